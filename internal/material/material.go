@@ -1,0 +1,60 @@
+// Package material finds the reference material (models, goldens, published
+// data) that many tests compare with. It is not part of the repository.
+//
+// OPMETER_SHARED names its folder; without it "shared" beside the repository is
+// tried. Where it is absent, tests that need it skip with one line, or fail when
+// OPMETER_REQUIRE is set (as in CI). Only tests and benchmarks import this package.
+package material
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Root returns the folder of this module's source.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Dir returns the material's folder, "" when there is none.
+func Dir() string {
+	dir := os.Getenv("OPMETER_SHARED")
+	if dir == "" {
+		dir = filepath.Join(Root(), "..", "shared")
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return ""
+	}
+	return dir
+}
+
+// Required reports whether missing material or tools must fail a test.
+func Required() bool { return os.Getenv("OPMETER_REQUIRE") != "" }
+
+// Path returns the path of a file or folder of the material, and skips or fails
+// the test when it is not there.
+func Path(t testing.TB, elem ...string) string {
+	t.Helper()
+	dir := Dir()
+	p := filepath.Join(append([]string{dir}, elem...)...)
+	if dir != "" {
+		if _, err := os.Stat(p); err == nil {
+			return p
+		}
+	}
+	Skip(t, "reference material "+filepath.Join(elem...)+" is absent: set OPMETER_SHARED to its folder")
+	return ""
+}
+
+// Skip skips the test for a missing requirement, or fails it where requirements
+// must be met.
+func Skip(t testing.TB, why string) {
+	t.Helper()
+	if Required() {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}

@@ -1,0 +1,6 @@
+package math
+
+import "github.com/opmeter/opmeter/internal/op"
+
+// Defs lists the operators of this package.
+func Defs() []op.Def { return nil }

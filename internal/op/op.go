@@ -1,0 +1,234 @@
+package op
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// ErrDynamic is returned (wrapped or not) by Infer when output shapes depend on
+// input elements that are not known. At run time all inputs are known; an Infer
+// that still returns ErrDynamic leaves it to Run to make the outputs with
+// [Call.Make] (If, Loop, sequences, strings).
+var ErrDynamic = errors.New("output shape is known only at run time")
+
+// ErrUnsupported is wrapped by Prepare and Infer when the operator is known but
+// this combination of types or options is not. The engine then treats the node
+// as unsupported and says why.
+var ErrUnsupported = errors.New("not supported")
+
+// Unsupported makes an error that wraps [ErrUnsupported].
+func Unsupported(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
+}
+
+// Run computes one inference of a prepared node. It reads c.In, writes c.Out.
+type Run func(c *Call) error
+
+// Def defines one operator for a range of versions.
+type Def struct {
+	Domain, Name string
+	// Since and Until bound the operator-set version (ONNX) or operator version
+	// (TFLite), both inclusive; 0 means no bound. Where several definitions match,
+	// the one with the highest Since is taken.
+	Since, Until int
+	// Types lists the element types of the main input that Prepare takes, for
+	// people (`opmeter ops`). Nil means any.
+	Types []tensor.Type
+	// Infer sets Type and Shape of every element of c.Out that is not nil.
+	Infer func(c *Call) error
+	// Variants are tried in order; the first whose ISA the machine has and whose
+	// Prepare does not return ErrUnsupported is used.
+	Variants []Variant
+	// Stateful marks operators whose result is not a function of their inputs
+	// alone (random numbers, variables, resources): they are never folded.
+	Stateful bool
+	// InPlace tells the planner that output 0 may share memory with input 0 when
+	// both have the same size and input 0 is not needed afterwards.
+	InPlace bool
+	// Fuses tells that Prepare honours Call.Activation.
+	Fuses bool
+}
+
+// Variant is one implementation of an operator.
+type Variant struct {
+	ISA     ISA
+	Prepare func(c *Call) (Run, error)
+}
+
+// Plain makes the variant list of a definition that has only plain Go code.
+func Plain(prepare func(c *Call) (Run, error)) []Variant {
+	return []Variant{{ISA: Go, Prepare: prepare}}
+}
+
+// Simple is Plain for operators that have nothing to prepare.
+func Simple(run Run) []Variant {
+	return Plain(func(*Call) (Run, error) { return run, nil })
+}
+
+// Call is what a definition's functions are given. In and Out follow the node's
+// inputs and outputs; absent optional ones are nil (trailing ones may be
+// missing altogether: use [Call.Input] and [Call.Has]).
+type Call struct {
+	Model *graph.Model
+	Graph *graph.Graph
+	Node  *graph.Node
+	In    []*tensor.Tensor
+	Out   []*tensor.Tensor
+	// Activation is a following activation that the engine has fused into this
+	// node. Only set for definitions with Fuses.
+	Activation Activation
+	Pool       *Pool
+	Env        Env // never nil while preparing and running; nil while inferring
+	scratch    [][]byte
+}
+
+// Env is what the engine offers to operators beyond their tensors.
+type Env interface {
+	// Body returns the runner of a nested graph, by its index in Model.Graphs.
+	Body(graph int) (Body, error)
+	// State returns the session's value under the key, nil when there is none.
+	// It lives as long as the session: variables, random generators.
+	State(key string) any
+	// SetState stores a value under the key.
+	SetState(key string, v any)
+}
+
+// Body runs a nested graph. The result tensors belong to the caller: they stay
+// valid over further runs of the same body.
+type Body interface {
+	Run(inputs []*tensor.Tensor) (outputs []*tensor.Tensor, err error)
+}
+
+// Activation is a clamp applied to an operator's result.
+type Activation struct {
+	On       bool
+	Min, Max float32 // ±Inf where unbounded
+}
+
+// Input returns input i, nil when it is absent.
+func (c *Call) Input(i int) *tensor.Tensor {
+	if i < 0 || i >= len(c.In) {
+		return nil
+	}
+	return c.In[i]
+}
+
+// Has reports whether input i is present.
+func (c *Call) Has(i int) bool { return c.Input(i) != nil }
+
+// Wants reports whether output i is asked for.
+func (c *Call) Wants(i int) bool { return i >= 0 && i < len(c.Out) && c.Out[i] != nil }
+
+// Const reports whether input i is a constant of the model, so that Prepare may
+// look at its elements. Other inputs may change from run to run.
+func (c *Call) Const(i int) bool {
+	if i < 0 || i >= len(c.Node.Inputs) || c.Node.Inputs[i] < 0 || c.Graph == nil {
+		return false
+	}
+	v := c.Graph.Values[c.Node.Inputs[i]]
+	return v.Const != nil && !v.Variable
+}
+
+// SetOut sets type and shape of output i if it is wanted. The shape is kept, not
+// copied.
+func (c *Call) SetOut(i int, t tensor.Type, shape []int) {
+	if c.Wants(i) {
+		c.Out[i].Type, c.Out[i].Shape = t, shape
+	}
+}
+
+// Make gives output i a type, a shape and fresh elements, from within Run, for
+// operators whose shapes are only known then.
+func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {
+	if _, err := tensor.CheckShape(t, shape); err != nil {
+		return nil, err
+	}
+	x := c.Out[i]
+	*x = tensor.Tensor{Type: t, Shape: shape, Quant: x.Quant}
+	x.Alloc()
+	return x, nil
+}
+
+// Scratch reserves n bytes for the time of the node's run and returns them.
+// Called from Prepare; the bytes are the node's own and 8-byte aligned, their
+// content is arbitrary at the start of a run.
+func (c *Call) Scratch(n int) []byte {
+	t := tensor.New(tensor.Uint8, n)
+	c.scratch = append(c.scratch, t.Data)
+	return t.Data
+}
+
+// ScratchBytes is the sum of what Scratch has given out.
+func (c *Call) ScratchBytes() int {
+	n := 0
+	for _, s := range c.scratch {
+		n += len(s)
+	}
+	return n
+}
+
+// Errorf makes an error; the engine adds node index, operator and name.
+func (c *Call) Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// NeedInputs fails unless inputs 0 to n-1 are present.
+func (c *Call) NeedInputs(n int) error {
+	for i := range n {
+		if !c.Has(i) {
+			return fmt.Errorf("input %d is missing", i)
+		}
+	}
+	return nil
+}
+
+// Ints reads a known integer tensor of type int32 or int64 (or narrower) as
+// ints. It returns [ErrDynamic] when the elements are not known.
+func Ints(x *tensor.Tensor) ([]int, error) {
+	if x == nil {
+		return nil, errors.New("tensor is missing")
+	}
+	if !x.Known() {
+		return nil, ErrDynamic
+	}
+	switch x.Type {
+	case tensor.Int64:
+		return ints(tensor.Of[int64](x)), nil
+	case tensor.Int32:
+		return ints(tensor.Of[int32](x)), nil
+	case tensor.Int16:
+		return ints(tensor.Of[int16](x)), nil
+	case tensor.Int8:
+		return ints(tensor.Of[int8](x)), nil
+	case tensor.Uint8:
+		return ints(tensor.Of[uint8](x)), nil
+	case tensor.Uint16:
+		return ints(tensor.Of[uint16](x)), nil
+	case tensor.Uint32:
+		return ints(tensor.Of[uint32](x)), nil
+	case tensor.Uint64:
+		return ints(tensor.Of[uint64](x)), nil
+	}
+	return nil, fmt.Errorf("%v tensor where integers are expected", x.Type)
+}
+
+func ints[T tensor.Number](v []T) []int {
+	out := make([]int, len(v))
+	for i, x := range v {
+		out[i] = int(x)
+	}
+	return out
+}
+
+// Axis resolves a possibly negative axis against a rank.
+func Axis(axis, rank int) (int, error) {
+	a := axis
+	if a < 0 {
+		a += rank
+	}
+	if a < 0 || a >= rank {
+		return 0, fmt.Errorf("axis %d is outside rank %d", axis, rank)
+	}
+	return a, nil
+}

@@ -1,0 +1,53 @@
+package op
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Registry finds definitions.
+type Registry struct {
+	defs map[[2]string][]*Def // by domain and name, highest Since first
+}
+
+// NewRegistry makes a registry of the given lists. A later definition with the
+// same domain, name and Since replaces an earlier one.
+func NewRegistry(lists ...[]Def) *Registry {
+	r := &Registry{defs: map[[2]string][]*Def{}}
+	for _, l := range lists {
+		for i := range l {
+			d := &l[i]
+			k := [2]string{d.Domain, d.Name}
+			same := func(e *Def) bool { return e.Since == d.Since }
+			if j := slices.IndexFunc(r.defs[k], same); j >= 0 {
+				r.defs[k][j] = d
+				continue
+			}
+			r.defs[k] = append(r.defs[k], d)
+			slices.SortStableFunc(r.defs[k], func(a, b *Def) int { return cmp.Compare(b.Since, a.Since) })
+		}
+	}
+	return r
+}
+
+// Find returns the definition for an operator at a version, nil if there is none.
+func (r *Registry) Find(domain, name string, version int) *Def {
+	for _, d := range r.defs[[2]string{domain, name}] {
+		if version >= d.Since && (d.Until == 0 || version <= d.Until) {
+			return d
+		}
+	}
+	return nil
+}
+
+// All lists every definition by domain, name and version.
+func (r *Registry) All() []*Def {
+	var out []*Def
+	for _, l := range r.defs {
+		out = append(out, l...)
+	}
+	slices.SortFunc(out, func(a, b *Def) int {
+		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Since, b.Since))
+	})
+	return out
+}

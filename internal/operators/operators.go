@@ -1,0 +1,16 @@
+// Package operators gathers every operator that the engine has.
+package operators
+
+import (
+	litearray "github.com/opmeter/opmeter/internal/liteop/array"
+	litenn "github.com/opmeter/opmeter/internal/liteop/nn"
+	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
+	onnxmath "github.com/opmeter/opmeter/internal/onnxop/math"
+	onnxnn "github.com/opmeter/opmeter/internal/onnxop/nn"
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// Registry returns all operators of all formats.
+func Registry() *op.Registry {
+	return op.NewRegistry(litenn.Defs(), litearray.Defs(), onnxmath.Defs(), onnxnn.Defs(), onnxarray.Defs())
+}

@@ -1,0 +1,231 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// Tensor is one value: type, shape and little-endian elements in row-major
+// order. The zero value is an invalid tensor. During shape inference a Tensor
+// may have type and shape but no elements; [Tensor.Known] tells.
+type Tensor struct {
+	Type  Type
+	Shape []int // nil or empty: scalar
+	// Data holds the elements, packed for types below eight bits. It may lie in
+	// a read-only mapping. nil when the elements are not known, non-nil (maybe
+	// empty) when they are.
+	Data    []byte
+	Strings []string  // elements of String tensors, UTF-8; name of a Resource
+	Elems   []*Tensor // elements of containers
+	// Elem is the element type of a container, used when Elems is empty.
+	Elem  Type
+	Quant *Quant // nil for plain tensors
+}
+
+// Quant holds affine quantisation: real = Scale * (q - Zero).
+type Quant struct {
+	Scale []float32 // one, or one a channel along Axis
+	Zero  []int64   // same length as Scale (never shorter)
+	Axis  int       // channel axis when len(Scale) > 1
+	Block int       // block size along the axis for blockwise scales, else 0
+}
+
+// New makes a zeroed tensor. Containers and strings get no Data.
+func New(t Type, shape ...int) *Tensor {
+	x := &Tensor{Type: t, Shape: shape}
+	x.Alloc()
+	return x
+}
+
+// Alloc gives x fresh zeroed elements for its type and shape.
+func (x *Tensor) Alloc() {
+	n := x.Len()
+	switch {
+	case x.Type == String:
+		x.Strings = make([]string, n)
+		x.Data = []byte{}
+	case x.Type.IsContainer() || x.Type == Resource:
+		x.Data = []byte{}
+	default:
+		// Whole words keep typed views of the data aligned.
+		b := x.Type.Bytes(n)
+		w := make([]uint64, (b+7)/8+1)
+		x.Data = unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), len(w)*8)[:b:b]
+	}
+}
+
+// Number is an element type that has a Go representation.
+type Number interface {
+	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Of views the elements of x as a slice of T without a copy. T must have the
+// width of the element (uint16 for float16, uint8 or bool-as-uint8 for bool,
+// uint8 for packed types). It panics when the width differs: a broken kernel.
+func Of[T Number | complex64 | complex128 | bool](x *Tensor) []T {
+	var z T
+	w := int(unsafe.Sizeof(z))
+	if b := x.Type.Bits(); b >= 8 && b/8 != w {
+		panic(fmt.Sprintf("tensor: view of %v as %T", x.Type, z))
+	}
+	n := len(x.Data) / w
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(x.Data))), n)
+}
+
+// From makes a tensor of the given type over a copy of v.
+func From[T Number | complex64 | complex128](t Type, shape []int, v []T) *Tensor {
+	x := &Tensor{Type: t, Shape: slices.Clone(shape)}
+	x.Alloc()
+	copy(Of[T](x), v)
+	return x
+}
+
+// Len is the number of elements: the product of the dimensions, 1 for a scalar.
+func (x *Tensor) Len() int { return Elements(x.Shape) }
+
+// Rank is the number of dimensions.
+func (x *Tensor) Rank() int { return len(x.Shape) }
+
+// Bytes is the size of the elements in bytes; for strings the sum of lengths.
+func (x *Tensor) Bytes() int {
+	if x.Type == String {
+		n := 0
+		for _, s := range x.Strings {
+			n += len(s)
+		}
+		return n
+	}
+	if x.Type.IsContainer() {
+		n := 0
+		for _, e := range x.Elems {
+			n += e.Bytes()
+		}
+		return n
+	}
+	return x.Type.Bytes(x.Len())
+}
+
+// Known reports whether the elements are present and not only type and shape.
+func (x *Tensor) Known() bool { return x != nil && x.Data != nil }
+
+// Clone copies x with its elements; the copy is writable.
+func (x *Tensor) Clone() *Tensor {
+	y := *x
+	y.Shape = slices.Clone(x.Shape)
+	if x.Data != nil && x.Type != String && !x.Type.IsContainer() {
+		y.Alloc()
+		copy(y.Data, x.Data)
+	}
+	y.Strings = slices.Clone(x.Strings)
+	if x.Elems != nil {
+		y.Elems = make([]*Tensor, len(x.Elems))
+		for i, e := range x.Elems {
+			y.Elems[i] = e.Clone()
+		}
+	}
+	return &y
+}
+
+// Elements multiplies the dimensions. Negative dimensions count as they are:
+// check with [CheckShape] first.
+func Elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// MaxBytes bounds a single tensor, 64 GiB: larger shapes are treated as errors
+// in the model, so that a hostile shape cannot ask for unbounded memory.
+const MaxBytes = 1 << 36
+
+// CheckShape returns the number of elements, or an error for negative
+// dimensions and for sizes over [MaxBytes].
+func CheckShape(t Type, shape []int) (int, error) {
+	n := 1
+	zero := false
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("shape %s has a negative dimension", FormatShape(shape))
+		}
+		if d == 0 {
+			zero = true
+			continue
+		}
+		if n > MaxBytes/d {
+			return 0, fmt.Errorf("shape %s is too large", FormatShape(shape))
+		}
+		n *= d
+	}
+	if zero {
+		return 0, nil
+	}
+	if b := t.Bits(); b > 0 && n > MaxBytes/((b+7)/8) {
+		return 0, fmt.Errorf("shape %s of %v is too large", FormatShape(shape), t)
+	}
+	return n, nil
+}
+
+// FormatShape writes "1x224x224x3", "scalar" for rank 0 and "?" for unknown
+// (negative) dimensions.
+func FormatShape(shape []int) string {
+	if len(shape) == 0 {
+		return "scalar"
+	}
+	var b strings.Builder
+	for i, d := range shape {
+		if i > 0 {
+			b.WriteByte('x')
+		}
+		if d < 0 {
+			b.WriteByte('?')
+		} else {
+			b.WriteString(strconv.Itoa(d))
+		}
+	}
+	return b.String()
+}
+
+// Strides returns row-major strides in elements.
+func Strides(shape []int) []int {
+	s := make([]int, len(shape))
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		s[i] = n
+		n *= shape[i]
+	}
+	return s
+}
+
+// Broadcast returns the NumPy broadcast of the shapes, or an error that names
+// the two that do not agree.
+func Broadcast(shapes ...[]int) ([]int, error) {
+	rank := 0
+	for _, s := range shapes {
+		rank = max(rank, len(s))
+	}
+	out := make([]int, rank)
+	for i := range out {
+		out[i] = 1
+	}
+	for _, s := range shapes {
+		for i, d := range s {
+			j := rank - len(s) + i
+			switch {
+			case out[j] == d || d == 1:
+			case out[j] == 1:
+				out[j] = d
+			default:
+				return nil, fmt.Errorf("shapes %s and %s do not broadcast", FormatShape(out), FormatShape(s))
+			}
+		}
+	}
+	return out, nil
+}
