@@ -8,7 +8,7 @@ const (
 )
 
 // erfTable holds erf and its derivative at the multiples of 1/32.
-var erfTable = func() (t [erfMax*erfSteps + 1]struct{ f, d float64 }) {
+var erfTable = func() (t [256]struct{ f, d float64 }) {
 	for i := range t {
 		a := float64(i) / erfSteps
 		t[i].f, t[i].d = math.Erf(a), 2/math.SqrtPi*math.Exp(-a*a)
@@ -26,10 +26,10 @@ func erf64(x float64) float64 {
 		}
 		return x // NaN
 	}
-	i := int(s*erfSteps + 0.5)
-	a := float64(i) / erfSteps
+	k := s*erfSteps + expShift
+	a := (k - expShift) * (1.0 / erfSteps)
 	d := s - a
-	t := &erfTable[i]
+	t := &erfTable[math.Float64bits(k)&0xff]
 	a2 := a * a
 	c3 := (4*a2 - 2) * (1.0 / 6)
 	c4 := a * (12 - 8*a2) * (1.0 / 24)
