@@ -1,0 +1,163 @@
+package kernel
+
+import "github.com/opmeter/opmeter/internal/op"
+
+// taps returns the range of kernel indices whose input index start+i*dil lies in
+// [0, size).
+func taps(start, dil, k, size int) (lo, hi int) {
+	hi = k
+	for lo < k && start+lo*dil < 0 {
+		lo++
+	}
+	for hi > lo && start+(hi-1)*dil >= size {
+		hi--
+	}
+	return lo, hi
+}
+
+// depthwiseNHWC walks output positions; the inner loops run over channels, which
+// lie side by side in input, weights and output.
+func (c *Conv) depthwiseNHWC(p *op.Pool, x, y []float32) {
+	s := c.s
+	grain := max(1, 1<<14/max(1, s.OW*s.OC*c.k))
+	p.For(s.N*s.OH, grain, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			n, oy := r/s.OH, r%s.OH
+			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
+			y0 := oy*s.StrideH - s.PadT
+			ky0, ky1 := taps(y0, s.DilH, s.KH, s.H)
+			for ox := range s.OW {
+				out := y[(r*s.OW+ox)*s.OC:][:s.OC]
+				x0 := ox*s.StrideW - s.PadL
+				kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
+				if c.og == 1 && s.KH == 3 && s.KW == 3 && ky1-ky0 == 3 && kx1-kx0 == 3 {
+					c.nine(out, in, y0, x0)
+				} else {
+					c.position(out, in, y0, x0, ky0, ky1, kx0, kx1)
+				}
+				if c.act.On {
+					clamp(out, c.act)
+				}
+			}
+		}
+	})
+}
+
+func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
+	s := c.s
+	if c.bias != nil {
+		copy(out, c.bias)
+	} else {
+		clear(out)
+	}
+	for ky := ky0; ky < ky1; ky++ {
+		for kx := kx0; kx < kx1; kx++ {
+			src := in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:s.C]
+			w := c.weights[(ky*s.KW+kx)*s.OC:][:len(out)]
+			if c.og == 1 {
+				src = src[:len(out)]
+				for i := range out {
+					out[i] += src[i] * w[i]
+				}
+				continue
+			}
+			for i, v := range src {
+				o := out[i*c.og:][:c.og]
+				u := w[i*c.og:][:c.og]
+				for m := range o {
+					o[m] += v * u[m]
+				}
+			}
+		}
+	}
+}
+
+// nine is the 3×3 case with all taps inside the image: sums stay in registers.
+func (c *Conv) nine(out, in []float32, y0, x0 int) {
+	s := c.s
+	n := len(out)
+	at := func(ky, kx int) []float32 { return in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:n] }
+	i0, i1, i2 := at(0, 0), at(0, 1), at(0, 2)
+	i3, i4, i5 := at(1, 0), at(1, 1), at(1, 2)
+	i6, i7, i8 := at(2, 0), at(2, 1), at(2, 2)
+	w := c.weights
+	w0, w1, w2 := w[:n], w[n:][:n], w[2*n:][:n]
+	w3, w4, w5 := w[3*n:][:n], w[4*n:][:n], w[5*n:][:n]
+	w6, w7, w8 := w[6*n:][:n], w[7*n:][:n], w[8*n:][:n]
+	if c.bias != nil {
+		copy(out, c.bias)
+	} else {
+		clear(out)
+	}
+	for i := range out {
+		a := i0[i]*w0[i] + i1[i]*w1[i] + i2[i]*w2[i]
+		b := i3[i]*w3[i] + i4[i]*w4[i] + i5[i]*w5[i]
+		d := i6[i]*w6[i] + i7[i]*w7[i] + i8[i]*w8[i]
+		out[i] += a + b + d
+	}
+}
+
+// depthwiseNCHW convolves plane by plane.
+func (c *Conv) depthwiseNCHW(p *op.Pool, x, y []float32) {
+	s := c.s
+	grain := max(1, 1<<14/max(1, s.OH*s.OW*c.k))
+	p.For(s.N*s.OC, grain, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			n, o := i/s.OC, i%s.OC
+			in := x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W]
+			w := c.weights[o*c.k:][:c.k]
+			out := y[i*s.OH*s.OW:][:s.OH*s.OW]
+			var b float32
+			if c.bias != nil {
+				b = c.bias[o]
+			}
+			for oy := range s.OH {
+				c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
+			}
+		}
+	})
+}
+
+// row computes one output row of a plane, tap by tap over the columns for which
+// the tap lies inside the image.
+func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
+	s := c.s
+	for i := range out {
+		out[i] = b
+	}
+	for ky := range s.KH {
+		iy := y0 + ky*s.DilH
+		if uint(iy) >= uint(s.H) {
+			continue
+		}
+		line := in[iy*s.W:][:s.W]
+		for kx := range s.KW {
+			wv := w[ky*s.KW+kx]
+			off := kx*s.DilW - s.PadL // ix = ox*stride + off
+			lo := 0
+			if off < 0 {
+				lo = (-off + s.StrideW - 1) / s.StrideW
+			}
+			hi := min(s.OW, (s.W-off+s.StrideW-1)/s.StrideW)
+			if lo >= hi {
+				continue
+			}
+			o := out[lo:hi]
+			if s.StrideW == 1 {
+				src := line[lo+off:][:len(o)]
+				for i := range o {
+					o[i] += wv * src[i]
+				}
+				continue
+			}
+			ix := lo*s.StrideW + off
+			for i := range o {
+				o[i] += wv * line[ix]
+				ix += s.StrideW
+			}
+		}
+	}
+	if c.act.On {
+		clamp(out, c.act)
+	}
+}

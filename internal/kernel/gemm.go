@@ -1,0 +1,230 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// GemmParams describes c = act(opA(a)·opB(b) [+ c] + bias), with opA(a) of M×K
+// and opB(b) of K×N, all row-major.
+type GemmParams struct {
+	M, N, K        int
+	TransA, TransB bool // a is stored K×M, b is stored N×K
+	LDA, LDB, LDC  int  // row strides in elements; 0 means tight
+	Accumulate     bool // add to c instead of overwriting it
+	BiasN          []float32
+	BiasM          []float32 // one value a row; nil for none
+	Act            op.Activation
+}
+
+// packBlock bounds the packed activations that a worker holds, in elements: a
+// quarter of a usual second-level cache.
+const packBlock = 1 << 16
+
+var scratch = sync.Pool{New: func() any { s := make([]float32, 0, packBlock); return &s }}
+
+func borrow(n int) (*[]float32, []float32) {
+	s := scratch.Get().(*[]float32)
+	if cap(*s) < n {
+		*s = make([]float32, n)
+	}
+	return s, (*s)[:n]
+}
+
+// PackedB is a right-hand matrix in the micro-kernel's layout.
+type PackedB struct {
+	k, n int
+	data []float32
+}
+
+// PackB packs a K×N matrix (stored N×K when trans). ldb is the row stride, 0 for
+// tight. The result can be used any number of times, from several goroutines.
+func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
+	p := &PackedB{k: k, n: n, data: make([]float32, roundUp(n, colsPanel)*k)}
+	p.fill(b, ldb, trans)
+	return p
+}
+
+func (p *PackedB) fill(b []float32, ldb int, trans bool) {
+	if trans {
+		pack(p.data, b, p.n, p.k, colsPanel, or(ldb, p.k), 1)
+		return
+	}
+	pack(p.data, b, p.n, p.k, colsPanel, 1, or(ldb, p.n))
+}
+
+func or(a, b int) int {
+	if a != 0 {
+		return a
+	}
+	return b
+}
+
+// Gemm computes a matrix product; see [GemmParams].
+func Gemm(p *op.Pool, g GemmParams, a, b, c []float32) {
+	if g.M <= 0 || g.N <= 0 {
+		return
+	}
+	if g.K <= 0 || g.M <= 3 && !g.TransA {
+		thin(p, g, a, b, c)
+		return
+	}
+	s, data := borrow(roundUp(g.N, colsPanel) * g.K)
+	pb := &PackedB{k: g.K, n: g.N, data: data}
+	pb.fill(b, g.LDB, g.TransB)
+	GemmPacked(p, g, a, pb, c)
+	scratch.Put(s)
+}
+
+// GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not
+// looked at.
+func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+	ldc := or(g.LDC, g.N)
+	vec, elem := or(g.LDA, g.K), 1
+	if g.TransA {
+		vec, elem = 1, or(g.LDA, g.M)
+	}
+	rows := max(rowsPanel, packBlock/max(g.K, 1)/rowsPanel*rowsPanel)
+	// With few rows the columns are split instead, so that all workers have work.
+	colBlocks := 1
+	if t := p.Threads(); t > 1 && g.M <= rowsPanel*t {
+		colBlocks = min(t, (g.N+colsPanel-1)/colsPanel)
+	}
+	work := func(lo, hi, n0, n1 int) {
+		s, pa := borrow(roundUp(min(rows, hi-lo), rowsPanel) * g.K)
+		for r := lo; r < hi; r += rows {
+			m := min(rows, hi-r)
+			pack(pa, a[r*vec:], m, g.K, rowsPanel, vec, elem)
+			tile(g, pa, b, c, r, m, n0, n1, ldc)
+		}
+		scratch.Put(s)
+	}
+	if colBlocks > 1 {
+		colStep := roundUp((g.N+colBlocks-1)/colBlocks, colsPanel)
+		p.For(colBlocks, 1, func(lo, hi int) {
+			work(0, g.M, min(lo*colStep, g.N), min(hi*colStep, g.N))
+		})
+		return
+	}
+	panels := (g.M + rowsPanel - 1) / rowsPanel
+	grain := max(1, 1<<15/(max(1, g.N)*max(1, g.K)*rowsPanel))
+	p.For(panels, grain, func(lo, hi int) {
+		work(lo*rowsPanel, min(hi*rowsPanel, g.M), 0, g.N)
+	})
+}
+
+// tile multiplies m packed rows from row r on by columns n0 to n1.
+func tile(g GemmParams, pa []float32, b *PackedB, c []float32, r, m, n0, n1, ldc int) {
+	var acc [8]float32
+	k := g.K
+	for n := n0; n < n1; n += colsPanel {
+		pb := b.data[n*k : (n+colsPanel)*k]
+		w := min(colsPanel, n1-n)
+		for i := 0; i < m; i += rowsPanel {
+			micro(k, pa[i*k:(i+rowsPanel)*k], pb, &acc)
+			for x := range min(rowsPanel, m-i) {
+				row := c[(r+i+x)*ldc+n:][:w]
+				var bm float32
+				if g.BiasM != nil {
+					bm = g.BiasM[r+i+x]
+				}
+				for y := range row {
+					v := acc[x*colsPanel+y] + bm
+					if g.BiasN != nil {
+						v += g.BiasN[n+y]
+					}
+					if g.Accumulate {
+						v += row[y]
+					}
+					row[y] = v
+				}
+				if g.Act.On {
+					clamp(row, g.Act)
+				}
+			}
+		}
+	}
+}
+
+func clamp(v []float32, a op.Activation) {
+	for i, x := range v {
+		if x < a.Min {
+			v[i] = a.Min
+		} else if x > a.Max {
+			v[i] = a.Max
+		}
+	}
+}
+
+// thin computes products with up to three rows, where packing b would cost more
+// than it saves. a is not transposed.
+func thin(p *op.Pool, g GemmParams, a, b, c []float32) {
+	lda, ldc := or(g.LDA, g.K), or(g.LDC, g.N)
+	grain := max(16, 1<<15/max(1, g.K))
+	p.For(g.N, grain, func(lo, hi int) {
+		for m := range g.M {
+			row := c[m*ldc+lo : m*ldc+hi]
+			if !g.Accumulate {
+				clear(row)
+			}
+			x := a[m*lda:][:g.K]
+			if g.TransB {
+				ldb := or(g.LDB, g.K)
+				for j := range row {
+					row[j] += Dot(x, b[(lo+j)*ldb:][:g.K])
+				}
+			} else {
+				ldb := or(g.LDB, g.N)
+				k := 0
+				for ; k+4 <= g.K; k += 4 {
+					x0, x1, x2, x3 := x[k], x[k+1], x[k+2], x[k+3]
+					b0 := b[k*ldb+lo:][:len(row)]
+					b1 := b[(k+1)*ldb+lo:][:len(row)]
+					b2 := b[(k+2)*ldb+lo:][:len(row)]
+					b3 := b[(k+3)*ldb+lo:][:len(row)]
+					for j := range row {
+						row[j] += x0*b0[j] + x1*b1[j] + x2*b2[j] + x3*b3[j]
+					}
+				}
+				for ; k < g.K; k++ {
+					x0, b0 := x[k], b[k*ldb+lo:][:len(row)]
+					for j := range row {
+						row[j] += x0 * b0[j]
+					}
+				}
+			}
+			for j := range row {
+				if g.BiasN != nil {
+					row[j] += g.BiasN[lo+j]
+				}
+				if g.BiasM != nil {
+					row[j] += g.BiasM[m]
+				}
+			}
+			if g.Act.On {
+				clamp(row, g.Act)
+			}
+		}
+	})
+}
+
+// Dot is the inner product of two slices; the shorter length counts. Four
+// partial sums are kept.
+func Dot(a, b []float32) float32 {
+	n := min(len(a), len(b))
+	a, b = a[:n], b[:n]
+	var s0, s1, s2, s3 float32
+	for len(a) >= 8 && len(b) >= 8 {
+		p, q := (*[8]float32)(a), (*[8]float32)(b)
+		s0 += p[0]*q[0] + p[4]*q[4]
+		s1 += p[1]*q[1] + p[5]*q[5]
+		s2 += p[2]*q[2] + p[6]*q[6]
+		s3 += p[3]*q[3] + p[7]*q[7]
+		a, b = a[8:], b[8:]
+	}
+	for i := range a {
+		s0 += a[i] * b[i]
+	}
+	return s0 + s1 + (s2 + s3)
+}

@@ -1,0 +1,190 @@
+package memplan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Buffer is a piece of memory that is needed from one step to another.
+type Buffer struct {
+	Bytes int
+	// First and Last are the steps that write it first and use it last, both
+	// inclusive. Steps may be any integers; small ranges plan faster.
+	First, Last int
+	// InPlace is one plus the index of a buffer whose memory this one may take
+	// over, 0 for none. The hint is followed when the other buffer ends in the step
+	// in which this one begins and is at least as large.
+	InPlace int
+}
+
+// Greedy gives every buffer an offset that is a multiple of align (at least 1),
+// such that buffers that live at the same step do not overlap, except where
+// InPlace was followed, and returns the size of the whole. Buffers of no bytes
+// get offset 0. The result depends on the arguments only.
+//
+// Larger buffers are placed first, each in the smallest gap that takes it. That
+// is within a few per cent of the lower bound (the largest sum of live bytes) on
+// real models; no polynomial method is exact.
+func Greedy(buffers []Buffer, align int) (offsets []int, total int) {
+	align = max(align, 1)
+	offsets = make([]int, len(buffers))
+	groups, member := mergeInPlace(buffers, align)
+	order := make([]int, 0, len(groups))
+	for i, g := range groups {
+		if g.Bytes > 0 {
+			order = append(order, i)
+		}
+	}
+	// Among equals the longer-lived goes first: it is the harder one to place.
+	slices.SortFunc(order, func(a, b int) int {
+		x, y := groups[a], groups[b]
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Last-y.First, x.Last-x.First), cmp.Compare(a, b))
+	})
+	at := make([]int, len(groups))
+	live := newLifetimes(groups, order)
+	var near []int
+	for _, i := range order {
+		near = live.overlapping(near[:0], groups[i])
+		slices.SortFunc(near, func(a, b int) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
+		at[i] = bestGap(groups, at, near, groups[i].Bytes)
+		total = max(total, at[i]+groups[i].Bytes)
+		live.add(i, groups[i])
+	}
+	for i := range buffers {
+		if buffers[i].Bytes > 0 {
+			offsets[i] = at[member[i]]
+		}
+	}
+	return offsets, total
+}
+
+// bestGap returns the start of the smallest gap of at least size bytes between
+// the buffers near, which are in order of their offset, or the end of the last.
+func bestGap(groups []Buffer, at, near []int, size int) int {
+	end, best, bestSize := 0, -1, 0
+	for _, j := range near {
+		if gap := at[j] - end; gap >= size && (best < 0 || gap < bestSize) {
+			best, bestSize = end, gap
+		}
+		end = max(end, at[j]+groups[j].Bytes)
+	}
+	if best >= 0 {
+		return best
+	}
+	return end
+}
+
+// mergeInPlace joins buffers that share memory into one with the lifetime of
+// all, sizes rounded up to the alignment.
+func mergeInPlace(buffers []Buffer, align int) (groups []Buffer, member []int) {
+	groups = make([]Buffer, 0, len(buffers))
+	member = make([]int, len(buffers))
+	for i := range member {
+		member[i] = -1
+	}
+	taken := make([]bool, len(buffers))
+	// A chain must be walked from its head, whatever the order of the buffers.
+	var head func(i, depth int) int
+	head = func(i, depth int) int {
+		if member[i] >= 0 {
+			return member[i]
+		}
+		b := buffers[i]
+		if j := b.InPlace - 1; j >= 0 && j < len(buffers) && j != i && depth < len(buffers) && !taken[j] {
+			if p := buffers[j]; p.Last == b.First && p.First < b.First && b.Bytes <= p.Bytes && b.Bytes > 0 {
+				taken[j] = true
+				g := head(j, depth+1)
+				groups[g].Last = max(groups[g].Last, b.Last)
+				member[i] = g
+				return g
+			}
+		}
+		b.Bytes = (b.Bytes + align - 1) / align * align
+		groups = append(groups, b)
+		member[i] = len(groups) - 1
+		return member[i]
+	}
+	for i := range buffers {
+		head(i, 0)
+	}
+	return groups, member
+}
+
+// lifetimes finds the placed buffers that live at the same time as another: a
+// segment tree over steps answers which live at a step, lists by first step the
+// rest. Both together cost O(log n + found), where a scan would cost O(n).
+type lifetimes struct {
+	steps  []int   // distinct first steps, ascending
+	tree   [][]int // node k covers a range of steps; the buffers that fill it
+	starts [][]int // by index in steps
+}
+
+func newLifetimes(groups []Buffer, order []int) *lifetimes {
+	l := &lifetimes{steps: make([]int, 0, len(order))}
+	for _, i := range order {
+		l.steps = append(l.steps, groups[i].First)
+	}
+	slices.Sort(l.steps)
+	l.steps = slices.Compact(l.steps)
+	l.starts = make([][]int, len(l.steps))
+	l.tree = make([][]int, 2*len(l.steps))
+	return l
+}
+
+// span is the half-open range of first steps at which b lives.
+func (l *lifetimes) span(b Buffer) (lo, hi int) {
+	lo, _ = slices.BinarySearch(l.steps, b.First)
+	hi, found := slices.BinarySearch(l.steps, b.Last)
+	if found {
+		hi++
+	}
+	return lo, max(hi, lo+1)
+}
+
+func (l *lifetimes) add(i int, b Buffer) {
+	lo, hi := l.span(b)
+	l.starts[lo] = append(l.starts[lo], i)
+	n := len(l.steps)
+	for lo, hi = lo+n, hi+n; lo < hi; lo, hi = lo/2, hi/2 {
+		if lo%2 == 1 {
+			l.tree[lo] = append(l.tree[lo], i)
+			lo++
+		}
+		if hi%2 == 1 {
+			hi--
+			l.tree[hi] = append(l.tree[hi], i)
+		}
+	}
+}
+
+func (l *lifetimes) overlapping(dst []int, b Buffer) []int {
+	lo, hi := l.span(b)
+	for k := lo + len(l.steps); k >= 1; k /= 2 {
+		dst = append(dst, l.tree[k]...)
+	}
+	for _, s := range l.starts[lo+1 : hi] {
+		dst = append(dst, s...)
+	}
+	return dst
+}
+
+// LiveBytes is the largest sum of sizes, each rounded up to align, of buffers
+// that live at one step: no plan without sharing in place is smaller.
+func LiveBytes(buffers []Buffer, align int) int {
+	align = max(align, 1)
+	type event struct{ step, bytes int }
+	events := make([]event, 0, 2*len(buffers))
+	for _, b := range buffers {
+		n := (b.Bytes + align - 1) / align * align
+		events = append(events, event{b.First, n}, event{b.Last + 1, -n})
+	}
+	slices.SortFunc(events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.bytes, b.bytes))
+	})
+	sum, peak := 0, 0
+	for _, e := range events {
+		sum += e.bytes
+		peak = max(peak, sum)
+	}
+	return peak
+}
