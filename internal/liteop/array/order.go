@@ -21,15 +21,19 @@ func orderDefs() []op.Def {
 	}
 }
 
-// indexType reads an option that names int32 or int64.
-func indexType(c *op.Call, attr string) (tensor.Type, error) {
-	switch s := c.Node.Attrs.Str(attr, "INT32"); s {
-	case "INT32":
+// indexType is the integer type of an output that holds places: the declared
+// type, since converters do not always set the option.
+func indexType(c *op.Call, out int) (tensor.Type, error) {
+	if out >= len(c.Out) || c.Out[out] == nil {
 		return tensor.Int32, nil
-	case "INT64":
-		return tensor.Int64, nil
+	}
+	switch t := declared(c, out); t {
+	case tensor.Int32, tensor.Int64:
+		return t, nil
+	case tensor.Invalid:
+		return tensor.Int32, nil
 	default:
-		return 0, op.Unsupported("indices of type %s", s)
+		return 0, op.Unsupported("result of type %v", t)
 	}
 }
 
@@ -37,7 +41,7 @@ func inferArg(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
 	}
-	t, err := indexType(c, "output_type")
+	t, err := indexType(c, 0)
 	if err != nil {
 		return err
 	}
@@ -230,7 +234,7 @@ func inferUnique(c *op.Call) error {
 	if c.In[0].Rank() != 1 {
 		return fmt.Errorf("shape %s is not a vector", tensor.FormatShape(c.In[0].Shape))
 	}
-	if _, err := indexType(c, "idx_out_type"); err != nil {
+	if _, err := indexType(c, 1); err != nil {
 		return err
 	}
 	return op.ErrDynamic
@@ -279,7 +283,7 @@ func runUnique[T tensor.Number](c *op.Call) error {
 	if !c.Wants(1) {
 		return nil
 	}
-	t, err := indexType(c, "idx_out_type")
+	t, err := indexType(c, 1)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func inferReshape(c *op.Call) error {
 			return err
 		}
 	} else if len(want) == 1 && want[0] == 0 {
-		want = nil // how old converters wrote a scalar
+		want = []int{} // how old converters wrote a scalar
 	}
 	shape := like(want)
 	n, free := 1, -1
@@ -167,13 +167,9 @@ func inferShape(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
 		return err
 	}
-	t := tensor.Int32
-	switch s := c.Node.Attrs.Str("out_type", "INT32"); s {
-	case "INT32":
-	case "INT64":
-		t = tensor.Int64
-	default:
-		return op.Unsupported("result of type %s", s)
+	t, err := indexType(c, 0)
+	if err != nil {
+		return err
 	}
 	c.SetOut(0, t, []int{c.In[0].Rank()})
 	return nil
