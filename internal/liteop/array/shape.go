@@ -21,8 +21,8 @@ func shapeDefs() []op.Def {
 		view("EXPAND_DIMS", inferExpandDims),
 		view("BITCAST", inferBitcast),
 		view("DENSIFY", inferSame),
-		lite("SHAPE", inferShape, prepareShape),
-		lite("RANK", inferRank, prepareShape),
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: inferShape, Variants: op.Plain(prepareShape), OfShape: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: inferRank, Variants: op.Plain(prepareShape), OfShape: true},
 	}
 }
 
