@@ -97,25 +97,28 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 // the last dimension.
 func prepareFastGelu(c *op.Call) (op.Run, error) {
 	if c.Has(1) {
-		return biasGelu(c, vecmath.GeluTanhTo)
+		return biasGelu(c, geluTanh)
 	}
-	if c.In[0].Type != tensor.Float32 {
-		return nil, badType(c, 0)
-	}
-	return runUnary(vecmath.GeluTanhTo), nil
+	return prepareCurve(func(*op.Call) curve { return geluTanh }, false)(c)
 }
 
-func prepareBiasGelu(c *op.Call) (op.Run, error) { return biasGelu(c, vecmath.GeluTo) }
+func prepareBiasGelu(c *op.Call) (op.Run, error) { return biasGelu(c, curve{vecmath.GeluTo, gelu64}) }
 
-func biasGelu(c *op.Call, act func(dst, src []float32)) (op.Run, error) {
-	if c.In[0].Type != tensor.Float32 {
-		return nil, badType(c, 0)
-	}
+func biasGelu(c *op.Call, f curve) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
-	return prepareLoops(c, loops[float32, float32]{vec: func(dst, a, b []float32) {
-		addVec(dst, a, b)
-		act(dst, dst)
-	}})
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return prepareLoops(c, loops[float32, float32]{vec: func(dst, a, b []float32) {
+			addVec(dst, a, b)
+			f.f32(dst, dst)
+		}})
+	case tensor.Float64:
+		return prepareLoops(c, loops[float64, float64]{vec: func(dst, a, b []float64) {
+			addVec(dst, a, b)
+			loopOf[float64](f.f64)(dst, dst)
+		}})
+	}
+	return nil, badType(c, 0)
 }

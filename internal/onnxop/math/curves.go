@@ -234,11 +234,14 @@ func hardSwishCurve(*op.Call) curve {
 	}, func(x float64) float64 { return x * max(0, min(1, x/6+0.5)) }}
 }
 
+// geluTanh is the approximation of Gelu by tanh.
+var geluTanh = curve{vecmath.GeluTanhTo, func(x float64) float64 {
+	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}}
+
 func geluCurve(c *op.Call) curve {
 	if c.Node.Attrs.Str("approximate", "none") == "tanh" {
-		return curve{vecmath.GeluTanhTo, func(x float64) float64 {
-			return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-		}}
+		return geluTanh
 	}
 	return curve{vecmath.GeluTo, gelu64}
 }

@@ -8,20 +8,27 @@ import (
 
 // prepareImageScaler computes x·scale + bias[channel] for images in NCHW order.
 func prepareImageScaler(c *op.Call) (op.Run, error) {
-	if c.In[0].Type != tensor.Float32 {
-		return nil, badType(c, 0)
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return imageScaler[float32](c)
+	case tensor.Float64:
+		return imageScaler[float64](c)
 	}
+	return nil, badType(c, 0)
+}
+
+func imageScaler[T real](c *op.Call) (op.Run, error) {
 	shape := c.In[0].Shape
-	scale, bias := c.Node.Attrs.Float("scale", 1), c.Node.Attrs.Floats("bias")
+	scale, bias := T(c.Node.Attrs.Float("scale", 1)), c.Node.Attrs.Floats("bias")
 	if len(shape) != 4 || len(bias) != shape[1] {
 		return nil, c.Errorf("%d biases for shape %s", len(bias), tensor.FormatShape(shape))
 	}
 	plane := shape[2] * shape[3]
 	return func(c *op.Call) error {
-		src, dst := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		c.Pool.For(shape[0]*shape[1], max(1, grain/max(1, plane)), func(lo, hi int) {
 			for p := lo; p < hi; p++ {
-				b := bias[p%shape[1]]
+				b := T(bias[p%shape[1]])
 				out := dst[p*plane : (p+1)*plane]
 				for i, x := range src[p*plane : (p+1)*plane] {
 					out[i] = x*scale + b

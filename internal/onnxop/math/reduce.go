@@ -195,7 +195,7 @@ func (r *reduceRun[T, A]) run(pool *op.Pool, out, in []T) {
 	case r.p.rows:
 		pool.ForWorker(len(out), max(1, grain/max(1, r.p.count)), r.body)
 	default:
-		work := max(1, r.p.gone.len()) * min(colTile, r.p.inner)
+		work := max(1, r.p.gone.len()*min(colTile, r.p.inner))
 		pool.ForWorker(r.p.kept.len()*r.tiles, max(1, grain/work), r.body)
 	}
 	r.out, r.in = nil, nil

@@ -96,7 +96,7 @@ func normalise[T real](l line, k normalisation, row func(dst, src []T)) op.Run {
 		if l.n == 0 {
 			return nil
 		}
-		c.Pool.For(l.outer*tiles, max(1, grain/8/(l.n*min(blockSize, l.inner))), func(lo, hi int) {
+		c.Pool.For(l.outer*tiles, max(1, grain/8/(l.n*min(blockSize, max(1, l.inner)))), func(lo, hi int) {
 			for u := lo; u < hi; u++ {
 				col := u % tiles * blockSize
 				at := u/tiles*l.n*l.inner + col
