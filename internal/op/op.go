@@ -45,6 +45,9 @@ type Def struct {
 	// Stateful marks operators whose result is not a function of their inputs
 	// alone (random numbers, variables, resources): they are never folded.
 	Stateful bool
+	// OfShape marks operators that read the types and shapes of their inputs but
+	// no elements (Shape, Size, Rank): they are folded as soon as those are known.
+	OfShape bool
 	// InPlace tells the planner that output 0 may share memory with input 0 when
 	// both have the same size and input 0 is not needed afterwards.
 	InPlace bool
@@ -80,9 +83,13 @@ type Call struct {
 	// Activation is a following activation that the engine has fused into this
 	// node. Only set for definitions with Fuses.
 	Activation Activation
-	Pool       *Pool
-	Env        Env // never nil while preparing and running; nil while inferring
-	scratch    [][]byte
+	// Fixed tells for each input whether it keeps its value for the life of the
+	// prepared node: constants of the model and what was folded from them. Nil
+	// stands for the model's constants.
+	Fixed   []bool
+	Pool    *Pool
+	Env     Env // never nil while preparing and running; nil while inferring
+	scratch [][]byte
 }
 
 // Env is what the engine offers to operators beyond their tensors.
@@ -122,9 +129,12 @@ func (c *Call) Has(i int) bool { return c.Input(i) != nil }
 // Wants reports whether output i is asked for.
 func (c *Call) Wants(i int) bool { return i >= 0 && i < len(c.Out) && c.Out[i] != nil }
 
-// Const reports whether input i is a constant of the model, so that Prepare may
-// look at its elements. Other inputs may change from run to run.
+// Const reports whether input i is constant, so that Prepare may look at its
+// elements. Other inputs may change from run to run.
 func (c *Call) Const(i int) bool {
+	if c.Fixed != nil {
+		return i >= 0 && i < len(c.Fixed) && c.Fixed[i]
+	}
 	if i < 0 || i >= len(c.Node.Inputs) || c.Node.Inputs[i] < 0 || c.Graph == nil {
 		return false
 	}

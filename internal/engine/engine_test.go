@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// The operators of these tests: small, with the traits that the engine cares for.
+func testOps() *op.Registry {
+	same := func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }
+	unary := func(f func(float32) float32) []op.Variant {
+		return op.Simple(func(c *op.Call) error {
+			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			for i := range y {
+				y[i] = f(x[i])
+			}
+			return nil
+		})
+	}
+	return op.NewRegistry([]op.Def{
+		{Name: "Twice", Infer: same, InPlace: true, Variants: unary(func(v float32) float32 { return 2 * v })},
+		{Name: "Inc", Infer: same, Variants: unary(func(v float32) float32 { return v + 1 })},
+		{Name: "Relu", Infer: same, Variants: unary(func(v float32) float32 { return max(v, 0) })},
+		{Name: "Boom", Infer: same, Variants: unary(func(v float32) float32 { panic("boom") })},
+		{Name: "Half", Infer: same, Variants: op.Plain(func(c *op.Call) (op.Run, error) { return nil, op.Unsupported("halves") })},
+		{Name: "Sub", Fuses: true, Infer: same, Variants: op.Simple(func(c *op.Call) error {
+			x, z, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])
+			for i := range y {
+				y[i] = x[i] - z[i]
+				if c.Activation.On {
+					y[i] = min(max(y[i], c.Activation.Min), c.Activation.Max)
+				}
+			}
+			return nil
+		})},
+		// Take keeps the first n elements: its shape depends on a value.
+		{Name: "Take", Infer: func(c *op.Call) error {
+			n, err := op.Ints(c.In[1])
+			if err != nil {
+				return err
+			}
+			c.SetOut(0, c.In[0].Type, []int{n[0]})
+			return nil
+		}, Variants: op.Simple(func(c *op.Call) error { copy(c.Out[0].Data, c.In[0].Data); return nil })},
+		{Name: "Repeat", Infer: func(c *op.Call) error { return op.ErrDynamic }, Variants: op.Simple(func(c *op.Call) error {
+			g, _ := c.Node.Attrs.Graph("body")
+			b, err := c.Env.Body(g)
+			if err != nil {
+				return err
+			}
+			x := c.In[0]
+			for range c.Node.Attrs.Int("times", 1) {
+				out, err := b.Run([]*tensor.Tensor{x})
+				if err != nil {
+					return err
+				}
+				x = out[0]
+			}
+			*c.Out[0] = *x
+			return nil
+		})},
+	})
+}
+
+func vec(v ...float32) *tensor.Tensor { return tensor.From(tensor.Float32, []int{len(v)}, v) }
+func num(v int64) *tensor.Tensor      { return tensor.From(tensor.Int64, nil, []int64{v}) }
+
+// build makes a graph from lines "Op out in in": values are made by name, inputs
+// named x…, constants given.
+func build(index int, consts map[string]*tensor.Tensor, inputs, outputs string, lines ...string) *graph.Graph {
+	g := &graph.Graph{Index: index, Name: "g"}
+	ids := map[string]int{}
+	id := func(name string) int {
+		if name == "_" {
+			return -1
+		}
+		if i, ok := ids[name]; ok {
+			return i
+		}
+		v := &graph.Value{ID: len(g.Values), Name: name, Const: consts[name]}
+		g.Values = append(g.Values, v)
+		ids[name] = v.ID
+		return v.ID
+	}
+	list := func(s string) (out []int) {
+		for _, n := range strings.Fields(s) {
+			out = append(out, id(n))
+		}
+		return out
+	}
+	g.Inputs = list(inputs)
+	for i, l := range lines {
+		p := strings.Fields(l)
+		g.Nodes = append(g.Nodes, &graph.Node{Index: i, Op: p[0], Name: p[1], Version: 1, Outputs: []int{id(p[1])}, Inputs: list(strings.Join(p[2:], " "))})
+	}
+	g.Outputs = list(outputs)
+	return g
+}
+
+func start(t *testing.T, o Options, in []*tensor.Tensor, gs ...*graph.Graph) *Session {
+	t.Helper()
+	m := &graph.Model{Graphs: gs}
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	o.Registry = testOps()
+	s, err := New(m, in, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func wantOut(t *testing.T, s *Session, i int, want ...float32) {
+	t.Helper()
+	if got := tensor.Of[float32](s.Output(i)); !slices.Equal(got, want) {
+		t.Fatalf("output %d is %v, want %v", i, got, want)
+	}
+}
+
+func states(s *Session) string {
+	var b []string
+	for _, st := range s.Steps() {
+		b = append(b, st.State.String())
+	}
+	return strings.Join(b, " ")
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	consts := map[string]*tensor.Tensor{"c": vec(3, 3, 3), "n": num(2)}
+	for _, c := range []struct {
+		name, in, out string
+		lines         []string
+		want          []float32
+		states        string
+	}{
+		{"chain", "x", "b", []string{"Twice a x", "Inc b a"}, []float32{3, 5, 7}, "runs runs"},
+		{"in place", "x", "c2", []string{"Inc a x", "Twice b a", "Twice c2 b"}, []float32{8, 12, 16}, "runs runs runs"},
+		{"folded", "x", "y", []string{"Twice d c", "Sub y x d"}, []float32{-5, -4, -3}, "folded runs"},
+		{"fused", "x", "y", []string{"Sub a x c", "Relu y a"}, []float32{0, 0, 0}, "runs fused"},
+		{"read twice is not fused", "x", "y", []string{"Sub a x c", "Relu r a", "Sub y a r"}, []float32{-2, -1, 0}, "runs runs runs"},
+		{"shape from a constant", "x", "y", []string{"Take y x n"}, []float32{1, 2}, "runs"},
+		{"last use", "x", "y", []string{"Inc a x", "Inc b a", "Inc d b", "Sub y d a"}, []float32{2, 2, 2}, "runs runs runs runs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, Options{}, []*tensor.Tensor{vec(1, 2, 3)}, build(0, consts, c.in, c.out, c.lines...))
+			for range 3 {
+				if err := s.Run(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				wantOut(t, s, 0, c.want...)
+			}
+			if got := states(s); got != c.states {
+				t.Errorf("states %q, want %q", got, c.states)
+			}
+			k := start(t, Options{KeepAll: true}, []*tensor.Tensor{vec(1, 2, 3)}, build(0, consts, c.in, c.out, c.lines...))
+			if err := k.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			wantOut(t, k, 0, c.want...)
+		})
+	}
+}
+
+func TestDynamicShapes(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{}, []*tensor.Tensor{vec(1, 2, 3), num(2)}, build(0, nil, "x n", "y", "Take a x n", "Inc b a", "Twice y b"))
+	for _, n := range []int64{2, 3, 1, 3} {
+		s.SetInput(1, num(n))
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		wantOut(t, s, 0, []float32{4, 6, 8}[:n]...)
+	}
+	// A new input shape plans again.
+	s.SetInput(0, vec(5, 6))
+	s.SetInput(1, num(1))
+	if err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wantOut(t, s, 0, 12)
+}
+
+func TestCannotRun(t *testing.T) {
+	t.Parallel()
+	g := build(0, nil, "x", "y z w", "Nope a x", "Inc y a", "Twice z x", "Half w x")
+	g.Values[g.Nodes[3].Outputs[0]].Type = tensor.Float32
+	g.Values[g.Nodes[3].Outputs[0]].Shape = []int{3}
+	g.Values[g.Nodes[3].Outputs[0]].HasShape = true
+	s := start(t, Options{}, []*tensor.Tensor{vec(1, 2, 3)}, g)
+	if got, want := states(s), "unsupported skipped runs unsupported"; got != want {
+		t.Errorf("states %q, want %q", got, want)
+	}
+	if err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wantOut(t, s, 1, 2, 4, 6)
+	if s.Output(0) != nil {
+		t.Error("an output that nobody computes has a value")
+	}
+	wantOut(t, s, 2, 0, 0, 0) // stand-in of the declared shape
+}
+
+func TestPanicIsAnError(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "y", "Boom y x"))
+	err := s.Run(context.Background())
+	var ne *NodeError
+	if !errors.As(err, &ne) || ne.Node.Op != "Boom" || !strings.Contains(err.Error(), `node 0 (Boom "y")`) {
+		t.Fatalf("error %v does not name the node", err)
+	}
+}
+
+func TestDisable(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "z", "Boom y x", "Inc w y", "Inc z x"))
+	var ne *NodeError
+	if err := s.Run(context.Background()); !errors.As(err, &ne) || !s.Disable(ne) {
+		t.Fatalf("cannot disable the failed node: %v", err)
+	}
+	if err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wantOut(t, s, 0, 2)
+	if got, want := states(s), "failed skipped runs"; got != want {
+		t.Errorf("states %q, want %q", got, want)
+	}
+	if s.Disable(ne) {
+		t.Error("a node is disabled twice")
+	}
+}
+
+func TestBodyTimingAndCancel(t *testing.T) {
+	t.Parallel()
+	main := build(0, nil, "x k", "y", "Repeat y x")
+	main.Nodes[0].Attrs = graph.Attrs{"body": graph.GraphRef(1), "times": int64(5)}
+	inner := build(1, nil, "v", "o", "Inc a v", "Sub o a outer")
+	outer := slices.IndexFunc(inner.Values, func(v *graph.Value) bool { return v.Name == "outer" })
+	inner.Captures = []graph.Capture{{Inner: outer, Outer: main.Inputs[1]}}
+	inner.Parent = main
+	s := start(t, Options{}, []*tensor.Tensor{vec(1, 2), vec(10, 20)}, main, inner)
+	tm := s.NewTiming()
+	if err := s.RunTimed(context.Background(), tm); err != nil {
+		t.Fatal(err)
+	}
+	wantOut(t, s, 0, 1+5-50, 2+5-100)
+	var sum int64
+	for i, b := range tm.Bodies[1] {
+		if b.Calls != 5 {
+			t.Errorf("body node %d ran %d times, want 5", i, b.Calls)
+		}
+		sum += b.Nanoseconds
+	}
+	if total := tm.Bounds[1] - tm.Bounds[0]; sum > total || total <= 0 {
+		t.Errorf("bodies took %d ns of %d", sum, total)
+	}
+	if len(s.BodySteps(1)) != 2 {
+		t.Error("the body's steps are not described")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("run after cancel: %v", err)
+	}
+}
+
+func TestVariableAndCarry(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{Carry: []Carry{{0, 0}}}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "y", "Twice y x"))
+	for _, want := range []float32{2, 4, 8} {
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		wantOut(t, s, 0, want)
+	}
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	s := start(t, Options{}, []*tensor.Tensor{vec(1, 2, 3)}, build(0, nil, "x", "y", "Inc a x", "Twice b a", "Inc y b"))
+	tm := s.NewTiming()
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(100, func() {
+		if err := s.RunTimed(ctx, tm); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a run", n)
+	}
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// alignment of planned values: a cache line, and the widest vector register.
+const alignment = 64
+
+// place gives every value whose shape is known its memory: one arena for the
+// frame, shared by values that do not live at the same time.
+func (f *frame) place() {
+	keep := f.s.opts.KeepAll
+	last := f.lastUses()
+	var bufs []memplan.Buffer
+	var ids []int
+	index := make([]int, len(f.g.Values)) // one plus the buffer of a value
+	for i := range f.steps {
+		st := &f.steps[i]
+		if st.state != Runs || st.dynamic {
+			continue
+		}
+		for k, t := range st.call.Out {
+			id := st.call.Node.Outputs[k]
+			if t == nil || f.g.Values[id].Variable || f.vals[id] != t {
+				continue
+			}
+			if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || keep {
+				t.Alloc()
+				continue
+			}
+			b := memplan.Buffer{Bytes: t.Bytes(), First: i, Last: max(i, last[id])}
+			if k == 0 && st.def.InPlace && len(st.call.Node.Inputs) > 0 {
+				if from := st.call.Node.Inputs[0]; from >= 0 && index[from] > 0 && f.vals[from].Bytes() == b.Bytes && last[from] == i {
+					b.InPlace = index[from]
+				}
+			}
+			bufs = append(bufs, b)
+			ids = append(ids, id)
+			index[id] = len(bufs)
+		}
+	}
+	offsets, total := memplan.Greedy(bufs, alignment)
+	arena := tensor.New(tensor.Uint8, total+alignment).Data
+	for j, id := range ids {
+		o, n := offsets[j], bufs[j].Bytes
+		f.vals[id].Data = arena[o : o+n : o+n]
+		f.valueBytes += n
+		f.placed = append(f.placed, Placed{Value: id, Offset: o, Bytes: n, First: bufs[j].First, Last: bufs[j].Last})
+	}
+	f.arenaBytes = total
+}
+
+// lastUses returns for every value the last step that reads it; outputs of the
+// graph are read at the very end. A step of nested graphs reads what they capture.
+func (f *frame) lastUses() []int {
+	last := make([]int, len(f.g.Values))
+	for i := range f.steps {
+		st := &f.steps[i]
+		if st.state == Fused {
+			continue
+		}
+		for _, id := range st.call.Node.Inputs {
+			if id >= 0 {
+				last[id] = i
+			}
+		}
+		for _, id := range f.captured(st.call.Node) {
+			last[id] = i
+		}
+	}
+	for _, id := range f.g.Outputs {
+		if id >= 0 {
+			last[id] = len(f.steps)
+		}
+	}
+	return last
+}

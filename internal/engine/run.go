@@ -1,0 +1,313 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// State implements op.Env.
+func (f *frame) State(key string) any { return f.s.state[key] }
+
+// SetState implements op.Env.
+func (f *frame) SetState(key string, v any) { f.s.state[key] = v }
+
+// Body implements op.Env.
+func (f *frame) Body(g int) (op.Body, error) {
+	if g < 0 || g >= len(f.s.Model.Graphs) {
+		return nil, fmt.Errorf("graph %d of %d", g, len(f.s.Model.Graphs))
+	}
+	b := f.body[g]
+	if b == nil {
+		b = &body{f: f, g: f.s.Model.Graphs[g]}
+		f.body[g] = b
+	}
+	return b, nil
+}
+
+// body runs a nested graph for a frame. It keeps the plans for the last few sets
+// of shapes, since loops often alternate between some.
+type body struct {
+	f     *frame
+	g     *graph.Graph
+	inner []*frame // most recently used first
+}
+
+const keptPlans = 4
+
+func (b *body) frame(in []*tensor.Tensor) (*frame, error) {
+	for i, f := range b.inner {
+		if f.fits(in) {
+			copy(b.inner[1:i+1], b.inner[:i])
+			b.inner[0] = f
+			return f, nil
+		}
+	}
+	f, err := b.f.s.plan(b.g, in, b.f)
+	if err != nil {
+		return nil, err
+	}
+	b.inner = slices.Insert(b.inner, 0, f)
+	if len(b.inner) > keptPlans {
+		b.inner = b.inner[:keptPlans]
+	}
+	return f, nil
+}
+
+// Run implements op.Body.
+func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	s := b.f.s
+	if s.depth++; s.depth > maxDepth {
+		s.depth--
+		return nil, fmt.Errorf("control flow nests deeper than %d", maxDepth)
+	}
+	defer func() { s.depth-- }()
+	if len(in) != len(b.g.Inputs) {
+		return nil, fmt.Errorf("graph %q takes %d inputs, %d given", b.g.Name, len(b.g.Inputs), len(in))
+	}
+	f, err := b.frame(in)
+	if err != nil {
+		return nil, err
+	}
+	f.bind(in)
+	if s.timing != nil && b.g.Index > 0 {
+		err = f.runBodyTimed(s.timing.Bodies[b.g.Index])
+	} else {
+		err = f.run()
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*tensor.Tensor, len(b.g.Outputs))
+	for i, id := range b.g.Outputs {
+		if id < 0 {
+			continue
+		}
+		if f.vals[id] == nil {
+			return nil, fmt.Errorf("output %q of graph %q could not be computed", b.g.Values[id].Name, b.g.Name)
+		}
+		out[i] = f.vals[id].Clone()
+	}
+	return out, nil
+}
+
+func sameShape(a, b *tensor.Tensor) bool {
+	return a == b || a != nil && b != nil && a.Type == b.Type && slices.Equal(a.Shape, b.Shape)
+}
+
+// fits reports whether the frame was planned for inputs and captured values of
+// these shapes.
+func (f *frame) fits(in []*tensor.Tensor) bool {
+	if !slices.EqualFunc(in, f.sig[:len(in)], sameShape) {
+		return false
+	}
+	for i, c := range f.g.Captures {
+		if !sameShape(f.outer.vals[c.Outer], f.sig[len(in)+i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// bind points the inputs and captured values at the caller's tensors.
+func (f *frame) bind(in []*tensor.Tensor) {
+	for i, id := range f.g.Inputs {
+		t := f.vals[id]
+		if in[i] == nil || t == nil || f.g.Values[id].Variable {
+			continue
+		}
+		q := t.Quant
+		*t = *in[i]
+		if q != nil {
+			t.Quant = q
+		}
+	}
+	for _, c := range f.g.Captures {
+		if o := f.outer.vals[c.Outer]; o != nil && !f.fixed[c.Inner] {
+			*f.vals[c.Inner] = *o
+		}
+	}
+}
+
+var (
+	// errStopped tells that the run's context ended.
+	errStopped = errors.New("stopped")
+	// errMissing tells that the maker of an input does not run.
+	errMissing = errors.New("an input could not be computed")
+)
+
+func (f *frame) stopped() bool {
+	select {
+	case <-f.s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *frame) run() error {
+	for i := range f.steps {
+		st := &f.steps[i]
+		if st.state != Runs {
+			continue
+		}
+		if f.stopped() {
+			return errStopped
+		}
+		if err := f.exec(st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runTimed is run with the clock read once at each boundary.
+func (f *frame) runTimed(bounds []int64) error {
+	bounds[0] = now()
+	for i := range f.steps {
+		if st := &f.steps[i]; st.state == Runs {
+			if f.stopped() {
+				return errStopped
+			}
+			if err := f.exec(st); err != nil {
+				return err
+			}
+			bounds[i+1] = now()
+		} else {
+			bounds[i+1] = bounds[i]
+		}
+	}
+	return nil
+}
+
+func (f *frame) runBodyTimed(times []BodyTime) error {
+	t := now()
+	for i := range f.steps {
+		st := &f.steps[i]
+		if st.state != Runs {
+			continue
+		}
+		if f.stopped() {
+			return errStopped
+		}
+		if err := f.exec(st); err != nil {
+			return err
+		}
+		u := now()
+		times[i].Nanoseconds += u - t
+		times[i].Calls++
+		t = u
+	}
+	return nil
+}
+
+// exec runs one step. Errors name the node.
+func (f *frame) exec(st *step) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("internal error: %v", e)
+		}
+		if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
+			err = &NodeError{Graph: f.g.Index, Node: st.node, Err: err}
+		}
+	}()
+	if st.dynamic {
+		if err := f.redo(st); err != nil {
+			return err
+		}
+	}
+	return st.run(&st.call)
+}
+
+// NodeError tells which node of a model failed while it ran.
+type NodeError struct {
+	Graph int
+	Node  *graph.Node
+	Err   error
+}
+
+// Error gives graph, index, operator and name of the node, then the cause.
+func (e *NodeError) Error() string {
+	where := ""
+	if e.Graph > 0 {
+		where = fmt.Sprintf("graph %d ", e.Graph)
+	}
+	return fmt.Sprintf("%snode %d (%s %q): %v", where, e.Node.Index, e.Node.Key(), e.Node.Name, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// redo infers a dynamic step and, where shapes changed, prepares it again.
+func (f *frame) redo(st *step) error {
+	c := &st.call
+	for i, t := range c.Out {
+		if t == nil || f.g.Values[c.Node.Outputs[i]].Variable {
+			continue
+		}
+		v := f.g.Values[c.Node.Outputs[i]]
+		*t = tensor.Tensor{Type: v.Type, Quant: v.Quant, Elem: v.Elem}
+	}
+	for i, t := range c.In {
+		if t != nil && !t.Known() {
+			return fmt.Errorf("%w: %q", errMissing, f.g.Values[c.Node.Inputs[i]].Name)
+		}
+	}
+	err := st.def.Infer(c)
+	free := errors.Is(err, op.ErrDynamic)
+	if err != nil && !free {
+		return err
+	}
+	shapes := c.In
+	if !free {
+		shapes = slices.Concat(c.In, c.Out)
+	}
+	if st.run == nil || !slices.EqualFunc(shapes, st.seen, sameShape) {
+		if free {
+			err = f.choose(st)
+		} else {
+			err = f.prepare(st)
+		}
+		if err != nil {
+			return err
+		}
+		st.seen = st.seen[:0]
+		for _, t := range shapes {
+			st.seen = append(st.seen, describe(t))
+		}
+	}
+	if !free {
+		return f.remake(st)
+	}
+	return nil
+}
+
+// remake gives a dynamic step's outputs their memory, the same as in the last
+// run where it suffices.
+func (f *frame) remake(st *step) error {
+	if st.bufs == nil {
+		st.bufs = make([][]byte, len(st.call.Out))
+	}
+	for i, t := range st.call.Out {
+		if t == nil || f.g.Values[st.node.Outputs[i]].Variable {
+			continue
+		}
+		n, err := tensor.CheckShape(t.Type, t.Shape)
+		if err != nil {
+			return err
+		}
+		b := t.Type.Bytes(n)
+		if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || cap(st.bufs[i]) < b || f.s.opts.KeepAll {
+			t.Alloc()
+			st.bufs[i] = t.Data
+			continue
+		}
+		t.Data = st.bufs[i][:b]
+	}
+	return nil
+}
