@@ -6,6 +6,8 @@ import (
 	litecontrol "github.com/opmeter/opmeter/internal/liteop/control"
 	litewise "github.com/opmeter/opmeter/internal/liteop/elementwise"
 	litenn "github.com/opmeter/opmeter/internal/liteop/nn"
+	litesignal "github.com/opmeter/opmeter/internal/liteop/signal"
+	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
 	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
 	onnxcontrol "github.com/opmeter/opmeter/internal/onnxop/control"
 	onnximage "github.com/opmeter/opmeter/internal/onnxop/image"
@@ -21,6 +23,9 @@ import (
 
 // Registry returns all operators of all formats.
 func Registry() *op.Registry {
-	return op.NewRegistry(litenn.Defs(), litearray.Defs(), litewise.Defs(), litecontrol.Defs(), onnxmath.Defs(), onnxnn.Defs(), onnxarray.Defs(),
-		onnxindex.Defs(), onnxcontrol.Defs(), onnxtext.Defs(), onnxrandom.Defs(), onnxsignal.Defs(), onnxtraining.Defs(), onnximage.Defs())
+	return op.NewRegistry(
+		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litevision.Defs(), litewise.Defs(),
+		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxmath.Defs(), onnxnn.Defs(),
+		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
+	)
 }
