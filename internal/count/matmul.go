@@ -232,3 +232,25 @@ func (c *call) msGroupQuery() amount {
 	}
 	return a
 }
+
+// linearAttention updates a state of Dk x Dv a key head with every token and
+// reads it with every query head; the delta rule reads it once more before.
+func (c *call) linearAttention() amount {
+	q, v := c.in(0), c.in(2)
+	h, kv := c.attr("q_num_heads", 0), c.attr("kv_num_heads", 0)
+	if !c.rank(q, 3) || !c.rank(v, 3) || h == 0 || kv == 0 {
+		c.bad = true
+		return amount{}
+	}
+	state := c.mul(c.dim(q, 0), c.dim(q, 1), c.dim(q, 2)/h, c.dim(v, 2)/kv)
+	macs := c.mul(state, h+kv)
+	rule := c.n.Attrs.Str("update_rule", "gated_delta")
+	if rule == "delta" || rule == "gated_delta" {
+		macs += c.mul(state, kv)
+	}
+	extra := int64(0)
+	if rule == "gated" || rule == "gated_delta" {
+		extra = c.mul(state, kv)
+	}
+	return product(macs, macs, extra)
+}

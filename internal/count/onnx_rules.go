@@ -31,6 +31,7 @@ var onnxRules = []Rule{
 	{Group: groupRNN, Names: []string{"RNN"}, MACs: "batch·steps·(elements(W) + elements(R))", Ops: "2·MACs + batch·steps·(units + elements(B))", f: func(c *call) amount { return c.onnxRecurrent(1) }},
 
 	{Group: groupAttend, Names: []string{"Attention", "FlexAttention"}, MACs: "batch·heads·Sq·Sk·(Dk + Dv), Sk with the past", Ops: attendText, f: (*call).onnxAttention},
+	{Group: groupAttend, Names: []string{"LinearAttention"}, MACs: "batch·tokens·Dk·Dv·(query heads + key heads, twice for a delta rule)", Ops: "2·MACs + batch·tokens·Dk·Dv·key heads if gated", f: (*call).linearAttention},
 	each(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
 
 	{Group: groupPool, Names: []string{"AveragePool", "MaxPool"}, MACs: "0", Ops: "k1·…·kn·elements(output)", f: func(c *call) amount { return c.onnxPool(1, 0) }},
