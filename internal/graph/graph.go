@@ -84,10 +84,13 @@ type Value struct {
 	// meaningful when HasShape.
 	Shape    []int
 	HasShape bool
-	DimNames []string       // symbolic names, "" where none; nil when there are none
-	Const    *tensor.Tensor // nil unless the value is a constant of the file
-	Variable bool           // TFLite variable tensor: keeps its value between runs
-	Quant    *tensor.Quant
+	// Placeholder is the shape that a TFLite file stores beside unknown
+	// dimensions, usually with ones in their place; nil when there are none.
+	Placeholder []int
+	DimNames    []string       // symbolic names, "" where none; nil when there are none
+	Const       *tensor.Tensor // nil unless the value is a constant of the file
+	Variable    bool           // TFLite variable tensor: keeps its value between runs
+	Quant       *tensor.Quant
 	// Elem is the element type of a container value.
 	Elem tensor.Type
 	// Sparse holds the encoding of a sparse constant, nil for dense ones. Const

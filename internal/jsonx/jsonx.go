@@ -1,0 +1,81 @@
+// Package jsonx is the project's only door to a JSON library: strict (no
+// duplicate names, no invalid UTF-8), deterministic, and with a bound on nesting.
+//
+// The standard library's second JSON package is not final yet; when it is, this
+// file is all that changes. The package imports no other package of the project.
+package jsonx
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxDepth bounds the nesting of objects and arrays when reading.
+const MaxDepth = 64
+
+// Marshal encodes v on one line. Maps are written in the order of their keys.
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+
+// MarshalIndent encodes v over many lines, two blanks a level, with a newline at
+// the end.
+func MarshalIndent(v any) ([]byte, error) {
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, err
+	}
+	return append(b, '\n'), nil
+}
+
+// MarshalWrite encodes v like [MarshalIndent] into w.
+func MarshalWrite(w io.Writer, v any) error {
+	b, err := MarshalIndent(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// Unmarshal decodes one value. Members that v does not have are ignored, so that
+// files of later versions can be read. Errors name the place in the text.
+func Unmarshal(b []byte, v any) error {
+	if err := depth(b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// UnmarshalStrict is [Unmarshal] with unknown members treated as errors.
+func UnmarshalStrict(b []byte, v any) error {
+	if err := depth(b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v, json.RejectUnknownMembers(true))
+}
+
+// depth refuses text that nests too deep before a decoder recurses into it.
+func depth(b []byte) error {
+	d, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			if d++; d > MaxDepth {
+				return fmt.Errorf("byte %d: values nest deeper than %d", i, MaxDepth)
+			}
+		case c == '}' || c == ']':
+			d--
+		}
+	}
+	return nil
+}

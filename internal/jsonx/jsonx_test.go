@@ -1,0 +1,59 @@
+package jsonx
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMarshal(t *testing.T) {
+	t.Parallel()
+	v := map[string]any{"b": 1, "a": []int{1, 2}, "c": "<&>"}
+	got, err := Marshal(v)
+	if want := `{"a":[1,2],"b":1,"c":"<&>"}`; err != nil || string(got) != want {
+		t.Errorf("Marshal = %s, %v; want %s", got, err, want)
+	}
+	got, err = MarshalIndent(struct {
+		A int `json:"a"`
+	}{1})
+	if want := "{\n  \"a\": 1\n}\n"; err != nil || string(got) != want {
+		t.Errorf("MarshalIndent = %q, %v; want %q", got, err, want)
+	}
+	var w strings.Builder
+	if err := MarshalWrite(&w, 1); err != nil || w.String() != "1\n" {
+		t.Errorf("MarshalWrite = %q, %v", w.String(), err)
+	}
+}
+
+func TestUnmarshal(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in, wantErr string
+		strict            bool
+	}{
+		{name: "plain", in: `{"a":1}`},
+		{name: "unknown member", in: `{"a":1,"z":[{}]}`},
+		{name: "unknown member, strict", in: `{"z":1}`, strict: true, wantErr: "z"},
+		{name: "duplicate", in: `{"a":1,"a":2}`, wantErr: "duplicate"},
+		{name: "cut", in: `{"a":`, wantErr: "EOF"},
+		{name: "deep", in: strings.Repeat("[", 1e5), wantErr: "nest deeper"},
+		{name: "brackets in text", in: `{"s":"` + strings.Repeat(`[\"`, 100) + `"}`},
+		{name: "wrong type", in: `{"a":"x"}`, wantErr: "/a"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var v struct {
+				A int    `json:"a"`
+				S string `json:"s"`
+			}
+			read := Unmarshal
+			if tt.strict {
+				read = UnmarshalStrict
+			}
+			err := read([]byte(tt.in), &v)
+			if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("error %v, want %q", err, tt.wantErr)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package profile
+
+// Settings is what was asked for, enough to repeat the run.
+type Settings struct {
+	// Version of opmeter that made the profile.
+	Version string `json:"version,omitzero"`
+	// Engine and its version.
+	Engine        string `json:"engine,omitzero"`
+	EngineVersion string `json:"engine_version,omitzero"`
+	// KernelSet names the instruction sets that the kernels were allowed to use.
+	KernelSet string `json:"kernel_set,omitzero"`
+	// Libraries holds versions of other programs that took part, by name.
+	Libraries map[string]string `json:"libraries,omitzero"`
+	// Seed of the random inputs.
+	Seed *uint64 `json:"seed,omitzero"`
+	// InputKind is "random", "zeros" or "file".
+	InputKind string `json:"input_kind,omitzero"`
+	// Inputs tells where each input's data came from, by input name.
+	Inputs map[string]InputSource `json:"inputs,omitzero"`
+	// Batch is the size of the batch dimension.
+	Batch *int64 `json:"batch,omitzero"`
+	// Threads is the number of threads that compute, the caller included.
+	Threads *int64 `json:"threads,omitzero"`
+	// PinnedCPUs lists the processors that the threads were bound to.
+	PinnedCPUs []int64 `json:"pinned_cpus,omitzero"`
+	// Runs is the number of measured inferences that was asked for.
+	Runs *int64 `json:"runs,omitzero"`
+	// TimeS is the time that was asked for instead.
+	TimeS *float64 `json:"time_s,omitzero"`
+	// WarmupS and WarmupRuns are the least warm-up that was asked for.
+	WarmupS    *float64 `json:"warmup_s,omitzero"`
+	WarmupRuns *int64   `json:"warmup_runs,omitzero"`
+	// Passes says which passes were made and how: "abba" for plain and
+	// instrumented groups in turn.
+	Passes string `json:"passes,omitzero"`
+	// GarbageCollector is "off" when it was kept out of timed regions.
+	GarbageCollector string `json:"garbage_collector,omitzero"`
+}
+
+// InputSource tells where an input's data came from.
+type InputSource struct {
+	// Kind is "random", "zeros" or "file".
+	Kind string `json:"kind"`
+	// File is the path as the user named it.
+	File string `json:"file,omitzero"`
+	// SHA256 is the hash of the little-endian elements.
+	SHA256 string `json:"sha256,omitzero"`
+	// Shape of the data.
+	Shape []int64 `json:"shape,omitzero"`
+}
+
+// Host is the machine that ran or estimated the model. What could not be read is
+// absent.
+type Host struct {
+	// OS and Arch name the platform as Go does, such as "linux" and "amd64".
+	OS   string `json:"os,omitzero"`
+	Arch string `json:"arch,omitzero"`
+	// Kernel is the operating system's version.
+	Kernel string `json:"kernel,omitzero"`
+	// GoVersion of the running binary.
+	GoVersion string `json:"go_version,omitzero"`
+	// CPUModel is the processor's name.
+	CPUModel string `json:"cpu_model,omitzero"`
+	// CPUVendor is the processor's maker.
+	CPUVendor string `json:"cpu_vendor,omitzero"`
+	// Cores is the number of physical cores, CPUs that of logical processors.
+	Cores *int64 `json:"cores,omitzero"`
+	CPUs  *int64 `json:"cpus,omitzero"`
+	// SMT says whether several logical processors of a core are active.
+	SMT *bool `json:"smt,omitzero"`
+	// Features lists instruction-set extensions that matter for kernels.
+	Features []string `json:"features,omitzero"`
+	// Cache sizes: level 1 data, level 2, level 3.
+	CacheL1DBytes *int64 `json:"cache_l1d_bytes,omitzero"`
+	CacheL2Bytes  *int64 `json:"cache_l2_bytes,omitzero"`
+	CacheL3Bytes  *int64 `json:"cache_l3_bytes,omitzero"`
+	// MemoryBytes is the installed memory.
+	MemoryBytes *int64 `json:"memory_bytes,omitzero"`
+	// NominalHz and MaxHz are the processor's base and highest frequency.
+	NominalHz *float64 `json:"nominal_hz,omitzero"`
+	MaxHz     *float64 `json:"max_hz,omitzero"`
+	// Governor is the frequency policy, such as "performance".
+	Governor string `json:"governor,omitzero"`
+	// Turbo says whether the processor may exceed its base frequency.
+	Turbo *bool `json:"turbo,omitzero"`
+	// Virtual names the hypervisor or container system, as far as it shows.
+	Virtual string `json:"virtual,omitzero"`
+	// CPUQuota is the processors that a control group grants, absent for no limit.
+	CPUQuota *float64 `json:"cpu_quota,omitzero"`
+	// AffinityCPUs lists the processors that the process may use.
+	AffinityCPUs []int64 `json:"affinity_cpus,omitzero"`
+	// OnBattery says whether the machine runs from its battery.
+	OnBattery *bool `json:"on_battery,omitzero"`
+	// ClockResolutionS is the smallest step of the clock, ClockCostS the time that
+	// reading it takes.
+	ClockResolutionS *float64 `json:"clock_resolution_s,omitzero"`
+	ClockCostS       *float64 `json:"clock_cost_s,omitzero"`
+	// Fingerprint is a hash of what must agree for two results to be compared:
+	// platform, processor, cores, caches, features.
+	Fingerprint string `json:"fingerprint,omitzero"`
+	// Before and After are the changing state before and after the runs.
+	Before *HostState `json:"before,omitzero"`
+	After  *HostState `json:"after,omitzero"`
+	// StolenS is processor time that the hypervisor took away during the runs.
+	StolenS *float64 `json:"stolen_s,omitzero"`
+	// Throttled is the number of thermal throttling events during the runs.
+	Throttled *int64 `json:"throttled,omitzero"`
+	// QuotaThrottledS is the time that the control group's quota stopped the
+	// process during the runs.
+	QuotaThrottledS *float64 `json:"quota_throttled_s,omitzero"`
+	// InvoluntarySwitches is how often the process lost the processor against its
+	// will during the runs.
+	InvoluntarySwitches *int64 `json:"involuntary_switches,omitzero"`
+	// GCDuringRuns is the number of garbage collections within timed regions.
+	GCDuringRuns *int64 `json:"gc_during_runs,omitzero"`
+}
+
+// HostState is the changing part of a machine's state at one time.
+type HostState struct {
+	// FrequencyHz is the mean frequency of the processors in use.
+	FrequencyHz *float64 `json:"frequency_hz,omitzero"`
+	// TemperatureC is the processor's temperature in degrees Celsius.
+	TemperatureC *float64 `json:"temperature_c,omitzero"`
+	// LoadAverage is the mean number of runnable threads over the last minute.
+	LoadAverage *float64 `json:"load_average,omitzero"`
+}

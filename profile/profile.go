@@ -1,0 +1,269 @@
+package profile
+
+// SchemaV1 is the value of [Profile.Schema].
+const SchemaV1 = "opmeter/profile/v1"
+
+// Profile is the result of profiling one model on one target.
+type Profile struct {
+	// Schema names the format of the data, [SchemaV1].
+	Schema string `json:"schema"`
+	// Created is the time of the run, RFC 3339 in UTC.
+	Created string `json:"created,omitzero"`
+	// Incomplete tells why the run ended early; what was measured until then is
+	// here. Empty for complete runs.
+	Incomplete string `json:"incomplete,omitzero"`
+	// Model is what was profiled.
+	Model Model `json:"model"`
+	// Target is what it ran on, or was estimated for.
+	Target Target `json:"target"`
+	// Settings is what was asked for, enough to repeat the run.
+	Settings Settings `json:"settings"`
+	// Host is the machine that ran or estimated it.
+	Host *Host `json:"host,omitzero"`
+	// Totals holds the figures of the whole model.
+	Totals Totals `json:"totals"`
+	// Phases separates loading, the first run and warming up from steady state.
+	Phases *Phases `json:"phases,omitzero"`
+	// Reconcile compares the sum of the layers with the wall clock.
+	Reconcile *Reconcile `json:"reconcile,omitzero"`
+	// Memory is the memory plan and what was observed.
+	Memory *Memory `json:"memory,omitzero"`
+	// Layers lists the operators in the order in which they run, those of
+	// control-flow bodies after their owner.
+	Layers []Layer `json:"layers"`
+	// Findings says in plain words what a reader should know first.
+	Findings []Finding `json:"findings,omitzero"`
+}
+
+// Model describes a model file.
+type Model struct {
+	// Name is the file's base name without its ending, or a name given by the user.
+	Name string `json:"name"`
+	// Path is the file as the user named it.
+	Path string `json:"path,omitzero"`
+	// Format is "tflite" or "onnx", or that of an imported record.
+	Format string `json:"format,omitzero"`
+	// SHA256 is the hash of the model file, 64 lower-case hexadecimal digits.
+	SHA256 string `json:"sha256,omitzero"`
+	// FileBytes is the size of the model file, external data not counted.
+	FileBytes *int64 `json:"file_bytes,omitzero"`
+	// Producer is the program that wrote the model, as the file says.
+	Producer string `json:"producer,omitzero"`
+	// Description is the file's own text about the model.
+	Description string `json:"description,omitzero"`
+	// FormatVersion is the ONNX IR version or the TFLite schema version.
+	FormatVersion *int64 `json:"format_version,omitzero"`
+	// Opsets holds ONNX operator-set versions by domain, "ai.onnx" for the default.
+	Opsets map[string]int64 `json:"opsets,omitzero"`
+	// Inputs lists the inputs of the main graph with the shapes of this run.
+	Inputs []Tensor `json:"inputs,omitzero"`
+	// Outputs lists the outputs of the main graph with the shapes of this run.
+	Outputs []Tensor `json:"outputs,omitzero"`
+	// Warnings is what the reader of the file got over, one sentence each.
+	Warnings []string `json:"warnings,omitzero"`
+}
+
+// Tensor describes an input or output.
+type Tensor struct {
+	// Name is the tensor's name in the model.
+	Name string `json:"name,omitzero"`
+	// DType is the element type in lower case, such as "float32" or "int8".
+	DType string `json:"dtype,omitzero"`
+	// Shape lists the dimensions, -1 for those that are not known. Empty for a
+	// scalar, absent when even the rank is not known.
+	Shape []int64 `json:"shape,omitzero"`
+	// Bytes is the size of the elements.
+	Bytes *int64 `json:"bytes,omitzero"`
+	// Constant marks weights and other constants of the file.
+	Constant bool `json:"constant,omitzero"`
+	// Absent marks an optional input that was not given: a place holder.
+	Absent bool `json:"absent,omitzero"`
+	// Scale and ZeroPoint are the affine quantisation real = scale*(q-zero_point)
+	// of tensors that have one for all channels.
+	Scale     *float64 `json:"scale,omitzero"`
+	ZeroPoint *int64   `json:"zero_point,omitzero"`
+}
+
+// TargetKind says what sort of thing the figures are for.
+type TargetKind string
+
+// Kinds of targets.
+const (
+	TargetHost      TargetKind = "host"      // this computer
+	TargetSimulator TargetKind = "simulator" // a model of a chip
+	TargetDevice    TargetKind = "device"    // hardware behind a cable
+	TargetImport    TargetKind = "import"    // another tool's record
+)
+
+// Target is what the model ran on, or was estimated for.
+type Target struct {
+	// ID names the target, "host" for this computer.
+	ID string `json:"id"`
+	// Kind says what sort of thing the target is.
+	Kind TargetKind `json:"kind"`
+	// ClockHz is the clock that cycles are converted with.
+	ClockHz *float64 `json:"clock_hz,omitzero"`
+	// Accelerator names an accelerator beside the processor.
+	Accelerator string `json:"accelerator,omitzero"`
+	// Engine names the program that executes the operators.
+	Engine string `json:"engine,omitzero"`
+	// Description is the target's name for people.
+	Description string `json:"description,omitzero"`
+}
+
+// Totals holds figures of the whole model. A count is the sum over the layers
+// where it is known; the fields uncounted_layers and unsupported_layers say how
+// many layers it leaves out.
+type Totals struct {
+	// Layers is the number of layers.
+	Layers *int64 `json:"layers,omitzero"`
+	// Ops is the number of arithmetic operations of one inference.
+	Ops *int64 `json:"ops,omitzero"`
+	// MACs is the number of multiply-accumulates, padding taps included.
+	MACs *int64 `json:"macs,omitzero"`
+	// MACsExecuted is MACs without padding taps.
+	MACsExecuted *int64 `json:"macs_executed,omitzero"`
+	// MLTKOps and MLTKMACs are the counts by the convention of the Silicon Labs
+	// MLTK profiler, its omissions included.
+	MLTKOps  *int64 `json:"mltk_ops,omitzero"`
+	MLTKMACs *int64 `json:"mltk_macs,omitzero"`
+	// Params is the number of constant elements, each counted once.
+	Params *int64 `json:"params,omitzero"`
+	// WeightsBytes is the size of the constants as stored.
+	WeightsBytes *int64 `json:"weights_bytes,omitzero"`
+	// BytesRead and BytesWritten sum what the layers read and write, each
+	// operand once a layer.
+	BytesRead    *int64 `json:"bytes_read,omitzero"`
+	BytesWritten *int64 `json:"bytes_written,omitzero"`
+	// UncountedLayers is the number of layers whose operations are not known.
+	UncountedLayers *int64 `json:"uncounted_layers,omitzero"`
+	// UnsupportedLayers is the number of layers that the engine or accelerator
+	// cannot run.
+	UnsupportedLayers *int64 `json:"unsupported_layers,omitzero"`
+	// RAMBytes is the working memory of an inference.
+	RAMBytes *int64 `json:"ram_bytes,omitzero"`
+	// FlashBytes is the storage that the model needs on the target.
+	FlashBytes *int64 `json:"flash_bytes,omitzero"`
+	// Latency is the time of one inference, from the plain pass where there is one.
+	Latency *Metric `json:"latency_s,omitzero"`
+	// CPUCycles is processor cycles of one inference.
+	CPUCycles *Metric `json:"cpu_cycles,omitzero"`
+	// AcceleratorCycles is cycles in which the accelerator ran.
+	AcceleratorCycles *Metric `json:"accelerator_cycles,omitzero"`
+	// Energy of one inference.
+	Energy *Metric `json:"energy_j,omitzero"`
+	// LatencySamples holds the plain pass's samples in order, seconds.
+	LatencySamples []float64 `json:"latency_samples_s,omitzero"`
+}
+
+// Phases separates what happens once from steady state.
+type Phases struct {
+	// LoadS is the time to open and parse the model file.
+	LoadS *float64 `json:"load_s,omitzero"`
+	// PlanS is the time to infer shapes, prepare kernels and place memory.
+	PlanS *float64 `json:"plan_s,omitzero"`
+	// FirstRunS is the time of the first inference.
+	FirstRunS *float64 `json:"first_run_s,omitzero"`
+	// Warmup tells how steady state was reached.
+	Warmup *Warmup `json:"warmup,omitzero"`
+}
+
+// Warmup tells how steady state was reached.
+type Warmup struct {
+	// TimeS is the time spent.
+	TimeS *float64 `json:"time_s,omitzero"`
+	// Count is the number of inferences, the first one included.
+	Count *int64 `json:"count,omitzero"`
+	// Steady says whether the measured runs passed the checks for drift and
+	// change points. Absent when there were too few runs to tell.
+	Steady *bool `json:"steady,omitzero"`
+	// Reason says why it is not steady, or why nothing can be said.
+	Reason string `json:"reason,omitzero"`
+}
+
+// Reconcile compares sums with the wall clock. All times are of one inference;
+// the first three come from the instrumented pass and operators_s + gaps_s =
+// wall_s.
+type Reconcile struct {
+	// WallS is the mean wall time of an instrumented inference.
+	WallS *float64 `json:"wall_s,omitzero"`
+	// OperatorsS is the mean sum of the layers' times.
+	OperatorsS *float64 `json:"operators_s,omitzero"`
+	// GapsS is the time between operators.
+	GapsS *float64 `json:"gaps_s,omitzero"`
+	// PlainS is the median of the plain pass.
+	PlainS *float64 `json:"plain_s,omitzero"`
+	// ProfiledS is the median of the instrumented pass.
+	ProfiledS *float64 `json:"profiled_s,omitzero"`
+	// OverheadS is the cost of the instruments per inference: profiled minus plain,
+	// paired, with its interval.
+	OverheadS *Metric `json:"overhead_s,omitzero"`
+	// OverheadPerOperatorS is the measured cost of recording one operator.
+	OverheadPerOperatorS *Metric `json:"overhead_per_operator_s,omitzero"`
+	// Unassigned is the fraction of wall_s that neither operators nor gaps explain.
+	Unassigned *float64 `json:"unassigned,omitzero"`
+}
+
+// Memory is the memory plan and what was observed.
+type Memory struct {
+	// ArenaBytes is the size of the block that holds all activations.
+	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
+	// PeakBytes is the largest sum of activations alive at one time: what a
+	// perfect plan would need.
+	PeakBytes *int64 `json:"peak_bytes,omitzero"`
+	// PersistentBytes is memory held between inferences: variables, packed weights.
+	PersistentBytes *int64 `json:"persistent_bytes,omitzero"`
+	// ScratchBytes is working memory of operators beside their tensors.
+	ScratchBytes *int64 `json:"scratch_bytes,omitzero"`
+	// ProcessPeakBytes is the largest resident size of the process.
+	ProcessPeakBytes *int64 `json:"process_peak_bytes,omitzero"`
+	// AllocatedPerRunBytes is heap memory taken by one inference in steady state.
+	AllocatedPerRunBytes *int64 `json:"allocated_per_run_bytes,omitzero"`
+	// Planner names the method that placed the buffers.
+	Planner string `json:"planner,omitzero"`
+	// AlignBytes is the alignment of placed buffers.
+	AlignBytes *int64 `json:"align_bytes,omitzero"`
+	// Plan lists the placed buffers.
+	Plan []Placement `json:"plan,omitzero"`
+}
+
+// Placement is one buffer of a memory plan.
+type Placement struct {
+	// Name is the tensor's name, or says what the scratch is for.
+	Name string `json:"name,omitzero"`
+	// Bytes is the size asked for.
+	Bytes int64 `json:"bytes"`
+	// Offset from the start of the arena, in bytes.
+	Offset int64 `json:"offset_bytes"`
+	// First and Last are the first and last step at which it is needed: indices
+	// of layers for the engine's own plan, allocation scopes for "tflm".
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+	// Scratch marks an operator's working memory.
+	Scratch bool `json:"scratch,omitzero"`
+}
+
+// Severity orders findings.
+type Severity string
+
+// Severities of findings.
+const (
+	Info    Severity = "info"    // worth knowing
+	Warning Severity = "warning" // a figure needs care
+	Problem Severity = "problem" // a figure is missing or must not be relied upon
+)
+
+// Finding is one remark on the result.
+type Finding struct {
+	// ID names the rule, in lower case with dots, such as "measure.unstable".
+	ID string `json:"id"`
+	// Severity orders findings.
+	Severity Severity `json:"severity"`
+	// Text is one or two plain sentences with the figures.
+	Text string `json:"text"`
+	// Layers are the indices of the layers that it is about.
+	Layers []int64 `json:"layers,omitzero"`
+}
+
+// Ptr returns a pointer to v, for the optional fields of this package.
+func Ptr[T any](v T) *T { return &v }

@@ -1,0 +1,281 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Validate checks what every reader relies on: the schema, known words, figures
+// that are finite and not negative, intervals in order, references in range. The
+// error names the field by its JSON path.
+func (p *Profile) Validate() error {
+	if p == nil {
+		return errors.New("no profile")
+	}
+	c := &checker{}
+	if p.Schema != SchemaV1 {
+		c.fail("schema", "is %q, want %q", p.Schema, SchemaV1)
+	}
+	c.word("target.kind", string(p.Target.Kind), string(TargetHost), string(TargetSimulator), string(TargetDevice), string(TargetImport))
+	c.need("model.name", p.Model.Name)
+	c.need("target.id", p.Target.ID)
+	c.hash("model.sha256", p.Model.SHA256)
+	c.counts("model", named{"file_bytes", p.Model.FileBytes}, named{"format_version", p.Model.FormatVersion})
+	c.tensors("model.inputs", p.Model.Inputs)
+	c.tensors("model.outputs", p.Model.Outputs)
+	c.reals("target", realNamed{"clock_hz", p.Target.ClockHz})
+	c.totals(&p.Totals)
+	c.phases(p.Phases)
+	c.reconcile(p.Reconcile)
+	c.memory(p.Memory)
+	c.host(p.Host)
+	for name, in := range p.Settings.Inputs {
+		c.hash("settings.inputs."+name+".sha256", in.SHA256)
+	}
+	for i := range p.Layers {
+		c.layer(i, &p.Layers[i], len(p.Layers))
+	}
+	for i, f := range p.Findings {
+		at := fmt.Sprintf("findings[%d]", i)
+		c.need(at+".id", f.ID)
+		c.need(at+".text", f.Text)
+		c.word(at+".severity", string(f.Severity), string(Info), string(Warning), string(Problem))
+		for _, l := range f.Layers {
+			c.ref(at+".layers", &l, len(p.Layers))
+		}
+	}
+	return c.err
+}
+
+// checker keeps the first fault it finds.
+type checker struct{ err error }
+
+func (c *checker) fail(at, format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%s %s", at, fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *checker) need(at, s string) {
+	if s == "" {
+		c.fail(at, "is missing")
+	}
+}
+
+func (c *checker) word(at, s string, words ...string) {
+	if !slices.Contains(words, s) {
+		c.fail(at, "is %q, want one of %q", s, words)
+	}
+}
+
+func (c *checker) hash(at, s string) {
+	if s == "" {
+		return
+	}
+	ok := len(s) == 64
+	for _, r := range s {
+		ok = ok && (r >= '0' && r <= '9' || r >= 'a' && r <= 'f')
+	}
+	if !ok {
+		c.fail(at, "is not 64 hexadecimal digits in lower case")
+	}
+}
+
+func (c *checker) ref(at string, i *int64, n int) {
+	if i != nil && (*i < 0 || *i >= int64(n)) {
+		c.fail(at, "names layer %d of %d", *i, n)
+	}
+}
+
+type named struct {
+	name string
+	v    *int64
+}
+
+type realNamed struct {
+	name string
+	v    *float64
+}
+
+type metricNamed struct {
+	name string
+	v    *Metric
+}
+
+func (c *checker) counts(at string, vs ...named) {
+	for _, v := range vs {
+		if v.v != nil && *v.v < 0 {
+			c.fail(at+"."+v.name, "is %d", *v.v)
+		}
+	}
+}
+
+func (c *checker) reals(at string, vs ...realNamed) {
+	for _, v := range vs {
+		if v.v != nil && !(*v.v >= 0 && !math.IsInf(*v.v, 0)) {
+			c.fail(at+"."+v.name, "is %v", *v.v)
+		}
+	}
+}
+
+func (c *checker) fraction(at string, v *float64) {
+	if v != nil && !(*v >= 0 && *v <= 1+1e-9) {
+		c.fail(at, "is %v, want 0 to 1", *v)
+	}
+}
+
+func (c *checker) metrics(at string, vs ...metricNamed) {
+	for _, v := range vs {
+		if v.v == nil {
+			continue
+		}
+		if err := v.v.Validate(); err != nil {
+			c.fail(at+"."+v.name+":", "%v", err)
+		}
+		if b, ok := v.v.Best(); ok && b < 0 {
+			c.fail(at+"."+v.name, "is negative: %v", b)
+		}
+	}
+}
+
+func (c *checker) samples(at string, vs []float64) {
+	for i, v := range vs {
+		if !(v >= 0 && !math.IsInf(v, 0)) {
+			c.fail(at, "has %v at %d", v, i)
+		}
+	}
+}
+
+func (c *checker) tensors(at string, ts []Tensor) {
+	for i, t := range ts {
+		for _, d := range t.Shape {
+			if d < -1 {
+				c.fail(fmt.Sprintf("%s[%d].shape", at, i), "has dimension %d", d)
+			}
+		}
+		if t.Bytes != nil && *t.Bytes < 0 {
+			c.fail(fmt.Sprintf("%s[%d].bytes", at, i), "is %d", *t.Bytes)
+		}
+		if t.Scale != nil && (math.IsNaN(*t.Scale) || math.IsInf(*t.Scale, 0)) {
+			c.fail(fmt.Sprintf("%s[%d].scale", at, i), "is %v", *t.Scale)
+		}
+	}
+}
+
+func (c *checker) totals(t *Totals) {
+	c.counts("totals", named{"layers", t.Layers}, named{"ops", t.Ops}, named{"macs", t.MACs}, named{"macs_executed", t.MACsExecuted},
+		named{"mltk_ops", t.MLTKOps}, named{"mltk_macs", t.MLTKMACs}, named{"params", t.Params}, named{"weights_bytes", t.WeightsBytes},
+		named{"bytes_read", t.BytesRead}, named{"bytes_written", t.BytesWritten}, named{"uncounted_layers", t.UncountedLayers},
+		named{"unsupported_layers", t.UnsupportedLayers}, named{"ram_bytes", t.RAMBytes}, named{"flash_bytes", t.FlashBytes})
+	c.metrics("totals", metricNamed{"latency_s", t.Latency}, metricNamed{"cpu_cycles", t.CPUCycles},
+		metricNamed{"accelerator_cycles", t.AcceleratorCycles}, metricNamed{"energy_j", t.Energy})
+	c.samples("totals.latency_samples_s", t.LatencySamples)
+}
+
+func (c *checker) phases(p *Phases) {
+	if p == nil {
+		return
+	}
+	c.reals("phases", realNamed{"load_s", p.LoadS}, realNamed{"plan_s", p.PlanS}, realNamed{"first_run_s", p.FirstRunS})
+	if w := p.Warmup; w != nil {
+		c.reals("phases.warmup", realNamed{"time_s", w.TimeS})
+		c.counts("phases.warmup", named{"count", w.Count})
+	}
+}
+
+func (c *checker) reconcile(r *Reconcile) {
+	if r == nil {
+		return
+	}
+	c.reals("reconcile", realNamed{"wall_s", r.WallS}, realNamed{"operators_s", r.OperatorsS}, realNamed{"gaps_s", r.GapsS},
+		realNamed{"plain_s", r.PlainS}, realNamed{"profiled_s", r.ProfiledS})
+	// Overheads may come out negative by noise: that is information too.
+	for _, m := range []metricNamed{{"overhead_s", r.OverheadS}, {"overhead_per_operator_s", r.OverheadPerOperatorS}} {
+		if m.v != nil {
+			if err := m.v.Validate(); err != nil {
+				c.fail("reconcile."+m.name+":", "%v", err)
+			}
+		}
+	}
+	if u := r.Unassigned; u != nil && (math.IsNaN(*u) || math.IsInf(*u, 0)) {
+		c.fail("reconcile.unassigned", "is %v", *u)
+	}
+}
+
+func (c *checker) memory(m *Memory) {
+	if m == nil {
+		return
+	}
+	c.counts("memory", named{"arena_bytes", m.ArenaBytes}, named{"peak_bytes", m.PeakBytes}, named{"persistent_bytes", m.PersistentBytes},
+		named{"scratch_bytes", m.ScratchBytes}, named{"process_peak_bytes", m.ProcessPeakBytes},
+		named{"allocated_per_run_bytes", m.AllocatedPerRunBytes}, named{"align_bytes", m.AlignBytes})
+	for i, e := range m.Plan {
+		if e.Bytes < 0 || e.Offset < 0 || e.Last < e.First {
+			c.fail(fmt.Sprintf("memory.plan[%d]", i), "has %d bytes at %d from step %d to %d", e.Bytes, e.Offset, e.First, e.Last)
+		}
+	}
+}
+
+func (c *checker) host(h *Host) {
+	if h == nil {
+		return
+	}
+	c.counts("host", named{"cores", h.Cores}, named{"cpus", h.CPUs}, named{"cache_l1d_bytes", h.CacheL1DBytes}, named{"cache_l2_bytes", h.CacheL2Bytes},
+		named{"cache_l3_bytes", h.CacheL3Bytes}, named{"memory_bytes", h.MemoryBytes}, named{"throttled", h.Throttled},
+		named{"involuntary_switches", h.InvoluntarySwitches}, named{"gc_during_runs", h.GCDuringRuns})
+	c.reals("host", realNamed{"nominal_hz", h.NominalHz}, realNamed{"max_hz", h.MaxHz}, realNamed{"cpu_quota", h.CPUQuota},
+		realNamed{"clock_resolution_s", h.ClockResolutionS}, realNamed{"clock_cost_s", h.ClockCostS},
+		realNamed{"stolen_s", h.StolenS}, realNamed{"quota_throttled_s", h.QuotaThrottledS})
+	for i, s := range []*HostState{h.Before, h.After} {
+		if s != nil {
+			c.reals("host."+[...]string{"before", "after"}[i], realNamed{"frequency_hz", s.FrequencyHz}, realNamed{"load_average", s.LoadAverage})
+			if t := s.TemperatureC; t != nil && !(*t > -274 && *t < 1000) {
+				c.fail("host state temperature_c", "is %v", *t)
+			}
+		}
+	}
+}
+
+func (c *checker) layer(i int, l *Layer, n int) {
+	if c.err != nil {
+		return
+	}
+	at := fmt.Sprintf("layers[%d]", i)
+	if l.Index != int64(i) {
+		c.fail(at+".index", "is %d", l.Index)
+	}
+	c.need(at+".op", l.Op)
+	c.ref(at+".parent", l.Parent, i) // a parent stands before its body
+	c.ref(at+".fused_into", l.FusedInto, n)
+	if l.FusedInto != nil && *l.FusedInto == int64(i) {
+		c.fail(at+".fused_into", "is the layer itself")
+	}
+	c.tensors(at+".inputs", l.Inputs)
+	c.tensors(at+".outputs", l.Outputs)
+	c.counts(at, named{"version", l.Version}, named{"ops", l.Ops}, named{"macs", l.MACs}, named{"macs_executed", l.MACsExecuted},
+		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
+		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten})
+	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self},
+		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"energy_j", l.Energy})
+	c.reals(at, realNamed{"calls", l.Calls})
+	c.fraction(at+".share", l.Share)
+	c.samples(at+".samples_s", l.Samples)
+	if l.Accelerated != "" {
+		c.word(at+".accelerated", l.Accelerated, "yes", "no")
+	}
+	if p := l.Provenance; p != nil {
+		c.word(at+".provenance.confidence", string(p.Confidence), string(Exact), string(ByTensor), string(ByOrder), string(Unknown))
+		for _, s := range p.SourceNodes {
+			if s.Graph < 0 || s.Node < 0 {
+				c.fail(at+".provenance.source_nodes", "names node %d of graph %d", s.Node, s.Graph)
+			}
+		}
+	}
+	if s := l.Sparsity; s != nil {
+		c.fraction(at+".sparsity.weights", s.Weights)
+		c.fraction(at+".sparsity.activations", s.Activations)
+		c.counts(at+".sparsity", named{"stored_bytes", s.StoredBytes})
+	}
+}
