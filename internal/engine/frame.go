@@ -185,7 +185,7 @@ func (f *frame) planStep(st *step) {
 		f.giveUp(st, stateOf(err), err)
 		return
 	}
-	if fixed && !st.def.Stateful && f.foldable(st) {
+	if (fixed || st.def.OfShape) && !st.def.Stateful && f.foldable(st) {
 		for _, t := range c.Out {
 			if t != nil {
 				t.Alloc()

@@ -3,6 +3,8 @@ package operators
 
 import (
 	litearray "github.com/opmeter/opmeter/internal/liteop/array"
+	litecontrol "github.com/opmeter/opmeter/internal/liteop/control"
+	litewise "github.com/opmeter/opmeter/internal/liteop/elementwise"
 	litenn "github.com/opmeter/opmeter/internal/liteop/nn"
 	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
 	onnxmath "github.com/opmeter/opmeter/internal/onnxop/math"
@@ -12,5 +14,5 @@ import (
 
 // Registry returns all operators of all formats.
 func Registry() *op.Registry {
-	return op.NewRegistry(litenn.Defs(), litearray.Defs(), onnxmath.Defs(), onnxnn.Defs(), onnxarray.Defs())
+	return op.NewRegistry(litenn.Defs(), litearray.Defs(), litewise.Defs(), litecontrol.Defs(), onnxmath.Defs(), onnxnn.Defs(), onnxarray.Defs())
 }
