@@ -116,10 +116,9 @@ func (b *builder) plan() error {
 	b.recordInputs(ins, src)
 	var pin func(worker int)
 	if b.o.Pin {
-		cpus := measure.Affinity()
-		if n := max(b.o.Threads, 1); len(cpus) >= n {
+		if cpus := measure.PickCPUs(max(b.o.Threads, 1)); cpus != nil {
 			pin = func(w int) { _ = measure.Pin(cpus[w]) }
-			for _, c := range cpus[:n] {
+			for _, c := range cpus {
 				b.p.Settings.PinnedCPUs = append(b.p.Settings.PinnedCPUs, int64(c))
 			}
 		}
@@ -162,8 +161,8 @@ func (b *builder) firstRun(ctx context.Context) error {
 
 func (b *builder) measure(ctx context.Context) error {
 	o := b.o
-	host := measure.Machine()
-	b.p.Host = host
+	clock := measure.NewClock()
+	machine := measure.NewMachine(clock)
 	b.progress("first run", 0)
 	t := time.Now()
 	err := b.firstRun(ctx)
@@ -191,9 +190,9 @@ func (b *builder) measure(ctx context.Context) error {
 	if len(b.p.Settings.PinnedCPUs) > 0 {
 		cpu = profile.Ptr(int(b.p.Settings.PinnedCPUs[0]))
 	}
-	watch := measure.Watch()
+	machine.Begin()
 	res, err := measure.Measure(ctx, measure.Options{
-		Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, CPU: cpu,
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, CPU: cpu,
 		Instrumented: func() error { return b.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			work.read(tm)
@@ -204,7 +203,7 @@ func (b *builder) measure(ctx context.Context) error {
 		},
 		Progress: func(f float64) { b.progress("measuring", f) },
 	}, run)
-	watch.Into(host)
+	b.p.Host = machine.End()
 	b.record(res, rec, calls)
 	if err != nil {
 		b.stop(ctx, err)
@@ -243,9 +242,6 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 	b.phases().Warmup = &profile.Warmup{
 		TimeS: profile.Ptr(res.WarmupTime), Count: profile.Ptr(int64(len(res.Warmup))),
 		Steady: res.Stability.Steady, Reason: res.Stability.Reason,
-	}
-	if res.Clock != nil {
-		p.Host.ClockCostS, p.Host.ClockResolutionS = profile.Ptr(res.Clock.Cost), profile.Ptr(res.Clock.Resolution)
 	}
 	p.Host.GCDuringRuns = profile.Ptr(int64(res.GC))
 	if b.o.Samples {
