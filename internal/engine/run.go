@@ -134,8 +134,12 @@ func (f *frame) bind(in []*tensor.Tensor) {
 	}
 }
 
-// errStopped tells that the run's context ended.
-var errStopped = errors.New("stopped")
+var (
+	// errStopped tells that the run's context ended.
+	errStopped = errors.New("stopped")
+	// errMissing tells that the maker of an input does not run.
+	errMissing = errors.New("an input could not be computed")
+)
 
 func (f *frame) stopped() bool {
 	select {
@@ -251,7 +255,7 @@ func (f *frame) redo(st *step) error {
 	}
 	for i, t := range c.In {
 		if t != nil && !t.Known() {
-			return fmt.Errorf("its input %q was not computed", f.g.Values[c.Node.Inputs[i]].Name)
+			return fmt.Errorf("%w: %q", errMissing, f.g.Values[c.Node.Inputs[i]].Name)
 		}
 	}
 	err := st.def.Infer(c)

@@ -15,12 +15,12 @@
 package synth
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -61,7 +61,7 @@ func LoadOverrides(name string) (map[string]Overrides, error) {
 		return nil, err
 	}
 	var all map[string]Overrides
-	if err := json.Unmarshal(data, &all); err != nil {
+	if err := jsonx.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return all, nil

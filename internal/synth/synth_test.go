@@ -3,7 +3,6 @@ package synth
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -86,13 +86,15 @@ func TestRecordedInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r struct {
-			Model  string
+			Model  string `json:"model"`
 			Inputs []struct {
-				Name, Dtype, SHA256 string
-				Shape               []int
-			}
+				Name   string `json:"name"`
+				Dtype  string `json:"dtype"`
+				SHA256 string `json:"sha256"`
+				Shape  []int  `json:"shape"`
+			} `json:"inputs"`
 		}
-		if err := json.Unmarshal(data, &r); err != nil {
+		if err := jsonx.Unmarshal(data, &r); err != nil {
 			t.Fatal(err)
 		}
 		o := overrides[r.Model]

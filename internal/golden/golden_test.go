@@ -1,0 +1,410 @@
+package golden
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/synth"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/tflite"
+)
+
+func overrides(t *testing.T) map[string]synth.Overrides {
+	t.Helper()
+	o, err := synth.LoadOverrides(material.Path(t, "oracle", "inputs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func results(t *testing.T, engine string) []*Result {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(material.Path(t, "golden"), "*.tflite", engine, "result.json"))
+	var out []*Result
+	for _, f := range files {
+		r, err := Load(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		t.Fatalf("no results of %s", engine)
+	}
+	return out
+}
+
+// table collects what is wrong, one line a model.
+type table struct{ rows []string }
+
+func (b *table) add(model string, what ...string) {
+	what = slices.DeleteFunc(what, func(s string) bool { return s == "" })
+	b.rows = append(b.rows, fmt.Sprintf("%-52s %s", model, strings.Join(what, " | ")))
+}
+
+func (b *table) report(t *testing.T) {
+	t.Helper()
+	if len(b.rows) > 0 {
+		t.Errorf("%d models fail:\n%s", len(b.rows), strings.Join(b.rows, "\n"))
+	}
+}
+
+// exactNodes marks the nodes whose result is defined to the last bit: integer
+// arithmetic on exact inputs, and conversions and copies of exact values.
+func exactNodes(g *graph.Graph) []bool {
+	inexact := make([]bool, len(g.Values))
+	out := make([]bool, len(g.Nodes))
+	for i, n := range g.Nodes {
+		exact := true
+		float := false
+		for _, id := range n.Inputs {
+			if id >= 0 {
+				exact = exact && !inexact[id]
+				float = float || g.Values[id].Type.IsFloat()
+			}
+		}
+		for _, id := range n.Outputs {
+			if id >= 0 {
+				float = float || g.Values[id].Type.IsFloat()
+			}
+		}
+		if float && !copies[n.Op] {
+			exact = false
+		}
+		for _, ids := range [][]int{n.Outputs, n.Inputs} {
+			for _, id := range ids {
+				// Operators also write their state, which is an input.
+				if id >= 0 && !exact && (g.Values[id].Variable || slices.Contains(n.Outputs, id)) {
+					inexact[id] = true
+				}
+			}
+		}
+		out[i] = exact
+	}
+	return out
+}
+
+var copies = map[string]bool{
+	"QUANTIZE": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": true, "TRANSPOSE": true, "CONCATENATION": true, "SLICE": true,
+	"STRIDED_SLICE": true, "PACK": true, "UNPACK": true, "SPLIT": true, "SPLIT_V": true, "SQUEEZE": true, "EXPAND_DIMS": true, "PAD": true,
+	"PADV2": true, "GATHER": true, "GATHER_ND": true, "SHAPE": true, "RELU": true, "RELU6": true, "MAXIMUM": true, "MINIMUM": true,
+	"MAX_POOL_2D": true, "RESIZE_NEAREST_NEIGHBOR": true, "SPACE_TO_BATCH_ND": true, "BATCH_TO_SPACE_ND": true, "SPACE_TO_DEPTH": true,
+	"DEPTH_TO_SPACE": true, "ARG_MAX": true, "ARG_MIN": true, "ABS": true, "NEG": true,
+}
+
+// TestTFLM compares every operator's output with the reference kernels of TFLite
+// Micro: integers by hash, the outputs of float models within 1e-4.
+func TestTFLM(t *testing.T) {
+	over := overrides(t)
+	models := material.Path(t, "models")
+	var bad table
+	count := struct{ models, equal, exact, exactEqual, float, floatEqual int }{}
+	for _, r := range results(t, "tflm") {
+		count.models++
+		file, err := FindModel(models, r.Model)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		run, err := Open(file, over[r.Model])
+		if err != nil {
+			bad.add(r.Model, errorText(err))
+			continue
+		}
+		var wrong []string
+		if err := run.Once(); err != nil {
+			wrong = append(wrong, "run: "+errorText(err))
+		}
+		g := run.Model.Main()
+		exact := exactNodes(g)
+		first, differ := "", 0
+		for _, l := range r.Layers {
+			got := run.Session.Value(l.Tensor)
+			equal := got.Known() && Hash(got) == l.SHA256
+			must := l.Op < len(exact) && exact[l.Op]
+			switch {
+			case must:
+				count.exact++
+				if equal {
+					count.exactEqual++
+					continue
+				}
+				if differ++; first == "" {
+					first = fmt.Sprintf("op %d %s tensor %d%s", l.Op, l.Kind, l.Tensor, difference(got, l))
+				}
+			default:
+				count.float++
+				if equal {
+					count.floatEqual++
+				}
+			}
+		}
+		if differ > 0 {
+			wrong = append(wrong, fmt.Sprintf("%d operators differ, first %s", differ, first))
+		}
+		wrong = append(wrong, compare(run, r, r.Outputs, "", exact)...)
+		if len(r.Run2) > 0 && len(wrong) == 0 {
+			if err := run.Once(); err != nil {
+				wrong = append(wrong, "second run: "+errorText(err))
+			}
+			wrong = append(wrong, compare(run, r, r.Run2, "second run ", exact)...)
+		}
+		if trouble := run.Trouble(); trouble != "" || len(wrong) > 0 {
+			bad.add(r.Model, append([]string{trouble}, wrong...)...)
+		} else {
+			count.equal++
+		}
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("TFLite Micro: %d of %d models equal; %d of %d integer operators equal bit for bit; %d of %d float operators happen to be equal to the last bit",
+		count.equal, count.models, count.exactEqual, count.exact, count.floatEqual, count.float)
+	bad.report(t)
+}
+
+func difference(got *tensor.Tensor, l Layer) string {
+	switch {
+	case !got.Known():
+		return " not computed"
+	case len(got.Data) != l.Bytes:
+		return fmt.Sprintf(": %d bytes, want %d", len(got.Data), l.Bytes)
+	case got.Type.String() != l.Dtype:
+		return fmt.Sprintf(": type %v, want %s", got.Type, l.Dtype)
+	}
+	return ""
+}
+
+// compare checks the main graph's outputs against recorded ones; those that an
+// exact node makes must be equal.
+func compare(run *Run, r *Result, outputs []Output, what string, exact []bool) []string {
+	g := run.Model.Main()
+	made := map[int]bool{}
+	for i, n := range g.Nodes {
+		for _, id := range n.Outputs {
+			made[id] = exact[i]
+		}
+	}
+	var wrong []string
+	for i := range outputs {
+		if i >= len(g.Outputs) {
+			break
+		}
+		tol := Tolerance{Relative: 1e-4}
+		if made[g.Outputs[i]] {
+			tol = Tolerance{}
+		} else {
+			tol.Steps = 1 // an integer made from floats
+		}
+		if w := outputs[i].Check(r.Dir, run.Session.Output(i), tol); w != "" {
+			wrong = append(wrong, fmt.Sprintf("%soutput %d %s", what, i, w))
+		}
+	}
+	return wrong
+}
+
+// TestTFLiteFloat compares with the two builds of TFLite for browsers. Float
+// models must agree within 1e-4 of the largest output. Both run integers through
+// kernels that rescale in floating point, and hybrid operators each in its own
+// way: these get the room that the two have been measured to differ by.
+func TestTFLiteFloat(t *testing.T) {
+	over := overrides(t)
+	models := material.Path(t, "models")
+	var bad table
+	type tally struct{ n, ok int }
+	counts := map[kindOf]*tally{plainFloat: {}, hybrid: {}, quantised: {}}
+	byModel := map[string][]*Result{}
+	var order []string
+	for _, engine := range []string{"tfjs", "litert"} {
+		for _, r := range results(t, engine) {
+			if byModel[r.Model] == nil {
+				order = append(order, r.Model)
+			}
+			byModel[r.Model] = append(byModel[r.Model], r)
+		}
+	}
+	slices.Sort(order)
+	for _, name := range order {
+		file, err := FindModel(models, name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		run, err := Open(file, over[name])
+		if err != nil {
+			bad.add(name, errorText(err))
+			continue
+		}
+		k := kind(run.Model)
+		counts[k].n++
+		tol := map[kindOf]Tolerance{plainFloat: {Relative: 1e-4}, hybrid: {Relative: 0.05}, quantised: {Relative: 0.05, Steps: 10}}[k]
+		var wrong []string
+		if err := run.Once(); err != nil {
+			wrong = append(wrong, "run: "+errorText(err))
+		}
+		agrees := false
+		for _, r := range byModel[name] {
+			var w []string
+			for i := range r.Outputs {
+				if s := r.Outputs[i].Check(r.Dir, run.Session.Output(i), tol); s != "" {
+					w = append(w, fmt.Sprintf("output %d (%s) %s", i, filepath.Base(r.Dir), s))
+				}
+			}
+			agrees = agrees || len(w) == 0
+			wrong = append(wrong, w...)
+		}
+		// Where the two contradict each other one is enough.
+		trouble := run.Trouble()
+		if trouble == "" && (len(wrong) == 0 || k != plainFloat && agrees) {
+			counts[k].ok++
+		} else {
+			bad.add(name, append([]string{k.String(), trouble}, wrong...)...)
+		}
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, k := range []kindOf{plainFloat, hybrid, quantised} {
+		t.Logf("TFLite for browsers: %d of %d %v models agree", counts[k].ok, counts[k].n, k)
+	}
+	bad.report(t)
+}
+
+// TestTFLiteOps runs the operator-sized models.
+func TestTFLiteOps(t *testing.T) {
+	entries, err := LoadEntries(material.Path(t, "golden", "tflite_ops.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := overrides(t)
+	models := material.Path(t, "models", "tflite_ops")
+	names := make([]string, 0, len(entries))
+	for n := range entries {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	var bad table
+	passed, disputed, none := 0, 0, 0
+	for _, name := range names {
+		e := entries[name]
+		ref := e.By(e.Reference)
+		switch {
+		case len(e.Disputed) > 0:
+			disputed++
+			continue
+		case ref == nil:
+			none++
+			continue
+		}
+		run, err := Open(filepath.Join(models, name), over[name])
+		if err != nil {
+			if _, ok := unreadable[name]; ok {
+				none++
+				continue
+			}
+			bad.add(name, errorText(err))
+			continue
+		}
+		var wrong []string
+		if err := run.Once(); err != nil {
+			wrong = append(wrong, "run: "+errorText(err))
+		}
+		tol := Tolerance{Relative: 1e-4}
+		if k := kind(run.Model); e.Reference != "tflm" && k != plainFloat {
+			tol = Tolerance{Relative: 0.02, Steps: 1}
+		}
+		for i := range ref.Outputs {
+			if i >= len(run.Model.Main().Outputs) {
+				break
+			}
+			if s := ref.Outputs[i].Check("", run.Session.Output(i), tol); s != "" {
+				wrong = append(wrong, fmt.Sprintf("output %d (%s) %s", i, e.Reference, s))
+			}
+		}
+		if trouble := run.Trouble(); trouble != "" || len(wrong) > 0 {
+			bad.add(name, append([]string{trouble}, wrong...)...)
+		} else {
+			passed++
+		}
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("operator models: %d passed, %d failed, %d skipped (%d disputed between engines, %d without a result)", passed, len(bad.rows), disputed+none, disputed, none)
+	bad.report(t)
+}
+
+// unreadable lists models whose recorded results come from memory that nothing
+// has written: they read tensors that do not exist, and are refused.
+var unreadable = map[string]bool{"litert_segment_sum_invalid_buffer.tflite": true}
+
+// TestSeanet runs the int16 operators, whose expected values are exact.
+func TestSeanet(t *testing.T) {
+	cases, err := Cases(material.Path(t, "models", "tflite_conformance", "seanet_int16.tar.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad table
+	passed := 0
+	for _, c := range cases {
+		if why := seanet(c); why != "" {
+			bad.add(c.Name, why)
+			continue
+		}
+		passed++
+	}
+	t.Logf("int16 conformance: %d passed, %d failed, 0 skipped", passed, len(cases)-passed)
+	bad.report(t)
+}
+
+func seanet(c Case) string {
+	m, err := tflite.Parse(c.Model, c.Name)
+	if err != nil {
+		return errorText(err)
+	}
+	g := m.Main()
+	if len(c.Inputs) != len(g.Inputs) || len(g.Outputs) != 1 {
+		return fmt.Sprintf("%d inputs recorded, the model has %d", len(c.Inputs), len(g.Inputs))
+	}
+	in := make([]*tensor.Tensor, len(g.Inputs))
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		in[k] = tensor.From(tensor.Int16, synth.Shape(v), c.Inputs[k])
+		in[k].Quant = v.Quant
+		if in[k].Len() != len(c.Inputs[k]) || v.Type != tensor.Int16 {
+			return fmt.Sprintf("input %d: %d values recorded for %s %v", k, len(c.Inputs[k]), tensor.FormatShape(v.Shape), v.Type)
+		}
+	}
+	run, err := Start(m, in)
+	if err != nil {
+		return errorText(err)
+	}
+	defer run.Close()
+	if err := run.Once(); err != nil {
+		return strings.Join([]string{run.Trouble(), errorText(err)}, " | ")
+	}
+	got := run.Session.Output(0)
+	if !got.Known() {
+		return strings.Join([]string{run.Trouble(), "not computed"}, " | ")
+	}
+	if got.Type != tensor.Int16 || got.Len() != len(c.Golden) {
+		return fmt.Sprintf("%s of %v, want %d values", tensor.FormatShape(got.Shape), got.Type, len(c.Golden))
+	}
+	differ, worst := 0, 0
+	for i, x := range tensor.Of[int16](got) {
+		if d := int(x) - int(c.Golden[i]); d != 0 {
+			differ++
+			worst = max(worst, max(d, -d))
+		}
+	}
+	if differ > 0 {
+		return strings.TrimPrefix(fmt.Sprintf("%s | %d of %d values differ, by up to %d", run.Trouble(), differ, len(c.Golden), worst), " | ")
+	}
+	return ""
+}
