@@ -456,4 +456,3 @@ func describeModel(m *graph.Model) profile.Model {
 	}
 	return d
 }
-
