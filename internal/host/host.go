@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
@@ -54,10 +55,32 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 	}
 	defer b.s.Close()
 	b.layers()
+	b.staticCalls()
 	b.totals()
 	b.memory()
 	b.findStatic()
 	return b.p, nil
+}
+
+// staticCalls sets how often layers of bodies run where the model alone tells.
+func (b *builder) staticCalls() {
+	known := make([]float64, len(b.slots))
+	for i, s := range b.slots {
+		known[i] = 1
+		if s.parent < 0 {
+			continue
+		}
+		p := b.slots[s.parent].step
+		known[i] = math.NaN()
+		for _, c := range count.Bodies(b.m, p.Node, p.In, p.Out) {
+			if c.Graph == s.step.Graph && c.Times != nil {
+				known[i] = known[s.parent] * float64(*c.Times)
+			}
+		}
+		if c := known[i]; !math.IsNaN(c) && c != 1 {
+			b.p.Layers[i].Calls = &c
+		}
+	}
 }
 
 // Profile runs the model and measures every operator. When ctx ends early the

@@ -32,14 +32,28 @@ func slots(s *engine.Session) []slot {
 			at := len(out)
 			out = append(out, slot{step: st, parent: parent, bodies: bodies(st.Node)})
 			for _, g := range out[at].bodies {
-				if !seen[g] {
-					seen[g] = true
-					add(s.BodySteps(g), at)
+				if seen[g] {
+					continue
 				}
+				seen[g] = true
+				inner := s.BodySteps(g)
+				if inner == nil {
+					inner = declared(s.Model.Graphs[g])
+				}
+				add(inner, at)
 			}
 		}
 	}
 	add(s.Steps(), -1)
+	return out
+}
+
+// declared describes a body that has not run yet by what the file says of it.
+func declared(g *graph.Graph) []engine.Step {
+	out := make([]engine.Step, len(g.Nodes))
+	for i, n := range g.Nodes {
+		out[i] = engine.Step{Graph: g.Index, Node: n, In: count.Declared(g, n.Inputs), Out: count.Declared(g, n.Outputs), Into: -1}
+	}
 	return out
 }
 
@@ -115,7 +129,7 @@ func (c *clockwork) read(t *engine.Timing) {
 // layer describes a slot without its times.
 func (b *builder) layer(i int, s slot) profile.Layer {
 	n := s.step.Node
-	l := profile.Layer{Index: int64(i), Op: n.Op, Version: profile.Ptr(int64(n.Version)), Options: Options(n)}
+	l := profile.Layer{Index: int64(i), Op: n.Op, Version: profile.Ptr(int64(n.Version)), Options: count.Options(n)}
 	switch n.Domain {
 	case graph.ONNX, graph.TFLite:
 	case graph.TFLiteCustom:
@@ -179,7 +193,7 @@ func (b *builder) slotOf(g, node int) int {
 
 // work fills in what internal/count knows.
 func (b *builder) work(l *profile.Layer, s slot) {
-	w := count.Count(s.step.Node, s.step.In, s.step.Out, b.m)
+	w := count.Count(b.m, b.m.Graphs[s.step.Graph], s.step.Node, s.step.In, s.step.Out)
 	l.Ops, l.MACs, l.MACsExecuted = w.Ops, w.MACs, w.MACsExecuted
 	l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 	l.Params, l.WeightsBytes = w.Params, w.WeightBytes
