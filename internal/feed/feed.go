@@ -28,6 +28,9 @@ type Options struct {
 	Overrides synth.Overrides
 }
 
+// defaultIndices is the generator's own bound of integers of 32 bits and more.
+const defaultIndices = 100
+
 // Source tells where an input came from: "random", "zeros" or "file".
 type Source struct {
 	Kind string
@@ -44,7 +47,7 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 	for k, id := range g.Inputs {
 		v := g.Values[id]
 		var err error
-		if ins[k], src[k], err = input(v, k, o); err != nil {
+		if ins[k], src[k], err = input(v, k, o, rowLimit(g, id)); err != nil {
 			return nil, nil, fmt.Errorf("input %q: %w", v.Name, err)
 		}
 		if v.Quant != nil {
@@ -90,7 +93,35 @@ func quoteAll(s []string) string {
 	return strings.Join(q, ", ")
 }
 
-func input(v *graph.Value, k int, o Options) (*tensor.Tensor, Source, error) {
+// rowLimit is the number of rows of the smallest constant table that input id
+// indexes directly, 0 when it indexes none. Larger random indices would make a
+// model fail that runs well on real data.
+func rowLimit(g *graph.Graph, id int) uint64 {
+	var least uint64
+	for _, n := range g.Nodes {
+		table, index, axis := 0, 1, n.Attrs.Int("axis", 0)
+		switch n.Op {
+		case "Gather", "GATHER":
+		case "EMBEDDING_LOOKUP":
+			table, index, axis = 1, 0, 0
+		default:
+			continue
+		}
+		if len(n.Inputs) < 2 || n.Inputs[index] != id || n.Inputs[table] < 0 {
+			continue
+		}
+		t := g.Values[n.Inputs[table]].Const
+		if t == nil || axis < 0 || axis >= len(t.Shape) || t.Shape[axis] < 1 {
+			continue
+		}
+		if d := uint64(t.Shape[axis]); least == 0 || d < least {
+			least = d
+		}
+	}
+	return least
+}
+
+func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Source, error) {
 	if file, ok := o.Files[v.Name]; ok {
 		x, err := npy.ReadFile(file)
 		if err != nil {
@@ -122,6 +153,8 @@ func input(v *graph.Value, k int, o Options) (*tensor.Tensor, Source, error) {
 	var fill *synth.Fill
 	if f, ok := o.Overrides.Fill[v.Name]; ok {
 		fill = &f
+	} else if rows > 0 && rows < defaultIndices {
+		fill = &synth.Fill{Mod: rows}
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
