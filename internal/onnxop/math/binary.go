@@ -80,8 +80,8 @@ func prepareArith(c *op.Call, k arith) (op.Run, error) {
 	return nil, badType(c, 0)
 }
 
-// clamped adds a fused activation to the loops: each run is clamped while it is
-// in the cache.
+// clamped adds a fused activation to the loops: each part of a run is clamped
+// while it is in the cache.
 func clamped(l loops[float32, float32], act op.Activation) loops[float32, float32] {
 	if !act.On {
 		return l
@@ -97,7 +97,14 @@ func clamped(l loops[float32, float32], act op.Activation) loops[float32, float3
 			dst[i] = x
 		}
 	}
-	out := loops[float32, float32]{vec: func(dst, a, b []float32) { l.vec(dst, a, b); clamp(dst) }}
+	out := loops[float32, float32]{vec: func(dst, a, b []float32) {
+		for len(dst) > 0 {
+			n := min(len(dst), 8*blockSize)
+			l.vec(dst[:n], a[:n], b[:n])
+			clamp(dst[:n])
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
+	}}
 	if l.vs != nil {
 		out.vs = func(dst, a []float32, b float32) { l.vs(dst, a, b); clamp(dst) }
 	}
