@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
@@ -9,273 +8,265 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// integer is a stored quantised element.
-type integer interface{ int8 | uint8 | int16 }
-
-// element is every type that TFLite's arithmetic operators compute in.
-type element interface {
-	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | float32
+// scaleOf returns the scale and zero point of a tensor quantised as a whole.
+func scaleOf(t *tensor.Tensor) (scale float32, zero int32, err error) {
+	if t == nil || t.Quant == nil || len(t.Quant.Scale) == 0 {
+		return 0, 0, op.Unsupported("a %v tensor without quantisation", typeOf(t))
+	}
+	if len(t.Quant.Zero) > 0 {
+		zero = int32(t.Quant.Zero[0])
+	}
+	return t.Quant.Scale[0], zero, nil
 }
 
-// limits is the range of a quantised type.
+func typeOf(t *tensor.Tensor) tensor.Type {
+	if t == nil {
+		return tensor.Invalid
+	}
+	return t.Type
+}
+
+// quantised reports whether t has affine quantisation.
+func quantised(t *tensor.Tensor) bool {
+	return t != nil && t.Quant != nil && len(t.Quant.Scale) > 0
+}
+
+// limits are the extreme values of an integer type.
 func limits(t tensor.Type) (lo, hi int32) {
 	switch t {
+	case tensor.Int8:
+		return math.MinInt8, math.MaxInt8
 	case tensor.Uint8:
 		return 0, math.MaxUint8
 	case tensor.Int16:
 		return math.MinInt16, math.MaxInt16
-	case tensor.Int4:
-		return -8, 7
 	}
-	return math.MinInt8, math.MaxInt8
+	return math.MinInt32, math.MaxInt32
 }
 
-// quantised reports whether x holds integers with a scale.
-func quantised(x *tensor.Tensor) bool {
-	if x == nil || x.Quant == nil || len(x.Quant.Scale) == 0 {
-		return false
-	}
-	switch x.Type {
-	case tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int4:
-		return true
-	}
-	return false
+// round is C's round: to nearest, ties away from zero, in float32.
+func round(x float32) int32 {
+	return int32(math.Round(float64(x)))
 }
 
-// affine returns a per-tensor scale and zero point.
-func affine(x *tensor.Tensor, what string) (scale float32, zero int32, err error) {
-	if x.Quant == nil || len(x.Quant.Scale) == 0 {
-		return 0, 0, op.Unsupported("%s of type %v has no scale", what, x.Type)
+// clampOf is the range of an output after its fused activation.
+func clampOf(act string, out *tensor.Tensor) (lo, hi int32, err error) {
+	lo, hi = limits(out.Type)
+	if act == "" || act == "NONE" {
+		return lo, hi, nil
 	}
-	s := x.Quant.Scale[0]
-	if !(s > 0) || math.IsInf(float64(s), 0) {
-		return 0, 0, fmt.Errorf("%s has scale %v", what, s)
+	s, z, err := scaleOf(out)
+	if err != nil {
+		return 0, 0, err
 	}
-	if len(x.Quant.Zero) > 0 {
-		zero = int32(x.Quant.Zero[0])
+	at := func(v float32) int32 { return z + round(v/s) }
+	switch act {
+	case "RELU":
+		return max(lo, at(0)), hi, nil
+	case "RELU6":
+		return max(lo, at(0)), min(hi, at(6)), nil
+	case "RELU_N1_TO_1":
+		return max(lo, at(-1)), min(hi, at(1)), nil
 	}
-	return s, zero, nil
+	return 0, 0, op.Unsupported("fused activation %s of integers", act)
 }
 
-// affines is affine for several tensors at once.
-type affines struct {
-	s []float32
-	z []int32
-}
-
-func affineAll(names []string, xs ...*tensor.Tensor) (a affines, err error) {
-	for i, x := range xs {
-		s, z, err := affine(x, names[i])
-		if err != nil {
-			return a, err
-		}
-		a.s, a.z = append(a.s, s), append(a.z, z)
+// activation is the float clamp of a fused activation, joined with the one that
+// the engine has fused on top.
+func activation(c *op.Call) (op.Activation, error) {
+	a := op.Activation{Min: float32(math.Inf(-1)), Max: float32(math.Inf(1))}
+	switch act := c.Node.Attrs.Str("fused_activation_function", "NONE"); act {
+	case "NONE", "":
+	case "RELU":
+		a.On, a.Min = true, 0
+	case "RELU6":
+		a.On, a.Min, a.Max = true, 0, 6
+	case "RELU_N1_TO_1":
+		a.On, a.Min, a.Max = true, -1, 1
+	default:
+		return a, op.Unsupported("fused activation %s", act)
+	}
+	if b := c.Activation; b.On {
+		// First the operator's own clamp, then the fused one.
+		a.Min, a.Max = min(max(a.Min, b.Min), b.Max), max(min(a.Max, b.Max), b.Min)
+		a.On = true
 	}
 	return a, nil
 }
 
-// fused returns the bounds of fused_activation_function in real numbers.
-func fused(c *op.Call) (lo, hi float32, err error) {
-	inf := float32(math.Inf(1))
-	switch a := c.Node.Attrs.Str("fused_activation_function", "NONE"); a {
-	case "NONE", "":
-		return -inf, inf, nil
-	case "RELU":
-		return 0, inf, nil
-	case "RELU6":
-		return 0, 6, nil
-	case "RELU_N1_TO_1":
-		return -1, 1, nil
-	default:
-		return 0, 0, op.Unsupported("fused activation %s", a)
-	}
-}
-
-// floatActivation joins the model's fused activation with the one that the
-// engine has fused.
-func floatActivation(c *op.Call) (op.Activation, error) {
-	lo, hi, err := fused(c)
-	a := op.Activation{On: !math.IsInf(float64(lo), -1) || !math.IsInf(float64(hi), 1), Min: lo, Max: hi}
-	if c.Activation.On {
-		a.On = true
-		// The engine's clamp comes after the model's.
-		a.Min = max(c.Activation.Min, min(a.Min, c.Activation.Max))
-		a.Max = min(c.Activation.Max, max(a.Max, c.Activation.Min))
-	}
-	return a, err
-}
-
-func clampFloats(v []float32, a op.Activation) {
-	if !a.On {
-		return
-	}
-	for i, x := range v {
-		if x < a.Min {
-			v[i] = a.Min
-		} else if x > a.Max {
-			v[i] = a.Max
-		}
-	}
-}
-
-// quantActivation returns the bounds of the fused activation in stored integers.
-func quantActivation(c *op.Call, out *tensor.Tensor) (lo, hi int32, err error) {
-	lo, hi = limits(out.Type)
-	rlo, rhi, err := fused(c)
-	if err != nil {
-		return 0, 0, err
-	}
-	s, z, err := affine(out, "output")
-	if err != nil {
-		return 0, 0, err
-	}
-	if !math.IsInf(float64(rlo), 0) {
-		lo = max(lo, z+int32(fixed.RoundHalfAway(rlo/s)))
-	}
-	if !math.IsInf(float64(rhi), 0) {
-		hi = min(hi, z+int32(fixed.RoundHalfAway(rhi/s)))
-	}
-	return lo, hi, nil
-}
-
-// requant turns accumulators into stored integers, channel by channel.
-type requant struct {
-	mult   []fixed.Multiplier // one a channel
-	bias   []int64            // one a channel; holds the folded input offset as well
-	zero   int32
-	lo, hi int32
-	wide   bool // 64-bit accumulators
-}
-
-func (r *requant) one(o int, acc int64) int32 {
-	acc += r.bias[o]
-	var v int32
-	if r.wide {
-		v = r.mult[o].Apply64(acc)
-	} else {
-		v = r.mult[o].Apply(int32(acc))
-	}
-	return max(r.lo, min(v+r.zero, r.hi))
-}
-
-// row stores the accumulators of channels from o0 on.
-func row[O integer, A int32 | int64](r *requant, dst []O, o0 int, acc []A) {
-	dst = dst[:len(acc)]
-	for i, a := range acc {
-		dst[i] = O(r.one(o0+i, int64(a)))
-	}
-}
-
-// store returns a function that writes accumulators of one output row.
-func (r *requant) store(out *tensor.Tensor) (func(at, o0 int, acc []int64), error) {
-	switch out.Type {
-	case tensor.Int8:
-		return func(at, o0 int, acc []int64) { row(r, tensor.Of[int8](out)[at:], o0, acc) }, nil
-	case tensor.Uint8:
-		return func(at, o0 int, acc []int64) { row(r, tensor.Of[uint8](out)[at:], o0, acc) }, nil
-	case tensor.Int16:
-		return func(at, o0 int, acc []int64) { row(r, tensor.Of[int16](out)[at:], o0, acc) }, nil
-	}
-	return nil, op.Unsupported("quantised output of type %v", out.Type)
-}
-
-// channelMultipliers are s_in·s_w[o]/s_out in double precision.
-func channelMultipliers(n int, in, w, out *tensor.Tensor) ([]fixed.Multiplier, error) {
-	a, err := affineAll([]string{"input", "output"}, in, out)
+// channelMultipliers are the factors s_in*s_w[c]/s_out, one a channel.
+func channelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multiplier, error) {
+	si, _, err := scaleOf(in)
 	if err != nil {
 		return nil, err
 	}
-	ws, err := channelScales(w, n)
+	so, _, err := scaleOf(out)
 	if err != nil {
 		return nil, err
 	}
-	m := make([]fixed.Multiplier, n)
-	for o := range m {
-		m[o] = fixed.FromReal(float64(a.s[0]) * float64(ws[o]) / float64(a.s[1]))
+	if _, _, err = scaleOf(w); err != nil {
+		return nil, err
 	}
-	return m, nil
+	sw := w.Quant.Scale
+	if len(sw) != 1 && len(sw) != channels {
+		return nil, op.Unsupported("%d scales for %d channels", len(sw), channels)
+	}
+	ms := make([]fixed.Multiplier, len(sw))
+	for i, s := range sw {
+		ms[i] = fixed.FromReal(float64(si) * float64(s) / float64(so))
+	}
+	return ms, nil
 }
 
-// channelScales expands a filter's scales to one a channel.
-func channelScales(w *tensor.Tensor, n int) ([]float32, error) {
-	if w.Quant == nil || len(w.Quant.Scale) == 0 {
-		return nil, op.Unsupported("filter of type %v has no scale", w.Type)
+// window is the geometry of a convolution or pooling along one axis.
+type window struct{ out, pad int }
+
+// slide computes output size and leading padding; same selects SAME padding.
+func slide(in, k, stride, dil int, same bool) window {
+	eff := (k-1)*dil + 1
+	if !same {
+		return window{out: max(0, (in+stride-eff)/stride)}
 	}
-	s := make([]float32, n)
-	switch have := w.Quant.Scale; len(have) {
-	case 1:
-		for i := range s {
-			s[i] = have[0]
+	out := (in + stride - 1) / stride
+	return window{out: out, pad: max(0, (out-1)*stride+eff-in) / 2}
+}
+
+// isSame reads the padding attribute.
+func isSame(c *op.Call) bool { return c.Node.Attrs.Str("padding", "SAME") == "SAME" }
+
+// needRank fails unless input i has the rank.
+func needRank(c *op.Call, i, rank int) error {
+	if !c.Has(i) {
+		return c.Errorf("input %d is missing", i)
+	}
+	if n := c.In[i].Rank(); n != rank {
+		return c.Errorf("input %d has rank %d, %d was expected", i, n, rank)
+	}
+	return nil
+}
+
+// strides reads the positive strides of the options.
+func strides(c *op.Call) (h, w int, err error) {
+	h, w = c.Node.Attrs.Int("stride_h", 1), c.Node.Attrs.Int("stride_w", 1)
+	if h < 1 || w < 1 {
+		return 0, 0, c.Errorf("stride %dx%d is not positive", w, h)
+	}
+	return h, w, nil
+}
+
+// dilations reads the dilation factors; files write 0 for 1.
+func dilations(c *op.Call) (h, w int) {
+	return max(1, c.Node.Attrs.Int("dilation_h_factor", 1)), max(1, c.Node.Attrs.Int("dilation_w_factor", 1))
+}
+
+// outType keeps the declared type of the output, or takes the input's.
+func outType(c *op.Call, t tensor.Type) tensor.Type {
+	if c.Wants(0) && c.Out[0].Type != tensor.Invalid {
+		return c.Out[0].Type
+	}
+	return t
+}
+
+// floats makes float32 of a weight or bias tensor: plain, half, or quantised per
+// tensor, per channel along its axis, or in blocks. It copies only if it must.
+func floats(t *tensor.Tensor) ([]float32, error) {
+	if t == nil {
+		return nil, nil
+	}
+	switch t.Type {
+	case tensor.Float32:
+		return tensor.Of[float32](t), nil
+	case tensor.Float16, tensor.BFloat16:
+		h := tensor.Of[uint16](t)
+		out := make([]float32, len(h))
+		for i, v := range h {
+			if t.Type == tensor.Float16 {
+				out[i] = tensor.F16ToF32(v)
+			} else {
+				out[i] = tensor.BF16ToF32(v)
+			}
 		}
-	case n:
-		copy(s, have)
-	default:
-		return nil, fmt.Errorf("filter has %d scales for %d channels", len(have), n)
-	}
-	return s, nil
-}
-
-// biases reads an optional bias vector of n integers.
-func biases(b *tensor.Tensor, n int) ([]int64, error) {
-	out := make([]int64, n)
-	if b == nil {
 		return out, nil
 	}
-	if b.Len() != n {
-		return nil, fmt.Errorf("bias has %d elements, want %d", b.Len(), n)
+	q, err := integers(t)
+	if err != nil {
+		return nil, err
 	}
-	switch b.Type {
-	case tensor.Int32:
-		for i, v := range tensor.Of[int32](b) {
-			out[i] = int64(v)
-		}
-	case tensor.Int64:
-		copy(out, tensor.Of[int64](b))
-	default:
-		return nil, op.Unsupported("bias of type %v", b.Type)
-	}
-	return out, nil
+	out := make([]float32, len(q))
+	err = dequantize(t, q, out)
+	return out, err
 }
 
-// weights widens a constant or computed filter to int16 and takes its zero point off.
-func weights(w *tensor.Tensor) ([]int16, error) {
-	n := w.Len()
-	out := make([]int16, n)
-	var z int16
-	if w.Type == tensor.Uint8 && w.Quant != nil && len(w.Quant.Zero) > 0 {
-		z = int16(w.Quant.Zero[0])
-	}
-	switch w.Type {
+// integers reads an integer tensor of up to 32 bits, packed ones too.
+func integers(t *tensor.Tensor) ([]int32, error) {
+	out := make([]int32, t.Len())
+	switch t.Type {
 	case tensor.Int8:
-		for i, v := range tensor.Of[int8](w) {
-			out[i] = int16(v)
-		}
+		widen(out, tensor.Of[int8](t))
 	case tensor.Uint8:
-		for i, v := range tensor.Of[uint8](w) {
-			out[i] = int16(v) - z
-		}
+		widen(out, tensor.Of[uint8](t))
+	case tensor.Int16:
+		widen(out, tensor.Of[int16](t))
+	case tensor.Int32:
+		widen(out, tensor.Of[int32](t))
 	case tensor.Int4:
 		for i := range out {
-			b := w.Data[i/2] >> (4 * uint(i&1)) & 15
-			out[i] = int16(int8(b<<4) >> 4)
+			out[i] = int32(int8(t.Data[i/2]<<(4*(1-i%2))) >> 4)
 		}
 	case tensor.Int2:
 		for i := range out {
-			b := w.Data[i/4] >> (2 * uint(i&3)) & 3
-			out[i] = int16(int8(b<<6) >> 6)
+			out[i] = int32(int8(t.Data[i/4]<<(2*(3-i%4))) >> 6)
 		}
 	default:
-		return nil, op.Unsupported("filter of type %v", w.Type)
+		return nil, op.Unsupported("%v values", t.Type)
 	}
 	return out, nil
 }
 
-// smallInt reports whether t is a filter type that weights takes.
-func smallInt(t tensor.Type) bool {
-	return t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int4 || t == tensor.Int2
+func widen[T tensor.Number](dst []int32, src []T) {
+	for i, v := range src {
+		dst[i] = int32(v)
+	}
 }
 
-// view reads scratch bytes as elements.
-func view[T tensor.Number](b []byte, t tensor.Type) []T {
-	return tensor.Of[T](&tensor.Tensor{Type: t, Data: b})
+// dequantize writes scale*(q-zero) for any granularity of scales.
+func dequantize(t *tensor.Tensor, q []int32, out []float32) error {
+	if !quantised(t) {
+		return op.Unsupported("a %v tensor without quantisation", t.Type)
+	}
+	scale := scales(t)
+	for i, v := range q {
+		s, z := scale(i)
+		out[i] = s * float32(v-z)
+	}
+	return nil
+}
+
+// scales returns a function from element to its scale and zero point.
+func scales(t *tensor.Tensor) func(i int) (float32, int32) {
+	q := t.Quant
+	zero := func(k int) int32 {
+		if len(q.Zero) == 0 {
+			return 0
+		}
+		return int32(q.Zero[min(k, len(q.Zero)-1)])
+	}
+	if len(q.Scale) == 1 || q.Axis < 0 || q.Axis >= len(t.Shape) {
+		s, z := q.Scale[0], zero(0)
+		return func(int) (float32, int32) { return s, z }
+	}
+	st := tensor.Strides(t.Shape)[q.Axis]
+	n := t.Shape[q.Axis]
+	if q.Block > 0 {
+		// Blockwise: one scale for every block along the axis, the other axes plain.
+		blocks := (n + q.Block - 1) / q.Block
+		return func(i int) (float32, int32) {
+			k := (i/st/n*blocks+i/st%n/q.Block)*st + i%st
+			return q.Scale[min(k, len(q.Scale)-1)], zero(k)
+		}
+	}
+	return func(i int) (float32, int32) {
+		k := min(i/st%n, len(q.Scale)-1)
+		return q.Scale[k], zero(k)
+	}
 }
