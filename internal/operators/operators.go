@@ -7,6 +7,7 @@ import (
 	litewise "github.com/opmeter/opmeter/internal/liteop/elementwise"
 	litenn "github.com/opmeter/opmeter/internal/liteop/nn"
 	litesignal "github.com/opmeter/opmeter/internal/liteop/signal"
+	litestablehlo "github.com/opmeter/opmeter/internal/liteop/stablehlo"
 	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
 	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
 	onnxmath "github.com/opmeter/opmeter/internal/onnxop/math"
@@ -16,5 +17,5 @@ import (
 
 // Registry returns all operators of all formats.
 func Registry() *op.Registry {
-	return op.NewRegistry(litenn.Defs(), litearray.Defs(), litewise.Defs(), litecontrol.Defs(), litesignal.Defs(), litevision.Defs(), onnxmath.Defs(), onnxnn.Defs(), onnxarray.Defs())
+	return op.NewRegistry(litenn.Defs(), litearray.Defs(), litewise.Defs(), litecontrol.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), onnxmath.Defs(), onnxnn.Defs(), onnxarray.Defs())
 }
