@@ -176,3 +176,9 @@ func Tukey(sorted []float64) Outliers {
 	}
 	return o
 }
+
+func sorted(samples []float64) []float64 {
+	s := slices.Clone(samples)
+	slices.Sort(s)
+	return s
+}
