@@ -22,8 +22,8 @@ func shapeDefs() []op.Def {
 		versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
 		versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
 		versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
-		versions(op.Def{Name: "Shape", Infer: inferShape, Variants: op.Simple(runShape)}, 1, 13, 15, 19, 21, 23, 24, 25),
-		versions(op.Def{Name: "Size", Infer: inferSize, Variants: op.Simple(runSize)}, 1, 13, 19, 21, 23, 24, 25),
+		versions(op.Def{Name: "Shape", Infer: inferShape, OfShape: true, Variants: op.Simple(runShape)}, 1, 13, 15, 19, 21, 23, 24, 25),
+		versions(op.Def{Name: "Size", Infer: inferSize, OfShape: true, Variants: op.Simple(runSize)}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 
