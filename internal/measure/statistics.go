@@ -176,9 +176,3 @@ func Tukey(sorted []float64) Outliers {
 	}
 	return o
 }
-
-func sorted(samples []float64) []float64 {
-	s := slices.Clone(samples)
-	slices.Sort(s)
-	return s
-}
