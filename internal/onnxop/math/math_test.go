@@ -625,3 +625,43 @@ func TestFusedClamp(t *testing.T) {
 		near(t, reals(c.Out[0]), []float64{0, 1, 6, 6}, 0)
 	}
 }
+
+// TestHalves compares the short paths of half conversions with the careful ones.
+func TestHalves(t *testing.T) {
+	t.Parallel()
+	src := make([]uint16, 1<<16)
+	for i := range src {
+		src[i] = uint16(i)
+	}
+	wide, back := make([]float32, len(src)), make([]uint16, len(src))
+	readHalves(wide, src)
+	writeHalves(back, wide)
+	for i, h := range src {
+		w := tensor.F16ToF32(h)
+		if math.Float32bits(wide[i]) != math.Float32bits(w) {
+			t.Fatalf("%#x widens to %v, want %v", h, wide[i], w)
+		}
+		if back[i] != tensor.F32ToF16(w) {
+			t.Fatalf("%#x comes back as %#x", h, back[i])
+		}
+	}
+	var one [1]uint16
+	for b := uint64(0); b < 1<<32; b += 4099 {
+		f := math.Float32frombits(uint32(b))
+		if writeHalves(one[:], []float32{f}); one[0] != tensor.F32ToF16(f) {
+			t.Fatalf("%v narrows to %#x, want %#x", f, one[0], tensor.F32ToF16(f))
+		}
+	}
+	for _, f := range []float32{65519, 65519.996, 65520, -65520, 6.1035156e-05, 6.103515e-05} {
+		if writeHalves(one[:], []float32{f}); one[0] != tensor.F32ToF16(f) {
+			t.Fatalf("%v narrows to %#x, want %#x", f, one[0], tensor.F32ToF16(f))
+		}
+	}
+	for _, name := range []string{"Relu", "Abs", "Neg"} {
+		for _, ty := range []tensor.Type{tensor.Float16, tensor.BFloat16} {
+			x := tensor.From(ty, []int{1 << 16}, src)
+			want := reals(run(t, optest.Node{Op: name, Version: 14}, number(tensor.Float64, []int{1 << 16}, reals(x)...))[0])
+			near(t, reals(run(t, optest.Node{Op: name, Version: 14}, x)[0]), want, 0)
+		}
+	}
+}
