@@ -17,7 +17,7 @@ var (
 	integerTypes  = join(signedTypes, unsignedTypes)
 	numberTypes   = join(floatTypes, integerTypes)
 	float8Types   = []tensor.Type{tensor.Float8E4M3FN, tensor.Float8E4M3FNUZ, tensor.Float8E5M2, tensor.Float8E5M2FNUZ}
-	packedTypes   = []tensor.Type{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2, tensor.Float4E2M1}
+	packedTypes   = []tensor.Type{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2, tensor.Float4E2M1, tensor.Float6E2M3, tensor.Float6E3M2}
 )
 
 func join(lists ...[]tensor.Type) []tensor.Type {
@@ -55,7 +55,7 @@ var dataTypes = [...]tensor.Type{
 	8: tensor.String, 9: tensor.Bool, 10: tensor.Float16, 11: tensor.Float64, 12: tensor.Uint32, 13: tensor.Uint64,
 	14: tensor.Complex64, 15: tensor.Complex128, 16: tensor.BFloat16, 17: tensor.Float8E4M3FN, 18: tensor.Float8E4M3FNUZ,
 	19: tensor.Float8E5M2, 20: tensor.Float8E5M2FNUZ, 21: tensor.Uint4, 22: tensor.Int4, 23: tensor.Float4E2M1,
-	24: tensor.Float8E8M0, 25: tensor.Uint2, 26: tensor.Int2,
+	24: tensor.Float8E8M0, 25: tensor.Uint2, 26: tensor.Int2, 27: tensor.Float6E2M3, 28: tensor.Float6E3M2,
 }
 
 func isHalf(t tensor.Type) bool { return t == tensor.Float16 || t == tensor.BFloat16 }
