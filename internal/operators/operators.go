@@ -14,6 +14,7 @@ import (
 	onnximage "github.com/opmeter/opmeter/internal/onnxop/image"
 	onnxindex "github.com/opmeter/opmeter/internal/onnxop/index"
 	onnxmath "github.com/opmeter/opmeter/internal/onnxop/math"
+	onnxml "github.com/opmeter/opmeter/internal/onnxop/ml"
 	onnxnn "github.com/opmeter/opmeter/internal/onnxop/nn"
 	onnxrandom "github.com/opmeter/opmeter/internal/onnxop/random"
 	onnxsignal "github.com/opmeter/opmeter/internal/onnxop/signal"
@@ -26,7 +27,7 @@ import (
 func Registry() *op.Registry {
 	return op.NewRegistry(
 		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
-		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxmath.Defs(), onnxnn.Defs(),
+		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxmath.Defs(), onnxml.Defs(), onnxnn.Defs(),
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)
 }
