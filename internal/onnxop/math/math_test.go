@@ -603,3 +603,25 @@ func TestDynamicAxes(t *testing.T) {
 		near(t, reals(c.Out[0]), want, 0)
 	}
 }
+
+// TestFusedClamp gives Add an activation as the engine does.
+func TestFusedClamp(t *testing.T) {
+	t.Parallel()
+	d := op.NewRegistry(Defs()).Find("", "Add", 14)
+	for _, b := range []*tensor.Tensor{f32([]int{4}, 1, 1, 1, 1), f32(nil, 1)} {
+		c := &op.Call{Node: &graph.Node{Op: "Add", Version: 14}, In: []*tensor.Tensor{f32([]int{4}, -3, 0, 5, 9), b}, Out: []*tensor.Tensor{{}},
+			Activation: op.Activation{On: true, Min: 0, Max: 6}}
+		if err := d.Infer(c); err != nil {
+			t.Fatal(err)
+		}
+		run, err := d.Variants[0].Prepare(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Out[0].Alloc()
+		if err := run(c); err != nil {
+			t.Fatal(err)
+		}
+		near(t, reals(c.Out[0]), []float64{0, 1, 6, 6}, 0)
+	}
+}

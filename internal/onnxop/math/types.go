@@ -136,7 +136,7 @@ func Widen(prep prepare) prepare {
 				case x == nil || !isHalf(x.Type):
 					w.In[i] = x
 				case !c.Const(i):
-					ReadFloats(tensor.Of[float32](w.In[i]), x)
+					widenHalves(c.Pool, tensor.Of[float32](w.In[i]), x)
 				}
 			}
 			if err := run(&w); err != nil {
@@ -144,12 +144,31 @@ func Widen(prep prepare) prepare {
 			}
 			for i, x := range c.Out {
 				if x != nil && isHalf(x.Type) {
-					WriteFloats(x, tensor.Of[float32](w.Out[i]))
+					narrowHalves(c.Pool, x, tensor.Of[float32](w.Out[i]))
 				}
 			}
 			return nil
 		}, nil
 	}
+}
+
+// halves is the part of a 16-bit tensor from element lo to hi.
+func halves(x *tensor.Tensor, lo, hi int) tensor.Tensor {
+	return tensor.Tensor{Type: x.Type, Data: x.Data[2*lo : 2*hi]}
+}
+
+func widenHalves(p *op.Pool, dst []float32, x *tensor.Tensor) {
+	p.For(len(dst), grain/2, func(lo, hi int) {
+		part := halves(x, lo, hi)
+		ReadFloats(dst[lo:hi], &part)
+	})
+}
+
+func narrowHalves(p *op.Pool, x *tensor.Tensor, src []float32) {
+	p.For(len(src), grain/2, func(lo, hi int) {
+		part := halves(x, lo, hi)
+		WriteFloats(&part, src[lo:hi])
+	})
 }
 
 // ReadFloats converts the elements of any numeric tensor to float32, as many as

@@ -20,16 +20,16 @@ type unary[T, R any] struct {
 	f    func(dst []R, src []T)
 	in   []T
 	out  []R
-	body func(lo, hi int)
+	body func(worker, lo, hi int)
 }
 
 // runUnary applies f to ranges of input 0 in parallel.
 func runUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
 	r := &unary[T, R]{f: f}
-	r.body = func(lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
+	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
 	return func(c *op.Call) error {
 		r.in, r.out = tensor.Of[T](c.In[0]), tensor.Of[R](c.Out[0])
-		c.Pool.For(len(r.out), grain/4, r.body)
+		c.Pool.ForWorker(len(r.out), grain/4, r.body)
 		r.in, r.out = nil, nil
 		return nil
 	}

@@ -48,6 +48,8 @@ type Attend[T real] struct {
 	Bias func(b, h, i int, bias []T)
 	// Keys is the number of keys to look at for a batch row, nil for all.
 	Keys func(b int) int
+	// Sink is the score of one more key of each head, without a value; nil for none.
+	Sink func(h int) float64
 	// Trace, if not nil, takes a copy of the scores (one row of Total a call) at
 	// Stage: 0 products, 1 after the soft cap, 2 after the bias, 3 after the softmax.
 	Trace func(b, h, i int, scores []T)
@@ -103,7 +105,11 @@ func (a *Attend[T]) scores(b, h, i, kv int, q []T, k Heads[T], s, bias []T) {
 		}
 	}
 	a.trace(2, b, h, i, s)
-	Softmax(s)
+	if a.Sink != nil {
+		softmaxSink(s, a.Sink(h))
+	} else {
+		Softmax(s)
+	}
 	a.trace(3, b, h, i, s)
 }
 
@@ -132,5 +138,22 @@ func Softmax[T real](s []T) {
 	inv := 1 / sum
 	for j := range s {
 		s[j] *= inv
+	}
+}
+
+// softmaxSink is Softmax with one more score that takes its share.
+func softmaxSink[T real](s []T, sink float64) {
+	m := T(sink)
+	for _, v := range s {
+		m = max(m, v)
+	}
+	sum := math.Exp(sink - float64(m))
+	for j, v := range s {
+		e := math.Exp(float64(v - m))
+		s[j] = T(e)
+		sum += e
+	}
+	for j := range s {
+		s[j] = T(float64(s[j]) / sum)
 	}
 }

@@ -3,14 +3,13 @@ package nn
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(products(), windows(), normalizations(), sequences(), pictures(), losses())
+	return slices.Concat(products(), windows(), normalizations(), sequences(), pictures(), losses(), microsoft())
 }
 
 // with adds types to the floating-point ones.
@@ -117,5 +116,3 @@ func domain(name string, defs ...op.Def) []op.Def {
 	}
 	return defs
 }
-
-var _ = graph.ONNX
