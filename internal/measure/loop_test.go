@@ -213,6 +213,9 @@ func TestClock(t *testing.T) {
 			t.Errorf("Batch(%v) = %d, want %d", tt.each, got, tt.want)
 		}
 	}
+	if m := c.EventCost(); m == nil || *m.Median <= 0 || *m.N != 101 {
+		t.Errorf("an event costs %+v", m)
+	}
 	f := &fake{}
 	if got := f.clock().PerCall(10, 2, func() { f.t += 7 }); !cmp.Equal(got, []float64{7e-9, 7e-9}, near) {
 		t.Errorf("PerCall = %v", got)
