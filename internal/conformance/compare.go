@@ -16,7 +16,7 @@ const (
 
 // Compare says how a result differs from what is expected, "" when it does not:
 // same type and shape, |got-want| <= 1e-7 + 1e-3*|want| for each element, NaN
-// equal to NaN, strings equal, containers element by element.
+// equal to NaN, infinities and strings equal, containers element by element.
 func Compare(got, want *tensor.Tensor) string {
 	got, want = unwrap(got), unwrap(want)
 	switch {
@@ -66,7 +66,7 @@ func Compare(got, want *tensor.Tensor) string {
 		if x[i] == y[i] || math.IsNaN(x[i]) && math.IsNaN(y[i]) {
 			continue
 		}
-		if !(math.Abs(x[i]-y[i]) <= absolute+relative*math.Abs(y[i])) {
+		if math.IsInf(y[i], 0) || !(math.Abs(x[i]-y[i]) <= absolute+relative*math.Abs(y[i])) {
 			if bad++; bad == 1 {
 				first = fmt.Sprintf(", first [%d] %.7g for %.7g", i, x[i], y[i])
 			}

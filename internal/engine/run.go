@@ -302,7 +302,7 @@ func (f *frame) remake(st *step) error {
 			return err
 		}
 		b := t.Type.Bytes(n)
-		if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || cap(st.bufs[i]) < b || f.s.opts.KeepAll {
+		if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || st.bufs[i] == nil || cap(st.bufs[i]) < b || f.s.opts.KeepAll {
 			t.Alloc()
 			st.bufs[i] = t.Data
 			continue

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -68,7 +69,7 @@ func (c *Clock) Batch(each float64) int {
 	if each <= 0 {
 		return most
 	}
-	return min(most, int(least/each)+1)
+	return int(min(most, math.Ceil(least/each-1e-9)))
 }
 
 // PerCall times n calls of f as a whole, repeats that rounds times and returns

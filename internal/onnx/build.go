@@ -18,8 +18,9 @@ type builder struct {
 	budget int
 	active []*rawFunc // functions being inlined
 	warned map[string]bool
-	// taken holds the names in a graph, made when a function is inlined there.
-	taken map[*graph.Graph]map[string]struct{}
+	// taken holds the names in a graph, made when a function is inlined there, with
+	// the last number that was tried to make a name unique.
+	taken map[*graph.Graph]map[string]int
 }
 
 type funcKey struct{ domain, name, overload string }
@@ -38,7 +39,7 @@ type scope struct {
 func (b *builder) build() error {
 	b.funcs = map[funcKey]*rawFunc{}
 	b.warned = map[string]bool{}
-	b.taken = map[*graph.Graph]map[string]struct{}{}
+	b.taken = map[*graph.Graph]map[string]int{}
 	for i, f := range b.raw.funcs {
 		k := funcKey{f.domain, f.name, f.overload}
 		if b.funcs[k] != nil {
@@ -255,20 +256,20 @@ func (s *scope) outputs(n *rawNode, infos map[string]*valueInfo) ([]int, error) 
 func (s *scope) unique(name string) string {
 	taken := s.b.taken[s.g]
 	if taken == nil {
-		taken = make(map[string]struct{}, len(s.g.Values))
+		taken = make(map[string]int, len(s.g.Values))
 		for _, v := range s.g.Values {
-			taken[v.Name] = struct{}{}
+			taken[v.Name] = 1
 		}
 		s.b.taken[s.g] = taken
 	}
 	u := name
-	for k := 2; ; k++ {
-		if _, ok := taken[u]; !ok {
-			taken[u] = struct{}{}
-			return u
-		}
-		u = name + "#" + strconv.Itoa(k)
+	for taken[u] > 0 {
+		// Go on where the last search for this name ended.
+		taken[name]++
+		u = name + "#" + strconv.Itoa(taken[name])
 	}
+	taken[u] = 1
+	return u
 }
 
 // known reports whether a name means something here, if only an absent input.

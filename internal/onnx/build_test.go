@@ -169,6 +169,8 @@ func TestErrors(t *testing.T) {
 		{name: "attribute twice", path: "graph.node[0]", want: `"a" is given twice`, data: model(node("Foo y =", attr("a", kindInt), attr("a", kindInt)))},
 		{name: "attribute type", path: `graph.node[0].attribute["a"]`, want: "unknown type 77", data: model(node("Foo y =", attr("a", 77)))},
 		{name: "attribute without value", path: `graph.node[0].attribute["a"]`, want: "type tensor has 0 values", data: model(node("Foo y =", attr("a", kindTensor)))},
+		{name: "no inputs and outputs", path: "graph.node[0]", want: "neither inputs nor outputs", data: model(node("Foo"))},
+		{name: "body without output", path: `graph.node[0].attribute["b"].g`, want: "has no output", data: model(node("If y =", attr("b", kindGraph, sub(attrG))))},
 		{name: "second graph", want: "second graph", data: modelWith([]func(*message){sub(modelGraph)}, input("x"))},
 		{name: "sparse index", path: "graph.sparse_initializer[0]", want: "index 9 is outside 4 elements", data: model(sparse(4, 9))},
 		{name: "sparse bomb", path: "graph.sparse_initializer[0]", want: "far larger than the file", data: model(sparse(1<<31, 1))},

@@ -263,6 +263,9 @@ func (d *decoder) node(r wire.Reader) (n rawNode, err error) {
 	if r.Err() == nil && n.op == "" {
 		return n, errorf(n.off, "node has no operator type")
 	}
+	if r.Err() == nil && len(n.in)+len(n.out) == 0 {
+		return n, errorf(n.off, "node has neither inputs nor outputs")
+	}
 	return n, r.Err()
 }
 
@@ -319,6 +322,9 @@ func (d *decoder) attribute(r wire.Reader) (a rawAttr, err error) {
 			see(map[int]int64{attrT: kindTensor, attrTensors: kindTensors}[r.Num()])
 		case attrG, attrGraphs:
 			g, err := d.graph(r.Message())
+			if err == nil && r.Err() == nil && len(g.outputs) == 0 {
+				err = errorf(g.off, "graph %q has no output", g.name)
+			}
 			if err != nil {
 				return a, under(err, "g")
 			}

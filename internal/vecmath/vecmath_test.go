@@ -124,7 +124,7 @@ func TestPow(t *testing.T) {
 
 func TestSlices(t *testing.T) {
 	t.Parallel()
-	src := []float32{-120, -3, -0.1, 0, 0.1, 3, 120}
+	src := []float32{float32(math.Inf(-1)), -1000, -120, -8, -3, -0.1, 0, 0.1, 3, 7, 120, 1000, float32(math.Inf(1)), float32(math.NaN())}
 	tests := []struct {
 		name string
 		to   func(dst, src []float32)
@@ -163,3 +163,6 @@ func BenchmarkExp(b *testing.B)     { benchmark(b, ExpTo) }
 func BenchmarkTanh(b *testing.B)    { benchmark(b, TanhTo) }
 func BenchmarkSigmoid(b *testing.B) { benchmark(b, SigmoidTo) }
 func BenchmarkErf(b *testing.B)     { benchmark(b, ErfTo) }
+func BenchmarkGelu(b *testing.B)    { benchmark(b, GeluTo) }
+func BenchmarkSilu(b *testing.B)    { benchmark(b, SiluTo) }
+func BenchmarkLog(b *testing.B)     { benchmark(b, LogTo) }
