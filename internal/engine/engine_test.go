@@ -221,6 +221,25 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 }
 
+func TestDisable(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "z", "Boom y x", "Inc w y", "Inc z x"))
+	var ne *NodeError
+	if err := s.Run(context.Background()); !errors.As(err, &ne) || !s.Disable(ne) {
+		t.Fatalf("cannot disable the failed node: %v", err)
+	}
+	if err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wantOut(t, s, 0, 2)
+	if got, want := states(s), "failed skipped runs"; got != want {
+		t.Errorf("states %q, want %q", got, want)
+	}
+	if s.Disable(ne) {
+		t.Error("a node is disabled twice")
+	}
+}
+
 func TestBodyTimingAndCancel(t *testing.T) {
 	t.Parallel()
 	main := build(0, nil, "x k", "y", "Repeat y x")

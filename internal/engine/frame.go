@@ -158,6 +158,9 @@ func (f *frame) planStep(st *step) {
 	case missing != nil:
 		f.giveUp(st, Skipped, missing)
 		return
+	case f.s.disabled[f.g.Nodes[n.Index]] != nil:
+		f.giveUp(st, Failed, f.s.disabled[f.g.Nodes[n.Index]])
+		return
 	case st.def == nil:
 		f.giveUp(st, Unsupported, op.Unsupported("operator %s version %d", n.Key(), n.Version))
 		return
@@ -185,7 +188,7 @@ func (f *frame) planStep(st *step) {
 		f.giveUp(st, stateOf(err), err)
 		return
 	}
-	if fixed && !st.def.Stateful && f.foldable(st) {
+	if (fixed || st.def.OfShape) && !st.def.Stateful && f.foldable(st) {
 		for _, t := range c.Out {
 			if t != nil {
 				t.Alloc()
@@ -235,7 +238,7 @@ func (f *frame) inputs(st *step) (fixed bool) {
 		if id >= 0 {
 			ok = f.fixed[id]
 			if t = f.vals[id]; t == nil {
-				st.err = fmt.Errorf("its input %q could not be computed", f.g.Values[id].Name)
+				st.err = fmt.Errorf("%w: %q", errMissing, f.g.Values[id].Name)
 			}
 		}
 		c.In = append(c.In, t)

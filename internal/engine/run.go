@@ -134,8 +134,12 @@ func (f *frame) bind(in []*tensor.Tensor) {
 	}
 }
 
-// errStopped tells that the run's context ended.
-var errStopped = errors.New("stopped")
+var (
+	// errStopped tells that the run's context ended.
+	errStopped = errors.New("stopped")
+	// errMissing tells that the maker of an input does not run.
+	errMissing = errors.New("an input could not be computed")
+)
 
 func (f *frame) stopped() bool {
 	select {
@@ -251,7 +255,7 @@ func (f *frame) redo(st *step) error {
 	}
 	for i, t := range c.In {
 		if t != nil && !t.Known() {
-			return fmt.Errorf("its input %q was not computed", f.g.Values[c.Node.Inputs[i]].Name)
+			return fmt.Errorf("%w: %q", errMissing, f.g.Values[c.Node.Inputs[i]].Name)
 		}
 	}
 	err := st.def.Infer(c)
@@ -298,7 +302,7 @@ func (f *frame) remake(st *step) error {
 			return err
 		}
 		b := t.Type.Bytes(n)
-		if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || cap(st.bufs[i]) < b || f.s.opts.KeepAll {
+		if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || st.bufs[i] == nil || cap(st.bufs[i]) < b || f.s.opts.KeepAll {
 			t.Alloc()
 			st.bufs[i] = t.Data
 			continue

@@ -42,6 +42,8 @@ type Session struct {
 	in     []*tensor.Tensor
 	timing *Timing
 	done   <-chan struct{}
+	// disabled holds nodes that failed while running and were taken out.
+	disabled map[*graph.Node]error
 }
 
 // Timing receives what one timed run measured. Make it with [Session.NewTiming].
@@ -84,7 +86,7 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 			return nil, fmt.Errorf("cannot carry output %d to input %d: model has %d outputs and %d inputs", c.Output, c.Input, len(m.Main().Outputs), len(inputs))
 		}
 	}
-	s := &Session{Model: m, opts: o, pool: op.NewPool(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs)}
+	s := &Session{Model: m, opts: o, pool: op.NewPool(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
 	f, err := s.plan(m.Main(), inputs, nil)
 	if err != nil {
 		s.Close()
@@ -102,6 +104,24 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 
 // SetInput exchanges an input. A new shape or type makes the next Run plan again.
 func (s *Session) SetInput(i int, t *tensor.Tensor) { s.in[i] = t }
+
+// Disable takes a node that failed in a run out of the plan, so that the others
+// can still be run. It reports false when that has been done before.
+func (s *Session) Disable(e *NodeError) bool {
+	n := s.Model.Graphs[e.Graph].Nodes[e.Node.Index]
+	if s.disabled[n] != nil {
+		return false
+	}
+	s.disabled[n] = e.Err
+	// A new plan gives the node's outputs their stand-ins and lets everything that
+	// hangs on them follow.
+	f, err := s.plan(s.Model.Main(), s.in, nil)
+	if err != nil {
+		return false
+	}
+	s.main = f
+	return true
+}
 
 // Reset forgets all state: variables, resources, random generators.
 func (s *Session) Reset() error {

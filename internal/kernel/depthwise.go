@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/opmeter/opmeter/internal/op"
+import (
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/op"
+)
 
 // taps returns the range of kernel indices whose input index start+i*dil lies in
 // [0, size).
@@ -160,4 +164,12 @@ func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 	if c.act.On {
 		clamp(out, c.act)
 	}
+}
+
+// asInt32 reads scratch memory as integers.
+func asInt32(f []float32) []int32 {
+	if len(f) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*int32)(unsafe.Pointer(&f[0])), len(f))
 }

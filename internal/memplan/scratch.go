@@ -13,7 +13,7 @@ func ReferenceScratch(m *graph.Model) (list []Scratch, unknown []string) {
 	seen := map[string]bool{}
 	for gi, g := range m.Graphs {
 		for i, n := range g.Nodes {
-			if n.Domain == graph.TFLiteCustom && !seen[n.Op] {
+			if n.Domain == graph.TFLiteCustom && !knownCustom[n.Op] && !seen[n.Op] {
 				seen[n.Op] = true
 				unknown = append(unknown, n.Key())
 			}
@@ -23,6 +23,13 @@ func ReferenceScratch(m *graph.Model) (list []Scratch, unknown []string) {
 		}
 	}
 	return list, unknown
+}
+
+// knownCustom lists the custom operators of the runtime's signal library whose
+// needs are known.
+var knownCustom = map[string]bool{
+	"SignalWindow": true, "SignalFftAutoScale": true, "SignalRfft": true, "SignalEnergy": true, "SignalFilterBank": true,
+	"SignalFilterBankSquareRoot": true, "SignalFilterBankSpectralSubtraction": true, "SignalPCAN": true, "SignalFilterBankLog": true,
 }
 
 func nodeScratch(g *graph.Graph, n *graph.Node) []int {
@@ -35,14 +42,15 @@ func nodeScratch(g *graph.Graph, n *graph.Node) []int {
 	in := func(k int) *graph.Value { return val(n.Inputs, k) }
 	out := val(n.Outputs, 0)
 	elems := func(v *graph.Value) int {
-		if _, err := tensor.CheckShape(v.Type, v.Shape); err != nil || !v.HasShape {
+		shape, err := staticShape(v)
+		if err != nil {
 			return 0
 		}
-		return tensor.Elements(v.Shape)
+		return tensor.Elements(shape)
 	}
 	dim := func(v *graph.Value, k int) int {
-		if k < len(v.Shape) {
-			return v.Shape[k]
+		if shape, err := staticShape(v); err == nil && k < len(shape) {
+			return shape[k]
 		}
 		return 0
 	}
@@ -71,6 +79,12 @@ func nodeScratch(g *graph.Graph, n *graph.Node) []int {
 		return []int{4 * len(in(0).Shape), 4 * len(in(0).Shape)}
 	case "ADD_N":
 		return []int{4 * len(n.Inputs)} // pointers of a 32-bit device
+	case "SignalRfft":
+		// The transform's input, padded to its length: n real values give n/2+1
+		// complex ones.
+		if bins := dim(out, len(out.Shape)-1) / 2; bins > 1 {
+			return []int{out.Type.Bytes(2 * (bins - 1))}
+		}
 	case "UNIDIRECTIONAL_SEQUENCE_LSTM":
 		// Gates and work space, one cell state each.
 		cell := in(19)

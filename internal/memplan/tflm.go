@@ -3,6 +3,7 @@ package memplan
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -84,13 +85,12 @@ func TFLM(m *graph.Model, scratch []Scratch) (*Plan, error) {
 			if !ok {
 				last = first
 			}
-			if used {
-				if _, err := tensor.CheckShape(v.Type, v.Shape); err != nil || !v.HasShape {
-					return nil, fmt.Errorf("tensor %d %q of graph %d has no static shape: a fixed arena cannot be planned", id, v.Name, gi)
-				}
+			shape, err := staticShape(v)
+			if err != nil && used {
+				return nil, fmt.Errorf("tensor %d %q of graph %d: %w: a fixed arena cannot be planned", id, v.Name, gi, err)
 			}
-			n := v.Type.Bytes(max(tensor.Elements(v.Shape), 0))
-			if n == 0 {
+			n := v.Type.Bytes(tensor.Elements(shape))
+			if err != nil || n == 0 {
 				continue
 			}
 			plan.Entries = append(plan.Entries, Entry{Graph: gi, Value: id, Scratch: -1, Bytes: n, Offset: at, First: first, Last: last, Offline: at >= 0})
@@ -103,6 +103,22 @@ func TFLM(m *graph.Model, scratch []Scratch) (*Plan, error) {
 	}
 	plan.place()
 	return plan, nil
+}
+
+// staticShape is the shape that TensorFlow Lite Micro uses: the stored one, also
+// where the file declares dimensions unknown.
+func staticShape(v *graph.Value) ([]int, error) {
+	shape := v.Shape
+	if v.Placeholder != nil {
+		shape = v.Placeholder
+	}
+	if _, err := tensor.CheckShape(v.Type, shape); err != nil {
+		return nil, err
+	}
+	if !v.HasShape {
+		return nil, errors.New("no shape")
+	}
+	return shape, nil
 }
 
 type tflm struct {

@@ -45,6 +45,9 @@ type Def struct {
 	// Stateful marks operators whose result is not a function of their inputs
 	// alone (random numbers, variables, resources): they are never folded.
 	Stateful bool
+	// OfShape marks operators that read the types and shapes of their inputs but
+	// no elements (Shape, Size, Rank): they are folded as soon as those are known.
+	OfShape bool
 	// InPlace tells the planner that output 0 may share memory with input 0 when
 	// both have the same size and input 0 is not needed afterwards.
 	InPlace bool

@@ -7,34 +7,34 @@ const (
 	erfMax   = 6  // erf(x) rounds to one in float32 above 4; Gelu needs more
 )
 
-// erfTable holds erf and its derivative at the multiples of 1/32.
-var erfTable = func() (t [256]struct{ f, d float64 }) {
+// erfTable holds the Taylor coefficients of erf at the multiples of 1/32: every
+// derivative is the first one times a Hermite polynomial.
+var erfTable = func() (t [256][6]float64) {
 	for i := range t {
 		a := float64(i) / erfSteps
-		t[i].f, t[i].d = math.Erf(a), 2/math.SqrtPi*math.Exp(-a*a)
+		d := 2 / math.SqrtPi * math.Exp(-a*a)
+		t[i] = [6]float64{math.Erf(a), d, -a * d, (4*a*a - 2) / 6 * d, a * (12 - 8*a*a) / 24 * d, (12 + a*a*(16*a*a-48)) / 120 * d}
 	}
 	return t
 }()
 
-// erf64 expands erf in its Taylor series at the nearest table point: every
-// derivative is the first one times a Hermite polynomial.
+// erfSeries is erf for 0 <= s < erfMax.
+func erfSeries(s float64) float64 {
+	k := s*erfSteps + expShift
+	d := s - (k-expShift)*(1.0/erfSteps)
+	t := &erfTable[math.Float64bits(k)&0xff]
+	return t[0] + d*(t[1]+d*(t[2]+d*(t[3]+d*(t[4]+d*t[5]))))
+}
+
 func erf64(x float64) float64 {
 	s := math.Abs(x)
-	if !(s < erfMax) {
-		if s >= erfMax {
-			return math.Copysign(1, x)
-		}
-		return x // NaN
+	if s < erfMax {
+		return math.Copysign(erfSeries(s), x)
 	}
-	k := s*erfSteps + expShift
-	a := (k - expShift) * (1.0 / erfSteps)
-	d := s - a
-	t := &erfTable[math.Float64bits(k)&0xff]
-	a2 := a * a
-	c3 := (4*a2 - 2) * (1.0 / 6)
-	c4 := a * (12 - 8*a2) * (1.0 / 24)
-	c5 := (12 + a2*(16*a2-48)) * (1.0 / 120)
-	return math.Copysign(t.f+t.d*d*(1+d*(-a+d*(c3+d*(c4+d*c5)))), x)
+	if s >= erfMax {
+		return math.Copysign(1, x)
+	}
+	return x // NaN
 }
 
 // Erf returns the error function.
@@ -44,7 +44,12 @@ func Erf(x float32) float32 { return float32(erf64(float64(x))) }
 func ErfTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {
-		dst[i] = Erf(x)
+		d := float64(x)
+		if s := math.Abs(d); s < erfMax {
+			dst[i] = float32(math.Copysign(erfSeries(s), d))
+		} else {
+			dst[i] = Erf(x)
+		}
 	}
 }
 
@@ -62,7 +67,12 @@ func Gelu(x float32) float32 {
 func GeluTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {
-		dst[i] = Gelu(x)
+		d := float64(x)
+		if s := math.Abs(d) * (1 / math.Sqrt2); s < erfMax-1 {
+			dst[i] = float32(0.5 * d * (1 + math.Copysign(erfSeries(s), d)))
+		} else {
+			dst[i] = Gelu(x)
+		}
 	}
 }
 
@@ -82,6 +92,12 @@ func GeluTanh(x float32) float32 {
 func GeluTanhTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {
-		dst[i] = GeluTanh(x)
+		d := float64(x)
+		u := 2 * 0.7978845608028654 * d * (1 + 0.044715*d*d)
+		if u > -expMax && u < expMax {
+			dst[i] = float32(d / (1 + exp64(-u)))
+		} else {
+			dst[i] = GeluTanh(x)
+		}
 	}
 }

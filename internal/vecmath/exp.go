@@ -112,7 +112,11 @@ func Silu(x float32) float32 {
 func SiluTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {
-		dst[i] = Silu(x)
+		if d := float64(x); d > -expMax && d < expMax {
+			dst[i] = float32(d / (1 + exp64(-d)))
+		} else {
+			dst[i] = Silu(x)
+		}
 	}
 }
 

@@ -41,7 +41,11 @@ func Log(x float32) float32 {
 func LogTo(dst, src []float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {
-		dst[i] = Log(x)
+		if x > 0 && x <= math.MaxFloat32 {
+			dst[i] = float32(log64(float64(x)))
+		} else {
+			dst[i] = Log(x)
+		}
 	}
 }
 

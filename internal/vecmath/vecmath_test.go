@@ -2,6 +2,7 @@ package vecmath
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -105,7 +106,7 @@ func TestGelu(t *testing.T) {
 			t.Fatalf("Gelu(%v) = %v, want %v", x, got, want)
 		}
 		want = d / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(d+0.044715*d*d*d)))
-		if got := GeluTanh(x); math.Abs(float64(got)-want) > 6e-8*math.Abs(want)+1e-44 {
+		if got := GeluTanh(x); ulps(got, want) > 0.6 {
 			t.Fatalf("GeluTanh(%v) = %v, want %v", x, got, want)
 		}
 	}
@@ -122,9 +123,26 @@ func TestPow(t *testing.T) {
 	}
 }
 
+// TestPowRandom tries results over the whole range.
+func TestPowRandom(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	worst := 0.0
+	for range 500000 {
+		x := float32(math.Exp(r.NormFloat64() * 10))
+		y := float32(r.NormFloat64() * 90 / (math.Abs(math.Log(float64(x))) + 0.01))
+		if e := ulps(Pow(x, y), math.Pow(float64(x), float64(y))); e > worst {
+			worst = e
+		}
+	}
+	if worst > 0.6 {
+		t.Errorf("worst error %v ulp", worst)
+	}
+}
+
 func TestSlices(t *testing.T) {
 	t.Parallel()
-	src := []float32{-120, -3, -0.1, 0, 0.1, 3, 120}
+	src := []float32{float32(math.Inf(-1)), -1000, -120, -8, -3, -0.1, 0, 0.1, 3, 7, 120, 1000, float32(math.Inf(1)), float32(math.NaN())}
 	tests := []struct {
 		name string
 		to   func(dst, src []float32)
@@ -163,3 +181,6 @@ func BenchmarkExp(b *testing.B)     { benchmark(b, ExpTo) }
 func BenchmarkTanh(b *testing.B)    { benchmark(b, TanhTo) }
 func BenchmarkSigmoid(b *testing.B) { benchmark(b, SigmoidTo) }
 func BenchmarkErf(b *testing.B)     { benchmark(b, ErfTo) }
+func BenchmarkGelu(b *testing.B)    { benchmark(b, GeluTo) }
+func BenchmarkSilu(b *testing.B)    { benchmark(b, SiluTo) }
+func BenchmarkLog(b *testing.B)     { benchmark(b, LogTo) }

@@ -1,4 +1,4 @@
-// Package array holds ONNX's data movement, indexing, sequences, optionals,
-// control flow, strings, random numbers, signal processing and training
-// operators.
+// Package array holds ONNX's operators that make, reshape, move and cut
+// tensors. Element widths of a byte and more are moved as they are; narrower
+// types are unpacked for the time of the run.
 package array

@@ -1,0 +1,5 @@
+.PHONY: conformance
+
+# ONNX backend tests on the engine: table by operator, totals, comparison.
+conformance:
+	go run ./internal/conformance/run

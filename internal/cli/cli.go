@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses.
+const (
+	statusDone   = 0 // also for a run that Ctrl-C cut short with a result
+	statusGate   = 1 // a gate or check failed
+	statusUse    = 2 // wrong use of the command line
+	statusInput  = 3 // bad input file
+	statusSource = 4 // the source failed: engine, device
+)
+
+// statusError carries an exit status with an error.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+func withStatus(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{status, err}
+}
+
+func useError(format string, args ...any) error {
+	return &statusError{statusUse, fmt.Errorf(format, args...)}
+}
+
+// app is what the commands share: where they read, write and show progress.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	width    int  // columns of the terminal, 0 when output is not a terminal
+	tty      bool // standard error is a terminal: progress may be shown
+}
+
+// Main runs the program with its arguments (without the program's name) and
+// returns the exit status. Ctrl-C ends a running measurement and keeps what was
+// measured; a second one ends the program.
+func Main(args []string, in io.Reader, out, errw io.Writer) (status int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	sig := make(chan os.Signal, 2)
+	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(sig)
+	go func() {
+		if _, ok := <-sig; ok {
+			cancel()
+			signal.Stop(sig) // from here on the system's own handling applies
+		}
+	}()
+	defer func() {
+		if e := recover(); e != nil {
+			fmt.Fprintf(errw, "opmeter: internal error: %v\nThis is a defect of opmeter: please report it with the command and the model.\n", e)
+			if os.Getenv("OPMETER_DEBUG") != "" {
+				fmt.Fprintf(errw, "%s", debug.Stack())
+			}
+			status = statusSource
+		}
+	}()
+	a := &app{in: in, out: out, err: errw}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(f.Fd()) {
+		if w, _, err := term.GetSize(f.Fd()); err == nil {
+			a.width = w
+		}
+	}
+	if f, ok := errw.(*os.File); ok {
+		a.tty = term.IsTerminal(f.Fd())
+	}
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return statusDone
+	}
+	fmt.Fprintf(errw, "opmeter: %s\n", strings.TrimSpace(err.Error()))
+	var se *statusError
+	if errors.As(err, &se) {
+		return se.status
+	}
+	return statusUse
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "opmeter",
+		Short: "Profile neural-network models",
+		Long: `opmeter answers for any .tflite or .onnx file: where do time and memory go,
+operator by operator, and what is that worth? It runs the model on this computer
+with its own engine and needs nothing else installed.`,
+		Example: `  opmeter profile model.tflite
+  opmeter profile model.onnx --threads 2 --by op
+  opmeter profile model.onnx --shape input=1x3x320x320 -o profile.json -o layers.csv
+  opmeter summary model.tflite`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Version:           version(),
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return useError("%w: see opmeter %s --help", err, c.Name())
+	})
+	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newOps(a), newTargets(a), newEngines(a), newSchema(a))
+	return root
+}
+
+// version is the module's version as the build recorded it.
+func version() string {
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return "development"
+}

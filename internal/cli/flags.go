@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/report"
+)
+
+// modelFlags say in which shapes and with which data a model runs.
+type modelFlags struct {
+	shapes, files []string
+	batch         int
+	seed          uint64
+	zeros         bool
+}
+
+func (f *modelFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.shapes, "shape", nil, "shape of an input, NAME=1x3x224x224 (may be repeated)")
+	c.Flags().IntVar(&f.batch, "batch", 0, "first dimension of every input")
+}
+
+func (f *modelFlags) addData(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.files, "input", nil, "data of an input, NAME=FILE.npy (may be repeated)")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of random inputs")
+	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
+}
+
+// parse checks the flags and gathers them.
+func (f *modelFlags) parse() (feed.Options, error) {
+	o := feed.Options{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Files: map[string]string{}}
+	if f.batch < 0 {
+		return o, useError("--batch %d: a batch has at least 1", f.batch)
+	}
+	for _, s := range f.shapes {
+		name, v, ok := cutLast(s)
+		if !ok {
+			return o, useError("--shape %q: write NAME=1x3x224x224", s)
+		}
+		d, err := feed.ParseShape(v)
+		if err != nil {
+			return o, useError("--shape: %w", err)
+		}
+		o.Shapes[name] = d
+	}
+	for _, s := range f.files {
+		name, v, ok := cutLast(s)
+		if !ok {
+			return o, useError("--input %q: write NAME=FILE.npy", s)
+		}
+		o.Files[name] = v
+	}
+	return o, nil
+}
+
+// options turns the flags into options of the library.
+func (f *modelFlags) options() ([]opmeter.Option, error) {
+	o, err := f.parse()
+	if err != nil {
+		return nil, err
+	}
+	out := []opmeter.Option{opmeter.Seed(o.Seed)}
+	if o.Batch > 0 {
+		out = append(out, opmeter.Batch(o.Batch))
+	}
+	if o.Zeros {
+		out = append(out, opmeter.Zeros())
+	}
+	for name, d := range o.Shapes {
+		out = append(out, opmeter.Shape(name, d...))
+	}
+	for name, file := range o.Files {
+		out = append(out, opmeter.InputFile(name, file))
+	}
+	return out, nil
+}
+
+// cutLast splits NAME=VALUE at the last "=": names of tensors may hold one.
+func cutLast(s string) (name, value string, ok bool) {
+	i := strings.LastIndexByte(s, '=')
+	if i <= 0 {
+		return "", "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// outputFlags say what is shown and written.
+type outputFlags struct {
+	format string
+	files  []string
+	sort   string
+	by     string
+	top    int
+	all    bool
+}
+
+func (f *outputFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.format, "format", "", "format for standard output: "+strings.Join(report.Formats[:5], ", ")+" (default table)")
+	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format: .txt .json .csv .yaml .md .opmeter (may be repeated)")
+	c.Flags().StringVar(&f.sort, "sort", "", "order of the table: "+strings.Join(report.Sorts, ", ")+" (default: order of execution)")
+	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
+	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
+	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
+}
+
+// check refuses bad values before any work is done.
+func (f *outputFlags) check() error {
+	in := func(flag, v string, list []string) error {
+		for _, s := range list {
+			if s == v {
+				return nil
+			}
+		}
+		return useError("--%s %q: use one of %s", flag, v, strings.Join(list, ", "))
+	}
+	if f.format != "" {
+		if err := in("format", f.format, report.Formats[:5]); err != nil {
+			return err
+		}
+	}
+	if f.sort != "" {
+		if err := in("sort", f.sort, report.Sorts); err != nil {
+			return err
+		}
+	}
+	if f.by != "" {
+		if err := in("by", f.by, report.Groups); err != nil {
+			return err
+		}
+	}
+	for _, p := range f.files {
+		if _, err := report.FormatOf(p); err != nil {
+			return withStatus(statusUse, err)
+		}
+	}
+	return nil
+}
+
+func (f *outputFlags) options(a *app) report.Options {
+	return report.Options{Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0}
+}
+
+// runFlags say how to measure.
+type runFlags struct {
+	threads, runs int
+	pin           bool
+	time, warmup  time.Duration
+	samples       bool
+}
+
+func (f *runFlags) add(c *cobra.Command) {
+	c.Flags().IntVar(&f.threads, "threads", 1, "threads that compute")
+	c.Flags().IntVar(&f.runs, "runs", 0, "measured inferences of each pass (default: as many as fit --time)")
+	c.Flags().DurationVar(&f.time, "time", 2*time.Second, "time for the measured inferences")
+	c.Flags().DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "least time to warm up")
+	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
+	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile")
+}
+
+func (f *runFlags) options() ([]opmeter.Option, error) {
+	switch {
+	case f.threads < 1 || f.threads > 1024:
+		return nil, useError("--threads %d: use 1 to 1024", f.threads)
+	case f.runs < 0:
+		return nil, useError("--runs %d: use 0 or more", f.runs)
+	case f.time <= 0:
+		return nil, useError("--time %v: use a time such as 2s", f.time)
+	}
+	out := []opmeter.Option{opmeter.Threads(f.threads), opmeter.For(f.time), opmeter.Warmup(f.warmup, 3)}
+	if f.warmup <= 0 {
+		out[2] = opmeter.Warmup(-1, -1)
+	}
+	if f.runs > 0 {
+		out[1] = opmeter.Runs(f.runs)
+	}
+	if f.pin {
+		out = append(out, opmeter.Pin())
+	}
+	if f.samples {
+		out = append(out, opmeter.KeepSamples())
+	}
+	return out, nil
+}
+
+// progress shows a line on the terminal for work that takes over a second. stop
+// takes it away again.
+func (a *app) progress() (show func(phase string, f float64), stop func()) {
+	if !a.tty {
+		return nil, func() {}
+	}
+	start, shown := time.Now(), false
+	return func(phase string, f float64) {
+			if time.Since(start) < time.Second {
+				return
+			}
+			shown = true
+			const width = 24
+			n := min(width, max(0, int(f*width)))
+			fmt.Fprintf(a.err, "\r\x1b[K%s [%s%s] %3.0f %%", phase, strings.Repeat("=", n), strings.Repeat(" ", width-n), 100*f)
+		}, func() {
+			if shown {
+				fmt.Fprint(a.err, "\r\x1b[K")
+			}
+		}
+}

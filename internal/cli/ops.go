@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/operators"
+)
+
+// opEntry is one definition, for machines.
+type opEntry struct {
+	Format  string   `json:"format"`
+	Domain  string   `json:"domain,omitempty"`
+	Op      string   `json:"op"`
+	Since   int      `json:"since,omitempty"`
+	Until   int      `json:"until,omitempty"`
+	Types   []string `json:"types,omitempty"`
+	Kernels []string `json:"kernels"`
+}
+
+func newOps(a *app) *cobra.Command {
+	var format, typ, out string
+	c := &cobra.Command{
+		Use:   "ops [NAME]",
+		Short: "List the operators that the engine runs, by format and type",
+		Example: `  opmeter ops
+  opmeter ops conv
+  opmeter ops --model tflite --type int8`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				name = strings.ToLower(args[0])
+			}
+			if format != "" && format != "tflite" && format != "onnx" {
+				return useError("--model %q: use tflite or onnx", format)
+			}
+			var list []opEntry
+			for _, d := range operators.Registry().All() {
+				e := entry(d)
+				if format != "" && e.Format != format || typ != "" && len(e.Types) > 0 && !slices.Contains(e.Types, typ) || !strings.Contains(strings.ToLower(e.Op), name) {
+					continue
+				}
+				list = append(list, e)
+			}
+			switch out {
+			case "json":
+				return jsonx.MarshalWrite(a.out, list)
+			case "table":
+				return a.printOps(list)
+			}
+			return useError("--format %q: use table or json", out)
+		},
+	}
+	c.Flags().StringVar(&format, "model", "", "only operators of this model format: tflite or onnx")
+	c.Flags().StringVar(&typ, "type", "", "only operators that take this type, such as int8")
+	c.Flags().StringVar(&out, "format", "table", "table or json")
+	return c
+}
+
+func entry(d *op.Def) opEntry {
+	e := opEntry{Format: "onnx", Domain: d.Domain, Op: d.Name, Since: d.Since, Until: d.Until}
+	if d.Domain == graph.TFLite || d.Domain == graph.TFLiteCustom {
+		e.Format = "tflite"
+		if e.Domain == graph.TFLite {
+			e.Domain = ""
+		}
+	}
+	for _, t := range d.Types {
+		e.Types = append(e.Types, t.String())
+	}
+	for _, v := range d.Variants {
+		if s := v.ISA.String(); !slices.Contains(e.Kernels, s) {
+			e.Kernels = append(e.Kernels, s)
+		}
+	}
+	return e
+}
+
+// printOps writes one line an operator; the versions of an operator share it.
+func (a *app) printOps(list []opEntry) error {
+	last, n := "", map[string]int{}
+	for i, e := range list {
+		name := e.Op
+		if e.Domain != "" {
+			name = strings.TrimPrefix(e.Domain, "tflite.") + ":" + e.Op
+		}
+		if i > 0 && list[i-1].Op == e.Op && list[i-1].Domain == e.Domain && slices.Equal(list[i-1].Types, e.Types) {
+			continue
+		}
+		if e.Format != last {
+			fmt.Fprintf(a.out, "%s\n", map[string]string{"tflite": "TFLite", "onnx": "ONNX"}[e.Format])
+			last = e.Format
+		}
+		n[e.Format+name]++
+		types := strings.Join(e.Types, " ")
+		if len(e.Types) == 0 {
+			types = "any type"
+		}
+		line := fmt.Sprintf("  %-36s %s", name, types)
+		if a.width > 20 && len(line) > a.width {
+			line = line[:a.width-1] + "…"
+		}
+		fmt.Fprintln(a.out, line)
+	}
+	fmt.Fprintf(a.out, "%d operators\n", len(n))
+	return nil
+}

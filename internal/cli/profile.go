@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func newProfile(a *app) *cobra.Command {
+	var (
+		m      modelFlags
+		r      runFlags
+		o      outputFlags
+		on     string
+		engine string
+	)
+	c := &cobra.Command{
+		Use:   "profile MODEL...",
+		Short: "Run a model here and measure every operator",
+		Long: `Profile runs a model on this computer and shows where its time goes, operator by
+operator. Totals come from plain runs; shares come from instrumented runs that
+take turns with them, and the cost of the instruments is shown. With several
+models, or a folder, it prints one line a model.`,
+		Example: `  opmeter profile model.tflite
+  opmeter profile model.onnx --threads 2 --by op
+  opmeter profile model.onnx --shape input=1x3x320x320 --sort time --top 20
+  opmeter profile model.onnx -o profile.opmeter -o layers.csv
+  opmeter profile models/ --runs 5`,
+		Args: needModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if on != "host" {
+				return useError("--on %q: opmeter targets lists the targets", on)
+			}
+			if engine != "opmeter" {
+				return useError("--engine %q: opmeter engines lists the engines", engine)
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			opts, err := m.options()
+			if err != nil {
+				return err
+			}
+			more, err := r.options()
+			if err != nil {
+				return err
+			}
+			opts = append(opts, more...)
+			run := func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
+				return opmeter.Profile(ctx, m, append(slices.Clone(opts), extra...)...)
+			}
+			return a.each(c.Context(), args, &o, run)
+		},
+	}
+	c.Flags().StringVar(&on, "on", "host", "target: host, or one of opmeter targets")
+	c.Flags().StringVar(&engine, "engine", "opmeter", "engine that runs the model")
+	m.add(c)
+	m.addData(c)
+	r.add(c)
+	o.add(c)
+	return c
+}
+
+func newSummary(a *app) *cobra.Command {
+	var (
+		m modelFlags
+		o outputFlags
+	)
+	c := &cobra.Command{
+		Use:   "summary MODEL...",
+		Short: "Show what follows from the model alone: operators, shapes, work, memory",
+		Long: `Summary counts without measuring: operators, shapes, operations, multiply-
+accumulates, parameters and the memory plan. With several models, or a folder,
+it prints one line a model and says why a file was refused.`,
+		Example: `  opmeter summary model.tflite
+  opmeter summary model.onnx --shape input=1x3x320x320 --format json
+  opmeter summary models/`,
+		Args: needModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			opts, err := m.options()
+			if err != nil {
+				return err
+			}
+			run := func(_ context.Context, m *opmeter.Model, _ ...opmeter.Option) (*profile.Profile, error) {
+				return opmeter.Count(m, opts...)
+			}
+			return a.each(c.Context(), args, &o, run)
+		},
+	}
+	m.add(c)
+	o.add(c)
+	return c
+}
+
+func needModel(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return useError("name a model file: .tflite, .onnx or .mltk.zip")
+	}
+	return nil
+}
+
+type profiler func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error)
+
+// each profiles one model in full, or several in a line each.
+func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profiler) error {
+	files, many, err := expand(args)
+	if err != nil {
+		return err
+	}
+	if many {
+		return a.list(ctx, files, o, run)
+	}
+	p, err := a.one(ctx, files[0], run)
+	if err != nil {
+		return err
+	}
+	return a.deliver(p, o)
+}
+
+// one opens and profiles a model. What goes wrong with the file has status 3,
+// what goes wrong with the run 4.
+func (a *app) one(ctx context.Context, path string, run profiler) (p *profile.Profile, err error) {
+	m, err := opmeter.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return nil, withStatus(statusInput, err)
+		}
+		return nil, withStatus(statusInput, prefixed(path, err))
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	show, stop := a.progress()
+	var extra []opmeter.Option
+	if show != nil {
+		extra = append(extra, opmeter.Progress(show))
+	}
+	p, err = run(ctx, m, extra...)
+	stop()
+	switch {
+	case err != nil && p != nil && p.Host != nil:
+		return nil, withStatus(statusSource, err)
+	case err != nil:
+		return nil, withStatus(statusInput, err)
+	}
+	return p, nil
+}
+
+// prefixed makes sure that an error begins with the file's name, once.
+func prefixed(path string, err error) error {
+	if strings.HasPrefix(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// expand replaces folders by the files in them, sorted. many is true when the
+// result is to be shown as a list.
+func expand(args []string) (files []string, many bool, err error) {
+	for _, arg := range args {
+		st, err := os.Stat(arg)
+		if err != nil {
+			return nil, false, withStatus(statusInput, err)
+		}
+		if !st.IsDir() {
+			files = append(files, arg)
+			continue
+		}
+		many = true
+		err = filepath.WalkDir(arg, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && isModel(p) {
+				files = append(files, p)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, false, withStatus(statusInput, err)
+		}
+	}
+	if many && len(files) == 0 {
+		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file inside", strings.Join(args, " ")))
+	}
+	return files, many || len(files) > 1, nil
+}
+
+func isModel(p string) bool {
+	for _, e := range []string{".tflite", ".onnx", ".mltk.zip"} {
+		if strings.HasSuffix(strings.ToLower(p), e) {
+			return true
+		}
+	}
+	return false
+}
+
+// list prints one line a model and, for those that could not be done, why.
+func (a *app) list(ctx context.Context, files []string, o *outputFlags, run profiler) error {
+	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 {
+		return useError("several models give one table: --format table or csv, without -o")
+	}
+	t := report.NewModels(a.out, o.format, a.width)
+	refused := 0
+	for i, f := range files {
+		if ctx.Err() != nil {
+			fmt.Fprintf(a.err, "stopped after %d of %d models\n", i, len(files))
+			break
+		}
+		p, err := a.one(ctx, f, run)
+		if err != nil {
+			refused++
+		}
+		if err := t.Add(f, p, err); err != nil {
+			return err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	if refused > 0 {
+		return withStatus(statusInput, fmt.Errorf("%d of %d models could not be profiled", refused, len(files)))
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func newReport(a *app) *cobra.Command {
+	var o outputFlags
+	c := &cobra.Command{
+		Use:   "report PROFILE",
+		Short: "Show a saved profile, or write it in other formats",
+		Example: `  opmeter report profile.opmeter --by op
+  opmeter report profile.opmeter -o layers.csv -o profile.md`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			p, err := profile.Read(args[0])
+			if err != nil {
+				return withStatus(statusInput, prefixed(args[0], err))
+			}
+			return a.deliver(p, &o)
+		},
+	}
+	o.add(c)
+	return c
+}
+
+// deliver writes a profile to the files and to standard output as asked.
+func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
+	for _, path := range o.files {
+		if err := report.File(path, p, o.options(a)); err != nil {
+			return withStatus(statusUse, err)
+		}
+	}
+	if o.format == "" && len(o.files) > 0 {
+		return nil
+	}
+	format := o.format
+	if format == "" {
+		format = "table"
+	}
+	return report.Write(a.out, p, format, o.options(a))
+}

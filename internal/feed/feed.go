@@ -1,0 +1,181 @@
+// Package feed makes the inputs of a run: from files, or by the deterministic
+// generator, in the shapes that the model, the user and the batch size ask for.
+package feed
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/npy"
+	"github.com/opmeter/opmeter/internal/synth"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Options says what to feed. The zero value makes random inputs of seed 0.
+type Options struct {
+	Seed  uint64
+	Zeros bool
+	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none.
+	Batch int
+	// Shapes by input name.
+	Shapes map[string][]int
+	// Files of .npy by input name; their shape counts.
+	Files map[string]string
+	// Overrides adapts generated inputs.
+	Overrides synth.Overrides
+}
+
+// defaultIndices is the generator's own bound of integers of 32 bits and more.
+const defaultIndices = 100
+
+// Source tells where an input came from: "random", "zeros" or "file".
+type Source struct {
+	Kind string
+	File string
+}
+
+// Inputs makes the inputs of a graph, in its order.
+func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
+	if err := names(g, o); err != nil {
+		return nil, nil, err
+	}
+	ins := make([]*tensor.Tensor, len(g.Inputs))
+	src := make([]Source, len(g.Inputs))
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		var err error
+		if ins[k], src[k], err = input(v, k, o, rowLimit(g, id)); err != nil {
+			return nil, nil, fmt.Errorf("input %q: %w", v.Name, err)
+		}
+		if v.Quant != nil {
+			ins[k].Quant = v.Quant
+		}
+	}
+	return ins, src, nil
+}
+
+// names refuses options for inputs that the model does not have.
+func names(g *graph.Graph, o Options) error {
+	var known []string
+	for _, id := range g.Inputs {
+		known = append(known, g.Values[id].Name)
+	}
+	check := func(flag, name string) error {
+		if slices.Contains(known, name) {
+			return nil
+		}
+		return fmt.Errorf("%s names input %q; the model's inputs are %s", flag, name, quoteAll(known))
+	}
+	for n := range o.Shapes {
+		if err := check("--shape", n); err != nil {
+			return err
+		}
+	}
+	for n := range o.Files {
+		if err := check("--input", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func quoteAll(s []string) string {
+	q := make([]string, len(s))
+	for i, v := range s {
+		q[i] = strconv.Quote(v)
+	}
+	if len(q) == 0 {
+		return "none"
+	}
+	return strings.Join(q, ", ")
+}
+
+// rowLimit is the number of rows of the smallest constant table that input id
+// indexes directly, 0 when it indexes none. Larger random indices would make a
+// model fail that runs well on real data.
+func rowLimit(g *graph.Graph, id int) uint64 {
+	var least uint64
+	for _, n := range g.Nodes {
+		table, index, axis := 0, 1, n.Attrs.Int("axis", 0)
+		switch n.Op {
+		case "Gather", "GATHER":
+		case "EMBEDDING_LOOKUP":
+			table, index, axis = 1, 0, 0
+		default:
+			continue
+		}
+		if len(n.Inputs) < 2 || n.Inputs[index] != id || n.Inputs[table] < 0 {
+			continue
+		}
+		t := g.Values[n.Inputs[table]].Const
+		if t == nil || axis < 0 || axis >= len(t.Shape) || t.Shape[axis] < 1 {
+			continue
+		}
+		if d := uint64(t.Shape[axis]); least == 0 || d < least {
+			least = d
+		}
+	}
+	return least
+}
+
+func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Source, error) {
+	if file, ok := o.Files[v.Name]; ok {
+		x, err := npy.ReadFile(file)
+		if err != nil {
+			return nil, Source{}, err
+		}
+		if v.Type != tensor.Invalid && x.Type != v.Type {
+			return nil, Source{}, fmt.Errorf("%s holds %v, the model takes %v", file, x.Type, v.Type)
+		}
+		return x, Source{Kind: "file", File: file}, nil
+	}
+	shape := synth.Shape(v)
+	if d, ok := o.Overrides.Dims[v.Name]; ok {
+		shape = slices.Clone(d)
+	}
+	if d, ok := o.Shapes[v.Name]; ok {
+		if v.HasShape && len(d) != len(v.Shape) {
+			return nil, Source{}, fmt.Errorf("shape %s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
+		}
+		shape = slices.Clone(d)
+	} else if o.Batch > 0 && len(shape) > 0 {
+		shape[0] = o.Batch
+	}
+	if o.Zeros {
+		if _, err := tensor.CheckShape(v.Type, shape); err != nil {
+			return nil, Source{}, err
+		}
+		return tensor.New(v.Type, shape...), Source{Kind: "zeros"}, nil
+	}
+	var fill *synth.Fill
+	if f, ok := o.Overrides.Fill[v.Name]; ok {
+		fill = &f
+	} else if rows > 0 && rows < defaultIndices {
+		fill = &synth.Fill{Mod: rows}
+	}
+	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
+	if err != nil {
+		return nil, Source{}, fmt.Errorf("%w: give it with --input %s=FILE.npy", err, v.Name)
+	}
+	return x, Source{Kind: "random"}, nil
+}
+
+// ParseShape reads "1x224x224x3" (also with commas); "scalar" is rank 0.
+func ParseShape(s string) ([]int, error) {
+	if s == "scalar" || s == "" {
+		return []int{}, nil
+	}
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == 'x' || r == ',' })
+	out := make([]int, len(parts))
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%q is not a shape such as 1x224x224x3", s)
+		}
+		out[i] = n
+	}
+	return out, nil
+}

@@ -1,0 +1,89 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Limits above which the machine's own doings are worth a word.
+const (
+	stolenLimit   = 0.01 // part of the measured time
+	switchesLimit = 1.0  // involuntary switches a second
+	busyLimit     = 0.5  // load average per processor before the runs
+)
+
+// findRun reports what makes the figures of a run less certain.
+func (b *builder) findRun(res *measure.Result) {
+	st := res.Stability
+	if st.Steady != nil && !*st.Steady {
+		b.find("measure.not-steady", profile.Warning, nil, "No steady state: %s. Longer runs (--time) or a quieter machine may help.", st.Reason)
+	} else if st.Steady == nil && st.Reason != "" {
+		b.find("measure.few-runs", profile.Info, nil, "%s: run longer with --time or --runs.", capital(st.Reason))
+	}
+	if st.Unstable {
+		b.find("measure.unstable", profile.Warning, nil, "Times vary by %.1f %% (coefficient of variation; above %.1f %% counts as unstable). The median and its interval are the figures to use.", 100*st.CV, 100*measure.UnstableCV)
+	}
+	if st.Modes > 1 {
+		b.find("measure.two-modes", profile.Info, nil, "The runs fall into two separate groups of times: one median does not describe both.")
+	}
+	if st.N >= 36 && st.Lag1 > st.AutoLimit && st.Lag1 > 0.3 {
+		b.find("measure.dependent", profile.Info, nil, "Neighbouring runs are alike (autocorrelation %.2f): the interval is narrower than it should be.", st.Lag1)
+	}
+	if res.GC > 0 {
+		b.find("measure.gc", profile.Warning, nil, "The garbage collector ran %d times within timed regions.", res.GC)
+	}
+	if len(b.p.Settings.PinnedCPUs) > 0 && !res.Pinned && res.PinError != nil {
+		b.find("measure.not-pinned", profile.Warning, nil, "Threads could not be bound to processors: %v.", res.PinError)
+	} else if b.o.Pin && len(b.p.Settings.PinnedCPUs) == 0 {
+		b.find("measure.not-pinned", profile.Warning, nil, "Threads could not be bound: there are fewer processors than threads, or the system does not allow it.")
+	}
+	b.findMachine(res)
+}
+
+// findMachine reports what the machine did meanwhile.
+func (b *builder) findMachine(res *measure.Result) {
+	h := b.p.Host
+	if h == nil {
+		return
+	}
+	var took float64
+	for _, t := range res.Plain {
+		took += t * float64(res.Batch)
+	}
+	for _, t := range res.Profiled {
+		took += t
+	}
+	if s := h.StolenS; s != nil && took > 0 && *s > stolenLimit*took {
+		b.find("machine.stolen", profile.Warning, nil, "The hypervisor took %.2g s of processor time away during %.2g s of runs.", *s, took)
+	}
+	if n := h.Throttled; n != nil && *n > 0 {
+		b.find("machine.throttled", profile.Warning, nil, "The processor throttled for heat %d times during the runs.", *n)
+	}
+	if s := h.QuotaThrottledS; s != nil && *s > 0 {
+		b.find("machine.quota", profile.Warning, nil, "The control group's quota stopped the program for %.2g s during the runs.", *s)
+	}
+	if n := h.InvoluntarySwitches; n != nil && took > 0 && float64(*n) > switchesLimit*took && *n > 5 {
+		b.find("machine.switched", profile.Info, nil, "Other programs took the processor %d times during the runs.", *n)
+	}
+	if s := h.Before; s != nil && s.LoadAverage != nil && h.CPUs != nil && *s.LoadAverage > busyLimit*float64(*h.CPUs) {
+		b.find("machine.busy", profile.Info, nil, "The machine was busy before the runs: load average %.1f on %d processors.", *s.LoadAverage, *h.CPUs)
+	}
+	if h.Governor != "" && h.Governor != "performance" {
+		b.find("machine.governor", profile.Info, nil, "The frequency governor is %q: times depend on how it follows the load.", h.Governor)
+	}
+	if h.OnBattery != nil && *h.OnBattery {
+		b.find("machine.battery", profile.Warning, nil, "The machine runs from its battery: its speed may be limited.")
+	}
+	if n := b.p.Settings.Threads; n != nil && h.CPUs != nil && *n > *h.CPUs {
+		b.find("machine.threads", profile.Warning, nil, "%d threads share %d processors: times include waiting.", *n, *h.CPUs)
+	}
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return fmt.Sprintf("%c%s", s[0]&^0x20, s[1:])
+}

@@ -1,0 +1,481 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/count"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Options says how to profile. The zero value takes one thread and the defaults
+// of internal/measure.
+type Options struct {
+	Feed       feed.Options
+	Threads    int
+	Pin        bool // bind each worker to a processor
+	Runs       int  // measured inferences of each pass, 0 for as many as fit Time
+	Time       time.Duration
+	WarmupTime time.Duration
+	WarmupRuns int
+	Carry      []engine.Carry
+	Samples    bool // keep every sample in the profile
+	// Progress is told what is being done and how far it is, from 0 to 1.
+	Progress func(phase string, fraction float64)
+	// Version of the program, for the record.
+	Version string
+	// LoadS is the time that opening the model took, in seconds, 0 if not known.
+	LoadS float64
+}
+
+// builder puts a profile together.
+type builder struct {
+	m     *graph.Model
+	o     Options
+	p     *profile.Profile
+	s     *engine.Session
+	slots []slot
+}
+
+// Count makes a profile of what follows from the model alone: shapes, work,
+// parameters, memory plan. Nothing is run but what planning folds.
+func Count(m *graph.Model, o Options) (*profile.Profile, error) {
+	b := &builder{m: m, o: o, p: newProfile(m, o)}
+	if err := b.plan(); err != nil {
+		return b.p, err
+	}
+	defer b.s.Close()
+	b.layers()
+	b.staticCalls()
+	b.totals()
+	b.memory()
+	b.findStatic()
+	return b.p, nil
+}
+
+// staticCalls sets how often layers of bodies run where the model alone tells.
+func (b *builder) staticCalls() {
+	known := make([]float64, len(b.slots))
+	for i, s := range b.slots {
+		known[i] = 1
+		if s.parent < 0 {
+			continue
+		}
+		p := b.slots[s.parent].step
+		known[i] = math.NaN()
+		for _, c := range count.Bodies(b.m, p.Node, p.In, p.Out) {
+			if c.Graph == s.step.Graph && c.Times != nil {
+				known[i] = known[s.parent] * float64(*c.Times)
+			}
+		}
+		if c := known[i]; !math.IsNaN(c) && c != 1 {
+			b.p.Layers[i].Calls = &c
+		}
+	}
+}
+
+// Profile runs the model and measures every operator. When ctx ends early the
+// profile holds what was measured and says so. An error means that there is
+// nothing to show beyond the static counts, which the profile then holds.
+func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, error) {
+	b := &builder{m: m, o: o, p: newProfile(m, o)}
+	if err := b.plan(); err != nil {
+		return b.p, err
+	}
+	defer b.s.Close()
+	err := b.measure(ctx)
+	b.totals()
+	b.memory()
+	b.findStatic()
+	b.findMeasured()
+	if err != nil && ctx.Err() == nil {
+		return b.p, err
+	}
+	return b.p, nil
+}
+
+func newProfile(m *graph.Model, o Options) *profile.Profile {
+	p := &profile.Profile{
+		Schema:  profile.SchemaV1,
+		Created: time.Now().UTC().Format(time.RFC3339),
+		Model:   describeModel(m),
+		Target:  profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
+		Settings: profile.Settings{
+			Version: o.Version, Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go",
+			Threads: profile.Ptr(int64(max(o.Threads, 1))),
+		},
+	}
+	if o.Feed.Batch > 0 {
+		p.Settings.Batch = profile.Ptr(int64(o.Feed.Batch))
+	}
+	if o.LoadS > 0 {
+		p.Phases = &profile.Phases{LoadS: profile.Ptr(o.LoadS)}
+	}
+	return p
+}
+
+func (b *builder) phases() *profile.Phases {
+	if b.p.Phases == nil {
+		b.p.Phases = &profile.Phases{}
+	}
+	return b.p.Phases
+}
+
+// plan makes inputs and session.
+func (b *builder) plan() error {
+	ins, src, err := feed.Inputs(b.m.Main(), b.o.Feed)
+	if err != nil {
+		return err
+	}
+	b.recordInputs(ins, src)
+	var pin func(worker int)
+	if b.o.Pin {
+		if cpus := measure.PickCPUs(max(b.o.Threads, 1)); cpus != nil {
+			pin = func(w int) { _ = measure.Pin(cpus[w]) }
+			for _, c := range cpus {
+				b.p.Settings.PinnedCPUs = append(b.p.Settings.PinnedCPUs, int64(c))
+			}
+		}
+	}
+	t := time.Now()
+	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: b.o.Carry})
+	if err != nil {
+		return err
+	}
+	b.phases().PlanS = profile.Ptr(time.Since(t).Seconds())
+	b.slots = slots(b.s)
+	return nil
+}
+
+func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
+	b.p.Settings.Seed = profile.Ptr(b.o.Feed.Seed)
+	b.p.Settings.Inputs = map[string]profile.InputSource{}
+	for i, id := range b.m.Main().Inputs {
+		name := b.m.Main().Values[id].Name
+		s := profile.InputSource{Kind: src[i].Kind, File: src[i].File, Shape: dims(ins[i].Shape), SHA256: hash(ins[i].Data)}
+		b.p.Settings.Inputs[name] = s
+		if b.p.Settings.InputKind == "" || s.Kind == "file" {
+			b.p.Settings.InputKind = s.Kind
+		}
+		b.p.Model.Inputs = append(b.p.Model.Inputs, port(b.m.Main(), id, ins[i]))
+	}
+}
+
+// firstRun runs once. A node that fails is taken out of the plan, so that the
+// rest can be measured.
+func (b *builder) firstRun(ctx context.Context) error {
+	for {
+		err := b.s.Run(ctx)
+		var ne *engine.NodeError
+		if err == nil || !errors.As(err, &ne) || !b.s.Disable(ne) {
+			return err
+		}
+	}
+}
+
+func (b *builder) measure(ctx context.Context) error {
+	o := b.o
+	clock := measure.NewClock()
+	machine := measure.NewMachine(clock)
+	b.progress("first run", 0)
+	t := time.Now()
+	err := b.firstRun(ctx)
+	first := time.Since(t).Seconds()
+	b.slots = slots(b.s) // bodies are planned now, dynamic shapes known
+	b.layers()
+	for i, id := range b.m.Main().Outputs {
+		if id >= 0 {
+			b.p.Model.Outputs = append(b.p.Model.Outputs, port(b.m.Main(), id, b.s.Output(i)))
+		}
+	}
+	if err != nil {
+		b.stop(ctx, err)
+		return err
+	}
+	b.phases().FirstRunS = profile.Ptr(first)
+
+	work := newClockwork(b.slots)
+	// Rows beyond the recorder's bound are sampled.
+	rec := measure.NewRecorder(len(b.slots), 4096)
+	tm := b.s.NewTiming()
+	calls := make([]int64, len(b.slots))
+	run := func() error { return b.s.Run(ctx) }
+	var cpu *int
+	if len(b.p.Settings.PinnedCPUs) > 0 {
+		cpu = profile.Ptr(int(b.p.Settings.PinnedCPUs[0]))
+	}
+	machine.Begin()
+	res, err := measure.Measure(ctx, measure.Options{
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, CPU: cpu,
+		Instrumented: func() error { return b.s.RunTimed(ctx, tm) },
+		AfterInstrumented: func() {
+			work.read(tm)
+			rec.Add(work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
+			for i, n := range work.calls {
+				calls[i] += n
+			}
+		},
+		Progress: func(f float64) { b.progress("measuring", f) },
+	}, run)
+	b.p.Host = machine.End()
+	b.record(res, rec, calls)
+	if err != nil {
+		b.stop(ctx, err)
+	}
+	return err
+}
+
+func (b *builder) progress(phase string, f float64) {
+	if b.o.Progress != nil {
+		b.o.Progress(phase, f)
+	}
+}
+
+// stop notes why the run ended early.
+func (b *builder) stop(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		b.p.Incomplete = "stopped before all runs were done; figures are of the runs until then"
+		return
+	}
+	b.p.Incomplete = err.Error()
+}
+
+// record moves what was measured into the profile.
+func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int64) {
+	p := b.p
+	p.Settings.Runs = profile.Ptr(int64(b.o.Runs))
+	if b.o.Runs == 0 {
+		p.Settings.Runs = nil
+	}
+	if b.o.Time > 0 {
+		p.Settings.TimeS = profile.Ptr(b.o.Time.Seconds())
+	}
+	p.Settings.Passes = "abba"
+	p.Settings.GarbageCollector = "off"
+	p.Totals.Latency = res.Latency()
+	b.phases().Warmup = &profile.Warmup{
+		TimeS: profile.Ptr(res.WarmupTime), Count: profile.Ptr(int64(len(res.Warmup))),
+		Steady: res.Stability.Steady, Reason: res.Stability.Reason,
+	}
+	p.Host.GCDuringRuns = profile.Ptr(int64(res.GC))
+	if b.o.Samples {
+		p.Totals.LatencySamples = res.Plain
+	}
+	b.findRun(res)
+	n := rec.Runs()
+	if n == 0 {
+		return
+	}
+	shares := rec.Shares()
+	for i := range p.Layers {
+		l, st := &p.Layers[i], b.slots[i].step
+		if st.State != engine.Runs {
+			continue
+		}
+		l.Latency = rec.Metric(i)
+		if shares != nil {
+			l.Share = profile.Ptr(shares[i])
+		}
+		if c := float64(calls[i]) / float64(n); c != 1 {
+			l.Calls = profile.Ptr(c)
+		}
+		if b.o.Samples {
+			l.Samples = rec.Samples(i)
+		}
+	}
+	b.totalsOfBodies(rec)
+	b.reconcile(res, rec)
+}
+
+// totalsOfBodies gives control-flow layers their time with what they run.
+func (b *builder) totalsOfBodies(rec *measure.Recorder) {
+	total := make([]float64, len(b.slots))
+	for i := len(b.slots) - 1; i >= 0; i-- {
+		if b.slots[i].step.State == engine.Runs {
+			total[i] += rec.Mean(i)
+		}
+		if p := b.slots[i].parent; p >= 0 {
+			total[p] += total[i]
+		}
+	}
+	for i, s := range b.slots {
+		if l := &b.p.Layers[i]; len(s.bodies) > 0 && l.Latency != nil {
+			l.Self = l.Latency
+			l.Total = &profile.Metric{Kind: profile.Measured, Mean: profile.Ptr(total[i]), Method: "sum of the means of the layer and those inside it"}
+		}
+	}
+}
+
+func (b *builder) reconcile(res *measure.Result, rec *measure.Recorder) {
+	if len(res.Profiled) == 0 || len(res.Plain) == 0 {
+		return
+	}
+	_, ops, _ := rec.Totals()
+	wall := measure.Mean(res.Profiled)
+	r := &profile.Reconcile{
+		WallS: profile.Ptr(wall), OperatorsS: profile.Ptr(ops), GapsS: profile.Ptr(wall - ops),
+		PlainS: profile.Ptr(measure.Median(res.Plain)), ProfiledS: profile.Ptr(measure.Median(res.Profiled)),
+		OverheadS: res.Overhead(),
+	}
+	if m := r.OverheadS; m != nil {
+		n := 0
+		for _, s := range b.slots {
+			if s.step.State == engine.Runs {
+				n++
+			}
+		}
+		r.OverheadPerOperatorS = divide(m, float64(max(n, 1)))
+	}
+	b.p.Reconcile = r
+}
+
+// divide scales a metric's figures down by n.
+func divide(m *profile.Metric, n float64) *profile.Metric {
+	d := *m
+	for _, p := range []**float64{&d.Median, &d.Mean, &d.Min, &d.Max, &d.P90, &d.P95, &d.P99, &d.StdDev, &d.MAD} {
+		if *p != nil {
+			*p = profile.Ptr(**p / n)
+		}
+	}
+	if m.CI95 != nil {
+		d.CI95 = &[2]float64{m.CI95[0] / n, m.CI95[1] / n}
+	}
+	d.Outliers = nil
+	d.Method = m.Method + ", divided by the number of operators"
+	return &d
+}
+
+func (b *builder) layers() {
+	b.p.Layers = make([]profile.Layer, len(b.slots))
+	for i, s := range b.slots {
+		b.p.Layers[i] = b.layer(i, s)
+	}
+}
+
+// totals sums what is known over the layers. Work inside bodies counts once: how
+// often a body runs is known only when it ran.
+func (b *builder) totals() {
+	t := &b.p.Totals
+	t.Layers = profile.Ptr(int64(len(b.p.Layers)))
+	var unsupported, uncounted int64
+	for i := range b.p.Layers {
+		l := &b.p.Layers[i]
+		if l.Unsupported {
+			unsupported++
+		}
+		if l.Ops == nil && !l.Folded {
+			uncounted++
+		}
+		times := 1.0
+		if l.Calls != nil {
+			times = *l.Calls
+		}
+		if l.Folded {
+			times = 0
+		}
+		for _, x := range []struct{ to, from **int64 }{
+			{&t.Ops, &l.Ops}, {&t.MACs, &l.MACs}, {&t.MACsExecuted, &l.MACsExecuted}, {&t.MLTKOps, &l.MLTKOps},
+			{&t.MLTKMACs, &l.MLTKMACs}, {&t.BytesRead, &l.BytesRead}, {&t.BytesWritten, &l.BytesWritten},
+		} {
+			if *x.from == nil {
+				continue
+			}
+			v := int64(math.Round(float64(**x.from) * times))
+			if *x.to != nil {
+				v += **x.to
+			}
+			*x.to = &v
+		}
+	}
+	t.UnsupportedLayers, t.UncountedLayers = &unsupported, &uncounted
+	t.Params, t.WeightsBytes = parameters(b.m)
+}
+
+// parameters counts the elements of all constants that a node reads, each once.
+func parameters(m *graph.Model) (params, bytes *int64) {
+	var n, size int64
+	for _, g := range m.Graphs {
+		used := make([]bool, len(g.Values))
+		for _, nd := range g.Nodes {
+			for _, id := range nd.Inputs {
+				if id >= 0 {
+					used[id] = true
+				}
+			}
+		}
+		for _, v := range g.Values {
+			if v.Const == nil || v.Variable || !used[v.ID] {
+				continue
+			}
+			n += int64(v.Const.Len())
+			if v.Sparse != nil {
+				size += int64(v.Sparse.StoredBytes)
+			} else {
+				size += int64(v.Const.Bytes())
+			}
+		}
+	}
+	return &n, &size
+}
+
+func (b *builder) memory() {
+	arena, _ := b.s.Memory()
+	scratch, peak := 0, 0
+	for _, s := range b.slots {
+		scratch += s.step.Scratch
+	}
+	mem := &profile.Memory{
+		ArenaBytes: profile.Ptr(int64(arena)), Planner: "greedy by size", AlignBytes: profile.Ptr(int64(64)),
+		ScratchBytes: profile.Ptr(int64(scratch)),
+	}
+	plan := b.s.Plan()
+	live := make([]int, len(b.m.Main().Nodes)+2)
+	for _, pl := range plan {
+		mem.Plan = append(mem.Plan, profile.Placement{
+			Name: b.m.Main().Values[pl.Value].Name, Bytes: int64(pl.Bytes), Offset: int64(pl.Offset), First: int64(pl.First), Last: int64(pl.Last),
+		})
+		for i := pl.First; i <= pl.Last && i < len(live); i++ {
+			live[i] += pl.Bytes
+		}
+	}
+	if len(plan) > 0 {
+		peak = slices.Max(live)
+	}
+	mem.PeakBytes = profile.Ptr(int64(peak))
+	b.p.Memory = mem
+	b.p.Totals.RAMBytes = profile.Ptr(int64(arena + scratch))
+	if b.m.FileBytes > 0 {
+		b.p.Totals.FlashBytes = profile.Ptr(b.m.FileBytes)
+	}
+}
+
+func describeModel(m *graph.Model) profile.Model {
+	d := profile.Model{
+		Name: modelName(m), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
+	}
+	if m.FileBytes > 0 {
+		d.FileBytes = profile.Ptr(m.FileBytes)
+	}
+	if m.IRVersion > 0 {
+		d.FormatVersion = profile.Ptr(int64(m.IRVersion))
+	}
+	for dom, v := range m.Opsets {
+		if d.Opsets == nil {
+			d.Opsets = map[string]int64{}
+		}
+		if dom == "" {
+			dom = "ai.onnx"
+		}
+		d.Opsets[dom] = int64(v)
+	}
+	return d
+}

@@ -1,0 +1,239 @@
+package array
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func fillDefs() []op.Def {
+	return []op.Def{
+		lite("FILL", inferFill, prepareFill),
+		lite("ZEROS_LIKE", inferSame, prepareZeros),
+		lite("RANGE", inferRange, prepareRange),
+		lite("ONE_HOT", inferOneHot, prepareOneHot),
+	}
+}
+
+func inferFill(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	shape, err := op.Ints(c.In[0])
+	if err != nil {
+		return err
+	}
+	if c.In[1].Len() != 1 {
+		return fmt.Errorf("value of shape %s", tensor.FormatShape(c.In[1].Shape))
+	}
+	c.SetOut(0, c.In[1].Type, shape)
+	return nil
+}
+
+func prepareFill(c *op.Call) (op.Run, error) {
+	store, err := storeFor(c.In[1].Type)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		store.Fill(c.Pool, c.Out[0], c.In[1], 0, c.Out[0].Len())
+		return nil
+	}, nil
+}
+
+func prepareZeros(c *op.Call) (op.Run, error) {
+	store, err := storeFor(c.In[0].Type)
+	if err != nil {
+		return nil, err
+	}
+	zero := tensor.New(c.In[0].Type)
+	return func(c *op.Call) error {
+		store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
+		return nil
+	}, nil
+}
+
+// inferRange has start, limit and step.
+func inferRange(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	t := c.In[0].Type
+	for _, x := range c.In[:3] {
+		if x.Type != t || x.Len() != 1 {
+			return fmt.Errorf("parameter %v %s beside %v", x.Type, tensor.FormatShape(x.Shape), t)
+		}
+	}
+	var n int
+	var err error
+	switch t {
+	case tensor.Float32:
+		n, err = rangeLen[float32](c)
+	case tensor.Int32:
+		n, err = rangeLen[int32](c)
+	case tensor.Int64:
+		n, err = rangeLen[int64](c)
+	default:
+		return op.Unsupported("elements of type %v", t)
+	}
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, []int{n})
+	return nil
+}
+
+func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
+	var p [3]T
+	for i, x := range c.In[:3] {
+		if !x.Known() {
+			return 0, op.ErrDynamic
+		}
+		p[i] = tensor.Of[T](x)[0]
+	}
+	start, limit, step := float64(p[0]), float64(p[1]), float64(p[2])
+	if step == 0 || (limit-start)/step < 0 && limit != start {
+		return 0, fmt.Errorf("range from %v to %v by %v", p[0], p[1], p[2])
+	}
+	n := math.Ceil(math.Abs((limit - start) / step))
+	if !(n <= tensor.MaxBytes) {
+		return 0, fmt.Errorf("range from %v to %v by %v is too long", p[0], p[1], p[2])
+	}
+	return int(n), nil
+}
+
+func prepareRange(c *op.Call) (op.Run, error) {
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return runRange[float32], nil
+	case tensor.Int32:
+		return runRange[int32], nil
+	default:
+		return runRange[int64], nil
+	}
+}
+
+func runRange[T float32 | int32 | int64](c *op.Call) error {
+	v, step := tensor.Of[T](c.In[0])[0], tensor.Of[T](c.In[2])[0]
+	y := tensor.Of[T](c.Out[0])
+	for i := range y {
+		y[i] = v
+		v += step
+	}
+	return nil
+}
+
+// inferOneHot has indices, depth, the value of the marked place and of the rest.
+func inferOneHot(c *op.Call) error {
+	if err := c.NeedInputs(4); err != nil {
+		return err
+	}
+	depth, err := scalarOf(c.In[1])
+	if err != nil {
+		return err
+	}
+	if depth < 0 || c.In[2].Type != c.In[3].Type || c.In[2].Len() != 1 || c.In[3].Len() != 1 {
+		return fmt.Errorf("depth %d, values %v and %v", depth, c.In[2].Type, c.In[3].Type)
+	}
+	x := c.In[0]
+	axis, err := oneHotAxis(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[2].Type, slices.Insert(like(x.Shape), axis, depth))
+	return nil
+}
+
+func oneHotAxis(c *op.Call) (int, error) {
+	axis := c.Node.Attrs.Int("axis", 0)
+	if axis == -1 {
+		return c.In[0].Rank(), nil
+	}
+	return op.Axis(axis, c.In[0].Rank()+1)
+}
+
+func prepareOneHot(c *op.Call) (op.Run, error) {
+	store, err := storeFor(c.In[2].Type)
+	if err != nil {
+		return nil, err
+	}
+	axis, err := oneHotAxis(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		at, err := op.Ints(c.In[0])
+		if err != nil {
+			return err
+		}
+		y := c.Out[0]
+		depth, in := y.Shape[axis], inner(y.Shape, axis)
+		store.Fill(c.Pool, y, c.In[3], 0, y.Len())
+		for i, k := range at {
+			if k >= 0 && k < depth {
+				store.Copy(y, c.In[2], (i/in*depth+k)*in+i%in, 0, 1)
+			}
+		}
+		return nil
+	}, nil
+}
+
+func diagDefs() []op.Def {
+	return []op.Def{
+		lite("MATRIX_DIAG", inferDiag, prepareDiag),
+		lite("MATRIX_SET_DIAG", inferSetDiag, prepareDiag),
+	}
+}
+
+func inferDiag(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x := c.In[0]
+	if x.Rank() == 0 {
+		return fmt.Errorf("a scalar has no diagonal")
+	}
+	c.SetOut(0, x.Type, append(like(x.Shape), x.Shape[x.Rank()-1]))
+	return nil
+}
+
+func inferSetDiag(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, d := c.In[0].Shape, c.In[1].Shape
+	r := len(x)
+	if r < 2 || c.In[0].Type != c.In[1].Type || !slices.Equal(d, append(like(x[:r-2]), min(x[r-2], x[r-1]))) {
+		return fmt.Errorf("diagonal %s for matrices %s", tensor.FormatShape(d), tensor.FormatShape(x))
+	}
+	return inferSame(c)
+}
+
+// prepareDiag writes the last input along the diagonals of zeros, or of the
+// matrices of the first input when there are two.
+func prepareDiag(c *op.Call) (op.Run, error) {
+	d := c.In[len(c.In)-1]
+	store, err := storeFor(d.Type)
+	if err != nil {
+		return nil, err
+	}
+	out := c.Out[0].Shape
+	r := len(out)
+	n := d.Shape[d.Rank()-1]
+	batch := tensor.Elements(out[:r-2])
+	block := layout.NewBlock([]int{batch, n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1})
+	zero := tensor.New(d.Type)
+	return func(c *op.Call) error {
+		if len(c.In) > 1 {
+			layout.Copy(c.Pool, c.Out[0], c.In[0])
+		} else {
+			store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
+		}
+		store.Move(c.Pool, block, c.Out[0], c.In[len(c.In)-1], 0, 0)
+		return nil
+	}, nil
+}

@@ -1,0 +1,362 @@
+package array
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func joinDefs() []op.Def {
+	return []op.Def{
+		lite("CONCATENATION", inferConcat, prepareConcat),
+		lite("PACK", inferPack, preparePack),
+		lite("UNPACK", inferUnpack, prepareUnpack),
+		lite("SPLIT", inferSplit, prepareSplit(1, 0, 0)),
+		lite("SPLIT_V", inferSplitV, prepareSplit(0, 2, 1, 2)),
+	}
+}
+
+func inferConcat(c *op.Call) error {
+	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	if err != nil {
+		return err
+	}
+	shape := like(x.Shape)
+	for _, y := range c.In[1:] {
+		if y.Type != x.Type {
+			return fmt.Errorf("inputs of types %v and %v", x.Type, y.Type)
+		}
+		if y.Rank() != x.Rank() {
+			return fmt.Errorf("inputs of shapes %s and %s", tensor.FormatShape(x.Shape), tensor.FormatShape(y.Shape))
+		}
+		for i, d := range y.Shape {
+			if i != axis && d != x.Shape[i] {
+				return fmt.Errorf("inputs of shapes %s and %s do not join along axis %d", tensor.FormatShape(x.Shape), tensor.FormatShape(y.Shape), axis)
+			}
+		}
+		shape[axis] += y.Shape[axis]
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+func prepareConcat(c *op.Call) (op.Run, error) {
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	if err != nil {
+		return nil, err
+	}
+	store, err := storeFor(x.Type)
+	if err != nil {
+		return nil, err
+	}
+	join := joinAlong(c, store, axis)
+	if tables := rescaleTables(c); tables != nil {
+		return func(c *op.Call) error {
+			rows, width := outer(c.Out[0].Shape, axis), c.Out[0].Shape[axis]*inner(c.Out[0].Shape, axis)
+			rescale(c.Out[0], c.In, tables, rows, width)
+			return nil
+		}, nil
+	}
+	act := c.Node.Attrs.Str("fused_activation_function", "NONE")
+	if act == "NONE" || act == "" {
+		return join, nil
+	}
+	lo, hi, err := clampOf(act)
+	if err != nil || x.Type != tensor.Float32 {
+		return nil, op.Unsupported("activation %s on %v", act, x.Type)
+	}
+	return func(c *op.Call) error {
+		if err := join(c); err != nil {
+			return err
+		}
+		y := tensor.Of[float32](c.Out[0])
+		for i, v := range y {
+			y[i] = min(max(v, lo), hi)
+		}
+		return nil
+	}, nil
+}
+
+func clampOf(activation string) (lo, hi float32, err error) {
+	inf := float32(math.Inf(1))
+	switch activation {
+	case "RELU":
+		return 0, inf, nil
+	case "RELU6":
+		return 0, 6, nil
+	case "RELU_N1_TO_1":
+		return -1, 1, nil
+	}
+	return 0, 0, op.Unsupported("activation %s", activation)
+}
+
+// joinAlong copies the inputs beside each other along an axis.
+func joinAlong(c *op.Call, store layout.Store, axis int) op.Run {
+	out := c.Out[0].Shape
+	rows, width := outer(out, axis), out[axis]*inner(out, axis)
+	blocks, at := make([]*layout.Block, len(c.In)), make([]int, len(c.In))
+	pos := 0
+	for i, x := range c.In {
+		w := x.Shape[axis] * inner(x.Shape, axis)
+		blocks[i] = layout.NewBlock([]int{rows, w}, []int{width, 1}, []int{w, 1})
+		at[i] = pos
+		pos += w
+	}
+	return func(c *op.Call) error {
+		for i, x := range c.In {
+			store.Move(c.Pool, blocks[i], c.Out[0], x, at[i], 0)
+		}
+		return nil
+	}
+}
+
+// rescaleTables returns, for 8-bit inputs whose quantisation is not the
+// output's, a table from every input code to the output code. nil means that no
+// input needs one.
+func rescaleTables(c *op.Call) []*[256]uint8 {
+	out := c.Out[0]
+	perTensor := func(q *tensor.Quant) bool { return q != nil && len(q.Scale) == 1 && q.Scale[0] > 0 && len(q.Zero) == 1 }
+	if out.Type != tensor.Uint8 && out.Type != tensor.Int8 || !perTensor(out.Quant) {
+		return nil
+	}
+	low, high := 0, 255
+	if out.Type == tensor.Int8 {
+		low, high = -128, 127
+	}
+	var tables []*[256]uint8
+	for i, x := range c.In {
+		q := x.Quant
+		if !perTensor(q) || q.Scale[0] == out.Quant.Scale[0] && q.Zero[0] == out.Quant.Zero[0] {
+			continue
+		}
+		if tables == nil {
+			tables = make([]*[256]uint8, len(c.In))
+		}
+		scale := q.Scale[0] * (1 / out.Quant.Scale[0])
+		bias := -float32(q.Zero[0]) * scale
+		t := &[256]uint8{}
+		for v := low; v <= high; v++ {
+			r := int(math.Round(float64(float32(v)*scale+bias))) + int(out.Quant.Zero[0])
+			t[uint8(v)] = uint8(min(max(r, low), high))
+		}
+		tables[i] = t
+	}
+	return tables
+}
+
+// rescale joins 8-bit inputs through their tables.
+func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows, width int) {
+	pos := 0
+	for i, x := range in {
+		w := len(x.Data) / max(rows, 1)
+		for r := range rows {
+			d, s := out.Data[r*width+pos:][:w], x.Data[r*w:][:w]
+			if tables[i] == nil {
+				copy(d, s)
+				continue
+			}
+			for k, v := range s {
+				d[k] = tables[i][v]
+			}
+		}
+		pos += w
+	}
+}
+
+func inferPack(c *op.Call) error {
+	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank()+1)
+	if err != nil {
+		return err
+	}
+	for _, y := range c.In[1:] {
+		if y.Type != x.Type || !slices.Equal(y.Shape, x.Shape) {
+			return fmt.Errorf("inputs %v %s and %v %s differ", x.Type, tensor.FormatShape(x.Shape), y.Type, tensor.FormatShape(y.Shape))
+		}
+	}
+	c.SetOut(0, x.Type, slices.Insert(like(x.Shape), axis, len(c.In)))
+	return nil
+}
+
+func preparePack(c *op.Call) (op.Run, error) {
+	store, err := storeFor(c.In[0].Type)
+	if err != nil {
+		return nil, err
+	}
+	out := c.Out[0].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(out))
+	if err != nil {
+		return nil, err
+	}
+	rows, w := outer(out, axis), inner(out, axis)
+	b := layout.NewBlock([]int{rows, w}, []int{w * out[axis], 1}, []int{w, 1})
+	return func(c *op.Call) error {
+		for i, x := range c.In {
+			store.Move(c.Pool, b, c.Out[0], x, i*w, 0)
+		}
+		return nil
+	}, nil
+}
+
+func inferUnpack(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	if err != nil {
+		return err
+	}
+	if x.Shape[axis] != len(c.Out) {
+		return fmt.Errorf("axis %d of %s is unpacked to %d outputs", axis, tensor.FormatShape(x.Shape), len(c.Out))
+	}
+	for i := range c.Out {
+		c.SetOut(i, x.Type, slices.Delete(like(x.Shape), axis, axis+1))
+	}
+	return nil
+}
+
+func prepareUnpack(c *op.Call) (op.Run, error) {
+	x := c.In[0]
+	store, err := storeFor(x.Type)
+	if err != nil {
+		return nil, err
+	}
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	if err != nil {
+		return nil, err
+	}
+	rows, w, n := outer(x.Shape, axis), inner(x.Shape, axis), x.Shape[axis]
+	b := layout.NewBlock([]int{rows, w}, []int{w, 1}, []int{w * n, 1})
+	return func(c *op.Call) error {
+		for i, y := range c.Out {
+			if y != nil {
+				store.Move(c.Pool, b, y, c.In[0], 0, i*w)
+			}
+		}
+		return nil
+	}, nil
+}
+
+// inferSplit has the axis first and the value second.
+func inferSplit(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	a, err := scalarOf(c.In[0])
+	if err != nil {
+		return err
+	}
+	x := c.In[1]
+	axis, err := op.Axis(a, x.Rank())
+	if err != nil {
+		return err
+	}
+	n := len(c.Out)
+	if n == 0 || x.Shape[axis]%n != 0 {
+		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
+	}
+	for i := range c.Out {
+		shape := like(x.Shape)
+		shape[axis] /= n
+		c.SetOut(i, x.Type, shape)
+	}
+	return nil
+}
+
+// inferSplitV has the value, the sizes and the axis; one size may be -1.
+func inferSplitV(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	a, err := scalarOf(c.In[2])
+	if err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(a, x.Rank())
+	if err != nil {
+		return err
+	}
+	sizes, err := op.Ints(c.In[1])
+	if err != nil {
+		return err
+	}
+	if len(sizes) != len(c.Out) {
+		return fmt.Errorf("%d sizes for %d outputs", len(sizes), len(c.Out))
+	}
+	free, sum := -1, 0
+	for i, s := range sizes {
+		switch {
+		case s == -1 && free < 0:
+			free = i
+		case s < 0:
+			return fmt.Errorf("size %d of part %d", s, i)
+		default:
+			sum += s
+		}
+	}
+	if free >= 0 {
+		sizes[free] = x.Shape[axis] - sum
+		sum = x.Shape[axis]
+	}
+	if sum != x.Shape[axis] || free >= 0 && sizes[free] < 0 {
+		return fmt.Errorf("parts of %d make %d, axis %d has %d", sizes, sum, axis, x.Shape[axis])
+	}
+	for i, s := range sizes {
+		shape := like(x.Shape)
+		shape[axis] = s
+		c.SetOut(i, x.Type, shape)
+	}
+	return nil
+}
+
+// prepareSplit takes the parts' sizes from the outputs' shapes.
+func prepareSplit(value, axisInput int, params ...int) prepare {
+	return planned(func(c *op.Call) (op.Run, error) {
+		x := c.In[value]
+		store, err := storeFor(x.Type)
+		if err != nil {
+			return nil, err
+		}
+		a, err := scalarOf(c.In[axisInput])
+		if err != nil {
+			return nil, err
+		}
+		axis, err := op.Axis(a, x.Rank())
+		if err != nil {
+			return nil, err
+		}
+		rows, w := outer(x.Shape, axis), inner(x.Shape, axis)
+		width := x.Shape[axis] * w
+		blocks, at := make([]*layout.Block, len(c.Out)), make([]int, len(c.Out))
+		pos := 0
+		for i, y := range c.Out {
+			if y == nil {
+				return nil, op.Unsupported("an output that is left out")
+			}
+			n := y.Shape[axis] * w
+			blocks[i] = layout.NewBlock([]int{rows, n}, []int{n, 1}, []int{width, 1})
+			at[i] = pos
+			pos += n
+		}
+		return func(c *op.Call) error {
+			for i, y := range c.Out {
+				store.Move(c.Pool, blocks[i], y, c.In[value], 0, at[i])
+			}
+			return nil
+		}, nil
+	}, params...)
+}

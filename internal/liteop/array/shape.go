@@ -1,0 +1,209 @@
+package array
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func shapeDefs() []op.Def {
+	view := func(name string, infer func(c *op.Call) error) op.Def {
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Simple(runCopy), InPlace: true}
+	}
+	return []op.Def{
+		view("RESHAPE", inferReshape),
+		view("SQUEEZE", inferSqueeze),
+		view("EXPAND_DIMS", inferExpandDims),
+		view("BITCAST", inferBitcast),
+		view("DENSIFY", inferSame),
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: inferShape, Variants: op.Plain(prepareShape), OfShape: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: inferRank, Variants: op.Plain(prepareShape), OfShape: true},
+	}
+}
+
+// runCopy copies the bytes of input 0 to output 0, which may be the same memory.
+func runCopy(c *op.Call) error {
+	layout.Copy(c.Pool, c.Out[0], c.In[0])
+	return nil
+}
+
+func inferSame(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, like(c.In[0].Shape))
+	return nil
+}
+
+// inferReshape takes the shape from the second input when it is a list, else
+// from the options. One dimension may be -1.
+func inferReshape(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x := c.In[0]
+	want := c.Node.Attrs.Ints("new_shape")
+	if s := c.Input(1); s != nil && s.Rank() == 1 && s.Type.IsInteger() {
+		var err error
+		if want, err = op.Ints(s); err != nil {
+			return err
+		}
+	} else if len(want) == 1 && want[0] == 0 {
+		want = []int{} // how old converters wrote a scalar
+	}
+	shape := like(want)
+	n, free := 1, -1
+	for i, d := range shape {
+		switch {
+		case d >= 0:
+			n *= d
+		case d == -1 && free < 0:
+			free = i
+		default:
+			return fmt.Errorf("new shape %s has more than one free dimension", tensor.FormatShape(want))
+		}
+	}
+	if free >= 0 {
+		if n == 0 {
+			return fmt.Errorf("new shape %s has a free dimension beside a zero", tensor.FormatShape(want))
+		}
+		shape[free] = x.Len() / n
+		n *= shape[free]
+	}
+	if n != x.Len() {
+		return fmt.Errorf("shape %s cannot become %s", tensor.FormatShape(x.Shape), tensor.FormatShape(want))
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+func inferSqueeze(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x := c.In[0]
+	drop := make([]bool, x.Rank())
+	dims := c.Node.Attrs.Ints("squeeze_dims")
+	for _, d := range dims {
+		a, err := op.Axis(d, x.Rank())
+		if err != nil {
+			return err
+		}
+		if x.Shape[a] != 1 {
+			return fmt.Errorf("axis %d of shape %s is not 1", d, tensor.FormatShape(x.Shape))
+		}
+		drop[a] = true
+	}
+	shape := make([]int, 0, x.Rank())
+	for i, d := range x.Shape {
+		if !drop[i] && (d != 1 || len(dims) > 0) {
+			shape = append(shape, d)
+		}
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+func inferExpandDims(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	axis, err := scalarOf(c.In[1])
+	if err != nil {
+		return err
+	}
+	x := c.In[0]
+	a, err := op.Axis(axis, x.Rank()+1)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, x.Type, slices.Insert(like(x.Shape), a, 1))
+	return nil
+}
+
+// scalarOf reads a known integer tensor of one element.
+func scalarOf(x *tensor.Tensor) (int, error) {
+	v, err := op.Ints(x)
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 1 {
+		return 0, fmt.Errorf("%d elements where one is expected", len(v))
+	}
+	return v[0], nil
+}
+
+// inferBitcast keeps the bytes: a narrower result gets a last axis, a wider one
+// takes it away.
+func inferBitcast(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x, t := c.In[0], declared(c, 0)
+	from, to := x.Type.Bits(), t.Bits()
+	if from < 8 || to < 8 {
+		return op.Unsupported("from %v to %v", x.Type, t)
+	}
+	shape := like(x.Shape)
+	switch {
+	case to < from:
+		shape = append(shape, from/to)
+	case to > from:
+		if n := len(shape); n == 0 || shape[n-1] != to/from {
+			return fmt.Errorf("shape %s of %v does not fit %v", tensor.FormatShape(shape), x.Type, t)
+		}
+		shape = shape[:len(shape)-1]
+	}
+	c.SetOut(0, t, shape)
+	return nil
+}
+
+func inferShape(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	t, err := indexType(c, 0)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, []int{c.In[0].Rank()})
+	return nil
+}
+
+func inferRank(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Int32, []int{})
+	return nil
+}
+
+func prepareShape(c *op.Call) (op.Run, error) {
+	if c.Node.Op == "RANK" {
+		return func(c *op.Call) error {
+			tensor.Of[int32](c.Out[0])[0] = int32(c.In[0].Rank())
+			return nil
+		}, nil
+	}
+	return func(c *op.Call) error {
+		if c.Out[0].Type == tensor.Int64 {
+			return putInts(tensor.Of[int64](c.Out[0]), c.In[0].Shape)
+		}
+		return putInts(tensor.Of[int32](c.Out[0]), c.In[0].Shape)
+	}, nil
+}
+
+func putInts[T int32 | int64](dst []T, v []int) error {
+	if len(dst) != len(v) {
+		return errors.New("shape has changed since planning")
+	}
+	for i, d := range v {
+		dst[i] = T(d)
+	}
+	return nil
+}

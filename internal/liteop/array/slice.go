@@ -1,0 +1,329 @@
+package array
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func sliceDefs() []op.Def {
+	return []op.Def{
+		lite("SLICE", inferSlice, planned(prepareSlice, 1, 2)),
+		lite("STRIDED_SLICE", inferStridedSlice, planned(prepareStridedSlice, 1, 2, 3)),
+		lite("DYNAMIC_UPDATE_SLICE", inferSame, prepareUpdateSlice),
+		lite("REVERSE_V2", inferReverse, planned(prepareReverse, 1)),
+		lite("REVERSE_SEQUENCE", inferReverse, prepareReverseSequence),
+	}
+}
+
+// sliceBounds returns begin and size of a SLICE; size -1 reaches to the end.
+func sliceBounds(c *op.Call) (begin, size []int, err error) {
+	if begin, err = op.Ints(c.Input(1)); err != nil {
+		return nil, nil, err
+	}
+	if size, err = op.Ints(c.Input(2)); err != nil {
+		return nil, nil, err
+	}
+	x := c.In[0]
+	if len(begin) != x.Rank() || len(size) != x.Rank() {
+		return nil, nil, fmt.Errorf("%d begins and %d sizes for rank %d", len(begin), len(size), x.Rank())
+	}
+	for i, d := range x.Shape {
+		if size[i] == -1 {
+			size[i] = d - begin[i]
+		}
+		if begin[i] < 0 || size[i] < 0 || begin[i] > d-size[i] {
+			return nil, nil, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
+		}
+	}
+	return begin, size, nil
+}
+
+func inferSlice(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	_, size, err := sliceBounds(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, size)
+	return nil
+}
+
+func prepareSlice(c *op.Call) (op.Run, error) {
+	begin, size, err := sliceBounds(c)
+	if err != nil {
+		return nil, err
+	}
+	strides := tensor.Strides(c.In[0].Shape)
+	from := 0
+	for i, b := range begin {
+		from += b * strides[i]
+	}
+	return moveView(c.In[0].Type, size, strides, from)
+}
+
+// moveView copies a strided view of input 0 to the dense output 0.
+func moveView(t tensor.Type, shape, strides []int, from int) (op.Run, error) {
+	store, err := storeFor(t)
+	if err != nil {
+		return nil, err
+	}
+	b := layout.NewBlock(shape, tensor.Strides(shape), strides)
+	return func(c *op.Call) error {
+		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, from)
+		return nil
+	}, nil
+}
+
+// strided is a resolved STRIDED_SLICE: one entry for each axis of the view
+// before axes are removed.
+type strided struct {
+	shape  []int // of the result
+	view   []int // same elements, as they are walked
+	stride []int // in elements
+	from   int
+}
+
+// resolveStrided applies the masks. The specification may be shorter than the
+// rank, may insert axes, and may skip axes with one ellipsis.
+func resolveStrided(c *op.Call) (s strided, err error) {
+	var spec [3][]int
+	for i := range spec {
+		if spec[i], err = op.Ints(c.Input(i + 1)); err != nil {
+			return s, err
+		}
+	}
+	begin, end, step := spec[0], spec[1], spec[2]
+	if len(end) != len(begin) || len(step) != len(begin) {
+		return s, fmt.Errorf("%d begins, %d ends and %d strides", len(begin), len(end), len(step))
+	}
+	a := c.Node.Attrs
+	beginMask, endMask, shrink := a.Int("begin_mask", 0), a.Int("end_mask", 0), a.Int("shrink_axis_mask", 0)
+	ellipsis, newAxis, offset := a.Int("ellipsis_mask", 0), a.Int("new_axis_mask", 0), a.Bool("offset", false)
+	shape := c.In[0].Shape
+	strides := tensor.Strides(shape)
+	axis := 0
+	whole := func() {
+		s.shape = append(s.shape, shape[axis])
+		s.view = append(s.view, shape[axis])
+		s.stride = append(s.stride, strides[axis])
+		axis++
+	}
+	seen := false
+	for i := range begin {
+		bit := 1 << i
+		switch {
+		case ellipsis&bit != 0:
+			if seen {
+				return s, fmt.Errorf("more than one ellipsis")
+			}
+			seen = true
+			rest := 0 // axes of the input that the entries after this one take
+			for k := i + 1; k < len(begin); k++ {
+				if newAxis&(1<<k) == 0 {
+					rest++
+				}
+			}
+			for axis < len(shape)-rest {
+				whole()
+			}
+			continue
+		case newAxis&bit != 0:
+			s.shape = append(s.shape, 1)
+			continue
+		}
+		if axis >= len(shape) {
+			return s, fmt.Errorf("%d entries for shape %s", len(begin), tensor.FormatShape(shape))
+		}
+		d, st := shape[axis], step[i]
+		if st == 0 {
+			return s, fmt.Errorf("stride of axis %d is zero", axis)
+		}
+		b := clampIndex(begin[i], d, st)
+		if beginMask&bit != 0 {
+			b = clampIndex(0, d, 1)
+			if st < 0 {
+				b = d - 1
+			}
+		}
+		if shrink&bit != 0 {
+			if b < 0 || b >= d {
+				return s, fmt.Errorf("index %d is outside axis %d of %s", begin[i], axis, tensor.FormatShape(shape))
+			}
+			s.from += b * strides[axis]
+			axis++
+			continue
+		}
+		var e int
+		switch {
+		case endMask&bit != 0 && st > 0:
+			e = d
+		case endMask&bit != 0:
+			e = -1
+		case offset:
+			e = min(max(b+end[i], -1), d)
+		default:
+			e = clampIndex(end[i], d, st)
+		}
+		n := 0
+		if st > 0 && e > b {
+			n = (e - b + st - 1) / st
+		} else if st < 0 && e < b {
+			n = (b - e - st - 1) / -st
+		}
+		s.shape = append(s.shape, n)
+		s.view = append(s.view, n)
+		s.stride = append(s.stride, st*strides[axis])
+		s.from += b * strides[axis]
+		axis++
+	}
+	for axis < len(shape) {
+		whole()
+	}
+	return s, nil
+}
+
+// clampIndex resolves a negative index and limits it to where a walk with the
+// step can begin or end.
+func clampIndex(i, d, step int) int {
+	if i < 0 {
+		i += d
+	}
+	if step > 0 {
+		return min(max(i, 0), d)
+	}
+	return min(max(i, -1), d-1)
+}
+
+func inferStridedSlice(c *op.Call) error {
+	if err := c.NeedInputs(4); err != nil {
+		return err
+	}
+	s, err := resolveStrided(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, s.shape)
+	return nil
+}
+
+func prepareStridedSlice(c *op.Call) (op.Run, error) {
+	s, err := resolveStrided(c)
+	if err != nil {
+		return nil, err
+	}
+	return moveView(c.In[0].Type, s.view, s.stride, s.from)
+}
+
+// prepareUpdateSlice copies the operand and then the update over it; the start
+// is moved so that the update fits.
+func prepareUpdateSlice(c *op.Call) (op.Run, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
+	x, u := c.In[0], c.In[1]
+	if u.Type != x.Type || u.Rank() != x.Rank() || c.In[2].Len() != x.Rank() {
+		return nil, fmt.Errorf("update %v %s and %d starts for %v %s", u.Type, tensor.FormatShape(u.Shape), c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
+	}
+	for i, d := range u.Shape {
+		if d > x.Shape[i] {
+			return nil, fmt.Errorf("update %s is larger than %s", tensor.FormatShape(u.Shape), tensor.FormatShape(x.Shape))
+		}
+	}
+	store, err := storeFor(x.Type)
+	if err != nil {
+		return nil, err
+	}
+	strides := tensor.Strides(x.Shape)
+	b := layout.NewBlock(u.Shape, strides, tensor.Strides(u.Shape))
+	return func(c *op.Call) error {
+		start, err := op.Ints(c.In[2])
+		if err != nil {
+			return err
+		}
+		at := 0
+		for i, s := range start {
+			at += min(max(s, 0), c.In[0].Shape[i]-c.In[1].Shape[i]) * strides[i]
+		}
+		layout.Copy(c.Pool, c.Out[0], c.In[0])
+		store.Move(c.Pool, b, c.Out[0], c.In[1], at, 0)
+		return nil
+	}, nil
+}
+
+func inferReverse(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	return inferSame(c)
+}
+
+func prepareReverse(c *op.Call) (op.Run, error) {
+	x := c.In[0]
+	axes, err := op.Ints(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	strides := tensor.Strides(x.Shape)
+	turned := make([]bool, x.Rank())
+	from := 0
+	for _, a := range axes {
+		a, err := op.Axis(a, x.Rank())
+		if err != nil {
+			return nil, err
+		}
+		if turned[a] {
+			return nil, fmt.Errorf("axis %d is named twice", a)
+		}
+		turned[a] = true
+		from += (x.Shape[a] - 1) * strides[a]
+		strides[a] = -strides[a]
+	}
+	return moveView(x.Type, x.Shape, strides, from)
+}
+
+// prepareReverseSequence turns the first length[b] steps of each sequence b.
+func prepareReverseSequence(c *op.Call) (op.Run, error) {
+	x := c.In[0]
+	seq, err := op.Axis(c.Node.Attrs.Int("seq_dim", 0), x.Rank())
+	if err != nil {
+		return nil, err
+	}
+	batch, err := op.Axis(c.Node.Attrs.Int("batch_dim", 0), x.Rank())
+	if err != nil {
+		return nil, err
+	}
+	if seq == batch || c.In[1].Len() != x.Shape[batch] {
+		return nil, fmt.Errorf("%d lengths along axis %d of %s, sequences along axis %d", c.In[1].Len(), batch, tensor.FormatShape(x.Shape), seq)
+	}
+	store, err := storeFor(x.Type)
+	if err != nil {
+		return nil, err
+	}
+	strides := tensor.Strides(x.Shape)
+	return func(c *op.Call) error {
+		lengths, err := op.Ints(c.In[1])
+		if err != nil {
+			return err
+		}
+		layout.Copy(c.Pool, c.Out[0], c.In[0])
+		shape, back := like(x.Shape), like(strides)
+		shape[batch], back[seq] = 1, -strides[seq]
+		for b, n := range lengths {
+			if n < 0 || n > x.Shape[seq] {
+				return fmt.Errorf("length %d of sequence %d is outside 0 to %d", n, b, x.Shape[seq])
+			}
+			if n == 0 {
+				continue
+			}
+			shape[seq] = n
+			at := b * strides[batch]
+			store.Move(c.Pool, layout.NewBlock(shape, strides, back), c.Out[0], c.In[0], at, at+(n-1)*strides[seq])
+		}
+		return nil
+	}, nil
+}

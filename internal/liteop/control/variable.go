@@ -1,0 +1,89 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func variableDefs() []op.Def {
+	return []op.Def{
+		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Variants: op.Simple(runVarHandle)},
+		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: inferRead, Variants: op.Simple(runRead), Stateful: true},
+		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Variants: op.Simple(runAssign), Stateful: true},
+	}
+}
+
+// A handle is a scalar resource whose only string is the key of the session's
+// state.
+func inferHandle(c *op.Call) error {
+	c.SetOut(0, tensor.Resource, []int{})
+	return nil
+}
+
+func runVarHandle(c *op.Call) error {
+	a := c.Node.Attrs
+	key := "resource/" + a.Str("container", "") + "/" + a.Str("shared_name", "")
+	if s := c.Out[0].Strings; len(s) != 1 || s[0] != key {
+		c.Out[0].Strings = []string{key}
+	}
+	return nil
+}
+
+// key reads a handle.
+func key(x *tensor.Tensor) (string, error) {
+	if x == nil || x.Type != tensor.Resource || len(x.Strings) != 1 {
+		return "", fmt.Errorf("not a resource handle")
+	}
+	return x.Strings[0], nil
+}
+
+// inferRead relies on the declared shape; a variable that was assigned another
+// one is an error of the run.
+func inferRead(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	if id := c.Node.Outputs[0]; id >= 0 {
+		if v := c.Graph.Values[id]; fixed(v) {
+			c.SetOut(0, v.Type, slices.Clone(v.Shape))
+			return nil
+		}
+	}
+	return op.ErrDynamic
+}
+
+func runRead(c *op.Call) error {
+	k, err := key(c.In[0])
+	if err != nil {
+		return err
+	}
+	v, ok := c.Env.State(k).(*tensor.Tensor)
+	if !ok {
+		return fmt.Errorf("variable %q is read before it is assigned", k)
+	}
+	if y := c.Out[0]; !y.Known() || y.Type == tensor.Invalid {
+		v = v.Clone()
+	}
+	return put(c, []*tensor.Tensor{v})
+}
+
+func inferAssign(c *op.Call) error { return c.NeedInputs(2) }
+
+func runAssign(c *op.Call) error {
+	k, err := key(c.In[0])
+	if err != nil {
+		return err
+	}
+	x := c.In[1]
+	if v, ok := c.Env.State(k).(*tensor.Tensor); ok && v.Type == x.Type && slices.Equal(v.Shape, x.Shape) {
+		copy(v.Data, x.Data)
+		copy(v.Strings, x.Strings)
+		return nil
+	}
+	c.Env.SetState(k, x.Clone())
+	return nil
+}

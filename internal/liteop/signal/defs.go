@@ -1,0 +1,63 @@
+package signal
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/flex"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return slices.Concat(frontendDefs(), transformDefs(), frameDefs(), complexDefs())
+}
+
+func micro(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
+	return op.Def{Domain: graph.TFLiteCustom, Name: name, Infer: infer, Variants: op.Plain(prepare)}
+}
+
+func stateful(d op.Def) op.Def {
+	d.Stateful = true
+	return d
+}
+
+// optionsOf parses a custom operator's options. No options are an empty map.
+func optionsOf(c *op.Call) (flex.Value, error) {
+	b, _ := c.Node.Attrs["custom_options"].([]byte)
+	if len(b) == 0 {
+		return flex.Value{}, nil
+	}
+	v, err := flex.Parse(b)
+	if err != nil {
+		return flex.Value{}, fmt.Errorf("custom options: %w", err)
+	}
+	return v, nil
+}
+
+// sessionSlice returns the node's memory between runs, zero at first.
+func sessionSlice[T any](c *op.Call, n int) []T {
+	key := fmt.Sprintf("signal/%d/%d", c.Graph.Index, c.Node.Index)
+	if s, ok := c.Env.State(key).([]T); ok && len(s) == n {
+		return s
+	}
+	s := make([]T, n)
+	c.Env.SetState(key, s)
+	return s
+}
+
+// lastAxis splits a shape into its rows and their length.
+func lastAxis(x *tensor.Tensor) (rows, n int, err error) {
+	if x.Rank() == 0 {
+		return 0, 0, fmt.Errorf("a scalar has no last axis")
+	}
+	n = x.Shape[x.Rank()-1]
+	return tensor.Elements(x.Shape[:x.Rank()-1]), n, nil
+}
+
+// withLast replaces the last dimension.
+func withLast(shape []int, n ...int) []int {
+	return append(slices.Clone(shape[:len(shape)-1]), n...)
+}

@@ -1,0 +1,363 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// Options says how [Measure] warms up, how long it measures and what it keeps
+// away from the timed regions. The zero value measures 50 runs after half a
+// second of warm-up.
+type Options struct {
+	// Clock to use; nil makes a new one.
+	Clock *Clock
+	// Runs is the number of samples of each pass. 0 means 50, or as many as fit
+	// where Time is set.
+	Runs int
+	// Time is the time for all measured runs; 0 means no bound. With Runs set too,
+	// whichever ends first.
+	Time time.Duration
+	// MinRuns is the least number of samples even when Time is over; 0 means 3.
+	MinRuns int
+	// WarmupTime and WarmupRuns must both be reached before measuring; the zero
+	// values mean half a second and 3 runs. Negative values mean none. Warm-up goes
+	// on, for at most three times as long, while its latest runs are not steady.
+	WarmupTime time.Duration
+	WarmupRuns int
+	// After runs after each run, outside the timed region. May be nil.
+	After func()
+	// Instrumented is a second way to do the same work, with instruments. When
+	// set, groups of plain and instrumented runs take turns in the order ABBA, so
+	// that slow changes of the machine meet both alike. AfterInstrumented runs
+	// after each of its runs, outside the timed region.
+	Instrumented      func() error
+	AfterInstrumented func()
+	// KeepGC leaves the garbage collector on in timed regions.
+	KeepGC bool
+	// HeapLimit bounds the memory of the process while the collector is off: above
+	// it the collector runs all the same, and it is counted. 0 means 2 GiB more
+	// than at the start.
+	HeapLimit int64
+	// CPU binds the calling thread to a processor while measuring; nil does not.
+	CPU *int
+	// Progress is told how far the work is, from 0 to 1, at most ten times a
+	// second and outside timed regions. May be nil.
+	Progress func(fraction float64)
+}
+
+// Result is what [Measure] found. All times are seconds, in the order in which
+// they were taken.
+type Result struct {
+	// First is the time of the first run, NaN when there was none.
+	First float64
+	// Warmup holds the runs before measuring, the first one included (the first
+	// million of them); WarmupRuns is their number and WarmupTime their time with
+	// what lies between.
+	Warmup     []float64
+	WarmupRuns int
+	WarmupTime float64
+	// WarmupSteady says whether the last warm-up runs passed the checks.
+	WarmupSteady bool
+	// Plain and Profiled are the samples of the two passes.
+	Plain, Profiled []float64
+	// Groups holds the bounds of the ABBA groups: samples [from, to) of Plain or
+	// Profiled.
+	Groups []Group
+	// Batch is the number of runs in one sample of Plain: 1, or more where a
+	// single run is too short for the clock.
+	Batch int
+	// GC is the number of garbage collections within timed regions, ForcedGC of
+	// those made between them.
+	GC, ForcedGC int
+	// Pinned says whether the thread was bound as asked; PinError why not.
+	Pinned   bool
+	PinError error
+	// Stability judges Plain.
+	Stability Stability
+	// Clock that was used.
+	Clock *Clock
+}
+
+// Group is a stretch of runs of one pass.
+type Group struct {
+	Instrumented bool
+	From, To     int
+}
+
+// Measure times f. The error is f's own, or the context's when it ended first;
+// the result always holds what was measured until then and is never nil.
+func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
+	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1}}
+	if m.o.Clock == nil {
+		m.o.Clock = NewClock()
+	}
+	m.defaults()
+	m.clock = m.o.Clock
+	m.res.Clock = m.clock
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if o.CPU != nil {
+		restore, err := pin(*o.CPU)
+		m.res.Pinned, m.res.PinError = err == nil, err
+		if err == nil {
+			defer restore()
+		}
+	}
+	err := m.warmup()
+	if err == nil {
+		if !o.KeepGC {
+			defer m.quiet()()
+		}
+		err = m.measure()
+	}
+	m.res.Stability = Judge(m.res.Plain)
+	return m.res, err
+}
+
+type measurer struct {
+	ctx      context.Context
+	o        Options
+	f        func() error
+	clock    *Clock
+	res      *Result
+	reported int64
+	heap     uint64 // bytes allocated in all at the last collection
+}
+
+func (m *measurer) defaults() {
+	o := &m.o
+	if o.Runs <= 0 {
+		o.Runs = 50
+		if o.Time > 0 {
+			o.Runs = math.MaxInt32
+		}
+	}
+	if o.Time <= 0 {
+		o.Time = math.MaxInt64
+	}
+	if o.MinRuns <= 0 {
+		o.MinRuns = 3
+	}
+	o.MinRuns = min(o.MinRuns, o.Runs)
+	if o.WarmupTime == 0 {
+		o.WarmupTime = 500 * time.Millisecond
+	}
+	if o.WarmupRuns == 0 {
+		o.WarmupRuns = 3
+	}
+}
+
+// timed runs f once and returns its time.
+func (m *measurer) timed(f func() error, after func()) (float64, error) {
+	start := m.clock.Now()
+	err := f()
+	d := m.clock.Now() - start
+	if err == nil && after != nil {
+		after()
+	}
+	return float64(d) / 1e9, err
+}
+
+// warmup runs until both bounds are reached and the latest runs look steady, or
+// three times the bounds are over.
+func (m *measurer) warmup() error {
+	start := m.clock.Now()
+	elapsed := func() time.Duration { return time.Duration(m.clock.Now() - start) }
+	defer func() { m.res.WarmupTime = elapsed().Seconds() }()
+	if m.o.WarmupTime < 0 && m.o.WarmupRuns < 0 {
+		return m.ctx.Err()
+	}
+	const window = 30
+	check := 0
+	for {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		t, err := m.timed(m.f, m.o.After)
+		if err != nil {
+			return err
+		}
+		if len(m.res.Warmup) == 0 {
+			m.res.First = t
+		}
+		m.res.WarmupRuns++
+		if len(m.res.Warmup) < 1<<20 {
+			m.res.Warmup = append(m.res.Warmup, t)
+		}
+		if m.o.Instrumented != nil && len(m.res.Warmup) <= 3 {
+			// The instruments have their own first time.
+			if _, err := m.timed(m.o.Instrumented, nil); err != nil {
+				return err
+			}
+		}
+		n, e := m.res.WarmupRuns, elapsed()
+		if n < m.o.WarmupRuns || e < m.o.WarmupTime {
+			continue
+		}
+		over := n >= 3*m.o.WarmupRuns && e >= 3*m.o.WarmupTime
+		if n >= check || over {
+			j := Judge(m.res.Warmup[max(0, len(m.res.Warmup)-window):])
+			m.res.WarmupSteady = j.Steady != nil && *j.Steady
+			if m.res.WarmupSteady || j.Steady == nil || over {
+				return nil
+			}
+			check = n + window/3
+		}
+	}
+}
+
+const (
+	groupTime  = 0.005   // seconds of a group of short samples
+	maxSamples = 200_000 // in a measurement that is bounded by time only
+)
+
+// measure takes the samples.
+func (m *measurer) measure() error {
+	each := m.estimate()
+	m.res.Batch = m.clock.Batch(each)
+	if t := m.o.Time.Seconds(); m.o.Runs == math.MaxInt32 && each > 0 && t < math.MaxInt32 {
+		// Long measurements of short runs: more runs in a sample, not more samples
+		// than anybody can use.
+		m.res.Batch = max(m.res.Batch, int(min(1<<20, t/each/maxSamples)))
+	}
+	// A group is long enough to settle after the switch and short enough that the
+	// machine stays the same over an ABBA turn.
+	sample := max(each*float64(m.res.Batch), m.clock.Cost)
+	group := 1
+	if sample < groupTime {
+		group = max(1, min(int(groupTime/sample), m.o.Runs/8))
+	}
+	end := int64(math.MaxInt64)
+	start := m.clock.Now()
+	if m.o.Time < math.MaxInt64 {
+		end = start + int64(m.o.Time)
+	}
+	m.collect()
+	order := []bool{false}
+	if m.o.Instrumented != nil {
+		order = []bool{false, true, true, false}
+	}
+	for turn := 0; ; turn++ {
+		enough := len(m.res.Plain) >= m.o.Runs && (m.o.Instrumented == nil || len(m.res.Profiled) >= m.o.Runs)
+		late := m.clock.Now() >= end && len(m.res.Plain) >= m.o.MinRuns && (m.o.Instrumented == nil || len(m.res.Profiled) >= m.o.MinRuns)
+		if enough || late {
+			return nil
+		}
+		instrumented := order[turn%len(order)]
+		if err := m.group(instrumented, group); err != nil {
+			return err
+		}
+		m.progress(start, end)
+	}
+}
+
+// estimate is the time of one run, from the later half of the warm-up.
+func (m *measurer) estimate() float64 {
+	if n := len(m.res.Warmup); n > 0 {
+		return Median(m.res.Warmup[n/2:])
+	}
+	return math.MaxFloat64 // nothing is known: no batches, no groups
+}
+
+func (m *measurer) group(instrumented bool, size int) error {
+	dst, f, after, batch := &m.res.Plain, m.f, m.o.After, m.res.Batch
+	if instrumented {
+		dst, f, after, batch = &m.res.Profiled, m.o.Instrumented, m.o.AfterInstrumented, 1
+	}
+	from := len(*dst)
+	if !m.o.KeepGC {
+		m.collectIfGrown()
+	}
+	// Asking the runtime costs microseconds: once a group, not once a sample.
+	gcs := automaticGCs()
+	defer func() {
+		m.res.GC += int(automaticGCs() - gcs)
+		m.res.Groups = append(m.res.Groups, Group{Instrumented: instrumented, From: from, To: len(*dst)})
+	}()
+	for range min(size, max(m.o.Runs-from, 1)) {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		start := m.clock.Now()
+		for range batch {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		d := m.clock.Now() - start
+		*dst = append(*dst, float64(d)/float64(batch)/1e9)
+		if after != nil {
+			after()
+		}
+	}
+	return nil
+}
+
+func (m *measurer) progress(start, end int64) {
+	now := m.clock.Now()
+	if m.o.Progress == nil || now-m.reported < 1e8 {
+		return
+	}
+	m.reported = now
+	have, want := len(m.res.Plain), m.o.Runs
+	if m.o.Instrumented != nil {
+		have, want = have+len(m.res.Profiled), 2*want
+	}
+	m.o.Progress(min(1, max(float64(have)/float64(want), float64(now-start)/float64(end-start))))
+}
+
+// quiet switches the collector off, with a limit so that a leak cannot eat the
+// machine, and returns what undoes it.
+func (m *measurer) quiet() func() {
+	limit := m.o.HeapLimit
+	if limit <= 0 {
+		limit = int64(readMetric("/memory/classes/total:bytes")) + 2<<30
+	}
+	oldLimit := debug.SetMemoryLimit(-1)
+	if oldLimit > limit {
+		debug.SetMemoryLimit(limit)
+	}
+	oldGC := debug.SetGCPercent(-1)
+	return func() {
+		debug.SetGCPercent(oldGC)
+		debug.SetMemoryLimit(oldLimit)
+	}
+}
+
+// collectEvery is the growth of the heap after which it is collected between
+// timed regions. Rare enough to leave the caches alone.
+const collectEvery = 256 << 20
+
+func (m *measurer) collectIfGrown() {
+	if readMetric("/gc/heap/allocs:bytes")-m.heap > collectEvery {
+		m.collect()
+	}
+}
+
+func (m *measurer) collect() {
+	if m.o.KeepGC {
+		return
+	}
+	runtime.GC()
+	m.res.ForcedGC++
+	m.heap = readMetric("/gc/heap/allocs:bytes")
+}
+
+func automaticGCs() uint64 { return readMetric("/gc/cycles/automatic:gc-cycles") }
+
+func readMetric(name string) uint64 {
+	s := [1]metrics.Sample{{Name: name}}
+	metrics.Read(s[:])
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return s[0].Value.Uint64()
+}
+
+// ErrNoPinning is returned where the system cannot bind threads to processors.
+var ErrNoPinning = errors.New("this system cannot bind threads to processors")

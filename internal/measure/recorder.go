@@ -1,0 +1,157 @@
+package measure
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// MaxCells bounds the memory of a [Recorder]: runs times steps, 8 bytes each.
+const MaxCells = 16 << 20
+
+// Recorder keeps the times of every step over many runs in memory taken
+// beforehand. When there are more runs than fit it keeps a uniform random sample
+// of whole runs (Vitter's reservoir), while number, sum and extremes stay exact.
+type Recorder struct {
+	steps, rows int
+	times       []int64 // rows x steps, nanoseconds
+	order       []int   // run number of each row
+	runs        int
+	used        int
+	sum         []int64
+	min, max    []int64
+	wall, gaps  int64
+	random      *rand.Rand
+	one         []int64 // of the run being added
+}
+
+// NewRecorder makes a recorder for the steps of up to runs runs; more can be
+// added and are then sampled.
+func NewRecorder(steps, runs int) *Recorder {
+	rows := max(1, runs)
+	if steps > 0 {
+		rows = min(rows, max(1, MaxCells/steps))
+	}
+	r := &Recorder{
+		steps: steps, rows: rows, times: make([]int64, rows*steps), order: make([]int, rows),
+		sum: make([]int64, steps), min: make([]int64, steps), max: make([]int64, steps),
+		random: rand.New(rand.NewPCG(1, uint64(steps))), one: make([]int64, steps),
+	}
+	for i := range r.min {
+		r.min[i] = math.MaxInt64
+	}
+	return r
+}
+
+// Add takes the step times of one run, in nanoseconds, and its wall time. The
+// slice is copied. It panics when there are not as many times as steps.
+func (r *Recorder) Add(times []int64, wall int64) {
+	if len(times) != r.steps {
+		panic("measure: a run with another number of steps")
+	}
+	total := int64(0)
+	for i, t := range times {
+		r.sum[i] += t
+		r.min[i] = min(r.min[i], t)
+		r.max[i] = max(r.max[i], t)
+		total += t
+	}
+	r.wall += wall
+	r.gaps += wall - total
+	row := r.runs
+	r.runs++
+	if row >= r.rows {
+		if row = r.random.IntN(r.runs); row >= r.rows {
+			return
+		}
+	}
+	copy(r.times[row*r.steps:], times)
+	r.order[row] = r.runs - 1
+	r.used = max(r.used, row+1)
+}
+
+// AddBounds is [Recorder.Add] for the clock's readings at the boundaries of the
+// steps, one more than there are steps. The wall time is the last less the first.
+// Each step's time holds one reading of the clock, which is not subtracted.
+func (r *Recorder) AddBounds(bounds []int64) {
+	if len(bounds) != r.steps+1 {
+		panic("measure: a run with another number of steps")
+	}
+	for i := range r.one {
+		r.one[i] = bounds[i+1] - bounds[i]
+	}
+	r.Add(r.one, bounds[r.steps]-bounds[0])
+}
+
+// Runs is the number of runs added.
+func (r *Recorder) Runs() int { return r.runs }
+
+// Sampled reports whether runs were left out of the samples for want of memory.
+func (r *Recorder) Sampled() bool { return r.runs > r.rows }
+
+// Samples returns the kept times of a step, in seconds and in order of time.
+func (r *Recorder) Samples(step int) []float64 {
+	out := make([]float64, r.used)
+	for i, row := range r.inOrder() {
+		out[i] = float64(r.times[row*r.steps+step]) / 1e9
+	}
+	return out
+}
+
+// inOrder lists the rows by the number of their run.
+func (r *Recorder) inOrder() []int {
+	rows := make([]int, r.used)
+	for i := range rows {
+		rows[i] = i
+	}
+	if r.Sampled() {
+		sortBy(rows, r.order)
+	}
+	return rows
+}
+
+// Metric summarises a step. Number, mean and extremes are of all runs.
+func (r *Recorder) Metric(step int) *profile.Metric {
+	if r.runs == 0 {
+		return nil
+	}
+	m := Summarize(r.Samples(step), "instrumented pass")
+	if r.Sampled() {
+		m.Method = "instrumented pass; quantiles of a random sample of its runs"
+		m.N = profile.Ptr(int64(r.runs))
+		m.Min, m.Max = profile.Ptr(float64(r.min[step])/1e9), profile.Ptr(float64(r.max[step])/1e9)
+		m.Mean = profile.Ptr(r.Mean(step))
+	}
+	return m
+}
+
+// Mean is the mean time of a step in seconds over all runs, NaN for none.
+func (r *Recorder) Mean(step int) float64 { return float64(r.sum[step]) / float64(r.runs) / 1e9 }
+
+// Totals returns the mean wall time of a run, the mean sum of its steps and the
+// mean of what lies between, in seconds; NaN for no runs.
+func (r *Recorder) Totals() (wall, steps, gaps float64) {
+	n := float64(r.runs) * 1e9
+	return float64(r.wall) / n, float64(r.wall-r.gaps) / n, float64(r.gaps) / n
+}
+
+// Shares returns each step's part of the sum of all steps' mean times, nil when
+// nothing was recorded.
+func (r *Recorder) Shares() []float64 {
+	total := r.wall - r.gaps
+	if total <= 0 {
+		return nil
+	}
+	out := make([]float64, r.steps)
+	for i, s := range r.sum {
+		out[i] = float64(s) / float64(total)
+	}
+	return out
+}
+
+func sortBy(rows, key []int) {
+	slices.SortFunc(rows, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
+}

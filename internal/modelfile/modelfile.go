@@ -1,0 +1,62 @@
+// Package modelfile opens a model file of any supported format.
+package modelfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnx"
+	"github.com/opmeter/opmeter/internal/tflite"
+)
+
+// Open reads a .tflite, .onnx or .mltk.zip file. The content decides, not the
+// name: a TFLite file carries its mark at byte 4, an archive begins with "PK",
+// and a protobuf message that is not ONNX is refused by its reader. Errors name
+// the file.
+func Open(path string) (*graph.Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder, a model file (.tflite, .onnx or .mltk.zip) was expected", path)
+	}
+	if st.Size() == 0 {
+		return nil, fmt.Errorf("%s: the file is empty", path)
+	}
+	head := make([]byte, 8)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	head = head[:n]
+	switch {
+	case len(head) == 8 && string(head[4:]) == "TFL3", bytes.HasPrefix(head, []byte("PK")):
+		return tflite.Open(path)
+	case looksLikeProtobuf(head):
+		return onnx.Open(path)
+	}
+	return nil, fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", path, head)
+}
+
+// looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto:
+// a tag of one of its fields (1 to 26) with a fitting wire type.
+func looksLikeProtobuf(head []byte) bool {
+	if len(head) == 0 {
+		return false
+	}
+	field, wire := head[0]>>3, head[0]&7
+	if head[0] >= 0x80 {
+		return len(head) > 1 && wire == 2 // fields above 15 take two bytes
+	}
+	return field >= 1 && field <= 15 && (wire == 0 || wire == 2)
+}

@@ -1,0 +1,371 @@
+package array
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/move"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// cutDefs lists the operators that join and cut tensors.
+func cutDefs() []op.Def {
+	return slices.Concat(
+		versions(op.Def{Name: "Concat", Infer: inferConcat, Variants: op.Plain(prepareConcat)}, 1, 4, 11, 13),
+		versions(op.Def{Name: "Split", Infer: inferSplit, Variants: op.Plain(prepareSplit)}, 1, 2, 11, 13, 18),
+		versions(op.Def{Name: "Slice", Infer: inferSlice, Variants: op.Plain(prepareSlice)}, 1, 10, 11, 13),
+		versions(op.Def{Name: "Trilu", Infer: inferTrilu, Variants: op.Plain(prepareTrilu)}, 14),
+	)
+}
+
+// scalar reads a known number that must be the only element.
+func scalar(x *tensor.Tensor) (int, error) {
+	if x.Len() != 1 {
+		return 0, fmt.Errorf("%d elements where one is expected", x.Len())
+	}
+	if !x.Known() {
+		return 0, op.ErrDynamic
+	}
+	v, err := elem.Float64s(x)
+	if err != nil {
+		return 0, err
+	}
+	return int(v[0]), nil
+}
+
+func concatAxis(c *op.Call) (int, error) {
+	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
+		return 0, err
+	}
+	if c.Node.Version >= 4 && !c.Node.Attrs.Has("axis") {
+		return 0, errors.New("axis is missing")
+	}
+	return op.Axis(c.Node.Attrs.Int("axis", 1), c.In[0].Rank())
+}
+
+func inferConcat(c *op.Call) error {
+	axis, err := concatAxis(c)
+	if err != nil {
+		return err
+	}
+	out := slices.Clone(c.In[0].Shape)
+	for i, x := range c.In[1:] {
+		if x.Type != c.In[0].Type {
+			return fmt.Errorf("input %d is %v and input 0 is %v", i+1, x.Type, c.In[0].Type)
+		}
+		if x.Rank() != len(out) {
+			return fmt.Errorf("input %d has rank %d and input 0 has rank %d", i+1, x.Rank(), len(out))
+		}
+		for k, d := range x.Shape {
+			if k == axis {
+				out[k] += d
+			} else if d != out[k] {
+				return fmt.Errorf("input %d is %s: dimension %d does not match %d", i+1, tensor.FormatShape(x.Shape), k, out[k])
+			}
+		}
+	}
+	c.SetOut(0, c.In[0].Type, out)
+	return nil
+}
+
+// pieces describes parts that lie one after the other along an axis of a whole.
+// Returned plans copy part to whole, or whole to part.
+func pieces(whole []int, axis int, parts []int, gather bool) []move.Plan {
+	outer, inner := tensor.Elements(whole[:axis]), tensor.Elements(whole[axis+1:])
+	plans := make([]move.Plan, len(parts))
+	at := 0
+	for i, n := range parts {
+		dims := []int{outer, n * inner}
+		full, tight := []int{whole[axis] * inner, 1}, []int{n * inner, 1}
+		if gather {
+			plans[i].Set(dims, full, tight, at, 0)
+		} else {
+			plans[i].Set(dims, tight, full, 0, at)
+		}
+		at += n * inner
+	}
+	return plans
+}
+
+func prepareConcat(c *op.Call) (op.Run, error) {
+	axis, err := concatAxis(c)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]int, len(c.In))
+	whole := slices.Clone(c.In[0].Shape)
+	whole[axis] = 0
+	for i, x := range c.In {
+		parts[i] = x.Shape[axis]
+		whole[axis] += parts[i]
+	}
+	plans := pieces(whole, axis, parts, true)
+	return move.Unpacked(func(c *op.Call) error {
+		for i := range plans {
+			plans[i].Run(c.Pool, c.Out[0], c.In[i])
+		}
+		return nil
+	}), nil
+}
+
+// splitSizes returns the axis and the length of each output.
+func splitSizes(c *op.Call) (int, []int, error) {
+	if err := c.NeedInputs(1); err != nil {
+		return 0, nil, err
+	}
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
+	if err != nil {
+		return 0, nil, err
+	}
+	n, outs := c.In[0].Shape[axis], len(c.Out)
+	if outs == 0 {
+		return 0, nil, errors.New("there is no output")
+	}
+	var sizes []int
+	switch {
+	case c.Has(1):
+		if sizes, err = op.Ints(c.In[1]); err != nil {
+			if c.Node.Version > 1 || errors.Is(err, op.ErrDynamic) {
+				return 0, nil, err
+			}
+			// Version 1 gives the lengths in the input's own type.
+			f, err := elem.Float64s(c.In[1])
+			if err != nil {
+				return 0, nil, err
+			}
+			for _, v := range f {
+				sizes = append(sizes, int(v))
+			}
+		}
+	case c.Node.Attrs.Has("split"):
+		sizes = c.Node.Attrs.Ints("split")
+	}
+	if sizes == nil {
+		if k := c.Node.Attrs.Int("num_outputs", outs); k != outs {
+			return 0, nil, fmt.Errorf("num_outputs is %d with %d outputs", k, outs)
+		}
+		size := (n + outs - 1) / outs
+		if n%outs != 0 && c.Node.Version < 18 {
+			return 0, nil, fmt.Errorf("%d does not split into %d equal parts", n, outs)
+		}
+		for i := range outs {
+			sizes = append(sizes, max(0, min(size, n-i*size)))
+		}
+	}
+	sum := 0
+	for _, s := range sizes {
+		if s < 0 || s > n {
+			return 0, nil, fmt.Errorf("cannot split %d into %v", n, sizes)
+		}
+		sum += s
+	}
+	if sum != n || len(sizes) != outs {
+		return 0, nil, fmt.Errorf("cannot split %d into %v for %d outputs", n, sizes, outs)
+	}
+	return axis, sizes, nil
+}
+
+func inferSplit(c *op.Call) error {
+	axis, sizes, err := splitSizes(c)
+	if err != nil {
+		return err
+	}
+	for i, s := range sizes {
+		out := slices.Clone(c.In[0].Shape)
+		out[axis] = s
+		c.SetOut(i, c.In[0].Type, out)
+	}
+	return nil
+}
+
+func prepareSplit(c *op.Call) (op.Run, error) {
+	var plans []move.Plan
+	var last []int
+	return move.Unpacked(func(c *op.Call) error {
+		axis, sizes, err := splitSizes(c)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(sizes, last) {
+			plans, last = pieces(c.In[0].Shape, axis, sizes, false), sizes
+		}
+		for i, y := range c.Out {
+			if y != nil {
+				plans[i].Run(c.Pool, y, c.In[0])
+			}
+		}
+		return nil
+	}), nil
+}
+
+// window is the part of each dimension that Slice keeps.
+type window struct{ start, step, count []int }
+
+func sliceWindow(c *op.Call) (window, error) {
+	var w window
+	if err := c.NeedInputs(1); err != nil {
+		return w, err
+	}
+	in := c.In[0].Shape
+	var starts, ends, axes, steps []int
+	if c.Node.Version < 10 {
+		starts, ends, axes = c.Node.Attrs.Ints("starts"), c.Node.Attrs.Ints("ends"), c.Node.Attrs.Ints("axes")
+	} else {
+		if err := c.NeedInputs(3); err != nil {
+			return w, err
+		}
+		for i, p := range []*[]int{&starts, &ends, &axes, &steps} {
+			if !c.Has(i + 1) {
+				continue
+			}
+			v, err := op.Ints(c.In[i+1])
+			if err != nil {
+				return w, err
+			}
+			*p = v
+		}
+	}
+	if axes == nil {
+		for i := range starts {
+			axes = append(axes, i)
+		}
+	}
+	if len(starts) != len(ends) || len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
+		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
+	}
+	w.start, w.step, w.count = make([]int, len(in)), make([]int, len(in)), slices.Clone(in)
+	move.Fill(w.step, 1)
+	for i, a := range axes {
+		a, err := op.Axis(a, len(in))
+		if err != nil {
+			return w, err
+		}
+		step := 1
+		if steps != nil {
+			step = steps[i]
+		}
+		if step == 0 {
+			return w, errors.New("step is zero")
+		}
+		w.start[a], w.count[a] = span(starts[i], ends[i], step, in[a])
+		w.step[a] = step
+	}
+	return w, nil
+}
+
+// span clamps one dimension of a slice and counts its elements.
+func span(start, end, step, n int) (int, int) {
+	if start < 0 {
+		start += n
+	}
+	if end < 0 {
+		end += n
+	}
+	if step > 0 {
+		start, end = min(max(start, 0), n), min(max(end, 0), n)
+		if start >= end {
+			return 0, 0
+		}
+		return start, (end-start-1)/step + 1
+	}
+	start, end = min(max(start, 0), n-1), min(max(end, -1), n-1)
+	if start <= end {
+		return 0, 0
+	}
+	// The distance is below n; dividing it as unsigned survives the smallest step.
+	return start, int(uint(start-end-1)/uint(-step)) + 1
+}
+
+func inferSlice(c *op.Call) error {
+	w, err := sliceWindow(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, w.count)
+	return nil
+}
+
+func prepareSlice(c *op.Call) (op.Run, error) {
+	return planned(func(c *op.Call, p *move.Plan) error {
+		w, err := sliceWindow(c)
+		if err != nil {
+			return err
+		}
+		st := tensor.Strides(c.In[0].Shape)
+		src, off := make([]int, len(st)), 0
+		for i, s := range st {
+			if w.count[i] > 1 {
+				src[i] = s * w.step[i]
+			}
+			off += s * w.start[i]
+		}
+		p.Set(w.count, tensor.Strides(w.count), src, 0, off)
+		return nil
+	}), nil
+}
+
+func inferTrilu(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	if c.In[0].Rank() < 2 {
+		return fmt.Errorf("input has rank %d, at least 2 are needed", c.In[0].Rank())
+	}
+	if c.Has(1) && c.In[1].Len() != 1 {
+		return fmt.Errorf("k has %d elements, not 1", c.In[1].Len())
+	}
+	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
+	return nil
+}
+
+func prepareTrilu(c *op.Call) (op.Run, error) {
+	upper := c.Node.Attrs.Bool("upper", true)
+	return move.Unpacked(func(c *op.Call) error {
+		k := 0
+		if c.Has(1) {
+			v, err := op.Ints(c.In[1])
+			if err != nil {
+				return err
+			}
+			k = v[0]
+		}
+		x, y := c.In[0], c.Out[0]
+		r := x.Rank()
+		rows, cols := x.Shape[r-2], x.Shape[r-1]
+		if cols == 0 {
+			return nil
+		}
+		keep := func(row int) (lo, hi int) {
+			// Clamping k first keeps the sums small for any k.
+			d := row%rows + min(max(k, -rows), cols)
+			if upper {
+				return min(max(d, 0), cols), cols
+			}
+			return 0, min(max(d+1, 0), cols)
+		}
+		if x.Type == tensor.String {
+			triangle(x.Strings, y.Strings, cols, 0, len(x.Strings)/cols, keep)
+			return nil
+		}
+		w := x.Type.Bits() / 8
+		wide := func(row int) (int, int) { lo, hi := keep(row); return lo * w, hi * w }
+		c.Pool.For(x.Len()/cols, max(1, 1<<15/cols), func(lo, hi int) {
+			triangle(x.Data, y.Data, cols*w, lo, hi, wide)
+		})
+		return nil
+	}), nil
+}
+
+// triangle copies the kept part of rows lo to hi and clears the rest.
+func triangle[T any](x, y []T, cols, lo, hi int, keep func(row int) (lo, hi int)) {
+	for row := lo; row < hi; row++ {
+		a, b := keep(row)
+		src, dst := x[row*cols:(row+1)*cols], y[row*cols:(row+1)*cols]
+		clear(dst[:a])
+		copy(dst[a:b], src[a:b])
+		clear(dst[b:])
+	}
+}

@@ -1,0 +1,330 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/move"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// stack collects the values that a body yields turn by turn, to be joined once
+// at the end.
+type stack struct{ items []*tensor.Tensor }
+
+func (s *stack) push(x *tensor.Tensor) { s.items = append(s.items, x) }
+
+// give joins the values along a new axis into output i. v declares the type and
+// shape of one value, for the case that there is none.
+func (s *stack) give(c *op.Call, i, axis int, reverse bool, v *graph.Value) error {
+	if !c.Wants(i) {
+		return nil
+	}
+	t, shape := v.Type, v.Shape
+	if len(s.items) > 0 {
+		if s.items[0] == nil {
+			return fmt.Errorf("output %d was not computed", i)
+		}
+		t, shape = s.items[0].Type, s.items[0].Shape
+	} else if t == tensor.Invalid {
+		t = c.Out[i].Type
+	}
+	if t.IsContainer() {
+		return fmt.Errorf("scan output %d is a %v, not a tensor", i, t)
+	}
+	axis, err := op.Axis(axis, len(shape)+1)
+	if err != nil {
+		return err
+	}
+	whole := slices.Insert(slices.Clone(shape), axis, len(s.items))
+	for k, d := range whole {
+		whole[k] = max(d, 0) // unknown dimensions of a value that never came
+	}
+	y, err := c.Make(i, t, whole)
+	if err != nil {
+		return err
+	}
+	return join(c.Pool, y, s.items, axis, reverse)
+}
+
+// join writes the items one after the other along a new axis of y.
+func join(pool *op.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, reverse bool) error {
+	dst := y
+	if move.Packed(y) {
+		dst = tensor.New(tensor.Uint8, y.Shape...)
+	}
+	outer, inner := tensor.Elements(y.Shape[:axis]), tensor.Elements(y.Shape[axis+1:])
+	var p move.Plan
+	for k, x := range items {
+		if x == nil || x.Type != y.Type || !slices.Equal(x.Shape, items[0].Shape) {
+			return fmt.Errorf("value %d differs in type or shape from the first", k)
+		}
+		at := k
+		if reverse {
+			at = len(items) - 1 - k
+		}
+		p.Set([]int{outer, inner}, []int{len(items) * inner, 1}, []int{inner, 1}, at*inner, 0)
+		p.Run(pool, dst, move.Unpack(x))
+	}
+	if dst != y {
+		move.Pack(y, dst)
+	}
+	return nil
+}
+
+// rows cuts a tensor along an axis. The parts share its memory where they lie in
+// one piece.
+func rows(pool *op.Pool, x *tensor.Tensor, axis int) func(i int) *tensor.Tensor {
+	n := x.Shape[axis]
+	shape := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
+	per := tensor.Elements(shape)
+	src := move.Unpack(x)
+	if axis > 0 {
+		outer, inner := tensor.Elements(x.Shape[:axis]), tensor.Elements(x.Shape[axis+1:])
+		y := tensor.New(src.Type, n, per)
+		var p move.Plan
+		p.Set([]int{n, outer, inner}, []int{per, inner, 1}, []int{inner, n * inner, 1}, 0, 0)
+		p.Run(pool, y, src)
+		src = y
+	}
+	w := src.Type.Bits() / 8
+	return func(i int) *tensor.Tensor {
+		y := &tensor.Tensor{Type: src.Type, Shape: shape}
+		if w == 0 {
+			y.Strings, y.Data = src.Strings[i*per:(i+1)*per], []byte{}
+			return y
+		}
+		y.Data = src.Data[i*per*w : (i+1)*per*w]
+		if move.Packed(x) {
+			z := tensor.New(x.Type, shape...)
+			move.Pack(z, y)
+			return z
+		}
+		return y
+	}
+}
+
+// scanShape is what a Scan node says about its inputs and outputs.
+type scanShape struct {
+	states, ins, outs         int
+	inAxes, outAxes           []int
+	inDirections, outReversed []int
+}
+
+func scanOf(c *op.Call) (*scanShape, *graph.Graph, error) {
+	g, err := nested(c, "body")
+	if err != nil {
+		return nil, nil, err
+	}
+	a := c.Node.Attrs
+	first := 0
+	if c.Node.Version < 9 {
+		first = 1 // sequence_lens
+	}
+	s := &scanShape{ins: a.Int("num_scan_inputs", 0)}
+	s.states = len(c.In) - first - s.ins
+	s.outs = len(g.Outputs) - s.states
+	if s.ins < 1 || s.states < 0 || s.outs < 0 || len(g.Inputs) != s.states+s.ins || len(c.Out) > len(g.Outputs) {
+		return nil, nil, fmt.Errorf("body has %d inputs and %d outputs, node has %d scanned of %d inputs and %d outputs",
+			len(g.Inputs), len(g.Outputs), s.ins, len(c.In)-first, len(c.Out))
+	}
+	for i := first; i < len(c.In); i++ {
+		if !c.Has(i) {
+			return nil, nil, fmt.Errorf("input %d is missing", i)
+		}
+	}
+	list := func(name string, n int) []int {
+		v := a.Ints(name)
+		if v == nil {
+			return make([]int, n)
+		}
+		if len(v) != n {
+			err = fmt.Errorf("%s has %d elements, not %d", name, len(v), n)
+		}
+		return v
+	}
+	if c.Node.Version < 9 {
+		s.inDirections = list("directions", s.ins)
+		s.inAxes, s.outAxes, s.outReversed = make([]int, s.ins), make([]int, s.outs), make([]int, s.outs)
+	} else {
+		s.inAxes, s.outAxes = list("scan_input_axes", s.ins), list("scan_output_axes", s.outs)
+		s.inDirections, s.outReversed = list("scan_input_directions", s.ins), list("scan_output_directions", s.outs)
+	}
+	return s, g, err
+}
+
+func inferScan(c *op.Call) error {
+	if _, _, err := scanOf(c); err != nil {
+		return err
+	}
+	return op.ErrDynamic
+}
+
+// scan runs the body over all positions and returns final states and stacks.
+func (s *scanShape) scan(b op.Body, pool *op.Pool, state, xs []*tensor.Tensor, limit int) ([]*tensor.Tensor, []stack, error) {
+	in := make([]*tensor.Tensor, s.states+s.ins)
+	copy(in, state)
+	parts := make([]func(int) *tensor.Tensor, s.ins)
+	n := -1
+	for k, x := range xs {
+		a, err := op.Axis(s.inAxes[k], x.Rank())
+		if err != nil {
+			return nil, nil, err
+		}
+		if n >= 0 && x.Shape[a] != n {
+			return nil, nil, fmt.Errorf("scanned inputs have %d and %d positions", n, x.Shape[a])
+		}
+		n = x.Shape[a]
+		parts[k] = rows(pool, x, a)
+	}
+	if limit >= 0 {
+		if limit > n {
+			return nil, nil, fmt.Errorf("sequence length %d is over %d positions", limit, n)
+		}
+		n = limit
+	}
+	stacks := make([]stack, s.outs)
+	for t := range n {
+		for k := range xs {
+			at := t
+			if s.inDirections[k] != 0 {
+				at = n - 1 - t
+			}
+			in[s.states+k] = parts[k](at)
+		}
+		out, err := b.Run(in)
+		if err != nil {
+			return nil, nil, err
+		}
+		copy(in, out[:s.states])
+		for k := range stacks {
+			stacks[k].push(out[s.states+k])
+		}
+	}
+	final := in[:s.states]
+	if n == 0 {
+		for i, x := range final {
+			final[i] = own(x)
+		}
+	}
+	return final, stacks, nil
+}
+
+func prepareScan(c *op.Call) (op.Run, error) {
+	s, g, err := scanOf(c)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := body(c, "body")
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		final, stacks, err := s.scan(b, c.Pool, c.In[:s.states], c.In[s.states:], -1)
+		if err != nil {
+			return err
+		}
+		for i, x := range final {
+			if err := give(c, i, x); err != nil {
+				return err
+			}
+		}
+		for k := range stacks {
+			v := g.Values[max(0, g.Outputs[s.states+k])]
+			if err := stacks[k].give(c, s.states+k, s.outAxes[k], s.outReversed[k] != 0, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// prepareScan8 does version 8, in which every input has a batch axis 0 and
+// sequences may end early.
+func prepareScan8(c *op.Call) (op.Run, error) {
+	s, g, err := scanOf(c)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := body(c, "body")
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		data := c.In[1:]
+		for _, x := range data {
+			if x.Rank() == 0 || x.Shape[0] != data[0].Shape[0] {
+				return errors.New("inputs differ in their batch axis")
+			}
+		}
+		batch := data[0].Shape[0]
+		var lens []int
+		if c.Has(0) {
+			if lens, err = op.Ints(c.In[0]); err != nil {
+				return err
+			}
+			if len(lens) != batch {
+				return fmt.Errorf("%d sequence lengths for a batch of %d", len(lens), batch)
+			}
+		}
+		cut := make([]func(int) *tensor.Tensor, len(data))
+		for k, x := range data {
+			cut[k] = rows(c.Pool, x, 0)
+		}
+		out := make([]stack, s.states+s.outs)
+		for i := range batch {
+			one := make([]*tensor.Tensor, len(data))
+			for k := range data {
+				one[k] = cut[k](i)
+			}
+			limit := -1
+			if lens != nil {
+				limit = max(0, lens[i])
+			}
+			final, stacks, err := s.scan(b, c.Pool, one[:s.states], one[s.states:], limit)
+			if err != nil {
+				return err
+			}
+			for k, x := range final {
+				out[k].push(x)
+			}
+			longest := one[s.states].Shape[0]
+			for k := range stacks {
+				y, err := padded(c.Pool, stacks[k].items, longest, g.Values[max(0, g.Outputs[s.states+k])])
+				if err != nil {
+					return err
+				}
+				out[s.states+k].push(y)
+			}
+		}
+		for k := range out {
+			if err := out[k].give(c, k, 0, false, g.Values[max(0, g.Outputs[k])]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// padded joins items along a new first axis of n positions; those that are
+// missing are zero.
+func padded(pool *op.Pool, items []*tensor.Tensor, n int, v *graph.Value) (*tensor.Tensor, error) {
+	t, shape := v.Type, v.Shape
+	if len(items) > 0 && items[0] != nil {
+		t, shape = items[0].Type, items[0].Shape
+		for len(items) < n {
+			items = append(items, tensor.New(t, slices.Clone(shape)...))
+		}
+	} else {
+		n = 0
+	}
+	whole := slices.Insert(slices.Clone(shape), 0, n)
+	if _, err := tensor.CheckShape(t, whole); err != nil {
+		return nil, err
+	}
+	y := tensor.New(t, whole...)
+	return y, join(pool, y, items, 0, false)
+}

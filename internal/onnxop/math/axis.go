@@ -1,0 +1,201 @@
+package math
+
+import (
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func lineAt(shape []int, axis int) line {
+	return line{tensor.Elements(shape[:axis]), shape[axis], tensor.Elements(shape[axis+1:])}
+}
+
+func inferArg(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	shape := c.In[0].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(shape))
+	if err != nil {
+		return err
+	}
+	if shape[axis] == 0 {
+		return c.Errorf("no elements along axis %d", axis)
+	}
+	mask := make([]bool, len(shape))
+	mask[axis] = true
+	c.SetOut(0, tensor.Int64, reducedShape(shape, mask, c.Node.Attrs.Bool("keepdims", true)))
+	return nil
+}
+
+// prepareArg makes ArgMax and ArgMin.
+func prepareArg(c *op.Call, least bool) (op.Run, error) {
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
+	if err != nil {
+		return nil, err
+	}
+	l, last := lineAt(c.In[0].Shape, axis), c.Node.Attrs.Bool("select_last_index", false)
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return argRun[float32](l, least, last), nil
+	case tensor.Float64:
+		return argRun[float64](l, least, last), nil
+	case tensor.Int8:
+		return argRun[int8](l, least, last), nil
+	case tensor.Int16:
+		return argRun[int16](l, least, last), nil
+	case tensor.Int32:
+		return argRun[int32](l, least, last), nil
+	case tensor.Int64:
+		return argRun[int64](l, least, last), nil
+	case tensor.Uint8:
+		return argRun[uint8](l, least, last), nil
+	case tensor.Uint16:
+		return argRun[uint16](l, least, last), nil
+	case tensor.Uint32:
+		return argRun[uint32](l, least, last), nil
+	case tensor.Uint64:
+		return argRun[uint64](l, least, last), nil
+	}
+	return nil, badType(c, 0)
+}
+
+func argRun[T tensor.Number](l line, least, last bool) op.Run {
+	tiles := (l.inner + blockSize - 1) / blockSize
+	return func(c *op.Call) error {
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[int64](c.Out[0])
+		c.Pool.For(l.outer*tiles, max(1, grain/(l.n*min(blockSize, max(1, l.inner)))), func(lo, hi int) {
+			for u := lo; u < hi; u++ {
+				row, col := u/tiles, u%tiles*blockSize
+				n := min(blockSize, l.inner-col)
+				argTile(dst[row*l.inner+col:][:n], src[row*l.n*l.inner+col:], l.n, l.inner, least, last)
+			}
+		})
+		return nil
+	}
+}
+
+// argTile finds the places of the extremes of neighbouring lines, stride apart.
+// The first NaN of a line is its extreme.
+func argTile[T tensor.Number](dst []int64, src []T, n, stride int, least, last bool) {
+	var best [blockSize]T
+	width := len(dst)
+	copy(best[:width], src)
+	clear(dst)
+	for r := 1; r < n; r++ {
+		for i, x := range src[r*stride : r*stride+width] {
+			b := best[i]
+			better := x > b
+			if least {
+				better = x < b
+			}
+			if better || last && x == b || x != x && b == b {
+				if b != b {
+					continue
+				}
+				best[i], dst[i] = x, int64(r)
+			}
+		}
+	}
+}
+
+func inferCumulative(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if c.In[0].Rank() == 0 {
+		return c.Errorf("a scalar has no axis")
+	}
+	return sameAs(c)
+}
+
+// prepareCumulative makes CumSum and CumProd.
+func prepareCumulative(c *op.Call, product bool) (op.Run, error) {
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return cumulative[float32](c, product), nil
+	case tensor.Float64:
+		return cumulative[float64](c, product), nil
+	case tensor.Int8:
+		return cumulative[int8](c, product), nil
+	case tensor.Int16:
+		return cumulative[int16](c, product), nil
+	case tensor.Int32:
+		return cumulative[int32](c, product), nil
+	case tensor.Int64:
+		return cumulative[int64](c, product), nil
+	case tensor.Uint8:
+		return cumulative[uint8](c, product), nil
+	case tensor.Uint16:
+		return cumulative[uint16](c, product), nil
+	case tensor.Uint32:
+		return cumulative[uint32](c, product), nil
+	case tensor.Uint64:
+		return cumulative[uint64](c, product), nil
+	}
+	return nil, badType(c, 0)
+}
+
+func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
+	exclusive, reverse := c.Node.Attrs.Bool("exclusive", false), c.Node.Attrs.Bool("reverse", false)
+	step, first := addVec[T], T(0)
+	if product {
+		step, first = mulVec[T], 1
+	}
+	return func(c *op.Call) error {
+		v, err := op.Ints(c.In[1])
+		if err != nil {
+			return err
+		}
+		if len(v) != 1 {
+			return c.Errorf("axis has %d elements", len(v))
+		}
+		axis, err := op.Axis(v[0], c.In[0].Rank())
+		if err != nil {
+			return err
+		}
+		l := lineAt(c.In[0].Shape, axis)
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		for o := range l.outer {
+			base := o * l.n * l.inner
+			row := func(v []T, r int) []T {
+				if reverse {
+					r = l.n - 1 - r
+				}
+				return v[base+r*l.inner:][:l.inner]
+			}
+			for r := range l.n {
+				switch {
+				case r == 0 && exclusive:
+					fillSlice(row(dst, r), first)
+				case r == 0:
+					copy(row(dst, r), row(src, r))
+				case exclusive:
+					step(row(dst, r), row(dst, r-1), row(src, r-1))
+				default:
+					step(row(dst, r), row(dst, r-1), row(src, r))
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func axisDefs() []op.Def {
+	norm := func(name string, k normalisation) op.Def {
+		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax, InPlace: true,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) }))}
+	}
+	arg := func(name string, least bool) op.Def {
+		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: numberTypes, Infer: inferArg,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }))}
+	}
+	cum := func(name string, since int, product bool) op.Def {
+		return op.Def{Domain: graph.ONNX, Name: name, Since: since, Types: numberTypes, Infer: inferCumulative,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }))}
+	}
+	return []op.Def{
+		norm("Softmax", softmax), norm("LogSoftmax", logSoftmax), norm("Hardmax", hardmax),
+		arg("ArgMax", false), arg("ArgMin", true), cum("CumSum", 11, false), cum("CumProd", 26, true),
+	}
+}

@@ -1,0 +1,270 @@
+package math
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Broadcast is a plan for walking up to three operands and a result of row-major
+// tensors together, with NumPy broadcasting. Dimensions that all operands treat
+// alike are merged, so that equal shapes become one run, and a bias or a scalar
+// becomes one run for each row.
+type Broadcast struct {
+	Len   int    // elements of the result
+	Inner int    // elements of a run
+	Step  [3]int // 1 for operands that advance within a run, 0 for those that stand
+	dims  []int  // outer dimensions
+	step  [3][]int
+}
+
+// maxDims bounds the merged outer dimensions.
+const maxDims = 12
+
+// NewBroadcast plans the walk over operands of the given shapes, each of which
+// must broadcast to out.
+func NewBroadcast(out []int, operands ...[]int) (*Broadcast, error) {
+	b := &Broadcast{Len: tensor.Elements(out), Inner: 1, Step: [3]int{1, 1, 1}}
+	// Walk from the innermost dimension outwards; cur holds each operand's stride.
+	var cur [3]int
+	for k := range cur {
+		cur[k] = 1
+	}
+	first := true
+	var dims []int // innermost first
+	var steps [3][]int
+	for d := len(out) - 1; d >= 0; d-- {
+		n := out[d]
+		var st [3]int
+		for k, s := range operands {
+			j := d - (len(out) - len(s))
+			if j < 0 || s[j] == 1 {
+				continue // st 0
+			}
+			if s[j] != n {
+				return nil, op.Unsupported("shape %s does not broadcast to %s", tensor.FormatShape(s), tensor.FormatShape(out))
+			}
+			st[k] = cur[k]
+			cur[k] *= n
+		}
+		if n == 1 {
+			continue
+		}
+		if !first {
+			last := len(dims) - 1
+			merge := true
+			for k := range operands {
+				merge = merge && st[k] == steps[k][last]*dims[last]
+			}
+			if merge {
+				dims[last] *= n
+				continue
+			}
+		}
+		first = false
+		dims = append(dims, n)
+		for k := range steps {
+			steps[k] = append(steps[k], st[k])
+		}
+	}
+	if len(dims) > 0 {
+		b.Inner = dims[0]
+		for k := range b.Step {
+			b.Step[k] = steps[k][0]
+			steps[k] = steps[k][1:]
+			slices.Reverse(steps[k])
+		}
+		dims = dims[1:]
+		slices.Reverse(dims)
+	}
+	if len(dims) > maxDims {
+		return nil, op.Unsupported("broadcast over %d separate dimensions", len(dims))
+	}
+	b.dims, b.step = dims, steps
+	return b, nil
+}
+
+// Runs walks the contiguous runs of a range of the result.
+type Runs struct {
+	Dst, N int    // place and length of the current run in the result
+	Off    [3]int // where the run starts in each operand
+	b      *Broadcast
+	end    int
+	col    int
+	at     [3]int
+	idx    [maxDims]int
+}
+
+// Runs starts a walk over elements lo to hi of the result. It is used as
+//
+//	for r := b.Runs(lo, hi); r.Next(); { ... r.Dst, r.N, r.Off ... }
+func (b *Broadcast) Runs(lo, hi int) Runs {
+	r := Runs{b: b, Dst: lo, end: hi}
+	if lo >= hi {
+		return r
+	}
+	row := lo / b.Inner
+	r.col = lo % b.Inner
+	for d := len(b.dims) - 1; d >= 0; d-- {
+		r.idx[d] = row % b.dims[d]
+		row /= b.dims[d]
+		for k := range r.at {
+			r.at[k] += r.idx[d] * b.step[k][d]
+		}
+	}
+	return r
+}
+
+// Next advances to the next run and reports whether there is one.
+func (r *Runs) Next() bool {
+	b := r.b
+	if r.N > 0 {
+		r.Dst += r.N
+		r.col = 0
+		for d := len(b.dims) - 1; d >= 0; d-- {
+			r.idx[d]++
+			for k := range r.at {
+				r.at[k] += b.step[k][d]
+			}
+			if r.idx[d] < b.dims[d] {
+				break
+			}
+			for k := range r.at {
+				r.at[k] -= b.step[k][d] * b.dims[d]
+			}
+			r.idx[d] = 0
+		}
+	}
+	if r.Dst >= r.end {
+		return false
+	}
+	r.N = min(b.Inner-r.col, r.end-r.Dst)
+	for k := range r.Off {
+		r.Off[k] = r.at[k] + r.col*b.Step[k]
+	}
+	return true
+}
+
+// binary is a prepared element-wise operator of two operands of type T.
+type binary[T, R tensor.Number] struct {
+	plan *Broadcast
+	vec  func(dst []R, a, b []T)
+	vs   func(dst []R, a []T, b T) // may be nil
+	sv   func(dst []R, a T, b []T) // may be nil
+	a, b []T
+	out  []R
+	fill []T // two blocks a worker, to spread standing operands that vec needs as slices
+	body func(worker, lo, hi int)
+}
+
+// blockSize is the number of elements that loops with intermediate buffers work
+// on at a time.
+const blockSize = 256
+
+func newBinary[T, R tensor.Number](p *op.Pool, plan *Broadcast, vec func(dst []R, a, b []T)) *binary[T, R] {
+	r := &binary[T, R]{plan: plan, vec: vec, fill: make([]T, 2*blockSize*p.Threads())}
+	r.body = r.work
+	return r
+}
+
+// run computes out from a and b.
+func (r *binary[T, R]) run(p *op.Pool, out []R, a, b []T) {
+	r.out, r.a, r.b = out, a, b
+	p.ForWorker(r.plan.Len, grain, r.body)
+	r.out, r.a, r.b = nil, nil, nil
+}
+
+func (r *binary[T, R]) work(worker, lo, hi int) {
+	sa, sb := r.plan.Step[0], r.plan.Step[1]
+	for it := r.plan.Runs(lo, hi); it.Next(); {
+		dst := r.out[it.Dst : it.Dst+it.N]
+		switch {
+		case sa == 1 && sb == 1:
+			r.vec(dst, r.a[it.Off[0]:it.Off[0]+it.N], r.b[it.Off[1]:it.Off[1]+it.N])
+		case sa == 1 && r.vs != nil:
+			r.vs(dst, r.a[it.Off[0]:it.Off[0]+it.N], r.b[it.Off[1]])
+		case sb == 1 && r.sv != nil:
+			r.sv(dst, r.a[it.Off[0]], r.b[it.Off[1]:it.Off[1]+it.N])
+		default:
+			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*blockSize:(worker+1)*2*blockSize])
+		}
+	}
+}
+
+// spread runs vec with standing operands copied into blocks.
+func (r *binary[T, R]) spread(dst []R, oa, ob int, fill []T) {
+	sa, sb := r.plan.Step[0], r.plan.Step[1]
+	n := min(blockSize, len(dst))
+	fa, fb := fill[:n], fill[blockSize:blockSize+n]
+	if sa == 0 {
+		fillSlice(fa, r.a[oa])
+	}
+	if sb == 0 {
+		fillSlice(fb, r.b[ob])
+	}
+	for lo := 0; lo < len(dst); lo += n {
+		n := min(n, len(dst)-lo)
+		a, b := fa[:n], fb[:n]
+		if sa == 1 {
+			a = r.a[oa+lo : oa+lo+n]
+		}
+		if sb == 1 {
+			b = r.b[ob+lo : ob+lo+n]
+		}
+		r.vec(dst[lo:lo+n], a, b)
+	}
+}
+
+func fillSlice[T any](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+// operandShapes gives the shapes of inputs 0 and 1 for broadcasting and the
+// result's shape. Before operator set 7 the second operand was lined up with the
+// first by the attributes broadcast and axis.
+func operandShapes(c *op.Call) (a, b, out []int, err error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, nil, nil, err
+	}
+	a, b = c.In[0].Shape, c.In[1].Shape
+	if c.Node.Version < 7 && c.Node.Domain == "" && c.Node.Attrs.Bool("broadcast", false) {
+		if tensor.Elements(b) == 1 {
+			return a, nil, a, nil
+		}
+		if c.Node.Attrs.Has("axis") {
+			axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(a))
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			if axis+len(b) > len(a) {
+				return nil, nil, nil, c.Errorf("shape %s at axis %d does not fit %s", tensor.FormatShape(b), axis, tensor.FormatShape(a))
+			}
+			b = slices.Clone(b)
+			for len(b) < len(a)-axis {
+				b = append(b, 1)
+			}
+		}
+	}
+	out, err = tensor.Broadcast(a, b)
+	return a, b, out, err
+}
+
+// inferBinary sets the result of a two-operand operator to type t, or to the
+// operands' own for Invalid.
+func inferBinary(t tensor.Type) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		_, _, out, err := operandShapes(c)
+		if err != nil {
+			return err
+		}
+		ty := t
+		if ty == tensor.Invalid {
+			ty = c.In[0].Type
+		}
+		c.SetOut(0, ty, out)
+		return nil
+	}
+}

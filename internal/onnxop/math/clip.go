@@ -1,0 +1,125 @@
+package math
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// prepareClip reads the bounds from attributes before operator set 11 and from
+// scalar inputs since.
+func prepareClip(c *op.Call) (op.Run, error) {
+	for i := 1; i < min(3, len(c.In)); i++ {
+		if x := c.In[i]; x != nil && (x.Type != c.In[0].Type || x.Len() != 1) {
+			return nil, fmt.Errorf("bound is %v of shape %s, want a scalar of %v", x.Type, tensor.FormatShape(x.Shape), c.In[0].Type)
+		}
+	}
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return clip[float32](c), nil
+	case tensor.Float64:
+		return clip[float64](c), nil
+	case tensor.Int8:
+		return clip[int8](c), nil
+	case tensor.Int16:
+		return clip[int16](c), nil
+	case tensor.Int32:
+		return clip[int32](c), nil
+	case tensor.Int64:
+		return clip[int64](c), nil
+	case tensor.Uint8:
+		return clip[uint8](c), nil
+	case tensor.Uint16:
+		return clip[uint16](c), nil
+	case tensor.Uint32:
+		return clip[uint32](c), nil
+	case tensor.Uint64:
+		return clip[uint64](c), nil
+	}
+	return nil, badType(c, 0)
+}
+
+func clip[T tensor.Number](c *op.Call) op.Run {
+	attrs := c.Node.Version < 11
+	var lo, hi T
+	var hasLo, hasHi bool
+	if attrs {
+		hasLo, hasHi = c.Node.Attrs.Has("min"), c.Node.Attrs.Has("max")
+		lo, hi = T(c.Node.Attrs.Float("min", 0)), T(c.Node.Attrs.Float("max", 0))
+	}
+	run := runUnary(func(dst, src []T) {
+		src = src[:len(dst)]
+		lo, hi := lo, hi // out of the loops' way
+		switch {
+		case hasLo && hasHi:
+			for i, x := range src {
+				if x < lo {
+					x = lo
+				}
+				if x > hi { // last, so that the maximum wins when the bounds cross
+					x = hi
+				}
+				dst[i] = x
+			}
+		case hasLo:
+			for i, x := range src {
+				if x < lo {
+					x = lo
+				}
+				dst[i] = x
+			}
+		case hasHi:
+			for i, x := range src {
+				if x > hi {
+					x = hi
+				}
+				dst[i] = x
+			}
+		default:
+			copy(dst, src)
+		}
+	})
+	return func(c *op.Call) error {
+		if !attrs {
+			if hasLo = c.Has(1); hasLo {
+				lo = tensor.Of[T](c.In[1])[0]
+			}
+			if hasHi = c.Has(2); hasHi {
+				hi = tensor.Of[T](c.In[2])[0]
+			}
+		}
+		return run(c)
+	}
+}
+
+// prepareFastGelu is the tanh approximation of Gelu with an optional bias along
+// the last dimension.
+func prepareFastGelu(c *op.Call) (op.Run, error) {
+	if c.Has(1) {
+		return biasGelu(c, geluTanh)
+	}
+	return prepareCurve(func(*op.Call) curve { return geluTanh }, false)(c)
+}
+
+func prepareBiasGelu(c *op.Call) (op.Run, error) { return biasGelu(c, curve{vecmath.GeluTo, gelu64}) }
+
+func biasGelu(c *op.Call, f curve) (op.Run, error) {
+	if err := sameTypes(c, 0); err != nil {
+		return nil, err
+	}
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return prepareLoops(c, loops[float32, float32]{vec: func(dst, a, b []float32) {
+			addVec(dst, a, b)
+			f.f32(dst, dst)
+		}})
+	case tensor.Float64:
+		return prepareLoops(c, loops[float64, float64]{vec: func(dst, a, b []float64) {
+			addVec(dst, a, b)
+			loopOf[float64](f.f64)(dst, dst)
+		}})
+	}
+	return nil, badType(c, 0)
+}

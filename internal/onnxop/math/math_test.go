@@ -1,0 +1,60 @@
+package math
+
+import (
+	"math"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/op/optest"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func f32(shape []int, v ...float32) *tensor.Tensor { return tensor.From(tensor.Float32, shape, v) }
+
+func i64(shape []int, v ...int64) *tensor.Tensor { return tensor.From(tensor.Int64, shape, v) }
+
+// number makes a tensor of any type from reals.
+
+func number(t tensor.Type, shape []int, v ...float64) *tensor.Tensor {
+	x := tensor.New(t, shape...)
+	if t == tensor.String {
+		for i, f := range v {
+			x.Strings[i] = FormatFloat(tensor.Float64, f)
+		}
+		return x
+	}
+	for lo := 0; lo < len(v); lo += blockSize {
+		writeFloat64(x, lo, v[lo:min(lo+blockSize, len(v))], Conversion{Saturate: true})
+	}
+	return x
+}
+
+// reals reads any numeric tensor.
+
+func reals(x *tensor.Tensor) []float64 {
+	v := make([]float64, x.Len())
+	for lo := 0; lo < len(v); lo += blockSize {
+		readFloat64(v[lo:min(lo+blockSize, len(v))], x, lo)
+	}
+	return v
+}
+
+func run(t *testing.T, n optest.Node, in ...*tensor.Tensor) []*tensor.Tensor {
+	t.Helper()
+	out, err := optest.Run(Defs(), n, in...)
+	if err != nil {
+		t.Fatalf("%s version %d: %v", n.Op, n.Version, err)
+	}
+	return out
+}
+
+func near(t *testing.T, got, want []float64, tol float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d elements, want %d", len(got), len(want))
+	}
+	for i, g := range got {
+		if w := want[i]; g != w && !(math.Abs(g-w) <= tol+tol*math.Abs(w)) && !(g != g && w != w) {
+			t.Fatalf("element %d of %v is %v, want %v", i, got[:min(len(got), 20)], g, w)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package math
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// preparePow picks the loops by the type of the base. An exponent of another type
+// is converted as a whole before each run: it is a scalar nearly always.
+func preparePow(c *op.Call) (op.Run, error) {
+	floating := c.In[1].Type.IsFloat()
+	switch base := c.In[0].Type; {
+	case base == tensor.Float32:
+		return powLoops(c, loops[float32, float32]{vec: powVec, vs: powScalar})
+	case base == tensor.Float64:
+		return powLoops(c, loops[float64, float64]{vec: func(dst, a, b []float64) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = math.Pow(a[i], b[i])
+			}
+		}})
+	case base == tensor.Int32 && floating:
+		return powInts[int32](c, func(x int32, y float64) int32 { return int32(math.Pow(float64(x), y)) })
+	case base == tensor.Int64 && floating:
+		return powInts[int64](c, func(x int64, y float64) int64 { return int64(math.Pow(float64(x), y)) })
+	case base == tensor.Int32:
+		return powInts[int32](c, intPow[int32])
+	case base == tensor.Int64:
+		return powInts[int64](c, intPow[int64])
+	}
+	return nil, badType(c, 0)
+}
+
+// powLoops brings the exponent to the type of the base.
+func powLoops[T real](c *op.Call, l loops[T, T]) (op.Run, error) {
+	sa, sb, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewBroadcast(out, sa, sb)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := numeric(c, 1); err != nil {
+		return nil, err
+	}
+	r := newBinary[T, T](c.Pool, plan, l.vec)
+	r.vs = l.vs
+	var exp []T
+	if c.In[1].Type != c.In[0].Type {
+		exp = make([]T, c.In[1].Len())
+	}
+	return func(c *op.Call) error {
+		y := exp
+		if y == nil {
+			y = tensor.Of[T](c.In[1])
+		} else {
+			readReals(y, c.In[1])
+		}
+		r.run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), y)
+		return nil
+	}, nil
+}
+
+// readReals converts numbers of any type to float32 or float64.
+func readReals[T real](dst []T, x *tensor.Tensor) {
+	var block [blockSize]float64
+	for lo := 0; lo < len(dst); lo += blockSize {
+		b := block[:min(blockSize, len(dst)-lo)]
+		readFloat64(b, x, lo)
+		convertTo(dst[lo:lo+len(b)], b)
+	}
+}
+
+// numeric fails for inputs whose elements are not real numbers.
+func numeric(c *op.Call, i int) (tensor.Type, error) {
+	t := c.In[i].Type
+	if !t.IsFloat() && !t.IsInteger() && t != tensor.Bool {
+		return t, op.Unsupported("%s with input %d of %v", c.Node.Op, i, t)
+	}
+	return t, nil
+}
+
+// powInts walks an integer base with an exponent of another type E.
+func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op.Run, error) {
+	sa, sb, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewBroadcast(out, sa, sb)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := numeric(c, 1); err != nil {
+		return nil, err
+	}
+	exp := make([]E, c.In[1].Len())
+	return func(c *op.Call) error {
+		switch e := any(exp).(type) {
+		case []float64:
+			readFloat64(e, c.In[1], 0)
+		case []int64:
+			readInt64(e, c.In[1], 0)
+		}
+		a, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		for it := plan.Runs(0, plan.Len); it.Next(); {
+			for i := range it.N {
+				dst[it.Dst+i] = f(a[it.Off[0]+i*plan.Step[0]], exp[it.Off[1]+i*plan.Step[1]])
+			}
+		}
+		return nil
+	}, nil
+}
+
+// intPow multiplies modulo the type's range. Negative exponents give the integer
+// part of the fraction, which is zero but for bases of one and minus one.
+func intPow[T int32 | int64](x T, y int64) T {
+	if y < 0 {
+		switch {
+		case x == 1 || x == -1 && y%2 == 0:
+			return 1
+		case x == -1:
+			return -1
+		}
+		return 0
+	}
+	r := T(1)
+	for ; y > 0; y >>= 1 {
+		if y&1 == 1 {
+			r *= x
+		}
+		x *= x
+	}
+	return r
+}
+
+func powVec(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = vecmath.Pow(a[i], b[i])
+	}
+}
+
+// powScalar has loops for the exponents that models use.
+func powScalar(dst, a []float32, y float32) {
+	a = a[:len(dst)]
+	switch y {
+	case 1:
+		copy(dst, a)
+	case 2:
+		for i, x := range a {
+			dst[i] = x * x
+		}
+	case 3:
+		for i, x := range a {
+			dst[i] = x * x * x
+		}
+	case -1:
+		for i, x := range a {
+			dst[i] = 1 / x
+		}
+	case 0.5:
+		for i, x := range a {
+			if x > 0 {
+				dst[i] = float32(math.Sqrt(float64(x)))
+			} else { // the root of -0 and of -Inf differs from the power
+				dst[i] = vecmath.Pow(x, y)
+			}
+		}
+	default:
+		for i, x := range a {
+			dst[i] = vecmath.Pow(x, y)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package ml
+
+import (
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Defs lists the operators of the ai.onnx.ml domain.
+func Defs() []op.Def {
+	def := func(name string, infer func(*op.Call) error, p func(*op.Call) (op.Run, error)) op.Def {
+		return op.Def{Domain: graph.ONNXML, Name: name, Since: 1, Types: numeric, Infer: infer, Variants: op.Plain(p)}
+	}
+	of := func(d op.Def, types ...tensor.Type) op.Def { d.Types = types; return d }
+	simple := func(run op.Run) func(*op.Call) (op.Run, error) {
+		return func(*op.Call) (op.Run, error) { return run, nil }
+	}
+	return []op.Def{
+		def("TreeEnsembleClassifier", inferClassifier, prepareTreeClassifier),
+		def("TreeEnsembleRegressor", inferTreeRegressor, prepareTreeRegressor),
+		of(def("TreeEnsemble", inferTreeRegressor, prepareTreeEnsemble), tensor.Float32, tensor.Float64, tensor.Float16),
+		def("LinearClassifier", inferLinearClassifier, prepareLinearClassifier),
+		def("LinearRegressor", inferLinearRegressor, prepareLinearRegressor),
+		def("SVMClassifier", inferSVMClassifier, prepareSVMClassifier),
+		def("SVMRegressor", inferSVMRegressor, prepareSVMRegressor),
+		def("Normalizer", inferFloat, prepareNormalizer),
+		def("Scaler", inferFloat, perFeature(scaler)),
+		def("Binarizer", inferSame, perFeature(binarizer)),
+		def("Imputer", inferSame, perFeature(imputer)),
+		def("FeatureVectorizer", inferVectorizer, simple(runVectorizer)),
+		of(def("ArrayFeatureExtractor", inferExtractor, simple(runExtractor)), append(numeric, tensor.String)...),
+		of(def("LabelEncoder", inferLabelEncoder, prepareLabelEncoder)),
+		of(def("CategoryMapper", inferCategoryMapper, prepareCategoryMapper), tensor.String, tensor.Int64),
+		of(def("OneHotEncoder", inferOneHot, prepareOneHot), append(numeric, tensor.String)...),
+		of(def("ZipMap", inferZipMap, simple(runZipMap)), tensor.Float32),
+		of(def("DictVectorizer", inferDict, simple(runDictVectorizer)), tensor.Map),
+		of(def("CastMap", inferDict, simple(runCastMap)), tensor.Map),
+	}
+}

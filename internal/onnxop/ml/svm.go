@@ -1,0 +1,321 @@
+package ml
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// machine is what support vector classifiers and regressors share.
+type machine struct {
+	kernel               string
+	gamma, coef0, degree float64
+	vectors              []float64 // count × features
+	count, features      int
+	coefficients, rho    []float64
+	probA, probB         []float64
+	post                 transform
+}
+
+func newMachine(c *op.Call) (*machine, error) {
+	a := c.Node.Attrs
+	m := &machine{kernel: a.Str("kernel_type", "LINEAR"), vectors: float64s(c, "support_vectors"),
+		coefficients: float64s(c, "coefficients"), rho: float64s(c, "rho"), probA: float64s(c, "prob_a"), probB: float64s(c, "prob_b")}
+	switch m.kernel {
+	case "LINEAR", "POLY", "RBF", "SIGMOID":
+	default:
+		return nil, fmt.Errorf("kernel_type %q", m.kernel)
+	}
+	p := float64s(c, "kernel_params")
+	if m.kernel != "LINEAR" && len(p) != 3 {
+		return nil, fmt.Errorf("%d kernel parameters", len(p))
+	}
+	if len(p) == 3 {
+		m.gamma, m.coef0, m.degree = p[0], p[1], p[2]
+	}
+	var err error
+	if _, m.features, err = rows(c.In[0]); err != nil {
+		return nil, err
+	}
+	m.post, err = postTransform(c)
+	return m, err
+}
+
+// similarity is the kernel function of two points.
+func (m *machine) similarity(x, y []float64) float64 {
+	var dot, dist float64
+	for i, v := range x {
+		dot += v * y[i]
+		dist += (v - y[i]) * (v - y[i])
+	}
+	switch m.kernel {
+	case "RBF":
+		return math.Exp(-m.gamma * dist)
+	case "POLY":
+		return math.Pow(m.gamma*dot+m.coef0, m.degree)
+	case "SIGMOID":
+		return math.Tanh(m.gamma*dot + m.coef0)
+	}
+	return dot
+}
+
+func (m *machine) vector(i int) []float64 { return m.vectors[i*m.features:][:m.features] }
+
+func inferSVMRegressor(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	n, _, err := rows(c.In[0])
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Float32, []int{n, 1})
+	return nil
+}
+
+func prepareSVMRegressor(c *op.Call) (op.Run, error) {
+	m, err := newMachine(c)
+	if err != nil {
+		return nil, err
+	}
+	m.count = c.Node.Attrs.Int("n_supports", 0)
+	oneClass := c.Node.Attrs.Int("one_class", 0) == 1
+	linear := m.count == 0
+	if linear {
+		m.vectors, m.count = m.coefficients, 1 // no support vectors: the coefficients are the model
+		m.coefficients = []float64{1}
+	}
+	if len(m.vectors) != m.count*m.features || len(m.coefficients) != m.count || len(m.rho) < 1 {
+		return nil, fmt.Errorf("%d coefficients, %d support values, %d rho for %d features", len(m.coefficients), len(m.vectors), len(m.rho), m.features)
+	}
+	return func(c *op.Call) error {
+		return eachRow(c, 1, func(i int, x, s []float64, _ []bool) {
+			v := m.rho[0]
+			for k, w := range m.coefficients {
+				v += w * m.similarity(m.vector(k), x)
+			}
+			s[0] = v
+			if oneClass {
+				s[0] = 1
+				if v <= 0 {
+					s[0] = -1
+				}
+			} else {
+				m.post.apply(s)
+			}
+			set(c.Out[0], i, s[0])
+		})
+	}, nil
+}
+
+// svmClassifier votes between pairs of classes, or scores classes directly when
+// there are no support vectors.
+type svmClassifier struct {
+	*machine
+	labels
+	classes int
+	per     []int // support vectors of each class
+	start   []int
+	linear  bool
+	mixed   bool // coefficients of both signs
+}
+
+func newSVMClassifier(c *op.Call) (*svmClassifier, error) {
+	m, err := newMachine(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &svmClassifier{machine: m, labels: classLabels(c), per: c.Node.Attrs.Ints("vectors_per_class")}
+	s.classes = s.len()
+	if s.classes < 1 {
+		return nil, fmt.Errorf("no class labels")
+	}
+	for _, n := range s.per {
+		if n < 0 {
+			return nil, fmt.Errorf("vectors_per_class %v", s.per)
+		}
+		s.start = append(s.start, m.count)
+		m.count += n
+	}
+	for _, v := range m.coefficients {
+		s.mixed = s.mixed || v < 0
+	}
+	if m.count == 0 {
+		s.linear = true
+		if len(m.coefficients) != s.classes*m.features || len(m.rho) < 1 {
+			return nil, fmt.Errorf("%d coefficients for %d classes of %d features", len(m.coefficients), s.classes, m.features)
+		}
+		return s, nil
+	}
+	pairs := s.classes * (s.classes - 1) / 2
+	if len(s.per) != s.classes || len(m.vectors) != m.count*m.features || len(m.coefficients) != (s.classes-1)*m.count || len(m.rho) < pairs {
+		return nil, fmt.Errorf("%d support values, %d coefficients, %d rho for %d classes of %d features",
+			len(m.vectors), len(m.coefficients), len(m.rho), s.classes, m.features)
+	}
+	if n := len(m.probA); n != len(m.probB) || n != 0 && n < pairs {
+		return nil, fmt.Errorf("%d prob_a, %d prob_b for %d pairs", n, len(m.probB), pairs)
+	}
+	return s, nil
+}
+
+// width is the number of scores a row.
+func (s *svmClassifier) width() int {
+	switch {
+	case s.linear || len(s.probA) > 0 || s.classes == 2:
+		return s.classes
+	}
+	return s.classes * (s.classes - 1) / 2
+}
+
+func inferSVMClassifier(c *op.Call) error {
+	if err := inferClassifier(c); err != nil {
+		return err
+	}
+	s, err := newSVMClassifier(c)
+	if err != nil {
+		return err
+	}
+	if c.Wants(1) {
+		c.Out[1].Shape[1] = s.width()
+	}
+	return nil
+}
+
+func prepareSVMClassifier(c *op.Call) (op.Run, error) {
+	s, err := newSVMClassifier(c)
+	if err != nil {
+		return nil, err
+	}
+	width := s.width()
+	return func(c *op.Call) error {
+		return eachRow(c, width, func(i int, x, _ []float64, _ []bool) {
+			k, out := s.classify(x)
+			s.write(c.Out[0], i, k)
+			if c.Wants(1) {
+				for j := range width {
+					set(c.Out[1], i*width+j, out[j])
+				}
+			}
+		})
+	}, nil
+}
+
+func (s *svmClassifier) classify(x []float64) (int, []float64) {
+	if s.linear {
+		out := make([]float64, s.classes)
+		for k := range out {
+			out[k] = s.rho[0] + s.similarity(s.coefficients[k*s.features:][:s.features], x)
+		}
+		k := slices.Index(out, slices.Max(out))
+		s.post.apply(out)
+		return k, out
+	}
+	near := make([]float64, s.count)
+	for i := range near {
+		near[i] = s.similarity(s.vector(i), x)
+	}
+	votes := make([]int, s.classes)
+	var pair []float64
+	for i := range s.classes {
+		for j := i + 1; j < s.classes; j++ {
+			v := s.rho[len(pair)]
+			for k := s.start[i]; k < s.start[i]+s.per[i]; k++ {
+				v += s.coefficients[(j-1)*s.count+k] * near[k]
+			}
+			for k := s.start[j]; k < s.start[j]+s.per[j]; k++ {
+				v += s.coefficients[i*s.count+k] * near[k]
+			}
+			pair = append(pair, v)
+			if v > 0 {
+				votes[i]++
+			} else {
+				votes[j]++
+			}
+		}
+	}
+	if len(s.probA) > 0 {
+		p := s.couple(pair)
+		k := slices.Index(p, slices.Max(p))
+		s.post.apply(p)
+		return k, p
+	}
+	k := slices.Index(votes, slices.Max(votes))
+	if s.classes == 2 {
+		return k, s.pairScores(pair[0])
+	}
+	s.post.apply(pair)
+	return k, pair
+}
+
+// pairScores makes two scores of the one decision between two classes.
+func (s *svmClassifier) pairScores(v float64) []float64 {
+	if s.post == logistic {
+		return []float64{sigmoid(v), sigmoid(-v)}
+	}
+	out := []float64{v, -v}
+	if s.post != none {
+		s.post.apply(out)
+	}
+	return out
+}
+
+// couple turns pairwise probabilities into class probabilities by the iteration
+// of Wu, Lin and Weng (2004), second approach.
+func (s *svmClassifier) couple(pair []float64) []float64 {
+	n := s.classes
+	r := make([][]float64, n)
+	for i := range r {
+		r[i] = make([]float64, n)
+	}
+	at := 0
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			p := sigmoid(-(pair[at]*s.probA[at] + s.probB[at]))
+			r[i][j] = min(max(p, 1e-7), 1-1e-7)
+			r[j][i] = 1 - r[i][j]
+			at++
+		}
+	}
+	q := make([][]float64, n)
+	p := make([]float64, n)
+	for i := range q {
+		q[i] = make([]float64, n)
+		p[i] = 1 / float64(n)
+		for j := range n {
+			if i != j {
+				q[i][i] += r[j][i] * r[j][i]
+				q[i][j] = -r[j][i] * r[i][j]
+			}
+		}
+	}
+	qp := make([]float64, n)
+	for range max(100, n) {
+		var pqp, worst float64
+		for i := range n {
+			qp[i] = 0
+			for j, v := range q[i] {
+				qp[i] += v * p[j]
+			}
+			pqp += p[i] * qp[i]
+		}
+		for _, v := range qp {
+			worst = max(worst, math.Abs(v-pqp))
+		}
+		if worst < 0.005/float64(n) {
+			break
+		}
+		for i := range n {
+			d := (pqp - qp[i]) / q[i][i]
+			p[i] += d
+			pqp = (pqp + d*(d*q[i][i]+2*qp[i])) / ((1 + d) * (1 + d))
+			for j := range n {
+				qp[j] = (qp[j] + d*q[i][j]) / (1 + d)
+				p[j] /= 1 + d
+			}
+		}
+	}
+	return p
+}

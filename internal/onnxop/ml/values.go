@@ -1,0 +1,191 @@
+package ml
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// numbers widens a numeric tensor to float64.
+func numbers(dst []float64, x *tensor.Tensor) ([]float64, error) {
+	n := x.Len()
+	if cap(dst) < n {
+		dst = make([]float64, n)
+	}
+	dst = dst[:n]
+	switch x.Type {
+	case tensor.Float32:
+		widen(dst, tensor.Of[float32](x))
+	case tensor.Float64:
+		copy(dst, tensor.Of[float64](x))
+	case tensor.Int64:
+		widen(dst, tensor.Of[int64](x))
+	case tensor.Int32:
+		widen(dst, tensor.Of[int32](x))
+	case tensor.Int16:
+		widen(dst, tensor.Of[int16](x))
+	case tensor.Int8:
+		widen(dst, tensor.Of[int8](x))
+	case tensor.Uint8, tensor.Bool:
+		widen(dst, tensor.Of[uint8](x))
+	case tensor.Float16:
+		for i, v := range tensor.Of[uint16](x) {
+			dst[i] = float64(tensor.F16ToF32(v))
+		}
+	default:
+		return nil, op.Unsupported("input of %v", x.Type)
+	}
+	return dst, nil
+}
+
+func widen[T tensor.Number](dst []float64, src []T) {
+	for i, v := range src {
+		dst[i] = float64(v)
+	}
+}
+
+// numeric are the element types that [numbers] reads and the domain allows.
+var numeric = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32}
+
+// set writes one element of a floating-point or integer tensor.
+func set(y *tensor.Tensor, i int, v float64) {
+	switch y.Type {
+	case tensor.Float32:
+		tensor.Of[float32](y)[i] = float32(v)
+	case tensor.Float64:
+		tensor.Of[float64](y)[i] = v
+	case tensor.Float16:
+		tensor.Of[uint16](y)[i] = tensor.F32ToF16(float32(v))
+	case tensor.Int64:
+		tensor.Of[int64](y)[i] = int64(v)
+	case tensor.Int32:
+		tensor.Of[int32](y)[i] = int32(v)
+	}
+}
+
+// rows splits a shape into rows and features: a vector is one row.
+func rows(x *tensor.Tensor) (n, features int, err error) {
+	switch x.Rank() {
+	case 1:
+		return 1, x.Shape[0], nil
+	case 2:
+		return x.Shape[0], x.Shape[1], nil
+	}
+	return 0, 0, fmt.Errorf("input %s, want rank 1 or 2", tensor.FormatShape(x.Shape))
+}
+
+// float64s widens an attribute list, or reads the tensor attribute that later
+// versions have instead.
+func float64s(c *op.Call, name string) []float64 {
+	if t := c.Node.Attrs.Tensor(name + "_as_tensor"); t != nil {
+		v, _ := numbers(nil, t)
+		return v
+	}
+	if t := c.Node.Attrs.Tensor(name); t != nil {
+		v, _ := numbers(nil, t)
+		return v
+	}
+	list := c.Node.Attrs.Floats(name)
+	if list == nil {
+		return nil
+	}
+	out := make([]float64, len(list))
+	widen(out, list)
+	return out
+}
+
+// labels are the classes of a classifier, by number or by name.
+type labels struct {
+	ints  []int
+	names []string
+}
+
+func classLabels(c *op.Call) labels {
+	a := c.Node.Attrs
+	l := labels{ints: a.Ints("classlabels_int64s"), names: a.Strs("classlabels_strings")}
+	if l.ints == nil {
+		l.ints = a.Ints("classlabels_ints")
+	}
+	return l
+}
+
+func (l labels) len() int { return max(len(l.ints), len(l.names)) }
+
+func (l labels) kind() tensor.Type {
+	if len(l.names) > 0 {
+		return tensor.String
+	}
+	return tensor.Int64
+}
+
+// write stores label k as element i. Where a model names fewer labels than it
+// has classes, the number of the class stands for itself.
+func (l labels) write(y *tensor.Tensor, i, k int) {
+	switch {
+	case len(l.names) > 0:
+		y.Strings[i] = ""
+		if k < len(l.names) {
+			y.Strings[i] = l.names[k]
+		}
+	case k < len(l.ints):
+		tensor.Of[int64](y)[i] = int64(l.ints[k])
+	default:
+		tensor.Of[int64](y)[i] = int64(k)
+	}
+}
+
+// transform is the function applied to a row of scores.
+type transform uint8
+
+const (
+	none transform = iota
+	softmax
+	logistic
+	softmaxZero
+	probit
+)
+
+var transforms = map[string]transform{"": none, "NONE": none, "SOFTMAX": softmax, "LOGISTIC": logistic, "SOFTMAX_ZERO": softmaxZero, "PROBIT": probit}
+
+func postTransform(c *op.Call) (transform, error) {
+	name := c.Node.Attrs.Str("post_transform", "NONE")
+	t, ok := transforms[name]
+	if !ok {
+		return 0, fmt.Errorf("post_transform %q", name)
+	}
+	return t, nil
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func (t transform) apply(s []float64) {
+	switch t {
+	case logistic:
+		for i, v := range s {
+			s[i] = sigmoid(v)
+		}
+	case probit:
+		for i, v := range s {
+			s[i] = math.Sqrt2 * math.Erfinv(2*v-1)
+		}
+	case softmax, softmaxZero:
+		m := slices.Max(s)
+		var sum float64
+		for i, v := range s {
+			if t == softmaxZero && math.Abs(v) < 1e-7 {
+				s[i] = 0
+				continue
+			}
+			s[i] = math.Exp(v - m)
+			sum += s[i]
+		}
+		if sum != 0 {
+			for i := range s {
+				s[i] /= sum
+			}
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// convolution is the checked geometry of a Conv-like node: input x [N,C,...],
+// weights w [M,C/groups,...].
+type convolution struct {
+	*window
+	n, c, m, groups int
+}
+
+// newConvolution checks shapes of x, w and bias (nil for none) against the
+// node's attributes.
+func newConvolution(c *op.Call, x, w, bias *tensor.Tensor) (*convolution, error) {
+	if x.Rank() < 3 || w.Rank() != x.Rank() {
+		return nil, fmt.Errorf("input %s with weights %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape))
+	}
+	v := &convolution{n: x.Shape[0], c: x.Shape[1], m: w.Shape[0], groups: c.Node.Attrs.Int("group", 1)}
+	if v.groups < 1 || v.m%v.groups != 0 || v.c != w.Shape[1]*v.groups {
+		return nil, fmt.Errorf("input %s, weights %s and %d groups do not agree",
+			tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape), v.groups)
+	}
+	if k := c.Node.Attrs.Ints("kernel_shape"); k != nil && !slices.Equal(k, w.Shape[2:]) {
+		return nil, fmt.Errorf("kernel_shape %v with weights %s", k, tensor.FormatShape(w.Shape))
+	}
+	if bias != nil && (bias.Rank() != 1 || bias.Shape[0] != v.m) {
+		return nil, fmt.Errorf("bias %s for %d output channels", tensor.FormatShape(bias.Shape), v.m)
+	}
+	var err error
+	v.window, err = newWindow(c, x.Shape[2:], w.Shape[2:], false)
+	return v, err
+}
+
+func (v *convolution) shape() []int { return append([]int{v.n, v.m}, v.out...) }
+
+func inferConv(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, v.shape())
+	return nil
+}
+
+// planar2D gives the float32 kernel's shape of a one- or two-dimensional
+// convolution; one dimension is a picture of height one.
+func (v *convolution) planar2D() kernel.ConvShape {
+	s := kernel.ConvShape{
+		N: v.n, C: v.c, OC: v.m, Groups: v.groups,
+		H: 1, OH: 1, KH: 1, StrideH: 1, DilH: 1,
+	}
+	i := len(v.in) - 1
+	s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.in[i], v.out[i], v.kernel[i], v.stride[i], v.dilation[i], v.begin[i]
+	if i == 1 {
+		s.H, s.OH, s.KH, s.StrideH, s.DilH, s.PadT = v.in[0], v.out[0], v.kernel[0], v.stride[0], v.dilation[0], v.begin[0]
+	}
+	return s
+}
+
+// prepareConv32 runs one and two dimensions with the shared kernel.
+func prepareConv32(c *op.Call) (op.Run, error) {
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil {
+		return nil, err
+	}
+	if len(v.in) > 2 || product(c.Out[0].Shape) == 0 || v.c == 0 {
+		return prepareConvAny[float32](c)
+	}
+	bias := func(c *op.Call) []float32 {
+		if !c.Has(2) {
+			return nil
+		}
+		return tensor.Of[float32](c.In[2])
+	}
+	s, act := v.planar2D(), c.Activation
+	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
+		k := kernel.NewConvNCHW(s, tensor.Of[float32](c.In[1]), bias(c), act)
+		return func(c *op.Call) error {
+			k.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+			return nil
+		}, nil
+	}
+	var k *kernel.Conv
+	return func(c *op.Call) error {
+		if w := tensor.Of[float32](c.In[1]); k == nil {
+			k = kernel.NewConvNCHW(s, w, bias(c), act)
+		} else {
+			k.SetWeights(w, bias(c))
+		}
+		k.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// colBytes bounds the unfolded patches that a convolution holds at a time.
+const colBytes = 1 << 20
+
+// prepareConvAny unfolds patches and multiplies: any rank, either float type.
+func prepareConvAny[T real](c *op.Call) (op.Run, error) {
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil {
+		return nil, err
+	}
+	taps, area := product(v.kernel), product(v.out)
+	cg, mg := v.c/v.groups, v.m/v.groups
+	k := cg * taps
+	block := max(1, min(area, colBytes/(max(k, 1)*width[T]())))
+	col := scratch[T](c, k*block)
+	act := c.Activation
+	return func(c *op.Call) error {
+		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		inArea := product(v.in)
+		for n := range v.n {
+			for g := range v.groups {
+				xs := x[(n*v.c+g*cg)*inArea:][:cg*inArea]
+				ys := y[(n*v.m+g*mg)*area:][:mg*area]
+				fillBias(c, ys, g*mg, area)
+				for p0 := 0; p0 < area; p0 += block {
+					np := min(block, area-p0)
+					unfold(c.Pool, v.window, col, xs, cg, p0, np)
+					gemm(c.Pool, matrices{m: mg, n: np, k: k, ldc: area, accumulate: true}, w[g*mg*k:][:mg*k], col[:k*np], ys[p0:])
+				}
+			}
+		}
+		clamp(act, y)
+		return nil
+	}, nil
+}
+
+// fillBias writes input 2 from channel m0 on, or zero, over planes of area elements.
+func fillBias[T real](c *op.Call, y []T, m0, area int) {
+	if !c.Has(2) {
+		clear(y)
+		return
+	}
+	b := tensor.Of[T](c.In[2])[m0:]
+	for m := 0; m*area < len(y); m++ {
+		row := y[m*area : (m+1)*area]
+		for i := range row {
+			row[i] = b[m]
+		}
+	}
+}
+
+// unfold writes, for each of channels × taps, the input elements that output
+// positions p0 to p0+np-1 see through that tap; what lies outside is zero.
+func unfold[T tensor.Number](p *op.Pool, v *window, col, x []T, channels, p0, np int) {
+	taps, area, rank := product(v.kernel), product(v.in), len(v.in)
+	p.For(channels*taps, 1, func(lo, hi int) {
+		var ks, os [maxSpatial]int
+		tap, at := ks[:rank], os[:rank]
+		for r := lo; r < hi; r++ {
+			unravel(r%taps, v.kernel, tap)
+			unravel(p0, v.out, at)
+			plane, row := x[r/taps*area:][:area], col[r*np:][:np]
+			for i := range row {
+				pos, inside := 0, true
+				for d := range rank {
+					q := at[d]*v.stride[d] - v.begin[d] + tap[d]*v.dilation[d]
+					inside = inside && uint(q) < uint(v.in[d])
+					pos = pos*v.in[d] + q
+				}
+				row[i] = 0
+				if inside {
+					row[i] = plane[pos]
+				}
+				next(at, v.out)
+			}
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// smallInts are the types of quantised tensors.
+var smallInts = []tensor.Type{tensor.Uint8, tensor.Int8}
+
+func isSmallInt(x *tensor.Tensor) bool {
+	return x != nil && (x.Type == tensor.Uint8 || x.Type == tensor.Int8)
+}
+
+// zeros reads a zero-point tensor: nil when absent, one value or one a channel.
+func zeros(x *tensor.Tensor) []int32 {
+	if x == nil {
+		return nil
+	}
+	out := make([]int32, x.Len())
+	lift(out, x, 0)
+	return out
+}
+
+// lift widens an int8, uint8 or int32 tensor to int32, less a zero point.
+func lift(dst []int32, x *tensor.Tensor, zero int32) {
+	switch x.Type {
+	case tensor.Int8:
+		for i, v := range tensor.Of[int8](x) {
+			dst[i] = int32(v) - zero
+		}
+	case tensor.Int32:
+		for i, v := range tensor.Of[int32](x) {
+			dst[i] = v - zero
+		}
+	default:
+		for i, v := range tensor.Of[uint8](x) {
+			dst[i] = int32(v) - zero
+		}
+	}
+}
+
+// first is the first element of a zero-point list, 0 when there is none.
+func first(z []int32) int32 {
+	if len(z) == 0 {
+		return 0
+	}
+	return z[0]
+}
+
+// intConv convolves integers into int32 sums.
+type intConv struct {
+	*convolution
+	x, w, col []int32
+	// wi and zi are the positions of weights and their zero points.
+	wi, xz, wz int
+	ready      bool
+}
+
+// newIntConv prepares the sums. xi, wi, xz and wz are input positions.
+func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, error) {
+	if !isSmallInt(c.In[xi]) || !isSmallInt(c.In[wi]) {
+		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[xi].Type, c.In[wi].Type)
+	}
+	v, err := newConvolution(c, c.In[xi], c.In[wi], bias)
+	if err != nil {
+		return nil, err
+	}
+	if z := c.Input(xz); z != nil && z.Len() != 1 {
+		return nil, fmt.Errorf("input zero point %s", tensor.FormatShape(z.Shape))
+	}
+	if z := c.Input(wz); z != nil && z.Len() != 1 && z.Len() != v.m {
+		return nil, fmt.Errorf("weight zero point %s for %d channels", tensor.FormatShape(z.Shape), v.m)
+	}
+	k := v.c / v.groups * product(v.kernel)
+	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
+	q.x = scratch[int32](c, v.n*v.c*product(v.in))
+	q.w = scratch[int32](c, v.m*k)
+	q.col = scratch[int32](c, k*product(v.out))
+	if c.Const(wi) && (!c.Has(wz) || c.Const(wz)) {
+		q.liftWeights(c)
+		q.ready = true
+	}
+	return q, nil
+}
+
+func (q *intConv) liftWeights(c *op.Call) {
+	lift(q.w, c.In[q.wi], 0)
+	z := zeros(c.Input(q.wz))
+	if len(z) == 0 {
+		return
+	}
+	per := len(q.w) / max(q.m, 1)
+	for i := range q.w {
+		q.w[i] -= z[min(i/per, len(z)-1)]
+	}
+}
+
+// sums computes the convolution into y.
+func (q *intConv) sums(c *op.Call, xi int, y []int32) {
+	if !q.ready {
+		q.liftWeights(c)
+	}
+	lift(q.x, c.In[xi], first(zeros(c.Input(q.xz))))
+	cg, mg := q.c/q.groups, q.m/q.groups
+	inArea, area := product(q.in), product(q.out)
+	k := cg * product(q.kernel)
+	for n := range q.n {
+		for g := range q.groups {
+			unfold(c.Pool, q.window, q.col, q.x[(n*q.c+g*cg)*inArea:][:cg*inArea], cg, 0, area)
+			plainGemm(c.Pool, matrices{m: mg, n: area, k: k}, q.w[g*mg*k:], q.col, y[(n*q.m+g*mg)*area:])
+		}
+	}
+}
+
+func inferConvInteger(c *op.Call) error {
+	if err := inferConv(&op.Call{Node: c.Node, In: c.In[:min(len(c.In), 2)], Out: c.Out}); err != nil {
+		return err
+	}
+	c.Out[0].Type = tensor.Int32
+	return nil
+}
+
+func prepareConvInteger(c *op.Call) (op.Run, error) {
+	q, err := newIntConv(c, 0, 1, 2, 3, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		q.sums(c, 0, tensor.Of[int32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// Inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
+
+func inferQLinearConv(c *op.Call) error {
+	if err := c.NeedInputs(8); err != nil {
+		return err
+	}
+	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[7].Type, v.shape())
+	return nil
+}
+
+func prepareQLinearConv(c *op.Call) (op.Run, error) {
+	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8))
+	if err != nil {
+		return nil, err
+	}
+	if n := c.In[4].Len(); n != 1 && n != q.m || c.In[1].Len() != 1 || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
+		return nil, fmt.Errorf("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
+			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
+	}
+	if b := c.Input(8); b != nil && b.Type != tensor.Int32 {
+		return nil, op.Unsupported("bias of %v", b.Type)
+	}
+	if !isSmallInt(c.In[7]) {
+		return nil, op.Unsupported("output of %v", c.In[7].Type)
+	}
+	sums := scratch[int32](c, c.Out[0].Len())
+	area := product(q.out)
+	return func(c *op.Call) error {
+		q.sums(c, 0, sums)
+		xs, ys := float32(number(c.In[1], 0)), float32(number(c.In[6], 0))
+		zero := first(zeros(c.In[7]))
+		for i := range q.n * q.m {
+			m := i % q.m
+			ws := float32(number(c.In[4], min(m, c.In[4].Len()-1)))
+			var bias int32
+			if c.Has(8) {
+				bias = tensor.Of[int32](c.In[8])[m]
+			}
+			requantize(c.Out[0], i*area, sums[i*area:][:area], bias, xs*ws/ys, zero)
+		}
+		return nil
+	}, nil
+}

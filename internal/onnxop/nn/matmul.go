@@ -1,0 +1,210 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// batched is a MatMul with NumPy's rules: leading axes broadcast, a vector on
+// the left is a row and on the right a column.
+type batched struct {
+	m, n, k int
+	batch   []int // broadcast leading axes
+	a, b    []int // strides of the operands in matrices, by batch axis, 0 where broadcast
+	out     []int
+}
+
+// newBatched checks the operands' shapes.
+func newBatched(a, b []int) (*batched, error) {
+	bad := fmt.Errorf("%s times %s", tensor.FormatShape(a), tensor.FormatShape(b))
+	if len(a) == 0 || len(b) == 0 {
+		return nil, bad
+	}
+	v := &batched{m: 1, n: 1, k: a[len(a)-1]}
+	ba, bb := a[:len(a)-1], b[:len(b)-1]
+	if len(a) > 1 {
+		v.m, ba = a[len(a)-2], a[:len(a)-2]
+	}
+	kb := b[len(b)-1]
+	if len(b) > 1 {
+		kb, v.n, bb = b[len(b)-2], b[len(b)-1], b[:len(b)-2]
+	}
+	if kb != v.k {
+		return nil, bad
+	}
+	var err error
+	if v.batch, err = tensor.Broadcast(ba, bb); err != nil {
+		return nil, err
+	}
+	v.a, v.b = broadcastStrides(ba, len(v.batch)), broadcastStrides(bb, len(v.batch))
+	v.out = slices.Clone(v.batch)
+	if len(a) > 1 {
+		v.out = append(v.out, v.m)
+	}
+	if len(b) > 1 {
+		v.out = append(v.out, v.n)
+	}
+	return v, nil
+}
+
+// broadcastStrides gives row-major strides of a shape aligned to the right of
+// rank axes, 0 where it repeats.
+func broadcastStrides(shape []int, rank int) []int {
+	out := make([]int, rank)
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] != 1 {
+			out[rank-len(shape)+i] = n
+		}
+		n *= shape[i]
+	}
+	return out
+}
+
+// fold merges the batch into the rows where the right operand is one matrix
+// and the left one is not repeated, so that one large product remains.
+func (v *batched) fold() {
+	n := product(v.batch)
+	if n == 1 {
+		v.batch, v.a, v.b = nil, nil, nil
+		return
+	}
+	if slices.Max(v.b) != 0 || n == 0 {
+		return
+	}
+	want := 1
+	for i := len(v.batch) - 1; i >= 0; i-- {
+		if v.batch[i] != 1 && v.a[i] != want {
+			return
+		}
+		want *= v.batch[i]
+	}
+	v.m *= n
+	v.batch, v.a, v.b = nil, nil, nil
+}
+
+// each calls f with the positions of the matrices of every batch element.
+func (v *batched) each(f func(a, b, c int)) {
+	n := product(v.batch)
+	at := make([]int, len(v.batch))
+	for i := range n {
+		pa, pb := 0, 0
+		for d, p := range at {
+			pa += p * v.a[d]
+			pb += p * v.b[d]
+		}
+		f(pa*v.m*v.k, pb*v.k*v.n, i*v.m*v.n)
+		next(at, v.batch)
+	}
+}
+
+func inferMatMul(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if c.In[0].Type != c.In[1].Type {
+		return fmt.Errorf("%v times %v", c.In[0].Type, c.In[1].Type)
+	}
+	v, err := newBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, v.out)
+	return nil
+}
+
+func prepareMatMul(c *op.Call) (op.Run, error) {
+	switch c.In[0].Type {
+	case tensor.Int32:
+		return prepareIntegerMatMul[int32](c)
+	case tensor.Int64:
+		return prepareIntegerMatMul[int64](c)
+	case tensor.Uint32:
+		return prepareIntegerMatMul[uint32](c)
+	case tensor.Uint64:
+		return prepareIntegerMatMul[uint64](c)
+	}
+	return PrepareFloats(c, prepareMatMul32, prepareMatMul64)
+}
+
+func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
+	v, err := newBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	v.fold()
+	return func(c *op.Call) error {
+		a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		v.each(func(pa, pb, pc int) {
+			plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k}, a[pa:], b[pb:], y[pc:])
+		})
+		return nil
+	}, nil
+}
+
+func prepareMatMul64(c *op.Call) (op.Run, error) {
+	v, err := newBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	v.fold()
+	act := c.Activation
+	return func(c *op.Call) error {
+		a, b, y := tensor.Of[float64](c.In[0]), tensor.Of[float64](c.In[1]), tensor.Of[float64](c.Out[0])
+		v.each(func(pa, pb, pc int) {
+			plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k}, a[pa:], b[pb:], y[pc:])
+		})
+		clamp(act, y)
+		return nil
+	}, nil
+}
+
+func prepareMatMul32(c *op.Call) (op.Run, error) {
+	v, err := newBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	v.fold()
+	g := kernel.GemmParams{M: v.m, N: v.n, K: v.k, Act: c.Activation}
+	if c.Const(1) && v.batch == nil && product(v.out) > 0 {
+		b := kernel.PackB(v.k, v.n, tensor.Of[float32](c.In[1]), 0, false)
+		return func(c *op.Call) error {
+			kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+			return nil
+		}, nil
+	}
+	return func(c *op.Call) error {
+		v.multiply(c.Pool, g, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// multiply runs the batch: many small products side by side, or few large ones
+// each on all workers.
+func (v *batched) multiply(p *op.Pool, g kernel.GemmParams, a, b, y []float32) {
+	n := product(v.batch)
+	if v.m*v.n*n == 0 {
+		return
+	}
+	if n < 2*p.Threads() || v.m*v.n*v.k > 1<<22 {
+		v.each(func(pa, pb, pc int) { kernel.Gemm(p, g, a[pa:], b[pb:], y[pc:]) })
+		return
+	}
+	p.For(n, 1, func(lo, hi int) {
+		at := make([]int, len(v.batch))
+		unravel(lo, v.batch, at)
+		for i := lo; i < hi; i++ {
+			pa, pb := 0, 0
+			for d, q := range at {
+				pa += q * v.a[d]
+				pb += q * v.b[d]
+			}
+			kernel.Gemm(nil, g, a[pa*v.m*v.k:], b[pb*v.k*v.n:], y[i*v.m*v.n:])
+			next(at, v.batch)
+		}
+	})
+}

@@ -1,0 +1,267 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// newPool checks a pooling node over [N,C,...].
+func newPool(c *op.Call) (*window, error) {
+	if err := c.NeedInputs(1); err != nil {
+		return nil, err
+	}
+	x := c.In[0]
+	if x.Rank() < 3 {
+		return nil, fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
+	}
+	k := c.Node.Attrs.Ints("kernel_shape")
+	if k == nil {
+		return nil, fmt.Errorf("kernel_shape is missing")
+	}
+	return newWindow(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+}
+
+func inferPool(c *op.Call) error {
+	w, err := newPool(c)
+	if err != nil {
+		return err
+	}
+	shape := append(slices.Clone(c.In[0].Shape[:2]), w.out...)
+	c.SetOut(0, c.In[0].Type, shape)
+	c.SetOut(1, tensor.Int64, slices.Clone(shape))
+	return nil
+}
+
+// taps walks the elements that the window at output position at sees in one
+// plane and calls f with their flat positions, in row-major order.
+func (w *window) taps(at []int, f func(pos int)) {
+	var b [maxSpatial][4]int // position, first tap, end tap, tap
+	n := len(at)
+	for i := range n {
+		start, lo, hi := w.span(i, at[i])
+		if lo >= hi {
+			return
+		}
+		b[i] = [4]int{start, lo, hi, lo}
+	}
+	last := n - 1
+	for {
+		pos := 0
+		for i := range last {
+			pos = (pos + b[i][0] + b[i][3]*w.dilation[i]) * w.in[i+1]
+		}
+		for k := b[last][1]; k < b[last][2]; k++ {
+			f(pos + b[last][0] + k*w.dilation[last])
+		}
+		i := last - 1
+		for ; i >= 0; i-- {
+			if b[i][3]++; b[i][3] < b[i][2] {
+				break
+			}
+			b[i][3] = b[i][1]
+		}
+		if i < 0 {
+			return
+		}
+	}
+}
+
+// pooled runs f for every output element of every plane: f is given the plane
+// and the window's position.
+func pooled[T, U tensor.Number](p *op.Pool, w *window, x []T, y []U, f func(plane []T, at []int) U) {
+	in, out := product(w.in), product(w.out)
+	if out == 0 {
+		return
+	}
+	p.For(len(y)/out, 1, func(lo, hi int) {
+		at := make([]int, len(w.out))
+		for i := lo; i < hi; i++ {
+			plane, row := x[i*in:][:in], y[i*out:][:out]
+			clear(at)
+			for o := range row {
+				row[o] = f(plane, at)
+				next(at, w.out)
+			}
+		}
+	})
+}
+
+// cells counts the window's taps that count_include_pad divides by: those
+// within the input and its padding, which leaves out what ceil_mode adds.
+func (w *window) cells(at []int) int {
+	n := 1
+	for i, o := range at {
+		start := o*w.stride[i] - w.begin[i]
+		room := w.in[i] + w.end[i] - start // from the first tap to the end of the padding
+		n *= min(w.kernel[i], (room+w.dilation[i]-1)/w.dilation[i])
+	}
+	return max(n, 1)
+}
+
+func prepareAveragePool[T real](c *op.Call) (op.Run, error) {
+	w, err := newPool(c)
+	if err != nil {
+		return nil, err
+	}
+	include := c.Node.Attrs.Bool("count_include_pad", false)
+	act := c.Activation
+	return func(c *op.Call) error {
+		y := tensor.Of[T](c.Out[0])
+		if len(w.out) == 2 {
+			averagePool2D(c.Pool, w, include, tensor.Of[T](c.In[0]), y)
+		} else {
+			pooled(c.Pool, w, tensor.Of[T](c.In[0]), y, func(x []T, at []int) T {
+				var sum T
+				n := 0
+				w.taps(at, func(pos int) { sum += x[pos]; n++ })
+				if include {
+					n = w.cells(at)
+				}
+				if n == 0 {
+					return 0
+				}
+				return sum / T(n)
+			})
+		}
+		clamp(act, y)
+		return nil
+	}, nil
+}
+
+func averagePool2D[T real](p *op.Pool, w *window, include bool, x, y []T) {
+	in, out := w.in[0]*w.in[1], w.out[0]*w.out[1]
+	if out == 0 {
+		return
+	}
+	p.For(len(y)/out, 1, func(lo, hi int) {
+		at := make([]int, 2)
+		for i := lo; i < hi; i++ {
+			plane, row := x[i*in:][:in], y[i*out:][:out]
+			for oy := range w.out[0] {
+				sy, y0, y1 := w.span(0, oy)
+				for ox := range w.out[1] {
+					sx, x0, x1 := w.span(1, ox)
+					var sum T
+					for ky := y0; ky < y1; ky++ {
+						line := plane[(sy+ky*w.dilation[0])*w.in[1]:][:w.in[1]]
+						for kx := x0; kx < x1; kx++ {
+							sum += line[sx+kx*w.dilation[1]]
+						}
+					}
+					n := max(y1-y0, 0) * max(x1-x0, 0)
+					if include {
+						at[0], at[1] = oy, ox
+						n = w.cells(at)
+					}
+					row[oy*w.out[1]+ox] = sum / T(max(n, 1))
+				}
+			}
+		}
+	})
+}
+
+func prepareLpPool[T real](c *op.Call) (op.Run, error) {
+	w, err := newPool(c)
+	if err != nil {
+		return nil, err
+	}
+	order := normOrder(c)
+	return func(c *op.Call) error {
+		pooled(c.Pool, w, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), func(x []T, at []int) T {
+			var sum float64
+			w.taps(at, func(pos int) { sum += power(float64(x[pos]), order) })
+			return T(math.Pow(sum, 1/order))
+		})
+		return nil
+	}, nil
+}
+
+// normOrder reads p, an integer since version 2 and a float before.
+func normOrder(c *op.Call) float64 {
+	if c.Node.Attrs.Has("p") {
+		if p := c.Node.Attrs.Int("p", 0); p != 0 {
+			return float64(p)
+		}
+		return float64(c.Node.Attrs.Float("p", 2))
+	}
+	return 2
+}
+
+func power(v, order float64) float64 {
+	switch order {
+	case 1:
+		return math.Abs(v)
+	case 2:
+		return v * v
+	}
+	return math.Pow(math.Abs(v), order)
+}
+
+func inferGlobalPool(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x := c.In[0]
+	if x.Rank() < 2 {
+		return fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
+	}
+	shape := slices.Clone(x.Shape)
+	for i := 2; i < len(shape); i++ {
+		shape[i] = 1
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+// globalPool reduces each plane with f.
+func globalPool[T real](f func(c *op.Call) func(plane []T) T) Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		reduce, act := f(c), c.Activation
+		area := product(c.In[0].Shape[2:])
+		return func(c *op.Call) error {
+			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+			c.Pool.For(len(y), max(1, 1<<14/max(area, 1)), func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					y[i] = reduce(x[i*area:][:area])
+				}
+			})
+			clamp(act, y)
+			return nil
+		}, nil
+	}
+}
+
+func globalAverage[T real](*op.Call) func([]T) T {
+	return func(v []T) T {
+		var s float64
+		for _, x := range v {
+			s += float64(x)
+		}
+		return T(s / float64(len(v)))
+	}
+}
+
+func globalMax[T real](*op.Call) func([]T) T {
+	return func(v []T) T {
+		m := T(math.Inf(-1))
+		for _, x := range v {
+			m = max(m, x)
+		}
+		return m
+	}
+}
+
+func globalLp[T real](c *op.Call) func([]T) T {
+	order := normOrder(c)
+	return func(v []T) T {
+		var s float64
+		for _, x := range v {
+			s += power(float64(x), order)
+		}
+		return T(math.Pow(s, 1/order))
+	}
+}

@@ -1,0 +1,256 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Rotary turns pairs of elements by position-dependent angles.
+type Rotary struct {
+	Size        int // elements of a head
+	Dim         int // of them turned, even
+	Interleaved bool
+}
+
+// Turn rotates one head. cos and sin hold Dim/2 values; dst may be src.
+func Turn[T real](r *Rotary, dst, src, cos, sin []T) {
+	n := r.Dim / 2
+	for i := range n {
+		a, b := i, n+i
+		if r.Interleaved {
+			a, b = 2*i, 2*i+1
+		}
+		x, y := src[a], src[b]
+		dst[a], dst[b] = cos[i]*x-sin[i]*y, sin[i]*x+cos[i]*y
+	}
+	copy(dst[r.Dim:r.Size], src[r.Dim:r.Size])
+}
+
+// rotaryEmbedding is the geometry of ONNX's RotaryEmbedding: x is [B,H,S,D] or [B,S,H*D].
+type rotaryEmbedding struct {
+	Rotary
+	packed             bool
+	batch, heads, rows int
+}
+
+func newRotary(c *op.Call) (*rotaryEmbedding, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
+	x, a := c.In[0].Shape, c.Node.Attrs
+	r := &rotaryEmbedding{}
+	r.Interleaved = a.Bool("interleaved", false)
+	switch len(x) {
+	case 3:
+		r.packed, r.batch, r.rows, r.heads = true, x[0], x[1], a.Int("num_heads", 0)
+		if r.heads < 1 || x[2]%r.heads != 0 {
+			return nil, fmt.Errorf("input %s with %d heads", tensor.FormatShape(x), r.heads)
+		}
+		r.Size = x[2] / r.heads
+	case 4:
+		r.batch, r.heads, r.rows, r.Size = x[0], x[1], x[2], x[3]
+	default:
+		return nil, fmt.Errorf("input %s", tensor.FormatShape(x))
+	}
+	if r.Dim = a.Int("rotary_embedding_dim", 0); r.Dim == 0 {
+		r.Dim = r.Size
+	}
+	cos, sin := c.In[1].Shape, c.In[2].Shape
+	want := 3
+	if c.Has(3) {
+		want = 2
+		if c.In[3].Len() != r.batch*r.rows {
+			return nil, fmt.Errorf("position_ids %s for %d x %d tokens", tensor.FormatShape(c.In[3].Shape), r.batch, r.rows)
+		}
+	}
+	if r.Dim < 0 || r.Dim > r.Size || r.Dim%2 != 0 || !slices.Equal(cos, sin) || len(cos) != want || cos[want-1] != r.Dim/2 ||
+		want == 3 && (cos[0] != r.batch || cos[1] != r.rows) {
+		return nil, fmt.Errorf("caches %s and %s for %d rotated elements", tensor.FormatShape(cos), tensor.FormatShape(sin), r.Dim)
+	}
+	return r, nil
+}
+
+func inferRotary(c *op.Call) error {
+	if _, err := newRotary(c); err != nil {
+		return err
+	}
+	return inferSame(c)
+}
+
+func prepareRotary[T real](c *op.Call) (op.Run, error) {
+	r, err := newRotary(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		cos, sin := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		var ids []int
+		if c.Has(3) {
+			var err error
+			if ids, err = op.Ints(c.In[3]); err != nil {
+				return err
+			}
+			for _, p := range ids {
+				if p < 0 || p >= c.In[1].Shape[0] {
+					return fmt.Errorf("position %d of %d", p, c.In[1].Shape[0])
+				}
+			}
+		}
+		from, to := viewOf(x, r.packed, r.rows, r.heads, r.Size), viewOf(y, r.packed, r.rows, r.heads, r.Size)
+		n := r.Dim / 2
+		c.Pool.For(r.batch*r.rows, max(1, 1<<12/max(r.heads*r.Size, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				p := i
+				if ids != nil {
+					p = ids[i]
+				}
+				for h := range r.heads {
+					Turn(&r.Rotary, to.at(i/r.rows, h, i%r.rows, r.Size), from.at(i/r.rows, h, i%r.rows, r.Size), cos[p*n:][:n], sin[p*n:][:n])
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// TensorScatter writes updates into a copy of a cache along a sequence axis.
+
+func inferTensorScatter(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, u := c.In[0].Shape, c.In[1].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", -2), len(x))
+	if err != nil {
+		return err
+	}
+	want := slices.Clone(x)
+	if len(u) == len(x) {
+		want[axis] = u[axis]
+	}
+	if axis == 0 || !slices.Equal(u, want) || u[axis] > x[axis] || c.In[0].Type != c.In[1].Type {
+		return fmt.Errorf("update %s of cache %s along axis %d", tensor.FormatShape(u), tensor.FormatShape(x), axis)
+	}
+	if w := c.Input(2); w != nil && w.Len() != x[0] {
+		return fmt.Errorf("write_indices %s for batch %d", tensor.FormatShape(w.Shape), x[0])
+	}
+	if b := c.In[0].Type.Bits(); b < 8 && c.In[0].Type != tensor.String {
+		return op.Unsupported("TensorScatter of %v", c.In[0].Type)
+	}
+	c.SetOut(0, c.In[0].Type, slices.Clone(x))
+	return nil
+}
+
+func prepareTensorScatter(c *op.Call) (op.Run, error) {
+	x, u := c.In[0].Shape, c.In[1].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", -2), len(x))
+	if err != nil {
+		return nil, err
+	}
+	circular := c.Node.Attrs.Str("mode", "linear") == "circular"
+	outer, inner, n, m := product(x[:axis]), product(x[axis+1:]), x[axis], u[axis]
+	perBatch := outer / max(x[0], 1)
+	return func(c *op.Call) error {
+		start := make([]int, x[0])
+		if c.Has(2) {
+			var err error
+			if start, err = op.Ints(c.In[2]); err != nil {
+				return err
+			}
+		}
+		for _, s := range start {
+			if s < 0 || !circular && s+m > n {
+				return fmt.Errorf("write index %d with %d updates of %d places", s, m, n)
+			}
+		}
+		place := func(o, r int) int { return (o*n + (start[o/perBatch]+r)%n) * inner }
+		if c.In[0].Type == tensor.String {
+			scatterRows(c.Out[0].Strings, c.In[0].Strings, c.In[1].Strings, outer, m, inner, place)
+			return nil
+		}
+		w := c.In[0].Type.Bits() / 8
+		scatterRows(c.Out[0].Data, c.In[0].Data, c.In[1].Data, outer, m, inner*w, func(o, r int) int { return place(o, r) * w })
+		return nil
+	}, nil
+}
+
+func scatterRows[E any](dst, cache, update []E, outer, m, inner int, place func(o, r int) int) {
+	copy(dst, cache)
+	for o := range outer {
+		for r := range m {
+			copy(dst[place(o, r):][:inner], update[(o*m+r)*inner:][:inner])
+		}
+	}
+}
+
+// CausalConvWithState: a depthwise convolution over the past and the input.
+// Inputs: x [B,C,L], weight [C,1,K], bias [C], past [B,C,K-1].
+
+func inferCausalConv(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, w := c.In[0].Shape, c.In[1].Shape
+	if len(x) != 3 || len(w) != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1 {
+		return fmt.Errorf("input %s with weights %s", tensor.FormatShape(x), tensor.FormatShape(w))
+	}
+	if b := c.Input(2); b != nil && b.Len() != x[1] {
+		return fmt.Errorf("bias %s for %d channels", tensor.FormatShape(b.Shape), x[1])
+	}
+	state := []int{x[0], x[1], w[2] - 1}
+	if p := c.Input(3); p != nil && !slices.Equal(p.Shape, state) {
+		return fmt.Errorf("past_state %s, want %s", tensor.FormatShape(p.Shape), tensor.FormatShape(state))
+	}
+	switch a := c.Node.Attrs.Str("activation", "none"); a {
+	case "none", "silu", "swish":
+	default:
+		return fmt.Errorf("activation %q", a)
+	}
+	c.SetOut(0, c.In[0].Type, slices.Clone(x))
+	c.SetOut(1, c.In[0].Type, state)
+	return nil
+}
+
+func prepareCausalConv[T real](c *op.Call) (op.Run, error) {
+	batch, ch, n := c.In[0].Shape[0], c.In[0].Shape[1], c.In[0].Shape[2]
+	k := c.In[1].Shape[2]
+	silu := c.Node.Attrs.Str("activation", "none") != "none"
+	line := scratch[T](c, batch*ch*(n+k-1))
+	return func(c *op.Call) error {
+		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		bias, past := elements[T](c, 2), elements[T](c, 3)
+		c.Pool.For(batch*ch, max(1, 1<<12/max(n*k, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				l := line[i*(n+k-1):][:n+k-1]
+				clear(l[:k-1])
+				if past != nil {
+					copy(l, past[i*(k-1):][:k-1])
+				}
+				copy(l[k-1:], x[i*n:][:n])
+				taps, out := w[i%ch*k:][:k], y[i*n:][:n]
+				for t := range out {
+					var s T
+					if bias != nil {
+						s = bias[i%ch]
+					}
+					for j, v := range taps {
+						s += v * l[t+j]
+					}
+					if silu {
+						s = T(float64(s) / (1 + math.Exp(-float64(s))))
+					}
+					out[t] = s
+				}
+				if c.Wants(1) {
+					copy(tensor.Of[T](c.Out[1])[i*(k-1):][:k-1], l[n:])
+				}
+			}
+		})
+		return nil
+	}, nil
+}

@@ -1,0 +1,2 @@
+// Package text holds ONNX's operators on strings.
+package text

@@ -1,0 +1,3 @@
+// Package training holds the operators of ONNX's training domain: one step of
+// an optimiser each.
+package training

@@ -1,0 +1,258 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// fact is one line of the summary.
+type fact struct{ label, value string }
+
+// summary lists the figures of the whole model that are known.
+func summary(p *profile.Profile) []fact {
+	var fs []fact
+	add := func(label, value string) {
+		if value != "" {
+			fs = append(fs, fact{label, value})
+		}
+	}
+	count := func(label string, v *int64, show func(int64) string) {
+		if v != nil {
+			add(label, show(*v))
+		}
+	}
+	add("Model", Clean(p.Model.Name)+origin(p))
+	add("Target", target(p))
+	for i, t := range p.Model.Inputs {
+		if i == 4 {
+			add("", fmt.Sprintf("and %d more inputs", len(p.Model.Inputs)-i))
+			break
+		}
+		add(onlyFirst(i, "Input"), describe(t))
+	}
+	for i, t := range p.Model.Outputs {
+		if i == 4 {
+			add("", fmt.Sprintf("and %d more outputs", len(p.Model.Outputs)-i))
+			break
+		}
+		add(onlyFirst(i, "Output"), describe(t))
+	}
+	t := p.Totals
+	add("Layers", layers(p))
+	add("Parameters", pair(t.Params, Count, t.WeightsBytes, Bytes))
+	add("Operations", incomplete(t.Ops, t.UncountedLayers))
+	macs := incomplete(t.MACs, t.UncountedLayers)
+	if t.MACs != nil && t.MACsExecuted != nil && *t.MACs != *t.MACsExecuted {
+		macs += fmt.Sprintf(" (%s without padding)", Count(*t.MACsExecuted))
+	}
+	add("MACs", macs)
+	count("Flash", t.FlashBytes, Bytes)
+	count("RAM", t.RAMBytes, Bytes)
+	add("Latency", latency(t.Latency))
+	add("Rates", rates(p))
+	add("CPU cycles", metric(t.CPUCycles, ""))
+	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
+	add("Energy", metric(t.Energy, "J"))
+	add("Start", start(p.Phases))
+	add("Reconciled", reconcile(p.Reconcile))
+	return fs
+}
+
+func onlyFirst(i int, s string) string {
+	if i == 0 {
+		return s
+	}
+	return ""
+}
+
+func origin(p *profile.Profile) string {
+	var s []string
+	if p.Model.Format != "" {
+		s = append(s, p.Model.Format)
+	}
+	if p.Model.FileBytes != nil {
+		s = append(s, Bytes(*p.Model.FileBytes))
+	}
+	if len(s) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(s, ", ") + ")"
+}
+
+func target(p *profile.Profile) string {
+	s := []string{Clean(p.Target.ID)}
+	if h := p.Host; h != nil && h.CPUModel != "" {
+		s = append(s, Clean(h.CPUModel))
+	}
+	if n := p.Settings.Threads; n != nil {
+		s = append(s, plural(*n, "thread"))
+	}
+	if p.Target.Engine != "" {
+		s = append(s, "engine "+Clean(p.Target.Engine))
+	}
+	if p.Target.ClockHz != nil {
+		s = append(s, Quantity(*p.Target.ClockHz, "Hz"))
+	}
+	return strings.Join(s, ", ")
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func describe(t profile.Tensor) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", Clean(t.Name), t.DType, shape(t.Shape)))
+}
+
+func layers(p *profile.Profile) string {
+	if p.Totals.Layers == nil {
+		return ""
+	}
+	s := Count(*p.Totals.Layers)
+	var folded, fused int64
+	for _, l := range p.Layers {
+		if l.Folded {
+			folded++
+		}
+		if l.FusedInto != nil {
+			fused++
+		}
+	}
+	var parts []string
+	if folded > 0 {
+		parts = append(parts, fmt.Sprintf("%d computed once at load", folded))
+	}
+	if fused > 0 {
+		parts = append(parts, fmt.Sprintf("%d fused into others", fused))
+	}
+	if n := p.Totals.UnsupportedLayers; n != nil && *n > 0 {
+		parts = append(parts, fmt.Sprintf("%d not supported", *n))
+	}
+	if len(parts) > 0 {
+		s += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return s
+}
+
+func pair(n *int64, show func(int64) string, b *int64, showB func(int64) string) string {
+	switch {
+	case n == nil:
+		return ""
+	case b == nil:
+		return show(*n)
+	}
+	return show(*n) + ", " + showB(*b)
+}
+
+func incomplete(n, missing *int64) string {
+	if n == nil {
+		return ""
+	}
+	if missing != nil && *missing > 0 {
+		return fmt.Sprintf("%s, without %s that cannot be counted", Count(*n), plural(*missing, "layer"))
+	}
+	return Count(*n)
+}
+
+func latency(m *profile.Metric) string {
+	v, ok := m.Best()
+	if !ok {
+		return ""
+	}
+	s := Duration(v)
+	if m.CI95 != nil {
+		s += fmt.Sprintf(" median, 95 %% between %s and %s", Duration(m.CI95[0]), Duration(m.CI95[1]))
+	}
+	if m.Band != nil {
+		s += fmt.Sprintf(" (%s to %s)", Duration(m.Band[0]), Duration(m.Band[1]))
+	}
+	var parts []string
+	for _, x := range []struct {
+		name string
+		v    *float64
+	}{{"min", m.Min}, {"p90", m.P90}, {"p99", m.P99}, {"max", m.Max}} {
+		if x.v != nil {
+			parts = append(parts, x.name+" "+Duration(*x.v))
+		}
+	}
+	if m.N != nil {
+		parts = append(parts, plural(*m.N, "run"))
+	}
+	if len(parts) > 0 {
+		s += "; " + strings.Join(parts, ", ")
+	}
+	return s
+}
+
+func metric(m *profile.Metric, unit string) string {
+	v, ok := m.Best()
+	if !ok {
+		return ""
+	}
+	s := Quantity(v, unit)
+	if m.Band != nil {
+		s += fmt.Sprintf(" (%s to %s)", Quantity(m.Band[0], unit), Quantity(m.Band[1], unit))
+	}
+	return s
+}
+
+func rates(p *profile.Profile) string {
+	v, ok := p.Totals.Latency.Best()
+	if !ok || v <= 0 {
+		return ""
+	}
+	s := []string{digits(1/v) + " inferences/s"}
+	if 1/v >= 1000 {
+		s[0] = Quantity(1/v, "") + " inferences/s"
+	}
+	if n := p.Totals.Ops; n != nil && *n > 0 {
+		s = append(s, Quantity(float64(*n)/v, "op/s"))
+	}
+	if n := p.Totals.MACs; n != nil && *n > 0 {
+		s = append(s, Quantity(float64(*n)/v, "MAC/s"))
+	}
+	if e, ok := p.Totals.Energy.Best(); ok && e > 0 {
+		if n := p.Totals.Ops; n != nil && *n > 0 {
+			s = append(s, Quantity(e/float64(*n), "J/op"))
+		}
+		if n := p.Totals.MACs; n != nil && *n > 0 {
+			s = append(s, Quantity(e/float64(*n), "J/MAC"))
+		}
+	}
+	return strings.Join(s, ", ")
+}
+
+func start(ph *profile.Phases) string {
+	if ph == nil {
+		return ""
+	}
+	var s []string
+	for _, x := range []struct {
+		name string
+		v    *float64
+	}{{"load", ph.LoadS}, {"plan", ph.PlanS}, {"first run", ph.FirstRunS}} {
+		if x.v != nil {
+			s = append(s, x.name+" "+Duration(*x.v))
+		}
+	}
+	if w := ph.Warmup; w != nil && w.Count != nil && w.TimeS != nil {
+		s = append(s, fmt.Sprintf("warm-up %s in %s", plural(*w.Count, "run"), Duration(*w.TimeS)))
+	}
+	return strings.Join(s, ", ")
+}
+
+func reconcile(r *profile.Reconcile) string {
+	if r == nil || r.OperatorsS == nil || r.WallS == nil || r.GapsS == nil || *r.WallS <= 0 {
+		return ""
+	}
+	s := fmt.Sprintf("operators %s + gaps %s = %s", Percent(*r.OperatorsS / *r.WallS), Percent(*r.GapsS / *r.WallS), Duration(*r.WallS))
+	if v, ok := r.OverheadS.Best(); ok && r.PlainS != nil && *r.PlainS > 0 {
+		s += fmt.Sprintf("; instruments cost %s (%s)", Duration(v), Percent(v / *r.PlainS))
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// digits writes v with three significant digits, never in exponent form.
+func digits(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case a >= 99.95 || a == 0:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.9995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}
+
+// scaled picks the prefix with which v has one to three digits before the point.
+func scaled(v float64, base float64, prefixes []string, first int, unit string) string {
+	i := first
+	for math.Abs(v) >= base*0.9995 && i < len(prefixes)-1 {
+		v /= base
+		i++
+	}
+	for v != 0 && math.Abs(v) < 0.9995 && i > 0 {
+		v *= base
+		i--
+	}
+	return strings.TrimSpace(digits(v) + " " + prefixes[i] + unit)
+}
+
+var (
+	timePrefixes  = []string{"n", "µ", "m", ""}
+	countPrefixes = []string{"", "k", "M", "G", "T", "P"}
+	binPrefixes   = []string{"", "Ki", "Mi", "Gi", "Ti"}
+	allPrefixes   = []string{"n", "µ", "m", "", "k", "M", "G", "T"}
+)
+
+// Duration writes seconds with a fitting unit, such as "1.24 ms".
+func Duration(s float64) string { return scaled(s, 1000, timePrefixes, 3, "s") }
+
+// Count writes a count with a decimal prefix, such as "2.66 M".
+func Count(n int64) string {
+	if n > -1000 && n < 1000 {
+		return strconv.FormatInt(n, 10)
+	}
+	return scaled(float64(n), 1000, countPrefixes, 0, "")
+}
+
+// Bytes writes a size with a binary prefix, such as "52.7 KiB".
+func Bytes(n int64) string {
+	if n > -1024 && n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	return scaled(float64(n), 1024, binPrefixes, 0, "B")
+}
+
+// Quantity writes any figure with a decimal prefix and its unit.
+func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixes, 3, unit) }
+
+// Percent writes a fraction as "12.3 %".
+func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+
+// maxText bounds a name that is shown to people, in characters.
+const maxText = 10000
+
+// Clean makes text from a file safe to print: control and formatting characters
+// (which could move the cursor or turn the direction of a line) become escapes.
+func Clean(s string) string {
+	ok := true
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			ok = false
+			break
+		}
+	}
+	if ok && len(s) <= maxText {
+		return s
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > maxText {
+			b.WriteRune('…')
+			break
+		}
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String()
+}
