@@ -55,9 +55,11 @@ type Options struct {
 type Result struct {
 	// First is the time of the first run, NaN when there was none.
 	First float64
-	// Warmup holds the runs before measuring, the first one included, and
-	// WarmupTime their time with what lies between.
+	// Warmup holds the runs before measuring, the first one included (the first
+	// million of them); WarmupRuns is their number and WarmupTime their time with
+	// what lies between.
 	Warmup     []float64
+	WarmupRuns int
 	WarmupTime float64
 	// WarmupSteady says whether the last warm-up runs passed the checks.
 	WarmupSteady bool
@@ -183,6 +185,7 @@ func (m *measurer) warmup() error {
 		if len(m.res.Warmup) == 0 {
 			m.res.First = t
 		}
+		m.res.WarmupRuns++
 		if len(m.res.Warmup) < 1<<20 {
 			m.res.Warmup = append(m.res.Warmup, t)
 		}
@@ -192,13 +195,13 @@ func (m *measurer) warmup() error {
 				return err
 			}
 		}
-		n, e := len(m.res.Warmup), elapsed()
+		n, e := m.res.WarmupRuns, elapsed()
 		if n < m.o.WarmupRuns || e < m.o.WarmupTime {
 			continue
 		}
 		over := n >= 3*m.o.WarmupRuns && e >= 3*m.o.WarmupTime
 		if n >= check || over {
-			j := Judge(m.res.Warmup[max(0, n-window):])
+			j := Judge(m.res.Warmup[max(0, len(m.res.Warmup)-window):])
 			m.res.WarmupSteady = j.Steady != nil && *j.Steady
 			if m.res.WarmupSteady || j.Steady == nil || over {
 				return nil
@@ -208,16 +211,26 @@ func (m *measurer) warmup() error {
 	}
 }
 
+const (
+	groupTime  = 0.005   // seconds of a group of short samples
+	maxSamples = 200_000 // in a measurement that is bounded by time only
+)
+
 // measure takes the samples.
 func (m *measurer) measure() error {
 	each := m.estimate()
 	m.res.Batch = m.clock.Batch(each)
+	if t := m.o.Time.Seconds(); m.o.Runs == math.MaxInt32 && each > 0 && t < math.MaxInt32 {
+		// Long measurements of short runs: more runs in a sample, not more samples
+		// than anybody can use.
+		m.res.Batch = max(m.res.Batch, int(min(1<<20, t/each/maxSamples)))
+	}
 	// A group is long enough to settle after the switch and short enough that the
 	// machine stays the same over an ABBA turn.
 	sample := max(each*float64(m.res.Batch), m.clock.Cost)
 	group := 1
-	if m.o.Instrumented != nil && sample < 0.005 {
-		group = max(1, min(int(0.005/sample), m.o.Runs/8))
+	if sample < groupTime {
+		group = max(1, min(int(groupTime/sample), m.o.Runs/8))
 	}
 	end := int64(math.MaxInt64)
 	start := m.clock.Now()
@@ -257,17 +270,19 @@ func (m *measurer) group(instrumented bool, size int) error {
 		dst, f, after, batch = &m.res.Profiled, m.o.Instrumented, m.o.AfterInstrumented, 1
 	}
 	from := len(*dst)
+	if !m.o.KeepGC {
+		m.collectIfGrown()
+	}
+	// Asking the runtime costs microseconds: once a group, not once a sample.
+	gcs := automaticGCs()
 	defer func() {
+		m.res.GC += int(automaticGCs() - gcs)
 		m.res.Groups = append(m.res.Groups, Group{Instrumented: instrumented, From: from, To: len(*dst)})
 	}()
 	for range min(size, max(m.o.Runs-from, 1)) {
 		if err := m.ctx.Err(); err != nil {
 			return err
 		}
-		if !m.o.KeepGC {
-			m.collectIfGrown()
-		}
-		before := automaticGCs()
 		start := m.clock.Now()
 		for range batch {
 			if err := f(); err != nil {
@@ -275,7 +290,6 @@ func (m *measurer) group(instrumented bool, size int) error {
 			}
 		}
 		d := m.clock.Now() - start
-		m.res.GC += int(automaticGCs() - before)
 		*dst = append(*dst, float64(d)/float64(batch)/1e9)
 		if after != nil {
 			after()

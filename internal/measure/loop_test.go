@@ -138,6 +138,11 @@ func TestTimeBudget(t *testing.T) {
 	if err != nil || len(res.Plain) != 4 {
 		t.Errorf("%d samples, want the four that there must be, %v", len(res.Plain), err)
 	}
+	fast := SimulatedClock(func() int64 { return f.t }, 1e-9, 1e-9)
+	res, err = Measure(t.Context(), Options{Clock: fast, Time: time.Second, WarmupRuns: 10, WarmupTime: -1}, f.takes(time.Microsecond))
+	if err != nil || len(res.Plain) < maxSamples || len(res.Plain) > maxSamples+2000 || res.Batch != 5 {
+		t.Errorf("%d samples of %d runs, want about %d of 5, %v", len(res.Plain), res.Batch, maxSamples, err)
+	}
 }
 
 func TestCancelKeepsSamples(t *testing.T) {
@@ -207,6 +212,9 @@ func TestClock(t *testing.T) {
 		if got := s.Batch(tt.each); got != tt.want {
 			t.Errorf("Batch(%v) = %d, want %d", tt.each, got, tt.want)
 		}
+	}
+	if m := c.EventCost(); m == nil || *m.Median <= 0 || *m.N != 101 {
+		t.Errorf("an event costs %+v", m)
 	}
 	f := &fake{}
 	if got := f.clock().PerCall(10, 2, func() { f.t += 7 }); !cmp.Equal(got, []float64{7e-9, 7e-9}, near) {

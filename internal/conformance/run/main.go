@@ -28,6 +28,9 @@ func run() error {
 	match := flag.String("run", "", "run only tests whose suite/name matches this regular expression")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "tests at the same time")
 	limit := flag.Duration("limit", 20*time.Second, "time limit for a test")
+	threads := flag.Int("threads", 1, "threads of the engine")
+	constants := flag.Bool("constants", false, "make all inputs but the first constants of the model")
+	runs := flag.Int("runs", 1, "inferences of a test, of which the last is judged")
 	flag.Parse()
 	dir := os.Getenv("OPMETER_SHARED")
 	if flag.NArg() > 0 {
@@ -45,6 +48,8 @@ func run() error {
 		return err
 	}
 	tests = slices.DeleteFunc(tests, func(t *conformance.Test) bool { return !re.MatchString(t.ID()) })
-	rows := conformance.RunAll(tests, operators.Registry(), *workers, *limit)
+	rows := conformance.RunAll(tests, conformance.Options{
+		Registry: operators.Registry(), Workers: *workers, Limit: *limit, Threads: *threads, Constants: *constants, Runs: *runs,
+	})
 	return conformance.Report(os.Stdout, rows)
 }

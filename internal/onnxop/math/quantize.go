@@ -308,10 +308,7 @@ func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 // uint8 with it.
 func dynamicQuantize(c *op.Call) error {
 	x := tensor.Of[float32](c.In[0])
-	var lo, hi float32
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
-	}
+	lo, hi := minRow(0, x), maxRow(0, x)
 	scale := (hi - lo) / 255
 	zero := float32(0)
 	if scale > 0 {
