@@ -1,8 +1,11 @@
 package measure
 
 import (
+	"math"
 	"slices"
 	"time"
+
+	"github.com/opmeter/opmeter/profile"
 )
 
 // Clock is a monotonic clock with known properties.
@@ -68,7 +71,7 @@ func (c *Clock) Batch(each float64) int {
 	if each <= 0 {
 		return most
 	}
-	return min(most, int(least/each)+1)
+	return int(min(most, math.Ceil(least/each-1e-9)))
 }
 
 // PerCall times n calls of f as a whole, repeats that rounds times and returns
@@ -84,4 +87,16 @@ func (c *Clock) PerCall(n, rounds int, f func()) []float64 {
 		out[r] = float64(c.now()-start) / float64(n) / 1e9
 	}
 	return out
+}
+
+// EventCost calibrates the instruments: the time to read the clock at the boundary
+// of a step and keep it, measured on events with nothing between them.
+func (c *Clock) EventCost() *profile.Metric {
+	const events, rounds = 256, 101
+	bounds := make([]int64, events)
+	i := 0
+	return Summarize(c.PerCall(events, rounds, func() {
+		bounds[i%events] = c.now()
+		i++
+	}), "empty events")
 }

@@ -201,11 +201,15 @@ func Pettitt(s []float64) (at int, p float64) {
 		}
 		i = j
 	}
-	sum, best := 0.0, 0.0
+	sum, best, sharpest := 0.0, 0.0, 0.0
 	for t := 1; t < n; t++ {
 		sum += rank[t-1]
-		if u := math.Abs(2*sum - float64(t*(n+1))); u > best {
-			best, at = u, t
+		u := math.Abs(2*sum - float64(t*(n+1)))
+		best = max(best, u)
+		// The test's own maximum leans towards the middle; scaled by its spread it
+		// points at the change.
+		if z := u / math.Sqrt(float64(t*(n-t))); z > sharpest {
+			sharpest, at = z, t
 		}
 	}
 	nn := float64(n)

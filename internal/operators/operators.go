@@ -7,6 +7,7 @@ import (
 	litewise "github.com/opmeter/opmeter/internal/liteop/elementwise"
 	litenn "github.com/opmeter/opmeter/internal/liteop/nn"
 	litesignal "github.com/opmeter/opmeter/internal/liteop/signal"
+	litestablehlo "github.com/opmeter/opmeter/internal/liteop/stablehlo"
 	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
 	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
 	onnxcontrol "github.com/opmeter/opmeter/internal/onnxop/control"
@@ -25,7 +26,7 @@ import (
 // Registry returns all operators of all formats.
 func Registry() *op.Registry {
 	return op.NewRegistry(
-		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litevision.Defs(), litewise.Defs(),
+		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
 		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxmath.Defs(), onnxml.Defs(), onnxnn.Defs(),
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)

@@ -22,8 +22,8 @@ func shapeDefs() []op.Def {
 		versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
 		versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
 		versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
-		versions(op.Def{Name: "Shape", Infer: inferShape, OfShape: true, Variants: op.Simple(runShape)}, 1, 13, 15, 19, 21, 23, 24, 25),
-		versions(op.Def{Name: "Size", Infer: inferSize, OfShape: true, Variants: op.Simple(runSize)}, 1, 13, 19, 21, 23, 24, 25),
+		versions(op.Def{Name: "Shape", Infer: inferShape, Variants: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		versions(op.Def{Name: "Size", Infer: inferSize, Variants: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 
@@ -212,15 +212,13 @@ func inferUnsqueeze(c *op.Call) error {
 	return nil
 }
 
-// inferShape also makes the elements: they follow from the shape alone, and
-// what is computed from them can then be folded while planning.
 func inferShape(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
 		return err
 	}
 	lo, hi := shapeRange(c)
 	c.SetOut(0, tensor.Int64, []int{hi - lo})
-	return known(c, runShape)
+	return nil
 }
 
 func inferSize(c *op.Call) error {
@@ -228,15 +226,7 @@ func inferSize(c *op.Call) error {
 		return err
 	}
 	c.SetOut(0, tensor.Int64, nil)
-	return known(c, runSize)
-}
-
-func known(c *op.Call, run op.Run) error {
-	if !c.Wants(0) {
-		return nil
-	}
-	c.Out[0].Alloc()
-	return run(c)
+	return nil
 }
 
 // shapeRange resolves start and end (version 15) against the rank.

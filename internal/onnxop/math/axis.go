@@ -183,7 +183,7 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 
 func axisDefs() []op.Def {
 	norm := func(name string, k normalisation) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax,
+		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax, InPlace: true,
 			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) }))}
 	}
 	arg := func(name string, least bool) op.Def {

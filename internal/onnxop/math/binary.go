@@ -52,9 +52,12 @@ func prepareArith(c *op.Call, k arith) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
+	if c.Activation.On && c.In[0].Type != tensor.Float32 {
+		return nil, op.Unsupported("clamped %s of %v", c.Node.Op, c.In[0].Type)
+	}
 	switch c.In[0].Type {
 	case tensor.Float32:
-		return prepareLoops(c, realLoops[float32](k))
+		return prepareLoops(c, clamped(realLoops[float32](k), c.Activation))
 	case tensor.Float64:
 		return prepareLoops(c, realLoops[float64](k))
 	case tensor.Int8:
@@ -75,6 +78,40 @@ func prepareArith(c *op.Call, k arith) (op.Run, error) {
 		return prepareLoops(c, intLoops[uint64](k))
 	}
 	return nil, badType(c, 0)
+}
+
+// clamped adds a fused activation to the loops: each part of a run is clamped
+// while it is in the cache.
+func clamped(l loops[float32, float32], act op.Activation) loops[float32, float32] {
+	if !act.On {
+		return l
+	}
+	clamp := func(dst []float32) {
+		for i, x := range dst {
+			if x < act.Min {
+				x = act.Min
+			}
+			if x > act.Max {
+				x = act.Max
+			}
+			dst[i] = x
+		}
+	}
+	out := loops[float32, float32]{vec: func(dst, a, b []float32) {
+		for len(dst) > 0 {
+			n := min(len(dst), 8*blockSize)
+			l.vec(dst[:n], a[:n], b[:n])
+			clamp(dst[:n])
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
+	}}
+	if l.vs != nil {
+		out.vs = func(dst, a []float32, b float32) { l.vs(dst, a, b); clamp(dst) }
+	}
+	if l.sv != nil {
+		out.sv = func(dst []float32, a float32, b []float32) { l.sv(dst, a, b); clamp(dst) }
+	}
+	return out
 }
 
 // commonLoops covers the operators that are written alike for all numbers.

@@ -126,7 +126,7 @@ func directCast(from, to tensor.Type) op.Run {
 		return castFrom[int8](to)
 	case tensor.Float16, tensor.BFloat16:
 		if to == tensor.Float32 {
-			return func(c *op.Call) error { ReadFloats(tensor.Of[float32](c.Out[0]), c.In[0]); return nil }
+			return func(c *op.Call) error { widenHalves(c.Pool, tensor.Of[float32](c.Out[0]), c.In[0]); return nil }
 		}
 	}
 	return nil

@@ -51,6 +51,7 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 	}
 	run := runUnary(func(dst, src []T) {
 		src = src[:len(dst)]
+		lo, hi := lo, hi // out of the loops' way
 		switch {
 		case hasLo && hasHi:
 			for i, x := range src {

@@ -23,7 +23,7 @@ func arithDefs() []op.Def {
 			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareMany(c, k, mean) }))}
 	}
 	return []op.Def{
-		def("Add", add, numberTypes), def("Sub", sub, numberTypes), def("Mul", mul, numberTypes), def("Div", div, numberTypes),
+		fuses(def("Add", add, numberTypes)), fuses(def("Sub", sub, numberTypes)), fuses(def("Mul", mul, numberTypes)), def("Div", div, numberTypes),
 		{Domain: graph.ONNX, Name: "Mod", Since: 10, Types: numberTypes, Infer: own, InPlace: true, Variants: op.Plain(Widen(prepareMod))},
 		{Domain: graph.ONNX, Name: "PRelu", Since: 1, Types: join(floatTypes, signedTypes[2:], unsignedTypes[2:]), Infer: inferPRelu, InPlace: true,
 			Variants: op.Plain(Widen(preparePRelu))},
@@ -33,4 +33,10 @@ func arithDefs() []op.Def {
 		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: floatTypes, Infer: inferSwiGLU, InPlace: true, Variants: op.Plain(Widen(prepareSwiGLU))},
 		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Variants: op.Plain(prepareWhere)},
 	}
+}
+
+// fuses marks a definition whose float32 loops clamp their results.
+func fuses(d op.Def) op.Def {
+	d.Fuses = true
+	return d
 }

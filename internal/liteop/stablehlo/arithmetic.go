@@ -1,0 +1,335 @@
+package stablehlo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func arithmeticDefs() []op.Def {
+	var l []op.Def
+	for name, f := range binaries {
+		l = append(l, def(name, inferSameBinary, prepareBinary(f)))
+	}
+	for name, f := range unaries {
+		l = append(l, def(name, inferSame, prepareUnary(f)))
+	}
+	slices.SortFunc(l, func(a, b op.Def) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return append(l,
+		def("COMPARE", inferCompare, prepareCompare),
+		def("SELECT", inferSelect, prepareSelect),
+		def("CLAMP", inferClamp, prepareClamp))
+}
+
+// kernel is an operation on two elements, for floats, for integers and for
+// truth values; nil where it does not exist.
+type kernel struct {
+	float func(a, b float64) float64
+	int   func(a, b int64) int64
+	bool  func(a, b bool) bool
+}
+
+var binaries = map[string]kernel{
+	"ADD":      {func(a, b float64) float64 { return a + b }, func(a, b int64) int64 { return a + b }, func(a, b bool) bool { return a || b }},
+	"SUBTRACT": {func(a, b float64) float64 { return a - b }, func(a, b int64) int64 { return a - b }, nil},
+	"MULTIPLY": {func(a, b float64) float64 { return a * b }, func(a, b int64) int64 { return a * b }, func(a, b bool) bool { return a && b }},
+	"DIVIDE": {func(a, b float64) float64 { return a / b }, func(a, b int64) int64 {
+		if b == 0 {
+			return -1
+		}
+		return a / b
+	}, nil},
+	"MAXIMUM": {math.Max, func(a, b int64) int64 { return max(a, b) }, func(a, b bool) bool { return a || b }},
+	"MINIMUM": {math.Min, func(a, b int64) int64 { return min(a, b) }, func(a, b bool) bool { return a && b }},
+	"POWER":   {math.Pow, power, nil},
+	"REMAINDER": {math.Mod, func(a, b int64) int64 {
+		if b == 0 {
+			return a
+		}
+		return a % b
+	}, nil},
+	"AND": {nil, func(a, b int64) int64 { return a & b }, func(a, b bool) bool { return a && b }},
+	"OR":  {nil, func(a, b int64) int64 { return a | b }, func(a, b bool) bool { return a || b }},
+	"SHIFT_LEFT": {nil, func(a, b int64) int64 {
+		if b < 0 {
+			return 0
+		}
+		return a << b
+	}, nil},
+}
+
+func power(a, b int64) int64 {
+	if b < 0 {
+		switch a {
+		case 1:
+			return 1
+		case -1:
+			return 1 - 2*(b&1)
+		}
+		return 0
+	}
+	r := int64(1)
+	for ; b > 0; b >>= 1 {
+		if b&1 != 0 {
+			r *= a
+		}
+		a *= a
+	}
+	return r
+}
+
+var unaries = map[string]func(v float64) float64{
+	"ABS": math.Abs, "CBRT": math.Cbrt, "CEIL": math.Ceil, "FLOOR": math.Floor, "COSINE": math.Cos, "EXPONENTIAL": math.Exp, "LOG": math.Log,
+	"TANH": math.Tanh, "NEGATE": func(v float64) float64 { return -v },
+	"LOGISTIC": func(v float64) float64 { return 1 / (1 + math.Exp(-v)) },
+	"RSQRT":    func(v float64) float64 { return 1 / math.Sqrt(v) },
+}
+
+// inferSameBinary has two inputs of one shape. Scalars are let through, as the
+// reference does.
+func inferSameBinary(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	a, b := c.In[0], c.In[1]
+	if a.Type != b.Type {
+		return fmt.Errorf("inputs of types %v and %v", a.Type, b.Type)
+	}
+	shape, err := tensor.Broadcast(a.Shape, b.Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, a.Type, shape)
+	return nil
+}
+
+func prepareBinary(k kernel) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		t := c.In[0].Type
+		switch {
+		case t == tensor.Bool && k.bool != nil:
+			return rows(c, tensor.Of[bool], k.bool)
+		case t.IsFloat() && k.float != nil:
+			switch t {
+			case tensor.Float32:
+				return rows(c, tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
+			case tensor.Float64:
+				return rows(c, tensor.Of[float64], k.float)
+			}
+		case t.IsInteger() && k.int != nil:
+			switch t {
+			case tensor.Int8:
+				return rows(c, tensor.Of[int8], integers[int8](k.int))
+			case tensor.Int16:
+				return rows(c, tensor.Of[int16], integers[int16](k.int))
+			case tensor.Int32:
+				return rows(c, tensor.Of[int32], integers[int32](k.int))
+			case tensor.Int64:
+				return rows(c, tensor.Of[int64], integers[int64](k.int))
+			case tensor.Uint8:
+				return rows(c, tensor.Of[uint8], integers[uint8](k.int))
+			case tensor.Uint16:
+				return rows(c, tensor.Of[uint16], integers[uint16](k.int))
+			case tensor.Uint32:
+				return rows(c, tensor.Of[uint32], integers[uint32](k.int))
+			}
+		}
+		return nil, op.Unsupported("elements of type %v", t)
+	}
+}
+
+func integers[T tensor.Number](f func(a, b int64) int64) func(a, b T) T {
+	return func(a, b T) T { return T(f(int64(a), int64(b))) }
+}
+
+func rows[T any](c *op.Call, view func(*tensor.Tensor) []T, f func(a, b T) T) (op.Run, error) {
+	r, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		a, b, y := view(c.In[0]), view(c.In[1]), view(c.Out[0])
+		r.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
+			i, j := at[0], at[1]
+			for k := o; k < o+n; k++ {
+				y[k] = f(a[i], b[j])
+				i += step[0]
+				j += step[1]
+			}
+		})
+		return nil
+	}, nil
+}
+
+func prepareUnary(f func(v float64) float64) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		switch t := c.In[0].Type; {
+		case t == tensor.Float32:
+			return each(tensor.Of[float32], f), nil
+		case t == tensor.Float64:
+			return each(tensor.Of[float64], f), nil
+		case !slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op):
+			return nil, op.Unsupported("elements of type %v", t)
+		case t == tensor.Int8:
+			return each(tensor.Of[int8], f), nil
+		case t == tensor.Int16:
+			return each(tensor.Of[int16], f), nil
+		case t == tensor.Int32:
+			return each(tensor.Of[int32], f), nil
+		default:
+			return nil, op.Unsupported("elements of type %v", t)
+		}
+	}
+}
+
+func each[T tensor.Number](view func(*tensor.Tensor) []T, f func(v float64) float64) op.Run {
+	return func(c *op.Call) error {
+		x, y := view(c.In[0]), view(c.Out[0])
+		c.Pool.For(len(y), 4096, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				y[i] = T(f(float64(x[i])))
+			}
+		})
+		return nil
+	}
+}
+
+func inferCompare(c *op.Call) error {
+	if err := inferSameBinary(c); err != nil {
+		return err
+	}
+	c.Out[0].Type = tensor.Bool
+	return nil
+}
+
+func prepareCompare(c *op.Call) (op.Run, error) {
+	d := c.Node.Attrs.Str("comparison_direction", "")
+	for _, p := range []string{"STABLEHLO_COMPARISON_DIRECTION_", "COMPARISON_DIRECTION_"} {
+		if len(d) > len(p) && d[:len(p)] == p {
+			d = d[len(p):]
+		}
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Float32:
+		return compare(c, d, tensor.Of[float32])
+	case tensor.Float64:
+		return compare(c, d, tensor.Of[float64])
+	case tensor.Int8:
+		return compare(c, d, tensor.Of[int8])
+	case tensor.Int16:
+		return compare(c, d, tensor.Of[int16])
+	case tensor.Int32:
+		return compare(c, d, tensor.Of[int32])
+	case tensor.Int64:
+		return compare(c, d, tensor.Of[int64])
+	case tensor.Uint8, tensor.Bool:
+		return compare(c, d, tensor.Of[uint8])
+	case tensor.Uint32:
+		return compare(c, d, tensor.Of[uint32])
+	default:
+		return nil, op.Unsupported("elements of type %v", t)
+	}
+}
+
+func compare[T tensor.Number](c *op.Call, direction string, view func(*tensor.Tensor) []T) (op.Run, error) {
+	f, ok := map[string]func(a, b T) bool{
+		"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
+		"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
+		"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
+	}[direction]
+	if !ok {
+		return nil, op.Unsupported("comparison %q", direction)
+	}
+	r, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		a, b, y := view(c.In[0]), view(c.In[1]), tensor.Of[bool](c.Out[0])
+		r.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
+			for k := range n {
+				y[o+k] = f(a[at[0]+k*step[0]], b[at[1]+k*step[1]])
+			}
+		})
+		return nil
+	}, nil
+}
+
+func inferSelect(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	x := c.In[1]
+	if c.In[0].Type != tensor.Bool || x.Type != c.In[2].Type || !slices.Equal(x.Shape, c.In[2].Shape) || c.In[0].Rank() != 0 && !slices.Equal(c.In[0].Shape, x.Shape) {
+		return fmt.Errorf("condition %s, choices %v %s and %v %s", tensor.FormatShape(c.In[0].Shape), x.Type, tensor.FormatShape(x.Shape), c.In[2].Type, tensor.FormatShape(c.In[2].Shape))
+	}
+	c.SetOut(0, x.Type, slices.Clone(x.Shape))
+	return nil
+}
+
+func prepareSelect(c *op.Call) (op.Run, error) {
+	store := layout.StoreFor(c.In[1].Type)
+	if store == nil {
+		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
+	}
+	step := 1
+	if c.In[0].Rank() == 0 {
+		step = 0
+	}
+	return func(c *op.Call) error {
+		store.Pick(c.Out[0], tensor.Of[uint8](c.In[0]), c.In[1], c.In[2], 0, 0, 0, 0, c.Out[0].Len(), step, 1, 1)
+		return nil
+	}, nil
+}
+
+// inferClamp has the lower bound, the values and the upper bound.
+func inferClamp(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	x := c.In[1]
+	for _, b := range []*tensor.Tensor{c.In[0], c.In[2]} {
+		if b.Type != x.Type || b.Rank() != 0 && !slices.Equal(b.Shape, x.Shape) {
+			return fmt.Errorf("bound %v %s for %v %s", b.Type, tensor.FormatShape(b.Shape), x.Type, tensor.FormatShape(x.Shape))
+		}
+	}
+	c.SetOut(0, x.Type, slices.Clone(x.Shape))
+	return nil
+}
+
+func prepareClamp(c *op.Call) (op.Run, error) {
+	switch t := c.In[1].Type; t {
+	case tensor.Float32:
+		return runClamp[float32], nil
+	case tensor.Int8:
+		return runClamp[int8], nil
+	case tensor.Int16:
+		return runClamp[int16], nil
+	case tensor.Int32:
+		return runClamp[int32], nil
+	case tensor.Int64:
+		return runClamp[int64], nil
+	case tensor.Uint8:
+		return runClamp[uint8], nil
+	default:
+		return nil, op.Unsupported("elements of type %v", t)
+	}
+}
+
+func runClamp[T tensor.Number](c *op.Call) error {
+	lo, x, hi, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2]), tensor.Of[T](c.Out[0])
+	ls, hs := min(c.In[0].Rank(), 1), min(c.In[2].Rank(), 1)
+	for i, v := range x {
+		y[i] = min(max(v, lo[i*ls]), hi[i*hs])
+	}
+	return nil
+}
