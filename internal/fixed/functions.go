@@ -94,3 +94,35 @@ func Reciprocal(x int32, k int) (r int32, e int) {
 	plusOne := uint32(x) << uint(zeros)
 	return OneOverOnePlus(int32(plusOne - 1<<31)), k - zeros
 }
+
+// InvSqrt is 1/sqrt(x) as a multiplier, for x ≥ 1: five Newton steps on Q3.28.
+func InvSqrt(x int32) Multiplier {
+	if x <= 1 {
+		return Multiplier{M: 1<<31 - 1}
+	}
+	shift := 11
+	for x >= 1<<29 {
+		x /= 4
+		shift++
+	}
+	pairs := (bits.LeadingZeros32(uint32(x))-1)/2 - 1
+	shift -= pairs
+	x <<= uint(2 * pairs)
+	const (
+		halfThree = 1<<28 + 1<<27
+		halfRoot2 = 1518500250 // sqrt(1/2) in Q0.31
+	)
+	in := x >> 1
+	half := RoundShift(in, 1)
+	y := int32(1 << 28)
+	for range 5 {
+		cube := ShiftLeft(DoublingHighMul(DoublingHighMul(y, y), y), 6)
+		y = ShiftLeft(DoublingHighMul(halfThree, y)-DoublingHighMul(half, cube), 3)
+	}
+	y = DoublingHighMul(y, halfRoot2)
+	if shift < 0 {
+		y <<= uint(-shift)
+		shift = 0
+	}
+	return Multiplier{M: y, Shift: -shift}
+}

@@ -11,7 +11,7 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(shapeDefs(), joinDefs(), sliceDefs(), gatherDefs(), scatterDefs(), padDefs(), spaceDefs(), orderDefs(), fillDefs(), diagDefs(), sparseDefs())
+	return slices.Concat(shapeDefs(), joinDefs(), sliceDefs(), gatherDefs(), scatterDefs(), padDefs(), spaceDefs(), orderDefs(), fillDefs(), diagDefs(), sparseDefs(), textDefs())
 }
 
 type prepare = func(c *op.Call) (op.Run, error)

@@ -1,6 +1,58 @@
 package nn
 
-import "github.com/opmeter/opmeter/internal/op"
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
 
 // Defs lists the operators of this package.
-func Defs() []op.Def { return nil }
+func Defs() []op.Def {
+	inf := float32(math.Inf(1))
+	defs := []op.Def{
+		{Name: "CONV_2D", Types: convTypes, Infer: inferConv(false), Variants: op.Plain(prepareConv(false)), Fuses: true},
+		{Name: "DEPTHWISE_CONV_2D", Types: convTypes, Infer: inferConv(true), Variants: op.Plain(prepareConv(true)), Fuses: true},
+		{Name: "TRANSPOSE_CONV", Types: convTypes, Infer: inferTConv(shapeTConv), Variants: op.Plain(prepareTConv(shapeTConv)), Fuses: true},
+		{Domain: graph.TFLiteCustom, Name: "Convolution2DTransposeBias", Types: convTypes, Infer: inferTConv(shapeTConvBias), Variants: op.Plain(prepareTConv(shapeTConvBias)), Fuses: true},
+		{Name: "FULLY_CONNECTED", Types: convTypes, Infer: inferFC, Variants: op.Plain(prepareFC), Fuses: true},
+		{Name: "AVERAGE_POOL_2D", Types: convTypes, Infer: inferPool, Variants: op.Plain(preparePool(averagePool)), Fuses: true},
+		{Name: "MAX_POOL_2D", Types: convTypes, Infer: inferPool, Variants: op.Plain(preparePool(maxPool)), Fuses: true},
+		{Name: "L2_POOL_2D", Types: floatOnly, Infer: inferPool, Variants: op.Plain(preparePool(l2Pool)), Fuses: true},
+		{Name: "SOFTMAX", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareSoftmax)},
+		{Name: "LOG_SOFTMAX", Types: byteTypes, Infer: inferSame, Variants: op.Plain(prepareLogSoftmax)},
+		{Name: "LOGISTIC", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareLogistic), InPlace: true},
+		{Name: "TANH", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareTanh), InPlace: true},
+		{Name: "RELU", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareClamp(0, inf)), InPlace: true},
+		{Name: "RELU6", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareClamp(0, 6)), InPlace: true},
+		{Name: "RELU_N1_TO_1", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareClamp(-1, 1)), InPlace: true},
+		{Name: "RELU_0_TO_1", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareClamp(0, 1)), InPlace: true},
+		{Name: "LEAKY_RELU", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareLeaky), InPlace: true},
+		{Name: "PRELU", Types: byteTypes, Infer: inferPrelu, Variants: op.Plain(preparePrelu)},
+		{Name: "GELU", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareGelu), InPlace: true},
+		{Name: "HARD_SWISH", Types: byteTypes, Infer: inferSame, Variants: op.Plain(prepareHardSwish), InPlace: true},
+		{Name: "ADD_N", Types: []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64, tensor.Int8}, Infer: inferAddN, Variants: op.Plain(prepareAddN)},
+		{Name: "QUANTIZE", Infer: inferSame, Variants: op.Plain(prepareQuantize)},
+		{Name: "DEQUANTIZE", Infer: inferDequantize, Variants: op.Plain(prepareDequantize)},
+		{Name: "FAKE_QUANT", Types: floatOnly, Infer: inferSame, Variants: op.Plain(prepareFakeQuant), InPlace: true},
+	}
+	for name, k := range map[string]arith{"ADD": addOp, "SUB": subOp, "MUL": mulOp, "DIV": divOp, "MAXIMUM": maxOp, "MINIMUM": minOp, "SQUARED_DIFFERENCE": sqdiffOp} {
+		defs = append(defs, op.Def{Name: name, Types: numbers, Infer: inferBroadcast, Variants: op.Plain(prepareArith(k)), Fuses: true})
+	}
+	for name := range unaries {
+		defs = append(defs, op.Def{Name: name, Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareUnary(name)), InPlace: true})
+	}
+	for i := range defs {
+		if defs[i].Domain == "" {
+			defs[i].Domain = graph.TFLite
+		}
+	}
+	return defs
+}
+
+var (
+	floatOnly = []tensor.Type{tensor.Float32}
+	byteTypes = []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8}
+	numbers   = []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64}
+)
