@@ -74,6 +74,9 @@ type Result struct {
 	// GC is the number of garbage collections within timed regions, ForcedGC of
 	// those made between them.
 	GC, ForcedGC int
+	// AllocatedBytes is the heap memory that a run of the plain pass takes, on
+	// average, NaN when there was none.
+	AllocatedBytes float64
 	// Pinned says whether the thread was bound as asked; PinError why not.
 	Pinned   bool
 	PinError error
@@ -92,7 +95,7 @@ type Group struct {
 // Measure times f. The error is f's own, or the context's when it ended first;
 // the result always holds what was measured until then and is never nil.
 func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
-	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1}}
+	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN()}}
 	if m.o.Clock == nil {
 		m.o.Clock = NewClock()
 	}
@@ -115,6 +118,9 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 		}
 		err = m.measure()
 	}
+	if n := len(m.res.Plain) * m.res.Batch; n > 0 {
+		m.res.AllocatedBytes = float64(m.allocated) / float64(n)
+	}
 	m.res.Stability = Judge(m.res.Plain)
 	return m.res, err
 }
@@ -127,6 +133,8 @@ type measurer struct {
 	res      *Result
 	reported int64
 	heap     uint64 // bytes allocated in all at the last collection
+	// allocated sums the bytes that the plain groups took.
+	allocated uint64
 }
 
 func (m *measurer) defaults() {
@@ -274,8 +282,11 @@ func (m *measurer) group(instrumented bool, size int) error {
 		m.collectIfGrown()
 	}
 	// Asking the runtime costs microseconds: once a group, not once a sample.
-	gcs := automaticGCs()
+	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
 	defer func() {
+		if !instrumented {
+			m.allocated += readMetric("/gc/heap/allocs:bytes") - heap
+		}
 		m.res.GC += int(automaticGCs() - gcs)
 		m.res.Groups = append(m.res.Groups, Group{Instrumented: instrumented, From: from, To: len(*dst)})
 	}()

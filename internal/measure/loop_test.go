@@ -281,3 +281,16 @@ func TestRecorderDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a run", n)
 	}
 }
+
+func TestAllocatedBytes(t *testing.T) { // not parallel: others allocate too
+	f := &fake{}
+	var keep []byte
+	res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 20, WarmupRuns: 1, WarmupTime: -1}, func() error {
+		f.t += 1e6
+		keep = make([]byte, 1<<20)
+		return nil
+	})
+	if err != nil || len(keep) == 0 || res.AllocatedBytes < 1<<20 || res.AllocatedBytes > 1<<21 {
+		t.Errorf("%v bytes a run, want about a megabyte, %v", res.AllocatedBytes, err)
+	}
+}

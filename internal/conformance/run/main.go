@@ -31,6 +31,7 @@ func run() error {
 	threads := flag.Int("threads", 1, "threads of the engine")
 	constants := flag.Bool("constants", false, "make all inputs but the first constants of the model")
 	runs := flag.Int("runs", 1, "inferences of a test, of which the last is judged")
+	unpacked := flag.String("dir", "", "folder of other, unpacked tests: suite/test/model.onnx")
 	flag.Parse()
 	dir := os.Getenv("OPMETER_SHARED")
 	if flag.NArg() > 0 {
@@ -43,7 +44,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	tests, err := conformance.Load(filepath.Join(dir, "models", "onnx_node_tests"))
+	var tests []*conformance.Test
+	if *unpacked != "" {
+		tests, err = conformance.LoadDir(*unpacked)
+	} else {
+		tests, err = conformance.Load(filepath.Join(dir, "models", "onnx_node_tests"))
+	}
 	if err != nil {
 		return err
 	}

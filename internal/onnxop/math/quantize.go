@@ -1,6 +1,8 @@
 package math
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -364,5 +366,5 @@ func quantDefs() []op.Def {
 				Infer: inferQuantize, Variants: op.Plain(prepareQuantize)},
 			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Variants: op.Plain(Widen(prepareDequantize))})
 	}
-	return append(append(defs, qlinearDefs()...), qonnxDefs()...)
+	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())
 }

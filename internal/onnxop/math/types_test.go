@@ -83,7 +83,9 @@ func sample(d op.Def, ty tensor.Type) ([]*tensor.Tensor, graph.Attrs) {
 		return []*tensor.Tensor{x, scalar}, nil
 	case "QLinearAdd", "QLinearMul":
 		return []*tensor.Tensor{x, scalar, nil, one, scalar, nil, scalar}, nil
-	case "QLinearSigmoid", "QLinearLeakyRelu":
+	case "QLinearWhere":
+		return []*tensor.Tensor{number(tensor.Bool, shape, v...), x, scalar, nil, x, scalar, nil, scalar}, nil
+	case "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearReduceMean":
 		return []*tensor.Tensor{x, scalar, nil, scalar}, nil
 	case "Quant":
 		return []*tensor.Tensor{x, scalar, f32(nil, 0), f32(nil, 8)}, nil

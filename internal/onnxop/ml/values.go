@@ -132,6 +132,8 @@ func (l labels) write(y *tensor.Tensor, i, k int) {
 		}
 	case k < len(l.ints):
 		tensor.Of[int64](y)[i] = int64(l.ints[k])
+	case len(l.ints) == 1:
+		tensor.Of[int64](y)[i] = 0
 	default:
 		tensor.Of[int64](y)[i] = int64(k)
 	}
@@ -161,7 +163,12 @@ func postTransform(c *op.Call) (transform, error) {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
+// apply transforms a row of scores. A row of one score is left alone except by
+// probit, as in ONNX Runtime.
 func (t transform) apply(s []float64) {
+	if len(s) == 1 && t != probit {
+		return
+	}
 	switch t {
 	case logistic:
 		for i, v := range s {
