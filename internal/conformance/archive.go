@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,12 +60,40 @@ func Load(dir string) ([]*Test, error) {
 	if err := describe(tests, dir); err != nil {
 		return nil, err
 	}
-	out := make([]*Test, 0, len(tests))
-	for _, t := range tests {
-		out = append(out, t)
+	return sorted(tests), nil
+}
+
+// LoadDir reads tests that lie unpacked in a folder, as suite/test/model.onnx and
+// suite/test/test_data_set_0/input_0.pb, without the tables.
+func LoadDir(dir string) ([]*Test, error) {
+	tests := map[string]*Test{}
+	root := os.DirFS(dir)
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		m := testPath.FindStringSubmatch(name)
+		if err != nil || m == nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		of(tests, m).add(m, data)
+		return nil
+	})
+	return sorted(tests), err
+}
+
+// of returns the test that a member, whose path matched testPath, belongs to.
+func of(tests map[string]*Test, m []string) *Test {
+	id := m[1] + "/" + m[2]
+	if tests[id] == nil {
+		tests[id] = &Test{Suite: m[1], Name: m[2]}
 	}
-	slices.SortFunc(out, func(a, b *Test) int { return strings.Compare(a.ID(), b.ID()) })
-	return out, nil
+	return tests[id]
+}
+
+func sorted(tests map[string]*Test) []*Test {
+	return slices.SortedFunc(maps.Values(tests), func(a, b *Test) int { return strings.Compare(a.ID(), b.ID()) })
 }
 
 // ID is "suite/name".
@@ -99,13 +129,7 @@ func unpack(r io.Reader) (map[string]*Test, error) {
 		if _, err := io.ReadFull(tr, data); err != nil {
 			return nil, err
 		}
-		id := m[1] + "/" + m[2]
-		t := tests[id]
-		if t == nil {
-			t = &Test{Suite: m[1], Name: m[2]}
-			tests[id] = t
-		}
-		t.add(m, data)
+		of(tests, m).add(m, data)
 	}
 }
 

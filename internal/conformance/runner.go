@@ -53,20 +53,32 @@ var Random = map[string]bool{
 	"node/test_training_dropout_mask":         true,
 }
 
-// RunAll runs tests on the given number of goroutines, each test for at most
-// the limit, and returns a row for each in the tests' order.
-func RunAll(tests []*Test, reg *op.Registry, workers int, limit time.Duration) []Row {
+// Options says how tests are run. The zero value of all but Registry is sensible.
+type Options struct {
+	Registry *op.Registry
+	Workers  int           // tests at the same time, 0 means 1
+	Limit    time.Duration // for one test, 0 means 30 s
+	Threads  int           // of the engine
+	// Constants makes all inputs but the first constants of the model, as weights
+	// are in real models.
+	Constants bool
+	// Runs repeats each inference and judges the last, 0 means once.
+	Runs int
+}
+
+// RunAll runs tests and returns a row for each in the tests' order.
+func RunAll(tests []*Test, o Options) []Row {
 	rows := make([]Row, len(tests))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range max(workers, 1) {
+	for range max(o.Workers, 1) {
 		wg.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(tests) {
 					return
 				}
-				rows[i] = Run(tests[i], reg, limit)
+				rows[i] = Run(tests[i], o)
 			}
 		})
 	}
@@ -76,7 +88,11 @@ func RunAll(tests []*Test, reg *op.Registry, workers int, limit time.Duration) [
 
 // Run runs all data sets of a test. A test that is still busy after the limit
 // fails; its goroutine is left behind.
-func Run(t *Test, reg *op.Registry, limit time.Duration) Row {
+func Run(t *Test, o Options) Row {
+	limit := o.Limit
+	if limit == 0 {
+		limit = 30 * time.Second
+	}
 	done := make(chan Row, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -88,7 +104,7 @@ func Run(t *Test, reg *op.Registry, limit time.Duration) Row {
 			}
 			done <- row
 		}()
-		if err := run(ctx, t, reg); err != nil {
+		if err := run(ctx, t, o); err != nil {
 			row.Status, row.Reason = Fail, err.Error()
 			var u unreadable
 			if errors.As(err, &u) {
@@ -107,17 +123,16 @@ func Run(t *Test, reg *op.Registry, limit time.Duration) Row {
 // unreadable is a data file of a test that cannot be decoded.
 type unreadable struct{ error }
 
-func run(ctx context.Context, t *Test, reg *op.Registry) error {
-	m, err := onnx.Parse(t.Model, t.Name, "")
-	if err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	defer m.Close()
+func run(ctx context.Context, t *Test, o Options) error {
 	if len(t.Sets) == 0 {
 		return unreadable{errors.New("no data set")}
 	}
 	for i, set := range t.Sets {
-		if err := runSet(ctx, m, reg, set, Random[t.ID()]); err != nil {
+		m, err := onnx.Parse(t.Model, t.Name, "")
+		if err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+		if err := errors.Join(runSet(ctx, m, o, set, Random[t.ID()]), m.Close()); err != nil {
 			if len(t.Sets) > 1 {
 				err = fmt.Errorf("set %d: %w", i, err)
 			}
@@ -127,7 +142,7 @@ func run(ctx context.Context, t *Test, reg *op.Registry) error {
 	return nil
 }
 
-func runSet(ctx context.Context, m *graph.Model, reg *op.Registry, set DataSet, random bool) error {
+func runSet(ctx context.Context, m *graph.Model, o Options, set DataSet, random bool) error {
 	g := m.Main()
 	in := make([]*tensor.Tensor, len(g.Inputs))
 	for i, id := range g.Inputs {
@@ -140,17 +155,44 @@ func runSet(ctx context.Context, m *graph.Model, reg *op.Registry, set DataSet, 
 		}
 		in[i] = x
 	}
-	s, err := engine.New(m, in, engine.Options{Registry: reg, Threads: 1})
+	if o.Constants {
+		in = fix(g, in)
+	}
+	s, err := engine.New(m, in, engine.Options{Registry: o.Registry, Threads: max(o.Threads, 1)})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if err := s.Run(ctx); err != nil {
-		return err
+	for range max(o.Runs, 1) {
+		if err := s.Run(ctx); err != nil {
+			return err
+		}
 	}
 	if err := incomplete(s, m); err != nil {
 		return err
 	}
+	return judge(g, s, set, random)
+}
+
+// fix makes all inputs but the first constants and returns the rest. Containers
+// and absent inputs stay inputs.
+func fix(g *graph.Graph, in []*tensor.Tensor) []*tensor.Tensor {
+	var ids []int
+	var rest []*tensor.Tensor
+	for i, id := range g.Inputs {
+		if i == 0 || in[i] == nil || in[i].Type.IsContainer() {
+			ids, rest = append(ids, id), append(rest, in[i])
+			continue
+		}
+		v := g.Values[id]
+		v.Const, v.Type, v.Shape, v.HasShape = in[i], in[i].Type, in[i].Shape, true
+	}
+	g.Inputs = ids
+	return rest
+}
+
+// judge compares the outputs with what the data set expects.
+func judge(g *graph.Graph, s *engine.Session, set DataSet, random bool) error {
 	for i, data := range set.Outputs {
 		if data == nil || i >= len(g.Outputs) {
 			continue
@@ -164,13 +206,13 @@ func runSet(ctx context.Context, m *graph.Model, reg *op.Registry, set DataSet, 
 			return unreadable{fmt.Errorf("output %d: %w", i, err)}
 		}
 		got := s.Output(i)
-		if random && got != nil && want != nil {
-			if diff := sameKind(got, want); diff != "" {
-				return fmt.Errorf("output %d: %s", i, diff)
-			}
-			continue
+		diff := ""
+		if random && got != nil {
+			diff = sameKind(got, want)
+		} else {
+			diff = Compare(got, want)
 		}
-		if diff := Compare(got, want); diff != "" {
+		if diff != "" {
 			return fmt.Errorf("output %d: %s", i, diff)
 		}
 	}

@@ -192,7 +192,7 @@ func TestOptions(t *testing.T) {
 		n    graph.Node
 		want string
 	}{
-		{graph.Node{Domain: graph.TFLite, Op: "CONV_2D", Attrs: graph.Attrs{"padding": "SAME", "stride_w": int64(2), "stride_h": int64(1), "dilation_w_factor": int64(2), "fused_activation_function": "RELU6"}}, "Padding:same stride:2x1 dilation:2x1 activation:relu6"},
+		{graph.Node{Domain: graph.TFLite, Op: "CONV_2D", Attrs: graph.Attrs{"padding": "SAME", "stride_w": int64(2), "stride_h": int64(1), "dilation_w_factor": int64(2), "fused_activation_function": "RELU6"}}, "padding:same stride:2x1 dilation:2x1 activation:relu6"},
 		{graph.Node{Domain: graph.TFLite, Op: "MEAN", Attrs: graph.Attrs{"keep_dims": true}}, "keep_dims:true"},
 		{graph.Node{Op: "Conv", Attrs: graph.Attrs{"kernel_shape": []int64{3, 3}, "strides": []int64{1, 1}, "pads": []int64{1, 1, 1, 1}, "group": int64(8)}}, "kernel:3x3 pads:1,1,1,1 group:8"},
 		{graph.Node{Op: "Cast", Attrs: graph.Attrs{"to": int64(7)}}, "to:int64"},

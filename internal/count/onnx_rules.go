@@ -31,7 +31,7 @@ var onnxRules = []Rule{
 	{Group: groupRNN, Names: []string{"RNN"}, MACs: "batch·steps·(elements(W) + elements(R))", Ops: "2·MACs + batch·steps·(units + elements(B))", f: func(c *call) amount { return c.onnxRecurrent(1) }},
 
 	{Group: groupAttend, Names: []string{"Attention", "FlexAttention"}, MACs: "batch·heads·Sq·Sk·(Dk + Dv), Sk with the past", Ops: attendText, f: (*call).onnxAttention},
-	{Group: groupAttend, Names: []string{"LinearAttention"}, MACs: "batch·tokens·Dk·Dv·(query heads + key heads, twice for a delta rule)", Ops: "2·MACs + batch·tokens·Dk·Dv·key heads if gated", f: (*call).linearAttention},
+	{Group: groupAttend, Names: []string{"LinearAttention"}, MACs: linearText, Ops: linearOpsText, f: (*call).linearAttention},
 	each(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
 
 	{Group: groupPool, Names: []string{"AveragePool", "MaxPool"}, MACs: "0", Ops: "k1·…·kn·elements(output)", f: func(c *call) amount { return c.onnxPool(1, 0) }},
@@ -67,7 +67,10 @@ var onnxRules = []Rule{
 	each(2, "compare, multiply", "LeakyRelu", "PRelu", "ThresholdedRelu"),
 	each(2, "two comparisons", "Clip"),
 	each(2, "exp, log", "Softplus"),
-	each(2, "multiply, add", "ScaledTanh", "Affine", "ImageScaler"),
+	each(1, "multiply", "Scale"),
+	each(2, "multiply, add", "Affine", "ImageScaler"),
+	each(3, "multiply, tanh, multiply", "ScaledTanh"),
+	each(4, "multiply, exp, log, multiply", "ParametricSoftplus"),
 	each(3, "absolute value, add, divide", "Softsign"),
 	each(3, "two comparisons, subtract", "Shrink"),
 	each(4, "multiply, add, two comparisons", "HardSigmoid"),
@@ -116,6 +119,11 @@ var onnxRules = []Rule{
 	{Group: groupTrain, Names: []string{"SoftmaxCrossEntropyLoss"}, MACs: "0", Ops: "5·elements(input) + 2·elements(labels)", f: func(c *call) amount { return just(c.mul(softmaxOps, c.nin(0)) + c.mul(2, c.nin(1))) }},
 }
 
+const (
+	linearText    = "batch·tokens·Dk·Dv·(query heads + key heads, twice for a delta rule)"
+	linearOpsText = "2·MACs + batch·tokens·Dk·Dv·key heads if gated"
+)
+
 const attendText = "2·MACs + 6·batch·heads·Sq·Sk (scale, softmax) + one more if masked"
 
 // mlRules are the operators of ai.onnx.ml.
@@ -162,6 +170,23 @@ var microsoftRules = []Rule{
 	{Group: groupConv, Names: []string{"FusedConv"}, MACs: "k1·…·kn·Cin/group·elements(output)", Ops: "2·MACs" + biasText + actText, f: func(c *call) amount {
 		return c.onnxConv(1, 2, 0)
 	}},
+	{Group: groupConv, Names: []string{"QLinearConv"}, MACs: "k1·…·kn·Cin/group·elements(output); channels last unknown", Ops: "2·MACs" + biasText + " + 4·elements(output) (requantise)", f: func(c *call) amount {
+		c.bad = c.bad || c.n.Attrs.Bool("channels_last", false)
+		return c.onnxConv(3, 8, 4)
+	}},
+	{Group: groupConv, Names: []string{"CausalConvWithState"}, MACs: "k·Cin/group·elements(output)", Ops: "2·MACs" + biasText + actText, f: (*call).causal},
+	{Group: groupProduct, Names: []string{"QGemm"}, MACs: "K·elements(output)", Ops: "2·MACs + elements(output) if C + 4·elements(output) (requantise)", f: func(c *call) amount {
+		k := -1
+		if c.n.Attrs.Bool("transA", false) {
+			k = -2
+		}
+		n := c.nout(0)
+		return c.matmul(c.dim(c.in(0), k), c.biased(6, n)+c.mul(4, n))
+	}},
+	{Group: groupAttend, Names: []string{"LinearAttention"}, MACs: linearText, Ops: linearOpsText, f: (*call).linearAttention},
+	{Group: groupPool, Names: []string{"QLinearAveragePool"}, MACs: "0", Ops: "(k1·…·kn + 6)·elements(output) (with dequantise and quantise)", f: func(c *call) amount { return c.onnxPool(1, 6) }},
+	each(4, "square, add, multiply, scale", "SimplifiedLayerNormalization").in(groupNorm),
+	each(2, "two sums", "BiasAdd"),
 	{Group: groupProduct, Names: []string{"MatMulNBits", "MatMulBnb4", "MatMulFpQ4"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
 	{Group: groupProduct, Names: []string{"FusedMatMul", "TransposeMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs", f: (*call).fusedMatMul},
 	{Group: groupProduct, Names: []string{"FusedGemm", "GemmFloat8"}, MACs: "K·elements(output)", Ops: "2·MACs + elements(output) if C + activation", f: (*call).gemm},

@@ -13,7 +13,7 @@ import (
 // worth showing. TFLite operators read as in the MLTK profiler, with strides and
 // filters as width x height:
 //
-//	Padding:same stride:2x2 activation:relu
+//	padding:same stride:2x2 activation:relu
 //
 // ONNX operators list what differs from the default, with sizes in the order of
 // the axes:
@@ -33,18 +33,18 @@ func liteOptions(n *graph.Node) string {
 	a := n.Attrs
 	lower := func(name, def string) string { return strings.ToLower(a.Str(name, def)) }
 	act := lower("fused_activation_function", "NONE")
-	window := fmt.Sprintf("Padding:%s stride:%dx%d", lower("padding", "SAME"), a.Int("stride_w", 1), a.Int("stride_h", 1))
+	window := fmt.Sprintf("padding:%s stride:%dx%d", lower("padding", "SAME"), a.Int("stride_w", 1), a.Int("stride_h", 1))
 	switch n.Op {
 	case "CONV_2D":
 		return window + dilation(a) + " activation:" + act
 	case "DEPTHWISE_CONV_2D":
-		return fmt.Sprintf("Multiplier:%d padding:%s stride:%dx%d", a.Int("depth_multiplier", 1), lower("padding", "SAME"), a.Int("stride_w", 1), a.Int("stride_h", 1)) + dilation(a) + " activation:" + act
+		return fmt.Sprintf("multiplier:%d padding:%s stride:%dx%d", a.Int("depth_multiplier", 1), lower("padding", "SAME"), a.Int("stride_w", 1), a.Int("stride_h", 1)) + dilation(a) + " activation:" + act
 	case "TRANSPOSE_CONV":
 		return window + " activation:" + act
 	case "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D":
 		return window + fmt.Sprintf(" filter:%dx%d activation:%s", a.Int("filter_width", 0), a.Int("filter_height", 0), act)
 	case "FULLY_CONNECTED", "ADD", "SUB", "MUL", "DIV", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "L2_NORMALIZATION":
-		return "Activation:" + act
+		return "activation:" + act
 	}
 	return onnxOptions(n)
 }

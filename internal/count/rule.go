@@ -55,9 +55,7 @@ var byName = func() map[[2]string]*Rule {
 func find(n *graph.Node) *Rule {
 	domain := n.Domain
 	switch domain {
-	case "ai.onnx":
-		domain = graph.ONNX
-	case "com.ms.internal.nhwc", "ai.onnx.preview":
+	case "ai.onnx", "ai.onnx.preview", "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general":
 		domain = graph.ONNX
 	}
 	return byName[[2]string{domain, n.Op}]

@@ -358,8 +358,20 @@ const substituteLimit = 1 << 30
 func guard(fn func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = fmt.Errorf("internal error: %v", e)
+			err = panicked(e)
 		}
 	}()
 	return fn()
+}
+
+// panicked makes an error of a panic in an operator. A memory fault there means
+// that the mapped model file was cut short by somebody else.
+func panicked(e any) error {
+	if fault, ok := e.(interface {
+		error
+		Addr() uintptr
+	}); ok {
+		return fmt.Errorf("memory fault: a model file was changed while in use, or an internal error: %w", fault)
+	}
+	return fmt.Errorf("internal error: %v", e)
 }

@@ -210,7 +210,7 @@ func (f *frame) runBodyTimed(times []BodyTime) error {
 func (f *frame) exec(st *step) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = fmt.Errorf("internal error: %v", e)
+			err = panicked(e)
 		}
 		if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 			err = &NodeError{Graph: f.g.Index, Node: st.node, Err: err}

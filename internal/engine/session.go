@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -87,6 +88,7 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 		}
 	}
 	s := &Session{Model: m, opts: o, pool: op.NewPool(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see panicked
 	f, err := s.plan(m.Main(), inputs, nil)
 	if err != nil {
 		s.Close()
@@ -149,6 +151,7 @@ func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 // RunTimed is Run and, with t not nil, times every step. The Timing must have
 // been made for the current plan; SetInput with a new shape makes a new plan.
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see panicked
 	if !s.main.fits(s.in) {
 		f, err := s.plan(s.Model.Main(), s.in, nil)
 		if err != nil {

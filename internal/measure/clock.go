@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/opmeter/opmeter/profile"
 )
 
 // Clock is a monotonic clock with known properties.
@@ -85,4 +87,16 @@ func (c *Clock) PerCall(n, rounds int, f func()) []float64 {
 		out[r] = float64(c.now()-start) / float64(n) / 1e9
 	}
 	return out
+}
+
+// EventCost calibrates the instruments: the time to read the clock at the boundary
+// of a step and keep it, measured on events with nothing between them.
+func (c *Clock) EventCost() *profile.Metric {
+	const events, rounds = 256, 101
+	bounds := make([]int64, events)
+	i := 0
+	return Summarize(c.PerCall(events, rounds, func() {
+		bounds[i%events] = c.now()
+		i++
+	}), "empty events")
 }

@@ -55,9 +55,11 @@ type Options struct {
 type Result struct {
 	// First is the time of the first run, NaN when there was none.
 	First float64
-	// Warmup holds the runs before measuring, the first one included, and
-	// WarmupTime their time with what lies between.
+	// Warmup holds the runs before measuring, the first one included (the first
+	// million of them); WarmupRuns is their number and WarmupTime their time with
+	// what lies between.
 	Warmup     []float64
+	WarmupRuns int
 	WarmupTime float64
 	// WarmupSteady says whether the last warm-up runs passed the checks.
 	WarmupSteady bool
@@ -72,6 +74,9 @@ type Result struct {
 	// GC is the number of garbage collections within timed regions, ForcedGC of
 	// those made between them.
 	GC, ForcedGC int
+	// AllocatedBytes is the heap memory that a run of the plain pass takes, on
+	// average, NaN when there was none.
+	AllocatedBytes float64
 	// Pinned says whether the thread was bound as asked; PinError why not.
 	Pinned   bool
 	PinError error
@@ -90,7 +95,7 @@ type Group struct {
 // Measure times f. The error is f's own, or the context's when it ended first;
 // the result always holds what was measured until then and is never nil.
 func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
-	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1}}
+	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN()}}
 	if m.o.Clock == nil {
 		m.o.Clock = NewClock()
 	}
@@ -113,6 +118,9 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 		}
 		err = m.measure()
 	}
+	if n := len(m.res.Plain) * m.res.Batch; n > 0 {
+		m.res.AllocatedBytes = float64(m.allocated) / float64(n)
+	}
 	m.res.Stability = Judge(m.res.Plain)
 	return m.res, err
 }
@@ -125,6 +133,8 @@ type measurer struct {
 	res      *Result
 	reported int64
 	heap     uint64 // bytes allocated in all at the last collection
+	// allocated sums the bytes that the plain groups took.
+	allocated uint64
 }
 
 func (m *measurer) defaults() {
@@ -183,6 +193,7 @@ func (m *measurer) warmup() error {
 		if len(m.res.Warmup) == 0 {
 			m.res.First = t
 		}
+		m.res.WarmupRuns++
 		if len(m.res.Warmup) < 1<<20 {
 			m.res.Warmup = append(m.res.Warmup, t)
 		}
@@ -192,13 +203,13 @@ func (m *measurer) warmup() error {
 				return err
 			}
 		}
-		n, e := len(m.res.Warmup), elapsed()
+		n, e := m.res.WarmupRuns, elapsed()
 		if n < m.o.WarmupRuns || e < m.o.WarmupTime {
 			continue
 		}
 		over := n >= 3*m.o.WarmupRuns && e >= 3*m.o.WarmupTime
 		if n >= check || over {
-			j := Judge(m.res.Warmup[max(0, n-window):])
+			j := Judge(m.res.Warmup[max(0, len(m.res.Warmup)-window):])
 			m.res.WarmupSteady = j.Steady != nil && *j.Steady
 			if m.res.WarmupSteady || j.Steady == nil || over {
 				return nil
@@ -208,16 +219,26 @@ func (m *measurer) warmup() error {
 	}
 }
 
+const (
+	groupTime  = 0.005   // seconds of a group of short samples
+	maxSamples = 200_000 // in a measurement that is bounded by time only
+)
+
 // measure takes the samples.
 func (m *measurer) measure() error {
 	each := m.estimate()
 	m.res.Batch = m.clock.Batch(each)
+	if t := m.o.Time.Seconds(); m.o.Runs == math.MaxInt32 && each > 0 && t < math.MaxInt32 {
+		// Long measurements of short runs: more runs in a sample, not more samples
+		// than anybody can use.
+		m.res.Batch = max(m.res.Batch, int(min(1<<20, t/each/maxSamples)))
+	}
 	// A group is long enough to settle after the switch and short enough that the
 	// machine stays the same over an ABBA turn.
 	sample := max(each*float64(m.res.Batch), m.clock.Cost)
 	group := 1
-	if m.o.Instrumented != nil && sample < 0.005 {
-		group = max(1, min(int(0.005/sample), m.o.Runs/8))
+	if sample < groupTime {
+		group = max(1, min(int(groupTime/sample), m.o.Runs/8))
 	}
 	end := int64(math.MaxInt64)
 	start := m.clock.Now()
@@ -257,17 +278,22 @@ func (m *measurer) group(instrumented bool, size int) error {
 		dst, f, after, batch = &m.res.Profiled, m.o.Instrumented, m.o.AfterInstrumented, 1
 	}
 	from := len(*dst)
+	if !m.o.KeepGC {
+		m.collectIfGrown()
+	}
+	// Asking the runtime costs microseconds: once a group, not once a sample.
+	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
 	defer func() {
+		if !instrumented {
+			m.allocated += readMetric("/gc/heap/allocs:bytes") - heap
+		}
+		m.res.GC += int(automaticGCs() - gcs)
 		m.res.Groups = append(m.res.Groups, Group{Instrumented: instrumented, From: from, To: len(*dst)})
 	}()
 	for range min(size, max(m.o.Runs-from, 1)) {
 		if err := m.ctx.Err(); err != nil {
 			return err
 		}
-		if !m.o.KeepGC {
-			m.collectIfGrown()
-		}
-		before := automaticGCs()
 		start := m.clock.Now()
 		for range batch {
 			if err := f(); err != nil {
@@ -275,7 +301,6 @@ func (m *measurer) group(instrumented bool, size int) error {
 			}
 		}
 		d := m.clock.Now() - start
-		m.res.GC += int(automaticGCs() - before)
 		*dst = append(*dst, float64(d)/float64(batch)/1e9)
 		if after != nil {
 			after()

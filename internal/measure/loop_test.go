@@ -138,6 +138,11 @@ func TestTimeBudget(t *testing.T) {
 	if err != nil || len(res.Plain) != 4 {
 		t.Errorf("%d samples, want the four that there must be, %v", len(res.Plain), err)
 	}
+	fast := SimulatedClock(func() int64 { return f.t }, 1e-9, 1e-9)
+	res, err = Measure(t.Context(), Options{Clock: fast, Time: time.Second, WarmupRuns: 10, WarmupTime: -1}, f.takes(time.Microsecond))
+	if err != nil || len(res.Plain) < maxSamples || len(res.Plain) > maxSamples+2000 || res.Batch != 5 {
+		t.Errorf("%d samples of %d runs, want about %d of 5, %v", len(res.Plain), res.Batch, maxSamples, err)
+	}
 }
 
 func TestCancelKeepsSamples(t *testing.T) {
@@ -208,6 +213,9 @@ func TestClock(t *testing.T) {
 			t.Errorf("Batch(%v) = %d, want %d", tt.each, got, tt.want)
 		}
 	}
+	if m := c.EventCost(); m == nil || *m.Median <= 0 || *m.N != 101 {
+		t.Errorf("an event costs %+v", m)
+	}
 	f := &fake{}
 	if got := f.clock().PerCall(10, 2, func() { f.t += 7 }); !cmp.Equal(got, []float64{7e-9, 7e-9}, near) {
 		t.Errorf("PerCall = %v", got)
@@ -271,5 +279,18 @@ func TestRecorderDoesNotAllocate(t *testing.T) {
 	bounds := make([]int64, 51)
 	if n := testing.AllocsPerRun(100, func() { r.AddBounds(bounds) }); n != 0 {
 		t.Errorf("%v allocations a run", n)
+	}
+}
+
+func TestAllocatedBytes(t *testing.T) { // not parallel: others allocate too
+	f := &fake{}
+	var keep []byte
+	res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 20, WarmupRuns: 1, WarmupTime: -1}, func() error {
+		f.t += 1e6
+		keep = make([]byte, 1<<20)
+		return nil
+	})
+	if err != nil || len(keep) == 0 || res.AllocatedBytes < 1<<20 || res.AllocatedBytes > 1<<21 {
+		t.Errorf("%v bytes a run, want about a megabyte, %v", res.AllocatedBytes, err)
 	}
 }

@@ -2,6 +2,7 @@ package memplan_test
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,5 +164,41 @@ func TestTFLM(t *testing.T) {
 				t.Errorf("%d bytes, want %d; offsets (-want +got):\n%s", p.Bytes, tt.bytes, d)
 			}
 		})
+	}
+}
+
+// TestTFLMNeverOverlaps plans random graphs.
+func TestTFLMNeverOverlaps(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(9, 9))
+	for round := range 200 {
+		g := &graph.Graph{}
+		n := 2 + r.IntN(40)
+		for i := range n {
+			g.Values = append(g.Values, &graph.Value{ID: i, Type: tensor.Int8, Shape: []int{r.IntN(100)}, HasShape: true})
+			if i > 0 {
+				node := &graph.Node{Index: i - 1, Domain: graph.TFLite, Op: "X", Outputs: []int{i}}
+				for range 1 + r.IntN(3) {
+					node.Inputs = append(node.Inputs, r.IntN(i))
+				}
+				g.Nodes = append(g.Nodes, node)
+			}
+		}
+		g.Inputs, g.Outputs = []int{0}, []int{n - 1}
+		scratch := []memplan.Scratch{{Node: r.IntN(n - 1), Bytes: r.IntN(200)}}
+		p, err := memplan.TFLM(&graph.Model{Graphs: []*graph.Graph{g}}, scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range p.Entries {
+			if a.Offset%memplan.TFLMAlign != 0 || a.Offset+a.Bytes > p.Bytes {
+				t.Fatalf("round %d: %+v in %d bytes", round, a, p.Bytes)
+			}
+			for _, b := range p.Entries[:i] {
+				if a.First <= b.Last && b.First <= a.Last && a.Offset < b.Offset+b.Bytes && b.Offset < a.Offset+a.Bytes {
+					t.Fatalf("round %d: %+v and %+v overlap", round, a, b)
+				}
+			}
+		}
 	}
 }

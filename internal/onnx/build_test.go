@@ -134,9 +134,9 @@ func TestErrors(t *testing.T) {
 		noOffset         bool
 	}{
 		{name: "empty", want: "file is empty", noOffset: true},
-		{name: "text", want: "field", data: []byte("this is not a model at all")},
+		{name: "text", want: "damaged or not an ONNX model: field", data: []byte("this is not a model at all")},
 		{name: "no graph", want: "not an ONNX model", data: msg(num(modelIRVersion, 8)), noOffset: true},
-		{name: "cut short", want: "claims", data: whole[:len(whole)-5]},
+		{name: "cut short", want: "damaged or not an ONNX model: field 7 claims", data: whole[:len(whole)-5]},
 		{name: "wrong wire type", path: "graph.node[0]", want: "field 4 is not bytes", data: model(sub(graphNode, num(nodeOpType, 3)))},
 		{name: "no operator", path: "graph.node[1]", want: "no operator type", data: model(input("x"), node("Relu y = x"), sub(graphNode))},
 		{name: "missing input", path: "graph.node[1].input[1]", want: `"q" is not made`, data: model(input("x"), node("Relu y = x"), node("Add z = y q"))},

@@ -55,7 +55,11 @@ func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
 	}
 	d := &decoder{ext: x, intern: map[string]string{}, dense: 16<<20 + 64*int64(len(data))}
 	raw, err := d.model(wire.NewReader(data))
-	if err != nil {
+	var w *wire.Error
+	switch {
+	case errors.As(err, &w): // not within any message that ONNX knows
+		return nil, errorf(w.Offset, "file is damaged or not an ONNX model: %s", w.Msg)
+	case err != nil:
 		return nil, err
 	}
 	if raw.graph == nil {

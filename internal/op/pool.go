@@ -2,6 +2,7 @@ package op
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -34,6 +35,8 @@ func NewPool(threads int, start func(worker int)) *Pool {
 		p.work = append(p.work, ch)
 		go func() {
 			runtime.LockOSThread()
+			// Weights are mapped files: a fault is a panic, which the caller gets.
+			debug.SetPanicOnFault(true)
 			if start != nil {
 				start(i)
 			}

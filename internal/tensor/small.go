@@ -18,6 +18,8 @@ var minifloats = map[Type]minifloat{
 	Float8E5M2:     {man: 2, bias: 15, max: 57344, inf: true, nan: 0x7f, signBit: 0x80},
 	Float8E5M2FNUZ: {man: 2, bias: 16, max: 57344, nan: 0x80, fnuz: true, signBit: 0x80},
 	Float4E2M1:     {man: 1, bias: 1, max: 6, signBit: 0x08},
+	Float6E2M3:     {man: 3, bias: 1, max: 7.5, signBit: 0x20},
+	Float6E3M2:     {man: 2, bias: 3, max: 28, signBit: 0x20},
 }
 
 // minifloatTables holds the value of every code of every type up to eight bits.
@@ -61,7 +63,7 @@ func (m minifloat) decode(c uint8) float32 {
 	return float32(v)
 }
 
-// Float8Table returns the values of all codes of an 8-bit or 4-bit
+// Float8Table returns the values of all codes of an 8-bit, 6-bit or 4-bit
 // floating-point type, nil for other types. It must not be written.
 func Float8Table(t Type) *[256]float32 {
 	if t >= numTypes {
@@ -70,10 +72,11 @@ func Float8Table(t Type) *[256]float32 {
 	return minifloatTables[t]
 }
 
-// F64ToFloat8 rounds to the nearest value of an 8-bit or 4-bit floating-point
-// type, ties to even. With saturate, magnitudes that are too large and infinities
+// F64ToFloat8 rounds to the nearest value of an 8-bit, 6-bit or 4-bit
+// floating-point type, ties to even. With saturate, magnitudes that are too large and infinities
 // give the largest finite value, otherwise infinity or, where the type has none,
-// NaN. Float4E2M1 has neither and always saturates; NaN becomes -0 there.
+// NaN. The types of six and four bits have neither and always saturate; NaN
+// becomes -0 there.
 // Float8E8M0 is rounded up as by [F32ToE8M0].
 func F64ToFloat8(t Type, f float64, saturate bool) uint8 {
 	if t == Float8E8M0 {
@@ -184,16 +187,19 @@ func F32ToE8M0(f float32, saturate bool, mode RoundMode) uint8 {
 // At most len(dst) elements from element start on are written.
 func Unpack(dst []uint8, x *Tensor, start int) {
 	bits := x.Type.Bits()
-	per := 8 / bits
 	mask := uint8(1<<bits - 1)
 	var top uint8 // sign bit of a code, 0 for unsigned codes
 	if x.Type.IsSigned() {
 		top = 1 << (bits - 1)
 	}
 	for i := range dst {
-		j := start + i
-		v := x.Data[j/per] >> (j % per * bits) & mask
-		dst[i] = (v ^ top) - top
+		at := (start + i) * bits
+		b := at / 8
+		v := x.Data[b] >> (at % 8)
+		if at%8+bits > 8 {
+			v |= x.Data[b+1] << (8 - at%8)
+		}
+		dst[i] = (v&mask ^ top) - top
 	}
 }
 
@@ -201,13 +207,14 @@ func Unpack(dst []uint8, x *Tensor, start int) {
 // each byte of src.
 func Pack(x *Tensor, src []uint8) {
 	bits := x.Type.Bits()
-	per := 8 / bits
 	mask := uint8(1<<bits - 1)
-	for i := range x.Data {
-		var b uint8
-		for k, v := range src[min(i*per, len(src)):min(i*per+per, len(src))] {
-			b |= v & mask << (k * bits)
+	clear(x.Data)
+	for i, v := range src {
+		v &= mask
+		at := i * bits
+		x.Data[at/8] |= v << (at % 8)
+		if at%8+bits > 8 {
+			x.Data[at/8+1] |= v >> (8 - at%8)
 		}
-		x.Data[i] = b
 	}
 }

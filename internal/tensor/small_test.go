@@ -13,8 +13,8 @@ func TestFloat8RoundTrip(t *testing.T) {
 	for ty, m := range minifloats {
 		tab := Float8Table(ty)
 		codes := 256
-		if ty == Float4E2M1 {
-			codes = 16
+		if b := ty.Bits(); b < 8 {
+			codes = 1 << b
 		}
 		for c := range codes {
 			v := tab[c]
@@ -71,6 +71,8 @@ func TestFloat8Special(t *testing.T) {
 		{"e5m2 nan", Float8E5M2, nan, true, 0x7f},
 		{"e5m2fnuz max", Float8E5M2FNUZ, inf, true, 0x7f},
 		{"e2m1 max", Float4E2M1, -100, false, 0xf},
+		{"e2m3 max", Float6E2M3, 9, false, 0x1f},
+		{"e3m2 -inf", Float6E3M2, -inf, false, 0x3f},
 		{"e2m1 nan", Float4E2M1, nan, false, 0x8},
 	}
 	for _, test := range tests {
@@ -129,6 +131,7 @@ func TestPack(t *testing.T) {
 		{Int2, []uint8{0xfe, 1, 0, 0xff, 1}, []byte{0xc6, 0x01}},
 		{Uint2, []uint8{3, 1, 0, 2, 1}, []byte{0x87, 0x01}},
 		{Float4E2M1, []uint8{7, 15}, []byte{0xf7}},
+		{Float6E2M3, []uint8{0x3f, 0, 0x21, 0x10, 0x2a}, []byte{0x3f, 0x10, 0x42, 0x2a}},
 	} {
 		x := New(test.ty, len(test.src))
 		Pack(x, test.src)

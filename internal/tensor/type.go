@@ -34,6 +34,8 @@ const (
 	Float8E5M2FNUZ
 	Float8E8M0
 	Float4E2M1 // two per byte, low nibble first
+	Float6E2M3 // four in three bytes, low bits first
+	Float6E3M2 // four in three bytes, low bits first
 	Sequence   // container: Tensor.Elems
 	Optional   // container: Tensor.Elems has no or one element
 	Map        // container: Tensor.Elems is {keys, values}
@@ -56,6 +58,7 @@ var typeInfo = [numTypes]struct {
 	Float8E4M3FN: {"float8e4m3fn", 8}, Float8E4M3FNUZ: {"float8e4m3fnuz", 8},
 	Float8E5M2: {"float8e5m2", 8}, Float8E5M2FNUZ: {"float8e5m2fnuz", 8},
 	Float8E8M0: {"float8e8m0", 8}, Float4E2M1: {"float4e2m1", 4},
+	Float6E2M3: {"float6e2m3", 6}, Float6E3M2: {"float6e3m2", 6},
 	Sequence: {"sequence", 0}, Optional: {"optional", 0}, Map: {"map", 0},
 	Resource: {"resource", 0}, Variant: {"variant", 0},
 }
@@ -93,7 +96,7 @@ func (t Type) Bytes(n int) int { return (n*t.Bits() + 7) / 8 }
 // IsFloat reports whether t is a real floating-point type of any width.
 func (t Type) IsFloat() bool {
 	switch t {
-	case Float32, Float64, Float16, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0, Float4E2M1:
+	case Float32, Float64, Float16, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0, Float4E2M1, Float6E2M3, Float6E3M2:
 		return true
 	}
 	return false

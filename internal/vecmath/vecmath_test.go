@@ -2,6 +2,7 @@ package vecmath
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -105,7 +106,7 @@ func TestGelu(t *testing.T) {
 			t.Fatalf("Gelu(%v) = %v, want %v", x, got, want)
 		}
 		want = d / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(d+0.044715*d*d*d)))
-		if got := GeluTanh(x); math.Abs(float64(got)-want) > 6e-8*math.Abs(want)+1e-44 {
+		if got := GeluTanh(x); ulps(got, want) > 0.6 {
 			t.Fatalf("GeluTanh(%v) = %v, want %v", x, got, want)
 		}
 	}
@@ -119,6 +120,23 @@ func TestPow(t *testing.T) {
 				t.Errorf("Pow(%v, %v) = %v, want %v (%v ulp)", x, y, Pow(x, y), math.Pow(float64(x), float64(y)), e)
 			}
 		}
+	}
+}
+
+// TestPowRandom tries results over the whole range.
+func TestPowRandom(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	worst := 0.0
+	for range 500000 {
+		x := float32(math.Exp(r.NormFloat64() * 10))
+		y := float32(r.NormFloat64() * 90 / (math.Abs(math.Log(float64(x))) + 0.01))
+		if e := ulps(Pow(x, y), math.Pow(float64(x), float64(y))); e > worst {
+			worst = e
+		}
+	}
+	if worst > 0.6 {
+		t.Errorf("worst error %v ulp", worst)
 	}
 }
 

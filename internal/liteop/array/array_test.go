@@ -87,6 +87,8 @@ func TestOperators(t *testing.T) {
 		{name: "reflect", op: "MIRROR_PAD", attrs: attrs{"mode": "REFLECT"}, in: []*tensor.Tensor{iota32(3), tensor.From(tensor.Int32, []int{1, 2}, []int32{2, 1})}, want: []*tensor.Tensor{f32([]int{6}, 3, 2, 1, 2, 3, 2)}},
 		{name: "symmetric", op: "MIRROR_PAD", attrs: attrs{"mode": "SYMMETRIC"}, in: []*tensor.Tensor{iota32(2, 2), tensor.From(tensor.Int32, []int{2, 2}, []int32{1, 0, 0, 2})},
 			want: []*tensor.Tensor{f32([]int{3, 4}, 1, 2, 2, 1, 1, 2, 2, 1, 3, 4, 4, 3)}},
+		{name: "dilate", op: "DILATE", in: []*tensor.Tensor{iota32(2, 2), i32(1, 2), f32([]int{}, 9)}, want: []*tensor.Tensor{f32([]int{2, 3}, 1, 9, 2, 3, 9, 4)}},
+		{name: "skip grams", op: "SKIP_GRAM", attrs: attrs{"ngram_size": int64(2), "max_skip_size": int64(1)}, in: []*tensor.Tensor{text([]int{}, "a b c")}, want: []*tensor.Tensor{text([]int{3}, "a b", "a c", "b c")}},
 		{name: "tile", op: "TILE", in: []*tensor.Tensor{iota32(1, 2), i32(2, 2)}, want: []*tensor.Tensor{f32([]int{2, 4}, 1, 2, 1, 2, 1, 2, 1, 2)}},
 		{name: "broadcast", op: "BROADCAST_TO", in: []*tensor.Tensor{iota32(2, 1), i32(2, 2)}, want: []*tensor.Tensor{f32([]int{2, 2}, 1, 1, 2, 2)}},
 		{name: "broadcast args", op: "BROADCAST_ARGS", in: []*tensor.Tensor{i32(2, 1), i32(5)}, want: []*tensor.Tensor{i32(2, 5)}},

@@ -13,6 +13,7 @@ func padDefs() []op.Def {
 		lite("PAD", inferPad, planned(preparePad, 1)),
 		lite("PADV2", inferPad, planned(preparePad, 1)),
 		lite("MIRROR_PAD", inferPad, planned(prepareMirrorPad, 1)),
+		lite("DILATE", inferDilate, planned(prepareDilate, 1)),
 		lite("TRANSPOSE", inferTranspose, planned(prepareTranspose, 1)),
 		lite("TILE", inferTile, planned(prepareTile, 1)),
 		lite("BROADCAST_TO", inferBroadcastTo, prepareBroadcastTo),
@@ -30,8 +31,8 @@ func padding(c *op.Call) ([]int, error) {
 		return nil, fmt.Errorf("%d paddings for rank %d", len(p), x.Rank())
 	}
 	for _, v := range p {
-		if v < 0 {
-			return nil, fmt.Errorf("padding %d is negative", v)
+		if v < 0 || v > tensor.MaxBytes {
+			return nil, fmt.Errorf("padding %d is negative or too large", v)
 		}
 	}
 	return p, nil
@@ -184,6 +185,54 @@ func prepareMirrorPad(c *op.Call) (op.Run, error) {
 		for _, m := range mirrors {
 			store.Move(c.Pool, m.block, c.Out[0], c.Out[0], m.to, m.from)
 		}
+		return nil
+	}, nil
+}
+
+// inferDilate has the tensor, how far apart its elements are put along each
+// axis, and the value between them.
+func inferDilate(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	step, err := op.Ints(c.In[1])
+	if err != nil {
+		return err
+	}
+	x := c.In[0]
+	if len(step) != x.Rank() || c.In[2].Type != x.Type || c.In[2].Len() != 1 {
+		return fmt.Errorf("%d dilations for rank %d, value %v for %v", len(step), x.Rank(), c.In[2].Type, x.Type)
+	}
+	shape := like(x.Shape)
+	for i, s := range step {
+		if s < 1 {
+			return fmt.Errorf("dilation %d", s)
+		}
+		if shape[i] > 0 {
+			shape[i] = (shape[i]-1)*s + 1
+		}
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+func prepareDilate(c *op.Call) (op.Run, error) {
+	step, err := op.Ints(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	store, err := storeFor(c.In[0].Type)
+	if err != nil {
+		return nil, err
+	}
+	dst := tensor.Strides(c.Out[0].Shape)
+	for i, s := range step {
+		dst[i] *= s
+	}
+	b := layout.NewBlock(c.In[0].Shape, dst, tensor.Strides(c.In[0].Shape))
+	return func(c *op.Call) error {
+		store.Fill(c.Pool, c.Out[0], c.In[2], 0, c.Out[0].Len())
+		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, 0)
 		return nil
 	}, nil
 }

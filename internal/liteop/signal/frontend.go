@@ -371,6 +371,7 @@ func naturalLog(x, scale uint32) uint32 {
 	}
 	seg := frac >> 9
 	low, high := logTable[seg], logTable[seg+1]
+	// The reference shifts by 16 where 9 would interpolate; the bits must agree.
 	frac += low + (high-low)*(frac-seg<<9)>>16
 	log2 := uint32(whole)<<16 + uint32(frac)
 	const ln2, half = 45426, 1 << 15

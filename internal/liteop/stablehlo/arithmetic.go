@@ -177,7 +177,7 @@ func prepareUnary(f func(v float64) float64) func(c *op.Call) (op.Run, error) {
 			return each(tensor.Of[float32], f), nil
 		case t == tensor.Float64:
 			return each(tensor.Of[float64], f), nil
-		case c.Node.Op != "STABLEHLO_ABS" && c.Node.Op != "STABLEHLO_NEGATE":
+		case !slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op):
 			return nil, op.Unsupported("elements of type %v", t)
 		case t == tensor.Int8:
 			return each(tensor.Of[int8], f), nil

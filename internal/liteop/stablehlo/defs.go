@@ -12,7 +12,9 @@ import (
 )
 
 // Defs lists the operators of this package.
-func Defs() []op.Def { return slices.Concat(arithmeticDefs(), moveDefs(), indexDefs(), reduceDefs()) }
+func Defs() []op.Def {
+	return slices.Concat(arithmeticDefs(), moveDefs(), indexDefs(), reduceDefs(), flexDefs())
+}
 
 func def(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
 	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: infer, Variants: op.Plain(layout.Widened(prepare))}

@@ -13,6 +13,7 @@ func reduceDefs() []op.Def {
 	return []op.Def{
 		def("REDUCE", inferReduce, prepareReduce),
 		def("REDUCE_WINDOW", inferDeclared(2), prepareWindow),
+		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Variants: op.Plain(prepareBuiltinWindow)},
 		def("RNG_BIT_GENERATOR", inferBits, prepareBits),
 	}
 }
@@ -227,6 +228,64 @@ func windowOf(c *op.Call) (w window, err error) {
 		return w, fmt.Errorf("windows make %s where %s is declared", tensor.FormatShape(shape), tensor.FormatShape(c.Out[0].Shape))
 	}
 	return w, nil
+}
+
+// builtinWindow reads the inputs of TFLite's own operator: operand, initial
+// value, size, strides and dilations of the window. There is no padding.
+func builtinWindow(c *op.Call) (w window, shape []int, err error) {
+	if err := c.NeedInputs(5); err != nil {
+		return w, nil, err
+	}
+	x := c.In[0].Shape
+	for i, p := range []*[]int{&w.size, &w.stride, &w.hole} {
+		if *p, err = op.Ints(c.In[2+i]); err != nil {
+			return w, nil, err
+		}
+		if len(*p) != len(x) {
+			return w, nil, fmt.Errorf("window of rank %d for shape %s", len(*p), tensor.FormatShape(x))
+		}
+	}
+	w.base, w.low = slices.Repeat([]int{1}, len(x)), make([]int, len(x))
+	shape = make([]int, len(x))
+	for i, d := range x {
+		if min(w.size[i], w.stride[i], w.hole[i]) < 1 {
+			return w, nil, fmt.Errorf("window of %v by %v", w.size, w.stride)
+		}
+		if reach := (w.size[i]-1)*w.hole[i] + 1; d >= reach {
+			shape[i] = (d-reach)/w.stride[i] + 1
+		}
+	}
+	return w, shape, nil
+}
+
+func inferBuiltinWindow(c *op.Call) error {
+	_, shape, err := builtinWindow(c)
+	if err != nil {
+		return err
+	}
+	if x := c.In[0]; c.In[1].Type != x.Type || c.In[1].Len() != 1 {
+		return fmt.Errorf("initial value %v %s for %v", c.In[1].Type, tensor.FormatShape(c.In[1].Shape), x.Type)
+	}
+	c.SetOut(0, c.In[0].Type, shape)
+	return nil
+}
+
+func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
+	name, ok := map[string]string{"ADD": "ADD", "MUL": "MULTIPLY", "MINIMUM": "MINIMUM", "MAXIMUM": "MAXIMUM", "ALL": "AND", "ANY": "OR"}[c.Node.Attrs.Str("reduce_function", "")]
+	if !ok {
+		return nil, op.Unsupported("reduction %q", c.Node.Attrs.Str("reduce_function", ""))
+	}
+	for i := 2; i < 5; i++ {
+		if !c.Const(i) {
+			return nil, op.Unsupported("a window that is computed")
+		}
+	}
+	w, _, err := builtinWindow(c)
+	if err != nil {
+		return nil, err
+	}
+	return byType(c.In[0].Type, slide[float32](c, w, name), slide[float64](c, w, name), slide[int8](c, w, name), slide[int16](c, w, name),
+		slide[int32](c, w, name), slide[int64](c, w, name), slide[uint8](c, w, name), slide[uint32](c, w, name))
 }
 
 func slide[T tensor.Number](c *op.Call, w window, name string) func() (op.Run, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -95,6 +96,19 @@ func TestOperators(t *testing.T) {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBuiltinWindow sums windows with TFLite's own operator.
+func TestBuiltinWindow(t *testing.T) {
+	t.Parallel()
+	in := []*tensor.Tensor{f32([]int{5}, 1, 2, 3, 4, 5), f32(nil, 0), i32([]int{1}, 2), i32([]int{1}, 1), i32([]int{1}, 2)}
+	got, err := optest.Run(Defs(), optest.Node{Domain: graph.TFLite, Op: "REDUCE_WINDOW", Attrs: graph.Attrs{"reduce_function": "ADD"}, Const: []bool{false, true, true, true, true}}, in...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(f32([]int{3}, 4, 6, 8), got[0]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -142,8 +142,7 @@ func writeInt64(x *tensor.Tensor, start int, src []int64) {
 
 // packAt stores codes of a packed type from a byte boundary on.
 func packAt(x *tensor.Tensor, start int, codes []uint8) {
-	per := 8 / x.Type.Bits()
-	part := tensor.Tensor{Type: x.Type, Data: x.Data[start/per:][:(len(codes)+per-1)/per]}
+	part := tensor.Tensor{Type: x.Type, Data: x.Data[start*x.Type.Bits()/8:][:x.Type.Bytes(len(codes))]}
 	tensor.Pack(&part, codes)
 }
 

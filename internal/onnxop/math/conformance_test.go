@@ -40,9 +40,15 @@ func TestONNXNodeTests(t *testing.T) {
 	if len(run) < 690 {
 		t.Errorf("only %d tests are of this package", len(run))
 	}
-	for _, row := range conformance.RunAll(run, op.NewRegistry(Defs()), 2, 20*time.Second) {
-		if row.Status != conformance.Pass {
-			t.Errorf("%s: %v: %s", row.Test.ID(), row.Status, row.Reason)
+	reg := op.NewRegistry(Defs())
+	for _, o := range []conformance.Options{
+		{Registry: reg, Workers: 2, Limit: 20 * time.Second, Threads: 1},
+		{Registry: reg, Workers: 1, Limit: 20 * time.Second, Threads: 2, Constants: true, Runs: 2},
+	} {
+		for _, row := range conformance.RunAll(run, o) {
+			if row.Status != conformance.Pass {
+				t.Errorf("%s (constants %v): %v: %s", row.Test.ID(), o.Constants, row.Status, row.Reason)
+			}
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package math
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -308,10 +310,7 @@ func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 // uint8 with it.
 func dynamicQuantize(c *op.Call) error {
 	x := tensor.Of[float32](c.In[0])
-	var lo, hi float32
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
-	}
+	lo, hi := minRow(0, x), maxRow(0, x)
 	scale := (hi - lo) / 255
 	zero := float32(0)
 	if scale > 0 {
@@ -367,5 +366,5 @@ func quantDefs() []op.Def {
 				Infer: inferQuantize, Variants: op.Plain(prepareQuantize)},
 			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Variants: op.Plain(Widen(prepareDequantize))})
 	}
-	return append(append(defs, qlinearDefs()...), qonnxDefs()...)
+	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())
 }

@@ -2,6 +2,7 @@ package math
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -16,7 +17,7 @@ var (
 	integerTypes  = join(signedTypes, unsignedTypes)
 	numberTypes   = join(floatTypes, integerTypes)
 	float8Types   = []tensor.Type{tensor.Float8E4M3FN, tensor.Float8E4M3FNUZ, tensor.Float8E5M2, tensor.Float8E5M2FNUZ}
-	packedTypes   = []tensor.Type{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2, tensor.Float4E2M1}
+	packedTypes   = []tensor.Type{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2, tensor.Float4E2M1, tensor.Float6E2M3, tensor.Float6E3M2}
 )
 
 func join(lists ...[]tensor.Type) []tensor.Type {
@@ -54,7 +55,7 @@ var dataTypes = [...]tensor.Type{
 	8: tensor.String, 9: tensor.Bool, 10: tensor.Float16, 11: tensor.Float64, 12: tensor.Uint32, 13: tensor.Uint64,
 	14: tensor.Complex64, 15: tensor.Complex128, 16: tensor.BFloat16, 17: tensor.Float8E4M3FN, 18: tensor.Float8E4M3FNUZ,
 	19: tensor.Float8E5M2, 20: tensor.Float8E5M2FNUZ, 21: tensor.Uint4, 22: tensor.Int4, 23: tensor.Float4E2M1,
-	24: tensor.Float8E8M0, 25: tensor.Uint2, 26: tensor.Int2,
+	24: tensor.Float8E8M0, 25: tensor.Uint2, 26: tensor.Int2, 27: tensor.Float6E2M3, 28: tensor.Float6E3M2,
 }
 
 func isHalf(t tensor.Type) bool { return t == tensor.Float16 || t == tensor.BFloat16 }
@@ -180,9 +181,7 @@ func ReadFloats(dst []float32, x *tensor.Tensor) {
 	case tensor.Float64:
 		convertTo(dst, tensor.Of[float64](x))
 	case tensor.Float16:
-		for i, h := range tensor.Of[uint16](x)[:len(dst)] {
-			dst[i] = tensor.F16ToF32(h)
-		}
+		readHalves(dst, tensor.Of[uint16](x))
 	case tensor.BFloat16:
 		for i, h := range tensor.Of[uint16](x)[:len(dst)] {
 			dst[i] = tensor.BF16ToF32(h)
@@ -213,6 +212,32 @@ func ReadFloats(dst []float32, x *tensor.Tensor) {
 	}
 }
 
+// readHalves has a short path for normal numbers.
+func readHalves(dst []float32, src []uint16) {
+	src = src[:len(dst)]
+	for i, h := range src {
+		if e := h & 0x7c00; e != 0 && e != 0x7c00 {
+			dst[i] = math.Float32frombits(uint32(h&0x8000)<<16 | (uint32(h&0x7fff)<<13 + 112<<23))
+		} else {
+			dst[i] = tensor.F16ToF32(h)
+		}
+	}
+}
+
+// writeHalves has a short path for what becomes a normal number.
+func writeHalves(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	for i, f := range src {
+		b := math.Float32bits(f)
+		// From 2^-14 to below the tie between the largest half and infinity.
+		if a := b & 0x7fffffff; a-0x38800000 < 0x477ff000-0x38800000 {
+			dst[i] = uint16(b>>16)&0x8000 | uint16((a-112<<23+0xfff+a>>13&1)>>13)
+		} else {
+			dst[i] = tensor.F32ToF16(f)
+		}
+	}
+}
+
 // WriteFloats rounds float32 values to the elements of a floating-point tensor.
 func WriteFloats(x *tensor.Tensor, src []float32) {
 	switch x.Type {
@@ -221,10 +246,7 @@ func WriteFloats(x *tensor.Tensor, src []float32) {
 	case tensor.Float64:
 		convertTo(tensor.Of[float64](x), src)
 	case tensor.Float16:
-		dst := tensor.Of[uint16](x)[:len(src)]
-		for i, f := range src {
-			dst[i] = tensor.F32ToF16(f)
-		}
+		writeHalves(tensor.Of[uint16](x), src)
 	case tensor.BFloat16:
 		dst := tensor.Of[uint16](x)[:len(src)]
 		for i, f := range src {

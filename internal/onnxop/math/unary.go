@@ -129,6 +129,50 @@ func prepareExact(c *op.Call, k exact) (op.Run, error) {
 	return nil, badType(c, 0)
 }
 
+// halfExact works on the bits of halves, without the way over float32. inf is
+// the code of infinity: larger magnitudes are NaN. It returns nil for operators
+// that have no such form.
+func halfExact(k exact, inf uint16) func(dst, src []uint16) {
+	switch k {
+	case absolute:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				dst[i] = h &^ 0x8000
+			}
+		}
+	case negative:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				dst[i] = h ^ 0x8000
+			}
+		}
+	case rectify:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				if h > 0x8000 && h <= 0x8000|inf {
+					h = 0
+				}
+				dst[i] = h
+			}
+		}
+	}
+	return nil
+}
+
+func prepareHalfExact(k exact) prepare {
+	wide := Widen(func(c *op.Call) (op.Run, error) { return prepareExact(c, k) })
+	return func(c *op.Call) (op.Run, error) {
+		inf := map[tensor.Type]uint16{tensor.Float16: 0x7c00, tensor.BFloat16: 0x7f80}[c.In[0].Type]
+		if f := halfExact(k, inf); f != nil && inf != 0 {
+			return runUnary(f), nil
+		}
+		return wide(c)
+	}
+}
+
 func realExact[T real](k exact) func(dst, src []T) {
 	if k == absolute {
 		return func(dst, src []T) {
@@ -271,7 +315,7 @@ func unaryDefs() []op.Def {
 		{"Relu", 1, rectify, join(floatTypes, signedTypes)}, {"BitwiseNot", 18, complement, integerTypes},
 	} {
 		out = append(out, op.Def{Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: sameAs, InPlace: true,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareExact(c, e.kind) }))})
+			Variants: op.Plain(prepareHalfExact(e.kind))})
 	}
 	out = append(out,
 		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: boolTypes, Infer: sameAs, InPlace: true, Variants: op.Plain(prepareNot)},

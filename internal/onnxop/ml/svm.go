@@ -236,13 +236,12 @@ func (s *svmClassifier) classify(x []float64) (int, []float64) {
 			}
 		}
 	}
+	k := slices.Index(votes, slices.Max(votes))
 	if len(s.probA) > 0 {
 		p := s.couple(pair)
-		k := slices.Index(p, slices.Max(p))
 		s.post.apply(p)
 		return k, p
 	}
-	k := slices.Index(votes, slices.Max(votes))
 	if s.classes == 2 {
 		return k, s.pairScores(pair[0])
 	}
@@ -250,16 +249,16 @@ func (s *svmClassifier) classify(x []float64) (int, []float64) {
 	return k, pair
 }
 
-// pairScores makes two scores of the one decision between two classes.
+// pairScores makes two scores of the one decision between two classes. There is
+// no transform over both of them, as in ONNX Runtime.
 func (s *svmClassifier) pairScores(v float64) []float64 {
-	if s.post == logistic {
-		return []float64{sigmoid(v), sigmoid(-v)}
+	switch {
+	case s.post == logistic:
+		return []float64{sigmoid(-v), sigmoid(v)}
+	case s.mixed && s.post == none:
+		return []float64{-v, v}
 	}
-	out := []float64{v, -v}
-	if s.post != none {
-		s.post.apply(out)
-	}
-	return out
+	return []float64{1 - v, v}
 }
 
 // couple turns pairwise probabilities into class probabilities by the iteration

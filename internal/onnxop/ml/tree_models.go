@@ -62,7 +62,11 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 			} else {
 				k, s = t.two(s, seen)
 			}
-			l.write(c.Out[0], i, k)
+			if l.len() == 1 && l.kind() == tensor.Int64 {
+				tensor.Of[int64](c.Out[0])[i] = int64(k) // a single label is not used
+			} else {
+				l.write(c.Out[0], i, k)
+			}
 			if c.Wants(1) {
 				for j := range f.targets {
 					if j < len(s) {
@@ -85,23 +89,24 @@ func best(s []float64, seen []bool) int {
 	return max(k, 0)
 }
 
-// two finishes the scores of at most two classes.
+// two finishes the scores of at most two classes, with ONNX Runtime's rules: the
+// standard leaves them open.
 func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
+	both := len(s) == 2 && seen[1]
 	switch {
-	case len(s) == 2 && len(t.base) == 2 && !seen[1]:
+	case len(s) == 2 && len(t.base) == 2 && seen[1]:
 		s[1] = t.base[1] + s[0]
-		s[0] = -s[1]
-		seen[1] = true
+		if seen[0] {
+			s[0] = -s[1]
+		}
 	case len(s) == 2 && len(t.base) == 2:
+		s[0] += t.base[0] // s[1] had no votes and stays zero
+		both = true
+	case len(t.base) == 1 && seen[0]:
 		s[0] += t.base[0]
-		s[1] += t.base[1]
-	case len(t.base) == 1:
-		s[0] += t.base[0]
-		seen[0] = true
 	}
-	single := len(s) == 1 || !seen[1]
 	score := s[0]
-	if !single {
+	if len(s) == 2 && seen[1] {
 		score = s[1]
 	}
 	threshold := 0.0
@@ -112,10 +117,7 @@ func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
 	if score > threshold {
 		k = 1
 	}
-	if !single {
-		if !t.binary {
-			k = best(s, seen)
-		}
+	if both {
 		t.post.apply(s)
 		return k, s
 	}
@@ -127,11 +129,11 @@ func binaryScores(post transform, score float64, probability bool, n int) []floa
 	var s []float64
 	switch {
 	case post == probit:
-		s = []float64{math.Sqrt2 * math.Erfinv(2*score-1)}
-	case probability:
-		s = []float64{1 - score, score}
+		s = []float64{math.Sqrt2 * math.Erfinv(2*score-1), 0}
 	case post == logistic:
 		s = []float64{sigmoid(-score), sigmoid(score)}
+	case probability:
+		s = []float64{1 - score, score}
 	default:
 		s = []float64{-score, score}
 	}

@@ -161,7 +161,12 @@ func postTransform(c *op.Call) (transform, error) {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
+// apply transforms a row of scores. A row of one score is left alone except by
+// probit, as in ONNX Runtime.
 func (t transform) apply(s []float64) {
+	if len(s) == 1 && t != probit {
+		return
+	}
 	switch t {
 	case logistic:
 		for i, v := range s {

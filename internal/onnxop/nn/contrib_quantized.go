@@ -118,15 +118,15 @@ func prepareQuantizedMean(c *op.Call, in, out []int, taps func(at []int, f func(
 				b, k := i/ch, i%ch
 				clear(at)
 				for o := range area {
-					var sum int64
+					var sum float32
 					count := taps(at, func(pos int) {
 						p := (b*ch+k)*inArea + pos
 						if last {
 							p = (b*inArea+pos)*ch + k
 						}
-						sum += int64(lifted[p])
+						sum += float32(lifted[p]) * xs
 					})
-					v := float32(sum) / float32(max(count, 1)) * xs
+					v := sum / float32(max(count, 1))
 					p := (b*ch+k)*area + o
 					if last {
 						p = (b*area+o)*ch + k

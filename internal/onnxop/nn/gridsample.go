@@ -131,7 +131,8 @@ func (s *sampler) taps(at []float64, t *tapList) {
 		if s.mode == "nearest" {
 			p = math.RoundToEven(p)
 		}
-		if p < lo || p > hi {
+		// Cubic mode limits its pixels one by one instead.
+		if s.mode != "cubic" && (p < lo || p > hi) {
 			switch s.padding {
 			case "border":
 				p = min(max(p, 0), float64(n-1))

@@ -212,35 +212,37 @@ func inferResize(c *op.Call) error {
 	return nil
 }
 
-// source maps output position x along an axis to a position in the input.
-func (r *resize) source(axis int, x float64) float64 {
-	in, scale := float64(r.in[axis]), r.scale[axis]
-	width := scale * in // not rounded
+// source maps output position x along an axis to a position in the input. The
+// arithmetic is float32 like the scales': where a position falls on a pixel or
+// half-way between two, the last bit decides which one nearest mode takes.
+func (r *resize) source(axis, x int) float64 {
+	in, out, scale, pos := float32(r.in[axis]), float32(r.out[axis]), float32(r.scale[axis]), float32(x)
 	switch r.coordinates {
 	case "align_corners":
-		if width == 1 {
+		width := r.scale[axis] * float64(r.in[axis]) // not rounded
+		if width == 1 || r.out[axis] == 1 {
 			return 0
 		}
-		return x * (in - 1) / (width - 1)
+		return float64(x) * float64(r.in[axis]-1) / (width - 1)
 	case "asymmetric":
-		return x / scale
+		return float64(pos / scale)
 	case "tf_half_pixel_for_nn":
-		return (x + 0.5) / scale
+		return float64((pos + 0.5) / scale)
 	case "tf_crop_and_resize":
-		start, end := r.roi[axis], r.roi[len(r.in)+axis]
+		start, end := float32(r.roi[axis]), float32(r.roi[len(r.in)+axis])
 		if r.out[axis] == 1 {
-			return 0.5 * (start + end) * (in - 1)
+			return float64(0.5 * (start + end) * (in - 1))
 		}
-		return start*(in-1) + x*(end-start)*(in-1)/(float64(r.out[axis])-1)
+		return float64(start*(in-1) + pos*(end-start)*(in-1)/(out-1))
 	case "pytorch_half_pixel":
 		if r.out[axis] == 1 {
 			return -0.5
 		}
 	case "half_pixel_symmetric":
-		adjust := float64(r.out[axis]) / width
-		return in/2*(1-adjust) + (x+0.5)/scale - 0.5
+		adjust := out / (scale * in)
+		return float64(in/2*(1-adjust) + (pos+0.5)/scale - 0.5)
 	}
-	return (x+0.5)/scale - 0.5
+	return float64((pos+0.5)/scale - 0.5)
 }
 
 // check rejects coordinate modes that do not exist.
@@ -255,7 +257,7 @@ func (r *resize) check() error {
 // pixel is the input position that nearest mode takes for output position x;
 // negative when it lies outside and the extrapolation value is due.
 func (r *resize) pixel(axis int, x int) int {
-	p := r.source(axis, float64(x))
+	p := r.source(axis, x)
 	last := r.in[axis] - 1
 	if r.coordinates == "tf_crop_and_resize" && (p < 0 || p > float64(last)) {
 		return -1
@@ -289,7 +291,7 @@ func (r *resize) table(axis int) *resizeTaps {
 	t := &resizeTaps{axis: axis, outside: make([]bool, r.out[axis])}
 	in := r.in[axis]
 	for x := range r.out[axis] {
-		p := r.source(axis, float64(x))
+		p := r.source(axis, x)
 		if r.coordinates == "tf_crop_and_resize" && (p < 0 || p > float64(in-1)) {
 			t.outside[x] = true
 		}
