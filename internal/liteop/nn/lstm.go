@@ -30,17 +30,19 @@ var sequenceLSTM = lstmInputs{input: 1, recurrent: 5, peephole: 9, bias: 12, pro
 
 // lstm is one direction of a float LSTM.
 type lstm struct {
-	at                   lstmInputs
-	cells, outputs       int
-	in, rec, aux         [4]*projection
-	project              *projection
-	act                  func(float32) float32
-	cellClip, projClip   float32
-	gates                [4][]float32
-	batch                int
-	peephole, bias, norm [4][]float32
-	projectBias          []float32
-	coupled              bool // no input gate: it is one minus the forget gate
+	at                     lstmInputs
+	cells, outputs         int
+	in, rec, aux           [4]*projection
+	project                *projection
+	act                    func(float32) float32
+	cellClip, projClip     float32
+	gates                  [4][]float32
+	batch                  int
+	peephole, bias, norm   [4][]float32
+	projectBias            []float32
+	hiddenState, cellState *state[float32]
+	hidden, cell           []float32 // during a run
+	coupled                bool      // no input gate: it is one minus the forget gate
 }
 
 func newLSTM(c *op.Call, at lstmInputs, batch int) (*lstm, error) {
@@ -71,6 +73,7 @@ func newLSTM(c *op.Call, at lstmInputs, batch int) (*lstm, error) {
 	if err := l.check(c); err != nil {
 		return nil, err
 	}
+	l.hiddenState, l.cellState = newState[float32](c, at.hidden), newState[float32](c, at.cell)
 	for g := range l.gates {
 		l.gates[g] = make([]float32, batch*l.cells)
 	}
@@ -135,6 +138,7 @@ func (l *lstm) load(c *op.Call) (err error) {
 		}
 	}
 	read(&l.projectBias, l.at.projectBias, l.outputs)
+	l.hidden, l.cell = l.hiddenState.begin(c), l.cellState.begin(c)
 	return err
 }
 
@@ -191,8 +195,9 @@ func normalise(v, gain, bias []float32) {
 	}
 }
 
-// step computes one time step. hidden and cell are the state, written in place.
-func (l *lstm) step(c *op.Call, x, aux, hidden, cell, out []float32) error {
+// step computes one time step and moves the state on.
+func (l *lstm) step(c *op.Call, x, aux, out []float32) error {
+	hidden, cell := l.hidden, l.cell
 	for _, g := range []int{inputGate, forgetGate, cellGate} {
 		if g == inputGate && l.coupled {
 			continue
@@ -340,9 +345,8 @@ func prepareLSTM(c *op.Call) (op.Run, error) {
 			return err
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		hidden, cell := tensor.Of[float32](c.In[l.at.hidden]), tensor.Of[float32](c.In[l.at.cell])
 		for t := range s.steps {
-			if err := l.step(c, s.gather(row, x, t, s.in), nil, hidden, cell, out); err != nil {
+			if err := l.step(c, s.gather(row, x, t, s.in), nil, out); err != nil {
 				return err
 			}
 			s.scatter(y, out, t, l.outputs, l.outputs, 0)

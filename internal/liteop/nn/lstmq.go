@@ -182,9 +182,10 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	lo, hi := limits(c.In[0].Type)
 	// The new output must not be seen by gates of the same step.
 	fresh := make([]T, n)
+	outputs, memory := newState[T](c, sequenceLSTM.hidden), newState[int16](c, sequenceLSTM.cell)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		hidden, cell := tensor.Of[T](c.In[sequenceLSTM.hidden]), tensor.Of[int16](c.In[sequenceLSTM.cell])
+		hidden, cell := outputs.begin(c), memory.begin(c)
 		for t := range s.steps {
 			for b := range s.batch {
 				r := t*s.batch + b

@@ -12,6 +12,8 @@ type rnn struct {
 	act                 func(float32) float32
 	sum                 []float32
 	batch               int
+	kept                *state[float32]
+	now                 []float32 // the state during a run
 }
 
 // newRNN takes the input numbers of weights, recurrent weights, bias, state and
@@ -45,6 +47,7 @@ func newRNN(c *op.Call, weight, recurrent, bias, hidden, aux, batch, in int) (*r
 		return nil, op.Unsupported("%v input with %v state", c.In[0].Type, c.In[hidden].Type)
 	}
 	r.sum = make([]float32, batch*r.units)
+	r.kept = newState[float32](c, hidden)
 	return r, nil
 }
 
@@ -56,7 +59,7 @@ func (r *rnn) step(c *op.Call, x, aux []float32) error {
 	for b := range r.batch {
 		copy(r.sum[b*r.units:], bias)
 	}
-	hidden := tensor.Of[float32](c.In[r.hidden])
+	hidden := r.now
 	if err := r.in.add(c, r.sum, x, r.batch); err != nil {
 		return err
 	}
@@ -98,11 +101,12 @@ func prepareRNN(c *op.Call) (op.Run, error) {
 	row := make([]float32, s.batch*s.in)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		r.now = r.kept.begin(c)
 		for t := range s.steps {
 			if err := r.step(c, s.gather(row, x, t, s.in), nil); err != nil {
 				return err
 			}
-			s.scatter(y, tensor.Of[float32](c.In[r.hidden]), t, r.units, r.units, 0)
+			s.scatter(y, r.now, t, r.units, r.units, 0)
 		}
 		return nil
 	}, nil
@@ -228,8 +232,8 @@ func prepareBothRNN(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		h[d] = half{r.units, func(*op.Call) error { return nil }, func(c *op.Call, x, a []float32) ([]float32, error) {
-			return tensor.Of[float32](c.In[r.hidden]), r.step(c, x, a)
+		h[d] = half{r.units, func(c *op.Call) error { r.now = r.kept.begin(c); return nil }, func(c *op.Call, x, a []float32) ([]float32, error) {
+			return r.now, r.step(c, x, a)
 		}}
 	}
 	return runBoth(s, h[0], h[1], 9, c.Node.Attrs.Bool("merge_outputs", false), crossed, width), nil
@@ -267,7 +271,7 @@ func prepareBothLSTM(c *op.Call) (op.Run, error) {
 		}
 		out := make([]float32, s.batch*l.outputs)
 		h[d] = half{l.outputs, l.load, func(c *op.Call, x, a []float32) ([]float32, error) {
-			return out, l.step(c, x, a, tensor.Of[float32](c.In[at.hidden]), tensor.Of[float32](c.In[at.cell]), out)
+			return out, l.step(c, x, a, out)
 		}}
 	}
 	return runBoth(s, h[0], h[1], 39, c.Node.Attrs.Bool("merge_outputs", false), crossed, width), nil

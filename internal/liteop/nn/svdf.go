@@ -73,8 +73,9 @@ func (s svdf) float(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	feature := make([]float32, s.batch*s.filters)
+	memory := newState[float32](c, 4)
 	return func(c *op.Call) error {
-		x, state, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[4]), tensor.Of[float32](c.Out[0])
+		x, state, y := tensor.Of[float32](c.In[0]), memory.begin(c), tensor.Of[float32](c.Out[0])
 		time, err := floats(c.In[2])
 		if err != nil {
 			return err
@@ -121,8 +122,9 @@ func svdfQuant[S int8 | int16](c *op.Call, s svdf) (op.Run, error) {
 		return nil, op.Unsupported("%v weights, %v output", c.In[1].Type, c.Out[0].Type)
 	}
 	lo, hi := limits(c.In[4].Type)
+	memory := newState[S](c, 4)
 	return func(c *op.Call) error {
-		x, w, state := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[S](c.In[4])
+		x, w, state := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), memory.begin(c)
 		time, y := tensor.Of[S](c.In[2]), tensor.Of[int8](c.Out[0])
 		var bias []int32
 		if c.Has(3) {
