@@ -91,6 +91,9 @@ func exactNodes(g *graph.Graph) []bool {
 	return out
 }
 
+// copies lists operators that compute floats without rounding.
+//
+//nolint:misspell // the schema's spelling
 var copies = map[string]bool{
 	"QUANTIZE": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": true, "TRANSPOSE": true, "CONCATENATION": true, "SLICE": true,
 	"STRIDED_SLICE": true, "PACK": true, "UNPACK": true, "SPLIT": true, "SPLIT_V": true, "SQUEEZE": true, "EXPAND_DIMS": true, "PAD": true,
@@ -369,7 +372,9 @@ func TestTFLiteOps(t *testing.T) {
 			// The engine gave two results for the same inputs: memory that nothing
 			// has written.
 			none++
-			run.Close()
+			if err := run.Close(); err != nil {
+				t.Error(err)
+			}
 			continue
 		}
 		if k := kind(run.Model); engine != "tflm" && k != plainFloat {
@@ -460,7 +465,7 @@ func seanet(c Case) string {
 	if err != nil {
 		return errorText(err)
 	}
-	defer run.Close()
+	defer run.Session.Close()
 	if err := run.Once(); err != nil {
 		return strings.Join([]string{run.Trouble(), errorText(err)}, " | ")
 	}
