@@ -27,12 +27,14 @@ func pairsOf(n int) int {
 func depthwiseOpt(w Window) *Counts {
 	c := &Counts{Kernel: KernelDepthwiseOpt}
 	pairs := int64(w.Batch) * int64(pairsOf(w.OC))
-	var taps int64
+	var rows, columns int64
 	for y := range w.OH {
-		for x := range w.OW {
-			taps += int64(inside(y, w.StrideY, w.PadY, w.FH, w.H)) * int64(inside(x, w.StrideX, w.PadX, w.FW, w.W))
-		}
+		rows += int64(inside(y, w.StrideY, w.PadY, w.FH, w.H))
 	}
+	for x := range w.OW {
+		columns += int64(inside(x, w.StrideX, w.PadX, w.FW, w.W))
+	}
+	taps := rows * columns
 	pixels := int64(w.OH) * int64(w.OW)
 	c.Programs = int64(w.Batch) * pixels
 	c.pixels = c.Programs

@@ -139,6 +139,9 @@ func (m *chip) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error) {
 			return nil, limitExceeded()
 		}
 		depth := in[1].Shape[1]
+		if in[0].Len()%depth != 0 {
+			return nil, limitExceeded()
+		}
 		return FullyConnected(in[0].Len()/depth, depth, in[1].Shape[0], clip)
 	case "ADD", "MUL":
 		if len(in) < 2 || !slices.Equal(in[0].Shape, in[1].Shape) {
@@ -192,8 +195,10 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 		}
 		w.FH, w.FW = in[1].Shape[1], in[1].Shape[2]
 	}
-	for _, v := range []int{w.Batch, w.H, w.W, w.C, w.OH, w.OW, w.OC, w.FH, w.FW, w.StrideX, w.StrideY} {
-		if v < 1 {
+	// Far beyond every limit of the hardware; below it no product overflows.
+	const most = 1 << 15
+	for _, v := range []int{w.Batch, w.H, w.W, w.C, w.OH, w.OW, w.OC, w.FH, w.FW, w.StrideX, w.StrideY, w.DilationX, w.DilationY} {
+		if v < 1 || v > most {
 			return Window{}, limitExceeded()
 		}
 	}
@@ -211,7 +216,22 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 			w.samePadding()
 		}
 	}
+	if n.Op != "TRANSPOSE_CONV" && !w.consistent() {
+		return Window{}, limit("output shape does not follow from the input shape")
+	}
 	return w, nil
+}
+
+// consistent reports whether the output's height and width are those of the
+// operator's padding rule.
+func (w *Window) consistent() bool {
+	size := func(in, filter, stride, dilation int) int {
+		if w.same {
+			return ceilDiv(in, stride)
+		}
+		return (in-(filter-1)*dilation-1)/stride + 1
+	}
+	return w.OH == size(w.H, w.FH, w.StrideY, w.DilationY) && w.OW == size(w.W, w.FW, w.StrideX, w.DilationX)
 }
 
 // clips reports whether a fused activation narrows the range of int8 results.

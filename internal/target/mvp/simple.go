@@ -75,13 +75,16 @@ func TransposeConv(w Window) (*Counts, error) {
 	c := &Counts{Kernel: KernelTransposeConv}
 	out := int64(w.OH) * int64(w.OW) * int64(w.OC)
 	c.Programs, c.Instructions = 1, (out+1)/2 // clearing the sums
+	var rows, columns int64
 	for y := range w.H {
-		for x := range w.W {
-			taps := int64(covered(y, w.StrideY, w.PadY, w.FH, w.OH)) * int64(covered(x, w.StrideX, w.PadX, w.FW, w.OW))
-			c.Instructions += int64(w.OC) * int64(w.C) * (1 + taps)
-			c.Stalls += int64(w.OC) * int64(w.C)
-		}
+		rows += int64(covered(y, w.StrideY, w.PadY, w.FH, w.OH))
 	}
+	for x := range w.W {
+		columns += int64(covered(x, w.StrideX, w.PadX, w.FW, w.OW))
+	}
+	perPixel := int64(w.OC) * int64(w.C)
+	c.Stalls = int64(w.H) * int64(w.W) * perPixel
+	c.Instructions += c.Stalls + perPixel*rows*columns
 	c.Programs += int64(w.H) * int64(w.W) * int64(w.OC)
 	pairs := int64(w.OH) * int64(w.OW) * int64(pairsOf(w.OC))
 	c.Programs++
