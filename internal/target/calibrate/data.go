@@ -99,6 +99,10 @@ func Load(path, root string) (ms []*Measurement, skipped map[string]int, err err
 	return ms, skipped, nil
 }
 
+// internalKiB is the largest internal RAM of the measured chips; larger
+// activations lie outside, at a cost that depends on the board.
+const internalKiB = 1024
+
 // network is the work of a model in both countings.
 type network struct{ all, live cortexm.Vector }
 
@@ -129,6 +133,9 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	}
 	if m.Cycles <= 0 {
 		return nil, "no latency"
+	}
+	if kib, _ := strconv.ParseFloat(r["activation_kib"], 64); kib > internalKiB {
+		return nil, "activations in external memory"
 	}
 	uj, _ := strconv.ParseFloat(r["energy_uj"], 64)
 	m.Joules = uj / 1e6
@@ -253,6 +260,35 @@ func family(runtime, version, core string) (name, era string) {
 
 // prunes tells runtimes that leave out channels whose weights are all zero.
 func prunes(family, era string) bool { return family == "x-cube-ai" && (era == "8.1" || era == "9") }
+
+// LoadAll reads both tables below root: whole models and layers.
+func LoadAll(root string) (ms []*Measurement, skipped map[string]int, err error) {
+	path := filepath.Join(root, "data", "mcu_measured.csv")
+	ms, skipped, err = Load(path, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	t, err := ReadTable(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	models := map[string]string{}
+	for _, r := range t.rows {
+		if strings.HasPrefix(r["model_file"], "models/") {
+			models[r["model_name"]] = r["model_file"]
+		}
+	}
+	layers, err := LoadLayers(filepath.Join(root, "data", "mcu_measured_layers.csv"), root, models)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(ms, layers...), skipped, nil
+}
 
 // Sources lists the sources of measurements in order.
 func Sources(ms []*Measurement) []string {

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"math"
 	"sort"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure"
 )
@@ -22,6 +23,63 @@ func (r *Residual) Log() float64 { return math.Log(r.M.Cycles / r.Predicted) }
 // Error is the absolute error of the prediction relative to the measurement.
 func (r *Residual) Error() float64 { return math.Abs(r.Predicted/r.M.Cycles - 1) }
 
+// LeaveNetworksOut predicts every whole-model measurement from other sources that
+// measured other networks: harder than [LeaveSourcesOut], where a network may be
+// known from another source, and what a user with a new network meets.
+func LeaveNetworksOut(ms []*Measurement, s Settings) []*Residual {
+	type key struct{ source, network string }
+	held := map[key][]*Measurement{}
+	var order []key
+	for _, m := range ms {
+		if m.Layer {
+			continue
+		}
+		k := key{m.Source, Network(m.Model)}
+		if held[k] == nil {
+			order = append(order, k)
+		}
+		held[k] = append(held[k], m)
+	}
+	var out []*Residual
+	for _, k := range order {
+		var rest []*Measurement
+		for _, m := range ms {
+			if m.Source != k.source && Network(m.Model) != k.network {
+				rest = append(rest, m)
+			}
+		}
+		out = append(out, predict(Train(rest, s), held[k])...)
+	}
+	return out
+}
+
+// Network is the architecture that a model's name stands for.
+func Network(model string) string {
+	s := strings.ToLower(model)
+	for _, n := range []string{"fdmobilenet", "mobilenet v1", "mobilenet v2", "squeezenet", "yamnet", "kws", "vww", "person_detect", "ad01", "str_ww", "hello_world"} {
+		if strings.Contains(s, n) {
+			return n
+		}
+	}
+	if strings.Contains(s, "resnet8") || strings.Contains(s, "resnet v1") {
+		return "resnet"
+	}
+	return model
+}
+
+func predict(f *Fit, ms []*Measurement) []*Residual {
+	var out []*Residual
+	for _, m := range ms {
+		v, how := f.Coefficients(m.Group())
+		r := &Residual{M: m, How: how}
+		if how != "" {
+			r.Predicted = v.Dot(m.Work)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 // LeaveSourcesOut predicts every whole-model measurement from the other sources.
 func LeaveSourcesOut(ms []*Measurement, s Settings) []*Residual {
 	var out []*Residual
@@ -32,17 +90,14 @@ func LeaveSourcesOut(ms []*Measurement, s Settings) []*Residual {
 				rest = append(rest, m)
 			}
 		}
-		f := Train(rest, s)
+		var held []*Measurement
 		for _, m := range ms {
-			if m.Source != src || m.Layer {
-				continue
+			if m.Source == src && !m.Layer {
+				held = append(held, m)
 			}
-			v, how := f.Coefficients(m.Group())
-			r := &Residual{M: m, How: how}
-			if how != "" {
-				r.Predicted = v.Dot(m.Work)
-			}
-			out = append(out, r)
+		}
+		if len(held) > 0 {
+			out = append(out, predict(Train(rest, s), held)...)
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 
 func TestValidation(t *testing.T) {
 	t.Parallel()
-	ms, _, err := calibrate.Load(material.Path(t, "data", "mcu_measured.csv"), material.Path(t))
+	ms, _, err := calibrate.LoadAll(material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
