@@ -1,0 +1,83 @@
+package mvp
+
+import "fmt"
+
+// Kernel is an algorithm of the kernel library.
+type Kernel string
+
+// Kernels.
+const (
+	KernelConv             Kernel = "conv"
+	KernelFullyConnected   Kernel = "fc"
+	KernelDepthwise        Kernel = "dw_gen"
+	KernelDepthwiseOpt     Kernel = "dw_opt"
+	KernelAveragePool      Kernel = "avg_gen"
+	KernelAveragePoolOpt   Kernel = "avg_opt"
+	KernelMaxPool          Kernel = "max_gen"
+	KernelAdd              Kernel = "add"
+	KernelMul              Kernel = "mul"
+	KernelTransposeConv    Kernel = "tconv"
+	fullyConnectedByOutput Kernel = "fc_large" // one program per output; reported as fc
+)
+
+// Counts is what the programs of one layer execute.
+type Counts struct {
+	Kernel Kernel
+	// Programs started.
+	Programs int64
+	// Instructions executed, no-ops included.
+	Instructions int64
+	// Stalls are cycles lost because an operand was written by the instruction
+	// directly before.
+	Stalls int64
+	// ParallelIterations and RealIterations are passes through the inner loop of
+	// convolutions with two and one product each.
+	ParallelIterations, RealIterations int64
+	// Stores of results; one may hold a pair.
+	Stores int64
+	// NoOps only move an array on.
+	NoOps int64
+	// ClampIterations are passes of programs that apply the range of a fused
+	// activation afterwards.
+	ClampIterations int64
+
+	// What device corrections need beside.
+	parallelStores, realStores int64 // of convolutions
+	strideNoOps                int64 // no-ops that walk the output array
+	byOutput                   bool  // fully connected, one program per output
+	pairs                      int64 // of element-wise operators
+	pixels                     int64 // outputs without channels, of pools
+}
+
+// Simulated is the number of accelerator cycles by the maker's simulator: each
+// instruction and each stall takes one.
+func (c *Counts) Simulated() int64 { return c.Instructions + c.Stalls }
+
+// LimitError says why the accelerator's kernels refuse a layer. The text is the
+// one that they print.
+type LimitError struct{ Text string }
+
+func (e *LimitError) Error() string { return e.Text }
+
+func limit(format string, args ...any) error { return &LimitError{fmt.Sprintf(format, args...)} }
+
+// limitExceeded is the kernels' text where no special one exists.
+func limitExceeded() error { return limit("Hardware limits exceeded") }
+
+// clamp adds the programs that bring n results into the activation's range, for
+// kernels that do not clip while they compute. Few results are done by the
+// processor.
+func (c *Counts) clamp(n int64) {
+	const onCPU, perProgram = 160, 2048
+	if n <= onCPU {
+		return
+	}
+	for n > 0 {
+		k := min(n, perProgram)
+		it := (k + 3) / 4
+		c.Programs++
+		c.Instructions += 1 + 2*it
+		c.ClampIterations += it
+		n -= k
+	}
+}

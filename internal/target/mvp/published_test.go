@@ -1,0 +1,130 @@
+package mvp
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/material"
+)
+
+// table reads a CSV file of the reference material as rows by column name.
+func table(t testing.TB, name string) []map[string]string {
+	t.Helper()
+	f, err := os.Open(material.Path(t, "data", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]string
+	for _, row := range rows[1:] {
+		m := make(map[string]string, len(row))
+		for i, v := range row {
+			m[rows[0][i]] = v
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func dims(s string) (d []int) {
+	for p := range strings.SplitSeq(s, "x") {
+		n, _ := strconv.Atoi(p)
+		d = append(d, n)
+	}
+	return d
+}
+
+func pairOption(options, name string) (w, h int) {
+	_, rest, ok := strings.Cut(strings.ToLower(options), name+":")
+	if !ok {
+		return 1, 1
+	}
+	_, _ = fmt.Sscanf(rest, "%dx%d", &w, &h)
+	return w, h
+}
+
+// countRow counts a layer of the published tables from its shapes and options.
+func countRow(t testing.TB, op, in, out, options string, lib Library) (*Counts, error) {
+	t.Helper()
+	parts := strings.Split(in, ",")
+	i, o := dims(parts[0]), dims(out)
+	switch op {
+	case "fully_connected":
+		f := dims(parts[1])
+		return FullyConnected(1, f[1], f[0], false)
+	case "add":
+		n := int64(1)
+		for _, d := range o {
+			n *= int64(d)
+		}
+		return Add(n), nil
+	}
+	w := Window{Batch: 1, H: i[1], W: i[2], C: i[3], OH: o[1], OW: o[2], OC: o[3], DilationX: 1, DilationY: 1}
+	w.StrideX, w.StrideY = pairOption(options, "stride")
+	if len(parts) > 1 {
+		f := dims(parts[1])
+		w.FH, w.FW = f[1], f[2]
+	} else {
+		w.FW, w.FH = pairOption(options, "filter")
+	}
+	if strings.Contains(strings.ToLower(options), "padding:same") {
+		w.samePadding()
+	}
+	switch op {
+	case "conv_2d":
+		return Conv(w, lib)
+	case "depthwise_conv_2d":
+		w.DepthMultiplier = w.OC / w.C
+		return Depthwise(w)
+	case "average_pool_2d":
+		return AveragePool(w)
+	case "max_pool_2d":
+		return MaxPool(w)
+	}
+	t.Fatalf("operator %s", op)
+	return nil, nil
+}
+
+// Every column of the test vectors.
+func TestCycleModelVectors(t *testing.T) {
+	t.Parallel()
+	rows := table(t, "mltk_cycle_model.csv")
+	bad := 0
+	for _, r := range rows {
+		lib := Library(r["conv_kernel"])
+		c, err := countRow(t, r["opcode"], r["input_shape"], r["output_shape"], r["options"], lib)
+		if err != nil {
+			t.Errorf("%s/%s: %v", r["table_id"], r["index"], err)
+			bad++
+			continue
+		}
+		got := map[string]int64{
+			"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "simulator_cycles": c.Simulated(),
+			"parallel_mac_iterations": c.ParallelIterations, "real_mac_iterations": c.RealIterations,
+			"stores": c.Stores, "noops": c.NoOps, "clamp_iterations": c.ClampIterations,
+		}
+		for k, v := range got {
+			want, err := strconv.ParseInt(r[k], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v != want {
+				t.Errorf("%s/%s %s %s %s %s: %s is %d, want %d", r["table_id"], r["index"], r["algorithm"], lib, r["input_shape"], r["options"], k, v, want)
+				bad++
+			}
+		}
+		if string(c.Kernel) != r["algorithm"] {
+			t.Errorf("%s/%s: kernel %s, want %s", r["table_id"], r["index"], c.Kernel, r["algorithm"])
+			bad++
+		}
+	}
+	t.Logf("%d vectors, %d differences", len(rows), bad)
+}

@@ -1,0 +1,105 @@
+package mvp
+
+// FullyConnected counts FULLY_CONNECTED with rows vectors of depth elements.
+func FullyConnected(rows, depth, outputs int, clip bool) (*Counts, error) {
+	c := &Counts{Kernel: KernelFullyConnected}
+	n := int64(rows) * int64(outputs)
+	most := maxSize
+	if depth%2 == 0 {
+		most = 2 * maxSize
+	}
+	switch {
+	case depth <= most && outputs <= maxSize && depth%2 == 0:
+		c.Programs = int64(rows)
+		c.Instructions = n * int64(depth+3)
+		c.Stalls = n * int64(depth/2+1)
+	case depth <= most && outputs <= maxSize:
+		c.Programs = int64(rows)
+		c.Instructions = n * int64(2*depth+2)
+		c.Stalls = n * int64(depth+1)
+	case depth > most && depth%2 == 0 && twoLoops(depth/2):
+		c.byOutput = true
+		c.Programs = n
+		c.Instructions = n * int64(depth+2)
+		c.Stalls = n * int64(depth/2+1)
+	case depth > most:
+		return nil, limit("weights_shape[1] (%d) > %d", depth, most)
+	default:
+		return nil, limit("output_shape[1] (%d) > %d", outputs, maxSize)
+	}
+	c.Stores = n
+	if clip {
+		c.clamp(n)
+	}
+	return c, nil
+}
+
+// twoLoops reports whether n iterations can be done by two nested loops. The
+// kernel looks for factors among the primes up to 31.
+func twoLoops(n int) bool {
+	a := 1
+	rest := n
+	for _, p := range []int{31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2} {
+		for rest > maxSize && rest%p == 0 && a*p <= maxSize {
+			rest /= p
+			a *= p
+		}
+	}
+	return rest <= maxSize
+}
+
+// elementwise counts programs of at most 2048 elements in pairs. A single element
+// at the end is left to the processor.
+func elementwise(kernel Kernel, n, instructions, stalls int64) *Counts {
+	const perProgram = 2048
+	c := &Counts{Kernel: kernel, Programs: (n - n%2 + perProgram - 1) / perProgram, pairs: n / 2}
+	c.Instructions = c.pairs * instructions
+	c.Stalls = c.pairs * stalls
+	return c
+}
+
+// Add counts ADD of n elements without broadcasting.
+func Add(n int64) *Counts { return elementwise(KernelAdd, n, 4, 1) }
+
+// Mul counts MUL of n elements without broadcasting.
+func Mul(n int64) *Counts { return elementwise(KernelMul, n, 4, 2) }
+
+// TransposeConv counts TRANSPOSE_CONV. No published table confirms it.
+func TransposeConv(w Window) (*Counts, error) {
+	if w.DilationX != 1 || w.DilationY != 1 {
+		return nil, limit("Dilation not supported")
+	}
+	if w.C > maxSize || w.FW > maxSize || w.FH > maxSize || w.OW*w.OC > maxStride || w.FW*w.C > maxStride {
+		return nil, limitExceeded()
+	}
+	c := &Counts{Kernel: KernelTransposeConv}
+	out := int64(w.OH) * int64(w.OW) * int64(w.OC)
+	c.Programs, c.Instructions = 1, (out+1)/2 // clearing the sums
+	for y := range w.H {
+		for x := range w.W {
+			taps := int64(covered(y, w.StrideY, w.PadY, w.FH, w.OH)) * int64(covered(x, w.StrideX, w.PadX, w.FW, w.OW))
+			c.Instructions += int64(w.OC) * int64(w.C) * (1 + taps)
+			c.Stalls += int64(w.OC) * int64(w.C)
+		}
+	}
+	c.Programs += int64(w.H) * int64(w.W) * int64(w.OC)
+	pairs := int64(w.OH) * int64(w.OW) * int64(pairsOf(w.OC))
+	c.Programs++
+	c.Stores = pairs
+	c.Instructions += 2*pairs + int64(w.OH)*int64(w.OW)
+	c.Stalls += pairs
+	if w.Clip {
+		c.Instructions += pairs
+	}
+	for _, v := range []*int64{&c.Programs, &c.Instructions, &c.Stalls, &c.Stores} {
+		*v *= int64(w.Batch)
+	}
+	return c, nil
+}
+
+// covered is the number of filter positions of input i that fall inside the
+// output of a transposed convolution.
+func covered(i, stride, pad, filter, out int) int {
+	first := i*stride - pad
+	return max(min(filter, out-first)-max(0, -first), 0)
+}
