@@ -134,6 +134,9 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	if m.Cycles <= 0 {
 		return nil, "no latency"
 	}
+	if strings.Contains(r["notes"], "external SDRAM") {
+		return nil, "activations in external memory"
+	}
 	if kib, _ := strconv.ParseFloat(r["activation_kib"], 64); kib > internalKiB {
 		return nil, "activations in external memory"
 	}
@@ -250,8 +253,10 @@ func family(runtime, version, core string) (name, era string) {
 		return "tflm-esp-nn", ""
 	case strings.Contains(runtime, "Andes"):
 		return "tflm-andes-nn", ""
+	case runtime == "TFLM (reference submission, mbed-os)":
+		return "tflm-cmsis-nn", "2020" // kernels of before the int8 rewrite
 	case runtime == "TFLM + CMSIS-NN", runtime == "TFLM + CMSIS-NN (Helium)", runtime == "TFLM (neuralSPOT, CMSIS-NN Helium)",
-		runtime == "TFLM + CMSIS-NN modified for RX", runtime == "TFLM (reference submission, mbed-os)",
+		runtime == "TFLM + CMSIS-NN modified for RX",
 		strings.HasPrefix(runtime, "TFLM + MVP kernels + CMSIS-NN (MLTK"):
 		return "tflm-cmsis-nn", ""
 	}

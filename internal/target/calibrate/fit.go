@@ -19,6 +19,7 @@ type Fit struct {
 	Scales map[tierCore]float64
 	// Rows counts the whole-model measurements of a group.
 	Rows map[Group]int
+	seen map[tierEra][]cortexm.Vector
 }
 
 type tierEra struct{ Family, Tier, Era string }
@@ -63,13 +64,14 @@ func tier(family, core string) string {
 
 // Train fits all groups of the measurements.
 func Train(ms []*Measurement, s Settings) *Fit {
-	f := &Fit{Groups: map[Group]cortexm.Vector{}, Eras: map[tierEra]cortexm.Vector{}, Scales: map[tierCore]float64{}, Rows: map[Group]int{}}
+	f := &Fit{Groups: map[Group]cortexm.Vector{}, Eras: map[tierEra]cortexm.Vector{}, Scales: map[tierCore]float64{}, Rows: map[Group]int{}, seen: map[tierEra][]cortexm.Vector{}}
 	byTier := map[tierEra][]*Measurement{}
 	for _, m := range ms {
 		k := tierEra{m.Family, tier(m.Family, m.Core), m.Era}
 		byTier[k] = append(byTier[k], m)
 		if !m.Layer {
 			f.Rows[m.Group()]++
+			f.remember(m)
 		}
 	}
 	f.scales(byTier)
@@ -84,6 +86,9 @@ func Train(ms []*Measurement, s Settings) *Fit {
 			byCore[m.Core] = append(byCore[m.Core], m)
 		}
 		for _, core := range sortedNames(byCore) {
+			if !telling(byCore[core], prior) {
+				continue
+			}
 			start := era
 			for i := range start {
 				start[i] *= f.Scales[tierCore{k.Family, core}]
@@ -92,6 +97,22 @@ func Train(ms []*Measurement, s Settings) *Fit {
 		}
 	}
 	return f
+}
+
+// remember keeps the mix of a network, in the prior's terms: what matters is what
+// kinds of work were seen, not the fitted figures.
+func (f *Fit) remember(m *Measurement) {
+	k := seenKey(m.Group())
+	mix := cortexm.Mix(Prior(m.Family, k.Tier), m.Work)
+	if cortexm.Nearest(mix, f.seen[k]) > 0.005 {
+		f.seen[k] = append(f.seen[k], mix)
+	}
+}
+
+// Distance of a network from those that the group's family was fitted to.
+func (f *Fit) Distance(g Group, work cortexm.Vector) float64 {
+	k := seenKey(g)
+	return cortexm.Nearest(cortexm.Mix(Prior(g.Family, k.Tier), work), f.seen[k])
 }
 
 // scales finds how much slower each core is than its tier by comparing what cores
@@ -103,6 +124,9 @@ func (f *Fit) scales(byTier map[tierEra][]*Measurement) {
 	for k, rows := range byTier {
 		p := Prior(k.Family, k.Tier)
 		for _, m := range rows {
+			if own(p, m.Work) < 0.5 {
+				continue // mostly overhead of calls, which says little of the kernels
+			}
 			c := tierCore{m.Family, m.Core}
 			if logs[c] == nil {
 				logs[c] = map[cell][]float64{}
@@ -111,8 +135,10 @@ func (f *Fit) scales(byTier map[tierEra][]*Measurement) {
 			logs[c][at] = append(logs[c][at], math.Log(m.Cycles/p.Dot(m.Work)))
 		}
 	}
-	for c := range logs {
-		f.Scales[c] = 0
+	for _, rows := range byTier {
+		for _, m := range rows {
+			f.Scales[tierCore{m.Family, m.Core}] = 0
+		}
 	}
 	for range 50 {
 		sums, counts := map[cell][]float64{}, map[cell]int{}
@@ -150,10 +176,13 @@ func (f *Fit) scales(byTier map[tierEra][]*Measurement) {
 func refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm.Vector, shrink, layerWeight float64) cortexm.Vector {
 	balance := weights(rows, layerWeight)
 	ratios := make([]float64, 0, len(rows))
-	for _, m := range rows {
+	say := make([]float64, 0, len(rows))
+	for i, m := range rows {
 		ratios = append(ratios, m.Cycles/(scale(m)*start.Dot(m.Work)))
+		s := own(start, m.Work)
+		say = append(say, balance[i]*s*s*s)
 	}
-	common := weightedMedian(ratios, balance)
+	common := weightedMedian(ratios, say)
 	for i := range start {
 		start[i] *= common
 	}
@@ -188,6 +217,22 @@ func refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 		out[k] = start[k] * x[k] * level
 	}
 	return out
+}
+
+// telling reports whether measurements say something of kernels: more than the
+// overhead of calls.
+func telling(rows []*Measurement, prior cortexm.Vector) bool {
+	for _, m := range rows {
+		if own(prior, m.Work) >= 0.5 {
+			return true
+		}
+	}
+	return false
+}
+
+// own is the share of cycles that is not overhead of calls and operators.
+func own(v, work cortexm.Vector) float64 {
+	return 1 - (v[cortexm.Call]*work[cortexm.Call]+v[cortexm.Op]*work[cortexm.Op])/v.Dot(work)
 }
 
 func dot(a, b []float64) float64 {
@@ -254,10 +299,11 @@ func (f *Fit) Coefficients(g Group) (cortexm.Vector, string) {
 		return v, "measured"
 	}
 	scale, hasScale := f.Scales[tierCore{g.Family, g.Core}]
-	if v, ok := f.Eras[tierEra{g.Family, tier(g.Family, g.Core), g.Era}]; ok {
+	k := tierEra{g.Family, tier(g.Family, g.Core), g.Era}
+	if v, ok := f.Eras[k]; ok {
 		how := "scaled"
 		if !hasScale {
-			scale, how = 1, "tier"
+			scale, how = f.borrowed(g, k), "tier"
 		}
 		for i := range v {
 			v[i] *= scale
@@ -278,6 +324,30 @@ func (f *Fit) Coefficients(g Group) (cortexm.Vector, string) {
 		}
 	}
 	return cortexm.Vector{}, ""
+}
+
+// borrowed is the speed of a core relative to its tier in another family, where
+// this family was not measured on the core.
+func (f *Fit) borrowed(g Group, k tierEra) float64 {
+	for _, c := range sortedCores(f.Scales) {
+		if c.Core != g.Core || c.Family == g.Family || tier(c.Family, c.Core) != k.Tier {
+			continue
+		}
+		// Relative to the cores of the tier that both families know.
+		var logs []float64
+		for _, other := range sortedCores(f.Scales) {
+			if other.Family != c.Family || tier(other.Family, other.Core) != k.Tier {
+				continue
+			}
+			if own, ok := f.Scales[tierCore{g.Family, other.Core}]; ok {
+				logs = append(logs, math.Log(own/f.Scales[other]))
+			}
+		}
+		if len(logs) > 0 {
+			return f.Scales[c] * math.Exp(measure.Mean(logs))
+		}
+	}
+	return 1
 }
 
 func sortedKeys(m map[tierEra][]*Measurement) []tierEra {

@@ -80,7 +80,7 @@ func layerFamily(runtime string) string {
 	switch runtime {
 	case "TFLM + CMSIS-NN (Helium)", "TFLM (MLTK)":
 		return "tflm-cmsis-nn"
-	case "ANSI C", "TFLM (reference kernels)":
+	case "TFLM (reference kernels)":
 		return "tflm-reference"
 	case "ESP-NN optimised":
 		return "tflm-esp-nn"

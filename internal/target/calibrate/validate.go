@@ -15,6 +15,8 @@ type Residual struct {
 	// came about: see [Fit.Coefficients].
 	Predicted float64
 	How       string
+	// Distance of the network from those of the other sources.
+	Distance float64
 }
 
 // Log is the logarithm of measured over predicted.
@@ -74,6 +76,7 @@ func predict(f *Fit, ms []*Measurement) []*Residual {
 		r := &Residual{M: m, How: how}
 		if how != "" {
 			r.Predicted = v.Dot(m.Work)
+			r.Distance = f.Distance(m.Group(), m.Work)
 		}
 		out = append(out, r)
 	}
@@ -140,4 +143,42 @@ func Summarise(rs []*Residual) Summary {
 	s.Within10 /= float64(s.Rows)
 	s.Bias = math.Exp(measure.Median(logs)) - 1
 	return s
+}
+
+// Held is a left-out measurement with the band stated for it.
+type Held struct {
+	*Residual
+	Half float64
+}
+
+// Inside reports whether the band holds the measurement.
+func (h *Held) Inside() bool { return math.Abs(h.Log()) <= h.Half }
+
+// Nested leaves one source out at a time and states bands from the other sources
+// alone, so that neither coefficients nor bands know the measurement.
+func Nested(ms []*Measurement, s Settings) []*Held {
+	var out []*Held
+	for _, src := range Sources(ms) {
+		var rest, held []*Measurement
+		for _, m := range ms {
+			switch {
+			case m.Source != src:
+				rest = append(rest, m)
+			case !m.Layer:
+				held = append(held, m)
+			}
+		}
+		if len(held) == 0 {
+			continue
+		}
+		bands := MakeBands(rest, s)
+		for _, r := range predict(Train(rest, s), held) {
+			h := &Held{Residual: r}
+			if r.How != "" {
+				h.Half = bands.Of(r.M.Family, r.How).Half(r.Distance)
+			}
+			out = append(out, h)
+		}
+	}
+	return out
 }

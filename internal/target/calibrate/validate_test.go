@@ -28,6 +28,22 @@ func TestValidation(t *testing.T) {
 	for g, r := range groups {
 		t.Logf("%v %d %+v", g, len(r), calibrate.Summarise(r))
 	}
+	held := calibrate.Nested(ms, calibrate.Default)
+	in, n := map[string]int{}, map[string]int{}
+	for _, h := range held {
+		k := h.M.Family + " " + h.How
+		n[k]++
+		if h.How != "" && h.Inside() {
+			in[k]++
+		}
+	}
+	t.Log(in, n)
+	b := calibrate.MakeBands(ms, calibrate.Default)
+	for _, f := range []string{"x-cube-ai", "tflm-cmsis-nn", "tflm-reference"} {
+		for _, how := range []string{"measured", "scaled", "other era", "tier"} {
+			t.Logf("%s %s %+v", f, how, b.Of(f, how))
+		}
+	}
 	sort.Slice(rs, func(i, j int) bool { return rs[i].Error() > rs[j].Error() })
 	for _, r := range rs[:min(len(rs), 90)] {
 		t.Logf("%.2f %s %v %s %s %s", r.Predicted/r.M.Cycles, r.M.Source, r.M.Group(), r.M.Chip, r.M.Model, r.How)

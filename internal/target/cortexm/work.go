@@ -14,6 +14,7 @@ const (
 	ConvGather             // element copied into the column buffer of a convolution
 	ConvOutput             // output of a convolution: requantise, clamp, store
 	PointMAC               // multiply-accumulate of a 1x1 convolution
+	PointGather            // input of a 1x1 convolution read and widened
 	PointOutput            // output of a 1x1 convolution
 	DepthwiseMAC           // multiply-accumulate of a depthwise convolution
 	DepthwiseOutput        // output of a depthwise convolution
@@ -28,7 +29,7 @@ const (
 
 // Names of the terms.
 var Names = [Terms]string{
-	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_output",
+	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_gather", "point_output",
 	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
 	"pool_element", "element", "table_element", "move_element",
 }
@@ -86,6 +87,7 @@ func Conv(oh, ow, kh, kw, ci, co int, share float64) Layer {
 	if kh*kw == 1 {
 		l.Kernel = "pointwise"
 		l.Work[PointMAC], l.Work[PointOutput] = l.MACs, outs
+		l.Work[PointGather], l.Live[PointGather] = pixels*float64(ci), pixels*float64(ci)*min(1, share)
 		l.Live[PointMAC], l.Live[PointOutput] = l.MACs*share, outs*min(1, share)
 		return l
 	}

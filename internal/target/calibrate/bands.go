@@ -1,0 +1,135 @@
+package calibrate
+
+import (
+	"math"
+	"sort"
+
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
+)
+
+// Coverage is the share of measurements that bands are made to hold.
+const Coverage = 0.9
+
+// Band says how far measurements lie from estimates: the half-width of the
+// interval in logarithms for networks like those calibrated on, and for others.
+type Band struct {
+	Near, Far float64
+	// Rows and Sources that the band was found with.
+	Rows, Sources int
+}
+
+// Half is the half-width at a distance from the calibrated networks.
+func (b Band) Half(distance float64) float64 {
+	return b.Near + (b.Far-b.Near)*min(1, distance/cortexm.FarAway)
+}
+
+// class of residuals that share a band.
+type class struct{ family, how string }
+
+// Bands of a family by how its coefficients came about.
+type Bands struct {
+	by  map[class]Band
+	all Band
+}
+
+// scored is a residual with the distance of its network from the training set.
+type scored struct {
+	class    class
+	source   string
+	log      float64
+	distance float64
+}
+
+// MakeBands finds bands from measurements by leaving out sources, and sources
+// together with their networks.
+func MakeBands(ms []*Measurement, s Settings) *Bands {
+	var all []scored
+	for _, rs := range [][]*Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s)} {
+		for _, r := range rs {
+			if r.How != "" {
+				all = append(all, scored{class{r.M.Family, r.How}, r.M.Source, math.Abs(r.Log()), r.Distance})
+			}
+		}
+	}
+	b := &Bands{by: map[class]Band{}}
+	b.all = band(filter(all, func(c class) bool { return c.family != "x-cube-ai" }))
+	seen := map[class]bool{}
+	for _, r := range all {
+		if !seen[r.class] {
+			seen[r.class] = true
+			own := band(filter(all, func(c class) bool { return c == r.class }))
+			if own.Sources >= 4 && own.Rows >= 20 {
+				b.by[r.class] = own
+			}
+		}
+	}
+	return b
+}
+
+// Of returns the band of a group whose coefficients came about as how says.
+// Families with too few sources share the band of all such families, and what was
+// carried over from elsewhere is never surer than what was measured.
+func (b *Bands) Of(family, how string) Band {
+	own, ok := b.by[class{family, how}]
+	if ok {
+		return own
+	}
+	wide := b.all
+	if m, ok := b.by[class{family, "measured"}]; ok && how != "tier" {
+		// Another version or a scaled core of a family that is well known.
+		return Band{Near: math.Max(2.0*m.Near, m.Far), Far: 2 * m.Far, Rows: m.Rows, Sources: m.Sources}
+	}
+	if how != "measured" {
+		wide.Near, wide.Far = wide.Near*1.2, wide.Far*1.2
+	}
+	return wide
+}
+
+func filter(all []scored, keep func(class) bool) []scored {
+	var out []scored
+	for _, r := range all {
+		if keep(r.class) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func band(rs []scored) Band {
+	var near, far []float64
+	src := map[string]bool{}
+	for _, r := range rs {
+		src[r.source] = true
+		if r.distance < cortexm.FarAway/4 {
+			near = append(near, r.log)
+		} else {
+			far = append(far, r.log)
+		}
+	}
+	b := Band{Near: quantile(near), Far: quantile(far), Rows: len(rs), Sources: len(src)}
+	switch {
+	case len(near) < 10:
+		b.Near = quantile(append(near, far...))
+		b.Far = b.Near
+	case len(far) < 10:
+		b.Far = math.Max(b.Near, quantile(append(near, far...)))
+	}
+	b.Far = math.Max(b.Far, b.Near)
+	return b
+}
+
+// quantile is the conformal one: among n residuals the one of rank (n+1)*coverage.
+func quantile(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	sort.Float64s(v)
+	p := math.Min(1, Coverage*float64(len(v)+1)/float64(len(v)))
+	return measure.Quantile(v, p)
+}
+
+// Seen returns the mixes of the networks that a group was fitted to.
+func (f *Fit) Seen(g Group) []cortexm.Vector { return f.seen[seenKey(g)] }
+
+func seenKey(g Group) tierEra { return tierEra{g.Family, tier(g.Family, g.Core), ""} }
