@@ -77,7 +77,7 @@ func Train(ms []*Measurement, s Settings) *Fit {
 	f.scales(byTier)
 	for _, k := range sortedKeys(byTier) {
 		rows := byTier[k]
-		prior := Prior(k.Family, k.Tier)
+		prior := cortexm.Prior(k.Family, k.Tier)
 		scaled := func(m *Measurement) float64 { return f.Scales[tierCore{m.Family, m.Core}] }
 		era := refine(rows, scaled, prior, s.EraShrink, s.LayerWeight)
 		f.Eras[k] = era
@@ -103,7 +103,7 @@ func Train(ms []*Measurement, s Settings) *Fit {
 // kinds of work were seen, not the fitted figures.
 func (f *Fit) remember(m *Measurement) {
 	k := seenKey(m.Group())
-	mix := cortexm.Mix(Prior(m.Family, k.Tier), m.Work)
+	mix := cortexm.Mix(cortexm.Prior(m.Family, k.Tier), m.Work)
 	if cortexm.Nearest(mix, f.seen[k]) > 0.005 {
 		f.seen[k] = append(f.seen[k], mix)
 	}
@@ -112,7 +112,7 @@ func (f *Fit) remember(m *Measurement) {
 // Distance of a network from those that the group's family was fitted to.
 func (f *Fit) Distance(g Group, work cortexm.Vector) float64 {
 	k := seenKey(g)
-	return cortexm.Nearest(cortexm.Mix(Prior(g.Family, k.Tier), work), f.seen[k])
+	return cortexm.Nearest(cortexm.Mix(cortexm.Prior(g.Family, k.Tier), work), f.seen[k])
 }
 
 // scales finds how much slower each core is than its tier by comparing what cores
@@ -122,7 +122,7 @@ func (f *Fit) scales(byTier map[tierEra][]*Measurement) {
 	logs := map[tierCore]map[cell][]float64{}
 	cells := map[cell]float64{}
 	for k, rows := range byTier {
-		p := Prior(k.Family, k.Tier)
+		p := cortexm.Prior(k.Family, k.Tier)
 		for _, m := range rows {
 			if own(p, m.Work) < 0.5 {
 				continue // mostly overhead of calls, which says little of the kernels

@@ -1,14 +1,13 @@
-package calibrate
+package cortexm
 
-import "github.com/opmeter/opmeter/internal/target/cortexm"
-
-// Prior returns where the coefficients of a family on a tier of cores start. Only
-// ratios matter, because a common factor is fitted. They come from measured layers
+// Prior returns coefficients of a family on a tier of cores before anything is
+// fitted. Only ratios matter: fits start from them, and the mix of a network is
+// told by them. They come from measured layers
 // and from what the kernels do.
-func Prior(family, tier string) cortexm.Vector {
-	var v cortexm.Vector
+func Prior(family, tier string) Vector {
+	var v Vector
 	set := func(call, op, mac, gather, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move float64) {
-		v = cortexm.Vector{call, op, mac, gather, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move}
+		v = Vector{call, op, mac, gather, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move}
 	}
 	switch {
 	case family == "tflm-reference":

@@ -1,0 +1,194 @@
+package cortexm
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/target"
+)
+
+// Names of further coefficients and settings in target files.
+const (
+	BandNear  = "band_near"  // half-width of the band in logarithms, for networks like those fitted to
+	BandFar   = "band_far"   // the same for other networks
+	BandLayer = "band_layer" // the same for one layer
+	Family    = "family"     // family whose prior tells mixes
+	Tier      = "tier"       // tier of cores
+	Pruned    = "pruned"     // "true" when channels with zero weights are left out
+	Seen      = "seen"       // mixes of the networks that were fitted to
+)
+
+// Model is the structural cycle model.
+type Model struct{}
+
+var _ target.CycleModel = Model{}
+
+// Costs estimates the layers of the main graph.
+func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ target.Options) (*target.Costs, error) {
+	coef, err := Coefficients(rt)
+	if err != nil {
+		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
+	}
+	near, far, single := rt.Coefficients[BandNear], rt.Coefficients[BandFar], rt.Coefficients[BandLayer]
+	pruned := rt.Settings[Pruned] == "true"
+	slow := slowMemory(t)
+	layers := Layers(m)
+	costs := &target.Costs{Layers: make([]target.LayerCost, len(layers)), Method: "structural model, " + rt.Name}
+	total, waits, missing := coef[Call], 0.0, 0
+	var work Vector
+	for i := range layers {
+		l := &layers[i]
+		out := &costs.Layers[i]
+		out.Simulated = -1
+		out.Kernel = l.Kernel
+		switch {
+		case l.Missing != "":
+			out.Missing = l.Missing
+		case l.Float:
+			out.Missing = m.Main().Nodes[i].Key() + ": kernels in floating point are not calibrated"
+		}
+		if out.Missing != "" {
+			missing++
+			continue
+		}
+		w := l.Work
+		if pruned {
+			w = l.Live
+		}
+		wait := slow.cycles(l)
+		c := coef.Dot(w) + wait
+		if i == 0 {
+			c += coef[Call]
+			total -= coef[Call]
+		}
+		work = work.Plus(w)
+		total += c
+		waits += wait
+		half := single
+		if wait > 0.2*c {
+			half = math.Max(half, slowHalf)
+		}
+		out.CPU = target.Scaled(c, math.Exp(-half), math.Exp(half))
+		out.Latency = out.CPU
+	}
+	if missing == len(layers) {
+		return costs, nil
+	}
+	distance := Nearest(Mix(Prior(rt.Settings[Family], rt.Settings[Tier]), work), mixes(rt.Settings[Seen]))
+	half := near + (far-near)*min(1, distance/FarAway)
+	if waits > 0.2*total {
+		half = math.Max(half, slowHalf)
+		costs.Remarks = append(costs.Remarks, "weights are read from slow memory, which is a rough estimate")
+	}
+	if near < far && distance > FarAway/2 {
+		costs.Remarks = append(costs.Remarks, fmt.Sprintf("the mix of operators is unlike the networks that %s was calibrated on, so the band is wider", rt.Name))
+	}
+	if rt.Calibration != nil && rt.Calibration.From != "" {
+		costs.Remarks = append(costs.Remarks, "coefficients are carried over from "+rt.Calibration.From)
+	}
+	costs.CPU = target.Scaled(total, math.Exp(-half), math.Exp(half))
+	costs.Latency = costs.CPU
+	return costs, nil
+}
+
+// Coefficients reads the terms of a runtime.
+func Coefficients(rt *target.Runtime) (Vector, error) {
+	var v Vector
+	if rt == nil {
+		return v, fmt.Errorf("no runtime is given")
+	}
+	for i, name := range Names {
+		c, ok := rt.Coefficients[name]
+		if !ok {
+			return v, fmt.Errorf("coefficient %q is missing", name)
+		}
+		if c < 0 || math.IsNaN(c) || math.IsInf(c, 0) {
+			return v, fmt.Errorf("coefficient %q is %v; a cost cannot be negative or unlimited", name, c)
+		}
+		v[i] = c
+	}
+	return v, nil
+}
+
+// slowHalf is the half-width of the band where waiting for memory matters: boards
+// differ by a factor of two.
+const slowHalf = 0.7
+
+// memory is where weights are read from, when reading them is slow.
+type memory struct{ cost, cache float64 }
+
+// slowMemory finds the memory that holds the model: external flash of a chip that
+// has none inside, with a stated cost of reading.
+func slowMemory(t *target.Target) memory {
+	if _, ok := t.Flash(); ok {
+		return memory{}
+	}
+	for i := range t.Memories {
+		if x := &t.Memories[i]; x.Role == "external-flash" && x.ReadCyclesPerByte != nil {
+			return memory{*x.ReadCyclesPerByte, float64(x.Cache)}
+		}
+	}
+	return memory{}
+}
+
+// cycles spent waiting for a layer's weights: once when half of the cache holds
+// them, at every pass otherwise.
+func (s memory) cycles(l *Layer) float64 {
+	if s.cost == 0 {
+		return 0
+	}
+	if l.WeightBytes <= s.cache/2 {
+		return s.cost * l.WeightBytes
+	}
+	return s.cost * l.WeightBytes * l.Passes
+}
+
+// FormatMixes writes mixes for a target file.
+func FormatMixes(mixes []Vector) string {
+	var b strings.Builder
+	for i, m := range mixes {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		first := true
+		for k, v := range m {
+			if v < 0.005 {
+				continue
+			}
+			if !first {
+				b.WriteByte(' ')
+			}
+			first = false
+			b.WriteString(Names[k] + "=" + strconv.FormatFloat(v, 'f', 2, 64))
+		}
+	}
+	return b.String()
+}
+
+// mixes reads what [FormatMixes] wrote; what cannot be read is left out.
+func mixes(s string) []Vector {
+	var out []Vector
+	for _, one := range strings.Split(s, ";") {
+		var v Vector
+		any := false
+		for _, f := range strings.Fields(one) {
+			name, value, _ := strings.Cut(f, "=")
+			x, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				continue
+			}
+			for k := range Names {
+				if Names[k] == name {
+					v[k], any = x, true
+				}
+			}
+		}
+		if any {
+			out = append(out, v)
+		}
+	}
+	return out
+}
