@@ -29,8 +29,21 @@ type class struct{ family, how string }
 
 // Bands of a family by how its coefficients came about.
 type Bands struct {
-	by  map[class]Band
-	all Band
+	by map[class]Band
+	// kinds holds what all families of a kind share; see kind.
+	kinds map[class]Band
+}
+
+// kind joins families whose estimates err alike: optimised kernels follow their
+// instructions, plain C follows compiler and memory.
+func kind(family string) string {
+	switch family {
+	case "tflm-reference":
+		return "plain"
+	case "x-cube-ai":
+		return family
+	}
+	return "optimised"
 }
 
 // scored is a residual with the distance of its network from the training set.
@@ -52,14 +65,20 @@ func MakeBands(ms []*Measurement, s Settings) *Bands {
 			}
 		}
 	}
-	b := &Bands{by: map[class]Band{}}
-	b.all = band(filter(all, func(c class) bool { return c.family != "x-cube-ai" }))
-	seen := map[class]bool{}
+	b := &Bands{by: map[class]Band{}, kinds: map[class]Band{}}
 	for _, r := range all {
-		if !seen[r.class] {
-			seen[r.class] = true
-			own := band(filter(all, func(c class) bool { return c == r.class }))
-			if own.Sources >= 4 && own.Rows >= 20 {
+		k := class{kind(r.class.family), r.class.how}
+		for _, c := range []class{k, {k.family, ""}} {
+			if _, ok := b.kinds[c]; ok {
+				continue
+			}
+			own := band(filter(all, func(o class) bool { return kind(o.family) == c.family && (c.how == "" || o.how == c.how) }))
+			if c.how == "" || own.Sources >= 3 && own.Rows >= 8 {
+				b.kinds[c] = own
+			}
+		}
+		if _, ok := b.by[r.class]; !ok {
+			if own := band(filter(all, func(c class) bool { return c == r.class })); own.Sources >= 4 && own.Rows >= 20 {
 				b.by[r.class] = own
 			}
 		}
@@ -68,23 +87,33 @@ func MakeBands(ms []*Measurement, s Settings) *Bands {
 }
 
 // Of returns the band of a group whose coefficients came about as how says.
-// Families with too few sources share the band of all such families, and what was
-// carried over from elsewhere is never surer than what was measured.
+// Families with too few sources share the band of their kind, and what was carried
+// over from elsewhere is never surer than what was measured.
 func (b *Bands) Of(family, how string) Band {
-	own, ok := b.by[class{family, how}]
-	if ok {
+	if own, ok := b.by[class{family, how}]; ok {
 		return own
 	}
-	wide := b.all
-	if m, ok := b.by[class{family, "measured"}]; ok && how != "tier" {
-		// Another version or a scaled core of a family that is well known.
-		return Band{Near: math.Max(2.0*m.Near, m.Far), Far: 2 * m.Far, Rows: m.Rows, Sources: m.Sources}
-	}
 	if how != "measured" {
-		wide.Near, wide.Far = wide.Near*1.2, wide.Far*1.2
+		if m, ok := b.by[class{family, "measured"}]; ok && kind(family) == family {
+			// Another version or core of a family that is well known.
+			return Band{Near: math.Max(2*m.Near, m.Far), Far: 2 * m.Far, Rows: m.Rows, Sources: m.Sources}
+		}
+	}
+	wide, ok := b.kinds[class{kind(family), how}]
+	if !ok {
+		wide = b.kinds[class{kind(family), ""}]
+	}
+	if m, ok := b.kinds[class{kind(family), "measured"}]; ok && how != "measured" {
+		wide.Near, wide.Far = math.Max(wide.Near, 1.2*m.Near), math.Max(wide.Far, 1.2*m.Far)
+	}
+	if wide.Rows == 0 {
+		wide.Near, wide.Far = nothing, nothing
 	}
 	return wide
 }
+
+// nothing is the half-width of a band when nothing is known: a factor of four.
+const nothing = 1.4
 
 func filter(all []scored, keep func(class) bool) []scored {
 	var out []scored

@@ -104,7 +104,7 @@ func Train(ms []*Measurement, s Settings) *Fit {
 func (f *Fit) remember(m *Measurement) {
 	k := seenKey(m.Group())
 	mix := cortexm.Mix(cortexm.Prior(m.Family, k.Tier), m.Work)
-	if cortexm.Nearest(mix, f.seen[k]) > 0.005 {
+	if cortexm.Nearest(mix, f.seen[k]) > 0.03 {
 		f.seen[k] = append(f.seen[k], mix)
 	}
 }
