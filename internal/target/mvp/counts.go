@@ -7,17 +7,16 @@ type Kernel string
 
 // Kernels.
 const (
-	KernelConv             Kernel = "conv"
-	KernelFullyConnected   Kernel = "fc"
-	KernelDepthwise        Kernel = "dw_gen"
-	KernelDepthwiseOpt     Kernel = "dw_opt"
-	KernelAveragePool      Kernel = "avg_gen"
-	KernelAveragePoolOpt   Kernel = "avg_opt"
-	KernelMaxPool          Kernel = "max_gen"
-	KernelAdd              Kernel = "add"
-	KernelMul              Kernel = "mul"
-	KernelTransposeConv    Kernel = "tconv"
-	fullyConnectedByOutput Kernel = "fc_large" // one program per output; reported as fc
+	KernelConv           Kernel = "conv"
+	KernelFullyConnected Kernel = "fc"
+	KernelDepthwise      Kernel = "dw_gen"
+	KernelDepthwiseOpt   Kernel = "dw_opt"
+	KernelAveragePool    Kernel = "avg_gen"
+	KernelAveragePoolOpt Kernel = "avg_opt"
+	KernelMaxPool        Kernel = "max_gen"
+	KernelAdd            Kernel = "add"
+	KernelMul            Kernel = "mul"
+	KernelTransposeConv  Kernel = "tconv"
 )
 
 // Counts is what the programs of one layer execute.
@@ -47,6 +46,7 @@ type Counts struct {
 	byOutput                   bool  // fully connected, one program per output
 	pairs                      int64 // of element-wise operators
 	pixels                     int64 // outputs without channels, of pools
+	segments                   int64 // parts of the output with a filter of their own, of depthwise
 }
 
 // Simulated is the number of accelerator cycles by the maker's simulator: each

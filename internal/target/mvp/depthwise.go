@@ -241,6 +241,7 @@ func (c *Counts) depthwisePart(w Window, k int, x, y segment) (rows int, err err
 	n := heads * int64(offsets) * int64(x.n) * int64(groups)
 	taps := int64(y.t) * int64(x.t)
 	c.Programs += int64(programs)
+	c.segments++
 	c.Stores += n
 	c.pixels += int64(rows) * int64(x.n)
 	c.Instructions += heads + n*(2*taps+1+int64(max(1, extraStore)))
