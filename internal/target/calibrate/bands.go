@@ -19,11 +19,6 @@ type Band struct {
 	Rows, Sources int
 }
 
-// Half is the half-width at a distance from the calibrated networks.
-func (b Band) Half(distance float64) float64 {
-	return b.Near + (b.Far-b.Near)*min(1, distance/cortexm.FarAway)
-}
-
 // class of residuals that share a band.
 type class struct{ family, how string }
 
@@ -60,7 +55,7 @@ func MakeBands(ms []*Measurement, s Settings) *Bands {
 	var all []scored
 	for _, rs := range [][]*Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s)} {
 		for _, r := range rs {
-			if r.How != "" {
+			if r.How != "" && r.Overhead < 0.5 {
 				all = append(all, scored{class{r.M.Family, r.How}, r.M.Source, math.Abs(r.Log()), r.Distance})
 			}
 		}
@@ -126,26 +121,49 @@ func filter(all []scored, keep func(class) bool) []scored {
 }
 
 func band(rs []scored) Band {
-	var near, far []float64
+	var near, far []scored
 	src := map[string]bool{}
 	for _, r := range rs {
 		src[r.source] = true
 		if r.distance < cortexm.FarAway/4 {
-			near = append(near, r.log)
+			near = append(near, r)
 		} else {
-			far = append(far, r.log)
+			far = append(far, r)
 		}
 	}
-	b := Band{Near: quantile(near), Far: quantile(far), Rows: len(rs), Sources: len(src)}
+	b := Band{Near: spread(near), Far: spread(far), Rows: len(rs), Sources: len(src)}
 	switch {
 	case len(near) < 10:
-		b.Near = quantile(append(near, far...))
+		b.Near = spread(rs)
 		b.Far = b.Near
 	case len(far) < 10:
-		b.Far = math.Max(b.Near, quantile(append(near, far...)))
+		b.Far = math.Max(b.Near, spread(rs))
 	}
 	b.Far = math.Max(b.Far, b.Near)
 	return b
+}
+
+// few is the number of sources below which rows are no independent evidence.
+const few = 8
+
+// spread is the half-width that holds the share [Coverage] of residuals. With few
+// sources the rows of one do not stand for others, so that the worst of each source
+// counts.
+func spread(rs []scored) float64 {
+	worst := map[string]float64{}
+	var all []float64
+	for _, r := range rs {
+		worst[r.source] = math.Max(worst[r.source], r.log)
+		all = append(all, r.log)
+	}
+	if len(worst) >= few {
+		return quantile(all)
+	}
+	var each []float64
+	for _, s := range sortedNames(worst) {
+		each = append(each, worst[s])
+	}
+	return quantile(each)
 }
 
 // quantile is the conformal one: among n residuals the one of rank (n+1)*coverage.

@@ -5,3 +5,5 @@
 //
 // Everything is deterministic: the same table gives the same coefficients.
 package calibrate
+
+//go:generate go run ./cmd -data ../../../../shared -out ../chips

@@ -90,9 +90,7 @@ func Train(ms []*Measurement, s Settings) *Fit {
 				continue
 			}
 			start := era
-			for i := range start {
-				start[i] *= f.Scales[tierCore{k.Family, core}]
-			}
+			start = faster(start, f.Scales[tierCore{k.Family, core}])
 			f.Groups[Group{k.Family, k.Era, core}] = refine(byCore[core], func(*Measurement) float64 { return 1 }, start, s.GroupShrink, s.LayerWeight)
 		}
 	}
@@ -178,14 +176,12 @@ func refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 	ratios := make([]float64, 0, len(rows))
 	say := make([]float64, 0, len(rows))
 	for i, m := range rows {
-		ratios = append(ratios, m.Cycles/(scale(m)*start.Dot(m.Work)))
+		ratios = append(ratios, m.Cycles/faster(start, scale(m)).Dot(m.Work))
 		s := own(start, m.Work)
 		say = append(say, balance[i]*s*s*s)
 	}
 	common := weightedMedian(ratios, say)
-	for i := range start {
-		start[i] *= common
-	}
+	start = faster(start, common)
 	sum := 0.0
 	for _, w := range balance {
 		sum += w
@@ -195,8 +191,9 @@ func refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 	a := make([][]float64, len(rows))
 	for i, m := range rows {
 		a[i] = make([]float64, cortexm.Terms)
+		own := faster(start, scale(m))
 		for k := range a[i] {
-			a[i][k] = m.Work[k] * start[k] * scale(m) / m.Cycles
+			a[i][k] = m.Work[k] * own[k] / m.Cycles
 		}
 	}
 	for range 8 {
@@ -214,9 +211,20 @@ func refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 	level := weightedMedian(res, w)
 	var out cortexm.Vector
 	for k := range out {
-		out[k] = start[k] * x[k] * level
+		out[k] = start[k] * x[k]
 	}
-	return out
+	return faster(out, level)
+}
+
+// faster scales the cost of kernels. The overhead of calls and operators stays: it
+// is plain code on every core.
+func faster(v cortexm.Vector, factor float64) cortexm.Vector {
+	for i := range v {
+		if i != cortexm.Call && i != cortexm.Op {
+			v[i] *= factor
+		}
+	}
+	return v
 }
 
 // telling reports whether measurements say something of kernels: more than the
@@ -305,10 +313,7 @@ func (f *Fit) Coefficients(g Group) (cortexm.Vector, string) {
 		if !hasScale {
 			scale, how = f.borrowed(g, k), "tier"
 		}
-		for i := range v {
-			v[i] *= scale
-		}
-		return v, how
+		return faster(v, scale), how
 	}
 	// The nearest other era of the same core, later ones first.
 	eras := []string{"7.1", "7.3", "8.1", "9"}

@@ -69,11 +69,15 @@ func layerMeasurement(r map[string]string, l *cortexm.Layer) *Measurement {
 		Core: coreID(r["core"]), Work: l.Work, Layer: true}
 	m.Family = layerFamily(r["runtime"])
 	m.Cycles, _ = strconv.ParseFloat(r["cycles"], 64)
-	if m.Family == "" || m.Core == "" || m.Cycles <= 0 {
+	if m.Family == "" || m.Core == "" || m.Cycles < smallest {
 		return nil
 	}
 	return m
 }
+
+// smallest layer that counts, in cycles: below it the way of measuring, with or
+// without dispatch, is a good part of the figure.
+const smallest = 5000
 
 // layerFamily sorts the runtimes of the layer tables.
 func layerFamily(runtime string) string {

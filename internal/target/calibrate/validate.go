@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 )
 
 // Residual is a left-out measurement with what was predicted for it.
@@ -17,6 +18,8 @@ type Residual struct {
 	How       string
 	// Distance of the network from those of the other sources.
 	Distance float64
+	// Overhead is the share of predicted cycles that is not in kernels.
+	Overhead float64
 }
 
 // Log is the logarithm of measured over predicted.
@@ -76,6 +79,7 @@ func predict(f *Fit, ms []*Measurement) []*Residual {
 		r := &Residual{M: m, How: how}
 		if how != "" {
 			r.Predicted = v.Dot(m.Work)
+			r.Overhead = cortexm.Overhead(v, m.Work)
 			r.Distance = f.Distance(m.Group(), m.Work)
 		}
 		out = append(out, r)
@@ -154,6 +158,11 @@ type Held struct {
 // Inside reports whether the band holds the measurement.
 func (h *Held) Inside() bool { return math.Abs(h.Log()) <= h.Half }
 
+// half is the half-width of a residual's band.
+func (b Band) half(r *Residual) float64 {
+	return cortexm.Half(b.Near, b.Far, r.Distance, r.Overhead)
+}
+
 // Nested leaves one source out at a time and states bands from the other sources
 // alone, so that neither coefficients nor bands know the measurement.
 func Nested(ms []*Measurement, s Settings) []*Held {
@@ -175,7 +184,7 @@ func Nested(ms []*Measurement, s Settings) []*Held {
 		for _, r := range predict(Train(rest, s), held) {
 			h := &Held{Residual: r}
 			if r.How != "" {
-				h.Half = bands.Of(r.M.Family, r.How).Half(r.Distance)
+				h.Half = bands.Of(r.M.Family, r.How).half(r)
 			}
 			out = append(out, h)
 		}

@@ -232,3 +232,7 @@ func names(m map[string]float64) []string {
 	})
 	return out
 }
+
+// Comment heads the shipped target files.
+const Comment = `Made by go generate ./internal/target/calibrate from published measurements.
+Energy and cycle figures are fitted; do not edit them by hand.`

@@ -37,3 +37,22 @@ func Nearest(m Vector, seen []Vector) float64 {
 	}
 	return best
 }
+
+// OverheadHalf is the half-width, in logarithms, of the band of a network that is
+// nothing but overhead of calls: ports of one runtime differ by a factor of three.
+const OverheadHalf = 1.1
+
+// Overhead is the share of cycles that goes into calls and operators as such.
+func Overhead(coef, work Vector) float64 {
+	sum := coef.Dot(work)
+	if sum <= 0 {
+		return 0
+	}
+	return (coef[Call]*work[Call] + coef[Op]*work[Op]) / sum
+}
+
+// Half is the half-width of the band of an estimate, in logarithms, from that of
+// networks like those calibrated on and of others.
+func Half(near, far, distance, overhead float64) float64 {
+	return near + (far-near)*min(1, distance/FarAway)*(1-overhead) + OverheadHalf*overhead
+}

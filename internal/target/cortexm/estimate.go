@@ -78,7 +78,8 @@ func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ targe
 		return costs, nil
 	}
 	distance := Nearest(Mix(Prior(rt.Settings[Family], rt.Settings[Tier]), work), mixes(rt.Settings[Seen]))
-	half := near + (far-near)*min(1, distance/FarAway)
+	work[Call] = 1
+	half := Half(near, far, distance, Overhead(coef, work))
 	if waits > 0.2*total {
 		half = math.Max(half, slowHalf)
 		costs.Remarks = append(costs.Remarks, "weights are read from slow memory, which is a rough estimate")

@@ -21,10 +21,10 @@ func Prior(family, tier string) Vector {
 		set(4000, 2000, 0.9, 2, 12, 0.9, 1.5, 15, 3, 20, 3.0, 20, 4, 12, 500, 2)
 	case tier == "mve":
 		// Apollo510 counters: pointwise 0.47, depthwise 3.2, dense 1.7 per MAC.
-		set(6000, 6000, 0.22, 0.5, 12, 0.3, 0.5, 12, 2.2, 8, 0.8, 12, 1.85, 6, 300, 1)
+		set(3000, 6000, 0.22, 0.5, 12, 0.3, 0.5, 12, 2.2, 8, 0.8, 12, 1.85, 6, 300, 1)
 	default:
 		// MLTK device report on an M33: 2.95 per MAC and 87 per output.
-		set(4000, 2500, 2.6, 4, 60, 2.4, 4, 45, 5, 50, 3.3, 60, 13.7, 40, 600, 4)
+		set(2000, 3000, 2.6, 4, 60, 2.4, 4, 45, 5, 50, 3.3, 60, 13.7, 40, 600, 4)
 	}
 	return v
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/opmeter/opmeter/internal/target/calibrate"
 )
 
-const comment = `Made by go run ./internal/target/calibrate/cmd from published measurements.
-Energy and cycle figures are fitted; do not edit them by hand.`
-
 func main() {
 	data := flag.String("data", "../shared", "folder with data/mcu_measured.csv, data/mcu_measured_layers.csv and models/")
 	out := flag.String("out", "internal/target/chips", "folder for the target files")
@@ -36,7 +33,7 @@ func run(data, out string) error {
 		return err
 	}
 	for _, t := range calibrate.NewStudy(ms, calibrate.Default).Targets() {
-		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), calibrate.Encode(t, comment), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), calibrate.Encode(t, calibrate.Comment), 0o644); err != nil {
 			return err
 		}
 		fmt.Println(t.ID)
