@@ -68,6 +68,15 @@ func run(data string, rows, networks bool) error {
 	}
 	fmt.Println("\nfrom: measured = the core and runtime have other sources; scaled = other cores of the tier, this core by another network or family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
+	fmt.Println("\nEnergy per cycle of total supply, one source left out at a time:")
+	w = tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "target\trows\tsources\tmedian\t90 %\tin band\t")
+	for _, e := range calibrate.NewStudy(ms, calibrate.Default).EnergyErrors() {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t\n", e.Target, e.Rows, e.Sources, 100*e.Median, 100*e.P90, 100*e.Covered)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
 	if rows {
 		for _, h := range held {
 			fmt.Printf("%6.2f ±%4.2f d%.2f %-12s %s %v %s %s\n", h.Predicted/h.M.Cycles, h.Half, h.Distance, h.How, h.M.Source, h.M.Group(), h.M.Chip, h.M.Model)

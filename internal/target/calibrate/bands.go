@@ -101,6 +101,10 @@ func (b *Bands) Of(family, how string) Band {
 	if m, ok := b.kinds[class{kind(family), "measured"}]; ok && how != "measured" {
 		wide.Near, wide.Far = math.Max(wide.Near, 1.2*m.Near), math.Max(wide.Far, 1.2*m.Far)
 	}
+	if how == "tier" && kind(family) == "optimised" {
+		// No measurement tells how this core's memory compares.
+		wide.Near, wide.Far = 1.5*wide.Near, 1.5*wide.Far
+	}
 	if wide.Rows == 0 {
 		wide.Near, wide.Far = nothing, nothing
 	}

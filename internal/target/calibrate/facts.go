@@ -10,7 +10,6 @@ type chip struct {
 	chips   []string
 	volts   float64 // supply of the energy rows that count, 0 for any
 	st      bool    // X-CUBE-AI runs on it
-	spread  float64 // share by which energy rows of other supplies are not comparable
 	watts   float64 // vendor's figure per hertz where no inference was measured
 	clockHz float64 // of the energy rows, 0 for any
 }

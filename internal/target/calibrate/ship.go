@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/opmeter/opmeter/internal/measure"
@@ -143,11 +144,24 @@ func (s *Study) energy(c *chip) *target.Energy {
 		return &target.Energy{Reference: "total", ElapsedCycle: c.watts, Band: &[2]float64{0.6, 1.7},
 			Calibration: &target.Calibration{From: "the maker's figure for CoreMark; inference was not measured", Method: "energy per cycle"}}
 	}
-	bySource := map[string][]float64{}
-	var all []float64
-	on := map[string]bool{}
+	bySource, all, on := s.perCycle(c)
+	if len(all) == 0 {
+		return nil
+	}
+	e := &target.Energy{Reference: "total", ElapsedCycle: measure.Median(all)}
+	h := energyHalf(bySource, all)
+	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
+	e.Calibration = &target.Calibration{On: sortedNames(on), Rows: int64(len(all)), Sources: int64(len(bySource)),
+		Method: "median energy per elapsed cycle; band from leaving one source out at a time"}
+	return e
+}
+
+// perCycle lists measured energy per cycle of a chip at its supply, by source and
+// all of them, smallest first.
+func (s *Study) perCycle(c *chip) (bySource map[string][]float64, all []float64, on map[string]bool) {
+	bySource, on = map[string][]float64{}, map[string]bool{}
 	for _, m := range s.Measurements {
-		if m.Layer || m.Joules == 0 || !contains(c.chips, m.Chip) || c.volts > 0 && math.Abs(m.Volts-c.volts) > 0.31 || c.clockHz > 0 && m.Clock != c.clockHz {
+		if m.Layer || m.Joules == 0 || !slices.Contains(c.chips, m.Chip) || c.volts > 0 && math.Abs(m.Volts-c.volts) > 0.31 || c.clockHz > 0 && m.Clock != c.clockHz {
 			continue
 		}
 		v := m.Joules / (m.Seconds * m.Clock)
@@ -155,11 +169,12 @@ func (s *Study) energy(c *chip) *target.Energy {
 		all = append(all, v)
 		on[m.Chip+": "+m.Source] = true
 	}
-	if len(all) == 0 {
-		return nil
-	}
 	sort.Float64s(all)
-	e := &target.Energy{Reference: "total", ElapsedCycle: measure.Median(all)}
+	return bySource, all, on
+}
+
+// energyHalf is the half-width of the band of energy per cycle.
+func energyHalf(bySource map[string][]float64, all []float64) float64 {
 	var half []float64
 	for _, src := range sortedNames(bySource) {
 		var rest []float64
@@ -171,7 +186,6 @@ func (s *Study) energy(c *chip) *target.Energy {
 		if len(rest) == 0 {
 			rest = all
 		}
-		sort.Float64s(rest)
 		mid := measure.Median(rest)
 		for _, v := range bySource[src] {
 			half = append(half, math.Abs(math.Log(v/mid)))
@@ -181,17 +195,48 @@ func (s *Study) energy(c *chip) *target.Energy {
 	if len(bySource) < 2 {
 		h = math.Max(2*h, math.Log(1.3)) // one source says nothing of others
 	}
-	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
-	e.Calibration = &target.Calibration{On: sortedNames(on), Rows: int64(len(all)), Sources: int64(len(bySource)),
-		Method: "median energy per elapsed cycle; band from leaving one source out at a time"}
-	return e
+	return h
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
+// EnergyError says how well energy per cycle holds for a chip.
+type EnergyError struct {
+	Target        string
+	Rows, Sources int
+	Median, P90   float64 // absolute errors of sources left out
+	Covered       float64 // share of left-out rows inside bands made without them
+}
+
+// EnergyErrors leaves one source out at a time on every chip that has two.
+func (s *Study) EnergyErrors() []EnergyError {
+	var out []EnergyError
+	for _, c := range chips() {
+		bySource, _, _ := s.perCycle(&c)
+		if len(bySource) < 2 {
+			continue
 		}
+		e := EnergyError{Target: c.ID, Sources: len(bySource)}
+		var errs []float64
+		for _, src := range sortedNames(bySource) {
+			rest, restAll := map[string][]float64{}, []float64{}
+			for _, other := range sortedNames(bySource) {
+				if other != src {
+					rest[other] = bySource[other]
+					restAll = append(restAll, bySource[other]...)
+				}
+			}
+			mid, half := measure.Median(restAll), energyHalf(rest, restAll)
+			for _, v := range bySource[src] {
+				e.Rows++
+				errs = append(errs, math.Abs(mid/v-1))
+				if math.Abs(math.Log(v/mid)) <= half {
+					e.Covered++
+				}
+			}
+		}
+		sort.Float64s(errs)
+		e.Median, e.P90 = measure.Quantile(errs, 0.5), measure.Quantile(errs, 0.9)
+		e.Covered /= float64(e.Rows)
+		out = append(out, e)
 	}
-	return false
+	return out
 }

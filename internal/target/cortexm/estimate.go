@@ -135,13 +135,14 @@ func slowMemory(t *target.Target) memory {
 	return memory{}
 }
 
-// cycles spent waiting for a layer's weights: once when half of the cache holds
-// them, at every pass otherwise.
+// cycles spent waiting for a layer's weights: once when a quarter of the cache holds
+// them, at every pass otherwise. The rest of the cache is for code and for what
+// falls on the same lines.
 func (s memory) cycles(l *Layer) float64 {
 	if s.cost == 0 {
 		return 0
 	}
-	if l.WeightBytes <= s.cache/2 {
+	if l.WeightBytes <= s.cache/4 {
 		return s.cost * l.WeightBytes
 	}
 	return s.cost * l.WeightBytes * l.Passes
