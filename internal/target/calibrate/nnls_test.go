@@ -55,7 +55,7 @@ func TestWeightedMedian(t *testing.T) {
 
 func TestDigits(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[float64]string{0: "0", 1.23456: "1.235", 12345.6: "12350", 1.5784e-10: "1.578e-10", 0.00012345: "0.0001235", 3e8: "3e+08"} {
+	for v, want := range map[float64]string{0: "0", 1.23456: "1.235", 12345.6: "12350", 1.5784e-10: "1.578e-10", 0.00012346: "0.0001235", 3e8: "3e+08"} {
 		if got := digits(v); got != want {
 			t.Errorf("digits(%v) = %s, want %s", v, got, want)
 		}
