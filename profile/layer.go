@@ -61,6 +61,9 @@ type Layer struct {
 	CPUCycles *Metric `json:"cpu_cycles,omitzero"`
 	// AcceleratorCycles is cycles in which the accelerator ran.
 	AcceleratorCycles *Metric `json:"accelerator_cycles,omitzero"`
+	// SimulatorCycles is the same by the accelerator maker's simulator, for
+	// comparison with its reports.
+	SimulatorCycles *Metric `json:"simulator_cycles,omitzero"`
 	// Energy used by the layer.
 	Energy *Metric `json:"energy_j,omitzero"`
 	// Share is the layer's fraction of the sum of all layers' times, 0 to 1.

@@ -150,6 +150,9 @@ type Totals struct {
 	CPUCycles *Metric `json:"cpu_cycles,omitzero"`
 	// AcceleratorCycles is cycles in which the accelerator ran.
 	AcceleratorCycles *Metric `json:"accelerator_cycles,omitzero"`
+	// SimulatorCycles is the same by the accelerator maker's simulator, for
+	// comparison with its reports.
+	SimulatorCycles *Metric `json:"simulator_cycles,omitzero"`
 	// Energy of one inference.
 	Energy *Metric `json:"energy_j,omitzero"`
 	// LatencySamples holds the plain pass's samples in order, seconds.

@@ -170,7 +170,7 @@ func (c *checker) totals(t *Totals) {
 		named{"bytes_read", t.BytesRead}, named{"bytes_written", t.BytesWritten}, named{"uncounted_layers", t.UncountedLayers},
 		named{"unsupported_layers", t.UnsupportedLayers}, named{"ram_bytes", t.RAMBytes}, named{"flash_bytes", t.FlashBytes})
 	c.metrics("totals", metricNamed{"latency_s", t.Latency}, metricNamed{"cpu_cycles", t.CPUCycles},
-		metricNamed{"accelerator_cycles", t.AcceleratorCycles}, metricNamed{"energy_j", t.Energy})
+		metricNamed{"accelerator_cycles", t.AcceleratorCycles}, metricNamed{"simulator_cycles", t.SimulatorCycles}, metricNamed{"energy_j", t.Energy})
 	c.samples("totals.latency_samples_s", t.LatencySamples)
 }
 
@@ -258,7 +258,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
 		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten})
 	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self},
-		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"energy_j", l.Energy})
+		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"simulator_cycles", l.SimulatorCycles}, metricNamed{"energy_j", l.Energy})
 	c.reals(at, realNamed{"calls", l.Calls})
 	c.fraction(at+".share", l.Share)
 	c.samples(at+".samples_s", l.Samples)

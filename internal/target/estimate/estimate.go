@@ -1,0 +1,97 @@
+// Package estimate makes a profile of a model on hardware that is not there: the
+// work of each operator by internal/count, its cycles by the target's cycle
+// model, memory by internal/target/tflm, time and energy from them, each with a
+// band, and remarks on what does not fit or has no estimate.
+//
+// It runs nothing, and takes milliseconds.
+package estimate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/mvp"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// models are the cycle models by the name that target files use.
+var models = map[string]target.CycleModel{
+	"mvp": mvp.Model{},
+}
+
+// UseError is the error for options that the target does not have.
+type UseError struct{ Text string }
+
+func (e *UseError) Error() string { return e.Text }
+
+// Estimate makes the profile of m on t. An error means that nothing could be
+// said; whatever is missing otherwise is told in the profile.
+func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Profile, error) {
+	if len(m.Graphs) == 0 {
+		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
+	}
+	rt := t.Runtime(opt.Runtime)
+	if rt == nil {
+		names := make([]string, len(t.Runtimes))
+		for i := range t.Runtimes {
+			names[i] = t.Runtimes[i].Name
+		}
+		return nil, &UseError{fmt.Sprintf("target %s has no runtime %q; it has %v", t.ID, opt.Runtime, names)}
+	}
+	clock := opt.Clock
+	if clock == 0 {
+		clock = t.Clock.Default
+	}
+	if clock < t.Clock.Min || clock > t.Clock.Max || !(clock > 0) {
+		return nil, &UseError{fmt.Sprintf("target %s runs at %s to %s, not at %s", t.ID, megahertz(t.Clock.Min), megahertz(t.Clock.Max), megahertz(clock))}
+	}
+	model, ok := models[rt.Model]
+	if !ok {
+		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model)
+	}
+	costs, err := model.Costs(m, t, rt, opt)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.ID, err)
+	}
+	if len(costs.Layers) != len(m.Main().Nodes) {
+		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
+	}
+	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: kernels(rt, t)}
+	b.describe(opt)
+	b.layers()
+	b.totals()
+	b.memory()
+	b.findings()
+	return b.p, nil
+}
+
+func megahertz(h target.Hertz) string { return fmt.Sprintf("%g MHz", math.Round(float64(h)/1e3)/1e3) }
+
+// metric turns a figure into a metric, scaled.
+func metric(f *target.Figure, scale float64, method string) *profile.Metric {
+	if f == nil {
+		return nil
+	}
+	m := profile.Value(profile.Estimated, f.Value*scale, method)
+	if f.HasBand() {
+		m.Band = &[2]float64{f.Low * scale, f.High * scale}
+	}
+	return m
+}
+
+// sum adds figures; their bands add up, which is right when errors go together
+// and wide when they do not.
+func sum(total, f *target.Figure) *target.Figure {
+	if f == nil {
+		return total
+	}
+	if total == nil {
+		total = &target.Figure{}
+	}
+	total.Value += f.Value
+	total.Low += f.Low
+	total.High += f.High
+	return total
+}

@@ -1,0 +1,222 @@
+package estimate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/tflm"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func trim(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// totals sums the layers.
+func (b *builder) totals() {
+	t := &b.p.Totals
+	t.Layers = profile.Ptr(int64(len(b.p.Layers)))
+	var uncounted, unsupported int64
+	for i := range b.p.Layers {
+		l := &b.p.Layers[i]
+		for _, f := range []struct{ to, v **int64 }{
+			{&t.Ops, &l.Ops}, {&t.MACs, &l.MACs}, {&t.MACsExecuted, &l.MACsExecuted}, {&t.MLTKOps, &l.MLTKOps}, {&t.MLTKMACs, &l.MLTKMACs},
+			{&t.Params, &l.Params}, {&t.WeightsBytes, &l.WeightsBytes}, {&t.BytesRead, &l.BytesRead}, {&t.BytesWritten, &l.BytesWritten},
+		} {
+			if *f.v == nil {
+				continue
+			}
+			if *f.to == nil {
+				*f.to = profile.Ptr(int64(0))
+			}
+			**f.to += **f.v
+		}
+		if l.Ops == nil {
+			uncounted++
+		}
+		if b.costs.Layers[i].Verdict == target.Limit {
+			unsupported++
+		}
+	}
+	if uncounted > 0 {
+		t.UncountedLayers = &uncounted
+	}
+	if b.t.Accelerator != nil {
+		t.UnsupportedLayers = &unsupported
+	}
+	if b.m.FileBytes > 0 {
+		t.FlashBytes = profile.Ptr(b.m.FileBytes)
+	}
+	b.cycles()
+}
+
+// cycles sums what the cycle model said.
+func (b *builder) cycles() {
+	c, t := b.costs, &b.p.Totals
+	var latency, cpu, acc, energy *target.Figure
+	var simulated int64
+	var any bool
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		latency, cpu, acc = sum(latency, l.Latency), sum(cpu, l.CPU), sum(acc, l.Accelerator)
+		energy = sum(energy, b.energy(&b.p.Layers[i], l))
+		if l.Simulated >= 0 {
+			simulated += l.Simulated
+			any = true
+		}
+	}
+	how := c.Method
+	if cal := b.rt.Calibration; cal != nil && cal.Band != nil {
+		// Errors of layers partly cancel: the band of whole models is narrower.
+		narrow(latency, cal.Band)
+		narrow(cpu, cal.Band)
+		if b.t.Energy != nil && b.t.Energy.Band != nil {
+			narrow(energy, &[2]float64{cal.Band[0] * b.t.Energy.Band[0], cal.Band[1] * b.t.Energy.Band[1]})
+		}
+	}
+	if len(b.missing) > 0 {
+		how += fmt.Sprintf("; incomplete: %d of %d layers", len(c.Layers)-len(b.missing), len(c.Layers))
+	}
+	for _, f := range []struct{ v, own **target.Figure }{{&latency, &c.Latency}, {&cpu, &c.CPU}, {&acc, &c.Accelerator}, {&energy, &c.Energy}} {
+		if *f.own != nil {
+			*f.v = *f.own
+		}
+	}
+	t.Latency, t.CPUCycles, t.AcceleratorCycles = metric(latency, 1/b.clock, how), metric(cpu, 1, how), metric(acc, 1, how)
+	t.Energy = metric(energy, 1, b.energyMethod())
+	if any {
+		t.SimulatorCycles = profile.Value(profile.Simulated, float64(simulated), "counted instructions and stalls")
+	}
+	if latency != nil && latency.Value > 0 {
+		for i := range b.p.Layers {
+			if v, ok := b.p.Layers[i].Latency.Best(); ok {
+				b.p.Layers[i].Share = profile.Ptr(min(v*b.clock/latency.Value, 1))
+			}
+		}
+	}
+}
+
+func narrow(f *target.Figure, band *[2]float64) {
+	if f != nil {
+		f.Low, f.High = f.Value*band[0], f.Value*band[1]
+	}
+}
+
+// memory plans the arena.
+func (b *builder) memory() {
+	k := b.kernels
+	own := k != ""
+	if !own {
+		k = tflm.CMSISNN
+	}
+	a, err := tflm.Plan(b.m, k)
+	if err != nil {
+		b.find("target.memory", profile.Warning, "Memory is not estimated: "+err.Error()+".")
+		return
+	}
+	if a.Plan == nil {
+		b.find("target.memory", profile.Warning, "The arena cannot be planned: "+a.Problem+".")
+		return
+	}
+	mem := &profile.Memory{PeakBytes: profile.Ptr(int64(a.PeakBytes))}
+	b.p.Memory = mem
+	if !own {
+		// Another runtime plans by rules of its own: the activations alive at one time
+		// are all that follows from the model.
+		return
+	}
+	mem.Planner, mem.AlignBytes = "tflm", profile.Ptr(int64(memplan.TFLMAlign))
+	mem.ArenaBytes = profile.Ptr(int64(a.Plan.Bytes))
+	mem.PersistentBytes = profile.Ptr(int64(a.PersistentBytes))
+	scratch := 0
+	for _, s := range a.Scratch {
+		scratch = max(scratch, s.Bytes)
+	}
+	mem.ScratchBytes = profile.Ptr(int64(scratch))
+	for _, e := range a.Plan.Entries {
+		pl := profile.Placement{Bytes: int64(e.Bytes), Offset: int64(e.Offset), First: int64(e.First), Last: int64(e.Last), Scratch: e.Value < 0}
+		if e.Value >= 0 {
+			pl.Name = b.m.Graphs[e.Graph].Values[e.Value].Name
+		} else if s := a.Scratch[min(e.Scratch, len(a.Scratch)-1)]; s.Node < len(b.m.Graphs[s.Graph].Nodes) {
+			pl.Name = "scratch of " + b.m.Graphs[s.Graph].Nodes[s.Node].Op
+		}
+		mem.Plan = append(mem.Plan, pl)
+	}
+	b.p.Totals.RAMBytes = profile.Ptr(int64(a.Total()))
+	if len(a.Unknown) > 0 {
+		b.find("target.memory", profile.Warning, "The working memory of "+strings.Join(a.Unknown, ", ")+" is not known; the arena may be larger.")
+	}
+}
+
+func (b *builder) find(id string, s profile.Severity, text string, layers ...int64) {
+	b.p.Findings = append(b.p.Findings, profile.Finding{ID: id, Severity: s, Text: text, Layers: layers})
+}
+
+// findings says what a reader should know first.
+func (b *builder) findings() {
+	if len(b.missing) > 0 {
+		seen := map[string]bool{}
+		var names []string
+		for _, i := range b.missing {
+			if op := b.m.Main().Nodes[i].Key(); !seen[op] {
+				seen[op] = true
+				names = append(names, op)
+			}
+		}
+		text := fmt.Sprintf("%d of %d layers have no estimate (%s): totals are incomplete and too small.", len(b.missing), len(b.p.Layers), strings.Join(names, ", "))
+		b.find("target.incomplete", profile.Problem, text, b.missing...)
+		b.p.Incomplete = text
+	}
+	b.accelerator()
+	b.fit("target.ram", "RAM", "The arena of %s", b.p.Totals.RAMBytes, b.t.RAM)
+	b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+	if c := b.rt.Calibration; c != nil && c.From != "" {
+		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
+	}
+	for _, r := range b.costs.Remarks {
+		b.find("target.remark", profile.Info, r)
+	}
+}
+
+// fit compares a need with the largest memory of the chip.
+func (b *builder) fit(id, what, need string, bytes *int64, size func() (target.Bytes, bool)) {
+	if bytes == nil {
+		return
+	}
+	most, ok := size()
+	if !ok {
+		return
+	}
+	text := fmt.Sprintf(need, kibi(*bytes))
+	if *bytes > int64(most) {
+		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))
+		return
+	}
+	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))
+}
+
+func kibi(n int64) string { return fmt.Sprintf("%.1f KiB", float64(n)/1024) }
+
+// accelerator says why layers are not accelerated, by reason.
+func (b *builder) accelerator() {
+	if b.t.Accelerator == nil {
+		return
+	}
+	group := map[target.Verdict][]int64{}
+	for i := range b.costs.Layers {
+		v := b.costs.Layers[i].Verdict
+		group[v] = append(group[v], int64(i))
+	}
+	name := strings.ToUpper(b.t.Accelerator.Name)
+	if l := group[target.WrongType]; len(l) > 0 {
+		text := fmt.Sprintf("%d layers have operators of %s but not its type: it takes int8. They run on the processor.", len(l), name)
+		if len(group[target.Accelerated]) == 0 {
+			text = fmt.Sprintf("Nothing is accelerated: %s takes int8, and this model computes in other types. Quantise it to int8.", name)
+		}
+		b.find("target.type", profile.Warning, text, l...)
+	}
+	if l := group[target.Limit]; len(l) > 0 {
+		b.find("target.limit", profile.Warning, fmt.Sprintf("%d layers exceed a limit of %s and run on the processor, the first: %s", len(l), name, b.costs.Layers[l[0]].Reason), l...)
+	}
+}
