@@ -125,9 +125,9 @@ func printed(v float64) float64 {
 // Simulator cycles of published layers, to the printed digit.
 func TestPublishedSimulation(t *testing.T) {
 	t.Parallel()
-	// Two layers differ: a tie of rounding (73 550), and a maximum pooling that
-	// release 0.6 still refused.
-	known := map[string]bool{}
+	// 73 550 is a tie of rounding. (TestPublishedSimulatorLayers of package mvp holds
+	// the layers of tables without a model file too.)
+	known := map[string]bool{"T56/4": true}
 	profiles := map[string]*profile.Profile{}
 	layers, same := 0, 0
 	var off []string
@@ -167,9 +167,11 @@ func TestPublishedSimulation(t *testing.T) {
 			same++
 			continue
 		}
+		if !known[r["table_id"]+"/"+r["index"]] {
+			t.Errorf("%s/%s: %v, published %v", r["table_id"], r["index"], got, want)
+		}
 		off = append(off, r["table_id"]+"/"+r["index"]+" "+r["opcode"]+" "+strconv.FormatFloat(got, 'f', 0, 64)+" published "+r["acc_cycles"])
 	}
-	_ = known
 	t.Logf("%d of %d layers of %d tables; others: %v", same, layers, len(profiles), off)
 }
 
@@ -185,6 +187,11 @@ func TestPublishedLatency(t *testing.T) {
 	}
 	for _, r := range rows(t, "mltk_golden.csv") {
 		if r["mode"] != "device" || r["accelerator"] != "mvp" || r["tflite_match"] == "" {
+			continue
+		}
+		// In release 0.6 depthwise layers took three times as long as accelerator and
+		// processor were busy; this model of 0.7 and later does not cover that.
+		if r["table_id"] == "T08" {
 			continue
 		}
 		m := published(t, r["tflite_sha1_8"])
@@ -250,7 +257,7 @@ func TestMLPerfTiny(t *testing.T) {
 		en := best(p.Totals.Energy)*1e6/number(r["measured_uj_per_inf"]) - 1
 		t.Logf("%s %-24s %8.3f inf/s (%+.2f %%) %8.1f uJ (%+.2f %%); acc %.0f/%s cpu %.0f/%s", r["round"], r["model"], 1/best(p.Totals.Latency), 100*e, best(p.Totals.Energy)*1e6, 100*en,
 			best(p.Totals.AcceleratorCycles), r["model_acc_cycles"], best(p.Totals.CPUCycles), r["model_cpu_cycles"])
-		if math.Abs(e) > 0.0105 {
+		if math.Abs(e) > 0.01 {
 			t.Errorf("%s %s: time is off by %.2f %%", r["round"], r["model"], 100*e)
 		}
 		if math.Abs(en) > 0.065 {

@@ -57,6 +57,10 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 			for _, p := range passes(y, w.StrideY, columns) {
 				e := 0
 				if p.step*w.OW*w.C > maxStride {
+					// Since release 0.8 maximum pooling refuses what average pooling walks.
+					if kernel == KernelMaxPool {
+						return nil, limitExceeded()
+					}
 					e = p.step - 1
 				}
 				rows := (y.t + p.extra) * p.rows
