@@ -92,7 +92,23 @@ func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ targe
 	}
 	costs.CPU = target.Scaled(total, math.Exp(-half), math.Exp(half))
 	costs.Latency = costs.CPU
+	costs.Energy = energy(t, total, half)
 	return costs, nil
+}
+
+// energy is the power model applied to a whole inference. The errors of cycles and
+// of power are independent, so that their squares add up.
+func energy(t *target.Target, cycles, half float64) *target.Figure {
+	e := t.Energy
+	if e == nil || e.Watts != 0 || e.MAC != 0 {
+		return nil // left to the power model of the target
+	}
+	v := cycles * (e.ElapsedCycle + e.CPUCycle)
+	if e.Band == nil || e.Band[0] <= 0 || e.Band[1] <= 0 {
+		return &target.Figure{Value: v, Low: v, High: v}
+	}
+	low, high := math.Hypot(half, math.Log(e.Band[0])), math.Hypot(half, math.Log(e.Band[1]))
+	return target.Scaled(v, math.Exp(-low), math.Exp(high))
 }
 
 // Coefficients reads the terms of a runtime.
