@@ -111,7 +111,7 @@ func (s *Study) calibration(g Group, how string, b Band) *target.Calibration {
 	c.On = sortedNames(on)
 	switch how {
 	case "scaled", "tier":
-		c.From = "other cores with " + tier(g.Family, g.Core) + " kernels; not measured on this core with this runtime"
+		c.From = "other cores with " + tier(g.Family, g.Core) + " kernels"
 	case "other era":
 		c.From = "another version of the runtime on this core"
 	}

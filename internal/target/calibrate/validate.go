@@ -163,6 +163,19 @@ func (b Band) half(r *Residual) float64 {
 	return cortexm.Half(b.Near, b.Far, r.Distance, r.Overhead)
 }
 
+// State adds the bands that are stated for residuals.
+func (b *Bands) State(rs []*Residual) []*Held {
+	var out []*Held
+	for _, r := range rs {
+		h := &Held{Residual: r}
+		if r.How != "" {
+			h.Half = b.Of(r.M.Family, r.How).half(r)
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
 // Nested leaves one source out at a time and states bands from the other sources
 // alone, so that neither coefficients nor bands know the measurement.
 func Nested(ms []*Measurement, s Settings) []*Held {
@@ -180,14 +193,7 @@ func Nested(ms []*Measurement, s Settings) []*Held {
 		if len(held) == 0 {
 			continue
 		}
-		bands := MakeBands(rest, s)
-		for _, r := range predict(Train(rest, s), held) {
-			h := &Held{Residual: r}
-			if r.How != "" {
-				h.Half = bands.Of(r.M.Family, r.How).half(r)
-			}
-			out = append(out, h)
-		}
+		out = append(out, MakeBands(rest, s).State(predict(Train(rest, s), held))...)
 	}
 	return out
 }

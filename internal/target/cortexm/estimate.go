@@ -87,9 +87,6 @@ func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ targe
 	if near < far && distance > FarAway/2 {
 		costs.Remarks = append(costs.Remarks, fmt.Sprintf("the mix of operators is unlike the networks that %s was calibrated on, so the band is wider", rt.Name))
 	}
-	if rt.Calibration != nil && rt.Calibration.From != "" {
-		costs.Remarks = append(costs.Remarks, "coefficients are carried over from "+rt.Calibration.From)
-	}
 	costs.CPU = target.Scaled(total, math.Exp(-half), math.Exp(half))
 	costs.Latency = costs.CPU
 	costs.Energy = energy(t, total, half)
