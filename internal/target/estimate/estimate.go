@@ -12,13 +12,15 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 	"github.com/opmeter/opmeter/internal/target/mvp"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // models are the cycle models by the name that target files use.
 var models = map[string]target.CycleModel{
-	"mvp": mvp.Model{},
+	"cortexm": cortexm.Model{},
+	"mvp":     mvp.Model{},
 }
 
 // UseError is the error for options that the target does not have.

@@ -1,0 +1,42 @@
+// Command cmd makes the shipped target files again from the measurements:
+//
+//	go run ./internal/target/calibrate/cmd -data ../shared -out internal/target/chips
+//
+// The same tables give the same files, byte for byte.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/opmeter/opmeter/internal/target/calibrate"
+)
+
+func main() {
+	data := flag.String("data", "../shared", "folder with data/mcu_measured.csv, data/mcu_measured_layers.csv and models/")
+	out := flag.String("out", "internal/target/chips", "folder for the target files")
+	flag.Parse()
+	if err := run(*data, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "calibrate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(data, out string) error {
+	ms, _, err := calibrate.LoadAll(data)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, t := range calibrate.NewStudy(ms, calibrate.Default).Targets() {
+		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), calibrate.Encode(t, calibrate.Comment), 0o644); err != nil {
+			return err
+		}
+		fmt.Println(t.ID)
+	}
+	return nil
+}

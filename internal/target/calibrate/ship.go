@@ -1,0 +1,242 @@
+package calibrate
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
+)
+
+var termNames = cortexm.Names[:]
+
+// runtimeOf says how a family in an era is called in target files.
+var runtimeOf = []struct {
+	family, era, name, title, versions string
+	st                                 bool
+	cores                              map[string]bool // nil: all
+}{
+	{"tflm-cmsis-nn", "", "tflm-cmsis-nn", "TensorFlow Lite Micro with CMSIS-NN", "2021 and later", false,
+		set("cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2")},
+	{"tflm-esp-nn", "", "tflm-esp-nn", "TensorFlow Lite Micro with ESP-NN", "2026", false, set("xtensa-lx7", "rv32imc", "rv32-p4")},
+	{"x-cube-ai", "9", "x-cube-ai", "X-CUBE-AI, ST Edge AI Core", "X-CUBE-AI 9.0 to 10.2, ST Edge AI Core 3 and 4", true, nil},
+	{"x-cube-ai", "8.1", "x-cube-ai-8.1", "X-CUBE-AI", "8.1", true, nil},
+	{"x-cube-ai", "7.3", "x-cube-ai-7.3", "X-CUBE-AI", "7.3 and 8.0", true, nil},
+	{"x-cube-ai", "7.1", "x-cube-ai-7.1", "X-CUBE-AI", "7.1", true, nil},
+	{"tflm-cmsis-nn", "2020", "tflm-cmsis-nn-2020", "TensorFlow Lite Micro with optimised kernels of 2020", "2.3", false, set("cortex-m4")},
+	{"tflm-reference", "", "tflm-reference", "TensorFlow Lite Micro, reference kernels", "any", false, nil},
+}
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// Study is everything that files are made from.
+type Study struct {
+	Measurements []*Measurement
+	Fit          *Fit
+	Bands        *Bands
+	Residuals    []*Residual // sources left out
+}
+
+// NewStudy fits and validates.
+func NewStudy(ms []*Measurement, s Settings) *Study {
+	return &Study{ms, Train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
+}
+
+// Targets makes all shipped targets of this package.
+func (s *Study) Targets() []*target.Target {
+	var out []*target.Target
+	for _, c := range chips() {
+		t := c.Target
+		for _, r := range runtimeOf {
+			if r.st && !c.st || r.cores != nil && !r.cores[c.core] {
+				continue
+			}
+			if rt := s.runtime(Group{r.family, r.era, c.core}, r.name, r.title, r.versions); rt != nil {
+				t.Runtimes = append(t.Runtimes, *rt)
+			}
+		}
+		t.Energy = s.energy(&c)
+		t.Sources = []string{"clocks and memories: data sheet of the maker"}
+		out = append(out, &t)
+	}
+	return out
+}
+
+// runtime makes a runtime from the coefficients of a group, nil without any.
+func (s *Study) runtime(g Group, name, title, versions string) *target.Runtime {
+	v, how := s.Fit.Coefficients(g)
+	if how == "" {
+		return nil
+	}
+	t := tier(g.Family, g.Core)
+	b := s.Bands.Of(g.Family, how)
+	r := &target.Runtime{Name: name, Title: title, Versions: versions, Model: "cortexm", Coefficients: map[string]float64{},
+		Settings: map[string]string{cortexm.Family: g.Family, cortexm.Tier: t}}
+	for i, n := range cortexm.Names {
+		r.Coefficients[n] = v[i]
+	}
+	r.Coefficients[cortexm.BandNear], r.Coefficients[cortexm.BandFar] = b.Near, b.Far
+	r.Coefficients[cortexm.BandLayer] = layerHalf(b)
+	if prunes(g.Family, g.Era) {
+		r.Settings[cortexm.Pruned] = "true"
+	}
+	r.Settings[cortexm.Seen] = cortexm.FormatMixes(s.Fit.Seen(g))
+	r.Calibration = s.calibration(g, how, b)
+	return r
+}
+
+// layerHalf widens a model's band to one layer, where errors do not average out:
+// single layers of the measured tables lie about twice as far off as sums.
+func layerHalf(b Band) float64 { return math.Max(0.35, 2*b.Near) }
+
+func (s *Study) calibration(g Group, how string, b Band) *target.Calibration {
+	c := &target.Calibration{Method: "relative least squares, coefficients not negative and drawn towards those of the tier of cores; errors and bands from leaving one source out at a time"}
+	sources, on := map[string]bool{}, map[string]bool{}
+	for _, m := range s.Measurements {
+		if m.Group() == g && !m.Layer {
+			c.Rows++
+			sources[m.Source] = true
+			on[m.Chip+": "+m.Source] = true
+		}
+	}
+	c.Sources = int64(len(sources))
+	c.On = sortedNames(on)
+	switch how {
+	case "scaled", "tier":
+		c.From = "other cores with " + tier(g.Family, g.Core) + " kernels"
+	case "other era":
+		c.From = "another version of the runtime on this core"
+	}
+	lo, hi, cov := math.Exp(-b.Near), math.Exp(b.Near), Coverage
+	c.Band, c.Coverage = &[2]float64{lo, hi}, &cov
+	byModel := map[string][]*Residual{}
+	var rs []*Residual
+	for _, r := range s.Residuals {
+		if r.M.Group() == g && r.How != "" {
+			rs = append(rs, r)
+			byModel[Network(r.M.Model)] = append(byModel[Network(r.M.Model)], r)
+		}
+	}
+	if len(rs) == 0 {
+		return c
+	}
+	all := Summarise(rs)
+	c.MedianError, c.P90Error = &all.Median, &all.P90
+	for _, n := range sortedNames(byModel) {
+		x := Summarise(byModel[n])
+		c.Errors = append(c.Errors, target.ErrorRow{Group: n, Rows: int64(x.Rows), MedianError: x.Median, P90Error: x.P90, Bias: x.Bias})
+	}
+	return c
+}
+
+// energy makes the power model of a chip: energy per elapsed cycle at the supply
+// that is stated, as a total of the supply.
+func (s *Study) energy(c *chip) *target.Energy {
+	if c.watts > 0 {
+		return &target.Energy{Reference: "total", ElapsedCycle: c.watts, Band: &[2]float64{0.6, 1.7},
+			Calibration: &target.Calibration{From: "the maker's figure for CoreMark; inference was not measured", Method: "energy per cycle"}}
+	}
+	bySource, all, on := s.perCycle(c)
+	if len(all) == 0 {
+		return nil
+	}
+	e := &target.Energy{Reference: "total", ElapsedCycle: measure.Median(all)}
+	h := energyHalf(bySource, all)
+	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
+	e.Calibration = &target.Calibration{On: sortedNames(on), Rows: int64(len(all)), Sources: int64(len(bySource)),
+		Method: "median energy per elapsed cycle; band from leaving one source out at a time"}
+	return e
+}
+
+// perCycle lists measured energy per cycle of a chip at its supply, by source and
+// all of them, smallest first.
+func (s *Study) perCycle(c *chip) (bySource map[string][]float64, all []float64, on map[string]bool) {
+	bySource, on = map[string][]float64{}, map[string]bool{}
+	for _, m := range s.Measurements {
+		if m.Layer || m.Joules == 0 || !slices.Contains(c.chips, m.Chip) || c.volts > 0 && math.Abs(m.Volts-c.volts) > 0.31 || c.clockHz > 0 && m.Clock != c.clockHz {
+			continue
+		}
+		v := m.Joules / (m.Seconds * m.Clock)
+		bySource[m.Source] = append(bySource[m.Source], v)
+		all = append(all, v)
+		on[m.Chip+": "+m.Source] = true
+	}
+	sort.Float64s(all)
+	return bySource, all, on
+}
+
+// energyHalf is the half-width of the band of energy per cycle.
+func energyHalf(bySource map[string][]float64, all []float64) float64 {
+	var half []float64
+	for _, src := range sortedNames(bySource) {
+		var rest []float64
+		for _, other := range sortedNames(bySource) {
+			if other != src {
+				rest = append(rest, bySource[other]...)
+			}
+		}
+		if len(rest) == 0 {
+			rest = all
+		}
+		mid := measure.Median(rest)
+		for _, v := range bySource[src] {
+			half = append(half, math.Abs(math.Log(v/mid)))
+		}
+	}
+	h := quantile(half)
+	if len(bySource) < 2 {
+		h = math.Max(2*h, math.Log(1.3)) // one source says nothing of others
+	}
+	return h
+}
+
+// EnergyError says how well energy per cycle holds for a chip.
+type EnergyError struct {
+	Target        string
+	Rows, Sources int
+	Median, P90   float64 // absolute errors of sources left out
+	Covered       float64 // share of left-out rows inside bands made without them
+}
+
+// EnergyErrors leaves one source out at a time on every chip that has two.
+func (s *Study) EnergyErrors() []EnergyError {
+	var out []EnergyError
+	for _, c := range chips() {
+		bySource, _, _ := s.perCycle(&c)
+		if len(bySource) < 2 {
+			continue
+		}
+		e := EnergyError{Target: c.ID, Sources: len(bySource)}
+		var errs []float64
+		for _, src := range sortedNames(bySource) {
+			rest, restAll := map[string][]float64{}, []float64{}
+			for _, other := range sortedNames(bySource) {
+				if other != src {
+					rest[other] = bySource[other]
+					restAll = append(restAll, bySource[other]...)
+				}
+			}
+			mid, half := measure.Median(restAll), energyHalf(rest, restAll)
+			for _, v := range bySource[src] {
+				e.Rows++
+				errs = append(errs, math.Abs(mid/v-1))
+				if math.Abs(math.Log(v/mid)) <= half {
+					e.Covered++
+				}
+			}
+		}
+		sort.Float64s(errs)
+		e.Median, e.P90 = measure.Quantile(errs, 0.5), measure.Quantile(errs, 0.9)
+		e.Covered /= float64(e.Rows)
+		out = append(out, e)
+	}
+	return out
+}

@@ -1,0 +1,270 @@
+package cortexm
+
+import (
+	"github.com/opmeter/opmeter/internal/count"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Terms of the cycle model. Coefficients have these names in target files.
+const (
+	Call            = iota // one inference: entry, copying of inputs and outputs
+	Op                     // one operator: dispatch and set-up
+	ConvMAC                // multiply-accumulate of a convolution with a window
+	ConvGather             // element copied into the column buffer of a convolution
+	ConvOutput             // output of a convolution: requantise, clamp, store
+	PointMAC               // multiply-accumulate of a 1x1 convolution
+	PointGather            // input of a 1x1 convolution read and widened
+	PointOutput            // output of a 1x1 convolution
+	DepthwiseMAC           // multiply-accumulate of a depthwise convolution
+	DepthwiseOutput        // output of a depthwise convolution
+	DenseMAC               // multiply-accumulate of a fully connected layer
+	DenseOutput            // output of a fully connected layer
+	PoolElement            // element under the windows of a pooling layer
+	Element                // output of an element-wise operator
+	TableElement           // output of softmax, logistic, tanh and the like
+	MoveElement            // element copied, padded, joined or reordered
+	Terms
+)
+
+// Names of the terms.
+var Names = [Terms]string{
+	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_gather", "point_output",
+	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
+	"pool_element", "element", "table_element", "move_element",
+}
+
+// Vector holds an amount of each term.
+type Vector [Terms]float64
+
+// Plus adds two vectors.
+func (v Vector) Plus(w Vector) Vector {
+	for i := range v {
+		v[i] += w[i]
+	}
+	return v
+}
+
+// Dot is the sum of products: cycles, for work and coefficients.
+func (v Vector) Dot(w Vector) float64 {
+	s := 0.0
+	for i := range v {
+		s += v[i] * w[i]
+	}
+	return s
+}
+
+// Layer is the work of one operator.
+type Layer struct {
+	// Work in all terms, as a runtime does it that computes every channel.
+	Work Vector
+	// Live is Work without channels whose weights are all zero, as runtimes do it
+	// that prune them.
+	Live Vector
+	// MACs is the number of multiply-accumulates.
+	MACs float64
+	// Kernel names the kind of kernel.
+	Kernel string
+	// WeightBytes is the size of the weights and Passes how often a convolution
+	// reads them.
+	WeightBytes, Passes float64
+	// Float is set when the operator computes in floating point.
+	Float bool
+	// Missing says why the work is not known, "" when it is.
+	Missing string
+}
+
+// Conv describes a convolution of kernel kh x kw with ci input channels to an
+// output of oh x ow x co. It is for networks without a file; share is the part of
+// multiply-accumulates in channels that are not zero.
+func Conv(oh, ow, kh, kw, ci, co int, share float64) Layer {
+	l := Layer{}
+	pixels := float64(oh * ow)
+	outs, taps := pixels*float64(co), float64(kh*kw*ci)
+	l.MACs = outs * taps
+	l.WeightBytes, l.Passes = taps*float64(co), max(1, pixels/2)
+	l.Work[Op], l.Live[Op] = 1, 1
+	if kh*kw == 1 {
+		l.Kernel = "pointwise"
+		l.Work[PointMAC], l.Work[PointOutput] = l.MACs, outs
+		l.Work[PointGather], l.Live[PointGather] = pixels*float64(ci), pixels*float64(ci)*min(1, share)
+		l.Live[PointMAC], l.Live[PointOutput] = l.MACs*share, outs*min(1, share)
+		return l
+	}
+	l.Kernel = "conv"
+	l.Work[ConvMAC], l.Work[ConvOutput], l.Work[ConvGather] = l.MACs, outs, pixels*taps
+	l.Live[ConvMAC], l.Live[ConvOutput], l.Live[ConvGather] = l.MACs*share, outs*min(1, share), pixels*taps
+	return l
+}
+
+// Depthwise describes a depthwise convolution with c output channels.
+func Depthwise(oh, ow, kh, kw, c int, share float64) Layer {
+	l := Layer{Kernel: "depthwise"}
+	outs := float64(oh * ow * c)
+	l.MACs = outs * float64(kh*kw)
+	l.WeightBytes, l.Passes = float64(kh*kw*c), float64(oh*ow)
+	l.Work[Op], l.Work[DepthwiseMAC], l.Work[DepthwiseOutput] = 1, l.MACs, outs
+	l.Live[Op], l.Live[DepthwiseMAC], l.Live[DepthwiseOutput] = 1, l.MACs*share, outs*share
+	return l
+}
+
+// Dense describes a fully connected layer applied to rows vectors.
+func Dense(rows, in, out int) Layer {
+	l := Layer{Kernel: "dense", MACs: float64(rows * in * out), WeightBytes: float64(in * out), Passes: float64(rows)}
+	l.Work[Op], l.Work[DenseMAC], l.Work[DenseOutput] = 1, l.MACs, float64(rows*out)
+	l.Live = l.Work
+	return l
+}
+
+// Each describes an operator that costs the term for n elements.
+func Each(term int, kernel string, n int) Layer {
+	l := Layer{Kernel: kernel}
+	l.Work[Op], l.Work[term] = 1, float64(n)
+	l.Live = l.Work
+	return l
+}
+
+// Layers returns the work of each node of the main graph, in order.
+func Layers(m *graph.Model) []Layer {
+	g := m.Main()
+	dead := deadChannels(g)
+	out := make([]Layer, len(g.Nodes))
+	for i, n := range g.Nodes {
+		out[i] = layer(m, g, n, dead)
+	}
+	return out
+}
+
+func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool) Layer {
+	in, outs := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
+	var l Layer
+	ok := recurrent[n.Op]
+	if !ok {
+		l, ok = weighted(n, in, outs, dead)
+	}
+	if !ok {
+		l = simple(n, in, outs)
+	}
+	if l.Missing != "" {
+		return l
+	}
+	w := count.Count(m, g, n, in, outs)
+	if recurrent[n.Op] {
+		if w.MACs == nil {
+			return unknown(n, "work is not known")
+		}
+		l = gates(*w.MACs, outs)
+	}
+	if w.MACs != nil {
+		l.MACs = float64(*w.MACs)
+	}
+	for _, t := range in {
+		if t != nil && t.Type.IsFloat() && n.Op != "QUANTIZE" {
+			l.Float = true
+		}
+	}
+	return l
+}
+
+// recurrent operators are matrix products with some element-wise work.
+var recurrent = map[string]bool{
+	"SVDF": true, "UNIDIRECTIONAL_SEQUENCE_LSTM": true, "UNIDIRECTIONAL_SEQUENCE_RNN": true, "RNN": true,
+	"LSTM": true, "GRU": true,
+}
+
+// gates describes a recurrent layer by its products. An LSTM looks up five
+// tables for each of its outputs.
+func gates(macs int64, out []*tensor.Tensor) Layer {
+	n := 0
+	if y := dims(out, 0); y != nil {
+		n = tensor.Elements(y)
+	}
+	l := Layer{Kernel: "recurrent", MACs: float64(macs)}
+	l.Work[Op], l.Work[DenseMAC], l.Work[DenseOutput], l.Work[TableElement] = 1, l.MACs, float64(4*n), float64(5*n)
+	l.Live = l.Work
+	return l
+}
+
+// dims returns the shape of operand i, nil when it is absent or not known.
+func dims(list []*tensor.Tensor, i int) []int {
+	if i < 0 || i >= len(list) || list[i] == nil {
+		return nil
+	}
+	for _, d := range list[i].Shape {
+		if d < 0 {
+			return nil
+		}
+	}
+	if list[i].Shape == nil {
+		return []int{}
+	}
+	return list[i].Shape
+}
+
+func unknown(n *graph.Node, why string) Layer { return Layer{Missing: n.Key() + ": " + why} }
+
+// weighted handles operators with a weight matrix; ok is false for others.
+func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l Layer, ok bool) {
+	d := kernels[n.Op]
+	if d == "" {
+		return Layer{}, false
+	}
+	xi, wi := 0, 1
+	switch n.Op {
+	case "TRANSPOSE_CONV":
+		xi = 2
+	case "QLinearConv", "QLinearMatMul":
+		wi = 3
+	}
+	x, w, y := dims(in, xi), dims(in, wi), dims(out, 0)
+	if x == nil || w == nil || y == nil {
+		return unknown(n, "shapes are not known"), true
+	}
+	live := channels(n, wi, dead)
+	switch d {
+	case "conv", "transpose":
+		return convolution(n, x, w, y, live), true
+	case "depthwise":
+		if len(w) != 4 || len(y) != 4 {
+			return unknown(n, "not a two-dimensional convolution"), true
+		}
+		return Depthwise(y[0]*y[1], y[2], w[1], w[2], y[3], live.out), true
+	}
+	if len(w) < 2 || len(y) == 0 {
+		return unknown(n, "not a matrix product"), true
+	}
+	k := w[len(w)-1]
+	if n.Domain != graph.TFLite && n.Attrs.Int("transB", 0) == 0 {
+		k = w[len(w)-2]
+	}
+	cols := y[len(y)-1]
+	return Dense(tensor.Elements(y)/max(1, cols), k, cols), true
+}
+
+// kernels tells operators with weights by the kind of kernel.
+var kernels = map[string]string{
+	"CONV_2D": "conv", "Conv": "conv", "QLinearConv": "conv", "ConvInteger": "conv",
+	"DEPTHWISE_CONV_2D": "depthwise", "TRANSPOSE_CONV": "transpose",
+	"FULLY_CONNECTED": "dense", "BATCH_MATMUL": "dense", "MatMul": "dense", "Gemm": "dense",
+	"QLinearMatMul": "dense", "MatMulInteger": "dense",
+}
+
+func convolution(n *graph.Node, x, w, y []int, live share) Layer {
+	if len(w) != 4 || len(y) != 4 || len(x) != 4 {
+		return unknown(n, "not a two-dimensional convolution")
+	}
+	if n.Domain != graph.TFLite { // NCHW, weights OIHW
+		groups := n.Attrs.Int("group", 1)
+		if groups == x[1] && w[1] == 1 && groups > 1 {
+			return Depthwise(y[0]*y[2], y[3], w[2], w[3], y[1], live.out)
+		}
+		return Conv(y[0]*y[2], y[3], w[2], w[3], w[1], y[1], live.both)
+	}
+	if n.Op == "TRANSPOSE_CONV" {
+		// Work is spread from every input pixel.
+		l := Conv(x[0]*x[1], x[2], w[1], w[2], x[3], y[3], 1)
+		l.Kernel = "transposed conv"
+		return l
+	}
+	return Conv(y[0]*y[1], y[2], w[1], w[2], w[3], y[3], live.both)
+}
