@@ -139,7 +139,7 @@ func (s *Set) Find(id string) (*Target, error) {
 
 // nearest is the word of list that looks most like s, "" when none does.
 func nearest(s string, list []string) string {
-	best, cost := "", max(1, len(s)/3)+1
+	best, cost := "", max(1, len(s)/2)+1
 	for _, w := range list {
 		if c := distance(s, w); c < cost {
 			best, cost = w, c

@@ -1,6 +1,7 @@
 package mvp
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,10 @@ var operators = map[string]int{
 	"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 0,
 	"AVERAGE_POOL_2D": 1, "MAX_POOL_2D": 1, "ADD": 2, "MUL": 2,
 }
+
+// errBroadcast is for element-wise operators whose inputs differ in shape; the
+// kernels leave them to the processor without calling them unsupported.
+var errBroadcast = errors.New("not an MVP operator where shapes are broadcast")
 
 // Costs implements [target.CycleModel].
 func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ target.Options) (*target.Costs, error) {
@@ -125,6 +130,9 @@ func (m *chip) accelerate(n *graph.Node, in, out []*tensor.Tensor) (*Counts, tar
 		}
 	}
 	c, err := m.count(n, in, out)
+	if errors.Is(err, errBroadcast) {
+		return nil, target.NotOperator, err.Error()
+	}
 	if err != nil {
 		return nil, target.Limit, err.Error()
 	}
@@ -145,7 +153,7 @@ func (m *chip) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error) {
 		return FullyConnected(in[0].Len()/depth, depth, in[1].Shape[0], clip)
 	case "ADD", "MUL":
 		if len(in) < 2 || !slices.Equal(in[0].Shape, in[1].Shape) {
-			return nil, limit("Broadcast runs on the CPU")
+			return nil, errBroadcast
 		}
 		if n.Op == "ADD" {
 			return Add(int64(out[0].Len())), nil

@@ -45,7 +45,7 @@ func TestAccelerate(t *testing.T) {
 		{"deep prime", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 4*1031), value(i8, 4, 4*1031)}, value(i8, 1, 4), target.Limit, "weights_shape[1] (4124) > 2048"},
 		{"deep", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 4000), value(i8, 4, 4000)}, value(i8, 1, 4), target.Accelerated, ""},
 		{"many outputs", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 16), value(i8, 1025, 16)}, value(i8, 1, 1025), target.Limit, "output_shape[1] (1025) > 1024"},
-		{"broadcast", "ADD", nil, []*tensor.Tensor{value(i8, 1, 8, 4), value(i8, 4)}, value(i8, 1, 8, 4), target.Limit, "Broadcast runs on the CPU"},
+		{"broadcast", "ADD", nil, []*tensor.Tensor{value(i8, 1, 8, 4), value(i8, 4)}, value(i8, 1, 8, 4), target.NotOperator, "not an MVP operator where shapes are broadcast"},
 		{"impossible shape", "CONV_2D", conv, []*tensor.Tensor{value(i8, 1, 8, 8, 4), value(i8, 8, 3, 3, 4)}, value(i8, 1, 600, 600, 8), target.Limit, "output shape does not follow from the input shape"},
 		{"no stride", "CONV_2D", with("stride_w", int64(0)), []*tensor.Tensor{value(i8, 1, 8, 8, 4), value(i8, 8, 3, 3, 4)}, value(i8, 1, 6, 6, 8), target.Limit, "Hardware limits exceeded"},
 		{"huge", "MAX_POOL_2D", graph.Attrs{"padding": "SAME", "filter_width": int64(2), "filter_height": int64(2)}, []*tensor.Tensor{value(i8, 1, 1<<30, 1<<30, 1)}, value(i8, 1, 1<<30, 1<<30, 1), target.Limit, "Hardware limits exceeded"},

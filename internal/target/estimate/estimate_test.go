@@ -1,0 +1,142 @@
+package estimate
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// dense is a model of one fully connected layer and one operator after it.
+func dense(typ tensor.Type, in, out int, domain, then string) *graph.Model {
+	v := func(id int, name string, shape ...int) *graph.Value {
+		return &graph.Value{ID: id, Name: name, Type: typ, Shape: shape, HasShape: true}
+	}
+	g := &graph.Graph{Inputs: []int{0}, Outputs: []int{3}}
+	g.Values = []*graph.Value{v(0, "in", 1, in), v(1, "w", out, in), v(2, "mid", 1, out), v(3, "out", 1, out)}
+	g.Values[1].Const = tensor.New(typ, out, in)
+	g.Nodes = []*graph.Node{
+		{Index: 0, Domain: graph.TFLite, Op: "FULLY_CONNECTED", Version: 1, Inputs: []int{0, 1}, Outputs: []int{2}},
+		{Index: 1, Domain: domain, Op: then, Version: 1, Inputs: []int{2}, Outputs: []int{3}},
+	}
+	return &graph.Model{Format: "tflite", Path: "net.tflite", FileBytes: int64(in*out + 1000), Graphs: []*graph.Graph{g}}
+}
+
+func has(p *profile.Profile, id string, s profile.Severity) bool {
+	return slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == id && f.Severity == s })
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		m           *graph.Model
+		id          string
+		severity    profile.Severity
+		accelerated string
+		reason      string
+	}{
+		{"all known", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), "target.ram", profile.Info, "yes", ""},
+		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, "no", "wrong type: MVP takes int8, this layer has float32; no estimate: "},
+		{"unknown operator", dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "target.incomplete", profile.Problem, "yes", ""},
+		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, "no", "limit exceeded: weights_shape[1] (1025) > 1024"},
+		{"too large for flash", dense(tensor.Int8, 2048, 1024, graph.TFLite, "SOFTMAX"), "target.flash", profile.Problem, "yes", ""},
+		{"too large for RAM", dense(tensor.Int8, 64, 200000, graph.TFLite, "SOFTMAX"), "target.ram", profile.Problem, "no", "limit exceeded: output_shape[1] (200000) > 1024"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := estimate(t, tt.m, "efr32xg24-mvp", "")
+			if !has(p, tt.id, tt.severity) {
+				t.Errorf("no finding %s %s in %+v", tt.severity, tt.id, p.Findings)
+			}
+			l := p.Layers[0]
+			if l.Accelerated != tt.accelerated || !strings.HasPrefix(l.Reason, tt.reason) {
+				t.Errorf("accelerated %q, reason %q", l.Accelerated, l.Reason)
+			}
+		})
+	}
+}
+
+// A layer without an estimate has no figure, is named, and marks the totals.
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "efr32xg24-mvp", "")
+	l := p.Layers[1]
+	if l.Latency != nil || l.CPUCycles != nil || l.Energy != nil || !strings.Contains(l.Reason, "no estimate") {
+		t.Errorf("layer %+v", l)
+	}
+	if !strings.Contains(p.Incomplete, "Foo") || !strings.Contains(p.Totals.Latency.Method, "incomplete: 1 of 2") {
+		t.Errorf("%q, %q", p.Incomplete, p.Totals.Latency.Method)
+	}
+}
+
+// A model without any estimate has no totals of time, and everything else.
+func TestNothingKnown(t *testing.T) {
+	t.Parallel()
+	p := estimate(t, dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "efr32xg24-mvp", "")
+	if p.Totals.Latency != nil || p.Totals.Energy != nil || p.Totals.AcceleratorCycles != nil {
+		t.Errorf("totals %+v", p.Totals)
+	}
+	if p.Totals.MACs == nil || *p.Totals.MACs != 640 || p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
+		t.Errorf("totals %+v", p.Totals)
+	}
+}
+
+// Every estimate of a shipped target has a band.
+func TestBands(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"efr32xg24", "efr32xg24-mvp"} {
+		p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), id, "")
+		ms := []*profile.Metric{p.Totals.Latency, p.Totals.CPUCycles, p.Totals.Energy, p.Totals.AcceleratorCycles}
+		for _, l := range p.Layers {
+			ms = append(ms, l.Latency, l.CPUCycles, l.Energy, l.AcceleratorCycles)
+		}
+		for i, m := range ms {
+			if m != nil && m.Kind == profile.Estimated && m.Band == nil {
+				t.Errorf("%s: figure %d has no band", id, i)
+			}
+		}
+	}
+}
+
+func TestUse(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX")
+	tg := find(t, "efr32xg24-mvp")
+	tests := []struct {
+		name string
+		opt  target.Options
+		want string
+	}{
+		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has [tflm-mvp tflm-mvp-baseline]`},
+		{"clock", target.Options{Clock: 100e6}, "target efr32xg24-mvp runs at 38 MHz to 78 MHz, not at 100 MHz"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Estimate(m, tg, tt.opt)
+			var u *UseError
+			if !errors.As(err, &u) || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+	// Half the clock takes twice the time.
+	full, err := Estimate(m, tg, target.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := Estimate(m, tg, target.Options{Clock: 39e6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := best(full.Totals.Latency), best(half.Totals.Latency); b < 1.999*a || b > 2.001*a {
+		t.Errorf("%v s at full clock, %v s at half", a, b)
+	}
+}
