@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,51 +17,53 @@ import (
 //go:embed chips/*.yaml
 var chips embed.FS
 
-// Set is a list of targets, ordered by id.
+// Set is a list of targets, ordered by id. Shipped files are read when they are
+// asked for: reading all takes longer than most estimates.
 type Set struct {
-	targets []*Target
+	own map[string]*Target // from the user's folder
 }
 
-// shipped parses the embedded files once; they cannot change.
-var shipped = sync.OnceValues(func() ([]*Target, error) {
-	sub, err := fs.Sub(chips, "chips")
+// shipped reads each file of the binary at most once, by id.
+var shipped = sync.OnceValue(func() map[string]func() (*Target, error) {
+	m := map[string]func() (*Target, error){}
+	files, err := fs.Glob(chips, "chips/*.yaml")
+	if err != nil {
+		return m
+	}
+	for _, file := range files {
+		name := path.Base(file)
+		m[strings.TrimSuffix(name, ".yaml")] = sync.OnceValues(func() (*Target, error) { return readShipped(file) })
+	}
+	return m
+})
+
+func readShipped(file string) (*Target, error) {
+	b, err := chips.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return readAll(sub, "")
-})
+	return Parse(b, path.Base(file))
+}
 
 // Load returns the targets of the binary with those of the folder dir added; a
 // file there replaces a shipped target of the same id. Dir "" adds none. Faulty
 // files are left out: the set holds the rest, and the error names them all.
 func Load(dir string) (*Set, error) {
-	list, err := shipped()
+	s := &Set{own: map[string]*Target{}}
+	if dir == "" {
+		return s, nil
+	}
+	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
 	}
-	byID := map[string]*Target{}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s: is not a folder of target files", dir)
+	}
+	list, err := readAll(os.DirFS(dir), dir)
 	for _, t := range list {
-		byID[t.ID] = t
+		s.own[t.ID] = t
 	}
-	if dir != "" {
-		info, serr := os.Stat(dir)
-		if serr != nil {
-			return nil, serr
-		}
-		if !info.IsDir() {
-			return nil, fmt.Errorf("%s: is not a folder of target files", dir)
-		}
-		var own []*Target
-		own, err = readAll(os.DirFS(dir), dir)
-		for _, t := range own {
-			byID[t.ID] = t
-		}
-	}
-	s := &Set{}
-	for _, t := range byID {
-		s.targets = append(s.targets, t)
-	}
-	slices.SortFunc(s.targets, func(a, b *Target) int { return strings.Compare(a.ID, b.ID) })
 	return s, err
 }
 
@@ -90,8 +94,40 @@ func readAll(fsys fs.FS, dir string) ([]*Target, error) {
 	return list, errors.Join(errs...)
 }
 
+// ids lists all targets in order.
+func (s *Set) ids() []string {
+	ids := slices.Collect(maps.Keys(s.own))
+	for id := range shipped() {
+		if s.own[id] == nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// get reads one target.
+func (s *Set) get(id string) (*Target, error) {
+	if t := s.own[id]; t != nil {
+		return t, nil
+	}
+	return shipped()[id]()
+}
+
 // List returns all targets, ordered by id.
-func (s *Set) List() []*Target { return slices.Clone(s.targets) }
+func (s *Set) List() []*Target {
+	ids := s.ids()
+	list := make([]*Target, len(ids))
+	var wg sync.WaitGroup
+	for i, id := range ids {
+		wg.Go(func() {
+			// Shipped files are valid: a test reads them all.
+			list[i], _ = s.get(id)
+		})
+	}
+	wg.Wait()
+	return slices.DeleteFunc(list, func(t *Target) bool { return t == nil })
+}
 
 // UnknownError is the error for an id that no target has.
 type UnknownError struct {
@@ -110,23 +146,22 @@ func (e *UnknownError) Error() string {
 // Find returns the target with an id; case does not matter.
 func (s *Set) Find(id string) (*Target, error) {
 	id = strings.ToLower(id)
-	for _, t := range s.targets {
-		if t.ID == id {
-			return t, nil
-		}
+	ids := s.ids()
+	if slices.Contains(ids, id) {
+		return s.get(id)
 	}
 	type near struct {
 		id   string
 		cost int
 	}
 	var list []near
-	for _, t := range s.targets {
-		c := distance(id, t.ID)
-		if strings.HasPrefix(t.ID, id) || strings.Contains(t.ID, id) && len(id) >= 3 {
+	for _, other := range ids {
+		c := distance(id, other)
+		if strings.HasPrefix(other, id) || strings.Contains(other, id) && len(id) >= 3 {
 			c = 0
 		}
 		if c <= max(2, len(id)/3) {
-			list = append(list, near{t.ID, c})
+			list = append(list, near{other, c})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b near) int { return a.cost - b.cost })
