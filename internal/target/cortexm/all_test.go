@@ -33,7 +33,7 @@ func TestAllModels(t *testing.T) {
 			}
 			m, err := modelfile.Open(path)
 			if err != nil {
-				return nil //nolint:nilerr // unreadable files are the readers' business
+				return nil // unreadable files are the business of the readers
 			}
 			if m.Close != nil {
 				defer m.Close() //nolint:errcheck // only read
