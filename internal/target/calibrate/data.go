@@ -167,7 +167,7 @@ func open(path string) *network {
 		return nil
 	}
 	if m.Close != nil {
-		defer m.Close()
+		defer m.Close() //nolint:errcheck // only read
 	}
 	return total(cortexm.Layers(m))
 }
@@ -218,11 +218,24 @@ func volts(notes string) float64 {
 func coreID(s string) string {
 	s = strings.ToLower(s)
 	for _, c := range []struct{ prefix, id string }{
-		{"cortex-m0+", "cortex-m0plus"}, {"cortex-m0", "cortex-m0plus"}, {"cortex-m3 ", "cortex-m3"}, {"cortex-m33", "cortex-m33"},
-		{"cortex-m3", "cortex-m3"}, {"cortex-m4", "cortex-m4"}, {"cortex-m7", "cortex-m7"}, {"cortex-m55", "cortex-m55"},
-		{"cortex-m85", "cortex-m85"}, {"rxv2", "rxv2"}, {"xtensa lx7", "xtensa-lx7"}, {"xtensa lx6", "xtensa-lx6"},
-		{"risc-v hp core", "rv32-p4"}, {"risc-v rv32imc", "rv32imc"}, {"rv32imac + fpu", "rv32imac"},
-		{"rv32imacp (d25f", "rv32p-d25f"}, {"rv32imacp (d45", "rv32p-d45"}, {"risc-v vexriscv", "rv32-vexriscv"},
+		{"cortex-m0+", "cortex-m0plus"},
+		{"cortex-m0", "cortex-m0plus"},
+		{"cortex-m3 ", "cortex-m3"},
+		{"cortex-m33", "cortex-m33"},
+		{"cortex-m3", "cortex-m3"},
+		{"cortex-m4", "cortex-m4"},
+		{"cortex-m7", "cortex-m7"},
+		{"cortex-m55", "cortex-m55"},
+		{"cortex-m85", "cortex-m85"},
+		{"rxv2", "rxv2"},
+		{"xtensa lx7", "xtensa-lx7"},
+		{"xtensa lx6", "xtensa-lx6"},
+		{"risc-v hp core", "rv32-p4"},
+		{"risc-v rv32imc", "rv32imc"},
+		{"rv32imac + fpu", "rv32imac"},
+		{"rv32imacp (d25f", "rv32p-d25f"},
+		{"rv32imacp (d45", "rv32p-d45"},
+		{"risc-v vexriscv", "rv32-vexriscv"},
 	} {
 		if strings.HasPrefix(s, c.prefix) {
 			return c.id

@@ -22,8 +22,10 @@ type Fit struct {
 	seen map[tierEra][]cortexm.Vector
 }
 
-type tierEra struct{ Family, Tier, Era string }
-type tierCore struct{ Family, Core string }
+type (
+	tierEra  struct{ Family, Tier, Era string }
+	tierCore struct{ Family, Core string }
+)
 
 // Settings of the fit. They were chosen by validation over sources.
 type Settings struct {

@@ -65,8 +65,10 @@ func layerMeasurement(r map[string]string, l *cortexm.Layer) *Measurement {
 	if l == nil || l.Missing != "" {
 		return nil
 	}
-	m := &Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"] + "/" + r["layer_index"] + r["layer_type"] + r["input_shape"], Version: r["runtime_version"],
-		Core: coreID(r["core"]), Work: l.Work, Layer: true}
+	m := &Measurement{
+		Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"] + "/" + r["layer_index"] + r["layer_type"] + r["input_shape"], Version: r["runtime_version"],
+		Core: coreID(r["core"]), Work: l.Work, Layer: true,
+	}
 	m.Family = layerFamily(r["runtime"])
 	m.Cycles, _ = strconv.ParseFloat(r["cycles"], 64)
 	if m.Family == "" || m.Core == "" || m.Cycles < smallest {

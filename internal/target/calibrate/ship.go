@@ -18,8 +18,10 @@ var runtimeOf = []struct {
 	st                                 bool
 	cores                              map[string]bool // nil: all
 }{
-	{"tflm-cmsis-nn", "", "tflm-cmsis-nn", "TensorFlow Lite Micro with CMSIS-NN", "2021 and later", false,
-		set("cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2")},
+	{
+		"tflm-cmsis-nn", "", "tflm-cmsis-nn", "TensorFlow Lite Micro with CMSIS-NN", "2021 and later", false,
+		set("cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2"),
+	},
 	{"tflm-esp-nn", "", "tflm-esp-nn", "TensorFlow Lite Micro with ESP-NN", "2026", false, set("xtensa-lx7", "rv32imc", "rv32-p4")},
 	{"x-cube-ai", "9", "x-cube-ai", "X-CUBE-AI, ST Edge AI Core", "X-CUBE-AI 9.0 to 10.2, ST Edge AI Core 3 and 4", true, nil},
 	{"x-cube-ai", "8.1", "x-cube-ai-8.1", "X-CUBE-AI", "8.1", true, nil},
@@ -78,8 +80,10 @@ func (s *Study) runtime(g Group, name, title, versions string) *target.Runtime {
 	}
 	t := tier(g.Family, g.Core)
 	b := s.Bands.Of(g.Family, how)
-	r := &target.Runtime{Name: name, Title: title, Versions: versions, Model: "cortexm", Coefficients: map[string]float64{},
-		Settings: map[string]string{cortexm.Family: g.Family, cortexm.Tier: t}}
+	r := &target.Runtime{
+		Name: name, Title: title, Versions: versions, Model: "cortexm", Coefficients: map[string]float64{},
+		Settings: map[string]string{cortexm.Family: g.Family, cortexm.Tier: t},
+	}
 	for i, n := range cortexm.Names {
 		r.Coefficients[n] = v[i]
 	}
@@ -141,8 +145,10 @@ func (s *Study) calibration(g Group, how string, b Band) *target.Calibration {
 // that is stated, as a total of the supply.
 func (s *Study) energy(c *chip) *target.Energy {
 	if c.watts > 0 {
-		return &target.Energy{Reference: "total", ElapsedCycle: c.watts, Band: &[2]float64{0.6, 1.7},
-			Calibration: &target.Calibration{From: "the maker's figure for CoreMark; inference was not measured", Method: "energy per cycle"}}
+		return &target.Energy{
+			Reference: "total", ElapsedCycle: c.watts, Band: &[2]float64{0.6, 1.7},
+			Calibration: &target.Calibration{From: "the maker's figure for CoreMark; inference was not measured", Method: "energy per cycle"},
+		}
 	}
 	bySource, all, on := s.perCycle(c)
 	if len(all) == 0 {
@@ -151,8 +157,10 @@ func (s *Study) energy(c *chip) *target.Energy {
 	e := &target.Energy{Reference: "total", ElapsedCycle: measure.Median(all)}
 	h := energyHalf(bySource, all)
 	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
-	e.Calibration = &target.Calibration{On: sortedNames(on), Rows: int64(len(all)), Sources: int64(len(bySource)),
-		Method: "median energy per elapsed cycle; band from leaving one source out at a time"}
+	e.Calibration = &target.Calibration{
+		On: sortedNames(on), Rows: int64(len(all)), Sources: int64(len(bySource)),
+		Method: "median energy per elapsed cycle; band from leaving one source out at a time",
+	}
 	return e
 }
 

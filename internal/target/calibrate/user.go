@@ -43,8 +43,10 @@ func LoadBoard(path string, t *target.Target, rt *target.Runtime) ([]*Measuremen
 }
 
 func boardRow(r map[string]string, dir string, t *target.Target, rt *target.Runtime) (*Measurement, error) {
-	m := &Measurement{Source: r["source"], Model: r["model_name"], Chip: t.Name, Clock: float64(t.Clock.Default),
-		Family: rt.Settings[cortexm.Family], Core: t.Core.Name, Version: r["runtime_version"]}
+	m := &Measurement{
+		Source: r["source"], Model: r["model_name"], Chip: t.Name, Clock: float64(t.Clock.Default),
+		Family: rt.Settings[cortexm.Family], Core: t.Core.Name, Version: r["runtime_version"],
+	}
 	if m.Source == "" {
 		m.Source = "own measurements"
 	}
@@ -204,9 +206,11 @@ func boardSettings(old map[string]string, ms []*Measurement) map[string]string {
 
 func boardCalibration(ms []*Measurement, rs []*Residual, sum Summary, half float64, how string) *target.Calibration {
 	cov := Coverage
-	c := &target.Calibration{On: Sources(ms), Rows: int64(len(ms)), Sources: int64(len(Sources(ms))),
+	c := &target.Calibration{
+		On: Sources(ms), Rows: int64(len(ms)), Sources: int64(len(Sources(ms))),
 		Method:      "relative least squares, coefficients not negative and drawn towards those that the target had; errors and band from " + how,
-		MedianError: &sum.Median, P90Error: &sum.P90, Band: &[2]float64{math.Exp(-half), math.Exp(half)}, Coverage: &cov}
+		MedianError: &sum.Median, P90Error: &sum.P90, Band: &[2]float64{math.Exp(-half), math.Exp(half)}, Coverage: &cov,
+	}
 	byModel := map[string][]*Residual{}
 	for _, r := range rs {
 		byModel[r.M.Model] = append(byModel[r.M.Model], r)
