@@ -1,0 +1,28 @@
+package target_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/target"
+)
+
+// The example in the documentation is a target.
+func TestDocumentedExample(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.Join(material.Root(), "docs", "targets.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "```yaml\n")
+	text, _, ok := strings.Cut(text, "```")
+	if !ok {
+		t.Fatal("no example")
+	}
+	if _, err := target.Parse([]byte(text), "my-board.yaml"); err != nil {
+		t.Error(err)
+	}
+}

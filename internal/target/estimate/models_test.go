@@ -1,0 +1,54 @@
+package estimate
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/tflite"
+)
+
+// Every model gives a valid profile on chips with and without accelerator,
+// whatever operators it has.
+func TestAllModels(t *testing.T) {
+	t.Parallel()
+	n, whole := 0, 0
+	err := filepath.WalkDir(material.Path(t, "models"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".tflite") {
+			return err
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() > 4<<20 {
+			return err
+		}
+		m, err := tflite.Open(path)
+		if err != nil {
+			return nil // the reader's business
+		}
+		for _, id := range []string{"efr32xg24-mvp", "efr32xg24"} {
+			p, err := Estimate(m, find(t, id), target.Options{})
+			if err != nil {
+				t.Errorf("%s on %s: %v", path, id, err)
+				continue
+			}
+			if err := p.Validate(); err != nil {
+				t.Errorf("%s on %s: %v", path, id, err)
+			}
+			n++
+			if p.Incomplete == "" {
+				whole++
+			}
+		}
+		if m.Close != nil {
+			return m.Close()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d profiles, %d of them complete", n, whole)
+}
