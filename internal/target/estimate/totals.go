@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -55,12 +56,17 @@ func (b *builder) totals() {
 func (b *builder) cycles() {
 	c, t := b.costs, &b.p.Totals
 	var latency, cpu, acc, energy *target.Figure
+	var latencySpread, cpuSpread, energySpread spread
 	var simulated int64
 	var any bool
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		latency, cpu, acc = sum(latency, l.Latency), sum(cpu, l.CPU), sum(acc, l.Accelerator)
-		energy = sum(energy, b.energy(&b.p.Layers[i], l))
+		e := b.energy(&b.p.Layers[i], l)
+		energy = sum(energy, e)
+		latencySpread.add(l.Latency)
+		cpuSpread.add(l.CPU)
+		energySpread.add(e)
 		if l.Simulated >= 0 {
 			simulated += l.Simulated
 			any = true
@@ -69,10 +75,10 @@ func (b *builder) cycles() {
 	how := c.Method
 	if cal := b.rt.Calibration; cal != nil && cal.Band != nil {
 		// Errors of layers partly cancel: the band of whole models is narrower.
-		narrow(latency, cal.Band)
-		narrow(cpu, cal.Band)
+		narrow(latency, cal.Band, latencySpread)
+		narrow(cpu, cal.Band, cpuSpread)
 		if b.t.Energy != nil && b.t.Energy.Band != nil {
-			narrow(energy, &[2]float64{cal.Band[0] * b.t.Energy.Band[0], cal.Band[1] * b.t.Energy.Band[1]})
+			narrow(energy, &[2]float64{cal.Band[0] * b.t.Energy.Band[0], cal.Band[1] * b.t.Energy.Band[1]}, energySpread)
 		}
 	}
 	if len(b.missing) > 0 {
@@ -97,9 +103,22 @@ func (b *builder) cycles() {
 	}
 }
 
-func narrow(f *target.Figure, band *[2]float64) {
+// spread adds up squares of the layers' distances to the ends of their bands.
+type spread struct{ below, above float64 }
+
+func (s *spread) add(f *target.Figure) {
 	if f != nil {
-		f.Low, f.High = f.Value*band[0], f.Value*band[1]
+		s.below += (f.Value - f.Low) * (f.Value - f.Low)
+		s.above += (f.High - f.Value) * (f.High - f.Value)
+	}
+}
+
+// narrow gives a sum the band of whole models, but no narrower than independent
+// errors of its layers make it: one badly known layer may be most of the time.
+func narrow(f *target.Figure, band *[2]float64, s spread) {
+	if f != nil {
+		f.Low = max(min(f.Value*band[0], f.Value-math.Sqrt(s.below)), 0)
+		f.High = max(f.Value*band[1], f.Value+math.Sqrt(s.above))
 	}
 }
 
