@@ -384,11 +384,15 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// panicked makes an error of a panic in an operator. A memory fault there means
+// panicked makes an error of a panic in an operator. Elements of an unexpected
+// type are a mixture of types that the operator does not do; a memory fault means
 // that the mapped model file was cut short by somebody else.
 func panicked(e any) error {
 	if err, ok := e.(*op.LimitError); ok {
 		return err
+	}
+	if t, ok := e.(*tensor.TypeError); ok {
+		return op.Unsupported("%v", t)
 	}
 	if fault, ok := e.(interface {
 		error

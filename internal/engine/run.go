@@ -67,6 +67,9 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		return nil, fmt.Errorf("control flow nests deeper than %d", maxDepth)
 	}
 	defer func() { s.depth-- }()
+	if b.f.stopped() {
+		return nil, errStopped // a body that computes nothing has no step to stop at
+	}
 	if len(in) != len(b.g.Inputs) {
 		return nil, fmt.Errorf("graph %q takes %d inputs, %d given", b.g.Name, len(b.g.Inputs), len(in))
 	}

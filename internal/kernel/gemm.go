@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/op"
@@ -147,15 +148,20 @@ func tile(g GemmParams, pa []float32, b *PackedB, c []float32, r, m, n0, n1, ldc
 	}
 }
 
+// clamp has no branches on the values, whose signs cannot be foretold.
 func clamp(v []float32, a op.Activation) {
-	for i, x := range v {
-		if x < a.Min {
-			v[i] = a.Min
-		} else if x > a.Max {
-			v[i] = a.Max
+	if a.Max == inf {
+		for i, x := range v {
+			v[i] = max(x, a.Min)
 		}
+		return
+	}
+	for i, x := range v {
+		v[i] = min(max(x, a.Min), a.Max)
 	}
 }
+
+var inf = float32(math.Inf(1))
 
 // thin computes products with up to three rows, where packing b would cost more
 // than it saves. a is not transposed.

@@ -8,11 +8,13 @@ const (
 
 // micro multiplies a left panel a (k steps of 2 rows) by a right panel b (k
 // steps of 4 columns) into acc, row-major 2×4. Eight accumulators and the values
-// in flight are what fits the sixteen scalar registers of amd64.
-func micro(k int, a, b []float32, acc *[8]float32) {
-	var c00, c01, c02, c03, c10, c11, c12, c13 float32
-	for ; k >= 2; k -= 2 {
-		p, q := (*[4]float32)(a), (*[8]float32)(b)
+// in flight are what fits the sixteen scalar registers of amd64. Eight steps are
+// unrolled, because the compiler keeps all sums in registers but for the last
+// step of a round.
+func micro[T float32 | float64](k int, a, b []T, acc *[8]T) {
+	var c00, c01, c02, c03, c10, c11, c12, c13 T
+	for ; k >= 8; k -= 8 {
+		p, q := (*[16]T)(a), (*[32]T)(b)
 		a0, a1 := p[0], p[1]
 		v := q[0]
 		c00 += a0 * v
@@ -39,20 +41,104 @@ func micro(k int, a, b []float32, acc *[8]float32) {
 		v = q[7]
 		c03 += a0 * v
 		c13 += a1 * v
-		a, b = a[4:], b[8:]
+		a0, a1 = p[4], p[5]
+		v = q[8]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[9]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[10]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[11]
+		c03 += a0 * v
+		c13 += a1 * v
+		a0, a1 = p[6], p[7]
+		v = q[12]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[13]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[14]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[15]
+		c03 += a0 * v
+		c13 += a1 * v
+		a0, a1 = p[8], p[9]
+		v = q[16]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[17]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[18]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[19]
+		c03 += a0 * v
+		c13 += a1 * v
+		a0, a1 = p[10], p[11]
+		v = q[20]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[21]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[22]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[23]
+		c03 += a0 * v
+		c13 += a1 * v
+		a0, a1 = p[12], p[13]
+		v = q[24]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[25]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[26]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[27]
+		c03 += a0 * v
+		c13 += a1 * v
+		a0, a1 = p[14], p[15]
+		v = q[28]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[29]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[30]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[31]
+		c03 += a0 * v
+		c13 += a1 * v
+		a, b = a[16:], b[32:]
 	}
-	if k == 1 {
-		p, q := (*[2]float32)(a), (*[4]float32)(b)
-		c00 += p[0] * q[0]
-		c01 += p[0] * q[1]
-		c02 += p[0] * q[2]
-		c03 += p[0] * q[3]
-		c10 += p[1] * q[0]
-		c11 += p[1] * q[1]
-		c12 += p[1] * q[2]
-		c13 += p[1] * q[3]
+	for ; k > 0; k-- {
+		p, q := (*[2]T)(a), (*[4]T)(b)
+		a0, a1 := p[0], p[1]
+		v := q[0]
+		c00 += a0 * v
+		c10 += a1 * v
+		v = q[1]
+		c01 += a0 * v
+		c11 += a1 * v
+		v = q[2]
+		c02 += a0 * v
+		c12 += a1 * v
+		v = q[3]
+		c03 += a0 * v
+		c13 += a1 * v
+		a, b = a[2:], b[4:]
 	}
-	*acc = [8]float32{c00, c01, c02, c03, c10, c11, c12, c13}
+	*acc = [8]T{c00, c01, c02, c03, c10, c11, c12, c13}
 }
 
 // pack copies n vectors of length k into panels of w: element i of vector j goes

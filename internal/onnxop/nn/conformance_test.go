@@ -36,9 +36,15 @@ func TestONNXNodeTests(t *testing.T) {
 	if len(run) < 400 {
 		t.Errorf("only %d tests are of this package", len(run))
 	}
-	for _, row := range conformance.RunAll(run, op.NewRegistry(Defs()), 2, 20*time.Second) {
-		if row.Status != conformance.Pass {
-			t.Errorf("%s: %v: %s", row.Test.ID(), row.Status, row.Reason)
+	for _, o := range []conformance.Options{
+		{Runs: 2},                              // the second run finds its outputs dirty
+		{Constants: true, Threads: 2, Runs: 2}, // packed weights
+	} {
+		o.Registry, o.Workers, o.Limit = op.NewRegistry(Defs()), 2, 20*time.Second
+		for _, row := range conformance.RunAll(run, o) {
+			if row.Status != conformance.Pass {
+				t.Errorf("constants %t: %s: %v: %s", o.Constants, row.Test.ID(), row.Status, row.Reason)
+			}
 		}
 	}
 }

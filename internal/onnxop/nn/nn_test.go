@@ -116,3 +116,22 @@ func TestErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestNarrow compares the fast rounding with the plain one near every boundary.
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	var src []float32
+	for h := range 1 << 16 {
+		b := math.Float32bits(tensor.F16ToF32(uint16(h)))
+		for _, d := range []int{-1, 0, 1, 0xfff, 0x1000, 0x1001} {
+			src = append(src, math.Float32frombits(uint32(int(b)+d)))
+		}
+	}
+	y := tensor.New(tensor.Float16, len(src))
+	Narrow(nil, y, src)
+	for i, v := range tensor.Of[uint16](y) {
+		if want := tensor.F32ToF16(src[i]); v != want && !math.IsNaN(float64(src[i])) {
+			t.Fatalf("%v gives %#x, want %#x", src[i], v, want)
+		}
+	}
+}
