@@ -42,7 +42,7 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor) (*gateProduc
 	}
 	p := &gateProduct{input: weight, n: w.Shape[0], k: w.Shape[1], wide: x.Type == tensor.Int16}
 	p.mult = fixed.FromReal(float64(sx*sw) / gateScale)
-	if p.w, _, err = weights(w); err != nil {
+	if p.w, err = weights(w); err != nil {
 		return nil, err
 	}
 	p.fold = make([]int64, p.n)

@@ -134,7 +134,8 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// each calls f with every sum of (x-zx)·(y-zy) of product b.
+// matmulSums calls f with the index and value of every sum of
+// (x-zx)·(y-zy).
 func matmulSums[T int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i int, acc int64)) {
 	x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1])
 	sxm, sxk, syk, syn := t.k, 1, t.n, 1
@@ -149,6 +150,13 @@ func matmulSums[T int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i in
 		acc := make([]int64, t.n)
 		for r := lo; r < hi; r++ {
 			b, m := r/t.m, r%t.m
+			if sxk == 1 && syk == 1 {
+				row := x[t.x[b]+m*t.k:][:t.k]
+				for n := range acc {
+					f(r*t.n+n, offsetDot(row, y[t.y[b]+n*t.k:][:t.k], zx, zy))
+				}
+				continue
+			}
 			clear(acc)
 			for k := range t.k {
 				v := int64(x[t.x[b]+m*sxm+k*sxk]) - int64(zx)
@@ -199,6 +207,21 @@ func matmulQuant[T int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// offsetDot is the sum of (x-zx)·(y-zy).
+func offsetDot[T int8 | int16](x, y []T, zx, zy int32) int64 {
+	y = y[:len(x)]
+	var a, b int64
+	i := 0
+	for ; i+1 < len(x); i += 2 {
+		a += int64(int32(x[i])-zx) * int64(int32(y[i])-zy)
+		b += int64(int32(x[i+1])-zx) * int64(int32(y[i+1])-zy)
+	}
+	if i < len(x) {
+		a += int64(int32(x[i])-zx) * int64(int32(y[i])-zy)
+	}
+	return a + b
 }
 
 // whole keeps the sums as they are.
