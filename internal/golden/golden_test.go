@@ -9,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/tflite"
@@ -90,6 +91,9 @@ func exactNodes(g *graph.Graph) []bool {
 	return out
 }
 
+// copies lists operators that compute floats without rounding.
+//
+//nolint:misspell // the schema's spelling
 var copies = map[string]bool{
 	"QUANTIZE": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": true, "TRANSPOSE": true, "CONCATENATION": true, "SLICE": true,
 	"STRIDED_SLICE": true, "PACK": true, "UNPACK": true, "SPLIT": true, "SPLIT_V": true, "SQUEEZE": true, "EXPAND_DIMS": true, "PAD": true,
@@ -220,7 +224,8 @@ func TestTFLiteFloat(t *testing.T) {
 	type tally struct{ n, ok int }
 	counts := map[kindOf]*tally{plainFloat: {}, hybrid: {}, quantised: {}}
 	byModel := map[string][]*Result{}
-	var order []string
+	var order, skipped []string
+	golden := material.Path(t, "golden")
 	for _, engine := range []string{"tfjs", "litert"} {
 		for _, r := range results(t, engine) {
 			if byModel[r.Model] == nil {
@@ -244,6 +249,19 @@ func TestTFLiteFloat(t *testing.T) {
 		k := kind(run.Model)
 		counts[k].n++
 		tol := map[kindOf]Tolerance{plainFloat: {Relative: 1e-4}, hybrid: {Relative: 0.05}, quantised: {Relative: 0.05, Steps: 10}}[k]
+		if k == quantised && sensitive[name] > 0 {
+			tol.Relative = sensitive[name]
+		}
+		if k == quantised && exists(filepath.Join(golden, name, "tflm")) && integerLSTM(run.Model) {
+			// Micro's integer LSTM is another algorithm than that of the full runtime;
+			// TestTFLM holds the engine to it.
+			counts[k].n--
+			skipped = append(skipped, name)
+			if err := run.Close(); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		var wrong []string
 		if err := run.Once(); err != nil {
 			wrong = append(wrong, "run: "+errorText(err))
@@ -251,8 +269,9 @@ func TestTFLiteFloat(t *testing.T) {
 		agrees := false
 		for _, r := range byModel[name] {
 			var w []string
+			only := prefix(run.Model, r)
 			for i := range r.Outputs {
-				if s := r.Outputs[i].Check(r.Dir, run.Session.Output(i), tol); s != "" {
+				if s := r.Outputs[i].CheckFirst(r.Dir, run.Session.Output(i), tol, only); s != "" {
 					w = append(w, fmt.Sprintf("output %d (%s) %s", i, filepath.Base(r.Dir), s))
 				}
 			}
@@ -270,10 +289,47 @@ func TestTFLiteFloat(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	t.Logf("TFLite for browsers: %d models with integer LSTM left to TestTFLM: %s", len(skipped), strings.Join(skipped, ", "))
 	for _, k := range []kindOf{plainFloat, hybrid, quantised} {
 		t.Logf("TFLite for browsers: %d of %d %v models agree", counts[k].ok, counts[k].n, k)
 	}
 	bad.report(t)
+}
+
+// sensitive widens the room of quantised models whose outputs jump on one step.
+// MoveNet answers with the places of maxima, which for noise lie in flat maps:
+// with the engine's rounding replaced by that of the browsers the same keypoints
+// move by up to 0.3, while all outputs of the uint8 MobileNets become equal.
+var sensitive = map[string]float64{"coral_movenet_lightning_int8.tflite": 0.15}
+
+func integerLSTM(m *graph.Model) bool {
+	for _, n := range m.Main().Nodes {
+		if n.Op == "UNIDIRECTIONAL_SEQUENCE_LSTM" && n.Inputs[0] >= 0 && !m.Main().Values[n.Inputs[0]].Type.IsFloat() {
+			return true
+		}
+	}
+	return false
+}
+
+// prefix returns how many detections of a quantised detector can be compared,
+// 0 when the model is not one: the list is sorted by score, so that below the
+// first two whose scores are close the order is a matter of one step.
+func prefix(m *graph.Model, r *Result) int {
+	nodes := m.Main().Nodes
+	if last := nodes[len(nodes)-1]; last.Op != "TFLite_Detection_PostProcess" || kind(m) != quantised || len(r.Outputs) < 3 {
+		return 0
+	}
+	scores, err := npy.ReadFile(filepath.Join(r.Dir, r.Outputs[2].File))
+	if err != nil {
+		return 0
+	}
+	list := numbers(scores)
+	for i := range list[:len(list)-1] {
+		if list[i]-list[i+1] < 0.02 {
+			return max(i, 1)
+		}
+	}
+	return len(list)
 }
 
 // TestTFLiteOps runs the operator-sized models.
@@ -316,7 +372,9 @@ func TestTFLiteOps(t *testing.T) {
 			// The engine gave two results for the same inputs: memory that nothing
 			// has written.
 			none++
-			run.Close()
+			if err := run.Close(); err != nil {
+				t.Error(err)
+			}
 			continue
 		}
 		if k := kind(run.Model); engine != "tflm" && k != plainFloat {
@@ -407,7 +465,7 @@ func seanet(c Case) string {
 	if err != nil {
 		return errorText(err)
 	}
-	defer run.Close()
+	defer run.Session.Close()
 	if err := run.Once(); err != nil {
 		return strings.Join([]string{run.Trouble(), errorText(err)}, " | ")
 	}

@@ -137,7 +137,7 @@ func (b *builder) phases() *profile.Phases {
 
 // plan makes inputs and session.
 func (b *builder) plan() error {
-	limit := memoryLimit()
+	limit := MemoryLimit()
 	b.o.Feed.MaxBytes = limit
 	ins, src, err := feed.Inputs(b.m.Main(), b.o.Feed)
 	if err != nil {
@@ -186,8 +186,9 @@ func (b *builder) affordable() error {
 	return nil
 }
 
-// memoryLimit is what a model's values may take: half of this machine's memory.
-func memoryLimit() int {
+// MemoryLimit is what a model's values may take, in bytes: half of this
+// computer's memory, or 8 GiB where that is not known.
+func MemoryLimit() int {
 	if n := measure.MemoryBytes(); n != nil && *n > 0 {
 		return int(*n / 2)
 	}
@@ -285,6 +286,9 @@ func (b *builder) progress(phase string, f float64) {
 func (b *builder) stop(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		b.p.Incomplete = "stopped before all runs were done; figures are of the runs until then"
+		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
+			b.p.Incomplete = c.Error()
+		}
 		return
 	}
 	b.p.Incomplete = err.Error()

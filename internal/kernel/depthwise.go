@@ -138,11 +138,7 @@ func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 		for kx := range s.KW {
 			wv := w[ky*s.KW+kx]
 			off := kx*s.DilW - s.PadL // ix = ox*stride + off
-			lo := 0
-			if off < 0 {
-				lo = (-off + s.StrideW - 1) / s.StrideW
-			}
-			hi := min(s.OW, (s.W-off+s.StrideW-1)/s.StrideW)
+			lo, hi := span(s.OW, s.StrideW, off, s.W)
 			if lo >= hi {
 				continue
 			}

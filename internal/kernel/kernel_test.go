@@ -178,10 +178,7 @@ func BenchmarkGemm(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			v := make([]float32, n*n)
 			c := make([]float32, n*n)
-			for b.Loop() {
-				Gemm(nil, GemmParams{M: n, N: n, K: n}, v, v, c)
-			}
-			b.ReportMetric(2*float64(n*n*n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			quickest(b, "GFLOP/s", 2*float64(n*n*n), func() { Gemm(nil, GemmParams{M: n, N: n, K: n}, v, v, c) })
 		})
 	}
 }
@@ -202,10 +199,7 @@ func BenchmarkConv(b *testing.B) {
 		{"depthwise-nhwc", 64 * 9 * 56 * 56, NewConvNHWC(d, w[:64*9], nil, op.Activation{})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				c.k.Run(nil, x, y)
-			}
-			b.ReportMetric(2*float64(c.macs)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			quickest(b, "GFLOP/s", 2*float64(c.macs), func() { c.k.Run(nil, x, y) })
 		})
 	}
 }

@@ -70,7 +70,9 @@ type TypeError struct {
 }
 
 // Error implements error.
-func (e *TypeError) Error() string { return fmt.Sprintf("elements of %v where %s is expected", e.Type, e.As) }
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("elements of %v where %s is expected", e.Type, e.As)
+}
 
 // Of views the elements of x as a slice of T without a copy. T must have the
 // width of the element (uint16 for float16, uint8 or bool-as-uint8 for bool,

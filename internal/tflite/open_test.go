@@ -141,7 +141,11 @@ func TestCutWhileMapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unmap()
+	t.Cleanup(func() {
+		if err := unmap(); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := os.Truncate(p, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	}
 	var w []int16
 	if c.Const(1) {
-		if w, _, err = weights(c.In[1]); err != nil {
+		if w, err = weights(c.In[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +180,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		w := w
 		if w == nil {
 			var err error
-			if w, _, err = weights(c.In[1]); err != nil {
+			if w, err = weights(c.In[1]); err != nil {
 				return err
 			}
 		}

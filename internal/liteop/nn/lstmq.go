@@ -44,7 +44,7 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) 
 	}
 	p := &gateProduct{input: weight, n: w.Shape[0], k: w.Shape[1], wide: x.Type == tensor.Int16}
 	p.mult = fixed.FromReal(float64(sx*sw) / to)
-	if p.w, _, err = weights(w); err != nil {
+	if p.w, err = weights(w); err != nil {
 		return nil, err
 	}
 	p.fold = make([]int64, p.n)

@@ -58,7 +58,7 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 		if !c.Const(input) || !quantised(t) {
 			return nil, op.Unsupported("%v weights that are not constant or have no scale", t.Type)
 		}
-		w, _, err := weights(t)
+		w, err := weights(t)
 		if err != nil {
 			return nil, err
 		}

@@ -238,7 +238,7 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, _, err := weights(c.In[t.filt])
+	w, err := weights(c.In[t.filt])
 	if err != nil {
 		return nil, err
 	}
