@@ -179,6 +179,10 @@ func InputFile(input, file string) Option {
 	}
 }
 
+// MaxMACs refuses models that need more multiply-accumulates for one inference,
+// for work through many models of unknown size. 0, the default, refuses none.
+func MaxMACs(n int64) Option { return func(o *host.Options) { o.MaxMACs = n } }
+
 // KeepSamples keeps every measured time in the profile, not only its summary.
 func KeepSamples() Option { return func(o *host.Options) { o.Samples = true } }
 

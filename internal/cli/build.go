@@ -1,5 +1,52 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
-func newBuild(*app) *cobra.Command { return &cobra.Command{Use: "build", Hidden: true} }
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter/internal/build"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/tflite"
+)
+
+func newBuild(a *app) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "build SPEC",
+		Short: "Build a .tflite with random weights from a description of a network",
+		Long: `Build writes a .tflite model with random weights from a short YAML description, so
+that a network can be profiled before it is trained. The same description and
+seed give the same bytes. Every other command takes the description itself, too.
+
+Layers: ` + strings.Join(build.Ops(), ", ") + `.
+docs/build.md explains them; examples/ holds networks to start from.`,
+		Example: `  opmeter build examples/resnet8.yaml
+  opmeter build net.yaml -o net.tflite
+  opmeter profile net.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := build.File(args[0])
+			if err != nil {
+				return withStatus(statusInput, err)
+			}
+			data, err := tflite.Encode(m)
+			if err != nil {
+				return withStatus(statusInput, prefixed(args[0], err))
+			}
+			if out == "" {
+				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
+			}
+			if err := os.WriteFile(out, data, 0o644); err != nil {
+				return withStatus(statusUse, err)
+			}
+			fmt.Fprintf(a.out, "wrote %s: %d operators, %s\n", out, len(m.Main().Nodes), report.Bytes(int64(len(data))))
+			return nil
+		},
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default: the description's name with .tflite, here)")
+	return c
+}

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -204,6 +206,23 @@ func isModel(p string) bool {
 	return false
 }
 
+// Bounds for each model of a list, where nobody looked at the models before.
+const (
+	listTime = time.Minute
+	listMACs = 50e9 // about a minute of one inference on a slow computer
+)
+
+// brief is one for a list: bounded in time and work, and the memory goes back
+// before the next model.
+func (a *app) brief(ctx context.Context, path string, run profiler) (*profile.Profile, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("stopped after %v", listTime))
+	defer cancel()
+	defer debug.FreeOSMemory()
+	return a.one(ctx, path, func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
+		return run(ctx, m, append(extra, opmeter.MaxMACs(listMACs))...)
+	})
+}
+
 // list prints one line a model and, for those that could not be done, why.
 func (a *app) list(ctx context.Context, files []string, o *outputFlags, run profiler) error {
 	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 {
@@ -216,7 +235,7 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 			fmt.Fprintf(a.err, "stopped after %d of %d models\n", i, len(files))
 			break
 		}
-		p, err := a.one(ctx, f, run)
+		p, err := a.brief(ctx, f, run)
 		if err != nil {
 			refused++
 		}

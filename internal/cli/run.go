@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/modelfile"
 	"github.com/opmeter/opmeter/internal/npy"
@@ -104,11 +105,12 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	o.MaxBytes = host.MemoryLimit()
 	ins, _, err := feed.Inputs(m.Main(), o)
 	if err != nil {
 		return withStatus(statusUse, err)
 	}
-	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump})
+	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump, MaxBytes: o.MaxBytes})
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))
 	}

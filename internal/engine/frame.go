@@ -22,6 +22,7 @@ type frame struct {
 	body  map[int]*body
 
 	arenaBytes, valueBytes int
+	spent                  int // bytes taken beside the arena
 	placed                 []Placed
 }
 
@@ -58,7 +59,9 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 			f.planStep(&f.steps[i])
 		}
 	}
-	f.place()
+	if err := f.place(); err != nil {
+		return nil, err
+	}
 	s.frames[g.Index] = f
 	return f, nil
 }
@@ -117,6 +120,9 @@ func (s *Session) variable(g *graph.Graph, v *graph.Value) (*tensor.Tensor, erro
 	if _, err := tensor.CheckShape(v.Type, v.Shape); err != nil {
 		return nil, fmt.Errorf("variable %q: %w", v.Name, err)
 	}
+	if n := v.Type.Bytes(tensor.Elements(v.Shape)); s.opts.MaxBytes > 0 && n > s.opts.MaxBytes {
+		return nil, fmt.Errorf("variable %q: %w", v.Name, &op.LimitError{Want: n, Limit: s.opts.MaxBytes})
+	}
 	t := tensor.New(v.Type, v.Shape...)
 	t.Quant = v.Quant
 	if v.Const != nil {
@@ -151,7 +157,7 @@ func (f *frame) planStep(st *step) {
 	n := st.node
 	st.def = f.s.opts.Registry.Find(n.Domain, n.Op, n.Version)
 	c := &st.call
-	c.Model, c.Graph, c.Node, c.Pool = f.s.Model, f.g, n, f.s.pool
+	c.Model, c.Graph, c.Node, c.Pool, c.Limit = f.s.Model, f.g, n, f.s.pool, f.s.opts.MaxBytes
 	fixed, missing := f.inputs(st), st.err
 	f.outputs(st)
 	switch {
@@ -186,6 +192,10 @@ func (f *frame) planStep(st *step) {
 	}
 	if err := f.prepare(st); err != nil {
 		f.giveUp(st, stateOf(err), err)
+		return
+	}
+	if err := f.spend(st.call.ScratchBytes()); err != nil {
+		f.giveUp(st, Failed, err)
 		return
 	}
 	if (fixed || st.def.OfShape) && !st.def.Stateful && f.foldable(st) {
@@ -225,7 +235,17 @@ func (f *frame) foldable(st *step) bool {
 			n += t.Bytes()
 		}
 	}
-	return n <= foldLimit
+	return n <= foldLimit && f.spend(n) == nil
+}
+
+// spend notes that the frame takes n more bytes beside its arena, and fails when
+// that is beyond the limit.
+func (f *frame) spend(n int) error {
+	if limit := f.s.opts.MaxBytes; limit > 0 && f.spent+n > limit {
+		return &op.LimitError{Want: f.spent + n, Limit: limit}
+	}
+	f.spent += n
+	return nil
 }
 
 // inputs joins the step to its input values and reports whether all are fixed.
@@ -309,7 +329,7 @@ func (f *frame) prepare(st *step) error {
 		if t.Type == tensor.Invalid {
 			return fmt.Errorf("output %d has no type", i)
 		}
-		if _, err := tensor.CheckShape(t.Type, t.Shape); err != nil {
+		if err := st.call.AffordTensor(t.Type, t.Shape); err != nil {
 			return err
 		}
 	}
@@ -341,7 +361,7 @@ func (f *frame) giveUp(st *step, state StepState, err error) {
 			continue
 		}
 		v, t := f.g.Values[id], st.call.Out[i]
-		if n, err := tensor.CheckShape(v.Type, v.Shape); err == nil && v.HasShape && v.Type.Bytes(n) <= substituteLimit && v.Type != tensor.Invalid {
+		if n, err := tensor.CheckShape(v.Type, v.Shape); err == nil && v.HasShape && v.Type.Bytes(n) <= substituteLimit && v.Type != tensor.Invalid && f.spend(v.Type.Bytes(n)) == nil {
 			t.Type, t.Shape = v.Type, v.Shape
 			t.Alloc()
 		} else {
@@ -364,9 +384,16 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// panicked makes an error of a panic in an operator. A memory fault there means
+// panicked makes an error of a panic in an operator. Elements of an unexpected
+// type are a mixture of types that the operator does not do; a memory fault means
 // that the mapped model file was cut short by somebody else.
 func panicked(e any) error {
+	if err, ok := e.(*op.LimitError); ok {
+		return err
+	}
+	if t, ok := e.(*tensor.TypeError); ok {
+		return op.Unsupported("%v", t)
+	}
 	if fault, ok := e.(interface {
 		error
 		Addr() uintptr

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/opmeter/opmeter/internal/memplan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -10,7 +12,7 @@ const alignment = 64
 
 // place gives every value whose shape is known its memory: one arena for the
 // frame, shared by values that do not live at the same time.
-func (f *frame) place() {
+func (f *frame) place() error {
 	keep := f.s.opts.KeepAll
 	last := f.lastUses()
 	var bufs []memplan.Buffer
@@ -27,6 +29,9 @@ func (f *frame) place() {
 				continue
 			}
 			if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || keep {
+				if err := f.spend(t.Bytes()); err != nil {
+					return err
+				}
 				t.Alloc()
 				continue
 			}
@@ -42,6 +47,9 @@ func (f *frame) place() {
 		}
 	}
 	offsets, total := memplan.Greedy(bufs, alignment)
+	if err := f.spend(total); err != nil {
+		return fmt.Errorf("the model %w: try smaller inputs with --shape or --batch", err)
+	}
 	arena := tensor.New(tensor.Uint8, total+alignment).Data
 	for j, id := range ids {
 		o, n := offsets[j], bufs[j].Bytes
@@ -50,6 +58,7 @@ func (f *frame) place() {
 		f.placed = append(f.placed, Placed{Value: id, Offset: o, Bytes: n, First: bufs[j].First, Last: bufs[j].Last})
 	}
 	f.arenaBytes = total
+	return nil
 }
 
 // lastUses returns for every value the last step that reads it; outputs of the

@@ -67,6 +67,9 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		return nil, fmt.Errorf("control flow nests deeper than %d", maxDepth)
 	}
 	defer func() { s.depth-- }()
+	if b.f.stopped() {
+		return nil, errStopped // a body that computes nothing has no step to stop at
+	}
 	if len(in) != len(b.g.Inputs) {
 		return nil, fmt.Errorf("graph %q takes %d inputs, %d given", b.g.Name, len(b.g.Inputs), len(in))
 	}
@@ -297,11 +300,10 @@ func (f *frame) remake(st *step) error {
 		if t == nil || f.g.Values[st.node.Outputs[i]].Variable {
 			continue
 		}
-		n, err := tensor.CheckShape(t.Type, t.Shape)
-		if err != nil {
+		if err := st.call.AffordTensor(t.Type, t.Shape); err != nil {
 			return err
 		}
-		b := t.Type.Bytes(n)
+		b := t.Type.Bytes(tensor.Elements(t.Shape))
 		if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || st.bufs[i] == nil || cap(st.bufs[i]) < b || f.s.opts.KeepAll {
 			t.Alloc()
 			st.bufs[i] = t.Data

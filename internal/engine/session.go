@@ -26,6 +26,10 @@ type Options struct {
 	// Carry feeds outputs back: after each run, main-graph output Carry[i].Output
 	// becomes input Carry[i].Input of the next, as a key-value cache does.
 	Carry []Carry
+	// MaxBytes bounds the memory that a planned graph may take for its values and
+	// the working memory of its operators; 0 means no limit. A model beyond it is
+	// refused with an [op.LimitError] before the memory is taken.
+	MaxBytes int
 }
 
 // Carry joins an output of the main graph to an input, by position.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/npy"
+	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Files map[string]string
 	// Overrides adapts generated inputs.
 	Overrides synth.Overrides
+	// MaxBytes bounds the memory of all inputs, 0 for no limit.
+	MaxBytes int
 }
 
 // defaultIndices is the generator's own bound of integers of 32 bits and more.
@@ -49,6 +52,10 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 		var err error
 		if ins[k], src[k], err = input(v, k, o, rowLimit(g, id)); err != nil {
 			return nil, nil, fmt.Errorf("input %q: %w", v.Name, err)
+		}
+		if o.MaxBytes > 0 {
+			// Never 0, which would lift the limit for the inputs that follow.
+			o.MaxBytes = max(1, o.MaxBytes-ins[k].Bytes())
 		}
 		if v.Quant != nil {
 			ins[k].Quant = v.Quant
@@ -144,10 +151,10 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 	} else if o.Batch > 0 && len(shape) > 0 {
 		shape[0] = o.Batch
 	}
+	if err := afford(v.Type, shape, o.MaxBytes); err != nil {
+		return nil, Source{}, err
+	}
 	if o.Zeros {
-		if _, err := tensor.CheckShape(v.Type, shape); err != nil {
-			return nil, Source{}, err
-		}
 		return tensor.New(v.Type, shape...), Source{Kind: "zeros"}, nil
 	}
 	var fill *synth.Fill
@@ -161,6 +168,11 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 		return nil, Source{}, fmt.Errorf("%w: give it with --input %s=FILE.npy", err, v.Name)
 	}
 	return x, Source{Kind: "random"}, nil
+}
+
+// afford refuses shapes that need more memory than there is.
+func afford(t tensor.Type, shape []int, limit int) error {
+	return (&op.Call{Limit: limit}).AffordTensor(t, shape)
 }
 
 // ParseShape reads "1x224x224x3" (also with commas); "scalar" is rank 0.

@@ -93,7 +93,9 @@ func TestModels(t *testing.T) {
 				}
 			}
 		}
-		m.Close()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	if decoded == 0 {
 		t.Error("no custom options decoded")

@@ -14,18 +14,44 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Case is one operator of the int16 conformance archive.
 type Case struct {
 	Name   string // such as "add/add0"
 	Model  []byte
-	Inputs [][]int16
-	Golden []int16
+	Inputs []Values
+	Golden Values
 }
 
-// Cases reads the archive: models beside files NAME_inputK_int16.csv and
-// NAME_golden_int16.csv.
+// Values are the numbers of one tensor without its shape.
+type Values struct {
+	Type tensor.Type
+	List []int64
+}
+
+// Tensor gives the values a shape, nil when they do not fit it.
+func (v Values) Tensor(shape []int) *tensor.Tensor {
+	x := tensor.New(v.Type, shape...)
+	switch {
+	case x.Len() != len(v.List):
+		return nil
+	case v.Type == tensor.Int16:
+		for i, n := range v.List {
+			tensor.Of[int16](x)[i] = int16(n)
+		}
+	case v.Type == tensor.Int32:
+		for i, n := range v.List {
+			tensor.Of[int32](x)[i] = int32(n)
+		}
+	}
+	return x
+}
+
+// Cases reads the archive: models beside files NAME_inputK_TYPE.csv and
+// NAME_golden_TYPE.csv, where TYPE is int16 or int32.
 func Cases(file string) ([]Case, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -61,18 +87,17 @@ func Cases(file string) ([]Case, error) {
 		}
 		c := Case{Name: stem, Model: data}
 		for k := 0; ; k++ {
-			csv, ok := files[fmt.Sprintf("%s_input%d_int16.csv", stem, k)]
-			if !ok {
-				break
-			}
-			v, err := numbersOf(csv)
+			v, err := values(files, fmt.Sprintf("%s_input%d", stem, k))
 			if err != nil {
-				return nil, fmt.Errorf("%s input %d: %w", stem, k, err)
+				return nil, err
+			}
+			if v.List == nil {
+				break
 			}
 			c.Inputs = append(c.Inputs, v)
 		}
-		if c.Golden, err = numbersOf(files[stem+"_golden_int16.csv"]); err != nil {
-			return nil, fmt.Errorf("%s: %w", stem, err)
+		if c.Golden, err = values(files, stem+"_golden"); err != nil {
+			return nil, err
 		}
 		out = append(out, c)
 	}
@@ -80,14 +105,28 @@ func Cases(file string) ([]Case, error) {
 	return out, nil
 }
 
-func numbersOf(csv []byte) ([]int16, error) {
-	var out []int16
+// values reads the file of either type; the list is nil when there is none.
+func values(files map[string][]byte, stem string) (Values, error) {
+	for _, t := range []tensor.Type{tensor.Int16, tensor.Int32} {
+		if csv, ok := files[fmt.Sprintf("%s_%v.csv", stem, t)]; ok {
+			list, err := numbersOf(csv, t.Bits())
+			if err != nil {
+				return Values{}, fmt.Errorf("%s: %w", stem, err)
+			}
+			return Values{Type: t, List: list}, nil
+		}
+	}
+	return Values{}, nil
+}
+
+func numbersOf(csv []byte, bits int) ([]int64, error) {
+	out := []int64{}
 	for _, f := range bytes.FieldsFunc(csv, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == ' ' }) {
-		n, err := strconv.ParseInt(string(f), 10, 16)
+		n, err := strconv.ParseInt(string(f), 10, bits)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, int16(n))
+		out = append(out, n)
 	}
 	return out, nil
 }

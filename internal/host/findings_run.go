@@ -1,8 +1,6 @@
 package host
 
 import (
-	"fmt"
-
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -82,8 +80,8 @@ func (b *builder) findMachine(res *measure.Result) {
 }
 
 func capital(s string) string {
-	if s == "" {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
 		return s
 	}
-	return fmt.Sprintf("%c%s", s[0]&^0x20, s[1:])
+	return string(s[0]-'a'+'A') + s[1:]
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -29,6 +30,8 @@ type Options struct {
 	WarmupRuns int
 	Carry      []engine.Carry
 	Samples    bool // keep every sample in the profile
+	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
+	MaxMACs int64
 	// Progress is told what is being done and how far it is, from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
@@ -44,6 +47,8 @@ type builder struct {
 	p     *profile.Profile
 	s     *engine.Session
 	slots []slot
+	// allocated is the heap memory that one run takes, in bytes.
+	allocated *int64
 }
 
 // Count makes a profile of what follows from the model alone: shapes, work,
@@ -132,6 +137,8 @@ func (b *builder) phases() *profile.Phases {
 
 // plan makes inputs and session.
 func (b *builder) plan() error {
+	limit := MemoryLimit()
+	b.o.Feed.MaxBytes = limit
 	ins, src, err := feed.Inputs(b.m.Main(), b.o.Feed)
 	if err != nil {
 		return err
@@ -147,13 +154,45 @@ func (b *builder) plan() error {
 		}
 	}
 	t := time.Now()
-	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: b.o.Carry})
+	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: b.o.Carry, MaxBytes: limit})
 	if err != nil {
 		return err
 	}
 	b.phases().PlanS = profile.Ptr(time.Since(t).Seconds())
 	b.slots = slots(b.s)
+	return b.affordable()
+}
+
+// affordable refuses models that would keep the machine busy for longer than
+// Options.MaxMACs allows.
+func (b *builder) affordable() error {
+	if b.o.MaxMACs == 0 {
+		return nil
+	}
+	var sum int64
+	for _, s := range b.slots {
+		if s.step.State != engine.Runs {
+			continue
+		}
+		w := count.Count(b.m, b.m.Graphs[s.step.Graph], s.step.Node, s.step.In, s.step.Out)
+		if w.MACs == nil {
+			continue
+		}
+		if sum += *w.MACs; sum > b.o.MaxMACs || sum < 0 {
+			b.s.Close()
+			return fmt.Errorf("one inference takes more than %.0f G multiply-accumulates, too long for a list: profile this model alone", float64(b.o.MaxMACs)/1e9)
+		}
+	}
 	return nil
+}
+
+// MemoryLimit is what a model's values may take, in bytes: half of this
+// computer's memory, or 8 GiB where that is not known.
+func MemoryLimit() int {
+	if n := measure.MemoryBytes(); n != nil && *n > 0 {
+		return int(*n / 2)
+	}
+	return 8 << 30
 }
 
 func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
@@ -228,6 +267,9 @@ func (b *builder) measure(ctx context.Context) error {
 	}, run)
 	b.p.Host = machine.End()
 	b.record(res, rec, calls)
+	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
+		b.allocated = profile.Ptr(int64(math.Round(res.AllocatedBytes)))
+	}
 	if err != nil {
 		b.stop(ctx, err)
 	}
@@ -244,6 +286,9 @@ func (b *builder) progress(phase string, f float64) {
 func (b *builder) stop(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		b.p.Incomplete = "stopped before all runs were done; figures are of the runs until then"
+		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
+			b.p.Incomplete = c.Error()
+		}
 		return
 	}
 	b.p.Incomplete = err.Error()
@@ -263,7 +308,7 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 	p.Settings.GarbageCollector = "off"
 	p.Totals.Latency = res.Latency()
 	b.phases().Warmup = &profile.Warmup{
-		TimeS: profile.Ptr(res.WarmupTime), Count: profile.Ptr(int64(len(res.Warmup))),
+		TimeS: profile.Ptr(res.WarmupTime), Count: profile.Ptr(int64(res.WarmupRuns)),
 		Steady: res.Stability.Steady, Reason: res.Stability.Reason,
 	}
 	p.Host.GCDuringRuns = profile.Ptr(int64(res.GC))
@@ -326,32 +371,8 @@ func (b *builder) reconcile(res *measure.Result, rec *measure.Recorder) {
 		PlainS: profile.Ptr(measure.Median(res.Plain)), ProfiledS: profile.Ptr(measure.Median(res.Profiled)),
 		OverheadS: res.Overhead(),
 	}
-	if m := r.OverheadS; m != nil {
-		n := 0
-		for _, s := range b.slots {
-			if s.step.State == engine.Runs {
-				n++
-			}
-		}
-		r.OverheadPerOperatorS = divide(m, float64(max(n, 1)))
-	}
+	r.OverheadPerOperatorS = res.Clock.EventCost()
 	b.p.Reconcile = r
-}
-
-// divide scales a metric's figures down by n.
-func divide(m *profile.Metric, n float64) *profile.Metric {
-	d := *m
-	for _, p := range []**float64{&d.Median, &d.Mean, &d.Min, &d.Max, &d.P90, &d.P95, &d.P99, &d.StdDev, &d.MAD} {
-		if *p != nil {
-			*p = profile.Ptr(**p / n)
-		}
-	}
-	if m.CI95 != nil {
-		d.CI95 = &[2]float64{m.CI95[0] / n, m.CI95[1] / n}
-	}
-	d.Outliers = nil
-	d.Method = m.Method + ", divided by the number of operators"
-	return &d
 }
 
 func (b *builder) layers() {
@@ -435,7 +456,7 @@ func (b *builder) memory() {
 	}
 	mem := &profile.Memory{
 		ArenaBytes: profile.Ptr(int64(arena)), Planner: "greedy by size", AlignBytes: profile.Ptr(int64(64)),
-		ScratchBytes: profile.Ptr(int64(scratch)),
+		ScratchBytes: profile.Ptr(int64(scratch)), ProcessPeakBytes: measure.ProcessPeakBytes(), AllocatedPerRunBytes: b.allocated,
 	}
 	plan := b.s.Plan()
 	live := make([]int, len(b.m.Main().Nodes)+2)

@@ -121,7 +121,8 @@ func (c *clockwork) read(t *engine.Timing) {
 		}
 		for _, i := range own {
 			// A body that several steps share is charged by their times.
-			c.self[i] -= int64(math.Round(float64(inner) * float64(c.raw[i]) / float64(outer)))
+			// The clock steps and the division round: what is left is never below 0.
+			c.self[i] = max(0, c.self[i]-int64(math.Round(float64(inner)*float64(c.raw[i])/float64(outer))))
 		}
 	}
 }

@@ -55,6 +55,13 @@ func NewMachine(clock *Clock) *Machine {
 	return m
 }
 
+// MemoryBytes is the memory of this computer, nil when the system does not tell.
+func MemoryBytes() *int64 {
+	var h profile.Host
+	system{"/"}.static(&h)
+	return h.MemoryBytes
+}
+
 // processor fills in what the instruction set tells about the processor.
 func processor(h *profile.Host) {
 	c := &cpuid.CPU

@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/opmeter/opmeter/internal/build"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/onnx"
 	"github.com/opmeter/opmeter/internal/tflite"
 )
 
-// Open reads a .tflite, .onnx or .mltk.zip file. The content decides, not the
-// name: a TFLite file carries its mark at byte 4, an archive begins with "PK",
-// and a protobuf message that is not ONNX is refused by its reader. Errors name
-// the file.
+// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
+// .yaml file describes. For model files the content decides, not the name: a
+// TFLite file carries its mark at byte 4, an archive begins with "PK", and a
+// protobuf message that is not ONNX is refused by its reader. Errors name the
+// file.
 func Open(path string) (*graph.Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,6 +37,9 @@ func Open(path string) (*graph.Model, error) {
 	if st.Size() == 0 {
 		return nil, fmt.Errorf("%s: the file is empty", path)
 	}
+	if IsDescription(path) {
+		return described(path)
+	}
 	head := make([]byte, 8)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -46,6 +53,29 @@ func Open(path string) (*graph.Model, error) {
 		return onnx.Open(path)
 	}
 	return nil, fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", path, head)
+}
+
+// IsDescription reports whether a file describes a network to build.
+func IsDescription(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		return true
+	}
+	return false
+}
+
+// described builds a model and reads it back, so that it is the same as the file
+// that "opmeter build" writes.
+func described(path string) (*graph.Model, error) {
+	m, err := build.File(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := tflite.Encode(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tflite.Parse(data, path)
 }
 
 // looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto:

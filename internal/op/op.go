@@ -86,9 +86,12 @@ type Call struct {
 	// Fixed tells for each input whether it keeps its value for the life of the
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
-	Fixed   []bool
-	Pool    *Pool
-	Env     Env // never nil while preparing and running; nil while inferring
+	Fixed []bool
+	Pool  *Pool
+	Env   Env // never nil while preparing and running; nil while inferring
+	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
+	// stands for no limit.
+	Limit   int
 	scratch [][]byte
 }
 
@@ -153,7 +156,7 @@ func (c *Call) SetOut(i int, t tensor.Type, shape []int) {
 // Make gives output i a type, a shape and fresh elements, from within Run, for
 // operators whose shapes are only known then.
 func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {
-	if _, err := tensor.CheckShape(t, shape); err != nil {
+	if err := c.AffordTensor(t, shape); err != nil {
 		return nil, err
 	}
 	x := c.Out[i]
@@ -164,11 +167,45 @@ func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {
 
 // Scratch reserves n bytes for the time of the node's run and returns them.
 // Called from Prepare; the bytes are the node's own and 8-byte aligned, their
-// content is arbitrary at the start of a run.
+// content is arbitrary at the start of a run. It panics with a [LimitError],
+// which the engine returns as the error of Prepare, when n is beyond Limit.
 func (c *Call) Scratch(n int) []byte {
+	if err := c.Afford(n); err != nil {
+		panic(err)
+	}
 	t := tensor.New(tensor.Uint8, n)
 	c.scratch = append(c.scratch, t.Data)
 	return t.Data
+}
+
+// LimitError tells that a model asks for more memory than it may have.
+type LimitError struct{ Want, Limit int }
+
+// Error gives both sizes in GiB.
+func (e *LimitError) Error() string {
+	const gib = 1 << 30
+	return fmt.Sprintf("needs %.1f GiB of memory, the limit is %.1f GiB", float64(e.Want)/gib, float64(e.Limit)/gib)
+}
+
+// Afford fails with a [LimitError] when n bytes are beyond Limit.
+func (c *Call) Afford(n int) error {
+	if c.Limit > 0 && n > c.Limit {
+		return &LimitError{Want: n, Limit: c.Limit}
+	}
+	return nil
+}
+
+// AffordTensor checks a shape as [tensor.CheckShape] does and its memory against
+// Limit.
+func (c *Call) AffordTensor(t tensor.Type, shape []int) error {
+	n, err := tensor.CheckShape(t, shape)
+	if err != nil {
+		return err
+	}
+	if t == tensor.String {
+		return c.Afford(16 * n) // a string's header; n is bounded by CheckShape
+	}
+	return c.Afford(t.Bytes(n))
 }
 
 // ScratchBytes is the sum of what Scratch has given out.

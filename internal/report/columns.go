@@ -78,6 +78,9 @@ func note(l *profile.Layer) string {
 	case l.FusedInto != nil:
 		return "fused into " + strconv.FormatInt(*l.FusedInto, 10)
 	}
+	if l.Calls != nil && *l.Calls == 0 {
+		return "not reached in these runs"
+	}
 	return l.Reason
 }
 
@@ -88,7 +91,9 @@ func layerRow(l *profile.Layer) row {
 		ops: l.Ops, macs: l.MACs, executed: l.MACsExecuted, params: l.Params,
 		read: l.BytesRead, written: l.BytesWritten, time: l.Latency, share: l.Share, calls: l.Calls,
 	}
-	if v, ok := l.Latency.Best(); ok {
+	if l.Calls != nil && *l.Calls == 0 {
+		r.time, r.share = nil, nil // a branch not taken
+	} else if v, ok := l.Latency.Best(); ok {
 		r.seconds = &v
 	}
 	return r
@@ -266,6 +271,9 @@ func metricPart(pick func(m *profile.Metric) *float64) func(r row) *float64 {
 func spread(r row) *float64 {
 	if r.time == nil || r.time.CI95 == nil {
 		return nil
+	}
+	if r.time.CI95[1] <= r.time.CI95[0] {
+		return nil // below what the clock tells apart
 	}
 	return profile.Ptr((r.time.CI95[1] - r.time.CI95[0]) / 2)
 }

@@ -130,9 +130,7 @@ func layers(p *profile.Profile) string {
 	if fused > 0 {
 		parts = append(parts, fmt.Sprintf("%d fused into others", fused))
 	}
-	if n := p.Totals.UnsupportedLayers; n != nil && *n > 0 {
-		parts = append(parts, fmt.Sprintf("%d not supported", *n))
-	}
+	parts = append(parts, idle(p)...)
 	if len(parts) > 0 {
 		s += " (" + strings.Join(parts, ", ") + ")"
 	}

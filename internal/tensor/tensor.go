@@ -62,14 +62,26 @@ type Number interface {
 	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
+// TypeError is what [Of] panics with: an operator met elements of another type
+// than it was made for.
+type TypeError struct {
+	Type Type   // of the tensor
+	As   string // the Go type asked for
+}
+
+// Error implements error.
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("elements of %v where %s is expected", e.Type, e.As)
+}
+
 // Of views the elements of x as a slice of T without a copy. T must have the
 // width of the element (uint16 for float16, uint8 or bool-as-uint8 for bool,
-// uint8 for packed types). It panics when the width differs: a broken kernel.
+// uint8 for packed types). It panics with a [TypeError] when the width differs.
 func Of[T Number | complex64 | complex128 | bool](x *Tensor) []T {
 	var z T
 	w := int(unsafe.Sizeof(z))
-	if b := x.Type.Bits(); b >= 8 && b/8 != w {
-		panic(fmt.Sprintf("tensor: view of %v as %T", x.Type, z))
+	if b := x.Type.Bits(); max(b, 8) != 8*w && b > 0 || x.Type == String {
+		panic(&TypeError{x.Type, fmt.Sprintf("%T", z)})
 	}
 	n := len(x.Data) / w
 	if n == 0 {

@@ -59,7 +59,9 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s: %.2000s", file, diff)
 		}
 		n++
-		want.Close()
+		if err := want.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	t.Logf("%d models equal after writing and reading", n)
 }

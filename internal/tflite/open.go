@@ -102,7 +102,7 @@ func unpack(data []byte, archive, member string) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("member %q: %w", found.Name, err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // read only
 	var buf bytes.Buffer
 	if n, err := io.Copy(&buf, io.LimitReader(r, MaxArchiveModel+1)); err != nil {
 		return nil, "", fmt.Errorf("member %q: %w", found.Name, err)

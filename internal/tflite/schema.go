@@ -11,6 +11,8 @@ const (
 )
 
 // builtinNames lists BuiltinOperator by code.
+//
+//nolint:misspell // the schema's spelling
 var builtinNames = [...]string{
 	0: "ADD", "AVERAGE_POOL_2D", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EMBEDDING_LOOKUP",
 	8: "FLOOR", "FULLY_CONNECTED", "HASHTABLE_LOOKUP", "L2_NORMALIZATION", "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION", "LOGISTIC",
@@ -46,12 +48,29 @@ var tensorTypes = [...]struct {
 	name string
 	typ  tensor.Type
 }{
-	{"FLOAT32", tensor.Float32}, {"FLOAT16", tensor.Float16}, {"INT32", tensor.Int32}, {"UINT8", tensor.Uint8},
-	{"INT64", tensor.Int64}, {"STRING", tensor.String}, {"BOOL", tensor.Bool}, {"INT16", tensor.Int16},
-	{"COMPLEX64", tensor.Complex64}, {"INT8", tensor.Int8}, {"FLOAT64", tensor.Float64}, {"COMPLEX128", tensor.Complex128},
-	{"UINT64", tensor.Uint64}, {"RESOURCE", tensor.Resource}, {"VARIANT", tensor.Variant}, {"UINT32", tensor.Uint32},
-	{"UINT16", tensor.Uint16}, {"INT4", tensor.Int4}, {"BFLOAT16", tensor.BFloat16}, {"INT2", tensor.Int2},
-	{"UINT4", tensor.Uint4}, {"FLOAT8_E4M3FN", tensor.Float8E4M3FN}, {"FLOAT8_E5M2", tensor.Float8E5M2},
+	{"FLOAT32", tensor.Float32},
+	{"FLOAT16", tensor.Float16},
+	{"INT32", tensor.Int32},
+	{"UINT8", tensor.Uint8},
+	{"INT64", tensor.Int64},
+	{"STRING", tensor.String},
+	{"BOOL", tensor.Bool},
+	{"INT16", tensor.Int16},
+	{"COMPLEX64", tensor.Complex64},
+	{"INT8", tensor.Int8},
+	{"FLOAT64", tensor.Float64},
+	{"COMPLEX128", tensor.Complex128},
+	{"UINT64", tensor.Uint64},
+	{"RESOURCE", tensor.Resource},
+	{"VARIANT", tensor.Variant},
+	{"UINT32", tensor.Uint32},
+	{"UINT16", tensor.Uint16},
+	{"INT4", tensor.Int4},
+	{"BFLOAT16", tensor.BFloat16},
+	{"INT2", tensor.Int2},
+	{"UINT4", tensor.Uint4},
+	{"FLOAT8_E4M3FN", tensor.Float8E4M3FN},
+	{"FLOAT8_E5M2", tensor.Float8E5M2},
 }
 
 // enum is a list of names by number.

@@ -65,9 +65,9 @@ func (p *parser) signatureShape(t flat.Table, raw *rawTensor, sig []int) {
 
 // constants decides which tensors are constants and decodes their buffers.
 func (p *parser) constants(g *graph.Graph, raw []rawTensor) {
-	made := make([]bool, len(raw))
+	made, fed := make([]bool, len(raw)), make([]bool, len(raw))
 	for _, id := range g.Inputs {
-		made[id] = true
+		made[id], fed[id] = true, true
 	}
 	for _, n := range g.Nodes {
 		for _, id := range n.Outputs {
@@ -79,6 +79,11 @@ func (p *parser) constants(g *graph.Graph, raw []rawTensor) {
 	for i := range raw {
 		r := &raw[i]
 		sparsity := r.t.Table(6, "sparsity")
+		if r.v.Variable {
+			// A state has one shape. One that is fed from outside is an input.
+			r.v.Shape, r.v.Placeholder = r.shape, nil
+			r.v.Variable = !fed[i]
+		}
 		switch {
 		case p.r.Err() != nil:
 			return

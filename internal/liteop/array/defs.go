@@ -11,8 +11,30 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(shapeDefs(), joinDefs(), sliceDefs(), gatherDefs(), scatterDefs(), padDefs(), spaceDefs(), orderDefs(), fillDefs(), diagDefs(), sparseDefs(), textDefs())
+	defs := slices.Concat(shapeDefs(), joinDefs(), sliceDefs(), gatherDefs(), scatterDefs(), padDefs(), spaceDefs(), orderDefs(), fillDefs(), diagDefs(), sparseDefs(), textDefs())
+	for i := range defs {
+		defs[i].Types = calculates[defs[i].Name]
+	}
+	return defs
 }
+
+// calculates lists the element types of the operators that look at values; all
+// others move anything.
+var calculates = func() map[string][]tensor.Type {
+	ordered := []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64}
+	summed := append(slices.Clone(ordered), tensor.Float64, tensor.Uint32, tensor.Uint64, tensor.Bool)
+	m := map[string][]tensor.Type{
+		"ARG_MAX": append(slices.Clone(ordered), tensor.Float64, tensor.Bool), "TOPK_V2": ordered, "UNIQUE": append(slices.Clone(ordered), tensor.Bool),
+		"BUCKETIZE": {tensor.Float32, tensor.Float64, tensor.Int32, tensor.Int64}, "RANGE": {tensor.Float32, tensor.Int32, tensor.Int64},
+		"WHERE": {tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Float32, tensor.Int32, tensor.Uint32, tensor.Int64}, "SEGMENT_SUM": summed,
+		"BROADCAST_ARGS": {tensor.Int32, tensor.Int64}, "SKIP_GRAM": {tensor.String},
+	}
+	m["ARG_MIN"] = m["ARG_MAX"]
+	for _, name := range []string{"SUM", "PROD", "MAX", "MIN"} {
+		m["UNSORTED_SEGMENT_"+name] = summed
+	}
+	return m
+}()
 
 type prepare = func(c *op.Call) (op.Run, error)
 

@@ -213,10 +213,14 @@ func inferSetDiag(c *op.Call) error {
 	return inferSame(c)
 }
 
-// prepareDiag writes the last input along the diagonals of zeros, or of the
-// matrices of the first input when there are two.
+// prepareDiag writes its last input along the diagonals of zeros, or of the
+// matrices of MATRIX_SET_DIAG's first input.
 func prepareDiag(c *op.Call) (op.Run, error) {
-	d := c.In[len(c.In)-1]
+	last := 0
+	if c.Node.Op == "MATRIX_SET_DIAG" {
+		last = 1
+	}
+	d := c.In[last]
 	store, err := storeFor(d.Type)
 	if err != nil {
 		return nil, err
@@ -228,12 +232,12 @@ func prepareDiag(c *op.Call) (op.Run, error) {
 	block := layout.NewBlock([]int{batch, n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1})
 	zero := tensor.New(d.Type)
 	return func(c *op.Call) error {
-		if len(c.In) > 1 {
+		if last > 0 {
 			layout.Copy(c.Pool, c.Out[0], c.In[0])
 		} else {
 			store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
 		}
-		store.Move(c.Pool, block, c.Out[0], c.In[len(c.In)-1], 0, 0)
+		store.Move(c.Pool, block, c.Out[0], c.In[last], 0, 0)
 		return nil
 	}, nil
 }

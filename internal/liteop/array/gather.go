@@ -57,11 +57,12 @@ func prepareGather(c *op.Call) (op.Run, error) {
 	rows := tensor.Elements(x.Shape[batch:axis])
 	n, run := x.Shape[axis], inner(x.Shape, axis)
 	picks := tensor.Elements(idx.Shape[batch:])
+	read, err := indexReader(idx)
+	if err != nil {
+		return nil, err
+	}
 	return func(c *op.Call) error {
-		at, err := op.Ints(c.In[1])
-		if err != nil {
-			return err
-		}
+		at := read(c.In[1])
 		for _, i := range at {
 			if i < 0 || i >= n {
 				return fmt.Errorf("index %d is outside 0 to %d", i, n-1)
@@ -76,6 +77,32 @@ func prepareGather(c *op.Call) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// indexReader returns a function that reads integers into the same memory again
+// and again.
+func indexReader(x *tensor.Tensor) (func(x *tensor.Tensor) []int, error) {
+	at := make([]int, x.Len())
+	switch x.Type {
+	case tensor.Int64:
+		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int64](x)) }, nil
+	case tensor.Int32:
+		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int32](x)) }, nil
+	case tensor.Int16:
+		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int16](x)) }, nil
+	case tensor.Int8:
+		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int8](x)) }, nil
+	case tensor.Uint8:
+		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[uint8](x)) }, nil
+	}
+	return nil, op.Unsupported("indices of type %v", x.Type)
+}
+
+func widen[T tensor.Number](dst []int, v []T) []int {
+	for i, x := range v {
+		dst[i] = int(x)
+	}
+	return dst
 }
 
 func inferGatherND(c *op.Call) error {
@@ -99,11 +126,12 @@ func prepareGatherND(c *op.Call) (op.Run, error) {
 	}
 	depth := idx.Shape[idx.Rank()-1]
 	run := tensor.Elements(x.Shape[depth:])
+	read, err := indexReader(idx)
+	if err != nil {
+		return nil, err
+	}
 	return func(c *op.Call) error {
-		at, err := op.Ints(c.In[1])
-		if err != nil {
-			return err
-		}
+		at := read(c.In[1])
 		rows := tensor.Elements(idx.Shape[:idx.Rank()-1])
 		for r := range rows {
 			from, err := flatIndex(at[r*depth:][:depth], x.Shape)

@@ -31,8 +31,8 @@ func padding(c *op.Call) ([]int, error) {
 		return nil, fmt.Errorf("%d paddings for rank %d", len(p), x.Rank())
 	}
 	for _, v := range p {
-		if v < 0 {
-			return nil, fmt.Errorf("padding %d is negative", v)
+		if v < 0 || v > tensor.MaxBytes {
+			return nil, fmt.Errorf("padding %d is negative or too large", v)
 		}
 	}
 	return p, nil

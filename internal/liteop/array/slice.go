@@ -139,52 +139,66 @@ func resolveStrided(c *op.Call) (s strided, err error) {
 		if axis >= len(shape) {
 			return s, fmt.Errorf("%d entries for shape %s", len(begin), tensor.FormatShape(shape))
 		}
-		d, st := shape[axis], step[i]
-		if st == 0 {
-			return s, fmt.Errorf("stride of axis %d is zero", axis)
+		r, err := axisRange(shape[axis], begin[i], end[i], step[i], maskBits{beginMask&bit != 0, endMask&bit != 0, shrink&bit != 0, offset})
+		if err != nil {
+			return s, fmt.Errorf("axis %d of %s: %w", axis, tensor.FormatShape(shape), err)
 		}
-		b := clampIndex(begin[i], d, st)
-		if beginMask&bit != 0 {
-			b = clampIndex(0, d, 1)
-			if st < 0 {
-				b = d - 1
-			}
+		s.from += r.first * strides[axis]
+		if shrink&bit == 0 {
+			s.shape = append(s.shape, r.n)
+			s.view = append(s.view, r.n)
+			s.stride = append(s.stride, step[i]*strides[axis])
 		}
-		if shrink&bit != 0 {
-			if b < 0 || b >= d {
-				return s, fmt.Errorf("index %d is outside axis %d of %s", begin[i], axis, tensor.FormatShape(shape))
-			}
-			s.from += b * strides[axis]
-			axis++
-			continue
-		}
-		var e int
-		switch {
-		case endMask&bit != 0 && st > 0:
-			e = d
-		case endMask&bit != 0:
-			e = -1
-		case offset:
-			e = min(max(b+end[i], -1), d)
-		default:
-			e = clampIndex(end[i], d, st)
-		}
-		n := 0
-		if st > 0 && e > b {
-			n = (e - b + st - 1) / st
-		} else if st < 0 && e < b {
-			n = (b - e - st - 1) / -st
-		}
-		s.shape = append(s.shape, n)
-		s.view = append(s.view, n)
-		s.stride = append(s.stride, st*strides[axis])
-		s.from += b * strides[axis]
 		axis++
 	}
 	for axis < len(shape) {
 		whole()
 	}
 	return s, nil
+}
+
+// maskBits are the options of one axis of a STRIDED_SLICE: begin and end are
+// ignored, a single element is taken, the end counts from the begin.
+type maskBits struct{ begin, end, shrink, offset bool }
+
+// walk is where a slice begins along an axis and how many elements it takes.
+type walk struct{ first, n int }
+
+func axisRange(d, begin, end, step int, m maskBits) (walk, error) {
+	if step == 0 {
+		return walk{}, fmt.Errorf("the stride is zero")
+	}
+	b := clampIndex(begin, d, step)
+	if m.begin {
+		b = 0
+		if step < 0 {
+			b = d - 1
+		}
+	}
+	if m.shrink {
+		if b < 0 || b >= d {
+			return walk{}, fmt.Errorf("index %d is outside", begin)
+		}
+		return walk{b, 1}, nil
+	}
+	var e int
+	switch {
+	case m.end && step > 0:
+		e = d
+	case m.end:
+		e = -1
+	case m.offset:
+		e = min(max(b+end, -1), d)
+	default:
+		e = clampIndex(end, d, step)
+	}
+	switch {
+	case step > 0 && e > b:
+		return walk{b, (e-b-1)/step + 1}, nil
+	case step < 0 && e < b:
+		return walk{b, (b-e-1)/-step + 1}, nil
+	}
+	return walk{}, nil
 }
 
 // clampIndex resolves a negative index and limits it to where a walk with the

@@ -147,6 +147,9 @@ type patch struct {
 // is written.
 func patches(wide, deep, block, border []int, wideDst bool) []patch {
 	ws, ds := tensor.Strides(wide), tensor.Strides(deep)
+	if tensor.Elements(deep) == 0 {
+		return nil
+	}
 	total := tensor.Elements(block)
 	var list []patch
 	for g := range total {

@@ -15,8 +15,23 @@ func Defs() []op.Def {
 	for _, l := range [][]op.Def{compareDefs(), mathDefs(), selectDefs(), castDefs()} {
 		all = append(all, l...)
 	}
+	for i := range all {
+		all[i].Types = types[all[i].Name]
+	}
 	return all
 }
+
+// types lists the element types of operators that do not take all numbers.
+var types = func() map[string][]tensor.Type {
+	signed := []tensor.Type{tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64}
+	divided := append([]tensor.Type{tensor.Float32, tensor.Uint8}, signed...)
+	shifted := append([]tensor.Type{tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64}, signed...)
+	truth := []tensor.Type{tensor.Bool}
+	return map[string][]tensor.Type{
+		"LOGICAL_AND": truth, "LOGICAL_OR": truth, "LOGICAL_NOT": truth, "SELECT": truth, "SELECT_V2": truth, "FLOOR_DIV": divided, "FLOOR_MOD": divided,
+		"POW": {tensor.Float32, tensor.Int32}, "ATAN2": {tensor.Float32, tensor.Float64}, "RIGHT_SHIFT": shifted, "BITWISE_XOR": append(truth, shifted...),
+	}
+}()
 
 func lite(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
 	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Plain(layout.Widened(prepare))}

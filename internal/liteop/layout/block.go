@@ -68,8 +68,13 @@ func (b *Block) Len() int { return b.n }
 // grain is the number of elements below which another thread is not worth it.
 const grain = 16384
 
-// tileSide is the side of the squares that transpositions walk.
-const tileSide = 16
+// tileSide is the side of the squares that transpositions walk. Where the rows
+// are shorter than narrow, the walk goes along the columns instead.
+const (
+	tileSide = 16
+	narrow   = 8
+	tileLong = 2048
+)
 
 // Move copies src, from element so, to dst, from element do.
 func Move[T any](p *op.Pool, b *Block, dst, src []T, do, so int) {
@@ -152,6 +157,11 @@ func row[T any](dst, src []T, do, so, n, ds, ss int) {
 			d[i] = src[so]
 			so += ss
 		}
+	case ss == 1:
+		for _, v := range src[so : so+n] {
+			dst[do] = v
+			do += ds
+		}
 	default:
 		for range n {
 			dst[do] = src[so]
@@ -166,7 +176,11 @@ func moveTiled[T any](p *op.Pool, b *Block, dst, src []T, do, so int) {
 	last := len(b.shape) - 1
 	rows, cols := b.shape[last-1], b.shape[last]
 	dr, sc := b.dst[last-1], b.src[last]
-	strips := (rows + tileSide - 1) / tileSide
+	side := tileSide
+	if cols < narrow {
+		side = tileLong
+	}
+	strips := (rows + side - 1) / side
 	work := func(lo, hi int) {
 		for u := lo; u < hi; u++ {
 			d0, s0 := do, so
@@ -176,8 +190,14 @@ func moveTiled[T any](p *op.Pool, b *Block, dst, src []T, do, so int) {
 				d0 += i * b.dst[k]
 				s0 += i * b.src[k]
 			}
-			r0 := u % strips * tileSide
-			r1 := min(r0+tileSide, rows)
+			r0 := u % strips * side
+			r1 := min(r0+side, rows)
+			if cols < narrow {
+				for c := range cols {
+					row(dst, src, d0+r0*dr+c, s0+r0+c*sc, r1-r0, dr, 1)
+				}
+				continue
+			}
 			for c0 := 0; c0 < cols; c0 += tileSide {
 				c1 := min(c0+tileSide, cols)
 				for r := r0; r < r1; r++ {
@@ -196,7 +216,7 @@ func moveTiled[T any](p *op.Pool, b *Block, dst, src []T, do, so int) {
 		work(0, units)
 		return
 	}
-	p.For(units, max(1, grain/(min(tileSide, rows)*cols)), work)
+	p.For(units, max(1, grain/(min(side, rows)*cols)), work)
 }
 
 // BroadcastStrides returns the strides, in elements, with which a dense tensor

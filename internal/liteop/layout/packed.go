@@ -86,11 +86,25 @@ func Widened(prepare func(*op.Call) (op.Run, error)) func(*op.Call) (op.Run, err
 				return err
 			}
 			for i, x := range c.Out {
-				if x != nil && w.Out[i] != x {
-					Pack(x, w.Out[i].Data)
+				if y := w.Out[i]; x != nil && y != x {
+					put(x, y)
 				}
 			}
 			return nil
 		}, nil
 	}
+}
+
+// put packs a result. One whose shape was not known before takes it over, and
+// the type too when it is not the one that was declared.
+func put(x, y *tensor.Tensor) {
+	if !x.Known() {
+		if y.Type != widened(x.Type) {
+			*x = *y
+			return
+		}
+		x.Shape = y.Shape
+		x.Alloc()
+	}
+	Pack(x, y.Data)
 }

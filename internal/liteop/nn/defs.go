@@ -32,6 +32,29 @@ func Defs() []op.Def {
 		{Name: "PRELU", Types: byteTypes, Infer: inferPrelu, Variants: op.Plain(preparePrelu)},
 		{Name: "GELU", Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareGelu), InPlace: true},
 		{Name: "HARD_SWISH", Types: byteTypes, Infer: inferSame, Variants: op.Plain(prepareHardSwish), InPlace: true},
+		{Name: "CONV_3D", Types: floatOnly, Infer: inferConv3D(shapeConv3D, 0), Variants: op.Plain(prepareConv3D), Fuses: true},
+		{Name: "CONV_3D_TRANSPOSE", Types: floatOnly, Infer: inferConv3D(shapeConv3DTranspose, 2), Variants: op.Plain(prepareConv3DTranspose), Fuses: true},
+		{Name: "BATCH_MATMUL", Types: []tensor.Type{tensor.Float32, tensor.Int8, tensor.Int16}, Infer: inferMatmul, Variants: op.Plain(prepareMatmul)},
+		{Name: "MEAN", Types: numbers, Infer: inferReduce, Variants: op.Plain(prepareSum(true))},
+		{Name: "SUM", Types: numbers, Infer: inferReduce, Variants: op.Plain(prepareSum(false))},
+		{Name: "REDUCE_MAX", Types: numbers, Infer: inferReduce, Variants: op.Plain(prepareExtreme(false))},
+		{Name: "REDUCE_MIN", Types: numbers, Infer: inferReduce, Variants: op.Plain(prepareExtreme(true))},
+		{Name: "REDUCE_PROD", Types: []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64}, Infer: inferReduce, Variants: op.Plain(prepareProd)},
+		{Name: "REDUCE_ANY", Types: []tensor.Type{tensor.Bool}, Infer: inferReduce, Variants: op.Plain(prepareLogic(false))},
+		{Name: "REDUCE_ALL", Types: []tensor.Type{tensor.Bool}, Infer: inferReduce, Variants: op.Plain(prepareLogic(true))},
+		{Name: "CUMSUM", Types: []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64}, Infer: inferCumsum, Variants: op.Plain(prepareCumsum)},
+		{Name: "RESIZE_BILINEAR", Types: convTypes, Infer: inferResize, Variants: op.Plain(prepareBilinear)},
+		{Name: "RESIZE_NEAREST_NEIGHBOR", Infer: inferResize, Variants: op.Plain(prepareNearest)},
+		{Name: "L2_NORMALIZATION", Types: byteTypes, Infer: inferSame, Variants: op.Plain(prepareL2Norm), Fuses: true},
+		{Name: "LOCAL_RESPONSE_NORMALIZATION", Types: floatOnly, Infer: inferSame, Variants: op.Plain(prepareLRN)},
+		{Name: "EMBEDDING_LOOKUP", Infer: inferEmbedding, Variants: op.Plain(prepareEmbedding)},
+		{Name: "SVDF", Types: byteTypes[:2], Infer: inferSVDF, Variants: op.Plain(prepareSVDF)},
+		{Name: "LSTM", Types: lstmTypes, Infer: inferLSTM, Variants: op.Plain(prepareLSTM)},
+		{Name: "UNIDIRECTIONAL_SEQUENCE_LSTM", Types: lstmTypes, Infer: inferLSTM, Variants: op.Plain(prepareLSTM)},
+		{Name: "BIDIRECTIONAL_SEQUENCE_LSTM", Types: floatOnly, Infer: func(c *op.Call) error { return inferBoth(c, 8, 25, 1) }, Variants: op.Plain(prepareBothLSTM)},
+		{Name: "RNN", Types: floatOnly, Infer: inferRNN, Variants: op.Plain(prepareRNN)},
+		{Name: "UNIDIRECTIONAL_SEQUENCE_RNN", Types: floatOnly, Infer: inferRNN, Variants: op.Plain(prepareRNN)},
+		{Name: "BIDIRECTIONAL_SEQUENCE_RNN", Types: floatOnly, Infer: func(c *op.Call) error { return inferBoth(c, 1, 5, 0) }, Variants: op.Plain(prepareBothRNN)},
 		{Name: "ADD_N", Types: []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64, tensor.Int8}, Infer: inferAddN, Variants: op.Plain(prepareAddN)},
 		{Name: "QUANTIZE", Infer: inferSame, Variants: op.Plain(prepareQuantize)},
 		{Name: "DEQUANTIZE", Infer: inferDequantize, Variants: op.Plain(prepareDequantize)},
@@ -53,6 +76,7 @@ func Defs() []op.Def {
 
 var (
 	floatOnly = []tensor.Type{tensor.Float32}
+	lstmTypes = []tensor.Type{tensor.Float32, tensor.Int8, tensor.Int16}
 	byteTypes = []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8}
 	numbers   = []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64}
 )

@@ -12,8 +12,24 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(frontendDefs(), transformDefs(), frameDefs(), complexDefs())
+	defs := slices.Concat(frontendDefs(), transformDefs(), frameDefs(), complexDefs())
+	for i := range defs {
+		defs[i].Types = types[defs[i].Name]
+	}
+	return defs
 }
+
+// types lists the element types of the main inputs.
+var types = func() map[string][]tensor.Type {
+	short, word, points := []tensor.Type{tensor.Int16}, []tensor.Type{tensor.Uint32}, []tensor.Type{tensor.Complex64, tensor.Complex128}
+	waves := []tensor.Type{tensor.Int16, tensor.Int32, tensor.Float32}
+	return map[string][]tensor.Type{
+		"SignalWindow": short, "SignalFftAutoScale": short, "SignalEnergy": short, "SignalDelay": short, "SignalFramer": short, "SignalStacker": short,
+		"SignalRfft": waves, "SignalIrfft": waves, "SignalOverlapAdd": {tensor.Int16, tensor.Float32}, "SignalFilterBank": word,
+		"SignalFilterBankSquareRoot": {tensor.Uint64}, "SignalFilterBankSpectralSubtraction": word, "SignalPCAN": word, "SignalFilterBankLog": word,
+		"RFFT2D": {tensor.Float32}, "COMPLEX_ABS": points, "REAL": points, "IMAG": points, "CIRCULAR_BUFFER": {tensor.Int8},
+	}
+}()
 
 func micro(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
 	return op.Def{Domain: graph.TFLiteCustom, Name: name, Infer: infer, Variants: op.Plain(prepare)}

@@ -36,7 +36,7 @@ func prepareDelay(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	d := int(o.GetInt("delay_length", 0))
-	if d < 0 || d > 1<<28 {
+	if d < 0 || d > 1<<24 {
 		return nil, fmt.Errorf("delay of %d", d)
 	}
 	late := sessionSlice[int16](c, rows*d)

@@ -12,7 +12,14 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(suppressDefs(), detectDefs(), poseDefs(), landmarkDefs(), unpoolDefs())
+	defs := slices.Concat(suppressDefs(), detectDefs(), poseDefs(), landmarkDefs(), unpoolDefs())
+	for i := range defs {
+		defs[i].Types = []tensor.Type{tensor.Float32}
+		if n := defs[i].Name; n == "TFLite_Detection_PostProcess" || n == "PosenetDecoderOp" {
+			defs[i].Types = []tensor.Type{tensor.Float32, tensor.Uint8, tensor.Int8}
+		}
+	}
+	return defs
 }
 
 func custom(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {

@@ -183,14 +183,14 @@ func inferSplit(c *op.Call) error {
 
 func prepareSplit(c *op.Call) (op.Run, error) {
 	var plans []move.Plan
-	var last []int
+	once := parameters(c)
 	return move.Unpacked(func(c *op.Call) error {
-		axis, sizes, err := splitSizes(c)
-		if err != nil {
-			return err
-		}
-		if !slices.Equal(sizes, last) {
-			plans, last = pieces(c.In[0].Shape, axis, sizes, false), sizes
+		if plans == nil || !once {
+			axis, sizes, err := splitSizes(c)
+			if err != nil {
+				return err
+			}
+			plans = pieces(c.In[0].Shape, axis, sizes, false)
 		}
 		for i, y := range c.Out {
 			if y != nil {
@@ -289,7 +289,7 @@ func inferSlice(c *op.Call) error {
 }
 
 func prepareSlice(c *op.Call) (op.Run, error) {
-	return planned(func(c *op.Call, p *move.Plan) error {
+	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
 		w, err := sliceWindow(c)
 		if err != nil {
 			return err

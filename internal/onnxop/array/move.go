@@ -22,17 +22,31 @@ func moveDefs() []op.Def {
 	)
 }
 
-// planned runs a strided copy whose plan is set anew for every run, because
-// shapes and offsets may come from elements of the inputs.
-func planned(set func(c *op.Call, p *move.Plan) error) op.Run {
-	p := new(move.Plan)
+// planned runs a strided copy. The plan is set anew for every run, because
+// offsets may come from elements of the inputs, unless once tells that shapes
+// alone and constants decide it: nodes are prepared again when shapes change.
+func planned(once bool, set func(c *op.Call, p *move.Plan) error) op.Run {
+	p, ready := new(move.Plan), false
 	return move.Unpacked(func(c *op.Call) error {
-		if err := set(c, p); err != nil {
-			return err
+		if !ready {
+			if err := set(c, p); err != nil {
+				return err
+			}
+			ready = once
 		}
 		p.Run(c.Pool, c.Out[0], c.In[0])
 		return nil
 	})
+}
+
+// parameters reports whether all inputs but the first are absent or constant.
+func parameters(c *op.Call) bool {
+	for i := 1; i < len(c.In); i++ {
+		if c.In[i] != nil && !c.Const(i) {
+			return false
+		}
+	}
+	return true
 }
 
 func permutation(c *op.Call) ([]int, error) {
@@ -122,7 +136,7 @@ func inferExpand(c *op.Call) error {
 func prepareExpand(c *op.Call) (op.Run, error) {
 	in := slices.Clone(c.In[0].Shape)
 	st := tensor.Strides(in)
-	return planned(func(c *op.Call, p *move.Plan) error {
+	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
 		out := c.Out[0].Shape
 		src := make([]int, len(out))
 		for i, d := range in {
@@ -187,7 +201,7 @@ func tiled(c *op.Call, rep []int) error {
 func prepareTile(c *op.Call) (op.Run, error) {
 	in := slices.Clone(c.In[0].Shape)
 	st := tensor.Strides(in)
-	return planned(func(c *op.Call, p *move.Plan) error {
+	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
 		var dims, src []int
 		for i, d := range c.Out[0].Shape {
 			rep := 0

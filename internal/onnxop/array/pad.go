@@ -133,44 +133,58 @@ func sources(at []int, n, before, after int, mode string) []int {
 
 // padder holds the maps of one Pad node from run to run.
 type padder struct {
-	mode string
-	maps [][]int
+	mode        string
+	once, ready bool // the maps follow from shapes and constants, and are made
+	maps        [][]int
+	last        int // last dimension with a border
+	value       *tensor.Tensor
 }
 
 func preparePad(c *op.Call) (op.Run, error) {
-	p := &padder{mode: c.Node.Attrs.Str("mode", "constant"), maps: make([][]int, c.In[0].Rank())}
+	p := &padder{mode: c.Node.Attrs.Str("mode", "constant"), once: parameters(c), maps: make([][]int, c.In[0].Rank())}
+	p.value = tensor.New(c.In[0].Type)
+	if move.Packed(p.value) {
+		p.value = tensor.New(tensor.Uint8)
+	}
+	if v := float64(c.Node.Attrs.Float("value", 0)); v != 0 && elem.Settable(c.In[0].Type) {
+		elem.Set(p.value, func(int) float64 { return v })
+	}
 	return move.Unpacked(p.run), nil
 }
 
-func (p *padder) run(c *op.Call) error {
+// set makes the maps. Trailing dimensions without borders travel as one run.
+func (p *padder) set(c *op.Call) error {
 	before, after, err := borders(c)
 	if err != nil {
 		return err
 	}
+	p.last = len(before) - 1
+	for p.last > 0 && before[p.last] == 0 && after[p.last] == 0 {
+		p.last--
+	}
+	for i := range p.last + 1 {
+		p.maps[i] = sources(p.maps[i], c.In[0].Shape[i], before[i], after[i], p.mode)
+	}
+	return nil
+}
+
+func (p *padder) run(c *op.Call) error {
 	x, y := c.In[0], c.Out[0]
-	if len(before) == 0 || y.Len() == 0 {
+	if y.Rank() == 0 || y.Len() == 0 {
 		move.All(c.Pool, y, x)
 		return nil
 	}
-	// Trailing dimensions without borders travel as one run.
-	last := len(before) - 1
-	for last > 0 && before[last] == 0 && after[last] == 0 {
-		last--
+	if !p.ready {
+		if err := p.set(c); err != nil {
+			return err
+		}
+		p.ready = p.once
 	}
-	for i := range last + 1 {
-		p.maps[i] = sources(p.maps[i], x.Shape[i], before[i], after[i], p.mode)
-	}
-	inner := tensor.Elements(x.Shape[last+1:])
-	var value *tensor.Tensor
+	last, value := p.last, p.value
 	if c.Node.Version >= 11 && c.Has(2) {
 		value = c.In[2]
-	} else {
-		v := float64(c.Node.Attrs.Float("value", 0))
-		value = tensor.New(y.Type)
-		if v != 0 && elem.Settable(y.Type) {
-			elem.Set(value, func(int) float64 { return v })
-		}
 	}
+	inner := tensor.Elements(x.Shape[last+1:])
 	switch y.Type.Bits() {
 	case 0:
 		padRows(c.Pool, p, y.Strings, x.Strings, value.Strings[0], x.Shape, last, inner)

@@ -1,7 +1,10 @@
 package control
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -354,5 +357,29 @@ func TestRefused(t *testing.T) {
 				t.Errorf("gives %v", out[0])
 			}
 		})
+	}
+}
+
+// TestEndlessLoop ends a loop that has neither a count nor a condition, nor a
+// step to stop at.
+func TestEndlessLoop(t *testing.T) {
+	t.Parallel()
+	body := newBuild(1)
+	body.Inputs = body.all(names("i", "cond", "x"))
+	body.Outputs = body.all(names("cond", "x"))
+	main := newBuild(0)
+	main.Inputs = main.all(names("x0"))
+	main.node("Loop", 13, graph.Attrs{"body": graph.GraphRef(1)}, names("", "", "x0"), names("x"))
+	main.Outputs = main.all(names("x"))
+	m := &graph.Model{Graphs: []*graph.Graph{main.Graph, body.Graph}}
+	s, err := engine.New(m, []*tensor.Tensor{f32([]int{1}, 1)}, engine.Options{Registry: op.NewRegistry(Defs())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := s.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }

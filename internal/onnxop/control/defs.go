@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -46,6 +47,9 @@ func nested(c *op.Call, attr string) (*graph.Graph, error) {
 
 // truth reads a condition.
 func truth(x *tensor.Tensor) (bool, error) {
+	if x == nil {
+		return false, errors.New("condition was not computed")
+	}
 	if x.Type != tensor.Bool || x.Len() != 1 || len(x.Data) != 1 {
 		return false, fmt.Errorf("condition is %v with %d elements, not one bool", x.Type, x.Len())
 	}

@@ -205,6 +205,9 @@ func prepareMap(c *op.Call) (op.Run, error) {
 				return err
 			}
 			for k := range lists {
+				if out[k] == nil {
+					return fmt.Errorf("output %d was not computed", k)
+				}
 				lists[k] = append(lists[k], out[k])
 			}
 		}

@@ -1,62 +1,39 @@
 package image
 
-import (
-	stdimage "image"
-
-	"github.com/opmeter/opmeter/internal/op"
-)
-
-// fromYCbCr widens the chroma planes to full size and converts to RGB.
-func fromYCbCr(p *picture, m *stdimage.YCbCr) error {
-	hx, vx := 1, 1
-	switch m.SubsampleRatio {
-	case stdimage.YCbCrSubsampleRatio444:
-	case stdimage.YCbCrSubsampleRatio422:
-		hx = 2
-	case stdimage.YCbCrSubsampleRatio440:
-		vx = 2
-	case stdimage.YCbCrSubsampleRatio420:
-		hx, vx = 2, 2
-	default:
-		return op.Unsupported("JPEG with chroma %v", m.SubsampleRatio)
-	}
-	cw, ch := (p.w+hx-1)/hx, (p.h+vx-1)/vx
-	cb, cr := make([]byte, p.w), make([]byte, p.w)
-	for y := range p.h {
-		near, far := y/vx, y/vx
-		if vx == 2 {
-			// The other row that a pixel leans on is above it or below.
-			far = min(max(near+2*(y%2)-1, 0), ch-1)
-		}
-		row := func(dst, plane []byte) {
-			chromaRow(dst, plane[near*m.CStride:][:cw], plane[far*m.CStride:][:cw], hx, vx, y)
-		}
-		row(cb, m.Cb)
-		row(cr, m.Cr)
-		for x := range p.w {
-			o := 3 * (y*p.w + x)
-			p.rgb[o], p.rgb[o+1], p.rgb[o+2] = convert(m.Y[y*m.YStride+x], cb[x], cr[x])
-		}
-	}
-	return nil
-}
-
-// chromaRow interpolates one row: three quarters of the nearer sample and one of
-// the farther in each direction that is halved. Halves are rounded up and down
-// in turn, so that nothing drifts.
-func chromaRow(dst, near, far []byte, hx, vx, y int) {
-	n := len(near)
-	at := func(i int) int { return int(near[min(max(i, 0), n-1)]) }
+// line widens row y of the picture from a plane that is smaller by hx and vx.
+func (c *component) line(dst []byte, hx, vx, y int) {
+	stride := c.wide * 8
+	near := y / vx
+	row := func(i int) []byte { return c.pix[min(max(i, 0), c.rows-1)*stride:][:c.w] }
 	switch {
 	case hx == 1 && vx == 1:
-		copy(dst, near)
-		return
-	case hx == 1:
+		copy(dst, row(y))
+	case hx <= 2 && vx <= 2 && (hx == 1 || c.w > 2):
+		far := near
+		if vx == 2 {
+			far += 2*(y%2) - 1 // the other row that a pixel leans on is above or below
+		}
+		interpolate(dst, row(near), row(far), hx, vx, y)
+	default:
+		src := row(near)
+		for x := range dst {
+			dst[x] = src[x/hx]
+		}
+	}
+}
+
+// interpolate makes one row: three quarters of the nearer sample and one of the
+// farther in each direction that is halved. Halves are rounded up and down in
+// turn, so that nothing drifts.
+func interpolate(dst, near, far []byte, hx, vx, y int) {
+	n := len(near)
+	if hx == 1 {
 		for i := range dst {
 			dst[i] = byte((3*int(near[i]) + int(far[i]) + 1 + y%2) >> 2)
 		}
 		return
-	case vx == 1:
+	}
+	if vx == 1 {
 		for i := range dst {
 			k := i / 2
 			other := k + 2*(i%2) - 1
@@ -64,7 +41,7 @@ func chromaRow(dst, near, far []byte, hx, vx, y int) {
 				dst[i] = near[k]
 				continue
 			}
-			dst[i] = byte((3*at(k) + at(other) + 1 + i%2) >> 2)
+			dst[i] = byte((3*int(near[k]) + int(near[other]) + 1 + i%2) >> 2)
 		}
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	stdimage "image"
-	"image/jpeg"
 	"image/png"
 
 	"github.com/opmeter/opmeter/internal/op"
@@ -27,7 +26,7 @@ type picture struct {
 }
 
 // maxPixels bounds what a small file may unfold to.
-const maxPixels = 1 << 28
+const maxPixels = 1 << 26
 
 var errTooLarge = errors.New("image is too large")
 
@@ -140,36 +139,6 @@ func decodePNG(b []byte) (*picture, error) {
 				at[0], at[1], at[2] = byte(r>>8), byte(g>>8), byte(b>>8)
 			}
 		}
-	}
-	return p, nil
-}
-
-func decodeJPEG(b []byte) (*picture, error) {
-	cfg, err := jpeg.DecodeConfig(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	p, err := newPicture(cfg.Width, cfg.Height)
-	if err != nil {
-		return nil, err
-	}
-	img, err := jpeg.Decode(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	switch m := img.(type) {
-	case *stdimage.YCbCr:
-		return p, fromYCbCr(p, m)
-	case *stdimage.Gray:
-		for i := range p.w * p.h {
-			v := m.Pix[i/p.w*m.Stride+i%p.w]
-			p.rgb[3*i], p.rgb[3*i+1], p.rgb[3*i+2] = v, v, v
-		}
-		return p, nil
-	}
-	for i := range p.w * p.h {
-		r, g, b, _ := img.At(i%p.w, i/p.w).RGBA()
-		p.rgb[3*i], p.rgb[3*i+1], p.rgb[3*i+2] = byte(r>>8), byte(g>>8), byte(b>>8)
 	}
 	return p, nil
 }

@@ -94,3 +94,21 @@ func TestBroken(t *testing.T) {
 		}
 	}
 }
+
+// FuzzDecode must neither panic nor take long.
+func FuzzDecode(f *testing.F) {
+	m := stdimage.NewRGBA(stdimage.Rect(0, 0, 19, 11))
+	var j bytes.Buffer
+	if err := jpeg.Encode(&j, m, nil); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(j.Bytes())
+	f.Add(bytes.Replace(j.Bytes(), []byte{0xff, 0xc0}, []byte{0xff, 0xc2}, 1)) // taken for progressive
+	f.Add([]byte("P4 8 1 \x55"))
+	f.Add([]byte("II*\x00\x08\x00\x00\x00\x01\x00\x00\x01\x03\x00\x01\x00\x00\x00\x01\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := decode(b); err == nil && len(p.rgb) != 3*p.w*p.h {
+			t.Errorf("%d bytes for %dx%d", len(p.rgb), p.w, p.h)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -263,6 +264,25 @@ func TestScatterTypes(t *testing.T) {
 	bools := func(v ...uint8) *tensor.Tensor { return tensor.From(tensor.Bool, []int{len(v)}, v) }
 	got = run(t, optest.Node{Op: "ScatterElements", Version: 18, Attrs: graph.Attrs{"reduction": "mul"}}, bools(1, 1), i64([]int{1}, 0), bools(0))[0]
 	if d := cmp.Diff(bools(0, 1), got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestScatterInPlace scatters a tensor into itself on shared memory, as the
+// planner may arrange.
+func TestScatterInPlace(t *testing.T) {
+	t.Parallel()
+	x, idx := f32([]int{3}, 1, 2, 3), i64([]int{3}, 1, 2, 0)
+	y := *x
+	c := &op.Call{Node: &graph.Node{Version: 18}, In: []*tensor.Tensor{x, idx, x}, Out: []*tensor.Tensor{&y}}
+	run, err := prepareScatterElements(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(c); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(f32([]int{3}, 3, 1, 2), &y); d != "" {
 		t.Error(d)
 	}
 }

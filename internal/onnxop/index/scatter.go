@@ -58,8 +58,12 @@ func scatter(c *op.Call, block int, offsets func(c *op.Call) ([]int, error)) (op
 		if err != nil {
 			return err
 		}
+		u := c.In[2]
+		if move.Aliased(c.Out[0], u) {
+			u = u.Clone() // data scattered into itself, in place
+		}
 		move.All(c.Pool, c.Out[0], c.In[0])
-		f(c.Out[0], c.In[2], at, block)
+		f(c.Out[0], u, at, block)
 		return nil
 	}), nil
 }

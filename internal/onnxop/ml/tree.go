@@ -51,6 +51,7 @@ type forest struct {
 	aggregate string
 	post      transform
 	features  int // number of features that the branches ask for
+	reached   int // nodes that check came to
 }
 
 // leaf walks from a root to its leaf.
@@ -135,6 +136,7 @@ func (f *forest) check() error {
 			return fmt.Errorf("tree node %d is reached twice", i)
 		}
 		reached[i] = true
+		f.reached++
 		n := &f.nodes[i]
 		if n.mode == leafNode {
 			continue
@@ -195,15 +197,26 @@ func readForest(c *op.Call, prefix string, targets int) (*forest, error) {
 			f.nodes[i].yes, f.nodes[i].no = find(i, yes[i]), find(i, no[i])
 		}
 	}
+	trees := map[int]bool{}
 	for i := range n {
+		trees[tree[i]] = true
 		if !child[i] {
 			f.roots = append(f.roots, i)
 		}
 	}
+	if len(f.roots) != len(trees) {
+		return nil, fmt.Errorf("%d roots for %d trees", len(f.roots), len(trees))
+	}
 	if err := f.readVotes(c, prefix, at); err != nil {
 		return nil, err
 	}
-	return f, f.check()
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if f.reached != n { // every node is a root or a child
+		return nil, fmt.Errorf("%d tree nodes lie on cycles", n-f.reached)
+	}
+	return f, nil
 }
 
 // readVotes gives each leaf its weights.

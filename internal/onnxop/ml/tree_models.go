@@ -62,10 +62,11 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 			} else {
 				k, s = t.two(s, seen)
 			}
-			if l.len() == 1 {
-				k = 1 - k // the one label is that of a positive score
+			if l.len() == 1 && l.kind() == tensor.Int64 {
+				tensor.Of[int64](c.Out[0])[i] = int64(k) // a single label is not used
+			} else {
+				l.write(c.Out[0], i, k)
 			}
-			l.write(c.Out[0], i, k)
 			if c.Wants(1) {
 				for j := range f.targets {
 					if j < len(s) {
@@ -91,20 +92,21 @@ func best(s []float64, seen []bool) int {
 // two finishes the scores of at most two classes, with ONNX Runtime's rules: the
 // standard leaves them open.
 func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
+	both := len(s) == 2 && seen[1]
 	switch {
 	case len(s) == 2 && len(t.base) == 2 && seen[1]:
 		s[1] = t.base[1] + s[0]
-		s[0] = -s[1]
+		if seen[0] {
+			s[0] = -s[1]
+		}
 	case len(s) == 2 && len(t.base) == 2:
-		s[0] += t.base[0]
-		s[1] += t.base[1]
-		seen[1] = true
+		s[0] += t.base[0] // s[1] had no votes and stays zero
+		both = true
 	case len(t.base) == 1 && seen[0]:
 		s[0] += t.base[0]
 	}
-	single := len(s) == 1 || !seen[1]
 	score := s[0]
-	if !single {
+	if len(s) == 2 && seen[1] {
 		score = s[1]
 	}
 	threshold := 0.0
@@ -115,7 +117,7 @@ func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
 	if score > threshold {
 		k = 1
 	}
-	if !single {
+	if both {
 		t.post.apply(s)
 		return k, s
 	}

@@ -132,8 +132,6 @@ func (l labels) write(y *tensor.Tensor, i, k int) {
 		}
 	case k < len(l.ints):
 		tensor.Of[int64](y)[i] = int64(l.ints[k])
-	case len(l.ints) == 1:
-		tensor.Of[int64](y)[i] = 0
 	default:
 		tensor.Of[int64](y)[i] = int64(k)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // Heads views query, key or value vectors: element d of row r of head h of batch b
@@ -130,10 +131,14 @@ func Softmax[T real](s []T) {
 		return
 	}
 	var sum T
-	for j, v := range s {
-		e := T(math.Exp(float64(v - m)))
-		s[j] = e
-		sum += e
+	if s32, ok := any(s).([]float32); ok {
+		sum = T(vecmath.ExpSumTo(s32, s32, float32(m)))
+	} else {
+		for j, v := range s {
+			e := T(math.Exp(float64(v - m)))
+			s[j] = e
+			sum += e
+		}
 	}
 	inv := 1 / sum
 	for j := range s {

@@ -57,9 +57,10 @@ type intConv struct {
 	// One and two dimensions take the kernel; the others unfold x into col.
 	planar    *kernel.ConvSums
 	x, w, col []int32
-	// wi and zi are the positions of weights and their zero points.
+	block     int // output positions that col holds
+	// wi, xz and wz are the inputs with the weights and with the zero points.
 	wi, xz, wz int
-	ready      bool
+	ready      bool // the weights are constant and lifted
 }
 
 // newIntConv prepares the sums. xi, wi, xz and wz are input positions.
@@ -84,7 +85,8 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 		q.planar = kernel.NewConvSums(v.planar2D())
 	} else {
 		q.x = scratch[int32](c, v.n*v.c*product(v.in))
-		q.col = scratch[int32](c, k*product(v.out))
+		q.block = max(1, min(product(v.out), colBytes/(4*max(k, 1))))
+		q.col = scratch[int32](c, k*q.block)
 	}
 	if c.Const(wi) && (!c.Has(wz) || c.Const(wz)) {
 		q.liftWeights(c)
@@ -123,8 +125,12 @@ func (q *intConv) sums(c *op.Call, xi int, y []int32) {
 	k := cg * product(q.kernel)
 	for n := range q.n {
 		for g := range q.groups {
-			unfold(c.Pool, q.window, q.col, q.x[(n*q.c+g*cg)*inArea:][:cg*inArea], cg, 0, area)
-			plainGemm(c.Pool, matrices{m: mg, n: area, k: k}, q.w[g*mg*k:], q.col, y[(n*q.m+g*mg)*area:])
+			xs, ys := q.x[(n*q.c+g*cg)*inArea:][:cg*inArea], y[(n*q.m+g*mg)*area:]
+			for p0 := 0; p0 < area; p0 += q.block {
+				np := min(q.block, area-p0)
+				unfold(c.Pool, q.window, q.col, xs, cg, p0, np)
+				plainGemm(c.Pool, matrices{m: mg, n: np, k: k, ldc: area}, q.w[g*mg*k:], q.col, ys[p0:])
+			}
 		}
 	}
 }

@@ -56,6 +56,11 @@ func (v *convolution) transposedSizes(c *op.Call) error {
 	if len(extra) != n || pads != nil && len(pads) != 2*n || shape != nil && len(shape) != n {
 		return fmt.Errorf("output_padding %v, pads %v or output_shape %v do not fit %d spatial axes", extra, pads, shape, n)
 	}
+	for _, v := range slices.Concat(extra, pads, shape) {
+		if v > maxExtent || v < -maxExtent {
+			return fmt.Errorf("output_padding %v, pads %v or output_shape %v", extra, pads, shape)
+		}
+	}
 	auto := a.Str("auto_pad", "NOTSET")
 	for i := range n {
 		full := v.stride[i]*(v.out[i]-1) + extra[i] + (v.kernel[i]-1)*v.dilation[i] + 1

@@ -37,7 +37,8 @@ func prepareDropout[T real](c *op.Call) (op.Run, error) {
 		}
 		if !train || ratio == 0 {
 			copy(y, x)
-			fillMask(c, func(int) bool { return true })
+			// What versions before 12 mean by the mask outside training is open.
+			fillMask(c, func(int) bool { return c.Node.Version >= 12 })
 			return nil
 		}
 		s := seed

@@ -1,6 +1,9 @@
 package nn
 
 import (
+	"math"
+	"sync"
+
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -136,17 +139,31 @@ func (w *widened) exec(c *op.Call) error {
 	return nil
 }
 
+// halves maps every float16 to float32: a look-up is faster than the arithmetic.
+var halves = sync.OnceValue(func() *[1 << 16]float32 {
+	var t [1 << 16]float32
+	for i := range t {
+		t[i] = tensor.F16ToF32(uint16(i))
+	}
+	return &t
+})
+
 // Widen converts a float16 or bfloat16 tensor to float32.
 func Widen(p *op.Pool, dst []float32, x *tensor.Tensor) {
 	src := tensor.Of[uint16](x)
 	dst = dst[:len(src)]
-	conv := tensor.F16ToF32
-	if x.Type == tensor.BFloat16 {
-		conv = tensor.BF16ToF32
-	}
+	table := halves()
+	brain := x.Type == tensor.BFloat16
 	p.For(len(src), 1<<14, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			dst[i] = conv(src[i])
+		d := dst[lo:hi]
+		if brain {
+			for i, v := range src[lo:hi] {
+				d[i] = tensor.BF16ToF32(v)
+			}
+			return
+		}
+		for i, v := range src[lo:hi] {
+			d[i] = table[v]
 		}
 	})
 }
@@ -155,13 +172,24 @@ func Widen(p *op.Pool, dst []float32, x *tensor.Tensor) {
 func Narrow(p *op.Pool, y *tensor.Tensor, src []float32) {
 	dst := tensor.Of[uint16](y)
 	src = src[:len(dst)]
-	conv := tensor.F32ToF16
-	if y.Type == tensor.BFloat16 {
-		conv = tensor.F32ToBF16
-	}
+	brain := y.Type == tensor.BFloat16
 	p.For(len(src), 1<<14, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			dst[i] = conv(src[i])
+		d := dst[lo:hi]
+		if brain {
+			for i, v := range src[lo:hi] {
+				d[i] = tensor.F32ToBF16(v)
+			}
+			return
+		}
+		for i, v := range src[lo:hi] {
+			b := math.Float32bits(v)
+			if e := b & 0x7f800000; v == 0 {
+				d[i] = uint16(b >> 16)
+			} else if e >= 113<<23 && e < 142<<23 { // normal before and after
+				d[i] = uint16(b>>16)&0x8000 | uint16((b&0x7fffffff+0xfff+b>>13&1)>>13-112<<10)
+			} else {
+				d[i] = tensor.F32ToF16(v)
+			}
 		}
 	})
 }

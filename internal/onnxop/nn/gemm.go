@@ -127,14 +127,13 @@ func prepareIntegerGemm[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, 
 	if err != nil {
 		return nil, err
 	}
-	if c.Activation.On {
-		return nil, op.Unsupported("activation fused into an integer product")
-	}
+	act := c.Activation
 	return func(c *op.Call) error {
 		y := tensor.Of[T](c.Out[0])
 		plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB},
 			tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), y)
 		finishGemm(c, v, y)
+		clampInts(act, y)
 		return nil
 	}, nil
 }

@@ -137,13 +137,30 @@ func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run
 		return nil, err
 	}
 	v.fold()
+	act := c.Activation
 	return func(c *op.Call) error {
 		a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
 		v.each(func(pa, pb, pc int) {
 			plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k}, a[pa:], b[pb:], y[pc:])
 		})
+		clampInts(act, y)
 		return nil
 	}, nil
+}
+
+// clampInts is clamp for integers; values within the bounds keep all their bits.
+func clampInts[T tensor.Number](act op.Activation, y []T) {
+	if !act.On {
+		return
+	}
+	for i, v := range y {
+		switch f := float64(v); {
+		case f < float64(act.Min):
+			y[i] = T(act.Min)
+		case f > float64(act.Max):
+			y[i] = T(act.Max)
+		}
+	}
 }
 
 func prepareMatMul64(c *op.Call) (op.Run, error) {

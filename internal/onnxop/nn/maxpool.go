@@ -52,30 +52,53 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) Prepare {
 	}
 }
 
+// maxPool2D takes the maximum tap by tap over whole output rows.
 func maxPool2D[T tensor.Number](p *op.Pool, w *window, lowest T, x, y []T) {
 	in, out := w.in[0]*w.in[1], w.out[0]*w.out[1]
 	if out == 0 {
 		return
 	}
+	// first and end bound the output columns for which a tap lies in the input.
+	first, end := make([]int, w.kernel[1]), make([]int, w.kernel[1])
+	for k := range first {
+		off, s := k*w.dilation[1]-w.begin[1], w.stride[1]
+		first[k] = max(0, (-off+s-1)/s)
+		end[k] = min(w.out[1], (w.in[1]-off+s-1)/s)
+	}
 	p.For(len(y)/out, 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			plane, row := x[i*in:][:in], y[i*out:][:out]
+			plane := x[i*in:][:in]
 			for oy := range w.out[0] {
+				row := y[i*out+oy*w.out[1]:][:w.out[1]]
+				for j := range row {
+					row[j] = lowest
+				}
 				sy, y0, y1 := w.span(0, oy)
-				for ox := range w.out[1] {
-					sx, x0, x1 := w.span(1, ox)
-					m := lowest
-					for ky := y0; ky < y1; ky++ {
-						line := plane[(sy+ky*w.dilation[0])*w.in[1]:][:w.in[1]]
-						for kx := x0; kx < x1; kx++ {
-							m = max(m, line[sx+kx*w.dilation[1]])
+				for ky := y0; ky < y1; ky++ {
+					line := plane[(sy+ky*w.dilation[0])*w.in[1]:][:w.in[1]]
+					for k := range first {
+						if first[k] < end[k] {
+							maxStrided(row[first[k]:end[k]], line[first[k]*w.stride[1]+k*w.dilation[1]-w.begin[1]:], w.stride[1])
 						}
 					}
-					row[oy*w.out[1]+ox] = m
 				}
 			}
 		}
 	})
+}
+
+func maxStrided[T tensor.Number](row, line []T, stride int) {
+	if stride == 1 {
+		for j, v := range line[:len(row)] {
+			row[j] = max(row[j], v) // without a branch, which random data would mispredict
+		}
+		return
+	}
+	at := 0
+	for j, m := range row {
+		row[j] = max(m, line[at])
+		at += stride
+	}
 }
 
 // maxPoolIndices also writes where each maximum lies in the whole input;

@@ -240,12 +240,21 @@ func prepareLRN[T real](c *op.Call) (op.Run, error) {
 				}
 				dst := y[i*area:][:area]
 				for p, v := range x[i*area:][:area] {
-					dst[p] = T(float64(v) / math.Pow(bias+alpha/float64(size)*sum[p], beta))
+					dst[p] = T(float64(v) * falloff(bias+alpha/float64(size)*sum[p], beta))
 				}
 			}
 		})
 		return nil
 	}, nil
+}
+
+// falloff is x to the power of -beta; nearly all models have beta = 3/4.
+func falloff(x, beta float64) float64 {
+	if beta == 0.75 {
+		r := math.Sqrt(x)
+		return 1 / (r * math.Sqrt(r))
+	}
+	return math.Pow(x, -beta)
 }
 
 // prepareMVN subtracts the mean and divides by the standard deviation over axes.

@@ -81,7 +81,7 @@ func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, e
 		return nil, fmt.Errorf("sequence_lens of %v", t.Type)
 	}
 	var err error
-	v.acts, err = newActivations(a, d, defaults)
+	v.acts, err = newActivations(a, d, defaults, x.Type == tensor.Float64)
 	return v, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // activation is a gate's function.
@@ -15,8 +16,9 @@ type activation func(x float64) float64
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // newActivations reads the activations of all directions with their alpha and
-// beta, which are listed only for the functions that take them.
-func newActivations(a graph.Attrs, dirs int, defaults []string) ([][]activation, error) {
+// beta, which are listed only for the functions that take them. double asks for
+// float64 accuracy.
+func newActivations(a graph.Attrs, dirs int, defaults []string, double bool) ([][]activation, error) {
 	names := a.Strs("activations")
 	if len(names) == 0 {
 		for range dirs {
@@ -40,9 +42,13 @@ func newActivations(a graph.Attrs, dirs int, defaults []string) ([][]activation,
 		var f activation
 		switch strings.ToLower(n) {
 		case "sigmoid":
-			f = sigmoid
+			if f = sigmoid; !double {
+				f = func(x float64) float64 { return float64(vecmath.Sigmoid(float32(x))) }
+			}
 		case "tanh":
-			f = math.Tanh
+			if f = math.Tanh; !double {
+				f = func(x float64) float64 { return float64(vecmath.Tanh(float32(x))) }
+			}
 		case "relu":
 			f = func(x float64) float64 { return max(x, 0) }
 		case "softsign":

@@ -208,6 +208,9 @@ func inferResize(c *op.Call) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(r.in, 0) && !slices.Contains(r.out, 0) {
+		return fmt.Errorf("cannot make %s of the empty %s", tensor.FormatShape(r.out), tensor.FormatShape(r.in))
+	}
 	c.SetOut(0, c.In[0].Type, r.out)
 	return nil
 }

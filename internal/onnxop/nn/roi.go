@@ -21,6 +21,10 @@ func inferRoiAlign(c *op.Call) error {
 	if h < 1 || w < 1 {
 		return fmt.Errorf("output of %dx%d", h, w)
 	}
+	// Real models sample 0 (adaptive) to 4 times; the square of it is work.
+	if s := a.Int("sampling_ratio", 0); s < 0 || s > 1024 {
+		return fmt.Errorf("sampling_ratio %d", s)
+	}
 	c.SetOut(0, c.In[0].Type, []int{r[0], x[1], h, w})
 	return nil
 }

@@ -10,6 +10,10 @@ import (
 // maxSpatial bounds the spatial rank of windows.
 const maxSpatial = 8
 
+// maxExtent bounds kernels, strides, dilations and padding, so that products of
+// two of them cannot overflow.
+const maxExtent = 1 << 28
+
 // window is the geometry of a convolution or pooling: per spatial axis the
 // input and output sizes and where the kernel is put.
 type window struct {
@@ -36,7 +40,7 @@ func newWindow(c *op.Call, in, kernel []int, ceil bool) (*window, error) {
 		return nil, err
 	}
 	for _, k := range kernel {
-		if k < 1 {
+		if k < 1 || k > maxExtent {
 			return nil, fmt.Errorf("kernel size %d", k)
 		}
 	}
@@ -44,6 +48,11 @@ func newWindow(c *op.Call, in, kernel []int, ceil bool) (*window, error) {
 	if pads := a.Ints("pads"); pads != nil && (auto == "NOTSET" || auto == "") {
 		if len(pads) != 2*n {
 			return nil, fmt.Errorf("%d pads for %d spatial axes", len(pads), n)
+		}
+		for _, p := range pads {
+			if p > maxExtent || p < -maxExtent {
+				return nil, fmt.Errorf("pads %v", pads)
+			}
 		}
 		copy(w.begin, pads[:n])
 		copy(w.end, pads[n:])
@@ -90,7 +99,7 @@ func perAxis(v []int, n int, name string) ([]int, error) {
 	if len(v) != n {
 		return nil, fmt.Errorf("%d %s for %d spatial axes", len(v), name, n)
 	}
-	if slices.Min(v) < 1 {
+	if slices.Min(v) < 1 || slices.Max(v) > maxExtent {
 		return nil, fmt.Errorf("%s %v", name, v)
 	}
 	return v, nil

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -122,8 +123,8 @@ func split(s, by string, limit int) []string {
 		return strings.Fields(s)
 	}
 	var out []string
-	for s = strings.TrimLeft(s, space); s != ""; s = strings.TrimLeft(s, space) {
-		end := strings.IndexAny(s, space)
+	for s = strings.TrimLeftFunc(s, unicode.IsSpace); s != ""; s = strings.TrimLeftFunc(s, unicode.IsSpace) {
+		end := strings.IndexFunc(s, unicode.IsSpace)
 		if len(out) == limit || end < 0 {
 			return append(out, s)
 		}
@@ -132,9 +133,6 @@ func split(s, by string, limit int) []string {
 	}
 	return out
 }
-
-// space lists what counts as white space between words.
-const space = " \t\n\v\f\r\u0085\u00a0"
 
 func inferNormalizer(c *op.Call) error {
 	if err := needStrings(c, 1); err != nil {
