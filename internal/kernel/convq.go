@@ -151,22 +151,50 @@ func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 
 // ConvSums is a convolution over 8-bit activations in [N,C,H,W] that gives the
 // 32-bit sums.
-type ConvSums struct{ convQ }
+type ConvSums struct {
+	convQ
+	wd        []int32 // weights of a depthwise convolution
+	zeroPoint int32
+}
 
 // NewConvSums prepares a convolution; see [ConvSums.SetWeights].
-func NewConvSums(s ConvShape) *ConvSums { return &ConvSums{newConvQ(s)} }
+func NewConvSums(s ConvShape) *ConvSums {
+	c := &ConvSums{convQ: newConvQ(s)}
+	if s.Groups > 1 && s.Groups == s.C {
+		c.wd = make([]int32, s.OC*s.KH*s.KW)
+	}
+	return c
+}
 
 // SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
 // zero point, of at most 510 in size.
-func (c *ConvSums) SetWeights(w []int32) { c.setWeights(w) }
+func (c *ConvSums) SetWeights(w []int32) {
+	if c.wd != nil {
+		copy(c.wd, w)
+		return
+	}
+	c.setWeights(w)
+}
 
 // SetZero sets the zero point of int8 (signed) or uint8 input.
-func (c *ConvSums) SetZero(signed bool, zero int32) { c.setZero(signed, zero) }
+func (c *ConvSums) SetZero(signed bool, zero int32) {
+	c.zeroPoint = zero
+	c.setZero(signed, zero)
+}
 
 // Run convolves the bits x of 8-bit values into y.
 func (c *ConvSums) Run(p *op.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
+	if c.wd != nil {
+		p.For(s.N*s.OC, max(1, 1<<14/max(1, area*c.k)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				n, o := i/s.OC, i%s.OC
+				c.plane(y[i*area:][:area], x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
+			}
+		})
+		return
+	}
 	c.each(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
 		out := y[(n*s.OC+g*c.og)*area+p0:]
@@ -208,5 +236,50 @@ func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
 				at += 4
 			}
 		}
+	}
+}
+
+// plane convolves one plane of a depthwise convolution, tap by tap over the
+// columns for which the tap lies inside.
+func (c *ConvSums) plane(y []int32, x []uint8, w []int32) {
+	s := &c.s
+	signed := c.table[128] < c.table[0]
+	clear(y)
+	for t, wv := range w {
+		ky, kx := t/s.KW, t%s.KW
+		off := kx*s.DilW - s.PadL
+		lo, hi := span(s.OW, s.StrideW, off, s.W)
+		if lo >= hi {
+			continue
+		}
+		for oy := range s.OH {
+			iy := oy*s.StrideH - s.PadT + ky*s.DilH
+			if uint(iy) >= uint(s.H) {
+				continue
+			}
+			row, src := y[oy*s.OW+lo:][:hi-lo], x[iy*s.W+lo*s.StrideW+off:]
+			if signed {
+				addTap(row, asInt8(src), wv, c.zeroPoint, s.StrideW)
+			} else {
+				addTap(row, src, wv, c.zeroPoint, s.StrideW)
+			}
+		}
+	}
+}
+
+// addTap adds w times the difference of every stride-th value to the zero point.
+func addTap[T int8 | uint8](row []int32, src []T, w, zero int32, stride int) {
+	z := -zero * w
+	if stride == 1 {
+		src = src[:len(row)]
+		for i := range row {
+			row[i] += int32(src[i])*w + z
+		}
+		return
+	}
+	at := 0
+	for i := range row {
+		row[i] += int32(src[at])*w + z
+		at += stride
 	}
 }

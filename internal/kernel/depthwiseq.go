@@ -100,3 +100,10 @@ func asUint8(f []float64) []uint8 {
 	}
 	return unsafe.Slice((*uint8)(unsafe.Pointer(&f[0])), 8*len(f))
 }
+
+func asInt8(b []uint8) []int8 {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*int8)(unsafe.Pointer(&b[0])), len(b))
+}
