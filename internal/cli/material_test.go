@@ -35,7 +35,7 @@ func TestMaterial(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Close()
+			defer func() { _ = m.Close() }()
 			p, err := opmeter.Profile(t.Context(), m, opmeter.Runs(1), opmeter.Warmup(-1, -1))
 			if err != nil {
 				t.Fatal(err)

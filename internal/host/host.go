@@ -463,8 +463,13 @@ func (b *builder) totals() {
 			times = 0
 		}
 		for _, x := range []struct{ to, from **int64 }{
-			{&t.Ops, &l.Ops}, {&t.MACs, &l.MACs}, {&t.MACsExecuted, &l.MACsExecuted}, {&t.MLTKOps, &l.MLTKOps},
-			{&t.MLTKMACs, &l.MLTKMACs}, {&t.BytesRead, &l.BytesRead}, {&t.BytesWritten, &l.BytesWritten},
+			{&t.Ops, &l.Ops},
+			{&t.MACs, &l.MACs},
+			{&t.MACsExecuted, &l.MACsExecuted},
+			{&t.MLTKOps, &l.MLTKOps},
+			{&t.MLTKMACs, &l.MLTKMACs},
+			{&t.BytesRead, &l.BytesRead},
+			{&t.BytesWritten, &l.BytesWritten},
 		} {
 			if *x.from == nil {
 				continue

@@ -197,7 +197,7 @@ func matmulQuant[T int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	return func(c *op.Call) error {
 		out := tensor.Of[T](c.Out[0])
 		matmulSums[T](c, t, zx, zy, func(i int, acc int64) {
-			v := int32(0)
+			var v int32
 			if wide {
 				v = m.Apply64(acc)
 			} else {

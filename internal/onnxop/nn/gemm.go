@@ -39,7 +39,7 @@ func newGemm(c *op.Call) (*gemmShape, error) {
 	if x := c.Input(2); x != nil {
 		s := x.Shape
 		if len(s) > 2 {
-			return nil, fmt.Errorf("C of shape %s", tensor.FormatShape(s))
+			return nil, fmt.Errorf("input C of shape %s", tensor.FormatShape(s))
 		}
 		rows, cols := 1, 1
 		if len(s) > 0 {
