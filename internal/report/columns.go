@@ -72,6 +72,10 @@ func opName(l *profile.Layer) string {
 func note(l *profile.Layer) string {
 	switch {
 	case l.Unsupported:
+		// The row names the operator already.
+		if rest, ok := strings.CutPrefix(l.Reason, "not supported: operator "+opName(l)+" "); ok {
+			return "not supported: " + rest
+		}
 		return cmp.Or(l.Reason, "not supported")
 	case l.Folded:
 		return "computed once at load"
