@@ -154,7 +154,7 @@ func TestLikeTheOriginals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer o.Close()
+			defer func() { _ = o.Close() }()
 			if d := cmp.Diff(outline(o), outline(example(t, name))); d != "" {
 				t.Errorf("built network differs from the original (-want +got):\n%s", d)
 			}

@@ -132,9 +132,11 @@ func TestConv(t *testing.T) {
 				if r.IntN(3) == 0 {
 					cg = 1
 				}
-				s := ConvShape{N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
+				s := ConvShape{
+					N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
 					KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
-					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups}
+					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups,
+				}
 				s.OH, s.OW = 1+r.IntN(8), 1+r.IntN(8)
 				x, w := random(r, s.N*s.C*s.H*s.W), random(r, s.OC*cg*s.KH*s.KW)
 				var bias []float32
