@@ -103,9 +103,18 @@ func (c *Conv) nine(out, in []float32, y0, x0 int) {
 
 // depthwiseNCHW convolves plane by plane.
 func (c *Conv) depthwiseNCHW(p *op.Pool, x, y []float32) {
-	s := c.s
+	s := &c.s
 	grain := max(1, 1<<14/max(1, s.OH*s.OW*c.k))
+	// The 3×3 case reads from a copy with the padding in place.
+	pw, ph := (s.OW-1)*s.StrideW+3, (s.OH-1)*s.StrideH+3
+	three := s.KH == 3 && s.KW == 3 && s.DilH == 1 && s.DilW == 1 && s.StrideW <= 2 && s.OW >= 4 && ph*pw <= packBlock
 	p.For(s.N*s.OC, grain, func(lo, hi int) {
+		var padded []float32
+		if three {
+			sc, buf := borrow(pw * ph)
+			defer scratch.Put(sc)
+			padded = buf
+		}
 		for i := lo; i < hi; i++ {
 			n, o := i/s.OC, i%s.OC
 			in := x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W]
@@ -115,11 +124,68 @@ func (c *Conv) depthwiseNCHW(p *op.Pool, x, y []float32) {
 			if c.bias != nil {
 				b = c.bias[o]
 			}
-			for oy := range s.OH {
-				c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
+			if three {
+				if i == lo || o%c.og == 0 {
+					s.pad(padded, in, pw, ph)
+				}
+				for oy := range s.OH {
+					threeRow(out[oy*s.OW:][:s.OW], padded[oy*s.StrideH*pw:], pw, s.StrideW, (*[9]float32)(w), b)
+				}
+			} else {
+				for oy := range s.OH {
+					c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
+				}
+			}
+			if c.act.On {
+				clamp(out, c.act)
 			}
 		}
 	})
+}
+
+// pad copies what a convolution sees of a plane, ph lines of pw columns.
+func (s *ConvShape) pad(dst, in []float32, pw, ph int) {
+	lo, hi := span(pw, 1, -s.PadL, s.W)
+	for y := range ph {
+		line := dst[y*pw:][:pw]
+		iy := y - s.PadT
+		if uint(iy) >= uint(s.H) || lo >= hi {
+			clear(line)
+			continue
+		}
+		clear(line[:lo])
+		copy(line[lo:hi], in[iy*s.W+lo-s.PadL:])
+		clear(line[hi:])
+	}
+}
+
+// threeRow computes one row of a 3×3 convolution over a padded plane with lines of
+// pw columns, four outputs at a time; out has at least four. The last four may
+// overlap those before.
+func threeRow(out, in []float32, pw, stride int, w *[9]float32, b float32) {
+	for i := 0; ; i = min(i+4, len(out)-4) {
+		s0, s1, s2, s3 := b, b, b, b
+		for ky := range 3 {
+			w0, w1, w2 := w[3*ky], w[3*ky+1], w[3*ky+2]
+			if stride == 1 {
+				p := (*[6]float32)(in[ky*pw+i:])
+				s0 += w0*p[0] + w1*p[1] + w2*p[2]
+				s1 += w0*p[1] + w1*p[2] + w2*p[3]
+				s2 += w0*p[2] + w1*p[3] + w2*p[4]
+				s3 += w0*p[3] + w1*p[4] + w2*p[5]
+				continue
+			}
+			p := (*[9]float32)(in[ky*pw+2*i:])
+			s0 += w0*p[0] + w1*p[1] + w2*p[2]
+			s1 += w0*p[2] + w1*p[3] + w2*p[4]
+			s2 += w0*p[4] + w1*p[5] + w2*p[6]
+			s3 += w0*p[6] + w1*p[7] + w2*p[8]
+		}
+		*(*[4]float32)(out[i:]) = [4]float32{s0, s1, s2, s3}
+		if i+4 >= len(out) {
+			return
+		}
+	}
 }
 
 // row computes one output row of a plane, tap by tap over the columns for which
@@ -156,9 +222,6 @@ func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 				ix += s.StrideW
 			}
 		}
-	}
-	if c.act.On {
-		clamp(out, c.act)
 	}
 }
 
