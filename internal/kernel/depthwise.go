@@ -76,28 +76,32 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 	}
 }
 
-// nine is the 3×3 case with all taps inside the image: sums stay in registers.
+// nine is the 3×3 case with all taps inside the image, a line of taps at a time:
+// that many slices fit the registers.
 func (c *Conv) nine(out, in []float32, y0, x0 int) {
-	s := c.s
-	n := len(out)
-	at := func(ky, kx int) []float32 { return in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:n] }
-	i0, i1, i2 := at(0, 0), at(0, 1), at(0, 2)
-	i3, i4, i5 := at(1, 0), at(1, 1), at(1, 2)
-	i6, i7, i8 := at(2, 0), at(2, 1), at(2, 2)
+	s := &c.s
+	n, col := len(out), s.DilW*s.C
 	w := c.weights
-	w0, w1, w2 := w[:n], w[n:][:n], w[2*n:][:n]
-	w3, w4, w5 := w[3*n:][:n], w[4*n:][:n], w[5*n:][:n]
-	w6, w7, w8 := w[6*n:][:n], w[7*n:][:n], w[8*n:][:n]
-	if c.bias != nil {
-		copy(out, c.bias)
-	} else {
-		clear(out)
-	}
-	for i := range out {
-		a := i0[i]*w0[i] + i1[i]*w1[i] + i2[i]*w2[i]
-		b := i3[i]*w3[i] + i4[i]*w4[i] + i5[i]*w5[i]
-		d := i6[i]*w6[i] + i7[i]*w7[i] + i8[i]*w8[i]
-		out[i] += a + b + d
+	for ky := range 3 {
+		line := in[((y0+ky*s.DilH)*s.W+x0)*s.C:]
+		a, b, d := line[:n], line[col:][:n], line[2*col:][:n]
+		u, v, t := w[:n], w[n:][:n], w[2*n:][:n]
+		switch {
+		case ky > 0:
+			for i := range out {
+				out[i] += a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+			}
+		case c.bias == nil:
+			for i := range out {
+				out[i] = a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+			}
+		default:
+			bias := c.bias[:n]
+			for i := range out {
+				out[i] = bias[i] + (a[i]*u[i] + b[i]*v[i] + d[i]*t[i])
+			}
+		}
+		w = w[3*n:]
 	}
 }
 
