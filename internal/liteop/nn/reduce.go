@@ -173,7 +173,7 @@ func plainSum[T float32 | int32 | int64, A float64 | int64](c *op.Call, r *reduc
 		foldSum(c.Pool, r, tensor.Of[T](c.In[0]), acc)
 		y := tensor.Of[T](c.Out[0])
 		for i, v := range acc {
-			if mean && r.count > 0 {
+			if mean && (r.count > 0 || typ == tensor.Float64) { // the mean of nothing is not a number
 				v /= A(r.count)
 			}
 			y[i] = T(v)

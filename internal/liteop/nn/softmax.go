@@ -85,10 +85,11 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 		return nil, err
 	}
 	m := fixed.FromReal(min(float64(beta)*float64(s)*(1<<26), math.MaxInt32))
-	dmin := -int32(math.Floor(31 * math.Ldexp(1<<26, -m.Shift)))
+	// Differences never exceed 255.
+	dmin := -int32(min(math.Floor(31*math.Ldexp(1<<26, -m.Shift)), 255))
 	lo, hi := limits(c.Out[0].Type)
 	width := c.Out[0].Type.Bits()
-	// Differences are at most 255, so that their exponentials fit a table.
+	// Their exponentials fit a table.
 	var exps [256]int32
 	for d := range exps {
 		if -int32(d) >= dmin {
