@@ -139,8 +139,10 @@ func TestConv(t *testing.T) {
 				}
 				s.OH, s.OW = 1+r.IntN(8), 1+r.IntN(8)
 				if i%10 == 0 { // enough channels for minimal filtering
-					s = ConvShape{N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
-						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups}
+					s = ConvShape{
+						N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
+						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups,
+					}
 					cg += 15
 				}
 				x, w := random(r, s.N*s.C*s.H*s.W), random(r, s.OC*cg*s.KH*s.KW)
