@@ -27,6 +27,7 @@ type Conv struct {
 	// cg and og are input and output channels per group; k the length of a patch.
 	cg, og, k int
 	depthwise bool
+	minimal   bool      // takes Winograd's minimal filtering
 	zeros     []float32 // what a tap outside the picture sees
 }
 
@@ -35,6 +36,7 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act op.Activation) *Conv
 	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	c.depthwise = c.cg == 1 && s.Groups > 1
+	c.minimal = !c.depthwise && s.winograd(c.cg, c.og)
 	c.zeros = make([]float32, c.cg)
 	c.SetWeights(w, bias)
 	return c
@@ -80,6 +82,10 @@ func (c *Conv) SetWeights(w, bias []float32) {
 		}
 		return
 	}
+	if c.minimal {
+		c.setWinograd(w)
+		return
+	}
 	width := colsPanel
 	if !c.nhwc {
 		width = rowsPanel
@@ -100,6 +106,8 @@ func (c *Conv) Run(p *op.Pool, x, y []float32) {
 		c.depthwiseNHWC(p, x, y)
 	case c.depthwise:
 		c.depthwiseNCHW(p, x, y)
+	case c.minimal:
+		c.runWinograd(p, x, y)
 	default:
 		c.product(p, x, y)
 	}

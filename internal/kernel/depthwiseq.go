@@ -73,23 +73,16 @@ func tapQ[T int8 | uint8](acc []int32, src []T, w []int32, og int, zero int32) {
 // nineQ is the 3×3 case with all taps inside the image: the zero point is dealt
 // with once, in b.
 func nineQ[T int8 | uint8](s *ConvShape, acc []int32, in []T, w, b []int32, y0, x0 int) {
-	n := len(acc)
-	row, col := s.DilH*s.W*s.C, s.DilW*s.C
-	in = in[(y0*s.W+x0)*s.C:]
-	i0, i1, i2 := in[:n], in[col:][:n], in[2*col:][:n]
-	in = in[row:]
-	i3, i4, i5 := in[:n], in[col:][:n], in[2*col:][:n]
-	in = in[row:]
-	i6, i7, i8 := in[:n], in[col:][:n], in[2*col:][:n]
-	w0, w1, w2 := w[:n], w[n:][:n], w[2*n:][:n]
-	w3, w4, w5 := w[3*n:][:n], w[4*n:][:n], w[5*n:][:n]
-	w6, w7, w8 := w[6*n:][:n], w[7*n:][:n], w[8*n:][:n]
-	b = b[:n]
-	for i := range acc {
-		t := b[i] + int32(i0[i])*w0[i] + int32(i1[i])*w1[i] + int32(i2[i])*w2[i]
-		u := int32(i3[i])*w3[i] + int32(i4[i])*w4[i] + int32(i5[i])*w5[i]
-		v := int32(i6[i])*w6[i] + int32(i7[i])*w7[i] + int32(i8[i])*w8[i]
-		acc[i] = t + u + v
+	n, col := len(acc), s.DilW*s.C
+	copy(acc, b)
+	for ky := range 3 {
+		line := in[((y0+ky*s.DilH)*s.W+x0)*s.C:]
+		p, q, r := line[:n], line[col:][:n], line[2*col:][:n]
+		u, v, t := w[:n], w[n:][:n], w[2*n:][:n]
+		for i := range acc {
+			acc[i] += int32(p[i])*u[i] + int32(q[i])*v[i] + int32(r[i])*t[i]
+		}
+		w = w[3*n:]
 	}
 }
 

@@ -126,7 +126,7 @@ func TestConv(t *testing.T) {
 			pool := op.NewPool(threads, nil)
 			defer pool.Close()
 			r := rand.New(rand.NewPCG(3, 4))
-			for range 300 {
+			for i := range 300 {
 				groups := []int{1, 1, 2, 5}[r.IntN(4)]
 				cg, og := 1+r.IntN(5), 1+r.IntN(5)
 				if r.IntN(3) == 0 {
@@ -138,6 +138,13 @@ func TestConv(t *testing.T) {
 					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups,
 				}
 				s.OH, s.OW = 1+r.IntN(8), 1+r.IntN(8)
+				if i%10 == 0 { // enough channels for minimal filtering
+					s = ConvShape{
+						N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
+						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups,
+					}
+					cg += 15
+				}
 				x, w := random(r, s.N*s.C*s.H*s.W), random(r, s.OC*cg*s.KH*s.KW)
 				var bias []float32
 				if r.IntN(2) == 0 {
@@ -190,13 +197,17 @@ func BenchmarkConv(b *testing.B) {
 	x, w, y := make([]float32, 64*56*56), make([]float32, 64*64*9), make([]float32, 64*56*56)
 	d := s
 	d.Groups = 64
+	direct := s
+	direct.DilH, direct.PadT = 2, 2 // as much work, without minimal filtering
 	for _, c := range []struct {
 		name string
 		macs int
 		k    *Conv
 	}{
-		{"nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(s, w, nil, op.Activation{})},
-		{"nhwc", 64 * 64 * 9 * 56 * 56, NewConvNHWC(s, w, nil, op.Activation{})},
+		{"nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(direct, w, nil, op.Activation{})},
+		{"nhwc", 64 * 64 * 9 * 56 * 56, NewConvNHWC(direct, w, nil, op.Activation{})},
+		{"winograd-nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(s, w, nil, op.Activation{})},
+		{"winograd-nhwc", 64 * 64 * 9 * 56 * 56, NewConvNHWC(s, w, nil, op.Activation{})},
 		{"depthwise-nchw", 64 * 9 * 56 * 56, NewConvNCHW(d, w[:64*9], nil, op.Activation{})},
 		{"depthwise-nhwc", 64 * 9 * 56 * 56, NewConvNHWC(d, w[:64*9], nil, op.Activation{})},
 	} {

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/op"
 )
 
 // Requant turns the 32-bit sums of an output channel into quantised values.
@@ -68,10 +69,21 @@ func (s *requantStep) apply(acc int32) int32 {
 }
 
 // requantRow quantises the sums of the channels from ch on.
-func requantRow[T int8 | uint8](y []T, sums []int32, q *Requant, ch int) {
+func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int) {
 	sums = sums[:len(y)]
 	steps := q.steps[ch:][:len(y)]
+	zero, lo, hi := q.Zero, q.Min, q.Max
 	for i := range y {
-		y[i] = T(min(max(steps[i].apply(sums[i])+q.Zero, q.Min), q.Max))
+		y[i] = T(min(max(steps[i].apply(sums[i])+zero, lo), hi))
 	}
+}
+
+// RequantRows quantises rows of sums, a channel a column, into y.
+func RequantRows[T int8 | uint8 | int16](p *op.Pool, y []T, sums []int32, channels int, q *Requant) {
+	q.prepare(channels)
+	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			requantRow(y[r*channels:][:channels], sums[r*channels:], q, 0)
+		}
+	})
 }
