@@ -68,22 +68,33 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 	return b.p, nil
 }
 
+// known returns a step's inputs, constants with their elements.
+func known(g *graph.Graph, st engine.Step) []*tensor.Tensor {
+	in := slices.Clone(st.In)
+	for k, id := range st.Node.Inputs {
+		if id >= 0 && k < len(in) && g.Values[id].Const != nil {
+			in[k] = g.Values[id].Const
+		}
+	}
+	return in
+}
+
 // staticCalls sets how often layers of bodies run where the model alone tells.
 func (b *builder) staticCalls() {
-	known := make([]float64, len(b.slots))
+	times := make([]float64, len(b.slots))
 	for i, s := range b.slots {
-		known[i] = 1
+		times[i] = 1
 		if s.parent < 0 {
 			continue
 		}
 		p := b.slots[s.parent].step
-		known[i] = math.NaN()
-		for _, c := range count.Bodies(b.m, p.Node, p.In, p.Out) {
+		times[i] = math.NaN()
+		for _, c := range count.Bodies(b.m, p.Node, known(b.m.Graphs[p.Graph], p), p.Out) {
 			if c.Graph == s.step.Graph && c.Times != nil {
-				known[i] = known[s.parent] * float64(*c.Times)
+				times[i] = times[s.parent] * float64(*c.Times)
 			}
 		}
-		if c := known[i]; !math.IsNaN(c) && c != 1 {
+		if c := times[i]; !math.IsNaN(c) && c != 1 {
 			b.p.Layers[i].Calls = &c
 		}
 	}
