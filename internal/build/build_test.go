@@ -61,7 +61,12 @@ func TestExamplesRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in, _, err := feed.Inputs(p.Main(), feed.Options{Seed: 1})
+			// The state of an LSTM is made for the described batch.
+			batch := 2
+			if strings.Contains(f, "lstm") {
+				batch = 1
+			}
+			in, _, err := feed.Inputs(p.Main(), feed.Options{Seed: 1, Batch: batch})
 			if err != nil {
 				t.Fatal(err)
 			}
