@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,10 +115,21 @@ func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, 
 	b.memory()
 	b.findStatic()
 	b.findMeasured()
+	slices.SortStableFunc(b.p.Findings, func(x, y profile.Finding) int {
+		return cmp.Compare(rank(x), rank(y))
+	})
 	if err != nil && ctx.Err() == nil {
 		return b.p, err
 	}
 	return b.p, nil
+}
+
+// rank puts problems before everything else.
+func rank(f profile.Finding) int {
+	if f.Severity == profile.Problem {
+		return 0
+	}
+	return 1
 }
 
 func newProfile(m *graph.Model, o Options) *profile.Profile {

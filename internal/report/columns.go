@@ -85,6 +85,9 @@ func note(l *profile.Layer) string {
 	if l.Calls != nil && *l.Calls == 0 {
 		return "not reached in these runs"
 	}
+	if strings.HasPrefix(l.Reason, "an input could not be computed") {
+		return "an input was not computed"
+	}
 	return l.Reason
 }
 
@@ -317,7 +320,7 @@ func columns() []column {
 	}
 	h, rw := intCell(index, plain)
 	add(column{key: "index", head: "#", keep: 100}, h, rw)
-	text("op", "operator", 99, 28, true, func(r row) string { return r.op })
+	text("op", "operator", 99, 34, true, func(r row) string { return r.op })
 	h, rw = intCell(func(r row) *int64 { return &r.count }, plain)
 	add(column{key: "layers", head: "layers", keep: 98, group: true}, h, rw)
 	figure("latency_s", "time", 97, true, Duration, func(r row) *float64 { return r.seconds })

@@ -91,7 +91,7 @@ func idle(p *profile.Profile) []string {
 		switch l := &p.Layers[i]; {
 		case l.Unsupported:
 			unsupported++
-		case l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil:
+		case unrun(l):
 			failed++
 		}
 	}
@@ -103,6 +103,11 @@ func idle(p *profile.Profile) []string {
 		s = append(s, fmt.Sprintf("%d not run", failed))
 	}
 	return s
+}
+
+// unrun reports whether a layer could not run, for whatever reason.
+func unrun(l *profile.Layer) bool {
+	return l.Unsupported || l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil
 }
 
 // What differs between files that are refused for one reason.
