@@ -238,11 +238,25 @@ func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
 func (b *builder) firstRun(ctx context.Context) error {
 	for {
 		err := b.s.Run(ctx)
-		var ne *engine.NodeError
-		if err == nil || !errors.As(err, &ne) || !b.s.Disable(ne) {
+		if err == nil || !b.disable(err) {
 			return err
 		}
 	}
+}
+
+// disable takes the innermost node that an error names out of the plan, or the
+// next one around it where that has been done before.
+func (b *builder) disable(err error) bool {
+	var nodes []*engine.NodeError
+	for ne := (*engine.NodeError)(nil); errors.As(err, &ne); err = ne.Err {
+		nodes = append(nodes, ne)
+	}
+	for _, ne := range slices.Backward(nodes) {
+		if b.s.Disable(ne) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *builder) measure(ctx context.Context) error {
@@ -475,7 +489,7 @@ func (b *builder) totals() {
 		if l.Unsupported {
 			unsupported++
 		}
-		if l.Ops == nil && !l.Folded {
+		if l.Ops == nil && !l.Folded && (l.Calls == nil || *l.Calls > 0) {
 			uncounted++
 		}
 		times := 1.0
