@@ -42,7 +42,7 @@ func TestPlansAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Close != nil {
-				defer m.Close()
+				defer func() { _ = m.Close() }()
 			}
 			o := feed.Options{Seed: 1, Overrides: over[filepath.Base(f)]}
 			want := outputs(t, m, o, engine.Options{KeepAll: true})

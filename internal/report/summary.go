@@ -27,14 +27,14 @@ func summary(p *profile.Profile) []fact {
 	add("Target", target(p))
 	for i, t := range p.Model.Inputs {
 		if i == 4 {
-			add("", fmt.Sprintf("and %d more inputs", len(p.Model.Inputs)-i))
+			add("", "and "+plural(int64(len(p.Model.Inputs)-i), "more input"))
 			break
 		}
 		add(onlyFirst(i, "Input"), describe(t))
 	}
 	for i, t := range p.Model.Outputs {
 		if i == 4 {
-			add("", fmt.Sprintf("and %d more outputs", len(p.Model.Outputs)-i))
+			add("", "and "+plural(int64(len(p.Model.Outputs)-i), "more output"))
 			break
 		}
 		add(onlyFirst(i, "Output"), describe(t))

@@ -212,7 +212,8 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	return func(c *op.Call) error {
 		out := tensor.Of[X](c.Out[0])
 		matmulSums[X, Y](c, t, zx, zy, func(i int, acc int64) {
-			v, m := int32(0), ms[0]
+			var v int32
+			m := ms[0]
 			if len(ms) > 1 {
 				m = ms[i%t.n]
 			}
