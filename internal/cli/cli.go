@@ -55,7 +55,7 @@ type app struct {
 // Main runs the program with its arguments (without the program's name) and
 // returns the exit status. Ctrl-C ends a running measurement and keeps what was
 // measured; a second one ends the program.
-func Main(args []string, in io.Reader, out, errw io.Writer) (status int) {
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sig := make(chan os.Signal, 2)
@@ -67,6 +67,11 @@ func Main(args []string, in io.Reader, out, errw io.Writer) (status int) {
 			signal.Stop(sig) // from here on the system's own handling applies
 		}
 	}()
+	return run(ctx, args, in, out, errw)
+}
+
+// run is Main under a context.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (status int) {
 	defer func() {
 		if e := recover(); e != nil {
 			fmt.Fprintf(errw, "opmeter: internal error: %v\nThis is a defect of opmeter: please report it with the command and the model.\n", e)

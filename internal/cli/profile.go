@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -155,9 +156,17 @@ func (a *app) one(ctx context.Context, path string, run profiler) (p *profile.Pr
 	case err != nil && p != nil && p.Host != nil:
 		return nil, withStatus(statusSource, err)
 	case err != nil:
-		return nil, withStatus(statusInput, err)
+		return nil, withStatus(statusOf(err), err)
 	}
 	return p, nil
+}
+
+// statusOf tells options that do not fit the model from trouble with its file.
+func statusOf(err error) int {
+	if oe := (*feed.OptionError)(nil); errors.As(err, &oe) {
+		return statusUse
+	}
+	return statusInput
 }
 
 // prefixed makes sure that an error begins with the file's name, once.

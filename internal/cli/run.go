@@ -108,7 +108,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	o.MaxBytes = host.MemoryLimit()
 	ins, _, err := feed.Inputs(m.Main(), o)
 	if err != nil {
-		return withStatus(statusUse, err)
+		return withStatus(statusOf(err), prefixed(path, err))
 	}
 	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump, MaxBytes: o.MaxBytes})
 	if err != nil {
@@ -224,9 +224,23 @@ func (r *runCommand) say(s *engine.Session, res runResult, missing int) error {
 		}
 	}
 	if lost > 0 {
-		return withStatus(statusSource, fmt.Errorf("%d operators did not run and %d outputs were not computed; other outputs may rest on zeros in their place", lost, missing))
+		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; others may rest on zeros in their place", plural(lost, "operator"), are(missing, "output")))
 	}
 	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func are(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return plural(n, what) + " are"
 }
 
 func describe(name string, t *tensor.Tensor) runTensor {

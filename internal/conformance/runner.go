@@ -200,7 +200,7 @@ func judge(g *graph.Graph, s *engine.Session, set DataSet, random bool) error {
 			return unreadable{fmt.Errorf("output %d: %w", i, err)}
 		}
 		got := s.Output(i)
-		diff := ""
+		var diff string
 		if random && got != nil {
 			diff = sameKind(got, want)
 		} else {

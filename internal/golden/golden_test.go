@@ -92,8 +92,6 @@ func exactNodes(g *graph.Graph) []bool {
 }
 
 // copies lists operators that compute floats without rounding.
-//
-//nolint:misspell // the schema's spelling
 var copies = map[string]bool{
 	"QUANTIZE": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": true, "TRANSPOSE": true, "CONCATENATION": true, "SLICE": true,
 	"STRIDED_SLICE": true, "PACK": true, "UNPACK": true, "SPLIT": true, "SPLIT_V": true, "SQUEEZE": true, "EXPAND_DIMS": true, "PAD": true,

@@ -123,7 +123,11 @@ func (b *builder) findDominant() {
 	for k, i := range layers {
 		names[k] = fmt.Sprintf("#%d %s", i, b.slots[i].step.Node.Key())
 	}
-	b.find("time.layers", profile.Info, layers, "%s of %d make up %.0f %% of the time: %s.", plural(len(layers), "layer"), len(single), 100*half, strings.Join(names, ", "))
+	verb := "make"
+	if len(layers) == 1 {
+		verb = "makes"
+	}
+	b.find("time.layers", profile.Info, layers, "%s of %d %s up %.0f %% of the time: %s.", plural(len(layers), "layer"), len(single), verb, 100*half, strings.Join(names, ", "))
 }
 
 // overheadLimit is the part of an inference above which instruments, gaps or a

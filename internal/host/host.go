@@ -60,6 +60,7 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 	}
 	defer b.s.Close()
 	b.layers()
+	b.outputs()
 	b.staticCalls()
 	b.totals()
 	b.memory()
@@ -231,13 +232,12 @@ func (b *builder) measure(ctx context.Context) error {
 	first := time.Since(t).Seconds()
 	b.slots = slots(b.s) // bodies are planned now, dynamic shapes known
 	b.layers()
-	for i, id := range b.m.Main().Outputs {
-		if id >= 0 {
-			b.p.Model.Outputs = append(b.p.Model.Outputs, port(b.m.Main(), id, b.s.Output(i)))
-		}
-	}
+	b.outputs()
 	if err != nil {
 		b.stop(ctx, err)
+		return err
+	}
+	if err := b.nothing(); err != nil {
 		return err
 	}
 	b.phases().FirstRunS = profile.Ptr(first)
@@ -276,6 +276,40 @@ func (b *builder) measure(ctx context.Context) error {
 	return err
 }
 
+// nothing fails when no operator runs because the model contradicts itself.
+// Operators that the engine merely lacks are listed instead.
+func (b *builder) nothing() error {
+	var failed *slot
+	for i := range b.slots {
+		switch s := &b.slots[i]; s.step.State {
+		case engine.Runs:
+			return nil
+		case engine.Failed:
+			if failed == nil {
+				failed = s
+			}
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	st := failed.step
+	return &engine.NodeError{Graph: st.Graph, Node: st.Node, Err: st.Err}
+}
+
+func (b *builder) outputs() {
+	for i, id := range b.m.Main().Outputs {
+		if id < 0 {
+			continue
+		}
+		t := b.s.Output(i)
+		if t != nil && t.Type == tensor.Invalid {
+			t = nil // made by a run
+		}
+		b.p.Model.Outputs = append(b.p.Model.Outputs, port(b.m.Main(), id, t))
+	}
+}
+
 func (b *builder) progress(phase string, f float64) {
 	if b.o.Progress != nil {
 		b.o.Progress(phase, f)
@@ -286,7 +320,7 @@ func (b *builder) progress(phase string, f float64) {
 func (b *builder) stop(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		b.p.Incomplete = "stopped before all runs were done; figures are of the runs until then"
-		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
+		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) && !errors.Is(c, context.DeadlineExceeded) {
 			b.p.Incomplete = c.Error()
 		}
 		return
@@ -320,16 +354,12 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 	if n == 0 {
 		return
 	}
-	shares := rec.Shares()
 	for i := range p.Layers {
 		l, st := &p.Layers[i], b.slots[i].step
 		if st.State != engine.Runs {
 			continue
 		}
 		l.Latency = rec.Metric(i)
-		if shares != nil {
-			l.Share = profile.Ptr(shares[i])
-		}
 		if c := float64(calls[i]) / float64(n); c != 1 {
 			l.Calls = profile.Ptr(c)
 		}
@@ -337,8 +367,37 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 			l.Samples = rec.Samples(i)
 		}
 	}
+	b.shares()
 	b.totalsOfBodies(rec)
 	b.reconcile(res, rec)
+}
+
+// shares divides the time among the layers by their medians, which a few
+// disturbed runs do not move. Layers that are not called equally often in every
+// run (branches) are taken by their means.
+func (b *builder) shares() {
+	times := make([]float64, len(b.p.Layers))
+	var sum float64
+	for i := range b.p.Layers {
+		l := &b.p.Layers[i]
+		if l.Latency == nil {
+			continue
+		}
+		if m := l.Latency; l.Calls != nil && *l.Calls != math.Trunc(*l.Calls) && m.Mean != nil {
+			times[i] = *m.Mean
+		} else if v, ok := m.Best(); ok {
+			times[i] = v
+		}
+		sum += times[i]
+	}
+	if sum <= 0 {
+		return
+	}
+	for i := range b.p.Layers {
+		if l := &b.p.Layers[i]; l.Latency != nil {
+			l.Share = profile.Ptr(times[i] / sum)
+		}
+	}
 }
 
 // totalsOfBodies gives control-flow layers their time with what they run.
@@ -404,8 +463,13 @@ func (b *builder) totals() {
 			times = 0
 		}
 		for _, x := range []struct{ to, from **int64 }{
-			{&t.Ops, &l.Ops}, {&t.MACs, &l.MACs}, {&t.MACsExecuted, &l.MACsExecuted}, {&t.MLTKOps, &l.MLTKOps},
-			{&t.MLTKMACs, &l.MLTKMACs}, {&t.BytesRead, &l.BytesRead}, {&t.BytesWritten, &l.BytesWritten},
+			{&t.Ops, &l.Ops},
+			{&t.MACs, &l.MACs},
+			{&t.MACsExecuted, &l.MACsExecuted},
+			{&t.MLTKOps, &l.MLTKOps},
+			{&t.MLTKMACs, &l.MLTKMACs},
+			{&t.BytesRead, &l.BytesRead},
+			{&t.BytesWritten, &l.BytesWritten},
 		} {
 			if *x.from == nil {
 				continue

@@ -136,13 +136,17 @@ func TestConv(t *testing.T) {
 				if r.IntN(3) == 0 {
 					cg = 1
 				}
-				s := ConvShape{N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
+				s := ConvShape{
+					N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
 					KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
-					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups}
+					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups,
+				}
 				s.OH, s.OW = 1+r.IntN(8), 1+r.IntN(8)
 				if i%10 == 0 { // enough channels for minimal filtering
-					s = ConvShape{N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
-						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups}
+					s = ConvShape{
+						N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
+						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups,
+					}
 					cg += 15
 				}
 				x, w := random(r, s.N*s.C*s.H*s.W), random(r, s.OC*cg*s.KH*s.KW)

@@ -109,10 +109,12 @@ func TestQuantisedConv(t *testing.T) {
 				if r.IntN(3) == 0 {
 					cg = 1
 				}
-				s := ConvShape{N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
+				s := ConvShape{
+					N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
 					KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
 					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups,
-					OH: 1 + r.IntN(8), OW: 1 + r.IntN(8)}
+					OH: 1 + r.IntN(8), OW: 1 + r.IntN(8),
+				}
 				if i%50 == 0 { // several chunks
 					s.C, s.Groups, cg = 200, 1, 200
 				}

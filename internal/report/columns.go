@@ -329,7 +329,7 @@ func columns() []column {
 	text("inputs", "input", 30, 32, false, func(r row) string { return r.inputs })
 	text("options", "options", 20, 60, false, func(r row) string { return r.options })
 	text("name", "name", 35, 40, false, func(r row) string { return r.name })
-	text("note", "note", 85, 40, false, func(r row) string { return r.note })
+	text("note", "note", 85, 60, false, func(r row) string { return r.note })
 	part := func(key string, pick func(m *profile.Metric) *float64) {
 		figure(key, "", -1, false, Duration, metricPart(pick))
 	}

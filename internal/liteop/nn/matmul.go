@@ -189,20 +189,33 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.In[1].Quant.Scale) > 1 {
-		return nil, op.Unsupported("integer products by channel")
-	}
 	so, zo, err := scaleOf(c.Out[0])
 	if err != nil {
 		return nil, err
 	}
-	m := fixed.FromReal(float64(sx*sy) / float64(so))
+	ms := []fixed.Multiplier{fixed.FromReal(float64(sx*sy) / float64(so))}
+	if q := c.In[1].Quant; len(q.Scale) > 1 {
+		columns := c.In[1].Rank() - 1
+		if t.adjY {
+			columns--
+		}
+		if q.Axis != columns || len(q.Scale) != t.n {
+			return nil, op.Unsupported("integer products with scales along another axis than the columns")
+		}
+		ms = make([]fixed.Multiplier, t.n)
+		for i, s := range q.Scale {
+			ms[i] = fixed.FromReal(float64(sx) * float64(s) / float64(so))
+		}
+	}
 	lo, hi := limits(c.Out[0].Type)
 	wide := c.In[0].Type == tensor.Int16
 	return func(c *op.Call) error {
 		out := tensor.Of[X](c.Out[0])
 		matmulSums[X, Y](c, t, zx, zy, func(i int, acc int64) {
-			v := int32(0)
+			v, m := int32(0), ms[0]
+			if len(ms) > 1 {
+				m = ms[i%t.n]
+			}
 			if wide {
 				v = m.Apply64(acc)
 			} else {

@@ -267,8 +267,10 @@ func prepareBothLSTM(c *op.Call) (op.Run, error) {
 	}
 	var h [2]half
 	for d := range h {
-		at := lstmInputs{input: 1 + 17*d, recurrent: 5 + 17*d, peephole: 9 + 17*d, bias: 12 + 17*d, project: 16 + 17*d, projectBias: 17 + 17*d,
-			hidden: 35 + 2*d, cell: 36 + 2*d, norm: -1, aux: -1}
+		at := lstmInputs{
+			input: 1 + 17*d, recurrent: 5 + 17*d, peephole: 9 + 17*d, bias: 12 + 17*d, project: 16 + 17*d, projectBias: 17 + 17*d,
+			hidden: 35 + 2*d, cell: 36 + 2*d, norm: -1, aux: -1,
+		}
 		in := s.in
 		if crossed && d == 1 {
 			in = width
