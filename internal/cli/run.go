@@ -70,7 +70,7 @@ func newRun(a *app) *cobra.Command {
 the SHA-256 of every input and output. With --dump-ops every operator's outputs
 are written too, computed one by one without fusion.`,
 		Example: `  opmeter run model.tflite --seed 1 --output out
-  opmeter run model.onnx --input image=cat.npy --output out
+  opmeter run model.onnx --input input=cat.npy --output out
   opmeter run model.tflite --seed 1 --dump-ops --output out`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -190,3 +190,102 @@ func TestCancel(t *testing.T) {
 		}
 	}
 }
+
+// TestHelpExamples runs the examples of every command's help.
+func TestHelpExamples(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	examples := filepath.Join(material.Root(), "examples")
+	setup := [][]string{
+		{"build", filepath.Join(examples, "ds_cnn.yaml"), "-o", at("model.tflite")},
+		{"build", filepath.Join(examples, "lstm.yaml"), "-o", at("models/lstm.tflite")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
+		{"run", at("model.onnx"), "--output", at("cat")},
+	}
+	if err := os.Mkdir(at("models"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := os.ReadFile(filepath.Join(examples, "autoencoder.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{Name: "net", Inputs: []int{0}, Outputs: []int{1}, Values: []*graph.Value{
+		{ID: 0, Name: "input", Type: tensor.Float32, Shape: []int{1, 3, -1, -1}, HasShape: true},
+		{ID: 1, Name: "output", Type: tensor.Float32, Shape: []int{1, 3, -1, -1}, HasShape: true},
+	}, Nodes: []*graph.Node{{Op: "Relu", Version: 17, Inputs: []int{0}, Outputs: []int{1}}}}
+	model, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"net.yaml": spec, "model.onnx": model} {
+		if err := os.WriteFile(at(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(args []string) {
+		var out, errw bytes.Buffer
+		if status := run(t.Context(), args, strings.NewReader(""), &out, &errw); status != 0 {
+			t.Errorf("opmeter %s: status %d: %s", strings.Join(args, " "), status, errw.String())
+		}
+	}
+	for _, args := range setup {
+		try(args)
+	}
+	if err := os.Rename(at("cat/out_0.npy"), at("cat.npy")); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	root := newRoot(&app{})
+	for _, c := range append(root.Commands(), root) {
+		for line := range strings.Lines(c.Example) {
+			args := strings.Fields(line)[1:]
+			for i, a := range args {
+				flag, file, ok := strings.Cut(a, "=")
+				switch _, err := os.Stat(at(a)); {
+				case strings.HasPrefix(a, "examples/"):
+					args[i] = filepath.Join(material.Root(), a)
+				case err == nil, i > 0 && (args[i-1] == "-o" || args[i-1] == "--output"):
+					args[i] = at(a)
+				case ok && strings.HasSuffix(file, ".npy"):
+					args[i] = flag + "=" + at(file)
+				}
+			}
+			switch args[0] {
+			case "profile":
+				args = append(args, "--time", "10ms", "--warmup", "0s")
+			case "build":
+				args = append(args, "-o", at("built.tflite"))
+			}
+			try(args)
+			n++
+		}
+	}
+	if n < 15 {
+		t.Errorf("only %d examples found", n)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, want []string }{
+		{[]string{"profile", "--format", ""}, []string{"table", "json", "csv", "yaml", "markdown"}},
+		{[]string{"profile", "--sort", ""}, []string{"index", "time", "macs"}},
+		{[]string{"summary", "--by", ""}, []string{"op", "scope"}},
+		{[]string{"ops", "--format", ""}, []string{"table", "json"}},
+		{[]string{"ops", "--model", ""}, []string{"tflite", "onnx"}},
+		{[]string{"profile", ""}, []string{"tflite", "onnx"}},
+		{[]string{"report", ""}, []string{"opmeter", "json"}},
+		{[]string{"pro"}, []string{"profile"}},
+	} {
+		var out, errw bytes.Buffer
+		if status := run(t.Context(), append([]string{"__complete"}, tt.args...), strings.NewReader(""), &out, &errw); status != 0 {
+			t.Errorf("%q: status %d", tt.args, status)
+		}
+		for _, w := range tt.want {
+			if !strings.Contains("\n"+out.String(), "\n"+w) {
+				t.Errorf("%q: completions %q lack %q", tt.args, out.String(), w)
+			}
+		}
+	}
+}

@@ -191,7 +191,7 @@ func ParseShape(s string) ([]int, error) {
 	if s == "scalar" || s == "" {
 		return []int{}, nil
 	}
-	parts := strings.FieldsFunc(s, func(r rune) bool { return r == 'x' || r == ',' })
+	parts := strings.Split(strings.ReplaceAll(s, ",", "x"), "x")
 	out := make([]int, len(parts))
 	for i, p := range parts {
 		n, err := strconv.Atoi(p)

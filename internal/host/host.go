@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,22 +69,33 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 	return b.p, nil
 }
 
+// known returns a step's inputs, constants with their elements.
+func known(g *graph.Graph, st engine.Step) []*tensor.Tensor {
+	in := slices.Clone(st.In)
+	for k, id := range st.Node.Inputs {
+		if id >= 0 && k < len(in) && g.Values[id].Const != nil {
+			in[k] = g.Values[id].Const
+		}
+	}
+	return in
+}
+
 // staticCalls sets how often layers of bodies run where the model alone tells.
 func (b *builder) staticCalls() {
-	known := make([]float64, len(b.slots))
+	times := make([]float64, len(b.slots))
 	for i, s := range b.slots {
-		known[i] = 1
+		times[i] = 1
 		if s.parent < 0 {
 			continue
 		}
 		p := b.slots[s.parent].step
-		known[i] = math.NaN()
-		for _, c := range count.Bodies(b.m, p.Node, p.In, p.Out) {
+		times[i] = math.NaN()
+		for _, c := range count.Bodies(b.m, p.Node, known(b.m.Graphs[p.Graph], p), p.Out) {
 			if c.Graph == s.step.Graph && c.Times != nil {
-				known[i] = known[s.parent] * float64(*c.Times)
+				times[i] = times[s.parent] * float64(*c.Times)
 			}
 		}
-		if c := known[i]; !math.IsNaN(c) && c != 1 {
+		if c := times[i]; !math.IsNaN(c) && c != 1 {
 			b.p.Layers[i].Calls = &c
 		}
 	}
@@ -103,10 +115,21 @@ func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, 
 	b.memory()
 	b.findStatic()
 	b.findMeasured()
+	slices.SortStableFunc(b.p.Findings, func(x, y profile.Finding) int {
+		return cmp.Compare(rank(x), rank(y))
+	})
 	if err != nil && ctx.Err() == nil {
 		return b.p, err
 	}
 	return b.p, nil
+}
+
+// rank puts problems before everything else.
+func rank(f profile.Finding) int {
+	if f.Severity == profile.Problem {
+		return 0
+	}
+	return 1
 }
 
 func newProfile(m *graph.Model, o Options) *profile.Profile {
@@ -215,11 +238,25 @@ func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
 func (b *builder) firstRun(ctx context.Context) error {
 	for {
 		err := b.s.Run(ctx)
-		var ne *engine.NodeError
-		if err == nil || !errors.As(err, &ne) || !b.s.Disable(ne) {
+		if err == nil || !b.disable(err) {
 			return err
 		}
 	}
+}
+
+// disable takes the innermost node that an error names out of the plan, or the
+// next one around it where that has been done before.
+func (b *builder) disable(err error) bool {
+	var nodes []*engine.NodeError
+	for ne := (*engine.NodeError)(nil); errors.As(err, &ne); err = ne.Err {
+		nodes = append(nodes, ne)
+	}
+	for _, ne := range slices.Backward(nodes) {
+		if b.s.Disable(ne) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *builder) measure(ctx context.Context) error {
@@ -452,7 +489,7 @@ func (b *builder) totals() {
 		if l.Unsupported {
 			unsupported++
 		}
-		if l.Ops == nil && !l.Folded {
+		if l.Ops == nil && !l.Folded && (l.Calls == nil || *l.Calls > 0) {
 			uncounted++
 		}
 		times := 1.0

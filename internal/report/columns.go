@@ -72,6 +72,10 @@ func opName(l *profile.Layer) string {
 func note(l *profile.Layer) string {
 	switch {
 	case l.Unsupported:
+		// The row names the operator already.
+		if rest, ok := strings.CutPrefix(l.Reason, "not supported: operator "+opName(l)+" "); ok {
+			return "not supported: " + rest
+		}
 		return cmp.Or(l.Reason, "not supported")
 	case l.Folded:
 		return "computed once at load"
@@ -80,6 +84,9 @@ func note(l *profile.Layer) string {
 	}
 	if l.Calls != nil && *l.Calls == 0 {
 		return "not reached in these runs"
+	}
+	if strings.HasPrefix(l.Reason, "an input could not be computed") {
+		return "an input was not computed"
 	}
 	return l.Reason
 }
@@ -313,7 +320,7 @@ func columns() []column {
 	}
 	h, rw := intCell(index, plain)
 	add(column{key: "index", head: "#", keep: 100}, h, rw)
-	text("op", "operator", 99, 28, true, func(r row) string { return r.op })
+	text("op", "operator", 99, 34, true, func(r row) string { return r.op })
 	h, rw = intCell(func(r row) *int64 { return &r.count }, plain)
 	add(column{key: "layers", head: "layers", keep: 98, group: true}, h, rw)
 	figure("latency_s", "time", 97, true, Duration, func(r row) *float64 { return r.seconds })

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -54,7 +56,10 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 		m.bad++
 		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), path), ": ")
 		m.note(text, name)
-		return m.line(name, "", "", "", "", "", "refused: "+text, false)
+		if m.csv != nil {
+			return m.line(name, "", "", "", "", "", "refused: "+text, false)
+		}
+		return m.print(fmt.Sprintf("%s  refused: %s", m.name(name), Clean(text)))
 	}
 	num := func(v *int64) string {
 		switch {
@@ -86,7 +91,7 @@ func idle(p *profile.Profile) []string {
 		switch l := &p.Layers[i]; {
 		case l.Unsupported:
 			unsupported++
-		case l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil:
+		case unrun(l):
 			failed++
 		}
 	}
@@ -98,6 +103,11 @@ func idle(p *profile.Profile) []string {
 		s = append(s, fmt.Sprintf("%d not run", failed))
 	}
 	return s
+}
+
+// unrun reports whether a layer could not run, for whatever reason.
+func unrun(l *profile.Layer) bool {
+	return l.Unsupported || l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil
 }
 
 // What differs between files that are refused for one reason.
@@ -142,13 +152,28 @@ func (m *Models) line(name, format, layers, macs, params, time, note string, hea
 		}
 		return m.csv.Write([]string{Cell(name), format, layers, strings.ToLower(macs), params, time, Cell(note)})
 	}
-	l := fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", pad(shorten(Clean(name), nameWidth), nameWidth, true), format, layers, macs, params, time, Clean(note))
-	l = strings.TrimRight(l, " ")
-	if m.width > 20 {
-		l = shorten(l, m.width)
-	}
-	_, err := fmt.Fprintln(m.w, l)
+	return m.print(fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", m.name(name), format, layers, macs, params, time, Clean(note)))
+}
+
+func (m *Models) name(s string) string { return pad(shorten(Clean(s), nameWidth), nameWidth, true) }
+
+// print writes a line, cut at the terminal's edge.
+func (m *Models) print(l string) error {
+	_, err := fmt.Fprintln(m.w, m.clip(strings.TrimRight(l, " ")))
 	return err
+}
+
+// clip cuts a line at the terminal's edge.
+func (m *Models) clip(l string) string {
+	if m.width <= nameWidth || lipgloss.Width(l) <= m.width {
+		return l
+	}
+	r := []rune(l)
+	n := min(len(r), m.width-1)
+	for lipgloss.Width(string(r[:n])) > m.width-1 {
+		n--
+	}
+	return string(r[:n]) + "…"
 }
 
 // reasonRows bounds the table of reasons.
@@ -172,11 +197,7 @@ func (m *Models) Close() error {
 				fmt.Fprintf(&b, "\n%5s  and %d more reasons", "", len(list)-i)
 				break
 			}
-			l := fmt.Sprintf("%5d  %s  %s", r.count, pad(shorten(Clean(r.example), nameWidth), nameWidth, true), r.class)
-			if m.width > 20 {
-				l = shorten(l, m.width)
-			}
-			b.WriteString("\n" + l)
+			b.WriteString("\n" + m.clip(fmt.Sprintf("%5d  %s  %s", r.count, m.name(r.example), r.class)))
 		}
 	}
 	_, err := io.WriteString(m.w, b.String()+"\n")

@@ -50,7 +50,7 @@ func summary(p *profile.Profile) []fact {
 	add("MACs", macs)
 	count("Flash", t.FlashBytes, Bytes)
 	count("RAM", t.RAMBytes, Bytes)
-	add("Latency", latency(t.Latency))
+	add("Latency", latency(t.Latency)+without(p))
 	add("Rates", rates(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
 	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
@@ -58,6 +58,20 @@ func summary(p *profile.Profile) []fact {
 	add("Start", start(p.Phases))
 	add("Reconciled", reconcile(p.Reconcile))
 	return fs
+}
+
+// without says that a latency leaves layers out.
+func without(p *profile.Profile) string {
+	var n int64
+	for i := range p.Layers {
+		if l := &p.Layers[i]; unrun(l) {
+			n++
+		}
+	}
+	if n == 0 || p.Totals.Latency == nil {
+		return ""
+	}
+	return fmt.Sprintf("; without %s that did not run", plural(n, "layer"))
 }
 
 func onlyFirst(i int, s string) string {
@@ -105,8 +119,21 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// runs is a number of runs, short for large ones.
+func runs(n int64) string {
+	if n < 10000 {
+		return plural(n, "run")
+	}
+	return Count(n) + " runs"
+}
+
 func describe(t profile.Tensor) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", Clean(t.Name), t.DType, shape(t.Shape)))
+	dims := shape(t.Shape)
+	switch t.DType {
+	case "sequence", "optional", "map":
+		dims = ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", Clean(t.Name), t.DType, dims))
 }
 
 func layers(p *profile.Profile) string {
@@ -239,7 +266,7 @@ func start(ph *profile.Phases) string {
 		}
 	}
 	if w := ph.Warmup; w != nil && w.Count != nil && w.TimeS != nil {
-		s = append(s, fmt.Sprintf("warm-up %s in %s", plural(*w.Count, "run"), Duration(*w.TimeS)))
+		s = append(s, fmt.Sprintf("warm-up %s in %s", runs(*w.Count), Duration(*w.TimeS)))
 	}
 	return strings.Join(s, ", ")
 }
