@@ -81,10 +81,19 @@ func Gemm(p *op.Pool, g GemmParams, a, b, c []float32) {
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not
 // looked at.
 func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+	if g.K <= 0 {
+		g.TransB = false
+		thin(p, g, a, nil, c)
+		return
+	}
 	ldc := or(g.LDC, g.N)
 	vec, elem := or(g.LDA, g.K), 1
 	if g.TransA {
 		vec, elem = 1, or(g.LDA, g.M)
+	}
+	if g.M == 1 && elem == 1 {
+		rowPacked(p, g, a[:g.K], b, c)
+		return
 	}
 	rows := max(rowsPanel, packBlock/max(g.K, 1)/rowsPanel*rowsPanel)
 	// With few rows the columns are split instead, so that all workers have work.
@@ -112,6 +121,36 @@ func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) 
 	grain := max(1, 1<<15/(max(1, g.N)*max(1, g.K)*rowsPanel))
 	p.For(panels, grain, func(lo, hi int) {
 		work(lo*rowsPanel, min(hi*rowsPanel, g.M), 0, g.N)
+	})
+}
+
+// rowPacked is GemmPacked for a single row.
+func rowPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+	panels, k := (g.N+colsPanel-1)/colsPanel, g.K
+	p.For((panels+1)/2, max(1, 1<<12/max(1, k)), func(lo, hi int) {
+		var acc [8]float32
+		for i := lo; i < hi; i++ {
+			n := 2 * i * colsPanel
+			second := min(2*i+1, panels-1) * colsPanel
+			microRow(k, a, b.data[n*k:][:colsPanel*k], b.data[second*k:][:colsPanel*k], &acc)
+			row := c[n:min(n+2*colsPanel, g.N)]
+			for j := range row {
+				v := acc[j]
+				if g.BiasM != nil {
+					v += g.BiasM[0]
+				}
+				if g.BiasN != nil {
+					v += g.BiasN[n+j]
+				}
+				if g.Accumulate {
+					v += row[j]
+				}
+				row[j] = v
+			}
+			if g.Act.On {
+				clamp(row, g.Act)
+			}
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/op"
@@ -35,7 +36,7 @@ func TestGemm(t *testing.T) {
 	defer pool.Close()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		g := GemmParams{M: 1 + r.IntN(20), N: 1 + r.IntN(40), K: r.IntN(50), TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, Accumulate: r.IntN(2) == 0}
+		g := GemmParams{M: 1 + r.IntN(20)*r.IntN(2), N: 1 + r.IntN(40), K: r.IntN(50), TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, Accumulate: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			g.BiasN = random(r, g.N)
 		}
@@ -75,8 +76,11 @@ func TestGemm(t *testing.T) {
 				want[m*g.N+n] = float32(s)
 			}
 		}
+		packed := slices.Clone(c)
 		Gemm(pool, g, a, b, c)
 		near(t, c, want)
+		GemmPacked(pool, g, a, PackB(g.K, g.N, b, 0, g.TransB), packed)
+		near(t, packed, want)
 	}
 }
 
@@ -190,6 +194,13 @@ func BenchmarkGemm(b *testing.B) {
 			quickest(b, "GFLOP/s", 2*float64(n*n*n), func() { Gemm(nil, GemmParams{M: n, N: n, K: n}, v, v, c) })
 		})
 	}
+}
+
+func BenchmarkGemmRow(b *testing.B) {
+	const n = 256
+	v, c := make([]float32, n*n), make([]float32, n)
+	w := PackB(n, n, v, 0, false)
+	quickest(b, "GFLOP/s", 2*n*n, func() { GemmPacked(nil, GemmParams{M: 1, N: n, K: n}, v, w, c) })
 }
 
 func BenchmarkConv(b *testing.B) {
