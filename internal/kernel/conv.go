@@ -36,7 +36,7 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act op.Activation) *Conv
 	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	c.depthwise = c.cg == 1 && s.Groups > 1
-	c.minimal = !c.depthwise && s.winograd(c.cg, c.og)
+	c.minimal = !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
 	c.zeros = make([]float32, c.cg)
 	c.SetWeights(w, bias)
 	return c

@@ -47,13 +47,11 @@ func (c *Conv) depthwiseNHWC(p *op.Pool, x, y []float32) {
 	})
 }
 
+// position sums tap by tap and adds the bias at the end: the order of the TFLite
+// reference kernels, which makes the result equal to the last bit.
 func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 	s := c.s
-	if c.bias != nil {
-		copy(out, c.bias)
-	} else {
-		clear(out)
-	}
+	clear(out)
 	for ky := ky0; ky < ky1; ky++ {
 		for kx := kx0; kx < kx1; kx++ {
 			src := in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:s.C]
@@ -74,10 +72,16 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 			}
 		}
 	}
+	if c.bias != nil {
+		bias := c.bias[:len(out)]
+		for i := range out {
+			out[i] += bias[i]
+		}
+	}
 }
 
 // nine is the 3×3 case with all taps inside the image, a line of taps at a time:
-// that many slices fit the registers.
+// that many slices fit the registers. Sums are in the order of position.
 func (c *Conv) nine(out, in []float32, y0, x0 int) {
 	s := &c.s
 	n, col := len(out), s.DilW*s.C
@@ -87,18 +91,18 @@ func (c *Conv) nine(out, in []float32, y0, x0 int) {
 		a, b, d := line[:n], line[col:][:n], line[2*col:][:n]
 		u, v, t := w[:n], w[n:][:n], w[2*n:][:n]
 		switch {
-		case ky > 0:
-			for i := range out {
-				out[i] += a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
-			}
-		case c.bias == nil:
+		case ky == 0:
 			for i := range out {
 				out[i] = a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+			}
+		case ky == 1 || c.bias == nil:
+			for i := range out {
+				out[i] = out[i] + a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
 			}
 		default:
 			bias := c.bias[:n]
 			for i := range out {
-				out[i] = bias[i] + (a[i]*u[i] + b[i]*v[i] + d[i]*t[i])
+				out[i] = out[i] + a[i]*u[i] + b[i]*v[i] + d[i]*t[i] + bias[i]
 			}
 		}
 		w = w[3*n:]

@@ -7,7 +7,8 @@ import (
 // Winograd's minimal filtering F(2×2, 3×3): a tile of 2×2 outputs takes 16
 // products a pair of channels instead of 36. Its transforms only add and halve,
 // so that the results are about as exact as direct sums. Larger tiles save more
-// products but lose digits and blow up the weights.
+// products but lose digits and blow up the weights. Only [N,C,H,W] takes it: in
+// TFLite's layout sums keep the order of the reference kernels.
 
 // winogradV bounds the transformed input that a worker holds, in elements: half
 // of a usual second-level cache.
@@ -27,20 +28,11 @@ func (c *Conv) setWinograd(w []float32) {
 	if n := c.s.Groups * pairs * 32 * c.cg; len(c.weights) != n {
 		c.weights = make([]float32, n)
 	}
-	channel, step := 9, 1 // distances of input channels and of taps
-	if c.nhwc {
-		channel, step = 1, c.cg
-	}
 	for o := range c.s.OC {
 		g, j := o/c.og, o%c.og
 		d := c.weights[(g*pairs+j/2)*32*c.cg+j%2:]
 		for i := range c.cg {
-			f := w[o*c.k+i*channel:]
-			var k [9]float32
-			for t := range k {
-				k[t] = f[t*step]
-			}
-			for t, v := range filterTile(&k) {
+			for t, v := range filterTile((*[9]float32)(w[o*c.k+i*9:])) {
 				d[(t*c.cg+i)*2] = v
 			}
 		}
@@ -95,11 +87,7 @@ func (c *Conv) runWinograd(p *op.Pool, x, y []float32) {
 // on, into panels of four tiles: in each the 16 places, in each the channels.
 func (c *Conv) inputTiles(v, x []float32, g, t0, nt, tw int) {
 	s := &c.s
-	// Distances of channels, columns and lines.
-	ch, col, line := s.H*s.W, 1, s.W
-	if c.nhwc {
-		ch, col, line = 1, s.C, s.W*s.C
-	}
+	area := s.H * s.W
 	var d, zero [16]float32
 	for t := range roundUp(nt, 4) {
 		out := v[t/4*64*c.cg+t%4:]
@@ -111,20 +99,20 @@ func (c *Conv) inputTiles(v, x []float32, g, t0, nt, tw int) {
 		}
 		y0, x0 := (t0+t)/tw*2-s.PadT, (t0+t)%tw*2-s.PadL
 		if y0 >= 0 && x0 >= 0 && y0+4 <= s.H && x0+4 <= s.W {
-			in := x[g*c.cg*ch+y0*line+x0*col:]
+			in := x[g*c.cg*area+y0*s.W+x0:]
 			for i := range c.cg {
-				loadTile(&d, in[i*ch:], col, line)
+				loadTile(&d, in[i*area:], s.W)
 				inputTile(&d)
 				storeTile(out[4*i:], 4*c.cg, &d)
 			}
 			continue
 		}
 		for i := range c.cg {
-			in := x[(g*c.cg+i)*ch:]
+			in := x[(g*c.cg+i)*area:]
 			d = zero
 			for yy := max(0, -y0); yy < min(4, s.H-y0); yy++ {
 				for xx := max(0, -x0); xx < min(4, s.W-x0); xx++ {
-					d[4*yy+xx] = in[(y0+yy)*line+(x0+xx)*col]
+					d[4*yy+xx] = in[(y0+yy)*s.W+x0+xx]
 				}
 			}
 			inputTile(&d)
@@ -133,14 +121,9 @@ func (c *Conv) inputTiles(v, x []float32, g, t0, nt, tw int) {
 	}
 }
 
-func loadTile(d *[16]float32, in []float32, col, line int) {
+func loadTile(d *[16]float32, in []float32, line int) {
 	for y := 0; y < 16; y += 4 {
-		if col == 1 {
-			*(*[4]float32)(d[y:]) = [4]float32(in)
-		} else {
-			r := in[:3*col+1]
-			*(*[4]float32)(d[y:]) = [4]float32{r[0], r[col], r[2*col], r[3*col]}
-		}
+		*(*[4]float32)(d[y:]) = [4]float32(in)
 		if y < 12 {
 			in = in[line:]
 		}
@@ -173,10 +156,6 @@ func inputTile(d *[16]float32) {
 // from p0 to p1 and transforms the sums back.
 func (c *Conv) outputTiles(v, y []float32, g, t0, nt, tw, p0, p1 int) {
 	s := &c.s
-	ch, col, line := s.OH*s.OW, 1, s.OW
-	if c.nhwc {
-		ch, col, line = 1, s.OC, s.OW*s.OC
-	}
 	pairs := (c.og + 1) / 2
 	var m [16][8]float32
 	for p := p0; p < p1; p++ {
@@ -201,15 +180,15 @@ func (c *Conv) outputTiles(v, y []float32, g, t0, nt, tw, p0, p1 int) {
 					clamp(r[:], c.act)
 				}
 				oy, ox := tile/tw*2, tile%tw*2
-				at := o*ch + oy*line + ox*col
+				at := (o*s.OH+oy)*s.OW + ox
 				y[at] = r[0]
 				if ox+1 < s.OW {
-					y[at+col] = r[1]
+					y[at+1] = r[1]
 				}
 				if oy+1 < s.OH {
-					y[at+line] = r[2]
+					y[at+s.OW] = r[2]
 					if ox+1 < s.OW {
-						y[at+line+col] = r[3]
+						y[at+s.OW+1] = r[3]
 					}
 				}
 			}
