@@ -10,7 +10,8 @@ const (
 // steps of 4 columns) into acc, row-major 2×4. Eight accumulators and the values
 // in flight are what fits the sixteen scalar registers of amd64. Eight steps are
 // unrolled, because the compiler keeps all sums in registers but for the last
-// step of a round.
+// step of a round. Each sum takes its products strictly in order: the TFLite path is
+// equal to its reference kernels to the last bit because of that (see TestOrder).
 func micro[T float32 | float64](k int, a, b []T, acc *[8]T) {
 	var c00, c01, c02, c03, c10, c11, c12, c13 T
 	for ; k >= 8; k -= 8 {
