@@ -110,7 +110,15 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return withStatus(statusOf(err), prefixed(path, err))
 	}
-	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump, MaxBytes: o.MaxBytes})
+	names, err := r.m.carries()
+	if err != nil {
+		return err
+	}
+	carry, err := host.Carries(m.Main(), names)
+	if err != nil {
+		return withStatus(statusUse, err)
+	}
+	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump, Carry: carry, MaxBytes: o.MaxBytes})
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))
 	}

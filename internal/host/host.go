@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/memplan"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
@@ -29,8 +30,9 @@ type Options struct {
 	Time       time.Duration
 	WarmupTime time.Duration
 	WarmupRuns int
-	Carry      []engine.Carry
-	Samples    bool // keep every sample in the profile
+	// Carry feeds outputs back as inputs of the next inference, by name.
+	Carry   []Carry
+	Samples bool // keep every sample in the profile
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -39,6 +41,32 @@ type Options struct {
 	Version string
 	// LoadS is the time that opening the model took, in seconds, 0 if not known.
 	LoadS float64
+}
+
+// Carry names an output of the model and the input that it becomes.
+type Carry struct{ Output, Input string }
+
+// Carries resolves names to positions in the graph's outputs and inputs.
+func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
+	find := func(ids []int, what, name string) (int, error) {
+		for i, id := range ids {
+			if id >= 0 && g.Values[id].Name == name {
+				return i, nil
+			}
+		}
+		return 0, fmt.Errorf("cannot carry: the model has no %s %q", what, name)
+	}
+	out := make([]engine.Carry, len(cs))
+	for i, c := range cs {
+		var err error
+		if out[i].Output, err = find(g.Outputs, "output", c.Output); err != nil {
+			return nil, err
+		}
+		if out[i].Input, err = find(g.Inputs, "input", c.Input); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // builder puts a profile together.
@@ -146,6 +174,12 @@ func newProfile(m *graph.Model, o Options) *profile.Profile {
 	if o.Feed.Batch > 0 {
 		p.Settings.Batch = profile.Ptr(int64(o.Feed.Batch))
 	}
+	for _, c := range o.Carry {
+		if p.Settings.Carry == nil {
+			p.Settings.Carry = map[string]string{}
+		}
+		p.Settings.Carry[c.Output] = c.Input
+	}
 	if o.LoadS > 0 {
 		p.Phases = &profile.Phases{LoadS: profile.Ptr(o.LoadS)}
 	}
@@ -177,8 +211,12 @@ func (b *builder) plan() error {
 			}
 		}
 	}
+	carry, err := Carries(b.m.Main(), b.o.Carry)
+	if err != nil {
+		return err
+	}
 	t := time.Now()
-	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: b.o.Carry, MaxBytes: limit})
+	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: carry, MaxBytes: limit})
 	if err != nil {
 		return err
 	}
@@ -573,11 +611,29 @@ func (b *builder) memory() {
 		peak = slices.Max(live)
 	}
 	mem.PeakBytes = profile.Ptr(int64(peak))
+	mem.TFLMArenaBytes = tflmArena(b.m)
 	b.p.Memory = mem
 	b.p.Totals.RAMBytes = profile.Ptr(int64(arena + scratch))
 	if b.m.FileBytes > 0 {
 		b.p.Totals.FlashBytes = profile.Ptr(b.m.FileBytes)
 	}
+}
+
+// tflmArena is what TensorFlow Lite Micro would plan, nil where its planner does
+// not apply or the scratch memory of an operator is not known.
+func tflmArena(m *graph.Model) *int64 {
+	if m.Format != "tflite" {
+		return nil
+	}
+	scratch, unknown := memplan.ReferenceScratch(m)
+	if len(unknown) > 0 {
+		return nil
+	}
+	p, err := memplan.TFLM(m, scratch)
+	if err != nil {
+		return nil
+	}
+	return profile.Ptr(int64(p.Bytes))
 }
 
 func describeModel(m *graph.Model) profile.Model {

@@ -49,7 +49,7 @@ func summary(p *profile.Profile) []fact {
 	}
 	add("MACs", macs)
 	count("Flash", t.FlashBytes, Bytes)
-	count("RAM", t.RAMBytes, Bytes)
+	add("RAM", ram(p))
 	add("Latency", latency(t.Latency)+without(p))
 	add("Rates", rates(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
@@ -160,6 +160,18 @@ func layers(p *profile.Profile) string {
 	parts = append(parts, idle(p)...)
 	if len(parts) > 0 {
 		s += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return s
+}
+
+// ram is the working memory here and, for TFLite models, under TFLite Micro.
+func ram(p *profile.Profile) string {
+	if p.Totals.RAMBytes == nil {
+		return ""
+	}
+	s := Bytes(*p.Totals.RAMBytes)
+	if p.Memory != nil && p.Memory.TFLMArenaBytes != nil {
+		s += fmt.Sprintf(" (TFLite Micro would plan %s)", Bytes(*p.Memory.TFLMArenaBytes))
 	}
 	return s
 }
