@@ -183,6 +183,12 @@ func InputFile(input, file string) Option {
 // for work through many models of unknown size. 0, the default, refuses none.
 func MaxMACs(n int64) Option { return func(o *host.Options) { o.MaxMACs = n } }
 
+// Carry feeds an output back: after each inference it becomes the named input of
+// the next, as the state of a streaming model or a key-value cache does.
+func Carry(output, input string) Option {
+	return func(o *host.Options) { o.Carry = append(o.Carry, host.Carry{Output: output, Input: input}) }
+}
+
 // KeepSamples keeps every measured time in the profile, not only its summary.
 func KeepSamples() Option { return func(o *host.Options) { o.Samples = true } }
 

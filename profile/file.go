@@ -107,7 +107,7 @@ func Marshal(p *Profile) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	out := make([]byte, headerBytes, headerBytes+len(text)/4)
 	copy(out, fileMagic)
 	binary.LittleEndian.PutUint16(out[8:], fileVersion)

@@ -17,6 +17,8 @@ type Settings struct {
 	InputKind string `json:"input_kind,omitzero"`
 	// Inputs tells where each input's data came from, by input name.
 	Inputs map[string]InputSource `json:"inputs,omitzero"`
+	// Carry maps outputs to the inputs that they become in the next inference.
+	Carry map[string]string `json:"carry,omitempty"`
 	// Batch is the size of the batch dimension.
 	Batch *int64 `json:"batch,omitzero"`
 	// Threads is the number of threads that compute, the caller included.

@@ -222,6 +222,10 @@ type Memory struct {
 	ProcessPeakBytes *int64 `json:"process_peak_bytes,omitzero"`
 	// AllocatedPerRunBytes is heap memory taken by one inference in steady state.
 	AllocatedPerRunBytes *int64 `json:"allocated_per_run_bytes,omitzero"`
+	// TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro
+	// would take with its reference kernels: tensors and scratch, without the
+	// persistent part, which depends on the build.
+	TFLMArenaBytes *int64 `json:"tflm_arena_bytes,omitempty"`
 	// Planner names the method that placed the buffers.
 	Planner string `json:"planner,omitzero"`
 	// AlignBytes is the alignment of placed buffers.

@@ -19,8 +19,10 @@ func example() *Profile {
 		Model:    Model{Name: "net", Format: "tflite", SHA256: strings.Repeat("0a", 32), FileBytes: Ptr(int64(1000)), Inputs: []Tensor{{Name: "x", DType: "int8", Shape: []int64{1, -1}}, {Name: "s", Shape: []int64{}}}},
 		Target:   Target{ID: "host", Kind: TargetHost, ClockHz: Ptr(1e9)},
 		Settings: Settings{Seed: Ptr(uint64(math.MaxUint64)), Inputs: map[string]InputSource{"x": {Kind: "random"}}},
-		Totals: Totals{Layers: Ptr(int64(2)), Ops: Ptr(int64(2000)), MACs: Ptr(int64(1000)), BytesRead: Ptr(int64(300)), BytesWritten: Ptr(int64(100)),
-			Latency: Value(Measured, 0.001, ""), CPUCycles: Value(Measured, 5e5, ""), Energy: Value(Estimated, 2e-6, "")},
+		Totals: Totals{
+			Layers: Ptr(int64(2)), Ops: Ptr(int64(2000)), MACs: Ptr(int64(1000)), BytesRead: Ptr(int64(300)), BytesWritten: Ptr(int64(100)),
+			Latency: Value(Measured, 0.001, ""), CPUCycles: Value(Measured, 5e5, ""), Energy: Value(Estimated, 2e-6, ""),
+		},
 		Reconcile: &Reconcile{OverheadS: &Metric{Kind: Measured, Median: Ptr(-1e-9), CI95: &[2]float64{-2e-9, 1e-9}}},
 		Layers: []Layer{
 			{Index: 0, Op: "CONV_2D", Latency: &Metric{Kind: Measured, N: Ptr(int64(3)), Median: Ptr(2.0), Min: Ptr(1.0), Max: Ptr(3.0)}, Share: Ptr(1.0)},

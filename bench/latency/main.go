@@ -178,7 +178,7 @@ func compare(y *yardstick, path string, threads, rounds int, tmp string, o synth
 		return r, err
 	}
 	if m.Close != nil {
-		defer m.Close()
+		defer func() { _ = m.Close() }()
 	}
 	ins, _, err := feed.Inputs(m.Main(), feed.Options{Seed: 1, Overrides: o})
 	if err != nil {

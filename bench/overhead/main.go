@@ -90,6 +90,6 @@ func run(path string, d time.Duration, threads int) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
+	defer func() { _ = m.Close() }()
 	return opmeter.Profile(context.Background(), m, opmeter.For(d), opmeter.Threads(threads), opmeter.Seed(1))
 }

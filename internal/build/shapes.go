@@ -88,18 +88,24 @@ func reshape(b *builder, l *Layer, name string, in []int) (int, error) {
 	if len(shape) == 0 || known != total {
 		return 0, fmt.Errorf("shape %v does not hold the %d elements of %v", l.Shape, total, b.shape(in[0]))
 	}
-	return b.reshape(name, in[0], shape...)
+	return b.reshape(name, in[0], false, shape...)
 }
 
-func (b *builder) reshape(name string, in int, shape ...int) (int, error) {
+// reshape gives a value another shape. With batch the first dimension is left
+// open, so that the model runs with other batches than the described one.
+func (b *builder) reshape(name string, in int, batch bool, shape ...int) (int, error) {
 	out, err := b.value(name, shape, b.quant(in).Quant)
-	b.node("RESHAPE", 1, graph.Attrs{}, []int{in, b.ints(name+"/shape", shape...)}, out)
+	to := slices.Clone(shape)
+	if batch {
+		to[0] = -1
+	}
+	b.node("RESHAPE", 1, graph.Attrs{}, []int{in, b.ints(name+"/shape", to...)}, out)
 	return out, err
 }
 
 func flatten(b *builder, _ *Layer, name string, in []int) (int, error) {
 	x := b.shape(in[0])
-	return b.reshape(name, in[0], x[0], tensor.Elements(x[1:]))
+	return b.reshape(name, in[0], true, x[0], tensor.Elements(x[1:]))
 }
 
 func transpose(b *builder, l *Layer, name string, in []int) (int, error) {
@@ -317,7 +323,7 @@ func attention(b *builder, l *Layer, name string, in []int) (int, error) {
 	}
 	split := func(what string) int {
 		p := do(b.dense(&Layer{}, name+"/"+what, in[0], x[2]))
-		p = do(b.reshape(name+"/"+what+"_heads", p, x[0], x[1], heads, d))
+		p = do(b.reshape(name+"/"+what+"_heads", p, true, x[0], x[1], heads, d))
 		return do(b.transpose(name+"/"+what+"_first", p, 0, 2, 1, 3))
 	}
 	q, k, v := split("query"), split("key"), split("value")
@@ -331,7 +337,7 @@ func attention(b *builder, l *Layer, name string, in []int) (int, error) {
 	mixed := do(b.value(name+"/mixed", []int{x[0], heads, x[1], d}, b.act(6)))
 	b.node("BATCH_MATMUL", b.version(1, 4), graph.Attrs{"adj_x": false, "adj_y": false}, []int{probs, v}, mixed)
 	back := do(b.transpose(name+"/mixed_last", mixed, 0, 2, 1, 3))
-	joined := do(b.reshape(name+"/joined", back, x...))
+	joined := do(b.reshape(name+"/joined", back, true, x...))
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter/internal/report"
 )
 
 // Exit statuses.
@@ -55,7 +57,7 @@ type app struct {
 // Main runs the program with its arguments (without the program's name) and
 // returns the exit status. Ctrl-C ends a running measurement and keeps what was
 // measured; a second one ends the program.
-func Main(args []string, in io.Reader, out, errw io.Writer) (status int) {
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sig := make(chan os.Signal, 2)
@@ -67,6 +69,11 @@ func Main(args []string, in io.Reader, out, errw io.Writer) (status int) {
 			signal.Stop(sig) // from here on the system's own handling applies
 		}
 	}()
+	return run(ctx, args, in, out, errw)
+}
+
+// run is Main under a context.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (status int) {
 	defer func() {
 		if e := recover(); e != nil {
 			fmt.Fprintf(errw, "opmeter: internal error: %v\nThis is a defect of opmeter: please report it with the command and the model.\n", e)
@@ -94,12 +101,20 @@ func Main(args []string, in io.Reader, out, errw io.Writer) (status int) {
 	if err == nil {
 		return statusDone
 	}
-	fmt.Fprintf(errw, "opmeter: %s\n", strings.TrimSpace(err.Error()))
+	fmt.Fprintf(errw, "opmeter: %s\n", oneLine(err.Error()))
 	var se *statusError
 	if errors.As(err, &se) {
 		return se.status
 	}
 	return statusUse
+}
+
+// oneLine joins the lines of an error, and writes suggestions for a wrong command
+// behind it. Names in it come from files: nothing in them reaches the terminal raw.
+func oneLine(s string) string {
+	s = strings.TrimSpace(s)
+	s = strings.Replace(s, "\n\nDid you mean this?\n\t", "; did you mean ", 1)
+	return report.Clean(strings.NewReplacer("\n\t", ", ", "\n", " ").Replace(s))
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -122,7 +137,42 @@ with its own engine and needs nothing else installed.`,
 		return useError("%w: see opmeter %s --help", err, c.Name())
 	})
 	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newOps(a), newTargets(a), newEngines(a), newSchema(a))
+	complete(root)
 	return root
+}
+
+// complete tells shells what flags and arguments may be.
+func complete(root *cobra.Command) {
+	words := map[string][]string{
+		"by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "model": {"tflite", "onnx"},
+	}
+	files := map[string][]string{
+		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
+		"report": {"opmeter", "json"}, "build": {"yaml", "yml"},
+	}
+	for _, c := range root.Commands() {
+		for flag, list := range words {
+			completeFlag(c, flag, list)
+		}
+		if c.Name() == "ops" {
+			completeFlag(c, "format", []string{"table", "json"})
+		} else {
+			completeFlag(c, "format", report.Formats[:5])
+		}
+		if ends := files[c.Name()]; ends != nil {
+			c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return ends, cobra.ShellCompDirectiveFilterFileExt
+			}
+		}
+	}
+}
+
+func completeFlag(c *cobra.Command, flag string, words []string) {
+	if c.Flags().Lookup(flag) == nil {
+		return
+	}
+	// The only error is that the flag is unknown or has been registered before.
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // version is the module's version as the build recorded it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/report"
 )
 
@@ -18,6 +19,7 @@ type modelFlags struct {
 	batch         int
 	seed          uint64
 	zeros         bool
+	carry         []string
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -28,6 +30,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.files, "input", nil, "data of an input, NAME=FILE.npy (may be repeated)")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of random inputs")
+	c.Flags().StringArrayVar(&f.carry, "carry", nil, "feed an output back as an input of the next inference, OUTPUT=INPUT (may be repeated)")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
 }
 
@@ -76,6 +79,26 @@ func (f *modelFlags) options() ([]opmeter.Option, error) {
 	}
 	for name, file := range o.Files {
 		out = append(out, opmeter.InputFile(name, file))
+	}
+	carry, err := f.carries()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range carry {
+		out = append(out, opmeter.Carry(c.Output, c.Input))
+	}
+	return out, nil
+}
+
+// carries reads the --carry flags.
+func (f *modelFlags) carries() ([]host.Carry, error) {
+	var out []host.Carry
+	for _, s := range f.carry {
+		from, to, ok := cutLast(s)
+		if !ok {
+			return nil, useError("--carry %q: write OUTPUT=INPUT", s)
+		}
+		out = append(out, host.Carry{Output: from, Input: to})
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // opEntry is one definition, for machines.
@@ -40,6 +41,9 @@ func newOps(a *app) *cobra.Command {
 			}
 			if format != "" && format != "tflite" && format != "onnx" {
 				return useError("--model %q: use tflite or onnx", format)
+			}
+			if _, ok := tensor.ParseType(typ); typ != "" && !ok {
+				return useError("--type %q: no such type; use one such as float32, int8 or bool", typ)
 			}
 			var list []opEntry
 			for _, d := range operators.Registry().All() {

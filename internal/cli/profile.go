@@ -7,12 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -153,9 +156,17 @@ func (a *app) one(ctx context.Context, path string, run profiler) (p *profile.Pr
 	case err != nil && p != nil && p.Host != nil:
 		return nil, withStatus(statusSource, err)
 	case err != nil:
-		return nil, withStatus(statusInput, err)
+		return nil, withStatus(statusOf(err), err)
 	}
 	return p, nil
+}
+
+// statusOf tells options that do not fit the model from trouble with its file.
+func statusOf(err error) int {
+	if oe := (*feed.OptionError)(nil); errors.As(err, &oe) {
+		return statusUse
+	}
+	return statusInput
 }
 
 // prefixed makes sure that an error begins with the file's name, once.
@@ -204,6 +215,23 @@ func isModel(p string) bool {
 	return false
 }
 
+// Bounds for each model of a list, where nobody looked at the models before.
+const (
+	listTime = time.Minute
+	listMACs = 50e9 // about a minute of one inference on a slow computer
+)
+
+// brief is one for a list: bounded in time and work, and the memory goes back
+// before the next model.
+func (a *app) brief(ctx context.Context, path string, run profiler) (*profile.Profile, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("stopped after %v", listTime))
+	defer cancel()
+	defer debug.FreeOSMemory()
+	return a.one(ctx, path, func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
+		return run(ctx, m, append(extra, opmeter.MaxMACs(listMACs))...)
+	})
+}
+
 // list prints one line a model and, for those that could not be done, why.
 func (a *app) list(ctx context.Context, files []string, o *outputFlags, run profiler) error {
 	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 {
@@ -216,7 +244,7 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 			fmt.Fprintf(a.err, "stopped after %d of %d models\n", i, len(files))
 			break
 		}
-		p, err := a.one(ctx, f, run)
+		p, err := a.brief(ctx, f, run)
 		if err != nil {
 			refused++
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/modelfile"
 	"github.com/opmeter/opmeter/internal/npy"
@@ -69,7 +70,7 @@ func newRun(a *app) *cobra.Command {
 the SHA-256 of every input and output. With --dump-ops every operator's outputs
 are written too, computed one by one without fusion.`,
 		Example: `  opmeter run model.tflite --seed 1 --output out
-  opmeter run model.onnx --input image=cat.npy --output out
+  opmeter run model.onnx --input input=cat.npy --output out
   opmeter run model.tflite --seed 1 --dump-ops --output out`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -104,11 +105,20 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	o.MaxBytes = host.MemoryLimit()
 	ins, _, err := feed.Inputs(m.Main(), o)
+	if err != nil {
+		return withStatus(statusOf(err), prefixed(path, err))
+	}
+	names, err := r.m.carries()
+	if err != nil {
+		return err
+	}
+	carry, err := host.Carries(m.Main(), names)
 	if err != nil {
 		return withStatus(statusUse, err)
 	}
-	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump})
+	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump, Carry: carry, MaxBytes: o.MaxBytes})
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))
 	}
@@ -222,9 +232,23 @@ func (r *runCommand) say(s *engine.Session, res runResult, missing int) error {
 		}
 	}
 	if lost > 0 {
-		return withStatus(statusSource, fmt.Errorf("%d operators did not run and %d outputs were not computed; other outputs may rest on zeros in their place", lost, missing))
+		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; others may rest on zeros in their place", plural(lost, "operator"), are(missing, "output")))
 	}
 	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func are(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return plural(n, what) + " are"
 }
 
 func describe(name string, t *tensor.Tensor) runTensor {

@@ -45,7 +45,7 @@ func TestORTGoldens(t *testing.T) {
 		}
 		t.Run(r.Model, func(t *testing.T) {
 			m := openGolden(t, r.Model)
-			defer m.Close()
+			defer func() { _ = m.Close() }()
 			in, err := synth.Inputs(m.Main(), 1, over[r.Model])
 			if err != nil {
 				t.Fatal(err)

@@ -60,14 +60,43 @@ func dilation(a graph.Attrs) string {
 // shown lists the attributes that matter to a reader, with the name to show and
 // the value that goes without saying.
 var shown = []struct{ attr, name, skip string }{
-	{"kernel_shape", "kernel", ""}, {"strides", "stride", "1"}, {"dilations", "dilation", "1"}, {"pads", "pads", "0"}, {"auto_pad", "auto_pad", "NOTSET"},
-	{"group", "group", "1"}, {"axis", "axis", ""}, {"axes", "axes", ""}, {"perm", "perm", ""}, {"transA", "transA", "0"}, {"transB", "transB", "0"},
-	{"mode", "mode", ""}, {"hidden_size", "hidden", ""}, {"direction", "direction", "forward"}, {"epsilon", "epsilon", ""}, {"alpha", "alpha", "1"},
-	{"beta", "beta", "1"}, {"keepdims", "keepdims", "1"}, {"equation", "equation", ""}, {"to", "to", ""}, {"block_size", "block", ""}, {"blocksize", "block", ""},
-	{"num_heads", "heads", ""}, {"kv_num_heads", "kv_heads", ""}, {"bits", "bits", ""}, {"K", "K", ""}, {"N", "N", ""}, {"size", "size", ""},
-	{"keep_dims", "keep_dims", "false"}, {"adj_x", "adj_x", "false"}, {"adj_y", "adj_y", "false"}, {"align_corners", "align_corners", "false"},
-	{"half_pixel_centers", "half_pixel_centers", "false"}, {"batch_dims", "batch_dims", "0"}, {"fused_activation_function", "activation", "NONE"},
-	{"time_major", "time_major", "false"}, {"num_splits", "splits", ""},
+	{"kernel_shape", "kernel", ""},
+	{"strides", "stride", "1"},
+	{"dilations", "dilation", "1"},
+	{"pads", "pads", "0"},
+	{"auto_pad", "auto_pad", "NOTSET"},
+	{"group", "group", "1"},
+	{"axis", "axis", ""},
+	{"axes", "axes", ""},
+	{"perm", "perm", ""},
+	{"transA", "transA", "0"},
+	{"transB", "transB", "0"},
+	{"mode", "mode", ""},
+	{"hidden_size", "hidden", ""},
+	{"direction", "direction", "forward"},
+	{"epsilon", "epsilon", ""},
+	{"alpha", "alpha", "1"},
+	{"beta", "beta", "1"},
+	{"keepdims", "keepdims", "1"},
+	{"equation", "equation", ""},
+	{"to", "to", ""},
+	{"block_size", "block", ""},
+	{"blocksize", "block", ""},
+	{"num_heads", "heads", ""},
+	{"kv_num_heads", "kv_heads", ""},
+	{"bits", "bits", ""},
+	{"K", "K", ""},
+	{"N", "N", ""},
+	{"size", "size", ""},
+	{"keep_dims", "keep_dims", "false"},
+	{"adj_x", "adj_x", "false"},
+	{"adj_y", "adj_y", "false"},
+	{"align_corners", "align_corners", "false"},
+	{"half_pixel_centers", "half_pixel_centers", "false"},
+	{"batch_dims", "batch_dims", "0"},
+	{"fused_activation_function", "activation", "NONE"},
+	{"time_major", "time_major", "false"},
+	{"num_splits", "splits", ""},
 }
 
 func onnxOptions(n *graph.Node) string {
@@ -77,7 +106,8 @@ func onnxOptions(n *graph.Node) string {
 		if !ok {
 			continue
 		}
-		text, all := "", true
+		var text string
+		all := true
 		switch v := v.(type) {
 		case int64:
 			text = strconv.FormatInt(v, 10)

@@ -27,8 +27,12 @@ func Rules() []Rule {
 		domain string
 		rules  []Rule
 	}{
-		{graph.TFLite, liteRules}, {graph.TFLiteCustom, customRules}, {graph.ONNX, onnxRules},
-		{graph.ONNXML, mlRules}, {graph.ONNXTraining, trainingRules}, {graph.Microsoft, microsoftRules},
+		{graph.TFLite, liteRules},
+		{graph.TFLiteCustom, customRules},
+		{graph.ONNX, onnxRules},
+		{graph.ONNXML, mlRules},
+		{graph.ONNXTraining, trainingRules},
+		{graph.Microsoft, microsoftRules},
 	} {
 		for _, r := range l.rules {
 			r.Domain = l.domain
@@ -97,14 +101,18 @@ func depends(names ...string) Rule {
 
 // each is k operations for every element of output 0.
 func each(k int64, how string, names ...string) Rule {
-	return Rule{Group: groupElement, Names: names, MACs: "0", Ops: times(k, "elements(output)") + note(how),
-		f: func(c *call) amount { return just(c.mul(k, c.nout(0))) }}
+	return Rule{
+		Group: groupElement, Names: names, MACs: "0", Ops: times(k, "elements(output)") + note(how),
+		f: func(c *call) amount { return just(c.mul(k, c.nout(0))) },
+	}
 }
 
 // eachFused is each with TFLite's fused activation.
 func eachFused(k int64, how string, names ...string) Rule {
-	return Rule{Group: groupElement, Names: names, MACs: "0", Ops: times(k, "elements(output)") + " + activation" + note(how),
-		f: func(c *call) amount { n := c.nout(0); return just(c.mul(k, n) + c.fused(n)) }}
+	return Rule{
+		Group: groupElement, Names: names, MACs: "0", Ops: times(k, "elements(output)") + " + activation" + note(how),
+		f: func(c *call) amount { n := c.nout(0); return just(c.mul(k, n) + c.fused(n)) },
+	}
 }
 
 // reduces is k operations for every element of input 0 and some for every element
@@ -114,8 +122,10 @@ func reduces(k, perOut int64, how string, names ...string) Rule {
 	if perOut > 0 {
 		text += " + " + times(perOut, "elements(output)")
 	}
-	return Rule{Group: groupReduce, Names: names, MACs: "0", Ops: text + note(how),
-		f: func(c *call) amount { return just(c.mul(k, c.nin(0)) + c.mul(perOut, c.nout(0))) }}
+	return Rule{
+		Group: groupReduce, Names: names, MACs: "0", Ops: text + note(how),
+		f: func(c *call) amount { return just(c.mul(k, c.nin(0)) + c.mul(perOut, c.nout(0))) },
+	}
 }
 
 // in is the rule in another group.

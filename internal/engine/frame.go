@@ -388,11 +388,11 @@ func guard(fn func() error) (err error) {
 // type are a mixture of types that the operator does not do; a memory fault means
 // that the mapped model file was cut short by somebody else.
 func panicked(e any) error {
-	if t, ok := e.(*tensor.TypeError); ok {
-		return op.Unsupported("%v", t)
-	}
 	if err, ok := e.(*op.LimitError); ok {
 		return err
+	}
+	if t, ok := e.(*tensor.TypeError); ok {
+		return op.Unsupported("%v", t)
 	}
 	if fault, ok := e.(interface {
 		error

@@ -240,7 +240,11 @@ func (e *NodeError) Error() string {
 	if e.Graph > 0 {
 		where = fmt.Sprintf("graph %d ", e.Graph)
 	}
-	return fmt.Sprintf("%snode %d (%s %q): %v", where, e.Node.Index, e.Node.Key(), e.Node.Name, e.Err)
+	name := ""
+	if e.Node.Name != "" {
+		name = fmt.Sprintf(" %q", e.Node.Name)
+	}
+	return fmt.Sprintf("%snode %d (%s%s): %v", where, e.Node.Index, e.Node.Key(), name, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -64,6 +64,17 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 	return ins, src, nil
 }
 
+// OptionError tells that the options do not fit the model, which itself may be
+// sound.
+type OptionError struct{ text string }
+
+// Error names the option and what would fit.
+func (e *OptionError) Error() string { return e.text }
+
+func optionError(format string, args ...any) error {
+	return &OptionError{fmt.Sprintf(format, args...)}
+}
+
 // names refuses options for inputs that the model does not have.
 func names(g *graph.Graph, o Options) error {
 	var known []string
@@ -74,7 +85,7 @@ func names(g *graph.Graph, o Options) error {
 		if slices.Contains(known, name) {
 			return nil
 		}
-		return fmt.Errorf("%s names input %q; the model's inputs are %s", flag, name, quoteAll(known))
+		return optionError("%s names input %q; the model's inputs are %s", flag, name, quoteAll(known))
 	}
 	for n := range o.Shapes {
 		if err := check("--shape", n); err != nil {
@@ -145,7 +156,7 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 	}
 	if d, ok := o.Shapes[v.Name]; ok {
 		if v.HasShape && len(d) != len(v.Shape) {
-			return nil, Source{}, fmt.Errorf("shape %s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
+			return nil, Source{}, optionError("shape %s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
 		}
 		shape = slices.Clone(d)
 	} else if o.Batch > 0 && len(shape) > 0 {
@@ -180,7 +191,7 @@ func ParseShape(s string) ([]int, error) {
 	if s == "scalar" || s == "" {
 		return []int{}, nil
 	}
-	parts := strings.FieldsFunc(s, func(r rune) bool { return r == 'x' || r == ',' })
+	parts := strings.Split(strings.ReplaceAll(s, ",", "x"), "x")
 	out := make([]int, len(parts))
 	for i, p := range parts {
 		n, err := strconv.Atoi(p)

@@ -155,3 +155,15 @@ func TestTables(t *testing.T) {
 		t.Errorf("scale 1/1000: multiplier %d, shift %d", m, s)
 	}
 }
+
+func TestInvSqrt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Int32Range(1, math.MaxInt32).Draw(t, "x")
+		m := InvSqrt(x)
+		// Five steps from 1 reach 2, the largest root, to 1.3e-6.
+		if got, want := math.Ldexp(float64(m.M), m.Shift-31), 1/math.Sqrt(float64(x)); math.Abs(got-want) > want*3e-6 {
+			t.Fatalf("1/sqrt(%d): got %v, want %v", x, got, want)
+		}
+	})
+}

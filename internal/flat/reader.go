@@ -160,7 +160,7 @@ func (r *Reader) table(at *node, field string, pos int) Table {
 func (r *Reader) follow(at *node, field string, pos int) (int, bool) {
 	off := binary.LittleEndian.Uint32(r.data[pos:])
 	if off == 0 || int64(pos)+int64(off) > int64(len(r.data)-4) {
-		r.fail(at, field, pos, "offset %d leads outside the %d bytes", off, len(r.data))
+		r.fail(at, field, pos, "offset %d leads to byte %d, outside the %d bytes", off, uint64(pos)+uint64(off), len(r.data))
 		return 0, false
 	}
 	return pos + int(off), true

@@ -143,7 +143,7 @@ func (n *Node) Key() string {
 type Attrs map[string]any
 
 // GraphRef is an attribute that names a graph of the model.
-type GraphRef int
+type GraphRef int //nolint:revive // Ref alone would not say to what
 
 // Int returns an integer attribute, or def when it is absent.
 func (a Attrs) Int(name string, def int) int {

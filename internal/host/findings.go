@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -24,9 +25,11 @@ func (b *builder) findStatic() {
 	lost := map[string]*group{}
 	var order []string
 	var skipped []int64
+	failed := false
 	for i, s := range b.slots {
 		switch s.step.State {
 		case engine.Unsupported, engine.Failed:
+			failed = failed || s.step.State == engine.Failed
 			key := s.step.Node.Key()
 			if lost[key] == nil {
 				lost[key] = &group{why: s.step.Err.Error()}
@@ -45,8 +48,33 @@ func (b *builder) findStatic() {
 	if len(skipped) > 0 {
 		b.find("model.skipped", profile.Problem, skipped, "%s not run, because an input could not be computed and the file does not declare its shape.", plural(len(skipped), "layer"))
 	}
+	if failed {
+		b.findShapes()
+	}
 	for _, w := range b.m.Warnings {
 		b.find("model.file", profile.Warning, nil, "The file: %s", w)
+	}
+}
+
+// findShapes points at inputs whose open dimensions got a stand-in of 1, which is
+// the usual reason for layers that contradict each other.
+func (b *builder) findShapes() {
+	g := b.m.Main()
+	var open []string
+	for _, id := range g.Inputs {
+		v := g.Values[id]
+		_, set := b.o.Feed.Shapes[v.Name]
+		_, file := b.o.Feed.Files[v.Name]
+		if !set && !file && v.HasShape && slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }) {
+			open = append(open, fmt.Sprintf("%s (%s)", v.Name, tensor.FormatShape(v.Shape)))
+		}
+	}
+	if len(open) > 0 {
+		more := ""
+		if n := len(open) - 4; n > 0 {
+			open, more = open[:4], fmt.Sprintf(" and %d more", n)
+		}
+		b.find("model.shapes", profile.Problem, nil, "The file leaves dimensions of inputs open, and 1 was taken for them: %s%s. If that does not suit the model, give real ones, such as --shape NAME=1x512.", strings.Join(open, ", "), more)
 	}
 }
 
@@ -123,7 +151,11 @@ func (b *builder) findDominant() {
 	for k, i := range layers {
 		names[k] = fmt.Sprintf("#%d %s", i, b.slots[i].step.Node.Key())
 	}
-	b.find("time.layers", profile.Info, layers, "%s of %d make up %.0f %% of the time: %s.", plural(len(layers), "layer"), len(single), 100*half, strings.Join(names, ", "))
+	verb := "make"
+	if len(layers) == 1 {
+		verb = "makes"
+	}
+	b.find("time.layers", profile.Info, layers, "%s of %d %s up %.0f %% of the time: %s.", plural(len(layers), "layer"), len(single), verb, 100*half, strings.Join(names, ", "))
 }
 
 // overheadLimit is the part of an inference above which instruments, gaps or a

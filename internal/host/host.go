@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/memplan"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
@@ -28,8 +30,9 @@ type Options struct {
 	Time       time.Duration
 	WarmupTime time.Duration
 	WarmupRuns int
-	Carry      []engine.Carry
-	Samples    bool // keep every sample in the profile
+	// Carry feeds outputs back as inputs of the next inference, by name.
+	Carry   []Carry
+	Samples bool // keep every sample in the profile
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -38,6 +41,32 @@ type Options struct {
 	Version string
 	// LoadS is the time that opening the model took, in seconds, 0 if not known.
 	LoadS float64
+}
+
+// Carry names an output of the model and the input that it becomes.
+type Carry struct{ Output, Input string }
+
+// Carries resolves names to positions in the graph's outputs and inputs.
+func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
+	find := func(ids []int, what, name string) (int, error) {
+		for i, id := range ids {
+			if id >= 0 && g.Values[id].Name == name {
+				return i, nil
+			}
+		}
+		return 0, fmt.Errorf("cannot carry: the model has no %s %q", what, name)
+	}
+	out := make([]engine.Carry, len(cs))
+	for i, c := range cs {
+		var err error
+		if out[i].Output, err = find(g.Outputs, "output", c.Output); err != nil {
+			return nil, err
+		}
+		if out[i].Input, err = find(g.Inputs, "input", c.Input); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // builder puts a profile together.
@@ -60,6 +89,7 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 	}
 	defer b.s.Close()
 	b.layers()
+	b.outputs()
 	b.staticCalls()
 	b.totals()
 	b.memory()
@@ -67,22 +97,33 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 	return b.p, nil
 }
 
+// known returns a step's inputs, constants with their elements.
+func known(g *graph.Graph, st engine.Step) []*tensor.Tensor {
+	in := slices.Clone(st.In)
+	for k, id := range st.Node.Inputs {
+		if id >= 0 && k < len(in) && g.Values[id].Const != nil {
+			in[k] = g.Values[id].Const
+		}
+	}
+	return in
+}
+
 // staticCalls sets how often layers of bodies run where the model alone tells.
 func (b *builder) staticCalls() {
-	known := make([]float64, len(b.slots))
+	times := make([]float64, len(b.slots))
 	for i, s := range b.slots {
-		known[i] = 1
+		times[i] = 1
 		if s.parent < 0 {
 			continue
 		}
 		p := b.slots[s.parent].step
-		known[i] = math.NaN()
-		for _, c := range count.Bodies(b.m, p.Node, p.In, p.Out) {
+		times[i] = math.NaN()
+		for _, c := range count.Bodies(b.m, p.Node, known(b.m.Graphs[p.Graph], p), p.Out) {
 			if c.Graph == s.step.Graph && c.Times != nil {
-				known[i] = known[s.parent] * float64(*c.Times)
+				times[i] = times[s.parent] * float64(*c.Times)
 			}
 		}
-		if c := known[i]; !math.IsNaN(c) && c != 1 {
+		if c := times[i]; !math.IsNaN(c) && c != 1 {
 			b.p.Layers[i].Calls = &c
 		}
 	}
@@ -102,10 +143,21 @@ func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, 
 	b.memory()
 	b.findStatic()
 	b.findMeasured()
+	slices.SortStableFunc(b.p.Findings, func(x, y profile.Finding) int {
+		return cmp.Compare(rank(x), rank(y))
+	})
 	if err != nil && ctx.Err() == nil {
 		return b.p, err
 	}
 	return b.p, nil
+}
+
+// rank puts problems before everything else.
+func rank(f profile.Finding) int {
+	if f.Severity == profile.Problem {
+		return 0
+	}
+	return 1
 }
 
 func newProfile(m *graph.Model, o Options) *profile.Profile {
@@ -122,6 +174,12 @@ func newProfile(m *graph.Model, o Options) *profile.Profile {
 	if o.Feed.Batch > 0 {
 		p.Settings.Batch = profile.Ptr(int64(o.Feed.Batch))
 	}
+	for _, c := range o.Carry {
+		if p.Settings.Carry == nil {
+			p.Settings.Carry = map[string]string{}
+		}
+		p.Settings.Carry[c.Output] = c.Input
+	}
 	if o.LoadS > 0 {
 		p.Phases = &profile.Phases{LoadS: profile.Ptr(o.LoadS)}
 	}
@@ -137,7 +195,7 @@ func (b *builder) phases() *profile.Phases {
 
 // plan makes inputs and session.
 func (b *builder) plan() error {
-	limit := memoryLimit()
+	limit := MemoryLimit()
 	b.o.Feed.MaxBytes = limit
 	ins, src, err := feed.Inputs(b.m.Main(), b.o.Feed)
 	if err != nil {
@@ -153,8 +211,12 @@ func (b *builder) plan() error {
 			}
 		}
 	}
+	carry, err := Carries(b.m.Main(), b.o.Carry)
+	if err != nil {
+		return err
+	}
 	t := time.Now()
-	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: b.o.Carry, MaxBytes: limit})
+	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: carry, MaxBytes: limit})
 	if err != nil {
 		return err
 	}
@@ -186,8 +248,9 @@ func (b *builder) affordable() error {
 	return nil
 }
 
-// memoryLimit is what a model's values may take: half of this machine's memory.
-func memoryLimit() int {
+// MemoryLimit is what a model's values may take, in bytes: half of this
+// computer's memory, or 8 GiB where that is not known.
+func MemoryLimit() int {
 	if n := measure.MemoryBytes(); n != nil && *n > 0 {
 		return int(*n / 2)
 	}
@@ -213,11 +276,25 @@ func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
 func (b *builder) firstRun(ctx context.Context) error {
 	for {
 		err := b.s.Run(ctx)
-		var ne *engine.NodeError
-		if err == nil || !errors.As(err, &ne) || !b.s.Disable(ne) {
+		if err == nil || !b.disable(err) {
 			return err
 		}
 	}
+}
+
+// disable takes the innermost node that an error names out of the plan, or the
+// next one around it where that has been done before.
+func (b *builder) disable(err error) bool {
+	var nodes []*engine.NodeError
+	for ne := (*engine.NodeError)(nil); errors.As(err, &ne); err = ne.Err {
+		nodes = append(nodes, ne)
+	}
+	for _, ne := range slices.Backward(nodes) {
+		if b.s.Disable(ne) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *builder) measure(ctx context.Context) error {
@@ -230,13 +307,12 @@ func (b *builder) measure(ctx context.Context) error {
 	first := time.Since(t).Seconds()
 	b.slots = slots(b.s) // bodies are planned now, dynamic shapes known
 	b.layers()
-	for i, id := range b.m.Main().Outputs {
-		if id >= 0 {
-			b.p.Model.Outputs = append(b.p.Model.Outputs, port(b.m.Main(), id, b.s.Output(i)))
-		}
-	}
+	b.outputs()
 	if err != nil {
 		b.stop(ctx, err)
+		return err
+	}
+	if err := b.nothing(); err != nil {
 		return err
 	}
 	b.phases().FirstRunS = profile.Ptr(first)
@@ -275,6 +351,40 @@ func (b *builder) measure(ctx context.Context) error {
 	return err
 }
 
+// nothing fails when no operator runs because the model contradicts itself.
+// Operators that the engine merely lacks are listed instead.
+func (b *builder) nothing() error {
+	var failed *slot
+	for i := range b.slots {
+		switch s := &b.slots[i]; s.step.State {
+		case engine.Runs:
+			return nil
+		case engine.Failed:
+			if failed == nil {
+				failed = s
+			}
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	st := failed.step
+	return &engine.NodeError{Graph: st.Graph, Node: st.Node, Err: st.Err}
+}
+
+func (b *builder) outputs() {
+	for i, id := range b.m.Main().Outputs {
+		if id < 0 {
+			continue
+		}
+		t := b.s.Output(i)
+		if t != nil && t.Type == tensor.Invalid {
+			t = nil // made by a run
+		}
+		b.p.Model.Outputs = append(b.p.Model.Outputs, port(b.m.Main(), id, t))
+	}
+}
+
 func (b *builder) progress(phase string, f float64) {
 	if b.o.Progress != nil {
 		b.o.Progress(phase, f)
@@ -285,6 +395,9 @@ func (b *builder) progress(phase string, f float64) {
 func (b *builder) stop(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		b.p.Incomplete = "stopped before all runs were done; figures are of the runs until then"
+		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) && !errors.Is(c, context.DeadlineExceeded) {
+			b.p.Incomplete = c.Error()
+		}
 		return
 	}
 	b.p.Incomplete = err.Error()
@@ -316,16 +429,12 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 	if n == 0 {
 		return
 	}
-	shares := rec.Shares()
 	for i := range p.Layers {
 		l, st := &p.Layers[i], b.slots[i].step
 		if st.State != engine.Runs {
 			continue
 		}
 		l.Latency = rec.Metric(i)
-		if shares != nil {
-			l.Share = profile.Ptr(shares[i])
-		}
 		if c := float64(calls[i]) / float64(n); c != 1 {
 			l.Calls = profile.Ptr(c)
 		}
@@ -333,8 +442,37 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 			l.Samples = rec.Samples(i)
 		}
 	}
+	b.shares()
 	b.totalsOfBodies(rec)
 	b.reconcile(res, rec)
+}
+
+// shares divides the time among the layers by their medians, which a few
+// disturbed runs do not move. Layers that are not called equally often in every
+// run (branches) are taken by their means.
+func (b *builder) shares() {
+	times := make([]float64, len(b.p.Layers))
+	var sum float64
+	for i := range b.p.Layers {
+		l := &b.p.Layers[i]
+		if l.Latency == nil {
+			continue
+		}
+		if m := l.Latency; l.Calls != nil && *l.Calls != math.Trunc(*l.Calls) && m.Mean != nil {
+			times[i] = *m.Mean
+		} else if v, ok := m.Best(); ok {
+			times[i] = v
+		}
+		sum += times[i]
+	}
+	if sum <= 0 {
+		return
+	}
+	for i := range b.p.Layers {
+		if l := &b.p.Layers[i]; l.Latency != nil {
+			l.Share = profile.Ptr(times[i] / sum)
+		}
+	}
 }
 
 // totalsOfBodies gives control-flow layers their time with what they run.
@@ -389,7 +527,7 @@ func (b *builder) totals() {
 		if l.Unsupported {
 			unsupported++
 		}
-		if l.Ops == nil && !l.Folded {
+		if l.Ops == nil && !l.Folded && (l.Calls == nil || *l.Calls > 0) {
 			uncounted++
 		}
 		times := 1.0
@@ -400,8 +538,13 @@ func (b *builder) totals() {
 			times = 0
 		}
 		for _, x := range []struct{ to, from **int64 }{
-			{&t.Ops, &l.Ops}, {&t.MACs, &l.MACs}, {&t.MACsExecuted, &l.MACsExecuted}, {&t.MLTKOps, &l.MLTKOps},
-			{&t.MLTKMACs, &l.MLTKMACs}, {&t.BytesRead, &l.BytesRead}, {&t.BytesWritten, &l.BytesWritten},
+			{&t.Ops, &l.Ops},
+			{&t.MACs, &l.MACs},
+			{&t.MACsExecuted, &l.MACsExecuted},
+			{&t.MLTKOps, &l.MLTKOps},
+			{&t.MLTKMACs, &l.MLTKMACs},
+			{&t.BytesRead, &l.BytesRead},
+			{&t.BytesWritten, &l.BytesWritten},
 		} {
 			if *x.from == nil {
 				continue
@@ -468,11 +611,29 @@ func (b *builder) memory() {
 		peak = slices.Max(live)
 	}
 	mem.PeakBytes = profile.Ptr(int64(peak))
+	mem.TFLMArenaBytes = tflmArena(b.m)
 	b.p.Memory = mem
 	b.p.Totals.RAMBytes = profile.Ptr(int64(arena + scratch))
 	if b.m.FileBytes > 0 {
 		b.p.Totals.FlashBytes = profile.Ptr(b.m.FileBytes)
 	}
+}
+
+// tflmArena is what TensorFlow Lite Micro would plan, nil where its planner does
+// not apply or the scratch memory of an operator is not known.
+func tflmArena(m *graph.Model) *int64 {
+	if m.Format != "tflite" {
+		return nil
+	}
+	scratch, unknown := memplan.ReferenceScratch(m)
+	if len(unknown) > 0 {
+		return nil
+	}
+	p, err := memplan.TFLM(m, scratch)
+	if err != nil {
+		return nil
+	}
+	return profile.Ptr(int64(p.Bytes))
 }
 
 func describeModel(m *graph.Model) profile.Model {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/count"
@@ -239,7 +240,7 @@ func port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	switch {
 	case t != nil:
 		p.DType, p.Shape = t.Type.String(), dims(t.Shape)
-		if !t.Type.IsContainer() && t.Type != tensor.String && t.Type.Bits() > 0 {
+		if !t.Type.IsContainer() && t.Type != tensor.String && t.Type.Bits() > 0 && !slices.ContainsFunc(t.Shape, func(d int) bool { return d < 0 }) {
 			p.Bytes = profile.Ptr(int64(t.Bytes()))
 		}
 	default:

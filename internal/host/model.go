@@ -40,7 +40,7 @@ func modelName(m *graph.Model) string {
 		name = member
 	}
 	name = filepath.Base(name)
-	for _, end := range []string{".tflite", ".onnx"} {
+	for _, end := range []string{".tflite", ".onnx", ".yaml", ".yml"} {
 		name = strings.TrimSuffix(name, end)
 	}
 	if name == "" || name == "." {

@@ -1,5 +1,5 @@
 // Package jsonx is the project's only door to a JSON library: strict (no
-// duplicate names, no invalid UTF-8), deterministic, and with a bound on nesting.
+// duplicate names, no invalid UTF-8 in what it reads), deterministic, and with a bound on nesting.
 //
 // The standard library's second JSON package is not final yet; when it is, this
 // file is all that changes. The package imports no other package of the project.
@@ -17,12 +17,15 @@ import (
 const MaxDepth = 64
 
 // Marshal encodes v on one line. Maps are written in the order of their keys.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, json.Deterministic(true)) }
+// Names come from models and need not be UTF-8: bytes that are not become U+FFFD.
+func Marshal(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+}
 
 // MarshalIndent encodes v over many lines, two blanks a level, with a newline at
 // the end.
 func MarshalIndent(v any) ([]byte, error) {
-	b, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ type Conv struct {
 	// cg and og are input and output channels per group; k the length of a patch.
 	cg, og, k int
 	depthwise bool
+	minimal   bool      // takes Winograd's minimal filtering
+	zeros     []float32 // what a tap outside the picture sees
 }
 
 func newConv(s ConvShape, nhwc bool, w, bias []float32, act op.Activation) *Conv {
@@ -34,6 +36,8 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act op.Activation) *Conv
 	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	c.depthwise = c.cg == 1 && s.Groups > 1
+	c.minimal = !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
+	c.zeros = make([]float32, c.cg)
 	c.SetWeights(w, bias)
 	return c
 }
@@ -78,6 +82,10 @@ func (c *Conv) SetWeights(w, bias []float32) {
 		}
 		return
 	}
+	if c.minimal {
+		c.setWinograd(w)
+		return
+	}
 	width := colsPanel
 	if !c.nhwc {
 		width = rowsPanel
@@ -98,6 +106,8 @@ func (c *Conv) Run(p *op.Pool, x, y []float32) {
 		c.depthwiseNHWC(p, x, y)
 	case c.depthwise:
 		c.depthwiseNCHW(p, x, y)
+	case c.minimal:
+		c.runWinograd(p, x, y)
 	default:
 		c.product(p, x, y)
 	}
@@ -124,7 +134,8 @@ func (c *Conv) product(p *op.Pool, x, y []float32) {
 	step := roundUp((c.og+parts-1)/parts, wwidth)
 	per := roundUp(c.og, wwidth) * c.k
 	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {
-		sc, buf := borrow(block * c.k)
+		sc, buf := borrow(block * (c.k + 1))
+		buf, line := buf[:block*c.k], buf[block*c.k:]
 		for i := lo; i < hi; i++ {
 			part := i % parts
 			b := i / parts % blocks
@@ -140,141 +151,16 @@ func (c *Conv) product(p *op.Pool, x, y []float32) {
 			if c.nhwc {
 				c.patchesNHWC(buf, x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
 				c.tilesNHWC(buf, w, y[n*area*s.OC:][:area*s.OC], g, p0, np, o0, o1)
+				c.clampNHWC(y[(n*area+p0)*s.OC:][:np*s.OC], g*c.og+o0, o1-o0)
 			} else {
-				c.patchesNCHW(buf, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
-				c.tilesNCHW(buf, w, y[(n*s.OC+g*c.og)*area:][:c.og*area], g, p0, np, o0, o1)
+				c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
+				out := y[(n*s.OC+g*c.og)*area:][:c.og*area]
+				c.tilesNCHW(buf, w, out, g, p0, np, o0, o1)
+				for o := o0; c.act.On && o < o1; o++ {
+					clamp(out[o*area+p0:][:np], c.act)
+				}
 			}
 		}
 		scratch.Put(sc)
 	})
-}
-
-// patchesNHWC packs np patches from position p0 on into panels of two, in the
-// order tap, channel.
-func (c *Conv) patchesNHWC(dst, x []float32, g, p0, np int) {
-	s := c.s
-	for i := range roundUp(np, rowsPanel) {
-		d := dst[i/rowsPanel*rowsPanel*c.k:][:rowsPanel*c.k]
-		d = d[i%rowsPanel:]
-		if i >= np {
-			for j := 0; j < len(d); j += rowsPanel {
-				d[j] = 0
-			}
-			continue
-		}
-		oy, ox := (p0+i)/s.OW, (p0+i)%s.OW
-		k := 0
-		for ky := range s.KH {
-			iy := oy*s.StrideH - s.PadT + ky*s.DilH
-			for kx := range s.KW {
-				ix := ox*s.StrideW - s.PadL + kx*s.DilW
-				t := d[k:]
-				if uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
-					for j, v := range x[(iy*s.W+ix)*s.C+g*c.cg:][:c.cg] {
-						t[j*rowsPanel] = v
-					}
-				} else {
-					for j := range c.cg {
-						t[j*rowsPanel] = 0
-					}
-				}
-				k += c.cg * rowsPanel
-			}
-		}
-	}
-}
-
-func (c *Conv) tilesNHWC(buf, w, y []float32, g, p0, np, o0, o1 int) {
-	var acc [8]float32
-	k, oc := c.k, c.s.OC
-	for o := o0; o < o1; o += colsPanel {
-		pw := w[o*k : (o+colsPanel)*k]
-		n := min(colsPanel, o1-o)
-		var b [colsPanel]float32
-		if c.bias != nil {
-			copy(b[:n], c.bias[g*c.og+o:])
-		}
-		for i := 0; i < np; i += rowsPanel {
-			micro(k, buf[i*k:(i+rowsPanel)*k], pw, &acc)
-			for r := range min(rowsPanel, np-i) {
-				row := y[(p0+i+r)*oc+g*c.og+o:][:n]
-				for j := range row {
-					row[j] = acc[r*colsPanel+j] + b[j]
-				}
-				if c.act.On {
-					clamp(row, c.act)
-				}
-			}
-		}
-	}
-}
-
-// patchesNCHW packs np patches into panels of four, in the order channel, tap.
-// It walks tap by tap, because neighbouring positions lie side by side in x.
-func (c *Conv) patchesNCHW(dst, x []float32, p0, np int) {
-	s := c.s
-	k := 0
-	pad := roundUp(np, colsPanel)
-	for ch := range c.cg {
-		plane := x[ch*s.H*s.W:][:s.H*s.W]
-		for ky := range s.KH {
-			for kx := range s.KW {
-				oy, ox := p0/s.OW, p0%s.OW
-				for i := 0; i < np; {
-					// One output row, or what is left of it.
-					run := min(s.OW-ox, np-i)
-					iy := oy*s.StrideH - s.PadT + ky*s.DilH
-					if uint(iy) >= uint(s.H) {
-						for j := range run {
-							dst[((i+j)/colsPanel*c.k+k)*colsPanel+(i+j)%colsPanel] = 0
-						}
-					} else {
-						line := plane[iy*s.W:][:s.W]
-						ix := ox*s.StrideW - s.PadL + kx*s.DilW
-						for j := range run {
-							var v float32
-							if uint(ix) < uint(len(line)) {
-								v = line[ix]
-							}
-							at := i + j
-							dst[(at/colsPanel*c.k+k)*colsPanel+at%colsPanel] = v
-							ix += s.StrideW
-						}
-					}
-					i += run
-					ox = 0
-					oy++
-				}
-				for i := np; i < pad; i++ {
-					dst[(i/colsPanel*c.k+k)*colsPanel+i%colsPanel] = 0
-				}
-				k++
-			}
-		}
-	}
-}
-
-func (c *Conv) tilesNCHW(buf, w, y []float32, g, p0, np, o0, o1 int) {
-	var acc [8]float32
-	k, area := c.k, c.s.OH*c.s.OW
-	for i := 0; i < np; i += colsPanel {
-		pb := buf[i*k : (i+colsPanel)*k]
-		n := min(colsPanel, np-i)
-		for o := o0; o < o1; o += rowsPanel {
-			micro(k, w[o*k:(o+rowsPanel)*k], pb, &acc)
-			for r := range min(rowsPanel, o1-o) {
-				var b float32
-				if c.bias != nil {
-					b = c.bias[g*c.og+o+r]
-				}
-				row := y[(o+r)*area+p0+i:][:n]
-				for j := range row {
-					row[j] = acc[r*colsPanel+j] + b
-				}
-				if c.act.On {
-					clamp(row, c.act)
-				}
-			}
-		}
-	}
 }

@@ -1,199 +1,285 @@
 package kernel
 
 import (
-	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/op"
 )
 
-// Requant turns the 32-bit sums of an output channel into quantised values.
-type Requant struct {
-	Bias     []int32            // one a channel, nil for none
-	Mul      []fixed.Multiplier // one a channel, or a single one for all
-	Zero     int32              // output zero point
-	Min, Max int32              // clamp, after the zero point
+// convQ is the part of a convolution over 8-bit activations that does not depend
+// on their layout: weights for [PackedQ], group after group.
+type convQ struct {
+	s         ConvShape
+	cg, og, k int
+	weights   []*PackedQ
+	zero      uint8 // the bits of the input zero point
+	table     ByteTable
+	zeros     []uint8
 }
 
-func (q *Requant) mul(ch int) fixed.Multiplier {
-	if len(q.Mul) == 1 {
-		return q.Mul[0]
+func newConvQ(s ConvShape) convQ {
+	s.Groups = max(s.Groups, 1)
+	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
+	c.k = c.cg * s.KH * s.KW
+	for range s.Groups {
+		c.weights = append(c.weights, NewPackedQ(c.og, c.k))
 	}
-	return q.Mul[ch]
+	c.zeros = make([]uint8, c.cg)
+	return c
 }
 
-// One quantises the sum acc of channel ch.
-func (q *Requant) One(acc int32, ch int) int32 {
-	if q.Bias != nil {
-		acc += q.Bias[ch]
+func (c *convQ) setWeights(w []int32) {
+	for g, p := range c.weights {
+		p.Fill(w[g*c.og*c.k:], c.k, 1)
 	}
-	v := q.mul(ch).Apply(acc) + q.Zero
-	return min(max(v, q.Min), q.Max)
+}
+
+func (c *convQ) setZero(signed bool, zero int32) {
+	c.table.Fill(signed, zero)
+	c.zero = uint8(zero)
+	fill(c.zeros, c.zero)
+}
+
+// each cuts the work into blocks of output positions and, where those are few, of
+// channels. f gets room for the packed patches and for a line of input.
+func (c *convQ) each(p *op.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
+	s := &c.s
+	area := s.OH * s.OW
+	block := max(4, min(roundUp(area, 4), packBlock/2/max(c.k, 1)/4*4))
+	if t := p.Threads(); t > 1 {
+		block = max(4, min(block, roundUp((area+2*t-1)/(2*t), 4)))
+	}
+	blocks := (area + block - 1) / block
+	parts := 1
+	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
+		parts = min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+3)/4)
+	}
+	step := roundUp((c.og+parts-1)/parts, 4)
+	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {
+		sc, buf := borrow64(block*c.k + block/8 + 1)
+		buf, line := buf[:block*c.k], asUint8(buf[block*c.k:])
+		for i := lo; i < hi; i++ {
+			part, b, g, n := i%parts, i/parts%blocks, i/parts/blocks%s.Groups, i/parts/blocks/s.Groups
+			p0 := b * block
+			if o0, o1 := part*step, min((part+1)*step, c.og); o0 < o1 {
+				f(buf, line, n, g, p0, min(block, area-p0), o0, o1)
+			}
+		}
+		scratch64.Put(sc)
+	})
 }
 
 // ConvQ is a convolution over 8-bit activations in [N,H,W,C] with 32-bit sums.
-//
-// The products are computed by the float micro-kernel on small whole numbers and
-// added up in integers before a partial sum could leave the 24 bits in which
-// float32 is exact. That is faster than scalar integer code and gives the same
-// bits.
 type ConvQ[T int8 | uint8] struct {
-	c     *Conv
-	zero  int32 // input zero point
-	chunk int   // steps of k that stay exact
-	q     Requant
-	wd    []int32 // [KH,KW,OC] of a depthwise convolution
+	convQ
+	zeroPoint int32
+	q         Requant
+	wd        []int32 // [KH,KW,OC] of a depthwise convolution
 }
 
 // NewConvQ prepares a convolution with weights [OC,KH,KW,C/Groups], given as
-// differences to their zero point, of at most maxWeight in size.
-func NewConvQ[T int8 | uint8](s ConvShape, w []int16, maxWeight int, zero int32, q Requant) *ConvQ[T] {
-	f := make([]float32, len(w))
-	for i, v := range w {
-		f[i] = float32(v)
-	}
-	// |x - zero| is at most 255.
-	chunk := (1 << 24) / (255 * max(maxWeight, 1)) / 2 * 2
-	c := newConv(s, true, f, nil, op.Activation{})
-	r := &ConvQ[T]{c: c, zero: zero, chunk: max(chunk, 2), q: q}
-	if c.depthwise {
+// differences to their zero point.
+func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
+	s.Groups = max(s.Groups, 1)
+	if s.Groups > 1 && s.Groups == s.C {
 		// Sums in integers: there is no reuse for the micro-kernel to gain from.
-		r.wd = make([]int32, len(c.weights))
-		for i, v := range c.weights {
-			r.wd[i] = int32(v)
+		c := &ConvQ[T]{convQ: convQ{s: s, og: s.OC / s.Groups}, zeroPoint: zero, q: q, wd: make([]int32, len(w))}
+		taps := s.KH * s.KW
+		for i, v := range w {
+			c.wd[i%taps*s.OC+i/taps] = int32(v)
 		}
+		return c
 	}
-	return r
+	c := &ConvQ[T]{convQ: newConvQ(s), zeroPoint: zero, q: q}
+	wide := make([]int32, len(w))
+	for i, v := range w {
+		wide[i] = int32(v)
+	}
+	c.setWeights(wide)
+	var z T
+	c.setZero(z-1 < z, zero)
+	return c
 }
 
 // Run convolves x into y.
 func (c *ConvQ[T]) Run(p *op.Pool, x, y []T) {
-	if c.c.depthwise {
-		DepthwiseQ(p, c.c.s, c.c.og, x, y, c.wd, c.zero, &c.q)
+	s := &c.s
+	if c.wd != nil {
+		DepthwiseQ(p, *s, c.og, x, y, c.wd, c.zeroPoint, &c.q)
 		return
 	}
-	s := c.c.s
-	k, og := c.c.k, c.c.og
-	area := s.OH * s.OW
-	block := max(rowsPanel, min(roundUp(area, rowsPanel), packBlock/max(k, 1)/rowsPanel*rowsPanel))
-	if t := p.Threads(); t > 1 {
-		block = max(rowsPanel, min(block, roundUp((area+2*t-1)/(2*t), rowsPanel)))
-	}
-	blocks := (area + block - 1) / block
-	per := roundUp(og, colsPanel) * k
-	p.For(s.N*s.Groups*blocks, 1, func(lo, hi int) {
-		sc, buf := borrow(block * k)
-		for i := lo; i < hi; i++ {
-			b, g, n := i%blocks, i/blocks%s.Groups, i/blocks/s.Groups
-			p0 := b * block
-			np := min(block, area-p0)
-			c.patches(buf, x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
-			c.tiles(buf, c.c.weights[g*per:(g+1)*per], y[n*area*s.OC:][:area*s.OC], g, p0, np)
+	c.q.prepare(s.OC)
+	in, area := asBytes(x), s.OH*s.OW
+	c.each(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
+		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
+		out := y[(n*area+p0)*s.OC:][:np*s.OC]
+		var sum [16]int32
+		for o := o0; o < o1; o += 4 {
+			ch := min(4, o1-o)
+			for i := 0; i < np; i += 4 {
+				c.weights[g].sums(o, buf[i*c.k:], &sum)
+				for j := range min(4, np-i) {
+					requantRow(out[(i+j)*s.OC+g*c.og+o:][:ch], sum[4*j:], &c.q, g*c.og+o)
+				}
+			}
 		}
-		scratch.Put(sc)
 	})
 }
 
-// patches is Conv.patchesNHWC for quantised input: values less their zero point,
-// so that padding is 0.
-func (c *ConvQ[T]) patches(dst []float32, x []T, g, p0, np int) {
-	s, k, cg := c.c.s, c.c.k, c.c.cg
-	for i := range roundUp(np, rowsPanel) {
-		d := dst[i/rowsPanel*rowsPanel*k:][:rowsPanel*k]
-		d = d[i%rowsPanel:]
-		if i >= np {
-			for j := 0; j < len(d); j += rowsPanel {
-				d[j] = 0
+// patchesNHWC packs np patches from position p0 on into panels of four, in the
+// order tap, channel.
+func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
+	s, cg, t := &c.s, c.cg, &c.table
+	for i := 0; i < np; i += 4 {
+		d := dst[i*c.k:][:4*c.k]
+		for ky := range s.KH {
+			for kx := range s.KW {
+				var v [4][]uint8
+				for j := range v {
+					v[j] = c.zeros
+					if i+j < np {
+						v[j] = tapRun(s, x, c.zeros, p0+i+j, ky, kx, g*cg, cg)
+					}
+				}
+				v0, v1, v2, v3 := v[0][:cg], v[1][:cg], v[2][:cg], v[3][:cg]
+				for j := range v0 {
+					*(*[4]float64)(d) = [4]float64{t[v0[j]], t[v1[j]], t[v2[j]], t[v3[j]]}
+					d = d[4:]
+				}
 			}
+		}
+	}
+}
+
+// ConvSums is a convolution over 8-bit activations in [N,C,H,W] that gives the
+// 32-bit sums.
+type ConvSums struct {
+	convQ
+	wd        []int32 // weights of a depthwise convolution
+	zeroPoint int32
+}
+
+// NewConvSums prepares a convolution; see [ConvSums.SetWeights].
+func NewConvSums(s ConvShape) *ConvSums {
+	c := &ConvSums{convQ: newConvQ(s)}
+	if s.Groups > 1 && s.Groups == s.C {
+		c.wd = make([]int32, s.OC*s.KH*s.KW)
+	}
+	return c
+}
+
+// SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
+// zero point, of at most 510 in size.
+func (c *ConvSums) SetWeights(w []int32) {
+	if c.wd != nil {
+		copy(c.wd, w)
+		return
+	}
+	c.setWeights(w)
+}
+
+// SetZero sets the zero point of int8 (signed) or uint8 input.
+func (c *ConvSums) SetZero(signed bool, zero int32) {
+	c.zeroPoint = zero
+	c.setZero(signed, zero)
+}
+
+// Run convolves the bits x of 8-bit values into y.
+func (c *ConvSums) Run(p *op.Pool, x []uint8, y []int32) {
+	s := &c.s
+	area := s.OH * s.OW
+	if c.wd != nil {
+		p.For(s.N*s.OC, max(1, 1<<14/max(1, area*c.k)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				n, o := i/s.OC, i%s.OC
+				c.plane(y[i*area:][:area], x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
+			}
+		})
+		return
+	}
+	c.each(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
+		c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
+		out := y[(n*s.OC+g*c.og)*area+p0:]
+		var sum [16]int32
+		for i := 0; i < np; i += 4 {
+			n := min(4, np-i)
+			for o := o0; o < o1; o += 4 {
+				c.weights[g].sums(o, buf[i*c.k:], &sum)
+				for ch := range min(4, o1-o) {
+					row := out[(o+ch)*area+i:][:n]
+					for j := range row {
+						row[j] = sum[4*j+ch]
+					}
+				}
+			}
+		}
+	})
+}
+
+// patchesNCHW is Conv.patchesNCHW for 8-bit values.
+func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
+	s, t := &c.s, &c.table
+	at := 0
+	for ch := range c.cg {
+		plane := x[ch*s.H*s.W:][:s.H*s.W]
+		for ky := range s.KH {
+			for kx := range s.KW {
+				l := tapLine(s, line, plane, ky, kx, p0, np, c.zero)
+				d := dst[at:]
+				for len(l) > 4 {
+					*(*[4]float64)(d) = [4]float64{t[l[0]], t[l[1]], t[l[2]], t[l[3]]}
+					l, d = l[4:], d[c.k*4:]
+				}
+				d = d[:4]
+				clear(d)
+				for j, v := range l {
+					d[j] = t[v]
+				}
+				at += 4
+			}
+		}
+	}
+}
+
+// plane convolves one plane of a depthwise convolution, tap by tap over the
+// columns for which the tap lies inside.
+func (c *ConvSums) plane(y []int32, x []uint8, w []int32) {
+	s := &c.s
+	signed := c.table[128] < c.table[0]
+	clear(y)
+	for t, wv := range w {
+		ky, kx := t/s.KW, t%s.KW
+		off := kx*s.DilW - s.PadL
+		lo, hi := span(s.OW, s.StrideW, off, s.W)
+		if lo >= hi {
 			continue
 		}
-		oy, ox := (p0+i)/s.OW, (p0+i)%s.OW
-		at := 0
-		for ky := range s.KH {
+		for oy := range s.OH {
 			iy := oy*s.StrideH - s.PadT + ky*s.DilH
-			for kx := range s.KW {
-				ix := ox*s.StrideW - s.PadL + kx*s.DilW
-				t := d[at:]
-				if uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
-					for j, v := range x[(iy*s.W+ix)*s.C+g*cg:][:cg] {
-						t[j*rowsPanel] = float32(int32(v) - c.zero)
-					}
-				} else {
-					for j := range cg {
-						t[j*rowsPanel] = 0
-					}
-				}
-				at += cg * rowsPanel
+			if uint(iy) >= uint(s.H) {
+				continue
+			}
+			row, src := y[oy*s.OW+lo:][:hi-lo], x[iy*s.W+lo*s.StrideW+off:]
+			if signed {
+				addTap(row, asInt8(src), wv, c.zeroPoint, s.StrideW)
+			} else {
+				addTap(row, src, wv, c.zeroPoint, s.StrideW)
 			}
 		}
 	}
 }
 
-func (c *ConvQ[T]) tiles(buf, w []float32, y []T, g, p0, np int) {
-	k, og, oc := c.c.k, c.c.og, c.c.s.OC
-	var acc [8]float32
-	for o := 0; o < og; o += colsPanel {
-		pw := w[o*k : (o+colsPanel)*k]
-		n := min(colsPanel, og-o)
-		for i := 0; i < np; i += rowsPanel {
-			pa := buf[i*k : (i+rowsPanel)*k]
-			var sum [8]int32
-			for k0 := 0; k0 < k; k0 += c.chunk {
-				kc := min(c.chunk, k-k0)
-				micro(kc, pa[k0*rowsPanel:], pw[k0*colsPanel:], &acc)
-				for j, v := range acc {
-					sum[j] += int32(v)
-				}
-			}
-			for r := range min(rowsPanel, np-i) {
-				row := y[(p0+i+r)*oc+g*og+o:][:n]
-				for j := range row {
-					row[j] = T(c.q.One(sum[r*colsPanel+j], g*og+o+j))
-				}
-			}
+// addTap adds w times the difference of every stride-th value to the zero point.
+func addTap[T int8 | uint8](row []int32, src []T, w, zero int32, stride int) {
+	z := -zero * w
+	if stride == 1 {
+		src = src[:len(row)]
+		for i := range row {
+			row[i] += int32(src[i])*w + z
 		}
+		return
 	}
-}
-
-// DepthwiseQ is a depthwise convolution with int32 weights [KH,KW,OC], less their
-// zero point; og is the channel multiplier.
-func DepthwiseQ[T int8 | uint8](p *op.Pool, s ConvShape, og int, x, y []T, w []int32, zero int32, q *Requant) {
-	grain := max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW))
-	p.For(s.N*s.OH, grain, func(lo, hi int) {
-		sc, fs := borrow(s.OC)
-		acc := asInt32(fs)
-		for r := lo; r < hi; r++ {
-			n, oy := r/s.OH, r%s.OH
-			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-			y0 := oy*s.StrideH - s.PadT
-			ky0, ky1 := taps(y0, s.DilH, s.KH, s.H)
-			for ox := range s.OW {
-				x0 := ox*s.StrideW - s.PadL
-				kx0, kx1 := taps(x0, s.DilW, s.KW, s.W)
-				clear(acc)
-				for ky := ky0; ky < ky1; ky++ {
-					for kx := kx0; kx < kx1; kx++ {
-						src := in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:s.C]
-						wt := w[(ky*s.KW+kx)*s.OC:][:len(acc)]
-						if og == 1 {
-							src = src[:len(acc)]
-							for i := range acc {
-								acc[i] += (int32(src[i]) - zero) * wt[i]
-							}
-							continue
-						}
-						for i, v := range src {
-							d := int32(v) - zero
-							for m := range og {
-								acc[i*og+m] += d * wt[i*og+m]
-							}
-						}
-					}
-				}
-				out := y[(r*s.OW+ox)*s.OC:][:s.OC]
-				for i := range out {
-					out[i] = T(q.One(acc[i], i))
-				}
-			}
-		}
-		scratch.Put(sc)
-	})
+	at := 0
+	for i := range row {
+		row[i] += int32(src[at])*w + z
+		at += stride
+	}
 }

@@ -47,13 +47,11 @@ func (c *Conv) depthwiseNHWC(p *op.Pool, x, y []float32) {
 	})
 }
 
+// position sums tap by tap and adds the bias at the end: the order of the TFLite
+// reference kernels, which makes the result equal to the last bit.
 func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 	s := c.s
-	if c.bias != nil {
-		copy(out, c.bias)
-	} else {
-		clear(out)
-	}
+	clear(out)
 	for ky := ky0; ky < ky1; ky++ {
 		for kx := kx0; kx < kx1; kx++ {
 			src := in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:s.C]
@@ -74,38 +72,57 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 			}
 		}
 	}
+	if c.bias != nil {
+		bias := c.bias[:len(out)]
+		for i := range out {
+			out[i] += bias[i]
+		}
+	}
 }
 
-// nine is the 3×3 case with all taps inside the image: sums stay in registers.
+// nine is the 3×3 case with all taps inside the image, a line of taps at a time:
+// that many slices fit the registers. Sums are in the order of position.
 func (c *Conv) nine(out, in []float32, y0, x0 int) {
-	s := c.s
-	n := len(out)
-	at := func(ky, kx int) []float32 { return in[((y0+ky*s.DilH)*s.W+x0+kx*s.DilW)*s.C:][:n] }
-	i0, i1, i2 := at(0, 0), at(0, 1), at(0, 2)
-	i3, i4, i5 := at(1, 0), at(1, 1), at(1, 2)
-	i6, i7, i8 := at(2, 0), at(2, 1), at(2, 2)
+	s := &c.s
+	n, col := len(out), s.DilW*s.C
 	w := c.weights
-	w0, w1, w2 := w[:n], w[n:][:n], w[2*n:][:n]
-	w3, w4, w5 := w[3*n:][:n], w[4*n:][:n], w[5*n:][:n]
-	w6, w7, w8 := w[6*n:][:n], w[7*n:][:n], w[8*n:][:n]
-	if c.bias != nil {
-		copy(out, c.bias)
-	} else {
-		clear(out)
-	}
-	for i := range out {
-		a := i0[i]*w0[i] + i1[i]*w1[i] + i2[i]*w2[i]
-		b := i3[i]*w3[i] + i4[i]*w4[i] + i5[i]*w5[i]
-		d := i6[i]*w6[i] + i7[i]*w7[i] + i8[i]*w8[i]
-		out[i] += a + b + d
+	for ky := range 3 {
+		line := in[((y0+ky*s.DilH)*s.W+x0)*s.C:]
+		a, b, d := line[:n], line[col:][:n], line[2*col:][:n]
+		u, v, t := w[:n], w[n:][:n], w[2*n:][:n]
+		switch {
+		case ky == 0:
+			for i := range out {
+				out[i] = a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+			}
+		case ky == 1 || c.bias == nil:
+			for i := range out {
+				out[i] = out[i] + a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+			}
+		default:
+			bias := c.bias[:n]
+			for i := range out {
+				out[i] = out[i] + a[i]*u[i] + b[i]*v[i] + d[i]*t[i] + bias[i]
+			}
+		}
+		w = w[3*n:]
 	}
 }
 
 // depthwiseNCHW convolves plane by plane.
 func (c *Conv) depthwiseNCHW(p *op.Pool, x, y []float32) {
-	s := c.s
+	s := &c.s
 	grain := max(1, 1<<14/max(1, s.OH*s.OW*c.k))
+	// The 3×3 case reads from a copy with the padding in place.
+	pw, ph := (s.OW-1)*s.StrideW+3, (s.OH-1)*s.StrideH+3
+	three := s.KH == 3 && s.KW == 3 && s.DilH == 1 && s.DilW == 1 && s.StrideW <= 2 && s.OW >= 4 && ph*pw <= packBlock
 	p.For(s.N*s.OC, grain, func(lo, hi int) {
+		var padded []float32
+		if three {
+			sc, buf := borrow(pw * ph)
+			defer scratch.Put(sc)
+			padded = buf
+		}
 		for i := lo; i < hi; i++ {
 			n, o := i/s.OC, i%s.OC
 			in := x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W]
@@ -115,11 +132,68 @@ func (c *Conv) depthwiseNCHW(p *op.Pool, x, y []float32) {
 			if c.bias != nil {
 				b = c.bias[o]
 			}
-			for oy := range s.OH {
-				c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
+			if three {
+				if i == lo || o%c.og == 0 {
+					s.pad(padded, in, pw, ph)
+				}
+				for oy := range s.OH {
+					threeRow(out[oy*s.OW:][:s.OW], padded[oy*s.StrideH*pw:], pw, s.StrideW, (*[9]float32)(w), b)
+				}
+			} else {
+				for oy := range s.OH {
+					c.row(out[oy*s.OW:][:s.OW], in, w, b, oy*s.StrideH-s.PadT)
+				}
+			}
+			if c.act.On {
+				clamp(out, c.act)
 			}
 		}
 	})
+}
+
+// pad copies what a convolution sees of a plane, ph lines of pw columns.
+func (s *ConvShape) pad(dst, in []float32, pw, ph int) {
+	lo, hi := span(pw, 1, -s.PadL, s.W)
+	for y := range ph {
+		line := dst[y*pw:][:pw]
+		iy := y - s.PadT
+		if uint(iy) >= uint(s.H) || lo >= hi {
+			clear(line)
+			continue
+		}
+		clear(line[:lo])
+		copy(line[lo:hi], in[iy*s.W+lo-s.PadL:])
+		clear(line[hi:])
+	}
+}
+
+// threeRow computes one row of a 3×3 convolution over a padded plane with lines of
+// pw columns, four outputs at a time; out has at least four. The last four may
+// overlap those before.
+func threeRow(out, in []float32, pw, stride int, w *[9]float32, b float32) {
+	for i := 0; ; i = min(i+4, len(out)-4) {
+		s0, s1, s2, s3 := b, b, b, b
+		for ky := range 3 {
+			w0, w1, w2 := w[3*ky], w[3*ky+1], w[3*ky+2]
+			if stride == 1 {
+				p := (*[6]float32)(in[ky*pw+i:])
+				s0 += w0*p[0] + w1*p[1] + w2*p[2]
+				s1 += w0*p[1] + w1*p[2] + w2*p[3]
+				s2 += w0*p[2] + w1*p[3] + w2*p[4]
+				s3 += w0*p[3] + w1*p[4] + w2*p[5]
+				continue
+			}
+			p := (*[9]float32)(in[ky*pw+2*i:])
+			s0 += w0*p[0] + w1*p[1] + w2*p[2]
+			s1 += w0*p[2] + w1*p[3] + w2*p[4]
+			s2 += w0*p[4] + w1*p[5] + w2*p[6]
+			s3 += w0*p[6] + w1*p[7] + w2*p[8]
+		}
+		*(*[4]float32)(out[i:]) = [4]float32{s0, s1, s2, s3}
+		if i+4 >= len(out) {
+			return
+		}
+	}
 }
 
 // row computes one output row of a plane, tap by tap over the columns for which
@@ -138,11 +212,7 @@ func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 		for kx := range s.KW {
 			wv := w[ky*s.KW+kx]
 			off := kx*s.DilW - s.PadL // ix = ox*stride + off
-			lo := 0
-			if off < 0 {
-				lo = (-off + s.StrideW - 1) / s.StrideW
-			}
-			hi := min(s.OW, (s.W-off+s.StrideW-1)/s.StrideW)
+			lo, hi := span(s.OW, s.StrideW, off, s.W)
 			if lo >= hi {
 				continue
 			}
@@ -160,9 +230,6 @@ func (c *Conv) row(out, in, w []float32, b float32, y0 int) {
 				ix += s.StrideW
 			}
 		}
-	}
-	if c.act.On {
-		clamp(out, c.act)
 	}
 }
 

@@ -81,10 +81,19 @@ func Gemm(p *op.Pool, g GemmParams, a, b, c []float32) {
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not
 // looked at.
 func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+	if g.K <= 0 {
+		g.TransB = false
+		thin(p, g, a, nil, c)
+		return
+	}
 	ldc := or(g.LDC, g.N)
 	vec, elem := or(g.LDA, g.K), 1
 	if g.TransA {
 		vec, elem = 1, or(g.LDA, g.M)
+	}
+	if g.M == 1 && elem == 1 {
+		rowPacked(p, g, a[:g.K], b, c)
+		return
 	}
 	rows := max(rowsPanel, packBlock/max(g.K, 1)/rowsPanel*rowsPanel)
 	// With few rows the columns are split instead, so that all workers have work.
@@ -112,6 +121,36 @@ func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) 
 	grain := max(1, 1<<15/(max(1, g.N)*max(1, g.K)*rowsPanel))
 	p.For(panels, grain, func(lo, hi int) {
 		work(lo*rowsPanel, min(hi*rowsPanel, g.M), 0, g.N)
+	})
+}
+
+// rowPacked is GemmPacked for a single row.
+func rowPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+	panels, k := (g.N+colsPanel-1)/colsPanel, g.K
+	p.For((panels+1)/2, max(1, 1<<12/max(1, k)), func(lo, hi int) {
+		var acc [8]float32
+		for i := lo; i < hi; i++ {
+			n := 2 * i * colsPanel
+			second := min(2*i+1, panels-1) * colsPanel
+			microRow(k, a, b.data[n*k:][:colsPanel*k], b.data[second*k:][:colsPanel*k], &acc)
+			row := c[n:min(n+2*colsPanel, g.N)]
+			for j := range row {
+				v := acc[j]
+				if g.BiasM != nil {
+					v += g.BiasM[0]
+				}
+				if g.BiasN != nil {
+					v += g.BiasN[n+j]
+				}
+				if g.Accumulate {
+					v += row[j]
+				}
+				row[j] = v
+			}
+			if g.Act.On {
+				clamp(row, g.Act)
+			}
+		}
 	})
 }
 
@@ -176,10 +215,7 @@ func thin(p *op.Pool, g GemmParams, a, b, c []float32) {
 			}
 			x := a[m*lda:][:g.K]
 			if g.TransB {
-				ldb := or(g.LDB, g.K)
-				for j := range row {
-					row[j] += Dot(x, b[(lo+j)*ldb:][:g.K])
-				}
+				dots(row, x, b[lo*or(g.LDB, g.K):], or(g.LDB, g.K))
 			} else {
 				ldb := or(g.LDB, g.N)
 				k := 0
@@ -213,6 +249,48 @@ func thin(p *op.Pool, g GemmParams, a, b, c []float32) {
 			}
 		}
 	})
+}
+
+// dots adds the inner products of x with the rows of b, ldb apart, to dst. Eight
+// rows side by side, each summed strictly in order: as fast as partial sums within
+// a row, and the same bits as the TFLite reference kernels.
+func dots(dst, x, b []float32, ldb int) {
+	n := len(x)
+	for len(dst) >= 8 {
+		b0, b1, b2, b3 := b[:n], b[ldb:][:n], b[2*ldb:][:n], b[3*ldb:][:n]
+		b4, b5, b6, b7 := b[4*ldb:][:n], b[5*ldb:][:n], b[6*ldb:][:n], b[7*ldb:][:n]
+		var s0, s1, s2, s3, s4, s5, s6, s7 float32
+		for i, v := range x {
+			s0 += v * b0[i]
+			s1 += v * b1[i]
+			s2 += v * b2[i]
+			s3 += v * b3[i]
+			s4 += v * b4[i]
+			s5 += v * b5[i]
+			s6 += v * b6[i]
+			s7 += v * b7[i]
+		}
+		d := dst[:8]
+		d[0] += s0
+		d[1] += s1
+		d[2] += s2
+		d[3] += s3
+		d[4] += s4
+		d[5] += s5
+		d[6] += s6
+		d[7] += s7
+		dst = dst[8:]
+		if len(dst) > 0 {
+			b = b[8*ldb:]
+		}
+	}
+	for j := range dst {
+		var s float32
+		for i, v := range b[j*ldb:][:n] {
+			s += x[i] * v
+		}
+		dst[j] += s
+	}
 }
 
 // Dot is the inner product of two slices; the shorter length counts. Four

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/op"
@@ -35,7 +36,7 @@ func TestGemm(t *testing.T) {
 	defer pool.Close()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		g := GemmParams{M: 1 + r.IntN(20), N: 1 + r.IntN(40), K: r.IntN(50), TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, Accumulate: r.IntN(2) == 0}
+		g := GemmParams{M: 1 + r.IntN(20)*r.IntN(2), N: 1 + r.IntN(40), K: r.IntN(50), TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, Accumulate: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			g.BiasN = random(r, g.N)
 		}
@@ -75,8 +76,11 @@ func TestGemm(t *testing.T) {
 				want[m*g.N+n] = float32(s)
 			}
 		}
+		packed := slices.Clone(c)
 		Gemm(pool, g, a, b, c)
 		near(t, c, want)
+		GemmPacked(pool, g, a, PackB(g.K, g.N, b, 0, g.TransB), packed)
+		near(t, packed, want)
 	}
 }
 
@@ -126,16 +130,25 @@ func TestConv(t *testing.T) {
 			pool := op.NewPool(threads, nil)
 			defer pool.Close()
 			r := rand.New(rand.NewPCG(3, 4))
-			for range 300 {
+			for i := range 300 {
 				groups := []int{1, 1, 2, 5}[r.IntN(4)]
 				cg, og := 1+r.IntN(5), 1+r.IntN(5)
 				if r.IntN(3) == 0 {
 					cg = 1
 				}
-				s := ConvShape{N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
+				s := ConvShape{
+					N: 1 + r.IntN(2), C: groups * cg, H: 1 + r.IntN(9), W: 1 + r.IntN(9), OC: groups * og,
 					KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
-					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups}
+					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), PadT: r.IntN(3), PadL: r.IntN(3), Groups: groups,
+				}
 				s.OH, s.OW = 1+r.IntN(8), 1+r.IntN(8)
+				if i%10 == 0 { // enough channels for minimal filtering
+					s = ConvShape{
+						N: s.N, C: groups * (15 + cg), OC: groups * (15 + og), H: s.H, W: s.W, OH: 4 + r.IntN(8), OW: 4 + r.IntN(8),
+						KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: s.PadT, PadL: s.PadL, Groups: groups,
+					}
+					cg += 15
+				}
 				x, w := random(r, s.N*s.C*s.H*s.W), random(r, s.OC*cg*s.KH*s.KW)
 				var bias []float32
 				if r.IntN(2) == 0 {
@@ -178,12 +191,16 @@ func BenchmarkGemm(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			v := make([]float32, n*n)
 			c := make([]float32, n*n)
-			for b.Loop() {
-				Gemm(nil, GemmParams{M: n, N: n, K: n}, v, v, c)
-			}
-			b.ReportMetric(2*float64(n*n*n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			quickest(b, "GFLOP/s", 2*float64(n*n*n), func() { Gemm(nil, GemmParams{M: n, N: n, K: n}, v, v, c) })
 		})
 	}
+}
+
+func BenchmarkGemmRow(b *testing.B) {
+	const n = 256
+	v, c := make([]float32, n*n), make([]float32, n)
+	w := PackB(n, n, v, 0, false)
+	quickest(b, "GFLOP/s", 2*n*n, func() { GemmPacked(nil, GemmParams{M: 1, N: n, K: n}, v, w, c) })
 }
 
 func BenchmarkConv(b *testing.B) {
@@ -191,21 +208,21 @@ func BenchmarkConv(b *testing.B) {
 	x, w, y := make([]float32, 64*56*56), make([]float32, 64*64*9), make([]float32, 64*56*56)
 	d := s
 	d.Groups = 64
+	direct := s
+	direct.DilH, direct.PadT = 2, 2 // as much work, without minimal filtering
 	for _, c := range []struct {
 		name string
 		macs int
 		k    *Conv
 	}{
-		{"nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(s, w, nil, op.Activation{})},
+		{"nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(direct, w, nil, op.Activation{})},
 		{"nhwc", 64 * 64 * 9 * 56 * 56, NewConvNHWC(s, w, nil, op.Activation{})},
+		{"winograd-nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(s, w, nil, op.Activation{})},
 		{"depthwise-nchw", 64 * 9 * 56 * 56, NewConvNCHW(d, w[:64*9], nil, op.Activation{})},
 		{"depthwise-nhwc", 64 * 9 * 56 * 56, NewConvNHWC(d, w[:64*9], nil, op.Activation{})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				c.k.Run(nil, x, y)
-			}
-			b.ReportMetric(2*float64(c.macs)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			quickest(b, "GFLOP/s", 2*float64(c.macs), func() { c.k.Run(nil, x, y) })
 		})
 	}
 }

@@ -10,7 +10,8 @@ const (
 // steps of 4 columns) into acc, row-major 2×4. Eight accumulators and the values
 // in flight are what fits the sixteen scalar registers of amd64. Eight steps are
 // unrolled, because the compiler keeps all sums in registers but for the last
-// step of a round.
+// step of a round. Each sum takes its products strictly in order: the TFLite path is
+// equal to its reference kernels to the last bit because of that (see TestOrder).
 func micro[T float32 | float64](k int, a, b []T, acc *[8]T) {
 	var c00, c01, c02, c03, c10, c11, c12, c13 T
 	for ; k >= 8; k -= 8 {
@@ -141,10 +142,72 @@ func micro[T float32 | float64](k int, a, b []T, acc *[8]T) {
 	*acc = [8]T{c00, c01, c02, c03, c10, c11, c12, c13}
 }
 
+// microRow multiplies one row a by two right panels of four columns. A single row
+// would leave half of micro idle.
+func microRow(k int, a, b, c []float32, acc *[8]float32) {
+	var c0, c1, c2, c3, c4, c5, c6, c7 float32
+	for ; k >= 4; k -= 4 {
+		p, q, r := (*[4]float32)(a), (*[16]float32)(b), (*[16]float32)(c)
+		v := p[0]
+		c0 += v * q[0]
+		c1 += v * q[1]
+		c2 += v * q[2]
+		c3 += v * q[3]
+		c4 += v * r[0]
+		c5 += v * r[1]
+		c6 += v * r[2]
+		c7 += v * r[3]
+		v = p[1]
+		c0 += v * q[4]
+		c1 += v * q[5]
+		c2 += v * q[6]
+		c3 += v * q[7]
+		c4 += v * r[4]
+		c5 += v * r[5]
+		c6 += v * r[6]
+		c7 += v * r[7]
+		v = p[2]
+		c0 += v * q[8]
+		c1 += v * q[9]
+		c2 += v * q[10]
+		c3 += v * q[11]
+		c4 += v * r[8]
+		c5 += v * r[9]
+		c6 += v * r[10]
+		c7 += v * r[11]
+		v = p[3]
+		c0 += v * q[12]
+		c1 += v * q[13]
+		c2 += v * q[14]
+		c3 += v * q[15]
+		c4 += v * r[12]
+		c5 += v * r[13]
+		c6 += v * r[14]
+		c7 += v * r[15]
+		a, b, c = a[4:], b[16:], c[16:]
+	}
+	for ; k > 0; k-- {
+		v, q, r := a[0], (*[4]float32)(b), (*[4]float32)(c)
+		c0 += v * q[0]
+		c1 += v * q[1]
+		c2 += v * q[2]
+		c3 += v * q[3]
+		c4 += v * r[0]
+		c5 += v * r[1]
+		c6 += v * r[2]
+		c7 += v * r[3]
+		a, b, c = a[1:], b[4:], c[4:]
+	}
+	*acc = [8]float32{c0, c1, c2, c3, c4, c5, c6, c7}
+}
+
 // pack copies n vectors of length k into panels of w: element i of vector j goes
 // to panel j/w, place [i][j%w]; missing vectors of the last panel are zero.
 // Element i of vector j is src[j*vec+i*elem].
 func pack(dst, src []float32, n, k, w, vec, elem int) {
+	if k == 0 {
+		return
+	}
 	for j0 := 0; j0 < n; j0 += w {
 		d := dst[j0*k : (j0+w)*k]
 		for j := range w {

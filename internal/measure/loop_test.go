@@ -89,8 +89,10 @@ func TestInterleaving(t *testing.T) {
 		return func() error { n++; f.t += 10e6 + int64(n)*1000 + extra; return nil }
 	}
 	profiled := 0
-	res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 40, WarmupRuns: -1, WarmupTime: -1,
-		Instrumented: work(100_000), AfterInstrumented: func() { profiled++ }}, work(0))
+	res, err := Measure(t.Context(), Options{
+		Clock: f.clock(), Runs: 40, WarmupRuns: -1, WarmupTime: -1,
+		Instrumented: work(100_000), AfterInstrumented: func() { profiled++ },
+	}, work(0))
 	if err != nil {
 		t.Fatal(err)
 	}

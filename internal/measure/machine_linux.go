@@ -283,7 +283,7 @@ func (s system) counters() counters {
 	}
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
-		c.involuntarySwitches = profile.Ptr(int64(u.Nivcsw))
+		c.involuntarySwitches = profile.Ptr(int64(u.Nivcsw)) //nolint:unconvert // 32 bits wide on some systems
 	}
 	return c
 }

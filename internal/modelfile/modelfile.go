@@ -35,7 +35,7 @@ func Open(path string) (*graph.Model, error) {
 		return nil, fmt.Errorf("%s: is a folder, a model file (.tflite, .onnx or .mltk.zip) was expected", path)
 	}
 	if st.Size() == 0 {
-		return nil, fmt.Errorf("%s: the file is empty", path)
+		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .mltk.zip) was expected", path)
 	}
 	if IsDescription(path) {
 		return described(path)

@@ -368,7 +368,7 @@ func TestLargeExternal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	defer func() { _ = m.Close() }()
 	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<18 {
 		t.Errorf("opening allocated %d bytes", n)
 	}

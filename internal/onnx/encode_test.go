@@ -86,7 +86,7 @@ func TestEncodeMaterial(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Close()
+			defer func() { _ = m.Close() }()
 			roundTrip(t, m)
 		})
 	}

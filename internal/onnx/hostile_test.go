@@ -106,7 +106,7 @@ func TestShrunkFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unmap()
+	defer func() { _ = unmap() }()
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}

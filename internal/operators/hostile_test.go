@@ -131,7 +131,8 @@ func hostile(t *testing.T, seed uint64, d op.Def, defs []op.Def) {
 		}
 		if r.IntN(10) == 0 {
 			for i := range b {
-				b[i] ^= byte(r.Uint32()) & byte(r.Uint32()) & byte(r.Uint32())
+				x, y, z := r.Uint32(), r.Uint32(), r.Uint32()
+				b[i] ^= byte(x & y & z)
 			}
 		}
 		n.Attrs["custom_options"] = b

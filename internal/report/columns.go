@@ -72,11 +72,21 @@ func opName(l *profile.Layer) string {
 func note(l *profile.Layer) string {
 	switch {
 	case l.Unsupported:
+		// The row names the operator already.
+		if rest, ok := strings.CutPrefix(l.Reason, "not supported: operator "+opName(l)+" "); ok {
+			return "not supported: " + rest
+		}
 		return cmp.Or(l.Reason, "not supported")
 	case l.Folded:
 		return "computed once at load"
 	case l.FusedInto != nil:
 		return "fused into " + strconv.FormatInt(*l.FusedInto, 10)
+	}
+	if l.Calls != nil && *l.Calls == 0 {
+		return "not reached in these runs"
+	}
+	if strings.HasPrefix(l.Reason, "an input could not be computed") {
+		return "an input was not computed"
 	}
 	return l.Reason
 }
@@ -88,7 +98,9 @@ func layerRow(l *profile.Layer) row {
 		ops: l.Ops, macs: l.MACs, executed: l.MACsExecuted, params: l.Params,
 		read: l.BytesRead, written: l.BytesWritten, time: l.Latency, share: l.Share, calls: l.Calls,
 	}
-	if v, ok := l.Latency.Best(); ok {
+	if l.Calls != nil && *l.Calls == 0 {
+		r.time, r.share = nil, nil // a branch not taken
+	} else if v, ok := l.Latency.Best(); ok {
 		r.seconds = &v
 	}
 	return r
@@ -267,6 +279,9 @@ func spread(r row) *float64 {
 	if r.time == nil || r.time.CI95 == nil {
 		return nil
 	}
+	if r.time.CI95[1] <= r.time.CI95[0] {
+		return nil // below what the clock tells apart
+	}
 	return profile.Ptr((r.time.CI95[1] - r.time.CI95[0]) / 2)
 }
 
@@ -305,7 +320,7 @@ func columns() []column {
 	}
 	h, rw := intCell(index, plain)
 	add(column{key: "index", head: "#", keep: 100}, h, rw)
-	text("op", "operator", 99, 28, true, func(r row) string { return r.op })
+	text("op", "operator", 99, 34, true, func(r row) string { return r.op })
 	h, rw = intCell(func(r row) *int64 { return &r.count }, plain)
 	add(column{key: "layers", head: "layers", keep: 98, group: true}, h, rw)
 	figure("latency_s", "time", 97, true, Duration, func(r row) *float64 { return r.seconds })
@@ -321,7 +336,7 @@ func columns() []column {
 	text("inputs", "input", 30, 32, false, func(r row) string { return r.inputs })
 	text("options", "options", 20, 60, false, func(r row) string { return r.options })
 	text("name", "name", 35, 40, false, func(r row) string { return r.name })
-	text("note", "note", 85, 40, false, func(r row) string { return r.note })
+	text("note", "note", 85, 60, false, func(r row) string { return r.note })
 	part := func(key string, pick func(m *profile.Metric) *float64) {
 		figure(key, "", -1, false, Duration, metricPart(pick))
 	}

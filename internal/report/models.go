@@ -1,28 +1,43 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"charm.land/lipgloss/v2"
 
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Models writes a table of models, one line each, as they come.
+// Models writes a table of models, one line each, as they come, and at its end
+// the reasons for which files were refused, alike ones together.
 type Models struct {
-	w      io.Writer
-	csv    *csv.Writer
-	width  int
-	n, bad int
+	w       io.Writer
+	csv     *csv.Writer
+	width   int
+	n, bad  int
+	reasons map[string]*reason
+}
+
+// reason is why one or more files were refused.
+type reason struct {
+	class   string
+	count   int
+	example string // file of the first
 }
 
 // NewModels starts a table in format "table" (or "") or "csv". width is that of
 // the terminal, 0 for no limit.
 func NewModels(w io.Writer, format string, width int) *Models {
-	m := &Models{w: w, width: width}
+	m := &Models{w: w, width: width, reasons: map[string]*reason{}}
 	if format == "csv" {
 		m.csv = csv.NewWriter(w)
 	}
@@ -40,7 +55,11 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 	if err != nil {
 		m.bad++
 		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), path), ": ")
-		return m.line(name, "", "", "", "", "", "refused: "+text, false)
+		m.note(text, name)
+		if m.csv != nil {
+			return m.line(name, "", "", "", "", "", "refused: "+text, false)
+		}
+		return m.print(fmt.Sprintf("%s  refused: %s", m.name(name), Clean(text)))
 	}
 	num := func(v *int64) string {
 		switch {
@@ -58,15 +77,73 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 			time = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	}
-	var notes []string
-	if n := p.Totals.UnsupportedLayers; n != nil && *n > 0 {
-		notes = append(notes, fmt.Sprintf("%s not supported", plural(*n, "layer")))
-	}
+	notes := idle(p)
 	if p.Incomplete != "" {
 		notes = append(notes, p.Incomplete)
 	}
-	return m.line(name, p.Model.Format, num(p.Totals.Layers), num(p.Totals.MACs), num(p.Totals.Params), time, strings.Join(notes, "; "), false)
+	return m.line(name, p.Model.Format, num(p.Totals.Layers), num(p.Totals.MACs), num(p.Totals.Params), time, strings.Join(notes, ", "), false)
 }
+
+// idle says how many layers could not run, by cause.
+func idle(p *profile.Profile) []string {
+	var unsupported, failed int64
+	for i := range p.Layers {
+		switch l := &p.Layers[i]; {
+		case l.Unsupported:
+			unsupported++
+		case unrun(l):
+			failed++
+		}
+	}
+	var s []string
+	if unsupported > 0 {
+		s = append(s, fmt.Sprintf("%d not supported", unsupported))
+	}
+	if failed > 0 {
+		s = append(s, fmt.Sprintf("%d not run", failed))
+	}
+	return s
+}
+
+// unrun reports whether a layer could not run, for whatever reason.
+func unrun(l *profile.Layer) bool {
+	return l.Unsupported || l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil
+}
+
+// What differs between files that are refused for one reason.
+var (
+	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	hexText    = regexp.MustCompile(`\b(?:0x[0-9a-f]+|[0-9a-f]{2}(?: [0-9a-f]{2})+)\b`)
+	numberText = regexp.MustCompile(`-?\d+(?:[x.]\d+)*`)
+)
+
+// reasonClass takes names and figures out of an error's text, so that alike
+// errors fall together.
+func reasonClass(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	text = quotedText.ReplaceAllString(text, `"…"`)
+	text = hexText.ReplaceAllString(text, "…")
+	text = numberText.ReplaceAllString(text, "N")
+	// The place in the file comes first and differs every time.
+	if place, what, ok := strings.Cut(text, " at byte N: "); ok && !strings.Contains(place, " ") {
+		text = what
+	}
+	return Clean(text)
+}
+
+// note counts a refusal under its reason.
+func (m *Models) note(text, file string) {
+	class := reasonClass(text)
+	r := m.reasons[class]
+	if r == nil {
+		r = &reason{class: class, example: file}
+		m.reasons[class] = r
+	}
+	r.count++
+}
+
+// nameWidth is the room for a model's name.
+const nameWidth = 44
 
 func (m *Models) line(name, format, layers, macs, params, time, note string, head bool) error {
 	if m.csv != nil {
@@ -75,15 +152,32 @@ func (m *Models) line(name, format, layers, macs, params, time, note string, hea
 		}
 		return m.csv.Write([]string{Cell(name), format, layers, strings.ToLower(macs), params, time, Cell(note)})
 	}
-	const nameWidth = 44
-	l := fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", pad(shorten(Clean(name), nameWidth), nameWidth, true), format, layers, macs, params, time, Clean(note))
-	l = strings.TrimRight(l, " ")
-	if m.width > 20 {
-		l = shorten(l, m.width)
-	}
-	_, err := fmt.Fprintln(m.w, l)
+	return m.print(fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", m.name(name), format, layers, macs, params, time, Clean(note)))
+}
+
+func (m *Models) name(s string) string { return pad(shorten(Clean(s), nameWidth), nameWidth, true) }
+
+// print writes a line, cut at the terminal's edge.
+func (m *Models) print(l string) error {
+	_, err := fmt.Fprintln(m.w, m.clip(strings.TrimRight(l, " ")))
 	return err
 }
+
+// clip cuts a line at the terminal's edge.
+func (m *Models) clip(l string) string {
+	if m.width <= nameWidth || lipgloss.Width(l) <= m.width {
+		return l
+	}
+	r := []rune(l)
+	n := min(len(r), m.width-1)
+	for lipgloss.Width(string(r[:n])) > m.width-1 {
+		n--
+	}
+	return string(r[:n]) + "…"
+}
+
+// reasonRows bounds the table of reasons.
+const reasonRows = 20
 
 // Close ends the table.
 func (m *Models) Close() error {
@@ -91,6 +185,21 @@ func (m *Models) Close() error {
 		m.csv.Flush()
 		return m.csv.Error()
 	}
-	_, err := fmt.Fprintf(m.w, "%d models, %d refused\n", m.n, m.bad)
+	var b strings.Builder
+	b.WriteString(plural(int64(m.n), "model"))
+	if m.bad > 0 {
+		fmt.Fprintf(&b, ", %d refused:\n\n%5s  %s  reason", m.bad, "count", pad("example", nameWidth, true))
+		list := slices.SortedFunc(maps.Values(m.reasons), func(x, y *reason) int {
+			return cmp.Or(cmp.Compare(y.count, x.count), cmp.Compare(x.class, y.class))
+		})
+		for i, r := range list {
+			if i == reasonRows && len(list) > reasonRows+1 {
+				fmt.Fprintf(&b, "\n%5s  and %d more reasons", "", len(list)-i)
+				break
+			}
+			b.WriteString("\n" + m.clip(fmt.Sprintf("%5d  %s  %s", r.count, m.name(r.example), r.class)))
+		}
+	}
+	_, err := io.WriteString(m.w, b.String()+"\n")
 	return err
 }

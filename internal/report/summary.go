@@ -27,14 +27,14 @@ func summary(p *profile.Profile) []fact {
 	add("Target", target(p))
 	for i, t := range p.Model.Inputs {
 		if i == 4 {
-			add("", fmt.Sprintf("and %d more inputs", len(p.Model.Inputs)-i))
+			add("", "and "+plural(int64(len(p.Model.Inputs)-i), "more input"))
 			break
 		}
 		add(onlyFirst(i, "Input"), describe(t))
 	}
 	for i, t := range p.Model.Outputs {
 		if i == 4 {
-			add("", fmt.Sprintf("and %d more outputs", len(p.Model.Outputs)-i))
+			add("", "and "+plural(int64(len(p.Model.Outputs)-i), "more output"))
 			break
 		}
 		add(onlyFirst(i, "Output"), describe(t))
@@ -49,8 +49,8 @@ func summary(p *profile.Profile) []fact {
 	}
 	add("MACs", macs)
 	count("Flash", t.FlashBytes, Bytes)
-	count("RAM", t.RAMBytes, Bytes)
-	add("Latency", latency(t.Latency))
+	add("RAM", ram(p))
+	add("Latency", latency(t.Latency)+without(p))
 	add("Rates", rates(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
 	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
@@ -58,6 +58,20 @@ func summary(p *profile.Profile) []fact {
 	add("Start", start(p.Phases))
 	add("Reconciled", reconcile(p.Reconcile))
 	return fs
+}
+
+// without says that a latency leaves layers out.
+func without(p *profile.Profile) string {
+	var n int64
+	for i := range p.Layers {
+		if l := &p.Layers[i]; unrun(l) {
+			n++
+		}
+	}
+	if n == 0 || p.Totals.Latency == nil {
+		return ""
+	}
+	return fmt.Sprintf("; without %s that did not run", plural(n, "layer"))
 }
 
 func onlyFirst(i int, s string) string {
@@ -105,8 +119,21 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// runs is a number of runs, short for large ones.
+func runs(n int64) string {
+	if n < 10000 {
+		return plural(n, "run")
+	}
+	return Count(n) + " runs"
+}
+
 func describe(t profile.Tensor) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", Clean(t.Name), t.DType, shape(t.Shape)))
+	dims := shape(t.Shape)
+	switch t.DType {
+	case "sequence", "optional", "map":
+		dims = ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", Clean(t.Name), t.DType, dims))
 }
 
 func layers(p *profile.Profile) string {
@@ -130,11 +157,21 @@ func layers(p *profile.Profile) string {
 	if fused > 0 {
 		parts = append(parts, fmt.Sprintf("%d fused into others", fused))
 	}
-	if n := p.Totals.UnsupportedLayers; n != nil && *n > 0 {
-		parts = append(parts, fmt.Sprintf("%d not supported", *n))
-	}
+	parts = append(parts, idle(p)...)
 	if len(parts) > 0 {
 		s += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return s
+}
+
+// ram is the working memory here and, for TFLite models, under TFLite Micro.
+func ram(p *profile.Profile) string {
+	if p.Totals.RAMBytes == nil {
+		return ""
+	}
+	s := Bytes(*p.Totals.RAMBytes)
+	if p.Memory != nil && p.Memory.TFLMArenaBytes != nil {
+		s += fmt.Sprintf(" (TFLite Micro would plan %s)", Bytes(*p.Memory.TFLMArenaBytes))
 	}
 	return s
 }
@@ -241,7 +278,7 @@ func start(ph *profile.Phases) string {
 		}
 	}
 	if w := ph.Warmup; w != nil && w.Count != nil && w.TimeS != nil {
-		s = append(s, fmt.Sprintf("warm-up %s in %s", plural(*w.Count, "run"), Duration(*w.TimeS)))
+		s = append(s, fmt.Sprintf("warm-up %s in %s", runs(*w.Count), Duration(*w.TimeS)))
 	}
 	return strings.Join(s, ", ")
 }

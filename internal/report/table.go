@@ -55,6 +55,72 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 	return err
 }
 
+// drawn is a column with its cells.
+type drawn struct {
+	column
+	at    int // position among all columns
+	cells []string
+	width int
+}
+
+// leastText is the width below which a column of text is not worth its room.
+const leastText = 12
+
+// fit drops the columns that matter least until the table is at most width wide,
+// and gives the room that is then left to those that fit, texts cut shorter.
+func fit(cols *[]drawn, width int) {
+	if width <= 0 {
+		return
+	}
+	total := -len(gap)
+	for _, c := range *cols {
+		total += c.width + len(gap)
+	}
+	var dropped []drawn
+	for total > width && len(*cols) > 2 {
+		least := 0
+		for i, c := range *cols {
+			if c.keep < (*cols)[least].keep {
+				least = i
+			}
+		}
+		c := (*cols)[least]
+		total -= c.width + len(gap)
+		dropped = append(dropped, c)
+		*cols = slices.Delete(*cols, least, least+1)
+	}
+	for _, c := range slices.Backward(dropped) {
+		room := width - total - len(gap)
+		switch {
+		case c.width <= room:
+		case c.left && room >= leastText && lipgloss.Width(c.head) <= room:
+			c.cut(room)
+		default:
+			continue
+		}
+		total += c.width + len(gap)
+		*cols = append(*cols, c)
+	}
+	slices.SortFunc(*cols, func(x, y drawn) int { return x.at - y.at })
+	// What is still too wide has only its first columns left.
+	if over := total - width; over > 0 {
+		for i := range *cols {
+			if c := &(*cols)[i]; c.left && c.width-over >= leastText {
+				c.cut(c.width - over)
+				break
+			}
+		}
+	}
+}
+
+// cut shortens the column's texts.
+func (c *drawn) cut(width int) {
+	c.width = width
+	for i, s := range c.cells {
+		c.cells[i] = shorten(s, width)
+	}
+}
+
 // grid writes the rows with the columns that have something to show and fit.
 func grid(b *strings.Builder, rs []row, o Options) {
 	hidden := 0
@@ -62,20 +128,15 @@ func grid(b *strings.Builder, rs []row, o Options) {
 		hidden = len(rs) - o.Top
 		rs = rs[:o.Top]
 	}
-	type drawn struct {
-		column
-		cells []string
-		width int
-	}
 	var cols []drawn
-	for _, c := range columns() {
+	for at, c := range columns() {
 		if c.keep < 0 || o.By != "" && !c.group || o.By == "" && c.key == "layers" {
 			continue
 		}
 		if c.key == "op" && o.By == "scope" {
 			c.head, c.wide = "scope", 60
 		}
-		d := drawn{column: c, width: lipgloss.Width(c.head)}
+		d := drawn{column: c, at: at, width: lipgloss.Width(c.head)}
 		empty := true
 		for _, r := range rs {
 			s := c.human(r)
@@ -90,22 +151,7 @@ func grid(b *strings.Builder, rs []row, o Options) {
 			cols = append(cols, d)
 		}
 	}
-	total := func() int {
-		n := 0
-		for _, c := range cols {
-			n += c.width + len(gap)
-		}
-		return n - len(gap)
-	}
-	for o.Width > 0 && total() > o.Width && len(cols) > 3 {
-		least := 0
-		for i, c := range cols {
-			if c.keep < cols[least].keep {
-				least = i
-			}
-		}
-		cols = slices.Delete(cols, least, least+1)
-	}
+	fit(&cols, o.Width)
 	line := func(cell func(c drawn) string) {
 		var l strings.Builder
 		for i, c := range cols {

@@ -47,7 +47,6 @@ func (m minifloat) decode(c uint8) float32 {
 	case m.fnuz && c == m.nan, !m.fnuz && !m.inf && m.nan != 0 && uint8(mag) == m.nan, m.inf && exp == top && man != 0:
 		return float32(math.NaN())
 	case m.inf && exp == top:
-		mag = 0
 		if neg {
 			return float32(math.Inf(-1))
 		}

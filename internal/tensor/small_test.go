@@ -89,8 +89,13 @@ func TestE8M0(t *testing.T) {
 		mode RoundMode
 		want uint8
 	}{
-		{1, RoundUp, 127}, {1.1, RoundUp, 128}, {1.9, RoundDown, 127}, {1.5, RoundNearest, 128}, {1.4, RoundNearest, 127},
-		{0, RoundUp, 0}, {math.MaxFloat32, RoundUp, 0xfe},
+		{1, RoundUp, 127},
+		{1.1, RoundUp, 128},
+		{1.9, RoundDown, 127},
+		{1.5, RoundNearest, 128},
+		{1.4, RoundNearest, 127},
+		{0, RoundUp, 0},
+		{math.MaxFloat32, RoundUp, 0xfe},
 	} {
 		if got := F32ToE8M0(test.f, true, test.mode); got != test.want {
 			t.Errorf("%v mode %d: %d, want %d", test.f, test.mode, got, test.want)

@@ -67,8 +67,6 @@ func table(name string, ops []string, fields ...field) options {
 func on(ops ...string) []string { return ops }
 
 // builtinOptions lists the union BuiltinOptions by number, from 1.
-//
-//nolint:misspell // the schema's spelling
 var builtinOptions = []options{
 	table("Conv2DOptions", on("CONV_2D"), padField, widthField, heightField, fusedField,
 		i32("dilation_w_factor").or(1), i32("dilation_h_factor").or(1), biasType),

@@ -176,7 +176,7 @@ func (p *parser) subgraph(t flat.Table, index int) *graph.Graph {
 	return g
 }
 
-// readable checks that all that operators read exists.
+// readable checks that all that operators read exists and has one maker.
 func (p *parser) readable(g *graph.Graph, ops flat.Tables) {
 	exists := make([]bool, len(g.Values))
 	for i, v := range g.Values {
@@ -185,11 +185,16 @@ func (p *parser) readable(g *graph.Graph, ops flat.Tables) {
 	for _, id := range g.Inputs {
 		exists[id] = true
 	}
-	for _, n := range g.Nodes {
-		for _, id := range n.Outputs {
-			if id >= 0 {
-				exists[id] = true
+	for i, n := range g.Nodes {
+		for k, id := range n.Outputs {
+			if id < 0 || g.Values[id].Variable {
+				continue
 			}
+			if exists[id] {
+				ops.At(i).Fail("outputs", "output %d of %s, tensor %d %q, is an input of the graph or already written by another operator", k, n.Key(), id, g.Values[id].Name)
+				return
+			}
+			exists[id] = true
 		}
 	}
 	for i, n := range g.Nodes {
@@ -278,21 +283,14 @@ func tensorMap(v flat.Tables, values int) []graph.SignatureTensor {
 // order sorts the nodes so that each comes after those that make its inputs.
 // Files list them in execution order, so that mostly there is nothing to do.
 func order(g *graph.Graph) error {
-	maker := make([]int, len(g.Values)) // 1 + node that first makes the value
-	sorted, several := true, -1
+	maker := make([]int, len(g.Values)) // 1 + node that makes the value
+	sorted := true
 	for i, n := range g.Nodes {
 		for _, id := range n.Outputs {
-			switch {
-			case id < 0 || g.Values[id].Variable:
-			case maker[id] != 0:
-				several = id
-			default:
+			if id >= 0 && !g.Values[id].Variable {
 				maker[id] = i + 1
 			}
 		}
-	}
-	for _, id := range g.Inputs {
-		maker[id] = 0
 	}
 	for i, n := range g.Nodes {
 		for _, id := range n.Inputs {
@@ -303,9 +301,6 @@ func order(g *graph.Graph) error {
 	}
 	if sorted {
 		return nil
-	}
-	if several >= 0 {
-		return fmt.Errorf("operators are not in execution order and tensor %d %q is written by more than one", several, g.Values[several].Name)
 	}
 	out, err := topological(g, maker)
 	if err != nil {

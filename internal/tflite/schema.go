@@ -11,8 +11,6 @@ const (
 )
 
 // builtinNames lists BuiltinOperator by code.
-//
-//nolint:misspell // the schema's spelling
 var builtinNames = [...]string{
 	0: "ADD", "AVERAGE_POOL_2D", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EMBEDDING_LOOKUP",
 	8: "FLOOR", "FULLY_CONNECTED", "HASHTABLE_LOOKUP", "L2_NORMALIZATION", "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION", "LOGISTIC",

@@ -187,7 +187,8 @@ func TestOrder(t *testing.T) {
 		{"cycle", "operators form a cycle through tensor", chain(4, [2]int{2, 1}, [2]int{1, 2}, [2]int{2, 3})},
 		{"itself", "cycle", chain(2, [2]int{1, 1})},
 		{"missing", "Model.subgraphs[0].operators[0].inputs", chain(3, [2]int{1, 2})},
-		{"two makers", "written by more than one", chain(3, [2]int{1, 2}, [2]int{0, 1}, [2]int{0, 1})},
+		{"two makers", "already written by another operator", chain(3, [2]int{1, 2}, [2]int{0, 1}, [2]int{0, 1})},
+		{"writes an input", "is an input of the graph", chain(2, [2]int{0, 0}, [2]int{0, 1})},
 		{"index", "entry 0 is tensor 9 of 2", chain(2, [2]int{9, 1})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -148,8 +148,14 @@ func TestSlices(t *testing.T) {
 		to   func(dst, src []float32)
 		f    func(float32) float32
 	}{
-		{"Exp", ExpTo, Exp}, {"Sigmoid", SigmoidTo, Sigmoid}, {"Silu", SiluTo, Silu}, {"Tanh", TanhTo, Tanh}, {"Log", LogTo, Log},
-		{"Erf", ErfTo, Erf}, {"Gelu", GeluTo, Gelu}, {"GeluTanh", GeluTanhTo, GeluTanh},
+		{"Exp", ExpTo, Exp},
+		{"Sigmoid", SigmoidTo, Sigmoid},
+		{"Silu", SiluTo, Silu},
+		{"Tanh", TanhTo, Tanh},
+		{"Log", LogTo, Log},
+		{"Erf", ErfTo, Erf},
+		{"Gelu", GeluTo, Gelu},
+		{"GeluTanh", GeluTanhTo, GeluTanh},
 	}
 	for _, test := range tests {
 		dst := make([]float32, len(src))

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -77,7 +78,7 @@ func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 func prepareLogistic(c *op.Call) (op.Run, error) {
 	switch {
 	case c.In[0].Type == tensor.Float32:
-		return unary{rows: vecmath.SigmoidTo, one: sigmoid}.prepare(c)
+		return unary{rows: libm.SigmoidTo, one: sigmoid}.prepare(c)
 	case c.In[0].Type == tensor.Uint8:
 		return unary{one: sigmoid}.prepare(c)
 	case c.In[0].Type == tensor.Int16:
@@ -89,7 +90,7 @@ func prepareLogistic(c *op.Call) (op.Run, error) {
 func prepareTanh(c *op.Call) (op.Run, error) {
 	switch {
 	case c.In[0].Type == tensor.Float32:
-		return unary{rows: vecmath.TanhTo, one: wrap64(math.Tanh)}.prepare(c)
+		return unary{rows: libm.TanhTo, one: wrap64(math.Tanh)}.prepare(c)
 	case c.In[0].Type == tensor.Uint8:
 		return unary{one: wrap64(math.Tanh)}.prepare(c)
 	case c.In[0].Type == tensor.Int16:

@@ -155,20 +155,18 @@ func requant(c *op.Call, channels int) (kernel.Requant, error) {
 }
 
 // weights reads the filter as differences to its zero points.
-func weights(t *tensor.Tensor) (w []int16, largest int, err error) {
+func weights(t *tensor.Tensor) ([]int16, error) {
 	q, err := integers(t)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	w = make([]int16, len(q))
+	w := make([]int16, len(q))
 	scale := scales(t)
 	for i, v := range q {
 		_, z := scale(i)
-		d := v - z
-		w[i] = int16(d)
-		largest = max(largest, int(max(d, -d)))
+		w[i] = int16(v - z)
 	}
-	return w, largest, nil
+	return w, nil
 }
 
 func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
@@ -179,7 +177,7 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 	if err != nil {
 		return nil, err
 	}
-	w, largest, err := weights(c.In[1])
+	w, err := weights(c.In[1])
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +195,7 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 			return nil
 		}, nil
 	}
-	conv := kernel.NewConvQ[T](s, w, largest, zero, q)
+	conv := kernel.NewConvQ[T](s, w, zero, q)
 	return func(c *op.Call) error {
 		conv.Run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]))
 		return nil

@@ -1,7 +1,9 @@
 package nn
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
@@ -60,10 +62,10 @@ func Defs() []op.Def {
 		{Name: "DEQUANTIZE", Infer: inferDequantize, Variants: op.Plain(prepareDequantize)},
 		{Name: "FAKE_QUANT", Types: floatOnly, Infer: inferSame, Variants: op.Plain(prepareFakeQuant), InPlace: true},
 	}
-	for name, k := range map[string]arith{"ADD": addOp, "SUB": subOp, "MUL": mulOp, "DIV": divOp, "MAXIMUM": maxOp, "MINIMUM": minOp, "SQUARED_DIFFERENCE": sqdiffOp} {
-		defs = append(defs, op.Def{Name: name, Types: numbers, Infer: inferBroadcast, Variants: op.Plain(prepareArith(k)), Fuses: true})
+	for k, name := range []string{addOp: "ADD", subOp: "SUB", mulOp: "MUL", divOp: "DIV", maxOp: "MAXIMUM", minOp: "MINIMUM", sqdiffOp: "SQUARED_DIFFERENCE"} {
+		defs = append(defs, op.Def{Name: name, Types: numbers, Infer: inferBroadcast, Variants: op.Plain(prepareArith(arith(k))), Fuses: true})
 	}
-	for name := range unaries {
+	for _, name := range slices.Sorted(maps.Keys(unaries)) {
 		defs = append(defs, op.Def{Name: name, Types: convTypes, Infer: inferSame, Variants: op.Plain(prepareUnary(name)), InPlace: true})
 	}
 	for i := range defs {

@@ -89,7 +89,9 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		}, nil
 	}
 	var packed *kernel.PackedB
-	if c.Const(1) && s.rows > 3 {
+	// Packed even for one row: columns side by side are then faster than rows of
+	// weights, with each sum in order.
+	if c.Const(1) {
 		packed = kernel.PackB(s.in, s.out, tensor.Of[float32](c.In[1]), 0, true)
 	}
 	return func(c *op.Call) (err error) {
@@ -171,16 +173,19 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	}
 	var w []int16
 	if c.Const(1) {
-		if w, _, err = weights(c.In[1]); err != nil {
+		if w, err = weights(c.In[1]); err != nil {
 			return nil, err
 		}
+	}
+	if w != nil && s.rows >= 4 && s.out > 0 {
+		return manyRowsFC[T](c, s, w, zx, &q), nil
 	}
 	xq := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * s.in)})
 	return func(c *op.Call) error {
 		w := w
 		if w == nil {
 			var err error
-			if w, _, err = weights(c.In[1]); err != nil {
+			if w, err = weights(c.In[1]); err != nil {
 				return err
 			}
 		}
@@ -193,6 +198,28 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// manyRowsFC multiplies with the weights packed: that pays from a few rows on.
+func manyRowsFC[T int8 | uint8](c *op.Call, s fcShape, w []int16, zero int32, q *kernel.Requant) op.Run {
+	wide := make([]int32, len(w))
+	for i, v := range w {
+		wide[i] = int32(v)
+	}
+	packed := kernel.NewPackedQ(s.out, s.in)
+	packed.Fill(wide, s.in, 1)
+	table := make([]kernel.ByteTable, 1)
+	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
+	sums := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * s.rows * s.out)})
+	return func(c *op.Call) error {
+		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
+		if c.Out[0].Type == tensor.Int16 {
+			kernel.RequantRows(c.Pool, tensor.Of[int16](c.Out[0]), sums, s.out, q)
+			return nil
+		}
+		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), sums, s.out, q)
+		return nil
+	}
 }
 
 // rowFC computes one row of outputs.

@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // Gates in the order of TFLite's inputs.
@@ -207,13 +207,13 @@ func (l *lstm) step(c *op.Call, x, aux, out []float32) error {
 		}
 	}
 	i, f, g := l.gates[inputGate], l.gates[forgetGate], l.gates[cellGate]
-	vecmath.SigmoidTo(f, f)
+	libm.SigmoidTo(f, f)
 	if l.coupled {
 		for k, v := range f {
 			i[k] = 1 - v
 		}
 	} else {
-		vecmath.SigmoidTo(i, i)
+		libm.SigmoidTo(i, i)
 	}
 	for k := range cell {
 		v := f[k]*cell[k] + i[k]*l.act(g[k])
@@ -227,7 +227,7 @@ func (l *lstm) step(c *op.Call, x, aux, out []float32) error {
 	}
 	o := l.gates[outputGate]
 	for k, v := range o {
-		o[k] = vecmath.Sigmoid(v) * l.act(cell[k])
+		o[k] = libm.Sigmoid(v) * l.act(cell[k])
 	}
 	if l.project == nil {
 		copy(hidden, o)
@@ -401,9 +401,9 @@ func prepareBasicLSTM(c *op.Call) (op.Run, error) {
 			g := gates[r*4*n:][:4*n]
 			for k := range n {
 				// Gates lie in the order input, new, forget, output.
-				v := vecmath.Sigmoid(g[k])*vecmath.Tanh(g[n+k]) + vecmath.Sigmoid(g[2*n+k])*state[r*n+k]
+				v := libm.Sigmoid(g[k])*libm.Tanh(g[n+k]) + libm.Sigmoid(g[2*n+k])*state[r*n+k]
 				next[r*n+k] = v
-				out[r*n+k] = vecmath.Sigmoid(g[3*n+k]) * vecmath.Tanh(v)
+				out[r*n+k] = libm.Sigmoid(g[3*n+k]) * libm.Tanh(v)
 			}
 		}
 		for i, v := range [][]float32{out, next, joined, gates} {

@@ -8,7 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// The integer LSTM is that of TFLite Micro: every gate is two products brought to
+// The integer LSTM is that of TFLite Micro, save for the cells that only the full
+// runtime knows (see lstmFull): every gate is two products brought to
 // Q3.12 each, added with saturation; the cell is 16 bits with a power-of-two
 // scale.
 
@@ -24,7 +25,8 @@ type gateProduct struct {
 
 const gateScale = 1.0 / 4096
 
-func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor) (*gateProduct, error) {
+// newGateProduct prepares x·Wᵀ + bias at the scale to; bias -1 means none.
+func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) (*gateProduct, error) {
 	w := c.Input(weight)
 	if w == nil || w.Rank() != 2 {
 		return nil, op.Unsupported("integer LSTM without weights %d", weight)
@@ -41,8 +43,8 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor) (*gateProduc
 		return nil, err
 	}
 	p := &gateProduct{input: weight, n: w.Shape[0], k: w.Shape[1], wide: x.Type == tensor.Int16}
-	p.mult = fixed.FromReal(float64(sx*sw) / gateScale)
-	if p.w, _, err = weights(w); err != nil {
+	p.mult = fixed.FromReal(float64(sx*sw) / to)
+	if p.w, err = weights(w); err != nil {
 		return nil, err
 	}
 	p.fold = make([]int64, p.n)
@@ -71,8 +73,12 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor) (*gateProduc
 	return p, nil
 }
 
-// apply computes row o of the product for one input row, in Q3.12.
+// apply computes row o of the product for one input row, saturated to 16 bits.
 func apply[T int8 | int16](p *gateProduct, x []T, o int) int32 {
+	return int32(fixed.Saturate16(scaledSum(p, x, o)))
+}
+
+func scaledSum[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 	acc := p.fold[o]
 	w := p.w[o*p.k:][:p.k]
 	x = x[:len(w)]
@@ -80,7 +86,7 @@ func apply[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 		for i, v := range w {
 			acc += int64(v) * int64(x[i])
 		}
-		return int32(fixed.Saturate16(p.mult.Apply64(acc)))
+		return p.mult.Apply64(acc)
 	}
 	var a, b int32
 	i := 0
@@ -91,7 +97,7 @@ func apply[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 	if i < len(w) {
 		a += int32(w[i]) * int32(x[i])
 	}
-	return int32(fixed.Saturate16(p.mult.Apply(int32(acc) + a + b)))
+	return p.mult.Apply(int32(acc) + a + b)
 }
 
 // lstmInt holds an integer LSTM.
@@ -108,21 +114,16 @@ type lstmInt struct {
 func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 	l := &lstmInt{}
 	at := sequenceLSTM
-	for _, i := range []int{9, 10, 11, 16, 17, 20, 21, 22, 23} {
-		if t := c.Input(i); t != nil && t.Len() > 0 {
-			return nil, op.Unsupported("integer LSTM with peephole, projection or layer normalisation")
-		}
-	}
 	h, cell := c.Input(at.hidden), c.Input(at.cell)
 	if h == nil || cell == nil || cell.Type != tensor.Int16 || h.Type != c.In[0].Type || c.Out[0].Type != h.Type {
 		return nil, op.Unsupported("integer LSTM whose state is not of the input's type and int16")
 	}
 	for g := range 4 {
 		var err error
-		if l.in[g], err = newGateProduct(c, at.input+g, at.bias+g, c.In[0]); err != nil {
+		if l.in[g], err = newGateProduct(c, at.input+g, at.bias+g, c.In[0], gateScale); err != nil {
 			return nil, err
 		}
-		if l.rec[g], err = newGateProduct(c, at.recurrent+g, -1, h); err != nil {
+		if l.rec[g], err = newGateProduct(c, at.recurrent+g, -1, h, gateScale); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +174,21 @@ func tanh16(x int16, power int) int16 {
 	return fixed.Tanh16(x, 0, shift)
 }
 
+// beyondMicro reports whether a cell has what TFLite Micro does not know:
+// coupled gates, peepholes, a projection or layer normalisation.
+func beyondMicro(c *op.Call) bool {
+	for _, i := range []int{9, 10, 11, 16, 17, 20, 21, 22, 23} {
+		if t := c.Input(i); t != nil && t.Len() > 0 {
+			return true
+		}
+	}
+	return !c.Has(sequenceLSTM.input)
+}
+
 func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
+	if c.In[0].Type == tensor.Int8 && beyondMicro(c) {
+		return lstmFull(c, s)
+	}
 	l, err := newLSTMInt(c, s)
 	if err != nil {
 		return nil, err

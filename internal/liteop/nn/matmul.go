@@ -78,9 +78,11 @@ func prepareMatmul(c *op.Call) (op.Run, error) {
 	case x == tensor.Float32 && y == tensor.Int8 && quantised(c.In[1]):
 		return t.hybrid(c)
 	case x == tensor.Int8 && y == tensor.Int8 && o == tensor.Int8:
-		return matmulQuant[int8](c, t)
+		return matmulQuant[int8, int8](c, t)
 	case x == tensor.Int16 && y == tensor.Int16 && o == tensor.Int16:
-		return matmulQuant[int16](c, t)
+		return matmulQuant[int16, int16](c, t)
+	case x == tensor.Int16 && y == tensor.Int8 && o == tensor.Int16:
+		return matmulQuant[int16, int8](c, t)
 	case x == tensor.Int8 && y == tensor.Int8 && o == tensor.Int32:
 		return t.whole, nil
 	}
@@ -136,8 +138,8 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 
 // matmulSums calls f with the index and value of every sum of
 // (x-zx)·(y-zy).
-func matmulSums[T int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i int, acc int64)) {
-	x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1])
+func matmulSums[X, Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i int, acc int64)) {
+	x, y := tensor.Of[X](c.In[0]), tensor.Of[Y](c.In[1])
 	sxm, sxk, syk, syn := t.k, 1, t.n, 1
 	if t.adjX {
 		sxm, sxk = 1, t.m
@@ -178,7 +180,7 @@ func matmulSums[T int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i in
 	})
 }
 
-func matmulQuant[T int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
+func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	sx, zx, err := scaleOf(c.In[0])
 	if err != nil {
 		return nil, err
@@ -191,26 +193,43 @@ func matmulQuant[T int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := fixed.FromReal(float64(sx*sy) / float64(so))
+	ms := []fixed.Multiplier{fixed.FromReal(float64(sx*sy) / float64(so))}
+	if q := c.In[1].Quant; len(q.Scale) > 1 {
+		columns := c.In[1].Rank() - 1
+		if t.adjY {
+			columns--
+		}
+		if q.Axis != columns || len(q.Scale) != t.n {
+			return nil, op.Unsupported("integer products with scales along another axis than the columns")
+		}
+		ms = make([]fixed.Multiplier, t.n)
+		for i, s := range q.Scale {
+			ms[i] = fixed.FromReal(float64(sx) * float64(s) / float64(so))
+		}
+	}
 	lo, hi := limits(c.Out[0].Type)
 	wide := c.In[0].Type == tensor.Int16
 	return func(c *op.Call) error {
-		out := tensor.Of[T](c.Out[0])
-		matmulSums[T](c, t, zx, zy, func(i int, acc int64) {
-			v := int32(0)
+		out := tensor.Of[X](c.Out[0])
+		matmulSums[X, Y](c, t, zx, zy, func(i int, acc int64) {
+			var v int32
+			m := ms[0]
+			if len(ms) > 1 {
+				m = ms[i%t.n]
+			}
 			if wide {
 				v = m.Apply64(acc)
 			} else {
 				v = m.Apply(int32(acc))
 			}
-			out[i] = T(min(max(v+zo, lo), hi))
+			out[i] = X(min(max(v+zo, lo), hi))
 		})
 		return nil
 	}, nil
 }
 
 // offsetDot is the sum of (x-zx)·(y-zy).
-func offsetDot[T int8 | int16](x, y []T, zx, zy int32) int64 {
+func offsetDot[X, Y int8 | int16](x []X, y []Y, zx, zy int32) int64 {
 	y = y[:len(x)]
 	var a, b int64
 	i := 0
@@ -227,6 +246,6 @@ func offsetDot[T int8 | int16](x, y []T, zx, zy int32) int64 {
 // whole keeps the sums as they are.
 func (t *matmul) whole(c *op.Call) error {
 	out := tensor.Of[int32](c.Out[0])
-	matmulSums[int8](c, t, 0, 0, func(i int, acc int64) { out[i] = int32(acc) })
+	matmulSums[int8, int8](c, t, 0, 0, func(i int, acc int64) { out[i] = int32(acc) })
 	return nil
 }

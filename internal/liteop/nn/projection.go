@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // nonlinear returns an activation of recurrent layers.
@@ -21,7 +21,7 @@ func nonlinear(name string) (func(float32) float32, error) {
 	case "RELU_N1_TO_1":
 		return func(x float32) float32 { return min(max(x, -1), 1) }, nil
 	case "TANH":
-		return vecmath.Tanh, nil
+		return libm.Tanh, nil
 	case "SIGN_BIT":
 		return func(x float32) float32 {
 			if math.Signbit(float64(x)) {
@@ -58,7 +58,7 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 		if !c.Const(input) || !quantised(t) {
 			return nil, op.Unsupported("%v weights that are not constant or have no scale", t.Type)
 		}
-		w, _, err := weights(t)
+		w, err := weights(t)
 		if err != nil {
 			return nil, err
 		}

@@ -151,7 +151,7 @@ func prepareSum(mean bool) func(c *op.Call) (op.Run, error) {
 		}
 		switch x {
 		case tensor.Float32:
-			return plainSum[float32, float64](c, r, mean)
+			return plainSum[float32, float32](c, r, mean)
 		case tensor.Int32:
 			return plainSum[int32, int64](c, r, mean)
 		case tensor.Int64:
@@ -161,19 +161,19 @@ func prepareSum(mean bool) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-func plainSum[T float32 | int32 | int64, A float64 | int64](c *op.Call, r *reduction, mean bool) (op.Run, error) {
-	// Both kinds of sums are 64 bits wide.
-	data := c.Scratch(8 * r.kept)
-	typ := tensor.Float64
-	if c.In[0].Type != tensor.Float32 {
-		typ = tensor.Int64
+// plainSum sums in order and in the type of the reference kernels: float32, or
+// 64-bit integers.
+func plainSum[T float32 | int32 | int64, A float32 | int64](c *op.Call, r *reduction, mean bool) (op.Run, error) {
+	typ := tensor.Int64
+	if c.In[0].Type == tensor.Float32 {
+		typ = tensor.Float32
 	}
-	acc := tensor.Of[A](&tensor.Tensor{Type: typ, Data: data})
+	acc := tensor.Of[A](&tensor.Tensor{Type: typ, Data: c.Scratch(typ.Bytes(r.kept))})
 	return func(c *op.Call) error {
 		foldSum(c.Pool, r, tensor.Of[T](c.In[0]), acc)
 		y := tensor.Of[T](c.Out[0])
 		for i, v := range acc {
-			if mean && r.count > 0 {
+			if mean && (r.count > 0 || typ == tensor.Float32) { // the mean of nothing is not a number
 				v /= A(r.count)
 			}
 			y[i] = T(v)

@@ -150,10 +150,10 @@ func (r resize) float() op.Run {
 					out := y[(i*r.ow+j)*r.c:][:r.c]
 					a, b := top[u.lo*r.c:][:r.c], top[u.hi*r.c:][:r.c]
 					d, e := bottom[u.lo*r.c:][:r.c], bottom[u.hi*r.c:][:r.c]
-					wa, wb := (1-v.f)*(1-u.f), (1-v.f)*u.f
-					wd, we := v.f*(1-u.f), v.f*u.f
+					// Products and sums in the order of the reference kernel.
+					top, bottom, left, right := 1-v.f, v.f, 1-u.f, u.f
 					for k := range out {
-						out[k] = a[k]*wa + b[k]*wb + d[k]*wd + e[k]*we
+						out[k] = a[k]*top*left + d[k]*bottom*left + b[k]*top*right + e[k]*bottom*right
 					}
 				}
 			}

@@ -144,6 +144,14 @@ type half struct {
 	step  func(c *op.Call, x, aux []float32) ([]float32, error)
 }
 
+// wantsBoth fails when separate outputs are not both there.
+func wantsBoth(c *op.Call) error {
+	if !c.Node.Attrs.Bool("merge_outputs", false) && !c.Wants(1) {
+		return c.Errorf("output 1 (the backward half) is missing")
+	}
+	return nil
+}
+
 // runBoth walks forwards and backwards over the sequence.
 func runBoth(s sequence, fw, bw half, auxInput int, merge, crossed bool, auxWidth int) op.Run {
 	row, auxRow := make([]float32, s.batch*s.in), make([]float32, s.batch*auxWidth)
@@ -211,6 +219,9 @@ func auxiliary(c *op.Call, s sequence, input, fw, bw int) (width int, crossed bo
 }
 
 func prepareBothRNN(c *op.Call) (op.Run, error) {
+	if err := wantsBoth(c); err != nil {
+		return nil, err
+	}
 	s, err := shapeSequence(c, c.Node.Attrs.Bool("time_major", true))
 	if err != nil {
 		return nil, err
@@ -240,6 +251,9 @@ func prepareBothRNN(c *op.Call) (op.Run, error) {
 }
 
 func prepareBothLSTM(c *op.Call) (op.Run, error) {
+	if err := wantsBoth(c); err != nil {
+		return nil, err
+	}
 	s, err := shapeSequence(c, c.Node.Attrs.Bool("time_major", true))
 	if err != nil {
 		return nil, err
@@ -253,8 +267,10 @@ func prepareBothLSTM(c *op.Call) (op.Run, error) {
 	}
 	var h [2]half
 	for d := range h {
-		at := lstmInputs{input: 1 + 17*d, recurrent: 5 + 17*d, peephole: 9 + 17*d, bias: 12 + 17*d, project: 16 + 17*d, projectBias: 17 + 17*d,
-			hidden: 35 + 2*d, cell: 36 + 2*d, norm: -1, aux: -1}
+		at := lstmInputs{
+			input: 1 + 17*d, recurrent: 5 + 17*d, peephole: 9 + 17*d, bias: 12 + 17*d, project: 16 + 17*d, projectBias: 17 + 17*d,
+			hidden: 35 + 2*d, cell: 36 + 2*d, norm: -1, aux: -1,
+		}
 		in := s.in
 		if crossed && d == 1 {
 			in = width

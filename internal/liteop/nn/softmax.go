@@ -5,9 +5,9 @@ import (
 	"math/bits"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // inferSame gives the output the shape of input 0 and its declared type.
@@ -63,14 +63,11 @@ func softmaxRow(y, x []float32, beta float32) {
 	for _, v := range x {
 		top = max(top, v)
 	}
+	// In float32 and in order, as the reference kernels do.
 	var sum float32
-	if beta == 1 {
-		sum = vecmath.ExpSumTo(y, x, top)
-	} else {
-		for i, v := range x {
-			y[i] = vecmath.Exp((v - top) * beta)
-			sum += y[i]
-		}
+	for i, v := range x {
+		y[i] = libm.Exp((v - top) * beta)
+		sum += y[i]
 	}
 	for i := range y {
 		y[i] /= sum
@@ -85,10 +82,11 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 		return nil, err
 	}
 	m := fixed.FromReal(min(float64(beta)*float64(s)*(1<<26), math.MaxInt32))
-	dmin := -int32(math.Floor(31 * math.Ldexp(1<<26, -m.Shift)))
+	// Differences never exceed 255.
+	dmin := -int32(min(math.Floor(31*math.Ldexp(1<<26, -m.Shift)), 255))
 	lo, hi := limits(c.Out[0].Type)
 	width := c.Out[0].Type.Bits()
-	// Differences are at most 255, so that their exponentials fit a table.
+	// Their exponentials fit a table.
 	var exps [256]int32
 	for d := range exps {
 		if -int32(d) >= dmin {
@@ -192,7 +190,7 @@ func logSoftmaxRow(y, x []float32) {
 	}
 	var sum float64
 	for _, v := range x {
-		sum += float64(vecmath.Exp(v - top))
+		sum += float64(libm.Exp(v - top))
 	}
 	l := float32(math.Log(sum))
 	for i, v := range x {

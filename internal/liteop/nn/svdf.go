@@ -2,7 +2,6 @@ package nn
 
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -96,7 +95,13 @@ func (s svdf) float(c *op.Call) (op.Run, error) {
 			b, u := i/s.units, i%s.units
 			var sum float32
 			for f := u * s.rank; f < (u+1)*s.rank; f++ {
-				sum += kernel.Dot(time[f*s.memory:][:s.memory], state[(b*s.filters+f)*s.memory:][:s.memory])
+				// In order within a filter, as the reference sums.
+				var part float32
+				past := state[(b*s.filters+f)*s.memory:][:s.memory]
+				for k, w := range time[f*s.memory:][:s.memory] {
+					part += float32(w * past[k])
+				}
+				sum += part
 			}
 			if bias != nil {
 				sum += bias[u]

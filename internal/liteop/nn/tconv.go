@@ -85,6 +85,9 @@ func (t *tconv) geometry(c *op.Call) error {
 	if w[3] != t.c {
 		return c.Errorf("filter takes %d channels, input has %d", w[3], t.c)
 	}
+	if b := c.Input(t.bi); b != nil && b.Len() != t.oc {
+		return c.Errorf("%d biases for %d channels", b.Len(), t.oc)
+	}
 	if p, ok := customPadding(c); ok {
 		t.sh, t.sw = p.sh, p.sw
 		return nil
@@ -235,7 +238,7 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, _, err := weights(c.In[t.filt])
+	w, err := weights(c.In[t.filt])
 	if err != nil {
 		return nil, err
 	}

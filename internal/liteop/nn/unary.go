@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -40,8 +41,8 @@ func whole(f func(float32) float32, g func(int64) int64) unary {
 
 // unaries are the functions that need nothing but their argument.
 var unaries = map[string]unary{
-	"EXP":   {rows: vecmath.ExpTo, one: wrap64(math.Exp)},
-	"LOG":   {rows: vecmath.LogTo, one: wrap64(math.Log)},
+	"EXP":   {rows: libm.ExpTo, one: wrap64(math.Exp)},
+	"LOG":   {rows: libm.LogTo, one: wrap64(math.Log)},
 	"SQRT":  real(wrap64(math.Sqrt)),
 	"RSQRT": real(func(x float32) float32 { return 1 / float32(math.Sqrt(float64(x))) }),
 	"SIN":   real(wrap64(math.Sin)),

@@ -166,8 +166,10 @@ func TestStreams(t *testing.T) {
 		{name: "overlap", op: "SignalOverlapAdd", options: map[string]any{"frame_step": int64(1)}, in: [2]*tensor.Tensor{i16([]int{2, 2}, 1, 2, 3, 4), i16([]int{2, 2}, 5, 6, 7, 8)}, want: [2][]int16{{1, 5}, {9, 13}}},
 		{name: "frames", op: "SignalFramer", options: map[string]any{"frame_size": int64(3), "frame_step": int64(2), "prefill": false}, outs: 2, in: [2]*tensor.Tensor{i16([]int{2}, 1, 2), i16([]int{2}, 3, 4)}, want: [2][]int16{{0, 0, 0}, {1, 2, 3}}, valid: [2]bool{false, true}},
 		{name: "filled frames", op: "SignalFramer", options: map[string]any{"frame_size": int64(3), "frame_step": int64(2), "prefill": true}, outs: 2, in: [2]*tensor.Tensor{i16([]int{2}, 1, 2), i16([]int{2}, 3, 4)}, want: [2][]int16{{0, 1, 2}, {2, 3, 4}}, valid: [2]bool{true, true}},
-		{name: "stack", op: "SignalStacker", options: map[string]any{"num_channels": int64(1), "stacker_left_context": int64(1), "stacker_right_context": int64(1), "stacker_step": int64(1)}, outs: 2,
-			in: [2]*tensor.Tensor{i16([]int{1}, 1), i16([]int{1}, 2)}, want: [2][]int16{{0, 0, 0}, {1, 1, 2}}, valid: [2]bool{false, true}},
+		{
+			name: "stack", op: "SignalStacker", options: map[string]any{"num_channels": int64(1), "stacker_left_context": int64(1), "stacker_right_context": int64(1), "stacker_step": int64(1)}, outs: 2,
+			in: [2]*tensor.Tensor{i16([]int{1}, 1), i16([]int{1}, 2)}, want: [2][]int16{{0, 0, 0}, {1, 1, 2}}, valid: [2]bool{false, true},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

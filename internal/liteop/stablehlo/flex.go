@@ -16,14 +16,31 @@ func flexDefs() []op.Def {
 		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: infer, Variants: op.Plain(prepare)})
 	}
 	for _, n := range [][2]string{
-		{"Add", "ADD"}, {"AddV2", "ADD"}, {"Sub", "SUBTRACT"}, {"Mul", "MULTIPLY"}, {"Div", "DIVIDE"}, {"RealDiv", "DIVIDE"},
-		{"Maximum", "MAXIMUM"}, {"Minimum", "MINIMUM"}, {"Pow", "POWER"}, {"LogicalAnd", "AND"}, {"LogicalOr", "OR"},
+		{"Add", "ADD"},
+		{"AddV2", "ADD"},
+		{"Sub", "SUBTRACT"},
+		{"Mul", "MULTIPLY"},
+		{"Div", "DIVIDE"},
+		{"RealDiv", "DIVIDE"},
+		{"Maximum", "MAXIMUM"},
+		{"Minimum", "MINIMUM"},
+		{"Pow", "POWER"},
+		{"LogicalAnd", "AND"},
+		{"LogicalOr", "OR"},
 	} {
 		add(n[0], inferSameBinary, prepareBinary(binaries[n[1]]))
 	}
 	for _, n := range [][2]string{
-		{"Abs", "ABS"}, {"Ceil", "CEIL"}, {"Floor", "FLOOR"}, {"Cos", "COSINE"}, {"Exp", "EXPONENTIAL"}, {"Log", "LOG"}, {"Tanh", "TANH"},
-		{"Neg", "NEGATE"}, {"Sigmoid", "LOGISTIC"}, {"Rsqrt", "RSQRT"},
+		{"Abs", "ABS"},
+		{"Ceil", "CEIL"},
+		{"Floor", "FLOOR"},
+		{"Cos", "COSINE"},
+		{"Exp", "EXPONENTIAL"},
+		{"Log", "LOG"},
+		{"Tanh", "TANH"},
+		{"Neg", "NEGATE"},
+		{"Sigmoid", "LOGISTIC"},
+		{"Rsqrt", "RSQRT"},
 	} {
 		add(n[0], inferSame, prepareUnary(unaries[n[1]]))
 	}

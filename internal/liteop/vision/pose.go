@@ -20,8 +20,22 @@ const keypoints = 17
 // 9-10 wrists, 11-12 hips, 13-14 knees, 15-16 ankles; left before right), in the
 // order of the model's displacement maps.
 var bones = [16][2]int{
-	{0, 1}, {1, 3}, {0, 2}, {2, 4}, {0, 5}, {5, 7}, {7, 9}, {5, 11},
-	{11, 13}, {13, 15}, {0, 6}, {6, 8}, {8, 10}, {6, 12}, {12, 14}, {14, 16},
+	{0, 1},
+	{1, 3},
+	{0, 2},
+	{2, 4},
+	{0, 5},
+	{5, 7},
+	{7, 9},
+	{5, 11},
+	{11, 13},
+	{13, 15},
+	{0, 6},
+	{6, 8},
+	{8, 10},
+	{6, 12},
+	{12, 14},
+	{14, 16},
 }
 
 // poseOptions are the decoder's options.

@@ -241,12 +241,16 @@ func TestScan(t *testing.T) {
 	}{
 		{"rows", graph.Attrs{}, f32([]int{3}, 0, 0, 0), []*tensor.Tensor{f32([]int{3}, 11, 22, 33), f32([]int{2, 3}, 1, 2, 3, 11, 22, 33)}},
 		{
-			"columns", graph.Attrs{"scan_input_axes": []int64{-1}, "scan_output_axes": []int64{1}},
-			f32([]int{2}, 0, 0), []*tensor.Tensor{f32([]int{2}, 6, 60), f32([]int{2, 3}, 1, 3, 6, 10, 30, 60)},
+			"columns",
+			graph.Attrs{"scan_input_axes": []int64{-1}, "scan_output_axes": []int64{1}},
+			f32([]int{2}, 0, 0),
+			[]*tensor.Tensor{f32([]int{2}, 6, 60), f32([]int{2, 3}, 1, 3, 6, 10, 30, 60)},
 		},
 		{
-			"backward", graph.Attrs{"scan_input_directions": []int64{1}, "scan_output_directions": []int64{1}},
-			f32([]int{3}, 0, 0, 0), []*tensor.Tensor{f32([]int{3}, 11, 22, 33), f32([]int{2, 3}, 11, 22, 33, 10, 20, 30)},
+			"backward",
+			graph.Attrs{"scan_input_directions": []int64{1}, "scan_output_directions": []int64{1}},
+			f32([]int{3}, 0, 0, 0),
+			[]*tensor.Tensor{f32([]int{3}, 11, 22, 33), f32([]int{2, 3}, 11, 22, 33, 10, 20, 30)},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

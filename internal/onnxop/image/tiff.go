@@ -158,7 +158,7 @@ func unfold(b []byte, compression, n int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		out := make([]byte, n)
 		_, err = io.ReadFull(r, out)
 		return out, err

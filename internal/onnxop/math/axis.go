@@ -183,16 +183,22 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 
 func axisDefs() []op.Def {
 	norm := func(name string, k normalisation) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax, InPlace: true,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) }))}
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax, InPlace: true,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) })),
+		}
 	}
 	arg := func(name string, least bool) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: numberTypes, Infer: inferArg,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }))}
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: 1, Types: numberTypes, Infer: inferArg,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) })),
+		}
 	}
 	cum := func(name string, since int, product bool) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: since, Types: numberTypes, Infer: inferCumulative,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }))}
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: since, Types: numberTypes, Infer: inferCumulative,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) })),
+		}
 	}
 	return []op.Def{
 		norm("Softmax", softmax), norm("LogSoftmax", logSoftmax), norm("Hardmax", hardmax),

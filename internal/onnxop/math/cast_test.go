@@ -88,9 +88,15 @@ func TestCastStrings(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{tensor.Float32, 1, "1.0"}, {tensor.Float32, 0.1, "0.1"}, {tensor.Float32, 1e-5, "1e-05"}, {tensor.Float32, 1234567, "1.234567e+06"},
-		{tensor.Float64, 1e15, "1000000000000000.0"}, {tensor.Float64, 1e16, "1e+16"}, {tensor.Float32, math.Inf(-1), "-inf"},
-		{tensor.Float16, 0.1, "0.1"}, {tensor.BFloat16, 3.140625, "3.14"},
+		{tensor.Float32, 1, "1.0"},
+		{tensor.Float32, 0.1, "0.1"},
+		{tensor.Float32, 1e-5, "1e-05"},
+		{tensor.Float32, 1234567, "1.234567e+06"},
+		{tensor.Float64, 1e15, "1000000000000000.0"},
+		{tensor.Float64, 1e16, "1e+16"},
+		{tensor.Float32, math.Inf(-1), "-inf"},
+		{tensor.Float16, 0.1, "0.1"},
+		{tensor.BFloat16, 3.140625, "3.14"},
 	} {
 		if got := run(t, optest.Node{Op: "Cast", Version: 13, Attrs: graph.Attrs{"to": int64(8)}}, number(test.t, []int{1}, test.v))[0].Strings[0]; got != test.want {
 			t.Errorf("%v %v: %q, want %q", test.t, test.v, got, test.want)

@@ -229,16 +229,22 @@ func prepareShift(c *op.Call) (op.Run, error) {
 func compareDefs() []op.Def {
 	infer, own := inferBinary(tensor.Bool), inferBinary(tensor.Invalid)
 	rel := func(name string, since int, k relation, types []tensor.Type) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: infer,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) }))}
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: infer,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) })),
+		}
 	}
 	logic := func(name string, k bitop) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: boolTypes, Infer: infer, InPlace: true,
-			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareLogic(c, k) })}
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: 1, Types: boolTypes, Infer: infer, InPlace: true,
+			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareLogic(c, k) }),
+		}
 	}
 	bits := func(name string, k bitop) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 18, Types: integerTypes, Infer: own, InPlace: true,
-			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareBits(c, k) })}
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: 18, Types: integerTypes, Infer: own, InPlace: true,
+			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareBits(c, k) }),
+		}
 	}
 	return []op.Def{
 		rel("Equal", 1, equal, join(numberTypes, boolTypes, []tensor.Type{tensor.String})),

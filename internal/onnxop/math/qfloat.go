@@ -134,10 +134,14 @@ func prepareQWhere(c *op.Call) (op.Run, error) {
 func qfloatDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	return []op.Def{
-		{Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: func(c *op.Call) error { return inferSoftmax(qSoftmaxCall(c)) },
-			Variants: op.Plain(aroundFloat(func(c *op.Call) (op.Run, error) { return prepareSoftmax(qSoftmaxCall(c), softmax) }))},
-		{Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: inferQReduce,
-			Variants: op.Plain(aroundFloat(func(c *op.Call) (op.Run, error) { return prepareReduce(qReduceCall(c), redMean) }))},
+		{
+			Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: func(c *op.Call) error { return inferSoftmax(qSoftmaxCall(c)) },
+			Variants: op.Plain(aroundFloat(func(c *op.Call) (op.Run, error) { return prepareSoftmax(qSoftmaxCall(c), softmax) })),
+		},
+		{
+			Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: inferQReduce,
+			Variants: op.Plain(aroundFloat(func(c *op.Call) (op.Run, error) { return prepareReduce(qReduceCall(c), redMean) })),
+		},
 		{Domain: graph.Microsoft, Name: "QLinearWhere", Since: 1, Types: bytes, Infer: inferQWhere, Variants: op.Plain(prepareQWhere)},
 	}
 }

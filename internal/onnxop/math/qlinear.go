@@ -155,8 +155,10 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) prepare {
 func qlinearDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	two := func(name string, product bool) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear,
-			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) })}
+		return op.Def{
+			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear,
+			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) }),
+		}
 	}
 	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
 		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: sameAs, InPlace: true, Variants: op.Plain(prepareQTable(mk))}
@@ -239,7 +241,8 @@ func bitRange(bits float64, signed, narrow bool) (lo, hi float64) {
 func qonnxDefs() []op.Def {
 	var out []op.Def
 	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
-		out = append(out, op.Def{Domain: domain, Name: "Quant", Since: 0, Types: floatTypes[:1],
+		out = append(out, op.Def{
+			Domain: domain, Name: "Quant", Since: 0, Types: floatTypes[:1],
 			Infer: func(c *op.Call) error {
 				if err := c.NeedInputs(4); err != nil {
 					return err
@@ -250,7 +253,8 @@ func qonnxDefs() []op.Def {
 				}
 				c.SetOut(0, c.In[0].Type, out)
 				return nil
-			}, Variants: op.Plain(prepareQuant)})
+			}, Variants: op.Plain(prepareQuant),
+		})
 	}
 	return out
 }

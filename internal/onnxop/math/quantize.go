@@ -330,8 +330,10 @@ func dynamicQuantize(c *op.Call) error {
 		fillSlice(out, uint8(zero))
 		return nil
 	}
-	q := &quantizer{g: granularity{total: len(x), row: tensorRow, rows: (len(x) + tensorRow - 1) / tensorRow}, x: x,
-		scale: []float32{scale}, zero: []float32{zero}, hi: 255}
+	q := &quantizer{
+		g: granularity{total: len(x), row: tensorRow, rows: (len(x) + tensorRow - 1) / tensorRow}, x: x,
+		scale: []float32{scale}, zero: []float32{zero}, hi: 255,
+	}
 	c.Pool.For(q.g.rows, q.g.grain(), func(lo, hi int) { quantizeRows(q, out, lo, hi) })
 	return nil
 }
@@ -362,8 +364,10 @@ func quantDefs() []op.Def {
 			since = 1
 		}
 		defs = append(defs,
-			op.Def{Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, floatTypes...), tensor.Int32),
-				Infer: inferQuantize, Variants: op.Plain(prepareQuantize)},
+			op.Def{
+				Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, floatTypes...), tensor.Int32),
+				Infer: inferQuantize, Variants: op.Plain(prepareQuantize),
+			},
 			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Variants: op.Plain(Widen(prepareDequantize))})
 	}
 	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())

@@ -294,15 +294,25 @@ func reduceDefs() []op.Def {
 		name string
 		kind reduction
 	}{
-		{"ReduceSum", redSum}, {"ReduceMean", redMean}, {"ReduceProd", redProd}, {"ReduceMax", redMax}, {"ReduceMin", redMin},
-		{"ReduceL1", redL1}, {"ReduceL2", redL2}, {"ReduceSumSquare", redSumSquare}, {"ReduceLogSum", redLogSum}, {"ReduceLogSumExp", redLogSumExp},
+		{"ReduceSum", redSum},
+		{"ReduceMean", redMean},
+		{"ReduceProd", redProd},
+		{"ReduceMax", redMax},
+		{"ReduceMin", redMin},
+		{"ReduceL1", redL1},
+		{"ReduceL2", redL2},
+		{"ReduceSumSquare", redSumSquare},
+		{"ReduceLogSum", redLogSum},
+		{"ReduceLogSumExp", redLogSumExp},
 	} {
 		types := numberTypes
 		if e.kind == redMax || e.kind == redMin {
 			types = join(numberTypes, boolTypes)
 		}
-		out = append(out, op.Def{Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: inferReduce,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareReduce(c, e.kind) }))})
+		out = append(out, op.Def{
+			Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: inferReduce,
+			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareReduce(c, e.kind) })),
+		})
 	}
 	return out
 }

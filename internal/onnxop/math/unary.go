@@ -311,16 +311,23 @@ func unaryDefs() []op.Def {
 		kind  exact
 		types []tensor.Type
 	}{
-		{"Abs", 1, absolute, numberTypes}, {"Neg", 1, negative, join(floatTypes, signedTypes)}, {"Sign", 9, signum, numberTypes},
-		{"Relu", 1, rectify, join(floatTypes, signedTypes)}, {"BitwiseNot", 18, complement, integerTypes},
+		{"Abs", 1, absolute, numberTypes},
+		{"Neg", 1, negative, join(floatTypes, signedTypes)},
+		{"Sign", 9, signum, numberTypes},
+		{"Relu", 1, rectify, join(floatTypes, signedTypes)},
+		{"BitwiseNot", 18, complement, integerTypes},
 	} {
-		out = append(out, op.Def{Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: sameAs, InPlace: true,
-			Variants: op.Plain(prepareHalfExact(e.kind))})
+		out = append(out, op.Def{
+			Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: sameAs, InPlace: true,
+			Variants: op.Plain(prepareHalfExact(e.kind)),
+		})
 	}
 	out = append(out,
 		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: boolTypes, Infer: sameAs, InPlace: true, Variants: op.Plain(prepareNot)},
-		op.Def{Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: join(floatTypes, float8Types), Infer: sameAsBool,
-			Variants: op.Plain(classify(func(*op.Call) func(float64) bool { return math.IsNaN }))},
+		op.Def{
+			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: join(floatTypes, float8Types), Infer: sameAsBool,
+			Variants: op.Plain(classify(func(*op.Call) func(float64) bool { return math.IsNaN })),
+		},
 		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: join(floatTypes, float8Types), Infer: sameAsBool, Variants: op.Plain(classify(isInf))},
 		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: numberTypes, Infer: sameAs, InPlace: true, Variants: op.Plain(Widen(prepareClip))},
 		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: floatTypes, Infer: sameAs, Variants: op.Plain(Widen(prepareFastGelu))},
@@ -331,8 +338,10 @@ func unaryDefs() []op.Def {
 		if e.ints {
 			types = numberTypes
 		}
-		out = append(out, op.Def{Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: sameAs, InPlace: true,
-			Variants: op.Plain(prepareCurve(e.make, e.ints))})
+		out = append(out, op.Def{
+			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: sameAs, InPlace: true,
+			Variants: op.Plain(prepareCurve(e.make, e.ints)),
+		})
 	}
 	return out
 }

@@ -62,8 +62,10 @@ func TestModels(t *testing.T) {
 		{"normalizer MAX", "Normalizer", 1, graph.Attrs{"norm": "MAX"}, floats([]int{1, 2}, -3, 4), []float32{-0.75, 1}, nil},
 		{"regression", "LinearRegressor", 1, graph.Attrs{"coefficients": []float32{2, 3}, "intercepts": []float32{1}}, floats([]int{1, 2}, 1, 10), []float32{33}, nil},
 		{"one hot", "OneHotEncoder", 1, graph.Attrs{"cats_strings": []string{"x", "y"}}, texts("y", "z"), []float32{0, 1, 0, 0}, nil},
-		{"machine", "SVMRegressor", 1, graph.Attrs{"kernel_type": "POLY", "kernel_params": []float32{1, 1, 2}, "n_supports": int64(1),
-			"support_vectors": []float32{1, 2}, "coefficients": []float32{2}, "rho": []float32{-3}}, floats([]int{1, 2}, 1, 1), []float32{29}, nil},
+		{"machine", "SVMRegressor", 1, graph.Attrs{
+			"kernel_type": "POLY", "kernel_params": []float32{1, 1, 2}, "n_supports": int64(1),
+			"support_vectors": []float32{1, 2}, "coefficients": []float32{2}, "rho": []float32{-3},
+		}, floats([]int{1, 2}, 1, 1), []float32{29}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -22,8 +22,10 @@ type machine struct {
 
 func newMachine(c *op.Call) (*machine, error) {
 	a := c.Node.Attrs
-	m := &machine{kernel: a.Str("kernel_type", "LINEAR"), vectors: float64s(c, "support_vectors"),
-		coefficients: float64s(c, "coefficients"), rho: float64s(c, "rho"), probA: float64s(c, "prob_a"), probB: float64s(c, "prob_b")}
+	m := &machine{
+		kernel: a.Str("kernel_type", "LINEAR"), vectors: float64s(c, "support_vectors"),
+		coefficients: float64s(c, "coefficients"), rho: float64s(c, "rho"), probA: float64s(c, "prob_a"), probB: float64s(c, "prob_b"),
+	}
 	switch m.kernel {
 	case "LINEAR", "POLY", "RBF", "SIGMOID":
 	default:

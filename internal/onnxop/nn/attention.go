@@ -36,9 +36,11 @@ func newAttention(c *op.Call) (*attention, error) {
 		return nil, err
 	}
 	q, k, v, a := c.In[atQ].Shape, c.In[atK].Shape, c.In[atV].Shape, c.Node.Attrs
-	bad := fmt.Errorf("Q %s, K %s, V %s", tensor.FormatShape(q), tensor.FormatShape(k), tensor.FormatShape(v))
-	t := &attention{causal: a.Bool("is_causal", false), softcap: float64(a.Float("softcap", 0)),
-		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1)}
+	bad := fmt.Errorf("query %s, key %s, value %s", tensor.FormatShape(q), tensor.FormatShape(k), tensor.FormatShape(v))
+	t := &attention{
+		causal: a.Bool("is_causal", false), softcap: float64(a.Float("softcap", 0)),
+		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1),
+	}
 	switch {
 	case len(q) == 3 && len(k) == 3 && len(v) == 3:
 		t.packed = true

@@ -92,7 +92,7 @@ func prepareOffsetRotary[T real](c *op.Call) (op.Run, error) {
 		from, to := viewOf(x, r.packed, r.rows, r.heads, r.Size), viewOf(y, r.packed, r.rows, r.heads, r.Size)
 		n := r.Dim / 2
 		for i := range r.batch * r.rows {
-			p := 0
+			var p int
 			if offset {
 				p = int(number(c.In[1], 0)) + i%r.rows
 			} else {

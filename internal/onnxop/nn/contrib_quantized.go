@@ -355,18 +355,19 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
 	}
 	quantized := &tensor.Tensor{Type: tensor.Uint8, Shape: c.In[0].Shape, Data: c.Scratch(c.In[0].Len())}
-	q := &intMatMul{batched: v, ai: 0, bi: 1, az: -1, bz: 3}
-	q.a, q.b = scratch[int32](c, c.In[0].Len()), scratch[int32](c, c.In[1].Len())
+	in := c.In
+	c.In = append([]*tensor.Tensor{quantized}, in[1:]...)
+	q, err := newIntMatMul(c, 0, -1, 1, 3)
+	c.In = in
+	if err != nil {
+		return nil, err
+	}
 	sums := scratch[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		x := tensor.Of[float32](c.In[0])
 		scale, zero := dynamicRange(x)
 		quantizeReal(quantized, 0, x, scale, zero)
-		lift(q.a, quantized, zero)
-		q.liftB(c)
-		q.each(func(pa, pb, pc int) {
-			plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k}, q.a[pa:], q.b[pb:], sums[pc:])
-		})
+		q.product(c, quantized, []int32{zero}, sums)
 		scaleSums(tensor.Of[float32](c.Out[0]), sums, v.n, scale, tensor.Of[float32](c.In[2]), elements[float32](c, 4))
 		return nil
 	}, nil

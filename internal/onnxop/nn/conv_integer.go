@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -53,6 +54,8 @@ func first(z []int32) int32 {
 // intConv convolves integers into int32 sums.
 type intConv struct {
 	*convolution
+	// One and two dimensions take the kernel; the others unfold x into col.
+	planar    *kernel.ConvSums
 	x, w, col []int32
 	block     int // output positions that col holds
 	// wi, xz and wz are the inputs with the weights and with the zero points.
@@ -77,10 +80,14 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	}
 	k := v.c / v.groups * product(v.kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
-	q.x = scratch[int32](c, v.n*v.c*product(v.in))
 	q.w = scratch[int32](c, v.m*k)
-	q.block = max(1, min(product(v.out), colBytes/(4*max(k, 1))))
-	q.col = scratch[int32](c, k*q.block)
+	if len(v.in) <= 2 && k > 0 && v.n*v.m*product(v.out) > 0 {
+		q.planar = kernel.NewConvSums(v.planar2D())
+	} else {
+		q.x = scratch[int32](c, v.n*v.c*product(v.in))
+		q.block = max(1, min(product(v.out), colBytes/(4*max(k, 1))))
+		q.col = scratch[int32](c, k*q.block)
+	}
 	if c.Const(wi) && (!c.Has(wz) || c.Const(wz)) {
 		q.liftWeights(c)
 		q.ready = true
@@ -90,13 +97,14 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 
 func (q *intConv) liftWeights(c *op.Call) {
 	lift(q.w, c.In[q.wi], 0)
-	z := zeros(c.Input(q.wz))
-	if len(z) == 0 {
-		return
+	if z := zeros(c.Input(q.wz)); len(z) > 0 {
+		per := len(q.w) / max(q.m, 1)
+		for i := range q.w {
+			q.w[i] -= z[min(i/per, len(z)-1)]
+		}
 	}
-	per := len(q.w) / max(q.m, 1)
-	for i := range q.w {
-		q.w[i] -= z[min(i/per, len(z)-1)]
+	if q.planar != nil {
+		q.planar.SetWeights(q.w)
 	}
 }
 
@@ -105,7 +113,13 @@ func (q *intConv) sums(c *op.Call, xi int, y []int32) {
 	if !q.ready {
 		q.liftWeights(c)
 	}
-	lift(q.x, c.In[xi], first(zeros(c.Input(q.xz))))
+	zero := first(zeros(c.Input(q.xz)))
+	if q.planar != nil {
+		q.planar.SetZero(c.In[xi].Type == tensor.Int8, zero)
+		q.planar.Run(c.Pool, c.In[xi].Data, y)
+		return
+	}
+	lift(q.x, c.In[xi], zero)
 	cg, mg := q.c/q.groups, q.m/q.groups
 	inArea, area := product(q.in), product(q.out)
 	k := cg * product(q.kernel)
@@ -175,15 +189,17 @@ func prepareQLinearConv(c *op.Call) (op.Run, error) {
 		q.sums(c, 0, sums)
 		xs, ys := float32(number(c.In[1], 0)), float32(number(c.In[6], 0))
 		zero := first(zeros(c.In[7]))
-		for i := range q.n * q.m {
-			m := i % q.m
-			ws := float32(number(c.In[4], min(m, c.In[4].Len()-1)))
-			var bias int32
-			if c.Has(8) {
-				bias = tensor.Of[int32](c.In[8])[m]
+		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				m := i % q.m
+				ws := float32(number(c.In[4], min(m, c.In[4].Len()-1)))
+				var bias int32
+				if c.Has(8) {
+					bias = tensor.Of[int32](c.In[8])[m]
+				}
+				requantize(c.Out[0], i*area, sums[i*area:][:area], bias, xs*ws/ys, zero)
 			}
-			requantize(c.Out[0], i*area, sums[i*area:][:area], bias, xs*ws/ys, zero)
-		}
+		})
 		return nil
 	}, nil
 }

@@ -18,7 +18,7 @@ func newFlex(c *op.Call) (*attention, error) {
 		return nil, err
 	}
 	if t.packed {
-		return nil, fmt.Errorf("Q %s, want rank 4", tensor.FormatShape(c.In[0].Shape))
+		return nil, fmt.Errorf("query %s, want rank 4", tensor.FormatShape(c.In[0].Shape))
 	}
 	return t, nil
 }

@@ -39,7 +39,7 @@ func newGemm(c *op.Call) (*gemmShape, error) {
 	if x := c.Input(2); x != nil {
 		s := x.Shape
 		if len(s) > 2 {
-			return nil, fmt.Errorf("C of shape %s", tensor.FormatShape(s))
+			return nil, fmt.Errorf("input C of shape %s", tensor.FormatShape(s))
 		}
 		rows, cols := 1, 1
 		if len(s) > 0 {
@@ -49,7 +49,7 @@ func newGemm(c *op.Call) (*gemmShape, error) {
 			rows = s[0]
 		}
 		if cols != 1 && cols != v.n || rows != 1 && rows != v.m {
-			return nil, fmt.Errorf("C of shape %s for a %dx%d result", tensor.FormatShape(s), v.m, v.n)
+			return nil, fmt.Errorf("input C of shape %s for a %dx%d result", tensor.FormatShape(s), v.m, v.n)
 		}
 		if cols != 1 {
 			v.cc = 1

@@ -123,7 +123,8 @@ func (s *sampler) taps(at []float64, t *tapList) {
 			p = math.Copysign(1<<40, p) // far outside, still an integer
 		}
 		var w [4]float64
-		k, first := 1, 0
+		var first int
+		k := 1
 		lo, hi := -0.5, float64(n)-0.5
 		if s.corners {
 			lo, hi = 0, float64(n-1)

@@ -90,8 +90,10 @@ func TestRecurrent(t *testing.T) {
 		if batchFirst {
 			layout = 1
 		}
-		out, err := optest.Run(defs, optest.Node{Op: cell.op, Version: 22, Outputs: 2, Const: []bool{false, true, rnd.IntN(2) == 0},
-			Attrs: graph.Attrs{"direction": direction, "layout": layout, "linear_before_reset": cell.linear, "hidden_size": int64(hid)}}, x, w, r, b, lens, h0)
+		out, err := optest.Run(defs, optest.Node{
+			Op: cell.op, Version: 22, Outputs: 2, Const: []bool{false, true, rnd.IntN(2) == 0},
+			Attrs: graph.Attrs{"direction": direction, "layout": layout, "linear_before_reset": cell.linear, "hidden_size": int64(hid)},
+		}, x, w, r, b, lens, h0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,8 +219,10 @@ func TestGroupQueryDecode(t *testing.T) {
 	q, k, v := random(r, tensor.Float32, 1, rows, heads*size), random(r, tensor.Float32, 1, rows, kvHeads*size), random(r, tensor.Float32, 1, rows, kvHeads*size)
 	cos, sin := random(r, tensor.Float32, 8, size/2), random(r, tensor.Float32, 8, size/2)
 	num := func(n int) *tensor.Tensor { return tensor.From(tensor.Int32, []int{1}, []int32{int32(n)}) }
-	node := optest.Node{Domain: graph.Microsoft, Op: "GroupQueryAttention", Version: 1, Outputs: 3,
-		Attrs: graph.Attrs{"num_heads": int64(heads), "kv_num_heads": int64(kvHeads), "do_rotary": int64(1), "local_window_size": int64(3)}}
+	node := optest.Node{
+		Domain: graph.Microsoft, Op: "GroupQueryAttention", Version: 1, Outputs: 3,
+		Attrs: graph.Attrs{"num_heads": int64(heads), "kv_num_heads": int64(kvHeads), "do_rotary": int64(1), "local_window_size": int64(3)},
+	}
 	all := run(t, node, q, k, v, nil, nil, num(rows-1), num(rows), cos, sin)
 	part := func(x *tensor.Tensor, i int) *tensor.Tensor {
 		n := x.Shape[2]

@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -11,9 +12,13 @@ import (
 // one for all, one a row of a, or one a column of b.
 type intMatMul struct {
 	*batched
-	a, b   []int32
+	flat   batched // the batch folded into the rows where that is possible
+	b      []int32
 	ai, bi int
 	az, bz int
+	tables []kernel.ByteTable // values of a less their zero point: one, or one a row
+	// packed holds every matrix of a constant b, or the one in work.
+	packed []*kernel.PackedQ
 	ready  bool
 }
 
@@ -25,20 +30,35 @@ func newIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &intMatMul{batched: v, ai: ai, bi: bi, az: az, bz: bz}
+	q := &intMatMul{batched: v, flat: *v, ai: ai, bi: bi, az: az, bz: bz, tables: make([]kernel.ByteTable, 1)}
 	if z := c.Input(az); z != nil && z.Len() != 1 && z.Len() != v.m && z.Len()*v.k != c.In[ai].Len() {
 		return nil, fmt.Errorf("zero point %s for %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.In[ai].Shape))
 	}
 	if z := c.Input(bz); z != nil && z.Len() != 1 && z.Len() != v.n && z.Len()*v.k != c.In[bi].Len() {
 		return nil, fmt.Errorf("zero point %s for %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.In[bi].Shape))
 	}
-	q.a = scratch[int32](c, c.In[ai].Len())
-	q.b = scratch[int32](c, c.In[bi].Len())
-	if c.Const(bi) && (!c.Has(bz) || c.Const(bz)) {
-		q.liftB(c)
-		q.ready = true
+	if z := c.Input(az); z != nil && z.Len() > 1 {
+		q.tables = make([]kernel.ByteTable, v.m)
+	} else {
+		q.flat.fold()
 	}
+	if c.Const(bi) && (!c.Has(bz) || c.Const(bz)) {
+		q.b = make([]int32, c.In[bi].Len())
+		q.liftB(c)
+		for at := 0; at < len(q.b); at += v.k * v.n {
+			q.packed = append(q.packed, q.pack(kernel.NewPackedQ(v.n, v.k), at))
+		}
+		q.b, q.ready = nil, true
+		return q, nil
+	}
+	q.b = scratch[int32](c, c.In[bi].Len())
+	q.packed = append(q.packed, kernel.NewPackedQ(v.n, v.k))
 	return q, nil
+}
+
+func (q *intMatMul) pack(p *kernel.PackedQ, at int) *kernel.PackedQ {
+	p.Fill(q.b[at:], 1, q.n)
+	return p
 }
 
 func (q *intMatMul) liftB(c *op.Call) {
@@ -54,26 +74,39 @@ func (q *intMatMul) liftB(c *op.Call) {
 	}
 }
 
-func (q *intMatMul) liftA(c *op.Call) {
-	z := zeros(c.Input(q.az))
-	if len(z) <= 1 {
-		lift(q.a, c.In[q.ai], first(z))
-		return
-	}
-	lift(q.a, c.In[q.ai], 0)
-	for i := range q.a {
-		q.a[i] -= z[i/q.k%len(z)]
-	}
-}
-
 // sums computes the product into y.
 func (q *intMatMul) sums(c *op.Call, y []int32) {
+	q.product(c, c.In[q.ai], zeros(c.Input(q.az)), y)
+}
+
+// product is sums for the left operand x with zero points z.
+func (q *intMatMul) product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) {
+	if q.k == 0 || len(y) == 0 {
+		clear(y)
+		return
+	}
 	if !q.ready {
 		q.liftB(c)
 	}
-	q.liftA(c)
-	q.each(func(pa, pb, pc int) {
-		plainGemm(c.Pool, matrices{m: q.m, n: q.n, k: q.k}, q.a[pa:], q.b[pb:], y[pc:])
+	last := -1
+	q.flat.each(func(pa, pb, pc int) {
+		for i := range q.tables {
+			if len(z) > 1 || pc == 0 {
+				zero := first(z)
+				if len(z) > 1 {
+					zero = z[(pa/q.k+i)%len(z)]
+				}
+				q.tables[i].Fill(x.Type == tensor.Int8, zero)
+			}
+		}
+		b := q.packed[0]
+		if q.ready {
+			b = q.packed[pb/(q.k*q.n)]
+		} else if pb != last {
+			last = pb
+			q.pack(b, pb)
+		}
+		kernel.GemmQ(c.Pool, q.flat.m, x.Data[pa:], q.tables, b, y[pc:])
 	})
 }
 

@@ -104,8 +104,11 @@ func TestErrors(t *testing.T) {
 		{"attention heads", "Attention", graph.Attrs{"q_num_heads": int64(3), "kv_num_heads": int64(3)}, []*tensor.Tensor{f(1, 2, 8), f(1, 2, 8), f(1, 2, 8)}},
 		{"resize without sizes", "Resize", nil, []*tensor.Tensor{f(1, 1, 2, 2)}},
 		{"gridsample grid", "GridSample", nil, []*tensor.Tensor{f(1, 1, 2, 2), f(1, 2, 2, 3)}},
-		{"unpool index", "MaxUnpool", graph.Attrs{"kernel_shape": ints(2, 2), "strides": ints(2, 2)},
-			[]*tensor.Tensor{f(1, 1, 1, 1), tensor.From(tensor.Int64, []int{1, 1, 1, 1}, []int64{99})}},
+		{
+			"unpool index", "MaxUnpool",
+			graph.Attrs{"kernel_shape": ints(2, 2), "strides": ints(2, 2)},
+			[]*tensor.Tensor{f(1, 1, 1, 1), tensor.From(tensor.Int64, []int{1, 1, 1, 1}, []int64{99})},
+		},
 		{"loss target", "NegativeLogLikelihoodLoss", nil, []*tensor.Tensor{f(1, 3), tensor.From(tensor.Int64, []int{1}, []int64{3})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

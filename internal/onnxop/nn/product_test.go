@@ -109,8 +109,10 @@ func TestGemm(t *testing.T) {
 		if cs != nil {
 			in = append(in, random(r, kind, cs...))
 		}
-		out, err := optest.Run(defs, optest.Node{Op: "Gemm", Version: 13, Const: []bool{false, r.IntN(2) == 0},
-			Attrs: graph.Attrs{"transA": ta, "transB": tb, "alpha": alpha, "beta": float32(1)}}, in...)
+		out, err := optest.Run(defs, optest.Node{
+			Op: "Gemm", Version: 13, Const: []bool{false, r.IntN(2) == 0},
+			Attrs: graph.Attrs{"transA": ta, "transB": tb, "alpha": alpha, "beta": float32(1)},
+		}, in...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +152,8 @@ func TestMatMulNBits(t *testing.T) {
 		per := (blocks*bits + 7) / 8
 		zero := random(r, tensor.Uint8, n*per)
 		y := run(t, optest.Node{Domain: graph.Microsoft, Op: "MatMulNBits", Version: 1, Attrs: graph.Attrs{
-			"K": int64(k), "N": int64(n), "bits": int64(bits), "block_size": int64(block)}}, a, w, scale, zero)[0]
+			"K": int64(k), "N": int64(n), "bits": int64(bits), "block_size": int64(block),
+		}}, a, w, scale, zero)[0]
 		field := func(b []byte, i int) float64 { return float64(int(b[i*bits/8]) >> (i * bits % 8) & (1<<bits - 1)) }
 		var want []float64
 		for i := range m {

@@ -38,7 +38,8 @@ func TestOperators(t *testing.T) {
 		{"all stopped", optest.Node{Op: "StringNormalizer", Attrs: graph.Attrs{"stopwords": []string{"a"}}}, []*tensor.Tensor{strs([]int{1, 2}, "a", "A")}, []*tensor.Tensor{strs([]int{1, 1}, "")}},
 		{"match", optest.Node{Op: "RegexFullMatch", Attrs: graph.Attrs{"pattern": "a|ab"}}, []*tensor.Tensor{strs([]int{3}, "a", "ab", "abc")}, []*tensor.Tensor{tensor.From(tensor.Bool, []int{3}, []uint8{1, 1, 0})}},
 		{
-			"n-grams", optest.Node{Op: "TfIdfVectorizer", Attrs: graph.Attrs{
+			"n-grams",
+			optest.Node{Op: "TfIdfVectorizer", Attrs: graph.Attrs{
 				"mode": "TFIDF", "min_gram_length": int64(1), "max_gram_length": int64(2), "max_skip_count": int64(1), "ngram_counts": []int64{0, 2},
 				"ngram_indexes": []int64{2, 0, 1}, "pool_int64s": []int64{5, 6, 5, 6}, "weights": []float32{1, 10, 100},
 			}},

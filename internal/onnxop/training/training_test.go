@@ -28,22 +28,26 @@ func TestOptimisers(t *testing.T) {
 	}{
 		{
 			// Two tensors in one step: g = 2 and 4, h = 4 and 25.
-			"adagrad", "Adagrad", graph.Attrs{"epsilon": float32(1), "decay_factor": float32(.5)},
+			"adagrad", "Adagrad",
+			graph.Attrs{"epsilon": float32(1), "decay_factor": float32(.5)},
 			[]*tensor.Tensor{f32(3), updates(4), f32(1), f32(2), f32(2), f32(4), f32(0), f32(9)},
 			[][]float32{{1 - 2./3}, {2 - 4./6}, {4}, {25}},
 		},
 		{
-			"momentum", "Momentum", graph.Attrs{"mode": "standard", "alpha": float32(.5), "beta": float32(9), "norm_coefficient": float32(1)},
+			"momentum", "Momentum",
+			graph.Attrs{"mode": "standard", "alpha": float32(.5), "beta": float32(9), "norm_coefficient": float32(1)},
 			[]*tensor.Tensor{f32(.5), updates(0), f32(1), f32(2), f32(4)},
 			[][]float32{{1 - .5*5}, {5}},
 		},
 		{
-			"nesterov", "Momentum", graph.Attrs{"mode": "nesterov", "alpha": float32(.5), "beta": float32(2), "norm_coefficient": float32(0)},
+			"nesterov", "Momentum",
+			graph.Attrs{"mode": "nesterov", "alpha": float32(.5), "beta": float32(2), "norm_coefficient": float32(0)},
 			[]*tensor.Tensor{f32(.5), updates(1), f32(1), f32(2), f32(4)},
 			[][]float32{{1 - .5*(2+.5*6)}, {6}},
 		},
 		{
-			"adam", "Adam", graph.Attrs{"alpha": float32(.5), "beta": float32(.75), "epsilon": float32(0), "norm_coefficient_post": float32(.5)},
+			"adam", "Adam",
+			graph.Attrs{"alpha": float32(.5), "beta": float32(.75), "epsilon": float32(0), "norm_coefficient_post": float32(.5)},
 			[]*tensor.Tensor{f32(2), updates(1), f32(8), f32(2), f32(0), f32(0)},
 			// v = 1, h = 1, rate = 2*sqrt(.25)/.5 = 2
 			[][]float32{{.5 * (8 - 2)}, {1}, {1}},

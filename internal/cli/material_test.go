@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/material"
+)
+
+// heavy models take seconds a run.
+var heavy = []string{"vgg19", "resnet50", "inception", "zfnet", "super_resolution", "alexnet", "SqueezeNet_fp16", "bodypix", "conformer"}
+
+// TestMaterial profiles the real models: each gives a profile that every reader
+// can rely on.
+func TestMaterial(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes about half a minute")
+	}
+	dir := material.Path(t, "models", "real")
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !isModel(path) {
+			return err
+		}
+		for _, h := range heavy {
+			if strings.Contains(path, h) {
+				return nil
+			}
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			m, err := opmeter.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = m.Close() }()
+			p, err := opmeter.Profile(t.Context(), m, opmeter.Runs(1), opmeter.Warmup(-1, -1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Validate(); err != nil {
+				t.Errorf("the profile is not valid: %v", err)
+			}
+			if p.Totals.Latency == nil {
+				t.Error("the profile has no latency")
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

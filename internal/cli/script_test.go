@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/onnx"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// TestScripts runs testdata/*.txtar. Their commands, beside the usual ones:
+//
+//	opmeter ARG...           run the program; it must succeed (with !: must not)
+//	exits N ARG...           run the program, which must exit with status N
+//	model KIND FILE          write a model of makeModel
+//	cut FILE N               leave the first N bytes
+//	random FILE N            write N random bytes
+//	poke FILE OLD NEW        replace the bytes OLD, once, by NEW of the same length
+//	lines FILE N             the file ("stdout", "stderr") has N lines
+//	narrow N                 no line of stdout is wider than N bytes of ASCII
+//
+// Arguments that begin with "./" (also after "=") are files of the script. The
+// program is called in this process; its output shows the script's folder as ".".
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata",
+		RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("EXAMPLES", filepath.Join(material.Root(), "examples"))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"opmeter": func(ts *testscript.TestScript, neg bool, args []string) {
+				if got := call(ts, args); (got == 0) == neg {
+					ts.Fatalf("exit status %d", got)
+				}
+			},
+			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
+				if got, want := call(ts, args[1:]), number(ts, args[0]); got != want {
+					ts.Fatalf("exit status %d, want %d", got, want)
+				}
+			},
+			"model": func(ts *testscript.TestScript, _ bool, args []string) {
+				b, err := onnx.Encode(makeModel(ts, args[0]))
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o644))
+			},
+			"cut": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.Truncate(ts.MkAbs(args[0]), int64(number(ts, args[1]))))
+			},
+			"random": func(ts *testscript.TestScript, _ bool, args []string) {
+				b := make([]byte, number(ts, args[1]))
+				_, err := rand.NewChaCha8([32]byte{1}).Read(b)
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o644))
+			},
+			"poke": func(ts *testscript.TestScript, _ bool, args []string) {
+				old, err := strconv.Unquote(`"` + args[1] + `"`)
+				ts.Check(err)
+				repl, err := strconv.Unquote(`"` + args[2] + `"`)
+				ts.Check(err)
+				s := ts.ReadFile(args[0])
+				if !strings.Contains(s, old) || len(old) != len(repl) {
+					ts.Fatalf("%s: cannot replace %q", args[0], old)
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(s, old, repl, 1)), 0o644))
+			},
+			"lines": func(ts *testscript.TestScript, _ bool, args []string) {
+				if got, want := strings.Count(ts.ReadFile(args[0]), "\n"), number(ts, args[1]); got != want {
+					ts.Fatalf("%s has %d lines, want %d", args[0], got, want)
+				}
+			},
+		},
+	})
+}
+
+func number(ts *testscript.TestScript, s string) int {
+	n, err := strconv.Atoi(s)
+	ts.Check(err)
+	return n
+}
+
+// call runs the program on the script's files.
+func call(ts *testscript.TestScript, args []string) int {
+	real := make([]string, len(args))
+	for i, a := range args {
+		name, file, ok := strings.Cut(a, "=./")
+		switch {
+		case ok:
+			a = name + "=" + ts.MkAbs(file)
+		case strings.HasPrefix(a, "./"):
+			a = ts.MkAbs(a[2:])
+		}
+		real[i] = a
+	}
+	var out, errw bytes.Buffer
+	status := Main(real, strings.NewReader(""), &out, &errw)
+	for w, b := range map[io.Writer]*bytes.Buffer{ts.Stdout(): &out, ts.Stderr(): &errw} {
+		_, err := io.WriteString(w, strings.ReplaceAll(b.String(), ts.Getenv("WORK")+string(filepath.Separator), "./"))
+		ts.Check(err)
+	}
+	return status
+}
+
+// makeModel makes small ONNX models that show one thing each.
+func makeModel(ts *testscript.TestScript, kind string) *graph.Model {
+	f32 := func(name string, dims ...int) *graph.Value {
+		return &graph.Value{Name: name, Type: tensor.Float32, Shape: dims, HasShape: true}
+	}
+	g := &graph.Graph{Name: kind}
+	m := &graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}}
+	node := func(op string, in, out []int, a graph.Attrs) {
+		g.Nodes = append(g.Nodes, &graph.Node{Index: len(g.Nodes), Name: strings.ToLower(op), Op: op, Version: 17, Inputs: in, Outputs: out, Attrs: a})
+	}
+	switch kind {
+	case "relu": // y = relu(x)
+		g.Values = []*graph.Value{f32("x", 1, 4), f32("y", 1, 4)}
+		node("Relu", []int{0}, []int{1}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "cyclic": // a = relu(b), b = neg(a)
+		g.Values = []*graph.Value{f32("x", 4), f32("a", 4), f32("b", 4)}
+		node("Add", []int{0, 2}, []int{1}, nil)
+		node("Neg", []int{1}, []int{2}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{2}
+	case "huge": // an input of 16 TiB
+		g.Values = []*graph.Value{f32("x", 1<<21, 1<<21), f32("y", 1<<21, 1<<21)}
+		node("Relu", []int{0}, []int{1}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "large": // an input of 60 GiB
+		g.Values = []*graph.Value{f32("x", 15<<10, 1<<20), f32("y", 15<<10, 1<<20)}
+		node("Relu", []int{0}, []int{1}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "unknown": // relu, an operator that does not exist, relu
+		g.Values = []*graph.Value{f32("x", 2, 8), f32("a", 2, 8), f32("b", 2, 8), f32("y", 2, 8)}
+		node("Relu", []int{0}, []int{1}, nil)
+		node("Frobnicate", []int{1}, []int{2}, nil)
+		node("Relu", []int{2}, []int{3}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{3}
+	case "contradiction": // a convolution with kernels of another rank
+		g.Values = []*graph.Value{f32("x", 1, 3, 8, 8), f32("y", 1, 4, 8, 8), f32("w", 4, 3)}
+		g.Values[2].Const = tensor.From(tensor.Float32, []int{4, 3}, make([]float32, 12))
+		node("Conv", []int{0, 2}, []int{1}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "mixed": // a sum of float32 and int8
+		g.Values = []*graph.Value{f32("x", 4), f32("y", 4), f32("z", 4)}
+		g.Values[1].Type = tensor.Int8
+		node("Add", []int{0, 1}, []int{2}, nil)
+		g.Inputs, g.Outputs = []int{0, 1}, []int{2}
+	case "dynamic": // matmul of an open dimension
+		g.Values = []*graph.Value{f32("x", -1, 8), f32("y", -1, 3), f32("w", 8, 3)}
+		g.Values[2].Const = tensor.From(tensor.Float32, []int{8, 3}, make([]float32, 24))
+		node("MatMul", []int{0, 2}, []int{1}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1}
+	default:
+		ts.Fatalf("no model %q", kind)
+	}
+	for i, v := range g.Values {
+		v.ID = i
+	}
+	return m
+}
+
+// TestCancel ends a measurement early: what was measured is printed, and the
+// status is that of success.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	defer cancel()
+	var out, errw bytes.Buffer
+	spec := filepath.Join(material.Root(), "examples", "autoencoder.yaml")
+	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s"}, strings.NewReader(""), &out, &errw); got != statusDone {
+		t.Errorf("status %d, want 0; standard error: %s", got, errw.String())
+	}
+	for _, want := range []string{"FULLY_CONNECTED", "Incomplete: stopped"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// TestHelpExamples runs the examples of every command's help.
+func TestHelpExamples(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	examples := filepath.Join(material.Root(), "examples")
+	setup := [][]string{
+		{"build", filepath.Join(examples, "ds_cnn.yaml"), "-o", at("model.tflite")},
+		{"build", filepath.Join(examples, "lstm.yaml"), "-o", at("models/lstm.tflite")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
+		{"run", at("model.onnx"), "--output", at("cat")},
+	}
+	if err := os.Mkdir(at("models"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := os.ReadFile(filepath.Join(examples, "autoencoder.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{Name: "net", Inputs: []int{0}, Outputs: []int{1}, Values: []*graph.Value{
+		{ID: 0, Name: "input", Type: tensor.Float32, Shape: []int{1, 3, -1, -1}, HasShape: true},
+		{ID: 1, Name: "output", Type: tensor.Float32, Shape: []int{1, 3, -1, -1}, HasShape: true},
+	}, Nodes: []*graph.Node{{Op: "Relu", Version: 17, Inputs: []int{0}, Outputs: []int{1}}}}
+	model, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"net.yaml": spec, "model.onnx": model} {
+		if err := os.WriteFile(at(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(args []string) {
+		var out, errw bytes.Buffer
+		if status := run(t.Context(), args, strings.NewReader(""), &out, &errw); status != 0 {
+			t.Errorf("opmeter %s: status %d: %s", strings.Join(args, " "), status, errw.String())
+		}
+	}
+	for _, args := range setup {
+		try(args)
+	}
+	if err := os.Rename(at("cat/out_0.npy"), at("cat.npy")); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	root := newRoot(&app{})
+	for _, c := range append(root.Commands(), root) {
+		for line := range strings.Lines(c.Example) {
+			args := strings.Fields(line)[1:]
+			for i, a := range args {
+				flag, file, ok := strings.Cut(a, "=")
+				switch _, err := os.Stat(at(a)); {
+				case strings.HasPrefix(a, "examples/"):
+					args[i] = filepath.Join(material.Root(), a)
+				case err == nil, i > 0 && (args[i-1] == "-o" || args[i-1] == "--output"):
+					args[i] = at(a)
+				case ok && strings.HasSuffix(file, ".npy"):
+					args[i] = flag + "=" + at(file)
+				}
+			}
+			switch args[0] {
+			case "profile":
+				args = append(args, "--time", "10ms", "--warmup", "0s")
+			case "build":
+				args = append(args, "-o", at("built.tflite"))
+			}
+			try(args)
+			n++
+		}
+	}
+	if n < 15 {
+		t.Errorf("only %d examples found", n)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, want []string }{
+		{[]string{"profile", "--format", ""}, []string{"table", "json", "csv", "yaml", "markdown"}},
+		{[]string{"profile", "--sort", ""}, []string{"index", "time", "macs"}},
+		{[]string{"summary", "--by", ""}, []string{"op", "scope"}},
+		{[]string{"ops", "--format", ""}, []string{"table", "json"}},
+		{[]string{"ops", "--model", ""}, []string{"tflite", "onnx"}},
+		{[]string{"profile", ""}, []string{"tflite", "onnx"}},
+		{[]string{"report", ""}, []string{"opmeter", "json"}},
+		{[]string{"pro"}, []string{"profile"}},
+	} {
+		var out, errw bytes.Buffer
+		if status := run(t.Context(), append([]string{"__complete"}, tt.args...), strings.NewReader(""), &out, &errw); status != 0 {
+			t.Errorf("%q: status %d", tt.args, status)
+		}
+		for _, w := range tt.want {
+			if !strings.Contains("\n"+out.String(), "\n"+w) {
+				t.Errorf("%q: completions %q lack %q", tt.args, out.String(), w)
+			}
+		}
+	}
+}

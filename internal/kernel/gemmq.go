@@ -1,0 +1,172 @@
+package kernel
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// Products of small integers run on the float64 micro-kernel, two channels to a
+// number: the weights of a pair are added with the upper one moved up by lane, so
+// that one multiplication makes two products and one addition adds both. All
+// numbers are whole and below 2^53, so nothing is rounded as long as neither sum
+// leaves its 26 bits; before that could happen they are added up in integers.
+const (
+	laneBits = 26
+	lane     = 1 << laneBits
+)
+
+// PackedQ holds integer weights of n channels, k steps each, in the layout of
+// the micro-kernel. It serves for 8-bit activations.
+type PackedQ struct {
+	n, k  int
+	chunk int // steps that cannot overflow a lane
+	data  []float64
+}
+
+// NewPackedQ makes room for weights; see [PackedQ.Fill].
+func NewPackedQ(n, k int) *PackedQ {
+	return &PackedQ{n: n, k: k, data: make([]float64, roundUp(n, 4)/2*k)}
+}
+
+// Fill packs weights, given as differences to their zero point: step i of channel
+// j is w[j*vec+i*elem].
+func (p *PackedQ) Fill(w []int32, vec, elem int) {
+	largest := int32(1)
+	clear(p.data)
+	for j := range p.n {
+		scale := float64(1)
+		if j%2 == 1 {
+			scale = lane
+		}
+		d := p.data[j/4*2*p.k:][:2*p.k]
+		at := j * vec
+		for i := range p.k {
+			v := w[at+i*elem]
+			largest = max(largest, v, -v)
+			d[2*i+j/2%2] += float64(v) * scale
+		}
+	}
+	// |x - zero| is at most 255.
+	p.chunk = max(1, (lane/2-1)/(255*int(largest)))
+	if p.chunk > 8 {
+		p.chunk = p.chunk / 8 * 8
+	}
+}
+
+// sums multiplies a panel of four vectors of activations, interleaved, by the
+// four channels from channel o on: sum[4*vector+channel].
+func (p *PackedQ) sums(o int, x []float64, sum *[16]int32) {
+	w := p.data[o/4*2*p.k:][:2*p.k]
+	var acc [8]float64
+	*sum = [16]int32{}
+	for k0 := 0; k0 < p.k; k0 += p.chunk {
+		kc := min(p.chunk, p.k-k0)
+		micro(kc, w[2*k0:], x[4*k0:], &acc)
+		for i := range 4 {
+			lo, hi := lanes(acc[i])
+			sum[4*i] += lo
+			sum[4*i+1] += hi
+			lo, hi = lanes(acc[4+i])
+			sum[4*i+2] += lo
+			sum[4*i+3] += hi
+		}
+	}
+}
+
+func lanes(v float64) (lo, hi int32) {
+	i := int64(v)
+	l := i << (64 - laneBits) >> (64 - laneBits)
+	return int32(l), int32((i - l) >> laneBits)
+}
+
+// ByteTable gives the difference of every 8-bit value to a zero point.
+type ByteTable [256]float64
+
+// Fill makes the table for int8 (signed) or uint8 values.
+func (t *ByteTable) Fill(signed bool, zero int32) {
+	for i := range t {
+		v := int32(i)
+		if signed {
+			v = int32(int8(i))
+		}
+		t[i] = float64(v - zero)
+	}
+}
+
+var scratch64 = sync.Pool{New: func() any { s := make([]float64, 0, packBlock/2); return &s }}
+
+func borrow64(n int) (*[]float64, []float64) {
+	s := scratch64.Get().(*[]float64)
+	if cap(*s) < n {
+		*s = make([]float64, n)
+	}
+	return s, (*s)[:n]
+}
+
+// GemmQ computes y[m×n] = x[m×k]·w for 8-bit rows x. Row r takes table r, or the
+// only one.
+func GemmQ(p *op.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
+	if m <= 0 || w.n <= 0 {
+		return
+	}
+	if w.k == 0 {
+		clear(y[:m*w.n])
+		return
+	}
+	// Few rows are cut by channels as well, so that all workers have work.
+	parts := 1
+	panels := (m + 3) / 4
+	if t := p.Threads(); panels < 4*t {
+		parts = min(4*t/panels, (w.n+3)/4)
+	}
+	step := roundUp((w.n+parts-1)/parts, 4)
+	p.For(panels*parts, max(1, 1<<13/max(1, w.k*step)), func(lo, hi int) {
+		s, buf := borrow64(4 * w.k)
+		packed := -1
+		var sum [16]int32
+		for i := lo; i < hi; i++ {
+			panel, part := i/parts, i%parts
+			r := panel * 4
+			rows := min(4, m-r)
+			if panel != packed {
+				packRows(buf, x[r*w.k:][:rows*w.k], w.k, tables, r)
+				packed = panel
+			}
+			for o := part * step; o < min((part+1)*step, w.n); o += 4 {
+				w.sums(o, buf, &sum)
+				n := min(4, w.n-o)
+				for j := range rows {
+					copy(y[(r+j)*w.n+o:][:n], sum[4*j:])
+				}
+			}
+		}
+		scratch64.Put(s)
+	})
+}
+
+// packRows interleaves up to four rows of length k; the missing ones are zero.
+func packRows(dst []float64, x []uint8, k int, tables []ByteTable, r int) {
+	for j := range 4 {
+		d := dst[j:]
+		if j*k >= len(x) {
+			for i := range k {
+				d[4*i] = 0
+			}
+			continue
+		}
+		t := &tables[min(r+j, len(tables)-1)]
+		for i, v := range x[j*k:][:k] {
+			d[4*i] = t[v]
+		}
+	}
+}
+
+// asBytes reads 8-bit values as their bits.
+func asBytes[T int8 | uint8](v []T) []uint8 {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), len(v))
+}

@@ -1,0 +1,89 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// Requant turns the 32-bit sums of an output channel into quantised values.
+type Requant struct {
+	Bias     []int32            // one a channel, nil for none
+	Mul      []fixed.Multiplier // one a channel, or a single one for all
+	Zero     int32              // output zero point
+	Min, Max int32              // clamp, after the zero point
+
+	steps []requantStep
+}
+
+// requantStep is the multiplier of one channel in the form in which it applies
+// without branches.
+type requantStep struct {
+	mul, half, sign int64
+	bias            int32
+	up, down        uint8
+}
+
+func (q *Requant) mul(ch int) fixed.Multiplier {
+	if len(q.Mul) == 1 {
+		return q.Mul[0]
+	}
+	return q.Mul[ch]
+}
+
+// One quantises the sum acc of channel ch.
+func (q *Requant) One(acc int32, ch int) int32 {
+	if q.Bias != nil {
+		acc += q.Bias[ch]
+	}
+	v := q.mul(ch).Apply(acc) + q.Zero
+	return min(max(v, q.Min), q.Max)
+}
+
+// prepare makes the steps of n channels, unless they are there.
+func (q *Requant) prepare(n int) {
+	if len(q.steps) == n {
+		return
+	}
+	q.steps = make([]requantStep, n)
+	for i := range q.steps {
+		s, m := &q.steps[i], q.mul(i)
+		if q.Bias != nil {
+			s.bias = q.Bias[i]
+		}
+		switch {
+		case m.Shift > 31 || m.Shift < -31:
+			// The sum shifts out of its 32 bits, to nothing either way.
+		case m.Shift >= 0:
+			s.mul, s.up = int64(m.M), uint8(m.Shift)
+		default:
+			// Ties go away from zero: negative values lose one before the half is added.
+			s.mul, s.down, s.half, s.sign = int64(m.M), uint8(-m.Shift), 1<<(-m.Shift-1), -1
+		}
+	}
+}
+
+// apply is Multiplier.Apply for a sum with its bias.
+func (s *requantStep) apply(acc int32) int32 {
+	t := (int64((acc+s.bias)<<(s.up&31))*s.mul + 1<<30) >> 31
+	return int32((t + s.half + t>>63&s.sign) >> (s.down & 63))
+}
+
+// requantRow quantises the sums of the channels from ch on.
+func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int) {
+	sums = sums[:len(y)]
+	steps := q.steps[ch:][:len(y)]
+	zero, lo, hi := q.Zero, q.Min, q.Max
+	for i := range y {
+		y[i] = T(min(max(steps[i].apply(sums[i])+zero, lo), hi))
+	}
+}
+
+// RequantRows quantises rows of sums, a channel a column, into y.
+func RequantRows[T int8 | uint8 | int16](p *op.Pool, y []T, sums []int32, channels int, q *Requant) {
+	q.prepare(channels)
+	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			requantRow(y[r*channels:][:channels], sums[r*channels:], q, 0)
+		}
+	})
+}

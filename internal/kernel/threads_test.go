@@ -1,0 +1,44 @@
+package kernel
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// TestThreads checks that results are the same to the last bit for any number of
+// threads.
+func TestThreads(t *testing.T) {
+	t.Parallel()
+	one, three := op.NewPool(1, nil), op.NewPool(3, nil)
+	defer three.Close()
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 40 {
+		c, o, groups, kernel, stride := 1+r.IntN(40), 1+r.IntN(40), 1, 1+r.IntN(3), 1+r.IntN(2)
+		if r.IntN(3) == 0 {
+			groups, o = c, c
+		}
+		s := ConvShape{N: 1, C: c, H: 14, W: 13, OC: o, KH: kernel, KW: kernel, StrideH: stride, StrideW: stride, DilH: 1, DilW: 1, PadT: 1, PadL: 1, Groups: groups}
+		s.OH, s.OW = (14+2-kernel)/stride+1, (13+2-kernel)/stride+1
+		x, w := random(r, c*14*13), random(r, o*c/groups*kernel*kernel)
+		for _, k := range []*Conv{NewConvNCHW(s, w, nil, op.Activation{}), NewConvNHWC(s, w, nil, op.Activation{})} {
+			a, b := make([]float32, o*s.OH*s.OW), make([]float32, o*s.OH*s.OW)
+			k.Run(one, x, a)
+			k.Run(three, x, b)
+			if !slices.Equal(a, b) {
+				t.Fatalf("%+v differs", s)
+			}
+		}
+		g := GemmParams{M: 1 + r.IntN(30), N: c, K: o}
+		m := random(r, g.M*g.K)
+		right := random(r, g.K*g.N)
+		a, b := make([]float32, g.M*g.N), make([]float32, g.M*g.N)
+		Gemm(one, g, m, right, a)
+		Gemm(three, g, m, right, b)
+		if !slices.Equal(a, b) {
+			t.Fatalf("%+v differs", g)
+		}
+	}
+}

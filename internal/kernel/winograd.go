@@ -1,0 +1,207 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// Winograd's minimal filtering F(2×2, 3×3): a tile of 2×2 outputs takes 16
+// products a pair of channels instead of 36. Its transforms only add and halve,
+// so that the results are about as exact as direct sums. Larger tiles save more
+// products but lose digits and blow up the weights. Only [N,C,H,W] takes it: in
+// TFLite's layout sums keep the order of the reference kernels.
+
+// winogradV bounds the transformed input that a worker holds, in elements: half
+// of a usual second-level cache.
+const winogradV = 1 << 17
+
+// winograd tells whether the minimal filtering pays: the transforms have to be
+// shared by enough channels.
+func (s *ConvShape) winograd(cg, og int) bool {
+	return s.KH == 3 && s.KW == 3 && s.StrideH == 1 && s.StrideW == 1 && s.DilH == 1 && s.DilW == 1 &&
+		cg >= 16 && og >= 16 && s.OH*s.OW >= 16
+}
+
+// setWinograd transforms and packs weights: a pair of output channels after the
+// other, in it the 16 places of the tile, in each a panel for the micro-kernel.
+func (c *Conv) setWinograd(w []float32) {
+	pairs := (c.og + 1) / 2
+	if n := c.s.Groups * pairs * 32 * c.cg; len(c.weights) != n {
+		c.weights = make([]float32, n)
+	}
+	for o := range c.s.OC {
+		g, j := o/c.og, o%c.og
+		d := c.weights[(g*pairs+j/2)*32*c.cg+j%2:]
+		for i := range c.cg {
+			for t, v := range filterTile((*[9]float32)(w[o*c.k+i*9:])) {
+				d[(t*c.cg+i)*2] = v
+			}
+		}
+	}
+}
+
+// filterTile is G·k·Gᵀ.
+func filterTile(k *[9]float32) (u [16]float32) {
+	var h [12]float32
+	for x := range 3 {
+		a, b, c := k[x], k[3+x], k[6+x]
+		h[x], h[3+x], h[6+x], h[9+x] = a, (a+b+c)/2, (a-b+c)/2, c
+	}
+	for y := range 4 {
+		a, b, c := h[3*y], h[3*y+1], h[3*y+2]
+		u[4*y], u[4*y+1], u[4*y+2], u[4*y+3] = a, (a+b+c)/2, (a-b+c)/2, c
+	}
+	return u
+}
+
+// runWinograd convolves x into y. Work is cut as in product, by tiles instead of
+// positions.
+func (c *Conv) runWinograd(p *op.Pool, x, y []float32) {
+	s := &c.s
+	tw, th := (s.OW+1)/2, (s.OH+1)/2
+	tiles := tw * th
+	block := max(4, min(roundUp(tiles, 4), winogradV/(16*c.cg)/4*4))
+	if t := p.Threads(); t > 1 {
+		block = max(4, min(block, roundUp((tiles+2*t-1)/(2*t), 4)))
+	}
+	blocks := (tiles + block - 1) / block
+	pairs := (c.og + 1) / 2
+	parts := 1
+	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
+		parts = min((p.Threads()+jobs-1)/max(jobs, 1), pairs)
+	}
+	step := (pairs + parts - 1) / parts
+	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {
+		sc, v := borrow(16 * c.cg * block)
+		for i := lo; i < hi; i++ {
+			part, b, g, n := i%parts, i/parts%blocks, i/parts/blocks%s.Groups, i/parts/blocks/s.Groups
+			t0 := b * block
+			nt := min(block, tiles-t0)
+			c.inputTiles(v, x[n*s.C*s.H*s.W:][:s.C*s.H*s.W], g, t0, nt, tw)
+			c.outputTiles(v, y[n*s.OC*s.OH*s.OW:][:s.OC*s.OH*s.OW], g, t0, nt, tw, part*step, min((part+1)*step, pairs))
+		}
+		scratch.Put(sc)
+	})
+}
+
+// inputTiles transforms nt tiles of all input channels of a group, from tile t0
+// on, into panels of four tiles: in each the 16 places, in each the channels.
+func (c *Conv) inputTiles(v, x []float32, g, t0, nt, tw int) {
+	s := &c.s
+	area := s.H * s.W
+	var d, zero [16]float32
+	for t := range roundUp(nt, 4) {
+		out := v[t/4*64*c.cg+t%4:]
+		if t >= nt {
+			for i := range c.cg {
+				storeTile(out[4*i:], 4*c.cg, &zero)
+			}
+			continue
+		}
+		y0, x0 := (t0+t)/tw*2-s.PadT, (t0+t)%tw*2-s.PadL
+		if y0 >= 0 && x0 >= 0 && y0+4 <= s.H && x0+4 <= s.W {
+			in := x[g*c.cg*area+y0*s.W+x0:]
+			for i := range c.cg {
+				loadTile(&d, in[i*area:], s.W)
+				inputTile(&d)
+				storeTile(out[4*i:], 4*c.cg, &d)
+			}
+			continue
+		}
+		for i := range c.cg {
+			in := x[(g*c.cg+i)*area:]
+			d = zero
+			for yy := max(0, -y0); yy < min(4, s.H-y0); yy++ {
+				for xx := max(0, -x0); xx < min(4, s.W-x0); xx++ {
+					d[4*yy+xx] = in[(y0+yy)*s.W+x0+xx]
+				}
+			}
+			inputTile(&d)
+			storeTile(out[4*i:], 4*c.cg, &d)
+		}
+	}
+}
+
+func loadTile(d *[16]float32, in []float32, line int) {
+	for y := 0; y < 16; y += 4 {
+		*(*[4]float32)(d[y:]) = [4]float32(in)
+		if y < 12 {
+			in = in[line:]
+		}
+	}
+}
+
+func storeTile(v []float32, step int, d *[16]float32) {
+	v = v[:15*step+1]
+	at := 0
+	for _, e := range d {
+		v[at] = e
+		at += step
+	}
+}
+
+// inputTile is Bᵀ·d·B, in place.
+func inputTile(d *[16]float32) {
+	for x := range 4 {
+		a, b, e, f := d[x], d[4+x], d[8+x], d[12+x]
+		d[x], d[4+x], d[8+x], d[12+x] = a-e, b+e, e-b, b-f
+	}
+	for y := 0; y < 16; y += 4 {
+		r := (*[4]float32)(d[y:])
+		a, b, e, f := r[0], r[1], r[2], r[3]
+		r[0], r[1], r[2], r[3] = a-e, b+e, e-b, b-f
+	}
+}
+
+// outputTiles multiplies the transformed tiles by the pairs of output channels
+// from p0 to p1 and transforms the sums back.
+func (c *Conv) outputTiles(v, y []float32, g, t0, nt, tw, p0, p1 int) {
+	s := &c.s
+	pairs := (c.og + 1) / 2
+	var m [16][8]float32
+	for p := p0; p < p1; p++ {
+		w := c.weights[(g*pairs+p)*32*c.cg:][:32*c.cg]
+		for t := 0; t < nt; t += 4 {
+			in := v[t*16*c.cg:][:64*c.cg]
+			for i := range m {
+				micro(c.cg, w[i*2*c.cg:][:2*c.cg], in[i*4*c.cg:][:4*c.cg], &m[i])
+			}
+			for i := range 8 {
+				o, tile := 2*p+i/4, t0+t+i%4
+				if o >= c.og || t+i%4 >= nt {
+					continue
+				}
+				o += g * c.og
+				r := outputTile(&m, i)
+				if c.bias != nil {
+					b := c.bias[o]
+					r[0], r[1], r[2], r[3] = r[0]+b, r[1]+b, r[2]+b, r[3]+b
+				}
+				if c.act.On {
+					clamp(r[:], c.act)
+				}
+				oy, ox := tile/tw*2, tile%tw*2
+				at := (o*s.OH+oy)*s.OW + ox
+				y[at] = r[0]
+				if ox+1 < s.OW {
+					y[at+1] = r[1]
+				}
+				if oy+1 < s.OH {
+					y[at+s.OW] = r[2]
+					if ox+1 < s.OW {
+						y[at+s.OW+1] = r[3]
+					}
+				}
+			}
+		}
+	}
+}
+
+// outputTile is Aᵀ·m·A of column i.
+func outputTile(m *[16][8]float32, i int) [4]float32 {
+	var h [8]float32
+	for x := range 4 {
+		a, b, c, d := m[x][i], m[4+x][i], m[8+x][i], m[12+x][i]
+		h[x], h[4+x] = a+b+c, b-c-d
+	}
+	return [4]float32{h[0] + h[1] + h[2], h[1] - h[2] - h[3], h[4] + h[5] + h[6], h[5] - h[6] - h[7]}
+}

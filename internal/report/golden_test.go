@@ -1,0 +1,282 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with a file of testdata, or rewrites it.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); d != "" {
+		t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", path, d)
+	}
+}
+
+// measured is a time with its spread.
+func measured(s float64) *profile.Metric {
+	return &profile.Metric{
+		Kind: profile.Measured, N: profile.Ptr(int64(50)), Median: profile.Ptr(s), Mean: profile.Ptr(1.01 * s), Min: profile.Ptr(0.9 * s),
+		Max: profile.Ptr(1.5 * s), P90: profile.Ptr(1.1 * s), StdDev: profile.Ptr(0.05 * s), CI95: &[2]float64{0.98 * s, 1.02 * s},
+	}
+}
+
+func tensorOf(name string, dims ...int64) profile.Tensor {
+	return profile.Tensor{Name: name, DType: "float32", Shape: dims}
+}
+
+// hostile are names as a file may hold them.
+var hostile = []string{
+	`quoted "name", with comma`,
+	"<script>alert(1)</script>&amp;",
+	"=HYPERLINK(\"http://example.invalid\")",
+	"-2+3", "@sum", "+1",
+	"bell\a escape\x1b[31m line\nfeed\ttab\x00",
+	"right-to-left \u202eelif.exe",
+	"a|b_c*d`e[f](g)\\h",
+	"日本語の層 ✓",
+	strings.Repeat("long/", 2000),
+	"not utf-8 \xff\xfe",
+}
+
+// fixed is a made-up profile with everything that a report shows.
+func fixed() *profile.Profile {
+	p := &profile.Profile{
+		Schema: profile.SchemaV1, Created: "2026-01-02T03:04:05Z",
+		Model: profile.Model{
+			Name: "net|<b>", Path: "dir/net.onnx", Format: "onnx", FileBytes: profile.Ptr(int64(54321)),
+			Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("scores", 1, 10)},
+		},
+		Target:   profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
+		Settings: profile.Settings{Threads: profile.Ptr(int64(2))},
+		Host:     &profile.Host{CPUModel: "Test CPU"},
+		Totals: profile.Totals{
+			Layers: profile.Ptr(int64(6)), Ops: profile.Ptr(int64(2_500_000)), MACs: profile.Ptr(int64(1_200_000)), MACsExecuted: profile.Ptr(int64(1_100_000)),
+			Params: profile.Ptr(int64(4567)), WeightsBytes: profile.Ptr(int64(18268)), RAMBytes: profile.Ptr(int64(65536)), FlashBytes: profile.Ptr(int64(54321)),
+			UncountedLayers: profile.Ptr(int64(1)), UnsupportedLayers: profile.Ptr(int64(1)), Latency: measured(1.5e-3),
+		},
+		Phases:    &profile.Phases{LoadS: profile.Ptr(1e-4), PlanS: profile.Ptr(2e-4), FirstRunS: profile.Ptr(3e-3), Warmup: &profile.Warmup{TimeS: profile.Ptr(0.5), Count: profile.Ptr(int64(300))}},
+		Reconcile: &profile.Reconcile{WallS: profile.Ptr(1.51e-3), OperatorsS: profile.Ptr(1.509e-3), GapsS: profile.Ptr(1e-6), PlainS: profile.Ptr(1.5e-3), ProfiledS: profile.Ptr(1.51e-3), OverheadS: profile.Value(profile.Measured, 1e-6, "")},
+		Findings: []profile.Finding{
+			{ID: "time.operators", Severity: profile.Info, Text: "Time by operator: Conv 90 % in 1 layer."},
+			{ID: "measure.unstable", Severity: profile.Warning, Text: "Times vary by 5.0 %: " + strings.Repeat("words that have to be wrapped ", 6) + "end."},
+			{ID: "model.unsupported", Severity: profile.Problem, Text: "Mystery cannot run in 1 layer.\x1b[0m", Layers: []int64{3}},
+		},
+	}
+	add := func(op, name string, l profile.Layer) {
+		l.Index, l.Op, l.Name = int64(len(p.Layers)), op, name
+		p.Layers = append(p.Layers, l)
+	}
+	add("Conv", "block/conv", profile.Layer{
+		Scope: "block", Options: "kernel:3x3 stride:1x1", Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("c", 1, 16, 32, 32)},
+		Ops: profile.Ptr(int64(2_400_000)), MACs: profile.Ptr(int64(1_200_000)), Params: profile.Ptr(int64(448)), BytesRead: profile.Ptr(int64(14080)), BytesWritten: profile.Ptr(int64(65536)),
+		Latency: measured(1.35e-3), Share: profile.Ptr(0.9),
+	})
+	add("Relu", "block/relu", profile.Layer{Scope: "block", FusedInto: profile.Ptr(int64(0))})
+	add("Shape", "shape", profile.Layer{Folded: true})
+	add("Mystery", "m", profile.Layer{Domain: "com.example", Unsupported: true, Reason: "not supported: operator com.example:Mystery version 1"})
+	add("Loop", "loop", profile.Layer{Latency: measured(1e-4), Share: profile.Ptr(0.0667), Outputs: []profile.Tensor{tensorOf("l", 1, -1)}})
+	add("Softmax", "softmax", profile.Layer{Parent: profile.Ptr(int64(4)), Graph: "body", Latency: measured(5e-5), Share: profile.Ptr(0.0333), Calls: profile.Ptr(4.0), Outputs: []profile.Tensor{tensorOf("scores", 1, 10)}})
+	return p
+}
+
+// withHostileNames adds a layer for every bad name.
+func withHostileNames() *profile.Profile {
+	p := fixed()
+	for _, n := range hostile {
+		p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Neg", Name: n, Options: n, Outputs: []profile.Tensor{tensorOf(n, 4)}})
+	}
+	p.Model.Name, p.Model.Inputs[0].Name = hostile[6], hostile[7]
+	return p
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, format string
+		o            Options
+		p            *profile.Profile
+	}{
+		{"table.txt", "table", Options{}, fixed()},
+		{"table_80.txt", "table", Options{Width: 80}, fixed()},
+		{"table_120_all.txt", "table", Options{Width: 120, All: true}, fixed()},
+		{"table_top.txt", "table", Options{Width: 100, Sort: "time", Top: 2}, fixed()},
+		{"table_by_op.txt", "table", Options{Width: 100, By: "op"}, fixed()},
+		{"table_by_scope.txt", "table", Options{By: "scope", Sort: "macs"}, fixed()},
+		{"profile.md", "markdown", Options{}, fixed()},
+		{"profile.csv", "csv", Options{}, fixed()},
+		{"profile.yaml", "yaml", Options{}, fixed()},
+		{"hostile_120.txt", "table", Options{Width: 120}, withHostileNames()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			if err := Write(&b, tt.p, tt.format, tt.o); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.name, b.Bytes())
+		})
+	}
+}
+
+// TestWidth demands that no line is wider than the terminal.
+func TestWidth(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{60, 80, 100, 120, 200} {
+		for _, o := range []Options{{}, {All: true}, {By: "op"}, {By: "scope"}, {Color: true}} {
+			o.Width = width
+			var b bytes.Buffer
+			if err := Write(&b, withHostileNames(), "table", o); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range strings.Split(b.String(), "\n") {
+				if n := lipgloss.Width(l); n > width {
+					t.Errorf("%+v: line of %d columns: %q", o, n, l)
+				}
+			}
+		}
+	}
+}
+
+// TestHostileNames looks for what names must not do to a terminal, a spreadsheet
+// or a page.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	out := map[string]string{}
+	for _, f := range []string{"table", "markdown", "csv", "yaml", "json"} {
+		var b bytes.Buffer
+		if err := Write(&b, withHostileNames(), f, Options{}); err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		out[f] = b.String()
+	}
+	for f, s := range out {
+		for _, bad := range []string{"\x1b", "\a", "\x00", "\u202e"} {
+			if f != "json" && f != "yaml" && strings.Contains(s, bad) {
+				t.Errorf("%s lets %q through", f, bad)
+			}
+		}
+	}
+	if strings.Contains(out["markdown"], "<script>") {
+		t.Error("markdown lets a tag through")
+	}
+	rows, err := csv.NewReader(strings.NewReader(out["csv"])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 1 + len(withHostileNames().Layers); len(rows) != want {
+		t.Errorf("csv has %d rows, want %d", len(rows), want)
+	}
+	for _, r := range rows {
+		for _, c := range r {
+			if c != "" && strings.ContainsRune("=+@", rune(c[0])) {
+				t.Errorf("csv has a formula: %q", c)
+			}
+		}
+	}
+	var y map[string]any
+	if err := yaml.Unmarshal([]byte(out["yaml"]), &y); err != nil {
+		t.Errorf("yaml cannot be read: %v", err)
+	}
+	p, err := profile.Decode(strings.NewReader(out["json"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Layers[6].Name; got != hostile[0] {
+		t.Errorf("json: name %q, want %q", got, hostile[0])
+	}
+}
+
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, got, want string }{
+		{"nanoseconds", Duration(87.6e-9), "87.6 ns"},
+		{"rounds up to the next unit", Duration(999.96e-6), "1.00 ms"},
+		{"hours stay seconds", Duration(7200), "7200 s"},
+		{"zero", Duration(0), "0 s"},
+		{"negative", Duration(-1.5e-3), "-1.50 ms"},
+		{"count", Count(999), "999"},
+		{"count of thousands", Count(2660), "2.66 k"},
+		{"bytes", Bytes(1023), "1023 B"},
+		{"binary bytes", Bytes(1536), "1.50 KiB"},
+		{"percent", Percent(0.1234), "12.3 %"},
+		{"quantity", Quantity(2.5e9, "Hz"), "2.50 GHz"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	m := NewModels(&b, "", 100)
+	for i, text := range []string{
+		`a.tflite: Model.buffers[3] at byte 12: offset 77 leads outside the 500 bytes`,
+		`b.tflite: Model.subgraphs[0].name at byte 99: offset 1 leads outside the 9000 bytes`,
+		`c.onnx: the file is empty`,
+	} {
+		path, why, _ := strings.Cut(text, ": ")
+		if err := m.Add(path, nil, &textError{text}); err != nil {
+			t.Fatalf("%d %s: %v", i, why, err)
+		}
+	}
+	if err := m.Add("dir/good.onnx", fixed(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "models_100.txt", b.Bytes())
+}
+
+type textError struct{ s string }
+
+func (e *textError) Error() string { return e.s }
+
+func TestFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{}); err == nil || !strings.Contains(err.Error(), ".csv .json .md .opmeter .txt .yaml .yml") {
+		t.Errorf("unknown ending: %v", err)
+	}
+	if err := File(filepath.Join(dir, "none", "p.csv"), fixed(), Options{}); err == nil {
+		t.Error("a folder that does not exist: no error")
+	}
+	if err := File(filepath.Join(dir, "p.txt"), fixed(), Options{Sort: "size"}); err == nil || !strings.Contains(err.Error(), "cannot sort by") {
+		t.Errorf("unknown order: %v", err)
+	}
+	for _, name := range []string{"p.txt", "p.json", "p.csv", "p.yaml", "p.yml", "p.md", "p.opmeter"} {
+		if err := File(filepath.Join(dir, name), fixed(), Options{Top: 1, Width: 40}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 7 {
+		t.Errorf("%d files, want 7 and no temporary ones: %v", len(left), err)
+	}
+}
