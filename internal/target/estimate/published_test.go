@@ -174,7 +174,8 @@ func TestPublishedSimulation(t *testing.T) {
 	t.Logf("%d of %d layers of %d tables; others: %v", same, layers, len(profiles), off)
 }
 
-// Time of published device tables: mean error per model at most 2.5 %.
+// Time of published device tables: mean error per model at most 2.5 %, without
+// the one table of release 0.6 with depthwise layers (2.8 % with it).
 func TestPublishedLatency(t *testing.T) {
 	t.Parallel()
 	var errs []float64
@@ -254,7 +255,9 @@ func average(v []float64) (s float64) {
 	return s
 }
 
-// MLPerf Tiny results of the vendor: time within 1 %, energy within 6.5 %.
+// MLPerf Tiny results of the vendor: time within 1 %, energy within 6.5 %. Energy
+// and overlap figures were adjusted to these results: this guards against changes
+// and is no independent check.
 func TestMLPerfTiny(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"ad01_int8": "mlperf_ad01_int8.tflite", "pretrainedResnet_quant": "mlperf_pretrainedResnet_quant.tflite", "kws_ref_model": "mlperf_kws_ref_model.tflite", "vww_96_int8": "mlperf_vww_96_int8.tflite"}
