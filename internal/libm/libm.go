@@ -5,8 +5,8 @@
 //
 // Elsewhere internal/vecmath is the better choice: it is faster and more exact.
 //
-// Sources: exp and log follow the description and the constants of Arm's Optimized
-// Routines (table and polynomial in float64, rounded once); tanh and expm1 follow
+// Sources: exp and log follow the description and the constants of Arm's
+// optimised routines (table and polynomial in float64, rounded once); tanh and expm1 follow
 // Sun's FDLIBM in float32.
 package libm
 
