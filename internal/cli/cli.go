@@ -136,7 +136,7 @@ with its own engine and needs nothing else installed.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return useError("%w: see opmeter %s --help", err, c.Name())
 	})
-	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newOps(a), newTargets(a), newEngines(a), newSchema(a))
+	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newEngines(a), newSchema(a))
 	complete(root)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -203,9 +204,12 @@ func TestHelpExamples(t *testing.T) {
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
 		{"run", at("model.onnx"), "--output", at("cat")},
 	}
-	if err := os.Mkdir(at("models"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, d := range []string{"models", "my-boards", "targets"} {
+		if err := os.Mkdir(at(d), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
+	board := []byte("model_file,latency_ms\nmodel.tflite,110\n")
 	spec, err := os.ReadFile(filepath.Join(examples, "autoencoder.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +222,7 @@ func TestHelpExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"net.yaml": spec, "model.onnx": model} {
+	for name, b := range map[string][]byte{"net.yaml": spec, "model.onnx": model, "board.csv": board} {
 		if err := os.WriteFile(at(name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +249,7 @@ func TestHelpExamples(t *testing.T) {
 				switch _, err := os.Stat(at(a)); {
 				case strings.HasPrefix(a, "examples/"):
 					args[i] = filepath.Join(material.Root(), a)
-				case err == nil, i > 0 && (args[i-1] == "-o" || args[i-1] == "--output"):
+				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output"):
 					args[i] = at(a)
 				case ok && strings.HasSuffix(file, ".npy"):
 					args[i] = flag + "=" + at(file)
@@ -253,6 +257,9 @@ func TestHelpExamples(t *testing.T) {
 			}
 			switch args[0] {
 			case "profile":
+				if slices.Contains(args, "--on") {
+					break
+				}
 				args = append(args, "--time", "10ms", "--warmup", "0s")
 			case "build":
 				args = append(args, "-o", at("built.tflite"))

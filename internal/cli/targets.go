@@ -8,18 +8,6 @@ import (
 	"github.com/opmeter/opmeter/docs"
 )
 
-func newTargets(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "targets",
-		Short: "List the targets for --on",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(a.out, "host    this computer, measured")
-			return nil
-		},
-	}
-}
-
 func newEngines(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "engines",

@@ -31,6 +31,9 @@ type row struct {
 	share    *float64
 	cum      *float64
 	calls    *float64
+	cpu      *float64 // cycles
+	acc      *float64
+	energy   *float64 // joules
 }
 
 func tensors(ts []profile.Tensor, constants bool) string {
@@ -103,7 +106,17 @@ func layerRow(l *profile.Layer) row {
 	} else if v, ok := l.Latency.Best(); ok {
 		r.seconds = &v
 	}
+	r.cpu, r.acc, r.energy = best(l.CPUCycles), best(l.AcceleratorCycles), best(l.Energy)
 	return r
+}
+
+// best is the figure to show of a metric, nil when there is none.
+func best(m *profile.Metric) *float64 {
+	v, ok := m.Best()
+	if !ok {
+		return nil
+	}
+	return &v
 }
 
 // Sorts are the orders that [Options.Sort] takes.
@@ -202,6 +215,7 @@ func group(p *profile.Profile, by string) ([]row, error) {
 		g.ops, g.macs, g.executed = sum(g.ops, r.ops), sum(g.macs, r.macs), sum(g.executed, r.executed)
 		g.params, g.read, g.written = sum(g.params, r.params), sum(g.read, r.read), sum(g.written, r.written)
 		g.seconds, g.share = sumFloat(g.seconds, r.seconds), sumFloat(g.share, r.share)
+		g.cpu, g.acc, g.energy = sumFloat(g.cpu, r.cpu), sumFloat(g.acc, r.acc), sumFloat(g.energy, r.energy)
 	}
 	return out, nil
 }
@@ -327,6 +341,10 @@ func columns() []column {
 	figure("", "±", 60, false, Duration, spread)
 	figure("share", "share", 96, true, Percent, func(r row) *float64 { return r.share })
 	figure("", "cum.", 70, true, Percent, func(r row) *float64 { return r.cum })
+	cycles := func(v float64) string { return Count(int64(v)) }
+	figure("accelerator_cycles", "acc. cycles", 88, true, cycles, func(r row) *float64 { return r.acc })
+	figure("cpu_cycles", "CPU cycles", 86, true, cycles, func(r row) *float64 { return r.cpu })
+	figure("energy_j", "energy", 75, true, func(v float64) string { return Quantity(v, "J") }, func(r row) *float64 { return r.energy })
 	count("macs", "MACs", 90, Count, func(r row) *int64 { return r.macs })
 	count("ops", "ops", 50, Count, func(r row) *int64 { return r.ops })
 	figure("ops_per_s", "op/s", 65, true, func(v float64) string { return Quantity(v, "") }, rate)

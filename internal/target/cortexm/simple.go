@@ -50,7 +50,7 @@ var (
 	views  = set("SHAPE", "EXPAND_DIMS", "SQUEEZE", "Shape", "Squeeze", "Unsqueeze", "Identity", "Dropout", "CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE", "READ_VARIABLE")
 	pools  = set("AVERAGE_POOL_2D", "MAX_POOL_2D", "AveragePool", "MaxPool", "L2_POOL_2D", "GlobalAveragePool", "GlobalMaxPool")
 	tables = set("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "EXP", "LOG", "SQRT", "RSQRT", "SIN", "COS", "GELU", "ELU", "DIV",
-		"Softmax", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Gelu", "Elu", "Div", "Pow", "POW", "L2_NORMALIZATION") //nolint:misspell // the format's name
+		"Softmax", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Gelu", "Elu", "Div", "Pow", "POW", "L2_NORMALIZATION")
 	reductions = set("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin")
 	elements   = set("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "QUANTIZE", "DEQUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "HARD_SWISH",
 		"ABS", "NEG", "SQUARE", "SQUARED_DIFFERENCE", "ADD_N", "CAST", "CLIP", "GREATER", "LESS", "EQUAL", "NOT_EQUAL", "GREATER_EQUAL", "LESS_EQUAL",
@@ -58,6 +58,6 @@ var (
 		"Add", "Sub", "Mul", "Max", "Min", "Relu", "Clip", "LeakyRelu", "PRelu", "HardSwish", "HardSigmoid", "QuantizeLinear", "DequantizeLinear",
 		"QLinearAdd", "BatchNormalization", "Abs", "Neg", "Cast", "Where")
 	moves = set("RESHAPE", "PAD", "PADV2", "MIRROR_PAD", "CONCATENATION", "SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "TRANSPOSE", "PACK", "UNPACK",
-		"GATHER", "GATHER_ND", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "TILE", "FILL", "ZEROS_LIKE", "REVERSE_V2", //nolint:misspell // the format's name
+		"GATHER", "GATHER_ND", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "TILE", "FILL", "ZEROS_LIKE", "REVERSE_V2",
 		"Reshape", "Flatten", "Pad", "Concat", "Split", "Slice", "Transpose", "Gather", "Expand", "Tile")
 )

@@ -26,7 +26,7 @@ func TestAllModels(t *testing.T) {
 		}
 		m, err := tflite.Open(path)
 		if err != nil {
-			return nil // the reader's business
+			return nil //nolint:nilerr // the reader's business
 		}
 		for _, id := range []string{"efr32xg24-mvp", "efr32xg24"} {
 			p, err := Estimate(m, find(t, id), target.Options{})

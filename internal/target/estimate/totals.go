@@ -22,8 +22,15 @@ func (b *builder) totals() {
 	for i := range b.p.Layers {
 		l := &b.p.Layers[i]
 		for _, f := range []struct{ to, v **int64 }{
-			{&t.Ops, &l.Ops}, {&t.MACs, &l.MACs}, {&t.MACsExecuted, &l.MACsExecuted}, {&t.MLTKOps, &l.MLTKOps}, {&t.MLTKMACs, &l.MLTKMACs},
-			{&t.Params, &l.Params}, {&t.WeightsBytes, &l.WeightsBytes}, {&t.BytesRead, &l.BytesRead}, {&t.BytesWritten, &l.BytesWritten},
+			{&t.Ops, &l.Ops},
+			{&t.MACs, &l.MACs},
+			{&t.MACsExecuted, &l.MACsExecuted},
+			{&t.MLTKOps, &l.MLTKOps},
+			{&t.MLTKMACs, &l.MLTKMACs},
+			{&t.Params, &l.Params},
+			{&t.WeightsBytes, &l.WeightsBytes},
+			{&t.BytesRead, &l.BytesRead},
+			{&t.BytesWritten, &l.BytesWritten},
 		} {
 			if *f.v == nil {
 				continue

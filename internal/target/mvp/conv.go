@@ -152,10 +152,10 @@ func convLine(w Window, lib Library) (*Counts, error) {
 		return nil, limitExceeded()
 	}
 	c := &Counts{Kernel: KernelConv}
-	left, in, out := w.PadX, w.W, w.OW
+	in, out := w.W, w.OW
 	if w.same {
 		along := max((w.OW-1)*w.StrideX+w.FW-w.W, 0)
-		left = along / 2
+		left := along / 2
 		for ; left > 0; left -= w.StrideX {
 			out--
 		}
