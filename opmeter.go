@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/modelfile"
@@ -108,7 +109,7 @@ func finish(p *profile.Profile, m *Model, err error) (*profile.Profile, error) {
 }
 
 func settings(m *Model, options []Option) host.Options {
-	o := host.Options{Version: version(), LoadS: m.load.Seconds(), Time: 2 * time.Second, Threads: 1}
+	o := host.Options{Version: buildinfo.Version(), LoadS: m.load.Seconds(), Time: 2 * time.Second, Threads: 1}
 	for _, f := range options {
 		f(&o)
 	}

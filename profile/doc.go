@@ -16,6 +16,6 @@
 //
 // JSON text is read and written by [Decode] and [Profile.Encode]; [Read] and
 // [Write] handle saved profile files, compressed and checked. The JSON Schema is
-// docs/profile.schema.json. The package imports only internal/jsonx; it measures
-// nothing and shows nothing.
+// docs/profile.schema.json. The package imports only internal/jsonx and
+// internal/atomicfile; it measures nothing and shows nothing.
 package profile

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/jsonx"
 )
 
@@ -36,37 +36,13 @@ const (
 // saved profile nor JSON text.
 var ErrNotProfile = errors.New("not a saved profile")
 
-// Write saves p in a file. The file appears whole or not at all: the data goes
-// to a temporary file beside it, which then takes its name.
-func Write(path string, p *Profile) (err error) {
+// Write saves p in a file. The file appears whole or not at all.
+func Write(path string, p *Profile) error {
 	b, err := Marshal(p)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(b); err != nil {
-		return err
-	}
-	// Without this a power cut may leave an empty file under the final name.
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Chmod(0o644); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(path, b)
 }
 
 // Read reads a saved profile, or a profile as JSON text. A file that is cut or

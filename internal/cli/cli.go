@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report"
 )
 
@@ -130,7 +131,7 @@ with its own engine and needs nothing else installed.`,
   opmeter summary model.tflite`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		Version:           version(),
+		Version:           buildinfo.Version(),
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -173,12 +174,4 @@ func completeFlag(c *cobra.Command, flag string, words []string) {
 	}
 	// The only error is that the flag is unknown or has been registered before.
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// version is the module's version as the build recorded it.
-func version() string {
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
-		return b.Main.Version
-	}
-	return "development"
 }

@@ -55,6 +55,17 @@ type Def struct {
 	Fuses bool
 }
 
+// Versions repeats a definition for each operator-set version in which the format
+// changed the operator without changing what this implementation does.
+func Versions(d Def, since ...int) []Def {
+	out := make([]Def, len(since))
+	for i, s := range since {
+		d.Since = s
+		out[i] = d
+	}
+	return out
+}
+
 // Variant is one implementation of an operator.
 type Variant struct {
 	ISA     ISA

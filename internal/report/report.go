@@ -2,14 +2,13 @@ package report
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -71,7 +70,7 @@ func Write(w io.Writer, p *profile.Profile, format string, o Options) error {
 
 // File writes the profile to a file in the format that the ending names. The
 // file appears whole or not at all.
-func File(path string, p *profile.Profile, o Options) (err error) {
+func File(path string, p *profile.Profile, o Options) error {
 	format, err := FormatOf(path)
 	if err != nil {
 		return err
@@ -81,20 +80,5 @@ func File(path string, p *profile.Profile, o Options) (err error) {
 	if err := Write(&b, p, format, o); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if _, err = f.Write(b.Bytes()); err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(path, b.Bytes())
 }

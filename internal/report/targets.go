@@ -16,16 +16,19 @@ type TargetRow struct {
 	RAM, Flash *int64
 }
 
-// Incomplete reports whether layers lack an estimate, so that the latency is only
-// a part.
-func (r TargetRow) Incomplete() bool {
+// missing is the number of layers without an estimate.
+func (r TargetRow) missing() (n int64) {
 	for i := range r.Profile.Layers {
 		if r.Profile.Layers[i].Latency == nil {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
+
+// Incomplete reports whether layers lack an estimate, so that the latency is only
+// a part.
+func (r TargetRow) Incomplete() bool { return r.missing() > 0 }
 
 // Fits is "yes", "no" or "?" where a size is not known.
 func (r TargetRow) Fits() string {
@@ -48,14 +51,8 @@ func Targets(w io.Writer, rs []TargetRow, width int) error {
 	for _, r := range rs {
 		t := r.Profile.Totals
 		note := ""
-		if r.Incomplete() {
-			n := 0
-			for i := range r.Profile.Layers {
-				if r.Profile.Layers[i].Latency == nil {
-					n++
-				}
-			}
-			note = fmt.Sprintf("incomplete: %s without an estimate", plural(int64(n), "layer"))
+		if n := r.missing(); n > 0 {
+			note = fmt.Sprintf("incomplete: %s without an estimate", plural(n, "layer"))
 		}
 		lines = append(lines, []string{
 			Clean(r.Profile.Target.ID), band(t.Latency, Duration), bytesOf(t.RAMBytes), bytesOf(t.FlashBytes),

@@ -15,10 +15,10 @@ import (
 // makeDefs lists the operators that make tensors from little or nothing.
 func makeDefs() []op.Def {
 	return slices.Concat(
-		versions(op.Def{Name: "Constant", Infer: inferConstant, Variants: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Variants: op.Simple(runConstantOfShape)}, 9, 20, 21, 23, 24, 25),
-		versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Variants: op.Simple(runEyeLike), OfShape: true}, 9, 22),
-		versions(op.Def{Name: "Range", Infer: inferRange, Variants: op.Simple(runRange)}, 11, 27),
+		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Variants: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Variants: op.Simple(runConstantOfShape)}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Variants: op.Simple(runEyeLike), OfShape: true}, 9, 22),
+		op.Versions(op.Def{Name: "Range", Infer: inferRange, Variants: op.Simple(runRange)}, 11, 27),
 	)
 }
 

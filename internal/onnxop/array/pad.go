@@ -14,8 +14,8 @@ import (
 func padDefs() []op.Def {
 	pad := op.Def{Name: "Pad", Infer: inferPad, Variants: op.Plain(preparePad)}
 	return slices.Concat(
-		versions(pad, 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
-		versions(op.Def{Name: "CenterCropPad", Infer: inferCenter, Variants: op.Plain(prepareCenter)}, 18),
+		op.Versions(pad, 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "CenterCropPad", Infer: inferCenter, Variants: op.Plain(prepareCenter)}, 18),
 	)
 }
 

@@ -16,14 +16,14 @@ func shapeDefs() []op.Def {
 		return op.Def{Name: name, Infer: infer, Variants: op.Simple(runKeep), InPlace: true}
 	}
 	return slices.Concat(
-		versions(keep("Identity", inferIdentity), 1, 13, 14, 16, 19, 21, 23, 24, 25),
-		versions(keep("Reshape", inferReshape1), 1),
-		versions(keep("Reshape", inferReshape), 5, 13, 14, 19, 21, 23, 24, 25),
-		versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
-		versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
-		versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
-		versions(op.Def{Name: "Shape", Infer: inferShape, Variants: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		versions(op.Def{Name: "Size", Infer: inferSize, Variants: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(keep("Identity", inferIdentity), 1, 13, 14, 16, 19, 21, 23, 24, 25),
+		op.Versions(keep("Reshape", inferReshape1), 1),
+		op.Versions(keep("Reshape", inferReshape), 5, 13, 14, 19, 21, 23, 24, 25),
+		op.Versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: inferShape, Variants: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: inferSize, Variants: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 

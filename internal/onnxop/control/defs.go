@@ -15,17 +15,6 @@ func Defs() []op.Def {
 	return slices.Concat(flowDefs(), sequenceDefs(), splitDefs(), optionalDefs())
 }
 
-// versions repeats a definition for each operator-set version in which ONNX
-// changed the operator without changing what this implementation does.
-func versions(d op.Def, since ...int) []op.Def {
-	out := make([]op.Def, len(since))
-	for i, s := range since {
-		d.Since = s
-		out[i] = d
-	}
-	return out
-}
-
 // body finds the nested graph of an attribute and its runner.
 func body(c *op.Call, attr string) (op.Body, *graph.Graph, error) {
 	g, err := nested(c, attr)

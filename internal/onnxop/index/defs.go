@@ -13,17 +13,6 @@ func Defs() []op.Def {
 	return slices.Concat(gatherDefs(), scatterDefs(), selectDefs(), topKDefs(), uniqueDefs())
 }
 
-// versions repeats a definition for each operator-set version in which ONNX
-// changed the operator without changing what this implementation does.
-func versions(d op.Def, since ...int) []op.Def {
-	out := make([]op.Def, len(since))
-	for i, s := range since {
-		d.Since = s
-		out[i] = d
-	}
-	return out
-}
-
 // positions reads indices into buf and resolves negative ones against n.
 func positions(buf []int, x *tensor.Tensor, n int) ([]int, error) {
 	buf = buf[:0]

@@ -11,9 +11,9 @@ import (
 
 func gatherDefs() []op.Def {
 	return slices.Concat(
-		versions(op.Def{Name: "Gather", Infer: inferGather, Variants: op.Plain(prepareGather)}, 1, 11, 13),
-		versions(op.Def{Name: "GatherElements", Infer: inferGatherElements, Variants: op.Plain(prepareGatherElements)}, 11, 13),
-		versions(op.Def{Name: "GatherND", Infer: inferGatherND, Variants: op.Plain(prepareGatherND)}, 11, 12, 13),
+		op.Versions(op.Def{Name: "Gather", Infer: inferGather, Variants: op.Plain(prepareGather)}, 1, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: inferGatherElements, Variants: op.Plain(prepareGatherElements)}, 11, 13),
+		op.Versions(op.Def{Name: "GatherND", Infer: inferGatherND, Variants: op.Plain(prepareGatherND)}, 11, 12, 13),
 	)
 }
 

@@ -14,9 +14,9 @@ func scatterDefs() []op.Def {
 	old := el
 	old.Name, el.Name = "Scatter", "ScatterElements"
 	return slices.Concat(
-		versions(old, 9, 11),
-		versions(el, 11, 13, 16, 18),
-		versions(op.Def{Name: "ScatterND", Infer: inferScatterND, Variants: op.Plain(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
+		op.Versions(old, 9, 11),
+		op.Versions(el, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "ScatterND", Infer: inferScatterND, Variants: op.Plain(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
 	)
 }
 

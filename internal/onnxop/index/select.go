@@ -13,9 +13,9 @@ import (
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		versions(op.Def{Name: "OneHot", Infer: inferOneHot, Variants: op.Plain(prepareOneHot)}, 9, 11, 28),
-		versions(op.Def{Name: "NonZero", Infer: inferNonZero, Variants: op.Plain(prepareNonZero)}, 9, 13),
-		versions(op.Def{Name: "Compress", Infer: inferCompress, Variants: op.Plain(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: inferOneHot, Variants: op.Plain(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "NonZero", Infer: inferNonZero, Variants: op.Plain(prepareNonZero)}, 9, 13),
+		op.Versions(op.Def{Name: "Compress", Infer: inferCompress, Variants: op.Plain(prepareCompress)}, 9, 11, 28),
 	)
 }
 

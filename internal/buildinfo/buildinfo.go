@@ -1,9 +1,11 @@
-package opmeter
+// Package buildinfo tells which version of the project is running.
+package buildinfo
 
 import "runtime/debug"
 
-// version is the module's version as the build recorded it.
-func version() string {
+// Version is the module's version as the build recorded it, also when the module
+// is part of another program, or "development".
+func Version() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "development"
