@@ -64,6 +64,9 @@ type Layer struct {
 	// SimulatorCycles is the same by the accelerator maker's simulator, for
 	// comparison with its reports.
 	SimulatorCycles *Metric `json:"simulator_cycles,omitzero"`
+	// Expected is an estimate of latency_s made before or apart from it: by the
+	// model's compiler, or by another profile of the same model.
+	Expected *Metric `json:"expected_s,omitzero"`
 	// Energy used by the layer.
 	Energy *Metric `json:"energy_j,omitzero"`
 	// Share is the layer's fraction of the sum of all layers' times, 0 to 1.

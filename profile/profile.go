@@ -31,6 +31,8 @@ type Profile struct {
 	// Layers lists the operators in the order in which they run, those of
 	// control-flow bodies after their owner.
 	Layers []Layer `json:"layers"`
+	// Timeline says when things happened, for sources that recorded it.
+	Timeline *Timeline `json:"timeline,omitzero"`
 	// Findings says in plain words what a reader should know first.
 	Findings []Finding `json:"findings,omitzero"`
 }
@@ -107,6 +109,14 @@ type Target struct {
 	Accelerator string `json:"accelerator,omitzero"`
 	// Engine names the program that executes the operators.
 	Engine string `json:"engine,omitzero"`
+	// PeakOpsPerSecond is the most arithmetic operations a second that the target
+	// can do: the flat part of the roofline.
+	PeakOpsPerSecond *float64 `json:"peak_ops_per_second,omitzero"`
+	// PeakBytesPerSecond is the rate of the memory that layers read and write: the
+	// slope of the roofline.
+	PeakBytesPerSecond *float64 `json:"peak_bytes_per_second,omitzero"`
+	// PeakMethod says where the two peaks come from.
+	PeakMethod string `json:"peak_method,omitzero"`
 	// Description is the target's name for people.
 	Description string `json:"description,omitzero"`
 }

@@ -131,7 +131,7 @@ func fillAll(v reflect.Value) {
 		v.SetString("x")
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Int64:
+	case reflect.Int64, reflect.Int32:
 		v.SetInt(1)
 	case reflect.Uint64:
 		v.SetUint(1)
@@ -266,7 +266,7 @@ func (b *schemaBuilder) of(t reflect.Type) map[string]any {
 		return s
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int64:
+	case reflect.Int64, reflect.Int32:
 		return map[string]any{"type": "integer"}
 	case reflect.Uint64:
 		return map[string]any{"type": "integer", "minimum": 0}

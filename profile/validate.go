@@ -25,7 +25,8 @@ func (p *Profile) Validate() error {
 	c.counts("model", named{"file_bytes", p.Model.FileBytes}, named{"format_version", p.Model.FormatVersion})
 	c.tensors("model.inputs", p.Model.Inputs)
 	c.tensors("model.outputs", p.Model.Outputs)
-	c.reals("target", realNamed{"clock_hz", p.Target.ClockHz})
+	c.reals("target", realNamed{"clock_hz", p.Target.ClockHz},
+		realNamed{"peak_ops_per_second", p.Target.PeakOpsPerSecond}, realNamed{"peak_bytes_per_second", p.Target.PeakBytesPerSecond})
 	c.totals(&p.Totals)
 	c.phases(p.Phases)
 	c.reconcile(p.Reconcile)
@@ -37,6 +38,7 @@ func (p *Profile) Validate() error {
 	for i := range p.Layers {
 		c.layer(i, &p.Layers[i], len(p.Layers))
 	}
+	c.timeline(p.Timeline, len(p.Layers))
 	for i, f := range p.Findings {
 		at := fmt.Sprintf("findings[%d]", i)
 		c.need(at+".id", f.ID)
@@ -257,7 +259,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.counts(at, named{"version", l.Version}, named{"ops", l.Ops}, named{"macs", l.MACs}, named{"macs_executed", l.MACsExecuted},
 		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
 		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten})
-	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self},
+	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self}, metricNamed{"expected_s", l.Expected},
 		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"simulator_cycles", l.SimulatorCycles}, metricNamed{"energy_j", l.Energy})
 	c.reals(at, realNamed{"calls", l.Calls})
 	c.fraction(at+".share", l.Share)

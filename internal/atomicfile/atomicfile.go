@@ -2,14 +2,25 @@
 package atomicfile
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 )
 
 // Write writes data to a temporary file beside path, which then takes its name.
 // An older file stays as it is when anything fails.
-func Write(path string, data []byte) (err error) {
+func Write(path string, data []byte) error {
+	return Stream(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Stream is [Write] for content that is made piece by piece, so that it need not
+// be held in memory.
+func Stream(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -20,7 +31,11 @@ func Write(path string, data []byte) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if _, err = f.Write(data); err != nil {
+	w := bufio.NewWriterSize(f, 1<<16)
+	if err = write(w); err != nil {
+		return err
+	}
+	if err = w.Flush(); err != nil {
 		return err
 	}
 	// Without this a power cut may leave an empty file under the final name.

@@ -158,7 +158,7 @@ func complete(root *cobra.Command) {
 		if c.Name() == "ops" {
 			completeFlag(c, "format", []string{"table", "json"})
 		} else {
-			completeFlag(c, "format", report.Formats[:5])
+			completeFlag(c, "format", report.Formats(true))
 		}
 		if ends := files[c.Name()]; ends != nil {
 			c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -123,7 +123,7 @@ type outputFlags struct {
 }
 
 func (f *outputFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.format, "format", "", "format for standard output: "+strings.Join(report.Formats[:5], ", ")+" (default table)")
+	c.Flags().StringVar(&f.format, "format", "", "format for standard output: "+strings.Join(report.Formats(true), ", ")+" (default table)")
 	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format: .txt .json .csv .yaml .md .opmeter (may be repeated)")
 	c.Flags().StringVar(&f.sort, "sort", "", "order of the table: "+strings.Join(report.Sorts, ", ")+" (default: order of execution)")
 	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
@@ -142,7 +142,7 @@ func (f *outputFlags) check() error {
 		return useError("--%s %q: use one of %s", flag, v, strings.Join(list, ", "))
 	}
 	if f.format != "" {
-		if err := in("format", f.format, report.Formats[:5]); err != nil {
+		if err := in("format", f.format, report.Formats(true)); err != nil {
 			return err
 		}
 	}

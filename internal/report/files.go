@@ -124,7 +124,7 @@ var markdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;
 func escape(s string) string { return markdown.Replace(Clean(s)) }
 
 // writeYAML writes the same data as JSON, in the same order.
-func writeYAML(w io.Writer, p *profile.Profile) error {
+func writeYAML(w io.Writer, p *profile.Profile, _ Options) error {
 	var b bytes.Buffer
 	if err := p.Encode(&b); err != nil {
 		return err

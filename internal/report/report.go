@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -22,63 +21,96 @@ type Options struct {
 	Color bool   // bold headings
 }
 
-// Formats are the names that [Write] takes.
-var Formats = []string{"table", "json", "csv", "yaml", "markdown", "profile"}
+// format is one way to write a profile.
+type format struct {
+	name    string
+	endings []string // of file names, in lower case; the longest that fits counts
+	text    bool     // fit for a terminal, so that --format takes it
+	what    string   // for people, a few words
+	write   func(io.Writer, *profile.Profile, Options) error
+}
 
-var endings = map[string]string{
-	".txt": "table", ".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml",
-	".md": "markdown", ".opmeter": "profile",
+// formats lists every format. A new one is a file or package beside this one and
+// a line here.
+func formats() []format {
+	return []format{
+		{"table", []string{".txt"}, true, "table for people", writeTable},
+		{"json", []string{".json"}, true, "all figures, schema in docs/profile.schema.json", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Encode(w) }},
+		{"csv", []string{".csv"}, true, "a row a layer, base units", writeCSV},
+		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
+		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
+		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
+	}
+}
+
+func writeProfile(w io.Writer, p *profile.Profile, _ Options) error {
+	b, err := profile.Marshal(p)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// Formats are the names that [Write] takes, those for a terminal only or all.
+func Formats(text bool) []string {
+	var names []string
+	for _, f := range formats() {
+		if f.text || !text {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// Endings lists the endings of file names with what is written under them, two
+// columns.
+func Endings() [][2]string {
+	var out [][2]string
+	for _, f := range formats() {
+		out = append(out, [2]string{strings.Join(f.endings, " "), f.what})
+	}
+	return out
 }
 
 // FormatOf returns the format for a file name's ending, or an error that lists
 // the endings.
 func FormatOf(path string) (string, error) {
-	if f, ok := endings[strings.ToLower(filepath.Ext(path))]; ok {
-		return f, nil
-	}
+	base := strings.ToLower(filepath.Base(path))
+	best, name := "", ""
 	var known []string
-	for e := range endings {
-		known = append(known, e)
+	for _, f := range formats() {
+		for _, e := range f.endings {
+			known = append(known, e)
+			if strings.HasSuffix(base, e) && len(e) > len(best) {
+				best, name = e, f.name
+			}
+		}
+	}
+	if name != "" {
+		return name, nil
 	}
 	slices.Sort(known)
 	return "", fmt.Errorf("%s: the ending does not name a format: use one of %s", path, strings.Join(known, " "))
 }
 
 // Write writes the profile in a format of [Formats].
-func Write(w io.Writer, p *profile.Profile, format string, o Options) error {
-	switch format {
-	case "table":
-		return writeTable(w, p, o)
-	case "json":
-		return p.Encode(w)
-	case "csv":
-		return writeCSV(w, p, o)
-	case "yaml":
-		return writeYAML(w, p)
-	case "markdown":
-		return writeMarkdown(w, p, o)
-	case "profile":
-		b, err := profile.Marshal(p)
-		if err != nil {
-			return err
+func Write(w io.Writer, p *profile.Profile, name string, o Options) error {
+	for _, f := range formats() {
+		if f.name == name {
+			return f.write(w, p, o)
 		}
-		_, err = w.Write(b)
-		return err
 	}
-	return fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(Formats, ", "))
+	return fmt.Errorf("unknown format %q: use one of %s", name, strings.Join(Formats(false), ", "))
 }
 
 // File writes the profile to a file in the format that the ending names. The
 // file appears whole or not at all.
 func File(path string, p *profile.Profile, o Options) error {
-	format, err := FormatOf(path)
+	name, err := FormatOf(path)
 	if err != nil {
 		return err
 	}
 	o.Width, o.Top, o.Color = 0, 0, false
-	var b bytes.Buffer
-	if err := Write(&b, p, format, o); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, b.Bytes())
+	return atomicfile.Stream(path, func(w io.Writer) error { return Write(w, p, name, o) })
 }
