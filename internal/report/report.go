@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/report/page"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -39,6 +41,7 @@ func formats() []format {
 		{"csv", []string{".csv"}, true, "a row a layer, base units", writeCSV},
 		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
 		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
+		{"html", []string{".html"}, false, "page for the browser, one file", writePage},
 		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
 	}
 }
@@ -50,6 +53,10 @@ func writeProfile(w io.Writer, p *profile.Profile, _ Options) error {
 	}
 	_, err = w.Write(b)
 	return err
+}
+
+func writePage(w io.Writer, p *profile.Profile, _ Options) error {
+	return page.Write(w, p, buildinfo.Version())
 }
 
 // Formats are the names that [Write] takes, those for a terminal only or all.

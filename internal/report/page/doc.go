@@ -1,0 +1,10 @@
+// Package page writes a profile as one HTML file that needs no network and no
+// server. The front end is web/; its built files are embedded here, so that
+// building opmeter needs Go only.
+//
+// The data follow the markup as two parts, gzipped and in base64: "document", a
+// JSON text with the profile, and "columns", its long lists of figures as
+// little-endian binary, to which the document's list of columns points.
+//
+// It imports profile and internal/jsonx and no other report.
+package page

@@ -1,0 +1,49 @@
+// Writes src/lib/profile.ts: the types of docs/profile.schema.json, so that page
+// and program cannot come to differ.
+import { readFileSync, writeFileSync } from "node:fs";
+
+const schema = JSON.parse(readFileSync(new URL("../../docs/profile.schema.json", import.meta.url), "utf8"));
+
+// Arrays of figures that stand beside the JSON text as binary columns.
+const columns = {
+  Lane: ["starts_s", "durations_s", "layers", "labels", "types", "iterations", "subnets", "directions", "stalls_s", "moved_bytes", "utilisation"],
+  Counter: ["times_s", "values"],
+  MemorySpace: ["starts_s", "ends_s", "address_bytes", "size_bytes", "writes", "layers"],
+  Layer: ["samples_s"],
+  Totals: ["latency_samples_s"],
+};
+
+function type(s) {
+  if (s.$ref) return s.$ref.replace("#/$defs/", "");
+  if (s.const !== undefined) return JSON.stringify(s.const);
+  if (s.enum) return s.enum.map((v) => JSON.stringify(v)).join(" | ");
+  if (s.type === "array") {
+    if (s.minItems && s.minItems === s.maxItems) return `[${Array(s.minItems).fill(type(s.items)).join(", ")}]`;
+    const t = type(s.items);
+    return t.includes(" ") ? `(${t})[]` : `${t}[]`;
+  }
+  if (s.type === "object" && s.additionalProperties) return `Record<string, ${type(s.additionalProperties)}>`;
+  return { integer: "number", number: "number", string: "string", boolean: "boolean" }[s.type] ?? "unknown";
+}
+
+function comment(text, indent) {
+  if (!text) return "";
+  return `${indent}/** ${text.replaceAll("*/", "* /").replace(/\s+/g, " ").trim()} */\n`;
+}
+
+function object(name, s) {
+  const required = new Set(s.required ?? []);
+  const fields = Object.entries(s.properties ?? {}).map(([key, v]) => {
+    const t = columns[name]?.includes(key) ? "Column" : type(v);
+    return `${comment(v.description, "  ")}  ${key}${required.has(key) ? "" : "?"}: ${t};\n`;
+  });
+  return `${comment(s.description, "")}export interface ${name} {\n${fields.join("")}}\n`;
+}
+
+const parts = [
+  "// Generated from docs/profile.schema.json by scripts/types.mjs.\n",
+  "/** A column of figures. */\nexport type Column = Float64Array | Float32Array | Int32Array;\n",
+  object("Profile", schema),
+  ...Object.entries(schema.$defs).map(([name, s]) => object(name, s)),
+];
+writeFileSync(new URL("../src/lib/profile.ts", import.meta.url), parts.join("\n"));

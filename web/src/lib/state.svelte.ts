@@ -1,0 +1,77 @@
+// What the views share: the profile, the chosen layer, and the state of the page
+// as it stands in the address, so that a link leads back to what is seen.
+//
+// The address is #/VIEW?name=value&… . Views keep their own parameters there by
+// get and set; a change of view is a step of the browser's history, a change of a
+// parameter is not.
+import type { Profile } from "./profile";
+
+export const views = ["summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"] as const;
+export type View = (typeof views)[number];
+
+/** The profile of the page; set once, before the views are made. Not reactive:
+ * it never changes and may hold millions of figures. */
+export let profile: Profile;
+export function setProfile(p: Profile) {
+  profile = p;
+}
+
+function parse(): { view: View; params: Record<string, string> } {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const view = views.includes(path as View) ? (path as View) : "summary";
+  return { view, params: Object.fromEntries(new URLSearchParams(query ?? "")) };
+}
+
+const route = $state(parse());
+
+addEventListener("hashchange", () => {
+  const r = parse();
+  route.view = r.view;
+  route.params = r.params;
+});
+
+function href(view: View, params: Record<string, string>): string {
+  const q = new URLSearchParams(params).toString();
+  return `#/${view}${q ? `?${q}` : ""}`;
+}
+
+/** view is the one that is shown. */
+export function view(): View {
+  return route.view;
+}
+
+/** get returns a parameter of the address, "" when it is not there. */
+export function get(name: string): string {
+  return route.params[name] ?? "";
+}
+
+/** set changes parameters of the address in place; "" takes one out. */
+export function set(changes: Record<string, string>) {
+  for (const [k, v] of Object.entries(changes)) {
+    if (v === "") delete route.params[k];
+    else route.params[k] = v;
+  }
+  history.replaceState(null, "", href(route.view, route.params));
+}
+
+/** link is the address of a view that keeps the chosen layer. */
+export function link(to: View, params: Record<string, string> = {}): string {
+  const layer = get("layer");
+  return href(to, { ...(layer ? { layer } : {}), ...params });
+}
+
+/** go shows a view. */
+export function go(to: View, params: Record<string, string> = {}) {
+  location.hash = link(to, params);
+}
+
+/** selected is the index of the chosen layer, -1 for none. */
+export function selected(): number {
+  const n = Number.parseInt(get("layer"), 10);
+  return n >= 0 && n < profile.layers.length ? n : -1;
+}
+
+/** select chooses a layer in every view; -1 for none. */
+export function select(layer: number) {
+  set({ layer: layer < 0 ? "" : String(layer) });
+}
