@@ -39,6 +39,8 @@ func formats() []format {
 		{"csv", []string{".csv"}, true, "a row a layer, base units", writeCSV},
 		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
 		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
+		{"xlsx", []string{".xlsx"}, false, "workbook with live formulas and a sparse what-if, see docs/xlsx.md", writeXLSX},
+		{"neural-engine", []string{".ne.csv"}, true, "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", writeNeuralEngine},
 		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
 	}
 }
