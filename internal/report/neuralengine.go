@@ -99,12 +99,13 @@ func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
 	return out.Flush()
 }
 
-// list joins names, shapes or types. Each is made safe by itself: in some
-// countries a semicolon parts cells, too.
+// list joins names, shapes or types. Each is made safe by itself, since in some
+// countries a semicolon parts cells, and has none within: converters join the
+// names of what they fuse by it.
 func list(s []string) string {
 	safe := make([]string, len(s))
 	for i, v := range s {
-		safe[i] = text.Cell(v)
+		safe[i] = strings.ReplaceAll(text.Cell(v), ";", "|")
 	}
 	return strings.Join(safe, ";")
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/xuri/excelize/v2"
 )
 
 // column is a column of "Layers" with its cells as numbers and what is computed
@@ -236,7 +234,7 @@ func (b *book) layers(t *table) error {
 	s.freeze(1, t.at["op"]+1)
 	head := make([]cell, len(t.cols))
 	for i, c := range t.cols {
-		head[i] = label(c.key, style{head: true})
+		head[i] = label(c.key, style{head: true, right: !c.text, indent: c.text})
 	}
 	s.add(22, head...)
 	line := make([]cell, len(t.cols))
@@ -246,7 +244,7 @@ func (b *book) layers(t *table) error {
 			case c.text:
 				line[j] = cell{}
 				if c.texts[i] != "" {
-					line[j] = label(c.texts[i], style{})
+					line[j] = label(c.texts[i], style{indent: true})
 				}
 			case c.nums[i] == nil:
 				line[j] = cell{}
@@ -263,16 +261,5 @@ func (b *book) layers(t *table) error {
 		s.err = b.f.AutoFilter(layersSheet, at(0, 1)+":"+at(len(t.cols)-1, t.n+1), nil)
 		s.bars(at(t.at["latency_s"], 2) + ":" + at(t.at["latency_s"], t.n+1))
 	}
-	s.page()
 	return s.flush()
-}
-
-// page sets how the sheet prints: across, as wide as one page.
-func (s *sheet) page() {
-	if s.err != nil {
-		return
-	}
-	landscape, wide, high, fit := "landscape", 1, 0, true
-	s.do(s.b.f.SetPageLayout(s.name, &excelize.PageLayoutOptions{Orientation: &landscape, FitToWidth: &wide, FitToHeight: &high}))
-	s.do(s.b.f.SetSheetProps(s.name, &excelize.SheetPropsOptions{FitToPage: &fit}))
 }

@@ -77,7 +77,7 @@ func (b *book) operators(t *table) error {
 	for i, h := range heads {
 		place[h] = i
 		ws[i] = max(14, float64(len(h)+4))
-		cells[i] = label(h, style{head: true})
+		cells[i] = label(h, style{head: true, right: h != "op", indent: h == "op"})
 	}
 	for _, name := range t.ops {
 		ws[1] = min(max(ws[1], float64(len([]rune(name))+2)), 40)
@@ -93,7 +93,7 @@ func (b *book) operators(t *table) error {
 		line := make([]cell, len(heads))
 		no := int64(g.no)
 		line[0] = cell{v: no, style: style{format: "0"}}
-		line[1] = label(t.ops[g.no-1], style{})
+		line[1] = label(t.ops[g.no-1], style{indent: true})
 		line[2] = formula("COUNTIFS("+t.ref("op_no")+","+at(0, row)+")", g.layers, "#,##0")
 		for _, key := range keys {
 			// Where no layer has the figure its sum is not zero but unknown.
@@ -116,7 +116,7 @@ func (b *book) operators(t *table) error {
 	}
 	if len(gs) > 0 {
 		line := make([]cell, len(heads))
-		line[1] = label("all", style{bold: true})
+		line[1] = label("all", style{indent: true})
 		line[2] = formula("SUM("+at(2, first)+":"+at(2, last)+")", float64(t.n), "#,##0")
 		for _, key := range keys {
 			if key == "latency_s" && !timed {
@@ -136,6 +136,5 @@ func (b *book) operators(t *table) error {
 			s.err = b.f.AutoFilter(operatorSheet, "A1:"+letter(len(heads)-1)+strconv.Itoa(last), nil)
 		}
 	}
-	s.page()
 	return s.flush()
 }

@@ -16,6 +16,8 @@ const maxRows = excelize.TotalRows
 // style names a look of a cell; [book.styles] maps it to the file's number.
 type style struct {
 	bold, title, head, edit, wrap, faint bool
+	indent, right                        bool   // text that follows a number, heading of numbers
+	color                                string // of the text, "" for black
 	format                               string // number format, "" for general
 }
 
@@ -43,6 +45,15 @@ func (b *book) id(s style) (int, error) {
 		font.Bold = true
 	case s.faint:
 		font.Color = "666666"
+	}
+	if s.color != "" {
+		font.Color = s.color
+	}
+	if s.indent {
+		x.Alignment.Horizontal, x.Alignment.Indent = "left", 1
+	}
+	if s.right {
+		x.Alignment.Horizontal = "right"
 	}
 	if s.edit {
 		x.Fill = excelize.Fill{Type: "pattern", Pattern: 1, Color: []string{"FFF6CC"}}
@@ -79,6 +90,9 @@ func (b *book) sheet(name string) *sheet {
 		_, err := b.f.NewSheet(name)
 		s.do(err)
 	}
+	// The stream begins with these, so they come first.
+	fit := true
+	s.do(b.f.SetSheetProps(name, &excelize.SheetPropsOptions{FitToPage: &fit}))
 	if s.err == nil {
 		s.w, s.err = b.f.NewStreamWriter(name)
 	}
@@ -181,10 +195,14 @@ func (s *sheet) bars(ref string) {
 	}
 }
 
-// flush ends the sheet.
+// flush ends the sheet. It prints across and as wide as one page.
 func (s *sheet) flush() error {
 	if s.err != nil {
 		return s.err
+	}
+	landscape, wide, high := "landscape", 1, 0
+	if err := s.b.f.SetPageLayout(s.name, &excelize.PageLayoutOptions{Orientation: &landscape, FitToWidth: &wide, FitToHeight: &high}); err != nil {
+		return err
 	}
 	return s.w.Flush()
 }

@@ -2,6 +2,7 @@ package xlsx
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xuri/excelize/v2"
@@ -31,7 +32,16 @@ const (
 // sparse writes the sheet "Sparse what-if".
 func (b *book) sparse(t *whatif.Table) error {
 	s := b.sheet(sparseSheet)
-	s.widths(26, 20, 36, 20, 30, 14, 24, 18, 12, 14, 12, 10, 14, 14, 14, 14, 10, 10, 9, 9, 9, 9, 9, 9, 10)
+	s.widths(28, 20, 38, 20, 26, 16, 24, 18, 14, 14, 12, 10, 14, 14, 14, 14, 10, 10, 9, 9, 9, 9, 9, 9, 10)
+	for i, name := range more[1:] {
+		col := len(heads) + 1 + i + 1
+		if s.err == nil && !slices.ContainsFunc(t.Rows, func(r whatif.Row) bool {
+			_, ok := r.Blocks[name]
+			return ok || i == 0 && r.ElementSparsity != nil
+		}) {
+			s.err = s.w.SetColVisible(col, col, false) // nothing is known
+		}
+	}
 	const top = 7 // rows that stay in view: title, hints, totals
 	s.freeze(top, 0)
 	s.add(26, label("What if weights were sparse?", style{title: true}))
@@ -48,7 +58,7 @@ func (b *book) sparse(t *whatif.Table) error {
 		format = seconds(totals.Latency * 1e3)
 		all := func(col int) string { return span(col, first, last) }
 		support := func(col int) string { return "SUMIFS(" + all(col) + "," + all(colSupport) + ",TRUE)" }
-		bold := func(text string) cell { return label(text, style{bold: true}) }
+		bold := func(text string) cell { return label(text, style{bold: true, indent: true}) }
 		row := s.row + 1
 		over := func(v *float64, a, b, format string) cell {
 			c := formula(fmt.Sprintf(`IF(%s>0,%s/%s,"")`, b, a, b), "", format)
@@ -71,14 +81,14 @@ func (b *book) sparse(t *whatif.Table) error {
 	}
 	s.add(0)
 	s.add(0)
-	row := []cell{label("weight shape", style{head: true})}
+	row := []cell{label("weight shape", style{head: true, indent: true})}
 	for _, v := range whatif.Targets {
-		row = append(row, label(fmt.Sprintf("%.0f%% 4x1 perf ratio", 100*v), style{head: true}))
+		row = append(row, label(fmt.Sprintf("%.0f%% 4x1 perf ratio", 100*v), style{head: true, right: true}))
 	}
-	s.add(20, append(row, label("others", style{head: true}))...)
+	s.add(20, append(row, label("others", style{head: true, right: true}))...)
 	edit := style{edit: true, format: "0.00"}
 	for _, x := range t.Shapes {
-		row := []cell{label(x.Name, style{})}
+		row := []cell{label(x.Name, style{indent: true})}
 		for _, v := range x.Ratios {
 			row = append(row, cell{v: v, style: edit})
 		}
@@ -86,8 +96,10 @@ func (b *book) sparse(t *whatif.Table) error {
 	}
 	s.add(0)
 	row = nil
-	for _, h := range append(append([]string(nil), heads...), more...) {
-		row = append(row, label(h, style{head: true}))
+	for i, h := range slices.Concat(heads, more) {
+		// Names, shapes and the block are text.
+		word := i < 10 || i == len(heads)
+		row = append(row, label(h, style{head: true, indent: word, right: !word}))
 	}
 	s.add(48, row...)
 	for i := range t.Rows {
@@ -102,7 +114,6 @@ func (b *book) sparse(t *whatif.Table) error {
 		s.only(at(1, shapes+1)+":"+at(4, shapes+len(t.Shapes)), 0.001, 1e6, "A ratio is a number above zero: dense time over sparse time.")
 		s.only(at(colTarget, first)+":"+at(colTarget, last), 0, 1, "A sparsity between 0 and 100 %, or nothing. 90, 80 and 70 % have their own ratios, any other takes that of others.")
 	}
-	s.page()
 	return s.flush()
 }
 
@@ -125,7 +136,7 @@ func sparseRow(t *whatif.Table, r *whatif.Row, row, ratios int, format string) [
 		if s == "" {
 			return cell{}
 		}
-		return label(s, style{})
+		return label(s, style{indent: true})
 	}
 	list := func(s []string) cell { return text(strings.Join(s, ";")) }
 	out := []cell{
@@ -137,13 +148,13 @@ func sparseRow(t *whatif.Table, r *whatif.Row, row, ratios int, format string) [
 	case r.BlockSparsity != nil:
 		out = append(out, numberIn(r.BlockSparsity, percent))
 	case r.WeightShape != "":
-		out = append(out, label("unknown", style{faint: true}))
+		out = append(out, label("unknown", style{faint: true, right: true}))
 	default:
 		out = append(out, cell{})
 	}
 	support, target, ratio, aim := cell{}, cell{}, cell{}, cell{}
 	if r.Capable() {
-		support = cell{v: true}
+		support = cell{v: true, style: style{format: `"true"`}} // some programs show 1
 		target = numberIn(r.Target, style{edit: true, format: "0%"})
 		k := ratios + r.Shape
 		n := at(colTarget, row)

@@ -15,21 +15,20 @@ import (
 // summary writes the sheet "Summary".
 func (b *book) summary(p *profile.Profile, t *table) error {
 	s := &summary{sheet: b.sheet(summarySheet), p: p, t: t, cells: map[string]string{}}
-	s.widths(30, 20, 12, 12, 70)
+	s.widths(34, 20, 12, 12, 80)
 	s.add(26, label("Profile of "+p.Model.Name, style{title: true}))
 	if p.Incomplete != "" {
 		s.para("Incomplete", p.Incomplete)
 	}
 	s.model()
 	s.target()
-	s.settings()
 	s.figures()
 	s.findings()
+	s.settings()
 	s.head("About this workbook")
 	s.para("Figures", "In base units: seconds, joules, bytes, hertz, counts. An empty cell is a figure that is not known. The kind says how it came about: counted from the model, measured, simulated, estimated, or imported from another tool's record. Cells with formulas follow when a cell is edited. The sheet Columns says what each column is.")
 	s.para("Samples", s.samples())
 	s.para("Sums of layers", "Totals of a run come from its plain pass, times of layers from the instrumented one, so that their sum differs from the latency by what lies between operators and by the cost of the instruments.")
-	s.page()
 	return s.flush()
 }
 
@@ -56,20 +55,27 @@ func (s *summary) fact(name, value string) {
 
 // para writes text over the width of the sheet.
 func (s *summary) para(name, value string) {
-	n := min(lines(value, 110), 27) // a row is 409 points high at most
-	s.add(15*float64(n), label(name, style{bold: true}), label(value, style{wrap: true}))
+	s.paraIn(name, value, "")
+}
+
+// colors are those of findings.
+var colors = map[profile.Severity]string{profile.Warning: "B26B00", profile.Problem: "B3261E"}
+
+func (s *summary) paraIn(name, value, color string) {
+	n := min(lines(value, 118), 27) // a row is 409 points high at most
+	s.add(15*float64(n), label(name, style{bold: true, color: color}), label(value, style{wrap: true}))
 	s.merge(1, 4)
 }
 
 func (s *summary) count(name string, v *int64, unit string) {
 	if v != nil {
-		s.add(0, label(name, style{bold: true}), cell{v: *v, style: style{format: "#,##0"}}, label(unit, style{faint: true}))
+		s.add(0, label(name, style{bold: true}), cell{v: *v, style: style{format: "#,##0"}}, label(unit, style{faint: true, indent: true}))
 	}
 }
 
 func (s *summary) quantity(name string, v *float64, format, unit string) {
 	if v != nil {
-		s.add(0, label(name, style{bold: true}), number(v, format), label(unit, style{faint: true}))
+		s.add(0, label(name, style{bold: true}), number(v, format), label(unit, style{faint: true, indent: true}))
 	}
 }
 
@@ -165,10 +171,10 @@ func (s *summary) figure(name string, v *float64, f, format, unit string, kind p
 	}
 	s.cells[name] = at(1, s.row+1)
 	h := 0.0
-	if n := lines(remark, 68); n > 1 {
+	if n := lines(remark, 80); n > 1 {
 		h = 15 * float64(min(n, 27))
 	}
-	s.add(h, label(name, style{bold: true}), cell{v: *v, formula: f, style: style{format: format}}, label(unit, style{faint: true}), label(string(kind), style{}), label(remark, style{wrap: true, faint: true}))
+	s.add(h, label(name, style{bold: true}), cell{v: *v, formula: f, style: style{format: format}}, label(unit, style{faint: true, indent: true}), label(string(kind), style{}), label(remark, style{wrap: true, faint: true}))
 }
 
 // total writes a total of the model. It is a formula where it is the sum of the
@@ -230,7 +236,7 @@ func (s *summary) figures() {
 	t := &s.p.Totals
 	s.head("Figures of the whole model")
 	h := style{bold: true}
-	s.add(0, label("figure", h), label("value", h), label("unit", h), label("kind", h), label("remark", h))
+	s.add(0, label("figure", h), label("value", style{bold: true, right: true}), label("unit", style{bold: true, indent: true}), label("kind", h), label("remark", h))
 	left := func(n *int64, what string) string {
 		if n == nil || *n == 0 {
 			return ""
@@ -276,7 +282,9 @@ func (s *summary) figures() {
 		s.figure("wall time", r.WallS, "", sec, "s", profile.Measured, "mean of the instrumented pass")
 		s.figure("in operators", r.OperatorsS, "", sec, "s", profile.Measured, "")
 		s.figure("between operators", r.GapsS, "", sec, "s", profile.Measured, "")
-		s.metric("cost of the instruments", r.OverheadS, sec, "s")
+		if v, ok := r.OverheadS.Best(); ok {
+			s.figure("cost of the instruments", &v, "", sec, "s", r.OverheadS.Kind, r.OverheadS.Method)
+		}
 	}
 	if ph := s.p.Phases; ph != nil {
 		s.figure("load", ph.LoadS, "", sec, "s", profile.Measured, "")
@@ -317,7 +325,7 @@ func (s *summary) rates() {
 	quotient("energy a multiply-accumulate", r.JoulesPerMAC, c["energy"], c["multiply-accumulates"], "0.000E+00", "J/MAC", energy)
 	quotient("mean power", r.Watts, c["energy"], c["latency"], "0.000E+00", "W", energy)
 	if v := r.CPUUtilization; v != nil && c["CPU cycles"] != "" && c["latency"] != "" {
-		s.figure("processor in use", v, fmt.Sprintf("MIN(1,%s/(%s*%s))", c["CPU cycles"], strconv.FormatFloat(*s.p.Target.ClockHz, 'g', -1, 64), c["latency"]), "0.0%", "", kind, "cycles over clock times latency")
+		s.figure("processor in use", v, fmt.Sprintf("MIN(1,%s/(%s*%s))", c["CPU cycles"], strconv.FormatFloat(*s.p.Target.ClockHz, 'f', -1, 64), c["latency"]), "0.0%", "", kind, "cycles over clock times latency")
 	}
 }
 
@@ -327,7 +335,7 @@ func (s *summary) findings() {
 	}
 	s.head("Findings")
 	for _, f := range s.p.Findings {
-		s.para(string(f.Severity), f.Text)
+		s.paraIn(string(f.Severity), f.Text, colors[f.Severity])
 	}
 }
 
