@@ -127,6 +127,13 @@ type SourceNode struct {
 type Sparsity struct {
 	// Weights is the fraction of zero weights, 0 to 1.
 	Weights *float64 `json:"weights,omitzero"`
+	// Blocks holds, of weights that are one constant matrix, the fraction of its
+	// blocks that are all zero, 0 to 1, by the block's rows x columns as stored:
+	// "1x4", "4x1", "1x16", "4x16", and "rows" and "columns" for whole ones. Ragged
+	// edges are left out; a block that does not fit has no entry. "2:4" is the
+	// fraction of groups of four in a row with two zeros or more. Quantised weights
+	// count as zero where they stand for zero.
+	Blocks map[string]float64 `json:"blocks,omitzero"`
 	// Activations is the fraction of zeros among the output elements, 0 to 1.
 	Activations *float64 `json:"activations,omitzero"`
 	// Encoded says that the file stores the weights in a sparse encoding.

@@ -278,6 +278,9 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	if s := l.Sparsity; s != nil {
 		c.fraction(at+".sparsity.weights", s.Weights)
 		c.fraction(at+".sparsity.activations", s.Activations)
+		for name, v := range s.Blocks {
+			c.fraction(at+".sparsity.blocks."+name, &v)
+		}
 		c.counts(at+".sparsity", named{"stored_bytes", s.StoredBytes})
 	}
 }

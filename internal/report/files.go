@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -53,15 +54,8 @@ func writeCSV(w io.Writer, p *profile.Profile, o Options) error {
 	return out.Error()
 }
 
-// Cell makes text safe for a spreadsheet: what it would take for a formula gets
-// an apostrophe before it, and control characters become escapes.
-func Cell(s string) string {
-	s = Clean(s)
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
-}
+// Cell makes text safe for a spreadsheet; see [text.Cell].
+func Cell(s string) string { return text.Cell(s) }
 
 // writeMarkdown writes summary, table and findings as Markdown.
 func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
@@ -119,9 +113,7 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 	return err
 }
 
-var markdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`)
-
-func escape(s string) string { return markdown.Replace(Clean(s)) }
+func escape(s string) string { return text.Markdown(s) }
 
 // writeYAML writes the same data as JSON, in the same order.
 func writeYAML(w io.Writer, p *profile.Profile, _ Options) error {

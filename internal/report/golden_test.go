@@ -261,8 +261,16 @@ func (e *textError) Error() string { return e.s }
 func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{}); err == nil || !strings.Contains(err.Error(), ".csv .json .md .opmeter .txt .yaml .yml") {
-		t.Errorf("unknown ending: %v", err)
+	err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{})
+	if err == nil {
+		t.Fatal("unknown ending: no error")
+	}
+	for _, f := range formats() {
+		for _, e := range f.endings {
+			if !strings.Contains(err.Error(), e) {
+				t.Errorf("unknown ending: %v does not name %s", err, e)
+			}
+		}
 	}
 	if err := File(filepath.Join(dir, "none", "p.csv"), fixed(), Options{}); err == nil {
 		t.Error("a folder that does not exist: no error")
@@ -270,13 +278,17 @@ func TestFile(t *testing.T) {
 	if err := File(filepath.Join(dir, "p.txt"), fixed(), Options{Sort: "size"}); err == nil || !strings.Contains(err.Error(), "cannot sort by") {
 		t.Errorf("unknown order: %v", err)
 	}
-	for _, name := range []string{"p.txt", "p.json", "p.csv", "p.yaml", "p.yml", "p.md", "p.opmeter"} {
-		if err := File(filepath.Join(dir, name), fixed(), Options{Top: 1, Width: 40}); err != nil {
-			t.Errorf("%s: %v", name, err)
+	want := 0
+	for _, f := range formats() {
+		for _, e := range f.endings {
+			want++
+			if err := File(filepath.Join(dir, "p"+e), fixed(), Options{Top: 1, Width: 40}); err != nil {
+				t.Errorf("%s: %v", e, err)
+			}
 		}
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 7 {
-		t.Errorf("%d files, want 7 and no temporary ones: %v", len(left), err)
+	if err != nil || len(left) != want {
+		t.Errorf("%d files, want %d and no temporary ones: %v", len(left), want, err)
 	}
 }

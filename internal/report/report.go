@@ -42,6 +42,8 @@ func formats() []format {
 		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
 		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
 		{"html", []string{".html"}, false, "page for the browser, one file", writePage},
+		{"xlsx", []string{".xlsx"}, false, "workbook with live formulas and a sparse what-if, see docs/xlsx.md", writeXLSX},
+		{"neural-engine", []string{".ne.csv"}, true, "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", writeNeuralEngine},
 		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
 	}
 }
