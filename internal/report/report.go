@@ -26,6 +26,7 @@ type format struct {
 	name    string
 	endings []string // of file names, in lower case; the longest that fits counts
 	text    bool     // fit for a terminal, so that --format takes it
+	events  bool     // shows single runs, so that every measured time is wanted
 	what    string   // for people, a few words
 	write   func(io.Writer, *profile.Profile, Options) error
 }
@@ -34,12 +35,12 @@ type format struct {
 // a line here.
 func formats() []format {
 	return []format{
-		{"table", []string{".txt"}, true, "table for people", writeTable},
-		{"json", []string{".json"}, true, "all figures, schema in docs/profile.schema.json", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Encode(w) }},
-		{"csv", []string{".csv"}, true, "a row a layer, base units", writeCSV},
-		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
-		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
-		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
+		{"table", []string{".txt"}, true, false, "table for people", writeTable},
+		{"json", []string{".json"}, true, false, "all figures, schema in docs/profile.schema.json", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Encode(w) }},
+		{"csv", []string{".csv"}, true, false, "a row a layer, base units", writeCSV},
+		{"yaml", []string{".yaml", ".yml"}, true, false, "the same data as JSON", writeYAML},
+		{"markdown", []string{".md"}, true, false, "summary, table and findings", writeMarkdown},
+		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", writeProfile},
 	}
 }
 
@@ -92,6 +93,13 @@ func FormatOf(path string) (string, error) {
 	}
 	slices.Sort(known)
 	return "", fmt.Errorf("%s: the ending does not name a format: use one of %s", path, strings.Join(known, " "))
+}
+
+// WantsEvents reports whether the format of a file shows single runs: a profile
+// for it is to be made with every sample and a timeline.
+func WantsEvents(path string) bool {
+	name, err := FormatOf(path)
+	return err == nil && slices.ContainsFunc(formats(), func(f format) bool { return f.name == name && f.events })
 }
 
 // Write writes the profile in a format of [Formats].
