@@ -40,17 +40,8 @@ func formats() []format {
 		{"csv", []string{".csv"}, true, false, "a row a layer, base units", writeCSV},
 		{"yaml", []string{".yaml", ".yml"}, true, false, "the same data as JSON", writeYAML},
 		{"markdown", []string{".md"}, true, false, "summary, table and findings", writeMarkdown},
-		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", writeProfile},
+		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Save(w) }},
 	}
-}
-
-func writeProfile(w io.Writer, p *profile.Profile, _ Options) error {
-	b, err := profile.Marshal(p)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
 }
 
 // Formats are the names that [Write] takes, those for a terminal only or all.
