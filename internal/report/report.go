@@ -1,13 +1,17 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/gzip"
+
 	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/report/chrome"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -36,11 +40,29 @@ type format struct {
 func formats() []format {
 	return []format{
 		{"table", []string{".txt"}, true, false, "table for people", writeTable},
-		{"json", []string{".json"}, true, false, "all figures, schema in docs/profile.schema.json", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Encode(w) }},
+		{"json", []string{".json"}, true, false, "all figures, schema in docs/profile.schema.json", plain(func(w io.Writer, p *profile.Profile) error { return p.Encode(w) })},
 		{"csv", []string{".csv"}, true, false, "a row a layer, base units", writeCSV},
 		{"yaml", []string{".yaml", ".yml"}, true, false, "the same data as JSON", writeYAML},
 		{"markdown", []string{".md"}, true, false, "summary, table and findings", writeMarkdown},
-		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Save(w) }},
+		{"trace", []string{".trace.json"}, false, true, "Chrome trace events, for ui.perfetto.dev and chrome://tracing", plain(chrome.Write)},
+		{"trace.gz", []string{".trace.json.gz"}, false, true, "the same, compressed", zipped(chrome.Write)},
+		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
+	}
+}
+
+// plain makes a writer of one that takes no options.
+func plain(write func(io.Writer, *profile.Profile) error) func(io.Writer, *profile.Profile, Options) error {
+	return func(w io.Writer, p *profile.Profile, _ Options) error { return write(w, p) }
+}
+
+// zipped is plain with gzip around it.
+func zipped(write func(io.Writer, *profile.Profile) error) func(io.Writer, *profile.Profile, Options) error {
+	return func(w io.Writer, p *profile.Profile, _ Options) error {
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(z, p), z.Close())
 	}
 }
 
