@@ -124,11 +124,20 @@ type outputFlags struct {
 
 func (f *outputFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "format", "", "format for standard output: "+strings.Join(report.Formats(true), ", ")+" (default table)")
-	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format: .txt .json .csv .yaml .md .opmeter (may be repeated)")
+	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format:\n"+endings()+"(may be repeated)")
 	c.Flags().StringVar(&f.sort, "sort", "", "order of the table: "+strings.Join(report.Sorts, ", ")+" (default: order of execution)")
 	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
 	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
+}
+
+// endings lists the endings that -o takes.
+func endings() string {
+	var b strings.Builder
+	for _, e := range report.Endings() {
+		fmt.Fprintf(&b, "  %-30s %s\n", e[0], e[1])
+	}
+	return b.String()
 }
 
 // check refuses bad values before any work is done.
@@ -182,7 +191,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.time, "time", 2*time.Second, "time for the measured inferences")
 	c.Flags().DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "least time to warm up")
 	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
-	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile")
+	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile, and a timeline (files that show them have them without this)")
 }
 
 func (f *runFlags) options() ([]opmeter.Option, error) {

@@ -68,6 +68,9 @@ holds the true value in 9 of 10 cases; several targets are compared in one table
 				return err
 			}
 			opts = append(opts, more...)
+			if slices.ContainsFunc(o.files, report.WantsEvents) {
+				opts = append(opts, opmeter.KeepSamples())
+			}
 			run := func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
 				return opmeter.Profile(ctx, m, append(slices.Clone(opts), extra...)...)
 			}

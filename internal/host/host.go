@@ -32,7 +32,7 @@ type Options struct {
 	WarmupRuns int
 	// Carry feeds outputs back as inputs of the next inference, by name.
 	Carry   []Carry
-	Samples bool // keep every sample in the profile
+	Samples bool // keep every sample in the profile, and a timeline
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -321,6 +321,10 @@ func (b *builder) measure(ctx context.Context) error {
 	// Rows beyond the recorder's bound are sampled.
 	rec := measure.NewRecorder(len(b.slots), 4096)
 	tm := b.s.NewTiming()
+	var events *recording
+	if o.Samples {
+		events = newRecording(b.slots, len(b.m.Main().Nodes), tm)
+	}
 	calls := make([]int64, len(b.slots))
 	run := func() error { return b.s.Run(ctx) }
 	var cpu *int
@@ -334,6 +338,9 @@ func (b *builder) measure(ctx context.Context) error {
 		AfterInstrumented: func() {
 			work.read(tm)
 			rec.Add(work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
+			if events != nil {
+				events.add(tm)
+			}
 			for i, n := range work.calls {
 				calls[i] += n
 			}
@@ -342,6 +349,9 @@ func (b *builder) measure(ctx context.Context) error {
 	}, run)
 	b.p.Host = machine.End()
 	b.record(res, rec, calls)
+	if events != nil {
+		b.p.Timeline = events.timeline()
+	}
 	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
 		b.allocated = profile.Ptr(int64(math.Round(res.AllocatedBytes)))
 	}
