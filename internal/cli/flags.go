@@ -120,6 +120,7 @@ type outputFlags struct {
 	by     string
 	top    int
 	all    bool
+	memory bool
 }
 
 func (f *outputFlags) add(c *cobra.Command) {
@@ -129,6 +130,7 @@ func (f *outputFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
 	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
+	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to the table or Markdown (JSON always has it)")
 }
 
 // check refuses bad values before any work is done.
@@ -156,6 +158,9 @@ func (f *outputFlags) check() error {
 			return err
 		}
 	}
+	if f.memory && f.format == "csv" {
+		return useError("--memory does not fit a CSV file, which holds one table: use table, markdown or json")
+	}
 	for _, p := range f.files {
 		if _, err := report.FormatOf(p); err != nil {
 			return withStatus(statusUse, err)
@@ -165,7 +170,7 @@ func (f *outputFlags) check() error {
 }
 
 func (f *outputFlags) options(a *app) report.Options {
-	return report.Options{Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0}
+	return report.Options{Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0, Memory: f.memory}
 }
 
 // runFlags say how to measure.

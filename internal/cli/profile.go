@@ -242,8 +242,8 @@ func (a *app) brief(ctx context.Context, path string, run profiler) (*profile.Pr
 
 // list prints one line a model and, for those that could not be done, why.
 func (a *app) list(ctx context.Context, files []string, o *outputFlags, run profiler) error {
-	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 {
-		return useError("several models give one table: --format table or csv, without -o")
+	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 || o.memory {
+		return useError("several models give one table: --format table or csv, without -o and --memory")
 	}
 	t := report.NewModels(a.out, o.format, a.width)
 	refused := 0

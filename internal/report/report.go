@@ -19,6 +19,8 @@ type Options struct {
 	All   bool   // list layers that take no time of their own: folded, fused
 	Width int    // columns of the terminal, 0 for no limit
 	Color bool   // bold headings
+
+	Memory bool // add the memory plan to table and Markdown
 }
 
 // format is one way to write a profile.

@@ -142,6 +142,7 @@ func (b *builder) cost(l *profile.Layer, c *target.LayerCost) {
 	if c.Simulated >= 0 && c.Accelerator != nil {
 		l.SimulatorCycles = profile.Value(profile.Simulated, float64(c.Simulated), "counted instructions and stalls")
 	}
+	l.AcceleratorCounts = c.Counts
 	l.Latency = metric(c.Latency, 1/b.clock, how)
 	l.Energy = metric(b.energy(l, c), 1, b.energyMethod())
 	switch c.Verdict {
