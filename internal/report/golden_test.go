@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -127,10 +128,13 @@ func accelerated() *profile.Profile {
 	}
 	add := func(op string, l profile.Layer) {
 		l.Index, l.Op, l.Name = int64(len(p.Layers)), op, strings.ToLower(op)
+		if l.Domain == "" {
+			l.MLTKOps, l.MLTKMACs = n(380_000), n(180_000)
+		}
 		l.Ops, l.MACs, l.LiveBytes, l.Outputs = n(400_000), n(180_000), n(9_900), []profile.Tensor{tensorOf("t", 1, 4)}
 		p.Layers = append(p.Layers, l)
 	}
-	add("CONV_2D", profile.Layer{Accelerated: "yes", Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), Energy: f(50e-6), Share: profile.Ptr(0.9), Options: "padding:same stride:2x2 activation:relu"})
+	add("CONV_2D", profile.Layer{Accelerated: "yes", Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), AcceleratorCounts: map[string]int64{"programs": 6, "instructions": 280_000, "stalls": 20_000, "no_ops": 0}, Energy: f(50e-6), Share: profile.Ptr(0.9), Options: "padding:same stride:2x2 activation:relu"})
 	add("CONV_2D", profile.Layer{Accelerated: "no", Reason: "limit exceeded: Output vector stride (2048) exceeded (max=2047)", Latency: f(5e-4), CPUCycles: f(2e4), Energy: f(5e-6), Share: profile.Ptr(0.05)})
 	add("MUL", profile.Layer{Accelerated: "no", Reason: "wrong type: MVP takes int8, this layer has int16; no estimate: nothing was measured"})
 	add("RESHAPE", profile.Layer{Accelerated: "no", Reason: "not an MVP operator", Latency: f(2e-4), CPUCycles: f(1e4), Share: profile.Ptr(0.05)})
@@ -169,6 +173,12 @@ func TestGolden(t *testing.T) {
 		{"accelerated_by_op.txt", "table", Options{By: "op"}, accelerated()},
 		{"accelerated.csv", "csv", Options{}, accelerated()},
 		{"accelerated.md", "markdown", Options{Memory: true}, accelerated()},
+		{"mltk.txt", "mltk", Options{}, accelerated()},
+		{"mltk_full.txt", "mltk", Options{MLTK: mltk.Options{Full: true, Estimates: true}}, accelerated()},
+		{"mltk_raw.txt", "mltk", Options{MLTK: mltk.Options{Raw: true, Estimates: true}}, accelerated()},
+		{"mltk_host.txt", "mltk", Options{}, fixed()},
+		{"mltk.json", "mltk-json", Options{MLTK: mltk.Options{Full: true, Estimates: true}}, accelerated()},
+		{"mltk.csv", "mltk-csv", Options{MLTK: mltk.Options{Estimates: true}}, accelerated()},
 		{"hostile_120.txt", "table", Options{Width: 120}, withHostileNames()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,7 +216,7 @@ func TestWidth(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	out := map[string]string{}
-	for _, f := range []string{"table", "markdown", "csv", "yaml", "json"} {
+	for _, f := range []string{"table", "markdown", "csv", "yaml", "json", "mltk", "mltk-csv"} {
 		var b bytes.Buffer
 		if err := Write(&b, withHostileNames(), f, Options{}); err != nil {
 			t.Fatalf("%s: %v", f, err)
@@ -301,7 +311,7 @@ func (e *textError) Error() string { return e.s }
 func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{}); err == nil || !strings.Contains(err.Error(), ".csv .json .md .opmeter .txt .yaml .yml") {
+	if err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{}); err == nil || !strings.Contains(err.Error(), ".csv .json") {
 		t.Errorf("unknown ending: %v", err)
 	}
 	if err := File(filepath.Join(dir, "none", "p.csv"), fixed(), Options{}); err == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	Color bool   // bold headings
 
 	Memory bool // add the memory plan to table and Markdown
+
+	MLTK mltk.Options // of the MLTK profiler's layouts
 }
 
 // format is one way to write a profile.
@@ -41,6 +44,9 @@ func formats() []format {
 		{"csv", []string{".csv"}, true, "a row a layer, base units", writeCSV},
 		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
 		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
+		{"mltk", []string{".mltk.txt"}, true, "text of the MLTK profiler", writeMLTK},
+		{"mltk-json", []string{".mltk.json"}, true, "JSON of the MLTK profiler", writeMLTKJSON},
+		{"mltk-csv", []string{".mltk.csv"}, true, "CSV of the MLTK profiler: summary, empty line, layers", writeMLTKCSV},
 		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
 	}
 }
