@@ -89,6 +89,9 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 }
 
 func (a *app) withModel(path string, do func(m *graph.Model) error) (err error) {
+	if path, err = findModel(path); err != nil {
+		return err
+	}
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))

@@ -659,7 +659,7 @@ func tflmArena(m *graph.Model) *int64 {
 
 func describeModel(m *graph.Model) profile.Model {
 	d := profile.Model{
-		Name: modelName(m), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
+		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
 	}
 	if m.FileBytes > 0 {
 		d.FileBytes = profile.Ptr(m.FileBytes)

@@ -45,7 +45,7 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.First, b.First))
 	})
 	for _, e := range plan {
-		name := e.Name
+		name, _, _ := strings.Cut(e.Name, ";") // a converter joins the names of what it fused
 		if e.Scratch && name == "" {
 			name = "scratch"
 		}

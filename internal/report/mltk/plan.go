@@ -99,7 +99,7 @@ func (l *plan) text(b *strings.Builder, o Options) {
 	b.WriteString("Legend:\n")
 	rows := [][]string{{"", "Offset", "Size", "Buffer"}}
 	for i, e := range m.Plan {
-		name := e.Name
+		name, _, _ := strings.Cut(e.Name, ";") // a converter joins the names of what it fused
 		if o.Text != nil {
 			name = o.Text(name)
 		}

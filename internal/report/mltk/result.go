@@ -79,10 +79,11 @@ func newResult(p *profile.Profile, o Options) *result {
 	if o.Full {
 		keys := map[string]bool{}
 		for _, l := range ls {
-			for k := range l.AcceleratorCounts {
-				keys[k] = true
+			for k, n := range l.AcceleratorCounts {
+				keys[k] = keys[k] || n != 0
 			}
 		}
+		maps.DeleteFunc(keys, func(_ string, some bool) bool { return !some })
 		extra = slices.Sorted(maps.Keys(keys))
 	}
 	r := &result{summary: summary(p, &t, int64(len(ls)), unsupported, o)}
@@ -137,6 +138,10 @@ func newResult(p *profile.Profile, o Options) *result {
 // measure reads a layer's figures.
 func measure(p *profile.Profile, l *profile.Layer, o Options) layer {
 	m := layer{Layer: l, ops: l.MLTKOps, macs: l.MLTKMACs, message: message(l)}
+	latency := l.Latency
+	if l.Total != nil {
+		latency = l.Total // with the bodies, which are not listed
+	}
 	shown := func(m *profile.Metric) (float64, bool) {
 		v, ok := m.Best()
 		return v, ok && (o.Estimates || m.Kind == profile.Measured)
@@ -154,7 +159,7 @@ func measure(p *profile.Profile, l *profile.Layer, o Options) layer {
 	if v, ok := shown(l.Energy); ok {
 		m.energy = &v
 	}
-	switch v, ok := shown(l.Latency); {
+	switch v, ok := shown(latency); {
 	case !ok:
 	case p.Target.Kind == profile.TargetSimulator && m.cpu != nil && hertz(p) > 0:
 		// The profiler takes the longer of the two, which overlap in truth only in part.
