@@ -201,7 +201,7 @@ func summary(p *profile.Profile, t *layer, n, unsupported int64, o Options) []fi
 	if some(t.cpu) {
 		fs = append(fs, field{"cpu_cycles", "CPU Cycle Count", known(t.cpu)})
 		if some(t.time) && clock > 0 {
-			fs = append(fs, field{"cpu_utilization", "CPU Utilization (%)", 100 * min(float64(*t.cpu)/(clock**t.time), 1)})
+			fs = append(fs, field{"cpu_utilization", "CPU Utilization (%)", 100 * min(float64(*t.cpu) / *t.time / clock, 1)})
 		}
 	}
 	if clock > 0 && some(t.time) {
