@@ -81,14 +81,17 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 		if len(ps) == 1 {
 			return a.deliver(ps[0], o)
 		}
-		if len(o.files) > 0 || o.format != "" && o.format != "table" {
-			return useError("several targets give one table: leave out --format and -o")
+		if len(o.files) > 0 || o.memory || o.format != "" && o.format != "table" {
+			return useError("several targets give one table: leave out --format, --memory and -o")
 		}
 		return report.Targets(a.out, rows(ts, ps), a.width)
 	})
 }
 
 func (a *app) withModel(path string, do func(m *graph.Model) error) (err error) {
+	if path, err = findModel(path); err != nil {
+		return err
+	}
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))

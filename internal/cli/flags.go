@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/mltk"
 )
 
 // modelFlags say in which shapes and with which data a model runs.
@@ -120,6 +122,10 @@ type outputFlags struct {
 	by     string
 	top    int
 	all    bool
+	memory bool
+
+	mltk        mltk.Options // of the MLTK profiler's layouts
+	accelerator string       // as --accelerator had it
 }
 
 func (f *outputFlags) add(c *cobra.Command) {
@@ -129,6 +135,8 @@ func (f *outputFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
 	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
+	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to the table or Markdown (JSON always has it)")
+	f.addLayout(c)
 }
 
 // endings lists the endings that -o takes.
@@ -165,16 +173,33 @@ func (f *outputFlags) check() error {
 			return err
 		}
 	}
+	if f.memory && f.format == "csv" {
+		return useError("--memory does not fit a CSV file, which holds one table: use table, markdown or json")
+	}
+	formats := []string{f.format}
 	for _, p := range f.files {
-		if _, err := report.FormatOf(p); err != nil {
+		if isFolder(p) {
+			formats = append(formats, "mltk")
+			continue
+		}
+		name, err := report.FormatOf(p)
+		if err != nil && filepath.Ext(p) == "" {
+			return useError("%w (or %s/ for a folder with the MLTK profiler's report)", err, p)
+		}
+		if err != nil {
 			return withStatus(statusUse, err)
 		}
+		formats = append(formats, name)
 	}
-	return nil
+	return f.checkLayout(formats)
 }
 
 func (f *outputFlags) options(a *app) report.Options {
-	return report.Options{Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0}
+	m := f.mltk
+	if f.accelerator != "none" {
+		m.Accelerator = f.accelerator
+	}
+	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0, Memory: f.memory}
 }
 
 // runFlags say how to measure.

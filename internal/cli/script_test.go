@@ -105,6 +105,9 @@ func call(ts *testscript.TestScript, args []string) int {
 		case strings.HasPrefix(a, "./"):
 			a = ts.MkAbs(a[2:])
 		}
+		if strings.HasSuffix(args[i], "/") && !strings.HasSuffix(a, "/") {
+			a += "/" // a folder, which need not exist
+		}
 		real[i] = a
 	}
 	var out, errw bytes.Buffer
@@ -249,6 +252,8 @@ func TestHelpExamples(t *testing.T) {
 				switch _, err := os.Stat(at(a)); {
 				case strings.HasPrefix(a, "examples/"):
 					args[i] = filepath.Join(material.Root(), a)
+				case a == "model": // the name of a model
+					args[i] = at("model.tflite")
 				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output"):
 					args[i] = at(a)
 				case ok && strings.HasSuffix(file, ".npy"):
@@ -257,7 +262,7 @@ func TestHelpExamples(t *testing.T) {
 			}
 			switch args[0] {
 			case "profile":
-				if slices.Contains(args, "--on") {
+				if slices.Contains(args, "--on") || slices.Contains(args, "-a") {
 					break
 				}
 				args = append(args, "--time", "10ms", "--warmup", "0s")

@@ -609,7 +609,17 @@ func (b *builder) memory() {
 	}
 	plan := b.s.Plan()
 	live := make([]int, len(b.m.Main().Nodes)+2)
+	ends := map[[2]int]int{} // bytes of what ends at an offset and step
 	for _, pl := range plan {
+		if pl.First < pl.Last {
+			ends[[2]int{pl.Offset, pl.Last}] = pl.Bytes
+		}
+	}
+	for _, pl := range plan {
+		// A result that takes its operand's place shares the bytes for one step.
+		if pl.First < len(live) {
+			live[pl.First] -= min(ends[[2]int{pl.Offset, pl.First}], pl.Bytes)
+		}
 		mem.Plan = append(mem.Plan, profile.Placement{
 			Name: b.m.Main().Values[pl.Value].Name, Bytes: int64(pl.Bytes), Offset: int64(pl.Offset), First: int64(pl.First), Last: int64(pl.Last),
 		})
@@ -619,6 +629,7 @@ func (b *builder) memory() {
 	}
 	if len(plan) > 0 {
 		peak = slices.Max(live)
+		b.live(live)
 	}
 	mem.PeakBytes = profile.Ptr(int64(peak))
 	mem.TFLMArenaBytes = tflmArena(b.m)
@@ -626,6 +637,16 @@ func (b *builder) memory() {
 	b.p.Totals.RAMBytes = profile.Ptr(int64(arena + scratch))
 	if b.m.FileBytes > 0 {
 		b.p.Totals.FlashBytes = profile.Ptr(b.m.FileBytes)
+	}
+}
+
+// live notes the bytes in use while each node of the main graph runs. Layers of
+// bodies have arenas of their own, and folded or fused ones do not run.
+func (b *builder) live(bytes []int) {
+	for i, s := range b.slots {
+		if l := &b.p.Layers[i]; s.step.Graph == 0 && !l.Folded && l.FusedInto == nil {
+			l.LiveBytes = profile.Ptr(int64(bytes[s.step.Node.Index]))
+		}
 	}
 }
 
@@ -648,7 +669,7 @@ func tflmArena(m *graph.Model) *int64 {
 
 func describeModel(m *graph.Model) profile.Model {
 	d := profile.Model{
-		Name: modelName(m), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
+		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
 	}
 	if m.FileBytes > 0 {
 		d.FileBytes = profile.Ptr(m.FileBytes)

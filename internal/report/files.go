@@ -94,6 +94,9 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 		}
 		b.WriteByte('\n')
 	}
+	if o.Memory {
+		markdownMemory(&b, p)
+	}
 	if len(p.Findings) > 0 {
 		b.WriteString("\n## Findings\n\n")
 		for _, f := range p.Findings {

@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report/chrome"
 	"github.com/opmeter/opmeter/internal/report/page"
+	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -25,6 +26,10 @@ type Options struct {
 	All   bool   // list layers that take no time of their own: folded, fused
 	Width int    // columns of the terminal, 0 for no limit
 	Color bool   // bold headings
+
+	Memory bool // add the memory plan to table and Markdown
+
+	MLTK mltk.Options // of the MLTK profiler's layouts
 }
 
 // format is one way to write a profile.
@@ -52,6 +57,9 @@ func formats() []format {
 		{"neural-engine", []string{".ne.csv"}, true, false, "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", writeNeuralEngine},
 		{"html", []string{".html"}, false, true, "page for the browser, one file", writePage},
 		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
+		{"mltk", []string{".mltk.txt"}, true, false, "text of the MLTK profiler", writeMLTK},
+		{"mltk-json", []string{".mltk.json"}, true, false, "JSON of the MLTK profiler", writeMLTKJSON},
+		{"mltk-csv", []string{".mltk.csv"}, true, false, "CSV of the MLTK profiler: summary, empty line, layers", writeMLTKCSV},
 	}
 }
 

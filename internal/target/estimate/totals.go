@@ -147,6 +147,9 @@ func (b *builder) memory() {
 	}
 	mem := &profile.Memory{PeakBytes: profile.Ptr(int64(a.PeakBytes))}
 	b.p.Memory = mem
+	for i, n := range a.NodeBytes {
+		b.p.Layers[i].LiveBytes = profile.Ptr(int64(n))
+	}
 	if !own {
 		// Another runtime plans by rules of its own: the activations alive at one time
 		// are all that follows from the model.

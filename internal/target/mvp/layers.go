@@ -67,6 +67,7 @@ func (m *chip) layer(mod *graph.Model, g *graph.Graph, n *graph.Node, ops *proce
 			group := string(c.Kernel)
 			l.Kernel = "mvp/" + group
 			l.Simulated = c.Simulated()
+			l.Counts = map[string]int64{"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "no_ops": c.NoOps}
 			l.Accelerator = m.figure(acc, group)
 			if cpu == 0 {
 				l.Missing = fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)
