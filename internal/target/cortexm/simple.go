@@ -79,7 +79,7 @@ var (
 	pools  = set("AVERAGE_POOL_2D", "MAX_POOL_2D", "AveragePool", "MaxPool", "L2_POOL_2D", "GlobalAveragePool", "GlobalMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool")
 	tables = set("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "EXP", "LOG", "SQRT", "RSQRT", "SIN", "COS", "GELU", "ELU", "DIV", "FLOOR_DIV", "FLOOR_MOD", "ATAN2",
 		"Softmax", "LogSoftmax", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Gelu", "Elu", "Selu", "Softplus", "Mish", "Div", "Pow", "POW", "L2_NORMALIZATION",
-		"Sin", "Cos", "Reciprocal", "QLinearSigmoid", "QLinearSoftmax", "LayerNormalization", "InstanceNormalization", "LpNormalization", "LRN", "LOCAL_RESPONSE_NORMALIZATION")
+		"Sin", "Cos", "Reciprocal", "QLinearSigmoid", "QLinearSoftmax", "LayerNormalization", "InstanceNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization", "FastGelu", "BiasGelu", "QuickGelu", "LpNormalization", "LRN", "LOCAL_RESPONSE_NORMALIZATION")
 	reductions = set("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ALL", "REDUCE_ANY", "ARG_MAX", "ARG_MIN", "CUMSUM",
 		"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceSumSquare", "ArgMax", "ArgMin", "CumSum")
 	elements = set("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "QUANTIZE", "DEQUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "LEAKY_RELU", "PRELU", "HARD_SWISH",

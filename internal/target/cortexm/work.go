@@ -137,7 +137,7 @@ func Layers(m *graph.Model, g *graph.Graph, k Kernels) []Layer {
 	out := make([]Layer, len(g.Nodes))
 	for i, n := range g.Nodes {
 		if gone[n] {
-			out[i] = Layer{Kernel: "none: part of the integer operator beside it"}
+			out[i] = Layer{Kernel: "none"} // part of the integer operator beside it
 			continue
 		}
 		out[i] = layer(m, g, n, dead, k, integer[n])
@@ -157,12 +157,18 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 		l, ok = weighted(n, in, outs, dead)
 	}
 	if !ok {
-		l = simple(n, in, outs, k.optimised(n.Op, float), k.folds())
-	}
-	if l.Missing != "" {
-		return l
+		l = simple(n, in, outs, k.optimised(n.Op, float), k.folds() || n.Domain != graph.TFLite)
 	}
 	w := count.Count(m, g, n, in, outs)
+	if l.Missing != "" {
+		// Products that no rule describes still have a number.
+		if w.MACs == nil || *w.MACs == 0 {
+			return l
+		}
+		l = Layer{Kernel: "products in plain C"}
+		l.Work = Vector{Op: 1, PlainMAC: float64(*w.MACs)}
+		l.Live = l.Work
+	}
 	if recurrent[n.Op] {
 		if w.MACs == nil {
 			return unknown(n, "its work is not known")
@@ -259,7 +265,7 @@ func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l L
 	}
 	x, w, y := dims(in, xi), dims(in, wi), dims(out, 0)
 	if x == nil || w == nil || y == nil {
-		return unknown(n, "shapes are not known"), true
+		return unknown(n, "its shapes are not known"), true
 	}
 	live := channels(n, wi, dead)
 	switch d {
