@@ -22,6 +22,7 @@ type builder struct {
 	kernels tflm.Kernels // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
 	missing []int64 // layers without an estimate
+	once    []int64 // control flow that is estimated for one pass through its bodies
 }
 
 // kernels tells which family of TensorFlow Lite Micro kernels a runtime has.
