@@ -108,6 +108,9 @@ func (s *Session) Close() { s.pool.Close() }
 // Threads is the number of workers, the caller included.
 func (s *Session) Threads() int { return s.pool.Threads() }
 
+// Pool returns the workers, for work of the caller between runs.
+func (s *Session) Pool() *op.Pool { return s.pool }
+
 // SetInput exchanges an input. A new shape or type makes the next Run plan again.
 func (s *Session) SetInput(i int, t *tensor.Tensor) { s.in[i] = t }
 

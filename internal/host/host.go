@@ -78,6 +78,8 @@ type builder struct {
 	slots []slot
 	// allocated is the heap memory that one run takes, in bytes.
 	allocated *int64
+	// processPeak is the largest resident size of the process until the runs ended.
+	processPeak *int64
 }
 
 // Count makes a profile of what follows from the model alone: shapes, work,
@@ -341,7 +343,9 @@ func (b *builder) measure(ctx context.Context) error {
 		Progress: func(f float64) { b.progress("measuring", f) },
 	}, run)
 	b.p.Host = machine.End()
+	b.processPeak = measure.ProcessPeakBytes() // before anything that is not the model's
 	b.record(res, rec, calls)
+	b.peaks(ctx)
 	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
 		b.allocated = profile.Ptr(int64(math.Round(res.AllocatedBytes)))
 	}
@@ -588,6 +592,9 @@ func parameters(m *graph.Model) (params, bytes *int64) {
 }
 
 func (b *builder) memory() {
+	if b.processPeak == nil {
+		b.processPeak = measure.ProcessPeakBytes()
+	}
 	arena, _ := b.s.Memory()
 	scratch, peak := 0, 0
 	for _, s := range b.slots {
@@ -595,7 +602,7 @@ func (b *builder) memory() {
 	}
 	mem := &profile.Memory{
 		ArenaBytes: profile.Ptr(int64(arena)), Planner: "greedy by size", AlignBytes: profile.Ptr(int64(64)),
-		ScratchBytes: profile.Ptr(int64(scratch)), ProcessPeakBytes: measure.ProcessPeakBytes(), AllocatedPerRunBytes: b.allocated,
+		ScratchBytes: profile.Ptr(int64(scratch)), ProcessPeakBytes: b.processPeak, AllocatedPerRunBytes: b.allocated,
 	}
 	plan := b.s.Plan()
 	live := make([]int, len(b.m.Main().Nodes)+2)
