@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/modelfile"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/target"
@@ -104,6 +105,9 @@ func estimateOn(m *graph.Model, t *target.Target, runtime string) (*profile.Prof
 	var use *estimate.UseError
 	if errors.As(err, &use) {
 		return nil, withStatus(statusUse, err)
+	}
+	if err == nil && m.Path != "" {
+		p.Model.SHA256, err = host.HashFile(m.Path) // tells later what it may be compared with
 	}
 	return p, withStatus(statusInput, err)
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/report"
@@ -9,11 +11,13 @@ import (
 
 func newReport(a *app) *cobra.Command {
 	var o outputFlags
+	var expected string
 	c := &cobra.Command{
 		Use:   "report PROFILE",
 		Short: "Show a saved profile, or write it in other formats",
 		Example: `  opmeter report profile.opmeter --by op
-  opmeter report profile.opmeter -o layers.csv -o profile.md`,
+  opmeter report profile.opmeter -o layers.csv -o profile.md
+  opmeter report measured.opmeter --expected estimate.opmeter -o page.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -23,9 +27,19 @@ func newReport(a *app) *cobra.Command {
 			if err != nil {
 				return withStatus(statusInput, prefixed(args[0], err))
 			}
+			if expected != "" {
+				from, err := profile.Read(expected)
+				if err != nil {
+					return withStatus(statusInput, prefixed(expected, err))
+				}
+				if err := report.Expect(p, from); err != nil {
+					return withStatus(statusInput, fmt.Errorf("--expected %s: %w", expected, err))
+				}
+			}
 			return a.deliver(p, &o)
 		},
 	}
+	c.Flags().StringVar(&expected, "expected", "", "profile of the same model whose times are the expected ones, such as an estimate")
 	o.add(c)
 	return c
 }

@@ -401,6 +401,8 @@ export interface Phases {
   first_run_s?: number;
   /** LoadS is the time to open and parse the model file. */
   load_s?: number;
+  /** PeaksS is the time to measure the peaks of [Target], after the runs. */
+  peaks_s?: number;
   /** PlanS is the time to infer shapes, prepare kernels and place memory. */
   plan_s?: number;
   /** Warmup tells how steady state was reached. */
