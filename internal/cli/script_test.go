@@ -205,6 +205,8 @@ func TestHelpExamples(t *testing.T) {
 		{"build", filepath.Join(examples, "ds_cnn.yaml"), "-o", at("model.tflite")},
 		{"build", filepath.Join(examples, "lstm.yaml"), "-o", at("models/lstm.tflite")},
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("measured.opmeter")},
+		{"profile", at("model.tflite"), "--on", "stm32l4r5", "-o", at("estimate.opmeter")},
 		{"run", at("model.onnx"), "--output", at("cat")},
 	}
 	for _, d := range []string{"models", "my-boards", "targets"} {
