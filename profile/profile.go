@@ -177,6 +177,8 @@ type Phases struct {
 	PlanS *float64 `json:"plan_s,omitzero"`
 	// FirstRunS is the time of the first inference.
 	FirstRunS *float64 `json:"first_run_s,omitzero"`
+	// PeaksS is the time to measure the peaks of [Target], after the runs.
+	PeaksS *float64 `json:"peaks_s,omitzero"`
 	// Warmup tells how steady state was reached.
 	Warmup *Warmup `json:"warmup,omitzero"`
 }

@@ -86,6 +86,12 @@ func TestRoundTrip(t *testing.T) {
 	if got, err = Read(path); err != nil {
 		t.Fatal(err)
 	}
+	// Written piece by piece or at once, the bytes are the same.
+	if b, err := os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	} else if m, err := Marshal(p); err != nil || !bytes.Equal(m, b) {
+		t.Errorf("Marshal and Write differ: %v", err)
+	}
 	if d := cmp.Diff(p, got); d != "" {
 		t.Errorf("file (-want +got):\n%s", d)
 	}

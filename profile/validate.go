@@ -258,7 +258,10 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.tensors(at+".outputs", l.Outputs)
 	c.counts(at, named{"version", l.Version}, named{"ops", l.Ops}, named{"macs", l.MACs}, named{"macs_executed", l.MACsExecuted},
 		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
-		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten})
+		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten}, named{"live_bytes", l.LiveBytes})
+	for name, n := range l.AcceleratorCounts {
+		c.counts(at+".accelerator_counts", named{name, &n})
+	}
 	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self}, metricNamed{"expected_s", l.Expected},
 		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"simulator_cycles", l.SimulatorCycles}, metricNamed{"energy_j", l.Energy})
 	c.reals(at, realNamed{"calls", l.Calls})
@@ -278,6 +281,9 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	if s := l.Sparsity; s != nil {
 		c.fraction(at+".sparsity.weights", s.Weights)
 		c.fraction(at+".sparsity.activations", s.Activations)
+		for name, v := range s.Blocks {
+			c.fraction(at+".sparsity.blocks."+name, &v)
+		}
 		c.counts(at+".sparsity", named{"stored_bytes", s.StoredBytes})
 	}
 }
