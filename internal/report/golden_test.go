@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -246,6 +247,14 @@ func TestHostileNames(t *testing.T) {
 				t.Errorf("csv has a formula: %q", c)
 			}
 		}
+	}
+	var b bytes.Buffer
+	if err := Write(&b, withHostileNames(), "mltk-json", Options{MLTK: mltk.Options{Full: true}}); err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := jsonx.Unmarshal(b.Bytes(), &m); err != nil {
+		t.Errorf("mltk-json cannot be read: %v", err)
 	}
 	var y map[string]any
 	if err := yaml.Unmarshal([]byte(out["yaml"]), &y); err != nil {

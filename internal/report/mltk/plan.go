@@ -2,7 +2,6 @@ package mltk
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,10 +20,13 @@ func newPlan(p *profile.Profile, ls []layer) *plan {
 	if p.Memory == nil || len(p.Memory.Plan) == 0 {
 		return nil
 	}
+	at := map[int64]int{} // row by index of the layer
+	for i, l := range ls {
+		at[l.Index] = i
+	}
 	return &plan{p.Memory, p.Totals.RAMBytes, func(step int64) string {
 		if n, ok := p.LayerAt(step); ok {
-			at := slices.IndexFunc(ls, func(l layer) bool { return l.Index == n })
-			return fmt.Sprintf("%d %s", at, strings.ToLower(p.Layers[n].Op))
+			return fmt.Sprintf("%d %s", at[n], strings.ToLower(p.Layers[n].Op))
 		}
 		if step <= 0 {
 			return "inputs"
