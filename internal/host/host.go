@@ -634,6 +634,13 @@ func (b *builder) memory() {
 			live[i] += pl.Bytes
 		}
 	}
+	if len(b.slots) > len(b.m.Main().Nodes) { // layers of bodies stand between
+		for i, s := range b.slots {
+			if s.step.Graph == 0 {
+				mem.StepLayers = append(mem.StepLayers, int64(i))
+			}
+		}
+	}
 	if len(plan) > 0 {
 		peak = slices.Max(live)
 		b.live(live)

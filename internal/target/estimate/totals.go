@@ -171,6 +171,9 @@ func (b *builder) memory() {
 		scratch = max(scratch, s.Bytes)
 	}
 	mem.ScratchBytes = profile.Ptr(int64(scratch))
+	for _, n := range a.Plan.Nodes {
+		mem.StepLayers = append(mem.StepLayers, int64(n))
+	}
 	for _, e := range a.Plan.Entries {
 		pl := profile.Placement{Bytes: int64(e.Bytes), Offset: int64(e.Offset), First: int64(e.First), Last: int64(e.Last), Scratch: e.Value < 0}
 		if e.Value >= 0 {
