@@ -12,6 +12,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/report/chrome"
+	"github.com/opmeter/opmeter/internal/report/perfetto"
+	"github.com/opmeter/opmeter/internal/report/pprof"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -46,6 +48,8 @@ func formats() []format {
 		{"markdown", []string{".md"}, true, false, "summary, table and findings", writeMarkdown},
 		{"trace", []string{".trace.json"}, false, true, "Chrome trace events, for ui.perfetto.dev and chrome://tracing", plain(chrome.Write)},
 		{"trace.gz", []string{".trace.json.gz"}, false, true, "the same, compressed", zipped(chrome.Write)},
+		{"perfetto", []string{".pftrace"}, false, true, "Perfetto trace, for ui.perfetto.dev and trace_processor", plain(perfetto.Write)},
+		{"pprof", []string{".pb.gz", ".pprof"}, false, false, "call graph of layers, for go tool pprof", plain(pprof.Write)},
 		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
 	}
 }
