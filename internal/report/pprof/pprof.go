@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	format "github.com/google/pprof/profile"
 
+	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -106,7 +108,7 @@ func convert(p *profile.Profile) *format.Profile {
 	for i, col := range columns() {
 		known := i < 2 // count and time are always there
 		for j := range p.Layers {
-			if runs(&p.Layers[j]) && !known {
+			if timeline.Runs(&p.Layers[j]) && !known {
 				_, known = col.value(&p.Layers[j])
 			}
 		}
@@ -118,7 +120,7 @@ func convert(p *profile.Profile) *format.Profile {
 	names := leafNames(p)
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if !runs(l) {
+		if !timeline.Runs(l) {
 			continue
 		}
 		s := &format.Sample{Location: c.stack(p, names, i)}
@@ -130,11 +132,6 @@ func convert(p *profile.Profile) *format.Profile {
 		f.Sample = append(f.Sample, s)
 	}
 	return f
-}
-
-// runs tells layers that take part in an inference.
-func runs(l *profile.Layer) bool {
-	return !l.Folded && l.FusedInto == nil && !l.Unsupported && (l.Calls == nil || *l.Calls > 0)
 }
 
 func comments(p *profile.Profile) []string {
@@ -174,25 +171,17 @@ func name(l *profile.Layer) string {
 	return fmt.Sprintf("%s #%d", l.Op, l.Index)
 }
 
-// node is the position of the layer's own node in the file, or of the layer.
-func node(l *profile.Layer) int64 {
-	if l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
-		return l.Provenance.SourceNodes[0].Node
-	}
-	return l.Index
-}
-
 // stack lists the operator, the scopes around it from the inside out, the
 // control flow whose body it is in, its kind and the model.
 func (c *converter) stack(p *profile.Profile, names []string, i int) []*format.Location {
 	l := &p.Layers[i]
-	out := []*format.Location{c.at("operator", names[i], node(l)+1)}
-	parts := strings.Split(l.Scope, "/")
-	for n := len(parts); n > 0 && l.Scope != ""; n-- {
-		out = append(out, c.at("scope", strings.Join(parts[:n], "/"), 0))
+	out := []*format.Location{c.at("operator", names[i], timeline.Node(l)+1)}
+	scopes, parents := timeline.Path(p, i)
+	for _, sc := range slices.Backward(scopes) {
+		out = append(out, c.at("scope", sc, 0))
 	}
-	for o := l.Parent; o != nil; o = p.Layers[*o].Parent {
-		out = append(out, c.at("operator", names[*o], node(&p.Layers[*o])+1))
+	for _, o := range slices.Backward(parents) {
+		out = append(out, c.at("operator", names[o], timeline.Node(&p.Layers[o])+1))
 	}
 	return append(out, c.at("kind", l.Op, 0), c.at("model", p.Model.Name, 0))
 }
@@ -243,7 +232,7 @@ func (c *converter) labels(p *profile.Profile, l *profile.Layer, s *format.Sampl
 	}
 	number("layer", l.Index, "")
 	if l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
-		number("node_index", node(l), "")
+		number("node_index", timeline.Node(l), "")
 	}
 	if l.WeightsBytes != nil {
 		number("parameter_size", *l.WeightsBytes, "bytes")
