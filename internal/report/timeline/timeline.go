@@ -115,7 +115,8 @@ func (v *View) Groups() []string {
 func Path(p *profile.Profile, i int) (scopes []string, parents []int) {
 	l := &p.Layers[i]
 	for at := range len(l.Scope) {
-		if l.Scope[at] == '/' && at > 0 {
+		// The names of a deep path would grow with its square.
+		if l.Scope[at] == '/' && at > 0 && len(scopes) < 64 {
 			scopes = append(scopes, l.Scope[:at])
 		}
 	}
