@@ -51,7 +51,7 @@ export function bytes(v: number | undefined): string {
 /** percent writes a fraction of one, such as "12.5 %". */
 export function percent(v: number | undefined): string {
   if (v === undefined) return "";
-  return `${(100 * v).toFixed(1)} %`;
+  return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1)} %`;
 }
 
 /** best is the figure to show of a metric: median, else mean, else minimum. */
