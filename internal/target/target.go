@@ -146,9 +146,12 @@ type Calibration struct {
 
 // ErrorRow is one line of an error table.
 type ErrorRow struct {
-	Group       string  `yaml:"group,required"`
-	Rows        int64   `yaml:"rows,required"`
-	MedianError float64 `yaml:"median_error,required"`
+	Group string `yaml:"group,required"`
+	// Rows that were left out; the errors of a group without any are those of groups
+	// like it.
+	Rows int64 `yaml:"rows,required"`
+	// MedianError is left out where there are no rows.
+	MedianError float64 `yaml:"median_error"`
 	P90Error    float64 `yaml:"p90_error"`
 	Bias        float64 `yaml:"bias"`
 }
