@@ -170,6 +170,10 @@ func (t *Target) RAM() (size Bytes, ok bool) { return t.largest("ram", "tcm") }
 // external ones; ok is false when the target does not say.
 func (t *Target) Flash() (size Bytes, ok bool) { return t.largest("flash") }
 
+// ExternalFlash is the size of the largest flash outside the chip; ok is false when
+// there is none or the target does not say.
+func (t *Target) ExternalFlash() (size Bytes, ok bool) { return t.largest("external-flash") }
+
 func (t *Target) largest(roles ...string) (size Bytes, ok bool) {
 	for i := range t.Memories {
 		for _, r := range roles {
