@@ -29,10 +29,11 @@ func main() {
 }
 
 func run(data string, rows, networks bool) error {
-	ms, skipped, err := calibrate.LoadAll(data)
+	all, err := calibrate.LoadAll(data)
 	if err != nil {
 		return err
 	}
+	ms, skipped := all.Measurements, all.Skipped
 	var held []*calibrate.Held
 	what := "one source at a time"
 	if networks {
@@ -71,7 +72,7 @@ func run(data string, rows, networks bool) error {
 	fmt.Println("\nEnergy per cycle of total supply, one source left out at a time:")
 	w = tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "target\trows\tsources\tmedian\t90 %\tin band\t")
-	for _, e := range calibrate.NewStudy(ms, calibrate.Default).EnergyErrors() {
+	for _, e := range calibrate.NewStudy(all, calibrate.Default).EnergyErrors() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t\n", e.Target, e.Rows, e.Sources, 100*e.Median, 100*e.P90, 100*e.Covered)
 	}
 	if err := w.Flush(); err != nil {

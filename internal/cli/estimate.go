@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/modelfile"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/target"
@@ -81,14 +82,17 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 		if len(ps) == 1 {
 			return a.deliver(ps[0], o)
 		}
-		if len(o.files) > 0 || o.format != "" && o.format != "table" {
-			return useError("several targets give one table: leave out --format and -o")
+		if len(o.files) > 0 || o.memory || o.format != "" && o.format != "table" {
+			return useError("several targets give one table: leave out --format, --memory and -o")
 		}
 		return report.Targets(a.out, rows(ts, ps), a.width)
 	})
 }
 
 func (a *app) withModel(path string, do func(m *graph.Model) error) (err error) {
+	if path, err = findModel(path); err != nil {
+		return err
+	}
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))
@@ -104,6 +108,9 @@ func estimateOn(m *graph.Model, t *target.Target, runtime string) (*profile.Prof
 	var use *estimate.UseError
 	if errors.As(err, &use) {
 		return nil, withStatus(statusUse, err)
+	}
+	if err == nil && m.Path != "" {
+		p.Model.SHA256, err = host.HashFile(m.Path) // tells later what it may be compared with
 	}
 	return p, withStatus(statusInput, err)
 }

@@ -6,6 +6,8 @@
 package jsonx
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -32,14 +34,55 @@ func MarshalIndent(v any) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// MarshalWrite encodes v like [MarshalIndent] into w.
+// MarshalWrite encodes v like [MarshalIndent] into w, piece by piece: the text is
+// never held as a whole.
 func MarshalWrite(w io.Writer, v any) error {
-	b, err := MarshalIndent(v)
-	if err != nil {
+	if err := json.MarshalWrite(w, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
-	_, err = w.Write(b)
+	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// MarshalWriteLine encodes v like [Marshal] into w, piece by piece.
+func MarshalWriteLine(w io.Writer, v any) error {
+	return json.MarshalWrite(w, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func AppendString(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // the error tells of bytes that were replaced
+	return b
+}
+
+// UnmarshalRead is [Unmarshal] for text that is read piece by piece: only what
+// is decoded is held.
+func UnmarshalRead(r io.Reader, v any) error { return json.UnmarshalRead(&shallow{r: r}, v) }
+
+// FirstString returns the name and the value of an object's first member when
+// the beginning of its text has it whole and it is a string.
+func FirstString(b []byte) (name, value string, ok bool) {
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return "", "", false
+	}
+	n, err := d.ReadToken()
+	if err != nil || n.Kind() != '"' {
+		return "", "", false
+	}
+	name = n.String()
+	t, err := d.ReadToken()
+	if err != nil || t.Kind() != '"' {
+		return "", "", false
+	}
+	return name, t.String(), true
+}
+
+// IsSyntax reports whether an error means that the text is not JSON, or cut, and
+// not that it holds something else than expected.
+func IsSyntax(err error) bool {
+	var se *jsontext.SyntacticError
+	return errors.As(err, &se) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDeep)
 }
 
 // Unmarshal decodes one value. Members that v does not have are ignored, so that
@@ -61,24 +104,50 @@ func UnmarshalStrict(b []byte, v any) error {
 
 // depth refuses text that nests too deep before a decoder recurses into it.
 func depth(b []byte) error {
-	d, quoted := 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			} else if c == '"' {
-				quoted = false
-			}
+	var n nesting
+	return n.add(b)
+}
+
+var errDeep = fmt.Errorf("values nest deeper than %d", MaxDepth)
+
+// nesting follows the depth of JSON text that comes in pieces.
+type nesting struct {
+	depth           int
+	quoted, escaped bool
+	at              int64
+}
+
+func (n *nesting) add(b []byte) error {
+	for i, c := range b {
+		switch {
+		case n.escaped:
+			n.escaped = false
+		case n.quoted:
+			n.escaped, n.quoted = c == '\\', c != '"'
 		case c == '"':
-			quoted = true
+			n.quoted = true
 		case c == '{' || c == '[':
-			if d++; d > MaxDepth {
-				return fmt.Errorf("byte %d: values nest deeper than %d", i, MaxDepth)
+			if n.depth++; n.depth > MaxDepth {
+				return fmt.Errorf("byte %d: %w", n.at+int64(i), errDeep)
 			}
 		case c == '}' || c == ']':
-			d--
+			n.depth--
 		}
 	}
+	n.at += int64(len(b))
 	return nil
+}
+
+// shallow passes text on that does not nest too deep.
+type shallow struct {
+	r io.Reader
+	n nesting
+}
+
+func (s *shallow) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	if e := s.n.add(b[:n]); e != nil {
+		return 0, e
+	}
+	return n, err
 }

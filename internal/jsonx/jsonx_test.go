@@ -3,6 +3,7 @@ package jsonx
 import (
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func TestMarshal(t *testing.T) {
@@ -51,9 +52,49 @@ func TestUnmarshal(t *testing.T) {
 				read = UnmarshalStrict
 			}
 			err := read([]byte(tt.in), &v)
+			w := v
+			if pieces := UnmarshalRead(iotest.OneByteReader(strings.NewReader(tt.in)), &w); !tt.strict && ((pieces == nil) != (err == nil) || w != v) {
+				t.Errorf("in pieces: %+v, %v; at once: %+v, %v", w, pieces, v, err)
+			}
 			if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
 				t.Errorf("error %v, want %q", err, tt.wantErr)
 			}
 		})
+	}
+}
+
+func TestFirstString(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in, name, value string
+		ok              bool
+	}{
+		{` {"a" : "b", `, "a", "b", true},
+		{`{"a":"b`, "", "", false},
+		{`{"a":1}`, "", "", false},
+		{`{}`, "", "", false},
+		{`["a","b"]`, "", "", false},
+		{``, "", "", false},
+	} {
+		if name, value, ok := FirstString([]byte(tt.in)); name != tt.name || value != tt.value || ok != tt.ok {
+			t.Errorf("FirstString(%s) = %q, %q, %v; want %q, %q, %v", tt.in, name, value, ok, tt.name, tt.value, tt.ok)
+		}
+	}
+}
+
+func TestAppendString(t *testing.T) {
+	t.Parallel()
+	if got, want := string(AppendString([]byte("x"), "a\"\n\xff\u2028")), "x\"a\\\"\\n\ufffd\u2028\""; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestIsSyntax(t *testing.T) {
+	t.Parallel()
+	var v struct{ A int }
+	for in, want := range map[string]bool{`{`: true, `x`: true, `{"A":"x"}`: false, `{"B":` + strings.Repeat("[", 100): true} {
+		if err := UnmarshalRead(strings.NewReader(in), &v); err == nil || IsSyntax(err) != want {
+			t.Errorf("%.20s: %v is a fault of the syntax: %v, want %v", in, err, !want, want)
+		}
 	}
 }

@@ -2,13 +2,13 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
 import { load } from "./lib/data";
-import { setProfile } from "./lib/state.svelte";
+import { setDocument } from "./lib/state.svelte";
 
 const target = document.getElementById("app")!;
 
 load()
   .then((doc) => {
-    setProfile(doc.profile);
+    setDocument(doc);
     target.replaceChildren();
     mount(App, { target });
   })

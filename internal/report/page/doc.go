@@ -4,7 +4,10 @@
 //
 // The data follow the markup as two parts, gzipped and in base64: "document", a
 // JSON text with the profile, and "columns", its long lists of figures as
-// little-endian binary, to which the document's list of columns points.
+// little-endian binary, to which the document's list of columns points. Every part
+// stands in script elements of bounded size that the browser does not run, because
+// a JavaScript string is bounded and so that the text can be freed piece by piece.
+// docs/page.md describes the whole.
 //
 // It imports profile and internal/jsonx and no other report.
 package page

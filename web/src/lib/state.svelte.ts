@@ -4,7 +4,8 @@
 // The address is #/VIEW?name=value&… . Views keep their own parameters there by
 // get and set; a change of view is a step of the browser's history, a change of a
 // parameter is not.
-import type { Profile } from "./profile";
+import type { Distribution, Document, Sampled } from "./data";
+import type { Column, Profile } from "./profile";
 
 export const views = ["summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"] as const;
 export type View = (typeof views)[number];
@@ -12,8 +13,25 @@ export type View = (typeof views)[number];
 /** The profile of the page; set once, before the views are made. Not reactive:
  * it never changes and may hold millions of figures. */
 export let profile: Profile;
-export function setProfile(p: Profile) {
-  profile = p;
+
+/** What the page says beside the profile: see data.ts. */
+export let version = "";
+export let sampled: Sampled | undefined;
+
+let distributions = new Map<number, Distribution>();
+
+export function setDocument(d: Document) {
+  profile = d.profile;
+  version = d.version ?? "";
+  sampled = d.sampled;
+  distributions = new Map(d.distributions?.map((s) => [s.layer, s]));
+}
+
+/** series is what the page holds of the samples of a layer, or with -1 of the whole
+ * model: the samples themselves, or a distribution in their place, or neither. */
+export function series(layer: number): { samples?: Column; distribution?: Distribution } {
+  const samples = layer < 0 ? profile.totals.latency_samples_s : profile.layers[layer]?.samples_s;
+  return { samples, distribution: samples ? undefined : distributions.get(layer) };
 }
 
 function parse(): { view: View; params: Record<string, string> } {
@@ -51,13 +69,19 @@ export function set(changes: Record<string, string>) {
     if (v === "") delete route.params[k];
     else route.params[k] = v;
   }
-  history.replaceState(null, "", href(route.view, route.params));
+  try {
+    history.replaceState(null, "", href(route.view, route.params));
+  } catch {
+    // Browsers refuse too many changes in a short time; a later one gets through.
+  }
 }
 
-/** link is the address of a view that keeps the chosen layer. */
+/** link is the address of a view that keeps the chosen layer, and the theme where it
+ * stands in the address. */
 export function link(to: View, params: Record<string, string> = {}): string {
-  const layer = get("layer");
-  return href(to, { ...(layer ? { layer } : {}), ...params });
+  const kept: Record<string, string> = {};
+  for (const name of ["layer", "theme"]) if (get(name)) kept[name] = get(name);
+  return href(to, { ...kept, ...params });
 }
 
 /** go shows a view. */

@@ -25,14 +25,14 @@ func main() {
 }
 
 func run(data, out string) error {
-	ms, _, err := calibrate.LoadAll(data)
+	all, err := calibrate.LoadAll(data)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	for _, t := range calibrate.NewStudy(ms, calibrate.Default).Targets() {
+	for _, t := range calibrate.NewStudy(all, calibrate.Default).Targets() {
 		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), calibrate.Encode(t, calibrate.Comment), 0o644); err != nil {
 			return err
 		}
