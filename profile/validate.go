@@ -30,7 +30,7 @@ func (p *Profile) Validate() error {
 	c.totals(&p.Totals)
 	c.phases(p.Phases)
 	c.reconcile(p.Reconcile)
-	c.memory(p.Memory)
+	c.memory(p.Memory, len(p.Layers))
 	c.host(p.Host)
 	for name, in := range p.Settings.Inputs {
 		c.hash("settings.inputs."+name+".sha256", in.SHA256)
@@ -206,13 +206,18 @@ func (c *checker) reconcile(r *Reconcile) {
 	}
 }
 
-func (c *checker) memory(m *Memory) {
+func (c *checker) memory(m *Memory, layers int) {
 	if m == nil {
 		return
 	}
 	c.counts("memory", named{"arena_bytes", m.ArenaBytes}, named{"peak_bytes", m.PeakBytes}, named{"persistent_bytes", m.PersistentBytes},
 		named{"scratch_bytes", m.ScratchBytes}, named{"process_peak_bytes", m.ProcessPeakBytes},
 		named{"allocated_per_run_bytes", m.AllocatedPerRunBytes}, named{"align_bytes", m.AlignBytes})
+	for i, l := range m.StepLayers {
+		if l < -1 || l >= int64(layers) {
+			c.fail(fmt.Sprintf("memory.step_layers[%d]", i), "names layer %d of %d", l, layers)
+		}
+	}
 	for i, e := range m.Plan {
 		if e.Bytes < 0 || e.Offset < 0 || e.Last < e.First {
 			c.fail(fmt.Sprintf("memory.plan[%d]", i), "has %d bytes at %d from step %d to %d", e.Bytes, e.Offset, e.First, e.Last)

@@ -119,7 +119,7 @@ func estimateOn(m *graph.Model, t *target.Target, runtime string) (*profile.Prof
 func rows(ts []*target.Target, ps []*profile.Profile) []report.TargetRow {
 	out := make([]report.TargetRow, len(ps))
 	for i, p := range ps {
-		out[i] = report.TargetRow{Profile: p, RAM: size(ts[i].RAM()), Flash: size(ts[i].Flash())}
+		out[i] = report.TargetRow{Profile: p, RAM: size(ts[i].RAM()), Flash: size(ts[i].Flash()), ExternalFlash: size(ts[i].ExternalFlash())}
 	}
 	return out
 }
@@ -182,7 +182,8 @@ func newFit(a *app) *cobra.Command {
 		Short: "List the targets that can hold a model, and how fast they are",
 		Long: `Fit estimates a model on every target and lists those that hold it in memory and
 meet the limits, fastest first. A target whose estimate is incomplete is listed
-last with the reason.`,
+last with the reason, and targets of which memory sizes or needs are not known in
+a table of their own.`,
 		Example: `  opmeter fit model.tflite
   opmeter fit model.tflite --latency 50ms --ram 256KiB`,
 		Args: cobra.ExactArgs(1),
@@ -203,7 +204,7 @@ last with the reason.`,
 				return err
 			}
 			return a.withModel(args[0], func(m *graph.Model) error {
-				var fit []report.TargetRow
+				var fit, open []report.TargetRow
 				list := set.List()
 				for _, t := range list {
 					p, err := estimateOn(m, t, "")
@@ -217,15 +218,30 @@ last with the reason.`,
 					if v, ok := p.Totals.Latency.Best(); latency > 0 && (!ok || r.Incomplete() || v > latency.Seconds()) {
 						continue
 					}
-					fit = append(fit, r)
+					if r.Fits() == "?" {
+						open = append(open, r)
+					} else {
+						fit = append(fit, r)
+					}
 				}
-				slices.SortStableFunc(fit, func(x, y report.TargetRow) int {
-					return cmp.Or(compareBool(x.Incomplete(), y.Incomplete()), cmp.Compare(seconds(x.Profile), seconds(y.Profile)))
-				})
-				if len(fit) == 0 {
+				if len(fit)+len(open) == 0 {
 					return withStatus(statusGate, fmt.Errorf("none of the %d targets holds the model within these limits", len(list)))
 				}
-				return report.Targets(a.out, fit, a.width)
+				for _, rs := range [][]report.TargetRow{fit, open} {
+					slices.SortStableFunc(rs, func(x, y report.TargetRow) int {
+						return cmp.Or(compareBool(x.Incomplete(), y.Incomplete()), cmp.Compare(seconds(x.Profile), seconds(y.Profile)))
+					})
+				}
+				if len(fit) > 0 {
+					if err := report.Targets(a.out, fit, a.width); err != nil {
+						return err
+					}
+				}
+				if len(open) == 0 {
+					return nil
+				}
+				fmt.Fprintf(a.out, "\nWhether the model fits cannot be said of %d targets:\n", len(open))
+				return report.Targets(a.out, open, a.width)
 			})
 		},
 	}

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,13 +28,40 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // MarshalIndent encodes v over many lines, two blanks a level, with a newline at
-// the end.
+// the end. It is what people see on a terminal: characters that show nothing but
+// steer how others show (control characters beyond ASCII, changes of direction)
+// become escapes, so that the text means the same.
 func MarshalIndent(v any) ([]byte, error) {
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, err
 	}
-	return append(b, '\n'), nil
+	return append(visible(b), '\n'), nil
+}
+
+// visible writes characters that are not printable as escapes. All of JSON's own
+// syntax is ASCII, so they can only stand in strings.
+func visible(b []byte) []byte {
+	done, out := 0, []byte(nil)
+	for i := 0; i < len(b); {
+		if b[i] < 0x7f {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if !unicode.IsPrint(r) {
+			out = append(out, b[done:i]...)
+			for _, u := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, u)
+			}
+			done = i + n
+		}
+		i += n
+	}
+	if done == 0 {
+		return b
+	}
+	return append(out, b[done:]...)
 }
 
 // MarshalWrite encodes v like [MarshalIndent] into w, piece by piece: the text is

@@ -98,3 +98,22 @@ func TestIsSyntax(t *testing.T) {
 		}
 	}
 }
+
+func TestMarshalIndentShows(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain", "日本語 é", `"日本語 é"`},
+		{"c1 control and del", "a\u009bb\x7f", `"a\u009bb\u007f"`},
+		{"direction and zero width", "\u202ea\u200b", `"\u202ea\u200b"`},
+		{"beyond the first plane", "\U000e0041", `"\udb40\udc41"`},
+	} {
+		got, err := MarshalIndent(tt.in)
+		if err != nil || string(got) != tt.want+"\n" {
+			t.Errorf("%s: %s (%v), want %s", tt.name, got, err, tt.want)
+		}
+		var back string
+		if err := Unmarshal(got, &back); err != nil || back != tt.in {
+			t.Errorf("%s: reads back as %q (%v)", tt.name, back, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -119,7 +120,7 @@ func accelerated() *profile.Profile {
 			Layers: n(5), Ops: n(2_000_000), MACs: n(900_000), MLTKOps: n(1_900_000), MLTKMACs: n(900_000), FlashBytes: n(21288), RAMBytes: n(11_200),
 			UnsupportedLayers: n(1), Latency: f(6e-3), CPUCycles: f(118e3), AcceleratorCycles: f(404e3), SimulatorCycles: f(324e3), Energy: f(56e-6),
 		},
-		Memory: &profile.Memory{ArenaBytes: n(10_000), PeakBytes: n(9_900), PersistentBytes: n(1_200), ScratchBytes: n(3_920), Planner: "tflm", AlignBytes: n(16), Plan: []profile.Placement{
+		Memory: &profile.Memory{ArenaBytes: n(10_000), PeakBytes: n(9_900), PersistentBytes: n(1_200), ScratchBytes: n(3_920), Planner: "tflm", AlignBytes: n(16), StepLayers: []int64{-1, 0, 1, 2, 3, 4}, Plan: []profile.Placement{
 			{Name: "mfcc", Bytes: 490, Offset: 8000, First: 0, Last: 1},
 			{Name: "conv/Relu;conv/BiasAdd;" + strings.Repeat("conv/", 20), Bytes: 4000, Offset: 4000, First: 1, Last: 2},
 			{Name: "scratch of CONV_2D", Bytes: 3920, Offset: 0, First: 1, Last: 1, Scratch: true},
@@ -246,6 +247,14 @@ func TestHostileNames(t *testing.T) {
 				t.Errorf("csv has a formula: %q", c)
 			}
 		}
+	}
+	var b bytes.Buffer
+	if err := Write(&b, withHostileNames(), "mltk-json", Options{MLTK: mltk.Options{Full: true}}); err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := jsonx.Unmarshal(b.Bytes(), &m); err != nil {
+		t.Errorf("mltk-json cannot be read: %v", err)
 	}
 	var y map[string]any
 	if err := yaml.Unmarshal([]byte(out["yaml"]), &y); err != nil {

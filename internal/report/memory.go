@@ -39,7 +39,6 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 		facts = append(facts, s)
 	}
 	title = "Memory plan: " + strings.Join(facts, ", ")
-	step := steps(p)
 	plan := slices.Clone(m.Plan)
 	slices.SortStableFunc(plan, func(a, b profile.Placement) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.First, b.First))
@@ -49,48 +48,20 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 		if e.Scratch && name == "" {
 			name = "scratch"
 		}
-		rows = append(rows, []string{strconv.FormatInt(e.Offset, 10), strconv.FormatInt(e.Bytes, 10), step(e.First), step(e.Last), Clean(name)})
+		rows = append(rows, []string{strconv.FormatInt(e.Offset, 10), strconv.FormatInt(e.Bytes, 10), step(p, e.First), step(p, e.Last), Clean(name)})
 	}
 	return title, rows
 }
 
-// steps returns how to show a step of the plan: as the number of the layer in
-// the table where that is known, "start" before the first and "end" after the
-// last one.
-func steps(p *profile.Profile) func(n int64) string {
-	// Steps count the operators of the main graph; layers of bodies stand between.
-	var main []int64
-	bodies := false
-	for i := range p.Layers {
-		l := &p.Layers[i]
-		if l.Parent == nil {
-			main = append(main, l.Index)
-		} else {
-			bodies = true
-		}
-		switch l.Op {
-		case "IF", "WHILE", "CALL_ONCE":
-			bodies = true
-		}
+// step is the layer that runs at a step of the plan, by its number in the table.
+func step(p *profile.Profile, n int64) string {
+	if l, ok := p.LayerAt(n); ok {
+		return "#" + strconv.FormatInt(l, 10)
 	}
-	before := int64(0)
-	if p.Memory.Planner == "tflm" {
-		if bodies {
-			// Allocation scopes are opened for bodies too, which layers do not tell.
-			return func(n int64) string { return "scope " + strconv.FormatInt(n, 10) }
-		}
-		before = 1 // scope 0 is before the first operator
+	if n <= 0 {
+		return "start"
 	}
-	return func(n int64) string {
-		n -= before
-		switch {
-		case n < 0:
-			return "start"
-		case n >= int64(len(main)):
-			return "end"
-		}
-		return "#" + strconv.FormatInt(main[n], 10)
-	}
+	return "end"
 }
 
 // writeMemory writes the memory plan for a terminal.

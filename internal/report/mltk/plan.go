@@ -20,28 +20,18 @@ func newPlan(p *profile.Profile, ls []layer) *plan {
 	if p.Memory == nil || len(p.Memory.Plan) == 0 {
 		return nil
 	}
-	before := int64(0)
-	if p.Memory.Planner == "tflm" {
-		before = 1 // step 0 is before the first operator
-	}
-	bodies := len(ls) < len(p.Layers)
-	for _, l := range ls {
-		switch l.Op {
-		case "IF", "WHILE", "CALL_ONCE":
-			bodies = true
-		}
+	at := map[int64]int{} // row by index of the layer
+	for i, l := range ls {
+		at[l.Index] = i
 	}
 	return &plan{p.Memory, p.Totals.RAMBytes, func(step int64) string {
-		n := step - before
-		switch {
-		case bodies: // they have steps of their own
-			return "step " + strconv.FormatInt(step, 10)
-		case n < 0:
-			return "inputs"
-		case n >= int64(len(ls)):
-			return "outputs"
+		if n, ok := p.LayerAt(step); ok {
+			return fmt.Sprintf("%d %s", at[n], strings.ToLower(p.Layers[n].Op))
 		}
-		return fmt.Sprintf("%d %s", n, strings.ToLower(ls[n].Op))
+		if step <= 0 {
+			return "inputs"
+		}
+		return "outputs"
 	}}
 }
 

@@ -210,8 +210,12 @@ func Folder(dir string, p *profile.Profile, o Options) ([]string, error) {
 		return nil, err
 	}
 	source := "simulated"
-	if p.Target.Kind == profile.TargetDevice {
+	switch p.Target.Kind {
+	case profile.TargetDevice:
 		source = "embedded"
+	case profile.TargetHost:
+		// Not a name of that profiler: nobody shall take these times for a chip's.
+		source = "host"
 	}
 	accelerator, _ := summary(p, &layer{}, 0, 0, o)[1].value.(string)
 	base := filepath.Join(dir, "profiling_report-"+strings.ToLower(filepath.Base(accelerator))+"-"+source)

@@ -194,7 +194,7 @@ func (b *book) columns(t *table) error {
 	s.add(22, label("sheet", h), label("column", h), label("meaning", h))
 	say := func(sheet, key, meaning string) {
 		height := 0.0
-		if n := lines(meaning, 105); n > 1 {
+		if n := lines(meaning, 130); n > 1 {
 			height = 15 * float64(n)
 		}
 		s.add(height, label(sheet, style{faint: true}), label(key, style{bold: true}), label(meaning, style{wrap: true}))

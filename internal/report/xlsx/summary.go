@@ -249,7 +249,7 @@ func (s *summary) figures() {
 	uncounted := left(t.UncountedLayers, "cannot be counted")
 	s.total("operations", "ops", t.Ops, "ops", uncounted)
 	s.total("multiply-accumulates", "macs", t.MACs, "MACs", uncounted)
-	s.total("without padding", "macs_executed", t.MACsExecuted, "MACs", "")
+	s.total("MACs without padding", "macs_executed", t.MACsExecuted, "MACs", "")
 	s.total("parameters", "params", t.Params, "", "each counted once")
 	s.total("weights", "", t.WeightsBytes, "bytes", "as stored")
 	s.total("bytes read", "bytes_read", t.BytesRead, "bytes", "each operand once a layer")

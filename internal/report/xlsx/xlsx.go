@@ -63,6 +63,7 @@ func write(w io.Writer, p *profile.Profile, cols []Column, sparse *whatif.Table)
 			return err
 		}
 	}
-	f.SetActiveSheet(0)
+	// The first sheet is the active one. Nothing may ask for a sheet from here on: it
+	// would be read back into memory as a whole.
 	return f.Write(w)
 }

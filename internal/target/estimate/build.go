@@ -103,6 +103,7 @@ func ports(g *graph.Graph, ids []int) []profile.Tensor {
 // layers fills in the nodes of the main graph.
 func (b *builder) layers() {
 	g := b.m.Main()
+	budget := int64(count.ZerosBudget)
 	for i, n := range g.Nodes {
 		c := &b.costs.Layers[i]
 		l := profile.Layer{Index: int64(i), Op: n.Op, Version: profile.Ptr(int64(n.Version)), Options: count.Options(n), Kernel: c.Kernel}
@@ -123,6 +124,7 @@ func (b *builder) layers() {
 		l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 		l.Params, l.WeightsBytes = w.Params, w.WeightBytes
 		l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
+		l.Sparsity = count.WeightZeros(g, n, &budget)
 		l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Graph: int64(g.Index), Node: int64(n.Index), Name: n.Name, Op: n.Op}}}
 		b.cost(&l, c)
 		b.p.Layers = append(b.p.Layers, l)
