@@ -65,7 +65,7 @@ func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
 			sparse = fmt.Sprintf("%.2f%%", 100**r.BlockSparsity)
 		}
 		line(
-			text.Cell(r.Op), text.Cell(r.PostOp), text.Cell(r.Name), list(r.Inputs.Names), list(r.Inputs.Shapes), list(r.Inputs.Types),
+			list([]string{r.Op}), list(strings.Split(r.PostOp, ";")), list([]string{r.Name}), list(r.Inputs.Names), list(r.Inputs.Shapes), list(r.Inputs.Types),
 			list(r.Outputs.Names), list(r.Outputs.Shapes), list(r.Outputs.Types), r.WeightShape, sparse, can,
 			// The profiler has a blank after the comma behind the latency.
 			ms, " "+target, ratio, aim,

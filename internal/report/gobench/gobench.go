@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -69,7 +70,7 @@ func head(b *bufio.Writer, p *profile.Profile) {
 
 // line makes one line of a text.
 func line(s string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool { return unicode.IsSpace(r) || text.Hidden(r) }), " ")
 }
 
 // maxName bounds a name; the number before it tells layers apart.
@@ -86,7 +87,7 @@ func Name(s string) string {
 		switch {
 		case r == '/':
 			return ':'
-		case unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar:
+		case unicode.IsSpace(r) || text.Hidden(r) || r == unicode.ReplacementChar:
 			return '_'
 		}
 		return r
