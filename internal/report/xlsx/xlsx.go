@@ -45,7 +45,7 @@ func write(w io.Writer, p *profile.Profile, cols []Column, sparse *whatif.Table)
 	if n := max(t.n, len(sparse.Rows)+len(sparse.Shapes)) + 100; n > maxRows {
 		return fmt.Errorf("%d layers do not fit into the %d rows of a sheet: write a .csv", t.n, maxRows)
 	}
-	f := excelize.NewFile()
+	f := excelize.NewFile().SetZipWriter(newArchive)
 	defer func() {
 		if cerr := f.Close(); err == nil {
 			err = cerr
