@@ -177,8 +177,14 @@ type nesting struct {
 	at              int64
 }
 
+// structural marks the bytes that matter to nesting. Most text is none of them.
+var structural = [256]bool{'"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
+
 func (n *nesting) add(b []byte) error {
 	for i, c := range b {
+		if !structural[c] && !n.escaped {
+			continue
+		}
 		switch {
 		case n.escaped:
 			n.escaped = false
