@@ -190,7 +190,9 @@ func Carry(output, input string) Option {
 	return func(o *host.Options) { o.Carry = append(o.Carry, host.Carry{Output: output, Input: input}) }
 }
 
-// KeepSamples keeps every measured time in the profile, not only its summary.
+// KeepSamples keeps every measured time in the profile, not only its summary, and
+// a timeline of the instrumented inferences: of all of them, or of as many, evenly
+// spread, as have a million operators.
 func KeepSamples() Option { return func(o *host.Options) { o.Samples = true } }
 
 // Progress calls f, at most ten times a second and outside timed regions, with

@@ -47,6 +47,10 @@ type Layer struct {
 	// BytesRead and BytesWritten are the sizes of the operands, each once.
 	BytesRead    *int64 `json:"bytes_read,omitzero"`
 	BytesWritten *int64 `json:"bytes_written,omitzero"`
+	// LiveBytes is the working memory in use while the layer runs: the tensors of
+	// the memory plan that live then, and scratch as far as it is planned. The
+	// largest of them is the least that any plan needs.
+	LiveBytes *int64 `json:"live_bytes,omitzero"`
 
 	// Latency is the time in the layer itself in one inference, summed over its
 	// calls and without the layers of its bodies, so that layers add up.
@@ -64,6 +68,9 @@ type Layer struct {
 	// SimulatorCycles is the same by the accelerator maker's simulator, for
 	// comparison with its reports.
 	SimulatorCycles *Metric `json:"simulator_cycles,omitzero"`
+	// AcceleratorCounts is what the accelerator did for the layer beside cycles, by
+	// name: for MVP "programs", "instructions", "stalls" and "no_ops".
+	AcceleratorCounts map[string]int64 `json:"accelerator_counts,omitzero"`
 	// Expected is an estimate of latency_s made before or apart from it: by the
 	// model's compiler, or by another profile of the same model.
 	Expected *Metric `json:"expected_s,omitzero"`
@@ -127,6 +134,13 @@ type SourceNode struct {
 type Sparsity struct {
 	// Weights is the fraction of zero weights, 0 to 1.
 	Weights *float64 `json:"weights,omitzero"`
+	// Blocks holds, of weights that are one constant matrix, the fraction of its
+	// blocks that are all zero, 0 to 1, by the block's rows x columns as stored:
+	// "1x4", "4x1", "1x16", "4x16", and "rows" and "columns" for whole ones. Ragged
+	// edges are left out; a block that does not fit has no entry. "2:4" is the
+	// fraction of groups of four in a row with two zeros or more. Quantised weights
+	// count as zero where they stand for zero.
+	Blocks map[string]float64 `json:"blocks,omitzero"`
 	// Activations is the fraction of zeros among the output elements, 0 to 1.
 	Activations *float64 `json:"activations,omitzero"`
 	// Encoded says that the file stores the weights in a sparse encoding.

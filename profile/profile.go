@@ -242,6 +242,9 @@ type Memory struct {
 	Planner string `json:"planner,omitzero"`
 	// AlignBytes is the alignment of placed buffers.
 	AlignBytes *int64 `json:"align_bytes,omitzero"`
+	// StepLayers is the layer that runs at each step of the plan, -1 before the
+	// first one. Absent where steps are the indices of layers.
+	StepLayers []int64 `json:"step_layers,omitzero"`
 	// Plan lists the placed buffers.
 	Plan []Placement `json:"plan,omitzero"`
 }
@@ -254,12 +257,29 @@ type Placement struct {
 	Bytes int64 `json:"bytes"`
 	// Offset from the start of the arena, in bytes.
 	Offset int64 `json:"offset_bytes"`
-	// First and Last are the first and last step at which it is needed: indices
-	// of layers for the engine's own plan, allocation scopes for "tflm".
+	// First and Last are the first and last step at which it is needed: nodes of
+	// the main graph for the engine's own plan, allocation scopes for "tflm".
+	// [Profile.LayerAt] returns their layers.
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
 	// Scratch marks an operator's working memory.
 	Scratch bool `json:"scratch,omitzero"`
+}
+
+// LayerAt returns the index of the layer that runs at a step of the memory plan.
+// There is none before the first layer and after the last one.
+func (p *Profile) LayerAt(step int64) (layer int64, ok bool) {
+	if p.Memory == nil || step < 0 {
+		return 0, false
+	}
+	layer = step
+	if s := p.Memory.StepLayers; s != nil {
+		if step >= int64(len(s)) {
+			return 0, false
+		}
+		layer = s[step]
+	}
+	return layer, layer >= 0 && layer < int64(len(p.Layers))
 }
 
 // Severity orders findings.

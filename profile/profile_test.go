@@ -86,6 +86,12 @@ func TestRoundTrip(t *testing.T) {
 	if got, err = Read(path); err != nil {
 		t.Fatal(err)
 	}
+	// Written piece by piece or at once, the bytes are the same.
+	if b, err := os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	} else if m, err := Marshal(p); err != nil || !bytes.Equal(m, b) {
+		t.Errorf("Marshal and Write differ: %v", err)
+	}
 	if d := cmp.Diff(p, got); d != "" {
 		t.Errorf("file (-want +got):\n%s", d)
 	}
@@ -191,6 +197,7 @@ func TestValidate(t *testing.T) {
 		{"finding", func(p *Profile) { p.Findings[0].Layers[0] = 2 }, "findings[0].layers"},
 		{"severity", func(p *Profile) { p.Findings[0].Severity = "" }, "severity"},
 		{"memory", func(p *Profile) { p.Memory = &Memory{Plan: []Placement{{Offset: -1}}} }, "memory.plan[0]"},
+		{"memory steps", func(p *Profile) { p.Memory = &Memory{StepLayers: []int64{-1, 99}} }, "memory.step_layers[1]"},
 		{"host", func(p *Profile) { p.Host = &Host{Before: &HostState{TemperatureC: Ptr(-300.0)}} }, "temperature_c"},
 	}
 	for _, tt := range tests {

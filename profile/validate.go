@@ -30,7 +30,7 @@ func (p *Profile) Validate() error {
 	c.totals(&p.Totals)
 	c.phases(p.Phases)
 	c.reconcile(p.Reconcile)
-	c.memory(p.Memory)
+	c.memory(p.Memory, len(p.Layers))
 	c.host(p.Host)
 	for name, in := range p.Settings.Inputs {
 		c.hash("settings.inputs."+name+".sha256", in.SHA256)
@@ -206,13 +206,18 @@ func (c *checker) reconcile(r *Reconcile) {
 	}
 }
 
-func (c *checker) memory(m *Memory) {
+func (c *checker) memory(m *Memory, layers int) {
 	if m == nil {
 		return
 	}
 	c.counts("memory", named{"arena_bytes", m.ArenaBytes}, named{"peak_bytes", m.PeakBytes}, named{"persistent_bytes", m.PersistentBytes},
 		named{"scratch_bytes", m.ScratchBytes}, named{"process_peak_bytes", m.ProcessPeakBytes},
 		named{"allocated_per_run_bytes", m.AllocatedPerRunBytes}, named{"align_bytes", m.AlignBytes})
+	for i, l := range m.StepLayers {
+		if l < -1 || l >= int64(layers) {
+			c.fail(fmt.Sprintf("memory.step_layers[%d]", i), "names layer %d of %d", l, layers)
+		}
+	}
 	for i, e := range m.Plan {
 		if e.Bytes < 0 || e.Offset < 0 || e.Last < e.First {
 			c.fail(fmt.Sprintf("memory.plan[%d]", i), "has %d bytes at %d from step %d to %d", e.Bytes, e.Offset, e.First, e.Last)
@@ -258,7 +263,10 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.tensors(at+".outputs", l.Outputs)
 	c.counts(at, named{"version", l.Version}, named{"ops", l.Ops}, named{"macs", l.MACs}, named{"macs_executed", l.MACsExecuted},
 		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
-		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten})
+		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten}, named{"live_bytes", l.LiveBytes})
+	for name, n := range l.AcceleratorCounts {
+		c.counts(at+".accelerator_counts", named{name, &n})
+	}
 	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self}, metricNamed{"expected_s", l.Expected},
 		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"simulator_cycles", l.SimulatorCycles}, metricNamed{"energy_j", l.Energy})
 	c.reals(at, realNamed{"calls", l.Calls})
@@ -278,6 +286,9 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	if s := l.Sparsity; s != nil {
 		c.fraction(at+".sparsity.weights", s.Weights)
 		c.fraction(at+".sparsity.activations", s.Activations)
+		for name, v := range s.Blocks {
+			c.fraction(at+".sparsity.blocks."+name, &v)
+		}
 		c.counts(at+".sparsity", named{"stored_bytes", s.StoredBytes})
 	}
 }

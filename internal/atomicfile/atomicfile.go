@@ -18,8 +18,29 @@ func Write(path string, data []byte) error {
 	})
 }
 
+// Patcher is implemented by the writers of [Stream]: what could not be known
+// before the rest was written, such as a length at the beginning, is put in
+// place afterwards.
+type Patcher interface {
+	// Patch replaces bytes that have been written, from the given offset on.
+	Patch(offset int64, b []byte) error
+}
+
+type file struct {
+	*bufio.Writer
+	f *os.File
+}
+
+func (f file) Patch(offset int64, b []byte) error {
+	if err := f.Flush(); err != nil {
+		return err
+	}
+	_, err := f.f.WriteAt(b, offset)
+	return err
+}
+
 // Stream is [Write] for content that is made piece by piece, so that it need not
-// be held in memory.
+// be held in memory. The writer is a [Patcher].
 func Stream(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -32,7 +53,7 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<16)
-	if err = write(w); err != nil {
+	if err = write(file{w, f}); err != nil {
 		return err
 	}
 	if err = w.Flush(); err != nil {

@@ -145,7 +145,7 @@ with its own engine and needs nothing else installed.`,
 // complete tells shells what flags and arguments may be.
 func complete(root *cobra.Command) {
 	words := map[string][]string{
-		"by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "model": {"tflite", "onnx"},
+		"by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"},
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},

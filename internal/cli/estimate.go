@@ -82,14 +82,17 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 		if len(ps) == 1 {
 			return a.deliver(ps[0], o)
 		}
-		if len(o.files) > 0 || o.format != "" && o.format != "table" {
-			return useError("several targets give one table: leave out --format and -o")
+		if len(o.files) > 0 || o.memory || o.format != "" && o.format != "table" {
+			return useError("several targets give one table: leave out --format, --memory and -o")
 		}
 		return report.Targets(a.out, rows(ts, ps), a.width)
 	})
 }
 
 func (a *app) withModel(path string, do func(m *graph.Model) error) (err error) {
+	if path, err = findModel(path); err != nil {
+		return err
+	}
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))
@@ -116,7 +119,7 @@ func estimateOn(m *graph.Model, t *target.Target, runtime string) (*profile.Prof
 func rows(ts []*target.Target, ps []*profile.Profile) []report.TargetRow {
 	out := make([]report.TargetRow, len(ps))
 	for i, p := range ps {
-		out[i] = report.TargetRow{Profile: p, RAM: size(ts[i].RAM()), Flash: size(ts[i].Flash())}
+		out[i] = report.TargetRow{Profile: p, RAM: size(ts[i].RAM()), Flash: size(ts[i].Flash()), ExternalFlash: size(ts[i].ExternalFlash())}
 	}
 	return out
 }
@@ -179,7 +182,8 @@ func newFit(a *app) *cobra.Command {
 		Short: "List the targets that can hold a model, and how fast they are",
 		Long: `Fit estimates a model on every target and lists those that hold it in memory and
 meet the limits, fastest first. A target whose estimate is incomplete is listed
-last with the reason.`,
+last with the reason, and targets of which memory sizes or needs are not known in
+a table of their own.`,
 		Example: `  opmeter fit model.tflite
   opmeter fit model.tflite --latency 50ms --ram 256KiB`,
 		Args: cobra.ExactArgs(1),
@@ -200,7 +204,7 @@ last with the reason.`,
 				return err
 			}
 			return a.withModel(args[0], func(m *graph.Model) error {
-				var fit []report.TargetRow
+				var fit, open []report.TargetRow
 				list := set.List()
 				for _, t := range list {
 					p, err := estimateOn(m, t, "")
@@ -214,15 +218,30 @@ last with the reason.`,
 					if v, ok := p.Totals.Latency.Best(); latency > 0 && (!ok || r.Incomplete() || v > latency.Seconds()) {
 						continue
 					}
-					fit = append(fit, r)
+					if r.Fits() == "?" {
+						open = append(open, r)
+					} else {
+						fit = append(fit, r)
+					}
 				}
-				slices.SortStableFunc(fit, func(x, y report.TargetRow) int {
-					return cmp.Or(compareBool(x.Incomplete(), y.Incomplete()), cmp.Compare(seconds(x.Profile), seconds(y.Profile)))
-				})
-				if len(fit) == 0 {
+				if len(fit)+len(open) == 0 {
 					return withStatus(statusGate, fmt.Errorf("none of the %d targets holds the model within these limits", len(list)))
 				}
-				return report.Targets(a.out, fit, a.width)
+				for _, rs := range [][]report.TargetRow{fit, open} {
+					slices.SortStableFunc(rs, func(x, y report.TargetRow) int {
+						return cmp.Or(compareBool(x.Incomplete(), y.Incomplete()), cmp.Compare(seconds(x.Profile), seconds(y.Profile)))
+					})
+				}
+				if len(fit) > 0 {
+					if err := report.Targets(a.out, fit, a.width); err != nil {
+						return err
+					}
+				}
+				if len(open) == 0 {
+					return nil
+				}
+				fmt.Fprintf(a.out, "\nWhether the model fits cannot be said of %d targets:\n", len(open))
+				return report.Targets(a.out, open, a.width)
 			})
 		},
 	}

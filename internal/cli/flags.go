@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/mltk"
 )
 
 // modelFlags say in which shapes and with which data a model runs.
@@ -120,15 +122,30 @@ type outputFlags struct {
 	by     string
 	top    int
 	all    bool
+	memory bool
+
+	mltk        mltk.Options // of the MLTK profiler's layouts
+	accelerator string       // as --accelerator had it
 }
 
 func (f *outputFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "format", "", "format for standard output: "+strings.Join(report.Formats(true), ", ")+" (default table)")
-	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format: .txt .json .csv .yaml .md .opmeter (may be repeated)")
+	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format:\n"+endings()+"(may be repeated)")
 	c.Flags().StringVar(&f.sort, "sort", "", "order of the table: "+strings.Join(report.Sorts, ", ")+" (default: order of execution)")
 	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
 	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
+	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to the table or Markdown (JSON always has it)")
+	f.addLayout(c)
+}
+
+// endings lists the endings that -o takes.
+func endings() string {
+	var b strings.Builder
+	for _, e := range report.Endings() {
+		fmt.Fprintf(&b, "  %-30s %s\n", e[0], e[1])
+	}
+	return b.String()
 }
 
 // check refuses bad values before any work is done.
@@ -156,16 +173,33 @@ func (f *outputFlags) check() error {
 			return err
 		}
 	}
+	if f.memory && f.format == "csv" {
+		return useError("--memory does not fit a CSV file, which holds one table: use table, markdown or json")
+	}
+	formats := []string{f.format}
 	for _, p := range f.files {
-		if _, err := report.FormatOf(p); err != nil {
+		if isFolder(p) {
+			formats = append(formats, "mltk")
+			continue
+		}
+		name, err := report.FormatOf(p)
+		if err != nil && filepath.Ext(p) == "" {
+			return useError("%w (or %s/ for a folder with the MLTK profiler's report)", err, p)
+		}
+		if err != nil {
 			return withStatus(statusUse, err)
 		}
+		formats = append(formats, name)
 	}
-	return nil
+	return f.checkLayout(formats)
 }
 
 func (f *outputFlags) options(a *app) report.Options {
-	return report.Options{Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0}
+	m := f.mltk
+	if f.accelerator != "none" {
+		m.Accelerator = f.accelerator
+	}
+	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0, Memory: f.memory}
 }
 
 // runFlags say how to measure.
@@ -182,7 +216,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.time, "time", 2*time.Second, "time for the measured inferences")
 	c.Flags().DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "least time to warm up")
 	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
-	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile")
+	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile, and a timeline (files that show them have them without this)")
 }
 
 func (f *runFlags) options() ([]opmeter.Option, error) {

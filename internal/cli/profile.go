@@ -26,6 +26,7 @@ func newProfile(a *app) *cobra.Command {
 		r      runFlags
 		o      outputFlags
 		t      targetFlags
+		x      mltkFlags
 		engine string
 	)
 	c := &cobra.Command{
@@ -37,18 +38,27 @@ take turns with them, and the cost of the instruments is shown. With several
 models, or a folder, it prints one line a model.
 
 With --on it estimates the model on hardware that is not there, with a band that
-holds the true value in 9 of 10 cases; several targets are compared in one table.`,
+holds the true value in 9 of 10 cases; several targets are compared in one table.
+
+Scripts of the Silicon Labs MLTK profiler may pass their options: -a (--accelerator)
+mvp, cmsis or none, --estimates, --no-format, --full-summary, -o DIR/ for its pair of
+report files, and the name of a model. --format mltk, mltk-json and mltk-csv are its
+layouts; docs/mltk.md has the details.`,
 		Example: `  opmeter profile model.tflite
   opmeter profile model.onnx --threads 2 --by op
   opmeter profile model.onnx --shape input=1x3x320x320 --sort time --top 20
   opmeter profile model.onnx -o profile.opmeter -o layers.csv
   opmeter profile model.tflite --on efr32xg24-mvp
+  opmeter profile model -a mvp --estimates --format mltk
   opmeter profile model.tflite --on stm32l4r5 --on nrf52840 --on esp32-s3
   opmeter profile models/ --runs 5`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if engine != "opmeter" {
 				return useError("--engine %q: opmeter engines lists the engines", engine)
+			}
+			if err := x.apply(c, &t, &o); err != nil {
+				return err
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -68,6 +78,9 @@ holds the true value in 9 of 10 cases; several targets are compared in one table
 				return err
 			}
 			opts = append(opts, more...)
+			if slices.ContainsFunc(o.files, report.WantsEvents) {
+				opts = append(opts, opmeter.KeepSamples())
+			}
 			run := func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
 				return opmeter.Profile(ctx, m, append(slices.Clone(opts), extra...)...)
 			}
@@ -75,6 +88,7 @@ holds the true value in 9 of 10 cases; several targets are compared in one table
 		},
 	}
 	t.add(c)
+	x.add(c)
 	c.Flags().StringVar(&engine, "engine", "opmeter", "engine that runs the model")
 	m.add(c)
 	m.addData(c)
@@ -189,6 +203,9 @@ func prefixed(path string, err error) error {
 // result is to be shown as a list.
 func expand(args []string) (files []string, many bool, err error) {
 	for _, arg := range args {
+		if arg, err = findModel(arg); err != nil {
+			return nil, false, err
+		}
 		st, err := os.Stat(arg)
 		if err != nil {
 			return nil, false, withStatus(statusInput, err)
@@ -242,8 +259,8 @@ func (a *app) brief(ctx context.Context, path string, run profiler) (*profile.Pr
 
 // list prints one line a model and, for those that could not be done, why.
 func (a *app) list(ctx context.Context, files []string, o *outputFlags, run profiler) error {
-	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 {
-		return useError("several models give one table: --format table or csv, without -o")
+	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 || o.memory {
+		return useError("several models give one table: --format table or csv, without -o and --memory")
 	}
 	t := report.NewModels(a.out, o.format, a.width)
 	refused := 0

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,14 @@ func newReport(a *app) *cobra.Command {
 // deliver writes a profile to the files and to standard output as asked.
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 	for _, path := range o.files {
+		if isFolder(path) {
+			names, err := report.Folder(path, p, o.options(a))
+			if err != nil {
+				return withStatus(statusUse, err)
+			}
+			fmt.Fprintf(a.err, "wrote %s\n", strings.Join(names, " and "))
+			continue
+		}
 		if err := report.File(path, p, o.options(a)); err != nil {
 			return withStatus(statusUse, err)
 		}

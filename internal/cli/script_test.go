@@ -105,6 +105,9 @@ func call(ts *testscript.TestScript, args []string) int {
 		case strings.HasPrefix(a, "./"):
 			a = ts.MkAbs(a[2:])
 		}
+		if strings.HasSuffix(args[i], "/") && !strings.HasSuffix(a, "/") {
+			a += "/" // a folder, which need not exist
+		}
 		real[i] = a
 	}
 	var out, errw bytes.Buffer
@@ -202,6 +205,8 @@ func TestHelpExamples(t *testing.T) {
 		{"build", filepath.Join(examples, "ds_cnn.yaml"), "-o", at("model.tflite")},
 		{"build", filepath.Join(examples, "lstm.yaml"), "-o", at("models/lstm.tflite")},
 		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("profile.opmeter")},
+		{"profile", at("model.tflite"), "--runs", "1", "--warmup", "0s", "-o", at("measured.opmeter")},
+		{"profile", at("model.tflite"), "--on", "stm32l4r5", "-o", at("estimate.opmeter")},
 		{"run", at("model.onnx"), "--output", at("cat")},
 	}
 	for _, d := range []string{"models", "my-boards", "targets"} {
@@ -249,6 +254,8 @@ func TestHelpExamples(t *testing.T) {
 				switch _, err := os.Stat(at(a)); {
 				case strings.HasPrefix(a, "examples/"):
 					args[i] = filepath.Join(material.Root(), a)
+				case a == "model": // the name of a model
+					args[i] = at("model.tflite")
 				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output"):
 					args[i] = at(a)
 				case ok && strings.HasSuffix(file, ".npy"):
@@ -257,7 +264,7 @@ func TestHelpExamples(t *testing.T) {
 			}
 			switch args[0] {
 			case "profile":
-				if slices.Contains(args, "--on") {
+				if slices.Contains(args, "--on") || slices.Contains(args, "-a") {
 					break
 				}
 				args = append(args, "--time", "10ms", "--warmup", "0s")

@@ -79,7 +79,7 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	}
 	f.bind(in)
 	if s.timing != nil && b.g.Index > 0 {
-		err = f.runBodyTimed(s.timing.Bodies[b.g.Index])
+		err = f.runBodyTimed(s.timing)
 	} else {
 		err = f.run()
 	}
@@ -188,7 +188,8 @@ func (f *frame) runTimed(bounds []int64) error {
 	return nil
 }
 
-func (f *frame) runBodyTimed(times []BodyTime) error {
+func (f *frame) runBodyTimed(tm *Timing) error {
+	times := tm.Bodies[f.g.Index]
 	t := now()
 	for i := range f.steps {
 		st := &f.steps[i]
@@ -198,10 +199,21 @@ func (f *frame) runBodyTimed(times []BodyTime) error {
 		if f.stopped() {
 			return errStopped
 		}
+		// The place is taken before the step runs, so that what it runs comes after it.
+		at := len(tm.Events)
+		kept := at < cap(tm.Events)
+		if kept {
+			tm.Events = tm.Events[:at+1]
+		} else if at > 0 {
+			tm.Missed++
+		}
 		if err := f.exec(st); err != nil {
 			return err
 		}
 		u := now()
+		if kept {
+			tm.Events[at] = BodyEvent{Graph: int32(f.g.Index), Node: int32(i), Start: t, End: u}
+		}
 		times[i].Nanoseconds += u - t
 		times[i].Calls++
 		t = u

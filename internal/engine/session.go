@@ -59,6 +59,18 @@ type Timing struct {
 	// Bodies holds, by graph index and node, the time and the number of executions
 	// within the run; graphs that are not nested bodies have no entries.
 	Bodies [][]BodyTime
+	// Events receives when each step of a nested graph ran, owners before what they
+	// run, up to its capacity. [Session.NewTiming] makes none: give it room to have
+	// them. Missed counts those that did not fit.
+	Events []BodyEvent
+	Missed int64
+}
+
+// BodyEvent is one execution of a node of a nested graph, on the clock of
+// [Timing.Bounds].
+type BodyEvent struct {
+	Graph, Node int32
+	Start, End  int64
 }
 
 // BodyTime is the time that a node of a nested graph took in one run, with
@@ -173,6 +185,7 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		for _, b := range t.Bodies {
 			clear(b)
 		}
+		t.Events, t.Missed = t.Events[:0], 0
 	}
 	s.timing, s.done = t, ctx.Done()
 	s.main.bind(s.in)

@@ -2,6 +2,8 @@ package graph
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -35,6 +37,26 @@ type Model struct {
 	Warnings []string
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
+}
+
+// ShortName is the file's base name without its endings, or the graph's own name
+// for a model that has no file.
+func (m *Model) ShortName() string {
+	name := m.Path
+	if _, member, ok := strings.Cut(name, "!"); ok {
+		name = member
+	}
+	name = filepath.Base(name)
+	for _, end := range []string{".tflite", ".onnx", ".yaml", ".yml"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	if name == "" || name == "." {
+		name = m.Name
+	}
+	if name == "" {
+		name = "model"
+	}
+	return name
 }
 
 // Main is the graph that an inference runs.

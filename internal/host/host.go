@@ -32,7 +32,7 @@ type Options struct {
 	WarmupRuns int
 	// Carry feeds outputs back as inputs of the next inference, by name.
 	Carry   []Carry
-	Samples bool // keep every sample in the profile
+	Samples bool // keep every sample in the profile, and a timeline
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -80,12 +80,14 @@ type builder struct {
 	allocated *int64
 	// processPeak is the largest resident size of the process until the runs ended.
 	processPeak *int64
+	// zeros is the number of weights that may still be looked at for zeros.
+	zeros int64
 }
 
 // Count makes a profile of what follows from the model alone: shapes, work,
 // parameters, memory plan. Nothing is run but what planning folds.
 func Count(m *graph.Model, o Options) (*profile.Profile, error) {
-	b := &builder{m: m, o: o, p: newProfile(m, o)}
+	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
 	if err := b.plan(); err != nil {
 		return b.p, err
 	}
@@ -135,7 +137,7 @@ func (b *builder) staticCalls() {
 // profile holds what was measured and says so. An error means that there is
 // nothing to show beyond the static counts, which the profile then holds.
 func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, error) {
-	b := &builder{m: m, o: o, p: newProfile(m, o)}
+	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
 	if err := b.plan(); err != nil {
 		return b.p, err
 	}
@@ -323,6 +325,10 @@ func (b *builder) measure(ctx context.Context) error {
 	// Rows beyond the recorder's bound are sampled.
 	rec := measure.NewRecorder(len(b.slots), 4096)
 	tm := b.s.NewTiming()
+	var events *recording
+	if o.Samples {
+		events = newRecording(b.slots, len(b.m.Main().Nodes), tm)
+	}
 	calls := make([]int64, len(b.slots))
 	run := func() error { return b.s.Run(ctx) }
 	var cpu *int
@@ -336,6 +342,9 @@ func (b *builder) measure(ctx context.Context) error {
 		AfterInstrumented: func() {
 			work.read(tm)
 			rec.Add(work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
+			if events != nil {
+				events.add(tm)
+			}
 			for i, n := range work.calls {
 				calls[i] += n
 			}
@@ -345,6 +354,9 @@ func (b *builder) measure(ctx context.Context) error {
 	b.p.Host = machine.End()
 	b.processPeak = measure.ProcessPeakBytes() // before anything that is not the model's
 	b.record(res, rec, calls)
+	if events != nil {
+		b.p.Timeline = events.timeline()
+	}
 	b.peaks(ctx)
 	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
 		b.allocated = profile.Ptr(int64(math.Round(res.AllocatedBytes)))
@@ -606,7 +618,17 @@ func (b *builder) memory() {
 	}
 	plan := b.s.Plan()
 	live := make([]int, len(b.m.Main().Nodes)+2)
+	ends := map[[2]int]int{} // bytes of what ends at an offset and step
 	for _, pl := range plan {
+		if pl.First < pl.Last {
+			ends[[2]int{pl.Offset, pl.Last}] = pl.Bytes
+		}
+	}
+	for _, pl := range plan {
+		// A result that takes its operand's place shares the bytes for one step.
+		if pl.First < len(live) {
+			live[pl.First] -= min(ends[[2]int{pl.Offset, pl.First}], pl.Bytes)
+		}
 		mem.Plan = append(mem.Plan, profile.Placement{
 			Name: b.m.Main().Values[pl.Value].Name, Bytes: int64(pl.Bytes), Offset: int64(pl.Offset), First: int64(pl.First), Last: int64(pl.Last),
 		})
@@ -614,8 +636,16 @@ func (b *builder) memory() {
 			live[i] += pl.Bytes
 		}
 	}
+	if len(b.slots) > len(b.m.Main().Nodes) { // layers of bodies stand between
+		for i, s := range b.slots {
+			if s.step.Graph == 0 {
+				mem.StepLayers = append(mem.StepLayers, int64(i))
+			}
+		}
+	}
 	if len(plan) > 0 {
 		peak = slices.Max(live)
+		b.live(live)
 	}
 	mem.PeakBytes = profile.Ptr(int64(peak))
 	mem.TFLMArenaBytes = tflmArena(b.m)
@@ -623,6 +653,16 @@ func (b *builder) memory() {
 	b.p.Totals.RAMBytes = profile.Ptr(int64(arena + scratch))
 	if b.m.FileBytes > 0 {
 		b.p.Totals.FlashBytes = profile.Ptr(b.m.FileBytes)
+	}
+}
+
+// live notes the bytes in use while each node of the main graph runs. Layers of
+// bodies have arenas of their own, and folded or fused ones do not run.
+func (b *builder) live(bytes []int) {
+	for i, s := range b.slots {
+		if l := &b.p.Layers[i]; s.step.Graph == 0 && !l.Folded && l.FusedInto == nil {
+			l.LiveBytes = profile.Ptr(int64(bytes[s.step.Node.Index]))
+		}
 	}
 }
 
@@ -645,7 +685,7 @@ func tflmArena(m *graph.Model) *int64 {
 
 func describeModel(m *graph.Model) profile.Model {
 	d := profile.Model{
-		Name: modelName(m), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
+		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
 	}
 	if m.FileBytes > 0 {
 		d.FileBytes = profile.Ptr(m.FileBytes)

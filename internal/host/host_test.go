@@ -308,19 +308,3 @@ func TestInputSources(t *testing.T) {
 		t.Errorf("input %+v", in)
 	}
 }
-
-func TestModelName(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ path, name, want string }{
-		{"a/b/net.tflite", "", "net"},
-		{"net.onnx", "inner", "net"},
-		{"x.mltk.zip!net.tflite", "", "net"},
-		{"examples/net.yaml", "", "net"},
-		{"", "inner", "inner"},
-		{"", "", "model"},
-	} {
-		if got := modelName(&graph.Model{Path: tt.path, Name: tt.name}); got != tt.want {
-			t.Errorf("modelName(%q, %q) = %q, want %q", tt.path, tt.name, got, tt.want)
-		}
-	}
-}

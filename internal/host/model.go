@@ -5,10 +5,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
-
-	"github.com/opmeter/opmeter/internal/graph"
 )
 
 func hash(b []byte) string {
@@ -30,24 +27,4 @@ func HashFile(path string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// modelName is the file's base name without its endings, or the graph's own name
-// for a model that has no file.
-func modelName(m *graph.Model) string {
-	name := m.Path
-	if _, member, ok := strings.Cut(name, "!"); ok {
-		name = member
-	}
-	name = filepath.Base(name)
-	for _, end := range []string{".tflite", ".onnx", ".yaml", ".yml"} {
-		name = strings.TrimSuffix(name, end)
-	}
-	if name == "" || name == "." {
-		name = m.Name
-	}
-	if name == "" {
-		name = "model"
-	}
-	return name
 }

@@ -6,8 +6,13 @@
 package jsonx
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,23 +28,121 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // MarshalIndent encodes v over many lines, two blanks a level, with a newline at
-// the end.
+// the end. It is what people see on a terminal: characters that show nothing but
+// steer how others show (control characters beyond ASCII, changes of direction)
+// become escapes, so that the text means the same.
 func MarshalIndent(v any) ([]byte, error) {
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, err
 	}
-	return append(b, '\n'), nil
+	return append(visible(b), '\n'), nil
 }
 
-// MarshalWrite encodes v like [MarshalIndent] into w.
+// visible writes characters that are not printable as escapes. All of JSON's own
+// syntax is ASCII, so they can only stand in strings.
+func visible(b []byte) []byte {
+	done, out := 0, []byte(nil)
+	for i := 0; i < len(b); {
+		if b[i] < 0x7f {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if !unicode.IsPrint(r) {
+			out = append(out, b[done:i]...)
+			for _, u := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, u)
+			}
+			done = i + n
+		}
+		i += n
+	}
+	if done == 0 {
+		return b
+	}
+	return append(out, b[done:]...)
+}
+
+// MarshalWrite encodes v like [MarshalIndent] into w, piece by piece: the text is
+// never held as a whole.
 func MarshalWrite(w io.Writer, v any) error {
-	b, err := MarshalIndent(v)
-	if err != nil {
+	out := &shown{w: w}
+	if err := json.MarshalWrite(out, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
-	_, err = w.Write(b)
+	_, err := out.Write([]byte("\n"))
 	return err
+}
+
+// shown passes JSON text on through [visible]. A character that is cut by the end
+// of a piece waits for the rest.
+type shown struct {
+	w    io.Writer
+	rest []byte
+}
+
+func (s *shown) Write(p []byte) (int, error) {
+	b := p
+	if len(s.rest) > 0 {
+		b = append(s.rest, p...)
+	}
+	keep := 0
+	for keep < min(len(b), utf8.UTFMax-1) && b[len(b)-1-keep] >= utf8.RuneSelf {
+		keep++
+		if utf8.RuneStart(b[len(b)-keep]) {
+			break
+		}
+	}
+	if keep > 0 && utf8.FullRune(b[len(b)-keep:]) {
+		keep = 0
+	}
+	if _, err := s.w.Write(visible(b[:len(b)-keep])); err != nil {
+		return 0, err
+	}
+	s.rest = append([]byte(nil), b[len(b)-keep:]...)
+	return len(p), nil
+}
+
+// MarshalWriteLine encodes v like [Marshal] into w, piece by piece.
+func MarshalWriteLine(w io.Writer, v any) error {
+	return json.MarshalWrite(w, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func AppendString(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // the error tells of bytes that were replaced
+	return b
+}
+
+// UnmarshalRead is [Unmarshal] for text that is read piece by piece: only what
+// is decoded is held.
+func UnmarshalRead(r io.Reader, v any) error { return json.UnmarshalRead(&shallow{r: r}, v) }
+
+// FirstString returns the name and the value of an object's first member when
+// the beginning of its text has it whole and it is a string.
+func FirstString(b []byte) (name, value string, ok bool) {
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return "", "", false
+	}
+	n, err := d.ReadToken()
+	if err != nil || n.Kind() != '"' {
+		return "", "", false
+	}
+	name = n.String()
+	t, err := d.ReadToken()
+	if err != nil || t.Kind() != '"' {
+		return "", "", false
+	}
+	return name, t.String(), true
+}
+
+// IsSyntax reports whether an error means that the text is not JSON, or cut, and
+// not that it holds something else than expected.
+func IsSyntax(err error) bool {
+	var se *jsontext.SyntacticError
+	return errors.As(err, &se) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDeep)
 }
 
 // Unmarshal decodes one value. Members that v does not have are ignored, so that
@@ -61,24 +164,56 @@ func UnmarshalStrict(b []byte, v any) error {
 
 // depth refuses text that nests too deep before a decoder recurses into it.
 func depth(b []byte) error {
-	d, quoted := 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			} else if c == '"' {
-				quoted = false
-			}
+	var n nesting
+	return n.add(b)
+}
+
+var errDeep = fmt.Errorf("values nest deeper than %d", MaxDepth)
+
+// nesting follows the depth of JSON text that comes in pieces.
+type nesting struct {
+	depth           int
+	quoted, escaped bool
+	at              int64
+}
+
+// structural marks the bytes that matter to nesting. Most text is none of them.
+var structural = [256]bool{'"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
+
+func (n *nesting) add(b []byte) error {
+	for i, c := range b {
+		if !structural[c] && !n.escaped {
+			continue
+		}
+		switch {
+		case n.escaped:
+			n.escaped = false
+		case n.quoted:
+			n.escaped, n.quoted = c == '\\', c != '"'
 		case c == '"':
-			quoted = true
+			n.quoted = true
 		case c == '{' || c == '[':
-			if d++; d > MaxDepth {
-				return fmt.Errorf("byte %d: values nest deeper than %d", i, MaxDepth)
+			if n.depth++; n.depth > MaxDepth {
+				return fmt.Errorf("byte %d: %w", n.at+int64(i), errDeep)
 			}
 		case c == '}' || c == ']':
-			d--
+			n.depth--
 		}
 	}
+	n.at += int64(len(b))
 	return nil
+}
+
+// shallow passes text on that does not nest too deep.
+type shallow struct {
+	r io.Reader
+	n nesting
+}
+
+func (s *shallow) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	if e := s.n.add(b[:n]); e != nil {
+		return 0, e
+	}
+	return n, err
 }

@@ -1,8 +1,10 @@
 package jsonx
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func TestMarshal(t *testing.T) {
@@ -51,9 +53,95 @@ func TestUnmarshal(t *testing.T) {
 				read = UnmarshalStrict
 			}
 			err := read([]byte(tt.in), &v)
+			w := v
+			if pieces := UnmarshalRead(iotest.OneByteReader(strings.NewReader(tt.in)), &w); !tt.strict && ((pieces == nil) != (err == nil) || w != v) {
+				t.Errorf("in pieces: %+v, %v; at once: %+v, %v", w, pieces, v, err)
+			}
 			if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
 				t.Errorf("error %v, want %q", err, tt.wantErr)
 			}
 		})
+	}
+}
+
+func TestFirstString(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in, name, value string
+		ok              bool
+	}{
+		{` {"a" : "b", `, "a", "b", true},
+		{`{"a":"b`, "", "", false},
+		{`{"a":1}`, "", "", false},
+		{`{}`, "", "", false},
+		{`["a","b"]`, "", "", false},
+		{``, "", "", false},
+	} {
+		if name, value, ok := FirstString([]byte(tt.in)); name != tt.name || value != tt.value || ok != tt.ok {
+			t.Errorf("FirstString(%s) = %q, %q, %v; want %q, %q, %v", tt.in, name, value, ok, tt.name, tt.value, tt.ok)
+		}
+	}
+}
+
+func TestAppendString(t *testing.T) {
+	t.Parallel()
+	if got, want := string(AppendString([]byte("x"), "a\"\n\xff\u2028")), "x\"a\\\"\\n\ufffd\u2028\""; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestIsSyntax(t *testing.T) {
+	t.Parallel()
+	var v struct{ A int }
+	for in, want := range map[string]bool{`{`: true, `x`: true, `{"A":"x"}`: false, `{"B":` + strings.Repeat("[", 100): true} {
+		if err := UnmarshalRead(strings.NewReader(in), &v); err == nil || IsSyntax(err) != want {
+			t.Errorf("%.20s: %v is a fault of the syntax: %v, want %v", in, err, !want, want)
+		}
+	}
+}
+
+func TestMarshalIndentShows(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain", "日本語 é", `"日本語 é"`},
+		{"c1 control and del", "a\u009bb\x7f", `"a\u009bb\u007f"`},
+		{"direction and zero width", "\u202ea\u200b", `"\u202ea\u200b"`},
+		{"beyond the first plane", "\U000e0041", `"\udb40\udc41"`},
+	} {
+		got, err := MarshalIndent(tt.in)
+		if err != nil || string(got) != tt.want+"\n" {
+			t.Errorf("%s: %s (%v), want %s", tt.name, got, err, tt.want)
+		}
+		var back string
+		if err := Unmarshal(got, &back); err != nil || back != tt.in {
+			t.Errorf("%s: reads back as %q (%v)", tt.name, back, err)
+		}
+	}
+}
+
+// TestMarshalWrite writes characters of every length across the ends of pieces.
+func TestMarshalWrite(t *testing.T) {
+	t.Parallel()
+	for _, in := range []any{
+		strings.Repeat("é\u202e日\U000e0041\u0080🙂a", 20_000), []string{"\u202e"}, "", map[string]float64{"\u200b": 1.5}, "é",
+	} {
+		var b bytes.Buffer
+		if err := MarshalWrite(&b, in); err != nil {
+			t.Fatal(err)
+		}
+		want, err := MarshalIndent(in)
+		if err != nil || !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%.40q is %.80s, want %.80s (%v)", in, b.Bytes(), want, err)
+		}
+	}
+	var b bytes.Buffer
+	w := &shown{w: &b}
+	for _, c := range []byte("é\u202e日\U000e0041🙂") {
+		if _, err := w.Write([]byte{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := b.String(), `é\u202e日\udb40\udc41🙂`; got != want || len(w.rest) > 0 {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

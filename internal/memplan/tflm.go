@@ -41,6 +41,7 @@ type Entry struct {
 type Plan struct {
 	Entries []Entry // tensors by graph and value, then scratch
 	Bytes   int     // size of the part: the largest end of a buffer
+	Nodes   []int   // the main graph's node by scope, -1 before the first; bodies are their owner's
 }
 
 // TFLM repeats the greedy planner of TensorFlow Lite Micro for a TFLite model:
@@ -51,7 +52,7 @@ type Plan struct {
 // It fails when a tensor that needs memory has no static shape, or when the
 // offline plan does not fit the model.
 func TFLM(m *graph.Model, scratch []Scratch) (*Plan, error) {
-	p := &tflm{m: m, scratch: scratch, first: map[[2]int]int{}, last: map[[2]int]int{}, scratchLife: make([][2]int, len(scratch))}
+	p := &tflm{m: m, scratch: scratch, nodes: []int{-1}, first: map[[2]int]int{}, last: map[[2]int]int{}, scratchLife: make([][2]int, len(scratch))}
 	for i := range p.scratchLife {
 		p.scratchLife[i] = [2]int{-1, -1}
 	}
@@ -62,7 +63,7 @@ func TFLM(m *graph.Model, scratch []Scratch) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{}
+	plan := &Plan{Nodes: p.nodes}
 	k := 0
 	for gi, g := range m.Graphs {
 		for id, v := range g.Values {
@@ -125,6 +126,7 @@ type tflm struct {
 	m           *graph.Model
 	scratch     []Scratch
 	scope       int
+	nodes       []int // by scope
 	first, last map[[2]int]int
 	scratchLife [][2]int
 }
@@ -161,7 +163,11 @@ func (p *tflm) mark(gi, depth int) error {
 		use(id)
 	}
 	for i, n := range g.Nodes {
-		p.scope++
+		at := p.nodes[p.scope] // the owner, in a body
+		if depth == 0 {
+			at = i
+		}
+		p.open(at)
 		for _, id := range n.Outputs {
 			create(id)
 		}
@@ -170,7 +176,7 @@ func (p *tflm) mark(gi, depth int) error {
 		case "IF", "WHILE", "CALL_ONCE":
 			for _, a := range bodies {
 				if body, ok := n.Attrs.Graph(a); ok {
-					p.scope++
+					p.open(at)
 					if err := p.mark(body, depth+1); err != nil {
 						return err
 					}
@@ -193,6 +199,12 @@ func (p *tflm) mark(gi, depth int) error {
 		use(id)
 	}
 	return nil
+}
+
+// open begins the next scope, for a node of the main graph.
+func (p *tflm) open(node int) {
+	p.scope++
+	p.nodes = append(p.nodes, node)
 }
 
 // offline reads the model's offline plan: one offset per value of all graphs,

@@ -202,3 +202,27 @@ func TestTFLMNeverOverlaps(t *testing.T) {
 		}
 	}
 }
+
+// Scopes lead back to the main graph's nodes; those of a body to its owner.
+func TestTFLMNodes(t *testing.T) {
+	t.Parallel()
+	m := chain(16, 16, 16)
+	m.Graphs[0].Nodes[1].Op = "CALL_ONCE"
+	m.Graphs[0].Nodes[1].Attrs = graph.Attrs{"init_subgraph_index": graph.GraphRef(1)}
+	body := chain(16, 16, 16).Graphs[0]
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	plan, err := memplan.TFLM(m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The node opens a scope, so does entering the body, and each of its two nodes.
+	if d := cmp.Diff([]int{-1, 0, 1, 1, 1, 1}, plan.Nodes); d != "" {
+		t.Errorf("nodes by scope (-want +got):\n%s", d)
+	}
+	for _, e := range plan.Entries {
+		if e.Last >= len(plan.Nodes) {
+			t.Errorf("a buffer lives until scope %d of %d", e.Last, len(plan.Nodes))
+		}
+	}
+}

@@ -20,6 +20,9 @@ type row struct {
 	outputs  string
 	options  string
 	note     string // why there is no time
+	brief    string // the same without what placed says
+	placed   string // whether the accelerator takes it, or what keeps it from that
+	live     *int64
 	ops      *int64
 	macs     *int64
 	executed *int64
@@ -33,6 +36,7 @@ type row struct {
 	calls    *float64
 	cpu      *float64 // cycles
 	acc      *float64
+	sim      *float64
 	energy   *float64 // joules
 }
 
@@ -94,10 +98,37 @@ func note(l *profile.Layer) string {
 	return l.Reason
 }
 
+// Beginnings of the reasons why an accelerator does not take a layer, with the
+// word for the table. The first needs no words beside: the operator is shown.
+var refusals = []struct{ reason, word string }{
+	{"not an ", "no: operator"},
+	{"wrong type", "no: type"},
+	{"limit exceeded", "no: limit"},
+}
+
+// placed says in a word or two whether the accelerator takes the layer; brief is
+// what the note says beside.
+func placed(l *profile.Layer) (word, brief string) {
+	brief = note(l)
+	if l.Accelerated != "no" {
+		return l.Accelerated, brief
+	}
+	for i, r := range refusals {
+		if !strings.HasPrefix(l.Reason, r.reason) {
+			continue
+		}
+		if i == 0 && brief == l.Reason {
+			_, brief, _ = strings.Cut(brief, "; ")
+		}
+		return r.word, brief
+	}
+	return "no", brief
+}
+
 func layerRow(l *profile.Layer) row {
 	r := row{
 		index: l.Index, name: l.Name, op: opName(l), count: 1, options: l.Options,
-		inputs: tensors(l.Inputs, false), outputs: tensors(l.Outputs, true), note: note(l),
+		inputs: tensors(l.Inputs, false), outputs: tensors(l.Outputs, true), note: note(l), live: l.LiveBytes,
 		ops: l.Ops, macs: l.MACs, executed: l.MACsExecuted, params: l.Params,
 		read: l.BytesRead, written: l.BytesWritten, time: l.Latency, share: l.Share, calls: l.Calls,
 	}
@@ -107,6 +138,8 @@ func layerRow(l *profile.Layer) row {
 		r.seconds = &v
 	}
 	r.cpu, r.acc, r.energy = best(l.CPUCycles), best(l.AcceleratorCycles), best(l.Energy)
+	r.sim = best(l.SimulatorCycles)
+	r.placed, r.brief = placed(l)
 	return r
 }
 
@@ -216,6 +249,7 @@ func group(p *profile.Profile, by string) ([]row, error) {
 		g.params, g.read, g.written = sum(g.params, r.params), sum(g.read, r.read), sum(g.written, r.written)
 		g.seconds, g.share = sumFloat(g.seconds, r.seconds), sumFloat(g.share, r.share)
 		g.cpu, g.acc, g.energy = sumFloat(g.cpu, r.cpu), sumFloat(g.acc, r.acc), sumFloat(g.energy, r.energy)
+		g.sim = sumFloat(g.sim, r.sim)
 	}
 	return out, nil
 }
@@ -343,6 +377,7 @@ func columns() []column {
 	figure("", "cum.", 70, true, Percent, func(r row) *float64 { return r.cum })
 	cycles := func(v float64) string { return Count(int64(v)) }
 	figure("accelerator_cycles", "acc. cycles", 88, true, cycles, func(r row) *float64 { return r.acc })
+	figure("simulator_cycles", "sim. cycles", 87, true, cycles, func(r row) *float64 { return r.sim })
 	figure("cpu_cycles", "CPU cycles", 86, true, cycles, func(r row) *float64 { return r.cpu })
 	figure("energy_j", "energy", 75, true, func(v float64) string { return Quantity(v, "J") }, func(r row) *float64 { return r.energy })
 	count("macs", "MACs", 90, Count, func(r row) *int64 { return r.macs })
@@ -350,11 +385,14 @@ func columns() []column {
 	figure("ops_per_s", "op/s", 65, true, func(v float64) string { return Quantity(v, "") }, rate)
 	count("params", "params", 45, Count, func(r row) *int64 { return r.params })
 	count("", "bytes", 40, Bytes, func(r row) *int64 { return sum(r.read, r.written) })
+	count("live_bytes", "live", 37, Bytes, func(r row) *int64 { return r.live })
 	text("outputs", "output", 80, 24, false, func(r row) string { return r.outputs })
 	text("inputs", "input", 30, 32, false, func(r row) string { return r.inputs })
 	text("options", "options", 20, 60, false, func(r row) string { return r.options })
 	text("name", "name", 35, 40, false, func(r row) string { return r.name })
-	text("note", "note", 85, 60, false, func(r row) string { return r.note })
+	text("accelerated", "accelerated", 89, 12, false, func(r row) string { return r.placed })
+	human, _ := textCell(func(r row) string { return r.brief })
+	add(column{key: "note", head: "note", left: true, keep: 85, wide: 60}, human, func(r row) string { return r.note })
 	part := func(key string, pick func(m *profile.Metric) *float64) {
 		figure(key, "", -1, false, Duration, metricPart(pick))
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -103,6 +105,44 @@ func fixed() *profile.Profile {
 	return p
 }
 
+// accelerated is a made-up estimate for a chip with an accelerator: layers that
+// it takes, and one for every reason why not.
+func accelerated() *profile.Profile {
+	n := func(v int64) *int64 { return &v }
+	f := func(v float64) *profile.Metric { return profile.Value(profile.Estimated, v, "") }
+	p := &profile.Profile{
+		Schema: profile.SchemaV1,
+		Model: profile.Model{
+			Name: "kws", Format: "tflite", FileBytes: n(21288), Inputs: []profile.Tensor{tensorOf("mfcc", 1, 49, 10, 1)}, Outputs: []profile.Tensor{tensorOf("scores", 1, 4)},
+		},
+		Target: profile.Target{ID: "chip", Kind: profile.TargetSimulator, ClockHz: profile.Ptr(78e6), Accelerator: "mvp", Engine: "tflm"},
+		Totals: profile.Totals{
+			Layers: n(5), Ops: n(2_000_000), MACs: n(900_000), MLTKOps: n(1_900_000), MLTKMACs: n(900_000), FlashBytes: n(21288), RAMBytes: n(11_200),
+			UnsupportedLayers: n(1), Latency: f(6e-3), CPUCycles: f(118e3), AcceleratorCycles: f(404e3), SimulatorCycles: f(324e3), Energy: f(56e-6),
+		},
+		Memory: &profile.Memory{ArenaBytes: n(10_000), PeakBytes: n(9_900), PersistentBytes: n(1_200), ScratchBytes: n(3_920), Planner: "tflm", AlignBytes: n(16), StepLayers: []int64{-1, 0, 1, 2, 3, 4}, Plan: []profile.Placement{
+			{Name: "mfcc", Bytes: 490, Offset: 8000, First: 0, Last: 1},
+			{Name: "conv/Relu;conv/BiasAdd;" + strings.Repeat("conv/", 20), Bytes: 4000, Offset: 4000, First: 1, Last: 2},
+			{Name: "scratch of CONV_2D", Bytes: 3920, Offset: 0, First: 1, Last: 1, Scratch: true},
+			{Name: "scores", Bytes: 4, Offset: 0, First: 5, Last: 6},
+		}},
+	}
+	add := func(op string, l profile.Layer) {
+		l.Index, l.Op, l.Name = int64(len(p.Layers)), op, strings.ToLower(op)
+		if l.Domain == "" {
+			l.MLTKOps, l.MLTKMACs = n(380_000), n(180_000)
+		}
+		l.Ops, l.MACs, l.LiveBytes, l.Outputs = n(400_000), n(180_000), n(9_900), []profile.Tensor{tensorOf("t", 1, 4)}
+		p.Layers = append(p.Layers, l)
+	}
+	add("CONV_2D", profile.Layer{Accelerated: "yes", Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), AcceleratorCounts: map[string]int64{"programs": 6, "instructions": 280_000, "stalls": 20_000, "no_ops": 0}, Energy: f(50e-6), Share: profile.Ptr(0.9), Options: "padding:same stride:2x2 activation:relu"})
+	add("CONV_2D", profile.Layer{Accelerated: "no", Reason: "limit exceeded: Output vector stride (2048) exceeded (max=2047)", Latency: f(5e-4), CPUCycles: f(2e4), Energy: f(5e-6), Share: profile.Ptr(0.05)})
+	add("MUL", profile.Layer{Accelerated: "no", Reason: "wrong type: MVP takes int8, this layer has int16; no estimate: nothing was measured"})
+	add("RESHAPE", profile.Layer{Accelerated: "no", Reason: "not an MVP operator", Latency: f(2e-4), CPUCycles: f(1e4), Share: profile.Ptr(0.05)})
+	add("Mystery", profile.Layer{Domain: "custom", Accelerated: "no", Reason: "not an MVP operator; no estimate: custom operators are not known"})
+	return p
+}
+
 // withHostileNames adds a layer for every bad name.
 func withHostileNames() *profile.Profile {
 	p := fixed()
@@ -129,6 +169,17 @@ func TestGolden(t *testing.T) {
 		{"profile.md", "markdown", Options{}, fixed()},
 		{"profile.csv", "csv", Options{}, fixed()},
 		{"profile.yaml", "yaml", Options{}, fixed()},
+		{"accelerated_80.txt", "table", Options{Width: 80, Memory: true}, accelerated()},
+		{"accelerated_120.txt", "table", Options{Width: 120}, accelerated()},
+		{"accelerated_by_op.txt", "table", Options{By: "op"}, accelerated()},
+		{"accelerated.csv", "csv", Options{}, accelerated()},
+		{"accelerated.md", "markdown", Options{Memory: true}, accelerated()},
+		{"mltk.txt", "mltk", Options{}, accelerated()},
+		{"mltk_full.txt", "mltk", Options{MLTK: mltk.Options{Full: true, Estimates: true}}, accelerated()},
+		{"mltk_raw.txt", "mltk", Options{MLTK: mltk.Options{Raw: true, Estimates: true}}, accelerated()},
+		{"mltk_host.txt", "mltk", Options{}, fixed()},
+		{"mltk.json", "mltk-json", Options{MLTK: mltk.Options{Full: true, Estimates: true}}, accelerated()},
+		{"mltk.csv", "mltk-csv", Options{MLTK: mltk.Options{Estimates: true}}, accelerated()},
 		{"hostile_120.txt", "table", Options{Width: 120}, withHostileNames()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +217,7 @@ func TestWidth(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	out := map[string]string{}
-	for _, f := range []string{"table", "markdown", "csv", "yaml", "json"} {
+	for _, f := range []string{"table", "markdown", "csv", "yaml", "json", "mltk", "mltk-csv"} {
 		var b bytes.Buffer
 		if err := Write(&b, withHostileNames(), f, Options{}); err != nil {
 			t.Fatalf("%s: %v", f, err)
@@ -196,6 +247,14 @@ func TestHostileNames(t *testing.T) {
 				t.Errorf("csv has a formula: %q", c)
 			}
 		}
+	}
+	var b bytes.Buffer
+	if err := Write(&b, withHostileNames(), "mltk-json", Options{MLTK: mltk.Options{Full: true}}); err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := jsonx.Unmarshal(b.Bytes(), &m); err != nil {
+		t.Errorf("mltk-json cannot be read: %v", err)
 	}
 	var y map[string]any
 	if err := yaml.Unmarshal([]byte(out["yaml"]), &y); err != nil {
@@ -261,8 +320,19 @@ func (e *textError) Error() string { return e.s }
 func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{}); err == nil || !strings.Contains(err.Error(), ".csv .json .md .opmeter .txt .yaml .yml") {
-		t.Errorf("unknown ending: %v", err)
+	p := fixed()
+	// Node data needs to know where layers come from.
+	p.Layers[0].Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: 2}}}
+	err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{})
+	if err == nil {
+		t.Fatal("unknown ending: no error")
+	}
+	for _, f := range formats() {
+		for _, e := range f.endings {
+			if !strings.Contains(err.Error(), e) {
+				t.Errorf("unknown ending: %v does not name %s", err, e)
+			}
+		}
 	}
 	if err := File(filepath.Join(dir, "none", "p.csv"), fixed(), Options{}); err == nil {
 		t.Error("a folder that does not exist: no error")
@@ -270,13 +340,17 @@ func TestFile(t *testing.T) {
 	if err := File(filepath.Join(dir, "p.txt"), fixed(), Options{Sort: "size"}); err == nil || !strings.Contains(err.Error(), "cannot sort by") {
 		t.Errorf("unknown order: %v", err)
 	}
-	for _, name := range []string{"p.txt", "p.json", "p.csv", "p.yaml", "p.yml", "p.md", "p.opmeter"} {
-		if err := File(filepath.Join(dir, name), fixed(), Options{Top: 1, Width: 40}); err != nil {
-			t.Errorf("%s: %v", name, err)
+	want := 0
+	for _, f := range formats() {
+		for _, e := range f.endings {
+			want++
+			if err := File(filepath.Join(dir, "p"+e), p, Options{Top: 1, Width: 40}); err != nil {
+				t.Errorf("%s: %v", e, err)
+			}
 		}
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 7 {
-		t.Errorf("%d files, want 7 and no temporary ones: %v", len(left), err)
+	if err != nil || len(left) != want {
+		t.Errorf("%d files, want %d and no temporary ones: %v", len(left), want, err)
 	}
 }

@@ -1,15 +1,26 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/gzip"
+
 	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/report/chrome"
+	"github.com/opmeter/opmeter/internal/report/firefox"
+	"github.com/opmeter/opmeter/internal/report/gobench"
+	"github.com/opmeter/opmeter/internal/report/mltk"
+	"github.com/opmeter/opmeter/internal/report/modelexplorer"
 	"github.com/opmeter/opmeter/internal/report/page"
+	"github.com/opmeter/opmeter/internal/report/perfetto"
+	"github.com/opmeter/opmeter/internal/report/pprof"
+	"github.com/opmeter/opmeter/internal/report/speedscope"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -21,6 +32,10 @@ type Options struct {
 	All   bool   // list layers that take no time of their own: folded, fused
 	Width int    // columns of the terminal, 0 for no limit
 	Color bool   // bold headings
+
+	Memory bool // add the memory plan to table and Markdown
+
+	MLTK mltk.Options // of the MLTK profiler's layouts
 }
 
 // format is one way to write a profile.
@@ -28,6 +43,7 @@ type format struct {
 	name    string
 	endings []string // of file names, in lower case; the longest that fits counts
 	text    bool     // fit for a terminal, so that --format takes it
+	events  bool     // shows single runs, so that every measured time is wanted
 	what    string   // for people, a few words
 	write   func(io.Writer, *profile.Profile, Options) error
 }
@@ -36,23 +52,44 @@ type format struct {
 // a line here.
 func formats() []format {
 	return []format{
-		{"table", []string{".txt"}, true, "table for people", writeTable},
-		{"json", []string{".json"}, true, "all figures, schema in docs/profile.schema.json", func(w io.Writer, p *profile.Profile, _ Options) error { return p.Encode(w) }},
-		{"csv", []string{".csv"}, true, "a row a layer, base units", writeCSV},
-		{"yaml", []string{".yaml", ".yml"}, true, "the same data as JSON", writeYAML},
-		{"markdown", []string{".md"}, true, "summary, table and findings", writeMarkdown},
-		{"html", []string{".html"}, false, "page for the browser, one file", writePage},
-		{"profile", []string{".opmeter"}, false, "saved profile, for opmeter report", writeProfile},
+		{"table", []string{".txt"}, true, false, "table for people", writeTable},
+		{"json", []string{".json"}, true, false, "all figures, schema in docs/profile.schema.json", plain(func(w io.Writer, p *profile.Profile) error { return p.Encode(w) })},
+		{"csv", []string{".csv"}, true, false, "a row a layer, base units", writeCSV},
+		{"yaml", []string{".yaml", ".yml"}, true, false, "the same data as JSON", writeYAML},
+		{"markdown", []string{".md"}, true, false, "summary, table and findings", writeMarkdown},
+		{"trace", []string{".trace.json"}, false, true, "Chrome trace events, for ui.perfetto.dev and chrome://tracing", plain(chrome.Write)},
+		{"trace.gz", []string{".trace.json.gz"}, false, true, "the same, compressed", zipped(chrome.Write)},
+		{"xlsx", []string{".xlsx"}, false, false, "workbook with live formulas and a sparse what-if, see docs/xlsx.md", writeXLSX},
+		{"neural-engine", []string{".ne.csv"}, true, false, "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", writeNeuralEngine},
+		{"html", []string{".html"}, false, true, "page for the browser, one file", writePage},
+		{"perfetto", []string{".pftrace"}, false, true, "Perfetto trace, for ui.perfetto.dev and trace_processor", plain(perfetto.Write)},
+		{"pprof", []string{".pb.gz", ".pprof"}, false, false, "call graph of layers, for go tool pprof", plain(pprof.Write)},
+		{"firefox", []string{".firefox.json"}, false, true, "for profiler.firefox.com", plain(firefox.Write)},
+		{"firefox.gz", []string{".firefox.json.gz"}, false, true, "the same, compressed", zipped(firefox.Write)},
+		{"speedscope", []string{".speedscope.json"}, false, true, "median run and flame graph, for speedscope.app", plain(speedscope.Write)},
+		{"bench", []string{".bench.txt"}, true, true, "Go benchmark text, for benchstat", plain(gobench.Write)},
+		{"nodes", []string{".nodes.json"}, false, false, "latency of the nodes, for Model Explorer", plain(modelexplorer.Write)},
+		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
+		{"mltk", []string{".mltk.txt"}, true, false, "text of the MLTK profiler", writeMLTK},
+		{"mltk-json", []string{".mltk.json"}, true, false, "JSON of the MLTK profiler", writeMLTKJSON},
+		{"mltk-csv", []string{".mltk.csv"}, true, false, "CSV of the MLTK profiler: summary, empty line, layers", writeMLTKCSV},
 	}
 }
 
-func writeProfile(w io.Writer, p *profile.Profile, _ Options) error {
-	b, err := profile.Marshal(p)
-	if err != nil {
-		return err
+// plain makes a writer of one that takes no options.
+func plain(write func(io.Writer, *profile.Profile) error) func(io.Writer, *profile.Profile, Options) error {
+	return func(w io.Writer, p *profile.Profile, _ Options) error { return write(w, p) }
+}
+
+// zipped is plain with gzip around it.
+func zipped(write func(io.Writer, *profile.Profile) error) func(io.Writer, *profile.Profile, Options) error {
+	return func(w io.Writer, p *profile.Profile, _ Options) error {
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(z, p), z.Close())
 	}
-	_, err = w.Write(b)
-	return err
 }
 
 func writePage(w io.Writer, p *profile.Profile, _ Options) error {
@@ -99,6 +136,13 @@ func FormatOf(path string) (string, error) {
 	}
 	slices.Sort(known)
 	return "", fmt.Errorf("%s: the ending does not name a format: use one of %s", path, strings.Join(known, " "))
+}
+
+// WantsEvents reports whether the format of a file shows single runs: a profile
+// for it is to be made with every sample and a timeline.
+func WantsEvents(path string) bool {
+	name, err := FormatOf(path)
+	return err == nil && slices.ContainsFunc(formats(), func(f format) bool { return f.name == name && f.events })
 }
 
 // Write writes the profile in a format of [Formats].

@@ -15,7 +15,7 @@ func summary(p *profile.Profile) []fact {
 	var fs []fact
 	add := func(label, value string) {
 		if value != "" {
-			fs = append(fs, fact{label, value})
+			fs = append(fs, fact{label, Clean(value)}) // parts of it come from files
 		}
 	}
 	count := func(label string, v *int64, show func(int64) string) {
@@ -54,6 +54,9 @@ func summary(p *profile.Profile) []fact {
 	add("Rates", rates(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
 	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
+	if v, ok := t.SimulatorCycles.Best(); ok && v > 0 {
+		add("Simulator cycles", metric(t.SimulatorCycles, "")+" by the accelerator maker's simulator")
+	}
 	add("Energy", metric(t.Energy, "J"))
 	add("Start", start(p.Phases))
 	add("Reconciled", reconcile(p.Reconcile))

@@ -36,6 +36,9 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 	}
 	b.WriteByte('\n')
 	grid(&b, rs, o)
+	if o.Memory {
+		writeMemory(&b, p, o)
+	}
 	if fs := p.Findings; len(fs) > 0 {
 		b.WriteByte('\n')
 		for _, f := range fs {

@@ -5,7 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 // digits writes v with three significant digits, never in exponent form.
@@ -68,35 +69,5 @@ func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixe
 // Percent writes a fraction as "12.3 %".
 func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 
-// maxText bounds a name that is shown to people, in characters.
-const maxText = 10000
-
-// Clean makes text from a file safe to print: control and formatting characters
-// (which could move the cursor or turn the direction of a line) become escapes.
-func Clean(s string) string {
-	ok := true
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			ok = false
-			break
-		}
-	}
-	if ok && len(s) <= maxText {
-		return s
-	}
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n++; n > maxText {
-			b.WriteRune('…')
-			break
-		}
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-	}
-	return b.String()
-}
+// Clean makes text from a file safe to print; see [text.Clean].
+func Clean(s string) string { return text.Clean(s) }

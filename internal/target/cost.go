@@ -44,6 +44,8 @@ type LayerCost struct {
 	CPU, Accelerator *Figure
 	// Simulated is the accelerator cycles by the maker's simulator, -1 for none.
 	Simulated int64
+	// Counts is what the accelerator does for the layer beside cycles, by name.
+	Counts map[string]int64
 	// Latency is elapsed cycles of the processor's clock, nil when not known.
 	Latency *Figure
 	// Energy in joules, nil when not known. The models may leave it to the target's

@@ -146,9 +146,12 @@ type Calibration struct {
 
 // ErrorRow is one line of an error table.
 type ErrorRow struct {
-	Group       string  `yaml:"group,required"`
-	Rows        int64   `yaml:"rows,required"`
-	MedianError float64 `yaml:"median_error,required"`
+	Group string `yaml:"group,required"`
+	// Rows that were left out; the errors of a group without any are those of groups
+	// like it.
+	Rows int64 `yaml:"rows,required"`
+	// MedianError is left out where there are no rows.
+	MedianError float64 `yaml:"median_error"`
 	P90Error    float64 `yaml:"p90_error"`
 	Bias        float64 `yaml:"bias"`
 }
@@ -166,6 +169,10 @@ func (t *Target) RAM() (size Bytes, ok bool) { return t.largest("ram", "tcm") }
 // Flash is the size of the largest memory that a model can be stored in, without
 // external ones; ok is false when the target does not say.
 func (t *Target) Flash() (size Bytes, ok bool) { return t.largest("flash") }
+
+// ExternalFlash is the size of the largest flash outside the chip; ok is false when
+// there is none or the target does not say.
+func (t *Target) ExternalFlash() (size Bytes, ok bool) { return t.largest("external-flash") }
 
 func (t *Target) largest(roles ...string) (size Bytes, ok bool) {
 	for i := range t.Memories {

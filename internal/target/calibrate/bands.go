@@ -35,7 +35,7 @@ func kind(family string) string {
 	switch family {
 	case "tflm-reference":
 		return "plain"
-	case "x-cube-ai":
+	case "x-cube-ai", cortexm.FloatTFLM, cortexm.FloatXCubeAI:
 		return family
 	}
 	return "optimised"

@@ -116,8 +116,11 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	if r["accelerator"] != "" {
 		return nil, "with accelerator"
 	}
+	if r["dtype"] == "float32" {
+		return floatMeasurement(r, root)
+	}
 	if r["dtype"] != "int8" {
-		return nil, "not int8"
+		return nil, "neither int8 nor float32"
 	}
 	m := &Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"], Version: r["runtime_version"]}
 	m.Core = coreID(r["core"])
@@ -143,10 +146,12 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	uj, _ := strconv.ParseFloat(r["energy_uj"], 64)
 	m.Joules = uj / 1e6
 	m.Volts = volts(r["notes"])
-	n := files[r["model_file"]]
+	kernels := cortexm.Kernels{Family: m.Family, Tier: tier(m.Family, m.Core)}
+	file := r["model_file"] + "|" + kernels.Family + "|" + kernels.Tier
+	n := files[file]
 	if n == nil && strings.HasPrefix(r["model_file"], "models/") {
-		n = open(filepath.Join(root, r["model_file"]))
-		files[r["model_file"]] = n
+		n = open(filepath.Join(root, r["model_file"]), kernels)
+		files[file] = n
 	}
 	if n == nil {
 		n = known(r["model_name"], r["input_shape"], r)
@@ -161,7 +166,7 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	return m, ""
 }
 
-func open(path string) *network {
+func open(path string, k cortexm.Kernels) *network {
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return nil
@@ -169,7 +174,7 @@ func open(path string) *network {
 	if m.Close != nil {
 		defer m.Close() //nolint:errcheck // only read
 	}
-	return total(cortexm.Layers(m))
+	return total(cortexm.Layers(m, m.Main(), k))
 }
 
 // total adds layers up; layers whose work is not known count as one operator.
@@ -279,21 +284,32 @@ func family(runtime, version, core string) (name, era string) {
 // prunes tells runtimes that leave out channels whose weights are all zero.
 func prunes(family, era string) bool { return family == "x-cube-ai" && (era == "8.1" || era == "9") }
 
+// Data is everything measured.
+type Data struct {
+	// Measurements of models and layers in 8-bit integers, and Float of models in
+	// floating point.
+	Measurements, Float []*Measurement
+	// Plain is what operators without optimised kernels cost.
+	Plain *Plain
+	// Skipped counts rows of whole models that are of no use, by reason.
+	Skipped map[string]int
+}
+
 // LoadAll reads both tables below root: whole models and layers.
-func LoadAll(root string) (ms []*Measurement, skipped map[string]int, err error) {
+func LoadAll(root string) (*Data, error) {
 	path := filepath.Join(root, "data", "mcu_measured.csv")
-	ms, skipped, err = Load(path, root)
+	ms, skipped, err := Load(path, root)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.Close()
 	t, err := ReadTable(f)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	models := map[string]string{}
 	for _, r := range t.rows {
@@ -301,11 +317,21 @@ func LoadAll(root string) (ms []*Measurement, skipped map[string]int, err error)
 			models[r["model_name"]] = r["model_file"]
 		}
 	}
-	layers, err := LoadLayers(filepath.Join(root, "data", "mcu_measured_layers.csv"), root, models)
+	path = filepath.Join(root, "data", "mcu_measured_layers.csv")
+	layers, err := LoadLayers(path, root, models)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return append(ms, layers...), skipped, nil
+	d := &Data{Skipped: skipped}
+	for _, m := range append(ms, layers...) {
+		if m.IsFloat() {
+			d.Float = append(d.Float, m)
+		} else {
+			d.Measurements = append(d.Measurements, m)
+		}
+	}
+	d.Plain, err = LoadPlain(path)
+	return d, err
 }
 
 // Sources lists the sources of measurements in order.

@@ -61,8 +61,17 @@ func tier(family, core string) string {
 	if family == "tflm-andes-nn" {
 		return "pext"
 	}
+	if family == cortexm.FloatTFLM {
+		if softFloat[core] {
+			return "soft"
+		}
+		return "fpu"
+	}
 	return Tier(core)
 }
+
+// softFloat lists cores without a unit for floating point.
+var softFloat = map[string]bool{"cortex-m0plus": true, "cortex-m3": true, "rv32imc": true, "rv32imac": true, "rv32-vexriscv": true}
 
 // Train fits all groups of the measurements.
 func Train(ms []*Measurement, s Settings) *Fit {

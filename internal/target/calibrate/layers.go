@@ -40,9 +40,10 @@ func LoadLayers(path, root string, models map[string]string) ([]*Measurement, er
 	var out []*Measurement
 	for _, k := range order {
 		var layers []cortexm.Layer
+		kernels := cortexm.Kernels{Family: layerFamily(k.runtime), Tier: Tier(coreID(rows[k][0]["core"]))}
 		if file := models[k.model]; file != "" {
 			if m, err := modelfile.Open(filepath.Join(root, file)); err == nil {
-				layers = cortexm.Layers(m)
+				layers = cortexm.Layers(m, m.Main(), kernels)
 				if m.Close != nil {
 					m.Close() //nolint:errcheck // only read
 				}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/target"
@@ -42,14 +43,16 @@ func set(names ...string) map[string]bool {
 // Study is everything that files are made from.
 type Study struct {
 	Measurements []*Measurement
+	Plain        *Plain
 	Fit          *Fit
 	Bands        *Bands
 	Residuals    []*Residual // sources left out
 }
 
 // NewStudy fits and validates.
-func NewStudy(ms []*Measurement, s Settings) *Study {
-	return &Study{ms, Train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
+func NewStudy(d *Data, s Settings) *Study {
+	ms := slices.Concat(d.Measurements, d.Float)
+	return &Study{ms, d.Plain, Train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
 }
 
 // Targets makes all shipped targets of this package.
@@ -85,8 +88,15 @@ func (s *Study) runtime(g Group, name, title, versions string) *target.Runtime {
 		Settings: map[string]string{cortexm.Family: g.Family, cortexm.Tier: t},
 	}
 	for i, n := range cortexm.Names {
-		r.Coefficients[n] = v[i]
+		switch {
+		case i < cortexm.PlainMAC:
+			r.Coefficients[n] = v[i]
+		case strings.HasPrefix(g.Family, "tflm-"):
+			r.Coefficients[n] = s.Plain.Cost[i]
+			r.Coefficients["band_"+n] = s.Plain.Half[i]
+		}
 	}
+	s.float(r, g)
 	r.Coefficients[cortexm.BandNear], r.Coefficients[cortexm.BandFar] = b.Near, b.Far
 	r.Coefficients[cortexm.BandLayer] = layerHalf(b)
 	if prunes(g.Family, g.Era) {
@@ -95,6 +105,72 @@ func (s *Study) runtime(g Group, name, title, versions string) *target.Runtime {
 	r.Settings[cortexm.Seen] = cortexm.FormatMixes(s.Fit.Seen(g))
 	r.Calibration = s.calibration(g, how, b)
 	return r
+}
+
+// soft is what software floating point costs on cores with long multiplication,
+// relative to that of a Cortex-M0+: the middle between the two platforms that are
+// known. The other is a Cortex-M4 with its unit switched off, where 18 networks took
+// 1.9 to 9.6 times as long (EdgeMark).
+func (s *Study) soft() (factor, half float64) {
+	plus, ok := s.Fit.Groups[Group{cortexm.FloatTFLM, "", "cortex-m0plus"}]
+	unit, ok4 := s.Fit.Groups[Group{cortexm.FloatTFLM, "", "cortex-m4"}]
+	if !ok || !ok4 {
+		return 0, 0
+	}
+	switched := unit[cortexm.DenseMAC] * math.Sqrt(1.9*9.6)
+	half = math.Log(plus[cortexm.DenseMAC] / switched)
+	return math.Exp(-half / 2), half
+}
+
+// float adds the figures of kernels in floating point to a runtime.
+func (s *Study) float(r *target.Runtime, g Group) {
+	f := Group{cortexm.FloatTFLM, "", g.Core}
+	seen := "dense"
+	if g.Family == "x-cube-ai" {
+		f = Group{cortexm.FloatXCubeAI, "9", g.Core}
+		seen = "conv"
+		if _, ok := s.Fit.Coefficients(f); ok == "" {
+			f.Era = ""
+		}
+	}
+	v, how := s.Fit.Coefficients(f)
+	if how == "" {
+		return
+	}
+	b := s.Bands.Of(f.Family, how)
+	from := "dense networks on " + s.boards(f)
+	switch {
+	case g.Family == "x-cube-ai" && how != "measured":
+		from = "small convolutional networks on other cores"
+	case g.Family == "x-cube-ai":
+		from = "small convolutional networks on this core"
+	case how != "measured" && softFloat[g.Core]:
+		factor, half := s.soft()
+		v = faster(v, factor)
+		b.Near = math.Max(b.Near, half)
+		from = "dense networks in software floating point on a Cortex-M0+ and a published ratio on a Cortex-M4"
+	case how != "measured":
+		from = "dense networks on other cores with a unit for floating point"
+	}
+	for i, n := range cortexm.Names {
+		if v[i] > 0 && i != cortexm.Call && i != cortexm.Op {
+			r.Coefficients[cortexm.FloatPrefix+n] = v[i]
+		}
+	}
+	r.Coefficients[cortexm.FloatBandNear] = b.Near
+	r.Coefficients[cortexm.FloatBandFar] = math.Hypot(b.Near, s.Plain.Kinds)
+	r.Settings[cortexm.FloatSeen], r.Settings[cortexm.FloatFrom] = seen, from
+}
+
+// boards lists the chips that a group was measured on.
+func (s *Study) boards(g Group) string {
+	seen := map[string]bool{}
+	for _, m := range s.Measurements {
+		if m.Group() == g {
+			seen[m.Chip] = true
+		}
+	}
+	return strings.Join(sortedNames(seen), ", ")
 }
 
 // layerHalf widens a model's band to one layer, where errors do not average out:

@@ -18,11 +18,11 @@ import (
 // byte.
 func TestShippedFiles(t *testing.T) {
 	t.Parallel()
-	ms, _, err := calibrate.LoadAll(material.Path(t))
+	data, err := calibrate.LoadAll(material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	study := calibrate.NewStudy(ms, calibrate.Default)
+	study := calibrate.NewStudy(data, calibrate.Default)
 	for _, x := range study.Targets() {
 		got := calibrate.Encode(x, calibrate.Comment)
 		file := filepath.Join("..", "chips", x.ID+".yaml")
@@ -41,12 +41,12 @@ func TestShippedFiles(t *testing.T) {
 // time, on cores and runtimes that have others.
 func TestAccuracy(t *testing.T) {
 	t.Parallel()
-	ms, _, err := calibrate.LoadAll(material.Path(t))
+	data, err := calibrate.LoadAll(material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rs []*calibrate.Residual
-	for _, r := range calibrate.LeaveSourcesOut(ms, calibrate.Default) {
+	for _, r := range calibrate.LeaveSourcesOut(data.Measurements, calibrate.Default) {
 		if r.How == "measured" {
 			rs = append(rs, r)
 		}

@@ -89,7 +89,7 @@ func boardRow(r map[string]string, dir string, t *target.Target, rt *target.Runt
 	if m.Model == "" {
 		m.Model = filepath.Base(file)
 	}
-	layers := cortexm.Layers(g)
+	layers := cortexm.Layers(g, g.Main(), cortexm.Kernels{Family: m.Family, Tier: rt.Settings[cortexm.Tier]})
 	for i := range layers {
 		if layers[i].Missing != "" {
 			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing)

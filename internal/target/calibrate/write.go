@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 )
 
 // Encode writes a target file. Order and spelling are fixed, so that equal targets
@@ -224,6 +225,7 @@ func names(m map[string]float64) []string {
 	rank := map[string]int{}
 	for i, t := range termNames {
 		rank[t] = i + 1
+		rank[cortexm.FloatPrefix+t] = len(termNames) + i + 1
 	}
 	out := sortedNames(m)
 	sort.SliceStable(out, func(i, j int) bool {

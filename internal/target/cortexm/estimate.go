@@ -19,6 +19,12 @@ const (
 	Tier      = "tier"       // tier of cores
 	Pruned    = "pruned"     // "true" when channels with zero weights are left out
 	Seen      = "seen"       // mixes of the networks that were fitted to
+
+	FloatPrefix   = "float_"         // before names of terms: the same for kernels in floating point
+	FloatBandNear = "float_band"     // half-width for the kinds of kernels that were measured
+	FloatBandFar  = "float_band_far" // the same for other kinds
+	FloatSeen     = "float_seen"     // first word of the terms that were measured
+	FloatFrom     = "float_from"     // what the figures in floating point come from
 )
 
 // Model is the structural cycle model.
@@ -28,83 +34,208 @@ var _ target.CycleModel = Model{}
 
 // Costs estimates the layers of the main graph.
 func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ target.Options) (*target.Costs, error) {
-	coef, err := Coefficients(rt)
+	e, err := NewEstimator(t, rt)
 	if err != nil {
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
-	near, far, single := rt.Coefficients[BandNear], rt.Coefficients[BandFar], rt.Coefficients[BandLayer]
-	pruned := rt.Settings[Pruned] == "true"
-	slow := slowMemory(t)
-	layers := Layers(m)
+	g := m.Main()
+	layers := Layers(m, g, e.kernels)
 	costs := &target.Costs{Layers: make([]target.LayerCost, len(layers)), Method: "structural model, " + rt.Name}
-	total, waits, missing := coef[Call], 0.0, 0
-	var work Vector
+	sum := &parts{e: e}
+	missing := 0
 	for i := range layers {
 		l := &layers[i]
-		out := &costs.Layers[i]
-		out.Simulated = -1
-		out.Kernel = l.Kernel
-		switch {
-		case l.Missing != "":
-			out.Missing = l.Missing
-		case l.Float:
-			out.Missing = m.Main().Nodes[i].Key() + ": kernels in floating point are not calibrated"
-		}
-		if out.Missing != "" {
+		costs.Layers[i] = e.Layer(l, g.Nodes[i].Key())
+		if costs.Layers[i].Missing != "" {
 			missing++
 			continue
 		}
-		w := l.Work
-		if pruned {
-			w = l.Live
-		}
-		wait := slow.cycles(l)
-		c := coef.Dot(w) + wait
-		if i == 0 {
-			c += coef[Call]
-			total -= coef[Call]
-		}
-		work = work.Plus(w)
-		total += c
-		waits += wait
-		half := single
-		if wait > 0.2*c {
-			half = math.Max(half, slowHalf)
-		}
-		out.CPU = target.Scaled(c, math.Exp(-half), math.Exp(half))
-		out.Latency = out.CPU
+		sum.add(l)
 	}
 	if missing == len(layers) {
 		return costs, nil
 	}
-	distance := Nearest(Mix(Prior(rt.Settings[Family], rt.Settings[Tier]), work), mixes(rt.Settings[Seen]))
-	work[Call] = 1
-	half := Half(near, far, distance, Overhead(coef, work))
-	if waits > 0.2*total {
-		half = math.Max(half, slowHalf)
-		costs.Remarks = append(costs.Remarks, "weights are read from slow memory, which is a rough estimate")
+	// The call itself is charged to the first layer that has a figure.
+	for i := range costs.Layers {
+		if c := &costs.Layers[i]; c.Missing == "" {
+			low, high := math.Exp(-e.single), math.Exp(e.single)
+			if v := c.CPU.Value; v > 0 {
+				low, high = c.CPU.Low/v, c.CPU.High/v
+			}
+			c.CPU = target.Scaled(c.CPU.Value+e.integer[Call], low, high)
+			c.Latency = c.CPU
+			break
+		}
 	}
-	if near < far && distance > FarAway/2 {
-		costs.Remarks = append(costs.Remarks, fmt.Sprintf("the mix of operators is unlike the networks that %s was calibrated on, so the band is wider", rt.Name))
-	}
-	costs.CPU = target.Scaled(total, math.Exp(-half), math.Exp(half))
+	costs.CPU, costs.Remarks = sum.total()
 	costs.Latency = costs.CPU
-	costs.Energy = energy(t, total, half)
+	costs.Energy = energy(t, costs.CPU)
 	return costs, nil
 }
 
+// Estimator has the figures of one runtime on one target.
+type Estimator struct {
+	t              *target.Target
+	rt             *target.Runtime
+	kernels        Kernels
+	integer, float Vector
+	// half-widths of bands in logarithms, by term.
+	integerHalf, floatHalf Vector
+	near, far, single      float64
+	pruned                 bool
+	slow                   memory
+}
+
+// NewEstimator reads the figures of a runtime.
+func NewEstimator(t *target.Target, rt *target.Runtime) (*Estimator, error) {
+	coef, err := Coefficients(rt)
+	if err != nil {
+		return nil, err
+	}
+	e := &Estimator{t: t, rt: rt, integer: coef, kernels: Kernels{rt.Settings[Family], rt.Settings[Tier]}}
+	e.near, e.far, e.single = rt.Coefficients[BandNear], rt.Coefficients[BandFar], rt.Coefficients[BandLayer]
+	e.pruned = rt.Settings[Pruned] == "true"
+	e.slow = slowMemory(t)
+	for i, name := range Names {
+		e.integerHalf[i] = e.single
+		if v, ok := rt.Coefficients["band_"+name]; ok {
+			e.integerHalf[i] = v
+		}
+		e.float[i] = rt.Coefficients[FloatPrefix+name]
+		e.floatHalf[i] = rt.Coefficients[FloatBandFar]
+		if strings.HasPrefix(name, rt.Settings[FloatSeen]) {
+			e.floatHalf[i] = rt.Coefficients[FloatBandNear]
+		}
+		if v, ok := rt.Coefficients["band_"+name]; ok {
+			e.floatHalf[i] = math.Hypot(rt.Coefficients[FloatBandNear], v)
+		}
+	}
+	e.float[Call], e.float[Op] = coef[Call], coef[Op]
+	e.floatHalf[Op] = e.single
+	return e, nil
+}
+
+// terms returns work, cost and half-widths of a layer.
+func (e *Estimator) terms(l *Layer) (work, coef, half Vector) {
+	work = l.Work
+	if e.pruned {
+		work = l.Live
+	}
+	if l.Float {
+		return work, e.float, e.floatHalf
+	}
+	return work, e.integer, e.integerHalf
+}
+
+// Layer estimates one layer; op names the operator in reasons.
+func (e *Estimator) Layer(l *Layer, op string) target.LayerCost {
+	out := target.LayerCost{Simulated: -1, Kernel: l.Kernel, Missing: l.Missing}
+	if out.Missing != "" {
+		return out
+	}
+	work, coef, half := e.terms(l)
+	wait := e.slow.cycles(l)
+	cycles, width := coef.Dot(work)+wait, 0.0
+	for k, w := range work {
+		if w > 0 && coef[k] == 0 && (k >= PlainMAC || l.Float && k != ConvGather && k != PointGather) {
+			what := "kernels in plain C for "
+			if l.Float {
+				what = "float32 "
+			}
+			out.Missing = fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)
+			return out
+		}
+		width += half[k] * coef[k] * w
+	}
+	if cycles > 0 {
+		width = (width + wait*slowHalf) / cycles
+	}
+	out.CPU = target.Scaled(cycles, math.Exp(-width), math.Exp(width))
+	out.Latency = out.CPU
+	return out
+}
+
+// parts adds up layers by what their errors have in common.
+type parts struct {
+	e               *Estimator
+	work            Vector // integer layers, terms with optimised kernels
+	waits, overhead float64
+	own             [2]Vector // cycles of the terms with bands of their own: integer, float
+	halves          [2]Vector
+}
+
+func (p *parts) add(l *Layer) {
+	work, coef, half := p.e.terms(l)
+	p.waits += p.e.slow.cycles(l)
+	kind := 0
+	if l.Float {
+		kind = 1
+	}
+	for k, w := range work {
+		if k == Op || !l.Float && k < PlainMAC {
+			p.work[k] += w
+			continue
+		}
+		p.own[kind][k] += coef[k] * w
+		p.halves[kind][k] = half[k]
+	}
+}
+
+// total adds the parts. Errors of one part go together, those of different parts
+// do not, so that their squares add up.
+func (p *parts) total() (*target.Figure, []string) {
+	e := p.e
+	var remarks []string
+	distance := Nearest(Mix(Prior(e.kernels.Family, e.kernels.Tier), p.work), mixes(e.rt.Settings[Seen]))
+	p.work[Call] = 1
+	base := e.integer.Dot(p.work) + p.waits
+	half := Half(e.near, e.far, distance, Overhead(e.integer, p.work))
+	if p.waits > 0.2*base {
+		half = math.Max(half, slowHalf)
+		remarks = append(remarks, "weights are read from slow memory, which is a rough estimate")
+	}
+	total, below, above := base, square(base*(1-math.Exp(-half))), square(base*(math.Exp(half)-1))
+	var plain, float float64
+	for kind := range p.own {
+		for k, c := range p.own[kind] {
+			h := p.halves[kind][k]
+			total += c
+			below += square(c * (1 - math.Exp(-h)))
+			above += square(c * (math.Exp(h) - 1))
+			if kind == 1 {
+				float += c
+			} else {
+				plain += c
+			}
+		}
+	}
+	if e.near < e.far && distance > FarAway/2 && base > total/2 {
+		remarks = append(remarks, fmt.Sprintf("the mix of operators is unlike the networks that %s was calibrated on, so the band is wider", e.rt.Name))
+	}
+	if plain > 0.1*total {
+		remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in operators without an optimised kernel; their cost is that of plain C on other cores, which is a rough estimate", 100*plain/total))
+	}
+	if float > 0.1*total {
+		remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in floating point, estimated from %s", 100*float/total, e.rt.Settings[FloatFrom]))
+	}
+	return &target.Figure{Value: total, Low: max(total-math.Sqrt(below), total*math.Exp(-3)), High: total + math.Sqrt(above)}, remarks
+}
+
+func square(v float64) float64 { return v * v }
+
 // energy is the power model applied to a whole inference. The errors of cycles and
 // of power are independent, so that their squares add up.
-func energy(t *target.Target, cycles, half float64) *target.Figure {
+func energy(t *target.Target, cycles *target.Figure) *target.Figure {
 	e := t.Energy
 	if e == nil || e.Watts != 0 || e.MAC != 0 {
 		return nil // left to the power model of the target
 	}
-	v := cycles * (e.ElapsedCycle + e.CPUCycle)
-	if e.Band == nil || e.Band[0] <= 0 || e.Band[1] <= 0 {
+	v := cycles.Value * (e.ElapsedCycle + e.CPUCycle)
+	if e.Band == nil || e.Band[0] <= 0 || e.Band[1] <= 0 || cycles.Low <= 0 {
 		return &target.Figure{Value: v, Low: v, High: v}
 	}
-	low, high := math.Hypot(half, math.Log(e.Band[0])), math.Hypot(half, math.Log(e.Band[1]))
+	low := math.Hypot(math.Log(cycles.Value/cycles.Low), math.Log(e.Band[0]))
+	high := math.Hypot(math.Log(cycles.High/cycles.Value), math.Log(e.Band[1]))
 	return target.Scaled(v, math.Exp(-low), math.Exp(high))
 }
 
@@ -116,7 +247,7 @@ func Coefficients(rt *target.Runtime) (Vector, error) {
 	}
 	for i, name := range Names {
 		c, ok := rt.Coefficients[name]
-		if !ok {
+		if !ok && i < PlainMAC {
 			return v, fmt.Errorf("coefficient %q is missing", name)
 		}
 		if c < 0 || math.IsNaN(c) || math.IsInf(c, 0) {

@@ -1,5 +1,12 @@
 package cortexm
 
+// Families of floating-point kernels. They come with runtimes whose own family is
+// that of the integer kernels.
+const (
+	FloatTFLM    = "tflm-float"
+	FloatXCubeAI = "x-cube-ai-float"
+)
+
 // Prior returns coefficients of a family on a tier of cores before anything is
 // fitted. Only ratios matter: fits start from them, and the mix of a network is
 // told by them. They come from measured layers
@@ -7,9 +14,14 @@ package cortexm
 func Prior(family, tier string) Vector {
 	var v Vector
 	set := func(call, op, mac, gather, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move float64) {
-		v = Vector{call, op, mac, gather, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move}
+		v = Vector{call, op, mac, gather, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move, 20, 80, 600, 140, 30}
 	}
 	switch {
+	case family == FloatTFLM:
+		// The loops of the reference kernels without requantisation.
+		set(2000, 1000, 20, 0, 30, 19, 0, 30, 40, 40, 14, 20, 20, 80, 400, 5)
+	case family == FloatXCubeAI:
+		set(5000, 1500, 5, 0, 300, 5, 0, 100, 8, 50, 3, 30, 8, 20, 400, 4)
 	case family == "tflm-reference":
 		// VexRiscv: 19 per MAC and 160 per output, depthwise 46-50 per MAC.
 		set(4000, 1500, 20, 0, 160, 19, 1, 160, 46, 60, 14, 80, 20, 100, 600, 8)

@@ -23,7 +23,12 @@ const (
 	PoolElement            // element under the windows of a pooling layer
 	Element                // output of an element-wise operator
 	TableElement           // output of softmax, logistic, tanh and the like
-	MoveElement            // element copied, padded, joined or reordered
+	MoveElement            // element copied, padded or joined
+	PlainMAC               // multiply-accumulate of a kernel in plain C beside optimised ones
+	PlainElement           // output of an element-wise operator in plain C
+	PlainTable             // output of a transcendental operator in plain C
+	PlainReduce            // input of a reduction in plain C
+	PlainMove              // element reordered in plain C, an index computed for each
 	Terms
 )
 
@@ -32,6 +37,7 @@ var Names = [Terms]string{
 	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_gather", "point_output",
 	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
 	"pool_element", "element", "table_element", "move_element",
+	"plain_mac", "plain_element", "plain_table", "plain_reduce", "plain_move",
 }
 
 // Vector holds an amount of each term.
@@ -124,46 +130,82 @@ func Each(term int, kernel string, n int) Layer {
 	return l
 }
 
-// Layers returns the work of each node of the main graph, in order.
-func Layers(m *graph.Model) []Layer {
-	g := m.Main()
+// Layers returns the work of each node of g, in order, as the kernels do it.
+func Layers(m *graph.Model, g *graph.Graph, k Kernels) []Layer {
 	dead := deadChannels(g)
+	integer, gone := Quantised(g)
 	out := make([]Layer, len(g.Nodes))
 	for i, n := range g.Nodes {
-		out[i] = layer(m, g, n, dead)
+		if gone[n] {
+			out[i] = Layer{Kernel: "none"} // part of the integer operator beside it
+			continue
+		}
+		out[i] = layer(m, g, n, dead, k, integer[n])
 	}
 	return out
 }
 
-func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool) Layer {
+func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k Kernels, integer bool) Layer {
 	in, outs := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
+	if n.Domain == graph.TFLiteCustom {
+		return unknown(n, "a custom operator, whose work is not known")
+	}
+	float := !integer && floats(n, in, outs)
 	var l Layer
 	ok := recurrent[n.Op]
 	if !ok {
 		l, ok = weighted(n, in, outs, dead)
 	}
 	if !ok {
-		l = simple(n, in, outs)
-	}
-	if l.Missing != "" {
-		return l
+		l = simple(n, in, outs, k.optimised(n.Op, float), k.folds() || n.Domain != graph.TFLite)
 	}
 	w := count.Count(m, g, n, in, outs)
+	if l.Missing != "" {
+		// Products that no rule describes still have a number.
+		if w.MACs == nil || *w.MACs == 0 {
+			return l
+		}
+		l = Layer{Kernel: "products in plain C"}
+		l.Work = Vector{Op: 1, PlainMAC: float64(*w.MACs)}
+		l.Live = l.Work
+	}
 	if recurrent[n.Op] {
 		if w.MACs == nil {
-			return unknown(n, "work is not known")
+			return unknown(n, "its work is not known")
 		}
-		l = gates(*w.MACs, outs)
+		l = gates(*w.MACs, outs, k.optimised(n.Op, float))
 	}
 	if w.MACs != nil {
 		l.MACs = float64(*w.MACs)
 	}
-	for _, t := range in {
-		if t != nil && t.Type.IsFloat() && n.Op != "QUANTIZE" {
-			l.Float = true
-		}
+	l.Float = float
+	if !float && l.Kernel == "depthwise" && dilated(n) && k.Family == cmsisNN {
+		// Its depthwise kernels leave dilation to plain C.
+		l.Work = Vector{Op: 1, PlainMAC: l.MACs}
+		l.Live, l.Kernel = l.Work, "dilated depthwise in plain C"
 	}
 	return l
+}
+
+// floats reports whether a node computes in floating point. Conversions between
+// floating point and integers count by what they make.
+func floats(n *graph.Node, in, out []*tensor.Tensor) bool {
+	switch n.Op {
+	case "QUANTIZE", "QuantizeLinear":
+		return false
+	case "DEQUANTIZE", "DequantizeLinear":
+		return true
+	}
+	for _, t := range append(out[:len(out):len(out)], in...) {
+		if t != nil && t.Type.IsFloat() {
+			return true
+		}
+	}
+	return false
+}
+
+func dilated(n *graph.Node) bool {
+	return n.Attrs.Int("dilation_h_factor", 1) > 1 || n.Attrs.Int("dilation_w_factor", 1) > 1
 }
 
 // recurrent operators are matrix products with some element-wise work.
@@ -174,12 +216,17 @@ var recurrent = map[string]bool{
 
 // gates describes a recurrent layer by its products. An LSTM looks up five
 // tables for each of its outputs.
-func gates(macs int64, out []*tensor.Tensor) Layer {
+func gates(macs int64, out []*tensor.Tensor, optimised bool) Layer {
 	n := 0
 	if y := dims(out, 0); y != nil {
 		n = tensor.Elements(y)
 	}
 	l := Layer{Kernel: "recurrent", MACs: float64(macs)}
+	if !optimised {
+		l.Work = Vector{Op: 1, PlainMAC: l.MACs}
+		l.Live = l.Work
+		return l
+	}
 	l.Work[Op], l.Work[DenseMAC], l.Work[DenseOutput], l.Work[TableElement] = 1, l.MACs, float64(4*n), float64(5*n)
 	l.Live = l.Work
 	return l
@@ -218,7 +265,7 @@ func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l L
 	}
 	x, w, y := dims(in, xi), dims(in, wi), dims(out, 0)
 	if x == nil || w == nil || y == nil {
-		return unknown(n, "shapes are not known"), true
+		return unknown(n, "its shapes are not known"), true
 	}
 	live := channels(n, wi, dead)
 	switch d {

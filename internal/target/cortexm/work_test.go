@@ -36,7 +36,7 @@ func TestAgainstManifest(t *testing.T) {
 			continue
 		}
 		all, live := 0.0, 0.0
-		for i, l := range cortexm.Layers(m) {
+		for i, l := range cortexm.Layers(m, m.Main(), cortexm.Kernels{}) {
 			all += l.MACs
 			v := l.Live
 			live += v[cortexm.ConvMAC] + v[cortexm.PointMAC] + v[cortexm.DepthwiseMAC] + v[cortexm.DenseMAC]

@@ -1,8 +1,8 @@
 package estimate
 
 import (
+	"cmp"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/count"
@@ -22,6 +22,7 @@ type builder struct {
 	kernels tflm.Kernels // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
 	missing []int64 // layers without an estimate
+	once    []int64 // control flow that is estimated for one pass through its bodies
 }
 
 // kernels tells which family of TensorFlow Lite Micro kernels a runtime has.
@@ -47,13 +48,7 @@ func kernels(rt *target.Runtime, t *target.Target) tflm.Kernels {
 // describe fills in model, target and settings.
 func (b *builder) describe(opt target.Options) {
 	m, t := b.m, b.t
-	name := opt.Name
-	if name == "" {
-		name = strings.TrimSuffix(filepath.Base(m.Path), filepath.Ext(m.Path))
-	}
-	if name == "" || name == "." {
-		name = "model"
-	}
+	name := cmp.Or(opt.Name, m.ShortName())
 	p := &profile.Profile{Schema: profile.SchemaV1}
 	p.Model = profile.Model{Name: name, Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings}
 	if m.FileBytes > 0 {
@@ -108,6 +103,7 @@ func ports(g *graph.Graph, ids []int) []profile.Tensor {
 // layers fills in the nodes of the main graph.
 func (b *builder) layers() {
 	g := b.m.Main()
+	budget := int64(count.ZerosBudget)
 	for i, n := range g.Nodes {
 		c := &b.costs.Layers[i]
 		l := profile.Layer{Index: int64(i), Op: n.Op, Version: profile.Ptr(int64(n.Version)), Options: count.Options(n), Kernel: c.Kernel}
@@ -128,6 +124,7 @@ func (b *builder) layers() {
 		l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 		l.Params, l.WeightsBytes = w.Params, w.WeightBytes
 		l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
+		l.Sparsity = count.WeightZeros(g, n, &budget)
 		l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Graph: int64(g.Index), Node: int64(n.Index), Name: n.Name, Op: n.Op}}}
 		b.cost(&l, c)
 		b.p.Layers = append(b.p.Layers, l)
@@ -142,6 +139,7 @@ func (b *builder) cost(l *profile.Layer, c *target.LayerCost) {
 	if c.Simulated >= 0 && c.Accelerator != nil {
 		l.SimulatorCycles = profile.Value(profile.Simulated, float64(c.Simulated), "counted instructions and stalls")
 	}
+	l.AcceleratorCounts = c.Counts
 	l.Latency = metric(c.Latency, 1/b.clock, how)
 	l.Energy = metric(b.energy(l, c), 1, b.energyMethod())
 	switch c.Verdict {

@@ -53,6 +53,7 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 	if !ok {
 		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model)
 	}
+	m, open := shaped(m)
 	costs, err := model.Costs(m, t, rt, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
@@ -61,11 +62,19 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
 	}
 	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: kernels(rt, t)}
+	once, err := b.bodies(model, opt, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.ID, err)
+	}
+	b.once = once
 	b.describe(opt)
 	b.layers()
 	b.totals()
 	b.memory()
 	b.findings()
+	if open != "" {
+		b.find("target.shapes", profile.Info, open)
+	}
 	return b.p, nil
 }
 

@@ -42,7 +42,7 @@ func TestFindings(t *testing.T) {
 		reason      string
 	}{
 		{"all known", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), "target.ram", profile.Info, "yes", ""},
-		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, "no", "wrong type: MVP takes int8, this layer has float32; no estimate: "},
+		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, "no", "wrong type: MVP takes int8, this layer has float32"},
 		{"unknown operator", dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "target.incomplete", profile.Problem, "yes", ""},
 		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, "no", "limit exceeded: weights_shape[1] (1025) > 1024"},
 		{"too large for flash", dense(tensor.Int8, 2048, 1024, graph.TFLite, "SOFTMAX"), "target.flash", profile.Problem, "yes", ""},
@@ -79,12 +79,44 @@ func TestIncomplete(t *testing.T) {
 // A model without any estimate has no totals of time, and everything else.
 func TestNothingKnown(t *testing.T) {
 	t.Parallel()
-	p := estimate(t, dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "efr32xg24-mvp", "")
+	m := dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo")
+	m.Main().Nodes[0].Op, m.Main().Nodes[0].Domain = "Bar", graph.TFLiteCustom
+	p := estimate(t, m, "efr32xg24-mvp", "")
 	if p.Totals.Latency != nil || p.Totals.Energy != nil || p.Totals.AcceleratorCycles != nil {
 		t.Errorf("totals %+v", p.Totals)
 	}
-	if p.Totals.MACs == nil || *p.Totals.MACs != 640 || p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
+	if p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
 		t.Errorf("totals %+v", p.Totals)
+	}
+}
+
+// A loop is estimated for one pass through its body, and says so.
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "WHILE")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"body_subgraph_index": graph.GraphRef(1)}
+	body := dense(tensor.Int8, 10, 10, graph.TFLite, "SOFTMAX").Main()
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	for _, id := range []string{"efr32xg24-mvp", "stm32l4r5"} {
+		p := estimate(t, m, id, "")
+		l := p.Layers[1]
+		if l.Latency == nil || !strings.Contains(p.Incomplete, "per iteration") || !has(p, "target.iterations", profile.Problem) {
+			t.Errorf("%s: %+v, %q", id, l.Latency, p.Incomplete)
+		}
+		if total, sum := best(p.Totals.Latency), best(p.Layers[0].Latency)+best(l.Latency); total < 0.999*sum || total > 1.001*sum {
+			t.Errorf("%s: %v s, layers %v s", id, total, sum)
+		}
+	}
+}
+
+// Floating point runs on the processor of a chip whose accelerator takes integers.
+func TestFloatFallback(t *testing.T) {
+	t.Parallel()
+	p := estimate(t, dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "efr32xg24-mvp", "")
+	l := p.Layers[0]
+	if p.Incomplete != "" || l.Latency == nil || l.Latency.Band == nil || !strings.HasPrefix(l.Kernel, "cpu/") || !has(p, "target.type", profile.Warning) {
+		t.Errorf("incomplete %q, layer %+v", p.Incomplete, l)
 	}
 }
 

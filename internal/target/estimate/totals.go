@@ -3,12 +3,16 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/memplan"
 	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 	"github.com/opmeter/opmeter/internal/target/tflm"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -136,6 +140,10 @@ func (b *builder) memory() {
 	if !own {
 		k = tflm.CMSISNN
 	}
+	if b.m.Format == "onnx" {
+		b.onnxMemory()
+		return
+	}
 	a, err := tflm.Plan(b.m, k)
 	if err != nil {
 		b.find("target.memory", profile.Warning, "Memory is not estimated: "+err.Error()+".")
@@ -147,6 +155,9 @@ func (b *builder) memory() {
 	}
 	mem := &profile.Memory{PeakBytes: profile.Ptr(int64(a.PeakBytes))}
 	b.p.Memory = mem
+	for i, n := range a.NodeBytes {
+		b.p.Layers[i].LiveBytes = profile.Ptr(int64(n))
+	}
 	if !own {
 		// Another runtime plans by rules of its own: the activations alive at one time
 		// are all that follows from the model.
@@ -160,6 +171,9 @@ func (b *builder) memory() {
 		scratch = max(scratch, s.Bytes)
 	}
 	mem.ScratchBytes = profile.Ptr(int64(scratch))
+	for _, n := range a.Plan.Nodes {
+		mem.StepLayers = append(mem.StepLayers, int64(n))
+	}
 	for _, e := range a.Plan.Entries {
 		pl := profile.Placement{Bytes: int64(e.Bytes), Offset: int64(e.Offset), First: int64(e.First), Last: int64(e.Last), Scratch: e.Value < 0}
 		if e.Value >= 0 {
@@ -173,6 +187,85 @@ func (b *builder) memory() {
 	if len(a.Unknown) > 0 {
 		b.find("target.memory", profile.Warning, "The working memory of "+strings.Join(a.Unknown, ", ")+" is not known; the arena may be larger.")
 	}
+}
+
+func constants(g *graph.Graph, ids []int) bool {
+	for _, id := range ids {
+		if id >= 0 && g.Values[id].Const == nil {
+			return false
+		}
+	}
+	return len(ids) > 0
+}
+
+// onnxMemory tells the activations that are alive at one time, with operators in
+// 8-bit integers where a converter computes in them. What a runtime needs beyond
+// that depends on its own file of the model.
+func (b *builder) onnxMemory() {
+	g := b.m.Main()
+	integer, gone := cortexm.Quantised(g)
+	main := *g
+	main.Values, main.Nodes, main.Outputs = slices.Clone(g.Values), nil, slices.Clone(g.Outputs)
+	same := map[int]int{} // a conversion that disappears makes what it reads
+	at := func(id int) int {
+		if to, ok := same[id]; ok {
+			return to
+		}
+		return id
+	}
+	for _, n := range g.Nodes {
+		c := *n
+		c.Inputs, c.Outputs = make([]int, len(n.Inputs)), slices.Clone(n.Outputs)
+		for i, id := range n.Inputs {
+			c.Inputs[i] = at(id)
+		}
+		if gone[n] {
+			same[n.Outputs[0]] = c.Inputs[0]
+			continue
+		}
+		if constants(&main, c.Inputs) { // computed before deployment
+			for _, id := range n.Outputs {
+				if id >= 0 {
+					v := *main.Values[id]
+					v.Const = &tensor.Tensor{Type: v.Type, Shape: v.Shape}
+					main.Values[id] = &v
+				}
+			}
+			continue
+		}
+		for _, id := range n.Outputs {
+			if id >= 0 && integer[n] {
+				v := *main.Values[id]
+				v.Type = tensor.Int8
+				main.Values[id] = &v
+			}
+		}
+		c.Index = len(main.Nodes)
+		main.Nodes = append(main.Nodes, &c)
+	}
+	for i, id := range main.Outputs {
+		main.Outputs[i] = at(id)
+	}
+	used := map[int]bool{}
+	for _, n := range main.Nodes {
+		for _, id := range slices.Concat(n.Inputs, n.Outputs) {
+			used[id] = true
+		}
+	}
+	for id, v := range main.Values {
+		if !used[id] && v.Const == nil && !slices.Contains(g.Inputs, id) {
+			gone := *v
+			gone.Const = &tensor.Tensor{Type: v.Type, Shape: v.Shape}
+			main.Values[id] = &gone
+		}
+	}
+	plan, err := memplan.TFLM(&graph.Model{Format: b.m.Format, Graphs: []*graph.Graph{&main}}, nil)
+	if err != nil {
+		b.find("target.memory", profile.Warning, "Memory is not estimated: "+err.Error()+".")
+		return
+	}
+	b.p.Memory = &profile.Memory{PeakBytes: profile.Ptr(int64(plan.Bytes))}
+	b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", kibi(int64(plan.Bytes))))
 }
 
 func (b *builder) find(id string, s profile.Severity, text string, layers ...int64) {
@@ -194,14 +287,47 @@ func (b *builder) findings() {
 		b.find("target.incomplete", profile.Problem, text, b.missing...)
 		b.p.Incomplete = text
 	}
+	if len(b.once) > 0 {
+		text := fmt.Sprintf("%d layers run graphs as often as the data says; they are estimated for one pass through each, so that totals are per iteration.", len(b.once))
+		b.find("target.iterations", profile.Problem, text, b.once...)
+		if b.p.Incomplete != "" {
+			text = b.p.Incomplete + " " + text
+		}
+		b.p.Incomplete = text
+	}
+	b.format()
 	b.accelerator()
 	b.fit("target.ram", "RAM", "The arena of %s", b.p.Totals.RAMBytes, b.t.RAM)
-	b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+	if _, ok := b.t.Flash(); ok {
+		b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+	} else {
+		b.fit("target.flash", "external flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.ExternalFlash)
+	}
 	if c := b.rt.Calibration; c != nil && c.From != "" {
 		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
 	}
 	for _, r := range b.costs.Remarks {
 		b.find("target.remark", profile.Info, r)
+	}
+}
+
+// format says what figures for a file of ONNX mean.
+func (b *builder) format() {
+	if b.m.Format != "onnx" {
+		return
+	}
+	text := ""
+	if b.kernels != "" {
+		text = "TensorFlow Lite Micro takes .tflite files, not ONNX: figures are of the same operators in a .tflite file with channels last; transposes that a conversion may add are not counted."
+	}
+	if integer, _ := cortexm.Quantised(b.m.Main()); len(integer) > 0 {
+		if text != "" {
+			text += " "
+		}
+		text += fmt.Sprintf("%d operators between DequantizeLinear and QuantizeLinear count as int8, as converters make them.", len(integer))
+	}
+	if text != "" {
+		b.find("target.format", profile.Info, text)
 	}
 }
 
@@ -216,7 +342,7 @@ func (b *builder) fit(id, what, need string, bytes *int64, size func() (target.B
 	}
 	text := fmt.Sprintf(need, kibi(*bytes))
 	if *bytes > int64(most) {
-		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))
+		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, kibi(int64(most)), what, kibi(*bytes-int64(most))))
 		return
 	}
 	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))

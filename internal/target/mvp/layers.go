@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -38,27 +39,42 @@ func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ targe
 		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)
 	}
 	g := m.Main()
+	if err := ops.fallBack(m, g, t, rt); err != nil {
+		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)
+	}
 	costs := &target.Costs{Layers: make([]target.LayerCost, len(g.Nodes))}
 	costs.Method = "cycle model of " + rt.Name
 	if t.Accelerator != nil {
 		costs.Method = "counted MVP programs with device corrections (" + string(c.lib) + " kernels)"
 	}
+	integer, gone := cortexm.Quantised(g)
 	for i, n := range g.Nodes {
-		costs.Layers[i] = c.layer(m, g, n, ops, t.Accelerator != nil)
+		if gone[n] {
+			none := &target.Figure{}
+			costs.Layers[i] = target.LayerCost{CPU: none, Latency: none, Simulated: -1, Verdict: target.NotOperator, Reason: "part of the integer operator beside it", Kernel: "none"}
+			continue
+		}
+		costs.Layers[i] = c.layer(m, g, i, integer[n], ops, t.Accelerator != nil)
 	}
 	return costs, nil
 }
 
-// layer estimates one node.
-func (m *chip) layer(mod *graph.Model, g *graph.Graph, n *graph.Node, ops *processor, accelerator bool) target.LayerCost {
+// layer estimates node i; integer marks those that an ONNX file writes in floating
+// point and converters compute in int8.
+func (m *chip) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, ops *processor, accelerator bool) target.LayerCost {
 	l := target.LayerCost{Simulated: -1}
+	n := g.Nodes[i]
 	in, out := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
-	if n.Domain == graph.TFLite && !known(in, out) {
-		l.Missing = "its shapes are not known before the model runs"
+	if !known(in, out) {
+		l.Missing = n.Key() + ": its shapes are not known before the model runs"
 		return l
 	}
 	if accelerator {
-		c, verdict, reason := m.accelerate(n, in, out)
+		ln, lin, lout := n, in, out
+		if n.Domain != graph.TFLite {
+			ln, lin, lout = lite(n, in, out, integer)
+		}
+		c, verdict, reason := m.accelerate(ln, lin, lout)
 		l.Verdict, l.Reason = verdict, reason
 		l.Simulated = 0
 		if c != nil && c.Programs > 0 {
@@ -67,6 +83,7 @@ func (m *chip) layer(mod *graph.Model, g *graph.Graph, n *graph.Node, ops *proce
 			group := string(c.Kernel)
 			l.Kernel = "mvp/" + group
 			l.Simulated = c.Simulated()
+			l.Counts = map[string]int64{"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "no_ops": c.NoOps}
 			l.Accelerator = m.figure(acc, group)
 			if cpu == 0 {
 				l.Missing = fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)
@@ -79,8 +96,16 @@ func (m *chip) layer(mod *graph.Model, g *graph.Graph, n *graph.Node, ops *proce
 	}
 	cycles, kernel, missing := ops.cycles(mod, g, n, in, out)
 	if missing != "" {
-		l.Missing = missing
-		return l
+		if ops.other == nil {
+			l.Missing = missing
+			return l
+		}
+		o := ops.other.Layer(&ops.layers[i], n.Key())
+		o.Verdict, o.Reason, o.Simulated = l.Verdict, l.Reason, l.Simulated
+		if o.Missing == "" {
+			o.Kernel = "cpu/" + strings.ToLower(o.Kernel)
+		}
+		return o
 	}
 	l.Kernel = kernel
 	l.CPU = m.figure(cycles, "op."+n.Op)

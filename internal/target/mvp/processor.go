@@ -6,6 +6,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -14,6 +16,41 @@ import (
 // elements, or "any". An operator and type without coefficients has no estimate.
 type processor struct {
 	ops map[string]map[string]float64 // "OPERATOR.TYPE" to coefficients by feature
+
+	// What was not measured on this chip is estimated as on another target of the
+	// same core; nil when the target file names none.
+	other  *cortexm.Estimator
+	layers []cortexm.Layer
+}
+
+// Processor is the setting that names the target whose figures are used for
+// operators that were not measured on this one.
+const Processor = "processor"
+
+// fallBack reads the figures of the target that the runtime names for operators
+// without figures of its own.
+func (p *processor) fallBack(m *graph.Model, g *graph.Graph, t *target.Target, rt *target.Runtime) error {
+	id := rt.Settings[Processor]
+	if id == "" {
+		return nil
+	}
+	set, err := target.Load("")
+	if err != nil {
+		return err
+	}
+	o, err := set.Find(id)
+	if err != nil {
+		return fmt.Errorf("setting %s: %w", Processor, err)
+	}
+	k := o.Runtime("")
+	if k == nil || k.Model != "cortexm" {
+		return fmt.Errorf("setting %s: target %s has no runtime with the cycle model cortexm", Processor, id)
+	}
+	if p.other, err = cortexm.NewEstimator(t, k); err != nil {
+		return fmt.Errorf("setting %s: target %s: %w", Processor, id, err)
+	}
+	p.layers = cortexm.Layers(m, g, cortexm.Kernels{Family: k.Settings[cortexm.Family], Tier: k.Settings[cortexm.Tier]})
+	return nil
 }
 
 // features that coefficients may use.

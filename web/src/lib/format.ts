@@ -51,10 +51,42 @@ export function bytes(v: number | undefined): string {
 /** percent writes a fraction of one, such as "12.5 %". */
 export function percent(v: number | undefined): string {
   if (v === undefined) return "";
-  return `${(100 * v).toFixed(1)} %`;
+  return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1)} %`;
 }
 
 /** best is the figure to show of a metric: median, else mean, else minimum. */
 export function best(m: Metric | undefined): number | undefined {
   return m?.median ?? m?.mean ?? m?.min;
+}
+
+/** clean makes text from a file safe to show: control characters and those that turn
+ * the direction of writing become visible escapes. */
+export function clean(s: string | undefined): string {
+  if (!s) return "";
+  return s.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
+}
+
+/** short cuts text in its middle, where names of layers say least. */
+export function short(s: string, most: number): string {
+  if (s.length <= most) return s;
+  const tail = Math.floor((most - 1) / 2);
+  return `${s.slice(0, most - 1 - tail)}…${s.slice(s.length - tail)}`;
+}
+
+/** shape writes dimensions, such as "1×32×32×3", "?" for those that are not known. */
+export function shape(dims: number[] | undefined): string {
+  if (!dims) return "";
+  return dims.length === 0 ? "scalar" : dims.map((d) => (d < 0 ? "?" : String(d))).join("×");
+}
+
+/** plural writes a number of things, such as "1 layer" or "12 layers". */
+export function plural(n: number, what: string): string {
+  return `${n.toLocaleString("en-GB")} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** range writes an interval with its unit once where both ends have the same. */
+export function range(ends: [number, number], show: (v: number) => string): string {
+  const [a, b] = ends.map(show);
+  const unit = /[^\d.−-]+$/.exec(a)?.[0];
+  return unit && b.endsWith(unit) ? `${a.slice(0, -unit.length)} to ${b}` : `${a} to ${b}`;
 }

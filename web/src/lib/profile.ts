@@ -187,6 +187,8 @@ export interface Lane {
 export interface Layer {
   /** Accelerated is "yes" or "no" where the target has an accelerator. */
   accelerated?: string;
+  /** AcceleratorCounts is what the accelerator did for the layer beside cycles, by name: for MVP "programs", "instructions", "stalls" and "no_ops". */
+  accelerator_counts?: Record<string, number>;
   /** AcceleratorCycles is cycles in which the accelerator ran. */
   accelerator_cycles?: Metric;
   /** BytesRead and BytesWritten are the sizes of the operands, each once. */
@@ -217,6 +219,8 @@ export interface Layer {
   kernel?: string;
   /** Latency is the time in the layer itself in one inference, summed over its calls and without the layers of its bodies, so that layers add up. */
   latency_s?: Metric;
+  /** LiveBytes is the working memory in use while the layer runs: the tensors of the memory plan that live then, and scratch as far as it is planned. The largest of them is the least that any plan needs. */
+  live_bytes?: number;
   /** MACs is the number of multiply-accumulates, padding taps included. */
   macs?: number;
   /** MACsExecuted is MACs without padding taps. */
@@ -297,6 +301,8 @@ export interface Memory {
   process_peak_bytes?: number;
   /** ScratchBytes is working memory of operators beside their tensors. */
   scratch_bytes?: number;
+  /** StepLayers is the layer that runs at each step of the plan, -1 before the first one. Absent where steps are the indices of layers. */
+  step_layers?: number[];
   /** TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro would take with its reference kernels: tensors and scratch, without the persistent part, which depends on the build. */
   tflm_arena_bytes?: number;
 }
@@ -413,9 +419,9 @@ export interface Phases {
 export interface Placement {
   /** Bytes is the size asked for. */
   bytes: number;
-  /** First and Last are the first and last step at which it is needed: indices of layers for the engine's own plan, allocation scopes for "tflm". */
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
   first: number;
-  /** First and Last are the first and last step at which it is needed: indices of layers for the engine's own plan, allocation scopes for "tflm". */
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
   last: number;
   /** Name is the tensor's name, or says what the scratch is for. */
   name?: string;
@@ -509,6 +515,8 @@ export interface SourceNode {
 export interface Sparsity {
   /** Activations is the fraction of zeros among the output elements, 0 to 1. */
   activations?: number;
+  /** Blocks holds, of weights that are one constant matrix, the fraction of its blocks that are all zero, 0 to 1, by the block's rows x columns as stored: "1x4", "4x1", "1x16", "4x16", and "rows" and "columns" for whole ones. Ragged edges are left out; a block that does not fit has no entry. "2:4" is the fraction of groups of four in a row with two zeros or more. Quantised weights count as zero where they stand for zero. */
+  blocks?: Record<string, number>;
   /** Encoded says that the file stores the weights in a sparse encoding. */
   encoded?: boolean;
   /** Pattern names a regular pattern of zeros, such as "2:4" or "block 4x1". */

@@ -69,13 +69,19 @@ export function set(changes: Record<string, string>) {
     if (v === "") delete route.params[k];
     else route.params[k] = v;
   }
-  history.replaceState(null, "", href(route.view, route.params));
+  try {
+    history.replaceState(null, "", href(route.view, route.params));
+  } catch {
+    // Browsers refuse too many changes in a short time; a later one gets through.
+  }
 }
 
-/** link is the address of a view that keeps the chosen layer. */
+/** link is the address of a view that keeps the chosen layer, and the theme where it
+ * stands in the address. */
 export function link(to: View, params: Record<string, string> = {}): string {
-  const layer = get("layer");
-  return href(to, { ...(layer ? { layer } : {}), ...params });
+  const kept: Record<string, string> = {};
+  for (const name of ["layer", "theme"]) if (get(name)) kept[name] = get(name);
+  return href(to, { ...kept, ...params });
 }
 
 /** go shows a view. */

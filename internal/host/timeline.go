@@ -1,0 +1,110 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// bodyEvents bounds what is kept of the bodies of one inference: a loop may run
+// its body any number of times.
+const bodyEvents = measure.MaxSpans / 4
+
+// recording collects when operators ran. All memory is taken when it is made.
+type recording struct {
+	main   []int32   // slot of each step of the main graph, -1 for those that do not run
+	bodies [][]int32 // slots by graph and node, -1 for none
+	spans  *measure.Spans
+	run    []measure.Span // of the run being added
+}
+
+func newRecording(ss []slot, steps int, tm *engine.Timing) *recording {
+	r := &recording{main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: measure.NewSpans(measure.MaxSpans)}
+	for i := range r.main {
+		r.main[i] = -1
+	}
+	nested := 0
+	for g := range tm.Bodies {
+		r.bodies[g] = make([]int32, len(tm.Bodies[g]))
+		nested += len(tm.Bodies[g])
+		for n := range r.bodies[g] {
+			r.bodies[g][n] = -1
+		}
+	}
+	for i, s := range ss {
+		switch n := s.step.Node.Index; {
+		case s.step.Graph > 0:
+			r.bodies[s.step.Graph][n] = int32(i)
+		case s.step.State == engine.Runs:
+			r.main[n] = int32(i)
+		}
+	}
+	if nested > 0 {
+		tm.Events = make([]engine.BodyEvent, 0, bodyEvents)
+	}
+	r.run = make([]measure.Span, 0, steps+cap(tm.Events))
+	return r
+}
+
+// add takes over one run.
+func (r *recording) add(tm *engine.Timing) {
+	run, events := r.run[:0], tm.Events
+	for i, slot := range r.main {
+		if slot < 0 {
+			continue
+		}
+		end := tm.Bounds[i+1]
+		run = append(run, measure.Span{Start: tm.Bounds[i], End: end, Step: slot})
+		// What the step ran comes after it: the events are in order of time.
+		for len(events) > 0 && events[0].End <= end {
+			e := events[0]
+			events = events[1:]
+			if s := r.bodies[e.Graph][e.Node]; s >= 0 {
+				run = append(run, measure.Span{Start: e.Start, End: e.End, Step: s})
+			}
+		}
+	}
+	r.spans.Add(tm.Bounds[0], tm.Bounds[len(tm.Bounds)-1], run, tm.Missed)
+}
+
+// timeline makes the result, nil when nothing was recorded. Time 0 is the start
+// of the first run.
+func (r *recording) timeline() *profile.Timeline {
+	runs, spans := r.spans.Kept()
+	if len(runs) == 0 {
+		return nil
+	}
+	t := &profile.Timeline{
+		Origin: "start of the first instrumented inference", Iterations: profile.Ptr(int64(r.spans.Runs())), Dropped: profile.Ptr(int64(0)),
+		Method: "instrumented pass, clock read at the boundaries of operators; plain inferences ran in the longer gaps",
+	}
+	if n := r.spans.Every(); n > 1 {
+		t.Method += fmt.Sprintf("; of %d inferences every %dth is kept", r.spans.Runs(), n)
+	}
+	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
+	zero := runs[0].Start
+	whole := profile.Lane{Name: "iterations", Kind: profile.LaneIteration}
+	ops := profile.Lane{
+		Name: "operators", Kind: profile.LaneLayer, Group: "thread 0",
+		Starts: make([]float64, 0, len(spans)), Durations: make([]float64, 0, len(spans)),
+		Layers: make([]int32, 0, len(spans)), Iterations: make([]int32, 0, len(spans)),
+	}
+	for i, run := range runs {
+		t.Names = append(t.Names, fmt.Sprintf("iteration %d", run.Number))
+		whole.Starts = append(whole.Starts, seconds(run.Start-zero))
+		whole.Durations = append(whole.Durations, seconds(run.End-run.Start))
+		whole.Labels = append(whole.Labels, int32(i))
+		whole.Iterations = append(whole.Iterations, int32(run.Number))
+		*t.Dropped += run.Missed
+		for _, s := range spans[run.From:run.To] {
+			ops.Starts = append(ops.Starts, seconds(s.Start-zero))
+			ops.Durations = append(ops.Durations, seconds(s.End-s.Start))
+			ops.Layers = append(ops.Layers, s.Step)
+			ops.Iterations = append(ops.Iterations, int32(run.Number))
+		}
+	}
+	t.Lanes = []profile.Lane{whole, ops}
+	return t
+}

@@ -1,0 +1,271 @@
+// Package reporttest makes profiles that tests and benchmarks of reports share:
+// large ones, and random ones with everything that a profile can hold.
+package reporttest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Hostile are names as a file from a stranger may hold them.
+var Hostile = []string{
+	`quoted "name", with comma and \ backslash`,
+	"<script>alert(1)</script>&amp;",
+	"</script><!--",
+	`=HYPERLINK("http://example.invalid")`,
+	"bell\a escape\x1b[31m line\nfeed\ttab return\r",
+	"right-to-left \u202eelif.exe",
+	"日本語の層 ✓ \U0001F600",
+	"separators \u2028 \u2029 \ufeff \u0085",
+	strings.Repeat("long/", 2000),
+	"a b=c/d-8",
+	" ",
+	"{}[]:,'%s%00",
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// Large is a profile of a chain of layers with a sample of every iteration and a
+// timeline of at most bars bars.
+func Large(layers, iterations, bars int) *profile.Profile {
+	r := rand.New(rand.NewPCG(1, 2))
+	ops := []string{"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "FULLY_CONNECTED", "SOFTMAX"}
+	p := &profile.Profile{
+		Schema: profile.SchemaV1, Created: "2026-01-02T03:04:05Z",
+		Model:    profile.Model{Name: "large", Path: "large.tflite", Format: "tflite"},
+		Target:   profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
+		Settings: profile.Settings{Threads: ptr(int64(1))},
+		Host:     &profile.Host{OS: "linux", Arch: "amd64", CPUModel: "Test CPU"},
+	}
+	total := 0.0
+	for i := range layers {
+		base := float64(1000+r.IntN(100_000)) * 1e-9
+		shape := []int64{1, 32, 32, int64(8 + r.IntN(64))}
+		l := profile.Layer{
+			Index: int64(i), Name: fmt.Sprintf("model/block_%d/layer_%d", i/10, i), Op: ops[i%len(ops)], Scope: fmt.Sprintf("model/block_%d", i/10),
+			Options: "padding:same stride:1x1 activation:relu",
+			Inputs: []profile.Tensor{
+				{Name: fmt.Sprintf("t%d", i), DType: "int8", Shape: shape, Bytes: ptr(int64(65536))},
+				{Name: fmt.Sprintf("w%d", i), DType: "int8", Shape: []int64{64, 3, 3, 64}, Constant: true},
+			},
+			Outputs: []profile.Tensor{{Name: fmt.Sprintf("t%d", i+1), DType: "int8", Shape: shape}},
+			Ops:     ptr(int64(r.IntN(1 << 24))), MACs: ptr(int64(r.IntN(1 << 23))), BytesRead: ptr(int64(65536)), BytesWritten: ptr(int64(65536)),
+			Latency: &profile.Metric{Kind: profile.Measured, N: ptr(int64(iterations)), Median: ptr(base)},
+			Share:   ptr(1 / float64(layers)), Kernel: "go/conv2d/im2col",
+			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: int64(i), Op: ops[i%len(ops)]}}},
+			Samples:    make([]float64, iterations),
+		}
+		for j := range l.Samples {
+			l.Samples[j] = float64(int64(base*1e9*(1+r.Float64()/4))) / 1e9
+		}
+		total += base
+		p.Layers = append(p.Layers, l)
+	}
+	p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: ptr(total)}
+	whole := profile.Lane{Name: "iterations", Kind: profile.LaneIteration}
+	lane := profile.Lane{Name: "operators", Kind: profile.LaneLayer, Group: "thread 0"}
+	t := &profile.Timeline{Origin: "first iteration", Iterations: ptr(int64(iterations)), Method: "made up"}
+	now := int64(0)
+	for it := 0; it < iterations && len(lane.Starts)+len(whole.Starts)+layers < bars; it++ {
+		start := now
+		for i := range p.Layers {
+			d := int64(p.Layers[i].Samples[it] * 1e9)
+			lane.Starts = append(lane.Starts, float64(now)/1e9)
+			lane.Durations = append(lane.Durations, float64(d)/1e9)
+			lane.Layers = append(lane.Layers, int32(i))
+			lane.Iterations = append(lane.Iterations, int32(it))
+			now += d + int64(r.IntN(50))
+		}
+		whole.Starts = append(whole.Starts, float64(start)/1e9)
+		whole.Durations = append(whole.Durations, float64(now-start)/1e9)
+		whole.Iterations = append(whole.Iterations, int32(it))
+		whole.Labels = append(whole.Labels, int32(it))
+		t.Names = append(t.Names, fmt.Sprintf("iteration %d", it))
+		now += 1000
+	}
+	t.Lanes = []profile.Lane{whole, lane}
+	p.Timeline = t
+	return p
+}
+
+// Random is a valid profile with hostile names and whatever else r decides.
+func Random(r *rand.Rand) *profile.Profile {
+	m := maker{r}
+	p := &profile.Profile{
+		Schema: profile.SchemaV1,
+		Model:  profile.Model{Name: m.name(), Path: m.maybeName(), Format: m.maybeName()},
+		Target: profile.Target{ID: m.name(), Kind: profile.TargetImport, Description: m.maybeName()},
+	}
+	if r.IntN(2) == 0 {
+		p.Host = &profile.Host{OS: "linux", Arch: "amd64", CPUModel: m.maybeName()}
+		p.Settings.Threads = ptr(int64(1 + r.IntN(8)))
+	}
+	for range r.IntN(12) {
+		p.Layers = append(p.Layers, m.layer(p.Layers))
+	}
+	if p.Layers == nil {
+		p.Layers = []profile.Layer{}
+	}
+	p.Totals.Latency = m.metric()
+	for range r.IntN(3) {
+		p.Findings = append(p.Findings, profile.Finding{ID: "x", Severity: profile.Info, Text: m.name()})
+	}
+	if r.IntN(3) > 0 {
+		p.Timeline = m.timeline(len(p.Layers))
+	}
+	return p
+}
+
+type maker struct{ *rand.Rand }
+
+func (m maker) name() string {
+	if m.IntN(3) == 0 {
+		return fmt.Sprintf("name_%d", m.IntN(5))
+	}
+	return Hostile[m.IntN(len(Hostile))]
+}
+
+func (m maker) maybeName() string {
+	if m.IntN(3) == 0 {
+		return ""
+	}
+	return m.name()
+}
+
+func (m maker) maybe(n int64) *int64 {
+	if m.IntN(2) == 0 {
+		return nil
+	}
+	return ptr(m.Int64N(n))
+}
+
+func (m maker) metric() *profile.Metric {
+	switch m.IntN(4) {
+	case 0:
+		return nil
+	case 1:
+		return &profile.Metric{Kind: profile.Estimated, Mean: ptr(m.Float64()), Band: &[2]float64{0, 2}}
+	}
+	return &profile.Metric{Kind: profile.Measured, N: m.maybe(1000), Median: ptr(m.ExpFloat64() * 1e-5)}
+}
+
+func (m maker) tensors() []profile.Tensor {
+	var out []profile.Tensor
+	for range m.IntN(4) {
+		t := profile.Tensor{Name: m.maybeName(), DType: m.maybeName(), Absent: m.IntN(5) == 0, Constant: m.IntN(3) == 0}
+		if m.IntN(4) > 0 {
+			t.Shape = []int64{}
+			for range m.IntN(4) {
+				t.Shape = append(t.Shape, m.Int64N(100)-1)
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func (m maker) layer(before []profile.Layer) profile.Layer {
+	l := profile.Layer{
+		Index: int64(len(before)), Name: m.maybeName(), Op: m.name(), Scope: m.maybeName(), Options: m.maybeName(), Kernel: m.maybeName(),
+		Inputs: m.tensors(), Outputs: m.tensors(), Ops: m.maybe(1e12), MACs: m.maybe(1e12), Params: m.maybe(1e9), BytesRead: m.maybe(1e9), BytesWritten: m.maybe(1e9),
+		Latency: m.metric(), Energy: m.metric(), CPUCycles: m.metric(), AcceleratorCycles: m.metric(), Folded: m.IntN(6) == 0,
+	}
+	if len(before) > 0 && m.IntN(3) == 0 {
+		l.Parent, l.Graph = ptr(m.Int64N(int64(len(before)))), m.name()
+	}
+	if m.IntN(4) > 0 {
+		l.Provenance = &profile.Provenance{Confidence: profile.ByOrder}
+		for range m.IntN(3) {
+			l.Provenance.SourceNodes = append(l.Provenance.SourceNodes, profile.SourceNode{Graph: m.Int64N(3), Node: m.Int64N(20), Name: m.maybeName()})
+		}
+	}
+	if m.IntN(3) == 0 {
+		l.Calls = ptr(float64(m.IntN(5)) / 2)
+	}
+	for range m.IntN(60) * m.IntN(2) {
+		l.Samples = append(l.Samples, float64(m.IntN(1e6))/1e9)
+	}
+	return l
+}
+
+// column is an optional column of indices below limit, or -1.
+func (m maker) column(n, limit int) []int32 {
+	if m.IntN(2) == 0 {
+		return nil
+	}
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(m.IntN(limit+1) - 1)
+	}
+	return out
+}
+
+func (m maker) timeline(layers int) *profile.Timeline {
+	t := &profile.Timeline{Origin: m.maybeName(), Method: m.maybeName(), Iterations: m.maybe(100), Dropped: m.maybe(10)}
+	for range m.IntN(4) {
+		t.Names = append(t.Names, m.maybeName())
+	}
+	for range m.IntN(3) {
+		t.Subnets = append(t.Subnets, m.name())
+	}
+	kinds := []profile.LaneKind{profile.LaneIteration, profile.LaneLayer, profile.LaneEngine, profile.LaneThread, profile.LaneHost}
+	for range m.IntN(5) {
+		l := profile.Lane{Name: m.name(), Kind: kinds[m.IntN(len(kinds))], Group: m.maybeName(), Starts: []float64{}, Durations: []float64{}}
+		m.bars(&l, 0, 1_000_000+m.Int64N(1e10), 3)
+		n := len(l.Starts)
+		l.Layers, l.Labels, l.Types = m.column(n, layers), m.column(n, len(t.Names)), m.column(n, len(t.Names))
+		l.Iterations, l.Subnets, l.Directions = m.column(n, 3), m.column(n, len(t.Subnets)), m.column(n, len(t.Names))
+		if m.IntN(2) == 0 {
+			for range n {
+				l.Stalls = append(l.Stalls, float64(m.IntN(1000)*m.IntN(2))/1e9)
+				l.Bytes = append(l.Bytes, m.Int64N(1e6)-1)
+				l.Utilisation = append(l.Utilisation, m.Float64())
+			}
+		}
+		t.Lanes = append(t.Lanes, l)
+	}
+	for range m.IntN(3) {
+		c := profile.Counter{Name: m.name(), Unit: m.maybeName(), Group: m.maybeName(), Times: []float64{}, Values: []float64{}}
+		for range m.IntN(10) {
+			c.Times = append(c.Times, m.Float64())
+			c.Values = append(c.Values, m.NormFloat64()*1e9)
+		}
+		slices.Sort(c.Times)
+		t.Counters = append(t.Counters, c)
+	}
+	var full []int
+	for i := range t.Lanes {
+		if len(t.Lanes[i].Starts) > 0 {
+			full = append(full, i)
+		}
+	}
+	for range m.IntN(6) * min(1, len(full)) {
+		a, b := full[m.IntN(len(full))], full[m.IntN(len(full))]
+		t.Links = append(t.Links, profile.Link{
+			FromLane: int32(a), FromBar: int32(m.IntN(len(t.Lanes[a].Starts))), ToLane: int32(b), ToBar: int32(m.IntN(len(t.Lanes[b].Starts))),
+		})
+	}
+	return t
+}
+
+// bars fills a stretch of time, in nanoseconds, with bars that nest.
+func (m maker) bars(l *profile.Lane, from, to int64, depth int) {
+	at := from
+	for range m.IntN(5) {
+		if at >= to {
+			return
+		}
+		start := at + m.Int64N(to-at)/2*m.Int64N(2)
+		end := start + m.Int64N(to-start+1)
+		l.Starts = append(l.Starts, float64(start)/1e9)
+		l.Durations = append(l.Durations, float64(end-start)/1e9)
+		if depth > 0 {
+			m.bars(l, start, end, depth-1)
+		}
+		at = end
+	}
+}

@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/cli"
+	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/web/e2e/browser"
+)
+
+var views = []string{"summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"}
+
+// folder holds the pages of the tests, which are written once.
+var folder string
+
+// chromium starts the one browser of all tests.
+var chromium = sync.OnceValues(browser.Start)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if folder, err = os.MkdirTemp("", "opmeter-e2e-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(folder)
+		if _, err := browser.Path(); err == nil {
+			if b, err := chromium(); err == nil {
+				defer b.Close()
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// pages are those that most tests open: one that the program made by running a
+// model, one with everything that a page can show, and that with hostile names.
+var pages = map[string]func() (string, error){
+	"real": sync.OnceValues(func() (string, error) {
+		file := filepath.Join(folder, "real.html")
+		var out strings.Builder
+		args := []string{"profile", filepath.Join(material.Root(), "examples", "resnet8.yaml"), "--runs", "20", "-o", file}
+		if code := cli.Main(args, strings.NewReader(""), &out, &out); code != 0 {
+			return "", fmt.Errorf("exit status %d: %s", code, out.String())
+		}
+		return file, nil
+	}),
+	"sample": sync.OnceValues(func() (string, error) {
+		return write("sample", sample.New(sample.Options{Samples: true}))
+	}),
+	"hostile": sync.OnceValues(func() (string, error) {
+		return write("hostile", sample.New(sample.Options{Samples: true, Hostile: true}))
+	}),
+}
+
+func write(name string, p *profile.Profile) (string, error) {
+	file := filepath.Join(folder, name+".html")
+	return file, report.File(file, p, report.Options{})
+}
+
+// session is a tab whose steps fail the test.
+type session struct {
+	*browser.Tab
+	t   *testing.T
+	url string
+}
+
+// openFile opens a page without waiting for its content. When the test ends, the tab
+// must have kept to the file, and nothing may have been wrong.
+func openFile(t *testing.T, file, hash string, width, height int) *session {
+	t.Helper()
+	if _, err := browser.Path(); err != nil {
+		material.Skip(t, "Chromium is absent: "+err.Error())
+	}
+	b, err := chromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := b.Open(width, height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{Tab: tab, t: t}
+	t.Cleanup(func() {
+		for _, p := range tab.Problems() {
+			t.Errorf("the browser complains: %.500s", p)
+		}
+		for _, r := range tab.Requests() {
+			if u, err := url.Parse(r); err != nil || u.Scheme != "file" && u.Scheme != "data" && u.Scheme != "blob" {
+				t.Errorf("the page asks for %.200s", r)
+			}
+		}
+		for _, d := range tab.Dialogs() {
+			t.Errorf("the page opens a dialog: %.200s", d)
+		}
+		tab.Close()
+	})
+	if s.url, err = browser.FileURL(file); err != nil {
+		t.Fatal(err)
+	}
+	s.must(tab.Goto(s.url + hash))
+	return s
+}
+
+// open opens one of [pages] and waits until it shows a view.
+func open(t *testing.T, page, hash string, width, height int) *session {
+	t.Helper()
+	file, err := pages[page]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openFile(t, file, hash, width, height)
+	s.wait(shown)
+	return s
+}
+
+// shown is true when the page shows a view.
+const shown = `document.querySelector("nav [aria-current=page]") && document.querySelector("main h2")`
+
+func (s *session) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// eval computes an expression in the page.
+func eval[T any](s *session, expression string) T {
+	s.t.Helper()
+	v, err := browser.Eval[T](s.Tab, expression)
+	s.must(err)
+	return v
+}
+
+// wait waits until an expression is true and the page is drawn.
+func (s *session) wait(expression string) {
+	s.t.Helper()
+	if err := s.Wait(expression); err != nil {
+		s.t.Fatalf("%v\nat %s\nproblems: %q", err, eval[string](s, "location.hash"), s.Problems())
+	}
+	s.must(s.Settle())
+}
+
+// show goes to a view by its address.
+func (s *session) show(hash string) {
+	s.t.Helper()
+	eval[string](s, "location.hash = "+quote(hash))
+	view, _, _ := strings.Cut(strings.TrimPrefix(hash, "#/"), "?")
+	s.wait(`document.querySelector("nav [aria-current=page]")?.hash.startsWith("#/` + view + `") && document.querySelector("main h2")`)
+}
+
+// quote writes a string as JavaScript does.
+func quote(s string) string {
+	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\u2028", `\u2028`)
+	return `"` + r.Replace(s) + `"`
+}

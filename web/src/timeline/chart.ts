@@ -1,0 +1,518 @@
+// Draws the lanes that are in view. What moves with the pointer (cross-hair, boxes)
+// is not drawn here, so that it costs no frame.
+import { si } from "../lib/format";
+import type { Link } from "../lib/profile";
+import { Steps } from "./counter";
+import type { Placed, Strip } from "./layout";
+import { lowerBound, Raster, type Drawn, type Label, type Paint } from "./raster";
+import type { Bars, HeightBy, LaneData, Row } from "./model";
+import { colour, css, dim, ink, mix, plain, slots, word, type RGB } from "./palette";
+import { clock, step, ticks, type Range } from "./range";
+
+/** Found lists bars of rows by their position there. */
+export type Found = Map<Row, Int32Array>;
+
+/** Spot is a bar. */
+export interface Spot {
+  row: Row;
+  k: number;
+}
+
+/** Scene is what a frame shows. */
+export interface Scene {
+  range: Range;
+  scroll: number;
+  strips: Strip[];
+  height: HeightBy;
+  chosen?: Found;
+  found?: Found;
+  focus?: Spot;
+  links?: Arrows;
+  /** Slot of each core, for the stacked chart. */
+  cores: Map<string, number>;
+}
+
+export const axis = 28;
+
+/** reader reads a theme colour through an element, since a custom property may hold
+ * a function. */
+function reader(el: HTMLElement): (name: string) => RGB {
+  const probe = document.createElement("span");
+  probe.style.display = "none";
+  el.append(probe);
+  const one = document.createElement("canvas");
+  one.width = one.height = 1;
+  const ctx = one.getContext("2d", { willReadFrequently: true })!;
+  return (name) => {
+    probe.style.color = `var(${name})`;
+    ctx.clearRect(0, 0, 1, 1);
+    ctx.fillStyle = getComputedStyle(probe).color;
+    ctx.fillRect(0, 0, 1, 1);
+    const [r, g, b] = ctx.getImageData(0, 0, 1, 1).data;
+    return [r, g, b];
+  };
+}
+
+/** readPaint reads the colours of the theme. */
+export function readPaint(el: HTMLElement): Paint & { dark: boolean; panel: RGB } {
+  const read = reader(el);
+  const page = read("--page");
+  const text = read("--text");
+  const dark = page[0] + page[1] + page[2] < 384;
+  const list: RGB[] = [];
+  for (let s = 0; s < slots; s++) list.push(colour(s, dark));
+  list[plain] = mix(page, read("--quiet"), 0.45);
+  list[dim] = mix(page, text, 0.1);
+  const out = { page, text, dark, panel: read("--panel"), line: read("--line"), accent: read("--accent"), warn: read("--warn"), quiet: read("--quiet"), slots: list };
+  el.lastElementChild?.remove();
+  return out;
+}
+
+/** Arrows are the dependencies, in the order in which the waiting bars start. */
+export class Arrows {
+  readonly starts: Float64Array;
+  readonly order: Int32Array;
+  constructor(
+    readonly bars: Bars,
+    readonly links: Link[],
+  ) {
+    const at = Float64Array.from(links, (l) => bars.lanes[l.to_lane].starts[l.to_bar]);
+    this.order = Int32Array.from(links.keys()).sort((a, b) => at[a] - at[b]);
+    this.starts = Float64Array.from(this.order, (i) => at[i]);
+  }
+  /** within is the part of order that starts in a range. */
+  within(r: Range): [number, number] {
+    const find = (t: number) => {
+      let [lo, hi] = [0, this.starts.length];
+      while (lo < hi) {
+        const mid = (lo + hi) >>> 1;
+        if (this.starts[mid] >= t) hi = mid;
+        else lo = mid + 1;
+      }
+      return lo;
+    };
+    return [find(r.t0), find(r.t1)];
+  }
+}
+
+/** rowOf is the row of a lane's bar. */
+export function rowOf(l: LaneData, bar: number): Row {
+  return l.rows[l.depth ? l.depth[bar] : 0];
+}
+
+const mostArrows = 2000;
+
+export class Chart {
+  private ctx: CanvasRenderingContext2D;
+  private raster = new Raster();
+  private widths = new Map<string, number>();
+  private steps = new Map<object, Steps>();
+  private w = 0;
+  private h = 0;
+  private ratio = 1;
+  private paint!: ReturnType<typeof readPaint>;
+  /** Bandwidth at the top of the stacked chart of the last frame, bytes/s. */
+  stackTop = 0;
+  /** Dependencies in view and how many of them were drawn. */
+  arrows = [0, 0];
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    private bars: Bars,
+  ) {
+    this.ctx = canvas.getContext("2d", { alpha: false })!;
+    this.theme();
+  }
+
+  theme() {
+    this.paint = readPaint(this.canvas.parentElement!);
+    this.raster.theme(this.paint);
+  }
+
+  get colours() {
+    return this.paint;
+  }
+
+  size(w: number, h: number) {
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    if (w === this.w && h === this.h && ratio === this.ratio) return;
+    [this.w, this.h, this.ratio] = [w, h, ratio];
+    this.canvas.width = Math.max(1, Math.round(w * ratio));
+    this.canvas.height = Math.max(1, Math.round(h * ratio));
+    this.raster.size(this.canvas.width, this.canvas.height);
+  }
+
+  counter(strip: Strip): Steps {
+    let s = this.steps.get(strip.counter!);
+    if (!s) this.steps.set(strip.counter!, (s = new Steps(strip.counter!)));
+    return s;
+  }
+
+  /** draw paints a frame and tells what it shows. */
+  draw(scene: Scene): Drawn {
+    const { raster, ratio, paint } = this;
+    const { t0, t1 } = scene.range;
+    const drawn: Drawn = { bars: 0, single: 0, blocks: 0 };
+    const labels: Label[] = [];
+    raster.clear();
+    const line = word(paint.line);
+    const faint = word(mix(paint.page, paint.line, 0.55));
+    const W = raster.w;
+    const s = step(t1 - t0, Math.max(2, this.w / 110));
+    const grid = ticks(scene.range, s);
+    for (const t of grid) {
+      const x = Math.round(((t - t0) / (t1 - t0)) * W);
+      raster.box(x, Math.round(axis * ratio), x + 1, raster.h, faint);
+    }
+    const panel = word(paint.panel);
+    for (const strip of scene.strips) {
+      const y = Math.round((strip.y - scene.scroll + axis) * ratio);
+      const bottom = Math.round((strip.y + strip.h - scene.scroll + axis) * ratio);
+      for (const p of strip.rows) drawn.bars += this.inView(p.row, t0, t1);
+      if (y > raster.h || bottom < 0) continue;
+      if (strip.kind === "group") raster.box(0, y, W, bottom, panel);
+      if (strip.band > 0) raster.box(0, y, W, Math.round(y + strip.band * ratio), panel);
+      if (strip.kind === "group" && !strip.open) this.density(strip.lanes, y, bottom, t0, t1);
+      for (const p of strip.rows) {
+        const [py, ph] = this.place(p, scene);
+        raster.row(p.row, py, ph, t0, t1, scene.height !== "", ratio, labels, drawn);
+        const chosen = scene.chosen?.get(p.row);
+        const found = scene.found?.get(p.row);
+        const thick = Math.max(2, Math.round(2 * ratio));
+        if (chosen) {
+          raster.marks(p.row, chosen, py + ph - thick, py + ph, t0, t1, word(paint.accent));
+          raster.marks(p.row, chosen, py, py + 1, t0, t1, word(paint.accent));
+        }
+        if (found) raster.marks(p.row, found, py, py + thick, t0, t1, word(paint.warn));
+      }
+      if (strip.kind === "counter") this.steppedLine(strip, y + Math.round((strip.band + 5) * ratio), bottom - Math.round(4 * ratio), t0, t1);
+      if (strip.kind === "stack") this.stack(strip, y + Math.round((strip.band + 8) * ratio), bottom - Math.round(4 * ratio), t0, t1, scene.cores);
+      raster.box(0, bottom - 1, W, bottom, line);
+    }
+    raster.box(0, 0, W, Math.round(axis * ratio), word(paint.page));
+    raster.box(0, Math.round(axis * ratio) - 1, W, Math.round(axis * ratio), line);
+    this.ctx.putImageData(raster.image!, 0, 0);
+    this.texts(scene, labels, grid, s);
+    return drawn;
+  }
+
+  private inView(row: Row, t0: number, t1: number): number {
+    if (!row.pyramid) return 0;
+    const [a, b] = [row.from(t0), row.to(t1)];
+    return b > a ? row.pyramid.before(b).count - row.pyramid.before(a).count : 0;
+  }
+
+  private place(p: Placed, scene: Scene): [number, number] {
+    const y = Math.round((p.y - scene.scroll + axis) * this.ratio);
+    return [y, Math.round((p.y + p.h - scene.scroll + axis) * this.ratio) - y];
+  }
+
+  /** density shows how busy the lanes of a closed group are. */
+  private density(lanes: LaneData[], y0: number, y1: number, t0: number, t1: number) {
+    const { raster, paint } = this;
+    const units = lanes.filter((l) => l.n > 0);
+    if (units.length === 0) return;
+    const cell = Math.max(2, Math.round(2 * this.ratio));
+    const last = units.map((l) => l.rows[0].pyramid?.until(t0).busy ?? 0);
+    for (let x = 0; x < raster.w; x += cell) {
+      const b = t0 + ((x + cell) / raster.w) * (t1 - t0);
+      let busy = 0;
+      units.forEach((l, i) => {
+        const now = l.rows[0].pyramid?.until(b).busy ?? 0;
+        busy += now - last[i];
+        last[i] = now;
+      });
+      const share = busy / units.length / ((cell / raster.w) * (t1 - t0));
+      if (share > 0.004) raster.box(x, y0 + 6, x + cell, y1 - 6, word(mix(paint.panel, paint.quiet, Math.min(1, 0.12 + 0.6 * share))));
+    }
+  }
+
+  private steppedLine(strip: Strip, y0: number, y1: number, t0: number, t1: number) {
+    const { raster, paint } = this;
+    const s = this.counter(strip);
+    if (s.counter.times_s.length === 0) return;
+    const [low, high] = [Math.min(0, s.least), s.most > Math.min(0, s.least) ? s.most : Math.min(0, s.least) + 1];
+    const y = (v: number) => Math.round(y1 - 1 - ((v - low) / (high - low)) * (y1 - 1 - y0));
+    const area = word(mix(paint.page, paint.accent, 0.22));
+    const stroke = word(paint.accent);
+    const end = s.counter.times_s[s.counter.times_s.length - 1];
+    let before = s.at(t0);
+    for (let x = 0; x < raster.w; x++) {
+      const tb = t0 + ((x + 1) / raster.w) * (t1 - t0);
+      const after = s.at(tb);
+      if (after >= 0 && t0 + (x / raster.w) * (t1 - t0) <= end) {
+        const [least, most] = s.span(Math.max(0, before), after);
+        raster.box(x, y(s.counter.values[after]), x + 1, y1, area);
+        raster.box(x, Math.min(y(most), y1 - 2), x + 1, Math.max(y(least) + 1, y(most) + Math.round(this.ratio) + 1), stroke);
+      }
+      before = after;
+    }
+  }
+
+  private stack(strip: Strip, y0: number, y1: number, t0: number, t1: number, cores: Map<string, number>) {
+    const { raster, paint } = this;
+    const cell = Math.max(1, Math.round(this.ratio));
+    const n = Math.ceil(raster.w / cell);
+    const dt = ((t1 - t0) * cell) / raster.w;
+    const groups = [...new Set(strip.lanes.map((l) => l.lane.group ?? ""))];
+    const sums = groups.map((g) => {
+      const rows = strip.lanes.filter((l) => (l.lane.group ?? "") === g).flatMap((l) => l.rows);
+      const out = new Float64Array(n);
+      for (const r of rows) {
+        if (!r.pyramid) continue;
+        let last = r.pyramid.until(t0).bytes;
+        for (let i = 0; i < n; i++) {
+          const now = r.pyramid.until(t0 + (i + 1) * dt).bytes;
+          out[i] += now - last;
+          last = now;
+        }
+      }
+      return out;
+    });
+    let top = 0;
+    for (let i = 0; i < n; i++) {
+      let v = 0;
+      for (const s of sums) v += s[i];
+      top = Math.max(top, v / dt);
+    }
+    this.stackTop = top;
+    if (top === 0) return;
+    for (let i = 0; i < n; i++) {
+      let v = 0;
+      sums.forEach((s, g) => {
+        const from = y1 - Math.round((v / dt / top) * (y1 - y0));
+        v += s[i];
+        const to = y1 - Math.round((v / dt / top) * (y1 - y0));
+        if (from > to) raster.box(i * cell, to, (i + 1) * cell, from, word(paint.slots[cores.get(groups[g]) ?? plain]));
+      });
+    }
+  }
+
+  /** width of a text, from the widths of its characters. */
+  private width(text: string): number {
+    let sum = 0;
+    for (const c of text) {
+      let w = this.widths.get(c);
+      if (w === undefined) this.widths.set(c, (w = this.ctx.measureText(c).width));
+      sum += w;
+    }
+    return sum;
+  }
+
+  /** cut shortens a text to a width, "" when hardly anything is left. */
+  private cut(text: string, room: number): string {
+    if (text.length > 200) text = text.slice(0, 200);
+    if (this.width(text) <= room) return text;
+    const dots = this.width("…");
+    let sum = 0;
+    let i = 0;
+    for (const c of text) {
+      sum += this.width(c);
+      if (sum + dots > room) break;
+      i += c.length;
+    }
+    return i >= 2 ? text.slice(0, i) + "…" : "";
+  }
+
+  private texts(scene: Scene, labels: Label[], grid: number[], s: number) {
+    const { ctx, ratio, paint, bars } = this;
+    const { t0, t1 } = scene.range;
+    ctx.save();
+    ctx.scale(ratio, ratio);
+    ctx.font = "11px system-ui, sans-serif";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = css(paint.quiet);
+    for (const t of grid) {
+      const x = ((t - t0) / (t1 - t0)) * this.w;
+      const text = clock(t, s);
+      const w = this.width(text);
+      if (x + w + 6 < this.w) ctx.fillText(text, x + 4, axis / 2 + 1);
+      ctx.fillRect(Math.round(x), axis - 7, 1, 6);
+    }
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(0, axis, this.w, this.h - axis);
+    ctx.clip();
+    const dark = css(ink(paint.dark));
+    const other = css(paint.quiet);
+    const plainText = css(paint.text);
+    // A narrow bar needs an abbreviation at most; beyond some hundred of them no
+    // text is read and only time is lost.
+    const enough = labels.length > 700 ? 60 : 30;
+    for (const l of labels) {
+      const [x, w] = [l.x0 / ratio, (l.x1 - l.x0) / ratio];
+      if (w < enough) continue;
+      const i = l.row.bar(l.k);
+      const name = bars.name(l.row.lane, i);
+      const text = this.cut(name, w - 8);
+      if (!text) continue;
+      ctx.fillStyle = l.slot === dim ? other : l.slot === plain || scene.height !== "" ? plainText : dark;
+      const y = (l.y + l.h / 2) / ratio + 0.5;
+      ctx.fillText(text, x + 4, y);
+      if (text === name && w > 90) {
+        const d = si(l.row.lane.durations[i], "s");
+        const dw = this.width(d);
+        if (this.width(text) + dw + 22 < w) {
+          ctx.globalAlpha = 0.75;
+          ctx.fillText(d, x + w - dw - 5, y);
+          ctx.globalAlpha = 1;
+        }
+      }
+    }
+    for (const strip of scene.strips) {
+      const y = strip.y - scene.scroll + axis;
+      if (y > this.h || y + strip.h < axis) continue;
+      if (strip.kind === "counter") {
+        const c = this.counter(strip);
+        if (c.counter.times_s.length === 0) continue;
+        this.scale(figure(c.most, c.counter.unit), y + strip.band + 11);
+        this.scale(figure(Math.min(0, c.least), c.counter.unit), y + strip.h - 10);
+      }
+      if (strip.kind === "stack" && this.stackTop > 0) this.scale(`${si(this.stackTop, "B/s")} at most in view`, y + strip.band + 13);
+    }
+    if (scene.links) this.drawArrows(scene, scene.links);
+    if (scene.focus) this.outline(scene, scene.focus);
+    ctx.restore();
+    ctx.restore();
+  }
+
+  /** scale writes a value of an axis on a ground that keeps it readable. */
+  private scale(text: string, y: number) {
+    const { ctx, paint } = this;
+    const w = this.width(text);
+    ctx.globalAlpha = 0.8;
+    ctx.fillStyle = css(paint.page);
+    ctx.fillRect(2, y - 7, w + 6, 14);
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = css(paint.quiet);
+    ctx.fillText(text, 5, y);
+  }
+
+  /** box is the place of a bar in the canvas, undefined when its row is not shown. */
+  box(scene: Scene, spot: Spot): { x: number; y: number; w: number; h: number } | undefined {
+    for (const strip of scene.strips) {
+      for (const p of strip.rows) {
+        if (p.row !== spot.row) continue;
+        const k = this.w / (scene.range.t1 - scene.range.t0);
+        const x = Math.max(-4, (spot.row.start(spot.k) - scene.range.t0) * k);
+        const x1 = Math.min(this.w + 4, (spot.row.end(spot.k) - scene.range.t0) * k);
+        return { x, y: p.y - scene.scroll + axis, w: Math.max(2, x1 - x), h: p.h };
+      }
+    }
+    return undefined;
+  }
+
+  private outline(scene: Scene, spot: Spot) {
+    const b = this.box(scene, spot);
+    if (!b) return;
+    const { ctx, paint } = this;
+    ctx.lineWidth = 2;
+    ctx.strokeStyle = css(paint.page);
+    ctx.strokeRect(b.x - 2, b.y - 2, b.w + 4, b.h + 4);
+    ctx.strokeStyle = css(paint.accent);
+    ctx.strokeRect(b.x - 1, b.y - 1, b.w + 2, b.h + 2);
+  }
+
+  private drawArrows(scene: Scene, arrows: Arrows) {
+    const { ctx, paint, bars } = this;
+    const places = new Map<Row, Placed>();
+    for (const s of scene.strips) for (const p of s.rows) places.set(p.row, p);
+    const [a, b] = arrows.within(scene.range);
+    const every = Math.max(1, Math.ceil((b - a) / mostArrows));
+    const k = this.w / (scene.range.t1 - scene.range.t0);
+    const at = (p: Placed) => p.y + p.h / 2 - scene.scroll + axis;
+    ctx.strokeStyle = ctx.fillStyle = css(paint.text);
+    ctx.lineWidth = 1;
+    let n = 0;
+    const heads = new Path2D();
+    ctx.beginPath();
+    for (let j = a; j < b; j += every) {
+      const l = arrows.links[arrows.order[j]];
+      const [from, to] = [bars.lanes[l.from_lane], bars.lanes[l.to_lane]];
+      const [p, q] = [places.get(rowOf(from, l.from_bar)), places.get(rowOf(to, l.to_bar))];
+      if (!p || !q) continue;
+      const x0 = (from.starts[l.from_bar] + from.durations[l.from_bar] - scene.range.t0) * k;
+      const x1 = (to.starts[l.to_bar] - scene.range.t0) * k;
+      const [y0, y1] = [at(p), at(q)];
+      const bend = Math.min(40, Math.max(8, Math.abs(x1 - x0) / 2));
+      ctx.moveTo(x0, y0);
+      ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 4, y1);
+      heads.moveTo(x1, y1);
+      heads.lineTo(x1 - 6, y1 - 3);
+      heads.lineTo(x1 - 6, y1 + 3);
+      heads.closePath();
+      n++;
+    }
+    ctx.globalAlpha = n > 300 ? 0.35 : 0.7;
+    ctx.stroke();
+    ctx.fill(heads);
+    ctx.globalAlpha = 1;
+    this.arrows = [b - a, n];
+  }
+
+  /** hit finds what is at a place of the canvas. */
+  hit(scene: Scene, x: number, y: number): { strip: Strip; spot?: Spot } | undefined {
+    const yy = y - axis + scene.scroll;
+    if (y < axis) return undefined;
+    const strip = scene.strips.find((s) => yy >= s.y && yy < s.y + s.h);
+    if (!strip) return undefined;
+    const p = strip.rows.find((r) => yy >= r.y - 1 && yy <= r.y + r.h);
+    if (!p) return { strip };
+    const pixel = (scene.range.t1 - scene.range.t0) / this.w;
+    const t = scene.range.t0 + x * pixel;
+    let best: Spot | undefined;
+    let distance = 3 * pixel;
+    const k = p.row.from(t);
+    for (let j = Math.max(0, k - 1); j < Math.min(p.row.n, k + 2); j++) {
+      const d = Math.max(p.row.start(j) - t, t - p.row.end(j), 0);
+      if (d < distance && p.row.lane.slot[p.row.bar(j)] <= dim) {
+        distance = d;
+        best = { row: p.row, k: j };
+      }
+    }
+    return { strip, spot: best };
+  }
+}
+
+/** figure writes a counter's value. */
+export function figure(v: number, unit: string | undefined): string {
+  return si(v, unit ?? "");
+}
+
+/** occurrences lists the bars that pass a test. */
+export function occurrences(bars: Bars, lane: (l: LaneData) => boolean, test: (l: LaneData, i: number) => boolean): Found {
+  const out: Found = new Map();
+  for (const l of bars.lanes) {
+    if (!lane(l)) continue;
+    for (const row of l.rows) {
+      const list: number[] = [];
+      for (let k = 0; k < row.n; k++) if (test(l, row.bar(k))) list.push(k);
+      if (list.length > 0) out.set(row, Int32Array.from(list));
+    }
+  }
+  return out;
+}
+
+/** next is the occurrence after time t (or before it), over all rows that shown
+ * accepts. */
+export function next(found: Found, t: number, forward: boolean, shown: (r: Row) => boolean): Spot | undefined {
+  let best: Spot | undefined;
+  for (const [row, list] of found) {
+    if (!shown(row)) continue;
+    // The first listed bar that starts after t, or at or after it when going back.
+    let [lo, hi] = [0, list.length];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      const s = row.start(list[mid]);
+      if (forward ? s > t : s >= t) hi = mid;
+      else lo = mid + 1;
+    }
+    const j = forward ? lo : lo - 1;
+    if (j < 0 || j >= list.length) continue;
+    const s = row.start(list[j]);
+    if (!best || (forward ? s < best.row.start(best.k) : s > best.row.start(best.k))) best = { row, k: list[j] };
+  }
+  return best;
+}
+
+export { lowerBound };

@@ -1,0 +1,391 @@
+// The bars of a timeline as rows that can be searched: each row is sorted by time
+// and free of overlaps, so that binary search finds what is in view.
+import type { Column, Lane, Profile, Timeline } from "../lib/profile";
+import { assign, dim, hidden, plain } from "./palette";
+import { Pyramid } from "./pyramid";
+import type { Range } from "./range";
+
+/** breathe hands the thread back to the browser when it was held for long. */
+export function breathe(ms = 24): () => Promise<void> | undefined {
+  let since = performance.now();
+  return () => {
+    if (performance.now() - since < ms) return undefined;
+    return new Promise((done) =>
+      setTimeout(() => {
+        since = performance.now();
+        done();
+      }),
+    );
+  };
+}
+
+/** chunk is the number of bars between looks at the clock. */
+const chunk = 1 << 17;
+
+/** Row is one level of nesting of a lane. */
+export class Row {
+  pyramid: Pyramid | undefined;
+  constructor(
+    readonly lane: LaneData,
+    readonly depth: number,
+    /** Positions in the lane, undefined when the lane has this row only. */
+    readonly index: Int32Array | undefined,
+    readonly n: number,
+  ) {}
+
+  /** bar is the position in the lane of the row's k-th bar. */
+  bar(k: number): number {
+    return this.index ? this.index[k] : k;
+  }
+  start(k: number): number {
+    return this.lane.starts[this.bar(k)];
+  }
+  end(k: number): number {
+    const i = this.bar(k);
+    return this.lane.starts[i] + this.lane.durations[i];
+  }
+  /** from is the first bar that ends after t. */
+  from(t: number): number {
+    let [lo, hi] = [0, this.n];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      if (this.end(mid) > t) hi = mid;
+      else lo = mid + 1;
+    }
+    // Bars without length end where they start and are seen there.
+    while (lo > 0 && this.start(lo - 1) >= t) lo--;
+    return lo;
+  }
+  /** to is the first bar that starts at or after t. */
+  to(t: number): number {
+    let [lo, hi] = [0, this.n];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      if (this.start(mid) >= t) hi = mid;
+      else lo = mid + 1;
+    }
+    return lo;
+  }
+  /** find returns the k whose bar is i of the lane, -1 when it is in another row. */
+  find(i: number): number {
+    if (!this.index) return i;
+    let [lo, hi] = [0, this.n];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      if (this.index[mid] >= i) hi = mid;
+      else lo = mid + 1;
+    }
+    return this.index[lo] === i ? lo : -1;
+  }
+}
+
+/** LaneData is a lane of the profile with what was computed from it. */
+export class LaneData {
+  readonly starts: Column;
+  readonly durations: Column;
+  readonly n: number;
+  readonly rows: Row[];
+  /** Depth of each bar, undefined when all are at 0. */
+  readonly depth: Uint8Array | undefined;
+  /** Time of each bar without the bars within it, undefined when none has any. */
+  readonly self: Float32Array | undefined;
+  /** Time in which the lane has a bar. */
+  readonly busy: number;
+  /** Latest end. */
+  readonly end: number;
+  /** Category of each bar, index in Colouring.categories. */
+  category: Uint16Array;
+  /** Slot of each bar: its colour, or that it is dimmed or hidden. */
+  slot: Uint8Array;
+
+  constructor(
+    readonly lane: Lane,
+    /** Position in Timeline.lanes. */
+    readonly id: number,
+  ) {
+    this.starts = lane.starts_s;
+    this.durations = lane.durations_s;
+    this.n = this.starts.length;
+    this.category = new Uint16Array(this.n);
+    this.slot = new Uint8Array(this.n);
+    const { starts, durations, n } = this;
+    // Durations are rounded to 24 bits, so that a bar may seem to reach into the
+    // next one; a bar within another starts well before the outer one's end.
+    const ends = new Float64Array(256);
+    const open = new Int32Array(256);
+    const counts = new Uint32Array(256);
+    let depth: Uint8Array | undefined;
+    let self: Float32Array | undefined;
+    let level = 0;
+    let busy = 0;
+    let last = 0;
+    for (let i = 0; i < n; i++) {
+      const s = starts[i];
+      while (level > 0 && ends[level - 1] <= s) level--;
+      const d = durations[i];
+      const e = s + d;
+      if (level === 0) {
+        busy += d;
+        if (e > last) last = e;
+      } else {
+        depth ??= new Uint8Array(n);
+        if (!self) {
+          self = new Float32Array(n);
+          for (let j = 0; j < i; j++) self[j] = durations[j];
+        }
+        depth[i] = level;
+        const outer = open[level - 1];
+        self[outer] = Math.max(0, self[outer] - d);
+      }
+      if (self) self[i] = d;
+      counts[level]++;
+      ends[level] = e - 0.5e-9 - d * 1.2e-7;
+      open[level] = i;
+      if (level < 255) level++;
+    }
+    this.busy = busy;
+    this.end = last;
+    this.depth = depth;
+    this.self = self;
+    if (!depth) {
+      this.rows = [new Row(this, 0, undefined, n)];
+      return;
+    }
+    const lists: Int32Array[] = [];
+    for (let d = 0; d < 256 && counts[d]; d++) lists.push(new Int32Array(counts[d]));
+    const fill = new Uint32Array(lists.length);
+    for (let i = 0; i < n; i++) lists[depth[i]][fill[depth[i]]++] = i;
+    this.rows = lists.map((index, d) => new Row(this, d, index, index.length));
+  }
+}
+
+/** ColourBy says what the colour of a bar stands for. */
+export type ColourBy = "type" | "layer" | "subnet" | "iteration" | "direction" | "core";
+export const colourings: ColourBy[] = ["type", "layer", "subnet", "iteration", "direction", "core"];
+
+/** Category is what a colour stands for. */
+export interface Category {
+  name: string;
+  slot: number;
+}
+
+/** Filters say which bars count. */
+export interface Filters {
+  op: string;
+  layer: number;
+  subnet: number;
+  iteration: number;
+  direction: number;
+  /** Bounds of the duration in seconds. */
+  least: number | undefined;
+  most: number | undefined;
+  /** What becomes of the others. */
+  others: "dim" | "hide";
+}
+
+export const noFilters: Filters = { op: "", layer: -1, subnet: -1, iteration: -1, direction: -1, least: undefined, most: undefined, others: "dim" };
+
+/** active tells whether any filter is set. */
+export function active(f: Filters): boolean {
+  return f.op !== "" || f.layer >= 0 || f.subnet >= 0 || f.iteration >= 0 || f.direction >= 0 || f.least !== undefined || f.most !== undefined;
+}
+
+/** HeightBy says what the height of a bar stands for. */
+export type HeightBy = "" | "bandwidth" | "utilisation";
+
+/** Bars is the whole timeline. */
+export class Bars {
+  readonly lanes: LaneData[];
+  readonly bounds: Range;
+  readonly total: number;
+  categories: Category[] = [];
+
+  private constructor(
+    readonly profile: Profile,
+    readonly timeline: Timeline,
+    lanes: LaneData[],
+  ) {
+    this.lanes = lanes;
+    let [t0, t1, total] = [Infinity, -Infinity, 0];
+    const seen = (a: number, b: number) => {
+      t0 = Math.min(t0, a);
+      t1 = Math.max(t1, b);
+    };
+    for (const l of lanes) {
+      total += l.n;
+      if (l.n > 0) seen(l.starts[0], l.end);
+    }
+    for (const c of timeline.counters ?? []) if (c.times_s.length > 0) seen(c.times_s[0], c.times_s[c.times_s.length - 1]);
+    for (const m of timeline.memories ?? []) {
+      if (m.starts_s && m.starts_s.length > 0) seen(m.starts_s[0], m.starts_s[m.starts_s.length - 1]);
+    }
+    if (!(t1 > t0)) [t0, t1] = Number.isFinite(t0) ? [t0, t0 + 1e-6] : [0, 1];
+    this.bounds = { t0, t1 };
+    this.total = total;
+  }
+
+  /** make reads the lanes without holding the thread for long. */
+  static async make(profile: Profile, timeline: Timeline, progress?: (done: number) => void): Promise<Bars> {
+    const pause = breathe();
+    const lanes: LaneData[] = [];
+    for (const [i, l] of timeline.lanes.entries()) {
+      lanes.push(new LaneData(l, i));
+      progress?.((i + 1) / timeline.lanes.length);
+      await pause();
+    }
+    return new Bars(profile, timeline, lanes);
+  }
+
+  layerName(i: number): string {
+    const l = this.profile.layers[i];
+    return l ? l.name || l.op : "";
+  }
+  text(i: number): string {
+    return this.timeline.names?.[i] ?? "";
+  }
+  /** type is the kind of work of a bar, "" when it is not known. */
+  type(l: LaneData, i: number): string {
+    const t = l.lane.types?.[i] ?? -1;
+    if (t >= 0) return this.text(t);
+    const layer = l.lane.layers?.[i] ?? -1;
+    return layer >= 0 ? this.profile.layers[layer].op : "";
+  }
+  /** name is the text of a bar. */
+  name(l: LaneData, i: number): string {
+    const t = l.lane.labels?.[i] ?? -1;
+    if (t >= 0) return this.text(t);
+    const layer = l.lane.layers?.[i] ?? -1;
+    if (layer >= 0) return this.layerName(layer);
+    if (l.lane.kind === "subnet" && (l.lane.subnets?.[i] ?? -1) >= 0) return this.timeline.subnets?.[l.lane.subnets![i]] ?? "";
+    if (l.lane.kind === "iteration" && (l.lane.iterations?.[i] ?? -1) >= 0) return `Iteration ${l.lane.iterations![i]}`;
+    return this.type(l, i) || l.lane.kind;
+  }
+
+  /** colour sets the category of each bar. */
+  async colour(by: ColourBy) {
+    const pause = breathe();
+    const ids = new Map<string, number>();
+    const id = (name: string): number => {
+      let k = ids.get(name);
+      if (k === undefined) ids.set(name, (k = Math.min(ids.size, 65535)));
+      return k;
+    };
+    // What a column's value leads to is worked out once for each value.
+    const named = (names: string[] | undefined) => Int32Array.from(names ?? [], id);
+    for (const l of this.lanes) {
+      const other = id(by === "type" ? l.lane.kind : "");
+      const core = id(l.lane.group ?? "");
+      const { category, n } = l;
+      const { types, layers, subnets, iterations, directions } = l.lane;
+      const typeIds = by === "type" && types ? named(this.timeline.names) : undefined;
+      const layerIds = layers && (by === "type" || by === "layer") ? Int32Array.from(this.profile.layers, (x, i) => id(by === "type" ? x.op : `${i} ${x.name || x.op}`)) : undefined;
+      const directionIds = by === "direction" && directions ? named(this.timeline.names) : undefined;
+      const subnetIds = by === "subnet" && subnets ? named(this.timeline.subnets) : undefined;
+      for (let lo = 0; lo < n; lo += chunk) {
+        const hi = Math.min(n, lo + chunk);
+        if (by === "core") category.fill(core, lo, hi);
+        else {
+          for (let i = lo; i < hi; i++) {
+            let c = other;
+            if (layerIds && layers![i] >= 0) c = layerIds[layers![i]];
+            if (typeIds && types![i] >= 0) c = typeIds[types![i]];
+            else if (directionIds && directions![i] >= 0) c = directionIds[directions![i]];
+            else if (subnetIds && subnets![i] >= 0) c = subnetIds[subnets![i]];
+            else if (by === "iteration" && iterations && iterations[i] >= 0) c = id(`Iteration ${iterations[i]}`);
+            category[i] = c;
+          }
+        }
+        await pause();
+      }
+    }
+    const names = [...ids.keys()].slice(0, 65536);
+    const slot = assign(names.filter((x) => x !== ""));
+    this.categories = names.map((name) => ({ name: name || "none", slot: slot.get(name) ?? plain }));
+  }
+
+  /** passes makes a test of bars; undefined when no filter is set. */
+  passes(f: Filters): ((l: LaneData, i: number) => boolean) | undefined {
+    if (!active(f)) return undefined;
+    const names = this.timeline.names ?? [];
+    const typeOk = names.map((x) => x === f.op);
+    const layerOk = this.profile.layers.map((x) => x.op === f.op);
+    return (l, i) => {
+      const d = l.durations[i];
+      if (f.least !== undefined && d < f.least) return false;
+      if (f.most !== undefined && d > f.most) return false;
+      const { types, layers, subnets, iterations, directions } = l.lane;
+      if (f.layer >= 0 && layers?.[i] !== f.layer) return false;
+      if (f.subnet >= 0 && subnets?.[i] !== f.subnet) return false;
+      if (f.iteration >= 0 && iterations?.[i] !== f.iteration) return false;
+      if (f.direction >= 0 && directions?.[i] !== f.direction) return false;
+      if (f.op !== "") {
+        const t = types?.[i] ?? -1;
+        if (t >= 0) return typeOk[t];
+        const layer = layers?.[i] ?? -1;
+        return layer >= 0 && layerOk[layer];
+      }
+      return true;
+    };
+  }
+
+  /** build applies colours and filters and makes the pyramids anew. The old ones
+   * serve until the new ones are complete. */
+  async build(f: Filters, height: HeightBy) {
+    const pause = breathe();
+    const pass = this.passes(f);
+    const slots = Uint8Array.from(this.categories, (c) => c.slot);
+    const left = f.others === "dim" ? dim : hidden;
+    const made: [Row, Pyramid][] = [];
+    const peak = height ? this.peak(height) : undefined;
+    for (const l of this.lanes) {
+      const { slot, category, n } = l;
+      for (let lo = 0; lo < n; lo += chunk) {
+        const hi = Math.min(n, lo + chunk);
+        if (pass) for (let i = lo; i < hi; i++) slot[i] = pass(l, i) ? slots[category[i]] : left;
+        else for (let i = lo; i < hi; i++) slot[i] = slots[category[i]];
+        await pause();
+      }
+      for (const row of l.rows) {
+        const p = new Pyramid(row, height && peak ? { by: height, peak: peak.get(l) ?? 0 } : undefined);
+        for (let lo = 0; lo < row.n; lo += chunk) {
+          p.add(Math.min(row.n, lo + chunk));
+          await pause();
+        }
+        p.finish();
+        made.push([row, p]);
+      }
+    }
+    for (const [row, p] of made) row.pyramid = p;
+  }
+
+  /** peak is the largest bandwidth of the lanes of one kind and name, so that the
+   * same unit of all cores has one scale. */
+  private peak(by: HeightBy): Map<LaneData, number> {
+    const most = new Map<string, number>();
+    const key = (l: LaneData) => `${l.lane.kind} ${l.lane.name}`;
+    if (by === "bandwidth") {
+      for (const l of this.lanes) {
+        const moved = l.lane.moved_bytes;
+        if (!moved) continue;
+        let m = most.get(key(l)) ?? 0;
+        for (let i = 0; i < l.n; i++) {
+          const v = moved[i] / l.durations[i];
+          if (v > m && Number.isFinite(v)) m = v;
+        }
+        most.set(key(l), m);
+      }
+    }
+    return new Map(this.lanes.map((l) => [l, by === "utilisation" ? 1 : (most.get(key(l)) ?? 0)]));
+  }
+}
+
+/** rate is the height of a bar as a fraction of peak, -1 when it is not known. */
+export function rate(lane: Lane, i: number, by: HeightBy, peak: number): number {
+  if (by === "utilisation") {
+    const u = lane.utilisation?.[i] ?? -1;
+    return u < 0 ? -1 : Math.min(1, u);
+  }
+  const b = lane.moved_bytes?.[i] ?? -1;
+  const d = lane.durations_s[i];
+  return b < 0 || d <= 0 || peak <= 0 ? -1 : Math.min(1, b / d / peak);
+}
