@@ -1,6 +1,6 @@
 // What can be said of a layer, one entry a figure: the table's columns and the facts
 // of the panel are the same list, so that a figure has one name and one explanation.
-import { best, bytes, clean, count, joules, percent, range, seconds, shape, si } from "./format";
+import { best, bytes, clean, count, joules, percent, plain, range, seconds, shape, si } from "./format";
 import type { Layer, Metric, Tensor } from "./profile";
 
 export interface LayerColumn {
@@ -111,7 +111,7 @@ export const columns: LayerColumn[] = [
   counted("weights_bytes", "Weights", "Memory", bytes, "B", "Size of the layer's constants as stored."),
   counted("bytes_read", "Read", "Memory", bytes, "B", "Size of the inputs, each once, constants included.", { name: "Bytes read" }),
   counted("bytes_written", "Written", "Memory", bytes, "B", "Size of the outputs, each once.", { name: "Bytes written" }),
-  derived("ops_per_byte", "Ops/byte", "Rates", (v) => si(v, ""), "", "Arithmetic intensity: operations divided by bytes read and written.", (l) => ratio(l.ops, moved(l)), { name: "Operations per byte" }),
+  derived("ops_per_byte", "Ops/byte", "Rates", (v) => plain(v), "", "Arithmetic intensity: operations divided by bytes read and written.", (l) => ratio(l.ops, moved(l)), { name: "Operations per byte" }),
   derived("ops_per_second", "Ops/s", "Rates", (v) => si(v, "op/s"), "1/s", "Operations divided by time.", (l) => ratio(l.ops, best(l.latency_s)), { name: "Operations per second", first: true, width: 12 }),
   derived("macs_per_second", "MACs/s", "Rates", (v) => si(v, "MAC/s"), "1/s", "Multiply-accumulates divided by time.", (l) => ratio(l.macs, best(l.latency_s)), { name: "Multiply-accumulates per second", width: 13 }),
   derived("bytes_per_second", "Bytes/s", "Rates", (v) => si(v, "B/s"), "B/s", "Bytes read and written divided by time.", (l) => ratio(moved(l), best(l.latency_s)), { name: "Bytes per second" }),
