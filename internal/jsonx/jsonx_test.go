@@ -1,6 +1,7 @@
 package jsonx
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -115,5 +116,32 @@ func TestMarshalIndentShows(t *testing.T) {
 		if err := Unmarshal(got, &back); err != nil || back != tt.in {
 			t.Errorf("%s: reads back as %q (%v)", tt.name, back, err)
 		}
+	}
+}
+
+// TestMarshalWrite writes characters of every length across the ends of pieces.
+func TestMarshalWrite(t *testing.T) {
+	t.Parallel()
+	for _, in := range []any{
+		strings.Repeat("é\u202e日\U000e0041\u0080🙂a", 20_000), []string{"\u202e"}, "", map[string]float64{"\u200b": 1.5}, "é",
+	} {
+		var b bytes.Buffer
+		if err := MarshalWrite(&b, in); err != nil {
+			t.Fatal(err)
+		}
+		want, err := MarshalIndent(in)
+		if err != nil || !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%.40q is %.80s, want %.80s (%v)", in, b.Bytes(), want, err)
+		}
+	}
+	var b bytes.Buffer
+	w := &shown{w: &b}
+	for _, c := range []byte("é\u202e日\U000e0041🙂") {
+		if _, err := w.Write([]byte{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := b.String(), `é\u202e日\udb40\udc41🙂`; got != want || len(w.rest) > 0 {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

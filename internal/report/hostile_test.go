@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -65,6 +66,7 @@ func hostileProfile(t *rapid.T) *profile.Profile {
 	for range rapid.IntRange(1, 4).Draw(t, "layers") {
 		l := product(s(), 1e-4, 0.1, 8, 16)
 		l.Index, l.Name, l.Domain, l.Scope, l.Options, l.Reason, l.Kernel = int64(len(p.Layers)), s(), s(), s(), s(), s(), s()
+		l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Name: s(), Op: s()}}}
 		l.Inputs[0].Name, l.Inputs[1].DType, l.Outputs[0].Name = s(), s(), s()
 		if rapid.Bool().Draw(t, "capable") {
 			l.Op = "MatMul"
@@ -84,6 +86,19 @@ var lossless = map[string]func(t *rapid.T, b []byte, p *profile.Profile){
 		}
 		if got, want := q.Layers[6].Name, strings.ToValidUTF8(p.Layers[6].Name, "\ufffd"); got != want && utf8.ValidString(p.Layers[6].Name) {
 			t.Errorf("json: name %q, want %q", got, want)
+		}
+	},
+	"mltk-json": func(t *rapid.T, b []byte, p *profile.Profile) {
+		var q struct {
+			Summary struct {
+				Name string `json:"name"`
+			} `json:"summary"`
+		}
+		if err := jsonx.Unmarshal(b, &q); err != nil {
+			t.Fatalf("mltk-json: %v", err)
+		}
+		if got, want := q.Summary.Name, p.Model.Name; got != want && utf8.ValidString(want) {
+			t.Errorf("mltk-json: name %q, want %q", got, want)
 		}
 	},
 	"yaml": func(t *rapid.T, b []byte, p *profile.Profile) {
@@ -261,8 +276,8 @@ func TestHostileTexts(t *testing.T) {
 					check(t, b.Bytes(), p)
 					bad := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 					if f.name == "yaml" {
-						// Its library leaves changes of direction as they are.
-						bad = func(r rune) bool { return r != '\n' && unicode.IsControl(r) }
+						// Its library leaves tabs and changes of direction as they are.
+						bad = func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
 					}
 					if i := strings.IndexFunc(b.String(), bad); i >= 0 {
 						t.Errorf("lets %.40q through", b.String()[i:])

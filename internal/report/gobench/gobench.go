@@ -9,10 +9,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -69,7 +71,7 @@ func head(b *bufio.Writer, p *profile.Profile) {
 
 // line makes one line of a text.
 func line(s string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool { return unicode.IsSpace(r) || text.Hidden(r) }), " ")
 }
 
 // maxName bounds a name; the number before it tells layers apart.
@@ -86,7 +88,7 @@ func Name(s string) string {
 		switch {
 		case r == '/':
 			return ':'
-		case unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar:
+		case unicode.IsSpace(r) || text.Hidden(r) || r == unicode.ReplacementChar:
 			return '_'
 		}
 		return r
@@ -130,16 +132,17 @@ func (f *facts) line(b *bufio.Writer, name string, n int, seconds float64) {
 		out = strconv.AppendFloat(out, v, 'f', -1, 64)
 		out = append(append(out, ' '), unit...)
 	}
-	put(seconds*1e9, "ns/op")
+	// A picosecond is far below what a clock tells apart; the rest is rounding.
+	put(math.Round(seconds*1e12)/1e3, "ns/op")
 	calls := 1.0
 	if f.calls != nil {
 		calls = *f.calls
 	}
-	if f.macs != nil && seconds > 0 {
-		put(float64(*f.macs)*calls/seconds, "MACs/s")
+	if f.macs != nil && *f.macs > 0 && seconds > 0 {
+		put(math.Round(float64(*f.macs)*calls/seconds), "MACs/s")
 	}
-	if f.moved != nil && seconds > 0 {
-		put(float64(*f.moved)*calls/seconds, "moved-B/s")
+	if f.moved != nil && *f.moved > 0 && seconds > 0 {
+		put(math.Round(float64(*f.moved)*calls/seconds), "moved-B/s")
 	}
 	for _, m := range []struct {
 		v    *profile.Metric
