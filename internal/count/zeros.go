@@ -54,7 +54,11 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 // unpacks or widens in front of n, which moves no zero. nil when there is none.
 func constant(g *graph.Graph, n *graph.Node, id int) *graph.Value {
 	v := g.Values[id]
-	if v.Const == nil && n.Domain == graph.TFLite {
+	// Sparse half-precision weights go through both.
+	for range 2 {
+		if v.Const != nil || n.Domain != graph.TFLite {
+			break
+		}
 		at := slices.IndexFunc(g.Nodes, func(m *graph.Node) bool {
 			return (m.Op == "DENSIFY" || m.Op == "DEQUANTIZE") && len(m.Inputs) > 0 && len(m.Outputs) > 0 && m.Outputs[0] == id
 		})

@@ -147,8 +147,9 @@ func TestWeightZerosBehind(t *testing.T) {
 		g, n := weights(tensor.New(tensor.Float16, 4, 4), nil)
 		g.Values[1].Sparse = &graph.Sparse{StoredBytes: 6}
 		g.Values = append(g.Values, &graph.Value{})
-		g.Nodes = []*graph.Node{{Op: op, Domain: graph.TFLite, Inputs: []int{1}, Outputs: []int{2}}, n}
-		n.Inputs[1] = 2
+		g.Values = append(g.Values, &graph.Value{})
+		g.Nodes = []*graph.Node{{Op: op, Domain: graph.TFLite, Inputs: []int{1}, Outputs: []int{2}}, {Op: "DEQUANTIZE", Domain: graph.TFLite, Inputs: []int{2}, Outputs: []int{3}}, n}
+		n.Inputs[1] = 3
 		budget := int64(100)
 		z := WeightZeros(g, n, &budget)
 		if op == "ADD" {
