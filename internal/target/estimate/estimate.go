@@ -3,7 +3,8 @@
 // model, memory by internal/target/tflm, time and energy from them, each with a
 // band, and remarks on what does not fit or has no estimate.
 //
-// It runs nothing, and takes milliseconds.
+// It runs nothing, and takes milliseconds; only for files that lack shapes the
+// engine plans the model to find them.
 package estimate
 
 import (
