@@ -146,7 +146,7 @@ func TestUse(t *testing.T) {
 		opt  target.Options
 		want string
 	}{
-		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has [tflm-mvp tflm-mvp-baseline]`},
+		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has [tflm-mvp tflm-mvp-baseline tflm-mvp-0.6]`},
 		{"clock", target.Options{Clock: 100e6}, "target efr32xg24-mvp runs at 38 MHz to 78 MHz, not at 100 MHz"},
 	}
 	for _, tt := range tests {
