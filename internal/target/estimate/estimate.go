@@ -48,7 +48,11 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 		clock = t.Clock.Default
 	}
 	if clock < t.Clock.Min || clock > t.Clock.Max || !(clock > 0) {
-		return nil, &UseError{fmt.Sprintf("target %s runs at %s to %s, not at %s", t.ID, megahertz(t.Clock.Min), megahertz(t.Clock.Max), megahertz(clock))}
+		span := "up to " + megahertz(t.Clock.Max)
+		if t.Clock.Min > 0 {
+			span = megahertz(t.Clock.Min) + " to " + megahertz(t.Clock.Max)
+		}
+		return nil, &UseError{fmt.Sprintf("target %s runs at %s, not at %s", t.ID, span, megahertz(clock))}
 	}
 	model, ok := models[rt.Model]
 	if !ok {
