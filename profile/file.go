@@ -115,7 +115,7 @@ func (p *Profile) Save(w io.Writer) error {
 		}
 		body = w
 	}
-	z, err := zstd.NewWriter(body, zstd.WithEncoderConcurrency(2))
+	z, err := zstd.NewWriter(body, zstd.WithEncoderConcurrency(2), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func read(r *bufio.Reader, size int64) (*Profile, error) {
 	if _, err := r.Discard(headerBytes); err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxBytes), zstd.WithDecoderMaxWindow(64<<20))
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxBytes), zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
 		return nil, err
 	}

@@ -1,20 +1,27 @@
 // Command accuracy prints how well estimates for microcontrollers hold on
-// measurements that they were not fitted to, by core and runtime:
+// measurements that they were not fitted to: of 8-bit integers by core and runtime,
+// of floating point, of operators without optimised kernels, of the MVP accelerator,
+// and of energy.
 //
 //	go run ./bench/accuracy -data ../shared
 //
 // One source (a submitter's round, a commit of a repository, a paper) is left out
-// at a time. Coefficients and bands are then made from the other sources alone.
+// at a time (a board in floating point, an operator and a core in plain C, a model
+// for MVP). Coefficients and bands are then made from what is left alone.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"sort"
 	"text/tabwriter"
 
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/target"
 	"github.com/opmeter/opmeter/internal/target/calibrate"
+	"github.com/opmeter/opmeter/internal/target/cortexm"
 )
 
 func main() {
@@ -43,34 +50,23 @@ func run(data string, rows, networks bool) error {
 		held = calibrate.Nested(ms, calibrate.Default)
 	}
 	fmt.Printf("%d whole-model measurements of %d sources are left out %s.\n\n", len(held), len(calibrate.Sources(ms)), what)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "core\truntime\tfrom\trows\tsources\tmedian\t90 %\twithin 25 %\tbias\tin band\tband\t")
-	byGroup := map[string][]*calibrate.Held{}
-	for _, h := range held {
-		byGroup[key(h)] = append(byGroup[key(h)], h)
-	}
-	var measured, carried []*calibrate.Held
-	for _, h := range held {
-		switch h.How {
-		case "measured":
-			measured = append(measured, h)
-		case "":
-		default:
-			carried = append(carried, h)
-		}
-	}
-	for _, k := range sorted(byGroup) {
-		line(w, k, byGroup[k])
-	}
-	line(w, "all\t\tmeasured", measured)
-	line(w, "all\t\tcarried over", carried)
-	if err := w.Flush(); err != nil {
+	if err := groups(held); err != nil {
 		return err
 	}
 	fmt.Println("\nfrom: measured = the core and runtime have other sources; scaled = other cores of the tier, this core by another network or family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
+	fmt.Println("\nFloating point, one board (dense networks) or source at a time:")
+	if err := groups(calibrate.Nested(all.Float, calibrate.Default)); err != nil {
+		return err
+	}
+	if err := plain(all.Plain); err != nil {
+		return err
+	}
+	if err := accelerator(data); err != nil {
+		return err
+	}
 	fmt.Println("\nEnergy per cycle of total supply, one source left out at a time:")
-	w = tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "target\trows\tsources\tmedian\t90 %\tin band\t")
 	for _, e := range calibrate.NewStudy(all, calibrate.Default).EnergyErrors() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t\n", e.Target, e.Rows, e.Sources, 100*e.Median, 100*e.P90, 100*e.Covered)
@@ -88,6 +84,93 @@ func run(data string, rows, networks bool) error {
 		fmt.Printf("%6d %s\n", skipped[k], k)
 	}
 	return nil
+}
+
+// groups prints a line for each core and runtime, and sums.
+func groups(held []*calibrate.Held) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "core\truntime\tfrom\trows\tsources\tmedian\t90 %\twithin 25 %\tbias\tin band\tband\t")
+	byGroup := map[string][]*calibrate.Held{}
+	var measured, carried []*calibrate.Held
+	for _, h := range held {
+		byGroup[key(h)] = append(byGroup[key(h)], h)
+		switch h.How {
+		case "measured":
+			measured = append(measured, h)
+		case "":
+		default:
+			carried = append(carried, h)
+		}
+	}
+	for _, k := range sorted(byGroup) {
+		line(w, k, byGroup[k])
+	}
+	line(w, "all\t\tmeasured", measured)
+	line(w, "all\t\tcarried over", carried)
+	return w.Flush()
+}
+
+// plain prints what operators without optimised kernels cost.
+func plain(p *calibrate.Plain) error {
+	fmt.Println("\nOperators in plain C, an operator and a core left out at a time:")
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "term\tcycles\tband\tcosts\tin band\t")
+	n, in := 0, 0
+	for k := cortexm.PlainMAC; k < cortexm.Terms; k++ {
+		rows, inside := 0, 0
+		for _, h := range p.Held {
+			if h.Term != k {
+				continue
+			}
+			rows++
+			if math.Abs(math.Log(h.Measured/h.Predicted)) <= h.Half {
+				inside++
+			}
+		}
+		n, in = n+rows, in+inside
+		fmt.Fprintf(w, "%s\t%.1f\t±%.2f\t%d\t%.1f %%\t\n", cortexm.Names[k], p.Cost[k], p.Half[k], rows, 100*float64(inside)/float64(max(rows, 1)))
+	}
+	fmt.Fprintf(w, "all\t\t\t%d\t%.1f %%\t\n", n, 100*float64(in)/float64(max(n, 1)))
+	return w.Flush()
+}
+
+// accelerator prints the bands of MVP.
+func accelerator(data string) error {
+	set, err := target.Load("")
+	if err != nil {
+		return err
+	}
+	t, err := set.Find("efr32xg24-mvp")
+	if err != nil {
+		return err
+	}
+	tables, err := calibrate.LoadMVP(data, t)
+	if err != nil {
+		return err
+	}
+	fmt.Println("\nEFR32xG24 with MVP, one model left out at a time, coefficients fitted to the others:")
+	by := map[string][]*calibrate.MVPHeld{}
+	for _, h := range calibrate.MVPStudy(tables, t) {
+		by[h.Kind+"\t"+h.Runtime] = append(by[h.Kind+"\t"+h.Runtime], h)
+		by[h.Kind+"\tall"] = append(by[h.Kind+"\tall"], h)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "what\tkernels\trows\tmean\tmedian\t90 %\tin band\tband\t")
+	for _, k := range sorted(by) {
+		var errs []float64
+		in, width := 0, 0.0
+		for _, h := range by[k] {
+			errs = append(errs, math.Abs(h.Predicted/h.Published-1))
+			width += h.Half
+			if h.Miss() <= h.Half {
+				in++
+			}
+		}
+		sort.Float64s(errs)
+		n := float64(len(errs))
+		fmt.Fprintf(w, "%s\t%d\t%.2f %%\t%.2f %%\t%.1f %%\t%.1f %%\t±%.3f\t\n", k, len(errs), 100*measure.Mean(errs), 100*measure.Quantile(errs, 0.5), 100*measure.Quantile(errs, 0.9), 100*float64(in)/n, width/n)
+	}
+	return w.Flush()
 }
 
 func key(h *calibrate.Held) string {

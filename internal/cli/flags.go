@@ -123,6 +123,7 @@ type outputFlags struct {
 	top    int
 	all    bool
 	memory bool
+	open   bool
 
 	mltk        mltk.Options // of the MLTK profiler's layouts
 	accelerator string       // as --accelerator had it
@@ -136,6 +137,7 @@ func (f *outputFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
 	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to the table or Markdown (JSON always has it)")
+	c.Flags().BoolVar(&f.open, "open", true, "show a page that -o wrote in the browser, at a desktop")
 	f.addLayout(c)
 }
 

@@ -60,6 +60,9 @@ func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 			return withStatus(statusUse, err)
 		}
 	}
+	if o.open {
+		a.open(o.files)
+	}
 	if o.format == "" && len(o.files) > 0 {
 		return nil
 	}

@@ -80,12 +80,14 @@ type builder struct {
 	allocated *int64
 	// processPeak is the largest resident size of the process until the runs ended.
 	processPeak *int64
+	// zeros is the number of weights that may still be looked at for zeros.
+	zeros int64
 }
 
 // Count makes a profile of what follows from the model alone: shapes, work,
 // parameters, memory plan. Nothing is run but what planning folds.
 func Count(m *graph.Model, o Options) (*profile.Profile, error) {
-	b := &builder{m: m, o: o, p: newProfile(m, o)}
+	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
 	if err := b.plan(); err != nil {
 		return b.p, err
 	}
@@ -135,7 +137,7 @@ func (b *builder) staticCalls() {
 // profile holds what was measured and says so. An error means that there is
 // nothing to show beyond the static counts, which the profile then holds.
 func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, error) {
-	b := &builder{m: m, o: o, p: newProfile(m, o)}
+	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
 	if err := b.plan(); err != nil {
 		return b.p, err
 	}

@@ -200,6 +200,7 @@ func (b *builder) work(l *profile.Layer, s slot) {
 	l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 	l.Params, l.WeightsBytes = w.Params, w.WeightBytes
 	l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
+	l.Sparsity = count.WeightZeros(b.m.Graphs[s.step.Graph], s.step.Node, &b.zeros)
 }
 
 // layerName is the node's own name, or that of its first output.

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,23 +28,80 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // MarshalIndent encodes v over many lines, two blanks a level, with a newline at
-// the end.
+// the end. It is what people see on a terminal: characters that show nothing but
+// steer how others show (control characters beyond ASCII, changes of direction)
+// become escapes, so that the text means the same.
 func MarshalIndent(v any) ([]byte, error) {
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, err
 	}
-	return append(b, '\n'), nil
+	return append(visible(b), '\n'), nil
+}
+
+// visible writes characters that are not printable as escapes. All of JSON's own
+// syntax is ASCII, so they can only stand in strings.
+func visible(b []byte) []byte {
+	done, out := 0, []byte(nil)
+	for i := 0; i < len(b); {
+		if b[i] < 0x7f {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if !unicode.IsPrint(r) {
+			out = append(out, b[done:i]...)
+			for _, u := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, u)
+			}
+			done = i + n
+		}
+		i += n
+	}
+	if done == 0 {
+		return b
+	}
+	return append(out, b[done:]...)
 }
 
 // MarshalWrite encodes v like [MarshalIndent] into w, piece by piece: the text is
 // never held as a whole.
 func MarshalWrite(w io.Writer, v any) error {
-	if err := json.MarshalWrite(w, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
+	out := &shown{w: w}
+	if err := json.MarshalWrite(out, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, "\n")
+	_, err := out.Write([]byte("\n"))
 	return err
+}
+
+// shown passes JSON text on through [visible]. A character that is cut by the end
+// of a piece waits for the rest.
+type shown struct {
+	w    io.Writer
+	rest []byte
+}
+
+func (s *shown) Write(p []byte) (int, error) {
+	b := p
+	if len(s.rest) > 0 {
+		b = append(s.rest, p...)
+	}
+	keep := 0
+	for keep < min(len(b), utf8.UTFMax-1) && b[len(b)-1-keep] >= utf8.RuneSelf {
+		keep++
+		if utf8.RuneStart(b[len(b)-keep]) {
+			break
+		}
+	}
+	if keep > 0 && utf8.FullRune(b[len(b)-keep:]) {
+		keep = 0
+	}
+	if _, err := s.w.Write(visible(b[:len(b)-keep])); err != nil {
+		return 0, err
+	}
+	s.rest = append([]byte(nil), b[len(b)-keep:]...)
+	return len(p), nil
 }
 
 // MarshalWriteLine encodes v like [Marshal] into w, piece by piece.
@@ -117,8 +177,14 @@ type nesting struct {
 	at              int64
 }
 
+// structural marks the bytes that matter to nesting. Most text is none of them.
+var structural = [256]bool{'"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
+
 func (n *nesting) add(b []byte) error {
 	for i, c := range b {
+		if !structural[c] && !n.escaped {
+			continue
+		}
 		switch {
 		case n.escaped:
 			n.escaped = false

@@ -1,6 +1,7 @@
 package jsonx
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -96,5 +97,51 @@ func TestIsSyntax(t *testing.T) {
 		if err := UnmarshalRead(strings.NewReader(in), &v); err == nil || IsSyntax(err) != want {
 			t.Errorf("%.20s: %v is a fault of the syntax: %v, want %v", in, err, !want, want)
 		}
+	}
+}
+
+func TestMarshalIndentShows(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want string }{
+		{"plain", "日本語 é", `"日本語 é"`},
+		{"c1 control and del", "a\u009bb\x7f", `"a\u009bb\u007f"`},
+		{"direction and zero width", "\u202ea\u200b", `"\u202ea\u200b"`},
+		{"beyond the first plane", "\U000e0041", `"\udb40\udc41"`},
+	} {
+		got, err := MarshalIndent(tt.in)
+		if err != nil || string(got) != tt.want+"\n" {
+			t.Errorf("%s: %s (%v), want %s", tt.name, got, err, tt.want)
+		}
+		var back string
+		if err := Unmarshal(got, &back); err != nil || back != tt.in {
+			t.Errorf("%s: reads back as %q (%v)", tt.name, back, err)
+		}
+	}
+}
+
+// TestMarshalWrite writes characters of every length across the ends of pieces.
+func TestMarshalWrite(t *testing.T) {
+	t.Parallel()
+	for _, in := range []any{
+		strings.Repeat("é\u202e日\U000e0041\u0080🙂a", 20_000), []string{"\u202e"}, "", map[string]float64{"\u200b": 1.5}, "é",
+	} {
+		var b bytes.Buffer
+		if err := MarshalWrite(&b, in); err != nil {
+			t.Fatal(err)
+		}
+		want, err := MarshalIndent(in)
+		if err != nil || !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%.40q is %.80s, want %.80s (%v)", in, b.Bytes(), want, err)
+		}
+	}
+	var b bytes.Buffer
+	w := &shown{w: &b}
+	for _, c := range []byte("é\u202e日\U000e0041🙂") {
+		if _, err := w.Write([]byte{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := b.String(), `é\u202e日\udb40\udc41🙂`; got != want || len(w.rest) > 0 {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -320,6 +320,9 @@ func (e *textError) Error() string { return e.s }
 func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	p := fixed()
+	// Node data needs to know where layers come from.
+	p.Layers[0].Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: 2}}}
 	err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{})
 	if err == nil {
 		t.Fatal("unknown ending: no error")
@@ -341,7 +344,7 @@ func TestFile(t *testing.T) {
 	for _, f := range formats() {
 		for _, e := range f.endings {
 			want++
-			if err := File(filepath.Join(dir, "p"+e), fixed(), Options{Top: 1, Width: 40}); err != nil {
+			if err := File(filepath.Join(dir, "p"+e), p, Options{Top: 1, Width: 40}); err != nil {
 				t.Errorf("%s: %v", e, err)
 			}
 		}

@@ -425,6 +425,19 @@ func TestNeuralEngine(t *testing.T) {
 	}
 }
 
+// TestNeuralEngineLong sums over more operators than a formula can name.
+func TestNeuralEngineLong(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := Write(&b, large(4000, 0), "neural-engine", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, ops, sums := parts(t, b.String())
+	if want := "=SUMIF(L8:L4007,TRUE,P8:P4007)"; len(ops) != 4001 || sums[1][15] != want {
+		t.Errorf("%d operators, sum %.60q, want %q", len(ops)-1, sums[1][15], want)
+	}
+}
+
 // TestNeuralEngineOpens has LibreOffice open the table and compute it.
 func TestNeuralEngineOpens(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -28,7 +27,7 @@ const maxFormula = 8192
 // operator that can be sparse) this writer quotes, keeps separators and writes 0.
 func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
 	t := whatif.New(p)
-	out := bufio.NewWriter(w)
+	var out strings.Builder
 	line := func(fields ...string) {
 		for i, f := range fields {
 			if i > 0 {
@@ -65,7 +64,7 @@ func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
 			sparse = fmt.Sprintf("%.2f%%", 100**r.BlockSparsity)
 		}
 		line(
-			text.Cell(r.Op), text.Cell(r.PostOp), text.Cell(r.Name), list(r.Inputs.Names), list(r.Inputs.Shapes), list(r.Inputs.Types),
+			one(r.Op), list(r.PostOp), one(r.Name), list(r.Inputs.Names), list(r.Inputs.Shapes), list(r.Inputs.Types),
 			list(r.Outputs.Names), list(r.Outputs.Shapes), list(r.Outputs.Types), r.WeightShape, sparse, can,
 			// The profiler has a blank after the comma behind the latency.
 			ms, " "+target, ratio, aim,
@@ -96,16 +95,20 @@ func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
 		row("sparse support latency(ms)", milliseconds(&s.SupportLatency), "", "aim to sparse support latency(ms)", sum)
 		row("sparse support latency ratio", part, "", "aim to sparse support latency ratio", share)
 	}
-	return out.Flush()
+	_, err := io.WriteString(w, out.String())
+	return err
 }
 
-// list joins names, shapes or types. Each is made safe by itself, since in some
-// countries a semicolon parts cells, and has none within: converters join the
-// names of what they fuse by it.
+// one makes a text safe for the table. It has no semicolon, which in some countries
+// parts cells, and by which lists are joined here: converters join the names of
+// what they fuse by it.
+func one(s string) string { return strings.ReplaceAll(text.Cell(s), ";", "|") }
+
+// list joins names, shapes or types.
 func list(s []string) string {
 	safe := make([]string, len(s))
 	for i, v := range s {
-		safe[i] = strings.ReplaceAll(text.Cell(v), ";", "|")
+		safe[i] = one(v)
 	}
 	return strings.Join(safe, ";")
 }

@@ -13,8 +13,14 @@ import (
 	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report/chrome"
-	"github.com/opmeter/opmeter/internal/report/page"
+	"github.com/opmeter/opmeter/internal/report/firefox"
+	"github.com/opmeter/opmeter/internal/report/gobench"
 	"github.com/opmeter/opmeter/internal/report/mltk"
+	"github.com/opmeter/opmeter/internal/report/modelexplorer"
+	"github.com/opmeter/opmeter/internal/report/page"
+	"github.com/opmeter/opmeter/internal/report/perfetto"
+	"github.com/opmeter/opmeter/internal/report/pprof"
+	"github.com/opmeter/opmeter/internal/report/speedscope"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -56,6 +62,13 @@ func formats() []format {
 		{"xlsx", []string{".xlsx"}, false, false, "workbook with live formulas and a sparse what-if, see docs/xlsx.md", writeXLSX},
 		{"neural-engine", []string{".ne.csv"}, true, false, "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", writeNeuralEngine},
 		{"html", []string{".html"}, false, true, "page for the browser, one file", writePage},
+		{"perfetto", []string{".pftrace"}, false, true, "Perfetto trace, for ui.perfetto.dev and trace_processor", plain(perfetto.Write)},
+		{"pprof", []string{".pb.gz", ".pprof"}, false, false, "call graph of layers, for go tool pprof", plain(pprof.Write)},
+		{"firefox", []string{".firefox.json"}, false, true, "for profiler.firefox.com", plain(firefox.Write)},
+		{"firefox.gz", []string{".firefox.json.gz"}, false, true, "the same, compressed", zipped(firefox.Write)},
+		{"speedscope", []string{".speedscope.json"}, false, true, "median run and flame graph, for speedscope.app", plain(speedscope.Write)},
+		{"bench", []string{".bench.txt"}, true, true, "Go benchmark text, for benchstat", plain(gobench.Write)},
+		{"nodes", []string{".nodes.json"}, false, false, "latency of the nodes, for Model Explorer", plain(modelexplorer.Write)},
 		{"profile", []string{".opmeter"}, false, true, "saved profile, for opmeter report", plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
 		{"mltk", []string{".mltk.txt"}, true, false, "text of the MLTK profiler", writeMLTK},
 		{"mltk-json", []string{".mltk.json"}, true, false, "JSON of the MLTK profiler", writeMLTKJSON},

@@ -15,7 +15,7 @@ func summary(p *profile.Profile) []fact {
 	var fs []fact
 	add := func(label, value string) {
 		if value != "" {
-			fs = append(fs, fact{label, value})
+			fs = append(fs, fact{label, Clean(value)}) // parts of it come from files
 		}
 	}
 	count := func(label string, v *int64, show func(int64) string) {

@@ -12,8 +12,10 @@ import (
 
 // TargetRow is an estimate beside what its target has, in bytes; nil is not known.
 type TargetRow struct {
-	Profile    *profile.Profile
-	RAM, Flash *int64
+	Profile *profile.Profile
+	// RAM and Flash are the largest internal memories, ExternalFlash the largest
+	// outside, where chips without internal flash keep the model.
+	RAM, Flash, ExternalFlash *int64
 }
 
 // missing is the number of layers without an estimate.
@@ -32,16 +34,49 @@ func (r TargetRow) Incomplete() bool { return r.missing() > 0 }
 
 // Fits is "yes", "no" or "?" where a size is not known.
 func (r TargetRow) Fits() string {
-	t, ok := r.Profile.Totals, "yes"
-	for _, x := range []struct{ need, have *int64 }{{t.RAMBytes, r.RAM}, {t.FlashBytes, r.Flash}} {
+	ok, _ := r.fits()
+	return ok
+}
+
+// fits says with the reason whether the target holds the model.
+func (r TargetRow) fits() (ok, why string) {
+	ok = "yes"
+	var no, unknown []string
+	flash, where := r.Flash, "flash"
+	if flash == nil && r.ExternalFlash != nil {
+		flash, where = r.ExternalFlash, "external flash"
+	}
+	ram, least := r.Profile.Totals.RAMBytes, false
+	if m := r.Profile.Memory; ram == nil && m != nil && m.PeakBytes != nil {
+		ram, least = m.PeakBytes, true
+	}
+	for _, x := range []struct {
+		name       string
+		need, have *int64
+		least      bool
+	}{{"RAM", ram, r.RAM, least}, {where, r.Profile.Totals.FlashBytes, flash, false}} {
 		switch {
-		case x.need == nil || x.have == nil:
-			ok = "?"
+		case x.have == nil:
+			unknown = append(unknown, "no size of "+x.name)
+		case x.need == nil:
+			unknown = append(unknown, "need of "+x.name+" not known")
 		case *x.need > *x.have:
-			return "no"
+			no = append(no, fmt.Sprintf("%s short of %s", Bytes(*x.need-*x.have), x.name))
+		case x.least:
+			unknown = append(unknown, fmt.Sprintf("needs more than %s of RAM for activations, how much more is not known", Bytes(*x.need)))
 		}
 	}
-	return ok
+	switch {
+	case len(no) > 0:
+		return "no", strings.Join(no, ", ")
+	case r.RAM == nil && flash == nil:
+		return "?", "target has no memory sizes: cannot say"
+	case len(unknown) > 0:
+		return "?", strings.Join(unknown, ", ")
+	case where != "flash":
+		return ok, "model in external flash"
+	}
+	return ok, ""
 }
 
 // Targets writes a table with a line for every target. width is that of the
@@ -50,13 +85,16 @@ func Targets(w io.Writer, rs []TargetRow, width int) error {
 	lines := [][]string{{"target", "latency", "RAM", "flash", "energy", "fits", "note"}}
 	for _, r := range rs {
 		t := r.Profile.Totals
-		note := ""
+		fits, note := r.fits()
 		if n := r.missing(); n > 0 {
-			note = fmt.Sprintf("incomplete: %s without an estimate", plural(n, "layer"))
+			if note != "" {
+				note += "; "
+			}
+			note += fmt.Sprintf("incomplete: %s without an estimate", plural(n, "layer"))
 		}
 		lines = append(lines, []string{
 			Clean(r.Profile.Target.ID), band(t.Latency, Duration), bytesOf(t.RAMBytes), bytesOf(t.FlashBytes),
-			band(t.Energy, func(v float64) string { return Quantity(v, "J") }), r.Fits(), note,
+			band(t.Energy, func(v float64) string { return Quantity(v, "J") }), fits, note,
 		})
 	}
 	widths := make([]int, len(lines[0]))

@@ -74,6 +74,7 @@ func readAll(fsys fs.FS, dir string) ([]*Target, error) {
 	}
 	var list []*Target
 	var errs []error
+	from := map[string]string{}
 	for _, e := range entries {
 		ext := filepath.Ext(e.Name())
 		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
@@ -89,6 +90,11 @@ func readAll(fsys fs.FS, dir string) ([]*Target, error) {
 			errs = append(errs, err)
 			continue
 		}
+		if first := from[t.ID]; first != "" {
+			errs = append(errs, &FileError{File: t.File, Line: 1, Key: "id", Text: fmt.Sprintf("is %q, which %s has already; expected one file for each id", t.ID, first)})
+			continue
+		}
+		from[t.ID] = t.File
 		list = append(list, t)
 	}
 	return list, errors.Join(errs...)

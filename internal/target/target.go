@@ -45,6 +45,11 @@ type Core struct {
 	FPU string `yaml:"fpu" enum:"none,single,double"`
 	// Cores is the number of cores, 1 when left out. Estimates use one.
 	Cores int64 `yaml:"cores"`
+	// PeakMACs is the most multiply-accumulates of 8-bit integers in a cycle that the
+	// instructions allow, and LoadBytes the most bytes loaded in a cycle without
+	// waiting; 0 when not known.
+	PeakMACs  float64 `yaml:"peak_macs_per_cycle"`
+	LoadBytes float64 `yaml:"load_bytes_per_cycle"`
 }
 
 // Clock is the processor's clock.
@@ -98,6 +103,8 @@ type Accelerator struct {
 	Name string `yaml:"name,required" enum:"mvp"`
 	// Clock of the accelerator, 0 for that of the processor.
 	Clock Hertz `yaml:"clock"`
+	// PeakMACs is the most multiply-accumulates in a cycle, 0 when not known.
+	PeakMACs float64 `yaml:"peak_macs_per_cycle"`
 	// Description for people.
 	Description string `yaml:"description"`
 }
@@ -146,9 +153,12 @@ type Calibration struct {
 
 // ErrorRow is one line of an error table.
 type ErrorRow struct {
-	Group       string  `yaml:"group,required"`
-	Rows        int64   `yaml:"rows,required"`
-	MedianError float64 `yaml:"median_error,required"`
+	Group string `yaml:"group,required"`
+	// Rows that were left out; the errors of a group without any are those of groups
+	// like it.
+	Rows int64 `yaml:"rows,required"`
+	// MedianError is left out where there are no rows.
+	MedianError float64 `yaml:"median_error"`
 	P90Error    float64 `yaml:"p90_error"`
 	Bias        float64 `yaml:"bias"`
 }
@@ -166,6 +176,10 @@ func (t *Target) RAM() (size Bytes, ok bool) { return t.largest("ram", "tcm") }
 // Flash is the size of the largest memory that a model can be stored in, without
 // external ones; ok is false when the target does not say.
 func (t *Target) Flash() (size Bytes, ok bool) { return t.largest("flash") }
+
+// ExternalFlash is the size of the largest flash outside the chip; ok is false when
+// there is none or the target does not say.
+func (t *Target) ExternalFlash() (size Bytes, ok bool) { return t.largest("external-flash") }
 
 func (t *Target) largest(roles ...string) (size Bytes, ok bool) {
 	for i := range t.Memories {

@@ -21,7 +21,7 @@ func TestAddress(t *testing.T) {
 	}
 	at("summary")
 	for _, view := range views[1:] {
-		s.must(s.Do(chromedp.Click(`nav a[href^="#/`+view+`"]`, chromedp.NodeVisible)))
+		s.must(s.Do(chromedp.Click(`nav[aria-label="Views"] a[href^="#/`+view+`"]`, chromedp.NodeVisible)))
 		at(view)
 	}
 	for i := len(views) - 2; i >= 0; i-- {

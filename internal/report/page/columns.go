@@ -34,6 +34,7 @@ var widths = map[string]int{f64: 8, f32: 4, i32: 4, i16: 2, i8: 1, ns: 4}
 type columns struct {
 	refs []column
 	put  []func(io.Writer) error
+	buf  []byte // of the column that is written
 }
 
 func add[T int32 | int64 | float64](c *columns, code string, v *[]T, path ...any) {
@@ -51,9 +52,11 @@ func add[T int32 | int64 | float64](c *columns, code string, v *[]T, path ...any
 	}
 	c.refs = append(c.refs, ref)
 	c.put = append(c.put, func(w io.Writer) error {
-		room := 1 << 15
-		buf := make([]byte, 0, room)
-		last := ref.First
+		const room = 1 << 15
+		if c.buf == nil {
+			c.buf = make([]byte, 0, room)
+		}
+		buf, last := c.buf[:0], ref.First
 		for _, x := range values {
 			switch ref.Type {
 			case f64:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
 )
 
 // sampled says that the page does not hold every sample.

@@ -75,11 +75,11 @@ const head = `<!doctype html>
 <div id="app"><p class="start">Reading the profile …</p><noscript><p class="start">This page needs JavaScript.</p></noscript></div>
 `
 
-// title shortens a name and takes out what is not seen: control characters and
-// those that turn the direction of writing.
+// title shortens a name and takes out what is not seen: control characters, line
+// ends, and what turns the direction of writing.
 func title(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r

@@ -19,14 +19,14 @@ const Max = 10000
 // are not UTF-8 become escapes or U+FFFD. Text longer than [Max] is cut, with "…"
 // at its end.
 func Clean(s string) string {
-	if len(s) <= Max && utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
+	if len(s) <= Max && utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
 		return s
 	}
 	var b strings.Builder
 	n := 0
 	for _, r := range s {
 		out := string(r)
-		if hidden(r) {
+		if Hidden(r) {
 			out = strconv.QuoteRuneToASCII(r)
 			out = out[1 : len(out)-1]
 		}
@@ -40,9 +40,9 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// hidden reports whether a character shows nothing of its own or changes how
+// Hidden reports whether a character shows nothing of its own or changes how
 // others show.
-func hidden(r rune) bool {
+func Hidden(r rune) bool {
 	if r < 0x7f {
 		return r < ' '
 	}

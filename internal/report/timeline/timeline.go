@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -107,6 +108,41 @@ func (v *View) Groups() []string {
 		add(v.Counters[i].Group)
 	}
 	return out
+}
+
+// Path lists what a layer lies in, from the outside in: the parts of its scope,
+// each with those before it, and the control flow whose bodies it is in.
+func Path(p *profile.Profile, i int) (scopes []string, parents []int) {
+	l := &p.Layers[i]
+	for at := range len(l.Scope) {
+		// The names of a deep path would grow with its square.
+		if l.Scope[at] == '/' && at > 0 && len(scopes) < 64 {
+			scopes = append(scopes, l.Scope[:at])
+		}
+	}
+	if l.Scope != "" {
+		scopes = append(scopes, l.Scope)
+	}
+	for o := l.Parent; o != nil; o = p.Layers[*o].Parent {
+		parents = append(parents, int(*o))
+	}
+	slices.Reverse(parents)
+	return scopes, parents
+}
+
+// Node is the position in the file of the layer's own node, or the layer's index
+// where that is not known.
+func Node(l *profile.Layer) int64 {
+	if l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
+		return l.Provenance.SourceNodes[0].Node
+	}
+	return l.Index
+}
+
+// Runs tells layers that take part in an inference from those that are done
+// beforehand, by another layer, or not at all.
+func Runs(l *profile.Layer) bool {
+	return !l.Folded && l.FusedInto == nil && !l.Unsupported && (l.Calls == nil || *l.Calls > 0)
 }
 
 // Layer is the layer of a bar, nil for none.
@@ -254,6 +290,16 @@ func (v *View) Thin(most int) *View {
 	for i := 0; i < len(order); i += step {
 		keep[order[i]] = true
 	}
+	out := v.only(keep)
+	out.LeftOut = size - out.Size()
+	if out.LeftOut > 0 {
+		out.Method += fmt.Sprintf("; of the iterations recorded, one in %d is in this file", step)
+	}
+	return out
+}
+
+// only keeps the bars of some iterations.
+func (v *View) only(keep map[int32]bool) *View {
 	t := *v.Timeline
 	t.Lanes = make([]profile.Lane, len(v.Lanes))
 	moved := make([][]int32, len(v.Lanes))
@@ -267,12 +313,35 @@ func (v *View) Thin(most int) *View {
 			t.Links = append(t.Links, k)
 		}
 	}
-	out := &View{Timeline: &t, Profile: v.Profile, Recorded: v.Recorded}
-	out.LeftOut = size - out.Size()
-	if out.LeftOut > 0 {
-		t.Method += fmt.Sprintf("; of the iterations recorded, one in %d is in this file", step)
+	return &View{Timeline: &t, Profile: v.Profile, Recorded: v.Recorded}
+}
+
+// MedianRun returns the bars of the iteration whose length is the median (the
+// lower of the two in the middle) with its number and how many there are. Where
+// no lane shows iterations it returns v itself and 0.
+func (v *View) MedianRun() (run *View, number int32, of int) {
+	type iteration struct {
+		seconds float64
+		number  int32
 	}
-	return out
+	var all []iteration
+	for i := range v.Lanes {
+		l := &v.Lanes[i]
+		if l.Kind != profile.LaneIteration || len(all) > 0 {
+			continue
+		}
+		for j, d := range l.Durations {
+			if n := At(l.Iterations, j); n >= 0 {
+				all = append(all, iteration{d, int32(n)})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return v, 0, 0
+	}
+	slices.SortStableFunc(all, func(a, b iteration) int { return cmp.Compare(a.seconds, b.seconds) })
+	m := all[(len(all)-1)/2]
+	return v.only(map[int32]bool{m.number: true}), m.number, len(all)
 }
 
 // pick takes the bars of some iterations. moved holds each bar's new place, -1

@@ -137,3 +137,35 @@ func TestThin(t *testing.T) {
 		t.Error("the original was changed")
 	}
 }
+
+func TestMedianRun(t *testing.T) {
+	t.Parallel()
+	v := Of(reporttest.Large(10, 101, 10_000))
+	run, n, of := v.MedianRun()
+	shorter := 0
+	for _, d := range v.Lanes[0].Durations {
+		if d < v.Lanes[0].Durations[n] {
+			shorter++
+		}
+	}
+	if of != 101 || shorter != 50 || run.Size() != 11 || run.Lanes[1].Iterations[0] != n {
+		t.Errorf("iteration %d of %d is longer than %d others and has %d bars", n, of, shorter, run.Size())
+	}
+	v.Lanes[0].Kind = profile.LaneHost
+	if run, _, of := v.MedianRun(); run != v || of != 0 {
+		t.Error("without iterations, a part was taken")
+	}
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	p := &profile.Profile{Layers: []profile.Layer{layer(-1, 1), layer(0, 1), layer(1, 1)}}
+	p.Layers[2].Scope = "/a//b/c"
+	scopes, parents := Path(p, 2)
+	if d := cmp.Diff([]string{"/a", "/a/", "/a//b", "/a//b/c"}, scopes); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int{0, 1}, parents); d != "" {
+		t.Error(d)
+	}
+}

@@ -48,8 +48,8 @@ type Shape struct {
 
 // Row is an operator.
 type Row struct {
-	Op     string // as the model names it
-	PostOp string // operators fused into this one, joined by ";"
+	Op     string   // as the model names it
+	PostOp []string // operators fused into this one
 	Name   string
 	// Inputs and Outputs in the operator's order, absent ones left out.
 	Inputs, Outputs Ports
@@ -119,7 +119,7 @@ func New(p *profile.Profile) *Table {
 		if a := appended(l.Options); a != "" {
 			post = append([]string{a}, post...)
 		}
-		r.PostOp = strings.Join(post, ";")
+		r.PostOp = post
 		r.Inputs, r.Outputs = ports(l.Inputs), ports(l.Outputs)
 		if v, ok := l.Latency.Best(); ok && (l.Calls == nil || *l.Calls != 0) {
 			r.Latency = &v

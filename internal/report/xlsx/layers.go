@@ -185,27 +185,28 @@ func (t *table) format(key string) string {
 	case strings.HasSuffix(key, "_per_s"):
 		return "#,##0"
 	case strings.HasSuffix(key, "_s"):
-		most := 0.0
-		for _, v := range t.get("latency_s").nums {
-			if v != nil {
-				most = max(most, *v)
-			}
-		}
-		return seconds(most)
+		return seconds(t.get("latency_s").nums)
 	case strings.HasSuffix(key, "_j"):
 		return "0.000E+00"
 	}
 	return "#,##0"
 }
 
-// seconds is a format with as many decimals as give the largest time five digits,
-// so that a column of times lines up and can be compared by eye.
-func seconds(most float64) string {
-	d := 6
-	if most > 0 {
-		d = min(max(4-int(math.Floor(math.Log10(most))), 3), 10)
+// seconds is a format with as many decimals as give the longest time five digits
+// and the shortest two, so that a column of times lines up, can be compared by eye
+// and shows no time as zero; but not more than ten, a tenth of a nanosecond.
+func seconds(times []*float64) string {
+	d := 3
+	most, least := 0.0, math.Inf(1)
+	for _, v := range times {
+		if v != nil && *v > 0 {
+			most, least = max(most, *v), min(least, *v)
+		}
 	}
-	return "0." + strings.Repeat("0", d)
+	if most > 0 {
+		d = max(d, 4-int(math.Floor(math.Log10(most))), 1-int(math.Floor(math.Log10(least))))
+	}
+	return "0." + strings.Repeat("0", min(d, 10))
 }
 
 // layers writes the sheet "Layers".
@@ -218,7 +219,7 @@ func (b *book) layers(t *table) error {
 			most = 60
 		}
 		for _, v := range c.texts {
-			w = max(w, min(float64(utf8.RuneCountInString(v)+2), most))
+			w = max(w, min(float64(utf8.RuneCountInString(v)+4), most))
 		}
 		if !c.text {
 			w = max(w, 12)

@@ -80,7 +80,7 @@ func (b *book) operators(t *table) error {
 		cells[i] = label(h, style{head: true, right: h != "op", indent: h == "op"})
 	}
 	for _, name := range t.ops {
-		ws[1] = min(max(ws[1], float64(len([]rune(name))+2)), 40)
+		ws[1] = min(max(ws[1], float64(len([]rune(name))+4)), 40)
 	}
 	ws[0] = 9
 	s.widths(ws...)

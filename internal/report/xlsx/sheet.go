@@ -190,7 +190,7 @@ func (s *sheet) merge(from, to int) {
 func (s *sheet) bars(ref string) {
 	if s.err == nil {
 		s.err = s.b.f.SetConditionalFormat(s.name, ref, []excelize.ConditionalFormatOptions{{
-			Type: "data_bar", Criteria: "=", MinType: "num", MinValue: "0", MaxType: "max", BarColor: "#9CC3E6", BarSolid: true,
+			Type: "data_bar", Criteria: "=", MinType: "num", MinValue: "0", MaxType: "max", BarColor: "#9CC3E6",
 		}})
 	}
 }

@@ -55,7 +55,13 @@ func (b *book) sparse(t *whatif.Table) error {
 	totals := t.Totals()
 	format := "0.000"
 	if totals != nil {
-		format = seconds(totals.Latency * 1e3)
+		var times []*float64
+		for i := range t.Rows {
+			if v := t.Aim(&t.Rows[i]); v != nil {
+				times = append(times, ms(*v))
+			}
+		}
+		format = seconds(append(times, ms(totals.Latency)))
 		all := func(col int) string { return span(col, first, last) }
 		support := func(col int) string { return "SUMIFS(" + all(col) + "," + all(colSupport) + ",TRUE)" }
 		bold := func(text string) cell { return label(text, style{bold: true, indent: true}) }
@@ -140,7 +146,7 @@ func sparseRow(t *whatif.Table, r *whatif.Row, row, ratios int, format string) [
 	}
 	list := func(s []string) cell { return text(strings.Join(s, ";")) }
 	out := []cell{
-		text(r.Op), text(r.PostOp), text(r.Name), list(r.Inputs.Names), list(r.Inputs.Shapes), list(r.Inputs.Types),
+		text(r.Op), list(r.PostOp), text(r.Name), list(r.Inputs.Names), list(r.Inputs.Shapes), list(r.Inputs.Types),
 		list(r.Outputs.Names), list(r.Outputs.Shapes), list(r.Outputs.Types), text(r.WeightShape),
 	}
 	percent := style{format: "0.00%"}
@@ -194,7 +200,7 @@ func (b *book) columns(t *table) error {
 	s.add(22, label("sheet", h), label("column", h), label("meaning", h))
 	say := func(sheet, key, meaning string) {
 		height := 0.0
-		if n := lines(meaning, 105); n > 1 {
+		if n := lines(meaning, 130); n > 1 {
 			height = 15 * float64(n)
 		}
 		s.add(height, label(sheet, style{faint: true}), label(key, style{bold: true}), label(meaning, style{wrap: true}))

@@ -58,8 +58,8 @@ func (s *summary) para(name, value string) {
 	s.paraIn(name, value, "")
 }
 
-// colors are those of findings.
-var colors = map[profile.Severity]string{profile.Warning: "B26B00", profile.Problem: "B3261E"}
+// colours are those of findings.
+var colours = map[profile.Severity]string{profile.Warning: "B26B00", profile.Problem: "B3261E"}
 
 func (s *summary) paraIn(name, value, color string) {
 	n := min(lines(value, 118), 27) // a row is 409 points high at most
@@ -249,15 +249,17 @@ func (s *summary) figures() {
 	uncounted := left(t.UncountedLayers, "cannot be counted")
 	s.total("operations", "ops", t.Ops, "ops", uncounted)
 	s.total("multiply-accumulates", "macs", t.MACs, "MACs", uncounted)
-	s.total("without padding", "macs_executed", t.MACsExecuted, "MACs", "")
+	s.total("MACs without padding", "macs_executed", t.MACsExecuted, "MACs", "")
 	s.total("parameters", "params", t.Params, "", "each counted once")
 	s.total("weights", "", t.WeightsBytes, "bytes", "as stored")
 	s.total("bytes read", "bytes_read", t.BytesRead, "bytes", "each operand once a layer")
 	s.total("bytes written", "bytes_written", t.BytesWritten, "bytes", "")
 	s.total("RAM", "", t.RAMBytes, "bytes", "working memory of an inference")
 	s.total("flash", "", t.FlashBytes, "bytes", "")
-	most, _ := t.Latency.Best()
-	sec := seconds(max(most, s.t.time))
+	sec := seconds([]*float64{&s.t.time})
+	if v, ok := t.Latency.Best(); ok {
+		sec = seconds([]*float64{&v})
+	}
 	s.metric("latency", t.Latency, sec, "s")
 	if s.t.time > 0 {
 		kind := profile.Kind("")
@@ -335,7 +337,7 @@ func (s *summary) findings() {
 	}
 	s.head("Findings")
 	for _, f := range s.p.Findings {
-		s.paraIn(string(f.Severity), f.Text, colors[f.Severity])
+		s.paraIn(string(f.Severity), f.Text, colours[f.Severity])
 	}
 }
 

@@ -3,9 +3,11 @@ package xlsx
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/xuri/excelize/v2"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/whatif"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -45,7 +47,7 @@ func write(w io.Writer, p *profile.Profile, cols []Column, sparse *whatif.Table)
 	if n := max(t.n, len(sparse.Rows)+len(sparse.Shapes)) + 100; n > maxRows {
 		return fmt.Errorf("%d layers do not fit into the %d rows of a sheet: write a .csv", t.n, maxRows)
 	}
-	f := excelize.NewFile()
+	f := excelize.NewFile().SetZipWriter(newArchive)
 	defer func() {
 		if cerr := f.Close(); err == nil {
 			err = cerr
@@ -63,6 +65,14 @@ func write(w io.Writer, p *profile.Profile, cols []Column, sparse *whatif.Table)
 			return err
 		}
 	}
-	f.SetActiveSheet(0)
+	about := &excelize.DocProperties{Creator: "opmeter", LastModifiedBy: "opmeter", Title: text.Clean("Profile of " + p.Model.Name)}
+	if _, err := time.Parse(time.RFC3339, p.Created); err == nil {
+		about.Created, about.Modified = p.Created, p.Created
+	}
+	if err := f.SetDocProps(about); err != nil {
+		return err
+	}
+	// The first sheet is the active one. Nothing may ask for a sheet from here on: it
+	// would be read back into memory as a whole.
 	return f.Write(w)
 }

@@ -298,7 +298,11 @@ func (b *builder) findings() {
 	b.format()
 	b.accelerator()
 	b.fit("target.ram", "RAM", "The arena of %s", b.p.Totals.RAMBytes, b.t.RAM)
-	b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+	if _, ok := b.t.Flash(); ok {
+		b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+	} else {
+		b.fit("target.flash", "external flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.ExternalFlash)
+	}
 	if c := b.rt.Calibration; c != nil && c.From != "" {
 		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
 	}
@@ -338,7 +342,7 @@ func (b *builder) fit(id, what, need string, bytes *int64, size func() (target.B
 	}
 	text := fmt.Sprintf(need, kibi(*bytes))
 	if *bytes > int64(most) {
-		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))
+		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, kibi(int64(most)), what, kibi(*bytes-int64(most))))
 		return
 	}
 	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))

@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // limit ends a step that hangs. It is far above what any step takes, so that a slow
@@ -277,7 +278,8 @@ func (t *Tab) PDF() ([]byte, error) {
 // Wheel turns the mouse wheel by so many pixels at a place.
 func (t *Tab) Wheel(x, y, dx, dy float64, m ...chromedp.Modifier) error {
 	return t.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseWheel, x, y, chromedp.ButtonModifiers(m...), func(p *input.DispatchMouseEventParams) {
-		p.DeltaX, p.DeltaY = dx, dy
+		// The browser asks for both, and what is 0 is not sent.
+		p.DeltaX, p.DeltaY = dx+1e-9, dy+1e-9
 	}))
 }
 
@@ -308,7 +310,27 @@ func (t *Tab) Drag(x0, y0, x1, y1 float64, m ...chromedp.Modifier) error {
 // Press types keys into what has the focus; see package kb for those without a
 // character.
 func (t *Tab) Press(keys string, m ...chromedp.Modifier) error {
-	return t.Do(chromedp.KeyEvent(keys, chromedp.KeyModifiers(m...)))
+	ctx, cancel := context.WithTimeout(t.ctx, limit)
+	defer cancel()
+	for _, r := range keys {
+		events := kb.Encode(r)
+		down, up := events[0], events[len(events)-1]
+		for _, k := range m {
+			down.Modifiers |= int64(k)
+			up.Modifiers |= int64(k)
+		}
+		// The character goes with the key and not as an event of its own, so that a
+		// page that takes the key keeps the character from being typed.
+		if len(events) == 3 && down.Modifiers&^int64(chromedp.ModifierShift) == 0 {
+			down.Type, down.Text = input.DispatchKeyEventTypeKeyDown, events[1].Text
+		}
+		for _, e := range []*input.DispatchKeyEventParams{down, up} {
+			if _, err := chromedp.Call(ctx, input.DispatchKeyEvent, *e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Downloads keeps what the page offers as a file, under the name that it gives,
@@ -320,6 +342,19 @@ func (t *Tab) Downloads(dir string) error {
 		Behavior:         protocol.SetDownloadBehaviorBehaviorAllow,
 		BrowserContextID: chromedp.FromContext(t.ctx).BrowserContextID,
 		DownloadPath:     dir,
+	})
+	return err
+}
+
+// Allow grants the tab a permission that a browser with a window would ask for, such
+// as "clipboard-read".
+func (t *Tab) Allow(permission string) error {
+	ctx, cancel := context.WithTimeout(t.ctx, limit)
+	defer cancel()
+	_, err := chromedp.CallBrowser(ctx, protocol.SetPermission, protocol.SetPermissionParams{
+		Permission:       &protocol.PermissionDescriptor{Name: permission},
+		Setting:          protocol.PermissionSettingGranted,
+		BrowserContextID: chromedp.FromContext(t.ctx).BrowserContextID,
 	})
 	return err
 }

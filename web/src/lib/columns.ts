@@ -1,6 +1,6 @@
 // What can be said of a layer, one entry a figure: the table's columns and the facts
 // of the panel are the same list, so that a figure has one name and one explanation.
-import { best, bytes, clean, count, joules, percent, range, seconds, shape, si } from "./format";
+import { best, bytes, clean, count, joules, percent, plain, range, seconds, shape, si } from "./format";
 import type { Layer, Metric, Tensor } from "./profile";
 
 export interface LayerColumn {
@@ -46,7 +46,7 @@ function text(key: string, head: string, name: string, width: number, of: (l: La
 }
 
 function counted(key: Key, head: string, group: LayerColumn["group"], show: (v: number) => string, unit: string, why: string, more: Partial<LayerColumn> = {}): LayerColumn {
-  return { key, head, name: head, group, kind: "counted", unit, text: why, width: 10, sum: true, value: (l) => l[key], show, ...more };
+  return { key, head, name: head, group, kind: "counted", unit, text: why, width: 9, sum: true, value: (l) => l[key], show, ...more };
 }
 
 function metric(key: MetricKey, head: string, group: LayerColumn["group"], show: (v: number) => string, unit: string, why: string, more: Partial<LayerColumn> = {}): LayerColumn {
@@ -72,7 +72,7 @@ export const columns: LayerColumn[] = [
   { key: "index", head: "#", name: "Number", group: "Layer", text: "Position in the order in which the layers run, from 0. Layers of a control-flow body follow their owner.", width: 6, first: true, value: (l) => l.index, show: String },
   text("op", "Operator", "Operator", 20, (l) => l.op, "The operator as the model names it.", true),
   text("name", "Name", "Name", 0, (l) => l.name, "The node's name in the model, or one made from its output.", true),
-  text("output", "Output", "Output", 22, (l) => tensors(l.outputs), "Element type and shape of what the layer makes.", true),
+  text("output", "Output", "Output", 18, (l) => tensors(l.outputs), "Element type and shape of what the layer makes.", true),
   text("input", "Input", "Input", 22, (l) => tensors(l.inputs), "Element type and shape of what the layer takes, weights and other constants left out."),
   text("options", "Options", "Options", 30, (l) => l.options, "The operator's options. Strides and filters are width × height."),
   text("scope", "Scope", "Scope", 24, (l) => l.scope, "The block of the model that the layer belongs to, as far as names tell."),
@@ -80,14 +80,14 @@ export const columns: LayerColumn[] = [
   text("domain", "Domain", "Domain", 14, (l) => l.domain, "The operator's domain; empty for the format's own operators."),
   text("kernel", "Kernel", "Kernel", 20, (l) => l.kernel, "The implementation that ran."),
   metric("latency_s", "Time", "Time", seconds, "s", "Time in the layer itself in one inference, summed over its calls and without the layers of its bodies, so that layers add up. The median of the samples where there are several.", { first: true }),
-  { key: "share", head: "Share", name: "Share of time", group: "Time", kind: "derived", text: "The layer's part of the sum of all layers' times.", width: 14, first: true, sum: true, value: (l) => l.share, show: percent },
+  { key: "share", head: "Share", name: "Share of time", group: "Time", kind: "derived", text: "The layer's part of the sum of all layers' times.", width: 13, first: true, sum: true, value: (l) => l.share, show: percent },
   {
     key: "interval",
     head: "Interval",
     name: "Interval of the time",
     group: "Time",
     text: "Of an estimate: the band that holds the true value in the share of cases that its method states. Of a measurement: the 95 % confidence interval of the median.",
-    width: 20,
+    width: 17,
     left: true,
     value: (l) => {
       const ends = l.latency_s?.band ?? l.latency_s?.ci95;
@@ -111,7 +111,7 @@ export const columns: LayerColumn[] = [
   counted("weights_bytes", "Weights", "Memory", bytes, "B", "Size of the layer's constants as stored."),
   counted("bytes_read", "Read", "Memory", bytes, "B", "Size of the inputs, each once, constants included.", { name: "Bytes read" }),
   counted("bytes_written", "Written", "Memory", bytes, "B", "Size of the outputs, each once.", { name: "Bytes written" }),
-  derived("ops_per_byte", "Ops/byte", "Rates", (v) => si(v, ""), "", "Arithmetic intensity: operations divided by bytes read and written.", (l) => ratio(l.ops, moved(l)), { name: "Operations per byte" }),
+  derived("ops_per_byte", "Ops/byte", "Rates", (v) => plain(v), "", "Arithmetic intensity: operations divided by bytes read and written.", (l) => ratio(l.ops, moved(l)), { name: "Operations per byte" }),
   derived("ops_per_second", "Ops/s", "Rates", (v) => si(v, "op/s"), "1/s", "Operations divided by time.", (l) => ratio(l.ops, best(l.latency_s)), { name: "Operations per second", first: true, width: 12 }),
   derived("macs_per_second", "MACs/s", "Rates", (v) => si(v, "MAC/s"), "1/s", "Multiply-accumulates divided by time.", (l) => ratio(l.macs, best(l.latency_s)), { name: "Multiply-accumulates per second", width: 13 }),
   derived("bytes_per_second", "Bytes/s", "Rates", (v) => si(v, "B/s"), "B/s", "Bytes read and written divided by time.", (l) => ratio(moved(l), best(l.latency_s)), { name: "Bytes per second" }),

@@ -36,6 +36,15 @@ export function count(v: number | undefined): string {
   return Math.abs(v) < 1000 ? String(Number.isInteger(v) ? v : digits(v)) : si(v, "");
 }
 
+/** plain writes a figure without a unit, with three digits and no prefix below a
+ * thousand: ratios and the like. */
+export function plain(v: number | undefined): string {
+  if (v === undefined || !Number.isFinite(v)) return "";
+  const a = Math.abs(v);
+  if (a >= 1000) return si(v, "");
+  return a === 0 ? "0" : a < 1e-4 ? v.toExponential(2) : String(Number(v.toPrecision(3)));
+}
+
 /** bytes writes a size with binary prefixes, such as "1.25 MiB". */
 export function bytes(v: number | undefined): string {
   if (v === undefined) return "";
@@ -51,7 +60,7 @@ export function bytes(v: number | undefined): string {
 /** percent writes a fraction of one, such as "12.5 %". */
 export function percent(v: number | undefined): string {
   if (v === undefined) return "";
-  return `${(100 * v).toFixed(1)} %`;
+  return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1)} %`;
 }
 
 /** best is the figure to show of a metric: median, else mean, else minimum. */

@@ -301,6 +301,8 @@ export interface Memory {
   process_peak_bytes?: number;
   /** ScratchBytes is working memory of operators beside their tensors. */
   scratch_bytes?: number;
+  /** StepLayers is the layer that runs at each step of the plan, -1 before the first one. Absent where steps are the indices of layers. */
+  step_layers?: number[];
   /** TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro would take with its reference kernels: tensors and scratch, without the persistent part, which depends on the build. */
   tflm_arena_bytes?: number;
 }
@@ -417,9 +419,9 @@ export interface Phases {
 export interface Placement {
   /** Bytes is the size asked for. */
   bytes: number;
-  /** First and Last are the first and last step at which it is needed: indices of layers for the engine's own plan, allocation scopes for "tflm". */
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
   first: number;
-  /** First and Last are the first and last step at which it is needed: indices of layers for the engine's own plan, allocation scopes for "tflm". */
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
   last: number;
   /** Name is the tensor's name, or says what the scratch is for. */
   name?: string;

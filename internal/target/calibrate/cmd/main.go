@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/opmeter/opmeter/internal/target"
 	"github.com/opmeter/opmeter/internal/target/calibrate"
 )
 
@@ -38,5 +39,24 @@ func run(data, out string) error {
 		}
 		fmt.Println(t.ID)
 	}
-	return nil
+	return bands(data, out)
+}
+
+// bands puts the errors of left-out models into the file of the chip with MVP.
+func bands(data, out string) error {
+	file := filepath.Join(out, "efr32xg24-mvp.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	t, err := target.Parse(text, file)
+	if err != nil {
+		return err
+	}
+	tables, err := calibrate.LoadMVP(data, t)
+	if err != nil {
+		return err
+	}
+	fmt.Println(t.ID)
+	return os.WriteFile(file, []byte(calibrate.WriteMVP(string(text), calibrate.MVPStudy(tables, t), t)), 0o644)
 }

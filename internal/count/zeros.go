@@ -1,0 +1,177 @@
+package count
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// weightInputs are the places of weights among an operator's inputs, the usual
+// one first.
+var weightInputs = map[string][]int{
+	"MatMul": {1, 0}, "Gemm": {1, 0}, "Conv": {1}, "ConvTranspose": {1},
+	"FULLY_CONNECTED": {1}, "CONV_2D": {1}, "DEPTHWISE_CONV_2D": {1}, "TRANSPOSE_CONV": {1}, "CONV_3D": {1}, "BATCH_MATMUL": {1, 0},
+}
+
+// ZerosBudget is the number of weights of a model that are looked at for zeros, in
+// all: half a second's work.
+const ZerosBudget = 1 << 27
+
+// WeightZeros looks at the constant weights of a matrix product or convolution:
+// how many are zero and, of those of two dimensions, in what blocks.
+// It returns nil for other operators, for weights of which it is not known what
+// stands for zero, and when they have more than *budget elements, from which it
+// takes those that it reads: weights of many gigabytes are not worth the wait.
+func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity {
+	for _, i := range weightInputs[n.Op] {
+		if i >= len(n.Inputs) || n.Inputs[i] < 0 || n.Inputs[i] >= len(g.Values) {
+			continue
+		}
+		v := g.Values[n.Inputs[i]]
+		if v.Const == nil || v.Variable || !v.Const.Known() {
+			continue
+		}
+		// Of lists of shapes, such as the first input of TRANSPOSE_CONV, nothing.
+		mark := marker(v)
+		count := v.Const.Len()
+		if mark == nil || count == 0 || int64(count) > *budget || len(v.Const.Data) < v.Const.Type.Bytes(count) {
+			return nil
+		}
+		*budget -= int64(count)
+		z := zeros(v.Const.Shape, count, mark)
+		if v.Sparse != nil {
+			z.Encoded, z.StoredBytes = true, profile.Ptr(int64(v.Sparse.StoredBytes))
+		}
+		return z
+	}
+	return nil
+}
+
+// marker returns what sets row[i] to 1 where element from+i is not zero and to 0
+// where it is; nil for types and quantisations in which zero is not one value.
+func marker(v *graph.Value) func(row []uint8, from int) {
+	d := v.Const.Data
+	mark := func(ok func(i int) bool) func(row []uint8, from int) {
+		return func(row []uint8, from int) {
+			for i := range row {
+				row[i] = 0
+				if ok(from + i) {
+					row[i] = 1
+				}
+			}
+		}
+	}
+	switch v.Const.Type {
+	case tensor.Float32:
+		return func(row []uint8, from int) {
+			b := d[4*from:]
+			for i := range row {
+				x := binary.LittleEndian.Uint32(b[4*i:]) << 1 // without the sign
+				row[i] = uint8((x | -x) >> 31)
+			}
+		}
+	case tensor.Float64:
+		return mark(func(i int) bool { return binary.LittleEndian.Uint64(d[8*i:])<<1 != 0 })
+	case tensor.Float16, tensor.BFloat16:
+		return mark(func(i int) bool { return binary.LittleEndian.Uint16(d[2*i:])<<1 != 0 })
+	}
+	q := v.Quant
+	if q == nil || len(q.Zero) == 0 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != q.Zero[0] }) {
+		return nil
+	}
+	switch zero := q.Zero[0]; v.Const.Type {
+	case tensor.Int8, tensor.Uint8:
+		return func(row []uint8, from int) {
+			for i, b := range d[from : from+len(row)] {
+				x := uint32(b ^ byte(zero))
+				row[i] = uint8((x | -x) >> 31)
+			}
+		}
+	case tensor.Int16:
+		return mark(func(i int) bool { return binary.LittleEndian.Uint16(d[2*i:]) != uint16(zero) })
+	case tensor.Int4:
+		return mark(func(i int) bool { return d[i/2]>>(i%2*4)&15 != byte(zero)&15 })
+	}
+	return nil
+}
+
+// zeros counts over a matrix, or over count elements of other shapes.
+func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sparsity {
+	rows, cols := 1, count
+	if len(shape) == 2 {
+		rows, cols = shape[0], shape[1]
+	}
+	row, tall, column := make([]uint8, cols), make([]uint8, cols), make([]uint8, cols)
+	var n struct{ elements, b1x4, b4x1, b1x16, b4x16, rows, columns, two int }
+	for r := range rows {
+		mark(row, r*cols)
+		if r%4 == 0 {
+			clear(tall)
+		}
+		set := 0
+		for c, x := range row {
+			set += int(x)
+			tall[c] |= x
+			column[c] |= x
+		}
+		n.elements += cols - set
+		if set == 0 {
+			n.rows++
+		}
+		for c := 0; c+4 <= cols; c += 4 {
+			switch row[c] + row[c+1] + row[c+2] + row[c+3] {
+			case 0:
+				n.b1x4++
+				n.two++
+			case 1, 2:
+				n.two++
+			}
+		}
+		n.b1x16 += empty(row)
+		if r%4 == 3 {
+			n.b4x16 += empty(tall)
+			for _, x := range tall {
+				n.b4x1 += 1 - int(x)
+			}
+		}
+	}
+	for _, x := range column {
+		n.columns += 1 - int(x)
+	}
+	z := &profile.Sparsity{Weights: profile.Ptr(float64(n.elements) / float64(count))}
+	if len(shape) != 2 {
+		return z
+	}
+	z.Blocks = map[string]float64{}
+	for _, b := range []struct {
+		name      string
+		n, blocks int
+	}{
+		{"1x4", n.b1x4, rows * (cols / 4)},
+		{"4x1", n.b4x1, rows / 4 * cols},
+		{"1x16", n.b1x16, rows * (cols / 16)},
+		{"4x16", n.b4x16, rows / 4 * (cols / 16)},
+		{"2:4", n.two, rows * (cols / 4)},
+		{"rows", n.rows, rows},
+		{"columns", n.columns, cols},
+	} {
+		if b.blocks > 0 {
+			z.Blocks[b.name] = float64(b.n) / float64(b.blocks)
+		}
+	}
+	return z
+}
+
+// empty is the number of groups of 16 without a mark.
+func empty(row []uint8) int {
+	n := 0
+	for ; len(row) >= 16; row = row[16:] {
+		if binary.LittleEndian.Uint64(row)|binary.LittleEndian.Uint64(row[8:]) == 0 {
+			n++
+		}
+	}
+	return n
+}

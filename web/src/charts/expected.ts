@@ -1,0 +1,67 @@
+// Times beside those that were expected, and cycles beside those of a simulator.
+import { best } from "../lib/format";
+import type { Layer, Metric } from "../lib/profile";
+
+export interface Pair {
+  layer: number;
+  /** What was found, and what was expected of it. */
+  have: number;
+  want: number;
+  /** have / want, and have - want. */
+  ratio: number;
+  difference: number;
+  band?: [number, number];
+  /** Whether have lies in the band. */
+  inside?: boolean;
+}
+
+export interface Comparison {
+  pairs: Pair[];
+  have: number;
+  want: number;
+  /** Median of the ratios. */
+  ratio?: number;
+  /** Layers with a band, and those inside it. */
+  banded: number;
+  inside: number;
+  /** Layers with one side only. */
+  onlyHave: number[];
+  onlyWant: number[];
+}
+
+export function compare(layers: Layer[], have: (l: Layer) => Metric | undefined, want: (l: Layer) => Metric | undefined): Comparison {
+  const c: Comparison = { pairs: [], have: 0, want: 0, banded: 0, inside: 0, onlyHave: [], onlyWant: [] };
+  for (const l of layers) {
+    const h = best(have(l));
+    const w = best(want(l));
+    if (h === undefined && w === undefined) continue;
+    if (h === undefined) {
+      c.onlyWant.push(l.index);
+      continue;
+    }
+    if (w === undefined) {
+      c.onlyHave.push(l.index);
+      continue;
+    }
+    const band = want(l)!.band;
+    const p: Pair = { layer: l.index, have: h, want: w, ratio: w > 0 ? h / w : Number.NaN, difference: h - w };
+    if (band) {
+      p.band = band;
+      p.inside = h >= band[0] && h <= band[1];
+      c.banded++;
+      if (p.inside) c.inside++;
+    }
+    c.pairs.push(p);
+    c.have += h;
+    c.want += w;
+  }
+  const ratios = c.pairs.map((p) => p.ratio).filter((r) => Number.isFinite(r)).sort((a, b) => a - b);
+  if (ratios.length > 0) c.ratio = (ratios[(ratios.length - 1) >> 1] + ratios[ratios.length >> 1]) / 2;
+  return c;
+}
+
+/** times writes a ratio as people say it. */
+export function times(r: number): string {
+  if (!Number.isFinite(r)) return "";
+  return `${r >= 100 ? r.toFixed(0) : r >= 10 ? r.toFixed(1) : r >= 0.1 ? r.toFixed(2) : r.toPrecision(2)} ×`;
+}

@@ -1,0 +1,121 @@
+// Where the samples of a layer come from, and what they look like, whichever form
+// the page holds them in.
+import type { Distribution } from "../lib/data";
+import type { Column, Lane, Metric, Timeline } from "../lib/profile";
+import { fences, histogram, quantile, sorted, type Fences, type Histogram } from "./stats";
+
+/** What is known of the spread of a time. */
+export interface Shown {
+  /** In words, where the figures come from. */
+  source: string;
+  n: number;
+  /** In the order of runs, when every sample is there. */
+  samples?: Column;
+  /** Otherwise least, middle and largest of stretches of runs. */
+  stretches?: Distribution;
+  histogram: Histogram;
+  quantile: (q: number) => number;
+  fences: Fences;
+  /** True when samples outside the fences were counted one by one. */
+  counted: boolean;
+}
+
+/** fromSamples describes samples that are all there. */
+export function fromSamples(samples: Column, source: string): Shown {
+  const s = sorted(samples);
+  return { source, n: s.length, samples, histogram: histogram(s), quantile: (q) => quantile(s, q), fences: fences(s), counted: true };
+}
+
+/** fromDistribution describes samples that the page holds as histogram, quantiles and
+ * stretches. Outliers are counted by whole bins, so they are not exact. */
+export function fromDistribution(d: Distribution): Shown {
+  const q = (p: number) => quantile(d.quantiles_s, p);
+  const iqr = q(0.75) - q(0.25);
+  const f: Fences = { low: q(0.25) - 1.5 * iqr, high: q(0.75) + 1.5 * iqr, below: 0, above: 0 };
+  for (let i = 0; i < d.counts.length; i++) {
+    if (d.edges_s[i + 1] <= f.low) f.below += d.counts[i];
+    else if (d.edges_s[i] >= f.high) f.above += d.counts[i];
+  }
+  return {
+    source: "distribution made of every sample when the page was written",
+    n: d.n,
+    stretches: d,
+    histogram: { edges: d.edges_s, counts: d.counts, rule: "chosen when the page was written", tail: d.counts.length > 1 && lastIsWider(d.edges_s) },
+    quantile: q,
+    fences: f,
+    counted: false,
+  };
+}
+
+function lastIsWider(e: Column): boolean {
+  const n = e.length;
+  return n > 2 && e[n - 1] - e[n - 2] > 1.5 * (e[1] - e[0]);
+}
+
+/** ceiling is where pictures end that leave the farthest samples out. */
+export function ceiling(s: Shown): number {
+  return Math.min(s.quantile(1), s.fences.high + 2 * (s.fences.high - s.fences.low));
+}
+
+/** byLayer finds the durations of layers in lanes of bars: of each layer in the lane
+ * where it takes most time, summed for each inference where that is recorded. -1
+ * stands for whole inferences. */
+export function byLayer(t: Timeline | undefined): Map<number, Float32Array> {
+  const out = new Map<number, Float32Array>();
+  const most = new Map<number, number>();
+  const put = (layer: number, values: number[]) => {
+    let sum = 0;
+    for (const v of values) sum += v;
+    if (values.length > 1 && sum > (most.get(layer) ?? 0)) {
+      most.set(layer, sum);
+      out.set(layer, Float32Array.from(values));
+    }
+  };
+  for (const lane of t?.lanes ?? []) {
+    if (lane.kind === "iteration") put(-1, Array.from(lane.durations_s));
+    if (lane.kind === "layer" && lane.layers) for (const [layer, values] of inLane(lane)) put(layer, values);
+  }
+  return out;
+}
+
+function inLane(lane: Lane): Map<number, number[]> {
+  const values = new Map<number, number[]>();
+  const last = new Map<number, number>();
+  for (let i = 0; i < lane.durations_s.length; i++) {
+    const layer = lane.layers![i];
+    if (layer < 0) continue;
+    let v = values.get(layer);
+    if (!v) values.set(layer, (v = []));
+    const run = lane.iterations?.[i] ?? -1;
+    if (run >= 0 && v.length > 0 && last.get(layer) === run) v[v.length - 1] += lane.durations_s[i];
+    else v.push(lane.durations_s[i]);
+    last.set(layer, run);
+  }
+  return values;
+}
+
+/** A box from the figures of a metric, as far as they are known. */
+export interface Box {
+  marks: { name: string; at: number }[];
+  ci?: [number, number];
+  band?: [number, number];
+}
+
+export function box(m: Metric): Box {
+  const names = { min: "least", median: "median", mean: "mean", p90: "90 %", p95: "95 %", p99: "99 %", max: "largest" } as const;
+  const marks = (Object.keys(names) as (keyof typeof names)[]).filter((k) => m[k] !== undefined).map((k) => ({ name: names[k], at: m[k]! }));
+  return { marks, ci: m.ci95, band: m.band };
+}
+
+/** spread is the scaled median absolute deviation as a part of the median, from the
+ * metric or the samples. */
+export function spread(m: Metric | undefined, s?: Shown): number | undefined {
+  if (m?.mad !== undefined && m.median) return (1.4826 * m.mad) / m.median;
+  if (s) {
+    const mid = s.quantile(0.5);
+    // Of a symmetric heap this is the same figure.
+    return mid > 0 ? (1.4826 * (s.quantile(0.75) - s.quantile(0.25))) / 2 / mid : undefined;
+  }
+  if (m?.stddev !== undefined && m.mean) return m.stddev / m.mean;
+  return undefined;
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import type { Layer, Profile } from "../lib/profile";
+import { build, cost, costs } from "./model";
+
+function layer(index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer {
+  return { index, op: "X", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), latency_s: { kind: "measured", median: 1 }, ...more };
+}
+
+function model(layers: Layer[], inputs: string[] = [], outputs: string[] = []): Profile {
+  return {
+    schema: "opmeter/profile/v1",
+    model: { name: "m", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })) },
+    settings: {},
+    target: { id: "t", kind: "host" },
+    totals: {},
+    layers,
+  };
+}
+
+const pairs = (g: ReturnType<typeof build>) => g.edges.map((e) => `${e.from.id}>${e.to.id}`).sort();
+
+describe("graph of a profile", () => {
+  test("edges go by names of tensors", () => {
+    const g = build(model([layer(0, ["x"], ["a"]), layer(1, ["a"], ["b"]), layer(2, ["a", "b"], ["y"])], ["x"], ["y"]), { source: false, grouping: "none" });
+    expect(pairs(g)).toEqual(["i0>l0", "l0>l1", "l0>l2", "l1>l2", "l2>o0"]);
+  });
+  test("fused layers belong to the one that does their work", () => {
+    const p = model([layer(0, ["x"], ["a"]), layer(1, ["a"], ["b"], { fused_into: 0 }), layer(2, ["b"], ["y"]), layer(3, [], ["c"], { folded: true })]);
+    const g = build(p, { source: false, grouping: "none" });
+    expect(pairs(g)).toEqual(["l0>l2"]);
+    expect(g.byLayer.get(0)!.members).toEqual([0, 1]);
+    expect(cost(g.byLayer.get(0)!, costs.time, p.layers)).toBe(2);
+    const s = build(p, { source: true, grouping: "none" });
+    expect(pairs(s)).toContain("l0>l1");
+    expect(s.byLayer.size).toBe(4);
+  });
+  test("source nodes of one layer stand inside it", () => {
+    const p = model([layer(0, [], ["a"], { provenance: { confidence: "exact", source_nodes: [{ graph: 0, node: 0, op: "Conv" }, { graph: 0, node: 1, op: "Relu" }] } })]);
+    const g = build(p, { source: true, grouping: "none" });
+    expect(g.byLayer.get(0)!.children.map((c) => c.title)).toEqual(["Conv", "Relu"]);
+    expect(g.byLayer.get(0)!.members).toEqual([0]);
+  });
+  test("scopes become groups of runs", () => {
+    const l = (i: number, scope: string) => layer(i, [`t${i}`], [`t${i + 1}`], { scope });
+    const g = build(model([l(0, "a/b"), l(1, "a/b"), l(2, "a/c"), l(3, "d"), l(4, "a/b"), l(5, "a/b")]), { source: false, grouping: "scope" });
+    expect(g.root.children.map((c) => c.title)).toEqual(["a", "X", "a/b"]);
+    expect(g.root.children[0].members).toEqual([0, 1, 2]);
+    expect(g.root.children[0].children.map((c) => c.title)).toEqual(["b", "X"]);
+  });
+  test("blocks end where one tensor carries on", () => {
+    const g = build(
+      model([layer(0, ["x"], ["a"], { params: 1 }), layer(1, ["a"], ["b"], { params: 1 }), layer(2, ["b"], ["c"], { params: 1 }), layer(3, ["a", "c"], ["d"]), layer(4, ["d"], ["e"], { params: 1 }), layer(5, ["e"], ["f"])]),
+      { source: false, grouping: "block" },
+    );
+    expect(g.root.children.map((c) => c.members)).toEqual([[0, 1, 2, 3], [4, 5]]);
+  });
+  test("bodies stand inside their owner and see tensors around", () => {
+    const g = build(
+      model([layer(0, ["x"], ["a"]), layer(1, ["a"], ["y"], { op: "If" }), layer(2, ["a"], ["t"], { parent: 1, graph: "then" }), layer(3, ["a"], ["e"], { parent: 1, graph: "else" })]),
+      { source: false, grouping: "none" },
+    );
+    const owner = g.byLayer.get(1)!;
+    expect(owner.children.map((c) => c.title)).toEqual(["then", "else"]);
+    expect(owner.members).toEqual([1, 2, 3]);
+    expect(pairs(g)).toContain("l0>l2");
+  });
+  test("without tensors the order of execution stands in", () => {
+    const g = build(model([layer(0, [], []), layer(1, [], [])]), { source: false, grouping: "none" });
+    expect(g.edges).toHaveLength(1);
+    expect(g.edges[0].guess).toBe(true);
+  });
+  test("names that many layers share, and loops of fusion", () => {
+    const p = model([layer(0, ["t"], ["t"]), layer(1, ["t"], ["t"]), layer(2, ["t"], ["t"], { fused_into: 2 }), layer(3, ["t"], ["t"], { parent: 3 })]);
+    expect(() => build(p, { source: false, grouping: "block" })).not.toThrow();
+    expect(pairs(build(p, { source: true, grouping: "none" }))).toEqual(["l0>l1", "l1>l2", "l2>l3"]);
+  });
+});

@@ -1,0 +1,314 @@
+// The graph of a profile: layers as nodes, tensors as edges, and groups of nodes
+// that can be closed: bodies of control flow, scopes, blocks.
+import { best } from "../lib/format";
+import type { Layer, Profile, Tensor } from "../lib/profile";
+
+export type Grouping = "none" | "scope" | "block";
+
+export interface Node {
+  id: string;
+  kind: "layer" | "group" | "input" | "output" | "source";
+  /** Index of the layer; of a group that of its first one, -1 for inputs and outputs. */
+  layer: number;
+  title: string;
+  /** Layers whose cost counts here. */
+  members: number[];
+  /** Nodes inside. A layer with children is control flow. */
+  children: Node[];
+  parent?: Node;
+  /** Position among all leaves, which edges lead up. */
+  order: number;
+}
+
+export interface Edge {
+  from: Node;
+  to: Node;
+  tensor?: Tensor;
+  /** Follows only the order of execution, because no tensor tells more. */
+  guess?: boolean;
+}
+
+export interface Graph {
+  root: Node;
+  edges: Edge[];
+  /** The node of each layer that has one. */
+  byLayer: Map<number, Node>;
+  all: Node[];
+}
+
+export interface Choice {
+  source: boolean;
+  grouping: Grouping;
+}
+
+/** Inputs or outputs beyond these are left out of the picture. */
+const mostPorts = 24;
+
+export function build(p: Profile, c: Choice): Graph {
+  const layers = p.layers;
+  const byLayer = new Map<number, Node>();
+  const all: Node[] = [];
+  const make = (n: Omit<Node, "members" | "children" | "order"> & Partial<Node>): Node => {
+    const node: Node = { members: [], children: [], order: 0, ...n };
+    all.push(node);
+    return node;
+  };
+  const root = make({ id: "root", kind: "group", layer: -1, title: p.model.name });
+
+  // Nodes of the layers. What others do or what was done while planning has a node
+  // of its own in the source view only.
+  for (const l of layers) {
+    if (!c.source && (l.folded || l.fused_into !== undefined)) continue;
+    const n = make({ id: `l${l.index}`, kind: "layer", layer: l.index, title: l.op, members: [l.index] });
+    byLayer.set(l.index, n);
+    const nodes = l.provenance?.source_nodes ?? [];
+    if (c.source && nodes.length > 1) {
+      n.children = nodes.map((s, i) => make({ id: `s${l.index}.${i}`, kind: "source", layer: l.index, title: s.op ?? s.name ?? `node ${s.node}`, parent: n }));
+    }
+  }
+  for (const l of layers) {
+    if (byLayer.has(l.index) || l.fused_into === undefined) continue;
+    const host = doer(layers, l.index);
+    byLayer.get(host)?.members.push(l.index);
+  }
+
+  // Bodies stand inside the layer that owns them.
+  const top: Node[] = [];
+  const inside = new Map<number, Node[]>();
+  for (const l of layers) {
+    const n = byLayer.get(l.index);
+    if (!n) continue;
+    const owner = l.parent !== undefined && l.parent !== l.index ? byLayer.get(doer(layers, l.parent)) : undefined;
+    if (!owner) top.push(n);
+    else inside.set(owner.layer, [...(inside.get(owner.layer) ?? []), n]);
+  }
+  for (const [owner, nodes] of inside) {
+    const n = byLayer.get(owner)!;
+    const graphs = [...new Set(nodes.map((x) => layers[x.layer].graph ?? ""))];
+    if (graphs.length < 2) {
+      n.children = grouped(nodes, c.grouping, p, make);
+      continue;
+    }
+    n.children = graphs.map((g, i) => {
+      const body = nodes.filter((x) => (layers[x.layer].graph ?? "") === g);
+      return make({ id: `b${owner}.${i}`, kind: "group", layer: body[0].layer, title: g || "body", children: grouped(body, c.grouping, p, make) });
+    });
+  }
+  const ins = (p.model.inputs ?? []).slice(0, mostPorts).map((t, i) => make({ id: `i${i}`, kind: "input", layer: -1, title: t.name ?? "input" }));
+  const outs = (p.model.outputs ?? []).slice(0, mostPorts).map((t, i) => make({ id: `o${i}`, kind: "output", layer: -1, title: t.name ?? "output" }));
+  root.children = [...ins, ...grouped(top, c.grouping, p, make), ...outs];
+  adopt(root);
+
+  return { root, edges: connect(p, byLayer, ins, outs, all), byLayer, all };
+}
+
+/** doer follows fused layers to the one that does the work. */
+function doer(layers: Layer[], i: number): number {
+  for (let step = 0; step < 64; step++) {
+    const into = layers[i]?.fused_into;
+    if (into === undefined || into === i) break;
+    i = into;
+  }
+  return i;
+}
+
+/** adopt sets parents and the order of leaves, and sums up members. */
+function adopt(root: Node) {
+  let order = 0;
+  const visit = (n: Node) => {
+    n.order = order++;
+    for (const c of n.children) {
+      c.parent = n;
+      visit(c);
+      if (n.kind === "group" || inner(n)) n.members = n.members.concat(c.members);
+    }
+  };
+  visit(root);
+}
+
+/** inner tells whether a node is a layer with a body. */
+function inner(n: Node): boolean {
+  return n.kind === "layer" && n.children.length > 0 && n.children[0].kind !== "source";
+}
+
+type Make = (n: Omit<Node, "members" | "children" | "order"> & Partial<Node>) => Node;
+
+function grouped(nodes: Node[], by: Grouping, p: Profile, make: Make): Node[] {
+  if (by === "scope") return byScope(nodes, p, 0, make);
+  if (by === "block") return byBlock(nodes, p, make);
+  return nodes;
+}
+
+/** byScope groups layers that follow one another and share a part of their scope.
+ * Groups are runs in the order of execution, so that edges between them never lead
+ * back; a scope that comes twice is two groups. */
+function byScope(nodes: Node[], p: Profile, depth: number, make: Make): Node[] {
+  const part = (n: Node) => p.layers[n.layer].scope?.split("/")[depth];
+  const out: Node[] = [];
+  for (let i = 0; i < nodes.length; ) {
+    const name = part(nodes[i]);
+    let j = i + 1;
+    while (j < nodes.length && part(nodes[j]) === name) j++;
+    const run = nodes.slice(i, j);
+    i = j;
+    if (name === undefined) {
+      out.push(...run);
+      continue;
+    }
+    const inside = byScope(run, p, depth + 1, make);
+    // One child is no group; a group inside the only child of its kind takes both names.
+    if (inside.length === 1 && inside[0].kind === "group") {
+      inside[0].title = `${name}/${inside[0].title}`;
+      out.push(inside[0]);
+    } else if (run.length === 1 || (run.length === nodes.length && depth === 0)) out.push(...inside);
+    else out.push(make({ id: `g${run[0].layer}.${depth}`, kind: "group", layer: run[0].layer, title: name, children: inside }));
+  }
+  return out;
+}
+
+/** byBlock groups layers between places where a single tensor carries everything
+ * on: branches with what joins them, and in chains each layer with weights and what
+ * follows it without. */
+function byBlock(nodes: Node[], p: Profile, make: Make): Node[] {
+  const last = new Map<string, number>();
+  const key = (n: Node, t: Tensor) => `${p.layers[n.layer].graph ?? ""}\n${t.name}`;
+  nodes.forEach((n, i) => {
+    for (const t of p.layers[n.layer].inputs ?? []) if (t.name && !t.constant) last.set(key(n, t), i);
+  });
+  // open: tensors made before and needed after the present layer.
+  const open = new Map<string, number>();
+  const blocks: Node[][] = [];
+  let run: Node[] = [];
+  const close = () => {
+    if (run.length > 0) blocks.push(run);
+    run = [];
+  };
+  let single = true;
+  nodes.forEach((n, i) => {
+    const weighty = (p.layers[n.layer].params ?? 0) > 0;
+    if (single && (weighty || run.length >= 8)) close();
+    run.push(n);
+    for (const t of p.layers[n.layer].outputs ?? []) {
+      const end = t.name ? last.get(key(n, t)) : undefined;
+      if (end !== undefined && end > i) open.set(key(n, t), end);
+    }
+    for (const [k, end] of open) if (end <= i) open.delete(k);
+    const before = single;
+    single = open.size <= 1 && [...open.values()].every((e) => e === i + 1);
+    // The end of a branched part is the end of its block.
+    if (!before && single) close();
+  });
+  close();
+  return blocks.map((b, k) => (b.length === 1 ? b[0] : make({ id: `k${b[0].layer}`, kind: "group", layer: b[0].layer, title: `block ${k + 1}`, children: b })));
+}
+
+function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node[], all: Node[]): Edge[] {
+  const layers = p.layers;
+  const made = new Map<string, number[]>();
+  for (const l of layers) {
+    for (const t of l.outputs ?? []) {
+      if (!t.name) continue;
+      const k = `${l.graph ?? ""}\n${t.name}`;
+      const list = made.get(k);
+      if (list) list.push(l.index);
+      else made.set(k, [l.index]);
+    }
+  }
+  /** The layer that makes a tensor for a layer: the last one before it in its own
+   * graph, or in one around. */
+  const maker = (name: string, graph: string, before: number): number | undefined => {
+    const list = made.get(`${graph}\n${name}`);
+    if (!list) return undefined;
+    for (let i = list.length - 1; i >= 0; i--) if (list[i] < before) return list[i];
+    return list[0] === before ? undefined : list[0];
+  };
+  const edges: Edge[] = [];
+  const seen = new Set<string>();
+  const add = (from: Node | undefined, to: Node | undefined, tensor?: Tensor, guess?: boolean) => {
+    if (!from || !to || from === to) return;
+    const k = `${from.id} ${to.id} ${tensor?.name ?? ""}`;
+    if (seen.has(k)) return;
+    seen.add(k);
+    edges.push({ from, to, tensor, guess });
+  };
+  const node = (i: number) => byLayer.get(i) ?? byLayer.get(doer(layers, i));
+  const inputs = new Map((p.model.inputs ?? []).map((t, i) => [t.name, ins[i]] as const));
+  const linked = new Set<Node>();
+  for (const l of layers) {
+    const to = node(l.index);
+    if (!to || (l.folded && !byLayer.has(l.index))) continue;
+    for (const t of l.inputs ?? []) {
+      if (!t.name || t.absent || t.constant) continue;
+      let from: Node | undefined;
+      for (let at: Layer | undefined = l, step = 0; at && !from && step < 64; step++) {
+        const m = maker(t.name, at.graph ?? "", at.index === l.index ? l.index : at.index + 1);
+        if (m !== undefined) from = layers[m].folded && !byLayer.has(m) ? undefined : node(m);
+        if (m !== undefined) break;
+        if (!at.graph) from = inputs.get(t.name);
+        at = at.parent !== undefined && at.parent !== at.index ? layers[at.parent] : undefined;
+      }
+      if (from && from !== to) {
+        add(from, to, t);
+        linked.add(from);
+        linked.add(to);
+      }
+    }
+  }
+  (p.model.outputs ?? []).slice(0, outs.length).forEach((t, i) => {
+    const m = t.name ? maker(t.name, "", layers.length) : undefined;
+    add(m !== undefined ? node(m) : t.name ? inputs.get(t.name) : undefined, outs[i], t);
+  });
+  // Nodes without any tensor in common hang on the one executed before.
+  let before: Node | undefined;
+  for (const l of layers) {
+    const n = byLayer.get(l.index);
+    if (!n || l.parent !== undefined) continue;
+    if (before && !linked.has(n)) add(before, n, undefined, true);
+    before = n;
+  }
+  for (const n of all) if (n.children[0]?.kind === "source") for (let i = 1; i < n.children.length; i++) add(n.children[i - 1], n.children[i], undefined, true);
+  return edges;
+}
+
+/** What nodes can be coloured by. */
+export interface Cost {
+  name: string;
+  unit: "s" | "count" | "bytes" | "J" | "part";
+  of: (l: Layer) => number | undefined;
+  /** Sums over a group mean something. */
+  adds: boolean;
+}
+
+export const costs: Record<string, Cost> = {
+  time: { name: "time", unit: "s", of: (l) => best(l.latency_s), adds: true },
+  macs: { name: "MACs", unit: "count", of: (l) => (l.macs === undefined ? undefined : l.macs * (l.calls ?? 1)), adds: true },
+  ops: { name: "operations", unit: "count", of: (l) => (l.ops === undefined ? undefined : l.ops * (l.calls ?? 1)), adds: true },
+  bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : (l.bytes_read + l.bytes_written) * (l.calls ?? 1)), adds: true },
+  weights: { name: "bytes of weights", unit: "bytes", of: (l) => l.weights_bytes, adds: true },
+  output: { name: "bytes of outputs", unit: "bytes", of: (l) => total((l.outputs ?? []).map((t) => t.bytes)), adds: true },
+  energy: { name: "energy", unit: "J", of: (l) => best(l.energy_j), adds: true },
+  accelerator: { name: "accelerator cycles", unit: "count", of: (l) => best(l.accelerator_cycles), adds: true },
+  cpu: { name: "processor cycles", unit: "count", of: (l) => best(l.cpu_cycles), adds: true },
+  expected: { name: "expected time", unit: "s", of: (l) => best(l.expected_s), adds: true },
+  difference: { name: "difference from expected", unit: "s", of: (l) => apart(best(l.latency_s), best(l.expected_s)), adds: true },
+  spread: { name: "spread of the time", unit: "part", of: (l) => (l.latency_s?.mad !== undefined && l.latency_s.median ? (1.4826 * l.latency_s.mad) / l.latency_s.median : undefined), adds: false },
+  zeros: { name: "zeros among the weights", unit: "part", of: (l) => l.sparsity?.weights, adds: false },
+};
+
+function apart(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : Math.abs(a - b);
+}
+
+function total(vs: (number | undefined)[]): number | undefined {
+  let sum: number | undefined;
+  for (const v of vs) if (v !== undefined) sum = (sum ?? 0) + v;
+  return sum;
+}
+
+/** cost of a node: the sum of its members, or the largest where sums mean nothing. */
+export function cost(n: Node, c: Cost, layers: Layer[]): number | undefined {
+  const vs = n.members.map((i) => c.of(layers[i]));
+  if (c.adds) return total(vs);
+  const known = vs.filter((v) => v !== undefined);
+  return known.length > 0 ? Math.max(...known) : undefined;
+}
