@@ -51,6 +51,9 @@ func Expect(p, from *profile.Profile) error {
 		return fmt.Errorf("no layer of %s agrees with one of %s in position, operator and name", a.Name, b.Name)
 	}
 	text := fmt.Sprintf("Expected times are those of the profile for %s: %s in %s with both, where this one has %s.", targetName(&from.Target), Duration(want), plural(int64(matched), "layer"), Duration(have))
+	if p.Target.ID != from.Target.ID {
+		text += fmt.Sprintf(" That is another target than %s, so the ratio compares targets as well as the estimate.", targetName(&p.Target))
+	}
 	if a.SHA256 == "" || b.SHA256 == "" {
 		text += " Whether both are of the same file is not known, because the hash of one is not: layers were matched by position, operator and name."
 	}

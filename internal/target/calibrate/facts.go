@@ -22,7 +22,22 @@ func mhz(lo, hi, def float64) target.Clock {
 }
 
 func core(name, arch, simd, fpu string, cores int64) target.Core {
-	return target.Core{Name: name, Arch: arch, SIMD: simd, FPU: fpu, Cores: cores}
+	p := peaks[name]
+	return target.Core{Name: name, Arch: arch, SIMD: simd, FPU: fpu, Cores: cores, PeakMACs: p.macs, LoadBytes: p.bytes}
+}
+
+// peaks holds what instructions allow in a cycle: SMLAD multiplies two pairs of 16
+// bits, VMLADAV sixteen pairs of 8 bits in two cycles, MLA of the Cortex-M3 takes two
+// cycles; loads are of one word, of two on the Cortex-M7 and with Helium, and take two
+// cycles on the Cortex-M0+, whose multiplier has 1 or 32 cycles by choice of the maker.
+var peaks = map[string]struct{ macs, bytes float64 }{
+	"Cortex-M0+": {0, 2},
+	"Cortex-M3":  {0.5, 4},
+	"Cortex-M4":  {2, 4},
+	"Cortex-M33": {2, 4},
+	"Cortex-M7":  {2, 8},
+	"Cortex-M55": {8, 8},
+	"Xtensa LX7": {16, 16},
 }
 
 func mem(name, role string, size target.Bytes) target.Memory {
