@@ -2,7 +2,6 @@ package opmeter
 
 import (
 	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/target/estimate"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -88,7 +87,7 @@ func (t *Targets) Estimate(m *Model, id string, options ...EstimateOption) (*pro
 	for _, f := range options {
 		f(&o)
 	}
-	return estimate.Estimate(m.g, x, o)
+	return m.estimable().Estimate(x, o)
 }
 
 // Estimate estimates a model on a target of the program; see [Targets.Estimate].
