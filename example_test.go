@@ -36,6 +36,27 @@ func Example() {
 	// 2 CONV_2D [1 25 5 64] 512000 MACs, measured: true
 }
 
+// The same model on chips that are not there.
+func ExampleEstimate() {
+	m, err := opmeter.Open("examples/ds_cnn.yaml")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	for _, id := range []string{"stm32l4r5", "efr32xg24-mvp"} {
+		p, err := opmeter.Estimate(m, id)
+		if err != nil {
+			log.Fatal(err)
+		}
+		v, _ := p.Totals.Latency.Best()
+		band := p.Totals.Latency.Band
+		fmt.Printf("%s: %s, in its band: %v, RAM known: %v\n", id, p.Target.Engine, band[0] < v && v < band[1], p.Totals.RAMBytes != nil)
+	}
+	// Output:
+	// stm32l4r5: tflm-cmsis-nn, in its band: true, RAM known: true
+	// efr32xg24-mvp: tflm-mvp, in its band: true, RAM known: true
+}
+
 func ExampleOpen() {
 	m, err := opmeter.Open("examples/resnet8.yaml")
 	if err != nil {

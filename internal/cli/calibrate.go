@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/target"
 	"github.com/opmeter/opmeter/internal/target/calibrate"
 )
 
@@ -29,9 +30,9 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if id == "" {
 				return useError("--target names the target to start from: opmeter targets lists them")
 			}
-			set, err := f.load()
+			set, err := target.Load(f.dir)
 			if err != nil {
-				return err
+				return withStatus(statusInput, err)
 			}
 			t, err := set.Find(id)
 			if err != nil {

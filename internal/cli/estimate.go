@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/modelfile"
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/target"
 	"github.com/opmeter/opmeter/internal/target/estimate"
@@ -39,8 +37,8 @@ func (f *targetFlags) addDir(c *cobra.Command) {
 func (f *targetFlags) host() bool { return len(f.on) == 1 && f.on[0] == "host" }
 
 // load reads the targets; faulty files of the user are an error.
-func (f *targetFlags) load() (*target.Set, error) {
-	s, err := target.Load(f.dir)
+func (f *targetFlags) load() (*opmeter.Targets, error) {
+	s, err := opmeter.LoadTargets(f.dir)
 	if err != nil {
 		return nil, withStatus(statusInput, err)
 	}
@@ -61,7 +59,7 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 	if err != nil {
 		return err
 	}
-	var ts []*target.Target
+	var ts []opmeter.Target
 	for _, id := range f.on {
 		if id == "host" {
 			return useError("--on host measures here and cannot be compared with estimates in one command")
@@ -72,10 +70,10 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 		}
 		ts = append(ts, t)
 	}
-	return a.withModel(path, func(m *graph.Model) error {
+	return a.withModel(path, func(m *opmeter.Model) error {
 		ps := make([]*profile.Profile, len(ts))
 		for i, t := range ts {
-			if ps[i], err = estimateOn(m, t, f.runtime); err != nil {
+			if ps[i], err = estimateOn(set, m, t.ID, f.runtime); err != nil {
 				return err
 			}
 		}
@@ -89,46 +87,34 @@ func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, o *outputF
 	})
 }
 
-func (a *app) withModel(path string, do func(m *graph.Model) error) (err error) {
+func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error) {
 	if path, err = findModel(path); err != nil {
 		return err
 	}
-	m, err := modelfile.Open(path)
+	m, err := opmeter.Open(path)
 	if err != nil {
 		return withStatus(statusInput, prefixed(path, err))
 	}
-	if m.Close != nil {
-		defer func() { err = errors.Join(err, m.Close()) }()
-	}
+	defer func() { err = errors.Join(err, m.Close()) }()
 	return do(m)
 }
 
-func estimateOn(m *graph.Model, t *target.Target, runtime string) (*profile.Profile, error) {
-	p, err := estimate.Estimate(m, t, target.Options{Runtime: runtime})
+func estimateOn(set *opmeter.Targets, m *opmeter.Model, id, runtime string) (*profile.Profile, error) {
+	p, err := set.Estimate(m, id, opmeter.Runtime(runtime))
 	var use *estimate.UseError
 	if errors.As(err, &use) {
 		return nil, withStatus(statusUse, err)
-	}
-	if err == nil && m.Path != "" {
-		p.Model.SHA256, err = host.HashFile(m.Path) // tells later what it may be compared with
 	}
 	return p, withStatus(statusInput, err)
 }
 
 // rows puts estimates beside what the targets have.
-func rows(ts []*target.Target, ps []*profile.Profile) []report.TargetRow {
+func rows(ts []opmeter.Target, ps []*profile.Profile) []report.TargetRow {
 	out := make([]report.TargetRow, len(ps))
 	for i, p := range ps {
-		out[i] = report.TargetRow{Profile: p, RAM: size(ts[i].RAM()), Flash: size(ts[i].Flash()), ExternalFlash: size(ts[i].ExternalFlash())}
+		out[i] = report.TargetRow{Profile: p, RAM: ts[i].RAMBytes, Flash: ts[i].FlashBytes, ExternalFlash: ts[i].ExternalFlashBytes}
 	}
 	return out
-}
-
-func size(b target.Bytes, ok bool) *int64 {
-	if !ok {
-		return nil
-	}
-	return profile.Ptr(int64(b))
 }
 
 func newTargets(a *app) *cobra.Command {
@@ -153,15 +139,11 @@ for which a model is estimated. docs/targets.md explains target files.`,
 			}
 			fmt.Fprintf(a.out, "%-*s  this computer, measured\n", width, "host")
 			for _, t := range list {
-				what := t.Core.Name
-				if t.Accelerator != nil {
-					what += " with " + t.Accelerator.Name
+				what := t.Core
+				if t.Accelerator != "" {
+					what += " with " + t.Accelerator
 				}
-				names := make([]string, len(t.Runtimes))
-				for i := range t.Runtimes {
-					names[i] = t.Runtimes[i].Name
-				}
-				fmt.Fprintf(a.out, "%-*s  %s, %s; %s\n", width, t.ID, what, report.Quantity(float64(t.Clock.Default), "Hz"), strings.Join(names, ", "))
+				fmt.Fprintf(a.out, "%-*s  %s, %s; %s\n", width, t.ID, what, report.Quantity(t.ClockHz, "Hz"), strings.Join(t.Runtimes, ", "))
 			}
 			return nil
 		},
@@ -203,15 +185,15 @@ a table of their own.`,
 			if err != nil {
 				return err
 			}
-			return a.withModel(args[0], func(m *graph.Model) error {
+			return a.withModel(args[0], func(m *opmeter.Model) error {
 				var fit, open []report.TargetRow
 				list := set.List()
 				for _, t := range list {
-					p, err := estimateOn(m, t, "")
+					p, err := estimateOn(set, m, t.ID, "")
 					if err != nil {
 						return err
 					}
-					r := rows([]*target.Target{t}, []*profile.Profile{p})[0]
+					r := rows([]opmeter.Target{t}, []*profile.Profile{p})[0]
 					if r.Fits() == "no" || over(p.Totals.RAMBytes, limits["ram"]) || over(p.Totals.FlashBytes, limits["flash"]) {
 						continue
 					}

@@ -250,16 +250,17 @@ func (g *generator) timeline() {
 	}
 	global := profile.MemorySpace{Name: "global", Partitions: []profile.Partition{{Name: "weights", Address: 1 << 32, Bytes: 4 << 20}, {Name: "activations", Address: 1<<32 + 4<<20, Bytes: 8 << 20}}}
 
-	perIteration := 0
+	timed := 0
 	for _, s := range g.times {
 		if s > 0 {
-			perIteration += 1 + 3*g.o.Cores
+			timed++
 		}
 	}
-	// Bars beyond those of the iterations come from commands inside the layers.
+	// Bars beyond those of the iterations come from commands inside the layers: of
+	// each there are three on a core.
 	commands := 1
-	if n := perIteration * g.o.Iterations; g.o.Bars > n {
-		commands = (g.o.Bars + n - 1) / n
+	if n := 3 * timed * g.o.Cores * g.o.Iterations; g.o.Bars > n {
+		commands = (g.o.Bars - timed*g.o.Iterations + n - 1) / n
 	}
 	add := func(l *profile.Lane, start, length float64, layer, label, iteration int32) int32 {
 		l.Starts, l.Durations = append(l.Starts, round(start)), append(l.Durations, round(start+length)-round(start))

@@ -45,10 +45,16 @@ type Core struct {
 	FPU string `yaml:"fpu" enum:"none,single,double"`
 	// Cores is the number of cores, 1 when left out. Estimates use one.
 	Cores int64 `yaml:"cores"`
+	// PeakMACs is the most multiply-accumulates of 8-bit integers in a cycle that the
+	// instructions allow, and LoadBytes the most bytes loaded in a cycle without
+	// waiting; 0 when not known.
+	PeakMACs  float64 `yaml:"peak_macs_per_cycle"`
+	LoadBytes float64 `yaml:"load_bytes_per_cycle"`
 }
 
 // Clock is the processor's clock.
 type Clock struct {
+	// Min is 0 when not known.
 	Min     Hertz `yaml:"min"`
 	Max     Hertz `yaml:"max,required"`
 	Default Hertz `yaml:"default,required"`
@@ -98,6 +104,8 @@ type Accelerator struct {
 	Name string `yaml:"name,required" enum:"mvp"`
 	// Clock of the accelerator, 0 for that of the processor.
 	Clock Hertz `yaml:"clock"`
+	// PeakMACs is the most multiply-accumulates in a cycle, 0 when not known.
+	PeakMACs float64 `yaml:"peak_macs_per_cycle"`
 	// Description for people.
 	Description string `yaml:"description"`
 }

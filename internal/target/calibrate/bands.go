@@ -49,11 +49,11 @@ type scored struct {
 	distance float64
 }
 
-// MakeBands finds bands from measurements by leaving out sources, and sources
-// together with their networks.
+// MakeBands finds bands from measurements by leaving out sources, sources together
+// with their networks, and all of a core or a version.
 func MakeBands(ms []*Measurement, s Settings) *Bands {
 	var all []scored
-	for _, rs := range [][]*Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s)} {
+	for _, rs := range [][]*Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s), LeaveGroupsOut(ms, s)} {
 		for _, r := range rs {
 			if r.How != "" && r.Overhead < 0.5 {
 				all = append(all, scored{class{r.M.Family, r.How}, r.M.Source, math.Abs(r.Log()), r.Distance})

@@ -30,14 +30,16 @@ type (
 // Settings of the fit. They were chosen by validation over sources.
 type Settings struct {
 	// EraShrink draws the shared coefficients of an era towards the prior of the
-	// family, GroupShrink those of a core towards the era's.
-	EraShrink, GroupShrink float64
+	// family, GroupShrink those of a core towards the era's: strongly, because most
+	// cores have measurements of few networks. BoardShrink is for measurements of the
+	// very board that estimates are wanted for.
+	EraShrink, GroupShrink, BoardShrink float64
 	// LayerWeight is the weight of a measured layer; a whole model has 1.
 	LayerWeight float64
 }
 
 // Default settings.
-var Default = Settings{EraShrink: 0.02, GroupShrink: 0.05, LayerWeight: 0.1}
+var Default = Settings{EraShrink: 0.02, GroupShrink: 0.2, BoardShrink: 0.05, LayerWeight: 0.1}
 
 // Tier is the set of instructions that kernels of a core are written for.
 func Tier(core string) string {

@@ -125,7 +125,7 @@ func Board(t *target.Target, runtime string, ms []*Measurement, s Settings) (*ta
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
 	one := func(*Measurement) float64 { return 1 }
-	fit := refine(ms, one, start, s.GroupShrink, s.LayerWeight)
+	fit := refine(ms, one, start, s.BoardShrink, s.LayerWeight)
 	residuals, how := boardResiduals(ms, start, s)
 	sum := Summarise(residuals)
 	half := boardHalf(residuals)
@@ -165,7 +165,7 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 		}
 		v := start
 		if len(rest) > 0 {
-			v = refine(rest, func(*Measurement) float64 { return 1 }, start, s.GroupShrink, s.LayerWeight)
+			v = refine(rest, func(*Measurement) float64 { return 1 }, start, s.BoardShrink, s.LayerWeight)
 		}
 		for _, m := range held[k] {
 			rs = append(rs, &Residual{M: m, Predicted: v.Dot(m.Work), How: "measured"})

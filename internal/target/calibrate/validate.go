@@ -58,6 +58,45 @@ func LeaveNetworksOut(ms []*Measurement, s Settings) []*Residual {
 	return out
 }
 
+// LeaveGroupsOut predicts whole-model measurements as if their core had never been
+// measured with that version of the runtime, and as if no core had: what carrying
+// coefficients over to other cores and versions costs.
+func LeaveGroupsOut(ms []*Measurement, s Settings) []*Residual {
+	var out []*Residual
+	for _, same := range []func(a, b Group) bool{
+		func(a, b Group) bool { return a == b },
+		func(a, b Group) bool { return a.Family == b.Family && a.Era == b.Era && a.Era != "" },
+		func(a, b Group) bool { return a.Family == b.Family && a.Core == b.Core },
+	} {
+		seen := map[Group]bool{}
+		for _, m := range ms {
+			g := m.Group()
+			if m.Layer || seen[g] {
+				continue
+			}
+			var rest, held []*Measurement
+			for _, x := range ms {
+				switch {
+				case !same(x.Group(), g):
+					rest = append(rest, x)
+				case !x.Layer:
+					held = append(held, x)
+					seen[x.Group()] = true
+				}
+			}
+			if len(rest) == 0 {
+				continue
+			}
+			for _, r := range predict(Train(rest, s), held) {
+				if r.How != "" && r.How != "measured" {
+					out = append(out, r)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // Network is the architecture that a model's name stands for.
 func Network(model string) string {
 	s := strings.ToLower(model)

@@ -32,8 +32,16 @@ func Encode(t *target.Target, comment string) []byte {
 	if t.Core.Cores > 1 {
 		e.line(1, "cores", strconv.FormatInt(t.Core.Cores, 10))
 	}
+	if t.Core.PeakMACs > 0 {
+		e.number(1, "peak_macs_per_cycle", t.Core.PeakMACs)
+	}
+	if t.Core.LoadBytes > 0 {
+		e.number(1, "load_bytes_per_cycle", t.Core.LoadBytes)
+	}
 	e.key(0, "clock")
-	e.hertz(1, "min", t.Clock.Min)
+	if t.Clock.Min > 0 {
+		e.hertz(1, "min", t.Clock.Min)
+	}
 	e.hertz(1, "max", t.Clock.Max)
 	e.hertz(1, "default", t.Clock.Default)
 	e.memories(t.Memories)
@@ -48,6 +56,9 @@ func Encode(t *target.Target, comment string) []byte {
 		e.text(1, "name", a.Name)
 		if a.Clock > 0 {
 			e.hertz(1, "clock", a.Clock)
+		}
+		if a.PeakMACs > 0 {
+			e.number(1, "peak_macs_per_cycle", a.PeakMACs)
 		}
 		e.text(1, "description", a.Description)
 	}

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"strings"
 
@@ -63,9 +64,35 @@ func (b *builder) describe(opt target.Options) {
 	if t.Accelerator != nil {
 		p.Target.Accelerator = t.Accelerator.Name
 	}
+	b.peaks(&p.Target)
 	p.Settings.Engine, p.Settings.EngineVersion = b.rt.Name, b.rt.Versions
 	p.Layers = []profile.Layer{}
 	b.p = p
+}
+
+// peaks fills in the roofline where the target file has what it takes.
+func (b *builder) peaks(p *profile.Target) {
+	var how []string
+	macs, unit := b.t.Core.PeakMACs, b.t.Core.Name
+	clock := b.clock
+	if a := b.t.Accelerator; a != nil {
+		macs, unit = a.PeakMACs, strings.ToUpper(a.Name)
+		if a.Clock > 0 {
+			clock = float64(a.Clock)
+		}
+	}
+	if macs > 0 {
+		p.PeakOpsPerSecond = profile.Ptr(2 * macs * clock)
+		how = append(how, fmt.Sprintf("%g multiply-accumulates of 8-bit integers per cycle of %s", macs, unit))
+	}
+	// An accelerator has memory ports of its own.
+	if v := b.t.Core.LoadBytes; v > 0 && b.t.Accelerator == nil {
+		p.PeakBytesPerSecond = profile.Ptr(v * b.clock)
+		how = append(how, fmt.Sprintf("%g bytes loaded per cycle without waiting", v))
+	}
+	if len(how) > 0 {
+		p.PeakMethod = "target file: " + strings.Join(how, ", ")
+	}
 }
 
 func ports(g *graph.Graph, ids []int) []profile.Tensor {

@@ -278,7 +278,8 @@ func (t *Tab) PDF() ([]byte, error) {
 // Wheel turns the mouse wheel by so many pixels at a place.
 func (t *Tab) Wheel(x, y, dx, dy float64, m ...chromedp.Modifier) error {
 	return t.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseWheel, x, y, chromedp.ButtonModifiers(m...), func(p *input.DispatchMouseEventParams) {
-		p.DeltaX, p.DeltaY = dx, dy
+		// The browser asks for both, and what is 0 is not sent.
+		p.DeltaX, p.DeltaY = dx+1e-9, dy+1e-9
 	}))
 }
 

@@ -1,6 +1,7 @@
 // The bars of a timeline as rows that can be searched: each row is sorted by time
 // and free of overlaps, so that binary search finds what is in view.
 import type { Column, Lane, Profile, Timeline } from "../lib/profile";
+import { extent } from "./extent";
 import { assign, dim, hidden, plain } from "./palette";
 import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
@@ -206,21 +207,9 @@ export class Bars {
     lanes: LaneData[],
   ) {
     this.lanes = lanes;
-    let [t0, t1, total] = [Infinity, -Infinity, 0];
-    const seen = (a: number, b: number) => {
-      t0 = Math.min(t0, a);
-      t1 = Math.max(t1, b);
-    };
-    for (const l of lanes) {
-      total += l.n;
-      if (l.n > 0) seen(l.starts[0], l.end);
-    }
-    for (const c of timeline.counters ?? []) if (c.times_s.length > 0) seen(c.times_s[0], c.times_s[c.times_s.length - 1]);
-    for (const m of timeline.memories ?? []) {
-      if (m.starts_s && m.starts_s.length > 0) seen(m.starts_s[0], m.starts_s[m.starts_s.length - 1]);
-    }
-    if (!(t1 > t0)) [t0, t1] = Number.isFinite(t0) ? [t0, t0 + 1e-6] : [0, 1];
-    this.bounds = { t0, t1 };
+    this.bounds = extent(timeline);
+    let total = 0;
+    for (const l of lanes) total += l.n;
     this.total = total;
   }
 

@@ -122,7 +122,7 @@ export class Raster {
       const cover = Math.min(shades, Math.round((total / pixel) * shades));
       scan[cur] = this.shade[cover][best];
       if (byHeight) tops[cur] = level(weight > 0 ? high / weight : -1);
-      drawn.blocks++;
+      if (best !== dim) drawn.blocks++;
       cur = -1;
       used = 0;
       high = weight = 0;
@@ -158,7 +158,7 @@ export class Raster {
         const until = Math.min(x2, Math.round((s + stalls[row.bar(at)] - t0) * k));
         if (until > x0) waits.push(x0, until, slot);
       }
-      drawn.single++;
+      if (slot !== dim) drawn.single++;
       if (x2 - x0 >= least && h >= 12 * ratio) labels.push({ x0, x1: x2, y, h, row, k: at, slot });
     });
     flush();

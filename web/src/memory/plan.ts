@@ -1,0 +1,72 @@
+// Figures of a memory plan: what is alive at each step and what made the peak.
+import type { Placement } from "../lib/profile";
+
+/** Alive holds bytes by step. */
+export interface Alive {
+  tensors: Float64Array;
+  scratch: Float64Array;
+  /** Step with the largest sum, the first of them; -1 for an empty plan. */
+  peak: number;
+  /** The sum there. */
+  bytes: number;
+}
+
+/** steps is the number of steps that a plan speaks of, at least least. */
+export function steps(plan: Placement[], least = 0): number {
+  let n = least;
+  for (const p of plan) n = Math.max(n, p.last + 1);
+  return n;
+}
+
+/** alive sums the sizes of what is needed at each step. */
+export function alive(plan: Placement[], n: number): Alive {
+  const tensors = new Float64Array(n + 1);
+  const scratch = new Float64Array(n + 1);
+  for (const p of plan) {
+    const to = p.scratch ? scratch : tensors;
+    if (p.first < 0 || p.first > p.last) continue;
+    to[p.first] += p.bytes;
+    to[p.last + 1] -= p.bytes;
+  }
+  let [peak, bytes] = [-1, 0];
+  for (let i = 0; i < n; i++) {
+    if (i > 0) {
+      tensors[i] += tensors[i - 1];
+      scratch[i] += scratch[i - 1];
+    }
+    if (tensors[i] + scratch[i] > bytes) {
+      bytes = tensors[i] + scratch[i];
+      peak = i;
+    }
+  }
+  return { tensors: tensors.slice(0, n), scratch: scratch.slice(0, n), peak, bytes };
+}
+
+/** at lists the positions of what is alive at a step, the largest first. */
+export function at(plan: Placement[], step: number): number[] {
+  return [...plan.keys()].filter((i) => plan[i].first <= step && step <= plan[i].last).sort((a, b) => plan[b].bytes - plan[a].bytes || a - b);
+}
+
+/** top is the end of the highest buffer. */
+export function top(plan: Placement[]): number {
+  let t = 0;
+  for (const p of plan) t = Math.max(t, p.offset_bytes + p.bytes);
+  return t;
+}
+
+/** highest is the end of the highest buffer at each step: what the arena needs then. */
+export function highest(plan: Placement[], n: number): Float64Array {
+  const out = new Float64Array(n);
+  for (const p of plan) for (let s = Math.max(0, p.first); s <= p.last && s < n; s++) out[s] = Math.max(out[s], p.offset_bytes + p.bytes);
+  return out;
+}
+
+/** find is the buffer at a step and an offset, the last one where several overlap;
+ * -1 for none. */
+export function find(plan: Placement[], step: number, offset: number): number {
+  for (let i = plan.length - 1; i >= 0; i--) {
+    const p = plan[i];
+    if (p.first <= step && step <= p.last && p.offset_bytes <= offset && offset < p.offset_bytes + p.bytes) return i;
+  }
+  return -1;
+}
