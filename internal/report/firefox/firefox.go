@@ -52,8 +52,8 @@ type writer struct {
 	names []string       // of the categories
 }
 
-// colors are those that the page knows, besides grey for what is left.
-var colors = []string{"blue", "green", "orange", "purple", "yellow", "red", "lightblue", "magenta", "brown", "darkgrey"}
+// palette holds the colours that the page knows, besides grey for what is left.
+var palette = []string{"blue", "green", "orange", "purple", "yellow", "red", "lightblue", "magenta", "brown", "darkgrey"}
 
 // other is the category of what has none. The page wants a grey one.
 const other = 0
@@ -107,7 +107,7 @@ func (t *writer) meta(all *timeline.View) {
 		color := "grey"
 		if i > 0 {
 			t.text(",")
-			color = colors[(i-1)%len(colors)]
+			color = palette[(i-1)%len(palette)]
 		}
 		t.text(`{"name":`)
 		t.string(n)

@@ -3,7 +3,8 @@
 // model, memory by internal/target/tflm, time and energy from them, each with a
 // band, and remarks on what does not fit or has no estimate.
 //
-// It runs nothing, and takes milliseconds.
+// It runs nothing, and takes milliseconds; only for files that lack shapes the
+// engine plans the model to find them.
 package estimate
 
 import (
@@ -47,7 +48,11 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 		clock = t.Clock.Default
 	}
 	if clock < t.Clock.Min || clock > t.Clock.Max || !(clock > 0) {
-		return nil, &UseError{fmt.Sprintf("target %s runs at %s to %s, not at %s", t.ID, megahertz(t.Clock.Min), megahertz(t.Clock.Max), megahertz(clock))}
+		span := "up to " + megahertz(t.Clock.Max)
+		if t.Clock.Min > 0 {
+			span = megahertz(t.Clock.Min) + " to " + megahertz(t.Clock.Max)
+		}
+		return nil, &UseError{fmt.Sprintf("target %s runs at %s, not at %s", t.ID, span, megahertz(clock))}
 	}
 	model, ok := models[rt.Model]
 	if !ok {
