@@ -90,7 +90,7 @@ func TestGraphFind(t *testing.T) {
 	if got := s.chose(-1); got != 7 {
 		t.Fatalf("the search for #7 chooses layer %d", got)
 	}
-	s.wait(`document.querySelector("main").innerText.includes(` + quote(layers[7].Name) + `)`)
+	s.wait(`document.querySelector("#app").innerText.includes(` + quote(layers[7].Name) + `)`)
 	// Down goes along an edge: to a layer that reads what this one makes.
 	s.must(s.Do(chromedp.Focus(`main [role=application]`)))
 	s.must(s.Press(kb.ArrowDown))
