@@ -4,7 +4,15 @@ import { defineConfig } from "vite";
 // One script and one style sheet without names that change, for the Go program to
 // put into a page. The page loads nothing else.
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [
+    svelte({
+      compilerOptions: {
+        // Names of scoped styles stand a thousand times in the page: short ones save
+        // 3 % of it. By file, so that builds agree.
+        cssHash: ({ hash, filename }) => `s${hash(filename.replace(/^.*[/\\]src[/\\]/, "")).slice(-4)}`,
+      },
+    }),
+  ],
   build: {
     outDir: "../internal/report/page/dist",
     emptyOutDir: true,

@@ -79,7 +79,7 @@ func single(model, on string, runs int) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "opmeter")
 	if out, err := exec.Command("go", "build", "-o", program, "./cmd/opmeter").CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)

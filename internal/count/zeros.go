@@ -30,8 +30,8 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 		if i >= len(n.Inputs) || n.Inputs[i] < 0 || n.Inputs[i] >= len(g.Values) {
 			continue
 		}
-		v := g.Values[n.Inputs[i]]
-		if v.Const == nil || v.Variable || !v.Const.Known() {
+		v := constant(g, n, n.Inputs[i])
+		if v == nil {
 			continue
 		}
 		// Of lists of shapes, such as the first input of TRANSPOSE_CONV, nothing.
@@ -48,6 +48,32 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 		return z
 	}
 	return nil
+}
+
+// constant returns the constant behind an input of n: itself, or what TFLite
+// unpacks or widens in front of n, which moves no zero. nil when there is none.
+func constant(g *graph.Graph, n *graph.Node, id int) *graph.Value {
+	v := g.Values[id]
+	// Sparse half-precision weights go through both.
+	for range 2 {
+		if v.Const != nil || n.Domain != graph.TFLite {
+			break
+		}
+		at := slices.IndexFunc(g.Nodes, func(m *graph.Node) bool {
+			return (m.Op == "DENSIFY" || m.Op == "DEQUANTIZE") && len(m.Inputs) > 0 && len(m.Outputs) > 0 && m.Outputs[0] == id
+		})
+		if at < 0 {
+			return nil
+		}
+		if id = g.Nodes[at].Inputs[0]; id < 0 || id >= len(g.Values) {
+			return nil
+		}
+		v = g.Values[id]
+	}
+	if v.Const == nil || v.Variable || !v.Const.Known() {
+		return nil
+	}
+	return v
 }
 
 // marker returns what sets row[i] to 1 where element from+i is not zero and to 0

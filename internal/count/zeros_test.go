@@ -140,6 +140,30 @@ func TestWeightZerosUnknown(t *testing.T) {
 	}
 }
 
+// TestWeightZerosBehind looks through what unpacks a constant.
+func TestWeightZerosBehind(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"DENSIFY", "DEQUANTIZE", "ADD"} {
+		g, n := weights(tensor.New(tensor.Float16, 4, 4), nil)
+		g.Values[1].Sparse = &graph.Sparse{StoredBytes: 6}
+		g.Values = append(g.Values, &graph.Value{})
+		g.Values = append(g.Values, &graph.Value{})
+		g.Nodes = []*graph.Node{{Op: op, Domain: graph.TFLite, Inputs: []int{1}, Outputs: []int{2}}, {Op: "DEQUANTIZE", Domain: graph.TFLite, Inputs: []int{2}, Outputs: []int{3}}, n}
+		n.Inputs[1] = 3
+		budget := int64(100)
+		z := WeightZeros(g, n, &budget)
+		if op == "ADD" {
+			if z != nil {
+				t.Errorf("a sum: %+v, want nothing", z)
+			}
+			continue
+		}
+		if z == nil || *z.Weights != 1 || !z.Encoded || *z.StoredBytes != 6 {
+			t.Errorf("%s: %+v, want all zero, 6 bytes stored", op, z)
+		}
+	}
+}
+
 func BenchmarkWeightZeros(b *testing.B) {
 	for _, kind := range []tensor.Type{tensor.Float32, tensor.Int8} {
 		b.Run(kind.String(), func(b *testing.B) {

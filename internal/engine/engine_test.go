@@ -267,6 +267,25 @@ func TestBodyTimingAndCancel(t *testing.T) {
 	if len(s.BodySteps(1)) != 2 {
 		t.Error("the body's steps are not described")
 	}
+	if len(tm.Events) != 0 || tm.Missed != 0 {
+		t.Errorf("%d events, %d missed without room for any", len(tm.Events), tm.Missed)
+	}
+	tm.Events = make([]BodyEvent, 0, 7)
+	for range 2 { // the second run begins anew
+		if err := s.RunTimed(context.Background(), tm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(tm.Events) != 7 || tm.Missed != 3 {
+		t.Errorf("%d events, %d missed; want 7, 3", len(tm.Events), tm.Missed)
+	}
+	last := tm.Bounds[0]
+	for i, e := range tm.Events {
+		if e.Graph != 1 || int(e.Node) != i%2 || e.Start < last || e.End < e.Start || e.End > tm.Bounds[1] {
+			t.Errorf("event %d is %+v after %d", i, e, last)
+		}
+		last = e.End
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {

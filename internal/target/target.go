@@ -54,6 +54,7 @@ type Core struct {
 
 // Clock is the processor's clock.
 type Clock struct {
+	// Min is 0 when not known.
 	Min     Hertz `yaml:"min"`
 	Max     Hertz `yaml:"max,required"`
 	Default Hertz `yaml:"default,required"`

@@ -77,7 +77,7 @@ func TestSmallProfiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "unnamed" {
-				p.Model.Name = ""
+				p.Model.Name = "-"
 				for i := range p.Layers {
 					p.Layers[i].Name, p.Layers[i].Op = "", "?"
 				}

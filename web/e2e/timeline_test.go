@@ -229,7 +229,6 @@ func TestTimelineSelect(t *testing.T) {
 		}
 	}
 	if hit == 0 {
-		s.picture("debug")
 		t.Fatal("the mouse does not find the bar")
 	}
 	s.must(s.Click(c.X+c.W/2, hit))
@@ -243,15 +242,15 @@ func TestTimelineParts(t *testing.T) {
 	s, p := timeline(t, "#/timeline")
 	press := func(name string) {
 		t.Helper()
-		s.must(s.Do(chromedp.Click(`//main//button[normalize-space(.)="` + name + `"]`)))
+		s.must(s.Do(chromedp.Click(`//main//button[starts-with(normalize-space(.), "` + name + `")]`)))
 		s.must(s.Settle())
 	}
 	press("Dependencies")
 	s.wait(fmt.Sprintf(`document.querySelector("main").innerText.includes("%d dependencies begin or end in view")`, len(p.Timeline.Links)))
 	press("Table")
 	s.wait(`document.querySelectorAll("main .table tbody tr").length > 20`)
-	press("Merge cores")
-	press("Stack bandwidth")
+	press("Merge")
+	press("Stack")
 	s.wait(`document.querySelector("main").innerText.includes("Bytes are spread evenly")`)
 	for _, v := range s.audit() {
 		t.Error(v)

@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,8 +53,8 @@ type writer struct {
 	names []string       // of the categories
 }
 
-// colors are those that the page knows, besides grey for what is left.
-var colors = []string{"blue", "green", "orange", "purple", "yellow", "red", "lightblue", "magenta", "brown", "darkgrey"}
+// palette holds the colours that the page knows, besides grey for what is left.
+var palette = []string{"blue", "green", "orange", "purple", "yellow", "red", "lightblue", "magenta", "brown", "darkgrey"}
 
 // other is the category of what has none. The page wants a grey one.
 const other = 0
@@ -107,7 +108,7 @@ func (t *writer) meta(all *timeline.View) {
 		color := "grey"
 		if i > 0 {
 			t.text(",")
-			color = colors[(i-1)%len(colors)]
+			color = palette[(i-1)%len(palette)]
 		}
 		t.text(`{"name":`)
 		t.string(n)
@@ -236,11 +237,16 @@ func (t *writer) thread(lane int) {
 	if l.Group != "" {
 		t.member("processName", l.Group)
 	}
-	t.text(`,"isMainThread":` + strconv.FormatBool(lane == 0) + `,"pid":"1","tid":` + strconv.Itoa(lane+1))
+	t.text(`,"isMainThread":` + strconv.FormatBool(lane == t.main()) + `,"pid":"1","tid":` + strconv.Itoa(lane+1))
 	t.samples(samples)
 	t.markers(l, markers)
 	t.tables(tb)
 	t.text("}")
+}
+
+// main is the lane that the page shows first: not the iterations, if there is more.
+func (t *writer) main() int {
+	return max(0, slices.IndexFunc(t.v.Lanes, func(l profile.Lane) bool { return l.Kind != profile.LaneIteration }))
 }
 
 // column writes an array of n values.

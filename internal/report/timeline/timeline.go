@@ -21,6 +21,7 @@ type View struct {
 	Recorded bool
 	// LeftOut is the number of bars that [View.Thin] took away.
 	LeftOut int
+	until   float64 // seconds, see [View.first]
 }
 
 // Of returns the recorded timeline of p. Without one, it lays out one inference:
@@ -240,8 +241,8 @@ func (v *View) Size() int {
 	return n
 }
 
-// Thin returns the view with at most about most bars: every second, third …
-// iteration as a whole. Bars that belong to no iteration stay.
+// Thin returns the view with at most most bars: every second, third … iteration as
+// a whole, and where that does not suffice, what starts first. Method says so.
 func (v *View) Thin(most int) *View {
 	size := v.Size()
 	if size <= most {
@@ -283,23 +284,42 @@ func (v *View) Thin(most int) *View {
 			break
 		}
 	}
-	if step <= 1 {
-		return v
-	}
-	keep := map[int32]bool{-1: true}
-	for i := 0; i < len(order); i += step {
-		keep[order[i]] = true
-	}
-	out := v.only(keep)
-	out.LeftOut = size - out.Size()
-	if out.LeftOut > 0 {
+	out := v
+	if step > 1 {
+		keep := map[int32]bool{-1: true}
+		for i := 0; i < len(order); i += step {
+			keep[order[i]] = true
+		}
+		out = v.iterations(keep)
 		out.Method += fmt.Sprintf("; of the iterations recorded, one in %d is in this file", step)
 	}
+	if out.Size() > most {
+		out = out.first(most)
+		out.Method += fmt.Sprintf("; only bars that start before %v s are in this file", out.until)
+	}
+	out.LeftOut = size - out.Size()
 	return out
 }
 
-// only keeps the bars of some iterations.
-func (v *View) only(keep map[int32]bool) *View {
+// first keeps the bars that start before the one after the given number of them.
+func (v *View) first(n int) *View {
+	var starts []float64
+	for i := range v.Lanes {
+		starts = append(starts, v.Lanes[i].Starts...)
+	}
+	slices.Sort(starts)
+	out := v.only(func(l *profile.Lane, bar int) bool { return l.Starts[bar] < starts[n] })
+	out.until = starts[n]
+	return out
+}
+
+// iterations keeps the bars of some iterations.
+func (v *View) iterations(keep map[int32]bool) *View {
+	return v.only(func(l *profile.Lane, bar int) bool { return keep[int32(At(l.Iterations, bar))] })
+}
+
+// only keeps some bars.
+func (v *View) only(keep func(l *profile.Lane, bar int) bool) *View {
 	t := *v.Timeline
 	t.Lanes = make([]profile.Lane, len(v.Lanes))
 	moved := make([][]int32, len(v.Lanes))
@@ -341,17 +361,17 @@ func (v *View) MedianRun() (run *View, number int32, of int) {
 	}
 	slices.SortStableFunc(all, func(a, b iteration) int { return cmp.Compare(a.seconds, b.seconds) })
 	m := all[(len(all)-1)/2]
-	return v.only(map[int32]bool{m.number: true}), m.number, len(all)
+	return v.iterations(map[int32]bool{m.number: true}), m.number, len(all)
 }
 
-// pick takes the bars of some iterations. moved holds each bar's new place, -1
+// pick takes some bars. moved holds each bar's new place, -1
 // for none.
-func pick(l *profile.Lane, keep map[int32]bool) (out profile.Lane, moved []int32) {
+func pick(l *profile.Lane, keep func(l *profile.Lane, bar int) bool) (out profile.Lane, moved []int32) {
 	moved = make([]int32, len(l.Starts))
 	var at []int
 	for i := range l.Starts {
 		moved[i] = -1
-		if keep[int32(At(l.Iterations, i))] {
+		if keep(l, i) {
 			moved[i] = int32(len(at))
 			at = append(at, i)
 		}

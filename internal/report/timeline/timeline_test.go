@@ -133,6 +133,12 @@ func TestThin(t *testing.T) {
 	if d := cmp.Diff([]int32{0, 4, 8}, w.Lanes[0].Iterations[:3]); d != "" {
 		t.Errorf("iterations: %s", d)
 	}
+	// Without iterations, by time.
+	v.Lanes[1].Iterations = nil
+	w = v.Thin(300)
+	if w.Size() > 300 || w.Size() < 290 || w.LeftOut != 1100-w.Size() || !strings.Contains(w.Method, "only bars that start before") {
+		t.Errorf("%d bars, %d left out, %q", w.Size(), w.LeftOut, w.Method)
+	}
 	if v.Method != "made up" || len(v.Lanes[1].Starts) != 1000 {
 		t.Error("the original was changed")
 	}

@@ -164,7 +164,8 @@ func sparseRow(t *whatif.Table, r *whatif.Row, row, ratios int, format string) [
 		target = numberIn(r.Target, style{edit: true, format: "0%"})
 		k := ratios + r.Shape
 		n := at(colTarget, row)
-		ratio = formula(fmt.Sprintf(`IF(%s="","",IF(%s=90%%,%s,IF(%s=80%%,%s,IF(%s=70%%,%s,%s))))`, n, n, at(1, k), n, at(2, k), n, at(3, k), at(4, k)), "", "0.00")
+		// Fixed places in the ratio table, so that the operators can be sorted.
+		ratio = formula(fmt.Sprintf(`IF(%s="","",IF(%s=90%%,$B$%d,IF(%s=80%%,$C$%d,IF(%s=70%%,$D$%d,$E$%d))))`, n, n, k, n, k, n, k, k), "", "0.00")
 		if v, ok := t.Ratio(r); ok {
 			ratio.v = v
 		}

@@ -170,6 +170,9 @@ func (s *summary) figure(name string, v *float64, f, format, unit string, kind p
 		return
 	}
 	s.cells[name] = at(1, s.row+1)
+	if size := math.Abs(*v); unit == "s" && size > 0 {
+		format = seconds([]*float64{&size, &s.t.time}) // a small one beside large ones must not show as zero
+	}
 	h := 0.0
 	if n := lines(remark, 80); n > 1 {
 		h = 15 * float64(min(n, 27))
@@ -256,10 +259,7 @@ func (s *summary) figures() {
 	s.total("bytes written", "bytes_written", t.BytesWritten, "bytes", "")
 	s.total("RAM", "", t.RAMBytes, "bytes", "working memory of an inference")
 	s.total("flash", "", t.FlashBytes, "bytes", "")
-	sec := seconds([]*float64{&s.t.time})
-	if v, ok := t.Latency.Best(); ok {
-		sec = seconds([]*float64{&v})
-	}
+	const sec = "0.000" // of a time of zero, see figure
 	s.metric("latency", t.Latency, sec, "s")
 	if s.t.time > 0 {
 		kind := profile.Kind("")

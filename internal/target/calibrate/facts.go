@@ -17,6 +17,8 @@ type chip struct {
 func kib(n int64) target.Bytes { return target.Bytes(n << 10) }
 func mib(n int64) target.Bytes { return target.Bytes(n << 20) }
 
+// mhz makes a range of clocks; lo is 0 where the data sheet's least clock depends on
+// the oscillator that is chosen.
 func mhz(lo, hi, def float64) target.Clock {
 	return target.Clock{Min: target.Hertz(lo * 1e6), Max: target.Hertz(hi * 1e6), Default: target.Hertz(def * 1e6)}
 }
@@ -78,30 +80,30 @@ func chips() []chip {
 	return []chip{
 		{core: "cortex-m4", st: true, chips: []string{"STM32L4R5ZI"}, volts: 1.8, Target: target.Target{
 			ID: "stm32l4r5", Name: "STM32L4R5", Vendor: "STMicroelectronics",
-			Description: "Low-power microcontroller with flash accelerator.", Core: m4, Clock: mhz(1, 120, 120),
+			Description: "Low-power microcontroller with flash accelerator.", Core: m4, Clock: mhz(0, 120, 120),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(640)), waits("flash", "flash", mib(2), 5, 0)},
 			Supply:   &target.Supply{Volts: 1.8, Regulator: "linear"},
 		}},
 		{core: "cortex-m33", st: true, chips: []string{"STM32U575ZI"}, volts: 1.8, Target: target.Target{
 			ID: "stm32u575", Name: "STM32U575", Vendor: "STMicroelectronics",
-			Description: "Ultra-low-power microcontroller with instruction cache.", Core: m33, Clock: mhz(1, 160, 160),
+			Description: "Ultra-low-power microcontroller with instruction cache.", Core: m33, Clock: mhz(0, 160, 160),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(768)), waits("flash", "flash", mib(2), 4, kib(8))},
 			Supply:   &target.Supply{Volts: 1.8, Regulator: "switching"},
 		}},
 		{core: "cortex-m7", st: true, chips: []string{"STM32H7A3ZI"}, volts: 3, Target: target.Target{
 			ID: "stm32h7a3", Name: "STM32H7A3", Vendor: "STMicroelectronics",
-			Description: "High-performance microcontroller with 16 KiB instruction and data caches.", Core: m7, Clock: mhz(1, 280, 280),
+			Description: "High-performance microcontroller with 16 KiB instruction and data caches.", Core: m7, Clock: mhz(0, 280, 280),
 			Memories: []target.Memory{mem("AXI SRAM", "ram", kib(1024)), mem("DTCM", "tcm", kib(128)), waits("flash", "flash", mib(2), 6, kib(16))},
 			Supply:   &target.Supply{Volts: 3, Regulator: "switching"},
 		}},
 		{core: "cortex-m7", st: true, Target: target.Target{
 			ID: "stm32h743", Name: "STM32H743", Vendor: "STMicroelectronics",
-			Description: "High-performance microcontroller; the H747 has the same core and memories.", Core: m7, Clock: mhz(1, 480, 480),
+			Description: "High-performance microcontroller; the H747 has the same core and memories.", Core: m7, Clock: mhz(0, 480, 480),
 			Memories: []target.Memory{mem("AXI SRAM", "ram", kib(512)), mem("DTCM", "tcm", kib(128)), waits("flash", "flash", mib(2), 4, kib(16))},
 		}},
 		{core: "cortex-m7", st: true, Target: target.Target{
 			ID: "stm32f746", Name: "STM32F746", Vendor: "STMicroelectronics",
-			Description: "Microcontroller with 4 KiB instruction and data caches.", Core: core("Cortex-M7", "armv7e-m", "dsp", "single", 1), Clock: mhz(1, 216, 216),
+			Description: "Microcontroller with 4 KiB instruction and data caches.", Core: core("Cortex-M7", "armv7e-m", "dsp", "single", 1), Clock: mhz(0, 216, 216),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(256)), mem("DTCM", "tcm", kib(64)), waits("flash", "flash", mib(1), 7, kib(4))},
 		}},
 		{core: "cortex-m4", watts: 156e-12, Target: target.Target{
@@ -117,50 +119,49 @@ func chips() []chip {
 		}},
 		{core: "cortex-m0plus", Target: target.Target{
 			ID: "rp2040", Name: "RP2040", Vendor: "Raspberry Pi",
-			Description: "Two cores; code and model in serial flash behind a 16 KiB cache.", Core: core("Cortex-M0+", "armv6-m", "none", "none", 2), Clock: mhz(12, 133, 133),
+			Description: "Two cores; code and model in serial flash behind a 16 KiB cache, of the size on the Pico board.", Core: core("Cortex-M0+", "armv6-m", "none", "none", 2), Clock: mhz(0, 133, 133),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(264)), serial(mib(2), kib(16), 30)},
 		}},
 		{core: "cortex-m33", Target: target.Target{
 			ID: "rp2350", Name: "RP2350", Vendor: "Raspberry Pi",
-			Description: "Two cores; code and model in serial flash behind a 16 KiB cache.", Core: core("Cortex-M33", "armv8-m", "dsp", "single", 2), Clock: mhz(12, 150, 150),
+			Description: "Two cores; code and model in serial flash behind a 16 KiB cache, of the size on the Pico 2 board.", Core: core("Cortex-M33", "armv8-m", "dsp", "single", 2), Clock: mhz(0, 150, 150),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(520)), serial(mib(4), kib(16), 30)},
 		}},
 		{core: "cortex-m33", chips: []string{"R7FA6M4"}, volts: 3, Target: target.Target{
 			ID: "ra6m4", Name: "RA6M4", Vendor: "Renesas",
-			Description: "Microcontroller with a cache for code flash.", Core: m33, Clock: mhz(1, 200, 200),
+			Description: "Microcontroller with a cache for code flash.", Core: m33, Clock: mhz(0, 200, 200),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(256)), mem("flash", "flash", mib(1))},
 			Supply:   &target.Supply{Volts: 3, Regulator: "linear"},
 		}},
 		{core: "cortex-m85", Target: target.Target{
 			ID: "ra8d1", Name: "RA8D1", Vendor: "Renesas",
-			Description: "Microcontroller with Helium vector instructions.", Core: m85, Clock: mhz(1, 480, 480),
+			Description: "Microcontroller with Helium vector instructions.", Core: m85, Clock: mhz(0, 480, 480),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(896)), mem("DTCM", "tcm", kib(64)), waits("flash", "flash", mib(2), 0, kib(16))},
 		}},
 		{core: "cortex-m55", chips: []string{"Apollo510"}, clockHz: 250e6, Target: target.Target{
 			ID: "apollo510", Name: "Apollo510", Vendor: "Ambiq",
 			Description: "Microcontroller with Helium vector instructions. Figures hold for weights and activations in tightly coupled memory.", Core: m55, Clock: mhz(96, 250, 250),
 			Memories: []target.Memory{mem("SSRAM", "ram", mib(3)), mem("DTCM", "tcm", kib(512)), mem("MRAM", "flash", mib(4))},
-			Supply:   &target.Supply{Volts: 1.8, Regulator: "unknown"},
 		}},
 		{core: "rxv2", chips: []string{"R5F565N"}, Target: target.Target{
 			ID: "rx65n", Name: "RX65N", Vendor: "Renesas",
-			Description: "Microcontroller with RXv2 core; kernels are CMSIS-NN adapted to its multiply-accumulate instructions.", Core: core("RXv2", "rxv2", "dsp", "single", 1), Clock: mhz(1, 120, 120),
+			Description: "Microcontroller with RXv2 core; kernels are CMSIS-NN adapted to its multiply-accumulate instructions.", Core: core("RXv2", "rxv2", "dsp", "single", 1), Clock: mhz(0, 120, 120),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(640)), mem("flash", "flash", mib(2))},
 		}},
 		{core: "xtensa-lx7", Target: target.Target{
 			ID: "esp32-s3", Name: "ESP32-S3", Vendor: "Espressif",
-			Description: "Two Xtensa LX7 cores with vector extension.", Core: core("Xtensa LX7", "xtensa", "pie", "single", 2), Clock: mhz(80, 240, 240),
-			Memories: []target.Memory{mem("SRAM", "ram", kib(512)), mem("PSRAM", "external-ram", mib(8)), serial(mib(8), kib(64), 0)},
+			Description: "Two Xtensa LX7 cores with vector extension; sizes outside the chip are those of common modules.", Core: core("Xtensa LX7", "xtensa", "pie", "single", 2), Clock: mhz(0, 240, 240),
+			Memories: []target.Memory{mem("SRAM", "ram", kib(512)), mem("PSRAM", "external-ram", mib(8)), serial(mib(8), 0, 0)},
 		}},
 		{core: "rv32imc", Target: target.Target{
 			ID: "esp32-c3", Name: "ESP32-C3", Vendor: "Espressif",
-			Description: "RISC-V microcontroller without vector instructions.", Core: core("RV32IMC", "rv32imc", "none", "none", 1), Clock: mhz(80, 160, 160),
+			Description: "RISC-V microcontroller without vector instructions; sizes outside the chip are those of common modules.", Core: core("RV32IMC", "rv32imc", "none", "none", 1), Clock: mhz(0, 160, 160),
 			Memories: []target.Memory{mem("SRAM", "ram", kib(400)), serial(mib(4), kib(16), 0)},
 		}},
 		{core: "rv32-p4", Target: target.Target{
 			ID: "esp32-p4", Name: "ESP32-P4", Vendor: "Espressif",
-			Description: "Two RISC-V cores with vector extension.", Core: core("RV32IMAFC", "rv32imafc", "xesppie", "single", 2), Clock: mhz(40, 400, 360),
-			Memories: []target.Memory{mem("L2MEM", "ram", kib(768)), mem("PSRAM", "external-ram", mib(32)), serial(mib(16), kib(128), 0)},
+			Description: "Two RISC-V cores with vector extension; sizes outside the chip are those of common modules.", Core: core("RV32IMAFC", "rv32imafc", "xesppie", "single", 2), Clock: mhz(0, 400, 360),
+			Memories: []target.Memory{mem("L2MEM", "ram", kib(768)), mem("PSRAM", "external-ram", mib(32)), serial(mib(16), 0, 0)},
 		}},
 		generic("cortex-m0plus", m0plus, 48),
 		generic("cortex-m3", m3, 72),
@@ -171,7 +172,7 @@ func chips() []chip {
 		generic("cortex-m85", m85, 480),
 		{core: "rv32imac", Target: target.Target{
 			ID: "rv32", Name: "RV32IMAC", Description: "Generic RISC-V core without vector instructions.",
-			Core: core("RV32IMAC", "rv32imac", "none", "none", 1), Clock: mhz(1, 400, 100),
+			Core: core("RV32IMAC", "rv32imac", "none", "none", 1), Clock: mhz(0, 400, 100),
 		}},
 	}
 }
@@ -179,6 +180,6 @@ func chips() []chip {
 func generic(id string, c target.Core, clock float64) chip {
 	return chip{
 		core: id, st: id == "cortex-m4" || id == "cortex-m7" || id == "cortex-m33",
-		Target: target.Target{ID: id, Name: c.Name, Description: "Generic core with memory that it need not wait for.", Core: c, Clock: mhz(1, 1000, clock)},
+		Target: target.Target{ID: id, Name: c.Name, Description: "Generic core with memory that it need not wait for.", Core: c, Clock: mhz(0, 1000, clock)},
 	}
 }

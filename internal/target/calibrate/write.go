@@ -39,7 +39,9 @@ func Encode(t *target.Target, comment string) []byte {
 		e.number(1, "load_bytes_per_cycle", t.Core.LoadBytes)
 	}
 	e.key(0, "clock")
-	e.hertz(1, "min", t.Clock.Min)
+	if t.Clock.Min > 0 {
+		e.hertz(1, "min", t.Clock.Min)
+	}
 	e.hertz(1, "max", t.Clock.Max)
 	e.hertz(1, "default", t.Clock.Default)
 	e.memories(t.Memories)

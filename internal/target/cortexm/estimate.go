@@ -157,11 +157,11 @@ func (e *Estimator) Layer(l *Layer, op string) target.LayerCost {
 
 // parts adds up layers by what their errors have in common.
 type parts struct {
-	e               *Estimator
-	work            Vector // integer layers, terms with optimised kernels
-	waits, overhead float64
-	own             [2]Vector // cycles of the terms with bands of their own: integer, float
-	halves          [2]Vector
+	e      *Estimator
+	work   Vector // integer layers, terms with optimised kernels
+	waits  float64
+	own    [2]Vector // cycles of the terms with bands of their own: integer, float
+	halves [2]Vector
 }
 
 func (p *parts) add(l *Layer) {

@@ -3,7 +3,8 @@
 // model, memory by internal/target/tflm, time and energy from them, each with a
 // band, and remarks on what does not fit or has no estimate.
 //
-// It runs nothing, and takes milliseconds.
+// It runs nothing, and takes milliseconds; only for files that lack shapes the
+// engine plans the model to find them.
 package estimate
 
 import (
@@ -28,9 +29,30 @@ type UseError struct{ Text string }
 
 func (e *UseError) Error() string { return e.Text }
 
-// Estimate makes the profile of m on t. An error means that nothing could be
-// said; whatever is missing otherwise is told in the profile.
+// Model is a model made ready for estimates on any number of targets.
+type Model struct {
+	m    *graph.Model
+	open string // what was taken for dimensions that the file leaves open
+}
+
+// Prepare finds out the shapes that the file lacks. The model itself is not changed.
+func Prepare(m *graph.Model) *Model {
+	if len(m.Graphs) == 0 {
+		return &Model{m: m}
+	}
+	s, open := shaped(m)
+	return &Model{s, open}
+}
+
+// Estimate makes the profile of m on t; see [Model.Estimate].
 func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Profile, error) {
+	return Prepare(m).Estimate(t, opt)
+}
+
+// Estimate makes the profile of the model on t. An error means that nothing could
+// be said; whatever is missing otherwise is told in the profile.
+func (p *Model) Estimate(t *target.Target, opt target.Options) (*profile.Profile, error) {
+	m := p.m
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}
@@ -47,13 +69,16 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 		clock = t.Clock.Default
 	}
 	if clock < t.Clock.Min || clock > t.Clock.Max || !(clock > 0) {
-		return nil, &UseError{fmt.Sprintf("target %s runs at %s to %s, not at %s", t.ID, megahertz(t.Clock.Min), megahertz(t.Clock.Max), megahertz(clock))}
+		span := "up to " + megahertz(t.Clock.Max)
+		if t.Clock.Min > 0 {
+			span = megahertz(t.Clock.Min) + " to " + megahertz(t.Clock.Max)
+		}
+		return nil, &UseError{fmt.Sprintf("target %s runs at %s, not at %s", t.ID, span, megahertz(clock))}
 	}
 	model, ok := models[rt.Model]
 	if !ok {
 		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model)
 	}
-	m, open := shaped(m)
 	costs, err := model.Costs(m, t, rt, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
@@ -72,8 +97,8 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 	b.totals()
 	b.memory()
 	b.findings()
-	if open != "" {
-		b.find("target.shapes", profile.Info, open)
+	if p.open != "" {
+		b.find("target.shapes", profile.Info, p.open)
 	}
 	return b.p, nil
 }

@@ -90,6 +90,30 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
+// Types without measurements are told.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	if p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", ""); !has(p, "target.types", profile.Warning) {
+		t.Errorf("%+v", p.Findings)
+	}
+}
+
+// The roofline follows from the target file.
+func TestPeaks(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string][2]float64{"stm32l4r5": {480e6, 480e6}, "efr32xg24-mvp": {312e6, 0}, "cortex-m0plus": {0, 96e6}} {
+		p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), id, "").Target
+		for i, v := range []*float64{p.PeakOpsPerSecond, p.PeakBytesPerSecond} {
+			if want[i] == 0 && v != nil || want[i] != 0 && (v == nil || *v != want[i]) {
+				t.Errorf("%s: peak %d is %v, want %v", id, i, v, want[i])
+			}
+		}
+		if p.PeakMethod == "" {
+			t.Errorf("%s: no method", id)
+		}
+	}
+}
+
 // A loop is estimated for one pass through its body, and says so.
 func TestLoop(t *testing.T) {
 	t.Parallel()
@@ -146,8 +170,8 @@ func TestUse(t *testing.T) {
 		opt  target.Options
 		want string
 	}{
-		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has [tflm-mvp tflm-mvp-baseline]`},
-		{"clock", target.Options{Clock: 100e6}, "target efr32xg24-mvp runs at 38 MHz to 78 MHz, not at 100 MHz"},
+		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has [tflm-mvp tflm-mvp-baseline tflm-mvp-0.6]`},
+		{"clock", target.Options{Clock: 100e6}, "target efr32xg24-mvp runs at up to 78 MHz, not at 100 MHz"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

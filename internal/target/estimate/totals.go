@@ -296,6 +296,7 @@ func (b *builder) findings() {
 		b.p.Incomplete = text
 	}
 	b.format()
+	b.types()
 	b.accelerator()
 	b.fit("target.ram", "RAM", "The arena of %s", b.p.Totals.RAMBytes, b.t.RAM)
 	if _, ok := b.t.Flash(); ok {
@@ -308,6 +309,27 @@ func (b *builder) findings() {
 	}
 	for _, r := range b.costs.Remarks {
 		b.find("target.remark", profile.Info, r)
+	}
+}
+
+// types names layers with weights in element types whose kernels were not measured:
+// they have the figures of int8.
+func (b *builder) types() {
+	by := map[tensor.Type][]int64{}
+	g := b.m.Main()
+	for i, n := range g.Nodes {
+		m := b.p.Layers[i].MACs
+		if m == nil || *m == 0 || len(n.Inputs) == 0 || n.Inputs[0] < 0 || b.p.Layers[i].Latency == nil {
+			continue
+		}
+		if t := g.Values[n.Inputs[0]].Type; t == tensor.Uint8 || t == tensor.Int16 {
+			by[t] = append(by[t], int64(i))
+		}
+	}
+	for _, t := range []tensor.Type{tensor.Uint8, tensor.Int16} {
+		if l := by[t]; len(l) > 0 {
+			b.find("target.types", profile.Warning, fmt.Sprintf("%d layers compute in %s, which was not measured: they have the figures of int8.", len(l), t), l...)
+		}
 	}
 }
 

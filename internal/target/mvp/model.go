@@ -55,8 +55,9 @@ var coefficients = map[string]string{
 	"cpu.mul.fixed":       "processor, per layer",
 	"cpu.tconv.program":   "processor, per program",
 
-	"overlap.program":    "elapsed, per program beside the accelerator's cycles",
-	"overlap.dw_gen.cpu": "share of the processor's cycles that do not overlap, of the general depthwise kernel",
+	"overlap.program":      "elapsed, per program beside the accelerator's cycles",
+	"overlap.dw_opt.least": "elapsed, least per program of the optimised depthwise kernel, whatever accelerator and processor do",
+	"overlap.dw_gen.cpu":   "share of the processor's cycles that do not overlap, of the general depthwise kernel",
 }
 
 // chip is the model with the coefficients of one target.
@@ -163,5 +164,9 @@ func (m *chip) cpu(c *Counts, acc float64) (cpu, elapsed float64) {
 		return cpu, overlapped(cpu)
 	}
 	cpu = m.c["cpu."+k+".fixed"] + m.c["cpu."+k+".program"]*n
-	return cpu, overlapped(cpu)
+	elapsed = overlapped(cpu)
+	if c.Kernel == KernelDepthwiseOpt {
+		elapsed = max(elapsed, m.c["overlap.dw_opt.least"]*n)
+	}
+	return cpu, elapsed
 }
