@@ -128,3 +128,12 @@ func TestLargeFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestWantsEvents(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{"a.trace.json": true, "b.OPMETER": true, "c.trace.json.gz": true, "d.json": false, "e.csv": false, "f.nodes.json": false, "g.pdf": false} {
+		if got := WantsEvents(path); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -236,11 +237,16 @@ func (t *writer) thread(lane int) {
 	if l.Group != "" {
 		t.member("processName", l.Group)
 	}
-	t.text(`,"isMainThread":` + strconv.FormatBool(lane == 0) + `,"pid":"1","tid":` + strconv.Itoa(lane+1))
+	t.text(`,"isMainThread":` + strconv.FormatBool(lane == t.main()) + `,"pid":"1","tid":` + strconv.Itoa(lane+1))
 	t.samples(samples)
 	t.markers(l, markers)
 	t.tables(tb)
 	t.text("}")
+}
+
+// main is the lane that the page shows first: not the iterations, if there is more.
+func (t *writer) main() int {
+	return max(0, slices.IndexFunc(t.v.Lanes, func(l profile.Lane) bool { return l.Kind != profile.LaneIteration }))
 }
 
 // column writes an array of n values.

@@ -246,6 +246,9 @@ func TestThinAndNotRecorded(t *testing.T) {
 		t.Errorf("%d bars, %q", n, extra(f))
 	}
 	p.Timeline = nil
+	if f.Threads[0].IsMainThread || !f.Threads[1].IsMainThread {
+		t.Error("the page shows iterations first, not operators")
+	}
 	if f = read(t, p); !strings.Contains(extra(f), "Times=not recorded") {
 		t.Errorf("times that were laid out: %q", extra(f))
 	}

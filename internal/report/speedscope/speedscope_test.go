@@ -49,6 +49,9 @@ func read(t *testing.T, p *profile.Profile) *file {
 	if err := Write(&b, p); err != nil {
 		t.Fatal(err)
 	}
+	if b.Len() > 50e6 {
+		t.Errorf("%d bytes are too many for speedscope", b.Len())
+	}
 	var f file
 	d := json.NewDecoder(&b)
 	d.DisallowUnknownFields()
