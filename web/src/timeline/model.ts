@@ -7,7 +7,7 @@ import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
 
 /** breathe hands the thread back to the browser when it was held for long. */
-export function breathe(ms = 24): () => Promise<void> | undefined {
+export function breathe(ms = 40): () => Promise<void> | undefined {
   let since = performance.now();
   return () => {
     if (performance.now() - since < ms) return undefined;
@@ -161,8 +161,8 @@ export class LaneData {
 }
 
 /** ColourBy says what the colour of a bar stands for. */
-export type ColourBy = "type" | "layer" | "subnet" | "iteration" | "direction" | "core";
-export const colourings: ColourBy[] = ["type", "layer", "subnet", "iteration", "direction", "core"];
+export type ColourBy = "type" | "name" | "layer" | "subnet" | "iteration" | "direction" | "core";
+export const colourings: ColourBy[] = ["type", "name", "layer", "subnet", "iteration", "direction", "core"];
 
 /** Category is what a colour stands for. */
 export interface Category {
@@ -262,12 +262,14 @@ export class Bars {
     // What a column's value leads to is worked out once for each value.
     const named = (names: string[] | undefined) => Int32Array.from(names ?? [], id);
     for (const l of this.lanes) {
-      const other = id(by === "type" ? l.lane.kind : "");
+      const other = id(by === "type" || by === "name" ? l.lane.kind : "");
       const core = id(l.lane.group ?? "");
       const { category, n } = l;
       const { types, layers, subnets, iterations, directions } = l.lane;
+      const { labels } = l.lane;
       const typeIds = by === "type" && types ? named(this.timeline.names) : undefined;
-      const layerIds = layers && (by === "type" || by === "layer") ? Int32Array.from(this.profile.layers, (x, i) => id(by === "type" ? x.op : `${i} ${x.name || x.op}`)) : undefined;
+      const labelIds = by === "name" && labels ? named(this.timeline.names) : undefined;
+      const layerIds = layers && (by === "type" || by === "name" || by === "layer") ? Int32Array.from(this.profile.layers, (x, i) => id(by === "type" ? x.op : by === "name" ? x.name || x.op : `${i} ${x.name || x.op}`)) : undefined;
       const directionIds = by === "direction" && directions ? named(this.timeline.names) : undefined;
       const subnetIds = by === "subnet" && subnets ? named(this.timeline.subnets) : undefined;
       for (let lo = 0; lo < n; lo += chunk) {
@@ -278,6 +280,7 @@ export class Bars {
             let c = other;
             if (layerIds && layers![i] >= 0) c = layerIds[layers![i]];
             if (typeIds && types![i] >= 0) c = typeIds[types![i]];
+            else if (labelIds && labels![i] >= 0) c = labelIds[labels![i]];
             else if (directionIds && directions![i] >= 0) c = directionIds[directions![i]];
             else if (subnetIds && subnets![i] >= 0) c = subnetIds[subnets![i]];
             else if (by === "iteration" && iterations && iterations[i] >= 0) c = id(`Iteration ${iterations[i]}`);
