@@ -43,7 +43,7 @@ export function log(from: number, to: number, start: number, end: number): Scale
       const hi = Math.log10(to);
       const decades = hi - lo;
       const every = Math.max(1, Math.ceil(decades / n));
-      const steps = every > 1 || decades * 1.5 > n ? [1] : decades * 3 > n * 1.5 ? [1, 3] : [1, 2, 5];
+      const steps = every > 1 || decades * 1.5 > n ? [1] : decades * 3 > n * 1.2 ? [1, 3] : [1, 2, 5];
       const out: number[] = [];
       for (let e = Math.floor(lo); e <= Math.ceil(hi); e++) {
         if (every > 1 && e % every !== 0) continue;
