@@ -68,30 +68,51 @@ export function readPaint(el: HTMLElement): Paint & { dark: boolean; panel: RGB 
   return out;
 }
 
-/** Arrows are the dependencies, in the order in which the waiting bars start. */
+/** Arrows are the dependencies. */
 export class Arrows {
-  readonly starts: Float64Array;
-  readonly order: Int32Array;
+  /** Links in the order in which the awaited bars end, and in that in which the
+   * waiting ones start, with these times. */
+  private byEnd: Int32Array;
+  private byStart: Int32Array;
+  private ends: Float64Array;
+  private starts: Float64Array;
+
   constructor(
     readonly bars: Bars,
     readonly links: Link[],
   ) {
-    const at = Float64Array.from(links, (l) => bars.lanes[l.to_lane].starts[l.to_bar]);
-    this.order = Int32Array.from(links.keys()).sort((a, b) => at[a] - at[b]);
-    this.starts = Float64Array.from(this.order, (i) => at[i]);
+    this.ends = Float64Array.from(links, (l) => bars.lanes[l.from_lane].starts[l.from_bar] + bars.lanes[l.from_lane].durations[l.from_bar]);
+    this.starts = Float64Array.from(links, (l) => bars.lanes[l.to_lane].starts[l.to_bar]);
+    this.byEnd = Int32Array.from(links.keys()).sort((a, b) => this.ends[a] - this.ends[b]);
+    this.byStart = Int32Array.from(links.keys()).sort((a, b) => this.starts[a] - this.starts[b]);
   }
-  /** within is the part of order that starts in a range. */
-  within(r: Range): [number, number] {
-    const find = (t: number) => {
-      let [lo, hi] = [0, this.starts.length];
+
+  /** within lists the links that begin or end in a range: each-th of them, so that
+   * about most are listed, and how many there are. */
+  within(r: Range, most: number): { list: number[]; count: number } {
+    const from = (order: Int32Array, times: Float64Array, t: number) => {
+      let [lo, hi] = [0, order.length];
       while (lo < hi) {
         const mid = (lo + hi) >>> 1;
-        if (this.starts[mid] >= t) hi = mid;
+        if (times[order[mid]] >= t) hi = mid;
         else lo = mid + 1;
       }
       return lo;
     };
-    return [find(r.t0), find(r.t1)];
+    const [a, b] = [from(this.byStart, this.starts, r.t0), from(this.byStart, this.starts, r.t1)];
+    const [c, d] = [from(this.byEnd, this.ends, r.t0), from(this.byEnd, this.ends, r.t1)];
+    const every = Math.max(1, Math.ceil((b - a + d - c) / most));
+    const list: number[] = [];
+    let count = b - a;
+    for (let j = a; j < b; j += every) list.push(this.byStart[j]);
+    for (let j = c; j < d; j++) {
+      const i = this.byEnd[j];
+      // Those that also end in the range are listed above.
+      if (this.starts[i] >= r.t0 && this.starts[i] < r.t1) continue;
+      count++;
+      if (j % every === 0) list.push(i);
+    }
+    return { list, count };
   }
 }
 
@@ -417,8 +438,7 @@ export class Chart {
     const { ctx, paint, bars } = this;
     const places = new Map<Row, Placed>();
     for (const s of scene.strips) for (const p of s.rows) places.set(p.row, p);
-    const [a, b] = arrows.within(scene.range);
-    const every = Math.max(1, Math.ceil((b - a) / mostArrows));
+    const { list, count } = arrows.within(scene.range, mostArrows);
     const k = this.w / (scene.range.t1 - scene.range.t0);
     const at = (p: Placed) => p.y + p.h / 2 - scene.scroll + axis;
     ctx.strokeStyle = ctx.fillStyle = css(paint.text);
@@ -426,8 +446,8 @@ export class Chart {
     let n = 0;
     const heads = new Path2D();
     ctx.beginPath();
-    for (let j = a; j < b; j += every) {
-      const l = arrows.links[arrows.order[j]];
+    for (const j of list) {
+      const l = arrows.links[j];
       const [from, to] = [bars.lanes[l.from_lane], bars.lanes[l.to_lane]];
       const [p, q] = [places.get(rowOf(from, l.from_bar)), places.get(rowOf(to, l.to_bar))];
       if (!p || !q) continue;
@@ -447,7 +467,7 @@ export class Chart {
     ctx.stroke();
     ctx.fill(heads);
     ctx.globalAlpha = 1;
-    this.arrows = [b - a, n];
+    this.arrows = [count, n];
   }
 
   /** hit finds what is at a place of the canvas. */

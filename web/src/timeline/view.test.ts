@@ -101,10 +101,12 @@ describe("questions", () => {
     expect(next(f, 3, true, all)).toBeUndefined();
     expect(next(f, -1, true, (r) => r.lane.id === 1)?.row.lane.id).toBe(1);
   });
-  it("finds dependencies by the start of the waiting bar", async () => {
+  it("finds dependencies that begin or end in a range", async () => {
     const a = new Arrows(await make(), profile.timeline!.links!);
-    expect(a.within({ t0: 0.5, t1: 2 })).toEqual([0, 1]);
-    expect(a.order[0]).toBe(1);
+    expect(a.within({ t0: 0.5, t1: 2 }, 10)).toEqual({ list: [1], count: 1 });
+    expect(a.within({ t0: 0, t1: 4 }, 10).count).toBe(2);
+    expect(a.within({ t0: 0.9, t1: 1 }, 10).count).toBe(0);
+    expect(a.within({ t0: 0, t1: 4 }, 1)).toEqual({ list: [1], count: 2 });
   });
 });
 
