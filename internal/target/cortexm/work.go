@@ -179,6 +179,9 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 		l.MACs = float64(*w.MACs)
 	}
 	l.Float = float
+	if float {
+		l.WeightBytes *= 4
+	}
 	if !float && l.Kernel == "depthwise" && dilated(n) && k.Family == cmsisNN {
 		// Its depthwise kernels leave dilation to plain C.
 		l.Work = Vector{Op: 1, PlainMAC: l.MACs}

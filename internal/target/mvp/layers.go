@@ -100,7 +100,7 @@ func (m *chip) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, ops 
 			return l
 		}
 		o := ops.other.Layer(&ops.layers[i], n.Key())
-		o.Verdict, o.Reason, o.Simulated = l.Verdict, l.Reason, l.Simulated
+		o.Verdict, o.Reason, o.Simulated, o.Carried = l.Verdict, l.Reason, l.Simulated, true
 		if o.Missing == "" {
 			o.Kernel = "cpu/" + strings.ToLower(o.Kernel)
 		}
