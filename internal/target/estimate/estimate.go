@@ -87,7 +87,7 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (*profile.Profile
 		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
 	}
 	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: kernels(rt, t)}
-	once, err := b.bodies(model, opt, 0)
+	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
 	}
