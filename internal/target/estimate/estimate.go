@@ -51,8 +51,15 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 
 // Estimate makes the profile of the model on t. An error means that nothing could
 // be said; whatever is missing otherwise is told in the profile.
-func (p *Model) Estimate(t *target.Target, opt target.Options) (*profile.Profile, error) {
+func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profile, err error) {
 	m := p.m
+	// Files of strangers reach the rules of a hundred operators: a fault in one of
+	// them must not end the program.
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("%s on %s: this model cannot be estimated: %v", m.Path, t.ID, e)
+		}
+	}()
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}

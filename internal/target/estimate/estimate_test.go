@@ -154,6 +154,23 @@ func TestManyBodies(t *testing.T) {
 	}
 }
 
+// Damaged models: operators without their inputs, shapes beyond any memory.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"AVERAGE_POOL_2D", "CONV_2D", "TRANSPOSE_CONV", "ADD", "SPLIT", "FULLY_CONNECTED", "UNIDIRECTIONAL_SEQUENCE_LSTM"} {
+		for _, id := range []string{"efr32xg24-mvp", "stm32l4r5"} {
+			m := dense(tensor.Int8, 64, 10, graph.TFLite, op)
+			m.Main().Nodes[1].Inputs = nil
+			estimate(t, m, id, "")
+			m = dense(tensor.Int8, 64, 10, graph.TFLite, op)
+			m.Main().Values[3].Shape = []int{1 << 31, 1 << 31, 3, 5}
+			if l := estimate(t, m, id, "").Layers[1]; l.Latency != nil && best(l.Latency) < 0 {
+				t.Errorf("%s on %s: %v s", op, id, best(l.Latency))
+			}
+		}
+	}
+}
+
 // A branch has the figures of the longer side and a band that holds both.
 func TestBranch(t *testing.T) {
 	t.Parallel()

@@ -121,10 +121,8 @@ func known(lists ...[]*tensor.Tensor) bool {
 			if t == nil {
 				continue
 			}
-			for _, d := range t.Shape {
-				if d < 0 {
-					return false
-				}
+			if _, err := tensor.CheckShape(tensor.Int8, t.Shape); err != nil {
+				return false
 			}
 		}
 	}
@@ -140,7 +138,10 @@ func (m *chip) accelerate(n *graph.Node, in, out []*tensor.Tensor) (*Counts, tar
 	if len(out) == 0 || out[0] == nil {
 		return nil, target.Limit, "no output"
 	}
-	check := slices.Clone(in[:min(typed, len(in))])
+	if len(in) < typed || n.Op == "TRANSPOSE_CONV" && len(in) < 3 {
+		return nil, target.Limit, "an input is missing"
+	}
+	check := slices.Clone(in[:typed])
 	if n.Op == "TRANSPOSE_CONV" && len(in) > 2 {
 		check = append(check, in[1], in[2])
 	}
