@@ -1,9 +1,7 @@
 package opmeter
 
 import (
-	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/target/estimate"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -89,10 +87,10 @@ func (t *Targets) Estimate(m *Model, id string, options ...EstimateOption) (*pro
 	for _, f := range options {
 		f(&o)
 	}
-	p, err := estimate.Estimate(m.g, x, o)
+	p, err := m.estimable().Estimate(x, o)
 	if err == nil && m.g.Path != "" {
 		// Tells later which measurements of the model it may be compared with.
-		p.Model.SHA256, err = host.HashFile(m.g.Path)
+		p.Model.SHA256, err = m.hash()
 	}
 	return p, err
 }

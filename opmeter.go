@@ -3,12 +3,14 @@ package opmeter
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/modelfile"
+	"github.com/opmeter/opmeter/internal/target/estimate"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -18,6 +20,10 @@ import (
 type Model struct {
 	g    *graph.Model
 	load time.Duration
+	// estimable is g with shapes that the file lacks, found when first asked for.
+	estimable func() *estimate.Model
+	// hash is the SHA-256 of the file, found when first asked for.
+	hash func() (string, error)
 }
 
 // Open reads a .tflite, .onnx or .mltk.zip file. The content decides, not the
@@ -29,7 +35,11 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Model{g: g, load: time.Since(t)}, nil
+	return &Model{
+		g: g, load: time.Since(t),
+		estimable: sync.OnceValue(func() *estimate.Model { return estimate.Prepare(g) }),
+		hash:      sync.OnceValues(func() (string, error) { return host.HashFile(g.Path) }),
+	}, nil
 }
 
 // Close releases the file. The model must not be used afterwards.
@@ -101,7 +111,7 @@ func finish(p *profile.Profile, m *Model, err error) (*profile.Profile, error) {
 		return p, fmt.Errorf("%s: %w", m.g.Path, err)
 	}
 	if m.g.Path != "" {
-		if p.Model.SHA256, err = host.HashFile(m.g.Path); err != nil {
+		if p.Model.SHA256, err = m.hash(); err != nil {
 			return p, err
 		}
 	}

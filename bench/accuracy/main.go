@@ -55,6 +55,10 @@ func run(data string, rows, networks bool) error {
 	}
 	fmt.Println("\nfrom: measured = the core and runtime have other sources; scaled = other cores of the tier, this core by another network or family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
+	fmt.Println("\nSingle layers, one source at a time:")
+	if err := groups(calibrate.NestedLayers(ms, calibrate.Default)); err != nil {
+		return err
+	}
 	fmt.Println("\nFloating point, one board (dense networks) or source at a time:")
 	if err := groups(calibrate.Nested(all.Float, calibrate.Default)); err != nil {
 		return err

@@ -1,94 +1,172 @@
 package e2e
 
 import (
-	"path/filepath"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
-// centre gives the middle of the element that a selector finds first.
-func (s *session) centre(selector string) (x, y float64) {
+// layer is the chosen layer as the address has it, -1 for none.
+func (s *session) layer() int {
 	s.t.Helper()
-	p := eval[[]float64](s, `(() => { const e = document.querySelector(`+quote(selector)+`); e.scrollIntoView({ block: "center" });
-		const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()`)
-	return p[0], p[1]
+	return eval[int](s, `Number(new URLSearchParams(location.hash.split("?")[1]).get("layer") ?? -1)`)
 }
 
-func (s *session) hash() string { return eval[string](s, "location.hash") }
+// chose waits until another layer is chosen and returns it.
+func (s *session) chose(before int) int {
+	s.t.Helper()
+	s.wait(fmt.Sprintf(`(new URLSearchParams(location.hash.split("?")[1]).get("layer") ?? "-1") !== "%d"`, before))
+	return s.layer()
+}
 
-// TestChartKeys goes through the charts by keyboard: each step chooses a layer, which
-// stands in the address.
-func TestChartKeys(t *testing.T) {
+func TestRooflineSelect(t *testing.T) {
+	layers := sampleLayers()
+	s := open(t, "sample", "#/roofline", 1280, 900)
+	intensity := func(i int) float64 {
+		l := layers[i]
+		return float64(*l.Ops) / float64(*l.BytesRead+*l.BytesWritten)
+	}
+	// The keys go from the fewest operations a byte to the most.
+	plot := `main svg[role=listbox]`
+	s.must(s.Do(chromedp.Focus(plot)))
+	s.must(s.Press(kb.Home))
+	at := s.chose(-1)
+	for range 10 {
+		s.must(s.Press(kb.ArrowRight))
+		next := s.chose(at)
+		if intensity(next) < intensity(at) {
+			t.Errorf("layer %d has %v operations a byte, the next one, %d, has %v", at, intensity(at), next, intensity(next))
+		}
+		at = next
+	}
+	if text := eval[string](s, `document.querySelector("main").innerText`); !strings.Contains(text, fmt.Sprintf("#%d", at)) {
+		t.Errorf("layer %d is not named", at)
+	}
+	s.must(s.Press(kb.Escape))
+	s.wait(`!location.hash.includes("layer=")`)
+	// A click chooses the mark below the mouse, by its name for screen readers.
+	s.box(plot)
+	mark := eval[struct {
+		X, Y float64
+		Name string
+	}](s, `(() => { const e = [...document.querySelectorAll("main svg [role=option]")].find((e) => e.ariaLabel.includes("#11 ")); const r = e.getBoundingClientRect(); return { X: r.x + r.width / 2, Y: r.y + r.height / 2, Name: e.ariaLabel }; })()`)
+	s.must(s.Click(mark.X, mark.Y))
+	if got := s.chose(-1); got != 11 {
+		t.Errorf("a click on %q chooses layer %d", mark.Name, got)
+	}
+	s.reopened().wait(`document.querySelector("aside h2")?.innerText.includes("#11") || document.querySelector("main").innerText.includes("#11")`)
+}
+
+func TestDistributionSelect(t *testing.T) {
+	layers := sampleLayers()
+	s := open(t, "sample", "#/distribution", 1280, 900)
+	s.wait(`document.querySelector('main svg[role=img][aria-label^="Histogram of 20 samples"]')`)
+	whole := eval[string](s, `document.querySelector("main dl.facts").innerText`)
+	slowest := 0
+	for i := range layers {
+		if m := layers[i].Latency; m != nil && *m.Median > *layers[slowest].Latency.Median {
+			slowest = i
+		}
+	}
+	s.must(s.Do(chromedp.Click(`main button.strip`)))
+	if got := s.chose(-1); got != slowest {
+		t.Errorf("the first strip is that of layer %d, want %d", got, slowest)
+	}
+	s.wait(`document.querySelector("main dl.facts").innerText !== ` + quote(whole))
+	s.choose(`main select`, "as")
+	s.wait(`document.querySelector("main button.strip").innerText.startsWith("#0 ")`)
+}
+
+func TestGraphFind(t *testing.T) {
+	layers := sampleLayers()
 	s := open(t, "sample", "#/graph", 1280, 900)
-	for _, c := range []struct{ view, element, key string }{
-		{"roofline", "svg[role=listbox]", "ArrowRight"},
-		{"graph", "canvas[role=application]", "ArrowDown"},
-		{"estimate", "svg[role=listbox]", "ArrowRight"},
-	} {
-		s.show("#/" + c.view)
-		seen := map[string]bool{}
-		for range 4 {
-			eval[any](s, `document.querySelector(`+quote(c.element)+`).dispatchEvent(new KeyboardEvent("keydown", { key: "`+c.key+`", bubbles: true, cancelable: true })), null`)
-			s.must(s.Settle())
-			seen[s.hash()] = true
+	s.must(s.Press("/"))
+	s.must(s.Press("#7" + kb.Enter))
+	if got := s.chose(-1); got != 7 {
+		t.Fatalf("the search for #7 chooses layer %d", got)
+	}
+	s.wait(`document.querySelector("#app").innerText.includes(` + quote(layers[7].Name) + `)`)
+	// Down goes along an edge: to a layer that reads what this one makes.
+	s.must(s.Do(chromedp.Focus(`main [role=application]`)))
+	s.must(s.Press(kb.ArrowDown))
+	next := s.chose(7)
+	made := layers[7].Outputs[0].Name
+	reads := false
+	for _, in := range layers[next].Inputs {
+		reads = reads || in.Name == made
+	}
+	if !reads {
+		t.Errorf("below layer 7 stands layer %d, which does not read %q", next, made)
+	}
+	colours := func() int {
+		return eval[int](s, `(() => { const c = [...document.querySelectorAll("main canvas")].sort((a, b) => b.width - a.width)[0]; const d = new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer); return new Set(d).size; })()`)
+	}
+	if n := colours(); n < 10 {
+		t.Errorf("the picture has %d colours", n)
+	}
+	for _, key := range []string{"+", "+", "-", "0"} {
+		before := eval[string](s, `[...document.querySelectorAll("main canvas")].sort((a, b) => b.width - a.width)[0].toDataURL()`)
+		s.must(s.Press(key))
+		s.wait(`[...document.querySelectorAll("main canvas")].sort((a, b) => b.width - a.width)[0].toDataURL() !== ` + quote(before))
+	}
+}
+
+func TestEstimateOrder(t *testing.T) {
+	layers := sampleLayers()
+	s := open(t, "sample", "#/estimate", 1280, 900)
+	difference := func(i int) float64 {
+		d := *layers[i].Latency.Median - *layers[i].Expected.Median
+		return max(d, -d)
+	}
+	read := func() []int {
+		var out []int
+		for _, text := range eval[[]string](s, `[...document.querySelectorAll("main button.row .who")].map((e) => e.innerText)`) {
+			word, _, _ := strings.Cut(strings.TrimPrefix(text, "#"), " ")
+			i, err := strconv.Atoi(word)
+			s.must(err)
+			out = append(out, i)
 		}
-		if len(seen) < 3 {
-			t.Errorf("%s: four keys lead to %v", c.view, seen)
+		return out
+	}
+	rows := read()
+	if len(rows) < 10 || !slices.IsSortedFunc(rows, func(a, b int) int {
+		if difference(a) >= difference(b) {
+			return -1
 		}
+		return 1
+	}) {
+		t.Errorf("largest difference first: %v", rows)
+	}
+	s.must(s.Do(chromedp.Click(`main button.row`)))
+	if got := s.chose(-1); got != rows[0] {
+		t.Errorf("a click on the row of layer %d chooses %d", rows[0], got)
+	}
+	s.choose(`main select`, "as")
+	s.wait(`location.hash.includes("sort=layer")`)
+	if rows := read(); !slices.IsSorted(rows) {
+		t.Errorf("as executed: %v", rows)
 	}
 }
 
-// TestGraphGroups closes layers into groups, opens one by two clicks and finds a
-// layer inside a closed one.
-func TestGraphGroups(t *testing.T) {
-	s := open(t, "sample", "#/graph?group=scope", 1280, 900)
-	x, y := s.centre("canvas[role=application]")
-	s.must(s.Click(x, y))
-	s.must(s.Settle())
-	eval[any](s, `(() => { const i = document.querySelector("input[type=search]"); i.value = "#8"; i.dispatchEvent(new Event("input", { bubbles: true })) })(), null`)
-	s.wait(`document.querySelector(".hits button")`)
-	eval[any](s, `document.querySelector(".hits button").click(), null`)
-	s.wait(`location.hash.includes("layer=8") && location.hash.includes("toggled=") && document.querySelector(".side h3").textContent.startsWith("#8 ")`)
-	// The same address shows the same again.
-	s.must(s.Reload())
-	s.wait(`document.querySelector(".side h3")?.textContent.startsWith("#8 ")`)
-}
-
-// TestDistributionZoom draws over the order of runs and gets these runs.
-func TestDistributionZoom(t *testing.T) {
-	s := open(t, "sample", "#/distribution", 1280, 1400)
-	x, y := s.centre("canvas[role=application]")
-	s.must(s.Drag(x-200, y, x+100, y))
-	s.wait(`[...document.querySelectorAll("p.small")].some((p) => /^\s*Runs \d+ to \d+|run \d+:/.test(p.textContent))`)
-	eval[any](s, `document.querySelector("button.strip").click(), null`)
-	s.wait(`location.hash.includes("layer=")`)
-}
-
-// TestLargeGraph shows 5,000 nodes one by one, and moves them.
-func TestLargeGraph(t *testing.T) {
-	p := sample.New(sample.Options{Layers: 5000, Iterations: 2, Bars: 10})
-	file, err := write("graph5000", p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := openFile(t, filepath.Clean(file), "#/summary", 1280, 900)
-	s.wait(shown)
-	start := time.Now()
-	s.show("#/graph?group=none")
-	s.wait(`document.querySelector("canvas[role=application]")?.width > 100`)
-	took := time.Since(start)
-	t.Logf("5,000 nodes after %v", took.Round(time.Millisecond))
-	if took > 20*time.Second {
-		t.Errorf("5,000 nodes take %v", took)
-	}
-	frame := eval[float64](s, `(() => { const c = document.querySelector("canvas[role=application]"); const t = performance.now();
-		for (let i = 0; i < 10; i++) c.dispatchEvent(new KeyboardEvent("keydown", { key: i % 2 ? "+" : "-", bubbles: true, cancelable: true }));
-		return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done((performance.now() - t) / 10)))) })()`)
-	t.Logf("%.0f ms a step", frame)
-	if strings.Contains(s.hash(), "layer=") {
-		t.Error("zooming chose a layer")
-	}
+// TestMemoryPlan goes through the plan by keys and to the peak.
+func TestMemoryPlan(t *testing.T) {
+	s := open(t, "sample", "#/memory", 1280, 900)
+	heading := `[...document.querySelectorAll("main h3")].map((h) => h.innerText).join("|")`
+	s.wait(heading + `.includes("Alive at the peak")`)
+	s.must(s.Do(chromedp.Focus(`main canvas[tabindex="0"]`)))
+	s.must(s.Press(kb.ArrowRight + kb.ArrowRight + kb.Enter))
+	s.wait(heading + `.includes("Alive while it runs")`)
+	// The address keeps the step.
+	s.reopened().wait(heading + `.includes("Alive while it runs")`)
+	s.must(s.Do(chromedp.Click(`//main//button[.="Go to the peak"]`)))
+	s.wait(heading + `.includes("Alive at the peak")`)
+	// A window of time goes along from the timeline.
+	w := open(t, "sample", "#/timeline?t0=0.001&t1=0.002", 1280, 900)
+	w.must(w.Do(chromedp.Click(`//main//a[.="Memory over this time"]`)))
+	w.wait(`location.hash.startsWith("#/memory?") && location.hash.includes("t0=0.001")`)
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -9,7 +10,10 @@ import (
 	"html"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/profile"
@@ -47,25 +51,54 @@ func Write(w io.Writer, p *profile.Profile, version string) error {
 		return err
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	sum := sha256.Sum256([]byte(script))
-	fmt.Fprintf(out, head, base64.StdEncoding.EncodeToString(sum[:]), html.EscapeString(title(p.Model.Name)), style)
-	if err := part(out, "document", func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+	fmt.Fprintf(out, head, hash(starter), hash(script), html.EscapeString(title(p.Model.Name)), style)
+	if err := part(out, "document", gzip.BestSpeed, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return err
 	}
-	if err := part(out, "columns", c.write); err != nil {
+	if err := part(out, "columns", gzip.BestSpeed, c.write); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "<script>%s</script>\n</body>\n</html>\n", script)
+	packed, err := pack()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s<script>%s</script>\n</body>\n</html>\n", packed, starter)
 	return out.Flush()
 }
 
-// The policy names the one script by its hash and allows no network. Names from
+// hash names a script in a policy.
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// pack is the script as it stands in a page: gzipped and in base64, under half of
+// its size.
+var pack = sync.OnceValues(func() (string, error) {
+	var b bytes.Buffer
+	w := bufio.NewWriter(&b)
+	if err := part(w, "script", gzip.BestCompression, func(w io.Writer) error { _, err := io.WriteString(w, script); return err }); err != nil {
+		return "", err
+	}
+	err := w.Flush()
+	return b.String(), err
+})
+
+// starter unpacks the script and runs it. The policy knows the hash of both, so
+// that nothing else can come out of the packed text.
+const starter = `(async()=>{try{` +
+	`const n=document.querySelector('script[data-part="script"]'),b=Uint8Array.from(atob(n.textContent),c=>c.charCodeAt(0));` +
+	`const t=await new Response(new Blob([b]).stream().pipeThrough(new DecompressionStream("gzip"))).text();` +
+	`n.remove();const s=document.createElement("script");s.textContent=t;document.body.append(s)` +
+	`}catch(e){document.getElementById("app").textContent="This page cannot be shown. It needs a browser of 2023 or later ("+e+")."}})()`
+
+// The policy names the two scripts by their hashes and allows no network. Names from
 // models stand in the title only, escaped, and in the data, which are base64.
 const head = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-%s'; style-src 'unsafe-inline'; img-src data: blob:; form-action 'none'; base-uri 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-%s' 'sha256-%s'; style-src 'unsafe-inline'; img-src data: blob:; form-action 'none'; base-uri 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>%s · opmeter</title>

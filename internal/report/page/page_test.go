@@ -18,12 +18,16 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// maxPage bounds the script and style of a page, in bytes as they stand there.
+// maxPage bounds what a page has beside its data, in bytes as they stand there.
 const maxPage = 400_000
 
 func TestBundle(t *testing.T) {
 	t.Parallel()
-	if n := len(script) + len(style) + len(head); n > maxPage {
+	packed, err := pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(packed) + len(starter) + len(style) + len(head); n > maxPage {
 		t.Errorf("page without data has %d bytes, want at most %d", n, maxPage)
 	}
 	for _, s := range []string{"</script", "<script"} {
@@ -54,6 +58,7 @@ var element = regexp.MustCompile(`<script type="application/octet-stream" data-p
 type decoded struct {
 	text     []byte
 	columns  []byte
+	script   string
 	elements int
 }
 
@@ -70,7 +75,9 @@ func decode(t *testing.T, page []byte) decoded {
 			t.Errorf("an element has %d bytes, want at most %d", len(b), pieceBytes)
 		}
 		parts[string(m[1])] = append(parts[string(m[1])], b...)
-		d.elements++
+		if string(m[1]) != "script" {
+			d.elements++
+		}
 	}
 	unzip := func(b []byte) []byte {
 		z, err := gzip.NewReader(bytes.NewReader(b))
@@ -83,7 +90,7 @@ func decode(t *testing.T, page []byte) decoded {
 		}
 		return out
 	}
-	d.text, d.columns = unzip(parts["document"]), unzip(parts["columns"])
+	d.text, d.columns, d.script = unzip(parts["document"]), unzip(parts["columns"]), string(unzip(parts["script"]))
 	return d
 }
 
@@ -286,7 +293,7 @@ func TestHostileNames(t *testing.T) {
 			if err := Write(&page, p, name); err != nil {
 				t.Fatal(err)
 			}
-			frame := strings.Replace(element.ReplaceAllString(page.String(), ""), script, "", 1)
+			frame := strings.Replace(element.ReplaceAllString(page.String(), ""), starter, "", 1)
 			frame = strings.Replace(frame, style, "", 1)
 			from, to := strings.Index(frame, "<title>")+len("<title>"), strings.Index(frame, "</title>")
 			title := frame[from:to]
@@ -322,7 +329,7 @@ func TestTitle(t *testing.T) {
 	}
 }
 
-// The policy must name the script as it stands there.
+// The policy must name the scripts as they run.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
@@ -330,8 +337,11 @@ func TestPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := page.String()
-	if !strings.Contains(s, "default-src 'none'; script-src 'sha256-") || strings.Contains(s, "'unsafe-eval'") || strings.Contains(s, "connect-src") {
-		t.Error("the policy allows more than the one script")
+	if got := decode(t, page.Bytes()).script; got != script {
+		t.Errorf("the packed script has %d bytes, want %d", len(got), len(script))
+	}
+	if !strings.Contains(s, "default-src 'none'; script-src 'sha256-"+hash(starter)+"' 'sha256-"+hash(script)+"';") || strings.Contains(s, "'unsafe-eval'") || strings.Contains(s, "connect-src") {
+		t.Error("the policy allows more than the two scripts, or less")
 	}
 	if strings.Contains(s, " src=") || strings.Contains(s, "<link") {
 		t.Error("the page loads something")

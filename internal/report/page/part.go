@@ -15,10 +15,10 @@ const pieceBytes = 6 << 20
 
 // part writes data gzipped and in base64 into elements that the browser does not
 // run, as many as it takes.
-func part(w *bufio.Writer, name string, write func(io.Writer) error) error {
+func part(w *bufio.Writer, name string, level int, write func(io.Writer) error) error {
 	e := &elements{w: w, name: name, room: pieceBytes}
 	e.open()
-	z, err := gzip.NewWriterLevel(e, gzip.BestSpeed)
+	z, err := gzip.NewWriterLevel(e, level)
 	if err != nil {
 		return err
 	}

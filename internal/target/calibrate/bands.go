@@ -27,6 +27,8 @@ type Bands struct {
 	by map[class]Band
 	// kinds holds what all families of a kind share; see kind.
 	kinds map[class]Band
+	// scatter is how far single layers lie from the others of their network.
+	scatter float64
 }
 
 // kind joins families whose estimates err alike: optimised kernels follow their
@@ -60,7 +62,7 @@ func MakeBands(ms []*Measurement, s Settings) *Bands {
 			}
 		}
 	}
-	b := &Bands{by: map[class]Band{}, kinds: map[class]Band{}}
+	b := &Bands{by: map[class]Band{}, kinds: map[class]Band{}, scatter: scatter(ms, s)}
 	for _, r := range all {
 		k := class{kind(r.class.family), r.class.how}
 		for _, c := range []class{k, {k.family, ""}} {
@@ -79,6 +81,59 @@ func MakeBands(ms []*Measurement, s Settings) *Bands {
 		}
 	}
 	return b
+}
+
+// Layer is the half-width of the band of one layer: the error of the level, which all
+// layers share, and that of the layer, which averages out in a model.
+func (b *Bands) Layer(of Band) float64 { return math.Hypot(of.Near, b.scatter) }
+
+// fewLayers is the half-width for layers when hardly any were measured.
+const fewLayers = 0.5
+
+// scatter leaves out sources of measured layers and looks how far each layer lies
+// from the middle of its source's.
+func scatter(ms []*Measurement, s Settings) float64 {
+	var miss []float64
+	for _, src := range Sources(ms) {
+		rest, held := without(ms, src, true)
+		if len(held) == 0 {
+			continue
+		}
+		by := map[Group][]float64{}
+		for _, r := range predict(Train(rest, s), held) {
+			if r.How != "" {
+				by[r.M.Group()] = append(by[r.M.Group()], r.Log())
+			}
+		}
+		for _, logs := range by {
+			if len(logs) < 3 {
+				continue
+			}
+			sort.Float64s(logs)
+			mid := measure.Median(logs)
+			for _, l := range logs {
+				miss = append(miss, math.Abs(l-mid))
+			}
+		}
+	}
+	if len(miss) < 20 {
+		return fewLayers
+	}
+	return quantile(miss)
+}
+
+// without splits measurements into those of other sources and the whole models, or
+// the layers, of the source.
+func without(ms []*Measurement, source string, layers bool) (rest, held []*Measurement) {
+	for _, m := range ms {
+		switch {
+		case m.Source != source:
+			rest = append(rest, m)
+		case m.Layer == layers:
+			held = append(held, m)
+		}
+	}
+	return rest, held
 }
 
 // Of returns the band of a group whose coefficients came about as how says.

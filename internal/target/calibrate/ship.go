@@ -98,7 +98,7 @@ func (s *Study) runtime(g Group, name, title, versions string) *target.Runtime {
 	}
 	s.float(r, g)
 	r.Coefficients[cortexm.BandNear], r.Coefficients[cortexm.BandFar] = b.Near, b.Far
-	r.Coefficients[cortexm.BandLayer] = layerHalf(b)
+	r.Coefficients[cortexm.BandLayer] = s.Bands.Layer(b)
 	if prunes(g.Family, g.Era) {
 		r.Settings[cortexm.Pruned] = "true"
 	}
@@ -172,10 +172,6 @@ func (s *Study) boards(g Group) string {
 	}
 	return strings.Join(sortedNames(seen), ", ")
 }
-
-// layerHalf widens a model's band to one layer, where errors do not average out:
-// single layers of the measured tables lie about twice as far off as sums.
-func layerHalf(b Band) float64 { return math.Max(0.35, 2*b.Near) }
 
 func (s *Study) calibration(g Group, how string, b Band) *target.Calibration {
 	c := &target.Calibration{Method: "relative least squares, coefficients not negative and drawn towards those of the tier of cores; errors and bands from leaving one source out at a time"}

@@ -95,6 +95,11 @@ func boardRow(r map[string]string, dir string, t *target.Target, rt *target.Runt
 			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing)
 		}
 	}
+	for i := range layers {
+		if layers[i].Float && layers[i].MACs > 0 {
+			return nil, fmt.Errorf("%s: computes in floating point; only kernels of 8-bit integers are fitted", file)
+		}
+	}
 	n := total(layers)
 	m.Work = n.all
 	if rt.Settings[cortexm.Pruned] == "true" {
@@ -139,7 +144,7 @@ func Board(t *target.Target, runtime string, ms []*Measurement, s Settings) (*ta
 	}
 	rt.Coefficients[cortexm.BandNear] = half
 	rt.Coefficients[cortexm.BandFar] = math.Max(half, math.Min(old[cortexm.BandFar], 2*half+0.1))
-	rt.Coefficients[cortexm.BandLayer] = layerHalf(Band{Near: half})
+	rt.Coefficients[cortexm.BandLayer] = math.Hypot(half, fewLayers)
 	rt.Settings = boardSettings(rt.Settings, ms)
 	rt.Calibration = boardCalibration(ms, residuals, sum, half, how)
 	return &out, nil

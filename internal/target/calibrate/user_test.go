@@ -111,3 +111,24 @@ func TestBoardErrors(t *testing.T) {
 		t.Error("no measurements are accepted")
 	}
 }
+
+// Coefficients of integer kernels are not fitted to floating point.
+func TestBoardRefusesFloat(t *testing.T) {
+	t.Parallel()
+	set, err := target.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, err := set.Find("cortex-m33")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "board.csv")
+	row := "model_file,latency_ms\n" + material.Path(t, "models", "mcu", "mlperf_vww_96_float.tflite") + ",500\n"
+	if err := os.WriteFile(path, []byte(row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := calibrate.LoadBoard(path, tg, tg.Runtime("")); err == nil || !strings.Contains(err.Error(), "row 2") || !strings.Contains(err.Error(), "floating point") {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -130,18 +130,7 @@ func predict(f *Fit, ms []*Measurement) []*Residual {
 func LeaveSourcesOut(ms []*Measurement, s Settings) []*Residual {
 	var out []*Residual
 	for _, src := range Sources(ms) {
-		var rest []*Measurement
-		for _, m := range ms {
-			if m.Source != src {
-				rest = append(rest, m)
-			}
-		}
-		var held []*Measurement
-		for _, m := range ms {
-			if m.Source == src && !m.Layer {
-				held = append(held, m)
-			}
-		}
+		rest, held := without(ms, src, false)
 		if len(held) > 0 {
 			out = append(out, predict(Train(rest, s), held)...)
 		}
@@ -220,19 +209,32 @@ func (b *Bands) State(rs []*Residual) []*Held {
 func Nested(ms []*Measurement, s Settings) []*Held {
 	var out []*Held
 	for _, src := range Sources(ms) {
-		var rest, held []*Measurement
-		for _, m := range ms {
-			switch {
-			case m.Source != src:
-				rest = append(rest, m)
-			case !m.Layer:
-				held = append(held, m)
-			}
-		}
+		rest, held := without(ms, src, false)
 		if len(held) == 0 {
 			continue
 		}
 		out = append(out, MakeBands(rest, s).State(predict(Train(rest, s), held))...)
+	}
+	return out
+}
+
+// NestedLayers is [Nested] for single layers, whose bands are wider than those of
+// whole models because errors do not average out.
+func NestedLayers(ms []*Measurement, s Settings) []*Held {
+	var out []*Held
+	for _, src := range Sources(ms) {
+		rest, held := without(ms, src, true)
+		if len(held) == 0 {
+			continue
+		}
+		b := MakeBands(rest, s)
+		for _, r := range predict(Train(rest, s), held) {
+			h := &Held{Residual: r}
+			if r.How != "" {
+				h.Half = b.Layer(b.Of(r.M.Family, r.How))
+			}
+			out = append(out, h)
+		}
 	}
 	return out
 }

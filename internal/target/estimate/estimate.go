@@ -29,9 +29,30 @@ type UseError struct{ Text string }
 
 func (e *UseError) Error() string { return e.Text }
 
-// Estimate makes the profile of m on t. An error means that nothing could be
-// said; whatever is missing otherwise is told in the profile.
+// Model is a model made ready for estimates on any number of targets.
+type Model struct {
+	m    *graph.Model
+	open string // what was taken for dimensions that the file leaves open
+}
+
+// Prepare finds out the shapes that the file lacks. The model itself is not changed.
+func Prepare(m *graph.Model) *Model {
+	if len(m.Graphs) == 0 {
+		return &Model{m: m}
+	}
+	s, open := shaped(m)
+	return &Model{s, open}
+}
+
+// Estimate makes the profile of m on t; see [Model.Estimate].
 func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Profile, error) {
+	return Prepare(m).Estimate(t, opt)
+}
+
+// Estimate makes the profile of the model on t. An error means that nothing could
+// be said; whatever is missing otherwise is told in the profile.
+func (p *Model) Estimate(t *target.Target, opt target.Options) (*profile.Profile, error) {
+	m := p.m
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}
@@ -58,7 +79,6 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 	if !ok {
 		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model)
 	}
-	m, open := shaped(m)
 	costs, err := model.Costs(m, t, rt, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
@@ -77,8 +97,8 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 	b.totals()
 	b.memory()
 	b.findings()
-	if open != "" {
-		b.find("target.shapes", profile.Info, open)
+	if p.open != "" {
+		b.find("target.shapes", profile.Info, p.open)
 	}
 	return b.p, nil
 }

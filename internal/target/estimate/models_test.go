@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/modelfile"
 	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/tflite"
 )
 
 // Every model gives a valid profile on chips with and without accelerator,
@@ -18,17 +18,17 @@ func TestAllModels(t *testing.T) {
 	t.Parallel()
 	n, whole := 0, 0
 	err := filepath.WalkDir(material.Path(t, "models"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".tflite") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".tflite") && !strings.HasSuffix(path, ".onnx") {
 			return err
 		}
 		if info, err := os.Stat(path); err != nil || info.Size() > 4<<20 {
 			return err
 		}
-		m, err := tflite.Open(path)
+		m, err := modelfile.Open(path)
 		if err != nil {
 			return nil //nolint:nilerr // the reader's business
 		}
-		for _, id := range []string{"efr32xg24-mvp", "efr32xg24"} {
+		for _, id := range []string{"efr32xg24-mvp", "efr32xg24", "stm32h743", "rp2040"} {
 			p, err := Estimate(m, find(t, id), target.Options{})
 			if err != nil {
 				t.Errorf("%s on %s: %v", path, id, err)

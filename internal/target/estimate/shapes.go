@@ -28,9 +28,15 @@ func shaped(m *graph.Model) (*graph.Model, string) {
 	if err != nil {
 		return m, ""
 	}
-	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: 1, MaxBytes: most, KeepAll: true})
+	// With everything kept no operator is fused into another, so that all shapes can
+	// be told; where memory does not suffice, those of fused ones are missing.
+	o := engine.Options{Registry: operators.Registry(), Threads: 1, MaxBytes: most, KeepAll: true}
+	s, err := engine.New(m, ins, o)
 	if err != nil {
-		return m, ""
+		o.KeepAll = false
+		if s, err = engine.New(m, ins, o); err != nil {
+			return m, ""
+		}
 	}
 	defer s.Close()
 	main := *g
