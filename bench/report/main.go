@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/internal/report/reporttest"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -33,7 +33,7 @@ func main() {
 	megabytes := flag.Float64("megabytes", 200, "a format that takes more memory, in 10^6 bytes, is marked")
 	keep := flag.String("keep", "", "folder to leave the files in")
 	flag.Parse()
-	if err := bench(reporttest.Large(*layers, *iterations, *bars), *only, *keep, *seconds, *megabytes); err != nil {
+	if err := bench(sample.Large(*layers, *iterations, *bars), *only, *keep, *seconds, *megabytes); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -22,8 +22,8 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		name := rapid.OneOf(rapid.String(), rapid.SampledFrom(append(reporttest.Hostile, "\xff\xfe", "a\xc3")), rapid.StringMatching(`[\x00-\x7f]{1,50}`)).Draw(t, "name")
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 8)))
+		name := rapid.OneOf(rapid.String(), rapid.SampledFrom(append(sample.Hostile, "\xff\xfe", "a\xc3")), rapid.StringMatching(`[\x00-\x7f]{1,50}`)).Draw(t, "name")
+		p := sample.Random(rand.New(rand.NewPCG(seed, 8)))
 		if name == "" {
 			name = "x" // names of models and lanes must not be empty
 		}
@@ -118,7 +118,7 @@ func holds(v any, s string) bool {
 // exists, so that none is forgotten.
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(20, 200, 3000)
+	p := sample.Large(20, 200, 3000)
 	dir := t.TempDir()
 	for _, e := range Endings() {
 		for _, ending := range strings.Fields(e[0]) {

@@ -32,6 +32,7 @@ var Hostile = []string{
 	"\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
 	`it's "quoted", back\slash and | pipe`, "`code` *bold* _it_ [x](javascript:alert(1))",
 	"{{constructor.constructor('window.__pwned=1')()}}", "${window.__pwned=1}", "%s%n%x",
+	`quoted "name", with comma and \ backslash`, "separators \u2028 \u2029 \ufeff \u0085", "日本語の層 ✓", "a b=c/d-8", " ", "{}[]:,'%s%00", "<!--",
 	"zero\u200bwidth\u2060", "\U0001f600 emoji \u0301combining", strings.Repeat("long", 2500),
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -160,7 +160,7 @@ func write(t *testing.T, p *profile.Profile) []byte {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 1)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 1)))
 		events := read(t, write(t, p))
 		v := timeline.Of(p)
 		want := map[string]int{}
@@ -189,7 +189,7 @@ func TestRandom(t *testing.T) {
 
 func TestLevelsAndArguments(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(3, 4, 1000)
+	p := sample.Large(3, 4, 1000)
 	p.Layers[1].Options = `b:2 a:"x"`
 	var ops, iterations, models int
 	for _, e := range read(t, write(t, p)) {
@@ -233,7 +233,7 @@ func TestLevelsAndArguments(t *testing.T) {
 func TestLongTrace(t *testing.T) {
 	t.Parallel()
 	const layers, iterations = 100, 1100
-	p := reporttest.Large(layers, iterations, 1_000_000)
+	p := sample.Large(layers, iterations, 1_000_000)
 	full, ops := 0, 0
 	for _, e := range read(t, write(t, p)) {
 		if e.Args["forward_time"] != nil {
@@ -250,7 +250,7 @@ func TestLongTrace(t *testing.T) {
 
 func TestNotRecordedSaysSo(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(3, 4, 1000)
+	p := sample.Large(3, 4, 1000)
 	p.Timeline = nil
 	b := write(t, p)
 	read(t, b)

@@ -187,8 +187,8 @@ func (s *tables) stack(prefix int, f frame) int {
 	return j
 }
 
-// sample says that a stack was open for a while, in nanoseconds.
-type sample struct {
+// interval says that a stack was open for a while, in nanoseconds.
+type interval struct {
 	stack    int
 	at, last int64
 }
@@ -203,13 +203,13 @@ func (t *writer) thread(lane int) {
 	v, l := t.v, &t.v.Lanes[lane]
 	one := &timeline.View{Timeline: &profile.Timeline{Names: v.Names, Lanes: v.Lanes[lane : lane+1]}, Profile: v.Profile}
 	tb := &tables{strings: map[string]int{}, frames: map[frame]int{}, stacks: map[stack]int{}}
-	var samples []sample
+	var samples []interval
 	var markers []marker
 	var open []int
 	last := int64(0)
 	for e := range one.Events() {
 		if n := len(open); n > 0 && e.At > last {
-			samples = append(samples, sample{open[n-1], last, e.At - last})
+			samples = append(samples, interval{open[n-1], last, e.At - last})
 		}
 		last = e.At
 		if e.Kind == timeline.End {
@@ -293,7 +293,7 @@ func (t *writer) same(key string, n int, v string) {
 	t.column(key, n, func(int) { t.text(v) })
 }
 
-func (t *writer) samples(ss []sample) {
+func (t *writer) samples(ss []interval) {
 	n := len(ss)
 	t.text(",\n\"samples\":{\"length\":" + strconv.Itoa(n) + `,"weightType":"tracing-ms"`)
 	t.column("stack", n, func(i int) { t.int(int64(ss[i].stack)) })

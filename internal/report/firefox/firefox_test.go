@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -193,7 +193,7 @@ func checkThread(t *testing.T, f *file, th *thread) {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 5)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 5)))
 		f := read(t, p)
 		v := timeline.Of(p)
 		if len(f.Threads) != len(v.Lanes) {
@@ -240,7 +240,7 @@ func TestThinAndNotRecorded(t *testing.T) {
 		}
 		return b.String()
 	}
-	p := reporttest.Large(100, 5000, 1_000_000)
+	p := sample.Large(100, 5000, 1_000_000)
 	f := read(t, p)
 	if n := f.Threads[1].Markers.Length; n != 100*1667 || !strings.Contains(extra(f), "one in 3 is in this file") || !strings.Contains(extra(f), "Left out=336633 of 505000 bars") {
 		t.Errorf("%d bars, %q", n, extra(f))

@@ -11,8 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -79,7 +79,7 @@ func read(t *testing.T, p *profile.Profile) (config map[string]string, results [
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 6)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 6)))
 		_, results := read(t, p)
 		lines, runs, sums := map[string]int{}, map[string]int{}, map[string]float64{}
 		for _, r := range results {
@@ -115,7 +115,7 @@ func TestRandom(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(12, 100, 0)
+	p := sample.Large(12, 100, 0)
 	p.Layers[3].Energy = profile.Value(profile.Estimated, 2e-6, "")
 	p.Layers[3].Calls = profile.Ptr(2.0)
 	p.Layers[3].Latency, p.Layers[3].Samples = profile.Value(profile.Estimated, 1e-3, ""), nil

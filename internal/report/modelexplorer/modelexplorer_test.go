@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -62,7 +62,7 @@ func read(t *testing.T, p *profile.Profile) data {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 7)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 7)))
 		want, got := 0.0, 0.0
 		graphs := map[int64]bool{}
 		for i := range p.Layers {
@@ -86,7 +86,7 @@ func TestRandom(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(4, 1, 0)
+	p := sample.Large(4, 1, 0)
 	p.Layers[2].Provenance.SourceNodes[0].Graph = 1
 	p.Layers[2].Graph = "main" // a body that is called like the main graph
 	p.Layers[3].Latency = nil

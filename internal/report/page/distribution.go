@@ -3,7 +3,10 @@ package page
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // sampled says that the page does not hold every sample.
@@ -64,7 +67,11 @@ func reduce(d *document, limit int) {
 		}
 		return 0
 	})
-	var scratch []float64
+	type work struct {
+		layer   int
+		samples []float64
+	}
+	var todo []work
 	kept, whole, layers := 0, 0, 0
 	visit := func(layer int, samples *[]float64) {
 		n := len(*samples)
@@ -80,14 +87,27 @@ func reduce(d *document, limit int) {
 			}
 			return
 		}
-		scratch = append(scratch[:0], *samples...)
-		d.Distributions = append(d.Distributions, distribute(layer, *samples, scratch))
+		todo = append(todo, work{layer, *samples})
 		*samples = nil
 	}
 	visit(-1, &p.Totals.LatencySamples)
 	for _, i := range order {
 		visit(i, &p.Layers[i].Samples)
 	}
+	// Sorting is most of the work of a page with many samples.
+	d.Distributions = make([]distribution, len(todo))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(todo)) {
+		wg.Go(func() {
+			var scratch []float64
+			for i := next.Add(1) - 1; i < int64(len(todo)); i = next.Add(1) - 1 {
+				scratch = append(scratch[:0], todo[i].samples...)
+				d.Distributions[i] = distribute(todo[i].layer, todo[i].samples, scratch)
+			}
+		})
+	}
+	wg.Wait()
 	s := &sampled{Samples: total, Kept: kept}
 	switch {
 	case whole > 0 && layers > 0:

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -236,7 +236,7 @@ func write(t *testing.T, p *profile.Profile) []byte {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 2)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 2)))
 		v := timeline.Of(p)
 		tracks, _ := read(t, write(t, p))
 		flows := map[uint64]int{}
@@ -286,7 +286,7 @@ func TestRandom(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(3, 4, 1000)
+	p := sample.Large(3, 4, 1000)
 	tracks, about := read(t, write(t, p))
 	s := tracks[laneTrack(1)].slices[4]
 	l := p.Layers[1]
@@ -313,7 +313,7 @@ func TestArguments(t *testing.T) {
 // TestLong keeps every bar of a long trace and says where its arguments are.
 func TestLong(t *testing.T) {
 	t.Parallel()
-	tracks, about := read(t, write(t, reporttest.Large(50, 2100, 1_000_000)))
+	tracks, about := read(t, write(t, sample.Large(50, 2100, 1_000_000)))
 	full := 0
 	for _, s := range tracks[laneTrack(1)].slices {
 		if s.args["op"] != nil {

@@ -12,8 +12,8 @@ import (
 
 	format "github.com/google/pprof/profile"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -29,7 +29,7 @@ func write(t *testing.T, p *profile.Profile) []byte {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 3)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 3)))
 		f, err := format.ParseData(write(t, p))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -76,7 +76,7 @@ func TestRandom(t *testing.T) {
 
 // nested is a loop within scopes, with a body.
 func nested() *profile.Profile {
-	p := reporttest.Large(4, 1, 0)
+	p := sample.Large(4, 1, 0)
 	for i := range p.Layers {
 		p.Layers[i].Latency = profile.Value(profile.Measured, float64(i+1)*1e-3, "")
 		p.Layers[i].MACs = nil

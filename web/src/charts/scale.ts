@@ -1,4 +1,5 @@
 // Scales of charts: from figures to positions, with round marks.
+import { scaleLinear, scaleLog } from "d3-scale";
 
 export interface Scale {
   (v: number): number;
@@ -10,49 +11,23 @@ export interface Scale {
 }
 
 export function linear(from: number, to: number, start: number, end: number): Scale {
-  const span = to - from || 1;
-  const scale = (v: number) => start + ((v - from) / span) * (end - start);
-  return Object.assign(scale, {
-    invert: (p: number) => from + ((p - start) / (end - start || 1)) * span,
-    ticks: (n: number) => {
-      const step = round((to - from) / Math.max(1, n));
-      if (!(step > 0)) return [from];
-      const out: number[] = [];
-      for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) out.push(i * step);
-      return out;
-    },
-    domain: [from, to] as [number, number],
-  });
-}
-
-/** round gives the next of 1, 2, 5, 10, … that is not smaller. */
-export function round(v: number): number {
-  if (!(v > 0) || !Number.isFinite(v)) return 0;
-  const p = 10 ** Math.floor(Math.log10(v));
-  for (const f of [1, 2, 5, 10]) if (v <= f * p * (1 + 1e-9)) return f * p;
-  return 10 * p;
+  const s = scaleLinear([from, to], [start, end]);
+  return Object.assign((v: number) => s(v), { invert: (p: number) => s.invert(p), ticks: (n: number) => s.ticks(n), domain: [from, to] as [number, number] });
 }
 
 /** log is a scale for figures above zero. */
 export function log(from: number, to: number, start: number, end: number): Scale {
-  const inner = linear(Math.log10(from), Math.log10(to), start, end);
-  return Object.assign((v: number) => inner(Math.log10(v)), {
-    invert: (p: number) => 10 ** inner.invert(p),
+  const s = scaleLog([from, to], [start, end]);
+  return Object.assign((v: number) => s(v), {
+    invert: (p: number) => s.invert(p),
     ticks: (n: number) => {
-      const lo = Math.log10(from);
-      const hi = Math.log10(to);
-      const decades = hi - lo;
-      const every = Math.max(1, Math.ceil(decades / n));
-      const steps = every > 1 || decades * 1.5 > n ? [1] : decades * 3 > n * 1.5 ? [1, 3] : [1, 2, 5];
-      const out: number[] = [];
-      for (let e = Math.floor(lo); e <= Math.ceil(hi); e++) {
-        if (every > 1 && e % every !== 0) continue;
-        for (const s of steps) {
-          const v = e < 0 ? s / 10 ** -e : s * 10 ** e;
-          if (v >= from * (1 - 1e-9) && v <= to * (1 + 1e-9)) out.push(v);
-        }
+      // The library fills decades with all nine figures; too many to be read.
+      const all = s.ticks(n);
+      for (const keep of [[1, 2, 5], [1, 3], [1]]) {
+        const some = all.filter((v) => keep.includes(Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9))));
+        if (some.length > 0 && some.length <= n * 1.5) return some;
       }
-      return out;
+      return all.filter((_, i) => i % Math.ceil(all.length / n) === 0);
     },
     domain: [from, to] as [number, number],
   });

@@ -1,96 +1,12 @@
-// Package reporttest makes profiles that tests and benchmarks of reports share:
-// large ones, and random ones with everything that a profile can hold.
-package reporttest
+package sample
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 )
-
-// Hostile are names as a file from a stranger may hold them.
-var Hostile = []string{
-	`quoted "name", with comma and \ backslash`,
-	"<script>alert(1)</script>&amp;",
-	"</script><!--",
-	`=HYPERLINK("http://example.invalid")`,
-	"bell\a escape\x1b[31m line\nfeed\ttab return\r",
-	"right-to-left \u202eelif.exe",
-	"日本語の層 ✓ \U0001F600",
-	"separators \u2028 \u2029 \ufeff \u0085",
-	strings.Repeat("long/", 2000),
-	"a b=c/d-8",
-	" ",
-	"{}[]:,'%s%00",
-}
-
-func ptr[T any](v T) *T { return &v }
-
-// Large is a profile of a chain of layers with a sample of every iteration and a
-// timeline of at most bars bars.
-func Large(layers, iterations, bars int) *profile.Profile {
-	r := rand.New(rand.NewPCG(1, 2))
-	ops := []string{"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "FULLY_CONNECTED", "SOFTMAX"}
-	p := &profile.Profile{
-		Schema: profile.SchemaV1, Created: "2026-01-02T03:04:05Z",
-		Model:    profile.Model{Name: "large", Path: "large.tflite", Format: "tflite"},
-		Target:   profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
-		Settings: profile.Settings{Threads: ptr(int64(1))},
-		Host:     &profile.Host{OS: "linux", Arch: "amd64", CPUModel: "Test CPU"},
-	}
-	total := 0.0
-	for i := range layers {
-		base := float64(1000+r.IntN(100_000)) * 1e-9
-		shape := []int64{1, 32, 32, int64(8 + r.IntN(64))}
-		l := profile.Layer{
-			Index: int64(i), Name: fmt.Sprintf("model/block_%d/layer_%d", i/10, i), Op: ops[i%len(ops)], Scope: fmt.Sprintf("model/block_%d", i/10),
-			Options: "padding:same stride:1x1 activation:relu",
-			Inputs: []profile.Tensor{
-				{Name: fmt.Sprintf("t%d", i), DType: "int8", Shape: shape, Bytes: ptr(int64(65536))},
-				{Name: fmt.Sprintf("w%d", i), DType: "int8", Shape: []int64{64, 3, 3, 64}, Constant: true},
-			},
-			Outputs: []profile.Tensor{{Name: fmt.Sprintf("t%d", i+1), DType: "int8", Shape: shape}},
-			Ops:     ptr(int64(r.IntN(1 << 24))), MACs: ptr(int64(r.IntN(1 << 23))), BytesRead: ptr(int64(65536)), BytesWritten: ptr(int64(65536)),
-			Latency: &profile.Metric{Kind: profile.Measured, N: ptr(int64(iterations)), Median: ptr(base)},
-			Share:   ptr(1 / float64(layers)), Kernel: "go/conv2d/im2col",
-			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: int64(i), Op: ops[i%len(ops)]}}},
-			Samples:    make([]float64, iterations),
-		}
-		for j := range l.Samples {
-			l.Samples[j] = float64(int64(base*1e9*(1+r.Float64()/4))) / 1e9
-		}
-		total += base
-		p.Layers = append(p.Layers, l)
-	}
-	p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: ptr(total)}
-	whole := profile.Lane{Name: "iterations", Kind: profile.LaneIteration}
-	lane := profile.Lane{Name: "operators", Kind: profile.LaneLayer, Group: "thread 0"}
-	t := &profile.Timeline{Origin: "first iteration", Iterations: ptr(int64(iterations)), Method: "made up"}
-	now := int64(0)
-	for it := 0; it < iterations && len(lane.Starts)+len(whole.Starts)+layers < bars; it++ {
-		start := now
-		for i := range p.Layers {
-			d := int64(p.Layers[i].Samples[it] * 1e9)
-			lane.Starts = append(lane.Starts, float64(now)/1e9)
-			lane.Durations = append(lane.Durations, float64(d)/1e9)
-			lane.Layers = append(lane.Layers, int32(i))
-			lane.Iterations = append(lane.Iterations, int32(it))
-			now += d + int64(r.IntN(50))
-		}
-		whole.Starts = append(whole.Starts, float64(start)/1e9)
-		whole.Durations = append(whole.Durations, float64(now-start)/1e9)
-		whole.Iterations = append(whole.Iterations, int32(it))
-		whole.Labels = append(whole.Labels, int32(it))
-		t.Names = append(t.Names, fmt.Sprintf("iteration %d", it))
-		now += 1000
-	}
-	t.Lanes = []profile.Lane{whole, lane}
-	p.Timeline = t
-	return p
-}
 
 // Random is a valid profile with hostile names and whatever else r decides.
 func Random(r *rand.Rand) *profile.Profile {
