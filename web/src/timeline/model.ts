@@ -3,7 +3,7 @@
 import { clean } from "../lib/format";
 import type { Column, Lane, Profile, Timeline } from "../lib/profile";
 import { extent } from "./extent";
-import { assign, dim, hidden, plain } from "./palette";
+import { assign, dim, hidden, plain, slots as slotCount } from "./palette";
 import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
 
@@ -295,7 +295,24 @@ export class Bars {
       }
     }
     const names = [...ids.keys()].slice(0, 65536);
-    const slot = assign(names.filter((x) => x !== ""));
+    const time = new Float64Array(names.length);
+    if (names.length > slotCount) {
+      for (const l of this.lanes) {
+        const { category, n } = l;
+        // Lanes of units show more colours than those of layers around them.
+        const own = l.self ?? l.durations;
+        const scale = l.lane.kind === "engine" || l.lane.kind === "stream" || l.lane.kind === "thread" ? 10 : 1;
+        for (let lo = 0; lo < n; lo += chunk) {
+          const hi = Math.min(n, lo + chunk);
+          for (let i = lo; i < hi; i++) time[category[i]] += own[i] * scale;
+          await pause();
+        }
+      }
+    }
+    const slot = assign(
+      names.filter((x) => x !== ""),
+      (x) => time[ids.get(x)!],
+    );
     this.categories = names.map((name) => ({ name: clean(name) || "none", slot: slot.get(name) ?? plain }));
   }
 
