@@ -58,6 +58,8 @@ type LayerCost struct {
 	Reason  string
 	// Missing says why there is no estimate, "" when there is one.
 	Missing string
+	// Carried marks figures of another target: their errors go together.
+	Carried bool
 }
 
 // Costs is what a cycle model says about a whole model.

@@ -90,6 +90,12 @@ func chips() []chip {
 			Memories: []target.Memory{mem("SRAM", "ram", kib(768)), waits("flash", "flash", mib(2), 4, kib(8))},
 			Supply:   &target.Supply{Volts: 1.8, Regulator: "switching"},
 		}},
+		{core: "cortex-m33", st: true, chips: []string{"STM32U385RG"}, volts: 1.8, Target: target.Target{
+			ID: "stm32u385", Name: "STM32U385", Vendor: "STMicroelectronics",
+			Description: "Ultra-low-power microcontroller that runs near the threshold voltage; its signal processor takes no part.", Core: m33, Clock: mhz(0, 96, 96),
+			Memories: []target.Memory{mem("SRAM", "ram", kib(256)), waits("flash", "flash", mib(1), 0, kib(8))},
+			Supply:   &target.Supply{Volts: 1.8, Regulator: "switching"},
+		}},
 		{core: "cortex-m7", st: true, chips: []string{"STM32H7A3ZI"}, volts: 3, Target: target.Target{
 			ID: "stm32h7a3", Name: "STM32H7A3", Vendor: "STMicroelectronics",
 			Description: "High-performance microcontroller with 16 KiB instruction and data caches.", Core: m7, Clock: mhz(0, 280, 280),

@@ -195,20 +195,24 @@ func (p *parts) total() (*target.Figure, []string) {
 		remarks = append(remarks, "weights are read from slow memory, which is a rough estimate")
 	}
 	total, below, above := base, square(base*(1-math.Exp(-half))), square(base*(math.Exp(half)-1))
-	var plain, float float64
-	for kind := range p.own {
-		for k, c := range p.own[kind] {
-			h := p.halves[kind][k]
-			total += c
-			below += square(c * (1 - math.Exp(-h)))
-			above += square(c * (math.Exp(h) - 1))
-			if kind == 1 {
-				float += c
-			} else {
-				plain += c
-			}
-		}
+	add := func(c, half float64) {
+		below += square(c * (1 - math.Exp(-half)))
+		above += square(c * (math.Exp(half) - 1))
 	}
+	var plain, float float64
+	for k := range p.own[0] {
+		plain += p.own[0][k]
+		add(p.own[0][k], p.halves[0][k])
+		float += p.own[1][k]
+	}
+	// All kernels in floating point share the error of the core's level; what is left
+	// of a kind's error is its own.
+	level := e.rt.Coefficients[FloatBandNear]
+	add(float, level)
+	for k, c := range p.own[1] {
+		add(c, math.Sqrt(max(square(p.halves[1][k])-square(level), 0)))
+	}
+	total += plain + float
 	if e.near < e.far && distance > FarAway/2 && base > total/2 {
 		remarks = append(remarks, fmt.Sprintf("the mix of operators is unlike the networks that %s was calibrated on, so the band is wider", e.rt.Name))
 	}

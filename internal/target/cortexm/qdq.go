@@ -61,7 +61,7 @@ func Quantised(g *graph.Graph) (integer, gone map[*graph.Node]bool) {
 		case "QuantizeLinear":
 			gone[n] = len(n.Inputs) > 0 && integer[made[n.Inputs[0]]]
 		case "DequantizeLinear":
-			all := len(n.Outputs) > 0 && len(used[n.Outputs[0]]) > 0
+			all := len(n.Inputs) > 0 && len(n.Outputs) > 0 && len(used[n.Outputs[0]]) > 0
 			for i := 0; all && i < len(used[n.Outputs[0]]); i++ {
 				all = integer[used[n.Outputs[0]][i]]
 			}

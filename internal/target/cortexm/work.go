@@ -179,6 +179,9 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 		l.MACs = float64(*w.MACs)
 	}
 	l.Float = float
+	if float {
+		l.WeightBytes *= 4
+	}
 	if !float && l.Kernel == "depthwise" && dilated(n) && k.Family == cmsisNN {
 		// Its depthwise kernels leave dilation to plain C.
 		l.Work = Vector{Op: 1, PlainMAC: l.MACs}
@@ -237,10 +240,8 @@ func dims(list []*tensor.Tensor, i int) []int {
 	if i < 0 || i >= len(list) || list[i] == nil {
 		return nil
 	}
-	for _, d := range list[i].Shape {
-		if d < 0 {
-			return nil
-		}
+	if _, err := tensor.CheckShape(tensor.Int8, list[i].Shape); err != nil {
+		return nil // not known before a run, or beyond what any machine holds
 	}
 	if list[i].Shape == nil {
 		return []int{}

@@ -115,7 +115,8 @@ func ports(g *graph.Graph, ids []int) []profile.Tensor {
 				p.Shape[k] = int64(d)
 				whole = whole && d >= 0
 			}
-			if whole && t.Type != tensor.Invalid && !t.Type.IsContainer() && t.Type.Bits() > 0 {
+			_, err := tensor.CheckShape(t.Type, t.Shape)
+			if whole && err == nil && t.Type != tensor.Invalid && !t.Type.IsContainer() && t.Type.Bits() > 0 {
 				p.Bytes = profile.Ptr(int64(t.Type.Bytes(tensor.Elements(t.Shape))))
 			}
 		}

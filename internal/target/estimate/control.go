@@ -8,70 +8,97 @@ import (
 	"github.com/opmeter/opmeter/internal/target"
 )
 
-// deepest bounds nested control flow; real models stay below five.
-const deepest = 8
+// body is the estimate of one pass through a graph that control flow runs.
+type body struct {
+	cost            target.LayerCost
+	layers, missing int
+	open            bool // control flow inside runs as often as the data says
+}
 
-// bodies estimates the graphs that control-flow operators run and gives each such
-// operator the sum. It returns the layers whose number of iterations depends on
-// the data: they stand for one pass through their bodies.
-func (b *builder) bodies(model target.CycleModel, opt target.Options, depth int) (once []int64, err error) {
-	g := b.m.Main()
-	for i, n := range g.Nodes {
-		calls := count.Bodies(b.m, n, count.Declared(g, n.Inputs), count.Declared(g, n.Outputs))
-		if len(calls) == 0 || depth >= deepest {
+// bodies estimates graphs once each, however often they are referred to. A graph
+// that runs itself counts as nothing within itself.
+type bodies struct {
+	model target.CycleModel
+	t     *target.Target
+	rt    *target.Runtime
+	opt   target.Options
+	done  map[int]*body
+}
+
+// of estimates graph g of m.
+func (c *bodies) of(m *graph.Model, g int) (*body, error) {
+	if b := c.done[g]; b != nil {
+		return b, nil
+	}
+	b := &body{}
+	c.done[g] = b
+	inner := *m
+	inner.Graphs = append([]*graph.Graph{m.Graphs[g]}, m.Graphs[1:]...)
+	costs, err := c.model.Costs(&inner, c.t, c.rt, c.opt)
+	if err != nil {
+		return nil, err
+	}
+	once, err := c.apply(&inner, costs)
+	if err != nil {
+		return nil, err
+	}
+	r := body{layers: len(costs.Layers), open: len(once) > 0}
+	for i := range costs.Layers {
+		l := &costs.Layers[i]
+		if l.Missing != "" {
+			r.missing++
+		}
+		r.cost.Latency, r.cost.CPU, r.cost.Accelerator = plus(r.cost.Latency, l.Latency, 1), plus(r.cost.CPU, l.CPU, 1), plus(r.cost.Accelerator, l.Accelerator, 1)
+	}
+	*b = r
+	return b, nil
+}
+
+// apply gives each control-flow operator of the main graph the sum of what it runs.
+// It returns the layers whose number of passes depends on the data: they stand for
+// one.
+func (c *bodies) apply(m *graph.Model, costs *target.Costs) (once []int64, err error) {
+	for i, n := range m.Main().Nodes {
+		calls := count.Bodies(m, n, count.Declared(m.Main(), n.Inputs), count.Declared(m.Main(), n.Outputs))
+		if len(calls) == 0 {
 			continue
 		}
-		sum := target.LayerCost{Simulated: b.costs.Layers[i].Simulated, Kernel: "control flow", Verdict: b.costs.Layers[i].Verdict, Reason: b.costs.Layers[i].Reason}
+		l := &costs.Layers[i]
+		sum := target.LayerCost{Simulated: l.Simulated, Kernel: "control flow", Verdict: l.Verdict, Reason: l.Reason}
 		either := n.Op == "IF" || n.Op == "If" || n.Op == "STABLEHLO_CASE"
-		open := false
-		missing, layers := 0, 0
-		for _, c := range calls {
-			if c.Graph <= 0 || c.Graph >= len(b.m.Graphs) {
+		open, missing, layers := false, 0, 0
+		for _, call := range calls {
+			if call.Graph <= 0 || call.Graph >= len(m.Graphs) {
 				continue
 			}
-			body := *b.m
-			body.Graphs = append([]*graph.Graph{b.m.Graphs[c.Graph]}, b.m.Graphs[1:]...)
-			inner := &builder{m: &body, t: b.t, rt: b.rt}
-			if inner.costs, err = model.Costs(&body, b.t, b.rt, opt); err != nil {
-				return nil, err
-			}
-			deeper, err := inner.bodies(model, opt, depth+1)
+			b, err := c.of(m, call.Graph)
 			if err != nil {
 				return nil, err
 			}
 			times := 1.0
 			switch {
-			case c.Times != nil:
-				times = float64(*c.Times)
+			case call.Times != nil:
+				times = float64(*call.Times)
 			case !either && n.Op != "CALL" && n.Op != "CALL_ONCE":
 				open = true
 			}
-			open = open || len(deeper) > 0
-			one := target.LayerCost{Simulated: -1}
-			for k := range inner.costs.Layers {
-				l := &inner.costs.Layers[k]
-				layers++
-				if l.Missing != "" {
-					missing++
-				}
-				one.Latency, one.CPU, one.Accelerator = sum2(one.Latency, l.Latency, times), sum2(one.CPU, l.CPU, times), sum2(one.Accelerator, l.Accelerator, times)
-			}
+			open, layers, missing = open || b.open, layers+b.layers, missing+b.missing
 			if either {
 				// Which branch runs is known with the data: the band holds both.
-				sum.Latency, sum.CPU, sum.Accelerator = longer(sum.Latency, one.Latency), longer(sum.CPU, one.CPU), longer(sum.Accelerator, one.Accelerator)
+				sum.Latency, sum.CPU, sum.Accelerator = longer(sum.Latency, b.cost.Latency), longer(sum.CPU, b.cost.CPU), longer(sum.Accelerator, b.cost.Accelerator)
 				continue
 			}
-			sum.Latency, sum.CPU, sum.Accelerator = sum2(sum.Latency, one.Latency, 1), sum2(sum.CPU, one.CPU, 1), sum2(sum.Accelerator, one.Accelerator, 1)
+			sum.Latency, sum.CPU, sum.Accelerator = plus(sum.Latency, b.cost.Latency, times), plus(sum.CPU, b.cost.CPU, times), plus(sum.Accelerator, b.cost.Accelerator, times)
 		}
 		if sum.Latency == nil {
 			continue // nothing in the bodies has an estimate
 		}
 		if missing > 0 {
-			b.costs.Remarks = append(b.costs.Remarks, fmt.Sprintf("%d of %d layers in the bodies of layer %d (%s) have no estimate: its figures are too small", missing, layers, i, n.Op))
+			costs.Remarks = append(costs.Remarks, fmt.Sprintf("%d of %d layers in the bodies of layer %d (%s) have no estimate: its figures are too small", missing, layers, i, n.Op))
 			open = true
 		}
-		b.costs.Latency, b.costs.CPU = widen(b.costs.Latency, sum.Latency), widen(b.costs.CPU, sum.CPU)
-		b.costs.Layers[i] = sum
+		costs.Latency, costs.CPU = widen(costs.Latency, sum.Latency), widen(costs.CPU, sum.CPU)
+		*l = sum
 		if open {
 			once = append(once, int64(i))
 		}
@@ -79,8 +106,8 @@ func (b *builder) bodies(model target.CycleModel, opt target.Options, depth int)
 	return once, nil
 }
 
-// sum2 adds times f to total.
-func sum2(total, f *target.Figure, times float64) *target.Figure {
+// plus adds times f to total.
+func plus(total, f *target.Figure, times float64) *target.Figure {
 	if f == nil {
 		return total
 	}
@@ -92,7 +119,7 @@ func widen(total, f *target.Figure) *target.Figure {
 	if total == nil {
 		return nil // the layers are summed
 	}
-	return sum2(&target.Figure{Value: total.Value, Low: total.Low, High: total.High}, f, 1)
+	return plus(&target.Figure{Value: total.Value, Low: total.Low, High: total.High}, f, 1)
 }
 
 // longer is the larger of two branches with a band that holds both.

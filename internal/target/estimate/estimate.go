@@ -51,8 +51,15 @@ func Estimate(m *graph.Model, t *target.Target, opt target.Options) (*profile.Pr
 
 // Estimate makes the profile of the model on t. An error means that nothing could
 // be said; whatever is missing otherwise is told in the profile.
-func (p *Model) Estimate(t *target.Target, opt target.Options) (*profile.Profile, error) {
+func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profile, err error) {
 	m := p.m
+	// Files of strangers reach the rules of a hundred operators: a fault in one of
+	// them must not end the program.
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("%s on %s: this model cannot be estimated: %v", m.Path, t.ID, e)
+		}
+	}()
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}
@@ -87,7 +94,7 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (*profile.Profile
 		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
 	}
 	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: kernels(rt, t)}
-	once, err := b.bodies(model, opt, 0)
+	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
 	}

@@ -134,6 +134,60 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// Graphs that run each other, and themselves, a hundred times each end at once.
+func TestManyBodies(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"subgraph": graph.GraphRef(1)}
+	for g := 1; g <= 12; g++ {
+		b := dense(tensor.Int8, 10, 10, graph.TFLite, "SOFTMAX").Main()
+		b.Index = g
+		for range 100 {
+			call := *b.Nodes[1]
+			call.Index, call.Op, call.Attrs = len(b.Nodes), "CALL", graph.Attrs{"subgraph": graph.GraphRef(1 + g%12)}
+			b.Nodes = append(b.Nodes, &call)
+		}
+		m.Graphs = append(m.Graphs, b)
+	}
+	if p := estimate(t, m, "stm32l4r5", ""); p.Totals.Latency == nil {
+		t.Error("no latency")
+	}
+}
+
+// Damaged models: operators without their inputs, shapes beyond any memory.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"AVERAGE_POOL_2D", "CONV_2D", "TRANSPOSE_CONV", "ADD", "SPLIT", "FULLY_CONNECTED", "UNIDIRECTIONAL_SEQUENCE_LSTM"} {
+		for _, id := range []string{"efr32xg24-mvp", "stm32l4r5"} {
+			m := dense(tensor.Int8, 64, 10, graph.TFLite, op)
+			m.Main().Nodes[1].Inputs = nil
+			estimate(t, m, id, "")
+			m = dense(tensor.Int8, 64, 10, graph.TFLite, op)
+			m.Main().Values[3].Shape = []int{1 << 31, 1 << 31, 3, 5}
+			if l := estimate(t, m, id, "").Layers[1]; l.Latency != nil && best(l.Latency) < 0 {
+				t.Errorf("%s on %s: %v s", op, id, best(l.Latency))
+			}
+		}
+	}
+}
+
+// A branch has the figures of the longer side and a band that holds both.
+func TestBranch(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "IF")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"else_subgraph_index": graph.GraphRef(1), "then_subgraph_index": graph.GraphRef(2)}
+	for g, n := range []int{10, 500} {
+		b := dense(tensor.Int8, n, n, graph.TFLite, "SOFTMAX").Main()
+		b.Index = g + 1
+		m.Graphs = append(m.Graphs, b)
+	}
+	p := estimate(t, m, "stm32l4r5", "")
+	l := p.Layers[1].Latency
+	if l == nil || p.Incomplete != "" || l.Band[0] > best(l)/50 {
+		t.Errorf("latency %+v, incomplete %q", l, p.Incomplete)
+	}
+}
+
 // Floating point runs on the processor of a chip whose accelerator takes integers.
 func TestFloatFallback(t *testing.T) {
 	t.Parallel()

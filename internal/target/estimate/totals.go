@@ -75,9 +75,9 @@ func (b *builder) cycles() {
 		latency, cpu, acc = sum(latency, l.Latency), sum(cpu, l.CPU), sum(acc, l.Accelerator)
 		e := b.energy(&b.p.Layers[i], l)
 		energy = sum(energy, e)
-		latencySpread.add(l.Latency)
-		cpuSpread.add(l.CPU)
-		energySpread.add(e)
+		latencySpread.add(l.Latency, l.Carried)
+		cpuSpread.add(l.CPU, l.Carried)
+		energySpread.add(e, l.Carried)
 		if l.Simulated >= 0 {
 			simulated += l.Simulated
 			any = true
@@ -114,22 +114,29 @@ func (b *builder) cycles() {
 	}
 }
 
-// spread adds up squares of the layers' distances to the ends of their bands.
-type spread struct{ below, above float64 }
+// spread adds up the layers' distances to the ends of their bands: squares of
+// errors that are independent, and errors that go together as they are.
+type spread struct{ below, above, belowAll, aboveAll float64 }
 
-func (s *spread) add(f *target.Figure) {
-	if f != nil {
+func (s *spread) add(f *target.Figure, together bool) {
+	switch {
+	case f == nil:
+	case together:
+		s.belowAll += f.Value - f.Low
+		s.aboveAll += f.High - f.Value
+	default:
 		s.below += (f.Value - f.Low) * (f.Value - f.Low)
 		s.above += (f.High - f.Value) * (f.High - f.Value)
 	}
 }
 
-// narrow gives a sum the band of whole models, but no narrower than independent
-// errors of its layers make it: one badly known layer may be most of the time.
+// narrow gives a sum the band of whole models, but no narrower than the errors of
+// its layers make it: one badly known layer may be most of the time. The low end
+// stays above zero: a twentieth of the value.
 func narrow(f *target.Figure, band *[2]float64, s spread) {
 	if f != nil {
-		f.Low = max(min(f.Value*band[0], f.Value-math.Sqrt(s.below)), 0)
-		f.High = max(f.Value*band[1], f.Value+math.Sqrt(s.above))
+		f.Low = max(min(f.Value*band[0], f.Value-math.Hypot(math.Sqrt(s.below), s.belowAll)), f.Value/20)
+		f.High = max(f.Value*band[1], f.Value+math.Hypot(math.Sqrt(s.above), s.aboveAll))
 	}
 }
 

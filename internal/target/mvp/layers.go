@@ -101,7 +101,7 @@ func (m *chip) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, ops 
 			return l
 		}
 		o := ops.other.Layer(&ops.layers[i], n.Key())
-		o.Verdict, o.Reason, o.Simulated = l.Verdict, l.Reason, l.Simulated
+		o.Verdict, o.Reason, o.Simulated, o.Carried = l.Verdict, l.Reason, l.Simulated, true
 		if o.Missing == "" {
 			o.Kernel = "cpu/" + strings.ToLower(o.Kernel)
 		}
@@ -122,10 +122,8 @@ func known(lists ...[]*tensor.Tensor) bool {
 			if t == nil {
 				continue
 			}
-			for _, d := range t.Shape {
-				if d < 0 {
-					return false
-				}
+			if _, err := tensor.CheckShape(tensor.Int8, t.Shape); err != nil {
+				return false
 			}
 		}
 	}
@@ -141,7 +139,10 @@ func (m *chip) accelerate(n *graph.Node, in, out []*tensor.Tensor) (*Counts, tar
 	if len(out) == 0 || out[0] == nil {
 		return nil, target.Limit, "no output"
 	}
-	check := slices.Clone(in[:min(typed, len(in))])
+	if len(in) < typed || n.Op == "TRANSPOSE_CONV" && len(in) < 3 {
+		return nil, target.Limit, "an input is missing"
+	}
+	check := slices.Clone(in[:typed])
 	if n.Op == "TRANSPOSE_CONV" && len(in) > 2 {
 		check = append(check, in[1], in[2])
 	}
