@@ -1,4 +1,5 @@
 // Where lanes, counters and group headers stand, from top to bottom.
+import { clean } from "../lib/format";
 import type { Counter } from "../lib/profile";
 import type { Bars, LaneData, Row } from "./model";
 
@@ -50,7 +51,7 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
   let y = 0;
   const put = (s: Omit<Strip, "y" | "band">, h: number) => {
     const band = o.narrow && s.kind !== "group" ? 20 : 0;
-    strips.push({ ...s, y, h: h + band, band });
+    strips.push({ ...s, name: clean(s.name), detail: clean(s.detail), y, h: h + band, band });
     y += h + band;
     return strips[strips.length - 1];
   };
@@ -89,7 +90,7 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
     }
     counters.forEach((c, i) => {
       const s = counter(c, i);
-      if (c.group) s.name = `${c.group} ${c.name}`;
+      if (c.group) s.name = clean(`${c.group} ${c.name}`);
     });
     return { strips, height: y };
   }

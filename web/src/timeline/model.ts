@@ -1,8 +1,9 @@
 // The bars of a timeline as rows that can be searched: each row is sorted by time
 // and free of overlaps, so that binary search finds what is in view.
+import { clean } from "../lib/format";
 import type { Column, Lane, Profile, Timeline } from "../lib/profile";
 import { extent } from "./extent";
-import { assign, dim, hidden, plain } from "./palette";
+import { assign, dim, hidden, plain, slots as slotCount } from "./palette";
 import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
 
@@ -225,19 +226,22 @@ export class Bars {
     return new Bars(profile, timeline, lanes);
   }
 
+  // Names may hold anything; what could not be seen is written out, once for each.
+  private texts: string[] = [];
+  private layerTexts: string[] = [];
   layerName(i: number): string {
     const l = this.profile.layers[i];
-    return l ? l.name || l.op : "";
+    return l ? (this.layerTexts[i] ??= clean(l.name || l.op)) : "";
   }
   text(i: number): string {
-    return this.timeline.names?.[i] ?? "";
+    return (this.texts[i] ??= clean(this.timeline.names?.[i]));
   }
   /** type is the kind of work of a bar, "" when it is not known. */
   type(l: LaneData, i: number): string {
     const t = l.lane.types?.[i] ?? -1;
     if (t >= 0) return this.text(t);
     const layer = l.lane.layers?.[i] ?? -1;
-    return layer >= 0 ? this.profile.layers[layer].op : "";
+    return layer >= 0 ? clean(this.profile.layers[layer].op) : "";
   }
   /** name is the text of a bar. */
   name(l: LaneData, i: number): string {
@@ -245,7 +249,7 @@ export class Bars {
     if (t >= 0) return this.text(t);
     const layer = l.lane.layers?.[i] ?? -1;
     if (layer >= 0) return this.layerName(layer);
-    if (l.lane.kind === "subnet" && (l.lane.subnets?.[i] ?? -1) >= 0) return this.timeline.subnets?.[l.lane.subnets![i]] ?? "";
+    if (l.lane.kind === "subnet" && (l.lane.subnets?.[i] ?? -1) >= 0) return clean(this.timeline.subnets?.[l.lane.subnets![i]]);
     if (l.lane.kind === "iteration" && (l.lane.iterations?.[i] ?? -1) >= 0) return `Iteration ${l.lane.iterations![i]}`;
     return this.type(l, i) || l.lane.kind;
   }
@@ -291,8 +295,25 @@ export class Bars {
       }
     }
     const names = [...ids.keys()].slice(0, 65536);
-    const slot = assign(names.filter((x) => x !== ""));
-    this.categories = names.map((name) => ({ name: name || "none", slot: slot.get(name) ?? plain }));
+    const time = new Float64Array(names.length);
+    if (names.length > slotCount) {
+      for (const l of this.lanes) {
+        const { category, n } = l;
+        // Lanes of units show more colours than those of layers around them.
+        const own = l.self ?? l.durations;
+        const scale = l.lane.kind === "engine" || l.lane.kind === "stream" || l.lane.kind === "thread" ? 10 : 1;
+        for (let lo = 0; lo < n; lo += chunk) {
+          const hi = Math.min(n, lo + chunk);
+          for (let i = lo; i < hi; i++) time[category[i]] += own[i] * scale;
+          await pause();
+        }
+      }
+    }
+    const slot = assign(
+      names.filter((x) => x !== ""),
+      (x) => time[ids.get(x)!],
+    );
+    this.categories = names.map((name) => ({ name: clean(name) || "none", slot: slot.get(name) ?? plain }));
   }
 
   /** passes makes a test of bars; undefined when no filter is set. */
@@ -369,6 +390,11 @@ export class Bars {
     }
     return new Map(this.lanes.map((l) => [l, by === "utilisation" ? 1 : (most.get(key(l)) ?? 0)]));
   }
+}
+
+/** laneName names a lane with its core or device. */
+export function laneName(l: Lane): string {
+  return clean((l.group ? `${l.group} ` : "") + l.name);
 }
 
 /** rate is the height of a bar as a fraction of peak, -1 when it is not known. */

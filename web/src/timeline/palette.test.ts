@@ -23,6 +23,9 @@ describe("palette", () => {
     expect(new Set(a.values()).size).toBe(slots);
     expect(assign([...names].reverse())).toEqual(a);
     expect(assign(["CONV_2D"]).get("CONV_2D")).toBe(hash("CONV_2D") % slots);
+    const many = Array.from({ length: 200 }, (_, i) => `y${i}`);
+    const heavy = assign(many, (n) => (Number(n.slice(1)) % 10 === 0 ? 2 : 1));
+    expect(new Set(many.filter((_, i) => i % 10 === 0).map((n) => heavy.get(n))).size).toBe(20);
     expect(new Set(assign(Array.from({ length: 50 }, (_, i) => `x${i}`)).values()).size).toBe(slots);
   });
 });

@@ -1,6 +1,6 @@
 // Colours of bars. A name leads to the same colour in every page, whatever else the
-// page holds, unless two names of one page meet at one colour: then the later one in
-// the alphabet moves on to the next free colour.
+// page holds, unless two names of one page meet at one colour: then the later one
+// moves on to the next free colour.
 
 /** Number of colours; slots 0 to slots-1 are colours of bars. */
 export const slots = 20;
@@ -18,11 +18,15 @@ export function hash(text: string): number {
   return h >>> 0;
 }
 
-/** assign gives each name a slot. */
-export function assign(names: Iterable<string>): Map<string, number> {
+/** assign gives each name a slot. weight tells how much of the picture a name takes:
+ * where there are more names than colours, those with the most come first, so that
+ * they share none. Otherwise the alphabet decides, which no measurement changes. */
+export function assign(names: Iterable<string>, weight?: (name: string) => number): Map<string, number> {
   const out = new Map<string, number>();
   const uses = new Uint32Array(slots);
-  for (const name of [...new Set(names)].sort()) {
+  const order = [...new Set(names)].sort();
+  if (weight && order.length > slots) order.sort((a, b) => weight(b) - weight(a));
+  for (const name of order) {
     const first = hash(name) % slots;
     // Once all colours are taken, each is used twice, and so on.
     let least = 0xffffffff;

@@ -1,8 +1,8 @@
 // Questions about bars that the view's tables and panels ask.
-import { bytes, percent, seconds, si } from "../lib/format";
+import { bytes, clean, percent, seconds, si } from "../lib/format";
 import type { Strip } from "./layout";
 import type { Found, Spot } from "./chart";
-import type { Bars, LaneData, Row } from "./model";
+import { laneName, type Bars, type LaneData, type Row } from "./model";
 import { dim } from "./palette";
 import type { Range } from "./range";
 
@@ -85,7 +85,7 @@ export interface Measured {
 /** measure sums each lane between two times. */
 export function measure(lanes: LaneData[], r: Range): Measured[] {
   return lanes.map((l) => {
-    const out = { name: (l.lane.group ? l.lane.group + " " : "") + l.lane.name, count: 0, busy: 0, bytes: 0 };
+    const out = { name: laneName(l.lane), count: 0, busy: 0, bytes: 0 };
     for (const row of l.rows) {
       const s = row.pyramid?.between(r.t0, r.t1);
       if (!s) continue;
@@ -126,10 +126,10 @@ export function facts(bars: Bars, spot: Spot): [string, string][] {
   const layer = at(lane.layers);
   if (layer !== undefined) put("Layer", `${layer} ${bars.layerName(layer)}`);
   const subnet = at(lane.subnets);
-  if (subnet !== undefined) put("Subnet", bars.timeline.subnets?.[subnet]);
+  if (subnet !== undefined) put("Subnet", clean(bars.timeline.subnets?.[subnet]));
   const iteration = at(lane.iterations);
   if (iteration !== undefined) put("Iteration", String(iteration));
-  put("Lane", (lane.group ? lane.group + " · " : "") + lane.name);
+  put("Lane", laneName(lane));
   return out;
 }
 
