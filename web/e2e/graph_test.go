@@ -9,23 +9,9 @@ import (
 	"github.com/opmeter/opmeter/internal/sample"
 )
 
-// centre gives the middle of the element that a selector finds first.
-func (s *session) centre(selector string) (x, y float64) {
-	s.t.Helper()
-	p := eval[[]float64](s, `(() => { const e = document.querySelector(`+quote(selector)+`); e.scrollIntoView({ block: "center" });
-		const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()`)
-	return p[0], p[1]
-}
-
-func (s *session) hash() string { return eval[string](s, "location.hash") }
-
-// TestGraphGroups closes layers into groups, opens one by two clicks and finds a
-// layer inside a closed one.
+// TestGraphGroups closes layers into groups and finds a layer inside a closed one.
 func TestGraphGroups(t *testing.T) {
 	s := open(t, "sample", "#/graph?group=scope", 1280, 900)
-	x, y := s.centre("canvas[role=application]")
-	s.must(s.Click(x, y))
-	s.must(s.Settle())
 	eval[any](s, `(() => { const i = document.querySelector("input[type=search]"); i.value = "#8"; i.dispatchEvent(new Event("input", { bubbles: true })) })(), null`)
 	s.wait(`document.querySelector(".hits button")`)
 	eval[any](s, `document.querySelector(".hits button").click(), null`)
@@ -33,16 +19,6 @@ func TestGraphGroups(t *testing.T) {
 	// The same address shows the same again.
 	s.must(s.Reload())
 	s.wait(`document.querySelector(".side h3")?.textContent.startsWith("#8 ")`)
-}
-
-// TestDistributionZoom draws over the order of runs and gets these runs.
-func TestDistributionZoom(t *testing.T) {
-	s := open(t, "sample", "#/distribution", 1280, 1400)
-	x, y := s.centre("canvas[role=application]")
-	s.must(s.Drag(x-200, y, x+100, y))
-	s.wait(`[...document.querySelectorAll("p.small")].some((p) => /^\s*Runs \d+ to \d+|run \d+:/.test(p.textContent))`)
-	eval[any](s, `document.querySelector("button.strip").click(), null`)
-	s.wait(`location.hash.includes("layer=")`)
 }
 
 // TestLargeGraph shows 5,000 nodes one by one, and moves them.
@@ -63,7 +39,7 @@ func TestLargeGraph(t *testing.T) {
 		for (let i = 0; i < 10; i++) c.dispatchEvent(new KeyboardEvent("keydown", { key: i % 2 ? "+" : "-", bubbles: true, cancelable: true }));
 		return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done((performance.now() - t) / 10)))) })()`)
 	t.Logf("%.0f ms a step", frame)
-	if strings.Contains(s.hash(), "layer=") {
+	if strings.Contains(eval[string](s, "location.hash"), "layer=") {
 		t.Error("zooming chose a layer")
 	}
 }
