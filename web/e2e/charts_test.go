@@ -170,3 +170,21 @@ func TestMemoryPlan(t *testing.T) {
 	w.must(w.Do(chromedp.Click(`//main//a[.="Memory over this time"]`)))
 	w.wait(`location.hash.startsWith("#/memory?") && location.hash.includes("t0=0.001")`)
 }
+
+// centre gives the middle of the element that a selector finds first.
+func (s *session) centre(selector string) (x, y float64) {
+	s.t.Helper()
+	p := eval[[]float64](s, `(() => { const e = document.querySelector(`+quote(selector)+`); e.scrollIntoView({ block: "center" });
+		const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()`)
+	return p[0], p[1]
+}
+
+// TestDistributionZoom draws over the order of runs and gets these runs.
+func TestDistributionZoom(t *testing.T) {
+	s := open(t, "sample", "#/distribution", 1280, 1400)
+	x, y := s.centre("canvas[role=application]")
+	s.must(s.Drag(x-200, y, x+100, y))
+	s.wait(`[...document.querySelectorAll("p.small")].some((p) => /^\s*Runs \d+ to \d+|run \d+:/.test(p.textContent))`)
+	eval[any](s, `document.querySelector("button.strip").click(), null`)
+	s.wait(`location.hash.includes("layer=")`)
+}

@@ -56,7 +56,7 @@ func run(list string, runs int) (bool, error) {
 	}
 	defer b.Close()
 	fmt.Printf("limits for %d bars: open in %d ms, %d frames a second\n\n", limitBars, maxOpenMS, minFPS)
-	fmt.Println("| bars | file, MiB | write, s | open, ms | frames/s | worst frame, ms | drawing a frame, ms | limits |")
+	fmt.Println("| bars | file, MiB | make and write, s | open, ms | frames/s | worst frame, ms | drawing a frame, ms | limits |")
 	fmt.Println("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
 	kept := true
 	for text := range strings.SplitSeq(list, ",") {
