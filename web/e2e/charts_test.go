@@ -182,7 +182,7 @@ func (s *session) centre(selector string) (x, y float64) {
 // TestDistributionZoom draws over the order of runs and gets these runs.
 func TestDistributionZoom(t *testing.T) {
 	s := open(t, "sample", "#/distribution", 1280, 1400)
-	x, y := s.centre("canvas[role=application]")
+	x, y := s.centre(".u-over")
 	s.must(s.Drag(x-200, y, x+100, y))
 	s.wait(`[...document.querySelectorAll("p.small")].some((p) => /^\s*Runs \d+ to \d+|run \d+:/.test(p.textContent))`)
 	eval[any](s, `document.querySelector("button.strip").click(), null`)
