@@ -25,7 +25,7 @@ export function log(from: number, to: number, start: number, end: number): Scale
       const all = s.ticks(n);
       for (const keep of [[1, 2, 5], [1, 3], [1]]) {
         const some = all.filter((v) => keep.includes(Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9))));
-        if (some.length > 0 && some.length <= Math.max(3, n * 1.2)) return some;
+        if (some.length > 0 && some.length <= n * 1.5) return some;
       }
       return all.filter((_, i) => i % Math.ceil(all.length / n) === 0);
     },
