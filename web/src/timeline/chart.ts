@@ -4,7 +4,7 @@ import { si } from "../lib/format";
 import type { Link } from "../lib/profile";
 import { Steps } from "./counter";
 import type { Placed, Strip } from "./layout";
-import { lowerBound, Raster, type Drawn, type Label, type Paint } from "./raster";
+import { Raster, type Drawn, type Label, type Paint } from "./raster";
 import type { Bars, HeightBy, LaneData, Row } from "./model";
 import { colour, css, dim, ink, mix, plain, slots, word, type RGB } from "./palette";
 import { clock, step, ticks, type Range } from "./range";
@@ -36,14 +36,14 @@ export const axis = 28;
 
 /** reader reads a theme colour through an element, since a custom property may hold
  * a function. */
-function reader(el: HTMLElement): (name: string) => RGB {
+function reader(el: HTMLElement): { read: (name: string) => RGB; done: () => void } {
   const probe = document.createElement("span");
   probe.style.display = "none";
   el.append(probe);
   const one = document.createElement("canvas");
   one.width = one.height = 1;
   const ctx = one.getContext("2d", { willReadFrequently: true })!;
-  return (name) => {
+  const read = (name: string): RGB => {
     probe.style.color = `var(${name})`;
     ctx.clearRect(0, 0, 1, 1);
     ctx.fillStyle = getComputedStyle(probe).color;
@@ -51,11 +51,12 @@ function reader(el: HTMLElement): (name: string) => RGB {
     const [r, g, b] = ctx.getImageData(0, 0, 1, 1).data;
     return [r, g, b];
   };
+  return { read, done: () => probe.remove() };
 }
 
 /** readPaint reads the colours of the theme. */
 export function readPaint(el: HTMLElement): Paint & { dark: boolean; panel: RGB } {
-  const read = reader(el);
+  const { read, done } = reader(el);
   const page = read("--page");
   const text = read("--text");
   const dark = page[0] + page[1] + page[2] < 384;
@@ -64,7 +65,7 @@ export function readPaint(el: HTMLElement): Paint & { dark: boolean; panel: RGB 
   list[plain] = mix(page, read("--quiet"), 0.45);
   list[dim] = mix(page, text, 0.1);
   const out = { page, text, dark, panel: read("--panel"), line: read("--line"), accent: read("--accent"), warn: read("--warn"), quiet: read("--quiet"), slots: list };
-  el.lastElementChild?.remove();
+  done();
   return out;
 }
 
@@ -534,5 +535,3 @@ export function next(found: Found, t: number, forward: boolean, shown: (r: Row) 
   }
   return best;
 }
-
-export { lowerBound };
