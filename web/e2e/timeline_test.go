@@ -263,7 +263,7 @@ func TestTimelineParts(t *testing.T) {
 	var files []string
 	for i := 0; i < 500 && len(files) == 0; i++ {
 		time.Sleep(20 * time.Millisecond)
-		files, _ = filepath.Glob(filepath.Join(dir, "*.png")) //nolint:errcheck // the pattern is right
+		files, _ = filepath.Glob(filepath.Join(dir, "*.png"))
 	}
 	if len(files) != 1 {
 		t.Fatalf("files %q", files)
