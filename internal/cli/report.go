@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,11 @@ func newReport(a *app) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
+			}
+			// Long profiles are numbers, which cost the collector nothing to look
+			// at: collecting early saves half of the memory for little time.
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(15)
 			}
 			p, err := profile.Read(args[0])
 			if err != nil {

@@ -532,8 +532,9 @@ func (b *builder) layers() {
 	}
 }
 
-// totals sums what is known over the layers. Work inside bodies counts once: how
-// often a body runs is known only when it ran.
+// totals turns the counts of layers, which are of one call until here, into those of
+// one inference, and sums what is known. Work inside bodies counts once where it is
+// not known how often they run.
 func (b *builder) totals() {
 	t := &b.p.Totals
 	t.Layers = profile.Ptr(int64(len(b.p.Layers)))
@@ -566,6 +567,9 @@ func (b *builder) totals() {
 				continue
 			}
 			v := int64(math.Round(float64(**x.from) * times))
+			if !l.Folded {
+				*x.from = profile.Ptr(v)
+			}
 			if *x.to != nil {
 				v += **x.to
 			}

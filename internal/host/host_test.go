@@ -156,8 +156,8 @@ func TestCountLoop(t *testing.T) {
 		t.Fatalf("layers %v, want Loop, Identity, MatMul", p.Layers)
 	}
 	l := p.Layers[2]
-	if l.Calls == nil || *l.Calls != 3 || l.MACs == nil || *l.MACs != 64 || *l.Parent != 0 {
-		t.Errorf("MatMul: calls %v, MACs %v, parent %v; want 3, 64 a call, 0", l.Calls, l.MACs, l.Parent)
+	if l.Calls == nil || *l.Calls != 3 || l.MACs == nil || *l.MACs != 3*64 || *l.Parent != 0 {
+		t.Errorf("MatMul: calls %v, MACs %v, parent %v; want 3, 192, 0", l.Calls, l.MACs, l.Parent)
 	}
 	if got := *p.Totals.MACs; got != 3*64 {
 		t.Errorf("%d MACs in all, want %d", got, 3*64)

@@ -215,7 +215,17 @@ func (g *generator) memory() {
 		}
 		top = max(top, 5*b+b/4)
 	}
-	m.ArenaBytes, m.PeakBytes, m.ScratchBytes = ptr(top), ptr(top*9/10), ptr(top/21)
+	var peak int64
+	for step := range g.p.Layers {
+		var alive int64
+		for _, e := range m.Plan {
+			if e.First <= int64(step) && int64(step) <= e.Last {
+				alive += e.Bytes
+			}
+		}
+		peak = max(peak, alive)
+	}
+	m.ArenaBytes, m.PeakBytes, m.ScratchBytes = ptr(top), &peak, ptr(top/21)
 	g.p.Memory = m
 }
 

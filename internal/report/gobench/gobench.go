@@ -41,7 +41,7 @@ func Write(w io.Writer, p *profile.Profile) error {
 		if !timeline.Runs(l) {
 			continue
 		}
-		f := facts{latency: l.Latency, samples: l.Samples, macs: l.MACs, cpu: l.CPUCycles, acc: l.AcceleratorCycles, energy: l.Energy, calls: l.Calls}
+		f := facts{latency: l.Latency, samples: l.Samples, macs: l.MACs, cpu: l.CPUCycles, acc: l.AcceleratorCycles, energy: l.Energy}
 		if l.BytesRead != nil && l.BytesWritten != nil {
 			n := *l.BytesRead + *l.BytesWritten
 			f.moved = &n
@@ -100,7 +100,6 @@ type facts struct {
 	latency, cpu, acc, energy *profile.Metric
 	samples                   []float64
 	macs, moved               *int64
-	calls                     *float64
 }
 
 func (f *facts) write(b *bufio.Writer, name string) {
@@ -134,15 +133,11 @@ func (f *facts) line(b *bufio.Writer, name string, n int, seconds float64) {
 	}
 	// A picosecond is far below what a clock tells apart; the rest is rounding.
 	put(math.Round(seconds*1e12)/1e3, "ns/op")
-	calls := 1.0
-	if f.calls != nil {
-		calls = *f.calls
-	}
 	if f.macs != nil && *f.macs > 0 && seconds > 0 {
-		put(math.Round(float64(*f.macs)*calls/seconds), "MACs/s")
+		put(math.Round(float64(*f.macs)/seconds), "MACs/s")
 	}
 	if f.moved != nil && *f.moved > 0 && seconds > 0 {
-		put(math.Round(float64(*f.moved)*calls/seconds), "moved-B/s")
+		put(math.Round(float64(*f.moved)/seconds), "moved-B/s")
 	}
 	for _, m := range []struct {
 		v    *profile.Metric

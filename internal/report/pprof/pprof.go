@@ -41,26 +41,18 @@ func columns() []column {
 			if l.BytesRead == nil || l.BytesWritten == nil {
 				return 0, false
 			}
-			return float64(*l.BytesRead+*l.BytesWritten) * calls(l), true
+			return float64(*l.BytesRead + *l.BytesWritten), true
 		}},
 		{"macs", "count", func(l *profile.Layer) (float64, bool) {
 			if l.MACs == nil {
 				return 0, false
 			}
-			return float64(*l.MACs) * calls(l), true
+			return float64(*l.MACs), true
 		}},
 		{"cpu_cycles", "count", metric(func(l *profile.Layer) *profile.Metric { return l.CPUCycles }, 1)},
 		{"accelerator_cycles", "count", metric(func(l *profile.Layer) *profile.Metric { return l.AcceleratorCycles }, 1)},
 		{"energy", "nanojoules", metric(func(l *profile.Layer) *profile.Metric { return l.Energy }, 1e9)},
 	}
-}
-
-// calls is how often a layer runs in one inference.
-func calls(l *profile.Layer) float64 {
-	if l.Calls != nil {
-		return *l.Calls
-	}
-	return 1
 }
 
 // Write writes p, compressed. A figure that a layer has not, while others have,

@@ -3,13 +3,12 @@ import type { Layer, Target } from "../lib/profile";
 import { relative, roofline } from "./roofline";
 
 const target = (ops?: number, bytes?: number): Target => ({ id: "t", kind: "host", peak_ops_per_second: ops, peak_bytes_per_second: bytes });
-const layer = (index: number, ops: number | undefined, bytes: number | undefined, s?: number, calls?: number): Layer => ({
+const layer = (index: number, ops: number | undefined, bytes: number | undefined, s?: number): Layer => ({
   index,
   op: "X",
   ops,
   bytes_read: bytes,
   bytes_written: bytes === undefined ? undefined : 0,
-  calls,
   latency_s: s === undefined ? undefined : { kind: "measured", median: s },
 });
 
@@ -28,11 +27,6 @@ describe("roofline", () => {
   test("does not cut what exceeds the roof", () => {
     const r = roofline([layer(0, 1000, 10, 5)], target(100, 10));
     expect(r.points[0].use).toBe(2);
-  });
-  test("counts all calls", () => {
-    const r = roofline([layer(0, 10, 10, 1, 3)], target());
-    expect(r.points[0].rate).toBe(30);
-    expect(r.points[0].intensity).toBe(1);
   });
   test("tells what is not known", () => {
     const r = roofline([layer(0, undefined, 10, 1), layer(1, 0, 10, 1), layer(2, 8, 4, 1)], target());

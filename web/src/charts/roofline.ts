@@ -57,9 +57,8 @@ export function roofline(layers: Layer[], target: Target): Roofline {
     const seconds = best(l.latency_s);
     if (seconds === undefined || !(seconds > 0)) continue;
     total += seconds;
-    const calls = l.calls ?? 1;
-    const ops = l.ops === undefined ? undefined : l.ops * calls;
-    const bytes = l.bytes_read === undefined || l.bytes_written === undefined ? undefined : (l.bytes_read + l.bytes_written) * calls;
+    const ops = l.ops;
+    const bytes = l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written;
     const p: Point = { layer: l.index, ops, bytes, seconds, share: 0 };
     if (ops !== undefined) p.rate = ops / seconds;
     if (bytes !== undefined) p.bandwidth = bytes / seconds;

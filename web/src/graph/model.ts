@@ -281,9 +281,9 @@ export interface Cost {
 
 export const costs: Record<string, Cost> = {
   time: { name: "time", unit: "s", of: (l) => best(l.latency_s), adds: true },
-  macs: { name: "MACs", unit: "count", of: (l) => (l.macs === undefined ? undefined : l.macs * (l.calls ?? 1)), adds: true },
-  ops: { name: "operations", unit: "count", of: (l) => (l.ops === undefined ? undefined : l.ops * (l.calls ?? 1)), adds: true },
-  bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : (l.bytes_read + l.bytes_written) * (l.calls ?? 1)), adds: true },
+  macs: { name: "MACs", unit: "count", of: (l) => l.macs, adds: true },
+  ops: { name: "operations", unit: "count", of: (l) => l.ops, adds: true },
+  bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written), adds: true },
   weights: { name: "bytes of weights", unit: "bytes", of: (l) => l.weights_bytes, adds: true },
   output: { name: "bytes of outputs", unit: "bytes", of: (l) => total((l.outputs ?? []).map((t) => t.bytes)), adds: true },
   energy: { name: "energy", unit: "J", of: (l) => best(l.energy_j), adds: true },
