@@ -151,7 +151,8 @@ func (e *UnknownError) Error() string {
 
 // Find returns the target with an id; case does not matter.
 func (s *Set) Find(id string) (*Target, error) {
-	id = strings.ToLower(id)
+	// Arm writes Cortex-M0+; a plus sign does not suit file names.
+	id = strings.ReplaceAll(strings.ToLower(id), "+", "plus")
 	ids := s.ids()
 	if slices.Contains(ids, id) {
 		return s.get(id)
