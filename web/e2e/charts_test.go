@@ -183,14 +183,10 @@ func (s *session) centre(selector string) (x, y float64) {
 // double click shows all again.
 func TestDistributionZoom(t *testing.T) {
 	s := open(t, "sample", "#/distribution", 1280, 1400)
-<<<<<<< HEAD
 	picture := `document.querySelector("main .uplot canvas").toDataURL()`
 	s.wait(`document.querySelector("main .uplot canvas")`)
 	x, y := s.centre("main .uplot .u-over")
 	before := eval[string](s, picture)
-=======
-	x, y := s.centre(".u-over")
->>>>>>> main
 	s.must(s.Drag(x-200, y, x+100, y))
 	s.wait(picture + ` !== ` + quote(before))
 	s.must(s.Do(chromedp.DoubleClick("main .uplot .u-over")))
