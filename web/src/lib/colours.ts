@@ -20,8 +20,14 @@ function rank(): Map<string, number> {
   return new Map(order.slice(0, own).map(([op], i) => [op, i + 1]));
 }
 
+/** rankOf tells which colour an operator has: 1 to 8 for one of its own, 0 for the
+ * one of all others. */
+export function rankOf(op: string): number {
+  ranks ??= rank();
+  return ranks.get(op) ?? 0;
+}
+
 /** colour of an operator, for a style. */
 export function colour(op: string): string {
-  ranks ??= rank();
-  return `var(--op-${ranks.get(op) ?? 0})`;
+  return `var(--op-${rankOf(op)})`;
 }

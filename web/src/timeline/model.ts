@@ -3,7 +3,7 @@
 import { clean } from "../lib/format";
 import type { Column, Lane, Profile, Timeline } from "../lib/profile";
 import { extent } from "./extent";
-import { assign, dim, hidden, plain, slots as slotCount } from "./palette";
+import { assign, dim, hidden, own, plain, slots as slotCount } from "./palette";
 import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
 
@@ -254,8 +254,8 @@ export class Bars {
     return this.type(l, i) || l.lane.kind;
   }
 
-  /** colour sets the category of each bar. */
-  async colour(by: ColourBy) {
+  /** colour sets the category of each bar; rank as in assign. */
+  async colour(by: ColourBy, rank?: (name: string) => number) {
     const pause = breathe();
     const ids = new Map<string, number>();
     const id = (name: string): number => {
@@ -296,7 +296,7 @@ export class Bars {
     }
     const names = [...ids.keys()].slice(0, 65536);
     const time = new Float64Array(names.length);
-    if (names.length > slotCount) {
+    if (names.length > slotCount - own) {
       for (const l of this.lanes) {
         const { category, n } = l;
         // Lanes of units show more colours than those of layers around them.
@@ -312,6 +312,7 @@ export class Bars {
     const slot = assign(
       names.filter((x) => x !== ""),
       (x) => time[ids.get(x)!],
+      rank,
     );
     this.categories = names.map((name) => ({ name: clean(name) || "none", slot: slot.get(name) ?? plain }));
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { assign, colour, contrast, hash, ink, oklch, slots } from "./palette";
+import { assign, colour, contrast, hash, ink, oklch, own, slots } from "./palette";
 
 describe("palette", () => {
   it("hashes as FNV-1a does", () => {
@@ -26,6 +26,9 @@ describe("palette", () => {
     const many = Array.from({ length: 200 }, (_, i) => `y${i}`);
     const heavy = assign(many, (n) => (Number(n.slice(1)) % 10 === 0 ? 2 : 1));
     expect(new Set(many.filter((_, i) => i % 10 === 0).map((n) => heavy.get(n))).size).toBe(20);
+    const ranked = assign([...names, "CONV_2D", "ADD"], undefined, (n) => ["CONV_2D", "ADD"].indexOf(n) + 1);
+    expect([ranked.get("CONV_2D"), ranked.get("ADD")]).toEqual([0, 1]);
+    expect(Math.min(...names.map((n) => ranked.get(n)!))).toBe(own);
     expect(new Set(assign(Array.from({ length: 50 }, (_, i) => `x${i}`)).values()).size).toBe(slots);
   });
 });

@@ -4,6 +4,10 @@
 
 /** Number of colours; slots 0 to slots-1 are colours of bars. */
 export const slots = 20;
+/** Slots with the hues of the operators' colours in the other views, --op-1 to --op-8
+ * of app.css. */
+export const own = 8;
+const hues = [255, 52, 163, 325, 92, 15, 213, 282];
 /** Bars without a category. */
 export const plain = slots;
 /** Bars that the filters leave out and that are still shown. */
@@ -20,19 +24,26 @@ export function hash(text: string): number {
 
 /** assign gives each name a slot. weight tells how much of the picture a name takes:
  * where there are more names than colours, those with the most come first, so that
- * they share none. Otherwise the alphabet decides, which no measurement changes. */
-export function assign(names: Iterable<string>, weight?: (name: string) => number): Map<string, number> {
+ * they share none. Otherwise the alphabet decides, which no measurement changes.
+ * rank gives operators the hue that they have in the other views: 1 to own stand for
+ * the first slots, which no other name gets then. */
+export function assign(names: Iterable<string>, weight?: (name: string) => number, rank?: (name: string) => number): Map<string, number> {
   const out = new Map<string, number>();
-  const uses = new Uint32Array(slots);
-  const order = [...new Set(names)].sort();
-  if (weight && order.length > slots) order.sort((a, b) => weight(b) - weight(a));
+  const base = rank ? own : 0;
+  const uses = new Uint32Array(slots).fill(0xffffffff, 0, base);
+  const order = [...new Set(names)].sort().filter((name) => {
+    const r = rank?.(name) ?? 0;
+    if (r > 0) out.set(name, r - 1);
+    return r === 0;
+  });
+  if (weight && order.length > slots - base) order.sort((a, b) => weight(b) - weight(a));
   for (const name of order) {
-    const first = hash(name) % slots;
+    const first = base + (hash(name) % (slots - base));
     // Once all colours are taken, each is used twice, and so on.
     let least = 0xffffffff;
     for (const u of uses) least = Math.min(least, u);
     let s = first;
-    while (uses[s] > least) s = (s + 1) % slots;
+    while (uses[s] > least) s = s + 1 < slots ? s + 1 : base;
     uses[s]++;
     out.set(name, s);
   }
@@ -87,12 +98,13 @@ export function word([r, g, b]: RGB): number {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** colour of a slot. Two rings of ten hues: a lighter and a darker one, so that
- * neighbours on the wheel stay apart. */
+/** colour of a slot: the operators' hues, and beside them twelve hues round the
+ * wheel, weaker and in turn lighter and darker, so that neighbours stay apart. */
 export function colour(slot: number, dark: boolean): RGB {
-  const hue = 20 + (slot % 10) * 36;
-  const second = slot >= 10;
-  return dark ? oklch(second ? 0.5 : 0.42, second ? 0.075 : 0.105, hue + (second ? 18 : 0)) : oklch(second ? 0.82 : 0.74, second ? 0.075 : 0.105, hue + (second ? 18 : 0));
+  if (slot < own) return oklch(dark ? 0.45 : 0.74, 0.105, hues[slot]);
+  const hue = 5 + (slot - own) * 30;
+  const light = slot % 2 === 0;
+  return dark ? oklch(light ? 0.52 : 0.4, 0.07, hue) : oklch(light ? 0.86 : 0.7, 0.07, hue);
 }
 
 /** ink is the colour of text in bars. */
