@@ -272,3 +272,16 @@ func TestTimelineParts(t *testing.T) {
 		t.Errorf("%s has %d bytes (%v)", files[0], len(b), err)
 	}
 }
+
+// TestTimelineHidden hides all bars but those of one layer: the search finds none of
+// the others.
+func TestTimelineHidden(t *testing.T) {
+	s, p := timeline(t, "#/timeline?only=9&others=hide")
+	s.wait(barCount(barsOf(p, func(l *profile.Lane, i int) bool { return l.Layers[i] == 9 })))
+	n := barsOf(p, func(l *profile.Lane, i int) bool {
+		return l.Layers[i] == 9 && l.Labels[i] >= 0 && p.Timeline.Names[l.Labels[i]] == "store"
+	})
+	s.must(s.Press("/"))
+	s.must(s.Press("store"))
+	s.wait(fmt.Sprintf(`document.querySelector("main .search [role=status]")?.innerText === "%d"`, n))
+}
