@@ -16,6 +16,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report"
+
+	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 // Exit statuses.
@@ -115,7 +117,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 func oneLine(s string) string {
 	s = strings.TrimSpace(s)
 	s = strings.Replace(s, "\n\nDid you mean this?\n\t", "; did you mean ", 1)
-	return report.Clean(strings.NewReplacer("\n\t", ", ", "\n", " ").Replace(s))
+	return text.Clean(strings.NewReplacer("\n\t", ", ", "\n", " ").Replace(s))
 }
 
 func newRoot(a *app) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -309,7 +310,7 @@ func floatCell(f func(r row) *float64, show func(float64) string) (human, raw fu
 }
 
 func textCell(f func(r row) string) (human, raw func(r row) string) {
-	return func(r row) string { return Clean(f(r)) }, f
+	return func(r row) string { return text.Clean(f(r)) }, f
 }
 
 // metricPart picks one part of the time.

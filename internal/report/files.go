@@ -37,7 +37,7 @@ func writeCSV(w io.Writer, p *profile.Profile, o Options) error {
 		for i, c := range cols {
 			line[i] = c.raw(r)
 			if c.left {
-				line[i] = Cell(line[i])
+				line[i] = text.Cell(line[i])
 			}
 		}
 		if err := out.Write(line); err != nil {
@@ -47,9 +47,6 @@ func writeCSV(w io.Writer, p *profile.Profile, o Options) error {
 	out.Flush()
 	return out.Error()
 }
-
-// Cell makes text safe for a spreadsheet; see [text.Cell].
-func Cell(s string) string { return text.Cell(s) }
 
 // writeMarkdown writes summary, table and findings as Markdown.
 func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {

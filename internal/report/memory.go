@@ -9,6 +9,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -32,7 +33,7 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 	fact("alive at one time", m.PeakBytes)
 	fact("persistent", m.PersistentBytes)
 	if m.Planner != "" {
-		s := "planner " + Clean(m.Planner)
+		s := "planner " + text.Clean(m.Planner)
 		if m.AlignBytes != nil {
 			s += ", aligned to " + Bytes(*m.AlignBytes)
 		}
@@ -48,7 +49,7 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 		if e.Scratch && name == "" {
 			name = "scratch"
 		}
-		rows = append(rows, []string{strconv.FormatInt(e.Offset, 10), strconv.FormatInt(e.Bytes, 10), step(p, e.First), step(p, e.Last), Clean(name)})
+		rows = append(rows, []string{strconv.FormatInt(e.Offset, 10), strconv.FormatInt(e.Bytes, 10), step(p, e.First), step(p, e.Last), text.Clean(name)})
 	}
 	return title, rows
 }

@@ -14,6 +14,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -54,12 +55,12 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 	name := filepath.Base(path)
 	if err != nil {
 		m.bad++
-		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), path), ": ")
-		m.note(text, name)
+		why := strings.TrimPrefix(strings.TrimPrefix(err.Error(), path), ": ")
+		m.note(why, name)
 		if m.csv != nil {
-			return m.line(name, "", "", "", "", "", "refused: "+text, false)
+			return m.line(name, "", "", "", "", "", "refused: "+why, false)
 		}
-		return m.print(fmt.Sprintf("%s  refused: %s", m.name(name), Clean(text)))
+		return m.print(fmt.Sprintf("%s  refused: %s", m.name(name), text.Clean(why)))
 	}
 	num := func(v *int64) string {
 		switch {
@@ -119,16 +120,16 @@ var (
 
 // reasonClass takes names and figures out of an error's text, so that alike
 // errors fall together.
-func reasonClass(text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	text = quotedText.ReplaceAllString(text, `"…"`)
-	text = hexText.ReplaceAllString(text, "…")
-	text = numberText.ReplaceAllString(text, "N")
+func reasonClass(why string) string {
+	why, _, _ = strings.Cut(why, "\n")
+	why = quotedText.ReplaceAllString(why, `"…"`)
+	why = hexText.ReplaceAllString(why, "…")
+	why = numberText.ReplaceAllString(why, "N")
 	// The place in the file comes first and differs every time.
-	if place, what, ok := strings.Cut(text, " at byte N: "); ok && !strings.Contains(place, " ") {
-		text = what
+	if place, what, ok := strings.Cut(why, " at byte N: "); ok && !strings.Contains(place, " ") {
+		why = what
 	}
-	return Clean(text)
+	return text.Clean(why)
 }
 
 // note counts a refusal under its reason.
@@ -150,12 +151,14 @@ func (m *Models) line(name, format, layers, macs, params, time, note string, hea
 		if head {
 			time = "latency_s"
 		}
-		return m.csv.Write([]string{Cell(name), format, layers, strings.ToLower(macs), params, time, Cell(note)})
+		return m.csv.Write([]string{text.Cell(name), format, layers, strings.ToLower(macs), params, time, text.Cell(note)})
 	}
-	return m.print(fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", m.name(name), format, layers, macs, params, time, Clean(note)))
+	return m.print(fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", m.name(name), format, layers, macs, params, time, text.Clean(note)))
 }
 
-func (m *Models) name(s string) string { return pad(shorten(Clean(s), nameWidth), nameWidth, true) }
+func (m *Models) name(s string) string {
+	return pad(shorten(text.Clean(s), nameWidth), nameWidth, true)
+}
 
 // print writes a line, cut at the terminal's edge.
 func (m *Models) print(l string) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -15,7 +16,7 @@ func summary(p *profile.Profile) []fact {
 	var fs []fact
 	add := func(label, value string) {
 		if value != "" {
-			fs = append(fs, fact{label, Clean(value)}) // parts of it come from files
+			fs = append(fs, fact{label, text.Clean(value)}) // parts of it come from files
 		}
 	}
 	count := func(label string, v *int64, show func(int64) string) {
@@ -23,7 +24,7 @@ func summary(p *profile.Profile) []fact {
 			add(label, show(*v))
 		}
 	}
-	add("Model", Clean(p.Model.Name)+origin(p))
+	add("Model", text.Clean(p.Model.Name)+origin(p))
 	add("Target", target(p))
 	for i, t := range p.Model.Inputs {
 		if i == 4 {
@@ -99,15 +100,15 @@ func origin(p *profile.Profile) string {
 }
 
 func target(p *profile.Profile) string {
-	s := []string{Clean(p.Target.ID)}
+	s := []string{text.Clean(p.Target.ID)}
 	if h := p.Host; h != nil && h.CPUModel != "" {
-		s = append(s, Clean(h.CPUModel))
+		s = append(s, text.Clean(h.CPUModel))
 	}
 	if n := p.Settings.Threads; n != nil {
 		s = append(s, plural(*n, "thread"))
 	}
 	if p.Target.Engine != "" {
-		s = append(s, "engine "+Clean(p.Target.Engine))
+		s = append(s, "engine "+text.Clean(p.Target.Engine))
 	}
 	if p.Target.ClockHz != nil {
 		s = append(s, Quantity(*p.Target.ClockHz, "Hz"))
@@ -136,7 +137,7 @@ func describe(t profile.Tensor) string {
 	case "sequence", "optional", "map":
 		dims = ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", Clean(t.Name), t.DType, dims))
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", text.Clean(t.Name), t.DType, dims))
 }
 
 func layers(p *profile.Profile) string {

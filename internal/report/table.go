@@ -8,6 +8,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -43,7 +44,7 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 		b.WriteByte('\n')
 		for _, f := range fs {
 			mark := map[profile.Severity]string{profile.Info: "·", profile.Warning: "!", profile.Problem: "✗"}[f.Severity]
-			for i, l := range wrap(Clean(f.Text), o.Width-2) {
+			for i, l := range wrap(text.Clean(f.Text), o.Width-2) {
 				if i > 0 {
 					mark = " "
 				}
@@ -52,7 +53,7 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 		}
 	}
 	if p.Incomplete != "" {
-		fmt.Fprintf(&b, "\nIncomplete: %s\n", Clean(p.Incomplete))
+		fmt.Fprintf(&b, "\nIncomplete: %s\n", text.Clean(p.Incomplete))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

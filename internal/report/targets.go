@@ -7,6 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -93,7 +94,7 @@ func Targets(w io.Writer, rs []TargetRow, width int) error {
 			note += fmt.Sprintf("incomplete: %s without an estimate", plural(n, "layer"))
 		}
 		lines = append(lines, []string{
-			Clean(r.Profile.Target.ID), band(t.Latency, Duration), bytesOf(t.RAMBytes), bytesOf(t.FlashBytes),
+			text.Clean(r.Profile.Target.ID), band(t.Latency, Duration), bytesOf(t.RAMBytes), bytesOf(t.FlashBytes),
 			band(t.Energy, func(v float64) string { return Quantity(v, "J") }), fits, note,
 		})
 	}

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 // digits writes v with three significant digits, never in exponent form.
@@ -68,6 +66,3 @@ func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixe
 
 // Percent writes a fraction as "12.3 %".
 func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
-
-// Clean makes text from a file safe to print; see [text.Clean].
-func Clean(s string) string { return text.Clean(s) }
