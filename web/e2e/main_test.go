@@ -42,24 +42,29 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// pages are those that most tests open: one that the program made by running a
-// model, one with everything that a page can show, and that with hostile names.
+// pages are those that most tests open: those that the program made by running and
+// by estimating a model, one with everything that a page can show, and that with hostile names.
 var pages = map[string]func() (string, error){
-	"real": sync.OnceValues(func() (string, error) {
-		file := filepath.Join(folder, "real.html")
-		var out strings.Builder
-		args := []string{"profile", filepath.Join(material.Root(), "examples", "resnet8.yaml"), "--runs", "20", "-o", file}
-		if code := cli.Main(args, strings.NewReader(""), &out, &out); code != 0 {
-			return "", fmt.Errorf("exit status %d: %s", code, out.String())
-		}
-		return file, nil
-	}),
+	"real": sync.OnceValues(func() (string, error) { return run("real", "--runs", "20") }),
+	// An estimate for a chip: most of what a run on a computer has is not there.
+	"chip": sync.OnceValues(func() (string, error) { return run("chip", "--on", "efr32xg24-mvp") }),
 	"sample": sync.OnceValues(func() (string, error) {
 		return write("sample", sample.New(sample.Options{Samples: true}))
 	}),
 	"hostile": sync.OnceValues(func() (string, error) {
 		return write("hostile", sample.New(sample.Options{Samples: true, Hostile: true}))
 	}),
+}
+
+// run lets the program profile a model and write the page.
+func run(name string, options ...string) (string, error) {
+	file := filepath.Join(folder, name+".html")
+	var out strings.Builder
+	args := append([]string{"profile", filepath.Join(material.Root(), "examples", "resnet8.yaml"), "-o", file}, options...)
+	if code := cli.Main(args, strings.NewReader(""), &out, &out); code != 0 {
+		return "", fmt.Errorf("exit status %d: %s", code, out.String())
+	}
+	return file, nil
 }
 
 func write(name string, p *profile.Profile) (string, error) {

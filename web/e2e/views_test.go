@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/opmeter/opmeter/internal/material"
 )
 
@@ -69,6 +71,37 @@ func TestViews(t *testing.T) {
 						if got := eval[string](s, `getComputedStyle(document.documentElement).colorScheme`); !strings.Contains(got, theme) {
 							t.Errorf("%s: the colour scheme is %q", view, got)
 						}
+						if got := eval[float64](s, `document.scrollingElement.scrollWidth`); got > float64(size[0]) {
+							t.Errorf("%s: the page is %v pixels wide: %v", view, got, s.wide())
+						}
+						for _, v := range s.audit() {
+							t.Errorf("%s: %s", view, v)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestChosenLayer opens every view with a layer chosen, whose figures then stand
+// beside it or below.
+func TestChosenLayer(t *testing.T) {
+	for _, page := range []string{"chip", "sample"} {
+		for _, theme := range []string{"light", "dark"} {
+			for _, size := range [][2]int{{1280, 900}, {390, 844}} {
+				name := fmt.Sprintf("%s-chosen-%s-%d", page, theme, size[0])
+				t.Run(name, func(t *testing.T) {
+					s := open(t, page, "", size[0], size[1])
+					s.must(s.Media("screen", theme))
+					for _, view := range views {
+						s.show("#/" + view + "?layer=11")
+						s.wait(`document.querySelector("aside")?.innerText.includes("#11")`)
+						if size[0] < 600 && view == "layers" {
+							s.must(s.Do(chromedp.Click(`aside button[aria-expanded]`)))
+							s.wait(`document.querySelector("aside dl")`)
+						}
+						s.picture(name + "-" + view)
 						if got := eval[float64](s, `document.scrollingElement.scrollWidth`); got > float64(size[0]) {
 							t.Errorf("%s: the page is %v pixels wide: %v", view, got, s.wide())
 						}
