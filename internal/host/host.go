@@ -145,6 +145,7 @@ func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, 
 	err := b.measure(ctx)
 	b.totals()
 	b.memory()
+	memoryOverTime(b.p)
 	b.findStatic()
 	b.findMeasured()
 	slices.SortStableFunc(b.p.Findings, func(x, y profile.Finding) int {

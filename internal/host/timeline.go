@@ -108,3 +108,41 @@ func (r *recording) timeline() *profile.Timeline {
 	t.Lanes = []profile.Lane{whole, ops}
 	return t
 }
+
+// maxPoints bounds the counter of memory: it repeats itself with every inference.
+const maxPoints = 100_000
+
+// memoryOverTime adds what the memory plan says lives while each operator of the
+// main graph runs to the timeline, as a counter. Between inferences nothing lives.
+func memoryOverTime(p *profile.Profile) {
+	t := p.Timeline
+	if t == nil {
+		return
+	}
+	c := profile.Counter{Name: "memory alive, by the plan", Unit: "B"}
+	put := func(at float64, bytes int64) {
+		v, n := float64(bytes), len(c.Values)
+		if n > 0 && c.Values[n-1] == v || n > 0 && at < c.Times[n-1] {
+			return
+		}
+		c.Times, c.Values = append(c.Times, at), append(c.Values, v)
+	}
+	whole, ops := &t.Lanes[0], &t.Lanes[1]
+	i := 0
+	for k := range whole.Starts {
+		if len(c.Times) > maxPoints {
+			c.Name += fmt.Sprintf(" (of the first %d inferences kept)", k)
+			break
+		}
+		for ; i < len(ops.Starts) && ops.Iterations[i] == whole.Iterations[k]; i++ {
+			l := &p.Layers[ops.Layers[i]]
+			if l.Parent == nil && l.LiveBytes != nil {
+				put(ops.Starts[i], *l.LiveBytes)
+			}
+		}
+		put(whole.Starts[k]+whole.Durations[k], 0)
+	}
+	if len(c.Times) > 1 {
+		t.Counters = append(t.Counters, c)
+	}
+}

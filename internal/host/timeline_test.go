@@ -95,3 +95,24 @@ func TestTimelineOfLoop(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOverTime follows two inferences of three layers, one of them in a body.
+func TestMemoryOverTime(t *testing.T) {
+	t.Parallel()
+	live := func(n int64) *int64 { return &n }
+	p := &profile.Profile{
+		Layers: []profile.Layer{{LiveBytes: live(64)}, {LiveBytes: live(999), Parent: live(0)}, {LiveBytes: live(64)}, {LiveBytes: live(32)}},
+		Timeline: &profile.Timeline{Lanes: []profile.Lane{
+			{Starts: []float64{0, 10}, Durations: []float64{4, 4}, Iterations: []int32{0, 5}},
+			{Starts: []float64{0, 1, 2, 3, 10, 12, 13}, Durations: make([]float64, 7), Layers: []int32{0, 1, 2, 3, 0, 2, 3}, Iterations: []int32{0, 0, 0, 0, 5, 5, 5}},
+		}},
+	}
+	memoryOverTime(p)
+	c := p.Timeline.Counters[0]
+	if d := cmp.Diff([]float64{0, 3, 4, 10, 13, 14}, c.Times); d != "" {
+		t.Errorf("times (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]float64{64, 32, 0, 64, 32, 0}, c.Values); d != "" {
+		t.Errorf("values (-want +got):\n%s", d)
+	}
+}
