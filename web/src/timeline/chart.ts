@@ -5,9 +5,10 @@ import type { Link } from "../lib/profile";
 import { Steps } from "./counter";
 import type { Placed, Strip } from "./layout";
 import { Raster, type Drawn, type Label, type Paint } from "./raster";
-import type { Bars, HeightBy, LaneData, Row } from "./model";
+import type { Bars } from "./model";
 import { colour, css, dim, ink, mix, plain, slots, word, type RGB } from "./palette";
 import { clock, step, ticks, type Range } from "./range";
+import type { HeightBy, LaneData, Row } from "./rows";
 
 /** Found lists bars of rows by their position there. */
 export type Found = Map<Row, Int32Array>;

@@ -1,7 +1,8 @@
 // Where lanes, counters and group headers stand, from top to bottom.
 import { clean } from "../lib/format";
 import type { Counter } from "../lib/profile";
-import type { Bars, LaneData, Row } from "./model";
+import type { Bars } from "./model";
+import type { LaneData, Row } from "./rows";
 
 /** Placed is a row of bars with its place. */
 export interface Placed {

@@ -3,7 +3,7 @@
 // where a node is wider than a pixel, so that its cost depends on the number of
 // pixels and not on that of bars.
 import { dim, hidden } from "./palette";
-import { rate, type HeightBy, type Row } from "./model";
+import { rate, type Emit, type HeightBy, type Levels, type Row, type Sums } from "./rows";
 
 const bits = 3;
 /** fan is the number of children of a node. */
@@ -21,18 +21,7 @@ interface Level {
   height: Float32Array | undefined;
 }
 
-/** Sums over bars that pass the filters. */
-export interface Sums {
-  count: number;
-  /** Seconds. */
-  busy: number;
-  bytes: number;
-}
-
-/** Emit receives bars and nodes in the order of time. node is 0 for a bar. */
-export type Emit = (start: number, end: number, k: number, level: number, busy: number, slot: number, most: number, height: number) => void;
-
-export class Pyramid {
+export class Pyramid implements Levels {
   private levels: Level[] = [];
   private acc: Float64Array[] = [];
   private high: Float64Array[] = [];
@@ -224,5 +213,4 @@ export class Pyramid {
     const count = to > from ? this.before(to).count - this.before(from).count : 0;
     return { count, busy: b.busy - a.busy, bytes: b.bytes - a.bytes };
   }
-
 }

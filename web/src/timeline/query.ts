@@ -2,9 +2,10 @@
 import { bytes, clean, percent, seconds, si } from "../lib/format";
 import type { Strip } from "./layout";
 import type { Found, Spot } from "./chart";
-import { laneName, type Bars, type LaneData, type Row } from "./model";
+import type { Bars } from "./model";
 import { dim } from "./palette";
 import type { Range } from "./range";
+import { laneName, type LaneData, type Row } from "./rows";
 
 /** rowsOf lists the rows that are shown. */
 export function rowsOf(strips: Strip[]): Row[] {

@@ -24,6 +24,14 @@ export function zoom(r: Range, at: number, factor: number): Range {
   return { t0: at - (at - r.t0) * factor, t1: at + (r.t1 - at) * factor };
 }
 
+/** timeAt is the time at place x of a drawing of a width, xOf the place of a time. */
+export function timeAt(r: Range, x: number, width: number): number {
+  return r.t0 + (x / width) * (r.t1 - r.t0);
+}
+export function xOf(r: Range, t: number, width: number): number {
+  return ((t - r.t0) / (r.t1 - r.t0)) * width;
+}
+
 /** widen adds a share of the length on both sides. */
 export function widen(r: Range, share: number): Range {
   const d = Math.max((r.t1 - r.t0) * share, shortest / 2);

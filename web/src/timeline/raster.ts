@@ -1,7 +1,7 @@
 // Bars as pixels. A row is one line of pixels that is repeated over its height, so
 // that a frame costs about the same however many bars it shows.
 import { dim, hidden, mix, word, type RGB } from "./palette";
-import type { Row } from "./model";
+import type { Row } from "./rows";
 
 /** Paint is what the theme gives. */
 export interface Paint {

@@ -39,3 +39,12 @@ export function picture(canvas: HTMLCanvasElement, chart: Chart, strips: Strip[]
   }
   return new Promise((done) => out.toBlob(done, "image/png"));
 }
+
+/** offer lets the browser save a picture under a name made of a model's. */
+export function offer(blob: Blob, model: string) {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(blob);
+  a.download = `${model.replace(/[^\w.-]+/g, "_").slice(0, 80)}-timeline.png`;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
+}

@@ -1,0 +1,75 @@
+// The way from bar to bar: those of a layer, those with a word, those that waited for
+// each other, and those beside one.
+import type { Link } from "../lib/profile";
+import { occurrences, rowOf, type Found, type Spot } from "./chart";
+import type { Bars } from "./model";
+import { dim, hidden } from "./palette";
+import type { Row } from "./rows";
+
+/** ofLayer lists the bars of a layer that are not hidden. */
+export function ofLayer(bars: Bars, layer: number): Found {
+  return occurrences(
+    bars,
+    (l) => l.lane.layers !== undefined,
+    (l, i) => l.lane.layers![i] === layer && l.slot[i] !== hidden,
+  );
+}
+
+/** withWord lists the bars that are not hidden and have a word, in lower case, in
+ * their name, type, layer or direction. */
+export function withWord(bars: Bars, word: string): Found {
+  const hit = (s: string | undefined) => s !== undefined && s.toLowerCase().includes(word);
+  const names = (bars.timeline.names ?? []).map(hit);
+  const layers = bars.profile.layers.map((l) => hit(l.name) || hit(l.op));
+  return occurrences(
+    bars,
+    () => true,
+    (l, i) => {
+      if (l.slot[i] === hidden) return false;
+      const { labels, types, layers: of, directions } = l.lane;
+      const at = (c: ArrayLike<number> | undefined) => (c ? c[i] : -1);
+      return (at(labels) >= 0 && names[at(labels)]) || (at(types) >= 0 && names[at(types)]) || (at(of) >= 0 && layers[at(of)]) || (at(directions) >= 0 && names[at(directions)]);
+    },
+  );
+}
+
+/** most is the number of partners of a bar that are listed on each side. */
+const most = 20;
+
+/** partners are the bars that a bar waited for and those that waited for it. */
+export function partners(bars: Bars, links: Link[], of: Spot): { before: Spot[]; after: Spot[] } {
+  const lane = of.row.lane.id;
+  const bar = of.row.bar(of.k);
+  const spot = (l: number, i: number): Spot => {
+    const row = rowOf(bars.lanes[l], i);
+    return { row, k: row.find(i) };
+  };
+  const before: Spot[] = [];
+  const after: Spot[] = [];
+  for (const l of links) {
+    if (l.to_lane === lane && l.to_bar === bar && before.length < most) before.push(spot(l.from_lane, l.from_bar));
+    if (l.from_lane === lane && l.from_bar === bar && after.length < most) after.push(spot(l.to_lane, l.to_bar));
+  }
+  return { before, after };
+}
+
+/** beside is the next bar of the same row that the filters let through, with by -1 the
+ * one before. */
+export function beside({ row, k }: Spot, by: 1 | -1): Spot | undefined {
+  let j = k + by;
+  while (j >= 0 && j < row.n && row.lane.slot[row.bar(j)] >= dim) j += by;
+  return j >= 0 && j < row.n ? { row, k: j } : undefined;
+}
+
+/** at is the bar of a row that runs at a time, or the next one. */
+export function at(row: Row, t: number): Spot {
+  return { row, k: Math.min(row.n - 1, row.from(t)) };
+}
+
+/** across is the bar of the next row with bars that runs at the same time, with by -1
+ * of the one before. */
+export function across(rows: Row[], { row, k }: Spot, by: 1 | -1): Spot | undefined {
+  const t = (row.start(k) + row.end(k)) / 2;
+  for (let i = rows.indexOf(row) + by; i >= 0 && i < rows.length; i += by) if (rows[i].n > 0) return at(rows[i], t);
+  return undefined;
+}

@@ -1,0 +1,180 @@
+// The bars of a lane as rows that can be searched: each row is sorted by time and free
+// of overlaps, so that binary search finds what is in view.
+import { clean } from "../lib/format";
+import type { Column, Lane } from "../lib/profile";
+
+/** Sums over bars that pass the filters. */
+export interface Sums {
+  count: number;
+  /** Seconds. */
+  busy: number;
+  bytes: number;
+}
+
+/** Emit receives bars and nodes in the order of time. node is 0 for a bar. */
+export type Emit = (start: number, end: number, k: number, level: number, busy: number, slot: number, most: number, height: number) => void;
+
+/** Levels are the bars of a row at coarser and coarser levels. Rows know this side of
+ * the pyramid only: how one is built is no matter of theirs. */
+export interface Levels {
+  walk(t0: number, t1: number, pixel: number, emit: Emit): void;
+  before(k: number): Sums;
+  until(t: number): Sums;
+  between(t0: number, t1: number): Sums;
+}
+
+/** Row is one level of nesting of a lane. */
+export class Row {
+  pyramid: Levels | undefined;
+  constructor(
+    readonly lane: LaneData,
+    readonly depth: number,
+    /** Positions in the lane, undefined when the lane has this row only. */
+    readonly index: Int32Array | undefined,
+    readonly n: number,
+  ) {}
+
+  /** bar is the position in the lane of the row's k-th bar. */
+  bar(k: number): number {
+    return this.index ? this.index[k] : k;
+  }
+  start(k: number): number {
+    return this.lane.starts[this.bar(k)];
+  }
+  end(k: number): number {
+    const i = this.bar(k);
+    return this.lane.starts[i] + this.lane.durations[i];
+  }
+  /** from is the first bar that ends after t. */
+  from(t: number): number {
+    let [lo, hi] = [0, this.n];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      if (this.end(mid) > t) hi = mid;
+      else lo = mid + 1;
+    }
+    // Bars without length end where they start and are seen there.
+    while (lo > 0 && this.start(lo - 1) >= t) lo--;
+    return lo;
+  }
+  /** to is the first bar that starts at or after t. */
+  to(t: number): number {
+    let [lo, hi] = [0, this.n];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      if (this.start(mid) >= t) hi = mid;
+      else lo = mid + 1;
+    }
+    return lo;
+  }
+  /** find returns the k whose bar is i of the lane, -1 when it is in another row. */
+  find(i: number): number {
+    if (!this.index) return i;
+    let [lo, hi] = [0, this.n];
+    while (lo < hi) {
+      const mid = (lo + hi) >>> 1;
+      if (this.index[mid] >= i) hi = mid;
+      else lo = mid + 1;
+    }
+    return this.index[lo] === i ? lo : -1;
+  }
+}
+
+/** LaneData is a lane of the profile with what was computed from it. */
+export class LaneData {
+  readonly starts: Column;
+  readonly durations: Column;
+  readonly n: number;
+  readonly rows: Row[];
+  /** Depth of each bar, undefined when all are at 0. */
+  readonly depth: Uint8Array | undefined;
+  /** Time of each bar without the bars within it, undefined when none has any. */
+  readonly self: Float32Array | undefined;
+  /** Time in which the lane has a bar. */
+  readonly busy: number;
+  /** Latest end. */
+  readonly end: number;
+  /** Category of each bar, index in Colouring.categories. */
+  category: Uint16Array;
+  /** Slot of each bar: its colour, or that it is dimmed or hidden. */
+  slot: Uint8Array;
+
+  constructor(
+    readonly lane: Lane,
+    /** Position in Timeline.lanes. */
+    readonly id: number,
+  ) {
+    this.starts = lane.starts_s;
+    this.durations = lane.durations_s;
+    this.n = this.starts.length;
+    this.category = new Uint16Array(this.n);
+    this.slot = new Uint8Array(this.n);
+    const { starts, durations, n } = this;
+    // Durations are rounded to 24 bits, so that a bar may seem to reach into the
+    // next one; a bar within another starts well before the outer one's end.
+    const ends = new Float64Array(256);
+    const open = new Int32Array(256);
+    const counts = new Uint32Array(256);
+    let depth: Uint8Array | undefined;
+    let self: Float32Array | undefined;
+    let level = 0;
+    let busy = 0;
+    let last = 0;
+    for (let i = 0; i < n; i++) {
+      const s = starts[i];
+      while (level > 0 && ends[level - 1] <= s) level--;
+      const d = durations[i];
+      const e = s + d;
+      if (level === 0) {
+        busy += d;
+        if (e > last) last = e;
+      } else {
+        depth ??= new Uint8Array(n);
+        if (!self) {
+          self = new Float32Array(n);
+          for (let j = 0; j < i; j++) self[j] = durations[j];
+        }
+        depth[i] = level;
+        const outer = open[level - 1];
+        self[outer] = Math.max(0, self[outer] - d);
+      }
+      if (self) self[i] = d;
+      counts[level]++;
+      ends[level] = e - 0.5e-9 - d * 1.2e-7;
+      open[level] = i;
+      if (level < 255) level++;
+    }
+    this.busy = busy;
+    this.end = last;
+    this.depth = depth;
+    this.self = self;
+    if (!depth) {
+      this.rows = [new Row(this, 0, undefined, n)];
+      return;
+    }
+    const lists: Int32Array[] = [];
+    for (let d = 0; d < 256 && counts[d]; d++) lists.push(new Int32Array(counts[d]));
+    const fill = new Uint32Array(lists.length);
+    for (let i = 0; i < n; i++) lists[depth[i]][fill[depth[i]]++] = i;
+    this.rows = lists.map((index, d) => new Row(this, d, index, index.length));
+  }
+}
+
+/** HeightBy says what the height of a bar stands for. */
+export type HeightBy = "" | "bandwidth" | "utilisation";
+
+/** laneName names a lane with its core or device. */
+export function laneName(l: Lane): string {
+  return clean((l.group ? `${l.group} ` : "") + l.name);
+}
+
+/** rate is the height of a bar as a fraction of peak, -1 when it is not known. */
+export function rate(lane: Lane, i: number, by: HeightBy, peak: number): number {
+  if (by === "utilisation") {
+    const u = lane.utilisation?.[i] ?? -1;
+    return u < 0 ? -1 : Math.min(1, u);
+  }
+  const b = lane.moved_bytes?.[i] ?? -1;
+  const d = lane.durations_s[i];
+  return b < 0 || d <= 0 || peak <= 0 ? -1 : Math.min(1, b / d / peak);
+}
