@@ -10,6 +10,7 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/target"
@@ -69,7 +70,7 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profi
 		for i := range t.Runtimes {
 			names[i] = t.Runtimes[i].Name
 		}
-		return nil, &UseError{fmt.Sprintf("target %s has no runtime %q; it has %v", t.ID, opt.Runtime, names)}
+		return nil, &UseError{fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, opt.Runtime, strings.Join(names, ", "))}
 	}
 	clock := opt.Clock
 	if clock == 0 {
@@ -97,6 +98,9 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profi
 	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
+	}
+	if costs.Energy != nil {
+		costs.Energy = cortexm.Energy(t, costs.CPU) // with the bodies of control flow
 	}
 	b.once = once
 	b.describe(opt)
