@@ -30,6 +30,15 @@ type UseError struct{ Text string }
 
 func (e *UseError) Error() string { return e.Text }
 
+// NoRuntime is the error for a runtime family that the target does not have.
+func NoRuntime(t *target.Target, name string) *UseError {
+	names := make([]string, len(t.Runtimes))
+	for i := range t.Runtimes {
+		names[i] = t.Runtimes[i].Name
+	}
+	return &UseError{fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
+}
+
 // Model is a model made ready for estimates on any number of targets.
 type Model struct {
 	m    *graph.Model
@@ -66,11 +75,7 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profi
 	}
 	rt := t.Runtime(opt.Runtime)
 	if rt == nil {
-		names := make([]string, len(t.Runtimes))
-		for i := range t.Runtimes {
-			names[i] = t.Runtimes[i].Name
-		}
-		return nil, &UseError{fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, opt.Runtime, strings.Join(names, ", "))}
+		return nil, NoRuntime(t, opt.Runtime)
 	}
 	clock := opt.Clock
 	if clock == 0 {

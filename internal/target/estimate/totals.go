@@ -272,7 +272,7 @@ func (b *builder) onnxMemory() {
 		return
 	}
 	b.p.Memory = &profile.Memory{PeakBytes: profile.Ptr(int64(plan.Bytes))}
-	b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", kibi(int64(plan.Bytes))))
+	b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", sized(int64(plan.Bytes))))
 }
 
 func (b *builder) find(id string, s profile.Severity, text string, layers ...int64) {
@@ -369,15 +369,33 @@ func (b *builder) fit(id, what, need string, bytes *int64, size func() (target.B
 	if !ok {
 		return
 	}
-	text := fmt.Sprintf(need, kibi(*bytes))
+	text := fmt.Sprintf(need, sized(*bytes))
 	if *bytes > int64(most) {
-		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, kibi(int64(most)), what, kibi(*bytes-int64(most))))
+		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, sized(int64(most)), what, sized(*bytes-int64(most))))
 		return
 	}
-	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))
+	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, sized(int64(most)), what))
 }
 
-func kibi(n int64) string { return fmt.Sprintf("%.1f KiB", float64(n)/1024) }
+// sized writes bytes with three significant digits, as the tables do.
+func sized(n int64) string {
+	v, unit := float64(n), " B"
+	for _, u := range []string{" KiB", " MiB", " GiB"} {
+		if v < 1023.5 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	decimals := 0
+	switch {
+	case unit == " B" || v >= 99.95:
+	case v >= 9.995:
+		decimals = 1
+	default:
+		decimals = 2
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64) + unit
+}
 
 // accelerator says why layers are not accelerated, by reason.
 func (b *builder) accelerator() {
