@@ -89,12 +89,17 @@ func TestNothingKnown(t *testing.T) {
 	if p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
 		t.Errorf("totals %+v", p.Totals)
 	}
+	if p.Incomplete != "No layer has an estimate (CUSTOM:Bar, CUSTOM:Foo): nothing can be said of time." {
+		t.Errorf("incomplete %q", p.Incomplete)
+	}
 }
 
 // Types without measurements are told.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	if p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", ""); !has(p, "target.types", profile.Warning) {
+	p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", "")
+	i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.types" })
+	if i < 0 || p.Findings[i].Text != "1 layer computes in uint8, which was not measured: figures are those of int8." {
 		t.Errorf("%+v", p.Findings)
 	}
 }
