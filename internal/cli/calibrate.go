@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/target"
 	"github.com/opmeter/opmeter/internal/target/calibrate"
+	"github.com/opmeter/opmeter/internal/target/estimate"
 )
 
 func newCalibrate(a *app) *cobra.Command {
@@ -40,7 +41,7 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			}
 			rt := t.Runtime(f.runtime)
 			if rt == nil {
-				return useError("target %s has no runtime %q", t.ID, f.runtime)
+				return useError("%w", estimate.NoRuntime(t, f.runtime))
 			}
 			ms, err := calibrate.LoadBoard(args[0], t, rt)
 			if err != nil {
@@ -53,11 +54,15 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
-			comment := fmt.Sprintf("%s, runtime %s fitted to %d measurements of %s.", t.Name, rt.Name, len(ms), args[0])
+			count := "1 measurement"
+			if len(ms) > 1 {
+				count = fmt.Sprintf("%d measurements", len(ms))
+			}
+			comment := fmt.Sprintf("%s, runtime %s fitted to %s of %s.", t.Name, rt.Name, count, args[0])
 			if err := os.WriteFile(out, calibrate.Encode(fitted, comment), 0o644); err != nil {
 				return withStatus(statusUse, err)
 			}
-			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %d measurements\n", out, rt.Name, len(ms))
+			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, rt.Name, count)
 			return nil
 		},
 	}

@@ -117,7 +117,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 func oneLine(s string) string {
 	s = strings.TrimSpace(s)
 	s = strings.Replace(s, "\n\nDid you mean this?\n\t", "; did you mean ", 1)
-	return text.Clean(strings.NewReplacer("\n\t", ", ", "\n", " ").Replace(s))
+	return text.Clean(strings.NewReplacer("\n\t", ", ", "\n", "; ").Replace(s))
 }
 
 func newRoot(a *app) *cobra.Command {

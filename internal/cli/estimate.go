@@ -169,17 +169,20 @@ a table of their own.`,
 		Example: `  opmeter fit model.tflite
   opmeter fit model.tflite --latency 50ms --ram 256KiB`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("latency") && latency <= 0 {
+				return useError("--latency %s: write a time above zero, such as 50ms", latency)
+			}
 			limits := map[string]int64{}
-			for name, text := range map[string]string{"ram": ram, "flash": flash} {
-				if text == "" {
+			for _, l := range []struct{ name, text string }{{"ram", ram}, {"flash", flash}} {
+				if !c.Flags().Changed(l.name) {
 					continue
 				}
-				b, ok := target.ParseBytes(text)
+				b, ok := target.ParseBytes(l.text)
 				if !ok || b <= 0 {
-					return useError("--%s %q: write a size such as 256KiB", name, text)
+					return useError("--%s %q: write a size such as 256KiB, in B, KiB, MiB, kB or MB", l.name, l.text)
 				}
-				limits[name] = int64(b)
+				limits[l.name] = int64(b)
 			}
 			set, err := f.load()
 			if err != nil {
@@ -222,7 +225,10 @@ a table of their own.`,
 				if len(open) == 0 {
 					return nil
 				}
-				fmt.Fprintf(a.out, "\nWhether the model fits cannot be said of %d targets:\n", len(open))
+				if len(fit) > 0 {
+					fmt.Fprintln(a.out)
+				}
+				fmt.Fprintf(a.out, "Whether the model fits cannot be said of %d targets:\n", len(open))
 				return report.Targets(a.out, open, a.width)
 			})
 		},

@@ -69,6 +69,11 @@ layouts; docs/mltk.md has the details.`,
 				}
 				return a.estimate(c, args[0], &t, &o)
 			}
+			for _, name := range []string{"runtime", "targets"} {
+				if c.Flags().Changed(name) {
+					return useError("--%s is for estimates: name a target with --on, or leave it out", name)
+				}
+			}
 			opts, err := m.options()
 			if err != nil {
 				return err

@@ -101,7 +101,11 @@ func idle(p *profile.Profile) []string {
 		s = append(s, fmt.Sprintf("%d not supported", unsupported))
 	}
 	if failed > 0 {
-		s = append(s, fmt.Sprintf("%d not run", failed))
+		what := "not run"
+		if p.Target.Kind == profile.TargetSimulator {
+			what = "without an estimate"
+		}
+		s = append(s, fmt.Sprintf("%d %s", failed, what))
 	}
 	return s
 }

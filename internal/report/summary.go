@@ -75,6 +75,9 @@ func without(p *profile.Profile) string {
 	if n == 0 || p.Totals.Latency == nil {
 		return ""
 	}
+	if p.Target.Kind == profile.TargetSimulator {
+		return fmt.Sprintf("; without %s that no estimate covers", plural(n, "layer"))
+	}
 	return fmt.Sprintf("; without %s that did not run", plural(n, "layer"))
 }
 

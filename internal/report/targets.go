@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -81,9 +82,55 @@ func (r TargetRow) fits() (ok, why string) {
 }
 
 // Targets writes a table with a line for every target. width is that of the
-// terminal, 0 for no limit.
+// terminal, 0 for no limit: where it is too narrow, notes follow below the table, and
+// bands and columns of less weight are left out.
 func Targets(w io.Writer, rs []TargetRow, width int) error {
-	lines := [][]string{{"target", "latency", "RAM", "flash", "energy", "fits", "note"}}
+	lines, notes := targetLines(rs)
+	plain := make([][]string, len(lines))
+	for i, l := range lines {
+		plain[i] = slices.Clone(l)
+	}
+	// What is given up, one after the other: the column, or its band alone.
+	const latency, flash, energy, note = 1, 3, 4, 6
+	below := false
+	for _, c := range []struct {
+		column int
+		band   bool
+	}{{note, false}, {energy, true}, {energy, false}, {flash, false}, {latency, true}} {
+		if width <= 20 || tableWidth(plain) <= width {
+			break
+		}
+		below = true
+		for _, l := range plain {
+			if c.band {
+				l[c.column], _, _ = strings.Cut(l[c.column], " (")
+			} else {
+				l[c.column] = left
+			}
+		}
+	}
+	if err := writeTargets(w, plain, width); err != nil || !below {
+		return err
+	}
+	for i, n := range notes {
+		if n == "" {
+			continue
+		}
+		for _, l := range wrap(text.Clean(rs[i].Profile.Target.ID)+": "+n, width) {
+			if _, err := fmt.Fprintln(w, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// left marks the cells of a column that is left out.
+const left = "\x00"
+
+// targetLines are the cells of the table, heading first, and the notes.
+func targetLines(rs []TargetRow) (lines [][]string, notes []string) {
+	lines = [][]string{{"target", "latency", "RAM", "flash", "energy", "fits", "note"}}
 	for _, r := range rs {
 		t := r.Profile.Totals
 		fits, note := r.fits()
@@ -93,26 +140,49 @@ func Targets(w io.Writer, rs []TargetRow, width int) error {
 			}
 			note += fmt.Sprintf("incomplete: %s without an estimate", plural(n, "layer"))
 		}
+		notes = append(notes, note)
 		lines = append(lines, []string{
 			text.Clean(r.Profile.Target.ID), band(t.Latency, Duration), bytesOf(t.RAMBytes), bytesOf(t.FlashBytes),
 			band(t.Energy, func(v float64) string { return Quantity(v, "J") }), fits, note,
 		})
 	}
+	return lines, notes
+}
+
+// columnWidths is the widest cell of each column, -1 for those left out.
+func columnWidths(lines [][]string) []int {
 	widths := make([]int, len(lines[0]))
-	for _, l := range lines {
-		for i, s := range l {
-			widths[i] = max(widths[i], lipgloss.Width(s))
+	for i := range widths {
+		widths[i] = -1
+		for _, l := range lines {
+			if l[i] != left {
+				widths[i] = max(widths[i], lipgloss.Width(l[i]))
+			}
 		}
 	}
-	for _, l := range lines {
-		var b strings.Builder
-		for i, s := range l {
-			if i > 0 {
-				b.WriteString(gap)
-			}
-			b.WriteString(pad(s, widths[i], i == 0 || i >= 5))
+	return widths
+}
+
+func tableWidth(lines [][]string) int {
+	total := -len(gap)
+	for _, n := range columnWidths(lines) {
+		if n >= 0 {
+			total += n + len(gap)
 		}
-		s := strings.TrimRight(b.String(), " ")
+	}
+	return total
+}
+
+func writeTargets(w io.Writer, lines [][]string, width int) error {
+	widths := columnWidths(lines)
+	for _, l := range lines {
+		var cells []string
+		for i, s := range l {
+			if s != left {
+				cells = append(cells, pad(s, widths[i], i == 0 || i >= 5))
+			}
+		}
+		s := strings.TrimRight(strings.Join(cells, gap), " ")
 		if width > 20 {
 			s = shorten(s, width)
 		}

@@ -163,6 +163,9 @@ func (s *Set) Find(id string) (*Target, error) {
 	}
 	var list []near
 	for _, other := range ids {
+		if id == "" {
+			break // looks like everything
+		}
 		c := distance(id, other)
 		if strings.HasPrefix(other, id) || strings.Contains(other, id) && len(id) >= 3 {
 			c = 0

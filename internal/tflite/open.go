@@ -33,7 +33,7 @@ func Open(name string) (*graph.Model, error) {
 	shown := file
 	m, err := guarded(func() (*graph.Model, error) {
 		model := data
-		if bytes.HasPrefix(data, []byte("PK\x03\x04")) {
+		if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) { // the latter has no members
 			var err error
 			if model, member, err = unpack(data, filepath.Base(file), member); err != nil {
 				return nil, &Error{File: name, Offset: -1, Err: err}

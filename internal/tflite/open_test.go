@@ -59,6 +59,7 @@ func TestOpenArchive(t *testing.T) {
 		{name: "named", archive: "a.zip", pick: "!b.float32.tflite", want: "!b.float32.tflite", members: map[string][]byte{"b.tflite": nil, "b.float32.tflite": model}},
 		{name: "several", archive: "a.zip", errors: "archive has 2 models", members: map[string][]byte{"b.tflite": model, "c.tflite": model}},
 		{name: "none", archive: "a.zip", errors: "archive has no .tflite model", members: map[string][]byte{"readme": nil}},
+		{name: "no members", archive: "a.mltk.zip", errors: "archive has no .tflite model"},
 		{name: "no member", archive: "a.zip", pick: "!x", errors: `archive has no member "x"`, members: map[string][]byte{"b.tflite": model}},
 		{name: "broken", archive: "a.zip", errors: "a.zip!a.tflite: Model at byte 0", members: map[string][]byte{"a.tflite": {1}}},
 	} {

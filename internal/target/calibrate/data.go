@@ -44,17 +44,26 @@ type Group struct{ Family, Era, Core string }
 func (m *Measurement) Group() Group { return Group{m.Family, m.Era, m.Core} }
 
 // Table is a table of measurements with named columns.
-type Table struct{ rows []map[string]string }
+type Table struct {
+	head []string
+	rows []map[string]string
+}
 
 // ReadTable reads a table in CSV with a header.
 func ReadTable(r io.Reader) (*Table, error) {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = -1
 	head, err := c.Read()
+	if err == io.EOF {
+		return nil, fmt.Errorf("is empty; expected a line with the names of the columns")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read header: %w", err)
 	}
-	t := &Table{}
+	for i := range head { // spreadsheets begin files with a byte order mark
+		head[i] = strings.TrimSpace(strings.TrimPrefix(head[i], "\ufeff"))
+	}
+	t := &Table{head: head}
 	for {
 		rec, err := c.Read()
 		if err == io.EOF {

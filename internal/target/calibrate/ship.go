@@ -29,8 +29,11 @@ var runtimeOf = []struct {
 	{"x-cube-ai", "7.3", "x-cube-ai-7.3", "X-CUBE-AI", "7.3 and 8.0", true, nil},
 	{"x-cube-ai", "7.1", "x-cube-ai-7.1", "X-CUBE-AI", "7.1", true, nil},
 	{"tflm-cmsis-nn", "2020", "tflm-cmsis-nn-2020", "TensorFlow Lite Micro with optimised kernels of 2020", "2.3", false, set("cortex-m4")},
-	{"tflm-reference", "", "tflm-reference", "TensorFlow Lite Micro, reference kernels", "any", false, nil},
+	{reference, "", reference, "TensorFlow Lite Micro, reference kernels", "any", false, nil},
 }
+
+// reference is the family, and the runtime, of the kernels in plain C.
+const reference = "tflm-reference"
 
 func set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
@@ -73,6 +76,17 @@ func (s *Study) Targets() []*target.Target {
 		out = append(out, &t)
 	}
 	return out
+}
+
+// Reference makes the runtime with the reference kernels for a core, for the file of
+// a chip that is otherwise written by hand.
+func (s *Study) Reference(core string) *target.Runtime {
+	for _, r := range runtimeOf {
+		if r.family == reference {
+			return s.runtime(Group{r.family, r.era, core}, r.name, r.title, r.versions)
+		}
+	}
+	return nil
 }
 
 // runtime makes a runtime from the coefficients of a group, nil without any.

@@ -37,6 +37,44 @@ func TestShippedFiles(t *testing.T) {
 	}
 }
 
+// TestReferenceByHand makes the runtime of the file that is otherwise written by hand
+// again.
+func TestReferenceByHand(t *testing.T) {
+	t.Parallel()
+	data, err := calibrate.LoadAll(material.Path(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("..", "chips", "efr32xg24.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := calibrate.NewStudy(data, calibrate.Default).Reference("cortex-m33")
+	if calibrate.WriteRuntime(string(text), rt) != string(text) {
+		t.Errorf("%s differs from what the fit gives now; run go generate ./internal/target/calibrate", file)
+	}
+}
+
+// TestWriteRuntime puts a runtime where there is none, and in the place of an old one.
+func TestWriteRuntime(t *testing.T) {
+	t.Parallel()
+	const before, after = "id: x\nruntimes:\n  - name: other\n    model: mvp\n", "sources:\n  - a book\n"
+	const old = "  - name: \"r\"\n    title: \"old\"\n    coefficients:\n      call: 1\n"
+	const want = "  - name: \"r\"\n    title: \"new\"\n    model: \"cortexm\"\n"
+	rt := &target.Runtime{Name: "r", Title: "new", Model: "cortexm"}
+	const last = "  - name: last\n    model: mvp\n"
+	for name, c := range map[string][2]string{
+		"absent": {before + after, before + want + after},
+		"old":    {before + old + last + after, before + want + last + after},
+		"at end": {before + old, before + want},
+	} {
+		if got := calibrate.WriteRuntime(c[0], rt); got != c[1] {
+			t.Errorf("%s: got\n%s", name, got)
+		}
+	}
+}
+
 // TestAccuracy holds the fit to what is asked of it: sources left out one at a
 // time, on cores and runtimes that have others.
 func TestAccuracy(t *testing.T) {

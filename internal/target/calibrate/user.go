@@ -28,6 +28,10 @@ func LoadBoard(path string, t *target.Target, rt *target.Runtime) ([]*Measuremen
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	has := func(name string) bool { return slices.Contains(table.head, name) }
+	if !has("model_file") || !has("latency_ms") && !has("cycles") {
+		return nil, fmt.Errorf("%s: row 1: has the columns %q; expected model_file and latency_ms or cycles, separated by commas", path, table.head)
+	}
 	var ms []*Measurement
 	for i, r := range table.rows {
 		m, err := boardRow(r, filepath.Dir(path), t, rt)
@@ -56,6 +60,9 @@ func boardRow(r map[string]string, dir string, t *target.Target, rt *target.Runt
 			return nil, fmt.Errorf("clock_mhz is %q; expected a positive number", s)
 		}
 		m.Clock = v * 1e6
+		if hz := target.Hertz(m.Clock); hz < t.Clock.Min || hz > t.Clock.Max {
+			return nil, fmt.Errorf("clock_mhz is %q; %s runs at %g to %g MHz", s, t.ID, float64(t.Clock.Min)/1e6, float64(t.Clock.Max)/1e6)
+		}
 	}
 	switch {
 	case r["cycles"] != "":
@@ -67,11 +74,17 @@ func boardRow(r map[string]string, dir string, t *target.Target, rt *target.Runt
 	default:
 		v, err := strconv.ParseFloat(r["latency_ms"], 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("latency_ms is %q; expected a positive number, or a column cycles", r["latency_ms"])
+			return nil, fmt.Errorf("latency_ms is %q; expected a positive number of milliseconds", r["latency_ms"])
 		}
 		m.Cycles = v / 1e3 * m.Clock
 	}
 	m.Seconds = m.Cycles / m.Clock
+	if ms := r["latency_ms"]; ms != "" && r["cycles"] != "" {
+		v, err := strconv.ParseFloat(ms, 64)
+		if err != nil || !(math.Abs(v/1e3-m.Seconds) <= 0.05*m.Seconds) {
+			return nil, fmt.Errorf("latency_ms is %q, but cycles at %g MHz make %.4g ms; give one of them", ms, m.Clock/1e6, m.Seconds*1e3)
+		}
+	}
 	file := r["model_file"]
 	if file == "" {
 		return nil, fmt.Errorf("model_file is missing")
@@ -105,7 +118,23 @@ func boardRow(r map[string]string, dir string, t *target.Target, rt *target.Runt
 	if rt.Settings[cortexm.Pruned] == "true" {
 		m.Work = n.live
 	}
-	return m, nil
+	return m, plausible(m, t, rt)
+}
+
+// unlikely is how far a measurement may lie from the target's own figures. Kernels of
+// one core differ by a factor of ten or so; units differ by a thousand.
+const unlikely = 100
+
+// plausible refuses measurements that are in another unit, or of another model.
+func plausible(m *Measurement, t *target.Target, rt *target.Runtime) error {
+	v, err := cortexm.Coefficients(rt)
+	if err != nil {
+		return nil //nolint:nilerr // told when the runtime is fitted
+	}
+	if e := v.Dot(m.Work); e > 0 && (m.Cycles > unlikely*e || m.Cycles < e/unlikely) {
+		return fmt.Errorf("%.4g ms (%.4g cycles) is %.3g times what %s is estimated to take; expected milliseconds, or cycles, of one inference", m.Seconds*1e3, m.Cycles, m.Cycles/e, t.ID)
+	}
+	return nil
 }
 
 // Board fits a runtime of a target to measurements of one board and returns a

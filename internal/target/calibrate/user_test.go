@@ -84,7 +84,8 @@ func TestBoardErrors(t *testing.T) {
 	}
 	rt := tg.Runtime("tflm-cmsis-nn")
 	for _, c := range []struct{ name, table, want string }{
-		{"empty", "", "read header"},
+		{"empty", "", "is empty; expected a line with the names"},
+		{"other columns", "model,time\nx,1\n", `row 1: has the columns ["model" "time"]; expected model_file and latency_ms or cycles`},
 		{"no rows", "model_file,latency_ms\n", "has no measurements"},
 		{"no model", "model_file,latency_ms\n,3\n", "row 2: model_file is missing"},
 		{"no latency", "model_file,latency_ms\na.tflite,soon\n", `row 2: latency_ms is "soon"`},

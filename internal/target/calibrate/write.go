@@ -3,6 +3,7 @@ package calibrate
 import (
 	"bytes"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -244,6 +245,29 @@ func names(m map[string]float64) []string {
 		return a != 0 && (b == 0 || a < b)
 	})
 	return out
+}
+
+// WriteRuntime puts a runtime into the text of a target file that is otherwise written
+// by hand: in the place of the one of that name, or after the last.
+func WriteRuntime(text string, r *target.Runtime) string {
+	e := &encoder{}
+	e.runtime(r)
+	head := "  - name: " + quote(r.Name) + "\n"
+	lines := strings.SplitAfter(text, "\n")
+	in := func(l string) bool { return strings.HasPrefix(l, "   ") }
+	at := slices.Index(lines, head)
+	end := at + 1
+	if at < 0 {
+		at = slices.Index(lines, "runtimes:\n") + 1
+		for at < len(lines) && strings.HasPrefix(lines[at], " ") {
+			at++
+		}
+		end = at
+	}
+	for end > at && end < len(lines) && in(lines[end]) {
+		end++
+	}
+	return strings.Join(lines[:at], "") + e.b.String() + strings.Join(lines[end:], "")
 }
 
 // Comment heads the shipped target files.

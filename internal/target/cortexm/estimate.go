@@ -69,7 +69,7 @@ func (Model) Costs(m *graph.Model, t *target.Target, rt *target.Runtime, _ targe
 	}
 	costs.CPU, costs.Remarks = sum.total()
 	costs.Latency = costs.CPU
-	costs.Energy = energy(t, costs.CPU)
+	costs.Energy = Energy(t, costs.CPU)
 	return costs, nil
 }
 
@@ -227,9 +227,10 @@ func (p *parts) total() (*target.Figure, []string) {
 
 func square(v float64) float64 { return v * v }
 
-// energy is the power model applied to a whole inference. The errors of cycles and
-// of power are independent, so that their squares add up.
-func energy(t *target.Target, cycles *target.Figure) *target.Figure {
+// Energy is the power model applied to the cycles of a whole inference, nil where it
+// is left to the target's own. The errors of cycles and of power are independent, so
+// that their squares add up.
+func Energy(t *target.Target, cycles *target.Figure) *target.Figure {
 	e := t.Energy
 	if e == nil || e.Watts != 0 || e.MAC != 0 {
 		return nil // left to the power model of the target

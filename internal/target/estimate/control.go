@@ -64,6 +64,10 @@ func (c *bodies) apply(m *graph.Model, costs *target.Costs) (once []int64, err e
 			continue
 		}
 		l := &costs.Layers[i]
+		if n.Op == "CALL_ONCE" && l.Latency != nil {
+			costs.Remarks = append(costs.Remarks, fmt.Sprintf("layer %d (CALL_ONCE) runs its graph in the first inference only: figures are those of later ones", i))
+			continue
+		}
 		sum := target.LayerCost{Simulated: l.Simulated, Kernel: "control flow", Verdict: l.Verdict, Reason: l.Reason}
 		either := n.Op == "IF" || n.Op == "If" || n.Op == "STABLEHLO_CASE"
 		open, missing, layers := false, 0, 0
@@ -98,6 +102,8 @@ func (c *bodies) apply(m *graph.Model, costs *target.Costs) (once []int64, err e
 			open = true
 		}
 		costs.Latency, costs.CPU = widen(costs.Latency, sum.Latency), widen(costs.CPU, sum.CPU)
+		// What the operator itself costs is in the totals already.
+		sum.Latency, sum.CPU, sum.Accelerator = plus(sum.Latency, l.Latency, 1), plus(sum.CPU, l.CPU, 1), plus(sum.Accelerator, l.Accelerator, 1)
 		*l = sum
 		if open {
 			once = append(once, int64(i))

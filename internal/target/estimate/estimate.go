@@ -10,6 +10,7 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/target"
@@ -28,6 +29,15 @@ var models = map[string]target.CycleModel{
 type UseError struct{ Text string }
 
 func (e *UseError) Error() string { return e.Text }
+
+// NoRuntime is the error for a runtime family that the target does not have.
+func NoRuntime(t *target.Target, name string) *UseError {
+	names := make([]string, len(t.Runtimes))
+	for i := range t.Runtimes {
+		names[i] = t.Runtimes[i].Name
+	}
+	return &UseError{fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
+}
 
 // Model is a model made ready for estimates on any number of targets.
 type Model struct {
@@ -65,11 +75,7 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profi
 	}
 	rt := t.Runtime(opt.Runtime)
 	if rt == nil {
-		names := make([]string, len(t.Runtimes))
-		for i := range t.Runtimes {
-			names[i] = t.Runtimes[i].Name
-		}
-		return nil, &UseError{fmt.Sprintf("target %s has no runtime %q; it has %v", t.ID, opt.Runtime, names)}
+		return nil, NoRuntime(t, opt.Runtime)
 	}
 	clock := opt.Clock
 	if clock == 0 {
@@ -97,6 +103,9 @@ func (p *Model) Estimate(t *target.Target, opt target.Options) (_ *profile.Profi
 	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
+	}
+	if costs.Energy != nil {
+		costs.Energy = cortexm.Energy(t, costs.CPU) // with the bodies of control flow
 	}
 	b.once = once
 	b.describe(opt)

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -88,12 +89,17 @@ func TestNothingKnown(t *testing.T) {
 	if p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
 		t.Errorf("totals %+v", p.Totals)
 	}
+	if p.Incomplete != "No layer has an estimate (CUSTOM:Bar, CUSTOM:Foo): nothing can be said of time." {
+		t.Errorf("incomplete %q", p.Incomplete)
+	}
 }
 
 // Types without measurements are told.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	if p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", ""); !has(p, "target.types", profile.Warning) {
+	p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", "")
+	i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.types" })
+	if i < 0 || p.Findings[i].Text != "1 layer computes in uint8, which was not measured: figures are those of int8." {
 		t.Errorf("%+v", p.Findings)
 	}
 }
@@ -130,6 +136,63 @@ func TestLoop(t *testing.T) {
 		}
 		if total, sum := best(p.Totals.Latency), best(p.Layers[0].Latency)+best(l.Latency); total < 0.999*sum || total > 1.001*sum {
 			t.Errorf("%s: %v s, layers %v s", id, total, sum)
+		}
+	}
+}
+
+// The energy of an inference holds that of the graphs that it runs.
+func TestEnergyOfBodies(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"subgraph": graph.GraphRef(1)}
+	body := dense(tensor.Int8, 500, 500, graph.TFLite, "SOFTMAX").Main()
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	p := estimate(t, m, "stm32l4r5", "")
+	sumsHold(t, p)
+	if best(p.Totals.Energy) < 2*best(p.Layers[0].Energy) {
+		t.Errorf("%v J, the first layer alone %v J", best(p.Totals.Energy), best(p.Layers[0].Energy))
+	}
+}
+
+// What runs in the first inference only is no part of an inference's time.
+func TestCallOnce(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL_ONCE")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"init_subgraph_index": graph.GraphRef(1)}
+	body := dense(tensor.Int8, 2000, 500, graph.TFLite, "SOFTMAX").Main()
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	p := estimate(t, m, "stm32l4r5", "")
+	sumsHold(t, p)
+	if l := p.Layers[1].Latency; l == nil || best(l) > best(p.Layers[0].Latency) || !has(p, "target.remark", profile.Info) {
+		t.Errorf("%+v, %+v", l, p.Findings)
+	}
+}
+
+// sumsHold checks that layers add up to the totals, and shares to one.
+func sumsHold(t *testing.T, p *profile.Profile) {
+	t.Helper()
+	for what, get := range map[string]func(*profile.Layer) *profile.Metric{
+		"latency": func(l *profile.Layer) *profile.Metric { return l.Latency },
+		"cycles":  func(l *profile.Layer) *profile.Metric { return l.CPUCycles },
+		"energy":  func(l *profile.Layer) *profile.Metric { return l.Energy },
+	} {
+		total := map[string]*profile.Metric{"latency": p.Totals.Latency, "cycles": p.Totals.CPUCycles, "energy": p.Totals.Energy}[what]
+		sum, share := 0.0, 0.0
+		for i := range p.Layers {
+			if m := get(&p.Layers[i]); m != nil {
+				sum += best(m)
+			}
+			if s := p.Layers[i].Share; s != nil {
+				share += *s
+			}
+		}
+		if total == nil && sum > 0 || total != nil && math.Abs(best(total)-sum) > 1e-6*sum {
+			t.Errorf("%s on %s: layers have a %s of %v, the total is %+v", p.Model.Path, p.Target.ID, what, sum, total)
+		}
+		if best(p.Totals.Latency) > 0 && math.Abs(share-1) > 1e-6 {
+			t.Errorf("%s on %s: shares add up to %v", p.Model.Path, p.Target.ID, share)
 		}
 	}
 }
@@ -224,7 +287,7 @@ func TestUse(t *testing.T) {
 		opt  target.Options
 		want string
 	}{
-		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has [tflm-mvp tflm-mvp-baseline tflm-mvp-0.6]`},
+		{"runtime", target.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has tflm-mvp, tflm-mvp-baseline, tflm-mvp-0.6`},
 		{"clock", target.Options{Clock: 100e6}, "target efr32xg24-mvp runs at up to 78 MHz, not at 100 MHz"},
 	}
 	for _, tt := range tests {

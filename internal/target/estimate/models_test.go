@@ -28,7 +28,7 @@ func TestAllModels(t *testing.T) {
 		if err != nil {
 			return nil //nolint:nilerr // the reader's business
 		}
-		for _, id := range []string{"efr32xg24-mvp", "efr32xg24", "stm32h743", "rp2040"} {
+		for _, id := range []string{"efr32xg24-mvp", "efr32xg24", "stm32l4r5", "stm32h743", "rp2040"} {
 			p, err := Estimate(m, find(t, id), target.Options{})
 			if err != nil {
 				t.Errorf("%s on %s: %v", path, id, err)
@@ -37,6 +37,7 @@ func TestAllModels(t *testing.T) {
 			if err := p.Validate(); err != nil {
 				t.Errorf("%s on %s: %v", path, id, err)
 			}
+			sumsHold(t, p)
 			n++
 			if p.Incomplete == "" {
 				whole++

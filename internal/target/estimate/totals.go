@@ -16,6 +16,14 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
+// layers writes "1 layer has" and "2 layers have".
+func layers(n int, one, more string) string {
+	if n == 1 {
+		return "1 layer " + one
+	}
+	return fmt.Sprintf("%d layers %s", n, more)
+}
+
 func trim(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // totals sums the layers.
@@ -272,7 +280,7 @@ func (b *builder) onnxMemory() {
 		return
 	}
 	b.p.Memory = &profile.Memory{PeakBytes: profile.Ptr(int64(plan.Bytes))}
-	b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", kibi(int64(plan.Bytes))))
+	b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", sized(int64(plan.Bytes))))
 }
 
 func (b *builder) find(id string, s profile.Severity, text string, layers ...int64) {
@@ -290,12 +298,15 @@ func (b *builder) findings() {
 				names = append(names, op)
 			}
 		}
-		text := fmt.Sprintf("%d of %d layers have no estimate (%s): totals are incomplete and too small.", len(b.missing), len(b.p.Layers), strings.Join(names, ", "))
+		text := fmt.Sprintf("%d of %s no estimate (%s): totals are incomplete and too small.", len(b.missing), layers(len(b.p.Layers), "has", "have"), strings.Join(names, ", "))
+		if len(b.missing) == len(b.p.Layers) {
+			text = fmt.Sprintf("No layer has an estimate (%s): nothing can be said of time.", strings.Join(names, ", "))
+		}
 		b.find("target.incomplete", profile.Problem, text, b.missing...)
 		b.p.Incomplete = text
 	}
 	if len(b.once) > 0 {
-		text := fmt.Sprintf("%d layers run graphs as often as the data says; they are estimated for one pass through each, so that totals are per iteration.", len(b.once))
+		text := fmt.Sprintf("%s graphs as often as the data says: one pass through each is estimated, so that totals are per iteration.", layers(len(b.once), "runs", "run"))
 		b.find("target.iterations", profile.Problem, text, b.once...)
 		if b.p.Incomplete != "" {
 			text = b.p.Incomplete + " " + text
@@ -335,7 +346,7 @@ func (b *builder) types() {
 	}
 	for _, t := range []tensor.Type{tensor.Uint8, tensor.Int16} {
 		if l := by[t]; len(l) > 0 {
-			b.find("target.types", profile.Warning, fmt.Sprintf("%d layers compute in %s, which was not measured: they have the figures of int8.", len(l), t), l...)
+			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: figures are those of int8.", layers(len(l), "computes", "compute"), t), l...)
 		}
 	}
 }
@@ -369,15 +380,33 @@ func (b *builder) fit(id, what, need string, bytes *int64, size func() (target.B
 	if !ok {
 		return
 	}
-	text := fmt.Sprintf(need, kibi(*bytes))
+	text := fmt.Sprintf(need, sized(*bytes))
 	if *bytes > int64(most) {
-		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, kibi(int64(most)), what, kibi(*bytes-int64(most))))
+		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, sized(int64(most)), what, sized(*bytes-int64(most))))
 		return
 	}
-	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, kibi(int64(most)), what))
+	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, sized(int64(most)), what))
 }
 
-func kibi(n int64) string { return fmt.Sprintf("%.1f KiB", float64(n)/1024) }
+// sized writes bytes with three significant digits, as the tables do.
+func sized(n int64) string {
+	v, unit := float64(n), " B"
+	for _, u := range []string{" KiB", " MiB", " GiB"} {
+		if v < 1023.5 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	decimals := 0
+	switch {
+	case unit == " B" || v >= 99.95:
+	case v >= 9.995:
+		decimals = 1
+	default:
+		decimals = 2
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64) + unit
+}
 
 // accelerator says why layers are not accelerated, by reason.
 func (b *builder) accelerator() {
@@ -391,13 +420,13 @@ func (b *builder) accelerator() {
 	}
 	name := strings.ToUpper(b.t.Accelerator.Name)
 	if l := group[target.WrongType]; len(l) > 0 {
-		text := fmt.Sprintf("%d layers have operators of %s but not its type: it takes int8. They run on the processor.", len(l), name)
+		text := fmt.Sprintf("%s an operator of %s but not its type, which is int8: left to the processor.", layers(len(l), "has", "have"), name)
 		if len(group[target.Accelerated]) == 0 {
 			text = fmt.Sprintf("Nothing is accelerated: %s takes int8, and this model computes in other types. Quantise it to int8.", name)
 		}
 		b.find("target.type", profile.Warning, text, l...)
 	}
 	if l := group[target.Limit]; len(l) > 0 {
-		b.find("target.limit", profile.Warning, fmt.Sprintf("%d layers exceed a limit of %s and run on the processor, the first: %s", len(l), name, b.costs.Layers[l[0]].Reason), l...)
+		b.find("target.limit", profile.Warning, fmt.Sprintf("%s a limit of %s, so that the processor does the work, the first: %s", layers(len(l), "exceeds", "exceed"), name, b.costs.Layers[l[0]].Reason), l...)
 	}
 }

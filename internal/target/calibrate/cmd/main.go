@@ -33,13 +33,28 @@ func run(data, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	for _, t := range calibrate.NewStudy(all, calibrate.Default).Targets() {
+	study := calibrate.NewStudy(all, calibrate.Default)
+	for _, t := range study.Targets() {
 		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), calibrate.Encode(t, calibrate.Comment), 0o644); err != nil {
 			return err
 		}
 		fmt.Println(t.ID)
 	}
+	if err := reference(study, out); err != nil {
+		return err
+	}
 	return bands(data, out)
+}
+
+// reference puts the reference kernels into the file of the chip whose other figures
+// were found by hand.
+func reference(study *calibrate.Study, out string) error {
+	file := filepath.Join(out, "efr32xg24.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(calibrate.WriteRuntime(string(text), study.Reference("cortex-m33"))), 0o644)
 }
 
 // bands puts the errors of left-out models into the file of the chip with MVP.

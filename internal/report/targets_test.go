@@ -1,0 +1,67 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// The table of targets keeps what matters most on a narrow terminal, and loses no
+// note.
+func TestTargetsNarrow(t *testing.T) {
+	t.Parallel()
+	metric := func(v float64) *profile.Metric {
+		m := profile.Value(profile.Estimated, v, "test")
+		m.Band = &[2]float64{v / 2, v * 2}
+		return m
+	}
+	p := &profile.Profile{
+		Target: profile.Target{ID: "efr32xg24-mvp"},
+		Totals: profile.Totals{
+			Latency: metric(0.0738), Energy: metric(757e-6),
+			RAMBytes: profile.Ptr(int64(85119)), FlashBytes: profile.Ptr(int64(533264)),
+		},
+	}
+	row := TargetRow{Profile: p, RAM: profile.Ptr(int64(1 << 20)), ExternalFlash: profile.Ptr(int64(1 << 21))}
+	const (
+		latency = "73.8 ms (36.9 ms to 148 ms)"
+		energy  = "757 µJ (378 µJ to 1.51 mJ)"
+		note    = "model in external flash"
+	)
+	for _, c := range []struct {
+		width     int
+		has, lost []string
+	}{
+		{0, []string{latency, energy, "521 KiB", "  yes   " + note}, []string{": " + note}},
+		{104, []string{latency, energy, "521 KiB", "\nefr32xg24-mvp: " + note}, nil},
+		{80, []string{latency, "  757 µJ  yes", "521 KiB", "\nefr32xg24-mvp: " + note}, []string{"1.51 mJ"}},
+		{72, []string{latency, "521 KiB", "\nefr32xg24-mvp: " + note}, []string{"energy", "µJ"}},
+		{60, []string{latency, "83.1 KiB", "\nefr32xg24-mvp: " + note}, []string{"flash  ", "521 KiB"}},
+		{45, []string{"  73.8 ms  83.1 KiB  yes\n"}, []string{"148 ms", "…"}},
+	} {
+		var b bytes.Buffer
+		if err := Targets(&b, []TargetRow{row}, c.width); err != nil {
+			t.Fatal(err)
+		}
+		out := b.String()
+		for _, s := range c.has {
+			if !strings.Contains(out, s) {
+				t.Errorf("width %d lacks %q:\n%s", c.width, s, out)
+			}
+		}
+		for _, s := range c.lost {
+			if strings.Contains(out, s) {
+				t.Errorf("width %d has %q:\n%s", c.width, s, out)
+			}
+		}
+		for _, l := range strings.Split(out, "\n") {
+			if c.width > 0 && lipgloss.Width(l) > c.width {
+				t.Errorf("width %d: %q is wider", c.width, l)
+			}
+		}
+	}
+}
