@@ -182,6 +182,9 @@ func read(r *bufio.Reader, size int64) (*Profile, error) {
 	p, wrong := decode(text)
 	// Damage explains whatever the decoder did not like.
 	if _, err := io.Copy(io.Discard, text); err != nil {
+		if uint64(seen.n) == length && bytes.Equal(seen.sum.Sum(nil), sum) {
+			return nil, errors.New("damaged: something follows its end")
+		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, fmt.Errorf("cut off after %d bytes", size)
 		}

@@ -216,6 +216,24 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestReadTail(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "p.opmeter")
+	if err := Write(path, example()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(b, "xx"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path); err == nil || !strings.HasSuffix(err.Error(), "something follows its end") {
+		t.Error(err)
+	}
+}
+
 func TestRates(t *testing.T) {
 	t.Parallel()
 	want := Rates{

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -44,12 +45,13 @@ func (f file) Patch(offset int64, b []byte) error {
 func Stream(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return named(path, err)
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
 			_ = os.Remove(f.Name())
+			err = named(path, err)
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<16)
@@ -70,4 +72,13 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// named makes an error of the file system speak of the file that was asked for: the
+// temporary name is nobody's business, and is gone by then.
+func named(path string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: "write", Path: path, Err: e.Err}
+	}
+	return err
 }

@@ -191,6 +191,10 @@ func (f *outputFlags) check() error {
 		if err != nil {
 			return withStatus(statusUse, err)
 		}
+		// A measurement may take minutes: what cannot be written is to be known before.
+		if dir := filepath.Dir(p); !isFolder(dir + "/.") {
+			return useError("%s: there is no folder %s", p, dir)
+		}
 		formats = append(formats, name)
 	}
 	return f.checkLayout(formats)

@@ -15,6 +15,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -111,9 +112,7 @@ func idle(p *profile.Profile) []string {
 }
 
 // unrun reports whether a layer could not run, for whatever reason.
-func unrun(l *profile.Layer) bool {
-	return l.Unsupported || l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil
-}
+func unrun(l *profile.Layer) bool { return timeline.Unrun(l) }
 
 // What differs between files that are refused for one reason.
 var (

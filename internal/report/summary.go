@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -254,18 +255,20 @@ func rates(p *profile.Profile) string {
 	if 1/v >= 1000 {
 		s[0] = Quantity(1/v, "") + " inferences/s"
 	}
-	if n := p.Totals.Ops; n != nil && *n > 0 {
-		s = append(s, Quantity(float64(*n)/v, "op/s"))
+	ops := timeline.Ran(p, p.Totals.Ops, func(l *profile.Layer) *int64 { return l.Ops })
+	macs := timeline.Ran(p, p.Totals.MACs, func(l *profile.Layer) *int64 { return l.MACs })
+	if ops > 0 {
+		s = append(s, Quantity(float64(ops)/v, "op/s"))
 	}
-	if n := p.Totals.MACs; n != nil && *n > 0 {
-		s = append(s, Quantity(float64(*n)/v, "MAC/s"))
+	if macs > 0 {
+		s = append(s, Quantity(float64(macs)/v, "MAC/s"))
 	}
 	if e, ok := p.Totals.Energy.Best(); ok && e > 0 {
-		if n := p.Totals.Ops; n != nil && *n > 0 {
-			s = append(s, Quantity(e/float64(*n), "J/op"))
+		if ops > 0 {
+			s = append(s, Quantity(e/float64(ops), "J/op"))
 		}
-		if n := p.Totals.MACs; n != nil && *n > 0 {
-			s = append(s, Quantity(e/float64(*n), "J/MAC"))
+		if macs > 0 {
+			s = append(s, Quantity(e/float64(macs), "J/MAC"))
 		}
 	}
 	return strings.Join(s, ", ")

@@ -222,9 +222,9 @@ func (c *converter) labels(p *profile.Profile, l *profile.Layer, s *format.Sampl
 	number := func(key string, v int64, unit string) {
 		s.NumLabel[key], s.NumUnit[key] = []int64{v}, []string{unit}
 	}
-	number("layer", l.Index, "")
+	number("layer", l.Index, "count")
 	if l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
-		number("node_index", timeline.Node(l), "")
+		number("node_index", timeline.Node(l), "count")
 	}
 	if l.WeightsBytes != nil {
 		number("parameter_size", *l.WeightsBytes, "bytes")

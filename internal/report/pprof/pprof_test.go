@@ -147,6 +147,7 @@ func TestReader(t *testing.T) {
 		{"tree", []string{"-tree", a}, []string{"model/block_0/layer_2", "| ", "a/b"}, ""},
 		{"list", []string{"-list", "layer_2", a}, []string{"ROUTINE", "3ms", "42:a line"}, "layer_1"},
 		{"tag", []string{"-top", "-tagfocus", "node_index=41", a}, []string{"layer_2"}, "layer_3"},
+		{"first", []string{"-top", "-tagfocus", "layer=0", a}, []string{"layer_0"}, "layer_3"},
 		{"type", []string{"-top", "-tagfocus", "op_type=ADD", a}, []string{"layer_2"}, "layer_0"},
 		{"difference", []string{"-top", "-diff_base", a, b}, []string{"5ms", "model/block_0/layer_0"}, ""},
 		{"bytes", []string{"-top", "-sample_index", "bytes", a}, []string{"512kB", "128kB 25.00%"}, ""},

@@ -146,6 +146,26 @@ func Runs(l *profile.Layer) bool {
 	return !l.Folded && l.FusedInto == nil && !l.Unsupported && (l.Calls == nil || *l.Calls > 0)
 }
 
+// Unrun reports whether a layer could not run, for whatever reason.
+func Unrun(l *profile.Layer) bool {
+	return l.Unsupported || l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil
+}
+
+// Ran is a total without the layers that could not run, 0 where it is not known:
+// work that took no part of the time is no part of a rate.
+func Ran(p *profile.Profile, total *int64, of func(*profile.Layer) *int64) int64 {
+	if total == nil {
+		return 0
+	}
+	n := *total
+	for i := range p.Layers {
+		if v := of(&p.Layers[i]); v != nil && Unrun(&p.Layers[i]) {
+			n -= *v
+		}
+	}
+	return n
+}
+
 // Layer is the layer of a bar, nil for none.
 func (v *View) Layer(l *profile.Lane, bar int) *profile.Layer {
 	if i := At(l.Layers, bar); i >= 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
+	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -318,13 +319,33 @@ func (s *summary) rates() {
 	if c["bytes read"] != "" && c["bytes written"] != "" {
 		bytes = "(" + c["bytes read"] + "+" + c["bytes written"] + ")"
 	}
+	// Work that took no part of the time is no part of a rate.
+	ran := func(cell string, total *int64, of func(*profile.Layer) *int64, rate, each *float64) (string, *float64, *float64) {
+		n := timeline.Ran(s.p, total, of)
+		if total == nil || n == *total || cell == "" {
+			return cell, rate, each
+		}
+		if n <= 0 {
+			return "", nil, nil
+		}
+		part := float64(n) / float64(*total)
+		if rate != nil {
+			rate = profile.Ptr(*rate * part)
+		}
+		if each != nil {
+			each = profile.Ptr(*each / part)
+		}
+		return fmt.Sprintf("(%s-%d)", cell, *total-n), rate, each
+	}
+	ops, perOp, eachOp := ran(c["operations"], t.Ops, func(l *profile.Layer) *int64 { return l.Ops }, r.OpsPerSecond, r.JoulesPerOp)
+	macs, perMAC, eachMAC := ran(c["multiply-accumulates"], t.MACs, func(l *profile.Layer) *int64 { return l.MACs }, r.MACsPerSecond, r.JoulesPerMAC)
 	quotient("inferences a second", r.InferencesPerSecond, "1", c["latency"], "#,##0.00", "1/s", kind)
-	quotient("operations a second", r.OpsPerSecond, c["operations"], c["latency"], "#,##0", "ops/s", kind)
-	quotient("multiply-accumulates a second", r.MACsPerSecond, c["multiply-accumulates"], c["latency"], "#,##0", "MACs/s", kind)
+	quotient("operations a second", perOp, ops, c["latency"], "#,##0", "ops/s", kind)
+	quotient("multiply-accumulates a second", perMAC, macs, c["latency"], "#,##0", "MACs/s", kind)
 	quotient("bytes a second", r.BytesPerSecond, bytes, c["latency"], "#,##0", "bytes/s", kind)
 	quotient("operations a byte", r.OpsPerByte, c["operations"], bytes, "0.00", "ops/byte", profile.Counted)
-	quotient("energy an operation", r.JoulesPerOp, c["energy"], c["operations"], "0.000E+00", "J/op", energy)
-	quotient("energy a multiply-accumulate", r.JoulesPerMAC, c["energy"], c["multiply-accumulates"], "0.000E+00", "J/MAC", energy)
+	quotient("energy an operation", eachOp, c["energy"], ops, "0.000E+00", "J/op", energy)
+	quotient("energy a multiply-accumulate", eachMAC, c["energy"], macs, "0.000E+00", "J/MAC", energy)
 	quotient("mean power", r.Watts, c["energy"], c["latency"], "0.000E+00", "W", energy)
 	if v := r.CPUUtilization; v != nil && c["CPU cycles"] != "" && c["latency"] != "" {
 		s.figure("processor in use", v, fmt.Sprintf("MIN(1,%s/(%s*%s))", c["CPU cycles"], strconv.FormatFloat(*s.p.Target.ClockHz, 'f', -1, 64), c["latency"]), "0.0%", "", kind, "cycles over clock times latency")
