@@ -280,7 +280,8 @@ export interface Cost {
 }
 
 export const costs: Record<string, Cost> = {
-  time: { name: "time", unit: "s", of: (l) => best(l.latency_s), adds: true },
+  // A body that was never entered took no time that could be told from none.
+  time: { name: "time", unit: "s", of: (l) => (l.calls === 0 ? undefined : best(l.latency_s)), adds: true },
   macs: { name: "MACs", unit: "count", of: (l) => l.macs, adds: true },
   ops: { name: "operations", unit: "count", of: (l) => l.ops, adds: true },
   bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written), adds: true },

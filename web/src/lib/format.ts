@@ -1,5 +1,5 @@
 // Figures for people: units and sensible digits, as the program's tables have them.
-import type { Metric } from "./profile";
+import type { Layer, Metric } from "./profile";
 
 const decimal = [
   [1e12, "T"],
@@ -99,3 +99,6 @@ export function range(ends: [number, number], show: (v: number) => string): stri
   const unit = /[^\d.−-]+$/.exec(a)?.[0];
   return unit && b.endsWith(unit) ? `${a.slice(0, -unit.length)} to ${b}` : `${a} to ${b}`;
 }
+
+/** Unrun tells that a layer could not run, for whatever reason. */
+export const unrun = (l: Layer): boolean => !!l.unsupported || (!!l.reason && !l.latency_s && !l.folded && l.fused_into === undefined);
