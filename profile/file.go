@@ -53,7 +53,7 @@ func Write(path string, p *Profile) error {
 func Read(path string) (*Profile, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, withName(path, err)
 	}
 	defer f.Close()
 	size := int64(MaxBytes) // of a pipe: not known
@@ -62,9 +62,17 @@ func Read(path string) (*Profile, error) {
 	}
 	p, err := read(bufio.NewReaderSize(f, 1<<16), size)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, withName(path, err)
 	}
 	return p, nil
+}
+
+// withName begins an error with the file's name, once.
+func withName(path string, err error) error {
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 // Marshal makes the content of a saved profile file.
