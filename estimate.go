@@ -87,6 +87,9 @@ func (t *Targets) Estimate(m *Model, id string, options ...EstimateOption) (*pro
 	for _, f := range options {
 		f(&o)
 	}
+	if m.g.Path != "" {
+		go func() { _, _ = m.hash() }() // asked for below
+	}
 	p, err := m.estimable().Estimate(x, o)
 	if err == nil && m.g.Path != "" {
 		// Tells later which measurements of the model it may be compared with.

@@ -28,9 +28,7 @@ func newReport(a *app) *cobra.Command {
 			}
 			// Long profiles are numbers, which cost the collector nothing to look
 			// at: collecting early saves half of the memory for little time.
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(15)
-			}
+			collectAt(15)
 			p, err := profile.Read(args[0])
 			if err != nil {
 				return withStatus(statusInput, prefixed(args[0], err))
@@ -50,6 +48,14 @@ func newReport(a *app) *cobra.Command {
 	c.Flags().StringVar(&expected, "expected", "", "profile of the same model whose times are the expected ones, such as an estimate")
 	o.add(c)
 	return c
+}
+
+// collectAt sets by how many percent the heap may grow before it is collected. The
+// user's own setting has precedence.
+func collectAt(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // deliver writes a profile to the files and to standard output as asked.
