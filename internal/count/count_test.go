@@ -217,7 +217,7 @@ func TestEveryOperatorHasARule(t *testing.T) {
 		}
 	}
 	t.Logf("%d definitions of the engine", len(defs))
-	for _, r := range table(t, material.Path(t, "models", "onnx_node_tests", "onnx_node_tests_by_op.csv")) {
+	for _, r := range material.Table(t, "models", "onnx_node_tests", "onnx_node_tests_by_op.csv") {
 		n := &graph.Node{Op: r["op"]}
 		if d, o, ok := strings.Cut(r["op"], ":"); ok {
 			n.Domain, n.Op = d, o

@@ -1,10 +1,8 @@
 package count_test
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,29 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/tflite"
 )
-
-// table reads a CSV file as rows by column name.
-func table(t *testing.T, file string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, r := range rows[1:] {
-		m := map[string]string{}
-		for i, k := range rows[0] {
-			m[k] = r[i]
-		}
-		out = append(out, m)
-	}
-	return out
-}
 
 func open(t *testing.T, file string) *graph.Model {
 	t.Helper()
@@ -75,9 +50,9 @@ func printed(n int64, device bool) float64 {
 // TestMLTKLayers compares with every published layer that has a model file.
 func TestMLTKLayers(t *testing.T) {
 	t.Parallel()
-	rows := table(t, material.Path(t, "data", "mltk_golden_layers.csv"))
+	rows := material.Table(t, "data", "mltk_golden_layers.csv")
 	files := map[string]string{}
-	for _, r := range table(t, material.Path(t, "models", "mltk", "index.csv")) {
+	for _, r := range material.Table(t, "models", "mltk", "index.csv") {
 		files[r["sha1"][:8]] = r["file"]
 	}
 	models := map[string]*graph.Model{}
@@ -143,7 +118,7 @@ func TestTFLiteMACs(t *testing.T) {
 		"CONV_2D": "conv", "DEPTHWISE_CONV_2D": "depthwise", "FULLY_CONNECTED": "fully connected", "TRANSPOSE_CONV": "transpose conv",
 		"BATCH_MATMUL": "batch matmul", "UNIDIRECTIONAL_SEQUENCE_LSTM": "lstm gates", "SVDF": "svdf",
 	}
-	rows := table(t, material.Path(t, "golden", "tflite_macs.csv"))
+	rows := material.Table(t, "golden", "tflite_macs.csv")
 	same := 0
 	for _, r := range rows {
 		file := material.Path(t, "models", "real", r["model"])

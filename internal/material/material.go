@@ -7,6 +7,7 @@
 package material
 
 import (
+	"encoding/csv"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,6 +48,32 @@ func Path(t testing.TB, elem ...string) string {
 	}
 	Skip(t, "reference material "+filepath.Join(elem...)+" is absent: set OPMETER_SHARED to its folder")
 	return ""
+}
+
+// Table reads a CSV file of the material, a map from column to text for each row.
+func Table(t testing.TB, elem ...string) []map[string]string {
+	t.Helper()
+	f, err := os.Open(Path(t, elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s is empty", filepath.Join(elem...))
+	}
+	rows := make([]map[string]string, 0, len(all)-1)
+	for _, r := range all[1:] {
+		m := make(map[string]string, len(r))
+		for i, v := range r {
+			m[all[0][i]] = v
+		}
+		rows = append(rows, m)
+	}
+	return rows
 }
 
 // Skip skips the test for a missing requirement, or fails it where requirements

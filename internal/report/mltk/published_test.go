@@ -2,9 +2,7 @@ package mltk_test
 
 import (
 	"bytes"
-	"encoding/csv"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,29 +16,6 @@ import (
 	"github.com/opmeter/opmeter/internal/tflite"
 	"github.com/opmeter/opmeter/profile"
 )
-
-// table reads a CSV file of the reference material, by the heads.
-func table(t *testing.T, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(material.Path(t, "data", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]string
-	for _, r := range all[1:] {
-		m := map[string]string{}
-		for i, v := range r {
-			m[all[0][i]] = v
-		}
-		list = append(list, m)
-	}
-	return list
-}
 
 // estimated makes the profile of a published table, nil without its model file.
 func estimated(t *testing.T, row map[string]string) *profile.Profile {
@@ -140,11 +115,11 @@ func device(v float64) float64 {
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	layers := map[string][]map[string]string{}
-	for _, r := range table(t, "mltk_golden_layers.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden_layers.csv") {
 		layers[r["table_id"]] = append(layers[r["table_id"]], r)
 	}
 	tables, rows, figures := 0, 0, 0
-	for _, want := range table(t, "mltk_golden.csv") {
+	for _, want := range material.Table(t, "data", "mltk_golden.csv") {
 		id := want["table_id"]
 		p := estimated(t, want)
 		if p == nil {
@@ -217,7 +192,7 @@ func TestPublished(t *testing.T) {
 func TestJSONKeys(t *testing.T) {
 	t.Parallel()
 	var row map[string]string
-	for _, r := range table(t, "mltk_golden.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden.csv") {
 		if r["model"] == "tflite_micro_speech" && r["accelerator"] == "mvp" {
 			row = r
 		}

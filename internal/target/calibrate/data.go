@@ -49,6 +49,20 @@ type Table struct {
 	rows []map[string]string
 }
 
+// openTable reads the file of a table; the error begins with its name.
+func openTable(path string) (*Table, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := ReadTable(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
 // ReadTable reads a table in CSV with a header.
 func ReadTable(r io.Reader) (*Table, error) {
 	c := csv.NewReader(r)
@@ -86,14 +100,9 @@ func ReadTable(r io.Reader) (*Table, error) {
 // root; well-known networks without a file are built from their description.
 // Rows that cannot be used are left out and counted in skipped by reason.
 func Load(path, root string) (ms []*Measurement, skipped map[string]int, err error) {
-	f, err := os.Open(path)
+	t, err := openTable(path)
 	if err != nil {
 		return nil, nil, err
-	}
-	defer f.Close()
-	t, err := ReadTable(f)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	skipped = map[string]int{}
 	files := map[string]*network{}
@@ -311,12 +320,7 @@ func LoadAll(root string) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := ReadTable(f)
+	t, err := openTable(path)
 	if err != nil {
 		return nil, err
 	}

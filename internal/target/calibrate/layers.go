@@ -1,8 +1,6 @@
 package calibrate
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,14 +13,9 @@ import (
 // file of a model by name; where a table lists exactly the operators of a file,
 // their work is taken from there, otherwise from the printed shapes.
 func LoadLayers(path, root string, models map[string]string) ([]*Measurement, error) {
-	f, err := os.Open(path)
+	t, err := openTable(path)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	t, err := ReadTable(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	type table struct{ source, model, runtime string }
 	rows := map[table][]map[string]string{}

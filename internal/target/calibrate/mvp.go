@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -40,20 +39,20 @@ const shortest = 0.0009
 // release 0.6 with depthwise layers is left out: these took three times as long as
 // accelerator and processor were busy, in that release only.
 func LoadMVP(root string, t *target.Target) ([]*MVPTable, error) {
-	heads, err := readTable(filepath.Join(root, "data", "mltk_golden.csv"))
+	heads, err := openTable(filepath.Join(root, "data", "mltk_golden.csv"))
 	if err != nil {
 		return nil, err
 	}
-	rows, err := readTable(filepath.Join(root, "data", "mltk_golden_layers.csv"))
+	rows, err := openTable(filepath.Join(root, "data", "mltk_golden_layers.csv"))
 	if err != nil {
 		return nil, err
 	}
 	byTable := map[string][]map[string]string{}
-	for _, r := range rows {
+	for _, r := range rows.rows {
 		byTable[r["table_id"]] = append(byTable[r["table_id"]], r)
 	}
 	var out []*MVPTable
-	for _, h := range heads {
+	for _, h := range heads.rows {
 		rt := t.Runtime(MVPRuntimes[h["conv_kernel"]])
 		if h["mode"] != "device" || h["accelerator"] != "mvp" || h["tflite_match"] == "" || rt == nil || h["first_version"] == "0.6.0" && slow06(byTable[h["table_id"]]) {
 			continue
@@ -91,19 +90,6 @@ func slow06(rows []map[string]string) bool {
 		}
 	}
 	return false
-}
-
-func readTable(path string) ([]map[string]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := ReadTable(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t.rows, nil
 }
 
 func value(s string) float64 {

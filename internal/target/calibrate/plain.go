@@ -1,9 +1,7 @@
 package calibrate
 
 import (
-	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,14 +55,9 @@ const heliaElements = 32 * 32 * 16
 
 // LoadPlain reads what operators in plain C cost from the table of layers.
 func LoadPlain(path string) (*Plain, error) {
-	f, err := os.Open(path)
+	t, err := openTable(path)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	t, err := ReadTable(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	logs := map[plainCost][]float64{}
 	for _, r := range t.rows {

@@ -3,7 +3,6 @@ package calibrate
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -19,14 +18,9 @@ import (
 // that of the target when it is left out, source that of the table. Faulty rows are
 // an error that names the row.
 func LoadBoard(path string, t *target.Target, rt *target.Runtime) ([]*Measurement, error) {
-	f, err := os.Open(path)
+	table, err := openTable(path)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	table, err := ReadTable(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	has := func(name string) bool { return slices.Contains(table.head, name) }
 	if !has("model_file") || !has("latency_ms") && !has("cycles") {

@@ -1,9 +1,7 @@
 package estimate
 
 import (
-	"encoding/csv"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,28 +14,6 @@ import (
 	"github.com/opmeter/opmeter/internal/tflite"
 	"github.com/opmeter/opmeter/profile"
 )
-
-func rows(t testing.TB, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(material.Path(t, "data", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]string
-	for _, r := range all[1:] {
-		m := map[string]string{}
-		for i, v := range r {
-			m[all[0][i]] = v
-		}
-		list = append(list, m)
-	}
-	return list
-}
 
 func find(t testing.TB, id string) *target.Target {
 	t.Helper()
@@ -131,10 +107,10 @@ func TestPublishedSimulation(t *testing.T) {
 	layers, same := 0, 0
 	var off []string
 	tables := map[string]map[string]string{}
-	for _, r := range rows(t, "mltk_golden.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden.csv") {
 		tables[r["table_id"]] = r
 	}
-	for _, r := range rows(t, "mltk_golden_layers.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden_layers.csv") {
 		tab := tables[r["table_id"]]
 		if r["mode"] != "mvp_sim" || tab["tflite_match"] == "" || r["acc_cycles"] == "" {
 			continue
@@ -182,10 +158,10 @@ func TestPublishedLatency(t *testing.T) {
 	inside, layers, whole := 0, 0, 0
 	cpuErrs := map[string][]float64{}
 	byTable := map[string][]map[string]string{}
-	for _, r := range rows(t, "mltk_golden_layers.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden_layers.csv") {
 		byTable[r["table_id"]] = append(byTable[r["table_id"]], r)
 	}
-	for _, r := range rows(t, "mltk_golden.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden.csv") {
 		if r["mode"] != "device" || r["accelerator"] != "mvp" || r["tflite_match"] == "" {
 			continue
 		}
@@ -259,7 +235,7 @@ func average(v []float64) (s float64) {
 func TestMLPerfTiny(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"ad01_int8": "mlperf_ad01_int8.tflite", "pretrainedResnet_quant": "mlperf_pretrainedResnet_quant.tflite", "kws_ref_model": "mlperf_kws_ref_model.tflite", "vww_96_int8": "mlperf_vww_96_int8.tflite"}
-	for _, r := range rows(t, "mltk_xg24_mlperf.csv") {
+	for _, r := range material.Table(t, "data", "mltk_xg24_mlperf.csv") {
 		m := open(t, material.Path(t, "models", "mcu", files[r["model"]]))
 		p := estimate(t, m, "efr32xg24-mvp", runtimes[r["conv_kernel"]])
 		e := 1/best(p.Totals.Latency)/number(r["measured_inf_per_s"]) - 1

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/target"
 )
 
@@ -34,7 +35,7 @@ func TestDeviceCycles(t *testing.T) {
 	errs := map[string][]float64{}
 	var all []float64
 	off := 0
-	for _, r := range table(t, "mltk_cycle_model.csv") {
+	for _, r := range material.Table(t, "data", "mltk_cycle_model.csv") {
 		lib := Library(r["conv_kernel"])
 		c, err := countRow(t, r["opcode"], r["input_shape"], r["output_shape"], r["options"], lib)
 		if err != nil {

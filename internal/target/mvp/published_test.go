@@ -1,39 +1,14 @@
 package mvp
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/material"
 )
-
-// table reads a CSV file of the reference material as rows by column name.
-func table(t testing.TB, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(material.Path(t, "data", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]string
-	for _, row := range rows[1:] {
-		m := make(map[string]string, len(row))
-		for i, v := range row {
-			m[rows[0][i]] = v
-		}
-		list = append(list, m)
-	}
-	return list
-}
 
 func dims(s string) (d []int) {
 	for p := range strings.SplitSeq(s, "x") {
@@ -97,7 +72,7 @@ func countRow(t testing.TB, op, in, out, options string, lib Library) (*Counts, 
 // Every column of the test vectors.
 func TestCycleModelVectors(t *testing.T) {
 	t.Parallel()
-	rows := table(t, "mltk_cycle_model.csv")
+	rows := material.Table(t, "data", "mltk_cycle_model.csv")
 	bad := 0
 	for _, r := range rows {
 		lib := Library(r["conv_kernel"])
@@ -156,7 +131,7 @@ func TestPublishedSimulatorLayers(t *testing.T) {
 	}
 	ops := map[string]bool{"conv_2d": true, "depthwise_conv_2d": true, "fully_connected": true, "add": true, "max_pool_2d": true, "average_pool_2d": true}
 	n, same := 0, 0
-	for _, r := range table(t, "mltk_golden_layers.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden_layers.csv") {
 		if r["mode"] != "mvp_sim" {
 			continue
 		}

@@ -1,7 +1,6 @@
 package tflm
 
 import (
-	"encoding/csv"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,28 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/tflite"
 )
-
-func rows(t *testing.T, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(material.Path(t, "data", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]string
-	for _, r := range all[1:] {
-		m := map[string]string{}
-		for i, v := range r {
-			m[all[0][i]] = v
-		}
-		list = append(list, m)
-	}
-	return list
-}
 
 // The planned part agrees with TensorFlow Lite Micro to the byte.
 func TestPlannedBytes(t *testing.T) {
@@ -92,7 +69,7 @@ func TestPublishedMemory(t *testing.T) {
 	const unexplained = "9f287437"
 	kernels := map[string]Kernels{"baseline": MVPFirst, "speed_opt": MVP, "none": CMSISNN}
 	n := 0
-	for _, r := range rows(t, "mltk_golden.csv") {
+	for _, r := range material.Table(t, "data", "mltk_golden.csv") {
 		// The first release with the present runtime is 0.7; simulators run on 64 bits.
 		if r["mode"] != "device" || r["tflite_match"] == "" || strings.HasPrefix(r["first_version"], "0.6") {
 			continue
