@@ -2,4 +2,4 @@
 
 # ONNX backend tests on the engine: table by operator, totals, comparison.
 conformance:
-	go run ./internal/conformance/run
+	go run ./internal/testing/conformance/run

@@ -1,19 +1,19 @@
 package opmeter
 
 import (
-	"github.com/opmeter/opmeter/internal/target"
+	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Targets is hardware that models can be estimated on: chips and cores of the
 // program, and those of target files (docs/targets.md).
-type Targets struct{ set *target.Set }
+type Targets struct{ set *chip.Set }
 
 // LoadTargets returns the targets of the program, with those of the .yaml files in
 // folder added; "" adds none. A file replaces a target of the same id. The error
 // names each faulty file with line, key and what was expected.
 func LoadTargets(folder string) (*Targets, error) {
-	s, err := target.Load(folder)
+	s, err := chip.Load(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ type Target struct {
 	RAMBytes, FlashBytes, ExternalFlashBytes *int64
 }
 
-func describe(t *target.Target) Target {
+func describe(t *chip.Target) Target {
 	d := Target{ID: t.ID, Name: t.Name, Core: t.Core.Name, ClockHz: float64(t.Clock.Default)}
 	if t.Accelerator != nil {
 		d.Accelerator = t.Accelerator.Name
@@ -47,11 +47,11 @@ func describe(t *target.Target) Target {
 	return d
 }
 
-func size(b target.Bytes, ok bool) *int64 {
+func size(b chip.Bytes, ok bool) *int64 {
 	if !ok {
 		return nil
 	}
-	return profile.Ptr(int64(b))
+	return new(int64(b))
 }
 
 // List returns all targets, ordered by id.
@@ -83,7 +83,7 @@ func (t *Targets) Estimate(m *Model, id string, options ...EstimateOption) (*pro
 	if err != nil {
 		return nil, err
 	}
-	var o target.Options
+	var o chip.Options
 	for _, f := range options {
 		f(&o)
 	}
@@ -108,12 +108,12 @@ func Estimate(m *Model, id string, options ...EstimateOption) (*profile.Profile,
 }
 
 // EstimateOption changes how [Estimate] works.
-type EstimateOption func(*target.Options)
+type EstimateOption func(*chip.Options)
 
 // Runtime chooses the runtime family, by default the target's first.
-func Runtime(name string) EstimateOption { return func(o *target.Options) { o.Runtime = name } }
+func Runtime(name string) EstimateOption { return func(o *chip.Options) { o.Runtime = name } }
 
 // Clock sets the processor's clock in hertz instead of the target's default.
 func Clock(hz float64) EstimateOption {
-	return func(o *target.Options) { o.Clock = target.Hertz(hz) }
+	return func(o *chip.Options) { o.Clock = chip.Hertz(hz) }
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/modelfile"
-	"github.com/opmeter/opmeter/internal/target/estimate"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )

@@ -14,8 +14,8 @@ func Example() {
 		Schema: profile.SchemaV1,
 		Model:  profile.Model{Name: "net", Format: "onnx"},
 		Target: profile.Target{ID: "host", Kind: profile.TargetHost},
-		Totals: profile.Totals{Ops: profile.Ptr(int64(2_000_000)), Latency: profile.Value(profile.Measured, 0.001, "one run")},
-		Layers: []profile.Layer{{Index: 0, Op: "Conv", Share: profile.Ptr(1.0)}},
+		Totals: profile.Totals{Ops: new(int64(2_000_000)), Latency: profile.Value(profile.Measured, 0.001, "one run")},
+		Layers: []profile.Layer{{Index: 0, Op: "Conv", Share: new(1.0)}},
 	}
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -303,6 +303,3 @@ type Finding struct {
 	// Layers are the indices of the layers that it is about.
 	Layers []int64 `json:"layers,omitzero"`
 }
-
-// Ptr returns a pointer to v, for the optional fields of this package.
-func Ptr[T any](v T) *T { return &v }

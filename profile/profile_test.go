@@ -16,16 +16,16 @@ func example() *Profile {
 	return &Profile{
 		Schema:   SchemaV1,
 		Created:  "2026-01-02T03:04:05Z",
-		Model:    Model{Name: "net", Format: "tflite", SHA256: strings.Repeat("0a", 32), FileBytes: Ptr(int64(1000)), Inputs: []Tensor{{Name: "x", DType: "int8", Shape: []int64{1, -1}}, {Name: "s", Shape: []int64{}}}},
-		Target:   Target{ID: "host", Kind: TargetHost, ClockHz: Ptr(1e9)},
-		Settings: Settings{Seed: Ptr(uint64(math.MaxUint64)), Inputs: map[string]InputSource{"x": {Kind: "random"}}},
+		Model:    Model{Name: "net", Format: "tflite", SHA256: strings.Repeat("0a", 32), FileBytes: new(int64(1000)), Inputs: []Tensor{{Name: "x", DType: "int8", Shape: []int64{1, -1}}, {Name: "s", Shape: []int64{}}}},
+		Target:   Target{ID: "host", Kind: TargetHost, ClockHz: new(1e9)},
+		Settings: Settings{Seed: new(uint64(math.MaxUint64)), Inputs: map[string]InputSource{"x": {Kind: "random"}}},
 		Totals: Totals{
-			Layers: Ptr(int64(2)), Ops: Ptr(int64(2000)), MACs: Ptr(int64(1000)), BytesRead: Ptr(int64(300)), BytesWritten: Ptr(int64(100)),
+			Layers: new(int64(2)), Ops: new(int64(2000)), MACs: new(int64(1000)), BytesRead: new(int64(300)), BytesWritten: new(int64(100)),
 			Latency: Value(Measured, 0.001, ""), CPUCycles: Value(Measured, 5e5, ""), Energy: Value(Estimated, 2e-6, ""),
 		},
-		Reconcile: &Reconcile{OverheadS: &Metric{Kind: Measured, Median: Ptr(-1e-9), CI95: &[2]float64{-2e-9, 1e-9}}},
+		Reconcile: &Reconcile{OverheadS: &Metric{Kind: Measured, Median: new(-1e-9), CI95: &[2]float64{-2e-9, 1e-9}}},
 		Layers: []Layer{
-			{Index: 0, Op: "CONV_2D", Latency: &Metric{Kind: Measured, N: Ptr(int64(3)), Median: Ptr(2.0), Min: Ptr(1.0), Max: Ptr(3.0)}, Share: Ptr(1.0)},
+			{Index: 0, Op: "CONV_2D", Latency: &Metric{Kind: Measured, N: new(int64(3)), Median: new(2.0), Min: new(1.0), Max: new(3.0)}, Share: new(1.0)},
 			{Index: 1, Op: "FOO", Unsupported: true, Reason: "no kernel", Provenance: &Provenance{Confidence: Exact, SourceNodes: []SourceNode{{Node: 1}}}},
 		},
 		Findings: []Finding{{ID: "a.b", Severity: Info, Text: "One.", Layers: []int64{1}}},
@@ -34,7 +34,7 @@ func example() *Profile {
 
 func TestAbsentIsLeftOut(t *testing.T) {
 	t.Parallel()
-	p := &Profile{Schema: SchemaV1, Model: Model{Name: "m"}, Target: Target{ID: "host", Kind: TargetHost}, Layers: []Layer{{Op: "Add", Ops: Ptr(int64(0))}}}
+	p := &Profile{Schema: SchemaV1, Model: Model{Name: "m"}, Target: Target{ID: "host", Kind: TargetHost}, Layers: []Layer{{Op: "Add", Ops: new(int64(0))}}}
 	var b bytes.Buffer
 	if err := p.Encode(&b); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestWriteKeepsTheOldFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := example()
-	bad.Layers[0].Share = Ptr(math.NaN())
+	bad.Layers[0].Share = new(math.NaN())
 	if err := Write(path, bad); err == nil || !strings.Contains(err.Error(), "layers[0].share") {
 		t.Errorf("writing an invalid profile: %v", err)
 	}
@@ -180,17 +180,17 @@ func TestValidate(t *testing.T) {
 		{"kind", func(p *Profile) { p.Target.Kind = "moon" }, "target.kind"},
 		{"hash", func(p *Profile) { p.Model.SHA256 = "0A" }, "model.sha256"},
 		{"dimension", func(p *Profile) { p.Model.Inputs[0].Shape[0] = -2 }, "model.inputs[0].shape"},
-		{"negative count", func(p *Profile) { p.Totals.Ops = Ptr(int64(-1)) }, "totals.ops"},
+		{"negative count", func(p *Profile) { p.Totals.Ops = new(int64(-1)) }, "totals.ops"},
 		{"metric kind", func(p *Profile) { p.Totals.Latency.Kind = "" }, "totals.latency_s"},
-		{"metric order", func(p *Profile) { p.Layers[0].Latency.Median = Ptr(9.0) }, "layers[0].latency_s"},
+		{"metric order", func(p *Profile) { p.Layers[0].Latency.Median = new(9.0) }, "layers[0].latency_s"},
 		{"interval", func(p *Profile) { p.Layers[0].Latency.CI95 = &[2]float64{2, 1} }, "ci95"},
-		{"infinite", func(p *Profile) { p.Layers[0].Latency.Max = Ptr(math.Inf(1)) }, "layers[0].latency_s"},
-		{"negative time", func(p *Profile) { p.Totals.Latency.Median = Ptr(-1.0) }, "totals.latency_s"},
+		{"infinite", func(p *Profile) { p.Layers[0].Latency.Max = new(math.Inf(1)) }, "layers[0].latency_s"},
+		{"negative time", func(p *Profile) { p.Totals.Latency.Median = new(-1.0) }, "totals.latency_s"},
 		{"index", func(p *Profile) { p.Layers[1].Index = 5 }, "layers[1].index"},
 		{"op", func(p *Profile) { p.Layers[1].Op = "" }, "layers[1].op"},
-		{"parent", func(p *Profile) { p.Layers[1].Parent = Ptr(int64(1)) }, "layers[1].parent"},
-		{"fused", func(p *Profile) { p.Layers[1].FusedInto = Ptr(int64(2)) }, "layers[1].fused_into"},
-		{"share", func(p *Profile) { p.Layers[0].Share = Ptr(1.5) }, "layers[0].share"},
+		{"parent", func(p *Profile) { p.Layers[1].Parent = new(int64(1)) }, "layers[1].parent"},
+		{"fused", func(p *Profile) { p.Layers[1].FusedInto = new(int64(2)) }, "layers[1].fused_into"},
+		{"share", func(p *Profile) { p.Layers[0].Share = new(1.5) }, "layers[0].share"},
 		{"samples", func(p *Profile) { p.Layers[0].Samples = []float64{1, math.NaN()} }, "layers[0].samples_s"},
 		{"accelerated", func(p *Profile) { p.Layers[0].Accelerated = "maybe" }, "accelerated"},
 		{"confidence", func(p *Profile) { p.Layers[1].Provenance.Confidence = "" }, "confidence"},
@@ -198,7 +198,7 @@ func TestValidate(t *testing.T) {
 		{"severity", func(p *Profile) { p.Findings[0].Severity = "" }, "severity"},
 		{"memory", func(p *Profile) { p.Memory = &Memory{Plan: []Placement{{Offset: -1}}} }, "memory.plan[0]"},
 		{"memory steps", func(p *Profile) { p.Memory = &Memory{StepLayers: []int64{-1, 99}} }, "memory.step_layers[1]"},
-		{"host", func(p *Profile) { p.Host = &Host{Before: &HostState{TemperatureC: Ptr(-300.0)}} }, "temperature_c"},
+		{"host", func(p *Profile) { p.Host = &Host{Before: &HostState{TemperatureC: new(-300.0)}} }, "temperature_c"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,8 +237,8 @@ func TestReadTail(t *testing.T) {
 func TestRates(t *testing.T) {
 	t.Parallel()
 	want := Rates{
-		OpsPerSecond: Ptr(2e6), MACsPerSecond: Ptr(1e6), InferencesPerSecond: Ptr(1000.0), JoulesPerOp: Ptr(1e-9), JoulesPerMAC: Ptr(2e-9),
-		Watts: Ptr(2e-3), CPUUtilization: Ptr(0.5), BytesPerSecond: Ptr(4e5), OpsPerByte: Ptr(5.0),
+		OpsPerSecond: new(2e6), MACsPerSecond: new(1e6), InferencesPerSecond: new(1000.0), JoulesPerOp: new(1e-9), JoulesPerMAC: new(2e-9),
+		Watts: new(2e-3), CPUUtilization: new(0.5), BytesPerSecond: new(4e5), OpsPerByte: new(5.0),
 	}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) })
 	if d := cmp.Diff(want, example().Rates(), near); d != "" {
@@ -254,7 +254,7 @@ func TestBest(t *testing.T) {
 	if v, ok := (*Metric)(nil).Best(); ok || v != 0 {
 		t.Error("nil has a figure")
 	}
-	if v, ok := (&Metric{Mean: Ptr(2.0), Min: Ptr(1.0)}).Best(); !ok || v != 2 {
+	if v, ok := (&Metric{Mean: new(2.0), Min: new(1.0)}).Best(); !ok || v != 2 {
 		t.Errorf("Best = %v, %v", v, ok)
 	}
 }

@@ -20,9 +20,9 @@ func (p *Profile) Rates() Rates {
 	t := &p.Totals
 	r := rates(t.Ops, t.MACs, t.BytesRead, t.BytesWritten, t.Latency, t.Energy)
 	if s, ok := t.Latency.Best(); ok && s > 0 {
-		r.InferencesPerSecond = Ptr(1 / s)
+		r.InferencesPerSecond = new(1 / s)
 		if c, ok := t.CPUCycles.Best(); ok && p.Target.ClockHz != nil && *p.Target.ClockHz > 0 {
-			r.CPUUtilization = Ptr(min(1, c/(*p.Target.ClockHz*s)))
+			r.CPUUtilization = new(min(1, c/(*p.Target.ClockHz*s)))
 		}
 	}
 	return r
@@ -40,26 +40,26 @@ func rates(ops, macs, read, written *int64, latency, energy *Metric) Rates {
 		if n == nil || !ok || d <= 0 {
 			return nil
 		}
-		return Ptr(float64(*n) / d)
+		return new(float64(*n) / d)
 	}
 	s, timed := latency.Best()
 	r.OpsPerSecond = div(ops, s, timed)
 	r.MACsPerSecond = div(macs, s, timed)
 	var bytes *int64
 	if read != nil && written != nil {
-		bytes = Ptr(*read + *written)
+		bytes = new(*read + *written)
 		r.BytesPerSecond = div(bytes, s, timed)
 		r.OpsPerByte = div(ops, float64(*bytes), true)
 	}
 	if j, ok := energy.Best(); ok {
 		if ops != nil && *ops > 0 {
-			r.JoulesPerOp = Ptr(j / float64(*ops))
+			r.JoulesPerOp = new(j / float64(*ops))
 		}
 		if macs != nil && *macs > 0 {
-			r.JoulesPerMAC = Ptr(j / float64(*macs))
+			r.JoulesPerMAC = new(j / float64(*macs))
 		}
 		if timed && s > 0 {
-			r.Watts = Ptr(j / s)
+			r.Watts = new(j / s)
 		}
 	}
 	return r

@@ -18,10 +18,10 @@ import (
 	"sort"
 	"text/tabwriter"
 
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/target/calibrate"
-	"github.com/opmeter/opmeter/internal/target/cortexm"
 )
 
 func main() {
@@ -140,7 +140,7 @@ func plain(p *calibrate.Plain) error {
 
 // accelerator prints the bands of MVP.
 func accelerator(data string) error {
-	set, err := target.Load("")
+	set, err := chip.Load("")
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 func main() {

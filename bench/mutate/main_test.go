@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/cli"
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // TestMutants sends damaged models through the whole program: each is profiled

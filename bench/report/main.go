@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 

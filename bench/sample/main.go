@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 )
 
 func main() {

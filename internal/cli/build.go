@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/build"
+	"github.com/opmeter/opmeter/internal/netspec"
+	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/internal/tflite"
 )
 
 func newBuild(a *app) *cobra.Command {
@@ -22,14 +22,14 @@ func newBuild(a *app) *cobra.Command {
 that a network can be profiled before it is trained. The same description and
 seed give the same bytes. Every other command takes the description itself, too.
 
-Layers: ` + strings.Join(build.Ops(), ", ") + `.
+Layers: ` + strings.Join(netspec.Ops(), ", ") + `.
 docs/build.md explains them; examples/ holds networks to start from.`,
 		Example: `  opmeter build examples/resnet8.yaml
   opmeter build net.yaml -o net.tflite
   opmeter profile net.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := build.File(args[0])
+			m, err := netspec.File(args[0])
 			if err != nil {
 				return withStatus(statusInput, err)
 			}

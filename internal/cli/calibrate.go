@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/target/calibrate"
-	"github.com/opmeter/opmeter/internal/target/estimate"
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/estimate"
 )
 
 func newCalibrate(a *app) *cobra.Command {
@@ -31,7 +31,7 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if id == "" {
 				return useError("--target names the target to start from: opmeter targets lists them")
 			}
-			set, err := target.Load(f.dir)
+			set, err := chip.Load(f.dir)
 			if err != nil {
 				return withStatus(statusInput, err)
 			}

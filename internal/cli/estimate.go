@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/report"
-	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/target/estimate"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -181,7 +181,7 @@ a table of their own.`,
 				if !c.Flags().Changed(l.name) {
 					continue
 				}
-				b, ok := target.ParseBytes(l.text)
+				b, ok := chip.ParseBytes(l.text)
 				if !ok || b <= 0 {
 					return useError("--%s %q: write a size such as 256KiB, in B, KiB, MiB, kB or MB", l.name, l.text)
 				}

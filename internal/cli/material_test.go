@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // heavy models take seconds a run.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // TestModelNames finds models as the MLTK does: in the current folder, then below

@@ -16,13 +16,12 @@ import (
 
 // opEntry is one definition, for machines.
 type opEntry struct {
-	Format  string   `json:"format"`
-	Domain  string   `json:"domain,omitempty"`
-	Op      string   `json:"op"`
-	Since   int      `json:"since,omitempty"`
-	Until   int      `json:"until,omitempty"`
-	Types   []string `json:"types,omitempty"`
-	Kernels []string `json:"kernels"`
+	Format string   `json:"format"`
+	Domain string   `json:"domain,omitempty"`
+	Op     string   `json:"op"`
+	Since  int      `json:"since,omitempty"`
+	Until  int      `json:"until,omitempty"`
+	Types  []string `json:"types,omitempty"`
 }
 
 func newOps(a *app) *cobra.Command {
@@ -78,11 +77,6 @@ func entry(d *op.Def) opEntry {
 	}
 	for _, t := range d.Types {
 		e.Types = append(e.Types, t.String())
-	}
-	for _, v := range d.Variants {
-		if s := v.ISA.String(); !slices.Contains(e.Kernels, s) {
-			e.Kernels = append(e.Kernels, s)
-		}
 	}
 	return e
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/material"
-	"github.com/opmeter/opmeter/internal/tflite"
+	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 func open(t *testing.T, file string) *graph.Model {

@@ -5,10 +5,10 @@ import (
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/material"
-	"github.com/opmeter/opmeter/internal/onnx"
 	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // TestONNXMACs compares networks of known size, with shapes from the engine's

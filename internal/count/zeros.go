@@ -43,7 +43,7 @@ func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity
 		*budget -= int64(count)
 		z := zeros(v.Const.Shape, count, mark)
 		if v.Sparse != nil {
-			z.Encoded, z.StoredBytes = true, profile.Ptr(int64(v.Sparse.StoredBytes))
+			z.Encoded, z.StoredBytes = true, new(int64(v.Sparse.StoredBytes))
 		}
 		return z
 	}
@@ -167,7 +167,7 @@ func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sp
 	for _, x := range column {
 		n.columns += 1 - int(x)
 	}
-	z := &profile.Sparsity{Weights: profile.Ptr(float64(n.elements) / float64(count))}
+	z := &profile.Sparsity{Weights: new(float64(n.elements) / float64(count))}
 	if len(shape) != 2 {
 		return z
 	}

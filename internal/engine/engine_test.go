@@ -15,7 +15,7 @@ import (
 // The operators of these tests: small, with the traits that the engine cares for.
 func testOps() *op.Registry {
 	same := func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }
-	unary := func(f func(float32) float32) []op.Variant {
+	unary := func(f func(float32) float32) func(*op.Call) (op.Run, error) {
 		return op.Simple(func(c *op.Call) error {
 			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 			for i := range y {
@@ -25,12 +25,12 @@ func testOps() *op.Registry {
 		})
 	}
 	return op.NewRegistry([]op.Def{
-		{Name: "Twice", Infer: same, InPlace: true, Variants: unary(func(v float32) float32 { return 2 * v })},
-		{Name: "Inc", Infer: same, Variants: unary(func(v float32) float32 { return v + 1 })},
-		{Name: "Relu", Infer: same, Variants: unary(func(v float32) float32 { return max(v, 0) })},
-		{Name: "Boom", Infer: same, Variants: unary(func(v float32) float32 { panic("boom") })},
-		{Name: "Half", Infer: same, Variants: op.Plain(func(c *op.Call) (op.Run, error) { return nil, op.Unsupported("halves") })},
-		{Name: "Sub", Fuses: true, Infer: same, Variants: op.Simple(func(c *op.Call) error {
+		{Name: "Twice", Infer: same, InPlace: true, Prepare: unary(func(v float32) float32 { return 2 * v })},
+		{Name: "Inc", Infer: same, Prepare: unary(func(v float32) float32 { return v + 1 })},
+		{Name: "Relu", Infer: same, Prepare: unary(func(v float32) float32 { return max(v, 0) })},
+		{Name: "Boom", Infer: same, Prepare: unary(func(v float32) float32 { panic("boom") })},
+		{Name: "Half", Infer: same, Prepare: func(c *op.Call) (op.Run, error) { return nil, op.Unsupported("halves") }},
+		{Name: "Sub", Fuses: true, Infer: same, Prepare: op.Simple(func(c *op.Call) error {
 			x, z, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])
 			for i := range y {
 				y[i] = x[i] - z[i]
@@ -48,8 +48,8 @@ func testOps() *op.Registry {
 			}
 			c.SetOut(0, c.In[0].Type, []int{n[0]})
 			return nil
-		}, Variants: op.Simple(func(c *op.Call) error { copy(c.Out[0].Data, c.In[0].Data); return nil })},
-		{Name: "Repeat", Infer: func(c *op.Call) error { return op.ErrDynamic }, Variants: op.Simple(func(c *op.Call) error {
+		}, Prepare: op.Simple(func(c *op.Call) error { copy(c.Out[0].Data, c.In[0].Data); return nil })},
+		{Name: "Repeat", Infer: func(c *op.Call) error { return op.ErrDynamic }, Prepare: op.Simple(func(c *op.Call) error {
 			g, _ := c.Node.Attrs.Graph("body")
 			b, err := c.Env.Body(g)
 			if err != nil {

@@ -30,7 +30,6 @@ type frame struct {
 type step struct {
 	node    *graph.Node
 	def     *op.Def
-	isa     op.ISA
 	call    op.Call
 	run     op.Run
 	state   StepState
@@ -320,7 +319,7 @@ func (f *frame) infer(st *step) error {
 	return err
 }
 
-// prepare chooses a variant. Output shapes must be known and are checked.
+// prepare gets a step ready to run. Output shapes must be known and are checked.
 func (f *frame) prepare(st *step) error {
 	for i, t := range st.call.Out {
 		if t == nil {
@@ -337,19 +336,8 @@ func (f *frame) prepare(st *step) error {
 }
 
 func (f *frame) choose(st *step) error {
-	st.call.Env = f
-	err := op.Unsupported("no kernel for this machine")
-	for _, v := range st.def.Variants {
-		if !v.ISA.Has() {
-			continue
-		}
-		err = guard(func() (e error) { st.run, e = v.Prepare(&st.call); return e })
-		if !errors.Is(err, op.ErrUnsupported) {
-			st.isa = v.ISA
-			return err
-		}
-	}
-	return err
+	st.call.Env, st.call.Kernel = f, ""
+	return guard(func() (err error) { st.run, err = st.def.Prepare(&st.call); return err })
 }
 
 // giveUp notes why a step does not run and gives its outputs the shapes that the

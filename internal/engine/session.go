@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Options sets how a session plans and runs.
@@ -39,7 +40,7 @@ type Carry struct{ Output, Input int }
 type Session struct {
 	Model  *graph.Model
 	opts   Options
-	pool   *op.Pool
+	pool   *workers.Pool
 	main   *frame
 	state  map[string]any
 	frames []*frame // latest plan by graph index, nil where never planned
@@ -103,7 +104,7 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 			return nil, fmt.Errorf("cannot carry output %d to input %d: model has %d outputs and %d inputs", c.Output, c.Input, len(m.Main().Outputs), len(inputs))
 		}
 	}
-	s := &Session{Model: m, opts: o, pool: op.NewPool(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
+	s := &Session{Model: m, opts: o, pool: workers.New(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see panicked
 	f, err := s.plan(m.Main(), inputs, nil)
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *Session) Close() { s.pool.Close() }
 func (s *Session) Threads() int { return s.pool.Threads() }
 
 // Pool returns the workers, for work of the caller between runs.
-func (s *Session) Pool() *op.Pool { return s.pool }
+func (s *Session) Pool() *workers.Pool { return s.pool }
 
 // SetInput exchanges an input. A new shape or type makes the next Run plan again.
 func (s *Session) SetInput(i int, t *tensor.Tensor) { s.in[i] = t }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -36,7 +38,7 @@ type Step struct {
 	// Fused lists the indices of the nodes that this one computes too.
 	Fused   []int
 	Err     error  // why the node does not run, nil when it does
-	Kernel  string // instruction set of the kernel, "" when none runs
+	Kernel  string // way of computing that was chosen, "" when none runs
 	Scratch int    // scratch memory, bytes
 }
 
@@ -58,7 +60,7 @@ func (f *frame) describe() []Step {
 		n := f.g.Nodes[i]
 		d := Step{Graph: f.g.Index, Node: n, State: st.state, Err: st.err, Into: -1, Scratch: st.call.ScratchBytes()}
 		if st.state == Runs || st.state == Folded {
-			d.Kernel = st.isa.String()
+			d.Kernel = cmp.Or(st.call.Kernel, "plain")
 		}
 		for _, id := range n.Inputs {
 			d.In = append(d.In, f.shapeOf(id))

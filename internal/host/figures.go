@@ -11,21 +11,21 @@ import (
 // record moves what was measured into the profile.
 func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int64) {
 	p := b.p
-	p.Settings.Runs = profile.Ptr(int64(b.o.Runs))
+	p.Settings.Runs = new(int64(b.o.Runs))
 	if b.o.Runs == 0 {
 		p.Settings.Runs = nil
 	}
 	if b.o.Time > 0 {
-		p.Settings.TimeS = profile.Ptr(b.o.Time.Seconds())
+		p.Settings.TimeS = new(b.o.Time.Seconds())
 	}
 	p.Settings.Passes = "abba"
 	p.Settings.GarbageCollector = "off"
 	p.Totals.Latency = res.Latency()
 	b.phases().Warmup = &profile.Warmup{
-		TimeS: profile.Ptr(res.WarmupTime), Count: profile.Ptr(int64(res.WarmupRuns)),
+		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)),
 		Steady: res.Stability.Steady, Reason: res.Stability.Reason,
 	}
-	p.Host.GCDuringRuns = profile.Ptr(int64(res.GC))
+	p.Host.GCDuringRuns = new(int64(res.GC))
 	if b.o.Samples {
 		p.Totals.LatencySamples = res.Plain
 	}
@@ -41,7 +41,7 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 		}
 		l.Latency = rec.Metric(i)
 		if c := float64(calls[i]) / float64(n); c != 1 {
-			l.Calls = profile.Ptr(c)
+			l.Calls = new(c)
 		}
 		if b.o.Samples {
 			l.Samples = rec.Samples(i)
@@ -75,7 +75,7 @@ func (b *builder) shares() {
 	}
 	for i := range b.p.Layers {
 		if l := &b.p.Layers[i]; l.Latency != nil {
-			l.Share = profile.Ptr(times[i] / sum)
+			l.Share = new(times[i] / sum)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (b *builder) totalsOfBodies(rec *measure.Recorder) {
 	for i, s := range b.slots {
 		if l := &b.p.Layers[i]; len(s.bodies) > 0 && l.Latency != nil {
 			l.Self = l.Latency
-			l.Total = &profile.Metric{Kind: profile.Measured, Mean: profile.Ptr(total[i]), Method: "sum of the means of the layer and those inside it"}
+			l.Total = &profile.Metric{Kind: profile.Measured, Mean: new(total[i]), Method: "sum of the means of the layer and those inside it"}
 		}
 	}
 }
@@ -106,8 +106,8 @@ func (b *builder) reconcile(res *measure.Result, rec *measure.Recorder) {
 	_, ops, _ := rec.Totals()
 	wall := measure.Mean(res.Profiled)
 	r := &profile.Reconcile{
-		WallS: profile.Ptr(wall), OperatorsS: profile.Ptr(ops), GapsS: profile.Ptr(wall - ops),
-		PlainS: profile.Ptr(measure.Median(res.Plain)), ProfiledS: profile.Ptr(measure.Median(res.Profiled)),
+		WallS: new(wall), OperatorsS: new(ops), GapsS: new(wall - ops),
+		PlainS: new(measure.Median(res.Plain)), ProfiledS: new(measure.Median(res.Profiled)),
 		OverheadS: res.Overhead(),
 	}
 	r.OverheadPerOperatorS = res.Clock.EventCost()

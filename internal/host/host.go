@@ -140,11 +140,11 @@ func newProfile(m *graph.Model, o Options) *profile.Profile {
 		Target:  profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
 		Settings: profile.Settings{
 			Version: o.Version, Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go",
-			Threads: profile.Ptr(int64(max(o.Threads, 1))),
+			Threads: new(int64(max(o.Threads, 1))),
 		},
 	}
 	if o.Feed.Batch > 0 {
-		p.Settings.Batch = profile.Ptr(int64(o.Feed.Batch))
+		p.Settings.Batch = new(int64(o.Feed.Batch))
 	}
 	for _, c := range o.Carry {
 		if p.Settings.Carry == nil {
@@ -153,7 +153,7 @@ func newProfile(m *graph.Model, o Options) *profile.Profile {
 		p.Settings.Carry[c.Output] = c.Input
 	}
 	if o.LoadS > 0 {
-		p.Phases = &profile.Phases{LoadS: profile.Ptr(o.LoadS)}
+		p.Phases = &profile.Phases{LoadS: new(o.LoadS)}
 	}
 	return p
 }
@@ -192,7 +192,7 @@ func (b *builder) plan() error {
 	if err != nil {
 		return err
 	}
-	b.phases().PlanS = profile.Ptr(time.Since(t).Seconds())
+	b.phases().PlanS = new(time.Since(t).Seconds())
 	b.slots = slots(b.s)
 	return b.affordable()
 }
@@ -230,7 +230,7 @@ func MemoryLimit() int {
 }
 
 func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
-	b.p.Settings.Seed = profile.Ptr(b.o.Feed.Seed)
+	b.p.Settings.Seed = new(b.o.Feed.Seed)
 	b.p.Settings.Inputs = map[string]profile.InputSource{}
 	for i, id := range b.m.Main().Inputs {
 		name := b.m.Main().Values[id].Name
@@ -287,7 +287,7 @@ func (b *builder) measure(ctx context.Context) error {
 	if err := b.nothing(); err != nil {
 		return err
 	}
-	b.phases().FirstRunS = profile.Ptr(first)
+	b.phases().FirstRunS = new(first)
 
 	work := newClockwork(b.slots)
 	// Rows beyond the recorder's bound are sampled.
@@ -301,7 +301,7 @@ func (b *builder) measure(ctx context.Context) error {
 	run := func() error { return b.s.Run(ctx) }
 	var cpu *int
 	if len(b.p.Settings.PinnedCPUs) > 0 {
-		cpu = profile.Ptr(int(b.p.Settings.PinnedCPUs[0]))
+		cpu = new(int(b.p.Settings.PinnedCPUs[0]))
 	}
 	machine.Begin()
 	res, err := measure.Measure(ctx, measure.Options{
@@ -327,7 +327,7 @@ func (b *builder) measure(ctx context.Context) error {
 	}
 	b.peaks(ctx)
 	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
-		b.allocated = profile.Ptr(int64(math.Round(res.AllocatedBytes)))
+		b.allocated = new(int64(math.Round(res.AllocatedBytes)))
 	}
 	if err != nil {
 		b.stop(ctx, err)
@@ -399,10 +399,10 @@ func describeModel(m *graph.Model) profile.Model {
 		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
 	}
 	if m.FileBytes > 0 {
-		d.FileBytes = profile.Ptr(m.FileBytes)
+		d.FileBytes = new(m.FileBytes)
 	}
 	if m.IRVersion > 0 {
-		d.FormatVersion = profile.Ptr(int64(m.IRVersion))
+		d.FormatVersion = new(int64(m.IRVersion))
 	}
 	for dom, v := range m.Opsets {
 		if d.Opsets == nil {

@@ -131,7 +131,7 @@ func (c *clockwork) read(t *engine.Timing) {
 // layer describes a slot without its times.
 func (b *builder) layer(i int, s slot) profile.Layer {
 	n := s.step.Node
-	l := profile.Layer{Index: int64(i), Op: n.Op, Version: profile.Ptr(int64(n.Version)), Options: count.Options(n)}
+	l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: count.Options(n)}
 	switch n.Domain {
 	case graph.ONNX, graph.TFLite:
 	case graph.TFLiteCustom:
@@ -143,7 +143,7 @@ func (b *builder) layer(i int, s slot) profile.Layer {
 	l.Name = layerName(g, n)
 	l.Scope = scope(g, n)
 	if s.parent >= 0 {
-		l.Parent = profile.Ptr(int64(s.parent))
+		l.Parent = new(int64(s.parent))
 		l.Graph = cmp.Or(g.Name, fmt.Sprintf("graph %d", g.Index))
 	}
 	for k, t := range s.step.In {
@@ -158,7 +158,7 @@ func (b *builder) layer(i int, s slot) profile.Layer {
 	case engine.Folded:
 		l.Folded = true
 	case engine.Fused:
-		l.FusedInto = profile.Ptr(int64(b.slotOf(s.step.Graph, s.step.Into)))
+		l.FusedInto = new(int64(b.slotOf(s.step.Graph, s.step.Into)))
 	case engine.Unsupported, engine.Skipped, engine.Failed:
 		l.Unsupported = s.step.State == engine.Unsupported
 		l.Reason = s.step.Err.Error()
@@ -242,7 +242,7 @@ func port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	case t != nil:
 		p.DType, p.Shape = t.Type.String(), dims(t.Shape)
 		if !t.Type.IsContainer() && t.Type != tensor.String && t.Type.Bits() > 0 && !slices.ContainsFunc(t.Shape, func(d int) bool { return d < 0 }) {
-			p.Bytes = profile.Ptr(int64(t.Bytes()))
+			p.Bytes = new(int64(t.Bytes()))
 		}
 	default:
 		if v.Type != tensor.Invalid {
@@ -253,7 +253,7 @@ func port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 		}
 	}
 	if q := v.Quant; q != nil && len(q.Scale) == 1 && len(q.Zero) >= 1 {
-		p.Scale, p.ZeroPoint = profile.Ptr(float64(q.Scale[0])), profile.Ptr(q.Zero[0])
+		p.Scale, p.ZeroPoint = new(float64(q.Scale[0])), new(q.Zero[0])
 	}
 	return p
 }

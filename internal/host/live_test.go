@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/material"
-	"github.com/opmeter/opmeter/internal/modelfile"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -58,12 +58,12 @@ func (b *builder) peaks(ctx context.Context) {
 	if !earlier {
 		r = measurePeaks(pool, b.p.Host)
 		ratesOf.byThreads[key] = r
-		b.phases().PeaksS = profile.Ptr(r.took.Seconds())
+		b.phases().PeaksS = new(r.took.Seconds())
 	}
 	r.describe(&b.p.Target, pool.Threads(), earlier)
 }
 
-func measurePeaks(pool *op.Pool, h *profile.Host) rates {
+func measurePeaks(pool *workers.Pool, h *profile.Host) rates {
 	start := time.Now()
 	r := rates{float: kernelRate(pool, floatProduct), integer: kernelRate(pool, integerProduct)}
 	if h != nil && h.CacheL3Bytes != nil {
@@ -88,7 +88,7 @@ func (r *rates) describe(t *profile.Target, threads int, earlier bool) {
 	var said []string
 	if best := max(r.float, r.integer); best > 0 {
 		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.
-		t.PeakOpsPerSecond = profile.Ptr(2 * best)
+		t.PeakOpsPerSecond = new(2 * best)
 		name, other, rate := "float32", "8-bit", r.integer
 		if r.integer > r.float {
 			name, other, rate = "8-bit", "float32", r.float
@@ -97,7 +97,7 @@ func (r *rates) describe(t *profile.Target, threads int, earlier bool) {
 			name, other, rate/1e9))
 	}
 	if r.memory > 0 {
-		t.PeakBytesPerSecond = profile.Ptr(r.memory)
+		t.PeakBytesPerSecond = new(r.memory)
 		s := fmt.Sprintf("bytes from copying half of a buffer of %d MiB onto the other, read and written", r.buffer>>20)
 		if r.cache > 0 {
 			s += fmt.Sprintf(" (last-level cache %d MiB)", r.cache>>20)
@@ -161,7 +161,7 @@ func integerProduct(s product) func() {
 
 // kernelRate is the multiply-accumulates a second of all threads together, each
 // on its own data. Other load only ever slows a round down, so the quickest counts.
-func kernelRate(pool *op.Pool, make func(product) func()) float64 {
+func kernelRate(pool *workers.Pool, make func(product) func()) float64 {
 	best := 0.0
 	for _, s := range products {
 		best = max(best, productRate(pool, s, make))
@@ -169,7 +169,7 @@ func kernelRate(pool *op.Pool, make func(product) func()) float64 {
 	return best
 }
 
-func productRate(pool *op.Pool, s product, make func(product) func()) float64 {
+func productRate(pool *workers.Pool, s product, make func(product) func()) float64 {
 	// Some tens of microseconds: long against handing out the work.
 	repeat := max(1, 1<<18/s.macs())
 	n := pool.Threads()
@@ -199,7 +199,7 @@ func productRate(pool *op.Pool, s product, make func(product) func()) float64 {
 
 // memoryRate copies one half of a buffer onto the other and counts the bytes
 // that were read and written.
-func memoryRate(pool *op.Pool, size int64) float64 {
+func memoryRate(pool *workers.Pool, size int64) float64 {
 	buf := make([]byte, size)
 	from, to := buf[:size/2], buf[size/2:]
 	const page = 4096

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestPeaks(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 2} {
-		pool := op.NewPool(threads, nil)
+		pool := workers.New(threads, nil)
 		r := measurePeaks(pool, nil)
 		pool.Close()
 		for name, v := range map[string]float64{"float": r.float, "integer": r.integer, "memory": r.memory} {

@@ -77,7 +77,7 @@ func (r *recording) timeline() *profile.Timeline {
 		return nil
 	}
 	t := &profile.Timeline{
-		Origin: "start of the first instrumented inference", Iterations: profile.Ptr(int64(r.spans.Runs())), Dropped: profile.Ptr(int64(0)),
+		Origin: "start of the first instrumented inference", Iterations: new(int64(r.spans.Runs())), Dropped: new(int64(0)),
 		Method: "instrumented pass, clock read at the boundaries of operators; plain inferences ran in the longer gaps",
 	}
 	if n := r.spans.Every(); n > 1 {

@@ -50,7 +50,7 @@ func known(g *graph.Graph, st engine.Step) []*tensor.Tensor {
 // not known how often they run.
 func (b *builder) totals() {
 	t := &b.p.Totals
-	t.Layers = profile.Ptr(int64(len(b.p.Layers)))
+	t.Layers = new(int64(len(b.p.Layers)))
 	var unsupported, uncounted int64
 	for i := range b.p.Layers {
 		l := &b.p.Layers[i]
@@ -81,7 +81,7 @@ func (b *builder) totals() {
 			}
 			v := int64(math.Round(float64(**x.from) * times))
 			if !l.Folded {
-				*x.from = profile.Ptr(v)
+				*x.from = new(v)
 			}
 			if *x.to != nil {
 				v += **x.to
@@ -130,8 +130,8 @@ func (b *builder) memory() {
 		scratch += s.step.Scratch
 	}
 	mem := &profile.Memory{
-		ArenaBytes: profile.Ptr(int64(arena)), Planner: "greedy by size", AlignBytes: profile.Ptr(int64(64)),
-		ScratchBytes: profile.Ptr(int64(scratch)), ProcessPeakBytes: b.processPeak, AllocatedPerRunBytes: b.allocated,
+		ArenaBytes: new(int64(arena)), Planner: "greedy by size", AlignBytes: new(int64(64)),
+		ScratchBytes: new(int64(scratch)), ProcessPeakBytes: b.processPeak, AllocatedPerRunBytes: b.allocated,
 	}
 	plan := b.s.Plan()
 	live := make([]int, len(b.m.Main().Nodes)+2)
@@ -164,12 +164,12 @@ func (b *builder) memory() {
 		peak = slices.Max(live)
 		b.live(live)
 	}
-	mem.PeakBytes = profile.Ptr(int64(peak))
+	mem.PeakBytes = new(int64(peak))
 	mem.TFLMArenaBytes = tflmArena(b.m)
 	b.p.Memory = mem
-	b.p.Totals.RAMBytes = profile.Ptr(int64(arena + scratch))
+	b.p.Totals.RAMBytes = new(int64(arena + scratch))
 	if b.m.FileBytes > 0 {
-		b.p.Totals.FlashBytes = profile.Ptr(b.m.FileBytes)
+		b.p.Totals.FlashBytes = new(b.m.FileBytes)
 	}
 }
 
@@ -178,7 +178,7 @@ func (b *builder) memory() {
 func (b *builder) live(bytes []int) {
 	for i, s := range b.slots {
 		if l := &b.p.Layers[i]; s.step.Graph == 0 && !l.Folded && l.FusedInto == nil {
-			l.LiveBytes = profile.Ptr(int64(bytes[s.step.Node.Index]))
+			l.LiveBytes = new(int64(bytes[s.step.Node.Index]))
 		}
 	}
 }
@@ -197,5 +197,5 @@ func tflmArena(m *graph.Model) *int64 {
 	if err != nil {
 		return nil
 	}
-	return profile.Ptr(int64(p.Bytes))
+	return new(int64(p.Bytes))
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // ConvShape describes a two-dimensional convolution. Output sizes and top/left
@@ -100,7 +101,7 @@ func (c *Conv) SetWeights(w, bias []float32) {
 }
 
 // Run convolves x into y, both in the layout of the constructor.
-func (c *Conv) Run(p *op.Pool, x, y []float32) {
+func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {
 	case c.depthwise && c.nhwc:
 		c.depthwiseNHWC(p, x, y)
@@ -115,7 +116,7 @@ func (c *Conv) Run(p *op.Pool, x, y []float32) {
 
 // product runs the convolution as a matrix product over patches. Work is cut into
 // blocks of output positions and, where those are few, of output channels.
-func (c *Conv) product(p *op.Pool, x, y []float32) {
+func (c *Conv) product(p *workers.Pool, x, y []float32) {
 	s := c.s
 	width, wwidth := rowsPanel, colsPanel // of the patches, of the weights
 	if !c.nhwc {

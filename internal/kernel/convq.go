@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // convQ is the part of a convolution over 8-bit activations that does not depend
@@ -40,7 +40,7 @@ func (c *convQ) setZero(signed bool, zero int32) {
 
 // each cuts the work into blocks of output positions and, where those are few, of
 // channels. f gets room for the packed patches and for a line of input.
-func (c *convQ) each(p *op.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
+func (c *convQ) each(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
 	s := &c.s
 	area := s.OH * s.OW
 	block := max(4, min(roundUp(area, 4), packBlock/2/max(c.k, 1)/4*4))
@@ -100,7 +100,7 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 }
 
 // Run convolves x into y.
-func (c *ConvQ[T]) Run(p *op.Pool, x, y []T) {
+func (c *ConvQ[T]) Run(p *workers.Pool, x, y []T) {
 	s := &c.s
 	if c.wd != nil {
 		DepthwiseQ(p, *s, c.og, x, y, c.wd, c.zeroPoint, &c.q)
@@ -183,7 +183,7 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 }
 
 // Run convolves the bits x of 8-bit values into y.
-func (c *ConvSums) Run(p *op.Pool, x []uint8, y []int32) {
+func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
 	if c.wd != nil {

@@ -3,7 +3,7 @@ package kernel
 import (
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // taps returns the range of kernel indices whose input index start+i*dil lies in
@@ -21,7 +21,7 @@ func taps(start, dil, k, size int) (lo, hi int) {
 
 // depthwiseNHWC walks output positions; the inner loops run over channels, which
 // lie side by side in input, weights and output.
-func (c *Conv) depthwiseNHWC(p *op.Pool, x, y []float32) {
+func (c *Conv) depthwiseNHWC(p *workers.Pool, x, y []float32) {
 	s := c.s
 	grain := max(1, 1<<14/max(1, s.OW*s.OC*c.k))
 	p.For(s.N*s.OH, grain, func(lo, hi int) {
@@ -110,7 +110,7 @@ func (c *Conv) nine(out, in []float32, y0, x0 int) {
 }
 
 // depthwiseNCHW convolves plane by plane.
-func (c *Conv) depthwiseNCHW(p *op.Pool, x, y []float32) {
+func (c *Conv) depthwiseNCHW(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	grain := max(1, 1<<14/max(1, s.OH*s.OW*c.k))
 	// The 3×3 case reads from a copy with the padding in place.

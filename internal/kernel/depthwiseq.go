@@ -3,12 +3,12 @@ package kernel
 import (
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // DepthwiseQ is a depthwise convolution with int32 weights [KH,KW,OC], less their
 // zero point; og is the channel multiplier.
-func DepthwiseQ[T int8 | uint8](p *op.Pool, s ConvShape, og int, x, y []T, w []int32, zero int32, q *Requant) {
+func DepthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, w []int32, zero int32, q *Requant) {
 	q.prepare(s.OC)
 	grain := max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW))
 	p.For(s.N*s.OH, grain, func(lo, hi int) {

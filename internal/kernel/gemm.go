@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // GemmParams describes c = act(opA(a)·opB(b) [+ c] + bias), with opA(a) of M×K
@@ -63,7 +64,7 @@ func or(a, b int) int {
 }
 
 // Gemm computes a matrix product; see [GemmParams].
-func Gemm(p *op.Pool, g GemmParams, a, b, c []float32) {
+func Gemm(p *workers.Pool, g GemmParams, a, b, c []float32) {
 	if g.M <= 0 || g.N <= 0 {
 		return
 	}
@@ -80,7 +81,7 @@ func Gemm(p *op.Pool, g GemmParams, a, b, c []float32) {
 
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not
 // looked at.
-func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+func GemmPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
 	if g.K <= 0 {
 		g.TransB = false
 		thin(p, g, a, nil, c)
@@ -125,7 +126,7 @@ func GemmPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) 
 }
 
 // rowPacked is GemmPacked for a single row.
-func rowPacked(p *op.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
+func rowPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
 	panels, k := (g.N+colsPanel-1)/colsPanel, g.K
 	p.For((panels+1)/2, max(1, 1<<12/max(1, k)), func(lo, hi int) {
 		var acc [8]float32
@@ -204,7 +205,7 @@ var inf = float32(math.Inf(1))
 
 // thin computes products with up to three rows, where packing b would cost more
 // than it saves. a is not transposed.
-func thin(p *op.Pool, g GemmParams, a, b, c []float32) {
+func thin(p *workers.Pool, g GemmParams, a, b, c []float32) {
 	lda, ldc := or(g.LDA, g.K), or(g.LDC, g.N)
 	grain := max(16, 1<<15/max(1, g.K))
 	p.For(g.N, grain, func(lo, hi int) {

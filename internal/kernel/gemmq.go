@@ -4,7 +4,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Products of small integers run on the float64 micro-kernel, two channels to a
@@ -107,7 +107,7 @@ func borrow64(n int) (*[]float64, []float64) {
 
 // GemmQ computes y[m×n] = x[m×k]·w for 8-bit rows x. Row r takes table r, or the
 // only one.
-func GemmQ(p *op.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
+func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	if m <= 0 || w.n <= 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func random(r *rand.Rand, n int) []float32 {
@@ -32,7 +33,7 @@ func near(t *testing.T, got, want []float32) {
 
 func TestGemm(t *testing.T) {
 	t.Parallel()
-	pool := op.NewPool(3, nil)
+	pool := workers.New(3, nil)
 	defer pool.Close()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -127,7 +128,7 @@ func TestConv(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 3} {
 		t.Run(fmt.Sprint(threads), func(t *testing.T) {
-			pool := op.NewPool(threads, nil)
+			pool := workers.New(threads, nil)
 			defer pool.Close()
 			r := rand.New(rand.NewPCG(3, 4))
 			for i := range 300 {

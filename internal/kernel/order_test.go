@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestOrder pins what makes TFLite's floats equal to the last bit: one accumulator
@@ -30,7 +31,7 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("%s element %d is %v, in order it is %v", what, i, got, want)
 		}
 	}
-	pool := op.NewPool(1, nil)
+	pool := workers.New(1, nil)
 	defer pool.Close()
 	for _, m := range []int{1, 3, 5} {
 		const n, k = 19, 77

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter/internal/fixed"
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func randomBytes(r *rand.Rand, n int) []uint8 {
@@ -45,7 +45,7 @@ func randomWeights(r *rand.Rand, n int) []int32 {
 
 func TestGemmQ(t *testing.T) {
 	t.Parallel()
-	pool := op.NewPool(3, nil)
+	pool := workers.New(3, nil)
 	defer pool.Close()
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 200 {
@@ -100,7 +100,7 @@ func TestQuantisedConv(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 3} {
 		t.Run(fmt.Sprint(threads), func(t *testing.T) {
-			pool := op.NewPool(threads, nil)
+			pool := workers.New(threads, nil)
 			defer pool.Close()
 			r := rand.New(rand.NewPCG(7, 8))
 			for i := range 300 {
@@ -124,7 +124,7 @@ func TestQuantisedConv(t *testing.T) {
 	}
 }
 
-func testQuantisedConv(t *testing.T, r *rand.Rand, pool *op.Pool, s ConvShape, cg int) {
+func testQuantisedConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvShape, cg int) {
 	t.Helper()
 	x, w := randomBytes(r, s.N*s.C*s.H*s.W), randomWeights(r, s.OC*cg*s.KH*s.KW)
 	signed := r.IntN(2) == 0

@@ -2,7 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Requant turns the 32-bit sums of an output channel into quantised values.
@@ -79,7 +79,7 @@ func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int)
 }
 
 // RequantRows quantises rows of sums, a channel a column, into y.
-func RequantRows[T int8 | uint8 | int16](p *op.Pool, y []T, sums []int32, channels int, q *Requant) {
+func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, channels int, q *Requant) {
 	q.prepare(channels)
 	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
 		for r := lo; r < hi; r++ {

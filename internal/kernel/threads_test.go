@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // TestThreads checks that results are the same to the last bit for any number of
 // threads.
 func TestThreads(t *testing.T) {
 	t.Parallel()
-	one, three := op.NewPool(1, nil), op.NewPool(3, nil)
+	one, three := workers.New(1, nil), workers.New(3, nil)
 	defer three.Close()
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 40 {

@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Winograd's minimal filtering F(2×2, 3×3): a tile of 2×2 outputs takes 16
@@ -55,7 +55,7 @@ func filterTile(k *[9]float32) (u [16]float32) {
 
 // runWinograd convolves x into y. Work is cut as in product, by tiles instead of
 // positions.
-func (c *Conv) runWinograd(p *op.Pool, x, y []float32) {
+func (c *Conv) runWinograd(p *workers.Pool, x, y []float32) {
 	s := &c.s
 	tw, th := (s.OW+1)/2, (s.OH+1)/2
 	tiles := tw * th

@@ -68,21 +68,21 @@ func processor(h *profile.Host) {
 	h.CPUModel = strings.Join(strings.Fields(c.BrandName), " ")
 	h.CPUVendor = c.VendorString
 	if n := c.PhysicalCores; n > 0 {
-		h.Cores = profile.Ptr(int64(n))
+		h.Cores = new(int64(n))
 	}
-	h.CPUs = profile.Ptr(int64(runtime.NumCPU()))
+	h.CPUs = new(int64(runtime.NumCPU()))
 	size := func(n int) *int64 {
 		if n <= 0 {
 			return nil
 		}
-		return profile.Ptr(int64(n))
+		return new(int64(n))
 	}
 	h.CacheL1DBytes, h.CacheL2Bytes, h.CacheL3Bytes = size(c.Cache.L1D), size(c.Cache.L2), size(c.Cache.L3)
 	if c.Hz > 0 {
-		h.NominalHz = profile.Ptr(float64(c.Hz))
+		h.NominalHz = new(float64(c.Hz))
 	}
 	if c.BoostFreq > 0 {
-		h.MaxHz = profile.Ptr(float64(c.BoostFreq))
+		h.MaxHz = new(float64(c.BoostFreq))
 	}
 	if c.Supports(cpuid.HYPERVISOR) {
 		h.Virtual = "hypervisor"
@@ -137,7 +137,7 @@ func since[T int64 | float64](before, after *T) *T {
 	if before == nil || after == nil || *after < *before {
 		return nil
 	}
-	return profile.Ptr(*after - *before)
+	return new(*after - *before)
 }
 
 // PickCPUs chooses n processors to bind threads to, of those that the process

@@ -55,10 +55,10 @@ func (s system) static(h *profile.Host) {
 		h.CPUModel = s.field("proc/cpuinfo", "model name", "Hardware", "Model")
 	}
 	if kb, err := strconv.ParseInt(strings.TrimSuffix(s.field("proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
-		h.MemoryBytes = profile.Ptr(kb << 10)
+		h.MemoryBytes = new(kb << 10)
 	}
 	if v, ok := s.text(cpuDir, "smt/active"); ok && (v == "0" || v == "1") {
-		h.SMT = profile.Ptr(v == "1")
+		h.SMT = new(v == "1")
 	}
 	if governors := s.glob(cpuDir + "/cpu[0-9]*/cpufreq/scaling_governor"); len(governors) > 0 {
 		var all []string
@@ -70,17 +70,17 @@ func (s system) static(h *profile.Host) {
 		h.Governor = strings.Join(all, ",")
 	}
 	if v, ok := s.integer(cpuDir, "cpu0/cpufreq/cpuinfo_max_freq"); ok {
-		h.MaxHz = profile.Ptr(float64(v) * 1000)
+		h.MaxHz = new(float64(v) * 1000)
 	}
 	if v, ok := s.integer(cpuDir, "intel_pstate/no_turbo"); ok {
-		h.Turbo = profile.Ptr(v == 0)
+		h.Turbo = new(v == 0)
 	} else if v, ok := s.integer(cpuDir, "cpufreq/boost"); ok {
-		h.Turbo = profile.Ptr(v != 0)
+		h.Turbo = new(v != 0)
 	}
 	h.CPUQuota = s.quota()
 	h.OnBattery = s.battery()
 	if cores := s.cores(); cores > 0 {
-		h.Cores = profile.Ptr(int64(cores))
+		h.Cores = new(int64(cores))
 	}
 }
 
@@ -164,7 +164,7 @@ func (s system) quota() *float64 {
 			q, period = float64(a), float64(b)
 		}
 		if q > 0 && period > 0 && (least == nil || q/period < *least) {
-			least = profile.Ptr(q / period)
+			least = new(q / period)
 		}
 	}
 	return least
@@ -177,11 +177,11 @@ func (s system) battery() *bool {
 		switch t, _ := s.text(d, "type"); t {
 		case "Mains":
 			if v, ok := s.integer(d, "online"); ok {
-				return profile.Ptr(v == 0)
+				return new(v == 0)
 			}
 		case "Battery":
 			if v, ok := s.text(d, "status"); ok {
-				found = profile.Ptr(v == "Discharging")
+				found = new(v == "Discharging")
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func (s system) state() *profile.HostState {
 		}
 	}
 	if n > 0 {
-		st.FrequencyHz = profile.Ptr(sum / float64(n))
+		st.FrequencyHz = new(sum / float64(n))
 	}
 	st.TemperatureC = s.temperature()
 	if t, ok := s.text("proc/loadavg"); ok {
@@ -259,7 +259,7 @@ func (s system) counters() counters {
 		// cpu user nice system idle iowait irq softirq steal …
 		if f := strings.Fields(line); len(f) > 8 && f[0] == "cpu" {
 			if v, err := strconv.ParseFloat(f[8], 64); err == nil {
-				c.stolenS = profile.Ptr(v / ticksPerSecond)
+				c.stolenS = new(v / ticksPerSecond)
 			}
 		}
 	}
@@ -275,15 +275,15 @@ func (s system) counters() counters {
 		for line := range strings.Lines(t) {
 			var v float64
 			if n, _ := fmt.Sscanf(line, "throttled_usec %f", &v); n == 1 {
-				c.quotaThrottledS = profile.Ptr(v / 1e6)
+				c.quotaThrottledS = new(v / 1e6)
 			} else if n, _ := fmt.Sscanf(line, "throttled_time %f", &v); n == 1 {
-				c.quotaThrottledS = profile.Ptr(v / 1e9)
+				c.quotaThrottledS = new(v / 1e9)
 			}
 		}
 	}
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
-		c.involuntarySwitches = profile.Ptr(int64(u.Nivcsw)) //nolint:unconvert // 32 bits wide on some systems
+		c.involuntarySwitches = new(int64(u.Nivcsw)) //nolint:unconvert // 32 bits wide on some systems
 	}
 	return c
 }
@@ -293,7 +293,7 @@ func (s system) counters() counters {
 func ProcessPeakBytes() *int64 {
 	v, ok := strings.CutSuffix(system{"/"}.field("proc/self/status", "VmHWM"), " kB")
 	if n, err := strconv.ParseInt(v, 10, 64); ok && err == nil {
-		return profile.Ptr(n << 10)
+		return new(n << 10)
 	}
 	return nil
 }

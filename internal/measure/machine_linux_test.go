@@ -55,8 +55,8 @@ func TestStatic(t *testing.T) {
 	var got profile.Host
 	s.static(&got)
 	want := profile.Host{
-		Kernel: "6.1.0-test", MemoryBytes: profile.Ptr(int64(2 << 20)), SMT: profile.Ptr(true), Governor: "powersave,performance",
-		MaxHz: profile.Ptr(3e9), Turbo: profile.Ptr(false), CPUQuota: profile.Ptr(1.5), OnBattery: profile.Ptr(true), Cores: profile.Ptr(int64(2)),
+		Kernel: "6.1.0-test", MemoryBytes: new(int64(2 << 20)), SMT: new(true), Governor: "powersave,performance",
+		MaxHz: new(3e9), Turbo: new(false), CPUQuota: new(1.5), OnBattery: new(true), Cores: new(int64(2)),
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -119,7 +119,7 @@ func TestState(t *testing.T) {
 		"sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count":    "3",
 		"sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count": "4",
 	})
-	want := &profile.HostState{FrequencyHz: profile.Ptr(2e9), TemperatureC: profile.Ptr(63.5), LoadAverage: profile.Ptr(1.25)}
+	want := &profile.HostState{FrequencyHz: new(2e9), TemperatureC: new(63.5), LoadAverage: new(1.25)}
 	if d := cmp.Diff(want, s.state()); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

@@ -121,9 +121,9 @@ func (r *Recorder) Metric(step int) *profile.Metric {
 	m := Summarize(r.Samples(step), "instrumented pass")
 	if r.Sampled() {
 		m.Method = "instrumented pass; quantiles of a random sample of its runs"
-		m.N = profile.Ptr(int64(r.runs))
-		m.Min, m.Max = profile.Ptr(float64(r.min[step])/1e9), profile.Ptr(float64(r.max[step])/1e9)
-		m.Mean = profile.Ptr(r.Mean(step))
+		m.N = new(int64(r.runs))
+		m.Min, m.Max = new(float64(r.min[step])/1e9), new(float64(r.max[step])/1e9)
+		m.Mean = new(r.Mean(step))
 	}
 	return m
 }

@@ -18,21 +18,21 @@ func Summarize(samples []float64, method string) *profile.Metric {
 	slices.Sort(s)
 	mean := Mean(s)
 	m := &profile.Metric{
-		Kind: profile.Measured, Method: method, N: profile.Ptr(int64(n)), Median: profile.Ptr(Quantile(s, 0.5)),
+		Kind: profile.Measured, Method: method, N: new(int64(n)), Median: new(Quantile(s, 0.5)),
 		Mean: &mean, Min: &s[0], Max: &s[n-1],
 	}
 	// Copies: pointers into s would keep all samples alive.
-	m.Min, m.Max = profile.Ptr(s[0]), profile.Ptr(s[n-1])
+	m.Min, m.Max = new(s[0]), new(s[n-1])
 	if n >= 2 {
-		m.StdDev = profile.Ptr(StdDev(s))
-		m.MAD = profile.Ptr(MAD(s))
+		m.StdDev = new(StdDev(s))
+		m.MAD = new(MAD(s))
 	}
 	for _, q := range []struct {
 		p   float64
 		dst **float64
 	}{{0.90, &m.P90}, {0.95, &m.P95}, {0.99, &m.P99}} {
 		if n >= MinSamples(q.p) {
-			*q.dst = profile.Ptr(Quantile(s, q.p))
+			*q.dst = new(Quantile(s, q.p))
 		}
 	}
 	if lo, hi, ok := MedianInterval(s); ok {
@@ -40,7 +40,7 @@ func Summarize(samples []float64, method string) *profile.Metric {
 	}
 	if n >= 4 {
 		o := Tukey(s)
-		m.Outliers = profile.Ptr(int64(o.Mild() + o.Severe()))
+		m.Outliers = new(int64(o.Mild() + o.Severe()))
 	}
 	return m
 }

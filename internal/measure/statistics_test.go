@@ -18,16 +18,16 @@ func TestSummarize(t *testing.T) {
 	if m := Summarize(nil, ""); m != nil {
 		t.Errorf("of nothing: %+v", m)
 	}
-	p := profile.Ptr[float64]
+	p := func(v float64) *float64 { return &v }
 	tests := []struct {
 		name string
 		in   []float64
 		want profile.Metric
 	}{
-		{"one", []float64{3}, profile.Metric{N: profile.Ptr(int64(1)), Median: p(3), Mean: p(3), Min: p(3), Max: p(3)}},
-		{"two", []float64{4, 2}, profile.Metric{N: profile.Ptr(int64(2)), Median: p(3), Mean: p(3), Min: p(2), Max: p(4), StdDev: p(math.Sqrt2), MAD: p(1)}},
+		{"one", []float64{3}, profile.Metric{N: new(int64(1)), Median: p(3), Mean: p(3), Min: p(3), Max: p(3)}},
+		{"two", []float64{4, 2}, profile.Metric{N: new(int64(2)), Median: p(3), Mean: p(3), Min: p(2), Max: p(4), StdDev: p(math.Sqrt2), MAD: p(1)}},
 		// Six samples are the fewest with an interval of the median: its extremes.
-		{"six", []float64{6, 1, 5, 2, 4, 3}, profile.Metric{N: profile.Ptr(int64(6)), Median: p(3.5), Mean: p(3.5), Min: p(1), Max: p(6), StdDev: p(math.Sqrt(3.5)), MAD: p(1.5), CI95: &[2]float64{1, 6}, Outliers: profile.Ptr(int64(0))}},
+		{"six", []float64{6, 1, 5, 2, 4, 3}, profile.Metric{N: new(int64(6)), Median: p(3.5), Mean: p(3.5), Min: p(1), Max: p(6), StdDev: p(math.Sqrt(3.5)), MAD: p(1.5), CI95: &[2]float64{1, 6}, Outliers: new(int64(0))}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestJudge(t *testing.T) {
 		return s
 	}
 	flat := func(int) float64 { return 1 }
-	yes, no := profile.Ptr(true), profile.Ptr(false)
+	yes, no := new(true), new(false)
 	tests := []struct {
 		name     string
 		s        []float64

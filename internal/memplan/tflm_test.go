@@ -12,10 +12,10 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/tflite"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 type place struct {

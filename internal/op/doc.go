@@ -12,9 +12,8 @@
 //     scratch memory. It returns the function to run.
 //  3. Run, for every inference: no allocation in the steady state, no locks.
 //
-// Faster kernels are added as further [Variant]s of a definition, for a type and
-// an instruction set; the last variant of each definition is plain Go, runs
-// everywhere and is the twin against which the others are tested.
+// Faster kernels are no business of definitions: they are further sets of loops
+// below internal/kernel that many operators share.
 //
-// The package imports internal/graph and internal/tensor only.
+// The package imports internal/graph, internal/tensor and internal/workers only.
 package op

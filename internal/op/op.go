@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // ErrDynamic is returned (wrapped or not) by Infer when output shapes depend on
@@ -39,9 +40,9 @@ type Def struct {
 	Types []tensor.Type
 	// Infer sets Type and Shape of every element of c.Out that is not nil.
 	Infer func(c *Call) error
-	// Variants are tried in order; the first whose ISA the machine has and whose
-	// Prepare does not return ErrUnsupported is used.
-	Variants []Variant
+	// Prepare gets the node ready for one set of shapes and returns what runs it. It
+	// names the kernel that it chose in c.Kernel where it had a choice.
+	Prepare func(c *Call) (Run, error)
 	// Stateful marks operators whose result is not a function of their inputs
 	// alone (random numbers, variables, resources): they are never folded.
 	Stateful bool
@@ -66,20 +67,9 @@ func Versions(d Def, since ...int) []Def {
 	return out
 }
 
-// Variant is one implementation of an operator.
-type Variant struct {
-	ISA     ISA
-	Prepare func(c *Call) (Run, error)
-}
-
-// Plain makes the variant list of a definition that has only plain Go code.
-func Plain(prepare func(c *Call) (Run, error)) []Variant {
-	return []Variant{{ISA: Go, Prepare: prepare}}
-}
-
-// Simple is Plain for operators that have nothing to prepare.
-func Simple(run Run) []Variant {
-	return Plain(func(*Call) (Run, error) { return run, nil })
+// Simple is Prepare for operators that have nothing to prepare.
+func Simple(run Run) func(*Call) (Run, error) {
+	return func(*Call) (Run, error) { return run, nil }
 }
 
 // Call is what a definition's functions are given. In and Out follow the node's
@@ -98,8 +88,11 @@ type Call struct {
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
 	Fixed []bool
-	Pool  *Pool
-	Env   Env // never nil while preparing and running; nil while inferring
+	Pool  *workers.Pool
+	// Kernel names the way of computing that Prepare chose, such as "im2col"; empty
+	// where an operator has one way.
+	Kernel string
+	Env    Env // never nil while preparing and running; nil while inferring
 	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
 	// stands for no limit.
 	Limit   int

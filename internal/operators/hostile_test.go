@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/flex"
 	"github.com/opmeter/opmeter/internal/graph"
 	litearray "github.com/opmeter/opmeter/internal/liteop/array"
 	litecontrol "github.com/opmeter/opmeter/internal/liteop/control"
@@ -15,8 +14,9 @@ import (
 	litestablehlo "github.com/opmeter/opmeter/internal/liteop/stablehlo"
 	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
 	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/op/optest"
+	"github.com/opmeter/opmeter/internal/read/flex"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 var (

@@ -176,9 +176,9 @@ func sum(a, b *int64) *int64 {
 		return a
 	}
 	if a == nil {
-		return profile.Ptr(*b)
+		return new(*b)
 	}
-	return profile.Ptr(*a + *b)
+	return new(*a + *b)
 }
 
 // rows makes the table's rows in the order and grouping asked for.
@@ -220,7 +220,7 @@ func rows(p *profile.Profile, o Options) ([]row, error) {
 	for i := range out {
 		if s := out[i].share; s != nil {
 			c += *s
-			out[i].cum = profile.Ptr(c)
+			out[i].cum = new(c)
 		}
 	}
 	return out, nil
@@ -260,9 +260,9 @@ func sumFloat(a, b *float64) *float64 {
 		return a
 	}
 	if a == nil {
-		return profile.Ptr(*b)
+		return new(*b)
 	}
-	return profile.Ptr(*a + *b)
+	return new(*a + *b)
 }
 
 // column is one figure of a row.
@@ -331,14 +331,14 @@ func spread(r row) *float64 {
 	if r.time.CI95[1] <= r.time.CI95[0] {
 		return nil // below what the clock tells apart
 	}
-	return profile.Ptr((r.time.CI95[1] - r.time.CI95[0]) / 2)
+	return new((r.time.CI95[1] - r.time.CI95[0]) / 2)
 }
 
 func rate(r row) *float64 {
 	if r.ops == nil || *r.ops == 0 || r.seconds == nil || *r.seconds <= 0 {
 		return nil
 	}
-	return profile.Ptr(float64(*r.ops) / *r.seconds)
+	return new(float64(*r.ops) / *r.seconds)
 }
 
 // columns lists every column in order of the table.

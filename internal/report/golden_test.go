@@ -41,8 +41,8 @@ func golden(t *testing.T, name string, got []byte) {
 // measured is a time with its spread.
 func measured(s float64) *profile.Metric {
 	return &profile.Metric{
-		Kind: profile.Measured, N: profile.Ptr(int64(50)), Median: profile.Ptr(s), Mean: profile.Ptr(1.01 * s), Min: profile.Ptr(0.9 * s),
-		Max: profile.Ptr(1.5 * s), P90: profile.Ptr(1.1 * s), StdDev: profile.Ptr(0.05 * s), CI95: &[2]float64{0.98 * s, 1.02 * s},
+		Kind: profile.Measured, N: new(int64(50)), Median: new(s), Mean: new(1.01 * s), Min: new(0.9 * s),
+		Max: new(1.5 * s), P90: new(1.1 * s), StdDev: new(0.05 * s), CI95: &[2]float64{0.98 * s, 1.02 * s},
 	}
 }
 
@@ -69,19 +69,19 @@ func fixed() *profile.Profile {
 	p := &profile.Profile{
 		Schema: profile.SchemaV1, Created: "2026-01-02T03:04:05Z",
 		Model: profile.Model{
-			Name: "net|<b>", Path: "dir/net.onnx", Format: "onnx", FileBytes: profile.Ptr(int64(54321)),
+			Name: "net|<b>", Path: "dir/net.onnx", Format: "onnx", FileBytes: new(int64(54321)),
 			Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("scores", 1, 10)},
 		},
 		Target:   profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
-		Settings: profile.Settings{Threads: profile.Ptr(int64(2))},
+		Settings: profile.Settings{Threads: new(int64(2))},
 		Host:     &profile.Host{CPUModel: "Test CPU"},
 		Totals: profile.Totals{
-			Layers: profile.Ptr(int64(6)), Ops: profile.Ptr(int64(2_500_000)), MACs: profile.Ptr(int64(1_200_000)), MACsExecuted: profile.Ptr(int64(1_100_000)),
-			Params: profile.Ptr(int64(4567)), WeightsBytes: profile.Ptr(int64(18268)), RAMBytes: profile.Ptr(int64(65536)), FlashBytes: profile.Ptr(int64(54321)),
-			UncountedLayers: profile.Ptr(int64(1)), UnsupportedLayers: profile.Ptr(int64(1)), Latency: measured(1.5e-3),
+			Layers: new(int64(6)), Ops: new(int64(2_500_000)), MACs: new(int64(1_200_000)), MACsExecuted: new(int64(1_100_000)),
+			Params: new(int64(4567)), WeightsBytes: new(int64(18268)), RAMBytes: new(int64(65536)), FlashBytes: new(int64(54321)),
+			UncountedLayers: new(int64(1)), UnsupportedLayers: new(int64(1)), Latency: measured(1.5e-3),
 		},
-		Phases:    &profile.Phases{LoadS: profile.Ptr(1e-4), PlanS: profile.Ptr(2e-4), FirstRunS: profile.Ptr(3e-3), Warmup: &profile.Warmup{TimeS: profile.Ptr(0.5), Count: profile.Ptr(int64(300))}},
-		Reconcile: &profile.Reconcile{WallS: profile.Ptr(1.51e-3), OperatorsS: profile.Ptr(1.509e-3), GapsS: profile.Ptr(1e-6), PlainS: profile.Ptr(1.5e-3), ProfiledS: profile.Ptr(1.51e-3), OverheadS: profile.Value(profile.Measured, 1e-6, "")},
+		Phases:    &profile.Phases{LoadS: new(1e-4), PlanS: new(2e-4), FirstRunS: new(3e-3), Warmup: &profile.Warmup{TimeS: new(0.5), Count: new(int64(300))}},
+		Reconcile: &profile.Reconcile{WallS: new(1.51e-3), OperatorsS: new(1.509e-3), GapsS: new(1e-6), PlainS: new(1.5e-3), ProfiledS: new(1.51e-3), OverheadS: profile.Value(profile.Measured, 1e-6, "")},
 		Findings: []profile.Finding{
 			{ID: "time.operators", Severity: profile.Info, Text: "Time by operator: Conv 90 % in 1 layer."},
 			{ID: "measure.unstable", Severity: profile.Warning, Text: "Times vary by 5.0 %: " + strings.Repeat("words that have to be wrapped ", 6) + "end."},
@@ -94,14 +94,14 @@ func fixed() *profile.Profile {
 	}
 	add("Conv", "block/conv", profile.Layer{
 		Scope: "block", Options: "kernel:3x3 stride:1x1", Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("c", 1, 16, 32, 32)},
-		Ops: profile.Ptr(int64(2_400_000)), MACs: profile.Ptr(int64(1_200_000)), Params: profile.Ptr(int64(448)), BytesRead: profile.Ptr(int64(14080)), BytesWritten: profile.Ptr(int64(65536)),
-		Latency: measured(1.35e-3), Share: profile.Ptr(0.9),
+		Ops: new(int64(2_400_000)), MACs: new(int64(1_200_000)), Params: new(int64(448)), BytesRead: new(int64(14080)), BytesWritten: new(int64(65536)),
+		Latency: measured(1.35e-3), Share: new(0.9),
 	})
-	add("Relu", "block/relu", profile.Layer{Scope: "block", FusedInto: profile.Ptr(int64(0))})
+	add("Relu", "block/relu", profile.Layer{Scope: "block", FusedInto: new(int64(0))})
 	add("Shape", "shape", profile.Layer{Folded: true})
 	add("Mystery", "m", profile.Layer{Domain: "com.example", Unsupported: true, Reason: "not supported: operator com.example:Mystery version 1"})
-	add("Loop", "loop", profile.Layer{Latency: measured(1e-4), Share: profile.Ptr(0.0667), Outputs: []profile.Tensor{tensorOf("l", 1, -1)}})
-	add("Softmax", "softmax", profile.Layer{Parent: profile.Ptr(int64(4)), Graph: "body", Latency: measured(5e-5), Share: profile.Ptr(0.0333), Calls: profile.Ptr(4.0), Outputs: []profile.Tensor{tensorOf("scores", 1, 10)}})
+	add("Loop", "loop", profile.Layer{Latency: measured(1e-4), Share: new(0.0667), Outputs: []profile.Tensor{tensorOf("l", 1, -1)}})
+	add("Softmax", "softmax", profile.Layer{Parent: new(int64(4)), Graph: "body", Latency: measured(5e-5), Share: new(0.0333), Calls: new(4.0), Outputs: []profile.Tensor{tensorOf("scores", 1, 10)}})
 	return p
 }
 
@@ -115,7 +115,7 @@ func accelerated() *profile.Profile {
 		Model: profile.Model{
 			Name: "kws", Format: "tflite", FileBytes: n(21288), Inputs: []profile.Tensor{tensorOf("mfcc", 1, 49, 10, 1)}, Outputs: []profile.Tensor{tensorOf("scores", 1, 4)},
 		},
-		Target: profile.Target{ID: "chip", Kind: profile.TargetSimulator, ClockHz: profile.Ptr(78e6), Accelerator: "mvp", Engine: "tflm"},
+		Target: profile.Target{ID: "chip", Kind: profile.TargetSimulator, ClockHz: new(78e6), Accelerator: "mvp", Engine: "tflm"},
 		Totals: profile.Totals{
 			Layers: n(5), Ops: n(2_000_000), MACs: n(900_000), MLTKOps: n(1_900_000), MLTKMACs: n(900_000), FlashBytes: n(21288), RAMBytes: n(11_200),
 			UnsupportedLayers: n(1), Latency: f(6e-3), CPUCycles: f(118e3), AcceleratorCycles: f(404e3), SimulatorCycles: f(324e3), Energy: f(56e-6),
@@ -135,10 +135,10 @@ func accelerated() *profile.Profile {
 		l.Ops, l.MACs, l.LiveBytes, l.Outputs = n(400_000), n(180_000), n(9_900), []profile.Tensor{tensorOf("t", 1, 4)}
 		p.Layers = append(p.Layers, l)
 	}
-	add("CONV_2D", profile.Layer{Accelerated: "yes", Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), AcceleratorCounts: map[string]int64{"programs": 6, "instructions": 280_000, "stalls": 20_000, "no_ops": 0}, Energy: f(50e-6), Share: profile.Ptr(0.9), Options: "padding:same stride:2x2 activation:relu"})
-	add("CONV_2D", profile.Layer{Accelerated: "no", Reason: "limit exceeded: Output vector stride (2048) exceeded (max=2047)", Latency: f(5e-4), CPUCycles: f(2e4), Energy: f(5e-6), Share: profile.Ptr(0.05)})
+	add("CONV_2D", profile.Layer{Accelerated: "yes", Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), AcceleratorCounts: map[string]int64{"programs": 6, "instructions": 280_000, "stalls": 20_000, "no_ops": 0}, Energy: f(50e-6), Share: new(0.9), Options: "padding:same stride:2x2 activation:relu"})
+	add("CONV_2D", profile.Layer{Accelerated: "no", Reason: "limit exceeded: Output vector stride (2048) exceeded (max=2047)", Latency: f(5e-4), CPUCycles: f(2e4), Energy: f(5e-6), Share: new(0.05)})
 	add("MUL", profile.Layer{Accelerated: "no", Reason: "wrong type: MVP takes int8, this layer has int16; no estimate: nothing was measured"})
-	add("RESHAPE", profile.Layer{Accelerated: "no", Reason: "not an MVP operator", Latency: f(2e-4), CPUCycles: f(1e4), Share: profile.Ptr(0.05)})
+	add("RESHAPE", profile.Layer{Accelerated: "no", Reason: "not an MVP operator", Latency: f(2e-4), CPUCycles: f(1e4), Share: new(0.05)})
 	add("Mystery", profile.Layer{Domain: "custom", Accelerated: "no", Reason: "not an MVP operator; no estimate: custom operators are not known"})
 	return p
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/report/whatif"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -26,11 +26,11 @@ func product(op string, seconds, blocks float64, shape ...int64) profile.Layer {
 	w := tensorOf("weights", shape...)
 	w.Constant = true
 	l := profile.Layer{
-		Op: op, Name: "fc/" + op, Options: "activation:relu", Latency: measured(seconds), Ops: profile.Ptr(int64(1000)), MACs: profile.Ptr(int64(500)),
+		Op: op, Name: "fc/" + op, Options: "activation:relu", Latency: measured(seconds), Ops: new(int64(1000)), MACs: new(int64(500)),
 		Inputs: []profile.Tensor{tensorOf("x", 1, shape[1]), w, tensorOf("scalar")}, Outputs: []profile.Tensor{tensorOf("a;b", 1, shape[0])},
 	}
 	if blocks >= 0 {
-		l.Sparsity = &profile.Sparsity{Weights: profile.Ptr(0.9), Blocks: map[string]float64{"1x16": blocks, "4x1": 0.25, "rows": 0}}
+		l.Sparsity = &profile.Sparsity{Weights: new(0.9), Blocks: map[string]float64{"1x16": blocks, "4x1": 0.25, "rows": 0}}
 	}
 	return l
 }
@@ -41,7 +41,7 @@ func sparseProfile() *profile.Profile {
 	p := withHostileNames()
 	p.Totals.Energy = profile.Value(profile.Estimated, 3e-5, "test")
 	p.Totals.CPUCycles = profile.Value(profile.Counted, 100000, "")
-	p.Target.ClockHz = profile.Ptr(1e9)
+	p.Target.ClockHz = new(1e9)
 	for _, l := range []profile.Layer{
 		product("FULLY_CONNECTED", 2e-4, 0.1, 256, 1024), product("MatMul", 3.3e-4, -1, 256, 1024), product("Gemm", 7e-6, 0.75, 64, 8),
 		product("InnerProduct", 1e-7, 0, 8, 64), product("Gemm", 1e-4, 0, 6, 8), product("Conv", 1e-3, 0, 8, 8),
@@ -49,7 +49,7 @@ func sparseProfile() *profile.Profile {
 		l.Index = int64(len(p.Layers))
 		p.Layers = append(p.Layers, l)
 	}
-	p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Add", FusedInto: profile.Ptr(int64(len(p.Layers) - 1))})
+	p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Add", FusedInto: new(int64(len(p.Layers) - 1))})
 	return p
 }
 

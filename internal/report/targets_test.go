@@ -23,10 +23,10 @@ func TestTargetsNarrow(t *testing.T) {
 		Target: profile.Target{ID: "efr32xg24-mvp"},
 		Totals: profile.Totals{
 			Latency: metric(0.0738), Energy: metric(757e-6),
-			RAMBytes: profile.Ptr(int64(85119)), FlashBytes: profile.Ptr(int64(533264)),
+			RAMBytes: new(int64(85119)), FlashBytes: new(int64(533264)),
 		},
 	}
-	row := TargetRow{Profile: p, RAM: profile.Ptr(int64(1 << 20)), ExternalFlash: profile.Ptr(int64(1 << 21))}
+	row := TargetRow{Profile: p, RAM: new(int64(1 << 20)), ExternalFlash: new(int64(1 << 21))}
 	const (
 		latency = "73.8 ms (36.9 ms to 148 ms)"
 		energy  = "757 µJ (378 µJ to 1.51 mJ)"

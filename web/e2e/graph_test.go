@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 )
 
 // TestGraphGroups closes layers into groups and finds a layer inside a closed one.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/web/e2e/browser"
 	"github.com/opmeter/opmeter/web/e2e/speed"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // axe is the source of axe-core. It is put into the tab by the browser's debugger,

@@ -41,7 +41,7 @@ type prepare = func(c *op.Call) (op.Run, error)
 // lite makes a definition of TFLite's domain. Packed element types are widened
 // around the prepared function.
 func lite(name string, infer func(c *op.Call) error, p prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Plain(layout.Widened(p))}
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.Widened(p)}
 }
 
 // planned makes the run function once, while preparing, when the inputs whose

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 func run(t *rapid.T, name string, attrs graph.Attrs, in ...*tensor.Tensor) *tensor.Tensor {

@@ -13,7 +13,7 @@ import (
 
 func shapeDefs() []op.Def {
 	view := func(name string, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Simple(runCopy), InPlace: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: op.Simple(runCopy), InPlace: true}
 	}
 	return []op.Def{
 		view("RESHAPE", inferReshape),
@@ -21,8 +21,8 @@ func shapeDefs() []op.Def {
 		view("EXPAND_DIMS", inferExpandDims),
 		view("BITCAST", inferBitcast),
 		view("DENSIFY", inferSame),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: inferShape, Variants: op.Plain(prepareShape), OfShape: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: inferRank, Variants: op.Plain(prepareShape), OfShape: true},
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: inferShape, Prepare: prepareShape, OfShape: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: inferRank, Prepare: prepareShape, OfShape: true},
 	}
 }
 

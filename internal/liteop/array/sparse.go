@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func sparseDefs() []op.Def {
@@ -130,7 +131,7 @@ func prepareHashtableLookup(c *op.Call) (op.Run, error) {
 			if hit {
 				store.Copy(c.Out[0], c.In[2], i*run, at*run, run)
 			} else {
-				store.Fill((*op.Pool)(nil), c.Out[0], zero, i*run, run)
+				store.Fill((*workers.Pool)(nil), c.Out[0], zero, i*run, run)
 			}
 			if c.Wants(1) {
 				tensor.Of[uint8](c.Out[1])[i] = 0

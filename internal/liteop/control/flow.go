@@ -15,7 +15,7 @@ func Defs() []op.Def { return slices.Concat(flowDefs(), variableDefs(), tableDef
 func flowDefs() []op.Def {
 	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
 		// A subgraph may hold variables, so that no call of one is ever folded.
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Plain(prepare), Stateful: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
 	}
 	return []op.Def{
 		lite("IF", inferDeclared, prepareIf),

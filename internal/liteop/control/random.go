@@ -11,7 +11,7 @@ import (
 
 func randomDefs() []op.Def {
 	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Plain(prepare), Stateful: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
 	}
 	return []op.Def{
 		lite("RANDOM_UNIFORM", inferRandom, prepareRandom(uniform)),

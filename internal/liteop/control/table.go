@@ -10,10 +10,10 @@ import (
 
 func tableDefs() []op.Def {
 	return []op.Def{
-		{Domain: graph.TFLite, Name: "HASHTABLE", Infer: inferHandle, Variants: op.Simple(runHashtable)},
-		{Domain: graph.TFLite, Name: "HASHTABLE_IMPORT", Infer: inferImport, Variants: op.Simple(runImport), Stateful: true},
-		{Domain: graph.TFLite, Name: "HASHTABLE_FIND", Infer: inferFind, Variants: op.Simple(runFind), Stateful: true},
-		{Domain: graph.TFLite, Name: "HASHTABLE_SIZE", Infer: inferSize, Variants: op.Simple(runSize), Stateful: true},
+		{Domain: graph.TFLite, Name: "HASHTABLE", Infer: inferHandle, Prepare: op.Simple(runHashtable)},
+		{Domain: graph.TFLite, Name: "HASHTABLE_IMPORT", Infer: inferImport, Prepare: op.Simple(runImport), Stateful: true},
+		{Domain: graph.TFLite, Name: "HASHTABLE_FIND", Infer: inferFind, Prepare: op.Simple(runFind), Stateful: true},
+		{Domain: graph.TFLite, Name: "HASHTABLE_SIZE", Infer: inferSize, Prepare: op.Simple(runSize), Stateful: true},
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 
 func variableDefs() []op.Def {
 	return []op.Def{
-		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Variants: op.Simple(runVarHandle)},
-		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: inferRead, Variants: op.Simple(runRead), Stateful: true},
-		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Variants: op.Simple(runAssign), Stateful: true},
+		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: op.Simple(runVarHandle)},
+		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: inferRead, Prepare: op.Simple(runRead), Stateful: true},
+		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: op.Simple(runAssign), Stateful: true},
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 func i32(shape []int, v ...int32) *tensor.Tensor   { return tensor.From(tensor.Int32, shape, v) }

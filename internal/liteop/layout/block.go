@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Block is a rectangular copy: its shape and, for each axis, how far apart
@@ -77,7 +77,7 @@ const (
 )
 
 // Move copies src, from element so, to dst, from element do.
-func Move[T any](p *op.Pool, b *Block, dst, src []T, do, so int) {
+func Move[T any](p *workers.Pool, b *Block, dst, src []T, do, so int) {
 	switch rank := len(b.shape); {
 	case b.n == 0:
 	case rank == 0:
@@ -172,7 +172,7 @@ func row[T any](dst, src []T, do, so, n, ds, ss int) {
 }
 
 // moveTiled copies squares of the last two axes.
-func moveTiled[T any](p *op.Pool, b *Block, dst, src []T, do, so int) {
+func moveTiled[T any](p *workers.Pool, b *Block, dst, src []T, do, so int) {
 	last := len(b.shape) - 1
 	rows, cols := b.shape[last-1], b.shape[last]
 	dr, sc := b.dst[last-1], b.src[last]

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // naive copies one element at a time.
@@ -27,7 +27,7 @@ func naive[T any](shape, ds, ss []int, dst, src []T, do, so int) {
 // TestMove copies permuted, reversed, repeated and padded views.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	pool := op.NewPool(3, nil)
+	pool := workers.New(3, nil)
 	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		rank := rapid.IntRange(0, 5).Draw(t, "rank")

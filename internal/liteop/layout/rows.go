@@ -1,6 +1,6 @@
 package layout
 
-import "github.com/opmeter/opmeter/internal/op"
+import "github.com/opmeter/opmeter/internal/workers"
 
 // Rows walks up to three broadcast operands together with a dense result, in
 // rows that are as long as possible.
@@ -52,7 +52,7 @@ func NewRows(out []int, operands ...[]int) (*Rows, error) {
 // Each calls f for every row: its place in the result, the places and steps of
 // the operands, and its length. Steps are 1 or 0. f must be safe to call from
 // several goroutines.
-func (r *Rows) Each(p *op.Pool, f func(out int, at [3]int, n int, step [3]int)) {
+func (r *Rows) Each(p *workers.Pool, f func(out int, at [3]int, n int, step [3]int)) {
 	if r.n == 0 {
 		return
 	}

@@ -1,8 +1,8 @@
 package layout
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Store moves elements of one representation: the widths of the element types,
@@ -10,11 +10,11 @@ import (
 // to know.
 type Store interface {
 	// Move copies a block between two tensors, from element so to element do.
-	Move(p *op.Pool, b *Block, dst, src *tensor.Tensor, do, so int)
+	Move(p *workers.Pool, b *Block, dst, src *tensor.Tensor, do, so int)
 	// Copy copies n neighbouring elements.
 	Copy(dst, src *tensor.Tensor, do, so, n int)
 	// Fill sets n elements of dst, from element do, to element 0 of value.
-	Fill(p *op.Pool, dst, value *tensor.Tensor, do, n int)
+	Fill(p *workers.Pool, dst, value *tensor.Tensor, do, n int)
 	// Pick sets each element of dst to the one of a where cond is not zero and
 	// of b otherwise. A stride of 0 repeats an element.
 	Pick(dst *tensor.Tensor, cond []uint8, a, b *tensor.Tensor, do, co, ao, bo, n, cs, as, bs int)
@@ -43,7 +43,7 @@ func StoreFor(t tensor.Type) Store {
 
 type words[T any] struct{ of func(*tensor.Tensor) []T }
 
-func (w words[T]) Move(p *op.Pool, b *Block, dst, src *tensor.Tensor, do, so int) {
+func (w words[T]) Move(p *workers.Pool, b *Block, dst, src *tensor.Tensor, do, so int) {
 	Move(p, b, w.of(dst), w.of(src), do, so)
 }
 
@@ -51,7 +51,7 @@ func (w words[T]) Copy(dst, src *tensor.Tensor, do, so, n int) {
 	copy(w.of(dst)[do:do+n], w.of(src)[so:so+n])
 }
 
-func (w words[T]) Fill(p *op.Pool, dst, value *tensor.Tensor, do, n int) {
+func (w words[T]) Fill(p *workers.Pool, dst, value *tensor.Tensor, do, n int) {
 	if n == 0 {
 		return
 	}
@@ -114,7 +114,7 @@ func Zero(t tensor.Type, q *tensor.Quant) *tensor.Tensor {
 
 // Copy copies all elements of src to dst, which has the same type and number of
 // elements, unless they are the same memory.
-func Copy(p *op.Pool, dst, src *tensor.Tensor) {
+func Copy(p *workers.Pool, dst, src *tensor.Tensor) {
 	if dst.Type == tensor.String {
 		copy(dst.Strings, src.Strings)
 		return

@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // broadcast walks two inputs and an output of the NumPy-broadcast shape. Axes
@@ -74,7 +75,7 @@ const cut = 1 << 13
 
 // each calls f for pieces of rows: offsets into both inputs and the output, and
 // the number of elements.
-func (w *broadcast) each(p *op.Pool, f func(a, b, out, n int)) {
+func (w *broadcast) each(p *workers.Pool, f func(a, b, out, n int)) {
 	if w.inner == 0 || w.rows == 0 {
 		return
 	}

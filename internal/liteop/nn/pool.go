@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // pool is a pooling window over [N,H,W,C].
@@ -44,7 +45,7 @@ func inferPool(c *op.Call) error {
 
 // each calls f for every output position with the offset of its window's first
 // element, the window's size inside the image, and the offset of the result.
-func (p pool) each(w *op.Pool, f func(in, rows, cols, out int)) {
+func (p pool) each(w *workers.Pool, f func(in, rows, cols, out int)) {
 	w.For(p.n*p.oh, 1+(1<<13)/max(1, p.ow*p.c*p.kh*p.kw), func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			n, oy := r/p.oh, r%p.oh

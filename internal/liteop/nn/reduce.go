@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // reduction is an input seen as alternating kept and reduced axes.
@@ -71,7 +72,7 @@ func inferReduce(c *op.Call) error {
 
 // fold reduces x into acc, which has r.kept elements. row folds many elements
 // into one, vec folds elements into accumulators one to one.
-func fold[T tensor.Number, A tensor.Number](p *op.Pool, r *reduction, x []T, acc []A, start A, row func(A, []T) A, vec func([]A, []T)) {
+func fold[T tensor.Number, A tensor.Number](p *workers.Pool, r *reduction, x []T, acc []A, start A, row func(A, []T) A, vec func([]A, []T)) {
 	for i := range acc {
 		acc[i] = start
 	}
@@ -114,7 +115,7 @@ func foldAxes[T tensor.Number, A tensor.Number](dims []int, reduced []bool, x []
 	}
 }
 
-func foldSum[T tensor.Number, A tensor.Number](p *op.Pool, r *reduction, x []T, acc []A) {
+func foldSum[T tensor.Number, A tensor.Number](p *workers.Pool, r *reduction, x []T, acc []A) {
 	fold(p, r, x, acc, 0, func(a A, v []T) A {
 		for _, e := range v {
 			a += A(e)

@@ -13,7 +13,7 @@ import (
 
 func complexDefs() []op.Def {
 	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Variants: op.Plain(prepare)}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare}
 	}
 	return []op.Def{
 		lite("RFFT2D", inferRfft2D, prepareRfft2D),

@@ -17,7 +17,7 @@ func Defs() []op.Def {
 }
 
 func def(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: infer, Variants: op.Plain(layout.Widened(prepare))}
+	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: infer, Prepare: layout.Widened(prepare)}
 }
 
 // declared is the static type and shape that the file gives to output 0.

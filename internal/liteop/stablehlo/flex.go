@@ -13,7 +13,7 @@ import (
 func flexDefs() []op.Def {
 	var l []op.Def
 	add := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) {
-		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: infer, Variants: op.Plain(prepare)})
+		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: infer, Prepare: prepare})
 	}
 	for _, n := range [][2]string{
 		{"Add", "ADD"},

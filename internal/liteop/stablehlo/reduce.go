@@ -13,7 +13,7 @@ func reduceDefs() []op.Def {
 	return []op.Def{
 		def("REDUCE", inferReduce, prepareReduce),
 		def("REDUCE_WINDOW", inferDeclared(2), prepareWindow),
-		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Variants: op.Plain(prepareBuiltinWindow)},
+		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
 		def("RNG_BIT_GENERATOR", inferBits, prepareBits),
 	}
 }

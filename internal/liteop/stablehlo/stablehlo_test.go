@@ -8,8 +8,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 // run runs an operator with a declared result and a body of one operator.
@@ -37,7 +37,7 @@ func run(name string, attrs graph.Attrs, outs []*tensor.Tensor, bodyOp string, i
 	if err := d.Infer(c); err != nil {
 		return nil, err
 	}
-	f, err := d.Variants[0].Prepare(c)
+	f, err := d.Prepare(c)
 	if err != nil {
 		return nil, err
 	}

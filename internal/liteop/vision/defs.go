@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/flex"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/read/flex"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -23,7 +23,7 @@ func Defs() []op.Def {
 }
 
 func custom(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLiteCustom, Name: name, Infer: infer, Variants: op.Plain(prepare)}
+	return op.Def{Domain: graph.TFLiteCustom, Name: name, Infer: infer, Prepare: prepare}
 }
 
 // optionsOf parses a custom operator's options.

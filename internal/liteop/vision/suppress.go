@@ -14,7 +14,7 @@ import (
 func suppressDefs() []op.Def {
 	var l []op.Def
 	for _, name := range []string{"NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"} {
-		l = append(l, op.Def{Domain: graph.TFLite, Name: name, Infer: inferSuppress, Variants: op.Simple(runSuppress)})
+		l = append(l, op.Def{Domain: graph.TFLite, Name: name, Infer: inferSuppress, Prepare: op.Simple(runSuppress)})
 	}
 	return l
 }

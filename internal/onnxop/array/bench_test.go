@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/onnxop/move"
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // BenchmarkTranspose reports how fast bytes are moved; a plain copy is the bound.
 func BenchmarkTranspose(b *testing.B) {
-	pool := op.NewPool(1, nil)
+	pool := workers.New(1, nil)
 	defer pool.Close()
 	for _, tt := range []struct{ shape, perm []int }{
 		{[]int{1 << 20}, []int{0}},

@@ -14,10 +14,10 @@ import (
 // cutDefs lists the operators that join and cut tensors.
 func cutDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Concat", Infer: inferConcat, Variants: op.Plain(prepareConcat)}, 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: inferSplit, Variants: op.Plain(prepareSplit)}, 1, 2, 11, 13, 18),
-		op.Versions(op.Def{Name: "Slice", Infer: inferSlice, Variants: op.Plain(prepareSlice)}, 1, 10, 11, 13),
-		op.Versions(op.Def{Name: "Trilu", Infer: inferTrilu, Variants: op.Plain(prepareTrilu)}, 14),
+		op.Versions(op.Def{Name: "Concat", Infer: inferConcat, Prepare: prepareConcat}, 1, 4, 11, 13),
+		op.Versions(op.Def{Name: "Split", Infer: inferSplit, Prepare: prepareSplit}, 1, 2, 11, 13, 18),
+		op.Versions(op.Def{Name: "Slice", Infer: inferSlice, Prepare: prepareSlice}, 1, 10, 11, 13),
+		op.Versions(op.Def{Name: "Trilu", Infer: inferTrilu, Prepare: prepareTrilu}, 14),
 	)
 }
 

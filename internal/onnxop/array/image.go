@@ -14,9 +14,9 @@ import (
 // imageDefs lists operators over whole matrices and images.
 func imageDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Col2Im", Infer: inferCol2Im, Variants: op.Plain(prepareCol2Im)}, 18),
+		op.Versions(op.Def{Name: "Col2Im", Infer: inferCol2Im, Prepare: prepareCol2Im}, 18),
 		op.Versions(op.Def{
-			Name: "Det", Infer: inferDet, Variants: op.Simple(runDet),
+			Name: "Det", Infer: inferDet, Prepare: op.Simple(runDet),
 			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
 		}, 11, 22),
 	)

@@ -15,10 +15,10 @@ import (
 // makeDefs lists the operators that make tensors from little or nothing.
 func makeDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Variants: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Variants: op.Simple(runConstantOfShape)}, 9, 20, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Variants: op.Simple(runEyeLike), OfShape: true}, 9, 22),
-		op.Versions(op.Def{Name: "Range", Infer: inferRange, Variants: op.Simple(runRange)}, 11, 27),
+		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Prepare: op.Simple(runConstantOfShape)}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
+		op.Versions(op.Def{Name: "Range", Infer: inferRange, Prepare: op.Simple(runRange)}, 11, 27),
 	)
 }
 

@@ -12,13 +12,13 @@ import (
 // moveDefs lists the operators that put every element somewhere else.
 func moveDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Transpose", Infer: inferTranspose, Variants: op.Plain(prepareTranspose)}, 1, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Expand", Infer: inferExpand, Variants: op.Plain(prepareExpand)}, 8, 13),
-		op.Versions(op.Def{Name: "Tile", Infer: inferTile1, Variants: op.Plain(prepareTile)}, 1),
-		op.Versions(op.Def{Name: "Tile", Infer: inferTile, Variants: op.Plain(prepareTile)}, 6, 13),
-		op.Versions(op.Def{Name: "DepthToSpace", Infer: inferDepthToSpace, Variants: op.Plain(prepareDepthToSpace)}, 1, 11, 13, 28),
-		op.Versions(op.Def{Name: "SpaceToDepth", Infer: inferSpaceToDepth, Variants: op.Plain(prepareSpaceToDepth)}, 1, 13, 28),
-		op.Versions(op.Def{Name: "ReverseSequence", Infer: inferReverse, Variants: op.Plain(prepareReverse)}, 10, 28),
+		op.Versions(op.Def{Name: "Transpose", Infer: inferTranspose, Prepare: prepareTranspose}, 1, 13, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Expand", Infer: inferExpand, Prepare: prepareExpand}, 8, 13),
+		op.Versions(op.Def{Name: "Tile", Infer: inferTile1, Prepare: prepareTile}, 1),
+		op.Versions(op.Def{Name: "Tile", Infer: inferTile, Prepare: prepareTile}, 6, 13),
+		op.Versions(op.Def{Name: "DepthToSpace", Infer: inferDepthToSpace, Prepare: prepareDepthToSpace}, 1, 11, 13, 28),
+		op.Versions(op.Def{Name: "SpaceToDepth", Infer: inferSpaceToDepth, Prepare: prepareSpaceToDepth}, 1, 13, 28),
+		op.Versions(op.Def{Name: "ReverseSequence", Infer: inferReverse, Prepare: prepareReverse}, 10, 28),
 	)
 }
 

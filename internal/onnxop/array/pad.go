@@ -8,14 +8,15 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // padDefs lists the operators that add or remove borders.
 func padDefs() []op.Def {
-	pad := op.Def{Name: "Pad", Infer: inferPad, Variants: op.Plain(preparePad)}
+	pad := op.Def{Name: "Pad", Infer: inferPad, Prepare: preparePad}
 	return slices.Concat(
 		op.Versions(pad, 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "CenterCropPad", Infer: inferCenter, Variants: op.Plain(prepareCenter)}, 18),
+		op.Versions(op.Def{Name: "CenterCropPad", Infer: inferCenter, Prepare: prepareCenter}, 18),
 	)
 }
 
@@ -203,7 +204,7 @@ func (p *padder) run(c *op.Call) error {
 }
 
 // padRows fills the output row by row along the last padded dimension.
-func padRows[T any](pool *op.Pool, p *padder, y, x []T, value T, in []int, last, inner int) {
+func padRows[T any](pool *workers.Pool, p *padder, y, x []T, value T, in []int, last, inner int) {
 	row := p.maps[last]
 	rows, width := 1, len(row)*inner
 	for _, m := range p.maps[:last] {

@@ -13,7 +13,7 @@ import (
 // shapeDefs lists the operators that look at shapes or change nothing else.
 func shapeDefs() []op.Def {
 	keep := func(name string, infer func(c *op.Call) error) op.Def {
-		return op.Def{Name: name, Infer: infer, Variants: op.Simple(runKeep), InPlace: true}
+		return op.Def{Name: name, Infer: infer, Prepare: op.Simple(runKeep), InPlace: true}
 	}
 	return slices.Concat(
 		op.Versions(keep("Identity", inferIdentity), 1, 13, 14, 16, 19, 21, 23, 24, 25),
@@ -22,8 +22,8 @@ func shapeDefs() []op.Def {
 		op.Versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
 		op.Versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
 		op.Versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Shape", Infer: inferShape, Variants: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Size", Infer: inferSize, Variants: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: inferShape, Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: inferSize, Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 func i64(v ...int64) *tensor.Tensor { return tensor.From(tensor.Int64, []int{len(v)}, v) }
@@ -70,7 +70,7 @@ var add = op.Def{
 		c.SetOut(0, c.In[0].Type, c.In[0].Shape)
 		return nil
 	},
-	Variants: op.Simple(func(c *op.Call) error {
+	Prepare: op.Simple(func(c *op.Call) error {
 		b := tensor.Of[float32](c.In[1])
 		for i, v := range tensor.Of[float32](c.In[0]) {
 			tensor.Of[float32](c.Out[0])[i] = v + b[i%len(b)]
@@ -82,7 +82,7 @@ var add = op.Def{
 var less = op.Def{
 	Name:  "Less",
 	Infer: func(c *op.Call) error { c.SetOut(0, tensor.Bool, c.In[0].Shape); return nil },
-	Variants: op.Simple(func(c *op.Call) error {
+	Prepare: op.Simple(func(c *op.Call) error {
 		c.Out[0].Data[0] = 0
 		if tensor.Of[float32](c.In[0])[0] < tensor.Of[float32](c.In[1])[0] {
 			c.Out[0].Data[0] = 1
@@ -97,7 +97,7 @@ var copied = op.Def{
 		c.SetOut(0, c.In[0].Type, c.In[0].Shape)
 		return nil
 	},
-	Variants: op.Simple(func(c *op.Call) error {
+	Prepare: op.Simple(func(c *op.Call) error {
 		copy(c.Out[0].Data, c.In[0].Data)
 		c.Out[0].Elems = c.In[0].Elems
 		return nil

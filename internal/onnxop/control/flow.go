@@ -13,11 +13,11 @@ import (
 
 func flowDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "If", Infer: inferIf, Variants: op.Plain(prepareIf)}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Variants: op.Plain(prepareLoop)}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Variants: op.Plain(prepareScan8)}, 8),
-		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Variants: op.Plain(prepareScan)}, 9, 11, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "SequenceMap", Infer: inferMap, Variants: op.Plain(prepareMap)}, 17),
+		op.Versions(op.Def{Name: "If", Infer: inferIf, Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "SequenceMap", Infer: inferMap, Prepare: prepareMap}, 17),
 	)
 }
 

@@ -12,9 +12,9 @@ import (
 
 func optionalDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Optional", Infer: inferOptional, Variants: op.Simple(runOptional)}, 15, 28),
-		op.Versions(op.Def{Name: "OptionalGetElement", Infer: inferGet, Variants: op.Simple(runGet)}, 15, 18, 28),
-		op.Versions(op.Def{Name: "OptionalHasElement", Infer: inferHas, Variants: op.Simple(runHas)}, 15, 18, 28),
+		op.Versions(op.Def{Name: "Optional", Infer: inferOptional, Prepare: op.Simple(runOptional)}, 15, 28),
+		op.Versions(op.Def{Name: "OptionalGetElement", Infer: inferGet, Prepare: op.Simple(runGet)}, 15, 18, 28),
+		op.Versions(op.Def{Name: "OptionalHasElement", Infer: inferHas, Prepare: op.Simple(runHas)}, 15, 18, 28),
 	)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // stack collects the values that a body yields turn by turn, to be joined once
@@ -51,7 +52,7 @@ func (s *stack) give(c *op.Call, i, axis int, reverse bool, v *graph.Value) erro
 }
 
 // join writes the items one after the other along a new axis of y.
-func join(pool *op.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, reverse bool) error {
+func join(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, reverse bool) error {
 	dst := y
 	if move.Packed(y) {
 		dst = tensor.New(tensor.Uint8, y.Shape...)
@@ -77,7 +78,7 @@ func join(pool *op.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, rev
 
 // rows cuts a tensor along an axis. The parts share its memory where they lie in
 // one piece.
-func rows(pool *op.Pool, x *tensor.Tensor, axis int) func(i int) *tensor.Tensor {
+func rows(pool *workers.Pool, x *tensor.Tensor, axis int) func(i int) *tensor.Tensor {
 	n := x.Shape[axis]
 	shape := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
 	per := tensor.Elements(shape)
@@ -164,7 +165,7 @@ func inferScan(c *op.Call) error {
 }
 
 // scan runs the body over all positions and returns final states and stacks.
-func (s *scanShape) scan(b op.Body, pool *op.Pool, state, xs []*tensor.Tensor, limit int) ([]*tensor.Tensor, []stack, error) {
+func (s *scanShape) scan(b op.Body, pool *workers.Pool, state, xs []*tensor.Tensor, limit int) ([]*tensor.Tensor, []stack, error) {
 	in := make([]*tensor.Tensor, s.states+s.ins)
 	copy(in, state)
 	parts := make([]func(int) *tensor.Tensor, s.ins)
@@ -311,7 +312,7 @@ func prepareScan8(c *op.Call) (op.Run, error) {
 
 // padded joins items along a new first axis of n positions; those that are
 // missing are zero.
-func padded(pool *op.Pool, items []*tensor.Tensor, n int, v *graph.Value) (*tensor.Tensor, error) {
+func padded(pool *workers.Pool, items []*tensor.Tensor, n int, v *graph.Value) (*tensor.Tensor, error) {
 	t, shape := v.Type, v.Shape
 	if len(items) > 0 && items[0] != nil {
 		t, shape = items[0].Type, items[0].Shape

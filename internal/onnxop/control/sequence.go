@@ -13,7 +13,7 @@ import (
 
 func sequenceDefs() []op.Def {
 	def := func(name string, infer func(*op.Call) error, run op.Run) []op.Def {
-		return op.Versions(op.Def{Name: name, Infer: infer, Variants: op.Simple(run)}, 11)
+		return op.Versions(op.Def{Name: name, Infer: infer, Prepare: op.Simple(run)}, 11)
 	}
 	return slices.Concat(
 		def("SequenceEmpty", inferEmpty, runEmpty),

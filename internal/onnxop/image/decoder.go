@@ -15,7 +15,7 @@ import (
 func Defs() []op.Def {
 	return []op.Def{{
 		Name: "ImageDecoder", Since: 20, Types: []tensor.Type{tensor.Uint8},
-		Infer: inferDecoder, Variants: op.Simple(runDecoder),
+		Infer: inferDecoder, Prepare: op.Simple(runDecoder),
 	}}
 }
 

@@ -7,13 +7,14 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func gatherDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Gather", Infer: inferGather, Variants: op.Plain(prepareGather)}, 1, 11, 13),
-		op.Versions(op.Def{Name: "GatherElements", Infer: inferGatherElements, Variants: op.Plain(prepareGatherElements)}, 11, 13),
-		op.Versions(op.Def{Name: "GatherND", Infer: inferGatherND, Variants: op.Plain(prepareGatherND)}, 11, 12, 13),
+		op.Versions(op.Def{Name: "Gather", Infer: inferGather, Prepare: prepareGather}, 1, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: inferGatherElements, Prepare: prepareGatherElements}, 11, 13),
+		op.Versions(op.Def{Name: "GatherND", Infer: inferGatherND, Prepare: prepareGatherND}, 11, 12, 13),
 	)
 }
 
@@ -108,7 +109,7 @@ func elementsOf(c *op.Call) (*elements, error) {
 }
 
 // offsets turns the indices into offsets in the data.
-func (e *elements) offsets(pool *op.Pool, idx *tensor.Tensor) (at []int, err error) {
+func (e *elements) offsets(pool *workers.Pool, idx *tensor.Tensor) (at []int, err error) {
 	if e.at, err = positions(e.at, idx, e.n); err != nil {
 		return nil, err
 	}

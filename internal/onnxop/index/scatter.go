@@ -10,13 +10,13 @@ import (
 )
 
 func scatterDefs() []op.Def {
-	el := op.Def{Infer: inferScatterElements, Variants: op.Plain(prepareScatterElements), InPlace: true}
+	el := op.Def{Infer: inferScatterElements, Prepare: prepareScatterElements, InPlace: true}
 	old := el
 	old.Name, el.Name = "Scatter", "ScatterElements"
 	return slices.Concat(
 		op.Versions(old, 9, 11),
 		op.Versions(el, 11, 13, 16, 18),
-		op.Versions(op.Def{Name: "ScatterND", Infer: inferScatterND, Variants: op.Plain(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "ScatterND", Infer: inferScatterND, Prepare: prepareScatterND, InPlace: true}, 11, 13, 16, 18),
 	)
 }
 

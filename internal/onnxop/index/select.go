@@ -13,9 +13,9 @@ import (
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: inferOneHot, Variants: op.Plain(prepareOneHot)}, 9, 11, 28),
-		op.Versions(op.Def{Name: "NonZero", Infer: inferNonZero, Variants: op.Plain(prepareNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: inferCompress, Variants: op.Plain(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: inferOneHot, Prepare: prepareOneHot}, 9, 11, 28),
+		op.Versions(op.Def{Name: "NonZero", Infer: inferNonZero, Prepare: prepareNonZero}, 9, 13),
+		op.Versions(op.Def{Name: "Compress", Infer: inferCompress, Prepare: prepareCompress}, 9, 11, 28),
 	)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func topKDefs() []op.Def {
-	return op.Versions(op.Def{Name: "TopK", Infer: inferTopK, Variants: op.Plain(prepareTopK)}, 1, 10, 11, 24)
+	return op.Versions(op.Def{Name: "TopK", Infer: inferTopK, Prepare: prepareTopK}, 1, 10, 11, 24)
 }
 
 func inferTopK(c *op.Call) error {

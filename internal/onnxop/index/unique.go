@@ -9,7 +9,7 @@ import (
 )
 
 func uniqueDefs() []op.Def {
-	return op.Versions(op.Def{Name: "Unique", Infer: inferUnique, Variants: op.Simple(runUnique)}, 11, 28)
+	return op.Versions(op.Def{Name: "Unique", Infer: inferUnique, Prepare: op.Simple(runUnique)}, 11, 28)
 }
 
 // inferUnique never knows the count: finding it is the whole work.

@@ -185,19 +185,19 @@ func axisDefs() []op.Def {
 	norm := func(name string, k normalisation) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax, InPlace: true,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) })),
+			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) }),
 		}
 	}
 	arg := func(name string, least bool) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: 1, Types: numberTypes, Infer: inferArg,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) })),
+			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }),
 		}
 	}
 	cum := func(name string, since int, product bool) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: since, Types: numberTypes, Infer: inferCumulative,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) })),
+			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }),
 		}
 	}
 	return []op.Def{

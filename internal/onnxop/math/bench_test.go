@@ -22,7 +22,7 @@ func bench(b *testing.B, name string, version int, attrs graph.Attrs, in ...*ten
 	if err := d.Infer(c); err != nil {
 		b.Fatal(err)
 	}
-	run, err := d.Variants[0].Prepare(c)
+	run, err := d.Prepare(c)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Broadcast is a plan for walking up to three operands and a result of row-major
@@ -162,14 +163,14 @@ type binary[T, R tensor.Number] struct {
 // on at a time.
 const blockSize = 256
 
-func newBinary[T, R tensor.Number](p *op.Pool, plan *Broadcast, vec func(dst []R, a, b []T)) *binary[T, R] {
+func newBinary[T, R tensor.Number](p *workers.Pool, plan *Broadcast, vec func(dst []R, a, b []T)) *binary[T, R] {
 	r := &binary[T, R]{plan: plan, vec: vec, fill: make([]T, 2*blockSize*p.Threads())}
 	r.body = r.work
 	return r
 }
 
 // run computes out from a and b.
-func (r *binary[T, R]) run(p *op.Pool, out []R, a, b []T) {
+func (r *binary[T, R]) run(p *workers.Pool, out []R, a, b []T) {
 	r.out, r.a, r.b = out, a, b
 	p.ForWorker(r.plan.Len, grain, r.body)
 	r.out, r.a, r.b = nil, nil, nil

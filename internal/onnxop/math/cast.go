@@ -193,9 +193,9 @@ func castRange(out, in *tensor.Tensor, lo, hi int, cv Conversion) {
 func castDefs() []op.Def {
 	all := join(numberTypes, boolTypes, []tensor.Type{tensor.String}, float8Types, []tensor.Type{tensor.Float8E8M0}, packedTypes)
 	return []op.Def{
-		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: inferCast, Variants: op.Plain(prepareCast)},
-		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: inferCastLike, Variants: op.Plain(prepareCast)},
-		{Domain: graph.ONNX, Name: "BitCast", Since: 26, Infer: inferBitCast, InPlace: true, Variants: op.Simple(func(c *op.Call) error {
+		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: inferCast, Prepare: prepareCast},
+		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: inferCastLike, Prepare: prepareCast},
+		{Domain: graph.ONNX, Name: "BitCast", Since: 26, Infer: inferBitCast, InPlace: true, Prepare: op.Simple(func(c *op.Call) error {
 			copy(c.Out[0].Data, c.In[0].Data)
 			return nil
 		})},

@@ -231,19 +231,19 @@ func compareDefs() []op.Def {
 	rel := func(name string, since int, k relation, types []tensor.Type) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: infer,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) })),
+			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) }),
 		}
 	}
 	logic := func(name string, k bitop) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: 1, Types: boolTypes, Infer: infer, InPlace: true,
-			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareLogic(c, k) }),
+			Prepare: func(c *op.Call) (op.Run, error) { return prepareLogic(c, k) },
 		}
 	}
 	bits := func(name string, k bitop) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: 18, Types: integerTypes, Infer: own, InPlace: true,
-			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareBits(c, k) }),
+			Prepare: func(c *op.Call) (op.Run, error) { return prepareBits(c, k) },
 		}
 	}
 	return []op.Def{
@@ -252,6 +252,6 @@ func compareDefs() []op.Def {
 		rel("LessOrEqual", 12, lessEqual, numberTypes), rel("GreaterOrEqual", 12, greaterEqual, numberTypes),
 		logic("And", bitAnd), logic("Or", bitOr), logic("Xor", bitXor),
 		bits("BitwiseAnd", bitAnd), bits("BitwiseOr", bitOr), bits("BitwiseXor", bitXor),
-		{Domain: graph.ONNX, Name: "BitShift", Since: 11, Types: integerTypes, Infer: own, InPlace: true, Variants: op.Plain(prepareShift)},
+		{Domain: graph.ONNX, Name: "BitShift", Since: 11, Types: integerTypes, Infer: own, InPlace: true, Prepare: prepareShift},
 	}
 }

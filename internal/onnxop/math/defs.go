@@ -16,26 +16,26 @@ func Defs() []op.Def {
 func arithDefs() []op.Def {
 	own := inferBinary(tensor.Invalid)
 	def := func(name string, k arith, types []tensor.Type) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: types, Infer: own, InPlace: true, Variants: op.Plain(arithPrepare(k))}
+		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: types, Infer: own, InPlace: true, Prepare: arithPrepare(k)}
 	}
 	many := func(name string, since int, types []tensor.Type, k arith, mean bool) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: inferMany,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareMany(c, k, mean) })),
+			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareMany(c, k, mean) }),
 		}
 	}
 	return []op.Def{
 		fuses(def("Add", add, numberTypes)), fuses(def("Sub", sub, numberTypes)), fuses(def("Mul", mul, numberTypes)), def("Div", div, numberTypes),
-		{Domain: graph.ONNX, Name: "Mod", Since: 10, Types: numberTypes, Infer: own, InPlace: true, Variants: op.Plain(Widen(prepareMod))},
+		{Domain: graph.ONNX, Name: "Mod", Since: 10, Types: numberTypes, Infer: own, InPlace: true, Prepare: Widen(prepareMod)},
 		{
 			Domain: graph.ONNX, Name: "PRelu", Since: 1, Types: join(floatTypes, signedTypes[2:], unsignedTypes[2:]), Infer: inferPRelu, InPlace: true,
-			Variants: op.Plain(Widen(preparePRelu)),
+			Prepare: Widen(preparePRelu),
 		},
-		{Domain: graph.ONNX, Name: "Pow", Since: 1, Types: join(floatTypes, signedTypes[2:]), Infer: own, InPlace: true, Variants: op.Plain(Widen(preparePow))},
+		{Domain: graph.ONNX, Name: "Pow", Since: 1, Types: join(floatTypes, signedTypes[2:]), Infer: own, InPlace: true, Prepare: Widen(preparePow)},
 		many("Max", 1, numberTypes, maximum, false), many("Min", 1, numberTypes, minimum, false),
 		many("Sum", 1, floatTypes, add, false), many("Mean", 1, floatTypes, add, true),
-		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: floatTypes, Infer: inferSwiGLU, InPlace: true, Variants: op.Plain(Widen(prepareSwiGLU))},
-		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Variants: op.Plain(prepareWhere)},
+		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: floatTypes, Infer: inferSwiGLU, InPlace: true, Prepare: Widen(prepareSwiGLU)},
+		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Prepare: prepareWhere},
 	}
 }
 

@@ -96,7 +96,7 @@ func prepareCrop(c *op.Call) (op.Run, error) {
 // they were dropped; Affine, Scale and others are among the curves.
 func legacyDefs() []op.Def {
 	return []op.Def{
-		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: floatTypes, Infer: sameAs, InPlace: true, Variants: op.Plain(Widen(prepareImageScaler))},
-		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: floatTypes, Infer: inferCrop, Variants: op.Plain(prepareCrop)},
+		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: floatTypes, Infer: sameAs, InPlace: true, Prepare: Widen(prepareImageScaler)},
+		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: floatTypes, Infer: inferCrop, Prepare: prepareCrop},
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 // TestBroadcastProperty compares the walk with index arithmetic over random

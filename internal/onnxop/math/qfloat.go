@@ -136,12 +136,12 @@ func qfloatDefs() []op.Def {
 	return []op.Def{
 		{
 			Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: func(c *op.Call) error { return inferSoftmax(qSoftmaxCall(c)) },
-			Variants: op.Plain(aroundFloat(func(c *op.Call) (op.Run, error) { return prepareSoftmax(qSoftmaxCall(c), softmax) })),
+			Prepare: aroundFloat(func(c *op.Call) (op.Run, error) { return prepareSoftmax(qSoftmaxCall(c), softmax) }),
 		},
 		{
 			Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: inferQReduce,
-			Variants: op.Plain(aroundFloat(func(c *op.Call) (op.Run, error) { return prepareReduce(qReduceCall(c), redMean) })),
+			Prepare: aroundFloat(func(c *op.Call) (op.Run, error) { return prepareReduce(qReduceCall(c), redMean) }),
 		},
-		{Domain: graph.Microsoft, Name: "QLinearWhere", Since: 1, Types: bytes, Infer: inferQWhere, Variants: op.Plain(prepareQWhere)},
+		{Domain: graph.Microsoft, Name: "QLinearWhere", Since: 1, Types: bytes, Infer: inferQWhere, Prepare: prepareQWhere},
 	}
 }

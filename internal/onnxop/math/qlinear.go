@@ -157,11 +157,11 @@ func qlinearDefs() []op.Def {
 	two := func(name string, product bool) op.Def {
 		return op.Def{
 			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear,
-			Variants: op.Plain(func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) }),
+			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
 		}
 	}
 	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: sameAs, InPlace: true, Variants: op.Plain(prepareQTable(mk))}
+		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: sameAs, InPlace: true, Prepare: prepareQTable(mk)}
 	}
 	return []op.Def{
 		two("QLinearAdd", false), two("QLinearMul", true),
@@ -253,7 +253,7 @@ func qonnxDefs() []op.Def {
 				}
 				c.SetOut(0, c.In[0].Type, out)
 				return nil
-			}, Variants: op.Plain(prepareQuant),
+			}, Prepare: prepareQuant,
 		})
 	}
 	return out

@@ -351,12 +351,12 @@ func quantDefs() []op.Def {
 			c.SetOut(2, tensor.Uint8, nil)
 			return nil
 		},
-		Variants: op.Plain(func(c *op.Call) (op.Run, error) {
+		Prepare: func(c *op.Call) (op.Run, error) {
 			if c.In[0].Type != tensor.Float32 {
 				return nil, badType(c, 0)
 			}
 			return dynamicQuantize, nil
-		}),
+		},
 	}}
 	for _, domain := range []string{graph.ONNX, graph.Microsoft} {
 		since := 10
@@ -366,9 +366,9 @@ func quantDefs() []op.Def {
 		defs = append(defs,
 			op.Def{
 				Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, floatTypes...), tensor.Int32),
-				Infer: inferQuantize, Variants: op.Plain(prepareQuantize),
+				Infer: inferQuantize, Prepare: prepareQuantize,
 			},
-			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Variants: op.Plain(Widen(prepareDequantize))})
+			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Prepare: Widen(prepareDequantize)})
 	}
 	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())
 }

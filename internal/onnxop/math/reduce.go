@@ -6,6 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // reduction names a reduction operator.
@@ -162,7 +163,7 @@ type reduceRun[T tensor.Number, A any] struct {
 	body    func(worker, lo, hi int)
 }
 
-func newReduceRun[T tensor.Number, A any](pool *op.Pool, p reducePlan, r reducer[T, A]) *reduceRun[T, A] {
+func newReduceRun[T tensor.Number, A any](pool *workers.Pool, p reducePlan, r reducer[T, A]) *reduceRun[T, A] {
 	run := &reduceRun[T, A]{reducer: r, p: p}
 	switch {
 	case p.rows && p.kept.len() == 1 && p.gone.len() == 1 && p.inner > 2*rowPart:
@@ -182,7 +183,7 @@ func newReduceRun[T tensor.Number, A any](pool *op.Pool, p reducePlan, r reducer
 	return run
 }
 
-func (r *reduceRun[T, A]) run(pool *op.Pool, out, in []T) {
+func (r *reduceRun[T, A]) run(pool *workers.Pool, out, in []T) {
 	r.out, r.in = out, in
 	switch {
 	case r.parts != nil:
@@ -311,7 +312,7 @@ func reduceDefs() []op.Def {
 		}
 		out = append(out, op.Def{
 			Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: inferReduce,
-			Variants: op.Plain(Widen(func(c *op.Call) (op.Run, error) { return prepareReduce(c, e.kind) })),
+			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareReduce(c, e.kind) }),
 		})
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Lists of element types for the definitions.
@@ -158,14 +159,14 @@ func halves(x *tensor.Tensor, lo, hi int) tensor.Tensor {
 	return tensor.Tensor{Type: x.Type, Data: x.Data[2*lo : 2*hi]}
 }
 
-func widenHalves(p *op.Pool, dst []float32, x *tensor.Tensor) {
+func widenHalves(p *workers.Pool, dst []float32, x *tensor.Tensor) {
 	p.For(len(dst), grain/2, func(lo, hi int) {
 		part := halves(x, lo, hi)
 		ReadFloats(dst[lo:hi], &part)
 	})
 }
 
-func narrowHalves(p *op.Pool, x *tensor.Tensor, src []float32) {
+func narrowHalves(p *workers.Pool, x *tensor.Tensor, src []float32) {
 	p.For(len(src), grain/2, func(lo, hi int) {
 		part := halves(x, lo, hi)
 		WriteFloats(&part, src[lo:hi])

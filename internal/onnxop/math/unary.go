@@ -319,19 +319,19 @@ func unaryDefs() []op.Def {
 	} {
 		out = append(out, op.Def{
 			Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: sameAs, InPlace: true,
-			Variants: op.Plain(prepareHalfExact(e.kind)),
+			Prepare: prepareHalfExact(e.kind),
 		})
 	}
 	out = append(out,
-		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: boolTypes, Infer: sameAs, InPlace: true, Variants: op.Plain(prepareNot)},
+		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: boolTypes, Infer: sameAs, InPlace: true, Prepare: prepareNot},
 		op.Def{
 			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: join(floatTypes, float8Types), Infer: sameAsBool,
-			Variants: op.Plain(classify(func(*op.Call) func(float64) bool { return math.IsNaN })),
+			Prepare: classify(func(*op.Call) func(float64) bool { return math.IsNaN }),
 		},
-		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: join(floatTypes, float8Types), Infer: sameAsBool, Variants: op.Plain(classify(isInf))},
-		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: numberTypes, Infer: sameAs, InPlace: true, Variants: op.Plain(Widen(prepareClip))},
-		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: floatTypes, Infer: sameAs, Variants: op.Plain(Widen(prepareFastGelu))},
-		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: floatTypes, Infer: inferBinary(tensor.Invalid), Variants: op.Plain(Widen(prepareBiasGelu))},
+		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: join(floatTypes, float8Types), Infer: sameAsBool, Prepare: classify(isInf)},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: numberTypes, Infer: sameAs, InPlace: true, Prepare: Widen(prepareClip)},
+		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: floatTypes, Infer: sameAs, Prepare: Widen(prepareFastGelu)},
+		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: floatTypes, Infer: inferBinary(tensor.Invalid), Prepare: Widen(prepareBiasGelu)},
 	)
 	for _, e := range curves() {
 		types := floatTypes
@@ -340,7 +340,7 @@ func unaryDefs() []op.Def {
 		}
 		out = append(out, op.Def{
 			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: sameAs, InPlace: true,
-			Variants: op.Plain(prepareCurve(e.make, e.ints)),
+			Prepare: prepareCurve(e.make, e.ints),
 		})
 	}
 	return out

@@ -9,8 +9,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/op/optest"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 func TestValues(t *testing.T) {
@@ -316,7 +316,7 @@ func TestDynamicAxes(t *testing.T) {
 	if err := d.Infer(c); err != nil {
 		t.Fatal(err)
 	}
-	run, err := d.Variants[0].Prepare(c)
+	run, err := d.Prepare(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestFusedClamp(t *testing.T) {
 		if err := d.Infer(c); err != nil {
 			t.Fatal(err)
 		}
-		run, err := d.Variants[0].Prepare(c)
+		run, err := d.Prepare(c)
 		if err != nil {
 			t.Fatal(err)
 		}

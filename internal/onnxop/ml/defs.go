@@ -9,7 +9,7 @@ import (
 // Defs lists the operators of the ai.onnx.ml domain.
 func Defs() []op.Def {
 	def := func(name string, infer func(*op.Call) error, p func(*op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.ONNXML, Name: name, Since: 1, Types: numeric, Infer: infer, Variants: op.Plain(p)}
+		return op.Def{Domain: graph.ONNXML, Name: name, Since: 1, Types: numeric, Infer: infer, Prepare: p}
 	}
 	of := func(d op.Def, types ...tensor.Type) op.Def { d.Types = types; return d }
 	simple := func(run op.Run) func(*op.Call) (op.Run, error) {

@@ -1,8 +1,8 @@
 package move
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Blocks selects blocks of Len elements: the output is, for each of Rows rows,
@@ -16,7 +16,7 @@ type Blocks struct {
 
 // Gather copies the blocks from src to dst, both of one element width of at
 // least a byte, or strings.
-func (b *Blocks) Gather(pool *op.Pool, dst, src *tensor.Tensor) {
+func (b *Blocks) Gather(pool *workers.Pool, dst, src *tensor.Tensor) {
 	switch dst.Type.Bits() {
 	case 0:
 		gather(b, pool, dst.Strings, src.Strings)
@@ -35,7 +35,7 @@ func (b *Blocks) Gather(pool *op.Pool, dst, src *tensor.Tensor) {
 	}
 }
 
-func gather[T any](b *Blocks, pool *op.Pool, dst, src []T) {
+func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
 	total := b.Rows * len(b.At)
 	if total == 0 || b.Len == 0 {
 		return

@@ -1,8 +1,8 @@
 package move
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // parallelFrom is the number of elements from which a copy is worth spreading
@@ -49,7 +49,7 @@ func (p *Plan) Set(dims, dst, src []int, dstOff, srcOff int) {
 
 // Run copies. Both tensors must have the same element width of at least a byte,
 // or be strings. They must not overlap.
-func (p *Plan) Run(pool *op.Pool, dst, src *tensor.Tensor) {
+func (p *Plan) Run(pool *workers.Pool, dst, src *tensor.Tensor) {
 	if p.empty || len(p.dims) == 0 {
 		return
 	}
@@ -71,7 +71,7 @@ func (p *Plan) Run(pool *op.Pool, dst, src *tensor.Tensor) {
 	}
 }
 
-func run[T any](p *Plan, pool *op.Pool, dst, src []T) {
+func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 	r := len(p.dims)
 	last := r - 1
 	ds, ss := p.dst[last], p.src[last]
@@ -192,7 +192,7 @@ const thin, strip = 8, 512
 
 // transpose copies when the destination is contiguous in the last dimension
 // and the source in dimension k.
-func transpose[T any](p *Plan, pool *op.Pool, dst, src []T, k int) {
+func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	last := len(p.dims) - 1
 	rows, cols := p.dims[k], p.dims[last]
 	dk, ss := p.dst[k], p.src[last]

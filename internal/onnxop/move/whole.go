@@ -3,6 +3,7 @@ package move
 import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Aliased reports whether both tensors have the same memory, because the
@@ -14,7 +15,7 @@ func Aliased(a, b *tensor.Tensor) bool {
 // All copies every element of src to dst, which has the same type and number of
 // elements. Nothing happens when they share memory. Containers share their
 // elements: those are never written after they were made.
-func All(pool *op.Pool, dst, src *tensor.Tensor) {
+func All(pool *workers.Pool, dst, src *tensor.Tensor) {
 	if src.Type.IsContainer() {
 		dst.Elems, dst.Elem = src.Elems, src.Elem
 		return

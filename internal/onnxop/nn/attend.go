@@ -3,8 +3,8 @@ package nn
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/vecmath"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Heads views query, key or value vectors: element d of row r of head h of batch b
@@ -58,7 +58,7 @@ type Attend[T real] struct {
 }
 
 // Run computes y from q, k and v.
-func (a *Attend[T]) Run(p *op.Pool, q, k, v, y Heads[T]) {
+func (a *Attend[T]) Run(p *workers.Pool, q, k, v, y Heads[T]) {
 	group := a.Heads / max(a.KVHeads, 1)
 	p.For(a.Batch*a.Heads*a.Rows, max(1, 1<<13/max(a.Total*a.Size, 1)), func(lo, hi int) {
 		buf := make([]T, 2*a.Total)

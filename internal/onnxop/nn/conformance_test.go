@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/conformance"
-	"github.com/opmeter/opmeter/internal/material"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/testing/conformance"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // TestONNXNodeTests runs every backend test of the ONNX project whose operators

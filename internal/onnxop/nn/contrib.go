@@ -12,7 +12,7 @@ import (
 // microsoft lists the layers of the com.microsoft domain.
 func microsoft() []op.Def {
 	quantized := func(name string, infer func(*op.Call) error, p Prepare) op.Def {
-		return op.Def{Name: name, Since: 1, Types: smallInts, Infer: infer, Variants: op.Plain(p)}
+		return op.Def{Name: name, Since: 1, Types: smallInts, Infer: infer, Prepare: p}
 	}
 	return domain(graph.Microsoft,
 		floats("SkipLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),

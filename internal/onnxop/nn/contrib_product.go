@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // newProjection prepares y[m×n] = x[m×k]·w with input wi as the k×n weights,
@@ -63,7 +64,7 @@ func fusedActivation(a graph.Attrs, params []float32) (activation, error) {
 	return nil, op.Unsupported("activation %q", name)
 }
 
-func apply[T real](p *op.Pool, f activation, y []T) {
+func apply[T real](p *workers.Pool, f activation, y []T) {
 	if f == nil {
 		return
 	}

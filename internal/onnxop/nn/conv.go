@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // convolution is the checked geometry of a Conv-like node: input x [N,C,...],
@@ -154,7 +155,7 @@ func fillBias[T real](c *op.Call, y []T, m0, area int) {
 
 // unfold writes, for each of channels × taps, the input elements that output
 // positions p0 to p0+np-1 see through that tap; what lies outside is zero.
-func unfold[T tensor.Number](p *op.Pool, v *window, col, x []T, channels, p0, np int) {
+func unfold[T tensor.Number](p *workers.Pool, v *window, col, x []T, channels, p0, np int) {
 	taps, area, rank := product(v.kernel), product(v.in), len(v.in)
 	p.For(channels*taps, 1, func(lo, hi int) {
 		var ks, os [maxSpatial]int

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // newTransposed checks a ConvTranspose: x [N,C,...], w [C,M/groups,...]. The
@@ -133,7 +134,7 @@ func prepareConvTranspose[T real](c *op.Call) (op.Run, error) {
 
 // fold adds the rows of col (channels × taps, one element an output position of
 // the window) to the input positions that each tap sees: the reverse of unfold.
-func fold[T real](p *op.Pool, v *window, y, col []T, channels int) {
+func fold[T real](p *workers.Pool, v *window, y, col []T, channels int) {
 	taps, area, positions, rank := product(v.kernel), product(v.in), product(v.out), len(v.in)
 	if positions == 0 {
 		return

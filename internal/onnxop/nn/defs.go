@@ -23,7 +23,7 @@ func floats(name string, infer func(*op.Call) error, p32, p64 Prepare) op.Def {
 	if p64 == nil {
 		types = []tensor.Type{tensor.Float32, tensor.Float16, tensor.BFloat16}
 	}
-	return op.Def{Name: name, Since: 1, Types: types, Infer: infer, Variants: Floats(p32, p64)}
+	return op.Def{Name: name, Since: 1, Types: types, Infer: infer, Prepare: Floats(p32, p64)}
 }
 
 // fusing marks a definition that applies a following clamp itself.
@@ -31,11 +31,11 @@ func fusing(d op.Def) op.Def { d.Fuses = true; return d }
 
 func products() []op.Def {
 	return []op.Def{
-		{Name: "MatMul", Since: 1, Types: with(matrixInts...), Infer: inferMatMul, Variants: op.Plain(prepareMatMul), Fuses: true},
-		{Name: "Gemm", Since: 1, Types: with(matrixInts...), Infer: inferGemm, Variants: op.Plain(prepareGemmAny), Fuses: true},
-		{Name: "Einsum", Since: 12, Infer: inferEinsum, Variants: op.Plain(prepareEinsum)},
-		{Name: "MatMulInteger", Since: 10, Types: smallInts, Infer: inferMatMulInteger, Variants: op.Plain(prepareMatMulInteger)},
-		{Name: "QLinearMatMul", Since: 10, Types: smallInts, Infer: inferQLinearMatMul, Variants: op.Plain(prepareQLinearMatMul)},
+		{Name: "MatMul", Since: 1, Types: with(matrixInts...), Infer: inferMatMul, Prepare: prepareMatMul, Fuses: true},
+		{Name: "Gemm", Since: 1, Types: with(matrixInts...), Infer: inferGemm, Prepare: prepareGemmAny, Fuses: true},
+		{Name: "Einsum", Since: 12, Infer: inferEinsum, Prepare: prepareEinsum},
+		{Name: "MatMulInteger", Since: 10, Types: smallInts, Infer: inferMatMulInteger, Prepare: prepareMatMulInteger},
+		{Name: "QLinearMatMul", Since: 10, Types: smallInts, Infer: inferQLinearMatMul, Prepare: prepareQLinearMatMul},
 	}
 }
 
@@ -44,10 +44,10 @@ func windows() []op.Def {
 		fusing(floats("Conv", inferConv, prepareConv32, prepareConvAny[float64])),
 		fusing(floats("ConvTranspose", inferConvTranspose, prepareConvTranspose[float32], prepareConvTranspose[float64])),
 		floats("DeformConv", inferDeformConv, prepareDeformConv[float32], prepareDeformConv[float64]),
-		{Name: "ConvInteger", Since: 10, Types: smallInts, Infer: inferConvInteger, Variants: op.Plain(prepareConvInteger)},
-		{Name: "QLinearConv", Since: 10, Types: smallInts, Infer: inferQLinearConv, Variants: op.Plain(prepareQLinearConv)},
+		{Name: "ConvInteger", Since: 10, Types: smallInts, Infer: inferConvInteger, Prepare: prepareConvInteger},
+		{Name: "QLinearConv", Since: 10, Types: smallInts, Infer: inferQLinearConv, Prepare: prepareQLinearConv},
 		fusing(floats("AveragePool", inferPool, prepareAveragePool[float32], prepareAveragePool[float64])),
-		{Name: "MaxPool", Since: 1, Types: with(smallInts...), Infer: inferPool, Variants: op.Plain(prepareMaxPool)},
+		{Name: "MaxPool", Since: 1, Types: with(smallInts...), Infer: inferPool, Prepare: prepareMaxPool},
 		floats("LpPool", inferPool, prepareLpPool[float32], prepareLpPool[float64]),
 		floats("MaxUnpool", inferMaxUnpool, prepareMaxUnpool[float32], prepareMaxUnpool[float64]),
 		fusing(floats("GlobalAveragePool", inferGlobalPool, globalPool(globalAverage[float32]), globalPool(globalAverage[float64]))),
@@ -82,19 +82,19 @@ func sequences() []op.Def {
 		flex,
 		floats("LinearAttention", inferLinearAttention, prepareLinearAttention, nil),
 		floats("RotaryEmbedding", inferRotary, prepareRotary[float32], prepareRotary[float64]),
-		{Name: "TensorScatter", Since: 24, Infer: inferTensorScatter, Variants: op.Plain(prepareTensorScatter)},
+		{Name: "TensorScatter", Since: 24, Infer: inferTensorScatter, Prepare: prepareTensorScatter},
 	}
 }
 
 func pictures() []op.Def {
 	return []op.Def{
-		{Name: "Resize", Since: 10, Infer: inferResize, Variants: op.Plain(prepareResize)},
-		{Name: "Upsample", Since: 1, Infer: inferResize, Variants: op.Plain(prepareResize)},
+		{Name: "Resize", Since: 10, Infer: inferResize, Prepare: prepareResize},
+		{Name: "Upsample", Since: 1, Infer: inferResize, Prepare: prepareResize},
 		floats("GridSample", inferGridSample, prepareGridSample[float32], prepareGridSample[float64]),
 		floats("AffineGrid", inferAffineGrid, prepareAffineGrid[float32], prepareAffineGrid[float64]),
 		floats("RoiAlign", inferRoiAlign, prepareRoiAlign[float32], prepareRoiAlign[float64]),
 		floats("MaxRoiPool", inferMaxRoiPool, prepareMaxRoiPool[float32], prepareMaxRoiPool[float64]),
-		{Name: "NonMaxSuppression", Since: 10, Types: []tensor.Type{tensor.Float32}, Infer: inferNMS, Variants: op.Simple(runNMS)},
+		{Name: "NonMaxSuppression", Since: 10, Types: []tensor.Type{tensor.Float32}, Infer: inferNMS, Prepare: op.Simple(runNMS)},
 	}
 }
 

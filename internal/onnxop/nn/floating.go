@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Prepare is the second stage of an operator.
@@ -17,12 +18,12 @@ type real interface{ float32 | float64 }
 // floatTypes are the element types that [Floats] serves.
 var floatTypes = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16}
 
-// Floats makes the variants of an operator over floating-point tensors. The
+// Floats makes the second stage of an operator over floating-point tensors. The
 // first floating-point input chooses: float32 and float64 have a kernel each (nil:
 // not supported); float16 and bfloat16 inputs and outputs are widened to float32,
 // computed there and rounded once at the end.
-func Floats(p32, p64 Prepare) []op.Variant {
-	return op.Plain(func(c *op.Call) (op.Run, error) { return PrepareFloats(c, p32, p64) })
+func Floats(p32, p64 Prepare) Prepare {
+	return func(c *op.Call) (op.Run, error) { return PrepareFloats(c, p32, p64) }
 }
 
 // PrepareFloats is the choice that [Floats] makes, for operators that have
@@ -149,7 +150,7 @@ var halves = sync.OnceValue(func() *[1 << 16]float32 {
 })
 
 // Widen converts a float16 or bfloat16 tensor to float32.
-func Widen(p *op.Pool, dst []float32, x *tensor.Tensor) {
+func Widen(p *workers.Pool, dst []float32, x *tensor.Tensor) {
 	src := tensor.Of[uint16](x)
 	dst = dst[:len(src)]
 	table := halves()
@@ -169,7 +170,7 @@ func Widen(p *op.Pool, dst []float32, x *tensor.Tensor) {
 }
 
 // Narrow rounds float32 elements into a float16 or bfloat16 tensor.
-func Narrow(p *op.Pool, y *tensor.Tensor, src []float32) {
+func Narrow(p *workers.Pool, y *tensor.Tensor, src []float32) {
 	dst := tensor.Of[uint16](y)
 	src = src[:len(dst)]
 	brain := y.Type == tensor.BFloat16

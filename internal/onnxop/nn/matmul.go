@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // batched is a MatMul with NumPy's rules: leading axes broadcast, a vector on
@@ -202,7 +203,7 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 
 // multiply runs the batch: many small products side by side, or few large ones
 // each on all workers.
-func (v *batched) multiply(p *op.Pool, g kernel.GemmParams, a, b, y []float32) {
+func (v *batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float32) {
 	n := product(v.batch)
 	if v.m*v.n*n == 0 {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func prepareMaxPool(c *op.Call) (op.Run, error) {
@@ -53,7 +54,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) Prepare {
 }
 
 // maxPool2D takes the maximum tap by tap over whole output rows.
-func maxPool2D[T tensor.Number](p *op.Pool, w *window, lowest T, x, y []T) {
+func maxPool2D[T tensor.Number](p *workers.Pool, w *window, lowest T, x, y []T) {
 	in, out := w.in[0]*w.in[1], w.out[0]*w.out[1]
 	if out == 0 {
 		return
@@ -103,7 +104,7 @@ func maxStrided[T tensor.Number](row, line []T, stride int) {
 
 // maxPoolIndices also writes where each maximum lies in the whole input;
 // column gives positions of a column-major plane.
-func maxPoolIndices[T tensor.Number](p *op.Pool, w *window, lowest T, column bool, x, y []T, index []int64) {
+func maxPoolIndices[T tensor.Number](p *workers.Pool, w *window, lowest T, column bool, x, y []T, index []int64) {
 	in, out := product(w.in), product(w.out)
 	if out == 0 {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // newPool checks a pooling node over [N,C,...].
@@ -72,7 +73,7 @@ func (w *window) taps(at []int, f func(pos int)) {
 
 // pooled runs f for every output element of every plane: f is given the plane
 // and the window's position.
-func pooled[T, U tensor.Number](p *op.Pool, w *window, x []T, y []U, f func(plane []T, at []int) U) {
+func pooled[T, U tensor.Number](p *workers.Pool, w *window, x []T, y []U, f func(plane []T, at []int) U) {
 	in, out := product(w.in), product(w.out)
 	if out == 0 {
 		return
@@ -132,7 +133,7 @@ func prepareAveragePool[T real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func averagePool2D[T real](p *op.Pool, w *window, include bool, x, y []T) {
+func averagePool2D[T real](p *workers.Pool, w *window, include bool, x, y []T) {
 	in, out := w.in[0]*w.in[1], w.out[0]*w.out[1]
 	if out == 0 {
 		return

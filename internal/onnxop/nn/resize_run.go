@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func prepareResize(c *op.Call) (op.Run, error) {
@@ -134,7 +135,7 @@ func bits[T uint8 | uint16 | uint32 | uint64](t tensor.Type, v float64) T {
 	return T(int64(v))
 }
 
-func nearestCopy[E any](pool *op.Pool, p *nearestPlan, x, y []E, outside E) {
+func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E) {
 	rank := len(p.out)
 	if rank == 0 {
 		copy(y, x)
@@ -252,7 +253,7 @@ func grow[E any](v []E, n int) []E {
 }
 
 // run interpolates axis after axis.
-func (p *interpolation[T]) run(pool *op.Pool, x, y []T, work *[2][]T) {
+func (p *interpolation[T]) run(pool *workers.Pool, x, y []T, work *[2][]T) {
 	if len(y) == 0 {
 		return
 	}
@@ -276,7 +277,7 @@ func (p *interpolation[T]) run(pool *op.Pool, x, y []T, work *[2][]T) {
 }
 
 // apply interpolates along the middle one of three axes.
-func (t *axisTaps[T]) apply(pool *op.Pool, x, y []T, outer, n, inner int, extrapolation T) {
+func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, extrapolation T) {
 	m := len(t.outside)
 	pool.For(outer*m, max(1, 1<<12/max(inner*t.n, 1)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

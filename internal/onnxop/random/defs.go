@@ -16,7 +16,7 @@ func Defs() []op.Def {
 	def := func(name string, infer func(*op.Call) error, fill filler, since ...int) []op.Def {
 		out := make([]op.Def, len(since))
 		for i, s := range since {
-			out[i] = op.Def{Name: name, Since: s, Stateful: true, Infer: infer, Variants: op.Plain(prepare(fill))}
+			out[i] = op.Def{Name: name, Since: s, Stateful: true, Infer: infer, Prepare: prepare(fill)}
 		}
 		return out
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 var floats = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16}
@@ -15,9 +16,9 @@ var floats = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tenso
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	return slices.Concat([]op.Def{
-		{Name: "DFT", Since: 17, Types: floats, Infer: inferDFT, Variants: op.Plain(prepareDFT)},
-		{Name: "DFT", Since: 20, Types: floats, Infer: inferDFT, Variants: op.Plain(prepareDFT)},
-		{Name: "STFT", Since: 17, Types: floats, Infer: inferSTFT, Variants: op.Plain(prepareSTFT)},
+		{Name: "DFT", Since: 17, Types: floats, Infer: inferDFT, Prepare: prepareDFT},
+		{Name: "DFT", Since: 20, Types: floats, Infer: inferDFT, Prepare: prepareDFT},
+		{Name: "STFT", Since: 17, Types: floats, Infer: inferSTFT, Prepare: prepareSTFT},
 	}, windowDefs())
 }
 
@@ -152,7 +153,7 @@ func prepareDFT(c *op.Call) (op.Run, error) {
 }
 
 // dft transforms every line along the axis.
-func dft[T float32 | float64](pool *op.Pool, t *transform, f *fft, x, y []T, shape []int) {
+func dft[T float32 | float64](pool *workers.Pool, t *transform, f *fft, x, y []T, shape []int) {
 	r := len(shape)
 	n := shape[t.axis]
 	inner := tensor.Elements(shape[t.axis+1 : r-1])
@@ -304,7 +305,7 @@ func prepareSTFT(c *op.Call) (op.Run, error) {
 }
 
 // stft windows and transforms every frame.
-func stft[T float32 | float64](pool *op.Pool, g *frames, f *fft, x, y []T, window []float64, shape []int) {
+func stft[T float32 | float64](pool *workers.Pool, g *frames, f *fft, x, y []T, window []float64, shape []int) {
 	parts := 1
 	if g.complexIn {
 		parts = 2

@@ -3,8 +3,8 @@ package signal
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // fft32 transforms float32 numbers in float32, for lengths whose prime factors
@@ -133,7 +133,7 @@ func (f *fft32) butterfly(p int, in, out *[5]c32) {
 }
 
 // dft32 transforms every line along the axis, of real or complex input.
-func dft32(pool *op.Pool, t *transform, f *fft32, x, y []float32, shape []int) {
+func dft32(pool *workers.Pool, t *transform, f *fft32, x, y []float32, shape []int) {
 	r := len(shape)
 	n, parts := shape[t.axis], shape[r-1]
 	inner := tensor.Elements(shape[t.axis+1 : r-1])

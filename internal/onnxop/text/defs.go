@@ -16,13 +16,13 @@ var onlyStrings = []tensor.Type{tensor.String}
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	return []op.Def{
-		{Name: "StringConcat", Since: 20, Types: onlyStrings, Infer: inferConcat, Variants: op.Simple(runConcat)},
-		{Name: "StringSplit", Since: 20, Types: onlyStrings, Infer: inferSplit, Variants: op.Simple(runSplit)},
-		{Name: "StringNormalizer", Since: 10, Types: onlyStrings, Infer: inferNormalizer, Variants: op.Simple(runNormalizer)},
-		{Name: "RegexFullMatch", Since: 20, Types: onlyStrings, Infer: inferMatch, Variants: op.Plain(prepareMatch)},
+		{Name: "StringConcat", Since: 20, Types: onlyStrings, Infer: inferConcat, Prepare: op.Simple(runConcat)},
+		{Name: "StringSplit", Since: 20, Types: onlyStrings, Infer: inferSplit, Prepare: op.Simple(runSplit)},
+		{Name: "StringNormalizer", Since: 10, Types: onlyStrings, Infer: inferNormalizer, Prepare: op.Simple(runNormalizer)},
+		{Name: "RegexFullMatch", Since: 20, Types: onlyStrings, Infer: inferMatch, Prepare: prepareMatch},
 		{
 			Name: "TfIdfVectorizer", Since: 9, Types: []tensor.Type{tensor.String, tensor.Int32, tensor.Int64},
-			Infer: inferTfIdf, Variants: op.Plain(prepareTfIdf),
+			Infer: inferTfIdf, Prepare: prepareTfIdf,
 		},
 	}
 }

@@ -19,7 +19,7 @@ func Defs() []op.Def {
 		optimiser("Adagrad", 3, adagrad),
 		optimiser("Momentum", 3, momentum),
 		optimiser("Adam", 4, adam),
-		{Domain: graph.ONNXTraining, Name: "Gradient", Since: 1, Infer: inferGradient, Variants: op.Plain(prepareGradient)},
+		{Domain: graph.ONNXTraining, Name: "Gradient", Since: 1, Infer: inferGradient, Prepare: prepareGradient},
 	}
 }
 
@@ -35,7 +35,7 @@ func optimiser(name string, parts int, prepare func(c *op.Call, rate float64, up
 	return op.Def{
 		Domain: graph.ONNXTraining, Name: name, Since: 1, Types: floats,
 		Infer: func(c *op.Call) error { return infer(c, parts) },
-		Variants: op.Simple(func(c *op.Call) error {
+		Prepare: op.Simple(func(c *op.Call) error {
 			rate, err := elem.Float64s(c.In[0])
 			if err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/opmeter/opmeter/internal/report/timeline"
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -117,7 +117,7 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	p := sample.Large(12, 100, 0)
 	p.Layers[3].Energy = profile.Value(profile.Estimated, 2e-6, "")
-	p.Layers[3].Calls = profile.Ptr(2.0)
+	p.Layers[3].Calls = new(2.0)
 	p.Layers[3].Latency, p.Layers[3].Samples = profile.Value(profile.Estimated, 1e-3, ""), nil
 	config, results := read(t, p)
 	for k, want := range map[string]string{"goos": "linux", "goarch": "amd64", "cpu": "Test CPU", "model": "large", "target": "host"} {

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/report/mltk"
-	"github.com/opmeter/opmeter/internal/target"
-	"github.com/opmeter/opmeter/internal/target/estimate"
-	"github.com/opmeter/opmeter/internal/tflite"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -29,7 +29,7 @@ func estimated(t *testing.T, row map[string]string) *profile.Profile {
 		t.Fatal(err)
 	}
 	defer func() { _ = m.Close() }()
-	set, err := target.Load("")
+	set, err := chip.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func estimated(t *testing.T, row map[string]string) *profile.Profile {
 		t.Fatal(err)
 	}
 	runtime := map[string]string{"baseline": "tflm-mvp-baseline", "speed_opt": "tflm-mvp"}[row["conv_kernel"]]
-	p, err := estimate.Estimate(m, tg, target.Options{Runtime: runtime, Name: row["model"]})
+	p, err := estimate.Estimate(m, tg, chip.Options{Runtime: runtime, Name: row["model"]})
 	if err != nil {
 		t.Fatal(err)
 	}

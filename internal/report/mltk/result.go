@@ -147,14 +147,14 @@ func measure(p *profile.Profile, l *profile.Layer, o Options) layer {
 		return v, ok && (o.Estimates || m.Kind == profile.Measured)
 	}
 	if v, ok := l.SimulatorCycles.Best(); ok {
-		m.acc = profile.Ptr(int64(math.Round(v)))
+		m.acc = new(int64(math.Round(v)))
 	} else if v, ok := l.AcceleratorCycles.Best(); ok && l.AcceleratorCycles.Kind == profile.Measured {
-		m.acc = profile.Ptr(int64(math.Round(v)))
+		m.acc = new(int64(math.Round(v)))
 	} else if l.Accelerated == "no" {
-		m.acc = profile.Ptr(int64(0))
+		m.acc = new(int64(0))
 	}
 	if v, ok := shown(l.CPUCycles); ok {
-		m.cpu = profile.Ptr(int64(math.Round(v)))
+		m.cpu = new(int64(math.Round(v)))
 	}
 	if v, ok := shown(l.Energy); ok {
 		m.energy = &v
@@ -167,7 +167,7 @@ func measure(p *profile.Profile, l *profile.Layer, o Options) layer {
 		if m.acc != nil {
 			cycles = max(cycles, *m.acc)
 		}
-		m.time = profile.Ptr(float64(cycles) / hertz(p))
+		m.time = new(float64(cycles) / hertz(p))
 	default:
 		m.time = &v
 	}

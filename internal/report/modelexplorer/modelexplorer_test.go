@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/report/timeline"
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 

@@ -13,7 +13,7 @@ import (
 	format "github.com/google/pprof/profile"
 
 	"github.com/opmeter/opmeter/internal/report/timeline"
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -82,7 +82,7 @@ func nested() *profile.Profile {
 		p.Layers[i].MACs = nil
 	}
 	p.Layers[1].Op, p.Layers[1].Name = "Loop", "the loop"
-	p.Layers[2].Parent, p.Layers[2].Graph, p.Layers[2].Scope = profile.Ptr(int64(1)), "body", "a/b"
+	p.Layers[2].Parent, p.Layers[2].Graph, p.Layers[2].Scope = new(int64(1)), "body", "a/b"
 	p.Layers[2].Provenance.SourceNodes[0].Node = 41
 	p.Layers[3].Energy = profile.Value(profile.Estimated, 2e-6, "")
 	return p

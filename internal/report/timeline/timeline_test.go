@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/sample"
+	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -27,7 +27,7 @@ func TestLaidOut(t *testing.T) {
 	// A layer; a loop with two layers, one of them without a figure; an If without
 	// a figure of its own and a layer in it; a layer that is not reached.
 	ls := []profile.Layer{layer(-1, 1), layer(-1, 2), layer(1, 4), layer(1, -1), layer(-1, -1), layer(4, 8), layer(-1, 16)}
-	ls[6].Calls = profile.Ptr(0.0)
+	ls[6].Calls = new(0.0)
 	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "m"}, Target: profile.Target{ID: "t", Kind: profile.TargetSimulator}, Layers: ls}
 	for i := range ls {
 		ls[i].Index = int64(i)

@@ -137,7 +137,7 @@ func New(p *profile.Profile) *Table {
 				dims[r.WeightShape] = w.Shape
 				r.Shape = 0 // the place follows below
 				if r.BlockSparsity == nil || *r.BlockSparsity < Sparse {
-					r.Target = profile.Ptr(FirstTarget)
+					r.Target = new(FirstTarget)
 				}
 			}
 		}
@@ -247,7 +247,7 @@ func (t *Table) Aim(r *Row) *float64 {
 		return nil
 	}
 	if v, ok := t.Ratio(r); ok && v > 0 {
-		return profile.Ptr(*r.Latency / v)
+		return new(*r.Latency / v)
 	}
 	return r.Latency
 }
@@ -286,7 +286,7 @@ func (t *Table) Totals() *Totals {
 		if b <= 0 {
 			return nil
 		}
-		return profile.Ptr(a / b)
+		return new(a / b)
 	}
 	s.Improve = quotient(s.Latency, s.Aim)
 	s.SupportShare = quotient(s.SupportLatency, s.Latency)

@@ -60,18 +60,18 @@ func TestCapable(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	sparse := layer("Gemm", "float32", []int64{8, 64})
-	sparse.Sparsity = &profile.Sparsity{Weights: profile.Ptr(0.9), Blocks: map[string]float64{"1x16": 0.5, "4x16": 0.1}}
+	sparse.Sparsity = &profile.Sparsity{Weights: new(0.9), Blocks: map[string]float64{"1x16": 0.5, "4x16": 0.1}}
 	dense := layer("Gemm", "float32", []int64{64, 8})
-	dense.Sparsity = &profile.Sparsity{Weights: profile.Ptr(0.9), Blocks: map[string]float64{"1x16": 0.49}}
+	dense.Sparsity = &profile.Sparsity{Weights: new(0.9), Blocks: map[string]float64{"1x16": 0.49}}
 	dense.Options = "activation:relu alpha:1"
 	element := layer("Gemm", "float32", []int64{64, 8})
-	element.Sparsity = &profile.Sparsity{Weights: profile.Ptr(0.9)}
+	element.Sparsity = &profile.Sparsity{Weights: new(0.9)}
 	untimed := layer("Gemm", "float32", []int64{128, 8})
 	untimed.Latency = nil
 	unreached := layer("Add", "float32")
-	unreached.Calls = profile.Ptr(0.0)
+	unreached.Calls = new(0.0)
 	fused, folded := layer("Add", "float32"), layer("Shape", "int64")
-	fused.FusedInto, fused.Latency = profile.Ptr(int64(1)), nil
+	fused.FusedInto, fused.Latency = new(int64(1)), nil
 	folded.Folded = true
 	w := New(profileOf(sparse, dense, fused, folded, element, untimed, unreached, layer("Softmax", "float32")))
 	var names []string

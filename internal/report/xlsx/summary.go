@@ -330,10 +330,10 @@ func (s *summary) rates() {
 		}
 		part := float64(n) / float64(*total)
 		if rate != nil {
-			rate = profile.Ptr(*rate * part)
+			rate = new(*rate * part)
 		}
 		if each != nil {
-			each = profile.Ptr(*each / part)
+			each = new(*each / part)
 		}
 		return fmt.Sprintf("(%s-%d)", cell, *total-n), rate, each
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/material"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 // TestNotes opens a page that does all that the page of a profile must not, so that

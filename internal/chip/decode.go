@@ -1,0 +1,349 @@
+package chip
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// FileError is a fault in a target file.
+type FileError struct {
+	File string
+	Line int    // from 1, 0 when the whole file is meant
+	Key  string // path such as "memories[1].size"
+	Text string // what was expected
+}
+
+func (e *FileError) Error() string {
+	s := e.File
+	if e.Line > 0 {
+		s += ":" + strconv.Itoa(e.Line)
+	}
+	if e.Key != "" {
+		s += ": " + e.Key
+	}
+	return s + ": " + e.Text
+}
+
+// Parse reads one target file. All faults that are found are joined.
+func Parse(data []byte, file string) (*Target, error) {
+	const most = 1 << 20
+	if len(data) > most {
+		return nil, &FileError{File: file, Text: fmt.Sprintf("is %d bytes long; a target file has at most %d", len(data), most)}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, &FileError{File: file, Text: "is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	}
+	if len(doc.Content) == 0 {
+		return nil, &FileError{File: file, Text: "is empty; expected a target (id, name, core, clock, runtimes, …)"}
+	}
+	d := &decoder{file: file}
+	t := &Target{File: file}
+	d.value(doc.Content[0], reflect.ValueOf(t).Elem(), "", "")
+	if len(d.errs) == 0 {
+		d.check(t, doc.Content[0])
+	}
+	if len(d.errs) > 0 {
+		return nil, errors.Join(d.errs...)
+	}
+	if t.Core.Cores == 0 {
+		t.Core.Cores = 1
+	}
+	return t, nil
+}
+
+type decoder struct {
+	file string
+	errs []error
+}
+
+func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
+	const most = 20
+	if len(d.errs) < most {
+		d.errs = append(d.errs, &FileError{d.file, n.Line, key, fmt.Sprintf(format, args...)})
+	}
+}
+
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		return strconv.Quote(n.Value)
+	}
+	return "an alias"
+}
+
+// value decodes n into v; enum lists the words that a string may be.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, key, enum string) {
+	if n.Kind == yaml.AliasNode {
+		d.fail(n, key, "aliases are not supported")
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	switch v.Type() {
+	case reflect.TypeFor[Bytes]():
+		d.scaled(n, v, key, "a size such as 262144 or 256KiB", byteUnits)
+		return
+	case reflect.TypeFor[Hertz]():
+		d.scaled(n, v, key, "a frequency such as 78000000 or 78MHz", hertzUnits)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.object(n, v, key)
+	case reflect.Slice, reflect.Array:
+		d.list(n, v, key)
+	case reflect.Map:
+		d.table(n, v, key)
+	case reflect.String:
+		if n.Kind != yaml.ScalarNode {
+			d.fail(n, key, "expected text, found %s", kindOf(n))
+			return
+		}
+		if enum != "" && !slices.Contains(strings.Split(enum, ","), n.Value) {
+			d.fail(n, key, "is %q; expected one of %s", n.Value, strings.ReplaceAll(enum, ",", ", "))
+			return
+		}
+		v.SetString(n.Value)
+	case reflect.Int64:
+		i, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
+		if n.Kind != yaml.ScalarNode || err != nil || i < 0 {
+			d.fail(n, key, "expected a whole number that is not negative, found %s", kindOf(n))
+			return
+		}
+		v.SetInt(i)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+		if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			d.fail(n, key, "expected a number, found %s", kindOf(n))
+			return
+		}
+		v.SetFloat(f)
+	}
+}
+
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+func (d *decoder) object(n *yaml.Node, v reflect.Value, key string) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, key, "expected a mapping of keys to values, found %s", kindOf(n))
+		return
+	}
+	fields := map[string]reflect.StructField{}
+	required := map[string]bool{}
+	for f := range v.Type().Fields() {
+		name, opt, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if name == "-" {
+			continue
+		}
+		fields[name] = f
+		required[name] = opt == "required"
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, val := n.Content[i], n.Content[i+1]
+		f, ok := fields[k.Value]
+		switch {
+		case !ok:
+			text := "is not a key here"
+			if s := nearest(k.Value, slices.Sorted(maps.Keys(fields))); s != "" {
+				text += fmt.Sprintf("; did you mean %q?", s)
+			} else {
+				text += "; expected one of " + strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
+			}
+			d.fail(k, join(key, k.Value), "%s", text)
+			continue
+		case seen[k.Value]:
+			d.fail(k, join(key, k.Value), "appears twice")
+			continue
+		}
+		seen[k.Value] = true
+		if val.Tag == "!!null" {
+			d.fail(val, join(key, k.Value), "has no value")
+			continue
+		}
+		d.value(val, v.FieldByIndex(f.Index), join(key, k.Value), f.Tag.Get("enum"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(required)) {
+		if required[name] && !seen[name] {
+			d.fail(n, join(key, name), "is missing")
+		}
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, key string) {
+	if n.Kind != yaml.SequenceNode {
+		d.fail(n, key, "expected a list, found %s", kindOf(n))
+		return
+	}
+	if v.Kind() == reflect.Array {
+		if len(n.Content) != v.Len() {
+			d.fail(n, key, "expected a list of %d, found one of %d", v.Len(), len(n.Content))
+			return
+		}
+	} else {
+		v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	}
+	for i, e := range n.Content {
+		d.value(e, v.Index(i), fmt.Sprintf("%s[%d]", key, i), "")
+	}
+}
+
+func (d *decoder) table(n *yaml.Node, v reflect.Value, key string) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, key, "expected a mapping of names to values, found %s", kindOf(n))
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		e := reflect.New(v.Type().Elem()).Elem()
+		if v.MapIndex(reflect.ValueOf(k.Value)).IsValid() {
+			d.fail(k, join(key, k.Value), "appears twice")
+		}
+		d.value(n.Content[i+1], e, join(key, k.Value), "")
+		v.SetMapIndex(reflect.ValueOf(k.Value), e)
+	}
+}
+
+type unit struct {
+	suffix string
+	factor float64
+}
+
+var (
+	byteUnits  = []unit{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
+	hertzUnits = []unit{{"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}, {"Hz", 1}}
+)
+
+// scaled decodes a number with an optional unit.
+func (d *decoder) scaled(n *yaml.Node, v reflect.Value, key, want string, units []unit) {
+	f, ok := parseScaled(n.Value, units)
+	if n.Kind != yaml.ScalarNode || !ok {
+		d.fail(n, key, "expected %s, found %s", want, kindOf(n))
+		return
+	}
+	if v.Kind() == reflect.Float64 {
+		v.SetFloat(f)
+		return
+	}
+	v.SetInt(int64(math.Round(f)))
+}
+
+func parseScaled(s string, units []unit) (float64, bool) {
+	s = strings.ReplaceAll(strings.TrimSpace(s), "_", "")
+	factor := 1.0
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(s, u.suffix); ok {
+			s, factor = strings.TrimSpace(rest), u.factor
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	f *= factor
+	return f, err == nil && f >= 0 && f < 1e15
+}
+
+// ParseBytes reads a size such as "256KiB".
+func ParseBytes(s string) (Bytes, bool) {
+	f, ok := parseScaled(s, byteUnits)
+	return Bytes(math.Round(f)), ok
+}
+
+// ParseHertz reads a frequency such as "78MHz".
+func ParseHertz(s string) (Hertz, bool) {
+	f, ok := parseScaled(s, hertzUnits)
+	return Hertz(f), ok
+}
+
+// at finds the node of a top-level key, for line numbers.
+func at(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return n
+}
+
+// check tells what types alone cannot.
+func (d *decoder) check(t *Target, n *yaml.Node) {
+	if !validID(t.ID) {
+		d.fail(at(n, "id"), "id", "is %q; expected lower-case letters, digits and single dashes", t.ID)
+	} else if base := strings.TrimSuffix(filepath.Base(d.file), filepath.Ext(d.file)); d.file != "" && base != t.ID {
+		d.fail(at(n, "id"), "id", "is %q in a file named %q; both must agree", t.ID, filepath.Base(d.file))
+	}
+	c := at(n, "clock")
+	switch {
+	case t.Clock.Default <= 0 || t.Clock.Max <= 0:
+		d.fail(c, "clock", "default and max must be above 0")
+	case t.Clock.Default > t.Clock.Max || t.Clock.Default < t.Clock.Min:
+		d.fail(c, "clock.default", "is %.0f Hz, outside min %.0f and max %.0f", float64(t.Clock.Default), float64(t.Clock.Min), float64(t.Clock.Max))
+	}
+	for i, m := range t.Memories {
+		if m.Size <= 0 {
+			d.fail(at(n, "memories"), fmt.Sprintf("memories[%d].size", i), "must be above 0")
+		}
+	}
+	if len(t.Runtimes) == 0 {
+		d.fail(at(n, "runtimes"), "runtimes", "is empty; expected at least one runtime family")
+	}
+	names := map[string]bool{}
+	for i, r := range t.Runtimes {
+		key := fmt.Sprintf("runtimes[%d]", i)
+		if names[r.Name] {
+			d.fail(at(n, "runtimes"), key+".name", "%q appears twice", r.Name)
+		}
+		names[r.Name] = true
+		if r.Calibration != nil {
+			d.band(at(n, "runtimes"), key+".calibration.band", r.Calibration.Band)
+		}
+	}
+	if t.Energy != nil {
+		d.band(at(n, "energy"), "energy.band", t.Energy.Band)
+		if t.Energy.Watts < 0 || t.Energy.ElapsedCycle < 0 || t.Energy.CPUCycle < 0 || t.Energy.MAC < 0 {
+			d.fail(at(n, "energy"), "energy", "figures must not be negative")
+		}
+	}
+}
+
+func (d *decoder) band(n *yaml.Node, key string, b *[2]float64) {
+	if b != nil && !(0 <= b[0] && b[0] <= 1 && b[1] >= 1) {
+		d.fail(n, key, "is [%v, %v]; expected factors around 1, such as [0.9, 1.1]", b[0], b[1])
+	}
+}
+
+func validID(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for i, r := range s {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+		case r == '-' && i > 0 && i < len(s)-1 && s[i-1] != '-':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,11 @@
+// Package chip describes hardware on which a model can be estimated without
+// having it: chips as data, read from YAML.
+//
+// Files of known chips are part of the binary; [Load] adds those of a folder.
+// The descriptions hold facts and fitted coefficients with the error that
+// cross-validation found. What the figures mean is the business of the models
+// in the packages beside: mvp (a matrix accelerator), cortexm (processors),
+// tflm (memory).
+//
+// The package imports the YAML reader and internal/graph, and computes nothing.
+package chip

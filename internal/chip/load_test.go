@@ -1,0 +1,176 @@
+package chip_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/opmeter/opmeter/internal/chip"
+)
+
+const small = `id: my-board
+name: My board
+core: {name: Cortex-M4, simd: dsp, fpu: single}
+clock: {max: 120MHz, default: 80MHz}
+memories:
+  - {name: ram, role: ram, size: 64KiB}
+  - {name: flash, role: flash, size: 1MiB, wait_states: 4}
+runtimes:
+  - name: tflm-cmsis-nn
+    model: cortexm
+    coefficients: {conv.mac: 3.5}
+    calibration: {on: [this board], band: [0.8, 1.3]}
+`
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	got, err := chip.Parse([]byte(small), "my-board.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	four := int64(4)
+	want := &chip.Target{
+		ID: "my-board", Name: "My board", File: "my-board.yaml",
+		Core:  chip.Core{Name: "Cortex-M4", SIMD: "dsp", FPU: "single", Cores: 1},
+		Clock: chip.Clock{Max: 120e6, Default: 80e6},
+		Memories: []chip.Memory{
+			{Name: "ram", Role: "ram", Size: 64 << 10},
+			{Name: "flash", Role: "flash", Size: 1 << 20, WaitStates: &four},
+		},
+		Runtimes: []chip.Runtime{{
+			Name: "tflm-cmsis-nn", Model: "cortexm", Coefficients: map[string]float64{"conv.mac": 3.5},
+			Calibration: &chip.Calibration{On: []string{"this board"}, Band: &[2]float64{0.8, 1.3}},
+		}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// Each fault is told with file, line, key and what was expected.
+func TestParseErrors(t *testing.T) {
+	t.Parallel()
+	change := func(old, now string) string { return strings.Replace(small, old, now, 1) }
+	tests := []struct{ name, text, want string }{
+		{"empty", "", "my-board.yaml: is empty; expected a target (id, name, core, clock, runtimes, …)"},
+		{"list", "- a\n", "my-board.yaml:1: expected a mapping of keys to values, found a list"},
+		{"missing", change("name: My board\n", ""), "my-board.yaml:1: name: is missing"},
+		{"misspelt key", change("memories:", "memory:"), `my-board.yaml:5: memory: is not a key here; did you mean "memories"?`},
+		{"word", change("simd: dsp", "simd: neon"), `my-board.yaml:3: core.simd: is "neon"; expected one of none, dsp, mve, pie, pext, xesppie`},
+		{"size", change("64KiB", "64 apples"), `my-board.yaml:6: memories[0].size: expected a size such as 262144 or 256KiB, found "64 apples"`},
+		{"frequency", change("120MHz", "fast"), `my-board.yaml:4: clock.max: expected a frequency such as 78000000 or 78MHz, found "fast"`},
+		{"range", change("default: 80MHz", "default: 800MHz"), "my-board.yaml:4: clock.default: is 800000000 Hz, outside min 0 and max 120000000"},
+		{"number", change("conv.mac: 3.5", "conv.mac: much"), `my-board.yaml:11: runtimes[0].coefficients.conv.mac: expected a number, found "much"`},
+		{"band", change("[0.8, 1.3]", "[1.1, 1.3]"), "my-board.yaml:9: runtimes[0].calibration.band: is [1.1, 1.3]; expected factors around 1, such as [0.9, 1.1]"},
+		{"band of three", change("[0.8, 1.3]", "[1, 2, 3]"), "my-board.yaml:12: runtimes[0].calibration.band: expected a list of 2, found one of 3"},
+		{"id", change("id: my-board", "id: My Board"), `my-board.yaml:1: id: is "My Board"; expected lower-case letters, digits and single dashes`},
+		{"other id", change("id: my-board", "id: your-board"), `my-board.yaml:1: id: is "your-board" in a file named "my-board.yaml"; both must agree`},
+		{"twice", change("name: My board\n", "name: My board\nname: again\n"), "my-board.yaml:3: name: appears twice"},
+		{"no value", change("name: My board", "name:"), "my-board.yaml:2: name: has no value"},
+		{"no runtime", small[:strings.Index(small, "runtimes:")] + "runtimes: []\n", "my-board.yaml:8: runtimes: is empty; expected at least one runtime family"},
+		{"alias", change("name: My board", "name: &a My board") + "vendor: *a\n", "my-board.yaml:13: vendor: aliases are not supported"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := chip.Parse([]byte(tt.text), "my-board.yaml")
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("%v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestShipped(t *testing.T) {
+	t.Parallel()
+	s, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tg := range s.List() {
+		if i > 0 && s.List()[i-1].ID >= tg.ID {
+			t.Errorf("%s is out of order", tg.ID)
+		}
+		for _, r := range tg.Runtimes {
+			if r.Calibration == nil || len(r.Calibration.On) == 0 && r.Calibration.From == "" {
+				t.Errorf("%s: runtime %s does not say what it was calibrated on", tg.ID, r.Name)
+			}
+		}
+		if got, err := s.Find(strings.ToUpper(tg.ID)); err != nil || got != tg {
+			t.Errorf("%s is not found by its id: %v", tg.ID, err)
+		}
+	}
+}
+
+func TestFindSuggests(t *testing.T) {
+	t.Parallel()
+	s, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		id   string
+		want []string
+	}{
+		{"efr32xg42", []string{"efr32xg24"}},
+		{"efr32", []string{"efr32xg24", "efr32xg24-mvp"}},
+		{"something-else", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.id, func(t *testing.T) {
+			t.Parallel()
+			_, err := s.Find(tt.id)
+			var u *chip.UnknownError
+			if !errors.As(err, &u) {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, u.Nearest); d != "" {
+				t.Errorf("(-want +got)\n%s\n%v", d, err)
+			}
+		})
+	}
+}
+
+// A user's folder adds and replaces targets; a faulty file does not hide the rest.
+func TestOverlay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("my-board.yaml", small)
+	write("efr32xg24.yaml", strings.Replace(small, "id: my-board", "id: efr32xg24", 1))
+	write("broken.yaml", "id: broken\n")
+	write("notes.txt", "no target")
+	s, err := chip.Load(dir)
+	var fe *chip.FileError
+	if !errors.As(err, &fe) || filepath.Base(fe.File) != "broken.yaml" {
+		t.Errorf("error is %v", err)
+	}
+	for id, name := range map[string]string{"my-board": "My board", "efr32xg24": "My board", "efr32xg24-mvp": "EFR32xG24 with MVP"} {
+		tg, err := s.Find(id)
+		if err != nil || tg.Name != name {
+			t.Errorf("%s: %v, %v", id, tg, err)
+		}
+	}
+	if _, err := chip.Load(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent folder: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte("id: x\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tg, err := chip.Parse(b, "")
+		if err == nil && (tg.ID == "" || len(tg.Runtimes) == 0) {
+			t.Error("a target without id or runtime was accepted")
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package mvp
+
+import (
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func value(typ tensor.Type, shape ...int) *tensor.Tensor {
+	return &tensor.Tensor{Type: typ, Shape: shape, Quant: &tensor.Quant{Scale: []float32{1}, Zero: []int64{-128}}}
+}
+
+// Verdicts and messages for layers that the accelerator does and does not take.
+func TestAccelerate(t *testing.T) {
+	t.Parallel()
+	i8, f32 := tensor.Int8, tensor.Float32
+	conv := graph.Attrs{"padding": "VALID", "stride_w": int64(1), "stride_h": int64(1), "fused_activation_function": "NONE"}
+	with := func(k string, v any) graph.Attrs {
+		a := graph.Attrs{}
+		for n, x := range conv {
+			a[n] = x
+		}
+		a[k] = v
+		return a
+	}
+	tests := []struct {
+		name    string
+		op      string
+		attrs   graph.Attrs
+		in      []*tensor.Tensor
+		out     *tensor.Tensor
+		verdict chip.Verdict
+		reason  string
+	}{
+		{"conv", "CONV_2D", conv, []*tensor.Tensor{value(i8, 1, 8, 8, 4), value(i8, 8, 3, 3, 4)}, value(i8, 1, 6, 6, 8), chip.Accelerated, ""},
+		{"softmax", "SOFTMAX", nil, []*tensor.Tensor{value(i8, 1, 8)}, value(i8, 1, 8), chip.NotOperator, "not an MVP operator"},
+		{"float", "CONV_2D", conv, []*tensor.Tensor{value(f32, 1, 8, 8, 4), value(f32, 8, 3, 3, 4)}, value(f32, 1, 6, 6, 8), chip.WrongType, "wrong type: MVP takes int8, this layer has float32"},
+		{"hybrid", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(f32, 1, 8), value(i8, 4, 8)}, value(f32, 1, 4), chip.WrongType, "wrong type: MVP takes int8, this layer has float32"},
+		{"dilation", "CONV_2D", with("dilation_w_factor", int64(2)), []*tensor.Tensor{value(i8, 1, 8, 8, 4), value(i8, 8, 3, 3, 4)}, value(i8, 1, 6, 4, 8), chip.Limit, "Dilation not supported, Hardware limits exceeded"},
+		{"wide output", "CONV_2D", conv, []*tensor.Tensor{value(i8, 1, 2, 2, 160), value(i8, 1280, 1, 1, 160)}, value(i8, 1, 2, 2, 1280), chip.Limit, "Hardware limits exceeded"},
+		{"row of outputs", "CONV_2D", conv, []*tensor.Tensor{value(i8, 1, 36, 36, 3), value(i8, 64, 5, 5, 3)}, value(i8, 1, 32, 32, 64), chip.Limit, "Output vector stride (2048) exceeded (max=2047), Hardware limits exceeded"},
+		{"deep and odd", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 1025), value(i8, 4, 1025)}, value(i8, 1, 4), chip.Limit, "weights_shape[1] (1025) > 1024"},
+		{"deep prime", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 4*1031), value(i8, 4, 4*1031)}, value(i8, 1, 4), chip.Limit, "weights_shape[1] (4124) > 2048"},
+		{"deep", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 4000), value(i8, 4, 4000)}, value(i8, 1, 4), chip.Accelerated, ""},
+		{"many outputs", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 16), value(i8, 1025, 16)}, value(i8, 1, 1025), chip.Limit, "output_shape[1] (1025) > 1024"},
+		{"broadcast", "ADD", nil, []*tensor.Tensor{value(i8, 1, 8, 4), value(i8, 4)}, value(i8, 1, 8, 4), chip.NotOperator, "not an MVP operator where shapes are broadcast"},
+		{"impossible shape", "CONV_2D", conv, []*tensor.Tensor{value(i8, 1, 8, 8, 4), value(i8, 8, 3, 3, 4)}, value(i8, 1, 600, 600, 8), chip.Limit, "output shape does not follow from the input shape"},
+		{"no stride", "CONV_2D", with("stride_w", int64(0)), []*tensor.Tensor{value(i8, 1, 8, 8, 4), value(i8, 8, 3, 3, 4)}, value(i8, 1, 6, 6, 8), chip.Limit, "Hardware limits exceeded"},
+		{"huge", "MAX_POOL_2D", graph.Attrs{"padding": "SAME", "filter_width": int64(2), "filter_height": int64(2)}, []*tensor.Tensor{value(i8, 1, 1<<30, 1<<30, 1)}, value(i8, 1, 1<<30, 1<<30, 1), chip.Limit, "Hardware limits exceeded"},
+		{"large window", "AVERAGE_POOL_2D", with("filter_height", int64(30)), []*tensor.Tensor{value(i8, 1, 30, 1024, 4)}, value(i8, 1, 1, 1024, 4), chip.Limit, "Output vector stride (4096) exceeded (max=2047), Hardware limits exceeded"},
+	}
+	m := shipped(t, "tflm-mvp")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, verdict, reason := m.accelerate(&graph.Node{Domain: graph.TFLite, Op: tt.op, Attrs: tt.attrs}, tt.in, []*tensor.Tensor{tt.out})
+			if verdict != tt.verdict || reason != tt.reason {
+				t.Errorf("%s %q, want %s %q", verdict, reason, tt.verdict, tt.reason)
+			}
+		})
+	}
+}
+
+// A fused activation needs programs of its own only when it narrows int8.
+func TestClips(t *testing.T) {
+	t.Parallel()
+	q := func(scale float32, zero int64) *tensor.Quant {
+		return &tensor.Quant{Scale: []float32{scale}, Zero: []int64{zero}}
+	}
+	tests := []struct {
+		name string
+		act  string
+		q    *tensor.Quant
+		want bool
+	}{
+		{"none", "NONE", q(0.1, 3), false},
+		{"relu at the end of the range", "RELU", q(0.1, -128), false},
+		{"relu inside", "RELU", q(0.1, -100), true},
+		{"relu6 over the whole range", "RELU6", q(6.0/255, -128), false},
+		{"relu6 inside", "RELU6", q(0.1, -128), true},
+		{"not quantised", "RELU", nil, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := clips(tt.act, tt.q); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Wide one-dimensional convolutions are done in chunks.
+func TestConvLine(t *testing.T) {
+	t.Parallel()
+	w := Window{Batch: 1, H: 1, W: 4000, C: 2, FH: 1, FW: 3, OH: 1, OW: 3998, OC: 2, StrideX: 1, StrideY: 1, DilationX: 1, DilationY: 1}
+	c, err := Conv(w, Baseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(3998 * 2); c.Stores != want || c.Programs < 4 {
+		t.Errorf("%d results in %d programs, want %d in at least 4", c.Stores, c.Programs, want)
+	}
+}

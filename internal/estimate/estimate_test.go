@@ -1,0 +1,315 @@
+package estimate
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// dense is a model of one fully connected layer and one operator after it.
+func dense(typ tensor.Type, in, out int, domain, then string) *graph.Model {
+	v := func(id int, name string, shape ...int) *graph.Value {
+		return &graph.Value{ID: id, Name: name, Type: typ, Shape: shape, HasShape: true}
+	}
+	g := &graph.Graph{Inputs: []int{0}, Outputs: []int{3}}
+	g.Values = []*graph.Value{v(0, "in", 1, in), v(1, "w", out, in), v(2, "mid", 1, out), v(3, "out", 1, out)}
+	g.Values[1].Const = tensor.New(typ, out, in)
+	g.Nodes = []*graph.Node{
+		{Index: 0, Domain: graph.TFLite, Op: "FULLY_CONNECTED", Version: 1, Inputs: []int{0, 1}, Outputs: []int{2}},
+		{Index: 1, Domain: domain, Op: then, Version: 1, Inputs: []int{2}, Outputs: []int{3}},
+	}
+	return &graph.Model{Format: "tflite", Path: "net.tflite", FileBytes: int64(in*out + 1000), Graphs: []*graph.Graph{g}}
+}
+
+func has(p *profile.Profile, id string, s profile.Severity) bool {
+	return slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == id && f.Severity == s })
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		m           *graph.Model
+		id          string
+		severity    profile.Severity
+		accelerated string
+		reason      string
+	}{
+		{"all known", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), "target.ram", profile.Info, "yes", ""},
+		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, "no", "wrong type: MVP takes int8, this layer has float32"},
+		{"unknown operator", dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "target.incomplete", profile.Problem, "yes", ""},
+		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, "no", "limit exceeded: weights_shape[1] (1025) > 1024"},
+		{"too large for flash", dense(tensor.Int8, 2048, 1024, graph.TFLite, "SOFTMAX"), "target.flash", profile.Problem, "yes", ""},
+		{"too large for RAM", dense(tensor.Int8, 64, 200000, graph.TFLite, "SOFTMAX"), "target.ram", profile.Problem, "no", "limit exceeded: output_shape[1] (200000) > 1024"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := estimate(t, tt.m, "efr32xg24-mvp", "")
+			if !has(p, tt.id, tt.severity) {
+				t.Errorf("no finding %s %s in %+v", tt.severity, tt.id, p.Findings)
+			}
+			l := p.Layers[0]
+			if l.Accelerated != tt.accelerated || !strings.HasPrefix(l.Reason, tt.reason) {
+				t.Errorf("accelerated %q, reason %q", l.Accelerated, l.Reason)
+			}
+		})
+	}
+}
+
+// A layer without an estimate has no figure, is named, and marks the totals.
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "efr32xg24-mvp", "")
+	l := p.Layers[1]
+	if l.Latency != nil || l.CPUCycles != nil || l.Energy != nil || !strings.Contains(l.Reason, "no estimate") {
+		t.Errorf("layer %+v", l)
+	}
+	if !strings.Contains(p.Incomplete, "Foo") || !strings.Contains(p.Totals.Latency.Method, "incomplete: 1 of 2") {
+		t.Errorf("%q, %q", p.Incomplete, p.Totals.Latency.Method)
+	}
+}
+
+// A model without any estimate has no totals of time, and everything else.
+func TestNothingKnown(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo")
+	m.Main().Nodes[0].Op, m.Main().Nodes[0].Domain = "Bar", graph.TFLiteCustom
+	p := estimate(t, m, "efr32xg24-mvp", "")
+	if p.Totals.Latency != nil || p.Totals.Energy != nil || p.Totals.AcceleratorCycles != nil {
+		t.Errorf("totals %+v", p.Totals)
+	}
+	if p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
+		t.Errorf("totals %+v", p.Totals)
+	}
+	if p.Incomplete != "No layer has an estimate (CUSTOM:Bar, CUSTOM:Foo): nothing can be said of time." {
+		t.Errorf("incomplete %q", p.Incomplete)
+	}
+}
+
+// Types without measurements are told.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", "")
+	i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.types" })
+	if i < 0 || p.Findings[i].Text != "1 layer computes in uint8, which was not measured: figures are those of int8." {
+		t.Errorf("%+v", p.Findings)
+	}
+}
+
+// The roofline follows from the target file.
+func TestPeaks(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string][2]float64{"stm32l4r5": {480e6, 480e6}, "efr32xg24-mvp": {312e6, 0}, "cortex-m0plus": {0, 96e6}} {
+		p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), id, "").Target
+		for i, v := range []*float64{p.PeakOpsPerSecond, p.PeakBytesPerSecond} {
+			if want[i] == 0 && v != nil || want[i] != 0 && (v == nil || *v != want[i]) {
+				t.Errorf("%s: peak %d is %v, want %v", id, i, v, want[i])
+			}
+		}
+		if p.PeakMethod == "" {
+			t.Errorf("%s: no method", id)
+		}
+	}
+}
+
+// A loop is estimated for one pass through its body, and says so.
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "WHILE")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"body_subgraph_index": graph.GraphRef(1)}
+	body := dense(tensor.Int8, 10, 10, graph.TFLite, "SOFTMAX").Main()
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	for _, id := range []string{"efr32xg24-mvp", "stm32l4r5"} {
+		p := estimate(t, m, id, "")
+		l := p.Layers[1]
+		if l.Latency == nil || !strings.Contains(p.Incomplete, "per iteration") || !has(p, "target.iterations", profile.Problem) {
+			t.Errorf("%s: %+v, %q", id, l.Latency, p.Incomplete)
+		}
+		if total, sum := best(p.Totals.Latency), best(p.Layers[0].Latency)+best(l.Latency); total < 0.999*sum || total > 1.001*sum {
+			t.Errorf("%s: %v s, layers %v s", id, total, sum)
+		}
+	}
+}
+
+// The energy of an inference holds that of the graphs that it runs.
+func TestEnergyOfBodies(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"subgraph": graph.GraphRef(1)}
+	body := dense(tensor.Int8, 500, 500, graph.TFLite, "SOFTMAX").Main()
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	p := estimate(t, m, "stm32l4r5", "")
+	sumsHold(t, p)
+	if best(p.Totals.Energy) < 2*best(p.Layers[0].Energy) {
+		t.Errorf("%v J, the first layer alone %v J", best(p.Totals.Energy), best(p.Layers[0].Energy))
+	}
+}
+
+// What runs in the first inference only is no part of an inference's time.
+func TestCallOnce(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL_ONCE")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"init_subgraph_index": graph.GraphRef(1)}
+	body := dense(tensor.Int8, 2000, 500, graph.TFLite, "SOFTMAX").Main()
+	body.Index = 1
+	m.Graphs = append(m.Graphs, body)
+	p := estimate(t, m, "stm32l4r5", "")
+	sumsHold(t, p)
+	if l := p.Layers[1].Latency; l == nil || best(l) > best(p.Layers[0].Latency) || !has(p, "target.remark", profile.Info) {
+		t.Errorf("%+v, %+v", l, p.Findings)
+	}
+}
+
+// sumsHold checks that layers add up to the totals, and shares to one.
+func sumsHold(t *testing.T, p *profile.Profile) {
+	t.Helper()
+	for what, get := range map[string]func(*profile.Layer) *profile.Metric{
+		"latency": func(l *profile.Layer) *profile.Metric { return l.Latency },
+		"cycles":  func(l *profile.Layer) *profile.Metric { return l.CPUCycles },
+		"energy":  func(l *profile.Layer) *profile.Metric { return l.Energy },
+	} {
+		total := map[string]*profile.Metric{"latency": p.Totals.Latency, "cycles": p.Totals.CPUCycles, "energy": p.Totals.Energy}[what]
+		sum, share := 0.0, 0.0
+		for i := range p.Layers {
+			if m := get(&p.Layers[i]); m != nil {
+				sum += best(m)
+			}
+			if s := p.Layers[i].Share; s != nil {
+				share += *s
+			}
+		}
+		if total == nil && sum > 0 || total != nil && math.Abs(best(total)-sum) > 1e-6*sum {
+			t.Errorf("%s on %s: layers have a %s of %v, the total is %+v", p.Model.Path, p.Target.ID, what, sum, total)
+		}
+		if best(p.Totals.Latency) > 0 && math.Abs(share-1) > 1e-6 {
+			t.Errorf("%s on %s: shares add up to %v", p.Model.Path, p.Target.ID, share)
+		}
+	}
+}
+
+// Graphs that run each other, and themselves, a hundred times each end at once.
+func TestManyBodies(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"subgraph": graph.GraphRef(1)}
+	for g := 1; g <= 12; g++ {
+		b := dense(tensor.Int8, 10, 10, graph.TFLite, "SOFTMAX").Main()
+		b.Index = g
+		for range 100 {
+			call := *b.Nodes[1]
+			call.Index, call.Op, call.Attrs = len(b.Nodes), "CALL", graph.Attrs{"subgraph": graph.GraphRef(1 + g%12)}
+			b.Nodes = append(b.Nodes, &call)
+		}
+		m.Graphs = append(m.Graphs, b)
+	}
+	if p := estimate(t, m, "stm32l4r5", ""); p.Totals.Latency == nil {
+		t.Error("no latency")
+	}
+}
+
+// Damaged models: operators without their inputs, shapes beyond any memory.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"AVERAGE_POOL_2D", "CONV_2D", "TRANSPOSE_CONV", "ADD", "SPLIT", "FULLY_CONNECTED", "UNIDIRECTIONAL_SEQUENCE_LSTM"} {
+		for _, id := range []string{"efr32xg24-mvp", "stm32l4r5"} {
+			m := dense(tensor.Int8, 64, 10, graph.TFLite, op)
+			m.Main().Nodes[1].Inputs = nil
+			estimate(t, m, id, "")
+			m = dense(tensor.Int8, 64, 10, graph.TFLite, op)
+			m.Main().Values[3].Shape = []int{1 << 31, 1 << 31, 3, 5}
+			if l := estimate(t, m, id, "").Layers[1]; l.Latency != nil && best(l.Latency) < 0 {
+				t.Errorf("%s on %s: %v s", op, id, best(l.Latency))
+			}
+		}
+	}
+}
+
+// A branch has the figures of the longer side and a band that holds both.
+func TestBranch(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "IF")
+	m.Main().Nodes[1].Attrs = graph.Attrs{"else_subgraph_index": graph.GraphRef(1), "then_subgraph_index": graph.GraphRef(2)}
+	for g, n := range []int{10, 500} {
+		b := dense(tensor.Int8, n, n, graph.TFLite, "SOFTMAX").Main()
+		b.Index = g + 1
+		m.Graphs = append(m.Graphs, b)
+	}
+	p := estimate(t, m, "stm32l4r5", "")
+	l := p.Layers[1].Latency
+	if l == nil || p.Incomplete != "" || l.Band[0] > best(l)/50 {
+		t.Errorf("latency %+v, incomplete %q", l, p.Incomplete)
+	}
+}
+
+// Floating point runs on the processor of a chip whose accelerator takes integers.
+func TestFloatFallback(t *testing.T) {
+	t.Parallel()
+	p := estimate(t, dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "efr32xg24-mvp", "")
+	l := p.Layers[0]
+	if p.Incomplete != "" || l.Latency == nil || l.Latency.Band == nil || !strings.HasPrefix(l.Kernel, "cpu/") || !has(p, "target.type", profile.Warning) {
+		t.Errorf("incomplete %q, layer %+v", p.Incomplete, l)
+	}
+}
+
+// Every estimate of a shipped target has a band.
+func TestBands(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"efr32xg24", "efr32xg24-mvp"} {
+		p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), id, "")
+		ms := []*profile.Metric{p.Totals.Latency, p.Totals.CPUCycles, p.Totals.Energy, p.Totals.AcceleratorCycles}
+		for _, l := range p.Layers {
+			ms = append(ms, l.Latency, l.CPUCycles, l.Energy, l.AcceleratorCycles)
+		}
+		for i, m := range ms {
+			if m != nil && m.Kind == profile.Estimated && m.Band == nil {
+				t.Errorf("%s: figure %d has no band", id, i)
+			}
+		}
+	}
+}
+
+func TestUse(t *testing.T) {
+	t.Parallel()
+	m := dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX")
+	tg := find(t, "efr32xg24-mvp")
+	tests := []struct {
+		name string
+		opt  chip.Options
+		want string
+	}{
+		{"runtime", chip.Options{Runtime: "none"}, `target efr32xg24-mvp has no runtime "none"; it has tflm-mvp, tflm-mvp-baseline, tflm-mvp-0.6`},
+		{"clock", chip.Options{Clock: 100e6}, "target efr32xg24-mvp runs at up to 78 MHz, not at 100 MHz"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Estimate(m, tg, tt.opt)
+			var u *UseError
+			if !errors.As(err, &u) || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+	// Half the clock takes twice the time.
+	full, err := Estimate(m, tg, chip.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := Estimate(m, tg, chip.Options{Clock: 39e6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := best(full.Totals.Latency), best(half.Totals.Latency); b < 1.999*a || b > 2.001*a {
+		t.Errorf("%v s at full clock, %v s at half", a, b)
+	}
+}

@@ -1,0 +1,162 @@
+package netspec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Limits on a description, which may come from a stranger.
+const (
+	maxSpecBytes = 1 << 20
+	maxLayers    = 10000
+	maxRepeat    = 1000
+	maxElements  = 1 << 30 // of one tensor
+	maxWeights   = 1 << 30 // bytes of all weights
+)
+
+// Spec describes a network.
+type Spec struct {
+	// Name of the model.
+	Name string `yaml:"name"`
+	// Input is the only input.
+	Input Input `yaml:"input"`
+	// Type is "float32" or "int8".
+	Type string `yaml:"type"`
+	// Seed of the random weights.
+	Seed uint64 `yaml:"seed"`
+	// Layers in order; the last one makes the output.
+	Layers []Layer `yaml:"layers"`
+}
+
+// Input describes the model's input.
+type Input struct {
+	Name  string `yaml:"name"`
+	Shape []int  `yaml:"shape"` // with the batch; images as [N,H,W,C]
+}
+
+// Layer is one layer, or with Repeat a block of them.
+type Layer struct {
+	Op   string   `yaml:"op"`
+	Name string   `yaml:"name"`
+	From []string `yaml:"from"` // names of layers; "prev" (default) or "block"
+
+	Filters    int     `yaml:"filters"`
+	Kernel     Pair    `yaml:"kernel"`
+	Stride     Pair    `yaml:"stride"`
+	Dilation   Pair    `yaml:"dilation"`
+	Padding    string  `yaml:"padding"`
+	Activation string  `yaml:"activation"`
+	Multiplier int     `yaml:"multiplier"`
+	Units      int     `yaml:"units"`
+	Heads      int     `yaml:"heads"`
+	Axis       *int    `yaml:"axis"`
+	Shape      []int   `yaml:"shape"`
+	Perm       []int   `yaml:"perm"`
+	Pad        [][]int `yaml:"pad"`
+	Bias       *bool   `yaml:"bias"`
+	KeepDims   bool    `yaml:"keep_dims"`
+	Alpha      float32 `yaml:"alpha"`
+
+	Repeat int     `yaml:"repeat"`
+	Layers []Layer `yaml:"layers"`
+
+	line int
+}
+
+// Pair is a height and a width, written as one number or as [height, width].
+type Pair [2]int
+
+// UnmarshalYAML reads a number or a list of two.
+func (p *Pair) UnmarshalYAML(n *yaml.Node) error {
+	var one int
+	if n.Kind == yaml.ScalarNode {
+		if err := n.Decode(&one); err != nil {
+			return fmt.Errorf("line %d: %q is neither a number nor [height, width]", n.Line, n.Value)
+		}
+		*p = Pair{one, one}
+		return nil
+	}
+	var two []int
+	if err := n.Decode(&two); err != nil || len(two) != 2 {
+		return fmt.Errorf("line %d: a number or [height, width] was expected", n.Line)
+	}
+	*p = Pair{two[0], two[1]}
+	return nil
+}
+
+func (p Pair) or(def int) Pair {
+	for i := range p {
+		if p[i] == 0 {
+			p[i] = def
+		}
+	}
+	return p
+}
+
+// UnmarshalYAML reads a layer, notes its line and refuses unknown keys.
+func (l *Layer) UnmarshalYAML(n *yaml.Node) error {
+	type plain Layer
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: a layer is written as {op: conv, …}", n.Line)
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := n.Content[i]; !layerKeys[k.Value] {
+			return fmt.Errorf("line %d: a layer has no %q", k.Line, k.Value)
+		}
+	}
+	if err := n.Decode((*plain)(l)); err != nil {
+		return err
+	}
+	l.line = n.Line
+	return nil
+}
+
+var layerKeys = func() map[string]bool {
+	m := map[string]bool{}
+	for _, k := range strings.Fields("op name from filters kernel stride dilation padding activation multiplier units heads axis shape perm pad bias keep_dims alpha repeat layers") {
+		m[k] = true
+	}
+	return m
+}()
+
+// Parse reads a description. Errors name the line.
+func Parse(r io.Reader) (*Spec, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxSpecBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxSpecBytes {
+		return nil, fmt.Errorf("description is larger than %d bytes", maxSpecBytes)
+	}
+	var s Spec
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	if err := d.Decode(&s); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("description is empty")
+		}
+		return nil, err
+	}
+	switch s.Type {
+	case "":
+		s.Type = "float32"
+	case "float32", "int8":
+	default:
+		return nil, fmt.Errorf("type %q: use float32 or int8", s.Type)
+	}
+	if s.Input.Name == "" {
+		s.Input.Name = "input"
+	}
+	if len(s.Input.Shape) == 0 {
+		return nil, errors.New("input has no shape: write input: {shape: [1, 32, 32, 3]}")
+	}
+	if len(s.Layers) == 0 {
+		return nil, errors.New("there are no layers")
+	}
+	return &s, nil
+}

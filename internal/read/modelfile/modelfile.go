@@ -1,0 +1,92 @@
+// Package modelfile opens a model file of any supported format.
+package modelfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/netspec"
+	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/read/tflite"
+)
+
+// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
+// .yaml file describes. For model files the content decides, not the name: a
+// TFLite file carries its mark at byte 4, an archive begins with "PK", and a
+// protobuf message that is not ONNX is refused by its reader. Errors name the
+// file.
+func Open(path string) (*graph.Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder, a model file (.tflite, .onnx or .mltk.zip) was expected", path)
+	}
+	if st.Size() == 0 {
+		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .mltk.zip) was expected", path)
+	}
+	if IsDescription(path) {
+		return described(path)
+	}
+	head := make([]byte, 8)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	head = head[:n]
+	switch {
+	case len(head) == 8 && string(head[4:]) == "TFL3", bytes.HasPrefix(head, []byte("PK")):
+		return tflite.Open(path)
+	case looksLikeProtobuf(head):
+		return onnx.Open(path)
+	}
+	return nil, fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", path, head)
+}
+
+// IsDescription reports whether a file describes a network to build.
+func IsDescription(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		return true
+	}
+	return false
+}
+
+// described builds a model and reads it back, so that it is the same as the file
+// that "opmeter build" writes.
+func described(path string) (*graph.Model, error) {
+	m, err := netspec.File(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := tflite.Encode(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tflite.Parse(data, path)
+}
+
+// looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto:
+// a tag of one of its fields (1 to 26) with a fitting wire type.
+func looksLikeProtobuf(head []byte) bool {
+	if len(head) == 0 {
+		return false
+	}
+	field, wire := head[0]>>3, head[0]&7
+	if head[0] >= 0x80 {
+		return len(head) > 1 && wire == 2 // fields above 15 take two bytes
+	}
+	return field >= 1 && field <= 15 && (wire == 0 || wire == 2)
+}

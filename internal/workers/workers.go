@@ -1,0 +1,231 @@
+// Package workers splits loops over long-lived threads.
+//
+// It imports the standard library only and knows nothing of models: operators and
+// kernels hand it functions over ranges.
+package workers
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Pool splits work over long-lived workers, each locked to an operating-system
+// thread. The caller of For is worker 0 and does its share. A nil Pool and a
+// Pool of one thread run everything on the caller.
+//
+// Operators follow each other within microseconds, and waking a thread takes
+// longer than many of them. Workers therefore watch for work a short time before
+// they sleep, and the caller takes work back from a worker that has not begun.
+type Pool struct {
+	n     int
+	work  []*worker
+	jobs  job
+	watch time.Duration
+	close sync.Once
+}
+
+// worker is the mailbox of one thread.
+type worker struct {
+	next   atomic.Pointer[job]
+	asleep atomic.Bool
+	stop   atomic.Bool
+	wake   chan struct{} // one signal for each time that asleep was taken back by others
+}
+
+type job struct {
+	f       func(worker, lo, hi int)
+	n       int
+	grain   int
+	next    atomic.Int64
+	pending atomic.Int64 // workers that have the job, begun or not
+	waiting atomic.Bool  // the caller sleeps until pending is 0
+	done    chan struct{}
+	panic   atomic.Pointer[any]
+}
+
+// watchTime is how long a thread watches before it sleeps: about what it costs to
+// wake it.
+const watchTime = 30 * time.Microsecond
+
+// New starts threads-1 workers. start, if not nil, runs first on each
+// worker's thread (to pin it); worker numbers begin at 1.
+func New(threads int, start func(worker int)) *Pool {
+	p := &Pool{n: max(threads, 1)}
+	p.jobs.done = make(chan struct{}, 1)
+	if p.n <= runtime.GOMAXPROCS(0) {
+		p.watch = watchTime // otherwise threads would watch in each other's way
+	}
+	for i := 1; i < p.n; i++ {
+		w := &worker{wake: make(chan struct{}, 1)}
+		p.work = append(p.work, w)
+		go func() {
+			runtime.LockOSThread()
+			// Weights are mapped files: a fault is a panic, which the caller gets.
+			debug.SetPanicOnFault(true)
+			if start != nil {
+				start(i)
+			}
+			for {
+				j := w.take(p.watch)
+				if j == nil {
+					return
+				}
+				j.run(i)
+				j.leave()
+			}
+		}()
+	}
+	return p
+}
+
+// until watches for ready for a short time and tells whether it came.
+func until(d time.Duration, ready func() bool) bool {
+	if ready() {
+		return true
+	}
+	if d == 0 {
+		return false
+	}
+	for start := time.Now(); ; {
+		for range 50 {
+			if ready() {
+				return true
+			}
+		}
+		if time.Since(start) > d {
+			return false
+		}
+	}
+}
+
+// take waits for a job; nil means that the pool is closed.
+func (w *worker) take(watch time.Duration) *job {
+	ready := func() bool { return w.next.Load() != nil || w.stop.Load() }
+	for {
+		if !until(watch, ready) {
+			w.asleep.Store(true)
+			// What came before the line above did not see it. Whoever takes asleep back
+			// decides who wakes: when it is not this worker, a signal is on its way.
+			if !ready() || !w.asleep.CompareAndSwap(true, false) {
+				<-w.wake
+			}
+		}
+		// The caller may have taken the job back.
+		if j := w.next.Swap(nil); j != nil {
+			return j
+		}
+		if w.stop.Load() {
+			return nil
+		}
+	}
+}
+
+func (w *worker) rouse() {
+	if w.asleep.CompareAndSwap(true, false) {
+		w.wake <- struct{}{}
+	}
+}
+
+// leave counts a worker out and wakes the caller after the last.
+func (j *job) leave() {
+	if j.pending.Add(-1) == 0 && j.waiting.CompareAndSwap(true, false) {
+		j.done <- struct{}{}
+	}
+}
+
+// wait returns when all workers have left.
+func (j *job) wait(watch time.Duration) {
+	left := func() bool { return j.pending.Load() == 0 }
+	// A worker that left the job before this one may send late: look again.
+	for !until(watch, left) {
+		j.waiting.Store(true)
+		if !left() || !j.waiting.CompareAndSwap(true, false) {
+			<-j.done
+		}
+	}
+}
+
+// Close ends the workers. The pool must not be used afterwards.
+func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
+	p.close.Do(func() {
+		for _, w := range p.work {
+			w.stop.Store(true)
+			w.rouse()
+		}
+	})
+}
+
+// Threads is the number of workers, the caller included.
+func (p *Pool) Threads() int {
+	if p == nil {
+		return 1
+	}
+	return p.n
+}
+
+// For calls f over disjoint ranges that cover [0, n), each at least grain long
+// except the last. f must be safe to call from several goroutines. A panic in
+// any worker is raised again on the caller. For must not be called from
+// within f.
+func (p *Pool) For(n, grain int, f func(lo, hi int)) {
+	p.ForWorker(n, grain, func(_, lo, hi int) { f(lo, hi) })
+}
+
+// ForWorker is For with the worker's number, below Threads, for per-worker
+// scratch memory.
+func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
+	if n <= 0 {
+		return
+	}
+	grain = max(grain, 1)
+	if p == nil || p.n == 1 || n <= grain {
+		f(0, 0, n)
+		return
+	}
+	// About four pieces a thread even out unequal pieces.
+	if g := (n + 4*p.n - 1) / (4 * p.n); g > grain {
+		grain = g
+	}
+	j := &p.jobs
+	j.f, j.n, j.grain = f, n, grain
+	j.next.Store(0)
+	j.panic.Store(nil)
+	helpers := min(len(p.work), (n+grain-1)/grain-1)
+	j.pending.Store(int64(helpers))
+	for _, w := range p.work[:helpers] {
+		w.next.Store(j)
+		w.rouse()
+	}
+	j.run(0)
+	for _, w := range p.work[:helpers] {
+		if w.next.CompareAndSwap(j, nil) {
+			j.pending.Add(-1)
+		}
+	}
+	j.wait(p.watch)
+	j.f = nil
+	if e := j.panic.Load(); e != nil {
+		panic(*e)
+	}
+}
+
+func (j *job) run(worker int) {
+	defer func() {
+		if e := recover(); e != nil {
+			j.panic.CompareAndSwap(nil, &e)
+		}
+	}()
+	for {
+		lo := int(j.next.Add(int64(j.grain))) - j.grain
+		if lo >= j.n {
+			return
+		}
+		j.f(worker, lo, min(lo+j.grain, j.n))
+	}
+}

@@ -1,0 +1,73 @@
+package workers
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestPool(t *testing.T) {
+	t.Parallel()
+	for _, threads := range []int{1, 2, 3, 7} {
+		t.Run(fmt.Sprint(threads), func(t *testing.T) {
+			t.Parallel()
+			p := New(threads, nil)
+			defer p.Close()
+			var seen [1000]atomic.Int32
+			for round := range 2000 {
+				n := round % len(seen)
+				p.ForWorker(n, 1+round%5, func(worker, lo, hi int) {
+					if worker < 0 || worker >= threads {
+						t.Errorf("worker %d of %d", worker, threads)
+					}
+					for i := lo; i < hi; i++ {
+						seen[i].Add(1)
+					}
+				})
+				for i := range n {
+					if c := seen[i].Swap(0); c != 1 {
+						t.Fatalf("round %d: %d visited %d times", round, i, c)
+					}
+				}
+				if round%200 == 0 {
+					time.Sleep(200 * time.Microsecond) // the workers fall asleep
+				}
+			}
+		})
+	}
+}
+
+func TestPoolPanic(t *testing.T) {
+	t.Parallel()
+	p := New(3, nil)
+	defer p.Close()
+	for range 50 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			p.For(100, 1, func(lo, _ int) {
+				if lo > 20 {
+					panic("at work")
+				}
+			})
+		}()
+		var n atomic.Int64
+		p.For(100, 1, func(lo, hi int) { n.Add(int64(hi - lo)) })
+		if n.Load() != 100 {
+			t.Fatalf("%d of 100 after a panic", n.Load())
+		}
+	}
+}
+
+// BenchmarkPool is the cost of cutting work in two.
+func BenchmarkPool(b *testing.B) {
+	p := New(2, nil)
+	defer p.Close()
+	for b.Loop() {
+		p.For(8, 1, func(lo, hi int) {})
+	}
+}
