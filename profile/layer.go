@@ -21,13 +21,28 @@ type Layer struct {
 	Graph string `json:"graph,omitzero"`
 	// Parent is the index of the control-flow layer whose body this one is in.
 	Parent *int64 `json:"parent,omitzero"`
-	// Options is the operator's options in words: "padding:same stride:2x2
-	// activation:relu". Strides and filters are width x height.
-	Options string `json:"options,omitzero"`
+	// Options is the operator's options, in the order of the format. Strides and
+	// filters are width x height.
+	Options []Option `json:"options,omitzero"`
 	// Inputs lists the inputs in the operator's order, absent ones included.
 	Inputs []Tensor `json:"inputs,omitzero"`
 	// Outputs lists the outputs in the operator's order.
 	Outputs []Tensor `json:"outputs,omitzero"`
+
+	// State says what became of the layer.
+	State State `json:"state"`
+	// Cause says why the layer did not run or has no figure, absent where it did.
+	Cause *Cause `json:"cause,omitzero"`
+	// FusedInto is the index of the layer that does this one's work.
+	FusedInto *int64 `json:"fused_into,omitzero"`
+	// Placement says which unit of the target does the work, where it has several.
+	Placement *Placement `json:"placement,omitzero"`
+	// Kernel names the implementation that ran, such as "conv2d/im2col".
+	Kernel string `json:"kernel,omitzero"`
+	// Constant marks a layer whose results follow from constants and shapes alone.
+	// An engine may compute it once; it is no work of an inference, and totals leave
+	// it out whatever the engine does.
+	Constant bool `json:"constant,omitzero"`
 
 	// Ops is the number of arithmetic operations of one inference by the
 	// convention of docs/counting.md. Like the other counts of work and traffic it
@@ -41,16 +56,16 @@ type Layer struct {
 	// MLTK profiler, its omissions included.
 	MLTKOps  *int64 `json:"mltk_ops,omitzero"`
 	MLTKMACs *int64 `json:"mltk_macs,omitzero"`
-	// Params is the number of constant elements that the layer reads.
+	// Params is the number of constant elements that the layer reads as weights.
 	Params *int64 `json:"params,omitzero"`
 	// WeightsBytes is the size of these constants as stored.
 	WeightsBytes *int64 `json:"weights_bytes,omitzero"`
-	// BytesRead and BytesWritten are the sizes of the operands, each once.
+	// BytesRead and BytesWritten are the sizes of the operands, each once a call.
 	BytesRead    *int64 `json:"bytes_read,omitzero"`
 	BytesWritten *int64 `json:"bytes_written,omitzero"`
-	// LiveBytes is the working memory in use while the layer runs: the tensors of
-	// the memory plan that live then, and scratch as far as it is planned. The
-	// largest of them is the least that any plan needs.
+	// LiveBytes is the size of the activations that are needed while the layer runs,
+	// its own results included, whatever the runtime. The largest of them is the
+	// least that any plan needs.
 	LiveBytes *int64 `json:"live_bytes,omitzero"`
 
 	// Latency is the time in the layer itself in one inference, summed over its
@@ -58,8 +73,6 @@ type Layer struct {
 	Latency *Metric `json:"latency_s,omitzero"`
 	// Total is the same with the layers of its bodies. Only set for control flow.
 	Total *Metric `json:"total_s,omitzero"`
-	// Self repeats latency_s where total_s is set, so that both stand side by side.
-	Self *Metric `json:"self_s,omitzero"`
 	// Calls is the mean number of calls in one inference, absent when it is one.
 	Calls *float64 `json:"calls,omitzero"`
 	// CPUCycles is processor cycles.
@@ -69,9 +82,6 @@ type Layer struct {
 	// SimulatorCycles is the same by the accelerator maker's simulator, for
 	// comparison with its reports.
 	SimulatorCycles *Metric `json:"simulator_cycles,omitzero"`
-	// AcceleratorCounts is what the accelerator did for the layer beside cycles, by
-	// name: for MVP "programs", "instructions", "stalls" and "no_ops".
-	AcceleratorCounts map[string]int64 `json:"accelerator_counts,omitzero"`
 	// Expected is an estimate of latency_s made before or apart from it: by the
 	// model's compiler, or by another profile of the same model.
 	Expected *Metric `json:"expected_s,omitzero"`
@@ -79,26 +89,116 @@ type Layer struct {
 	Energy *Metric `json:"energy_j,omitzero"`
 	// Share is the layer's fraction of the sum of all layers' times, 0 to 1.
 	Share *float64 `json:"share,omitzero"`
-	// Samples holds the instrumented pass's samples in order, seconds.
+	// Samples holds times of the layer in instrumented inferences, seconds, in the
+	// order in which they were taken: all of them, or a random choice of some
+	// thousand where there were more (latency_s says of how many).
 	Samples []float64 `json:"samples_s,omitzero"`
+	// Figures holds figures without a field of their own by the key of their
+	// quantity, which is known or stands in [Profile.Quantities].
+	Figures map[string]*Metric `json:"figures,omitzero"`
 
-	// Kernel names the implementation that ran, such as "go/conv2d/im2col".
-	Kernel string `json:"kernel,omitzero"`
-	// Accelerated is "yes" or "no" where the target has an accelerator.
-	Accelerated string `json:"accelerated,omitzero"`
-	// Reason says why the layer is not accelerated, not supported or has no figure.
-	Reason string `json:"reason,omitzero"`
-	// Unsupported marks a layer that could not run; Reason says why.
-	Unsupported bool `json:"unsupported,omitzero"`
-	// Folded marks a layer that was computed once while planning and takes no
-	// time in an inference.
-	Folded bool `json:"folded,omitzero"`
-	// FusedInto is the index of the layer that does this one's work.
-	FusedInto *int64 `json:"fused_into,omitzero"`
 	// Provenance leads back to the model's own operators.
 	Provenance *Provenance `json:"provenance,omitzero"`
 	// Sparsity of weights and activations.
 	Sparsity *Sparsity `json:"sparsity,omitzero"`
+}
+
+// Option is one option of an operator.
+type Option struct {
+	// Key names it in lower case, such as "padding".
+	Key string `json:"key"`
+	// Value is its value as text, such as "same" or "2x2".
+	Value string `json:"value"`
+}
+
+// Option returns the value of the layer's option with a key, "" when it has none.
+func (l *Layer) Option(key string) string {
+	for _, o := range l.Options {
+		if o.Key == key {
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// State says what became of a layer.
+type State string
+
+// States of layers.
+const (
+	Ran         State = "ran"         // it takes part in an inference: it ran, or would where nothing was run
+	Folded      State = "folded"      // computed once while planning
+	Fused       State = "fused"       // another layer does its work
+	Unsupported State = "unsupported" // the runtime lacks the operator, or this use of it
+	Skipped     State = "skipped"     // an input could not be computed
+	Failed      State = "failed"      // it contradicts its inputs, or failed while running
+	NotReached  State = "not_reached" // never called in these inferences: a branch not taken
+	Lost        State = "lost"        // it ran, and the record of it is lost
+	NoEstimate  State = "no_estimate" // it would run, and nothing is known of its time on the target
+)
+
+// Idle reports whether the layer could not run, for whatever reason.
+func (s State) Idle() bool { return s == Unsupported || s == Skipped || s == Failed }
+
+// Elsewhere reports whether the layer takes no time of its own in an inference: it
+// was computed before, or another layer does its work.
+func (s State) Elsewhere() bool { return s == Folded || s == Fused }
+
+// Blank reports whether the layer takes part in an inference, or should, and its
+// figures are missing: it could not run, its record is lost, or nothing is known.
+func (s State) Blank() bool { return s.Idle() || s == Lost || s == NoEstimate }
+
+// Cause says why something is as it is.
+type Cause struct {
+	// Code names the cause.
+	Code CauseCode `json:"code"`
+	// Text is what there is to say beside, for people: a limit, a type, an error.
+	Text string `json:"text,omitzero"`
+}
+
+// CauseCode names a cause.
+type CauseCode string
+
+// Causes.
+const (
+	ByOperator  CauseCode = "operator"  // the kind of operator
+	ByType      CauseCode = "type"      // an element type
+	ByLimit     CauseCode = "limit"     // a size or option beyond what a kernel takes
+	ByUse       CauseCode = "use"       // options or a mixture of types that the runtime lacks
+	ByInput     CauseCode = "input"     // an input that could not be computed
+	ByShape     CauseCode = "shape"     // shapes that are not known or contradict each other
+	ByData      CauseCode = "data"      // what depends on the data
+	ByMemory    CauseCode = "memory"    // more memory than there is or may be used
+	ByBodies    CauseCode = "bodies"    // what the layer runs has no figure
+	ByError     CauseCode = "error"     // an error that the text tells
+	ByCancel    CauseCode = "canceled"  // the user stopped it
+	ByDeadline  CauseCode = "deadline"  // the time for it was over
+	ByEnd       CauseCode = "end"       // the source ended without a word: killed, crashed, unplugged
+	ByRecord    CauseCode = "record"    // a record that was lost on the way
+	ByNoFigures CauseCode = "figures"   // figures that nobody has measured
+)
+
+// Placement says which unit of the target does a layer's work.
+type Placement struct {
+	// On names the unit: the accelerator's name, or "cpu".
+	On string `json:"on"`
+	// Cause is why an accelerator does not take the layer. Where it does, another of
+	// its kernels refused the layer first, which some reports show.
+	Cause CauseCode `json:"cause,omitzero"`
+	// Text says more about the cause, for people.
+	Text string `json:"text,omitzero"`
+}
+
+// CPU is [Placement.On] of layers that the processor does.
+const CPU = "cpu"
+
+// Accelerated reports whether an accelerator does the layer's work; known is false
+// where the target has none, or the source does not say.
+func (l *Layer) Accelerated() (yes, known bool) {
+	if l.Placement == nil {
+		return false, false
+	}
+	return l.Placement.On != CPU, true
 }
 
 // Confidence says how an executed operator was matched with the model's.
@@ -108,15 +208,17 @@ type Confidence string
 const (
 	Exact    Confidence = "exact"     // the engine says so
 	ByTensor Confidence = "by tensor" // same tensor names
+	ByName   Confidence = "by name"   // same name of the node, less what the engine adds to it
 	ByOrder  Confidence = "by order"  // same order and kind
 	Unknown  Confidence = "unknown"   // not matched
 )
 
 // Provenance leads from an executed operator to the model's.
 type Provenance struct {
-	// SourceNodes are the nodes of the model, empty when none could be found.
+	// SourceNodes are the nodes of the model, empty when none could be found. The
+	// first is the one that the layer is named after.
 	SourceNodes []SourceNode `json:"source_nodes,omitzero"`
-	// Confidence says how they were found.
+	// Confidence says how they were found; a source node may have one of its own.
 	Confidence Confidence `json:"confidence"`
 }
 
@@ -129,6 +231,12 @@ type SourceNode struct {
 	Name string `json:"name,omitzero"`
 	// Op of the node.
 	Op string `json:"op,omitzero"`
+	// Confidence says how this node was found where that differs from the
+	// provenance's.
+	Confidence Confidence `json:"confidence,omitzero"`
+	// Share is the part of the layer's figures that is this node's, 0 to 1, where
+	// it is known.
+	Share *float64 `json:"share,omitzero"`
 }
 
 // Sparsity is the share of zeros.

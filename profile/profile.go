@@ -1,5 +1,7 @@
 package profile
 
+import "github.com/opmeter/opmeter/profile/timeline"
+
 // SchemaV1 is the value of [Profile.Schema].
 const SchemaV1 = "opmeter/profile/v1"
 
@@ -9,9 +11,9 @@ type Profile struct {
 	Schema string `json:"schema"`
 	// Created is the time of the run, RFC 3339 in UTC.
 	Created string `json:"created,omitzero"`
-	// Incomplete tells why the run ended early; what was measured until then is
-	// here. Empty for complete runs.
-	Incomplete string `json:"incomplete,omitzero"`
+	// Incomplete says what is missing and why: the run ended early, layers have no
+	// figure. What there is stands here all the same. Empty for complete profiles.
+	Incomplete []Missing `json:"incomplete,omitzero"`
 	// Model is what was profiled.
 	Model Model `json:"model"`
 	// Target is what it ran on, or was estimated for.
@@ -31,10 +33,26 @@ type Profile struct {
 	// Layers lists the operators in the order in which they run, those of
 	// control-flow bodies after their owner.
 	Layers []Layer `json:"layers"`
+	// Quantities describes figures that the table of known quantities lacks.
+	Quantities []Quantity `json:"quantities,omitzero"`
 	// Timeline says when things happened, for sources that recorded it.
-	Timeline *Timeline `json:"timeline,omitzero"`
+	Timeline *timeline.Timeline `json:"timeline,omitzero"`
 	// Findings says in plain words what a reader should know first.
 	Findings []Finding `json:"findings,omitzero"`
+}
+
+// Missing says what a profile lacks.
+type Missing struct {
+	// Cause says why.
+	Cause CauseCode `json:"cause"`
+	// Text says more, for people: the error that ended a run.
+	Text string `json:"text,omitzero"`
+	// Layers are the indices of the layers that it is about, absent for the whole.
+	Layers []int64 `json:"layers,omitzero"`
+	// Got and Want count what is there and what was expected, such as inferences,
+	// where that is known.
+	Got  *int64 `json:"got,omitzero"`
+	Want *int64 `json:"want,omitzero"`
 }
 
 // Model describes a model file.
@@ -47,6 +65,13 @@ type Model struct {
 	Format string `json:"format,omitzero"`
 	// SHA256 is the hash of the model file, 64 lower-case hexadecimal digits.
 	SHA256 string `json:"sha256,omitzero"`
+	// StructureSHA256 is a hash of the graphs: operators, options, connections,
+	// types and shapes, names and constants left out. Models with the same one differ
+	// in names and weights only.
+	StructureSHA256 string `json:"structure_sha256,omitzero"`
+	// WeightsSHA256 is a hash of all constants, those in files beside the model
+	// included.
+	WeightsSHA256 string `json:"weights_sha256,omitzero"`
 	// FileBytes is the size of the model file, external data not counted.
 	FileBytes *int64 `json:"file_bytes,omitzero"`
 	// Producer is the program that wrote the model, as the file says.
@@ -74,6 +99,9 @@ type Tensor struct {
 	// Shape lists the dimensions, -1 for those that are not known. Empty for a
 	// scalar, absent when even the rank is not known.
 	Shape []int64 `json:"shape,omitzero"`
+	// Declared is the shape that the file states where dimensions are open there and
+	// Shape is what was taken for them. Only of the model's inputs.
+	Declared []int64 `json:"declared,omitzero"`
 	// Bytes is the size of the elements.
 	Bytes *int64 `json:"bytes,omitzero"`
 	// Constant marks weights and other constants of the file.
@@ -121,9 +149,12 @@ type Target struct {
 	Description string `json:"description,omitzero"`
 }
 
-// Totals holds figures of the whole model. A count is the sum over the layers
-// where it is known; the fields uncounted_layers and unsupported_layers say how
-// many layers it leaves out.
+// Totals holds figures of the whole model, by one rule whatever the source. A count
+// of work is the sum over the layers, each as often as it is called, those that
+// follow from constants alone left out; layers fused into others or without support
+// count. Parameters and weights count once, however many layers read them. The
+// fields uncounted_layers and unsupported_layers say how many layers a count leaves
+// out or could not run.
 type Totals struct {
 	// Layers is the number of layers.
 	Layers *int64 `json:"layers,omitzero"`
@@ -145,12 +176,15 @@ type Totals struct {
 	// operand once a layer.
 	BytesRead    *int64 `json:"bytes_read,omitzero"`
 	BytesWritten *int64 `json:"bytes_written,omitzero"`
-	// UncountedLayers is the number of layers whose operations are not known.
+	// UncountedLayers is the number of layers whose operations are not known, absent
+	// where the source does not say.
 	UncountedLayers *int64 `json:"uncounted_layers,omitzero"`
 	// UnsupportedLayers is the number of layers that the engine or accelerator
 	// cannot run.
 	UnsupportedLayers *int64 `json:"unsupported_layers,omitzero"`
-	// RAMBytes is the working memory of an inference.
+	// RAMBytes is the memory that an inference holds at once beside the model: the
+	// arena of activations, working memory of operators, and what lasts between
+	// inferences, by the plan of the runtime.
 	RAMBytes *int64 `json:"ram_bytes,omitzero"`
 	// FlashBytes is the storage that the model needs on the target.
 	FlashBytes *int64 `json:"flash_bytes,omitzero"`
@@ -165,8 +199,13 @@ type Totals struct {
 	SimulatorCycles *Metric `json:"simulator_cycles,omitzero"`
 	// Energy of one inference.
 	Energy *Metric `json:"energy_j,omitzero"`
-	// LatencySamples holds the plain pass's samples in order, seconds.
+	// LatencySamples holds times of plain inferences, seconds, in the order in which
+	// they were taken: all of them, or a random choice of some thousand where there
+	// were more (latency_s says of how many).
 	LatencySamples []float64 `json:"latency_samples_s,omitzero"`
+	// Figures holds figures without a field of their own by the key of their
+	// quantity, which is known or stands in [Profile.Quantities].
+	Figures map[string]*Metric `json:"figures,omitzero"`
 }
 
 // Phases separates what happens once from steady state.
@@ -197,12 +236,12 @@ type Warmup struct {
 }
 
 // Reconcile compares sums with the wall clock. All times are of one inference;
-// the first three come from the instrumented pass and operators_s + gaps_s =
-// wall_s.
+// the first three are typical times of the instrumented pass (see [Metric.Typical])
+// and operators_s + gaps_s = wall_s, operators_s being the sum of the layers' times.
 type Reconcile struct {
-	// WallS is the mean wall time of an instrumented inference.
+	// WallS is the typical wall time of an instrumented inference.
 	WallS *float64 `json:"wall_s,omitzero"`
-	// OperatorsS is the mean sum of the layers' times.
+	// OperatorsS is the sum of the layers' typical times.
 	OperatorsS *float64 `json:"operators_s,omitzero"`
 	// GapsS is the time between operators.
 	GapsS *float64 `json:"gaps_s,omitzero"`
@@ -228,7 +267,8 @@ type Memory struct {
 	PeakBytes *int64 `json:"peak_bytes,omitzero"`
 	// PersistentBytes is memory held between inferences: variables, packed weights.
 	PersistentBytes *int64 `json:"persistent_bytes,omitzero"`
-	// ScratchBytes is working memory of operators beside their tensors.
+	// ScratchBytes is working memory of operators beside their tensors: the sum where
+	// each keeps its own, the largest where they share it in the arena.
 	ScratchBytes *int64 `json:"scratch_bytes,omitzero"`
 	// ProcessPeakBytes is the largest resident size of the process.
 	ProcessPeakBytes *int64 `json:"process_peak_bytes,omitzero"`
@@ -246,11 +286,11 @@ type Memory struct {
 	// first one. Absent where steps are the indices of layers.
 	StepLayers []int64 `json:"step_layers,omitzero"`
 	// Plan lists the placed buffers.
-	Plan []Placement `json:"plan,omitzero"`
+	Plan []Buffer `json:"plan,omitzero"`
 }
 
-// Placement is one buffer of a memory plan.
-type Placement struct {
+// Buffer is one place of a memory plan.
+type Buffer struct {
 	// Name is the tensor's name, or says what the scratch is for.
 	Name string `json:"name,omitzero"`
 	// Bytes is the size asked for.

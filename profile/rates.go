@@ -13,12 +13,29 @@ type Rates struct {
 	OpsPerByte          *float64 // arithmetic intensity
 }
 
-// Rates derives the figures of the whole model. The formulas are those of the
-// MLTK profiler's summary: sums divided by sums, utilisation
-// min(1, CPU cycles / (clock x latency)).
+// Rates derives the figures of the whole model. Work of layers that did not run, or
+// of whose time nothing is known, is left out: it took no part of the time. The
+// formulas are those of the MLTK profiler's summary: sums divided by sums,
+// utilisation min(1, CPU cycles / (clock x latency)).
 func (p *Profile) Rates() Rates {
-	t := &p.Totals
-	r := rates(t.Ops, t.MACs, t.BytesRead, t.BytesWritten, t.Latency, t.Energy)
+	t := p.Totals
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if !l.State.Blank() || l.Constant {
+			continue
+		}
+		for _, x := range []struct{ total, part **int64 }{
+			{&t.Ops, &l.Ops},
+			{&t.MACs, &l.MACs},
+			{&t.BytesRead, &l.BytesRead},
+			{&t.BytesWritten, &l.BytesWritten},
+		} {
+			if *x.total != nil && *x.part != nil {
+				*x.total = new(max(0, **x.total-**x.part))
+			}
+		}
+	}
+	r := rates(t.Figure)
 	if s, ok := t.Latency.Best(); ok && s > 0 {
 		r.InferencesPerSecond = new(1 / s)
 		if c, ok := t.CPUCycles.Best(); ok && p.Target.ClockHz != nil && *p.Target.ClockHz > 0 {
@@ -30,37 +47,18 @@ func (p *Profile) Rates() Rates {
 
 // Rates derives the figures of one layer; InferencesPerSecond and CPUUtilization
 // are nil.
-func (l *Layer) Rates() Rates {
-	return rates(l.Ops, l.MACs, l.BytesRead, l.BytesWritten, l.Latency, l.Energy)
-}
+func (l *Layer) Rates() Rates { return rates(l.Figure) }
 
-func rates(ops, macs, read, written *int64, latency, energy *Metric) Rates {
-	var r Rates
-	div := func(n *int64, d float64, ok bool) *float64 {
-		if n == nil || !ok || d <= 0 {
+func rates(figure func(string) *Metric) Rates {
+	best := func(key string) *float64 {
+		v, ok := figure(key).Best()
+		if !ok {
 			return nil
 		}
-		return new(float64(*n) / d)
+		return &v
 	}
-	s, timed := latency.Best()
-	r.OpsPerSecond = div(ops, s, timed)
-	r.MACsPerSecond = div(macs, s, timed)
-	var bytes *int64
-	if read != nil && written != nil {
-		bytes = new(*read + *written)
-		r.BytesPerSecond = div(bytes, s, timed)
-		r.OpsPerByte = div(ops, float64(*bytes), true)
+	return Rates{
+		OpsPerSecond: best("ops_per_s"), MACsPerSecond: best("macs_per_s"), BytesPerSecond: best("bytes_per_s"), OpsPerByte: best("ops_per_byte"),
+		JoulesPerOp: best("energy_per_op_j"), JoulesPerMAC: best("energy_per_mac_j"), Watts: best("power_w"),
 	}
-	if j, ok := energy.Best(); ok {
-		if ops != nil && *ops > 0 {
-			r.JoulesPerOp = new(j / float64(*ops))
-		}
-		if macs != nil && *macs > 0 {
-			r.JoulesPerMAC = new(j / float64(*macs))
-		}
-		if timed && s > 0 {
-			r.Watts = new(j / s)
-		}
-	}
-	return r
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Validate checks what every reader relies on: the schema, known words, figures
@@ -22,6 +23,8 @@ func (p *Profile) Validate() error {
 	c.need("model.name", p.Model.Name)
 	c.need("target.id", p.Target.ID)
 	c.hash("model.sha256", p.Model.SHA256)
+	c.hash("model.structure_sha256", p.Model.StructureSHA256)
+	c.hash("model.weights_sha256", p.Model.WeightsSHA256)
 	c.counts("model", named{"file_bytes", p.Model.FileBytes}, named{"format_version", p.Model.FormatVersion})
 	c.tensors("model.inputs", p.Model.Inputs)
 	c.tensors("model.outputs", p.Model.Outputs)
@@ -38,7 +41,25 @@ func (p *Profile) Validate() error {
 	for i := range p.Layers {
 		c.layer(i, &p.Layers[i], len(p.Layers))
 	}
-	c.timeline(p.Timeline, len(p.Layers))
+	c.figures("totals.figures", p.Totals.Figures)
+	for i := range p.Quantities {
+		if err := p.Quantities[i].validate(); err != nil {
+			c.fail(fmt.Sprintf("quantities[%d]:", i), "%v", err)
+		}
+	}
+	if p.Timeline != nil && c.err == nil {
+		if err := p.Timeline.Validate(len(p.Layers)); err != nil {
+			c.fail("timeline."+err.Error(), "")
+		}
+	}
+	for i, m := range p.Incomplete {
+		at := fmt.Sprintf("incomplete[%d]", i)
+		c.cause(at+".cause", m.Cause)
+		c.counts(at, named{"got", m.Got}, named{"want", m.Want})
+		for _, l := range m.Layers {
+			c.ref(at+".layers", &l, len(p.Layers))
+		}
+	}
 	for i, f := range p.Findings {
 		at := fmt.Sprintf("findings[%d]", i)
 		c.need(at+".id", f.ID)
@@ -56,7 +77,7 @@ type checker struct{ err error }
 
 func (c *checker) fail(at, format string, args ...any) {
 	if c.err == nil {
-		c.err = fmt.Errorf("%s %s", at, fmt.Sprintf(format, args...))
+		c.err = errors.New(strings.TrimSpace(at + " " + fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -264,23 +285,38 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.counts(at, named{"version", l.Version}, named{"ops", l.Ops}, named{"macs", l.MACs}, named{"macs_executed", l.MACsExecuted},
 		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
 		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten}, named{"live_bytes", l.LiveBytes})
-	for name, n := range l.AcceleratorCounts {
-		c.counts(at+".accelerator_counts", named{name, &n})
-	}
-	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"self_s", l.Self}, metricNamed{"expected_s", l.Expected},
+	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"expected_s", l.Expected},
 		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"simulator_cycles", l.SimulatorCycles}, metricNamed{"energy_j", l.Energy})
+	c.figures(at+".figures", l.Figures)
 	c.reals(at, realNamed{"calls", l.Calls})
 	c.fraction(at+".share", l.Share)
 	c.samples(at+".samples_s", l.Samples)
-	if l.Accelerated != "" {
-		c.word(at+".accelerated", l.Accelerated, "yes", "no")
+	c.word(at+".state", string(l.State), string(Ran), string(Folded), string(Fused), string(Unsupported), string(Skipped), string(Failed), string(NotReached), string(Lost), string(NoEstimate))
+	if (l.State == Fused) != (l.FusedInto != nil) {
+		c.fail(at+".fused_into", "and state %q do not agree", l.State)
+	}
+	if l.Cause != nil {
+		c.cause(at+".cause.code", l.Cause.Code)
+	}
+	if p := l.Placement; p != nil {
+		c.need(at+".placement.on", p.On)
+		if p.Cause != "" {
+			c.cause(at+".placement.cause", p.Cause)
+		}
+	}
+	for k, o := range l.Options {
+		c.need(fmt.Sprintf("%s.options[%d].key", at, k), o.Key)
 	}
 	if p := l.Provenance; p != nil {
-		c.word(at+".provenance.confidence", string(p.Confidence), string(Exact), string(ByTensor), string(ByOrder), string(Unknown))
+		c.confidence(at+".provenance.confidence", p.Confidence)
 		for _, s := range p.SourceNodes {
 			if s.Graph < 0 || s.Node < 0 {
 				c.fail(at+".provenance.source_nodes", "names node %d of graph %d", s.Node, s.Graph)
 			}
+			if s.Confidence != "" {
+				c.confidence(at+".provenance.source_nodes.confidence", s.Confidence)
+			}
+			c.fraction(at+".provenance.source_nodes.share", s.Share)
 		}
 	}
 	if s := l.Sparsity; s != nil {
@@ -290,5 +326,28 @@ func (c *checker) layer(i int, l *Layer, n int) {
 			c.fraction(at+".sparsity.blocks."+name, &v)
 		}
 		c.counts(at+".sparsity", named{"stored_bytes", s.StoredBytes})
+	}
+}
+
+func (c *checker) cause(at string, code CauseCode) {
+	c.word(at, string(code), string(ByOperator), string(ByType), string(ByLimit), string(ByUse), string(ByInput), string(ByShape), string(ByData), string(ByMemory),
+		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures))
+}
+
+func (c *checker) confidence(at string, v Confidence) {
+	c.word(at, string(v), string(Exact), string(ByTensor), string(ByName), string(ByOrder), string(Unknown))
+}
+
+// figures checks a map of figures. Foreign ones may be negative.
+func (c *checker) figures(at string, fs map[string]*Metric) {
+	for key, m := range fs {
+		if err := (&Quantity{Key: key, Name: key}).validate(); err != nil {
+			c.fail(at, "%v", err)
+		}
+		if m == nil {
+			c.fail(at+"."+key, "is null")
+		} else if err := m.Validate(); err != nil {
+			c.fail(at+"."+key+":", "%v", err)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package profile
+package timeline_test
 
 import (
 	"strings"

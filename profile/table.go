@@ -1,0 +1,107 @@
+package profile
+
+// table lists the known quantities. A quantity with typed fields names them; one
+// without stands in the maps of figures of layers and totals under its key.
+func table() []entry {
+	return []entry{
+		{
+			Quantity{Key: "latency_s", Unit: "s", Head: "time", Name: "Time", Group: "Time", Adds: true, Better: -1, Doc: "Time in the layer itself in one inference, over all its calls and without the layers of its bodies, so that layers add up. Of samples: the typical time, the mean over the runs whose length lies in the middle half."},
+			metrics(func(l *Layer) **Metric { return &l.Latency }), metricsTotal(func(t *Totals) **Metric { return &t.Latency }),
+		},
+		{
+			Quantity{Key: "share", Unit: "1", Head: "share", Name: "Share of time", Group: "Time", Adds: true, Doc: "The layer's part of the sum of all layers' times, 0 to 1. Empty for layers without a time."},
+			reals(func(l *Layer) **float64 { return &l.Share }), nil,
+		},
+		{
+			Quantity{Key: "total_s", Unit: "s", Head: "with bodies", Name: "Time with bodies", Group: "Time", Better: -1, Doc: "Time of a control-flow layer with the layers of its bodies."},
+			metrics(func(l *Layer) **Metric { return &l.Total }), nil,
+		},
+		{
+			Quantity{Key: "calls", Head: "calls", Name: "Calls", Group: "Time", Doc: "Mean number of calls in one inference, where it is not one."},
+			reals(func(l *Layer) **float64 { return &l.Calls }), nil,
+		},
+		{
+			Quantity{Key: "expected_s", Unit: "s", Head: "expected", Name: "Expected time", Group: "Time", Better: -1, Doc: "An estimate of the time made before or apart from it: by the model's compiler, or by another profile of the same model."},
+			metrics(func(l *Layer) **Metric { return &l.Expected }), nil,
+		},
+		{
+			Quantity{Key: "against_expected", Unit: "1", Head: "÷ expected", Name: "Time over expected time", Group: "Time", Better: -1, Doc: "Time divided by the expected time: above 1 is slower than expected.", Of: []string{"latency_s"}, Per: []string{"expected_s"}},
+			nil, nil,
+		},
+		{
+			Quantity{Key: "accelerator_cycles", Unit: "cycles", Head: "acc. cycles", Name: "Accelerator cycles", Group: "Target", Adds: true, Better: -1, Doc: "Cycles in which the accelerator runs."},
+			metrics(func(l *Layer) **Metric { return &l.AcceleratorCycles }), metricsTotal(func(t *Totals) **Metric { return &t.AcceleratorCycles }),
+		},
+		{
+			Quantity{Key: "simulator_cycles", Unit: "cycles", Head: "sim. cycles", Name: "Simulator cycles", Group: "Target", Adds: true, Better: -1, Doc: "Accelerator cycles by its maker's simulator, for comparison with its reports."},
+			metrics(func(l *Layer) **Metric { return &l.SimulatorCycles }), metricsTotal(func(t *Totals) **Metric { return &t.SimulatorCycles }),
+		},
+		{
+			Quantity{Key: "cpu_cycles", Unit: "cycles", Head: "CPU cycles", Name: "CPU cycles", Group: "Target", Adds: true, Better: -1, Doc: "Cycles in which the processor works for the layer."},
+			metrics(func(l *Layer) **Metric { return &l.CPUCycles }), metricsTotal(func(t *Totals) **Metric { return &t.CPUCycles }),
+		},
+		{
+			Quantity{Key: "energy_j", Unit: "J", Head: "energy", Name: "Energy", Group: "Target", Adds: true, Better: -1, Doc: "Energy that the layer uses in one inference."},
+			metrics(func(l *Layer) **Metric { return &l.Energy }), metricsTotal(func(t *Totals) **Metric { return &t.Energy }),
+		},
+		{
+			Quantity{Key: "macs", Head: "MACs", Name: "Multiply-accumulates", Group: "Work", Adds: true, Whole: true, Doc: "Multiply-accumulates of one inference, those that meet padding included."},
+			counted(func(l *Layer) **int64 { return &l.MACs }), countedTotal(func(t *Totals) **int64 { return &t.MACs }),
+		},
+		{
+			Quantity{Key: "ops", Head: "ops", Name: "Operations", Group: "Work", Adds: true, Whole: true, Doc: "Arithmetic operations of one inference; a multiply-accumulate is two. Rules: docs/counting.md."},
+			counted(func(l *Layer) **int64 { return &l.Ops }), countedTotal(func(t *Totals) **int64 { return &t.Ops }),
+		},
+		{Quantity{Key: "ops_per_s", Unit: "/s", Head: "op/s", Name: "Operations per second", Group: "Rates", Better: 1, Doc: "Operations divided by time.", Of: []string{"ops"}, Per: []string{"latency_s"}}, nil, nil},
+		{Quantity{Key: "macs_per_s", Unit: "/s", Head: "MAC/s", Name: "Multiply-accumulates per second", Group: "Rates", Better: 1, Doc: "Multiply-accumulates divided by time.", Of: []string{"macs"}, Per: []string{"latency_s"}}, nil, nil},
+		{Quantity{Key: "bytes_per_s", Unit: "B/s", Head: "B/s", Name: "Bytes per second", Group: "Rates", Doc: "Bytes read and written divided by time.", Of: []string{"bytes_read", "bytes_written"}, Per: []string{"latency_s"}}, nil, nil},
+		{Quantity{Key: "ops_per_byte", Head: "ops/byte", Name: "Operations per byte", Group: "Rates", Doc: "Arithmetic intensity: operations divided by bytes read and written.", Of: []string{"ops"}, Per: []string{"bytes_read", "bytes_written"}}, nil, nil},
+		{Quantity{Key: "energy_per_mac_j", Unit: "J", Head: "J/MAC", Name: "Energy per multiply-accumulate", Group: "Target", Better: -1, Doc: "Energy divided by multiply-accumulates.", Of: []string{"energy_j"}, Per: []string{"macs"}}, nil, nil},
+		{Quantity{Key: "energy_per_op_j", Unit: "J", Head: "J/op", Name: "Energy per operation", Group: "Target", Better: -1, Doc: "Energy divided by operations.", Of: []string{"energy_j"}, Per: []string{"ops"}}, nil, nil},
+		{Quantity{Key: "power_w", Unit: "W", Head: "power", Name: "Power", Group: "Target", Better: -1, Doc: "Energy divided by time: mean power.", Of: []string{"energy_j"}, Per: []string{"latency_s"}}, nil, nil},
+		{
+			Quantity{Key: "params", Head: "params", Name: "Parameters", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Number of constant elements that the layer reads as weights: shapes, axes and other figures that say what to do are not counted. Layers may share weights; the model's number counts each once."},
+			counted(func(l *Layer) **int64 { return &l.Params }), countedTotal(func(t *Totals) **int64 { return &t.Params }),
+		},
+		{
+			Quantity{Key: "weights_bytes", Unit: "B", Head: "weights", Name: "Weights", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Size of these constants as stored."},
+			counted(func(l *Layer) **int64 { return &l.WeightsBytes }), countedTotal(func(t *Totals) **int64 { return &t.WeightsBytes }),
+		},
+		{
+			Quantity{Key: "bytes_read", Unit: "B", Head: "read", Name: "Bytes read", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Size of what the layer reads in one inference, each operand once a call, constants included."},
+			counted(func(l *Layer) **int64 { return &l.BytesRead }), countedTotal(func(t *Totals) **int64 { return &t.BytesRead }),
+		},
+		{
+			Quantity{Key: "bytes_written", Unit: "B", Head: "written", Name: "Bytes written", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Size of what the layer writes in one inference, each result once a call."},
+			counted(func(l *Layer) **int64 { return &l.BytesWritten }), countedTotal(func(t *Totals) **int64 { return &t.BytesWritten }),
+		},
+		{
+			Quantity{Key: "live_bytes", Unit: "B", Head: "live", Name: "Memory alive", Group: "Memory", Whole: true, Better: -1, Doc: "Bytes of activations that are needed while the layer runs. The largest of them is the least that any plan of memory needs."},
+			counted(func(l *Layer) **int64 { return &l.LiveBytes }), nil,
+		},
+		{
+			Quantity{Key: "macs_executed", Head: "MACs in data", Name: "Multiply-accumulates without padding", Group: "Work", Adds: true, Whole: true, Doc: "Multiply-accumulates without those that meet padding."},
+			counted(func(l *Layer) **int64 { return &l.MACsExecuted }), countedTotal(func(t *Totals) **int64 { return &t.MACsExecuted }),
+		},
+		{
+			Quantity{Key: "mltk_ops", Head: "MLTK ops", Name: "MLTK operations", Group: "Work", Adds: true, Whole: true, Doc: "Operations as the Silicon Labs MLTK profiler counts them, its omissions included."},
+			counted(func(l *Layer) **int64 { return &l.MLTKOps }), countedTotal(func(t *Totals) **int64 { return &t.MLTKOps }),
+		},
+		{
+			Quantity{Key: "mltk_macs", Head: "MLTK MACs", Name: "MLTK multiply-accumulates", Group: "Work", Adds: true, Whole: true, Doc: "Multiply-accumulates as the Silicon Labs MLTK profiler counts them, its omissions included."},
+			counted(func(l *Layer) **int64 { return &l.MLTKMACs }), countedTotal(func(t *Totals) **int64 { return &t.MLTKMACs }),
+		},
+		{
+			Quantity{Key: "sparsity_weights", Unit: "1", Head: "zero weights", Name: "Zero weights", Group: "Sparsity", Doc: "Part of the weights that are zero."},
+			sparsity(func(s *Sparsity) **float64 { return &s.Weights }), nil,
+		},
+		{
+			Quantity{Key: "sparsity_activations", Unit: "1", Head: "zero outputs", Name: "Zero outputs", Group: "Sparsity", Doc: "Part of the output elements that are zero."},
+			sparsity(func(s *Sparsity) **float64 { return &s.Activations }), nil,
+		},
+		{Quantity{Key: "accelerator_programs", Head: "acc. programs", Name: "Accelerator programs", Group: "Target", Adds: true, Whole: true, Doc: "Programs that the accelerator runs for the layer."}, nil, nil},
+		{Quantity{Key: "accelerator_instructions", Head: "acc. instr.", Name: "Accelerator instructions", Group: "Target", Adds: true, Whole: true, Doc: "Instructions that the accelerator executes for the layer."}, nil, nil},
+		{Quantity{Key: "accelerator_stalls", Unit: "cycles", Head: "acc. stalls", Name: "Accelerator stalls", Group: "Target", Adds: true, Whole: true, Better: -1, Doc: "Cycles in which the accelerator waits for memory."}, nil, nil},
+		{Quantity{Key: "accelerator_no_ops", Head: "acc. no-ops", Name: "Accelerator no-operations", Group: "Target", Adds: true, Whole: true, Better: -1, Doc: "Instructions of the accelerator that do nothing."}, nil, nil},
+	}
+}
