@@ -8,30 +8,40 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"os"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/columnar"
 	"github.com/opmeter/opmeter/internal/jsonx"
 )
 
 // Extension is the usual ending of saved profile files.
 const Extension = ".opmeter"
 
-// A saved profile is a header of 52 bytes and one Zstandard frame:
+// A saved profile is a header of 64 bytes, a head for lists, and one Zstandard
+// frame with the body:
 //
 //	0   8  magic: 0x89 'O' 'P' 'M' CR LF 0x1A LF (shows text-mode damage)
-//	8   2  version of the container, little-endian, 1
+//	8   2  version of the container, little-endian like all numbers, 2
 //	10  2  reserved, 0
-//	12  8  length of the JSON text, little-endian
-//	20 32  SHA-256 of the JSON text
-//	52     the JSON text, compressed
+//	12  4  length of the head
+//	16  4  CRC-32C of the head
+//	20  4  reserved, 0
+//	24  8  length of the body before compression
+//	32 32  SHA-256 of the body before compression
+//	64     the head, JSON text ([Head])
+//	...    the body, compressed
+//
+// The body is the length of a JSON text (8 bytes), that text, and the columns that
+// it lists, one after the other (package columnar).
 const (
 	fileMagic   = "\x89OPM\r\n\x1a\n"
-	fileVersion = 1
-	headerBytes = 52
+	fileVersion = 2
+	headerBytes = 64
 )
 
 // ErrNotProfile is wrapped by the errors of [Read] for data that is neither a
@@ -48,7 +58,8 @@ func Write(path string, p *Profile) error {
 	})
 }
 
-// Read reads a saved profile, or a profile as JSON text. A file that is cut or
+// Read reads a saved profile, a profile as JSON text, or the journal of a run that
+// was killed, whose profile says where it ends. A file that is cut or
 // damaged gives an error and no profile.
 func Read(path string) (*Profile, error) {
 	f, err := os.Open(path)
@@ -104,6 +115,12 @@ func (t *tally) Write(b []byte) (int, error) {
 	return t.w.Write(b)
 }
 
+// body is the JSON text of a saved profile.
+type body struct {
+	Profile *Profile       `json:"profile"`
+	Columns []columnar.Ref `json:"columns"`
+}
+
 // Save writes the content of a saved profile file. The header holds length and
 // checksum of what follows: into a writer that cannot go back, unlike that of
 // [Write], the compressed text is held until both are known.
@@ -111,86 +128,117 @@ func (p *Profile) Save(w io.Writer) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	header := make([]byte, headerBytes)
-	copy(header, fileMagic)
-	binary.LittleEndian.PutUint16(header[8:], fileVersion)
-	file, direct := w.(atomicfile.Patcher)
-	var held bytes.Buffer
-	body := io.Writer(&held)
-	if direct {
-		if _, err := w.Write(header); err != nil {
-			return err
-		}
-		body = w
-	}
-	z, err := zstd.NewWriter(body, zstd.WithEncoderConcurrency(2), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	head, err := jsonx.Marshal(HeadOf(p))
 	if err != nil {
 		return err
 	}
-	text := &tally{w: z, sum: sha256.New()}
-	if err := errors.Join(jsonx.MarshalWriteLine(text, p), z.Close()); err != nil {
+	if len(head) > maxHead {
+		return fmt.Errorf("the head has %d bytes, more than %d", len(head), maxHead)
+	}
+	begin := make([]byte, headerBytes, headerBytes+len(head))
+	copy(begin, fileMagic)
+	binary.LittleEndian.PutUint16(begin[8:], fileVersion)
+	binary.LittleEndian.PutUint32(begin[12:], uint32(len(head)))
+	binary.LittleEndian.PutUint32(begin[16:], crc32.Checksum(head, castagnoli))
+	begin = append(begin, head...)
+	file, direct := w.(atomicfile.Patcher)
+	var held bytes.Buffer
+	rest := io.Writer(&held)
+	if direct {
+		if _, err := w.Write(begin); err != nil {
+			return err
+		}
+		rest = w
+	}
+	length, sum, err := p.pack(rest)
+	if err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint64(header[12:], uint64(text.n))
-	text.sum.Sum(header[20:20])
+	binary.LittleEndian.PutUint64(begin[24:], uint64(length))
+	copy(begin[32:], sum)
 	if direct {
-		return file.Patch(0, header)
+		return file.Patch(0, begin[:headerBytes])
 	}
-	if _, err = w.Write(header); err != nil {
+	if _, err = w.Write(begin); err != nil {
 		return err
 	}
 	_, err = held.WriteTo(w)
 	return err
 }
 
+// pack writes the compressed body and returns its length before compression and
+// its checksum.
+func (p *Profile) pack(w io.Writer) (length int64, sum []byte, err error) {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(2), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return 0, nil, err
+	}
+	q := p.Detached()
+	columns := q.split()
+	text, err := jsonx.Marshal(&body{q, columns.Refs})
+	if err != nil {
+		return 0, nil, err
+	}
+	out := &tally{w: z, sum: sha256.New()}
+	_, err = out.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+	if err == nil {
+		_, err = out.Write(text)
+	}
+	if err == nil {
+		err = columns.WriteTo(out)
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		return 0, nil, err
+	}
+	return out.n, out.sum.Sum(nil), nil
+}
+
 // read takes the content of a file of the given size.
 func read(r *bufio.Reader, size int64) (*Profile, error) {
-	head, err := r.Peek(1024)
+	begin, err := r.Peek(1024)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if isJSON(head) {
+	if isJSON(begin) {
+		if name, _, ok := jsonx.FirstString(begin); ok && name == "journal" {
+			return readJournal(r)
+		}
 		return Decode(r)
 	}
-	head = head[:min(len(head), headerBytes)]
-	if len(head) == 0 {
-		return nil, fmt.Errorf("%w: empty", ErrNotProfile)
-	}
-	if n := min(len(head), len(fileMagic)); string(head[:n]) != fileMagic[:n] {
-		if len(head) > 4 && string(head[1:4]) == "OPM" {
-			return nil, fmt.Errorf("%w: line ends were changed on the way (copied as text)", ErrNotProfile)
-		}
-		return nil, fmt.Errorf("%w: does not begin with its magic number", ErrNotProfile)
-	}
-	if len(head) < headerBytes {
-		return nil, fmt.Errorf("cut off: %d bytes of a header of %d", len(head), headerBytes)
-	}
-	if v := binary.LittleEndian.Uint16(head[8:]); v != fileVersion {
-		return nil, fmt.Errorf("container version %d; this version reads %d", v, fileVersion)
-	}
-	length := binary.LittleEndian.Uint64(head[12:])
-	if length > MaxBytes {
-		return nil, fmt.Errorf("says it holds %d bytes, more than %d", length, MaxBytes)
+	h, err := parseHeader(begin)
+	if err != nil {
+		return nil, err
 	}
 	// Profiles shrink to a twentieth or so. A thousandth is a decompression bomb.
-	if length > 64<<20 && length > 1000*uint64(size) {
-		return nil, fmt.Errorf("says that %d bytes hold %d bytes of text", size, length)
+	if h.length > 64<<20 && h.length > 1000*uint64(size) {
+		return nil, fmt.Errorf("says that %d bytes hold %d bytes of text", size, h.length)
 	}
-	sum := bytes.Clone(head[20:])
 	if _, err := r.Discard(headerBytes); err != nil {
 		return nil, err
 	}
+	head := make([]byte, h.head)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, fmt.Errorf("cut off within its head of %d bytes", h.head)
+	}
+	if _, err := h.decode(head); err != nil {
+		return nil, err
+	}
+	return h.body(r, size)
+}
+
+// body reads what follows the head.
+func (h *header) body(r io.Reader, size int64) (*Profile, error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxBytes), zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
 		return nil, err
 	}
 	defer z.Close()
 	seen := &tally{w: io.Discard, sum: sha256.New()}
-	text := io.TeeReader(io.LimitReader(z, int64(length)+1), seen)
-	p, wrong := decode(text)
+	text := io.TeeReader(io.LimitReader(z, int64(h.length)+1), seen)
+	p, wrong := unpack(text, h.length)
 	// Damage explains whatever the decoder did not like.
 	if _, err := io.Copy(io.Discard, text); err != nil {
-		if uint64(seen.n) == length && bytes.Equal(seen.sum.Sum(nil), sum) {
+		if uint64(seen.n) == h.length && bytes.Equal(seen.sum.Sum(nil), h.sum) {
 			return nil, errors.New("damaged: something follows its end")
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -198,11 +246,51 @@ func read(r *bufio.Reader, size int64) (*Profile, error) {
 		}
 		return nil, fmt.Errorf("damaged: %w", err)
 	}
-	if uint64(seen.n) != length {
-		return nil, fmt.Errorf("damaged: holds %d bytes of text, says %d", seen.n, length)
+	if uint64(seen.n) != h.length {
+		return nil, fmt.Errorf("damaged: holds %d bytes of text, says %d", seen.n, h.length)
 	}
-	if !bytes.Equal(seen.sum.Sum(nil), sum) {
+	if !bytes.Equal(seen.sum.Sum(nil), h.sum) {
 		return nil, errors.New("damaged: the checksum does not match")
 	}
 	return p, wrong
+}
+
+// unpack reads a body of the given length.
+func unpack(r io.Reader, length uint64) (*Profile, error) {
+	var n [8]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return nil, err
+	}
+	size := binary.LittleEndian.Uint64(n[:])
+	if size > length-8 {
+		return nil, fmt.Errorf("says that %d of its %d bytes are text", size, length)
+	}
+	b := body{Profile: &Profile{}}
+	text := &io.LimitedReader{R: r, N: int64(size)}
+	if err := jsonx.UnmarshalRead(text, &b); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if b.Profile == nil || b.Profile.Schema != SchemaV1 {
+		return nil, fmt.Errorf("profile: schema is not %q", SchemaV1)
+	}
+	var entries uint64
+	for _, ref := range b.Columns {
+		if ref.Length < 0 || uint64(ref.Length) > length {
+			return nil, fmt.Errorf("column %v says it has %d entries", ref.Path, ref.Length)
+		}
+		entries += uint64(ref.Length) * uint64(ref.Type.Width())
+	}
+	if entries != length-8-size {
+		return nil, fmt.Errorf("columns say they have %d bytes, there are %d", entries, length-8-size)
+	}
+	if err := b.Profile.join(b.Columns, bufio.NewReaderSize(r, 1<<16)); err != nil {
+		return nil, err
+	}
+	if err := b.Profile.Validate(); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if b.Profile.Layers == nil {
+		b.Profile.Layers = []Layer{} // as written: the list is always there
+	}
+	return b.Profile, nil
 }

@@ -161,21 +161,21 @@ type CauseCode string
 
 // Causes.
 const (
-	ByOperator  CauseCode = "operator"  // the kind of operator
-	ByType      CauseCode = "type"      // an element type
-	ByLimit     CauseCode = "limit"     // a size or option beyond what a kernel takes
-	ByUse       CauseCode = "use"       // options or a mixture of types that the runtime lacks
-	ByInput     CauseCode = "input"     // an input that could not be computed
-	ByShape     CauseCode = "shape"     // shapes that are not known or contradict each other
-	ByData      CauseCode = "data"      // what depends on the data
-	ByMemory    CauseCode = "memory"    // more memory than there is or may be used
-	ByBodies    CauseCode = "bodies"    // what the layer runs has no figure
-	ByError     CauseCode = "error"     // an error that the text tells
-	ByCancel    CauseCode = "canceled"  // the user stopped it
-	ByDeadline  CauseCode = "deadline"  // the time for it was over
-	ByEnd       CauseCode = "end"       // the source ended without a word: killed, crashed, unplugged
-	ByRecord    CauseCode = "record"    // a record that was lost on the way
-	ByNoFigures CauseCode = "figures"   // figures that nobody has measured
+	ByOperator  CauseCode = "operator" // the kind of operator
+	ByType      CauseCode = "type"     // an element type
+	ByLimit     CauseCode = "limit"    // a size or option beyond what a kernel takes
+	ByUse       CauseCode = "use"      // options or a mixture of types that the runtime lacks
+	ByInput     CauseCode = "input"    // an input that could not be computed
+	ByShape     CauseCode = "shape"    // shapes that are not known or contradict each other
+	ByData      CauseCode = "data"     // what depends on the data
+	ByMemory    CauseCode = "memory"   // more memory than there is or may be used
+	ByBodies    CauseCode = "bodies"   // what the layer runs has no figure
+	ByError     CauseCode = "error"    // an error that the text tells
+	ByCancel    CauseCode = "canceled" // the user stopped it
+	ByDeadline  CauseCode = "deadline" // the time for it was over
+	ByEnd       CauseCode = "end"      // the source ended without a word: killed, crashed, unplugged
+	ByRecord    CauseCode = "record"   // a record that was lost on the way
+	ByNoFigures CauseCode = "figures"  // figures that nobody has measured
 )
 
 // Placement says which unit of the target does a layer's work.

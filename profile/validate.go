@@ -52,22 +52,9 @@ func (p *Profile) Validate() error {
 			c.fail("timeline."+err.Error(), "")
 		}
 	}
-	for i, m := range p.Incomplete {
-		at := fmt.Sprintf("incomplete[%d]", i)
-		c.cause(at+".cause", m.Cause)
-		c.counts(at, named{"got", m.Got}, named{"want", m.Want})
-		for _, l := range m.Layers {
-			c.ref(at+".layers", &l, len(p.Layers))
-		}
-	}
-	for i, f := range p.Findings {
-		at := fmt.Sprintf("findings[%d]", i)
-		c.need(at+".id", f.ID)
-		c.need(at+".text", f.Text)
-		c.word(at+".severity", string(f.Severity), string(Info), string(Warning), string(Problem))
-		for _, l := range f.Layers {
-			c.ref(at+".layers", &l, len(p.Layers))
-		}
+	c.missing(p.Incomplete, len(p.Layers))
+	for i := range p.Findings {
+		c.finding(fmt.Sprintf("findings[%d]", i), &p.Findings[i], len(p.Layers))
 	}
 	return c.err
 }
@@ -291,7 +278,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.reals(at, realNamed{"calls", l.Calls})
 	c.fraction(at+".share", l.Share)
 	c.samples(at+".samples_s", l.Samples)
-	c.word(at+".state", string(l.State), string(Ran), string(Folded), string(Fused), string(Unsupported), string(Skipped), string(Failed), string(NotReached), string(Lost), string(NoEstimate))
+	c.state(at+".state", l.State)
 	if (l.State == Fused) != (l.FusedInto != nil) {
 		c.fail(at+".fused_into", "and state %q do not agree", l.State)
 	}
@@ -349,5 +336,29 @@ func (c *checker) figures(at string, fs map[string]*Metric) {
 		} else if err := m.Validate(); err != nil {
 			c.fail(at+"."+key+":", "%v", err)
 		}
+	}
+}
+
+func (c *checker) state(at string, s State) {
+	c.word(at, string(s), string(Ran), string(Folded), string(Fused), string(Unsupported), string(Skipped), string(Failed), string(NotReached), string(Lost), string(NoEstimate))
+}
+
+func (c *checker) missing(ms []Missing, layers int) {
+	for i, m := range ms {
+		at := fmt.Sprintf("incomplete[%d]", i)
+		c.cause(at+".cause", m.Cause)
+		c.counts(at, named{"got", m.Got}, named{"want", m.Want})
+		for _, l := range m.Layers {
+			c.ref(at+".layers", &l, layers)
+		}
+	}
+}
+
+func (c *checker) finding(at string, f *Finding, layers int) {
+	c.need(at+".id", f.ID)
+	c.need(at+".text", f.Text)
+	c.word(at+".severity", string(f.Severity), string(Info), string(Warning), string(Problem))
+	for _, l := range f.Layers {
+		c.ref(at+".layers", &l, layers)
 	}
 }

@@ -1,0 +1,139 @@
+package profile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/opmeter/opmeter/internal/jsonx"
+)
+
+// JournalV1 names the format of journals: lines of JSON, the first one saying so,
+// then an event each. A line that was cut off is none.
+const JournalV1 = "opmeter/journal/v1"
+
+// JournalExtension is the usual ending of journals.
+const JournalExtension = ".opmeter-journal"
+
+// maxLine bounds a line of a journal that is read, 256 MiB.
+const maxLine = 256 << 20
+
+// Journal keeps events on disk as they come, so that a killed run leaves what it
+// had: [Read] opens it as a profile that says where it ends.
+type Journal struct {
+	path string
+	f    *os.File
+}
+
+type journalHead struct {
+	Journal string `json:"journal"`
+}
+
+// NewJournal makes a journal in a file, which must not exist, and joins it to b:
+// every event that b takes is appended before Send returns.
+func NewJournal(path string, b *Builder) (*Journal, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{path: path, f: f}
+	if err := j.line(journalHead{JournalV1}); err != nil {
+		return nil, errors.Join(err, j.Remove())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.journal = func(e Event) error { return j.line(e) }
+	return j, nil
+}
+
+// line appends one line with one call of the system, so that lines are whole.
+func (j *Journal) line(v any) error {
+	text, err := jsonx.Marshal(v)
+	if err == nil {
+		_, err = j.f.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.path, err)
+	}
+	return nil
+}
+
+// Remove closes and removes the journal, when its profile is safe elsewhere.
+func (j *Journal) Remove() error {
+	return errors.Join(j.f.Close(), os.Remove(j.path))
+}
+
+// Close closes the journal and leaves it where it is.
+func (j *Journal) Close() error { return j.f.Close() }
+
+// Events reads the events of a journal that are whole, in order. yield may return
+// false to stop. The error is of what is damaged; an end in the middle of a line is none.
+func Events(r io.Reader, yield func(Event) bool) error {
+	br := bufio.NewReaderSize(r, 1<<16)
+	for n := 1; ; n++ {
+		line, err := readLine(br)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		if n == 1 {
+			var h journalHead
+			if err := jsonx.Unmarshal(line, &h); err != nil || h.Journal != JournalV1 {
+				return fmt.Errorf("%w: not a journal of the kind %q", ErrNotProfile, JournalV1)
+			}
+			continue
+		}
+		var e Event
+		if err := jsonx.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		if !yield(e) {
+			return nil
+		}
+	}
+}
+
+// readLine returns a line without its end; io.EOF where none is whole.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return bytes.TrimSuffix(line, []byte("\n")), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		}
+	}
+}
+
+// readJournal makes the profile of a journal.
+func readJournal(r io.Reader) (*Profile, error) {
+	b := NewBuilder()
+	var refused error
+	n := 0
+	damaged := Events(r, func(e Event) bool {
+		n++
+		if err := b.Send(e); err != nil {
+			refused = fmt.Errorf("event %d: %w", n, err)
+		}
+		return refused == nil
+	})
+	p := b.Profile()
+	if p == nil {
+		return nil, errors.Join(damaged, refused, fmt.Errorf("journal: ends before the model was described"))
+	}
+	if err := errors.Join(damaged, refused); err != nil {
+		// What came before is right.
+		p.Incomplete = append(p.Incomplete, Missing{Cause: ByRecord, Text: err.Error()})
+	}
+	return p, nil
+}
