@@ -56,6 +56,9 @@ type LayerCost struct {
 	// Verdict and Reason say whether the accelerator takes it, and why not.
 	Verdict Verdict
 	Reason  string
+	// Refused says why a kernel of the accelerator refused a layer that another one then
+	// took, "" when none did: tools of the maker count such layers as unsupported.
+	Refused string
 	// Missing says why there is no estimate, "" when there is one.
 	Missing string
 	// Carried marks figures of another target: their errors go together.

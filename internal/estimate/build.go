@@ -34,7 +34,7 @@ func kernels(rt *chip.Runtime, t *chip.Target) tflm.Kernels {
 	switch {
 	case !strings.HasPrefix(rt.Name, "tflm"):
 		return ""
-	case t.Accelerator != nil && rt.Settings["library"] == string("baseline"):
+	case t.Accelerator != nil && rt.Settings["library"] == "first":
 		return tflm.MVPFirst
 	case t.Accelerator != nil:
 		return tflm.MVP

@@ -325,7 +325,7 @@ func MVPErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model 
 		groups[h.Group] = h.Kind
 	}
 	// Kernels without a published layer take the band of their kind.
-	for _, k := range []string{"conv", "fc", "dw_opt", "dw_gen", "max_gen", "avg_gen", "avg_opt", "add", "mul"} {
+	for _, k := range []string{"conv", "dense", "depthwise_pixel", "depthwise", "max_pool", "average_pool", "average_pool_pixel", "add", "mul"} {
 		groups[k], groups["cpu."+k], groups["latency."+k] = "accelerator", "cpu", "latency"
 	}
 	for name := range rt.Coefficients {

@@ -82,7 +82,7 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 			cpu, elapsed := m.cpu(c, acc)
 			group := string(c.Kernel)
 			l.Kernel = "mvp/" + group
-			l.Simulated = c.Simulated()
+			l.Simulated, l.Refused = c.Simulated(), c.Refused
 			l.Counts = map[string]int64{"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "no_ops": c.NoOps}
 			l.Accelerator = m.figure(acc, group)
 			if cpu == 0 {
@@ -170,11 +170,11 @@ func (m *fitted) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error)
 	switch n.Op {
 	case "FULLY_CONNECTED":
 		if len(in) < 2 || in[1].Rank() != 2 || in[1].Shape[1] < 1 || in[1].Shape[0] < 1 {
-			return nil, limitExceeded()
+			return nil, errGeometry("weights")
 		}
 		depth := in[1].Shape[1]
 		if in[0].Len()%depth != 0 {
-			return nil, limitExceeded()
+			return nil, errGeometry("input")
 		}
 		return FullyConnected(in[0].Len()/depth, depth, in[1].Shape[0], clip)
 	case "ADD", "MUL":
@@ -194,7 +194,7 @@ func (m *fitted) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error)
 	switch n.Op {
 	case "CONV_2D":
 		if in[1].Shape[3] != w.C {
-			return nil, limit("Grouped convolution not supported")
+			return nil, limit("its channels are convolved in groups, and programs read all channels of the input")
 		}
 		return Conv(w, m.lib)
 	case "DEPTHWISE_CONV_2D":
@@ -214,7 +214,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 		x = in[2]
 	}
 	if x == nil || x.Rank() != 4 || out.Rank() != 4 {
-		return Window{}, limitExceeded()
+		return Window{}, errGeometry("input and output")
 	}
 	w := Window{
 		Batch: x.Shape[0], H: x.Shape[1], W: x.Shape[2], C: x.Shape[3],
@@ -225,7 +225,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 	}
 	if n.Op == "CONV_2D" || n.Op == "DEPTHWISE_CONV_2D" || n.Op == "TRANSPOSE_CONV" {
 		if len(in) < 2 || in[1] == nil || in[1].Rank() != 4 {
-			return Window{}, limitExceeded()
+			return Window{}, errGeometry("filter")
 		}
 		w.FH, w.FW = in[1].Shape[1], in[1].Shape[2]
 	}
@@ -233,12 +233,12 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 	const most = 1 << 15
 	for _, v := range []int{w.Batch, w.H, w.W, w.C, w.OH, w.OW, w.OC, w.FH, w.FW, w.StrideX, w.StrideY, w.DilationX, w.DilationY} {
 		if v < 1 || v > most {
-			return Window{}, limitExceeded()
+			return Window{}, limit("one of its sizes, strides or dilations is %d; 1 to %d can be planned", v, most)
 		}
 	}
 	if n.Op == "DEPTHWISE_CONV_2D" {
 		if w.OC%w.C != 0 {
-			return Window{}, limitExceeded()
+			return Window{}, errGeometry("channels")
 		}
 		w.DepthMultiplier = w.OC / w.C
 	}
@@ -251,7 +251,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 		}
 	}
 	if n.Op != "TRANSPOSE_CONV" && !w.consistent() {
-		return Window{}, limit("output shape does not follow from the input shape")
+		return Window{}, limit("its output shape does not follow from the input shape")
 	}
 	return w, nil
 }
