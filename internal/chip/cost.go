@@ -37,6 +37,23 @@ const (
 	Limit       Verdict = "limit"        // the operator and type, but a limit is exceeded
 )
 
+// Missing says why a layer has no estimate.
+type Missing struct {
+	Code MissingCode
+	Text string // for people only
+}
+
+// MissingCode is what an estimate lacks.
+type MissingCode string
+
+// What an estimate lacks.
+const (
+	MissingOperator MissingCode = "operator" // a rule for the work of the operator
+	MissingType     MissingCode = "type"     // figures of the operator in this element type
+	MissingShape    MissingCode = "shape"    // shapes, which only a run tells
+	MissingData     MissingCode = "data"     // measurements on the target
+)
+
 // LayerCost is what a cycle model says about one layer.
 type LayerCost struct {
 	// CPU and Accelerator are the cycles in which each is busy, nil when not known
@@ -53,14 +70,15 @@ type LayerCost struct {
 	Energy *Figure
 	// Kernel names the implementation that the runtime would choose.
 	Kernel string
-	// Verdict and Reason say whether the accelerator takes it, and why not.
+	// Verdict says whether the accelerator takes it, and Reason, for people only, why
+	// not.
 	Verdict Verdict
 	Reason  string
 	// Refused says why a kernel of the accelerator refused a layer that another one then
 	// took, "" when none did: tools of the maker count such layers as unsupported.
 	Refused string
-	// Missing says why there is no estimate, "" when there is one.
-	Missing string
+	// Missing says why there is no estimate, nil when there is one.
+	Missing *Missing
 	// Carried marks figures of another target: their errors go together.
 	Carried bool
 }

@@ -178,12 +178,12 @@ func (b *builder) cost(l *profile.Layer, c *chip.LayerCost) {
 	case chip.Limit:
 		l.Accelerated, l.Reason = "no", "limit exceeded: "+c.Reason
 	}
-	if c.Missing != "" {
+	if c.Missing != nil {
 		b.missing = append(b.missing, l.Index)
 		if l.Reason != "" {
 			l.Reason += "; "
 		}
-		l.Reason += "no estimate: " + c.Missing
+		l.Reason += "no estimate: " + c.Missing.Text
 	}
 }
 

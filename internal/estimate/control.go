@@ -45,7 +45,7 @@ func (c *bodies) of(m *graph.Model, g int) (*body, error) {
 	r := body{layers: len(costs.Layers), open: len(once) > 0}
 	for i := range costs.Layers {
 		l := &costs.Layers[i]
-		if l.Missing != "" {
+		if l.Missing != nil {
 			r.missing++
 		}
 		r.cost.Latency, r.cost.CPU, r.cost.Accelerator = plus(r.cost.Latency, l.Latency, 1), plus(r.cost.CPU, l.CPU, 1), plus(r.cost.Accelerator, l.Accelerator, 1)

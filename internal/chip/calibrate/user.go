@@ -98,8 +98,8 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 	}
 	layers := cortexm.Layers(g, g.Main(), cortexm.Kernels{Family: m.Family, Tier: rt.Settings[cortexm.Tier]})
 	for i := range layers {
-		if layers[i].Missing != "" {
-			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing)
+		if layers[i].Missing != nil {
+			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing.Text)
 		}
 	}
 	for i := range layers {

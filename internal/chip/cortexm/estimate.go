@@ -46,7 +46,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	for i := range layers {
 		l := &layers[i]
 		costs.Layers[i] = e.Layer(l, g.Nodes[i].Key())
-		if costs.Layers[i].Missing != "" {
+		if costs.Layers[i].Missing != nil {
 			missing++
 			continue
 		}
@@ -57,7 +57,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	}
 	// The call itself is charged to the first layer that has a figure.
 	for i := range costs.Layers {
-		if c := &costs.Layers[i]; c.Missing == "" {
+		if c := &costs.Layers[i]; c.Missing == nil {
 			low, high := math.Exp(-e.single), math.Exp(e.single)
 			if v := c.CPU.Value; v > 0 {
 				low, high = c.CPU.Low/v, c.CPU.High/v
@@ -130,7 +130,7 @@ func (e *Estimator) terms(l *Layer) (work, coef, half Vector) {
 // Layer estimates one layer; op names the operator in reasons.
 func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 	out := chip.LayerCost{Simulated: -1, Kernel: l.Kernel, Missing: l.Missing}
-	if out.Missing != "" {
+	if out.Missing != nil {
 		return out
 	}
 	work, coef, half := e.terms(l)
@@ -138,11 +138,11 @@ func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 	cycles, width := coef.Dot(work)+wait, 0.0
 	for k, w := range work {
 		if w > 0 && coef[k] == 0 && (k >= PlainMAC || l.Float && k != ConvGather && k != PointGather) {
-			what := "kernels in plain C for "
+			what, code := "kernels in plain C for ", chip.MissingData
 			if l.Float {
-				what = "float32 "
+				what, code = "float32 ", chip.MissingType
 			}
-			out.Missing = fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)
+			out.Missing = &chip.Missing{Code: code, Text: fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)}
 			return out
 		}
 		width += half[k] * coef[k] * w

@@ -66,7 +66,7 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 	n := g.Nodes[i]
 	in, out := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
 	if !known(in, out) {
-		l.Missing = n.Key() + ": its shapes are not known before the model runs"
+		l.Missing = &chip.Missing{Code: chip.MissingShape, Text: n.Key() + ": its shapes are not known before the model runs"}
 		return l
 	}
 	if accelerator {
@@ -86,7 +86,7 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 			l.Counts = map[string]int64{"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "no_ops": c.NoOps}
 			l.Accelerator = m.figure(acc, group)
 			if cpu == 0 {
-				l.Missing = fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)
+				l.Missing = &chip.Missing{Code: chip.MissingData, Text: fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)}
 				return l
 			}
 			l.CPU = m.figure(cpu, "cpu."+group)
@@ -95,14 +95,14 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 		}
 	}
 	cycles, kernel, missing := ops.cycles(mod, g, n, in, out)
-	if missing != "" {
+	if missing != nil {
 		if ops.other == nil {
 			l.Missing = missing
 			return l
 		}
 		o := ops.other.Layer(&ops.layers[i], n.Key())
 		o.Verdict, o.Reason, o.Simulated, o.Carried = l.Verdict, l.Reason, l.Simulated, true
-		if o.Missing == "" {
+		if o.Missing == nil {
 			o.Kernel = "cpu/" + strings.ToLower(o.Kernel)
 		}
 		return o

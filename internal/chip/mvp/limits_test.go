@@ -116,3 +116,31 @@ func TestConvLine(t *testing.T) {
 		t.Errorf("%d results in %d programs, want %d in at least 4", c.Stores, c.Programs, want)
 	}
 }
+
+// What an estimate lacks is told apart by code.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	p, err := newProcessor(map[string]float64{"op.LOGISTIC.int8.element": 686})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, op string
+		domain   string
+		typ      tensor.Type
+		want     chip.MissingCode
+	}{
+		{"another type", "LOGISTIC", graph.TFLite, tensor.Float32, chip.MissingType},
+		{"not measured", "TANH", graph.TFLite, tensor.Int8, chip.MissingData},
+		{"custom", "Foo", graph.TFLiteCustom, tensor.Int8, chip.MissingOperator},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := &graph.Node{Domain: tt.domain, Op: tt.op}
+			x := []*tensor.Tensor{value(tt.typ, 1, 8)}
+			if _, _, m := p.cycles(nil, nil, n, x, x); m == nil || m.Code != tt.want || m.Text == "" {
+				t.Errorf("%+v, want %s", m, tt.want)
+			}
+		})
+	}
+}

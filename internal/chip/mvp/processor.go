@@ -85,7 +85,7 @@ func newProcessor(coefficients map[string]float64) (*processor, error) {
 }
 
 // cycles estimates one layer; missing says why there is no estimate.
-func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, out []*tensor.Tensor) (v float64, kernel, missing string) {
+func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, out []*tensor.Tensor) (v float64, kernel string, missing *chip.Missing) {
 	var x, y *tensor.Tensor
 	if len(in) > 0 {
 		x = in[0]
@@ -105,13 +105,13 @@ func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, ou
 		c = p.ops[n.Op+".any"]
 	}
 	if c == nil || n.Domain != graph.TFLite {
-		return 0, "", fmt.Sprintf("no measurement of %s with %s data to estimate from", n.Key(), typ)
+		return 0, "", p.missing(n, typ)
 	}
 	var macs float64
 	if c["mac"] != 0 {
 		w := count.Count(m, g, n, in, out)
 		if w.MACs == nil {
-			return 0, "", fmt.Sprintf("the multiply-accumulates of %s are not known", n.Key())
+			return 0, "", &chip.Missing{Code: chip.MissingShape, Text: fmt.Sprintf("the multiply-accumulates of %s are not known", n.Key())}
 		}
 		macs = float64(*w.MACs)
 	}
@@ -121,7 +121,22 @@ func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, ou
 		v += c["byte"] * float64(y.Type.Bytes(int(no)))
 	}
 	v += c["tap"] * no * float64(n.Attrs.Int("filter_height", 1)) * float64(n.Attrs.Int("filter_width", 1))
-	return v, "cpu/" + strings.ToLower(n.Op), ""
+	return v, "cpu/" + strings.ToLower(n.Op), nil
+}
+
+// missing says what there would have to be to estimate n on data of a type.
+func (p *processor) missing(n *graph.Node, typ string) *chip.Missing {
+	m := &chip.Missing{Code: chip.MissingData, Text: fmt.Sprintf("no measurement of %s with %s data to estimate from", n.Key(), typ)}
+	if n.Domain != graph.TFLite {
+		m.Code = chip.MissingOperator
+		return m
+	}
+	for key := range p.ops {
+		if strings.HasPrefix(key, n.Op+".") {
+			m.Code = chip.MissingType
+		}
+	}
+	return m
 }
 
 func elements(t *tensor.Tensor) float64 {

@@ -55,7 +55,7 @@ func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 			out[i] = t
 			continue
 		}
-		if _, _, missing := ops.cycles(m, g, n, in, outs); missing != "" {
+		if _, _, missing := ops.cycles(m, g, n, in, outs); missing != nil {
 			continue
 		}
 		t.Group = "op." + n.Op
@@ -67,7 +67,7 @@ func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 			if err != nil {
 				return nil, err
 			}
-			if v, _, missing := one.cycles(m, g, n, in, outs); missing == "" && v != 0 {
+			if v, _, missing := one.cycles(m, g, n, in, outs); missing == nil && v != 0 {
 				t.CPU[name] = v
 			}
 		}
