@@ -26,26 +26,6 @@ type builder struct {
 	once    []int64 // control flow that is estimated for one pass through its bodies
 }
 
-// kernels tells which family of TensorFlow Lite Micro kernels a runtime has.
-func kernels(rt *chip.Runtime, t *chip.Target) tflm.Kernels {
-	if k := rt.Settings["arena"]; k != "" {
-		return tflm.Kernels(k)
-	}
-	switch {
-	case !strings.HasPrefix(rt.Name, "tflm"):
-		return ""
-	case t.Accelerator != nil && rt.Settings["library"] == "first":
-		return tflm.MVPFirst
-	case t.Accelerator != nil:
-		return tflm.MVP
-	case strings.Contains(rt.Name, "ref"):
-		return tflm.Reference
-	case t.Core.SIMD == "mve":
-		return tflm.CMSISMVE
-	}
-	return tflm.CMSISNN
-}
-
 // describe fills in model, target and settings.
 func (b *builder) describe(opt chip.Options) {
 	m, t := b.m, b.t

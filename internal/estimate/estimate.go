@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/chip/mvp"
+	"github.com/opmeter/opmeter/internal/chip/tflm"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -88,9 +89,9 @@ func (p *Model) Estimate(t *chip.Target, opt chip.Options) (_ *profile.Profile, 
 		}
 		return nil, &UseError{fmt.Sprintf("target %s runs at %s, not at %s", t.ID, span, megahertz(clock))}
 	}
-	model, ok := models[rt.Model]
+	model, ok := models[rt.Model()]
 	if !ok {
-		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model)
+		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model())
 	}
 	costs, err := model.Costs(m, t, rt, opt)
 	if err != nil {
@@ -99,7 +100,7 @@ func (p *Model) Estimate(t *chip.Target, opt chip.Options) (_ *profile.Profile, 
 	if len(costs.Layers) != len(m.Main().Nodes) {
 		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
 	}
-	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: kernels(rt, t)}
+	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: tflm.Kernels(rt.Arena)}
 	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)

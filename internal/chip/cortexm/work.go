@@ -34,12 +34,7 @@ const (
 )
 
 // Names of the terms.
-var Names = [Terms]string{
-	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_gather", "point_output",
-	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
-	"pool_element", "element", "table_element", "move_element",
-	"plain_mac", "plain_element", "plain_table", "plain_reduce", "plain_move",
-}
+var Names = chip.TermNames
 
 // Vector holds an amount of each term.
 type Vector [Terms]float64

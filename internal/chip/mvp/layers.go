@@ -34,10 +34,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	if err != nil {
 		return nil, err
 	}
-	ops, err := newProcessor(rt.Coefficients)
-	if err != nil {
-		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)
-	}
+	ops := newProcessor(c.c)
 	g := m.Main()
 	if err := ops.fallBack(m, g, t, rt); err != nil {
 		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)

@@ -120,10 +120,7 @@ func TestConvLine(t *testing.T) {
 // What an estimate lacks is told apart by code.
 func TestMissing(t *testing.T) {
 	t.Parallel()
-	p, err := newProcessor(map[string]float64{"op.LOGISTIC.int8.element": 686})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newProcessor(map[string]float64{"op.LOGISTIC.int8.element": 686})
 	for _, tt := range []struct {
 		name, op string
 		domain   string

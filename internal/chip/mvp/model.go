@@ -3,62 +3,9 @@ package mvp
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
 )
-
-// Coefficients of the model, in cycles unless said otherwise. Those that a
-// target leaves out are zero: the term does not exist.
-var coefficients = map[string]string{
-	"conv.parallel":              "accelerator, per inner loop with two products",
-	"conv.real":                  "accelerator, per inner loop with one product",
-	"conv.parallel_store":        "accelerator, per result of programs with two products",
-	"conv.real_store":            "accelerator, per result of programs with one product",
-	"conv.stride_noop":           "accelerator, per no-op that walks the output",
-	"conv.program":               "accelerator, per program",
-	"dense.output":               "accelerator, per output",
-	"dense.program":              "accelerator, per program",
-	"dense_each.output":          "accelerator, per output where each has its program",
-	"depthwise_pixel.pair":       "accelerator, per stored pair",
-	"depthwise_pixel.program":    "accelerator, per program",
-	"depthwise.output":           "accelerator, per result",
-	"depthwise.noop":             "accelerator, per no-op",
-	"max_pool.program":           "accelerator, per program",
-	"average_pool.program":       "accelerator, per program",
-	"average_pool_pixel.program": "accelerator, per program",
-	"add.pair":                   "accelerator, per pair",
-	"add.program":                "accelerator, per program",
-	"mul.pair":                   "accelerator, per pair",
-	"mul.program":                "accelerator, per program",
-
-	"cpu.conv.program":               "processor, per program",
-	"cpu.conv.fixed":                 "processor, per layer",
-	"cpu.dense.fixed":                "processor, per layer",
-	"cpu.dense_each.output":          "processor, per output where each has its program",
-	"cpu.dense_each.fixed":           "processor, per layer where each output has its program",
-	"cpu.depthwise_pixel.program":    "processor, per program",
-	"cpu.depthwise_pixel.fixed":      "processor, per layer",
-	"cpu.depthwise.program":          "processor, per program",
-	"cpu.depthwise.segment":          "processor, per part of the output with a filter of its own",
-	"cpu.depthwise.fixed":            "processor, per layer",
-	"cpu.max_pool.program":           "processor, per program",
-	"cpu.max_pool.fixed":             "processor, per layer",
-	"cpu.average_pool.pixel":         "processor, per output pixel (check whether the kernel fits)",
-	"cpu.average_pool.program":       "processor, per program",
-	"cpu.average_pool_pixel.program": "processor, per program",
-	"cpu.average_pool_pixel.fixed":   "processor, per layer",
-	"cpu.add.program":                "processor, per program",
-	"cpu.add.fixed":                  "processor, per layer",
-	"cpu.mul.program":                "processor, per program",
-	"cpu.mul.fixed":                  "processor, per layer",
-	"cpu.transpose_conv.program":     "processor, per program",
-
-	"overlap.program":               "elapsed, per program beside the accelerator's cycles",
-	"overlap.depthwise_pixel.least": "elapsed, least per program of the depthwise kernel with one per pixel, whatever accelerator and processor do",
-	"overlap.depthwise.cpu":         "share of the processor's cycles that do not overlap, of the depthwise kernel over runs of outputs",
-}
 
 // fitted is the model with the coefficients of one target.
 type fitted struct {
@@ -67,19 +14,33 @@ type fitted struct {
 	band map[string][2]float64 // by group, as factors
 }
 
-func newFitted(rt *chip.Runtime) (*fitted, error) {
-	for _, name := range slices.Sorted(maps.Keys(rt.Coefficients)) {
-		if _, ok := coefficients[name]; !ok && !strings.HasPrefix(name, "op.") {
-			return nil, fmt.Errorf("runtime %s: coefficient %q is not one of the mvp model", rt.Name, name)
+// coefficients lists the figures of a runtime by name, in cycles unless said otherwise:
+// those of layers on the accelerator as target files have them, and those of the
+// processor alone as op.OPERATOR.TYPE.FEATURE. What is left out is 0.
+func coefficients(rt *chip.Runtime) map[string]float64 {
+	c := maps.Clone(rt.MVP.Cycles)
+	if c == nil {
+		c = map[string]float64{}
+	}
+	for op, types := range rt.MVP.Operators {
+		for typ, o := range types {
+			for i, v := range features(&o) {
+				if *v != 0 {
+					c["op."+op+"."+typ+"."+featureNames[i]] = *v
+				}
+			}
 		}
 	}
-	m := &fitted{lib: Second, c: rt.Coefficients, band: map[string][2]float64{}}
-	switch lib := rt.Settings["library"]; Library(lib) {
-	case "", Second:
-	case First:
-		m.lib = First
-	default:
-		return nil, fmt.Errorf("runtime %s: library is %q, want %q or %q", rt.Name, lib, First, Second)
+	return c
+}
+
+func newFitted(rt *chip.Runtime) (*fitted, error) {
+	if rt.MVP == nil {
+		return nil, fmt.Errorf("runtime %s: has no figures of the cycle model mvp", rt.Name)
+	}
+	m := &fitted{lib: Library(rt.MVP.Library), c: coefficients(rt), band: map[string][2]float64{}}
+	if m.lib == "" {
+		m.lib = Second
 	}
 	if rt.Calibration != nil {
 		for _, r := range rt.Calibration.Errors {
