@@ -85,7 +85,7 @@ type LayerCost struct {
 
 // Costs is what a cycle model says about a whole model.
 type Costs struct {
-	// Layers follows the nodes of the main graph.
+	// Layers follows the nodes of the graph.
 	Layers []LayerCost
 	// Latency, CPU, Accelerator and Energy are totals with bands of their own, which
 	// are narrower than the sum of the layers' bands. Nil: the sum of the layers is
@@ -97,7 +97,9 @@ type Costs struct {
 	Remarks []string
 }
 
-// CycleModel estimates the layers of the main graph of m.
+// CycleModel estimates the layers of a graph.
 type CycleModel interface {
-	Costs(m *graph.Model, t *Target, rt *Runtime, opt Options) (*Costs, error)
+	// Costs estimates graph g of m, the main one or a body of control flow, on t with
+	// the figures of rt, which must be those of the model.
+	Costs(m *graph.Model, g *graph.Graph, t *Target, rt *Runtime, opt Options) (*Costs, error)
 }

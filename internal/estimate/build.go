@@ -169,27 +169,7 @@ func (b *builder) cost(l *profile.Layer, c *chip.LayerCost) {
 
 // energy is the power model applied to one layer.
 func (b *builder) energy(l *profile.Layer, c *chip.LayerCost) *chip.Figure {
-	e := b.t.Energy
-	if c.Energy != nil || e == nil || c.Latency == nil {
-		return c.Energy
-	}
-	at := func(elapsed, cpu float64) float64 {
-		v := elapsed*e.ElapsedCycle + e.Watts*elapsed/b.clock + cpu*e.CPUCycle
-		if e.MAC != 0 && l.MACsExecuted != nil {
-			v += e.MAC * float64(*l.MACsExecuted)
-		}
-		return v
-	}
-	f := &chip.Figure{}
-	var cpu chip.Figure
-	if c.CPU != nil {
-		cpu = *c.CPU
-	}
-	f.Value, f.Low, f.High = at(c.Latency.Value, cpu.Value), at(c.Latency.Low, cpu.Low), at(c.Latency.High, cpu.High)
-	if e.Band != nil {
-		f.Low, f.High = f.Low*e.Band[0], f.High*e.Band[1]
-	}
-	return f
+	return b.t.Energy.Layer(c, b.clock, l.MACsExecuted)
 }
 
 func (b *builder) energyMethod() string {

@@ -32,13 +32,11 @@ func (c *bodies) of(m *graph.Model, g int) (*body, error) {
 	}
 	b := &body{}
 	c.done[g] = b
-	inner := *m
-	inner.Graphs = append([]*graph.Graph{m.Graphs[g]}, m.Graphs[1:]...)
-	costs, err := c.model.Costs(&inner, c.t, c.rt, c.opt)
+	costs, err := c.model.Costs(m, m.Graphs[g], c.t, c.rt, c.opt)
 	if err != nil {
 		return nil, err
 	}
-	once, err := c.apply(&inner, costs)
+	once, err := c.apply(m, m.Graphs[g], costs)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +52,12 @@ func (c *bodies) of(m *graph.Model, g int) (*body, error) {
 	return b, nil
 }
 
-// apply gives each control-flow operator of the main graph the sum of what it runs.
+// apply gives each control-flow operator of graph g the sum of what it runs.
 // It returns the layers whose number of passes depends on the data: they stand for
 // one.
-func (c *bodies) apply(m *graph.Model, costs *chip.Costs) (once []int64, err error) {
-	for i, n := range m.Main().Nodes {
-		calls := count.Bodies(m, n, count.Declared(m.Main(), n.Inputs), count.Declared(m.Main(), n.Outputs))
+func (c *bodies) apply(m *graph.Model, g *graph.Graph, costs *chip.Costs) (once []int64, err error) {
+	for i, n := range g.Nodes {
+		calls := count.Bodies(m, n, count.Declared(g, n.Inputs), count.Declared(g, n.Outputs))
 		if len(calls) == 0 {
 			continue
 		}

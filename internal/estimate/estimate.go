@@ -93,7 +93,7 @@ func (p *Model) Estimate(t *chip.Target, opt chip.Options) (_ *profile.Profile, 
 	if !ok {
 		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model())
 	}
-	costs, err := model.Costs(m, t, rt, opt)
+	costs, err := model.Costs(m, m.Main(), t, rt, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
 	}
@@ -101,12 +101,12 @@ func (p *Model) Estimate(t *chip.Target, opt chip.Options) (_ *profile.Profile, 
 		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
 	}
 	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: tflm.Kernels(rt.Arena)}
-	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
+	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, m.Main(), costs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.ID, err)
 	}
 	if costs.Energy != nil {
-		costs.Energy = cortexm.Energy(t, costs.CPU) // with the bodies of control flow
+		costs.Energy = t.Energy.Inference(costs.CPU) // with the bodies of control flow
 	}
 	b.once = once
 	b.describe(opt)

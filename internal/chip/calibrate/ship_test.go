@@ -126,7 +126,7 @@ func TestCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		costs, err := cortexm.Model{}.Costs(m, tg, tg.Runtime(c.runtime), chip.Options{})
+		costs, err := cortexm.Model{}.Costs(m, m.Main(), tg, tg.Runtime(c.runtime), chip.Options{})
 		if err != nil {
 			t.Error(err)
 			continue

@@ -38,7 +38,7 @@ func TestAllModels(t *testing.T) {
 			if m.Close != nil {
 				defer m.Close() //nolint:errcheck // only read
 			}
-			c, err := cortexm.Model{}.Costs(m, tg, tg.Runtime(""), chip.Options{})
+			c, err := cortexm.Model{}.Costs(m, m.Main(), tg, tg.Runtime(""), chip.Options{})
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 				return nil

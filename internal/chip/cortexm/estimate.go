@@ -15,13 +15,12 @@ type Model struct{}
 
 var _ chip.CycleModel = Model{}
 
-// Costs estimates the layers of the main graph.
-func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
+// Costs implements [chip.CycleModel].
+func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
 	e, err := NewEstimator(t, rt)
 	if err != nil {
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
-	g := m.Main()
 	layers := Layers(m, g, e.kernels)
 	costs := &chip.Costs{Layers: make([]chip.LayerCost, len(layers)), Method: "structural model, " + rt.Name}
 	sum := &parts{e: e}
@@ -52,7 +51,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	}
 	costs.CPU, costs.Remarks = sum.total()
 	costs.Latency = costs.CPU
-	costs.Energy = Energy(t, costs.CPU)
+	costs.Energy = t.Energy.Inference(costs.CPU)
 	return costs, nil
 }
 
@@ -217,23 +216,6 @@ func (p *parts) total() (*chip.Figure, []string) {
 }
 
 func square(v float64) float64 { return v * v }
-
-// Energy is the power model applied to the cycles of a whole inference, nil where it
-// is left to the target's own. The errors of cycles and of power are independent, so
-// that their squares add up.
-func Energy(t *chip.Target, cycles *chip.Figure) *chip.Figure {
-	e := t.Energy
-	if e == nil || e.Watts != 0 || e.MAC != 0 {
-		return nil // left to the power model of the target
-	}
-	v := cycles.Value * (e.ElapsedCycle + e.CPUCycle)
-	if e.Band == nil || e.Band[0] <= 0 || e.Band[1] <= 0 || cycles.Low <= 0 {
-		return &chip.Figure{Value: v, Low: v, High: v}
-	}
-	low := math.Hypot(math.Log(cycles.Value/cycles.Low), math.Log(e.Band[0]))
-	high := math.Hypot(math.Log(cycles.High/cycles.Value), math.Log(e.Band[1]))
-	return chip.Scaled(v, math.Exp(-low), math.Exp(high))
-}
 
 // Coefficients reads the cycles of integer kernels of a runtime.
 func Coefficients(rt *chip.Runtime) (Vector, error) {

@@ -29,13 +29,12 @@ var operators = map[string]int{
 var errBroadcast = errors.New("not an MVP operator where shapes are broadcast")
 
 // Costs implements [chip.CycleModel].
-func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
+func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
 	c, err := newFitted(rt)
 	if err != nil {
 		return nil, err
 	}
 	ops := newProcessor(c.c)
-	g := m.Main()
 	if err := ops.fallBack(m, g, t, rt); err != nil {
 		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)
 	}
