@@ -21,7 +21,7 @@ import (
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/calibrate"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 func main() {
@@ -172,7 +172,7 @@ func accelerator(data string) error {
 		}
 		sort.Float64s(errs)
 		n := float64(len(errs))
-		fmt.Fprintf(w, "%s\t%d\t%.2f %%\t%.2f %%\t%.1f %%\t%.1f %%\t±%.3f\t\n", k, len(errs), 100*measure.Mean(errs), 100*measure.Quantile(errs, 0.5), 100*measure.Quantile(errs, 0.9), 100*float64(in)/n, width/n)
+		fmt.Fprintf(w, "%s\t%d\t%.2f %%\t%.2f %%\t%.1f %%\t%.1f %%\t±%.3f\t\n", k, len(errs), 100*stats.Mean(errs), 100*stats.Quantile(errs, 0.5), 100*stats.Quantile(errs, 0.9), 100*float64(in)/n, width/n)
 	}
 	return w.Flush()
 }

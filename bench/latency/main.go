@@ -28,9 +28,9 @@ import (
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
@@ -221,10 +221,10 @@ func compare(y *yardstick, path string, threads, rounds int, tmp string, o synth
 		if round == 0 {
 			continue // warm-up
 		}
-		us, them = append(us, measure.Median(mine)), append(them, measure.Median(a.Seconds))
+		us, them = append(us, stats.Median(mine)), append(them, stats.Median(a.Seconds))
 		ratios = append(ratios, us[len(us)-1]/them[len(them)-1])
 	}
-	return ratio{measure.Median(us), measure.Median(them), measure.Median(ratios), slices.Min(ratios), slices.Max(ratios)}, nil
+	return ratio{stats.Median(us), stats.Median(them), stats.Median(ratios), slices.Min(ratios), slices.Max(ratios)}, nil
 }
 
 // send gives the other side the same inputs.

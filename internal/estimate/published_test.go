@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -204,7 +205,7 @@ func TestPublishedLatency(t *testing.T) {
 	}
 	for name, g := range map[string]map[string][]float64{"latency": layerErrs, "cpu": cpuErrs} {
 		for k, e := range g {
-			t.Logf("%s %-26s n %3d bias %+.1f %% mean %.1f %% p90 %.1f %%", name, k, len(e), 100*average(e), 100*average(abs(e)), 100*quantile(abs(e), 0.9))
+			t.Logf("%s %-26s n %3d bias %+.1f %% mean %.1f %% p90 %.1f %%", name, k, len(e), 100*average(e), 100*average(abs(e)), 100*stats.Quantile(slices.Sorted(slices.Values(abs(e))), 0.9))
 		}
 	}
 }
@@ -215,11 +216,6 @@ func abs(v []float64) []float64 {
 		out[i] = math.Abs(v[i])
 	}
 	return out
-}
-
-func quantile(v []float64, q float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[min(int(q*float64(len(v))), len(v)-1)]
 }
 
 func average(v []float64) (s float64) {

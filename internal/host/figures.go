@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -20,7 +21,11 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 	}
 	p.Settings.Passes = "abba"
 	p.Settings.GarbageCollector = "off"
-	p.Totals.Latency = res.Latency()
+	method := "plain pass, monotonic clock"
+	if res.Batch > 1 {
+		method = "plain pass, monotonic clock, samples are means of groups of runs"
+	}
+	p.Totals.Latency = profile.FromSummary(profile.Measured, res.Latency(), method)
 	b.phases().Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)),
 		Steady: res.Stability.Steady, Reason: res.Stability.Reason,
@@ -34,12 +39,16 @@ func (b *builder) record(res *measure.Result, rec *measure.Recorder, calls []int
 	if n == 0 {
 		return
 	}
+	method = "instrumented pass"
+	if rec.Sampled() {
+		method = "instrumented pass; quantiles of a random sample of its runs"
+	}
 	for i := range p.Layers {
 		l, st := &p.Layers[i], b.slots[i].step
 		if st.State != engine.Runs {
 			continue
 		}
-		l.Latency = rec.Metric(i)
+		l.Latency = profile.FromSummary(profile.Measured, rec.Metric(i), method)
 		if c := float64(calls[i]) / float64(n); c != 1 {
 			l.Calls = new(c)
 		}
@@ -104,12 +113,12 @@ func (b *builder) reconcile(res *measure.Result, rec *measure.Recorder) {
 		return
 	}
 	_, ops, _ := rec.Totals()
-	wall := measure.Mean(res.Profiled)
+	wall := stats.Mean(res.Profiled)
 	r := &profile.Reconcile{
 		WallS: new(wall), OperatorsS: new(ops), GapsS: new(wall - ops),
-		PlainS: new(measure.Median(res.Plain)), ProfiledS: new(measure.Median(res.Profiled)),
-		OverheadS: res.Overhead(),
+		PlainS: new(stats.Median(res.Plain)), ProfiledS: new(stats.Median(res.Profiled)),
+		OverheadS: profile.FromSummary(profile.Measured, res.Overhead(), "instrumented minus plain, paired over ABBA turns"),
 	}
-	r.OverheadPerOperatorS = res.Clock.EventCost()
+	r.OverheadPerOperatorS = profile.FromSummary(profile.Measured, res.Clock.EventCost(), "empty events")
 	b.p.Reconcile = r
 }

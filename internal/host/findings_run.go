@@ -2,6 +2,7 @@ package host
 
 import (
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -21,7 +22,7 @@ func (b *builder) findRun(res *measure.Result) {
 		b.find("measure.few-runs", profile.Info, nil, "%s: run longer with --time or --runs.", capital(st.Reason))
 	}
 	if st.Unstable {
-		b.find("measure.unstable", profile.Warning, nil, "Times vary by %.1f %% (coefficient of variation; above %.1f %% counts as unstable). The median and its interval are the figures to use.", 100*st.CV, 100*measure.UnstableCV)
+		b.find("measure.unstable", profile.Warning, nil, "Times vary by %.1f %% (coefficient of variation; above %.1f %% counts as unstable). The median and its interval are the figures to use.", 100*st.CV, 100*stats.UnstableCV)
 	}
 	if st.Modes > 1 {
 		b.find("measure.two-modes", profile.Info, nil, "The runs fall into two separate groups of times: one median does not describe both.")

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // Clock is a monotonic clock with known properties.
@@ -90,13 +90,13 @@ func (c *Clock) PerCall(n, rounds int, f func()) []float64 {
 }
 
 // EventCost calibrates the instruments: the time to read the clock at the boundary
-// of a step and keep it, measured on events with nothing between them.
-func (c *Clock) EventCost() *profile.Metric {
+// of a step and keep it, measured on events with nothing between them, in seconds.
+func (c *Clock) EventCost() stats.Summary {
 	const events, rounds = 256, 101
 	bounds := make([]int64, events)
 	i := 0
-	return Summarize(c.PerCall(events, rounds, func() {
+	return stats.Summarize(c.PerCall(events, rounds, func() {
 		bounds[i%events] = c.now()
 		i++
-	}), "empty events")
+	}))
 }

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // Options says how [Measure] warms up, how long it measures and what it keeps
@@ -81,7 +83,7 @@ type Result struct {
 	Pinned   bool
 	PinError error
 	// Stability judges Plain.
-	Stability Stability
+	Stability stats.Stability
 	// Clock that was used.
 	Clock *Clock
 }
@@ -121,7 +123,7 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	if n := len(m.res.Plain) * m.res.Batch; n > 0 {
 		m.res.AllocatedBytes = float64(m.allocated) / float64(n)
 	}
-	m.res.Stability = Judge(m.res.Plain)
+	m.res.Stability = stats.Judge(m.res.Plain)
 	return m.res, err
 }
 
@@ -209,7 +211,7 @@ func (m *measurer) warmup() error {
 		}
 		over := n >= 3*m.o.WarmupRuns && e >= 3*m.o.WarmupTime
 		if n >= check || over {
-			j := Judge(m.res.Warmup[max(0, len(m.res.Warmup)-window):])
+			j := stats.Judge(m.res.Warmup[max(0, len(m.res.Warmup)-window):])
 			m.res.WarmupSteady = j.Steady != nil && *j.Steady
 			if m.res.WarmupSteady || j.Steady == nil || over {
 				return nil
@@ -267,7 +269,7 @@ func (m *measurer) measure() error {
 // estimate is the time of one run, from the later half of the warm-up.
 func (m *measurer) estimate() float64 {
 	if n := len(m.res.Warmup); n > 0 {
-		return Median(m.res.Warmup[n/2:])
+		return stats.Median(m.res.Warmup[n/2:])
 	}
 	return math.MaxFloat64 // nothing is known: no batches, no groups
 }

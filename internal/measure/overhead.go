@@ -1,17 +1,17 @@
 package measure
 
-import "github.com/opmeter/opmeter/profile"
+import "github.com/opmeter/opmeter/internal/stats"
 
 // Overhead estimates what the instruments cost per run: for every turn of plain,
 // instrumented, instrumented, plain groups the difference of the means, and over
-// these the median with its interval. It returns nil when there is no complete
-// turn.
-func (r *Result) Overhead() *profile.Metric {
+// these the median with its interval, in seconds. The summary is one of no samples
+// when there is no complete turn.
+func (r *Result) Overhead() stats.Summary {
 	var diffs []float64
 	for i := 0; i+4 <= len(r.Groups); i += 4 {
 		g := r.Groups[i : i+4]
 		if g[0].Instrumented || !g[1].Instrumented || !g[2].Instrumented || g[3].Instrumented {
-			return nil
+			return stats.Summarize(nil)
 		}
 		plain, ok1 := groupMean(r.Plain, g[0], g[3])
 		profiled, ok2 := groupMean(r.Profiled, g[1], g[2])
@@ -19,7 +19,7 @@ func (r *Result) Overhead() *profile.Metric {
 			diffs = append(diffs, profiled-plain)
 		}
 	}
-	return Summarize(diffs, "instrumented minus plain, paired over ABBA turns")
+	return stats.Summarize(diffs)
 }
 
 // groupMean is the mean of the medians of two groups: the median within a group
@@ -28,14 +28,9 @@ func groupMean(s []float64, a, b Group) (float64, bool) {
 	if a.To <= a.From || b.To <= b.From {
 		return 0, false
 	}
-	return (Median(s[a.From:a.To]) + Median(s[b.From:b.To])) / 2, true
+	return (stats.Median(s[a.From:a.To]) + stats.Median(s[b.From:b.To])) / 2, true
 }
 
-// Latency summarises the plain pass.
-func (r *Result) Latency() *profile.Metric {
-	method := "plain pass, monotonic clock"
-	if r.Batch > 1 {
-		method = "plain pass, monotonic clock, samples are means of groups of runs"
-	}
-	return Summarize(r.Plain, method)
-}
+// Latency summarises the plain pass, in seconds. Where Batch is above 1 the samples
+// are means of as many runs.
+func (r *Result) Latency() stats.Summary { return stats.Summarize(r.Plain) }

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // MaxCells bounds the memory of a [Recorder]: runs times steps, 8 bytes each.
@@ -113,19 +113,15 @@ func (r *Recorder) inOrder() []int {
 	return rows
 }
 
-// Metric summarises a step. Number, mean and extremes are of all runs.
-func (r *Recorder) Metric(step int) *profile.Metric {
-	if r.runs == 0 {
-		return nil
-	}
-	m := Summarize(r.Samples(step), "instrumented pass")
+// Metric summarises a step, in seconds. Number, mean and extremes are of all runs,
+// the rest is of those kept.
+func (r *Recorder) Metric(step int) stats.Summary {
+	s := stats.Summarize(r.Samples(step))
 	if r.Sampled() {
-		m.Method = "instrumented pass; quantiles of a random sample of its runs"
-		m.N = new(int64(r.runs))
-		m.Min, m.Max = new(float64(r.min[step])/1e9), new(float64(r.max[step])/1e9)
-		m.Mean = new(r.Mean(step))
+		s.N, s.Mean = int64(r.runs), r.Mean(step)
+		s.Min, s.Max = float64(r.min[step])/1e9, float64(r.max[step])/1e9
 	}
-	return m
+	return s
 }
 
 // Mean is the mean time of a step in seconds over all runs, NaN for none.

@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // Coverage is the share of measurements that bands are made to hold.
@@ -110,7 +110,7 @@ func scatter(ms []*Measurement, s Settings) float64 {
 				continue
 			}
 			sort.Float64s(logs)
-			mid := measure.Median(logs)
+			mid := stats.Median(logs)
 			for _, l := range logs {
 				miss = append(miss, math.Abs(l-mid))
 			}
@@ -225,14 +225,13 @@ func spread(rs []scored) float64 {
 	return quantile(each)
 }
 
-// quantile is the conformal one: among n residuals the one of rank (n+1)*coverage.
+// quantile is the bound that the next residual keeps with the probability [Coverage],
+// 0 for no residuals.
 func quantile(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
 	}
-	sort.Float64s(v)
-	p := math.Min(1, Coverage*float64(len(v)+1)/float64(len(v)))
-	return measure.Quantile(v, p)
+	return stats.Conformal(v, Coverage)
 }
 
 // Seen returns the mixes of the networks that a group was fitted to.

@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // Fit holds coefficients of all groups that have data, and what is needed to make
@@ -155,25 +155,25 @@ func (f *Fit) scales(byTier map[tierEra][]*Measurement) {
 		sums, counts := map[cell][]float64{}, map[cell]int{}
 		for _, c := range sortedCores(logs) {
 			for at, ls := range logs[c] {
-				sums[at] = append(sums[at], measure.Median(ls)-f.Scales[c])
+				sums[at] = append(sums[at], stats.Median(ls)-f.Scales[c])
 				counts[at]++
 			}
 		}
 		for at, s := range sums {
 			sort.Float64s(s)
-			cells[at] = measure.Mean(s)
+			cells[at] = stats.Mean(s)
 		}
 		for c, byCell := range logs {
 			var own []float64
 			for at, ls := range byCell {
 				if counts[at] > 1 {
-					own = append(own, measure.Median(ls)-cells[at])
+					own = append(own, stats.Median(ls)-cells[at])
 				}
 			}
 			sort.Float64s(own)
 			// One pseudo-measurement at the scale of the tier.
 			if len(own) > 0 {
-				f.Scales[c] = measure.Mean(own) * float64(len(own)) / float64(len(own)+1)
+				f.Scales[c] = stats.Mean(own) * float64(len(own)) / float64(len(own)+1)
 			}
 		}
 	}
@@ -362,7 +362,7 @@ func (f *Fit) borrowed(g Group, k tierEra) float64 {
 			}
 		}
 		if len(logs) > 0 {
-			return f.Scales[c] * math.Exp(measure.Mean(logs))
+			return f.Scales[c] * math.Exp(stats.Mean(logs))
 		}
 	}
 	return 1

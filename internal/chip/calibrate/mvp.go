@@ -12,8 +12,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/mvp"
-	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // MVPTable is a published table of layers measured on a device with MVP.
@@ -344,7 +344,7 @@ func MVPErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model 
 		sort.Float64s(miss)
 		r := chip.ErrorRow{Group: g, Rows: int64(len(miss)), P90Error: math.Exp(MVPHalf(all, groups[g], g, rt.Name, "")) - 1}
 		if len(miss) > 0 {
-			r.MedianError = measure.Median(miss)
+			r.MedianError = stats.Median(miss)
 		}
 		if g == "model" {
 			model = r

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // Plain is what operators without an optimised kernel cost: cycles per element (or
@@ -71,7 +71,7 @@ func LoadPlain(path string) (*Plain, error) {
 	var costs []plainCost
 	for c, l := range logs {
 		slices.Sort(l)
-		c.log = measure.Median(l)
+		c.log = stats.Median(l)
 		costs = append(costs, c)
 	}
 	slices.SortFunc(costs, func(a, b plainCost) int {
@@ -212,13 +212,13 @@ func centre(costs []plainCost, term int, keep func(plainCost) bool) (float64, bo
 	}
 	var means []float64
 	for _, op := range sortedNames(by) {
-		means = append(means, measure.Mean(by[op]))
+		means = append(means, stats.Mean(by[op]))
 	}
 	if len(means) == 0 {
 		return 0, false
 	}
 	slices.Sort(means)
-	return measure.Median(means), true
+	return stats.Median(means), true
 }
 
 // plainHalf predicts each operator on each core from other operators on other
@@ -273,7 +273,7 @@ func kindsHalf(costs []plainCost) float64 {
 				}
 			}
 			if len(ratios) > 0 {
-				miss = append(miss, math.Abs(c.log-here-measure.Mean(ratios)))
+				miss = append(miss, math.Abs(c.log-here-stats.Mean(ratios)))
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 var termNames = cortexm.Names[:]
@@ -240,7 +240,7 @@ func (s *Study) energy(c *chipFacts) *chip.Energy {
 	if len(all) == 0 {
 		return nil
 	}
-	e := &chip.Energy{Reference: "total", ElapsedCycle: measure.Median(all)}
+	e := &chip.Energy{Reference: "total", ElapsedCycle: stats.Median(all)}
 	h := energyHalf(bySource, all)
 	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
 	e.Calibration = &chip.Calibration{
@@ -280,7 +280,7 @@ func energyHalf(bySource map[string][]float64, all []float64) float64 {
 		if len(rest) == 0 {
 			rest = all
 		}
-		mid := measure.Median(rest)
+		mid := stats.Median(rest)
 		for _, v := range bySource[src] {
 			half = append(half, math.Abs(math.Log(v/mid)))
 		}
@@ -318,7 +318,7 @@ func (s *Study) EnergyErrors() []EnergyError {
 					restAll = append(restAll, bySource[other]...)
 				}
 			}
-			mid, half := measure.Median(restAll), energyHalf(rest, restAll)
+			mid, half := stats.Median(restAll), energyHalf(rest, restAll)
 			for _, v := range bySource[src] {
 				e.Rows++
 				errs = append(errs, math.Abs(mid/v-1))
@@ -328,7 +328,7 @@ func (s *Study) EnergyErrors() []EnergyError {
 			}
 		}
 		sort.Float64s(errs)
-		e.Median, e.P90 = measure.Quantile(errs, 0.5), measure.Quantile(errs, 0.9)
+		e.Median, e.P90 = stats.Quantile(errs, 0.5), stats.Quantile(errs, 0.9)
 		e.Covered /= float64(e.Rows)
 		out = append(out, e)
 	}

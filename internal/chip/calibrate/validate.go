@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // Residual is a left-out measurement with what was predicted for it.
@@ -170,10 +170,10 @@ func Summarise(rs []*Residual) Summary {
 		return s
 	}
 	sort.Float64s(errs)
-	s.Median, s.P90 = measure.Quantile(errs, 0.5), measure.Quantile(errs, 0.9)
+	s.Median, s.P90 = stats.Quantile(errs, 0.5), stats.Quantile(errs, 0.9)
 	s.Within25 /= float64(s.Rows)
 	s.Within10 /= float64(s.Rows)
-	s.Bias = math.Exp(measure.Median(logs)) - 1
+	s.Bias = math.Exp(stats.Median(logs)) - 1
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -66,7 +67,7 @@ func TestDeviceCycles(t *testing.T) {
 	}
 	t.Logf("%d layers, mean absolute error %.3f %%; %d predictions differ", len(all), 100*mean(all), off)
 	for g, e := range errs {
-		t.Logf("%-22s n %3d mean %.2f %% p90 %.2f %%", g, len(e), 100*mean(abs(e)), 100*quantile(abs(e), 0.9))
+		t.Logf("%-22s n %3d mean %.2f %% p90 %.2f %%", g, len(e), 100*mean(abs(e)), 100*stats.Quantile(slices.Sorted(slices.Values(abs(e))), 0.9))
 	}
 }
 
@@ -83,12 +84,4 @@ func mean(v []float64) (s float64) {
 		s += x / float64(len(v))
 	}
 	return s
-}
-
-func quantile(v []float64, q float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	return v[min(int(q*float64(len(v))), len(v)-1)]
 }

@@ -2,11 +2,12 @@ package page
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // sampled says that the page does not hold every sample.
@@ -133,17 +134,17 @@ func distribute(layer int, samples, sorted []float64) distribution {
 		s := sorted[at:min(at+d.Stretch, n)]
 		slices.Sort(s)
 		d.Mins = append(d.Mins, s[0])
-		d.Medians = append(d.Medians, quantile(s, 0.5))
+		d.Medians = append(d.Medians, stats.Quantile(s, 0.5))
 		d.Maxs = append(d.Maxs, s[len(s)-1])
 	}
 	slices.Sort(sorted)
 	d.Quantiles = make([]float64, 101)
 	for i := range d.Quantiles {
-		d.Quantiles[i] = quantile(sorted, float64(i)/100)
+		d.Quantiles[i] = stats.Quantile(sorted, float64(i)/100)
 	}
 	// A few samples are often many times longer than the others. One bin for them
 	// leaves the width of the others to what matters.
-	low, high, most := sorted[0], sorted[n-1], quantile(sorted, 0.995)
+	low, high, most := sorted[0], sorted[n-1], stats.Quantile(sorted, 0.995)
 	d.Edges = []float64{low}
 	if width := (most - low) / bins; width > 0 {
 		for i := 1; i <= bins; i++ {
@@ -164,14 +165,4 @@ func distribute(layer int, samples, sorted []float64) distribution {
 		before = upTo
 	}
 	return d
-}
-
-// quantile is Hyndman and Fan's type 7.
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := int(math.Floor(at))
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }

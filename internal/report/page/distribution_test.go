@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -49,7 +50,7 @@ func TestDistribute(t *testing.T) {
 		for i := range d.Mins {
 			s := slices.Clone(samples[i*d.Stretch : min((i+1)*d.Stretch, n)])
 			slices.Sort(s)
-			if d.Mins[i] != s[0] || d.Maxs[i] != s[len(s)-1] || d.Medians[i] != quantile(s, 0.5) {
+			if d.Mins[i] != s[0] || d.Maxs[i] != s[len(s)-1] || d.Medians[i] != stats.Quantile(s, 0.5) {
 				t.Errorf("stretch %d is %v %v %v", i, d.Mins[i], d.Medians[i], d.Maxs[i])
 			}
 		}

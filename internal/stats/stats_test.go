@@ -1,4 +1,4 @@
-package measure
+package stats
 
 import (
 	"math"
@@ -7,39 +7,32 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/opmeter/opmeter/profile"
 )
 
 var near = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) })
 
 func TestSummarize(t *testing.T) {
 	t.Parallel()
-	if m := Summarize(nil, ""); m != nil {
-		t.Errorf("of nothing: %+v", m)
+	if s := Summarize(nil); s.N != 0 || !math.IsNaN(s.Median) || !math.IsNaN(s.Mean) || !math.IsNaN(s.Min) || !math.IsNaN(s.Max) || s.StdDev != nil || s.Outliers != nil {
+		t.Errorf("of nothing: %+v", s)
 	}
 	p := func(v float64) *float64 { return &v }
 	tests := []struct {
 		name string
 		in   []float64
-		want profile.Metric
+		want Summary
 	}{
-		{"one", []float64{3}, profile.Metric{N: new(int64(1)), Median: p(3), Mean: p(3), Min: p(3), Max: p(3)}},
-		{"two", []float64{4, 2}, profile.Metric{N: new(int64(2)), Median: p(3), Mean: p(3), Min: p(2), Max: p(4), StdDev: p(math.Sqrt2), MAD: p(1)}},
+		{"one", []float64{3}, Summary{N: 1, Kept: 1, Median: 3, Mean: 3, Min: 3, Max: 3}},
+		{"two", []float64{4, 2}, Summary{N: 2, Kept: 2, Median: 3, Mean: 3, Min: 2, Max: 4, StdDev: p(math.Sqrt2), MAD: p(1)}},
 		// Six samples are the fewest with an interval of the median: its extremes.
-		{"six", []float64{6, 1, 5, 2, 4, 3}, profile.Metric{N: new(int64(6)), Median: p(3.5), Mean: p(3.5), Min: p(1), Max: p(6), StdDev: p(math.Sqrt(3.5)), MAD: p(1.5), CI95: &[2]float64{1, 6}, Outliers: new(int64(0))}},
+		{"six", []float64{6, 1, 5, 2, 4, 3}, Summary{N: 6, Kept: 6, Median: 3.5, Mean: 3.5, Min: 1, Max: 6, StdDev: p(math.Sqrt(3.5)), MAD: p(1.5), CI95: &[2]float64{1, 6}, Outliers: new(int64(0))}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.want.Kind, tt.want.Method = profile.Measured, "m"
 			in := slices.Clone(tt.in)
-			got := Summarize(in, "m")
-			if d := cmp.Diff(&tt.want, got, near); d != "" {
+			if d := cmp.Diff(tt.want, Summarize(in), near); d != "" {
 				t.Errorf("-want +got:\n%s", d)
-			}
-			if err := got.Validate(); err != nil {
-				t.Error(err)
 			}
 			if !slices.Equal(in, tt.in) {
 				t.Error("the samples were changed")
@@ -58,13 +51,16 @@ func TestPercentilesNeedSamples(t *testing.T) {
 		for i := range s {
 			s[i] = float64(i)
 		}
-		m := Summarize(s, "")
+		m := Summarize(s)
 		if (m.P90 != nil) != tt.p90 || (m.P95 != nil) != tt.p95 || (m.P99 != nil) != tt.p99 {
 			t.Errorf("%d samples: p90 %v, p95 %v, p99 %v", tt.n, m.P90, m.P95, m.P99)
 		}
 	}
 	if n := MinSamples(0.999); n != 3688 {
 		t.Errorf("p99.9 needs %d", n)
+	}
+	if a, b := MinSamples(0), MinSamples(1); a != math.MaxInt || b != math.MaxInt {
+		t.Errorf("the extremes need %d and %d", a, b)
 	}
 }
 
@@ -78,6 +74,37 @@ func TestQuantile(t *testing.T) {
 	}
 	if !math.IsNaN(Quantile(nil, 0.5)) {
 		t.Error("of nothing is a number")
+	}
+}
+
+// TestConformal holds the bound of one more sample against its promise: among n
+// samples it is the one of rank (n+1)*coverage, where that is a whole number close to
+// it, and the largest where there are too few.
+func TestConformal(t *testing.T) {
+	t.Parallel()
+	in := []float64{3, 1, 2}
+	if got := Conformal(in, 0.9); got != 3 || !slices.Equal(in, []float64{3, 1, 2}) {
+		t.Errorf("of three: %v, and the samples are %v", got, in)
+	}
+	if !math.IsNaN(Conformal(nil, 0.9)) {
+		t.Error("of nothing is a number")
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	const rounds = 20_000
+	hit := 0
+	for range rounds {
+		s := make([]float64, 29)
+		for i := range s {
+			s[i] = r.ExpFloat64()
+		}
+		if r.ExpFloat64() <= Conformal(s, 0.9) {
+			hit++
+		}
+	}
+	// The definition interpolates, so that the share may be a tenth of a rank off; the
+	// rest is four standard deviations of the count.
+	if c := float64(hit) / rounds; math.Abs(c-0.9) > 0.1/30+4*math.Sqrt(0.09/rounds) {
+		t.Errorf("coverage %.4f", c)
 	}
 }
 
