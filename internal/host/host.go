@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -176,8 +177,8 @@ func (b *builder) plan() error {
 	b.recordInputs(ins, src)
 	var pin func(worker int)
 	if b.o.Pin {
-		if cpus := measure.PickCPUs(max(b.o.Threads, 1)); cpus != nil {
-			pin = func(w int) { _ = measure.Pin(cpus[w]) }
+		if cpus := machine.PickCPUs(max(b.o.Threads, 1)); cpus != nil {
+			pin = func(w int) { _ = machine.Pin(cpus[w]) }
 			for _, c := range cpus {
 				b.p.Settings.PinnedCPUs = append(b.p.Settings.PinnedCPUs, int64(c))
 			}
@@ -223,7 +224,7 @@ func (b *builder) affordable() error {
 // MemoryLimit is what a model's values may take, in bytes: half of this
 // computer's memory, or 8 GiB where that is not known.
 func MemoryLimit() int {
-	if n := measure.MemoryBytes(); n != nil && *n > 0 {
+	if n := machine.MemoryBytes(); n != nil && *n > 0 {
 		return int(*n / 2)
 	}
 	return 8 << 30
@@ -272,7 +273,7 @@ func (b *builder) disable(err error) bool {
 func (b *builder) measure(ctx context.Context) error {
 	o := b.o
 	clock := measure.NewClock()
-	machine := measure.NewMachine(clock)
+	watch := machine.NewWatch()
 	b.progress("first run", 0)
 	t := time.Now()
 	err := b.firstRun(ctx)
@@ -299,13 +300,14 @@ func (b *builder) measure(ctx context.Context) error {
 	}
 	calls := make([]int64, len(b.slots))
 	run := func() error { return b.s.Run(ctx) }
-	var cpu *int
+	var bind func() (restore func(), err error)
 	if len(b.p.Settings.PinnedCPUs) > 0 {
-		cpu = new(int(b.p.Settings.PinnedCPUs[0]))
+		cpu := int(b.p.Settings.PinnedCPUs[0])
+		bind = func() (func(), error) { return machine.Bind(cpu) }
 	}
-	machine.Begin()
+	watch.Begin()
 	res, err := measure.Measure(ctx, measure.Options{
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, CPU: cpu,
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind,
 		Instrumented: func() error { return b.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			work.read(tm)
@@ -319,8 +321,9 @@ func (b *builder) measure(ctx context.Context) error {
 		},
 		Progress: func(f float64) { b.progress("measuring", f) },
 	}, run)
-	b.p.Host = machine.End()
-	b.processPeak = measure.ProcessPeakBytes() // before anything that is not the model's
+	b.p.Host = watch.End()
+	b.p.Host.ClockCostS, b.p.Host.ClockResolutionS = new(clock.Cost), new(clock.Resolution)
+	b.processPeak = machine.ProcessPeakBytes() // before anything that is not the model's
 	b.record(res, rec, calls)
 	if events != nil {
 		b.p.Timeline = events.timeline()

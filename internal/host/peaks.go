@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/workers"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -74,7 +74,7 @@ func measurePeaks(pool *workers.Pool, h *profile.Host) rates {
 		r.buffer = min(max(4*r.cache, memoryUsual), memoryMost)
 	}
 	// A small computer must not be pushed into swapping for this.
-	if n := measure.MemoryBytes(); n == nil || *n >= 8*r.buffer {
+	if n := machine.MemoryBytes(); n == nil || *n >= 8*r.buffer {
 		r.memory = memoryRate(pool, r.buffer)
 	} else {
 		r.buffer = 0

@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/memplan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
@@ -122,7 +122,7 @@ func parameters(m *graph.Model) (params, bytes *int64) {
 
 func (b *builder) memory() {
 	if b.processPeak == nil {
-		b.processPeak = measure.ProcessPeakBytes()
+		b.processPeak = machine.ProcessPeakBytes()
 	}
 	arena, _ := b.s.Memory()
 	scratch, peak := 0, 0
