@@ -220,29 +220,11 @@ func lack(code chip.MissingCode) profile.CauseCode {
 
 // energy is the power model applied to one pass through a layer.
 func (b *builder) energy(l *profile.Layer, c *chip.LayerCost) *chip.Figure {
-	e := b.t.Energy
-	if c.Energy != nil || e == nil || c.Latency == nil {
-		return c.Energy
+	macs := l.MACsExecuted
+	if macs != nil && l.Calls != nil && *l.Calls > 0 {
+		macs = new(int64(math.Round(float64(*macs) / *l.Calls))) // counts are over all calls
 	}
-	macs := 0.0
-	if l.MACsExecuted != nil {
-		macs = float64(*l.MACsExecuted)
-		if l.Calls != nil && *l.Calls > 0 {
-			macs /= *l.Calls // counts are over all calls
-		}
-	}
-	at := func(elapsed, cpu float64) float64 {
-		return elapsed*e.ElapsedCycle + e.Watts*elapsed/b.clock + cpu*e.CPUCycle + e.MAC*macs
-	}
-	var cpu chip.Figure
-	if c.CPU != nil {
-		cpu = *c.CPU
-	}
-	f := &chip.Figure{Value: at(c.Latency.Value, cpu.Value), Low: at(c.Latency.Low, cpu.Low), High: at(c.Latency.High, cpu.High)}
-	if e.Band != nil {
-		f.Low, f.High = f.Low*e.Band[0], f.High*e.Band[1]
-	}
-	return f
+	return b.t.Energy.Layer(c, b.clock, macs)
 }
 
 func (b *builder) energyMethod() string {
@@ -333,8 +315,10 @@ func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
 			*x.to = plus(inner(x.of), x.own, 1)
 		}
 	}
-	if c.Energy != nil {
-		*energy = b.t.EnergyOf(*cpu)
+	if c.CPU != nil {
+		if f := b.t.Energy.Inference(*cpu); f != nil {
+			*energy = f
+		}
 	}
 }
 

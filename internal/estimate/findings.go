@@ -125,6 +125,16 @@ func (b *builder) format() {
 	}
 }
 
+// lowered is the number of operators that a pass of the plan computes in integers.
+func (b *builder) lowered() (n int) {
+	for i := range b.slots {
+		if s := &b.slots[i]; s.Runs != nil && s.Runs.Op != s.Node.Op {
+			n++
+		}
+	}
+	return n
+}
+
 // fit compares a need with the largest memory of the chip.
 func (b *builder) fit(id, what, need string, bytes *int64, size func() (chip.Bytes, bool)) {
 	if bytes == nil {
