@@ -22,10 +22,11 @@ type builder struct {
 	opt   chip.Options
 	to    source.Sink
 
-	costs   []*chip.Costs // by graph, nil for those that nothing runs
-	passes  []float64     // by graph: runs in one inference
-	taken   []bool        // by graph: false for a branch that is not the longer one
-	kernels tflm.Kernels  // "" when the runtime is not TensorFlow Lite Micro
+	costs   []*chip.Costs        // by graph, nil for those that nothing runs
+	passes  []float64            // by graph: runs in one inference
+	taken   []bool               // by graph: false for a branch that is not the longer one
+	pace    map[int]*chip.Figure // by graph: time of one pass with what it runs
+	kernels tflm.Kernels         // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
 	missing []int64 // layers without an estimate
 	once    []int64 // control flow that is estimated for one pass through its bodies
@@ -315,10 +316,8 @@ func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
 			*x.to = plus(inner(x.of), x.own, 1)
 		}
 	}
-	if c.CPU != nil {
-		if f := b.t.Energy.Inference(*cpu); f != nil {
-			*energy = f
-		}
+	if c.Energy != nil {
+		*energy = b.t.Energy.Inference(*cpu) // with the bodies of control flow
 	}
 }
 
