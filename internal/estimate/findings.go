@@ -65,6 +65,11 @@ func (b *builder) findings() error {
 	if c := b.rt.Calibration; c != nil && c.From != "" {
 		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
 	}
+	for i := range b.slots {
+		if b.slots[i].Node.Op == "CALL_ONCE" {
+			b.find("target.remark", profile.Info, fmt.Sprintf("layer %d (CALL_ONCE) runs its graph in the first inference only: figures are those of later ones", i), int64(i))
+		}
+	}
 	for _, c := range b.costs {
 		if c == nil {
 			continue

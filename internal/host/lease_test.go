@@ -3,12 +3,12 @@ package host
 import (
 	"context"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // TestProfilesAtOnce makes two profiles 200 ms apart, as a server may be asked to:
@@ -34,9 +34,9 @@ func TestProfilesAtOnce(t *testing.T) {
 				defer mu.Unlock()
 				told = append(told, i)
 			}
-			p, err := Profile(t.Context(), looped(), o)
-			if err != nil || p.Incomplete != "" || p.Totals.Latency == nil || p.Target.PeakOpsPerSecond == nil {
-				t.Errorf("profile %d: %v, %q", i, err, p.Incomplete)
+			p, err := profiled(t.Context(), looped(), o)
+			if err != nil || p.Incomplete != nil || p.Totals.Latency == nil || p.Target.PeakOpsPerSecond == nil {
+				t.Errorf("profile %d: %v, %+v", i, err, p.Incomplete)
 			}
 		})
 	}
@@ -66,8 +66,8 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	p, err := Profile(ctx, looped(), options())
-	if err != nil || !strings.HasPrefix(p.Incomplete, "stopped before all runs were done") || len(p.Layers) == 0 || p.Totals.Latency != nil {
-		t.Errorf("incomplete %q with %d layers, %v", p.Incomplete, len(p.Layers), err)
+	p, err := profiled(ctx, looped(), options())
+	if err != nil || len(p.Incomplete) != 1 || p.Incomplete[0].Cause != profile.ByDeadline || len(p.Layers) == 0 || p.Totals.Latency != nil {
+		t.Errorf("incomplete %+v with %d layers, %v", p.Incomplete, len(p.Layers), err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestPeakMethod(t *testing.T) {
 	t.Parallel()
 	var g profile.Target
-	describePeaks(&g, peaks.Rates{Float: 4e9, Integer: 6e9, Memory: 1e10, Buffer: 64 << 20, Cache: 8 << 20}, 2, false)
+	limits(&g, peaks.Rates{Float: 4e9, Integer: 6e9, Memory: 1e10, Buffer: 64 << 20, Cache: 8 << 20}, 2, false)
 	if *g.PeakOpsPerSecond != 12e9 || *g.PeakBytesPerSecond != 1e10 {
 		t.Errorf("peaks are %v and %v", *g.PeakOpsPerSecond, *g.PeakBytesPerSecond)
 	}
@@ -21,7 +21,7 @@ func TestPeakMethod(t *testing.T) {
 		}
 	}
 	g = profile.Target{}
-	describePeaks(&g, peaks.Rates{}, 1, false)
+	limits(&g, peaks.Rates{}, 1, false)
 	if g != (profile.Target{}) {
 		t.Errorf("nothing was measured, but the target has %+v", g)
 	}

@@ -50,6 +50,10 @@ type Options struct {
 	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes
 	// it, and waits while others measure.
 	Leased bool
+	// Snapshot is given what was measured until then, outside timed regions: first
+	// after a second, then ever more seldom, so that what it costs stays a small part
+	// of the whole. An error of it ends the measurement. May be nil.
+	Snapshot func(*Result) error
 	// Progress is told how far the work is, from 0 to 1, at most ten times a
 	// second and outside timed regions. May be nil.
 	Progress func(fraction float64)
@@ -146,6 +150,7 @@ type measurer struct {
 	clock    *Clock
 	res      *Result
 	reported int64
+	shot     int64  // nanoseconds after the start of the last snapshot
 	heap     uint64 // bytes allocated in all at the last collection
 	// allocated sums the bytes that the plain groups took.
 	allocated uint64
@@ -275,6 +280,9 @@ func (m *measurer) measure() error {
 			return err
 		}
 		m.progress(start, end)
+		if err := m.snapshot(start); err != nil {
+			return err
+		}
 	}
 }
 
@@ -321,6 +329,20 @@ func (m *measurer) group(instrumented bool, size int) error {
 		}
 	}
 	return nil
+}
+
+// snapshot hands out what there is after a second, and from then on whenever a
+// twentieth of the time more has passed.
+func (m *measurer) snapshot(start int64) error {
+	if m.o.Snapshot == nil {
+		return nil
+	}
+	now := m.clock.Now() - start
+	if now < 1e9 || now < m.shot+max(1e9, m.shot/20) {
+		return nil
+	}
+	m.shot = now
+	return m.o.Snapshot(m.res)
 }
 
 func (m *measurer) progress(start, end int64) {
