@@ -92,6 +92,12 @@ func ports(g *graph.Graph, ids []int) []profile.Tensor {
 // keep the others from being measured. When ctx ends early, the profile holds
 // what was measured until then and Profile.Incomplete says so. The profile is
 // never nil; with an error it holds at most static counts.
+//
+// Calls from several goroutines wait for each other: one measurement at a time has
+// the processors and, while it runs, the garbage collector's settings of the process
+// (debug.SetGCPercent, debug.SetMemoryLimit), which are as before when it returns.
+// The program should not change them meanwhile, nor do other heavy work. A progress
+// function must not profile.
 func Profile(ctx context.Context, m *Model, options ...Option) (*profile.Profile, error) {
 	o := settings(m, options)
 	p, err := host.Profile(ctx, m.g, o)

@@ -104,7 +104,15 @@ func Count(m *graph.Model, o Options) (*profile.Profile, error) {
 // Profile runs the model and measures every operator. When ctx ends early the
 // profile holds what was measured and says so. An error means that there is
 // nothing to show beyond the static counts, which the profile then holds.
+//
+// Profiles of one process are made one after the other, planning and first run
+// included, since each needs the processors to itself.
 func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, error) {
+	// Without the lease the context has ended: nothing will run, and the model is
+	// described all the same.
+	if release, err := measure.Lease(ctx); err == nil {
+		defer release()
+	}
 	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
 	if err := b.plan(); err != nil {
 		return b.p, err
@@ -307,7 +315,7 @@ func (b *builder) measure(ctx context.Context) error {
 	}
 	watch.Begin()
 	res, err := measure.Measure(ctx, measure.Options{
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind,
+		Leased: true, Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind,
 		Instrumented: func() error { return b.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			work.read(tm)
