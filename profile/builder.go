@@ -128,7 +128,7 @@ func (b *Builder) described(p *Profile) {
 	for i := range c.Layers {
 		c.Layers[i].Figures = maps.Clone(c.Layers[i].Figures)
 		if n := c.Layers[i].Calls; n != nil && *n > 0 {
-			scale(&b.perCall[i], &b.perCall[i], 1 / *n)
+			b.perCall[i].ScaleCounts(1 / *n)
 		}
 	}
 	b.p = &c
@@ -147,6 +147,13 @@ func scale(to, from *Layer, times float64) {
 			*v = new(int64(math.Round(float64(**src[k]) * times)))
 		}
 	}
+}
+
+// ScaleCounts multiplies the counts of work and traffic, such as by the number of
+// calls.
+func (l *Layer) ScaleCounts(times float64) {
+	from := *l
+	scale(l, &from, times)
 }
 
 func (b *Builder) refined(r *Refined) {

@@ -45,9 +45,9 @@ func TestFindings(t *testing.T) {
 		{"all known", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), "target.ram", profile.Info, "yes", ""},
 		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, "no", "wrong type: MVP takes int8, this layer has float32"},
 		{"unknown operator", dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "target.incomplete", profile.Problem, "yes", ""},
-		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, "no", "limit exceeded: weights_shape[1] (1025) > 1024"},
+		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, "no", "limit exceeded: a row of weights has 1025 values, a dimension of an array takes at most 1024"},
 		{"too large for flash", dense(tensor.Int8, 2048, 1024, graph.TFLite, "SOFTMAX"), "target.flash", profile.Problem, "yes", ""},
-		{"too large for RAM", dense(tensor.Int8, 64, 200000, graph.TFLite, "SOFTMAX"), "target.ram", profile.Problem, "no", "limit exceeded: output_shape[1] (200000) > 1024"},
+		{"too large for RAM", dense(tensor.Int8, 64, 200000, graph.TFLite, "SOFTMAX"), "target.ram", profile.Problem, "no", "limit exceeded: there are 200000 outputs, a dimension of an array takes at most 1024"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -66,13 +66,18 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 
 // OptionError tells that the options do not fit the model, which itself may be
 // sound.
-type OptionError struct{ text string }
+type OptionError struct {
+	// Option is what does not fit: "shape", "input", "batch", "carry".
+	Option string
+	// Text says why and what would fit.
+	Text string
+}
 
 // Error names the option and what would fit.
-func (e *OptionError) Error() string { return e.text }
+func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
 
-func optionError(format string, args ...any) error {
-	return &OptionError{fmt.Sprintf(format, args...)}
+func optionError(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Sprintf(format, args...)}
 }
 
 // names refuses options for inputs that the model does not have.
@@ -81,19 +86,19 @@ func names(g *graph.Graph, o Options) error {
 	for _, id := range g.Inputs {
 		known = append(known, g.Values[id].Name)
 	}
-	check := func(flag, name string) error {
+	check := func(option, name string) error {
 		if slices.Contains(known, name) {
 			return nil
 		}
-		return optionError("%s names input %q; the model's inputs are %s", flag, name, quoteAll(known))
+		return optionError(option, "the model has no input %q; its inputs are %s", name, quoteAll(known))
 	}
 	for n := range o.Shapes {
-		if err := check("--shape", n); err != nil {
+		if err := check("shape", n); err != nil {
 			return err
 		}
 	}
 	for n := range o.Files {
-		if err := check("--input", n); err != nil {
+		if err := check("input", n); err != nil {
 			return err
 		}
 	}
@@ -156,7 +161,7 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 	}
 	if d, ok := o.Shapes[v.Name]; ok {
 		if v.HasShape && len(d) != len(v.Shape) {
-			return nil, Source{}, optionError("shape %s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
+			return nil, Source{}, optionError("shape", "%s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
 		}
 		shape = slices.Clone(d)
 	} else if o.Batch > 0 && len(shape) > 0 {
@@ -176,7 +181,7 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
-		return nil, Source{}, fmt.Errorf("%w: give it with --input %s=FILE.npy", err, v.Name)
+		return nil, Source{}, optionError("input", "%v: %q has to be given", err, v.Name)
 	}
 	return x, Source{Kind: "random"}, nil
 }

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -45,8 +44,10 @@ type Options struct {
 	// it the collector runs all the same, and it is counted. 0 means 2 GiB more
 	// than at the start.
 	HeapLimit int64
-	// CPU binds the calling thread to a processor while measuring; nil does not.
-	CPU *int
+	// Bind binds the calling thread, which is locked to its goroutine, to a processor
+	// before the warm-up and returns what undoes it, on the same thread; nil does not.
+	// A failure is reported and does not keep from measuring.
+	Bind func() (restore func(), err error)
 	// Progress is told how far the work is, from 0 to 1, at most ten times a
 	// second and outside timed regions. May be nil.
 	Progress func(fraction float64)
@@ -106,8 +107,8 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	m.res.Clock = m.clock
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if o.CPU != nil {
-		restore, err := pin(*o.CPU)
+	if o.Bind != nil {
+		restore, err := o.Bind()
 		m.res.Pinned, m.res.PinError = err == nil, err
 		if err == nil {
 			defer restore()
@@ -371,6 +372,3 @@ func readMetric(name string) uint64 {
 	}
 	return s[0].Value.Uint64()
 }
-
-// ErrNoPinning is returned where the system cannot bind threads to processors.
-var ErrNoPinning = errors.New("this system cannot bind threads to processors")

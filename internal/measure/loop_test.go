@@ -295,3 +295,25 @@ func TestAllocatedBytes(t *testing.T) { // not parallel: others allocate too
 		t.Errorf("%v bytes a run, want about a megabyte, %v", res.AllocatedBytes, err)
 	}
 }
+
+func TestBinding(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	bound := 0
+	bind := func() (func(), error) { bound++; return func() { bound-- }, nil }
+	res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 3, WarmupRuns: 1, WarmupTime: -1, Bind: bind}, func() error {
+		f.t += 1e6
+		if bound != 1 {
+			t.Errorf("bound %d times during a run", bound)
+		}
+		return nil
+	})
+	if err != nil || !res.Pinned || res.PinError != nil || bound != 0 {
+		t.Errorf("pinned %v, %v, %v; bound %d times after it", res.Pinned, res.PinError, err, bound)
+	}
+	broken := errors.New("broken")
+	res, err = Measure(t.Context(), Options{Clock: f.clock(), Runs: 1, WarmupRuns: 1, WarmupTime: -1, Bind: func() (func(), error) { return nil, broken }}, f.takes(time.Millisecond))
+	if err != nil || res.Pinned || !errors.Is(res.PinError, broken) || len(res.Plain) != 1 {
+		t.Errorf("could not be bound: %v, %v, %v", res.Pinned, res.PinError, err)
+	}
+}
