@@ -99,9 +99,13 @@ var known = struct {
 	at   map[string]int
 }{}
 
+// builtin holds the keys of the table, without those that were registered.
+var builtin = map[string]bool{}
+
 func init() {
 	for _, e := range table() {
 		known.list = append(known.list, e)
+		builtin[e.Key] = true
 	}
 	index()
 }
