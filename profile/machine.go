@@ -21,7 +21,7 @@ type Settings struct {
 	// Inputs tells where each input's data came from, by input name.
 	Inputs map[string]InputSource `json:"inputs,omitzero"`
 	// Carry maps outputs to the inputs that they become in the next inference.
-	Carry map[string]string `json:"carry,omitempty"`
+	Carry map[string]string `json:"carry,omitzero"`
 	// Exact says that quantise-dequantise patterns were computed in floating point,
 	// as the file says, and not in integers.
 	Exact bool `json:"exact,omitzero"`
