@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/chip/tflm"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -218,7 +218,7 @@ func constants(g *graph.Graph, ids []int) bool {
 // that depends on its own file of the model.
 func (b *builder) onnxMemory() {
 	g := b.m.Main()
-	integer, gone := cortexm.Quantised(g)
+	integer, gone := plan.Quantised(g)
 	main := *g
 	main.Values, main.Nodes, main.Outputs = slices.Clone(g.Values), nil, slices.Clone(g.Outputs)
 	same := map[int]int{} // a conversion that disappears makes what it reads
@@ -360,7 +360,7 @@ func (b *builder) format() {
 	if b.kernels != "" {
 		text = "TensorFlow Lite Micro takes .tflite files, not ONNX: figures are of the same operators in a .tflite file with channels last; transposes that a conversion may add are not counted."
 	}
-	if integer, _ := cortexm.Quantised(b.m.Main()); len(integer) > 0 {
+	if integer, _ := plan.Quantised(b.m.Main()); len(integer) > 0 {
 		if text != "" {
 			text += " "
 		}
