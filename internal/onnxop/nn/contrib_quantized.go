@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -251,9 +252,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	if z := c.In[5].Len(); z != 1 && z != v.n {
 		return nil, fmt.Errorf("zero points %s", tensor.FormatShape(c.In[5].Shape))
 	}
-	a, b, sums := scratch[int32](c, v.m*v.k), scratch[int32](c, v.k*v.n), scratch[int32](c, v.m*v.n)
-	return func(c *op.Call) error {
-		lift(a, c.In[0], first(zeros(c.In[2])))
+	lifted := func(c *op.Call, b []int32) {
 		lift(b, c.In[3], 0)
 		bz := zeros(c.In[5])
 		for i := range b {
@@ -263,13 +262,18 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 			}
 			b[i] -= bz[min(col, len(bz)-1)]
 		}
-		plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB}, a, b, sums)
+	}
+	sums := scratch[int32](c, v.m*v.n)
+	product := qgemmProduct(c, v, lifted)
+	return func(c *op.Call) error {
+		product(c, sums)
 		bias := elements[int32](c, 6)
+		as, ws := float32(number(c.In[1], 0)), c.In[4].Len()
 		for i := range sums {
 			if bias != nil {
 				sums[i] += bias[i/v.n*v.cr+i%v.n*v.cc]
 			}
-			scale := v.alpha * float32(number(c.In[1], 0)) * float32(number(c.In[4], min(i%v.n, c.In[4].Len()-1)))
+			scale := v.alpha * as * float32(number(c.In[4], min(i%v.n, ws-1)))
 			if !c.Has(7) {
 				tensor.Of[float32](c.Out[0])[i] = float32(sums[i]) * scale
 				continue
@@ -278,6 +282,34 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// qgemmProduct makes the sums of products: with weights packed once where they are
+// constant.
+func qgemmProduct(c *op.Call, v *gemmShape, lifted func(*op.Call, []int32)) func(c *op.Call, sums []int32) {
+	b := make([]int32, v.k*v.n)
+	if c.Const(3) && c.Const(5) && !v.transA && v.k > 0 {
+		c.Kernel = "packed"
+		lifted(c, b)
+		vec, elem := 1, v.n
+		if v.transB {
+			vec, elem = v.k, 1
+		}
+		w := kernel.NewPackedQ(v.n, v.k)
+		w.Fill(b, vec, elem)
+		tables := make([]kernel.ByteTable, 1)
+		return func(c *op.Call, sums []int32) {
+			tables[0].Fill(c.In[0].Type == tensor.Int8, first(zeros(c.In[2])))
+			kernel.GemmQ(c.Pool, v.m, c.In[0].Data, tables, w, sums)
+		}
+	}
+	c.Kernel = "unpacked"
+	a := scratch[int32](c, v.m*v.k)
+	return func(c *op.Call, sums []int32) {
+		lift(a, c.In[0], first(zeros(c.In[2])))
+		lifted(c, b)
+		plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB}, a, b, sums)
+	}
 }
 
 // MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. The result is
