@@ -1,19 +1,20 @@
-package calibrate_test
+package study_test
 
 import (
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	ms, skipped, err := calibrate.Load(material.Path(t, "data", "mcu_measured.csv"), material.Path(t))
+	ms, skipped, err := study.Load(material.Path(t, "data", "mcu_measured.csv"), material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	byGroup := map[calibrate.Group]int{}
+	byGroup := map[fit.Group]int{}
 	for _, m := range ms {
 		byGroup[m.Group()]++
 	}

@@ -1,17 +1,17 @@
-package calibrate_test
+package study_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 func TestPlain(t *testing.T) {
 	t.Parallel()
-	p, err := calibrate.LoadPlain(material.Path(t, "data", "mcu_measured_layers.csv"))
+	p, err := study.LoadPlain(material.Path(t, "data", "mcu_measured_layers.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,13 @@
-// Command cmd makes the shipped target files again from the measurements:
+// Command chips makes the shipped target files again from the measurements, and the
+// table of the program from the files:
 //
-//	go run ./internal/chip/calibrate/cmd -data ../shared -out internal/chip/chips
+//	go run ./tools/chips -data ../shared -out internal/chip/chips
 //
-// The same tables give the same files, byte for byte.
+// The same measurements give the same files, byte for byte. With an empty -data only
+// the table is made, from the files as they are.
 package main
+
+//go:generate go run . -out ../../internal/chip/chips
 
 import (
 	"flag"
@@ -12,17 +16,31 @@ import (
 	"path/filepath"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/chip/fit"
+	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 func main() {
-	data := flag.String("data", "../shared", "folder with data/mcu_measured.csv, data/mcu_measured_layers.csv and models/")
+	data := flag.String("data", shared(), "folder with data/ and models/ of the reference material; empty: only the table is made")
 	out := flag.String("out", "internal/chip/chips", "folder for the target files")
 	flag.Parse()
 	if err := run(*data, *out); err != nil {
-		fmt.Fprintln(os.Stderr, "calibrate:", err)
+		fmt.Fprintln(os.Stderr, "chips:", err)
 		os.Exit(1)
 	}
+}
+
+// shared is where the reference material lies: OPMETER_SHARED, or beside the project.
+func shared() string {
+	if dir := os.Getenv("OPMETER_SHARED"); dir != "" {
+		return dir
+	}
+	for dir := "."; len(dir) < 64; dir = filepath.Join("..", dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, "..", "shared") // go generate runs in the folder of the package
+		}
+	}
+	return filepath.Join("..", "shared")
 }
 
 func run(data, out string) error {
@@ -56,21 +74,21 @@ func table(out string) error {
 }
 
 func files(data, out string) error {
-	all, err := calibrate.LoadAll(data)
+	all, err := study.LoadAll(data)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	study := calibrate.NewStudy(all, calibrate.Default)
-	for _, t := range study.Targets() {
-		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), calibrate.Encode(t, calibrate.Comment), 0o644); err != nil {
+	s := study.NewStudy(all, fit.Default)
+	for _, t := range s.Targets() {
+		if err := os.WriteFile(filepath.Join(out, t.ID+".yaml"), fit.Encode(t, study.Comment), 0o644); err != nil {
 			return err
 		}
 		fmt.Println(t.ID)
 	}
-	if err := reference(study, out); err != nil {
+	if err := reference(s, out); err != nil {
 		return err
 	}
 	return bands(data, out)
@@ -78,13 +96,13 @@ func files(data, out string) error {
 
 // reference puts the reference kernels into the file of the chip whose other figures
 // were found by hand.
-func reference(study *calibrate.Study, out string) error {
+func reference(s *study.Study, out string) error {
 	file := filepath.Join(out, "efr32xg24.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(calibrate.WriteRuntime(string(text), study.Reference("cortex-m33"))), 0o644)
+	return os.WriteFile(file, []byte(study.WriteRuntime(string(text), s.Reference("cortex-m33"))), 0o644)
 }
 
 // bands puts the errors of left-out models into the file of the chip with MVP.
@@ -98,10 +116,10 @@ func bands(data, out string) error {
 	if err != nil {
 		return err
 	}
-	tables, err := calibrate.LoadMVP(data, t)
+	tables, err := study.LoadMVP(data, t)
 	if err != nil {
 		return err
 	}
 	fmt.Println(t.ID)
-	return os.WriteFile(file, []byte(calibrate.WriteMVP(string(text), calibrate.MVPStudy(tables, t), t)), 0o644)
+	return os.WriteFile(file, []byte(study.WriteMVP(string(text), study.MVPStudy(tables, t), t)), 0o644)
 }

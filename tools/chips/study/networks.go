@@ -1,4 +1,4 @@
-package calibrate
+package study
 
 import (
 	"math"
@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	c "github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 )
 
 // known builds the work of networks that are described in the literature well
 // enough to need no file. The table's counts say whether channels are dead.
-func known(name, shape string, row map[string]string) *network {
+func known(name, shape string, row map[string]string) *fit.Work {
 	dims := strings.Split(shape, "x")
 	size, err := strconv.Atoi(dims[0])
 	if err != nil {
@@ -45,7 +46,7 @@ func known(name, shape string, row map[string]string) *network {
 	default:
 		return nil
 	}
-	n := total(layers)
+	n := fit.Total(layers)
 	if want, _ := strconv.ParseFloat(row["macs_millions"], 64); want > 0 {
 		got := 0.0
 		for i := range layers {

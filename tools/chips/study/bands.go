@@ -1,15 +1,15 @@
-package calibrate
+package study
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/stats"
 )
-
-// Coverage is the share of measurements that bands are made to hold.
-const Coverage = 0.9
 
 // Band says how far measurements lie from estimates: the half-width of the
 // interval in logarithms for networks like those calibrated on, and for others.
@@ -53,9 +53,9 @@ type scored struct {
 
 // MakeBands finds bands from measurements by leaving out sources, sources together
 // with their networks, and all of a core or a version.
-func MakeBands(ms []*Measurement, s Settings) *Bands {
+func MakeBands(ms []*fit.Measurement, s fit.Settings) *Bands {
 	var all []scored
-	for _, rs := range [][]*Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s), LeaveGroupsOut(ms, s)} {
+	for _, rs := range [][]*fit.Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s), leaveGroupsOut(ms, s)} {
 		for _, r := range rs {
 			if r.How != "" && r.Overhead < 0.5 {
 				all = append(all, scored{class{r.M.Family, r.How}, r.M.Source, math.Abs(r.Log()), r.Distance})
@@ -87,20 +87,17 @@ func MakeBands(ms []*Measurement, s Settings) *Bands {
 // layers share, and that of the layer, which averages out in a model.
 func (b *Bands) Layer(of Band) float64 { return math.Hypot(of.Near, b.scatter) }
 
-// fewLayers is the half-width for layers when hardly any were measured.
-const fewLayers = 0.5
-
 // scatter leaves out sources of measured layers and looks how far each layer lies
 // from the middle of its source's.
-func scatter(ms []*Measurement, s Settings) float64 {
+func scatter(ms []*fit.Measurement, s fit.Settings) float64 {
 	var miss []float64
-	for _, src := range Sources(ms) {
+	for _, src := range fit.Sources(ms) {
 		rest, held := without(ms, src, true)
 		if len(held) == 0 {
 			continue
 		}
-		by := map[Group][]float64{}
-		for _, r := range predict(Train(rest, s), held) {
+		by := map[fit.Group][]float64{}
+		for _, r := range predict(train(rest, s), held) {
 			if r.How != "" {
 				by[r.M.Group()] = append(by[r.M.Group()], r.Log())
 			}
@@ -117,14 +114,14 @@ func scatter(ms []*Measurement, s Settings) float64 {
 		}
 	}
 	if len(miss) < 20 {
-		return fewLayers
+		return fit.FewLayers
 	}
-	return quantile(miss)
+	return fit.Quantile(miss)
 }
 
 // without splits measurements into those of other sources and the whole models, or
 // the layers, of the source.
-func without(ms []*Measurement, source string, layers bool) (rest, held []*Measurement) {
+func without(ms []*fit.Measurement, source string, layers bool) (rest, held []*fit.Measurement) {
 	for _, m := range ms {
 		switch {
 		case m.Source != source:
@@ -205,7 +202,7 @@ func band(rs []scored) Band {
 // few is the number of sources below which rows are no independent evidence.
 const few = 8
 
-// spread is the half-width that holds the share [Coverage] of residuals. With few
+// spread is the half-width that holds the share [fit.Coverage] of residuals. With few
 // sources the rows of one do not stand for others, so that the worst of each source
 // counts.
 func spread(rs []scored) float64 {
@@ -216,25 +213,16 @@ func spread(rs []scored) float64 {
 		all = append(all, r.log)
 	}
 	if len(worst) >= few {
-		return quantile(all)
+		return fit.Quantile(all)
 	}
 	var each []float64
-	for _, s := range sortedNames(worst) {
+	for _, s := range slices.Sorted(maps.Keys(worst)) {
 		each = append(each, worst[s])
 	}
-	return quantile(each)
-}
-
-// quantile is the bound that the next residual keeps with the probability [Coverage],
-// 0 for no residuals.
-func quantile(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	return stats.Conformal(v, Coverage)
+	return fit.Quantile(each)
 }
 
 // Seen returns the mixes of the networks that a group was fitted to.
-func (f *Fit) Seen(g Group) []cortexm.Vector { return f.seen[seenKey(g)] }
+func (f *Fit) Seen(g fit.Group) []cortexm.Vector { return f.seen[seenKey(g)] }
 
-func seenKey(g Group) tierEra { return tierEra{g.Family, tier(g.Family, g.Core), ""} }
+func seenKey(g fit.Group) tierEra { return tierEra{g.Family, tier(g.Family, g.Core), ""} }

@@ -1,7 +1,8 @@
-package calibrate
+package fit
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -93,11 +94,11 @@ func (e *encoder) text(n int, k, v string) {
 
 func quote(s string) string { return strconv.Quote(s) }
 
-func (e *encoder) number(n int, k string, v float64) { e.line(n, k, digits(v)) }
+func (e *encoder) number(n int, k string, v float64) { e.line(n, k, Digits(v)) }
 
-// digits keeps four significant digits, which is more than any fit is worth, and
+// Digits writes a figure as target files have it: it keeps four significant digits, which is more than any fit is worth, and
 // makes files independent of the last bits of a sum.
-func digits(v float64) string {
+func Digits(v float64) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return "0"
 	}
@@ -163,7 +164,7 @@ func (e *encoder) energy(g *chip.Energy) {
 
 func (e *encoder) band(n int, b *[2]float64) {
 	if b != nil {
-		e.line(n, "band", "["+digits(b[0])+", "+digits(b[1])+"]")
+		e.line(n, "band", "["+Digits(b[0])+", "+Digits(b[1])+"]")
 	}
 }
 
@@ -288,16 +289,16 @@ func (e *encoder) counted(c *chip.Counted) {
 	e.text(3, "processor", c.Processor)
 	if len(c.Cycles) > 0 {
 		e.key(3, "cycles")
-		for _, k := range sortedNames(c.Cycles) {
+		for _, k := range slices.Sorted(maps.Keys(c.Cycles)) {
 			e.number(4, k, c.Cycles[k])
 		}
 	}
 	if len(c.Operators) > 0 {
 		e.key(3, "operators")
 	}
-	for _, op := range sortedNames(c.Operators) {
+	for _, op := range slices.Sorted(maps.Keys(c.Operators)) {
 		e.key(4, op)
-		for _, typ := range sortedNames(c.Operators[op]) {
+		for _, typ := range slices.Sorted(maps.Keys(c.Operators[op])) {
 			o := c.Operators[op][typ]
 			e.key(5, typ)
 			for _, f := range []struct {
@@ -312,29 +313,9 @@ func (e *encoder) counted(c *chip.Counted) {
 	}
 }
 
-// WriteRuntime puts a runtime into the text of a target file that is otherwise written
-// by hand: in the place of the one of that name, or after the last.
-func WriteRuntime(text string, r *chip.Runtime) string {
+// EncodeRuntime writes one entry of the list of runtimes.
+func EncodeRuntime(r *chip.Runtime) []byte {
 	e := &encoder{}
 	e.runtime(r)
-	head := "  - name: " + quote(r.Name) + "\n"
-	lines := strings.SplitAfter(text, "\n")
-	in := func(l string) bool { return strings.HasPrefix(l, "   ") }
-	at := slices.Index(lines, head)
-	end := at + 1
-	if at < 0 {
-		at = slices.Index(lines, "runtimes:\n") + 1
-		for at < len(lines) && strings.HasPrefix(lines[at], " ") {
-			at++
-		}
-		end = at
-	}
-	for end > at && end < len(lines) && in(lines[end]) {
-		end++
-	}
-	return strings.Join(lines[:at], "") + e.b.String() + strings.Join(lines[end:], "")
+	return e.b.Bytes()
 }
-
-// Comment heads the shipped target files.
-const Comment = `Made by go generate ./internal/chip/calibrate from published measurements.
-Energy and cycle figures are fitted; do not edit them by hand.`

@@ -1,7 +1,8 @@
-package calibrate
+package fit
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -21,16 +22,16 @@ func LoadBoard(path string, t *chip.Target, rt *chip.Runtime) ([]*Measurement, e
 	if err := fittable(t, rt); err != nil {
 		return nil, err
 	}
-	table, err := openTable(path)
+	table, err := OpenTable(path)
 	if err != nil {
 		return nil, err
 	}
-	has := func(name string) bool { return slices.Contains(table.head, name) }
+	has := func(name string) bool { return slices.Contains(table.Head, name) }
 	if !has("model_file") || !has("latency_ms") && !has("cycles") {
-		return nil, fmt.Errorf("%s: row 1: has the columns %q; expected model_file and latency_ms or cycles, separated by commas", path, table.head)
+		return nil, fmt.Errorf("%s: row 1: has the columns %q; expected model_file and latency_ms or cycles, separated by commas", path, table.Head)
 	}
 	var ms []*Measurement
-	for i, r := range table.rows {
+	for i, r := range table.Rows {
 		m, err := boardRow(r, filepath.Dir(path), t, rt)
 		if err != nil {
 			return nil, fmt.Errorf("%s: row %d: %w", path, i+2, err)
@@ -118,10 +119,10 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 			return nil, fmt.Errorf("%s: computes in floating point; only kernels of 8-bit integers are fitted", file)
 		}
 	}
-	n := total(layers)
-	m.Work = n.all
+	n := Total(layers)
+	m.Work = n.All
 	if rt.Cortexm.Pruned {
-		m.Work = n.live
+		m.Work = n.Live
 	}
 	return m, plausible(m, t, rt)
 }
@@ -164,7 +165,7 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
 	one := func(*Measurement) float64 { return 1 }
-	fit := refine(ms, one, start, s.BoardShrink, s.LayerWeight)
+	fit := Refine(ms, one, start, s.BoardShrink, s.LayerWeight)
 	residuals, how := boardResiduals(ms, start, s)
 	sum := Summarise(residuals)
 	half := boardHalf(residuals)
@@ -172,7 +173,7 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	rt.Cortexm = &x
 	x.Integer.Cycles = chip.Terms(fit)
 	x.Integer.Far = math.Max(half, math.Min(x.Integer.Far, 2*half+0.1))
-	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, fewLayers)
+	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, FewLayers)
 	x.Seen = boardSeen(&x, ms)
 	rt.Calibration = boardCalibration(ms, residuals, sum, half, how)
 	return &out, nil
@@ -189,7 +190,7 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 	for _, m := range ms {
 		held[key(m)] = append(held[key(m)], m)
 	}
-	for _, k := range sortedNames(held) {
+	for _, k := range slices.Sorted(maps.Keys(held)) {
 		var rest []*Measurement
 		for _, m := range ms {
 			if key(m) != k {
@@ -198,7 +199,7 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 		}
 		v := start
 		if len(rest) > 0 {
-			v = refine(rest, func(*Measurement) float64 { return 1 }, start, s.BoardShrink, s.LayerWeight)
+			v = Refine(rest, func(*Measurement) float64 { return 1 }, start, s.BoardShrink, s.LayerWeight)
 		}
 		for _, m := range held[k] {
 			rs = append(rs, &Residual{M: m, Predicted: v.Dot(m.Work), How: "measured"})
@@ -214,7 +215,7 @@ func boardHalf(rs []*Residual) float64 {
 	for _, r := range rs {
 		v = append(v, math.Abs(r.Log()))
 	}
-	h := quantile(v)
+	h := Quantile(v)
 	if n := float64(len(v)); n < 10 {
 		h *= 1 + 2/n
 	}
@@ -244,7 +245,7 @@ func boardCalibration(ms []*Measurement, rs []*Residual, sum Summary, half float
 	for _, r := range rs {
 		byModel[r.M.Model] = append(byModel[r.M.Model], r)
 	}
-	for _, n := range sortedNames(byModel) {
+	for _, n := range slices.Sorted(maps.Keys(byModel)) {
 		x := Summarise(byModel[n])
 		c.Errors = append(c.Errors, chip.ErrorRow{Group: n, Rows: int64(x.Rows), MedianError: x.Median, P90Error: x.P90, Bias: x.Bias})
 	}

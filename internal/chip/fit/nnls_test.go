@@ -1,4 +1,4 @@
-package calibrate
+package fit
 
 import (
 	"math"
@@ -26,7 +26,7 @@ func TestLeastSquares(t *testing.T) {
 		for k := range x {
 			g := lambda * (x[k] - 1)
 			for i := range a {
-				g += w[i] * a[i][k] * (dot(a[i], x) - 1)
+				g += w[i] * a[i][k] * (Dot(a[i], x) - 1)
 			}
 			if x[k] < 0 || x[k] > 0 && math.Abs(g) > 1e-6 || x[k] == 0 && g < -1e-6 {
 				t.Fatalf("x[%d] = %v with gradient %v", k, x[k], g)
@@ -56,21 +56,8 @@ func TestWeightedMedian(t *testing.T) {
 func TestDigits(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{0: "0", 1.23456: "1.235", 12345.6: "12350", 1.5784e-10: "1.578e-10", 0.00012346: "0.0001235", 3e8: "3e+08"} {
-		if got := digits(v); got != want {
-			t.Errorf("digits(%v) = %s, want %s", v, got, want)
-		}
-	}
-}
-
-func TestSource(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"MLPerf Tiny v0.7 results (mlcommons/tiny_results_v0.7) closed/renesas/results/EK-RA6M4/ad/energy":          "MLPerf Tiny v0.7 renesas",
-		"STM32 AI model zoo (STMicroelectronics/stm32ai-modelzoo@7f3764d5) image_classification/mobilenetv1/README": "STMicroelectronics/stm32ai-modelzoo@7f3764d5",
-		"Samsung/ONE issue 7598": "Samsung/ONE issue 7598",
-	} {
-		if got := source(in); got != want {
-			t.Errorf("source(%q) = %q, want %q", in, got, want)
+		if got := Digits(v); got != want {
+			t.Errorf("Digits(%v) = %s, want %s", v, got, want)
 		}
 	}
 }

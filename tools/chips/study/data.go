@@ -1,112 +1,27 @@
-package calibrate
+package study
 
 import (
-	"encoding/csv"
-	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 )
-
-// Measurement is one measured inference, or one measured layer.
-type Measurement struct {
-	// Source is the publication: measurements of one source stand and fall together.
-	Source string
-	// Family of runtime and its Era, Core and Chip.
-	Family, Era, Core, Chip string
-	// Clock in hertz.
-	Clock float64
-	// Model as the table names it, and Version of the runtime.
-	Model, Version string
-	// Cycles measured: the printed ones, or latency times clock.
-	Cycles float64
-	// Joules and Watts are measured energy and mean power, 0 when there are none.
-	Joules, Seconds float64
-	// Volts of the supply, 0 when it is not stated.
-	Volts float64
-	// Work done, by term.
-	Work cortexm.Vector
-	// Layer is set for a measurement of one layer.
-	Layer bool
-}
-
-// Group is what coefficients belong to.
-type Group struct{ Family, Era, Core string }
-
-// Group of the measurement.
-func (m *Measurement) Group() Group { return Group{m.Family, m.Era, m.Core} }
-
-// Table is a table of measurements with named columns.
-type Table struct {
-	head []string
-	rows []map[string]string
-}
-
-// openTable reads the file of a table; the error begins with its name.
-func openTable(path string) (*Table, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := ReadTable(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, nil
-}
-
-// ReadTable reads a table in CSV with a header.
-func ReadTable(r io.Reader) (*Table, error) {
-	c := csv.NewReader(r)
-	c.FieldsPerRecord = -1
-	head, err := c.Read()
-	if err == io.EOF {
-		return nil, fmt.Errorf("is empty; expected a line with the names of the columns")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read header: %w", err)
-	}
-	for i := range head { // spreadsheets begin files with a byte order mark
-		head[i] = strings.TrimSpace(strings.TrimPrefix(head[i], "\ufeff"))
-	}
-	t := &Table{head: head}
-	for {
-		rec, err := c.Read()
-		if err == io.EOF {
-			return t, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read table: %w", err)
-		}
-		row := make(map[string]string, len(head))
-		for i, v := range rec {
-			if i < len(head) {
-				row[head[i]] = v
-			}
-		}
-		t.rows = append(t.rows, row)
-	}
-}
 
 // Load reads measurements of whole models. Model files are looked for relative to
 // root; well-known networks without a file are built from their description.
 // Rows that cannot be used are left out and counted in skipped by reason.
-func Load(path, root string) (ms []*Measurement, skipped map[string]int, err error) {
-	t, err := openTable(path)
+func Load(path, root string) (ms []*fit.Measurement, skipped map[string]int, err error) {
+	t, err := fit.OpenTable(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	skipped = map[string]int{}
-	files := map[string]*network{}
-	for _, r := range t.rows {
+	files := map[string]*fit.Work{}
+	for _, r := range t.Rows {
 		m, why := measurement(r, root, files)
 		if why != "" {
 			skipped[why]++
@@ -121,10 +36,7 @@ func Load(path, root string) (ms []*Measurement, skipped map[string]int, err err
 // activations lie outside, at a cost that depends on the board.
 const internalKiB = 1024
 
-// network is the work of a model in both countings.
-type network struct{ all, live cortexm.Vector }
-
-func measurement(r map[string]string, root string, files map[string]*network) (*Measurement, string) {
+func measurement(r map[string]string, root string, files map[string]*fit.Work) (*fit.Measurement, string) {
 	if r["suggested_use"] == "exclude" {
 		return nil, "excluded by the table"
 	}
@@ -140,7 +52,7 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	if r["dtype"] != "int8" {
 		return nil, "neither int8 nor float32"
 	}
-	m := &Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"], Version: r["runtime_version"]}
+	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"], Version: r["runtime_version"]}
 	m.Core = coreID(r["core"])
 	m.Family, m.Era = family(r["runtime"], r["runtime_version"], m.Core)
 	if m.Family == "" || m.Core == "" {
@@ -177,14 +89,14 @@ func measurement(r map[string]string, root string, files map[string]*network) (*
 	if n == nil {
 		return nil, "network is not known"
 	}
-	m.Work = n.all
+	m.Work = n.All
 	if prunes(m.Family, m.Era) {
-		m.Work = n.live
+		m.Work = n.Live
 	}
 	return m, ""
 }
 
-func open(path string, k cortexm.Kernels) *network {
+func open(path string, k cortexm.Kernels) *fit.Work {
 	m, err := modelfile.Open(path)
 	if err != nil {
 		return nil
@@ -192,23 +104,7 @@ func open(path string, k cortexm.Kernels) *network {
 	if m.Close != nil {
 		defer m.Close() //nolint:errcheck // only read
 	}
-	return total(cortexm.Layers(m, m.Main(), k))
-}
-
-// total adds layers up; layers whose work is not known count as one operator.
-func total(layers []cortexm.Layer) *network {
-	n := &network{}
-	for i := range layers {
-		if layers[i].Missing != nil {
-			n.all[cortexm.Op]++
-			n.live[cortexm.Op]++
-			continue
-		}
-		n.all = n.all.Plus(layers[i].Work)
-		n.live = n.live.Plus(layers[i].Live)
-	}
-	n.all[cortexm.Call], n.live[cortexm.Call] = 1, 1
-	return n
+	return fit.Total(cortexm.Layers(m, m.Main(), k))
 }
 
 var (
@@ -306,7 +202,7 @@ func prunes(family, era string) bool { return family == "x-cube-ai" && (era == "
 type Data struct {
 	// Measurements of models and layers in 8-bit integers, and Float of models in
 	// floating point.
-	Measurements, Float []*Measurement
+	Measurements, Float []*fit.Measurement
 	// Plain is what operators without optimised kernels cost.
 	Plain *Plain
 	// Skipped counts rows of whole models that are of no use, by reason.
@@ -320,24 +216,24 @@ func LoadAll(root string) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTable(path)
+	t, err := fit.OpenTable(path)
 	if err != nil {
 		return nil, err
 	}
 	models := map[string]string{}
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		if strings.HasPrefix(r["model_file"], "models/") {
 			models[r["model_name"]] = r["model_file"]
 		}
 	}
 	path = filepath.Join(root, "data", "mcu_measured_layers.csv")
-	layers, err := LoadLayers(path, root, models)
+	layers, err := loadLayers(path, root, models)
 	if err != nil {
 		return nil, err
 	}
 	d := &Data{Skipped: skipped}
 	for _, m := range append(ms, layers...) {
-		if m.IsFloat() {
+		if isFloat(m.Family) {
 			d.Float = append(d.Float, m)
 		} else {
 			d.Measurements = append(d.Measurements, m)
@@ -345,18 +241,4 @@ func LoadAll(root string) (*Data, error) {
 	}
 	d.Plain, err = LoadPlain(path)
 	return d, err
-}
-
-// Sources lists the sources of measurements in order.
-func Sources(ms []*Measurement) []string {
-	seen := map[string]bool{}
-	var out []string
-	for _, m := range ms {
-		if !seen[m.Source] {
-			seen[m.Source] = true
-			out = append(out, m.Source)
-		}
-	}
-	sort.Strings(out)
-	return out
 }

@@ -1,4 +1,4 @@
-package calibrate
+package study
 
 import (
 	"path/filepath"
@@ -6,21 +6,22 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 )
 
-// LoadLayers reads measurements of single layers and kernels. Models gives the
+// loadLayers reads measurements of single layers and kernels. Models gives the
 // file of a model by name; where a table lists exactly the operators of a file,
 // their work is taken from there, otherwise from the printed shapes.
-func LoadLayers(path, root string, models map[string]string) ([]*Measurement, error) {
-	t, err := openTable(path)
+func loadLayers(path, root string, models map[string]string) ([]*fit.Measurement, error) {
+	t, err := fit.OpenTable(path)
 	if err != nil {
 		return nil, err
 	}
 	type table struct{ source, model, runtime string }
 	rows := map[table][]map[string]string{}
 	var order []table
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		if !strings.HasPrefix(r["evidence"], "measured") || r["accelerator"] != "" || r["dtype"] != "int8" || r["cycles"] == "" {
 			continue
 		}
@@ -30,10 +31,10 @@ func LoadLayers(path, root string, models map[string]string) ([]*Measurement, er
 		}
 		rows[k] = append(rows[k], r)
 	}
-	var out []*Measurement
+	var out []*fit.Measurement
 	for _, k := range order {
 		var layers []cortexm.Layer
-		kernels := cortexm.Kernels{Family: layerFamily(k.runtime), Tier: Tier(coreID(rows[k][0]["core"]))}
+		kernels := cortexm.Kernels{Family: layerFamily(k.runtime), Tier: tierOf(coreID(rows[k][0]["core"]))}
 		if file := models[k.model]; file != "" {
 			if m, err := modelfile.Open(filepath.Join(root, file)); err == nil {
 				layers = cortexm.Layers(m, m.Main(), kernels)
@@ -55,11 +56,11 @@ func LoadLayers(path, root string, models map[string]string) ([]*Measurement, er
 	return out, nil
 }
 
-func layerMeasurement(r map[string]string, l *cortexm.Layer) *Measurement {
+func layerMeasurement(r map[string]string, l *cortexm.Layer) *fit.Measurement {
 	if l == nil || l.Missing != nil {
 		return nil
 	}
-	m := &Measurement{
+	m := &fit.Measurement{
 		Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"] + "/" + r["layer_index"] + r["layer_type"] + r["input_shape"], Version: r["runtime_version"],
 		Core: coreID(r["core"]), Work: l.Work, Layer: true,
 	}

@@ -1,4 +1,4 @@
-package calibrate_test
+package fit_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -39,35 +39,35 @@ func TestBoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	rt := tg.Runtime("tflm-cmsis-nn")
-	ms, err := calibrate.LoadBoard(path, tg, rt)
+	ms, err := fit.LoadBoard(path, tg, rt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := calibrate.Encode(tg, "")
-	got, err := calibrate.Board(tg, "tflm-cmsis-nn", ms, calibrate.Default)
+	before := fit.Encode(tg, "")
+	got, err := fit.Board(tg, "tflm-cmsis-nn", ms, fit.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(before, calibrate.Encode(tg, "")) {
+	if !bytes.Equal(before, fit.Encode(tg, "")) {
 		t.Error("the given target was changed")
 	}
 	c := got.Runtime("tflm-cmsis-nn").Calibration
 	if c.Rows != 4 || *c.MedianError > 0.2 {
 		t.Errorf("%d rows, median error %v", c.Rows, *c.MedianError)
 	}
-	file := calibrate.Encode(got, "mine")
+	file := fit.Encode(got, "mine")
 	back, err := chip.Parse(file, "cortex-m33.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(file, calibrate.Encode(back, "mine")) {
+	if !bytes.Equal(file, fit.Encode(back, "mine")) {
 		t.Error("a file that was read back is written differently")
 	}
-	again, err := calibrate.Board(tg, "tflm-cmsis-nn", ms, calibrate.Default)
+	again, err := fit.Board(tg, "tflm-cmsis-nn", ms, fit.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(file, calibrate.Encode(again, "mine")) {
+	if !bytes.Equal(file, fit.Encode(again, "mine")) {
 		t.Error("the same measurements give another file")
 	}
 }
@@ -99,16 +99,16 @@ func TestBoardErrors(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.table), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := calibrate.LoadBoard(path, tg, rt)
+			_, err := fit.LoadBoard(path, tg, rt)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}
-	if _, err := calibrate.Board(tg, "none", nil, calibrate.Default); err == nil {
+	if _, err := fit.Board(tg, "none", nil, fit.Default); err == nil {
 		t.Error("an unknown runtime is accepted")
 	}
-	if _, err := calibrate.Board(tg, "tflm-cmsis-nn", nil, calibrate.Default); err == nil {
+	if _, err := fit.Board(tg, "tflm-cmsis-nn", nil, fit.Default); err == nil {
 		t.Error("no measurements are accepted")
 	}
 }
@@ -129,7 +129,7 @@ func TestBoardRefusesFloat(t *testing.T) {
 	if err := os.WriteFile(path, []byte(row), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := calibrate.LoadBoard(path, tg, tg.Runtime("")); err == nil || !strings.Contains(err.Error(), "row 2") || !strings.Contains(err.Error(), "floating point") {
+	if _, err := fit.LoadBoard(path, tg, tg.Runtime("")); err == nil || !strings.Contains(err.Error(), "row 2") || !strings.Contains(err.Error(), "floating point") {
 		t.Errorf("error is %v", err)
 	}
 }

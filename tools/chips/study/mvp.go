@@ -1,4 +1,4 @@
-package calibrate
+package study
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/chip/mvp"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/stats"
@@ -28,8 +29,8 @@ type mvpLayer struct {
 	accelerator, cpu, seconds float64 // as published, 0 for none
 }
 
-// MVPRuntimes names the runtime of each set of kernels in the published tables.
-var MVPRuntimes = map[string]string{"baseline": "tflm-mvp-baseline", "speed_opt": "tflm-mvp"}
+// mvpRuntimes names the runtime of each set of kernels in the published tables.
+var mvpRuntimes = map[string]string{"baseline": "tflm-mvp-baseline", "speed_opt": "tflm-mvp"}
 
 // shortest published time that counts, in seconds: tables print tenths of
 // milliseconds.
@@ -39,21 +40,21 @@ const shortest = 0.0009
 // release 0.6 with depthwise layers is left out: these took three times as long as
 // accelerator and processor were busy, in that release only.
 func LoadMVP(root string, t *chip.Target) ([]*MVPTable, error) {
-	heads, err := openTable(filepath.Join(root, "data", "mltk_golden.csv"))
+	heads, err := fit.OpenTable(filepath.Join(root, "data", "mltk_golden.csv"))
 	if err != nil {
 		return nil, err
 	}
-	rows, err := openTable(filepath.Join(root, "data", "mltk_golden_layers.csv"))
+	rows, err := fit.OpenTable(filepath.Join(root, "data", "mltk_golden_layers.csv"))
 	if err != nil {
 		return nil, err
 	}
 	byTable := map[string][]map[string]string{}
-	for _, r := range rows.rows {
+	for _, r := range rows.Rows {
 		byTable[r["table_id"]] = append(byTable[r["table_id"]], r)
 	}
 	var out []*MVPTable
-	for _, h := range heads.rows {
-		rt := t.Runtime(MVPRuntimes[h["conv_kernel"]])
+	for _, h := range heads.Rows {
+		rt := t.Runtime(mvpRuntimes[h["conv_kernel"]])
 		if h["mode"] != "device" || h["accelerator"] != "mvp" || h["tflite_match"] == "" || rt == nil || h["first_version"] == "0.6.0" && slow06(byTable[h["table_id"]]) {
 			continue
 		}
@@ -115,7 +116,7 @@ func (h *MVPHeld) Miss() float64 { return math.Abs(math.Log(h.Published / h.Pred
 // starts from the coefficients of the file; what the others do not tell stays.
 func MVPStudy(tables []*MVPTable, t *chip.Target) []*MVPHeld {
 	var out []*MVPHeld
-	for _, rt := range sortedNames(invert(MVPRuntimes)) {
+	for _, rt := range slices.Sorted(maps.Keys(invert(mvpRuntimes))) {
 		start := t.Runtime(rt)
 		if start == nil {
 			continue
@@ -126,7 +127,7 @@ func MVPStudy(tables []*MVPTable, t *chip.Target) []*MVPHeld {
 				models[x.Model] = append(models[x.Model], x)
 			}
 		}
-		for _, name := range sortedNames(models) {
+		for _, name := range slices.Sorted(maps.Keys(models)) {
 			var rest []*MVPTable
 			for _, x := range tables {
 				if x.Runtime == rt && x.Model != name {
@@ -140,7 +141,7 @@ func MVPStudy(tables []*MVPTable, t *chip.Target) []*MVPHeld {
 		}
 	}
 	for _, h := range out {
-		h.Half = MVPHalf(out, h.Kind, h.Group, h.Runtime, h.Model)
+		h.Half = mvpHalf(out, h.Kind, h.Group, h.Runtime, h.Model)
 	}
 	return out
 }
@@ -200,7 +201,7 @@ func fitMVP(tables []*MVPTable, start map[string]float64) map[string]float64 {
 		}
 	}
 	out := maps.Clone(start)
-	for _, g := range sortedNames(rows) {
+	for _, g := range slices.Sorted(maps.Keys(rows)) {
 		names := map[string]bool{}
 		for _, r := range rows[g] {
 			for n := range r.amounts {
@@ -208,7 +209,7 @@ func fitMVP(tables []*MVPTable, start map[string]float64) map[string]float64 {
 			}
 		}
 		var free []string
-		for _, n := range sortedNames(names) {
+		for _, n := range slices.Sorted(maps.Keys(names)) {
 			if names[n] {
 				free = append(free, n)
 			}
@@ -231,7 +232,7 @@ func fitMVP(tables []*MVPTable, start map[string]float64) map[string]float64 {
 		x := ridge(a, w, 1e-4*float64(len(a)))
 		for range 4 { // rows far off count less
 			for i, v := range a {
-				w[i] = 1 / max(1, math.Abs(dot(v[:len(free)], x)-v[len(free)])/0.02)
+				w[i] = 1 / max(1, math.Abs(fit.Dot(v[:len(free)], x)-v[len(free)])/0.02)
 			}
 			x = ridge(a, w, 1e-4*float64(len(a)))
 		}
@@ -258,7 +259,7 @@ func ridge(a [][]float64, w []float64, lambda float64) []float64 {
 				if v[k] == 0 {
 					continue
 				}
-				rest := v[n] - dot(v[:n], x) + v[k]*x[k]
+				rest := v[n] - fit.Dot(v[:n], x) + v[k]*x[k]
 				num += w[i] * v[k] * rest
 				den += w[i] * v[k] * v[k]
 			}
@@ -281,9 +282,9 @@ const (
 	atLeast = 3
 )
 
-// MVPHalf is the half-width of the band of a group, from what was left out of other
+// mvpHalf is the half-width of the band of a group, from what was left out of other
 // models than the one named; "" for all.
-func MVPHalf(all []*MVPHeld, kind, group, runtime, model string) float64 {
+func mvpHalf(all []*MVPHeld, kind, group, runtime, model string) float64 {
 	miss := func(keep func(*MVPHeld) bool) []float64 {
 		var v []float64
 		for _, h := range all {
@@ -298,10 +299,10 @@ func MVPHalf(all []*MVPHeld, kind, group, runtime, model string) float64 {
 		own = miss(func(h *MVPHeld) bool { return h.Group == group })
 	}
 	if len(own) >= enough {
-		return quantile(own)
+		return fit.Quantile(own)
 	}
 	if len(own) >= atLeast {
-		return math.Max(quantile(own), quantile(miss(func(*MVPHeld) bool { return true })))
+		return math.Max(fit.Quantile(own), fit.Quantile(miss(func(*MVPHeld) bool { return true })))
 	}
 	groups := map[string]bool{}
 	for _, h := range all {
@@ -312,14 +313,14 @@ func MVPHalf(all []*MVPHeld, kind, group, runtime, model string) float64 {
 	worst := 0.0
 	for g := range groups {
 		if v := miss(func(h *MVPHeld) bool { return h.Group == g }); len(v) >= atLeast {
-			worst = math.Max(worst, quantile(v))
+			worst = math.Max(worst, fit.Quantile(v))
 		}
 	}
 	return 2 * worst
 }
 
-// MVPErrors makes the error table of a runtime from what was left out.
-func MVPErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model chip.ErrorRow) {
+// mvpErrors makes the error table of a runtime from what was left out.
+func mvpErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model chip.ErrorRow) {
 	groups := map[string]string{}
 	for _, h := range all {
 		groups[h.Group] = h.Kind
@@ -332,7 +333,7 @@ func MVPErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model 
 		groups["op."+op] = "op"
 	}
 	groups["op"] = "op"
-	for _, g := range sortedNames(groups) {
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		var miss []float64
 		for _, h := range all {
 			if h.Group == g && h.Runtime == rt.Name {
@@ -340,7 +341,7 @@ func MVPErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model 
 			}
 		}
 		sort.Float64s(miss)
-		r := chip.ErrorRow{Group: g, Rows: int64(len(miss)), P90Error: math.Exp(MVPHalf(all, groups[g], g, rt.Name, "")) - 1}
+		r := chip.ErrorRow{Group: g, Rows: int64(len(miss)), P90Error: math.Exp(mvpHalf(all, groups[g], g, rt.Name, "")) - 1}
 		if len(miss) > 0 {
 			r.MedianError = stats.Median(miss)
 		}
@@ -368,27 +369,27 @@ func WriteMVP(text string, all []*MVPHeld, t *chip.Target) string {
 			out = append(out, l)
 			continue
 		}
-		errors, model := MVPErrors(all, rt)
+		errors, model := mvpErrors(all, rt)
 		switch key := strings.TrimSpace(l); {
 		case in && strings.HasPrefix(key, "- {group:"):
 			continue
 		case strings.HasPrefix(l, "      rows: "):
 			l = fmt.Sprintf("      rows: %d", model.Rows)
 		case strings.HasPrefix(l, "      median_error: "):
-			l = "      median_error: " + digits(model.MedianError)
+			l = "      median_error: " + fit.Digits(model.MedianError)
 		case strings.HasPrefix(l, "      p90_error: "):
-			l = "      p90_error: " + digits(model.P90Error)
+			l = "      p90_error: " + fit.Digits(model.P90Error)
 		case strings.HasPrefix(l, "      band: "):
-			l = fmt.Sprintf("      band: [%s, %s]", digits(1/(1+model.P90Error)), digits(1+model.P90Error))
+			l = fmt.Sprintf("      band: [%s, %s]", fit.Digits(1/(1+model.P90Error)), fit.Digits(1+model.P90Error))
 		case l == "      errors:":
 			in = true
 			out = append(out, l)
 			for _, r := range errors {
 				median := ""
 				if r.Rows > 0 {
-					median = ", median_error: " + digits(r.MedianError)
+					median = ", median_error: " + fit.Digits(r.MedianError)
 				}
-				out = append(out, fmt.Sprintf("        - {group: %s, rows: %d%s, p90_error: %s}", r.Group, r.Rows, median, digits(r.P90Error)))
+				out = append(out, fmt.Sprintf("        - {group: %s, rows: %d%s, p90_error: %s}", r.Group, r.Rows, median, fit.Digits(r.P90Error)))
 			}
 			continue
 		default:

@@ -1,4 +1,4 @@
-package calibrate_test
+package study_test
 
 import (
 	"bytes"
@@ -8,31 +8,32 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 // TestShippedFiles makes the shipped target files again and compares them byte for
 // byte.
 func TestShippedFiles(t *testing.T) {
 	t.Parallel()
-	data, err := calibrate.LoadAll(material.Path(t))
+	data, err := study.LoadAll(material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	study := calibrate.NewStudy(data, calibrate.Default)
-	for _, x := range study.Targets() {
-		got := calibrate.Encode(x, calibrate.Comment)
-		file := filepath.Join("..", "chips", x.ID+".yaml")
+	all := study.NewStudy(data, fit.Default)
+	for _, x := range all.Targets() {
+		got := fit.Encode(x, study.Comment)
+		file := filepath.Join(material.Root(), "internal", "chip", "chips", x.ID+".yaml")
 		want, err := os.ReadFile(file)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s differs from what the fit gives now; run go generate ./internal/chip/calibrate", file)
+			t.Errorf("%s differs from what the fit gives now; run go generate ./tools/chips", file)
 		}
 	}
 }
@@ -41,18 +42,18 @@ func TestShippedFiles(t *testing.T) {
 // again.
 func TestReferenceByHand(t *testing.T) {
 	t.Parallel()
-	data, err := calibrate.LoadAll(material.Path(t))
+	data, err := study.LoadAll(material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("..", "chips", "efr32xg24.yaml")
+	file := filepath.Join(material.Root(), "internal", "chip", "chips", "efr32xg24.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt := calibrate.NewStudy(data, calibrate.Default).Reference("cortex-m33")
-	if calibrate.WriteRuntime(string(text), rt) != string(text) {
-		t.Errorf("%s differs from what the fit gives now; run go generate ./internal/chip/calibrate", file)
+	rt := study.NewStudy(data, fit.Default).Reference("cortex-m33")
+	if study.WriteRuntime(string(text), rt) != string(text) {
+		t.Errorf("%s differs from what the fit gives now; run go generate ./tools/chips", file)
 	}
 }
 
@@ -69,7 +70,7 @@ func TestWriteRuntime(t *testing.T) {
 		"old":    {before + old + last + after, before + want + last + after},
 		"at end": {before + old, before + want},
 	} {
-		if got := calibrate.WriteRuntime(c[0], rt); got != c[1] {
+		if got := study.WriteRuntime(c[0], rt); got != c[1] {
 			t.Errorf("%s: got\n%s", name, got)
 		}
 	}
@@ -79,17 +80,17 @@ func TestWriteRuntime(t *testing.T) {
 // time, on cores and runtimes that have others.
 func TestAccuracy(t *testing.T) {
 	t.Parallel()
-	data, err := calibrate.LoadAll(material.Path(t))
+	data, err := study.LoadAll(material.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rs []*calibrate.Residual
-	for _, r := range calibrate.LeaveSourcesOut(data.Measurements, calibrate.Default) {
+	var rs []*fit.Residual
+	for _, r := range study.LeaveSourcesOut(data.Measurements, fit.Default) {
 		if r.How == "measured" {
 			rs = append(rs, r)
 		}
 	}
-	s := calibrate.Summarise(rs)
+	s := fit.Summarise(rs)
 	t.Logf("%+v", s)
 	if s.Rows < 190 || s.Median > 0.1 || s.Within25 < 0.9 {
 		t.Errorf("%d rows, median error %.3f, %.3f within 25 %%", s.Rows, s.Median, s.Within25)

@@ -1,4 +1,4 @@
-package calibrate
+package study
 
 import (
 	"math"
@@ -8,17 +8,15 @@ import (
 	"strings"
 
 	c "github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 )
 
 // isFloat reports whether a family has kernels in floating point.
 func isFloat(family string) bool { return family == c.FloatTFLM || family == c.FloatXCubeAI }
 
-// IsFloat reports whether the measurement is of kernels in floating point.
-func (m *Measurement) IsFloat() bool { return isFloat(m.Family) }
-
 // floatMeasurement reads a row of a network in floating point.
-func floatMeasurement(r map[string]string, root string) (*Measurement, string) {
-	m := &Measurement{Source: source(r["source"]), Chip: r["mcu"], Core: coreID(r["core"]), Model: r["model_name"], Version: r["runtime_version"]}
+func floatMeasurement(r map[string]string, root string) (*fit.Measurement, string) {
+	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Core: coreID(r["core"]), Model: r["model_name"], Version: r["runtime_version"]}
 	switch rt := r["runtime"]; {
 	case rt == "TFLM", rt == "TFLM (Arduino, reference kernels)":
 		m.Family = c.FloatTFLM
@@ -44,7 +42,7 @@ func floatMeasurement(r map[string]string, root string) (*Measurement, string) {
 	if n == nil {
 		return nil, "network is not known"
 	}
-	m.Work = n.all
+	m.Work = n.All
 	return m, ""
 }
 
@@ -61,7 +59,7 @@ var (
 
 // floatNetwork builds small networks that the tables describe by name; the printed
 // multiply-accumulates must agree.
-func floatNetwork(r map[string]string) *network {
+func floatNetwork(r map[string]string) *fit.Work {
 	var layers []c.Layer
 	name := r["model_name"]
 	want, _ := strconv.ParseFloat(r["macs_millions"], 64)
@@ -99,5 +97,5 @@ func floatNetwork(r map[string]string) *network {
 	if math.Abs(got-want) > max(tolerance*want, 1e-5) {
 		return nil
 	}
-	return total(layers)
+	return fit.Total(layers)
 }

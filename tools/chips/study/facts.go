@@ -1,6 +1,8 @@
-package calibrate
+package study
 
-import "github.com/opmeter/opmeter/internal/chip"
+import (
+	"github.com/opmeter/opmeter/internal/chip"
+)
 
 // chip is what is known of a target apart from what is fitted.
 type chipFacts struct {

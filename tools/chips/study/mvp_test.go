@@ -1,4 +1,4 @@
-package calibrate_test
+package study_test
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 // The bands of MVP hold nine of ten published figures of models that neither
@@ -23,11 +23,11 @@ func TestMVPBands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := calibrate.LoadMVP(material.Path(t), tg)
+	tables, err := study.LoadMVP(material.Path(t), tg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := calibrate.MVPStudy(tables, tg)
+	held := study.MVPStudy(tables, tg)
 	by := map[string][2]int{}
 	for _, h := range held {
 		for _, k := range []string{h.Kind, "all", h.Runtime + " " + h.Group} {
@@ -52,12 +52,12 @@ func TestMVPBands(t *testing.T) {
 			t.Errorf("%s: %.3f of %d inside", k, share, by[k][1])
 		}
 	}
-	file := filepath.Join("..", "chips", "efr32xg24-mvp.yaml")
+	file := filepath.Join(material.Root(), "internal", "chip", "chips", "efr32xg24-mvp.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if calibrate.WriteMVP(string(text), held, tg) != string(text) {
-		t.Errorf("%s differs from what the study gives now; run go generate ./internal/chip/calibrate", file)
+	if study.WriteMVP(string(text), held, tg) != string(text) {
+		t.Errorf("%s differs from what the study gives now; run go generate ./tools/chips", file)
 	}
 }

@@ -1,6 +1,7 @@
-package calibrate
+package study
 
 import (
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/stats"
 )
 
@@ -55,12 +57,12 @@ const heliaElements = 32 * 32 * 16
 
 // LoadPlain reads what operators in plain C cost from the table of layers.
 func LoadPlain(path string) (*Plain, error) {
-	t, err := openTable(path)
+	t, err := fit.OpenTable(path)
 	if err != nil {
 		return nil, err
 	}
 	logs := map[plainCost][]float64{}
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		c, units := plainRow(r)
 		cycles, _ := strconv.ParseFloat(r["cycles"], 64)
 		if units <= 0 || cycles < 1000 || c.core == "" {
@@ -211,7 +213,7 @@ func centre(costs []plainCost, term int, keep func(plainCost) bool) (float64, bo
 		}
 	}
 	var means []float64
-	for _, op := range sortedNames(by) {
+	for _, op := range slices.Sorted(maps.Keys(by)) {
 		means = append(means, stats.Mean(by[op]))
 	}
 	if len(means) == 0 {
@@ -236,7 +238,7 @@ func plainHalf(costs []plainCost, term int, keep func(plainCost) bool) float64 {
 	if len(miss) < 3 {
 		return nothing
 	}
-	half := quantile(miss)
+	half := fit.Quantile(miss)
 	if len(miss) < few {
 		half = math.Max(half, math.Ln2) // a handful of operators says little of the rest
 	}
@@ -280,5 +282,5 @@ func kindsHalf(costs []plainCost) float64 {
 	if len(miss) < 3 {
 		return nothing
 	}
-	return quantile(miss)
+	return fit.Quantile(miss)
 }

@@ -1,6 +1,7 @@
-package calibrate
+package study
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/chip/tflm"
 	"github.com/opmeter/opmeter/internal/stats"
 )
@@ -44,17 +46,17 @@ func set(names ...string) map[string]bool {
 
 // Study is everything that files are made from.
 type Study struct {
-	Measurements []*Measurement
+	Measurements []*fit.Measurement
 	Plain        *Plain
 	Fit          *Fit
 	Bands        *Bands
-	Residuals    []*Residual // sources left out
+	Residuals    []*fit.Residual // sources left out
 }
 
 // NewStudy fits and validates.
-func NewStudy(d *Data, s Settings) *Study {
+func NewStudy(d *Data, s fit.Settings) *Study {
 	ms := slices.Concat(d.Measurements, d.Float)
-	return &Study{ms, d.Plain, Train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
+	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
 }
 
 // Targets makes all shipped targets of this package.
@@ -66,7 +68,7 @@ func (s *Study) Targets() []*chip.Target {
 			if r.st && !c.st || r.cores != nil && !r.cores[c.core] {
 				continue
 			}
-			if rt := s.runtime(Group{r.family, r.era, c.core}, r.name, r.title, r.versions); rt != nil {
+			if rt := s.runtime(group(r.family, r.era, c.core), r.name, r.title, r.versions); rt != nil {
 				t.Runtimes = append(t.Runtimes, *rt)
 			}
 		}
@@ -82,14 +84,14 @@ func (s *Study) Targets() []*chip.Target {
 func (s *Study) Reference(core string) *chip.Runtime {
 	for _, r := range runtimeOf {
 		if r.family == reference {
-			return s.runtime(Group{r.family, r.era, core}, r.name, r.title, r.versions)
+			return s.runtime(group(r.family, r.era, core), r.name, r.title, r.versions)
 		}
 	}
 	return nil
 }
 
 // runtime makes a runtime from the coefficients of a group, nil without any.
-func (s *Study) runtime(g Group, name, title, versions string) *chip.Runtime {
+func (s *Study) runtime(g fit.Group, name, title, versions string) *chip.Runtime {
 	v, how := s.Fit.Coefficients(g)
 	if how == "" {
 		return nil
@@ -116,13 +118,13 @@ func (s *Study) runtime(g Group, name, title, versions string) *chip.Runtime {
 
 // arena names the memory that a family needs, "" for runtimes other than TensorFlow
 // Lite Micro.
-func arena(g Group) string {
+func arena(g fit.Group) string {
 	switch {
 	case !strings.HasPrefix(g.Family, "tflm-"):
 		return ""
 	case g.Family == reference:
 		return string(tflm.Reference)
-	case Tier(g.Core) == "mve":
+	case tierOf(g.Core) == "mve":
 		return string(tflm.CMSISMVE)
 	}
 	return string(tflm.CMSISNN)
@@ -133,8 +135,8 @@ func arena(g Group) string {
 // known. The other is a Cortex-M4 with its unit switched off, where 18 networks took
 // 1.9 to 9.6 times as long (EdgeMark).
 func (s *Study) soft() (factor, half float64) {
-	plus, ok := s.Fit.Groups[Group{cortexm.FloatTFLM, "", "cortex-m0plus"}]
-	unit, ok4 := s.Fit.Groups[Group{cortexm.FloatTFLM, "", "cortex-m4"}]
+	plus, ok := s.Fit.Groups[group(cortexm.FloatTFLM, "", "cortex-m0plus")]
+	unit, ok4 := s.Fit.Groups[group(cortexm.FloatTFLM, "", "cortex-m4")]
 	if !ok || !ok4 {
 		return 0, 0
 	}
@@ -144,11 +146,11 @@ func (s *Study) soft() (factor, half float64) {
 }
 
 // float makes the figures of kernels in floating point, nil without any.
-func (s *Study) float(g Group) *chip.Float {
-	f := Group{cortexm.FloatTFLM, "", g.Core}
+func (s *Study) float(g fit.Group) *chip.Float {
+	f := group(cortexm.FloatTFLM, "", g.Core)
 	seen := "dense"
 	if g.Family == "x-cube-ai" {
-		f = Group{cortexm.FloatXCubeAI, "9", g.Core}
+		f = group(cortexm.FloatXCubeAI, "9", g.Core)
 		seen = "conv"
 		if _, ok := s.Fit.Coefficients(f); ok == "" {
 			f.Era = ""
@@ -167,7 +169,7 @@ func (s *Study) float(g Group) *chip.Float {
 		from = "small convolutional networks on this core"
 	case how != "measured" && softFloat[g.Core]:
 		factor, half := s.soft()
-		v = faster(v, factor)
+		v = fit.Faster(v, factor)
 		b.Near = math.Max(b.Near, half)
 		from = "dense networks in software floating point on a Cortex-M0+ and a published ratio on a Cortex-M4"
 	case how != "measured":
@@ -178,17 +180,17 @@ func (s *Study) float(g Group) *chip.Float {
 }
 
 // boards lists the chips that a group was measured on.
-func (s *Study) boards(g Group) string {
+func (s *Study) boards(g fit.Group) string {
 	seen := map[string]bool{}
 	for _, m := range s.Measurements {
 		if m.Group() == g {
 			seen[m.Chip] = true
 		}
 	}
-	return strings.Join(sortedNames(seen), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
 }
 
-func (s *Study) calibration(g Group, how string, b Band) *chip.Calibration {
+func (s *Study) calibration(g fit.Group, how string, b Band) *chip.Calibration {
 	c := &chip.Calibration{Method: "relative least squares, coefficients not negative and drawn towards those of the tier of cores; errors and bands from leaving one source out at a time"}
 	sources, on := map[string]bool{}, map[string]bool{}
 	for _, m := range s.Measurements {
@@ -199,30 +201,30 @@ func (s *Study) calibration(g Group, how string, b Band) *chip.Calibration {
 		}
 	}
 	c.Sources = int64(len(sources))
-	c.On = sortedNames(on)
+	c.On = slices.Sorted(maps.Keys(on))
 	switch how {
 	case "scaled", "tier":
 		c.From = "other cores with " + tier(g.Family, g.Core) + " kernels"
 	case "other era":
 		c.From = "another version of the runtime on this core"
 	}
-	lo, hi, cov := math.Exp(-b.Near), math.Exp(b.Near), Coverage
+	lo, hi, cov := math.Exp(-b.Near), math.Exp(b.Near), fit.Coverage
 	c.Band, c.Coverage = &[2]float64{lo, hi}, &cov
-	byModel := map[string][]*Residual{}
-	var rs []*Residual
+	byModel := map[string][]*fit.Residual{}
+	var rs []*fit.Residual
 	for _, r := range s.Residuals {
 		if r.M.Group() == g && r.How != "" {
 			rs = append(rs, r)
-			byModel[Network(r.M.Model)] = append(byModel[Network(r.M.Model)], r)
+			byModel[networkOf(r.M.Model)] = append(byModel[networkOf(r.M.Model)], r)
 		}
 	}
 	if len(rs) == 0 {
 		return c
 	}
-	all := Summarise(rs)
+	all := fit.Summarise(rs)
 	c.MedianError, c.P90Error = &all.Median, &all.P90
-	for _, n := range sortedNames(byModel) {
-		x := Summarise(byModel[n])
+	for _, n := range slices.Sorted(maps.Keys(byModel)) {
+		x := fit.Summarise(byModel[n])
 		c.Errors = append(c.Errors, chip.ErrorRow{Group: n, Rows: int64(x.Rows), MedianError: x.Median, P90Error: x.P90, Bias: x.Bias})
 	}
 	return c
@@ -245,7 +247,7 @@ func (s *Study) energy(c *chipFacts) *chip.Energy {
 	h := energyHalf(bySource, all)
 	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
 	e.Calibration = &chip.Calibration{
-		On: sortedNames(on), Rows: int64(len(all)), Sources: int64(len(bySource)),
+		On: slices.Sorted(maps.Keys(on)), Rows: int64(len(all)), Sources: int64(len(bySource)),
 		Method: "median energy per elapsed cycle; band from leaving one source out at a time",
 	}
 	return e
@@ -271,9 +273,9 @@ func (s *Study) perCycle(c *chipFacts) (bySource map[string][]float64, all []flo
 // energyHalf is the half-width of the band of energy per cycle.
 func energyHalf(bySource map[string][]float64, all []float64) float64 {
 	var half []float64
-	for _, src := range sortedNames(bySource) {
+	for _, src := range slices.Sorted(maps.Keys(bySource)) {
 		var rest []float64
-		for _, other := range sortedNames(bySource) {
+		for _, other := range slices.Sorted(maps.Keys(bySource)) {
 			if other != src {
 				rest = append(rest, bySource[other]...)
 			}
@@ -286,7 +288,7 @@ func energyHalf(bySource map[string][]float64, all []float64) float64 {
 			half = append(half, math.Abs(math.Log(v/mid)))
 		}
 	}
-	h := quantile(half)
+	h := fit.Quantile(half)
 	if len(bySource) < 2 {
 		h = math.Max(2*h, math.Log(1.3)) // one source says nothing of others
 	}
@@ -311,9 +313,9 @@ func (s *Study) EnergyErrors() []EnergyError {
 		}
 		e := EnergyError{Target: c.ID, Sources: len(bySource)}
 		var errs []float64
-		for _, src := range sortedNames(bySource) {
+		for _, src := range slices.Sorted(maps.Keys(bySource)) {
 			rest, restAll := map[string][]float64{}, []float64{}
-			for _, other := range sortedNames(bySource) {
+			for _, other := range slices.Sorted(maps.Keys(bySource)) {
 				if other != src {
 					rest[other] = bySource[other]
 					restAll = append(restAll, bySource[other]...)

@@ -1,6 +1,8 @@
-package calibrate
+package fit
 
-import "math"
+import (
+	"math"
+)
 
 // leastSquares minimises
 //
