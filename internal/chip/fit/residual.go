@@ -2,6 +2,7 @@ package fit
 
 import (
 	"math"
+	"sort"
 
 	"github.com/opmeter/opmeter/internal/stats"
 )
