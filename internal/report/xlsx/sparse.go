@@ -212,7 +212,7 @@ func (b *book) columns(t *table) error {
 		if q := c.quantity; q != nil {
 			m = cmp.Or(q.Doc, q.Name)
 			if q.Unit != "" && q.Unit != "1" {
-				m += " In " + q.Unit + "."
+				m += " Unit: " + q.Unit + "."
 			}
 		}
 		if m != "" {
