@@ -112,7 +112,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("target %g: %g s, want %g", target, *got, want)
 		}
 	}
-	w.Shapes[1].Ratios[3] = 0
+	w.Shapes[1].Ratios[3], w.Rows[1].Target = 0, new(0.5)
 	if got := w.Aim(&w.Rows[1]); *got != 1e-3 {
 		t.Errorf("ratio 0: %g s, want the time as it is", *got)
 	}
