@@ -15,7 +15,7 @@ func Example() {
 		Model:  profile.Model{Name: "net", Format: "onnx"},
 		Target: profile.Target{ID: "host", Kind: profile.TargetHost},
 		Totals: profile.Totals{Ops: new(int64(2_000_000)), Latency: profile.Value(profile.Measured, 0.001, "one run")},
-		Layers: []profile.Layer{{Index: 0, Op: "Conv", Share: new(1.0)}},
+		Layers: []profile.Layer{{Index: 0, Op: "Conv", State: profile.Ran, Share: new(1.0)}},
 	}
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -249,7 +249,7 @@ func (g *Graph) settle(i int) {
 		g.giveUp(i, Failed, off)
 		return
 	case t.Def == nil:
-		g.giveUp(i, Unsupported, op.Unsupported("operator %s version %d", n.Key(), n.Version))
+		g.giveUp(i, Unsupported, op.Unknown(n.Version))
 		return
 	}
 	for _, x := range c.In {

@@ -199,7 +199,7 @@ func open(path string, k cortexm.Kernels) *network {
 func total(layers []cortexm.Layer) *network {
 	n := &network{}
 	for i := range layers {
-		if layers[i].Missing != "" {
+		if layers[i].Missing != nil {
 			n.all[cortexm.Op]++
 			n.live[cortexm.Op]++
 			continue

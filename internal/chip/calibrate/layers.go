@@ -56,7 +56,7 @@ func LoadLayers(path, root string, models map[string]string) ([]*Measurement, er
 }
 
 func layerMeasurement(r map[string]string, l *cortexm.Layer) *Measurement {
-	if l == nil || l.Missing != "" {
+	if l == nil || l.Missing != nil {
 		return nil
 	}
 	m := &Measurement{

@@ -133,7 +133,7 @@ func MVPStudy(tables []*MVPTable, t *chip.Target) []*MVPHeld {
 					rest = append(rest, x)
 				}
 			}
-			c := fitMVP(rest, start.Coefficients)
+			c := fitMVP(rest, mvp.Coefficients(start))
 			for _, x := range models[name] {
 				out = append(out, x.held(c)...)
 			}
@@ -325,13 +325,11 @@ func MVPErrors(all []*MVPHeld, rt *chip.Runtime) (errors []chip.ErrorRow, model 
 		groups[h.Group] = h.Kind
 	}
 	// Kernels without a published layer take the band of their kind.
-	for _, k := range []string{"conv", "fc", "dw_opt", "dw_gen", "max_gen", "avg_gen", "avg_opt", "add", "mul"} {
+	for _, k := range []string{"conv", "dense", "depthwise_pixel", "depthwise", "max_pool", "average_pool", "average_pool_pixel", "add", "mul"} {
 		groups[k], groups["cpu."+k], groups["latency."+k] = "accelerator", "cpu", "latency"
 	}
-	for name := range rt.Coefficients {
-		if rest, ok := strings.CutPrefix(name, "op."); ok {
-			groups["op."+rest[:strings.IndexByte(rest, '.')]] = "op"
-		}
+	for op := range rt.MVP.Operators {
+		groups["op."+op] = "op"
 	}
 	groups["op"] = "op"
 	for _, g := range sortedNames(groups) {

@@ -8,10 +8,9 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/tflm"
 	"github.com/opmeter/opmeter/internal/stats"
 )
-
-var termNames = cortexm.Names[:]
 
 // runtimeOf says how a family in an era is called in target files.
 var runtimeOf = []struct {
@@ -97,28 +96,36 @@ func (s *Study) runtime(g Group, name, title, versions string) *chip.Runtime {
 	}
 	t := tier(g.Family, g.Core)
 	b := s.Bands.Of(g.Family, how)
-	r := &chip.Runtime{
-		Name: name, Title: title, Versions: versions, Model: "cortexm", Coefficients: map[string]float64{},
-		Settings: map[string]string{cortexm.Family: g.Family, cortexm.Tier: t},
+	x := &chip.Structural{
+		Family: g.Family, Tier: t, Pruned: prunes(g.Family, g.Era), Float: s.float(g),
+		Integer: chip.Integer{Cycles: chip.Terms(v), Near: b.Near, Far: b.Far, Layer: s.Bands.Layer(b)},
 	}
-	for i, n := range cortexm.Names {
-		switch {
-		case i < cortexm.PlainMAC:
-			r.Coefficients[n] = v[i]
-		case strings.HasPrefix(g.Family, "tflm-"):
-			r.Coefficients[n] = s.Plain.Cost[i]
-			r.Coefficients["band_"+n] = s.Plain.Half[i]
+	for i := cortexm.PlainMAC; i < cortexm.Terms; i++ {
+		x.Integer.Cycles[i] = 0
+		if strings.HasPrefix(g.Family, "tflm-") {
+			x.Integer.Cycles[i], x.Integer.Bands[i] = s.Plain.Cost[i], s.Plain.Half[i]
 		}
 	}
-	s.float(r, g)
-	r.Coefficients[cortexm.BandNear], r.Coefficients[cortexm.BandFar] = b.Near, b.Far
-	r.Coefficients[cortexm.BandLayer] = s.Bands.Layer(b)
-	if prunes(g.Family, g.Era) {
-		r.Settings[cortexm.Pruned] = "true"
+	for _, m := range s.Fit.Seen(g) {
+		x.Seen = append(x.Seen, chip.Terms(m))
 	}
-	r.Settings[cortexm.Seen] = cortexm.FormatMixes(s.Fit.Seen(g))
+	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x}
 	r.Calibration = s.calibration(g, how, b)
 	return r
+}
+
+// arena names the memory that a family needs, "" for runtimes other than TensorFlow
+// Lite Micro.
+func arena(g Group) string {
+	switch {
+	case !strings.HasPrefix(g.Family, "tflm-"):
+		return ""
+	case g.Family == reference:
+		return string(tflm.Reference)
+	case Tier(g.Core) == "mve":
+		return string(tflm.CMSISMVE)
+	}
+	return string(tflm.CMSISNN)
 }
 
 // soft is what software floating point costs on cores with long multiplication,
@@ -136,8 +143,8 @@ func (s *Study) soft() (factor, half float64) {
 	return math.Exp(-half / 2), half
 }
 
-// float adds the figures of kernels in floating point to a runtime.
-func (s *Study) float(r *chip.Runtime, g Group) {
+// float makes the figures of kernels in floating point, nil without any.
+func (s *Study) float(g Group) *chip.Float {
 	f := Group{cortexm.FloatTFLM, "", g.Core}
 	seen := "dense"
 	if g.Family == "x-cube-ai" {
@@ -149,7 +156,7 @@ func (s *Study) float(r *chip.Runtime, g Group) {
 	}
 	v, how := s.Fit.Coefficients(f)
 	if how == "" {
-		return
+		return nil
 	}
 	b := s.Bands.Of(f.Family, how)
 	from := "dense networks on " + s.boards(f)
@@ -166,14 +173,8 @@ func (s *Study) float(r *chip.Runtime, g Group) {
 	case how != "measured":
 		from = "dense networks on other cores with a unit for floating point"
 	}
-	for i, n := range cortexm.Names {
-		if v[i] > 0 && i != cortexm.Call && i != cortexm.Op {
-			r.Coefficients[cortexm.FloatPrefix+n] = v[i]
-		}
-	}
-	r.Coefficients[cortexm.FloatBandNear] = b.Near
-	r.Coefficients[cortexm.FloatBandFar] = math.Hypot(b.Near, s.Plain.Kinds)
-	r.Settings[cortexm.FloatSeen], r.Settings[cortexm.FloatFrom] = seen, from
+	v[cortexm.Call], v[cortexm.Op] = 0, 0 // those of the runtime, whatever the type
+	return &chip.Float{From: from, Measured: seen, Near: b.Near, Far: math.Hypot(b.Near, s.Plain.Kinds), Cycles: chip.Terms(v)}
 }
 
 // boards lists the chips that a group was measured on.

@@ -61,8 +61,8 @@ func TestWriteRuntime(t *testing.T) {
 	t.Parallel()
 	const before, after = "id: x\nruntimes:\n  - name: other\n    model: mvp\n", "sources:\n  - a book\n"
 	const old = "  - name: \"r\"\n    title: \"old\"\n    coefficients:\n      call: 1\n"
-	const want = "  - name: \"r\"\n    title: \"new\"\n    model: \"cortexm\"\n"
-	rt := &chip.Runtime{Name: "r", Title: "new", Model: "cortexm"}
+	const want = "  - name: \"r\"\n    title: \"new\"\n    mvp:\n"
+	rt := &chip.Runtime{Name: "r", Title: "new", MVP: &chip.Counted{}}
 	const last = "  - name: last\n    model: mvp\n"
 	for name, c := range map[string][2]string{
 		"absent": {before + after, before + want + after},
@@ -126,7 +126,7 @@ func TestCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		costs, err := cortexm.Model{}.Costs(m, tg, tg.Runtime(c.runtime), chip.Options{})
+		costs, err := cortexm.Model{}.Costs(m, m.Main(), tg, tg.Runtime(c.runtime), chip.Options{})
 		if err != nil {
 			t.Error(err)
 			continue

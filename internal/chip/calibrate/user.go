@@ -18,6 +18,9 @@ import (
 // that of the target when it is left out, source that of the table. Faulty rows are
 // an error that names the row.
 func LoadBoard(path string, t *chip.Target, rt *chip.Runtime) ([]*Measurement, error) {
+	if err := fittable(t, rt); err != nil {
+		return nil, err
+	}
 	table, err := openTable(path)
 	if err != nil {
 		return nil, err
@@ -40,10 +43,18 @@ func LoadBoard(path string, t *chip.Target, rt *chip.Runtime) ([]*Measurement, e
 	return ms, nil
 }
 
+// fittable reports whether a runtime can be fitted to measurements of whole models.
+func fittable(t *chip.Target, rt *chip.Runtime) error {
+	if rt.Cortexm == nil {
+		return fmt.Errorf("runtime %s of target %s has the cycle model %s, which is not fitted to whole models", rt.Name, t.ID, rt.Model())
+	}
+	return nil
+}
+
 func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime) (*Measurement, error) {
 	m := &Measurement{
 		Source: r["source"], Model: r["model_name"], Chip: t.Name, Clock: float64(t.Clock.Default),
-		Family: rt.Settings[cortexm.Family], Core: t.Core.Name, Version: r["runtime_version"],
+		Family: rt.Cortexm.Family, Core: t.Core.Name, Version: r["runtime_version"],
 	}
 	if m.Source == "" {
 		m.Source = "own measurements"
@@ -96,10 +107,10 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 	if m.Model == "" {
 		m.Model = filepath.Base(file)
 	}
-	layers := cortexm.Layers(g, g.Main(), cortexm.Kernels{Family: m.Family, Tier: rt.Settings[cortexm.Tier]})
+	layers := cortexm.Layers(g, g.Main(), cortexm.Kernels{Family: m.Family, Tier: rt.Cortexm.Tier})
 	for i := range layers {
-		if layers[i].Missing != "" {
-			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing)
+		if layers[i].Missing != nil {
+			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing.Text)
 		}
 	}
 	for i := range layers {
@@ -109,7 +120,7 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 	}
 	n := total(layers)
 	m.Work = n.all
-	if rt.Settings[cortexm.Pruned] == "true" {
+	if rt.Cortexm.Pruned {
 		m.Work = n.live
 	}
 	return m, plausible(m, t, rt)
@@ -142,8 +153,8 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	if rt == nil {
 		return nil, fmt.Errorf("target %s has no runtime %q", t.ID, runtime)
 	}
-	if rt.Model != "cortexm" {
-		return nil, fmt.Errorf("runtime %s of target %s has the cycle model %q, which is not fitted to whole models", rt.Name, t.ID, rt.Model)
+	if err := fittable(t, rt); err != nil {
+		return nil, err
 	}
 	if len(ms) == 0 {
 		return nil, fmt.Errorf("no measurements")
@@ -157,18 +168,12 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	residuals, how := boardResiduals(ms, start, s)
 	sum := Summarise(residuals)
 	half := boardHalf(residuals)
-	old := rt.Coefficients
-	rt.Coefficients = map[string]float64{}
-	for k, v := range old {
-		rt.Coefficients[k] = v
-	}
-	for i, n := range cortexm.Names {
-		rt.Coefficients[n] = fit[i]
-	}
-	rt.Coefficients[cortexm.BandNear] = half
-	rt.Coefficients[cortexm.BandFar] = math.Max(half, math.Min(old[cortexm.BandFar], 2*half+0.1))
-	rt.Coefficients[cortexm.BandLayer] = math.Hypot(half, fewLayers)
-	rt.Settings = boardSettings(rt.Settings, ms)
+	x := *rt.Cortexm
+	rt.Cortexm = &x
+	x.Integer.Cycles = chip.Terms(fit)
+	x.Integer.Far = math.Max(half, math.Min(x.Integer.Far, 2*half+0.1))
+	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, fewLayers)
+	x.Seen = boardSeen(&x, ms)
 	rt.Calibration = boardCalibration(ms, residuals, sum, half, how)
 	return &out, nil
 }
@@ -216,19 +221,15 @@ func boardHalf(rs []*Residual) float64 {
 	return math.Max(h, 0.02)
 }
 
-func boardSettings(old map[string]string, ms []*Measurement) map[string]string {
-	out := map[string]string{}
-	for k, v := range old {
-		out[k] = v
-	}
+// boardSeen lists the mixes of the networks that were measured.
+func boardSeen(x *chip.Structural, ms []*Measurement) (out []chip.Terms) {
 	var seen []cortexm.Vector
-	p := cortexm.Prior(old[cortexm.Family], old[cortexm.Tier])
+	p := cortexm.Prior(x.Family, x.Tier)
 	for _, m := range ms {
 		if mix := cortexm.Mix(p, m.Work); cortexm.Nearest(mix, seen) > 0.03 {
-			seen = append(seen, mix)
+			seen, out = append(seen, mix), append(out, chip.Terms(mix))
 		}
 	}
-	out[cortexm.Seen] = cortexm.FormatMixes(seen)
 	return out
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -172,19 +171,9 @@ func (e *encoder) runtime(r *chip.Runtime) {
 	e.b.WriteString("  - name: " + quote(r.Name) + "\n")
 	e.text(2, "title", r.Title)
 	e.text(2, "versions", r.Versions)
-	e.text(2, "model", r.Model)
-	if len(r.Coefficients) > 0 {
-		e.key(2, "coefficients")
-		for _, k := range names(r.Coefficients) {
-			e.number(3, k, r.Coefficients[k])
-		}
-	}
-	if len(r.Settings) > 0 {
-		e.key(2, "settings")
-		for _, k := range sortedNames(r.Settings) {
-			e.text(3, k, r.Settings[k])
-		}
-	}
+	e.text(2, "arena", r.Arena)
+	e.structural(r.Cortexm)
+	e.counted(r.MVP)
 	e.calibration(2, r.Calibration)
 }
 
@@ -232,19 +221,95 @@ func (e *encoder) list(n int, k string, list []string) {
 	}
 }
 
-// names orders coefficients: terms in their order, then the rest.
-func names(m map[string]float64) []string {
-	rank := map[string]int{}
-	for i, t := range termNames {
-		rank[t] = i + 1
-		rank[cortexm.FloatPrefix+t] = len(termNames) + i + 1
+func (e *encoder) structural(s *chip.Structural) {
+	if s == nil {
+		return
 	}
-	out := sortedNames(m)
-	sort.SliceStable(out, func(i, j int) bool {
-		a, b := rank[out[i]], rank[out[j]]
-		return a != 0 && (b == 0 || a < b)
-	})
+	e.key(2, "cortexm")
+	e.text(3, "family", s.Family)
+	e.text(3, "tier", s.Tier)
+	if s.Pruned {
+		e.line(3, "pruned", "true")
+	}
+	e.key(3, "integer")
+	e.number(4, "band_near", s.Integer.Near)
+	e.number(4, "band_far", s.Integer.Far)
+	e.number(4, "band_layer", s.Integer.Layer)
+	e.terms("cycles", &s.Integer.Cycles, cortexm.PlainMAC)
+	e.terms("bands", &s.Integer.Bands, 0)
+	if f := s.Float; f != nil {
+		e.key(3, "float")
+		e.text(4, "from", f.From)
+		e.text(4, "measured", f.Measured)
+		e.number(4, "band_near", f.Near)
+		e.number(4, "band_far", f.Far)
+		e.terms("cycles", &f.Cycles, 0)
+	}
+	if len(s.Seen) > 0 {
+		e.key(3, "seen")
+		for i := range s.Seen {
+			e.indent(4)
+			e.b.WriteString("- {" + strings.Join(shares(&s.Seen[i]), ", ") + "}\n")
+		}
+	}
+}
+
+// terms writes a table of figures by kind of work. Those below least are always
+// written, others when they are not 0.
+func (e *encoder) terms(key string, t *chip.Terms, least int) {
+	if least == 0 && *t == (chip.Terms{}) {
+		return
+	}
+	e.key(4, key)
+	for i, v := range t {
+		if i < least || v != 0 {
+			e.number(5, chip.TermNames[i], v)
+		}
+	}
+}
+
+// shares writes a mix of work in hundredths, which is more than it is worth.
+func shares(t *chip.Terms) []string {
+	var out []string
+	for i, v := range t {
+		if r := math.Round(100*v) / 100; r > 0 {
+			out = append(out, chip.TermNames[i]+": "+strconv.FormatFloat(r, 'f', -1, 64))
+		}
+	}
 	return out
+}
+
+func (e *encoder) counted(c *chip.Counted) {
+	if c == nil {
+		return
+	}
+	e.key(2, "mvp")
+	e.text(3, "library", c.Library)
+	e.text(3, "processor", c.Processor)
+	if len(c.Cycles) > 0 {
+		e.key(3, "cycles")
+		for _, k := range sortedNames(c.Cycles) {
+			e.number(4, k, c.Cycles[k])
+		}
+	}
+	if len(c.Operators) > 0 {
+		e.key(3, "operators")
+	}
+	for _, op := range sortedNames(c.Operators) {
+		e.key(4, op)
+		for _, typ := range sortedNames(c.Operators[op]) {
+			o := c.Operators[op][typ]
+			e.key(5, typ)
+			for _, f := range []struct {
+				k string
+				v float64
+			}{{"fixed", o.Fixed}, {"element", o.Element}, {"input", o.Input}, {"padded", o.Padded}, {"byte", o.Byte}, {"mac", o.MAC}, {"tap", o.Tap}} {
+				if f.v != 0 {
+					e.number(6, f.k, f.v)
+				}
+			}
+		}
+	}
 }
 
 // WriteRuntime puts a runtime into the text of a target file that is otherwise written

@@ -1,22 +1,20 @@
 package mvp
 
-import "fmt"
-
 // Kernel is an algorithm of the kernel library.
 type Kernel string
 
-// Kernels.
+// Kernels. Those named pixel make one program per output pixel.
 const (
-	KernelConv           Kernel = "conv"
-	KernelFullyConnected Kernel = "fc"
-	KernelDepthwise      Kernel = "dw_gen"
-	KernelDepthwiseOpt   Kernel = "dw_opt"
-	KernelAveragePool    Kernel = "avg_gen"
-	KernelAveragePoolOpt Kernel = "avg_opt"
-	KernelMaxPool        Kernel = "max_gen"
-	KernelAdd            Kernel = "add"
-	KernelMul            Kernel = "mul"
-	KernelTransposeConv  Kernel = "tconv"
+	KernelConv             Kernel = "conv"
+	KernelDense            Kernel = "dense"
+	KernelDepthwise        Kernel = "depthwise"
+	KernelDepthwisePixel   Kernel = "depthwise_pixel"
+	KernelAveragePool      Kernel = "average_pool"
+	KernelAveragePoolPixel Kernel = "average_pool_pixel"
+	KernelMaxPool          Kernel = "max_pool"
+	KernelAdd              Kernel = "add"
+	KernelMul              Kernel = "mul"
+	KernelTransposeConv    Kernel = "transpose_conv"
 )
 
 // Counts is what the programs of one layer execute.
@@ -40,6 +38,10 @@ type Counts struct {
 	// activation afterwards.
 	ClampIterations int64
 
+	// Refused says why a first kernel did not take the layer that this one takes; ""
+	// when there was none.
+	Refused string
+
 	// What device corrections need beside.
 	parallelStores, realStores int64 // of convolutions
 	strideNoOps                int64 // no-ops that walk the output array
@@ -52,17 +54,6 @@ type Counts struct {
 // Simulated is the number of accelerator cycles by the maker's simulator: each
 // instruction and each stall takes one.
 func (c *Counts) Simulated() int64 { return c.Instructions + c.Stalls }
-
-// LimitError says why the accelerator's kernels refuse a layer. The text is the
-// one that they print.
-type LimitError struct{ Text string }
-
-func (e *LimitError) Error() string { return e.Text }
-
-func limit(format string, args ...any) error { return &LimitError{fmt.Sprintf(format, args...)} }
-
-// limitExceeded is the kernels' text where no special one exists.
-func limitExceeded() error { return limit("Hardware limits exceeded") }
 
 // clamp adds the programs that bring n results into the activation's range, for
 // kernels that do not clip while they compute. Few results are done by the

@@ -26,6 +26,36 @@ func main() {
 }
 
 func run(data, out string) error {
+	if data != "" {
+		if err := files(data, out); err != nil {
+			return err
+		}
+	}
+	return table(out)
+}
+
+// table makes the table of the binary from the files.
+func table(out string) error {
+	names, err := filepath.Glob(filepath.Join(out, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	var list []*chip.Target
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		t, err := chip.Parse(text, filepath.Base(name))
+		if err != nil {
+			return err
+		}
+		list = append(list, t)
+	}
+	return os.WriteFile(filepath.Clean(out)+".bin", chip.Table(list), 0o644)
+}
+
+func files(data, out string) error {
 	all, err := calibrate.LoadAll(data)
 	if err != nil {
 		return err

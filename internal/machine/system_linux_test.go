@@ -1,8 +1,9 @@
-package measure
+package machine
 
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,12 +138,12 @@ func TestFrequencyOfAVirtualMachine(t *testing.T) {
 	}
 }
 
-func TestMachine(t *testing.T) {
+func TestWatch(t *testing.T) {
 	t.Parallel()
-	m := NewMachine(SimulatedClock(nil, 1e-9, 2e-8))
-	m.Begin()
-	h := m.End()
-	if h.OS != "linux" || h.CPUs == nil || h.GoVersion == "" || len(h.Fingerprint) != 16 || *h.ClockCostS != 2e-8 || h.Before == nil || h.After == nil {
+	w := NewWatch()
+	w.Begin()
+	h := w.End()
+	if h.OS != "linux" || h.CPUs == nil || h.GoVersion == "" || len(h.Fingerprint) != 16 || h.Before == nil || h.After == nil {
 		t.Errorf("%+v", h)
 	}
 	if n := len(Affinity()); n == 0 || n != len(h.AffinityCPUs) {
@@ -157,24 +158,27 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-func TestPinning(t *testing.T) {
+func TestBind(t *testing.T) {
 	t.Parallel()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	before := Affinity()
 	cpu := PickCPUs(1)[0]
-	res, err := Measure(t.Context(), Options{Runs: 3, WarmupRuns: 1, WarmupTime: -1, CPU: &cpu}, func() error {
-		if got := Affinity(); len(got) != 1 || got[0] != cpu {
-			t.Errorf("may use %v, want %d", got, cpu)
-		}
-		return nil
-	})
-	if err != nil || !res.Pinned || res.PinError != nil {
-		t.Errorf("pinned %v, %v, %v", res.Pinned, res.PinError, err)
+	restore, err := Bind(cpu)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if got := Affinity(); len(got) != 1 || got[0] != cpu {
+		t.Errorf("may use %v, want %d", got, cpu)
+	}
+	restore()
 	if d := cmp.Diff(before, Affinity()); d != "" {
 		t.Errorf("not restored (-want +got):\n%s", d)
 	}
-	wrong := 1 << 20
-	if res, err := Measure(t.Context(), Options{Runs: 1, WarmupRuns: 1, WarmupTime: -1, CPU: &wrong}, func() error { return nil }); err != nil || res.Pinned || res.PinError == nil {
-		t.Errorf("pinned to a processor that is not there: %v, %v, %v", res.Pinned, res.PinError, err)
+	if _, err := Bind(1 << 20); err == nil {
+		t.Error("bound to a processor that is not there")
+	}
+	if d := cmp.Diff(before, Affinity()); d != "" {
+		t.Errorf("changed by an attempt that failed (-want +got):\n%s", d)
 	}
 }

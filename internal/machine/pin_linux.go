@@ -1,4 +1,4 @@
-package measure
+package machine
 
 import (
 	"fmt"
@@ -6,8 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin binds the calling thread, which must be locked, to one processor.
-func pin(cpu int) (restore func(), err error) {
+// Bind binds the calling thread, which the caller must have locked to its goroutine,
+// to one processor until restore is called on the same thread. An error says why that
+// is not possible, and then nothing has changed.
+func Bind(cpu int) (restore func(), err error) {
 	var old, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &old); err != nil {
 		return nil, err
@@ -19,10 +21,9 @@ func pin(cpu int) (restore func(), err error) {
 	return func() { _ = unix.SchedSetaffinity(0, &old) }, nil
 }
 
-// Pin binds the calling thread, which the caller must have locked to its
-// goroutine, to one processor for good.
+// Pin is [Bind] for good.
 func Pin(cpu int) error {
-	_, err := pin(cpu)
+	_, err := Bind(cpu)
 	return err
 }
 

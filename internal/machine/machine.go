@@ -1,4 +1,4 @@
-package measure
+package machine
 
 import (
 	"crypto/sha256"
@@ -13,15 +13,14 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Machine reads the state of this computer. Watch it around the runs:
+// Watch reads what this computer is and what it does around some runs:
 //
-//	m := measure.NewMachine(clock)
-//	m.Begin()
+//	w := machine.NewWatch()
+//	w.Begin()
 //	… runs …
-//	host := m.End()
-type Machine struct {
+//	host := w.End()
+type Watch struct {
 	sys    system
-	clock  *Clock
 	host   profile.Host
 	before counters
 }
@@ -38,24 +37,21 @@ type counters struct {
 	involuntarySwitches *int64
 }
 
-// NewMachine reads what does not change. A nil clock leaves its figures out.
-func NewMachine(clock *Clock) *Machine {
-	m := &Machine{sys: system{"/"}, clock: clock}
-	h := &m.host
+// NewWatch reads what does not change.
+func NewWatch() *Watch {
+	w := &Watch{sys: system{"/"}}
+	h := &w.host
 	h.OS, h.Arch, h.GoVersion = runtime.GOOS, runtime.GOARCH, runtime.Version()
 	processor(h)
-	m.sys.static(h)
+	w.sys.static(h)
 	for _, c := range Affinity() {
 		h.AffinityCPUs = append(h.AffinityCPUs, int64(c))
 	}
-	if clock != nil {
-		h.ClockCostS, h.ClockResolutionS = &clock.Cost, &clock.Resolution
-	}
 	h.Fingerprint = fingerprint(h)
-	return m
+	return w
 }
 
-// MemoryBytes is the memory of this computer, nil when the system does not tell.
+// MemoryBytes is the memory of this computer in bytes, nil when the system does not tell.
 func MemoryBytes() *int64 {
 	var h profile.Host
 	system{"/"}.static(&h)
@@ -115,21 +111,22 @@ func fingerprint(h *profile.Host) string {
 }
 
 // Begin notes the state before the runs.
-func (m *Machine) Begin() {
-	m.host.Before = m.sys.state()
-	m.before = m.sys.counters()
+func (w *Watch) Begin() {
+	w.host.Before = w.sys.state()
+	w.before = w.sys.counters()
 }
 
-// End notes the state after the runs and returns the whole. Begin must have been
-// called before.
-func (m *Machine) End() *profile.Host {
-	h := m.host
-	h.After = m.sys.state()
-	now := m.sys.counters()
-	h.StolenS = since(m.before.stolenS, now.stolenS)
-	h.Throttled = since(m.before.throttled, now.throttled)
-	h.QuotaThrottledS = since(m.before.quotaThrottledS, now.quotaThrottledS)
-	h.InvoluntarySwitches = since(m.before.involuntarySwitches, now.involuntarySwitches)
+// End notes the state after the runs and returns the whole, but for what is known of
+// the clock and the collector, which are the measurement's. Without Begin the
+// counters are absent. Each call returns a value of its own.
+func (w *Watch) End() *profile.Host {
+	h := w.host
+	h.After = w.sys.state()
+	now := w.sys.counters()
+	h.StolenS = since(w.before.stolenS, now.stolenS)
+	h.Throttled = since(w.before.throttled, now.throttled)
+	h.QuotaThrottledS = since(w.before.quotaThrottledS, now.quotaThrottledS)
+	h.InvoluntarySwitches = since(w.before.involuntarySwitches, now.involuntarySwitches)
 	return &h
 }
 

@@ -1,8 +1,10 @@
 //go:build !linux
 
-package measure
+package machine
 
-func pin(int) (restore func(), err error) { return nil, ErrNoPinning }
+// Bind binds the calling thread to one processor until restore is called. This
+// system cannot: [ErrNoPinning].
+func Bind(int) (restore func(), err error) { return nil, ErrNoPinning }
 
 // Pin binds the calling thread to one processor. This system cannot:
 // [ErrNoPinning].
