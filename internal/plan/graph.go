@@ -78,6 +78,7 @@ type Task struct {
 	Ready bool
 
 	act     op.Activation
+	pair    int // one plus the task that was lowered with this one
 	settled bool
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
