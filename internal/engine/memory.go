@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -20,24 +21,24 @@ func (f *frame) place() error {
 	index := make([]int, len(f.g.Values)) // one plus the buffer of a value
 	for i := range f.steps {
 		st := &f.steps[i]
-		if st.state != Runs || st.dynamic {
+		if st.State != plan.Runs || st.Dynamic {
 			continue
 		}
-		for k, t := range st.call.Out {
-			id := st.call.Node.Outputs[k]
+		for k, t := range st.Call.Out {
+			id := st.Call.Node.Outputs[k]
 			if t == nil || f.g.Values[id].Variable || f.vals[id] != t {
 				continue
 			}
 			if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || keep {
-				if err := f.spend(t.Bytes()); err != nil {
+				if err := f.p.Spend(t.Bytes()); err != nil {
 					return err
 				}
 				t.Alloc()
 				continue
 			}
 			b := memplan.Buffer{Bytes: t.Bytes(), First: i, Last: max(i, last[id])}
-			if k == 0 && st.def.InPlace && len(st.call.Node.Inputs) > 0 {
-				if from := st.call.Node.Inputs[0]; from >= 0 && index[from] > 0 && f.vals[from].Bytes() == b.Bytes && last[from] == i {
+			if k == 0 && st.Def.InPlace && len(st.Call.Node.Inputs) > 0 {
+				if from := st.Call.Node.Inputs[0]; from >= 0 && index[from] > 0 && f.vals[from].Bytes() == b.Bytes && last[from] == i {
 					b.InPlace = index[from]
 				}
 			}
@@ -47,7 +48,7 @@ func (f *frame) place() error {
 		}
 	}
 	offsets, total := memplan.Greedy(bufs, alignment)
-	if err := f.spend(total); err != nil {
+	if err := f.p.Spend(total); err != nil {
 		return fmt.Errorf("the model %w: try smaller inputs with --shape or --batch", err)
 	}
 	arena := tensor.New(tensor.Uint8, total+alignment).Data
@@ -67,15 +68,15 @@ func (f *frame) lastUses() []int {
 	last := make([]int, len(f.g.Values))
 	for i := range f.steps {
 		st := &f.steps[i]
-		if st.state == Fused {
+		if st.State == plan.Fused {
 			continue
 		}
-		for _, id := range st.call.Node.Inputs {
+		for _, id := range st.Call.Node.Inputs {
 			if id >= 0 {
 				last[id] = i
 			}
 		}
-		for _, id := range f.captured(st.call.Node) {
+		for _, id := range f.p.Captured(st.Call.Node) {
 			last[id] = i
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -137,12 +138,8 @@ func (f *frame) bind(in []*tensor.Tensor) {
 	}
 }
 
-var (
-	// errStopped tells that the run's context ended.
-	errStopped = errors.New("stopped")
-	// errMissing tells that the maker of an input does not run.
-	errMissing = errors.New("an input could not be computed")
-)
+// errStopped tells that the run's context ended.
+var errStopped = errors.New("stopped")
 
 func (f *frame) stopped() bool {
 	select {
@@ -156,7 +153,7 @@ func (f *frame) stopped() bool {
 func (f *frame) run() error {
 	for i := range f.steps {
 		st := &f.steps[i]
-		if st.state != Runs {
+		if st.State != plan.Runs {
 			continue
 		}
 		if f.stopped() {
@@ -173,7 +170,7 @@ func (f *frame) run() error {
 func (f *frame) runTimed(bounds []int64) error {
 	bounds[0] = now()
 	for i := range f.steps {
-		if st := &f.steps[i]; st.state == Runs {
+		if st := &f.steps[i]; st.State == plan.Runs {
 			if f.stopped() {
 				return errStopped
 			}
@@ -193,7 +190,7 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 	t := now()
 	for i := range f.steps {
 		st := &f.steps[i]
-		if st.state != Runs {
+		if st.State != plan.Runs {
 			continue
 		}
 		if f.stopped() {
@@ -225,18 +222,18 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 func (f *frame) exec(st *step) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = panicked(e)
+			err = plan.Panicked(e)
 		}
 		if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
-			err = &NodeError{Graph: f.g.Index, Node: st.node, Err: err}
+			err = &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
 		}
 	}()
-	if st.dynamic {
+	if st.Dynamic {
 		if err := f.redo(st); err != nil {
 			return err
 		}
 	}
-	return st.run(&st.call)
+	return st.run(&st.Call)
 }
 
 // NodeError tells which node of a model failed while it ran.
@@ -264,7 +261,7 @@ func (e *NodeError) Unwrap() error { return e.Err }
 
 // redo infers a dynamic step and, where shapes changed, prepares it again.
 func (f *frame) redo(st *step) error {
-	c := &st.call
+	c := &st.Call
 	for i, t := range c.Out {
 		if t == nil || f.g.Values[c.Node.Outputs[i]].Variable {
 			continue
@@ -274,10 +271,10 @@ func (f *frame) redo(st *step) error {
 	}
 	for i, t := range c.In {
 		if t != nil && !t.Known() {
-			return fmt.Errorf("%w: %q", errMissing, f.g.Values[c.Node.Inputs[i]].Name)
+			return fmt.Errorf("%w: %q", plan.ErrMissing, f.g.Values[c.Node.Inputs[i]].Name)
 		}
 	}
-	err := st.def.Infer(c)
+	err := st.Def.Infer(c)
 	free := errors.Is(err, op.ErrDynamic)
 	if err != nil && !free {
 		return err
@@ -310,13 +307,13 @@ func (f *frame) redo(st *step) error {
 // run where it suffices.
 func (f *frame) remake(st *step) error {
 	if st.bufs == nil {
-		st.bufs = make([][]byte, len(st.call.Out))
+		st.bufs = make([][]byte, len(st.Call.Out))
 	}
-	for i, t := range st.call.Out {
-		if t == nil || f.g.Values[st.node.Outputs[i]].Variable {
+	for i, t := range st.Call.Out {
+		if t == nil || f.g.Values[st.Node.Outputs[i]].Variable {
 			continue
 		}
-		if err := st.call.AffordTensor(t.Type, t.Shape); err != nil {
+		if err := st.Call.AffordTensor(t.Type, t.Shape); err != nil {
 			return err
 		}
 		b := t.Type.Bytes(tensor.Elements(t.Shape))

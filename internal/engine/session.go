@@ -24,6 +24,9 @@ type Options struct {
 	// KeepAll gives every value its own memory, so that all of them can be read
 	// after a run, and switches fusion off.
 	KeepAll bool
+	// Exact computes operators between DequantizeLinear and QuantizeLinear in
+	// floating point, as the file says, and not in integers.
+	Exact bool
 	// Carry feeds outputs back: after each run, main-graph output Carry[i].Output
 	// becomes input Carry[i].Input of the next, as a key-value cache does.
 	Carry []Carry
@@ -105,7 +108,7 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 		}
 	}
 	s := &Session{Model: m, opts: o, pool: workers.New(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see panicked
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see plan.Panicked
 	f, err := s.plan(m.Main(), inputs, nil)
 	if err != nil {
 		s.Close()
@@ -171,7 +174,7 @@ func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 // RunTimed is Run and, with t not nil, times every step. The Timing must have
 // been made for the current plan; SetInput with a new shape makes a new plan.
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see panicked
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see plan.Panicked
 	if !s.main.fits(s.in) {
 		f, err := s.plan(s.Model.Main(), s.in, nil)
 		if err != nil {

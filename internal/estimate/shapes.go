@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -20,63 +20,37 @@ const most = 2 << 30
 // shapes, and a sentence when the file left dimensions open. Files of ONNX seldom
 // say more than the shapes of inputs and outputs. The model itself is not changed.
 func shaped(m *graph.Model) (*graph.Model, string) {
-	g := m.Main()
-	if known(g) {
-		return m, ""
+	if !slices.ContainsFunc(m.Graphs, func(g *graph.Graph) bool { return !known(g) }) {
+		return m, "" // as most files of TFLite do: nothing is left to find out
 	}
+	g := m.Main()
 	ins, _, err := feed.Inputs(g, feed.Options{Zeros: true, MaxBytes: most})
 	if err != nil {
 		return m, ""
 	}
-	// With everything kept no operator is fused into another, so that all shapes can
-	// be told; where memory does not suffice, those of fused ones are missing.
-	o := engine.Options{Registry: operators.Registry(), Threads: 1, MaxBytes: most, KeepAll: true}
-	s, err := engine.New(m, ins, o)
+	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: most, KeepAll: true})
 	if err != nil {
-		o.KeepAll = false
-		if s, err = engine.New(m, ins, o); err != nil {
-			return m, ""
-		}
+		return m, ""
 	}
-	defer s.Close()
-	main := *g
-	main.Values = slices.Clone(g.Values)
-	set := func(ids []int, ts []*tensor.Tensor) {
-		for k, id := range ids {
-			if id < 0 || k >= len(ts) || ts[k] == nil || g.Values[id].Const != nil {
-				continue
-			}
-			v := *g.Values[id]
-			if ts[k].Type != tensor.Invalid {
-				v.Type = ts[k].Type
-			}
-			if whole(ts[k].Shape) {
-				v.Shape, v.HasShape, v.Placeholder = ts[k].Shape, true, nil
-			}
-			main.Values[id] = &v
-		}
-	}
-	set(g.Inputs, ins)
-	for _, st := range s.Steps() {
-		set(st.Node.Inputs, st.In)
-		set(st.Node.Outputs, st.Out)
-	}
-	out := *m
-	out.Graphs = slices.Clone(m.Graphs)
-	out.Graphs[0] = &main
-	return &out, assumed(g, ins)
+	return p.Shaped(), assumed(g, ins)
 }
 
 // known reports whether the file states all shapes.
 func known(g *graph.Graph) bool {
-	for _, n := range g.Nodes {
-		for _, id := range slices.Concat(n.Inputs, n.Outputs) {
+	stated := func(ids []int) bool {
+		for _, id := range ids {
 			if id < 0 {
 				continue
 			}
 			if v := g.Values[id]; v.Const == nil && (!v.HasShape || !whole(v.Shape)) && v.Placeholder == nil {
 				return false
 			}
+		}
+		return true
+	}
+	for _, n := range g.Nodes {
+		if !stated(n.Inputs) || !stated(n.Outputs) {
+			return false
 		}
 	}
 	return true

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -23,54 +24,12 @@ type slot struct {
 }
 
 // slots lists the main graph's steps with those of the bodies after their owner.
-// A body that several steps share is listed once.
 func slots(s *engine.Session) []slot {
 	var out []slot
-	seen := map[int]bool{0: true}
-	var add func(steps []engine.Step, parent int)
-	add = func(steps []engine.Step, parent int) {
-		for _, st := range steps {
-			at := len(out)
-			out = append(out, slot{step: st, parent: parent, bodies: bodies(st.Node)})
-			for _, g := range out[at].bodies {
-				if seen[g] {
-					continue
-				}
-				seen[g] = true
-				inner := s.BodySteps(g)
-				if inner == nil {
-					inner = declared(s.Model.Graphs[g])
-				}
-				add(inner, at)
-			}
-		}
-	}
-	add(s.Steps(), -1)
-	return out
-}
-
-// declared describes a body that has not run yet by what the file says of it.
-func declared(g *graph.Graph) []engine.Step {
-	out := make([]engine.Step, len(g.Nodes))
-	for i, n := range g.Nodes {
-		out[i] = engine.Step{Graph: g.Index, Node: n, In: count.Declared(g, n.Inputs), Out: count.Declared(g, n.Outputs), Into: -1}
+	for _, p := range plan.List(s.Model, s.GraphSteps) {
+		out = append(out, slot{step: p.Step, parent: p.Parent, bodies: p.Bodies})
 	}
 	return out
-}
-
-func bodies(n *graph.Node) []int {
-	var gs []int
-	for _, a := range n.Attrs {
-		switch a := a.(type) {
-		case graph.GraphRef:
-			gs = append(gs, int(a))
-		case []graph.GraphRef:
-			for _, g := range a {
-				gs = append(gs, int(g))
-			}
-		}
-	}
-	return gs
 }
 
 // clockwork turns one run's timing into the self time of every slot, so that the

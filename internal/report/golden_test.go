@@ -120,7 +120,7 @@ func accelerated() *profile.Profile {
 			Layers: n(5), Ops: n(2_000_000), MACs: n(900_000), MLTKOps: n(1_900_000), MLTKMACs: n(900_000), FlashBytes: n(21288), RAMBytes: n(11_200),
 			UnsupportedLayers: n(1), Latency: f(6e-3), CPUCycles: f(118e3), AcceleratorCycles: f(404e3), SimulatorCycles: f(324e3), Energy: f(56e-6),
 		},
-		Memory: &profile.Memory{ArenaBytes: n(10_000), PeakBytes: n(9_900), PersistentBytes: n(1_200), ScratchBytes: n(3_920), Planner: "tflm", AlignBytes: n(16), StepLayers: []int64{-1, 0, 1, 2, 3, 4}, Plan: []profile.Placement{
+		Memory: &profile.Memory{ArenaBytes: n(10_000), PeakBytes: n(9_900), PersistentBytes: n(1_200), ScratchBytes: n(3_920), Planner: "tflm", AlignBytes: n(16), StepLayers: []int64{-1, 0, 1, 2, 3, 4}, Plan: []profile.Buffer{
 			{Name: "mfcc", Bytes: 490, Offset: 8000, First: 0, Last: 1},
 			{Name: "conv/Relu;conv/BiasAdd;" + strings.Repeat("conv/", 20), Bytes: 4000, Offset: 4000, First: 1, Last: 2},
 			{Name: "scratch of CONV_2D", Bytes: 3920, Offset: 0, First: 1, Last: 1, Scratch: true},

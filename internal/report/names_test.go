@@ -14,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // TestNames puts a name wherever a profile has one, writes every format that can
@@ -35,8 +36,8 @@ func TestNames(t *testing.T) {
 		if p.Timeline != nil {
 			at := int32(len(p.Layers) - 1)
 			p.Timeline.Names = append(p.Timeline.Names, name)
-			p.Timeline.Lanes = append(p.Timeline.Lanes, profile.Lane{Name: name, Kind: profile.LaneLayer, Group: name, Starts: []float64{0}, Durations: []float64{1}, Layers: []int32{at}})
-			p.Timeline.Counters = append(p.Timeline.Counters, profile.Counter{Name: name, Unit: name, Times: []float64{0}, Values: []float64{1}})
+			p.Timeline.Lanes = append(p.Timeline.Lanes, timeline.Lane{Name: name, Kind: timeline.Layer, Group: name, Starts: []float64{0}, Durations: []float64{1}, Layers: []int32{at}})
+			p.Timeline.Counters = append(p.Timeline.Counters, timeline.Counter{Name: name, Unit: name, Times: []float64{0}, Values: []float64{1}})
 		}
 		want := string([]rune(name)) // every bad byte becomes U+FFFD
 		for _, format := range Formats(false) {

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -102,7 +102,7 @@ func TestRandom(t *testing.T) {
 			if v, ok := l.Latency.Best(); ok && n == 0 {
 				want, n, sum = 1, 1, v*1e9
 			}
-			if !timeline.Runs(l) {
+			if !spans.Runs(l) {
 				want, n, sum = 0, 0, 0
 			}
 			k := strings.Repeat("0", digits-len(strconv.Itoa(i))) + strconv.Itoa(i)

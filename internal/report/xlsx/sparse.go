@@ -1,6 +1,7 @@
 package xlsx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -207,7 +208,14 @@ func (b *book) columns(t *table) error {
 		s.add(height, label(sheet, style{faint: true}), label(key, style{bold: true}), label(meaning, style{wrap: true}))
 	}
 	for _, c := range t.cols {
-		if m, ok := Meaning[c.key]; ok {
+		m := Meaning[c.key]
+		if q := c.quantity; q != nil {
+			m = cmp.Or(q.Doc, q.Name)
+			if q.Unit != "" && q.Unit != "1" {
+				m += " In " + q.Unit + "."
+			}
+		}
+		if m != "" {
 			say(layersSheet, c.key, m)
 		}
 	}

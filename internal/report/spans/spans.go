@@ -1,7 +1,8 @@
-// Package timeline makes a profile's timeline ready for the formats that show
+// Package spans makes a profile's timeline ready for the formats that show
 // times: the recorded one, or one laid out from the layers' figures; its bars in
-// whole nanoseconds, strictly nested, and in order over all lanes.
-package timeline
+// whole nanoseconds on one clock, strictly nested, and in order over all lanes. It
+// knows times and nothing of figures.
+package spans
 
 import (
 	"cmp"
@@ -11,11 +12,12 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // View is a timeline to export. Lanes may be empty, the timeline is never nil.
 type View struct {
-	*profile.Timeline
+	*timeline.Timeline
 	Profile *profile.Profile
 	// Recorded is false when the times were laid out and not taken.
 	Recorded bool
@@ -29,16 +31,16 @@ type View struct {
 // bodies within their owner; Method says so.
 func Of(p *profile.Profile) *View {
 	if p.Timeline != nil && len(p.Timeline.Lanes) > 0 {
-		return &View{Timeline: p.Timeline, Profile: p, Recorded: true}
+		return &View{Timeline: oneClock(p.Timeline), Profile: p, Recorded: true}
 	}
-	t := &profile.Timeline{
+	t := &timeline.Timeline{
 		Origin: "start of one inference",
 		Method: "not recorded: layers laid end to end by their latency, order and gaps are not measured",
 	}
 	if l, end := layOut(p.Layers); len(l.Starts) > 0 {
 		t.Names = []string{"one inference"}
-		t.Lanes = []profile.Lane{
-			{Name: "iterations", Kind: profile.LaneIteration, Starts: []float64{0}, Durations: []float64{end}, Labels: []int32{0}, Iterations: []int32{0}},
+		t.Lanes = []timeline.Lane{
+			{Name: "iterations", Kind: timeline.Iteration, Starts: []float64{0}, Durations: []float64{end}, Labels: []int32{0}, Iterations: []int32{0}},
 			l,
 		}
 	}
@@ -47,12 +49,12 @@ func Of(p *profile.Profile) *View {
 
 // layOut puts the layers behind one another. A parent stands before its bodies'
 // layers, so that one walk backwards sums up and one forwards places.
-func layOut(ls []profile.Layer) (profile.Lane, float64) {
+func layOut(ls []profile.Layer) (timeline.Lane, float64) {
 	total, own := make([]float64, len(ls)), make([]float64, len(ls))
 	known := make([]bool, len(ls))
 	for i := len(ls) - 1; i >= 0; i-- {
 		l := &ls[i]
-		if v, ok := l.Latency.Best(); ok && (l.Calls == nil || *l.Calls > 0) && !l.Folded {
+		if v, ok := l.Latency.Best(); ok && l.State == profile.Ran {
 			own[i], known[i] = max(0, v), true
 		}
 		total[i] += own[i]
@@ -61,7 +63,7 @@ func layOut(ls []profile.Layer) (profile.Lane, float64) {
 			known[*l.Parent] = true // it lasts at least as long as what it runs
 		}
 	}
-	out := profile.Lane{Name: "layers", Kind: profile.LaneLayer}
+	out := timeline.Lane{Name: "layers", Kind: timeline.Layer}
 	// next is where the next layer inside a parent begins, or outside all at -1.
 	end := 0.0
 	next := make([]float64, len(ls))
@@ -140,34 +142,14 @@ func Node(l *profile.Layer) int64 {
 	return l.Index
 }
 
-// Runs tells layers that take part in an inference from those that are done
-// beforehand, by another layer, or not at all.
-func Runs(l *profile.Layer) bool {
-	return !l.Folded && l.FusedInto == nil && !l.Unsupported && (l.Calls == nil || *l.Calls > 0)
-}
-
-// Unrun reports whether a layer could not run, for whatever reason.
-func Unrun(l *profile.Layer) bool {
-	return l.Unsupported || l.Reason != "" && l.Latency == nil && !l.Folded && l.FusedInto == nil
-}
-
-// Ran is a total without the layers that could not run, 0 where it is not known:
-// work that took no part of the time is no part of a rate.
-func Ran(p *profile.Profile, total *int64, of func(*profile.Layer) *int64) int64 {
-	if total == nil {
-		return 0
-	}
-	n := *total
-	for i := range p.Layers {
-		if v := of(&p.Layers[i]); v != nil && Unrun(&p.Layers[i]) {
-			n -= *v
-		}
-	}
-	return n
+// Lane returns the view of one lane alone.
+func (v *View) Lane(i int) *View {
+	t := &timeline.Timeline{Names: v.Names, Subnets: v.Subnets, Lanes: v.Lanes[i : i+1]}
+	return &View{Timeline: t, Profile: v.Profile, Recorded: v.Recorded}
 }
 
 // Layer is the layer of a bar, nil for none.
-func (v *View) Layer(l *profile.Lane, bar int) *profile.Layer {
+func (v *View) Layer(l *timeline.Lane, bar int) *profile.Layer {
 	if i := At(l.Layers, bar); i >= 0 {
 		return &v.Profile.Layers[i]
 	}
@@ -175,7 +157,7 @@ func (v *View) Layer(l *profile.Lane, bar int) *profile.Layer {
 }
 
 // Name is the text on a bar: its label, or the name or operator of its layer.
-func (v *View) Name(l *profile.Lane, bar int) string {
+func (v *View) Name(l *timeline.Lane, bar int) string {
 	if i := At(l.Labels, bar); i >= 0 {
 		if n := v.Names[i]; n != "" {
 			return n
@@ -189,7 +171,7 @@ func (v *View) Name(l *profile.Lane, bar int) string {
 
 // Type is the bar's kind of work: its own, the operator of its layer, or what the
 // lane holds.
-func (v *View) Type(l *profile.Lane, bar int) string {
+func (v *View) Type(l *timeline.Lane, bar int) string {
 	if i := At(l.Types, bar); i >= 0 {
 		if n := v.Names[i]; n != "" {
 			return n
@@ -328,23 +310,24 @@ func (v *View) first(n int) *View {
 		starts = append(starts, v.Lanes[i].Starts...)
 	}
 	slices.Sort(starts)
-	out := v.only(func(l *profile.Lane, bar int) bool { return l.Starts[bar] < starts[n] })
+	out := v.only(func(l *timeline.Lane, bar int) bool { return l.Starts[bar] < starts[n] })
 	out.until = starts[n]
 	return out
 }
 
 // iterations keeps the bars of some iterations.
 func (v *View) iterations(keep map[int32]bool) *View {
-	return v.only(func(l *profile.Lane, bar int) bool { return keep[int32(At(l.Iterations, bar))] })
+	return v.only(func(l *timeline.Lane, bar int) bool { return keep[int32(At(l.Iterations, bar))] })
 }
 
 // only keeps some bars.
-func (v *View) only(keep func(l *profile.Lane, bar int) bool) *View {
+func (v *View) only(keep func(l *timeline.Lane, bar int) bool) *View {
 	t := *v.Timeline
-	t.Lanes = make([]profile.Lane, len(v.Lanes))
+	t.Lanes = make([]timeline.Lane, len(v.Lanes))
 	moved := make([][]int32, len(v.Lanes))
 	for i := range v.Lanes {
-		t.Lanes[i], moved[i] = pick(&v.Lanes[i], keep)
+		l := &v.Lanes[i]
+		t.Lanes[i], moved[i] = l.Pick(func(bar int) bool { return keep(l, bar) })
 	}
 	t.Links = nil
 	for _, k := range v.Links {
@@ -367,7 +350,7 @@ func (v *View) MedianRun() (run *View, number int32, of int) {
 	var all []iteration
 	for i := range v.Lanes {
 		l := &v.Lanes[i]
-		if l.Kind != profile.LaneIteration || len(all) > 0 {
+		if l.Kind != timeline.Iteration || len(all) > 0 {
 			continue
 		}
 		for j, d := range l.Durations {
@@ -382,35 +365,4 @@ func (v *View) MedianRun() (run *View, number int32, of int) {
 	slices.SortStableFunc(all, func(a, b iteration) int { return cmp.Compare(a.seconds, b.seconds) })
 	m := all[(len(all)-1)/2]
 	return v.iterations(map[int32]bool{m.number: true}), m.number, len(all)
-}
-
-// pick takes some bars. moved holds each bar's new place, -1
-// for none.
-func pick(l *profile.Lane, keep func(l *profile.Lane, bar int) bool) (out profile.Lane, moved []int32) {
-	moved = make([]int32, len(l.Starts))
-	var at []int
-	for i := range l.Starts {
-		moved[i] = -1
-		if keep(l, i) {
-			moved[i] = int32(len(at))
-			at = append(at, i)
-		}
-	}
-	out = *l
-	out.Starts, out.Durations = take(l.Starts, at), take(l.Durations, at)
-	out.Layers, out.Labels, out.Types = take(l.Layers, at), take(l.Labels, at), take(l.Types, at)
-	out.Iterations, out.Subnets, out.Directions = take(l.Iterations, at), take(l.Subnets, at), take(l.Directions, at)
-	out.Stalls, out.Bytes, out.Utilisation = take(l.Stalls, at), take(l.Bytes, at), take(l.Utilisation, at)
-	return out, moved
-}
-
-func take[T any](column []T, at []int) []T {
-	if column == nil {
-		return nil
-	}
-	out := make([]T, len(at))
-	for i, j := range at {
-		out[i] = column[j]
-	}
-	return out
 }

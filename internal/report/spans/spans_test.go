@@ -1,4 +1,4 @@
-package timeline
+package spans
 
 import (
 	"math/rand/v2"
@@ -9,10 +9,11 @@ import (
 
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 func layer(parent int64, seconds float64) profile.Layer {
-	l := profile.Layer{Op: "X"}
+	l := profile.Layer{Op: "X", State: profile.Ran}
 	if parent >= 0 {
 		l.Parent = &parent
 	}
@@ -27,7 +28,7 @@ func TestLaidOut(t *testing.T) {
 	// A layer; a loop with two layers, one of them without a figure; an If without
 	// a figure of its own and a layer in it; a layer that is not reached.
 	ls := []profile.Layer{layer(-1, 1), layer(-1, 2), layer(1, 4), layer(1, -1), layer(-1, -1), layer(4, 8), layer(-1, 16)}
-	ls[6].Calls = new(0.0)
+	ls[6].State, ls[6].Calls = profile.NotReached, new(0.0)
 	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "m"}, Target: profile.Target{ID: "t", Kind: profile.TargetSimulator}, Layers: ls}
 	for i := range ls {
 		ls[i].Index = int64(i)
@@ -157,7 +158,7 @@ func TestMedianRun(t *testing.T) {
 	if of != 101 || shorter != 50 || run.Size() != 11 || run.Lanes[1].Iterations[0] != n {
 		t.Errorf("iteration %d of %d is longer than %d others and has %d bars", n, of, shorter, run.Size())
 	}
-	v.Lanes[0].Kind = profile.LaneHost
+	v.Lanes[0].Kind = timeline.Host
 	if run, _, of := v.MedianRun(); run != v || of != 0 {
 		t.Error("without iterations, a part was taken")
 	}
@@ -173,5 +174,45 @@ func TestPath(t *testing.T) {
 	}
 	if d := cmp.Diff([]int{0, 1}, parents); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestClocks puts lanes of three clocks beside each other: the timeline's own, one
+// that runs slow by a known offset, and one of which nothing is known.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	lane := func(clock string, starts ...float64) timeline.Lane {
+		l := timeline.Lane{Name: clock + " lane", Kind: timeline.Engine, Clock: clock, Starts: starts}
+		for range starts {
+			l.Durations, l.Stalls = append(l.Durations, 0.5), append(l.Stalls, 0.25)
+		}
+		return l
+	}
+	p := &profile.Profile{Timeline: &timeline.Timeline{
+		Method: "recorded", Clocks: []timeline.Clock{{Name: "slow", OffsetS: new(100.0), Rate: new(2.0)}, {Name: "apart"}},
+		Lanes:    []timeline.Lane{lane("", 3, 4), lane("slow", 102, 103), lane("apart", 7000, 7001)},
+		Counters: []timeline.Counter{{Name: "c", Clock: "slow", Times: []float64{101}, Values: []float64{1}}},
+	}}
+	v := Of(p)
+	for i, want := range [][3]float64{{3, 4, 0.5}, {4, 6, 1}, {3, 4, 0.5}} {
+		l := &v.Lanes[i]
+		if got := [3]float64{l.Starts[0], l.Starts[1], l.Durations[0]}; got != want {
+			t.Errorf("%s: starts and length %v, want %v", l.Name, got, want)
+		}
+	}
+	if got := v.Lanes[1].Stalls[0]; got != 0.5 {
+		t.Errorf("a wait lasts %g s, want 0.5", got)
+	}
+	if got := v.Counters[0].Times[0]; got != 2 {
+		t.Errorf("the counter is at %g s, want 2", got)
+	}
+	if want := "recorded; times by the clock apart can be compared among themselves only"; v.Method != want {
+		t.Errorf("method %q, want %q", v.Method, want)
+	}
+	if p.Timeline.Lanes[1].Starts[0] != 102 {
+		t.Error("the profile was changed")
+	}
+	if one := v.Lane(1); len(one.Lanes) != 1 || one.Lanes[0].Name != "slow lane" || len(one.Links) != 0 {
+		t.Errorf("one lane: %+v", one.Timeline)
 	}
 }

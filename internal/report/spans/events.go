@@ -1,4 +1,4 @@
-package timeline
+package spans
 
 import (
 	"cmp"
@@ -6,12 +6,12 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // cursor walks the bars of a lane.
 type cursor struct {
-	l     *profile.Lane
+	l     *timeline.Lane
 	lane  int
 	i     int
 	open  []around

@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// foldLimit bounds the memory that one folded node may make, in bytes: larger
+// results are cheaper to compute again than to keep.
+const foldLimit = 256 << 20
+
+// foldDepth bounds chains of folded nodes that are computed for one value.
+const foldDepth = 10000
+
+func outBytes(c *op.Call) int {
+	n := 0
+	for _, x := range c.Out {
+		if x != nil {
+			n += x.Bytes()
+		}
+	}
+	return n
+}
+
+// errTooLarge tells that a constant takes more memory than planning may have.
+var errTooLarge = errors.New("constant is too large to compute while planning")
+
+// Force computes a folded value whose elements are not known yet, with all that it
+// takes for that. The task that fails is the one whose outputs cannot be computed;
+// -1 when there is none to blame. A task that takes too much memory runs in every
+// inference from now on.
+func (g *Graph) Force(id int) (failed int, err error) {
+	for {
+		err := g.compute(id, foldLimit, 0)
+		if err == nil {
+			return -1, nil
+		}
+		at := g.blame(id, 0)
+		if at < 0 {
+			return -1, err
+		}
+		var limit *op.LimitError
+		if !errors.As(err, &limit) && !errors.Is(err, errTooLarge) {
+			return at, g.Tasks[at].failed
+		}
+		t := &g.Tasks[at]
+		t.unfold, t.settled = true, false
+		g.Settle()
+		if !g.Fixed[id] {
+			return -1, nil
+		}
+	}
+}
+
+// blame is the first task that failed on the way to a value, -1 for none.
+func (g *Graph) blame(id, depth int) int {
+	at := g.maker[id] - 1
+	if at < 0 || depth > foldDepth {
+		return -1
+	}
+	t := &g.Tasks[at]
+	if t.failed != nil {
+		return at
+	}
+	for _, in := range t.Node.Inputs {
+		if in >= 0 && g.Fixed[in] && !g.Values[in].Known() {
+			if b := g.blame(in, depth+1); b >= 0 {
+				return b
+			}
+		}
+	}
+	return -1
+}
+
+// compute makes the elements of a folded value.
+func (g *Graph) compute(id, most, depth int) error {
+	x := g.Values[id]
+	if x.Known() {
+		return nil
+	}
+	at := g.maker[id] - 1
+	if at < 0 {
+		return g.computeOuter(id, most, depth)
+	}
+	t := &g.Tasks[at]
+	switch {
+	case t.failed != nil && (!errors.Is(t.failed, errTooLarge) || most <= g.opts.FoldBytes):
+		return t.failed
+	case t.State != Folded:
+		return fmt.Errorf("%w: %q", ErrMissing, g.Graph.Values[id].Name)
+	case depth > foldDepth:
+		return errTooLarge
+	}
+	c := &t.Call
+	n := outBytes(c)
+	for k, in := range t.Node.Inputs {
+		if in < 0 || t.Def.OfShape {
+			continue
+		}
+		// What is read counts too: planning a large model must not pass over it all.
+		if most < foldLimit {
+			n += c.In[k].Bytes()
+		}
+	}
+	if n > most {
+		t.failed = errTooLarge
+		return t.failed
+	}
+	for _, in := range t.Node.Inputs {
+		if in >= 0 && !t.Def.OfShape {
+			if err := g.compute(in, most, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	if t.failed = g.Spend(outBytes(c)); t.failed != nil {
+		return t.failed
+	}
+	t.failed = g.once(t)
+	return t.failed
+}
+
+// once computes a folded task.
+func (g *Graph) once(t *Task) error {
+	c := &t.Call
+	g.Bind(c)
+	return Guard(func() error {
+		run, err := t.Def.Prepare(c)
+		if err != nil {
+			return err
+		}
+		if err := g.Spend(c.ScratchBytes()); err != nil {
+			return err
+		}
+		made := make([]*tensor.Tensor, len(c.Out))
+		for i, x := range c.Out {
+			if x != nil {
+				made[i] = x
+				x.Alloc()
+			}
+		}
+		if err := run(c); err != nil {
+			for _, x := range made {
+				if x != nil {
+					x.Data = nil
+				}
+			}
+			return err
+		}
+		return nil
+	})
+}
+
+// Bind completes a call before it is prepared.
+func (g *Graph) Bind(c *op.Call) {
+	c.Env, c.Kernel = none{}, ""
+	if g.host.Bind != nil {
+		g.host.Bind(c)
+	}
+}
+
+// computeOuter makes a value that a body has captured.
+func (g *Graph) computeOuter(id, most, depth int) error {
+	for _, c := range g.File.Captures {
+		if c.Inner == id && g.Outer != nil && g.Outer.Values[c.Outer] == g.Values[id] && depth < foldDepth {
+			return g.Outer.compute(c.Outer, most, depth+1)
+		}
+	}
+	return fmt.Errorf("%w: %q", ErrMissing, g.Graph.Values[id].Name)
+}
+
+// none is the environment of nodes that are computed while planning: it has no
+// bodies and no state.
+type none struct{}
+
+// Body implements op.Env.
+func (none) Body(g int) (op.Body, error) {
+	return nil, op.Unsupported("graph %d cannot run while planning", g)
+}
+
+// State implements op.Env.
+func (none) State(string) any { return nil }
+
+// SetState implements op.Env.
+func (none) SetState(string, any) {}

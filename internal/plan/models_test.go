@@ -1,0 +1,148 @@
+package plan_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/count"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/synth"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
+)
+
+// mostMACs leaves out models whose run takes more than about a second: their
+// shapes follow from the same rules.
+const mostMACs = 300e6
+
+// TestModels holds the plan of every model of the reference material against what
+// the engine has after a run: wherever the plan claims a shape it must be that one.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	over, err := synth.LoadOverrides(material.Path(t, "oracle", "inputs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	err = filepath.WalkDir(material.Path(t, "models"), func(p string, d fs.DirEntry, err error) error {
+		if strings.HasSuffix(p, ".tflite") || strings.HasSuffix(p, ".onnx") {
+			files = append(files, p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known, all, ran int
+	for _, f := range files {
+		m, err := modelfile.Open(f)
+		if err != nil {
+			continue
+		}
+		k, n, ok := compare(t, f, m, over[filepath.Base(f)])
+		known, all = known+k, all+n
+		if ok {
+			ran++
+		}
+		if m.Close != nil {
+			_ = m.Close()
+		}
+	}
+	t.Logf("%d models, %d of %d values are known before a run", ran, known, all)
+	if known*10 < all*9 {
+		t.Error("less than nine in ten shapes are known")
+	}
+}
+
+func compare(t *testing.T, f string, m *graph.Model, o synth.Overrides) (known, all int, ok bool) {
+	t.Helper()
+	in, _, err := feed.Inputs(m.Main(), feed.Options{Seed: 1, Overrides: o})
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, keep := range []bool{true, false} {
+		p, err := plan.Make(m, in, plan.Options{Registry: operators.Registry(), KeepAll: keep})
+		if err != nil {
+			t.Errorf("%s: %v", f, err)
+			return 0, 0, false
+		}
+		if macs(m, p) > mostMACs {
+			return 0, 0, false
+		}
+		s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), KeepAll: keep, Threads: 2})
+		if err != nil {
+			t.Errorf("%s: %v", f, err)
+			return 0, 0, false
+		}
+		err = s.Run(t.Context())
+		if err != nil {
+			s.Close()
+			return 0, 0, false
+		}
+		known, all = 0, 0
+		for g := range m.Graphs {
+			if g > 0 && p.Steps(g) == nil && s.BodySteps(g) != nil {
+				t.Errorf("%s: graph %d runs and is not planned", f, g)
+			}
+			k, n := claims(t, f, p.Steps(g), s.GraphSteps(g))
+			known, all = known+k, all+n
+		}
+		s.Close()
+	}
+	return known, all, true
+}
+
+// claims compares what a plan knows of a graph with what a run has shown.
+func claims(t *testing.T, f string, plan, run []plan.Step) (known, all int) {
+	t.Helper()
+	for i, st := range plan {
+		if len(run) == 0 {
+			return known, all
+		}
+		if st.Node != run[i].Node {
+			t.Fatalf("%s: node %d is another", f, i)
+		}
+		for _, pair := range [][2][]*tensor.Tensor{{st.In, run[i].In}, {st.Out, run[i].Out}} {
+			for k, a := range pair[0] {
+				b := pair[1][k]
+				if b == nil {
+					continue
+				}
+				all++
+				if a == nil {
+					continue
+				}
+				known++
+				same := a.Type == b.Type && len(a.Shape) == len(b.Shape)
+				for d := range a.Shape {
+					same = same && (a.Shape[d] == b.Shape[d] || a.Shape[d] == -1)
+				}
+				if slices.Contains(a.Shape, -1) {
+					known--
+				}
+				if !same {
+					t.Errorf("%s: graph %d node %d (%s): %v %v is planned, %v %v has come", filepath.Base(f), st.Graph, i, st.Node.Key(), a.Type, a.Shape, b.Type, b.Shape)
+				}
+			}
+		}
+	}
+	return known, all
+}
+
+func macs(m *graph.Model, p *plan.Plan) float64 {
+	sum := 0.0
+	for _, st := range p.Steps(0) {
+		if w := count.Count(m, m.Main(), st.Node, st.In, st.Out); w.MACs != nil {
+			sum += float64(*w.MACs)
+		}
+	}
+	return sum
+}
