@@ -11,8 +11,8 @@ export interface Profile {
   findings?: Finding[];
   /** Host is the machine that ran or estimated it. */
   host?: Host;
-  /** Incomplete tells why the run ended early; what was measured until then is here. Empty for complete runs. */
-  incomplete?: string;
+  /** Incomplete says what is missing and why: the run ended early, layers have no figure. What there is stands here all the same. Empty for complete profiles. */
+  incomplete?: Missing[];
   /** Layers lists the operators in the order in which they run, those of control-flow bodies after their owner. */
   layers: Layer[];
   /** Memory is the memory plan and what was observed. */
@@ -21,6 +21,8 @@ export interface Profile {
   model: Model;
   /** Phases separates loading, the first run and warming up from steady state. */
   phases?: Phases;
+  /** Quantities describes figures that the table of known quantities lacks. */
+  quantities?: Quantity[];
   /** Reconcile compares the sum of the layers with the wall clock. */
   reconcile?: Reconcile;
   /** Schema names the format of the data, [SchemaV1]. */
@@ -35,8 +37,46 @@ export interface Profile {
   totals: Totals;
 }
 
+/** Buffer is one place of a memory plan. */
+export interface Buffer {
+  /** Bytes is the size asked for. */
+  bytes: number;
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
+  first: number;
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
+  last: number;
+  /** Name is the tensor's name, or says what the scratch is for. */
+  name?: string;
+  /** Offset from the start of the arena, in bytes. */
+  offset_bytes: number;
+  /** Scratch marks an operator's working memory. */
+  scratch?: boolean;
+}
+
+/** Cause says why something is as it is. */
+export interface Cause {
+  /** Code names the cause. */
+  code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  /** Text is what there is to say beside, for people: a limit, a type, an error. */
+  text?: string;
+}
+
+/** Clock is a clock of a unit that counts by itself. A time t of a lane on it is (t - offset_s) x rate on the timeline's own clock. */
+export interface Clock {
+  /** Method says how offset and rate were found. */
+  method?: string;
+  /** Name of the clock, by which lanes refer to it. */
+  name: string;
+  /** OffsetS is the clock's time at the timeline's origin, seconds; absent when it is not known, so that times of its lanes can be compared with each other only. */
+  offset_s?: number;
+  /** Rate is seconds of the timeline for a second of this clock, absent for 1. */
+  rate?: number;
+}
+
 /** Counter is a figure over time. Each value holds until the next. */
 export interface Counter {
+  /** Clock names the clock of the times, empty for the timeline's own. */
+  clock?: string;
   /** Group is the core, device or process that it belongs to. */
   group?: string;
   /** Name of the counter. */
@@ -153,19 +193,23 @@ export interface InputSource {
 
 /** Lane is a row of bars, sorted by their starts. Bars of a lane may lie within one another (the outer one comes first); they never overlap in part. */
 export interface Lane {
-  /** Directions holds the index in [Timeline.Names] of what each transfer went from and to, such as "DDR to local", -1 for none. */
+  /** Clock names the clock of the lane's times, empty for the timeline's own. */
+  clock?: string;
+  /** Directions holds the index in the timeline's names of what each transfer went from and to, such as "DDR to local", -1 for none. */
   directions?: Column;
   /** Durations holds the length of each bar, seconds. */
   durations_s: Column;
+  /** Figures holds further figures of each bar by the key of their quantity, in its unit, -1 for not known: bank conflicts, identifiers of instructions. */
+  figures?: Record<string, Column>;
   /** Group is the core, device or process that the lane belongs to. Lanes of one group stand together. */
   group?: string;
   /** Iterations holds the number of the inference of each bar, from 0, -1 for none. */
   iterations?: Column;
   /** Kind says what the bars are. */
   kind: "iteration" | "subnet" | "layer group" | "layer" | "engine" | "thread" | "stream" | "host";
-  /** Labels holds the index in [Timeline.Names] of each bar's name, -1 for the name of its layer. */
+  /** Labels holds the index in the timeline's names of each bar's name, -1 for the name of its layer. */
   labels?: Column;
-  /** Layers holds the index in [Profile.Layers] of each bar, -1 for none. */
+  /** Layers holds the index in the profile's layers of each bar, -1 for none. */
   layers?: Column;
   /** Bytes holds what each bar moved, -1 for not known. */
   moved_bytes?: Column;
@@ -175,9 +219,9 @@ export interface Lane {
   stalls_s?: Column;
   /** Starts holds the start of each bar, seconds. */
   starts_s: Column;
-  /** Subnets holds the index in [Timeline.Subnets] of each bar, -1 for none. */
+  /** Subnets holds the index in the timeline's subnets of each bar, -1 for none. */
   subnets?: Column;
-  /** Types holds the index in [Timeline.Names] of each bar's kind of work, -1 for that of its layer. */
+  /** Types holds the index in the timeline's names of each bar's kind of work, -1 for that of its layer. */
   types?: Column;
   /** Utilisation holds each bar's rate as a fraction of the unit's peak, 0 to 1, -1 for not known. */
   utilisation?: Column;
@@ -185,18 +229,18 @@ export interface Lane {
 
 /** Layer is one executed operator. */
 export interface Layer {
-  /** Accelerated is "yes" or "no" where the target has an accelerator. */
-  accelerated?: string;
-  /** AcceleratorCounts is what the accelerator did for the layer beside cycles, by name: for MVP "programs", "instructions", "stalls" and "no_ops". */
-  accelerator_counts?: Record<string, number>;
   /** AcceleratorCycles is cycles in which the accelerator ran. */
   accelerator_cycles?: Metric;
-  /** BytesRead and BytesWritten are the sizes of the operands, each once. */
+  /** BytesRead and BytesWritten are the sizes of the operands, each once a call. */
   bytes_read?: number;
-  /** BytesRead and BytesWritten are the sizes of the operands, each once. */
+  /** BytesRead and BytesWritten are the sizes of the operands, each once a call. */
   bytes_written?: number;
   /** Calls is the mean number of calls in one inference, absent when it is one. */
   calls?: number;
+  /** Cause says why the layer did not run or has no figure, absent where it did. */
+  cause?: Cause;
+  /** Constant marks a layer whose results follow from constants and shapes alone. An engine may compute it once; it is no work of an inference, and totals leave it out whatever the engine does. */
+  constant?: boolean;
   /** CPUCycles is processor cycles. */
   cpu_cycles?: Metric;
   /** Domain is the operator's domain: empty for ONNX's default and for TFLite builtin operators, "custom" for custom ones. */
@@ -205,8 +249,18 @@ export interface Layer {
   energy_j?: Metric;
   /** Expected is an estimate of latency_s made before or apart from it: by the model's compiler, or by another profile of the same model. */
   expected_s?: Metric;
-  /** Folded marks a layer that was computed once while planning and takes no time in an inference. */
-  folded?: boolean;
+  /** Figures holds figures without a field of their own by the key of their quantity, which is known or stands in [Profile.Quantities]. */
+  figures?: {
+    /** Instructions that the accelerator executes for the layer. */
+    accelerator_instructions?: Metric;
+    /** Instructions of the accelerator that do nothing. */
+    accelerator_no_ops?: Metric;
+    /** Programs that the accelerator runs for the layer. */
+    accelerator_programs?: Metric;
+    /** Cycles in which the accelerator waits for memory. */
+    accelerator_stalls?: Metric;
+    [key: string]: Metric | undefined;
+  };
   /** FusedInto is the index of the layer that does this one's work. */
   fused_into?: number;
   /** Graph names the control-flow body that the layer is in, empty in the main graph. */
@@ -215,11 +269,11 @@ export interface Layer {
   index: number;
   /** Inputs lists the inputs in the operator's order, absent ones included. */
   inputs?: Tensor[];
-  /** Kernel names the implementation that ran, such as "go/conv2d/im2col". */
+  /** Kernel names the implementation that ran, such as "conv2d/im2col". */
   kernel?: string;
   /** Latency is the time in the layer itself in one inference, summed over its calls and without the layers of its bodies, so that layers add up. */
   latency_s?: Metric;
-  /** LiveBytes is the working memory in use while the layer runs: the tensors of the memory plan that live then, and scratch as far as it is planned. The largest of them is the least that any plan needs. */
+  /** LiveBytes is the size of the activations that are needed while the layer runs, its own results included, whatever the runtime. The largest of them is the least that any plan needs. */
   live_bytes?: number;
   /** MACs is the number of multiply-accumulates, padding taps included. */
   macs?: number;
@@ -235,34 +289,32 @@ export interface Layer {
   op: string;
   /** Ops is the number of arithmetic operations of one inference by the convention of docs/counting.md. Like the other counts of work and traffic it is over all calls, and of one call where calls are not known. */
   ops?: number;
-  /** Options is the operator's options in words: "padding:same stride:2x2 activation:relu". Strides and filters are width x height. */
-  options?: string;
+  /** Options is the operator's options, in the order of the format. Strides and filters are width x height. */
+  options?: Option[];
   /** Outputs lists the outputs in the operator's order. */
   outputs?: Tensor[];
-  /** Params is the number of constant elements that the layer reads. */
+  /** Params is the number of constant elements that the layer reads as weights. */
   params?: number;
   /** Parent is the index of the control-flow layer whose body this one is in. */
   parent?: number;
+  /** Placement says which unit of the target does the work, where it has several. */
+  placement?: Placement;
   /** Provenance leads back to the model's own operators. */
   provenance?: Provenance;
-  /** Reason says why the layer is not accelerated, not supported or has no figure. */
-  reason?: string;
-  /** Samples holds the instrumented pass's samples in order, seconds. */
+  /** Samples holds times of the layer in instrumented inferences, seconds, in the order in which they were taken: all of them, or a random choice of some thousand where there were more (latency_s says of how many). */
   samples_s?: Column;
   /** Scope is the path of the block that the layer belongs to, parts separated by "/", as far as names or functions tell. */
   scope?: string;
-  /** Self repeats latency_s where total_s is set, so that both stand side by side. */
-  self_s?: Metric;
   /** Share is the layer's fraction of the sum of all layers' times, 0 to 1. */
   share?: number;
   /** SimulatorCycles is the same by the accelerator maker's simulator, for comparison with its reports. */
   simulator_cycles?: Metric;
   /** Sparsity of weights and activations. */
   sparsity?: Sparsity;
+  /** State says what became of the layer. */
+  state: "ran" | "folded" | "fused" | "unsupported" | "skipped" | "failed" | "not_reached" | "lost" | "no_estimate";
   /** Total is the same with the layers of its bodies. Only set for control flow. */
   total_s?: Metric;
-  /** Unsupported marks a layer that could not run; Reason says why. */
-  unsupported?: boolean;
   /** Version is the operator's version or operator-set version. */
   version?: number;
   /** WeightsBytes is the size of these constants as stored. */
@@ -294,39 +346,17 @@ export interface Memory {
   /** PersistentBytes is memory held between inferences: variables, packed weights. */
   persistent_bytes?: number;
   /** Plan lists the placed buffers. */
-  plan?: Placement[];
+  plan?: Buffer[];
   /** Planner names the method that placed the buffers. */
   planner?: string;
   /** ProcessPeakBytes is the largest resident size of the process. */
   process_peak_bytes?: number;
-  /** ScratchBytes is working memory of operators beside their tensors. */
+  /** ScratchBytes is working memory of operators beside their tensors: the sum where each keeps its own, the largest where they share it in the arena. */
   scratch_bytes?: number;
   /** StepLayers is the layer that runs at each step of the plan, -1 before the first one. Absent where steps are the indices of layers. */
   step_layers?: number[];
   /** TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro would take with its reference kernels: tensors and scratch, without the persistent part, which depends on the build. */
   tflm_arena_bytes?: number;
-}
-
-/** MemorySpace is a memory whose accesses were recorded. */
-export interface MemorySpace {
-  /** Addresses and Sizes bound each access in the memory, bytes. */
-  address_bytes?: Column;
-  /** Starts and Ends bound each access in time, seconds, sorted by starts. */
-  ends_s?: Column;
-  /** Group is the core or device that it belongs to, empty for a shared one. */
-  group?: string;
-  /** Layers holds the index in [Profile.Layers] of each access, -1 for none. */
-  layers?: Column;
-  /** Name of the memory, such as "local" or "global". */
-  name: string;
-  /** Partitions are its banks or allocations in the order of their addresses. */
-  partitions?: Partition[];
-  /** Addresses and Sizes bound each access in the memory, bytes. */
-  size_bytes?: Column;
-  /** Starts and Ends bound each access in time, seconds, sorted by starts. */
-  starts_s?: Column;
-  /** Writes holds 1 for a write, 0 for a read. */
-  writes?: Column;
 }
 
 /** Metric is a figure with its kind and spread. All parts but kind are left out where they are not known; percentiles need a minimum of samples to exist (36 for p90, 368 for p99). The unit is that of the key under which the metric stands. */
@@ -361,6 +391,22 @@ export interface Metric {
   p99?: number;
   /** StdDev is the sample standard deviation (divisor n-1). */
   stddev?: number;
+  /** Typical is the mean over the typical runs: those whose whole duration lies between the quartiles of all. Typical figures of one profile are of the same runs, so that they add up, and a few disturbed runs do not move them. */
+  typical?: number;
+}
+
+/** Missing says what a profile lacks. */
+export interface Missing {
+  /** Cause says why. */
+  cause: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
+  got?: number;
+  /** Layers are the indices of the layers that it is about, absent for the whole. */
+  layers?: number[];
+  /** Text says more, for people: the error that ended a run. */
+  text?: string;
+  /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
+  want?: number;
 }
 
 /** Model describes a model file. */
@@ -387,8 +433,20 @@ export interface Model {
   producer?: string;
   /** SHA256 is the hash of the model file, 64 lower-case hexadecimal digits. */
   sha256?: string;
+  /** StructureSHA256 is a hash of the graphs: operators, options, connections, types and shapes, names and constants left out. Models with the same one differ in names and weights only. */
+  structure_sha256?: string;
   /** Warnings is what the reader of the file got over, one sentence each. */
   warnings?: string[];
+  /** WeightsSHA256 is a hash of all constants, those in files beside the model included. */
+  weights_sha256?: string;
+}
+
+/** Option is one option of an operator. */
+export interface Option {
+  /** Key names it in lower case, such as "padding". */
+  key: string;
+  /** Value is its value as text, such as "same" or "2x2". */
+  value: string;
 }
 
 /** Partition is a bank or an allocation of a memory. */
@@ -415,35 +473,55 @@ export interface Phases {
   warmup?: Warmup;
 }
 
-/** Placement is one buffer of a memory plan. */
+/** Placement says which unit of the target does a layer's work. */
 export interface Placement {
-  /** Bytes is the size asked for. */
-  bytes: number;
-  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
-  first: number;
-  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
-  last: number;
-  /** Name is the tensor's name, or says what the scratch is for. */
-  name?: string;
-  /** Offset from the start of the arena, in bytes. */
-  offset_bytes: number;
-  /** Scratch marks an operator's working memory. */
-  scratch?: boolean;
+  /** Cause is why an accelerator does not take the layer. Where it does, another of its kernels refused the layer first, which some reports show. */
+  cause?: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  /** On names the unit: the accelerator's name, or "cpu". */
+  on: string;
+  /** Text says more about the cause, for people. */
+  text?: string;
 }
 
 /** Provenance leads from an executed operator to the model's. */
 export interface Provenance {
-  /** Confidence says how they were found. */
-  confidence: "exact" | "by tensor" | "by order" | "unknown";
-  /** SourceNodes are the nodes of the model, empty when none could be found. */
+  /** Confidence says how they were found; a source node may have one of its own. */
+  confidence: "exact" | "by tensor" | "by name" | "by order" | "unknown";
+  /** SourceNodes are the nodes of the model, empty when none could be found. The first is the one that the layer is named after. */
   source_nodes?: SourceNode[];
 }
 
-/** Reconcile compares sums with the wall clock. All times are of one inference; the first three come from the instrumented pass and operators_s + gaps_s = wall_s. */
+/** Quantity describes a figure: what it is called, in which unit it stands, what it means. Columns of tables, headings of files, the schema and the page's columns are made from the table of quantities, so that a new figure is one entry of it. */
+export interface Quantity {
+  /** Adds says that the figures of layers add up to that of the model. */
+  adds?: boolean;
+  /** Better is 1 where more is better, -1 where less is, 0 where neither holds. */
+  better?: number;
+  /** Doc says in a sentence or two what it means. */
+  doc?: string;
+  /** Group gathers quantities for people: "Work", "Memory", "Time", "Rates", "Target", "Sparsity", or that of a source. */
+  group?: string;
+  /** Head is the heading of a narrow column. */
+  head?: string;
+  /** Key is its name in JSON and in files, ending in the base unit. */
+  key: string;
+  /** Name is its name where there is room. */
+  name: string;
+  /** Of and Per make a quotient of other quantities: the sum of those in Of divided by the sum of those in Per. Such a figure is not stored. */
+  of?: string[];
+  /** Of and Per make a quotient of other quantities: the sum of those in Of divided by the sum of those in Per. Such a figure is not stored. */
+  per?: string[];
+  /** Unit is "s", "B", "J", "cycles" and the like, "1" for a fraction, "/s" for a rate of counts, empty for a count. */
+  unit?: string;
+  /** Whole marks figures that are whole numbers. */
+  whole?: boolean;
+}
+
+/** Reconcile compares sums with the wall clock. All times are of one inference; the first three are typical times of the instrumented pass (see [Metric.Typical]) and operators_s + gaps_s = wall_s, operators_s being the sum of the layers' times. */
 export interface Reconcile {
   /** GapsS is the time between operators. */
   gaps_s?: number;
-  /** OperatorsS is the mean sum of the layers' times. */
+  /** OperatorsS is the sum of the layers' typical times. */
   operators_s?: number;
   /** OverheadPerOperatorS is the measured cost of recording one operator. */
   overhead_per_operator_s?: Metric;
@@ -455,7 +533,7 @@ export interface Reconcile {
   profiled_s?: number;
   /** Unassigned is the fraction of wall_s that neither operators nor gaps explain. */
   unassigned?: number;
-  /** WallS is the mean wall time of an instrumented inference. */
+  /** WallS is the typical wall time of an instrumented inference. */
   wall_s?: number;
 }
 
@@ -501,6 +579,8 @@ export interface Settings {
 
 /** SourceNode points at a node of the model file. */
 export interface SourceNode {
+  /** Confidence says how this node was found where that differs from the provenance's. */
+  confidence?: "exact" | "by tensor" | "by name" | "by order" | "unknown";
   /** Graph and Node are positions in the file, from 0. */
   graph: number;
   /** Name of the node, as far as it has one. */
@@ -509,6 +589,8 @@ export interface SourceNode {
   node: number;
   /** Op of the node. */
   op?: string;
+  /** Share is the part of the layer's figures that is this node's, 0 to 1, where it is known. */
+  share?: number;
 }
 
 /** Sparsity is the share of zeros. */
@@ -557,6 +639,8 @@ export interface Tensor {
   bytes?: number;
   /** Constant marks weights and other constants of the file. */
   constant?: boolean;
+  /** Declared is the shape that the file states where dimensions are open there and Shape is what was taken for them. Only of the model's inputs. */
+  declared?: number[];
   /** DType is the element type in lower case, such as "float32" or "int8". */
   dtype?: string;
   /** Name is the tensor's name in the model. */
@@ -569,8 +653,10 @@ export interface Tensor {
   zero_point?: number;
 }
 
-/** Timeline says when things happened. Columns of bars stand side by side in slices of one length, so that millions of bars stay small; a column that a source has nothing for is absent. All times are seconds since one origin. */
+/** Timeline says when things happened. A column that a source has nothing for is absent. All times are seconds since one origin, unless a lane has a clock of its own. */
 export interface Timeline {
+  /** Clocks holds clocks of lanes that have one of their own. */
+  clocks?: Clock[];
   /** Counters holds figures over time, such as bandwidth or frequency. */
   counters?: Counter[];
   /** Dropped is the number of records that the source lost or that did not fit. */
@@ -582,7 +668,7 @@ export interface Timeline {
   /** Links are dependencies between bars. */
   links?: Link[];
   /** Memories holds accesses to memories over time, with their banks or allocations. */
-  memories?: MemorySpace[];
+  memories?: TimelineMemory[];
   /** Method says how the times were taken and which part was kept. */
   method?: string;
   /** Names holds the texts that name columns refer to. */
@@ -593,7 +679,31 @@ export interface Timeline {
   subnets?: string[];
 }
 
-/** Totals holds figures of the whole model. A count is the sum over the layers where it is known; the fields uncounted_layers and unsupported_layers say how many layers it leaves out. */
+/** Memory is a memory whose accesses were recorded. */
+export interface TimelineMemory {
+  /** Addresses and Sizes bound each access in the memory, bytes. */
+  address_bytes?: Column;
+  /** Clock names the clock of the times, empty for the timeline's own. */
+  clock?: string;
+  /** Starts and Ends bound each access in time, seconds, sorted by starts. */
+  ends_s?: Column;
+  /** Group is the core or device that it belongs to, empty for a shared one. */
+  group?: string;
+  /** Layers holds the index in the profile's layers of each access, -1 for none. */
+  layers?: Column;
+  /** Name of the memory, such as "local" or "global". */
+  name: string;
+  /** Partitions are its banks or allocations in the order of their addresses. */
+  partitions?: Partition[];
+  /** Addresses and Sizes bound each access in the memory, bytes. */
+  size_bytes?: Column;
+  /** Starts and Ends bound each access in time, seconds, sorted by starts. */
+  starts_s?: Column;
+  /** Writes holds 1 for a write, 0 for a read. */
+  writes?: Column;
+}
+
+/** Totals holds figures of the whole model, by one rule whatever the source. A count of work is the sum over the layers, each as often as it is called, those that follow from constants alone left out; layers fused into others or without support count. Parameters and weights count once, however many layers read them. The fields uncounted_layers and unsupported_layers say how many layers a count leaves out or could not run. */
 export interface Totals {
   /** AcceleratorCycles is cycles in which the accelerator ran. */
   accelerator_cycles?: Metric;
@@ -605,11 +715,23 @@ export interface Totals {
   cpu_cycles?: Metric;
   /** Energy of one inference. */
   energy_j?: Metric;
+  /** Figures holds figures without a field of their own by the key of their quantity, which is known or stands in [Profile.Quantities]. */
+  figures?: {
+    /** Instructions that the accelerator executes for the layer. */
+    accelerator_instructions?: Metric;
+    /** Instructions of the accelerator that do nothing. */
+    accelerator_no_ops?: Metric;
+    /** Programs that the accelerator runs for the layer. */
+    accelerator_programs?: Metric;
+    /** Cycles in which the accelerator waits for memory. */
+    accelerator_stalls?: Metric;
+    [key: string]: Metric | undefined;
+  };
   /** FlashBytes is the storage that the model needs on the target. */
   flash_bytes?: number;
   /** Latency is the time of one inference, from the plain pass where there is one. */
   latency_s?: Metric;
-  /** LatencySamples holds the plain pass's samples in order, seconds. */
+  /** LatencySamples holds times of plain inferences, seconds, in the order in which they were taken: all of them, or a random choice of some thousand where there were more (latency_s says of how many). */
   latency_samples_s?: Column;
   /** Layers is the number of layers. */
   layers?: number;
@@ -625,11 +747,11 @@ export interface Totals {
   ops?: number;
   /** Params is the number of constant elements, each counted once. */
   params?: number;
-  /** RAMBytes is the working memory of an inference. */
+  /** RAMBytes is the memory that an inference holds at once beside the model: the arena of activations, working memory of operators, and what lasts between inferences, by the plan of the runtime. */
   ram_bytes?: number;
   /** SimulatorCycles is the same by the accelerator maker's simulator, for comparison with its reports. */
   simulator_cycles?: Metric;
-  /** UncountedLayers is the number of layers whose operations are not known. */
+  /** UncountedLayers is the number of layers whose operations are not known, absent where the source does not say. */
   uncounted_layers?: number;
   /** UnsupportedLayers is the number of layers that the engine or accelerator cannot run. */
   unsupported_layers?: number;

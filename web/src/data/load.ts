@@ -1,16 +1,16 @@
 // Reads what the program put into the page: a JSON document, and beside it the
 // long columns of figures as little-endian binary, both gzipped and in base64,
 // each in as many elements as it takes.
-import type { Column, Profile } from "./profile";
+import type { Column, Profile, Quantity } from "./profile";
 
-/** How a column stands in the binary part; internal/report/page/columns.go has
- * the other side. Columns follow one another in the order of the list. */
+/** How a column stands in the binary part; internal/columnar has the
+ * other side. Columns follow one another in the order of the list. */
 interface ColumnRef {
   /** Where it belongs, such as ["profile", "timeline", "lanes", 0, "starts_s"]. */
   path: (string | number)[];
-  /** i8 and i16 become Int32Array; ns holds steps in nanoseconds and becomes
-   * Float64Array in seconds. */
-  type: "f64" | "f32" | "i32" | "i16" | "i8" | "ns";
+  /** i8 and i16 become Int32Array, i64 Float64Array; ns holds steps in nanoseconds and
+   * becomes Float64Array in seconds. */
+  type: "f64" | "f32" | "i64" | "i32" | "i16" | "i8" | "ns";
   length: number;
   /** Of ns: the first value. */
   first?: number;
@@ -52,6 +52,8 @@ export interface Distribution {
 
 export interface Document {
   profile: Profile;
+  /** Describes all figures of the profile, those of opmeter first. */
+  quantities: Quantity[];
   columns: ColumnRef[];
   /** Version of opmeter that wrote the page. */
   version?: string;
@@ -60,7 +62,7 @@ export interface Document {
   distributions?: Distribution[];
 }
 
-const widths = { f64: 8, f32: 4, i32: 4, i16: 2, i8: 1, ns: 4 };
+const widths = { f64: 8, f32: 4, i64: 8, i32: 4, i16: 2, i8: 1, ns: 4 };
 
 /** unpack gives the bytes of a part as they come, so that neither the text nor the
  * bytes ever stand whole beside what is made of them. */
@@ -109,6 +111,9 @@ function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
       return new Float64Array(bytes);
     case "f32":
       return new Float32Array(bytes);
+    case "i64":
+      // Sizes and addresses, far below where a double loses whole numbers.
+      return Float64Array.from(new BigInt64Array(bytes), Number);
     case "i32":
       return new Int32Array(bytes);
     case "i16":

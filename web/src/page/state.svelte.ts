@@ -4,8 +4,10 @@
 // The address is #/VIEW?name=value&… . Views keep their own parameters there by
 // get and set; a change of view is a step of the browser's history, a change of a
 // parameter is not.
-import type { Distribution, Document, Sampled } from "./data";
-import type { Column, Profile } from "./profile";
+import type { Distribution, Document, Sampled } from "../data/load";
+import type { Column, Layer, Profile } from "../data/profile";
+import { columnsOf, type LayerColumn } from "../figures/columns";
+import { Figures } from "../figures/quantities";
 
 export const views = ["summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"] as const;
 export type View = (typeof views)[number];
@@ -18,13 +20,24 @@ export let profile: Profile;
 export let version = "";
 export let sampled: Sampled | undefined;
 
+/** What the page knows of figures: how to read them, and the columns made of them. */
+export let figures = new Figures([]);
+export let columns: LayerColumn[] = [];
+
 let distributions = new Map<number, Distribution>();
 
 export function setDocument(d: Document) {
   profile = d.profile;
+  figures = new Figures(d.quantities);
+  columns = columnsOf(d.quantities);
   version = d.version ?? "";
   sampled = d.sampled;
   distributions = new Map(d.distributions?.map((s) => [s.layer, s]));
+}
+
+/** offered lists the columns that have a figure for some layer. */
+export function offered(layers: Layer[]): LayerColumn[] {
+  return columns.filter((c) => layers.some((l) => c.value(l) !== undefined));
 }
 
 /** series is what the page holds of the samples of a layer, or with -1 of the whole

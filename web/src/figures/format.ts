@@ -1,5 +1,4 @@
 // Figures for people: units and sensible digits, as the program's tables have them.
-import type { Layer, Metric } from "./profile";
 
 const decimal = [
   [1e12, "T"],
@@ -63,11 +62,6 @@ export function percent(v: number | undefined): string {
   return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1)} %`;
 }
 
-/** best is the figure to show of a metric: median, else mean, else minimum. */
-export function best(m: Metric | undefined): number | undefined {
-  return m?.median ?? m?.mean ?? m?.min;
-}
-
 /** clean makes text from a file safe to show: control characters and those that turn
  * the direction of writing become visible escapes. */
 export function clean(s: string | undefined): string {
@@ -99,6 +93,3 @@ export function range(ends: [number, number], show: (v: number) => string): stri
   const unit = /[^\d.−-]+$/.exec(a)?.[0];
   return unit && b.endsWith(unit) ? `${a.slice(0, -unit.length)} to ${b}` : `${a} to ${b}`;
 }
-
-/** Unrun tells that a layer could not run, for whatever reason. */
-export const unrun = (l: Layer): boolean => !!l.unsupported || (!!l.reason && !l.latency_s && !l.folded && l.fused_into === undefined);

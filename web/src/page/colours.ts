@@ -1,6 +1,6 @@
 // One colour an operator, the same in every view: the operators that take most time
 // (or, without times, that are most frequent) have one each, all others share one.
-import { best } from "./format";
+import { best } from "../figures/quantities";
 import { profile } from "./state.svelte";
 
 /** Number of operators with a colour of their own; app.css defines --op-1 to --op-8. */
