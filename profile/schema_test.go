@@ -16,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter/docs"
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 var update = flag.Bool("update", false, "write docs/profile.schema.json anew from the Go types")
@@ -86,7 +87,11 @@ func (c schemaCheck) value(at string, s map[string]any, v any) {
 		props, _ := s["properties"].(map[string]any)
 		if extra, ok := s["additionalProperties"].(map[string]any); ok {
 			for k, e := range v {
-				c.value(at+"."+k, extra, e)
+				if known, ok := props[k].(map[string]any); ok {
+					c.value(at+"."+k, known, e)
+				} else {
+					c.value(at+"."+k, extra, e)
+				}
 			}
 			return
 		}
@@ -142,10 +147,76 @@ func fillAll(v reflect.Value) {
 	}
 }
 
+// TestSchemaNamesQuantities checks that each quantity that is stored has a place in
+// the schema: a field of its own or one in figures.
+func TestSchemaNamesQuantities(t *testing.T) {
+	t.Parallel()
+	var schema map[string]any
+	if err := jsonx.Unmarshal(docs.ProfileSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	properties := func(def string) map[string]any {
+		return schema["$defs"].(map[string]any)[def].(map[string]any)["properties"].(map[string]any)
+	}
+	fields := properties("Layer")
+	figures := fields["figures"].(map[string]any)["properties"].(map[string]any)
+	sparsity := properties("Sparsity")
+	for _, q := range table() {
+		if q.Derived() {
+			continue
+		}
+		places := 0
+		for _, m := range []map[string]any{fields, figures} {
+			if _, ok := m[q.Key]; ok {
+				places++
+			}
+		}
+		if of, ok := strings.CutPrefix(q.Key, "sparsity_"); ok && sparsity[of] != nil {
+			places++
+		}
+		if places != 1 {
+			t.Errorf("%s has %d places in the schema of layers", q.Key, places)
+		}
+	}
+}
+
+// TestSchemaColumns checks that what the saved file and the page store as binary is
+// marked, and nothing else.
+func TestSchemaColumns(t *testing.T) {
+	t.Parallel()
+	var schema map[string]any
+	if err := jsonx.Unmarshal(docs.ProfileSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	marked := 0
+	var count func(any)
+	count = func(v any) {
+		if m, ok := v.(map[string]any); ok {
+			if m["column"] == true {
+				marked++
+			}
+			for _, e := range m {
+				count(e)
+			}
+		}
+	}
+	count(schema)
+	var p Profile
+	fillAll(reflect.ValueOf(&p).Elem())
+	want := 0
+	for range p.Columns() {
+		want++
+	}
+	if marked != want || want < 10 {
+		t.Errorf("%d columns are marked, a profile has %d", marked, want)
+	}
+}
+
 func buildSchema(t *testing.T) map[string]any {
 	t.Helper()
-	b := &schemaBuilder{docs: map[string]string{}, words: map[string][]string{}, defs: map[string]any{}}
-	b.parse(t)
+	b := &schemaBuilder{t: t, docs: map[string]string{}, words: map[string][]string{}, defs: map[string]any{}}
+	b.parse(reflect.TypeFor[Profile](), ".")
+	b.parse(reflect.TypeFor[timeline.Timeline](), "timeline")
 	root := b.object(reflect.TypeFor[Profile]())
 	out := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -157,22 +228,67 @@ func buildSchema(t *testing.T) map[string]any {
 		out[k] = v
 	}
 	out["properties"].(map[string]any)["schema"].(map[string]any)["const"] = SchemaV1
+	b.figures()
+	b.columns(out)
 	return out
 }
 
 type schemaBuilder struct {
-	docs  map[string]string   // "Type" or "Type.Field"
-	words map[string][]string // constants by their type
+	t     *testing.T
+	docs  map[string]string   // by "package.Type" or "package.Type.Field"
+	words map[string][]string // constants by their type's "package.Type"
 	defs  map[string]any
 }
 
-// parse reads the comments and the constants of the package's source.
-func (b *schemaBuilder) parse(t *testing.T) {
-	t.Helper()
+// figures names the known quantities that have no field: they stand in the maps.
+func (b *schemaBuilder) figures() {
+	for _, def := range []string{"Layer", "Totals"} {
+		figures := b.defs[def].(map[string]any)["properties"].(map[string]any)["figures"].(map[string]any)
+		props := map[string]any{}
+		for _, q := range table() {
+			if !q.Derived() && q.layer == nil && q.total == nil {
+				m := b.of(reflect.TypeFor[Metric]())
+				m["description"] = q.Doc
+				props[q.Key] = m
+			}
+		}
+		figures["properties"] = props
+	}
+}
+
+// columns marks the lists that may be stored as binary beside the text, by the
+// list of them that the saved file and the page use.
+func (b *schemaBuilder) columns(root map[string]any) {
+	var p Profile
+	fillAll(reflect.ValueOf(&p).Elem())
+	for path := range p.Columns() {
+		s := root
+		for _, step := range path {
+			if r, ok := s["$ref"].(string); ok {
+				s = b.defs[strings.TrimPrefix(r, "#/$defs/")].(map[string]any)
+			}
+			props, _ := s["properties"].(map[string]any)
+			name, isName := step.(string)
+			switch {
+			case !isName:
+				s = s["items"].(map[string]any)
+			case props[name] != nil:
+				s = props[name].(map[string]any)
+			default:
+				s = s["additionalProperties"].(map[string]any)
+			}
+		}
+		s["column"] = true
+	}
+}
+
+// parse reads the comments and the constants of the source of a type's package.
+func (b *schemaBuilder) parse(of reflect.Type, dir string) {
+	b.t.Helper()
 	fset := token.NewFileSet()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -180,7 +296,7 @@ func (b *schemaBuilder) parse(t *testing.T) {
 		}
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
 		if err != nil {
-			t.Fatal(err)
+			b.t.Fatal(err)
 		}
 		for _, d := range f.Decls {
 			g, ok := d.(*ast.GenDecl)
@@ -192,34 +308,53 @@ func (b *schemaBuilder) parse(t *testing.T) {
 				case *ast.ValueSpec:
 					if id, ok := s.Type.(*ast.Ident); ok && len(s.Values) == 1 {
 						if l, ok := s.Values[0].(*ast.BasicLit); ok {
-							b.words[id.Name] = append(b.words[id.Name], strings.Trim(l.Value, `"`))
+							key := of.PkgPath() + "." + id.Name
+							b.words[key] = append(b.words[key], strings.Trim(l.Value, `"`))
 						}
 					}
 				case *ast.TypeSpec:
-					b.docs[s.Name.Name] = oneLine(g.Doc.Text())
-					st, ok := s.Type.(*ast.StructType)
-					if !ok {
-						continue
-					}
-					last := ""
-					for _, f := range st.Fields.List {
-						if f.Doc != nil {
-							last = oneLine(f.Doc.Text())
-						}
-						for _, n := range f.Names {
-							if last == "" && f.Tag != nil {
-								t.Errorf("%s.%s has no comment", s.Name.Name, n.Name)
-							}
-							b.docs[s.Name.Name+"."+n.Name] = last
-						}
-					}
+					b.comments(of.PkgPath()+"."+s.Name.Name, g, s)
 				}
 			}
 		}
 	}
 }
 
+// comments keeps the comments of a type and of its fields. A comment holds for the
+// fields that follow without one of their own.
+func (b *schemaBuilder) comments(key string, g *ast.GenDecl, s *ast.TypeSpec) {
+	b.docs[key] = oneLine(g.Doc.Text())
+	st, ok := s.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	last := ""
+	for _, f := range st.Fields.List {
+		switch {
+		case f.Doc != nil:
+			last = oneLine(f.Doc.Text())
+		case f.Comment != nil:
+			last = oneLine(f.Comment.Text())
+		}
+		for _, n := range f.Names {
+			b.docs[key+"."+n.Name] = last
+		}
+	}
+}
+
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func typeKey(t reflect.Type) string { return t.PkgPath() + "." + t.Name() }
+
+// def names a type among the definitions. Of two with one name, that of the timeline
+// says so.
+func (b *schemaBuilder) def(t reflect.Type) string {
+	own := reflect.TypeFor[Profile]().PkgPath()
+	if _, taken := b.docs[own+"."+t.Name()]; taken && t.PkgPath() != own {
+		return "Timeline" + t.Name()
+	}
+	return t.Name()
+}
 
 func (b *schemaBuilder) object(t reflect.Type) map[string]any {
 	props := map[string]any{}
@@ -228,14 +363,18 @@ func (b *schemaBuilder) object(t reflect.Type) map[string]any {
 		f := t.Field(i)
 		key, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		s := b.of(f.Type)
-		s["description"] = b.docs[t.Name()+"."+f.Name]
+		text := b.docs[typeKey(t)+"."+f.Name]
+		if text == "" {
+			b.t.Errorf("%s.%s has no comment", t, f.Name)
+		}
+		s["description"] = text
 		props[key] = s
 		if opts == "" {
 			required = append(required, key)
 		}
 	}
 	slices.Sort(required)
-	out := map[string]any{"type": "object", "description": b.docs[t.Name()], "properties": props}
+	out := map[string]any{"type": "object", "description": b.docs[typeKey(t)], "properties": props}
 	if len(required) > 0 {
 		out["required"] = required
 	}
@@ -247,11 +386,12 @@ func (b *schemaBuilder) of(t reflect.Type) map[string]any {
 	case reflect.Pointer:
 		return b.of(t.Elem())
 	case reflect.Struct:
-		if _, ok := b.defs[t.Name()]; !ok {
-			b.defs[t.Name()] = nil // stops recursion
-			b.defs[t.Name()] = b.object(t)
+		name := b.def(t)
+		if _, ok := b.defs[name]; !ok {
+			b.defs[name] = nil // stops recursion
+			b.defs[name] = b.object(t)
 		}
-		return map[string]any{"$ref": "#/$defs/" + t.Name()}
+		return map[string]any{"$ref": "#/$defs/" + name}
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": b.of(t.Elem())}
 	case reflect.Array:
@@ -261,7 +401,7 @@ func (b *schemaBuilder) of(t reflect.Type) map[string]any {
 	case reflect.String:
 		s := map[string]any{"type": "string"}
 		if t.Name() != "string" {
-			s["enum"] = b.words[t.Name()]
+			s["enum"] = b.words[typeKey(t)]
 		}
 		return s
 	case reflect.Bool:

@@ -1,6 +1,8 @@
 package chip
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,7 +51,8 @@ func Parse(data []byte, file string) (*Target, error) {
 		return nil, &FileError{File: file, Text: "is empty; expected a target (id, name, core, clock, runtimes, …)"}
 	}
 	d := &decoder{file: file}
-	t := &Target{File: file}
+	sum := sha256.Sum256(data)
+	t := &Target{File: file, SHA256: hex.EncodeToString(sum[:])}
 	d.value(doc.Content[0], reflect.ValueOf(t).Elem(), "", "")
 	if len(d.errs) == 0 {
 		d.check(t, doc.Content[0])

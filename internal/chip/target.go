@@ -29,6 +29,8 @@ type Target struct {
 
 	// File is the file that the target was read from.
 	File string `yaml:"-"`
+	// SHA256 is the hash of that file, calibration included, 64 hexadecimal digits.
+	SHA256 string `yaml:"-"`
 }
 
 // Core is a processor.

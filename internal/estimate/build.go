@@ -22,10 +22,11 @@ type builder struct {
 	opt   chip.Options
 	to    source.Sink
 
-	costs   []*chip.Costs // by graph, nil for those that nothing runs
-	passes  []float64     // by graph: runs in one inference
-	taken   []bool        // by graph: false for a branch that is not the longer one
-	kernels tflm.Kernels  // "" when the runtime is not TensorFlow Lite Micro
+	costs   []*chip.Costs        // by graph, nil for those that nothing runs
+	passes  []float64            // by graph: runs in one inference
+	taken   []bool               // by graph: false for a branch that is not the longer one
+	pace    map[int]*chip.Figure // by graph: time of one pass with what it runs
+	kernels tflm.Kernels         // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
 	missing []int64 // layers without an estimate
 	once    []int64 // control flow that is estimated for one pass through its bodies
@@ -220,29 +221,11 @@ func lack(code chip.MissingCode) profile.CauseCode {
 
 // energy is the power model applied to one pass through a layer.
 func (b *builder) energy(l *profile.Layer, c *chip.LayerCost) *chip.Figure {
-	e := b.t.Energy
-	if c.Energy != nil || e == nil || c.Latency == nil {
-		return c.Energy
+	macs := l.MACsExecuted
+	if macs != nil && l.Calls != nil && *l.Calls > 0 {
+		macs = new(int64(math.Round(float64(*macs) / *l.Calls))) // counts are over all calls
 	}
-	macs := 0.0
-	if l.MACsExecuted != nil {
-		macs = float64(*l.MACsExecuted)
-		if l.Calls != nil && *l.Calls > 0 {
-			macs /= *l.Calls // counts are over all calls
-		}
-	}
-	at := func(elapsed, cpu float64) float64 {
-		return elapsed*e.ElapsedCycle + e.Watts*elapsed/b.clock + cpu*e.CPUCycle + e.MAC*macs
-	}
-	var cpu chip.Figure
-	if c.CPU != nil {
-		cpu = *c.CPU
-	}
-	f := &chip.Figure{Value: at(c.Latency.Value, cpu.Value), Low: at(c.Latency.Low, cpu.Low), High: at(c.Latency.High, cpu.High)}
-	if e.Band != nil {
-		f.Low, f.High = f.Low*e.Band[0], f.High*e.Band[1]
-	}
-	return f
+	return b.t.Energy.Layer(c, b.clock, macs)
 }
 
 func (b *builder) energyMethod() string {
@@ -334,7 +317,7 @@ func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
 		}
 	}
 	if c.Energy != nil {
-		*energy = b.t.EnergyOf(*cpu)
+		*energy = b.t.Energy.Inference(*cpu) // with the bodies of control flow
 	}
 }
 

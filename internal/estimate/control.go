@@ -78,7 +78,7 @@ func (b *builder) branches() {
 				continue
 			}
 			v := 0.0
-			if f := b.pass(g, 0); f != nil {
+			if f := b.pass(g); f != nil {
 				v = f.Value
 			}
 			if v > most {
@@ -94,23 +94,32 @@ func (b *builder) branches() {
 }
 
 // pass is the time of one pass through a graph with what its layers run, in cycles
-// of the processor; nil where nothing is known.
-func (b *builder) pass(g, depth int) *chip.Figure {
-	if depth > len(b.costs) || b.costs[g] == nil {
-		return nil // a graph that runs itself counts as nothing within itself
+// of the processor; nil where nothing is known. A graph that runs itself counts as
+// nothing within itself.
+func (b *builder) pass(g int) *chip.Figure {
+	if b.costs[g] == nil {
+		return nil
 	}
+	if b.pace == nil {
+		b.pace = map[int]*chip.Figure{}
+	}
+	if f, ok := b.pace[g]; ok {
+		return f
+	}
+	b.pace[g] = nil
 	var f *chip.Figure
 	for i := range b.slots {
 		if b.slots[i].Graph == g {
-			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.bodies(i, depth+1), 1)
+			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.inside(i), 1)
 		}
 	}
+	b.pace[g] = f
 	return f
 }
 
-// bodies is the time in the graphs that one execution of a slot runs, nil where
+// inside is the time in the graphs that one execution of a slot runs, nil where
 // nothing is known of it or it runs none.
-func (b *builder) bodies(slot, depth int) *chip.Figure {
+func (b *builder) inside(slot int) *chip.Figure {
 	s := &b.slots[slot]
 	if len(s.Bodies) == 0 || s.Node.Op == "CALL_ONCE" {
 		return nil
@@ -120,7 +129,7 @@ func (b *builder) bodies(slot, depth int) *chip.Figure {
 		if c.Graph <= 0 || c.Graph >= len(b.costs) || c.Times != nil && *c.Times == 0 {
 			continue
 		}
-		f := b.pass(c.Graph, depth)
+		f := b.pass(c.Graph)
 		if branching(s.Node.Op) {
 			if f != nil && (sum == nil || f.Value > sum.Value) {
 				sum = f
@@ -135,9 +144,6 @@ func (b *builder) bodies(slot, depth int) *chip.Figure {
 	}
 	return sum
 }
-
-// inside is bodies for a layer of the profile.
-func (b *builder) inside(slot int) *chip.Figure { return b.bodies(slot, 1) }
 
 // shorter lets the bands of totals hold the shorter branches too, where the model
 // does not tell which one runs.

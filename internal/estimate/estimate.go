@@ -168,3 +168,12 @@ func plus(total, f *chip.Figure, times float64) *chip.Figure {
 	}
 	return out
 }
+
+// Estimate makes the profile of a model as it stands on one target.
+func Estimate(m *graph.Model, t *chip.Target, o chip.Options) (*profile.Profile, error) {
+	p, err := Prepare(m, feed.Options{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return source.Collect(context.Background(), &Source{Model: p, Target: t, Options: o}, source.Options{})
+}

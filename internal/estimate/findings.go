@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -65,6 +66,11 @@ func (b *builder) findings() error {
 	if c := b.rt.Calibration; c != nil && c.From != "" {
 		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
 	}
+	for i := range b.slots {
+		if b.slots[i].Node.Op == "CALL_ONCE" {
+			b.find("target.remark", profile.Info, fmt.Sprintf("layer %d (CALL_ONCE) runs its graph in the first inference only: figures are those of later ones", i), int64(i))
+		}
+	}
 	for _, c := range b.costs {
 		if c == nil {
 			continue
@@ -117,8 +123,8 @@ func (b *builder) format() {
 	if b.kernels != "" {
 		text = append(text, "TensorFlow Lite Micro takes .tflite files, not ONNX: figures are of the same operators in a .tflite file with channels last; transposes that a conversion may add are not counted.")
 	}
-	if n := b.lowered(); n > 0 {
-		text = append(text, fmt.Sprintf("%d operators between DequantizeLinear and QuantizeLinear count as int8, as converters make them.", n))
+	if integer, _ := plan.Quantised(b.m.Main()); len(integer) > 0 {
+		text = append(text, fmt.Sprintf("%d operators between DequantizeLinear and QuantizeLinear count as int8, as converters make them.", len(integer)))
 	}
 	if len(text) > 0 {
 		b.find("target.format", profile.Info, strings.Join(text, " "))

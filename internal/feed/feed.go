@@ -64,6 +64,49 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 	return ins, src, nil
 }
 
+// Shapes returns the types and shapes of the inputs that [Inputs] would make, as
+// tensors without elements.
+func Shapes(g *graph.Graph, o Options) ([]*tensor.Tensor, error) {
+	if err := names(g, o); err != nil {
+		return nil, err
+	}
+	out := make([]*tensor.Tensor, len(g.Inputs))
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		if _, ok := o.Files[v.Name]; ok {
+			x, _, err := input(v, k, o, 0)
+			if err != nil {
+				return nil, fmt.Errorf("input %q: %w", v.Name, err)
+			}
+			out[k] = &tensor.Tensor{Type: x.Type, Shape: x.Shape, Quant: v.Quant}
+			continue
+		}
+		shape, err := shapeOf(v, o)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", v.Name, err)
+		}
+		out[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem, Quant: v.Quant}
+	}
+	return out, nil
+}
+
+// shapeOf is the shape that the options give an input.
+func shapeOf(v *graph.Value, o Options) ([]int, error) {
+	shape := synth.Shape(v)
+	if d, ok := o.Overrides.Dims[v.Name]; ok {
+		shape = slices.Clone(d)
+	}
+	if d, ok := o.Shapes[v.Name]; ok {
+		if v.HasShape && len(d) != len(v.Shape) {
+			return nil, optionError("shape", "%s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
+		}
+		shape = slices.Clone(d)
+	} else if o.Batch > 0 && len(shape) > 0 {
+		shape[0] = o.Batch
+	}
+	return shape, afford(v.Type, shape, o.MaxBytes)
+}
+
 // OptionError tells that the options do not fit the model, which itself may be
 // sound.
 type OptionError struct {
@@ -155,19 +198,8 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 		}
 		return x, Source{Kind: "file", File: file}, nil
 	}
-	shape := synth.Shape(v)
-	if d, ok := o.Overrides.Dims[v.Name]; ok {
-		shape = slices.Clone(d)
-	}
-	if d, ok := o.Shapes[v.Name]; ok {
-		if v.HasShape && len(d) != len(v.Shape) {
-			return nil, Source{}, optionError("shape", "%s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
-		}
-		shape = slices.Clone(d)
-	} else if o.Batch > 0 && len(shape) > 0 {
-		shape[0] = o.Batch
-	}
-	if err := afford(v.Type, shape, o.MaxBytes); err != nil {
+	shape, err := shapeOf(v, o)
+	if err != nil {
 		return nil, Source{}, err
 	}
 	if o.Zeros {

@@ -267,14 +267,10 @@ func (p *pass) reconcile(res *measure.Result) *profile.Reconcile {
 		return nil
 	}
 	t := p.rec.Typical()
-	ops := 0.0
-	for i := range p.slots {
-		if p.slots[i].State == plan.Runs {
-			ops += t.Steps[i]
-		}
-	}
+	// A body may seem longer than its owner by a step of the clock.
+	gaps := max(0, t.Gaps)
 	return &profile.Reconcile{
-		WallS: new(t.Wall), OperatorsS: new(ops), GapsS: new(t.Wall - ops),
+		WallS: new(t.Wall - t.Gaps + gaps), OperatorsS: new(t.Wall - t.Gaps), GapsS: new(gaps),
 		PlainS: new(stats.Median(res.Plain)), ProfiledS: new(stats.Median(res.Profiled)),
 		OverheadS:            profile.FromSummary(profile.Measured, res.Overhead(), "paired groups of plain and instrumented runs"),
 		OverheadPerOperatorS: profile.FromSummary(profile.Measured, res.Clock.EventCost(), "clock read and stored in a loop"),

@@ -25,12 +25,12 @@ func (p *pass) peaks(ctx context.Context, host *profile.Host) (profile.Target, b
 	if !earlier {
 		p.phases.PeaksS = new(r.Took.Seconds())
 	}
-	limits(&r, &t, pool.Threads(), earlier)
+	limits(&t, r, pool.Threads(), earlier)
 	return t, true
 }
 
 // limits puts the rates into a target.
-func limits(r *peaks.Rates, t *profile.Target, threads int, earlier bool) {
+func limits(t *profile.Target, r peaks.Rates, threads int, earlier bool) {
 	var said []string
 	if best := max(r.Float, r.Integer); best > 0 {
 		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.

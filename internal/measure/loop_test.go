@@ -229,7 +229,7 @@ func TestClock(t *testing.T) {
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(2, 3)
-	if r.Metric(0).N != 0 || r.Shares() != nil {
+	if r.Summary(0).N != 0 || r.Shares() != nil {
 		t.Error("figures of nothing")
 	}
 	r.AddBounds([]int64{100, 110, 140})
@@ -245,7 +245,7 @@ func TestRecorder(t *testing.T) {
 	if d := cmp.Diff([]float64{0.5, 0.5}, r.Shares(), near); d != "" {
 		t.Errorf("shares (-want +got):\n%s", d)
 	}
-	if m := r.Metric(1); m.Median != 20e-9 || m.N != 3 || r.Sampled() {
+	if m := r.Summary(1); m.Median != 20e-9 || m.N != 3 || r.Sampled() {
 		t.Errorf("metric %+v", m)
 	}
 }
@@ -266,7 +266,7 @@ func TestRecorderSamplesLongSeries(t *testing.T) {
 			t.Fatal("not in order of time")
 		}
 	}
-	m := r.Metric(0)
+	m := r.Summary(0)
 	if m.N != runs || m.Kept != 100 || m.Min != 0 || math.Abs(m.Max-9999e-9) > 1e-15 || math.Abs(m.Mean-4999.5e-9) > 1e-15 {
 		t.Errorf("metric %+v", m)
 	}

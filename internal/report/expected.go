@@ -3,76 +3,180 @@ package report
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Expect fills in the expected time of p's layers from another profile of the
-// same model, such as an estimate made before p was measured. Findings say where
-// the times come from and which layers have none.
+// same model, such as an estimate made before p was measured. Layers are joined by
+// the nodes of the model that they do; where an engine fused some, their times are
+// summed. Findings say where the times come from, how surely layers were joined, and
+// which have none.
 func Expect(p, from *profile.Profile) error {
 	a, b := &p.Model, &from.Model
-	if a.SHA256 != "" && b.SHA256 != "" && a.SHA256 != b.SHA256 {
+	structure := a.StructureSHA256 != "" && a.StructureSHA256 == b.StructureSHA256
+	if a.SHA256 != "" && b.SHA256 != "" && a.SHA256 != b.SHA256 && !structure {
 		return fmt.Errorf("the profiles are of different models: %s (SHA-256 %.12s…) and %s (%.12s…)", a.Name, a.SHA256, b.Name, b.SHA256)
 	}
-	if !slices.ContainsFunc(from.Layers, timed) {
+	if len(timed(from, nil)) == 0 {
 		return errors.New("no layer of the profile with the expected times has a time")
 	}
-	if !slices.ContainsFunc(p.Layers, timed) {
+	have := timed(p, nil)
+	if len(have) == 0 {
 		return errors.New("no layer of the profile has a time to compare with")
 	}
-	pairs := match(p.Layers, from.Layers)
-	matched, replaced := 0, 0
-	var have, want float64
-	var lost []int64
+	replaced := int64(0)
 	for i := range p.Layers {
-		l := &p.Layers[i]
-		if l.Expected != nil {
+		if p.Layers[i].Expected != nil {
 			replaced++
-			l.Expected = nil
-		}
-		if j := pairs[i]; j >= 0 && from.Layers[j].Latency != nil {
-			l.Expected = from.Layers[j].Latency
-		}
-		switch {
-		case !timed(*l):
-		case l.Expected == nil:
-			lost = append(lost, int64(i))
-		default:
-			matched++
-			t, _ := l.Latency.Best()
-			e, _ := l.Expected.Best()
-			have += t
-			want += e
+			p.Layers[i].Expected = nil
 		}
 	}
-	if matched == 0 {
-		return fmt.Errorf("no layer of %s agrees with one of %s in position, operator and name", a.Name, b.Name)
+	joined := map[profile.Confidence]int64{}
+	for _, pair := range profile.Join(p, from) {
+		joined[pair.Confidence] += expect(p, from, &pair)
 	}
-	text := fmt.Sprintf("Expected times are those of the profile for %s: %s in %s with both, where this one has %s.", targetName(&from.Target), Duration(want), plural(int64(matched), "layer"), Duration(have))
+	var matched profile.Layers
+	var lost []int64
+	for _, l := range have {
+		if l.Expected != nil {
+			matched = append(matched, l)
+		} else {
+			lost = append(lost, l.Index)
+		}
+	}
+	if len(matched) == 0 {
+		return fmt.Errorf("no layer of %s does the same as one of %s", a.Name, b.Name)
+	}
+	is, _ := matched.Sum("latency_s")
+	want := 0.0
+	for _, l := range matched {
+		v, _ := l.Expected.Best()
+		want += v
+	}
+	text := fmt.Sprintf("Expected times are those of the profile for %s: %s in %s with both, where this one has %s.", targetName(&from.Target), Duration(want), words.Plural(int64(len(matched)), "layer"), Duration(is))
 	if p.Target.ID != from.Target.ID {
 		text += fmt.Sprintf(" That is another target than %s, so the ratio compares targets as well as the estimate.", targetName(&p.Target))
 	}
-	if a.SHA256 == "" || b.SHA256 == "" {
-		text += " Whether both are of the same file is not known, because the hash of one is not: layers were matched by position, operator and name."
+	switch {
+	case a.SHA256 == "" || b.SHA256 == "":
+		text += " Whether both are of the same file is not known, because the hash of one is not."
+	case a.SHA256 != b.SHA256:
+		text += " The two files are of the same structure with other names or weights."
 	}
+	text += sureness(joined)
 	if replaced > 0 {
-		text += fmt.Sprintf(" They replace those that %s had.", plural(int64(replaced), "layer"))
+		text += fmt.Sprintf(" They replace those that %s had.", words.Plural(replaced, "layer"))
 	}
 	p.Findings = append(p.Findings, profile.Finding{ID: "expected.source", Severity: profile.Info, Text: text})
 	if len(lost) > 0 {
 		p.Findings = append(p.Findings, profile.Finding{
 			ID: "expected.unmatched", Severity: profile.Warning, Layers: lost,
-			Text: fmt.Sprintf("No expected time for %s: the other profile has no time for it, or no layer of that position, operator and name.", plural(int64(len(lost)), "layer")),
+			Text: fmt.Sprintf("No expected time for %s: the other profile has no time for what it does, or only for a part of it.", words.Plural(int64(len(lost)), "layer")),
 		})
 	}
 	return nil
 }
 
-func timed(l profile.Layer) bool {
-	_, ok := l.Latency.Best()
-	return ok
+// sureness says how many layers were joined other than exactly.
+func sureness(joined map[profile.Confidence]int64) string {
+	var parts []string
+	for _, c := range []profile.Confidence{profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown} {
+		if n := joined[c]; n > 0 {
+			how := string(c)
+			if c == profile.Unknown {
+				how = "by nodes that are not sure themselves"
+			}
+			parts = append(parts, words.Plural(n, "layer")+" "+how)
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return " Joined " + strings.Join(parts, ", ") + "."
+}
+
+// timed lists the layers that have a time of their own, of all with nil or of some.
+func timed(p *profile.Profile, of []int64) profile.Layers {
+	var ls profile.Layers
+	if of == nil {
+		ls = p.Select(func(*profile.Layer) bool { return true })
+	}
+	for _, i := range of {
+		ls = append(ls, &p.Layers[i])
+	}
+	var out profile.Layers
+	for _, l := range ls {
+		if _, ok := l.Latency.Best(); ok && !l.State.Blank() && l.State != profile.NotReached {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// whole reports whether no layer of some lacks its time, so that their sum is the
+// time of all that they do.
+func whole(p *profile.Profile, of []int64) bool {
+	for _, i := range of {
+		if l := &p.Layers[i]; l.State.Blank() && !l.Constant {
+			return false
+		}
+	}
+	return true
+}
+
+// expect sets the expected times of one pair and returns how many layers got one.
+// Several layers that the other profile has as fewer, or as others, share its time
+// in proportion to their own.
+func expect(p, from *profile.Profile, pair *profile.Pair) int64 {
+	if len(pair.A) == 0 || len(pair.B) == 0 || !whole(p, pair.A) || !whole(from, pair.B) {
+		return 0
+	}
+	have, want := timed(p, pair.A), timed(from, pair.B)
+	if len(have) == 0 || len(want) == 0 {
+		return 0
+	}
+	sum := want[0].Latency
+	if len(want) > 1 {
+		sum = together(want)
+	}
+	if len(have) == 1 {
+		have[0].Expected = sum
+		return 1
+	}
+	total, _ := have.Sum("latency_s")
+	if total <= 0 {
+		return 0
+	}
+	v, _ := sum.Best()
+	for _, l := range have {
+		own, _ := l.Latency.Best()
+		l.Expected = profile.Value(sum.Kind, v*own/total, fmt.Sprintf("part of the time of %d layers that the other profile has as %d", len(have), len(want)))
+	}
+	return int64(len(have))
+}
+
+// together sums the times of layers. Bands add up as if their errors went
+// together, which is the wider reading.
+func together(ls profile.Layers) *profile.Metric {
+	v, _ := ls.Sum("latency_s")
+	m := profile.Value(ls[0].Latency.Kind, v, fmt.Sprintf("sum of %d layers", len(ls)))
+	var band [2]float64
+	banded := false
+	for _, l := range ls {
+		own, _ := l.Latency.Best()
+		low, high := own, own
+		if b := l.Latency.Band; b != nil {
+			low, high, banded = b[0], b[1], true
+		}
+		band[0], band[1] = band[0]+low, band[1]+high
+	}
+	if banded {
+		m.Band = &band
+	}
+	return m
 }
 
 func targetName(t *profile.Target) string {
@@ -80,39 +184,4 @@ func targetName(t *profile.Target) string {
 		return t.Description
 	}
 	return t.ID
-}
-
-// match gives for each layer of a the index of the one of b that is the same, or
-// -1. Those that agree in position, operator and name go first; the rest go by
-// graph, operator and name where these stand for one layer alone, because engines
-// fold and fuse differently.
-func match(a, b []profile.Layer) []int {
-	out := make([]int, len(a))
-	taken := make([]bool, len(b))
-	for i := range a {
-		out[i] = -1
-		if i < len(b) && a[i].Op == b[i].Op && a[i].Name == b[i].Name && a[i].Graph == b[i].Graph {
-			out[i], taken[i] = i, true
-		}
-	}
-	type key struct{ graph, op, name string }
-	of := func(l *profile.Layer) key { return key{l.Graph, l.Op, l.Name} }
-	index := map[key]int{}
-	for j := range b {
-		if taken[j] || b[j].Name == "" {
-			continue
-		}
-		if _, twice := index[of(&b[j])]; twice {
-			index[of(&b[j])] = -1
-			continue
-		}
-		index[of(&b[j])] = j
-	}
-	for i := range a {
-		if j, ok := index[of(&a[i])]; out[i] < 0 && ok && j >= 0 {
-			out[i] = j
-			index[of(&a[i])] = -1 // the second layer of a that has this name is not the one
-		}
-	}
-	return out
 }

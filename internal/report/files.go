@@ -4,9 +4,11 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -19,11 +21,10 @@ func writeCSV(w io.Writer, p *profile.Profile, o Options) error {
 		return err
 	}
 	var cols []column
-	for _, c := range columns() {
-		if c.key == "" || o.By != "" && !c.group || o.By == "" && c.key == "layers" {
-			continue
+	for _, c := range columnsFor(p, o) {
+		if c.key != "" {
+			cols = append(cols, c)
 		}
-		cols = append(cols, c)
 	}
 	out := csv.NewWriter(w)
 	line := make([]string, len(cols))
@@ -33,9 +34,9 @@ func writeCSV(w io.Writer, p *profile.Profile, o Options) error {
 	if err := out.Write(line); err != nil {
 		return err
 	}
-	for _, r := range rs {
+	for k := range rs {
 		for i, c := range cols {
-			line[i] = c.raw(r)
+			line[i] = c.raw(&rs[k])
 			if c.left {
 				line[i] = text.Cell(line[i])
 			}
@@ -60,20 +61,14 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 		fmt.Fprintf(&b, "| %s | %s |\n", escape(f.label), escape(f.value))
 	}
 	var cols []column
-	for _, c := range columns() {
-		if c.keep < 0 || o.By != "" && !c.group || o.By == "" && c.key == "layers" {
-			continue
-		}
-		for _, r := range rs {
-			if c.human(r) != "" {
-				cols = append(cols, c)
-				break
-			}
+	for _, c := range columnsFor(p, o) {
+		if c.keep >= 0 && slices.ContainsFunc(rs, func(r row) bool { return c.human(&r) != "" }) {
+			cols = append(cols, c)
 		}
 	}
 	b.WriteString("\n|")
 	for _, c := range cols {
-		b.WriteString(" " + c.head + " |")
+		b.WriteString(" " + escape(c.head) + " |")
 	}
 	b.WriteString("\n|")
 	for _, c := range cols {
@@ -84,10 +79,10 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 		}
 	}
 	b.WriteByte('\n')
-	for _, r := range rs {
+	for i := range rs {
 		b.WriteByte('|')
 		for _, c := range cols {
-			b.WriteString(" " + escape(c.human(r)) + " |")
+			b.WriteString(" " + escape(c.human(&rs[i])) + " |")
 		}
 		b.WriteByte('\n')
 	}
@@ -100,8 +95,8 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 			fmt.Fprintf(&b, "- %s: %s\n", f.Severity, escape(f.Text))
 		}
 	}
-	if p.Incomplete != "" {
-		fmt.Fprintf(&b, "\nIncomplete: %s\n", escape(p.Incomplete))
+	if len(p.Incomplete) > 0 {
+		fmt.Fprintf(&b, "\nIncomplete: %s\n", escape(words.Incomplete(p)))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

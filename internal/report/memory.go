@@ -41,7 +41,7 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 	}
 	title = "Memory plan: " + strings.Join(facts, ", ")
 	plan := slices.Clone(m.Plan)
-	slices.SortStableFunc(plan, func(a, b profile.Placement) int {
+	slices.SortStableFunc(plan, func(a, b profile.Buffer) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.First, b.First))
 	})
 	for _, e := range plan {

@@ -15,7 +15,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/opmeter/opmeter/internal/report/text"
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -79,40 +79,12 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 			time = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	}
-	notes := idle(p)
-	if p.Incomplete != "" {
-		notes = append(notes, p.Incomplete)
+	notes := words.Blanks(p)
+	if len(p.Incomplete) > 0 {
+		notes = append(notes, words.Incomplete(p))
 	}
 	return m.line(name, p.Model.Format, num(p.Totals.Layers), num(p.Totals.MACs), num(p.Totals.Params), time, strings.Join(notes, ", "), false)
 }
-
-// idle says how many layers could not run, by cause.
-func idle(p *profile.Profile) []string {
-	var unsupported, failed int64
-	for i := range p.Layers {
-		switch l := &p.Layers[i]; {
-		case l.Unsupported:
-			unsupported++
-		case unrun(l):
-			failed++
-		}
-	}
-	var s []string
-	if unsupported > 0 {
-		s = append(s, fmt.Sprintf("%d not supported", unsupported))
-	}
-	if failed > 0 {
-		what := "not run"
-		if p.Target.Kind == profile.TargetSimulator {
-			what = "without an estimate"
-		}
-		s = append(s, fmt.Sprintf("%d %s", failed, what))
-	}
-	return s
-}
-
-// unrun reports whether a layer could not run, for whatever reason.
-func unrun(l *profile.Layer) bool { return timeline.Unrun(l) }
 
 // What differs between files that are refused for one reason.
 var (
@@ -192,7 +164,7 @@ func (m *Models) Close() error {
 		return m.csv.Error()
 	}
 	var b strings.Builder
-	b.WriteString(plural(int64(m.n), "model"))
+	b.WriteString(words.Plural(int64(m.n), "model"))
 	if m.bad > 0 {
 		fmt.Fprintf(&b, ", %d refused:\n\n%5s  %s  reason", m.bad, "count", pad("example", nameWidth, true))
 		list := slices.SortedFunc(maps.Values(m.reasons), func(x, y *reason) int {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // TestNames puts a name wherever a profile has one, writes every format that can
@@ -29,14 +30,14 @@ func TestNames(t *testing.T) {
 		}
 		p.Model.Name = name
 		p.Layers = append(p.Layers, profile.Layer{
-			Index: int64(len(p.Layers)), Name: name, Op: name, Options: name, Scope: name, Kernel: name, Latency: profile.Value(profile.Measured, 1e-3, ""),
+			Index: int64(len(p.Layers)), Name: name, Op: name, State: profile.Ran, Options: []profile.Option{{Key: name, Value: name}}, Scope: name, Kernel: name, Latency: profile.Value(profile.Measured, 1e-3, ""),
 			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{}}},
 		})
 		if p.Timeline != nil {
 			at := int32(len(p.Layers) - 1)
 			p.Timeline.Names = append(p.Timeline.Names, name)
-			p.Timeline.Lanes = append(p.Timeline.Lanes, profile.Lane{Name: name, Kind: profile.LaneLayer, Group: name, Starts: []float64{0}, Durations: []float64{1}, Layers: []int32{at}})
-			p.Timeline.Counters = append(p.Timeline.Counters, profile.Counter{Name: name, Unit: name, Times: []float64{0}, Values: []float64{1}})
+			p.Timeline.Lanes = append(p.Timeline.Lanes, timeline.Lane{Name: name, Kind: timeline.Layer, Group: name, Starts: []float64{0}, Durations: []float64{1}, Layers: []int32{at}})
+			p.Timeline.Counters = append(p.Timeline.Counters, timeline.Counter{Name: name, Unit: name, Times: []float64{0}, Values: []float64{1}})
 		}
 		want := string([]rune(name)) // every bad byte becomes U+FFFD
 		for _, format := range Formats(false) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/text"
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -29,14 +29,14 @@ func summary(p *profile.Profile) []fact {
 	add("Target", target(p))
 	for i, t := range p.Model.Inputs {
 		if i == 4 {
-			add("", "and "+plural(int64(len(p.Model.Inputs)-i), "more input"))
+			add("", "and "+words.Plural(int64(len(p.Model.Inputs)-i), "more input"))
 			break
 		}
 		add(onlyFirst(i, "Input"), describe(t))
 	}
 	for i, t := range p.Model.Outputs {
 		if i == 4 {
-			add("", "and "+plural(int64(len(p.Model.Outputs)-i), "more output"))
+			add("", "and "+words.Plural(int64(len(p.Model.Outputs)-i), "more output"))
 			break
 		}
 		add(onlyFirst(i, "Output"), describe(t))
@@ -52,7 +52,7 @@ func summary(p *profile.Profile) []fact {
 	add("MACs", macs)
 	count("Flash", t.FlashBytes, Bytes)
 	add("RAM", ram(p))
-	add("Latency", latency(t.Latency)+without(p))
+	add("Latency", latency(t.Latency, words.Without(p)))
 	add("Rates", rates(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
 	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
@@ -63,23 +63,6 @@ func summary(p *profile.Profile) []fact {
 	add("Start", start(p.Phases))
 	add("Reconciled", reconcile(p.Reconcile))
 	return fs
-}
-
-// without says that a latency leaves layers out.
-func without(p *profile.Profile) string {
-	var n int64
-	for i := range p.Layers {
-		if l := &p.Layers[i]; unrun(l) {
-			n++
-		}
-	}
-	if n == 0 || p.Totals.Latency == nil {
-		return ""
-	}
-	if p.Target.Kind == profile.TargetSimulator {
-		return fmt.Sprintf("; without %s that no estimate covers", plural(n, "layer"))
-	}
-	return fmt.Sprintf("; without %s that did not run", plural(n, "layer"))
 }
 
 func onlyFirst(i int, s string) string {
@@ -109,7 +92,7 @@ func target(p *profile.Profile) string {
 		s = append(s, text.Clean(h.CPUModel))
 	}
 	if n := p.Settings.Threads; n != nil {
-		s = append(s, plural(*n, "thread"))
+		s = append(s, words.Plural(*n, "thread"))
 	}
 	if p.Target.Engine != "" {
 		s = append(s, "engine "+text.Clean(p.Target.Engine))
@@ -120,23 +103,16 @@ func target(p *profile.Profile) string {
 	return strings.Join(s, ", ")
 }
 
-func plural(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // runs is a number of runs, short for large ones.
 func runs(n int64) string {
 	if n < 10000 {
-		return plural(n, "run")
+		return words.Plural(n, "run")
 	}
 	return Count(n) + " runs"
 }
 
 func describe(t profile.Tensor) string {
-	dims := shape(t.Shape)
+	dims := words.Shape(t.Shape)
 	switch t.DType {
 	case "sequence", "optional", "map":
 		dims = ""
@@ -149,23 +125,18 @@ func layers(p *profile.Profile) string {
 		return ""
 	}
 	s := Count(*p.Totals.Layers)
-	var folded, fused int64
-	for _, l := range p.Layers {
-		if l.Folded {
-			folded++
-		}
-		if l.FusedInto != nil {
-			fused++
-		}
+	n := map[profile.State]int{}
+	for i := range p.Layers {
+		n[p.Layers[i].State]++
 	}
 	var parts []string
-	if folded > 0 {
-		parts = append(parts, fmt.Sprintf("%d computed once at load", folded))
+	if k := n[profile.Folded]; k > 0 {
+		parts = append(parts, fmt.Sprintf("%d computed once at load", k))
 	}
-	if fused > 0 {
-		parts = append(parts, fmt.Sprintf("%d fused into others", fused))
+	if k := n[profile.Fused]; k > 0 {
+		parts = append(parts, fmt.Sprintf("%d fused into others", k))
 	}
-	parts = append(parts, idle(p)...)
+	parts = append(parts, words.Blanks(p)...)
 	if len(parts) > 0 {
 		s += " (" + strings.Join(parts, ", ") + ")"
 	}
@@ -199,19 +170,26 @@ func incomplete(n, missing *int64) string {
 		return ""
 	}
 	if missing != nil && *missing > 0 {
-		return fmt.Sprintf("%s, without %s that cannot be counted", Count(*n), plural(*missing, "layer"))
+		return fmt.Sprintf("%s, without %s that cannot be counted", Count(*n), words.Plural(*missing, "layer"))
 	}
 	return Count(*n)
 }
 
-func latency(m *profile.Metric) string {
+// latency is the time with its spread, and what it leaves out.
+func latency(m *profile.Metric, without string) string {
 	v, ok := m.Best()
 	if !ok {
 		return ""
 	}
 	s := Duration(v)
+	if by := m.Estimator(); by != "value" {
+		s += " " + by
+	}
+	if m.Typical != nil && m.Median != nil {
+		s += ", median " + Duration(*m.Median)
+	}
 	if m.CI95 != nil {
-		s += fmt.Sprintf(" median, 95 %% between %s and %s", Duration(m.CI95[0]), Duration(m.CI95[1]))
+		s += fmt.Sprintf(", 95 %% between %s and %s", Duration(m.CI95[0]), Duration(m.CI95[1]))
 	}
 	if m.Band != nil {
 		s += fmt.Sprintf(" (%s to %s)", Duration(m.Band[0]), Duration(m.Band[1]))
@@ -226,10 +204,13 @@ func latency(m *profile.Metric) string {
 		}
 	}
 	if m.N != nil {
-		parts = append(parts, plural(*m.N, "run"))
+		parts = append(parts, words.Plural(*m.N, "run"))
 	}
 	if len(parts) > 0 {
 		s += "; " + strings.Join(parts, ", ")
+	}
+	if without != "" {
+		s += "; " + without
 	}
 	return s
 }
@@ -247,28 +228,21 @@ func metric(m *profile.Metric, unit string) string {
 }
 
 func rates(p *profile.Profile) string {
-	v, ok := p.Totals.Latency.Best()
-	if !ok || v <= 0 {
+	r := p.Rates()
+	if r.InferencesPerSecond == nil {
 		return ""
 	}
-	s := []string{digits(1/v) + " inferences/s"}
-	if 1/v >= 1000 {
-		s[0] = Quantity(1/v, "") + " inferences/s"
+	v := *r.InferencesPerSecond
+	s := []string{digits(v) + " inferences/s"}
+	if v >= 1000 {
+		s[0] = Quantity(v, "") + " inferences/s"
 	}
-	ops := timeline.Ran(p, p.Totals.Ops, func(l *profile.Layer) *int64 { return l.Ops })
-	macs := timeline.Ran(p, p.Totals.MACs, func(l *profile.Layer) *int64 { return l.MACs })
-	if ops > 0 {
-		s = append(s, Quantity(float64(ops)/v, "op/s"))
-	}
-	if macs > 0 {
-		s = append(s, Quantity(float64(macs)/v, "MAC/s"))
-	}
-	if e, ok := p.Totals.Energy.Best(); ok && e > 0 {
-		if ops > 0 {
-			s = append(s, Quantity(e/float64(ops), "J/op"))
-		}
-		if macs > 0 {
-			s = append(s, Quantity(e/float64(macs), "J/MAC"))
+	for _, x := range []struct {
+		v    *float64
+		unit string
+	}{{r.OpsPerSecond, "op/s"}, {r.MACsPerSecond, "MAC/s"}, {r.JoulesPerOp, "J/op"}, {r.JoulesPerMAC, "J/MAC"}} {
+		if x.v != nil && *x.v > 0 {
+			s = append(s, Quantity(*x.v, x.unit))
 		}
 	}
 	return strings.Join(s, ", ")

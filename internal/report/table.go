@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -36,7 +37,7 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 		return err
 	}
 	b.WriteByte('\n')
-	grid(&b, rs, o)
+	grid(&b, p, rs, o)
 	if o.Memory {
 		writeMemory(&b, p, o)
 	}
@@ -52,8 +53,8 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 			}
 		}
 	}
-	if p.Incomplete != "" {
-		fmt.Fprintf(&b, "\nIncomplete: %s\n", text.Clean(p.Incomplete))
+	if len(p.Incomplete) > 0 {
+		fmt.Fprintf(&b, "\nIncomplete: %s\n", text.Clean(words.Incomplete(p)))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
@@ -126,24 +127,21 @@ func (c *drawn) cut(width int) {
 }
 
 // grid writes the rows with the columns that have something to show and fit.
-func grid(b *strings.Builder, rs []row, o Options) {
+func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 	hidden := 0
 	if o.Top > 0 && len(rs) > o.Top {
 		hidden = len(rs) - o.Top
 		rs = rs[:o.Top]
 	}
 	var cols []drawn
-	for at, c := range columns() {
-		if c.keep < 0 || o.By != "" && !c.group || o.By == "" && c.key == "layers" {
+	for at, c := range columnsFor(p, o) {
+		if c.keep < 0 {
 			continue
-		}
-		if c.key == "op" && o.By == "scope" {
-			c.head, c.wide = "scope", 60
 		}
 		d := drawn{column: c, at: at, width: lipgloss.Width(c.head)}
 		empty := true
-		for _, r := range rs {
-			s := c.human(r)
+		for i := range rs {
+			s := c.human(&rs[i])
 			if c.wide > 0 {
 				s = shorten(s, c.wide)
 			}
@@ -156,30 +154,20 @@ func grid(b *strings.Builder, rs []row, o Options) {
 		}
 	}
 	fit(&cols, o.Width)
-	line := func(cell func(c drawn) string) {
-		var l strings.Builder
+	line := func(cell func(c drawn) string) string {
+		cells := make([]string, len(cols))
 		for i, c := range cols {
-			if i > 0 {
-				l.WriteString(gap)
-			}
-			l.WriteString(pad(cell(c), c.width, c.left))
+			cells[i] = pad(cell(c), c.width, c.left)
 		}
-		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+		return strings.TrimRight(strings.Join(cells, gap), " ")
 	}
-	var head strings.Builder
-	for i, c := range cols {
-		if i > 0 {
-			head.WriteString(gap)
-		}
-		head.WriteString(pad(c.head, c.width, c.left))
-	}
-	h := strings.TrimRight(head.String(), " ")
+	h := line(func(c drawn) string { return c.head })
 	if o.Color {
 		h = lipgloss.NewStyle().Bold(true).Render(h)
 	}
 	b.WriteString(h + "\n")
 	for i := range rs {
-		line(func(c drawn) string { return c.cells[i] })
+		b.WriteString(line(func(c drawn) string { return c.cells[i] }) + "\n")
 	}
 	if hidden > 0 {
 		fmt.Fprintf(b, "… and %d more: --top 0 shows all\n", hidden)

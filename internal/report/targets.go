@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -23,7 +24,7 @@ type TargetRow struct {
 // missing is the number of layers without an estimate.
 func (r TargetRow) missing() (n int64) {
 	for i := range r.Profile.Layers {
-		if r.Profile.Layers[i].Latency == nil {
+		if l := &r.Profile.Layers[i]; l.State.Blank() && !l.Constant {
 			n++
 		}
 	}
@@ -138,7 +139,7 @@ func targetLines(rs []TargetRow) (lines [][]string, notes []string) {
 			if note != "" {
 				note += "; "
 			}
-			note += fmt.Sprintf("incomplete: %s without an estimate", plural(n, "layer"))
+			note += fmt.Sprintf("incomplete: %s without an estimate", words.Plural(n, "layer"))
 		}
 		notes = append(notes, note)
 		lines = append(lines, []string{

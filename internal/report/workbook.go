@@ -16,13 +16,13 @@ func writeXLSX(w io.Writer, p *profile.Profile, o Options) error {
 		return err
 	}
 	var cols []xlsx.Column
-	for _, c := range columns() {
-		if c.key == "" || c.key == "layers" {
+	for _, c := range columnsFor(p, o) {
+		if c.key == "" {
 			continue
 		}
-		x := xlsx.Column{Key: c.key, Text: c.left, Cells: make([]string, len(rs))}
-		for i, r := range rs {
-			x.Cells[i] = c.raw(r)
+		x := xlsx.Column{Key: c.key, Text: c.left, Quantity: c.quantity, Cells: make([]string, len(rs))}
+		for i := range rs {
+			x.Cells[i] = c.raw(&rs[i])
 		}
 		cols = append(cols, x)
 	}

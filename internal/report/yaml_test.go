@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // TestYAMLIsJSON reads both texts of one profile and compares what they hold.
@@ -19,10 +20,10 @@ func TestYAMLIsJSON(t *testing.T) {
 	p.Settings.Inputs = map[string]profile.InputSource{"x\n": {Kind: "random", Shape: []int64{}}}
 	p.Layers[0].Samples = []float64{0, 1e-9, 1e-7, 0.25, 1e21, 123456789}
 	p.Layers[0].Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Name: "null"}, {Name: "~"}, {Name: "\u0085\u2028\ufeff\x7f"}, {Name: "- x"}, {Name: "1e3"}, {Name: "Yes"}}}
-	p.Timeline = &profile.Timeline{
+	p.Timeline = &timeline.Timeline{
 		Names:    []string{"a, b", "[c]", "plain", "no", ""},
-		Lanes:    []profile.Lane{{Name: "l", Kind: profile.LaneLayer, Starts: []float64{0, 1}, Durations: []float64{1, 1}, Layers: []int32{-1, 2}, Bytes: []int64{-1, 5}}, {Name: "e", Kind: profile.LaneHost, Starts: []float64{}, Durations: []float64{}}},
-		Counters: []profile.Counter{{Name: "c", Times: []float64{0}, Values: []float64{-1.5e-9}}},
+		Lanes:    []timeline.Lane{{Name: "l", Kind: timeline.Layer, Starts: []float64{0, 1}, Durations: []float64{1, 1}, Layers: []int32{-1, 2}, Bytes: []int64{-1, 5}}, {Name: "e", Kind: timeline.Host, Starts: []float64{}, Durations: []float64{}}},
+		Counters: []timeline.Counter{{Name: "c", Times: []float64{0}, Values: []float64{-1.5e-9}}},
 	}
 	var a, b bytes.Buffer
 	if err := writeYAML(&a, p, Options{}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -129,7 +130,7 @@ func Each(term int, kernel string, n int) Layer {
 // Layers returns the work of each node of g, in order, as the kernels do it.
 func Layers(m *graph.Model, g *graph.Graph, k Kernels) []Layer {
 	dead := deadChannels(g)
-	integer, gone := Quantised(g)
+	integer, gone := plan.Quantised(g)
 	out := make([]Layer, len(g.Nodes))
 	for i, n := range g.Nodes {
 		if gone[n] {

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -43,7 +43,7 @@ func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runt
 	if t.Accelerator != nil {
 		costs.Method = "counted MVP programs with device corrections (" + string(c.lib) + " kernels)"
 	}
-	integer, gone := cortexm.Quantised(g)
+	integer, gone := plan.Quantised(g)
 	for i, n := range g.Nodes {
 		if gone[n] {
 			none := &chip.Figure{}

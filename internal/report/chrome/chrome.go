@@ -16,8 +16,11 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/figures"
+	"github.com/opmeter/opmeter/internal/report/spans"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // FullArgs is the number of bars up to which every bar carries all that is known
@@ -31,8 +34,8 @@ const modelProcess = 1
 // Write writes p as a JSON object with one event a line, sorted by time. Every bar
 // of the timeline is there.
 func Write(w io.Writer, p *profile.Profile) error {
-	v := timeline.Of(p)
-	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: v, full: v.Size() <= FullArgs, seen: make([]bool, len(p.Layers)), args: make([][]byte, len(p.Layers))}
+	v := spans.Of(p)
+	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: v, full: v.Size() <= FullArgs, seen: make([]bool, len(p.Layers)), args: make([][]byte, len(p.Layers)), quantities: figures.Stored(p)}
 	t.places()
 	t.head()
 	t.metadata()
@@ -44,11 +47,11 @@ func Write(w io.Writer, p *profile.Profile) error {
 			t.model(start, end)
 		}
 		switch e.Kind {
-		case timeline.Begin:
+		case spans.Begin:
 			t.bar(e.Bar)
-		case timeline.Value:
+		case spans.Value:
 			t.value(e)
-		case timeline.LinkFrom, timeline.LinkTo:
+		case spans.LinkFrom, spans.LinkTo:
 			t.link(e)
 		}
 	}
@@ -58,7 +61,7 @@ func Write(w io.Writer, p *profile.Profile) error {
 
 type writer struct {
 	w     *bufio.Writer // keeps the first error
-	v     *timeline.View
+	v     *spans.View
 	b     []byte // the event being made
 	comma bool
 	pids  []int // of each lane
@@ -67,6 +70,8 @@ type writer struct {
 	full  bool
 	seen  []bool   // layers whose arguments were written
 	args  [][]byte // arguments of each layer, made when first wanted
+	// quantities are those that bars carry.
+	quantities []profile.Quantity
 }
 
 // places numbers processes and threads: viewers sort strings by alphabet.
@@ -122,7 +127,7 @@ func (t *writer) head() {
 	if n := len(v.Memories); n > 0 {
 		put("left_out", fmt.Sprintf("accesses to %d memories", n))
 	}
-	put("incomplete", p.Incomplete)
+	put("incomplete", words.Incomplete(p))
 	t.b = append(b, "},\n\"traceEvents\":["...)
 	_, _ = t.w.Write(t.b)
 }
@@ -201,13 +206,13 @@ func (t *writer) model(start, end int64) {
 	t.raw(`,"args":{`)
 	t.b = text(t.b, "model", t.v.Profile.Model.Name)
 	if s, ok := t.v.Profile.Totals.Latency.Best(); ok {
-		t.micros(`,"latency_us":`, timeline.Nanos(s))
+		t.micros(`,"latency_us":`, spans.Nanos(s))
 	}
 	t.raw("}")
 	t.end()
 }
 
-func (t *writer) bar(b timeline.Bar) {
+func (t *writer) bar(b spans.Bar) {
 	l := &t.v.Lanes[b.Lane]
 	t.event()
 	t.raw(`"ph":"X","name":`)
@@ -229,7 +234,7 @@ func (t *writer) bar(b timeline.Bar) {
 }
 
 // barArgs writes what is known of the bar itself, then of its layer.
-func (t *writer) barArgs(l *profile.Lane, b timeline.Bar) {
+func (t *writer) barArgs(l *timeline.Lane, b spans.Bar) {
 	i := b.Index
 	t.raw(`,"args":{`)
 	from := len(t.b)
@@ -242,14 +247,14 @@ func (t *writer) barArgs(l *profile.Lane, b timeline.Bar) {
 		comma()
 		t.int(key, v)
 	}
-	if n := timeline.At(l.Iterations, i); n >= 0 {
+	if n := spans.At(l.Iterations, i); n >= 0 {
 		number(`"iteration":`, int64(n))
 	}
-	if n := timeline.At(l.Subnets, i); n >= 0 {
+	if n := spans.At(l.Subnets, i); n >= 0 {
 		comma()
 		t.b = text(t.b, "subnet", t.v.Subnets[n])
 	}
-	if n := timeline.At(l.Directions, i); n >= 0 {
+	if n := spans.At(l.Directions, i); n >= 0 {
 		comma()
 		t.b = text(t.b, "direction", t.v.Names[n])
 	}
@@ -263,18 +268,23 @@ func (t *writer) barArgs(l *profile.Lane, b timeline.Bar) {
 	}
 	if i < len(l.Stalls) && l.Stalls[i] > 0 {
 		comma()
-		t.micros(`"stall_us":`, timeline.Nanos(l.Stalls[i]))
+		t.micros(`"stall_us":`, spans.Nanos(l.Stalls[i]))
 	}
-	if n := timeline.At(l.Layers, i); n >= 0 {
+	for key, v := range figures.OfBar(l, i) {
+		comma()
+		t.b = append(jsonx.AppendString(t.b, key), ':')
+		t.b = strconv.AppendFloat(t.b, v, 'g', -1, 64)
+	}
+	if n := spans.At(l.Layers, i); n >= 0 {
 		number(`"layer":`, int64(n))
-		if l.Kind == profile.LaneLayer {
+		if l.Kind == timeline.Layer {
 			t.layerArgs(n, b)
 		}
 	}
 	t.raw("}")
 }
 
-func (t *writer) layerArgs(n int, b timeline.Bar) {
+func (t *writer) layerArgs(n int, b spans.Bar) {
 	if t.v.Recorded && t.v.Profile.Target.Kind == profile.TargetHost {
 		// Shapes are planned before the inferences that are recorded.
 		t.raw(`,"reshape_time":"0ms"`)
@@ -287,7 +297,7 @@ func (t *writer) layerArgs(n int, b timeline.Bar) {
 	}
 	t.seen[n] = true
 	if t.args[n] == nil {
-		t.args[n] = describe(&t.v.Profile.Layers[n])
+		t.args[n] = describe(&t.v.Profile.Layers[n], t.quantities)
 	}
 	t.b = append(t.b, t.args[n]...)
 }
@@ -303,7 +313,7 @@ func millis(b []byte, ns int64) []byte {
 }
 
 // describe makes the arguments that all bars of a layer share.
-func describe(l *profile.Layer) []byte {
+func describe(l *profile.Layer, quantities []profile.Quantity) []byte {
 	b := []byte{}
 	put := func(key, s string) { b = text(append(b, ','), key, s) }
 	part := func(ts []profile.Tensor, f func(profile.Tensor) string) string {
@@ -321,61 +331,26 @@ func describe(l *profile.Layer) []byte {
 	}{{"input", l.Inputs}, {"output", l.Outputs}} {
 		put(side.name+"_tensor_name", part(side.ts, func(t profile.Tensor) string { return t.Name }))
 		put(side.name+"_type", part(side.ts, func(t profile.Tensor) string { return t.DType }))
-		put(side.name+"_shape", part(side.ts, shape))
+		put(side.name+"_shape", part(side.ts, func(t profile.Tensor) string { return words.Dims(t.Shape, "*") }))
 	}
-	put("attributes", attributes(l.Options))
+	put("attributes", strings.Join(slices.Sorted(slices.Values(words.Pairs(l.Options))), ";"))
 	put("op", l.Op)
 	for _, s := range []struct{ key, v string }{{"scope", l.Scope}, {"graph", l.Graph}, {"kernel", l.Kernel}} {
 		if s.v != "" {
 			put(s.key, s.v)
 		}
 	}
-	for _, n := range []struct {
-		key string
-		v   *int64
-	}{
-		{"macs", l.MACs}, {"ops", l.Ops}, {"params", l.Params}, {"weights_bytes", l.WeightsBytes}, {"bytes_read", l.BytesRead}, {"bytes_written", l.BytesWritten},
-	} {
-		if n.v != nil {
-			b = append(b, `,"`+n.key+`":`...)
-			b = strconv.AppendInt(b, *n.v, 10)
-		}
-	}
-	for _, m := range []struct {
-		key string
-		v   *profile.Metric
-	}{{"latency_s", l.Latency}, {"cpu_cycles", l.CPUCycles}, {"accelerator_cycles", l.AcceleratorCycles}, {"energy_j", l.Energy}} {
-		if v, ok := m.v.Best(); ok {
-			b = append(b, `,"`+m.key+`":`...)
-			b = strconv.AppendFloat(b, v, 'g', -1, 64)
+	for i := range quantities {
+		if v, ok := l.Value(quantities[i].Key); ok {
+			b = append(b, `,"`+quantities[i].Key+`":`...)
+			b = strconv.AppendFloat(b, v, figures.Verb(&quantities[i]), -1, 64)
 		}
 	}
 	return b
 }
 
-func shape(t profile.Tensor) string {
-	s := make([]string, len(t.Shape))
-	for i, d := range t.Shape {
-		s[i] = strconv.FormatInt(d, 10)
-		if d < 0 {
-			s[i] = "?"
-		}
-	}
-	return strings.Join(s, "*")
-}
-
-// attributes turns "key:value key:value" into "key:value;key:value", sorted.
-func attributes(options string) string {
-	fs := strings.Fields(options)
-	if slices.ContainsFunc(fs, func(s string) bool { return !strings.Contains(s, ":") }) {
-		return options
-	}
-	slices.Sort(fs)
-	return strings.Join(fs, ";")
-}
-
 // value writes a counter. Values hold until the next.
-func (t *writer) value(e timeline.Event) {
+func (t *writer) value(e spans.Event) {
 	c := &t.v.Counters[e.Item]
 	t.event()
 	t.raw(`"ph":"C","name":`)
@@ -395,9 +370,9 @@ func (t *writer) value(e timeline.Event) {
 	t.end()
 }
 
-func (t *writer) link(e timeline.Event) {
+func (t *writer) link(e spans.Event) {
 	t.event()
-	if e.Kind == timeline.LinkFrom {
+	if e.Kind == spans.LinkFrom {
 		t.raw(`"ph":"s"`)
 	} else {
 		t.raw(`"ph":"f","bp":"e"`) // bound to the bar around, not to the next one

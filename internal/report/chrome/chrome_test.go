@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -162,7 +162,7 @@ func TestRandom(t *testing.T) {
 	for seed := range uint64(200) {
 		p := sample.Random(rand.New(rand.NewPCG(seed, 1)))
 		events := read(t, write(t, p))
-		v := timeline.Of(p)
+		v := spans.Of(p)
 		want := map[string]int{}
 		for i := range v.Lanes {
 			for j := range v.Lanes[i].Starts {
@@ -190,7 +190,7 @@ func TestRandom(t *testing.T) {
 func TestLevelsAndArguments(t *testing.T) {
 	t.Parallel()
 	p := sample.Large(3, 4, 1000)
-	p.Layers[1].Options = `b:2 a:"x"`
+	p.Layers[1].Options = []profile.Option{{Key: "b", Value: "2"}, {Key: "a", Value: `"x"`}}
 	var ops, iterations, models int
 	for _, e := range read(t, write(t, p)) {
 		if e.Ph != "X" {

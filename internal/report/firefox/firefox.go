@@ -16,8 +16,9 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Version is the version of the processed profile format.
@@ -30,7 +31,7 @@ const MaxBars = 200_000
 // Write writes p: a thread for each lane, with a marker for each bar, and samples
 // that last as long as nothing changes.
 func Write(w io.Writer, p *profile.Profile) error {
-	all := timeline.Of(p)
+	all := spans.Of(p)
 	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: all.Thin(MaxBars), kinds: map[string]int{}}
 	t.categories()
 	t.meta(all)
@@ -47,7 +48,7 @@ func Write(w io.Writer, p *profile.Profile) error {
 
 type writer struct {
 	w     *bufio.Writer // keeps the first error
-	v     *timeline.View
+	v     *spans.View
 	b     []byte
 	kinds map[string]int // category of each kind of work
 	names []string       // of the categories
@@ -83,7 +84,7 @@ func (t *writer) categories() {
 	}
 }
 
-func (t *writer) meta(all *timeline.View) {
+func (t *writer) meta(all *spans.View) {
 	p := t.v.Profile
 	t.text(`{"meta":{"interval":1,"startTime":`)
 	start := int64(0)
@@ -195,24 +196,23 @@ type interval struct {
 
 // marker is a bar.
 type marker struct {
-	bar            timeline.Bar
+	bar            spans.Bar
 	name, category int
 }
 
 func (t *writer) thread(lane int) {
 	v, l := t.v, &t.v.Lanes[lane]
-	one := &timeline.View{Timeline: &profile.Timeline{Names: v.Names, Lanes: v.Lanes[lane : lane+1]}, Profile: v.Profile}
 	tb := &tables{strings: map[string]int{}, frames: map[frame]int{}, stacks: map[stack]int{}}
 	var samples []interval
 	var markers []marker
 	var open []int
 	last := int64(0)
-	for e := range one.Events() {
+	for e := range v.Lane(lane).Events() {
 		if n := len(open); n > 0 && e.At > last {
 			samples = append(samples, interval{open[n-1], last, e.At - last})
 		}
 		last = e.At
-		if e.Kind == timeline.End {
+		if e.Kind == spans.End {
 			open = open[:len(open)-1]
 			continue
 		}
@@ -221,7 +221,7 @@ func (t *writer) thread(lane int) {
 			name = v.Name(l, e.Bar.Index)
 			f.category = t.kinds[v.Type(l, e.Bar.Index)]
 			if y := v.Layer(l, e.Bar.Index); y != nil {
-				f.line = timeline.Node(y) + 1
+				f.line = spans.Node(y) + 1
 			}
 		}
 		f.name = tb.string(name)
@@ -246,7 +246,7 @@ func (t *writer) thread(lane int) {
 
 // main is the lane that the page shows first: not the iterations, if there is more.
 func (t *writer) main() int {
-	return max(0, slices.IndexFunc(t.v.Lanes, func(l profile.Lane) bool { return l.Kind != profile.LaneIteration }))
+	return max(0, slices.IndexFunc(t.v.Lanes, func(l timeline.Lane) bool { return l.Kind != timeline.Iteration }))
 }
 
 // column writes an array of n values.
@@ -302,7 +302,7 @@ func (t *writer) samples(ss []interval) {
 	t.text("}")
 }
 
-func (t *writer) markers(l *profile.Lane, ms []marker) {
+func (t *writer) markers(l *timeline.Lane, ms []marker) {
 	n := len(ms)
 	t.text(",\n\"markers\":{\"length\":" + strconv.Itoa(n))
 	t.column("name", n, func(i int) { t.int(int64(ms[i].name)) })
@@ -315,7 +315,7 @@ func (t *writer) markers(l *profile.Lane, ms []marker) {
 }
 
 // data is what the schema in meta says of a marker.
-func (t *writer) data(l *profile.Lane, b timeline.Bar) {
+func (t *writer) data(l *timeline.Lane, b spans.Bar) {
 	if b.Stall {
 		t.text("null")
 		return
@@ -323,15 +323,15 @@ func (t *writer) data(l *profile.Lane, b timeline.Bar) {
 	t.text(`{"type":"Bar","op":`)
 	t.string(t.v.Type(l, b.Index))
 	number := func(key string, v int64) { t.text(`,"` + key + `":` + strconv.FormatInt(v, 10)) }
-	if n := timeline.At(l.Layers, b.Index); n >= 0 {
+	if n := spans.At(l.Layers, b.Index); n >= 0 {
 		number("layer", int64(n))
 	}
-	if n := timeline.At(l.Iterations, b.Index); n >= 0 {
+	if n := spans.At(l.Iterations, b.Index); n >= 0 {
 		number("iteration", int64(n))
 	}
 	if i := b.Index; i < len(l.Stalls) && l.Stalls[i] > 0 {
 		t.text(`,"stall":`)
-		t.millis(timeline.Nanos(l.Stalls[i]))
+		t.millis(spans.Nanos(l.Stalls[i]))
 	}
 	if i := b.Index; i < len(l.Bytes) && l.Bytes[i] >= 0 {
 		number("bytes", l.Bytes[i])

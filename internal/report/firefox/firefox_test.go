@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -195,7 +195,7 @@ func TestRandom(t *testing.T) {
 	for seed := range uint64(200) {
 		p := sample.Random(rand.New(rand.NewPCG(seed, 5)))
 		f := read(t, p)
-		v := timeline.Of(p)
+		v := spans.Of(p)
 		if len(f.Threads) != len(v.Lanes) {
 			t.Fatalf("seed %d: %d threads of %d lanes", seed, len(f.Threads), len(v.Lanes))
 		}

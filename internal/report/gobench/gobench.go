@@ -14,8 +14,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/report/text"
-	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -28,32 +28,36 @@ const MaxLines = 20
 // execution. A layer without samples has one line with its best figure.
 func Write(w io.Writer, p *profile.Profile) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	head(b, p)
 	suffix := ""
 	if t := p.Settings.Threads; t != nil {
 		suffix = "-" + strconv.FormatInt(*t, 10)
 	}
-	model := facts{latency: p.Totals.Latency, samples: p.Totals.LatencySamples, macs: p.Totals.MACs, cpu: p.Totals.CPUCycles, acc: p.Totals.AcceleratorCycles, energy: p.Totals.Energy}
-	model.write(b, "BenchmarkModel/layer=all"+suffix)
+	us := unitsOf(p)
+	head(b, p, us)
+	rates := p.Rates()
+	model := func(key string) (float64, bool) {
+		switch key { // without the work of layers that did not run
+		case "macs_per_s":
+			return known(rates.MACsPerSecond)
+		case "bytes_per_s":
+			return known(rates.BytesPerSecond)
+		}
+		return p.Totals.Value(key)
+	}
+	write(b, "BenchmarkModel/layer=all"+suffix, us, p.Totals.LatencySamples, model)
 	digits := len(strconv.Itoa(max(0, len(p.Layers)-1)))
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if !timeline.Runs(l) {
-			continue
+		if l.State == profile.Ran {
+			write(b, fmt.Sprintf("BenchmarkModel/layer=%0*d:%s%s", digits, i, Name(spans.LayerName(l)), suffix), us, l.Samples, l.Value)
 		}
-		f := facts{latency: l.Latency, samples: l.Samples, macs: l.MACs, cpu: l.CPUCycles, acc: l.AcceleratorCycles, energy: l.Energy}
-		if l.BytesRead != nil && l.BytesWritten != nil {
-			n := *l.BytesRead + *l.BytesWritten
-			f.moved = &n
-		}
-		f.write(b, fmt.Sprintf("BenchmarkModel/layer=%0*d:%s%s", digits, i, Name(timeline.LayerName(l)), suffix))
 	}
 	return b.Flush()
 }
 
 // head writes the configuration. Only what makes figures comparable stands here:
 // benchstat keeps apart what differs in any of it.
-func head(b *bufio.Writer, p *profile.Profile) {
+func head(b *bufio.Writer, p *profile.Profile, us []unit) {
 	put := func(key, v string) {
 		if v = line(v); v != "" {
 			fmt.Fprintf(b, "%s: %s\n", key, v)
@@ -66,7 +70,15 @@ func head(b *bufio.Writer, p *profile.Profile) {
 	}
 	put("model", p.Model.Name)
 	put("target", p.Target.ID)
-	_, _ = b.WriteString("Unit MACs/s better=higher\nUnit moved-B/s better=higher\n\n")
+	for _, u := range us {
+		switch {
+		case u.Better > 0:
+			fmt.Fprintf(b, "Unit %s better=higher\n", u.name)
+		case u.Better < 0:
+			fmt.Fprintf(b, "Unit %s better=lower\n", u.name)
+		}
+	}
+	_ = b.WriteByte('\n')
 }
 
 // line makes one line of a text.
@@ -95,34 +107,73 @@ func Name(s string) string {
 	}, s)
 }
 
-// facts are the figures of one benchmark.
-type facts struct {
-	latency, cpu, acc, energy *profile.Metric
-	samples                   []float64
-	macs, moved               *int64
+// unit is a quantity with its name in this format.
+type unit struct {
+	profile.Quantity
+	name string
+	// rate says that it is divided by the time, so that it follows each sample.
+	rate bool
 }
 
-func (f *facts) write(b *bufio.Writer, name string) {
-	n := len(f.samples)
+// names are the units of known quantities; those with an empty one are not figures of
+// a run and stand in no line. Others get their key, by the operation where they add
+// up over layers.
+var names = map[string]string{
+	"macs_per_s": "MACs/s", "bytes_per_s": "moved-B/s", "cpu_cycles": "cycles/op", "accelerator_cycles": "accelerator-cycles/op", "simulator_cycles": "simulator-cycles/op", "energy_j": "J/op",
+	"latency_s": "", "share": "", "total_s": "", "calls": "", "expected_s": "", "against_expected": "", "macs": "", "ops": "", "ops_per_s": "", "ops_per_byte": "",
+	"energy_per_mac_j": "", "energy_per_op_j": "", "power_w": "", "params": "", "weights_bytes": "", "bytes_read": "", "bytes_written": "", "live_bytes": "",
+	"macs_executed": "", "mltk_ops": "", "mltk_macs": "", "sparsity_weights": "", "sparsity_activations": "",
+}
+
+// unitsOf lists the units of p.
+func unitsOf(p *profile.Profile) []unit {
+	var out []unit
+	for _, q := range p.AllQuantities() {
+		name, ok := names[q.Key]
+		if !ok {
+			name = strings.ReplaceAll(q.Key, "_", "-")
+			if q.Adds {
+				name += "/op"
+			}
+		}
+		if name != "" {
+			out = append(out, unit{q, name, len(q.Per) == 1 && q.Per[0] == "latency_s"})
+		}
+	}
+	return out
+}
+
+func known(v *float64) (float64, bool) {
+	if v == nil {
+		return 0, false
+	}
+	return *v, true
+}
+
+// write writes the lines of one benchmark.
+func write(b *bufio.Writer, name string, us []unit, samples []float64, value func(key string) (float64, bool)) {
+	best, timed := value("latency_s")
+	n := len(samples)
 	if n == 0 {
-		if s, ok := f.latency.Best(); ok {
-			f.line(b, name, 1, s)
+		if timed {
+			result(b, name, 1, best, best, us, value)
 		}
 		return
 	}
 	lines := min(n, MaxLines)
 	for i := range lines {
-		batch := f.samples[i*n/lines : (i+1)*n/lines]
+		batch := samples[i*n/lines : (i+1)*n/lines]
 		sum := 0.0
 		for _, s := range batch {
 			sum += s
 		}
-		f.line(b, name, len(batch), sum/float64(len(batch)))
+		result(b, name, len(batch), sum/float64(len(batch)), best, us, value)
 	}
 }
 
-// line writes one result: figures of one inference, and rates.
-func (f *facts) line(b *bufio.Writer, name string, n int, seconds float64) {
+// result writes one line: figures of one inference, and rates, which are known for
+// the time that is best and follow that of the line.
+func result(b *bufio.Writer, name string, n int, seconds, best float64, us []unit, value func(key string) (float64, bool)) {
 	out := append(b.AvailableBuffer(), name...)
 	out = append(out, ' ')
 	out = strconv.AppendInt(out, int64(n), 10)
@@ -133,18 +184,15 @@ func (f *facts) line(b *bufio.Writer, name string, n int, seconds float64) {
 	}
 	// A picosecond is far below what a clock tells apart; the rest is rounding.
 	put(math.Round(seconds*1e12)/1e3, "ns/op")
-	if f.macs != nil && *f.macs > 0 && seconds > 0 {
-		put(math.Round(float64(*f.macs)/seconds), "MACs/s")
-	}
-	if f.moved != nil && *f.moved > 0 && seconds > 0 {
-		put(math.Round(float64(*f.moved)/seconds), "moved-B/s")
-	}
-	for _, m := range []struct {
-		v    *profile.Metric
-		unit string
-	}{{f.cpu, "cycles/op"}, {f.acc, "accelerator-cycles/op"}, {f.energy, "J/op"}} {
-		if v, ok := m.v.Best(); ok {
-			put(v, m.unit)
+	for i := range us {
+		u := &us[i]
+		v, ok := value(u.Key)
+		if u.rate {
+			v = math.Round(v * best / seconds)
+			ok = ok && v > 0 && !math.IsInf(v, 0)
+		}
+		if ok {
+			put(v, u.name)
 		}
 	}
 	_, _ = b.Write(append(out, '\n'))

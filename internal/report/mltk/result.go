@@ -3,11 +3,11 @@ package mltk
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -53,6 +53,12 @@ type layer struct {
 	message   string
 }
 
+// count is what the accelerator did for the layer, 0 where it did nothing.
+func (l *layer) count(key string) int64 {
+	v, _ := l.Value(key)
+	return int64(v)
+}
+
 // newResult gathers the figures and leaves out what the profiler leaves out.
 func newResult(p *profile.Profile, o Options) *result {
 	var ls []layer
@@ -75,16 +81,13 @@ func newResult(p *profile.Profile, o Options) *result {
 			unsupported++
 		}
 	}
-	var extra []string // keys of the accelerator's counts
+	var extra []string // keys of the accelerator's counts that some layer has
 	if o.Full {
-		keys := map[string]bool{}
-		for _, l := range ls {
-			for k, n := range l.AcceleratorCounts {
-				keys[k] = keys[k] || n != 0
+		for _, key := range []string{"accelerator_instructions", "accelerator_no_ops", "accelerator_programs", "accelerator_stalls"} {
+			if slices.ContainsFunc(ls, func(l layer) bool { return l.count(key) != 0 }) {
+				extra = append(extra, key)
 			}
 		}
-		maps.DeleteFunc(keys, func(_ string, some bool) bool { return !some })
-		extra = slices.Sorted(maps.Keys(keys))
 	}
 	r := &result{summary: summary(p, &t, int64(len(ls)), unsupported, o)}
 	total := make([]int64, len(extra))
@@ -100,9 +103,9 @@ func newResult(p *profile.Profile, o Options) *result {
 			fs = append(fs, field{"accelerator_cycles", "Acc Cycles", known(l.acc)})
 		}
 		for k, key := range extra {
-			n := l.AcceleratorCounts[key]
+			n := l.count(key)
 			total[k] += n
-			fs = append(fs, field{"accelerator_" + key, title("accelerator_" + key), n})
+			fs = append(fs, field{key, title(key), n})
 		}
 		if some(t.cpu) {
 			fs = append(fs, field{"cpu_cycles", "CPU Cycles", known(l.cpu)})
@@ -124,13 +127,13 @@ func newResult(p *profile.Profile, o Options) *result {
 		r.layers = append(r.layers, fs)
 	}
 	for k, key := range extra {
-		r.summary = append(r.summary, field{"accelerator_" + key, title("accelerator_" + key), total[k]})
+		r.summary = append(r.summary, field{key, title(key), total[k]})
 	}
 	if o.Full {
 		r.plan = newPlan(p, ls)
 	}
 	if some(t.time) {
-		r.remark = p.Incomplete
+		r.remark = words.Incomplete(p)
 	}
 	return r
 }
@@ -150,7 +153,7 @@ func measure(p *profile.Profile, l *profile.Layer, o Options) layer {
 		m.acc = new(int64(math.Round(v)))
 	} else if v, ok := l.AcceleratorCycles.Best(); ok && l.AcceleratorCycles.Kind == profile.Measured {
 		m.acc = new(int64(math.Round(v)))
-	} else if l.Accelerated == "no" {
+	} else if yes, known := l.Accelerated(); known && !yes {
 		m.acc = new(int64(0))
 	}
 	if v, ok := shown(l.CPUCycles); ok {
@@ -301,28 +304,16 @@ func types(ts []profile.Tensor) string {
 	return strings.Join(out, ",")
 }
 
-// limitExceeded begins the reason of layers that exceed a limit of the
-// accelerator; the text of its kernels follows.
-const limitExceeded = "limit exceeded: "
-
-// message is what the accelerator's kernels say about a layer that they refuse,
-// "" for supported ones. Layers that the accelerator has no kernel for, or not in
-// their type, count as supported.
+// message is what the accelerator's kernels say about a layer that one of them
+// refuses, "" for supported ones: also where another kernel took it afterwards.
+// Layers that the accelerator has no kernel for, or not in their type, count as
+// supported.
 func message(l *profile.Layer) string {
-	if l.Unsupported {
-		return cmp.Or(l.Reason, "not supported")
-	}
-	if s, ok := strings.CutPrefix(l.Reason, limitExceeded); ok {
-		s, _, _ = strings.Cut(s, "; no estimate")
-		return s
-	}
-	// The first kernel for fully connected layers refuses long rows with a message;
-	// another one takes them afterwards, but the message stays.
-	if l.Op == "FULLY_CONNECTED" && l.Accelerated == "yes" && len(l.Inputs) > 1 && len(l.Inputs[1].Shape) == 2 {
-		depth := l.Inputs[1].Shape[1]
-		if most := 1024 * (2 - depth%2); depth > most {
-			return fmt.Sprintf("weights_shape[1] (%d) > %d", depth, most)
-		}
+	switch {
+	case l.State == profile.Unsupported:
+		return words.State(l)
+	case l.Placement != nil && l.Placement.Cause == profile.ByLimit:
+		return cmp.Or(l.Placement.Text, "limit exceeded")
 	}
 	return ""
 }
@@ -338,14 +329,13 @@ func options(l *profile.Layer) string {
 	if t, ok := optionTypes[l.Op]; ok {
 		return "Type=" + t + "options"
 	}
-	if !strings.Contains(l.Options, "activation:") {
+	if !slices.ContainsFunc(l.Options, func(o profile.Option) bool { return o.Key == "activation" }) {
 		return "Type=none"
 	}
-	parts := strings.Split(l.Options, " ")
-	for i, s := range parts {
-		k, v, _ := strings.Cut(s, ":")
-		switch k {
-		case "padding", "activation":
+	parts := make([]string, len(l.Options))
+	for i, o := range l.Options {
+		k, v := o.Key, o.Value
+		if k == "padding" || k == "activation" {
 			v = strings.ReplaceAll(title(v), " ", "")
 		}
 		if i == 0 {

@@ -15,7 +15,6 @@ import (
 	"strconv"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/report/timeline"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -31,7 +30,7 @@ func Write(w io.Writer, p *profile.Profile) error {
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		v, ok := l.Latency.Best()
-		if !ok || !timeline.Runs(l) || l.Provenance == nil || len(l.Provenance.SourceNodes) == 0 {
+		if !ok || l.State != profile.Ran || l.Provenance == nil || len(l.Provenance.SourceNodes) == 0 {
 			continue
 		}
 		n := l.Provenance.SourceNodes[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 func TestDistribute(t *testing.T) {
@@ -110,7 +111,7 @@ func many(layers, n int) *profile.Profile {
 		for k := range s {
 			s[k] = math.Round(1e9*1e-5*math.Exp(r.NormFloat64()/5)) / 1e9
 		}
-		p.Layers[i] = profile.Layer{Index: int64(i), Op: "CONV_2D", Samples: s, Latency: profile.Value(profile.Measured, 1e-5, "")}
+		p.Layers[i] = profile.Layer{Index: int64(i), Op: "CONV_2D", State: profile.Ran, Samples: s, Latency: profile.Value(profile.Measured, 1e-5, "")}
 	}
 	return p
 }
@@ -124,7 +125,7 @@ func TestManySamples(t *testing.T) {
 		t.Errorf("%d distributions, %+v", len(d.Distributions), d.Sampled)
 	}
 	var b bytes.Buffer
-	if err := c.write(&b); err != nil {
+	if err := c.WriteTo(&b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,9 +145,9 @@ func BenchmarkWriteSamples(b *testing.B) {
 func bars(n int) *profile.Profile {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := small()
-	p.Timeline = &profile.Timeline{}
+	p.Timeline = &timeline.Timeline{}
 	for range 4 {
-		l := profile.Lane{Name: "t", Kind: profile.LaneThread}
+		l := timeline.Lane{Name: "t", Kind: timeline.Thread}
 		at := 0.0
 		for i := range n / 4 {
 			d := math.Round(1e4*r.ExpFloat64()) / 1e9

@@ -9,5 +9,6 @@
 // a JavaScript string is bounded and so that the text can be freed piece by piece.
 // docs/page.md describes the whole.
 //
-// It imports profile and internal/jsonx and no other report.
+// It imports profile, internal/columnar, internal/stats and internal/jsonx and no
+// other report.
 package page

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/opmeter/opmeter/internal/columnar"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -32,11 +33,14 @@ const maxSamples = 1_000_000
 
 // document is the JSON part; web/src/lib/data.ts has its other side.
 type document struct {
-	Profile       *profile.Profile `json:"profile"`
-	Columns       []column         `json:"columns"`
-	Version       string           `json:"version,omitzero"`
-	Sampled       *sampled         `json:"sampled,omitzero"`
-	Distributions []distribution   `json:"distributions,omitzero"`
+	Profile *profile.Profile `json:"profile"`
+	// Quantities describes all figures of the profile, known and foreign: the page's
+	// columns are made of them.
+	Quantities    []profile.Quantity `json:"quantities"`
+	Columns       []columnar.Ref     `json:"columns"`
+	Version       string             `json:"version,omitzero"`
+	Sampled       *sampled           `json:"sampled,omitzero"`
+	Distributions []distribution     `json:"distributions,omitzero"`
 }
 
 // Write writes the page. version is that of the program.
@@ -44,7 +48,7 @@ func Write(w io.Writer, p *profile.Profile, version string) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	d := &document{Version: version}
+	d := &document{Version: version, Quantities: p.AllQuantities()}
 	c := split(d, p, maxSamples)
 	text, err := jsonx.Marshal(d)
 	if err != nil {
@@ -55,7 +59,7 @@ func Write(w io.Writer, p *profile.Profile, version string) error {
 	if err := part(out, "document", gzip.BestSpeed, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return err
 	}
-	if err := part(out, "columns", gzip.BestSpeed, c.write); err != nil {
+	if err := part(out, "columns", gzip.BestSpeed, c.WriteTo); err != nil {
 		return err
 	}
 	packed, err := pack()

@@ -15,7 +15,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/columnar"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // maxPage bounds what a page has beside its data, in bytes as they stand there.
@@ -104,7 +106,7 @@ func (d decoded) join(t *testing.T) map[string]any {
 	at := 0
 	for _, c := range doc["columns"].([]any) {
 		ref := c.(map[string]any)
-		n, code := int(ref["length"].(float64)), ref["type"].(string)
+		n, code := int(ref["length"].(float64)), columnar.Code(ref["type"].(string))
 		first, _ := ref["first"].(float64)
 		last := int64(first)
 		values := make([]any, n)
@@ -112,24 +114,26 @@ func (d decoded) join(t *testing.T) map[string]any {
 			b := d.columns[at:]
 			var v float64
 			switch code {
-			case f64:
+			case columnar.F64:
 				v = math.Float64frombits(binary.LittleEndian.Uint64(b))
-			case f32:
+			case columnar.F32:
 				v = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-			case i32:
+			case columnar.I32:
 				v = float64(int32(binary.LittleEndian.Uint32(b)))
-			case i16:
+			case columnar.I16:
 				v = float64(int16(binary.LittleEndian.Uint16(b)))
-			case i8:
+			case columnar.I8:
 				v = float64(int8(b[0]))
-			case ns:
+			case columnar.I64:
+				v = float64(int64(binary.LittleEndian.Uint64(b)))
+			case columnar.NS:
 				last += int64(int32(binary.LittleEndian.Uint32(b)))
 				v = float64(last) / 1e9
 			default:
 				t.Fatalf("code %q", code)
 			}
 			values[i] = v
-			at += widths[code]
+			at += code.Width()
 		}
 		path := ref["path"].([]any)
 		var to any = doc
@@ -154,28 +158,30 @@ func (d decoded) join(t *testing.T) map[string]any {
 
 func small() *profile.Profile {
 	return &profile.Profile{
-		Schema: profile.SchemaV1,
-		Model:  profile.Model{Name: "m"},
-		Target: profile.Target{ID: "host", Kind: profile.TargetHost},
-		Totals: profile.Totals{LatencySamples: []float64{0.5, 0.25}},
+		Schema:     profile.SchemaV1,
+		Model:      profile.Model{Name: "m"},
+		Target:     profile.Target{ID: "host", Kind: profile.TargetHost},
+		Totals:     profile.Totals{LatencySamples: []float64{0.5, 0.25}},
+		Quantities: []profile.Quantity{{Key: "bank_conflicts", Name: "Bank conflicts", Whole: true}},
 		Layers: []profile.Layer{
-			{Index: 0, Op: "CONV_2D", Samples: []float64{0.125, 0.25}},
-			{Index: 1, Op: "ADD"},
+			{Index: 0, Op: "CONV_2D", State: profile.Ran, Samples: []float64{0.125, 0.25}},
+			{Index: 1, Op: "ADD", State: profile.Ran, Figures: map[string]*profile.Metric{"bank_conflicts": profile.Value(profile.Measured, 3, "")}},
 		},
-		Timeline: &profile.Timeline{
+		Timeline: &timeline.Timeline{
 			Names: []string{"a"},
-			Lanes: []profile.Lane{
+			Lanes: []timeline.Lane{
 				{
-					Name: "clock of nanoseconds", Kind: profile.LaneLayer,
+					Name: "clock of nanoseconds", Kind: timeline.Layer,
 					Starts: []float64{1.000000001, 1.5, 3}, Durations: []float64{0.25, 0.5, 0},
 					Layers: []int32{0, 1, -1}, Labels: []int32{-1, -1, 0}, Bytes: []int64{1 << 40, -1, 0},
+					Figures: map[string][]float64{"bank_conflicts": {3, -1, 1 << 40}, "wait_s": {0.1, 1e-9, 0}},
 				},
-				{Name: "finer", Kind: profile.LaneEngine, Starts: []float64{1e-10, 3e-10}, Durations: []float64{0, 0}, Iterations: []int32{200, 40000}},
-				{Name: "far apart", Kind: profile.LaneEngine, Starts: []float64{0, 5}, Durations: []float64{0, 0}, Iterations: []int32{200, 400}},
-				{Name: "empty", Kind: profile.LaneHost, Starts: []float64{}, Durations: []float64{}},
+				{Name: "finer", Kind: timeline.Engine, Starts: []float64{1e-10, 3e-10}, Durations: []float64{0, 0}, Iterations: []int32{200, 40000}},
+				{Name: "far apart", Kind: timeline.Engine, Starts: []float64{0, 5}, Durations: []float64{0, 0}, Iterations: []int32{200, 400}},
+				{Name: "empty", Kind: timeline.Host, Starts: []float64{}, Durations: []float64{}},
 			},
-			Counters: []profile.Counter{{Name: "c", Times: []float64{0, 1e-9}, Values: []float64{1.5, -2}}},
-			Memories: []profile.MemorySpace{{
+			Counters: []timeline.Counter{{Name: "c", Times: []float64{0, 1e-9}, Values: []float64{1.5, -2}}},
+			Memories: []timeline.Memory{{
 				Name: "local", Starts: []float64{0}, Ends: []float64{0.5}, Addresses: []int64{1 << 33}, Sizes: []int64{64}, Writes: []int32{1}, Layers: []int32{1},
 			}},
 		},
@@ -209,25 +215,16 @@ func TestRoundTrip(t *testing.T) {
 	for _, c := range doc["columns"].([]any) {
 		codes[c.(map[string]any)["type"].(string)] = true
 	}
-	for c := range widths {
-		if !codes[c] && c != i32 {
+	for _, c := range []columnar.Code{columnar.F64, columnar.F32, columnar.I64, columnar.I16, columnar.I8, columnar.NS} {
+		if !codes[string(c)] {
 			t.Errorf("code %s is not tried", c)
 		}
 	}
+	if n := len(doc["quantities"].([]any)); n != len(p.AllQuantities()) {
+		t.Errorf("%d quantities, want %d", n, len(p.AllQuantities()))
+	}
 	if p.Layers[0].Samples == nil || p.Timeline.Lanes[0].Starts == nil {
 		t.Error("writing took the columns out of the profile")
-	}
-}
-
-func TestNarrow(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		values []int32
-		want   string
-	}{{nil, i8}, {[]int32{-128, 127}, i8}, {[]int32{128}, i16}, {[]int32{-129}, i16}, {[]int32{1<<15 - 1}, i16}, {[]int32{1 << 15}, i32}, {[]int32{-1<<15 - 1}, i32}} {
-		if got := narrow(tt.values); got != tt.want {
-			t.Errorf("narrow(%v) = %s, want %s", tt.values, got, tt.want)
-		}
 	}
 }
 
@@ -247,7 +244,7 @@ func TestElements(t *testing.T) {
 	for i := range starts {
 		starts[i] = float64(i) + r.Float64()
 	}
-	p.Timeline.Lanes = []profile.Lane{{Name: "l", Kind: profile.LaneLayer, Starts: starts, Durations: make([]float64, len(starts))}}
+	p.Timeline.Lanes = []timeline.Lane{{Name: "l", Kind: timeline.Layer, Starts: starts, Durations: make([]float64, len(starts))}}
 	p.Timeline.Memories, p.Timeline.Counters = nil, nil
 	var page bytes.Buffer
 	if err := Write(&page, p, ""); err != nil {

@@ -15,8 +15,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/figures"
+	"github.com/opmeter/opmeter/internal/report/spans"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // FullArgs is the number of bars up to which every bar carries what is known of
@@ -77,8 +80,8 @@ const (
 
 // Write writes p as a Perfetto trace. Every bar of the timeline is there.
 func Write(w io.Writer, p *profile.Profile) error {
-	v := timeline.Of(p)
-	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: v, full: v.Size() <= FullArgs, seen: make([]bool, len(p.Layers))}
+	v := spans.Of(p)
+	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: v, full: v.Size() <= FullArgs, seen: make([]bool, len(p.Layers)), quantities: figures.Stored(p)}
 	for i := range t.ids {
 		t.ids[i] = map[string]uint64{}
 	}
@@ -86,12 +89,12 @@ func Write(w io.Writer, p *profile.Profile) error {
 	t.tracks()
 	for e := range v.Events() {
 		switch e.Kind {
-		case timeline.Begin:
+		case spans.Begin:
 			t.begin(e)
-		case timeline.End:
+		case spans.End:
 			t.event(sliceEnd, laneTrack(e.Bar.Lane))
 			t.packet(e.At)
-		case timeline.Value:
+		case spans.Value:
 			t.event(counter, t.counterTrack(e.Item))
 			t.ev = protowire.AppendTag(t.ev, eventDouble, protowire.Fixed64Type)
 			t.ev = protowire.AppendFixed64(t.ev, math.Float64bits(v.Counters[e.Item].Values[e.Index]))
@@ -103,7 +106,7 @@ func Write(w io.Writer, p *profile.Profile) error {
 
 type writer struct {
 	w     *bufio.Writer // keeps the first error
-	v     *timeline.View
+	v     *spans.View
 	full  bool
 	seen  []bool
 	first bool                 // a packet was written
@@ -112,6 +115,7 @@ type writer struct {
 	from, to map[[2]int32][]uint64
 
 	ev, interned, ann, b []byte
+	quantities           []profile.Quantity // that bars carry
 }
 
 // Tracks are numbered: 1 the model, then groups, lanes, counters.
@@ -193,7 +197,7 @@ func (t *writer) tracks() {
 }
 
 // about says what the times are, for the description of the first track.
-func about(v *timeline.View, full bool) string {
+func about(v *spans.View, full bool) string {
 	s := v.Method
 	if v.Origin != "" {
 		s += "; time 0 is the " + v.Origin
@@ -265,7 +269,7 @@ func (t *writer) id(table protowire.Number, s string) uint64 {
 	return n
 }
 
-func (t *writer) begin(e timeline.Event) {
+func (t *writer) begin(e spans.Event) {
 	b := e.Bar
 	l := &t.v.Lanes[b.Lane]
 	t.event(sliceBegin, laneTrack(b.Lane))
@@ -295,15 +299,15 @@ func (t *writer) flow(field protowire.Number, id uint64) {
 }
 
 // annotations writes what is known of the bar itself, then of its layer.
-func (t *writer) annotations(l *profile.Lane, b timeline.Bar) {
+func (t *writer) annotations(l *timeline.Lane, b spans.Bar) {
 	i := b.Index
-	if n := timeline.At(l.Iterations, i); n >= 0 {
+	if n := spans.At(l.Iterations, i); n >= 0 {
 		t.int("iteration", int64(n))
 	}
-	if n := timeline.At(l.Subnets, i); n >= 0 {
+	if n := spans.At(l.Subnets, i); n >= 0 {
 		t.text("subnet", t.v.Subnets[n])
 	}
-	if n := timeline.At(l.Directions, i); n >= 0 {
+	if n := spans.At(l.Directions, i); n >= 0 {
 		t.text("direction", t.v.Names[n])
 	}
 	if i < len(l.Bytes) && l.Bytes[i] >= 0 {
@@ -315,19 +319,22 @@ func (t *writer) annotations(l *profile.Lane, b timeline.Bar) {
 	if i < len(l.Stalls) && l.Stalls[i] > 0 {
 		t.double("stall_s", l.Stalls[i])
 	}
-	n := timeline.At(l.Layers, i)
+	for key, v := range figures.OfBar(l, i) {
+		t.double(key, v)
+	}
+	n := spans.At(l.Layers, i)
 	if n < 0 {
 		return
 	}
 	t.int("layer", int64(n))
-	if l.Kind == profile.LaneLayer && (t.full || !t.seen[n]) {
+	if l.Kind == timeline.Layer && (t.full || !t.seen[n]) {
 		t.seen[n] = true
 		t.layer(&t.v.Profile.Layers[n])
 	}
 }
 
 func (t *writer) layer(l *profile.Layer) {
-	for _, s := range []struct{ key, v string }{{"op", l.Op}, {"name", l.Name}, {"options", l.Options}, {"scope", l.Scope}, {"graph", l.Graph}, {"kernel", l.Kernel}} {
+	for _, s := range []struct{ key, v string }{{"op", l.Op}, {"name", l.Name}, {"options", words.Options(l)}, {"scope", l.Scope}, {"graph", l.Graph}, {"kernel", l.Kernel}} {
 		if s.v != "" {
 			t.text(s.key, s.v)
 		}
@@ -340,22 +347,13 @@ func (t *writer) layer(l *profile.Layer) {
 			t.text(s.key, v)
 		}
 	}
-	for _, n := range []struct {
-		key string
-		v   *int64
-	}{
-		{"macs", l.MACs}, {"ops", l.Ops}, {"params", l.Params}, {"weights_bytes", l.WeightsBytes}, {"bytes_read", l.BytesRead}, {"bytes_written", l.BytesWritten},
-	} {
-		if n.v != nil {
-			t.int(n.key, *n.v)
-		}
-	}
-	for _, m := range []struct {
-		key string
-		v   *profile.Metric
-	}{{"latency_s", l.Latency}, {"cpu_cycles", l.CPUCycles}, {"accelerator_cycles", l.AcceleratorCycles}, {"energy_j", l.Energy}} {
-		if v, ok := m.v.Best(); ok {
-			t.double(m.key, v)
+	for i := range t.quantities {
+		q := &t.quantities[i]
+		switch v, ok := l.Value(q.Key); {
+		case ok && q.Whole:
+			t.int(q.Key, int64(v))
+		case ok:
+			t.double(q.Key, v)
 		}
 	}
 }
@@ -367,8 +365,7 @@ func tensors(ts []profile.Tensor) string {
 		if t.Absent {
 			continue
 		}
-		s := strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Shape), "[]"), " ", "x")
-		out = append(out, strings.Join(strings.Fields(t.Name+" "+t.DType+" "+strings.ReplaceAll(s, "-1", "?")), " "))
+		out = append(out, strings.Join(strings.Fields(t.Name+" "+t.DType+" "+words.Dims(t.Shape, "x")), " "))
 	}
 	return strings.Join(out, ", ")
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -237,7 +237,7 @@ func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		p := sample.Random(rand.New(rand.NewPCG(seed, 2)))
-		v := timeline.Of(p)
+		v := spans.Of(p)
 		tracks, _ := read(t, write(t, p))
 		flows := map[uint64]int{}
 		for i := range v.Lanes {
@@ -262,7 +262,7 @@ func TestRandom(t *testing.T) {
 				if s.name != v.Name(l, b.Index) || s.kind != v.Type(l, b.Index) || s.start != uint64(b.Start) || s.end != uint64(b.End) {
 					t.Fatalf("seed %d: bar %+v %q became %+v", seed, b, v.Name(l, b.Index), s)
 				}
-				if k := timeline.At(l.Layers, b.Index); k >= 0 && s.args["layer"] != int64(k) {
+				if k := spans.At(l.Layers, b.Index); k >= 0 && s.args["layer"] != int64(k) {
 					t.Fatalf("seed %d: layer %v, want %d", seed, s.args["layer"], k)
 				}
 			}
@@ -291,7 +291,7 @@ func TestArguments(t *testing.T) {
 	s := tracks[laneTrack(1)].slices[4]
 	l := p.Layers[1]
 	for k, want := range map[string]any{
-		"layer": int64(1), "iteration": int64(1), "op": l.Op, "name": l.Name, "scope": l.Scope, "options": l.Options, "kernel": l.Kernel,
+		"layer": int64(1), "iteration": int64(1), "op": l.Op, "name": l.Name, "scope": l.Scope, "options": "padding:same stride:1x1 activation:relu", "kernel": l.Kernel,
 		"macs": *l.MACs, "ops": *l.Ops, "bytes_read": *l.BytesRead, "latency_s": *l.Latency.Median,
 	} {
 		if s.args[k] != want {

@@ -15,7 +15,8 @@ import (
 
 	format "github.com/google/pprof/profile"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -26,32 +27,27 @@ type column struct {
 	value      func(*profile.Layer) (float64, bool)
 }
 
-func metric(pick func(*profile.Layer) *profile.Metric, scale float64) func(*profile.Layer) (float64, bool) {
+// figure takes a quantity, scaled to the column's unit.
+func figure(key string, scale float64) func(*profile.Layer) (float64, bool) {
 	return func(l *profile.Layer) (float64, bool) {
-		v, ok := pick(l).Best()
+		v, ok := l.Value(key)
 		return v * scale, ok
 	}
 }
 
 func columns() []column {
 	return []column{
-		{"inferences", "count", func(l *profile.Layer) (float64, bool) { return 1, true }},
-		{"wall", "nanoseconds", metric(func(l *profile.Layer) *profile.Metric { return l.Latency }, 1e9)},
+		{"inferences", "count", func(*profile.Layer) (float64, bool) { return 1, true }},
+		{"wall", "nanoseconds", figure("latency_s", 1e9)},
 		{"bytes", "bytes", func(l *profile.Layer) (float64, bool) {
-			if l.BytesRead == nil || l.BytesWritten == nil {
-				return 0, false
-			}
-			return float64(*l.BytesRead + *l.BytesWritten), true
+			r, read := l.Value("bytes_read")
+			w, written := l.Value("bytes_written")
+			return r + w, read && written
 		}},
-		{"macs", "count", func(l *profile.Layer) (float64, bool) {
-			if l.MACs == nil {
-				return 0, false
-			}
-			return float64(*l.MACs), true
-		}},
-		{"cpu_cycles", "count", metric(func(l *profile.Layer) *profile.Metric { return l.CPUCycles }, 1)},
-		{"accelerator_cycles", "count", metric(func(l *profile.Layer) *profile.Metric { return l.AcceleratorCycles }, 1)},
-		{"energy", "nanojoules", metric(func(l *profile.Layer) *profile.Metric { return l.Energy }, 1e9)},
+		{"macs", "count", figure("macs", 1)},
+		{"cpu_cycles", "count", figure("cpu_cycles", 1)},
+		{"accelerator_cycles", "count", figure("accelerator_cycles", 1)},
+		{"energy", "nanojoules", figure("energy_j", 1e9)},
 	}
 }
 
@@ -100,7 +96,7 @@ func convert(p *profile.Profile) *format.Profile {
 	for i, col := range columns() {
 		known := i < 2 // count and time are always there
 		for j := range p.Layers {
-			if timeline.Runs(&p.Layers[j]) && !known {
+			if takesPart(&p.Layers[j]) && !known {
 				_, known = col.value(&p.Layers[j])
 			}
 		}
@@ -112,7 +108,7 @@ func convert(p *profile.Profile) *format.Profile {
 	names := leafNames(p)
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if !timeline.Runs(l) {
+		if !takesPart(l) {
 			continue
 		}
 		s := &format.Sample{Location: c.stack(p, names, i)}
@@ -126,6 +122,12 @@ func convert(p *profile.Profile) *format.Profile {
 	return f
 }
 
+// takesPart tells layers that are work of an inference, measured or not, from those
+// that are done beforehand, by another layer, or not at all.
+func takesPart(l *profile.Layer) bool {
+	return !l.State.Elsewhere() && !l.State.Idle() && l.State != profile.NotReached
+}
+
 func comments(p *profile.Profile) []string {
 	out := []string{"per-operator profile of one inference of " + p.Model.Name + " on " + p.Target.ID}
 	for i := range p.Layers {
@@ -134,8 +136,8 @@ func comments(p *profile.Profile) []string {
 			break
 		}
 	}
-	if p.Incomplete != "" {
-		out = append(out, "incomplete: "+p.Incomplete)
+	if len(p.Incomplete) > 0 {
+		out = append(out, "incomplete: "+words.Incomplete(p))
 	}
 	return out
 }
@@ -167,13 +169,13 @@ func name(l *profile.Layer) string {
 // control flow whose body it is in, its kind and the model.
 func (c *converter) stack(p *profile.Profile, names []string, i int) []*format.Location {
 	l := &p.Layers[i]
-	out := []*format.Location{c.at("operator", names[i], timeline.Node(l)+1)}
-	scopes, parents := timeline.Path(p, i)
+	out := []*format.Location{c.at("operator", names[i], spans.Node(l)+1)}
+	scopes, parents := spans.Path(p, i)
 	for _, sc := range slices.Backward(scopes) {
 		out = append(out, c.at("scope", sc, 0))
 	}
 	for _, o := range slices.Backward(parents) {
-		out = append(out, c.at("operator", names[o], timeline.Node(&p.Layers[o])+1))
+		out = append(out, c.at("operator", names[o], spans.Node(&p.Layers[o])+1))
 	}
 	return append(out, c.at("kind", l.Op, 0), c.at("model", p.Model.Name, 0))
 }
@@ -215,7 +217,7 @@ func (c *converter) labels(p *profile.Profile, l *profile.Layer, s *format.Sampl
 		o := l.Outputs[0]
 		put("dtype", o.DType)
 		if o.Shape != nil {
-			put("output_shape", strings.ReplaceAll(strings.Trim(fmt.Sprint(o.Shape), "[]"), " ", "x"))
+			put("output_shape", words.Dims(o.Shape, "x"))
 		}
 	}
 	s.NumLabel, s.NumUnit = map[string][]int64{}, map[string][]string{}
@@ -224,7 +226,7 @@ func (c *converter) labels(p *profile.Profile, l *profile.Layer, s *format.Sampl
 	}
 	number("layer", l.Index, "count")
 	if l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
-		number("node_index", timeline.Node(l), "count")
+		number("node_index", spans.Node(l), "count")
 	}
 	if l.WeightsBytes != nil {
 		number("parameter_size", *l.WeightsBytes, "bytes")

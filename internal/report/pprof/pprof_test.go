@@ -12,7 +12,7 @@ import (
 
 	format "github.com/google/pprof/profile"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -47,13 +47,13 @@ func TestRandom(t *testing.T) {
 		leaves := map[string]bool{}
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			if !timeline.Runs(l) {
+			if !takesPart(l) {
 				continue
 			}
 			s := f.Sample[at]
 			at++
 			leaf, root, kind := s.Location[0].Line[0], s.Location[len(s.Location)-1].Line[0].Function.Name, s.Location[len(s.Location)-2].Line[0].Function.Name
-			if !strings.HasPrefix(leaf.Function.Name, name(l)) || root != p.Model.Name || kind != l.Op || leaf.Line != timeline.Node(l)+1 {
+			if !strings.HasPrefix(leaf.Function.Name, name(l)) || root != p.Model.Name || kind != l.Op || leaf.Line != spans.Node(l)+1 {
 				t.Fatalf("seed %d: layer %d is %q in %q in %q, line %d", seed, i, leaf.Function.Name, kind, root, leaf.Line)
 			}
 			if leaves[leaf.Function.Name] {

@@ -12,8 +12,9 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // MaxBars bounds the file: speedscope takes about 50 MB, and a bar is up to 100
@@ -22,7 +23,7 @@ const MaxBars = 250_000
 
 // Write writes p.
 func Write(w io.Writer, p *profile.Profile) error {
-	all := timeline.Of(p)
+	all := spans.Of(p)
 	run, number, of := all.MedianRun()
 	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: run, frames: map[frame]int{}}
 	t.text(`{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":`)
@@ -68,12 +69,12 @@ func Write(w io.Writer, p *profile.Profile) error {
 }
 
 // lanes are those to show: iterations only when there is nothing else.
-func lanes(v *timeline.View) []int {
+func lanes(v *spans.View) []int {
 	var out, whole []int
 	for i := range v.Lanes {
 		switch {
 		case len(v.Lanes[i].Starts) == 0:
-		case v.Lanes[i].Kind == profile.LaneIteration:
+		case v.Lanes[i].Kind == timeline.Iteration:
 			whole = append(whole, i)
 		default:
 			out = append(out, i)
@@ -93,7 +94,7 @@ type frame struct {
 
 type writer struct {
 	w      *bufio.Writer // keeps the first error
-	v      *timeline.View
+	v      *spans.View
 	b      []byte
 	frames map[frame]int
 	order  []frame
@@ -134,7 +135,7 @@ func (t *writer) head(kind, name string, end int64) {
 func (t *writer) evented(lane, n int, title string) {
 	v := t.v
 	l := &v.Lanes[lane]
-	one := &timeline.View{Timeline: &profile.Timeline{Names: v.Names, Lanes: []profile.Lane{*l}}, Profile: v.Profile}
+	one := v.Lane(lane)
 	start, end := one.Span()
 	t.head("evented", title, end-start)
 	t.text(`,"events":[`)
@@ -147,11 +148,11 @@ func (t *writer) evented(lane, n int, title string) {
 		if !e.Bar.Stall {
 			f.name = v.Name(l, e.Bar.Index)
 			if y := v.Layer(l, e.Bar.Index); y != nil {
-				f.line = timeline.Node(y) + 1
+				f.line = spans.Node(y) + 1
 			}
 		}
 		kind := "O"
-		if e.Kind == timeline.End {
+		if e.Kind == spans.End {
 			kind = "C"
 		}
 		t.comma(&first)
@@ -170,21 +171,21 @@ func (t *writer) sampled(p *profile.Profile) {
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		s, ok := l.Latency.Best()
-		if !ok || !timeline.Runs(l) {
+		if !ok || l.State != profile.Ran {
 			continue
 		}
 		stack := []string{strconv.Itoa(root)}
 		add := func(f frame) { stack = append(stack, strconv.Itoa(t.frame(f))) }
-		scopes, parents := timeline.Path(p, i)
+		scopes, parents := spans.Path(p, i)
 		for _, o := range parents {
-			add(frame{timeline.LayerName(&p.Layers[o]), timeline.Node(&p.Layers[o]) + 1})
+			add(frame{spans.LayerName(&p.Layers[o]), spans.Node(&p.Layers[o]) + 1})
 		}
 		for _, sc := range scopes {
 			add(frame{name: sc})
 		}
-		add(frame{timeline.LayerName(l), timeline.Node(l) + 1})
+		add(frame{spans.LayerName(l), spans.Node(l) + 1})
 		stacks.WriteString(comma + "[" + strings.Join(stack, ",") + "]")
-		ns := timeline.Nanos(s)
+		ns := spans.Nanos(s)
 		weights.WriteString(comma + strconv.FormatInt(ns, 10))
 		sum += ns
 		comma = ",\n"

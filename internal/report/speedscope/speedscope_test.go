@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -133,11 +133,11 @@ func TestRandom(t *testing.T) {
 		}
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			if _, ok := l.Latency.Best(); ok && timeline.Runs(l) && !has(timeline.LayerName(l)) {
-				t.Fatalf("seed %d: layer %d %.60q is not there", seed, i, timeline.LayerName(l))
+			if _, ok := l.Latency.Best(); ok && l.State == profile.Ran && !has(spans.LayerName(l)) {
+				t.Fatalf("seed %d: layer %d %.60q is not there", seed, i, spans.LayerName(l))
 			}
 		}
-		v, _, _ := timeline.Of(p).MedianRun()
+		v, _, _ := spans.Of(p).MedianRun()
 		shown := lanes(v)
 		if len(f.Profiles) != len(shown)+1 {
 			t.Fatalf("seed %d: %d profiles of %d lanes", seed, len(f.Profiles), len(shown))

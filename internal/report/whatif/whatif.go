@@ -18,9 +18,9 @@ package whatif
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -111,17 +111,17 @@ func New(p *profile.Profile) *Table {
 	dims := map[string][]int64{}
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if l.Folded || l.FusedInto != nil {
+		if l.State.Elsewhere() {
 			continue
 		}
 		r := Row{Op: l.Op, Name: l.Name, Shape: -1}
 		post := fused[l.Index]
-		if a := appended(l.Options); a != "" {
+		if a := appended(l); a != "" {
 			post = append([]string{a}, post...)
 		}
 		r.PostOp = post
 		r.Inputs, r.Outputs = ports(l.Inputs), ports(l.Outputs)
-		if v, ok := l.Latency.Best(); ok && (l.Calls == nil || *l.Calls != 0) {
+		if v, ok := l.Latency.Best(); ok && l.State == profile.Ran {
 			r.Latency = &v
 		}
 		if s := l.Sparsity; s != nil {
@@ -182,12 +182,10 @@ func block(dtype string, at int) string {
 }
 
 // appended is the operator that the options name as fused.
-func appended(options string) string {
-	for _, o := range strings.FieldsFunc(options, func(r rune) bool { return r == ' ' || r == ';' }) {
-		for _, key := range []string{"append_op:", "activation:"} {
-			if v, ok := strings.CutPrefix(o, key); ok && v != "none" {
-				return v
-			}
+func appended(l *profile.Layer) string {
+	for _, o := range l.Options {
+		if (o.Key == "append_op" || o.Key == "activation") && o.Value != "none" {
+			return o.Value
 		}
 	}
 	return ""
@@ -216,14 +214,7 @@ func shape(d []int64) string {
 	if d == nil {
 		return "?"
 	}
-	s := make([]string, len(d))
-	for i, v := range d {
-		s[i] = strconv.FormatInt(v, 10)
-		if v < 0 {
-			s[i] = "?"
-		}
-	}
-	return strings.Join(s, "x")
+	return words.Dims(d, "x")
 }
 
 // Ratio is the ratio that a row's time is divided by, false where it has no target.

@@ -6,18 +6,21 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/opmeter/opmeter/profile"
 )
 
 // column is a column of "Layers" with its cells as numbers and what is computed
 // in the sheet itself.
 type column struct {
-	key     string
-	text    bool
-	texts   []string
-	nums    []*float64
-	format  string
-	formula func(row int) string // of the cells that have a number; nil for none
-	empty   bool
+	key      string
+	quantity *profile.Quantity // nil for none
+	text     bool
+	texts    []string
+	nums     []*float64
+	format   string
+	formula  func(row int) string // of the cells that have a number, "" for none; nil for none at all
+	empty    bool
 }
 
 // table is the sheet "Layers".
@@ -70,7 +73,7 @@ func newTable(cols []Column) (*table, error) {
 		if len(in.Cells) != t.n {
 			return nil, fmt.Errorf("column %s has %d cells, others %d", in.Key, len(in.Cells), t.n)
 		}
-		c := &column{key: in.Key, text: in.Text, texts: in.Cells, empty: true}
+		c := &column{key: in.Key, quantity: in.Quantity, text: in.Text, texts: in.Cells, empty: true}
 		for _, s := range in.Cells {
 			c.empty = c.empty && s == ""
 		}
@@ -98,7 +101,7 @@ func newTable(cols []Column) (*table, error) {
 	t.operators()
 	t.time, _ = t.get("latency_s").sum()
 	for _, c := range t.cols {
-		c.format = t.format(c.key)
+		c.format = t.format(c)
 	}
 	t.formulas()
 	return t, nil
@@ -125,8 +128,8 @@ func (t *table) operators() {
 	t.cols = append(t.cols, c)
 }
 
-// formulas sets what is computed in the sheet: share, cumulative share and
-// operations a second.
+// formulas sets what is computed in the sheet: share, cumulative share, and what is
+// a quotient of other columns.
 func (t *table) formulas() {
 	time := t.get("latency_s")
 	cellOf := func(key string, row int) string { return at(t.at[key], row) }
@@ -158,38 +161,94 @@ func (t *table) formulas() {
 	} else if cum != nil {
 		cum.empty = true
 	}
-	if rate, ops := t.get("ops_per_s"), t.get("ops"); rate != nil && ops != nil {
-		for i, v := range rate.nums {
-			if v != nil && ops.nums[i] != nil && time.nums[i] != nil {
-				*v = *ops.nums[i] / *time.nums[i]
-			}
-		}
-		rate.formula = func(row int) string {
-			if ops.nums[row-2] == nil || time.nums[row-2] == nil {
-				return ""
-			}
-			return cellOf("ops", row) + "/" + cellOf("latency_s", row)
+	for _, c := range t.cols {
+		if c.quantity != nil && c.quantity.Derived() {
+			t.quotient(c)
 		}
 	}
 }
 
+// quotient sets the formula of a column that follows from others. Rows in which a
+// part is not known keep their value.
+func (t *table) quotient(c *column) {
+	parts := func(keys []string) (cols []*column) {
+		for _, k := range keys {
+			p := t.get(k)
+			if p == nil {
+				return nil
+			}
+			cols = append(cols, p)
+		}
+		return cols
+	}
+	of, per := parts(c.quantity.Of), parts(c.quantity.Per)
+	if of == nil || per == nil {
+		return
+	}
+	sum := func(cols []*column, row int) (formula string, v float64, ok bool) {
+		var cells []string
+		for _, p := range cols {
+			x := p.nums[row-2]
+			if x == nil {
+				return "", 0, false
+			}
+			v += *x
+			cells = append(cells, at(t.at[p.key], row))
+		}
+		if len(cells) == 1 {
+			return cells[0], v, true
+		}
+		return "(" + strings.Join(cells, "+") + ")", v, true
+	}
+	for i, v := range c.nums {
+		_, a, okA := sum(of, i+2)
+		_, b, okB := sum(per, i+2)
+		if v != nil && okA && okB && b > 0 {
+			*v = a / b // of the figures in the cells
+		}
+	}
+	c.formula = func(row int) string {
+		a, _, okA := sum(of, row)
+		b, v, okB := sum(per, row)
+		if !okA || !okB || !(v > 0) {
+			return ""
+		}
+		return a + "/" + b
+	}
+}
+
 // format is the number format of a column.
-func (t *table) format(key string) string {
+func (t *table) format(c *column) string {
+	unit, whole := "", true
+	if c.quantity != nil {
+		unit, whole = c.quantity.Unit, c.quantity.Whole
+	}
 	switch {
-	case key == "share" || key == "cumulative":
+	case c.key == "share" || c.key == "cumulative":
 		return "0.0%"
-	case key == "calls":
-		return "0.###"
-	case key == "index" || key == "op_no":
+	case c.key == "index" || c.key == "op_no":
 		return "0"
-	case strings.HasSuffix(key, "_per_s"):
-		return "#,##0"
-	case strings.HasSuffix(key, "_s"):
+	case c.key == "against_expected":
+		return "0.00"
+	case unit == "s" || c.quantity == nil && strings.HasSuffix(c.key, "_s"):
 		return seconds(t.get("latency_s").nums)
-	case strings.HasSuffix(key, "_j"):
+	}
+	return numberFormat(unit, whole)
+}
+
+// numberFormat is the format of figures in a unit.
+func numberFormat(unit string, whole bool) string {
+	switch {
+	case unit == "1":
+		return "0.0%"
+	case whole || unit == "B" || unit == "cycles" || strings.HasSuffix(unit, "/s"):
+		return "#,##0"
+	case unit == "":
+		return "0.###"
+	case unit == "J" || unit == "W":
 		return "0.000E+00"
 	}
-	return "#,##0"
+	return "#,##0.000"
 }
 
 // seconds is a format with as many decimals as give the longest time five digits

@@ -1,27 +1,18 @@
 package xlsx
 
-// Meaning says what each column of "Layers" is, by its key.
+// Meaning says what each column of "Layers" is, by its key, that is no quantity:
+// these carry their own.
 var Meaning = map[string]string{
 	"index":               "Position in the order in which layers run, from 0; layers of control-flow bodies follow their owner.",
 	"op":                  "Operator as the model names it, with its domain where that is not the format's own.",
-	"latency_s":           "Time in the layer itself in one inference, over all its calls, in seconds: the median of the samples, or the one figure of a source that has no samples.",
-	"share":               "latency_s over the sum of latency_s of all layers (cell \"sum of layers' times\" of Summary), 0 to 1. Empty for layers without a time.",
 	"cumulative":          "Sum of the shares of this row and those above it. Sort by latency_s to see which few layers take most of the time.",
-	"accelerator_cycles":  "Cycles in which the accelerator ran.",
-	"simulator_cycles":    "The same by the accelerator maker's simulator, for comparison with its reports.",
-	"live_bytes":          "Bytes of activations and scratch that are needed while the layer runs, by the memory plan.",
-	"accelerated":         "Whether the accelerator runs the layer: yes, or no with the cause: operator, type of the elements, or a limit. The note has the reason.",
-	"cpu_cycles":          "Cycles of the processor.",
-	"energy_j":            "Energy in one inference, in joules.",
-	"macs":                "Multiply-accumulates of one inference, taps that fall on padding included.",
-	"ops":                 "Arithmetic operations of one inference; a multiply-accumulate is two. Rules: docs/counting.md.",
-	"ops_per_s":           "ops / latency_s.",
-	"params":              "Constant elements that the layer reads. Layers may share weights, so the sum can exceed the model's number.",
+	"accelerated":         "Whether the accelerator runs the layer: yes, or no with the cause, such as operator, type or limit. The note has the reason.",
 	"outputs":             "Shapes of the outputs.",
 	"inputs":              "Shapes of the inputs without constants.",
 	"options":             "The operator's options in words; strides and windows are width x height.",
 	"name":                "The node's name in the model, or that of its first output.",
-	"note":                "Why the layer has no time: fused into another, computed once at load, not supported, not reached.",
+	"note":                "Why the layer has no time, or the accelerator does not take it: fused into another, computed once at load, not supported, not reached, a limit exceeded.",
+	"latency_median_s":    "Middle sample, in seconds.",
 	"latency_mean_s":      "Arithmetic mean of the samples, in seconds.",
 	"latency_min_s":       "Shortest sample, in seconds.",
 	"latency_max_s":       "Longest sample, in seconds.",
@@ -31,10 +22,6 @@ var Meaning = map[string]string{
 	"latency_ci95_low_s":  "Lower end of the 95 % confidence interval of the median, in seconds.",
 	"latency_ci95_high_s": "Upper end of that interval, in seconds.",
 	"latency_n":           "Number of samples.",
-	"macs_executed":       "Multiply-accumulates without taps that fall on padding.",
-	"bytes_read":          "Bytes of the operands that the layer reads, each once.",
-	"bytes_written":       "Bytes that the layer writes.",
-	"calls":               "Mean number of calls in one inference, where it is not one.",
 	"op_no":               "Number of the operator, by which the sheet \"By operator\" adds up: a spreadsheet's criteria would take signs in names for patterns.",
 }
 

@@ -6,8 +6,22 @@ import (
 	"strconv"
 )
 
-// grouped are the columns that are summed by operator.
-var grouped = []string{"latency_s", "energy_j", "accelerator_cycles", "cpu_cycles", "macs", "ops", "params", "bytes_read", "bytes_written"}
+// work sums operations and times over the layers of an operator that have both:
+// operations without a time are no part of a rate. whole says that these are all.
+func (t *table) work(op int) (ops, seconds float64, whole bool) {
+	o, s := t.get("ops").nums, t.get("latency_s").nums
+	whole = true
+	for i, k := range t.op {
+		switch {
+		case k != op:
+		case o[i] != nil && s[i] != nil:
+			ops, seconds = ops+*o[i], seconds+*s[i]
+		case o[i] != nil || s[i] != nil:
+			whole = false
+		}
+	}
+	return ops, seconds, whole
+}
 
 // operators writes the sheet "By operator".
 func (b *book) operators(t *table) error {
@@ -22,14 +36,14 @@ func (b *book) operators(t *table) error {
 		gs[i] = group{no: i + 1, sums: map[string]*float64{}}
 	}
 	var keys []string
-	for _, key := range grouped {
-		c := t.get(key)
-		if c == nil {
+	for _, c := range t.cols {
+		if c.quantity == nil || !c.quantity.Adds || c.key == "share" {
 			continue
 		}
 		if _, ok := c.sum(); !ok {
 			continue
 		}
+		key := c.key
 		keys = append(keys, key)
 		for i, v := range c.nums {
 			if v == nil {
@@ -98,7 +112,7 @@ func (b *book) operators(t *table) error {
 		for _, key := range keys {
 			// Where no layer has the figure its sum is not zero but unknown.
 			if v := g.sums[key]; v != nil && (key != "latency_s" || timed) {
-				line[place[key]] = formula("SUMIFS("+t.ref(key)+","+t.ref("op_no")+","+at(0, row)+")", *v, t.format(key))
+				line[place[key]] = formula("SUMIFS("+t.ref(key)+","+t.ref("op_no")+","+at(0, row)+")", *v, t.get(key).format)
 			}
 		}
 		if timed {
@@ -109,8 +123,12 @@ func (b *book) operators(t *table) error {
 			}
 			line[place["cumulative"]] = formula("SUM("+at(place["cumulative"], row-1)+","+at(place["share"], row)+")", running, "0.0%")
 		}
-		if ops, sec := g.sums["ops"], g.sums["latency_s"]; rate && ops != nil && sec != nil && *ops > 0 && *sec > 0 {
-			line[place["ops_per_s"]] = formula(at(place["ops"], row)+"/"+at(place["latency_s"], row), *ops / *sec, "#,##0")
+		if ops, sec, whole := t.work(g.no - 1); rate && ops > 0 && sec > 0 {
+			c := number(new(ops/sec), "#,##0")
+			if whole {
+				c.formula = at(place["ops"], row) + "/" + at(place["latency_s"], row)
+			}
+			line[place["ops_per_s"]] = c
 		}
 		s.add(0, line...)
 	}
@@ -123,7 +141,7 @@ func (b *book) operators(t *table) error {
 				continue
 			}
 			v, _ := t.get(key).sum()
-			line[place[key]] = formula("SUM("+at(place[key], first)+":"+at(place[key], last)+")", v, t.format(key))
+			line[place[key]] = formula("SUM("+at(place[key], first)+":"+at(place[key], last)+")", v, t.get(key).format)
 		}
 		for i := range line {
 			line[i].style.bold = true

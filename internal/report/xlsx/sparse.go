@@ -1,6 +1,7 @@
 package xlsx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -202,12 +203,19 @@ func (b *book) columns(t *table) error {
 	say := func(sheet, key, meaning string) {
 		height := 0.0
 		if n := lines(meaning, 130); n > 1 {
-			height = 15 * float64(n)
+			height = 15 * float64(min(n, 27)) // a row is 409 points high at most
 		}
 		s.add(height, label(sheet, style{faint: true}), label(key, style{bold: true}), label(meaning, style{wrap: true}))
 	}
 	for _, c := range t.cols {
-		if m, ok := Meaning[c.key]; ok {
+		m := Meaning[c.key]
+		if q := c.quantity; q != nil {
+			m = cmp.Or(q.Doc, q.Name)
+			if q.Unit != "" && q.Unit != "1" {
+				m += " Unit: " + q.Unit + "."
+			}
+		}
+		if m != "" {
 			say(layersSheet, c.key, m)
 		}
 	}

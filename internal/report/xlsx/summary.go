@@ -9,7 +9,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"github.com/opmeter/opmeter/internal/report/timeline"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -18,8 +18,8 @@ func (b *book) summary(p *profile.Profile, t *table) error {
 	s := &summary{sheet: b.sheet(summarySheet), p: p, t: t, cells: map[string]string{}}
 	s.widths(34, 20, 12, 12, 80)
 	s.add(26, label("Profile of "+p.Model.Name, style{title: true}))
-	if p.Incomplete != "" {
-		s.para("Incomplete", p.Incomplete)
+	if len(p.Incomplete) > 0 {
+		s.para("Incomplete", words.Incomplete(p))
 	}
 	s.model()
 	s.target()
@@ -107,14 +107,7 @@ func (s *summary) model() {
 				s.fact("", fmt.Sprintf("and %d more", len(list.ts)-i))
 				break
 			}
-			dims := "?"
-			if t.Shape != nil {
-				dims = "scalar"
-			}
-			if len(t.Shape) > 0 {
-				dims = strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Shape), "[]"), " ", "x")
-			}
-			s.fact(list.name, join(t.Name, t.DType, dims))
+			s.fact(list.name, join(t.Name, t.DType, words.Shape(t.Shape)))
 		}
 	}
 }
@@ -215,22 +208,17 @@ func (s *summary) metric(name string, m *profile.Metric, format, unit string) {
 	if m.Method != "" {
 		remark = append(remark, m.Method)
 	}
-	what := " (mean)"
-	switch {
-	case m.Median != nil && m.Min == nil && m.Max == nil && m.Mean == nil:
-		what = ""
-	case m.Median != nil:
-		what = " (median)"
-	case m.Mean == nil:
-		what = " (min)"
+	what := ""
+	if by := m.Estimator(); by != "value" {
+		what = " (" + by + ")"
 	}
 	s.figure(name+what, &v, "", format, unit, m.Kind, strings.Join(remark, "; "))
 	s.cells[name] = s.cells[name+what]
 	for _, x := range []struct {
 		name string
 		v    *float64
-	}{{"min", m.Min}, {"mean", m.Mean}, {"p90", m.P90}, {"p95", m.P95}, {"p99", m.P99}, {"max", m.Max}, {"standard deviation", m.StdDev}} {
-		if x.v != nil && " ("+x.name+")" != what {
+	}{{"min", m.Min}, {"median", m.Median}, {"mean", m.Mean}, {"p90", m.P90}, {"p95", m.P95}, {"p99", m.P99}, {"max", m.Max}, {"standard deviation", m.StdDev}} {
+		if x.v != nil && what != "" && " ("+x.name+")" != what {
 			s.figure(name+" ("+x.name+")", x.v, "", format, unit, m.Kind, "")
 		}
 	}
@@ -280,6 +268,13 @@ func (s *summary) figures() {
 	s.metric("energy", t.Energy, "0.000E+00", "J")
 	s.metric("CPU cycles", t.CPUCycles, "#,##0", "cycles")
 	s.metric("accelerator cycles", t.AcceleratorCycles, "#,##0", "cycles")
+	for _, q := range s.p.AllQuantities() {
+		name := q.Name
+		if s.cells[name] != "" { // a name that formulas go by
+			name += " (" + q.Key + ")"
+		}
+		s.metric(name, t.Figures[q.Key], numberFormat(q.Unit, q.Whole), q.Unit)
+	}
 	s.rates()
 	if r := s.p.Reconcile; r != nil {
 		s.figure("wall time", r.WallS, "", sec, "s", profile.Measured, "mean of the instrumented pass")
@@ -315,37 +310,26 @@ func (s *summary) rates() {
 			s.figure(name, v, over+"/"+under, format, unit, k, "")
 		}
 	}
-	bytes := ""
-	if c["bytes read"] != "" && c["bytes written"] != "" {
-		bytes = "(" + c["bytes read"] + "+" + c["bytes written"] + ")"
-	}
 	// Work that took no part of the time is no part of a rate.
-	ran := func(cell string, total *int64, of func(*profile.Layer) *int64, rate, each *float64) (string, *float64, *float64) {
-		n := timeline.Ran(s.p, total, of)
-		if total == nil || n == *total || cell == "" {
-			return cell, rate, each
+	work := func(cell, key string) string {
+		n, _ := s.p.Select(func(l *profile.Layer) bool { return l.State.Blank() && !l.Constant }).Sum(key)
+		if cell == "" || n == 0 {
+			return cell
 		}
-		if n <= 0 {
-			return "", nil, nil
-		}
-		part := float64(n) / float64(*total)
-		if rate != nil {
-			rate = new(*rate * part)
-		}
-		if each != nil {
-			each = new(*each / part)
-		}
-		return fmt.Sprintf("(%s-%d)", cell, *total-n), rate, each
+		return "(" + cell + "-" + strconv.FormatFloat(n, 'f', -1, 64) + ")"
 	}
-	ops, perOp, eachOp := ran(c["operations"], t.Ops, func(l *profile.Layer) *int64 { return l.Ops }, r.OpsPerSecond, r.JoulesPerOp)
-	macs, perMAC, eachMAC := ran(c["multiply-accumulates"], t.MACs, func(l *profile.Layer) *int64 { return l.MACs }, r.MACsPerSecond, r.JoulesPerMAC)
+	ops, macs := work(c["operations"], "ops"), work(c["multiply-accumulates"], "macs")
+	read, written, bytes := work(c["bytes read"], "bytes_read"), work(c["bytes written"], "bytes_written"), ""
+	if read != "" && written != "" {
+		bytes = "(" + read + "+" + written + ")"
+	}
 	quotient("inferences a second", r.InferencesPerSecond, "1", c["latency"], "#,##0.00", "1/s", kind)
-	quotient("operations a second", perOp, ops, c["latency"], "#,##0", "ops/s", kind)
-	quotient("multiply-accumulates a second", perMAC, macs, c["latency"], "#,##0", "MACs/s", kind)
+	quotient("operations a second", r.OpsPerSecond, ops, c["latency"], "#,##0", "ops/s", kind)
+	quotient("multiply-accumulates a second", r.MACsPerSecond, macs, c["latency"], "#,##0", "MACs/s", kind)
 	quotient("bytes a second", r.BytesPerSecond, bytes, c["latency"], "#,##0", "bytes/s", kind)
-	quotient("operations a byte", r.OpsPerByte, c["operations"], bytes, "0.00", "ops/byte", profile.Counted)
-	quotient("energy an operation", eachOp, c["energy"], ops, "0.000E+00", "J/op", energy)
-	quotient("energy a multiply-accumulate", eachMAC, c["energy"], macs, "0.000E+00", "J/MAC", energy)
+	quotient("operations a byte", r.OpsPerByte, ops, bytes, "0.00", "ops/byte", profile.Counted)
+	quotient("energy an operation", r.JoulesPerOp, c["energy"], ops, "0.000E+00", "J/op", energy)
+	quotient("energy a multiply-accumulate", r.JoulesPerMAC, c["energy"], macs, "0.000E+00", "J/MAC", energy)
 	quotient("mean power", r.Watts, c["energy"], c["latency"], "0.000E+00", "W", energy)
 	if v := r.CPUUtilization; v != nil && c["CPU cycles"] != "" && c["latency"] != "" {
 		s.figure("processor in use", v, fmt.Sprintf("MIN(1,%s/(%s*%s))", c["CPU cycles"], strconv.FormatFloat(*s.p.Target.ClockHz, 'f', -1, 64), c["latency"]), "0.0%", "", kind, "cycles over clock times latency")

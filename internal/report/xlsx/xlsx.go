@@ -21,6 +21,8 @@ type Column struct {
 	Text bool
 	// Cells holds one text a layer, empty where not known.
 	Cells []string
+	// Quantity is what the column shows, nil for texts and what is no quantity.
+	Quantity *profile.Quantity
 }
 
 // names of the sheets, as formulas need them.

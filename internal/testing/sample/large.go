@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Large is a profile of a chain of layers with a sample of every iteration and a
@@ -16,7 +17,7 @@ func Large(layers, iterations, bars int) *profile.Profile {
 		Schema: profile.SchemaV1, Created: "2026-01-02T03:04:05Z",
 		Model:    profile.Model{Name: "large", Path: "large.tflite", Format: "tflite"},
 		Target:   profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
-		Settings: profile.Settings{Threads: ptr(int64(1))},
+		Settings: profile.Settings{Threads: new(int64(1))},
 		Host:     &profile.Host{OS: "linux", Arch: "amd64", CPUModel: "Test CPU"},
 	}
 	total := 0.0
@@ -25,15 +26,15 @@ func Large(layers, iterations, bars int) *profile.Profile {
 		shape := []int64{1, 32, 32, int64(8 + r.IntN(64))}
 		l := profile.Layer{
 			Index: int64(i), Name: fmt.Sprintf("model/block_%d/layer_%d", i/10, i), Op: ops[i%len(ops)], Scope: fmt.Sprintf("model/block_%d", i/10),
-			Options: "padding:same stride:1x1 activation:relu",
+			State: profile.Ran, Options: []profile.Option{{Key: "padding", Value: "same"}, {Key: "stride", Value: "1x1"}, {Key: "activation", Value: "relu"}},
 			Inputs: []profile.Tensor{
-				{Name: fmt.Sprintf("t%d", i), DType: "int8", Shape: shape, Bytes: ptr(int64(65536))},
+				{Name: fmt.Sprintf("t%d", i), DType: "int8", Shape: shape, Bytes: new(int64(65536))},
 				{Name: fmt.Sprintf("w%d", i), DType: "int8", Shape: []int64{64, 3, 3, 64}, Constant: true},
 			},
 			Outputs: []profile.Tensor{{Name: fmt.Sprintf("t%d", i+1), DType: "int8", Shape: shape}},
-			Ops:     ptr(int64(r.IntN(1 << 24))), MACs: ptr(int64(r.IntN(1 << 23))), BytesRead: ptr(int64(65536)), BytesWritten: ptr(int64(65536)),
-			Latency: &profile.Metric{Kind: profile.Measured, N: ptr(int64(iterations)), Median: ptr(base)},
-			Share:   ptr(1 / float64(layers)), Kernel: "go/conv2d/im2col",
+			Ops:     new(int64(r.IntN(1 << 24))), MACs: new(int64(r.IntN(1 << 23))), BytesRead: new(int64(65536)), BytesWritten: new(int64(65536)),
+			Latency: &profile.Metric{Kind: profile.Measured, N: new(int64(iterations)), Median: new(base)},
+			Share:   new(1 / float64(layers)), Kernel: "conv2d/im2col",
 			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: int64(i), Op: ops[i%len(ops)]}}},
 			Samples:    make([]float64, iterations),
 		}
@@ -43,10 +44,10 @@ func Large(layers, iterations, bars int) *profile.Profile {
 		total += base
 		p.Layers = append(p.Layers, l)
 	}
-	p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: ptr(total)}
-	whole := profile.Lane{Name: "iterations", Kind: profile.LaneIteration}
-	lane := profile.Lane{Name: "operators", Kind: profile.LaneLayer, Group: "thread 0"}
-	t := &profile.Timeline{Origin: "first iteration", Iterations: ptr(int64(iterations)), Method: "made up"}
+	p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: new(total)}
+	whole := timeline.Lane{Name: "iterations", Kind: timeline.Iteration}
+	lane := timeline.Lane{Name: "operators", Kind: timeline.Layer, Group: "thread 0"}
+	t := &timeline.Timeline{Origin: "first iteration", Iterations: new(int64(iterations)), Method: "made up"}
 	now := int64(0)
 	for it := 0; it < iterations && len(lane.Starts)+len(whole.Starts)+layers < bars; it++ {
 		start := now
@@ -65,7 +66,7 @@ func Large(layers, iterations, bars int) *profile.Profile {
 		t.Names = append(t.Names, fmt.Sprintf("iteration %d", it))
 		now += 1000
 	}
-	t.Lanes = []profile.Lane{whole, lane}
+	t.Lanes = []timeline.Lane{whole, lane}
 	p.Timeline = t
 	return p
 }

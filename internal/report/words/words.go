@@ -1,0 +1,252 @@
+// Package words says in English what a profile holds as codes: states, causes,
+// placements, missing parts, options, shapes. Texts for people are made here, when a
+// report is written, and nothing ever reads them back.
+//
+// Texts that come from files and other programs are passed on as they are: package
+// text makes them safe for where they are shown.
+package words
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// causes says why something is missing or did not run.
+var causes = map[profile.CauseCode]string{
+	profile.ByOperator:  "the operator is not known",
+	profile.ByType:      "its element type",
+	profile.ByLimit:     "a limit is exceeded",
+	profile.ByUse:       "this use of the operator",
+	profile.ByInput:     "an input was not computed",
+	profile.ByShape:     "its shapes are not known",
+	profile.ByData:      "it depends on the data",
+	profile.ByMemory:    "there was not enough memory",
+	profile.ByBodies:    "what it runs has no figure",
+	profile.ByError:     "an error",
+	profile.ByCancel:    "stopped before all was done; figures are of what was done until then",
+	profile.ByDeadline:  "the time was over; figures are of what was done until then",
+	profile.ByEnd:       "the source ended without a word; what it had sent until then is here",
+	profile.ByRecord:    "records were lost",
+	profile.ByNoFigures: "nobody has measured it",
+}
+
+// because is the cause's own text, or words for its code; "" for no cause.
+func because(c *profile.Cause) string {
+	if c == nil {
+		return ""
+	}
+	return cmp.Or(c.Text, causes[c.Code])
+}
+
+// State says why the layer has no time of its own, "" where it ran.
+func State(l *profile.Layer) string {
+	why := because(l.Cause)
+	switch l.State {
+	case profile.Folded:
+		return "computed once at load"
+	case profile.Fused:
+		return "fused into " + strconv.FormatInt(*l.FusedInto, 10)
+	case profile.NotReached:
+		return "not reached in these runs"
+	case profile.Unsupported:
+		if l.Cause != nil && l.Cause.Code == profile.ByOperator {
+			why = l.Cause.Text // the row names the operator already
+		}
+		return with("not supported", why)
+	case profile.Skipped:
+		return cmp.Or(why, causes[profile.ByInput])
+	case profile.Failed:
+		return with("failed", why)
+	case profile.Lost:
+		if l.Cause != nil {
+			why = l.Cause.Text
+		}
+		return with("its record is lost", why)
+	case profile.NoEstimate:
+		return with("no estimate", why)
+	}
+	return ""
+}
+
+func with(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// Placed says in a word or two whether the accelerator takes the layer: "yes", or
+// "no" with the cause; "" where there is none.
+func Placed(l *profile.Layer) string {
+	yes, known := l.Accelerated()
+	switch {
+	case !known:
+		return ""
+	case yes:
+		return "yes"
+	case l.Placement.Cause == "":
+		return "no"
+	}
+	return "no: " + string(l.Placement.Cause)
+}
+
+// Note says what there is to say of a layer: why the accelerator does not take it,
+// and why it has no time. The brief note leaves out a refusal of which [Placed]
+// says enough.
+func Note(l *profile.Layer, brief bool) string {
+	var parts []string
+	if yes, known := l.Accelerated(); known && !yes {
+		p := l.Placement
+		switch {
+		case p.Cause == profile.ByOperator && brief:
+		case p.Cause == profile.ByLimit:
+			parts = append(parts, with("limit exceeded", p.Text))
+		case p.Cause == profile.ByType:
+			parts = append(parts, cmp.Or(p.Text, "wrong type"))
+		case p.Text != "":
+			parts = append(parts, p.Text)
+		}
+	}
+	if s := State(l); s != "" {
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Incomplete says what a profile lacks, "" for a whole one.
+func Incomplete(p *profile.Profile) string {
+	parts := make([]string, len(p.Incomplete))
+	for i := range p.Incomplete {
+		parts[i] = Missing(&p.Incomplete[i])
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Missing says what is missing and why.
+func Missing(m *profile.Missing) string {
+	why := cmp.Or(causes[m.Cause], string(m.Cause))
+	switch {
+	case m.Cause == profile.ByRecord && m.Want != nil && m.Got == nil:
+		why = Plural(*m.Want, "record") + " lost"
+	case m.Got != nil && m.Want != nil:
+		why += fmt.Sprintf(" (%d of %d)", *m.Got, *m.Want)
+	}
+	if n := int64(len(m.Layers)); n > 0 {
+		why = "without " + Plural(n, "layer") + ": " + why
+	}
+	return with(why, m.Text)
+}
+
+// Blanks counts the layers whose figures are missing, a text for each reason:
+// "2 not supported".
+func Blanks(p *profile.Profile) []string {
+	n := map[profile.State]int64{}
+	for i := range p.Layers {
+		n[p.Layers[i].State]++
+	}
+	var out []string
+	for _, x := range []struct {
+		n    int64
+		what string
+	}{
+		{n[profile.Unsupported], "not supported"},
+		{n[profile.Skipped] + n[profile.Failed], "not run"},
+		{n[profile.Lost], "lost"},
+		{n[profile.NoEstimate], "without an estimate"},
+	} {
+		if x.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	return out
+}
+
+// Without says which layers a time of the whole model leaves out: "without 2 layers
+// that did not run", "" for none.
+func Without(p *profile.Profile) string {
+	var idle, lost, unknown int64
+	for i := range p.Layers {
+		switch s := p.Layers[i].State; {
+		case p.Layers[i].Constant: // no work of an inference
+		case s.Idle():
+			idle++
+		case s == profile.Lost:
+			lost++
+		case s == profile.NoEstimate:
+			unknown++
+		}
+	}
+	if p.Target.Kind == profile.TargetSimulator {
+		idle, unknown = 0, unknown+idle // nothing ran there
+	}
+	var parts []string
+	for _, x := range []struct {
+		n    int64
+		what string
+	}{{idle, "that did not run"}, {lost, "whose records are lost"}, {unknown, "that no estimate covers"}} {
+		if x.n > 0 {
+			parts = append(parts, Plural(x.n, "layer")+" "+x.what)
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "without " + strings.Join(parts, " and ")
+}
+
+// Plural is "1 layer" or "2 layers".
+func Plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatInt(n, 10) + " " + what + "s"
+}
+
+// Pairs lists options as "padding:same".
+func Pairs(options []profile.Option) []string {
+	out := make([]string, len(options))
+	for i, o := range options {
+		out[i] = o.Key + ":" + o.Value
+	}
+	return out
+}
+
+// Options is a layer's options on one line: "padding:same stride:2x2".
+func Options(l *profile.Layer) string { return strings.Join(Pairs(l.Options), " ") }
+
+// Op is the operator as the model names it, with its domain where that is not the
+// format's own.
+func Op(l *profile.Layer) string {
+	switch l.Domain {
+	case "", "ai.onnx":
+		return l.Op
+	}
+	return l.Domain + ":" + l.Op
+}
+
+// Shape is "1x3x32x32", "scalar", or "?" where not even the rank is known.
+func Shape(d []int64) string {
+	switch {
+	case d == nil:
+		return "?"
+	case len(d) == 0:
+		return "scalar"
+	}
+	return Dims(d, "x")
+}
+
+// Dims joins dimensions; "?" stands for those that are not known.
+func Dims(d []int64, sep string) string {
+	s := make([]string, len(d))
+	for i, v := range d {
+		s[i] = strconv.FormatInt(v, 10)
+		if v < 0 {
+			s[i] = "?"
+		}
+	}
+	return strings.Join(s, sep)
+}

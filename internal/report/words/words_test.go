@@ -1,0 +1,95 @@
+package words
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+func TestNote(t *testing.T) {
+	t.Parallel()
+	cpu := func(c profile.CauseCode, text string) *profile.Placement {
+		return &profile.Placement{On: profile.CPU, Cause: c, Text: text}
+	}
+	why := func(c profile.CauseCode, text string) *profile.Cause { return &profile.Cause{Code: c, Text: text} }
+	for _, tt := range []struct {
+		l                   profile.Layer
+		note, brief, placed string
+	}{
+		{profile.Layer{State: profile.Ran}, "", "", ""},
+		{profile.Layer{State: profile.Folded}, "computed once at load", "computed once at load", ""},
+		{profile.Layer{State: profile.Fused, FusedInto: new(int64(3))}, "fused into 3", "fused into 3", ""},
+		{profile.Layer{State: profile.NotReached}, "not reached in these runs", "not reached in these runs", ""},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByOperator, "version 99")}, "not supported: version 99", "not supported: version 99", ""},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByOperator, "")}, "not supported", "not supported", ""},
+		{profile.Layer{State: profile.Unsupported, Cause: why(profile.ByUse, "")}, "not supported: this use of the operator", "not supported: this use of the operator", ""},
+		{profile.Layer{State: profile.Skipped, Cause: why(profile.ByInput, "")}, "an input was not computed", "an input was not computed", ""},
+		{profile.Layer{State: profile.Skipped}, "an input was not computed", "an input was not computed", ""},
+		{profile.Layer{State: profile.Failed, Cause: why(profile.ByError, "axis 7 of 4")}, "failed: axis 7 of 4", "failed: axis 7 of 4", ""},
+		{profile.Layer{State: profile.Lost, Cause: why(profile.ByRecord, "")}, "its record is lost", "its record is lost", ""},
+		{profile.Layer{State: profile.Ran, Placement: &profile.Placement{On: "mvp"}}, "", "", "yes"},
+		{profile.Layer{State: profile.Ran, Placement: &profile.Placement{On: "mvp", Cause: profile.ByLimit, Text: "refused first"}}, "", "", "yes"},
+		{profile.Layer{State: profile.Ran, Placement: cpu("", "")}, "", "", "no"},
+		{profile.Layer{State: profile.Ran, Placement: cpu(profile.ByOperator, "not an MVP operator")}, "not an MVP operator", "", "no: operator"},
+		{profile.Layer{State: profile.Ran, Placement: cpu(profile.ByLimit, "2048 > 2047")}, "limit exceeded: 2048 > 2047", "limit exceeded: 2048 > 2047", "no: limit"},
+		{
+			profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByNoFigures, ""), Placement: cpu(profile.ByType, "MVP takes int8")},
+			"MVP takes int8; no estimate: nobody has measured it", "MVP takes int8; no estimate: nobody has measured it", "no: type",
+		},
+		{
+			profile.Layer{State: profile.NoEstimate, Cause: why(profile.ByOperator, "custom operators are not known"), Placement: cpu(profile.ByOperator, "not an MVP operator")},
+			"not an MVP operator; no estimate: custom operators are not known", "no estimate: custom operators are not known", "no: operator",
+		},
+	} {
+		if got := Note(&tt.l, false); got != tt.note {
+			t.Errorf("%s: note %q, want %q", tt.l.State, got, tt.note)
+		}
+		if got := Note(&tt.l, true); got != tt.brief {
+			t.Errorf("%s: brief note %q, want %q", tt.l.State, got, tt.brief)
+		}
+		if got := Placed(&tt.l); got != tt.placed {
+			t.Errorf("%s: placed %q, want %q", tt.l.State, got, tt.placed)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]profile.Missing{
+		"the source ended without a word; what it had sent until then is here":                    {Cause: profile.ByEnd},
+		"stopped before all was done; figures are of what was done until then (12 of 50)":         {Cause: profile.ByCancel, Got: new(int64(12)), Want: new(int64(50))},
+		"without 1 layer: 3 records lost: the buffer was full":                                    {Cause: profile.ByRecord, Layers: []int64{4}, Want: new(int64(3)), Text: "the buffer was full"},
+		"without 2 layers: nobody has measured it":                                                {Cause: profile.ByNoFigures, Layers: []int64{4, 5}},
+		"an error: the cable was pulled":                                                          {Cause: profile.ByError, Text: "the cable was pulled"},
+		"the time was over; figures are of what was done until then (1 of 9): 2 s were asked for": {Cause: profile.ByDeadline, Text: "2 s were asked for", Got: new(int64(1)), Want: new(int64(9))},
+	} {
+		if got := Missing(&m); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestCounts has one layer of every state but two of one.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	p := &profile.Profile{}
+	for _, s := range []profile.State{
+		profile.Ran, profile.Folded, profile.Unsupported, profile.Unsupported, profile.Skipped, profile.Failed, profile.NotReached, profile.Lost, profile.NoEstimate,
+	} {
+		p.Layers = append(p.Layers, profile.Layer{State: s})
+	}
+	if got, want := strings.Join(Blanks(p), ", "), "2 not supported, 2 not run, 1 lost, 1 without an estimate"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := Without(p), "without 4 layers that did not run and 1 layer whose records are lost and 1 layer that no estimate covers"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.Target.Kind = profile.TargetSimulator
+	if got, want := Without(p), "without 1 layer whose records are lost and 5 layers that no estimate covers"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Without(&profile.Profile{}); got != "" {
+		t.Errorf("nothing left out: %q", got)
+	}
+}
