@@ -1,7 +1,13 @@
 package opmeter
 
 import (
+	"context"
+	"errors"
+
+	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -10,14 +16,32 @@ import (
 type Targets struct{ set *chip.Set }
 
 // LoadTargets returns the targets of the program, with those of the .yaml files in
-// folder added; "" adds none. A file replaces a target of the same id. The error
-// names each faulty file with line, key and what was expected.
+// folder added; "" adds none. A file replaces a target of the same id. Faulty files
+// are left out, and the error joins a [TargetError] for each fault.
 func LoadTargets(folder string) (*Targets, error) {
 	s, err := chip.Load(folder)
-	if err != nil {
-		return nil, err
+	if s == nil {
+		return nil, targetErrors(err)
 	}
-	return &Targets{s}, nil
+	return &Targets{s}, targetErrors(err)
+}
+
+// targetErrors gives the faults of target files their public type.
+func targetErrors(err error) error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range many.Unwrap() {
+			out = append(out, targetErrors(e))
+		}
+		return errors.Join(out...)
+	}
+	if e, ok := errors.AsType[*chip.FileError](err); ok {
+		return &TargetError{File: e.File, Line: e.Line, Key: e.Key, Text: e.Text}
+	}
+	return err
 }
 
 // Target describes hardware that models can be estimated on.
@@ -33,10 +57,12 @@ type Target struct {
 	// RAMBytes and FlashBytes are the largest internal memories in bytes,
 	// ExternalFlashBytes the largest flash outside; nil where not known or absent.
 	RAMBytes, FlashBytes, ExternalFlashBytes *int64
+
+	t *chip.Target
 }
 
-func describe(t *chip.Target) Target {
-	d := Target{ID: t.ID, Name: t.Name, Core: t.Core.Name, ClockHz: float64(t.Clock.Default)}
+func describeTarget(t *chip.Target) Target {
+	d := Target{ID: t.ID, Name: t.Name, Core: t.Core.Name, ClockHz: float64(t.Clock.Default), t: t}
 	if t.Accelerator != nil {
 		d.Accelerator = t.Accelerator.Name
 	}
@@ -59,61 +85,75 @@ func (t *Targets) List() []Target {
 	list := t.set.List()
 	out := make([]Target, len(list))
 	for i, x := range list {
-		out[i] = describe(x)
+		out[i] = describeTarget(x)
 	}
 	return out
 }
 
-// Find returns the target with an id; case does not matter. The error names ids
-// that look like it.
+// Find returns the target with an id; case does not matter. The error is an
+// [OptionError] that names ids that look like it.
 func (t *Targets) Find(id string) (Target, error) {
 	x, err := t.set.Find(id)
 	if err != nil {
-		return Target{}, err
+		return Target{}, &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
-	return describe(x), nil
+	return describeTarget(x), nil
 }
 
-// Estimate estimates a model on the target with an id. It runs nothing. Every
-// figure is of kind [profile.Estimated] with a band that is made to hold the true
-// value in 9 of 10 cases, or absent with the reason in the layer; Profile.Incomplete
-// says when totals leave layers out. An error means that nothing could be said.
-func (t *Targets) Estimate(m *Model, id string, options ...EstimateOption) (*profile.Profile, error) {
-	x, err := t.set.Find(id)
+// EstimateOptions says how to estimate. The zero value takes the target's defaults
+// and the model's own shapes.
+type EstimateOptions struct {
+	// Inputs sets shapes; what is fed does not matter.
+	Inputs Inputs
+	// Runtime is the runtime family, "" for the target's first.
+	Runtime string
+	// ClockHz is the processor's clock in hertz, 0 for the target's default.
+	ClockHz float64
+	// Name of the model for people, "" for that of the file.
+	Name string
+}
+
+// Estimate estimates a model on the target. It runs nothing. Every figure is of
+// kind [profile.Estimated] with a band that is made to hold the true value in 9 of
+// 10 cases, or absent with the cause in the layer; Profile.Incomplete says when
+// totals leave layers out. Errors are an [OptionError] or [ModelError] and mean that
+// nothing could be said.
+func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) {
+	if t.t == nil {
+		return nil, &OptionError{Option: "target", Text: "is none: take one from Targets.Find or Targets.List"}
+	}
+	go func() { _, _ = m.identity() }() // asked for below
+	ready, err := m.estimable(o.Inputs)
+	if err != nil {
+		return nil, failed(m.g.Path, err)
+	}
+	s := &estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}
+	p, err := source.Collect(context.Background(), s, source.Options{Version: buildinfo.Version()})
+	return p, failed(m.g.Path, err)
+}
+
+// estimable is the model planned for some inputs.
+func (m *Model) estimable(in Inputs) (*estimate.Model, error) {
+	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Files) == 0 && in.Overrides == "" {
+		return m.prepared()
+	}
+	f, err := in.feed(m)
 	if err != nil {
 		return nil, err
 	}
-	var o chip.Options
-	for _, f := range options {
-		f(&o)
-	}
-	if m.g.Path != "" {
-		go func() { _, _ = m.hash() }() // asked for below
-	}
-	p, err := m.estimable().Estimate(x, o)
-	if err == nil && m.g.Path != "" {
-		// Tells later which measurements of the model it may be compared with.
-		p.Model.SHA256, err = m.hash()
-	}
-	return p, err
+	return estimate.Prepare(m.g, f, m.identity)
 }
 
-// Estimate estimates a model on a target of the program; see [Targets.Estimate].
-func Estimate(m *Model, id string, options ...EstimateOption) (*profile.Profile, error) {
-	t, err := LoadTargets("")
+// Estimate estimates a model on the program's target with an id; see
+// [Target.Estimate].
+func Estimate(m *Model, id string, o EstimateOptions) (*profile.Profile, error) {
+	ts, err := LoadTargets("")
 	if err != nil {
 		return nil, err
 	}
-	return t.Estimate(m, id, options...)
-}
-
-// EstimateOption changes how [Estimate] works.
-type EstimateOption func(*chip.Options)
-
-// Runtime chooses the runtime family, by default the target's first.
-func Runtime(name string) EstimateOption { return func(o *chip.Options) { o.Runtime = name } }
-
-// Clock sets the processor's clock in hertz instead of the target's default.
-func Clock(hz float64) EstimateOption {
-	return func(o *chip.Options) { o.Clock = chip.Hertz(hz) }
+	t, err := ts.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return t.Estimate(m, o)
 }

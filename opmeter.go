@@ -7,39 +7,58 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Model is an open model file. Its weights are views into the file, so it must
-// stay open, and the file unchanged, while it is in use.
+// Model is an open model. Its weights are views into the file, so it must stay
+// open, and the file unchanged, while it is in use. Any number of goroutines may
+// use it at once.
 type Model struct {
 	g    *graph.Model
 	load time.Duration
-	// estimable is g with shapes that the file lacks, found when first asked for.
-	estimable func() *estimate.Model
-	// hash is the SHA-256 of the file, found when first asked for.
-	hash func() (string, error)
+	// identity is the model's hashes, found when first asked for.
+	identity func() (*describe.Identity, error)
+	// prepared is the model ready for estimates in its own shapes.
+	prepared func() (*estimate.Model, error)
 }
 
-// Open reads a .tflite, .onnx or .mltk.zip file. The content decides, not the
-// name. Weights are mapped, not copied. The error names the file, the place in
-// the model and the byte offset where something is wrong.
+// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
+// .yaml description has. The content decides, not the name. Weights are mapped,
+// not copied. The error is a [ModelError].
 func Open(path string) (*Model, error) {
 	t := time.Now()
 	g, err := modelfile.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, modelError(path, err)
 	}
-	return &Model{
-		g: g, load: time.Since(t),
-		estimable: sync.OnceValue(func() *estimate.Model { return estimate.Prepare(g) }),
-		hash:      sync.OnceValues(func() (string, error) { return host.HashFile(g.Path) }),
-	}, nil
+	return newModel(g, nil, time.Since(t)), nil
+}
+
+// OpenBytes reads a model from memory; data must not change while the model is in
+// use. The name stands for that of a file: its ending tells a description from a
+// model. External data of ONNX models cannot be read. The error is a [ModelError].
+func OpenBytes(name string, data []byte) (*Model, error) {
+	t := time.Now()
+	g, err := modelfile.Parse(name, data)
+	if err != nil {
+		return nil, modelError(name, err)
+	}
+	return newModel(g, data, time.Since(t)), nil
+}
+
+func newModel(g *graph.Model, data []byte, load time.Duration) *Model {
+	m := &Model{g: g, load: load}
+	m.identity = sync.OnceValues(func() (*describe.Identity, error) { return describe.Identify(g, data) })
+	m.prepared = sync.OnceValues(func() (*estimate.Model, error) { return estimate.Prepare(g, feed.Options{}, m.identity) })
+	return m
 }
 
 // Close releases the file. The model must not be used afterwards.
@@ -53,160 +72,179 @@ func (m *Model) Close() error {
 // Format is "tflite" or "onnx".
 func (m *Model) Format() string { return m.g.Format }
 
+// Name is the file as it was named.
+func (m *Model) Name() string { return m.g.Path }
+
 // Inputs lists the model's inputs: name, element type and shape, with -1 for
 // dimensions that the file leaves open.
-func (m *Model) Inputs() []profile.Tensor { return ports(m.g.Main(), m.g.Main().Inputs) }
+func (m *Model) Inputs() []profile.Tensor { return declared(m.g.Main(), m.g.Main().Inputs) }
 
 // Outputs lists the model's outputs like [Model.Inputs]. The shape is nil where
 // the file does not declare it.
-func (m *Model) Outputs() []profile.Tensor { return ports(m.g.Main(), m.g.Main().Outputs) }
+func (m *Model) Outputs() []profile.Tensor { return declared(m.g.Main(), m.g.Main().Outputs) }
 
-func ports(g *graph.Graph, ids []int) []profile.Tensor {
+func declared(g *graph.Graph, ids []int) []profile.Tensor {
 	out := make([]profile.Tensor, 0, len(ids))
 	for _, id := range ids {
-		if id < 0 {
-			continue
+		if id >= 0 {
+			out = append(out, describe.Port(g, id, nil))
 		}
-		v := g.Values[id]
-		p := profile.Tensor{Name: v.Name}
-		if v.Type != tensor.Invalid {
-			p.DType = v.Type.String()
-		}
-		if v.HasShape {
-			p.Shape = make([]int64, len(v.Shape))
-			for i, d := range v.Shape {
-				p.Shape[i] = int64(d)
-			}
-		}
-		out = append(out, p)
 	}
 	return out
 }
 
-// Profile runs the model on this computer and measures every operator. Without
-// options it takes one thread, random inputs of seed 0, and 50 runs or about one
-// second of each pass after half a second of warm-up.
+// Inputs says what to feed a model, and with that in which shapes it runs. The zero
+// value makes random inputs of seed 0 in the model's own shapes, 1 for dimensions
+// that the file leaves open.
+type Inputs struct {
+	// Seed of random inputs. The same seed gives the same inputs in every release
+	// and on every machine.
+	Seed uint64
+	// Zeros feeds zeros instead of random inputs.
+	Zeros bool
+	// Batch replaces the first dimension of every input, 0 leaves it.
+	Batch int
+	// Shapes sets shapes by the input's name, for dimensions that the model leaves
+	// open or to try other sizes.
+	Shapes map[string][]int
+	// Files feeds .npy files by the input's name; their shapes count.
+	Files map[string]string
+	// Overrides is a JSON file that sets shapes and fills of generated inputs by the
+	// model file's base name, "" for none.
+	Overrides string
+}
+
+// feed checks the options and translates them.
+func (i *Inputs) feed(m *Model) (feed.Options, error) {
+	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Files: i.Files}
+	if i.Batch < 0 {
+		return o, &OptionError{Option: "Inputs.Batch", Text: fmt.Sprintf("%d; a batch has at least 1", i.Batch)}
+	}
+	if i.Overrides != "" {
+		all, err := synth.LoadOverrides(i.Overrides)
+		if err != nil {
+			return o, &ModelError{File: i.Overrides, Offset: -1, Err: trimmed{err, i.Overrides + ": "}}
+		}
+		o.Overrides = all[base(m.g.Path)]
+	}
+	return o, nil
+}
+
+// Options says how to measure. The zero value takes one thread, random inputs of
+// seed 0, and as many runs as fit into two seconds after half a second of warm-up.
+type Options struct {
+	// Inputs says what to feed.
+	Inputs Inputs
+	// Threads is the number of threads that compute, 0 for 1, at most 1024.
+	Threads int
+	// Pin binds every thread to a processor of its own, one a core where possible.
+	Pin bool
+	// Runs is the number of measured inferences of each pass; 0 takes as many as fit
+	// into Time, at least 3.
+	Runs int
+	// Time is the time for all measured inferences where Runs is 0; 0 means 2 s.
+	Time time.Duration
+	// Warmup is the least time to warm up, 0 for half a second; negative for none.
+	// Warming up goes on for at most three times as long while runs are not steady.
+	Warmup time.Duration
+	// Carry feeds outputs back: after each inference the output named by a key becomes
+	// the input named by its value, as the state of a streaming model does.
+	Carry map[string]string
+	// Exact computes operators between DequantizeLinear and QuantizeLinear in floating
+	// point, as the file says, and not in integers, as engines do.
+	Exact bool
+	// KeepSamples keeps every measured time, not a choice of a thousand a layer, and a
+	// timeline of the instrumented inferences: of all of them, or of as many, evenly
+	// spread, as have a million operators.
+	KeepSamples bool
+	// MaxMACs refuses models that need more multiply-accumulates for one inference, with
+	// a [TooLargeError]; 0 refuses none.
+	MaxMACs int64
+	// Progress is called, at most ten times a second and outside timed regions, with
+	// what is being done and how far it is, from 0 to 1. It must not measure itself.
+	Progress func(phase string, fraction float64)
+	// Journal is a file that keeps what is known while the model runs, so that a killed
+	// process leaves it behind: [profile.Read] opens it. It must not exist and goes when
+	// Profile returns. "" keeps none.
+	Journal string
+}
+
+// host checks the options and translates them.
+func (o *Options) host(m *Model) (host.Options, error) {
+	f, err := o.Inputs.feed(m)
+	if err != nil {
+		return host.Options{}, err
+	}
+	wrong := func(option, format string, args ...any) (host.Options, error) {
+		return host.Options{}, &OptionError{Option: option, Text: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case o.Threads < 0 || o.Threads > 1024:
+		return wrong("Threads", "%d; use 1 to 1024", o.Threads)
+	case o.Runs < 0:
+		return wrong("Runs", "%d; use 0 or more", o.Runs)
+	case o.Time < 0:
+		return wrong("Time", "%v; use a time such as 2s", o.Time)
+	case o.MaxMACs < 0:
+		return wrong("MaxMACs", "%d; use 0 or more", o.MaxMACs)
+	}
+	h := host.Options{
+		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
+		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
+	}
+	switch {
+	case h.Runs > 0:
+		h.Time = 0
+	case h.Time == 0:
+		h.Time = 2 * time.Second
+	}
+	if o.Warmup < 0 {
+		h.WarmupRuns = -1
+	}
+	h.Carry = carries(o.Carry)
+	return h, nil
+}
+
+func carries(names map[string]string) []host.Carry {
+	var out []host.Carry
+	for from, to := range names {
+		out = append(out, host.Carry{Output: from, Input: to})
+	}
+	return out
+}
+
+// Profile runs the model on this computer and measures every operator.
 //
 // Totals come from plain runs, shares from instrumented ones that take turns with
-// them. Operators that the engine lacks are listed with the reason and do not
-// keep the others from being measured. When ctx ends early, the profile holds
-// what was measured until then and Profile.Incomplete says so. The profile is
-// never nil; with an error it holds at most static counts.
-func Profile(ctx context.Context, m *Model, options ...Option) (*profile.Profile, error) {
-	o := settings(m, options)
-	p, err := host.Profile(ctx, m.g, o)
-	return finish(p, m, err)
+// them. Operators that the engine lacks are listed with the cause and do not keep
+// the others from being measured. When ctx ends early, the profile holds what was
+// measured until then and Profile.Incomplete says so, without an error. With an
+// error the profile holds what was known before, or is nil where that is nothing.
+// Errors are an [OptionError], [ModelError], [NodeError] or [TooLargeError].
+//
+// Measuring is one at a time in a process: profiles that are asked for at once wait
+// for each other, and settings of the garbage collector are as before afterwards.
+func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error) {
+	h, err := o.host(m)
+	if err != nil {
+		return nil, err
+	}
+	return m.collect(ctx, h, o.Journal)
 }
 
 // Count reports what follows from the model alone: shapes, operations,
-// multiply-accumulates, parameters and the memory plan, for the shapes that the
-// options set. Nothing is measured.
-func Count(m *Model, options ...Option) (*profile.Profile, error) {
-	p, err := host.Count(m.g, settings(m, options))
-	return finish(p, m, err)
-}
-
-func finish(p *profile.Profile, m *Model, err error) (*profile.Profile, error) {
+// multiply-accumulates, parameters and the memory plan, for the inputs that the
+// options set. Nothing is measured. Errors are an [OptionError] or [ModelError].
+func Count(m *Model, in Inputs) (*profile.Profile, error) {
+	f, err := in.feed(m)
 	if err != nil {
-		return p, fmt.Errorf("%s: %w", m.g.Path, err)
+		return nil, err
 	}
-	if m.g.Path != "" {
-		if p.Model.SHA256, err = m.hash(); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
 }
 
-func settings(m *Model, options []Option) host.Options {
-	o := host.Options{Version: buildinfo.Version(), LoadS: m.load.Seconds(), Time: 2 * time.Second, Threads: 1}
-	for _, f := range options {
-		f(&o)
-	}
-	return o
-}
-
-// Option changes how [Profile] and [Count] work.
-type Option func(*host.Options)
-
-// Threads sets the number of threads that compute, 1 by default.
-func Threads(n int) Option { return func(o *host.Options) { o.Threads = n } }
-
-// Pin binds every thread to a processor of its own, one a core where possible.
-func Pin() Option { return func(o *host.Options) { o.Pin = true } }
-
-// Runs sets the number of measured inferences of each pass; the default is as
-// many as fit into the time, at least 3.
-func Runs(n int) Option {
-	return func(o *host.Options) {
-		o.Runs = n
-		o.Time = 0
-	}
-}
-
-// For sets the time for all measured inferences, 2 s by default.
-func For(d time.Duration) Option {
-	return func(o *host.Options) {
-		o.Time = d
-		o.Runs = 0
-	}
-}
-
-// Warmup sets the least time and number of inferences before measuring, half a
-// second and 3 by default; negative values mean none. Warming up goes on for at
-// most three times as long while the runs are not steady.
-func Warmup(d time.Duration, runs int) Option {
-	return func(o *host.Options) { o.WarmupTime, o.WarmupRuns = d, runs }
-}
-
-// Seed sets the seed of random inputs, 0 by default. The same seed gives the
-// same inputs in every release and on every machine.
-func Seed(n uint64) Option { return func(o *host.Options) { o.Feed.Seed = n } }
-
-// Zeros feeds zeros instead of random inputs.
-func Zeros() Option { return func(o *host.Options) { o.Feed.Zeros = true } }
-
-// Batch sets the first dimension of every input.
-func Batch(n int) Option { return func(o *host.Options) { o.Feed.Batch = n } }
-
-// Shape sets the shape of an input, for dimensions that the model leaves open or
-// to try other sizes.
-func Shape(input string, dims ...int) Option {
-	return func(o *host.Options) {
-		if o.Feed.Shapes == nil {
-			o.Feed.Shapes = map[string][]int{}
-		}
-		o.Feed.Shapes[input] = dims
-	}
-}
-
-// InputFile feeds an input from a .npy file; its shape counts.
-func InputFile(input, file string) Option {
-	return func(o *host.Options) {
-		if o.Feed.Files == nil {
-			o.Feed.Files = map[string]string{}
-		}
-		o.Feed.Files[input] = file
-	}
-}
-
-// MaxMACs refuses models that need more multiply-accumulates for one inference,
-// for work through many models of unknown size. 0, the default, refuses none.
-func MaxMACs(n int64) Option { return func(o *host.Options) { o.MaxMACs = n } }
-
-// Carry feeds an output back: after each inference it becomes the named input of
-// the next, as the state of a streaming model or a key-value cache does.
-func Carry(output, input string) Option {
-	return func(o *host.Options) { o.Carry = append(o.Carry, host.Carry{Output: output, Input: input}) }
-}
-
-// KeepSamples keeps every measured time in the profile, not only its summary, and
-// a timeline of the instrumented inferences: of all of them, or of as many, evenly
-// spread, as have a million operators.
-func KeepSamples() Option { return func(o *host.Options) { o.Samples = true } }
-
-// Progress calls f, at most ten times a second and outside timed regions, with
-// what is being done and how far it is, from 0 to 1.
-func Progress(f func(phase string, fraction float64)) Option {
-	return func(o *host.Options) { o.Progress = f }
+func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {
+	go func() { _, _ = m.identity() }() // asked for below, while the model is planned
+	p, err := source.Collect(ctx, &host.Source{Model: m.g, Identity: m.identity, Options: h}, source.Options{Version: buildinfo.Version(), Journal: journal})
+	return p, failed(m.g.Path, err)
 }

@@ -1,9 +1,10 @@
 package profile
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 
@@ -16,11 +17,12 @@ const KeptSamples = 1000
 
 // Builder makes a profile of events. Its profile is valid at any moment, so that
 // what a source had sent before it was killed, stopped or unplugged is there. Use it
-// from several goroutines as you like.
+// from several goroutines as you like. What events hold is copied, but for lists of
+// numbers: samples and columns of a timeline are not to be changed afterwards.
 type Builder struct {
 	mu      sync.Mutex
 	p       *Profile
-	perCall []Layer // counts of one call, as described
+	work    [][]work // by layer, in the order of scaled
 	series  map[seriesKey]*series
 	order   []seriesKey
 	done    bool
@@ -36,14 +38,27 @@ type series struct {
 	*stats.Reservoir
 	kind   Kind
 	method string
+	// replaced says that a figure came after the samples: they are kept beside it.
+	replaced bool
+}
+
+// work is a count of work or traffic and the calls that it is over.
+type work struct {
+	count *int64
+	calls float64
 }
 
 // NewBuilder makes an empty builder.
 func NewBuilder() *Builder { return &Builder{series: map[seriesKey]*series{}} }
 
+// ErrJournal is wrapped by errors of a journal's file.
+var ErrJournal = errors.New("journal")
+
 // Send takes the next event. An event that would make the profile invalid gets an
 // error that names its part and field, and changes nothing; so does every event
-// after the last.
+// after the last. An error that wraps [ErrJournal] says that the event was taken and
+// could not be written: the journal ends before it, and no later event gets that
+// error again.
 func (b *Builder) Send(e Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,17 +72,20 @@ func (b *Builder) Send(e Event) error {
 	if err := e.check(n, b.p != nil); err != nil {
 		return err
 	}
+	e = deep(e)
 	if err := b.apply(&e); err != nil {
 		return fmt.Errorf("%s: %w", e.Kind(), err)
 	}
 	if b.journal != nil {
-		return b.journal(e)
+		if err := b.journal(e); err != nil {
+			b.journal = nil // the line may be cut: nothing can follow it
+			return fmt.Errorf("%w: %w", ErrJournal, err)
+		}
 	}
 	return nil
 }
 
-// Describe, Measure, Count and Finish are [Builder.Send] of the events that most
-// sources need.
+// Describe sends the first event: what is known without running the model.
 func (b *Builder) Describe(p *Profile) error { return b.Send(Event{Described: p}) }
 
 // Measure brings samples of a layer's figure, or of the whole model's with layer -1.
@@ -80,14 +98,15 @@ func (b *Builder) Count(layer int, quantity string, m *Metric) error {
 	return b.Send(Event{Counted: &Figure{Layer: index64(layer), Quantity: quantity, Metric: m}})
 }
 
-// Finish ends the series of events and returns the profile.
+// Finish ends the series of events and returns the profile, nil when no model was
+// described.
 func (b *Builder) Finish(incomplete ...Missing) (*Profile, error) {
 	err := b.Send(Event{Done: &Done{Incomplete: incomplete}})
 	return b.Profile(), err
 }
 
 func index64(layer int) *int64 {
-	if layer < 0 {
+	if layer == -1 {
 		return nil
 	}
 	return new(int64(layer))
@@ -98,9 +117,9 @@ func (b *Builder) apply(e *Event) error {
 	case e.Described != nil:
 		b.described(e.Described)
 	case e.Refined != nil:
-		b.refined(e.Refined)
+		return b.refined(e.Refined)
 	case e.Measured != nil:
-		b.measured(e.Measured)
+		return b.measured(e.Measured)
 	case e.Counted != nil:
 		return b.counted(e.Counted)
 	case e.Noted != nil:
@@ -117,125 +136,197 @@ func (b *Builder) apply(e *Event) error {
 }
 
 func (b *Builder) described(p *Profile) {
-	c := *p
-	c.Layers = slices.Clone(p.Layers)
-	if c.Layers == nil {
-		c.Layers = []Layer{}
+	b.p = p
+	if p.Layers == nil {
+		p.Layers = []Layer{}
 	}
-	c.Findings, c.Incomplete, c.Quantities = slices.Clone(p.Findings), slices.Clone(p.Incomplete), slices.Clone(p.Quantities)
-	c.Totals.Figures = maps.Clone(p.Totals.Figures)
-	b.perCall = slices.Clone(c.Layers)
-	for i := range c.Layers {
-		c.Layers[i].Figures = maps.Clone(c.Layers[i].Figures)
-		if n := c.Layers[i].Calls; n != nil && *n > 0 {
-			scale(&b.perCall[i], &b.perCall[i], 1 / *n)
-		}
-	}
-	b.p = &c
-}
-
-// scaled lists the counts that go with the number of calls.
-func scaled(l *Layer) []**int64 {
-	return []**int64{&l.Ops, &l.MACs, &l.MACsExecuted, &l.MLTKOps, &l.MLTKMACs, &l.BytesRead, &l.BytesWritten}
-}
-
-// scale sets the counts of a layer to those of another times a factor.
-func scale(to, from *Layer, times float64) {
-	src := scaled(from)
-	for k, v := range scaled(to) {
-		if *src[k] != nil {
-			*v = new(int64(math.Round(float64(**src[k]) * times)))
+	b.work = make([][]work, len(p.Layers))
+	for i := range p.Layers {
+		for _, v := range scaled(&p.Layers[i]) {
+			b.work[i] = append(b.work[i], work{*v, calls(&p.Layers[i])})
 		}
 	}
 }
 
-func (b *Builder) refined(r *Refined) {
-	l := &b.p.Layers[r.Layer]
-	if r.State != "" {
-		l.State, l.Cause, l.FusedInto = r.State, r.Cause, r.FusedInto
+// calls is the number of calls that the layer's counts are over.
+func calls(l *Layer) float64 {
+	if l.Calls == nil {
+		return 1
 	}
-	if r.Placement != nil {
-		l.Placement = r.Placement
+	return *l.Calls
+}
+
+// change applies a change to a layer when the layer is valid with it.
+func (b *Builder) change(layer int64, do func(*Layer) error) error {
+	l := b.p.Layers[layer]
+	l.Figures = maps.Clone(l.Figures)
+	if err := do(&l); err != nil {
+		return err
 	}
-	if r.Kernel != "" {
-		l.Kernel = r.Kernel
+	c := &checker{}
+	c.layer(int(layer), &l, len(b.p.Layers))
+	if c.err == nil {
+		b.p.Layers[layer] = l
 	}
-	if r.Inputs != nil {
-		l.Inputs = r.Inputs
-	}
-	if r.Outputs != nil {
-		l.Outputs = r.Outputs
-	}
-	if r.Samples != nil {
-		l.Samples = r.Samples
+	return c.err
+}
+
+func (b *Builder) refined(r *Refined) error {
+	return b.change(r.Layer, func(l *Layer) error {
+		if r.State != "" {
+			l.State, l.Cause, l.FusedInto = r.State, r.Cause, r.FusedInto
+		}
+		if r.Placement != nil {
+			l.Placement = r.Placement
+		}
+		if r.Kernel != "" {
+			l.Kernel = r.Kernel
+		}
+		if r.Inputs != nil {
+			l.Inputs = r.Inputs
+		}
+		if r.Outputs != nil {
+			l.Outputs = r.Outputs
+		}
+		if r.Samples != nil {
+			l.Samples = r.Samples
+		}
+		return nil
+	})
+}
+
+// found takes the mark of a lost record from a layer whose time has come.
+func found(l *Layer, quantity string) {
+	if l.State == Lost && quantity == "latency_s" {
+		l.State, l.Cause = Ran, nil
 	}
 }
 
-func (b *Builder) measured(m *Samples) {
+func (b *Builder) measured(m *Samples) error {
+	if len(m.Values) == 0 {
+		return nil
+	}
 	k := seriesKey{-1, m.Quantity}
 	if m.Layer != nil {
 		k.layer = *m.Layer
 	}
+	kind := cmp.Or(m.Kind, Measured)
 	s := b.series[k]
 	if s == nil {
-		s = &series{Reservoir: stats.NewReservoir(KeptSamples), kind: m.Kind, method: m.Method}
-		if s.kind == "" {
-			s.kind = Measured
-		}
+		s = &series{Reservoir: stats.NewReservoir(KeptSamples), kind: kind}
 		b.series[k] = s
 		b.order = append(b.order, k)
 	}
-	if m.Method != "" {
-		s.method = m.Method
+	if s.kind != kind {
+		return fmt.Errorf("kind is %q, that of earlier samples %q", kind, s.kind)
 	}
+	s.method, s.replaced = cmp.Or(m.Method, s.method), false
 	for _, v := range m.Values {
 		s.Add(v)
 	}
-}
-
-func (b *Builder) counted(f *Figure) error {
-	if f.Layer == nil {
-		return b.p.Totals.Set(f.Quantity, f.Metric)
-	}
-	l := &b.p.Layers[*f.Layer]
-	if err := l.Set(f.Quantity, f.Metric); err != nil {
-		return err
-	}
-	if f.Quantity == "calls" {
-		times := 1.0
-		if l.Calls != nil {
-			times = *l.Calls
-		}
-		scale(l, &b.perCall[*f.Layer], times)
+	if m.Layer != nil {
+		found(&b.p.Layers[k.layer], m.Quantity)
 	}
 	return nil
 }
 
-func (b *Builder) noted(n *Noted) error {
-	before := *b.p
-	replace(&b.p.Host, n.Host)
-	replace(&b.p.Phases, n.Phases)
-	replace(&b.p.Reconcile, n.Reconcile)
-	replace(&b.p.Memory, n.Memory)
-	replace(&b.p.Timeline, n.Timeline)
-	replace(&b.p.Totals.RAMBytes, n.RAMBytes)
-	if n.Target != nil {
-		b.p.Target = *n.Target
+func (b *Builder) counted(f *Figure) error {
+	k := seriesKey{-1, f.Quantity}
+	if f.Layer == nil {
+		t := b.p.Totals
+		t.Figures = maps.Clone(t.Figures)
+		if err := t.Set(f.Quantity, f.Metric); err != nil {
+			return err
+		}
+		c := &checker{}
+		c.totals(&t)
+		if c.err != nil {
+			return c.err
+		}
+		b.p.Totals = t
+	} else {
+		k.layer = *f.Layer
+		if err := b.change(k.layer, func(l *Layer) error { return b.set(l, f) }); err != nil {
+			return err
+		}
 	}
-	if n.Settings != nil {
-		b.p.Settings = *n.Settings
+	if s := b.series[k]; s != nil && f.Metric == nil {
+		delete(b.series, k)
+		b.order = slices.DeleteFunc(b.order, func(o seriesKey) bool { return o == k })
+	} else if s != nil {
+		s.replaced = true
 	}
-	if n.Outputs != nil {
-		b.p.Model.Outputs = n.Outputs
+	return nil
+}
+
+// set sets a figure of a layer, and what goes with it.
+func (b *Builder) set(l *Layer, f *Figure) error {
+	before := scaled(l)
+	old := make([]*int64, len(before))
+	for k, v := range before {
+		old[k] = *v
 	}
-	if n.Latencies != nil {
-		b.p.Totals.LatencySamples = n.Latencies
-	}
-	b.p.Quantities = append(b.p.Quantities, n.Quantities...)
-	if err := b.p.Validate(); err != nil {
-		*b.p = before
+	if err := l.Set(f.Quantity, f.Metric); err != nil {
 		return err
 	}
+	if f.Metric != nil {
+		found(l, f.Quantity)
+	}
+	if f.Quantity == "calls" {
+		b.rescale(l)
+		return nil
+	}
+	w := slices.Clone(b.work[l.Index])
+	for k, v := range scaled(l) {
+		if *v != old[k] {
+			w[k] = work{*v, calls(l)}
+		}
+	}
+	b.work[l.Index] = w
+	return nil
+}
+
+// rescale puts counts in place for the layer's number of calls.
+func (b *Builder) rescale(l *Layer) {
+	for k, v := range scaled(l) {
+		if w := b.work[l.Index][k]; w.count != nil {
+			*v = times(*w.count, calls(l), w.calls)
+		}
+	}
+}
+
+func (b *Builder) noted(n *Noted) error {
+	p := *b.p
+	replace(&p.Host, n.Host)
+	replace(&p.Phases, n.Phases)
+	replace(&p.Reconcile, n.Reconcile)
+	replace(&p.Memory, n.Memory)
+	replace(&p.Timeline, n.Timeline)
+	replace(&p.Totals.RAMBytes, n.RAMBytes)
+	if n.Target != nil {
+		p.Target = *n.Target
+	}
+	if n.Settings != nil {
+		p.Settings = *n.Settings
+	}
+	if n.Outputs != nil {
+		p.Model.Outputs = n.Outputs
+	}
+	if n.Latencies != nil {
+		p.Totals.LatencySamples = n.Latencies
+	}
+	p.Quantities = slices.Clone(p.Quantities)
+	for _, q := range n.Quantities {
+		if i := slices.IndexFunc(p.Quantities, func(o Quantity) bool { return o.Key == q.Key }); i >= 0 {
+			p.Quantities[i] = q
+		} else {
+			p.Quantities = append(p.Quantities, q)
+		}
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	b.p = &p
 	return nil
 }
 
@@ -258,115 +349,64 @@ func (b *Builder) lost(l *Loss) {
 }
 
 // Profile returns the profile of the events until now, nil before the model was
-// described. Until done it says that it is incomplete. The caller may change it.
+// described. Until done it says that it is incomplete. The caller may change it, but
+// for what lists of numbers hold: events to come share them.
 func (b *Builder) Profile() *Profile {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.p == nil {
 		return nil
 	}
-	p := *b.p
-	p.Layers = slices.Clone(b.p.Layers)
-	for i := range p.Layers {
-		p.Layers[i].Figures = maps.Clone(p.Layers[i].Figures)
-	}
-	p.Totals.Figures = maps.Clone(b.p.Totals.Figures)
-	p.Findings, p.Incomplete = slices.Clone(b.p.Findings), slices.Clone(b.p.Incomplete)
+	p := deep(b.p)
 	for _, k := range b.order {
-		s := b.series[k]
-		m := FromSummary(s.kind, s.Summary(), s.method)
-		kept, _ := s.Kept()
-		if k.layer < 0 {
-			_ = p.Totals.Set(k.quantity, m) // a series of a count that is not whole is left out
-			if k.quantity == "latency_s" {
-				p.Totals.LatencySamples = kept
-			}
-			continue
-		}
-		l := &p.Layers[k.layer]
-		_ = l.Set(k.quantity, m)
-		if k.quantity == "latency_s" {
-			l.Samples = kept
-		}
+		b.series[k].put(b, p, k)
 	}
+	p.declare()
 	p.sum()
 	p.shares()
 	if !b.done {
 		p.Incomplete = append(p.Incomplete, Missing{Cause: ByEnd})
 	}
-	return &p
+	return p
 }
 
-// sum fills in totals: counts by the rule of [Totals], and other figures that add
-// up where the source gave none for the whole.
-func (p *Profile) sum() {
-	t := &p.Totals
-	t.Layers = new(int64(len(p.Layers)))
-	var unsupported, uncounted int64
-	ran := p.Select(func(l *Layer) bool { return !l.Constant })
-	for _, l := range ran {
-		if l.State == Unsupported {
-			unsupported++
+// put sets the figure that a series makes. Send has refused what Set would refuse.
+func (s *series) put(b *Builder, p *Profile, k seriesKey) {
+	kept, _ := s.Kept()
+	if k.layer < 0 {
+		if k.quantity == "latency_s" {
+			p.Totals.LatencySamples = kept
 		}
-		if l.Ops == nil && l.State != NotReached {
-			uncounted++
+		if !s.replaced {
+			_ = p.Totals.Set(k.quantity, FromSummary(s.kind, s.Summary(), s.method))
 		}
+		return
 	}
-	t.UnsupportedLayers = &unsupported
-	t.UncountedLayers = nil
-	if int(uncounted) < len(ran) || len(ran) == 0 {
-		t.UncountedLayers = &uncounted
+	l := &p.Layers[k.layer]
+	if k.quantity == "latency_s" {
+		l.Samples = kept
 	}
-	for _, q := range p.AllQuantities() {
-		if !q.Adds || q.Derived() || q.Key == "share" {
-			continue
-		}
-		e, known := lookup(q.Key)
-		whole := known && e.total != nil && e.total(t).count != nil
-		if !whole && t.Figure(q.Key) != nil {
-			continue // the source knows better than a sum
-		}
-		if (q.Key == "params" || q.Key == "weights_bytes") && t.Figure(q.Key) != nil {
-			continue // each constant once: layers cannot tell
-		}
-		ls := ran
-		if !whole {
-			ls = p.Select(func(*Layer) bool { return true })
-		}
-		if m := ls.total(q.Key); m != nil {
-			_ = t.Set(q.Key, m)
-		} else if whole {
-			_ = t.Set(q.Key, nil)
-		}
+	if s.replaced {
+		return
+	}
+	m := FromSummary(s.kind, s.Summary(), s.method)
+	if e, ok := lookup(k.quantity); ok && e.layer != nil && e.layer(&Layer{Sparsity: &Sparsity{}}).real != nil {
+		// A field of one number is a mean: half a call on average is no median.
+		m = Value(s.kind, *m.Mean, "")
+	}
+	_ = l.Set(k.quantity, m)
+	if k.quantity == "calls" {
+		b.rescale(l)
 	}
 }
 
-// total is the sum of the layers' figures as a metric, nil where none is known.
-func (ls Layers) total(key string) *Metric {
-	v, ok := ls.Sum(key)
-	if !ok {
-		return nil
-	}
-	m := &Metric{Kind: Counted, Median: &v, Method: "sum of the layers"}
-	for _, l := range ls {
-		if f := l.Figure(key); f != nil && f.Kind != Counted {
-			m.Kind = f.Kind
-		}
-	}
-	if m.Kind == Counted {
-		m.Method = ""
-	}
-	return m
-}
-
-// shares divides the time among the layers.
-func (p *Profile) shares() {
-	whole, ok := p.Select(func(*Layer) bool { return true }).Sum("latency_s")
-	for i := range p.Layers {
-		l := &p.Layers[i]
-		l.Share = nil
-		if v, has := l.Latency.Best(); has && ok && whole > 0 {
-			l.Share = new(v / whole)
+// declare describes figures of quantities that were registered, so that a program
+// without them can show the profile.
+func (p *Profile) declare() {
+	for _, key := range p.foreign() {
+		has := func(q Quantity) bool { return q.Key == key }
+		if q, ok := Lookup(key); ok && !builtin[key] && !slices.ContainsFunc(p.Quantities, has) {
+			p.Quantities = append(p.Quantities, q)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (p *Profile) Detached() *Profile {
 	return &q
 }
 
-// clear takes the figures of a column away, after they were stored elsewhere.
+// clearColumn takes the figures of a column away, after they were stored elsewhere.
 func clearColumn(c *timeline.Column) {
 	switch {
 	case c.Float64 != nil:
@@ -108,7 +108,7 @@ func (p *Profile) join(refs []columnar.Ref, r io.Reader) error {
 		if at >= len(refs) {
 			break
 		}
-		if c.Len() != 0 || fmt.Sprint(path...) != fmt.Sprint(refs[at].Path...) {
+		if c.Len() != 0 || !samePath(path, refs[at].Path) {
 			continue
 		}
 		ref := refs[at]
@@ -132,4 +132,17 @@ func (p *Profile) join(refs []columnar.Ref, r io.Reader) error {
 		return fmt.Errorf("column %v has no place in the profile", refs[at].Path)
 	}
 	return nil
+}
+
+// samePath compares places. Positions are whole numbers, which JSON reads as reals.
+func samePath(a, b []any) bool {
+	return slices.EqualFunc(a, b, func(x, y any) bool {
+		if n, ok := x.(int); ok {
+			x = float64(n)
+		}
+		if n, ok := y.(int); ok {
+			y = float64(n)
+		}
+		return x == y
+	})
 }

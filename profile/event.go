@@ -3,7 +3,6 @@ package profile
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -35,7 +34,7 @@ type Event struct {
 type Refined struct {
 	// Layer is its index.
 	Layer int64 `json:"layer"`
-	// State and Cause replace those of the layer when State is set.
+	// State and Cause replace those of the layer. A cause needs a state beside it.
 	State State  `json:"state,omitzero"`
 	Cause *Cause `json:"cause,omitzero"`
 	// FusedInto goes with the state [Fused].
@@ -57,7 +56,7 @@ type Samples struct {
 	Layer *int64 `json:"layer,omitzero"`
 	// Quantity is the key.
 	Quantity string `json:"quantity"`
-	// Kind is [Measured] when left out.
+	// Kind is [Measured] when left out, and the same in all events of a series.
 	Kind Kind `json:"kind,omitzero"`
 	// Values are the samples, one an inference, in the quantity's unit. They come
 	// after those that were sent before.
@@ -66,7 +65,8 @@ type Samples struct {
 	Method string `json:"method,omitzero"`
 }
 
-// Figure is one figure.
+// Figure is one figure. The latest one counts: samples that came before it are kept
+// and no longer make the figure, samples that come after it do.
 type Figure struct {
 	// Layer is the index of the layer, absent for the whole model.
 	Layer *int64 `json:"layer,omitzero"`
@@ -94,7 +94,7 @@ type Noted struct {
 // Loss says that records are missing.
 type Loss struct {
 	// Layer is the index of the layer that they were of, absent where that is not
-	// known. A layer without a figure becomes [Lost].
+	// known. A layer that ran and has no time becomes [Lost] until one comes.
 	Layer *int64 `json:"layer,omitzero"`
 	// Records is how many, absent where that is not known.
 	Records *int64 `json:"records,omitzero"`
@@ -135,8 +135,8 @@ func (e *Event) Kind() string {
 	return name
 }
 
-// check refuses an event that would make the profile invalid. layers is the number
-// of layers.
+// check refuses an event that cannot be right whatever the profile holds. layers is
+// the number of layers. What depends on the rest is checked when it is applied.
 func (e *Event) check(layers int, described bool) error {
 	kind := e.Kind()
 	switch {
@@ -145,7 +145,10 @@ func (e *Event) check(layers int, described bool) error {
 	case kind == "described" && described:
 		return errors.New("described: the model was described before")
 	case kind == "described":
-		return e.Described.Validate()
+		if err := e.Described.Validate(); err != nil {
+			return fmt.Errorf("described: %w", err)
+		}
+		return nil
 	case !described:
 		return fmt.Errorf("%s: the model is to be described first", kind)
 	}
@@ -154,39 +157,26 @@ func (e *Event) check(layers int, described bool) error {
 	case e.Refined != nil:
 		r := e.Refined
 		c.ref("layer", &r.Layer, layers)
-		if r.State != "" {
-			c.state("state", r.State)
-			if (r.State == Fused) != (r.FusedInto != nil) {
-				c.fail("fused_into", "and state %q do not agree", r.State)
-			}
+		if r.State == "" && (r.Cause != nil || r.FusedInto != nil) {
+			c.fail("state", "is missing beside cause or fused_into")
 		}
-		c.ref("fused_into", r.FusedInto, layers)
-		c.tensors("inputs", r.Inputs)
-		c.tensors("outputs", r.Outputs)
-		c.samples("samples_s", r.Samples)
 	case e.Measured != nil:
 		c.ref("layer", e.Measured.Layer, layers)
-		for i, v := range e.Measured.Values {
-			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-				c.fail("values", "has %v at %d", v, i)
-				break
-			}
-		}
-		c.key(e.Measured.Quantity)
+		c.measured(e.Measured)
 	case e.Counted != nil:
 		c.ref("layer", e.Counted.Layer, layers)
 		c.key(e.Counted.Quantity)
-		c.metrics("metric", metricNamed{e.Counted.Quantity, e.Counted.Metric})
+		if e.Counted.Quantity == "share" {
+			c.fail("quantity", "share follows from latency_s")
+		}
 	case e.Lost != nil:
 		c.ref("layer", e.Lost.Layer, layers)
 		c.counts("lost", named{"records", e.Lost.Records})
-		c.cause("cause", e.Lost.Cause.Code)
+		c.cause("cause.code", e.Lost.Cause.Code)
 	case e.Found != nil:
-		c.finding("found", e.Found, layers)
+		c.finding("finding", e.Found, layers)
 	case e.Done != nil:
 		c.missing(e.Done.Incomplete, layers)
-	case e.Noted != nil:
-		return nil // checked as a whole with what is there: see Builder.Send
 	}
 	if c.err != nil {
 		return fmt.Errorf("%s: %w", kind, c.err)
@@ -195,7 +185,47 @@ func (e *Event) check(layers int, described bool) error {
 }
 
 func (c *checker) key(key string) {
-	if err := (&Quantity{Key: key, Name: key}).validate(); err != nil {
-		c.fail("quantity:", "%v", err)
+	if !isKey(key) {
+		c.fail("quantity:", "%v", badKey(key))
+	}
+}
+
+// maxSample bounds samples: beyond, the sum of their squares is no number.
+const maxSample = 1e150
+
+// measured checks samples: that their quantity has any, and that they are figures.
+func (c *checker) measured(m *Samples) {
+	c.key(m.Quantity)
+	if m.Kind != "" {
+		c.word("kind", string(m.Kind), kinds...)
+	}
+	least, most := -maxSample, maxSample
+	if e, ok := lookup(m.Quantity); ok {
+		var s place
+		switch {
+		case m.Layer == nil && e.total != nil:
+			s = e.total(&Totals{})
+		case m.Layer != nil && e.layer != nil:
+			s = e.layer(&Layer{Sparsity: &Sparsity{}})
+		}
+		switch {
+		case e.Derived():
+			c.fail("quantity", "%s follows from others", m.Quantity)
+		case m.Quantity == "share":
+			c.fail("quantity", "share follows from latency_s")
+		case s.count != nil:
+			c.fail("quantity", "%s is a count and has no samples", m.Quantity)
+		case s != (place{}):
+			least = 0
+		}
+		if s.real != nil && e.Unit == "1" {
+			most = 1
+		}
+	}
+	for i, v := range m.Values {
+		if !(v >= least && v <= most) {
+			c.fail("values", "has %v at %d, want %v to %v", v, i, least, most)
+			break
+		}
 	}
 }

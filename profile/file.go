@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"hash/crc32"
 	"io"
 	"os"
 
@@ -27,12 +26,11 @@ const Extension = ".opmeter"
 //
 //	0   8  magic: 0x89 'O' 'P' 'M' CR LF 0x1A LF (shows text-mode damage)
 //	8   2  version of the container, little-endian like all numbers, 2
-//	10  2  reserved, 0
-//	12  4  length of the head
-//	16  4  CRC-32C of the head
-//	20  4  reserved, 0
+//	10  2  length of the head
+//	12  4  CRC-32C of header and head without these four bytes
+//	16  8  length of the body in the file
 //	24  8  length of the body before compression
-//	32 32  SHA-256 of the body before compression
+//	32 32  SHA-256 of the body in the file
 //	64     the head, JSON text ([Head])
 //	...    the body, compressed
 //
@@ -42,6 +40,7 @@ const (
 	fileMagic   = "\x89OPM\r\n\x1a\n"
 	fileVersion = 2
 	headerBytes = 64
+	sumAt       = 12
 )
 
 // ErrNotProfile is wrapped by the errors of [Read] for data that is neither a
@@ -67,11 +66,7 @@ func Read(path string) (*Profile, error) {
 		return nil, withName(path, err)
 	}
 	defer f.Close()
-	size := int64(MaxBytes) // of a pipe: not known
-	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
-		size = st.Size()
-	}
-	p, err := read(bufio.NewReaderSize(f, 1<<16), size)
+	p, err := read(bufio.NewReaderSize(f, 1<<16))
 	if err != nil {
 		return nil, withName(path, err)
 	}
@@ -97,22 +92,31 @@ func Marshal(p *Profile) ([]byte, error) {
 
 // Unmarshal reads the content of a saved profile file or JSON text.
 func Unmarshal(b []byte) (*Profile, error) {
-	return read(bufio.NewReader(bytes.NewReader(b)), int64(len(b)))
+	return read(bufio.NewReader(bytes.NewReader(b)))
 }
 
-// tally counts and hashes text on its way.
+// bounds fails when more is written than a profile may hold.
+type bounds struct {
+	w io.Writer
+	n int64
+}
+
+func (t *bounds) Write(b []byte) (int, error) {
+	if t.n += int64(len(b)); t.n > MaxBytes {
+		return 0, fmt.Errorf("profile has more than %d bytes", MaxBytes)
+	}
+	return t.w.Write(b)
+}
+
+// tally counts and hashes what is written.
 type tally struct {
-	w   io.Writer
 	sum hash.Hash
 	n   int64
 }
 
 func (t *tally) Write(b []byte) (int, error) {
-	if t.n += int64(len(b)); t.n > MaxBytes {
-		return 0, fmt.Errorf("profile has more than %d bytes of text", MaxBytes)
-	}
-	t.sum.Write(b)
-	return t.w.Write(b)
+	t.n += int64(len(b))
+	return t.sum.Write(b)
 }
 
 // body is the JSON text of a saved profile.
@@ -128,18 +132,14 @@ func (p *Profile) Save(w io.Writer) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	head, err := jsonx.Marshal(HeadOf(p))
-	if err != nil {
-		return err
-	}
-	if len(head) > maxHead {
-		return fmt.Errorf("the head has %d bytes, more than %d", len(head), maxHead)
+	_, head := fitHead(p)
+	if head == nil {
+		return errors.New("the head cannot be written")
 	}
 	begin := make([]byte, headerBytes, headerBytes+len(head))
 	copy(begin, fileMagic)
 	binary.LittleEndian.PutUint16(begin[8:], fileVersion)
-	binary.LittleEndian.PutUint32(begin[12:], uint32(len(head)))
-	binary.LittleEndian.PutUint32(begin[16:], crc32.Checksum(head, castagnoli))
+	binary.LittleEndian.PutUint16(begin[10:], uint16(len(head)))
 	begin = append(begin, head...)
 	file, direct := w.(atomicfile.Patcher)
 	var held bytes.Buffer
@@ -150,12 +150,15 @@ func (p *Profile) Save(w io.Writer) error {
 		}
 		rest = w
 	}
-	length, sum, err := p.pack(rest)
+	packed := &tally{sum: sha256.New()}
+	length, err := p.pack(io.MultiWriter(rest, packed))
 	if err != nil {
 		return err
 	}
+	binary.LittleEndian.PutUint64(begin[16:], uint64(packed.n))
 	binary.LittleEndian.PutUint64(begin[24:], uint64(length))
-	copy(begin[32:], sum)
+	copy(begin[32:headerBytes], packed.sum.Sum(nil))
+	binary.LittleEndian.PutUint32(begin[sumAt:], headSum(begin))
 	if direct {
 		return file.Patch(0, begin[:headerBytes])
 	}
@@ -166,35 +169,30 @@ func (p *Profile) Save(w io.Writer) error {
 	return err
 }
 
-// pack writes the compressed body and returns its length before compression and
-// its checksum.
-func (p *Profile) pack(w io.Writer) (length int64, sum []byte, err error) {
+// pack writes the compressed body and returns its length before compression.
+func (p *Profile) pack(w io.Writer) (length int64, err error) {
 	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(2), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	q := p.Detached()
 	columns := q.split()
 	text, err := jsonx.Marshal(&body{q, columns.Refs})
-	if err != nil {
-		return 0, nil, err
+	out := &bounds{w: z}
+	if err == nil {
+		_, err = out.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
 	}
-	out := &tally{w: z, sum: sha256.New()}
-	_, err = out.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
 	if err == nil {
 		_, err = out.Write(text)
 	}
 	if err == nil {
-		err = columns.WriteTo(out)
+		_, err = columns.WriteTo(out)
 	}
-	if err := errors.Join(err, z.Close()); err != nil {
-		return 0, nil, err
-	}
-	return out.n, out.sum.Sum(nil), nil
+	return out.n, errors.Join(err, z.Close())
 }
 
-// read takes the content of a file of the given size.
-func read(r *bufio.Reader, size int64) (*Profile, error) {
+// read takes the content of a file.
+func read(r *bufio.Reader) (*Profile, error) {
 	begin, err := r.Peek(1024)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -209,61 +207,79 @@ func read(r *bufio.Reader, size int64) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Profiles shrink to a twentieth or so. A thousandth is a decompression bomb.
-	if h.length > 64<<20 && h.length > 1000*uint64(size) {
-		return nil, fmt.Errorf("says that %d bytes hold %d bytes of text", size, h.length)
-	}
-	if _, err := r.Discard(headerBytes); err != nil {
-		return nil, err
-	}
-	head := make([]byte, h.head)
+	head := make([]byte, headerBytes+h.head)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, fmt.Errorf("cut off within its head of %d bytes", h.head)
 	}
 	if _, err := h.decode(head); err != nil {
 		return nil, err
 	}
-	return h.body(r, size)
+	return h.body(r)
 }
 
+// Profiles shrink to a twentieth or so, columns of one figure to less. What is said
+// to shrink to a thousandth is a decompression bomb, unless it is small anyhow.
+const (
+	bombRatio  = 1000
+	smallBody  = 64 << 20
+	smallText  = 16 << 20 // text takes many times its size when it is decoded
+	headOfBody = 8        // bytes of the length of the text
+)
+
 // body reads what follows the head.
-func (h *header) body(r io.Reader, size int64) (*Profile, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxBytes), zstd.WithDecoderMaxWindow(64<<20))
-	if err != nil {
+func (h *header) body(r *bufio.Reader) (*Profile, error) {
+	if h.length > smallBody && h.length/bombRatio > h.packed {
+		return nil, fmt.Errorf("says that %d bytes hold %d", h.packed, h.length)
+	}
+	seen := &tally{sum: sha256.New()}
+	packed := io.TeeReader(io.LimitReader(r, int64(h.packed)), seen)
+	p, wrong := h.decompress(packed)
+	// Damage explains whatever the decoder did not like.
+	if _, err := io.Copy(io.Discard, packed); err != nil {
 		return nil, err
 	}
-	defer z.Close()
-	seen := &tally{w: io.Discard, sum: sha256.New()}
-	text := io.TeeReader(io.LimitReader(z, int64(h.length)+1), seen)
-	p, wrong := unpack(text, h.length)
-	// Damage explains whatever the decoder did not like.
-	if _, err := io.Copy(io.Discard, text); err != nil {
-		if uint64(seen.n) == h.length && bytes.Equal(seen.sum.Sum(nil), h.sum) {
-			return nil, errors.New("damaged: something follows its end")
-		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("cut off after %d bytes", size)
-		}
-		return nil, fmt.Errorf("damaged: %w", err)
-	}
-	if uint64(seen.n) != h.length {
-		return nil, fmt.Errorf("damaged: holds %d bytes of text, says %d", seen.n, h.length)
+	if uint64(seen.n) < h.packed {
+		return nil, fmt.Errorf("cut off: %d bytes of a body of %d", seen.n, h.packed)
 	}
 	if !bytes.Equal(seen.sum.Sum(nil), h.sum) {
 		return nil, errors.New("damaged: the checksum does not match")
 	}
+	if _, err := r.Peek(1); err == nil {
+		return nil, errors.New("damaged: something follows its end")
+	}
 	return p, wrong
 }
 
-// unpack reads a body of the given length.
-func unpack(r io.Reader, length uint64) (*Profile, error) {
-	var n [8]byte
+// decompress reads the body out of its frame and nothing beyond.
+func (h *header) decompress(r io.Reader) (*Profile, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxBytes), zstd.WithDecoderMaxWindow(64<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close() // waits for what reads ahead
+	p, err := h.unpack(io.LimitReader(z, int64(h.length)))
+	if err != nil {
+		return nil, err
+	}
+	if n, err := io.ReadFull(z, make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("holds more than the %d bytes that it says", h.length)
+	}
+	return p, nil
+}
+
+// unpack reads the body.
+func (h *header) unpack(r io.Reader) (*Profile, error) {
+	var n [headOfBody]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {
 		return nil, err
 	}
 	size := binary.LittleEndian.Uint64(n[:])
-	if size > length-8 {
+	length := h.length - headOfBody // there were as many
+	if size > length {
 		return nil, fmt.Errorf("says that %d of its %d bytes are text", size, length)
+	}
+	if size > smallText && size/bombRatio > h.packed {
+		return nil, fmt.Errorf("says that %d bytes hold %d bytes of text", h.packed, size)
 	}
 	b := body{Profile: &Profile{}}
 	text := &io.LimitedReader{R: r, N: int64(size)}
@@ -280,8 +296,8 @@ func unpack(r io.Reader, length uint64) (*Profile, error) {
 		}
 		entries += uint64(ref.Length) * uint64(ref.Type.Width())
 	}
-	if entries != length-8-size {
-		return nil, fmt.Errorf("columns say they have %d bytes, there are %d", entries, length-8-size)
+	if entries != length-size {
+		return nil, fmt.Errorf("columns say they have %d bytes, there are %d", entries, length-size)
 	}
 	if err := b.Profile.join(b.Columns, bufio.NewReaderSize(r, 1<<16)); err != nil {
 		return nil, err

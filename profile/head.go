@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
 )
@@ -52,47 +53,78 @@ const (
 	maxHead     = 16 << 10
 	headText    = 200 // runes of a name or text
 	headFigures = 32
+	headCauses  = 8
 )
 
-// HeadOf makes the head of a profile.
+// HeadOf makes the head of a profile. Texts are cut and foreign figures left out so
+// that it stays within its bound whatever the profile holds.
 func HeadOf(p *Profile) *Head {
+	h, _ := fitHead(p)
+	return h
+}
+
+// fitHead makes the head and its text. A rune takes six bytes at most in JSON, so
+// that the short form always fits.
+func fitHead(p *Profile) (*Head, []byte) {
+	for _, b := range []struct{ text, figures int }{{headText, headFigures}, {headText, 0}, {headText / 8, 0}} {
+		h := headOf(p, b.text, b.figures)
+		if text, err := jsonx.Marshal(h); err == nil && len(text) <= maxHead {
+			return h, text
+		}
+	}
+	return headOf(p, headText/8, 0), nil // figures that are none: the profile is not valid
+}
+
+func headOf(p *Profile, runes, figures int) *Head {
 	h := &Head{
-		Schema: p.Schema, Created: p.Created, Version: brief(p.Settings.Version), Engine: brief(p.Settings.Engine),
-		Model:   HeadModel{brief(p.Model.Name), brief(p.Model.Format), p.Model.SHA256, p.Model.StructureSHA256, p.Model.WeightsSHA256, p.Model.FileBytes},
+		Schema: p.Schema, Created: p.Created, Version: p.Settings.Version, Engine: p.Settings.Engine,
+		Model:   HeadModel{p.Model.Name, p.Model.Format, p.Model.SHA256, p.Model.StructureSHA256, p.Model.WeightsSHA256, p.Model.FileBytes},
 		Target:  p.Target,
 		Threads: p.Settings.Threads, Batch: p.Settings.Batch, Seed: p.Settings.Seed, Totals: p.Totals,
 	}
-	for _, s := range []*string{&h.Target.ID, &h.Target.Accelerator, &h.Target.Engine, &h.Target.PeakMethod, &h.Target.Description, &h.Created} {
-		*s = brief(*s)
-	}
 	if p.Host != nil {
-		h.Fingerprint = brief(p.Host.Fingerprint)
+		h.Fingerprint = p.Host.Fingerprint
+	}
+	for _, s := range []*string{
+		&h.Created, &h.Version, &h.Engine, &h.Fingerprint, &h.Model.Name, &h.Model.Format,
+		&h.Target.ID, &h.Target.Accelerator, &h.Target.Engine, &h.Target.PeakMethod, &h.Target.Description,
+	} {
+		*s = brief(*s, runes)
 	}
 	for _, m := range p.Incomplete {
-		if len(h.Incomplete) < 8 {
+		if len(h.Incomplete) < headCauses && !slices.Contains(h.Incomplete, m.Cause) {
 			h.Incomplete = append(h.Incomplete, m.Cause)
 		}
 	}
 	t := &h.Totals
 	t.LatencySamples = nil
-	if len(t.Figures) > headFigures {
-		t.Figures = nil
-	}
 	for _, m := range []**Metric{&t.Latency, &t.CPUCycles, &t.AcceleratorCycles, &t.SimulatorCycles, &t.Energy} {
-		if *m != nil {
-			c := **m
-			c.Method = brief(c.Method)
-			*m = &c
+		*m = briefMetric(*m, runes)
+	}
+	t.Figures = nil
+	if n := len(p.Totals.Figures); n > 0 && n <= figures {
+		t.Figures = make(map[string]*Metric, n)
+		for k, m := range p.Totals.Figures {
+			t.Figures[k] = briefMetric(m, runes)
 		}
 	}
 	return h
 }
 
-// brief cuts a text.
-func brief(s string) string {
+func briefMetric(m *Metric, runes int) *Metric {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Method = brief(c.Method, runes)
+	return &c
+}
+
+// brief cuts a text to a number of runes.
+func brief(s string, runes int) string {
 	n := 0
 	for i := range s {
-		if n++; n > headText {
+		if n++; n > runes {
 			return s[:i] + "…"
 		}
 	}
@@ -126,25 +158,31 @@ func readHead(f io.Reader) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	if need := headerBytes + int(c.head); need > len(buf) {
+	if need := headerBytes + c.head; need > len(buf) {
 		more := make([]byte, need-len(buf))
 		if _, err := io.ReadFull(f, more); err != nil {
 			return nil, fmt.Errorf("cut off within its head of %d bytes", c.head)
 		}
 		buf = append(buf, more...)
 	}
-	return c.decode(buf[headerBytes : headerBytes+int(c.head)])
+	return c.decode(buf[:headerBytes+c.head])
 }
 
 // header is the fixed beginning of a saved profile.
 type header struct {
-	head    uint32 // bytes of the head's text
-	headSum uint32 // CRC-32C of it
-	length  uint64 // bytes of the body, not compressed
-	sum     []byte // SHA-256 of the body
+	head   int    // bytes of the head's text
+	packed uint64 // bytes of the body as they stand in the file
+	length uint64 // bytes of the body before compression
+	sum    []byte // SHA-256 of the body as it stands in the file
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// headSum is the checksum of header and head but for the field that holds it.
+func headSum(begin []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, begin[:sumAt])
+	return crc32.Update(sum, castagnoli, begin[sumAt+4:])
+}
 
 // parseHeader checks the beginning of a file.
 func parseHeader(b []byte) (*header, error) {
@@ -163,23 +201,28 @@ func parseHeader(b []byte) (*header, error) {
 	if v := binary.LittleEndian.Uint16(b[8:]); v != fileVersion {
 		return nil, fmt.Errorf("container version %d; this version reads %d", v, fileVersion)
 	}
-	h := &header{head: binary.LittleEndian.Uint32(b[12:]), headSum: binary.LittleEndian.Uint32(b[16:]), length: binary.LittleEndian.Uint64(b[24:]), sum: append([]byte(nil), b[32:64]...)}
+	h := &header{
+		head:   int(binary.LittleEndian.Uint16(b[10:])),
+		packed: binary.LittleEndian.Uint64(b[16:]),
+		length: binary.LittleEndian.Uint64(b[24:]),
+		sum:    append([]byte(nil), b[32:64]...),
+	}
 	if h.head > maxHead {
 		return nil, fmt.Errorf("says its head has %d bytes, more than %d", h.head, maxHead)
 	}
-	if h.length > MaxBytes {
-		return nil, fmt.Errorf("says it holds %d bytes, more than %d", h.length, MaxBytes)
+	if h.length > MaxBytes || h.packed > MaxBytes {
+		return nil, fmt.Errorf("says it holds %d bytes, more than %d", max(h.length, h.packed), MaxBytes)
 	}
 	return h, nil
 }
 
-// decode reads the head's text.
-func (c *header) decode(text []byte) (*Head, error) {
-	if crc32.Checksum(text, castagnoli) != c.headSum {
+// decode reads the head's text; begin is header and head.
+func (c *header) decode(begin []byte) (*Head, error) {
+	if headSum(begin) != binary.LittleEndian.Uint32(begin[sumAt:]) {
 		return nil, errors.New("damaged: the checksum of the head does not match")
 	}
 	h := &Head{}
-	if err := jsonx.Unmarshal(text, h); err != nil {
+	if err := jsonx.Unmarshal(begin[headerBytes:], h); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
 	if h.Schema != SchemaV1 {

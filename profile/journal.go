@@ -3,6 +3,7 @@ package profile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,8 +34,14 @@ type journalHead struct {
 }
 
 // NewJournal makes a journal in a file, which must not exist, and joins it to b:
-// every event that b takes is appended before Send returns.
+// every event that b takes is appended before Send returns. b has taken none yet, and
+// has no other journal.
 func NewJournal(path string, b *Builder) (*Journal, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p != nil || b.done || b.journal != nil {
+		return nil, fmt.Errorf("%s: the journal is to begin with the first event and be the only one", path)
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -43,8 +50,6 @@ func NewJournal(path string, b *Builder) (*Journal, error) {
 	if err := j.line(journalHead{JournalV1}); err != nil {
 		return nil, errors.Join(err, j.Remove())
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.journal = func(e Event) error { return j.line(e) }
 	return j, nil
 }
@@ -70,11 +75,14 @@ func (j *Journal) Remove() error {
 func (j *Journal) Close() error { return j.f.Close() }
 
 // Events reads the events of a journal that are whole, in order. yield may return
-// false to stop. The error is of what is damaged; an end in the middle of a line is none.
-func Events(r io.Reader, yield func(Event) bool) error {
+// false to stop. The error is of what is damaged and names its line; an end in the
+// middle of a line is none.
+func Events(r io.Reader, yield func(Event) bool) error { return events(r, maxLine, yield) }
+
+func events(r io.Reader, most int, yield func(Event) bool) error {
 	br := bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
-		line, err := readLine(br)
+		line, err := readLine(br, most)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -98,8 +106,9 @@ func Events(r io.Reader, yield func(Event) bool) error {
 	}
 }
 
-// readLine returns a line without its end; io.EOF where none is whole.
-func readLine(r *bufio.Reader) ([]byte, error) {
+// readLine returns a line of at most so many bytes without its end; io.EOF where none
+// is whole.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
@@ -109,31 +118,43 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return bytes.TrimSuffix(line, []byte("\n")), nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
-		case len(line) > maxLine:
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		case len(line) > most:
+			return nil, fmt.Errorf("longer than %d bytes", most)
 		}
 	}
 }
 
-// readJournal makes the profile of a journal.
+// readJournal makes the profile of a journal. What cannot be read or taken ends it:
+// events after it may rest on what is missing. An event without a part that is
+// known is of a later version and passed over.
 func readJournal(r io.Reader) (*Profile, error) {
 	b := NewBuilder()
 	var refused error
-	n := 0
+	n, strange := 1, int64(0)
 	damaged := Events(r, func(e Event) bool {
 		n++
+		if e == (Event{}) {
+			strange++
+			return true
+		}
 		if err := b.Send(e); err != nil {
-			refused = fmt.Errorf("event %d: %w", n, err)
+			refused = fmt.Errorf("line %d: %w", n, err)
 		}
 		return refused == nil
 	})
+	err := cmp.Or(damaged, refused)
 	p := b.Profile()
-	if p == nil {
-		return nil, errors.Join(damaged, refused, fmt.Errorf("journal: ends before the model was described"))
+	switch {
+	case p == nil && err != nil:
+		return nil, fmt.Errorf("journal: %w", err)
+	case p == nil:
+		return nil, errors.New("journal: ends before the model was described")
 	}
-	if err := errors.Join(damaged, refused); err != nil {
-		// What came before is right.
-		p.Incomplete = append(p.Incomplete, Missing{Cause: ByRecord, Text: err.Error()})
+	if strange > 0 {
+		p.Incomplete = append(p.Incomplete, Missing{Cause: ByRecord, Text: "journal: events that this version does not know", Want: &strange})
+	}
+	if err != nil {
+		p.Incomplete = append(p.Incomplete, Missing{Cause: ByRecord, Text: "journal: " + err.Error()})
 	}
 	return p, nil
 }

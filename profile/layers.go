@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -13,6 +14,18 @@ func (p *Profile) Select(keep func(*Layer) bool) Layers {
 	var out Layers
 	for i := range p.Layers {
 		if keep(&p.Layers[i]) {
+			out = append(out, &p.Layers[i])
+		}
+	}
+	return out
+}
+
+// At returns the layers with some indices, such as those of a [Pair]; an index that
+// no layer has gives none.
+func (p *Profile) At(indices []int64) Layers {
+	var out Layers
+	for _, i := range indices {
+		if i >= 0 && i < int64(len(p.Layers)) {
 			out = append(out, &p.Layers[i])
 		}
 	}
@@ -43,22 +56,35 @@ func (ls Layers) Group(name func(*Layer) string) []Group {
 	return out
 }
 
-// Sum adds up the layers' figures with a key; ok is false when none is known, or
-// when figures of that quantity do not add up. A quotient is that of the sums over
-// the layers in which all of its parts are known, so that work without a time is
-// no part of a rate.
+// Sum adds up the layers' figures with the key of a known quantity: [Layers.SumOf].
+// ok is false for a key that is not known, as nothing says then that its figures add
+// up.
 func (ls Layers) Sum(key string) (sum float64, ok bool) {
 	q, known := Lookup(key)
-	if known && q.Derived() {
-		return ls.quotient(&q)
+	if !known {
+		return 0, false
 	}
-	if known && !q.Adds {
+	return ls.SumOf(&q)
+}
+
+// SumOf adds up the layers' figures of a quantity, such as one of
+// [Profile.Quantities]; ok is false when none is known, or when figures of that
+// quantity do not add up. A quotient is that of the sums over the layers in which
+// all of its parts are known, so that work without a time is no part of a rate.
+func (ls Layers) SumOf(q *Quantity) (sum float64, ok bool) {
+	if q.Derived() {
+		return ls.quotient(q)
+	}
+	if !q.Adds {
 		return 0, false
 	}
 	for _, l := range ls {
-		if v, has := l.Value(key); has {
+		if v, has := l.Value(q.Key); has {
 			sum, ok = sum+v, true
 		}
+	}
+	if math.IsInf(sum, 0) || math.IsNaN(sum) {
+		return 0, false // beyond what a figure can be
 	}
 	return sum, ok
 }
@@ -79,7 +105,10 @@ func (ls Layers) quotient(q *Quantity) (float64, bool) {
 			of, per = of+a, per+b
 		}
 	}
-	return of / per, per > 0
+	if v := of / per; per > 0 && !math.IsInf(v, 0) && !math.IsNaN(v) {
+		return v, true
+	}
+	return 0, false
 }
 
 // Pair is layers of two profiles that do the same work of the model.
@@ -92,21 +121,33 @@ type Pair struct {
 }
 
 // Join matches the layers of two profiles of a model. Layers that lead back to the
-// same nodes of the file belong together, however engines fuse and split them.
-// Layers without nodes go by graph, operator and name where these stand for one
-// layer alone, then by their order among layers of the same operator. Pairs come in
-// the order of a, then what only b has.
+// same nodes of the file belong together, however engines fuse and split them; a
+// layer that one engine fuses and the other runs takes the layer along that does its
+// work. Nodes say nothing where the models are known to differ in structure, or the
+// files are known to differ and one has no hash of its structure. Layers without a
+// partner go by graph, operator and name where these stand for one layer alone on
+// either side, then by their order among those of the same graph and operator where
+// both profiles have as many. Pairs come in the order of a, then what only b has.
 func Join(a, b *Profile) []Pair {
 	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), how: map[int]Confidence{}}
 	for i := range j.group {
 		j.group[i] = i
 	}
-	if a.Model.StructureSHA256 == "" || b.Model.StructureSHA256 == "" || a.Model.StructureSHA256 == b.Model.StructureSHA256 {
+	if sameNodes(&a.Model, &b.Model) {
 		j.byNodes()
 	}
 	j.byName()
 	j.byOrder()
+	j.fused()
 	return j.pairs()
+}
+
+// sameNodes reports whether positions of nodes mean the same in both models.
+func sameNodes(a, b *Model) bool {
+	if a.StructureSHA256 != "" && b.StructureSHA256 != "" {
+		return a.StructureSHA256 == b.StructureSHA256
+	}
+	return a.SHA256 == "" || b.SHA256 == "" || a.SHA256 == b.SHA256
 }
 
 // joiner gathers layers of both profiles in groups; those of b come after those
@@ -161,20 +202,73 @@ func (j *joiner) layer(i int) *Layer {
 
 // byNodes joins layers that lead back to the same node.
 func (j *joiner) byNodes() {
-	first := map[[2]int64]int{}
+	type found struct {
+		layer int
+		how   Confidence
+	}
+	first := map[[2]int64]found{}
 	for i := range j.group {
 		p := j.layer(i).Provenance
 		if p == nil {
 			continue
 		}
 		for _, s := range p.SourceNodes {
-			k := [2]int64{s.Graph, s.Node}
-			if other, ok := first[k]; ok {
-				j.join(i, other, cmp.Or(s.Confidence, p.Confidence))
+			k, how := [2]int64{s.Graph, s.Node}, cmp.Or(s.Confidence, p.Confidence)
+			if f, ok := first[k]; ok {
+				j.join(i, f.layer, weaker(how, f.how))
 			} else {
-				first[k] = i
+				first[k] = found{i, how}
 			}
 		}
+	}
+}
+
+// fused joins a layer with the one that does its work where the other profile runs
+// it by itself: that one's time is for both.
+func (j *joiner) fused() {
+	runs := map[int]int{} // by root: which sides run a layer of the group
+	var open []int        // fused layers to look at
+	for i := range j.group {
+		if !j.layer(i).State.Elsewhere() {
+			runs[j.root(i)] |= 1 + j.side(i)
+		}
+		if j.layer(i).FusedInto != nil {
+			open = append(open, i)
+		}
+	}
+	waiting := map[int][]int{} // by root: those whose other side does not run the layer yet
+	for len(open) > 0 {
+		i := open[len(open)-1]
+		open = open[:len(open)-1]
+		to := int(*j.layer(i).FusedInto)
+		if j.side(i) == 1 {
+			to += len(j.a.Layers)
+		}
+		from, other := j.root(i), 2-j.side(i)
+		if runs[from]&other == 0 {
+			waiting[from] = append(waiting[from], i)
+			continue
+		}
+		if to < 0 || to >= len(j.group) || j.root(to) == from {
+			continue
+		}
+		into := j.root(to)
+		j.join(i, to, "")
+		both := runs[from] | runs[into]
+		for _, r := range []int{from, into} {
+			if runs[r] != both { // a layer waits for two changes at most
+				open = append(open, waiting[r]...)
+				delete(waiting, r)
+			}
+		}
+		r := j.root(i)
+		runs[r] = both
+		if x, y := waiting[from], waiting[into]; len(x) > len(y) {
+			waiting[r] = append(x, y...)
+		} else {
+			waiting[r] = append(y, x...)
+		}
+		delete(waiting, from+into-r) // the root that is none any more
 	}
 }
 

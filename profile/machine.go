@@ -15,10 +15,16 @@ type Settings struct {
 	Seed *uint64 `json:"seed,omitzero"`
 	// InputKind is "random", "zeros" or "file".
 	InputKind string `json:"input_kind,omitzero"`
+	// TargetSHA256 is the hash of the target's description and its calibration, for
+	// estimates.
+	TargetSHA256 string `json:"target_sha256,omitzero"`
 	// Inputs tells where each input's data came from, by input name.
 	Inputs map[string]InputSource `json:"inputs,omitzero"`
 	// Carry maps outputs to the inputs that they become in the next inference.
-	Carry map[string]string `json:"carry,omitempty"`
+	Carry map[string]string `json:"carry,omitzero"`
+	// Exact says that quantise-dequantise patterns were computed in floating point,
+	// as the file says, and not in integers.
+	Exact bool `json:"exact,omitzero"`
 	// Batch is the size of the batch dimension.
 	Batch *int64 `json:"batch,omitzero"`
 	// Threads is the number of threads that compute, the caller included.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // Kind says how a figure came about.
@@ -17,6 +19,9 @@ const (
 	Estimated Kind = "estimated" // made by an approximate model, has a band
 	Imported  Kind = "imported"  // from another tool's record, as it stands there
 )
+
+// kinds lists the kinds of figures, the surest first.
+var kinds = []string{string(Counted), string(Measured), string(Simulated), string(Estimated), string(Imported)}
 
 // Metric is a figure with its kind and spread. All parts but kind are left out
 // where they are not known; percentiles need a minimum of samples to exist (36
@@ -100,13 +105,14 @@ func (m *Metric) Best() (v float64, ok bool) {
 
 // Validate checks that the parts of m agree with each other.
 func (m *Metric) Validate() error {
-	switch m.Kind {
-	case Counted, Measured, Simulated, Estimated, Imported:
-	default:
-		return fmt.Errorf("kind %q is none of counted, measured, simulated, estimated, imported", m.Kind)
+	if !slices.Contains(kinds, string(m.Kind)) {
+		return fmt.Errorf("kind %q is none of %s", m.Kind, strings.Join(kinds, ", "))
 	}
 	if m.N != nil && *m.N < 0 {
 		return fmt.Errorf("n is %d", *m.N)
+	}
+	if m.Outliers != nil && *m.Outliers < 0 {
+		return fmt.Errorf("outliers is %d", *m.Outliers)
 	}
 	parts := []struct {
 		name string

@@ -277,7 +277,7 @@ type Memory struct {
 	// TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro
 	// would take with its reference kernels: tensors and scratch, without the
 	// persistent part, which depends on the build.
-	TFLMArenaBytes *int64 `json:"tflm_arena_bytes,omitempty"`
+	TFLMArenaBytes *int64 `json:"tflm_arena_bytes,omitzero"`
 	// Planner names the method that placed the buffers.
 	Planner string `json:"planner,omitzero"`
 	// AlignBytes is the alignment of placed buffers.

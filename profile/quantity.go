@@ -42,11 +42,13 @@ type Quantity struct {
 // Derived reports whether the figure follows from others and is not stored.
 func (q *Quantity) Derived() bool { return len(q.Of) > 0 }
 
-// place is where a figure stands: one of the pointers is set.
+// place is where a figure stands: one of the pointers is set. kind is that of
+// a real, whose field does not say it.
 type place struct {
 	count  **int64
 	real   **float64
 	metric **Metric
+	kind   Kind
 }
 
 // entry is a known quantity with its fields. One without fields stands in the map
@@ -73,17 +75,20 @@ func metricsTotal(f func(*Totals) **Metric) func(*Totals) place {
 	return func(t *Totals) place { return place{metric: f(t)} }
 }
 
-func reals(f func(*Layer) **float64) func(*Layer) place {
-	return func(l *Layer) place { return place{real: f(l)} }
+func reals(f func(*Layer) **float64, kind func(*Layer) Kind) func(*Layer) place {
+	return func(l *Layer) place { return place{real: f(l), kind: kind(l)} }
 }
 
+// always is the kind of reals that come about in one way.
+func always(k Kind) func(*Layer) Kind { return func(*Layer) Kind { return k } }
+
 // sparsity gives a field of the layer's sparsity, which may be absent.
-func sparsity(f func(*Sparsity) **float64) func(*Layer) place {
+func sparsity(f func(*Sparsity) **float64, kind Kind) func(*Layer) place {
 	return func(l *Layer) place {
 		if l.Sparsity == nil {
 			return place{}
 		}
-		return place{real: f(l.Sparsity)}
+		return place{real: f(l.Sparsity), kind: kind}
 	}
 }
 
@@ -94,9 +99,13 @@ var known = struct {
 	at   map[string]int
 }{}
 
+// builtin holds the keys of the table, without those that were registered.
+var builtin = map[string]bool{}
+
 func init() {
 	for _, e := range table() {
 		known.list = append(known.list, e)
+		builtin[e.Key] = true
 	}
 	index()
 }
@@ -120,41 +129,59 @@ func Quantities() []Quantity {
 }
 
 // Register adds a quantity to the known ones, for programs that have figures of
-// their own in every profile. Its figures stand in the maps of figures. The error
-// names what is wrong with it or that the key is taken.
+// their own in every profile. Its figures stand in the maps of figures; a quotient is
+// of quantities that are known and no quotients themselves. The error names what is
+// wrong with it or that the key is taken. It may be called at any time, from any
+// goroutine.
 func Register(q Quantity) error {
 	if err := q.validate(); err != nil {
 		return err
 	}
+	q.Of, q.Per = slices.Clone(q.Of), slices.Clone(q.Per)
 	known.Lock()
 	defer known.Unlock()
 	if _, ok := known.at[q.Key]; ok {
 		return fmt.Errorf("quantity %q is there already", q.Key)
+	}
+	for _, k := range slices.Concat(q.Of, q.Per) {
+		if i, ok := known.at[k]; !ok || known.list[i].Derived() {
+			return fmt.Errorf("quantity %q is a quotient with %q, which is not known or a quotient itself", q.Key, k)
+		}
 	}
 	known.list = append(known.list, entry{Quantity: q})
 	index()
 	return nil
 }
 
-// forget takes a registered quantity out again; for tests.
-func forget(key string) {
-	known.Lock()
-	defer known.Unlock()
-	known.list = slices.DeleteFunc(known.list, func(e entry) bool { return e.Key == key })
-	index()
-}
-
 // maxKey bounds the key of a quantity, in bytes.
 const maxKey = 100
 
-func (q *Quantity) validate() error {
-	ok := q.Key != "" && len(q.Key) <= maxKey
-	for _, r := range q.Key {
+// isKey reports whether a text may be the key of a quantity. Package timeline has
+// the same rule.
+func isKey(s string) bool {
+	ok := s != "" && len(s) <= maxKey
+	for _, r := range s {
 		ok = ok && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_')
 	}
+	return ok
+}
+
+// badKey is the error of a key that is none; a long one is cut.
+func badKey(key string) error {
+	return fmt.Errorf("key %.*q is not made of at most %d lower-case letters, digits and underscores", maxKey, key, maxKey)
+}
+
+func (q *Quantity) validate() error {
+	for _, k := range slices.Concat([]string{q.Key}, q.Of, q.Per) {
+		if !isKey(k) {
+			return badKey(k)
+		}
+	}
 	switch {
-	case !ok:
-		return fmt.Errorf("key %q is not made of at most %d lower-case letters, digits and underscores", q.Key, maxKey)
+	case (len(q.Of) == 0) != (len(q.Per) == 0):
+		return fmt.Errorf("quantity %q has one of of and per, want both or none", q.Key)
+	case slices.Contains(q.Of, q.Key) || slices.Contains(q.Per, q.Key):
+		return fmt.Errorf("quantity %q is a quotient with itself", q.Key)
 	case q.Name == "":
 		return fmt.Errorf("quantity %q has no name", q.Key)
 	case q.Better < -1 || q.Better > 1:
@@ -179,27 +206,41 @@ func Lookup(key string) (Quantity, bool) {
 	return e.Quantity, ok
 }
 
-// AllQuantities lists the known quantities and then those that the profile brings
-// with it.
+// AllQuantities lists the known quantities, then those that the profile brings
+// with it, then the keys of figures that nobody describes: they are shown under their
+// key and do not add up.
 func (p *Profile) AllQuantities() []Quantity {
 	out := Quantities()
+	have := make(map[string]bool, len(out))
+	for i := range out {
+		have[out[i].Key] = true
+	}
 	for _, q := range p.Quantities {
-		if _, ok := Lookup(q.Key); !ok {
+		if !have[q.Key] {
+			have[q.Key] = true
 			out = append(out, q)
+		}
+	}
+	for _, k := range p.foreign() {
+		if !have[k] {
+			out = append(out, Quantity{Key: k, Name: k})
 		}
 	}
 	return out
 }
 
 // Figure returns the layer's figure with a key: stored, counted or derived; nil
-// when it is not known. Counts and quotients come as metrics of their kind.
+// when it is not known. Counts and quotients come as metrics of their kind. A figure
+// in the map counts where the field is empty: older files may have it there.
 func (l *Layer) Figure(key string) *Metric {
 	e, ok := lookup(key)
-	switch {
-	case ok && e.Derived():
+	if ok && e.Derived() {
 		return quotient(&e.Quantity, l.Figure)
-	case ok && e.layer != nil:
-		return e.layer(l).get()
+	}
+	if ok && e.layer != nil {
+		if m := e.layer(l).get(); m != nil {
+			return m
+		}
 	}
 	return l.Figures[key]
 }
@@ -208,11 +249,13 @@ func (l *Layer) Figure(key string) *Metric {
 // Quotients leave out the work of layers that did not run: see [Profile.Rates].
 func (t *Totals) Figure(key string) *Metric {
 	e, ok := lookup(key)
-	switch {
-	case ok && e.Derived():
+	if ok && e.Derived() {
 		return quotient(&e.Quantity, t.Figure)
-	case ok && e.total != nil:
-		return e.total(t).get()
+	}
+	if ok && e.total != nil {
+		if m := e.total(t).get(); m != nil {
+			return m
+		}
 	}
 	return t.Figures[key]
 }
@@ -221,7 +264,9 @@ func (t *Totals) Figure(key string) *Metric {
 func (l *Layer) Value(key string) (v float64, ok bool) {
 	// Counts are asked for often: without a metric in between.
 	if e, found := lookup(key); found && e.layer != nil {
-		return e.layer(l).value()
+		if v, ok = e.layer(l).value(); ok {
+			return v, true
+		}
 	}
 	return l.Figure(key).Best()
 }
@@ -234,14 +279,30 @@ func (t *Totals) Value(key string) (v float64, ok bool) { return t.Figure(key).B
 func (l *Layer) Set(key string, m *Metric) error {
 	e, ok := lookup(key)
 	if ok && e.layer != nil {
-		if key == "sparsity_weights" || key == "sparsity_activations" {
-			if l.Sparsity == nil {
-				l.Sparsity = &Sparsity{}
-			}
+		if strings.HasPrefix(key, "sparsity_") {
+			return l.setSparsity(key, e, m)
 		}
 		return e.layer(l).set(key, m)
 	}
 	return store(&l.Figures, key, e, ok, m)
+}
+
+// setSparsity sets a field of the layer's sparsity in a copy of it, which other
+// copies of the layer do not share, and leaves none where nothing is known.
+func (l *Layer) setSparsity(key string, e entry, m *Metric) error {
+	c := *l
+	c.Sparsity = &Sparsity{}
+	if l.Sparsity != nil {
+		*c.Sparsity = *l.Sparsity
+	}
+	if err := e.layer(&c).set(key, m); err != nil {
+		return err
+	}
+	if l.Sparsity == nil && m == nil {
+		return nil
+	}
+	l.Sparsity = c.Sparsity
+	return nil
 }
 
 // Set stores a figure of the whole model, like [Layer.Set].
@@ -257,8 +318,8 @@ func store(to *map[string]*Metric, key string, e entry, ok bool, m *Metric) erro
 	if ok && e.Derived() {
 		return fmt.Errorf("%s follows from %s and is not stored", key, strings.Join(slices.Concat(e.Of, e.Per), ", "))
 	}
-	if err := (&Quantity{Key: key, Name: key}).validate(); err != nil {
-		return err
+	if !isKey(key) {
+		return badKey(key)
 	}
 	if m == nil {
 		delete(*to, key)
@@ -291,7 +352,11 @@ func (s place) get() *Metric {
 	if !ok {
 		return nil
 	}
-	return &Metric{Kind: Counted, Median: &v}
+	kind := Counted
+	if s.real != nil {
+		kind = s.kind
+	}
+	return &Metric{Kind: kind, Median: &v}
 }
 
 func (s place) set(key string, m *Metric) error {
@@ -342,12 +407,17 @@ func quotient(q *Quantity, figure func(string) *Metric) *Metric {
 	}
 	kind := Counted
 	for _, k := range slices.Concat(q.Of, q.Per) {
-		// A quotient is as sure as its least sure part.
-		if m := figure(k); m != nil && m.Kind != Counted {
-			kind = m.Kind
-		}
+		kind = weakest(kind, figure(k).Kind)
 	}
 	return &Metric{Kind: kind, Median: new(of / per)}
+}
+
+// weakest is the kind of a figure that is made of two: that of its less sure part.
+func weakest(a, b Kind) Kind {
+	if slices.Index(kinds, string(a)) > slices.Index(kinds, string(b)) {
+		return a
+	}
+	return b
 }
 
 // foreign lists the keys of figures that stand in maps, over all layers and totals.

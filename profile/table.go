@@ -10,7 +10,7 @@ func table() []entry {
 		},
 		{
 			Quantity{Key: "share", Unit: "1", Head: "share", Name: "Share of time", Group: "Time", Adds: true, Doc: "The layer's part of the sum of all layers' times, 0 to 1. Empty for layers without a time."},
-			reals(func(l *Layer) **float64 { return &l.Share }), nil,
+			reals(func(l *Layer) **float64 { return &l.Share }, kindOfTime), nil,
 		},
 		{
 			Quantity{Key: "total_s", Unit: "s", Head: "with bodies", Name: "Time with bodies", Group: "Time", Better: -1, Doc: "Time of a control-flow layer with the layers of its bodies."},
@@ -18,7 +18,7 @@ func table() []entry {
 		},
 		{
 			Quantity{Key: "calls", Head: "calls", Name: "Calls", Group: "Time", Doc: "Mean number of calls in one inference, where it is not one."},
-			reals(func(l *Layer) **float64 { return &l.Calls }), nil,
+			reals(func(l *Layer) **float64 { return &l.Calls }, always(Measured)), nil,
 		},
 		{
 			Quantity{Key: "expected_s", Unit: "s", Head: "expected", Name: "Expected time", Group: "Time", Better: -1, Doc: "An estimate of the time made before or apart from it: by the model's compiler, or by another profile of the same model."},
@@ -93,15 +93,23 @@ func table() []entry {
 		},
 		{
 			Quantity{Key: "sparsity_weights", Unit: "1", Head: "zero weights", Name: "Zero weights", Group: "Sparsity", Doc: "Part of the weights that are zero."},
-			sparsity(func(s *Sparsity) **float64 { return &s.Weights }), nil,
+			sparsity(func(s *Sparsity) **float64 { return &s.Weights }, Counted), nil,
 		},
 		{
 			Quantity{Key: "sparsity_activations", Unit: "1", Head: "zero outputs", Name: "Zero outputs", Group: "Sparsity", Doc: "Part of the output elements that are zero."},
-			sparsity(func(s *Sparsity) **float64 { return &s.Activations }), nil,
+			sparsity(func(s *Sparsity) **float64 { return &s.Activations }, Measured), nil,
 		},
 		{Quantity{Key: "accelerator_programs", Head: "acc. programs", Name: "Accelerator programs", Group: "Target", Adds: true, Whole: true, Doc: "Programs that the accelerator runs for the layer."}, nil, nil},
 		{Quantity{Key: "accelerator_instructions", Head: "acc. instr.", Name: "Accelerator instructions", Group: "Target", Adds: true, Whole: true, Doc: "Instructions that the accelerator executes for the layer."}, nil, nil},
 		{Quantity{Key: "accelerator_stalls", Unit: "cycles", Head: "acc. stalls", Name: "Accelerator stalls", Group: "Target", Adds: true, Whole: true, Better: -1, Doc: "Cycles in which the accelerator waits for memory."}, nil, nil},
 		{Quantity{Key: "accelerator_no_ops", Head: "acc. no-ops", Name: "Accelerator no-operations", Group: "Target", Adds: true, Whole: true, Better: -1, Doc: "Instructions of the accelerator that do nothing."}, nil, nil},
 	}
+}
+
+// kindOfTime is the kind of figures that follow from the layer's time.
+func kindOfTime(l *Layer) Kind {
+	if l.Latency == nil {
+		return Counted
+	}
+	return l.Latency.Kind
 }

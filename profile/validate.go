@@ -3,6 +3,7 @@ package profile
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -35,18 +36,11 @@ func (p *Profile) Validate() error {
 	c.reconcile(p.Reconcile)
 	c.memory(p.Memory, len(p.Layers))
 	c.host(p.Host)
-	for name, in := range p.Settings.Inputs {
-		c.hash("settings.inputs."+name+".sha256", in.SHA256)
-	}
+	c.settings(&p.Settings)
 	for i := range p.Layers {
 		c.layer(i, &p.Layers[i], len(p.Layers))
 	}
-	c.figures("totals.figures", p.Totals.Figures)
-	for i := range p.Quantities {
-		if err := p.Quantities[i].validate(); err != nil {
-			c.fail(fmt.Sprintf("quantities[%d]:", i), "%v", err)
-		}
-	}
+	c.quantities(p.Quantities)
 	if p.Timeline != nil && c.err == nil {
 		if err := p.Timeline.Validate(len(p.Layers)); err != nil {
 			c.fail("timeline."+err.Error(), "")
@@ -160,9 +154,11 @@ func (c *checker) samples(at string, vs []float64) {
 
 func (c *checker) tensors(at string, ts []Tensor) {
 	for i, t := range ts {
-		for _, d := range t.Shape {
-			if d < -1 {
-				c.fail(fmt.Sprintf("%s[%d].shape", at, i), "has dimension %d", d)
+		for k, shape := range [][]int64{t.Shape, t.Declared} {
+			for _, d := range shape {
+				if d < -1 {
+					c.fail(fmt.Sprintf("%s[%d].%s", at, i, [...]string{"shape", "declared"}[k]), "has dimension %d", d)
+				}
 			}
 		}
 		if t.Bytes != nil && *t.Bytes < 0 {
@@ -182,13 +178,36 @@ func (c *checker) totals(t *Totals) {
 	c.metrics("totals", metricNamed{"latency_s", t.Latency}, metricNamed{"cpu_cycles", t.CPUCycles},
 		metricNamed{"accelerator_cycles", t.AcceleratorCycles}, metricNamed{"simulator_cycles", t.SimulatorCycles}, metricNamed{"energy_j", t.Energy})
 	c.samples("totals.latency_samples_s", t.LatencySamples)
+	c.figures("totals.figures", t.Figures)
+}
+
+func (c *checker) settings(s *Settings) {
+	c.counts("settings", named{"batch", s.Batch}, named{"threads", s.Threads}, named{"runs", s.Runs}, named{"warmup_runs", s.WarmupRuns})
+	c.hash("settings.target_sha256", s.TargetSHA256)
+	c.reals("settings", realNamed{"time_s", s.TimeS}, realNamed{"warmup_s", s.WarmupS})
+	for _, name := range slices.Sorted(maps.Keys(s.Inputs)) {
+		c.hash("settings.inputs."+name+".sha256", s.Inputs[name].SHA256)
+	}
+}
+
+func (c *checker) quantities(qs []Quantity) {
+	have := make(map[string]bool, len(qs))
+	for i := range qs {
+		if err := qs[i].validate(); err != nil {
+			c.fail(fmt.Sprintf("quantities[%d]:", i), "%v", err)
+		}
+		if have[qs[i].Key] {
+			c.fail(fmt.Sprintf("quantities[%d].key", i), "is %q for a second time", qs[i].Key)
+		}
+		have[qs[i].Key] = true
+	}
 }
 
 func (c *checker) phases(p *Phases) {
 	if p == nil {
 		return
 	}
-	c.reals("phases", realNamed{"load_s", p.LoadS}, realNamed{"plan_s", p.PlanS}, realNamed{"first_run_s", p.FirstRunS})
+	c.reals("phases", realNamed{"load_s", p.LoadS}, realNamed{"plan_s", p.PlanS}, realNamed{"first_run_s", p.FirstRunS}, realNamed{"peaks_s", p.PeaksS})
 	if w := p.Warmup; w != nil {
 		c.reals("phases.warmup", realNamed{"time_s", w.TimeS})
 		c.counts("phases.warmup", named{"count", w.Count})
@@ -220,7 +239,7 @@ func (c *checker) memory(m *Memory, layers int) {
 	}
 	c.counts("memory", named{"arena_bytes", m.ArenaBytes}, named{"peak_bytes", m.PeakBytes}, named{"persistent_bytes", m.PersistentBytes},
 		named{"scratch_bytes", m.ScratchBytes}, named{"process_peak_bytes", m.ProcessPeakBytes},
-		named{"allocated_per_run_bytes", m.AllocatedPerRunBytes}, named{"align_bytes", m.AlignBytes})
+		named{"allocated_per_run_bytes", m.AllocatedPerRunBytes}, named{"tflm_arena_bytes", m.TFLMArenaBytes}, named{"align_bytes", m.AlignBytes})
 	for i, l := range m.StepLayers {
 		if l < -1 || l >= int64(layers) {
 			c.fail(fmt.Sprintf("memory.step_layers[%d]", i), "names layer %d of %d", l, layers)
@@ -247,7 +266,7 @@ func (c *checker) host(h *Host) {
 		if s != nil {
 			c.reals("host."+[...]string{"before", "after"}[i], realNamed{"frequency_hz", s.FrequencyHz}, realNamed{"load_average", s.LoadAverage})
 			if t := s.TemperatureC; t != nil && !(*t > -274 && *t < 1000) {
-				c.fail("host state temperature_c", "is %v", *t)
+				c.fail("host."+[...]string{"before", "after"}[i]+".temperature_c", "is %v", *t)
 			}
 		}
 	}
@@ -309,8 +328,8 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	if s := l.Sparsity; s != nil {
 		c.fraction(at+".sparsity.weights", s.Weights)
 		c.fraction(at+".sparsity.activations", s.Activations)
-		for name, v := range s.Blocks {
-			c.fraction(at+".sparsity.blocks."+name, &v)
+		for _, name := range slices.Sorted(maps.Keys(s.Blocks)) {
+			c.fraction(at+".sparsity.blocks."+name, new(s.Blocks[name]))
 		}
 		c.counts(at+".sparsity", named{"stored_bytes", s.StoredBytes})
 	}
@@ -327,9 +346,10 @@ func (c *checker) confidence(at string, v Confidence) {
 
 // figures checks a map of figures. Foreign ones may be negative.
 func (c *checker) figures(at string, fs map[string]*Metric) {
-	for key, m := range fs {
-		if err := (&Quantity{Key: key, Name: key}).validate(); err != nil {
-			c.fail(at, "%v", err)
+	for _, key := range slices.Sorted(maps.Keys(fs)) {
+		m := fs[key]
+		if !isKey(key) {
+			c.fail(at+":", "%v", badKey(key))
 		}
 		if m == nil {
 			c.fail(at+"."+key, "is null")

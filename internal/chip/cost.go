@@ -37,6 +37,23 @@ const (
 	Limit       Verdict = "limit"        // the operator and type, but a limit is exceeded
 )
 
+// Missing says why a layer has no estimate.
+type Missing struct {
+	Code MissingCode
+	Text string // for people only
+}
+
+// MissingCode is what an estimate lacks.
+type MissingCode string
+
+// What an estimate lacks.
+const (
+	MissingOperator MissingCode = "operator" // a rule for the work of the operator
+	MissingType     MissingCode = "type"     // figures of the operator in this element type
+	MissingShape    MissingCode = "shape"    // shapes, which only a run tells
+	MissingData     MissingCode = "data"     // measurements on the target
+)
+
 // LayerCost is what a cycle model says about one layer.
 type LayerCost struct {
 	// CPU and Accelerator are the cycles in which each is busy, nil when not known
@@ -53,18 +70,22 @@ type LayerCost struct {
 	Energy *Figure
 	// Kernel names the implementation that the runtime would choose.
 	Kernel string
-	// Verdict and Reason say whether the accelerator takes it, and why not.
+	// Verdict says whether the accelerator takes it, and Reason, for people only, why
+	// not.
 	Verdict Verdict
 	Reason  string
-	// Missing says why there is no estimate, "" when there is one.
-	Missing string
+	// Refused says why a kernel of the accelerator refused a layer that another one then
+	// took, "" when none did: tools of the maker count such layers as unsupported.
+	Refused string
+	// Missing says why there is no estimate, nil when there is one.
+	Missing *Missing
 	// Carried marks figures of another target: their errors go together.
 	Carried bool
 }
 
 // Costs is what a cycle model says about a whole model.
 type Costs struct {
-	// Layers follows the nodes of the main graph.
+	// Layers follows the nodes of the graph.
 	Layers []LayerCost
 	// Latency, CPU, Accelerator and Energy are totals with bands of their own, which
 	// are narrower than the sum of the layers' bands. Nil: the sum of the layers is
@@ -76,7 +97,9 @@ type Costs struct {
 	Remarks []string
 }
 
-// CycleModel estimates the layers of the main graph of m.
+// CycleModel estimates the layers of a graph.
 type CycleModel interface {
-	Costs(m *graph.Model, t *Target, rt *Runtime, opt Options) (*Costs, error)
+	// Costs estimates graph g of m, the main one or a body of control flow, on t with
+	// the figures of rt, which must be those of the model.
+	Costs(m *graph.Model, g *graph.Graph, t *Target, rt *Runtime, opt Options) (*Costs, error)
 }

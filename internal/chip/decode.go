@@ -1,6 +1,8 @@
 package chip
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +14,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // FileError is a fault in a target file.
@@ -47,7 +51,8 @@ func Parse(data []byte, file string) (*Target, error) {
 		return nil, &FileError{File: file, Text: "is empty; expected a target (id, name, core, clock, runtimes, …)"}
 	}
 	d := &decoder{file: file}
-	t := &Target{File: file}
+	sum := sha256.Sum256(data)
+	t := &Target{File: file, SHA256: hex.EncodeToString(sum[:])}
 	d.value(doc.Content[0], reflect.ValueOf(t).Elem(), "", "")
 	if len(d.errs) == 0 {
 		d.check(t, doc.Content[0])
@@ -85,8 +90,10 @@ func kindOf(n *yaml.Node) string {
 	return "an alias"
 }
 
-// value decodes n into v; enum lists the words that a string may be.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, key, enum string) {
+// value decodes n into v. The tag of its field may say more: enum lists the words that
+// a string may be, keys names the list of keys of a table, need the last of the terms
+// that must be there.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, key string, tag reflect.StructTag) {
 	if n.Kind == yaml.AliasNode {
 		d.fail(n, key, "aliases are not supported")
 		return
@@ -102,14 +109,24 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key, enum string) {
 	case reflect.TypeFor[Hertz]():
 		d.scaled(n, v, key, "a frequency such as 78000000 or 78MHz", hertzUnits)
 		return
+	case reflect.TypeFor[Terms]():
+		d.terms(n, v.Addr().Interface().(*Terms), key, tag.Get("need"))
+		return
 	}
+	enum := tag.Get("enum")
 	switch v.Kind() {
 	case reflect.Struct:
 		d.object(n, v, key)
 	case reflect.Slice, reflect.Array:
 		d.list(n, v, key)
 	case reflect.Map:
-		d.table(n, v, key)
+		d.table(n, v, key, tables[tag.Get("keys")])
+	case reflect.Bool:
+		if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
+			d.fail(n, key, "expected true or false, found %s", kindOf(n))
+			return
+		}
+		v.SetBool(n.Value == "true")
 	case reflect.String:
 		if n.Kind != yaml.ScalarNode {
 			d.fail(n, key, "expected text, found %s", kindOf(n))
@@ -128,13 +145,61 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key, enum string) {
 		}
 		v.SetInt(i)
 	case reflect.Float64:
-		f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
-		if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			d.fail(n, key, "expected a number, found %s", kindOf(n))
-			return
+		if f, ok := d.number(n, key); ok {
+			v.SetFloat(f)
 		}
-		v.SetFloat(f)
 	}
+}
+
+func (d *decoder) number(n *yaml.Node, key string) (float64, bool) {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		d.fail(n, key, "expected a number, found %s", kindOf(n))
+		return 0, false
+	}
+	return f, true
+}
+
+// terms decodes a table of figures by kind of work; need says that all terms up to the
+// one of that name must be there.
+func (d *decoder) terms(n *yaml.Node, t *Terms, key, need string) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, key, "expected a mapping of kinds of work to figures, found %s", kindOf(n))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		at := slices.Index(TermNames[:], k.Value)
+		switch {
+		case at < 0:
+			d.unknown(k, join(key, k.Value), TermNames[:])
+			continue
+		case seen[k.Value]:
+			d.fail(k, join(key, k.Value), "appears twice")
+			continue
+		}
+		seen[k.Value] = true
+		f, ok := d.number(n.Content[i+1], join(key, k.Value))
+		if ok && f < 0 {
+			d.fail(n.Content[i+1], join(key, k.Value), "is %v; a cost cannot be negative", f)
+		}
+		t[at] = f
+	}
+	for _, name := range TermNames[:slices.Index(TermNames[:], need)+1] {
+		if !seen[name] {
+			d.fail(n, join(key, name), "is missing")
+		}
+	}
+}
+
+// unknown tells that a key is not one of those that may stand here.
+func (d *decoder) unknown(k *yaml.Node, key string, known []string) {
+	if s := nearest(k.Value, known); s != "" {
+		d.fail(k, key, "is not a key here; did you mean %q?", s)
+		return
+	}
+	d.fail(k, key, "is not a key here; expected one of %s", strings.Join(known, ", "))
 }
 
 func join(key, name string) string {
@@ -165,13 +230,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, key string) {
 		f, ok := fields[k.Value]
 		switch {
 		case !ok:
-			text := "is not a key here"
-			if s := nearest(k.Value, slices.Sorted(maps.Keys(fields))); s != "" {
-				text += fmt.Sprintf("; did you mean %q?", s)
-			} else {
-				text += "; expected one of " + strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
-			}
-			d.fail(k, join(key, k.Value), "%s", text)
+			d.unknown(k, join(key, k.Value), slices.Sorted(maps.Keys(fields)))
 			continue
 		case seen[k.Value]:
 			d.fail(k, join(key, k.Value), "appears twice")
@@ -182,7 +241,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, key string) {
 			d.fail(val, join(key, k.Value), "has no value")
 			continue
 		}
-		d.value(val, v.FieldByIndex(f.Index), join(key, k.Value), f.Tag.Get("enum"))
+		d.value(val, v.FieldByIndex(f.Index), join(key, k.Value), f.Tag)
 	}
 	for _, name := range slices.Sorted(maps.Keys(required)) {
 		if required[name] && !seen[name] {
@@ -209,7 +268,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, key string) {
 	}
 }
 
-func (d *decoder) table(n *yaml.Node, v reflect.Value, key string) {
+func (d *decoder) table(n *yaml.Node, v reflect.Value, key string, known []string) {
 	if n.Kind != yaml.MappingNode {
 		d.fail(n, key, "expected a mapping of names to values, found %s", kindOf(n))
 		return
@@ -220,6 +279,10 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, key string) {
 		e := reflect.New(v.Type().Elem()).Elem()
 		if v.MapIndex(reflect.ValueOf(k.Value)).IsValid() {
 			d.fail(k, join(key, k.Value), "appears twice")
+		}
+		if known != nil && !slices.Contains(known, k.Value) {
+			d.unknown(k, join(key, k.Value), known)
+			continue
 		}
 		d.value(n.Content[i+1], e, join(key, k.Value), "")
 		v.SetMapIndex(reflect.ValueOf(k.Value), e)
@@ -309,20 +372,48 @@ func (d *decoder) check(t *Target, n *yaml.Node) {
 		d.fail(at(n, "runtimes"), "runtimes", "is empty; expected at least one runtime family")
 	}
 	names := map[string]bool{}
-	for i, r := range t.Runtimes {
-		key := fmt.Sprintf("runtimes[%d]", i)
-		if names[r.Name] {
-			d.fail(at(n, "runtimes"), key+".name", "%q appears twice", r.Name)
-		}
-		names[r.Name] = true
-		if r.Calibration != nil {
-			d.band(at(n, "runtimes"), key+".calibration.band", r.Calibration.Band)
-		}
+	for i := range t.Runtimes {
+		d.runtime(&t.Runtimes[i], at(n, "runtimes").Content[i], fmt.Sprintf("runtimes[%d]", i), names)
 	}
 	if t.Energy != nil {
 		d.band(at(n, "energy"), "energy.band", t.Energy.Band)
 		if t.Energy.Watts < 0 || t.Energy.ElapsedCycle < 0 || t.Energy.CPUCycle < 0 || t.Energy.MAC < 0 {
 			d.fail(at(n, "energy"), "energy", "figures must not be negative")
+		}
+	}
+}
+
+func (d *decoder) runtime(r *Runtime, n *yaml.Node, key string, names map[string]bool) {
+	if names[r.Name] {
+		d.fail(at(n, "name"), key+".name", "%q appears twice", r.Name)
+	}
+	names[r.Name] = true
+	if (r.Cortexm == nil) == (r.MVP == nil) {
+		d.fail(n, key, "expected the figures of one cycle model: cortexm or mvp")
+	}
+	if r.Calibration != nil {
+		d.band(at(at(n, "calibration"), "band"), key+".calibration.band", r.Calibration.Band)
+	}
+	if s := r.Cortexm; s != nil {
+		i := s.Integer
+		for _, b := range []struct {
+			of, key string
+			v       float64
+		}{{"integer", "band_near", i.Near}, {"integer", "band_far", i.Far}, {"integer", "band_layer", i.Layer}, {"float", "band_near", s.floating().Near}, {"float", "band_far", s.floating().Far}} {
+			if b.v < 0 {
+				d.fail(at(at(at(n, "cortexm"), b.of), b.key), key+".cortexm."+b.of+"."+b.key, "is %v; a half-width cannot be negative", b.v)
+			}
+		}
+		return
+	}
+	if r.MVP == nil {
+		return
+	}
+	for op, types := range r.MVP.Operators {
+		for typ := range types {
+			if _, ok := tensor.ParseType(typ); !ok && typ != AnyType {
+				d.fail(at(at(at(at(n, "mvp"), "operators"), op), typ), key+".mvp.operators."+op+"."+typ, "is not an element type; expected one such as int8 or float32, or %s", AnyType)
+			}
 		}
 	}
 }

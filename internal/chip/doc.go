@@ -1,7 +1,8 @@
 // Package chip describes hardware on which a model can be estimated without
-// having it: chips as data, read from YAML.
+// having it: chips as data, written in YAML.
 //
-// Files of known chips are part of the binary; [Load] adds those of a folder.
+// Known chips are part of the binary as a table that is made from the files in chips;
+// [Load] adds the files of a folder.
 // The descriptions hold facts and fitted coefficients with the error that
 // cross-validation found. What the figures mean is the business of the models
 // in the packages beside: mvp (a matrix accelerator), cortexm (processors),
@@ -9,3 +10,5 @@
 //
 // The package imports the YAML reader and internal/graph, and computes nothing.
 package chip
+
+//go:generate go run ../../tools/chips -data= -out chips

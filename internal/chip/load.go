@@ -1,49 +1,20 @@
 package chip
 
 import (
-	"bytes"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 )
 
-//go:embed chips/*.yaml
-var chips embed.FS
-
-// Set is a list of targets, ordered by id. Shipped files are read when they are
-// asked for: reading all takes longer than most estimates.
+// Set is a list of targets, ordered by id. Shipped ones are read when they are asked
+// for.
 type Set struct {
 	own map[string]*Target // from the user's folder
-}
-
-// shipped reads each file of the binary at most once, by id.
-var shipped = sync.OnceValue(func() map[string]func() (*Target, error) {
-	m := map[string]func() (*Target, error){}
-	files, err := fs.Glob(chips, "chips/*.yaml")
-	if err != nil {
-		return m
-	}
-	for _, file := range files {
-		name := path.Base(file)
-		m[strings.TrimSuffix(name, ".yaml")] = sync.OnceValues(func() (*Target, error) { return readShipped(file) })
-	}
-	return m
-})
-
-func readShipped(file string) (*Target, error) {
-	b, err := chips.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(b, path.Base(file))
 }
 
 // Load returns the targets of the binary with those of the folder dir added; a
@@ -113,7 +84,7 @@ func (s *Set) ids() []string {
 	return ids
 }
 
-// get reads one target.
+// get finds one target.
 func (s *Set) get(id string) (*Target, error) {
 	if t := s.own[id]; t != nil {
 		return t, nil
@@ -121,32 +92,16 @@ func (s *Set) get(id string) (*Target, error) {
 	return shipped()[id]()
 }
 
-// readNamed begins to read the target whose figures a shipped one falls back on, so
-// that both are read at the same time: reading a file takes as long as an estimate.
-func readNamed(id string) {
-	text, err := chips.ReadFile("chips/" + id + ".yaml")
-	_, rest, ok := bytes.Cut(text, []byte("processor: "))
-	if err != nil || !ok {
-		return
-	}
-	if read := shipped()[string(rest[:max(0, bytes.IndexAny(rest, "},\n"))])]; read != nil {
-		go func() { _, _ = read() }() // whoever needs it gets the error
-	}
-}
-
 // List returns all targets, ordered by id.
 func (s *Set) List() []*Target {
-	ids := s.ids()
-	list := make([]*Target, len(ids))
-	var wg sync.WaitGroup
-	for i, id := range ids {
-		wg.Go(func() {
-			// Shipped files are valid: a test reads them all.
-			list[i], _ = s.get(id)
-		})
+	var list []*Target
+	for _, id := range s.ids() {
+		// Shipped targets can be read: a test reads them all.
+		if t, err := s.get(id); err == nil {
+			list = append(list, t)
+		}
 	}
-	wg.Wait()
-	return slices.DeleteFunc(list, func(t *Target) bool { return t == nil })
+	return list
 }
 
 // UnknownError is the error for an id that no target has.
@@ -169,9 +124,6 @@ func (s *Set) Find(id string) (*Target, error) {
 	id = strings.ReplaceAll(strings.ToLower(id), "+", "plus")
 	ids := s.ids()
 	if slices.Contains(ids, id) {
-		if s.own[id] == nil {
-			readNamed(id)
-		}
 		return s.get(id)
 	}
 	type near struct {

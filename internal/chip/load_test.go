@@ -21,8 +21,8 @@ memories:
   - {name: flash, role: flash, size: 1MiB, wait_states: 4}
 runtimes:
   - name: tflm-cmsis-nn
-    model: cortexm
-    coefficients: {conv.mac: 3.5}
+    arena: cmsis-nn
+    mvp: {cycles: {conv.program: 3.5}}
     calibration: {on: [this board], band: [0.8, 1.3]}
 `
 
@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 			{Name: "flash", Role: "flash", Size: 1 << 20, WaitStates: &four},
 		},
 		Runtimes: []chip.Runtime{{
-			Name: "tflm-cmsis-nn", Model: "cortexm", Coefficients: map[string]float64{"conv.mac": 3.5},
+			Name: "tflm-cmsis-nn", Arena: "cmsis-nn", MVP: &chip.Counted{Cycles: map[string]float64{"conv.program": 3.5}},
 			Calibration: &chip.Calibration{On: []string{"this board"}, Band: &[2]float64{0.8, 1.3}},
 		}},
 	}
@@ -64,14 +64,25 @@ func TestParseErrors(t *testing.T) {
 		{"size", change("64KiB", "64 apples"), `my-board.yaml:6: memories[0].size: expected a size such as 262144 or 256KiB, found "64 apples"`},
 		{"frequency", change("120MHz", "fast"), `my-board.yaml:4: clock.max: expected a frequency such as 78000000 or 78MHz, found "fast"`},
 		{"range", change("default: 80MHz", "default: 800MHz"), "my-board.yaml:4: clock.default: is 800000000 Hz, outside min 0 and max 120000000"},
-		{"number", change("conv.mac: 3.5", "conv.mac: much"), `my-board.yaml:11: runtimes[0].coefficients.conv.mac: expected a number, found "much"`},
-		{"band", change("[0.8, 1.3]", "[1.1, 1.3]"), "my-board.yaml:9: runtimes[0].calibration.band: is [1.1, 1.3]; expected factors around 1, such as [0.9, 1.1]"},
+		{"number", change("conv.program: 3.5", "conv.program: much"), `my-board.yaml:11: runtimes[0].mvp.cycles.conv.program: expected a number, found "much"`},
+		{"band", change("[0.8, 1.3]", "[1.1, 1.3]"), "my-board.yaml:12: runtimes[0].calibration.band: is [1.1, 1.3]; expected factors around 1, such as [0.9, 1.1]"},
 		{"band of three", change("[0.8, 1.3]", "[1, 2, 3]"), "my-board.yaml:12: runtimes[0].calibration.band: expected a list of 2, found one of 3"},
 		{"id", change("id: my-board", "id: My Board"), `my-board.yaml:1: id: is "My Board"; expected lower-case letters, digits and single dashes`},
 		{"other id", change("id: my-board", "id: your-board"), `my-board.yaml:1: id: is "your-board" in a file named "my-board.yaml"; both must agree`},
 		{"twice", change("name: My board\n", "name: My board\nname: again\n"), "my-board.yaml:3: name: appears twice"},
 		{"no value", change("name: My board", "name:"), "my-board.yaml:2: name: has no value"},
 		{"no runtime", small[:strings.Index(small, "runtimes:")] + "runtimes: []\n", "my-board.yaml:8: runtimes: is empty; expected at least one runtime family"},
+		{"two models", change("    mvp: {", "    cortexm: {}\n    mvp: {"), "my-board.yaml:11: runtimes[0].cortexm.family: is missing\nmy-board.yaml:11: runtimes[0].cortexm.integer: is missing\nmy-board.yaml:11: runtimes[0].cortexm.tier: is missing"},
+		{"no model", change("    mvp: {cycles: {conv.program: 3.5}}\n", ""), "my-board.yaml:9: runtimes[0]: expected the figures of one cycle model: cortexm or mvp"},
+		{"arena", change("arena: cmsis-nn", "arena: cmsis"), `my-board.yaml:10: runtimes[0].arena: is "cmsis"; expected one of reference, cmsis-nn, cmsis-nn-mve, mvp, mvp-first`},
+		{"figure that is not known", change("conv.program: 3.5", "conv.programs: 3.5"), `my-board.yaml:11: runtimes[0].mvp.cycles.conv.programs: is not a key here; did you mean "conv.program"?`},
+		{"type of operator", change("{cycles: {conv.program: 3.5}}", "{operators: {ADD: {int9: {fixed: 1}}}}"), `my-board.yaml:11: runtimes[0].mvp.operators.ADD.int9: is not an element type; expected one such as int8 or float32, or any`},
+		{"feature of operator", change("{cycles: {conv.program: 3.5}}", "{operators: {ADD: {int8: {fixd: 1}}}}"), `my-board.yaml:11: runtimes[0].mvp.operators.ADD.int8.fixd: is not a key here; did you mean "fixed"?`},
+		{"term", structural("conv_mac: 2", "conf_mac: 2"), `my-board.yaml:12: runtimes[0].cortexm.integer.cycles.conf_mac: is not a key here; did you mean "conv_mac"?` + "\n" + `my-board.yaml:12: runtimes[0].cortexm.integer.cycles.conv_mac: is missing`},
+		{"negative cost", structural("conv_mac: 2", "conv_mac: -2"), `my-board.yaml:12: runtimes[0].cortexm.integer.cycles.conv_mac: is -2; a cost cannot be negative`},
+		{"negative band", structural("band_near: 0.1", "band_near: -0.1"), `my-board.yaml:12: runtimes[0].cortexm.integer.band_near: is -0.1; a half-width cannot be negative`},
+		{"mix", structural("dense_mac: 0.9}", "dense_mac: most}"), `my-board.yaml:13: runtimes[0].cortexm.seen[0].dense_mac: expected a number, found "most"`},
+		{"pruned", structural("pruned: true", "pruned: sometimes"), `my-board.yaml:11: runtimes[0].cortexm.pruned: expected true or false, found "sometimes"`},
 		{"alias", change("name: My board", "name: &a My board") + "vendor: *a\n", "my-board.yaml:13: vendor: aliases are not supported"},
 	}
 	for _, tt := range tests {
@@ -83,6 +94,17 @@ func TestParseErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// structural is the board with the figures of a processor, changed once.
+func structural(old, now string) string {
+	terms := make([]string, len(chip.TermNames))
+	for i, n := range chip.TermNames {
+		terms[i] = n + ": 2"
+	}
+	figures := "    cortexm: {family: f, tier: dsp, pruned: true,\n      integer: {band_near: 0.1, cycles: {" + strings.Join(terms, ", ") + "}},\n      seen: [{dense_mac: 0.9}]}\n"
+	figures = strings.Replace(figures, old, now, 1)
+	return strings.Replace(small, "    mvp: {cycles: {conv.program: 3.5}}\n", figures, 1)
 }
 
 func TestShipped(t *testing.T) {

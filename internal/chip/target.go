@@ -29,6 +29,8 @@ type Target struct {
 
 	// File is the file that the target was read from.
 	File string `yaml:"-"`
+	// SHA256 is the hash of that file, calibration included, 64 hexadecimal digits.
+	SHA256 string `yaml:"-"`
 }
 
 // Core is a processor.
@@ -88,7 +90,9 @@ type Energy struct {
 	Reference string `yaml:"reference,required" enum:"total,above-idle"`
 	// Watts is a constant power while an inference runs at the default clock.
 	Watts float64 `yaml:"watts"`
-	// WattsPerHertz is energy per elapsed cycle at whatever clock, in joules.
+	// ElapsedCycle is joules per cycle of the processor's clock until a layer is done, at
+	// whatever clock; CPUCycle what each of them costs more in which the processor works,
+	// and MAC joules per multiply-accumulate.
 	ElapsedCycle float64 `yaml:"elapsed_cycle_j"`
 	CPUCycle     float64 `yaml:"cpu_cycle_j"`
 	MAC          float64 `yaml:"mac_j"`
@@ -108,24 +112,6 @@ type Accelerator struct {
 	PeakMACs float64 `yaml:"peak_macs_per_cycle"`
 	// Description for people.
 	Description string `yaml:"description"`
-}
-
-// Runtime is a family of runtimes and kernels with its cycle model.
-type Runtime struct {
-	// Name such as "tflm-cmsis-nn".
-	Name string `yaml:"name,required"`
-	// Title for people.
-	Title string `yaml:"title"`
-	// Versions that the figures hold for, in words.
-	Versions string `yaml:"versions"`
-	// Model names the cycle model: "mvp" or "cortexm".
-	Model string `yaml:"model,required" enum:"mvp,cortexm"`
-	// Coefficients of the cycle model by name; their meaning is the model's.
-	Coefficients map[string]float64 `yaml:"coefficients"`
-	// Settings of the cycle model that are words.
-	Settings map[string]string `yaml:"settings"`
-	// Calibration says what the coefficients were fitted to and how well they hold.
-	Calibration *Calibration `yaml:"calibration"`
 }
 
 // Calibration is where fitted figures come from and what their error is.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/estimate"
 )
 
@@ -43,11 +43,11 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if rt == nil {
 				return useError("%w", estimate.NoRuntime(t, f.runtime))
 			}
-			ms, err := calibrate.LoadBoard(args[0], t, rt)
+			ms, err := fit.LoadBoard(args[0], t, rt)
 			if err != nil {
 				return withStatus(statusInput, err)
 			}
-			fitted, err := calibrate.Board(t, rt.Name, ms, calibrate.Default)
+			fitted, err := fit.Board(t, rt.Name, ms, fit.Default)
 			if err != nil {
 				return withStatus(statusInput, prefixed(args[0], err))
 			}
@@ -59,7 +59,7 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 				count = fmt.Sprintf("%d measurements", len(ms))
 			}
 			comment := fmt.Sprintf("%s, runtime %s fitted to %s of %s.", t.Name, rt.Name, count, args[0])
-			if err := os.WriteFile(out, calibrate.Encode(fitted, comment), 0o644); err != nil {
+			if err := os.WriteFile(out, fit.Encode(fitted, comment), 0o644); err != nil {
 				return withStatus(statusUse, err)
 			}
 			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, rt.Name, count)

@@ -55,25 +55,26 @@ type Writer struct {
 	buf  []byte // of the column that is written
 }
 
-// Add takes a column. code is how to store it; I32 and I64 take fewer bytes where
-// the figures allow, NS stands for times and becomes F64 where they are no whole
-// nanoseconds.
+// Add takes a column. code is how to store it; I32 and I64 take as many bytes as
+// the figures need, NS stands for times and becomes F64 where they are no whole
+// nanoseconds. The values are read when the columns are written.
 func Add[T Number](c *Writer, code Code, values []T, path ...any) {
 	ref := Ref{Path: slices.Clone(path), Type: code, Length: len(values)}
 	switch code {
 	case I32, I64:
-		ref.Type = narrow(values, code)
+		ref.Type = narrow(values)
 	case NS:
 		ref.Type, ref.First = steps(values, func(x, y float64) bool { return math.Abs(x-y) <= 1e-12 })
 	}
 	c.take(ref, write(c, ref, values))
 }
 
-// AddExact is [Add] for seconds of which no digit may be lost: whole nanoseconds
-// are stored as steps where that gives the same bits, others in full.
+// AddExact is [Add] for seconds of which no bit may be lost: whole nanoseconds are
+// stored as steps where that gives the same bits (a negative zero is none), others in
+// full.
 func AddExact(c *Writer, values []float64, path ...any) {
 	ref := Ref{Path: slices.Clone(path), Type: F64, Length: len(values)}
-	ref.Type, ref.First = steps(values, func(x, y float64) bool { return x == y })
+	ref.Type, ref.First = steps(values, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 	c.take(ref, write(c, ref, values))
 }
 
@@ -120,18 +121,30 @@ func write[T Number](c *Writer, ref Ref, values []T) func(io.Writer) error {
 	}
 }
 
-// WriteTo writes the columns.
-func (c *Writer) WriteTo(w io.Writer) error {
+// WriteTo writes the columns and returns the number of their bytes.
+func (c *Writer) WriteTo(w io.Writer) (int64, error) {
+	count := &counter{w: w}
 	for _, put := range c.put {
-		if err := put(w); err != nil {
-			return err
+		if err := put(count); err != nil {
+			return count.n, err
 		}
 	}
-	return nil
+	return count.n, nil
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
 }
 
 // narrow is the shortest code that holds all values.
-func narrow[T Number](values []T, most Code) Code {
+func narrow[T Number](values []T) Code {
 	var low, high T
 	for _, x := range values {
 		low, high = min(low, x), max(high, x)
@@ -144,7 +157,7 @@ func narrow[T Number](values []T, most Code) Code {
 	case int64(low) >= math.MinInt32 && int64(high) <= math.MaxInt32:
 		return I32
 	}
-	return most
+	return I64
 }
 
 // steps is NS for times that are whole nanoseconds, close enough together, and F64
@@ -158,7 +171,8 @@ func steps[T Number](values []T, same func(x, y float64) bool) (code Code, first
 	for _, v := range values {
 		x := float64(v)
 		n := math.Round(x * 1e9)
-		if !same(x, n/1e9) || !(math.Abs(n-float64(last)) <= math.MaxInt32) {
+		// What is read back is made of a whole number: it has no negative zero.
+		if !same(x, (n+0)/1e9) || !(math.Abs(n-float64(last)) <= math.MaxInt32) {
 			return F64, 0
 		}
 		last = int64(n)
@@ -166,15 +180,28 @@ func steps[T Number](values []T, same func(x, y float64) bool) (code Code, first
 	return NS, first
 }
 
+// fits reports whether values of type T may be stored with a code.
+func fits[T Number](c Code) bool {
+	var x T
+	switch any(x).(type) {
+	case int32:
+		return c == I8 || c == I16 || c == I32
+	case int64:
+		return c == I8 || c == I16 || c == I32 || c == I64
+	}
+	return c.Width() > 0
+}
+
 // Read reads the column of a ref. It holds no more than what it reads. The error
-// says what is wrong with the ref, or that the data end early.
+// says what is wrong with the ref, such as a code that does not suit the type, or
+// that the data end early.
 func Read[T Number](r io.Reader, ref Ref) ([]T, error) {
 	width := ref.Type.Width()
-	if width == 0 || ref.Length < 0 {
+	if !fits[T](ref.Type) || ref.Length < 0 {
 		return nil, fmt.Errorf("column %v has type %q and length %d", ref.Path, ref.Type, ref.Length)
 	}
 	out := make([]T, 0, min(ref.Length, 1<<16))
-	buf := make([]byte, min(ref.Length*width, 1<<15))
+	buf := make([]byte, min(ref.Length, 1<<15/width)*width)
 	last := ref.First
 	for left := ref.Length; left > 0; {
 		n := min(left, len(buf)/width)

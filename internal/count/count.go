@@ -249,7 +249,7 @@ func (c *call) traffic(w *Work) {
 		}
 		seen[c.n.Inputs[i]] = true
 		v := c.g.Values[c.n.Inputs[i]]
-		if v.Const == nil || v.Variable || !c.weight(v) {
+		if !Weight(c.n, v) {
 			continue
 		}
 		params += int64(v.Const.Len())
@@ -275,11 +275,15 @@ func (c *call) traffic(w *Work) {
 	}
 }
 
-// weight tells weights from shapes, axes and indices.
-func (c *call) weight(v *graph.Value) bool {
+// Weight tells constants that node n reads as weights from shapes, axes and
+// indices.
+func Weight(n *graph.Node, v *graph.Value) bool {
+	if v.Const == nil || v.Variable {
+		return false
+	}
 	switch v.Type {
 	case tensor.Int32, tensor.Int64, tensor.Bool:
-		return v.Quant != nil || integerProducts[c.n.Op]
+		return v.Quant != nil || integerProducts[n.Op]
 	case tensor.String, tensor.Resource, tensor.Variant:
 		return false
 	}

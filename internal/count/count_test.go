@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // x makes a float32 tensor without elements.
@@ -199,7 +200,7 @@ func TestOptions(t *testing.T) {
 		{graph.Node{Op: "Relu"}, ""},
 	}
 	for _, tt := range tests {
-		if got := count.Options(&tt.n); got != tt.want {
+		if got := words(count.Options(&tt.n)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.n.Op, got, tt.want)
 		}
 	}
@@ -226,4 +227,13 @@ func TestEveryOperatorHasARule(t *testing.T) {
 			t.Errorf("no rule for %s", n.Key())
 		}
 	}
+}
+
+// words writes options as the MLTK profiler does.
+func words(options []profile.Option) string {
+	var s []string
+	for _, o := range options {
+		s = append(s, o.Key+":"+o.Value)
+	}
+	return strings.Join(s, " ")
 }

@@ -6,7 +6,7 @@
 // is generated from the rules of this package (go generate). An operator without
 // a rule is unknown and never zero.
 //
-// The package imports internal/graph and internal/tensor only.
+// The package imports internal/graph, internal/tensor and the types of profile only.
 package count
 
 //go:generate go run ./gen

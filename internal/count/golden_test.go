@@ -96,7 +96,7 @@ func TestMLTKLayers(t *testing.T) {
 		// Some tables print no options but the number of their type.
 		if o := r["options"]; strings.Contains(o, "ctivation:") && strings.Contains(o, ":") && !strings.HasPrefix(o, "Time") {
 			options++
-			if got := count.Options(n); !strings.EqualFold(got, strings.Replace(o, "Multipler", "Multiplier", 1)) {
+			if got := words(count.Options(n)); !strings.EqualFold(got, strings.Replace(o, "Multipler", "Multiplier", 1)) {
 				t.Errorf("%s %s layer %d: options %q, published %q", r["table_id"], file, i, got, o)
 			}
 		}

@@ -44,7 +44,8 @@ slices read what they return. Divided by the time they give the least bandwidth 
 this follows from the model (a constant condition, trip count or scan length); otherwise the total leaves it out and
 says so.
 
-**Folded** operators (computed once, before the first inference) are counted but do not run.
+**Constant** operators (all they read is constant, or a shape) are counted for themselves and left out of totals: an
+engine may compute them once, so they are no work of an inference.
 
 ## MLTK-compatible counts
 

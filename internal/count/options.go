@@ -3,58 +3,61 @@ package count
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/profile"
 )
 
-// Options writes an operator's options in words, "" for operators that have none
-// worth showing. TFLite operators read as in the MLTK profiler, with strides and
-// filters as width x height:
+// Options lists an operator's options, none for operators that have none worth
+// showing. TFLite operators have those of the MLTK profiler in its order, with
+// strides and filters as width x height:
 //
-//	padding:same stride:2x2 activation:relu
+//	padding same, stride 2x2, activation relu
 //
 // ONNX operators list what differs from the default, with sizes in the order of
 // the axes:
 //
-//	kernel:3x3 stride:2x2 pads:1,1,1,1 group:32
-func Options(n *graph.Node) string {
+//	kernel 3x3, stride 2x2, pads 1,1,1,1, group 32
+func Options(n *graph.Node) []profile.Option {
 	switch n.Domain {
 	case graph.TFLite:
 		return liteOptions(n)
 	case graph.TFLiteCustom:
-		return ""
+		return nil
 	}
 	return onnxOptions(n)
 }
 
-func liteOptions(n *graph.Node) string {
+func liteOptions(n *graph.Node) []profile.Option {
 	a := n.Attrs
 	lower := func(name, def string) string { return strings.ToLower(a.Str(name, def)) }
-	act := lower("fused_activation_function", "NONE")
-	window := fmt.Sprintf("padding:%s stride:%dx%d", lower("padding", "SAME"), a.Int("stride_w", 1), a.Int("stride_h", 1))
+	pair := func(key, w, h string, def int) profile.Option {
+		return profile.Option{Key: key, Value: fmt.Sprintf("%dx%d", a.Int(w, def), a.Int(h, def))}
+	}
+	padding := profile.Option{Key: "padding", Value: lower("padding", "SAME")}
+	stride := pair("stride", "stride_w", "stride_h", 1)
+	act := profile.Option{Key: "activation", Value: lower("fused_activation_function", "NONE")}
+	var dilation []profile.Option
+	if d := pair("dilation", "dilation_w_factor", "dilation_h_factor", 1); d.Value != "1x1" {
+		dilation = append(dilation, d)
+	}
 	switch n.Op {
 	case "CONV_2D":
-		return window + dilation(a) + " activation:" + act
+		return slices.Concat([]profile.Option{padding, stride}, dilation, []profile.Option{act})
 	case "DEPTHWISE_CONV_2D":
-		return fmt.Sprintf("multiplier:%d padding:%s stride:%dx%d", a.Int("depth_multiplier", 1), lower("padding", "SAME"), a.Int("stride_w", 1), a.Int("stride_h", 1)) + dilation(a) + " activation:" + act
+		multiplier := profile.Option{Key: "multiplier", Value: strconv.Itoa(a.Int("depth_multiplier", 1))}
+		return slices.Concat([]profile.Option{multiplier, padding, stride}, dilation, []profile.Option{act})
 	case "TRANSPOSE_CONV":
-		return window + " activation:" + act
+		return []profile.Option{padding, stride, act}
 	case "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D":
-		return window + fmt.Sprintf(" filter:%dx%d activation:%s", a.Int("filter_width", 0), a.Int("filter_height", 0), act)
+		return []profile.Option{padding, stride, pair("filter", "filter_width", "filter_height", 0), act}
 	case "FULLY_CONNECTED", "ADD", "SUB", "MUL", "DIV", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "L2_NORMALIZATION":
-		return "activation:" + act
+		return []profile.Option{act}
 	}
 	return onnxOptions(n)
-}
-
-func dilation(a graph.Attrs) string {
-	w, h := a.Int("dilation_w_factor", 1), a.Int("dilation_h_factor", 1)
-	if w == 1 && h == 1 {
-		return ""
-	}
-	return fmt.Sprintf(" dilation:%dx%d", w, h)
 }
 
 // shown lists the attributes that matter to a reader, with the name to show and
@@ -99,8 +102,8 @@ var shown = []struct{ attr, name, skip string }{
 	{"num_splits", "splits", ""},
 }
 
-func onnxOptions(n *graph.Node) string {
-	var parts []string
+func onnxOptions(n *graph.Node) []profile.Option {
+	var parts []profile.Option
 	for _, s := range shown {
 		v, ok := n.Attrs[s.attr]
 		if !ok {
@@ -141,10 +144,10 @@ func onnxOptions(n *graph.Node) string {
 			continue
 		}
 		if text != "" && text != s.skip && len(text) <= 80 {
-			parts = append(parts, s.name+":"+strings.ToLower(text))
+			parts = append(parts, profile.Option{Key: s.name, Value: strings.ToLower(text)})
 		}
 	}
-	return strings.Join(parts, " ")
+	return parts
 }
 
 // castName names the element type of Cast's attribute.

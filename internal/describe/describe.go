@@ -99,13 +99,19 @@ func (d *describer) layer(i int) profile.Layer {
 	}
 	l.Inputs, l.Outputs = Ports(g, s)
 	l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{Source(g, n)}}
-	w := count.Count(d.m, g, n, known(g, n.Inputs, s.In), s.Out)
+	w := Work(d.m, s)
 	l.Ops, l.MACs, l.MACsExecuted = w.Ops, w.MACs, w.MACsExecuted
 	l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 	l.Params, l.WeightsBytes = w.Params, w.WeightBytes
 	l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
 	l.Sparsity = count.WeightZeros(g, n, &d.zeros)
 	return l
+}
+
+// Work counts what one execution of a step is.
+func Work(m *graph.Model, s *plan.Slot) count.Work {
+	g := m.Graphs[s.Graph]
+	return count.Count(m, g, s.Node, known(g, s.Node.Inputs, s.In), s.Out)
 }
 
 // Source points at a node of the file.
@@ -224,25 +230,68 @@ func known(g *graph.Graph, ids []int, in []*tensor.Tensor) []*tensor.Tensor {
 // calls sets how often layers of bodies run where the model alone tells, and makes
 // their counts those of one inference.
 func (d *describer) calls(ls []profile.Layer) {
-	times := make([]float64, len(d.slots))
+	passes := Passes(d.m, d.slots, func(int, int) float64 { return math.NaN() })
 	for i := range d.slots {
-		s := &d.slots[i]
-		times[i] = 1
-		if s.Parent < 0 {
-			continue
-		}
-		o := &d.slots[s.Parent]
-		times[i] = math.NaN()
-		for _, c := range count.Bodies(d.m, o.Node, known(d.m.Graphs[o.Graph], o.Node.Inputs, o.In), o.Out) {
-			if c.Graph == s.Graph && c.Times != nil {
-				times[i] = times[s.Parent] * float64(*c.Times)
-			}
-		}
-		if c := times[i]; !math.IsNaN(c) && c != 1 && c <= 1<<53 {
+		if c := passes[d.slots[i].Graph]; d.slots[i].Parent >= 0 && !math.IsNaN(c) && c != 1 && c <= 1<<53 {
 			ls[i].Calls = &c
 			ls[i].ScaleCounts(c)
 		}
 	}
+}
+
+// Passes says for each graph how often it runs in one inference, by all steps that
+// run it. open is asked for the number of passes that one execution of a slot makes
+// through a graph where the model does not tell; NaN stands for not known. A graph
+// that runs itself counts as run from outside only.
+func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float64) []float64 {
+	type run struct {
+		in    int // graph of the step
+		times float64
+	}
+	runs := make([][]run, len(m.Graphs))
+	for i := range slots {
+		s := &slots[i]
+		if len(s.Bodies) == 0 {
+			continue
+		}
+		for _, c := range count.Bodies(m, s.Node, known(m.Graphs[s.Graph], s.Node.Inputs, s.In), s.Out) {
+			if c.Graph <= 0 || c.Graph >= len(runs) {
+				continue
+			}
+			t := 0.0
+			if c.Times != nil {
+				t = float64(*c.Times)
+			} else {
+				t = open(i, c.Graph)
+			}
+			runs[c.Graph] = append(runs[c.Graph], run{s.Graph, t})
+		}
+	}
+	out := make([]float64, len(m.Graphs))
+	state := make([]uint8, len(m.Graphs)) // 1 while being computed, 2 when done
+	var of func(g int) float64
+	of = func(g int) float64 {
+		if state[g] != 0 {
+			return out[g] // of one that runs itself: nothing yet
+		}
+		state[g] = 1
+		sum := 0.0
+		if g == 0 {
+			sum = 1
+		}
+		for _, r := range runs[g] {
+			if r.times == 0 {
+				continue
+			}
+			sum += of(r.in) * r.times
+		}
+		out[g], state[g] = sum, 2
+		return sum
+	}
+	for g := range out {
+		of(g)
+	}
+	return out
 }
 
 // live says what activations are needed while each layer of the main graph runs,

@@ -26,17 +26,22 @@ type Identity struct {
 	Structure, Weights string
 }
 
-// Identify reads the model's file and its constants.
-func Identify(m *graph.Model) (*Identity, error) {
+// Identify hashes the model's file and its constants. data is the content of the
+// file where it was read from memory, nil where it is on disk.
+func Identify(m *graph.Model, data []byte) (*Identity, error) {
 	id := &Identity{}
 	done := make(chan error, 1)
 	go func() {
 		defer close(done)
-		if m.Path != "" {
-			var err error
+		var err error
+		switch {
+		case data != nil:
+			s := sha256.Sum256(data)
+			id.File = hex.EncodeToString(s[:])
+		case m.Path != "":
 			id.File, err = hashFile(m.Path)
-			done <- err
 		}
+		done <- err
 	}()
 	s, w := newHasher(), newHasher()
 	s.text(m.Format)

@@ -316,3 +316,78 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a run", n)
 	}
 }
+
+// TestCarry feeds outputs back and holds every run against the numbers by hand;
+// once at work no run allocates, as a key-value cache of any size must not be
+// copied.
+func TestCarry(t *testing.T) {
+	for _, c := range []struct {
+		name, in, out string
+		lines         []string
+		carry         []Carry
+		want          func(a, b float32) (float32, float32)
+	}{
+		{"through one step", "x z", "y z", []string{"Twice y x"}, []Carry{{0, 0}}, func(a, b float32) (float32, float32) { return 2 * a, b }},
+		{"through steps in place", "x z", "y z", []string{"Inc a x", "Twice b a", "Twice y b"}, []Carry{{0, 0}}, func(a, b float32) (float32, float32) { return 4 * (a + 1), b }},
+		{"read again in the same run", "x z", "y w", []string{"Inc y x", "Sub w y z"}, []Carry{{0, 0}}, func(a, b float32) (float32, float32) { return a + 1, a + 1 - b }},
+		{"two that change places", "x z", "p q", []string{"Inc p z", "Twice q x"}, []Carry{{0, 0}, {1, 1}}, func(a, b float32) (float32, float32) { return b + 1, 2 * a }},
+		{"inputs that change places", "x z", "z x", nil, []Carry{{0, 0}, {1, 1}}, func(a, b float32) (float32, float32) { return b, a }},
+		{"one output to both", "x z", "y y", []string{"Sub y x z"}, []Carry{{0, 0}, {1, 1}}, func(a, b float32) (float32, float32) { return a - b, a - b }},
+		{"both from one output", "x z", "y z", []string{"Inc y x"}, []Carry{{0, 0}, {0, 1}}, func(a, b float32) (float32, float32) { return a + 1, b }},
+	} {
+		for _, keep := range []bool{false, true} {
+			s := start(t, Options{Carry: c.carry, KeepAll: keep}, []*tensor.Tensor{vec(5), vec(7)}, build(0, nil, c.in, c.out, c.lines...))
+			state := [2]float32{5, 7}
+			for i := range 5 {
+				if err := s.Run(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				var out [2]float32
+				out[0], out[1] = c.want(state[0], state[1])
+				for k, v := range out {
+					if got := tensor.Of[float32](s.Output(k))[0]; got != v {
+						t.Fatalf("%s: output %d of run %d is %v, want %v", c.name, k, i, got, v)
+					}
+				}
+				for _, p := range c.carry {
+					state[p.Input] = out[p.Output]
+				}
+			}
+			if n := testing.AllocsPerRun(20, func() {
+				if err := s.Run(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}); n > 0 {
+				t.Errorf("%s: %v allocations a run", c.name, n)
+			}
+		}
+	}
+}
+
+// TestCarryAndSetInput gives an input anew between runs: what would have been
+// carried there is dropped, and the tensor that was given is never written.
+func TestCarryAndSetInput(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{Carry: []Carry{{0, 0}}}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "y", "Twice y x"))
+	given := vec(10)
+	for i, want := range []float32{2, 4, 20, 40} {
+		if i == 2 {
+			s.SetInput(0, given)
+		}
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		wantOut(t, s, 0, want)
+	}
+	// Another shape plans anew, and carries on.
+	s.SetInput(0, vec(1, 2))
+	for _, want := range [][]float32{{2, 4}, {4, 8}} {
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		wantOut(t, s, 0, want...)
+	}
+	if v := tensor.Of[float32](given)[0]; v != 10 {
+		t.Errorf("the caller's tensor now holds %v", v)
+	}
+}

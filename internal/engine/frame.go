@@ -22,6 +22,8 @@ type frame struct {
 	sig   []*tensor.Tensor // types and shapes that the plan was made for
 	body  map[int]*body
 
+	apart map[int]bool // values that have memory of their own because they are carried
+
 	arenaBytes, valueBytes int
 	placed                 []Placed
 }
@@ -36,7 +38,7 @@ type step struct {
 
 // plan makes a frame: values, steps, memory.
 func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*frame, error) {
-	f := &frame{s: s, outer: outer, body: map[int]*body{}}
+	f := &frame{s: s, outer: outer, body: map[int]*body{}, apart: map[int]bool{}}
 	var around *plan.Graph
 	if outer != nil {
 		around = outer.p
@@ -57,6 +59,11 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 	f.prepareAll()
 	if err := f.place(); err != nil {
 		return nil, err
+	}
+	if outer == nil && g == s.Model.Main() {
+		if err := s.double(f); err != nil {
+			return nil, err
+		}
 	}
 	s.frames[g.Index] = f
 	return f, nil

@@ -29,11 +29,15 @@ func (f *frame) place() error {
 			if t == nil || f.g.Values[id].Variable || f.vals[id] != t {
 				continue
 			}
-			if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || keep {
+			text := t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource
+			if text || keep || f.s.carries(f, id) {
 				if err := f.p.Spend(t.Bytes()); err != nil {
 					return err
 				}
 				t.Alloc()
+				if !text && f.s.carries(f, id) {
+					f.apart[id] = true
+				}
 				continue
 			}
 			b := memplan.Buffer{Bytes: t.Bytes(), First: i, Last: max(i, last[id])}
@@ -49,7 +53,7 @@ func (f *frame) place() error {
 	}
 	offsets, total := memplan.Greedy(bufs, alignment)
 	if err := f.p.Spend(total); err != nil {
-		return fmt.Errorf("the model %w: try smaller inputs with --shape or --batch", err)
+		return tooLarge(err)
 	}
 	arena := tensor.New(tensor.Uint8, total+alignment).Data
 	for j, id := range ids {
@@ -59,7 +63,26 @@ func (f *frame) place() error {
 		f.placed = append(f.placed, Placed{Value: id, Offset: o, Bytes: n, First: bufs[j].First, Last: bufs[j].Last})
 	}
 	f.arenaBytes = total
+	if !keep {
+		f.besides()
+	}
 	return nil
+}
+
+// besides lists carried outputs after the arena: they live through the whole run.
+func (f *frame) besides() {
+	for id, t := range f.vals {
+		if f.apart[id] {
+			n := t.Bytes()
+			f.placed = append(f.placed, Placed{Value: id, Offset: f.arenaBytes, Bytes: n, First: 0, Last: max(0, len(f.steps)-1)})
+			f.arenaBytes += (n + alignment - 1) / alignment * alignment
+			f.valueBytes += n
+		}
+	}
+}
+
+func tooLarge(err error) error {
+	return fmt.Errorf("the model %w: try smaller inputs with --shape or --batch", err)
 }
 
 // lastUses returns for every value the last step that reads it; outputs of the

@@ -39,18 +39,32 @@ type Options struct {
 // Carry joins an output of the main graph to an input, by position.
 type Carry struct{ Output, Input int }
 
+// carries reports whether a value of the main graph is fed back to an input.
+func (s *Session) carries(f *frame, id int) bool {
+	if f.p.File != s.Model.Main() {
+		return false
+	}
+	for _, c := range s.opts.Carry {
+		if f.g.Outputs[c.Output] == id {
+			return true
+		}
+	}
+	return false
+}
+
 // Session is a model made ready to run. It is for one goroutine at a time.
 type Session struct {
-	Model  *graph.Model
-	opts   Options
-	pool   *workers.Pool
-	main   *frame
-	state  map[string]any
-	frames []*frame // latest plan by graph index, nil where never planned
-	depth  int
-	in     []*tensor.Tensor
-	timing *Timing
-	done   <-chan struct{}
+	Model   *graph.Model
+	opts    Options
+	pool    *workers.Pool
+	main    *frame
+	state   map[string]any
+	frames  []*frame // latest plan by graph index, nil where never planned
+	depth   int
+	in      []*tensor.Tensor
+	carried []carried
+	timing  *Timing
+	done    <-chan struct{}
 	// disabled holds nodes that failed while running and were taken out.
 	disabled map[*graph.Node]error
 }
@@ -108,6 +122,9 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 		}
 	}
 	s := &Session{Model: m, opts: o, pool: workers.New(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
+	for _, c := range o.Carry {
+		s.carried = append(s.carried, carried{Carry: c})
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see plan.Panicked
 	f, err := s.plan(m.Main(), inputs, nil)
 	if err != nil {
@@ -128,7 +145,15 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 func (s *Session) Pool() *workers.Pool { return s.pool }
 
 // SetInput exchanges an input. A new shape or type makes the next Run plan again.
-func (s *Session) SetInput(i int, t *tensor.Tensor) { s.in[i] = t }
+// An output that the last run would have carried there is dropped.
+func (s *Session) SetInput(i int, t *tensor.Tensor) {
+	s.in[i] = t
+	for k := range s.carried {
+		if s.carried[k].Input == i {
+			s.carried[k].pending = false
+		}
+	}
+}
 
 // Disable takes a node that failed in a run out of the plan, so that the others
 // can still be run. It reports false when that has been done before.
@@ -137,6 +162,7 @@ func (s *Session) Disable(e *NodeError) bool {
 	if s.disabled[n] != nil {
 		return false
 	}
+	s.carry()
 	s.disabled[n] = e.Err
 	// A new plan gives the node's outputs their stand-ins and lets everything that
 	// hangs on them follow.
@@ -150,6 +176,7 @@ func (s *Session) Disable(e *NodeError) bool {
 
 // Reset forgets all state: variables, resources, random generators.
 func (s *Session) Reset() error {
+	s.carry()
 	s.state = map[string]any{}
 	f, err := s.plan(s.Model.Main(), s.in, nil)
 	if err == nil {
@@ -175,6 +202,7 @@ func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 // been made for the current plan; SetInput with a new shape makes a new plan.
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see plan.Panicked
+	s.carry()
 	if !s.main.fits(s.in) {
 		f, err := s.plan(s.Model.Main(), s.in, nil)
 		if err != nil {
@@ -205,10 +233,8 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		}
 		return err
 	}
-	for _, c := range s.opts.Carry {
-		if o := s.Output(c.Output); o != nil {
-			s.in[c.Input] = o.Clone()
-		}
+	for i := range s.carried {
+		s.carried[i].pending = true
 	}
 	return nil
 }

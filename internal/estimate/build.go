@@ -3,71 +3,69 @@ package estimate
 import (
 	"cmp"
 	"fmt"
-	"path"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/tflm"
-	"github.com/opmeter/opmeter/internal/count"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
+// builder estimates one model on one target.
 type builder struct {
-	m       *graph.Model
-	t       *chip.Target
-	rt      *chip.Runtime
-	clock   float64
-	costs   *chip.Costs
-	kernels tflm.Kernels // "" when the runtime is not TensorFlow Lite Micro
+	*Model
+	t     *chip.Target
+	rt    *chip.Runtime
+	clock float64
+	opt   chip.Options
+	to    source.Sink
+
+	costs   []*chip.Costs        // by graph, nil for those that nothing runs
+	passes  []float64            // by graph: runs in one inference
+	taken   []bool               // by graph: false for a branch that is not the longer one
+	pace    map[int]*chip.Figure // by graph: time of one pass with what it runs
+	kernels tflm.Kernels         // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
 	missing []int64 // layers without an estimate
 	once    []int64 // control flow that is estimated for one pass through its bodies
+	out     []profile.Finding
 }
 
-// kernels tells which family of TensorFlow Lite Micro kernels a runtime has.
-func kernels(rt *chip.Runtime, t *chip.Target) tflm.Kernels {
-	if k := rt.Settings["arena"]; k != "" {
-		return tflm.Kernels(k)
+// report sends everything.
+func (b *builder) report() error {
+	b.describe()
+	steps := []func() error{b.layers, b.totals, b.memory, b.findings}
+	if err := b.to.Send(profile.Event{Described: b.p}); err != nil {
+		return err
 	}
-	switch {
-	case !strings.HasPrefix(rt.Name, "tflm"):
-		return ""
-	case t.Accelerator != nil && rt.Settings["library"] == string("baseline"):
-		return tflm.MVPFirst
-	case t.Accelerator != nil:
-		return tflm.MVP
-	case strings.Contains(rt.Name, "ref"):
-		return tflm.Reference
-	case t.Core.SIMD == "mve":
-		return tflm.CMSISMVE
+	for _, f := range steps {
+		if err := f(); err != nil {
+			return err
+		}
 	}
-	return tflm.CMSISNN
+	for i := range b.out {
+		if err := b.to.Send(profile.Event{Found: &b.out[i]}); err != nil {
+			return err
+		}
+	}
+	return b.to.Send(profile.Event{Done: &profile.Done{Incomplete: b.incomplete()}})
 }
 
-// describe fills in model, target and settings.
-func (b *builder) describe(opt chip.Options) {
-	m, t := b.m, b.t
-	name := cmp.Or(opt.Name, m.ShortName())
-	p := &profile.Profile{Schema: profile.SchemaV1}
-	p.Model = profile.Model{Name: name, Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings}
-	if m.FileBytes > 0 {
-		p.Model.FileBytes = new(m.FileBytes)
-	}
-	if m.IRVersion > 0 {
-		p.Model.FormatVersion = new(int64(m.IRVersion))
-	}
-	g := m.Main()
-	p.Model.Inputs, p.Model.Outputs = ports(g, g.Inputs), ports(g, g.Outputs)
+// describe completes the description with target and settings.
+func (b *builder) describe() {
+	t := b.t
+	p := *b.base
+	p.Model.Name = cmp.Or(b.opt.Name, p.Model.Name)
 	p.Target = profile.Target{ID: t.ID, Kind: profile.TargetSimulator, ClockHz: new(b.clock), Description: t.Name, Engine: b.rt.Name}
 	if t.Accelerator != nil {
 		p.Target.Accelerator = t.Accelerator.Name
 	}
 	b.peaks(&p.Target)
-	p.Settings.Engine, p.Settings.EngineVersion = b.rt.Name, b.rt.Versions
-	p.Layers = []profile.Layer{}
-	b.p = p
+	p.Settings = profile.Settings{Engine: b.rt.Name, EngineVersion: b.rt.Versions, TargetSHA256: t.SHA256}
+	p.Layers = append([]profile.Layer{}, b.base.Layers...)
+	b.p = &p
 }
 
 // peaks fills in the roofline where the target file has what it takes.
@@ -95,148 +93,258 @@ func (b *builder) peaks(p *profile.Target) {
 	}
 }
 
-func ports(g *graph.Graph, ids []int) []profile.Tensor {
-	list := make([]profile.Tensor, 0, len(ids))
-	ts := count.Declared(g, ids)
-	for i, id := range ids {
-		if id < 0 || id >= len(g.Values) {
-			list = append(list, profile.Tensor{Absent: true})
-			continue
-		}
-		v, t := g.Values[id], ts[i]
-		p := profile.Tensor{Name: v.Name, Constant: v.Const != nil && !v.Variable}
-		if t.Type != tensor.Invalid {
-			p.DType = t.Type.String()
-		}
-		if v.HasShape || v.Const != nil {
-			p.Shape = make([]int64, len(t.Shape))
-			whole := true
-			for k, d := range t.Shape {
-				p.Shape[k] = int64(d)
-				whole = whole && d >= 0
-			}
-			_, err := tensor.CheckShape(t.Type, t.Shape)
-			if whole && err == nil && t.Type != tensor.Invalid && !t.Type.IsContainer() && t.Type.Bits() > 0 {
-				p.Bytes = new(int64(t.Type.Bytes(tensor.Elements(t.Shape))))
-			}
-		}
-		if q := v.Quant; q != nil && len(q.Scale) == 1 && len(q.Zero) >= 1 {
-			p.Scale, p.ZeroPoint = new(float64(q.Scale[0])), new(q.Zero[0])
-		}
-		list = append(list, p)
-	}
-	return list
+// cost is what the cycle model says about a slot.
+func (b *builder) cost(i int) *chip.LayerCost {
+	s := &b.slots[i]
+	return &b.costs[s.Graph].Layers[s.Node.Index]
 }
 
-// layers fills in the nodes of the main graph.
-func (b *builder) layers() {
-	g := b.m.Main()
-	budget := int64(count.ZerosBudget)
-	for i, n := range g.Nodes {
-		c := &b.costs.Layers[i]
-		l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: count.Options(n), Kernel: c.Kernel}
-		switch n.Domain {
-		case graph.ONNX, graph.TFLite:
-		case graph.TFLiteCustom:
-			l.Domain = "custom"
-		default:
-			l.Domain = n.Domain
+// layers sends the figures of each layer.
+func (b *builder) layers() error {
+	for i := range b.slots {
+		if err := b.layer(i); err != nil {
+			return err
 		}
-		l.Name = layerName(g, n)
-		if s := strings.Trim(l.Name, "/"); strings.Contains(s, "/") {
-			l.Scope = path.Dir(s)
-		}
-		l.Inputs, l.Outputs = ports(g, n.Inputs), ports(g, n.Outputs)
-		w := count.Count(b.m, g, n, count.Declared(g, n.Inputs), count.Declared(g, n.Outputs))
-		l.Ops, l.MACs, l.MACsExecuted = w.Ops, w.MACs, w.MACsExecuted
-		l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
-		l.Params, l.WeightsBytes = w.Params, w.WeightBytes
-		l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
-		l.Sparsity = count.WeightZeros(g, n, &budget)
-		l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Graph: int64(g.Index), Node: int64(n.Index), Name: n.Name, Op: n.Op}}}
-		b.cost(&l, c)
-		b.p.Layers = append(b.p.Layers, l)
 	}
+	return nil
 }
 
-// cost moves a layer's cycles into the profile.
-func (b *builder) cost(l *profile.Layer, c *chip.LayerCost) {
-	how := b.costs.Method
-	l.CPUCycles = metric(c.CPU, 1, how)
-	l.AcceleratorCycles = metric(c.Accelerator, 1, how)
+func (b *builder) layer(i int) error {
+	s, l := &b.slots[i], &b.p.Layers[i]
+	passes := b.passes[s.Graph]
+	e := profile.Refined{Layer: int64(i), State: profile.Ran}
+	if b.costs[s.Graph] == nil || !b.taken[s.Graph] || passes == 0 {
+		e.State = profile.NotReached
+		e.Cause = &profile.Cause{Code: profile.ByData}
+		return b.refine(l, &e)
+	}
+	c := b.cost(i)
+	e.Kernel = c.Kernel
+	e.Placement = placement(b.t, c)
+	total := b.inside(i)
+	if c.Missing != nil && total == nil {
+		b.missing = append(b.missing, int64(i))
+		e.State = profile.NoEstimate
+		e.Cause = &profile.Cause{Code: lack(c.Missing.Code), Text: c.Missing.Text}
+	}
+	if err := b.refine(l, &e); err != nil {
+		return err
+	}
+	how := b.costs[s.Graph].Method
+	figures := []struct {
+		key string
+		m   *profile.Metric
+	}{
+		{"cpu_cycles", metric(c.CPU, passes, how)},
+		{"accelerator_cycles", metric(c.Accelerator, passes, how)},
+		{"latency_s", metric(c.Latency, passes/b.clock, how)},
+		{"energy_j", metric(b.energy(l, c), passes, b.energyMethod())},
+		{"total_s", metric(plus(total, c.Latency, 1), passes/b.clock, how)},
+	}
+	if total == nil {
+		figures = figures[:4]
+	}
 	if c.Simulated >= 0 && c.Accelerator != nil {
-		l.SimulatorCycles = profile.Value(profile.Simulated, float64(c.Simulated), "counted instructions and stalls")
+		figures = append(figures, struct {
+			key string
+			m   *profile.Metric
+		}{"simulator_cycles", profile.Value(profile.Simulated, passes*float64(c.Simulated), "counted instructions and stalls")})
 	}
-	l.AcceleratorCounts = c.Counts
-	l.Latency = metric(c.Latency, 1/b.clock, how)
-	l.Energy = metric(b.energy(l, c), 1, b.energyMethod())
+	for _, f := range figures {
+		if f.m != nil {
+			if err := b.figure(i, f.key, f.m); err != nil {
+				return err
+			}
+		}
+	}
+	for name, n := range c.Counts {
+		if err := b.figure(i, "accelerator_"+name, profile.Value(profile.Simulated, passes*float64(n), "")); err != nil {
+			return err
+		}
+	}
+	// The number of passes through a body is assumed where the model does not tell.
+	if l.Calls == nil && passes != 1 {
+		return b.figure(i, "calls", profile.Value(profile.Estimated, passes, "passes that the estimate assumes"))
+	}
+	return nil
+}
+
+func (b *builder) refine(l *profile.Layer, e *profile.Refined) error {
+	l.State, l.Cause, l.Placement = e.State, e.Cause, e.Placement
+	return b.to.Send(profile.Event{Refined: e})
+}
+
+func (b *builder) figure(layer int, key string, m *profile.Metric) error {
+	f := &profile.Figure{Quantity: key, Metric: m}
+	if layer >= 0 {
+		f.Layer = new(int64(layer))
+		if err := b.p.Layers[layer].Set(key, m); err != nil {
+			return err
+		}
+	} else if err := b.p.Totals.Set(key, m); err != nil {
+		return err
+	}
+	return b.to.Send(profile.Event{Counted: f})
+}
+
+// placement says which unit does a layer's work, nil for targets with one.
+func placement(t *chip.Target, c *chip.LayerCost) *profile.Placement {
 	switch c.Verdict {
 	case chip.Accelerated:
-		l.Accelerated = "yes"
-	case chip.NotOperator, chip.WrongType:
-		l.Accelerated, l.Reason = "no", c.Reason
-	case chip.Limit:
-		l.Accelerated, l.Reason = "no", "limit exceeded: "+c.Reason
-	}
-	if c.Missing != "" {
-		b.missing = append(b.missing, l.Index)
-		if l.Reason != "" {
-			l.Reason += "; "
+		p := &profile.Placement{On: t.Accelerator.Name}
+		if c.Refused != "" {
+			p.Cause, p.Text = profile.ByLimit, c.Refused
 		}
-		l.Reason += "no estimate: " + c.Missing
+		return p
+	case chip.NotOperator:
+		return &profile.Placement{On: profile.CPU, Cause: profile.ByOperator, Text: c.Reason}
+	case chip.WrongType:
+		return &profile.Placement{On: profile.CPU, Cause: profile.ByType, Text: c.Reason}
+	case chip.Limit:
+		return &profile.Placement{On: profile.CPU, Cause: profile.ByLimit, Text: c.Reason}
 	}
+	return nil
 }
 
-// energy is the power model applied to one layer.
+// lack translates what an estimate lacks.
+func lack(code chip.MissingCode) profile.CauseCode {
+	switch code {
+	case chip.MissingType:
+		return profile.ByType
+	case chip.MissingShape:
+		return profile.ByShape
+	case chip.MissingData:
+		return profile.ByNoFigures
+	}
+	return profile.ByOperator
+}
+
+// energy is the power model applied to one pass through a layer.
 func (b *builder) energy(l *profile.Layer, c *chip.LayerCost) *chip.Figure {
-	e := b.t.Energy
-	if c.Energy != nil || e == nil || c.Latency == nil {
-		return c.Energy
+	macs := l.MACsExecuted
+	if macs != nil && l.Calls != nil && *l.Calls > 0 {
+		macs = new(int64(math.Round(float64(*macs) / *l.Calls))) // counts are over all calls
 	}
-	at := func(elapsed, cpu float64) float64 {
-		v := elapsed*e.ElapsedCycle + e.Watts*elapsed/b.clock + cpu*e.CPUCycle
-		if e.MAC != 0 && l.MACsExecuted != nil {
-			v += e.MAC * float64(*l.MACsExecuted)
-		}
-		return v
-	}
-	f := &chip.Figure{}
-	var cpu chip.Figure
-	if c.CPU != nil {
-		cpu = *c.CPU
-	}
-	f.Value, f.Low, f.High = at(c.Latency.Value, cpu.Value), at(c.Latency.Low, cpu.Low), at(c.Latency.High, cpu.High)
-	if e.Band != nil {
-		f.Low, f.High = f.Low*e.Band[0], f.High*e.Band[1]
-	}
-	return f
+	return b.t.Energy.Layer(c, b.clock, macs)
 }
 
 func (b *builder) energyMethod() string {
 	if b.t.Energy == nil {
-		return b.costs.Method
+		return b.costs[0].Method
 	}
 	s := "total supply"
 	if b.t.Energy.Reference == "above-idle" {
 		s = "above idle"
 	}
 	if v := b.t.Supply; v != nil {
-		s += " at " + trim(v.Volts) + " V"
+		s += " at " + strconv.FormatFloat(v.Volts, 'g', 4, 64) + " V"
 	}
 	return s
 }
 
-// layerName is the node's own name, or that of its first output.
-func layerName(g *graph.Graph, n *graph.Node) string {
-	if n.Name != "" {
-		return n.Name
+// totals sums what the cycle model said, with bands of whole models.
+func (b *builder) totals() error {
+	var latency, cpu, acc, energy *chip.Figure
+	var latencySpread, cpuSpread, energySpread spread
+	for i := range b.slots {
+		s := &b.slots[i]
+		if b.costs[s.Graph] == nil || !b.taken[s.Graph] || b.passes[s.Graph] == 0 {
+			continue
+		}
+		c, n := b.cost(i), b.passes[s.Graph]
+		e := b.energy(&b.p.Layers[i], c)
+		latency, cpu, acc, energy = plus(latency, c.Latency, n), plus(cpu, c.CPU, n), plus(acc, c.Accelerator, n), plus(energy, e, n)
+		latencySpread.add(c.Latency, n, c.Carried)
+		cpuSpread.add(c.CPU, n, c.Carried)
+		energySpread.add(e, n, c.Carried)
 	}
-	for _, id := range n.Outputs {
-		if id >= 0 {
-			// A converter joins the names of all operators that it fused.
-			name, _, _ := strings.Cut(g.Values[id].Name, ";")
-			return name
+	how := b.costs[0].Method
+	if cal := b.rt.Calibration; cal != nil && cal.Band != nil {
+		// Errors of layers partly cancel: the band of whole models is narrower.
+		narrow(latency, cal.Band, latencySpread)
+		narrow(cpu, cal.Band, cpuSpread)
+		if b.t.Energy != nil && b.t.Energy.Band != nil {
+			narrow(energy, &[2]float64{cal.Band[0] * b.t.Energy.Band[0], cal.Band[1] * b.t.Energy.Band[1]}, energySpread)
 		}
 	}
-	return ""
+	b.own(&latency, &cpu, &acc, &energy)
+	b.shorter(latency, cpu)
+	if n := len(b.missing); n > 0 {
+		how += fmt.Sprintf("; incomplete: %d of %d layers", len(b.p.Layers)-n, len(b.p.Layers))
+	}
+	for _, f := range []struct {
+		key string
+		m   *profile.Metric
+	}{
+		{"latency_s", metric(latency, 1/b.clock, how)},
+		{"cpu_cycles", metric(cpu, 1, how)},
+		{"accelerator_cycles", metric(acc, 1, how)},
+		{"energy_j", metric(energy, 1, b.energyMethod())},
+	} {
+		if f.m != nil {
+			if err := b.figure(-1, f.key, f.m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// own takes the cycle model's own totals of the main graph where it has some: their
+// bands are better than sums. What bodies take is added.
+func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
+	c := b.costs[0]
+	inner := func(of func(*chip.LayerCost) *chip.Figure) (f *chip.Figure) {
+		for i := range b.slots {
+			s := &b.slots[i]
+			if s.Graph > 0 && b.costs[s.Graph] != nil && b.taken[s.Graph] {
+				f = plus(f, of(b.cost(i)), b.passes[s.Graph])
+			}
+		}
+		return f
+	}
+	for _, x := range []struct {
+		to  **chip.Figure
+		own *chip.Figure
+		of  func(*chip.LayerCost) *chip.Figure
+	}{
+		{latency, c.Latency, func(l *chip.LayerCost) *chip.Figure { return l.Latency }},
+		{cpu, c.CPU, func(l *chip.LayerCost) *chip.Figure { return l.CPU }},
+		{acc, c.Accelerator, func(l *chip.LayerCost) *chip.Figure { return l.Accelerator }},
+	} {
+		if x.own != nil {
+			*x.to = plus(inner(x.of), x.own, 1)
+		}
+	}
+	if c.Energy != nil {
+		*energy = b.t.Energy.Inference(*cpu) // with the bodies of control flow
+	}
+}
+
+// spread adds up the layers' distances to the ends of their bands: squares of
+// errors that are independent, and errors that go together as they are.
+type spread struct{ below, above, belowAll, aboveAll float64 }
+
+func (s *spread) add(f *chip.Figure, times float64, together bool) {
+	if f == nil {
+		return
+	}
+	below, above := (f.Value-f.Low)*times, (f.High-f.Value)*times
+	if together {
+		s.belowAll += below
+		s.aboveAll += above
+		return
+	}
+	s.below += below * below
+	s.above += above * above
+}
+
+// narrow gives a sum the band of whole models, but no narrower than the errors of
+// its layers make it: one badly known layer may be most of the time. The low end
+// stays above zero: a twentieth of the value.
+func narrow(f *chip.Figure, band *[2]float64, s spread) {
+	if f != nil {
+		f.Low = max(min(f.Value*band[0], f.Value-math.Hypot(math.Sqrt(s.below), s.belowAll)), f.Value/20)
+		f.High = max(f.Value*band[1], f.Value+math.Hypot(math.Sqrt(s.above), s.aboveAll))
+	}
 }

@@ -2,139 +2,181 @@ package estimate
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/count"
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/describe"
 )
 
-// body is the estimate of one pass through a graph that control flow runs.
-type body struct {
-	cost            chip.LayerCost
-	layers, missing int
-	open            bool // control flow inside runs as often as the data says
-}
-
-// bodies estimates graphs once each, however often they are referred to. A graph
-// that runs itself counts as nothing within itself.
-type bodies struct {
-	model chip.CycleModel
-	t     *chip.Target
-	rt    *chip.Runtime
-	opt   chip.Options
-	done  map[int]*body
-}
-
-// of estimates graph g of m.
-func (c *bodies) of(m *graph.Model, g int) (*body, error) {
-	if b := c.done[g]; b != nil {
-		return b, nil
+// ask lets the cycle model estimate every graph that runs, and settles how often
+// each does.
+func (b *builder) ask() error {
+	model, ok := models[b.rt.Model()]
+	if !ok {
+		return fmt.Errorf("this version has no cycle model %q", b.rt.Model())
 	}
-	b := &body{}
-	c.done[g] = b
-	inner := *m
-	inner.Graphs = append([]*graph.Graph{m.Graphs[g]}, m.Graphs[1:]...)
-	costs, err := c.model.Costs(&inner, c.t, c.rt, c.opt)
-	if err != nil {
-		return nil, err
-	}
-	once, err := c.apply(&inner, costs)
-	if err != nil {
-		return nil, err
-	}
-	r := body{layers: len(costs.Layers), open: len(once) > 0}
-	for i := range costs.Layers {
-		l := &costs.Layers[i]
-		if l.Missing != "" {
-			r.missing++
-		}
-		r.cost.Latency, r.cost.CPU, r.cost.Accelerator = plus(r.cost.Latency, l.Latency, 1), plus(r.cost.CPU, l.CPU, 1), plus(r.cost.Accelerator, l.Accelerator, 1)
-	}
-	*b = r
-	return b, nil
-}
-
-// apply gives each control-flow operator of the main graph the sum of what it runs.
-// It returns the layers whose number of passes depends on the data: they stand for
-// one.
-func (c *bodies) apply(m *graph.Model, costs *chip.Costs) (once []int64, err error) {
-	for i, n := range m.Main().Nodes {
-		calls := count.Bodies(m, n, count.Declared(m.Main(), n.Inputs), count.Declared(m.Main(), n.Outputs))
-		if len(calls) == 0 {
+	b.costs = make([]*chip.Costs, len(b.m.Graphs))
+	b.taken = make([]bool, len(b.m.Graphs))
+	for i := range b.slots {
+		g := b.slots[i].Graph
+		if b.costs[g] != nil {
 			continue
 		}
-		l := &costs.Layers[i]
-		if n.Op == "CALL_ONCE" && l.Latency != nil {
-			costs.Remarks = append(costs.Remarks, fmt.Sprintf("layer %d (CALL_ONCE) runs its graph in the first inference only: figures are those of later ones", i))
+		c, err := model.Costs(b.m, b.m.Graphs[g], b.t, b.rt, b.opt)
+		if err != nil {
+			return err
+		}
+		if len(c.Layers) != len(b.m.Graphs[g].Nodes) {
+			return fmt.Errorf("the cycle model answered for %d of %d layers of graph %d", len(c.Layers), len(b.m.Graphs[g].Nodes), g)
+		}
+		b.costs[g], b.taken[g] = c, true
+	}
+	if b.costs[0] == nil { // a model without layers
+		c, err := model.Costs(b.m, b.m.Main(), b.t, b.rt, b.opt)
+		if err != nil {
+			return err
+		}
+		b.costs[0] = c
+	}
+	b.branches()
+	seen := map[int]bool{}
+	b.passes = describe.Passes(b.m, b.slots, func(slot, _ int) float64 {
+		s := &b.slots[slot]
+		// Loops run as often as the data says: one pass stands for them.
+		if !branching(s.Node.Op) && s.Node.Op != "CALL" && !seen[slot] {
+			seen[slot] = true
+			b.once = append(b.once, int64(slot))
+		}
+		return 1
+	})
+	for i := range b.slots {
+		// Its graph runs in the first inference only: figures are those of later ones.
+		if b.slots[i].Node.Op == "CALL_ONCE" {
+			for _, g := range b.slots[i].Bodies {
+				b.taken[g] = false
+			}
+		}
+	}
+	return nil
+}
+
+// branching reports whether an operator runs one of its graphs.
+func branching(op string) bool { return op == "IF" || op == "If" || op == "STABLEHLO_CASE" }
+
+// branches takes the longer of graphs of which one runs, where the model does not
+// tell which.
+func (b *builder) branches() {
+	for i := range b.slots {
+		s := &b.slots[i]
+		if !branching(s.Node.Op) {
 			continue
 		}
-		sum := chip.LayerCost{Simulated: l.Simulated, Kernel: "control flow", Verdict: l.Verdict, Reason: l.Reason}
-		either := n.Op == "IF" || n.Op == "If" || n.Op == "STABLEHLO_CASE"
-		open, missing, layers := false, 0, 0
-		for _, call := range calls {
-			if call.Graph <= 0 || call.Graph >= len(m.Graphs) {
+		longest, most := -1, -1.0
+		for _, g := range s.Bodies {
+			if g <= 0 || g >= len(b.costs) || b.costs[g] == nil {
 				continue
 			}
-			b, err := c.of(m, call.Graph)
-			if err != nil {
-				return nil, err
+			v := 0.0
+			if f := b.pass(g); f != nil {
+				v = f.Value
 			}
-			times := 1.0
-			switch {
-			case call.Times != nil:
-				times = float64(*call.Times)
-			case !either && n.Op != "CALL" && n.Op != "CALL_ONCE":
-				open = true
+			if v > most {
+				longest, most = g, v
 			}
-			open, layers, missing = open || b.open, layers+b.layers, missing+b.missing
-			if either {
-				// Which branch runs is known with the data: the band holds both.
-				sum.Latency, sum.CPU, sum.Accelerator = longer(sum.Latency, b.cost.Latency), longer(sum.CPU, b.cost.CPU), longer(sum.Accelerator, b.cost.Accelerator)
+		}
+		for _, c := range count.Bodies(b.m, s.Node, s.In, s.Out) {
+			if c.Times == nil && c.Graph > 0 && c.Graph < len(b.taken) && c.Graph != longest {
+				b.taken[c.Graph] = false
+			}
+		}
+	}
+}
+
+// pass is the time of one pass through a graph with what its layers run, in cycles
+// of the processor; nil where nothing is known. A graph that runs itself counts as
+// nothing within itself.
+func (b *builder) pass(g int) *chip.Figure {
+	if b.costs[g] == nil {
+		return nil
+	}
+	if b.pace == nil {
+		b.pace = map[int]*chip.Figure{}
+	}
+	if f, ok := b.pace[g]; ok {
+		return f
+	}
+	b.pace[g] = nil
+	var f *chip.Figure
+	for i := range b.slots {
+		if b.slots[i].Graph == g {
+			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.inside(i), 1)
+		}
+	}
+	b.pace[g] = f
+	return f
+}
+
+// inside is the time in the graphs that one execution of a slot runs, nil where
+// nothing is known of it or it runs none.
+func (b *builder) inside(slot int) *chip.Figure {
+	s := &b.slots[slot]
+	if len(s.Bodies) == 0 || s.Node.Op == "CALL_ONCE" {
+		return nil
+	}
+	var sum *chip.Figure
+	for _, c := range count.Bodies(b.m, s.Node, s.In, s.Out) {
+		if c.Graph <= 0 || c.Graph >= len(b.costs) || c.Times != nil && *c.Times == 0 {
+			continue
+		}
+		f := b.pass(c.Graph)
+		if branching(s.Node.Op) {
+			if f != nil && (sum == nil || f.Value > sum.Value) {
+				sum = f
+			}
+			continue
+		}
+		times := 1.0
+		if c.Times != nil {
+			times = float64(*c.Times)
+		}
+		sum = plus(sum, f, times)
+	}
+	return sum
+}
+
+// shorter lets the bands of totals hold the shorter branches too, where the model
+// does not tell which one runs.
+func (b *builder) shorter(totals ...*chip.Figure) {
+	of := []func(*chip.LayerCost) *chip.Figure{
+		func(l *chip.LayerCost) *chip.Figure { return l.Latency },
+		func(l *chip.LayerCost) *chip.Figure { return l.CPU },
+	}
+	for i := range b.slots {
+		s := &b.slots[i]
+		if !branching(s.Node.Op) || !b.taken[s.Graph] {
+			continue
+		}
+		for k, f := range totals {
+			if f == nil {
 				continue
 			}
-			sum.Latency, sum.CPU, sum.Accelerator = plus(sum.Latency, b.cost.Latency, times), plus(sum.CPU, b.cost.CPU, times), plus(sum.Accelerator, b.cost.Accelerator, times)
-		}
-		if sum.Latency == nil {
-			continue // nothing in the bodies has an estimate
-		}
-		if missing > 0 {
-			costs.Remarks = append(costs.Remarks, fmt.Sprintf("%d of %d layers in the bodies of layer %d (%s) have no estimate: its figures are too small", missing, layers, i, n.Op))
-			open = true
-		}
-		costs.Latency, costs.CPU = widen(costs.Latency, sum.Latency), widen(costs.CPU, sum.CPU)
-		// What the operator itself costs is in the totals already.
-		sum.Latency, sum.CPU, sum.Accelerator = plus(sum.Latency, l.Latency, 1), plus(sum.CPU, l.CPU, 1), plus(sum.Accelerator, l.Accelerator, 1)
-		*l = sum
-		if open {
-			once = append(once, int64(i))
+			long, short := 0.0, math.Inf(1)
+			for _, c := range count.Bodies(b.m, s.Node, s.In, s.Out) {
+				if c.Times != nil || c.Graph <= 0 || c.Graph >= len(b.costs) || b.costs[c.Graph] == nil {
+					continue
+				}
+				v := 0.0
+				for n := range b.costs[c.Graph].Layers {
+					if x := of[k](&b.costs[c.Graph].Layers[n]); x != nil {
+						v += x.Low
+					}
+				}
+				long, short = max(long, v), min(short, v)
+			}
+			if long > short {
+				f.Low = max(0, f.Low-(long-short)*b.passes[s.Graph])
+			}
 		}
 	}
-	return once, nil
-}
-
-// plus adds times f to total.
-func plus(total, f *chip.Figure, times float64) *chip.Figure {
-	if f == nil {
-		return total
-	}
-	return sum(total, &chip.Figure{Value: f.Value * times, Low: f.Low * times, High: f.High * times})
-}
-
-// widen adds a layer to a total that the cycle model made without it.
-func widen(total, f *chip.Figure) *chip.Figure {
-	if total == nil {
-		return nil // the layers are summed
-	}
-	return plus(&chip.Figure{Value: total.Value, Low: total.Low, High: total.High}, f, 1)
-}
-
-// longer is the larger of two branches with a band that holds both.
-func longer(a, b *chip.Figure) *chip.Figure {
-	if a == nil || b == nil {
-		if a == nil {
-			a = b
-		}
-		return a
-	}
-	return &chip.Figure{Value: max(a.Value, b.Value), Low: min(a.Low, b.Low), High: max(a.High, b.High)}
 }

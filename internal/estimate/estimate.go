@@ -1,13 +1,13 @@
-// Package estimate makes a profile of a model on hardware that is not there: the
-// work of each operator by internal/count, its cycles by the target's cycle
-// model, memory by internal/chip/tflm, time and energy from them, each with a
+// Package estimate is the source of figures for hardware that is not there: the
+// description that all sources share, the cycles of each operator by the target's
+// cycle model, memory by internal/chip/tflm, time and energy from them, each with a
 // band, and remarks on what does not fit or has no estimate.
 //
-// It runs nothing, and takes milliseconds; only for files that lack shapes the
-// engine plans the model to find them.
+// It runs nothing and takes milliseconds.
 package estimate
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -15,7 +15,12 @@ import (
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/chip/mvp"
+	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -26,7 +31,12 @@ var models = map[string]chip.CycleModel{
 }
 
 // UseError is the error for options that the target does not have.
-type UseError struct{ Text string }
+type UseError struct {
+	// Option is "runtime" or "clock".
+	Option string
+	// Text says what does not fit and what would.
+	Text string
+}
 
 func (e *UseError) Error() string { return e.Text }
 
@@ -36,87 +46,100 @@ func NoRuntime(t *chip.Target, name string) *UseError {
 	for i := range t.Runtimes {
 		names[i] = t.Runtimes[i].Name
 	}
-	return &UseError{fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
+	return &UseError{"runtime", fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
 }
 
-// Model is a model made ready for estimates on any number of targets.
+// Model is a model made ready for estimates on any number of targets, at the same
+// time if need be.
 type Model struct {
-	m    *graph.Model
-	open string // what was taken for dimensions that the file leaves open
+	m     *graph.Model // with the shapes that the plan knows
+	plan  *plan.Plan
+	slots []plan.Slot
+	base  *profile.Profile
 }
 
-// Prepare finds out the shapes that the file lacks. The model itself is not changed.
-func Prepare(m *graph.Model) *Model {
-	if len(m.Graphs) == 0 {
-		return &Model{m: m}
-	}
-	s, open := shaped(m)
-	return &Model{s, open}
-}
+// most is the memory that values of a model may take while it is planned; what
+// needs more fits no microcontroller.
+const most = 2 << 30
 
-// Estimate makes the profile of m on t; see [Model.Estimate].
-func Estimate(m *graph.Model, t *chip.Target, opt chip.Options) (*profile.Profile, error) {
-	return Prepare(m).Estimate(t, opt)
-}
-
-// Estimate makes the profile of the model on t. An error means that nothing could
-// be said; whatever is missing otherwise is told in the profile.
-func (p *Model) Estimate(t *chip.Target, opt chip.Options) (_ *profile.Profile, err error) {
-	m := p.m
-	// Files of strangers reach the rules of a hundred operators: a fault in one of
-	// them must not end the program.
-	defer func() {
-		if e := recover(); e != nil {
-			err = fmt.Errorf("%s on %s: this model cannot be estimated: %v", m.Path, t.ID, e)
-		}
-	}()
+// Prepare plans and describes a model for the shapes that the options set. The
+// model itself is not changed. The error is of options and shapes that do not fit.
+func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity, error)) (_ *Model, err error) {
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}
-	rt := t.Runtime(opt.Runtime)
-	if rt == nil {
-		return nil, NoRuntime(t, opt.Runtime)
+	// Files of strangers reach the rules of hundreds of operators: a fault in one of
+	// them must not end the program.
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("%s: this model cannot be planned: %v", m.Path, e)
+		}
+	}()
+	o.MaxBytes = most
+	ins, err := feed.Shapes(m.Main(), o)
+	if err != nil {
+		return nil, err
 	}
-	clock := opt.Clock
+	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: most})
+	if err != nil {
+		return nil, err
+	}
+	var id *describe.Identity
+	if identity != nil {
+		if id, err = identity(); err != nil {
+			return nil, err
+		}
+	}
+	slots := p.Slots()
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: describe.Model(p, slots, id)}, nil
+}
+
+// Source estimates a model on a target.
+type Source struct {
+	Model   *Model
+	Target  *chip.Target
+	Options chip.Options
+}
+
+var _ source.Source = (*Source)(nil)
+
+// Run implements [source.Source]. An error means that nothing could be said;
+// whatever is missing otherwise is told in the profile. A [UseError] is of options.
+func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
+	t := s.Target
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("%s: this model cannot be estimated: %v", t.ID, e)
+		}
+	}()
+	rt := t.Runtime(s.Options.Runtime)
+	if rt == nil {
+		return NoRuntime(t, s.Options.Runtime)
+	}
+	clock, err := clockOf(t, s.Options.Clock)
+	if err != nil {
+		return err
+	}
+	b := &builder{Model: s.Model, t: t, rt: rt, clock: float64(clock), opt: s.Options, to: to}
+	if err := b.ask(); err != nil {
+		return fmt.Errorf("%s: %w", t.ID, err)
+	}
+	return b.report()
+}
+
+// clockOf is the clock to estimate at, 0 for the target's default.
+func clockOf(t *chip.Target, clock chip.Hertz) (chip.Hertz, error) {
 	if clock == 0 {
 		clock = t.Clock.Default
 	}
-	if clock < t.Clock.Min || clock > t.Clock.Max || !(clock > 0) {
-		span := "up to " + megahertz(t.Clock.Max)
-		if t.Clock.Min > 0 {
-			span = megahertz(t.Clock.Min) + " to " + megahertz(t.Clock.Max)
-		}
-		return nil, &UseError{fmt.Sprintf("target %s runs at %s, not at %s", t.ID, span, megahertz(clock))}
+	if clock >= t.Clock.Min && clock <= t.Clock.Max && clock > 0 {
+		return clock, nil
 	}
-	model, ok := models[rt.Model]
-	if !ok {
-		return nil, fmt.Errorf("%s: this version has no cycle model %q", t.ID, rt.Model)
+	span := "up to " + megahertz(t.Clock.Max)
+	if t.Clock.Min > 0 {
+		span = megahertz(t.Clock.Min) + " to " + megahertz(t.Clock.Max)
 	}
-	costs, err := model.Costs(m, t, rt, opt)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.ID, err)
-	}
-	if len(costs.Layers) != len(m.Main().Nodes) {
-		return nil, fmt.Errorf("%s: the cycle model answered for %d of %d layers", t.ID, len(costs.Layers), len(m.Main().Nodes))
-	}
-	b := &builder{m: m, t: t, rt: rt, clock: float64(clock), costs: costs, kernels: kernels(rt, t)}
-	once, err := (&bodies{model: model, t: t, rt: rt, opt: opt, done: map[int]*body{}}).apply(m, costs)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.ID, err)
-	}
-	if costs.Energy != nil {
-		costs.Energy = cortexm.Energy(t, costs.CPU) // with the bodies of control flow
-	}
-	b.once = once
-	b.describe(opt)
-	b.layers()
-	b.totals()
-	b.memory()
-	b.findings()
-	if p.open != "" {
-		b.find("target.shapes", profile.Info, p.open)
-	}
-	return b.p, nil
+	return 0, &UseError{"clock", fmt.Sprintf("target %s runs at %s, not at %s", t.ID, span, megahertz(clock))}
 }
 
 func megahertz(h chip.Hertz) string { return fmt.Sprintf("%g MHz", math.Round(float64(h)/1e3)/1e3) }
@@ -133,17 +156,24 @@ func metric(f *chip.Figure, scale float64, method string) *profile.Metric {
 	return m
 }
 
-// sum adds figures; their bands add up, which is right when errors go together
-// and wide when they do not.
-func sum(total, f *chip.Figure) *chip.Figure {
+// plus adds times f to total; their bands add up, which is right when errors go
+// together and wide when they do not. Neither is changed.
+func plus(total, f *chip.Figure, times float64) *chip.Figure {
 	if f == nil {
 		return total
 	}
-	if total == nil {
-		total = &chip.Figure{}
+	out := &chip.Figure{Value: f.Value * times, Low: f.Low * times, High: f.High * times}
+	if total != nil {
+		out.Value, out.Low, out.High = out.Value+total.Value, out.Low+total.Low, out.High+total.High
 	}
-	total.Value += f.Value
-	total.Low += f.Low
-	total.High += f.High
-	return total
+	return out
+}
+
+// Estimate makes the profile of a model as it stands on one target.
+func Estimate(m *graph.Model, t *chip.Target, o chip.Options) (*profile.Profile, error) {
+	p, err := Prepare(m, feed.Options{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return source.Collect(context.Background(), &Source{Model: p, Target: t, Options: o}, source.Options{})
 }

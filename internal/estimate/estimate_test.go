@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -32,22 +33,33 @@ func has(p *profile.Profile, id string, s profile.Severity) bool {
 	return slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == id && f.Severity == s })
 }
 
+// lacks lists the layers that the profile lacks for a cause, "" for none.
+func lacks(p *profile.Profile, cause profile.CauseCode) string {
+	for _, m := range p.Incomplete {
+		if m.Cause == cause {
+			return fmt.Sprint(m.Layers)
+		}
+	}
+	return ""
+}
+
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name        string
-		m           *graph.Model
-		id          string
-		severity    profile.Severity
-		accelerated string
-		reason      string
+		name     string
+		m        *graph.Model
+		id       string
+		severity profile.Severity
+		on       string
+		cause    profile.CauseCode
+		text     string
 	}{
-		{"all known", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), "target.ram", profile.Info, "yes", ""},
-		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, "no", "wrong type: MVP takes int8, this layer has float32"},
-		{"unknown operator", dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "target.incomplete", profile.Problem, "yes", ""},
-		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, "no", "limit exceeded: weights_shape[1] (1025) > 1024"},
-		{"too large for flash", dense(tensor.Int8, 2048, 1024, graph.TFLite, "SOFTMAX"), "target.flash", profile.Problem, "yes", ""},
-		{"too large for RAM", dense(tensor.Int8, 64, 200000, graph.TFLite, "SOFTMAX"), "target.ram", profile.Problem, "no", "limit exceeded: output_shape[1] (200000) > 1024"},
+		{"all known", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), "target.ram", profile.Info, "mvp", "", ""},
+		{"float model", dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "target.type", profile.Warning, profile.CPU, profile.ByType, "MVP takes int8, this layer has float32"},
+		{"unknown operator", dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "target.incomplete", profile.Problem, "mvp", "", ""},
+		{"limit", dense(tensor.Int8, 1025, 10, graph.TFLite, "SOFTMAX"), "target.limit", profile.Warning, profile.CPU, profile.ByLimit, "a row of weights has 1025 values, a dimension of an array takes at most 1024"},
+		{"too large for flash", dense(tensor.Int8, 2048, 1024, graph.TFLite, "SOFTMAX"), "target.flash", profile.Problem, "mvp", "", ""},
+		{"too large for RAM", dense(tensor.Int8, 64, 200000, graph.TFLite, "SOFTMAX"), "target.ram", profile.Problem, profile.CPU, profile.ByLimit, "there are 200000 outputs, a dimension of an array takes at most 1024"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -57,8 +69,8 @@ func TestFindings(t *testing.T) {
 				t.Errorf("no finding %s %s in %+v", tt.severity, tt.id, p.Findings)
 			}
 			l := p.Layers[0]
-			if l.Accelerated != tt.accelerated || !strings.HasPrefix(l.Reason, tt.reason) {
-				t.Errorf("accelerated %q, reason %q", l.Accelerated, l.Reason)
+			if l.Placement == nil || l.Placement.On != tt.on || l.Placement.Cause != tt.cause || !strings.Contains(l.Placement.Text, tt.text) {
+				t.Errorf("placement %+v, want on %s by %q: %s", l.Placement, tt.on, tt.cause, tt.text)
 			}
 		})
 	}
@@ -69,11 +81,11 @@ func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	p := estimate(t, dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo"), "efr32xg24-mvp", "")
 	l := p.Layers[1]
-	if l.Latency != nil || l.CPUCycles != nil || l.Energy != nil || !strings.Contains(l.Reason, "no estimate") {
+	if l.Latency != nil || l.CPUCycles != nil || l.Energy != nil || l.State != profile.NoEstimate || l.Cause == nil || l.Cause.Code != profile.ByOperator {
 		t.Errorf("layer %+v", l)
 	}
-	if !strings.Contains(p.Incomplete, "Foo") || !strings.Contains(p.Totals.Latency.Method, "incomplete: 1 of 2") {
-		t.Errorf("%q, %q", p.Incomplete, p.Totals.Latency.Method)
+	if lacks(p, profile.ByNoFigures) != "[1]" || !strings.Contains(p.Totals.Latency.Method, "incomplete: 1 of 2") {
+		t.Errorf("%+v, %q", p.Incomplete, p.Totals.Latency.Method)
 	}
 }
 
@@ -89,8 +101,12 @@ func TestNothingKnown(t *testing.T) {
 	if p.Totals.RAMBytes == nil || p.Totals.FlashBytes == nil {
 		t.Errorf("totals %+v", p.Totals)
 	}
-	if p.Incomplete != "No layer has an estimate (CUSTOM:Bar, CUSTOM:Foo): nothing can be said of time." {
-		t.Errorf("incomplete %q", p.Incomplete)
+	if lacks(p, profile.ByNoFigures) != "[0 1]" {
+		t.Errorf("incomplete %+v", p.Incomplete)
+	}
+	i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.incomplete" })
+	if i < 0 || p.Findings[i].Text != "No layer has an estimate (CUSTOM:Bar, CUSTOM:Foo): nothing can be said of time." {
+		t.Errorf("findings %+v", p.Findings)
 	}
 }
 
@@ -131,11 +147,14 @@ func TestLoop(t *testing.T) {
 	for _, id := range []string{"efr32xg24-mvp", "stm32l4r5"} {
 		p := estimate(t, m, id, "")
 		l := p.Layers[1]
-		if l.Latency == nil || !strings.Contains(p.Incomplete, "per iteration") || !has(p, "target.iterations", profile.Problem) {
-			t.Errorf("%s: %+v, %q", id, l.Latency, p.Incomplete)
+		if l.Total == nil || lacks(p, profile.ByData) != "[1]" || !has(p, "target.iterations", profile.Problem) {
+			t.Errorf("%s: %+v, %+v", id, l.Total, p.Incomplete)
 		}
-		if total, sum := best(p.Totals.Latency), best(p.Layers[0].Latency)+best(l.Latency); total < 0.999*sum || total > 1.001*sum {
+		if total, sum := best(p.Totals.Latency), best(p.Layers[0].Latency)+best(l.Total); total < 0.999*sum || total > 1.001*sum {
 			t.Errorf("%s: %v s, layers %v s", id, total, sum)
+		}
+		if len(p.Layers) != 4 || p.Layers[3].Parent == nil || *p.Layers[3].Parent != 1 || p.Layers[2].Latency == nil {
+			t.Errorf("%s: the body is not listed: %+v", id, p.Layers[2:])
 		}
 	}
 }
@@ -245,9 +264,12 @@ func TestBranch(t *testing.T) {
 		m.Graphs = append(m.Graphs, b)
 	}
 	p := estimate(t, m, "stm32l4r5", "")
-	l := p.Layers[1].Latency
-	if l == nil || p.Incomplete != "" || l.Band[0] > best(l)/50 {
-		t.Errorf("latency %+v, incomplete %q", l, p.Incomplete)
+	l := p.Totals.Latency
+	if l == nil || p.Incomplete != nil || l.Band[0] > best(l)/20 {
+		t.Errorf("latency %+v, incomplete %+v", l, p.Incomplete)
+	}
+	if p.Layers[2].State != profile.NotReached || p.Layers[4].State != profile.Ran || best(p.Layers[1].Total) < best(p.Layers[4].Latency) {
+		t.Errorf("layers %+v", p.Layers)
 	}
 }
 
@@ -256,8 +278,8 @@ func TestFloatFallback(t *testing.T) {
 	t.Parallel()
 	p := estimate(t, dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX"), "efr32xg24-mvp", "")
 	l := p.Layers[0]
-	if p.Incomplete != "" || l.Latency == nil || l.Latency.Band == nil || !strings.HasPrefix(l.Kernel, "cpu/") || !has(p, "target.type", profile.Warning) {
-		t.Errorf("incomplete %q, layer %+v", p.Incomplete, l)
+	if p.Incomplete != nil || l.Latency == nil || l.Latency.Band == nil || !strings.HasPrefix(l.Kernel, "cpu/") || !has(p, "target.type", profile.Warning) {
+		t.Errorf("incomplete %+v, layer %+v", p.Incomplete, l)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestAllModels(t *testing.T) {
 			}
 			sumsHold(t, p)
 			n++
-			if p.Incomplete == "" {
+			if p.Incomplete == nil {
 				whole++
 			}
 		}

@@ -64,15 +64,63 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 	return ins, src, nil
 }
 
+// Shapes returns the types and shapes of the inputs that [Inputs] would make, as
+// tensors without elements.
+func Shapes(g *graph.Graph, o Options) ([]*tensor.Tensor, error) {
+	if err := names(g, o); err != nil {
+		return nil, err
+	}
+	out := make([]*tensor.Tensor, len(g.Inputs))
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		if _, ok := o.Files[v.Name]; ok {
+			x, _, err := input(v, k, o, 0)
+			if err != nil {
+				return nil, fmt.Errorf("input %q: %w", v.Name, err)
+			}
+			out[k] = &tensor.Tensor{Type: x.Type, Shape: x.Shape, Quant: v.Quant}
+			continue
+		}
+		shape, err := shapeOf(v, o)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", v.Name, err)
+		}
+		out[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem, Quant: v.Quant}
+	}
+	return out, nil
+}
+
+// shapeOf is the shape that the options give an input.
+func shapeOf(v *graph.Value, o Options) ([]int, error) {
+	shape := synth.Shape(v)
+	if d, ok := o.Overrides.Dims[v.Name]; ok {
+		shape = slices.Clone(d)
+	}
+	if d, ok := o.Shapes[v.Name]; ok {
+		if v.HasShape && len(d) != len(v.Shape) {
+			return nil, optionError("shape", "%s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
+		}
+		shape = slices.Clone(d)
+	} else if o.Batch > 0 && len(shape) > 0 {
+		shape[0] = o.Batch
+	}
+	return shape, afford(v.Type, shape, o.MaxBytes)
+}
+
 // OptionError tells that the options do not fit the model, which itself may be
 // sound.
-type OptionError struct{ text string }
+type OptionError struct {
+	// Option is what does not fit: "shape", "input", "batch", "carry".
+	Option string
+	// Text says why and what would fit.
+	Text string
+}
 
 // Error names the option and what would fit.
-func (e *OptionError) Error() string { return e.text }
+func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
 
-func optionError(format string, args ...any) error {
-	return &OptionError{fmt.Sprintf(format, args...)}
+func optionError(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Sprintf(format, args...)}
 }
 
 // names refuses options for inputs that the model does not have.
@@ -81,19 +129,19 @@ func names(g *graph.Graph, o Options) error {
 	for _, id := range g.Inputs {
 		known = append(known, g.Values[id].Name)
 	}
-	check := func(flag, name string) error {
+	check := func(option, name string) error {
 		if slices.Contains(known, name) {
 			return nil
 		}
-		return optionError("%s names input %q; the model's inputs are %s", flag, name, quoteAll(known))
+		return optionError(option, "the model has no input %q; its inputs are %s", name, quoteAll(known))
 	}
 	for n := range o.Shapes {
-		if err := check("--shape", n); err != nil {
+		if err := check("shape", n); err != nil {
 			return err
 		}
 	}
 	for n := range o.Files {
-		if err := check("--input", n); err != nil {
+		if err := check("input", n); err != nil {
 			return err
 		}
 	}
@@ -150,19 +198,8 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 		}
 		return x, Source{Kind: "file", File: file}, nil
 	}
-	shape := synth.Shape(v)
-	if d, ok := o.Overrides.Dims[v.Name]; ok {
-		shape = slices.Clone(d)
-	}
-	if d, ok := o.Shapes[v.Name]; ok {
-		if v.HasShape && len(d) != len(v.Shape) {
-			return nil, Source{}, optionError("shape %s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
-		}
-		shape = slices.Clone(d)
-	} else if o.Batch > 0 && len(shape) > 0 {
-		shape[0] = o.Batch
-	}
-	if err := afford(v.Type, shape, o.MaxBytes); err != nil {
+	shape, err := shapeOf(v, o)
+	if err != nil {
 		return nil, Source{}, err
 	}
 	if o.Zeros {
@@ -176,7 +213,7 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
-		return nil, Source{}, fmt.Errorf("%w: give it with --input %s=FILE.npy", err, v.Name)
+		return nil, Source{}, optionError("input", "%v: %q has to be given", err, v.Name)
 	}
 	return x, Source{Kind: "random"}, nil
 }

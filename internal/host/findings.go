@@ -7,75 +7,99 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
-func (b *builder) find(id string, sev profile.Severity, layers []int64, format string, args ...any) {
-	b.p.Findings = append(b.p.Findings, profile.Finding{ID: id, Severity: sev, Text: fmt.Sprintf(format, args...), Layers: layers})
+// finding makes one remark.
+func finding(id string, sev profile.Severity, layers []int64, format string, args ...any) profile.Finding {
+	return profile.Finding{ID: id, Severity: sev, Text: fmt.Sprintf(format, args...), Layers: layers}
 }
 
-// findStatic reports what follows from the plan: what cannot run and why.
-func (b *builder) findStatic() {
-	type group struct {
-		layers []int64
-		why    string
+// all lists the findings of a run.
+func (p *pass) all(res *measure.Result) []profile.Finding {
+	q := *p.p
+	q.Layers = shared(p.p.Layers)
+	return slices.Concat(run(&q, res, &p.o), p.static(), dominant(&q), overhead(q.Reconcile))
+}
+
+// shared returns the layers with their shares of the time.
+func shared(ls []profile.Layer) []profile.Layer {
+	out := slices.Clone(ls)
+	var sum float64
+	for i := range out {
+		v, _ := out[i].Latency.Best()
+		sum += v
 	}
-	lost := map[string]*group{}
-	var order []string
-	var skipped []int64
-	failed := false
-	for i, s := range b.slots {
-		switch s.step.State {
-		case engine.Unsupported, engine.Failed:
-			failed = failed || s.step.State == engine.Failed
-			key := s.step.Node.Key()
-			if lost[key] == nil {
-				lost[key] = &group{why: s.step.Err.Error()}
-				order = append(order, key)
-			}
-			lost[key].layers = append(lost[key].layers, int64(i))
-		case engine.Skipped:
-			skipped = append(skipped, int64(i))
+	for i := range out {
+		if v, ok := out[i].Latency.Best(); ok && sum > 0 {
+			out[i].Share = new(v / sum)
 		}
 	}
-	for _, key := range order {
-		g := lost[key]
-		b.find("model.unsupported", profile.Problem, g.layers, "%s cannot run in %s (%s). What follows was timed on zeros of the declared shape; results and totals leave the operator out.",
-			key, plural(len(g.layers), "layer"), g.why)
-	}
-	if len(skipped) > 0 {
-		b.find("model.skipped", profile.Problem, skipped, "%s not run, because an input could not be computed and the file does not declare its shape.", plural(len(skipped), "layer"))
-	}
-	if failed {
-		b.findShapes()
-	}
-	for _, w := range b.m.Warnings {
-		b.find("model.file", profile.Warning, nil, "The file: %s", w)
-	}
+	return out
 }
 
-// findShapes points at inputs whose open dimensions got a stand-in of 1, which is
-// the usual reason for layers that contradict each other.
-func (b *builder) findShapes() {
-	g := b.m.Main()
+// static reports what follows from the plan: what cannot run and why.
+func (r *runner) static() []profile.Finding {
+	var out []profile.Finding
+	idle := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Unsupported || l.State == profile.Failed })
+	for _, g := range idle.Group(key) {
+		why := cmp.Or(g.Layers[0].Cause.Text, "no such operator")
+		out = append(out, finding("model.unsupported", profile.Problem, indices(g.Layers), "%s cannot run in %s (%s). What follows was timed on zeros of the declared shape; results and totals leave the operator out.",
+			g.Name, plural(len(g.Layers), "layer"), why))
+	}
+	if skipped := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Skipped }); len(skipped) > 0 {
+		out = append(out, finding("model.skipped", profile.Problem, indices(skipped), "%s not run, because an input could not be computed and the file does not declare its shape.", plural(len(skipped), "layer")))
+	}
+	if slices.ContainsFunc(r.p.Layers, func(l profile.Layer) bool { return l.State == profile.Failed }) {
+		out = append(out, r.open()...)
+	}
+	for _, w := range r.m.Warnings {
+		out = append(out, finding("model.file", profile.Warning, nil, "The file: %s", w))
+	}
+	return out
+}
+
+// key names a layer's operator with its domain.
+func key(l *profile.Layer) string {
+	if l.Domain == "" {
+		return l.Op
+	}
+	return l.Domain + ":" + l.Op
+}
+
+func indices(ls profile.Layers) []int64 {
+	out := make([]int64, len(ls))
+	for i, l := range ls {
+		out[i] = l.Index
+	}
+	return out
+}
+
+// open points at inputs whose open dimensions got a stand-in of 1, which is the
+// usual reason for layers that contradict each other.
+func (r *runner) open() []profile.Finding {
 	var open []string
-	for _, id := range g.Inputs {
-		v := g.Values[id]
-		_, set := b.o.Feed.Shapes[v.Name]
-		_, file := b.o.Feed.Files[v.Name]
-		if !set && !file && v.HasShape && slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }) {
-			open = append(open, fmt.Sprintf("%s (%s)", v.Name, tensor.FormatShape(v.Shape)))
+	for _, t := range r.p.Model.Inputs {
+		_, set := r.o.Feed.Shapes[t.Name]
+		_, file := r.o.Feed.Files[t.Name]
+		if !set && !file && t.Declared != nil {
+			d := make([]int, len(t.Declared))
+			for i, v := range t.Declared {
+				d[i] = int(v)
+			}
+			open = append(open, fmt.Sprintf("%s (%s)", t.Name, tensor.FormatShape(d)))
 		}
 	}
-	if len(open) > 0 {
-		more := ""
-		if n := len(open) - 4; n > 0 {
-			open, more = open[:4], fmt.Sprintf(" and %d more", n)
-		}
-		b.find("model.shapes", profile.Problem, nil, "The file leaves dimensions of inputs open, and 1 was taken for them: %s%s. If that does not suit the model, give real ones, such as --shape NAME=1x512.", strings.Join(open, ", "), more)
+	if len(open) == 0 {
+		return nil
 	}
+	more := ""
+	if n := len(open) - 4; n > 0 {
+		open, more = open[:4], fmt.Sprintf(" and %d more", n)
+	}
+	return []profile.Finding{finding("model.shapes", profile.Problem, nil, "The file leaves dimensions of inputs open, and 1 was taken for them: %s%s. If that does not suit the model, give real shapes.", strings.Join(open, ", "), more)}
 }
 
 func plural(n int, what string) string {
@@ -85,92 +109,67 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// findMeasured reports where the time goes and what does not add up.
-func (b *builder) findMeasured() {
-	b.findDominant()
-	b.findOverhead()
-}
-
-// findDominant names the operators, and the few layers, that take most time.
-func (b *builder) findDominant() {
-	type op struct {
-		name   string
-		share  float64
-		layers []int64
+// dominant names the operators, and the few layers, that take most time.
+func dominant(p *profile.Profile) []profile.Finding {
+	timed := p.Select(func(l *profile.Layer) bool { return l.Share != nil })
+	if len(timed) < 2 {
+		return nil
 	}
-	byOp := map[string]*op{}
-	var ops []*op
-	var single []int
-	for i := range b.p.Layers {
-		l := &b.p.Layers[i]
-		if l.Share == nil {
-			continue
-		}
-		single = append(single, i)
-		k := b.slots[i].step.Node.Key()
-		if byOp[k] == nil {
-			byOp[k] = &op{name: k}
-			ops = append(ops, byOp[k])
-		}
-		byOp[k].share += *l.Share
-		byOp[k].layers = append(byOp[k].layers, int64(i))
+	ops := timed.Group(key)
+	of := make(map[string]float64, len(ops))
+	for _, g := range ops {
+		of[g.Name], _ = g.Sum("share")
 	}
-	if len(single) < 2 {
-		return
-	}
-	slices.SortStableFunc(ops, func(x, y *op) int { return cmp.Compare(y.share, x.share) })
+	slices.SortStableFunc(ops, func(x, y profile.Group) int { return cmp.Compare(of[y.Name], of[x.Name]) })
 	text := make([]string, 0, 3)
 	var sum float64
 	var layers []int64
-	for _, o := range ops[:min(3, len(ops))] {
+	for _, g := range ops[:min(3, len(ops))] {
 		if sum > 0.9 {
 			break
 		}
-		text = append(text, fmt.Sprintf("%s %.0f %% in %s", o.name, 100*o.share, plural(len(o.layers), "layer")))
-		sum += o.share
-		layers = append(layers, o.layers...)
+		text = append(text, fmt.Sprintf("%s %.0f %% in %s", g.Name, 100*of[g.Name], plural(len(g.Layers), "layer")))
+		sum += of[g.Name]
+		layers = append(layers, indices(g.Layers)...)
 	}
-	b.find("time.operators", profile.Info, layers, "Time by operator: %s.", strings.Join(text, ", "))
-
-	share := func(i int) float64 { return *b.p.Layers[i].Share }
-	slices.SortStableFunc(single, func(x, y int) int { return cmp.Compare(share(y), share(x)) })
-	var half float64
-	layers = nil
-	for _, i := range single {
-		if half >= 0.5 {
-			break
-		}
-		half += share(i)
-		layers = append(layers, int64(i))
+	out := []profile.Finding{finding("time.operators", profile.Info, layers, "Time by operator: %s.", strings.Join(text, ", "))}
+	slices.SortStableFunc(timed, func(x, y *profile.Layer) int { return cmp.Compare(*y.Share, *x.Share) })
+	n, half := 0, 0.0
+	for ; n < len(timed) && half < 0.5; n++ {
+		half += *timed[n].Share
 	}
-	if len(layers) > 10 {
-		b.find("time.flat", profile.Info, nil, "No single layer stands out: it takes %d of %d layers to make up half of the time.", len(layers), len(single))
-		return
+	if n > 10 {
+		return append(out, finding("time.flat", profile.Info, nil, "No single layer stands out: it takes %d of %d layers to make up half of the time.", n, len(timed)))
 	}
-	names := make([]string, len(layers))
-	for k, i := range layers {
-		names[k] = fmt.Sprintf("#%d %s", i, b.slots[i].step.Node.Key())
+	names := make([]string, n)
+	for k, l := range timed[:n] {
+		names[k] = fmt.Sprintf("#%d %s", l.Index, key(l))
 	}
 	verb := "make"
-	if len(layers) == 1 {
+	if n == 1 {
 		verb = "makes"
 	}
-	b.find("time.layers", profile.Info, layers, "%s of %d %s up %.0f %% of the time: %s.", plural(len(layers), "layer"), len(single), verb, 100*half, strings.Join(names, ", "))
+	return append(out, finding("time.layers", profile.Info, indices(timed[:n]), "%s of %d %s up %.0f %% of the time: %s.", plural(n, "layer"), len(timed), verb, 100*half, strings.Join(names, ", ")))
 }
 
 // overheadLimit is the part of an inference above which instruments, gaps or a
 // disagreement of the passes are reported.
 const overheadLimit = 0.01
 
-func (b *builder) findOverhead() {
-	r := b.p.Reconcile
+func overhead(r *profile.Reconcile) []profile.Finding {
 	if r == nil || *r.WallS <= 0 {
-		return
+		return nil
 	}
+	var out []profile.Finding
 	if g := *r.GapsS / *r.WallS; math.Abs(g) > overheadLimit {
-		b.find("reconcile.gaps", profile.Warning, nil, "%.1f %% of the time lies between operators: in so short an inference, starting it and reading the clock count.", 100*g)
+		out = append(out, finding("reconcile.gaps", profile.Warning, nil, "%.1f %% of the time lies between operators: in so short an inference, starting it and reading the clock count.", 100*g))
 	}
 	if d := *r.ProfiledS / *r.PlainS - 1; math.Abs(d) > overheadLimit {
-		b.find("reconcile.overhead", profile.Warning, nil, "The instrumented pass took %+.1f %% of the plain one's time: totals are from the plain pass, shares from the instrumented one.", 100*d)
+		than := "longer"
+		if d < 0 {
+			than = "less"
+		}
+		out = append(out, finding("reconcile.overhead", profile.Warning, nil, "The instrumented pass took %.1f %% %s than the plain one: totals are from the plain pass, shares from the instrumented one.", 100*math.Abs(d), than))
 	}
+	return out
 }

@@ -13,39 +13,47 @@ const (
 	busyLimit     = 0.5  // load average per processor before the runs
 )
 
-// findRun reports what makes the figures of a run less certain.
-func (b *builder) findRun(res *measure.Result) {
+// run reports what makes the figures of a run less certain.
+func run(p *profile.Profile, res *measure.Result, o *Options) []profile.Finding {
+	var out []profile.Finding
+	find := func(id string, sev profile.Severity, format string, args ...any) {
+		out = append(out, finding(id, sev, nil, format, args...))
+	}
 	st := res.Stability
 	if st.Steady != nil && !*st.Steady {
-		b.find("measure.not-steady", profile.Warning, nil, "No steady state: %s. Longer runs (--time) or a quieter machine may help.", st.Reason)
+		find("measure.not-steady", profile.Warning, "No steady state: %s. Longer runs or a quieter machine may help.", st.Reason)
 	} else if st.Steady == nil && st.Reason != "" {
-		b.find("measure.few-runs", profile.Info, nil, "%s: run longer with --time or --runs.", capital(st.Reason))
+		find("measure.few-runs", profile.Info, "%s: more runs would tell.", capital(st.Reason))
 	}
 	if st.Unstable {
-		b.find("measure.unstable", profile.Warning, nil, "Times vary by %.1f %% (coefficient of variation; above %.1f %% counts as unstable). The median and its interval are the figures to use.", 100*st.CV, 100*stats.UnstableCV)
+		find("measure.unstable", profile.Warning, "Times vary by %.1f %% (coefficient of variation; above %.1f %% counts as unstable). The median and its interval are the figures to use.", 100*st.CV, 100*stats.UnstableCV)
 	}
 	if st.Modes > 1 {
-		b.find("measure.two-modes", profile.Info, nil, "The runs fall into two separate groups of times: one median does not describe both.")
+		find("measure.two-modes", profile.Info, "The runs fall into two separate groups of times: one median does not describe both.")
 	}
 	if st.N >= 36 && st.Lag1 > st.AutoLimit && st.Lag1 > 0.3 {
-		b.find("measure.dependent", profile.Info, nil, "Neighbouring runs are alike (autocorrelation %.2f): the interval is narrower than it should be.", st.Lag1)
+		find("measure.dependent", profile.Info, "Neighbouring runs are alike (autocorrelation %.2f): the interval is narrower than it should be.", st.Lag1)
 	}
 	if res.GC > 0 {
-		b.find("measure.gc", profile.Warning, nil, "The garbage collector ran %d times within timed regions.", res.GC)
+		find("measure.gc", profile.Warning, "The garbage collector ran %d times within timed regions.", res.GC)
 	}
-	if len(b.p.Settings.PinnedCPUs) > 0 && !res.Pinned && res.PinError != nil {
-		b.find("measure.not-pinned", profile.Warning, nil, "Threads could not be bound to processors: %v.", res.PinError)
-	} else if b.o.Pin && len(b.p.Settings.PinnedCPUs) == 0 {
-		b.find("measure.not-pinned", profile.Warning, nil, "Threads could not be bound: there are fewer processors than threads, or the system does not allow it.")
+	if len(p.Settings.PinnedCPUs) > 0 && !res.Pinned && res.PinError != nil {
+		find("measure.not-pinned", profile.Warning, "Threads could not be bound to processors: %v.", res.PinError)
+	} else if o.Pin && len(p.Settings.PinnedCPUs) == 0 {
+		find("measure.not-pinned", profile.Warning, "Threads could not be bound: there are fewer processors than threads, or the system does not allow it.")
 	}
-	b.findMachine(res)
+	return append(out, state(p, res)...)
 }
 
-// findMachine reports what the machine did meanwhile.
-func (b *builder) findMachine(res *measure.Result) {
-	h := b.p.Host
+// state reports what the machine did meanwhile.
+func state(p *profile.Profile, res *measure.Result) []profile.Finding {
+	h := p.Host
 	if h == nil {
-		return
+		return nil
+	}
+	var out []profile.Finding
+	find := func(id string, sev profile.Severity, format string, args ...any) {
+		out = append(out, finding(id, sev, nil, format, args...))
 	}
 	var took float64
 	for _, t := range res.Plain {
@@ -55,29 +63,30 @@ func (b *builder) findMachine(res *measure.Result) {
 		took += t
 	}
 	if s := h.StolenS; s != nil && took > 0 && *s > stolenLimit*took {
-		b.find("machine.stolen", profile.Warning, nil, "The hypervisor took %.2g s of processor time away during %.2g s of runs.", *s, took)
+		find("machine.stolen", profile.Warning, "The hypervisor took %.2g s of processor time away during %.2g s of runs.", *s, took)
 	}
 	if n := h.Throttled; n != nil && *n > 0 {
-		b.find("machine.throttled", profile.Warning, nil, "The processor throttled for heat %d times during the runs.", *n)
+		find("machine.throttled", profile.Warning, "The processor throttled for heat %d times during the runs.", *n)
 	}
 	if s := h.QuotaThrottledS; s != nil && *s > 0 {
-		b.find("machine.quota", profile.Warning, nil, "The control group's quota stopped the program for %.2g s during the runs.", *s)
+		find("machine.quota", profile.Warning, "The control group's quota stopped the program for %.2g s during the runs.", *s)
 	}
 	if n := h.InvoluntarySwitches; n != nil && took > 0 && float64(*n) > switchesLimit*took && *n > 5 {
-		b.find("machine.switched", profile.Info, nil, "Other programs took the processor %d times during the runs.", *n)
+		find("machine.switched", profile.Info, "Other programs took the processor %d times during the runs.", *n)
 	}
 	if s := h.Before; s != nil && s.LoadAverage != nil && h.CPUs != nil && *s.LoadAverage > busyLimit*float64(*h.CPUs) {
-		b.find("machine.busy", profile.Info, nil, "The machine was busy before the runs: load average %.1f on %d processors.", *s.LoadAverage, *h.CPUs)
+		find("machine.busy", profile.Info, "The machine was busy before the runs: load average %.1f on %d processors.", *s.LoadAverage, *h.CPUs)
 	}
 	if h.Governor != "" && h.Governor != "performance" {
-		b.find("machine.governor", profile.Info, nil, "The frequency governor is %q: times depend on how it follows the load.", h.Governor)
+		find("machine.governor", profile.Info, "The frequency governor is %q: times depend on how it follows the load.", h.Governor)
 	}
 	if h.OnBattery != nil && *h.OnBattery {
-		b.find("machine.battery", profile.Warning, nil, "The machine runs from its battery: its speed may be limited.")
+		find("machine.battery", profile.Warning, "The machine runs from its battery: its speed may be limited.")
 	}
-	if n := b.p.Settings.Threads; n != nil && h.CPUs != nil && *n > *h.CPUs {
-		b.find("machine.threads", profile.Warning, nil, "%d threads share %d processors: times include waiting.", *n, *h.CPUs)
+	if n := p.Settings.Threads; n != nil && h.CPUs != nil && *n > *h.CPUs {
+		find("machine.threads", profile.Warning, "%d threads share %d processors: times include waiting.", *n, *h.CPUs)
 	}
+	return out
 }
 
 func capital(s string) string {

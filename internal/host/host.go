@@ -1,20 +1,22 @@
 package host
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/count"
+	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -30,8 +32,11 @@ type Options struct {
 	WarmupTime time.Duration
 	WarmupRuns int
 	// Carry feeds outputs back as inputs of the next inference, by name.
-	Carry   []Carry
-	Samples bool // keep every sample in the profile, and a timeline
+	Carry []Carry
+	// Exact computes quantise-dequantise patterns in floating point, as the file says.
+	Exact bool
+	// Samples keeps every sample in the profile, and a timeline.
+	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -40,12 +45,23 @@ type Options struct {
 	Version string
 	// LoadS is the time that opening the model took, in seconds, 0 if not known.
 	LoadS float64
+	// Static stops before anything is run but what planning folds.
+	Static bool
 }
 
 // Carry names an output of the model and the input that it becomes.
 type Carry struct{ Output, Input string }
 
-// Carries resolves names to positions in the graph's outputs and inputs.
+// TooLargeError tells that an inference is more work than Options.MaxMACs allows.
+type TooLargeError struct{ Limit int64 }
+
+// Error gives the limit in thousand millions.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("one inference takes more than %.0f G multiply-accumulates", float64(e.Limit)/1e9)
+}
+
+// Carries resolves names to positions in the graph's outputs and inputs. The error
+// is a [feed.OptionError].
 func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 	find := func(ids []int, what, name string) (int, error) {
 		for i, id := range ids {
@@ -53,7 +69,7 @@ func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 				return i, nil
 			}
 		}
-		return 0, fmt.Errorf("cannot carry: the model has no %s %q", what, name)
+		return 0, &feed.OptionError{Option: "carry", Text: fmt.Sprintf("the model has no %s %q", what, name)}
 	}
 	out := make([]engine.Carry, len(cs))
 	for i, c := range cs {
@@ -68,60 +84,202 @@ func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 	return out, nil
 }
 
-// builder puts a profile together.
-type builder struct {
+// MemoryLimit is what a model's values may take, in bytes: half of this
+// computer's memory, or 8 GiB where that is not known.
+func MemoryLimit() int {
+	if n := machine.MemoryBytes(); n != nil && *n > 0 {
+		return int(*n / 2)
+	}
+	return 8 << 30
+}
+
+// Source measures a model here.
+type Source struct {
+	Model *graph.Model
+	// Identity returns the hashes of the model; nil leaves them out.
+	Identity func() (*describe.Identity, error)
+	Options  Options
+}
+
+var _ source.Source = (*Source)(nil)
+
+// runner is one run of a source.
+type runner struct {
 	m     *graph.Model
 	o     Options
-	p     *profile.Profile
+	to    source.Sink
+	ins   []*tensor.Tensor
 	s     *engine.Session
-	slots []slot
-	// allocated is the heap memory that one run takes, in bytes.
-	allocated *int64
-	// processPeak is the largest resident size of the process until the runs ended.
-	processPeak *int64
-	// zeros is the number of weights that may still be looked at for zeros.
-	zeros int64
+	slots []plan.Slot
+	// p is the description with what was sent since, for findings.
+	p      *profile.Profile
+	phases profile.Phases
 }
 
-// Count makes a profile of what follows from the model alone: shapes, work,
-// parameters, memory plan. Nothing is run but what planning folds.
-func Count(m *graph.Model, o Options) (*profile.Profile, error) {
-	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
-	if err := b.plan(); err != nil {
-		return b.p, err
+// Run implements [source.Source]. The error of a model that cannot be planned comes
+// before anything is described; later ones are of the run.
+func (s *Source) Run(ctx context.Context, to source.Sink) error {
+	r := &runner{m: s.Model, o: s.Options, to: to}
+	if err := r.describe(s.Identity); err != nil {
+		return err
 	}
-	defer b.s.Close()
-	b.layers()
-	b.outputs()
-	b.staticCalls()
-	b.totals()
-	b.memory()
-	b.findStatic()
-	return b.p, nil
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	defer r.s.Close()
+	if r.o.Static {
+		return r.find(r.static())
+	}
+	return r.measure(ctx)
 }
 
-// Profile runs the model and measures every operator. When ctx ends early the
-// profile holds what was measured and says so. An error means that there is
-// nothing to show beyond the static counts, which the profile then holds.
-func Profile(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, error) {
-	b := &builder{m: m, o: o, p: newProfile(m, o), zeros: count.ZerosBudget}
-	if err := b.plan(); err != nil {
-		return b.p, err
+// describe plans the model and reports what follows from that.
+func (r *runner) describe(identity func() (*describe.Identity, error)) error {
+	if r.o.LoadS > 0 {
+		r.phases.LoadS = &r.o.LoadS
 	}
-	defer b.s.Close()
-	err := b.measure(ctx)
-	b.totals()
-	b.memory()
-	memoryOverTime(b.p)
-	b.findStatic()
-	b.findMeasured()
-	slices.SortStableFunc(b.p.Findings, func(x, y profile.Finding) int {
-		return cmp.Compare(rank(x), rank(y))
-	})
-	if err != nil && ctx.Err() == nil {
-		return b.p, err
+	r.o.Feed.MaxBytes = MemoryLimit()
+	var src []feed.Source
+	var err error
+	if r.ins, src, err = feed.Inputs(r.m.Main(), r.o.Feed); err != nil {
+		return err
 	}
-	return b.p, nil
+	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
+		return err
+	}
+	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.Feed.MaxBytes, Exact: r.o.Exact})
+	if err != nil {
+		return err
+	}
+	r.slots = p.Slots()
+	var id *describe.Identity
+	if identity != nil {
+		if id, err = identity(); err != nil {
+			return err
+		}
+	}
+	r.p = describe.Model(p, r.slots, id)
+	r.p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"}
+	r.settings(src)
+	if err := r.affordable(); err != nil {
+		return err
+	}
+	return r.to.Send(profile.Event{Described: r.p})
+}
+
+// settings notes what was asked for.
+func (r *runner) settings(src []feed.Source) {
+	o, s := &r.o, &r.p.Settings
+	*s = profile.Settings{
+		Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go", Threads: new(int64(max(o.Threads, 1))),
+		Seed: new(o.Feed.Seed), Inputs: map[string]profile.InputSource{}, Exact: o.Exact,
+	}
+	if o.Feed.Batch > 0 {
+		s.Batch = new(int64(o.Feed.Batch))
+	}
+	for _, c := range o.Carry {
+		if s.Carry == nil {
+			s.Carry = map[string]string{}
+		}
+		s.Carry[c.Output] = c.Input
+	}
+	for i, id := range r.m.Main().Inputs {
+		in := profile.InputSource{Kind: src[i].Kind, File: src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
+		for k, d := range r.ins[i].Shape {
+			in.Shape[k] = int64(d)
+		}
+		s.Inputs[r.m.Main().Values[id].Name] = in
+		if s.InputKind == "" || in.Kind == "file" {
+			s.InputKind = in.Kind
+		}
+	}
+	if o.Static {
+		return
+	}
+	if o.Runs > 0 {
+		s.Runs = new(int64(o.Runs))
+	}
+	if o.Time > 0 {
+		s.TimeS = new(o.Time.Seconds())
+	}
+	s.Passes, s.GarbageCollector = "abba", "off"
+}
+
+func hash(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// affordable refuses models that would keep the machine busy for longer than
+// Options.MaxMACs allows.
+func (r *runner) affordable() error {
+	if r.o.MaxMACs == 0 {
+		return nil
+	}
+	if sum, ok := r.p.Select(func(l *profile.Layer) bool { return !l.Constant }).Sum("macs"); ok && sum > float64(r.o.MaxMACs) {
+		return &TooLargeError{r.o.MaxMACs}
+	}
+	return nil
+}
+
+// prepare makes the session and reports what it makes of each layer, and its
+// memory.
+func (r *runner) prepare() error {
+	var pin func(worker int)
+	if r.o.Pin {
+		if cpus := machine.PickCPUs(max(r.o.Threads, 1)); cpus != nil {
+			pin = func(w int) { _ = machine.Pin(cpus[w]) }
+			for _, c := range cpus {
+				r.p.Settings.PinnedCPUs = append(r.p.Settings.PinnedCPUs, int64(c))
+			}
+		}
+	}
+	carry, err := Carries(r.m.Main(), r.o.Carry)
+	if err != nil {
+		return err
+	}
+	t := time.Now()
+	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes})
+	if err != nil {
+		return err
+	}
+	if !r.o.Static {
+		r.phases.PlanS = new(time.Since(t).Seconds())
+	}
+	r.slots = plan.List(r.m, r.s.GraphSteps)
+	if err := r.refine(); err != nil {
+		return err
+	}
+	return r.note(r.memory())
+}
+
+// send passes an event on and keeps the runner's copy of the profile in step.
+func (r *runner) send(e profile.Event) error { return r.to.Send(e) }
+
+// note reports parts of the profile.
+func (r *runner) note(n profile.Noted) error {
+	if n.Memory != nil {
+		r.p.Memory = n.Memory
+	}
+	if n.Host != nil {
+		r.p.Host = n.Host
+	}
+	if n.Reconcile != nil {
+		r.p.Reconcile = n.Reconcile
+	}
+	n.Settings, n.Phases = new(r.p.Settings), new(r.phases)
+	return r.send(profile.Event{Noted: &n})
+}
+
+// find reports findings, problems first.
+func (r *runner) find(fs []profile.Finding) error {
+	slices.SortStableFunc(fs, func(a, b profile.Finding) int { return rank(a) - rank(b) })
+	for i := range fs {
+		if err := r.send(profile.Event{Found: &fs[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rank puts problems before everything else.
@@ -132,286 +290,23 @@ func rank(f profile.Finding) int {
 	return 1
 }
 
-func newProfile(m *graph.Model, o Options) *profile.Profile {
-	p := &profile.Profile{
-		Schema:  profile.SchemaV1,
-		Created: time.Now().UTC().Format(time.RFC3339),
-		Model:   describeModel(m),
-		Target:  profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
-		Settings: profile.Settings{
-			Version: o.Version, Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go",
-			Threads: new(int64(max(o.Threads, 1))),
-		},
-	}
-	if o.Feed.Batch > 0 {
-		p.Settings.Batch = new(int64(o.Feed.Batch))
-	}
-	for _, c := range o.Carry {
-		if p.Settings.Carry == nil {
-			p.Settings.Carry = map[string]string{}
-		}
-		p.Settings.Carry[c.Output] = c.Input
-	}
-	if o.LoadS > 0 {
-		p.Phases = &profile.Phases{LoadS: new(o.LoadS)}
-	}
-	return p
-}
-
-func (b *builder) phases() *profile.Phases {
-	if b.p.Phases == nil {
-		b.p.Phases = &profile.Phases{}
-	}
-	return b.p.Phases
-}
-
-// plan makes inputs and session.
-func (b *builder) plan() error {
-	limit := MemoryLimit()
-	b.o.Feed.MaxBytes = limit
-	ins, src, err := feed.Inputs(b.m.Main(), b.o.Feed)
-	if err != nil {
-		return err
-	}
-	b.recordInputs(ins, src)
-	var pin func(worker int)
-	if b.o.Pin {
-		if cpus := measure.PickCPUs(max(b.o.Threads, 1)); cpus != nil {
-			pin = func(w int) { _ = measure.Pin(cpus[w]) }
-			for _, c := range cpus {
-				b.p.Settings.PinnedCPUs = append(b.p.Settings.PinnedCPUs, int64(c))
-			}
-		}
-	}
-	carry, err := Carries(b.m.Main(), b.o.Carry)
-	if err != nil {
-		return err
-	}
-	t := time.Now()
-	b.s, err = engine.New(b.m, ins, engine.Options{Registry: operators.Registry(), Threads: b.o.Threads, Pin: pin, Carry: carry, MaxBytes: limit})
-	if err != nil {
-		return err
-	}
-	b.phases().PlanS = new(time.Since(t).Seconds())
-	b.slots = slots(b.s)
-	return b.affordable()
-}
-
-// affordable refuses models that would keep the machine busy for longer than
-// Options.MaxMACs allows.
-func (b *builder) affordable() error {
-	if b.o.MaxMACs == 0 {
-		return nil
-	}
-	var sum int64
-	for _, s := range b.slots {
-		if s.step.State != engine.Runs {
-			continue
-		}
-		w := count.Count(b.m, b.m.Graphs[s.step.Graph], s.step.Node, s.step.In, s.step.Out)
-		if w.MACs == nil {
-			continue
-		}
-		if sum += *w.MACs; sum > b.o.MaxMACs || sum < 0 {
-			b.s.Close()
-			return fmt.Errorf("one inference takes more than %.0f G multiply-accumulates, too long for a list: profile this model alone", float64(b.o.MaxMACs)/1e9)
-		}
-	}
-	return nil
-}
-
-// MemoryLimit is what a model's values may take, in bytes: half of this
-// computer's memory, or 8 GiB where that is not known.
-func MemoryLimit() int {
-	if n := measure.MemoryBytes(); n != nil && *n > 0 {
-		return int(*n / 2)
-	}
-	return 8 << 30
-}
-
-func (b *builder) recordInputs(ins []*tensor.Tensor, src []feed.Source) {
-	b.p.Settings.Seed = new(b.o.Feed.Seed)
-	b.p.Settings.Inputs = map[string]profile.InputSource{}
-	for i, id := range b.m.Main().Inputs {
-		name := b.m.Main().Values[id].Name
-		s := profile.InputSource{Kind: src[i].Kind, File: src[i].File, Shape: dims(ins[i].Shape), SHA256: hash(ins[i].Data)}
-		b.p.Settings.Inputs[name] = s
-		if b.p.Settings.InputKind == "" || s.Kind == "file" {
-			b.p.Settings.InputKind = s.Kind
-		}
-		b.p.Model.Inputs = append(b.p.Model.Inputs, port(b.m.Main(), id, ins[i]))
-	}
-}
-
-// firstRun runs once. A node that fails is taken out of the plan, so that the
-// rest can be measured.
-func (b *builder) firstRun(ctx context.Context) error {
-	for {
-		err := b.s.Run(ctx)
-		if err == nil || !b.disable(err) {
-			return err
-		}
-	}
-}
-
 // disable takes the innermost node that an error names out of the plan, or the
 // next one around it where that has been done before.
-func (b *builder) disable(err error) bool {
+func (r *runner) disable(err error) bool {
 	var nodes []*engine.NodeError
-	for ne := (*engine.NodeError)(nil); errors.As(err, &ne); err = ne.Err {
+	for ne, ok := errors.AsType[*engine.NodeError](err); ok; ne, ok = errors.AsType[*engine.NodeError](ne.Err) {
 		nodes = append(nodes, ne)
 	}
 	for _, ne := range slices.Backward(nodes) {
-		if b.s.Disable(ne) {
+		if r.s.Disable(ne) {
 			return true
 		}
 	}
 	return false
 }
 
-func (b *builder) measure(ctx context.Context) error {
-	o := b.o
-	clock := measure.NewClock()
-	machine := measure.NewMachine(clock)
-	b.progress("first run", 0)
-	t := time.Now()
-	err := b.firstRun(ctx)
-	first := time.Since(t).Seconds()
-	b.slots = slots(b.s) // bodies are planned now, dynamic shapes known
-	b.layers()
-	b.outputs()
-	if err != nil {
-		b.stop(ctx, err)
-		return err
+func (r *runner) progress(phase string, f float64) {
+	if r.o.Progress != nil {
+		r.o.Progress(phase, f)
 	}
-	if err := b.nothing(); err != nil {
-		return err
-	}
-	b.phases().FirstRunS = new(first)
-
-	work := newClockwork(b.slots)
-	// Rows beyond the recorder's bound are sampled.
-	rec := measure.NewRecorder(len(b.slots), 4096)
-	tm := b.s.NewTiming()
-	var events *recording
-	if o.Samples {
-		events = newRecording(b.slots, len(b.m.Main().Nodes), tm)
-	}
-	calls := make([]int64, len(b.slots))
-	run := func() error { return b.s.Run(ctx) }
-	var cpu *int
-	if len(b.p.Settings.PinnedCPUs) > 0 {
-		cpu = new(int(b.p.Settings.PinnedCPUs[0]))
-	}
-	machine.Begin()
-	res, err := measure.Measure(ctx, measure.Options{
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, CPU: cpu,
-		Instrumented: func() error { return b.s.RunTimed(ctx, tm) },
-		AfterInstrumented: func() {
-			work.read(tm)
-			rec.Add(work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
-			if events != nil {
-				events.add(tm)
-			}
-			for i, n := range work.calls {
-				calls[i] += n
-			}
-		},
-		Progress: func(f float64) { b.progress("measuring", f) },
-	}, run)
-	b.p.Host = machine.End()
-	b.processPeak = measure.ProcessPeakBytes() // before anything that is not the model's
-	b.record(res, rec, calls)
-	if events != nil {
-		b.p.Timeline = events.timeline()
-	}
-	b.peaks(ctx)
-	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
-		b.allocated = new(int64(math.Round(res.AllocatedBytes)))
-	}
-	if err != nil {
-		b.stop(ctx, err)
-	}
-	return err
-}
-
-// nothing fails when no operator runs because the model contradicts itself.
-// Operators that the engine merely lacks are listed instead.
-func (b *builder) nothing() error {
-	var failed *slot
-	for i := range b.slots {
-		switch s := &b.slots[i]; s.step.State {
-		case engine.Runs:
-			return nil
-		case engine.Failed:
-			if failed == nil {
-				failed = s
-			}
-		}
-	}
-	if failed == nil {
-		return nil
-	}
-	st := failed.step
-	return &engine.NodeError{Graph: st.Graph, Node: st.Node, Err: st.Err}
-}
-
-func (b *builder) outputs() {
-	for i, id := range b.m.Main().Outputs {
-		if id < 0 {
-			continue
-		}
-		t := b.s.Output(i)
-		if t != nil && t.Type == tensor.Invalid {
-			t = nil // made by a run
-		}
-		b.p.Model.Outputs = append(b.p.Model.Outputs, port(b.m.Main(), id, t))
-	}
-}
-
-func (b *builder) progress(phase string, f float64) {
-	if b.o.Progress != nil {
-		b.o.Progress(phase, f)
-	}
-}
-
-// stop notes why the run ended early.
-func (b *builder) stop(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		b.p.Incomplete = "stopped before all runs were done; figures are of the runs until then"
-		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) && !errors.Is(c, context.DeadlineExceeded) {
-			b.p.Incomplete = c.Error()
-		}
-		return
-	}
-	b.p.Incomplete = err.Error()
-}
-
-func (b *builder) layers() {
-	b.p.Layers = make([]profile.Layer, len(b.slots))
-	for i, s := range b.slots {
-		b.p.Layers[i] = b.layer(i, s)
-	}
-}
-
-func describeModel(m *graph.Model) profile.Model {
-	d := profile.Model{
-		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
-	}
-	if m.FileBytes > 0 {
-		d.FileBytes = new(m.FileBytes)
-	}
-	if m.IRVersion > 0 {
-		d.FormatVersion = new(int64(m.IRVersion))
-	}
-	for dom, v := range m.Opsets {
-		if d.Opsets == nil {
-			d.Opsets = map[string]int64{}
-		}
-		if dom == "" {
-			dom = "ai.onnx"
-		}
-		d.Opsets[dom] = int64(v)
-	}
-	return d
 }

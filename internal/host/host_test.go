@@ -10,6 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -18,12 +20,12 @@ import (
 // share a body and where rounding would take a time below zero.
 func TestClockwork(t *testing.T) {
 	t.Parallel()
-	step := func(g, n int, bodies ...int) slot {
-		return slot{step: engine.Step{Graph: g, Node: &graph.Node{Index: n}}, parent: -1, bodies: bodies}
+	step := func(g, n int, bodies ...int) plan.Slot {
+		return plan.Slot{Step: plan.Step{Graph: g, Node: &graph.Node{Index: n}}, Parent: -1, Bodies: bodies}
 	}
 	for _, tt := range []struct {
 		name   string
-		slots  []slot
+		slots  []plan.Slot
 		bounds []int64
 		bodies [][]engine.BodyTime
 		self   []int64
@@ -31,41 +33,41 @@ func TestClockwork(t *testing.T) {
 	}{
 		{
 			name:   "no bodies",
-			slots:  []slot{step(0, 0), step(0, 1)},
+			slots:  []plan.Slot{step(0, 0), step(0, 1)},
 			bounds: []int64{100, 130, 200},
 			self:   []int64{30, 70}, calls: []int64{1, 1},
 		},
 		{
 			name:   "a loop: its own time is what its body leaves",
-			slots:  []slot{step(0, 0, 1), step(1, 0), step(1, 1), step(0, 1)},
+			slots:  []plan.Slot{step(0, 0, 1), step(1, 0), step(1, 1), step(0, 1)},
 			bounds: []int64{0, 100, 110},
 			bodies: [][]engine.BodyTime{nil, {{Nanoseconds: 50, Calls: 5}, {Nanoseconds: 30, Calls: 5}}},
 			self:   []int64{20, 50, 30, 10}, calls: []int64{1, 5, 5, 1},
 		},
 		{
 			name:   "two steps share a body and are charged by their times",
-			slots:  []slot{step(0, 0, 1), step(1, 0), step(0, 1, 1)},
+			slots:  []plan.Slot{step(0, 0, 1), step(1, 0), step(0, 1, 1)},
 			bounds: []int64{0, 300, 400},
 			bodies: [][]engine.BodyTime{nil, {{Nanoseconds: 200, Calls: 4}}},
 			self:   []int64{150, 200, 50}, calls: []int64{1, 4, 1},
 		},
 		{
 			name:   "the body seems longer than its owner by a step of the clock",
-			slots:  []slot{step(0, 0, 1), step(1, 0)},
+			slots:  []plan.Slot{step(0, 0, 1), step(1, 0)},
 			bounds: []int64{0, 100},
 			bodies: [][]engine.BodyTime{nil, {{Nanoseconds: 101, Calls: 1}}},
 			self:   []int64{0, 101}, calls: []int64{1, 1},
 		},
 		{
 			name:   "a body that did not run",
-			slots:  []slot{step(0, 0, 1), step(1, 0)},
+			slots:  []plan.Slot{step(0, 0, 1), step(1, 0)},
 			bounds: []int64{0, 100},
 			bodies: [][]engine.BodyTime{nil, {{}}},
 			self:   []int64{100, 0}, calls: []int64{1, 0},
 		},
 		{
 			name:   "nested",
-			slots:  []slot{step(0, 0, 1), step(1, 0, 2), step(2, 0)},
+			slots:  []plan.Slot{step(0, 0, 1), step(1, 0, 2), step(2, 0)},
 			bounds: []int64{0, 100},
 			bodies: [][]engine.BodyTime{nil, {{Nanoseconds: 80, Calls: 2}}, {{Nanoseconds: 60, Calls: 8}}},
 			self:   []int64{20, 20, 60}, calls: []int64{1, 2, 8},
@@ -143,9 +145,19 @@ func looped() *graph.Model {
 
 func options() Options { return Options{Runs: 3, WarmupTime: -1, WarmupRuns: -1, Version: "test"} }
 
+// counted and profiled make profiles of a model.
+func counted(m *graph.Model, o Options) (*profile.Profile, error) {
+	o.Static = true
+	return source.Collect(context.Background(), &Source{Model: m, Options: o}, source.Options{})
+}
+
+func profiled(ctx context.Context, m *graph.Model, o Options) (*profile.Profile, error) {
+	return source.Collect(ctx, &Source{Model: m, Options: o}, source.Options{})
+}
+
 func TestCountLoop(t *testing.T) {
 	t.Parallel()
-	p, err := Count(looped(), options())
+	p, err := counted(looped(), options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +181,7 @@ func TestCountLoop(t *testing.T) {
 
 func TestProfileLoop(t *testing.T) {
 	t.Parallel()
-	p, err := Profile(t.Context(), looped(), options())
+	p, err := profiled(t.Context(), looped(), options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +189,8 @@ func TestProfileLoop(t *testing.T) {
 		t.Error(err)
 	}
 	loop, mul := p.Layers[0], p.Layers[2]
-	if loop.Total == nil || loop.Self == nil || loop.Latency == nil {
-		t.Fatal("Loop lacks total or self time")
+	if loop.Total == nil || loop.Latency == nil {
+		t.Fatal("Loop lacks its time or that with its body")
 	}
 	if mul.Calls == nil || *mul.Calls != 3 {
 		t.Errorf("MatMul: calls %v, want 3", mul.Calls)
@@ -220,7 +232,7 @@ func chain(op string, in int) *graph.Model {
 	return m.m
 }
 
-func finding(p *profile.Profile, id string) *profile.Finding {
+func found(p *profile.Profile, id string) *profile.Finding {
 	for i := range p.Findings {
 		if p.Findings[i].ID == id {
 			return &p.Findings[i]
@@ -231,11 +243,11 @@ func finding(p *profile.Profile, id string) *profile.Finding {
 
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	p, err := Profile(t.Context(), chain("Frobnicate", 1), options())
+	p, err := profiled(t.Context(), chain("Frobnicate", 1), options())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := finding(p, "model.unsupported")
+	f := found(p, "model.unsupported")
 	if f == nil || !cmp.Equal(f.Layers, []int64{1}) || !strings.Contains(f.Text, "Frobnicate") {
 		t.Errorf("finding %+v, want one about layer 1", f)
 	}
@@ -244,7 +256,7 @@ func TestUnsupported(t *testing.T) {
 			t.Errorf("layer %d measured: %v, want %v", i, got, want)
 		}
 	}
-	if !p.Layers[1].Unsupported || *p.Totals.UnsupportedLayers != 1 {
+	if p.Layers[1].State != profile.Unsupported || p.Layers[1].Cause.Code != profile.ByOperator || *p.Totals.UnsupportedLayers != 1 {
 		t.Errorf("layer 1 is not marked: %+v", p.Layers[1])
 	}
 }
@@ -253,7 +265,7 @@ func TestUnsupported(t *testing.T) {
 // are beyond the data.
 func TestFailing(t *testing.T) {
 	t.Parallel()
-	p, err := Profile(t.Context(), chain("Gather", 2), options())
+	p, err := profiled(t.Context(), chain("Gather", 2), options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +273,8 @@ func TestFailing(t *testing.T) {
 		t.Error(err)
 	}
 	l := p.Layers[1]
-	if l.Latency != nil || l.Reason == "" || l.Unsupported {
-		t.Errorf("Gather: %+v, want a reason and no time", l)
+	if l.Latency != nil || l.State != profile.Failed || l.Cause == nil || l.Cause.Text == "" {
+		t.Errorf("Gather: %+v, want a cause and no time", l)
 	}
 	if p.Layers[2].Latency == nil || p.Totals.Latency == nil {
 		t.Error("what follows was not measured")
@@ -278,7 +290,7 @@ func TestLimits(t *testing.T) {
 	w := m.constant(0, "w", tensor.From(tensor.Float32, []int{4, 4}, make([]float32, 16)))
 	m.node(0, "MatMul", []int{x, w}, []int{y}, nil)
 	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{x}, []int{y}
-	if _, err := Profile(t.Context(), m.m, o); err == nil || !strings.Contains(err.Error(), "too long for a list") {
+	if _, err := profiled(t.Context(), m.m, o); err == nil || !strings.Contains(err.Error(), "more than 0 G") {
 		t.Errorf("64 MACs with a limit of 10: %v", err)
 	}
 }
@@ -287,12 +299,12 @@ func TestStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p, err := Profile(ctx, looped(), options())
+	p, err := profiled(ctx, looped(), options())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(p.Incomplete, "stopped before all runs were done") || len(p.Layers) == 0 {
-		t.Errorf("incomplete %q with %d layers", p.Incomplete, len(p.Layers))
+	if len(p.Incomplete) != 1 || p.Incomplete[0].Cause != profile.ByCancel || len(p.Layers) == 0 {
+		t.Errorf("incomplete %+v with %d layers", p.Incomplete, len(p.Layers))
 	}
 }
 
@@ -300,7 +312,7 @@ func TestInputSources(t *testing.T) {
 	t.Parallel()
 	o := options()
 	o.Feed = feed.Options{Zeros: true}
-	p, err := Profile(t.Context(), looped(), o)
+	p, err := profiled(t.Context(), looped(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,9 @@ import (
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // bodyEvents bounds what is kept of the bodies of one inference: a loop may run
@@ -20,7 +22,7 @@ type recording struct {
 	run    []measure.Span // of the run being added
 }
 
-func newRecording(ss []slot, steps int, tm *engine.Timing) *recording {
+func newRecording(ss []plan.Slot, steps int, tm *engine.Timing) *recording {
 	r := &recording{main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: measure.NewSpans(measure.MaxSpans)}
 	for i := range r.main {
 		r.main[i] = -1
@@ -34,10 +36,10 @@ func newRecording(ss []slot, steps int, tm *engine.Timing) *recording {
 		}
 	}
 	for i, s := range ss {
-		switch n := s.step.Node.Index; {
-		case s.step.Graph > 0:
-			r.bodies[s.step.Graph][n] = int32(i)
-		case s.step.State == engine.Runs:
+		switch n := s.Node.Index; {
+		case s.Graph > 0:
+			r.bodies[s.Graph][n] = int32(i)
+		case s.State == plan.Runs:
 			r.main[n] = int32(i)
 		}
 	}
@@ -71,12 +73,12 @@ func (r *recording) add(tm *engine.Timing) {
 
 // timeline makes the result, nil when nothing was recorded. Time 0 is the start
 // of the first run.
-func (r *recording) timeline() *profile.Timeline {
+func (r *recording) timeline() *timeline.Timeline {
 	runs, spans := r.spans.Kept()
 	if len(runs) == 0 {
 		return nil
 	}
-	t := &profile.Timeline{
+	t := &timeline.Timeline{
 		Origin: "start of the first instrumented inference", Iterations: new(int64(r.spans.Runs())), Dropped: new(int64(0)),
 		Method: "instrumented pass, clock read at the boundaries of operators; plain inferences ran in the longer gaps",
 	}
@@ -85,9 +87,9 @@ func (r *recording) timeline() *profile.Timeline {
 	}
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
 	zero := runs[0].Start
-	whole := profile.Lane{Name: "iterations", Kind: profile.LaneIteration}
-	ops := profile.Lane{
-		Name: "operators", Kind: profile.LaneLayer, Group: "thread 0",
+	whole := timeline.Lane{Name: "iterations", Kind: timeline.Iteration}
+	ops := timeline.Lane{
+		Name: "operators", Kind: timeline.Layer, Group: "thread 0",
 		Starts: make([]float64, 0, len(spans)), Durations: make([]float64, 0, len(spans)),
 		Layers: make([]int32, 0, len(spans)), Iterations: make([]int32, 0, len(spans)),
 	}
@@ -105,7 +107,7 @@ func (r *recording) timeline() *profile.Timeline {
 			ops.Iterations = append(ops.Iterations, int32(run.Number))
 		}
 	}
-	t.Lanes = []profile.Lane{whole, ops}
+	t.Lanes = []timeline.Lane{whole, ops}
 	return t
 }
 
@@ -114,12 +116,11 @@ const maxPoints = 100_000
 
 // memoryOverTime adds what the memory plan says lives while each operator of the
 // main graph runs to the timeline, as a counter. Between inferences nothing lives.
-func memoryOverTime(p *profile.Profile) {
-	t := p.Timeline
+func memoryOverTime(t *timeline.Timeline, layers []profile.Layer) {
 	if t == nil {
 		return
 	}
-	c := profile.Counter{Name: "memory alive, by the plan", Unit: "B"}
+	c := timeline.Counter{Name: "memory alive, by the plan", Unit: "B"}
 	put := func(at float64, bytes int64) {
 		v, n := float64(bytes), len(c.Values)
 		if n > 0 && c.Values[n-1] == v || n > 0 && at < c.Times[n-1] {
@@ -135,7 +136,7 @@ func memoryOverTime(p *profile.Profile) {
 			break
 		}
 		for ; i < len(ops.Starts) && ops.Iterations[i] == whole.Iterations[k]; i++ {
-			l := &p.Layers[ops.Layers[i]]
+			l := &layers[ops.Layers[i]]
 			if l.Parent == nil && l.LiveBytes != nil {
 				put(ops.Starts[i], *l.LiveBytes)
 			}

@@ -8,16 +8,18 @@ import (
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // TestRecording follows a run with nested loops: owners before what they run.
 func TestRecording(t *testing.T) {
 	t.Parallel()
-	step := func(g, n int, st engine.StepState) slot {
-		return slot{step: engine.Step{Graph: g, Node: &graph.Node{Index: n}, State: st}}
+	step := func(g, n int, st plan.State) plan.Slot {
+		return plan.Slot{Step: plan.Step{Graph: g, Node: &graph.Node{Index: n}, State: st}}
 	}
-	ss := []slot{step(0, 0, engine.Runs), step(1, 0, engine.Runs), step(2, 0, engine.Runs), step(0, 1, engine.Folded), step(0, 2, engine.Runs)}
+	ss := []plan.Slot{step(0, 0, plan.Runs), step(1, 0, plan.Runs), step(2, 0, plan.Runs), step(0, 1, plan.Folded), step(0, 2, plan.Runs)}
 	tm := &engine.Timing{Bodies: [][]engine.BodyTime{nil, make([]engine.BodyTime, 1), make([]engine.BodyTime, 1)}}
 	r := newRecording(ss, 3, tm)
 	for run := range int64(2) {
@@ -34,7 +36,7 @@ func TestRecording(t *testing.T) {
 		Layers: make([]profile.Layer, len(ss)), Timeline: got,
 	}
 	for i := range p.Layers {
-		p.Layers[i] = profile.Layer{Index: int64(i), Op: "X"}
+		p.Layers[i] = profile.Layer{Index: int64(i), Op: "X", State: profile.Ran}
 	}
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
@@ -57,12 +59,12 @@ func TestRecording(t *testing.T) {
 func TestTimelineOfLoop(t *testing.T) {
 	t.Parallel()
 	o := options()
-	p, err := Profile(t.Context(), looped(), o)
+	p, err := profiled(t.Context(), looped(), o)
 	if err != nil || p.Timeline != nil {
 		t.Fatalf("without samples: timeline %v, %v", p.Timeline, err)
 	}
 	o.Samples = true
-	if p, err = Profile(t.Context(), looped(), o); err != nil {
+	if p, err = profiled(t.Context(), looped(), o); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Validate(); err != nil {
@@ -102,12 +104,12 @@ func TestMemoryOverTime(t *testing.T) {
 	live := func(n int64) *int64 { return &n }
 	p := &profile.Profile{
 		Layers: []profile.Layer{{LiveBytes: live(64)}, {LiveBytes: live(999), Parent: live(0)}, {LiveBytes: live(64)}, {LiveBytes: live(32)}},
-		Timeline: &profile.Timeline{Lanes: []profile.Lane{
+		Timeline: &timeline.Timeline{Lanes: []timeline.Lane{
 			{Starts: []float64{0, 10}, Durations: []float64{4, 4}, Iterations: []int32{0, 5}},
 			{Starts: []float64{0, 1, 2, 3, 10, 12, 13}, Durations: make([]float64, 7), Layers: []int32{0, 1, 2, 3, 0, 2, 3}, Iterations: []int32{0, 0, 0, 0, 5, 5, 5}},
 		}},
 	}
-	memoryOverTime(p)
+	memoryOverTime(p.Timeline, p.Layers)
 	c := p.Timeline.Counters[0]
 	if d := cmp.Diff([]float64{0, 3, 4, 10, 13, 14}, c.Times); d != "" {
 		t.Errorf("times (-want +got):\n%s", d)

@@ -100,6 +100,17 @@ func (c *Conv) SetWeights(w, bias []float32) {
 	}
 }
 
+// Name tells the way of computing: "depthwise", "winograd" or "im2col".
+func (c *Conv) Name() string {
+	switch {
+	case c.depthwise:
+		return "depthwise"
+	case c.minimal:
+		return "winograd"
+	}
+	return "im2col"
+}
+
 // Run convolves x into y, both in the layout of the constructor.
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {

@@ -99,6 +99,16 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 	return c
 }
 
+// Name tells the way of computing: "depthwise" or "im2col".
+func (c *ConvQ[T]) Name() string { return nameQ(c.wd) }
+
+func nameQ(depthwise []int32) string {
+	if depthwise != nil {
+		return "depthwise"
+	}
+	return "im2col"
+}
+
 // Run convolves x into y.
 func (c *ConvQ[T]) Run(p *workers.Pool, x, y []T) {
 	s := &c.s
@@ -165,6 +175,9 @@ func NewConvSums(s ConvShape) *ConvSums {
 	}
 	return c
 }
+
+// Name tells the way of computing: "depthwise" or "im2col".
+func (c *ConvSums) Name() string { return nameQ(c.wd) }
 
 // SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
 // zero point, of at most 510 in size.

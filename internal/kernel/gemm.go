@@ -68,7 +68,7 @@ func Gemm(p *workers.Pool, g GemmParams, a, b, c []float32) {
 	if g.M <= 0 || g.N <= 0 {
 		return
 	}
-	if g.K <= 0 || g.M <= 3 && !g.TransA {
+	if isThin(g) {
 		thin(p, g, a, b, c)
 		return
 	}
@@ -77,6 +77,18 @@ func Gemm(p *workers.Pool, g GemmParams, a, b, c []float32) {
 	pb.fill(b, g.LDB, g.TransB)
 	GemmPacked(p, g, a, pb, c)
 	scratch.Put(s)
+}
+
+// isThin reports whether packing the right-hand matrix costs more than it gains.
+func isThin(g GemmParams) bool { return g.K <= 0 || g.M <= 3 && !g.TransA }
+
+// GemmName tells the way in which [Gemm] computes: "thin" row by row, "unpacked"
+// after packing the right-hand matrix in each run.
+func GemmName(g GemmParams) string {
+	if isThin(g) {
+		return "thin"
+	}
+	return "unpacked"
 }
 
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not

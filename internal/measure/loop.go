@@ -2,10 +2,8 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"runtime/metrics"
 	"time"
 
@@ -45,8 +43,17 @@ type Options struct {
 	// it the collector runs all the same, and it is counted. 0 means 2 GiB more
 	// than at the start.
 	HeapLimit int64
-	// CPU binds the calling thread to a processor while measuring; nil does not.
-	CPU *int
+	// Bind binds the calling thread, which is locked to its goroutine, to a processor
+	// before the warm-up and returns what undoes it, on the same thread; nil does not.
+	// A failure is reported and does not keep from measuring.
+	Bind func() (restore func(), err error)
+	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes
+	// it, and waits while others measure.
+	Leased bool
+	// Snapshot is given what was measured until then, outside timed regions: first
+	// after a second, then ever more seldom, so that what it costs stays a small part
+	// of the whole. An error of it ends the measurement. May be nil.
+	Snapshot func(*Result) error
 	// Progress is told how far the work is, from 0 to 1, at most ten times a
 	// second and outside timed regions. May be nil.
 	Progress func(fraction float64)
@@ -84,7 +91,7 @@ type Result struct {
 	PinError error
 	// Stability judges Plain.
 	Stability stats.Stability
-	// Clock that was used.
+	// Clock that was used, nil when there was none and the wait for the turn was in vain.
 	Clock *Clock
 }
 
@@ -94,10 +101,19 @@ type Group struct {
 	From, To     int
 }
 
-// Measure times f. The error is f's own, or the context's when it ended first;
-// the result always holds what was measured until then and is never nil.
+// Measure times f, one measurement at a time in the process: it waits for its turn
+// before it does anything. The collector's settings are as before when it returns,
+// panics or ends with its goroutine. The error is f's own, or the context's when it
+// ended first, while waiting too; the result always holds what was measured until
+// then and is never nil. Functions of the options must not measure themselves.
 func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
-	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN()}}
+	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN(), Clock: o.Clock}}
+	release, err := held(ctx, o.Leased)
+	if err != nil {
+		m.res.Stability = stats.Judge(nil)
+		return m.res, err
+	}
+	defer release()
 	if m.o.Clock == nil {
 		m.o.Clock = NewClock()
 	}
@@ -106,17 +122,17 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	m.res.Clock = m.clock
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if o.CPU != nil {
-		restore, err := pin(*o.CPU)
+	if o.Bind != nil {
+		restore, err := o.Bind()
 		m.res.Pinned, m.res.PinError = err == nil, err
 		if err == nil {
 			defer restore()
 		}
 	}
-	err := m.warmup()
+	err = m.warmup()
 	if err == nil {
 		if !o.KeepGC {
-			defer m.quiet()()
+			defer quiet(o.HeapLimit)()
 		}
 		err = m.measure()
 	}
@@ -134,6 +150,7 @@ type measurer struct {
 	clock    *Clock
 	res      *Result
 	reported int64
+	shot     int64  // nanoseconds after the start of the last snapshot
 	heap     uint64 // bytes allocated in all at the last collection
 	// allocated sums the bytes that the plain groups took.
 	allocated uint64
@@ -263,6 +280,9 @@ func (m *measurer) measure() error {
 			return err
 		}
 		m.progress(start, end)
+		if err := m.snapshot(start); err != nil {
+			return err
+		}
 	}
 }
 
@@ -311,6 +331,20 @@ func (m *measurer) group(instrumented bool, size int) error {
 	return nil
 }
 
+// snapshot hands out what there is after a second, and from then on whenever a
+// twentieth of the time more has passed.
+func (m *measurer) snapshot(start int64) error {
+	if m.o.Snapshot == nil {
+		return nil
+	}
+	now := m.clock.Now() - start
+	if now < 1e9 || now < m.shot+max(1e9, m.shot/20) {
+		return nil
+	}
+	m.shot = now
+	return m.o.Snapshot(m.res)
+}
+
 func (m *measurer) progress(start, end int64) {
 	now := m.clock.Now()
 	if m.o.Progress == nil || now-m.reported < 1e8 {
@@ -322,24 +356,6 @@ func (m *measurer) progress(start, end int64) {
 		have, want = have+len(m.res.Profiled), 2*want
 	}
 	m.o.Progress(min(1, max(float64(have)/float64(want), float64(now-start)/float64(end-start))))
-}
-
-// quiet switches the collector off, with a limit so that a leak cannot eat the
-// machine, and returns what undoes it.
-func (m *measurer) quiet() func() {
-	limit := m.o.HeapLimit
-	if limit <= 0 {
-		limit = int64(readMetric("/memory/classes/total:bytes")) + 2<<30
-	}
-	oldLimit := debug.SetMemoryLimit(-1)
-	if oldLimit > limit {
-		debug.SetMemoryLimit(limit)
-	}
-	oldGC := debug.SetGCPercent(-1)
-	return func() {
-		debug.SetGCPercent(oldGC)
-		debug.SetMemoryLimit(oldLimit)
-	}
 }
 
 // collectEvery is the growth of the heap after which it is collected between
@@ -371,6 +387,3 @@ func readMetric(name string) uint64 {
 	}
 	return s[0].Value.Uint64()
 }
-
-// ErrNoPinning is returned where the system cannot bind threads to processors.
-var ErrNoPinning = errors.New("this system cannot bind threads to processors")

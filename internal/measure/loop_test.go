@@ -229,7 +229,7 @@ func TestClock(t *testing.T) {
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(2, 3)
-	if r.Metric(0).N != 0 || r.Shares() != nil {
+	if r.Summary(0).N != 0 || r.Shares() != nil {
 		t.Error("figures of nothing")
 	}
 	r.AddBounds([]int64{100, 110, 140})
@@ -245,7 +245,7 @@ func TestRecorder(t *testing.T) {
 	if d := cmp.Diff([]float64{0.5, 0.5}, r.Shares(), near); d != "" {
 		t.Errorf("shares (-want +got):\n%s", d)
 	}
-	if m := r.Metric(1); m.Median != 20e-9 || m.N != 3 || r.Sampled() {
+	if m := r.Summary(1); m.Median != 20e-9 || m.N != 3 || r.Sampled() {
 		t.Errorf("metric %+v", m)
 	}
 }
@@ -266,7 +266,7 @@ func TestRecorderSamplesLongSeries(t *testing.T) {
 			t.Fatal("not in order of time")
 		}
 	}
-	m := r.Metric(0)
+	m := r.Summary(0)
 	if m.N != runs || m.Kept != 100 || m.Min != 0 || math.Abs(m.Max-9999e-9) > 1e-15 || math.Abs(m.Mean-4999.5e-9) > 1e-15 {
 		t.Errorf("metric %+v", m)
 	}
@@ -293,5 +293,27 @@ func TestAllocatedBytes(t *testing.T) { // not parallel: others allocate too
 	})
 	if err != nil || len(keep) == 0 || res.AllocatedBytes < 1<<20 || res.AllocatedBytes > 1<<21 {
 		t.Errorf("%v bytes a run, want about a megabyte, %v", res.AllocatedBytes, err)
+	}
+}
+
+func TestBinding(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	bound := 0
+	bind := func() (func(), error) { bound++; return func() { bound-- }, nil }
+	res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 3, WarmupRuns: 1, WarmupTime: -1, Bind: bind}, func() error {
+		f.t += 1e6
+		if bound != 1 {
+			t.Errorf("bound %d times during a run", bound)
+		}
+		return nil
+	})
+	if err != nil || !res.Pinned || res.PinError != nil || bound != 0 {
+		t.Errorf("pinned %v, %v, %v; bound %d times after it", res.Pinned, res.PinError, err, bound)
+	}
+	broken := errors.New("broken")
+	res, err = Measure(t.Context(), Options{Clock: f.clock(), Runs: 1, WarmupRuns: 1, WarmupTime: -1, Bind: func() (func(), error) { return nil, broken }}, f.takes(time.Millisecond))
+	if err != nil || res.Pinned || !errors.Is(res.PinError, broken) || len(res.Plain) != 1 {
+		t.Errorf("could not be bound: %v, %v, %v", res.Pinned, res.PinError, err)
 	}
 }

@@ -19,6 +19,7 @@ type Recorder struct {
 	steps, rows int
 	times       []int64 // rows x steps, nanoseconds
 	order       []int   // run number of each row
+	walls       []int64 // wall time of each row, nanoseconds
 	runs        int
 	used        int
 	sum         []int64
@@ -36,7 +37,7 @@ func NewRecorder(steps, runs int) *Recorder {
 		rows = min(rows, max(1, MaxCells/steps))
 	}
 	r := &Recorder{
-		steps: steps, rows: rows, times: make([]int64, rows*steps), order: make([]int, rows),
+		steps: steps, rows: rows, times: make([]int64, rows*steps), order: make([]int, rows), walls: make([]int64, rows),
 		sum: make([]int64, steps), min: make([]int64, steps), max: make([]int64, steps),
 		random: rand.New(rand.NewPCG(1, uint64(steps))), one: make([]int64, steps),
 	}
@@ -69,7 +70,7 @@ func (r *Recorder) Add(times []int64, wall int64) {
 		}
 	}
 	copy(r.times[row*r.steps:], times)
-	r.order[row] = r.runs - 1
+	r.order[row], r.walls[row] = r.runs-1, wall
 	r.used = max(r.used, row+1)
 }
 
@@ -113,15 +114,56 @@ func (r *Recorder) inOrder() []int {
 	return rows
 }
 
-// Metric summarises a step, in seconds. Number, mean and extremes are of all runs,
+// Summary summarises a step, in seconds. Number, mean and extremes are of all runs,
 // the rest is of those kept.
-func (r *Recorder) Metric(step int) stats.Summary {
+func (r *Recorder) Summary(step int) stats.Summary {
 	s := stats.Summarize(r.Samples(step))
 	if r.Sampled() {
 		s.N, s.Mean = int64(r.runs), r.Mean(step)
 		s.Min, s.Max = float64(r.min[step])/1e9, float64(r.max[step])/1e9
 	}
 	return s
+}
+
+// Typical is means over the typical runs: of those kept, the ones whose wall time
+// lies between the quartiles. Runs that were disturbed are not among them, and what
+// is added up comes from the same runs. All times are seconds.
+type Typical struct {
+	Runs  int       // number of runs
+	Wall  float64   // of a run
+	Gaps  float64   // of a run, between its steps
+	Steps []float64 // of each step
+}
+
+// Typical computes the means over the typical runs; Runs is 0 when there are none.
+func (r *Recorder) Typical() Typical {
+	t := Typical{Steps: make([]float64, r.steps)}
+	if r.used == 0 {
+		return t
+	}
+	rows := make([]int, r.used)
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(r.walls[a], r.walls[b]) })
+	// Of fewer than four runs no quarter can be left out.
+	rows = rows[len(rows)/4 : len(rows)-len(rows)/4]
+	sums := make([]int64, r.steps)
+	wall := int64(0)
+	for _, row := range rows {
+		wall += r.walls[row]
+		for i := range sums {
+			sums[i] += r.times[row*r.steps+i]
+		}
+	}
+	n := float64(len(rows)) * 1e9
+	gaps := wall
+	for i, s := range sums {
+		t.Steps[i] = float64(s) / n
+		gaps -= s
+	}
+	t.Runs, t.Wall, t.Gaps = len(rows), float64(wall)/n, float64(gaps)/n
+	return t
 }
 
 // Mean is the mean time of a step in seconds over all runs, NaN for none.

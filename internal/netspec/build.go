@@ -2,6 +2,7 @@ package netspec
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -20,7 +21,13 @@ func File(path string) (*graph.Model, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s, err := Parse(f)
+	return Read(f, path)
+}
+
+// Read builds the network that a text describes; the name stands for that of a
+// file.
+func Read(r io.Reader, path string) (*graph.Model, error) {
+	s, err := Parse(r)
 	if err == nil {
 		if s.Name == "" {
 			s.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))

@@ -16,13 +16,33 @@ import (
 var ErrDynamic = errors.New("output shape is known only at run time")
 
 // ErrUnsupported is wrapped by Prepare and Infer when the operator is known but
-// this combination of types or options is not. The engine then treats the node
-// as unsupported and says why.
+// this combination of types or options is not, and by [ErrUnknown]. The engine then
+// treats the node as unsupported and says why.
 var ErrUnsupported = errors.New("not supported")
+
+// ErrUnknown is wrapped where there is no definition for an operator at all.
+var ErrUnknown = fmt.Errorf("%w: no such operator", ErrUnsupported)
+
+// UnsupportedError says what exactly is not supported.
+type UnsupportedError struct {
+	Detail string
+	kind   error
+}
+
+// Error says that it is not supported, and what.
+func (e *UnsupportedError) Error() string { return ErrUnsupported.Error() + ": " + e.Detail }
+
+// Unwrap returns [ErrUnsupported] or [ErrUnknown].
+func (e *UnsupportedError) Unwrap() error { return e.kind }
 
 // Unsupported makes an error that wraps [ErrUnsupported].
 func Unsupported(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
+	return &UnsupportedError{fmt.Sprintf(format, args...), ErrUnsupported}
+}
+
+// Unknown makes the error for an operator that has no definition at a version.
+func Unknown(version int) error {
+	return &UnsupportedError{fmt.Sprintf("version %d", version), ErrUnknown}
 }
 
 // Run computes one inference of a prepared node. It reads c.In, writes c.Out.

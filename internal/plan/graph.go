@@ -78,6 +78,7 @@ type Task struct {
 	Ready bool
 
 	act     op.Activation
+	pair    int // one plus the task that was lowered with this one
 	settled bool
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
@@ -249,7 +250,7 @@ func (g *Graph) settle(i int) {
 		g.giveUp(i, Failed, off)
 		return
 	case t.Def == nil:
-		g.giveUp(i, Unsupported, op.Unsupported("operator %s version %d", n.Key(), n.Version))
+		g.giveUp(i, Unsupported, op.Unknown(n.Version))
 		return
 	}
 	for _, x := range c.In {

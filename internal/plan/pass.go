@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
 )
 
 // Pass is one decision about the nodes of a graph.
@@ -17,6 +18,7 @@ type Pass struct {
 func Passes() []Pass {
 	return []Pass{
 		{"fold", "Infer types and shapes; what reads constants only is computed once.", (*Graph).Settle},
+		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", qdq},
 		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", activations},
 	}
 }
@@ -64,17 +66,38 @@ func (g *Graph) replace(i int, n *graph.Node, with ...int) {
 	slices.Sort(t.Fused)
 }
 
-// Revert goes back to the nodes of the file for a lowered task and those that it
-// computes. It returns the first task that has changed.
+// Revert goes back to the nodes of the file for a lowered task, for those that it
+// computes and for conversions that it needs again. It returns the first task that
+// has changed.
 func (g *Graph) Revert(i int) int {
-	t := &g.Tasks[i]
 	first := i
-	for _, j := range append(t.Fused, i) {
+	var back func(j int)
+	back = func(j int) {
 		u := &g.Tasks[j]
+		if u.asIs {
+			return
+		}
+		fused, pair := u.Fused, u.pair
+		if u.State == Fused {
+			o := &g.Tasks[u.Into]
+			o.Fused = slices.DeleteFunc(slices.Clone(o.Fused), func(k int) bool { return k == j })
+		}
 		u.Node, u.State, u.settled, u.asIs, u.Ready = g.File.Nodes[j], Runs, false, true, false
+		u.Fused, u.Lowered, u.pair, u.act = nil, false, 0, op.Activation{}
 		first = min(first, j)
+		for _, k := range fused {
+			back(k)
+		}
+		if pair > 0 {
+			back(pair - 1)
+		}
+		for _, id := range u.Node.Inputs {
+			if id >= 0 && g.maker[id] > 0 && g.Tasks[g.maker[id]-1].State == Fused {
+				back(g.maker[id] - 1)
+			}
+		}
 	}
-	t.Fused, t.Lowered = nil, false
+	back(i)
 	g.Settle()
 	return first
 }

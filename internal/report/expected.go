@@ -51,7 +51,11 @@ func Expect(p, from *profile.Profile) error {
 		return fmt.Errorf("no layer of %s does the same as one of %s", a.Name, b.Name)
 	}
 	is, _ := matched.Sum("latency_s")
-	want, _ := matched.Sum("expected_s")
+	want := 0.0
+	for _, l := range matched {
+		v, _ := l.Expected.Best()
+		want += v
+	}
 	text := fmt.Sprintf("Expected times are those of the profile for %s: %s in %s with both, where this one has %s.", targetName(&from.Target), Duration(want), words.Plural(int64(len(matched)), "layer"), Duration(is))
 	if p.Target.ID != from.Target.ID {
 		text += fmt.Sprintf(" That is another target than %s, so the ratio compares targets as well as the estimate.", targetName(&p.Target))

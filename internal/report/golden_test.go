@@ -2,40 +2,30 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"charm.land/lipgloss/v2"
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report/mltk"
+	"github.com/opmeter/opmeter/internal/testing/update"
 	"github.com/opmeter/opmeter/profile"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with a file of testdata, or rewrites it.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+// options makes a list of options of texts like "padding:same stride:2x2".
+func options(s string) []profile.Option {
+	var out []profile.Option
+	for _, o := range strings.Fields(s) {
+		key, value, _ := strings.Cut(o, ":")
+		out = append(out, profile.Option{Key: key, Value: value})
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); d != "" {
-		t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", path, d)
-	}
+	return out
 }
 
 // measured is a time with its spread.
@@ -90,16 +80,17 @@ func fixed() *profile.Profile {
 	}
 	add := func(op, name string, l profile.Layer) {
 		l.Index, l.Op, l.Name = int64(len(p.Layers)), op, name
+		l.State = cmp.Or(l.State, profile.Ran)
 		p.Layers = append(p.Layers, l)
 	}
 	add("Conv", "block/conv", profile.Layer{
-		Scope: "block", Options: "kernel:3x3 stride:1x1", Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("c", 1, 16, 32, 32)},
+		Scope: "block", Options: options("kernel:3x3 stride:1x1"), Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("c", 1, 16, 32, 32)},
 		Ops: new(int64(2_400_000)), MACs: new(int64(1_200_000)), Params: new(int64(448)), BytesRead: new(int64(14080)), BytesWritten: new(int64(65536)),
 		Latency: measured(1.35e-3), Share: new(0.9),
 	})
-	add("Relu", "block/relu", profile.Layer{Scope: "block", FusedInto: new(int64(0))})
-	add("Shape", "shape", profile.Layer{Folded: true})
-	add("Mystery", "m", profile.Layer{Domain: "com.example", Unsupported: true, Reason: "not supported: operator com.example:Mystery version 1"})
+	add("Relu", "block/relu", profile.Layer{Scope: "block", State: profile.Fused, FusedInto: new(int64(0))})
+	add("Shape", "shape", profile.Layer{State: profile.Folded})
+	add("Mystery", "m", profile.Layer{Domain: "com.example", State: profile.Unsupported, Cause: &profile.Cause{Code: profile.ByOperator, Text: "version 1"}})
 	add("Loop", "loop", profile.Layer{Latency: measured(1e-4), Share: new(0.0667), Outputs: []profile.Tensor{tensorOf("l", 1, -1)}})
 	add("Softmax", "softmax", profile.Layer{Parent: new(int64(4)), Graph: "body", Latency: measured(5e-5), Share: new(0.0333), Calls: new(4.0), Outputs: []profile.Tensor{tensorOf("scores", 1, 10)}})
 	return p
@@ -110,6 +101,9 @@ func fixed() *profile.Profile {
 func accelerated() *profile.Profile {
 	n := func(v int64) *int64 { return &v }
 	f := func(v float64) *profile.Metric { return profile.Value(profile.Estimated, v, "") }
+	cpu := func(cause profile.CauseCode, text string) *profile.Placement {
+		return &profile.Placement{On: profile.CPU, Cause: cause, Text: text}
+	}
 	p := &profile.Profile{
 		Schema: profile.SchemaV1,
 		Model: profile.Model{
@@ -129,17 +123,18 @@ func accelerated() *profile.Profile {
 	}
 	add := func(op string, l profile.Layer) {
 		l.Index, l.Op, l.Name = int64(len(p.Layers)), op, strings.ToLower(op)
+		l.State = cmp.Or(l.State, profile.Ran)
 		if l.Domain == "" {
 			l.MLTKOps, l.MLTKMACs = n(380_000), n(180_000)
 		}
 		l.Ops, l.MACs, l.LiveBytes, l.Outputs = n(400_000), n(180_000), n(9_900), []profile.Tensor{tensorOf("t", 1, 4)}
 		p.Layers = append(p.Layers, l)
 	}
-	add("CONV_2D", profile.Layer{Accelerated: "yes", Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), AcceleratorCounts: map[string]int64{"programs": 6, "instructions": 280_000, "stalls": 20_000, "no_ops": 0}, Energy: f(50e-6), Share: new(0.9), Options: "padding:same stride:2x2 activation:relu"})
-	add("CONV_2D", profile.Layer{Accelerated: "no", Reason: "limit exceeded: Output vector stride (2048) exceeded (max=2047)", Latency: f(5e-4), CPUCycles: f(2e4), Energy: f(5e-6), Share: new(0.05)})
-	add("MUL", profile.Layer{Accelerated: "no", Reason: "wrong type: MVP takes int8, this layer has int16; no estimate: nothing was measured"})
-	add("RESHAPE", profile.Layer{Accelerated: "no", Reason: "not an MVP operator", Latency: f(2e-4), CPUCycles: f(1e4), Share: new(0.05)})
-	add("Mystery", profile.Layer{Domain: "custom", Accelerated: "no", Reason: "not an MVP operator; no estimate: custom operators are not known"})
+	add("CONV_2D", profile.Layer{Placement: &profile.Placement{On: "mvp"}, Latency: f(5e-3), CPUCycles: f(88e3), AcceleratorCycles: f(380e3), SimulatorCycles: f(300e3), Figures: map[string]*profile.Metric{"accelerator_programs": f(6), "accelerator_instructions": f(280_000), "accelerator_stalls": f(20_000), "accelerator_no_ops": f(0)}, Energy: f(50e-6), Share: new(0.9), Options: options("padding:same stride:2x2 activation:relu")})
+	add("CONV_2D", profile.Layer{Placement: cpu(profile.ByLimit, "Output vector stride (2048) exceeded (max=2047)"), Latency: f(5e-4), CPUCycles: f(2e4), Energy: f(5e-6), Share: new(0.05)})
+	add("MUL", profile.Layer{Placement: cpu(profile.ByType, "MVP takes int8, this layer has int16"), State: profile.NoEstimate, Cause: &profile.Cause{Code: profile.ByNoFigures}})
+	add("RESHAPE", profile.Layer{Placement: cpu(profile.ByOperator, "not an MVP operator"), Latency: f(2e-4), CPUCycles: f(1e4), Share: new(0.05)})
+	add("Mystery", profile.Layer{Domain: "custom", Placement: cpu(profile.ByOperator, "not an MVP operator"), State: profile.NoEstimate, Cause: &profile.Cause{Code: profile.ByOperator, Text: "custom operators are not known"}})
 	return p
 }
 
@@ -147,7 +142,7 @@ func accelerated() *profile.Profile {
 func withHostileNames() *profile.Profile {
 	p := fixed()
 	for _, n := range hostile {
-		p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Neg", Name: n, Options: n, Outputs: []profile.Tensor{tensorOf(n, 4)}})
+		p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Neg", State: profile.Ran, Name: n, Options: []profile.Option{{Key: n, Value: n}}, Outputs: []profile.Tensor{tensorOf(n, 4)}})
 	}
 	p.Model.Name, p.Model.Inputs[0].Name = hostile[6], hostile[7]
 	return p
@@ -188,7 +183,7 @@ func TestGolden(t *testing.T) {
 			if err := Write(&b, tt.p, tt.format, tt.o); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.name, b.Bytes())
+			update.File(t, filepath.Join("testdata", tt.name), b.Bytes())
 		})
 	}
 }
@@ -310,7 +305,7 @@ func TestReasons(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "models_100.txt", b.Bytes())
+	update.File(t, filepath.Join("testdata", "models_100.txt"), b.Bytes())
 }
 
 type textError struct{ s string }

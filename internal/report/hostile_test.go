@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -57,7 +58,7 @@ func hostileProfile(t *rapid.T) *profile.Profile {
 	p.Target.ID, p.Target.Engine, p.Target.Accelerator = s(), s(), s()
 	p.Settings.InputKind, p.Settings.KernelSet, p.Settings.Version = s(), s(), s()
 	p.Host.CPUModel, p.Host.OS, p.Host.Governor = s(), s(), s()
-	p.Incomplete = s()
+	p.Incomplete = []profile.Missing{{Cause: profile.ByError, Text: s()}}
 	p.Totals.Latency.Method = s()
 	p.Phases.Warmup.Reason = s()
 	for i := range p.Findings {
@@ -65,7 +66,13 @@ func hostileProfile(t *rapid.T) *profile.Profile {
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "layers") {
 		l := product(s(), 1e-4, 0.1, 8, 16)
-		l.Index, l.Name, l.Domain, l.Scope, l.Options, l.Reason, l.Kernel = int64(len(p.Layers)), s(), s(), s(), s(), s(), s()
+		l.Index, l.Name, l.Domain, l.Scope, l.Kernel = int64(len(p.Layers)), s(), s(), s(), s()
+		l.Options, l.Placement = []profile.Option{{Key: s(), Value: s()}}, &profile.Placement{On: s(), Text: s()}
+		if len(p.Layers) > 6 && rapid.Bool().Draw(t, "unsupported") { // one has run in any case
+			l.State, l.Cause = profile.Unsupported, &profile.Cause{Code: profile.ByOperator, Text: s()}
+		}
+		p.Quantities = append(p.Quantities, profile.Quantity{Key: fmt.Sprintf("foreign_%d", len(p.Layers)), Unit: s(), Head: s(), Name: s(), Doc: s()})
+		l.Figures = map[string]*profile.Metric{p.Quantities[len(p.Quantities)-1].Key: profile.Value(profile.Imported, 1.5, "")}
 		l.Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Name: s(), Op: s()}}}
 		l.Inputs[0].Name, l.Inputs[1].DType, l.Outputs[0].Name = s(), s(), s()
 		if rapid.Bool().Draw(t, "capable") {
@@ -203,7 +210,7 @@ func stringsOnly(t *rapid.T, b []byte) {
 	if err != nil {
 		t.Fatalf("xlsx: %v", err)
 	}
-	formula := regexp.MustCompile(`^([A-Z0-9$:(),/*+=<>"!%.^_ ]|Layers|layer_time_s)*$`)
+	formula := regexp.MustCompile(`^([A-Z0-9$:(),/*+=<>"!%.^_ -]|Layers|layer_time_s)*$`)
 	for _, f := range z.File {
 		r, err := f.Open()
 		if err != nil {
@@ -299,7 +306,8 @@ func TestHostileWorkbook(t *testing.T) {
 	p := fixed()
 	for _, s := range evil {
 		l := product("Gemm", 1e-4, 0.1, 8, 16)
-		l.Index, l.Name, l.Options, l.Reason = int64(len(p.Layers)), s, s, s
+		l.Index, l.Name, l.Options = int64(len(p.Layers)), s, []profile.Option{{Key: s, Value: s}}
+		l.State, l.Cause = profile.Unsupported, &profile.Cause{Code: profile.ByOperator, Text: s}
 		p.Layers = append(p.Layers, l)
 	}
 	p.Model.Name = evil[0]

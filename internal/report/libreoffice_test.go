@@ -18,6 +18,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report/whatif"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/update"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -26,7 +27,7 @@ func product(op string, seconds, blocks float64, shape ...int64) profile.Layer {
 	w := tensorOf("weights", shape...)
 	w.Constant = true
 	l := profile.Layer{
-		Op: op, Name: "fc/" + op, Options: "activation:relu", Latency: measured(seconds), Ops: new(int64(1000)), MACs: new(int64(500)),
+		Op: op, Name: "fc/" + op, State: profile.Ran, Options: options("activation:relu"), Latency: measured(seconds), Ops: new(int64(1000)), MACs: new(int64(500)),
 		Inputs: []profile.Tensor{tensorOf("x", 1, shape[1]), w, tensorOf("scalar")}, Outputs: []profile.Tensor{tensorOf("a;b", 1, shape[0])},
 	}
 	if blocks >= 0 {
@@ -49,7 +50,7 @@ func sparseProfile() *profile.Profile {
 		l.Index = int64(len(p.Layers))
 		p.Layers = append(p.Layers, l)
 	}
-	p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Add", FusedInto: new(int64(len(p.Layers) - 1))})
+	p.Layers = append(p.Layers, profile.Layer{Index: int64(len(p.Layers)), Op: "Add", State: profile.Fused, FusedInto: new(int64(len(p.Layers) - 1))})
 	return p
 }
 
@@ -318,8 +319,8 @@ func TestWorkbookFormulas(t *testing.T) {
 	}
 }
 
-// parts reads a Neural Engine table: strictly, rows of one part have one width.
-func parts(t *testing.T, s string) (ratios, ops, sums [][]string) {
+// sections reads a Neural Engine table: strictly, rows of one part have one width.
+func sections(t *testing.T, s string) (ratios, ops, sums [][]string) {
 	t.Helper()
 	r := csv.NewReader(strings.NewReader(s))
 	r.FieldsPerRecord = -1
@@ -369,10 +370,10 @@ func TestNeuralEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "sparse" {
-			golden(t, "profile.ne.csv", b.Bytes())
+			update.File(t, filepath.Join("testdata", "profile.ne.csv"), b.Bytes())
 		}
 		table := whatif.New(p)
-		ratios, ops, sums := parts(t, b.String())
+		ratios, ops, sums := sections(t, b.String())
 		if len(ratios) != 1+len(table.Shapes) || len(ops) != 1+len(table.Rows) {
 			t.Fatalf("%s: %d ratios and %d operators, want %d and %d with headings", name, len(ratios), len(ops), 1+len(table.Shapes), 1+len(table.Rows))
 		}
@@ -432,7 +433,7 @@ func TestNeuralEngineLong(t *testing.T) {
 	if err := Write(&b, large(4000, 0), "neural-engine", Options{}); err != nil {
 		t.Fatal(err)
 	}
-	_, ops, sums := parts(t, b.String())
+	_, ops, sums := sections(t, b.String())
 	if want := "=SUMIF(L8:L4007,TRUE,P8:P4007)"; len(ops) != 4001 || sums[1][15] != want {
 		t.Errorf("%d operators, sum %.60q, want %q", len(ops)-1, sums[1][15], want)
 	}

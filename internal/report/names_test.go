@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 		}
 		p.Model.Name = name
 		p.Layers = append(p.Layers, profile.Layer{
-			Index: int64(len(p.Layers)), Name: name, Op: name, Options: name, Scope: name, Kernel: name, Latency: profile.Value(profile.Measured, 1e-3, ""),
+			Index: int64(len(p.Layers)), Name: name, Op: name, State: profile.Ran, Options: []profile.Option{{Key: name, Value: name}}, Scope: name, Kernel: name, Latency: profile.Value(profile.Measured, 1e-3, ""),
 			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{}}},
 		})
 		if p.Timeline != nil {

@@ -3,8 +3,10 @@ package timeline
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // maxSeconds bounds times: beyond 30 years a nanosecond is lost in a float64.
@@ -14,9 +16,9 @@ const maxSeconds = 1e9
 // references are in range; layers is the number of the profile's layers. The error
 // names the field by its JSON path below the timeline.
 func (t *Timeline) Validate(layers int) error {
-	for name, n := range map[string]*int64{"iterations": t.Iterations, "dropped": t.Dropped} {
+	for i, n := range []*int64{t.Iterations, t.Dropped} {
 		if n != nil && *n < 0 {
-			return fmt.Errorf("%s is %d", name, *n)
+			return fmt.Errorf("%s is %d", [...]string{"iterations", "dropped"}[i], *n)
 		}
 	}
 	clocks := map[string]bool{"": true}
@@ -25,10 +27,11 @@ func (t *Timeline) Validate(layers int) error {
 			return fmt.Errorf("clocks[%d].name is %q, want a name that no other clock has", i, c.Name)
 		}
 		clocks[c.Name] = true
-		for name, v := range map[string]*float64{"offset_s": c.OffsetS, "rate": c.Rate} {
-			if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
-				return fmt.Errorf("clocks[%d].%s is %v", i, name, *v)
-			}
+		if v := c.OffsetS; v != nil && !(math.Abs(*v) <= math.MaxFloat64) {
+			return fmt.Errorf("clocks[%d].offset_s is %v", i, *v)
+		}
+		if v := c.Rate; v != nil && !(*v > 0 && *v <= math.MaxFloat64) {
+			return fmt.Errorf("clocks[%d].rate is %v, want more than 0", i, *v)
 		}
 	}
 	for i := range t.Lanes {
@@ -39,6 +42,11 @@ func (t *Timeline) Validate(layers int) error {
 		}
 		if err := t.part(at, l.Name, l.Clock, clocks, l.Columns(), len(l.Starts), layers); err != nil {
 			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(l.Figures)) {
+			if !isKey(key) {
+				return fmt.Errorf("%s.figures has %q, want a key of lower-case letters, digits and underscores", at, key)
+			}
 		}
 		if err := l.nested(at); err != nil {
 			return err
@@ -58,6 +66,16 @@ func (t *Timeline) Validate(layers int) error {
 	return t.links()
 }
 
+// isKey reports whether a text may be the key of a quantity: the rule of package
+// profile, which cannot be asked from here.
+func isKey(s string) bool {
+	ok := s != "" && len(s) <= 100
+	for _, r := range s {
+		ok = ok && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_')
+	}
+	return ok
+}
+
 // part checks what lanes, counters and memories have in common.
 func (t *Timeline) part(at, name, clock string, clocks map[string]bool, cs iter.Seq[Column], n, layers int) error {
 	if name == "" {
@@ -71,29 +89,29 @@ func (t *Timeline) part(at, name, clock string, clocks map[string]bool, cs iter.
 			continue
 		}
 		if c.Len() != n {
-			return fmt.Errorf("%s.%s has %d entries, want %d", at, c.Key, c.Len(), n)
+			return fmt.Errorf("%s.%s has %d entries, want %d", at, strings.Join(c.Path, "."), c.Len(), n)
 		}
 		if err := t.column(&c, layers); err != nil {
-			return fmt.Errorf("%s.%s %w", at, c.Key, err)
+			return fmt.Errorf("%s.%s %w", at, strings.Join(c.Path, "."), err)
 		}
 	}
 	return nil
 }
 
 func (t *Timeline) column(c *Column, layers int) error {
-	limit := math.MaxInt32
+	limit := int64(math.MaxInt32) + 1
 	switch c.Holds {
 	case OfLayer:
-		limit = layers
+		limit = int64(layers)
 	case OfName:
-		limit = len(t.Names)
+		limit = int64(len(t.Names))
 	case OfSubnet:
-		limit = len(t.Subnets)
+		limit = int64(len(t.Subnets))
 	}
 	switch {
 	case c.Int32 != nil:
 		for i, x := range *c.Int32 {
-			if x < -1 || int(x) >= limit {
+			if x < -1 || int64(x) >= limit {
 				return fmt.Errorf("has %d at %d, want -1 to %d", x, i, limit-1)
 			}
 		}
@@ -152,6 +170,11 @@ func (t *Timeline) memory(i int, clocks map[string]bool, layers int) error {
 	for j := range m.Starts {
 		if !(m.Ends[j] >= m.Starts[j] && m.Ends[j] <= maxSeconds) || m.Addresses[j] < 0 || m.Sizes[j] < 0 {
 			return fmt.Errorf("%s access %d is %d bytes at %d, %v to %v s", at, j, m.Sizes[j], m.Addresses[j], m.Starts[j], m.Ends[j])
+		}
+	}
+	for j, w := range m.Writes {
+		if w != 0 && w != 1 {
+			return fmt.Errorf("%s.writes has %d at %d, want 0 or 1", at, w, j)
 		}
 	}
 	for j, p := range m.Partitions {

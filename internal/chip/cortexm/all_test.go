@@ -38,7 +38,7 @@ func TestAllModels(t *testing.T) {
 			if m.Close != nil {
 				defer m.Close() //nolint:errcheck // only read
 			}
-			c, err := cortexm.Model{}.Costs(m, tg, tg.Runtime(""), chip.Options{})
+			c, err := cortexm.Model{}.Costs(m, m.Main(), tg, tg.Runtime(""), chip.Options{})
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 				return nil
@@ -47,11 +47,11 @@ func TestAllModels(t *testing.T) {
 			for i := range c.Layers {
 				layers++
 				l := &c.Layers[i]
-				if l.Missing != "" {
+				if l.Missing != nil {
 					missing++
 				}
-				if f := l.Latency; (f == nil) != (l.Missing != "") || f != nil && !(f.Low <= f.Value && f.Value <= f.High && !math.IsInf(f.High, 0)) {
-					t.Errorf("%s: layer %d: %+v, missing %q", path, i, f, l.Missing)
+				if f := l.Latency; (f == nil) != (l.Missing != nil) || f != nil && !(f.Low <= f.Value && f.Value <= f.High && !math.IsInf(f.High, 0)) {
+					t.Errorf("%s: layer %d: %+v, missing %+v", path, i, f, l.Missing)
 				}
 			}
 			return nil

@@ -23,7 +23,7 @@ func BenchmarkCosts(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := (cortexm.Model{}).Costs(m, tg, tg.Runtime(""), chip.Options{}); err != nil {
+		if _, err := (cortexm.Model{}).Costs(m, m.Main(), tg, tg.Runtime(""), chip.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,30 +1,13 @@
 package cortexm
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/graph"
-)
-
-// Names of further coefficients and settings in target files.
-const (
-	BandNear  = "band_near"  // half-width of the band in logarithms, for networks like those fitted to
-	BandFar   = "band_far"   // the same for other networks
-	BandLayer = "band_layer" // the same for one layer
-	Family    = "family"     // family whose prior tells mixes
-	Tier      = "tier"       // tier of cores
-	Pruned    = "pruned"     // "true" when channels with zero weights are left out
-	Seen      = "seen"       // mixes of the networks that were fitted to
-
-	FloatPrefix   = "float_"         // before names of terms: the same for kernels in floating point
-	FloatBandNear = "float_band"     // half-width for the kinds of kernels that were measured
-	FloatBandFar  = "float_band_far" // the same for other kinds
-	FloatSeen     = "float_seen"     // first word of the terms that were measured
-	FloatFrom     = "float_from"     // what the figures in floating point come from
 )
 
 // Model is the structural cycle model.
@@ -32,13 +15,12 @@ type Model struct{}
 
 var _ chip.CycleModel = Model{}
 
-// Costs estimates the layers of the main graph.
-func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
+// Costs implements [chip.CycleModel].
+func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
 	e, err := NewEstimator(t, rt)
 	if err != nil {
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
-	g := m.Main()
 	layers := Layers(m, g, e.kernels)
 	costs := &chip.Costs{Layers: make([]chip.LayerCost, len(layers)), Method: "structural model, " + rt.Name}
 	sum := &parts{e: e}
@@ -46,7 +28,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	for i := range layers {
 		l := &layers[i]
 		costs.Layers[i] = e.Layer(l, g.Nodes[i].Key())
-		if costs.Layers[i].Missing != "" {
+		if costs.Layers[i].Missing != nil {
 			missing++
 			continue
 		}
@@ -57,7 +39,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	}
 	// The call itself is charged to the first layer that has a figure.
 	for i := range costs.Layers {
-		if c := &costs.Layers[i]; c.Missing == "" {
+		if c := &costs.Layers[i]; c.Missing == nil {
 			low, high := math.Exp(-e.single), math.Exp(e.single)
 			if v := c.CPU.Value; v > 0 {
 				low, high = c.CPU.Low/v, c.CPU.High/v
@@ -69,7 +51,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	}
 	costs.CPU, costs.Remarks = sum.total()
 	costs.Latency = costs.CPU
-	costs.Energy = Energy(t, costs.CPU)
+	costs.Energy = t.Energy.Inference(costs.CPU)
 	return costs, nil
 }
 
@@ -82,6 +64,9 @@ type Estimator struct {
 	// half-widths of bands in logarithms, by term.
 	integerHalf, floatHalf Vector
 	near, far, single      float64
+	level                  float64 // half-width that all kernels in floating point share
+	from                   string  // where their figures come from
+	seen                   []Vector
 	pruned                 bool
 	slow                   memory
 }
@@ -92,22 +77,27 @@ func NewEstimator(t *chip.Target, rt *chip.Runtime) (*Estimator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Estimator{t: t, rt: rt, integer: coef, kernels: Kernels{rt.Settings[Family], rt.Settings[Tier]}}
-	e.near, e.far, e.single = rt.Coefficients[BandNear], rt.Coefficients[BandFar], rt.Coefficients[BandLayer]
-	e.pruned = rt.Settings[Pruned] == "true"
+	f := rt.Cortexm
+	e := &Estimator{t: t, rt: rt, integer: coef, kernels: Kernels{f.Family, f.Tier}, pruned: f.Pruned}
+	e.near, e.far, e.single = f.Integer.Near, f.Integer.Far, f.Integer.Layer
 	e.slow = slowMemory(t)
+	if f.Float != nil {
+		e.float, e.level, e.from = Vector(f.Float.Cycles), f.Float.Near, f.Float.From
+	}
+	for _, m := range f.Seen {
+		e.seen = append(e.seen, Vector(m))
+	}
 	for i, name := range Names {
+		own := f.Integer.Bands[i]
 		e.integerHalf[i] = e.single
-		if v, ok := rt.Coefficients["band_"+name]; ok {
-			e.integerHalf[i] = v
-		}
-		e.float[i] = rt.Coefficients[FloatPrefix+name]
-		e.floatHalf[i] = rt.Coefficients[FloatBandFar]
-		if strings.HasPrefix(name, rt.Settings[FloatSeen]) {
-			e.floatHalf[i] = rt.Coefficients[FloatBandNear]
-		}
-		if v, ok := rt.Coefficients["band_"+name]; ok {
-			e.floatHalf[i] = math.Hypot(rt.Coefficients[FloatBandNear], v)
+		switch {
+		case own != 0:
+			e.integerHalf[i], e.floatHalf[i] = own, math.Hypot(e.level, own)
+		case f.Float == nil:
+		case strings.HasPrefix(name, f.Float.Measured):
+			e.floatHalf[i] = f.Float.Near
+		default:
+			e.floatHalf[i] = f.Float.Far
 		}
 	}
 	e.float[Call], e.float[Op] = coef[Call], coef[Op]
@@ -130,7 +120,7 @@ func (e *Estimator) terms(l *Layer) (work, coef, half Vector) {
 // Layer estimates one layer; op names the operator in reasons.
 func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 	out := chip.LayerCost{Simulated: -1, Kernel: l.Kernel, Missing: l.Missing}
-	if out.Missing != "" {
+	if out.Missing != nil {
 		return out
 	}
 	work, coef, half := e.terms(l)
@@ -138,11 +128,11 @@ func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 	cycles, width := coef.Dot(work)+wait, 0.0
 	for k, w := range work {
 		if w > 0 && coef[k] == 0 && (k >= PlainMAC || l.Float && k != ConvGather && k != PointGather) {
-			what := "kernels in plain C for "
+			what, code := "kernels in plain C for ", chip.MissingData
 			if l.Float {
-				what = "float32 "
+				what, code = "float32 ", chip.MissingType
 			}
-			out.Missing = fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)
+			out.Missing = &chip.Missing{Code: code, Text: fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)}
 			return out
 		}
 		width += half[k] * coef[k] * w
@@ -186,7 +176,7 @@ func (p *parts) add(l *Layer) {
 func (p *parts) total() (*chip.Figure, []string) {
 	e := p.e
 	var remarks []string
-	distance := Nearest(Mix(Prior(e.kernels.Family, e.kernels.Tier), p.work), mixes(e.rt.Settings[Seen]))
+	distance := Nearest(Mix(Prior(e.kernels.Family, e.kernels.Tier), p.work), e.seen)
 	p.work[Call] = 1
 	base := e.integer.Dot(p.work) + p.waits
 	half := Half(e.near, e.far, distance, Overhead(e.integer, p.work))
@@ -207,7 +197,7 @@ func (p *parts) total() (*chip.Figure, []string) {
 	}
 	// All kernels in floating point share the error of the core's level; what is left
 	// of a kind's error is its own.
-	level := e.rt.Coefficients[FloatBandNear]
+	level := e.level
 	add(float, level)
 	for k, c := range p.own[1] {
 		add(c, math.Sqrt(max(square(p.halves[1][k])-square(level), 0)))
@@ -220,45 +210,23 @@ func (p *parts) total() (*chip.Figure, []string) {
 		remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in operators without an optimised kernel; their cost is that of plain C on other cores, which is a rough estimate", 100*plain/total))
 	}
 	if float > 0.1*total {
-		remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in floating point, estimated from %s", 100*float/total, e.rt.Settings[FloatFrom]))
+		remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in floating point, estimated from %s", 100*float/total, e.from))
 	}
 	return &chip.Figure{Value: total, Low: max(total-math.Sqrt(below), total*math.Exp(-3)), High: total + math.Sqrt(above)}, remarks
 }
 
 func square(v float64) float64 { return v * v }
 
-// Energy is the power model applied to the cycles of a whole inference, nil where it
-// is left to the target's own. The errors of cycles and of power are independent, so
-// that their squares add up.
-func Energy(t *chip.Target, cycles *chip.Figure) *chip.Figure {
-	e := t.Energy
-	if e == nil || e.Watts != 0 || e.MAC != 0 {
-		return nil // left to the power model of the target
-	}
-	v := cycles.Value * (e.ElapsedCycle + e.CPUCycle)
-	if e.Band == nil || e.Band[0] <= 0 || e.Band[1] <= 0 || cycles.Low <= 0 {
-		return &chip.Figure{Value: v, Low: v, High: v}
-	}
-	low := math.Hypot(math.Log(cycles.Value/cycles.Low), math.Log(e.Band[0]))
-	high := math.Hypot(math.Log(cycles.High/cycles.Value), math.Log(e.Band[1]))
-	return chip.Scaled(v, math.Exp(-low), math.Exp(high))
-}
-
-// Coefficients reads the terms of a runtime.
+// Coefficients reads the cycles of integer kernels of a runtime.
 func Coefficients(rt *chip.Runtime) (Vector, error) {
-	var v Vector
-	if rt == nil {
-		return v, fmt.Errorf("no runtime is given")
+	if rt == nil || rt.Cortexm == nil {
+		return Vector{}, errors.New("has no figures of the cycle model cortexm")
 	}
-	for i, name := range Names {
-		c, ok := rt.Coefficients[name]
-		if !ok && i < PlainMAC {
-			return v, fmt.Errorf("coefficient %q is missing", name)
-		}
+	v := Vector(rt.Cortexm.Integer.Cycles)
+	for i, c := range v {
 		if c < 0 || math.IsNaN(c) || math.IsInf(c, 0) {
-			return v, fmt.Errorf("coefficient %q is %v; a cost cannot be negative or unlimited", name, c)
+			return v, fmt.Errorf("cycles of %s are %v; a cost cannot be negative or unlimited", Names[i], c)
 		}
-		v[i] = c
 	}
 	return v, nil
 }
@@ -295,51 +263,4 @@ func (s memory) cycles(l *Layer) float64 {
 		return s.cost * l.WeightBytes
 	}
 	return s.cost * l.WeightBytes * l.Passes
-}
-
-// FormatMixes writes mixes for a target file.
-func FormatMixes(mixes []Vector) string {
-	var b strings.Builder
-	for i, m := range mixes {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		first := true
-		for k, v := range m {
-			if v < 0.005 {
-				continue
-			}
-			if !first {
-				b.WriteByte(' ')
-			}
-			first = false
-			b.WriteString(Names[k] + "=" + strconv.FormatFloat(v, 'f', 2, 64))
-		}
-	}
-	return b.String()
-}
-
-// mixes reads what [FormatMixes] wrote; what cannot be read is left out.
-func mixes(s string) []Vector {
-	var out []Vector
-	for _, one := range strings.Split(s, ";") {
-		var v Vector
-		any := false
-		for _, f := range strings.Fields(one) {
-			name, value, _ := strings.Cut(f, "=")
-			x, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				continue
-			}
-			for k := range Names {
-				if Names[k] == name {
-					v[k], any = x, true
-				}
-			}
-		}
-		if any {
-			out = append(out, v)
-		}
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package cortexm
 
 import (
+	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -14,7 +15,7 @@ func simple(n *graph.Node, in, out []*tensor.Tensor, optimised, folds bool) Laye
 	}
 	y := dims(out, 0)
 	if y == nil {
-		return unknown(n, "its shapes are not known")
+		return unknown(n, chip.MissingShape, "its shapes are not known")
 	}
 	outs := tensor.Elements(y)
 	for i := range out {
@@ -52,7 +53,7 @@ func simple(n *graph.Node, in, out []*tensor.Tensor, optimised, folds bool) Laye
 	case walks[n.Op]:
 		return Each(term(MoveElement, PlainMove), "reorder", outs)
 	}
-	return unknown(n, "no rule for its work")
+	return unknown(n, chip.MissingOperator, "no rule for its work")
 }
 
 // constant reports whether all operands are known before an inference.

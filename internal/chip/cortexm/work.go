@@ -1,8 +1,10 @@
 package cortexm
 
 import (
+	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -33,12 +35,7 @@ const (
 )
 
 // Names of the terms.
-var Names = [Terms]string{
-	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_gather", "point_output",
-	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
-	"pool_element", "element", "table_element", "move_element",
-	"plain_mac", "plain_element", "plain_table", "plain_reduce", "plain_move",
-}
+var Names = chip.TermNames
 
 // Vector holds an amount of each term.
 type Vector [Terms]float64
@@ -76,8 +73,8 @@ type Layer struct {
 	WeightBytes, Passes float64
 	// Float is set when the operator computes in floating point.
 	Float bool
-	// Missing says why the work is not known, "" when it is.
-	Missing string
+	// Missing says why the work is not known, nil when it is.
+	Missing *chip.Missing
 }
 
 // Conv describes a convolution of kernel kh x kw with ci input channels to an
@@ -133,7 +130,7 @@ func Each(term int, kernel string, n int) Layer {
 // Layers returns the work of each node of g, in order, as the kernels do it.
 func Layers(m *graph.Model, g *graph.Graph, k Kernels) []Layer {
 	dead := deadChannels(g)
-	integer, gone := Quantised(g)
+	integer, gone := plan.Quantised(g)
 	out := make([]Layer, len(g.Nodes))
 	for i, n := range g.Nodes {
 		if gone[n] {
@@ -148,7 +145,7 @@ func Layers(m *graph.Model, g *graph.Graph, k Kernels) []Layer {
 func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k Kernels, integer bool) Layer {
 	in, outs := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
 	if n.Domain == graph.TFLiteCustom {
-		return unknown(n, "a custom operator, whose work is not known")
+		return unknown(n, chip.MissingOperator, "a custom operator, whose work is not known")
 	}
 	float := !integer && floats(n, in, outs)
 	var l Layer
@@ -160,7 +157,7 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 		l = simple(n, in, outs, k.optimised(n.Op, float), k.folds() || n.Domain != graph.TFLite)
 	}
 	w := count.Count(m, g, n, in, outs)
-	if l.Missing != "" {
+	if l.Missing != nil {
 		// Products that no rule describes still have a number.
 		if w.MACs == nil || *w.MACs == 0 {
 			return l
@@ -171,7 +168,7 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 	}
 	if recurrent[n.Op] {
 		if w.MACs == nil {
-			return unknown(n, "its work is not known")
+			return unknown(n, chip.MissingShape, "its work is not known")
 		}
 		l = gates(*w.MACs, outs, k.optimised(n.Op, float))
 	}
@@ -249,7 +246,9 @@ func dims(list []*tensor.Tensor, i int) []int {
 	return list[i].Shape
 }
 
-func unknown(n *graph.Node, why string) Layer { return Layer{Missing: n.Key() + ": " + why} }
+func unknown(n *graph.Node, code chip.MissingCode, why string) Layer {
+	return Layer{Missing: &chip.Missing{Code: code, Text: n.Key() + ": " + why}}
+}
 
 // weighted handles operators with a weight matrix; ok is false for others.
 func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l Layer, ok bool) {
@@ -266,7 +265,7 @@ func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l L
 	}
 	x, w, y := dims(in, xi), dims(in, wi), dims(out, 0)
 	if x == nil || w == nil || y == nil {
-		return unknown(n, "its shapes are not known"), true
+		return unknown(n, chip.MissingShape, "its shapes are not known"), true
 	}
 	live := channels(n, wi, dead)
 	switch d {
@@ -274,12 +273,12 @@ func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l L
 		return convolution(n, x, w, y, live), true
 	case "depthwise":
 		if len(w) != 4 || len(y) != 4 {
-			return unknown(n, "not a two-dimensional convolution"), true
+			return unknown(n, chip.MissingOperator, "not a two-dimensional convolution"), true
 		}
 		return Depthwise(y[0]*y[1], y[2], w[1], w[2], y[3], live.out), true
 	}
 	if len(w) < 2 || len(y) == 0 {
-		return unknown(n, "not a matrix product"), true
+		return unknown(n, chip.MissingOperator, "not a matrix product"), true
 	}
 	k := w[len(w)-1]
 	if n.Domain != graph.TFLite && n.Attrs.Int("transB", 0) == 0 {
@@ -299,7 +298,7 @@ var kernels = map[string]string{
 
 func convolution(n *graph.Node, x, w, y []int, live share) Layer {
 	if len(w) != 4 || len(y) != 4 || len(x) != 4 {
-		return unknown(n, "not a two-dimensional convolution")
+		return unknown(n, chip.MissingOperator, "not a two-dimensional convolution")
 	}
 	if n.Domain != graph.TFLite { // NCHW, weights OIHW
 		groups := n.Attrs.Int("group", 1)

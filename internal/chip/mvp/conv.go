@@ -14,19 +14,20 @@ type Window struct {
 	DepthMultiplier      int  // depthwise only
 }
 
-// Library is a generation of the kernel library.
+// Library is a generation of the vendor's kernels.
 type Library string
 
-// Generations: before release 0.8.0 and since.
+// Generations: the first scales inputs while it multiplies, the second, since release
+// 0.8.0, in a program of its own beforehand.
 const (
-	Baseline Library = "baseline"
-	SpeedOpt Library = "speed_opt"
+	First  Library = "first"
+	Second Library = "second"
 )
 
 // Conv counts CONV_2D.
 func Conv(w Window, lib Library) (*Counts, error) {
 	if w.DilationX != 1 || w.DilationY != 1 {
-		return nil, limit("Dilation not supported, Hardware limits exceeded")
+		return nil, errDilated()
 	}
 	wide := w.W*w.C > maxStride || w.OW*w.OC > maxStride
 	if wide && w.H == 1 && w.FH == 1 && w.OH == 1 {
@@ -49,21 +50,24 @@ func conv(w Window, lib Library, clamp bool) (*Counts, error) {
 }
 
 func (c *Counts) conv(w Window, lib Library) error {
-	if lib == SpeedOpt {
+	if lib == Second {
 		k := 1
 		if w.C%2 == 0 {
 			k = 2
 		}
-		if w.W*w.C/k > maxStride || w.H > maxSize || w.W > maxSize || w.C/k > maxSize {
-			return limitExceeded()
+		if err := fits(stride("rows of the input", w.W*w.C/k), size("rows of the input", w.H), size("columns of the input", w.W), size("channels of the input", w.C/k)); err != nil {
+			return err
 		}
 		c.Programs++
 		c.Instructions += int64(w.H) * int64(w.W) * int64(w.C/k)
 	}
 	xs, okX := segments(w.W, w.FW, w.StrideX, w.PadX, w.OW)
 	ys, okY := segments(w.H, w.FH, w.StrideY, w.PadY, w.OH)
-	if !okX || !okY || w.OC > maxSize {
-		return limitExceeded()
+	if !okX || !okY {
+		return errOutside()
+	}
+	if err := fits(size("channels of the output", w.OC)); err != nil {
+		return err
 	}
 	for _, x := range xs {
 		for _, y := range ys {
@@ -83,8 +87,8 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	line := w.OW * w.OC
 	e := 0
 	if p.step*line > maxStride {
-		if line > maxStride {
-			return limit("Output vector stride (%d) exceeded (max=%d), Hardware limits exceeded", line, maxStride)
+		if err := fits(stride("rows of the output", line)); err != nil {
+			return err
 		}
 		e = p.step - 1
 	}
@@ -101,9 +105,11 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 			k = 1
 		}
 	}
-	if inRow/k > maxStride || next/k > maxStride || taps/k > maxSize || filterRow/k*w.FH > maxStride ||
-		x.n > maxSize || p.rows*(e+1) > maxSize || rows > maxSize {
-		return limitExceeded()
+	if err := fits(
+		stride("rows of the input", inRow/k), stride("windows", next/k), stride("filters", filterRow/k*w.FH), size("elements in a row of a window", taps/k),
+		size("columns of the output", x.n), size("rows of the output", p.rows*(e+1)), size("rows of the input", rows),
+	); err != nil {
+		return err
 	}
 	// Row increments that neither the loop nor the last instructions of an output
 	// can take along.
@@ -126,14 +132,14 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	tail := int64(2 + e + r)
 	if k == 2 {
 		tail++
-		c.ParallelIterations += it
-		c.parallelStores += n
+		c.DoubleIterations += it
+		c.doubleStores += n
 	} else {
-		c.RealIterations += it
-		c.realStores += n
+		c.SingleIterations += it
+		c.singleStores += n
 	}
 	c.Instructions += int64(w.OC) + n*tail
-	if lib == SpeedOpt {
+	if lib == Second {
 		c.Instructions += it
 	} else {
 		// The input is scaled in the inner loop, and its use right after costs a stall.
@@ -149,7 +155,7 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 func convLine(w Window, lib Library) (*Counts, error) {
 	inMax, outMax := maxStride/w.C, maxStride/w.OC
 	if inMax < w.FW || outMax < 1 {
-		return nil, limitExceeded()
+		return nil, limit("a window of %d elements, or a pixel of %d channels, is more than the %d elements of a part of a line", w.FW*w.C, w.OC, maxStride)
 	}
 	c := &Counts{Kernel: KernelConv}
 	in, out := w.W, w.OW
@@ -193,13 +199,13 @@ func (c *Counts) add(o *Counts) {
 	c.Programs += o.Programs
 	c.Instructions += o.Instructions
 	c.Stalls += o.Stalls
-	c.ParallelIterations += o.ParallelIterations
-	c.RealIterations += o.RealIterations
+	c.DoubleIterations += o.DoubleIterations
+	c.SingleIterations += o.SingleIterations
 	c.Stores += o.Stores
 	c.NoOps += o.NoOps
 	c.ClampIterations += o.ClampIterations
-	c.parallelStores += o.parallelStores
-	c.realStores += o.realStores
+	c.doubleStores += o.doubleStores
+	c.singleStores += o.singleStores
 	c.strideNoOps += o.strideNoOps
 	c.pairs += o.pairs
 	c.pixels += o.pixels

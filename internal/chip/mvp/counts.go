@@ -1,22 +1,20 @@
 package mvp
 
-import "fmt"
-
 // Kernel is an algorithm of the kernel library.
 type Kernel string
 
-// Kernels.
+// Kernels. Those named pixel make one program per output pixel.
 const (
-	KernelConv           Kernel = "conv"
-	KernelFullyConnected Kernel = "fc"
-	KernelDepthwise      Kernel = "dw_gen"
-	KernelDepthwiseOpt   Kernel = "dw_opt"
-	KernelAveragePool    Kernel = "avg_gen"
-	KernelAveragePoolOpt Kernel = "avg_opt"
-	KernelMaxPool        Kernel = "max_gen"
-	KernelAdd            Kernel = "add"
-	KernelMul            Kernel = "mul"
-	KernelTransposeConv  Kernel = "tconv"
+	KernelConv             Kernel = "conv"
+	KernelDense            Kernel = "dense"
+	KernelDepthwise        Kernel = "depthwise"
+	KernelDepthwisePixel   Kernel = "depthwise_pixel"
+	KernelAveragePool      Kernel = "average_pool"
+	KernelAveragePoolPixel Kernel = "average_pool_pixel"
+	KernelMaxPool          Kernel = "max_pool"
+	KernelAdd              Kernel = "add"
+	KernelMul              Kernel = "mul"
+	KernelTransposeConv    Kernel = "transpose_conv"
 )
 
 // Counts is what the programs of one layer execute.
@@ -29,9 +27,9 @@ type Counts struct {
 	// Stalls are cycles lost because an operand was written by the instruction
 	// directly before.
 	Stalls int64
-	// ParallelIterations and RealIterations are passes through the inner loop of
+	// DoubleIterations and SingleIterations are passes through the inner loop of
 	// convolutions with two and one product each.
-	ParallelIterations, RealIterations int64
+	DoubleIterations, SingleIterations int64
 	// Stores of results; one may hold a pair.
 	Stores int64
 	// NoOps only move an array on.
@@ -40,8 +38,12 @@ type Counts struct {
 	// activation afterwards.
 	ClampIterations int64
 
+	// Refused says why a first kernel did not take the layer that this one takes; ""
+	// when there was none.
+	Refused string
+
 	// What device corrections need beside.
-	parallelStores, realStores int64 // of convolutions
+	doubleStores, singleStores int64 // of convolutions
 	strideNoOps                int64 // no-ops that walk the output array
 	byOutput                   bool  // fully connected, one program per output
 	pairs                      int64 // of element-wise operators
@@ -52,17 +54,6 @@ type Counts struct {
 // Simulated is the number of accelerator cycles by the maker's simulator: each
 // instruction and each stall takes one.
 func (c *Counts) Simulated() int64 { return c.Instructions + c.Stalls }
-
-// LimitError says why the accelerator's kernels refuse a layer. The text is the
-// one that they print.
-type LimitError struct{ Text string }
-
-func (e *LimitError) Error() string { return e.Text }
-
-func limit(format string, args ...any) error { return &LimitError{fmt.Sprintf(format, args...)} }
-
-// limitExceeded is the kernels' text where no special one exists.
-func limitExceeded() error { return limit("Hardware limits exceeded") }
 
 // clamp adds the programs that bring n results into the activation's range, for
 // kernels that do not clip while they compute. Few results are done by the

@@ -1,16 +1,17 @@
 package mvp
 
 // Depthwise counts DEPTHWISE_CONV_2D. The kernel that makes one program per
-// output pixel is preferred for small inputs; the general one takes the rest.
+// output pixel is preferred for small inputs; the one over runs of outputs takes
+// the rest.
 func Depthwise(w Window) (*Counts, error) {
-	optFits := w.DepthMultiplier == 1 && w.DilationX == 1 && w.DilationY == 1 && w.W*w.OC/2 <= maxStride &&
+	pixelFits := w.DepthMultiplier == 1 && w.DilationX == 1 && w.DilationY == 1 && w.W*w.OC/2 <= maxStride &&
 		w.H <= maxSize && w.W <= maxSize && pairsOf(w.OC) <= maxSize
-	if optFits && w.W*w.H <= 4*w.FW*w.FH*w.OC {
-		return depthwiseOpt(w), nil
+	if pixelFits && w.W*w.H <= 4*w.FW*w.FH*w.OC {
+		return depthwisePixel(w), nil
 	}
 	c, err := depthwise(w)
-	if err != nil && optFits {
-		return depthwiseOpt(w), nil
+	if err != nil && pixelFits {
+		return depthwisePixel(w), nil
 	}
 	return c, err
 }
@@ -24,8 +25,8 @@ func pairsOf(n int) int {
 	return n
 }
 
-func depthwiseOpt(w Window) *Counts {
-	c := &Counts{Kernel: KernelDepthwiseOpt}
+func depthwisePixel(w Window) *Counts {
+	c := &Counts{Kernel: KernelDepthwisePixel}
 	pairs := int64(w.Batch) * int64(pairsOf(w.OC))
 	var rows, columns int64
 	for y := range w.OH {
@@ -54,83 +55,60 @@ func inside(o, stride, pad, filter, in int) int {
 	return max(min(filter, in-origin)-max(0, -origin), 0)
 }
 
-// dim is one dimension of an array: a loop that moves it on.
-type dim struct{ size, stride int }
+// fewestProducts is how many products a program must have on average to be worth
+// its start.
+const fewestProducts = 120
 
-func (d dim) active() bool { return d.size > 1 && d.stride > 0 }
-
-// merge lets the loop of inner do the steps of outer: jump is the number of
-// extra increments of inner at its end.
-func merge(outer, inner *dim) (jump int, ok bool) {
-	if inner.stride == 0 || outer.stride%inner.stride != 0 {
-		return 0, false
-	}
-	jump = outer.stride/inner.stride - inner.size
-	if jump < 0 {
-		return 0, false
-	}
-	inner.size = (inner.size + jump) * outer.size
-	outer.size = 1
-	return jump, true
-}
-
-func activeOf(ds ...*dim) (n int) {
-	for _, d := range ds {
-		if d.active() {
-			n++
-		}
-	}
-	return n
-}
-
-// depthwise counts the general kernel.
+// depthwise counts the kernel over runs of outputs: the output is cut where the
+// filter leaves the input, and each part is planned on its own.
 func depthwise(w Window) (*Counts, error) {
 	if w.Batch != 1 {
-		return nil, limitExceeded()
+		return nil, limit("its batch is %d, and the dimensions of an array are used up by one image", w.Batch)
 	}
-	k := 1
+	pair := 1 // outputs in an element
 	if w.DepthMultiplier%2 == 0 {
-		k = 2
+		pair = 2
 	}
-	for i, v := range []int{w.C, w.OH, w.OW, w.FH, w.FW} {
-		if v > maxSize {
-			// The kernel's numbers of dimensions count the batch and others between.
-			return nil, limit("input_shape[%d] (%d) > %d", []int{1, 3, 4, 6, 7}[i], v, maxStride)
-		}
+	if err := fits(
+		size("channels of the input", w.C), size("rows of the output", w.OH), size("columns of the output", w.OW),
+		size("rows of the filter", w.FH), size("columns of the filter", w.FW),
+	); err != nil {
+		return nil, err
 	}
-	if row := w.OW * w.OC / k; w.OH > 1 && row > maxStride {
-		return nil, limit("output_stride[3] (%d) > %d", row, maxStride)
+	if row := stride("rows of the output", w.OW*w.OC/pair); w.OH > 1 && fits(row) != nil {
+		return nil, fits(row)
 	}
-	filterDilX, filterDilY := (w.FW-1)*w.DilationX+1, (w.FH-1)*w.DilationY+1
-	if filterDilX != w.FW || filterDilY != w.FH {
+	spanX, spanY := (w.FW-1)*w.DilationX+1, (w.FH-1)*w.DilationY+1 // of the filter on the input
+	if spanX != w.FW || spanY != w.FH {
 		// Edges are cut by whole filter positions, which holds without padding only.
-		if w.PadX != 0 || w.PadY != 0 || (w.OW-1)*w.StrideX+filterDilX > w.W || (w.OH-1)*w.StrideY+filterDilY > w.H {
-			return nil, limit("Dilation not supported")
+		if w.PadX != 0 || w.PadY != 0 || (w.OW-1)*w.StrideX+spanX > w.W || (w.OH-1)*w.StrideY+spanY > w.H {
+			return nil, limit("its filter is dilated beyond the edge of the input, where programs would have to leave out parts of it")
 		}
 	}
-	xs, okX := segments(w.W, filterDilX, w.StrideX, w.PadX, w.OW)
-	if !okX {
-		return nil, limitExceeded()
+	columns, ok := segments(w.W, spanX, w.StrideX, w.PadX, w.OW)
+	if !ok {
+		return nil, errOutside()
 	}
 	c := &Counts{Kernel: KernelDepthwise}
-	for _, x := range xs {
-		if filterDilX != w.FW {
+	for _, x := range columns {
+		if spanX != w.FW {
 			x.t = w.FW
 		}
 		for at := 0; at < w.OH; {
-			y, ok := rowSegment(w, filterDilY, at)
+			y, ok := rowSegment(w, spanY, at)
 			if !ok {
-				return nil, limitExceeded()
+				return nil, errOutside()
 			}
-			n, err := c.depthwisePart(w, k, x, y)
+			p, err := planRun(w, pair, x, y)
 			if err != nil {
 				return nil, err
 			}
-			at += n
+			c.addRun(p)
+			at += p.rows * p.groups
 		}
 	}
-	if macs := int64(w.FH) * int64(w.FW) * int64(w.OH) * int64(w.OW) * int64(w.OC); macs/c.Programs < 120 {
-		return nil, limitExceeded()
+	if products := int64(w.FH) * int64(w.FW) * int64(w.OH) * int64(w.OW) * int64(w.OC); products/c.Programs < fewestProducts {
+		return nil, limit("a program would have %d products on average, fewer than the %d that its start is worth", products/c.Programs, fewestProducts)
 	}
 	if w.Clip {
 		c.clamp(int64(w.OH) * int64(w.OW) * int64(w.OC))
@@ -153,117 +131,222 @@ func rowSegment(w Window, filter, at int) (segment, bool) {
 	return s, true
 }
 
-// depthwisePart counts the programs of one segment of columns and rows, and
-// returns how many rows they do.
-func (c *Counts) depthwisePart(w Window, k int, x, y segment) (rows int, err error) {
-	ch := dim{w.C, 1}
-	oy := dim{y.n, w.C * w.W * w.StrideY}
-	ox := dim{x.n, w.C * w.StrideX}
-	fy := dim{y.t, w.C * w.W * w.DilationY}
-	fx := dim{x.t, w.C * w.DilationX}
-	var grp dim // groups of rows
-	mult := w.DepthMultiplier / k
-	outM := dim{w.C * mult, 1}
-	outY := dim{y.n, w.OW * w.OC / k}
-	outX := dim{x.n, w.OC / k}
-	var outG dim
+// walk is one way in which a program moves through an operand: a number of steps,
+// each a stride of elements.
+type walk struct{ steps, stride int }
 
-	rows = y.n
-	offsets, groups := y.n, 1 // loops over rows
-	jumpX, jumpF, jumpOut := 0, 0, 0
-	crowded := func() bool { return activeOf(&ch, &oy, &ox, &grp, &fy, &fx) > 3 }
-	if (crowded() || oy.stride > maxStride) && oy.active() && ox.active() {
-		o, i := oy, ox
-		if _, ok := merge(&o, &i); !ok {
-			return 0, limit("Assertion failed: stride_ratio.rem == 0")
-		}
-		if i.size > maxSize {
-			size := ceilDiv(y.t, w.StrideY)
-			if y.n < size {
-				return 0, limit("Assertion failed: num_groups.quot > 0")
-			}
-			groups = y.n / size
-			rows, offsets = groups*size, size
-			grp, outG = dim{groups, size * oy.stride}, dim{groups, size * outY.stride}
-			oy.size, outY.size = size, size
-		}
-		jumpX, _ = merge(&oy, &ox)
-		if ox.size > maxSize {
-			return 0, limit("Assertion failed: in_dims.sizes[kDimOutX] <= SLI_MVP_MAX_VECTOR_COUNT")
+// moves reports whether the walk takes one of the operand's dimensions.
+func (w walk) moves() bool { return w.steps > 1 && w.stride > 0 }
+
+// walks are all ways through one operand.
+type walks []*walk
+
+// crowded reports whether there are more of them than an operand has dimensions.
+func (ws walks) crowded() bool {
+	n := 0
+	for _, w := range ws {
+		if w.moves() {
+			n++
 		}
 	}
-	if (crowded() || grp.stride > maxStride) && grp.active() && fy.active() {
-		var ok bool
-		if jumpF, ok = merge(&grp, &fy); !ok {
-			return 0, limit("Assertion failed: stride_ratio.rem == 0")
+	return n > maxDims
+}
+
+// fit reports the first walk that no dimension can make.
+func (ws walks) fit(operand string) error {
+	for _, w := range ws {
+		if !w.moves() {
+			continue
+		}
+		if err := fits(stride("steps through the "+operand, w.stride), size("steps through the "+operand, w.steps)); err != nil {
+			return err
 		}
 	}
-	if n := activeOf(&outM, &outY, &outX, &outG); (n > 3 || outY.stride > maxStride) && outY.active() && outX.active() {
-		var ok bool
-		if jumpOut, ok = merge(&outY, &outX); !ok {
-			return 0, limit("Assertion failed: extra_incr >= 0")
+	return nil
+}
+
+// joined makes one walk of two, for one dimension: at its end the inner walk goes on
+// by gap further steps of its own, which brings it to where the next step of the outer
+// one is. It says no when that is not a whole number of steps, or lies behind.
+func joined(outer, inner walk) (w walk, gap int, ok bool) {
+	if inner.stride == 0 || outer.stride%inner.stride != 0 {
+		return inner, 0, false
+	}
+	gap = outer.stride/inner.stride - inner.steps
+	return walk{(inner.steps + gap) * outer.steps, inner.stride}, gap, gap >= 0
+}
+
+// run is the plan of the programs for one part of the output.
+type run struct {
+	programs int // one, or one for each channel
+	channels int // outputs of a pixel, whatever the number of programs
+	// Loops over the outputs: groups of rows, rows of a group, columns.
+	groups, rows, columns int
+	taps                  int // products of an output
+	// Gaps between joined walks, and steps of a store whose stride is too long for one.
+	rowGap, filterGap, storeGap int
+	storeSteps                  int
+}
+
+// runPlanner has the walks through both operands of a part of the output.
+type runPlanner struct {
+	run
+	x, y segment
+	// The input is walked by outputs and, for each of them, by the filter.
+	channel, row, column, group, filterRow, filterColumn walk
+	// The output is walked by what is stored.
+	outChannel, outRow, outColumn, outGroup walk
+}
+
+func (p *runPlanner) input() walks {
+	return walks{&p.channel, &p.row, &p.column, &p.group, &p.filterRow, &p.filterColumn}
+}
+
+func (p *runPlanner) output() walks {
+	return walks{&p.outChannel, &p.outRow, &p.outColumn, &p.outGroup}
+}
+
+// planRun brings the walks of one part of the output, a segment of columns and as many
+// rows of the segment y as go into a program, into the three dimensions of each
+// operand. The steps come in the order in which the kernel takes them: rows join
+// columns, groups of rows join the rows of the filter, stored rows join stored columns,
+// and channels become programs of their own.
+func planRun(w Window, pair int, x, y segment) (*run, error) {
+	multiple := w.DepthMultiplier / pair
+	p := &runPlanner{
+		run: run{programs: 1, channels: w.C * multiple, groups: 1, rows: y.n, columns: x.n, taps: y.t * x.t},
+		x:   x, y: y,
+		channel: walk{w.C, 1}, row: walk{y.n, w.C * w.W * w.StrideY}, column: walk{x.n, w.C * w.StrideX},
+		filterRow: walk{y.t, w.C * w.W * w.DilationY}, filterColumn: walk{x.t, w.C * w.DilationX},
+		outChannel: walk{w.C * multiple, 1}, outRow: walk{y.n, w.OW * w.OC / pair}, outColumn: walk{x.n, w.OC / pair},
+	}
+	for _, step := range []func() error{
+		func() error { return p.joinRows(w.StrideY) }, p.joinGroups, p.joinStores, p.shortenStores, p.splitChannels,
+		func() error { return p.input().fit("input") }, func() error { return p.output().fit("output") },
+	} {
+		if err := step(); err != nil {
+			return nil, err
 		}
 	}
-	if activeOf(&outM, &outY, &outX, &outG) > 3 {
-		return 0, limit("Assertion failed: out_dims.numActiveDims() <= SLI_MVP_MAX_DIM")
+	return &p.run, nil
+}
+
+// joinRows lets one dimension walk rows and columns. Where it would have too many
+// steps, rows are walked in groups of as many as the filter covers.
+func (p *runPlanner) joinRows(strideY int) error {
+	if !p.input().crowded() && p.row.stride <= maxStride || !p.row.moves() || !p.column.moves() {
+		return nil
 	}
-	extraStore := 0
-	if outG.active() && outG.stride > maxStride {
-		factor := offsets
-		outG.stride /= offsets
-		outG.size *= offsets
-		for outG.stride > maxStride {
-			if outG.stride%2 != 0 {
-				return 0, limit("Assertion failed: (out_dims.strides[kDimOutYGroup] %% 2) == 0")
-			}
-			outG.stride, outG.size, factor = outG.stride/2, outG.size*2, factor*2
+	all, _, ok := joined(p.row, p.column)
+	if !ok {
+		return limit("rows of outputs are not a whole number of columns apart on the input")
+	}
+	if all.steps > maxSize {
+		rows := ceilDiv(p.y.t, strideY)
+		if p.y.n < rows {
+			return limit("%d rows of outputs need %d steps, and are fewer than the %d of a group", p.y.n, all.steps, rows)
 		}
-		extraStore = factor - 1
+		p.rows, p.groups = rows, p.y.n/rows
+		p.group, p.outGroup = walk{p.groups, rows * p.row.stride}, walk{p.groups, rows * p.outRow.stride}
+		p.row.steps, p.outRow.steps = rows, rows
 	}
-	programs, perProgram := 1, w.C
-	if crowded() {
-		if !ch.active() {
-			return 0, limit("Assertion failed: in_dims.isActive(kDimInChannel)")
+	p.column, p.rowGap, _ = joined(p.row, p.column)
+	p.row.steps = 1
+	return fits(size("columns in a group of rows", p.column.steps))
+}
+
+// joinGroups lets one dimension walk groups of rows and rows of the filter.
+func (p *runPlanner) joinGroups() error {
+	if !p.input().crowded() && p.group.stride <= maxStride || !p.group.moves() || !p.filterRow.moves() {
+		return nil
+	}
+	both, gap, ok := joined(p.group, p.filterRow)
+	if !ok {
+		return limit("groups of rows are not a whole number of filter rows apart on the input")
+	}
+	p.filterRow, p.group.steps, p.filterGap = both, 1, gap
+	return nil
+}
+
+// joinStores lets one dimension walk rows and columns of the output.
+func (p *runPlanner) joinStores() error {
+	if (p.output().crowded() || p.outRow.stride > maxStride) && p.outRow.moves() && p.outColumn.moves() {
+		both, gap, ok := joined(p.outRow, p.outColumn)
+		if !ok {
+			return limit("rows of the output are not a whole number of columns apart")
 		}
-		if x.n == 1 && (rows == 1 || y.t == 1 || x.t == 1) {
-			return 0, limit("Assertion failed: !in_channel_outside_program")
+		p.outColumn, p.outRow.steps, p.storeGap = both, 1, gap
+	}
+	if p.output().crowded() {
+		return limit("its output takes more than %d dimensions", maxDims)
+	}
+	return nil
+}
+
+// shortenStores makes several steps of one between groups that is too long: one for
+// each row of a group, and then halves.
+func (p *runPlanner) shortenStores() error {
+	if !p.outGroup.moves() || p.outGroup.stride <= maxStride {
+		return nil
+	}
+	steps := p.rows
+	stride := p.outGroup.stride / p.rows
+	for stride > maxStride {
+		if stride%2 != 0 {
+			return limit("groups of rows of the output are %d elements apart, which cannot be halved until a stride reaches", stride)
 		}
-		programs, perProgram = w.C, 1
-		ch.size = 1
+		stride, steps = stride/2, steps*2
 	}
-	if crowded() {
-		return 0, limit("Assertion failed: in_dims.numActiveDims() <= SLI_MVP_MAX_DIM")
+	p.outGroup = walk{p.outGroup.steps * steps, stride}
+	p.storeSteps = steps - 1
+	return nil
+}
+
+// splitChannels makes a program for each channel where the input still takes too many
+// dimensions.
+func (p *runPlanner) splitChannels() error {
+	if !p.input().crowded() {
+		return nil
 	}
-	for _, d := range []*dim{&ch, &oy, &ox, &grp, &fy, &fx, &outM, &outY, &outX, &outG} {
-		if d.active() && (d.stride > maxStride || d.size > maxSize) {
-			return 0, limitExceeded()
-		}
+	if !p.channel.moves() {
+		return limit("its input takes more than %d dimensions in a single channel", maxDims)
 	}
-	heads := int64(programs) * int64(perProgram) * int64(mult)
-	n := heads * int64(offsets) * int64(x.n) * int64(groups)
-	taps := int64(y.t) * int64(x.t)
-	c.Programs += int64(programs)
+	if p.x.n == 1 && (p.rows*p.groups == 1 || p.y.t == 1 || p.x.t == 1) {
+		return limit("its input takes more than %d dimensions, and a column is too little for a program of each channel", maxDims)
+	}
+	p.programs, p.channel.steps = p.channel.steps, 1
+	if p.input().crowded() {
+		return limit("its input takes more than %d dimensions, channels left out", maxDims)
+	}
+	return nil
+}
+
+// addRun counts the programs of a plan.
+func (c *Counts) addRun(p *run) {
+	channels, taps := int64(p.channels), int64(p.taps)
+	rows := channels * int64(p.rows)
+	outputs := rows * int64(p.columns) * int64(p.groups)
+	c.Programs += int64(p.programs)
 	c.segments++
-	c.Stores += n
-	c.pixels += int64(rows) * int64(x.n)
-	c.Instructions += heads + n*(2*taps+1+int64(max(1, extraStore)))
-	c.Stalls += n * (taps + 1)
-	if extraStore > 1 {
-		c.NoOps += n * int64(extraStore-1)
+	c.Stores += outputs
+	c.pixels += int64(p.rows) * int64(p.groups) * int64(p.columns)
+	c.Instructions += channels + outputs*(2*taps+1+int64(max(1, p.storeSteps)))
+	c.Stalls += outputs * (taps + 1)
+	if p.storeSteps > 1 {
+		c.NoOps += outputs * int64(p.storeSteps-1)
 	}
-	// One increment is free where the array has no other one at the loop's end.
-	ends := heads * int64(offsets)
-	for _, j := range []struct {
-		jump  int
+	// One step across a gap is free where the operand has no other one at the loop's
+	// end; each further one takes an instruction that does nothing else.
+	for _, g := range []struct {
+		gap   int
 		times int64
-	}{{jumpX, ends}, {jumpOut, ends}, {jumpF, n}} {
-		if j.jump > 1 {
-			c.NoOps += j.times * int64(j.jump-1)
-			c.Instructions += j.times * int64(j.jump-1)
+	}{{p.rowGap, rows}, {p.storeGap, rows}, {p.filterGap, outputs}} {
+		if g.gap > 1 {
+			c.NoOps += g.times * int64(g.gap-1)
+			c.Instructions += g.times * int64(g.gap-1)
 		}
 	}
-	if jumpF > 1 {
-		c.Stalls -= n // a no-op stands between the last product and its use
+	if p.filterGap > 1 {
+		c.Stalls -= outputs // such an instruction stands between the last product and its use
 	}
-	return rows, nil
 }

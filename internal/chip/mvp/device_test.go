@@ -32,12 +32,12 @@ func shipped(t testing.TB, runtime string) *fitted {
 // column of predictions to the cycle.
 func TestDeviceCycles(t *testing.T) {
 	t.Parallel()
-	chips := map[Library]*fitted{SpeedOpt: shipped(t, "tflm-mvp"), Baseline: shipped(t, "tflm-mvp-baseline")}
+	chips := map[Library]*fitted{Second: shipped(t, "tflm-mvp"), First: shipped(t, "tflm-mvp-baseline")}
 	errs := map[string][]float64{}
 	var all []float64
 	off := 0
 	for _, r := range material.Table(t, "data", "mltk_cycle_model.csv") {
-		lib := Library(r["conv_kernel"])
+		lib := libraries[r["conv_kernel"]]
 		c, err := countRow(t, r["opcode"], r["input_shape"], r["output_shape"], r["options"], lib)
 		if err != nil {
 			t.Fatal(err)

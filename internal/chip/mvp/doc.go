@@ -9,9 +9,3 @@
 // The package imports internal/chip, internal/graph, internal/tensor and
 // internal/count, and runs nothing.
 package mvp
-
-// Limits of the hardware.
-const (
-	maxSize   = 1024 // elements of an array dimension, iterations of a loop
-	maxStride = 2047 // elements between neighbours of a dimension
-)

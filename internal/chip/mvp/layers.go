@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -29,16 +29,12 @@ var operators = map[string]int{
 var errBroadcast = errors.New("not an MVP operator where shapes are broadcast")
 
 // Costs implements [chip.CycleModel].
-func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
+func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime, _ chip.Options) (*chip.Costs, error) {
 	c, err := newFitted(rt)
 	if err != nil {
 		return nil, err
 	}
-	ops, err := newProcessor(rt.Coefficients)
-	if err != nil {
-		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)
-	}
-	g := m.Main()
+	ops := newProcessor(c.c)
 	if err := ops.fallBack(m, g, t, rt); err != nil {
 		return nil, fmt.Errorf("runtime %s: %w", rt.Name, err)
 	}
@@ -47,7 +43,7 @@ func (Model) Costs(m *graph.Model, t *chip.Target, rt *chip.Runtime, _ chip.Opti
 	if t.Accelerator != nil {
 		costs.Method = "counted MVP programs with device corrections (" + string(c.lib) + " kernels)"
 	}
-	integer, gone := cortexm.Quantised(g)
+	integer, gone := plan.Quantised(g)
 	for i, n := range g.Nodes {
 		if gone[n] {
 			none := &chip.Figure{}
@@ -66,7 +62,7 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 	n := g.Nodes[i]
 	in, out := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
 	if !known(in, out) {
-		l.Missing = n.Key() + ": its shapes are not known before the model runs"
+		l.Missing = &chip.Missing{Code: chip.MissingShape, Text: n.Key() + ": its shapes are not known before the model runs"}
 		return l
 	}
 	if accelerator {
@@ -82,11 +78,11 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 			cpu, elapsed := m.cpu(c, acc)
 			group := string(c.Kernel)
 			l.Kernel = "mvp/" + group
-			l.Simulated = c.Simulated()
+			l.Simulated, l.Refused = c.Simulated(), c.Refused
 			l.Counts = map[string]int64{"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "no_ops": c.NoOps}
 			l.Accelerator = m.figure(acc, group)
 			if cpu == 0 {
-				l.Missing = fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)
+				l.Missing = &chip.Missing{Code: chip.MissingData, Text: fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)}
 				return l
 			}
 			l.CPU = m.figure(cpu, "cpu."+group)
@@ -95,14 +91,14 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 		}
 	}
 	cycles, kernel, missing := ops.cycles(mod, g, n, in, out)
-	if missing != "" {
+	if missing != nil {
 		if ops.other == nil {
 			l.Missing = missing
 			return l
 		}
 		o := ops.other.Layer(&ops.layers[i], n.Key())
 		o.Verdict, o.Reason, o.Simulated, o.Carried = l.Verdict, l.Reason, l.Simulated, true
-		if o.Missing == "" {
+		if o.Missing == nil {
 			o.Kernel = "cpu/" + strings.ToLower(o.Kernel)
 		}
 		return o
@@ -170,11 +166,11 @@ func (m *fitted) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error)
 	switch n.Op {
 	case "FULLY_CONNECTED":
 		if len(in) < 2 || in[1].Rank() != 2 || in[1].Shape[1] < 1 || in[1].Shape[0] < 1 {
-			return nil, limitExceeded()
+			return nil, errGeometry("weights")
 		}
 		depth := in[1].Shape[1]
 		if in[0].Len()%depth != 0 {
-			return nil, limitExceeded()
+			return nil, errGeometry("input")
 		}
 		return FullyConnected(in[0].Len()/depth, depth, in[1].Shape[0], clip)
 	case "ADD", "MUL":
@@ -194,7 +190,7 @@ func (m *fitted) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error)
 	switch n.Op {
 	case "CONV_2D":
 		if in[1].Shape[3] != w.C {
-			return nil, limit("Grouped convolution not supported")
+			return nil, limit("its channels are convolved in groups, and programs read all channels of the input")
 		}
 		return Conv(w, m.lib)
 	case "DEPTHWISE_CONV_2D":
@@ -214,7 +210,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 		x = in[2]
 	}
 	if x == nil || x.Rank() != 4 || out.Rank() != 4 {
-		return Window{}, limitExceeded()
+		return Window{}, errGeometry("input and output")
 	}
 	w := Window{
 		Batch: x.Shape[0], H: x.Shape[1], W: x.Shape[2], C: x.Shape[3],
@@ -225,7 +221,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 	}
 	if n.Op == "CONV_2D" || n.Op == "DEPTHWISE_CONV_2D" || n.Op == "TRANSPOSE_CONV" {
 		if len(in) < 2 || in[1] == nil || in[1].Rank() != 4 {
-			return Window{}, limitExceeded()
+			return Window{}, errGeometry("filter")
 		}
 		w.FH, w.FW = in[1].Shape[1], in[1].Shape[2]
 	}
@@ -233,12 +229,12 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 	const most = 1 << 15
 	for _, v := range []int{w.Batch, w.H, w.W, w.C, w.OH, w.OW, w.OC, w.FH, w.FW, w.StrideX, w.StrideY, w.DilationX, w.DilationY} {
 		if v < 1 || v > most {
-			return Window{}, limitExceeded()
+			return Window{}, limit("one of its sizes, strides or dilations is %d; 1 to %d can be planned", v, most)
 		}
 	}
 	if n.Op == "DEPTHWISE_CONV_2D" {
 		if w.OC%w.C != 0 {
-			return Window{}, limitExceeded()
+			return Window{}, errGeometry("channels")
 		}
 		w.DepthMultiplier = w.OC / w.C
 	}
@@ -251,7 +247,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 		}
 	}
 	if n.Op != "TRANSPOSE_CONV" && !w.consistent() {
-		return Window{}, limit("output shape does not follow from the input shape")
+		return Window{}, limit("its output shape does not follow from the input shape")
 	}
 	return w, nil
 }

@@ -7,19 +7,19 @@ func AveragePool(w Window) (*Counts, error) {
 	k := w.C / pairsOf(w.C)
 	optFits := w.W*w.C/k <= maxStride && w.OW*w.C/k <= maxStride && w.H <= maxSize && w.W <= maxSize && w.C/k <= maxSize
 	if optFits && w.OW*w.OH <= (9*w.FW*w.FH*w.C+5)/10 {
-		return averagePoolOpt(w), nil
+		return averagePoolPixel(w), nil
 	}
 	c, err := pool(w, KernelAveragePool)
 	if err != nil && optFits {
-		return averagePoolOpt(w), nil
+		return averagePoolPixel(w), nil
 	}
 	return c, err
 }
 
-func averagePoolOpt(w Window) *Counts {
-	c := depthwiseOpt(w) // the same loops, with one instruction per tap
+func averagePoolPixel(w Window) *Counts {
+	c := depthwisePixel(w) // the same loops, with one instruction per tap
 	taps := (c.Stalls - c.Stores)
-	c.Kernel = KernelAveragePoolOpt
+	c.Kernel = KernelAveragePoolPixel
 	c.Instructions = taps + 2*c.Stores
 	c.Stalls = c.Stores
 	if w.Clip {
@@ -28,20 +28,23 @@ func averagePoolOpt(w Window) *Counts {
 	return c
 }
 
+// maxAveraged is the most elements of a window that the average is taken over.
+const maxAveraged = 512
+
 // MaxPool counts MAX_POOL_2D.
 func MaxPool(w Window) (*Counts, error) { return pool(w, KernelMaxPool) }
 
 // pool counts the kernels with one program per channel pair, segment and pass.
 func pool(w Window, kernel Kernel) (*Counts, error) {
 	k := w.C / pairsOf(w.C)
-	if line := w.OW * w.C; line > maxStride {
-		return nil, limit("Output vector stride (%d) exceeded (max=%d), Hardware limits exceeded", line, maxStride)
-	}
 	inRow := w.W * w.C
+	if err := fits(stride("rows of the output", w.OW*w.C), stride("rows of the input", inRow/k), stride("windows", w.StrideX*w.C/k)); err != nil {
+		return nil, err
+	}
 	xs, okX := segments(w.W, w.FW, w.StrideX, w.PadX, w.OW)
 	ys, okY := segments(w.H, w.FH, w.StrideY, w.PadY, w.OH)
-	if !okX || !okY || inRow/k > maxStride || w.StrideX*w.C/k > maxStride {
-		return nil, limitExceeded()
+	if !okX || !okY {
+		return nil, errOutside()
 	}
 	c := &Counts{Kernel: kernel, pixels: int64(w.Batch) * int64(w.OH) * int64(w.OW)}
 	pairs := int64(w.Batch) * int64(w.C/k)
@@ -51,15 +54,15 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 			columns = 2 // too far apart to walk down a column: rows are done in passes
 		}
 		for _, y := range ys {
-			if kernel == KernelAveragePool && x.t*y.t > 512 {
-				return nil, limitExceeded()
+			if kernel == KernelAveragePool && x.t*y.t > maxAveraged {
+				return nil, limit("a window has %d elements, sums are exact for at most %d", x.t*y.t, maxAveraged)
 			}
 			for _, p := range passes(y, w.StrideY, columns) {
 				e := 0
 				if p.step*w.OW*w.C > maxStride {
 					// Since release 0.8 maximum pooling refuses what average pooling walks.
 					if kernel == KernelMaxPool {
-						return nil, limitExceeded()
+						return nil, fits(stride("rows of the output in a pass", p.step*w.OW*w.C))
 					}
 					e = p.step - 1
 				}
@@ -67,8 +70,8 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 				if columns == 1 {
 					rows = y.t
 				}
-				if x.n > maxSize || p.rows*(e+1) > maxSize || rows > maxSize || x.t > maxSize {
-					return nil, limitExceeded()
+				if err := fits(size("columns of the output", x.n), size("rows of the output", p.rows*(e+1)), size("rows of the input", rows), size("columns of a window", x.t)); err != nil {
+					return nil, err
 				}
 				r := p.extra - 2
 				if r > 1 {

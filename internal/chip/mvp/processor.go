@@ -2,6 +2,7 @@ package mvp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
@@ -11,11 +12,10 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// processor estimates layers that the processor does alone, from coefficients
-// named op.OPERATOR.TYPE.FEATURE. The type is that of the first input's
+// processor estimates layers that the processor does alone. The type of a figure is that of the first input's
 // elements, or "any". An operator and type without coefficients has no estimate.
 type processor struct {
-	ops map[string]map[string]float64 // "OPERATOR.TYPE" to coefficients by feature
+	ops map[string]map[string]chip.Operator // by operator and type
 
 	// What was not measured on this chip is estimated as on another target of the
 	// same core; nil when the target file names none.
@@ -23,14 +23,10 @@ type processor struct {
 	layers []cortexm.Layer
 }
 
-// Processor is the setting that names the target whose figures are used for
-// operators that were not measured on this one.
-const Processor = "processor"
-
 // fallBack reads the figures of the target that the runtime names for operators
 // without figures of its own.
 func (p *processor) fallBack(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime) error {
-	id := rt.Settings[Processor]
+	id := rt.MVP.Processor
 	if id == "" {
 		return nil
 	}
@@ -40,52 +36,48 @@ func (p *processor) fallBack(m *graph.Model, g *graph.Graph, t *chip.Target, rt 
 	}
 	o, err := set.Find(id)
 	if err != nil {
-		return fmt.Errorf("setting %s: %w", Processor, err)
+		return fmt.Errorf("processor: %w", err)
 	}
 	k := o.Runtime("")
-	if k == nil || k.Model != "cortexm" {
-		return fmt.Errorf("setting %s: target %s has no runtime with the cycle model cortexm", Processor, id)
+	if k == nil || k.Cortexm == nil {
+		return fmt.Errorf("processor: target %s has no runtime with the cycle model cortexm", id)
 	}
 	if p.other, err = cortexm.NewEstimator(t, k); err != nil {
-		return fmt.Errorf("setting %s: target %s: %w", Processor, id, err)
+		return fmt.Errorf("processor: target %s: %w", id, err)
 	}
-	p.layers = cortexm.Layers(m, g, cortexm.Kernels{Family: k.Settings[cortexm.Family], Tier: k.Settings[cortexm.Tier]})
+	p.layers = cortexm.Layers(m, g, cortexm.Kernels{Family: k.Cortexm.Family, Tier: k.Cortexm.Tier})
 	return nil
 }
 
-// features that coefficients may use.
-var features = map[string]bool{
-	"fixed":   true, // per layer
-	"element": true, // per element of the first output
-	"input":   true, // per element of the first input
-	"padded":  true, // per element of the output beyond those of the input
-	"byte":    true, // per byte of the first output
-	"mac":     true, // per multiply-accumulate
-	"tap":     true, // per element that a pooling window reads
+// features lists the figures of an operator in the order of featureNames.
+func features(o *chip.Operator) [7]*float64 {
+	return [...]*float64{&o.Fixed, &o.Element, &o.Input, &o.Padded, &o.Byte, &o.MAC, &o.Tap}
 }
 
-func newProcessor(coefficients map[string]float64) (*processor, error) {
-	p := &processor{ops: map[string]map[string]float64{}}
-	for name, v := range coefficients {
+var featureNames = [...]string{"fixed", "element", "input", "padded", "byte", "mac", "tap"}
+
+// newProcessor takes the coefficients of operators from those by name; see
+// [coefficients].
+func newProcessor(named map[string]float64) *processor {
+	p := &processor{ops: map[string]map[string]chip.Operator{}}
+	for name, v := range named {
 		rest, ok := strings.CutPrefix(name, "op.")
 		if !ok {
 			continue
 		}
-		at := strings.LastIndexByte(rest, '.')
-		if at < 0 || !features[rest[at+1:]] || !strings.Contains(rest[:at], ".") {
-			return nil, fmt.Errorf("coefficient %q is not of the form op.OPERATOR.TYPE.FEATURE with a known feature", name)
+		f := strings.Split(rest, ".")
+		if p.ops[f[0]] == nil {
+			p.ops[f[0]] = map[string]chip.Operator{}
 		}
-		key := rest[:at]
-		if p.ops[key] == nil {
-			p.ops[key] = map[string]float64{}
-		}
-		p.ops[key][rest[at+1:]] = v
+		o := p.ops[f[0]][f[1]]
+		*features(&o)[slices.Index(featureNames[:], f[2])] = v
+		p.ops[f[0]][f[1]] = o
 	}
-	return p, nil
+	return p
 }
 
 // cycles estimates one layer; missing says why there is no estimate.
-func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, out []*tensor.Tensor) (v float64, kernel, missing string) {
+func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, out []*tensor.Tensor) (v float64, kernel string, missing *chip.Missing) {
 	var x, y *tensor.Tensor
 	if len(in) > 0 {
 		x = in[0]
@@ -96,32 +88,45 @@ func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, ou
 	if len(out) > 0 {
 		y = out[0]
 	}
-	typ := "any"
+	typ := chip.AnyType
 	if x != nil {
 		typ = x.Type.String()
 	}
-	c := p.ops[n.Op+"."+typ]
-	if c == nil {
-		c = p.ops[n.Op+".any"]
+	c, ok := p.ops[n.Op][typ]
+	if !ok {
+		c, ok = p.ops[n.Op][chip.AnyType]
 	}
-	if c == nil || n.Domain != graph.TFLite {
-		return 0, "", fmt.Sprintf("no measurement of %s with %s data to estimate from", n.Key(), typ)
+	if !ok || n.Domain != graph.TFLite {
+		return 0, "", p.missing(n, typ)
 	}
 	var macs float64
-	if c["mac"] != 0 {
+	if c.MAC != 0 {
 		w := count.Count(m, g, n, in, out)
 		if w.MACs == nil {
-			return 0, "", fmt.Sprintf("the multiply-accumulates of %s are not known", n.Key())
+			return 0, "", &chip.Missing{Code: chip.MissingShape, Text: fmt.Sprintf("the multiply-accumulates of %s are not known", n.Key())}
 		}
 		macs = float64(*w.MACs)
 	}
 	ni, no := elements(x), elements(y)
-	v = c["fixed"] + c["element"]*no + c["input"]*ni + c["padded"]*max(no-ni, 0) + c["mac"]*macs
+	v = c.Fixed + c.Element*no + c.Input*ni + c.Padded*max(no-ni, 0) + c.MAC*macs
 	if y != nil {
-		v += c["byte"] * float64(y.Type.Bytes(int(no)))
+		v += c.Byte * float64(y.Type.Bytes(int(no)))
 	}
-	v += c["tap"] * no * float64(n.Attrs.Int("filter_height", 1)) * float64(n.Attrs.Int("filter_width", 1))
-	return v, "cpu/" + strings.ToLower(n.Op), ""
+	v += c.Tap * no * float64(n.Attrs.Int("filter_height", 1)) * float64(n.Attrs.Int("filter_width", 1))
+	return v, "cpu/" + strings.ToLower(n.Op), nil
+}
+
+// missing says what there would have to be to estimate n on data of a type.
+func (p *processor) missing(n *graph.Node, typ string) *chip.Missing {
+	m := &chip.Missing{Code: chip.MissingData, Text: fmt.Sprintf("no measurement of %s with %s data to estimate from", n.Key(), typ)}
+	if n.Domain != graph.TFLite {
+		m.Code = chip.MissingOperator
+		return m
+	}
+	if len(p.ops[n.Op]) > 0 {
+		m.Code = chip.MissingType
+	}
+	return m
 }
 
 func elements(t *tensor.Tensor) float64 {

@@ -2,7 +2,7 @@ package mvp
 
 // FullyConnected counts FULLY_CONNECTED with rows vectors of depth elements.
 func FullyConnected(rows, depth, outputs int, clip bool) (*Counts, error) {
-	c := &Counts{Kernel: KernelFullyConnected}
+	c := &Counts{Kernel: KernelDense}
 	n := int64(rows) * int64(outputs)
 	most := maxSize
 	if depth%2 == 0 {
@@ -19,19 +19,26 @@ func FullyConnected(rows, depth, outputs int, clip bool) (*Counts, error) {
 		c.Stalls = n * int64(depth+1)
 	case depth > most && depth%2 == 0 && twoLoops(depth/2):
 		c.byOutput = true
+		c.Refused = longRow(depth, most).Error()
 		c.Programs = n
 		c.Instructions = n * int64(depth+2)
 		c.Stalls = n * int64(depth/2+1)
 	case depth > most:
-		return nil, limit("weights_shape[1] (%d) > %d", depth, most)
+		return nil, longRow(depth, most)
 	default:
-		return nil, limit("output_shape[1] (%d) > %d", outputs, maxSize)
+		return nil, fits(size("outputs", outputs))
 	}
 	c.Stores = n
 	if clip {
 		c.clamp(n)
 	}
 	return c, nil
+}
+
+// longRow is what keeps rows of weights from programs for all outputs. Pairs of values
+// count as one element, so that even numbers may be twice as large.
+func longRow(depth, most int) error {
+	return limit("a row of weights has %d values, a dimension of an array takes at most %d", depth, most)
 }
 
 // twoLoops reports whether n iterations can be done by two nested loops. The
@@ -67,10 +74,10 @@ func Mul(n int64) *Counts { return elementwise(KernelMul, n, 4, 2) }
 // TransposeConv counts TRANSPOSE_CONV. No published table confirms it.
 func TransposeConv(w Window) (*Counts, error) {
 	if w.DilationX != 1 || w.DilationY != 1 {
-		return nil, limit("Dilation not supported")
+		return nil, errDilated()
 	}
-	if w.C > maxSize || w.FW > maxSize || w.FH > maxSize || w.OW*w.OC > maxStride || w.FW*w.C > maxStride {
-		return nil, limitExceeded()
+	if err := fits(size("channels of the input", w.C), size("columns of the filter", w.FW), size("rows of the filter", w.FH), stride("rows of the output", w.OW*w.OC), stride("rows of the filter", w.FW*w.C)); err != nil {
+		return nil, err
 	}
 	c := &Counts{Kernel: KernelTransposeConv}
 	out := int64(w.OH) * int64(w.OW) * int64(w.OC)

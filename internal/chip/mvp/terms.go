@@ -8,6 +8,11 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 )
 
+// Coefficients lists the figures of a runtime by name, in cycles: those of layers on
+// the accelerator as target files have them, those of operators on the processor as
+// op.OPERATOR.TYPE.FEATURE.
+func Coefficients(rt *chip.Runtime) map[string]float64 { return coefficients(rt) }
+
 // Terms is what the cycles of one layer are made of, for fits: a number of each
 // coefficient, beside the counted cycles.
 type Terms struct {
@@ -29,10 +34,7 @@ func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 	if err != nil {
 		return nil, err
 	}
-	ops, err := newProcessor(rt.Coefficients)
-	if err != nil {
-		return nil, err
-	}
+	ops := newProcessor(c.c)
 	g := m.Main()
 	out := make([]*Terms, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -43,7 +45,7 @@ func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 		t := &Terms{Accelerator: map[string]float64{}, CPU: map[string]float64{}, lib: c.lib}
 		if k, _, _ := c.accelerate(n, in, outs); k != nil && k.Programs > 0 {
 			t.Group, t.Simulated, t.counts = string(k.Kernel), float64(k.Simulated()), k
-			for name := range rt.Coefficients {
+			for name := range c.c {
 				one := &fitted{lib: c.lib, c: map[string]float64{name: 1}}
 				if v := one.device(k) - t.Simulated; v != 0 {
 					t.Accelerator[name] = v
@@ -55,19 +57,16 @@ func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 			out[i] = t
 			continue
 		}
-		if _, _, missing := ops.cycles(m, g, n, in, outs); missing != "" {
+		if _, _, missing := ops.cycles(m, g, n, in, outs); missing != nil {
 			continue
 		}
 		t.Group = "op." + n.Op
-		for name := range rt.Coefficients {
+		for name := range c.c {
 			if !strings.HasPrefix(name, t.Group+".") {
 				continue
 			}
-			one, err := newProcessor(map[string]float64{name: 1})
-			if err != nil {
-				return nil, err
-			}
-			if v, _, missing := one.cycles(m, g, n, in, outs); missing == "" && v != 0 {
+			one := newProcessor(map[string]float64{name: 1})
+			if v, _, missing := one.cycles(m, g, n, in, outs); missing == nil && v != 0 {
 				t.CPU[name] = v
 			}
 		}

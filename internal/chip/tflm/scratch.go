@@ -10,13 +10,13 @@ import (
 // Kernels is a family of kernels; they differ in working memory.
 type Kernels string
 
-// Families of kernels.
+// Families of kernels, as target files name them under arena.
 const (
 	Reference Kernels = "reference"
 	CMSISNN   Kernels = "cmsis-nn"     // C and DSP tiers
 	CMSISMVE  Kernels = "cmsis-nn-mve" // Helium tier
 	MVP       Kernels = "mvp"          // speed-optimised, release 0.8.0 of MLTK and later
-	MVPFirst  Kernels = "mvp-baseline" // before
+	MVPFirst  Kernels = "mvp-first"    // before
 )
 
 // scratch lists the working memory that the operators of the main graph ask for.

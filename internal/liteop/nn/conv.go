@@ -112,6 +112,9 @@ func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 			return nil, err
 		}
 		conv = make(s, w, b, act)
+		c.Kernel = conv.Name()
+	} else {
+		c.Kernel = "unpacked"
 	}
 	return func(c *op.Call) error {
 		if !fixed {
@@ -186,6 +189,7 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 		return nil, err
 	}
 	if depthwise {
+		c.Kernel = "depthwise"
 		wd := make([]int32, len(w))
 		for i, v := range w {
 			wd[i] = int32(v)
@@ -196,6 +200,7 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 		}, nil
 	}
 	conv := kernel.NewConvQ[T](s, w, zero, q)
+	c.Kernel = conv.Name()
 	return func(c *op.Call) error {
 		conv.Run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]))
 		return nil

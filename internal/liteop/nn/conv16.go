@@ -148,6 +148,7 @@ func hybridConv(c *op.Call, s kernel.ConvShape) (op.Run, error) {
 	one := s
 	one.N = 1
 	conv := kernel.NewConvNHWC(one, wf, nil, op.Activation{})
+	c.Kernel = "hybrid"
 	sw := c.In[1].Quant.Scale
 	n := s.H * s.W * s.C
 	q := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * n)})

@@ -93,6 +93,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	// weights, with each sum in order.
 	if c.Const(1) {
 		packed = kernel.PackB(s.in, s.out, tensor.Of[float32](c.In[1]), 0, true)
+		c.Kernel = "packed"
 	}
 	return func(c *op.Call) (err error) {
 		g := g
@@ -178,8 +179,10 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		}
 	}
 	if w != nil && s.rows >= 4 && s.out > 0 {
+		c.Kernel = "packed"
 		return manyRowsFC[T](c, s, w, zx, &q), nil
 	}
+	c.Kernel = "rows"
 	xq := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * s.in)})
 	return func(c *op.Call) error {
 		w := w
@@ -316,6 +319,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	for i, v := range wq {
 		wf[i] = float32(v)
 	}
+	c.Kernel = "hybrid"
 	sw := c.In[1].Quant.Scale
 	if len(sw) != 1 && len(sw) != s.out {
 		return nil, op.Unsupported("%d scales for %d outputs", len(sw), s.out)

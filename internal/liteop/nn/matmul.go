@@ -74,8 +74,10 @@ func prepareMatmul(c *op.Call) (op.Run, error) {
 	x, y, o := c.In[0].Type, c.In[1].Type, c.Out[0].Type
 	switch {
 	case x == tensor.Float32 && y == tensor.Float32:
+		c.Kernel = kernel.GemmName(t.params())
 		return t.float, nil
 	case x == tensor.Float32 && y == tensor.Int8 && quantised(c.In[1]):
+		c.Kernel = "hybrid"
 		return t.hybrid(c)
 	case x == tensor.Int8 && y == tensor.Int8 && o == tensor.Int8:
 		return matmulQuant[int8, int8](c, t)

@@ -56,12 +56,14 @@ func prepareRfft(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Kernel = "fixed-point fft"
 	switch c.In[0].Type {
 	case tensor.Int16:
 		return fixedRfft[int16](n)
 	case tensor.Int32:
 		return fixedRfft[int32](n)
 	}
+	c.Kernel = "fft"
 	f := newFloatFFT(n, false)
 	x := make([]complex128, n)
 	return func(c *op.Call) error {
@@ -123,12 +125,14 @@ func prepareIrfft(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Kernel = "fixed-point fft"
 	switch c.In[0].Type {
 	case tensor.Int16:
 		return fixedIrfft[int16](n)
 	case tensor.Int32:
 		return fixedIrfft[int32](n)
 	}
+	c.Kernel = "fft"
 	f := newFloatFFT(n, true)
 	x := make([]complex128, n)
 	return func(c *op.Call) error {

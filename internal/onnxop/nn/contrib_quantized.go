@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -251,9 +252,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	if z := c.In[5].Len(); z != 1 && z != v.n {
 		return nil, fmt.Errorf("zero points %s", tensor.FormatShape(c.In[5].Shape))
 	}
-	a, b, sums := scratch[int32](c, v.m*v.k), scratch[int32](c, v.k*v.n), scratch[int32](c, v.m*v.n)
-	return func(c *op.Call) error {
-		lift(a, c.In[0], first(zeros(c.In[2])))
+	lifted := func(c *op.Call, b []int32) {
 		lift(b, c.In[3], 0)
 		bz := zeros(c.In[5])
 		for i := range b {
@@ -263,13 +262,18 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 			}
 			b[i] -= bz[min(col, len(bz)-1)]
 		}
-		plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB}, a, b, sums)
+	}
+	sums := scratch[int32](c, v.m*v.n)
+	product := qgemmProduct(c, v, lifted)
+	return func(c *op.Call) error {
+		product(c, sums)
 		bias := elements[int32](c, 6)
+		as, ws := float32(number(c.In[1], 0)), c.In[4].Len()
 		for i := range sums {
 			if bias != nil {
 				sums[i] += bias[i/v.n*v.cr+i%v.n*v.cc]
 			}
-			scale := v.alpha * float32(number(c.In[1], 0)) * float32(number(c.In[4], min(i%v.n, c.In[4].Len()-1)))
+			scale := v.alpha * as * float32(number(c.In[4], min(i%v.n, ws-1)))
 			if !c.Has(7) {
 				tensor.Of[float32](c.Out[0])[i] = float32(sums[i]) * scale
 				continue
@@ -278,6 +282,81 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// qgemmProduct makes the sums of products: with weights packed once where they are
+// constant.
+func qgemmProduct(c *op.Call, v *gemmShape, lifted func(*op.Call, []int32)) func(c *op.Call, sums []int32) {
+	b := make([]int32, v.k*v.n)
+	if c.Const(3) && c.Const(5) && !v.transA && v.k > 0 {
+		lifted(c, b)
+		if v.m < 4 {
+			return thinProduct(c, v, b)
+		}
+		vec, elem := 1, v.n
+		if v.transB {
+			vec, elem = v.k, 1
+		}
+		c.Kernel = "packed"
+		w := kernel.NewPackedQ(v.n, v.k)
+		w.Fill(b, vec, elem)
+		tables := make([]kernel.ByteTable, 1)
+		return func(c *op.Call, sums []int32) {
+			tables[0].Fill(c.In[0].Type == tensor.Int8, first(zeros(c.In[2])))
+			kernel.GemmQ(c.Pool, v.m, c.In[0].Data, tables, w, sums)
+		}
+	}
+	c.Kernel = "unpacked"
+	a := scratch[int32](c, v.m*v.k)
+	return func(c *op.Call, sums []int32) {
+		lift(a, c.In[0], first(zeros(c.In[2])))
+		lifted(c, b)
+		plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB}, a, b, sums)
+	}
+}
+
+// thinProduct is for few rows, where the panels of the packed kernel would be mostly
+// empty: each sum walks a column of the constant weights b, which lie in one piece.
+func thinProduct(c *op.Call, v *gemmShape, b []int32) func(c *op.Call, sums []int32) {
+	c.Kernel = "thin"
+	w := b
+	if !v.transB {
+		w = make([]int32, len(b))
+		for i := range v.k {
+			for j := range v.n {
+				w[j*v.k+i] = b[i*v.n+j]
+			}
+		}
+	}
+	a := scratch[int32](c, v.m*v.k)
+	return func(c *op.Call, sums []int32) {
+		lift(a, c.In[0], first(zeros(c.In[2])))
+		c.Pool.For(v.n, max(1, 1<<14/v.k), func(lo, hi int) {
+			for j := lo; j < hi; j++ {
+				col := w[j*v.k:][:v.k]
+				for i := range v.m {
+					sums[i*v.n+j] = dotInts(a[i*v.k:][:v.k], col)
+				}
+			}
+		})
+	}
+}
+
+// dotInts adds up products in four sums side by side.
+func dotInts(a, b []int32) int32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 int32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return s0 + s1 + s2 + s3
 }
 
 // MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. The result is

@@ -86,12 +86,14 @@ func prepareConv32(c *op.Call) (op.Run, error) {
 	s, act := v.planar2D(), c.Activation
 	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
 		k := kernel.NewConvNCHW(s, tensor.Of[float32](c.In[1]), bias(c), act)
+		c.Kernel = k.Name()
 		return func(c *op.Call) error {
 			k.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
 			return nil
 		}, nil
 	}
 	var k *kernel.Conv
+	c.Kernel = "unpacked"
 	return func(c *op.Call) error {
 		if w := tensor.Of[float32](c.In[1]); k == nil {
 			k = kernel.NewConvNCHW(s, w, bias(c), act)
@@ -118,6 +120,7 @@ func prepareConvAny[T real](c *op.Call) (op.Run, error) {
 	block := max(1, min(area, colBytes/(max(k, 1)*width[T]())))
 	col := scratch[T](c, k*block)
 	act := c.Activation
+	c.Kernel = "im2col"
 	return func(c *op.Call) error {
 		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
 		inArea := product(v.in)

@@ -83,7 +83,9 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	q.w = scratch[int32](c, v.m*k)
 	if len(v.in) <= 2 && k > 0 && v.n*v.m*product(v.out) > 0 {
 		q.planar = kernel.NewConvSums(v.planar2D())
+		c.Kernel = q.planar.Name()
 	} else {
+		c.Kernel = "im2col"
 		q.x = scratch[int32](c, v.n*v.c*product(v.in))
 		q.block = max(1, min(product(v.out), colBytes/(4*max(k, 1))))
 		q.col = scratch[int32](c, k*q.block)

@@ -94,6 +94,7 @@ func prepareGemm32(c *op.Call) (op.Run, error) {
 	if v.alpha != 1 || !row || !c.Const(1) || v.m*v.n == 0 {
 		return prepareGemm[float32](c)
 	}
+	c.Kernel = "packed"
 	b := kernel.PackB(v.k, v.n, tensor.Of[float32](c.In[1]), 0, v.transB)
 	g := kernel.GemmParams{M: v.m, N: v.n, K: v.k, TransA: v.transA, Act: c.Activation}
 	return func(c *op.Call) error {
@@ -112,6 +113,7 @@ func prepareGemm[T real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	act := c.Activation
+	c.Kernel = "unpacked"
 	return func(c *op.Call) error {
 		y := tensor.Of[T](c.Out[0])
 		gemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB},

@@ -189,12 +189,14 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 	v.fold()
 	g := kernel.GemmParams{M: v.m, N: v.n, K: v.k, Act: c.Activation}
 	if c.Const(1) && v.batch == nil && product(v.out) > 0 {
+		c.Kernel = "packed"
 		b := kernel.PackB(v.k, v.n, tensor.Of[float32](c.In[1]), 0, false)
 		return func(c *op.Call) error {
 			kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 			return nil
 		}, nil
 	}
+	c.Kernel = kernel.GemmName(g)
 	return func(c *op.Call) error {
 		v.multiply(c.Pool, g, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0]))
 		return nil

@@ -48,9 +48,10 @@ func newIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		for at := 0; at < len(q.b); at += v.k * v.n {
 			q.packed = append(q.packed, q.pack(kernel.NewPackedQ(v.n, v.k), at))
 		}
-		q.b, q.ready = nil, true
+		q.b, q.ready, c.Kernel = nil, true, "packed"
 		return q, nil
 	}
+	c.Kernel = "unpacked"
 	q.b = scratch[int32](c, c.In[bi].Len())
 	q.packed = append(q.packed, kernel.NewPackedQ(v.n, v.k))
 	return q, nil

@@ -28,6 +28,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) Prepare {
 		}
 		column := c.Node.Attrs.Int("storage_order", 0) == 1
 		act := c.Activation
+		c.Kernel = w.name()
 		return func(c *op.Call) error {
 			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			switch {

@@ -103,6 +103,14 @@ func (w *window) cells(at []int) int {
 	return max(n, 1)
 }
 
+// name tells how pools walk the window: "planes" in two dimensions, "general" else.
+func (w *window) name() string {
+	if len(w.out) == 2 {
+		return "planes"
+	}
+	return "general"
+}
+
 func prepareAveragePool[T real](c *op.Call) (op.Run, error) {
 	w, err := newPool(c)
 	if err != nil {
@@ -110,6 +118,7 @@ func prepareAveragePool[T real](c *op.Call) (op.Run, error) {
 	}
 	include := c.Node.Attrs.Bool("count_include_pad", false)
 	act := c.Activation
+	c.Kernel = w.name()
 	return func(c *op.Call) error {
 		y := tensor.Of[T](c.Out[0])
 		if len(w.out) == 2 {

@@ -52,7 +52,33 @@ func Open(path string) (*graph.Model, error) {
 	case looksLikeProtobuf(head):
 		return onnx.Open(path)
 	}
-	return nil, fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", path, head)
+	return nil, notModel(path, head)
+}
+
+// Parse reads a model from memory. The name stands for that of a file.
+func Parse(name string, data []byte) (*graph.Model, error) {
+	head := data[:min(len(data), 8)]
+	switch {
+	case len(data) == 0:
+		return nil, fmt.Errorf("%s: is empty, a model (.tflite, .onnx, .mltk.zip) was expected", name)
+	case IsDescription(name):
+		m, err := netspec.Read(bytes.NewReader(data), name)
+		if err != nil {
+			return nil, err
+		}
+		return encoded(m, name)
+	case bytes.HasPrefix(head, []byte("PK")):
+		return tflite.ParseArchive(data, name)
+	case len(head) == 8 && string(head[4:]) == "TFL3":
+		return tflite.Parse(data, name)
+	case looksLikeProtobuf(head):
+		return onnx.Parse(data, name, "")
+	}
+	return nil, notModel(name, head)
+}
+
+func notModel(name string, head []byte) error {
+	return fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", name, head)
 }
 
 // IsDescription reports whether a file describes a network to build.
@@ -71,6 +97,10 @@ func described(path string) (*graph.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	return encoded(m, path)
+}
+
+func encoded(m *graph.Model, path string) (*graph.Model, error) {
 	data, err := tflite.Encode(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -51,6 +51,15 @@ func Open(name string) (*graph.Model, error) {
 	return m, nil
 }
 
+// ParseArchive reads the model in an MLTK archive that is in memory.
+func ParseArchive(data []byte, name string) (*graph.Model, error) {
+	model, member, err := unpack(data, filepath.Base(name), "")
+	if err != nil {
+		return nil, &Error{File: name, Offset: -1, Err: err}
+	}
+	return Parse(model, name+"!"+member)
+}
+
 // guarded turns a memory fault into an error.
 func guarded(fn func() (*graph.Model, error)) (m *graph.Model, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

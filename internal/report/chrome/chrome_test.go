@@ -190,7 +190,7 @@ func TestRandom(t *testing.T) {
 func TestLevelsAndArguments(t *testing.T) {
 	t.Parallel()
 	p := sample.Large(3, 4, 1000)
-	p.Layers[1].Options = `b:2 a:"x"`
+	p.Layers[1].Options = []profile.Option{{Key: "b", Value: "2"}, {Key: "a", Value: `"x"`}}
 	var ops, iterations, models int
 	for _, e := range read(t, write(t, p)) {
 		if e.Ph != "X" {

@@ -12,11 +12,12 @@ import (
 )
 
 // OfBar walks the further figures of a bar by their keys; those that are not known
-// are left out.
+// are left out. The keys begin with "bar_", because the layer of the bar may have the
+// same figure for all its bars.
 func OfBar(l *timeline.Lane, bar int) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, key := range slices.Sorted(maps.Keys(l.Figures)) {
-			if column := l.Figures[key]; bar < len(column) && column[bar] != -1 && !yield(key, column[bar]) {
+			if column := l.Figures[key]; bar < len(column) && column[bar] != -1 && !yield("bar_"+key, column[bar]) {
 				return
 			}
 		}

@@ -11,12 +11,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
-type result struct {
+type measured struct {
 	name   string
 	n      int
 	values map[string]float64
@@ -29,7 +28,7 @@ var (
 
 // read follows the definition of the format: lines of configuration, of units and
 // of results; anything else is refused, unlike the format, which skips it.
-func read(t *testing.T, p *profile.Profile) (config map[string]string, results []result) {
+func read(t *testing.T, p *profile.Profile) (config map[string]string, results []measured) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, p); err != nil {
@@ -55,7 +54,7 @@ func read(t *testing.T, p *profile.Profile) (config map[string]string, results [
 		if len(f) < 4 || len(f)%2 != 0 || !unicode.IsUpper(rune(f[0][len("Benchmark")])) {
 			t.Fatalf("line %q", l)
 		}
-		r := result{name: f[0], values: map[string]float64{}}
+		r := measured{name: f[0], values: map[string]float64{}}
 		n, err := strconv.Atoi(f[1])
 		if err != nil || n < 1 {
 			t.Fatalf("%q iterations", f[1])
@@ -102,7 +101,7 @@ func TestRandom(t *testing.T) {
 			if v, ok := l.Latency.Best(); ok && n == 0 {
 				want, n, sum = 1, 1, v*1e9
 			}
-			if !spans.Runs(l) {
+			if l.State != profile.Ran {
 				want, n, sum = 0, 0, 0
 			}
 			k := strings.Repeat("0", digits-len(strconv.Itoa(i))) + strconv.Itoa(i)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/report/spans"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -67,7 +66,7 @@ func TestRandom(t *testing.T) {
 		graphs := map[int64]bool{}
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			if v, ok := l.Latency.Best(); ok && spans.Runs(l) && l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
+			if v, ok := l.Latency.Best(); ok && l.State == profile.Ran && l.Provenance != nil && len(l.Provenance.SourceNodes) > 0 {
 				want += 1e3 * v
 				graphs[l.Provenance.SourceNodes[0].Graph] = true
 			}

@@ -291,7 +291,7 @@ func TestArguments(t *testing.T) {
 	s := tracks[laneTrack(1)].slices[4]
 	l := p.Layers[1]
 	for k, want := range map[string]any{
-		"layer": int64(1), "iteration": int64(1), "op": l.Op, "name": l.Name, "scope": l.Scope, "options": l.Options, "kernel": l.Kernel,
+		"layer": int64(1), "iteration": int64(1), "op": l.Op, "name": l.Name, "scope": l.Scope, "options": "padding:same stride:1x1 activation:relu", "kernel": l.Kernel,
 		"macs": *l.MACs, "ops": *l.Ops, "bytes_read": *l.BytesRead, "latency_s": *l.Latency.Median,
 	} {
 		if s.args[k] != want {

@@ -47,7 +47,7 @@ func TestRandom(t *testing.T) {
 		leaves := map[string]bool{}
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			if !spans.Runs(l) {
+			if !takesPart(l) {
 				continue
 			}
 			s := f.Sample[at]

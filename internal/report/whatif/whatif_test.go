@@ -10,7 +10,7 @@ import (
 
 // layer makes an operator with a first input and constants of the given shapes.
 func layer(op, dtype string, constants ...[]int64) profile.Layer {
-	l := profile.Layer{Op: op, Inputs: []profile.Tensor{{Name: "x", DType: dtype, Shape: []int64{1, 8}}}, Latency: profile.Value(profile.Measured, 1e-3, "")}
+	l := profile.Layer{Op: op, State: profile.Ran, Inputs: []profile.Tensor{{Name: "x", DType: dtype, Shape: []int64{1, 8}}}, Latency: profile.Value(profile.Measured, 1e-3, "")}
 	for _, s := range constants {
 		l.Inputs = append(l.Inputs, profile.Tensor{Name: "w", DType: dtype, Shape: s, Constant: true})
 	}
@@ -63,16 +63,16 @@ func TestTable(t *testing.T) {
 	sparse.Sparsity = &profile.Sparsity{Weights: new(0.9), Blocks: map[string]float64{"1x16": 0.5, "4x16": 0.1}}
 	dense := layer("Gemm", "float32", []int64{64, 8})
 	dense.Sparsity = &profile.Sparsity{Weights: new(0.9), Blocks: map[string]float64{"1x16": 0.49}}
-	dense.Options = "activation:relu alpha:1"
+	dense.Options = []profile.Option{{Key: "activation", Value: "relu"}, {Key: "alpha", Value: "1"}}
 	element := layer("Gemm", "float32", []int64{64, 8})
 	element.Sparsity = &profile.Sparsity{Weights: new(0.9)}
 	untimed := layer("Gemm", "float32", []int64{128, 8})
 	untimed.Latency = nil
 	unreached := layer("Add", "float32")
-	unreached.Calls = new(0.0)
+	unreached.State, unreached.Calls = profile.NotReached, new(0.0)
 	fused, folded := layer("Add", "float32"), layer("Shape", "int64")
-	fused.FusedInto, fused.Latency = new(int64(1)), nil
-	folded.Folded = true
+	fused.State, fused.FusedInto, fused.Latency = profile.Fused, new(int64(1)), nil
+	folded.State = profile.Folded
 	w := New(profileOf(sparse, dense, fused, folded, element, untimed, unreached, layer("Softmax", "float32")))
 	var names []string
 	for _, s := range w.Shapes {
@@ -112,7 +112,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("target %g: %g s, want %g", target, *got, want)
 		}
 	}
-	w.Shapes[1].Ratios[3] = 0
+	w.Shapes[1].Ratios[3], w.Rows[1].Target = 0, new(0.5)
 	if got := w.Aim(&w.Rows[1]); *got != 1e-3 {
 		t.Errorf("ratio 0: %g s, want the time as it is", *got)
 	}

@@ -203,7 +203,7 @@ func (b *book) columns(t *table) error {
 	say := func(sheet, key, meaning string) {
 		height := 0.0
 		if n := lines(meaning, 130); n > 1 {
-			height = 15 * float64(n)
+			height = 15 * float64(min(n, 27)) // a row is 409 points high at most
 		}
 		s.add(height, label(sheet, style{faint: true}), label(key, style{bold: true}), label(meaning, style{wrap: true}))
 	}
@@ -212,7 +212,7 @@ func (b *book) columns(t *table) error {
 		if q := c.quantity; q != nil {
 			m = cmp.Or(q.Doc, q.Name)
 			if q.Unit != "" && q.Unit != "1" {
-				m += " In " + q.Unit + "."
+				m += " Unit: " + q.Unit + "."
 			}
 		}
 		if m != "" {

@@ -269,7 +269,11 @@ func (s *summary) figures() {
 	s.metric("CPU cycles", t.CPUCycles, "#,##0", "cycles")
 	s.metric("accelerator cycles", t.AcceleratorCycles, "#,##0", "cycles")
 	for _, q := range s.p.AllQuantities() {
-		s.metric(q.Name, t.Figures[q.Key], numberFormat(q.Unit, q.Whole), q.Unit)
+		name := q.Name
+		if s.cells[name] != "" { // a name that formulas go by
+			name += " (" + q.Key + ")"
+		}
+		s.metric(name, t.Figures[q.Key], numberFormat(q.Unit, q.Whole), q.Unit)
 	}
 	s.rates()
 	if r := s.p.Reconcile; r != nil {

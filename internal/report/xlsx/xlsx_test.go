@@ -11,9 +11,18 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
+// col makes a column as a report would: texts for what is no quantity.
+func col(key string, cells []string) Column {
+	q, ok := profile.Lookup(key)
+	if !ok {
+		return Column{Key: key, Text: true, Cells: cells}
+	}
+	return Column{Key: key, Cells: cells, Quantity: &q}
+}
+
 func TestColumnsOf(t *testing.T) {
 	t.Parallel()
-	op, time := Column{"op", true, []string{"A", "B"}}, Column{"latency_s", false, []string{"1", ""}}
+	op, time := col("op", []string{"A", "B"}), col("latency_s", []string{"1", ""})
 	for _, tt := range []struct {
 		name string
 		cols []Column
@@ -21,8 +30,8 @@ func TestColumnsOf(t *testing.T) {
 	}{
 		{"no operators", []Column{time}, "op and latency_s are missing"},
 		{"no times", []Column{op}, "op and latency_s are missing"},
-		{"of different length", []Column{op, time, {"macs", false, nil}}, "column macs has 0 cells"},
-		{"not a number", []Column{op, time, {"macs", false, []string{"1", "x"}}}, "column macs, layer 1"},
+		{"of different length", []Column{op, time, col("macs", nil)}, "column macs has 0 cells"},
+		{"not a number", []Column{op, time, col("macs", []string{"1", "x"})}, "column macs, layer 1"},
 	} {
 		err := Write(io.Discard, &profile.Profile{}, tt.cols)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -30,7 +39,7 @@ func TestColumnsOf(t *testing.T) {
 		}
 	}
 	many := make([]string, maxRows)
-	if err := Write(io.Discard, &profile.Profile{}, []Column{{"op", true, many}, {"latency_s", false, many}}); err == nil || !strings.Contains(err.Error(), "do not fit") {
+	if err := Write(io.Discard, &profile.Profile{}, []Column{col("op", many), col("latency_s", many)}); err == nil || !strings.Contains(err.Error(), "do not fit") {
 		t.Errorf("more layers than rows: %v", err)
 	}
 }
@@ -40,11 +49,11 @@ func TestColumnsOf(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	cols := []Column{
-		{"op", true, []string{"Add", "ADD", "A*", "=1", "Add"}},
-		{"latency_s", false, []string{"0.5", "", "0.25", "", "0.25"}},
-		{"share", false, []string{"", "", "", "", ""}},
-		{"macs", false, []string{"", "", "", "", ""}},
-		{"ops", false, []string{"10", "", "0", "", "30"}},
+		col("op", []string{"Add", "ADD", "A*", "=1", "Add"}),
+		col("latency_s", []string{"0.5", "", "0.25", "", "0.25"}),
+		col("share", []string{"", "", "", "", ""}),
+		col("macs", []string{"", "", "", "", ""}),
+		col("ops", []string{"10", "", "0", "", "30"}),
 	}
 	var b bytes.Buffer
 	if err := Write(&b, &profile.Profile{}, cols); err != nil {

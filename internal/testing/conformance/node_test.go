@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,9 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/testing/conformance"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/update"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/known_failures.txt")
 
 // TestNodeTests runs all backend tests. testdata/known_failures.txt lists those
 // that fail: a test outside the list must pass and one in the list must fail, so
@@ -26,7 +24,7 @@ func TestNodeTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := conformance.Options{Registry: operators.Registry(), Workers: runtime.GOMAXPROCS(0)}
-	if *update {
+	if update.Wanted() {
 		updateKnown(t, conformance.RunAll(tests, plain))
 	}
 	again := plain

@@ -46,7 +46,7 @@ func TestPlansAgree(t *testing.T) {
 			}
 			o := feed.Options{Seed: 1, Overrides: over[filepath.Base(f)]}
 			want := outputs(t, m, o, engine.Options{KeepAll: true})
-			for _, e := range []engine.Options{{}, {Threads: 3}} {
+			for _, e := range []engine.Options{{Exact: true}, {Exact: true, Threads: 3}} {
 				for i, got := range outputs(t, m, o, e) {
 					if !bytes.Equal(got, want[i]) {
 						t.Errorf("%d threads: output %d differs from that of the plan that keeps all values", max(e.Threads, 1), i)

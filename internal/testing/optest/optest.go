@@ -57,7 +57,7 @@ func Run(defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.Tensor, error) 
 func RunEnv(env op.Env, defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.Tensor, error) {
 	def := op.NewRegistry(defs).Find(n.Domain, n.Op, n.Version)
 	if def == nil {
-		return nil, op.Unsupported("operator %s version %d", n.Op, n.Version)
+		return nil, op.Unknown(n.Version)
 	}
 	g := &graph.Graph{}
 	node := &graph.Node{Domain: n.Domain, Op: n.Op, Version: n.Version, Attrs: n.Attrs}

@@ -1,0 +1,201 @@
+package opmeter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/source"
+)
+
+// OptionError tells that an option has a value that nothing can be done with, or
+// one that does not fit the model or target, which themselves may be sound.
+type OptionError struct {
+	// Option is the field of the options, such as "Threads" or "Inputs.Shapes"; of
+	// arguments it is their name, such as "target".
+	Option string
+	// Text says what is wrong with it and what would fit.
+	Text string
+	// Err is the cause, nil for none.
+	Err error
+}
+
+// Error gives the option and what is wrong.
+func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
+
+// Unwrap returns the cause.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// ModelError tells what is wrong with a model, or why this computer cannot take it.
+type ModelError struct {
+	// File is the model's file as it was named.
+	File string
+	// Place is the place in the model, such as "graph.node[12]" or
+	// "Model.subgraphs[0].tensors[3]"; empty for the model as a whole.
+	Place string
+	// Offset is the byte in the file, -1 where there is no single place.
+	Offset int64
+	// Err says what is wrong.
+	Err error
+}
+
+// Error gives file, place and offset as far as they are known, and what is wrong.
+func (e *ModelError) Error() string {
+	s := e.File
+	if e.Place != "" {
+		s += ": " + e.Place
+	}
+	if e.Offset >= 0 {
+		s += " at byte " + strconv.FormatInt(e.Offset, 10)
+	}
+	if s == "" {
+		return e.Err.Error()
+	}
+	return s + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// NodeError tells which node of a model failed while it ran.
+type NodeError struct {
+	// File is the model's file as it was named.
+	File string
+	// Graph and Node are positions in the file, from 0.
+	Graph, Node int
+	// Op is the operator with its domain, Name the node's name, as far as it has one.
+	Op, Name string
+	// Err says what went wrong.
+	Err error
+}
+
+// Error gives file, graph, node, operator and name, then the cause.
+func (e *NodeError) Error() string {
+	where, name := "", ""
+	if e.Graph > 0 {
+		where = fmt.Sprintf("graph %d ", e.Graph)
+	}
+	if e.Name != "" {
+		name = " " + strconv.Quote(e.Name)
+	}
+	return fmt.Sprintf("%s: %snode %d (%s%s): %v", e.File, where, e.Node, e.Op, name, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// TargetError is a fault in a target file.
+type TargetError struct {
+	// File is the file, Line counts from 1 and is 0 when the whole file is meant, Key
+	// is a path such as "memories[1].size".
+	File string
+	Line int
+	Key  string
+	// Text says what was expected.
+	Text string
+}
+
+// Error gives file, line, key and what was expected.
+func (e *TargetError) Error() string {
+	return (&chip.FileError{File: e.File, Line: e.Line, Key: e.Key, Text: e.Text}).Error()
+}
+
+// TooLargeError tells that one inference is more work than the options allow.
+type TooLargeError struct {
+	// File is the model's file as it was named.
+	File string
+	// MaxMACs is the limit that was set, in multiply-accumulates.
+	MaxMACs int64
+}
+
+// Error gives file and limit.
+func (e *TooLargeError) Error() string {
+	return e.File + ": " + (&host.TooLargeError{Limit: e.MaxMACs}).Error()
+}
+
+// inputOptions are the fields of the options by what feeding calls them.
+var inputOptions = map[string]string{"shape": "Inputs.Shapes", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
+
+// failed gives an error its public type. Errors that have one stay as they are.
+func failed(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if public(err) {
+		return err
+	}
+	if e, ok := errors.AsType[*feed.OptionError](err); ok {
+		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
+	}
+	if e, ok := errors.AsType[*estimate.UseError](err); ok {
+		return &OptionError{Option: map[string]string{"runtime": "Runtime", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
+	}
+	if e, ok := errors.AsType[*host.TooLargeError](err); ok {
+		return &TooLargeError{File: file, MaxMACs: e.Limit}
+	}
+	if e, ok := errors.AsType[*engine.NodeError](err); ok {
+		return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: e.Err}
+	}
+	if errors.Is(err, source.ErrJournal) {
+		return &OptionError{Option: "Journal", Text: err.Error(), Err: err}
+	}
+	if e, ok := errors.AsType[*op.LimitError](err); ok {
+		return &ModelError{File: file, Offset: -1, Err: e}
+	}
+	return modelError(file, err)
+}
+
+// public reports whether an error is of one of the types of this package.
+func public(err error) bool {
+	for _, is := range []func() bool{
+		func() bool { _, ok := errors.AsType[*OptionError](err); return ok },
+		func() bool { _, ok := errors.AsType[*ModelError](err); return ok },
+		func() bool { _, ok := errors.AsType[*NodeError](err); return ok },
+		func() bool { _, ok := errors.AsType[*TargetError](err); return ok },
+		func() bool { _, ok := errors.AsType[*TooLargeError](err); return ok },
+	} {
+		if is() {
+			return true
+		}
+	}
+	return false
+}
+
+// modelError gives what is wrong with a file its place.
+func modelError(file string, err error) error {
+	if e, ok := errors.AsType[*onnx.Error](err); ok {
+		return &ModelError{File: e.File, Place: e.Path, Offset: e.Offset, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*tflite.Error](err); ok {
+		return &ModelError{File: e.File, Place: e.Path, Offset: e.Offset, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &ModelError{File: e.Path, Offset: -1, Err: e.Err}
+	}
+	return &ModelError{File: file, Offset: -1, Err: trimmed{err, file + ": "}}
+}
+
+// trimmed is an error whose text does not repeat the file's name.
+type trimmed struct {
+	error
+	prefix string
+}
+
+func (e trimmed) Error() string {
+	s := e.error.Error()
+	if len(s) > len(e.prefix) && s[:len(e.prefix)] == e.prefix {
+		return s[len(e.prefix):]
+	}
+	return s
+}
+
+func (e trimmed) Unwrap() error { return e.error }

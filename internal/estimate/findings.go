@@ -1,0 +1,197 @@
+package estimate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func (b *builder) find(id string, s profile.Severity, text string, layers ...int64) {
+	b.out = append(b.out, profile.Finding{ID: id, Severity: s, Text: text, Layers: layers})
+}
+
+// layers writes "1 layer has" and "2 layers have".
+func layers(n int, one, more string) string {
+	if n == 1 {
+		return "1 layer " + one
+	}
+	return fmt.Sprintf("%d layers %s", n, more)
+}
+
+// incomplete says what the estimate lacks.
+func (b *builder) incomplete() []profile.Missing {
+	var out []profile.Missing
+	if len(b.missing) > 0 {
+		out = append(out, profile.Missing{Cause: profile.ByNoFigures, Layers: b.missing, Got: new(int64(len(b.p.Layers) - len(b.missing))), Want: new(int64(len(b.p.Layers)))})
+	}
+	if len(b.once) > 0 {
+		out = append(out, profile.Missing{Cause: profile.ByData, Layers: b.once})
+	}
+	return out
+}
+
+// findings says what a reader should know first.
+func (b *builder) findings() error {
+	if len(b.missing) > 0 {
+		var names []string
+		for _, i := range b.missing {
+			if op := b.slots[i].Node.Key(); !slices.Contains(names, op) {
+				names = append(names, op)
+			}
+		}
+		text := fmt.Sprintf("%d of %s no estimate (%s): totals are incomplete and too small.", len(b.missing), layers(len(b.p.Layers), "has", "have"), strings.Join(names, ", "))
+		if len(b.missing) == len(b.p.Layers) {
+			text = fmt.Sprintf("No layer has an estimate (%s): nothing can be said of time.", strings.Join(names, ", "))
+		}
+		b.find("target.incomplete", profile.Problem, text, b.missing...)
+	}
+	if len(b.once) > 0 {
+		b.find("target.iterations", profile.Problem, fmt.Sprintf("%s graphs as often as the data says: one pass through each is estimated, so that totals are per iteration.", layers(len(b.once), "runs", "run")), b.once...)
+	}
+	b.format()
+	b.types()
+	b.accelerator()
+	b.fit("target.ram", "RAM", "The arena of %s", b.p.Totals.RAMBytes, b.t.RAM)
+	if _, ok := b.t.Flash(); ok {
+		b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+	} else {
+		b.fit("target.flash", "external flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.ExternalFlash)
+	}
+	if c := b.rt.Calibration; c != nil && c.From != "" {
+		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
+	}
+	for i := range b.slots {
+		if b.slots[i].Node.Op == "CALL_ONCE" {
+			b.find("target.remark", profile.Info, fmt.Sprintf("layer %d (CALL_ONCE) runs its graph in the first inference only: figures are those of later ones", i), int64(i))
+		}
+	}
+	for _, c := range b.costs {
+		if c == nil {
+			continue
+		}
+		for _, r := range c.Remarks {
+			b.find("target.remark", profile.Info, r)
+		}
+	}
+	b.shapes()
+	return nil
+}
+
+// shapes tells the shapes that were taken for inputs that leave dimensions open.
+func (b *builder) shapes() {
+	var list []string
+	for _, t := range b.p.Model.Inputs {
+		if t.Declared != nil {
+			list = append(list, fmt.Sprintf("%s is taken as %s", t.Name, strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "x"), "[]")))
+		}
+	}
+	if len(list) > 0 {
+		b.find("target.shapes", profile.Info, "The model leaves dimensions open: "+strings.Join(list, ", ")+".")
+	}
+}
+
+// types names layers with weights in element types whose kernels were not measured:
+// they have the figures of int8.
+func (b *builder) types() {
+	by := map[string][]int64{}
+	for i := range b.p.Layers {
+		l := &b.p.Layers[i]
+		if l.MACs == nil || *l.MACs == 0 || len(l.Inputs) == 0 || l.Latency == nil {
+			continue
+		}
+		by[l.Inputs[0].DType] = append(by[l.Inputs[0].DType], int64(i))
+	}
+	for _, t := range []tensor.Type{tensor.Uint8, tensor.Int16} {
+		if l := by[t.String()]; len(l) > 0 {
+			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: figures are those of int8.", layers(len(l), "computes", "compute"), t), l...)
+		}
+	}
+}
+
+// format says what figures for a file of ONNX mean.
+func (b *builder) format() {
+	if b.m.Format != "onnx" {
+		return
+	}
+	var text []string
+	if b.kernels != "" {
+		text = append(text, "TensorFlow Lite Micro takes .tflite files, not ONNX: figures are of the same operators in a .tflite file with channels last; transposes that a conversion may add are not counted.")
+	}
+	if integer, _ := plan.Quantised(b.m.Main()); len(integer) > 0 {
+		text = append(text, fmt.Sprintf("%d operators between DequantizeLinear and QuantizeLinear count as int8, as converters make them.", len(integer)))
+	}
+	if len(text) > 0 {
+		b.find("target.format", profile.Info, strings.Join(text, " "))
+	}
+}
+
+// fit compares a need with the largest memory of the chip.
+func (b *builder) fit(id, what, need string, bytes *int64, size func() (chip.Bytes, bool)) {
+	if bytes == nil {
+		return
+	}
+	most, ok := size()
+	if !ok {
+		return
+	}
+	text := fmt.Sprintf(need, sized(*bytes))
+	if *bytes > int64(most) {
+		b.find(id, profile.Problem, fmt.Sprintf("%s does not fit: %s has %s of %s, %s too little.", text, b.t.Name, sized(int64(most)), what, sized(*bytes-int64(most))))
+		return
+	}
+	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, sized(int64(most)), what))
+}
+
+// sized writes bytes with three significant digits, as the tables do.
+func sized(n int64) string {
+	v, unit := float64(n), " B"
+	for _, u := range []string{" KiB", " MiB", " GiB"} {
+		if v < 1023.5 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	decimals := 0
+	switch {
+	case unit == " B" || v >= 99.95:
+	case v >= 9.995:
+		decimals = 1
+	default:
+		decimals = 2
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64) + unit
+}
+
+// accelerator says why layers are not accelerated, by cause.
+func (b *builder) accelerator() {
+	if b.t.Accelerator == nil {
+		return
+	}
+	group := map[profile.CauseCode][]int64{}
+	accelerated := false
+	for i := range b.p.Layers {
+		l := &b.p.Layers[i]
+		if yes, known := l.Accelerated(); yes {
+			accelerated = true
+		} else if known {
+			group[l.Placement.Cause] = append(group[l.Placement.Cause], int64(i))
+		}
+	}
+	name := strings.ToUpper(b.t.Accelerator.Name)
+	if l := group[profile.ByType]; len(l) > 0 {
+		text := fmt.Sprintf("%s an operator of %s but not its type, which is int8: left to the processor.", layers(len(l), "has", "have"), name)
+		if !accelerated {
+			text = fmt.Sprintf("Nothing is accelerated: %s takes int8, and this model computes in other types. Quantise it to int8.", name)
+		}
+		b.find("target.type", profile.Warning, text, l...)
+	}
+	if l := group[profile.ByLimit]; len(l) > 0 {
+		b.find("target.limit", profile.Warning, fmt.Sprintf("%s a limit of %s, so that the processor does the work, the first: %s", layers(len(l), "exceeds", "exceed"), name, b.p.Layers[l[0]].Placement.Text), l...)
+	}
+}

@@ -1,0 +1,278 @@
+package host
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// pass is what one measurement collects.
+type pass struct {
+	*runner
+	work  *clockwork
+	rec   *measure.Recorder
+	calls []int64 // of each slot, over the instrumented runs
+	// events is nil where no timeline is kept.
+	events *recording
+}
+
+// measure runs the model until the context or the time ends.
+func (r *runner) measure(ctx context.Context) error {
+	release, err := measure.Lease(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	clock := measure.NewClock()
+	computer := machine.NewWatch()
+	r.progress("first run", 0)
+	t := time.Now()
+	err = r.firstRun(ctx)
+	r.phases.FirstRunS = new(time.Since(t).Seconds())
+	// Bodies are planned now, and shapes known that only a run can tell.
+	r.slots = plan.List(r.m, r.s.GraphSteps)
+	if e := r.refine(); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.nothing(); err != nil {
+		return err
+	}
+	if err := r.note(r.memory()); err != nil {
+		return err
+	}
+	tm := r.s.NewTiming()
+	// Rows beyond the recorder's bound are sampled.
+	p := &pass{runner: r, work: newClockwork(r.slots), rec: measure.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
+	if r.o.Samples {
+		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
+	}
+	computer.Begin()
+	res, err := measure.Measure(ctx, p.options(ctx, clock, tm), func() error { return r.s.Run(ctx) })
+	host := computer.End()
+	host.ClockResolutionS, host.ClockCostS, host.GCDuringRuns = new(clock.Resolution), new(clock.Cost), new(int64(res.GC))
+	mem := *r.p.Memory
+	mem.ProcessPeakBytes = machine.ProcessPeakBytes() // before anything that is not the model's
+	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
+		mem.AllocatedPerRunBytes = new(int64(math.Round(res.AllocatedBytes)))
+	}
+	if e := p.report(ctx, res, host, &mem); e != nil {
+		return e
+	}
+	return err
+}
+
+// options says how the passes are made and what is taken from each run.
+func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Timing) measure.Options {
+	o := &p.o
+	var bind func() (func(), error)
+	if c := p.p.Settings.PinnedCPUs; len(c) > 0 {
+		bind = func() (func(), error) { return machine.Bind(int(c[0])) }
+	}
+	return measure.Options{
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true,
+		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
+		AfterInstrumented: func() {
+			p.work.read(tm)
+			p.rec.Add(p.work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
+			if p.events != nil {
+				p.events.add(tm)
+			}
+			for i, n := range p.work.calls {
+				p.calls[i] += n
+			}
+		},
+		Progress: func(f float64) { p.progress("measuring", f) },
+		// What there is until now, in case that the program is killed.
+		Snapshot: func(so *measure.Result) error { return p.figures(so) },
+	}
+}
+
+// firstRun runs once. A node that fails is taken out of the plan, so that the
+// rest can be measured.
+func (r *runner) firstRun(ctx context.Context) error {
+	for {
+		err := r.s.Run(ctx)
+		if err == nil || !r.disable(err) {
+			return err
+		}
+	}
+}
+
+// nothing fails when no operator runs because the model contradicts itself.
+// Operators that the engine merely lacks are listed instead.
+func (r *runner) nothing() error {
+	var failed *plan.Slot
+	for i := range r.slots {
+		switch s := &r.slots[i]; s.State {
+		case plan.Runs:
+			return nil
+		case plan.Failed:
+			if failed == nil {
+				failed = s
+			}
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return &engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}
+}
+
+// report sends everything that was measured.
+func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Host, mem *profile.Memory) error {
+	p.phases.Warmup = &profile.Warmup{
+		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
+	}
+	if err := p.figures(res); err != nil {
+		return err
+	}
+	n := profile.Noted{Host: host, Memory: mem, Reconcile: p.reconcile(res)}
+	if p.events != nil {
+		n.Timeline = p.events.timeline()
+		memoryOverTime(n.Timeline, p.p.Layers)
+	}
+	n.Latencies = kept(res.Plain, p.o.Samples)
+	if t, ok := p.peaks(ctx, host); ok {
+		n.Target = &t
+	}
+	if err := p.note(n); err != nil {
+		return err
+	}
+	return p.find(p.all(res))
+}
+
+// kept is all samples, or as many as a profile keeps by default.
+func kept(samples []float64, all bool) []float64 {
+	if all || len(samples) <= profile.KeptSamples {
+		return samples
+	}
+	r := stats.NewReservoir(profile.KeptSamples)
+	for _, v := range samples {
+		r.Add(v)
+	}
+	values, _ := r.Kept()
+	return values
+}
+
+// figures sends the figures of what was measured until now. They replace those
+// that were sent before.
+func (p *pass) figures(res *measure.Result) error {
+	send := func(layer int, key string, m *profile.Metric) error {
+		f := &profile.Figure{Quantity: key, Metric: m}
+		if layer >= 0 {
+			f.Layer = new(int64(layer))
+			if err := p.p.Layers[layer].Set(key, m); err != nil {
+				return err
+			}
+		} else if err := p.p.Totals.Set(key, m); err != nil {
+			return err
+		}
+		return p.send(profile.Event{Counted: f})
+	}
+	how := "plain pass"
+	if res.Batch > 1 {
+		how += ", each sample the mean of several runs"
+	}
+	if m := profile.FromSummary(profile.Measured, res.Latency(), how); m != nil {
+		if err := send(-1, "latency_s", m); err != nil {
+			return err
+		}
+	}
+	n := p.rec.Runs()
+	if n == 0 {
+		return nil
+	}
+	typical := p.rec.Typical()
+	inside := p.inside(typical.Steps)
+	for i := range p.slots {
+		s := &p.slots[i]
+		if s.State != plan.Runs {
+			continue
+		}
+		if p.calls[i] == 0 {
+			if err := p.reached(i, false); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.reached(i, true); err != nil {
+			return err
+		}
+		m := profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass")
+		m.Typical = new(typical.Steps[i])
+		if m.Typical != nil {
+			*m.Typical = min(max(*m.Typical, *m.Min), *m.Max)
+		}
+		if err := send(i, "latency_s", m); err != nil {
+			return err
+		}
+		if c := float64(p.calls[i]) / float64(n); c != 1 || p.p.Layers[i].Calls != nil {
+			if err := send(i, "calls", profile.Value(profile.Measured, c, "mean over the instrumented runs")); err != nil {
+				return err
+			}
+		}
+		if len(s.Bodies) > 0 {
+			t := &profile.Metric{Kind: profile.Measured, Typical: new(inside[i]), Method: "sum of the layer and those inside it"}
+			if err := send(i, "total_s", t); err != nil {
+				return err
+			}
+		}
+		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: kept(p.rec.Samples(i), p.o.Samples)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reached notes whether a layer was ever called.
+func (p *pass) reached(i int, yes bool) error {
+	l := &p.p.Layers[i]
+	state := profile.Ran
+	if !yes {
+		state = profile.NotReached
+	}
+	if l.State == state {
+		return nil
+	}
+	l.State, l.Cause = state, nil
+	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state}})
+}
+
+// inside sums for every slot its typical time and that of the slots in its bodies.
+func (p *pass) inside(typical []float64) []float64 {
+	total := make([]float64, len(p.slots))
+	for i := len(p.slots) - 1; i >= 0; i-- {
+		if p.slots[i].State == plan.Runs {
+			total[i] += typical[i]
+		}
+		if o := p.slots[i].Parent; o >= 0 {
+			total[o] += total[i]
+		}
+	}
+	return total
+}
+
+func (p *pass) reconcile(res *measure.Result) *profile.Reconcile {
+	if len(res.Profiled) == 0 || len(res.Plain) == 0 {
+		return nil
+	}
+	t := p.rec.Typical()
+	// A body may seem longer than its owner by a step of the clock.
+	gaps := max(0, t.Gaps)
+	return &profile.Reconcile{
+		WallS: new(t.Wall - t.Gaps + gaps), OperatorsS: new(t.Wall - t.Gaps), GapsS: new(gaps),
+		PlainS: new(stats.Median(res.Plain)), ProfiledS: new(stats.Median(res.Profiled)),
+		OverheadS:            profile.FromSummary(profile.Measured, res.Overhead(), "paired groups of plain and instrumented runs"),
+		OverheadPerOperatorS: profile.FromSummary(profile.Measured, res.Clock.EventCost(), "clock read and stored in a loop"),
+	}
+}

@@ -1,0 +1,177 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Watch reads what this computer is and what it does around some runs:
+//
+//	w := machine.NewWatch()
+//	w.Begin()
+//	… runs …
+//	host := w.End()
+type Watch struct {
+	sys    system
+	host   profile.Host
+	before counters
+}
+
+// system reads the files by which the operating system tells its state. root is
+// "/" except in tests.
+type system struct{ root string }
+
+// counters only grow while the machine runs; nil where they cannot be read.
+type counters struct {
+	stolenS             *float64
+	throttled           *int64
+	quotaThrottledS     *float64
+	involuntarySwitches *int64
+}
+
+// NewWatch reads what does not change.
+func NewWatch() *Watch {
+	w := &Watch{sys: system{"/"}}
+	h := &w.host
+	h.OS, h.Arch, h.GoVersion = runtime.GOOS, runtime.GOARCH, runtime.Version()
+	processor(h)
+	w.sys.static(h)
+	for _, c := range Affinity() {
+		h.AffinityCPUs = append(h.AffinityCPUs, int64(c))
+	}
+	h.Fingerprint = fingerprint(h)
+	return w
+}
+
+// MemoryBytes is the memory of this computer in bytes, nil when the system does not tell.
+func MemoryBytes() *int64 {
+	var h profile.Host
+	system{"/"}.static(&h)
+	return h.MemoryBytes
+}
+
+// processor fills in what the instruction set tells about the processor.
+func processor(h *profile.Host) {
+	c := &cpuid.CPU
+	h.CPUModel = strings.Join(strings.Fields(c.BrandName), " ")
+	h.CPUVendor = c.VendorString
+	if n := c.PhysicalCores; n > 0 {
+		h.Cores = new(int64(n))
+	}
+	h.CPUs = new(int64(runtime.NumCPU()))
+	size := func(n int) *int64 {
+		if n <= 0 {
+			return nil
+		}
+		return new(int64(n))
+	}
+	h.CacheL1DBytes, h.CacheL2Bytes, h.CacheL3Bytes = size(c.Cache.L1D), size(c.Cache.L2), size(c.Cache.L3)
+	if c.Hz > 0 {
+		h.NominalHz = new(float64(c.Hz))
+	}
+	if c.BoostFreq > 0 {
+		h.MaxHz = new(float64(c.BoostFreq))
+	}
+	if c.Supports(cpuid.HYPERVISOR) {
+		h.Virtual = "hypervisor"
+		if v := strings.TrimSpace(c.HypervisorVendorString); v != "" {
+			h.Virtual = v
+		}
+	}
+	for _, f := range []cpuid.FeatureID{
+		cpuid.SSE42, cpuid.AVX, cpuid.F16C, cpuid.FMA3, cpuid.AVX2, cpuid.AVXVNNI, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512VL,
+		cpuid.AVX512VNNI, cpuid.AVX512BF16, cpuid.AVX512FP16, cpuid.AMXINT8, cpuid.AMXBF16,
+		cpuid.ASIMD, cpuid.FPHP, cpuid.ASIMDHP, cpuid.ASIMDDP, cpuid.SVE,
+	} {
+		if c.Supports(f) {
+			h.Features = append(h.Features, strings.ToLower(f.String()))
+		}
+	}
+}
+
+// fingerprint hashes what must agree for the times of two results to be compared.
+func fingerprint(h *profile.Host) string {
+	num := func(p *int64) int64 {
+		if p == nil {
+			return -1
+		}
+		return *p
+	}
+	text := fmt.Sprintln(h.OS, h.Arch, h.CPUVendor, h.CPUModel, num(h.Cores), num(h.CPUs), num(h.CacheL1DBytes), num(h.CacheL2Bytes), num(h.CacheL3Bytes), h.Features, h.Virtual)
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Begin notes the state before the runs.
+func (w *Watch) Begin() {
+	w.host.Before = w.sys.state()
+	w.before = w.sys.counters()
+}
+
+// End notes the state after the runs and returns the whole, but for what is known of
+// the clock and the collector, which are the measurement's. Without Begin the
+// counters are absent. Each call returns a value of its own.
+func (w *Watch) End() *profile.Host {
+	h := w.host
+	h.After = w.sys.state()
+	now := w.sys.counters()
+	h.StolenS = since(w.before.stolenS, now.stolenS)
+	h.Throttled = since(w.before.throttled, now.throttled)
+	h.QuotaThrottledS = since(w.before.quotaThrottledS, now.quotaThrottledS)
+	h.InvoluntarySwitches = since(w.before.involuntarySwitches, now.involuntarySwitches)
+	return &h
+}
+
+func since[T int64 | float64](before, after *T) *T {
+	if before == nil || after == nil || *after < *before {
+		return nil
+	}
+	return new(*after - *before)
+}
+
+// PickCPUs chooses n processors to bind threads to, of those that the process
+// may use: one of every physical core first, then their siblings. It returns nil
+// when there are fewer than n or the system does not tell.
+func PickCPUs(n int) []int {
+	return system{"/"}.pick(Affinity(), n)
+}
+
+func (s system) pick(allowed []int, n int) []int {
+	if n <= 0 || len(allowed) < n {
+		return nil
+	}
+	seen := map[string]int{}
+	rank := map[int]int{}
+	for _, c := range allowed {
+		core := s.core(c)
+		rank[c] = seen[core]
+		seen[core]++
+	}
+	out := slices.Clone(allowed)
+	// The first processor usually serves the interrupts: it comes last within its
+	// rank when there is another.
+	slices.SortStableFunc(out, func(a, b int) int {
+		if d := rank[a] - rank[b]; d != 0 {
+			return d
+		}
+		return lastIfZero(a) - lastIfZero(b)
+	})
+	out = out[:n]
+	slices.Sort(out)
+	return out
+}
+
+func lastIfZero(cpu int) int {
+	if cpu == 0 {
+		return 1
+	}
+	return 0
+}

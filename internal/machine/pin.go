@@ -1,0 +1,6 @@
+package machine
+
+import "errors"
+
+// ErrNoPinning is returned where the system cannot bind threads to processors.
+var ErrNoPinning = errors.New("this system cannot bind threads to processors")

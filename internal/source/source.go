@@ -1,0 +1,127 @@
+// Package source says what a source of figures is: something that reports events
+// about a model while it works. [Collect] makes a profile of them, keeps a journal
+// on disk, and turns whatever ends a source early into a profile that says so.
+//
+// It imports profile and nothing of the sources; these import it.
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Sink takes events. [profile.Builder] is one. An error means that the event was
+// refused, or that the journal cannot be written: the source then ends.
+type Sink interface {
+	Send(profile.Event) error
+}
+
+// Source reports what it finds out about a model. The first event describes it;
+// the last one, done, is sent by [Collect] where Run did not. Run returns early with
+// the context's error when that ends.
+type Source interface {
+	Run(ctx context.Context, to Sink) error
+}
+
+// Options says how events are collected.
+type Options struct {
+	// Version of the program, for the record.
+	Version string
+	// Created is the time of the profile; the zero value means now.
+	Created time.Time
+	// Journal is the file that events are appended to while the source works, ""
+	// for none. It must not exist. Collect removes it when the source has ended by
+	// itself, even early: only a killed process leaves it.
+	Journal string
+}
+
+// ErrJournal is wrapped by errors of the journal's file.
+var ErrJournal = errors.New("journal")
+
+// Collect runs a source and returns the profile of its events, nil when it did not
+// describe a model. With an error of the source the profile holds what was sent
+// before and says so. When the context ends the profile says that too, and there is
+// no error.
+func Collect(ctx context.Context, s Source, o Options) (*profile.Profile, error) {
+	b := profile.NewBuilder()
+	if o.Journal != "" {
+		j, err := profile.NewJournal(o.Journal, b)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+		}
+		defer func() { _ = j.Remove() }() // whoever asked for it has the profile
+	}
+	t := &stamp{to: b, o: o}
+	err := run(ctx, s, t)
+	if !t.done {
+		if e := b.Send(profile.Event{Done: &profile.Done{Incomplete: ended(ctx, err)}}); e != nil && t.described && err == nil {
+			err = e
+		}
+	}
+	if ctx.Err() != nil && t.described {
+		err = nil
+	}
+	return b.Profile(), err
+}
+
+// run keeps a fault in a source from ending the program.
+func run(ctx context.Context, s Source, to Sink) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("internal error: %v", e)
+		}
+	}()
+	return s.Run(ctx, to)
+}
+
+// ended says why a source ended without a last word, nothing when it simply was
+// done.
+func ended(ctx context.Context, err error) []profile.Missing {
+	if ctx.Err() != nil {
+		m := profile.Missing{Cause: profile.ByCancel}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			m.Cause = profile.ByDeadline
+		}
+		if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) && !errors.Is(c, context.DeadlineExceeded) {
+			m.Text = c.Error()
+		}
+		return []profile.Missing{m}
+	}
+	if err != nil {
+		return []profile.Missing{{Cause: profile.ByError, Text: err.Error()}}
+	}
+	return nil
+}
+
+// stamp puts time and version on the description, so that every source's profile
+// has them.
+type stamp struct {
+	to              *profile.Builder
+	o               Options
+	described, done bool
+}
+
+func (s *stamp) Send(e profile.Event) error {
+	if e.Described != nil {
+		p := *e.Described
+		if at := s.o.Created; !at.IsZero() {
+			p.Created = at.UTC().Format(time.RFC3339)
+		} else if p.Created == "" {
+			p.Created = time.Now().UTC().Format(time.RFC3339)
+		}
+		if s.o.Version != "" {
+			p.Settings.Version = s.o.Version
+		}
+		e.Described = &p
+	}
+	err := s.to.Send(e)
+	if err == nil {
+		s.described = s.described || e.Described != nil
+		s.done = s.done || e.Done != nil
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package profile
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// scaled lists the counts that go with the number of calls.
+func scaled(l *Layer) []**int64 {
+	return []**int64{&l.Ops, &l.MACs, &l.MACsExecuted, &l.MLTKOps, &l.MLTKMACs, &l.BytesRead, &l.BytesWritten}
+}
+
+// ScaleCounts multiplies the counts of work and traffic, such as by the number of
+// calls, and rounds them to whole numbers. One that gets too large for 64 bits is not
+// known any more.
+func (l *Layer) ScaleCounts(by float64) {
+	for _, v := range scaled(l) {
+		if *v != nil {
+			*v = times(**v, by, 1)
+		}
+	}
+}
+
+// times is n*by/per as a whole number, exact before it is rounded; nil where that is
+// not known: more than 64 bits, or anything but nothing out of no calls.
+func times(n int64, by, per float64) *int64 {
+	if by == per {
+		return &n
+	}
+	f, p := new(big.Rat).SetFloat64(by), new(big.Rat).SetFloat64(per)
+	if f == nil || p == nil || p.Sign() == 0 {
+		return nil
+	}
+	x := new(big.Rat).SetInt64(n)
+	x.Quo(x.Mul(x, f), p)
+	x.Add(x, big.NewRat(1, 2))
+	// Counts are not negative: division that cuts the rest off rounds down.
+	v := new(big.Int).Quo(x.Num(), x.Denom())
+	if !v.IsInt64() {
+		return nil
+	}
+	return new(v.Int64())
+}
+
+// sum fills in totals: counts by the rule of [Totals], and other figures that add
+// up where the source gave none for the whole.
+func (p *Profile) sum() {
+	t := &p.Totals
+	t.Layers = new(int64(len(p.Layers)))
+	var unsupported, uncounted int64
+	counted := p.Select(func(l *Layer) bool { return !l.Constant && l.State != NotReached })
+	for _, l := range counted {
+		if l.State == Unsupported {
+			unsupported++
+		}
+		if l.Ops == nil {
+			uncounted++
+		}
+	}
+	t.UnsupportedLayers = &unsupported
+	t.UncountedLayers = nil
+	if int(uncounted) < len(counted) || len(counted) == 0 {
+		t.UncountedLayers = &uncounted
+	}
+	all := p.Select(func(*Layer) bool { return true })
+	for _, q := range p.AllQuantities() {
+		if !q.Adds || q.Derived() || q.Key == "share" {
+			continue
+		}
+		e, known := lookup(q.Key)
+		if known && e.layer != nil && e.total != nil && e.total(t).count != nil {
+			once := q.Key == "params" || q.Key == "weights_bytes" // layers cannot tell what they share
+			if have := e.total(t).count; !once || *have == nil {
+				if sum, ok := counted.count(&e); ok {
+					*have = sum
+				}
+			}
+			continue
+		}
+		if t.Figure(q.Key) != nil {
+			continue // the source knows better than a sum
+		}
+		if m := all.total(&q); m != nil {
+			_ = t.Set(q.Key, m)
+		}
+	}
+}
+
+// count adds up a count exactly; ok is false where no layer has it, and the sum is
+// nil where it has more than 64 bits.
+func (ls Layers) count(e *entry) (sum *int64, ok bool) {
+	var s int64
+	for _, l := range ls {
+		v := *e.layer(l).count
+		if v == nil {
+			continue
+		}
+		if *v > math.MaxInt64-s {
+			return nil, true
+		}
+		s, ok = s+*v, true
+	}
+	return &s, ok
+}
+
+// total is the sum of the layers' figures as a metric, nil where none is known.
+func (ls Layers) total(q *Quantity) *Metric {
+	v, ok := ls.SumOf(q)
+	if !ok {
+		return nil
+	}
+	m := &Metric{Kind: Counted, Median: &v}
+	var have, want int
+	for _, l := range ls {
+		f := l.Figure(q.Key)
+		if _, ok := f.Best(); ok {
+			m.Kind = weakest(m.Kind, f.Kind)
+			have++
+		} else if !l.Constant && (l.State == Ran || l.State.Blank()) {
+			want++
+		}
+	}
+	switch {
+	case want > 0:
+		m.Method = fmt.Sprintf("sum of the layers, of which %d of %d have a figure", have, have+want)
+	case m.Kind != Counted:
+		m.Method = "sum of the layers"
+	}
+	return m
+}
+
+// shares divides the time among the layers.
+func (p *Profile) shares() {
+	whole, ok := p.Select(func(*Layer) bool { return true }).Sum("latency_s")
+	if !ok {
+		return // shares without times are the source's own
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		l.Share = nil
+		if v, has := l.Latency.Best(); has && whole > 0 {
+			l.Share = new(v / whole)
+		}
+	}
+}

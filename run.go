@@ -1,0 +1,193 @@
+package opmeter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/npy"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// base is the last part of a path, or of the member of an archive.
+func base(path string) string {
+	if _, member, ok := strings.Cut(path, "!"); ok {
+		path = member
+	}
+	return filepath.Base(path)
+}
+
+// RunOptions says how a [Session] computes. The zero value takes one thread and
+// random inputs of seed 0.
+type RunOptions struct {
+	// Inputs says what to feed.
+	Inputs Inputs
+	// Threads is the number of threads that compute, 0 for 1, at most 1024.
+	Threads int
+	// Carry feeds outputs back as inputs of the next run, as in [Options].
+	Carry map[string]string
+	// Exact computes quantised patterns of ONNX in floating point, as in [Options].
+	Exact bool
+	// KeepAll computes every operator by itself, so that [Session.Operators] has the
+	// outputs of all of them.
+	KeepAll bool
+}
+
+// Session is a model made ready to run. It is for one goroutine at a time.
+type Session struct {
+	m   *Model
+	s   *engine.Session
+	ins []*tensor.Tensor
+}
+
+// Tensor is an input or output with its elements.
+type Tensor struct {
+	// Name of the value in the model.
+	Name string
+	// DType is the element type in lower case, such as "float32"; empty for a value
+	// that could not be computed.
+	DType string
+	// Place is the position among the outputs of its operator, from 0.
+	Place int
+	// Shape lists the dimensions, empty for a scalar.
+	Shape []int
+	// Data holds the elements, little-endian; nil for strings, sequences and values
+	// that were not computed. It is valid until the next run.
+	Data []byte
+	// Strings holds the elements of a tensor of strings.
+	Strings []string
+
+	t *tensor.Tensor
+}
+
+// Array reports whether the tensor has elements that [Tensor.WriteNPY] can write.
+func (t *Tensor) Array() bool {
+	return t.t != nil && t.t.Type != tensor.String && !t.t.Type.IsContainer() && t.t.Type != tensor.Resource && t.t.Type != tensor.Variant
+}
+
+// WriteNPY writes the tensor in NumPy's file format. Only for tensors for which
+// [Tensor.Array] holds.
+func (t *Tensor) WriteNPY(w io.Writer) error {
+	if !t.Array() {
+		return fmt.Errorf("%s is no array of numbers", t.Name)
+	}
+	return npy.Write(w, t.t)
+}
+
+// Operator is a node of the main graph after a run.
+type Operator struct {
+	// Node is its position in the file, Op the operator with its domain.
+	Node     int
+	Op, Name string
+	// Err says why it did not run, nil where it did.
+	Err error
+	// Outputs are what it made; only of sessions with KeepAll.
+	Outputs []Tensor
+}
+
+// NewSession makes a model ready to run. Operators that the engine lacks are no
+// error: see [Session.Operators]. Errors are an [OptionError] or [ModelError].
+func NewSession(m *Model, o RunOptions) (*Session, error) {
+	if o.Threads < 0 || o.Threads > 1024 {
+		return nil, &OptionError{Option: "Threads", Text: fmt.Sprintf("%d; use 1 to 1024", o.Threads)}
+	}
+	f, err := o.Inputs.feed(m)
+	if err != nil {
+		return nil, err
+	}
+	f.MaxBytes = host.MemoryLimit()
+	ins, _, err := feed.Inputs(m.g.Main(), f)
+	if err != nil {
+		return nil, failed(m.g.Path, err)
+	}
+	carry, err := host.Carries(m.g.Main(), carries(o.Carry))
+	if err != nil {
+		return nil, failed(m.g.Path, err)
+	}
+	s, err := engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes})
+	if err != nil {
+		return nil, failed(m.g.Path, err)
+	}
+	return &Session{m, s, ins}, nil
+}
+
+// Close ends the session's threads.
+func (s *Session) Close() { s.s.Close() }
+
+// Run computes one inference. It returns early, between two operators, when ctx
+// ends. Errors are the context's or a [NodeError].
+func (s *Session) Run(ctx context.Context) error {
+	err := s.s.Run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	return failed(s.m.g.Path, err)
+}
+
+// Inputs lists what was fed in the first run, in the model's order.
+func (s *Session) Inputs() []Tensor {
+	g := s.m.g.Main()
+	out := make([]Tensor, len(g.Inputs))
+	for i, id := range g.Inputs {
+		out[i] = shown(g, id, s.ins[i])
+	}
+	return out
+}
+
+// Outputs lists the model's outputs in its order. One that could not be computed
+// has no type.
+func (s *Session) Outputs() []Tensor {
+	g := s.m.g.Main()
+	out := make([]Tensor, 0, len(g.Outputs))
+	for i, id := range g.Outputs {
+		if id >= 0 {
+			out = append(out, shown(g, id, s.s.Output(i)))
+		}
+	}
+	return out
+}
+
+// Operators lists the nodes of the main graph in order.
+func (s *Session) Operators() []Operator {
+	g := s.m.g.Main()
+	steps := s.s.Steps()
+	out := make([]Operator, len(steps))
+	for i := range steps {
+		st := &steps[i]
+		out[i] = Operator{Node: st.Node.Index, Op: st.Node.Key(), Name: st.Node.Name, Err: st.Err}
+		for k, id := range st.Node.Outputs {
+			if id < 0 || st.Err != nil {
+				continue
+			}
+			if t := s.s.Value(id); t != nil {
+				o := shown(g, id, t)
+				o.Place = k
+				out[i].Outputs = append(out[i].Outputs, o)
+			}
+		}
+	}
+	return out
+}
+
+// shown shows a value of a graph.
+func shown(g *graph.Graph, id int, t *tensor.Tensor) Tensor {
+	out := Tensor{Name: g.Values[id].Name, t: t}
+	if t == nil {
+		return out
+	}
+	out.DType, out.Shape, out.Strings = t.Type.String(), t.Shape, t.Strings
+	if out.Shape == nil {
+		out.Shape = []int{}
+	}
+	if t.Known() && t.Type != tensor.String && !t.Type.IsContainer() {
+		out.Data = t.Data
+	}
+	return out
+}
