@@ -59,7 +59,7 @@ func Write(w io.Writer, p *profile.Profile, version string) error {
 	if err := part(out, "document", gzip.BestSpeed, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return err
 	}
-	if err := part(out, "columns", gzip.BestSpeed, c.WriteTo); err != nil {
+	if err := part(out, "columns", gzip.BestSpeed, func(w io.Writer) error { _, err := c.WriteTo(w); return err }); err != nil {
 		return err
 	}
 	packed, err := pack()
