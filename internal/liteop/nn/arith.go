@@ -42,23 +42,12 @@ func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
 		if c.Out[0].Type != t {
 			return nil, op.Unsupported("%v inputs with %v output", t, c.Out[0].Type)
 		}
+		if f := tensor.PickInteger(t, plainArith[int8], plainArith[int16], plainArith[int32], plainArith[int64], plainArith[uint8], plainArith[uint16], plainArith[uint32], nil); f != nil {
+			return f(c, k, w)
+		}
 		switch t {
 		case tensor.Float32:
 			return floatArith(c, k, w)
-		case tensor.Int32:
-			return plainArith[int32](c, k, w)
-		case tensor.Int64:
-			return plainArith[int64](c, k, w)
-		case tensor.Int16:
-			return plainArith[int16](c, k, w)
-		case tensor.Int8:
-			return plainArith[int8](c, k, w)
-		case tensor.Uint8:
-			return plainArith[uint8](c, k, w)
-		case tensor.Uint32:
-			return plainArith[uint32](c, k, w)
-		case tensor.Uint16:
-			return plainArith[uint16](c, k, w)
 		}
 		return nil, op.Unsupported("%v inputs", t)
 	}

@@ -110,8 +110,8 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * t.m * t.k)})
-	w := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * t.n * t.k)})
+	q := op.ScratchOf[float32](c, t.m*t.k)
+	w := op.ScratchOf[float32](c, t.n*t.k)
 	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
 	rows := make([]float32, t.m)
 	return func(c *op.Call) error {

@@ -141,13 +141,8 @@ func prepareSum(mean bool) func(c *op.Call) (op.Run, error) {
 			return nil, op.Unsupported("%v input with %v output", x, y)
 		}
 		if quantised(c.In[0]) {
-			switch x {
-			case tensor.Int8:
-				return quantSum[int8](c, r, mean)
-			case tensor.Uint8:
-				return quantSum[uint8](c, r, mean)
-			case tensor.Int16:
-				return quantSum[int16](c, r, mean)
+			if f := tensor.PickInteger(x, quantSum[int8], quantSum[int16], nil, nil, quantSum[uint8], nil, nil, nil); f != nil {
+				return f(c, r, mean)
 			}
 		}
 		switch x {
@@ -169,7 +164,7 @@ func plainSum[T float32 | int32 | int64, A float32 | int64](c *op.Call, r *reduc
 	if c.In[0].Type == tensor.Float32 {
 		typ = tensor.Float32
 	}
-	acc := tensor.Of[A](&tensor.Tensor{Type: typ, Data: c.Scratch(typ.Bytes(r.kept))})
+	acc := op.ScratchOf[A](c, r.kept)
 	return func(c *op.Call) error {
 		foldSum(c.Pool, r, tensor.Of[T](c.In[0]), acc)
 		y := tensor.Of[T](c.Out[0])
@@ -193,7 +188,7 @@ func quantSum[T int8 | uint8 | int16](c *op.Call, r *reduction, mean bool) (op.R
 		m = m.Mean(r.count)
 	}
 	lo, hi := limits(c.Out[0].Type)
-	acc := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * r.kept)})
+	acc := op.ScratchOf[int32](c, r.kept)
 	offset := zi * int32(r.count)
 	return func(c *op.Call) error {
 		foldSum(c.Pool, r, tensor.Of[T](c.In[0]), acc)
@@ -263,16 +258,10 @@ func prepareProd(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != c.Out[0].Type || quantised(c.In[0]) {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
-	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return prod[float32](r), nil
-	case tensor.Int32:
-		return prod[int32](r), nil
-	case tensor.Int64:
-		return prod[int64](r), nil
-	default:
-		return nil, op.Unsupported("%v input", t)
+	if f := tensor.PickNumber(c.In[0].Type, prod[float32], nil, nil, nil, prod[int32], prod[int64], nil, nil, nil, nil); f != nil {
+		return f(r), nil
 	}
+	return nil, op.Unsupported("%v input", c.In[0].Type)
 }
 
 func prod[T float32 | int32 | int64](r *reduction) op.Run {
@@ -334,16 +323,10 @@ func prepareCumsum(c *op.Call) (op.Run, error) {
 	shape := slices.Clone(c.In[0].Shape)
 	exclusive, reverse := c.Node.Attrs.Bool("exclusive", false), c.Node.Attrs.Bool("reverse", false)
 	n, inner := shape[a], tensor.Elements(shape[a+1:])
-	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return cumsum[float32](n, inner, exclusive, reverse), nil
-	case tensor.Int32:
-		return cumsum[int32](n, inner, exclusive, reverse), nil
-	case tensor.Int64:
-		return cumsum[int64](n, inner, exclusive, reverse), nil
-	default:
-		return nil, op.Unsupported("%v input", t)
+	if f := tensor.PickNumber(c.In[0].Type, cumsum[float32], nil, nil, nil, cumsum[int32], cumsum[int64], nil, nil, nil, nil); f != nil {
+		return f(n, inner, exclusive, reverse), nil
 	}
+	return nil, op.Unsupported("%v input", c.In[0].Type)
 }
 
 func inferCumsum(c *op.Call) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -29,7 +28,7 @@ func scalar(x *tensor.Tensor) (int, error) {
 	if !x.Known() {
 		return 0, op.ErrDynamic
 	}
-	v, err := elem.Float64s(x)
+	v, err := tensor.All[float64](x)
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +131,7 @@ func splitSizes(c *op.Call) (int, []int, error) {
 				return 0, nil, err
 			}
 			// Version 1 gives the lengths in the input's own type.
-			f, err := elem.Float64s(c.In[1])
+			f, err := tensor.All[float64](c.In[1])
 			if err != nil {
 				return 0, nil, err
 			}

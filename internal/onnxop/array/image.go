@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -118,7 +117,7 @@ func prepareCol2Im(c *op.Call) (op.Run, error) {
 		return col2im[uint64], nil
 	case tensor.Float16, tensor.BFloat16:
 		return func(c *op.Call) error {
-			v, err := elem.Float64s(c.In[0])
+			v, err := tensor.All[float64](c.In[0])
 			if err != nil {
 				return err
 			}
@@ -130,7 +129,7 @@ func prepareCol2Im(c *op.Call) (op.Run, error) {
 				return err
 			}
 			sum := tensor.Of[float64](w.Out[0])
-			elem.Set(c.Out[0], func(i int) float64 { return sum[i] })
+			tensor.Fill(c.Out[0], func(i int) float64 { return sum[i] })
 			return nil
 		}, nil
 	}
@@ -197,7 +196,7 @@ func inferDet(c *op.Call) error {
 	if r < 2 || s[r-1] != s[r-2] {
 		return fmt.Errorf("input %s is not a list of square matrices", tensor.FormatShape(s))
 	}
-	if !c.In[0].Type.IsFloat() || !elem.Settable(c.In[0].Type) {
+	if !c.In[0].Type.IsFloat() || !c.In[0].Type.IsNumber() {
 		return op.Unsupported("Det of %v", c.In[0].Type)
 	}
 	c.SetOut(0, c.In[0].Type, slices.Clone(s[:r-2]))
@@ -206,7 +205,7 @@ func inferDet(c *op.Call) error {
 
 func runDet(c *op.Call) error {
 	n := c.In[0].Shape[c.In[0].Rank()-1]
-	v, err := elem.Float64s(c.In[0])
+	v, err := tensor.All[float64](c.In[0])
 	if err != nil {
 		return err
 	}
@@ -216,7 +215,7 @@ func runDet(c *op.Call) error {
 			out[i] = determinant(v[i*n*n:(i+1)*n*n], n)
 		}
 	})
-	elem.Set(c.Out[0], func(i int) float64 { return out[i] })
+	tensor.Fill(c.Out[0], func(i int) float64 { return out[i] })
 	return nil
 }
 

@@ -189,7 +189,7 @@ func inferEyeLike(c *op.Call) error {
 			return err
 		}
 	}
-	if !elem.Settable(t) {
+	if !t.IsNumber() {
 		return op.Unsupported("EyeLike of %v", t)
 	}
 	c.SetOut(0, t, slices.Clone(c.In[0].Shape))
@@ -199,7 +199,7 @@ func inferEyeLike(c *op.Call) error {
 func runEyeLike(c *op.Call) error {
 	y := c.Out[0]
 	cols, k := y.Shape[1], c.Node.Attrs.Int("k", 0)
-	elem.Set(y, func(i int) float64 {
+	tensor.Fill(y, func(i int) float64 {
 		if i%cols-i/cols == k {
 			return 1
 		}
@@ -218,7 +218,7 @@ func rangeOf(c *op.Call) (f [3]float64, n [3]int64, err error) {
 		if !x.Known() {
 			return f, n, op.ErrDynamic
 		}
-		v, err := elem.Float64s(x)
+		v, err := tensor.All[float64](x)
 		if err != nil {
 			return f, n, err
 		}
@@ -237,7 +237,7 @@ func inferRange(c *op.Call) error {
 		return err
 	}
 	t := c.In[0].Type
-	if !elem.Settable(t) || c.In[1].Type != t || c.In[2].Type != t {
+	if !t.IsNumber() || c.In[1].Type != t || c.In[2].Type != t {
 		return op.Unsupported("Range of %v, %v, %v", t, c.In[1].Type, c.In[2].Type)
 	}
 	f, n, err := rangeOf(c)
@@ -287,7 +287,7 @@ func runRange(c *op.Call) error {
 			v[i] = start + float32(i)*delta
 		}
 	default:
-		elem.Set(y, func(i int) float64 { return f[0] + float64(i)*f[2] })
+		tensor.Fill(y, func(i int) float64 { return f[0] + float64(i)*f[2] })
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -147,8 +146,8 @@ func preparePad(c *op.Call) (op.Run, error) {
 	if move.Packed(p.value) {
 		p.value = tensor.New(tensor.Uint8)
 	}
-	if v := float64(c.Node.Attrs.Float("value", 0)); v != 0 && elem.Settable(c.In[0].Type) {
-		elem.Set(p.value, func(int) float64 { return v })
+	if v := float64(c.Node.Attrs.Float("value", 0)); v != 0 && c.In[0].Type.IsNumber() {
+		tensor.Fill(p.value, func(int) float64 { return v })
 	}
 	return move.Unpacked(p.run), nil
 }

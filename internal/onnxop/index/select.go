@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -29,7 +28,7 @@ func inferOneHot(c *op.Call) error {
 	if c.In[1].Len() != 1 {
 		return fmt.Errorf("depth has %d elements, not 1", c.In[1].Len())
 	}
-	if !elem.Settable(c.In[0].Type) {
+	if !c.In[0].Type.IsNumber() {
 		return op.Unsupported("indices of type %v", c.In[0].Type)
 	}
 	a, err := op.Axis(c.Node.Attrs.Int("axis", -1), c.In[0].Rank()+1)
@@ -39,7 +38,7 @@ func inferOneHot(c *op.Call) error {
 	if !c.In[1].Known() {
 		return op.ErrDynamic
 	}
-	d, err := elem.Float64s(c.In[1])
+	d, err := tensor.All[float64](c.In[1])
 	if err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 // hot returns the output offsets that get the "on" value. Indices outside the
 // depth have none; before version 11 neither have negative ones.
 func hot(x *tensor.Tensor, depth, inner, version int) ([]int, error) {
-	v, err := elem.Float64s(x)
+	v, err := tensor.All[float64](x)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package math
 
 import (
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -35,27 +36,8 @@ func prepareArg(c *op.Call, least bool) (op.Run, error) {
 		return nil, err
 	}
 	l, last := lineAt(c.In[0].Shape, axis), c.Node.Attrs.Bool("select_last_index", false)
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return argRun[float32](l, least, last), nil
-	case tensor.Float64:
-		return argRun[float64](l, least, last), nil
-	case tensor.Int8:
-		return argRun[int8](l, least, last), nil
-	case tensor.Int16:
-		return argRun[int16](l, least, last), nil
-	case tensor.Int32:
-		return argRun[int32](l, least, last), nil
-	case tensor.Int64:
-		return argRun[int64](l, least, last), nil
-	case tensor.Uint8:
-		return argRun[uint8](l, least, last), nil
-	case tensor.Uint16:
-		return argRun[uint16](l, least, last), nil
-	case tensor.Uint32:
-		return argRun[uint32](l, least, last), nil
-	case tensor.Uint64:
-		return argRun[uint64](l, least, last), nil
+	if f := tensor.PickNumber(c.In[0].Type, argRun[float32], argRun[float64], argRun[int8], argRun[int16], argRun[int32], argRun[int64], argRun[uint8], argRun[uint16], argRun[uint32], argRun[uint64]); f != nil {
+		return f(l, least, last), nil
 	}
 	return nil, badType(c, 0)
 }
@@ -111,27 +93,8 @@ func inferCumulative(c *op.Call) error {
 
 // prepareCumulative makes CumSum and CumProd.
 func prepareCumulative(c *op.Call, product bool) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return cumulative[float32](c, product), nil
-	case tensor.Float64:
-		return cumulative[float64](c, product), nil
-	case tensor.Int8:
-		return cumulative[int8](c, product), nil
-	case tensor.Int16:
-		return cumulative[int16](c, product), nil
-	case tensor.Int32:
-		return cumulative[int32](c, product), nil
-	case tensor.Int64:
-		return cumulative[int64](c, product), nil
-	case tensor.Uint8:
-		return cumulative[uint8](c, product), nil
-	case tensor.Uint16:
-		return cumulative[uint16](c, product), nil
-	case tensor.Uint32:
-		return cumulative[uint32](c, product), nil
-	case tensor.Uint64:
-		return cumulative[uint64](c, product), nil
+	if f := tensor.PickNumber(c.In[0].Type, cumulative[float32], cumulative[float64], cumulative[int8], cumulative[int16], cumulative[int32], cumulative[int64], cumulative[uint8], cumulative[uint16], cumulative[uint32], cumulative[uint64]); f != nil {
+		return f(c, product), nil
 	}
 	return nil, badType(c, 0)
 }
@@ -184,20 +147,20 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 func axisDefs() []op.Def {
 	norm := func(name string, k normalisation) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: floatTypes, Infer: inferSoftmax, InPlace: true,
-			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) }),
+			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Floats, Infer: inferSoftmax, InPlace: true,
+			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareSoftmax(c, k) }),
 		}
 	}
 	arg := func(name string, least bool) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: numberTypes, Infer: inferArg,
-			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }),
+			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Numbers, Infer: inferArg,
+			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }),
 		}
 	}
 	cum := func(name string, since int, product bool) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: since, Types: numberTypes, Infer: inferCumulative,
-			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }),
+			Domain: graph.ONNX, Name: name, Since: since, Types: elem.Numbers, Infer: inferCumulative,
+			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }),
 		}
 	}
 	return []op.Def{

@@ -3,6 +3,7 @@ package math
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -52,32 +53,24 @@ func prepareArith(c *op.Call, k arith) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
-	if c.Activation.On && c.In[0].Type != tensor.Float32 {
+	if c.In[0].Type == tensor.Float32 {
+		return prepareLoops(c, clamped(realLoops[float32](k), c.Activation))
+	}
+	if c.Activation.On {
 		return nil, op.Unsupported("clamped %s of %v", c.Node.Op, c.In[0].Type)
 	}
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return prepareLoops(c, clamped(realLoops[float32](k), c.Activation))
-	case tensor.Float64:
-		return prepareLoops(c, realLoops[float64](k))
-	case tensor.Int8:
-		return prepareLoops(c, intLoops[int8](k))
-	case tensor.Int16:
-		return prepareLoops(c, intLoops[int16](k))
-	case tensor.Int32:
-		return prepareLoops(c, intLoops[int32](k))
-	case tensor.Int64:
-		return prepareLoops(c, intLoops[int64](k))
-	case tensor.Uint8:
-		return prepareLoops(c, intLoops[uint8](k))
-	case tensor.Uint16:
-		return prepareLoops(c, intLoops[uint16](k))
-	case tensor.Uint32:
-		return prepareLoops(c, intLoops[uint32](k))
-	case tensor.Uint64:
-		return prepareLoops(c, intLoops[uint64](k))
+	if f := tensor.PickNumber(c.In[0].Type, realArith[float32], realArith[float64], intArith[int8], intArith[int16], intArith[int32], intArith[int64], intArith[uint8], intArith[uint16], intArith[uint32], intArith[uint64]); f != nil {
+		return f(c, k)
 	}
 	return nil, badType(c, 0)
+}
+
+func realArith[T tensor.Real](c *op.Call, k arith) (op.Run, error) {
+	return prepareLoops(c, realLoops[T](k))
+}
+
+func intArith[T tensor.Integer](c *op.Call, k arith) (op.Run, error) {
+	return prepareLoops(c, intLoops[T](k))
 }
 
 // clamped adds a fused activation to the loops: each part of a run is clamped
@@ -131,7 +124,7 @@ func commonLoops[T tensor.Number](k arith) loops[T, T] {
 	return loops[T, T]{vec: preluVec[T]}
 }
 
-func realLoops[T real](k arith) loops[T, T] {
+func realLoops[T tensor.Real](k arith) loops[T, T] {
 	switch k {
 	case div:
 		return loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]}
@@ -143,7 +136,7 @@ func realLoops[T real](k arith) loops[T, T] {
 	return commonLoops[T](k)
 }
 
-func intLoops[T integer](k arith) loops[T, T] {
+func intLoops[T tensor.Integer](k arith) loops[T, T] {
 	switch k {
 	case div:
 		return loops[T, T]{vec: intDivVec[T]}
@@ -197,21 +190,21 @@ func mulScalar[T tensor.Number](dst, a []T, b T) {
 	}
 }
 
-func divVec[T real](dst, a, b []T) {
+func divVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] / b[i]
 	}
 }
 
-func divScalar[T real](dst, a []T, b T) {
+func divScalar[T tensor.Real](dst, a []T, b T) {
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] / b
 	}
 }
 
-func scalarDiv[T real](dst []T, a T, b []T) {
+func scalarDiv[T tensor.Real](dst []T, a T, b []T) {
 	b = b[:len(dst)]
 	for i := range dst {
 		dst[i] = a / b[i]
@@ -220,7 +213,7 @@ func scalarDiv[T real](dst []T, a T, b []T) {
 
 // intDivVec truncates towards zero. Division by zero, undefined in the standard,
 // gives zero.
-func intDivVec[T integer](dst, a, b []T) {
+func intDivVec[T tensor.Integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		if b[i] == 0 {
@@ -232,7 +225,7 @@ func intDivVec[T integer](dst, a, b []T) {
 }
 
 // intModFloorVec gives the remainder the sign of the divisor.
-func intModFloorVec[T integer](dst, a, b []T) {
+func intModFloorVec[T tensor.Integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i, y := range b {
 		if y == 0 {
@@ -247,7 +240,7 @@ func intModFloorVec[T integer](dst, a, b []T) {
 	}
 }
 
-func intModTruncVec[T integer](dst, a, b []T) {
+func intModTruncVec[T tensor.Integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i, y := range b {
 		if y == 0 {
@@ -258,7 +251,7 @@ func intModTruncVec[T integer](dst, a, b []T) {
 	}
 }
 
-func modTruncVec[T real](dst, a, b []T) {
+func modTruncVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
@@ -266,7 +259,7 @@ func modTruncVec[T real](dst, a, b []T) {
 }
 
 // modFloorVec gives the remainder, zero included, the sign of the divisor.
-func modFloorVec[T real](dst, a, b []T) {
+func modFloorVec[T tensor.Real](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		y := float64(b[i])
@@ -316,7 +309,7 @@ func preluVec[T tensor.Number](dst, a, b []T) {
 }
 
 func arithPrepare(k arith) prepare {
-	return Widen(func(c *op.Call) (op.Run, error) { return prepareArith(c, k) })
+	return elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArith(c, k) })
 }
 
 // prepareMod reads the rounding of the quotient from the attribute.

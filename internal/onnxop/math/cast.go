@@ -2,8 +2,10 @@ package math
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -18,10 +20,11 @@ func castTarget(c *op.Call) (tensor.Type, error) {
 			}
 			return 0, op.Unsupported("cast to %q", name)
 		}
-		if t, ok := DataType(c.Node.Attrs.Int("to", 0)); ok {
-			return t, nil
+		t, err := elem.FromCode(c.Node.Attrs.Int("to", 0))
+		if err != nil {
+			return 0, op.Unsupported("cast: %v", err)
 		}
-		return 0, op.Unsupported("cast to data type %d", c.Node.Attrs.Int("to", 0))
+		return t, nil
 	}
 	return 0, errors.New(`attribute "to" is missing`)
 }
@@ -62,15 +65,8 @@ func inferBitCast(c *op.Call) error {
 	return nil
 }
 
-// Conversion says how values that the target cannot hold are treated. It only
-// matters for targets of eight bits and fewer.
-type Conversion struct {
-	Saturate bool             // float8: largest value instead of infinity or NaN
-	Round    tensor.RoundMode // Float8E8M0
-}
-
 func prepareCast(c *op.Call) (op.Run, error) {
-	cv := Conversion{Saturate: c.Node.Attrs.Bool("saturate", true)}
+	cv := tensor.Conversion{Saturate: c.Node.Attrs.Bool("saturate", true)}
 	switch m := c.Node.Attrs.Str("round_mode", "up"); m {
 	case "up":
 	case "down":
@@ -81,13 +77,12 @@ func prepareCast(c *op.Call) (op.Run, error) {
 		return nil, c.Errorf("rounding mode %q", m)
 	}
 	from, to := c.In[0].Type, c.Out[0].Type
-	if run := directCast(from, to); run != nil {
-		return run, nil
+	for _, t := range []tensor.Type{from, to} {
+		if !t.IsNumber() && t != tensor.String {
+			return nil, op.Unsupported("cast of %v to %v", from, to)
+		}
 	}
-	switch {
-	case !castable(from) || !castable(to):
-		return nil, op.Unsupported("cast of %v to %v", from, to)
-	case from == tensor.String || to == tensor.String:
+	if from == tensor.String || to == tensor.String {
 		return func(c *op.Call) error { return castStrings(c.Out[0], c.In[0], cv) }, nil
 	}
 	return func(c *op.Call) error {
@@ -95,103 +90,14 @@ func prepareCast(c *op.Call) (op.Run, error) {
 		// Whole blocks keep packed elements of one byte on one thread.
 		n := out.Len()
 		c.Pool.For((n+blockSize-1)/blockSize, grain/blockSize, func(lo, hi int) {
-			castRange(out, in, lo*blockSize, min(hi*blockSize, n), cv)
+			tensor.Cast(out, in, lo*blockSize, min(hi*blockSize, n), cv)
 		})
 		return nil
 	}, nil
 }
 
-func castable(t tensor.Type) bool {
-	return t.IsFloat() || t.IsInteger() || t == tensor.Bool || t == tensor.String
-}
-
-// directCast has loops for the pairs that models use; others go through blocks
-// of int64 or float64.
-func directCast(from, to tensor.Type) op.Run {
-	if from == to && from != tensor.String {
-		return func(c *op.Call) error { copy(c.Out[0].Data, c.In[0].Data); return nil }
-	}
-	switch from {
-	case tensor.Float32:
-		return castFrom[float32](to)
-	case tensor.Float64:
-		return castFrom[float64](to)
-	case tensor.Int32:
-		return castFrom[int32](to)
-	case tensor.Int64:
-		return castFrom[int64](to)
-	case tensor.Uint8, tensor.Bool:
-		return castFrom[uint8](to)
-	case tensor.Int8:
-		return castFrom[int8](to)
-	case tensor.Float16, tensor.BFloat16:
-		if to == tensor.Float32 {
-			return func(c *op.Call) error { widenHalves(c.Pool, tensor.Of[float32](c.Out[0]), c.In[0]); return nil }
-		}
-	}
-	return nil
-}
-
-func castFrom[S tensor.Number](to tensor.Type) op.Run {
-	switch to {
-	case tensor.Float32:
-		return runUnary(convertTo[float32, S])
-	case tensor.Float64:
-		return runUnary(convertTo[float64, S])
-	case tensor.Bool:
-		return runUnary(func(dst []uint8, src []S) {
-			src = src[:len(dst)]
-			for i, x := range src {
-				dst[i] = truth(x != 0)
-			}
-		})
-	}
-	var z S
-	switch any(z).(type) {
-	case float32, float64:
-		// Go leaves float values outside the integer's range to the machine; the
-		// general path gives the same result everywhere.
-		return nil
-	}
-	switch to {
-	case tensor.Int32:
-		return runUnary(convertTo[int32, S])
-	case tensor.Int64:
-		return runUnary(convertTo[int64, S])
-	}
-	return nil
-}
-
-// castRange converts elements lo to hi by blocks: through int64 between integers,
-// through float64 otherwise. Both hold every value of the narrower types.
-func castRange(out, in *tensor.Tensor, lo, hi int, cv Conversion) {
-	viaInt := !in.Type.IsFloat()
-	var ib [blockSize]int64
-	var fb [blockSize]float64
-	for ; lo < hi; lo += blockSize {
-		n := min(blockSize, hi-lo)
-		if viaInt {
-			readInt64(ib[:n], in, lo)
-			if !out.Type.IsFloat() {
-				writeInt64(out, lo, ib[:n])
-				continue
-			}
-			if in.Type == tensor.Uint64 {
-				for i, v := range ib[:n] {
-					fb[i] = float64(uint64(v))
-				}
-			} else {
-				convertTo(fb[:n], ib[:n])
-			}
-		} else {
-			readFloat64(fb[:n], in, lo)
-		}
-		writeFloat64(out, lo, fb[:n], cv)
-	}
-}
-
 func castDefs() []op.Def {
-	all := join(numberTypes, boolTypes, []tensor.Type{tensor.String}, float8Types, []tensor.Type{tensor.Float8E8M0}, packedTypes)
+	all := slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String}, elem.Float8s, []tensor.Type{tensor.Float8E8M0}, elem.Packed)
 	return []op.Def{
 		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: inferCast, Prepare: prepareCast},
 		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: inferCastLike, Prepare: prepareCast},

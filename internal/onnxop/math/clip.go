@@ -16,27 +16,8 @@ func prepareClip(c *op.Call) (op.Run, error) {
 			return nil, fmt.Errorf("bound is %v of shape %s, want a scalar of %v", x.Type, tensor.FormatShape(x.Shape), c.In[0].Type)
 		}
 	}
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return clip[float32](c), nil
-	case tensor.Float64:
-		return clip[float64](c), nil
-	case tensor.Int8:
-		return clip[int8](c), nil
-	case tensor.Int16:
-		return clip[int16](c), nil
-	case tensor.Int32:
-		return clip[int32](c), nil
-	case tensor.Int64:
-		return clip[int64](c), nil
-	case tensor.Uint8:
-		return clip[uint8](c), nil
-	case tensor.Uint16:
-		return clip[uint16](c), nil
-	case tensor.Uint32:
-		return clip[uint32](c), nil
-	case tensor.Uint64:
-		return clip[uint64](c), nil
+	if f := tensor.PickNumber(c.In[0].Type, clip[float32], clip[float64], clip[int8], clip[int16], clip[int32], clip[int64], clip[uint8], clip[uint16], clip[uint32], clip[uint64]); f != nil {
+		return f(c), nil
 	}
 	return nil, badType(c, 0)
 }

@@ -1,7 +1,10 @@
 package math
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -21,37 +24,21 @@ func prepareCompare(c *op.Call, k relation) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return prepareLoops(c, compareLoops[float32](k))
-	case tensor.Float64:
-		return prepareLoops(c, compareLoops[float64](k))
-	case tensor.Int8:
-		return prepareLoops(c, compareLoops[int8](k))
-	case tensor.Int16:
-		return prepareLoops(c, compareLoops[int16](k))
-	case tensor.Int32:
-		return prepareLoops(c, compareLoops[int32](k))
-	case tensor.Int64:
-		return prepareLoops(c, compareLoops[int64](k))
-	case tensor.Uint8:
-		return prepareLoops(c, compareLoops[uint8](k))
-	case tensor.Uint16:
-		return prepareLoops(c, compareLoops[uint16](k))
-	case tensor.Uint32:
-		return prepareLoops(c, compareLoops[uint32](k))
-	case tensor.Uint64:
-		return prepareLoops(c, compareLoops[uint64](k))
-	case tensor.Bool:
-		if k == equal {
-			return prepareLoops(c, compareLoops[uint8](k))
-		}
-	case tensor.String:
-		if k == equal {
-			return equalStrings(c)
-		}
+	if f := tensor.PickNumber(c.In[0].Type, compareOf[float32], compareOf[float64],
+		compareOf[int8], compareOf[int16], compareOf[int32], compareOf[int64], compareOf[uint8], compareOf[uint16], compareOf[uint32], compareOf[uint64]); f != nil {
+		return f(c, k)
+	}
+	switch t := c.In[0].Type; {
+	case t == tensor.Bool && k == equal:
+		return compareOf[uint8](c, k)
+	case t == tensor.String && k == equal:
+		return equalStrings(c)
 	}
 	return nil, badType(c, 0)
+}
+
+func compareOf[T tensor.Number](c *op.Call, k relation) (op.Run, error) {
+	return prepareLoops(c, compareLoops[T](k))
 }
 
 func compareLoops[T tensor.Number](k relation) loops[T, uint8] {
@@ -68,39 +55,31 @@ func compareLoops[T tensor.Number](k relation) loops[T, uint8] {
 	return loops[T, uint8]{vec: func(dst []uint8, a, b []T) { lessEqualVec(dst, b, a) }}
 }
 
-func truth(b bool) uint8 {
-	var v uint8
-	if b {
-		v = 1
-	}
-	return v
-}
-
 func equalVec[T tensor.Number](dst []uint8, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = truth(a[i] == b[i])
+		dst[i] = tensor.Truth(a[i] == b[i])
 	}
 }
 
 func equalScalar[T tensor.Number](dst []uint8, a []T, b T) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = truth(a[i] == b)
+		dst[i] = tensor.Truth(a[i] == b)
 	}
 }
 
 func lessVec[T tensor.Number](dst []uint8, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = truth(a[i] < b[i])
+		dst[i] = tensor.Truth(a[i] < b[i])
 	}
 }
 
 func lessEqualVec[T tensor.Number](dst []uint8, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = truth(a[i] <= b[i])
+		dst[i] = tensor.Truth(a[i] <= b[i])
 	}
 }
 
@@ -117,7 +96,7 @@ func equalStrings(c *op.Call) (op.Run, error) {
 		a, b, dst := c.In[0].Strings, c.In[1].Strings, tensor.Of[uint8](c.Out[0])
 		for it := plan.Runs(0, plan.Len); it.Next(); {
 			for i := range it.N {
-				dst[it.Dst+i] = truth(a[it.Off[0]+i*plan.Step[0]] == b[it.Off[1]+i*plan.Step[1]])
+				dst[it.Dst+i] = tensor.Truth(a[it.Off[0]+i*plan.Step[0]] == b[it.Off[1]+i*plan.Step[1]])
 			}
 		}
 		return nil
@@ -139,28 +118,17 @@ func prepareBits(c *op.Call, k bitop) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
-	switch c.In[0].Type {
-	case tensor.Int8:
-		return prepareLoops(c, bitLoops[int8](k))
-	case tensor.Int16:
-		return prepareLoops(c, bitLoops[int16](k))
-	case tensor.Int32:
-		return prepareLoops(c, bitLoops[int32](k))
-	case tensor.Int64:
-		return prepareLoops(c, bitLoops[int64](k))
-	case tensor.Uint8:
-		return prepareLoops(c, bitLoops[uint8](k))
-	case tensor.Uint16:
-		return prepareLoops(c, bitLoops[uint16](k))
-	case tensor.Uint32:
-		return prepareLoops(c, bitLoops[uint32](k))
-	case tensor.Uint64:
-		return prepareLoops(c, bitLoops[uint64](k))
+	if f := tensor.PickInteger(c.In[0].Type, bitsOf[int8], bitsOf[int16], bitsOf[int32], bitsOf[int64], bitsOf[uint8], bitsOf[uint16], bitsOf[uint32], bitsOf[uint64]); f != nil {
+		return f(c, k)
 	}
 	return nil, badType(c, 0)
 }
 
-func bitLoops[T integer](k bitop) loops[T, T] {
+func bitsOf[T tensor.Integer](c *op.Call, k bitop) (op.Run, error) {
+	return prepareLoops(c, bitLoops[T](k))
+}
+
+func bitLoops[T tensor.Integer](k bitop) loops[T, T] {
 	var vec func(dst, a, b []T)
 	switch k {
 	case bitAnd:
@@ -231,27 +199,27 @@ func compareDefs() []op.Def {
 	rel := func(name string, since int, k relation, types []tensor.Type) op.Def {
 		return op.Def{
 			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: infer,
-			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) }),
+			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) }),
 		}
 	}
 	logic := func(name string, k bitop) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: boolTypes, Infer: infer, InPlace: true,
+			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Bools, Infer: infer, InPlace: true,
 			Prepare: func(c *op.Call) (op.Run, error) { return prepareLogic(c, k) },
 		}
 	}
 	bits := func(name string, k bitop) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 18, Types: integerTypes, Infer: own, InPlace: true,
+			Domain: graph.ONNX, Name: name, Since: 18, Types: elem.Integers, Infer: own, InPlace: true,
 			Prepare: func(c *op.Call) (op.Run, error) { return prepareBits(c, k) },
 		}
 	}
 	return []op.Def{
-		rel("Equal", 1, equal, join(numberTypes, boolTypes, []tensor.Type{tensor.String})),
-		rel("Less", 1, less, numberTypes), rel("Greater", 1, greater, numberTypes),
-		rel("LessOrEqual", 12, lessEqual, numberTypes), rel("GreaterOrEqual", 12, greaterEqual, numberTypes),
+		rel("Equal", 1, equal, slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String})),
+		rel("Less", 1, less, elem.Numbers), rel("Greater", 1, greater, elem.Numbers),
+		rel("LessOrEqual", 12, lessEqual, elem.Numbers), rel("GreaterOrEqual", 12, greaterEqual, elem.Numbers),
 		logic("And", bitAnd), logic("Or", bitOr), logic("Xor", bitXor),
 		bits("BitwiseAnd", bitAnd), bits("BitwiseOr", bitOr), bits("BitwiseXor", bitXor),
-		{Domain: graph.ONNX, Name: "BitShift", Since: 11, Types: integerTypes, Infer: own, InPlace: true, Prepare: prepareShift},
+		{Domain: graph.ONNX, Name: "BitShift", Since: 11, Types: elem.Integers, Infer: own, InPlace: true, Prepare: prepareShift},
 	}
 }

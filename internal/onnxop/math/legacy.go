@@ -2,22 +2,20 @@ package math
 
 import (
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // prepareImageScaler computes x·scale + bias[channel] for images in NCHW order.
 func prepareImageScaler(c *op.Call) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return imageScaler[float32](c)
-	case tensor.Float64:
-		return imageScaler[float64](c)
+	if f := tensor.PickReal(c.In[0].Type, imageScaler[float32], imageScaler[float64]); f != nil {
+		return f(c)
 	}
 	return nil, badType(c, 0)
 }
 
-func imageScaler[T real](c *op.Call) (op.Run, error) {
+func imageScaler[T tensor.Real](c *op.Call) (op.Run, error) {
 	shape := c.In[0].Shape
 	scale, bias := T(c.Node.Attrs.Float("scale", 1)), c.Node.Attrs.Floats("bias")
 	if len(shape) != 4 || len(bias) != shape[1] {
@@ -96,7 +94,7 @@ func prepareCrop(c *op.Call) (op.Run, error) {
 // they were dropped; Affine, Scale and others are among the curves.
 func legacyDefs() []op.Def {
 	return []op.Def{
-		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: floatTypes, Infer: sameAs, InPlace: true, Prepare: Widen(prepareImageScaler)},
-		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: floatTypes, Infer: inferCrop, Prepare: prepareCrop},
+		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: elem.Floats, Infer: sameAs, InPlace: true, Prepare: elem.Widen(prepareImageScaler)},
+		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: elem.Floats, Infer: inferCrop, Prepare: prepareCrop},
 	}
 }

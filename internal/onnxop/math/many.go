@@ -29,46 +29,24 @@ func prepareMany(c *op.Call, k arith, mean bool) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return foldMany(c, realLoops[float32](k), realScale[float32](mean, len(c.In)))
-	case tensor.Float64:
-		return foldMany(c, realLoops[float64](k), realScale[float64](mean, len(c.In)))
-	}
-	if mean {
+	f := tensor.PickNumber(c.In[0].Type, manyReals[float32], manyReals[float64],
+		manyInts[int8], manyInts[int16], manyInts[int32], manyInts[int64], manyInts[uint8], manyInts[uint16], manyInts[uint32], manyInts[uint64])
+	if f == nil || mean && !c.In[0].Type.IsFloat() {
 		return nil, badType(c, 0)
 	}
-	switch c.In[0].Type {
-	case tensor.Int8:
-		return foldMany(c, intLoops[int8](k), nil)
-	case tensor.Int16:
-		return foldMany(c, intLoops[int16](k), nil)
-	case tensor.Int32:
-		return foldMany(c, intLoops[int32](k), nil)
-	case tensor.Int64:
-		return foldMany(c, intLoops[int64](k), nil)
-	case tensor.Uint8:
-		return foldMany(c, intLoops[uint8](k), nil)
-	case tensor.Uint16:
-		return foldMany(c, intLoops[uint16](k), nil)
-	case tensor.Uint32:
-		return foldMany(c, intLoops[uint32](k), nil)
-	case tensor.Uint64:
-		return foldMany(c, intLoops[uint64](k), nil)
-	}
-	return nil, badType(c, 0)
+	return f(c, k, mean)
 }
 
-// realScale returns the division that turns a sum of n into a mean.
-func realScale[T real](mean bool, n int) func([]T) {
+func manyReals[T tensor.Real](c *op.Call, k arith, mean bool) (op.Run, error) {
 	if !mean {
-		return nil
+		return foldMany(c, realLoops[T](k), nil)
 	}
-	return func(v []T) {
-		for i := range v {
-			v[i] /= T(n)
-		}
-	}
+	n := T(len(c.In))
+	return foldMany(c, realLoops[T](k), func(v []T) { divScalar(v, v, n) })
+}
+
+func manyInts[T tensor.Integer](c *op.Call, k arith, _ bool) (op.Run, error) {
+	return foldMany(c, intLoops[T](k), nil)
 }
 
 func foldMany[T tensor.Number](c *op.Call, l loops[T, T], after func([]T)) (op.Run, error) {

@@ -22,9 +22,7 @@ func number(t tensor.Type, shape []int, v ...float64) *tensor.Tensor {
 		}
 		return x
 	}
-	for lo := 0; lo < len(v); lo += blockSize {
-		writeFloat64(x, lo, v[lo:min(lo+blockSize, len(v))], Conversion{Saturate: true})
-	}
+	tensor.WriteFloat64(x, 0, v, tensor.Conversion{Saturate: true})
 	return x
 }
 
@@ -32,9 +30,7 @@ func number(t tensor.Type, shape []int, v ...float64) *tensor.Tensor {
 
 func reals(x *tensor.Tensor) []float64 {
 	v := make([]float64, x.Len())
-	for lo := 0; lo < len(v); lo += blockSize {
-		readFloat64(v[lo:min(lo+blockSize, len(v))], x, lo)
-	}
+	tensor.Read(v, x, 0)
 	return v
 }
 

@@ -35,7 +35,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 }
 
 // powLoops brings the exponent to the type of the base.
-func powLoops[T real](c *op.Call, l loops[T, T]) (op.Run, error) {
+func powLoops[T tensor.Real](c *op.Call, l loops[T, T]) (op.Run, error) {
 	sa, sb, out, err := operandShapes(c)
 	if err != nil {
 		return nil, err
@@ -58,21 +58,11 @@ func powLoops[T real](c *op.Call, l loops[T, T]) (op.Run, error) {
 		if y == nil {
 			y = tensor.Of[T](c.In[1])
 		} else {
-			readReals(y, c.In[1])
+			tensor.Read(y, c.In[1], 0)
 		}
 		r.run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), y)
 		return nil
 	}, nil
-}
-
-// readReals converts numbers of any type to float32 or float64.
-func readReals[T real](dst []T, x *tensor.Tensor) {
-	var block [blockSize]float64
-	for lo := 0; lo < len(dst); lo += blockSize {
-		b := block[:min(blockSize, len(dst)-lo)]
-		readFloat64(b, x, lo)
-		convertTo(dst[lo:lo+len(b)], b)
-	}
 }
 
 // numeric fails for inputs whose elements are not real numbers.
@@ -99,12 +89,7 @@ func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op
 	}
 	exp := make([]E, c.In[1].Len())
 	return func(c *op.Call) error {
-		switch e := any(exp).(type) {
-		case []float64:
-			readFloat64(e, c.In[1], 0)
-		case []int64:
-			readInt64(e, c.In[1], 0)
-		}
+		tensor.Read(exp, c.In[1], 0)
 		a, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		for it := plan.Runs(0, plan.Len); it.Next(); {
 			for i := range it.N {

@@ -66,7 +66,7 @@ func TestBroadcastProperty(t *testing.T) {
 			for i := range got {
 				ia, ib := sourceIndex(i, shape, a), sourceIndex(i, shape, b)
 				va, vb := reals(x)[ia], reals(y)[ib]
-				want := map[string]float64{"Add": va + vb, "Less": float64(truth(va < vb)), "Max": max(va, vb), "Where": vb}[name]
+				want := map[string]float64{"Add": va + vb, "Less": float64(tensor.Truth(va < vb)), "Max": max(va, vb), "Where": vb}[name]
 				if name == "Where" && ia%2 == 1 {
 					want = va
 				}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -18,10 +19,10 @@ type affine struct {
 func readAffine(c *op.Call, i int) affine {
 	var a affine
 	var v [1]float32
-	ReadFloats(v[:], c.In[i])
+	tensor.Read(v[:], c.In[i], 0)
 	a.scale = v[0]
 	if z := c.Input(i + 1); z != nil {
-		ReadFloats(v[:], z)
+		tensor.Read(v[:], z, 0)
 		a.zero = v[0]
 	}
 	return a
@@ -242,7 +243,7 @@ func qonnxDefs() []op.Def {
 	var out []op.Def
 	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		out = append(out, op.Def{
-			Domain: domain, Name: "Quant", Since: 0, Types: floatTypes[:1],
+			Domain: domain, Name: "Quant", Since: 0, Types: elem.Floats[:1],
 			Infer: func(c *op.Call) error {
 				if err := c.NeedInputs(4); err != nil {
 					return err

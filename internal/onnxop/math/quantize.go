@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -28,9 +29,9 @@ func inferQuantize(c *op.Call) error {
 		t = z.Type
 	}
 	if n := c.Node.Attrs.Int("output_dtype", 0); n != 0 {
-		o, ok := DataType(n)
-		if !ok {
-			return op.Unsupported("quantisation to data type %d", n)
+		o, err := elem.FromCode(n)
+		if err != nil {
+			return op.Unsupported("quantisation: %v", err)
 		}
 		if c.Has(2) && o != t {
 			return c.Errorf("output_dtype is %v, zero point is %v", o, t)
@@ -53,7 +54,7 @@ func callGranularity(c *op.Call) (granularity, error) {
 func prepareQuantize(c *op.Call) (op.Run, error) {
 	prec := c.In[1].Type
 	if n := c.Node.Attrs.Int("precision", 0); n != 0 {
-		prec, _ = DataType(n)
+		prec, _ = elem.FromCode(n) // an unknown one is float32
 	}
 	var round func(float32) float32
 	switch prec {
@@ -62,7 +63,7 @@ func prepareQuantize(c *op.Call) (op.Run, error) {
 	case tensor.BFloat16:
 		round = func(f float32) float32 { return tensor.BF16ToF32(tensor.F32ToBF16(f)) }
 	}
-	return Widen(func(c *op.Call) (op.Run, error) { return prepareQuantizeRows(c, round) })(c)
+	return elem.Widen(func(c *op.Call) (op.Run, error) { return prepareQuantizeRows(c, round) })(c)
 }
 
 // quantizer is a prepared QuantizeLinear with float32 input.
@@ -117,14 +118,14 @@ func prepareQuantizeRows(c *op.Call, round func(float32) float32) (op.Run, error
 		wide = make([]float32, g.total)
 	}
 	return func(c *op.Call) error {
-		ReadFloats(q.scale, c.In[1])
+		tensor.Read(q.scale, c.In[1], 0)
 		if c.Has(2) {
-			ReadFloats(q.zero, c.In[2])
+			tensor.Read(q.zero, c.In[2], 0)
 		}
 		if q.x = wide; wide == nil {
 			q.x = tensor.Of[float32](c.In[0])
 		} else {
-			ReadFloats(wide, c.In[0])
+			tensor.Read(wide, c.In[0], 0)
 		}
 		c.Pool.For(g.rows, g.grain(), func(lo, hi int) { work(c, lo, hi) })
 		if codes != nil {
@@ -141,7 +142,7 @@ func bytesOr(codes []uint8, x *tensor.Tensor) []uint8 {
 	return tensor.Of[uint8](x)
 }
 
-// nearest is added and taken away to round a small float32 to an integer, ties
+// nearest is added and taken away to round a small float32 to an tensor.Integer, ties
 // to even: there the spacing of floats is one.
 const nearest = 3 << 22
 
@@ -207,9 +208,9 @@ func inferDequantize(c *op.Call) error {
 	}
 	t := c.In[1].Type
 	if n := c.Node.Attrs.Int("output_dtype", 0); n != 0 {
-		o, ok := DataType(n)
-		if !ok {
-			return op.Unsupported("dequantisation to data type %d", n)
+		o, err := elem.FromCode(n)
+		if err != nil {
+			return op.Unsupported("dequantisation: %v", err)
 		}
 		t = o
 	}
@@ -252,9 +253,9 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 		work = func(c *op.Call, lo, hi int) { d.small(c.In[0], lo, hi) }
 	}
 	return func(c *op.Call) error {
-		ReadFloats(d.scale, c.In[1])
+		tensor.Read(d.scale, c.In[1], 0)
 		if c.Has(2) {
-			ReadFloats(d.zero, c.In[2])
+			tensor.Read(d.zero, c.In[2], 0)
 		}
 		d.out = tensor.Of[float32](c.Out[0])
 		c.Pool.For(g.rows, g.grain(), func(lo, hi int) { work(c, lo, hi) })
@@ -294,7 +295,7 @@ func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 		a, b, s := d.g.at(r)
 		for at := a; at < b; at += blockSize {
 			vals := block[:min(blockSize, b-at)]
-			readFloat64(vals, x, at)
+			tensor.Read(vals, x, at)
 			for i, v := range vals {
 				k := s
 				if d.g.vector {
@@ -339,9 +340,9 @@ func dynamicQuantize(c *op.Call) error {
 }
 
 func quantDefs() []op.Def {
-	quantized := join([]tensor.Type{tensor.Uint8, tensor.Int8, tensor.Uint16, tensor.Int16, tensor.Int32}, packedTypes, float8Types)
+	quantized := slices.Concat([]tensor.Type{tensor.Uint8, tensor.Int8, tensor.Uint16, tensor.Int16, tensor.Int32}, elem.Packed, elem.Float8s)
 	defs := []op.Def{{
-		Domain: graph.ONNX, Name: "DynamicQuantizeLinear", Since: 11, Types: floatTypes[:1],
+		Domain: graph.ONNX, Name: "DynamicQuantizeLinear", Since: 11, Types: elem.Floats[:1],
 		Infer: func(c *op.Call) error {
 			if err := c.NeedInputs(1); err != nil {
 				return err
@@ -365,10 +366,10 @@ func quantDefs() []op.Def {
 		}
 		defs = append(defs,
 			op.Def{
-				Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, floatTypes...), tensor.Int32),
+				Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, elem.Floats...), tensor.Int32),
 				Infer: inferQuantize, Prepare: prepareQuantize,
 			},
-			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Prepare: Widen(prepareDequantize)})
+			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Prepare: elem.Widen(prepareDequantize)})
 	}
 	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -260,31 +261,13 @@ func prepareReducer[T tensor.Number, A any](c *op.Call, r reducer[T, A]) (op.Run
 }
 
 func prepareReduce(c *op.Call, k reduction) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return reduceReal[float32](c, k)
-	case tensor.Float64:
-		return reduceReal[float64](c, k)
-	case tensor.Int8:
-		return reduceInt[int8, int64](c, k)
-	case tensor.Int16:
-		return reduceInt[int16, int64](c, k)
-	case tensor.Int32:
-		return reduceInt[int32, int64](c, k)
-	case tensor.Int64:
-		return reduceInt[int64, int64](c, k)
-	case tensor.Uint8:
-		return reduceInt[uint8, uint64](c, k)
-	case tensor.Uint16:
-		return reduceInt[uint16, uint64](c, k)
-	case tensor.Uint32:
-		return reduceInt[uint32, uint64](c, k)
-	case tensor.Uint64:
-		return reduceInt[uint64, uint64](c, k)
-	case tensor.Bool:
-		if k == redMax || k == redMin {
-			return prepareReducer(c, extreme[uint8](k, 0, 1))
-		}
+	if f := tensor.PickNumber(c.In[0].Type, reduceReal[float32], reduceReal[float64],
+		reduceInt[int8, int64], reduceInt[int16, int64], reduceInt[int32, int64], reduceInt[int64, int64],
+		reduceInt[uint8, uint64], reduceInt[uint16, uint64], reduceInt[uint32, uint64], reduceInt[uint64, uint64]); f != nil {
+		return f(c, k)
+	}
+	if c.In[0].Type == tensor.Bool && (k == redMax || k == redMin) {
+		return prepareReducer(c, extreme[uint8](k, 0, 1))
 	}
 	return nil, badType(c, 0)
 }
@@ -306,13 +289,13 @@ func reduceDefs() []op.Def {
 		{"ReduceLogSum", redLogSum},
 		{"ReduceLogSumExp", redLogSumExp},
 	} {
-		types := numberTypes
+		types := elem.Numbers
 		if e.kind == redMax || e.kind == redMin {
-			types = join(numberTypes, boolTypes)
+			types = slices.Concat(elem.Numbers, elem.Bools)
 		}
 		out = append(out, op.Def{
 			Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: inferReduce,
-			Prepare: Widen(func(c *op.Call) (op.Run, error) { return prepareReduce(c, e.kind) }),
+			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareReduce(c, e.kind) }),
 		})
 	}
 	return out

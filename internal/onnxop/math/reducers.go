@@ -8,7 +8,7 @@ import (
 )
 
 // reduceReal folds floating-point numbers with float64 accumulators.
-func reduceReal[T real](c *op.Call, k reduction) (op.Run, error) {
+func reduceReal[T tensor.Real](c *op.Call, k reduction) (op.Run, error) {
 	inf := math.Inf(1)
 	sum := reducer[T, float64]{row: sumRow[T, float64], cols: sumCols[T, float64], merge: plus[float64], done: func(a float64, _ int) T { return T(a) }}
 	switch k {
@@ -34,11 +34,11 @@ func reduceReal[T real](c *op.Call, k reduction) (op.Run, error) {
 }
 
 // reduceInt folds integers in 64 bits, exactly modulo the type's range.
-func reduceInt[T integer, A int64 | uint64](c *op.Call, k reduction) (op.Run, error) {
+func reduceInt[T tensor.Integer, A int64 | uint64](c *op.Call, k reduction) (op.Run, error) {
 	sum := reducer[T, A]{row: sumRow[T, A], cols: sumCols[T, A], merge: plus[A], done: func(a A, _ int) T { return T(a) }}
 	switch k {
 	case redMax, redMin:
-		lo, hi := intBounds[T]()
+		lo, hi := tensor.Bounds[T]()
 		return prepareReducer(c, extreme(k, lo, hi))
 	case redLogSumExp:
 		return prepareReducer(c, logSumExp(func(f float64) T { return T(f) }))
@@ -67,20 +67,6 @@ func reduceInt[T integer, A int64 | uint64](c *op.Call, k reduction) (op.Run, er
 		}
 	}
 	return prepareReducer(c, sum)
-}
-
-// intBounds returns the smallest and largest value of an integer type.
-func intBounds[T integer]() (lo, hi T) {
-	hi = ^T(0)
-	if hi > 0 {
-		return 0, hi
-	}
-	// Signed: double one until it turns negative.
-	lo = 1
-	for lo > 0 {
-		lo <<= 1
-	}
-	return lo, ^lo
 }
 
 func plus[A tensor.Number](a, b A) A { return a + b }

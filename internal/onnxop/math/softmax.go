@@ -75,7 +75,7 @@ func prepareSoftmax(c *op.Call, k normalisation) (op.Run, error) {
 }
 
 // normalise runs over the lines. row, if there is one, does a contiguous line.
-func normalise[T real](l line, k normalisation, row func(dst, src []T)) op.Run {
+func normalise[T tensor.Real](l line, k normalisation, row func(dst, src []T)) op.Run {
 	if l.inner == 1 && row != nil {
 		return func(c *op.Call) error {
 			dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
@@ -108,7 +108,7 @@ func normalise[T real](l line, k normalisation, row func(dst, src []T)) op.Run {
 }
 
 // tile normalises up to blockSize neighbouring lines of n elements, stride apart.
-func tile[T real](dst, src []T, n, stride, width int, k normalisation) {
+func tile[T tensor.Real](dst, src []T, n, stride, width int, k normalisation) {
 	var top, sum [blockSize]T
 	var at [blockSize]int
 	copy(top[:width], src)
@@ -122,7 +122,7 @@ func tile[T real](dst, src []T, n, stride, width int, k normalisation) {
 	if k == hardmax {
 		for r := range n {
 			for i := range width {
-				dst[r*stride+i] = T(truth(at[i] == r))
+				dst[r*stride+i] = T(tensor.Truth(at[i] == r))
 			}
 		}
 		return
@@ -157,7 +157,7 @@ func tile[T real](dst, src []T, n, stride, width int, k normalisation) {
 	}
 }
 
-func expOf[T real](x T) T {
+func expOf[T tensor.Real](x T) T {
 	if f, ok := any(x).(float32); ok {
 		return T(vecmath.Exp(f))
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // castStrings casts to or from text.
-func castStrings(out, in *tensor.Tensor, cv Conversion) error {
+func castStrings(out, in *tensor.Tensor, cv tensor.Conversion) error {
 	if in.Type == tensor.String {
 		if out.Type == tensor.String {
 			copy(out.Strings, in.Strings)
@@ -23,7 +23,7 @@ func castStrings(out, in *tensor.Tensor, cv Conversion) error {
 		var ib [blockSize]int64
 		for lo := 0; lo < n; lo += blockSize {
 			b := ib[:min(blockSize, n-lo)]
-			readInt64(b, in, lo)
+			tensor.Read(b, in, lo)
 			for i, v := range b {
 				out.Strings[lo+i] = formatInt(in.Type, v)
 			}
@@ -33,7 +33,7 @@ func castStrings(out, in *tensor.Tensor, cv Conversion) error {
 	var fb [blockSize]float64
 	for lo := 0; lo < n; lo += blockSize {
 		b := fb[:min(blockSize, n-lo)]
-		readFloat64(b, in, lo)
+		tensor.Read(b, in, lo)
 		for i, v := range b {
 			out.Strings[lo+i] = FormatFloat(in.Type, v)
 		}
@@ -102,8 +102,8 @@ func shortest(t tensor.Type, v float64) string {
 		s := strconv.FormatFloat(v, 'e', p, 64)
 		f, _ := strconv.ParseFloat(s, 64)
 		var back [1]float64
-		writeFloat64(one, 0, []float64{f}, Conversion{Saturate: true})
-		readFloat64(back[:], one, 0)
+		tensor.WriteFloat64(one, 0, []float64{f}, tensor.Conversion{Saturate: true})
+		tensor.Read(back[:], one, 0)
 		if back[0] == v {
 			return s
 		}
@@ -112,7 +112,7 @@ func shortest(t tensor.Type, v float64) string {
 }
 
 // parseStrings reads numbers, "INF", "NaN" and, for truth values, words.
-func parseStrings(out *tensor.Tensor, src []string, cv Conversion) error {
+func parseStrings(out *tensor.Tensor, src []string, cv tensor.Conversion) error {
 	var fb [blockSize]float64
 	var ib [blockSize]int64
 	for lo := 0; lo < len(src); lo += blockSize {
@@ -125,7 +125,7 @@ func parseStrings(out *tensor.Tensor, src []string, cv Conversion) error {
 				}
 				fb[i] = f
 			}
-			writeFloat64(out, lo, fb[:len(b)], cv)
+			tensor.WriteFloat64(out, lo, fb[:len(b)], cv)
 			continue
 		}
 		for i, s := range b {
@@ -135,7 +135,7 @@ func parseStrings(out *tensor.Tensor, src []string, cv Conversion) error {
 			}
 			ib[i] = v
 		}
-		writeInt64(out, lo, ib[:len(b)])
+		tensor.WriteInt64(out, lo, ib[:len(b)])
 	}
 	return nil
 }
@@ -158,12 +158,12 @@ func parseInt(t tensor.Type, s string) (int64, error) {
 	}
 	if t == tensor.Bool {
 		if b, err := strconv.ParseBool(strings.ToLower(s)); err == nil {
-			return int64(truth(b)), nil
+			return int64(tensor.Truth(b)), nil
 		}
 	}
 	f, err := parseFloat(s)
 	if t == tensor.Bool {
-		return int64(truth(f != 0)), err
+		return int64(tensor.Truth(f != 0)), err
 	}
-	return truncate(f), err
+	return tensor.Truncate(f), err
 }

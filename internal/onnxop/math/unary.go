@@ -2,8 +2,10 @@ package math
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -45,47 +47,27 @@ func loopOf[T tensor.Number](f func(float64) float64) func(dst, src []T) {
 	}
 }
 
+func runFunc[T tensor.Number](f func(float64) float64) op.Run { return runUnary(loopOf[T](f)) }
+
 // prepareCurve makes an operator of real functions whose attributes make the
 // curve. With ints set, integers are computed in float64 and truncated.
 func prepareCurve(mk func(c *op.Call) curve, ints bool) prepare {
-	return Widen(func(c *op.Call) (op.Run, error) {
+	return elem.Widen(func(c *op.Call) (op.Run, error) {
 		f := mk(c)
 		switch t := c.In[0].Type; {
 		case t == tensor.Float32 && f.f32 != nil:
 			return runUnary(f.f32), nil
 		case t == tensor.Float32:
-			return runUnary(loopOf[float32](f.f64)), nil
+			return runFunc[float32](f.f64), nil
 		case t == tensor.Float64:
-			return runUnary(loopOf[float64](f.f64)), nil
+			return runFunc[float64](f.f64), nil
 		case ints:
-			if run := integerRun(t, f.f64); run != nil {
-				return run, nil
+			if loop := tensor.PickInteger(t, runFunc[int8], runFunc[int16], runFunc[int32], runFunc[int64], runFunc[uint8], runFunc[uint16], runFunc[uint32], runFunc[uint64]); loop != nil {
+				return loop(f.f64), nil
 			}
 		}
 		return nil, badType(c, 0)
 	})
-}
-
-func integerRun(t tensor.Type, f func(float64) float64) op.Run {
-	switch t {
-	case tensor.Int8:
-		return runUnary(loopOf[int8](f))
-	case tensor.Int16:
-		return runUnary(loopOf[int16](f))
-	case tensor.Int32:
-		return runUnary(loopOf[int32](f))
-	case tensor.Int64:
-		return runUnary(loopOf[int64](f))
-	case tensor.Uint8:
-		return runUnary(loopOf[uint8](f))
-	case tensor.Uint16:
-		return runUnary(loopOf[uint16](f))
-	case tensor.Uint32:
-		return runUnary(loopOf[uint32](f))
-	case tensor.Uint64:
-		return runUnary(loopOf[uint64](f))
-	}
-	return nil
 }
 
 // exact names operators of one number that integers compute exactly.
@@ -101,30 +83,9 @@ const (
 
 func prepareExact(c *op.Call, k exact) (op.Run, error) {
 	t := c.In[0].Type
-	if k == complement && t.IsFloat() {
-		return nil, badType(c, 0)
-	}
-	switch t {
-	case tensor.Float32:
-		return runUnary(realExact[float32](k)), nil
-	case tensor.Float64:
-		return runUnary(realExact[float64](k)), nil
-	case tensor.Int8:
-		return runUnary(intExact[int8](k)), nil
-	case tensor.Int16:
-		return runUnary(intExact[int16](k)), nil
-	case tensor.Int32:
-		return runUnary(intExact[int32](k)), nil
-	case tensor.Int64:
-		return runUnary(intExact[int64](k)), nil
-	case tensor.Uint8:
-		return runUnary(intExact[uint8](k)), nil
-	case tensor.Uint16:
-		return runUnary(intExact[uint16](k)), nil
-	case tensor.Uint32:
-		return runUnary(intExact[uint32](k)), nil
-	case tensor.Uint64:
-		return runUnary(intExact[uint64](k)), nil
+	if f := tensor.PickNumber(t, realExact[float32], realExact[float64],
+		intExact[int8], intExact[int16], intExact[int32], intExact[int64], intExact[uint8], intExact[uint16], intExact[uint32], intExact[uint64]); f != nil && (k != complement || t.IsInteger()) {
+		return f(k), nil
 	}
 	return nil, badType(c, 0)
 }
@@ -163,7 +124,7 @@ func halfExact(k exact, inf uint16) func(dst, src []uint16) {
 }
 
 func prepareHalfExact(k exact) prepare {
-	wide := Widen(func(c *op.Call) (op.Run, error) { return prepareExact(c, k) })
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) { return prepareExact(c, k) })
 	return func(c *op.Call) (op.Run, error) {
 		inf := map[tensor.Type]uint16{tensor.Float16: 0x7c00, tensor.BFloat16: 0x7f80}[c.In[0].Type]
 		if f := halfExact(k, inf); f != nil && inf != 0 {
@@ -173,9 +134,9 @@ func prepareHalfExact(k exact) prepare {
 	}
 }
 
-func realExact[T real](k exact) func(dst, src []T) {
+func realExact[T tensor.Real](k exact) op.Run {
 	if k == absolute {
-		return func(dst, src []T) {
+		return runUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
 				if x <= 0 { // turns -0 into 0 as well
@@ -183,21 +144,21 @@ func realExact[T real](k exact) func(dst, src []T) {
 				}
 				dst[i] = x
 			}
-		}
+		})
 	}
-	return numberExact[T](k)
+	return runUnary(numberExact[T](k))
 }
 
-func intExact[T integer](k exact) func(dst, src []T) {
+func intExact[T tensor.Integer](k exact) op.Run {
 	if k == complement {
-		return func(dst, src []T) {
+		return runUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
 				dst[i] = ^x
 			}
-		}
+		})
 	}
-	return numberExact[T](k)
+	return runUnary(numberExact[T](k))
 }
 
 func numberExact[T tensor.Number](k exact) func(dst, src []T) {
@@ -245,45 +206,28 @@ func numberExact[T tensor.Number](k exact) func(dst, src []T) {
 	}
 }
 
-// classify makes IsNaN and IsInf: a predicate on float32, which holds every
-// value of the narrower types.
+// classify makes IsNaN and IsInf: a predicate on float64, which holds every value
+// of the narrower types.
 func classify(mk func(c *op.Call) func(float64) bool) prepare {
 	return func(c *op.Call) (op.Run, error) {
 		f := mk(c)
-		switch t := c.In[0].Type; {
-		case t == tensor.Float64:
-			return runUnary(func(dst []uint8, src []float64) {
-				for i, x := range src {
-					dst[i] = truth(f(x))
-				}
-			}), nil
-		case t == tensor.Float32:
-			return runUnary(func(dst []uint8, src []float32) {
-				for i, x := range src {
-					dst[i] = truth(f(float64(x)))
-				}
-			}), nil
-		case t == tensor.Float16:
-			return runUnary(func(dst []uint8, src []uint16) {
-				for i, x := range src {
-					dst[i] = truth(f(float64(tensor.F16ToF32(x))))
-				}
-			}), nil
-		case t == tensor.BFloat16:
-			return runUnary(func(dst []uint8, src []uint16) {
-				for i, x := range src {
-					dst[i] = truth(f(float64(tensor.BF16ToF32(x))))
-				}
-			}), nil
-		case t.Bits() == 8 && tensor.Float8Table(t) != nil:
-			tab := tensor.Float8Table(t)
-			return runUnary(func(dst, src []uint8) {
-				for i, x := range src {
-					dst[i] = truth(f(float64(tab[x])))
-				}
-			}), nil
+		if !c.In[0].Type.IsFloat() {
+			return nil, badType(c, 0)
 		}
-		return nil, badType(c, 0)
+		return func(c *op.Call) error {
+			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
+			c.Pool.For(len(y), grain/4, func(lo, hi int) {
+				var block [blockSize]float64
+				for ; lo < hi; lo += blockSize {
+					b := block[:min(blockSize, hi-lo)]
+					tensor.Read(b, x, lo)
+					for i, v := range b {
+						y[lo+i] = tensor.Truth(f(v))
+					}
+				}
+			})
+			return nil
+		}, nil
 	}
 }
 
@@ -311,11 +255,11 @@ func unaryDefs() []op.Def {
 		kind  exact
 		types []tensor.Type
 	}{
-		{"Abs", 1, absolute, numberTypes},
-		{"Neg", 1, negative, join(floatTypes, signedTypes)},
-		{"Sign", 9, signum, numberTypes},
-		{"Relu", 1, rectify, join(floatTypes, signedTypes)},
-		{"BitwiseNot", 18, complement, integerTypes},
+		{"Abs", 1, absolute, elem.Numbers},
+		{"Neg", 1, negative, slices.Concat(elem.Floats, elem.Signed)},
+		{"Sign", 9, signum, elem.Numbers},
+		{"Relu", 1, rectify, slices.Concat(elem.Floats, elem.Signed)},
+		{"BitwiseNot", 18, complement, elem.Integers},
 	} {
 		out = append(out, op.Def{
 			Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: sameAs, InPlace: true,
@@ -323,20 +267,20 @@ func unaryDefs() []op.Def {
 		})
 	}
 	out = append(out,
-		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: boolTypes, Infer: sameAs, InPlace: true, Prepare: prepareNot},
+		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: elem.Bools, Infer: sameAs, InPlace: true, Prepare: prepareNot},
 		op.Def{
-			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: join(floatTypes, float8Types), Infer: sameAsBool,
+			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: sameAsBool,
 			Prepare: classify(func(*op.Call) func(float64) bool { return math.IsNaN }),
 		},
-		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: join(floatTypes, float8Types), Infer: sameAsBool, Prepare: classify(isInf)},
-		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: numberTypes, Infer: sameAs, InPlace: true, Prepare: Widen(prepareClip)},
-		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: floatTypes, Infer: sameAs, Prepare: Widen(prepareFastGelu)},
-		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: floatTypes, Infer: inferBinary(tensor.Invalid), Prepare: Widen(prepareBiasGelu)},
+		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: sameAsBool, Prepare: classify(isInf)},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: sameAs, InPlace: true, Prepare: elem.Widen(prepareClip)},
+		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: sameAs, Prepare: elem.Widen(prepareFastGelu)},
+		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
 	)
 	for _, e := range curves() {
-		types := floatTypes
+		types := elem.Floats
 		if e.ints {
-			types = numberTypes
+			types = elem.Numbers
 		}
 		out = append(out, op.Def{
 			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: sameAs, InPlace: true,

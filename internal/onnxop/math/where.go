@@ -35,24 +35,18 @@ func prepareWhere(c *op.Call) (op.Run, error) {
 			return nil
 		}, nil
 	}
-	switch c.In[1].Type.Bits() {
-	case 8:
-		return selectRun(plan, tensor.Of[uint8]), nil
-	case 16:
-		return selectRun(plan, tensor.Of[uint16]), nil
-	case 32:
-		return selectRun(plan, tensor.Of[uint32]), nil
-	case 64:
-		return selectRun(plan, tensor.Of[uint64]), nil
-	case 128:
-		return selectRun(plan, tensor.Of[complex128]), nil
+	if f := tensor.PickWidth(c.In[1].Type, selectRun[uint8], selectRun[uint16], selectRun[uint32], selectRun[uint64]); f != nil {
+		return f(plan), nil
+	}
+	if c.In[1].Type == tensor.Complex128 {
+		return selectRun[complex128](plan), nil
 	}
 	return nil, badType(c, 1)
 }
 
-func selectRun[T any](plan *Broadcast, of func(*tensor.Tensor) []T) op.Run {
+func selectRun[T uint8 | uint16 | uint32 | uint64 | complex128](plan *Broadcast) op.Run {
 	return func(c *op.Call) error {
-		dst, cond, x, y := of(c.Out[0]), tensor.Of[uint8](c.In[0]), of(c.In[1]), of(c.In[2])
+		dst, cond, x, y := tensor.Of[T](c.Out[0]), tensor.Of[uint8](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		c.Pool.For(plan.Len, grain, func(lo, hi int) { selectRange(plan, lo, hi, dst, cond, x, y) })
 		return nil
 	}

@@ -3,24 +3,25 @@ package nn
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Heads views query, key or value vectors: element d of row r of head h of batch b
 // lies at b*Batch + h*Head + r*Row + d.
-type Heads[T real] struct {
+type Heads[T tensor.Real] struct {
 	Data             []T
 	Batch, Head, Row int
 }
 
 // PackedHeads views [batch, rows, heads*size].
-func PackedHeads[T real](v []T, rows, heads, size int) Heads[T] {
+func PackedHeads[T tensor.Real](v []T, rows, heads, size int) Heads[T] {
 	return Heads[T]{v, rows * heads * size, size, heads * size}
 }
 
 // SplitHeads views [batch, heads, rows, size].
-func SplitHeads[T real](v []T, rows, heads, size int) Heads[T] {
+func SplitHeads[T tensor.Real](v []T, rows, heads, size int) Heads[T] {
 	return Heads[T]{v, rows * heads * size, rows * size, size}
 }
 
@@ -40,7 +41,7 @@ func (v Heads[T]) copyTo(dst Heads[T], batch, heads, rows, size, to int) {
 }
 
 // Attend is scaled dot-product attention over views.
-type Attend[T real] struct {
+type Attend[T tensor.Real] struct {
 	Batch, Heads, KVHeads int // Heads is a multiple of KVHeads
 	Rows, Total           int // queries, keys
 	Size, VSize           int
@@ -121,7 +122,7 @@ func (a *Attend[T]) trace(stage, b, h, i int, s []T) {
 }
 
 // Softmax normalises one row in place. A row of -Inf alone becomes zeros.
-func Softmax[T real](s []T) {
+func Softmax[T tensor.Real](s []T) {
 	m := T(math.Inf(-1))
 	for _, v := range s {
 		m = max(m, v)
@@ -147,7 +148,7 @@ func Softmax[T real](s []T) {
 }
 
 // softmaxSink is Softmax with one more score that takes its share.
-func softmaxSink[T real](s []T, sink float64) {
+func softmaxSink[T tensor.Real](s []T, sink float64) {
 	m := T(sink)
 	for _, v := range s {
 		m = max(m, v)

@@ -124,7 +124,7 @@ func inferAttention(c *op.Call) error {
 	return nil
 }
 
-func prepareAttention[T real](c *op.Call) (op.Run, error) {
+func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	t, err := newAttention(c)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func prepareAttention[T real](c *op.Call) (op.Run, error) {
 	var joined [2][]T
 	for i, size := range []int{t.size, t.vsize} {
 		if t.past > 0 && !c.Wants(1+i) {
-			joined[i] = scratch[T](c, t.batch*t.kvHeads*t.total()*size)
+			joined[i] = op.ScratchOf[T](c, t.batch*t.kvHeads*t.total()*size)
 		}
 	}
 	a := Attend[T]{
@@ -165,7 +165,7 @@ func prepareAttention[T real](c *op.Call) (op.Run, error) {
 }
 
 // viewOf views the vectors of an input or output in either layout.
-func viewOf[T real](v []T, packed bool, rows, heads, size int) Heads[T] {
+func viewOf[T tensor.Real](v []T, packed bool, rows, heads, size int) Heads[T] {
 	if packed {
 		return PackedHeads(v, rows, heads, size)
 	}
@@ -174,7 +174,7 @@ func viewOf[T real](v []T, packed bool, rows, heads, size int) Heads[T] {
 
 // joinPast puts past and fresh keys or values (i = 0, 1) behind each other, into the
 // present output where it is wanted, and returns the view to attend to.
-func joinPast[T real](c *op.Call, t *attention, i, size int, fresh Heads[T], spare []T) Heads[T] {
+func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[T], spare []T) Heads[T] {
 	switch {
 	case c.Wants(1 + i):
 		spare = tensor.Of[T](c.Out[1+i])
@@ -190,7 +190,7 @@ func joinPast[T real](c *op.Call, t *attention, i, size int, fresh Heads[T], spa
 }
 
 // attentionBias composes mask, causal frontier, window and padding.
-func attentionBias[T real](c *op.Call, t *attention) (func(b, h, i int, bias []T), error) {
+func attentionBias[T tensor.Real](c *op.Call, t *attention) (func(b, h, i int, bias []T), error) {
 	var valid []int
 	if n := c.Input(atNonpad); n != nil {
 		var err error
@@ -216,9 +216,7 @@ func attentionBias[T real](c *op.Call, t *attention) (func(b, h, i int, bias []T
 			add = tensor.Of[T](m)
 		default:
 			add = make([]T, m.Len())
-			for i := range add {
-				add[i] = T(number(m, i))
-			}
+			tensor.Read(add, m, 0)
 		}
 	}
 	return func(b, h, i int, bias []T) {

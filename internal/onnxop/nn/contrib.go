@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // microsoft lists the layers of the com.microsoft domain.
 func microsoft() []op.Def {
-	quantized := func(name string, infer func(*op.Call) error, p Prepare) op.Def {
+	quantized := func(name string, infer func(*op.Call) error, p elem.Prepare) op.Def {
 		return op.Def{Name: name, Since: 1, Types: smallInts, Infer: infer, Prepare: p}
 	}
 	return domain(graph.Microsoft,
@@ -79,7 +80,7 @@ func inferOffsetRotary(c *op.Call) error {
 	return inferSame(c)
 }
 
-func prepareOffsetRotary[T real](c *op.Call) (op.Run, error) {
+func prepareOffsetRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 	r, err := newOffsetRotary(c)
 	if err != nil {
 		return nil, err
@@ -94,9 +95,9 @@ func prepareOffsetRotary[T real](c *op.Call) (op.Run, error) {
 		for i := range r.batch * r.rows {
 			var p int
 			if offset {
-				p = int(number(c.In[1], 0)) + i%r.rows
+				p = int(tensor.At(c.In[1], 0)) + i%r.rows
 			} else {
-				p = int(number(c.In[1], i))
+				p = int(tensor.At(c.In[1], i))
 			}
 			if p < 0 || p >= c.In[2].Shape[0] {
 				return fmt.Errorf("position %d of %d", p, c.In[2].Shape[0])

@@ -88,7 +88,7 @@ func (t *fusedAttention) masked(mask []int32, side, b, i, j int) bool {
 }
 
 // bias composes mask, causal frontier and the additive input.
-func fusedBias[T real](c *op.Call, t *fusedAttention, maskAt, addAt int) (func(b, h, i int, bias []T), error) {
+func fusedBias[T tensor.Real](c *op.Call, t *fusedAttention, maskAt, addAt int) (func(b, h, i int, bias []T), error) {
 	mask, add := elements[int32](c, maskAt), elements[T](c, addAt)
 	if mask == nil && add == nil && !t.causal {
 		return nil, nil
@@ -177,18 +177,18 @@ func inferFusedAttention(c *op.Call) error {
 	return nil
 }
 
-func prepareFusedAttention[T real](c *op.Call) (op.Run, error) {
+func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	t, err := newFusedAttention(c)
 	if err != nil {
 		return nil, err
 	}
 	n := 2*t.hidden + t.vhidden
-	qkv := scratch[T](c, t.batch*t.rows*n)
+	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
 	project := newProjection[T](c, t.batch*t.rows, n, t.in, 1)
 	keep := t.past > 0 || c.Wants(1)
 	var present []T
 	if keep && !c.Wants(1) {
-		present = scratch[T](c, 2*t.batch*t.heads*t.total()*t.size)
+		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
 	}
 	a := Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
 	return func(c *op.Call) error {
@@ -221,7 +221,7 @@ func prepareFusedAttention[T real](c *op.Call) (op.Run, error) {
 }
 
 // appendPast fills half (keys 0, values 1) of the present state.
-func appendPast[T real](t *fusedAttention, fresh Heads[T], past, present []T, half int) Heads[T] {
+func appendPast[T tensor.Real](t *fusedAttention, fresh Heads[T], past, present []T, half int) Heads[T] {
 	all := SplitHeads(present[half*len(present)/2:], t.total(), t.heads, t.size)
 	if past != nil {
 		SplitHeads(past[half*len(past)/2:], t.past, t.heads, t.size).copyTo(all, t.batch, t.heads, t.past, t.size, 0)
@@ -302,13 +302,13 @@ func inferMultiHead(c *op.Call) error {
 	return nil
 }
 
-func prepareMultiHead[T real](c *op.Call) (op.Run, error) {
+func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 	t, err := newMultiHead(c)
 	if err != nil {
 		return nil, err
 	}
-	q := scratch[T](c, t.batch*t.rows*t.hidden)
-	k, v := scratch[T](c, t.batch*t.total()*t.hidden), scratch[T](c, t.batch*t.total()*t.vhidden)
+	q := op.ScratchOf[T](c, t.batch*t.rows*t.hidden)
+	k, v := op.ScratchOf[T](c, t.batch*t.total()*t.hidden), op.ScratchOf[T](c, t.batch*t.total()*t.vhidden)
 	a := Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
 	return func(c *op.Call) error {
 		kd, vd := k, v
@@ -348,7 +348,7 @@ func prepareMultiHead[T real](c *op.Call) (op.Run, error) {
 }
 
 // multiHeadViews finds query, key and value in the inputs.
-func multiHeadViews[T real](c *op.Call, t *fusedAttention) (q, k, v Heads[T]) {
+func multiHeadViews[T tensor.Real](c *op.Call, t *fusedAttention) (q, k, v Heads[T]) {
 	x := tensor.Of[T](c.In[0])
 	if c.In[0].Rank() == 5 {
 		part := func(i int) Heads[T] {
@@ -371,7 +371,7 @@ func multiHeadViews[T real](c *op.Call, t *fusedAttention) (q, k, v Heads[T]) {
 }
 
 // gather copies vectors into dst from row to on and adds a bias.
-func gather[T real](t *fusedAttention, src, dst Heads[T], rows, size, to int, bias []T) {
+func gather[T tensor.Real](t *fusedAttention, src, dst Heads[T], rows, size, to int, bias []T) {
 	for b := range t.batch {
 		for h := range t.heads {
 			for r := range rows {

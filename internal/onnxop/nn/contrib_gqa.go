@@ -104,19 +104,19 @@ func inferGroupQuery(c *op.Call) error {
 	return nil
 }
 
-func prepareGroupQuery[T real](c *op.Call) (op.Run, error) {
+func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 	t, err := newGroupQuery(c)
 	if err != nil {
 		return nil, err
 	}
-	turned := scratch[T](c, t.batch*t.rows*t.heads*t.size)
+	turned := op.ScratchOf[T](c, t.batch*t.rows*t.heads*t.size)
 	var keys, values []T // where the caches are not wanted
 	return func(c *op.Call) error {
 		lens, err := op.Ints(c.In[gqLens])
 		if err != nil {
 			return err
 		}
-		longest := int(number(c.In[gqTotal], 0))
+		longest := int(tensor.At(c.In[gqTotal], 0))
 		t.present = max(longest, t.past)
 		n := t.batch * t.kvHeads * t.present * t.size
 		cache := func(i int, spare *[]T) []T {
@@ -157,7 +157,7 @@ func prepareGroupQuery[T real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func groupQueryViews[T real](c *op.Call, t *groupQuery) (q, k, v Heads[T]) {
+func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v Heads[T]) {
 	x := tensor.Of[T](c.In[gqQuery])
 	if t.packed {
 		row := (t.heads + 2*t.kvHeads) * t.size
@@ -169,7 +169,7 @@ func groupQueryViews[T real](c *op.Call, t *groupQuery) (q, k, v Heads[T]) {
 }
 
 // fillCache copies what is valid of the past, then the new rows; the rest is zero.
-func fillCache[T real](t *groupQuery, c *op.Call, pastAt int, fresh, to Heads[T], all []T, first []int) {
+func fillCache[T tensor.Real](t *groupQuery, c *op.Call, pastAt int, fresh, to Heads[T], all []T, first []int) {
 	clear(all)
 	past := elements[T](c, pastAt)
 	for b := range t.batch {
@@ -187,7 +187,7 @@ func fillCache[T real](t *groupQuery, c *op.Call, pastAt int, fresh, to Heads[T]
 
 // turnHeads applies the rotary embedding to the new rows; inCache says that they
 // lie behind the past.
-func turnHeads[T real](c *op.Call, t *groupQuery, from, to Heads[T], heads int, first []int, inCache bool) error {
+func turnHeads[T tensor.Real](c *op.Call, t *groupQuery, from, to Heads[T], heads int, first []int, inCache bool) error {
 	cos, sin := tensor.Of[T](c.In[gqCos]), tensor.Of[T](c.In[gqSin])
 	n := t.rotary.Dim / 2
 	for b := range t.batch {
@@ -197,7 +197,7 @@ func turnHeads[T real](c *op.Call, t *groupQuery, from, to Heads[T], heads int, 
 				row = pos
 			}
 			if p := c.Input(gqPositions); p != nil && p.Len() == t.batch*t.rows {
-				pos = int(number(p, b*t.rows+r))
+				pos = int(tensor.At(p, b*t.rows+r))
 			}
 			if pos < 0 || pos >= c.In[gqCos].Shape[0] {
 				return fmt.Errorf("position %d of %d", pos, c.In[gqCos].Shape[0])
@@ -211,7 +211,7 @@ func turnHeads[T real](c *op.Call, t *groupQuery, from, to Heads[T], heads int, 
 }
 
 // groupAttend lets query row i see keys up to its own position.
-func groupAttend[T real](c *op.Call, t *groupQuery, q, k, v Heads[T], first []int) error {
+func groupAttend[T tensor.Real](c *op.Call, t *groupQuery, q, k, v Heads[T], first []int) error {
 	a := Attend[T]{
 		Batch: t.batch, Heads: t.heads, KVHeads: t.kvHeads, Rows: t.rows, Total: t.present, Size: t.size, VSize: t.size,
 		Scale: t.scale, Softcap: float64(c.Node.Attrs.Float("softcap", 0)),
@@ -251,7 +251,7 @@ func groupAttend[T real](c *op.Call, t *groupQuery, q, k, v Heads[T], first []in
 		if sink.Len() != t.heads {
 			return fmt.Errorf("head_sink %s for %d heads", tensor.FormatShape(sink.Shape), t.heads)
 		}
-		a.Sink = func(h int) float64 { return number(sink, h) }
+		a.Sink = func(h int) float64 { return tensor.At(sink, h) }
 	} else if c.Node.Attrs.Int("smooth_softmax", 0) == 1 {
 		a.Sink = func(int) float64 { return 0 }
 	}

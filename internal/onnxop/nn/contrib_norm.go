@@ -47,7 +47,7 @@ func inferSkipNorm(c *op.Call) error {
 	return nil
 }
 
-func prepareSkipNorm[T real](c *op.Call) (op.Run, error) {
+func prepareSkipNorm[T tensor.Real](c *op.Call) (op.Run, error) {
 	x := c.In[0].Shape
 	cols := x[len(x)-1]
 	rows, skipLen := product(x[:len(x)-1]), c.In[1].Len()
@@ -56,7 +56,7 @@ func prepareSkipNorm[T real](c *op.Call) (op.Run, error) {
 	betaAt, biasAt := skipInputs(c)
 	var sums []T
 	if !c.Wants(3) {
-		sums = scratch[T](c, rows*cols)
+		sums = op.ScratchOf[T](c, rows*cols)
 	}
 	return func(c *op.Call) error {
 		x, skip, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
@@ -82,7 +82,7 @@ func prepareSkipNorm[T real](c *op.Call) (op.Run, error) {
 
 // normalizeRow writes one normalised row and, where wanted, its statistics to
 // outputs 1 and 2.
-func normalizeRow[T real](c *op.Call, row int, dst, src, gamma, beta []T, eps float64, simple bool) {
+func normalizeRow[T tensor.Real](c *op.Call, row int, dst, src, gamma, beta []T, eps float64, simple bool) {
 	var mean, inv float64
 	if simple {
 		inv = inverseRMS(src, eps)
@@ -130,12 +130,12 @@ func inferEmbed(c *op.Call) error {
 	return nil
 }
 
-func prepareEmbed[T real](c *op.Call) (op.Run, error) {
+func prepareEmbed[T tensor.Real](c *op.Call) (op.Run, error) {
 	batch, rows, cols := c.In[0].Shape[0], c.In[0].Shape[1], c.In[2].Shape[1]
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-12))
 	var sums []T
 	if !c.Wants(2) {
-		sums = scratch[T](c, batch*rows*cols)
+		sums = op.ScratchOf[T](c, batch*rows*cols)
 	}
 	return func(c *op.Call) error {
 		if c.Wants(2) {
@@ -146,14 +146,14 @@ func prepareEmbed[T real](c *op.Call) (op.Run, error) {
 			ids, table int
 			at         func(i int) int
 		}{
-			{0, 2, func(i int) int { return int(number(c.In[0], i)) }},
+			{0, 2, func(i int) int { return int(tensor.At(c.In[0], i)) }},
 			{-1, 3, func(i int) int {
 				if p := c.Input(8); p != nil {
-					return int(number(p, i%p.Len()))
+					return int(tensor.At(p, i%p.Len()))
 				}
 				return i % rows
 			}},
-			{1, 4, func(i int) int { return int(number(c.In[1], i)) }},
+			{1, 4, func(i int) int { return int(tensor.At(c.In[1], i)) }},
 		}
 		for _, t := range tables {
 			if t.ids >= 0 && !c.Has(t.ids) {
@@ -183,7 +183,7 @@ func prepareEmbed[T real](c *op.Call) (op.Run, error) {
 			clear(index)
 			if m := c.Input(7); m != nil {
 				for i := range batch * rows {
-					if number(m, i) == 1 {
+					if tensor.At(m, i) == 1 {
 						index[i/rows]++
 					}
 				}
@@ -206,7 +206,7 @@ func inferBiasAdd(c *op.Call) error {
 	return inferSame(c)
 }
 
-func prepareBiasAdd[T real](c *op.Call) (op.Run, error) {
+func prepareBiasAdd[T tensor.Real](c *op.Call) (op.Run, error) {
 	cols := max(c.In[1].Len(), 1)
 	return func(c *op.Call) error {
 		x, b, s, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2]), tensor.Of[T](c.Out[0])

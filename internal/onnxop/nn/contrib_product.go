@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -14,7 +15,7 @@ import (
 
 // newProjection prepares y[m×n] = x[m×k]·w with input wi as the k×n weights,
 // packed once when they are constant float32.
-func newProjection[T real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, y []T) {
+func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, y []T) {
 	if w, ok := any(elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
 		p := kernel.PackB(k, n, w, 0, false)
 		g := kernel.GemmParams{M: m, N: n, K: k}
@@ -64,7 +65,7 @@ func fusedActivation(a graph.Attrs, params []float32) (activation, error) {
 	return nil, op.Unsupported("activation %q", name)
 }
 
-func apply[T real](p *workers.Pool, f activation, y []T) {
+func apply[T tensor.Real](p *workers.Pool, f activation, y []T) {
 	if f == nil {
 		return
 	}
@@ -87,7 +88,7 @@ func inferFusedConv(c *op.Call) error {
 	return nil
 }
 
-func prepareFusedConv[T real](conv Prepare) Prepare {
+func prepareFusedConv[T tensor.Real](conv elem.Prepare) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		run, err := conv(c)
 		if err != nil {
@@ -111,7 +112,7 @@ func prepareFusedConv[T real](conv Prepare) Prepare {
 	}
 }
 
-func prepareFusedGemm[T real](gemm Prepare) Prepare {
+func prepareFusedGemm[T tensor.Real](gemm elem.Prepare) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		run, err := gemm(c)
 		if err != nil {
@@ -176,7 +177,7 @@ func inferFusedMatMul(c *op.Call) error {
 	return nil
 }
 
-func prepareFusedMatMul[T real](c *op.Call) (op.Run, error) {
+func prepareFusedMatMul[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, ta, tb, err := newFusedMatMul(c)
 	if err != nil {
 		return nil, err
@@ -263,7 +264,7 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := scratch[float32](c, c.Pool.Threads()*v.blocks*v.block)
+	rows := op.ScratchOf[float32](c, c.Pool.Threads()*v.blocks*v.block)
 	return func(c *op.Call) error {
 		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elements[float32](c, 5)
 		scales, w := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1])
@@ -301,7 +302,7 @@ func (v *nBits) zeroReader(z *tensor.Tensor) func(n, b int) float32 {
 			return float32(p[n*per+bit/8] >> (bit % 8) & byte(1<<v.bits-1))
 		}
 	}
-	return func(n, b int) float32 { return float32(number(z, n*v.blocks+b)) }
+	return func(n, b int) float32 { return float32(tensor.At(z, n*v.blocks+b)) }
 }
 
 func (v *nBits) widen(dst []float32, src []byte, scale, zero float32) {

@@ -101,7 +101,7 @@ func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 // prepareQuantizedMean averages the taps of every output position and rescales.
 func prepareQuantizedMean(c *op.Call, in, out []int, taps func(at []int, f func(pos int)) int) (op.Run, error) {
 	x := c.In[0]
-	lifted := scratch[int32](c, x.Len())
+	lifted := op.ScratchOf[int32](c, x.Len())
 	inArea, area := product(in), product(out)
 	n := x.Shape[0]
 	ch, last := x.Shape[1], channelsLast(c)
@@ -251,7 +251,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	if z := c.In[5].Len(); z != 1 && z != v.n {
 		return nil, fmt.Errorf("zero points %s", tensor.FormatShape(c.In[5].Shape))
 	}
-	a, b, sums := scratch[int32](c, v.m*v.k), scratch[int32](c, v.k*v.n), scratch[int32](c, v.m*v.n)
+	a, b, sums := op.ScratchOf[int32](c, v.m*v.k), op.ScratchOf[int32](c, v.k*v.n), op.ScratchOf[int32](c, v.m*v.n)
 	return func(c *op.Call) error {
 		lift(a, c.In[0], first(zeros(c.In[2])))
 		lift(b, c.In[3], 0)
@@ -269,12 +269,12 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 			if bias != nil {
 				sums[i] += bias[i/v.n*v.cr+i%v.n*v.cc]
 			}
-			scale := v.alpha * float32(number(c.In[1], 0)) * float32(number(c.In[4], min(i%v.n, c.In[4].Len()-1)))
+			scale := v.alpha * float32(tensor.At(c.In[1], 0)) * float32(tensor.At(c.In[4], min(i%v.n, c.In[4].Len()-1)))
 			if !c.Has(7) {
 				tensor.Of[float32](c.Out[0])[i] = float32(sums[i]) * scale
 				continue
 			}
-			requantize(c.Out[0], i, sums[i:i+1], 0, scale/float32(number(c.In[7], 0)), first(zeros(c.Input(8))))
+			requantize(c.Out[0], i, sums[i:i+1], 0, scale/float32(tensor.At(c.In[7], 0)), first(zeros(c.Input(8))))
 		}
 		return nil
 	}, nil
@@ -306,7 +306,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	if b := c.Input(6); b != nil && b.Len() != q.n {
 		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
 	}
-	sums := scratch[int32](c, c.Out[0].Len())
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		q.sums(c, sums)
 		scaleSums(tensor.Of[float32](c.Out[0]), sums, q.n, tensor.Of[float32](c.In[2])[0], tensor.Of[float32](c.In[3]), elements[float32](c, 6))
@@ -362,7 +362,7 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := scratch[int32](c, c.Out[0].Len())
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		x := tensor.Of[float32](c.In[0])
 		scale, zero := dynamicRange(x)

@@ -56,7 +56,7 @@ func TestSkipNormalization(t *testing.T) {
 		gamma, beta, bias := random(r, kind, 8), random(r, kind, 8), random(r, kind, 8)
 		sum := x.Clone()
 		for i := range sum.Len() {
-			put(sum, i, number(x, i)+number(skip, i%24)+number(bias, i%8))
+			tensor.Put(sum, i, tensor.At(x, i)+tensor.At(skip, i%24)+tensor.At(bias, i%8))
 		}
 		eps := graph.Attrs{"epsilon": float32(1e-3)}
 		ln := run(t, optest.Node{Op: "LayerNormalization", Version: 17, Attrs: eps}, sum, gamma, beta)[0]
@@ -83,7 +83,7 @@ func TestQuantized(t *testing.T) {
 		}
 		zero := func() *tensor.Tensor { return random(r, kind) }
 		quantize := func(v, scale float64, z *tensor.Tensor) float64 {
-			return min(max(math.RoundToEven(v/scale)+number(z, 0), lo), hi)
+			return min(max(math.RoundToEven(v/scale)+tensor.At(z, 0), lo), hi)
 		}
 		ms := func(op string, attrs graph.Attrs, in ...*tensor.Tensor) *tensor.Tensor {
 			return run(t, optest.Node{Domain: graph.Microsoft, Op: op, Version: 1, Attrs: attrs}, in...)[0]
@@ -95,7 +95,7 @@ func TestQuantized(t *testing.T) {
 			for i := range 4 {
 				s := 0.0
 				for k := range 4 {
-					s += number(x, c*16+(i/2*2+k/2)*4+i%2*2+k%2) - number(xz, 0)
+					s += tensor.At(x, c*16+(i/2*2+k/2)*4+i%2*2+k%2) - tensor.At(xz, 0)
 				}
 				total += s
 				pooled = append(pooled, quantize(s/4*0.5, 0.25, yz))
@@ -108,10 +108,10 @@ func TestQuantized(t *testing.T) {
 		az, bz := zero(), zero()
 		for i := range 2 {
 			for j := range 2 {
-				joined = append(joined, quantize((number(a, i*2+j)-number(az, 0))*0.5, 0.25, yz))
+				joined = append(joined, quantize((tensor.At(a, i*2+j)-tensor.At(az, 0))*0.5, 0.25, yz))
 			}
 			for j := range 3 {
-				joined = append(joined, quantize((number(b, i*3+j)-number(bz, 0))*2, 0.25, yz))
+				joined = append(joined, quantize((tensor.At(b, i*3+j)-tensor.At(bz, 0))*2, 0.25, yz))
 			}
 		}
 		near(t, "concat", ms("QLinearConcat", graph.Attrs{"axis": int64(1)}, one(0.25), yz, a, one(0.5), az, b, one(2), bz), joined, 0)
@@ -119,9 +119,9 @@ func TestQuantized(t *testing.T) {
 		var product []float64
 		for i := range 2 {
 			for j := range 3 {
-				s := number(bias, j)
+				s := tensor.At(bias, j)
 				for k := range 2 {
-					s += (number(a, i*2+k) - number(az, 0)) * (number(b, k*3+j) - number(bz, 0))
+					s += (tensor.At(a, i*2+k) - tensor.At(az, 0)) * (tensor.At(b, k*3+j) - tensor.At(bz, 0))
 				}
 				product = append(product, quantize(s*0.25, 32, yz))
 			}
@@ -140,7 +140,7 @@ func TestEmbedding(t *testing.T) {
 	gamma, beta := random(r, tensor.Float32, 4), random(r, tensor.Float32, 4)
 	sum := tensor.New(tensor.Float32, 1, 3, 4)
 	for i := range 12 {
-		put(sum, i, number(word, int(number(ids, i/4))*4+i%4)+number(pos, i)+number(seg, int(number(segments, i/4))*4+i%4))
+		tensor.Put(sum, i, tensor.At(word, int(tensor.At(ids, i/4))*4+i%4)+tensor.At(pos, i)+tensor.At(seg, int(tensor.At(segments, i/4))*4+i%4))
 	}
 	want := run(t, optest.Node{Op: "LayerNormalization", Version: 17, Attrs: graph.Attrs{"epsilon": float32(1e-12)}}, sum, gamma, beta)[0]
 	out := run(t, optest.Node{Domain: graph.Microsoft, Op: "EmbedLayerNormalization", Version: 1, Outputs: 3}, ids, segments, word, pos, seg, gamma, beta, mask)

@@ -107,7 +107,7 @@ func prepareConv32(c *op.Call) (op.Run, error) {
 const colBytes = 1 << 20
 
 // prepareConvAny unfolds patches and multiplies: any rank, either float type.
-func prepareConvAny[T real](c *op.Call) (op.Run, error) {
+func prepareConvAny[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
 	if err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func prepareConvAny[T real](c *op.Call) (op.Run, error) {
 	taps, area := product(v.kernel), product(v.out)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	k := cg * taps
-	block := max(1, min(area, colBytes/(max(k, 1)*width[T]())))
-	col := scratch[T](c, k*block)
+	block := max(1, min(area, colBytes/(max(k, 1)*c.In[0].Type.Bits()/8)))
+	col := op.ScratchOf[T](c, k*block)
 	act := c.Activation
 	return func(c *op.Call) error {
 		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
@@ -139,7 +139,7 @@ func prepareConvAny[T real](c *op.Call) (op.Run, error) {
 }
 
 // fillBias writes input 2 from channel m0 on, or zero, over planes of area elements.
-func fillBias[T real](c *op.Call, y []T, m0, area int) {
+func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
 	if !c.Has(2) {
 		clear(y)
 		return

@@ -21,24 +21,16 @@ func zeros(x *tensor.Tensor) []int32 {
 		return nil
 	}
 	out := make([]int32, x.Len())
-	lift(out, x, 0)
+	tensor.Read(out, x, 0)
 	return out
 }
 
-// lift widens an int8, uint8 or int32 tensor to int32, less a zero point.
+// lift widens integers to int32, less a zero point.
 func lift(dst []int32, x *tensor.Tensor, zero int32) {
-	switch x.Type {
-	case tensor.Int8:
-		for i, v := range tensor.Of[int8](x) {
-			dst[i] = int32(v) - zero
-		}
-	case tensor.Int32:
-		for i, v := range tensor.Of[int32](x) {
-			dst[i] = v - zero
-		}
-	default:
-		for i, v := range tensor.Of[uint8](x) {
-			dst[i] = int32(v) - zero
+	tensor.Read(dst, x, 0)
+	if zero != 0 {
+		for i := range dst {
+			dst[i] -= zero
 		}
 	}
 }
@@ -80,13 +72,13 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	}
 	k := v.c / v.groups * product(v.kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
-	q.w = scratch[int32](c, v.m*k)
+	q.w = op.ScratchOf[int32](c, v.m*k)
 	if len(v.in) <= 2 && k > 0 && v.n*v.m*product(v.out) > 0 {
 		q.planar = kernel.NewConvSums(v.planar2D())
 	} else {
-		q.x = scratch[int32](c, v.n*v.c*product(v.in))
+		q.x = op.ScratchOf[int32](c, v.n*v.c*product(v.in))
 		q.block = max(1, min(product(v.out), colBytes/(4*max(k, 1))))
-		q.col = scratch[int32](c, k*q.block)
+		q.col = op.ScratchOf[int32](c, k*q.block)
 	}
 	if c.Const(wi) && (!c.Has(wz) || c.Const(wz)) {
 		q.liftWeights(c)
@@ -183,16 +175,16 @@ func prepareQLinearConv(c *op.Call) (op.Run, error) {
 	if !isSmallInt(c.In[7]) {
 		return nil, op.Unsupported("output of %v", c.In[7].Type)
 	}
-	sums := scratch[int32](c, c.Out[0].Len())
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	area := product(q.out)
 	return func(c *op.Call) error {
 		q.sums(c, 0, sums)
-		xs, ys := float32(number(c.In[1], 0)), float32(number(c.In[6], 0))
+		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
 		zero := first(zeros(c.In[7]))
 		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				m := i % q.m
-				ws := float32(number(c.In[4], min(m, c.In[4].Len()-1)))
+				ws := float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1)))
 				var bias int32
 				if c.Has(8) {
 					bias = tensor.Of[int32](c.In[8])[m]

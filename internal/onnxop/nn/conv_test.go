@@ -5,10 +5,12 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/optest"
-	"pgregory.net/rapid"
 )
 
 // layout is a random window geometry, written down apart from the code that is
@@ -73,13 +75,15 @@ func naiveConv(l layout, n, c, m, groups int, x, w, b func(i int) float64) []flo
 	return y
 }
 
-func reader(x *tensor.Tensor) func(int) float64 { return func(i int) float64 { return number(x, i) } }
+func reader(x *tensor.Tensor) func(int) float64 {
+	return func(i int) float64 { return tensor.At(x, i) }
+}
 
 func TestConv(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLayout(t, rapid.IntRange(1, 3).Draw(t, "rank"))
-		kind := rapid.SampledFrom(floatTypes).Draw(t, "type")
+		kind := rapid.SampledFrom(elem.Floats).Draw(t, "type")
 		groups := rapid.IntRange(1, 3).Draw(t, "groups")
 		n, c, m := rapid.IntRange(1, 2).Draw(t, "n"), groups*rapid.IntRange(1, 3).Draw(t, "c"), groups*rapid.IntRange(1, 3).Draw(t, "m")
 		constant := rapid.Bool().Draw(t, "constant")
@@ -102,7 +106,7 @@ func compare(t *rapid.T, got *tensor.Tensor, want []float64, tol float64) {
 		t.Fatalf("shape %v, want %d elements", got.Shape, len(want))
 	}
 	for i, w := range want {
-		if g := number(got, i); math.Abs(g-w) > tol*(1+math.Abs(w)) {
+		if g := tensor.At(got, i); math.Abs(g-w) > tol*(1+math.Abs(w)) {
 			t.Fatalf("element %d is %v, want %v", i, g, w)
 		}
 	}
@@ -122,8 +126,8 @@ func TestConvInteger(t *testing.T) {
 			t.Fatal(err)
 		}
 		per := w.Len() / m
-		want := naiveConv(l, n, c, m, 1, func(i int) float64 { return number(x, i) - number(xz, 0) },
-			func(i int) float64 { return number(w, i) - number(wz, i/per) }, func(int) float64 { return 0 })
+		want := naiveConv(l, n, c, m, 1, func(i int) float64 { return tensor.At(x, i) - tensor.At(xz, 0) },
+			func(i int) float64 { return tensor.At(w, i) - tensor.At(wz, i/per) }, func(int) float64 { return 0 })
 		compare(t, out[0], want, 0)
 	})
 }
@@ -135,7 +139,7 @@ func TestConvTranspose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLayout(t, rapid.IntRange(1, 3).Draw(t, "rank"))
-		kind := rapid.SampledFrom(floatTypes).Draw(t, "type")
+		kind := rapid.SampledFrom(elem.Floats).Draw(t, "type")
 		groups := rapid.IntRange(1, 2).Draw(t, "groups")
 		// The convolution maps m channels to c; its adjoint goes the other way.
 		c, m := 2*groups, groups*rapid.IntRange(1, 2).Draw(t, "m")
@@ -161,7 +165,7 @@ func TestConvTranspose(t *testing.T) {
 				return 0
 			}
 			for j, v := range naiveConv(l, 1, m, c, groups, unit, reader(w), func(int) float64 { return 0 }) {
-				want[i] += v * number(x, j)
+				want[i] += v * tensor.At(x, j)
 			}
 		}
 		compare(t, got[0], want, tolerance(kind))
@@ -172,7 +176,7 @@ func TestPools(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLayout(t, rapid.IntRange(1, 3).Draw(t, "rank"))
-		kind := rapid.SampledFrom(floatTypes).Draw(t, "type")
+		kind := rapid.SampledFrom(elem.Floats).Draw(t, "type")
 		include := rapid.Bool().Draw(t, "include")
 		r := source(rapid.Uint64().Draw(t, "seed"))
 		x := random(r, kind, append([]int{1, 2}, l.in...)...)
@@ -198,7 +202,7 @@ func TestPools(t *testing.T) {
 					continue
 				}
 				pos += i / product(out) * area
-				v := number(x, pos)
+				v := tensor.At(x, pos)
 				if v > biggest[i] {
 					biggest[i], where[i] = v, float64(pos)
 				}

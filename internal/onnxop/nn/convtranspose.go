@@ -106,7 +106,7 @@ func inferConvTranspose(c *op.Call) error {
 	return nil
 }
 
-func prepareConvTranspose[T real](c *op.Call) (op.Run, error) {
+func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newTransposed(c)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func prepareConvTranspose[T real](c *op.Call) (op.Run, error) {
 	inArea, area, taps := product(v.out), product(v.in), product(v.kernel)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	rows := mg * taps
-	col := scratch[T](c, rows*inArea)
+	col := op.ScratchOf[T](c, rows*inArea)
 	act := c.Activation
 	return func(c *op.Call) error {
 		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
@@ -134,7 +134,7 @@ func prepareConvTranspose[T real](c *op.Call) (op.Run, error) {
 
 // fold adds the rows of col (channels × taps, one element an output position of
 // the window) to the input positions that each tap sees: the reverse of unfold.
-func fold[T real](p *workers.Pool, v *window, y, col []T, channels int) {
+func fold[T tensor.Real](p *workers.Pool, v *window, y, col []T, channels int) {
 	taps, area, positions, rank := product(v.kernel), product(v.in), product(v.out), len(v.in)
 	if positions == 0 {
 		return

@@ -48,7 +48,7 @@ func inferDeformConv(c *op.Call) error {
 
 // prepareDeformConv samples the patches bilinearly where the offsets point and
 // multiplies them with the weights.
-func prepareDeformConv[T real](c *op.Call) (op.Run, error) {
+func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, og, err := newDeform(c)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func prepareDeformConv[T real](c *op.Call) (op.Run, error) {
 	taps, area, inArea := product(v.kernel), product(v.out), product(v.in)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	perOffset := v.c / og
-	col := scratch[T](c, v.c*taps*area)
+	col := op.ScratchOf[T](c, v.c*taps*area)
 	return func(c *op.Call) error {
 		x, w, off := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		y, mask, bias := tensor.Of[T](c.Out[0]), elements[T](c, 4), elements[T](c, 3)
@@ -97,7 +97,7 @@ func prepareDeformConv[T real](c *op.Call) (op.Run, error) {
 }
 
 // bilinear reads a plane between pixels; outside it is zero.
-func bilinear[T real](plane []T, h, w int, y, x float64) float64 {
+func bilinear[T tensor.Real](plane []T, h, w int, y, x float64) float64 {
 	if !(y > -1 && y < float64(h) && x > -1 && x < float64(w)) {
 		return 0
 	}

@@ -3,6 +3,7 @@ package nn
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -13,17 +14,17 @@ func Defs() []op.Def {
 }
 
 // with adds types to the floating-point ones.
-func with(more ...tensor.Type) []tensor.Type { return slices.Concat(floatTypes, more) }
+func with(more ...tensor.Type) []tensor.Type { return slices.Concat(elem.Floats, more) }
 
 var matrixInts = []tensor.Type{tensor.Int32, tensor.Int64, tensor.Uint32, tensor.Uint64}
 
 // floats makes a definition over floating-point types.
-func floats(name string, infer func(*op.Call) error, p32, p64 Prepare) op.Def {
-	types := floatTypes
+func floats(name string, infer func(*op.Call) error, p32, p64 elem.Prepare) op.Def {
+	types := elem.Floats
 	if p64 == nil {
 		types = []tensor.Type{tensor.Float32, tensor.Float16, tensor.BFloat16}
 	}
-	return op.Def{Name: name, Since: 1, Types: types, Infer: infer, Prepare: Floats(p32, p64)}
+	return op.Def{Name: name, Since: 1, Types: types, Infer: infer, Prepare: elem.ByReal(p32, p64)}
 }
 
 // fusing marks a definition that applies a following clamp itself.

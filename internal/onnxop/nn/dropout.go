@@ -22,7 +22,7 @@ func inferDropout(c *op.Call) error {
 
 // prepareDropout passes its input through unless training: with an input since
 // version 12, an attribute before 7.
-func prepareDropout[T real](c *op.Call) (op.Run, error) {
+func prepareDropout[T tensor.Real](c *op.Call) (op.Run, error) {
 	a := c.Node.Attrs
 	seed, seeded := uint32(a.Int("seed", 0)), a.Has("seed")
 	calls := uint32(0)
@@ -31,9 +31,9 @@ func prepareDropout[T real](c *op.Call) (op.Run, error) {
 		ratio, train := float64(a.Float("ratio", 0.5)), c.Node.Version < 7 && !a.Bool("is_test", false)
 		if c.Node.Version >= 12 {
 			if ratio = 0.5; c.Has(1) && c.In[1].Len() > 0 {
-				ratio = number(c.In[1], 0)
+				ratio = tensor.At(c.In[1], 0)
 			}
-			train = c.Has(2) && c.In[2].Len() > 0 && number(c.In[2], 0) != 0
+			train = c.Has(2) && c.In[2].Len() > 0 && tensor.At(c.In[2], 0) != 0
 		}
 		if !train || ratio == 0 {
 			copy(y, x)
@@ -74,7 +74,7 @@ func fillMask(c *op.Call, keep func(i int) bool) {
 		if m.Type == tensor.Bool {
 			tensor.Of[uint8](m)[i] = uint8(v)
 		} else {
-			put(m, i, v)
+			tensor.Put(m, i, v)
 		}
 	}
 }

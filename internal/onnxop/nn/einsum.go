@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -152,25 +153,10 @@ func inferEinsum(c *op.Call) error {
 }
 
 func prepareEinsum(c *op.Call) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Int32:
-		return prepareEinsumOf[int32](c)
-	case tensor.Int64:
-		return prepareEinsumOf[int64](c)
-	case tensor.Int16:
-		return prepareEinsumOf[int16](c)
-	case tensor.Int8:
-		return prepareEinsumOf[int8](c)
-	case tensor.Uint8:
-		return prepareEinsumOf[uint8](c)
-	case tensor.Uint16:
-		return prepareEinsumOf[uint16](c)
-	case tensor.Uint32:
-		return prepareEinsumOf[uint32](c)
-	case tensor.Uint64:
-		return prepareEinsumOf[uint64](c)
+	if f := tensor.PickInteger(c.In[0].Type, prepareEinsumOf[int8], prepareEinsumOf[int16], prepareEinsumOf[int32], prepareEinsumOf[int64], prepareEinsumOf[uint8], prepareEinsumOf[uint16], prepareEinsumOf[uint32], prepareEinsumOf[uint64]); f != nil {
+		return f(c)
 	}
-	return PrepareFloats(c, prepareEinsumOf[float32], prepareEinsumOf[float64])
+	return elem.PrepareReal(c, prepareEinsumOf[float32], prepareEinsumOf[float64])
 }
 
 func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {

@@ -35,7 +35,7 @@ func inferFlexAttention(c *op.Call) error {
 // softmaxTypes are ONNX's numbers of the types that softmax_precision names.
 var softmaxTypes = map[int]tensor.Type{1: tensor.Float32, 10: tensor.Float16, 11: tensor.Float64, 16: tensor.BFloat16}
 
-func prepareFlexAttention[T real](c *op.Call) (op.Run, error) {
+func prepareFlexAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	t, err := newFlex(c)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func prepareFlexAttention[T real](c *op.Call) (op.Run, error) {
 		}
 	}
 	total := t.total()
-	scores := scratch[T](c, t.batch*t.heads*t.rows*total)
+	scores := op.ScratchOf[T](c, t.batch*t.heads*t.rows*total)
 	shape := []int{t.batch, t.heads, t.rows, total}
 	a := Attend[T]{Size: t.size, Scale: t.scale}
 	group := t.heads / t.kvHeads
@@ -93,7 +93,7 @@ func prepareFlexAttention[T real](c *op.Call) (op.Run, error) {
 }
 
 // modify passes values through a nested graph, in the type that it expects.
-func modify[T real](c *op.Call, attr string, kind tensor.Type, shape []int, v []T) error {
+func modify[T tensor.Real](c *op.Call, attr string, kind tensor.Type, shape []int, v []T) error {
 	g, ok := c.Node.Attrs.Graph(attr)
 	if !ok {
 		return nil
@@ -103,9 +103,7 @@ func modify[T real](c *op.Call, attr string, kind tensor.Type, shape []int, v []
 		return err
 	}
 	x := tensor.New(kind, slices.Clone(shape)...)
-	for i, e := range v {
-		put(x, i, float64(e))
-	}
+	tensor.Fill(x, func(i int) float64 { return float64(v[i]) })
 	out, err := body.Run([]*tensor.Tensor{x})
 	if err != nil {
 		return fmt.Errorf("%s: %w", attr, err)
@@ -113,24 +111,11 @@ func modify[T real](c *op.Call, attr string, kind tensor.Type, shape []int, v []
 	if len(out) != 1 || out[0] == nil || !slices.Equal(out[0].Shape, shape) {
 		return fmt.Errorf("%s must return one tensor of shape %s", attr, tensor.FormatShape(shape))
 	}
-	for i := range v {
-		v[i] = T(number(out[0], i))
+	if !out[0].Type.IsNumber() {
+		return op.Unsupported("%s that returns %v", attr, out[0].Type)
 	}
+	tensor.Read(v, out[0], 0)
 	return nil
-}
-
-// put writes one floating-point element.
-func put(x *tensor.Tensor, i int, v float64) {
-	switch x.Type {
-	case tensor.Float32:
-		tensor.Of[float32](x)[i] = float32(v)
-	case tensor.Float64:
-		tensor.Of[float64](x)[i] = v
-	case tensor.Float16:
-		tensor.Of[uint16](x)[i] = tensor.F32ToF16(float32(v))
-	case tensor.BFloat16:
-		tensor.Of[uint16](x)[i] = tensor.F32ToBF16(float32(v))
-	}
 }
 
 // LinearAttention: a recurrent state of size×vsize a head, updated token by token.
@@ -213,7 +198,7 @@ func prepareLinearAttention(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := scratch[float32](c, product(t.state()))
+	state := op.ScratchOf[float32](c, product(t.state()))
 	return func(c *op.Call) error {
 		clear(state)
 		if past := elements[float32](c, 3); past != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -71,17 +72,10 @@ func inferGemm(c *op.Call) error {
 }
 
 func prepareGemmAny(c *op.Call) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Int32:
-		return prepareIntegerGemm[int32](c)
-	case tensor.Int64:
-		return prepareIntegerGemm[int64](c)
-	case tensor.Uint32:
-		return prepareIntegerGemm[uint32](c)
-	case tensor.Uint64:
-		return prepareIntegerGemm[uint64](c)
+	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareIntegerGemm[int32], prepareIntegerGemm[int64], nil, nil, prepareIntegerGemm[uint32], prepareIntegerGemm[uint64]); f != nil {
+		return f(c)
 	}
-	return PrepareFloats(c, prepareGemm32, prepareGemm[float64])
+	return elem.PrepareReal(c, prepareGemm32, prepareGemm[float64])
 }
 
 // prepareGemm32 takes the packed path when B is constant and C is a row or absent.
@@ -106,7 +100,7 @@ func prepareGemm32(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func prepareGemm[T real](c *op.Call) (op.Run, error) {
+func prepareGemm[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newGemm(c)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func inferGridSample(c *op.Call) error {
 	return nil
 }
 
-func prepareGridSample[T real](c *op.Call) (op.Run, error) {
+func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	x := c.In[0].Shape
 	s, err := newSampler(c, x[2:])
 	if err != nil {
@@ -62,7 +62,7 @@ func prepareGridSample[T real](c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gridAt := gridReader(c.In[1])
+		gridAt := func(i int) float64 { return tensor.At(c.In[1], i) }
 		c.Pool.For(n*points, 64, func(lo, hi int) {
 			t := &tapList{}
 			at := make([]float64, rank)
@@ -84,14 +84,6 @@ func prepareGridSample[T real](c *op.Call) (op.Run, error) {
 		})
 		return nil
 	}, nil
-}
-
-func gridReader(x *tensor.Tensor) func(i int) float64 {
-	if x.Type == tensor.Float32 {
-		v := tensor.Of[float32](x)
-		return func(i int) float64 { return float64(v[i]) }
-	}
-	return func(i int) float64 { return number(x, i) }
 }
 
 // pixel maps a coordinate from [-1,1] to pixels.
@@ -212,7 +204,7 @@ func inferAffineGrid(c *op.Call) error {
 	return nil
 }
 
-func prepareAffineGrid[T real](c *op.Call) (op.Run, error) {
+func prepareAffineGrid[T tensor.Real](c *op.Call) (op.Run, error) {
 	corners := c.Node.Attrs.Bool("align_corners", false)
 	return func(c *op.Call) error {
 		shape := c.Out[0].Shape

@@ -4,10 +4,12 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/optest"
-	"pgregory.net/rapid"
 )
 
 // cellStep computes one step of a recurrent cell by the standard's equations, for one
@@ -108,7 +110,7 @@ func TestRecurrent(t *testing.T) {
 				}
 				h, c := make([]float64, hid), make([]float64, hid)
 				for j := range h {
-					h[j] = number(h0, state(j))
+					h[j] = tensor.At(h0, state(j))
 				}
 				length := int(tensor.Of[int32](lens)[n])
 				for s := range length {
@@ -122,19 +124,19 @@ func TestRecurrent(t *testing.T) {
 					}
 					xs := make([]float64, in)
 					for j := range xs {
-						xs[j] = number(x, row*in+j)
+						xs[j] = tensor.At(x, row*in+j)
 					}
 					times := func(m *tensor.Tensor) func(int, int, []float64) float64 {
 						return func(g, j int, v []float64) float64 {
 							s := 0.0
 							for q, e := range v {
-								s += e * number(m, ((d*cell.gates+g)*hid+j)*len(v)+q)
+								s += e * tensor.At(m, ((d*cell.gates+g)*hid+j)*len(v)+q)
 							}
 							return s
 						}
 					}
 					h, c = cell.cell(xs, h, c, times(w), times(r), func(half, g, j int) float64 {
-						return number(b, ((d*2+half)*cell.gates+g)*hid+j)
+						return tensor.At(b, ((d*2+half)*cell.gates+g)*hid+j)
 					})
 					copy(y[at:], h)
 				}
@@ -181,7 +183,7 @@ func rowsOf(x *tensor.Tensor, at, stride, rows, size int) [][]float64 {
 	out := make([][]float64, rows)
 	for i := range out {
 		for d := range size {
-			out[i] = append(out[i], number(x, at+i*stride+d))
+			out[i] = append(out[i], tensor.At(x, at+i*stride+d))
 		}
 	}
 	return out
@@ -189,7 +191,7 @@ func rowsOf(x *tensor.Tensor, at, stride, rows, size int) [][]float64 {
 
 func TestAttention(t *testing.T) {
 	t.Parallel()
-	for _, kind := range floatTypes {
+	for _, kind := range elem.Floats {
 		r := source(7)
 		const batch, heads, kvHeads, rows, keys, size = 2, 4, 2, 3, 5, 4
 		q, k, v := random(r, kind, batch, rows, heads*size), random(r, kind, batch, keys, kvHeads*size), random(r, kind, batch, keys, kvHeads*size)
@@ -233,7 +235,7 @@ func TestGroupQueryDecode(t *testing.T) {
 		one := run(t, node, part(q, i), part(k, i), part(v, i), pastK, pastV, num(i), num(i+1), cos, sin)
 		want := make([]float64, heads*size)
 		for j := range want {
-			want[j] = number(all[0], i*heads*size+j)
+			want[j] = tensor.At(all[0], i*heads*size+j)
 		}
 		near(t, "token", one[0], want, 1e-5)
 		pastK, pastV = one[1], one[2]
@@ -244,14 +246,14 @@ func TestGroupQueryDecode(t *testing.T) {
 func numbersOf(x *tensor.Tensor) []float64 {
 	out := make([]float64, x.Len())
 	for i := range out {
-		out[i] = number(x, i)
+		out[i] = tensor.At(x, i)
 	}
 	return out
 }
 
 func TestNormalizations(t *testing.T) {
 	t.Parallel()
-	for _, kind := range floatTypes {
+	for _, kind := range elem.Floats {
 		r := source(11)
 		x, gamma, beta := random(r, kind, 2, 4, 3), random(r, kind, 4), random(r, kind, 4)
 		// All of them normalise groups of elements and scale a channel.
@@ -263,16 +265,16 @@ func TestNormalizations(t *testing.T) {
 				for j := range want {
 					if group(i) == group(j) {
 						n++
-						mean += number(x, j)
+						mean += tensor.At(x, j)
 					}
 				}
 				mean /= n
 				for j := range want {
 					if group(i) == group(j) {
-						sq += (number(x, j) - mean) * (number(x, j) - mean)
+						sq += (tensor.At(x, j) - mean) * (tensor.At(x, j) - mean)
 					}
 				}
-				want[i] = (number(x, i)-mean)/math.Sqrt(sq/n+1e-5)*number(in[1], channel(i)) + number(in[2], channel(i))
+				want[i] = (tensor.At(x, i)-mean)/math.Sqrt(sq/n+1e-5)*tensor.At(in[1], channel(i)) + tensor.At(in[2], channel(i))
 			}
 			near(t, op+" "+kind.String(), y, want, 2*tolerance(kind))
 		}
@@ -297,8 +299,8 @@ func TestResizeLinear(t *testing.T) {
 	scales := tensor.From(tensor.Float32, []int{4}, []float32{1, 1, 1, 2})
 	y := run(t, optest.Node{Op: "Resize", Version: 19, Attrs: graph.Attrs{"mode": "linear"}, Const: []bool{false, false, true}}, ramp, nil, scales)[0]
 	for i := 1; i < 15; i++ {
-		if want := 3*((float64(i)+0.5)/2-0.5) + 1; math.Abs(number(y, i)-want) > 1e-5 {
-			t.Errorf("element %d is %v, want %v", i, number(y, i), want)
+		if want := 3*((float64(i)+0.5)/2-0.5) + 1; math.Abs(tensor.At(y, i)-want) > 1e-5 {
+			t.Errorf("element %d is %v, want %v", i, tensor.At(y, i), want)
 		}
 	}
 	flat := tensor.New(tensor.Float32, 1, 1, 5, 8)
@@ -310,8 +312,8 @@ func TestResizeLinear(t *testing.T) {
 			sizes := tensor.From(tensor.Int64, []int{2}, []int64{3, 13})
 			y := run(t, optest.Node{Op: "Resize", Version: 19, Attrs: graph.Attrs{"mode": mode, "antialias": antialias, "axes": ints(2, 3), "exclude_outside": int64(1)}}, flat, nil, nil, sizes)[0]
 			for i := range y.Len() {
-				if math.Abs(number(y, i)-2) > 1e-5 {
-					t.Fatalf("%s: element %d is %v", mode, i, number(y, i))
+				if math.Abs(tensor.At(y, i)-2) > 1e-5 {
+					t.Fatalf("%s: element %d is %v", mode, i, tensor.At(y, i))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -53,7 +54,7 @@ func inferClassLoss(c *op.Call) error {
 
 // prepareClassLoss serves both; softmax says that the scores are not yet log
 // probabilities.
-func prepareClassLoss[T real](softmax bool) Prepare {
+func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		l, err := newClassLoss(c)
 		if err != nil {
@@ -61,7 +62,7 @@ func prepareClassLoss[T real](softmax bool) Prepare {
 		}
 		var logs []T
 		if softmax && !c.Wants(1) {
-			logs = scratch[T](c, c.In[0].Len())
+			logs = op.ScratchOf[T](c, c.In[0].Len())
 		}
 		return func(c *op.Call) error {
 			x := tensor.Of[T](c.In[0])
@@ -77,7 +78,7 @@ func prepareClassLoss[T real](softmax bool) Prepare {
 	}
 }
 
-func logSoftmax[T real](l *classLoss, y, x []T) {
+func logSoftmax[T tensor.Real](l *classLoss, y, x []T) {
 	for b := range l.n {
 		for p := range l.area {
 			at := func(k int) int { return (b*l.classes+k)*l.area + p }
@@ -98,11 +99,11 @@ func logSoftmax[T real](l *classLoss, y, x []T) {
 }
 
 // lossOf picks the targets' log probabilities, weighs and reduces them.
-func lossOf[T real](c *op.Call, l *classLoss, x []T) error {
+func lossOf[T tensor.Real](c *op.Call, l *classLoss, x []T) error {
 	y, weights := tensor.Of[T](c.Out[0]), elements[T](c, 2)
 	var sum, total float64
 	for i := range l.n * l.area {
-		t := int(number(c.In[1], i))
+		t := int(tensor.At(c.In[1], i))
 		var v, w float64
 		if !l.hasIgnore || t != l.ignore {
 			if t < 0 || t >= l.classes {

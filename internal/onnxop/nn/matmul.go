@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -119,17 +120,10 @@ func inferMatMul(c *op.Call) error {
 }
 
 func prepareMatMul(c *op.Call) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Int32:
-		return prepareIntegerMatMul[int32](c)
-	case tensor.Int64:
-		return prepareIntegerMatMul[int64](c)
-	case tensor.Uint32:
-		return prepareIntegerMatMul[uint32](c)
-	case tensor.Uint64:
-		return prepareIntegerMatMul[uint64](c)
+	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareIntegerMatMul[int32], prepareIntegerMatMul[int64], nil, nil, prepareIntegerMatMul[uint32], prepareIntegerMatMul[uint64]); f != nil {
+		return f(c)
 	}
-	return PrepareFloats(c, prepareMatMul32, prepareMatMul64)
+	return elem.PrepareReal(c, prepareMatMul32, prepareMatMul64)
 }
 
 func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {

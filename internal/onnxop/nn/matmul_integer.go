@@ -51,7 +51,7 @@ func newIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		q.b, q.ready = nil, true
 		return q, nil
 	}
-	q.b = scratch[int32](c, c.In[bi].Len())
+	q.b = op.ScratchOf[int32](c, c.In[bi].Len())
 	q.packed = append(q.packed, kernel.NewPackedQ(v.n, v.k))
 	return q, nil
 }
@@ -160,12 +160,12 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
-	sums := scratch[int32](c, c.Out[0].Len())
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		q.sums(c, sums)
-		ys, zero := float32(number(c.In[6], 0)), first(zeros(c.In[7]))
+		ys, zero := float32(tensor.At(c.In[6], 0)), first(zeros(c.In[7]))
 		if as == 1 && bs == 1 {
-			scale := float32(number(c.In[1], 0)) * float32(number(c.In[4], 0)) / ys
+			scale := float32(tensor.At(c.In[1], 0)) * float32(tensor.At(c.In[4], 0)) / ys
 			requantize(c.Out[0], 0, sums, 0, scale, zero)
 			return nil
 		}
@@ -173,7 +173,7 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 			for i := range q.m {
 				for j := range q.n {
 					at := pc + i*q.n + j
-					s := float32(number(c.In[1], (pa/max(q.k, 1)+i)%as)) * float32(number(c.In[4], (pb/max(q.k, 1)+j)%bs))
+					s := float32(tensor.At(c.In[1], (pa/max(q.k, 1)+i)%as)) * float32(tensor.At(c.In[4], (pb/max(q.k, 1)+j)%bs))
 					requantize(c.Out[0], at, sums[at:at+1], 0, s/ys, zero)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -17,10 +18,10 @@ func prepareMaxPool(c *op.Call) (op.Run, error) {
 	case tensor.Uint8:
 		return prepareMaxPoolOf[uint8](0)(c)
 	}
-	return PrepareFloats(c, prepareMaxPoolOf(float32(math.Inf(-1))), prepareMaxPoolOf(math.Inf(-1)))
+	return elem.PrepareReal(c, prepareMaxPoolOf(float32(math.Inf(-1))), prepareMaxPoolOf(math.Inf(-1)))
 }
 
-func prepareMaxPoolOf[T tensor.Number](lowest T) Prepare {
+func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		w, err := newPool(c)
 		if err != nil {
@@ -185,7 +186,7 @@ func unpooledShape(c *op.Call) ([]int, error) {
 	return shape, nil
 }
 
-func prepareMaxUnpool[T real](c *op.Call) (op.Run, error) {
+func prepareMaxUnpool[T tensor.Real](c *op.Call) (op.Run, error) {
 	if c.In[1].Type != tensor.Int64 {
 		return nil, op.Unsupported("indices of %v", c.In[1].Type)
 	}

@@ -50,11 +50,11 @@ func runNMS(c *op.Call) error {
 	n, classes, count := c.In[1].Shape[0], c.In[1].Shape[1], c.In[1].Shape[2]
 	limit := 0
 	if c.Has(2) && c.In[2].Len() > 0 {
-		limit = int(number(c.In[2], 0))
+		limit = int(tensor.At(c.In[2], 0))
 	}
 	var iou float32
 	if c.Has(3) && c.In[3].Len() > 0 {
-		iou = float32(number(c.In[3], 0))
+		iou = float32(tensor.At(c.In[3], 0))
 	}
 	if iou < 0 || iou > 1 {
 		return fmt.Errorf("iou_threshold %v", iou)
@@ -62,7 +62,7 @@ func runNMS(c *op.Call) error {
 	hasFloor := c.Has(4) && c.In[4].Len() > 0
 	var floor float32
 	if hasFloor {
-		floor = float32(number(c.In[4], 0))
+		floor = float32(tensor.At(c.In[4], 0))
 	}
 	center := c.Node.Attrs.Bool("center_point_box", false)
 	var picked []int64

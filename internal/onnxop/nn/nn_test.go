@@ -24,7 +24,7 @@ func random(r *rand.Rand, t tensor.Type, shape ...int) *tensor.Tensor {
 		case tensor.Int32:
 			tensor.Of[int32](x)[i] = int32(r.IntN(2001) - 1000)
 		default:
-			put(x, i, r.Float64()*2-1)
+			tensor.Put(x, i, r.Float64()*2-1)
 		}
 	}
 	return x
@@ -48,7 +48,7 @@ func near(t testing.TB, what string, got *tensor.Tensor, want []float64, tol flo
 		t.Fatalf("%s: %d elements, want %d", what, got.Len(), len(want))
 	}
 	for i, w := range want {
-		if g := number(got, i); math.Abs(g-w) > tol*(1+math.Abs(w)) && !(math.IsNaN(g) && math.IsNaN(w)) {
+		if g := tensor.At(got, i); math.Abs(g-w) > tol*(1+math.Abs(w)) && !(math.IsNaN(g) && math.IsNaN(w)) {
 			t.Fatalf("%s: element %d is %v, want %v", what, i, g, w)
 		}
 	}
@@ -117,24 +117,5 @@ func TestErrors(t *testing.T) {
 				t.Error("no error")
 			}
 		})
-	}
-}
-
-// TestNarrow compares the fast rounding with the plain one near every boundary.
-func TestNarrow(t *testing.T) {
-	t.Parallel()
-	var src []float32
-	for h := range 1 << 16 {
-		b := math.Float32bits(tensor.F16ToF32(uint16(h)))
-		for _, d := range []int{-1, 0, 1, 0xfff, 0x1000, 0x1001} {
-			src = append(src, math.Float32frombits(uint32(int(b)+d)))
-		}
-	}
-	y := tensor.New(tensor.Float16, len(src))
-	Narrow(nil, y, src)
-	for i, v := range tensor.Of[uint16](y) {
-		if want := tensor.F32ToF16(src[i]); v != want && !math.IsNaN(float64(src[i])) {
-			t.Fatalf("%v gives %#x, want %#x", src[i], v, want)
-		}
 	}
 }

@@ -19,7 +19,7 @@ func inferSame(c *op.Call) error {
 }
 
 // moments returns mean and the inverse standard deviation.
-func moments[T real](v []T, eps float64) (mean, inv float64) {
+func moments[T tensor.Real](v []T, eps float64) (mean, inv float64) {
 	for _, x := range v {
 		mean += float64(x)
 	}
@@ -42,22 +42,6 @@ func perChannel(c *op.Call, i, n int) error {
 		return fmt.Errorf("input %d of shape %s for %d channels", i, tensor.FormatShape(x.Shape), n)
 	}
 	return nil
-}
-
-// reals reads one value a channel as float64, whatever float type it has.
-func reals(dst []float64, x *tensor.Tensor) {
-	switch x.Type {
-	case tensor.Float32:
-		for i, v := range tensor.Of[float32](x) {
-			dst[i] = float64(v)
-		}
-	case tensor.Float64:
-		copy(dst, tensor.Of[float64](x))
-	default:
-		for i := range dst {
-			dst[i] = number(x, i)
-		}
-	}
 }
 
 // inferBatchNormalization knows the outputs of all versions: before 14 four
@@ -98,7 +82,7 @@ func batchTraining(c *op.Call) bool {
 	return c.Wants(1)
 }
 
-func prepareBatchNormalization[T real](c *op.Call) (op.Run, error) {
+func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	x := c.In[0]
 	n, ch, area := 1, 1, 1
 	if x.Rank() > 1 {
@@ -108,15 +92,15 @@ func prepareBatchNormalization[T real](c *op.Call) (op.Run, error) {
 	}
 	train := batchTraining(c)
 	eps, momentum := float64(c.Node.Attrs.Float("epsilon", 1e-5)), float64(c.Node.Attrs.Float("momentum", 0.9))
-	buf := scratch[float64](c, 4*ch)
+	buf := op.ScratchOf[float64](c, 4*ch)
 	gamma, beta, mean, vari := buf[:ch], buf[ch:2*ch], buf[2*ch:3*ch], buf[3*ch:]
 	act := c.Activation
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		reals(gamma, c.In[1])
-		reals(beta, c.In[2])
-		reals(mean, c.In[3])
-		reals(vari, c.In[4])
+		tensor.Read(gamma, c.In[1], 0)
+		tensor.Read(beta, c.In[2], 0)
+		tensor.Read(mean, c.In[3], 0)
+		tensor.Read(vari, c.In[4], 0)
 		if train {
 			batchStatistics(c, x, n, ch, area, momentum, mean, vari)
 		}
@@ -138,7 +122,7 @@ func prepareBatchNormalization[T real](c *op.Call) (op.Run, error) {
 
 // batchStatistics replaces the running mean and variance by those of the batch
 // and writes the updated running values to the optional outputs.
-func batchStatistics[T real](c *op.Call, x []T, n, ch, area int, momentum float64, mean, vari []float64) {
+func batchStatistics[T tensor.Real](c *op.Call, x []T, n, ch, area int, momentum float64, mean, vari []float64) {
 	count := float64(max(n*area, 1))
 	for k := range ch {
 		var m, q float64
@@ -167,11 +151,7 @@ func store(c *op.Call, out, i int, v float64) {
 	if !c.Wants(out) {
 		return
 	}
-	if y := c.Out[out]; y.Type == tensor.Float64 {
-		tensor.Of[float64](y)[i] = v
-	} else {
-		tensor.Of[float32](y)[i] = float32(v)
-	}
+	tensor.Put(c.Out[out], i, v)
 }
 
 func inferInstanceNormalization(c *op.Call) error {
@@ -189,7 +169,7 @@ func inferInstanceNormalization(c *op.Call) error {
 	return nil
 }
 
-func prepareInstanceNormalization[T real](c *op.Call) (op.Run, error) {
+func prepareInstanceNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	ch, area := c.In[0].Shape[1], product(c.In[0].Shape[2:])
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	act := c.Activation
@@ -234,7 +214,7 @@ func inferGroupNormalization(c *op.Call) error {
 	return nil
 }
 
-func prepareGroupNormalization[T real](c *op.Call) (op.Run, error) {
+func prepareGroupNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	x, g := c.In[0], c.Node.Attrs.Int("num_groups", 0)
 	ch, area := x.Shape[1], product(x.Shape[2:])
 	cg := ch / g

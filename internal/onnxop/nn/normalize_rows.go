@@ -50,7 +50,7 @@ func newSpread(x, s []int, axis int) (*spread, error) {
 }
 
 // row returns the operand's values of one row, gathered into buf if need be.
-func spreadRow[T real](m *spread, v []T, row int, buf []T) []T {
+func spreadRow[T tensor.Real](m *spread, v []T, row int, buf []T) []T {
 	if m.direct {
 		return v[:m.cols]
 	}
@@ -105,13 +105,13 @@ func inferLayerNormalization(c *op.Call) error {
 	return nil
 }
 
-func prepareLayerNormalization[T real](c *op.Call) (op.Run, error) {
+func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRowNorm(c, c.Node.Attrs.Int("axis", -1), c.In[1], c.Input(2))
 	if err != nil {
 		return nil, err
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
-	buf := scratch[T](c, 2*v.cols*c.Pool.Threads())
+	buf := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads())
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		gamma := tensor.Of[T](c.In[1])
@@ -143,13 +143,13 @@ func prepareLayerNormalization[T real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func prepareRMSNormalization[T real](c *op.Call) (op.Run, error) {
+func prepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRowNorm(c, c.Node.Attrs.Int("axis", -1), c.In[1], nil)
 	if err != nil {
 		return nil, err
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
-	buf := scratch[T](c, v.cols*c.Pool.Threads())
+	buf := op.ScratchOf[T](c, v.cols*c.Pool.Threads())
 	return func(c *op.Call) error {
 		x, y, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])
 		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), func(worker, lo, hi int) {
@@ -167,7 +167,7 @@ func prepareRMSNormalization[T real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func inverseRMS[T real](v []T, eps float64) float64 {
+func inverseRMS[T tensor.Real](v []T, eps float64) float64 {
 	var q float64
 	for _, x := range v {
 		q += float64(x) * float64(x)
@@ -176,7 +176,7 @@ func inverseRMS[T real](v []T, eps float64) float64 {
 }
 
 // prepareLpNormalization divides by the norm along one axis; a zero norm gives zeros.
-func prepareLpNormalization[T real](c *op.Call) (op.Run, error) {
+func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", -1), x.Rank())
 	if err != nil {
@@ -214,7 +214,7 @@ func prepareLpNormalization[T real](c *op.Call) (op.Run, error) {
 }
 
 // prepareLRN normalises over neighbouring channels.
-func prepareLRN[T real](c *op.Call) (op.Run, error) {
+func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	x, a := c.In[0], c.Node.Attrs
 	if x.Rank() < 2 {
 		return nil, fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
@@ -258,7 +258,7 @@ func falloff(x, beta float64) float64 {
 }
 
 // prepareMVN subtracts the mean and divides by the standard deviation over axes.
-func prepareMVN[T real](c *op.Call) (op.Run, error) {
+func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	x := c.In[0]
 	axes := c.Node.Attrs.Ints("axes")
 	if axes == nil {
@@ -283,7 +283,7 @@ func prepareMVN[T real](c *op.Call) (op.Run, error) {
 		return func(*op.Call) error { return nil }, nil
 	}
 	count := float64(x.Len() / groups)
-	sum, sq := scratch[float64](c, groups), scratch[float64](c, groups)
+	sum, sq := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
 	group := make([]int32, x.Len())
 	at := make([]int, x.Rank())
 	for i := range group {

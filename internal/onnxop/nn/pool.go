@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -103,7 +104,7 @@ func (w *window) cells(at []int) int {
 	return max(n, 1)
 }
 
-func prepareAveragePool[T real](c *op.Call) (op.Run, error) {
+func prepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 	w, err := newPool(c)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func prepareAveragePool[T real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func averagePool2D[T real](p *workers.Pool, w *window, include bool, x, y []T) {
+func averagePool2D[T tensor.Real](p *workers.Pool, w *window, include bool, x, y []T) {
 	in, out := w.in[0]*w.in[1], w.out[0]*w.out[1]
 	if out == 0 {
 		return
@@ -165,7 +166,7 @@ func averagePool2D[T real](p *workers.Pool, w *window, include bool, x, y []T) {
 	})
 }
 
-func prepareLpPool[T real](c *op.Call) (op.Run, error) {
+func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
 	w, err := newPool(c)
 	if err != nil {
 		return nil, err
@@ -219,7 +220,7 @@ func inferGlobalPool(c *op.Call) error {
 }
 
 // globalPool reduces each plane with f.
-func globalPool[T real](f func(c *op.Call) func(plane []T) T) Prepare {
+func globalPool[T tensor.Real](f func(c *op.Call) func(plane []T) T) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		reduce, act := f(c), c.Activation
 		area := product(c.In[0].Shape[2:])
@@ -236,7 +237,7 @@ func globalPool[T real](f func(c *op.Call) func(plane []T) T) Prepare {
 	}
 }
 
-func globalAverage[T real](*op.Call) func([]T) T {
+func globalAverage[T tensor.Real](*op.Call) func([]T) T {
 	return func(v []T) T {
 		var s float64
 		for _, x := range v {
@@ -246,7 +247,7 @@ func globalAverage[T real](*op.Call) func([]T) T {
 	}
 }
 
-func globalMax[T real](*op.Call) func([]T) T {
+func globalMax[T tensor.Real](*op.Call) func([]T) T {
 	return func(v []T) T {
 		m := T(math.Inf(-1))
 		for _, x := range v {
@@ -256,7 +257,7 @@ func globalMax[T real](*op.Call) func([]T) T {
 	}
 }
 
-func globalLp[T real](c *op.Call) func([]T) T {
+func globalLp[T tensor.Real](c *op.Call) func([]T) T {
 	order := normOrder(c)
 	return func(v []T) T {
 		var s float64

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -15,7 +16,7 @@ type matrices struct {
 
 // gemm multiplies matrices of either float type: float32 with the shared
 // kernel, float64 directly.
-func gemm[T real](p *workers.Pool, g matrices, a, b, c []T) {
+func gemm[T tensor.Real](p *workers.Pool, g matrices, a, b, c []T) {
 	if a32, ok := any(a).([]float32); ok {
 		kernel.Gemm(p, kernel.GemmParams{
 			M: g.m, N: g.n, K: g.k, TransA: g.transA, TransB: g.transB,
@@ -27,7 +28,7 @@ func gemm[T real](p *workers.Pool, g matrices, a, b, c []T) {
 }
 
 // plainGemm is the product for float64 and integers, row by row of c.
-func plainGemm[T real | int32 | int64 | uint32 | uint64](p *workers.Pool, g matrices, a, b, c []T) {
+func plainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool, g matrices, a, b, c []T) {
 	lda, ldb, ldc := g.lda, g.ldb, g.ldc
 	if lda == 0 {
 		lda = g.k

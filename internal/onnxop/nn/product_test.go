@@ -4,16 +4,18 @@ import (
 	"math"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/optest"
-	"pgregory.net/rapid"
 )
 
 // TestMatMul compares NumPy's broadcasting with an element-wise definition.
 func TestMatMul(t *testing.T) {
 	t.Parallel()
-	kinds := append([]tensor.Type{tensor.Int32}, floatTypes...)
+	kinds := append([]tensor.Type{tensor.Int32}, elem.Floats...)
 	rapid.Check(t, func(t *rapid.T) {
 		batch := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 2).Draw(t, "batch")
 		m, n, k := rapid.IntRange(1, 9).Draw(t, "m"), rapid.IntRange(1, 9).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "k")
@@ -47,7 +49,7 @@ func TestMatMul(t *testing.T) {
 			i, j := at[len(at)-2], at[len(at)-1]
 			s := 0.0
 			for q := range k {
-				s += number(a, (pa*m+i)*k+q) * number(b, (pb*k+q)*n+j)
+				s += tensor.At(a, (pa*m+i)*k+q) * tensor.At(b, (pb*k+q)*n+j)
 			}
 			want = append(want, s)
 			next(at, shape)
@@ -96,7 +98,7 @@ func TestGemm(t *testing.T) {
 		ta, tb := rapid.Bool().Draw(t, "ta"), rapid.Bool().Draw(t, "tb")
 		cs := rapid.SampledFrom([][]int{nil, {}, {1}, {n}, {1, n}, {m, 1}, {m, n}}).Draw(t, "c")
 		alpha := rapid.SampledFrom([]float32{1, 0.5}).Draw(t, "alpha")
-		kind := rapid.SampledFrom(floatTypes).Draw(t, "type")
+		kind := rapid.SampledFrom(elem.Floats).Draw(t, "type")
 		r := source(rapid.Uint64().Draw(t, "seed"))
 		shape := func(trans bool, a, b int) []int {
 			if trans {
@@ -120,7 +122,7 @@ func TestGemm(t *testing.T) {
 			if trans {
 				i, j = j, i
 			}
-			return number(x, i*x.Shape[1]+j)
+			return tensor.At(x, i*x.Shape[1]+j)
 		}
 		var want []float64
 		for i := range m {
@@ -132,7 +134,7 @@ func TestGemm(t *testing.T) {
 				s *= float64(alpha)
 				if cs != nil {
 					st := broadcastStrides(cs, 2)
-					s += number(in[2], i*st[0]+j*st[1])
+					s += tensor.At(in[2], i*st[0]+j*st[1])
 				}
 				want = append(want, s)
 			}
@@ -161,7 +163,7 @@ func TestMatMulNBits(t *testing.T) {
 				s := 0.0
 				for q := range k {
 					b := q / block
-					s += number(a, i*k+q) * (field(w.Data[j*blocks*block*bits/8:], q) - field(zero.Data[j*per:], b)) * number(scale, j*blocks+b)
+					s += tensor.At(a, i*k+q) * (field(w.Data[j*blocks*block*bits/8:], q) - field(zero.Data[j*per:], b)) * tensor.At(scale, j*blocks+b)
 				}
 				want = append(want, s)
 			}
@@ -187,10 +189,10 @@ func TestQLinearMatMul(t *testing.T) {
 			for j := range 5 {
 				s := 0.0
 				for q := range 6 {
-					s += (number(a, i*6+q) - number(az, 0)) * (number(b, q*5+j) - number(bz, 0))
+					s += (tensor.At(a, i*6+q) - tensor.At(az, 0)) * (tensor.At(b, q*5+j) - tensor.At(bz, 0))
 				}
 				// Powers of two make the scaling exact, ties to even included.
-				want = append(want, min(max(math.RoundToEven(s/128)+number(yz, 0), lo), hi))
+				want = append(want, min(max(math.RoundToEven(s/128)+tensor.At(yz, 0), lo), hi))
 			}
 		}
 		near(t, kind.String(), y, want, 0)

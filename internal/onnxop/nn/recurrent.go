@@ -120,7 +120,7 @@ func (v *recurrentShape) outAt(dir, t, b int) int {
 }
 
 // recurrent runs one kind of cell.
-type recurrent[T real] struct {
+type recurrent[T tensor.Real] struct {
 	*recurrentShape
 	cell func(q *recurrent[T], c *op.Call, dir int, live []int)
 	xw   []T // gates of the inputs, all times: seq*batch × gates*hidden
@@ -132,12 +132,12 @@ type recurrent[T real] struct {
 	pack []*kernel.PackedB // constant R by direction, float32 only
 }
 
-func prepareRecurrent[T real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
+func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
 	g := v.gates * v.hidden
 	q := &recurrent[T]{recurrentShape: v, cell: cell, live: make([]int, v.batch)}
-	q.xw = scratch[T](c, v.seq*v.batch*g)
-	q.pre, q.rec = scratch[T](c, v.batch*g), scratch[T](c, v.batch*g)
-	q.h, q.c, q.tmp = scratch[T](c, v.batch*v.hidden), scratch[T](c, v.batch*v.hidden), scratch[T](c, v.batch*v.hidden)
+	q.xw = op.ScratchOf[T](c, v.seq*v.batch*g)
+	q.pre, q.rec = op.ScratchOf[T](c, v.batch*g), op.ScratchOf[T](c, v.batch*g)
+	q.h, q.c, q.tmp = op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden)
 	if r, ok := any(elements[T](c, inR)).([]float32); ok && c.Const(inR) && v.batch > 2 {
 		for d := range v.dirs {
 			q.pack = append(q.pack, kernel.PackB(v.hidden, g, r[d*g*v.hidden:][:g*v.hidden], 0, true))
@@ -276,7 +276,7 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 }
 
 // inner is an inner product of either float type.
-func inner[T real](a, b []T) T {
+func inner[T tensor.Real](a, b []T) T {
 	if x, ok := any(a).([]float32); ok {
 		return T(kernel.Dot(x, any(b).([]float32)))
 	}

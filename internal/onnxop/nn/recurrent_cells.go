@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
@@ -113,7 +114,7 @@ func inferCell(gates int, defaults ...string) func(*op.Call) error {
 
 // RNN: h = f(x·Wᵀ + h·Rᵀ + b).
 
-func prepareRNN[T real](c *op.Call) (op.Run, error) {
+func prepareRNN[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRecurrent(c, 1, "Tanh")
 	if err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func prepareRNN[T real](c *op.Call) (op.Run, error) {
 
 // GRU: gates are update z, reset r, hidden h.
 
-func prepareGRU[T real](c *op.Call) (op.Run, error) {
+func prepareGRU[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRecurrent(c, 3, "Sigmoid", "Tanh")
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func prepareGRU[T real](c *op.Call) (op.Run, error) {
 	return prepareRecurrent(c, v, gruStep[T])
 }
 
-func gruStep[T real](q *recurrent[T], c *op.Call, dir int, live []int) {
+func gruStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	n := q.hidden
 	f, g := q.acts[dir][0], q.acts[dir][1]
 	if q.linearBeforeReset {
@@ -175,7 +176,7 @@ func gruStep[T real](q *recurrent[T], c *op.Call, dir int, live []int) {
 
 // LSTM: gates are input i, output o, forget f, cell c; peepholes i, o, f.
 
-func prepareLSTM[T real](c *op.Call) (op.Run, error) {
+func prepareLSTM[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRecurrent(c, 4, "Sigmoid", "Tanh", "Tanh")
 	if err != nil {
 		return nil, err
@@ -183,7 +184,7 @@ func prepareLSTM[T real](c *op.Call) (op.Run, error) {
 	return prepareRecurrent(c, v, lstmStep[T])
 }
 
-func lstmStep[T real](q *recurrent[T], c *op.Call, dir int, live []int) {
+func lstmStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	n := q.hidden
 	f, g, k := q.acts[dir][0], q.acts[dir][1], q.acts[dir][2]
 	q.project(c, dir, q.h, 0, 4)

@@ -43,5 +43,5 @@ func quantizeReal(y *tensor.Tensor, at int, v []float32, scale float32, zero int
 
 // dequantizer checks a tensor with scalar scale and zero point.
 func scalarScale(c *op.Call, i int) (float32, int32) {
-	return float32(number(c.In[i], 0)), first(zeros(c.Input(i + 1)))
+	return float32(tensor.At(c.In[i], 0)), first(zeros(c.Input(i + 1)))
 }

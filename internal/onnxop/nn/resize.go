@@ -75,11 +75,7 @@ func floatElements(x *tensor.Tensor) ([]float64, error) {
 	if !x.Known() {
 		return nil, op.ErrDynamic
 	}
-	out := make([]float64, x.Len())
-	for i := range out {
-		out[i] = number(x, i)
-	}
-	return out, nil
+	return tensor.All[float64](x)
 }
 
 // read takes roi, scales and sizes, inputs 1 to 3 since version 11.

@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -13,26 +14,11 @@ func prepareResize(c *op.Call) (op.Run, error) {
 	if mode == "nearest" {
 		return prepareNearest(c)
 	}
-	switch c.In[0].Type {
-	case tensor.Uint8:
-		return prepareInterpolateInt[uint8](c)
-	case tensor.Int8:
-		return prepareInterpolateInt[int8](c)
-	case tensor.Int16:
-		return prepareInterpolateInt[int16](c)
-	case tensor.Uint16:
-		return prepareInterpolateInt[uint16](c)
-	case tensor.Int32:
-		return prepareInterpolateInt[int32](c)
-	case tensor.Uint32:
-		return prepareInterpolateInt[uint32](c)
-	case tensor.Int64:
-		return prepareInterpolateInt[int64](c)
-	case tensor.Uint64:
-		return prepareInterpolateInt[uint64](c)
+	if f := tensor.PickInteger(c.In[0].Type, prepareInterpolateInt[int8], prepareInterpolateInt[int16], prepareInterpolateInt[int32], prepareInterpolateInt[int64], prepareInterpolateInt[uint8], prepareInterpolateInt[uint16], prepareInterpolateInt[uint32], prepareInterpolateInt[uint64]); f != nil {
+		return f(c)
 	}
-	if half(c.In[0].Type) {
-		return widen(c, prepareInterpolate[float32])
+	if c.In[0].Type.IsHalf() {
+		return elem.Widen(prepareInterpolate[float32])(c)
 	}
 	if c.In[0].Type == tensor.Float64 {
 		return prepareInterpolate[float64](c)
@@ -171,17 +157,17 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 }
 
 // interpolation is the list of axes that change, with their tables.
-type interpolation[T real] struct {
+type interpolation[T tensor.Real] struct {
 	*resize
 	axes []*axisTaps[T]
 }
 
-type axisTaps[T real] struct {
+type axisTaps[T tensor.Real] struct {
 	*resizeTaps
 	weight []T
 }
 
-func newInterpolation[T real](c *op.Call) (*interpolation[T], error) {
+func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 	r, err := newResize(c)
 	if err != nil {
 		return nil, err
@@ -203,7 +189,7 @@ func newInterpolation[T real](c *op.Call) (*interpolation[T], error) {
 	return p, nil
 }
 
-func prepareInterpolate[T real](c *op.Call) (op.Run, error) {
+func prepareInterpolate[T tensor.Real](c *op.Call) (op.Run, error) {
 	plan, err := fixed(c, newInterpolation[T])
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type roiAlign struct {
 	maximum             bool
 }
 
-func prepareRoiAlign[T real](c *op.Call) (op.Run, error) {
+func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
 	a, x := c.Node.Attrs, c.In[0].Shape
 	v := &roiAlign{
 		h: x[2], w: x[3], ph: a.Int("output_height", 1), pw: a.Int("output_width", 1), ratio: a.Int("sampling_ratio", 0),
@@ -69,7 +69,7 @@ func prepareRoiAlign[T real](c *op.Call) (op.Run, error) {
 }
 
 // align pools one region of one plane.
-func align[T real](v *roiAlign, plane, roi, y []T) {
+func align[T tensor.Real](v *roiAlign, plane, roi, y []T) {
 	x0, y0 := float64(roi[0])*v.scale-v.offset, float64(roi[1])*v.scale-v.offset
 	rw, rh := float64(roi[2])*v.scale-v.offset-x0, float64(roi[3])*v.scale-v.offset-y0
 	if v.offset == 0 {
@@ -136,7 +136,7 @@ func inferMaxRoiPool(c *op.Call) error {
 	return nil
 }
 
-func prepareMaxRoiPool[T real](c *op.Call) (op.Run, error) {
+func prepareMaxRoiPool[T tensor.Real](c *op.Call) (op.Run, error) {
 	x, p := c.In[0].Shape, c.Node.Attrs.Ints("pooled_shape")
 	n, ch, h, w := x[0], x[1], x[2], x[3]
 	scale := float64(c.Node.Attrs.Float("spatial_scale", 1))

@@ -17,7 +17,7 @@ type Rotary struct {
 }
 
 // Turn rotates one head. cos and sin hold Dim/2 values; dst may be src.
-func Turn[T real](r *Rotary, dst, src, cos, sin []T) {
+func Turn[T tensor.Real](r *Rotary, dst, src, cos, sin []T) {
 	n := r.Dim / 2
 	for i := range n {
 		a, b := i, n+i
@@ -81,7 +81,7 @@ func inferRotary(c *op.Call) error {
 	return inferSame(c)
 }
 
-func prepareRotary[T real](c *op.Call) (op.Run, error) {
+func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 	r, err := newRotary(c)
 	if err != nil {
 		return nil, err
@@ -216,11 +216,11 @@ func inferCausalConv(c *op.Call) error {
 	return nil
 }
 
-func prepareCausalConv[T real](c *op.Call) (op.Run, error) {
+func prepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	batch, ch, n := c.In[0].Shape[0], c.In[0].Shape[1], c.In[0].Shape[2]
 	k := c.In[1].Shape[2]
 	silu := c.Node.Attrs.Str("activation", "none") != "none"
-	line := scratch[T](c, batch*ch*(n+k-1))
+	line := op.ScratchOf[T](c, batch*ch*(n+k-1))
 	return func(c *op.Call) error {
 		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
 		bias, past := elements[T](c, 2), elements[T](c, 3)
