@@ -5,15 +5,16 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func fillDefs() []op.Def {
 	return []op.Def{
-		lite("FILL", inferFill, prepareFill),
-		lite("ZEROS_LIKE", inferSame, prepareZeros),
+		lite("FILL", inferFill, op.Simple(runFill)),
+		lite("ZEROS_LIKE", inferSame, op.Simple(runZeros)),
 		lite("RANGE", inferRange, prepareRange),
 		lite("ONE_HOT", inferOneHot, prepareOneHot),
 	}
@@ -34,27 +35,14 @@ func inferFill(c *op.Call) error {
 	return nil
 }
 
-func prepareFill(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[1].Type)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], c.In[1], 0, c.Out[0].Len())
-		return nil
-	}, nil
+func runFill(c *op.Call) error {
+	move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[1]))
+	return nil
 }
 
-func prepareZeros(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	zero := tensor.New(c.In[0].Type)
-	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
-		return nil
-	}, nil
+func runZeros(c *op.Call) error {
+	move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(tensor.New(c.Out[0].Type)))
+	return nil
 }
 
 // inferRange has start, limit and step.
@@ -68,18 +56,11 @@ func inferRange(c *op.Call) error {
 			return fmt.Errorf("parameter %v %s beside %v", x.Type, tensor.FormatShape(x.Shape), t)
 		}
 	}
-	var n int
-	var err error
-	switch t {
-	case tensor.Float32:
-		n, err = rangeLen[float32](c)
-	case tensor.Int32:
-		n, err = rangeLen[int32](c)
-	case tensor.Int64:
-		n, err = rangeLen[int64](c)
-	default:
+	count := map[tensor.Type]func(*op.Call) (int, error){tensor.Float32: rangeLen[float32], tensor.Int32: rangeLen[int32], tensor.Int64: rangeLen[int64]}[t]
+	if count == nil {
 		return op.Unsupported("elements of type %v", t)
 	}
+	n, err := count(c)
 	if err != nil {
 		return err
 	}
@@ -107,14 +88,7 @@ func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
 }
 
 func prepareRange(c *op.Call) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return runRange[float32], nil
-	case tensor.Int32:
-		return runRange[int32], nil
-	default:
-		return runRange[int64], nil
-	}
+	return map[tensor.Type]op.Run{tensor.Float32: runRange[float32], tensor.Int32: runRange[int32], tensor.Int64: runRange[int64]}[c.In[0].Type], nil
 }
 
 func runRange[T float32 | int32 | int64](c *op.Call) error {
@@ -132,7 +106,7 @@ func inferOneHot(c *op.Call) error {
 	if err := c.NeedInputs(4); err != nil {
 		return err
 	}
-	depth, err := scalarOf(c.In[1])
+	depth, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
 	}
@@ -157,28 +131,23 @@ func oneHotAxis(c *op.Call) (int, error) {
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[2].Type)
-	if err != nil {
-		return nil, err
-	}
 	axis, err := oneHotAxis(c)
 	if err != nil {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		at, err := op.Ints(c.In[0])
+		v, err := op.Ints(c.In[0])
 		if err != nil {
 			return err
 		}
-		y := c.Out[0]
-		depth, in := y.Shape[axis], inner(y.Shape, axis)
-		store.Fill(c.Pool, y, c.In[3], 0, y.Len())
-		for i, k := range at {
+		depth, inner := c.Out[0].Shape[axis], layout.Inner(c.Out[0].Shape, axis)
+		at := make([]int, 0, len(v))
+		for i, k := range v {
 			if k >= 0 && k < depth {
-				store.Copy(y, c.In[2], (i/in*depth+k)*in+i%in, 0, 1)
+				at = append(at, layout.Hot(i, k, depth, inner))
 			}
 		}
-		return nil
+		return layout.OneHot(c, layout.Of(c.In[2]), layout.Of(c.In[3]), at)
 	}, nil
 }
 
@@ -220,24 +189,16 @@ func prepareDiag(c *op.Call) (op.Run, error) {
 	if c.Node.Op == "MATRIX_SET_DIAG" {
 		last = 1
 	}
-	d := c.In[last]
-	store, err := storeFor(d.Type)
-	if err != nil {
-		return nil, err
-	}
-	out := c.Out[0].Shape
-	r := len(out)
-	n := d.Shape[d.Rank()-1]
-	batch := tensor.Elements(out[:r-2])
-	block := layout.NewBlock([]int{batch, n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1})
-	zero := tensor.New(d.Type)
+	d, out := c.In[last].Shape, c.Out[0].Shape
+	r, n := len(out), d[len(d)-1]
+	p := move.New([]int{tensor.Elements(out[:r-2]), n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1}, 0, 0)
 	return func(c *op.Call) error {
 		if last > 0 {
 			layout.Copy(c.Pool, c.Out[0], c.In[0])
-		} else {
-			store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
+		} else if err := runZeros(c); err != nil {
+			return err
 		}
-		store.Move(c.Pool, block, c.Out[0], c.In[last], 0, 0)
+		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[last]))
 		return nil
 	}, nil
 }

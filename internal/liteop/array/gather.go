@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -48,100 +49,28 @@ func prepareGather(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, idx := c.In[0], c.In[1]
-	store, err := storeFor(x.Type)
-	if err != nil {
-		return nil, err
-	}
-	batches := tensor.Elements(x.Shape[:batch])
-	rows := tensor.Elements(x.Shape[batch:axis])
-	n, run := x.Shape[axis], inner(x.Shape, axis)
-	picks := tensor.Elements(idx.Shape[batch:])
-	read, err := indexReader(idx)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		at := read(c.In[1])
-		for _, i := range at {
-			if i < 0 || i >= n {
-				return fmt.Errorf("index %d is outside 0 to %d", i, n-1)
-			}
-		}
-		// One job a result row of `run` elements.
-		c.Pool.For(batches*rows*picks, max(1, 16384/max(1, run)), func(lo, hi int) {
-			for o := lo; o < hi; o++ {
-				r, k := o/picks, o%picks
-				store.Copy(c.Out[0], c.In[0], o*run, (r*n+at[r/rows*picks+k])*run, run)
-			}
-		})
-		return nil
-	}, nil
-}
-
-// indexReader returns a function that reads integers into the same memory again
-// and again.
-func indexReader(x *tensor.Tensor) (func(x *tensor.Tensor) []int, error) {
-	at := make([]int, x.Len())
-	switch x.Type {
-	case tensor.Int64:
-		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int64](x)) }, nil
-	case tensor.Int32:
-		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int32](x)) }, nil
-	case tensor.Int16:
-		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int16](x)) }, nil
-	case tensor.Int8:
-		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[int8](x)) }, nil
-	case tensor.Uint8:
-		return func(x *tensor.Tensor) []int { return widen(at, tensor.Of[uint8](x)) }, nil
-	}
-	return nil, op.Unsupported("indices of type %v", x.Type)
-}
-
-func widen[T tensor.Number](dst []int, v []T) []int {
-	for i, x := range v {
-		dst[i] = int(x)
-	}
-	return dst
+	return layout.Gather(c.In[0].Shape, axis, batch, false)
 }
 
 func inferGatherND(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
 	}
-	x, idx := c.In[0].Shape, c.In[1].Shape
-	if len(idx) == 0 || idx[len(idx)-1] > len(x) {
-		return fmt.Errorf("indices %s for shape %s", tensor.FormatShape(idx), tensor.FormatShape(x))
+	g, err := layout.NewTuples(c.In[0].Shape, c.In[1].Shape, 0, false)
+	if err != nil {
+		return err
 	}
-	last := len(idx) - 1
-	c.SetOut(0, c.In[0].Type, slices.Concat(idx[:last], x[idx[last]:]))
+	idx := c.In[1].Shape
+	c.SetOut(0, c.In[0].Type, slices.Concat(idx[:len(idx)-1], c.In[0].Shape[g.K:]))
 	return nil
 }
 
 func prepareGatherND(c *op.Call) (op.Run, error) {
-	x, idx := c.In[0], c.In[1]
-	store, err := storeFor(x.Type)
+	g, err := layout.NewTuples(c.In[0].Shape, c.In[1].Shape, 0, false)
 	if err != nil {
 		return nil, err
 	}
-	depth := idx.Shape[idx.Rank()-1]
-	run := tensor.Elements(x.Shape[depth:])
-	read, err := indexReader(idx)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		at := read(c.In[1])
-		rows := tensor.Elements(idx.Shape[:idx.Rank()-1])
-		for r := range rows {
-			from, err := flatIndex(at[r*depth:][:depth], x.Shape)
-			if err != nil {
-				return err
-			}
-			store.Copy(c.Out[0], c.In[0], r*run, from*run, run)
-		}
-		return nil
-	}, nil
+	return g.GatherND, nil
 }
 
 // flatIndex turns coordinates of the leading axes into a row number.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -29,20 +29,9 @@ func inferConcat(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	shape := like(x.Shape)
-	for _, y := range c.In[1:] {
-		if y.Type != x.Type {
-			return fmt.Errorf("inputs of types %v and %v", x.Type, y.Type)
-		}
-		if y.Rank() != x.Rank() {
-			return fmt.Errorf("inputs of shapes %s and %s", tensor.FormatShape(x.Shape), tensor.FormatShape(y.Shape))
-		}
-		for i, d := range y.Shape {
-			if i != axis && d != x.Shape[i] {
-				return fmt.Errorf("inputs of shapes %s and %s do not join along axis %d", tensor.FormatShape(x.Shape), tensor.FormatShape(y.Shape), axis)
-			}
-		}
-		shape[axis] += y.Shape[axis]
+	shape, err := layout.Joined(c.In, axis)
+	if err != nil {
+		return err
 	}
 	c.SetOut(0, x.Type, shape)
 	return nil
@@ -54,15 +43,13 @@ func prepareConcat(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeFor(x.Type)
+	join, err := layout.Join(c.Out[0].Shape, axis, layout.Sizes(c.In, axis))
 	if err != nil {
 		return nil, err
 	}
-	join := joinAlong(c, store, axis)
 	if tables := rescaleTables(c); tables != nil {
 		return func(c *op.Call) error {
-			rows, width := outer(c.Out[0].Shape, axis), c.Out[0].Shape[axis]*inner(c.Out[0].Shape, axis)
-			rescale(c.Out[0], c.In, tables, rows, width)
+			rescale(c.Out[0], c.In, tables, layout.Outer(c.Out[0].Shape, axis))
 			return nil
 		}, nil
 	}
@@ -97,26 +84,6 @@ func clampOf(activation string) (lo, hi float32, err error) {
 		return -1, 1, nil
 	}
 	return 0, 0, op.Unsupported("activation %s", activation)
-}
-
-// joinAlong copies the inputs beside each other along an axis.
-func joinAlong(c *op.Call, store layout.Store, axis int) op.Run {
-	out := c.Out[0].Shape
-	rows, width := outer(out, axis), out[axis]*inner(out, axis)
-	blocks, at := make([]*layout.Block, len(c.In)), make([]int, len(c.In))
-	pos := 0
-	for i, x := range c.In {
-		w := x.Shape[axis] * inner(x.Shape, axis)
-		blocks[i] = layout.NewBlock([]int{rows, w}, []int{width, 1}, []int{w, 1})
-		at[i] = pos
-		pos += w
-	}
-	return func(c *op.Call) error {
-		for i, x := range c.In {
-			store.Move(c.Pool, blocks[i], c.Out[0], x, at[i], 0)
-		}
-		return nil
-	}
 }
 
 // rescaleTables returns, for 8-bit inputs whose quantisation is not the
@@ -154,8 +121,8 @@ func rescaleTables(c *op.Call) []*[256]uint8 {
 }
 
 // rescale joins 8-bit inputs through their tables.
-func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows, width int) {
-	pos := 0
+func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows int) {
+	pos, width := 0, len(out.Data)/max(rows, 1)
 	for i, x := range in {
 		w := len(x.Data) / max(rows, 1)
 		for r := range rows {
@@ -191,23 +158,12 @@ func inferPack(c *op.Call) error {
 }
 
 func preparePack(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
 	out := c.Out[0].Shape
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(out))
 	if err != nil {
 		return nil, err
 	}
-	rows, w := outer(out, axis), inner(out, axis)
-	b := layout.NewBlock([]int{rows, w}, []int{w * out[axis], 1}, []int{w, 1})
-	return func(c *op.Call) error {
-		for i, x := range c.In {
-			store.Move(c.Pool, b, c.Out[0], x, i*w, 0)
-		}
-		return nil
-	}, nil
+	return layout.Join(out, axis, slices.Repeat([]int{1}, len(c.In)))
 }
 
 func inferUnpack(c *op.Call) error {
@@ -229,25 +185,12 @@ func inferUnpack(c *op.Call) error {
 }
 
 func prepareUnpack(c *op.Call) (op.Run, error) {
-	x := c.In[0]
-	store, err := storeFor(x.Type)
+	x := c.In[0].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(x))
 	if err != nil {
 		return nil, err
 	}
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
-	if err != nil {
-		return nil, err
-	}
-	rows, w, n := outer(x.Shape, axis), inner(x.Shape, axis), x.Shape[axis]
-	b := layout.NewBlock([]int{rows, w}, []int{w, 1}, []int{w * n, 1})
-	return func(c *op.Call) error {
-		for i, y := range c.Out {
-			if y != nil {
-				store.Move(c.Pool, b, y, c.In[0], 0, i*w)
-			}
-		}
-		return nil
-	}, nil
+	return layout.Cut(0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
 }
 
 // inferSplit has the axis first and the value second.
@@ -255,7 +198,7 @@ func inferSplit(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
 	}
-	a, err := scalarOf(c.In[0])
+	a, err := layout.Scalar(c.In[0])
 	if err != nil {
 		return err
 	}
@@ -281,7 +224,7 @@ func inferSplitV(c *op.Call) error {
 	if err := c.NeedInputs(3); err != nil {
 		return err
 	}
-	a, err := scalarOf(c.In[2])
+	a, err := layout.Scalar(c.In[2])
 	if err != nil {
 		return err
 	}
@@ -324,39 +267,20 @@ func inferSplitV(c *op.Call) error {
 }
 
 // prepareSplit takes the parts' sizes from the outputs' shapes.
-func prepareSplit(value, axisInput int, params ...int) prepare {
-	return planned(func(c *op.Call) (op.Run, error) {
-		x := c.In[value]
-		store, err := storeFor(x.Type)
+func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
+	return layout.Planned(func(c *op.Call) (op.Run, error) {
+		a, err := layout.Scalar(c.In[axisInput])
 		if err != nil {
 			return nil, err
 		}
-		a, err := scalarOf(c.In[axisInput])
+		x := c.In[value].Shape
+		axis, err := op.Axis(a, len(x))
 		if err != nil {
 			return nil, err
 		}
-		axis, err := op.Axis(a, x.Rank())
-		if err != nil {
-			return nil, err
+		if slices.Contains(c.Out, nil) {
+			return nil, op.Unsupported("an output that is left out")
 		}
-		rows, w := outer(x.Shape, axis), inner(x.Shape, axis)
-		width := x.Shape[axis] * w
-		blocks, at := make([]*layout.Block, len(c.Out)), make([]int, len(c.Out))
-		pos := 0
-		for i, y := range c.Out {
-			if y == nil {
-				return nil, op.Unsupported("an output that is left out")
-			}
-			n := y.Shape[axis] * w
-			blocks[i] = layout.NewBlock([]int{rows, n}, []int{n, 1}, []int{width, 1})
-			at[i] = pos
-			pos += n
-		}
-		return func(c *op.Call) error {
-			for i, y := range c.Out {
-				store.Move(c.Pool, blocks[i], y, c.In[value], 0, at[i])
-			}
-			return nil
-		}, nil
+		return layout.Cut(value, x, axis, layout.Sizes(c.Out, axis))
 	}, params...)
 }

@@ -2,22 +2,25 @@ package array
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func padDefs() []op.Def {
 	return []op.Def{
-		lite("PAD", inferPad, planned(preparePad, 1)),
-		lite("PADV2", inferPad, planned(preparePad, 1)),
-		lite("MIRROR_PAD", inferPad, planned(prepareMirrorPad, 1)),
-		lite("DILATE", inferDilate, planned(prepareDilate, 1)),
-		lite("TRANSPOSE", inferTranspose, planned(prepareTranspose, 1)),
-		lite("TILE", inferTile, planned(prepareTile, 1)),
-		lite("BROADCAST_TO", inferBroadcastTo, prepareBroadcastTo),
-		lite("BROADCAST_ARGS", inferBroadcastArgs, prepareBroadcastArgs),
+		lite("PAD", inferPad, layout.Planned(preparePad, 1)),
+		lite("PADV2", inferPad, layout.Planned(preparePad, 1)),
+		lite("MIRROR_PAD", inferPad, layout.Planned(preparePad, 1)),
+		lite("DILATE", inferDilate, layout.Planned(prepareDilate, 1)),
+		lite("TRANSPOSE", inferTranspose, layout.Planned(prepareTranspose, 1)),
+		lite("TILE", inferTile, layout.Planned(prepareTile, 1)),
+		lite("BROADCAST_TO", inferBroadcastTo, layout.Planned(prepareBroadcastTo)),
+		lite("BROADCAST_ARGS", inferBroadcastArgs, op.Simple(runBroadcastArgs)),
 	}
 }
 
@@ -64,129 +67,67 @@ func inferPad(c *op.Call) error {
 	return nil
 }
 
-// interior is the block of the input inside the padded output, and where it
-// begins.
-func interior(x, out *tensor.Tensor, p []int) (*layout.Block, int) {
-	strides := tensor.Strides(out.Shape)
-	at := 0
-	for i, s := range strides {
-		at += p[2*i] * s
-	}
-	return layout.NewBlock(x.Shape, strides, tensor.Strides(x.Shape)), at
-}
-
+// preparePad maps each axis: to nothing, which gets the value, or to its mirror,
+// which repeats the edge when it is symmetric.
 func preparePad(c *op.Call) (op.Run, error) {
 	p, err := padding(c)
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	if v := c.Input(2); v != nil && (v.Type != c.In[0].Type || v.Len() != 1) {
-		return nil, fmt.Errorf("padding value %v %s for %v", v.Type, tensor.FormatShape(v.Shape), c.In[0].Type)
-	}
-	zero := layout.Zero(c.In[0].Type, c.Out[0].Quant)
-	inside, at := interior(c.In[0], c.Out[0], p)
-	gaps := borders(c.In[0].Shape, c.Out[0].Shape, p)
-	return func(c *op.Call) error {
-		value := zero
-		if v := c.Input(2); v != nil {
-			value = v
-		}
-		for _, g := range gaps {
-			store.Move(c.Pool, g.block, c.Out[0], value, g.at, 0)
-		}
-		store.Move(c.Pool, inside, c.Out[0], c.In[0], at, 0)
-		return nil
-	}, nil
-}
-
-// border is a slab of padding.
-type border struct {
-	block *layout.Block
-	at    int
-}
-
-// borders cuts the padding into disjoint slabs: for each axis the part before
-// and after, over the interior of the axes before it and the whole of those
-// after it. All slabs read one element again and again.
-func borders(in, out, p []int) []border {
-	strides := tensor.Strides(out)
-	still := make([]int, len(out))
-	var list []border
-	base := 0
-	for a := range out {
-		for side := range 2 {
-			if p[2*a+side] == 0 {
-				continue
-			}
-			shape := like(out)
-			copy(shape, in[:a])
-			shape[a] = p[2*a+side]
-			at := base
-			if side == 1 {
-				at += (p[2*a] + in[a]) * strides[a]
-			}
-			if b := layout.NewBlock(shape, strides, still); b.Len() > 0 {
-				list = append(list, border{b, at})
-			}
-		}
-		base += p[2*a] * strides[a]
-	}
-	return list
-}
-
-// prepareMirrorPad copies the interior and then mirrors one axis after the
-// other, the last axis first, over what is already complete.
-func prepareMirrorPad(c *op.Call) (op.Run, error) {
-	p, err := padding(c)
-	if err != nil {
-		return nil, err
-	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	x, out := c.In[0].Shape, c.Out[0].Shape
-	inside, at := interior(c.In[0], c.Out[0], p)
-	strides := tensor.Strides(out)
-	type mirror struct {
-		block    *layout.Block
-		to, from int
-	}
-	edge := 0 // symmetric mirrors repeat the edge, reflecting ones do not
+	x, mirror, edge := c.In[0], c.Node.Op == "MIRROR_PAD", 1
 	if c.Node.Attrs.Str("mode", "REFLECT") == "REFLECT" {
-		edge = 1
+		edge = 0
 	}
-	var mirrors []mirror
-	for a := len(x) - 1; a >= 0; a-- {
-		base := 0
-		for k := range a {
-			base += p[2*k] * strides[k]
-		}
-		shape := like(out)
-		copy(shape, x[:a])
-		back := like(strides)
-		back[a] = -strides[a]
-		if before := p[2*a]; before > 0 {
-			shape[a] = before
-			mirrors = append(mirrors, mirror{layout.NewBlock(shape, strides, back), base, base + (2*before-1+edge)*strides[a]})
-		}
-		if after := p[2*a+1]; after > 0 {
-			shape[a] = after
-			end := p[2*a] + x[a]
-			mirrors = append(mirrors, mirror{layout.NewBlock(shape, strides, back), base + end*strides[a], base + (end-1-edge)*strides[a]})
+	if v := c.Input(2); v != nil && (v.Type != x.Type || v.Len() != 1) {
+		return nil, fmt.Errorf("padding value %v %s for %v", v.Type, tensor.FormatShape(v.Shape), x.Type)
+	}
+	axes := make([][]int, x.Rank())
+	for i, n := range x.Shape {
+		for o := range p[2*i] + n + p[2*i+1] {
+			o -= p[2*i]
+			switch {
+			case o >= 0 && o < n:
+			case !mirror:
+				o = -1
+			case o < 0:
+				o = -o - edge
+			default:
+				o = 2*n - 2 - o + edge
+			}
+			axes[i] = append(axes[i], o)
 		}
 	}
+	return mapped(c, axes, 2)
+}
+
+// mapped fills the output from maps of the axes and the input with the value, or
+// real zero where there is none.
+func mapped(c *op.Call, axes [][]int, value int) (op.Run, error) {
+	m, zero := move.NewMaps(c.In[0].Shape, axes), zeroOf(c.In[0].Type, c.Out[0].Quant)
 	return func(c *op.Call) error {
-		store.Move(c.Pool, inside, c.Out[0], c.In[0], at, 0)
-		for _, m := range mirrors {
-			store.Move(c.Pool, m.block, c.Out[0], c.Out[0], m.to, m.from)
+		v := c.Input(value)
+		if v == nil {
+			v = zero
 		}
+		m.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]), layout.Of(v))
 		return nil
 	}, nil
+}
+
+// zeroOf returns a tensor of one element that stands for real zero: the zero
+// point of per-tensor quantised types, an empty string, zero otherwise.
+func zeroOf(t tensor.Type, q *tensor.Quant) *tensor.Tensor {
+	x := tensor.New(t)
+	if q == nil || len(q.Zero) == 0 {
+		return x
+	}
+	switch z := q.Zero[0]; t {
+	case tensor.Int8, tensor.Uint8:
+		x.Data[0] = byte(z)
+	case tensor.Int16:
+		tensor.Of[int16](x)[0] = int16(z)
+	}
+	return x
 }
 
 // inferDilate has the tensor, how far apart its elements are put along each
@@ -221,20 +162,14 @@ func prepareDilate(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
+	axes := make([][]int, len(step))
+	for i, n := range c.Out[0].Shape {
+		axes[i] = slices.Repeat([]int{-1}, n)
+		for k := 0; k < n; k += step[i] {
+			axes[i][k] = k / step[i]
+		}
 	}
-	dst := tensor.Strides(c.Out[0].Shape)
-	for i, s := range step {
-		dst[i] *= s
-	}
-	b := layout.NewBlock(c.In[0].Shape, dst, tensor.Strides(c.In[0].Shape))
-	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], c.In[2], 0, c.Out[0].Len())
-		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, 0)
-		return nil
-	}, nil
+	return mapped(c, axes, 2)
 }
 
 // permutation reads and checks the axes of a TRANSPOSE.
@@ -243,18 +178,7 @@ func permutation(c *op.Call) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	rank := c.In[0].Rank()
-	if len(perm) != rank {
-		return nil, fmt.Errorf("permutation %v for rank %d", perm, rank)
-	}
-	seen := make([]bool, rank)
-	for i, a := range perm {
-		if a, err = op.Axis(a, rank); err != nil || seen[a] {
-			return nil, fmt.Errorf("%v is not a permutation", perm)
-		}
-		perm[i], seen[a] = a, true
-	}
-	return perm, nil
+	return layout.Permutation(perm, c.In[0].Rank())
 }
 
 func inferTranspose(c *op.Call) error {
@@ -265,11 +189,7 @@ func inferTranspose(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	shape := make([]int, len(perm))
-	for i, a := range perm {
-		shape[i] = c.In[0].Shape[a]
-	}
-	c.SetOut(0, c.In[0].Type, shape)
+	c.SetOut(0, c.In[0].Type, layout.Select(c.In[0].Shape, perm))
 	return nil
 }
 
@@ -278,12 +198,7 @@ func prepareTranspose(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := tensor.Strides(c.In[0].Shape)
-	strides := make([]int, len(perm))
-	for i, a := range perm {
-		strides[i] = from[a]
-	}
-	return moveView(c.In[0].Type, c.Out[0].Shape, strides, 0)
+	return layout.Transposed(c.In[0].Shape, perm)
 }
 
 func inferTile(c *op.Call) error {
@@ -294,34 +209,20 @@ func inferTile(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	shape := like(c.In[0].Shape)
-	if len(times) != len(shape) {
-		return fmt.Errorf("%d multiples for rank %d", len(times), len(shape))
-	}
-	for i, n := range times {
-		if n < 0 {
-			return fmt.Errorf("multiple %d is negative", n)
-		}
-		shape[i] *= n
+	shape, err := layout.Repeated(c.In[0].Shape, times)
+	if err != nil {
+		return err
 	}
 	c.SetOut(0, c.In[0].Type, shape)
 	return nil
 }
 
-// prepareTile walks the output as (multiple, dimension) pairs of axes, with a
-// stride of zero along the multiples.
 func prepareTile(c *op.Call) (op.Run, error) {
 	times, err := op.Ints(c.In[1])
 	if err != nil {
 		return nil, err
 	}
-	from := tensor.Strides(c.In[0].Shape)
-	var shape, strides []int
-	for i, n := range times {
-		shape = append(shape, n, c.In[0].Shape[i])
-		strides = append(strides, 0, from[i])
-	}
-	return moveView(c.In[0].Type, shape, strides, 0)
+	return layout.Tiled(c.In[0].Shape, times)
 }
 
 func inferBroadcastTo(c *op.Call) error {
@@ -332,7 +233,7 @@ func inferBroadcastTo(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := layout.BroadcastStrides(c.In[0].Shape, shape); err != nil {
+	if _, err := broadcast.Strides(c.In[0].Shape, shape); err != nil {
 		return err
 	}
 	c.SetOut(0, c.In[0].Type, shape)
@@ -340,13 +241,11 @@ func inferBroadcastTo(c *op.Call) error {
 }
 
 func prepareBroadcastTo(c *op.Call) (op.Run, error) {
-	return planned(func(c *op.Call) (op.Run, error) {
-		strides, err := layout.BroadcastStrides(c.In[0].Shape, c.Out[0].Shape)
-		if err != nil {
-			return nil, err
-		}
-		return moveView(c.In[0].Type, c.Out[0].Shape, strides, 0)
-	}, 1)(c)
+	src, err := broadcast.Strides(c.In[0].Shape, c.Out[0].Shape)
+	if err != nil {
+		return nil, err
+	}
+	return layout.View(c.Out[0].Shape, src, 0)
 }
 
 // inferBroadcastArgs gives the length of the longer of two shapes.
@@ -362,23 +261,18 @@ func inferBroadcastArgs(c *op.Call) error {
 	return nil
 }
 
-func prepareBroadcastArgs(*op.Call) (op.Run, error) {
-	return func(c *op.Call) error {
-		a, err := op.Ints(c.In[0])
-		if err != nil {
-			return err
-		}
-		b, err := op.Ints(c.In[1])
-		if err != nil {
-			return err
-		}
-		shape, err := tensor.Broadcast(a, b)
-		if err != nil {
-			return err
-		}
-		if c.Out[0].Type == tensor.Int64 {
-			return putInts(tensor.Of[int64](c.Out[0]), shape)
-		}
-		return putInts(tensor.Of[int32](c.Out[0]), shape)
-	}, nil
+func runBroadcastArgs(c *op.Call) error {
+	a, err := op.Ints(c.In[0])
+	if err != nil {
+		return err
+	}
+	b, err := op.Ints(c.In[1])
+	if err != nil {
+		return err
+	}
+	shape, err := tensor.Broadcast(a, b)
+	if err != nil {
+		return err
+	}
+	return layout.PutInts(c.Out[0], shape)
 }

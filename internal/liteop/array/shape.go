@@ -1,13 +1,12 @@
 package array
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -113,7 +112,7 @@ func inferExpandDims(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
 	}
-	axis, err := scalarOf(c.In[1])
+	axis, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
 	}
@@ -124,18 +123,6 @@ func inferExpandDims(c *op.Call) error {
 	}
 	c.SetOut(0, x.Type, slices.Insert(like(x.Shape), a, 1))
 	return nil
-}
-
-// scalarOf reads a known integer tensor of one element.
-func scalarOf(x *tensor.Tensor) (int, error) {
-	v, err := op.Ints(x)
-	if err != nil {
-		return 0, err
-	}
-	if len(v) != 1 {
-		return 0, fmt.Errorf("%d elements where one is expected", len(v))
-	}
-	return v[0], nil
 }
 
 // inferBitcast keeps the bytes: a narrower result gets a last axis, a wider one
@@ -185,25 +172,7 @@ func inferRank(c *op.Call) error {
 
 func prepareShape(c *op.Call) (op.Run, error) {
 	if c.Node.Op == "RANK" {
-		return func(c *op.Call) error {
-			tensor.Of[int32](c.Out[0])[0] = int32(c.In[0].Rank())
-			return nil
-		}, nil
+		return func(c *op.Call) error { return layout.PutInts(c.Out[0], []int{c.In[0].Rank()}) }, nil
 	}
-	return func(c *op.Call) error {
-		if c.Out[0].Type == tensor.Int64 {
-			return putInts(tensor.Of[int64](c.Out[0]), c.In[0].Shape)
-		}
-		return putInts(tensor.Of[int32](c.Out[0]), c.In[0].Shape)
-	}, nil
-}
-
-func putInts[T int32 | int64](dst []T, v []int) error {
-	if len(dst) != len(v) {
-		return errors.New("shape has changed since planning")
-	}
-	for i, d := range v {
-		dst[i] = T(d)
-	}
-	return nil
+	return func(c *op.Call) error { return layout.PutInts(c.Out[0], c.In[0].Shape) }, nil
 }

@@ -2,18 +2,19 @@ package array
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func sliceDefs() []op.Def {
 	return []op.Def{
-		lite("SLICE", inferSlice, planned(prepareSlice, 1, 2)),
-		lite("STRIDED_SLICE", inferStridedSlice, planned(prepareStridedSlice, 1, 2, 3)),
+		lite("SLICE", inferSlice, layout.Planned(prepareSlice, 1, 2)),
+		lite("STRIDED_SLICE", inferStridedSlice, layout.Planned(prepareStridedSlice, 1, 2, 3)),
 		lite("DYNAMIC_UPDATE_SLICE", inferSame, prepareUpdateSlice),
-		lite("REVERSE_V2", inferReverse, planned(prepareReverse, 1)),
+		lite("REVERSE_V2", inferReverse, layout.Planned(prepareReverse, 1)),
 		lite("REVERSE_SEQUENCE", inferReverse, prepareReverseSequence),
 	}
 }
@@ -58,25 +59,7 @@ func prepareSlice(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	strides := tensor.Strides(c.In[0].Shape)
-	from := 0
-	for i, b := range begin {
-		from += b * strides[i]
-	}
-	return moveView(c.In[0].Type, size, strides, from)
-}
-
-// moveView copies a strided view of input 0 to the dense output 0.
-func moveView(t tensor.Type, shape, strides []int, from int) (op.Run, error) {
-	store, err := storeFor(t)
-	if err != nil {
-		return nil, err
-	}
-	b := layout.NewBlock(shape, tensor.Strides(shape), strides)
-	return func(c *op.Call) error {
-		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, from)
-		return nil
-	}, nil
+	return layout.Window(c.In[0].Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
 }
 
 // strided is a resolved STRIDED_SLICE: one entry for each axis of the view
@@ -230,7 +213,7 @@ func prepareStridedSlice(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return moveView(c.In[0].Type, s.view, s.stride, s.from)
+	return layout.View(s.view, s.stride, s.from)
 }
 
 // prepareUpdateSlice copies the operand and then the update over it; the start
@@ -240,33 +223,10 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	x, u := c.In[0], c.In[1]
-	if u.Type != x.Type || u.Rank() != x.Rank() || c.In[2].Len() != x.Rank() {
-		return nil, fmt.Errorf("update %v %s and %d starts for %v %s", u.Type, tensor.FormatShape(u.Shape), c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
+	if u.Type != x.Type || c.In[2].Len() != x.Rank() {
+		return nil, fmt.Errorf("update %v and %d starts for %v %s", u.Type, c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
 	}
-	for i, d := range u.Shape {
-		if d > x.Shape[i] {
-			return nil, fmt.Errorf("update %s is larger than %s", tensor.FormatShape(u.Shape), tensor.FormatShape(x.Shape))
-		}
-	}
-	store, err := storeFor(x.Type)
-	if err != nil {
-		return nil, err
-	}
-	strides := tensor.Strides(x.Shape)
-	b := layout.NewBlock(u.Shape, strides, tensor.Strides(u.Shape))
-	return func(c *op.Call) error {
-		start, err := op.Ints(c.In[2])
-		if err != nil {
-			return err
-		}
-		at := 0
-		for i, s := range start {
-			at += min(max(s, 0), c.In[0].Shape[i]-c.In[1].Shape[i]) * strides[i]
-		}
-		layout.Copy(c.Pool, c.Out[0], c.In[0])
-		store.Move(c.Pool, b, c.Out[0], c.In[1], at, 0)
-		return nil
-	}, nil
+	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
 }
 
 func inferReverse(c *op.Call) error {
@@ -297,7 +257,7 @@ func prepareReverse(c *op.Call) (op.Run, error) {
 		from += (x.Shape[a] - 1) * strides[a]
 		strides[a] = -strides[a]
 	}
-	return moveView(x.Type, x.Shape, strides, from)
+	return layout.View(x.Shape, strides, from)
 }
 
 // prepareReverseSequence turns the first length[b] steps of each sequence b.
@@ -314,30 +274,5 @@ func prepareReverseSequence(c *op.Call) (op.Run, error) {
 	if seq == batch || c.In[1].Len() != x.Shape[batch] {
 		return nil, fmt.Errorf("%d lengths along axis %d of %s, sequences along axis %d", c.In[1].Len(), batch, tensor.FormatShape(x.Shape), seq)
 	}
-	store, err := storeFor(x.Type)
-	if err != nil {
-		return nil, err
-	}
-	strides := tensor.Strides(x.Shape)
-	return func(c *op.Call) error {
-		lengths, err := op.Ints(c.In[1])
-		if err != nil {
-			return err
-		}
-		layout.Copy(c.Pool, c.Out[0], c.In[0])
-		shape, back := like(x.Shape), like(strides)
-		shape[batch], back[seq] = 1, -strides[seq]
-		for b, n := range lengths {
-			if n < 0 || n > x.Shape[seq] {
-				return fmt.Errorf("length %d of sequence %d is outside 0 to %d", n, b, x.Shape[seq])
-			}
-			if n == 0 {
-				continue
-			}
-			shape[seq] = n
-			at := b * strides[batch]
-			store.Move(c.Pool, layout.NewBlock(shape, strides, back), c.Out[0], c.In[0], at, at+(n-1)*strides[seq])
-		}
-		return nil
-	}, nil
+	return layout.ReversedSequences(x.Shape, seq, batch)
 }

@@ -3,8 +3,9 @@ package array
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -12,8 +13,8 @@ func spaceDefs() []op.Def {
 	return []op.Def{
 		lite("SPACE_TO_DEPTH", inferSpaceToDepth, prepareSpaceToDepth),
 		lite("DEPTH_TO_SPACE", inferDepthToSpace, prepareDepthToSpace),
-		lite("SPACE_TO_BATCH_ND", inferSpaceToBatch, planned(prepareSpaceToBatch, 1, 2)),
-		lite("BATCH_TO_SPACE_ND", inferBatchToSpace, planned(prepareBatchToSpace, 1, 2)),
+		lite("SPACE_TO_BATCH_ND", inferSpaceToBatch, layout.Planned(prepareSpaceToBatch, 1, 2)),
+		lite("BATCH_TO_SPACE_ND", inferBatchToSpace, layout.Planned(prepareBatchToSpace, 1, 2)),
 	}
 }
 
@@ -49,7 +50,7 @@ func prepareSpaceToDepth(c *op.Call) (op.Run, error) {
 	}
 	s, o := c.In[0].Shape, c.Out[0].Shape
 	st := tensor.Strides(s)
-	return moveView(c.In[0].Type, []int{o[0], o[1], o[2], b, b, s[3]}, []int{st[0], b * st[1], b * st[2], st[1], st[2], 1}, 0)
+	return layout.View([]int{o[0], o[1], o[2], b, b, s[3]}, []int{st[0], b * st[1], b * st[2], st[1], st[2], 1}, 0)
 }
 
 func inferDepthToSpace(c *op.Call) error {
@@ -72,7 +73,7 @@ func prepareDepthToSpace(c *op.Call) (op.Run, error) {
 	}
 	s, d := c.In[0].Shape, c.Out[0].Shape[3]
 	st := tensor.Strides(s)
-	return moveView(c.In[0].Type, []int{s[0], s[1], b, s[2], b, d}, []int{st[0], st[1], b * d, st[2], d, 1}, 0)
+	return layout.View([]int{s[0], s[1], b, s[2], b, d}, []int{st[0], st[1], b * d, st[2], d, 1}, 0)
 }
 
 // spaceParams reads block shape and paddings (or crops) of the batch operators.
@@ -135,27 +136,19 @@ func inferBatchToSpace(c *op.Call) error {
 	return nil
 }
 
-// patch is one offset within the blocks: the elements of the wide tensor (more
-// space) and of the deep one (more batches) that belong together.
-type patch struct {
-	block      *layout.Block
-	wide, deep int
-}
-
-// patches pairs the two tensors: wide element o*block + offset - border belongs
-// to deep element o of the batch group of that offset. wideDst tells which side
-// is written.
-func patches(wide, deep, block, border []int, wideDst bool) []patch {
-	ws, ds := tensor.Strides(wide), tensor.Strides(deep)
+// patches pairs the wide tensor (more space) with the deep one (more batches), a
+// copy for each offset within the blocks: wide element o*block + offset - border
+// belongs to deep element o of the batch group of that offset. toWide tells which
+// side is written.
+func patches(wide, deep, block, border []int, toWide bool) (list []move.Plan) {
 	if tensor.Elements(deep) == 0 {
 		return nil
 	}
-	total := tensor.Elements(block)
-	var list []patch
-	for g := range total {
+	ws, ds := tensor.Strides(wide), tensor.Strides(deep)
+	for g := range tensor.Elements(block) {
 		shape, step := like(deep), like(ws)
 		shape[0] = wide[0]
-		p := patch{deep: g * wide[0] * ds[0]}
+		w, d := 0, g*wide[0]*ds[0]
 		for i, r := len(block)-1, g; i >= 0; i-- {
 			off := r%block[i] - border[2*i]
 			r /= block[i]
@@ -166,17 +159,14 @@ func patches(wide, deep, block, border []int, wideDst bool) []patch {
 			hi := min(deep[i+1], (wide[i+1]-off+block[i]-1)/block[i])
 			shape[i+1] = max(hi-lo, 0)
 			step[i+1] = block[i] * ws[i+1]
-			p.wide += (lo*block[i] + off) * ws[i+1]
-			p.deep += lo * ds[i+1]
+			w += (lo*block[i] + off) * ws[i+1]
+			d += lo * ds[i+1]
 		}
-		if wideDst {
-			p.block = layout.NewBlock(shape, step, ds)
-		} else {
-			p.block = layout.NewBlock(shape, ds, step)
+		p := move.New(shape, ds, step, d, w)
+		if toWide {
+			p = move.New(shape, step, ds, w, d)
 		}
-		if p.block.Len() > 0 {
-			list = append(list, p)
-		}
+		list = append(list, *p)
 	}
 	return list
 }
@@ -186,25 +176,7 @@ func prepareSpaceToBatch(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	list := patches(c.In[0].Shape, c.Out[0].Shape, block, pads, false)
-	zero := layout.Zero(c.In[0].Type, c.Out[0].Quant)
-	covered := 0
-	for _, p := range list {
-		covered += p.block.Len()
-	}
-	return func(c *op.Call) error {
-		if n := c.Out[0].Len(); covered < n {
-			store.Fill(c.Pool, c.Out[0], zero, 0, n)
-		}
-		for _, p := range list {
-			store.Move(c.Pool, p.block, c.Out[0], c.In[0], p.deep, p.wide)
-		}
-		return nil
-	}, nil
+	return patched(patches(c.In[0].Shape, c.Out[0].Shape, block, pads, false), zeroOf(c.In[0].Type, c.Out[0].Quant))
 }
 
 func prepareBatchToSpace(c *op.Call) (op.Run, error) {
@@ -212,14 +184,22 @@ func prepareBatchToSpace(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
+	return patched(patches(c.Out[0].Shape, c.In[0].Shape, block, crops, true), nil)
+}
+
+// patched runs copies from input to output. What they leave out gets the value.
+func patched(list []move.Plan, value *tensor.Tensor) (op.Run, error) {
+	covered := 0
+	for _, p := range list {
+		covered += p.Len()
 	}
-	list := patches(c.Out[0].Shape, c.In[0].Shape, block, crops, true)
 	return func(c *op.Call) error {
-		for _, p := range list {
-			store.Move(c.Pool, p.block, c.Out[0], c.In[0], p.wide, p.deep)
+		dst, src := layout.Of(c.Out[0]), layout.Of(c.In[0])
+		if value != nil && covered < dst.Len() {
+			move.Fill(c.Pool, dst, layout.Of(value))
+		}
+		for i := range list {
+			list[i].Run(c.Pool, dst, src)
 		}
 		return nil
 	}, nil

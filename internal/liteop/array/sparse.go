@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func sparseDefs() []op.Def {
 	return []op.Def{
 		lite("EMBEDDING_LOOKUP_SPARSE", inferEmbeddingSparse, prepareEmbeddingSparse),
-		lite("HASHTABLE_LOOKUP", inferHashtableLookup, prepareHashtableLookup),
+		lite("HASHTABLE_LOOKUP", inferHashtableLookup, op.Simple(runHashtableLookup)),
 	}
 }
 
@@ -116,30 +116,23 @@ func inferHashtableLookup(c *op.Call) error {
 	return nil
 }
 
-func prepareHashtableLookup(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[2].Type)
-	if err != nil {
-		return nil, err
-	}
-	zero := tensor.New(c.In[2].Type)
+func runHashtableLookup(c *op.Call) error {
+	want, keys := tensor.Of[int32](c.In[0]), tensor.Of[int32](c.In[1])
+	at, found := make([]int, 1), make([]uint8, len(want))
 	run := tensor.Elements(c.In[2].Shape[1:])
-	return func(c *op.Call) error {
-		want, keys := tensor.Of[int32](c.In[0]), tensor.Of[int32](c.In[1])
-		for i, k := range want {
-			at := sort.Search(len(keys), func(j int) bool { return keys[j] >= k })
-			hit := at < len(keys) && keys[at] == k
-			if hit {
-				store.Copy(c.Out[0], c.In[2], i*run, at*run, run)
-			} else {
-				store.Fill((*workers.Pool)(nil), c.Out[0], zero, i*run, run)
-			}
-			if c.Wants(1) {
-				tensor.Of[uint8](c.Out[1])[i] = 0
-				if hit {
-					tensor.Of[uint8](c.Out[1])[i] = 1
-				}
-			}
+	y, zero := layout.Of(c.Out[0]), layout.Of(tensor.New(c.In[2].Type))
+	move.Fill(c.Pool, y, zero)
+	for i, k := range want {
+		row, hit := slices.BinarySearch(keys, k)
+		if hit {
+			found[i] = 1
+			at[0] = row
+			b := move.Blocks{Rows: 1, At: at, Len: run}
+			b.Gather(c.Pool, y.From(i*run), layout.Of(c.In[2]))
 		}
-		return nil
-	}, nil
+	}
+	if c.Wants(1) {
+		copy(tensor.Of[uint8](c.Out[1]), found)
+	}
+	return nil
 }

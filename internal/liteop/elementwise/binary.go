@@ -4,8 +4,9 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -64,16 +65,19 @@ func inferBinary(t tensor.Type) func(c *op.Call) error {
 // rowFunc computes one row; steps of a and b are 1 or 0.
 type rowFunc[T, R any] func(y []R, a, b []T, as, bs int)
 
+// grain is the number of elements below which another thread does not pay.
+const grain = 1 << 14
+
 // overRows runs a row function over the broadcast of the inputs.
 func overRows[T, R any](c *op.Call, in [2]func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f rowFunc[T, R]) (op.Run, error) {
-	rows, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+	rows, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
 	return func(c *op.Call) error {
 		a, b, y := in[0](c.In[0]), in[1](c.In[1]), out(c.Out[0])
-		rows.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
-			f(y[o:o+n], a[at[0]:], b[at[1]:], step[0], step[1])
+		rows.Each(c.Pool, grain, func(o int, at [3]int, n int) {
+			f(y[o:o+n], a[at[0]:], b[at[1]:], rows.Step[0], rows.Step[1])
 		})
 		return nil
 	}, nil

@@ -5,8 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -117,30 +119,30 @@ func prepareBinary(k kernel) func(c *op.Call) (op.Run, error) {
 		t := c.In[0].Type
 		switch {
 		case t == tensor.Bool && k.bool != nil:
-			return rows(c, tensor.Of[bool], k.bool)
+			return over(c, tensor.Of[bool], tensor.Of[bool], k.bool)
 		case t.IsFloat() && k.float != nil:
 			switch t {
 			case tensor.Float32:
-				return rows(c, tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
+				return over(c, tensor.Of[float32], tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
 			case tensor.Float64:
-				return rows(c, tensor.Of[float64], k.float)
+				return over(c, tensor.Of[float64], tensor.Of[float64], k.float)
 			}
 		case t.IsInteger() && k.int != nil:
 			switch t {
 			case tensor.Int8:
-				return rows(c, tensor.Of[int8], integers[int8](k.int))
+				return over(c, tensor.Of[int8], tensor.Of[int8], integers[int8](k.int))
 			case tensor.Int16:
-				return rows(c, tensor.Of[int16], integers[int16](k.int))
+				return over(c, tensor.Of[int16], tensor.Of[int16], integers[int16](k.int))
 			case tensor.Int32:
-				return rows(c, tensor.Of[int32], integers[int32](k.int))
+				return over(c, tensor.Of[int32], tensor.Of[int32], integers[int32](k.int))
 			case tensor.Int64:
-				return rows(c, tensor.Of[int64], integers[int64](k.int))
+				return over(c, tensor.Of[int64], tensor.Of[int64], integers[int64](k.int))
 			case tensor.Uint8:
-				return rows(c, tensor.Of[uint8], integers[uint8](k.int))
+				return over(c, tensor.Of[uint8], tensor.Of[uint8], integers[uint8](k.int))
 			case tensor.Uint16:
-				return rows(c, tensor.Of[uint16], integers[uint16](k.int))
+				return over(c, tensor.Of[uint16], tensor.Of[uint16], integers[uint16](k.int))
 			case tensor.Uint32:
-				return rows(c, tensor.Of[uint32], integers[uint32](k.int))
+				return over(c, tensor.Of[uint32], tensor.Of[uint32], integers[uint32](k.int))
 			}
 		}
 		return nil, op.Unsupported("elements of type %v", t)
@@ -151,19 +153,23 @@ func integers[T tensor.Number](f func(a, b int64) int64) func(a, b T) T {
 	return func(a, b T) T { return T(f(int64(a), int64(b))) }
 }
 
-func rows[T any](c *op.Call, view func(*tensor.Tensor) []T, f func(a, b T) T) (op.Run, error) {
-	r, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+// grain is the number of elements below which another thread does not pay.
+const grain = 1 << 14
+
+// over applies f to all elements of two broadcast inputs.
+func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f func(a, b T) R) (op.Run, error) {
+	r, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		a, b, y := view(c.In[0]), view(c.In[1]), view(c.Out[0])
-		r.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
+		a, b, y := in(c.In[0]), in(c.In[1]), out(c.Out[0])
+		r.Each(c.Pool, grain, func(o int, at [3]int, n int) {
 			i, j := at[0], at[1]
 			for k := o; k < o+n; k++ {
 				y[k] = f(a[i], b[j])
-				i += step[0]
-				j += step[1]
+				i += r.Step[0]
+				j += r.Step[1]
 			}
 		})
 		return nil
@@ -249,19 +255,7 @@ func compare[T tensor.Number](c *op.Call, direction string, view func(*tensor.Te
 	if !ok {
 		return nil, op.Unsupported("comparison %q", direction)
 	}
-	r, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		a, b, y := view(c.In[0]), view(c.In[1]), tensor.Of[bool](c.Out[0])
-		r.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
-			for k := range n {
-				y[o+k] = f(a[at[0]+k*step[0]], b[at[1]+k*step[1]])
-			}
-		})
-		return nil
-	}, nil
+	return over(c, view, tensor.Of[bool], f)
 }
 
 func inferSelect(c *op.Call) error {
@@ -277,16 +271,9 @@ func inferSelect(c *op.Call) error {
 }
 
 func prepareSelect(c *op.Call) (op.Run, error) {
-	store := layout.StoreFor(c.In[1].Type)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
-	}
-	step := 1
-	if c.In[0].Rank() == 0 {
-		step = 0
-	}
+	step := [3]int{min(c.In[0].Rank(), 1), 1, 1}
 	return func(c *op.Call) error {
-		store.Pick(c.Out[0], tensor.Of[uint8](c.In[0]), c.In[1], c.In[2], 0, 0, 0, 0, c.Out[0].Len(), step, 1, 1)
+		move.Pick(layout.Of(c.Out[0]), layout.Of(c.In[1]), layout.Of(c.In[2]), tensor.Of[uint8](c.In[0]), step)
 		return nil
 	}, nil
 }
@@ -307,22 +294,14 @@ func inferClamp(c *op.Call) error {
 }
 
 func prepareClamp(c *op.Call) (op.Run, error) {
-	switch t := c.In[1].Type; t {
-	case tensor.Float32:
-		return runClamp[float32], nil
-	case tensor.Int8:
-		return runClamp[int8], nil
-	case tensor.Int16:
-		return runClamp[int16], nil
-	case tensor.Int32:
-		return runClamp[int32], nil
-	case tensor.Int64:
-		return runClamp[int64], nil
-	case tensor.Uint8:
-		return runClamp[uint8], nil
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	run := map[tensor.Type]op.Run{
+		tensor.Float32: runClamp[float32], tensor.Int8: runClamp[int8], tensor.Int16: runClamp[int16], tensor.Int32: runClamp[int32],
+		tensor.Int64: runClamp[int64], tensor.Uint8: runClamp[uint8],
+	}[c.In[1].Type]
+	if run == nil {
+		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
 	}
+	return run, nil
 }
 
 func runClamp[T tensor.Number](c *op.Call) error {

@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/liteop/elementwise"
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -53,24 +54,9 @@ func inferSame(c *op.Call) error {
 	return nil
 }
 
-// moveView copies a strided view of input 0 to output 0.
-func moveView(t tensor.Type, shape, strides []int, from int) (op.Run, error) {
-	store := layout.StoreFor(t)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", t)
-	}
-	b := layout.NewBlock(shape, tensor.Strides(shape), strides)
-	return func(c *op.Call) error {
-		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, from)
-		return nil
-	}, nil
-}
-
 func moveDefs() []op.Def {
 	return []op.Def{
-		def("RESHAPE", inferReshape, func(*op.Call) (op.Run, error) {
-			return func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil }, nil
-		}),
+		def("RESHAPE", inferReshape, op.Simple(func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil })),
 		def("CONVERT", inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
 		def("TRANSPOSE", inferTranspose, prepareTranspose),
 		def("BROADCAST_IN_DIM", inferDeclared(1), prepareBroadcast),
@@ -105,31 +91,21 @@ func inferTranspose(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
 		return err
 	}
-	x, perm := c.In[0], c.Node.Attrs.Ints("permutation")
-	sorted := slices.Sorted(slices.Values(perm))
-	for i, a := range sorted {
-		if a != i {
-			return fmt.Errorf("%v is not a permutation", perm)
-		}
+	x := c.In[0]
+	perm, err := layout.Permutation(c.Node.Attrs.Ints("permutation"), x.Rank())
+	if err != nil {
+		return err
 	}
-	if len(perm) != x.Rank() {
-		return fmt.Errorf("permutation %v for rank %d", perm, x.Rank())
-	}
-	shape := make([]int, len(perm))
-	for i, a := range perm {
-		shape[i] = x.Shape[a]
-	}
-	c.SetOut(0, x.Type, shape)
+	c.SetOut(0, x.Type, layout.Select(x.Shape, perm))
 	return nil
 }
 
 func prepareTranspose(c *op.Call) (op.Run, error) {
-	from := tensor.Strides(c.In[0].Shape)
-	strides := make([]int, len(from))
-	for i, a := range c.Node.Attrs.Ints("permutation") {
-		strides[i] = from[a]
+	perm, err := layout.Permutation(c.Node.Attrs.Ints("permutation"), c.In[0].Rank())
+	if err != nil {
+		return nil, err
 	}
-	return moveView(c.In[0].Type, c.Out[0].Shape, strides, 0)
+	return layout.Transposed(c.In[0].Shape, perm)
 }
 
 func prepareBroadcast(c *op.Call) (op.Run, error) {
@@ -147,7 +123,7 @@ func prepareBroadcast(c *op.Call) (op.Run, error) {
 			strides[d] = from[i]
 		}
 	}
-	return moveView(x.Type, out, strides, 0)
+	return layout.View(out, strides, 0)
 }
 
 // bounds reads the options of a slice.
@@ -187,53 +163,31 @@ func prepareSlice(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	strides, from := tensor.Strides(c.In[0].Shape), 0
-	for i := range strides {
-		from += begin[i] * strides[i]
-		strides[i] *= step[i]
-	}
-	return moveView(c.In[0].Type, c.Out[0].Shape, strides, from)
+	return layout.Window(c.In[0].Shape, begin, step, c.Out[0].Shape)
 }
 
 func inferConcatenate(c *op.Call) error {
 	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
 		return err
 	}
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("dimension", 0), x.Rank())
+	axis, err := op.Axis(c.Node.Attrs.Int("dimension", 0), c.In[0].Rank())
 	if err != nil {
 		return err
 	}
-	shape := slices.Clone(x.Shape)
-	for _, y := range c.In[1:] {
-		if y.Type != x.Type || y.Rank() != x.Rank() || !slices.Equal(slices.Delete(slices.Clone(y.Shape), axis, axis+1), slices.Delete(slices.Clone(x.Shape), axis, axis+1)) {
-			return fmt.Errorf("%v %s and %v %s do not join", x.Type, tensor.FormatShape(x.Shape), y.Type, tensor.FormatShape(y.Shape))
-		}
-		shape[axis] += y.Shape[axis]
+	shape, err := layout.Joined(c.In, axis)
+	if err != nil {
+		return err
 	}
-	c.SetOut(0, x.Type, shape)
+	c.SetOut(0, c.In[0].Type, shape)
 	return nil
 }
 
 func prepareConcatenate(c *op.Call) (op.Run, error) {
-	store := layout.StoreFor(c.In[0].Type)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	axis, err := op.Axis(c.Node.Attrs.Int("dimension", 0), c.In[0].Rank())
+	if err != nil {
+		return nil, err
 	}
-	axis, _ := op.Axis(c.Node.Attrs.Int("dimension", 0), c.In[0].Rank())
-	strides := tensor.Strides(c.Out[0].Shape)
-	blocks := make([]*layout.Block, len(c.In))
-	for i, x := range c.In {
-		blocks[i] = layout.NewBlock(x.Shape, strides, tensor.Strides(x.Shape))
-	}
-	return func(c *op.Call) error {
-		at := 0
-		for i, x := range c.In {
-			store.Move(c.Pool, blocks[i], c.Out[0], x, at, 0)
-			at += x.Shape[axis] * strides[axis]
-		}
-		return nil
-	}, nil
+	return layout.Join(c.Out[0].Shape, axis, layout.Sizes(c.In, axis))
 }
 
 // padding reads the options; edges may be negative and cut off.
@@ -274,34 +228,18 @@ func preparePad(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := layout.StoreFor(c.In[0].Type)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
-	}
-	x, out := c.In[0].Shape, c.Out[0].Shape
-	src, dst := tensor.Strides(x), tensor.Strides(out)
-	shape := make([]int, len(x))
-	from, to := 0, 0
-	for i := range x {
-		step := between[i] + 1
-		first := 0 // first element that is not cut off
-		if low[i] < 0 {
-			first = (-low[i] + step - 1) / step
+	axes := make([][]int, len(low))
+	for i, n := range c.Out[0].Shape {
+		axes[i] = slices.Repeat([]int{-1}, n)
+		for k := range c.In[0].Shape[i] {
+			if at := low[i] + k*(between[i]+1); at >= 0 && at < n {
+				axes[i][at] = k
+			}
 		}
-		at := low[i] + first*step
-		n := 0
-		if at < out[i] {
-			n = (out[i]-at-1)/step + 1
-		}
-		shape[i] = max(min(n, x[i]-first), 0)
-		from += first * src[i]
-		to += at * dst[i]
-		dst[i] *= step
 	}
-	b := layout.NewBlock(shape, dst, src)
+	m := move.NewMaps(c.In[0].Shape, axes)
 	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], c.In[1], 0, c.Out[0].Len())
-		store.Move(c.Pool, b, c.Out[0], c.In[0], to, from)
+		m.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]), layout.Of(c.In[1]))
 		return nil
 	}, nil
 }
@@ -326,30 +264,25 @@ func prepareIota(c *op.Call) (op.Run, error) {
 	}
 	strides := make([]int, len(out))
 	strides[axis] = 1
-	store := layout.StoreFor(one.Type)
-	b := layout.NewBlock(out, tensor.Strides(out), strides)
+	p := move.View(out, strides, 0)
 	return func(c *op.Call) error {
-		store.Move(c.Pool, b, c.Out[0], one, 0, 0)
+		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(one))
 		return nil
 	}, nil
 }
 
-// starts reads the scalar start indices from input first on and moves each so
-// that a slice of the size fits.
-func starts(c *op.Call, first int, shape, size []int) (int, error) {
-	if len(c.In) < first+len(shape) {
-		return 0, fmt.Errorf("%d start indices for rank %d", len(c.In)-first, len(shape))
+// starts reads the scalar start indices from input first on, one an axis.
+func starts(c *op.Call, first int) ([]int, error) {
+	rank := c.In[0].Rank()
+	if len(c.In) < first+rank {
+		return nil, fmt.Errorf("%d start indices for rank %d", len(c.In)-first, rank)
 	}
-	at := 0
-	for i, stride := range tensor.Strides(shape) {
-		v, err := op.Ints(c.In[first+i])
-		if err != nil {
-			return 0, err
+	at := make([]int, rank)
+	for i := range at {
+		var err error
+		if at[i], err = layout.Scalar(c.In[first+i]); err != nil {
+			return nil, fmt.Errorf("start index %d: %w", i, err)
 		}
-		if len(v) != 1 {
-			return 0, fmt.Errorf("start index %d has %d elements", i, len(v))
-		}
-		at += min(max(v[0], 0), shape[i]-size[i]) * stride
 	}
 	return at, nil
 }
@@ -372,18 +305,14 @@ func inferDynamicSlice(c *op.Call) error {
 }
 
 func prepareDynamicSlice(c *op.Call) (op.Run, error) {
-	store := layout.StoreFor(c.In[0].Type)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
-	}
-	size := c.Out[0].Shape
-	b := layout.NewBlock(size, tensor.Strides(size), tensor.Strides(c.In[0].Shape))
+	p := move.View(c.Out[0].Shape, tensor.Strides(c.In[0].Shape), 0)
 	return func(c *op.Call) error {
-		at, err := starts(c, 1, c.In[0].Shape, size)
+		at, err := starts(c, 1)
 		if err != nil {
 			return err
 		}
-		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, at)
+		p.From = layout.Fitted(at, c.In[0].Shape, c.Out[0].Shape)
+		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		return nil
 	}, nil
 }
@@ -392,24 +321,8 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	if err := c.NeedInputs(2); err != nil {
 		return nil, err
 	}
-	x, u := c.In[0], c.In[1]
-	store := layout.StoreFor(x.Type)
-	if store == nil || u.Type != x.Type || u.Rank() != x.Rank() {
-		return nil, op.Unsupported("update %v %s of %v %s", u.Type, tensor.FormatShape(u.Shape), x.Type, tensor.FormatShape(x.Shape))
+	if x, u := c.In[0], c.In[1]; u.Type != x.Type {
+		return nil, op.Unsupported("update %v of %v", u.Type, x.Type)
 	}
-	for i, d := range u.Shape {
-		if d > x.Shape[i] {
-			return nil, fmt.Errorf("update %s is larger than %s", tensor.FormatShape(u.Shape), tensor.FormatShape(x.Shape))
-		}
-	}
-	b := layout.NewBlock(u.Shape, tensor.Strides(x.Shape), tensor.Strides(u.Shape))
-	return func(c *op.Call) error {
-		at, err := starts(c, 2, c.In[0].Shape, c.In[1].Shape)
-		if err != nil {
-			return err
-		}
-		layout.Copy(c.Pool, c.Out[0], c.In[0])
-		store.Move(c.Pool, b, c.Out[0], c.In[1], at, 0)
-		return nil
-	}, nil
+	return layout.Updated(c.In[0].Shape, c.In[1].Shape, func(c *op.Call) ([]int, error) { return starts(c, 2) })
 }

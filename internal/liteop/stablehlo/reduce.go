@@ -79,27 +79,21 @@ func merge[T tensor.Number](name string, truth bool) (func(a, b T) T, error) {
 	return func(a, b T) T { return T(k(int64(a), int64(b))) }, nil
 }
 
-// byType prepares for the element type of t with one of the given functions.
-func byType(t tensor.Type, f32, f64, i8, i16, i32, i64, u8, u32 func() (op.Run, error)) (op.Run, error) {
-	switch t {
-	case tensor.Float32:
-		return f32()
-	case tensor.Float64:
-		return f64()
-	case tensor.Int8:
-		return i8()
-	case tensor.Int16:
-		return i16()
-	case tensor.Int32:
-		return i32()
-	case tensor.Int64:
-		return i64()
-	case tensor.Uint8, tensor.Bool:
-		return u8()
-	case tensor.Uint32:
-		return u32()
+// preparers prepare an operator for one element type each.
+type preparers struct {
+	f32, f64, i8, i16, i32, i64, u8, u32 func(c *op.Call, name string) (op.Run, error)
+}
+
+// byType prepares for the element type of t. name is the combiner's.
+func byType(t tensor.Type, p preparers, c *op.Call, name string) (op.Run, error) {
+	f := map[tensor.Type]func(*op.Call, string) (op.Run, error){
+		tensor.Float32: p.f32, tensor.Float64: p.f64, tensor.Int8: p.i8, tensor.Int16: p.i16, tensor.Int32: p.i32, tensor.Int64: p.i64,
+		tensor.Uint8: p.u8, tensor.Bool: p.u8, tensor.Uint32: p.u32,
+	}[t]
+	if f == nil {
+		return nil, op.Unsupported("elements of type %v", t)
 	}
-	return nil, op.Unsupported("elements of type %v", t)
+	return f(c, name)
 }
 
 // inferReduce has one operand and one initial value.
@@ -136,46 +130,45 @@ func prepareReduce(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, reduce[float32](c, name), reduce[float64](c, name), reduce[int8](c, name), reduce[int16](c, name),
-		reduce[int32](c, name), reduce[int64](c, name), reduce[uint8](c, name), reduce[uint32](c, name))
+	return byType(c.In[0].Type, preparers{
+		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32],
+	}, c, name)
 }
 
-func reduce[T tensor.Number](c *op.Call, name string) func() (op.Run, error) {
-	return func() (op.Run, error) {
-		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
-		if err != nil {
-			return nil, err
-		}
-		x := c.In[0].Shape
-		steps := make([]int, len(x)) // stride of each axis in the result, 0 where reduced
-		n, dims := 1, c.Node.Attrs.Ints("dimensions")
-		for i := len(x) - 1; i >= 0; i-- {
-			if !slices.Contains(dims, i) {
-				steps[i] = n
-				n *= x[i]
-			}
-		}
-		return func(c *op.Call) error {
-			in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
-			for i := range out {
-				out[i] = start
-			}
-			pos, at := make([]int, len(x)), 0
-			for _, v := range in {
-				out[at] = f(out[at], v)
-				for k := len(x) - 1; k >= 0; k-- {
-					pos[k]++
-					at += steps[k]
-					if pos[k] < x[k] {
-						break
-					}
-					at -= pos[k] * steps[k]
-					pos[k] = 0
-				}
-			}
-			return nil
-		}, nil
+func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
+	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
+	if err != nil {
+		return nil, err
 	}
+	x := c.In[0].Shape
+	steps := make([]int, len(x)) // stride of each axis in the result, 0 where reduced
+	n, dims := 1, c.Node.Attrs.Ints("dimensions")
+	for i := len(x) - 1; i >= 0; i-- {
+		if !slices.Contains(dims, i) {
+			steps[i] = n
+			n *= x[i]
+		}
+	}
+	return func(c *op.Call) error {
+		in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+		for i := range out {
+			out[i] = start
+		}
+		pos, at := make([]int, len(x)), 0
+		for _, v := range in {
+			out[at] = f(out[at], v)
+			for k := len(x) - 1; k >= 0; k-- {
+				pos[k]++
+				at += steps[k]
+				if pos[k] < x[k] {
+					break
+				}
+				at -= pos[k] * steps[k]
+				pos[k] = 0
+			}
+		}
+		return nil
+	}, nil
 }
 
 // prepareWindow reduces sliding windows over an operand with padding and holes.
@@ -192,8 +185,7 @@ func prepareWindow(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(x.Type, slide[float32](c, w, name), slide[float64](c, w, name), slide[int8](c, w, name), slide[int16](c, w, name),
-		slide[int32](c, w, name), slide[int64](c, w, name), slide[uint8](c, w, name), slide[uint32](c, w, name))
+	return slides(c, w, name)
 }
 
 // window holds the options of a sliding window, one entry an axis.
@@ -284,12 +276,18 @@ func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, slide[float32](c, w, name), slide[float64](c, w, name), slide[int8](c, w, name), slide[int16](c, w, name),
-		slide[int32](c, w, name), slide[int64](c, w, name), slide[uint8](c, w, name), slide[uint32](c, w, name))
+	return slides(c, w, name)
 }
 
-func slide[T tensor.Number](c *op.Call, w window, name string) func() (op.Run, error) {
-	return func() (op.Run, error) {
+// slides prepares the sliding of a window for the type of input 0.
+func slides(c *op.Call, w window, name string) (op.Run, error) {
+	return byType(c.In[0].Type, preparers{
+		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w),
+	}, c, name)
+}
+
+func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, error) {
+	return func(c *op.Call, name string) (op.Run, error) {
 		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
 		if err != nil {
 			return nil, err

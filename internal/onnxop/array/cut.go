@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // cutDefs lists the operators that join and cut tensors.
 func cutDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Concat", Infer: inferConcat, Prepare: prepareConcat}, 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: inferSplit, Prepare: prepareSplit}, 1, 2, 11, 13, 18),
-		op.Versions(op.Def{Name: "Slice", Infer: inferSlice, Prepare: prepareSlice}, 1, 10, 11, 13),
-		op.Versions(op.Def{Name: "Trilu", Infer: inferTrilu, Prepare: prepareTrilu}, 14),
+		op.Versions(op.Def{Name: "Concat", Infer: inferConcat, Prepare: layout.Widened(prepareConcat)}, 1, 4, 11, 13),
+		op.Versions(op.Def{Name: "Split", Infer: inferSplit, Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
+		op.Versions(op.Def{Name: "Slice", Infer: inferSlice, Prepare: layout.Widened(layout.Planned(prepareSlice))}, 1, 10, 11, 13),
+		op.Versions(op.Def{Name: "Trilu", Infer: inferTrilu, Prepare: layout.Widened(prepareTrilu)}, 14),
 	)
 }
 
@@ -50,43 +50,12 @@ func inferConcat(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	out := slices.Clone(c.In[0].Shape)
-	for i, x := range c.In[1:] {
-		if x.Type != c.In[0].Type {
-			return fmt.Errorf("input %d is %v and input 0 is %v", i+1, x.Type, c.In[0].Type)
-		}
-		if x.Rank() != len(out) {
-			return fmt.Errorf("input %d has rank %d and input 0 has rank %d", i+1, x.Rank(), len(out))
-		}
-		for k, d := range x.Shape {
-			if k == axis {
-				out[k] += d
-			} else if d != out[k] {
-				return fmt.Errorf("input %d is %s: dimension %d does not match %d", i+1, tensor.FormatShape(x.Shape), k, out[k])
-			}
-		}
+	out, err := layout.Joined(c.In, axis)
+	if err != nil {
+		return err
 	}
 	c.SetOut(0, c.In[0].Type, out)
 	return nil
-}
-
-// pieces describes parts that lie one after the other along an axis of a whole.
-// Returned plans copy part to whole, or whole to part.
-func pieces(whole []int, axis int, parts []int, gather bool) []move.Plan {
-	outer, inner := tensor.Elements(whole[:axis]), tensor.Elements(whole[axis+1:])
-	plans := make([]move.Plan, len(parts))
-	at := 0
-	for i, n := range parts {
-		dims := []int{outer, n * inner}
-		full, tight := []int{whole[axis] * inner, 1}, []int{n * inner, 1}
-		if gather {
-			plans[i].Set(dims, full, tight, at, 0)
-		} else {
-			plans[i].Set(dims, tight, full, 0, at)
-		}
-		at += n * inner
-	}
-	return plans
 }
 
 func prepareConcat(c *op.Call) (op.Run, error) {
@@ -94,20 +63,7 @@ func prepareConcat(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]int, len(c.In))
-	whole := slices.Clone(c.In[0].Shape)
-	whole[axis] = 0
-	for i, x := range c.In {
-		parts[i] = x.Shape[axis]
-		whole[axis] += parts[i]
-	}
-	plans := pieces(whole, axis, parts, true)
-	return move.Unpacked(func(c *op.Call) error {
-		for i := range plans {
-			plans[i].Run(c.Pool, c.Out[0], c.In[i])
-		}
-		return nil
-	}), nil
+	return layout.Join(c.Out[0].Shape, axis, layout.Sizes(c.In, axis))
 }
 
 // splitSizes returns the axis and the length of each output.
@@ -181,23 +137,11 @@ func inferSplit(c *op.Call) error {
 }
 
 func prepareSplit(c *op.Call) (op.Run, error) {
-	var plans []move.Plan
-	once := parameters(c)
-	return move.Unpacked(func(c *op.Call) error {
-		if plans == nil || !once {
-			axis, sizes, err := splitSizes(c)
-			if err != nil {
-				return err
-			}
-			plans = pieces(c.In[0].Shape, axis, sizes, false)
-		}
-		for i, y := range c.Out {
-			if y != nil {
-				plans[i].Run(c.Pool, y, c.In[0])
-			}
-		}
-		return nil
-	}), nil
+	axis, sizes, err := splitSizes(c)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Cut(0, c.In[0].Shape, axis, sizes)
 }
 
 // window is the part of each dimension that Slice keeps.
@@ -236,7 +180,9 @@ func sliceWindow(c *op.Call) (window, error) {
 		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
 	}
 	w.start, w.step, w.count = make([]int, len(in)), make([]int, len(in)), slices.Clone(in)
-	move.Fill(w.step, 1)
+	for i := range w.step {
+		w.step[i] = 1
+	}
 	for i, a := range axes {
 		a, err := op.Axis(a, len(in))
 		if err != nil {
@@ -288,22 +234,11 @@ func inferSlice(c *op.Call) error {
 }
 
 func prepareSlice(c *op.Call) (op.Run, error) {
-	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
-		w, err := sliceWindow(c)
-		if err != nil {
-			return err
-		}
-		st := tensor.Strides(c.In[0].Shape)
-		src, off := make([]int, len(st)), 0
-		for i, s := range st {
-			if w.count[i] > 1 {
-				src[i] = s * w.step[i]
-			}
-			off += s * w.start[i]
-		}
-		p.Set(w.count, tensor.Strides(w.count), src, 0, off)
-		return nil
-	}), nil
+	w, err := sliceWindow(c)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Window(c.In[0].Shape, w.start, w.step, w.count)
 }
 
 func inferTrilu(c *op.Call) error {
@@ -322,7 +257,7 @@ func inferTrilu(c *op.Call) error {
 
 func prepareTrilu(c *op.Call) (op.Run, error) {
 	upper := c.Node.Attrs.Bool("upper", true)
-	return move.Unpacked(func(c *op.Call) error {
+	return func(c *op.Call) error {
 		k := 0
 		if c.Has(1) {
 			v, err := op.Ints(c.In[1])
@@ -355,7 +290,7 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 			triangle(x.Data, y.Data, cols*w, lo, hi, wide)
 		})
 		return nil
-	}), nil
+	}, nil
 }
 
 // triangle copies the kept part of rows lo to hi and clears the rest.

@@ -6,9 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -16,7 +17,7 @@ import (
 func makeDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Prepare: op.Simple(runConstantOfShape)}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Prepare: layout.Widened(prepareConstantOfShape)}, 9, 20, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
 		op.Versions(op.Def{Name: "Range", Infer: inferRange, Prepare: op.Simple(runRange)}, 11, 27),
 	)
@@ -54,7 +55,7 @@ func constantOf(c *op.Call) (*tensor.Tensor, error) {
 // dense expands a sparse tensor given as values, indices and dimensions.
 // Indices are linear ([n]) or coordinates ([n, rank]).
 func dense(parts []*tensor.Tensor) (*tensor.Tensor, error) {
-	if len(parts) != 3 || move.Packed(parts[0]) {
+	if len(parts) != 3 || layout.Packed(parts[0]) {
 		return nil, op.Unsupported("sparse value in this form")
 	}
 	dims, err := op.Ints(parts[2])
@@ -89,18 +90,13 @@ func dense(parts []*tensor.Tensor) (*tensor.Tensor, error) {
 	if len(at) != nnz {
 		return nil, errors.New("sparse indices do not match the values")
 	}
-	y := tensor.New(parts[0].Type, dims...)
-	w := parts[0].Type.Bits() / 8
-	for i, a := range at {
+	for _, a := range at {
 		if a < 0 || a >= n {
 			return nil, fmt.Errorf("sparse index %d is outside %d elements", a, n)
 		}
-		if w == 0 {
-			y.Strings[a] = parts[0].Strings[i]
-			continue
-		}
-		copy(y.Data[a*w:(a+1)*w], parts[0].Data[i*w:])
 	}
+	y := tensor.New(parts[0].Type, dims...)
+	move.Put(layout.Of(y), layout.Of(parts[0]), at, 1)
 	return y, nil
 }
 
@@ -118,7 +114,7 @@ func runConstant(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	move.All(c.Pool, c.Out[0], v)
+	layout.Copy(c.Pool, c.Out[0], v)
 	return nil
 }
 
@@ -144,35 +140,15 @@ func inferConstantOfShape(c *op.Call) error {
 	return nil
 }
 
-func runConstantOfShape(c *op.Call) error {
-	y, v := c.Out[0], c.Node.Attrs.Tensor("value")
-	switch {
-	case v == nil:
-		clear(y.Data)
-	case v.Type == tensor.String:
-		move.Fill(y.Strings, v.Strings[0])
-	case move.Packed(v):
-		b := move.Unpack(v).Data[0]
-		for s := v.Type.Bits(); s < 8; s *= 2 {
-			b |= b << s
-		}
-		move.Fill(y.Data, b)
-	default:
-		fillWith(y, v.Data)
+func prepareConstantOfShape(c *op.Call) (op.Run, error) {
+	v := layout.Unpack(c.Node.Attrs.Tensor("value"))
+	if v == nil {
+		v = tensor.New(tensor.Float32)
 	}
-	return nil
-}
-
-// fillWith repeats the bytes of one element over the whole tensor.
-func fillWith(y *tensor.Tensor, one []byte) {
-	w := y.Type.Bits() / 8
-	if len(y.Data) == 0 {
-		return
-	}
-	n := copy(y.Data, one[:w])
-	for n < len(y.Data) {
-		n += copy(y.Data[n:], y.Data[:n])
-	}
+	return func(c *op.Call) error {
+		move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(v))
+		return nil
+	}, nil
 }
 
 func inferEyeLike(c *op.Call) error {

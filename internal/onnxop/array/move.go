@@ -4,49 +4,26 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/move"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // moveDefs lists the operators that put every element somewhere else.
 func moveDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "Transpose", Infer: inferTranspose, Prepare: prepareTranspose}, 1, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Expand", Infer: inferExpand, Prepare: prepareExpand}, 8, 13),
-		op.Versions(op.Def{Name: "Tile", Infer: inferTile1, Prepare: prepareTile}, 1),
-		op.Versions(op.Def{Name: "Tile", Infer: inferTile, Prepare: prepareTile}, 6, 13),
-		op.Versions(op.Def{Name: "DepthToSpace", Infer: inferDepthToSpace, Prepare: prepareDepthToSpace}, 1, 11, 13, 28),
-		op.Versions(op.Def{Name: "SpaceToDepth", Infer: inferSpaceToDepth, Prepare: prepareSpaceToDepth}, 1, 13, 28),
-		op.Versions(op.Def{Name: "ReverseSequence", Infer: inferReverse, Prepare: prepareReverse}, 10, 28),
-	)
-}
-
-// planned runs a strided copy. The plan is set anew for every run, because
-// offsets may come from elements of the inputs, unless once tells that shapes
-// alone and constants decide it: nodes are prepared again when shapes change.
-func planned(once bool, set func(c *op.Call, p *move.Plan) error) op.Run {
-	p, ready := new(move.Plan), false
-	return move.Unpacked(func(c *op.Call) error {
-		if !ready {
-			if err := set(c, p); err != nil {
-				return err
-			}
-			ready = once
-		}
-		p.Run(c.Pool, c.Out[0], c.In[0])
-		return nil
-	})
-}
-
-// parameters reports whether all inputs but the first are absent or constant.
-func parameters(c *op.Call) bool {
-	for i := 1; i < len(c.In); i++ {
-		if c.In[i] != nil && !c.Const(i) {
-			return false
-		}
+	def := func(name string, infer func(c *op.Call) error, prepare layout.Prepare, since ...int) []op.Def {
+		return op.Versions(op.Def{Name: name, Infer: infer, Prepare: layout.Widened(prepare)}, since...)
 	}
-	return true
+	return slices.Concat(
+		def("Transpose", inferTranspose, prepareTranspose, 1, 13, 21, 23, 24, 25),
+		def("Expand", inferExpand, layout.Planned(prepareExpand), 8, 13),
+		def("Tile", inferTile1, layout.Planned(prepareTile), 1),
+		def("Tile", inferTile, layout.Planned(prepareTile), 6, 13),
+		def("DepthToSpace", inferDepthToSpace, prepareDepthToSpace, 1, 11, 13, 28),
+		def("SpaceToDepth", inferSpaceToDepth, prepareSpaceToDepth, 1, 13, 28),
+		def("ReverseSequence", inferReverse, prepareReverse, 10, 28),
+	)
 }
 
 func permutation(c *op.Call) ([]int, error) {
@@ -58,21 +35,7 @@ func permutation(c *op.Call) ([]int, error) {
 		}
 		return perm, nil
 	}
-	perm := c.Node.Attrs.Ints("perm")
-	if len(perm) != r {
-		return nil, fmt.Errorf("perm %v does not fit rank %d", perm, r)
-	}
-	seen := make([]bool, r)
-	for i, a := range perm {
-		if a < 0 {
-			a += r
-		}
-		if a < 0 || a >= r || seen[a] {
-			return nil, fmt.Errorf("perm %v is not a permutation of %d axes", perm, r)
-		}
-		perm[i], seen[a] = a, true
-	}
-	return perm, nil
+	return layout.Permutation(c.Node.Attrs.Ints("perm"), r)
 }
 
 func inferTranspose(c *op.Call) error {
@@ -83,11 +46,7 @@ func inferTranspose(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	out := make([]int, len(perm))
-	for i, a := range perm {
-		out[i] = c.In[0].Shape[a]
-	}
-	c.SetOut(0, c.In[0].Type, out)
+	c.SetOut(0, c.In[0].Type, layout.Select(c.In[0].Shape, perm))
 	return nil
 }
 
@@ -96,22 +55,7 @@ func prepareTranspose(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := tensor.Strides(c.In[0].Shape)
-	dims, src := make([]int, len(perm)), make([]int, len(perm))
-	for i, a := range perm {
-		dims[i], src[i] = c.In[0].Shape[a], in[a]
-	}
-	return fixed(dims, src), nil
-}
-
-// fixed fills the output, contiguous over dims, from a strided view of input 0.
-func fixed(dims, src []int) op.Run {
-	p := new(move.Plan)
-	p.Set(dims, tensor.Strides(dims), src, 0, 0)
-	return move.Unpacked(func(c *op.Call) error {
-		p.Run(c.Pool, c.Out[0], c.In[0])
-		return nil
-	})
+	return layout.Transposed(c.In[0].Shape, perm)
 }
 
 func inferExpand(c *op.Call) error {
@@ -134,19 +78,11 @@ func inferExpand(c *op.Call) error {
 }
 
 func prepareExpand(c *op.Call) (op.Run, error) {
-	in := slices.Clone(c.In[0].Shape)
-	st := tensor.Strides(in)
-	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
-		out := c.Out[0].Shape
-		src := make([]int, len(out))
-		for i, d := range in {
-			if d != 1 {
-				src[len(out)-len(in)+i] = st[i]
-			}
-		}
-		p.Set(out, tensor.Strides(out), src, 0, 0)
-		return nil
-	}), nil
+	src, err := broadcast.Strides(c.In[0].Shape, c.Out[0].Shape)
+	if err != nil {
+		return nil, err
+	}
+	return layout.View(c.Out[0].Shape, src, 0)
 }
 
 // inferTile1 does version 1: tiles and axis are scalars of the input's type.
@@ -165,8 +101,7 @@ func inferTile1(c *op.Call) error {
 	if a, err = op.Axis(a, c.In[0].Rank()); err != nil {
 		return err
 	}
-	rep := make([]int, c.In[0].Rank())
-	move.Fill(rep, 1)
+	rep := slices.Repeat([]int{1}, c.In[0].Rank())
 	rep[a] = n
 	return tiled(c, rep)
 }
@@ -183,37 +118,25 @@ func inferTile(c *op.Call) error {
 }
 
 func tiled(c *op.Call, rep []int) error {
-	in := c.In[0].Shape
-	if len(rep) != len(in) {
-		return fmt.Errorf("%d repeats for rank %d", len(rep), len(in))
-	}
-	out := make([]int, len(in))
-	for i, d := range in {
-		if rep[i] < 0 || d > 0 && rep[i] > tensor.MaxBytes/d {
-			return fmt.Errorf("cannot repeat %d times", rep[i])
-		}
-		out[i] = d * rep[i]
+	out, err := layout.Repeated(c.In[0].Shape, rep)
+	if err != nil {
+		return err
 	}
 	c.SetOut(0, c.In[0].Type, out)
 	return nil
 }
 
+// prepareTile finds the repeats in the result's shape, which versions give in
+// different ways.
 func prepareTile(c *op.Call) (op.Run, error) {
-	in := slices.Clone(c.In[0].Shape)
-	st := tensor.Strides(in)
-	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
-		var dims, src []int
-		for i, d := range c.Out[0].Shape {
-			rep := 0
-			if in[i] > 0 {
-				rep = d / in[i]
-			}
-			dims = append(dims, rep, in[i])
-			src = append(src, 0, st[i])
+	in := c.In[0].Shape
+	rep := make([]int, len(in))
+	for i, d := range c.Out[0].Shape {
+		if in[i] > 0 {
+			rep[i] = d / in[i]
 		}
-		p.Set(dims, tensor.Strides(dims), src, 0, 0)
-		return nil
-	}), nil
+	}
+	return layout.Tiled(in, rep)
 }
 
 // blocks reads and checks what DepthToSpace and SpaceToDepth share.
@@ -264,7 +187,7 @@ func prepareDepthToSpace(c *op.Call) (op.Run, error) {
 	if !dcr {
 		chan1, row, col = b*b*plane, b*plane, plane
 	}
-	return fixed([]int{s[0], depth, s[2], b, s[3], b}, []int{s[1] * plane, chan1, s[3], row, 1, col}), nil
+	return layout.View([]int{s[0], depth, s[2], b, s[3], b}, []int{s[1] * plane, chan1, s[3], row, 1, col}, 0)
 }
 
 func inferSpaceToDepth(c *op.Call) error {
@@ -288,9 +211,9 @@ func prepareSpaceToDepth(c *op.Call) (op.Run, error) {
 	s := c.In[0].Shape
 	plane, w := s[2]*s[3], s[3]
 	if dcr {
-		return fixed([]int{s[0], b, b, s[1], s[2] / b, w / b}, []int{s[1] * plane, w, 1, plane, w * b, b}), nil
+		return layout.View([]int{s[0], b, b, s[1], s[2] / b, w / b}, []int{s[1] * plane, w, 1, plane, w * b, b}, 0)
 	}
-	return fixed([]int{s[0], s[1], b, b, s[2] / b, w / b}, []int{s[1] * plane, plane, w, 1, w * b, b}), nil
+	return layout.View([]int{s[0], s[1], b, b, s[2] / b, w / b}, []int{s[1] * plane, plane, w, 1, w * b, b}, 0)
 }
 
 func inferReverse(c *op.Call) error {
@@ -313,29 +236,6 @@ func inferReverse(c *op.Call) error {
 }
 
 func prepareReverse(c *op.Call) (op.Run, error) {
-	taxis := c.Node.Attrs.Int("time_axis", 0)
-	p := new(move.Plan)
-	return move.Unpacked(func(c *op.Call) error {
-		x := c.In[0]
-		st := tensor.Strides(x.Shape)
-		inner := tensor.Elements(x.Shape[2:])
-		steps, lens := x.Shape[taxis], c.In[1]
-		n, err := op.Ints(lens)
-		if err != nil {
-			return err
-		}
-		ts, bs := st[taxis], st[1-taxis]
-		for b, l := range n {
-			if l < 0 || l > steps {
-				return fmt.Errorf("sequence length %d is outside %d steps", l, steps)
-			}
-			if l > 0 {
-				p.Set([]int{l, inner}, []int{ts, 1}, []int{-ts, 1}, b*bs, b*bs+(l-1)*ts)
-				p.Run(c.Pool, c.Out[0], x)
-			}
-			p.Set([]int{steps - l, inner}, []int{ts, 1}, []int{ts, 1}, b*bs+l*ts, b*bs+l*ts)
-			p.Run(c.Pool, c.Out[0], x)
-		}
-		return nil
-	}), nil
+	t := c.Node.Attrs.Int("time_axis", 0)
+	return layout.ReversedSequences(c.In[0].Shape, t, 1-t)
 }

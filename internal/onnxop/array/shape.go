@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -29,14 +29,10 @@ func shapeDefs() []op.Def {
 
 // runKeep copies the elements, unless the engine gave both sides one memory.
 func runKeep(c *op.Call) error {
-	if c.In[0].Type.IsContainer() {
-		c.Out[0].Elem, c.Out[0].Elems = c.In[0].Elem, c.In[0].Elems
-		return nil
-	}
 	if c.In[0].Len() != c.Out[0].Len() {
 		return fmt.Errorf("cannot reshape %s to %s", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.Out[0].Shape))
 	}
-	move.All(c.Pool, c.Out[0], c.In[0])
+	layout.Copy(c.Pool, c.Out[0], c.In[0])
 	return nil
 }
 
@@ -245,11 +241,7 @@ func shapeRange(c *op.Call) (lo, hi int) {
 
 func runShape(c *op.Call) error {
 	lo, hi := shapeRange(c)
-	out := tensor.Of[int64](c.Out[0])
-	for i, d := range c.In[0].Shape[lo:hi] {
-		out[i] = int64(d)
-	}
-	return nil
+	return layout.PutInts(c.Out[0], c.In[0].Shape[lo:hi])
 }
 
 func runSize(c *op.Call) error {

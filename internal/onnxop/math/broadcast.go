@@ -3,148 +3,23 @@ package math
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// Broadcast is a plan for walking up to three operands and a result of row-major
-// tensors together, with NumPy broadcasting. Dimensions that all operands treat
-// alike are merged, so that equal shapes become one run, and a bias or a scalar
-// becomes one run for each row.
-type Broadcast struct {
-	Len   int    // elements of the result
-	Inner int    // elements of a run
-	Step  [3]int // 1 for operands that advance within a run, 0 for those that stand
-	dims  []int  // outer dimensions
-	step  [3][]int
-}
+// Broadcast is the walk over operands and a result.
+type Broadcast = broadcast.Walk
 
-// maxDims bounds the merged outer dimensions.
-const maxDims = 12
-
-// NewBroadcast plans the walk over operands of the given shapes, each of which
-// must broadcast to out.
+// NewBroadcast plans the walk over operands of the given shapes; what cannot be
+// walked is unsupported.
 func NewBroadcast(out []int, operands ...[]int) (*Broadcast, error) {
-	b := &Broadcast{Len: tensor.Elements(out), Inner: 1, Step: [3]int{1, 1, 1}}
-	// Walk from the innermost dimension outwards; cur holds each operand's stride.
-	var cur [3]int
-	for k := range cur {
-		cur[k] = 1
+	b, err := broadcast.New(out, operands...)
+	if err != nil {
+		return nil, op.Unsupported("%v", err)
 	}
-	first := true
-	var dims []int // innermost first
-	var steps [3][]int
-	for d := len(out) - 1; d >= 0; d-- {
-		n := out[d]
-		var st [3]int
-		for k, s := range operands {
-			j := d - (len(out) - len(s))
-			if j < 0 || s[j] == 1 {
-				continue // st 0
-			}
-			if s[j] != n {
-				return nil, op.Unsupported("shape %s does not broadcast to %s", tensor.FormatShape(s), tensor.FormatShape(out))
-			}
-			st[k] = cur[k]
-			cur[k] *= n
-		}
-		if n == 1 {
-			continue
-		}
-		if !first {
-			last := len(dims) - 1
-			merge := true
-			for k := range operands {
-				merge = merge && st[k] == steps[k][last]*dims[last]
-			}
-			if merge {
-				dims[last] *= n
-				continue
-			}
-		}
-		first = false
-		dims = append(dims, n)
-		for k := range steps {
-			steps[k] = append(steps[k], st[k])
-		}
-	}
-	if len(dims) > 0 {
-		b.Inner = dims[0]
-		for k := range b.Step {
-			b.Step[k] = steps[k][0]
-			steps[k] = steps[k][1:]
-			slices.Reverse(steps[k])
-		}
-		dims = dims[1:]
-		slices.Reverse(dims)
-	}
-	if len(dims) > maxDims {
-		return nil, op.Unsupported("broadcast over %d separate dimensions", len(dims))
-	}
-	b.dims, b.step = dims, steps
 	return b, nil
-}
-
-// Runs walks the contiguous runs of a range of the result.
-type Runs struct {
-	Dst, N int    // place and length of the current run in the result
-	Off    [3]int // where the run starts in each operand
-	b      *Broadcast
-	end    int
-	col    int
-	at     [3]int
-	idx    [maxDims]int
-}
-
-// Runs starts a walk over elements lo to hi of the result. It is used as
-//
-//	for r := b.Runs(lo, hi); r.Next(); { ... r.Dst, r.N, r.Off ... }
-func (b *Broadcast) Runs(lo, hi int) Runs {
-	r := Runs{b: b, Dst: lo, end: hi}
-	if lo >= hi {
-		return r
-	}
-	row := lo / b.Inner
-	r.col = lo % b.Inner
-	for d := len(b.dims) - 1; d >= 0; d-- {
-		r.idx[d] = row % b.dims[d]
-		row /= b.dims[d]
-		for k := range r.at {
-			r.at[k] += r.idx[d] * b.step[k][d]
-		}
-	}
-	return r
-}
-
-// Next advances to the next run and reports whether there is one.
-func (r *Runs) Next() bool {
-	b := r.b
-	if r.N > 0 {
-		r.Dst += r.N
-		r.col = 0
-		for d := len(b.dims) - 1; d >= 0; d-- {
-			r.idx[d]++
-			for k := range r.at {
-				r.at[k] += b.step[k][d]
-			}
-			if r.idx[d] < b.dims[d] {
-				break
-			}
-			for k := range r.at {
-				r.at[k] -= b.step[k][d] * b.dims[d]
-			}
-			r.idx[d] = 0
-		}
-	}
-	if r.Dst >= r.end {
-		return false
-	}
-	r.N = min(b.Inner-r.col, r.end-r.Dst)
-	for k := range r.Off {
-		r.Off[k] = r.at[k] + r.col*b.Step[k]
-	}
-	return true
 }
 
 // binary is a prepared element-wise operator of two operands of type T.
