@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -15,8 +16,8 @@ func compareDefs() []op.Def {
 		l = append(l, lite(name, inferBinary(tensor.Bool), prepareCompare))
 	}
 	return append(l,
-		lite("LOGICAL_AND", inferBinary(tensor.Bool), prepareLogical(func(a, b uint8) uint8 { return a & b })),
-		lite("LOGICAL_OR", inferBinary(tensor.Bool), prepareLogical(func(a, b uint8) uint8 { return a | b })),
+		lite("LOGICAL_AND", inferBinary(tensor.Bool), prepareLogical(element.And[uint8]())),
+		lite("LOGICAL_OR", inferBinary(tensor.Bool), prepareLogical(element.Or[uint8]())),
 		lite("LOGICAL_NOT", inferNot, prepareNot))
 }
 
@@ -50,61 +51,21 @@ func prepareCompare(c *op.Call) (op.Run, error) {
 
 func compareOf[T tensor.Number](c *op.Call) (op.Run, error) { return compare(c, both(tensor.Of[T])) }
 
-// compare knows <, <=, == and !=; the other two are the first with the operands
-// exchanged.
 func compare[T cmp.Ordered](c *op.Call, view [2]func(*tensor.Tensor) []T) (op.Run, error) {
-	var f rowFunc[T, bool]
+	l := element.GreaterEqual[T]()
 	switch c.Node.Op {
 	case "EQUAL":
-		f = equalRow[T]
+		l = element.Equal[T]()
 	case "NOT_EQUAL":
-		f = notEqualRow[T]
+		l = element.NotEqual[T]()
 	case "LESS":
-		f = lessRow[T]
+		l = element.Less[T]()
 	case "LESS_EQUAL":
-		f = lessEqualRow[T]
+		l = element.LessEqual[T]()
 	case "GREATER":
-		f = func(y []bool, a, b []T, as, bs int) { lessRow(y, b, a, bs, as) }
-	default:
-		f = func(y []bool, a, b []T, as, bs int) { lessEqualRow(y, b, a, bs, as) }
+		l = element.Greater[T]()
 	}
-	return overRows(c, view, tensor.Of[bool], f)
-}
-
-func equalRow[T comparable](y []bool, a, b []T, as, bs int) {
-	i, j := 0, 0
-	for k := range y {
-		y[k] = a[i] == b[j]
-		i += as
-		j += bs
-	}
-}
-
-func notEqualRow[T comparable](y []bool, a, b []T, as, bs int) {
-	i, j := 0, 0
-	for k := range y {
-		y[k] = a[i] != b[j]
-		i += as
-		j += bs
-	}
-}
-
-func lessRow[T cmp.Ordered](y []bool, a, b []T, as, bs int) {
-	i, j := 0, 0
-	for k := range y {
-		y[k] = a[i] < b[j]
-		i += as
-		j += bs
-	}
-}
-
-func lessEqualRow[T cmp.Ordered](y []bool, a, b []T, as, bs int) {
-	i, j := 0, 0
-	for k := range y {
-		y[k] = a[i] <= b[j]
-		i += as
-		j += bs
-	}
+	return overRows(c, view, tensor.Of[uint8], l)
 }
 
 // scaled reports whether both inputs are quantised differently, so that their
@@ -143,12 +104,12 @@ func compareScaled[T int8 | uint8](c *op.Call) (op.Run, error) {
 	return compare(c, views)
 }
 
-func prepareLogical(f func(a, b uint8) uint8) func(c *op.Call) (op.Run, error) {
+func prepareLogical(l element.Loops[uint8, uint8]) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		if c.In[0].Type != tensor.Bool {
 			return nil, op.Unsupported("elements of type %v", c.In[0].Type)
 		}
-		return numbers(c, by(f))
+		return numbers(c, l)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
@@ -117,94 +118,54 @@ func inferSameBinary(c *op.Call) error {
 func prepareBinary(k kernel) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		t := c.In[0].Type
-		switch {
-		case t == tensor.Bool && k.bool != nil:
-			return over(c, tensor.Of[bool], tensor.Of[bool], k.bool)
-		case t.IsFloat() && k.float != nil:
-			switch t {
-			case tensor.Float32:
-				return over(c, tensor.Of[float32], tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
-			case tensor.Float64:
-				return over(c, tensor.Of[float64], tensor.Of[float64], k.float)
-			}
-		case t.IsInteger() && k.int != nil:
-			switch t {
-			case tensor.Int8:
-				return over(c, tensor.Of[int8], tensor.Of[int8], integers[int8](k.int))
-			case tensor.Int16:
-				return over(c, tensor.Of[int16], tensor.Of[int16], integers[int16](k.int))
-			case tensor.Int32:
-				return over(c, tensor.Of[int32], tensor.Of[int32], integers[int32](k.int))
-			case tensor.Int64:
-				return over(c, tensor.Of[int64], tensor.Of[int64], integers[int64](k.int))
-			case tensor.Uint8:
-				return over(c, tensor.Of[uint8], tensor.Of[uint8], integers[uint8](k.int))
-			case tensor.Uint16:
-				return over(c, tensor.Of[uint16], tensor.Of[uint16], integers[uint16](k.int))
-			case tensor.Uint32:
-				return over(c, tensor.Of[uint32], tensor.Of[uint32], integers[uint32](k.int))
-			}
+		if t == tensor.Bool && k.bool != nil {
+			return over(c, tensor.Of[bool], tensor.Of[bool], element.Two(k.bool))
+		}
+		if f := tensor.PickNumber(t, reals[float32], reals[float64], integers[int8], integers[int16], integers[int32], integers[int64],
+			integers[uint8], integers[uint16], integers[uint32], nil); f != nil && (t.IsFloat() && k.float != nil || t.IsInteger() && k.int != nil) {
+			return f(c, k)
 		}
 		return nil, op.Unsupported("elements of type %v", t)
 	}
 }
 
-func integers[T tensor.Number](f func(a, b int64) int64) func(a, b T) T {
-	return func(a, b T) T { return T(f(int64(a), int64(b))) }
+func reals[T tensor.Number](c *op.Call, k kernel) (op.Run, error) {
+	return over(c, tensor.Of[T], tensor.Of[T], element.Two(func(a, b T) T { return T(k.float(float64(a), float64(b))) }))
 }
 
-// grain is the number of elements below which another thread does not pay.
-const grain = 1 << 14
+func integers[T tensor.Number](c *op.Call, k kernel) (op.Run, error) {
+	return over(c, tensor.Of[T], tensor.Of[T], element.Two(func(a, b T) T { return T(k.int(int64(a), int64(b))) }))
+}
 
-// over applies f to all elements of two broadcast inputs.
-func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f func(a, b T) R) (op.Run, error) {
-	r, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+// over applies loops to all elements of two broadcast inputs.
+func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, l element.Loops[T, R]) (op.Run, error) {
+	walk, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
+	r := element.NewBinary(c.Pool, walk, l)
 	return func(c *op.Call) error {
-		a, b, y := in(c.In[0]), in(c.In[1]), out(c.Out[0])
-		r.Each(c.Pool, grain, func(o int, at [3]int, n int) {
-			i, j := at[0], at[1]
-			for k := o; k < o+n; k++ {
-				y[k] = f(a[i], b[j])
-				i += r.Step[0]
-				j += r.Step[1]
-			}
-		})
+		r.Run(c.Pool, out(c.Out[0]), in(c.In[0]), in(c.In[1]))
 		return nil
 	}, nil
 }
 
 func prepareUnary(f func(v float64) float64) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
-		switch t := c.In[0].Type; {
-		case t == tensor.Float32:
-			return each(tensor.Of[float32], f), nil
-		case t == tensor.Float64:
-			return each(tensor.Of[float64], f), nil
-		case !slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op):
-			return nil, op.Unsupported("elements of type %v", t)
-		case t == tensor.Int8:
-			return each(tensor.Of[int8], f), nil
-		case t == tensor.Int16:
-			return each(tensor.Of[int16], f), nil
-		case t == tensor.Int32:
-			return each(tensor.Of[int32], f), nil
-		default:
+		t := c.In[0].Type
+		run := tensor.PickNumber(t, each[float32], each[float64], each[int8], each[int16], each[int32], nil, nil, nil, nil, nil)
+		if run == nil || t.IsInteger() && !slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op) {
 			return nil, op.Unsupported("elements of type %v", t)
 		}
+		return run(f), nil
 	}
 }
 
-func each[T tensor.Number](view func(*tensor.Tensor) []T, f func(v float64) float64) op.Run {
+func each[T tensor.Number](f func(v float64) float64) op.Run {
+	loop := element.One(func(v T) T { return T(f(float64(v))) })
 	return func(c *op.Call) error {
-		x, y := view(c.In[0]), view(c.Out[0])
-		c.Pool.For(len(y), 4096, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				y[i] = T(f(float64(x[i])))
-			}
-		})
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(len(y), 4096, func(lo, hi int) { loop(y[lo:hi], x[lo:hi]) })
 		return nil
 	}
 }
@@ -224,38 +185,25 @@ func prepareCompare(c *op.Call) (op.Run, error) {
 			d = d[len(p):]
 		}
 	}
-	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return compare(c, d, tensor.Of[float32])
-	case tensor.Float64:
-		return compare(c, d, tensor.Of[float64])
-	case tensor.Int8:
-		return compare(c, d, tensor.Of[int8])
-	case tensor.Int16:
-		return compare(c, d, tensor.Of[int16])
-	case tensor.Int32:
-		return compare(c, d, tensor.Of[int32])
-	case tensor.Int64:
-		return compare(c, d, tensor.Of[int64])
-	case tensor.Uint8, tensor.Bool:
-		return compare(c, d, tensor.Of[uint8])
-	case tensor.Uint32:
-		return compare(c, d, tensor.Of[uint32])
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	t := c.In[0].Type
+	if t == tensor.Bool {
+		t = tensor.Uint8
 	}
+	if f := tensor.PickNumber(t, compare[float32], compare[float64], compare[int8], compare[int16], compare[int32], compare[int64],
+		compare[uint8], nil, compare[uint32], nil); f != nil {
+		return f(c, d)
+	}
+	return nil, op.Unsupported("elements of type %v", t)
 }
 
-func compare[T tensor.Number](c *op.Call, direction string, view func(*tensor.Tensor) []T) (op.Run, error) {
-	f, ok := map[string]func(a, b T) bool{
-		"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
-		"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
-		"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
+func compare[T tensor.Number](c *op.Call, direction string) (op.Run, error) {
+	l, ok := map[string]func() element.Loops[T, uint8]{
+		"EQ": element.Equal[T], "NE": element.NotEqual[T], "LT": element.Less[T], "LE": element.LessEqual[T], "GT": element.Greater[T], "GE": element.GreaterEqual[T],
 	}[direction]
 	if !ok {
 		return nil, op.Unsupported("comparison %q", direction)
 	}
-	return over(c, view, tensor.Of[bool], f)
+	return over(c, tensor.Of[T], tensor.Of[uint8], l())
 }
 
 func inferSelect(c *op.Call) error {

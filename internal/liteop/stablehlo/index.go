@@ -179,9 +179,11 @@ func prepareScatter(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, preparers{
-		scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32],
-	}, c, name)
+	if f := tensor.PickNumber(stored(c.In[0].Type), scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64],
+		scatter[uint8], nil, scatter[uint32], nil); f != nil {
+		return f(c, name)
+	}
+	return nil, op.Unsupported("elements of type %v", c.In[0].Type)
 }
 
 func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {

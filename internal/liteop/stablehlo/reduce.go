@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -79,23 +80,6 @@ func merge[T tensor.Number](name string, truth bool) (func(a, b T) T, error) {
 	return func(a, b T) T { return T(k(int64(a), int64(b))) }, nil
 }
 
-// preparers prepare an operator for one element type each.
-type preparers struct {
-	f32, f64, i8, i16, i32, i64, u8, u32 func(c *op.Call, name string) (op.Run, error)
-}
-
-// byType prepares for the element type of t. name is the combiner's.
-func byType(t tensor.Type, p preparers, c *op.Call, name string) (op.Run, error) {
-	f := map[tensor.Type]func(*op.Call, string) (op.Run, error){
-		tensor.Float32: p.f32, tensor.Float64: p.f64, tensor.Int8: p.i8, tensor.Int16: p.i16, tensor.Int32: p.i32, tensor.Int64: p.i64,
-		tensor.Uint8: p.u8, tensor.Bool: p.u8, tensor.Uint32: p.u32,
-	}[t]
-	if f == nil {
-		return nil, op.Unsupported("elements of type %v", t)
-	}
-	return f(c, name)
-}
-
 // inferReduce has one operand and one initial value.
 func inferReduce(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
@@ -130,43 +114,48 @@ func prepareReduce(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, preparers{
-		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32],
-	}, c, name)
+	if f := tensor.PickNumber(stored(c.In[0].Type), fold[float32], fold[float64], fold[int8], fold[int16], fold[int32], fold[int64],
+		fold[uint8], nil, fold[uint32], nil); f != nil {
+		return f(c, name)
+	}
+	return nil, op.Unsupported("elements of type %v", c.In[0].Type)
 }
 
-func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
+// stored is the integer type that truth values are stored as.
+func stored(t tensor.Type) tensor.Type {
+	if t == tensor.Bool {
+		return tensor.Uint8
+	}
+	return t
+}
+
+// fold combines the elements of each result in their order.
+func fold[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
 	if err != nil {
 		return nil, err
 	}
-	x := c.In[0].Shape
-	steps := make([]int, len(x)) // stride of each axis in the result, 0 where reduced
-	n, dims := 1, c.Node.Attrs.Ints("dimensions")
-	for i := len(x) - 1; i >= 0; i-- {
-		if !slices.Contains(dims, i) {
-			steps[i] = n
-			n *= x[i]
-		}
+	drop := make([]bool, c.In[0].Rank())
+	for _, d := range c.Node.Attrs.Ints("dimensions") {
+		drop[d] = true
 	}
-	return func(c *op.Call) error {
-		in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
-		for i := range out {
-			out[i] = start
-		}
-		pos, at := make([]int, len(x)), 0
-		for _, v := range in {
-			out[at] = f(out[at], v)
-			for k := len(x) - 1; k >= 0; k-- {
-				pos[k]++
-				at += steps[k]
-				if pos[k] < x[k] {
-					break
-				}
-				at -= pos[k] * steps[k]
-				pos[k] = 0
+	run := reduce.NewRun(c.Pool, reduce.NewPlan(c.In[0].Shape, drop), reduce.Reducer[T, T]{
+		Row: func(acc T, src []T) T {
+			for _, x := range src {
+				acc = f(acc, x)
 			}
-		}
+			return acc
+		},
+		Cols: func(acc, src []T) {
+			for i, x := range src[:len(acc)] {
+				acc[i] = f(acc[i], x)
+			}
+		},
+		Done: func(a T, _ int) T { return a },
+	})
+	return func(c *op.Call) error {
+		run.Start = tensor.Of[T](c.In[1])[0]
+		run.Do(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]))
 		return nil
 	}, nil
 }
@@ -281,44 +270,44 @@ func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
 
 // slides prepares the sliding of a window for the type of input 0.
 func slides(c *op.Call, w window, name string) (op.Run, error) {
-	return byType(c.In[0].Type, preparers{
-		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w),
-	}, c, name)
+	if f := tensor.PickNumber(stored(c.In[0].Type), slide[float32], slide[float64], slide[int8], slide[int16], slide[int32], slide[int64],
+		slide[uint8], nil, slide[uint32], nil); f != nil {
+		return f(c, w, name)
+	}
+	return nil, op.Unsupported("elements of type %v", c.In[0].Type)
 }
 
-func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, error) {
-	return func(c *op.Call, name string) (op.Run, error) {
-		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
-		if err != nil {
-			return nil, err
-		}
-		x, out := c.In[0].Shape, c.Out[0].Shape
-		strides, taps := tensor.Strides(x), tensor.Elements(w.size)
-		return func(c *op.Call) error {
-			in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
-			c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
-				for o := lo; o < hi; o++ {
-					acc := start
-				tap:
-					for t := range taps {
-						at := 0
-						for k, ro, rt := len(x)-1, o, t; k >= 0; k-- {
-							p := ro%out[k]*w.stride[k] + rt%w.size[k]*w.hole[k] - w.low[k]
-							ro /= out[k]
-							rt /= w.size[k]
-							if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
-								continue tap // padding and holes hold the initial value
-							}
-							at += p / w.base[k] * strides[k]
-						}
-						acc = f(acc, in[at])
-					}
-					y[o] = acc
-				}
-			})
-			return nil
-		}, nil
+func slide[T tensor.Number](c *op.Call, w window, name string) (op.Run, error) {
+	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
+	if err != nil {
+		return nil, err
 	}
+	x, out := c.In[0].Shape, c.Out[0].Shape
+	strides, taps := tensor.Strides(x), tensor.Elements(w.size)
+	return func(c *op.Call) error {
+		in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+		c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
+			for o := lo; o < hi; o++ {
+				acc := start
+			tap:
+				for t := range taps {
+					at := 0
+					for k, ro, rt := len(x)-1, o, t; k >= 0; k-- {
+						p := ro%out[k]*w.stride[k] + rt%w.size[k]*w.hole[k] - w.low[k]
+						ro /= out[k]
+						rt /= w.size[k]
+						if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
+							continue tap // padding and holes hold the initial value
+						}
+						at += p / w.base[k] * strides[k]
+					}
+					acc = f(acc, in[at])
+				}
+				y[o] = acc
+			}
+		})
+		return nil
+	}, nil
 }
 
 // inferBits has the generator's state; the results are the new state and bits.

@@ -94,27 +94,11 @@ func inferCol2Im(c *op.Call) error {
 }
 
 func prepareCol2Im(c *op.Call) (op.Run, error) {
+	if run := tensor.PickNumber(c.In[0].Type, col2im[float32], col2im[float64], col2im[int8], col2im[int16], col2im[int32], col2im[int64],
+		col2im[uint8], col2im[uint16], col2im[uint32], col2im[uint64]); run != nil {
+		return run, nil
+	}
 	switch c.In[0].Type {
-	case tensor.Float32:
-		return col2im[float32], nil
-	case tensor.Float64:
-		return col2im[float64], nil
-	case tensor.Int8:
-		return col2im[int8], nil
-	case tensor.Int16:
-		return col2im[int16], nil
-	case tensor.Int32:
-		return col2im[int32], nil
-	case tensor.Int64:
-		return col2im[int64], nil
-	case tensor.Uint8:
-		return col2im[uint8], nil
-	case tensor.Uint16:
-		return col2im[uint16], nil
-	case tensor.Uint32:
-		return col2im[uint32], nil
-	case tensor.Uint64:
-		return col2im[uint64], nil
 	case tensor.Float16, tensor.BFloat16:
 		return func(c *op.Call) error {
 			v, err := tensor.All[float64](c.In[0])

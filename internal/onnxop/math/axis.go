@@ -2,6 +2,7 @@ package math
 
 import (
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -101,10 +102,6 @@ func prepareCumulative(c *op.Call, product bool) (op.Run, error) {
 
 func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 	exclusive, reverse := c.Node.Attrs.Bool("exclusive", false), c.Node.Attrs.Bool("reverse", false)
-	step, first := addVec[T], T(0)
-	if product {
-		step, first = mulVec[T], 1
-	}
 	return func(c *op.Call) error {
 		v, err := op.Ints(c.In[1])
 		if err != nil {
@@ -119,27 +116,7 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 		}
 		l := lineAt(c.In[0].Shape, axis)
 		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		for o := range l.outer {
-			base := o * l.n * l.inner
-			row := func(v []T, r int) []T {
-				if reverse {
-					r = l.n - 1 - r
-				}
-				return v[base+r*l.inner:][:l.inner]
-			}
-			for r := range l.n {
-				switch {
-				case r == 0 && exclusive:
-					fillSlice(row(dst, r), first)
-				case r == 0:
-					copy(row(dst, r), row(src, r))
-				case exclusive:
-					step(row(dst, r), row(dst, r-1), row(src, r-1))
-				default:
-					step(row(dst, r), row(dst, r-1), row(src, r))
-				}
-			}
-		}
+		reduce.Cumulative(dst, src, l.outer, l.n, l.inner, product, exclusive, reverse)
 		return nil
 	}
 }

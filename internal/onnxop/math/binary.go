@@ -1,22 +1,14 @@
 package math
 
 import (
-	"math"
-
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// loops holds the loops of one operator for one type.
-type loops[T, R tensor.Number] struct {
-	vec func(dst []R, a, b []T)
-	vs  func(dst []R, a []T, b T)
-	sv  func(dst []R, a T, b []T)
-}
-
 // prepareLoops plans the broadcast of the two inputs and runs the loops over it.
-func prepareLoops[T, R tensor.Number](c *op.Call, l loops[T, R]) (op.Run, error) {
+func prepareLoops[T, R tensor.Number](c *op.Call, l element.Loops[T, R]) (op.Run, error) {
 	sa, sb, out, err := operandShapes(c)
 	if err != nil {
 		return nil, err
@@ -25,10 +17,9 @@ func prepareLoops[T, R tensor.Number](c *op.Call, l loops[T, R]) (op.Run, error)
 	if err != nil {
 		return nil, err
 	}
-	r := newBinary[T, R](c.Pool, plan, l.vec)
-	r.vs, r.sv = l.vs, l.sv
+	r := element.NewBinary(c.Pool, plan, l)
 	return func(c *op.Call) error {
-		r.run(c.Pool, tensor.Of[R](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
+		r.Run(c.Pool, tensor.Of[R](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
 		return nil
 	}, nil
 }
@@ -53,10 +44,9 @@ func prepareArith(c *op.Call, k arith) (op.Run, error) {
 	if err := sameTypes(c, 0); err != nil {
 		return nil, err
 	}
-	if c.In[0].Type == tensor.Float32 {
-		return prepareLoops(c, clamped(realLoops[float32](k), c.Activation))
-	}
-	if c.Activation.On {
+	if act := c.Activation; act.On && c.In[0].Type == tensor.Float32 {
+		return prepareLoops(c, element.Clamped(realLoops[float32](k), act.Min, act.Max))
+	} else if act.On {
 		return nil, op.Unsupported("clamped %s of %v", c.Node.Op, c.In[0].Type)
 	}
 	if f := tensor.PickNumber(c.In[0].Type, realArith[float32], realArith[float64], intArith[int8], intArith[int16], intArith[int32], intArith[int64], intArith[uint8], intArith[uint16], intArith[uint32], intArith[uint64]); f != nil {
@@ -73,239 +63,45 @@ func intArith[T tensor.Integer](c *op.Call, k arith) (op.Run, error) {
 	return prepareLoops(c, intLoops[T](k))
 }
 
-// clamped adds a fused activation to the loops: each part of a run is clamped
-// while it is in the cache.
-func clamped(l loops[float32, float32], act op.Activation) loops[float32, float32] {
-	if !act.On {
-		return l
-	}
-	clamp := func(dst []float32) {
-		for i, x := range dst {
-			if x < act.Min {
-				x = act.Min
-			}
-			if x > act.Max {
-				x = act.Max
-			}
-			dst[i] = x
-		}
-	}
-	out := loops[float32, float32]{vec: func(dst, a, b []float32) {
-		for len(dst) > 0 {
-			n := min(len(dst), 8*blockSize)
-			l.vec(dst[:n], a[:n], b[:n])
-			clamp(dst[:n])
-			dst, a, b = dst[n:], a[n:], b[n:]
-		}
-	}}
-	if l.vs != nil {
-		out.vs = func(dst, a []float32, b float32) { l.vs(dst, a, b); clamp(dst) }
-	}
-	if l.sv != nil {
-		out.sv = func(dst []float32, a float32, b []float32) { l.sv(dst, a, b); clamp(dst) }
-	}
-	return out
-}
-
 // commonLoops covers the operators that are written alike for all numbers.
-func commonLoops[T tensor.Number](k arith) loops[T, T] {
+func commonLoops[T tensor.Number](k arith) element.Loops[T, T] {
 	switch k {
 	case add:
-		return loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}
+		return element.Add[T]()
 	case sub:
-		return loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]} // a-b is a+(-b), zeros included
+		return element.Sub[T]()
 	case mul:
-		return loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}
+		return element.Mul[T]()
 	case maximum:
-		return loops[T, T]{vec: maxVec[T]}
+		return element.Max[T]()
 	case minimum:
-		return loops[T, T]{vec: minVec[T]}
+		return element.Min[T]()
 	}
-	return loops[T, T]{vec: preluVec[T]}
+	return element.PRelu[T]()
 }
 
-func realLoops[T tensor.Real](k arith) loops[T, T] {
+func realLoops[T tensor.Real](k arith) element.Loops[T, T] {
 	switch k {
 	case div:
-		return loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]}
+		return element.Div[T]()
 	case modFloor:
-		return loops[T, T]{vec: modFloorVec[T]}
+		return element.ModFloor[T]()
 	case modTrunc:
-		return loops[T, T]{vec: modTruncVec[T]}
+		return element.ModTrunc[T]()
 	}
 	return commonLoops[T](k)
 }
 
-func intLoops[T tensor.Integer](k arith) loops[T, T] {
+func intLoops[T tensor.Integer](k arith) element.Loops[T, T] {
 	switch k {
 	case div:
-		return loops[T, T]{vec: intDivVec[T]}
+		return element.IntDiv[T]()
 	case modFloor:
-		return loops[T, T]{vec: intModFloorVec[T]}
+		return element.IntModFloor[T]()
 	case modTrunc:
-		return loops[T, T]{vec: intModTruncVec[T]}
+		return element.IntModTrunc[T]()
 	}
 	return commonLoops[T](k)
-}
-
-func addVec[T tensor.Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] + b[i]
-	}
-}
-
-func addScalar[T tensor.Number](dst, a []T, b T) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] + b
-	}
-}
-
-func subVec[T tensor.Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] - b[i]
-	}
-}
-
-func scalarSub[T tensor.Number](dst []T, a T, b []T) {
-	b = b[:len(dst)]
-	for i := range dst {
-		dst[i] = a - b[i]
-	}
-}
-
-func mulVec[T tensor.Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] * b[i]
-	}
-}
-
-func mulScalar[T tensor.Number](dst, a []T, b T) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] * b
-	}
-}
-
-func divVec[T tensor.Real](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] / b[i]
-	}
-}
-
-func divScalar[T tensor.Real](dst, a []T, b T) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] / b
-	}
-}
-
-func scalarDiv[T tensor.Real](dst []T, a T, b []T) {
-	b = b[:len(dst)]
-	for i := range dst {
-		dst[i] = a / b[i]
-	}
-}
-
-// intDivVec truncates towards zero. Division by zero, undefined in the standard,
-// gives zero.
-func intDivVec[T tensor.Integer](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		if b[i] == 0 {
-			dst[i] = 0
-			continue
-		}
-		dst[i] = a[i] / b[i]
-	}
-}
-
-// intModFloorVec gives the remainder the sign of the divisor.
-func intModFloorVec[T tensor.Integer](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i, y := range b {
-		if y == 0 {
-			dst[i] = 0
-			continue
-		}
-		r := a[i] % y
-		if r != 0 && (r < 0) != (y < 0) {
-			r += y
-		}
-		dst[i] = r
-	}
-}
-
-func intModTruncVec[T tensor.Integer](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i, y := range b {
-		if y == 0 {
-			dst[i] = 0
-			continue
-		}
-		dst[i] = a[i] % y
-	}
-}
-
-func modTruncVec[T tensor.Real](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
-	}
-}
-
-// modFloorVec gives the remainder, zero included, the sign of the divisor.
-func modFloorVec[T tensor.Real](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		y := float64(b[i])
-		r := math.Mod(float64(a[i]), y)
-		switch {
-		case r == 0:
-			r = math.Copysign(0, y)
-		case (r < 0) != (y < 0):
-			r += y
-		}
-		dst[i] = T(r)
-	}
-}
-
-// maxVec gives NaN where either operand is NaN.
-func maxVec[T tensor.Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		x, y := a[i], b[i]
-		if x > y || x != x {
-			y = x
-		}
-		dst[i] = y
-	}
-}
-
-func minVec[T tensor.Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		x, y := a[i], b[i]
-		if x < y || x != x {
-			y = x
-		}
-		dst[i] = y
-	}
-}
-
-func preluVec[T tensor.Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		x := a[i]
-		if x < 0 {
-			x *= b[i]
-		}
-		dst[i] = x
-	}
 }
 
 func arithPrepare(k arith) prepare {

@@ -3,6 +3,7 @@ package math
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -92,15 +93,17 @@ func biasGelu(c *op.Call, f curve) (op.Run, error) {
 	}
 	switch c.In[0].Type {
 	case tensor.Float32:
-		return prepareLoops(c, loops[float32, float32]{vec: func(dst, a, b []float32) {
-			addVec(dst, a, b)
-			f.f32(dst, dst)
-		}})
+		return prepareLoops(c, after(element.Add[float32](), f.f32))
 	case tensor.Float64:
-		return prepareLoops(c, loops[float64, float64]{vec: func(dst, a, b []float64) {
-			addVec(dst, a, b)
-			loopOf[float64](f.f64)(dst, dst)
-		}})
+		return prepareLoops(c, after(element.Add[float64](), loopOf[float64](f.f64)))
 	}
 	return nil, badType(c, 0)
+}
+
+// after makes loops that pass the result through f.
+func after[T tensor.Number](l element.Loops[T, T], f func(dst, src []T)) element.Loops[T, T] {
+	return element.Loops[T, T]{Vec: func(dst, a, b []T) {
+		l.Vec(dst, a, b)
+		f(dst, dst)
+	}}
 }

@@ -1,9 +1,11 @@
 package math
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -41,46 +43,18 @@ func compareOf[T tensor.Number](c *op.Call, k relation) (op.Run, error) {
 	return prepareLoops(c, compareLoops[T](k))
 }
 
-func compareLoops[T tensor.Number](k relation) loops[T, uint8] {
+func compareLoops[T cmp.Ordered](k relation) element.Loops[T, uint8] {
 	switch k {
 	case equal:
-		return loops[T, uint8]{vec: equalVec[T], vs: equalScalar[T], sv: func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }}
+		return element.Equal[T]()
 	case less:
-		return loops[T, uint8]{vec: lessVec[T]}
+		return element.Less[T]()
 	case lessEqual:
-		return loops[T, uint8]{vec: lessEqualVec[T]}
+		return element.LessEqual[T]()
 	case greater:
-		return loops[T, uint8]{vec: func(dst []uint8, a, b []T) { lessVec(dst, b, a) }}
+		return element.Greater[T]()
 	}
-	return loops[T, uint8]{vec: func(dst []uint8, a, b []T) { lessEqualVec(dst, b, a) }}
-}
-
-func equalVec[T tensor.Number](dst []uint8, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = tensor.Truth(a[i] == b[i])
-	}
-}
-
-func equalScalar[T tensor.Number](dst []uint8, a []T, b T) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = tensor.Truth(a[i] == b)
-	}
-}
-
-func lessVec[T tensor.Number](dst []uint8, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = tensor.Truth(a[i] < b[i])
-	}
-}
-
-func lessEqualVec[T tensor.Number](dst []uint8, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = tensor.Truth(a[i] <= b[i])
-	}
+	return element.GreaterEqual[T]()
 }
 
 func equalStrings(c *op.Call) (op.Run, error) {
@@ -92,13 +66,9 @@ func equalStrings(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := element.NewBinary(c.Pool, plan, element.Equal[string]())
 	return func(c *op.Call) error {
-		a, b, dst := c.In[0].Strings, c.In[1].Strings, tensor.Of[uint8](c.Out[0])
-		for it := plan.Runs(0, plan.Len); it.Next(); {
-			for i := range it.N {
-				dst[it.Dst+i] = tensor.Truth(a[it.Off[0]+i*plan.Step[0]] == b[it.Off[1]+i*plan.Step[1]])
-			}
-		}
+		r.Run(c.Pool, tensor.Of[uint8](c.Out[0]), c.In[0].Strings, c.In[1].Strings)
 		return nil
 	}, nil
 }
@@ -128,48 +98,20 @@ func bitsOf[T tensor.Integer](c *op.Call, k bitop) (op.Run, error) {
 	return prepareLoops(c, bitLoops[T](k))
 }
 
-func bitLoops[T tensor.Integer](k bitop) loops[T, T] {
-	var vec func(dst, a, b []T)
+func bitLoops[T tensor.Integer](k bitop) element.Loops[T, T] {
 	switch k {
 	case bitAnd:
-		vec = func(dst, a, b []T) {
-			a, b = a[:len(dst)], b[:len(dst)]
-			for i := range dst {
-				dst[i] = a[i] & b[i]
-			}
-		}
+		return element.And[T]()
 	case bitOr:
-		vec = func(dst, a, b []T) {
-			a, b = a[:len(dst)], b[:len(dst)]
-			for i := range dst {
-				dst[i] = a[i] | b[i]
-			}
-		}
+		return element.Or[T]()
 	case bitXor:
-		vec = func(dst, a, b []T) {
-			a, b = a[:len(dst)], b[:len(dst)]
-			for i := range dst {
-				dst[i] = a[i] ^ b[i]
-			}
-		}
+		return element.Xor[T]()
 	case shiftLeft:
 		// Go fills shifts by the width or more, and a negative amount read as a huge
 		// one, with zeros or sign bits: the standard asks for the same.
-		vec = func(dst, a, b []T) {
-			a, b = a[:len(dst)], b[:len(dst)]
-			for i := range dst {
-				dst[i] = a[i] << uint64(b[i])
-			}
-		}
-	default:
-		vec = func(dst, a, b []T) {
-			a, b = a[:len(dst)], b[:len(dst)]
-			for i := range dst {
-				dst[i] = a[i] >> uint64(b[i])
-			}
-		}
+		return element.Two(func(a, b T) T { return a << uint64(b) })
 	}
-	return loops[T, T]{vec: vec}
+	return element.Two(func(a, b T) T { return a >> uint64(b) })
 }
 
 // prepareLogic runs the bit operators over truth values, which are 0 or 1.

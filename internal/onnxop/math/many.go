@@ -1,6 +1,7 @@
 package math
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -42,19 +43,19 @@ func manyReals[T tensor.Real](c *op.Call, k arith, mean bool) (op.Run, error) {
 		return foldMany(c, realLoops[T](k), nil)
 	}
 	n := T(len(c.In))
-	return foldMany(c, realLoops[T](k), func(v []T) { divScalar(v, v, n) })
+	return foldMany(c, realLoops[T](k), func(v []T) { element.Div[T]().VectorScalar(v, v, n) })
 }
 
 func manyInts[T tensor.Integer](c *op.Call, k arith, _ bool) (op.Run, error) {
 	return foldMany(c, intLoops[T](k), nil)
 }
 
-func foldMany[T tensor.Number](c *op.Call, l loops[T, T], after func([]T)) (op.Run, error) {
+func foldMany[T tensor.Number](c *op.Call, l element.Loops[T, T], after func([]T)) (op.Run, error) {
 	out := c.Out[0].Shape
 	n := len(c.In)
 	// The first step reads inputs 0 and 1 (a single input is copied), each further
 	// one the output and an input.
-	steps := make([]*binary[T, T], 0, n)
+	steps := make([]*element.Binary[T, T], 0, n)
 	for i := 1; i < n; i++ {
 		first := out
 		if i == 1 {
@@ -64,9 +65,7 @@ func foldMany[T tensor.Number](c *op.Call, l loops[T, T], after func([]T)) (op.R
 		if err != nil {
 			return nil, err
 		}
-		r := newBinary[T, T](c.Pool, plan, l.vec)
-		r.vs, r.sv = l.vs, l.sv
-		steps = append(steps, r)
+		steps = append(steps, element.NewBinary(c.Pool, plan, l))
 	}
 	return func(c *op.Call) error {
 		dst := tensor.Of[T](c.Out[0])
@@ -78,7 +77,7 @@ func foldMany[T tensor.Number](c *op.Call, l loops[T, T], after func([]T)) (op.R
 			if i == 0 {
 				a = tensor.Of[T](c.In[0])
 			}
-			r.run(c.Pool, dst, a, tensor.Of[T](c.In[i+1]))
+			r.Run(c.Pool, dst, a, tensor.Of[T](c.In[i+1]))
 		}
 		if after != nil {
 			after(dst)
@@ -108,14 +107,14 @@ func prepareSwiGLU(c *op.Call) (op.Run, error) {
 	alpha := c.Node.Attrs.Float("alpha", 1)
 	switch c.In[0].Type {
 	case tensor.Float32:
-		return prepareLoops(c, loops[float32, float32]{vec: func(dst, a, b []float32) {
+		return prepareLoops(c, element.Loops[float32, float32]{Vec: func(dst, a, b []float32) {
 			a, b = a[:len(dst)], b[:len(dst)]
 			for i, x := range a {
 				dst[i] = x * vecmath.Sigmoid(alpha*x) * b[i]
 			}
 		}})
 	case tensor.Float64:
-		return prepareLoops(c, loops[float64, float64]{vec: func(dst, a, b []float64) {
+		return prepareLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
 			a, b = a[:len(dst)], b[:len(dst)]
 			for i, x := range a {
 				dst[i] = x * sigmoid64(float64(alpha)*x) * b[i]

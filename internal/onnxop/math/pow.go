@@ -3,6 +3,7 @@ package math
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -14,9 +15,9 @@ func preparePow(c *op.Call) (op.Run, error) {
 	floating := c.In[1].Type.IsFloat()
 	switch base := c.In[0].Type; {
 	case base == tensor.Float32:
-		return powLoops(c, loops[float32, float32]{vec: powVec, vs: powScalar})
+		return powLoops(c, element.Loops[float32, float32]{Vec: powVec, VectorScalar: powScalar})
 	case base == tensor.Float64:
-		return powLoops(c, loops[float64, float64]{vec: func(dst, a, b []float64) {
+		return powLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
 			a, b = a[:len(dst)], b[:len(dst)]
 			for i := range dst {
 				dst[i] = math.Pow(a[i], b[i])
@@ -35,7 +36,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 }
 
 // powLoops brings the exponent to the type of the base.
-func powLoops[T tensor.Real](c *op.Call, l loops[T, T]) (op.Run, error) {
+func powLoops[T tensor.Real](c *op.Call, l element.Loops[T, T]) (op.Run, error) {
 	sa, sb, out, err := operandShapes(c)
 	if err != nil {
 		return nil, err
@@ -47,8 +48,7 @@ func powLoops[T tensor.Real](c *op.Call, l loops[T, T]) (op.Run, error) {
 	if _, err := numeric(c, 1); err != nil {
 		return nil, err
 	}
-	r := newBinary[T, T](c.Pool, plan, l.vec)
-	r.vs = l.vs
+	r := element.NewBinary(c.Pool, plan, l)
 	var exp []T
 	if c.In[1].Type != c.In[0].Type {
 		exp = make([]T, c.In[1].Len())
@@ -60,7 +60,7 @@ func powLoops[T tensor.Real](c *op.Call, l loops[T, T]) (op.Run, error) {
 		} else {
 			tensor.Read(y, c.In[1], 0)
 		}
-		r.run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), y)
+		r.Run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), y)
 		return nil
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -99,23 +100,18 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 	t := c.In[0].Type
 	var ta, tb [256]float32
 	var y affine
-	r := newBinary[uint8, uint8](c.Pool, plan, func(dst, a, b []uint8) {
-		lo, hi := intRange(t)
-		lo, hi, z := lo-y.zero, hi-y.zero, int32(y.zero)
-		a, b = a[:len(dst)], b[:len(dst)]
-		for i := range dst {
-			v := ta[a[i]] + tb[b[i]]
-			if product {
-				v = ta[a[i]] * tb[b[i]]
-			}
-			dst[i] = uint8(int32(quantizeOne(v/y.scale, lo, hi)) + z)
+	r := element.NewBinary(c.Pool, plan, element.Two(func(a, b uint8) uint8 {
+		v := ta[a] + tb[b]
+		if product {
+			v = ta[a] * tb[b]
 		}
-	})
+		return y.code(v, t)
+	}))
 	return func(c *op.Call) error {
 		readAffine(c, 1).realTable(&ta, t)
 		readAffine(c, 4).realTable(&tb, t)
 		y = readAffine(c, 6)
-		r.run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
+		r.Run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
 		return nil
 	}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -311,7 +313,7 @@ func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 // uint8 with it.
 func dynamicQuantize(c *op.Call) error {
 	x := tensor.Of[float32](c.In[0])
-	lo, hi := minRow(0, x), maxRow(0, x)
+	lo, hi := reduce.MinRow(0, x), reduce.MaxRow(0, x)
 	scale := (hi - lo) / 255
 	zero := float32(0)
 	if scale > 0 {
@@ -328,7 +330,7 @@ func dynamicQuantize(c *op.Call) error {
 	}
 	out := tensor.Of[uint8](c.Out[0])
 	if scale == 0 {
-		fillSlice(out, uint8(zero))
+		element.Fill(out, uint8(zero))
 		return nil
 	}
 	q := &quantizer{

@@ -3,6 +3,7 @@ package math
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -165,14 +166,14 @@ func expOf[T tensor.Real](x T) T {
 }
 
 func softmaxRow(dst, src []float32) {
-	inv := 1 / vecmath.ExpSumTo(dst, src, maxRow(src[0], src))
+	inv := 1 / vecmath.ExpSumTo(dst, src, reduce.MaxRow(src[0], src))
 	for i := range dst {
 		dst[i] *= inv
 	}
 }
 
 func logSoftmaxRow(dst, src []float32) {
-	top := maxRow(src[0], src)
+	top := reduce.MaxRow(src[0], src)
 	var sum float64
 	for _, x := range src {
 		sum += float64(vecmath.Exp(x - top))

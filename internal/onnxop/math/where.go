@@ -1,6 +1,7 @@
 package math
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -65,7 +66,7 @@ func selectRange[T any](plan *Broadcast, lo, hi int, out []T, cond []uint8, x, y
 			if s == 1 {
 				copy(dst, src[o:o+it.N])
 			} else {
-				fillSlice(dst, src[o])
+				element.Fill(dst, src[o])
 			}
 			continue
 		}

@@ -153,30 +153,19 @@ func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner 
 
 // Truths calls f with the number of every element that is not zero.
 func Truths(x *tensor.Tensor, f func(i int)) error {
-	switch x.Type {
-	case tensor.Bool, tensor.Uint8, tensor.Int8:
-		nonZero(tensor.Of[uint8](x), f)
-	case tensor.Float16, tensor.BFloat16:
-		for i, b := range tensor.Of[uint16](x) {
-			if b&0x7fff != 0 {
-				f(i)
-			}
+	switch {
+	case x.Type.IsNumber():
+		var block [256]float64
+		for lo, n := 0, x.Len(); lo < n; lo += len(block) {
+			b := block[:min(len(block), n-lo)]
+			tensor.Read(b, x, lo)
+			nonZero(b, func(i int) { f(lo + i) })
 		}
-	case tensor.Int16, tensor.Uint16:
-		nonZero(tensor.Of[uint16](x), f)
-	case tensor.Int32, tensor.Uint32:
-		nonZero(tensor.Of[uint32](x), f)
-	case tensor.Int64, tensor.Uint64:
-		nonZero(tensor.Of[uint64](x), f)
-	case tensor.Float32:
-		nonZero(tensor.Of[float32](x), f)
-	case tensor.Float64:
-		nonZero(tensor.Of[float64](x), f)
-	case tensor.Complex64:
+	case x.Type == tensor.Complex64:
 		nonZero(tensor.Of[complex64](x), f)
-	case tensor.Complex128:
+	case x.Type == tensor.Complex128:
 		nonZero(tensor.Of[complex128](x), f)
-	case tensor.String:
+	case x.Type == tensor.String:
 		nonZero(x.Strings, f)
 	default:
 		return op.Unsupported("truth of %v", x.Type)

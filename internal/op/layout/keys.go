@@ -23,60 +23,30 @@ func Keys(buf []uint64, x *tensor.Tensor) ([]uint64, error) {
 		buf = make([]uint64, n)
 	}
 	k := buf[:n]
-	switch x.Type {
-	case tensor.Float32:
-		floats(k, tensor.Of[float32](x))
-	case tensor.Float64:
-		floats(k, tensor.Of[float64](x))
-	case tensor.Float16:
-		halves(k, tensor.Of[uint16](x), tensor.F16ToF32)
-	case tensor.BFloat16:
-		halves(k, tensor.Of[uint16](x), tensor.BF16ToF32)
-	case tensor.Int8:
-		signed(k, tensor.Of[int8](x))
-	case tensor.Int16:
-		signed(k, tensor.Of[int16](x))
-	case tensor.Int32:
-		signed(k, tensor.Of[int32](x))
-	case tensor.Int64:
-		signed(k, tensor.Of[int64](x))
-	case tensor.Uint8, tensor.Bool:
-		unsigned(k, tensor.Of[uint8](x))
-	case tensor.Uint16:
-		unsigned(k, tensor.Of[uint16](x))
-	case tensor.Uint32:
-		unsigned(k, tensor.Of[uint32](x))
-	case tensor.Uint64:
-		unsigned(k, tensor.Of[uint64](x))
-	case tensor.String:
+	switch {
+	case x.Type == tensor.String:
 		order.Strings(k, x.Strings)
+	case x.Type.IsFloat():
+		readKeys(k, x, func(v float64) uint64 { return order.Float(v) })
+	case x.Type.IsSigned():
+		readKeys(k, x, func(v int64) uint64 { return order.Signed(v) })
+	case x.Type.IsNumber():
+		readKeys(k, x, func(v uint64) uint64 { return v })
 	default:
 		return nil, op.Unsupported("order of %v", x.Type)
 	}
 	return k, nil
 }
 
-func floats[T float32 | float64](k []uint64, v []T) {
-	for i, f := range v {
-		k[i] = order.Float(float64(f))
-	}
-}
-
-func halves(k []uint64, v []uint16, wide func(uint16) float32) {
-	for i, h := range v {
-		k[i] = order.Float(float64(wide(h)))
-	}
-}
-
-func signed[T int8 | int16 | int32 | int64](k []uint64, v []T) {
-	for i, n := range v {
-		k[i] = order.Signed(int64(n))
-	}
-}
-
-func unsigned[T uint8 | uint16 | uint32 | uint64](k []uint64, v []T) {
-	for i, n := range v {
-		k[i] = uint64(n)
+// readKeys makes keys of elements that T holds, in blocks.
+func readKeys[T tensor.Number](k []uint64, x *tensor.Tensor, key func(T) uint64) {
+	var block [256]T
+	for lo := 0; lo < len(k); lo += len(block) {
+		b := block[:min(len(block), len(k)-lo)]
+		tensor.Read(b, x, lo)
+		for i, v := range b {
+			k[lo+i] = key(v)
+		}
 	}
 }
 

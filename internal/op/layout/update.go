@@ -22,39 +22,25 @@ func Updater(t tensor.Type, reduction string) (Update, error) {
 	default:
 		return nil, fmt.Errorf("reduction is %q", reduction)
 	}
+	if f := tensor.PickNumber(t, numbers[float32], numbers[float64], numbers[int8], numbers[int16], numbers[int32], numbers[int64],
+		numbers[uint8], numbers[uint16], numbers[uint32], numbers[uint64]); f != nil {
+		return f(reduction), nil
+	}
 	switch t {
-	case tensor.Float32:
-		return reduce(number[float32](reduction)), nil
-	case tensor.Float64:
-		return reduce(number[float64](reduction)), nil
-	case tensor.Int8:
-		return reduce(number[int8](reduction)), nil
-	case tensor.Int16:
-		return reduce(number[int16](reduction)), nil
-	case tensor.Int32:
-		return reduce(number[int32](reduction)), nil
-	case tensor.Int64:
-		return reduce(number[int64](reduction)), nil
-	case tensor.Uint8:
-		return reduce(number[uint8](reduction)), nil
-	case tensor.Uint16:
-		return reduce(number[uint16](reduction)), nil
-	case tensor.Uint32:
-		return reduce(number[uint32](reduction)), nil
-	case tensor.Uint64:
-		return reduce(number[uint64](reduction)), nil
 	case tensor.Float16:
 		return reduce(half(reduction, tensor.F16ToF32, tensor.F32ToF16)), nil
 	case tensor.BFloat16:
 		return reduce(half(reduction, tensor.BF16ToF32, tensor.F32ToBF16)), nil
 	case tensor.Bool:
 		if reduction == "add" || reduction == "max" {
-			return reduce(number[uint8]("max")), nil
+			return numbers[uint8]("max"), nil
 		}
-		return reduce(number[uint8]("min")), nil
+		return numbers[uint8]("min"), nil
 	}
 	return nil, op.Unsupported("reduction %s of %v", reduction, t)
 }
+
+func numbers[T tensor.Number](reduction string) Update { return reduce(number[T](reduction)) }
 
 // reduce applies f to the blocks; f combines one slice into another.
 func reduce[T tensor.Number](f func(dst, src []T)) Update {
