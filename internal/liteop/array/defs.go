@@ -42,6 +42,11 @@ func lite(name string, infer func(c *op.Call) error, p layout.Prepare) op.Def {
 	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.Widened(p)}
 }
 
+// moved is [layout.Def] in TFLite's domain.
+func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error), params ...int) op.Def {
+	return layout.Def(graph.TFLite, name, needs, of, params...)
+}
+
 // like returns a copy of shape.
 func like(shape []int) []int { return slices.Clone(shape) }
 
