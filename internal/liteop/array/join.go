@@ -14,9 +14,9 @@ func joinDefs() []op.Def {
 	return []op.Def{
 		moved("CONCATENATION", 1, concat, layout.None),
 		moved("PACK", 1, pack, layout.None),
-		lite("UNPACK", inferUnpack, prepareUnpack),
-		lite("SPLIT", inferSplit, prepareSplit(1, 0, 0)),
-		lite("SPLIT_V", inferSplitV, prepareSplit(0, 2, 1, 2)),
+		lite("UNPACK", 1, inferUnpack, prepareUnpack),
+		lite("SPLIT", 2, inferSplit, prepareSplit(1, 0, 0)),
+		lite("SPLIT_V", 3, inferSplitV, prepareSplit(0, 2, 1, 2)),
 	}
 }
 
@@ -144,9 +144,6 @@ func pack(c *op.Call) (g layout.Geometry, err error) {
 }
 
 func inferUnpack(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
 	if err != nil {
@@ -172,9 +169,6 @@ func prepareUnpack(c *op.Call) (op.Run, error) {
 
 // inferSplit has the axis first and the value second.
 func inferSplit(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, err := layout.Scalar(c.In[0])
 	if err != nil {
 		return err
@@ -198,9 +192,6 @@ func inferSplit(c *op.Call) error {
 
 // inferSplitV has the value, the sizes and the axis; one size may be -1.
 func inferSplitV(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	a, err := layout.Scalar(c.In[2])
 	if err != nil {
 		return err

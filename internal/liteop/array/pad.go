@@ -17,7 +17,7 @@ func padDefs() []op.Def {
 		moved("TRANSPOSE", 2, transpose),
 		moved("TILE", 2, tile),
 		moved("BROADCAST_TO", 2, broadcastTo),
-		lite("BROADCAST_ARGS", layout.Needs(2, inferBroadcastArgs), op.Simple(runBroadcastArgs)),
+		lite("BROADCAST_ARGS", 2, inferBroadcastArgs, op.Simple(runBroadcastArgs)),
 	}
 }
 

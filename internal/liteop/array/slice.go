@@ -13,9 +13,9 @@ func sliceDefs() []op.Def {
 	return []op.Def{
 		moved("SLICE", 3, slice),
 		moved("STRIDED_SLICE", 4, stridedSlice),
-		lite("DYNAMIC_UPDATE_SLICE", layout.Needs(3, layout.Same), prepareUpdateSlice),
+		lite("DYNAMIC_UPDATE_SLICE", 3, layout.Same, prepareUpdateSlice),
 		moved("REVERSE_V2", 2, reverse),
-		lite("REVERSE_SEQUENCE", layout.Needs(2, layout.Same), prepareReverseSequence),
+		lite("REVERSE_SEQUENCE", 2, layout.Same, prepareReverseSequence),
 	}
 }
 

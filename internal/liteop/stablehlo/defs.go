@@ -17,8 +17,8 @@ func Defs() []op.Def {
 	return slices.Concat(arithmeticDefs(), moveDefs(), indexDefs(), reduceDefs(), flexDefs())
 }
 
-func def(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: infer, Prepare: layout.Widened(prepare)}
+func def(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) op.Def {
+	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(prepare)}
 }
 
 // moved is [layout.Def] for operators whose parameters are all attributes.
@@ -37,45 +37,32 @@ func declared(c *op.Call) (tensor.Type, []int, error) {
 
 // inferDeclared takes the result as the file declares it; sizes are checked when
 // the operator is prepared.
-func inferDeclared(inputs int) func(c *op.Call) error {
-	return func(c *op.Call) error {
-		if err := c.NeedInputs(inputs); err != nil {
-			return err
-		}
-		t, shape, err := declared(c)
-		if err != nil {
-			return err
-		}
-		c.SetOut(0, t, shape)
-		return nil
-	}
-}
-
-func inferSame(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
+func inferDeclared(c *op.Call) error {
+	t, shape, err := declared(c)
+	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
+	c.SetOut(0, t, shape)
 	return nil
 }
 
 func moveDefs() []op.Def {
 	return []op.Def{
-		def("RESHAPE", inferReshape, op.Simple(func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil })),
-		def("CONVERT", inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
+		def("RESHAPE", 1, inferReshape, op.Simple(func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil })),
+		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
 		moved("TRANSPOSE", 1, transpose),
-		def("BROADCAST_IN_DIM", inferDeclared(1), prepareBroadcast),
+		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
 		moved("SLICE", 1, slice),
 		moved("CONCATENATE", 1, concatenate),
 		moved("PAD", 2, pad),
-		def("IOTA", inferDeclared(0), prepareIota),
-		def("DYNAMIC_SLICE", inferDynamicSlice, prepareDynamicSlice),
-		def("DYNAMIC_UPDATE_SLICE", inferSame, prepareUpdateSlice),
+		def("IOTA", 0, inferDeclared, prepareIota),
+		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
+		def("DYNAMIC_UPDATE_SLICE", 2, layout.Same, prepareUpdateSlice),
 	}
 }
 
 func inferReshape(c *op.Call) error {
-	if err := inferDeclared(1)(c); err != nil {
+	if err := inferDeclared(c); err != nil {
 		return err
 	}
 	if c.Out[0].Type != c.In[0].Type || c.Out[0].Len() != c.In[0].Len() {
@@ -85,9 +72,6 @@ func inferReshape(c *op.Call) error {
 }
 
 func inferConvert(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, c.Graph.Values[c.Node.Outputs[0]].Type, slices.Clone(c.In[0].Shape))
 	return nil
 }
@@ -205,9 +189,6 @@ func starts(c *op.Call, first int) ([]int, error) {
 }
 
 func inferDynamicSlice(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	size, x := c.Node.Attrs.Ints("slice_sizes"), c.In[0].Shape
 	if len(size) != len(x) {
 		return fmt.Errorf("sizes %v for rank %d", size, len(x))
@@ -235,9 +216,6 @@ func prepareDynamicSlice(c *op.Call) (op.Run, error) {
 }
 
 func prepareUpdateSlice(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	if x, u := c.In[0], c.In[1]; u.Type != x.Type {
 		return nil, op.Unsupported("update %v of %v", u.Type, x.Type)
 	}

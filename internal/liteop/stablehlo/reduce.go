@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/random"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func reduceDefs() []op.Def {
 	return []op.Def{
-		def("REDUCE", inferReduce, prepareReduce),
-		def("REDUCE_WINDOW", inferDeclared(2), prepareWindow),
+		def("REDUCE", 2, inferReduce, prepareReduce),
+		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
 		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
-		def("RNG_BIT_GENERATOR", inferBits, prepareBits),
+		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
 	}
 }
 
@@ -79,28 +80,21 @@ func merge[T tensor.Number](name string, truth bool) (func(a, b T) T, error) {
 	return func(a, b T) T { return T(k(int64(a), int64(b))) }, nil
 }
 
-// preparers prepare an operator for one element type each.
-type preparers struct {
-	f32, f64, i8, i16, i32, i64, u8, u32 func(c *op.Call, name string) (op.Run, error)
-}
+// named adds a combiner's name to what prepares for one element type.
+type named = func(c *op.Call, name string) (op.Run, error)
 
-// byType prepares for the element type of t. name is the combiner's.
-func byType(t tensor.Type, p preparers, c *op.Call, name string) (op.Run, error) {
-	f := map[tensor.Type]func(*op.Call, string) (op.Run, error){
-		tensor.Float32: p.f32, tensor.Float64: p.f64, tensor.Int8: p.i8, tensor.Int16: p.i16, tensor.Int32: p.i32, tensor.Int64: p.i64,
-		tensor.Uint8: p.u8, tensor.Bool: p.u8, tensor.Uint32: p.u32,
-	}[t]
-	if f == nil {
-		return nil, op.Unsupported("elements of type %v", t)
+// byType prepares for the type of input 0.
+func byType(c *op.Call, name string, f32, f64, i8, i16, i32, i64, u8, u32 named) (op.Run, error) {
+	by := map[tensor.Type]func(*op.Call) (op.Run, error){}
+	types := []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint32, tensor.Bool}
+	for i, f := range []named{f32, f64, i8, i16, i32, i64, u8, u32, u8} {
+		by[types[i]] = func(c *op.Call) (op.Run, error) { return f(c, name) }
 	}
-	return f(c, name)
+	return pick(c, by)
 }
 
 // inferReduce has one operand and one initial value.
 func inferReduce(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if len(c.In) != 2 {
 		return op.Unsupported("a reduction of %d operands", len(c.In)/2)
 	}
@@ -130,9 +124,8 @@ func prepareReduce(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, preparers{
-		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32],
-	}, c, name)
+	return byType(c, name,
+		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32])
 }
 
 func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
@@ -281,9 +274,8 @@ func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
 
 // slides prepares the sliding of a window for the type of input 0.
 func slides(c *op.Call, w window, name string) (op.Run, error) {
-	return byType(c.In[0].Type, preparers{
-		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w),
-	}, c, name)
+	return byType(c, name,
+		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w))
 }
 
 func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, error) {
@@ -323,9 +315,6 @@ func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, err
 
 // inferBits has the generator's state; the results are the new state and bits.
 func inferBits(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	s := c.In[0]
 	if s.Type != tensor.Uint64 || s.Rank() != 1 || s.Shape[0] < 2 || s.Shape[0] > 3 || len(c.Out) != 2 {
 		return op.Unsupported("state %v %s", s.Type, tensor.FormatShape(s.Shape))
@@ -369,7 +358,7 @@ func prepareBits(c *op.Call) (op.Run, error) {
 		for len(y) > 0 {
 			var words []uint32
 			if philox {
-				w := philoxBlock(key, counter, high)
+				w := random.Philox([2]uint32{uint32(key), uint32(key >> 32)}, [4]uint32{uint32(counter), uint32(counter >> 32), uint32(high), uint32(high >> 32)})
 				words = w[:]
 			} else {
 				w := threefryBlock(key, counter)
@@ -392,18 +381,6 @@ func prepareBits(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
-}
-
-func philoxBlock(key, low, high uint64) [4]uint32 {
-	c := [4]uint32{uint32(low), uint32(low >> 32), uint32(high), uint32(high >> 32)}
-	k0, k1 := uint32(key), uint32(key>>32)
-	for range 10 {
-		a, b := 0xD2511F53*uint64(c[0]), 0xCD9E8D57*uint64(c[2])
-		c = [4]uint32{uint32(b>>32) ^ c[1] ^ k0, uint32(b), uint32(a>>32) ^ c[3] ^ k1, uint32(a)}
-		k0 += 0x9E3779B9
-		k1 += 0xBB67AE85
-	}
-	return c
 }
 
 func threefryBlock(key, counter uint64) [2]uint32 {

@@ -14,7 +14,7 @@ import (
 func gatherDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(layout.Def("", "Gather", 2, gather, layout.None), 1, 11, 13),
-		op.Versions(op.Def{Name: "GatherElements", Infer: inferGatherElements, Prepare: layout.Widened(prepareGatherElements)}, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: layout.Needs(2, inferGatherElements), Prepare: layout.Widened(prepareGatherElements)}, 11, 13),
 		op.Versions(layout.Def("", "GatherND", 2, gatherND, layout.None), 11, 12, 13),
 	)
 }
@@ -36,9 +36,6 @@ func gather(c *op.Call) (g layout.Geometry, err error) {
 }
 
 func inferGatherElements(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if err := sameRank(c); err != nil {
 		return err
 	}
