@@ -36,10 +36,15 @@ var calculates = func() map[string][]tensor.Type {
 	return m
 }()
 
-// lite makes a definition of TFLite's domain. Packed element types are widened
+// lite makes a definition of TFLite's domain for nodes with so many inputs. Packed element types are widened
 // around the prepared function.
-func lite(name string, infer func(c *op.Call) error, p layout.Prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.Widened(p)}
+func lite(name string, needs int, infer func(c *op.Call) error, p layout.Prepare) op.Def {
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(p)}
+}
+
+// moved is [layout.Def] in TFLite's domain.
+func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error), params ...int) op.Def {
+	return layout.Def(graph.TFLite, name, needs, of, params...)
 }
 
 // like returns a copy of shape.

@@ -13,17 +13,14 @@ import (
 
 func fillDefs() []op.Def {
 	return []op.Def{
-		lite("FILL", inferFill, op.Simple(runFill)),
-		lite("ZEROS_LIKE", inferSame, op.Simple(runZeros)),
-		lite("RANGE", inferRange, prepareRange),
-		lite("ONE_HOT", inferOneHot, prepareOneHot),
+		lite("FILL", 2, inferFill, op.Simple(runFill)),
+		lite("ZEROS_LIKE", 1, layout.Same, op.Simple(runZeros)),
+		lite("RANGE", 3, inferRange, prepareRange),
+		lite("ONE_HOT", 4, inferOneHot, prepareOneHot),
 	}
 }
 
 func inferFill(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[0])
 	if err != nil {
 		return err
@@ -47,9 +44,6 @@ func runZeros(c *op.Call) error {
 
 // inferRange has start, limit and step.
 func inferRange(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	t := c.In[0].Type
 	for _, x := range c.In[:3] {
 		if x.Type != t || x.Len() != 1 {
@@ -103,9 +97,6 @@ func runRange[T float32 | int32 | int64](c *op.Call) error {
 
 // inferOneHot has indices, depth, the value of the marked place and of the rest.
 func inferOneHot(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
 	depth, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
@@ -153,15 +144,12 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 
 func diagDefs() []op.Def {
 	return []op.Def{
-		lite("MATRIX_DIAG", inferDiag, prepareDiag),
-		lite("MATRIX_SET_DIAG", inferSetDiag, prepareDiag),
+		lite("MATRIX_DIAG", 1, inferDiag, prepareDiag),
+		lite("MATRIX_SET_DIAG", 2, inferSetDiag, prepareDiag),
 	}
 }
 
 func inferDiag(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	if x.Rank() == 0 {
 		return fmt.Errorf("a scalar has no diagonal")
@@ -171,15 +159,12 @@ func inferDiag(c *op.Call) error {
 }
 
 func inferSetDiag(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, d := c.In[0].Shape, c.In[1].Shape
 	r := len(x)
 	if r < 2 || c.In[0].Type != c.In[1].Type || !slices.Equal(d, append(like(x[:r-2]), min(x[r-2], x[r-1]))) {
 		return fmt.Errorf("diagonal %s for matrices %s", tensor.FormatShape(d), tensor.FormatShape(x))
 	}
-	return inferSame(c)
+	return layout.Same(c)
 }
 
 // prepareDiag writes its last input along the diagonals of zeros, or of the

@@ -11,66 +11,29 @@ import (
 
 func gatherDefs() []op.Def {
 	return []op.Def{
-		lite("GATHER", inferGather, prepareGather),
-		lite("GATHER_ND", inferGatherND, prepareGatherND),
+		moved("GATHER", 2, gather, layout.None),
+		moved("GATHER_ND", 2, gatherND, layout.None),
 	}
 }
 
-// gatherAxes resolves the options: axis of the parameters, leading batch axes.
-func gatherAxes(c *op.Call) (axis, batch int, err error) {
+func gather(c *op.Call) (g layout.Geometry, err error) {
 	x, idx := c.In[0], c.In[1]
-	if axis, err = op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank()); err != nil {
-		return 0, 0, err
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	if err != nil {
+		return g, err
 	}
-	if batch = c.Node.Attrs.Int("batch_dims", 0); batch < 0 {
+	batch := c.Node.Attrs.Int("batch_dims", 0)
+	if batch < 0 {
 		batch += idx.Rank()
 	}
 	if batch < 0 || batch > axis || batch > idx.Rank() || !slices.Equal(x.Shape[:batch], idx.Shape[:batch]) {
-		return 0, 0, fmt.Errorf("%d batch axes of shapes %s and %s, axis %d", batch, tensor.FormatShape(x.Shape), tensor.FormatShape(idx.Shape), axis)
+		return g, fmt.Errorf("%d batch axes of shapes %s and %s, axis %d", batch, tensor.FormatShape(x.Shape), tensor.FormatShape(idx.Shape), axis)
 	}
-	return axis, batch, nil
+	return layout.Gather(x.Shape, idx.Shape, axis, batch, false)
 }
 
-func inferGather(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	axis, batch, err := gatherAxes(c)
-	if err != nil {
-		return err
-	}
-	x := c.In[0].Shape
-	c.SetOut(0, c.In[0].Type, slices.Concat(x[:axis], c.In[1].Shape[batch:], x[axis+1:]))
-	return nil
-}
-
-func prepareGather(c *op.Call) (op.Run, error) {
-	axis, batch, err := gatherAxes(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Gather(c.In[0].Shape, axis, batch, false)
-}
-
-func inferGatherND(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	g, err := layout.NewTuples(c.In[0].Shape, c.In[1].Shape, 0, false)
-	if err != nil {
-		return err
-	}
-	idx := c.In[1].Shape
-	c.SetOut(0, c.In[0].Type, slices.Concat(idx[:len(idx)-1], c.In[0].Shape[g.K:]))
-	return nil
-}
-
-func prepareGatherND(c *op.Call) (op.Run, error) {
-	g, err := layout.NewTuples(c.In[0].Shape, c.In[1].Shape, 0, false)
-	if err != nil {
-		return nil, err
-	}
-	return g.GatherND, nil
+func gatherND(c *op.Call) (layout.Geometry, error) {
+	return layout.GatherND(c.In[0].Shape, c.In[1].Shape, 0, false)
 }
 
 // flatIndex turns coordinates of the leading axes into a row number.

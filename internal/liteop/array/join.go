@@ -12,38 +12,35 @@ import (
 
 func joinDefs() []op.Def {
 	return []op.Def{
-		lite("CONCATENATION", inferConcat, prepareConcat),
-		lite("PACK", inferPack, preparePack),
-		lite("UNPACK", inferUnpack, prepareUnpack),
-		lite("SPLIT", inferSplit, prepareSplit(1, 0, 0)),
-		lite("SPLIT_V", inferSplitV, prepareSplit(0, 2, 1, 2)),
+		moved("CONCATENATION", 1, concat, layout.None),
+		moved("PACK", 1, pack, layout.None),
+		lite("UNPACK", 1, inferUnpack, prepareUnpack),
+		lite("SPLIT", 2, inferSplit, prepareSplit(1, 0, 0)),
+		lite("SPLIT_V", 3, inferSplitV, prepareSplit(0, 2, 1, 2)),
 	}
 }
 
-func inferConcat(c *op.Call) error {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return err
+// concat joins the inputs. 8-bit ones whose quantisation is not the output's are
+// rescaled on the way.
+func concat(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
 	if err != nil {
-		return err
+		return g, err
 	}
-	shape, err := layout.Joined(c.In, axis)
-	if err != nil {
-		return err
+	if g, err = layout.Concat(c.In, axis); err != nil {
+		return g, err
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	join := g.Run
+	g.Run = func(c *op.Call) (op.Run, error) { return finished(c, join, axis) }
+	return g, nil
 }
 
-func prepareConcat(c *op.Call) (op.Run, error) {
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
-	if err != nil {
-		return nil, err
-	}
-	join, err := layout.Join(c.Out[0].Shape, axis, layout.Sizes(c.In, axis))
+// finished adds to a join what TFLite does to its result.
+func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
+	join, err := prepare(c)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +55,8 @@ func prepareConcat(c *op.Call) (op.Run, error) {
 		return join, nil
 	}
 	lo, hi, err := clampOf(act)
-	if err != nil || x.Type != tensor.Float32 {
-		return nil, op.Unsupported("activation %s on %v", act, x.Type)
+	if t := c.In[0].Type; err != nil || t != tensor.Float32 {
+		return nil, op.Unsupported("activation %s on %v", act, t)
 	}
 	return func(c *op.Call) error {
 		if err := join(c); err != nil {
@@ -139,37 +136,14 @@ func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows
 	}
 }
 
-func inferPack(c *op.Call) error {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return err
+func pack(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank()+1)
-	if err != nil {
-		return err
-	}
-	for _, y := range c.In[1:] {
-		if y.Type != x.Type || !slices.Equal(y.Shape, x.Shape) {
-			return fmt.Errorf("inputs %v %s and %v %s differ", x.Type, tensor.FormatShape(x.Shape), y.Type, tensor.FormatShape(y.Shape))
-		}
-	}
-	c.SetOut(0, x.Type, slices.Insert(like(x.Shape), axis, len(c.In)))
-	return nil
-}
-
-func preparePack(c *op.Call) (op.Run, error) {
-	out := c.Out[0].Shape
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(out))
-	if err != nil {
-		return nil, err
-	}
-	return layout.Join(out, axis, slices.Repeat([]int{1}, len(c.In)))
+	return layout.Stack(c.In, c.Node.Attrs.Int("axis", 0))
 }
 
 func inferUnpack(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
 	if err != nil {
@@ -195,9 +169,6 @@ func prepareUnpack(c *op.Call) (op.Run, error) {
 
 // inferSplit has the axis first and the value second.
 func inferSplit(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, err := layout.Scalar(c.In[0])
 	if err != nil {
 		return err
@@ -221,9 +192,6 @@ func inferSplit(c *op.Call) error {
 
 // inferSplitV has the value, the sizes and the axis; one size may be -1.
 func inferSplitV(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	a, err := layout.Scalar(c.In[2])
 	if err != nil {
 		return err

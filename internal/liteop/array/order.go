@@ -14,12 +14,12 @@ import (
 
 func orderDefs() []op.Def {
 	return []op.Def{
-		lite("ARG_MAX", inferArg, layout.Planned(prepareArg(false), 1)),
-		lite("ARG_MIN", inferArg, layout.Planned(prepareArg(true), 1)),
-		lite("TOPK_V2", inferTopK, prepareTopK),
-		lite("UNIQUE", inferUnique, op.Simple(runUnique)),
-		lite("WHERE", inferWhere, op.Simple(runWhere)),
-		lite("BUCKETIZE", inferBucketize, prepareBucketize),
+		lite("ARG_MAX", 2, inferArg, layout.Planned(prepareArg(false), 1)),
+		lite("ARG_MIN", 2, inferArg, layout.Planned(prepareArg(true), 1)),
+		lite("TOPK_V2", 2, inferTopK, prepareTopK),
+		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
+		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
+		lite("BUCKETIZE", 1, inferBucketize, prepareBucketize),
 	}
 }
 
@@ -40,9 +40,6 @@ func indexType(c *op.Call, out int) (tensor.Type, error) {
 }
 
 func inferArg(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	t, err := indexType(c, 0)
 	if err != nil {
 		return err
@@ -109,9 +106,6 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 }
 
 func inferTopK(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	k, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
@@ -140,9 +134,6 @@ func prepareTopK(c *op.Call) (op.Run, error) {
 
 // inferUnique cannot know how many different elements there are.
 func inferUnique(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Rank() != 1 {
 		return fmt.Errorf("shape %s is not a vector", tensor.FormatShape(c.In[0].Shape))
 	}
@@ -181,9 +172,6 @@ func runUnique(c *op.Call) error {
 }
 
 func inferWhere(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, err := layout.CountTruths(c.In[0])
 	if err != nil {
 		return err
@@ -197,9 +185,6 @@ func runWhere(c *op.Call) error {
 }
 
 func inferBucketize(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, tensor.Int32, like(c.In[0].Shape))
 	return nil
 }

@@ -13,21 +13,18 @@ import (
 
 func scatterDefs() []op.Def {
 	return []op.Def{
-		lite("SCATTER_ND", inferScatterND, prepareScatterND),
-		lite("SPARSE_TO_DENSE", inferSparseToDense, op.Simple(runSparseToDense)),
-		lite("SEGMENT_SUM", inferSegmentSum, prepareSegments),
-		lite("UNSORTED_SEGMENT_SUM", inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_PROD", inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_MAX", inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_MIN", inferUnsortedSegment, prepareSegments),
+		lite("SCATTER_ND", 3, inferScatterND, prepareScatterND),
+		lite("SPARSE_TO_DENSE", 4, inferSparseToDense, op.Simple(runSparseToDense)),
+		lite("SEGMENT_SUM", 2, inferSegmentSum, prepareSegments),
+		lite("UNSORTED_SEGMENT_SUM", 3, inferUnsortedSegment, prepareSegments),
+		lite("UNSORTED_SEGMENT_PROD", 3, inferUnsortedSegment, prepareSegments),
+		lite("UNSORTED_SEGMENT_MAX", 3, inferUnsortedSegment, prepareSegments),
+		lite("UNSORTED_SEGMENT_MIN", 3, inferUnsortedSegment, prepareSegments),
 	}
 }
 
 // inferScatterND has indices, updates and the shape.
 func inferScatterND(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[2])
 	if err != nil {
 		return err
@@ -64,9 +61,6 @@ func prepareScatterND(c *op.Call) (op.Run, error) {
 
 // inferSparseToDense has indices, shape, values and the default.
 func inferSparseToDense(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -110,9 +104,6 @@ func runSparseToDense(c *op.Call) error {
 
 // inferSegmentSum has as many rows as the last identifier says.
 func inferSegmentSum(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	ids, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -136,9 +127,6 @@ func inferSegmentSum(c *op.Call) error {
 }
 
 func inferUnsortedSegment(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	n, err := layout.Scalar(c.In[2])
 	if err != nil {
 		return err

@@ -11,17 +11,17 @@ import (
 )
 
 func shapeDefs() []op.Def {
-	view := func(name string, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: op.Simple(runCopy), InPlace: true}
+	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: op.Simple(runCopy), InPlace: true}
 	}
 	return []op.Def{
-		view("RESHAPE", inferReshape),
-		view("SQUEEZE", inferSqueeze),
-		view("EXPAND_DIMS", inferExpandDims),
-		view("BITCAST", inferBitcast),
-		view("DENSIFY", inferSame),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: inferShape, Prepare: prepareShape, OfShape: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: inferRank, Prepare: prepareShape, OfShape: true},
+		view("RESHAPE", 1, inferReshape),
+		view("SQUEEZE", 1, inferSqueeze),
+		view("EXPAND_DIMS", 2, inferExpandDims),
+		view("BITCAST", 1, inferBitcast),
+		view("DENSIFY", 1, layout.Same),
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, OfShape: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, OfShape: true},
 	}
 }
 
@@ -31,20 +31,9 @@ func runCopy(c *op.Call) error {
 	return nil
 }
 
-func inferSame(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, like(c.In[0].Shape))
-	return nil
-}
-
 // inferReshape takes the shape from the second input when it is a list, else
 // from the options. One dimension may be -1.
 func inferReshape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	want := c.Node.Attrs.Ints("new_shape")
 	if s := c.Input(1); s != nil && s.Rank() == 1 && s.Type.IsInteger() {
@@ -82,9 +71,6 @@ func inferReshape(c *op.Call) error {
 }
 
 func inferSqueeze(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	drop := make([]bool, x.Rank())
 	dims := c.Node.Attrs.Ints("squeeze_dims")
@@ -109,9 +95,6 @@ func inferSqueeze(c *op.Call) error {
 }
 
 func inferExpandDims(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	axis, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
@@ -128,9 +111,6 @@ func inferExpandDims(c *op.Call) error {
 // inferBitcast keeps the bytes: a narrower result gets a last axis, a wider one
 // takes it away.
 func inferBitcast(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x, t := c.In[0], declared(c, 0)
 	from, to := x.Type.Bits(), t.Bits()
 	if from < 8 || to < 8 {
@@ -151,9 +131,6 @@ func inferBitcast(c *op.Call) error {
 }
 
 func inferShape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t, err := indexType(c, 0)
 	if err != nil {
 		return err
@@ -163,9 +140,6 @@ func inferShape(c *op.Call) error {
 }
 
 func inferRank(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, tensor.Int32, []int{})
 	return nil
 }

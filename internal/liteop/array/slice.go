@@ -11,55 +11,37 @@ import (
 
 func sliceDefs() []op.Def {
 	return []op.Def{
-		lite("SLICE", inferSlice, layout.Planned(prepareSlice, 1, 2)),
-		lite("STRIDED_SLICE", inferStridedSlice, layout.Planned(prepareStridedSlice, 1, 2, 3)),
-		lite("DYNAMIC_UPDATE_SLICE", inferSame, prepareUpdateSlice),
-		lite("REVERSE_V2", inferReverse, layout.Planned(prepareReverse, 1)),
-		lite("REVERSE_SEQUENCE", inferReverse, prepareReverseSequence),
+		moved("SLICE", 3, slice),
+		moved("STRIDED_SLICE", 4, stridedSlice),
+		lite("DYNAMIC_UPDATE_SLICE", 3, layout.Same, prepareUpdateSlice),
+		moved("REVERSE_V2", 2, reverse),
+		lite("REVERSE_SEQUENCE", 2, layout.Same, prepareReverseSequence),
 	}
 }
 
-// sliceBounds returns begin and size of a SLICE; size -1 reaches to the end.
-func sliceBounds(c *op.Call) (begin, size []int, err error) {
-	if begin, err = op.Ints(c.Input(1)); err != nil {
-		return nil, nil, err
+// slice has begin and size; size -1 reaches to the end.
+func slice(c *op.Call) (g layout.Geometry, err error) {
+	begin, err := op.Ints(c.In[1])
+	if err != nil {
+		return g, err
 	}
-	if size, err = op.Ints(c.Input(2)); err != nil {
-		return nil, nil, err
+	size, err := op.Ints(c.In[2])
+	if err != nil {
+		return g, err
 	}
 	x := c.In[0]
 	if len(begin) != x.Rank() || len(size) != x.Rank() {
-		return nil, nil, fmt.Errorf("%d begins and %d sizes for rank %d", len(begin), len(size), x.Rank())
+		return g, fmt.Errorf("%d begins and %d sizes for rank %d", len(begin), len(size), x.Rank())
 	}
 	for i, d := range x.Shape {
 		if size[i] == -1 {
 			size[i] = d - begin[i]
 		}
 		if begin[i] < 0 || size[i] < 0 || begin[i] > d-size[i] {
-			return nil, nil, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
+			return g, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
 		}
 	}
-	return begin, size, nil
-}
-
-func inferSlice(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	_, size, err := sliceBounds(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, size)
-	return nil
-}
-
-func prepareSlice(c *op.Call) (op.Run, error) {
-	begin, size, err := sliceBounds(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Window(c.In[0].Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
+	return layout.Window(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
 }
 
 // strided is a resolved STRIDED_SLICE: one entry for each axis of the view
@@ -76,7 +58,7 @@ type strided struct {
 func resolveStrided(c *op.Call) (s strided, err error) {
 	var spec [3][]int
 	for i := range spec {
-		if spec[i], err = op.Ints(c.Input(i + 1)); err != nil {
+		if spec[i], err = op.Ints(c.In[i+1]); err != nil {
 			return s, err
 		}
 	}
@@ -196,32 +178,17 @@ func clampIndex(i, d, step int) int {
 	return min(max(i, -1), d-1)
 }
 
-func inferStridedSlice(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
+func stridedSlice(c *op.Call) (layout.Geometry, error) {
 	s, err := resolveStrided(c)
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	c.SetOut(0, c.In[0].Type, s.shape)
-	return nil
-}
-
-func prepareStridedSlice(c *op.Call) (op.Run, error) {
-	s, err := resolveStrided(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.View(s.view, s.stride, s.from)
+	return layout.Viewed(s.shape, s.view, s.stride, s.from)
 }
 
 // prepareUpdateSlice copies the operand and then the update over it; the start
 // is moved so that the update fits.
 func prepareUpdateSlice(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, u := c.In[0], c.In[1]
 	if u.Type != x.Type || c.In[2].Len() != x.Rank() {
 		return nil, fmt.Errorf("update %v and %d starts for %v %s", u.Type, c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
@@ -229,18 +196,11 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
 }
 
-func inferReverse(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	return inferSame(c)
-}
-
-func prepareReverse(c *op.Call) (op.Run, error) {
+func reverse(c *op.Call) (g layout.Geometry, err error) {
 	x := c.In[0]
 	axes, err := op.Ints(c.In[1])
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	strides := tensor.Strides(x.Shape)
 	turned := make([]bool, x.Rank())
@@ -248,16 +208,16 @@ func prepareReverse(c *op.Call) (op.Run, error) {
 	for _, a := range axes {
 		a, err := op.Axis(a, x.Rank())
 		if err != nil {
-			return nil, err
+			return g, err
 		}
 		if turned[a] {
-			return nil, fmt.Errorf("axis %d is named twice", a)
+			return g, fmt.Errorf("axis %d is named twice", a)
 		}
 		turned[a] = true
 		from += (x.Shape[a] - 1) * strides[a]
 		strides[a] = -strides[a]
 	}
-	return layout.View(x.Shape, strides, from)
+	return layout.Viewed(like(x.Shape), x.Shape, strides, from)
 }
 
 // prepareReverseSequence turns the first length[b] steps of each sequence b.

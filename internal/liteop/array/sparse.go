@@ -13,17 +13,14 @@ import (
 
 func sparseDefs() []op.Def {
 	return []op.Def{
-		lite("EMBEDDING_LOOKUP_SPARSE", inferEmbeddingSparse, prepareEmbeddingSparse),
-		lite("HASHTABLE_LOOKUP", inferHashtableLookup, op.Simple(runHashtableLookup)),
+		lite("EMBEDDING_LOOKUP_SPARSE", 5, inferEmbeddingSparse, prepareEmbeddingSparse),
+		lite("HASHTABLE_LOOKUP", 3, inferHashtableLookup, op.Simple(runHashtableLookup)),
 	}
 }
 
 // inferEmbeddingSparse has ids, their indices, the dense shape, weights and the
 // table of embeddings.
 func inferEmbeddingSparse(c *op.Call) error {
-	if err := c.NeedInputs(5); err != nil {
-		return err
-	}
 	ids, at, shape, w, table := c.In[0], c.In[1], c.In[2], c.In[3], c.In[4]
 	if ids.Rank() != 1 || at.Rank() != 2 || shape.Rank() != 1 || w.Rank() != 1 || table.Rank() < 2 ||
 		at.Shape[0] != ids.Shape[0] || w.Shape[0] != ids.Shape[0] || at.Shape[1] != shape.Shape[0] || at.Shape[1] < 1 {
@@ -102,9 +99,6 @@ func prepareEmbeddingSparse(c *op.Call) (op.Run, error) {
 // inferHashtableLookup has the wanted keys, the sorted keys and their values;
 // the second output tells which were found.
 func inferHashtableLookup(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	want, keys, values := c.In[0], c.In[1], c.In[2]
 	if want.Rank() != 1 || keys.Rank() != 1 || values.Rank() < 1 || values.Shape[0] != keys.Shape[0] ||
 		want.Type != tensor.Int32 || keys.Type != tensor.Int32 {

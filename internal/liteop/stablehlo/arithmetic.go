@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
-	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
@@ -16,10 +16,10 @@ import (
 func arithmeticDefs() []op.Def {
 	var l []op.Def
 	for name, f := range binaries {
-		l = append(l, def(name, inferSameBinary, prepareBinary(f)))
+		l = append(l, def(name, 2, inferSameBinary, prepareBinary(f)))
 	}
 	for name, f := range unaries {
-		l = append(l, def(name, inferSame, prepareUnary(f)))
+		l = append(l, def(name, 1, layout.Same, prepareUnary(f)))
 	}
 	slices.SortFunc(l, func(a, b op.Def) int {
 		if a.Name < b.Name {
@@ -28,9 +28,9 @@ func arithmeticDefs() []op.Def {
 		return 1
 	})
 	return append(l,
-		def("COMPARE", inferCompare, prepareCompare),
-		def("SELECT", inferSelect, prepareSelect),
-		def("CLAMP", inferClamp, prepareClamp))
+		def("COMPARE", 2, inferCompare, prepareCompare),
+		def("SELECT", 3, inferSelect, prepareSelect),
+		def("CLAMP", 3, inferClamp, prepareClamp))
 }
 
 // kernel is an operation on two elements, for floats, for integers and for
@@ -100,9 +100,6 @@ var unaries = map[string]func(v float64) float64{
 // inferSameBinary has two inputs of one shape. Scalars are let through, as the
 // reference does.
 func inferSameBinary(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, b := c.In[0], c.In[1]
 	if a.Type != b.Type {
 		return fmt.Errorf("inputs of types %v and %v", a.Type, b.Type)
@@ -115,57 +112,84 @@ func inferSameBinary(c *op.Call) error {
 	return nil
 }
 
-func prepareBinary(k kernel) func(c *op.Call) (op.Run, error) {
+func prepareBinary(k kernel) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		t := c.In[0].Type
-		if t == tensor.Bool && k.bool != nil {
-			return over(c, tensor.Of[bool], tensor.Of[bool], element.Two(k.bool))
+		var run map[tensor.Type]func(*op.Call) (op.Run, error)
+		switch t := c.In[0].Type; {
+		case t == tensor.Bool && k.bool != nil:
+			return over(c, tensor.Of[bool], tensor.Of[bool], k.bool)
+		case t == tensor.Float64 && k.float != nil:
+			return over(c, tensor.Of[float64], tensor.Of[float64], k.float)
+		case t == tensor.Float32 && k.float != nil:
+			return over(c, tensor.Of[float32], tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
+		case k.int != nil:
+			run = map[tensor.Type]func(*op.Call) (op.Run, error){
+				tensor.Int8: integers[int8](k.int), tensor.Int16: integers[int16](k.int), tensor.Int32: integers[int32](k.int), tensor.Int64: integers[int64](k.int),
+				tensor.Uint8: integers[uint8](k.int), tensor.Uint16: integers[uint16](k.int), tensor.Uint32: integers[uint32](k.int),
+			}
 		}
-		if f := tensor.PickNumber(t, reals[float32], reals[float64], integers[int8], integers[int16], integers[int32], integers[int64],
-			integers[uint8], integers[uint16], integers[uint32], nil); f != nil && (t.IsFloat() && k.float != nil || t.IsInteger() && k.int != nil) {
-			return f(c, k)
-		}
-		return nil, op.Unsupported("elements of type %v", t)
+		return pick(c, run)
 	}
 }
 
-func reals[T tensor.Number](c *op.Call, k kernel) (op.Run, error) {
-	return over(c, tensor.Of[T], tensor.Of[T], element.Two(func(a, b T) T { return T(k.float(float64(a), float64(b))) }))
+// pick prepares for the type of input 0.
+func pick(c *op.Call, by map[tensor.Type]func(*op.Call) (op.Run, error)) (op.Run, error) {
+	prepare := by[c.In[0].Type]
+	if prepare == nil {
+		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	}
+	return prepare(c)
 }
 
-func integers[T tensor.Number](c *op.Call, k kernel) (op.Run, error) {
-	return over(c, tensor.Of[T], tensor.Of[T], element.Two(func(a, b T) T { return T(k.int(int64(a), int64(b))) }))
+func integers[T tensor.Number](f func(a, b int64) int64) layout.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		return over(c, tensor.Of[T], tensor.Of[T], func(a, b T) T { return T(f(int64(a), int64(b))) })
+	}
 }
 
-// over applies loops to all elements of two broadcast inputs.
-func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, l element.Loops[T, R]) (op.Run, error) {
-	walk, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+// grain is the number of elements below which another thread does not pay.
+const grain = 1 << 14
+
+// over applies f to all elements of two broadcast inputs.
+func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f func(a, b T) R) (op.Run, error) {
+	r, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
-	r := element.NewBinary(c.Pool, walk, l)
 	return func(c *op.Call) error {
-		r.Run(c.Pool, out(c.Out[0]), in(c.In[0]), in(c.In[1]))
+		a, b, y := in(c.In[0]), in(c.In[1]), out(c.Out[0])
+		r.Each(c.Pool, grain, func(o int, at [3]int, n int) {
+			i, j := at[0], at[1]
+			for k := o; k < o+n; k++ {
+				y[k] = f(a[i], b[j])
+				i += r.Step[0]
+				j += r.Step[1]
+			}
+		})
 		return nil
 	}, nil
 }
 
-func prepareUnary(f func(v float64) float64) func(c *op.Call) (op.Run, error) {
+func prepareUnary(f func(v float64) float64) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		t := c.In[0].Type
-		run := tensor.PickNumber(t, each[float32], each[float64], each[int8], each[int16], each[int32], nil, nil, nil, nil, nil)
-		if run == nil || t.IsInteger() && !slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op) {
-			return nil, op.Unsupported("elements of type %v", t)
+		by := map[tensor.Type]func(*op.Call) (op.Run, error){
+			tensor.Float32: op.Simple(each[float32](f)), tensor.Float64: op.Simple(each[float64](f)),
 		}
-		return run(f), nil
+		if slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op) {
+			by[tensor.Int8], by[tensor.Int16], by[tensor.Int32] = op.Simple(each[int8](f)), op.Simple(each[int16](f)), op.Simple(each[int32](f))
+		}
+		return pick(c, by)
 	}
 }
 
 func each[T tensor.Number](f func(v float64) float64) op.Run {
-	loop := element.One(func(v T) T { return T(f(float64(v))) })
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(len(y), 4096, func(lo, hi int) { loop(y[lo:hi], x[lo:hi]) })
+		c.Pool.For(len(y), 4096, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				y[i] = T(f(float64(x[i])))
+			}
+		})
 		return nil
 	}
 }
@@ -180,36 +204,28 @@ func inferCompare(c *op.Call) error {
 
 func prepareCompare(c *op.Call) (op.Run, error) {
 	d := c.Node.Attrs.Str("comparison_direction", "")
-	for _, p := range []string{"STABLEHLO_COMPARISON_DIRECTION_", "COMPARISON_DIRECTION_"} {
-		if len(d) > len(p) && d[:len(p)] == p {
-			d = d[len(p):]
-		}
-	}
-	t := c.In[0].Type
-	if t == tensor.Bool {
-		t = tensor.Uint8
-	}
-	if f := tensor.PickNumber(t, compare[float32], compare[float64], compare[int8], compare[int16], compare[int32], compare[int64],
-		compare[uint8], nil, compare[uint32], nil); f != nil {
-		return f(c, d)
-	}
-	return nil, op.Unsupported("elements of type %v", t)
+	d = d[strings.LastIndexByte(d, '_')+1:] // files may give the long name
+	return pick(c, map[tensor.Type]func(*op.Call) (op.Run, error){
+		tensor.Float32: compare[float32](d), tensor.Float64: compare[float64](d), tensor.Int8: compare[int8](d), tensor.Int16: compare[int16](d),
+		tensor.Int32: compare[int32](d), tensor.Int64: compare[int64](d), tensor.Uint8: compare[uint8](d), tensor.Bool: compare[uint8](d), tensor.Uint32: compare[uint32](d),
+	})
 }
 
-func compare[T tensor.Number](c *op.Call, direction string) (op.Run, error) {
-	l, ok := map[string]func() element.Loops[T, uint8]{
-		"EQ": element.Equal[T], "NE": element.NotEqual[T], "LT": element.Less[T], "LE": element.LessEqual[T], "GT": element.Greater[T], "GE": element.GreaterEqual[T],
-	}[direction]
-	if !ok {
-		return nil, op.Unsupported("comparison %q", direction)
+func compare[T tensor.Number](direction string) layout.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		f, ok := map[string]func(a, b T) bool{
+			"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
+			"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
+			"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
+		}[direction]
+		if !ok {
+			return nil, op.Unsupported("comparison %q", direction)
+		}
+		return over(c, tensor.Of[T], tensor.Of[bool], f)
 	}
-	return over(c, tensor.Of[T], tensor.Of[uint8], l())
 }
 
 func inferSelect(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x := c.In[1]
 	if c.In[0].Type != tensor.Bool || x.Type != c.In[2].Type || !slices.Equal(x.Shape, c.In[2].Shape) || c.In[0].Rank() != 0 && !slices.Equal(c.In[0].Shape, x.Shape) {
 		return fmt.Errorf("condition %s, choices %v %s and %v %s", tensor.FormatShape(c.In[0].Shape), x.Type, tensor.FormatShape(x.Shape), c.In[2].Type, tensor.FormatShape(c.In[2].Shape))
@@ -228,9 +244,6 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 
 // inferClamp has the lower bound, the values and the upper bound.
 func inferClamp(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x := c.In[1]
 	for _, b := range []*tensor.Tensor{c.In[0], c.In[2]} {
 		if b.Type != x.Type || b.Rank() != 0 && !slices.Equal(b.Shape, x.Shape) {

@@ -17,8 +17,13 @@ func Defs() []op.Def {
 	return slices.Concat(arithmeticDefs(), moveDefs(), indexDefs(), reduceDefs(), flexDefs())
 }
 
-func def(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: infer, Prepare: layout.Widened(prepare)}
+func def(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) op.Def {
+	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(prepare)}
+}
+
+// moved is [layout.Def] for operators whose parameters are all attributes.
+func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error)) op.Def {
+	return layout.Def(graph.TFLite, "STABLEHLO_"+name, needs, of, layout.None)
 }
 
 // declared is the static type and shape that the file gives to output 0.
@@ -32,45 +37,32 @@ func declared(c *op.Call) (tensor.Type, []int, error) {
 
 // inferDeclared takes the result as the file declares it; sizes are checked when
 // the operator is prepared.
-func inferDeclared(inputs int) func(c *op.Call) error {
-	return func(c *op.Call) error {
-		if err := c.NeedInputs(inputs); err != nil {
-			return err
-		}
-		t, shape, err := declared(c)
-		if err != nil {
-			return err
-		}
-		c.SetOut(0, t, shape)
-		return nil
-	}
-}
-
-func inferSame(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
+func inferDeclared(c *op.Call) error {
+	t, shape, err := declared(c)
+	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
+	c.SetOut(0, t, shape)
 	return nil
 }
 
 func moveDefs() []op.Def {
 	return []op.Def{
-		def("RESHAPE", inferReshape, op.Simple(func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil })),
-		def("CONVERT", inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
-		def("TRANSPOSE", inferTranspose, prepareTranspose),
-		def("BROADCAST_IN_DIM", inferDeclared(1), prepareBroadcast),
-		def("SLICE", inferSlice, prepareSlice),
-		def("CONCATENATE", inferConcatenate, prepareConcatenate),
-		def("PAD", inferPad, preparePad),
-		def("IOTA", inferDeclared(0), prepareIota),
-		def("DYNAMIC_SLICE", inferDynamicSlice, prepareDynamicSlice),
-		def("DYNAMIC_UPDATE_SLICE", inferSame, prepareUpdateSlice),
+		def("RESHAPE", 1, inferReshape, op.Simple(func(c *op.Call) error { layout.Copy(c.Pool, c.Out[0], c.In[0]); return nil })),
+		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
+		moved("TRANSPOSE", 1, transpose),
+		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
+		moved("SLICE", 1, slice),
+		moved("CONCATENATE", 1, concatenate),
+		moved("PAD", 2, pad),
+		def("IOTA", 0, inferDeclared, prepareIota),
+		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
+		def("DYNAMIC_UPDATE_SLICE", 2, layout.Same, prepareUpdateSlice),
 	}
 }
 
 func inferReshape(c *op.Call) error {
-	if err := inferDeclared(1)(c); err != nil {
+	if err := inferDeclared(c); err != nil {
 		return err
 	}
 	if c.Out[0].Type != c.In[0].Type || c.Out[0].Len() != c.In[0].Len() {
@@ -80,32 +72,12 @@ func inferReshape(c *op.Call) error {
 }
 
 func inferConvert(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, c.Graph.Values[c.Node.Outputs[0]].Type, slices.Clone(c.In[0].Shape))
 	return nil
 }
 
-func inferTranspose(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	x := c.In[0]
-	perm, err := layout.Permutation(c.Node.Attrs.Ints("permutation"), x.Rank())
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, x.Type, layout.Select(x.Shape, perm))
-	return nil
-}
-
-func prepareTranspose(c *op.Call) (op.Run, error) {
-	perm, err := layout.Permutation(c.Node.Attrs.Ints("permutation"), c.In[0].Rank())
-	if err != nil {
-		return nil, err
-	}
-	return layout.Transposed(c.In[0].Shape, perm)
+func transpose(c *op.Call) (layout.Geometry, error) {
+	return layout.Transpose(c.In[0].Shape, c.Node.Attrs.Ints("permutation"))
 }
 
 func prepareBroadcast(c *op.Call) (op.Run, error) {
@@ -126,122 +98,51 @@ func prepareBroadcast(c *op.Call) (op.Run, error) {
 	return layout.View(out, strides, 0)
 }
 
-// bounds reads the options of a slice.
-func bounds(c *op.Call) (begin, end, step []int, err error) {
-	a := c.Node.Attrs
-	begin, end, step = a.Ints("start_indices"), a.Ints("limit_indices"), a.Ints("strides")
-	x := c.In[0]
-	if len(begin) != x.Rank() || len(end) != x.Rank() || len(step) != x.Rank() {
-		return nil, nil, nil, fmt.Errorf("starts %v, limits %v and strides %v for rank %d", begin, end, step, x.Rank())
+func slice(c *op.Call) (g layout.Geometry, err error) {
+	a, x := c.Node.Attrs, c.In[0].Shape
+	begin, end, step := a.Ints("start_indices"), a.Ints("limit_indices"), a.Ints("strides")
+	if len(begin) != len(x) || len(end) != len(x) || len(step) != len(x) {
+		return g, fmt.Errorf("starts %v, limits %v and strides %v for rank %d", begin, end, step, len(x))
 	}
-	for i, d := range x.Shape {
+	out := make([]int, len(x))
+	for i, d := range x {
 		if begin[i] < 0 || end[i] < begin[i] || end[i] > d || step[i] < 1 {
-			return nil, nil, nil, fmt.Errorf("elements %d to %d by %d of axis %d of %s", begin[i], end[i], step[i], i, tensor.FormatShape(x.Shape))
+			return g, fmt.Errorf("elements %d to %d by %d of axis %d of %s", begin[i], end[i], step[i], i, tensor.FormatShape(x))
 		}
+		out[i] = (end[i] - begin[i] + step[i] - 1) / step[i]
 	}
-	return begin, end, step, nil
+	return layout.Window(x, begin, step, out)
 }
 
-func inferSlice(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	begin, end, step, err := bounds(c)
-	if err != nil {
-		return err
-	}
-	shape := make([]int, len(begin))
-	for i := range shape {
-		shape[i] = (end[i] - begin[i] + step[i] - 1) / step[i]
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
-
-func prepareSlice(c *op.Call) (op.Run, error) {
-	begin, _, step, err := bounds(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Window(c.In[0].Shape, begin, step, c.Out[0].Shape)
-}
-
-func inferConcatenate(c *op.Call) error {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return err
+func concatenate(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
 	axis, err := op.Axis(c.Node.Attrs.Int("dimension", 0), c.In[0].Rank())
 	if err != nil {
-		return err
+		return g, err
 	}
-	shape, err := layout.Joined(c.In, axis)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return layout.Concat(c.In, axis)
 }
 
-func prepareConcatenate(c *op.Call) (op.Run, error) {
-	axis, err := op.Axis(c.Node.Attrs.Int("dimension", 0), c.In[0].Rank())
-	if err != nil {
-		return nil, err
-	}
-	return layout.Join(c.Out[0].Shape, axis, layout.Sizes(c.In, axis))
-}
-
-// padding reads the options; edges may be negative and cut off.
-func padding(c *op.Call) (low, high, between []int, err error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, nil, nil, err
-	}
+// pad puts the value around and between elements; edges may be negative and cut
+// off.
+func pad(c *op.Call) (g layout.Geometry, err error) {
 	a, x := c.Node.Attrs, c.In[0]
-	low, high, between = a.Ints("edge_padding_low"), a.Ints("edge_padding_high"), a.Ints("interior_padding")
+	low, high, between := a.Ints("edge_padding_low"), a.Ints("edge_padding_high"), a.Ints("interior_padding")
 	if len(low) != x.Rank() || len(high) != x.Rank() || len(between) != x.Rank() || c.In[1].Type != x.Type || c.In[1].Len() != 1 {
-		return nil, nil, nil, fmt.Errorf("paddings %v, %v and %v for rank %d", low, high, between, x.Rank())
+		return g, fmt.Errorf("paddings %v, %v and %v for rank %d", low, high, between, x.Rank())
 	}
-	for _, b := range between {
-		if b < 0 {
-			return nil, nil, nil, fmt.Errorf("interior padding %d", b)
+	out := slices.Clone(x.Shape)
+	for i, d := range out {
+		if between[i] < 0 {
+			return g, fmt.Errorf("interior padding %d", between[i])
+		}
+		if out[i] = d + max(d-1, 0)*between[i] + low[i] + high[i]; out[i] < 0 {
+			return g, fmt.Errorf("axis %d is cut to %d", i, out[i])
 		}
 	}
-	return low, high, between, nil
-}
-
-func inferPad(c *op.Call) error {
-	low, high, between, err := padding(c)
-	if err != nil {
-		return err
-	}
-	shape := slices.Clone(c.In[0].Shape)
-	for i, d := range shape {
-		if shape[i] = d + max(d-1, 0)*between[i] + low[i] + high[i]; shape[i] < 0 {
-			return fmt.Errorf("axis %d is cut to %d", i, shape[i])
-		}
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
-
-func preparePad(c *op.Call) (op.Run, error) {
-	low, _, between, err := padding(c)
-	if err != nil {
-		return nil, err
-	}
-	axes := make([][]int, len(low))
-	for i, n := range c.Out[0].Shape {
-		axes[i] = slices.Repeat([]int{-1}, n)
-		for k := range c.In[0].Shape[i] {
-			if at := low[i] + k*(between[i]+1); at >= 0 && at < n {
-				axes[i][at] = k
-			}
-		}
-	}
-	m := move.NewMaps(c.In[0].Shape, axes)
-	return func(c *op.Call) error {
-		m.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]), layout.Of(c.In[1]))
-		return nil
-	}, nil
+	return layout.Map(x.Shape, out, func(i int) []int { return layout.Spaced(x.Shape[i], out[i], low[i], between[i]+1) }, 1, nil), nil
 }
 
 func prepareIota(c *op.Call) (op.Run, error) {
@@ -288,9 +189,6 @@ func starts(c *op.Call, first int) ([]int, error) {
 }
 
 func inferDynamicSlice(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	size, x := c.Node.Attrs.Ints("slice_sizes"), c.In[0].Shape
 	if len(size) != len(x) {
 		return fmt.Errorf("sizes %v for rank %d", size, len(x))
@@ -318,9 +216,6 @@ func prepareDynamicSlice(c *op.Call) (op.Run, error) {
 }
 
 func prepareUpdateSlice(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	if x, u := c.In[0], c.In[1]; u.Type != x.Type {
 		return nil, op.Unsupported("update %v of %v", u.Type, x.Type)
 	}

@@ -12,8 +12,8 @@ import (
 
 func indexDefs() []op.Def {
 	return []op.Def{
-		def("GATHER", inferDeclared(2), prepareGather),
-		def("SCATTER", inferScatter, prepareScatter),
+		def("GATHER", 2, inferDeclared, prepareGather),
+		def("SCATTER", 3, inferScatter, prepareScatter),
 	}
 }
 
@@ -165,13 +165,10 @@ func place(i int, shape, strides []int) int {
 
 // inferScatter has the operand, start indices and updates.
 func inferScatter(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if len(c.In) != 3 || c.In[2].Type != c.In[0].Type {
 		return op.Unsupported("%d inputs, updates %v of %v", len(c.In), c.In[2].Type, c.In[0].Type)
 	}
-	return inferSame(c)
+	return layout.Same(c)
 }
 
 func prepareScatter(c *op.Call) (op.Run, error) {
@@ -179,11 +176,8 @@ func prepareScatter(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := tensor.PickNumber(stored(c.In[0].Type), scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64],
-		scatter[uint8], nil, scatter[uint32], nil); f != nil {
-		return f(c, name)
-	}
-	return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	return byType(c, name,
+		scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32])
 }
 
 func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {

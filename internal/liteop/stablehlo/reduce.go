@@ -5,17 +5,17 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/random"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func reduceDefs() []op.Def {
 	return []op.Def{
-		def("REDUCE", inferReduce, prepareReduce),
-		def("REDUCE_WINDOW", inferDeclared(2), prepareWindow),
+		def("REDUCE", 2, inferReduce, prepareReduce),
+		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
 		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
-		def("RNG_BIT_GENERATOR", inferBits, prepareBits),
+		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
 	}
 }
 
@@ -80,11 +80,21 @@ func merge[T tensor.Number](name string, truth bool) (func(a, b T) T, error) {
 	return func(a, b T) T { return T(k(int64(a), int64(b))) }, nil
 }
 
+// named adds a combiner's name to what prepares for one element type.
+type named = func(c *op.Call, name string) (op.Run, error)
+
+// byType prepares for the type of input 0.
+func byType(c *op.Call, name string, f32, f64, i8, i16, i32, i64, u8, u32 named) (op.Run, error) {
+	by := map[tensor.Type]func(*op.Call) (op.Run, error){}
+	types := []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint32, tensor.Bool}
+	for i, f := range []named{f32, f64, i8, i16, i32, i64, u8, u32, u8} {
+		by[types[i]] = func(c *op.Call) (op.Run, error) { return f(c, name) }
+	}
+	return pick(c, by)
+}
+
 // inferReduce has one operand and one initial value.
 func inferReduce(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if len(c.In) != 2 {
 		return op.Unsupported("a reduction of %d operands", len(c.In)/2)
 	}
@@ -114,48 +124,42 @@ func prepareReduce(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := tensor.PickNumber(stored(c.In[0].Type), fold[float32], fold[float64], fold[int8], fold[int16], fold[int32], fold[int64],
-		fold[uint8], nil, fold[uint32], nil); f != nil {
-		return f(c, name)
-	}
-	return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	return byType(c, name,
+		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32])
 }
 
-// stored is the integer type that truth values are stored as.
-func stored(t tensor.Type) tensor.Type {
-	if t == tensor.Bool {
-		return tensor.Uint8
-	}
-	return t
-}
-
-// fold combines the elements of each result in their order.
-func fold[T tensor.Number](c *op.Call, name string) (op.Run, error) {
+func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
 	if err != nil {
 		return nil, err
 	}
-	drop := make([]bool, c.In[0].Rank())
-	for _, d := range c.Node.Attrs.Ints("dimensions") {
-		drop[d] = true
+	x := c.In[0].Shape
+	steps := make([]int, len(x)) // stride of each axis in the result, 0 where reduced
+	n, dims := 1, c.Node.Attrs.Ints("dimensions")
+	for i := len(x) - 1; i >= 0; i-- {
+		if !slices.Contains(dims, i) {
+			steps[i] = n
+			n *= x[i]
+		}
 	}
-	run := reduce.NewRun(c.Pool, reduce.NewPlan(c.In[0].Shape, drop), reduce.Reducer[T, T]{
-		Row: func(acc T, src []T) T {
-			for _, x := range src {
-				acc = f(acc, x)
-			}
-			return acc
-		},
-		Cols: func(acc, src []T) {
-			for i, x := range src[:len(acc)] {
-				acc[i] = f(acc[i], x)
-			}
-		},
-		Done: func(a T, _ int) T { return a },
-	})
 	return func(c *op.Call) error {
-		run.Start = tensor.Of[T](c.In[1])[0]
-		run.Do(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]))
+		in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+		for i := range out {
+			out[i] = start
+		}
+		pos, at := make([]int, len(x)), 0
+		for _, v := range in {
+			out[at] = f(out[at], v)
+			for k := len(x) - 1; k >= 0; k-- {
+				pos[k]++
+				at += steps[k]
+				if pos[k] < x[k] {
+					break
+				}
+				at -= pos[k] * steps[k]
+				pos[k] = 0
+			}
+		}
 		return nil
 	}, nil
 }
@@ -270,51 +274,47 @@ func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
 
 // slides prepares the sliding of a window for the type of input 0.
 func slides(c *op.Call, w window, name string) (op.Run, error) {
-	if f := tensor.PickNumber(stored(c.In[0].Type), slide[float32], slide[float64], slide[int8], slide[int16], slide[int32], slide[int64],
-		slide[uint8], nil, slide[uint32], nil); f != nil {
-		return f(c, w, name)
-	}
-	return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	return byType(c, name,
+		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w))
 }
 
-func slide[T tensor.Number](c *op.Call, w window, name string) (op.Run, error) {
-	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
-	if err != nil {
-		return nil, err
-	}
-	x, out := c.In[0].Shape, c.Out[0].Shape
-	strides, taps := tensor.Strides(x), tensor.Elements(w.size)
-	return func(c *op.Call) error {
-		in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
-		c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
-			for o := lo; o < hi; o++ {
-				acc := start
-			tap:
-				for t := range taps {
-					at := 0
-					for k, ro, rt := len(x)-1, o, t; k >= 0; k-- {
-						p := ro%out[k]*w.stride[k] + rt%w.size[k]*w.hole[k] - w.low[k]
-						ro /= out[k]
-						rt /= w.size[k]
-						if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
-							continue tap // padding and holes hold the initial value
+func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, error) {
+	return func(c *op.Call, name string) (op.Run, error) {
+		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
+		if err != nil {
+			return nil, err
+		}
+		x, out := c.In[0].Shape, c.Out[0].Shape
+		strides, taps := tensor.Strides(x), tensor.Elements(w.size)
+		return func(c *op.Call) error {
+			in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+			c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
+				for o := lo; o < hi; o++ {
+					acc := start
+				tap:
+					for t := range taps {
+						at := 0
+						for k, ro, rt := len(x)-1, o, t; k >= 0; k-- {
+							p := ro%out[k]*w.stride[k] + rt%w.size[k]*w.hole[k] - w.low[k]
+							ro /= out[k]
+							rt /= w.size[k]
+							if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
+								continue tap // padding and holes hold the initial value
+							}
+							at += p / w.base[k] * strides[k]
 						}
-						at += p / w.base[k] * strides[k]
+						acc = f(acc, in[at])
 					}
-					acc = f(acc, in[at])
+					y[o] = acc
 				}
-				y[o] = acc
-			}
-		})
-		return nil
-	}, nil
+			})
+			return nil
+		}, nil
+	}
 }
 
 // inferBits has the generator's state; the results are the new state and bits.
 func inferBits(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	s := c.In[0]
 	if s.Type != tensor.Uint64 || s.Rank() != 1 || s.Shape[0] < 2 || s.Shape[0] > 3 || len(c.Out) != 2 {
 		return op.Unsupported("state %v %s", s.Type, tensor.FormatShape(s.Shape))
@@ -358,7 +358,7 @@ func prepareBits(c *op.Call) (op.Run, error) {
 		for len(y) > 0 {
 			var words []uint32
 			if philox {
-				w := philoxBlock(key, counter, high)
+				w := random.Philox([2]uint32{uint32(key), uint32(key >> 32)}, [4]uint32{uint32(counter), uint32(counter >> 32), uint32(high), uint32(high >> 32)})
 				words = w[:]
 			} else {
 				w := threefryBlock(key, counter)
@@ -381,18 +381,6 @@ func prepareBits(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
-}
-
-func philoxBlock(key, low, high uint64) [4]uint32 {
-	c := [4]uint32{uint32(low), uint32(low >> 32), uint32(high), uint32(high >> 32)}
-	k0, k1 := uint32(key), uint32(key>>32)
-	for range 10 {
-		a, b := 0xD2511F53*uint64(c[0]), 0xCD9E8D57*uint64(c[2])
-		c = [4]uint32{uint32(b>>32) ^ c[1] ^ k0, uint32(b), uint32(a>>32) ^ c[3] ^ k1, uint32(a)}
-		k0 += 0x9E3779B9
-		k1 += 0xBB67AE85
-	}
-	return c
 }
 
 func threefryBlock(key, counter uint64) [2]uint32 {

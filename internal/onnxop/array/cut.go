@@ -13,10 +13,10 @@ import (
 // cutDefs lists the operators that join and cut tensors.
 func cutDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Concat", Infer: inferConcat, Prepare: layout.Widened(prepareConcat)}, 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: inferSplit, Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
-		op.Versions(op.Def{Name: "Slice", Infer: inferSlice, Prepare: layout.Widened(layout.Planned(prepareSlice))}, 1, 10, 11, 13),
-		op.Versions(op.Def{Name: "Trilu", Infer: inferTrilu, Prepare: layout.Widened(prepareTrilu)}, 14),
+		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
+		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
+		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
+		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.Widened(prepareTrilu)}, 14),
 	)
 }
 
@@ -35,42 +35,22 @@ func scalar(x *tensor.Tensor) (int, error) {
 	return int(v[0]), nil
 }
 
-func concatAxis(c *op.Call) (int, error) {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return 0, err
+func concat(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
 	if c.Node.Version >= 4 && !c.Node.Attrs.Has("axis") {
-		return 0, errors.New("axis is missing")
+		return g, errors.New("axis is missing")
 	}
-	return op.Axis(c.Node.Attrs.Int("axis", 1), c.In[0].Rank())
-}
-
-func inferConcat(c *op.Call) error {
-	axis, err := concatAxis(c)
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 1), c.In[0].Rank())
 	if err != nil {
-		return err
+		return g, err
 	}
-	out, err := layout.Joined(c.In, axis)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
-}
-
-func prepareConcat(c *op.Call) (op.Run, error) {
-	axis, err := concatAxis(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Join(c.Out[0].Shape, axis, layout.Sizes(c.In, axis))
+	return layout.Concat(c.In, axis)
 }
 
 // splitSizes returns the axis and the length of each output.
 func splitSizes(c *op.Call) (int, []int, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return 0, nil, err
-	}
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
 	if err != nil {
 		return 0, nil, err
@@ -144,14 +124,8 @@ func prepareSplit(c *op.Call) (op.Run, error) {
 	return layout.Cut(0, c.In[0].Shape, axis, sizes)
 }
 
-// window is the part of each dimension that Slice keeps.
-type window struct{ start, step, count []int }
-
-func sliceWindow(c *op.Call) (window, error) {
-	var w window
-	if err := c.NeedInputs(1); err != nil {
-		return w, err
-	}
+// slice keeps a window of each dimension.
+func slice(c *op.Call) (w layout.Geometry, err error) {
 	in := c.In[0].Shape
 	var starts, ends, axes, steps []int
 	if c.Node.Version < 10 {
@@ -179,10 +153,7 @@ func sliceWindow(c *op.Call) (window, error) {
 	if len(starts) != len(ends) || len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
 		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
 	}
-	w.start, w.step, w.count = make([]int, len(in)), make([]int, len(in)), slices.Clone(in)
-	for i := range w.step {
-		w.step[i] = 1
-	}
+	first, by, count := make([]int, len(in)), slices.Repeat([]int{1}, len(in)), slices.Clone(in)
 	for i, a := range axes {
 		a, err := op.Axis(a, len(in))
 		if err != nil {
@@ -195,10 +166,10 @@ func sliceWindow(c *op.Call) (window, error) {
 		if step == 0 {
 			return w, errors.New("step is zero")
 		}
-		w.start[a], w.count[a] = span(starts[i], ends[i], step, in[a])
-		w.step[a] = step
+		first[a], count[a] = span(starts[i], ends[i], step, in[a])
+		by[a] = step
 	}
-	return w, nil
+	return layout.Window(in, first, by, count)
 }
 
 // span clamps one dimension of a slice and counts its elements.
@@ -224,35 +195,14 @@ func span(start, end, step, n int) (int, int) {
 	return start, int(uint(start-end-1)/uint(-step)) + 1
 }
 
-func inferSlice(c *op.Call) error {
-	w, err := sliceWindow(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, w.count)
-	return nil
-}
-
-func prepareSlice(c *op.Call) (op.Run, error) {
-	w, err := sliceWindow(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Window(c.In[0].Shape, w.start, w.step, w.count)
-}
-
 func inferTrilu(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Rank() < 2 {
 		return fmt.Errorf("input has rank %d, at least 2 are needed", c.In[0].Rank())
 	}
 	if c.Has(1) && c.In[1].Len() != 1 {
 		return fmt.Errorf("k has %d elements, not 1", c.In[1].Len())
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
-	return nil
+	return layout.Same(c)
 }
 
 func prepareTrilu(c *op.Call) (op.Run, error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -15,7 +16,7 @@ func imageDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Col2Im", Infer: inferCol2Im, Prepare: prepareCol2Im}, 18),
 		op.Versions(op.Def{
-			Name: "Det", Infer: inferDet, Prepare: op.Simple(runDet),
+			Name: "Det", Infer: layout.Needs(1, inferDet), Prepare: op.Simple(runDet),
 			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
 		}, 11, 22),
 	)
@@ -172,9 +173,6 @@ func advance(at, dims []int) {
 }
 
 func inferDet(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	s := c.In[0].Shape
 	r := len(s)
 	if r < 2 || s[r-1] != s[r-2] {

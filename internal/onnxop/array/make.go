@@ -17,9 +17,9 @@ import (
 func makeDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Prepare: layout.Widened(prepareConstantOfShape)}, 9, 20, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
-		op.Versions(op.Def{Name: "Range", Infer: inferRange, Prepare: op.Simple(runRange)}, 11, 27),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.Widened(prepareConstantOfShape)}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "EyeLike", Infer: layout.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
+		op.Versions(op.Def{Name: "Range", Infer: layout.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
 	)
 }
 
@@ -119,9 +119,6 @@ func runConstant(c *op.Call) error {
 }
 
 func inferConstantOfShape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t := tensor.Float32
 	if v := c.Node.Attrs.Tensor("value"); v != nil {
 		if v.Len() != 1 || !v.Known() {
@@ -152,9 +149,6 @@ func prepareConstantOfShape(c *op.Call) (op.Run, error) {
 }
 
 func inferEyeLike(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Rank() != 2 {
 		return fmt.Errorf("input has rank %d, not 2", c.In[0].Rank())
 	}
@@ -209,9 +203,6 @@ func rangeOf(c *op.Call) (f [3]float64, n [3]int64, err error) {
 }
 
 func inferRange(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	t := c.In[0].Type
 	if !t.IsNumber() || c.In[1].Type != t || c.In[2].Type != t {
 		return op.Unsupported("Range of %v, %v, %v", t, c.In[1].Type, c.In[2].Type)

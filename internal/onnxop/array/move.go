@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -12,138 +11,73 @@ import (
 
 // moveDefs lists the operators that put every element somewhere else.
 func moveDefs() []op.Def {
-	def := func(name string, infer func(c *op.Call) error, prepare layout.Prepare, since ...int) []op.Def {
-		return op.Versions(op.Def{Name: name, Infer: infer, Prepare: layout.Widened(prepare)}, since...)
+	def := func(name string, needs int, of func(c *op.Call) (layout.Geometry, error), since ...int) []op.Def {
+		return op.Versions(layout.Def("", name, needs, of), since...)
 	}
 	return slices.Concat(
-		def("Transpose", inferTranspose, prepareTranspose, 1, 13, 21, 23, 24, 25),
-		def("Expand", inferExpand, layout.Planned(prepareExpand), 8, 13),
-		def("Tile", inferTile1, layout.Planned(prepareTile), 1),
-		def("Tile", inferTile, layout.Planned(prepareTile), 6, 13),
-		def("DepthToSpace", inferDepthToSpace, prepareDepthToSpace, 1, 11, 13, 28),
-		def("SpaceToDepth", inferSpaceToDepth, prepareSpaceToDepth, 1, 13, 28),
-		def("ReverseSequence", inferReverse, prepareReverse, 10, 28),
+		def("Transpose", 1, transpose, 1, 13, 21, 23, 24, 25),
+		def("Expand", 2, expand, 8, 13),
+		def("Tile", 3, tile1, 1),
+		def("Tile", 2, tile, 6, 13),
+		def("DepthToSpace", 1, depthToSpace, 1, 11, 13, 28),
+		def("SpaceToDepth", 1, spaceToDepth, 1, 13, 28),
+		op.Versions(op.Def{Name: "ReverseSequence", Infer: layout.Needs(2, inferReverse), Prepare: layout.Widened(prepareReverse)}, 10, 28),
 	)
 }
 
-func permutation(c *op.Call) ([]int, error) {
-	r := c.In[0].Rank()
+func transpose(c *op.Call) (layout.Geometry, error) {
+	perm := c.Node.Attrs.Ints("perm")
 	if !c.Node.Attrs.Has("perm") {
-		perm := make([]int, r)
-		for i := range perm {
-			perm[i] = r - 1 - i
+		for a := c.In[0].Rank() - 1; a >= 0; a-- {
+			perm = append(perm, a)
 		}
-		return perm, nil
 	}
-	return layout.Permutation(c.Node.Attrs.Ints("perm"), r)
+	return layout.Transpose(c.In[0].Shape, perm)
 }
 
-func inferTranspose(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	perm, err := permutation(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, layout.Select(c.In[0].Shape, perm))
-	return nil
-}
-
-func prepareTranspose(c *op.Call) (op.Run, error) {
-	perm, err := permutation(c)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Transposed(c.In[0].Shape, perm)
-}
-
-func inferExpand(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+func expand(c *op.Call) (layout.Geometry, error) {
 	want, err := op.Ints(c.In[1])
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
 	if _, err := tensor.CheckShape(c.In[0].Type, want); err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
 	out, err := tensor.Broadcast(c.In[0].Shape, want)
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return layout.Expand(c.In[0].Shape, out)
 }
 
-func prepareExpand(c *op.Call) (op.Run, error) {
-	src, err := broadcast.Strides(c.In[0].Shape, c.Out[0].Shape)
-	if err != nil {
-		return nil, err
-	}
-	return layout.View(c.Out[0].Shape, src, 0)
-}
-
-// inferTile1 does version 1: tiles and axis are scalars of the input's type.
-func inferTile1(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
+// tile1 does version 1: tiles and axis are scalars of the input's type.
+func tile1(c *op.Call) (g layout.Geometry, err error) {
 	n, err := scalar(c.In[1])
 	if err != nil {
-		return err
+		return g, err
 	}
 	a, err := scalar(c.In[2])
 	if err != nil {
-		return err
+		return g, err
 	}
 	if a, err = op.Axis(a, c.In[0].Rank()); err != nil {
-		return err
+		return g, err
 	}
 	rep := slices.Repeat([]int{1}, c.In[0].Rank())
 	rep[a] = n
-	return tiled(c, rep)
+	return layout.Tile(c.In[0].Shape, rep)
 }
 
-func inferTile(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+func tile(c *op.Call) (layout.Geometry, error) {
 	rep, err := op.Ints(c.In[1])
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	return tiled(c, rep)
-}
-
-func tiled(c *op.Call, rep []int) error {
-	out, err := layout.Repeated(c.In[0].Shape, rep)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
-}
-
-// prepareTile finds the repeats in the result's shape, which versions give in
-// different ways.
-func prepareTile(c *op.Call) (op.Run, error) {
-	in := c.In[0].Shape
-	rep := make([]int, len(in))
-	for i, d := range c.Out[0].Shape {
-		if in[i] > 0 {
-			rep[i] = d / in[i]
-		}
-	}
-	return layout.Tiled(in, rep)
+	return layout.Tile(c.In[0].Shape, rep)
 }
 
 // blocks reads and checks what DepthToSpace and SpaceToDepth share.
 func blocks(c *op.Call) (size int, dcr bool, err error) {
-	if err := c.NeedInputs(1); err != nil {
-		return 0, false, err
-	}
 	size = c.Node.Attrs.Int("blocksize", 0)
 	if size <= 0 || size > 1<<15 {
 		return 0, false, fmt.Errorf("blocksize is %d", size)
@@ -161,65 +95,42 @@ func blocks(c *op.Call) (size int, dcr bool, err error) {
 	}
 }
 
-func inferDepthToSpace(c *op.Call) error {
-	b, _, err := blocks(c)
+func depthToSpace(c *op.Call) (g layout.Geometry, err error) {
+	b, dcr, err := blocks(c)
 	if err != nil {
-		return err
+		return g, err
 	}
 	s := c.In[0].Shape
 	if s[1]%(b*b) != 0 {
-		return fmt.Errorf("%d channels do not divide into blocks of %d", s[1], b)
+		return g, fmt.Errorf("%d channels do not divide into blocks of %d", s[1], b)
 	}
-	c.SetOut(0, c.In[0].Type, []int{s[0], s[1] / (b * b), s[2] * b, s[3] * b})
-	return nil
+	plane, depth := s[2]*s[3], s[1]/(b*b)
+	// Output order: batch, channel, row, row in block, column, column in block.
+	channel, row, col := plane, depth*b*plane, depth*plane
+	if !dcr {
+		channel, row, col = b*b*plane, b*plane, plane
+	}
+	return layout.Viewed([]int{s[0], depth, s[2] * b, s[3] * b},
+		[]int{s[0], depth, s[2], b, s[3], b}, []int{s[1] * plane, channel, s[3], row, 1, col}, 0)
 }
 
-func prepareDepthToSpace(c *op.Call) (op.Run, error) {
+func spaceToDepth(c *op.Call) (g layout.Geometry, err error) {
 	b, dcr, err := blocks(c)
 	if err != nil {
-		return nil, err
-	}
-	s := c.In[0].Shape
-	plane := s[2] * s[3]
-	depth := s[1] / (b * b)
-	// Output order: batch, channel, row, row in block, column, column in block.
-	chan1, row, col := plane, depth*b*plane, depth*plane
-	if !dcr {
-		chan1, row, col = b*b*plane, b*plane, plane
-	}
-	return layout.View([]int{s[0], depth, s[2], b, s[3], b}, []int{s[1] * plane, chan1, s[3], row, 1, col}, 0)
-}
-
-func inferSpaceToDepth(c *op.Call) error {
-	b, _, err := blocks(c)
-	if err != nil {
-		return err
+		return g, err
 	}
 	s := c.In[0].Shape
 	if s[2]%b != 0 || s[3]%b != 0 {
-		return fmt.Errorf("%dx%d does not divide into blocks of %d", s[2], s[3], b)
+		return g, fmt.Errorf("%dx%d does not divide into blocks of %d", s[2], s[3], b)
 	}
-	c.SetOut(0, c.In[0].Type, []int{s[0], s[1] * b * b, s[2] / b, s[3] / b})
-	return nil
-}
-
-func prepareSpaceToDepth(c *op.Call) (op.Run, error) {
-	b, dcr, err := blocks(c)
-	if err != nil {
-		return nil, err
-	}
-	s := c.In[0].Shape
-	plane, w := s[2]*s[3], s[3]
+	plane, w, out := s[2]*s[3], s[3], []int{s[0], s[1] * b * b, s[2] / b, s[3] / b}
 	if dcr {
-		return layout.View([]int{s[0], b, b, s[1], s[2] / b, w / b}, []int{s[1] * plane, w, 1, plane, w * b, b}, 0)
+		return layout.Viewed(out, []int{s[0], b, b, s[1], s[2] / b, w / b}, []int{s[1] * plane, w, 1, plane, w * b, b}, 0)
 	}
-	return layout.View([]int{s[0], s[1], b, b, s[2] / b, w / b}, []int{s[1] * plane, plane, w, 1, w * b, b}, 0)
+	return layout.Viewed(out, []int{s[0], s[1], b, b, s[2] / b, w / b}, []int{s[1] * plane, plane, w, 1, w * b, b}, 0)
 }
 
 func inferReverse(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x := c.In[0]
 	if x.Rank() < 2 {
 		return fmt.Errorf("input has rank %d, at least 2 are needed", x.Rank())
@@ -231,8 +142,7 @@ func inferReverse(c *op.Call) error {
 	if c.In[1].Len() != x.Shape[b] {
 		return fmt.Errorf("%d lengths for a batch of %d", c.In[1].Len(), x.Shape[b])
 	}
-	c.SetOut(0, x.Type, slices.Clone(x.Shape))
-	return nil
+	return layout.Same(c)
 }
 
 func prepareReverse(c *op.Call) (op.Run, error) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -12,18 +11,14 @@ import (
 
 // padDefs lists the operators that add or remove borders.
 func padDefs() []op.Def {
-	pad := op.Def{Name: "Pad", Infer: inferPad, Prepare: layout.Widened(layout.Planned(preparePad, 1, 3))}
 	return slices.Concat(
-		op.Versions(pad, 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "CenterCropPad", Infer: inferCenter, Prepare: layout.Widened(layout.Planned(prepareCenter))}, 18),
+		op.Versions(layout.Def("", "Pad", 1, pad, 1, 3), 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
+		op.Versions(layout.Def("", "CenterCropPad", 2, center), 18),
 	)
 }
 
 // borders reads what is added before and after each axis.
 func borders(c *op.Call) (before, after []int, err error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, nil, err
-	}
 	r := c.In[0].Rank()
 	var pads, axes []int
 	switch {
@@ -65,36 +60,39 @@ func borders(c *op.Call) (before, after []int, err error) {
 	return before, after, nil
 }
 
-func inferPad(c *op.Call) error {
+func pad(c *op.Call) (g layout.Geometry, err error) {
 	before, after, err := borders(c)
 	if err != nil {
-		return err
+		return g, err
 	}
 	mode := c.Node.Attrs.Str("mode", "constant")
+	if !slices.Contains([]string{"constant", "edge", "reflect", "wrap"}, mode) {
+		return g, fmt.Errorf("mode is %q", mode)
+	}
+	x := c.In[0]
 	out := make([]int, len(before))
-	for i, d := range c.In[0].Shape {
+	for i, d := range x.Shape {
 		out[i] = d + before[i] + after[i]
 		kept := d + min(before[i], 0) + min(after[i], 0)
 		if out[i] < 0 || kept < 0 {
-			return fmt.Errorf("pads %d and %d leave nothing of dimension %d", before[i], after[i], d)
+			return g, fmt.Errorf("pads %d and %d leave nothing of dimension %d", before[i], after[i], d)
 		}
-		switch mode {
-		case "constant":
-		case "edge", "reflect", "wrap":
-			if kept == 0 && out[i] > 0 {
-				return fmt.Errorf("mode %s has nothing to repeat in dimension %d", mode, i)
-			}
-		default:
-			return fmt.Errorf("mode is %q", mode)
+		if mode != "constant" && kept == 0 && out[i] > 0 {
+			return g, fmt.Errorf("mode %s has nothing to repeat in dimension %d", mode, i)
 		}
 	}
-	if c.Node.Version >= 11 && c.Has(2) {
-		if v := c.In[2]; v.Len() != 1 || v.Type != c.In[0].Type {
-			return fmt.Errorf("constant value is %v with %d elements", v.Type, v.Len())
-		}
+	axis := func(i int) []int { return sources(x.Shape[i], before[i], after[i], mode) }
+	zero := tensor.New(x.Type)
+	if v := float64(c.Node.Attrs.Float("value", 0)); v != 0 && x.Type.IsNumber() {
+		tensor.Fill(zero, func(int) float64 { return v })
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	if c.Node.Version < 11 {
+		return layout.Map(x.Shape, out, axis, layout.None, zero), nil
+	}
+	if v := c.Input(2); v != nil && (v.Len() != 1 || v.Type != x.Type) {
+		return g, fmt.Errorf("constant value is %v with %d elements", v.Type, v.Len())
+	}
+	return layout.Map(x.Shape, out, axis, 2, zero), nil
 }
 
 // sources gives, for every position of a padded dimension, the position of the
@@ -125,39 +123,14 @@ func sources(n, before, after int, mode string) []int {
 	return at
 }
 
-func preparePad(c *op.Call) (op.Run, error) {
-	before, after, err := borders(c)
-	if err != nil {
-		return nil, err
-	}
-	axes := make([][]int, len(before))
-	for i, n := range c.In[0].Shape {
-		axes[i] = sources(n, before[i], after[i], c.Node.Attrs.Str("mode", "constant"))
-	}
-	maps := move.NewMaps(c.In[0].Shape, axes)
-	zero := tensor.New(c.In[0].Type)
-	if v := float64(c.Node.Attrs.Float("value", 0)); v != 0 && zero.Type.IsNumber() {
-		tensor.Fill(zero, func(int) float64 { return v })
-	}
-	return func(c *op.Call) error {
-		value := zero
-		if c.Node.Version >= 11 && c.Has(2) {
-			value = c.In[2]
-		}
-		maps.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]), layout.Of(value))
-		return nil
-	}, nil
-}
-
-func inferCenter(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+// center shifts each axis so that the middles of input and output meet.
+func center(c *op.Call) (g layout.Geometry, err error) {
 	want, err := op.Ints(c.In[1])
 	if err != nil {
-		return err
+		return g, err
 	}
-	out := slices.Clone(c.In[0].Shape)
+	x := c.In[0]
+	out := slices.Clone(x.Shape)
 	axes := c.Node.Attrs.Ints("axes")
 	if !c.Node.Attrs.Has("axes") {
 		for i := range out {
@@ -165,30 +138,18 @@ func inferCenter(c *op.Call) error {
 		}
 	}
 	if len(axes) != len(want) {
-		return fmt.Errorf("%d sizes for %d axes", len(want), len(axes))
+		return g, fmt.Errorf("%d sizes for %d axes", len(want), len(axes))
 	}
 	for i, a := range axes {
 		a, err := op.Axis(a, len(out))
 		if err != nil {
-			return err
+			return g, err
 		}
 		out[a] = want[i]
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
-}
-
-// prepareCenter shifts each axis so that the middles of input and output meet.
-func prepareCenter(c *op.Call) (op.Run, error) {
-	axes := make([][]int, c.In[0].Rank())
-	for i, n := range c.In[0].Shape {
-		m := c.Out[0].Shape[i]
-		from, to := (n-min(n, m))/2, (m-min(n, m))/2
-		axes[i] = sources(n, to-from, (m-n)-(to-from), "constant")
-	}
-	maps, zero := move.NewMaps(c.In[0].Shape, axes), tensor.New(c.In[0].Type)
-	return func(c *op.Call) error {
-		maps.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]), layout.Of(zero))
-		return nil
-	}, nil
+	return layout.Map(x.Shape, out, func(i int) []int {
+		n, m := x.Shape[i], out[i]
+		shift := (m-min(n, m))/2 - (n-min(n, m))/2
+		return sources(n, shift, m-n-shift, "constant")
+	}, layout.None, tensor.New(x.Type)), nil
 }

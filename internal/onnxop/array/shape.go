@@ -16,14 +16,14 @@ func shapeDefs() []op.Def {
 		return op.Def{Name: name, Infer: infer, Prepare: op.Simple(runKeep), InPlace: true}
 	}
 	return slices.Concat(
-		op.Versions(keep("Identity", inferIdentity), 1, 13, 14, 16, 19, 21, 23, 24, 25),
-		op.Versions(keep("Reshape", inferReshape1), 1),
-		op.Versions(keep("Reshape", inferReshape), 5, 13, 14, 19, 21, 23, 24, 25),
-		op.Versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
-		op.Versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Shape", Infer: inferShape, Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Size", Infer: inferSize, Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(keep("Identity", layout.Needs(1, inferIdentity)), 1, 13, 14, 16, 19, 21, 23, 24, 25),
+		op.Versions(keep("Reshape", layout.Needs(1, inferReshape1)), 1),
+		op.Versions(keep("Reshape", layout.Needs(2, inferReshape)), 5, 13, 14, 19, 21, 23, 24, 25),
+		op.Versions(keep("Flatten", layout.Needs(1, inferFlatten)), 1, 9, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Squeeze", layout.Needs(1, inferSqueeze)), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Unsqueeze", layout.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 
@@ -37,9 +37,6 @@ func runKeep(c *op.Call) error {
 }
 
 func inferIdentity(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
 	if c.Wants(0) && c.In[0].Type.IsContainer() {
 		c.Out[0].Elem = c.In[0].Elem
@@ -48,16 +45,10 @@ func inferIdentity(c *op.Call) error {
 }
 
 func inferReshape1(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	return reshape(c, c.Node.Attrs.Ints("shape"), false)
 }
 
 func inferReshape(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -109,9 +100,6 @@ func reshape(c *op.Call, want []int, allowZero bool) error {
 }
 
 func inferFlatten(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	in := c.In[0].Shape
 	axis := c.Node.Attrs.Int("axis", 1)
 	if axis < 0 {
@@ -141,9 +129,6 @@ func axesOf(c *op.Call) (axes []int, given bool, err error) {
 }
 
 func inferSqueeze(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	in := c.In[0].Shape
 	axes, given, err := axesOf(c)
 	if err != nil {
@@ -174,9 +159,6 @@ func inferSqueeze(c *op.Call) error {
 }
 
 func inferUnsqueeze(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	axes, given, err := axesOf(c)
 	if err != nil {
 		return err
@@ -209,18 +191,12 @@ func inferUnsqueeze(c *op.Call) error {
 }
 
 func inferShape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	lo, hi := shapeRange(c)
 	c.SetOut(0, tensor.Int64, []int{hi - lo})
 	return nil
 }
 
 func inferSize(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, tensor.Int64, nil)
 	return nil
 }

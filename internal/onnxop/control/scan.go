@@ -53,26 +53,28 @@ func (s *stack) give(c *op.Call, i, axis int, reverse bool, v *graph.Value) erro
 
 // join writes the items one after the other along a new axis of y.
 func join(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, reverse bool) error {
-	for k, x := range items {
-		if x == nil || x.Type != y.Type || !slices.Equal(x.Shape, items[0].Shape) {
-			return fmt.Errorf("value %d differs in type or shape from the first", k)
-		}
+	if len(items) == 0 {
+		return nil
 	}
 	if reverse {
 		items = slices.Clone(items)
 		slices.Reverse(items)
 	}
-	return concat(pool, y, items, axis, slices.Repeat([]int{1}, len(items)))
-}
-
-// concat writes the items, with their sizes along an axis of y, one after the
-// other.
-func concat(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, sizes []int) error {
-	run, err := layout.Widened(func(*op.Call) (op.Run, error) { return layout.Join(y.Shape, axis, sizes) })(&op.Call{In: items, Out: []*tensor.Tensor{y}})
+	g, err := layout.Stack(items, axis)
 	if err != nil {
 		return err
 	}
-	return run(&op.Call{In: items, Out: []*tensor.Tensor{y}, Pool: pool})
+	return collect(pool, y, items, g)
+}
+
+// collect fills y from the items.
+func collect(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, g layout.Geometry) error {
+	c := &op.Call{In: items, Out: []*tensor.Tensor{y}, Pool: pool}
+	run, err := layout.Widened(g.Run)(c)
+	if err != nil {
+		return err
+	}
+	return run(c)
 }
 
 // cut cuts x along an axis into new tensors of the sizes.

@@ -99,39 +99,31 @@ func inferConcat(c *op.Call) error {
 	if len(items) == 0 {
 		return errors.New("sequence is empty")
 	}
-	stacked := c.Node.Attrs.Bool("new_axis", false)
-	rank := items[0].Rank()
-	if stacked {
-		rank++
-	}
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), rank)
+	g, err := joined(c, items)
 	if err != nil {
 		return err
 	}
-	var out []int
-	if stacked {
-		for i, x := range items {
-			if x.Type != items[0].Type || !slices.Equal(x.Shape, items[0].Shape) {
-				return fmt.Errorf("element %d is %v %s and element 0 is %v %s", i, x.Type, tensor.FormatShape(x.Shape), items[0].Type, tensor.FormatShape(items[0].Shape))
-			}
-		}
-		out = slices.Insert(slices.Clone(items[0].Shape), axis, len(items))
-	} else if out, err = layout.Joined(items, axis); err != nil {
-		return err
-	}
-	c.SetOut(0, items[0].Type, out)
+	c.SetOut(0, items[0].Type, g.Shape)
 	return nil
 }
 
+// joined stacks the items or puts them one after the other.
+func joined(c *op.Call, items []*tensor.Tensor) (g layout.Geometry, err error) {
+	axis := c.Node.Attrs.Int("axis", 0)
+	if c.Node.Attrs.Bool("new_axis", false) {
+		return layout.Stack(items, axis)
+	}
+	if axis, err = op.Axis(axis, items[0].Rank()); err != nil {
+		return g, err
+	}
+	return layout.Concat(items, axis)
+}
+
 func runConcat(c *op.Call) error {
-	y, items := c.Out[0], c.In[0].Elems
-	stacked := c.Node.Attrs.Bool("new_axis", false)
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), y.Rank())
+	items := c.In[0].Elems
+	g, err := joined(c, items)
 	if err != nil {
 		return err
 	}
-	if stacked {
-		return join(c.Pool, y, items, axis, false)
-	}
-	return concat(c.Pool, y, items, axis, layout.Sizes(items, axis))
+	return collect(c.Pool, c.Out[0], items, g)
 }

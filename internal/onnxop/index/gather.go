@@ -13,9 +13,9 @@ import (
 
 func gatherDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Gather", Infer: inferGather, Prepare: layout.Widened(prepareGather)}, 1, 11, 13),
-		op.Versions(op.Def{Name: "GatherElements", Infer: inferGatherElements, Prepare: layout.Widened(prepareGatherElements)}, 11, 13),
-		op.Versions(op.Def{Name: "GatherND", Infer: inferGatherND, Prepare: layout.Widened(prepareGatherND)}, 11, 12, 13),
+		op.Versions(layout.Def("", "Gather", 2, gather, layout.None), 1, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: layout.Needs(2, inferGatherElements), Prepare: layout.Widened(prepareGatherElements)}, 11, 13),
+		op.Versions(layout.Def("", "GatherND", 2, gatherND, layout.None), 11, 12, 13),
 	)
 }
 
@@ -24,34 +24,18 @@ func axisOf(c *op.Call, def int) (int, error) {
 	return op.Axis(c.Node.Attrs.Int("axis", def), c.In[0].Rank())
 }
 
-func inferGather(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+func gather(c *op.Call) (g layout.Geometry, err error) {
 	if err := indexType(c.In[1]); err != nil {
-		return err
+		return g, err
 	}
 	a, err := axisOf(c, 0)
 	if err != nil {
-		return err
+		return g, err
 	}
-	in := c.In[0].Shape
-	c.SetOut(0, c.In[0].Type, slices.Concat(in[:a], c.In[1].Shape, in[a+1:]))
-	return nil
-}
-
-func prepareGather(c *op.Call) (op.Run, error) {
-	a, err := axisOf(c, 0)
-	if err != nil {
-		return nil, err
-	}
-	return layout.Gather(c.In[0].Shape, a, 0, true)
+	return layout.Gather(c.In[0].Shape, c.In[1].Shape, a, 0, true)
 }
 
 func inferGatherElements(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if err := sameRank(c); err != nil {
 		return err
 	}
@@ -150,27 +134,9 @@ func prepareGatherElements(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func inferGatherND(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+func gatherND(c *op.Call) (layout.Geometry, error) {
 	if err := indexType(c.In[1]); err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	b := c.Node.Attrs.Int("batch_dims", 0)
-	g, err := layout.NewTuples(c.In[0].Shape, c.In[1].Shape, b, true)
-	if err != nil {
-		return err
-	}
-	idx := c.In[1].Shape
-	c.SetOut(0, c.In[0].Type, slices.Concat(idx[:len(idx)-1], c.In[0].Shape[b+g.K:]))
-	return nil
-}
-
-func prepareGatherND(c *op.Call) (op.Run, error) {
-	g, err := layout.NewTuples(c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Int("batch_dims", 0), true)
-	if err != nil {
-		return nil, err
-	}
-	return g.GatherND, nil
+	return layout.GatherND(c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Int("batch_dims", 0), true)
 }

@@ -10,13 +10,13 @@ import (
 )
 
 func scatterDefs() []op.Def {
-	el := op.Def{Infer: inferScatterElements, Prepare: layout.Widened(prepareScatterElements), InPlace: true}
+	el := op.Def{Infer: layout.Needs(3, inferScatterElements), Prepare: layout.Widened(prepareScatterElements), InPlace: true}
 	old := el
 	old.Name, el.Name = "Scatter", "ScatterElements"
 	return slices.Concat(
 		op.Versions(old, 9, 11),
 		op.Versions(el, 11, 13, 16, 18),
-		op.Versions(op.Def{Name: "ScatterND", Infer: inferScatterND, Prepare: layout.Widened(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "ScatterND", Infer: layout.Needs(3, inferScatterND), Prepare: layout.Widened(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
 	)
 }
 
@@ -37,9 +37,6 @@ func checkUpdates(c *op.Call, want []int) error {
 }
 
 func inferScatterElements(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if err := sameRank(c); err != nil {
 		return err
 	}
@@ -77,9 +74,6 @@ func prepareScatterElements(c *op.Call) (op.Run, error) {
 }
 
 func inferScatterND(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if err := indexType(c.In[1]); err != nil {
 		return err
 	}

@@ -13,16 +13,13 @@ import (
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: inferOneHot, Prepare: layout.Widened(prepareOneHot)}, 9, 11, 28),
-		op.Versions(op.Def{Name: "NonZero", Infer: inferNonZero, Prepare: op.Simple(runNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: inferCompress, Prepare: layout.Widened(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.Widened(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "NonZero", Infer: layout.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
+		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.Widened(prepareCompress)}, 9, 11, 28),
 	)
 }
 
 func inferOneHot(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if c.In[2].Len() != 2 {
 		return fmt.Errorf("values have %d elements, not 2", c.In[2].Len())
 	}
@@ -90,9 +87,6 @@ func hot(x *tensor.Tensor, depth, inner, version int) ([]int, error) {
 }
 
 func inferNonZero(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, err := layout.CountTruths(c.In[0])
 	if err != nil {
 		return err
@@ -118,9 +112,6 @@ func chosen(c *op.Call, buf []int, n int) ([]int, error) {
 }
 
 func inferCompress(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if c.In[1].Rank() != 1 {
 		return errors.New("condition is not a list")
 	}

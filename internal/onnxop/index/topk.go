@@ -10,13 +10,10 @@ import (
 )
 
 func topKDefs() []op.Def {
-	return op.Versions(op.Def{Name: "TopK", Infer: inferTopK, Prepare: prepareTopK}, 1, 10, 11, 24)
+	return op.Versions(op.Def{Name: "TopK", Infer: layout.Needs(1, inferTopK), Prepare: prepareTopK}, 1, 10, 11, 24)
 }
 
 func inferTopK(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	if !layout.Ordered(x.Type) {
 		return op.Unsupported("TopK of %v", x.Type)

@@ -11,14 +11,11 @@ import (
 )
 
 func uniqueDefs() []op.Def {
-	return op.Versions(op.Def{Name: "Unique", Infer: inferUnique, Prepare: op.Simple(runUnique)}, 11, 28)
+	return op.Versions(op.Def{Name: "Unique", Infer: layout.Needs(1, inferUnique), Prepare: op.Simple(runUnique)}, 11, 28)
 }
 
 // inferUnique never knows the count: finding it is the whole work.
 func inferUnique(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.Node.Attrs.Has("axis") {
 		if _, err := axisOf(c, 0); err != nil {
 			return err

@@ -42,24 +42,46 @@ func resolve[T int | int32 | int64](buf []int, v []T, n int, wrap bool) ([]int, 
 	return buf, nil
 }
 
-// Gather selects the slices of input 0, of the shape, along an axis that input 1
-// names. The first batch axes of both are walked together.
-func Gather(shape []int, axis, batch int, wrap bool) (op.Run, error) {
-	batches, rows := tensor.Elements(shape[:batch]), tensor.Elements(shape[batch:axis])
-	n, inner := shape[axis], Inner(shape, axis)
-	var at []int
-	return func(c *op.Call) (err error) {
-		if at, err = Positions(at, c.In[1], n, wrap); err != nil {
-			return err
-		}
-		dst, src := Of(c.Out[0]), Of(c.In[0])
-		picks := len(at) / max(batches, 1)
-		for b := range batches {
-			g := move.Blocks{Rows: rows, SrcRow: n * inner, At: at[b*picks : (b+1)*picks], Len: inner}
-			g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
-		}
-		return nil
-	}, nil
+// Gather selects the slices of x along an axis that the indices name. The first
+// batch axes of both are walked together. With wrap, negative indices count from
+// the end.
+func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
+	out := slices.Concat(x[:axis], idx[batch:], x[axis+1:])
+	batches, rows := tensor.Elements(x[:batch]), tensor.Elements(x[batch:axis])
+	n, inner, picks := x[axis], Inner(x, axis), tensor.Elements(idx[batch:])
+	return Geometry{out, func(*op.Call) (op.Run, error) {
+		var at []int
+		return func(c *op.Call) (err error) {
+			if at, err = Positions(at, c.In[1], n, wrap); err != nil {
+				return err
+			}
+			dst, src := Of(c.Out[0]), Of(c.In[0])
+			for b := range batches {
+				g := move.Blocks{Rows: rows, SrcRow: n * inner, At: at[b*picks : (b+1)*picks], Len: inner}
+				g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
+			}
+			return nil
+		}, nil
+	}}, nil
+}
+
+// GatherND fills output 0 with the blocks of input 0 that tuples in input 1 name.
+func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
+	g, err := NewTuples(x, idx, batch, wrap)
+	if err != nil {
+		return Geometry{}, err
+	}
+	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(*op.Call) (op.Run, error) {
+		return func(c *op.Call) error {
+			at, err := g.Offsets(c.In[1])
+			if err != nil {
+				return err
+			}
+			b := move.Blocks{Rows: 1, At: at, Len: g.Block}
+			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
+			return nil
+		}, nil
+	}}, nil
 }
 
 // Tuples is the geometry of GatherND and ScatterND: tuples of K indices, the last
@@ -123,17 +145,6 @@ func (g *Tuples) Offsets(idx *tensor.Tensor) ([]int, error) {
 		g.at = append(g.at, t/(n/g.batches)*per+o)
 	}
 	return g.at, nil
-}
-
-// GatherND fills output 0 with the blocks of input 0 that input 1 names.
-func (g *Tuples) GatherND(c *op.Call) error {
-	at, err := g.Offsets(c.In[1])
-	if err != nil {
-		return err
-	}
-	b := move.Blocks{Rows: 1, At: at, Len: g.Block}
-	b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
-	return nil
 }
 
 // OneHot fills a tensor with the first element of off but for the elements with

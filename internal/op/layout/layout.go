@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -79,42 +80,109 @@ func Do(p *move.Plan) (op.Run, error) {
 // View fills a dense output 0 of the shape from a strided view of input 0.
 func View(shape, strides []int, from int) (op.Run, error) { return Do(move.View(shape, strides, from)) }
 
-// Transposed fills output 0 from input 0, of the shape, with its axes in another
-// order.
-func Transposed(shape, perm []int) (op.Run, error) {
-	in := tensor.Strides(shape)
+// Viewed is the geometry of [View] where the result has another shape than what
+// is walked: axes may be split or left out.
+func Viewed(out, shape, strides []int, from int) (Geometry, error) {
+	return Geometry{out, func(*op.Call) (op.Run, error) { return View(shape, strides, from) }}, nil
+}
+
+// Transpose puts the axes of input 0, of the shape, in another order, in which
+// negative ones count from the end.
+func Transpose(shape, perm []int) (Geometry, error) {
+	if len(perm) != len(shape) {
+		return Geometry{}, fmt.Errorf("permutation %v for rank %d", perm, len(shape))
+	}
+	in, seen := tensor.Strides(shape), make([]bool, len(shape))
 	dims, src := make([]int, len(perm)), make([]int, len(perm))
 	for i, a := range perm {
-		dims[i], src[i] = shape[a], in[a]
+		a, err := op.Axis(a, len(shape))
+		if err != nil || seen[a] {
+			return Geometry{}, fmt.Errorf("%v is not a permutation of %d axes", perm, len(shape))
+		}
+		dims[i], src[i], seen[a] = shape[a], in[a], true
 	}
-	return View(dims, src, 0)
+	return Viewed(dims, dims, src, 0)
 }
 
-// Window fills output 0 from every step-th element of input 0, of the shape, from
-// start on, count along each axis. Steps may be negative.
-func Window(shape, start, step, count []int) (op.Run, error) {
+// Expand repeats input 0, of the shape, to the shape out by NumPy's rules.
+func Expand(shape, out []int) (Geometry, error) {
+	src, err := broadcast.Strides(shape, out)
+	if err != nil {
+		return Geometry{}, err
+	}
+	return Viewed(out, out, src, 0)
+}
+
+// Window takes every step-th element of input 0, of the shape, from start on,
+// count along each axis. Steps may be negative.
+func Window(shape, start, step, count []int) (Geometry, error) {
 	src, from := tensor.Strides(shape), 0
 	for i, n := range count {
-		if n == 0 {
-			return View(count, src, 0)
-		}
 		from += src[i] * start[i]
-		if n == 1 {
-			src[i] = 0 // the step may be anything
-		} else {
+		if n > 1 {
 			src[i] *= step[i]
+		} else {
+			src[i] = 0 // the step may be anything
 		}
 	}
-	return View(count, src, from)
+	return Viewed(count, count, src, from)
 }
 
-// Tiled repeats input 0, of the shape, along its axes.
-func Tiled(shape, times []int) (op.Run, error) {
-	var dims, src []int
-	for i, s := range tensor.Strides(shape) {
-		dims, src = append(dims, times[i], shape[i]), append(src, 0, s)
+// Tile repeats input 0, of the shape, along its axes.
+func Tile(shape, times []int) (Geometry, error) {
+	if len(times) != len(shape) {
+		return Geometry{}, fmt.Errorf("%d repeats for rank %d", len(times), len(shape))
 	}
-	return View(dims, src, 0)
+	out, st := make([]int, len(shape)), tensor.Strides(shape)
+	var dims, src []int
+	for i, d := range shape {
+		if times[i] < 0 || d > 0 && times[i] > tensor.MaxBytes/d {
+			return Geometry{}, fmt.Errorf("cannot repeat %d times", times[i])
+		}
+		out[i] = d * times[i]
+		dims, src = append(dims, times[i], d), append(src, 0, st[i])
+	}
+	return Viewed(out, dims, src, 0)
+}
+
+// Map fills an output of the shape out from the elements of input 0, of the shape,
+// that axis names for each axis, see [move.Maps]. What is not named is the input
+// with the number value, else zero.
+func Map(shape, out []int, axis func(i int) []int, value int, zero *tensor.Tensor) Geometry {
+	return Geometry{out, func(c *op.Call) (op.Run, error) {
+		total := 0
+		for _, n := range out {
+			total += 8 * n
+		}
+		if err := c.Afford(total); err != nil {
+			return nil, err
+		}
+		axes := make([][]int, len(out))
+		for i := range axes {
+			axes[i] = axis(i)
+		}
+		m := move.NewMaps(shape, axes)
+		return func(c *op.Call) error {
+			v := c.Input(value)
+			if v == nil {
+				v = zero
+			}
+			m.Run(c.Pool, Of(c.Out[0]), Of(c.In[0]), Of(v))
+			return nil
+		}, nil
+	}}
+}
+
+// Spaced is the axis of a [Map] that puts n elements step apart, the first at low,
+// into an axis of the length out. Those that fall outside are cut off.
+func Spaced(n, out, low, step int) []int {
+	axis := slices.Repeat([]int{-1}, out)
+	for k := range n {
+		if at := low + k*step; at >= 0 && at < out {
+			axis[at] = k
+		}
+	}
+	return axis
 }
 
 // Updated copies input 0 to output 0 and input 1 over it, at the start that is
@@ -215,63 +283,39 @@ func Sizes(x []*tensor.Tensor, axis int) []int {
 	return s
 }
 
-// Joined is the shape of tensors that lie one after the other along an axis. All
-// must have one type and, but for the axis, one shape.
-func Joined(x []*tensor.Tensor, axis int) ([]int, error) {
+// Concat puts all inputs one after the other along an axis. They must have one
+// type and, but for the axis, one shape.
+func Concat(x []*tensor.Tensor, axis int) (Geometry, error) {
 	out := slices.Clone(x[0].Shape)
 	for i, y := range x[1:] {
 		if y.Type != x[0].Type || y.Rank() != len(out) {
-			return nil, fmt.Errorf("input %d is %v %s and input 0 is %v %s", i+1, y.Type, tensor.FormatShape(y.Shape), x[0].Type, tensor.FormatShape(x[0].Shape))
+			return Geometry{}, fmt.Errorf("input %d is %v %s and input 0 is %v %s", i+1, y.Type, tensor.FormatShape(y.Shape), x[0].Type, tensor.FormatShape(x[0].Shape))
 		}
 		for k, d := range y.Shape {
 			if k == axis {
 				out[k] += d
 			} else if d != out[k] {
-				return nil, fmt.Errorf("input %d is %s: dimension %d does not match %d", i+1, tensor.FormatShape(y.Shape), k, out[k])
+				return Geometry{}, fmt.Errorf("input %d is %s: dimension %d does not match %d", i+1, tensor.FormatShape(y.Shape), k, out[k])
 			}
 		}
 	}
-	return out, nil
+	return Geometry{out, func(*op.Call) (op.Run, error) { return Join(out, axis, Sizes(x, axis)) }}, nil
 }
 
-// Permutation checks an order of axes, in which negative ones count from the end.
-func Permutation(perm []int, rank int) ([]int, error) {
-	if len(perm) != rank {
-		return nil, fmt.Errorf("permutation %v for rank %d", perm, rank)
-	}
-	out, seen := make([]int, rank), make([]bool, rank)
-	for i, a := range perm {
-		a, err := op.Axis(a, rank)
-		if err != nil || seen[a] {
-			return nil, fmt.Errorf("%v is not a permutation of %d axes", perm, rank)
+// Stack puts all inputs one after the other along a new axis. They must have one
+// type and shape.
+func Stack(x []*tensor.Tensor, axis int) (Geometry, error) {
+	for i, y := range x {
+		if y == nil || y.Type != x[0].Type || !slices.Equal(y.Shape, x[0].Shape) {
+			return Geometry{}, fmt.Errorf("input %d differs from input 0, %v %s", i, x[0].Type, tensor.FormatShape(x[0].Shape))
 		}
-		out[i], seen[a] = a, true
 	}
-	return out, nil
-}
-
-// Select returns the dimensions of shape in the order of axes.
-func Select(shape, axes []int) []int {
-	out := make([]int, len(axes))
-	for i, a := range axes {
-		out[i] = shape[a]
+	axis, err := op.Axis(axis, x[0].Rank()+1)
+	if err != nil {
+		return Geometry{}, err
 	}
-	return out
-}
-
-// Repeated multiplies dimensions.
-func Repeated(shape, times []int) ([]int, error) {
-	if len(times) != len(shape) {
-		return nil, fmt.Errorf("%d repeats for rank %d", len(times), len(shape))
-	}
-	out := make([]int, len(shape))
-	for i, d := range shape {
-		if times[i] < 0 || d > 0 && times[i] > tensor.MaxBytes/d {
-			return nil, fmt.Errorf("cannot repeat %d times", times[i])
-		}
-		out[i] = d * times[i]
-	}
-	return out, nil
+	out := slices.Insert(slices.Clone(x[0].Shape), axis, len(x))
+	return Geometry{out, func(*op.Call) (op.Run, error) { return Join(out, axis, slices.Repeat([]int{1}, len(x))) }}, nil
 }
 
 // Scalar reads a known integer tensor of one element.
