@@ -11,12 +11,14 @@ import (
 	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
 	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
 	onnxcontrol "github.com/opmeter/opmeter/internal/onnxop/control"
+	onnxwise "github.com/opmeter/opmeter/internal/onnxop/elementwise"
 	onnximage "github.com/opmeter/opmeter/internal/onnxop/image"
 	onnxindex "github.com/opmeter/opmeter/internal/onnxop/index"
-	onnxmath "github.com/opmeter/opmeter/internal/onnxop/math"
 	onnxml "github.com/opmeter/opmeter/internal/onnxop/ml"
 	onnxnn "github.com/opmeter/opmeter/internal/onnxop/nn"
+	onnxquant "github.com/opmeter/opmeter/internal/onnxop/quant"
 	onnxrandom "github.com/opmeter/opmeter/internal/onnxop/random"
+	onnxreduce "github.com/opmeter/opmeter/internal/onnxop/reduce"
 	onnxsignal "github.com/opmeter/opmeter/internal/onnxop/signal"
 	onnxtext "github.com/opmeter/opmeter/internal/onnxop/text"
 	onnxtraining "github.com/opmeter/opmeter/internal/onnxop/training"
@@ -27,7 +29,7 @@ import (
 func Registry() *op.Registry {
 	return op.NewRegistry(
 		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
-		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxmath.Defs(), onnxml.Defs(), onnxnn.Defs(),
+		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxnn.Defs(),
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)
 }
