@@ -1,7 +1,7 @@
 // Package elem knows element types as ONNX's operators see them: their numbers
-// in files, the groups that definitions list, and how operators that are written
-// for float32 serve float16 and bfloat16. Conversions of elements are in
-// internal/tensor.
+// in files, the groups that definitions list, definitions and shapes that follow
+// from them, and how operators that are written for float32 serve float16 and
+// bfloat16. Conversions of elements are in internal/tensor.
 package elem
 
 import (
