@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -35,7 +36,7 @@ func arithDefs() []op.Def {
 		many("Max", 1, numberTypes, maximum, false), many("Min", 1, numberTypes, minimum, false),
 		many("Sum", 1, floatTypes, add, false), many("Mean", 1, floatTypes, add, true),
 		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: floatTypes, Infer: inferSwiGLU, InPlace: true, Prepare: Widen(prepareSwiGLU)},
-		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Prepare: prepareWhere},
+		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Prepare: layout.Widened(prepareWhere)},
 	}
 }
 

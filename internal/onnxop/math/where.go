@@ -2,6 +2,7 @@ package math
 
 import (
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -29,58 +30,8 @@ func prepareWhere(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.In[1].Type == tensor.String {
-		return func(c *op.Call) error {
-			selectRange(plan, 0, plan.Len, c.Out[0].Strings, tensor.Of[uint8](c.In[0]), c.In[1].Strings, c.In[2].Strings)
-			return nil
-		}, nil
-	}
-	switch c.In[1].Type.Bits() {
-	case 8:
-		return selectRun(plan, tensor.Of[uint8]), nil
-	case 16:
-		return selectRun(plan, tensor.Of[uint16]), nil
-	case 32:
-		return selectRun(plan, tensor.Of[uint32]), nil
-	case 64:
-		return selectRun(plan, tensor.Of[uint64]), nil
-	case 128:
-		return selectRun(plan, tensor.Of[complex128]), nil
-	}
-	return nil, badType(c, 1)
-}
-
-func selectRun[T any](plan *Broadcast, of func(*tensor.Tensor) []T) op.Run {
 	return func(c *op.Call) error {
-		dst, cond, x, y := of(c.Out[0]), tensor.Of[uint8](c.In[0]), of(c.In[1]), of(c.In[2])
-		c.Pool.For(plan.Len, grain, func(lo, hi int) { selectRange(plan, lo, hi, dst, cond, x, y) })
+		layout.Pick(c, plan, grain)
 		return nil
-	}
-}
-
-func selectRange[T any](plan *Broadcast, lo, hi int, out []T, cond []uint8, x, y []T) {
-	sx, sy := plan.Step[1], plan.Step[2]
-	for it := plan.Runs(lo, hi); it.Next(); {
-		dst := out[it.Dst : it.Dst+it.N]
-		ox, oy := it.Off[1], it.Off[2]
-		if plan.Step[0] == 0 {
-			src, o, s := y, oy, sy
-			if cond[it.Off[0]] != 0 {
-				src, o, s = x, ox, sx
-			}
-			if s == 1 {
-				copy(dst, src[o:o+it.N])
-			} else {
-				fillSlice(dst, src[o])
-			}
-			continue
-		}
-		for i, b := range cond[it.Off[0] : it.Off[0]+it.N] {
-			if b != 0 {
-				dst[i] = x[ox+i*sx]
-			} else {
-				dst[i] = y[oy+i*sy]
-			}
-		}
-	}
+	}, nil
 }
