@@ -17,7 +17,7 @@ import (
 // Root returns the folder of this module's source.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	return filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(file))))
 }
 
 // Dir returns the material's folder, "" when there is none.
