@@ -3,7 +3,7 @@ package opmeter
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/estimate"
 )
 
@@ -29,11 +29,11 @@ func (t Target) Calibrate(table, runtime string) (*Calibration, error) {
 	if rt == nil {
 		return nil, failed(table, estimate.NoRuntime(t.t, runtime))
 	}
-	ms, err := calibrate.LoadBoard(table, t.t, rt)
+	ms, err := fit.LoadBoard(table, t.t, rt)
 	if err != nil {
 		return nil, err
 	}
-	fitted, err := calibrate.Board(t.t, rt.Name, ms, calibrate.Default)
+	fitted, err := fit.Board(t.t, rt.Name, ms, fit.Default)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", table, err)
 	}
@@ -42,5 +42,5 @@ func (t Target) Calibrate(table, runtime string) (*Calibration, error) {
 		count = fmt.Sprintf("%d measurements", len(ms))
 	}
 	comment := fmt.Sprintf("%s, runtime %s fitted to %s of %s.", t.Name, rt.Name, count, table)
-	return &Calibration{Runtime: rt.Name, Measurements: len(ms), File: calibrate.Encode(fitted, comment)}, nil
+	return &Calibration{Runtime: rt.Name, Measurements: len(ms), File: fit.Encode(fitted, comment)}, nil
 }

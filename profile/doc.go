@@ -11,11 +11,22 @@
 //     _cycles. Figures without such an ending are counts or, where the field says
 //     so, fractions of one.
 //   - Every measured or estimated figure is a [Metric] with its kind and spread.
+//   - What became of a layer is a [State], why is a [Cause] with a code, where it runs
+//     a [Placement]. Texts beside them are for people; nothing reads them again.
+//   - What a figure is called, its unit and whether it adds up stands once, in the
+//     table of [Quantities]. A profile brings descriptions of figures that the table
+//     lacks ([Profile.Quantities]); [Layer.Figure] and [Totals.Figure] find both.
 //   - Keys may be added within schema version 1 and are never renamed or removed.
 //     Readers ignore keys that they do not know.
 //
+// A [Builder] makes a profile of events ([Event]) and has a valid one at any moment; a
+// [Journal] keeps the events on disk meanwhile. [Join] matches the layers of two
+// profiles, [Profile.Select] and [Layers] gather and add up those of one.
+//
 // JSON text is read and written by [Decode] and [Profile.Encode]; [Read] and
-// [Write] handle saved profile files, compressed and checked. The JSON Schema is
-// docs/profile.schema.json. The package imports only internal/jsonx and
-// internal/atomicfile; it measures nothing and shows nothing.
+// [Write] handle saved profile files, compressed and checked, and [ReadHead] what a
+// list shows of one. The JSON Schema is docs/profile.schema.json, everything else
+// docs/profile.md. Of the project the package imports profile/timeline and
+// internal/jsonx, atomicfile, columnar and stats; it measures nothing and shows
+// nothing.
 package profile

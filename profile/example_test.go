@@ -1,9 +1,14 @@
 package profile_test
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -67,4 +72,85 @@ func ExampleProfile_Encode() {
 	//   "totals": {},
 	//   "layers": []
 	// }
+}
+
+// A record of another tool becomes a profile by events: lines of layer, operator,
+// seconds and cycles of bank conflicts, a quantity that only that tool has.
+func ExampleBuilder() {
+	record := "0,Conv,0.0015,40\n1,Relu,0.0005,\n0,Conv,0.0017,44\n1,Relu,0.0003,\n"
+	rows, err := csv.NewReader(strings.NewReader(record)).ReadAll()
+	if err != nil {
+		log.Fatal(err)
+	}
+	p := &profile.Profile{
+		Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "board", Kind: profile.TargetImport},
+		Quantities: []profile.Quantity{{Key: "bank_conflict_cycles", Unit: "cycles", Name: "Bank conflicts", Adds: true, Better: -1}},
+	}
+	for _, r := range rows {
+		if n := len(p.Layers); r[0] == strconv.Itoa(n) { // seen for the first time
+			p.Layers = append(p.Layers, profile.Layer{Index: int64(n), Op: r[1], State: profile.Ran})
+		}
+	}
+	b := profile.NewBuilder()
+	failed := b.Describe(p)
+	for _, r := range rows {
+		layer, _ := strconv.ParseInt(r[0], 10, 64)
+		for i, key := range []string{"latency_s", "bank_conflict_cycles"} {
+			if v, err := strconv.ParseFloat(r[2+i], 64); err == nil { // an empty cell is not known
+				failed = errors.Join(failed, b.Send(profile.Event{Measured: &profile.Samples{Layer: &layer, Quantity: key, Kind: profile.Imported, Values: []float64{v}}}))
+			}
+		}
+	}
+	p, err = b.Finish()
+	if err := errors.Join(failed, err); err != nil {
+		log.Fatal(err)
+	}
+	for _, l := range p.Layers {
+		time, _ := l.Value("latency_s")
+		fmt.Printf("%s %.1f ms, %.0f %%, conflicts known: %v\n", l.Op, 1000*time, 100**l.Share, l.Figure("bank_conflict_cycles") != nil)
+	}
+	fmt.Println(p.Totals.Value("bank_conflict_cycles"))
+	// Output:
+	// Conv 1.6 ms, 80 %, conflicts known: true
+	// Relu 0.4 ms, 20 %, conflicts known: false
+	// 42 true
+}
+
+// Two profiles of a model: one engine runs two layers where the other runs one.
+func ExampleJoin() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	layer := func(i int, op string, ms float64, nodes ...int64) profile.Layer {
+		l := profile.Layer{Index: int64(i), Op: op, State: profile.Ran, Latency: profile.Value(profile.Measured, ms/1000, ""), Provenance: &profile.Provenance{Confidence: profile.Exact}}
+		for _, n := range nodes {
+			l.Provenance.SourceNodes = append(l.Provenance.SourceNodes, profile.SourceNode{Node: n})
+		}
+		return l
+	}
+	var both [2]*profile.Profile
+	for i, layers := range [][]profile.Layer{
+		{layer(0, "Conv", 4, 0), layer(1, "Relu", 1, 1), layer(2, "Gemm", 2, 2)},
+		{layer(0, "ConvRelu", 3, 0, 1), layer(1, "Gemm", 2.5, 2)},
+	} {
+		file := filepath.Join(dir, fmt.Sprint(i)+profile.Extension)
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}, Layers: layers}
+		if err := profile.Write(file, p); err != nil {
+			log.Fatal(err)
+		}
+		if both[i], err = profile.Read(file); err != nil {
+			log.Fatal(err)
+		}
+	}
+	a, b := both[0], both[1]
+	for _, pair := range profile.Join(a, b) {
+		before, _ := a.At(pair.A).Sum("latency_s")
+		after, _ := b.At(pair.B).Sum("latency_s")
+		fmt.Printf("%s: %.1f ms, then %.1f ms (%s)\n", a.Layers[pair.A[0]].Op, 1000*before, 1000*after, pair.Confidence)
+	}
+	// Output:
+	// Conv: 5.0 ms, then 3.0 ms (exact)
+	// Gemm: 2.0 ms, then 2.5 ms (exact)
 }

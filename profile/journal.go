@@ -77,10 +77,12 @@ func (j *Journal) Close() error { return j.f.Close() }
 // Events reads the events of a journal that are whole, in order. yield may return
 // false to stop. The error is of what is damaged and names its line; an end in the
 // middle of a line is none.
-func Events(r io.Reader, yield func(Event) bool) error {
+func Events(r io.Reader, yield func(Event) bool) error { return events(r, maxLine, yield) }
+
+func events(r io.Reader, most int, yield func(Event) bool) error {
 	br := bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
-		line, err := readLine(br)
+		line, err := readLine(br, most)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -104,8 +106,9 @@ func Events(r io.Reader, yield func(Event) bool) error {
 	}
 }
 
-// readLine returns a line without its end; io.EOF where none is whole.
-func readLine(r *bufio.Reader) ([]byte, error) {
+// readLine returns a line of at most so many bytes without its end; io.EOF where none
+// is whole.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
@@ -115,8 +118,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return bytes.TrimSuffix(line, []byte("\n")), nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
-		case len(line) > maxLine:
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		case len(line) > most:
+			return nil, fmt.Errorf("longer than %d bytes", most)
 		}
 	}
 }

@@ -20,6 +20,18 @@ func (p *Profile) Select(keep func(*Layer) bool) Layers {
 	return out
 }
 
+// At returns the layers with some indices, such as those of a [Pair]; an index that
+// no layer has gives none.
+func (p *Profile) At(indices []int64) Layers {
+	var out Layers
+	for _, i := range indices {
+		if i >= 0 && i < int64(len(p.Layers)) {
+			out = append(out, &p.Layers[i])
+		}
+	}
+	return out
+}
+
 // Group is layers that have something in common.
 type Group struct {
 	// Name is what they have in common.

@@ -183,6 +183,7 @@ func (c *checker) totals(t *Totals) {
 
 func (c *checker) settings(s *Settings) {
 	c.counts("settings", named{"batch", s.Batch}, named{"threads", s.Threads}, named{"runs", s.Runs}, named{"warmup_runs", s.WarmupRuns})
+	c.hash("settings.target_sha256", s.TargetSHA256)
 	c.reals("settings", realNamed{"time_s", s.TimeS}, realNamed{"warmup_s", s.WarmupS})
 	for _, name := range slices.Sorted(maps.Keys(s.Inputs)) {
 		c.hash("settings.inputs."+name+".sha256", s.Inputs[name].SHA256)

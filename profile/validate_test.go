@@ -29,6 +29,7 @@ var spoiled = []struct {
 	{"declared dimension", func(p *Profile) { p.Model.Inputs[0].Declared = []int64{-2} }, "model.inputs[0].declared"},
 	{"output", func(p *Profile) { p.Model.Outputs = []Tensor{{Bytes: new(int64(-1))}} }, "model.outputs[0].bytes"},
 	{"scale", func(p *Profile) { p.Layers[0].Inputs = []Tensor{{Scale: new(math.NaN())}} }, "layers[0].inputs[0].scale"},
+	{"target hash", func(p *Profile) { p.Settings.TargetSHA256 = "x" }, "settings.target_sha256"},
 	{"batch", func(p *Profile) { p.Settings.Batch = new(int64(-1)) }, "settings.batch"},
 	{"time", func(p *Profile) { p.Settings.TimeS = new(math.Inf(1)) }, "settings.time_s"},
 	{"clock", func(p *Profile) { p.Target.ClockHz = new(-1.0) }, "target.clock_hz"},
@@ -172,6 +173,7 @@ func validated(from *Profile) *Profile {
 	p.Schema, p.Target.Kind = SchemaV1, TargetHost
 	hash := strings.Repeat("0", 64)
 	p.Model.SHA256, p.Model.StructureSHA256, p.Model.WeightsSHA256 = hash, hash, hash
+	p.Settings.TargetSHA256 = hash
 	for k, in := range p.Settings.Inputs {
 		in.SHA256 = hash
 		p.Settings.Inputs[k] = in

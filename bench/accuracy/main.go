@@ -19,9 +19,10 @@ import (
 	"text/tabwriter"
 
 	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/calibrate"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/tools/chips/study"
 )
 
 func main() {
@@ -36,31 +37,31 @@ func main() {
 }
 
 func run(data string, rows, networks bool) error {
-	all, err := calibrate.LoadAll(data)
+	all, err := study.LoadAll(data)
 	if err != nil {
 		return err
 	}
 	ms, skipped := all.Measurements, all.Skipped
-	var held []*calibrate.Held
+	var held []*study.Held
 	what := "one source at a time"
 	if networks {
 		what = "one source at a time, with its networks in all others"
-		held = calibrate.MakeBands(ms, calibrate.Default).State(calibrate.LeaveNetworksOut(ms, calibrate.Default))
+		held = study.MakeBands(ms, fit.Default).State(study.LeaveNetworksOut(ms, fit.Default))
 	} else {
-		held = calibrate.Nested(ms, calibrate.Default)
+		held = study.Nested(ms, fit.Default)
 	}
-	fmt.Printf("%d whole-model measurements of %d sources are left out %s.\n\n", len(held), len(calibrate.Sources(ms)), what)
+	fmt.Printf("%d whole-model measurements of %d sources are left out %s.\n\n", len(held), len(fit.Sources(ms)), what)
 	if err := groups(held); err != nil {
 		return err
 	}
 	fmt.Println("\nfrom: measured = the core and runtime have other sources; scaled = other cores of the tier, this core by another network or family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
 	fmt.Println("\nSingle layers, one source at a time:")
-	if err := groups(calibrate.NestedLayers(ms, calibrate.Default)); err != nil {
+	if err := groups(study.NestedLayers(ms, fit.Default)); err != nil {
 		return err
 	}
 	fmt.Println("\nFloating point, one board (dense networks) or source at a time:")
-	if err := groups(calibrate.Nested(all.Float, calibrate.Default)); err != nil {
+	if err := groups(study.Nested(all.Float, fit.Default)); err != nil {
 		return err
 	}
 	if err := plain(all.Plain); err != nil {
@@ -72,7 +73,7 @@ func run(data string, rows, networks bool) error {
 	fmt.Println("\nEnergy per cycle of total supply, one source left out at a time:")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "target\trows\tsources\tmedian\t90 %\tin band\t")
-	for _, e := range calibrate.NewStudy(all, calibrate.Default).EnergyErrors() {
+	for _, e := range study.NewStudy(all, fit.Default).EnergyErrors() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t\n", e.Target, e.Rows, e.Sources, 100*e.Median, 100*e.P90, 100*e.Covered)
 	}
 	if err := w.Flush(); err != nil {
@@ -91,11 +92,11 @@ func run(data string, rows, networks bool) error {
 }
 
 // groups prints a line for each core and runtime, and sums.
-func groups(held []*calibrate.Held) error {
+func groups(held []*study.Held) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "core\truntime\tfrom\trows\tsources\tmedian\t90 %\twithin 25 %\tbias\tin band\tband\t")
-	byGroup := map[string][]*calibrate.Held{}
-	var measured, carried []*calibrate.Held
+	byGroup := map[string][]*study.Held{}
+	var measured, carried []*study.Held
 	for _, h := range held {
 		byGroup[key(h)] = append(byGroup[key(h)], h)
 		switch h.How {
@@ -115,7 +116,7 @@ func groups(held []*calibrate.Held) error {
 }
 
 // plain prints what operators without optimised kernels cost.
-func plain(p *calibrate.Plain) error {
+func plain(p *study.Plain) error {
 	fmt.Println("\nOperators in plain C, an operator and a core left out at a time:")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "term\tcycles\tband\tcosts\tin band\t")
@@ -148,13 +149,13 @@ func accelerator(data string) error {
 	if err != nil {
 		return err
 	}
-	tables, err := calibrate.LoadMVP(data, t)
+	tables, err := study.LoadMVP(data, t)
 	if err != nil {
 		return err
 	}
 	fmt.Println("\nEFR32xG24 with MVP, one model left out at a time, coefficients fitted to the others:")
-	by := map[string][]*calibrate.MVPHeld{}
-	for _, h := range calibrate.MVPStudy(tables, t) {
+	by := map[string][]*study.MVPHeld{}
+	for _, h := range study.MVPStudy(tables, t) {
 		by[h.Kind+"\t"+h.Runtime] = append(by[h.Kind+"\t"+h.Runtime], h)
 		by[h.Kind+"\tall"] = append(by[h.Kind+"\tall"], h)
 	}
@@ -177,7 +178,7 @@ func accelerator(data string) error {
 	return w.Flush()
 }
 
-func key(h *calibrate.Held) string {
+func key(h *study.Held) string {
 	how := h.How
 	if how == "" {
 		how = "none"
@@ -189,8 +190,8 @@ func key(h *calibrate.Held) string {
 	return h.M.Core + "\t" + rt + "\t" + how
 }
 
-func line(w *tabwriter.Writer, k string, held []*calibrate.Held) {
-	var rs []*calibrate.Residual
+func line(w *tabwriter.Writer, k string, held []*study.Held) {
+	var rs []*fit.Residual
 	in, width := 0, 0.0
 	for _, h := range held {
 		rs = append(rs, h.Residual)
@@ -199,7 +200,7 @@ func line(w *tabwriter.Writer, k string, held []*calibrate.Held) {
 		}
 		width += h.Half
 	}
-	s := calibrate.Summarise(rs)
+	s := fit.Summarise(rs)
 	if s.Rows == 0 {
 		fmt.Fprintf(w, "%s\t%d\t\t\t\t\t\t\t\t\n", k, len(held))
 		return

@@ -11,4 +11,4 @@
 // The package imports the YAML reader and internal/graph, and computes nothing.
 package chip
 
-//go:generate go run ./calibrate/cmd -data= -out chips
+//go:generate go run ../../tools/chips -data= -out chips

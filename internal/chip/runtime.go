@@ -121,10 +121,10 @@ type Operator struct {
 
 // tables lists the keys that tables of figures may have.
 var tables = map[string][]string{"counted": {
-	"conv.parallel",                  // accelerator, per inner loop with two products
-	"conv.real",                      // accelerator, per inner loop with one product
-	"conv.parallel_store",            // accelerator, per result of programs with two products
-	"conv.real_store",                // accelerator, per result of programs with one product
+	"conv.double",                    // accelerator, per inner loop with two products
+	"conv.single",                    // accelerator, per inner loop with one product
+	"conv.double_store",              // accelerator, per result of programs with two products
+	"conv.single_store",              // accelerator, per result of programs with one product
 	"conv.stride_noop",               // accelerator, per no-op that walks the output
 	"conv.program",                   // accelerator, per program
 	"dense.output",                   // accelerator, per output

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -122,22 +123,12 @@ func (b *builder) format() {
 	if b.kernels != "" {
 		text = append(text, "TensorFlow Lite Micro takes .tflite files, not ONNX: figures are of the same operators in a .tflite file with channels last; transposes that a conversion may add are not counted.")
 	}
-	if n := b.lowered(); n > 0 {
-		text = append(text, fmt.Sprintf("%d operators between DequantizeLinear and QuantizeLinear count as int8, as converters make them.", n))
+	if integer, _ := plan.Quantised(b.m.Main()); len(integer) > 0 {
+		text = append(text, fmt.Sprintf("%d operators between DequantizeLinear and QuantizeLinear count as int8, as converters make them.", len(integer)))
 	}
 	if len(text) > 0 {
 		b.find("target.format", profile.Info, strings.Join(text, " "))
 	}
-}
-
-// lowered is the number of operators that a pass of the plan computes in integers.
-func (b *builder) lowered() (n int) {
-	for i := range b.slots {
-		if s := &b.slots[i]; s.Runs != nil && s.Runs.Op != s.Node.Op {
-			n++
-		}
-	}
-	return n
 }
 
 // fit compares a need with the largest memory of the chip.

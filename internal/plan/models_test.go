@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"bytes"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -145,4 +146,83 @@ func macs(m *graph.Model, p *plan.Plan) float64 {
 		}
 	}
 	return sum
+}
+
+// TestQuantisedModels holds networks in 8 bits, written with conversions, against
+// themselves in floating point: with these inputs no sum lies so near a tie that
+// the two round it differently, so that the outputs must be the same bits. What
+// estimates count as integers must be what the engine runs so.
+func TestQuantisedModels(t *testing.T) {
+	t.Parallel()
+	lowered := 0
+	for _, dir := range []string{"real", "mcu"} {
+		files, err := filepath.Glob(filepath.Join(material.Path(t, "models", dir), "*.onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			m, err := modelfile.Open(f)
+			if err != nil {
+				continue
+			}
+			if in, _, err := feed.Inputs(m.Main(), feed.Options{Seed: 1}); err == nil && converts(m.Main()) {
+				lowered += quantisedModel(t, filepath.Base(f), m, in)
+			}
+			if m.Close != nil {
+				_ = m.Close()
+			}
+		}
+	}
+	if lowered < 90 {
+		t.Errorf("only %d operators were lowered", lowered)
+	}
+}
+
+func converts(g *graph.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return n.Op == "DequantizeLinear" })
+}
+
+func quantisedModel(t *testing.T, name string, m *graph.Model, in []*tensor.Tensor) (lowered int) {
+	t.Helper()
+	p, err := plan.Make(m, in, plan.Options{Registry: operators.Registry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Shaped()
+	integer, gone := plan.Quantised(s.Main())
+	for i, st := range p.Steps(0) {
+		if st.State != plan.Runs && st.State != plan.Fused {
+			continue
+		}
+		n := s.Main().Nodes[i]
+		is := st.State == plan.Fused && st.Runs == nil || st.Runs != nil && st.Runs.Op != n.Op || st.Runs != nil && !slices.Equal(st.Runs.Inputs, n.Inputs)
+		if (integer[n] || gone[n]) != is {
+			t.Errorf("%s: node %d (%s) counts as integer: %v, and is planned so: %v", name, i, n.Op, integer[n] || gone[n], is)
+		}
+		if integer[n] {
+			lowered++
+		}
+	}
+	var out [2]*engine.Session
+	for k, exact := range []bool{true, false} {
+		e, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Exact: exact, Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := e.Run(t.Context()); err != nil {
+			return lowered
+		}
+		out[k] = e
+	}
+	for k := range m.Main().Outputs {
+		a, b := out[0].Output(k), out[1].Output(k)
+		if a == nil || b == nil {
+			continue
+		}
+		if !bytes.Equal(a.Data, b.Data) {
+			t.Errorf("%s: output %d differs from that in floating point", name, k)
+		}
+	}
+	return lowered
 }

@@ -188,7 +188,7 @@ func figured(q profile.Quantity) column {
 	if head == "" {
 		head = q.Name
 	}
-	c := numeric(q.Key, text.Clean(head), keep, q.Adds || q.Derived(), inUnit(&q), func(r *row) (float64, bool) { return r.value(q.Key) })
+	c := numeric(q.Key, text.Clean(head), keep, q.Adds || q.Derived(), inUnit(&q), func(r *row) (float64, bool) { return r.valueOf(&q) })
 	c.quantity = &q
 	return c
 }

@@ -36,12 +36,20 @@ func (r *row) figure(key string) *profile.Metric {
 	return l.Figure(key)
 }
 
-// value is what to show of a quantity.
+// value is what to show of a known quantity.
 func (r *row) value(key string) (float64, bool) {
 	if r.group != nil {
 		return r.Sum(key)
 	}
 	return r.figure(key).Best()
+}
+
+// valueOf is [row.value] of any quantity, such as one that the profile brings.
+func (r *row) valueOf(q *profile.Quantity) (float64, bool) {
+	if r.group != nil || q.Derived() {
+		return r.SumOf(q)
+	}
+	return r.figure(q.Key).Best()
 }
 
 // bytes is what the row reads and writes.
@@ -111,7 +119,7 @@ func rows(p *profile.Profile, o Options) ([]row, error) {
 // sortRows puts rows in an order: by a text, or by a figure with the largest first
 // and unknown ones last.
 func sortRows(rs []row, order string, quantities []profile.Quantity) error {
-	value := func(r *row) (float64, bool) { return r.value(order) }
+	var value func(r *row) (float64, bool)
 	switch order {
 	case "", "index":
 		return nil // as they come
@@ -126,9 +134,11 @@ func sortRows(rs []row, order string, quantities []profile.Quantity) error {
 	case "bytes":
 		value = (*row).bytes
 	default:
-		if !slices.ContainsFunc(quantities, func(q profile.Quantity) bool { return q.Key == order }) {
+		i := slices.IndexFunc(quantities, func(q profile.Quantity) bool { return q.Key == order })
+		if i < 0 {
 			return fmt.Errorf("cannot sort by %q: use one of %s, or the key of a quantity such as energy_j", order, strings.Join(Sorts, ", "))
 		}
+		value = func(r *row) (float64, bool) { return r.valueOf(&quantities[i]) }
 	}
 	slices.SortStableFunc(rs, func(a, b row) int {
 		x, hasX := value(&a)

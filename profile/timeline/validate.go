@@ -99,19 +99,19 @@ func (t *Timeline) part(at, name, clock string, clocks map[string]bool, cs iter.
 }
 
 func (t *Timeline) column(c *Column, layers int) error {
-	limit := math.MaxInt32
+	limit := int64(math.MaxInt32) + 1
 	switch c.Holds {
 	case OfLayer:
-		limit = layers
+		limit = int64(layers)
 	case OfName:
-		limit = len(t.Names)
+		limit = int64(len(t.Names))
 	case OfSubnet:
-		limit = len(t.Subnets)
+		limit = int64(len(t.Subnets))
 	}
 	switch {
 	case c.Int32 != nil:
 		for i, x := range *c.Int32 {
-			if x < -1 || int(x) >= limit {
+			if x < -1 || int64(x) >= limit {
 				return fmt.Errorf("has %d at %d, want -1 to %d", x, i, limit-1)
 			}
 		}

@@ -1,19 +1,12 @@
-// Writes src/lib/profile.ts: the types of docs/profile.schema.json, so that page
+// Writes src/data/profile.ts: the types of docs/profile.schema.json, so that page
 // and program cannot come to differ.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const schema = JSON.parse(readFileSync(new URL("../../docs/profile.schema.json", import.meta.url), "utf8"));
 
-// Arrays of figures that stand beside the JSON text as binary columns.
-const columns = {
-  Lane: ["starts_s", "durations_s", "layers", "labels", "types", "iterations", "subnets", "directions", "stalls_s", "moved_bytes", "utilisation"],
-  Counter: ["times_s", "values"],
-  MemorySpace: ["starts_s", "ends_s", "address_bytes", "size_bytes", "writes", "layers"],
-  Layer: ["samples_s"],
-  Totals: ["latency_samples_s"],
-};
-
 function type(s) {
+  // Lists that may stand beside the JSON text as binary.
+  if (s.column) return "Column";
   if (s.$ref) return s.$ref.replace("#/$defs/", "");
   if (s.const !== undefined) return JSON.stringify(s.const);
   if (s.enum) return s.enum.map((v) => JSON.stringify(v)).join(" | ");
@@ -21,6 +14,10 @@ function type(s) {
     if (s.minItems && s.minItems === s.maxItems) return `[${Array(s.minItems).fill(type(s.items)).join(", ")}]`;
     const t = type(s.items);
     return t.includes(" ") ? `(${t})[]` : `${t}[]`;
+  }
+  if (s.type === "object" && s.properties && s.additionalProperties) {
+    const named = Object.entries(s.properties).map(([key, v]) => `${comment(v.description, "    ")}    ${key}?: ${type(v)};\n`);
+    return `{\n${named.join("")}    [key: string]: ${type(s.additionalProperties)} | undefined;\n  }`;
   }
   if (s.type === "object" && s.additionalProperties) return `Record<string, ${type(s.additionalProperties)}>`;
   return { integer: "number", number: "number", string: "string", boolean: "boolean" }[s.type] ?? "unknown";
@@ -34,8 +31,7 @@ function comment(text, indent) {
 function object(name, s) {
   const required = new Set(s.required ?? []);
   const fields = Object.entries(s.properties ?? {}).map(([key, v]) => {
-    const t = columns[name]?.includes(key) ? "Column" : type(v);
-    return `${comment(v.description, "  ")}  ${key}${required.has(key) ? "" : "?"}: ${t};\n`;
+    return `${comment(v.description, "  ")}  ${key}${required.has(key) ? "" : "?"}: ${type(v)};\n`;
   });
   return `${comment(s.description, "")}export interface ${name} {\n${fields.join("")}}\n`;
 }
@@ -46,4 +42,4 @@ const parts = [
   object("Profile", schema),
   ...Object.entries(schema.$defs).map(([name, s]) => object(name, s)),
 ];
-writeFileSync(new URL("../src/lib/profile.ts", import.meta.url), parts.join("\n"));
+writeFileSync(new URL("../src/data/profile.ts", import.meta.url), parts.join("\n"));

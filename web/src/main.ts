@@ -1,8 +1,8 @@
 import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
-import { load } from "./lib/data";
-import { setDocument } from "./lib/state.svelte";
+import { load } from "./data/load";
+import { setDocument } from "./page/state.svelte";
 
 const target = document.getElementById("app")!;
 

@@ -132,11 +132,11 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	tail := int64(2 + e + r)
 	if k == 2 {
 		tail++
-		c.ParallelIterations += it
-		c.parallelStores += n
+		c.DoubleIterations += it
+		c.doubleStores += n
 	} else {
-		c.RealIterations += it
-		c.realStores += n
+		c.SingleIterations += it
+		c.singleStores += n
 	}
 	c.Instructions += int64(w.OC) + n*tail
 	if lib == Second {
@@ -199,13 +199,13 @@ func (c *Counts) add(o *Counts) {
 	c.Programs += o.Programs
 	c.Instructions += o.Instructions
 	c.Stalls += o.Stalls
-	c.ParallelIterations += o.ParallelIterations
-	c.RealIterations += o.RealIterations
+	c.DoubleIterations += o.DoubleIterations
+	c.SingleIterations += o.SingleIterations
 	c.Stores += o.Stores
 	c.NoOps += o.NoOps
 	c.ClampIterations += o.ClampIterations
-	c.parallelStores += o.parallelStores
-	c.realStores += o.realStores
+	c.doubleStores += o.doubleStores
+	c.singleStores += o.singleStores
 	c.strideNoOps += o.strideNoOps
 	c.pairs += o.pairs
 	c.pixels += o.pixels

@@ -27,9 +27,9 @@ type Counts struct {
 	// Stalls are cycles lost because an operand was written by the instruction
 	// directly before.
 	Stalls int64
-	// ParallelIterations and RealIterations are passes through the inner loop of
+	// DoubleIterations and SingleIterations are passes through the inner loop of
 	// convolutions with two and one product each.
-	ParallelIterations, RealIterations int64
+	DoubleIterations, SingleIterations int64
 	// Stores of results; one may hold a pair.
 	Stores int64
 	// NoOps only move an array on.
@@ -43,7 +43,7 @@ type Counts struct {
 	Refused string
 
 	// What device corrections need beside.
-	parallelStores, realStores int64 // of convolutions
+	doubleStores, singleStores int64 // of convolutions
 	strideNoOps                int64 // no-ops that walk the output array
 	byOutput                   bool  // fully connected, one program per output
 	pairs                      int64 // of element-wise operators

@@ -69,10 +69,10 @@ func (m *fitted) device(c *Counts) float64 {
 	per := func(name string, n int64) { v += m.c[name] * float64(n) }
 	switch c.Kernel {
 	case KernelConv:
-		per("conv.parallel", c.ParallelIterations)
-		per("conv.real", c.RealIterations)
-		per("conv.parallel_store", c.parallelStores)
-		per("conv.real_store", c.realStores)
+		per("conv.double", c.DoubleIterations)
+		per("conv.single", c.SingleIterations)
+		per("conv.double_store", c.doubleStores)
+		per("conv.single_store", c.singleStores)
 		per("conv.stride_noop", c.strideNoOps)
 		per("conv.program", c.Programs)
 	case KernelDense:

@@ -93,7 +93,7 @@ func TestCycleModelVectors(t *testing.T) {
 		}
 		got := map[string]int64{
 			"programs": c.Programs, "instructions": c.Instructions, "stalls": c.Stalls, "simulator_cycles": c.Simulated(),
-			"parallel_mac_iterations": c.ParallelIterations, "real_mac_iterations": c.RealIterations,
+			"parallel_mac_iterations": c.DoubleIterations, "real_mac_iterations": c.SingleIterations,
 			"stores": c.Stores, "noops": c.NoOps, "clamp_iterations": c.ClampIterations,
 		}
 		for k, v := range got {

@@ -289,12 +289,15 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 func qgemmProduct(c *op.Call, v *gemmShape, lifted func(*op.Call, []int32)) func(c *op.Call, sums []int32) {
 	b := make([]int32, v.k*v.n)
 	if c.Const(3) && c.Const(5) && !v.transA && v.k > 0 {
-		c.Kernel = "packed"
 		lifted(c, b)
+		if v.m < 4 {
+			return thinProduct(c, v, b)
+		}
 		vec, elem := 1, v.n
 		if v.transB {
 			vec, elem = v.k, 1
 		}
+		c.Kernel = "packed"
 		w := kernel.NewPackedQ(v.n, v.k)
 		w.Fill(b, vec, elem)
 		tables := make([]kernel.ByteTable, 1)
@@ -310,6 +313,50 @@ func qgemmProduct(c *op.Call, v *gemmShape, lifted func(*op.Call, []int32)) func
 		lifted(c, b)
 		plainGemm(c.Pool, matrices{m: v.m, n: v.n, k: v.k, transA: v.transA, transB: v.transB}, a, b, sums)
 	}
+}
+
+// thinProduct is for few rows, where the panels of the packed kernel would be mostly
+// empty: each sum walks a column of the constant weights b, which lie in one piece.
+func thinProduct(c *op.Call, v *gemmShape, b []int32) func(c *op.Call, sums []int32) {
+	c.Kernel = "thin"
+	w := b
+	if !v.transB {
+		w = make([]int32, len(b))
+		for i := range v.k {
+			for j := range v.n {
+				w[j*v.k+i] = b[i*v.n+j]
+			}
+		}
+	}
+	a := scratch[int32](c, v.m*v.k)
+	return func(c *op.Call, sums []int32) {
+		lift(a, c.In[0], first(zeros(c.In[2])))
+		c.Pool.For(v.n, max(1, 1<<14/v.k), func(lo, hi int) {
+			for j := lo; j < hi; j++ {
+				col := w[j*v.k:][:v.k]
+				for i := range v.m {
+					sums[i*v.n+j] = dotInts(a[i*v.k:][:v.k], col)
+				}
+			}
+		})
+	}
+}
+
+// dotInts adds up products in four sums side by side.
+func dotInts(a, b []int32) int32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 int32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return s0 + s1 + s2 + s3
 }
 
 // MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. The result is

@@ -31,7 +31,7 @@ var style string
 // draws them all without delay.
 const maxSamples = 1_000_000
 
-// document is the JSON part; web/src/lib/data.ts has its other side.
+// document is the JSON part; web/src/data/load.ts has its other side.
 type document struct {
 	Profile *profile.Profile `json:"profile"`
 	// Quantities describes all figures of the profile, known and foreign: the page's

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import type { Layer } from "../lib/profile";
+import type { Layer } from "../data/profile";
 import { compare, times } from "./expected";
 
 const l = (index: number, have?: number, want?: number, band?: [number, number]): Layer => ({
   index,
   op: "X",
+  state: "ran",
   latency_s: have === undefined ? undefined : { kind: "measured", median: have },
   expected_s: want === undefined ? undefined : { kind: "estimated", median: want, band },
 });

@@ -1,6 +1,6 @@
 // Times beside those that were expected, and cycles beside those of a simulator.
-import { best } from "../lib/format";
-import type { Layer, Metric } from "../lib/profile";
+import { best } from "../figures/quantities";
+import type { Layer, Metric } from "../data/profile";
 
 export interface Pair {
   layer: number;

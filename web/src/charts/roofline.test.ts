@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
-import type { Layer, Target } from "../lib/profile";
+import type { Layer, Target } from "../data/profile";
 import { relative, roofline } from "./roofline";
 
 const target = (ops?: number, bytes?: number): Target => ({ id: "t", kind: "host", peak_ops_per_second: ops, peak_bytes_per_second: bytes });
 const layer = (index: number, ops: number | undefined, bytes: number | undefined, s?: number): Layer => ({
   index,
   op: "X",
+  state: "ran",
   ops,
   bytes_read: bytes,
   bytes_written: bytes === undefined ? undefined : 0,

@@ -1,7 +1,7 @@
 // What the roofline shows: how fast each layer ran against what arithmetic and
 // memory of the target allow.
-import { best } from "../lib/format";
-import type { Layer, Target } from "../lib/profile";
+import { best } from "../figures/quantities";
+import type { Layer, Target } from "../data/profile";
 
 /** What keeps a layer from being faster, as far as the two peaks tell. */
 export type Bound = "memory" | "compute" | "overhead";

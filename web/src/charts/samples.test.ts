@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Distribution } from "../lib/data";
-import type { Lane } from "../lib/profile";
+import type { Distribution } from "../data/load";
+import type { Lane } from "../data/profile";
 import { box, byLayer, fromDistribution, fromSamples, spread } from "./samples";
 
 const f = (...v: number[]) => Float64Array.from(v);

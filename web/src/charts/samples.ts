@@ -1,7 +1,8 @@
 // Where the samples of a layer come from, and what they look like, whichever form
 // the page holds them in.
-import type { Distribution } from "../lib/data";
-import type { Column, Lane, Metric, Timeline } from "../lib/profile";
+import { plural } from "../figures/format";
+import type { Distribution } from "../data/load";
+import type { Column, Lane, Metric, Timeline } from "../data/profile";
 import { fences, histogram, quantile, sorted, type Fences, type Histogram } from "./stats";
 
 /** What is known of the spread of a time. */
@@ -9,6 +10,8 @@ export interface Shown {
   /** In words, where the figures come from. */
   source: string;
   n: number;
+  /** Number of runs that the samples are a random choice of, where they are one. */
+  of?: number;
   /** In the order of runs, when every sample is there. */
   samples?: Column;
   /** Otherwise least, middle and largest of stretches of runs. */
@@ -20,11 +23,21 @@ export interface Shown {
   counted: boolean;
 }
 
-/** fromSamples describes samples that are all there. */
-export function fromSamples(samples: Column, source: string): Shown {
+/** fromSamples describes samples that stand one by one; runs is how many there were
+ * when they were taken. */
+export function fromSamples(samples: Column, source: string, runs?: number): Shown {
   const s = sorted(samples);
-  return { source, n: s.length, samples, histogram: histogram(s), quantile: (q) => quantile(s, q), fences: fences(s), counted: true };
+  return { source, n: s.length, of: runs !== undefined && runs > s.length ? runs : undefined, samples, histogram: histogram(s), quantile: (q) => quantile(s, q), fences: fences(s), counted: true };
 }
+
+/** amount says how many samples there are: "20 samples", "1,000 of 100,000 runs". */
+export function amount(s: Shown): string {
+  return s.of === undefined ? plural(s.n, "sample") : `${s.n.toLocaleString("en-GB")} of ${plural(s.of, "run")}`;
+}
+
+/** bounded tells whether a percentile can be bounded by so many samples; one that
+ * cannot says nothing. */
+export const bounded = (n: number, q: number) => n * Math.min(q, 1 - q) >= 0.99 || q === 0 || q === 1;
 
 /** fromDistribution describes samples that the page holds as histogram, quantiles and
  * stretches. Outliers are counted by whole bins, so they are not exact. */

@@ -1,6 +1,7 @@
 // Statistics of samples: what internal/stats computes for a metric, and what a
 // picture of the samples needs.
-import type { Column } from "../lib/profile";
+import type { Column } from "../data/profile";
+import { percent } from "../figures/format";
 
 /** sorted is an ascending copy. */
 export function sorted(samples: ArrayLike<number>): Float64Array {
@@ -204,4 +205,9 @@ export function thin(samples: Column | number[], n: number): { lo: number[]; hi:
     hi.push(b);
   }
   return { lo, hi };
+}
+
+/** signed writes a part with its sign. */
+export function signed(v: number | undefined): string {
+  return v === undefined ? "" : `${v > 0 ? "+" : v < 0 ? "−" : ""}${percent(Math.abs(v))}`;
 }

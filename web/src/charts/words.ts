@@ -1,6 +1,6 @@
 // Names of layers as the charts write them.
-import { clean } from "../lib/format";
-import type { Layer } from "../lib/profile";
+import { clean } from "../figures/format";
+import type { Layer } from "../data/profile";
 
 /** title is the layer's number and operator. */
 export function title(l: Layer): string {

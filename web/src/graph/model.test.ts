@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { Layer, Profile } from "../lib/profile";
+import type { Layer, Profile } from "../data/profile";
 import { build, cost, costs } from "./model";
 
 function layer(index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer {
-  return { index, op: "X", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), latency_s: { kind: "measured", median: 1 }, ...more };
+  return { index, op: "X", state: "ran", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), latency_s: { kind: "measured", median: 1 }, ...more };
 }
 
 function model(layers: Layer[], inputs: string[] = [], outputs: string[] = []): Profile {
@@ -25,7 +25,7 @@ describe("graph of a profile", () => {
     expect(pairs(g)).toEqual(["i0>l0", "l0>l1", "l0>l2", "l1>l2", "l2>o0"]);
   });
   test("fused layers belong to the one that does their work", () => {
-    const p = model([layer(0, ["x"], ["a"]), layer(1, ["a"], ["b"], { fused_into: 0 }), layer(2, ["b"], ["y"]), layer(3, [], ["c"], { folded: true })]);
+    const p = model([layer(0, ["x"], ["a"]), layer(1, ["a"], ["b"], { state: "fused", fused_into: 0 }), layer(2, ["b"], ["y"]), layer(3, [], ["c"], { state: "folded" })]);
     const g = build(p, { source: false, grouping: "none" });
     expect(pairs(g)).toEqual(["l0>l2"]);
     expect(g.byLayer.get(0)!.members).toEqual([0, 1]);
@@ -70,7 +70,7 @@ describe("graph of a profile", () => {
     expect(g.edges[0].guess).toBe(true);
   });
   test("names that many layers share, and loops of fusion", () => {
-    const p = model([layer(0, ["t"], ["t"]), layer(1, ["t"], ["t"]), layer(2, ["t"], ["t"], { fused_into: 2 }), layer(3, ["t"], ["t"], { parent: 3 })]);
+    const p = model([layer(0, ["t"], ["t"]), layer(1, ["t"], ["t"]), layer(2, ["t"], ["t"], { state: "fused", fused_into: 2 }), layer(3, ["t"], ["t"], { parent: 3 })]);
     expect(() => build(p, { source: false, grouping: "block" })).not.toThrow();
     expect(pairs(build(p, { source: true, grouping: "none" }))).toEqual(["l0>l1", "l1>l2", "l2>l3"]);
   });

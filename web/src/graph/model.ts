@@ -1,7 +1,8 @@
 // The graph of a profile: layers as nodes, tensors as edges, and groups of nodes
 // that can be closed: bodies of control flow, scopes, blocks.
-import { best } from "../lib/format";
-import type { Layer, Profile, Tensor } from "../lib/profile";
+import { best } from "../figures/quantities";
+import { elsewhere } from "../figures/words";
+import type { Layer, Profile, Tensor } from "../data/profile";
 
 export type Grouping = "none" | "scope" | "block";
 
@@ -58,7 +59,7 @@ export function build(p: Profile, c: Choice): Graph {
   // Nodes of the layers. What others do or what was done while planning has a node
   // of its own in the source view only.
   for (const l of layers) {
-    if (!c.source && (l.folded || l.fused_into !== undefined)) continue;
+    if (!c.source && elsewhere(l)) continue;
     const n = make({ id: `l${l.index}`, kind: "layer", layer: l.index, title: l.op, members: [l.index] });
     byLayer.set(l.index, n);
     const nodes = l.provenance?.source_nodes ?? [];
@@ -236,13 +237,13 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
   const linked = new Set<Node>();
   for (const l of layers) {
     const to = node(l.index);
-    if (!to || (l.folded && !byLayer.has(l.index))) continue;
+    if (!to || (l.state === "folded" && !byLayer.has(l.index))) continue;
     for (const t of l.inputs ?? []) {
       if (!t.name || t.absent || t.constant) continue;
       let from: Node | undefined;
       for (let at: Layer | undefined = l, step = 0; at && !from && step < 64; step++) {
         const m = maker(t.name, at.graph ?? "", at.index === l.index ? l.index : at.index + 1);
-        if (m !== undefined) from = layers[m].folded && !byLayer.has(m) ? undefined : node(m);
+        if (m !== undefined) from = layers[m].state === "folded" && !byLayer.has(m) ? undefined : node(m);
         if (m !== undefined) break;
         if (!at.graph) from = inputs.get(t.name);
         at = at.parent !== undefined && at.parent !== at.index ? layers[at.parent] : undefined;
@@ -281,7 +282,7 @@ export interface Cost {
 
 export const costs: Record<string, Cost> = {
   // A body that was never entered took no time that could be told from none.
-  time: { name: "time", unit: "s", of: (l) => (l.calls === 0 ? undefined : best(l.latency_s)), adds: true },
+  time: { name: "time", unit: "s", of: (l) => (l.state === "not_reached" ? undefined : best(l.latency_s)), adds: true },
   macs: { name: "MACs", unit: "count", of: (l) => l.macs, adds: true },
   ops: { name: "operations", unit: "count", of: (l) => l.ops, adds: true },
   bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written), adds: true },

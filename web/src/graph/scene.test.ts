@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { Layer, Profile } from "../lib/profile";
+import type { Layer, Profile } from "../data/profile";
 import { build } from "./model";
 import { scene } from "./scene";
 
-const layer = (index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer => ({ index, op: "X", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), ...more });
+const layer = (index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer => ({ index, op: "X", state: "ran", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), ...more });
 
 const p: Profile = {
   schema: "opmeter/profile/v1",

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Placement } from "../lib/profile";
+import type { Buffer } from "../data/profile";
 import { alive, at, find, highest, steps, top } from "./plan";
 
-const plan: Placement[] = [
+const plan: Buffer[] = [
   { name: "a", bytes: 100, offset_bytes: 0, first: 0, last: 1 },
   { name: "b", bytes: 50, offset_bytes: 100, first: 1, last: 3 },
   { name: "s", bytes: 30, offset_bytes: 150, first: 1, last: 1, scratch: true },

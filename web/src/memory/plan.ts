@@ -1,5 +1,5 @@
 // Figures of a memory plan: what is alive at each step and what made the peak.
-import type { Placement } from "../lib/profile";
+import type { Buffer } from "../data/profile";
 
 /** Alive holds bytes by step. */
 export interface Alive {
@@ -12,14 +12,14 @@ export interface Alive {
 }
 
 /** steps is the number of steps that a plan speaks of, at least least. */
-export function steps(plan: Placement[], least = 0): number {
+export function steps(plan: Buffer[], least = 0): number {
   let n = least;
   for (const p of plan) n = Math.max(n, p.last + 1);
   return n;
 }
 
 /** alive sums the sizes of what is needed at each step. */
-export function alive(plan: Placement[], n: number): Alive {
+export function alive(plan: Buffer[], n: number): Alive {
   const tensors = new Float64Array(n + 1);
   const scratch = new Float64Array(n + 1);
   for (const p of plan) {
@@ -43,19 +43,19 @@ export function alive(plan: Placement[], n: number): Alive {
 }
 
 /** at lists the positions of what is alive at a step, the largest first. */
-export function at(plan: Placement[], step: number): number[] {
+export function at(plan: Buffer[], step: number): number[] {
   return [...plan.keys()].filter((i) => plan[i].first <= step && step <= plan[i].last).sort((a, b) => plan[b].bytes - plan[a].bytes || a - b);
 }
 
 /** top is the end of the highest buffer. */
-export function top(plan: Placement[]): number {
+export function top(plan: Buffer[]): number {
   let t = 0;
   for (const p of plan) t = Math.max(t, p.offset_bytes + p.bytes);
   return t;
 }
 
 /** highest is the end of the highest buffer at each step: what the arena needs then. */
-export function highest(plan: Placement[], n: number): Float64Array {
+export function highest(plan: Buffer[], n: number): Float64Array {
   const out = new Float64Array(n);
   for (const p of plan) for (let s = Math.max(0, p.first); s <= p.last && s < n; s++) out[s] = Math.max(out[s], p.offset_bytes + p.bytes);
   return out;
@@ -63,7 +63,7 @@ export function highest(plan: Placement[], n: number): Float64Array {
 
 /** find is the buffer at a step and an offset, the last one where several overlap;
  * -1 for none. */
-export function find(plan: Placement[], step: number, offset: number): number {
+export function find(plan: Buffer[], step: number, offset: number): number {
   for (let i = plan.length - 1; i >= 0; i--) {
     const p = plan[i];
     if (p.first <= step && step <= p.last && p.offset_bytes <= offset && offset < p.offset_bytes + p.bytes) return i;

@@ -1,6 +1,6 @@
 // Accesses to a memory over time and address. Addresses that nothing is known of are
 // left out of the axis, since allocations may lie far apart.
-import type { MemorySpace } from "../lib/profile";
+import type { TimelineMemory } from "../data/profile";
 import type { Range } from "../timeline/range";
 
 /** Part is a bank, an allocation, or a range that was used outside of them. */
@@ -45,7 +45,7 @@ export class Space {
   /** Place of each access on the axis. */
   readonly low: Float64Array;
 
-  constructor(readonly space: MemorySpace) {
+  constructor(readonly space: TimelineMemory) {
     const { starts_s: starts, ends_s: ends, address_bytes: addresses, size_bytes: sizes } = space;
     this.n = starts?.length ?? 0;
     const parts = [...(space.partitions ?? [])].sort((a, b) => a.address_bytes - b.address_bytes);

@@ -1,6 +1,6 @@
 // What the box at the mouse says: figures of a bar, of a counter, or of the stacked
 // bandwidth.
-import { clean, si } from "../lib/format";
+import { clean, si } from "../figures/format";
 import { figure, type Chart, type Scene } from "./chart";
 import type { About } from "./gestures.svelte";
 import type { Bars } from "./model";

@@ -1,7 +1,7 @@
 // Draws the lanes that are in view. What moves with the pointer (cross-hair, boxes)
 // is not drawn here, so that it costs no frame.
-import { si } from "../lib/format";
-import type { Link } from "../lib/profile";
+import { si } from "../figures/format";
+import type { Link } from "../data/profile";
 import { Steps } from "./counter";
 import type { Placed, Strip } from "./layout";
 import { Raster, type Drawn, type Label, type Paint } from "./raster";

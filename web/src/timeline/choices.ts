@@ -1,6 +1,6 @@
 // What the address says about the chart: how it is drawn and what is shown beside it.
 // These are functions so that whoever calls them while drawing is drawn anew.
-import { get, set } from "../lib/state.svelte";
+import { get, set } from "../page/state.svelte";
 import { colourings, noFilters, type ColourBy, type Filters } from "./model";
 import { parse } from "./range";
 import type { HeightBy } from "./rows";

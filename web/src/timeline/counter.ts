@@ -1,6 +1,6 @@
 // Counters over time: least and greatest value between two times, found without
 // looking at each sample.
-import type { Counter } from "../lib/profile";
+import type { Counter } from "../data/profile";
 
 const fan = 16;
 

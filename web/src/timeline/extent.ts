@@ -1,4 +1,4 @@
-import type { Timeline } from "../lib/profile";
+import type { Timeline } from "../data/profile";
 import type { Range } from "./range";
 
 /** extent is the time from the first to the last thing of a timeline. */

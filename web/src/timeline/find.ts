@@ -1,6 +1,6 @@
 // The way from bar to bar: those of a layer, those with a word, those that waited for
 // each other, and those beside one.
-import type { Link } from "../lib/profile";
+import type { Link } from "../data/profile";
 import { occurrences, rowOf, type Found, type Spot } from "./chart";
 import type { Bars } from "./model";
 import { dim, hidden } from "./palette";

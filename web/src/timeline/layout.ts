@@ -1,6 +1,6 @@
 // Where lanes, counters and group headers stand, from top to bottom.
-import { clean } from "../lib/format";
-import type { Counter } from "../lib/profile";
+import { clean } from "../figures/format";
+import type { Counter } from "../data/profile";
 import type { Bars } from "./model";
 import type { LaneData, Row } from "./rows";
 

@@ -1,7 +1,7 @@
 // The bars of a timeline as a whole: what they are called, which colours they have and
 // which of them pass the filters.
-import { clean } from "../lib/format";
-import type { Profile, Timeline } from "../lib/profile";
+import { clean } from "../figures/format";
+import type { Profile, Timeline } from "../data/profile";
 import { extent } from "./extent";
 import { assign, dim, hidden, own, plain, slots as slotCount } from "./palette";
 import { Pyramid } from "./pyramid";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Lane, Profile } from "../lib/profile";
+import type { Lane, Profile } from "../data/profile";
 import { Bars, noFilters } from "./model";
 import { hidden } from "./palette";
 

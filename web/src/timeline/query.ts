@@ -1,5 +1,5 @@
 // Questions about bars that the view's tables and panels ask.
-import { bytes, clean, percent, seconds, si } from "../lib/format";
+import { bytes, clean, percent, seconds, si } from "../figures/format";
 import type { Strip } from "./layout";
 import type { Found, Spot } from "./chart";
 import type { Bars } from "./model";

@@ -1,7 +1,7 @@
 // The bars of a lane as rows that can be searched: each row is sorted by time and free
 // of overlaps, so that binary search finds what is in view.
-import { clean } from "../lib/format";
-import type { Column, Lane } from "../lib/profile";
+import { clean } from "../figures/format";
+import type { Column, Lane } from "../data/profile";
 
 /** Sums over bars that pass the filters. */
 export interface Sums {

@@ -1,6 +1,6 @@
 // Timeline and memory share their range of time: whoever goes from one to the other
 // by the menu finds the range that was left.
-import { get, set } from "../lib/state.svelte";
+import { get, set } from "../page/state.svelte";
 
 let last = { t0: "", t1: "" };
 

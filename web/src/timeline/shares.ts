@@ -1,5 +1,5 @@
 // What the legend says: how the time of some lanes is shared out among the colours.
-import { clean } from "../lib/format";
+import { clean } from "../figures/format";
 import type { Bars } from "./model";
 import { parts, type Part } from "./query";
 import type { Range } from "./range";

@@ -1,5 +1,5 @@
 // Which time is shown: the range, those before it, and what the address says of it.
-import { get, set } from "../lib/state.svelte";
+import { get, set } from "../page/state.svelte";
 import { clamp, parse, Past, write, zoom, type Range } from "./range";
 import { leave } from "./shared";
 

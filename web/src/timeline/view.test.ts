@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Lane, Profile } from "../lib/profile";
+import type { Lane, Profile } from "../data/profile";
 import { course } from "./bench";
 import { Arrows, next, occurrences } from "./chart";
 import { arrange, stackable } from "./layout";

@@ -1,0 +1,339 @@
+package study
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/chip/fit"
+	"github.com/opmeter/opmeter/internal/chip/tflm"
+	"github.com/opmeter/opmeter/internal/stats"
+)
+
+// runtimeOf says how a family in an era is called in target files.
+var runtimeOf = []struct {
+	family, era, name, title, versions string
+	st                                 bool
+	cores                              map[string]bool // nil: all
+}{
+	{
+		"tflm-cmsis-nn", "", "tflm-cmsis-nn", "TensorFlow Lite Micro with CMSIS-NN", "2021 and later", false,
+		set("cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2"),
+	},
+	{"tflm-esp-nn", "", "tflm-esp-nn", "TensorFlow Lite Micro with ESP-NN", "2026", false, set("xtensa-lx7", "rv32imc", "rv32-p4")},
+	{"x-cube-ai", "9", "x-cube-ai", "X-CUBE-AI, ST Edge AI Core", "X-CUBE-AI 9.0 to 10.2, ST Edge AI Core 3 and 4", true, nil},
+	{"x-cube-ai", "8.1", "x-cube-ai-8.1", "X-CUBE-AI", "8.1", true, nil},
+	{"x-cube-ai", "7.3", "x-cube-ai-7.3", "X-CUBE-AI", "7.3 and 8.0", true, nil},
+	{"x-cube-ai", "7.1", "x-cube-ai-7.1", "X-CUBE-AI", "7.1", true, nil},
+	{"tflm-cmsis-nn", "2020", "tflm-cmsis-nn-2020", "TensorFlow Lite Micro with optimised kernels of 2020", "2.3", false, set("cortex-m4")},
+	{reference, "", reference, "TensorFlow Lite Micro, reference kernels", "any", false, nil},
+}
+
+// reference is the family, and the runtime, of the kernels in plain C.
+const reference = "tflm-reference"
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// Study is everything that files are made from.
+type Study struct {
+	Measurements []*fit.Measurement
+	Plain        *Plain
+	Fit          *Fit
+	Bands        *Bands
+	Residuals    []*fit.Residual // sources left out
+}
+
+// NewStudy fits and validates.
+func NewStudy(d *Data, s fit.Settings) *Study {
+	ms := slices.Concat(d.Measurements, d.Float)
+	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
+}
+
+// Targets makes all shipped targets of this package.
+func (s *Study) Targets() []*chip.Target {
+	var out []*chip.Target
+	for _, c := range chips() {
+		t := c.Target
+		for _, r := range runtimeOf {
+			if r.st && !c.st || r.cores != nil && !r.cores[c.core] {
+				continue
+			}
+			if rt := s.runtime(group(r.family, r.era, c.core), r.name, r.title, r.versions); rt != nil {
+				t.Runtimes = append(t.Runtimes, *rt)
+			}
+		}
+		t.Energy = s.energy(&c)
+		t.Sources = []string{"clocks and memories: data sheet of the maker"}
+		out = append(out, &t)
+	}
+	return out
+}
+
+// Reference makes the runtime with the reference kernels for a core, for the file of
+// a chip that is otherwise written by hand.
+func (s *Study) Reference(core string) *chip.Runtime {
+	for _, r := range runtimeOf {
+		if r.family == reference {
+			return s.runtime(group(r.family, r.era, core), r.name, r.title, r.versions)
+		}
+	}
+	return nil
+}
+
+// runtime makes a runtime from the coefficients of a group, nil without any.
+func (s *Study) runtime(g fit.Group, name, title, versions string) *chip.Runtime {
+	v, how := s.Fit.Coefficients(g)
+	if how == "" {
+		return nil
+	}
+	t := tier(g.Family, g.Core)
+	b := s.Bands.Of(g.Family, how)
+	x := &chip.Structural{
+		Family: g.Family, Tier: t, Pruned: prunes(g.Family, g.Era), Float: s.float(g),
+		Integer: chip.Integer{Cycles: chip.Terms(v), Near: b.Near, Far: b.Far, Layer: s.Bands.Layer(b)},
+	}
+	for i := cortexm.PlainMAC; i < cortexm.Terms; i++ {
+		x.Integer.Cycles[i] = 0
+		if strings.HasPrefix(g.Family, "tflm-") {
+			x.Integer.Cycles[i], x.Integer.Bands[i] = s.Plain.Cost[i], s.Plain.Half[i]
+		}
+	}
+	for _, m := range s.Fit.Seen(g) {
+		x.Seen = append(x.Seen, chip.Terms(m))
+	}
+	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x}
+	r.Calibration = s.calibration(g, how, b)
+	return r
+}
+
+// arena names the memory that a family needs, "" for runtimes other than TensorFlow
+// Lite Micro.
+func arena(g fit.Group) string {
+	switch {
+	case !strings.HasPrefix(g.Family, "tflm-"):
+		return ""
+	case g.Family == reference:
+		return string(tflm.Reference)
+	case tierOf(g.Core) == "mve":
+		return string(tflm.CMSISMVE)
+	}
+	return string(tflm.CMSISNN)
+}
+
+// soft is what software floating point costs on cores with long multiplication,
+// relative to that of a Cortex-M0+: the middle between the two platforms that are
+// known. The other is a Cortex-M4 with its unit switched off, where 18 networks took
+// 1.9 to 9.6 times as long (EdgeMark).
+func (s *Study) soft() (factor, half float64) {
+	plus, ok := s.Fit.Groups[group(cortexm.FloatTFLM, "", "cortex-m0plus")]
+	unit, ok4 := s.Fit.Groups[group(cortexm.FloatTFLM, "", "cortex-m4")]
+	if !ok || !ok4 {
+		return 0, 0
+	}
+	switched := unit[cortexm.DenseMAC] * math.Sqrt(1.9*9.6)
+	half = math.Log(plus[cortexm.DenseMAC] / switched)
+	return math.Exp(-half / 2), half
+}
+
+// float makes the figures of kernels in floating point, nil without any.
+func (s *Study) float(g fit.Group) *chip.Float {
+	f := group(cortexm.FloatTFLM, "", g.Core)
+	seen := "dense"
+	if g.Family == "x-cube-ai" {
+		f = group(cortexm.FloatXCubeAI, "9", g.Core)
+		seen = "conv"
+		if _, ok := s.Fit.Coefficients(f); ok == "" {
+			f.Era = ""
+		}
+	}
+	v, how := s.Fit.Coefficients(f)
+	if how == "" {
+		return nil
+	}
+	b := s.Bands.Of(f.Family, how)
+	from := "dense networks on " + s.boards(f)
+	switch {
+	case g.Family == "x-cube-ai" && how != "measured":
+		from = "small convolutional networks on other cores"
+	case g.Family == "x-cube-ai":
+		from = "small convolutional networks on this core"
+	case how != "measured" && softFloat[g.Core]:
+		factor, half := s.soft()
+		v = fit.Faster(v, factor)
+		b.Near = math.Max(b.Near, half)
+		from = "dense networks in software floating point on a Cortex-M0+ and a published ratio on a Cortex-M4"
+	case how != "measured":
+		from = "dense networks on other cores with a unit for floating point"
+	}
+	v[cortexm.Call], v[cortexm.Op] = 0, 0 // those of the runtime, whatever the type
+	return &chip.Float{From: from, Measured: seen, Near: b.Near, Far: math.Hypot(b.Near, s.Plain.Kinds), Cycles: chip.Terms(v)}
+}
+
+// boards lists the chips that a group was measured on.
+func (s *Study) boards(g fit.Group) string {
+	seen := map[string]bool{}
+	for _, m := range s.Measurements {
+		if m.Group() == g {
+			seen[m.Chip] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
+}
+
+func (s *Study) calibration(g fit.Group, how string, b Band) *chip.Calibration {
+	c := &chip.Calibration{Method: "relative least squares, coefficients not negative and drawn towards those of the tier of cores; errors and bands from leaving one source out at a time"}
+	sources, on := map[string]bool{}, map[string]bool{}
+	for _, m := range s.Measurements {
+		if m.Group() == g && !m.Layer {
+			c.Rows++
+			sources[m.Source] = true
+			on[m.Chip+": "+m.Source] = true
+		}
+	}
+	c.Sources = int64(len(sources))
+	c.On = slices.Sorted(maps.Keys(on))
+	switch how {
+	case "scaled", "tier":
+		c.From = "other cores with " + tier(g.Family, g.Core) + " kernels"
+	case "other era":
+		c.From = "another version of the runtime on this core"
+	}
+	lo, hi, cov := math.Exp(-b.Near), math.Exp(b.Near), fit.Coverage
+	c.Band, c.Coverage = &[2]float64{lo, hi}, &cov
+	byModel := map[string][]*fit.Residual{}
+	var rs []*fit.Residual
+	for _, r := range s.Residuals {
+		if r.M.Group() == g && r.How != "" {
+			rs = append(rs, r)
+			byModel[networkOf(r.M.Model)] = append(byModel[networkOf(r.M.Model)], r)
+		}
+	}
+	if len(rs) == 0 {
+		return c
+	}
+	all := fit.Summarise(rs)
+	c.MedianError, c.P90Error = &all.Median, &all.P90
+	for _, n := range slices.Sorted(maps.Keys(byModel)) {
+		x := fit.Summarise(byModel[n])
+		c.Errors = append(c.Errors, chip.ErrorRow{Group: n, Rows: int64(x.Rows), MedianError: x.Median, P90Error: x.P90, Bias: x.Bias})
+	}
+	return c
+}
+
+// energy makes the power model of a chip: energy per elapsed cycle at the supply
+// that is stated, as a total of the supply.
+func (s *Study) energy(c *chipFacts) *chip.Energy {
+	if c.watts > 0 {
+		return &chip.Energy{
+			Reference: "total", ElapsedCycle: c.watts, Band: &[2]float64{0.6, 1.7},
+			Calibration: &chip.Calibration{From: "the maker's figure for CoreMark; inference was not measured", Method: "energy per cycle"},
+		}
+	}
+	bySource, all, on := s.perCycle(c)
+	if len(all) == 0 {
+		return nil
+	}
+	e := &chip.Energy{Reference: "total", ElapsedCycle: stats.Median(all)}
+	h := energyHalf(bySource, all)
+	e.Band = &[2]float64{math.Exp(-h), math.Exp(h)}
+	e.Calibration = &chip.Calibration{
+		On: slices.Sorted(maps.Keys(on)), Rows: int64(len(all)), Sources: int64(len(bySource)),
+		Method: "median energy per elapsed cycle; band from leaving one source out at a time",
+	}
+	return e
+}
+
+// perCycle lists measured energy per cycle of a chip at its supply, by source and
+// all of them, smallest first.
+func (s *Study) perCycle(c *chipFacts) (bySource map[string][]float64, all []float64, on map[string]bool) {
+	bySource, on = map[string][]float64{}, map[string]bool{}
+	for _, m := range s.Measurements {
+		if m.Layer || m.Joules == 0 || !slices.Contains(c.chips, m.Chip) || c.volts > 0 && math.Abs(m.Volts-c.volts) > 0.31 || c.clockHz > 0 && m.Clock != c.clockHz {
+			continue
+		}
+		v := m.Joules / (m.Seconds * m.Clock)
+		bySource[m.Source] = append(bySource[m.Source], v)
+		all = append(all, v)
+		on[m.Chip+": "+m.Source] = true
+	}
+	sort.Float64s(all)
+	return bySource, all, on
+}
+
+// energyHalf is the half-width of the band of energy per cycle.
+func energyHalf(bySource map[string][]float64, all []float64) float64 {
+	var half []float64
+	for _, src := range slices.Sorted(maps.Keys(bySource)) {
+		var rest []float64
+		for _, other := range slices.Sorted(maps.Keys(bySource)) {
+			if other != src {
+				rest = append(rest, bySource[other]...)
+			}
+		}
+		if len(rest) == 0 {
+			rest = all
+		}
+		mid := stats.Median(rest)
+		for _, v := range bySource[src] {
+			half = append(half, math.Abs(math.Log(v/mid)))
+		}
+	}
+	h := fit.Quantile(half)
+	if len(bySource) < 2 {
+		h = math.Max(2*h, math.Log(1.3)) // one source says nothing of others
+	}
+	return h
+}
+
+// EnergyError says how well energy per cycle holds for a chip.
+type EnergyError struct {
+	Target        string
+	Rows, Sources int
+	Median, P90   float64 // absolute errors of sources left out
+	Covered       float64 // share of left-out rows inside bands made without them
+}
+
+// EnergyErrors leaves one source out at a time on every chip that has two.
+func (s *Study) EnergyErrors() []EnergyError {
+	var out []EnergyError
+	for _, c := range chips() {
+		bySource, _, _ := s.perCycle(&c)
+		if len(bySource) < 2 {
+			continue
+		}
+		e := EnergyError{Target: c.ID, Sources: len(bySource)}
+		var errs []float64
+		for _, src := range slices.Sorted(maps.Keys(bySource)) {
+			rest, restAll := map[string][]float64{}, []float64{}
+			for _, other := range slices.Sorted(maps.Keys(bySource)) {
+				if other != src {
+					rest[other] = bySource[other]
+					restAll = append(restAll, bySource[other]...)
+				}
+			}
+			mid, half := stats.Median(restAll), energyHalf(rest, restAll)
+			for _, v := range bySource[src] {
+				e.Rows++
+				errs = append(errs, math.Abs(mid/v-1))
+				if math.Abs(math.Log(v/mid)) <= half {
+					e.Covered++
+				}
+			}
+		}
+		sort.Float64s(errs)
+		e.Median, e.P90 = stats.Quantile(errs, 0.5), stats.Quantile(errs, 0.9)
+		e.Covered /= float64(e.Rows)
+		out = append(out, e)
+	}
+	return out
+}

@@ -1,0 +1,160 @@
+// Reads what the program put into the page: a JSON document, and beside it the
+// long columns of figures as little-endian binary, both gzipped and in base64,
+// each in as many elements as it takes.
+import type { Column, Profile, Quantity } from "./profile";
+
+/** How a column stands in the binary part; internal/columnar has the
+ * other side. Columns follow one another in the order of the list. */
+interface ColumnRef {
+  /** Where it belongs, such as ["profile", "timeline", "lanes", 0, "starts_s"]. */
+  path: (string | number)[];
+  /** i8 and i16 become Int32Array, i64 Float64Array; ns holds steps in nanoseconds and
+   * becomes Float64Array in seconds. */
+  type: "f64" | "f32" | "i64" | "i32" | "i16" | "i8" | "ns";
+  length: number;
+  /** Of ns: the first value. */
+  first?: number;
+}
+
+/** Says that the page does not hold every sample of the profile. */
+export interface Sampled {
+  /** Number of samples in the profile, and in the page one by one. */
+  samples: number;
+  kept: number;
+  /** The same in words, to be shown where samples are shown. */
+  text: string;
+}
+
+/** Stands for samples that the page does not hold one by one: a layer or the whole
+ * model has either samples (samples_s, latency_samples_s) or one of these. */
+export interface Distribution {
+  /** Index of the layer, -1 for the whole model. */
+  layer: number;
+  /** Number of samples that it stands for. */
+  n: number;
+  /** Edges of a histogram's bins, ascending, seconds. All bins but the last have one
+   * width; the last one reaches to the largest sample. A bin includes its lower
+   * edge, the last one its upper edge too. Two equal edges when all samples are
+   * equal. */
+  edges_s: Column;
+  /** Samples of each bin; one fewer than edges. They add up to n. */
+  counts: Column;
+  /** Quantiles at 0, 1 %, … 100 %: 101 figures, seconds. */
+  quantiles_s: Column;
+  /** Number of samples that follow one another in each entry of the next three; the
+   * last entry may have fewer. */
+  stretch: number;
+  /** Smallest, middle and largest sample of each stretch, in the order of runs. */
+  mins_s: Column;
+  medians_s: Column;
+  maxs_s: Column;
+}
+
+export interface Document {
+  profile: Profile;
+  /** Describes all figures of the profile, those of opmeter first. */
+  quantities: Quantity[];
+  columns: ColumnRef[];
+  /** Version of opmeter that wrote the page. */
+  version?: string;
+  /** Present when distributions are. */
+  sampled?: Sampled;
+  distributions?: Distribution[];
+}
+
+const widths = { f64: 8, f32: 4, i64: 8, i32: 4, i16: 2, i8: 1, ns: 4 };
+
+/** unpack gives the bytes of a part as they come, so that neither the text nor the
+ * bytes ever stand whole beside what is made of them. */
+function unpack(id: string): ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> {
+  const nodes = [...document.querySelectorAll(`script[data-part="${id}"]`)];
+  if (nodes.length === 0) throw new Error(`The page holds no part "${id}".`);
+  const gzipped = new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      pull(c) {
+        const n = nodes.shift();
+        if (!n) return c.close();
+        c.enqueue(decode(n.textContent ?? ""));
+        n.remove(); // the text is not needed twice
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return gzipped.pipeThrough(new DecompressionStream("gzip")).getReader() as ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+}
+
+function decode(base64: string): Uint8Array<ArrayBuffer> {
+  const native = (Uint8Array as unknown as { fromBase64?: (s: string) => Uint8Array<ArrayBuffer> }).fromBase64;
+  if (native) return native(base64);
+  const text = atob(base64);
+  const out = new Uint8Array(text.length);
+  for (let i = 0; i < out.length; i++) out[i] = text.charCodeAt(i);
+  return out;
+}
+
+async function readDocument(): Promise<Document> {
+  const from = unpack("document");
+  const text = new TextDecoder();
+  const parts: string[] = [];
+  for (;;) {
+    const { done, value } = await from.read();
+    if (done) break;
+    parts.push(text.decode(value, { stream: true }));
+  }
+  parts.push(text.decode());
+  return JSON.parse(parts.join("")) as Document;
+}
+
+function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
+  switch (ref.type) {
+    case "f64":
+      return new Float64Array(bytes);
+    case "f32":
+      return new Float32Array(bytes);
+    case "i64":
+      // Sizes and addresses, far below where a double loses whole numbers.
+      return Float64Array.from(new BigInt64Array(bytes), Number);
+    case "i32":
+      return new Int32Array(bytes);
+    case "i16":
+      return new Int32Array(new Int16Array(bytes));
+    case "i8":
+      return new Int32Array(new Int8Array(bytes));
+    case "ns": {
+      const steps = new Int32Array(bytes);
+      const out = new Float64Array(ref.length);
+      let at = ref.first ?? 0;
+      for (let i = 0; i < steps.length; i++) {
+        at += steps[i];
+        out[i] = at / 1e9;
+      }
+      return out;
+    }
+  }
+}
+
+/** load returns the document with its columns in place. */
+export async function load(): Promise<Document> {
+  const doc = await readDocument();
+  const from = unpack("columns");
+  let rest: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  for (const c of doc.columns) {
+    const bytes = new Uint8Array(c.length * widths[c.type]);
+    for (let at = 0; at < bytes.length; ) {
+      if (rest.length === 0) {
+        const { done, value } = await from.read();
+        if (done) throw new Error("its data end early: the file is cut or damaged.");
+        rest = value;
+      }
+      const n = Math.min(rest.length, bytes.length - at);
+      bytes.set(rest.subarray(0, n), at);
+      rest = rest.subarray(n);
+      at += n;
+    }
+    let to = doc as unknown as Record<string | number, unknown>;
+    for (const key of c.path.slice(0, -1)) to = to[key] as Record<string | number, unknown>;
+    to[c.path[c.path.length - 1]] = make(c, bytes.buffer);
+  }
+  for (;;) if ((await from.read()).done) break; // checks the sum at the end
+  return doc;
+}

@@ -1,0 +1,772 @@
+// Generated from docs/profile.schema.json by scripts/types.mjs.
+
+/** A column of figures. */
+export type Column = Float64Array | Float32Array | Int32Array;
+
+/** Profile is the result of profiling one model on one target. */
+export interface Profile {
+  /** Created is the time of the run, RFC 3339 in UTC. */
+  created?: string;
+  /** Findings says in plain words what a reader should know first. */
+  findings?: Finding[];
+  /** Host is the machine that ran or estimated it. */
+  host?: Host;
+  /** Incomplete says what is missing and why: the run ended early, layers have no figure. What there is stands here all the same. Empty for complete profiles. */
+  incomplete?: Missing[];
+  /** Layers lists the operators in the order in which they run, those of control-flow bodies after their owner. */
+  layers: Layer[];
+  /** Memory is the memory plan and what was observed. */
+  memory?: Memory;
+  /** Model is what was profiled. */
+  model: Model;
+  /** Phases separates loading, the first run and warming up from steady state. */
+  phases?: Phases;
+  /** Quantities describes figures that the table of known quantities lacks. */
+  quantities?: Quantity[];
+  /** Reconcile compares the sum of the layers with the wall clock. */
+  reconcile?: Reconcile;
+  /** Schema names the format of the data, [SchemaV1]. */
+  schema: "opmeter/profile/v1";
+  /** Settings is what was asked for, enough to repeat the run. */
+  settings: Settings;
+  /** Target is what it ran on, or was estimated for. */
+  target: Target;
+  /** Timeline says when things happened, for sources that recorded it. */
+  timeline?: Timeline;
+  /** Totals holds the figures of the whole model. */
+  totals: Totals;
+}
+
+/** Buffer is one place of a memory plan. */
+export interface Buffer {
+  /** Bytes is the size asked for. */
+  bytes: number;
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
+  first: number;
+  /** First and Last are the first and last step at which it is needed: nodes of the main graph for the engine's own plan, allocation scopes for "tflm". [Profile.LayerAt] returns their layers. */
+  last: number;
+  /** Name is the tensor's name, or says what the scratch is for. */
+  name?: string;
+  /** Offset from the start of the arena, in bytes. */
+  offset_bytes: number;
+  /** Scratch marks an operator's working memory. */
+  scratch?: boolean;
+}
+
+/** Cause says why something is as it is. */
+export interface Cause {
+  /** Code names the cause. */
+  code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  /** Text is what there is to say beside, for people: a limit, a type, an error. */
+  text?: string;
+}
+
+/** Clock is a clock of a unit that counts by itself. A time t of a lane on it is (t - offset_s) x rate on the timeline's own clock. */
+export interface Clock {
+  /** Method says how offset and rate were found. */
+  method?: string;
+  /** Name of the clock, by which lanes refer to it. */
+  name: string;
+  /** OffsetS is the clock's time at the timeline's origin, seconds; absent when it is not known, so that times of its lanes can be compared with each other only. */
+  offset_s?: number;
+  /** Rate is seconds of the timeline for a second of this clock, absent for 1. */
+  rate?: number;
+}
+
+/** Counter is a figure over time. Each value holds until the next. */
+export interface Counter {
+  /** Clock names the clock of the times, empty for the timeline's own. */
+  clock?: string;
+  /** Group is the core, device or process that it belongs to. */
+  group?: string;
+  /** Name of the counter. */
+  name: string;
+  /** Times in ascending order, seconds. */
+  times_s: Column;
+  /** Unit of the values, such as "B/s" or "Hz"; empty for a count. */
+  unit?: string;
+  /** Values at these times. */
+  values: Column;
+}
+
+/** Finding is one remark on the result. */
+export interface Finding {
+  /** ID names the rule, in lower case with dots, such as "measure.unstable". */
+  id: string;
+  /** Layers are the indices of the layers that it is about. */
+  layers?: number[];
+  /** Severity orders findings. */
+  severity: "info" | "warning" | "problem";
+  /** Text is one or two plain sentences with the figures. */
+  text: string;
+}
+
+/** Host is the machine that ran or estimated the model. What could not be read is absent. */
+export interface Host {
+  /** AffinityCPUs lists the processors that the process may use. */
+  affinity_cpus?: number[];
+  /** Before and After are the changing state before and after the runs. */
+  after?: HostState;
+  /** OS and Arch name the platform as Go does, such as "linux" and "amd64". */
+  arch?: string;
+  /** Before and After are the changing state before and after the runs. */
+  before?: HostState;
+  /** Cache sizes: level 1 data, level 2, level 3. */
+  cache_l1d_bytes?: number;
+  /** Cache sizes: level 1 data, level 2, level 3. */
+  cache_l2_bytes?: number;
+  /** Cache sizes: level 1 data, level 2, level 3. */
+  cache_l3_bytes?: number;
+  /** ClockResolutionS is the smallest step of the clock, ClockCostS the time that reading it takes. */
+  clock_cost_s?: number;
+  /** ClockResolutionS is the smallest step of the clock, ClockCostS the time that reading it takes. */
+  clock_resolution_s?: number;
+  /** Cores is the number of physical cores, CPUs that of logical processors. */
+  cores?: number;
+  /** CPUModel is the processor's name. */
+  cpu_model?: string;
+  /** CPUQuota is the processors that a control group grants, absent for no limit. */
+  cpu_quota?: number;
+  /** CPUVendor is the processor's maker. */
+  cpu_vendor?: string;
+  /** Cores is the number of physical cores, CPUs that of logical processors. */
+  cpus?: number;
+  /** Features lists instruction-set extensions that matter for kernels. */
+  features?: string[];
+  /** Fingerprint is a hash of what must agree for two results to be compared: platform, processor, cores, caches, features. */
+  fingerprint?: string;
+  /** GCDuringRuns is the number of garbage collections within timed regions. */
+  gc_during_runs?: number;
+  /** GoVersion of the running binary. */
+  go_version?: string;
+  /** Governor is the frequency policy, such as "performance". */
+  governor?: string;
+  /** InvoluntarySwitches is how often the process lost the processor against its will during the runs. */
+  involuntary_switches?: number;
+  /** Kernel is the operating system's version. */
+  kernel?: string;
+  /** NominalHz and MaxHz are the processor's base and highest frequency. */
+  max_hz?: number;
+  /** MemoryBytes is the installed memory. */
+  memory_bytes?: number;
+  /** NominalHz and MaxHz are the processor's base and highest frequency. */
+  nominal_hz?: number;
+  /** OnBattery says whether the machine runs from its battery. */
+  on_battery?: boolean;
+  /** OS and Arch name the platform as Go does, such as "linux" and "amd64". */
+  os?: string;
+  /** QuotaThrottledS is the time that the control group's quota stopped the process during the runs. */
+  quota_throttled_s?: number;
+  /** SMT says whether several logical processors of a core are active. */
+  smt?: boolean;
+  /** StolenS is processor time that the hypervisor took away during the runs. */
+  stolen_s?: number;
+  /** Throttled is the number of thermal throttling events during the runs. */
+  throttled?: number;
+  /** Turbo says whether the processor may exceed its base frequency. */
+  turbo?: boolean;
+  /** Virtual names the hypervisor or container system, as far as it shows. */
+  virtual?: string;
+}
+
+/** HostState is the changing part of a machine's state at one time. */
+export interface HostState {
+  /** FrequencyHz is the mean frequency of the processors in use. */
+  frequency_hz?: number;
+  /** LoadAverage is the mean number of runnable threads over the last minute. */
+  load_average?: number;
+  /** TemperatureC is the processor's temperature in degrees Celsius. */
+  temperature_c?: number;
+}
+
+/** InputSource tells where an input's data came from. */
+export interface InputSource {
+  /** File is the path as the user named it. */
+  file?: string;
+  /** Kind is "random", "zeros" or "file". */
+  kind: string;
+  /** SHA256 is the hash of the little-endian elements. */
+  sha256?: string;
+  /** Shape of the data. */
+  shape?: number[];
+}
+
+/** Lane is a row of bars, sorted by their starts. Bars of a lane may lie within one another (the outer one comes first); they never overlap in part. */
+export interface Lane {
+  /** Clock names the clock of the lane's times, empty for the timeline's own. */
+  clock?: string;
+  /** Directions holds the index in the timeline's names of what each transfer went from and to, such as "DDR to local", -1 for none. */
+  directions?: Column;
+  /** Durations holds the length of each bar, seconds. */
+  durations_s: Column;
+  /** Figures holds further figures of each bar by the key of their quantity, in its unit, -1 for not known: bank conflicts, identifiers of instructions. */
+  figures?: Record<string, Column>;
+  /** Group is the core, device or process that the lane belongs to. Lanes of one group stand together. */
+  group?: string;
+  /** Iterations holds the number of the inference of each bar, from 0, -1 for none. */
+  iterations?: Column;
+  /** Kind says what the bars are. */
+  kind: "iteration" | "subnet" | "layer group" | "layer" | "engine" | "thread" | "stream" | "host";
+  /** Labels holds the index in the timeline's names of each bar's name, -1 for the name of its layer. */
+  labels?: Column;
+  /** Layers holds the index in the profile's layers of each bar, -1 for none. */
+  layers?: Column;
+  /** Bytes holds what each bar moved, -1 for not known. */
+  moved_bytes?: Column;
+  /** Name of the lane. */
+  name: string;
+  /** Stalls holds how long each bar waited, from its start, seconds. */
+  stalls_s?: Column;
+  /** Starts holds the start of each bar, seconds. */
+  starts_s: Column;
+  /** Subnets holds the index in the timeline's subnets of each bar, -1 for none. */
+  subnets?: Column;
+  /** Types holds the index in the timeline's names of each bar's kind of work, -1 for that of its layer. */
+  types?: Column;
+  /** Utilisation holds each bar's rate as a fraction of the unit's peak, 0 to 1, -1 for not known. */
+  utilisation?: Column;
+}
+
+/** Layer is one executed operator. */
+export interface Layer {
+  /** AcceleratorCycles is cycles in which the accelerator ran. */
+  accelerator_cycles?: Metric;
+  /** BytesRead and BytesWritten are the sizes of the operands, each once a call. */
+  bytes_read?: number;
+  /** BytesRead and BytesWritten are the sizes of the operands, each once a call. */
+  bytes_written?: number;
+  /** Calls is the mean number of calls in one inference, absent when it is one. */
+  calls?: number;
+  /** Cause says why the layer did not run or has no figure, absent where it did. */
+  cause?: Cause;
+  /** Constant marks a layer whose results follow from constants and shapes alone. An engine may compute it once; it is no work of an inference, and totals leave it out whatever the engine does. */
+  constant?: boolean;
+  /** CPUCycles is processor cycles. */
+  cpu_cycles?: Metric;
+  /** Domain is the operator's domain: empty for ONNX's default and for TFLite builtin operators, "custom" for custom ones. */
+  domain?: string;
+  /** Energy used by the layer. */
+  energy_j?: Metric;
+  /** Expected is an estimate of latency_s made before or apart from it: by the model's compiler, or by another profile of the same model. */
+  expected_s?: Metric;
+  /** Figures holds figures without a field of their own by the key of their quantity, which is known or stands in [Profile.Quantities]. */
+  figures?: {
+    /** Instructions that the accelerator executes for the layer. */
+    accelerator_instructions?: Metric;
+    /** Instructions of the accelerator that do nothing. */
+    accelerator_no_ops?: Metric;
+    /** Programs that the accelerator runs for the layer. */
+    accelerator_programs?: Metric;
+    /** Cycles in which the accelerator waits for memory. */
+    accelerator_stalls?: Metric;
+    [key: string]: Metric | undefined;
+  };
+  /** FusedInto is the index of the layer that does this one's work. */
+  fused_into?: number;
+  /** Graph names the control-flow body that the layer is in, empty in the main graph. */
+  graph?: string;
+  /** Index is the layer's position in [Profile.Layers], from 0. */
+  index: number;
+  /** Inputs lists the inputs in the operator's order, absent ones included. */
+  inputs?: Tensor[];
+  /** Kernel names the implementation that ran, such as "conv2d/im2col". */
+  kernel?: string;
+  /** Latency is the time in the layer itself in one inference, summed over its calls and without the layers of its bodies, so that layers add up. */
+  latency_s?: Metric;
+  /** LiveBytes is the size of the activations that are needed while the layer runs, its own results included, whatever the runtime. The largest of them is the least that any plan needs. */
+  live_bytes?: number;
+  /** MACs is the number of multiply-accumulates, padding taps included. */
+  macs?: number;
+  /** MACsExecuted is MACs without padding taps. */
+  macs_executed?: number;
+  /** MLTKOps and MLTKMACs are the counts by the convention of the Silicon Labs MLTK profiler, its omissions included. */
+  mltk_macs?: number;
+  /** MLTKOps and MLTKMACs are the counts by the convention of the Silicon Labs MLTK profiler, its omissions included. */
+  mltk_ops?: number;
+  /** Name is the node's name in the model, or made from its output. */
+  name?: string;
+  /** Op is the operator as the model names it, such as "CONV_2D" or "Conv". */
+  op: string;
+  /** Ops is the number of arithmetic operations of one inference by the convention of docs/counting.md. Like the other counts of work and traffic it is over all calls, and of one call where calls are not known. */
+  ops?: number;
+  /** Options is the operator's options, in the order of the format. Strides and filters are width x height. */
+  options?: Option[];
+  /** Outputs lists the outputs in the operator's order. */
+  outputs?: Tensor[];
+  /** Params is the number of constant elements that the layer reads as weights. */
+  params?: number;
+  /** Parent is the index of the control-flow layer whose body this one is in. */
+  parent?: number;
+  /** Placement says which unit of the target does the work, where it has several. */
+  placement?: Placement;
+  /** Provenance leads back to the model's own operators. */
+  provenance?: Provenance;
+  /** Samples holds times of the layer in instrumented inferences, seconds, in the order in which they were taken: all of them, or a random choice of some thousand where there were more (latency_s says of how many). */
+  samples_s?: Column;
+  /** Scope is the path of the block that the layer belongs to, parts separated by "/", as far as names or functions tell. */
+  scope?: string;
+  /** Share is the layer's fraction of the sum of all layers' times, 0 to 1. */
+  share?: number;
+  /** SimulatorCycles is the same by the accelerator maker's simulator, for comparison with its reports. */
+  simulator_cycles?: Metric;
+  /** Sparsity of weights and activations. */
+  sparsity?: Sparsity;
+  /** State says what became of the layer. */
+  state: "ran" | "folded" | "fused" | "unsupported" | "skipped" | "failed" | "not_reached" | "lost" | "no_estimate";
+  /** Total is the same with the layers of its bodies. Only set for control flow. */
+  total_s?: Metric;
+  /** Version is the operator's version or operator-set version. */
+  version?: number;
+  /** WeightsBytes is the size of these constants as stored. */
+  weights_bytes?: number;
+}
+
+/** Link says that one bar waited for another. */
+export interface Link {
+  /** FromLane and FromBar name the bar that came first, by position. */
+  from_bar: number;
+  /** FromLane and FromBar name the bar that came first, by position. */
+  from_lane: number;
+  /** ToLane and ToBar name the bar that waited. */
+  to_bar: number;
+  /** ToLane and ToBar name the bar that waited. */
+  to_lane: number;
+}
+
+/** Memory is the memory plan and what was observed. */
+export interface Memory {
+  /** AlignBytes is the alignment of placed buffers. */
+  align_bytes?: number;
+  /** AllocatedPerRunBytes is heap memory taken by one inference in steady state. */
+  allocated_per_run_bytes?: number;
+  /** ArenaBytes is the size of the block that holds all activations. */
+  arena_bytes?: number;
+  /** PeakBytes is the largest sum of activations alive at one time: what a perfect plan would need. */
+  peak_bytes?: number;
+  /** PersistentBytes is memory held between inferences: variables, packed weights. */
+  persistent_bytes?: number;
+  /** Plan lists the placed buffers. */
+  plan?: Buffer[];
+  /** Planner names the method that placed the buffers. */
+  planner?: string;
+  /** ProcessPeakBytes is the largest resident size of the process. */
+  process_peak_bytes?: number;
+  /** ScratchBytes is working memory of operators beside their tensors: the sum where each keeps its own, the largest where they share it in the arena. */
+  scratch_bytes?: number;
+  /** StepLayers is the layer that runs at each step of the plan, -1 before the first one. Absent where steps are the indices of layers. */
+  step_layers?: number[];
+  /** TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro would take with its reference kernels: tensors and scratch, without the persistent part, which depends on the build. */
+  tflm_arena_bytes?: number;
+}
+
+/** Metric is a figure with its kind and spread. All parts but kind are left out where they are not known; percentiles need a minimum of samples to exist (36 for p90, 368 for p99). The unit is that of the key under which the metric stands. */
+export interface Metric {
+  /** Band is the interval that holds the true value of an estimate in the stated share of cases (see method). */
+  band?: [number, number];
+  /** CI95 is a 95 % confidence interval of the median (of the mean where method says so). */
+  ci95?: [number, number];
+  /** Kind says how the figure came about. */
+  kind: "counted" | "measured" | "simulated" | "estimated" | "imported";
+  /** MAD is the median absolute deviation from the median, not scaled. */
+  mad?: number;
+  /** Min and Max are the extreme samples. */
+  max?: number;
+  /** Mean is the arithmetic mean. */
+  mean?: number;
+  /** Median is the middle sample, or the one value of a figure that has no spread. */
+  median?: number;
+  /** Method names how the figure was made. */
+  method?: string;
+  /** Min and Max are the extreme samples. */
+  min?: number;
+  /** N is the number of samples. */
+  n?: number;
+  /** Outliers is the number of samples outside Tukey's inner fences. They are counted and never dropped. */
+  outliers?: number;
+  /** P90, P95 and P99 are percentiles. */
+  p90?: number;
+  /** P90, P95 and P99 are percentiles. */
+  p95?: number;
+  /** P90, P95 and P99 are percentiles. */
+  p99?: number;
+  /** StdDev is the sample standard deviation (divisor n-1). */
+  stddev?: number;
+  /** Typical is the mean over the typical runs: those whose whole duration lies between the quartiles of all. Typical figures of one profile are of the same runs, so that they add up, and a few disturbed runs do not move them. */
+  typical?: number;
+}
+
+/** Missing says what a profile lacks. */
+export interface Missing {
+  /** Cause says why. */
+  cause: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
+  got?: number;
+  /** Layers are the indices of the layers that it is about, absent for the whole. */
+  layers?: number[];
+  /** Text says more, for people: the error that ended a run. */
+  text?: string;
+  /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
+  want?: number;
+}
+
+/** Model describes a model file. */
+export interface Model {
+  /** Description is the file's own text about the model. */
+  description?: string;
+  /** FileBytes is the size of the model file, external data not counted. */
+  file_bytes?: number;
+  /** Format is "tflite" or "onnx", or that of an imported record. */
+  format?: string;
+  /** FormatVersion is the ONNX IR version or the TFLite schema version. */
+  format_version?: number;
+  /** Inputs lists the inputs of the main graph with the shapes of this run. */
+  inputs?: Tensor[];
+  /** Name is the file's base name without its ending, or a name given by the user. */
+  name: string;
+  /** Opsets holds ONNX operator-set versions by domain, "ai.onnx" for the default. */
+  opsets?: Record<string, number>;
+  /** Outputs lists the outputs of the main graph with the shapes of this run. */
+  outputs?: Tensor[];
+  /** Path is the file as the user named it. */
+  path?: string;
+  /** Producer is the program that wrote the model, as the file says. */
+  producer?: string;
+  /** SHA256 is the hash of the model file, 64 lower-case hexadecimal digits. */
+  sha256?: string;
+  /** StructureSHA256 is a hash of the graphs: operators, options, connections, types and shapes, names and constants left out. Models with the same one differ in names and weights only. */
+  structure_sha256?: string;
+  /** Warnings is what the reader of the file got over, one sentence each. */
+  warnings?: string[];
+  /** WeightsSHA256 is a hash of all constants, those in files beside the model included. */
+  weights_sha256?: string;
+}
+
+/** Option is one option of an operator. */
+export interface Option {
+  /** Key names it in lower case, such as "padding". */
+  key: string;
+  /** Value is its value as text, such as "same" or "2x2". */
+  value: string;
+}
+
+/** Partition is a bank or an allocation of a memory. */
+export interface Partition {
+  /** Address and Bytes bound it. */
+  address_bytes: number;
+  /** Address and Bytes bound it. */
+  bytes: number;
+  /** Name of the bank or of what is stored there. */
+  name: string;
+}
+
+/** Phases separates what happens once from steady state. */
+export interface Phases {
+  /** FirstRunS is the time of the first inference. */
+  first_run_s?: number;
+  /** LoadS is the time to open and parse the model file. */
+  load_s?: number;
+  /** PeaksS is the time to measure the peaks of [Target], after the runs. */
+  peaks_s?: number;
+  /** PlanS is the time to infer shapes, prepare kernels and place memory. */
+  plan_s?: number;
+  /** Warmup tells how steady state was reached. */
+  warmup?: Warmup;
+}
+
+/** Placement says which unit of the target does a layer's work. */
+export interface Placement {
+  /** Cause is why an accelerator does not take the layer. Where it does, another of its kernels refused the layer first, which some reports show. */
+  cause?: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  /** On names the unit: the accelerator's name, or "cpu". */
+  on: string;
+  /** Text says more about the cause, for people. */
+  text?: string;
+}
+
+/** Provenance leads from an executed operator to the model's. */
+export interface Provenance {
+  /** Confidence says how they were found; a source node may have one of its own. */
+  confidence: "exact" | "by tensor" | "by name" | "by order" | "unknown";
+  /** SourceNodes are the nodes of the model, empty when none could be found. The first is the one that the layer is named after. */
+  source_nodes?: SourceNode[];
+}
+
+/** Quantity describes a figure: what it is called, in which unit it stands, what it means. Columns of tables, headings of files, the schema and the page's columns are made from the table of quantities, so that a new figure is one entry of it. */
+export interface Quantity {
+  /** Adds says that the figures of layers add up to that of the model. */
+  adds?: boolean;
+  /** Better is 1 where more is better, -1 where less is, 0 where neither holds. */
+  better?: number;
+  /** Doc says in a sentence or two what it means. */
+  doc?: string;
+  /** Group gathers quantities for people: "Work", "Memory", "Time", "Rates", "Target", "Sparsity", or that of a source. */
+  group?: string;
+  /** Head is the heading of a narrow column. */
+  head?: string;
+  /** Key is its name in JSON and in files, ending in the base unit. */
+  key: string;
+  /** Name is its name where there is room. */
+  name: string;
+  /** Of and Per make a quotient of other quantities: the sum of those in Of divided by the sum of those in Per. Such a figure is not stored. */
+  of?: string[];
+  /** Of and Per make a quotient of other quantities: the sum of those in Of divided by the sum of those in Per. Such a figure is not stored. */
+  per?: string[];
+  /** Unit is "s", "B", "J", "cycles" and the like, "1" for a fraction, "/s" for a rate of counts, empty for a count. */
+  unit?: string;
+  /** Whole marks figures that are whole numbers. */
+  whole?: boolean;
+}
+
+/** Reconcile compares sums with the wall clock. All times are of one inference; the first three are typical times of the instrumented pass (see [Metric.Typical]) and operators_s + gaps_s = wall_s, operators_s being the sum of the layers' times. */
+export interface Reconcile {
+  /** GapsS is the time between operators. */
+  gaps_s?: number;
+  /** OperatorsS is the sum of the layers' typical times. */
+  operators_s?: number;
+  /** OverheadPerOperatorS is the measured cost of recording one operator. */
+  overhead_per_operator_s?: Metric;
+  /** OverheadS is the cost of the instruments per inference: profiled minus plain, paired, with its interval. */
+  overhead_s?: Metric;
+  /** PlainS is the median of the plain pass. */
+  plain_s?: number;
+  /** ProfiledS is the median of the instrumented pass. */
+  profiled_s?: number;
+  /** Unassigned is the fraction of wall_s that neither operators nor gaps explain. */
+  unassigned?: number;
+  /** WallS is the typical wall time of an instrumented inference. */
+  wall_s?: number;
+}
+
+/** Settings is what was asked for, enough to repeat the run. */
+export interface Settings {
+  /** Batch is the size of the batch dimension. */
+  batch?: number;
+  /** Carry maps outputs to the inputs that they become in the next inference. */
+  carry?: Record<string, string>;
+  /** Engine and its version. */
+  engine?: string;
+  /** Engine and its version. */
+  engine_version?: string;
+  /** GarbageCollector is "off" when it was kept out of timed regions. */
+  garbage_collector?: string;
+  /** InputKind is "random", "zeros" or "file". */
+  input_kind?: string;
+  /** Inputs tells where each input's data came from, by input name. */
+  inputs?: Record<string, InputSource>;
+  /** KernelSet names the instruction sets that the kernels were allowed to use. */
+  kernel_set?: string;
+  /** Libraries holds versions of other programs that took part, by name. */
+  libraries?: Record<string, string>;
+  /** Passes says which passes were made and how: "abba" for plain and instrumented groups in turn. */
+  passes?: string;
+  /** PinnedCPUs lists the processors that the threads were bound to. */
+  pinned_cpus?: number[];
+  /** Runs is the number of measured inferences that was asked for. */
+  runs?: number;
+  /** Seed of the random inputs. */
+  seed?: number;
+  /** Threads is the number of threads that compute, the caller included. */
+  threads?: number;
+  /** TimeS is the time that was asked for instead. */
+  time_s?: number;
+  /** Version of opmeter that made the profile. */
+  version?: string;
+  /** WarmupS and WarmupRuns are the least warm-up that was asked for. */
+  warmup_runs?: number;
+  /** WarmupS and WarmupRuns are the least warm-up that was asked for. */
+  warmup_s?: number;
+}
+
+/** SourceNode points at a node of the model file. */
+export interface SourceNode {
+  /** Confidence says how this node was found where that differs from the provenance's. */
+  confidence?: "exact" | "by tensor" | "by name" | "by order" | "unknown";
+  /** Graph and Node are positions in the file, from 0. */
+  graph: number;
+  /** Name of the node, as far as it has one. */
+  name?: string;
+  /** Graph and Node are positions in the file, from 0. */
+  node: number;
+  /** Op of the node. */
+  op?: string;
+  /** Share is the part of the layer's figures that is this node's, 0 to 1, where it is known. */
+  share?: number;
+}
+
+/** Sparsity is the share of zeros. */
+export interface Sparsity {
+  /** Activations is the fraction of zeros among the output elements, 0 to 1. */
+  activations?: number;
+  /** Blocks holds, of weights that are one constant matrix, the fraction of its blocks that are all zero, 0 to 1, by the block's rows x columns as stored: "1x4", "4x1", "1x16", "4x16", and "rows" and "columns" for whole ones. Ragged edges are left out; a block that does not fit has no entry. "2:4" is the fraction of groups of four in a row with two zeros or more. Quantised weights count as zero where they stand for zero. */
+  blocks?: Record<string, number>;
+  /** Encoded says that the file stores the weights in a sparse encoding. */
+  encoded?: boolean;
+  /** Pattern names a regular pattern of zeros, such as "2:4" or "block 4x1". */
+  pattern?: string;
+  /** StoredBytes is the size of the encoded weights. */
+  stored_bytes?: number;
+  /** Weights is the fraction of zero weights, 0 to 1. */
+  weights?: number;
+}
+
+/** Target is what the model ran on, or was estimated for. */
+export interface Target {
+  /** Accelerator names an accelerator beside the processor. */
+  accelerator?: string;
+  /** ClockHz is the clock that cycles are converted with. */
+  clock_hz?: number;
+  /** Description is the target's name for people. */
+  description?: string;
+  /** Engine names the program that executes the operators. */
+  engine?: string;
+  /** ID names the target, "host" for this computer. */
+  id: string;
+  /** Kind says what sort of thing the target is. */
+  kind: "host" | "simulator" | "device" | "import";
+  /** PeakBytesPerSecond is the rate of the memory that layers read and write: the slope of the roofline. */
+  peak_bytes_per_second?: number;
+  /** PeakMethod says where the two peaks come from. */
+  peak_method?: string;
+  /** PeakOpsPerSecond is the most arithmetic operations a second that the target can do: the flat part of the roofline. */
+  peak_ops_per_second?: number;
+}
+
+/** Tensor describes an input or output. */
+export interface Tensor {
+  /** Absent marks an optional input that was not given: a place holder. */
+  absent?: boolean;
+  /** Bytes is the size of the elements. */
+  bytes?: number;
+  /** Constant marks weights and other constants of the file. */
+  constant?: boolean;
+  /** Declared is the shape that the file states where dimensions are open there and Shape is what was taken for them. Only of the model's inputs. */
+  declared?: number[];
+  /** DType is the element type in lower case, such as "float32" or "int8". */
+  dtype?: string;
+  /** Name is the tensor's name in the model. */
+  name?: string;
+  /** Scale and ZeroPoint are the affine quantisation real = scale*(q-zero_point) of tensors that have one for all channels. */
+  scale?: number;
+  /** Shape lists the dimensions, -1 for those that are not known. Empty for a scalar, absent when even the rank is not known. */
+  shape?: number[];
+  /** Scale and ZeroPoint are the affine quantisation real = scale*(q-zero_point) of tensors that have one for all channels. */
+  zero_point?: number;
+}
+
+/** Timeline says when things happened. A column that a source has nothing for is absent. All times are seconds since one origin, unless a lane has a clock of its own. */
+export interface Timeline {
+  /** Clocks holds clocks of lanes that have one of their own. */
+  clocks?: Clock[];
+  /** Counters holds figures over time, such as bandwidth or frequency. */
+  counters?: Counter[];
+  /** Dropped is the number of records that the source lost or that did not fit. */
+  dropped?: number;
+  /** Iterations is the number of inferences that ran while the timeline was recorded; bars may exist for some of them only (see method). */
+  iterations?: number;
+  /** Lanes holds the bars, in the order in which they are to be shown. */
+  lanes: Lane[];
+  /** Links are dependencies between bars. */
+  links?: Link[];
+  /** Memories holds accesses to memories over time, with their banks or allocations. */
+  memories?: TimelineMemory[];
+  /** Method says how the times were taken and which part was kept. */
+  method?: string;
+  /** Names holds the texts that name columns refer to. */
+  names?: string[];
+  /** Origin says what time 0 is. */
+  origin?: string;
+  /** Subnets names the parts of the model that subnet columns refer to. */
+  subnets?: string[];
+}
+
+/** Memory is a memory whose accesses were recorded. */
+export interface TimelineMemory {
+  /** Addresses and Sizes bound each access in the memory, bytes. */
+  address_bytes?: Column;
+  /** Clock names the clock of the times, empty for the timeline's own. */
+  clock?: string;
+  /** Starts and Ends bound each access in time, seconds, sorted by starts. */
+  ends_s?: Column;
+  /** Group is the core or device that it belongs to, empty for a shared one. */
+  group?: string;
+  /** Layers holds the index in the profile's layers of each access, -1 for none. */
+  layers?: Column;
+  /** Name of the memory, such as "local" or "global". */
+  name: string;
+  /** Partitions are its banks or allocations in the order of their addresses. */
+  partitions?: Partition[];
+  /** Addresses and Sizes bound each access in the memory, bytes. */
+  size_bytes?: Column;
+  /** Starts and Ends bound each access in time, seconds, sorted by starts. */
+  starts_s?: Column;
+  /** Writes holds 1 for a write, 0 for a read. */
+  writes?: Column;
+}
+
+/** Totals holds figures of the whole model, by one rule whatever the source. A count of work is the sum over the layers, each as often as it is called, those that follow from constants alone left out; layers fused into others or without support count. Parameters and weights count once, however many layers read them. The fields uncounted_layers and unsupported_layers say how many layers a count leaves out or could not run. */
+export interface Totals {
+  /** AcceleratorCycles is cycles in which the accelerator ran. */
+  accelerator_cycles?: Metric;
+  /** BytesRead and BytesWritten sum what the layers read and write, each operand once a layer. */
+  bytes_read?: number;
+  /** BytesRead and BytesWritten sum what the layers read and write, each operand once a layer. */
+  bytes_written?: number;
+  /** CPUCycles is processor cycles of one inference. */
+  cpu_cycles?: Metric;
+  /** Energy of one inference. */
+  energy_j?: Metric;
+  /** Figures holds figures without a field of their own by the key of their quantity, which is known or stands in [Profile.Quantities]. */
+  figures?: {
+    /** Instructions that the accelerator executes for the layer. */
+    accelerator_instructions?: Metric;
+    /** Instructions of the accelerator that do nothing. */
+    accelerator_no_ops?: Metric;
+    /** Programs that the accelerator runs for the layer. */
+    accelerator_programs?: Metric;
+    /** Cycles in which the accelerator waits for memory. */
+    accelerator_stalls?: Metric;
+    [key: string]: Metric | undefined;
+  };
+  /** FlashBytes is the storage that the model needs on the target. */
+  flash_bytes?: number;
+  /** Latency is the time of one inference, from the plain pass where there is one. */
+  latency_s?: Metric;
+  /** LatencySamples holds times of plain inferences, seconds, in the order in which they were taken: all of them, or a random choice of some thousand where there were more (latency_s says of how many). */
+  latency_samples_s?: Column;
+  /** Layers is the number of layers. */
+  layers?: number;
+  /** MACs is the number of multiply-accumulates, padding taps included. */
+  macs?: number;
+  /** MACsExecuted is MACs without padding taps. */
+  macs_executed?: number;
+  /** MLTKOps and MLTKMACs are the counts by the convention of the Silicon Labs MLTK profiler, its omissions included. */
+  mltk_macs?: number;
+  /** MLTKOps and MLTKMACs are the counts by the convention of the Silicon Labs MLTK profiler, its omissions included. */
+  mltk_ops?: number;
+  /** Ops is the number of arithmetic operations of one inference. */
+  ops?: number;
+  /** Params is the number of constant elements, each counted once. */
+  params?: number;
+  /** RAMBytes is the memory that an inference holds at once beside the model: the arena of activations, working memory of operators, and what lasts between inferences, by the plan of the runtime. */
+  ram_bytes?: number;
+  /** SimulatorCycles is the same by the accelerator maker's simulator, for comparison with its reports. */
+  simulator_cycles?: Metric;
+  /** UncountedLayers is the number of layers whose operations are not known, absent where the source does not say. */
+  uncounted_layers?: number;
+  /** UnsupportedLayers is the number of layers that the engine or accelerator cannot run. */
+  unsupported_layers?: number;
+  /** WeightsBytes is the size of the constants as stored. */
+  weights_bytes?: number;
+}
+
+/** Warmup tells how steady state was reached. */
+export interface Warmup {
+  /** Count is the number of inferences, the first one included. */
+  count?: number;
+  /** Reason says why it is not steady, or why nothing can be said. */
+  reason?: string;
+  /** Steady says whether the measured runs passed the checks for drift and change points. Absent when there were too few runs to tell. */
+  steady?: boolean;
+  /** TimeS is the time spent. */
+  time_s?: number;
+}

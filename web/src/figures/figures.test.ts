@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import type { Layer, Profile, Quantity } from "../data/profile";
+import { about, columnsOf, exact, groupsOf, shown, total } from "./columns";
+import { best, Figures, took } from "./quantities";
+
+const quantities: Quantity[] = [
+  { key: "latency_s", unit: "s", head: "time", name: "Time", group: "Time", adds: true },
+  { key: "share", unit: "1", head: "share", name: "Share of time", group: "Time", adds: true },
+  { key: "ops", head: "ops", name: "Operations", group: "Work", adds: true, whole: true },
+  { key: "bytes_read", unit: "B", head: "read", name: "Bytes read", group: "Memory", adds: true, whole: true },
+  { key: "bytes_written", unit: "B", head: "written", name: "Bytes written", group: "Memory", adds: true, whole: true },
+  { key: "ops_per_s", unit: "/s", head: "op/s", name: "Operations per second", group: "Rates", of: ["ops"], per: ["latency_s"] },
+  { key: "ops_per_byte", head: "ops/byte", name: "Operations per byte", group: "Rates", of: ["ops"], per: ["bytes_read", "bytes_written"] },
+  { key: "twice", name: "Twice the rate", of: ["ops_per_s", "ops_per_s"], per: ["ops"] },
+  { key: "sparsity_weights", unit: "1", head: "zero weights", name: "Zero weights", group: "Sparsity" },
+  { key: "bank_conflicts", name: "bank conflicts", group: "Probe", whole: true, adds: true },
+  { key: "supply_v", unit: "V", name: "Supply", group: "Probe" },
+];
+const columns = columnsOf(quantities);
+const column = (key: string) => columns.find((c) => c.key === key)!;
+const layer = (index: number, more: Partial<Layer>): Layer => ({ index, op: "X", state: "ran", ...more });
+const time = (v: number) => ({ kind: "measured" as const, median: v });
+
+test("the figure to show is the typical one, else median, mean, least", () => {
+  expect(best({ kind: "measured", typical: 1, median: 2, mean: 3, min: 4 })).toBe(1);
+  expect(best({ kind: "measured", median: 2, mean: 3, min: 4 })).toBe(2);
+  expect(best({ kind: "measured", mean: 3, min: 4 })).toBe(3);
+  expect(best({ kind: "measured", min: 4 })).toBe(4);
+  expect(best({ kind: "measured" })).toBeUndefined();
+  expect(best(undefined)).toBeUndefined();
+});
+
+test("figures are found in fields, sparsity and the map", () => {
+  const f = new Figures(quantities);
+  const l = layer(0, { ops: 7, latency_s: time(2), sparsity: { weights: 0.5 }, figures: { bank_conflicts: { kind: "imported", median: 3 } } });
+  expect(["ops", "latency_s", "sparsity_weights", "bank_conflicts", "supply_v", "nothing"].map((k) => f.value(l, k))).toEqual([7, 2, 0.5, 3, undefined, undefined]);
+});
+
+test("a foreign figure is a column by itself", () => {
+  const l = layer(0, { figures: { bank_conflicts: { kind: "imported", median: 1234567 }, supply_v: { kind: "measured", median: 3.3 } } });
+  const c = column("bank_conflicts");
+  expect([c.head, c.name, c.group, shown(c, l), exact(c, l)]).toEqual(["Bank conflicts", "Bank conflicts", "Probe", "1.23 M", "1,234,567"]);
+  expect(about(c, [l])).toContain("imported");
+  expect(shown(column("supply_v"), l)).toBe("3.30 V");
+  expect(about(column("supply_v"), [l])).toContain("Unit in files: V.");
+  expect(groupsOf(columns)).toEqual(["Layer", "Time", "Work", "Memory", "Rates", "Target", "Sparsity", "Other", "Probe"]);
+});
+
+test("units decide how a figure is written", () => {
+  const l = layer(0, { latency_s: time(0.00125), ops: 2_500_000, bytes_read: 2048, bytes_written: 0, share: 0.125 });
+  expect(["latency_s", "ops", "bytes_read", "share", "ops_per_s", "ops_per_byte"].map((k) => shown(column(k), l))).toEqual(["1.25 ms", "2.50 M", "2.00 KiB", "12.5 %", "2.00 Gop/s", "1.22 k"]);
+});
+
+test("quotients need all of their parts and a divisor above zero", () => {
+  const f = new Figures(quantities);
+  expect(f.value(layer(0, { ops: 6, latency_s: time(2) }), "ops_per_s")).toBe(3);
+  expect(f.value(layer(0, { ops: 6 }), "ops_per_s")).toBeUndefined();
+  expect(f.value(layer(0, { ops: 6, latency_s: time(0) }), "ops_per_s")).toBeUndefined();
+  expect(f.value(layer(0, { ops: 6, bytes_read: 1 }), "ops_per_byte")).toBeUndefined();
+  expect(f.value(layer(0, { ops: 6, latency_s: time(2) }), "twice")).toBe(1);
+});
+
+test("sums add what is known; quotients are of the layers that have all parts", () => {
+  const list = [layer(0, { ops: 10, latency_s: time(2) }), layer(1, { ops: 1000 }), layer(2, { ops: 20, latency_s: time(4), sparsity: { weights: 1 } })];
+  expect(total(column("ops"), list)).toEqual({ value: 1030, missing: 0 });
+  expect(total(column("latency_s"), list)).toEqual({ value: 6, missing: 1 });
+  expect(total(column("ops_per_s"), list)).toEqual({ value: 5, missing: 1 });
+  expect(total(column("sparsity_weights"), list)).toEqual({ value: undefined, missing: 2 });
+  expect(total(column("bank_conflicts"), list).value).toBeUndefined();
+});
+
+test("work of layers that did not run is no part of a rate", () => {
+  const p = {
+    totals: { ops: 100, bytes_read: 50, latency_s: time(2) },
+    layers: [
+      layer(0, { ops: 10 }),
+      layer(1, { ops: 20, state: "unsupported", bytes_read: 50 }),
+      layer(2, { ops: 30, state: "lost" }),
+      layer(3, { ops: 5, state: "folded" }),
+      layer(4, { ops: 5, state: "fused", fused_into: 0 }),
+      layer(5, { ops: 7, state: "failed", constant: true }),
+    ],
+  } as unknown as Profile;
+  expect(took(p)).toMatchObject({ ops: 50, bytes_read: 0 });
+  expect(new Figures(quantities).rate(p, "ops_per_s")).toBe(25);
+  expect(p.totals.ops).toBe(100);
+});

@@ -1,0 +1,103 @@
+// Figures of layers and of the whole model, by the table of quantities that the page
+// holds. What a figure is called, in which unit it stands and what it is a quotient
+// of comes from there, so that a new figure needs nothing here.
+import type { Layer, Metric, Profile, Quantity, Totals } from "../data/profile";
+import { blank } from "./words";
+
+/** best is the figure to show of a metric: the typical one, else the median, the
+ * mean, the minimum. */
+export function best(m: Metric | undefined): number | undefined {
+  return m?.typical ?? m?.median ?? m?.mean ?? m?.min;
+}
+
+/** stored is what a layer or the totals hold under a key: a metric, or a number
+ * where counts and fractions stand as such. */
+export function stored(of: Layer | Totals, key: string): Metric | number | undefined {
+  const v = (of as unknown as Record<string, unknown>)[key];
+  if (typeof v === "number") return v;
+  if (typeof v === "object" && v !== null && "kind" in v) return v as Metric;
+  if (key.startsWith("sparsity_") && "sparsity" in of) {
+    const part = (of.sparsity as unknown as Record<string, unknown>)[key.slice("sparsity_".length)];
+    if (typeof part === "number") return part;
+  }
+  return of.figures?.[key];
+}
+
+/** Figures reads figures by the table of quantities. */
+export class Figures {
+  readonly known: Map<string, Quantity>;
+
+  constructor(readonly list: Quantity[]) {
+    this.known = new Map(list.map((q) => [q.key, q]));
+  }
+
+  /** value is the figure to show, undefined where it is not known. A quotient is
+   * known where all of its parts are and the divisor is above zero. */
+  value(of: Layer | Totals, key: string): number | undefined {
+    const q = this.known.get(key);
+    if (q?.of?.length) {
+      const over = this.parts(of, q.of);
+      const under = this.parts(of, q.per ?? []);
+      return over === undefined || under === undefined || !(under > 0) ? undefined : over / under;
+    }
+    const v = stored(of, key);
+    return typeof v === "number" ? v : best(v);
+  }
+
+  /** metric is the figure with its kind and spread, where it has them. */
+  metric(of: Layer | Totals, key: string): Metric | undefined {
+    if (this.known.get(key)?.of?.length) return undefined;
+    const v = stored(of, key);
+    return typeof v === "number" ? undefined : v;
+  }
+
+  private parts(of: Layer | Totals, keys: string[]): number | undefined {
+    let sum = 0;
+    for (const k of keys) {
+      const v = this.value(of, k);
+      if (v === undefined) return undefined;
+      sum += v;
+    }
+    return sum;
+  }
+
+  /** sum adds up a figure over layers, undefined where none is known or sums mean
+   * nothing. A quotient is that of the sums over the layers that have all its parts,
+   * so that work without a time is no part of a rate. */
+  sum(layers: Layer[], key: string): number | undefined {
+    const q = this.known.get(key);
+    if (q?.of?.length) {
+      let [over, under] = [0, 0];
+      for (const l of layers) {
+        const [a, b] = [this.parts(l, q.of), this.parts(l, q.per ?? [])];
+        if (a === undefined || b === undefined) continue;
+        over += a;
+        under += b;
+      }
+      return under > 0 ? over / under : undefined;
+    }
+    if (q && !q.adds) return undefined;
+    let s: number | undefined;
+    for (const l of layers) {
+      const v = this.value(l, key);
+      if (v !== undefined) s = (s ?? 0) + v;
+    }
+    return s;
+  }
+
+  /** rate is a quotient of the whole model. Work of layers that did not run, or of
+   * whose time nothing is known, is left out: it took no part of the time. */
+  rate(p: Profile, key: string): number | undefined {
+    return this.value(took(p), key);
+  }
+}
+
+/** took is the totals without the work of layers that took no part of the time. */
+export function took(p: Profile): Totals {
+  const t = { ...p.totals };
+  const out = p.layers.filter((l) => blank(l) && !l.constant);
+  for (const k of ["ops", "macs", "bytes_read", "bytes_written"] as const) {
+    if (t[k] !== undefined) t[k] = Math.max(0, out.reduce((n, l) => n - (l[k] ?? 0), t[k]));
+  }
+  return t;
+}
