@@ -24,7 +24,7 @@ the saved profiles and journals inside, one line each.`,
 		Example: `  opmeter report profile.opmeter --by op
   opmeter report profile.opmeter -o layers.csv -o profile.md
   opmeter report measured.opmeter --expected estimate.opmeter -o page.html
-  opmeter report models/`,
+  opmeter report results/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
