@@ -10,6 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // TestHostileNames opens every view of a profile whose names are markup, scripts,
@@ -61,20 +62,20 @@ func TestSmallProfiles(t *testing.T) {
 		}
 	}
 	one := bare()
-	one.Layers = []profile.Layer{{Op: "ADD"}}
+	one.Layers = []profile.Layer{{Op: "ADD", State: profile.Ran}}
 	timed := bare()
-	timed.Layers = []profile.Layer{{Op: "ADD", Latency: &profile.Metric{Kind: profile.Measured, Median: &ns}}}
+	timed.Layers = []profile.Layer{{Op: "ADD", State: profile.Ran, Latency: &profile.Metric{Kind: profile.Measured, Median: &ns}}}
 	timed.Totals.Latency = timed.Layers[0].Latency
-	timed.Timeline = &profile.Timeline{Lanes: []profile.Lane{{Name: "layers", Kind: profile.LaneLayer, Starts: []float64{0}, Durations: []float64{1e-6}, Layers: []int32{0}}}}
+	timed.Timeline = &timeline.Timeline{Lanes: []timeline.Lane{{Name: "layers", Kind: timeline.Layer, Starts: []float64{0}, Durations: []float64{1e-6}, Layers: []int32{0}}}}
 	lanes := bare()
-	lanes.Timeline = &profile.Timeline{
-		Lanes:    []profile.Lane{{Name: "none", Kind: profile.LaneEngine, Starts: []float64{}, Durations: []float64{}}},
-		Counters: []profile.Counter{{Name: "none", Times: []float64{}, Values: []float64{}}}, Memories: []profile.MemorySpace{{Name: "none"}},
+	lanes.Timeline = &timeline.Timeline{
+		Lanes:    []timeline.Lane{{Name: "none", Kind: timeline.Engine, Starts: []float64{}, Durations: []float64{}}},
+		Counters: []timeline.Counter{{Name: "none", Times: []float64{}, Values: []float64{}}}, Memories: []timeline.Memory{{Name: "none"}},
 	}
 	instant := bare()
 	zero := 0.0
-	instant.Layers = []profile.Layer{{Op: "ADD", Latency: &profile.Metric{Kind: profile.Measured, Median: &zero}}}
-	instant.Timeline = &profile.Timeline{Lanes: []profile.Lane{{Name: "layers", Kind: profile.LaneLayer, Starts: []float64{0, 0}, Durations: []float64{0, 0}, Layers: []int32{0, -1}}}}
+	instant.Layers = []profile.Layer{{Op: "ADD", State: profile.Ran, Latency: &profile.Metric{Kind: profile.Measured, Median: &zero}}}
+	instant.Timeline = &timeline.Timeline{Lanes: []timeline.Lane{{Name: "layers", Kind: timeline.Layer, Starts: []float64{0, 0}, Durations: []float64{0, 0}, Layers: []int32{0, -1}}}}
 	for name, p := range map[string]*profile.Profile{
 		"no layers": bare(), "one layer": one, "one bar": timed, "empty lanes": lanes, "no time": instant, "unnamed": sample.New(sample.Options{Layers: 12, Iterations: 1, Cores: 1}),
 	} {

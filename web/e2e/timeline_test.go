@@ -17,6 +17,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 )
 
 // barsOf counts the bars of a profile that a test accepts.
-func barsOf(p *profile.Profile, accept func(l *profile.Lane, i int) bool) int {
+func barsOf(p *profile.Profile, accept func(l *timeline.Lane, i int) bool) int {
 	n := 0
 	for i := range p.Timeline.Lanes {
 		l := &p.Timeline.Lanes[i]
@@ -46,8 +47,8 @@ func barCount(n int) string {
 	return `document.querySelector("main").innerText.includes("` + s + ` bars in view")`
 }
 
-// timeline opens the view with everything of the sample's timeline in sight.
-func timeline(t *testing.T, hash string) (*session, *profile.Profile) {
+// openTimeline opens the view with everything of the sample's timeline in sight.
+func openTimeline(t *testing.T, hash string) (*session, *profile.Profile) {
 	t.Helper()
 	p := sample.New(sample.Options{Samples: true})
 	s := open(t, "sample", hash, 1280, 900)
@@ -102,8 +103,8 @@ func (s *session) box(selector string) box {
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
 func TestTimelineZoom(t *testing.T) {
-	s, p := timeline(t, "#/timeline")
-	s.wait(barCount(barsOf(p, func(*profile.Lane, int) bool { return true })))
+	s, p := openTimeline(t, "#/timeline")
+	s.wait(barCount(barsOf(p, func(*timeline.Lane, int) bool { return true })))
 	end := 0.0
 	for _, l := range p.Timeline.Lanes {
 		for i := range l.Starts {
@@ -161,16 +162,16 @@ func TestTimelineZoom(t *testing.T) {
 	if h0, h1 := s.move(func() { s.must(s.Press("0")) }); !math.IsInf(h0, 0) || !math.IsInf(h1, 0) {
 		t.Errorf("the key for all leads to %v to %v s", h0, h1)
 	}
-	s.wait(barCount(barsOf(p, func(*profile.Lane, int) bool { return true })))
+	s.wait(barCount(barsOf(p, func(*timeline.Lane, int) bool { return true })))
 	if colours := eval[int](s, `(() => { const c = document.querySelector("`+chart+`"); const d = new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer); return new Set(d).size; })()`); colours < 5 {
 		t.Errorf("the picture has %d colours", colours)
 	}
 }
 
 func TestTimelineSearch(t *testing.T) {
-	s, p := timeline(t, "#/timeline")
+	s, p := openTimeline(t, "#/timeline")
 	word := "copy input"
-	n := barsOf(p, func(l *profile.Lane, i int) bool { return l.Labels[i] >= 0 && p.Timeline.Names[l.Labels[i]] == word })
+	n := barsOf(p, func(l *timeline.Lane, i int) bool { return l.Labels[i] >= 0 && p.Timeline.Names[l.Labels[i]] == word })
 	s.must(s.Press("/"))
 	s.must(s.Press(word))
 	s.wait(fmt.Sprintf(`document.querySelector("main .search [role=status]")?.innerText === "%d"`, n))
@@ -186,9 +187,9 @@ func TestTimelineSearch(t *testing.T) {
 // TestTimelineSelect goes from a row of the table to its bars and from a bar to its
 // row.
 func TestTimelineSelect(t *testing.T) {
-	s, p := timeline(t, "#/timeline?layer=6")
+	s, p := openTimeline(t, "#/timeline?layer=6")
 	layer := p.Layers[6]
-	n := barsOf(p, func(l *profile.Lane, i int) bool { return l.Layers[i] == 6 })
+	n := barsOf(p, func(l *timeline.Lane, i int) bool { return l.Layers[i] == 6 })
 	s.wait(fmt.Sprintf(`document.querySelector("main").innerText.includes("%d bars")`, n))
 	s.must(s.Do(chromedp.Click(`//main//button[contains(., "Next")]`)))
 	s.wait(`document.querySelector('` + chosenBar + `')?.innerText.includes(` + quote(layer.Name) + `)`)
@@ -239,7 +240,7 @@ func TestTimelineSelect(t *testing.T) {
 }
 
 func TestTimelineParts(t *testing.T) {
-	s, p := timeline(t, "#/timeline")
+	s, p := openTimeline(t, "#/timeline")
 	press := func(name string) {
 		t.Helper()
 		s.must(s.Do(chromedp.Click(`//main//button[starts-with(normalize-space(.), "` + name + `")]`)))
@@ -276,9 +277,9 @@ func TestTimelineParts(t *testing.T) {
 // TestTimelineHidden hides all bars but those of one layer: the search finds none of
 // the others.
 func TestTimelineHidden(t *testing.T) {
-	s, p := timeline(t, "#/timeline?only=9&others=hide")
-	s.wait(barCount(barsOf(p, func(l *profile.Lane, i int) bool { return l.Layers[i] == 9 })))
-	n := barsOf(p, func(l *profile.Lane, i int) bool {
+	s, p := openTimeline(t, "#/timeline?only=9&others=hide")
+	s.wait(barCount(barsOf(p, func(l *timeline.Lane, i int) bool { return l.Layers[i] == 9 })))
+	n := barsOf(p, func(l *timeline.Lane, i int) bool {
 		return l.Layers[i] == 9 && l.Labels[i] >= 0 && p.Timeline.Names[l.Labels[i]] == "store"
 	})
 	s.must(s.Press("/"))

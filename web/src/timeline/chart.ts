@@ -1,12 +1,13 @@
 // Draws the lanes that are in view. What moves with the pointer (cross-hair, boxes)
 // is not drawn here, so that it costs no frame.
 import { si } from "../figures/format";
-import type { Link } from "../data/profile";
+import { rowOf, type Arrows } from "./arrows";
 import { Steps } from "./counter";
+import { readPaint } from "./paint";
 import type { Placed, Strip } from "./layout";
-import { Raster, type Drawn, type Label, type Paint } from "./raster";
+import { Raster, type Drawn, type Label } from "./raster";
 import type { Bars } from "./model";
-import { colour, css, dim, ink, mix, plain, slots, word, type RGB } from "./palette";
+import { css, dim, ink, mix, plain, word } from "./palette";
 import { clock, step, ticks, type Range } from "./range";
 import type { HeightBy, LaneData, Row } from "./rows";
 
@@ -34,94 +35,6 @@ export interface Scene {
 }
 
 export const axis = 28;
-
-/** reader reads a theme colour through an element, since a custom property may hold
- * a function. */
-function reader(el: HTMLElement): { read: (name: string) => RGB; done: () => void } {
-  const probe = document.createElement("span");
-  probe.style.display = "none";
-  el.append(probe);
-  const one = document.createElement("canvas");
-  one.width = one.height = 1;
-  const ctx = one.getContext("2d", { willReadFrequently: true })!;
-  const read = (name: string): RGB => {
-    probe.style.color = `var(${name})`;
-    ctx.clearRect(0, 0, 1, 1);
-    ctx.fillStyle = getComputedStyle(probe).color;
-    ctx.fillRect(0, 0, 1, 1);
-    const [r, g, b] = ctx.getImageData(0, 0, 1, 1).data;
-    return [r, g, b];
-  };
-  return { read, done: () => probe.remove() };
-}
-
-/** readPaint reads the colours of the theme. */
-export function readPaint(el: HTMLElement): Paint & { dark: boolean; panel: RGB } {
-  const { read, done } = reader(el);
-  const page = read("--page");
-  const text = read("--text");
-  const dark = page[0] + page[1] + page[2] < 384;
-  const list: RGB[] = [];
-  for (let s = 0; s < slots; s++) list.push(colour(s, dark));
-  list[plain] = mix(page, read("--quiet"), 0.45);
-  list[dim] = mix(page, text, 0.1);
-  const out = { page, text, dark, panel: read("--panel"), line: read("--line"), accent: read("--accent"), warn: read("--warn"), quiet: read("--quiet"), slots: list };
-  done();
-  return out;
-}
-
-/** Arrows are the dependencies. */
-export class Arrows {
-  /** Links in the order in which the awaited bars end, and in that in which the
-   * waiting ones start, with these times. */
-  private byEnd: Int32Array;
-  private byStart: Int32Array;
-  private ends: Float64Array;
-  private starts: Float64Array;
-
-  constructor(
-    readonly bars: Bars,
-    readonly links: Link[],
-  ) {
-    this.ends = Float64Array.from(links, (l) => bars.lanes[l.from_lane].starts[l.from_bar] + bars.lanes[l.from_lane].durations[l.from_bar]);
-    this.starts = Float64Array.from(links, (l) => bars.lanes[l.to_lane].starts[l.to_bar]);
-    this.byEnd = Int32Array.from(links.keys()).sort((a, b) => this.ends[a] - this.ends[b]);
-    this.byStart = Int32Array.from(links.keys()).sort((a, b) => this.starts[a] - this.starts[b]);
-  }
-
-  /** within lists the links that begin or end in a range: each-th of them, so that
-   * about most are listed, and how many there are. */
-  within(r: Range, most: number): { list: number[]; count: number } {
-    const from = (order: Int32Array, times: Float64Array, t: number) => {
-      let [lo, hi] = [0, order.length];
-      while (lo < hi) {
-        const mid = (lo + hi) >>> 1;
-        if (times[order[mid]] >= t) hi = mid;
-        else lo = mid + 1;
-      }
-      return lo;
-    };
-    const [a, b] = [from(this.byStart, this.starts, r.t0), from(this.byStart, this.starts, r.t1)];
-    const [c, d] = [from(this.byEnd, this.ends, r.t0), from(this.byEnd, this.ends, r.t1)];
-    const every = Math.max(1, Math.ceil((b - a + d - c) / most));
-    const list: number[] = [];
-    let count = b - a;
-    for (let j = a; j < b; j += every) list.push(this.byStart[j]);
-    for (let j = c; j < d; j++) {
-      const i = this.byEnd[j];
-      // Those that also end in the range are listed above.
-      if (this.starts[i] >= r.t0 && this.starts[i] < r.t1) continue;
-      count++;
-      if (j % every === 0) list.push(i);
-    }
-    return { list, count };
-  }
-}
-
-/** rowOf is the row of a lane's bar. */
-export function rowOf(l: LaneData, bar: number): Row {
-  return l.rows[l.depth ? l.depth[bar] : 0];
-}
 
 const mostArrows = 2000;
 
@@ -499,40 +412,4 @@ export class Chart {
 /** figure writes a counter's value. */
 export function figure(v: number, unit: string | undefined): string {
   return si(v, unit ?? "");
-}
-
-/** occurrences lists the bars that pass a test. */
-export function occurrences(bars: Bars, lane: (l: LaneData) => boolean, test: (l: LaneData, i: number) => boolean): Found {
-  const out: Found = new Map();
-  for (const l of bars.lanes) {
-    if (!lane(l)) continue;
-    for (const row of l.rows) {
-      const list: number[] = [];
-      for (let k = 0; k < row.n; k++) if (test(l, row.bar(k))) list.push(k);
-      if (list.length > 0) out.set(row, Int32Array.from(list));
-    }
-  }
-  return out;
-}
-
-/** next is the occurrence after time t (or before it), over all rows that shown
- * accepts. */
-export function next(found: Found, t: number, forward: boolean, shown: (r: Row) => boolean): Spot | undefined {
-  let best: Spot | undefined;
-  for (const [row, list] of found) {
-    if (!shown(row)) continue;
-    // The first listed bar that starts after t, or at or after it when going back.
-    let [lo, hi] = [0, list.length];
-    while (lo < hi) {
-      const mid = (lo + hi) >>> 1;
-      const s = row.start(list[mid]);
-      if (forward ? s > t : s >= t) hi = mid;
-      else lo = mid + 1;
-    }
-    const j = forward ? lo : lo - 1;
-    if (j < 0 || j >= list.length) continue;
-    const s = row.start(list[j]);
-    if (!best || (forward ? s < best.row.start(best.k) : s > best.row.start(best.k))) best = { row, k: list[j] };
-  }
-  return best;
 }

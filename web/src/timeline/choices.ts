@@ -8,7 +8,7 @@ import type { HeightBy } from "./rows";
 export const on = (name: string) => get(name) === "1";
 export const flip = (name: string) => set({ [name]: on(name) ? "" : "1" });
 
-export const heightBy = () => (["bandwidth", "utilisation"].includes(get("height")) ? get("height") : "") as HeightBy;
+export const heightBy = () => (["bandwidth", "utilisation"].includes(get("height")) || get("height").startsWith("figure ") ? get("height") : "") as HeightBy;
 
 /** usualColour is what colours stand for where nothing is chosen. */
 export const usualColour = (): ColourBy => (on("merged") ? "core" : "type");

@@ -1,7 +1,9 @@
 // The way from bar to bar: those of a layer, those with a word, those that waited for
 // each other, and those beside one.
 import type { Link } from "../data/profile";
-import { occurrences, rowOf, type Found, type Spot } from "./chart";
+import { type Found, type Spot } from "./chart";
+import { occurrences } from "./occurrences";
+import { rowOf } from "./arrows";
 import type { Bars } from "./model";
 import { dim, hidden } from "./palette";
 import type { Row } from "./rows";

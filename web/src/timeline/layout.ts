@@ -1,6 +1,7 @@
 // Where lanes, counters and group headers stand, from top to bottom.
 import { clean } from "../figures/format";
 import type { Counter } from "../data/profile";
+import { apart, group } from "./clocks";
 import type { Bars } from "./model";
 import type { LaneData, Row } from "./rows";
 
@@ -72,7 +73,7 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
     }
   };
   const counter = (c: Counter, i: number) =>
-    put({ id: `counter ${i}`, kind: "counter", name: c.name, detail: c.unit ?? "", h: 0, rows: [], lanes: [], counter: c, group: c.group ?? "" }, 48);
+    put({ id: `counter ${i}`, kind: "counter", name: c.name, detail: c.unit ?? "", h: 0, rows: [], lanes: [], counter: c, group: group(bars.fixes, c) }, 48);
 
   const counters = bars.timeline.counters ?? [];
   if (o.stacked) {
@@ -82,12 +83,15 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
   if (o.merged) {
     const kinds = new Map<string, LaneData[]>();
     for (const l of bars.lanes) {
-      const key = `${l.lane.kind} ${l.lane.name}`;
+      // Lanes of clocks that cannot be compared never share one.
+      const clock = apart(bars.fixes, l.lane.clock) ? (l.lane.clock ?? "") : "";
+      const key = `${l.lane.kind} ${l.lane.name} ${clock}`;
       kinds.set(key, [...(kinds.get(key) ?? []), l]);
     }
     for (const lanes of kinds.values()) {
       const cores = new Set(lanes.map((l) => l.lane.group ?? ""));
-      lane(lanes, lanes[0].lane.name + (cores.size > 1 ? ` × ${cores.size}` : ""), "");
+      const clock = apart(bars.fixes, lanes[0].lane.clock) ? ` (clock ${lanes[0].lane.clock})` : "";
+      lane(lanes, lanes[0].lane.name + (cores.size > 1 ? ` × ${cores.size}` : "") + clock, "");
     }
     counters.forEach((c, i) => {
       const s = counter(c, i);
@@ -101,8 +105,8 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
     if (!g) groups.set(name, (g = { lanes: [], counters: [] }));
     return g;
   };
-  for (const l of bars.lanes) of(l.lane.group ?? "").lanes.push(l);
-  counters.forEach((c, i) => of(c.group ?? "").counters.push([c, i]));
+  for (const l of bars.lanes) of(bars.group(l)).lanes.push(l);
+  counters.forEach((c, i) => of(group(bars.fixes, c)).counters.push([c, i]));
   for (const [name, g] of groups) {
     if (name !== "") {
       const open = !o.closed.has(name);

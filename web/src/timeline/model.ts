@@ -1,12 +1,14 @@
 // The bars of a timeline as a whole: what they are called, which colours they have and
 // which of them pass the filters.
 import { clean } from "../figures/format";
-import type { Profile, Timeline } from "../data/profile";
+import { shower } from "../figures/columns";
+import type { Profile, Quantity, Timeline } from "../data/profile";
+import { align, group, type Fix } from "./clocks";
 import { extent } from "./extent";
 import { assign, dim, hidden, own, plain, slots as slotCount } from "./palette";
 import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
-import { LaneData, type HeightBy, type Row } from "./rows";
+import { amount, LaneData, type HeightBy, type Row } from "./rows";
 
 /** breathe hands the thread back to the browser when it was held for long. */
 export function breathe(ms = 40): () => Promise<void> | undefined {
@@ -61,13 +63,18 @@ export class Bars {
   readonly lanes: LaneData[];
   readonly bounds: Range;
   readonly total: number;
+  private readonly quantities: Map<string, Quantity>;
   categories: Category[] = [];
 
   private constructor(
     readonly profile: Profile,
     readonly timeline: Timeline,
     lanes: LaneData[],
+    /** Clocks of lanes that have one of their own. */
+    readonly fixes: Map<string, Fix>,
+    quantities: Quantity[],
   ) {
+    this.quantities = new Map(quantities.map((q) => [q.key, q]));
     this.lanes = lanes;
     this.bounds = extent(timeline);
     let total = 0;
@@ -75,8 +82,10 @@ export class Bars {
     this.total = total;
   }
 
-  /** make reads the lanes without holding the thread for long. */
-  static async make(profile: Profile, timeline: Timeline, progress?: (done: number) => void): Promise<Bars> {
+  /** make reads the lanes without holding the thread for long. quantities describe
+   * figures of bars. */
+  static async make(profile: Profile, recorded: Timeline, quantities: Quantity[] = [], progress?: (done: number) => void): Promise<Bars> {
+    const { timeline, fixes } = align(recorded);
     const pause = breathe();
     const lanes: LaneData[] = [];
     for (const [i, l] of timeline.lanes.entries()) {
@@ -84,7 +93,7 @@ export class Bars {
       progress?.((i + 1) / timeline.lanes.length);
       await pause();
     }
-    return new Bars(profile, timeline, lanes);
+    return new Bars(profile, timeline, lanes, fixes, quantities);
   }
 
   // Names may hold anything; what could not be seen is written out, once for each.
@@ -113,6 +122,22 @@ export class Bars {
     if (l.lane.kind === "subnet" && (l.lane.subnets?.[i] ?? -1) >= 0) return clean(this.timeline.subnets?.[l.lane.subnets![i]]);
     if (l.lane.kind === "iteration" && (l.lane.iterations?.[i] ?? -1) >= 0) return `Iteration ${l.lane.iterations![i]}`;
     return this.type(l, i) || l.lane.kind;
+  }
+
+  /** group is the heading under which a lane stands. */
+  group(l: LaneData): string {
+    return group(this.fixes, l.lane);
+  }
+
+  /** figures lists what is known of bars beside times and bytes. */
+  figures(): string[] {
+    return [...new Set(this.lanes.flatMap((l) => Object.keys(l.lane.figures ?? {})))].sort();
+  }
+  /** figure names a figure of bars and writes it. */
+  figure(key: string): { name: string; show: (v: number) => string } {
+    const q = this.quantities.get(key) ?? { key, name: key };
+    const name = clean(q.name);
+    return { name: name === "" ? clean(key) : name[0].toUpperCase() + name.slice(1), show: shower(q) };
   }
 
   /** colour sets the category of each bar; rank as in assign. */
@@ -233,23 +258,21 @@ export class Bars {
     for (const [row, p] of made) row.pyramid = p;
   }
 
-  /** peak is the largest bandwidth of the lanes of one kind and name, so that the
-   * same unit of all cores has one scale. */
+  /** peak is the largest height of the lanes of one kind and name, so that the same
+   * unit of all cores has one scale. */
   private peak(by: HeightBy): Map<LaneData, number> {
+    if (by === "utilisation") return new Map(this.lanes.map((l) => [l, 1]));
     const most = new Map<string, number>();
     const key = (l: LaneData) => `${l.lane.kind} ${l.lane.name}`;
-    if (by === "bandwidth") {
-      for (const l of this.lanes) {
-        const moved = l.lane.moved_bytes;
-        if (!moved) continue;
-        let m = most.get(key(l)) ?? 0;
-        for (let i = 0; i < l.n; i++) {
-          const v = moved[i] / l.durations[i];
-          if (v > m && Number.isFinite(v)) m = v;
-        }
-        most.set(key(l), m);
+    for (const l of this.lanes) {
+      const known = amount(l.lane, by);
+      let m = most.get(key(l)) ?? 0;
+      for (let i = 0; i < l.n; i++) {
+        const v = known(i);
+        if (v > m && Number.isFinite(v)) m = v;
       }
+      most.set(key(l), m);
     }
-    return new Map(this.lanes.map((l) => [l, by === "utilisation" ? 1 : (most.get(key(l)) ?? 0)]));
+    return new Map(this.lanes.map((l) => [l, most.get(key(l)) ?? 0]));
   }
 }

@@ -3,7 +3,7 @@
 // where a node is wider than a pixel, so that its cost depends on the number of
 // pixels and not on that of bars.
 import { dim, hidden } from "./palette";
-import { rate, type Emit, type HeightBy, type Levels, type Row, type Sums } from "./rows";
+import { rates, type Emit, type HeightBy, type Levels, type Row, type Sums } from "./rows";
 
 const bits = 3;
 /** fan is the number of children of a node. */
@@ -32,11 +32,14 @@ export class Pyramid implements Levels {
   private moved: Float64Array | undefined;
   private sum: Sums = { count: 0, busy: 0, bytes: 0 };
   private readonly width = dim + 1;
+  /** Heights of bars, where they mean something. */
+  private readonly scale: ((i: number) => number) | undefined;
 
   constructor(
     private row: Row,
-    private scale?: { by: HeightBy; peak: number },
+    scale?: { by: HeightBy; peak: number },
   ) {
+    this.scale = scale && rates(row.lane.lane, scale.by, scale.peak);
     const n = row.n;
     const m = Math.floor(n / stride) + 1;
     this.counts = new Float64Array(m);
@@ -80,7 +83,7 @@ export class Pyramid implements Levels {
       if (s !== hidden) {
         first[s] += d + 1e-15;
         if (this.scale) {
-          const h = rate(lane, i, this.scale.by, this.scale.peak);
+          const h = this.scale(i);
           if (h >= 0) {
             this.high[0][0] += h * (d + 1e-15);
             this.high[0][1] += d + 1e-15;
@@ -140,7 +143,7 @@ export class Pyramid implements Levels {
    * than pixel. */
   walk(t0: number, t1: number, pixel: number, emit: Emit) {
     const { row, levels } = this;
-    const { starts, durations, slot, lane } = row.lane;
+    const { starts, durations, slot } = row.lane;
     const { index } = row;
     const hi = row.to(t1);
     let k = row.from(t0);
@@ -162,7 +165,7 @@ export class Pyramid implements Levels {
       if (level === 0) {
         const c = slot[i];
         const d = durations[i];
-        if (c !== hidden) emit(s, s + d, k, 0, d, c, d, this.scale ? rate(lane, i, this.scale.by, this.scale.peak) : -1);
+        if (c !== hidden) emit(s, s + d, k, 0, d, c, d, this.scale ? this.scale(i) : -1);
         k++;
       } else {
         const v = levels[level - 1];

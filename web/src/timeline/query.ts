@@ -1,5 +1,6 @@
 // Questions about bars that the view's tables and panels ask.
 import { bytes, clean, percent, seconds, si } from "../figures/format";
+import { apart, own, words } from "./clocks";
 import type { Strip } from "./layout";
 import type { Found, Spot } from "./chart";
 import type { Bars } from "./model";
@@ -110,8 +111,11 @@ export function facts(bars: Bars, spot: Spot): [string, string][] {
     if (v) out.push([name, v]);
   };
   const at = (c: ArrayLike<number> | undefined) => (c && c[i] >= 0 ? c[i] : undefined);
-  put("Begin", exact(l.starts[i]));
-  put("End", exact(l.starts[i] + d));
+  // Times that cannot be compared with others stand as their own clock had them.
+  const other = apart(bars.fixes, lane.clock);
+  const stamp = (t: number) => exact(other ? own(other, t) : t);
+  put("Begin", stamp(l.starts[i]));
+  put("End", stamp(l.starts[i] + d));
   put("Duration", seconds(d));
   if (l.self && l.self[i] < d) put("Without inner bars", seconds(l.self[i]));
   const stall = at(lane.stalls_s);
@@ -130,7 +134,14 @@ export function facts(bars: Bars, spot: Spot): [string, string][] {
   if (subnet !== undefined) put("Subnet", clean(bars.timeline.subnets?.[subnet]));
   const iteration = at(lane.iterations);
   if (iteration !== undefined) put("Iteration", String(iteration));
+  for (const key of Object.keys(lane.figures ?? {})) {
+    const v = at(lane.figures![key]);
+    const { name, show } = bars.figure(key);
+    if (v !== undefined) put(name, show(v));
+  }
   put("Lane", laneName(lane));
+  const fix = lane.clock ? bars.fixes.get(lane.clock) : undefined;
+  if (fix) put("Clock", words(fix));
   return out;
 }
 

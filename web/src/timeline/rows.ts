@@ -161,20 +161,33 @@ export class LaneData {
 }
 
 /** HeightBy says what the height of a bar stands for. */
-export type HeightBy = "" | "bandwidth" | "utilisation";
+export type HeightBy = "" | "bandwidth" | "utilisation" | `figure ${string}`;
 
 /** laneName names a lane with its core or device. */
 export function laneName(l: Lane): string {
   return clean((l.group ? `${l.group} ` : "") + l.name);
 }
 
-/** rate is the height of a bar as a fraction of peak, -1 when it is not known. */
-export function rate(lane: Lane, i: number, by: HeightBy, peak: number): number {
-  if (by === "utilisation") {
-    const u = lane.utilisation?.[i] ?? -1;
-    return u < 0 ? -1 : Math.min(1, u);
+/** amount gives what the heights of a lane's bars stand for, -1 where it is not
+ * known. */
+export function amount(lane: Lane, by: HeightBy): (i: number) => number {
+  if (by === "utilisation") return (i) => lane.utilisation?.[i] ?? -1;
+  if (by === "bandwidth") {
+    return (i) => {
+      const [b, d] = [lane.moved_bytes?.[i] ?? -1, lane.durations_s[i]];
+      return b < 0 || d <= 0 ? -1 : b / d;
+    };
   }
-  const b = lane.moved_bytes?.[i] ?? -1;
-  const d = lane.durations_s[i];
-  return b < 0 || d <= 0 || peak <= 0 ? -1 : Math.min(1, b / d / peak);
+  const column = lane.figures?.[by.slice("figure ".length)];
+  return (i) => column?.[i] ?? -1;
+}
+
+/** rates gives the heights of a lane's bars as fractions of peak, -1 where they are
+ * not known. */
+export function rates(lane: Lane, by: HeightBy, peak: number): (i: number) => number {
+  const known = amount(lane, by);
+  return (i) => {
+    const v = known(i);
+    return v < 0 || peak <= 0 ? -1 : Math.min(1, v / peak);
+  };
 }

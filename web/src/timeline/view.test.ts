@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Lane, Profile } from "../data/profile";
 import { course } from "./bench";
-import { Arrows, next, occurrences } from "./chart";
+import { Arrows } from "./arrows";
+import { next, occurrences } from "./occurrences";
 import { arrange, stackable } from "./layout";
 import { Bars, noFilters } from "./model";
 import { facts, firstBars, measure, parts, rowsOf } from "./query";
