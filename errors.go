@@ -85,6 +85,11 @@ type NodeError struct {
 
 // Error gives file, graph, node, operator and name, then the cause.
 func (e *NodeError) Error() string {
+	return fmt.Sprintf("%s: %s: %v", e.File, e.place(), e.Err)
+}
+
+// place names the node.
+func (e *NodeError) place() string {
 	where, name := "", ""
 	if e.Graph > 0 {
 		where = fmt.Sprintf("graph %d ", e.Graph)
@@ -92,7 +97,7 @@ func (e *NodeError) Error() string {
 	if e.Name != "" {
 		name = " " + strconv.Quote(e.Name)
 	}
-	return fmt.Sprintf("%s: %snode %d (%s%s): %v", e.File, where, e.Node, e.Op, name, e.Err)
+	return fmt.Sprintf("%snode %d (%s%s)", where, e.Node, e.Op, name)
 }
 
 // Unwrap returns the cause.
@@ -148,7 +153,11 @@ func failed(file string, err error) error {
 		return &TooLargeError{File: file, MaxMACs: e.Limit}
 	}
 	if e, ok := errors.AsType[*engine.NodeError](err); ok {
-		return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: e.Err}
+		return nodeError(file, e)
+	}
+	if e, ok := errors.AsType[*host.ContradictionError](err); ok {
+		n := nodeError(file, e.First)
+		return &ModelError{File: file, Place: n.place(), Offset: -1, Err: n.Err}
 	}
 	if errors.Is(err, source.ErrJournal) {
 		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), source.ErrJournal.Error()+": "), Err: err}
@@ -160,6 +169,10 @@ func failed(file string, err error) error {
 		return err
 	}
 	return modelError(file, err)
+}
+
+func nodeError(file string, e *engine.NodeError) *NodeError {
+	return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: e.Err}
 }
 
 // public reports whether an error is of one of the types of this package.

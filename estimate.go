@@ -122,7 +122,7 @@ func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) 
 	if t.t == nil {
 		return nil, noTarget()
 	}
-	go func() { _, _ = m.identity() }() // asked for below
+	m.identify() // asked for below
 	ready, err := m.estimable(o.Inputs)
 	if err != nil {
 		return nil, failed(m.g.Path, err)

@@ -26,6 +26,8 @@ type Model struct {
 	load time.Duration
 	// identity is the model's hashes, found when first asked for.
 	identity func() (*describe.Identity, error)
+	// hashing is the work of identity that goes on beside others': Close waits for it.
+	hashing sync.WaitGroup
 	// prepared is the model ready for estimates in its own shapes.
 	prepared func() (*estimate.Model, error)
 }
@@ -61,8 +63,12 @@ func newModel(g *graph.Model, data []byte, load time.Duration) *Model {
 	return m
 }
 
+// identify finds the model's hashes while something else is done.
+func (m *Model) identify() { m.hashing.Go(func() { _, _ = m.identity() }) }
+
 // Close releases the file. The model must not be used afterwards.
 func (m *Model) Close() error {
+	m.hashing.Wait() // it reads the file
 	if m.g.Close == nil {
 		return nil
 	}
@@ -277,7 +283,7 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 }
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {
-	go func() { _, _ = m.identity() }() // asked for below, while the model is planned
+	m.identify() // asked for below, when the model is planned
 	p, err := source.Collect(ctx, &host.Source{Model: m.g, Identity: m.identity, Options: h}, source.Options{Version: buildinfo.Version(), Journal: journal})
 	return p, failed(m.g.Path, err)
 }

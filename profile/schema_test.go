@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,10 +15,9 @@ import (
 
 	"github.com/opmeter/opmeter/docs"
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/testing/update"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
-
-var update = flag.Bool("update", false, "write docs/profile.schema.json anew from the Go types")
 
 // TestSchema generates the JSON Schema from the Go types and their comments, and
 // compares it with the published one: a field in one of them only is a
@@ -30,7 +28,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
+	if update.Wanted() {
 		if err := os.WriteFile(filepath.Join("..", "docs", "profile.schema.json"), got, 0o644); err != nil {
 			t.Fatal(err)
 		}

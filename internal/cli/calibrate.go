@@ -10,14 +10,6 @@ import (
 	"github.com/opmeter/opmeter"
 )
 
-// forTarget says --target where the library's error is about the target.
-func forTarget(err error) error {
-	if e, ok := errors.AsType[*opmeter.OptionError](err); ok && e.Option == "target" {
-		return useError("--target: %s; opmeter targets lists them", e.Text)
-	}
-	return told(err)
-}
-
 func newCalibrate(a *app) *cobra.Command {
 	var (
 		f   targetFlags
@@ -43,8 +35,11 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 				return err
 			}
 			t, err := set.Find(id)
+			if e, ok := errors.AsType[*opmeter.OptionError](err); ok {
+				return withFaults(option(e, "--target"), faults)
+			}
 			if err != nil {
-				return withFaults(forTarget(err), faults)
+				return withFaults(told(err), faults)
 			}
 			fitted, err := t.Calibrate(args[0], f.runtime)
 			if _, ok := errors.AsType[*opmeter.OptionError](err); ok {

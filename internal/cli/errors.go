@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/opmeter/opmeter"
 )
@@ -45,9 +46,9 @@ var flags = map[string]struct{ flag, hint string }{
 	"Carry":         {"--carry", ""},
 	"Inputs.Batch":  {"--batch", ""},
 	"Inputs.Shapes": {"--shape", ""},
-	"Inputs.Files":  {"--input", "NAME=FILE.npy feeds one"},
+	"Inputs.Files":  {"--input", ""},
 	"target":        {"--on", "opmeter targets lists them"},
-	"Runtime":       {"--runtime", "opmeter targets lists them"},
+	"Runtime":       {"--runtime", ""},
 	"ClockHz":       {"--clock", ""},
 	"Journal":       {"journal", ""},
 }
@@ -62,14 +63,7 @@ func told(err error) error {
 		return err
 	}
 	if e, ok := errors.AsType[*opmeter.OptionError](err); ok {
-		f, known := flags[e.Option]
-		switch {
-		case !known:
-			return withStatus(statusUse, err)
-		case f.hint != "":
-			return useError("%s: %s; %s", f.flag, e.Text, f.hint)
-		}
-		return useError("%s: %s", f.flag, e.Text)
+		return option(e, flags[e.Option].flag)
 	}
 	if _, ok := errors.AsType[*opmeter.TooLargeError](err); ok {
 		return withStatus(statusInput, fmt.Errorf("%w: profile this model alone", err))
@@ -87,4 +81,19 @@ func told(err error) error {
 		return withStatus(statusInput, err)
 	}
 	return withStatus(statusSource, err)
+}
+
+// option says of a flag what the library says of an option; "" is an option that no
+// flag sets.
+func option(e *opmeter.OptionError, flag string) error {
+	hint := flags[e.Option].hint
+	switch {
+	case flag == "":
+		return withStatus(statusUse, e)
+	case hint == "":
+		return useError("%s: %s", flag, e.Text)
+	case strings.HasSuffix(e.Text, "?"):
+		return useError("%s: %s %s", flag, e.Text, hint)
+	}
+	return useError("%s: %s; %s", flag, e.Text, hint)
 }

@@ -36,6 +36,10 @@ operator. Totals come from plain runs; shares come from instrumented runs that
 take turns with them, and the cost of the instruments is shown. With several
 models, or a folder, it prints one line a model.
 
+While a model runs, a journal beside the first file of -o keeps what was measured,
+should the process be killed: opmeter report opens it. Ctrl-C ends the runs early and
+writes what there is.
+
 With --on it estimates the model on hardware that is not there, with a band that
 holds the true value in 9 of 10 cases; several targets are compared in one table.
 
@@ -197,7 +201,7 @@ func expand(args []string) (files []string, many bool, err error) {
 		}
 		st, err := os.Stat(arg)
 		if err != nil {
-			return nil, false, withStatus(statusInput, err)
+			return nil, false, withStatus(statusInput, plainPath(err))
 		}
 		if !st.IsDir() {
 			files = append(files, arg)
@@ -218,6 +222,15 @@ func expand(args []string) (files []string, many bool, err error) {
 		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file inside", strings.Join(args, " ")))
 	}
 	return files, many || len(files) > 1, nil
+}
+
+// plainPath says of a file what is wrong with it, and not which call of the system
+// found out.
+func plainPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", e.Path, e.Err)
+	}
+	return err
 }
 
 func isModel(p string) bool {

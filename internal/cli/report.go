@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -24,7 +25,7 @@ the saved profiles and journals inside, one line each.`,
 		Example: `  opmeter report profile.opmeter --by op
   opmeter report profile.opmeter -o layers.csv -o profile.md
   opmeter report measured.opmeter --expected estimate.opmeter -o page.html
-  opmeter report models/`,
+  opmeter report results/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -83,30 +84,38 @@ func collectAt(percent int) {
 	}
 }
 
-// deliver writes a profile to the files and to standard output as asked.
+// deliver writes a profile to the files and to standard output as asked. What
+// cannot be written in one place is no reason to lose it: the other files are written
+// all the same, and the table is shown.
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
+	var failed error
 	for _, path := range o.files {
-		if isFolder(path) {
-			names, err := report.Folder(path, p, o.options(a))
-			if err != nil {
-				return withStatus(statusUse, err)
-			}
-			fmt.Fprintf(a.err, "wrote %s\n", strings.Join(names, " and "))
-			continue
-		}
-		if err := report.File(path, p, o.options(a)); err != nil {
-			return withStatus(statusUse, err)
+		if err := a.writeTo(path, p, o); err != nil {
+			failed = errors.Join(failed, withStatus(statusUse, err))
 		}
 	}
 	if o.open {
 		a.open(o.files)
 	}
-	if o.format == "" && len(o.files) > 0 {
-		return nil
-	}
 	format := o.format
-	if format == "" {
+	switch {
+	case format != "":
+	case len(o.files) > 0 && failed == nil:
+		return nil
+	default:
 		format = "table"
 	}
-	return report.Write(a.out, p, format, o.options(a))
+	return errors.Join(failed, report.Write(a.out, p, format, o.options(a)))
+}
+
+// writeTo writes a profile to a file, or to a folder for the MLTK profiler's report.
+func (a *app) writeTo(path string, p *profile.Profile, o *outputFlags) error {
+	if !isFolder(path) {
+		return report.File(path, p, o.options(a))
+	}
+	names, err := report.Folder(path, p, o.options(a))
+	if err == nil {
+		fmt.Fprintf(a.err, "wrote %s\n", strings.Join(names, " and "))
+	}
+	return err
 }

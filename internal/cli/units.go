@@ -14,7 +14,7 @@ type unit struct {
 // Units of flags, longer names before those that end alike.
 var (
 	sizes = []unit{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
-	hertz = []unit{{"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}, {"Hz", 1}, {"", 1}}
+	hertz = []unit{{"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}, {"Hz", 1}}
 )
 
 // quantity reads a positive number with a unit; want says in words what a flag

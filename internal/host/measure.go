@@ -108,6 +108,13 @@ func (r *runner) firstRun(ctx context.Context) error {
 	}
 }
 
+// ContradictionError tells that no operator of a model can run because the model
+// contradicts itself, and the first node that does.
+type ContradictionError struct{ First *engine.NodeError }
+
+// Error is that of the node.
+func (e *ContradictionError) Error() string { return e.First.Error() }
+
 // nothing fails when no operator runs because the model contradicts itself.
 // Operators that the engine merely lacks are listed instead.
 func (r *runner) nothing() error {
@@ -125,7 +132,7 @@ func (r *runner) nothing() error {
 	if failed == nil {
 		return nil
 	}
-	return &engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}
+	return &ContradictionError{&engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}}
 }
 
 // report sends everything that was measured.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -125,7 +126,7 @@ var names = map[string]string{
 	"macs_executed": "", "mltk_ops": "", "mltk_macs": "", "sparsity_weights": "", "sparsity_activations": "",
 }
 
-// unitsOf lists the units of p.
+// unitsOf lists the units of what p has.
 func unitsOf(p *profile.Profile) []unit {
 	var out []unit
 	for _, q := range p.AllQuantities() {
@@ -136,7 +137,8 @@ func unitsOf(p *profile.Profile) []unit {
 				name += "/op"
 			}
 		}
-		if name != "" {
+		_, has := p.Totals.Value(q.Key)
+		if name != "" && (has || slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { return l.Figure(q.Key) != nil })) {
 			out = append(out, unit{q, name, len(q.Per) == 1 && q.Per[0] == "latency_s"})
 		}
 	}

@@ -122,8 +122,19 @@ func Incomplete(p *profile.Profile) string {
 	parts := make([]string, len(p.Incomplete))
 	for i := range p.Incomplete {
 		parts[i] = Missing(&p.Incomplete[i])
+		if p.Incomplete[i].Cause == profile.ByEnd {
+			parts[i] += ": " + reached(p)
+		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// reached says how far a run got that ended without a word.
+func reached(p *profile.Profile) string {
+	if m := p.Totals.Latency; m != nil && m.N != nil {
+		return Plural(*m.N, "measured inference")
+	}
+	return "nothing was measured yet"
 }
 
 // Missing says what is missing and why.

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// program names the variable that makes the test binary the program itself, so that
+// a test can kill it.
+const program = "OPMETER_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(program) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// child is the program as a process of its own.
+func child(args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), program+"=1")
+	return c
+}
+
+// start starts a child that ends with the test at the latest.
+func start(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+}
+
+// here runs the program in this process.
+func here(t *testing.T, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	status = run(t.Context(), args, strings.NewReader(""), &o, &e)
+	return status, o.String(), e.String()
+}
+
+// awaitLine waits until a file has a line with a text.
+func awaitLine(t *testing.T, file, text string) {
+	t.Helper()
+	for range 3000 {
+		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(text)) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s has no %q", file, text)
+}
+
+// TestKilledJournal kills the program at several moments. The journal stays, a
+// report shows what was known until then and says where it ends, and a later run
+// into the same file leaves it alone.
+func TestKilledJournal(t *testing.T) {
+	t.Parallel()
+	spec := filepath.Join(material.Root(), "examples", "ds_cnn.yaml")
+	for _, tt := range []struct{ moment, event, ends string }{
+		{"described", `{"described":`, `: (nothing was measured yet|\d+ measured inferences)$`},
+		{"ready", `{"noted":{`, `: (nothing was measured yet|\d+ measured inferences)$`},
+		{"measured", `{"counted":`, `: \d+ measured inferences?$`},
+	} {
+		t.Run(tt.moment, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "run.opmeter")
+			journal := strings.TrimSuffix(file, profile.Extension) + profile.JournalExtension
+			c := child("profile", spec, "--time", "10m", "--warmup", "0s", "-o", file)
+			start(t, c)
+			awaitLine(t, journal, tt.event)
+			if err := c.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Wait(); err == nil {
+				t.Fatal("the program ended by itself")
+			}
+			if _, err := os.Stat(file); err == nil {
+				t.Error("a killed run wrote its file")
+			}
+			status, out, errs := here(t, "report", journal)
+			last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
+			if want := regexp.MustCompile(`^Incomplete: the source ended without a word; .*` + tt.ends); status != 0 || !want.MatchString(strings.TrimSpace(last)) {
+				t.Errorf("status %d, ends with %q, want %s (%s)", status, last, want, errs)
+			}
+			if !strings.Contains(out, "DEPTHWISE_CONV_2D") {
+				t.Errorf("no layers in\n%s", out)
+			}
+			before, err := os.ReadFile(journal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, _, errs := here(t, "profile", spec, "--runs", "1", "--warmup", "0s", "-o", file); status != 0 || errs != "" {
+				t.Fatalf("status %d: %s", status, errs)
+			}
+			if after, err := os.ReadFile(journal); err != nil || !bytes.Equal(before, after) {
+				t.Errorf("a later run changed the journal (%v)", err)
+			}
+			if names, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); err != nil || len(names) != 2 {
+				t.Errorf("files %q (%v)", names, err)
+			}
+		})
+	}
+}
+
+// TestInterrupted ends the program as Ctrl-C does: the file is there, complete as a
+// file, and no journal.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "run.opmeter")
+	journal := strings.TrimSuffix(file, profile.Extension) + profile.JournalExtension
+	c := child("profile", filepath.Join(material.Root(), "examples", "ds_cnn.yaml"), "--time", "10m", "--warmup", "0s", "-o", file)
+	start(t, c)
+	awaitLine(t, journal, `{"counted":`)
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Skipf("no such signal here: %v", err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatalf("ended with %v", err)
+	}
+	p, err := profile.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Incomplete) != 1 || p.Incomplete[0].Cause != profile.ByCancel {
+		t.Errorf("incomplete %+v", p.Incomplete)
+	}
+	if _, err := os.Stat(journal); err == nil {
+		t.Error("the journal is still there")
+	}
+}
+
+// TestNoJournal measures where no journal can be kept, and says so in a line.
+func TestNoJournal(t *testing.T) {
+	t.Parallel()
+	m, err := opmeter.Open(filepath.Join(material.Root(), "examples", "autoencoder.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	var errs bytes.Buffer
+	a := &app{err: &errs}
+	p, err := a.kept(context.Background(), m, opmeter.Options{Runs: 1, Warmup: -1}, []string{filepath.Join(t.TempDir(), "absent", "x.json")})
+	if err != nil || p.Totals.Latency == nil {
+		t.Errorf("%v", err)
+	}
+	if got := errs.String(); !strings.HasPrefix(got, "no journal of this run is kept: ") || strings.Count(got, "\n") != 1 {
+		t.Errorf("said %q", got)
+	}
+}
+
+func TestJournalName(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		file string
+		n    int
+		want string
+	}{
+		{"a/x.opmeter", 1, "a/x.opmeter-journal"},
+		{"a/x.opmeter", 3, "a/x-3.opmeter-journal"},
+		{"x.csv", 1, "x.csv.opmeter-journal"},
+		{"out/", 1, "out.opmeter-journal"},
+	} {
+		if got := filepath.ToSlash(journalName(tt.file, tt.n)); got != tt.want {
+			t.Errorf("%s, %d: %s, want %s", tt.file, tt.n, got, tt.want)
+		}
+	}
+}
