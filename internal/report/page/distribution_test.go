@@ -125,7 +125,7 @@ func TestManySamples(t *testing.T) {
 		t.Errorf("%d distributions, %+v", len(d.Distributions), d.Sampled)
 	}
 	var b bytes.Buffer
-	if err := c.WriteTo(&b); err != nil {
+	if _, err := c.WriteTo(&b); err != nil {
 		t.Fatal(err)
 	}
 }
