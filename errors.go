@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/engine"
@@ -17,11 +18,15 @@ import (
 	"github.com/opmeter/opmeter/internal/source"
 )
 
+// ErrMemory is wrapped by a [ModelError] when the model, in the shapes that were asked
+// for, takes more memory than this computer may give.
+var ErrMemory = errors.New("not enough memory")
+
 // OptionError tells that an option has a value that nothing can be done with, or
 // one that does not fit the model or target, which themselves may be sound.
 type OptionError struct {
 	// Option is the field of the options, such as "Threads" or "Inputs.Shapes"; of
-	// arguments it is their name, such as "target".
+	// arguments it is their name: "target".
 	Option string
 	// Text says what is wrong with it and what would fit.
 	Text string
@@ -146,10 +151,13 @@ func failed(file string, err error) error {
 		return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: e.Err}
 	}
 	if errors.Is(err, source.ErrJournal) {
-		return &OptionError{Option: "Journal", Text: err.Error(), Err: err}
+		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), source.ErrJournal.Error()+": "), Err: err}
 	}
-	if e, ok := errors.AsType[*op.LimitError](err); ok {
-		return &ModelError{File: file, Offset: -1, Err: e}
+	if _, ok := errors.AsType[*op.LimitError](err); ok {
+		return &ModelError{File: file, Offset: -1, Err: tooMuch{trimmed{err, file + ": "}}}
+	}
+	if _, ok := errors.AsType[*source.FaultError](err); ok {
+		return err
 	}
 	return modelError(file, err)
 }
@@ -183,6 +191,14 @@ func modelError(file string, err error) error {
 	}
 	return &ModelError{File: file, Offset: -1, Err: trimmed{err, file + ": "}}
 }
+
+// tooMuch marks an error as one of memory.
+type tooMuch struct{ error }
+
+// Is makes it [ErrMemory] beside what it wraps.
+func (tooMuch) Is(target error) bool { return target == ErrMemory }
+
+func (e tooMuch) Unwrap() error { return e.error }
 
 // trimmed is an error whose text does not repeat the file's name.
 type trimmed struct {

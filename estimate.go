@@ -120,7 +120,7 @@ type EstimateOptions struct {
 // nothing could be said.
 func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) {
 	if t.t == nil {
-		return nil, &OptionError{Option: "target", Text: "is none: take one from Targets.Find or Targets.List"}
+		return nil, noTarget()
 	}
 	go func() { _, _ = m.identity() }() // asked for below
 	ready, err := m.estimable(o.Inputs)
@@ -130,6 +130,10 @@ func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) 
 	s := &estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}
 	p, err := source.Collect(context.Background(), s, source.Options{Version: buildinfo.Version()})
 	return p, failed(m.g.Path, err)
+}
+
+func noTarget() error {
+	return wrong("target", "this is none: take one from Targets.Find or Targets.List")
 }
 
 // estimable is the model planned for some inputs.

@@ -2,6 +2,7 @@ package opmeter_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -19,7 +20,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	p, err := opmeter.Profile(context.Background(), m, opmeter.Runs(10))
+	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Runs: 10})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func ExampleEstimate() {
 	}
 	defer m.Close()
 	for _, id := range []string{"stm32l4r5", "efr32xg24-mvp"} {
-		p, err := opmeter.Estimate(m, id)
+		p, err := opmeter.Estimate(m, id, opmeter.EstimateOptions{})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -90,7 +91,7 @@ func ExampleCount() {
 	}
 	defer m.Close()
 	for _, n := range []int{1, 4} {
-		p, err := opmeter.Count(m, opmeter.Batch(n))
+		p, err := opmeter.Count(m, opmeter.Inputs{Batch: n})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -110,28 +111,60 @@ func ExampleProfile_cancel() {
 	defer m.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	p, err := opmeter.Profile(ctx, m, opmeter.For(time.Hour))
+	p, err := opmeter.Profile(ctx, m, opmeter.Options{Time: time.Hour})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(p.Layers), "layers,", p.Incomplete)
-	// Output: 13 layers, stopped before all runs were done; figures are of the runs until then
+	fmt.Println(len(p.Layers), "layers, incomplete:", p.Incomplete[0].Cause)
+	// Output: 13 layers, incomplete: deadline
 }
 
-func ExampleOption() {
+// Every option has a useful zero value. Errors say by their type whose fault it is.
+func ExampleProfile_errors() {
+	try := func(file string, o opmeter.Options) {
+		m, err := opmeter.Open(file)
+		if err == nil {
+			defer m.Close()
+			_, err = opmeter.Profile(context.Background(), m, o)
+		}
+		if e, ok := errors.AsType[*opmeter.OptionError](err); ok {
+			fmt.Println("wrong option", e.Option+":", e.Text)
+		} else if e, ok := errors.AsType[*opmeter.ModelError](err); ok {
+			fmt.Println("bad model", e.File)
+		} else if e, ok := errors.AsType[*opmeter.NodeError](err); ok {
+			fmt.Println("node", e.Node, e.Op, "failed:", e.Err)
+		} else {
+			fmt.Println("error:", err)
+		}
+	}
+	o := opmeter.Options{Threads: 2, Runs: 5, Warmup: -1} // no warm-up
+	try("examples/ds_cnn.yaml", o)
+	try("LICENSE", o)
+	o.Inputs.Shapes = map[string][]int{"picture": {1, 640}}
+	try("examples/autoencoder.yaml", o)
+	o.Threads = -2
+	try("examples/autoencoder.yaml", o)
+	// Output:
+	// error: <nil>
+	// bad model LICENSE
+	// wrong option Inputs.Shapes: the model has no input "picture"; its inputs are "spectrum"
+	// wrong option Threads: use 1 to 1024, not -2
+}
+
+// A profile is saved whole and read again by any later version.
+func ExampleOptions() {
 	m, err := opmeter.Open("examples/autoencoder.yaml")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	p, err := opmeter.Profile(context.Background(), m,
-		opmeter.Threads(2),
-		opmeter.Seed(7),
-		opmeter.Shape("spectrum", 8, 640),
-		opmeter.Warmup(-1, -1), // none
-		opmeter.Runs(5),
-		opmeter.KeepSamples(),
-	)
+	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{
+		Inputs:      opmeter.Inputs{Seed: 7, Shapes: map[string][]int{"spectrum": {8, 640}}},
+		Threads:     2,
+		Runs:        5,
+		Warmup:      -1, // none
+		KeepSamples: true,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -139,7 +172,6 @@ func ExampleOption() {
 	fmt.Println("input", p.Settings.Inputs["spectrum"].Kind, p.Settings.Inputs["spectrum"].Shape)
 	fmt.Println("samples", len(p.Totals.LatencySamples))
 
-	// A profile is saved whole and read again by any later version.
 	file := filepath.Join(os.TempDir(), "example"+profile.Extension)
 	defer os.Remove(file)
 	if err := profile.Write(file, p); err != nil {
@@ -155,4 +187,25 @@ func ExampleOption() {
 	// input random [8 640]
 	// samples 5
 	// read again: autoencoder
+}
+
+// A session computes outputs.
+func ExampleSession() {
+	m, err := opmeter.Open("examples/ds_cnn.yaml")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	s, err := opmeter.NewSession(m, opmeter.RunOptions{Inputs: opmeter.Inputs{Seed: 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	for _, t := range s.Outputs() {
+		fmt.Println(t.DType, t.Shape, len(t.Data), "bytes")
+	}
+	// Output: int8 [1 12] 12 bytes
 }

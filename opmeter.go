@@ -114,11 +114,30 @@ type Inputs struct {
 	Overrides string
 }
 
+// Validate refuses what suits no model, with an [OptionError].
+func (i *Inputs) Validate() error {
+	if i.Batch < 0 {
+		return wrong("Inputs.Batch", "use 1 or more, not %d", i.Batch)
+	}
+	for name, shape := range i.Shapes {
+		for _, d := range shape {
+			if d < 0 {
+				return wrong("Inputs.Shapes", "use dimensions of 0 or more for input %q, not %d", name, d)
+			}
+		}
+	}
+	return nil
+}
+
+func wrong(option, format string, args ...any) error {
+	return &OptionError{Option: option, Text: fmt.Sprintf(format, args...)}
+}
+
 // feed checks the options and translates them.
 func (i *Inputs) feed(m *Model) (feed.Options, error) {
 	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Files: i.Files}
-	if i.Batch < 0 {
-		return o, &OptionError{Option: "Inputs.Batch", Text: fmt.Sprintf("%d; a batch has at least 1", i.Batch)}
+	if err := i.Validate(); err != nil {
+		return o, err
 	}
 	if i.Overrides != "" {
 		all, err := synth.LoadOverrides(i.Overrides)
@@ -169,24 +188,38 @@ type Options struct {
 	Journal string
 }
 
+// Validate refuses what suits no model, with an [OptionError]. [Profile] does it
+// itself: this is for those who want to know before.
+func (o *Options) Validate() error {
+	switch {
+	case o.Runs < 0:
+		return wrong("Runs", "use 0 or more, not %d", o.Runs)
+	case o.Time < 0:
+		return wrong("Time", "use a time such as 2s, not %v", o.Time)
+	case o.MaxMACs < 0:
+		return wrong("MaxMACs", "use 0 or more, not %d", o.MaxMACs)
+	}
+	if err := validThreads(o.Threads); err != nil {
+		return err
+	}
+	return o.Inputs.Validate()
+}
+
+func validThreads(n int) error {
+	if n < 0 || n > 1024 {
+		return wrong("Threads", "use 1 to 1024, not %d", n)
+	}
+	return nil
+}
+
 // host checks the options and translates them.
 func (o *Options) host(m *Model) (host.Options, error) {
+	if err := o.Validate(); err != nil {
+		return host.Options{}, err
+	}
 	f, err := o.Inputs.feed(m)
 	if err != nil {
 		return host.Options{}, err
-	}
-	wrong := func(option, format string, args ...any) (host.Options, error) {
-		return host.Options{}, &OptionError{Option: option, Text: fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case o.Threads < 0 || o.Threads > 1024:
-		return wrong("Threads", "%d; use 1 to 1024", o.Threads)
-	case o.Runs < 0:
-		return wrong("Runs", "%d; use 0 or more", o.Runs)
-	case o.Time < 0:
-		return wrong("Time", "%v; use a time such as 2s", o.Time)
-	case o.MaxMACs < 0:
-		return wrong("MaxMACs", "%d; use 0 or more", o.MaxMACs)
 	}
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,

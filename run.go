@@ -40,6 +40,14 @@ type RunOptions struct {
 	KeepAll bool
 }
 
+// Validate refuses what suits no model, with an [OptionError].
+func (o *RunOptions) Validate() error {
+	if err := validThreads(o.Threads); err != nil {
+		return err
+	}
+	return o.Inputs.Validate()
+}
+
 // Session is a model made ready to run. It is for one goroutine at a time.
 type Session struct {
 	m   *Model
@@ -54,7 +62,8 @@ type Tensor struct {
 	// DType is the element type in lower case, such as "float32"; empty for a value
 	// that could not be computed.
 	DType string
-	// Place is the position among the outputs of its operator, from 0.
+	// Place is the position among the model's inputs or outputs, or those of the
+	// operator, from 0.
 	Place int
 	// Shape lists the dimensions, empty for a scalar.
 	Shape []int
@@ -95,8 +104,8 @@ type Operator struct {
 // NewSession makes a model ready to run. Operators that the engine lacks are no
 // error: see [Session.Operators]. Errors are an [OptionError] or [ModelError].
 func NewSession(m *Model, o RunOptions) (*Session, error) {
-	if o.Threads < 0 || o.Threads > 1024 {
-		return nil, &OptionError{Option: "Threads", Text: fmt.Sprintf("%d; use 1 to 1024", o.Threads)}
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
 	f, err := o.Inputs.feed(m)
 	if err != nil {
@@ -137,6 +146,7 @@ func (s *Session) Inputs() []Tensor {
 	out := make([]Tensor, len(g.Inputs))
 	for i, id := range g.Inputs {
 		out[i] = shown(g, id, s.ins[i])
+		out[i].Place = i
 	}
 	return out
 }
@@ -148,7 +158,9 @@ func (s *Session) Outputs() []Tensor {
 	out := make([]Tensor, 0, len(g.Outputs))
 	for i, id := range g.Outputs {
 		if id >= 0 {
-			out = append(out, shown(g, id, s.s.Output(i)))
+			o := shown(g, id, s.s.Output(i))
+			o.Place = i
+			out = append(out, o)
 		}
 	}
 	return out
@@ -182,7 +194,10 @@ func shown(g *graph.Graph, id int, t *tensor.Tensor) Tensor {
 	if t == nil {
 		return out
 	}
-	out.DType, out.Shape, out.Strings = t.Type.String(), t.Shape, t.Strings
+	out.DType, out.Shape = t.Type.String(), t.Shape
+	if t.Type == tensor.String {
+		out.Strings = t.Strings
+	}
 	if out.Shape == nil {
 		out.Shape = []int{}
 	}

@@ -121,7 +121,7 @@ func many(files []string, pairs int) error {
 			continue
 		}
 		for _, x := range ids[:min(len(ids), pairs-n)] {
-			p, err := targets.Estimate(m, x.ID)
+			p, err := x.Estimate(m, opmeter.EstimateOptions{})
 			if err != nil {
 				return errors.Join(err, m.Close())
 			}

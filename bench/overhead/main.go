@@ -106,5 +106,5 @@ func run(path string, d time.Duration, threads int) (*profile.Profile, error) {
 		return nil, err
 	}
 	defer func() { _ = m.Close() }()
-	return opmeter.Profile(context.Background(), m, opmeter.For(d), opmeter.Threads(threads), opmeter.Seed(1))
+	return opmeter.Profile(context.Background(), m, opmeter.Options{Time: d, Threads: threads, Inputs: opmeter.Inputs{Seed: 1}})
 }

@@ -46,6 +46,10 @@ func TestParse(t *testing.T) {
 			Calibration: &chip.Calibration{On: []string{"this board"}, Band: &[2]float64{0.8, 1.3}},
 		}},
 	}
+	if len(got.SHA256) != 64 {
+		t.Errorf("hash %q of the file", got.SHA256)
+	}
+	want.SHA256 = got.SHA256
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -35,7 +35,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 			}
 			data, err := tflite.Encode(m)
 			if err != nil {
-				return withStatus(statusInput, prefixed(args[0], err))
+				return withStatus(statusInput, fmt.Errorf("%s: %w", args[0], err))
 			}
 			if out == "" {
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
@@ -43,7 +43,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 			if err := os.WriteFile(out, data, 0o644); err != nil {
 				return withStatus(statusUse, err)
 			}
-			fmt.Fprintf(a.out, "wrote %s: %d operators, %s\n", out, len(m.Main().Nodes), report.Bytes(int64(len(data))))
+			fmt.Fprintf(a.out, "wrote %s: %s, %s\n", out, plural(len(m.Main().Nodes), "operator"), report.Bytes(int64(len(data))))
 			return nil
 		},
 	}

@@ -1,15 +1,22 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/chip"
-	"github.com/opmeter/opmeter/internal/chip/fit"
-	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter"
 )
+
+// forTarget says --target where the library's error is about the target.
+func forTarget(err error) error {
+	if e, ok := errors.AsType[*opmeter.OptionError](err); ok && e.Option == "target" {
+		return useError("--target: %s; opmeter targets lists them", e.Text)
+	}
+	return told(err)
+}
 
 func newCalibrate(a *app) *cobra.Command {
 	var (
@@ -31,39 +38,29 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if id == "" {
 				return useError("--target names the target to start from: opmeter targets lists them")
 			}
-			set, err := chip.Load(f.dir)
+			set, faults, err := f.load()
 			if err != nil {
-				return withStatus(statusInput, err)
+				return err
 			}
 			t, err := set.Find(id)
 			if err != nil {
-				return useError("--target: %w; opmeter targets lists them", err)
+				return withFaults(forTarget(err), faults)
 			}
-			rt := t.Runtime(f.runtime)
-			if rt == nil {
-				return useError("%w", estimate.NoRuntime(t, f.runtime))
+			fitted, err := t.Calibrate(args[0], f.runtime)
+			if _, ok := errors.AsType[*opmeter.OptionError](err); ok {
+				return told(err)
 			}
-			ms, err := fit.LoadBoard(args[0], t, rt)
 			if err != nil {
 				return withStatus(statusInput, err)
-			}
-			fitted, err := fit.Board(t, rt.Name, ms, fit.Default)
-			if err != nil {
-				return withStatus(statusInput, prefixed(args[0], err))
 			}
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
-			count := "1 measurement"
-			if len(ms) > 1 {
-				count = fmt.Sprintf("%d measurements", len(ms))
-			}
-			comment := fmt.Sprintf("%s, runtime %s fitted to %s of %s.", t.Name, rt.Name, count, args[0])
-			if err := os.WriteFile(out, fit.Encode(fitted, comment), 0o644); err != nil {
+			if err := os.WriteFile(out, fitted.File, 0o644); err != nil {
 				return withStatus(statusUse, err)
 			}
-			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, rt.Name, count)
-			return nil
+			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
+			return withFaults(nil, faults)
 		},
 	}
 	f.addDir(c)

@@ -16,38 +16,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report"
-
 	"github.com/opmeter/opmeter/internal/report/text"
 )
-
-// Exit statuses.
-const (
-	statusDone   = 0 // also for a run that Ctrl-C cut short with a result
-	statusGate   = 1 // a gate or check failed
-	statusUse    = 2 // wrong use of the command line
-	statusInput  = 3 // bad input file
-	statusSource = 4 // the source failed: engine, device
-)
-
-// statusError carries an exit status with an error.
-type statusError struct {
-	status int
-	err    error
-}
-
-func (e *statusError) Error() string { return e.err.Error() }
-func (e *statusError) Unwrap() error { return e.err }
-
-func withStatus(status int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &statusError{status, err}
-}
-
-func useError(format string, args ...any) error {
-	return &statusError{statusUse, fmt.Errorf(format, args...)}
-}
 
 // app is what the commands share: where they read, write and show progress.
 type app struct {
@@ -105,9 +75,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 		return statusDone
 	}
 	fmt.Fprintf(errw, "opmeter: %s\n", oneLine(err.Error()))
-	var se *statusError
-	if errors.As(err, &se) {
-		return se.status
+	if e, ok := errors.AsType[*statusError](err); ok {
+		return e.status
 	}
 	return statusUse
 }
@@ -151,7 +120,7 @@ func complete(root *cobra.Command) {
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
-		"report": {"opmeter", "json"}, "build": {"yaml", "yml"},
+		"report": {"opmeter", "opmeter-journal", "json"}, "build": {"yaml", "yml"},
 	}
 	for _, c := range root.Commands() {
 		for flag, list := range words {

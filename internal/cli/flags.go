@@ -3,14 +3,13 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 )
@@ -21,6 +20,7 @@ type modelFlags struct {
 	batch         int
 	seed          uint64
 	zeros         bool
+	exact         bool
 	carry         []string
 }
 
@@ -34,73 +34,58 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of random inputs")
 	c.Flags().StringArrayVar(&f.carry, "carry", nil, "feed an output back as an input of the next inference, OUTPUT=INPUT (may be repeated)")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
+	c.Flags().BoolVar(&f.exact, "exact", false, "compute quantised ONNX patterns in floating point, as the file says, not in integers")
 }
 
-// parse checks the flags and gathers them.
-func (f *modelFlags) parse() (feed.Options, error) {
-	o := feed.Options{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Files: map[string]string{}}
-	if f.batch < 0 {
-		return o, useError("--batch %d: a batch has at least 1", f.batch)
-	}
+// inputs turns the flags into options of the library.
+func (f *modelFlags) inputs() (opmeter.Inputs, error) {
+	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Files: map[string]string{}}
 	for _, s := range f.shapes {
 		name, v, ok := cutLast(s)
 		if !ok {
-			return o, useError("--shape %q: write NAME=1x3x224x224", s)
+			return in, useError("--shape %q: write NAME=1x3x224x224", s)
 		}
-		d, err := feed.ParseShape(v)
-		if err != nil {
-			return o, useError("--shape: %w", err)
+		d, ok := parseShape(v)
+		if !ok {
+			return in, useError("--shape %s: %q is not a shape such as 1x3x224x224", s, v)
 		}
-		o.Shapes[name] = d
+		in.Shapes[name] = d
 	}
 	for _, s := range f.files {
 		name, v, ok := cutLast(s)
 		if !ok {
-			return o, useError("--input %q: write NAME=FILE.npy", s)
+			return in, useError("--input %q: write NAME=FILE.npy", s)
 		}
-		o.Files[name] = v
+		in.Files[name] = v
 	}
-	return o, nil
+	return in, told(in.Validate())
 }
 
-// options turns the flags into options of the library.
-func (f *modelFlags) options() ([]opmeter.Option, error) {
-	o, err := f.parse()
-	if err != nil {
-		return nil, err
+// parseShape reads "1x3x224x224", also with commas; "scalar" has no dimensions.
+func parseShape(s string) ([]int, bool) {
+	if s == "scalar" {
+		return []int{}, true
 	}
-	out := []opmeter.Option{opmeter.Seed(o.Seed)}
-	if o.Batch > 0 {
-		out = append(out, opmeter.Batch(o.Batch))
+	var out []int
+	for _, p := range strings.Split(strings.ReplaceAll(s, ",", "x"), "x") {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 {
+			return nil, false
+		}
+		out = append(out, n)
 	}
-	if o.Zeros {
-		out = append(out, opmeter.Zeros())
-	}
-	for name, d := range o.Shapes {
-		out = append(out, opmeter.Shape(name, d...))
-	}
-	for name, file := range o.Files {
-		out = append(out, opmeter.InputFile(name, file))
-	}
-	carry, err := f.carries()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range carry {
-		out = append(out, opmeter.Carry(c.Output, c.Input))
-	}
-	return out, nil
+	return out, true
 }
 
 // carries reads the --carry flags.
-func (f *modelFlags) carries() ([]host.Carry, error) {
-	var out []host.Carry
+func (f *modelFlags) carries() (map[string]string, error) {
+	out := map[string]string{}
 	for _, s := range f.carry {
 		from, to, ok := cutLast(s)
 		if !ok {
 			return nil, useError("--carry %q: write OUTPUT=INPUT", s)
 		}
-		out = append(out, host.Carry{Output: from, Input: to})
+		out[from] = to
 	}
 	return out, nil
 }
@@ -225,29 +210,20 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile, and a timeline (files that show them have them without this)")
 }
 
-func (f *runFlags) options() ([]opmeter.Option, error) {
+// set adds the flags to the options of the library. What the library takes for its
+// default is no value that anybody means on a command line.
+func (f *runFlags) set(o *opmeter.Options) error {
 	switch {
-	case f.threads < 1 || f.threads > 1024:
-		return nil, useError("--threads %d: use 1 to 1024", f.threads)
-	case f.runs < 0:
-		return nil, useError("--runs %d: use 0 or more", f.runs)
-	case f.time <= 0:
-		return nil, useError("--time %v: use a time such as 2s", f.time)
+	case f.threads == 0:
+		return useError("--threads: use 1 to 1024, not 0")
+	case f.time == 0:
+		return useError("--time: use a time such as 2s, not 0s")
 	}
-	out := []opmeter.Option{opmeter.Threads(f.threads), opmeter.For(f.time), opmeter.Warmup(f.warmup, 3)}
+	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.samples
 	if f.warmup <= 0 {
-		out[2] = opmeter.Warmup(-1, -1)
+		o.Warmup = -1
 	}
-	if f.runs > 0 {
-		out[1] = opmeter.Runs(f.runs)
-	}
-	if f.pin {
-		out = append(out, opmeter.Pin())
-	}
-	if f.samples {
-		out = append(out, opmeter.KeepSamples())
-	}
-	return out, nil
+	return told(o.Validate())
 }
 
 // progress shows a line on the terminal for work that takes over a second. stop

@@ -36,7 +36,7 @@ func TestMaterial(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = m.Close() }()
-			p, err := opmeter.Profile(t.Context(), m, opmeter.Runs(1), opmeter.Warmup(-1, -1))
+			p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Runs: 1, Warmup: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,22 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/tensor"
 )
-
-// opEntry is one definition, for machines.
-type opEntry struct {
-	Format string   `json:"format"`
-	Domain string   `json:"domain,omitempty"`
-	Op     string   `json:"op"`
-	Since  int      `json:"since,omitempty"`
-	Until  int      `json:"until,omitempty"`
-	Types  []string `json:"types,omitempty"`
-}
 
 func newOps(a *app) *cobra.Command {
 	var format, typ, out string
@@ -41,12 +28,12 @@ func newOps(a *app) *cobra.Command {
 			if format != "" && format != "tflite" && format != "onnx" {
 				return useError("--model %q: use tflite or onnx", format)
 			}
-			if _, ok := tensor.ParseType(typ); typ != "" && !ok {
-				return useError("--type %q: no such type; use one such as float32, int8 or bool", typ)
+			all := opmeter.Definitions()
+			if known := types(all); typ != "" && !slices.Contains(known, typ) {
+				return useError("--type %q: no such type; use one of %s", typ, strings.Join(known, ", "))
 			}
-			var list []opEntry
-			for _, d := range operators.Registry().All() {
-				e := entry(d)
+			list := []opmeter.Definition{} // never null in JSON
+			for _, e := range all {
 				if format != "" && e.Format != format || typ != "" && len(e.Types) > 0 && !slices.Contains(e.Types, typ) || !strings.Contains(strings.ToLower(e.Op), name) {
 					continue
 				}
@@ -67,22 +54,18 @@ func newOps(a *app) *cobra.Command {
 	return c
 }
 
-func entry(d *op.Def) opEntry {
-	e := opEntry{Format: "onnx", Domain: d.Domain, Op: d.Name, Since: d.Since, Until: d.Until}
-	if d.Domain == graph.TFLite || d.Domain == graph.TFLiteCustom {
-		e.Format = "tflite"
-		if e.Domain == graph.TFLite {
-			e.Domain = ""
-		}
+// types lists the element types that operators compute in, sorted.
+func types(all []opmeter.Definition) []string {
+	var out []string
+	for _, d := range all {
+		out = append(out, d.Types...)
 	}
-	for _, t := range d.Types {
-		e.Types = append(e.Types, t.String())
-	}
-	return e
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // printOps writes one line an operator; the versions of an operator share it.
-func (a *app) printOps(list []opEntry) error {
+func (a *app) printOps(list []opmeter.Definition) error {
 	last, n := "", map[string]int{}
 	for i, e := range list {
 		name := e.Op
@@ -107,6 +90,6 @@ func (a *app) printOps(list []opEntry) error {
 		}
 		fmt.Fprintln(a.out, line)
 	}
-	fmt.Fprintf(a.out, "%d operators\n", len(n))
+	fmt.Fprintln(a.out, plural(len(n), "operator"))
 	return nil
 }

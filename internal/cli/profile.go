@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -67,27 +66,22 @@ layouts; docs/mltk.md has the details.`,
 				if len(args) != 1 {
 					return useError("estimates take one model at a time")
 				}
-				return a.estimate(c, args[0], &t, &o)
+				return a.estimate(c, args[0], &t, &m, &o)
 			}
-			for _, name := range []string{"runtime", "targets"} {
+			for _, name := range estimateOnly {
 				if c.Flags().Changed(name) {
 					return useError("--%s is for estimates: name a target with --on, or leave it out", name)
 				}
 			}
-			opts, err := m.options()
+			opts, err := hostOptions(&m, &r)
 			if err != nil {
 				return err
 			}
-			more, err := r.options()
-			if err != nil {
-				return err
-			}
-			opts = append(opts, more...)
-			if slices.ContainsFunc(o.files, report.WantsEvents) {
-				opts = append(opts, opmeter.KeepSamples())
-			}
-			run := func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
-				return opmeter.Profile(ctx, m, append(slices.Clone(opts), extra...)...)
+			opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
+			run := func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
+				opts := opts
+				opts.Progress, opts.MaxMACs = b.progress, b.macs
+				return a.kept(ctx, m, opts, o.files)
 			}
 			return a.each(c.Context(), args, &o, run)
 		},
@@ -100,6 +94,19 @@ layouts; docs/mltk.md has the details.`,
 	r.add(c)
 	o.add(c)
 	return c
+}
+
+// hostOptions gathers the flags of a run here.
+func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {
+	if o.Inputs, err = m.inputs(); err != nil {
+		return o, err
+	}
+	if o.Carry, err = m.carries(); err != nil {
+		return o, err
+	}
+	o.Exact = m.exact
+	err = r.set(&o)
+	return o, err
 }
 
 func newSummary(a *app) *cobra.Command {
@@ -121,12 +128,12 @@ it prints one line a model and says why a file was refused.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			opts, err := m.options()
+			in, err := m.inputs()
 			if err != nil {
 				return err
 			}
-			run := func(_ context.Context, m *opmeter.Model, _ ...opmeter.Option) (*profile.Profile, error) {
-				return opmeter.Count(m, opts...)
+			run := func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) {
+				return opmeter.Count(m, in)
 			}
 			return a.each(c.Context(), args, &o, run)
 		},
@@ -143,7 +150,13 @@ func needModel(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-type profiler func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error)
+// bounds is what the command line adds to the options of each model.
+type bounds struct {
+	progress func(phase string, fraction float64)
+	macs     int64
+}
+
+type profiler func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error)
 
 // each profiles one model in full, or several in a line each.
 func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profiler) error {
@@ -154,54 +167,25 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profi
 	if many {
 		return a.list(ctx, files, o, run)
 	}
-	p, err := a.one(ctx, files[0], run)
-	if err != nil {
+	p, err := a.one(ctx, files[0], 0, run)
+	if p == nil || err != nil && p.Totals.Latency == nil {
 		return err
 	}
-	return a.deliver(p, o)
+	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too
 }
 
-// one opens and profiles a model. What goes wrong with the file has status 3,
-// what goes wrong with the run 4.
-func (a *app) one(ctx context.Context, path string, run profiler) (p *profile.Profile, err error) {
+// one opens a model and profiles it, with at most macs multiply-accumulates where
+// that is not 0. With an error the profile holds what was known before it, if anything.
+func (a *app) one(ctx context.Context, path string, macs int64, run profiler) (p *profile.Profile, err error) {
 	m, err := opmeter.Open(path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			return nil, withStatus(statusInput, err)
-		}
-		return nil, withStatus(statusInput, prefixed(path, err))
+		return nil, told(err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	show, stop := a.progress()
-	var extra []opmeter.Option
-	if show != nil {
-		extra = append(extra, opmeter.Progress(show))
-	}
-	p, err = run(ctx, m, extra...)
+	p, err = run(ctx, m, bounds{show, macs})
 	stop()
-	switch {
-	case err != nil && p != nil && p.Host != nil:
-		return nil, withStatus(statusSource, err)
-	case err != nil:
-		return nil, withStatus(statusOf(err), err)
-	}
-	return p, nil
-}
-
-// statusOf tells options that do not fit the model from trouble with its file.
-func statusOf(err error) int {
-	if oe := (*feed.OptionError)(nil); errors.As(err, &oe) {
-		return statusUse
-	}
-	return statusInput
-}
-
-// prefixed makes sure that an error begins with the file's name, once.
-func prefixed(path string, err error) error {
-	if strings.HasPrefix(err.Error(), path) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", path, err)
+	return p, told(err)
 }
 
 // expand replaces folders by the files in them, sorted. many is true when the
@@ -257,9 +241,7 @@ func (a *app) brief(ctx context.Context, path string, run profiler) (*profile.Pr
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("stopped after %v", listTime))
 	defer cancel()
 	defer debug.FreeOSMemory()
-	return a.one(ctx, path, func(ctx context.Context, m *opmeter.Model, extra ...opmeter.Option) (*profile.Profile, error) {
-		return run(ctx, m, append(extra, opmeter.MaxMACs(listMACs))...)
-	})
+	return a.one(ctx, path, listMACs, run)
 }
 
 // list prints one line a model and, for those that could not be done, why.

@@ -16,11 +16,15 @@ func newReport(a *app) *cobra.Command {
 	var o outputFlags
 	var expected string
 	c := &cobra.Command{
-		Use:   "report PROFILE",
+		Use:   "report PROFILE | DIR",
 		Short: "Show a saved profile, or write it in other formats",
+		Long: `Report shows a saved profile or writes it in other formats. It opens the journal that
+a run leaves when it is killed, too, and says where that ends. Of a folder it lists
+the saved profiles and journals inside, one line each.`,
 		Example: `  opmeter report profile.opmeter --by op
   opmeter report profile.opmeter -o layers.csv -o profile.md
-  opmeter report measured.opmeter --expected estimate.opmeter -o page.html`,
+  opmeter report measured.opmeter --expected estimate.opmeter -o page.html
+  opmeter report models/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -29,14 +33,20 @@ func newReport(a *app) *cobra.Command {
 			// Long profiles are numbers, which cost the collector nothing to look
 			// at: collecting early saves half of the memory for little time.
 			collectAt(15)
+			if st, err := os.Stat(args[0]); err == nil && st.IsDir() {
+				if expected != "" {
+					return useError("--expected is for a profile, and %s is a folder", args[0])
+				}
+				return a.saved(args[0], &o)
+			}
 			p, err := profile.Read(args[0])
 			if err != nil {
-				return withStatus(statusInput, prefixed(args[0], err))
+				return withStatus(statusInput, err)
 			}
 			if expected != "" {
 				from, err := profile.Read(expected)
 				if err != nil {
-					return withStatus(statusInput, prefixed(expected, err))
+					return withStatus(statusInput, err)
 				}
 				if err := report.Expect(p, from); err != nil {
 					return withStatus(statusInput, fmt.Errorf("--expected %s: %w", expected, err))
@@ -48,6 +58,21 @@ func newReport(a *app) *cobra.Command {
 	c.Flags().StringVar(&expected, "expected", "", "profile of the same model whose times are the expected ones, such as an estimate")
 	o.add(c)
 	return c
+}
+
+// saved lists the profiles in a folder and those below it.
+func (a *app) saved(dir string, o *outputFlags) error {
+	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 || o.memory || o.by != "" || o.sort != "" || o.top != 0 {
+		return useError("a folder gives a list of its profiles: --format table or csv, without -o, --memory, --sort, --by and --top")
+	}
+	unread, err := report.Saved(a.out, dir, o.format, a.width)
+	if err != nil {
+		return withStatus(statusInput, err)
+	}
+	if unread > 0 {
+		return withStatus(statusInput, fmt.Errorf("%s could not be read", plural(unread, "file")))
+	}
+	return nil
 }
 
 // collectAt sets by how many percent the heap may grow before it is collected. The

@@ -6,21 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/jsonx"
-	"github.com/opmeter/opmeter/internal/npy"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/synth"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
 )
 
 // runResult is what the run command writes as result.json.
@@ -28,6 +23,7 @@ type runResult struct {
 	Model   string      `json:"model"`
 	Engine  string      `json:"engine"`
 	Seed    uint64      `json:"seed"`
+	Exact   bool        `json:"exact,omitempty"`
 	Inputs  []runTensor `json:"inputs"`
 	Outputs []runTensor `json:"outputs"`
 	// Layers lists every operator's outputs, with --dump-ops.
@@ -74,11 +70,13 @@ are written too, computed one by one without fusion.`,
   opmeter run model.tflite --seed 1 --dump-ops --output out`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if r.out == "" {
+			switch {
+			case r.out == "":
 				return useError("--output DIR says where the results go")
-			}
-			if r.threads < 1 || r.runs < 1 {
-				return useError("--threads and --runs are 1 or more")
+			case r.runs < 1:
+				return useError("--runs: use 1 or more, not %d", r.runs)
+			case r.threads == 0:
+				return useError("--threads: use 1 to 1024, not 0")
 			}
 			return r.run(c.Context(), args[0])
 		},
@@ -93,117 +91,87 @@ are written too, computed one by one without fusion.`,
 	return c
 }
 
-func (r *runCommand) run(ctx context.Context, path string) (err error) {
-	m, err := modelfile.Open(path)
-	if err != nil {
-		return withStatus(statusInput, prefixed(path, err))
-	}
-	if m.Close != nil {
-		defer func() { err = errors.Join(err, m.Close()) }()
-	}
-	o, err := r.feed(path)
-	if err != nil {
+func (r *runCommand) run(ctx context.Context, path string) error {
+	o := opmeter.RunOptions{Threads: r.threads, Exact: r.m.exact, KeepAll: r.dump}
+	var err error
+	if o.Carry, err = r.m.carries(); err != nil {
 		return err
 	}
-	o.MaxBytes = host.MemoryLimit()
-	ins, _, err := feed.Inputs(m.Main(), o)
-	if err != nil {
-		return withStatus(statusOf(err), prefixed(path, err))
-	}
-	names, err := r.m.carries()
-	if err != nil {
+	if o.Inputs, err = r.m.inputs(); err != nil {
 		return err
 	}
-	carry, err := host.Carries(m.Main(), names)
-	if err != nil {
-		return withStatus(statusUse, err)
+	o.Inputs.Overrides = r.overrides
+	if err := told(o.Validate()); err != nil {
+		return err
 	}
-	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: r.threads, KeepAll: r.dump, Carry: carry, MaxBytes: o.MaxBytes})
-	if err != nil {
-		return withStatus(statusInput, prefixed(path, err))
-	}
-	defer s.Close()
-	for range r.runs {
-		if err := s.Run(ctx); err != nil {
-			return withStatus(statusSource, prefixed(path, err))
-		}
-	}
-	return r.write(m, s, ins, path)
-}
-
-// feed turns the flags into feed options.
-func (r *runCommand) feed(path string) (feed.Options, error) {
-	o, err := r.m.parse()
-	if err != nil {
-		return o, err
-	}
-	if r.overrides != "" {
-		all, err := synth.LoadOverrides(r.overrides)
+	return r.a.withModel(path, func(m *opmeter.Model) error {
+		s, err := opmeter.NewSession(m, o)
 		if err != nil {
-			return o, withStatus(statusInput, err)
+			return told(err)
 		}
-		o.Overrides = all[filepath.Base(path)]
-	}
-	return o, nil
+		defer s.Close()
+		for range r.runs {
+			if err := s.Run(ctx); err != nil {
+				return told(err)
+			}
+		}
+		return r.write(s, m.Name())
+	})
 }
 
-func (r *runCommand) write(m *graph.Model, s *engine.Session, ins []*tensor.Tensor, path string) error {
+// write saves the outputs and says which there are.
+func (r *runCommand) write(s *opmeter.Session, path string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return withStatus(statusUse, err)
 	}
-	g := m.Main()
-	res := runResult{Model: filepath.Base(path), Engine: "opmeter", Seed: r.m.seed, Inputs: []runTensor{}, Outputs: []runTensor{}}
-	for i, id := range g.Inputs {
-		res.Inputs = append(res.Inputs, describe(g.Values[id].Name, ins[i]))
+	res := runResult{Model: filepath.Base(path), Engine: "opmeter", Seed: r.m.seed, Exact: r.m.exact, Inputs: []runTensor{}, Outputs: []runTensor{}}
+	for _, t := range s.Inputs() {
+		res.Inputs = append(res.Inputs, describe(&t))
 	}
 	missing := 0
-	for i, id := range g.Outputs {
-		if id < 0 {
-			continue
-		}
-		t := s.Output(i)
-		if t == nil {
+	for _, t := range s.Outputs() {
+		if t.DType == "" {
 			missing++
-			res.Outputs = append(res.Outputs, runTensor{Name: g.Values[id].Name})
+			res.Outputs = append(res.Outputs, runTensor{Name: t.Name})
 			continue
 		}
-		d, err := r.save(g.Values[id].Name, fmt.Sprintf("out_%d.npy", i), t)
+		d, err := r.save(&t, fmt.Sprintf("out_%d.npy", t.Place))
 		if err != nil {
 			return err
 		}
 		res.Outputs = append(res.Outputs, d)
 	}
+	ops := s.Operators()
 	if r.dump {
-		if err := r.dumpOps(g, s, &res); err != nil {
+		if err := r.dumpOps(ops, &res); err != nil {
 			return err
 		}
 	}
-	f, err := os.Create(filepath.Join(r.out, "result.json"))
+	err := create(filepath.Join(r.out, "result.json"), func(w io.Writer) error { return jsonx.MarshalWrite(w, res) })
+	if err != nil {
+		return err
+	}
+	return r.say(ops, res, missing)
+}
+
+// create writes a file.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
 	if err != nil {
 		return withStatus(statusUse, err)
 	}
-	if err := errors.Join(jsonx.MarshalWrite(f, res), f.Close()); err != nil {
-		return withStatus(statusUse, err)
-	}
-	return r.say(s, res, missing)
+	return withStatus(statusUse, errors.Join(write(f), f.Close()))
 }
 
 // dumpOps writes the outputs of every operator of the main graph.
-func (r *runCommand) dumpOps(g *graph.Graph, s *engine.Session, res *runResult) error {
-	for i, st := range s.Steps() {
-		l := runLayer{Op: i, Kind: st.Node.Key(), Name: st.Node.Name}
-		if st.Err != nil {
-			l.Reason = st.Err.Error()
+func (r *runCommand) dumpOps(ops []opmeter.Operator, res *runResult) error {
+	for i, o := range ops {
+		l := runLayer{Op: i, Kind: o.Op, Name: o.Name}
+		if o.Err != nil {
+			l.Reason = o.Err.Error()
 		}
-		for k, id := range st.Node.Outputs {
-			t := (*tensor.Tensor)(nil)
-			if id >= 0 && st.Err == nil {
-				t = s.Value(id)
-			}
-			if t == nil {
-				continue
-			}
-			d, err := r.save(g.Values[id].Name, fmt.Sprintf("op_%d_%d.npy", i, k), t)
+		for _, t := range o.Outputs {
+			d, err := r.save(&t, fmt.Sprintf("op_%d_%d.npy", i, t.Place))
 			if err != nil {
 				return err
 			}
@@ -215,19 +183,27 @@ func (r *runCommand) dumpOps(g *graph.Graph, s *engine.Session, res *runResult) 
 }
 
 // say prints the outputs and what could not be computed.
-func (r *runCommand) say(s *engine.Session, res runResult, missing int) error {
+func (r *runCommand) say(ops []opmeter.Operator, res runResult, missing int) error {
 	for _, o := range res.Outputs {
 		if o.DType == "" {
-			fmt.Fprintf(r.a.out, "%s: not computed\n", o.Name)
+			fmt.Fprintf(r.a.out, "%s: not computed\n", text.Clean(o.Name))
 			continue
 		}
-		fmt.Fprintf(r.a.out, "%s %s %s %s\n", o.Name, o.DType, tensor.FormatShape(o.Shape), filepath.Join(r.out, o.File))
+		where := filepath.Join(r.out, "result.json")
+		if o.File != "" {
+			where = filepath.Join(r.out, o.File)
+		}
+		shape := make([]int64, len(o.Shape))
+		for i, d := range o.Shape {
+			shape[i] = int64(d)
+		}
+		fmt.Fprintf(r.a.out, "%s %s %s %s\n", text.Clean(o.Name), o.DType, words.Shape(shape), where)
 	}
 	lost := 0
-	for _, st := range s.Steps() {
-		if st.Err != nil {
+	for _, o := range ops {
+		if o.Err != nil {
 			if lost++; lost <= 5 {
-				fmt.Fprintf(r.a.err, "node %d (%s): %v\n", st.Node.Index, st.Node.Key(), st.Err)
+				fmt.Fprintf(r.a.err, "node %d (%s): %s\n", o.Node, text.Clean(o.Op), text.Clean(o.Err.Error()))
 			}
 		}
 	}
@@ -237,30 +213,21 @@ func (r *runCommand) say(s *engine.Session, res runResult, missing int) error {
 	return nil
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func plural(n int, what string) string { return words.Plural(int64(n), what) }
 
 func are(n int, what string) string {
-	if n == 1 {
+	switch n {
+	case 0:
+		return "no " + what + " is"
+	case 1:
 		return "1 " + what + " is"
 	}
 	return plural(n, what) + " are"
 }
 
-func describe(name string, t *tensor.Tensor) runTensor {
-	d := runTensor{Name: name, DType: t.Type.String(), Shape: t.Shape}
-	if d.Shape == nil {
-		d.Shape = []int{}
-	}
-	if t.Type == tensor.String {
-		d.Values = t.Strings
-		return d
-	}
-	if t.Known() && !t.Type.IsContainer() {
+func describe(t *opmeter.Tensor) runTensor {
+	d := runTensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Values: t.Strings}
+	if t.Data != nil {
 		h := sha256.Sum256(t.Data)
 		d.SHA256 = hex.EncodeToString(h[:])
 	}
@@ -268,11 +235,11 @@ func describe(name string, t *tensor.Tensor) runTensor {
 }
 
 // save writes a tensor as .npy; strings and containers go into result.json only.
-func (r *runCommand) save(name, file string, t *tensor.Tensor) (runTensor, error) {
-	d := describe(name, t)
-	if t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource || t.Type == tensor.Variant {
+func (r *runCommand) save(t *opmeter.Tensor, file string) (runTensor, error) {
+	d := describe(t)
+	if !t.Array() {
 		return d, nil
 	}
 	d.File = file
-	return d, withStatus(statusUse, npy.WriteFile(filepath.Join(r.out, file), t))
+	return d, create(filepath.Join(r.out, file), t.WriteNPY)
 }

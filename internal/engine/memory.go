@@ -82,7 +82,7 @@ func (f *frame) besides() {
 }
 
 func tooLarge(err error) error {
-	return fmt.Errorf("the model %w: try smaller inputs with --shape or --batch", err)
+	return fmt.Errorf("the model %w", err)
 }
 
 // lastUses returns for every value the last step that reads it; outputs of the

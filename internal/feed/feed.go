@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 		v := g.Values[id]
 		var err error
 		if ins[k], src[k], err = input(v, k, o, rowLimit(g, id)); err != nil {
-			return nil, nil, fmt.Errorf("input %q: %w", v.Name, err)
+			return nil, nil, of(v, err)
 		}
 		if o.MaxBytes > 0 {
 			// Never 0, which would lift the limit for the inputs that follow.
@@ -62,6 +63,14 @@ func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
 		}
 	}
 	return ins, src, nil
+}
+
+// of says which input an error is about, where it does not itself.
+func of(v *graph.Value, err error) error {
+	if _, ok := errors.AsType[*OptionError](err); ok {
+		return err
+	}
+	return fmt.Errorf("input %q: %w", v.Name, err)
 }
 
 // Shapes returns the types and shapes of the inputs that [Inputs] would make, as
@@ -76,14 +85,14 @@ func Shapes(g *graph.Graph, o Options) ([]*tensor.Tensor, error) {
 		if _, ok := o.Files[v.Name]; ok {
 			x, _, err := input(v, k, o, 0)
 			if err != nil {
-				return nil, fmt.Errorf("input %q: %w", v.Name, err)
+				return nil, of(v, err)
 			}
 			out[k] = &tensor.Tensor{Type: x.Type, Shape: x.Shape, Quant: v.Quant}
 			continue
 		}
 		shape, err := shapeOf(v, o)
 		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", v.Name, err)
+			return nil, of(v, err)
 		}
 		out[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem, Quant: v.Quant}
 	}
@@ -98,7 +107,7 @@ func shapeOf(v *graph.Value, o Options) ([]int, error) {
 	}
 	if d, ok := o.Shapes[v.Name]; ok {
 		if v.HasShape && len(d) != len(v.Shape) {
-			return nil, optionError("shape", "%s has rank %d, the model takes rank %d (%s)", tensor.FormatShape(d), len(d), len(v.Shape), tensor.FormatShape(v.Shape))
+			return nil, optionError("shape", "input %q has rank %d (%s), and %s has rank %d", v.Name, len(v.Shape), tensor.FormatShape(v.Shape), tensor.FormatShape(d), len(d))
 		}
 		shape = slices.Clone(d)
 	} else if o.Batch > 0 && len(shape) > 0 {
@@ -194,7 +203,7 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 			return nil, Source{}, err
 		}
 		if v.Type != tensor.Invalid && x.Type != v.Type {
-			return nil, Source{}, fmt.Errorf("%s holds %v, the model takes %v", file, x.Type, v.Type)
+			return nil, Source{}, optionError("input", "%s holds %v, and input %q takes %v", file, x.Type, v.Name, v.Type)
 		}
 		return x, Source{Kind: "file", File: file}, nil
 	}
@@ -213,7 +222,7 @@ func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Sourc
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
-		return nil, Source{}, optionError("input", "%v: %q has to be given", err, v.Name)
+		return nil, Source{}, optionError("input", "%q has to be given: %v", v.Name, err)
 	}
 	return x, Source{Kind: "random"}, nil
 }

@@ -143,12 +143,20 @@ func (m *Models) print(l string) error {
 
 // clip cuts a line at the terminal's edge.
 func (m *Models) clip(l string) string {
-	if m.width <= nameWidth || lipgloss.Width(l) <= m.width {
+	if m.width <= nameWidth {
+		return l
+	}
+	return clip(l, m.width)
+}
+
+// clip cuts a line to a width, 0 for no limit.
+func clip(l string, width int) string {
+	if width <= 0 || lipgloss.Width(l) <= width {
 		return l
 	}
 	r := []rune(l)
-	n := min(len(r), m.width-1)
-	for lipgloss.Width(string(r[:n])) > m.width-1 {
+	n := min(len(r), width-1)
+	for lipgloss.Width(string(r[:n])) > width-1 {
 		n--
 	}
 	return string(r[:n]) + "…"

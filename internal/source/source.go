@@ -42,6 +42,12 @@ type Options struct {
 // ErrJournal is wrapped by errors of the journal's file.
 var ErrJournal = errors.New("journal")
 
+// FaultError is a fault of the program in a source, not of the model.
+type FaultError struct{ Value any }
+
+// Error gives what the fault said.
+func (e *FaultError) Error() string { return fmt.Sprintf("internal error: %v", e.Value) }
+
 // Collect runs a source and returns the profile of its events, nil when it did not
 // describe a model. With an error of the source the profile holds what was sent
 // before and says so. When the context ends the profile says that too, and there is
@@ -72,7 +78,7 @@ func Collect(ctx context.Context, s Source, o Options) (*profile.Profile, error)
 func run(ctx context.Context, s Source, to Sink) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = fmt.Errorf("internal error: %v", e)
+			err = &FaultError{e}
 		}
 	}()
 	return s.Run(ctx, to)
