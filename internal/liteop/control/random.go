@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/random"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -45,14 +46,7 @@ func (p *philox) next() uint32 {
 }
 
 func (p *philox) refill() {
-	c, k := p.counter, p.key
-	for range 10 {
-		a, b := uint64(0xD2511F53)*uint64(c[0]), uint64(0xCD9E8D57)*uint64(c[2])
-		c = [4]uint32{uint32(b>>32) ^ c[1] ^ k[0], uint32(b), uint32(a>>32) ^ c[3] ^ k[1], uint32(a)}
-		k[0] += 0x9E3779B9
-		k[1] += 0xBB67AE85
-	}
-	p.out, p.left = c, 4
+	p.out, p.left = random.Philox(p.key, p.counter), 4
 	for i := range p.counter {
 		if p.counter[i]++; p.counter[i] != 0 {
 			break

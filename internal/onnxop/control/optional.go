@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -90,7 +90,7 @@ func runGet(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	move.All(c.Pool, c.Out[0], x)
+	layout.Copy(c.Pool, c.Out[0], x)
 	return nil
 }
 
