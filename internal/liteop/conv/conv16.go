@@ -3,6 +3,7 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -147,7 +148,7 @@ func hybridConv(c *op.Call, s kernel.ConvShape) (op.Run, error) {
 	}
 	one := s
 	one.N = 1
-	conv := kernel.NewConvNHWC(one, wf, nil, op.Activation{})
+	conv := kernel.NewConvNHWC(one, wf, nil, activation.Clamp{})
 	c.Kernel = "hybrid"
 	sw := c.In[1].Quant.Scale
 	n := s.H * s.W * s.C

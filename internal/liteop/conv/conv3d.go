@@ -2,6 +2,7 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -95,7 +96,7 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func clampTo(v []float32, a op.Activation) {
+func clampTo(v []float32, a activation.Clamp) {
 	if !a.On {
 		return
 	}

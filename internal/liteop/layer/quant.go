@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -70,8 +71,8 @@ func ClampOf(act string, out *tensor.Tensor) (lo, hi int32, err error) {
 
 // Activation is the float clamp of a fused activation, joined with the one that
 // the engine has fused on top.
-func Activation(c *op.Call) (op.Activation, error) {
-	a := op.Activation{Min: float32(math.Inf(-1)), Max: float32(math.Inf(1))}
+func Activation(c *op.Call) (activation.Clamp, error) {
+	a := activation.Clamp{Min: float32(math.Inf(-1)), Max: float32(math.Inf(1))}
 	switch act := c.Node.Attrs.Str("fused_activation_function", "NONE"); act {
 	case "NONE", "":
 	case "RELU":
