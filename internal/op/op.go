@@ -3,6 +3,7 @@ package op
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -202,6 +203,12 @@ func (c *Call) Scratch(n int) []byte {
 	return t.Data
 }
 
+// ScratchOf is [Call.Scratch] for n elements of a type.
+func ScratchOf[T tensor.Number](c *Call, n int) []T {
+	var z T
+	return tensor.Of[T](&tensor.Tensor{Data: c.Scratch(n * int(unsafe.Sizeof(z)))})
+}
+
 // LimitError tells that a model asks for more memory than it may have.
 type LimitError struct{ Want, Limit int }
 
@@ -263,33 +270,16 @@ func Ints(x *tensor.Tensor) ([]int, error) {
 	if !x.Known() {
 		return nil, ErrDynamic
 	}
-	switch x.Type {
-	case tensor.Int64:
-		return ints(tensor.Of[int64](x)), nil
-	case tensor.Int32:
-		return ints(tensor.Of[int32](x)), nil
-	case tensor.Int16:
-		return ints(tensor.Of[int16](x)), nil
-	case tensor.Int8:
-		return ints(tensor.Of[int8](x)), nil
-	case tensor.Uint8:
-		return ints(tensor.Of[uint8](x)), nil
-	case tensor.Uint16:
-		return ints(tensor.Of[uint16](x)), nil
-	case tensor.Uint32:
-		return ints(tensor.Of[uint32](x)), nil
-	case tensor.Uint64:
-		return ints(tensor.Of[uint64](x)), nil
+	if !x.Type.IsInteger() {
+		return nil, fmt.Errorf("%v tensor where integers are expected", x.Type)
 	}
-	return nil, fmt.Errorf("%v tensor where integers are expected", x.Type)
-}
-
-func ints[T tensor.Number](v []T) []int {
-	out := make([]int, len(v))
-	for i, x := range v {
-		out[i] = int(x)
+	wide := make([]int64, x.Len())
+	tensor.Read(wide, x, 0)
+	out := make([]int, len(wide))
+	for i, v := range wide {
+		out[i] = int(v)
 	}
-	return out
+	return out, nil
 }
 
 // Axis resolves a possibly negative axis against a rank.

@@ -10,13 +10,23 @@ import (
 	litestablehlo "github.com/opmeter/opmeter/internal/liteop/stablehlo"
 	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
 	onnxarray "github.com/opmeter/opmeter/internal/onnxop/array"
+	onnxattention "github.com/opmeter/opmeter/internal/onnxop/attention"
+	onnxcontrib "github.com/opmeter/opmeter/internal/onnxop/contrib"
 	onnxcontrol "github.com/opmeter/opmeter/internal/onnxop/control"
+	onnxconv "github.com/opmeter/opmeter/internal/onnxop/conv"
+	onnxwise "github.com/opmeter/opmeter/internal/onnxop/elementwise"
 	onnximage "github.com/opmeter/opmeter/internal/onnxop/image"
 	onnxindex "github.com/opmeter/opmeter/internal/onnxop/index"
-	onnxmath "github.com/opmeter/opmeter/internal/onnxop/math"
+	onnxloss "github.com/opmeter/opmeter/internal/onnxop/loss"
+	onnxmatmul "github.com/opmeter/opmeter/internal/onnxop/matmul"
 	onnxml "github.com/opmeter/opmeter/internal/onnxop/ml"
-	onnxnn "github.com/opmeter/opmeter/internal/onnxop/nn"
+	onnxnorm "github.com/opmeter/opmeter/internal/onnxop/norm"
+	onnxpool "github.com/opmeter/opmeter/internal/onnxop/pool"
+	onnxquant "github.com/opmeter/opmeter/internal/onnxop/quant"
 	onnxrandom "github.com/opmeter/opmeter/internal/onnxop/random"
+	onnxrecurrent "github.com/opmeter/opmeter/internal/onnxop/recurrent"
+	onnxreduce "github.com/opmeter/opmeter/internal/onnxop/reduce"
+	onnxresize "github.com/opmeter/opmeter/internal/onnxop/resize"
 	onnxsignal "github.com/opmeter/opmeter/internal/onnxop/signal"
 	onnxtext "github.com/opmeter/opmeter/internal/onnxop/text"
 	onnxtraining "github.com/opmeter/opmeter/internal/onnxop/training"
@@ -27,7 +37,7 @@ import (
 func Registry() *op.Registry {
 	return op.NewRegistry(
 		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
-		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxmath.Defs(), onnxml.Defs(), onnxnn.Defs(),
+		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxmatmul.Defs(), onnxconv.Defs(), onnxpool.Defs(), onnxnorm.Defs(), onnxloss.Defs(), onnxattention.Defs(), onnxrecurrent.Defs(), onnxresize.Defs(), onnxcontrib.Defs(),
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)
 }

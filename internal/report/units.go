@@ -39,7 +39,7 @@ var (
 	timePrefixes  = []string{"n", "µ", "m", ""}
 	countPrefixes = []string{"", "k", "M", "G", "T", "P"}
 	binPrefixes   = []string{"", "Ki", "Mi", "Gi", "Ti"}
-	allPrefixes   = []string{"n", "µ", "m", "", "k", "M", "G", "T"}
+	allPrefixes   = []string{"p", "n", "µ", "m", "", "k", "M", "G", "T"}
 )
 
 // Duration writes seconds with a fitting unit, such as "1.24 ms".
@@ -62,7 +62,7 @@ func Bytes(n int64) string {
 }
 
 // Quantity writes any figure with a decimal prefix and its unit.
-func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixes, 3, unit) }
+func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixes, 4, unit) }
 
 // Percent writes a fraction as "12.3 %".
 func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }

@@ -216,6 +216,25 @@ func Strides(shape []int) []int {
 	return s
 }
 
+// Next advances a multi-index in row-major order; false after the last one.
+func Next(at, size []int) bool {
+	for i := len(at) - 1; i >= 0; i-- {
+		if at[i]++; at[i] < size[i] {
+			return true
+		}
+		at[i] = 0
+	}
+	return false
+}
+
+// Unravel writes the multi-index of a flat row-major position.
+func Unravel(pos int, size, at []int) {
+	for i := len(size) - 1; i >= 0; i-- {
+		at[i] = pos % size[i]
+		pos /= size[i]
+	}
+}
+
 // Broadcast returns the NumPy broadcast of the shapes, or an error that names
 // the two that do not agree.
 func Broadcast(shapes ...[]int) ([]int, error) {

@@ -1,6 +1,7 @@
 package array
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,7 @@ func TestOperators(t *testing.T) {
 		in    []*tensor.Tensor
 		outs  int
 		types []tensor.Type
+		quant []*tensor.Quant // of the outputs
 		want  []*tensor.Tensor
 	}{
 		{name: "reshape to free", op: "RESHAPE", in: []*tensor.Tensor{iota32(2, 3), i32(-1, 2)}, want: []*tensor.Tensor{iota32(3, 2)}},
@@ -107,6 +109,26 @@ func TestOperators(t *testing.T) {
 			name: "symmetric", op: "MIRROR_PAD", attrs: attrs{"mode": "SYMMETRIC"}, in: []*tensor.Tensor{iota32(2, 2), tensor.From(tensor.Int32, []int{2, 2}, []int32{1, 0, 0, 2})},
 			want: []*tensor.Tensor{f32([]int{3, 4}, 1, 2, 2, 1, 1, 2, 2, 1, 3, 4, 4, 3)},
 		},
+		{
+			name: "pad with the zero point", op: "PAD", quant: []*tensor.Quant{{Scale: []float32{1}, Zero: []int64{-7}}},
+			in:   []*tensor.Tensor{tensor.From(tensor.Int8, []int{2}, []int8{1, 2}), tensor.From(tensor.Int32, []int{1, 2}, []int32{1, 2})},
+			want: []*tensor.Tensor{tensor.From(tensor.Int8, []int{5}, []int8{-7, 1, 2, -7, -7})},
+		},
+		{
+			name: "symmetric strings", op: "MIRROR_PAD", attrs: attrs{"mode": "SYMMETRIC"}, in: []*tensor.Tensor{text([]int{2}, "a", "b"), tensor.From(tensor.Int32, []int{1, 2}, []int32{2, 1})},
+			want: []*tensor.Tensor{text([]int{5}, "b", "a", "a", "b", "b")},
+		},
+		{
+			name: "space to batch with the zero point", op: "SPACE_TO_BATCH_ND", quant: []*tensor.Quant{{Scale: []float32{1}, Zero: []int64{9}}},
+			in:   []*tensor.Tensor{tensor.From(tensor.Uint8, []int{1, 3}, []uint8{1, 2, 3}), i32(2), tensor.From(tensor.Int32, []int{1, 2}, []int32{1, 0})},
+			want: []*tensor.Tensor{tensor.From(tensor.Uint8, []int{2, 2}, []uint8{9, 2, 1, 3})},
+		},
+		{
+			name: "unsorted minimum of truths", op: "UNSORTED_SEGMENT_MIN", in: []*tensor.Tensor{tensor.From(tensor.Bool, []int{3}, []uint8{1, 0, 1}), i32(0, 0, 1), scalar(3)},
+			want: []*tensor.Tensor{tensor.From(tensor.Bool, []int{3}, []uint8{0, 1, 1})},
+		},
+		{name: "unsorted maximum", op: "UNSORTED_SEGMENT_MAX", in: []*tensor.Tensor{iota32(2, 2), i32(1, 1), scalar(2)}, want: []*tensor.Tensor{f32([]int{2, 2}, -math.MaxFloat32, -math.MaxFloat32, 3, 4)}},
+		{name: "top k puts NaN first", op: "TOPK_V2", outs: 2, in: []*tensor.Tensor{f32([]int{4}, 1, float32(math.NaN()), 5, 2), scalar(2)}, want: []*tensor.Tensor{f32([]int{2}, float32(math.NaN()), 5), i32(1, 2)}},
 		{name: "dilate", op: "DILATE", in: []*tensor.Tensor{iota32(2, 2), i32(1, 2), f32([]int{}, 9)}, want: []*tensor.Tensor{f32([]int{2, 3}, 1, 9, 2, 3, 9, 4)}},
 		{name: "skip grams", op: "SKIP_GRAM", attrs: attrs{"ngram_size": int64(2), "max_skip_size": int64(1)}, in: []*tensor.Tensor{text([]int{}, "a b c")}, want: []*tensor.Tensor{text([]int{3}, "a b", "a c", "b c")}},
 		{name: "tile", op: "TILE", in: []*tensor.Tensor{iota32(1, 2), i32(2, 2)}, want: []*tensor.Tensor{f32([]int{2, 4}, 1, 2, 1, 2, 1, 2, 1, 2)}},
@@ -142,9 +164,12 @@ func TestOperators(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := optest.Run(Defs(), optest.Node{Domain: graph.TFLite, Op: tt.op, Attrs: tt.attrs, Outputs: tt.outs, OutTypes: tt.types}, tt.in...)
+			got, err := optest.Run(Defs(), optest.Node{Domain: graph.TFLite, Op: tt.op, Attrs: tt.attrs, Outputs: tt.outs, OutTypes: tt.types, OutQuant: tt.quant}, tt.in...)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for i, q := range tt.quant {
+				tt.want[i].Quant = q
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -36,48 +36,19 @@ var calculates = func() map[string][]tensor.Type {
 	return m
 }()
 
-type prepare = func(c *op.Call) (op.Run, error)
-
-// lite makes a definition of TFLite's domain. Packed element types are widened
+// lite makes a definition of TFLite's domain for nodes with so many inputs. Packed element types are widened
 // around the prepared function.
-func lite(name string, infer func(c *op.Call) error, p prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.Widened(p)}
+func lite(name string, needs int, infer func(c *op.Call) error, p layout.Prepare) op.Def {
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(p)}
 }
 
-// planned makes the run function once, while preparing, when the inputs whose
-// elements decide over it are constants of the model, and anew for each run
-// otherwise.
-func planned(build prepare, params ...int) prepare {
-	return func(c *op.Call) (op.Run, error) {
-		for _, i := range params {
-			if c.Has(i) && !c.Const(i) {
-				return func(c *op.Call) error {
-					run, err := build(c)
-					if err != nil {
-						return err
-					}
-					return run(c)
-				}, nil
-			}
-		}
-		return build(c)
-	}
-}
-
-// storeFor returns the store of a type or says that it has none.
-func storeFor(t tensor.Type) (layout.Store, error) {
-	if s := layout.StoreFor(t); s != nil {
-		return s, nil
-	}
-	return nil, op.Unsupported("elements of type %v", t)
+// moved is [layout.Def] in TFLite's domain.
+func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error), params ...int) op.Def {
+	return layout.Def(graph.TFLite, name, needs, of, params...)
 }
 
 // like returns a copy of shape.
 func like(shape []int) []int { return slices.Clone(shape) }
-
-// outer and inner multiply the dimensions before and after an axis.
-func outer(shape []int, axis int) int { return tensor.Elements(shape[:axis]) }
-func inner(shape []int, axis int) int { return tensor.Elements(shape[axis+1:]) }
 
 // declared is the type that the file gives to output i. While planning it is
 // also c.Out[i].Type, but not any more when a step is planned again at run time.

@@ -2,5 +2,5 @@
 // elements without calculating with them: shapes, slices, joins, gathers,
 // scatters, padding, tiling, blocks of space, sorting, and constants made from
 // parameters. Nearly all of them are one or a few block copies of
-// internal/liteop/layout.
+// internal/kernel/move.
 package array

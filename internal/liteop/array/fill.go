@@ -5,24 +5,22 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func fillDefs() []op.Def {
 	return []op.Def{
-		lite("FILL", inferFill, prepareFill),
-		lite("ZEROS_LIKE", inferSame, prepareZeros),
-		lite("RANGE", inferRange, prepareRange),
-		lite("ONE_HOT", inferOneHot, prepareOneHot),
+		lite("FILL", 2, inferFill, op.Simple(runFill)),
+		lite("ZEROS_LIKE", 1, layout.Same, op.Simple(runZeros)),
+		lite("RANGE", 3, inferRange, prepareRange),
+		lite("ONE_HOT", 4, inferOneHot, prepareOneHot),
 	}
 }
 
 func inferFill(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[0])
 	if err != nil {
 		return err
@@ -34,52 +32,29 @@ func inferFill(c *op.Call) error {
 	return nil
 }
 
-func prepareFill(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[1].Type)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], c.In[1], 0, c.Out[0].Len())
-		return nil
-	}, nil
+func runFill(c *op.Call) error {
+	move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[1]))
+	return nil
 }
 
-func prepareZeros(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	zero := tensor.New(c.In[0].Type)
-	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
-		return nil
-	}, nil
+func runZeros(c *op.Call) error {
+	move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(tensor.New(c.Out[0].Type)))
+	return nil
 }
 
 // inferRange has start, limit and step.
 func inferRange(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	t := c.In[0].Type
 	for _, x := range c.In[:3] {
 		if x.Type != t || x.Len() != 1 {
 			return fmt.Errorf("parameter %v %s beside %v", x.Type, tensor.FormatShape(x.Shape), t)
 		}
 	}
-	var n int
-	var err error
-	switch t {
-	case tensor.Float32:
-		n, err = rangeLen[float32](c)
-	case tensor.Int32:
-		n, err = rangeLen[int32](c)
-	case tensor.Int64:
-		n, err = rangeLen[int64](c)
-	default:
+	count := map[tensor.Type]func(*op.Call) (int, error){tensor.Float32: rangeLen[float32], tensor.Int32: rangeLen[int32], tensor.Int64: rangeLen[int64]}[t]
+	if count == nil {
 		return op.Unsupported("elements of type %v", t)
 	}
+	n, err := count(c)
 	if err != nil {
 		return err
 	}
@@ -107,14 +82,7 @@ func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
 }
 
 func prepareRange(c *op.Call) (op.Run, error) {
-	switch c.In[0].Type {
-	case tensor.Float32:
-		return runRange[float32], nil
-	case tensor.Int32:
-		return runRange[int32], nil
-	default:
-		return runRange[int64], nil
-	}
+	return map[tensor.Type]op.Run{tensor.Float32: runRange[float32], tensor.Int32: runRange[int32], tensor.Int64: runRange[int64]}[c.In[0].Type], nil
 }
 
 func runRange[T float32 | int32 | int64](c *op.Call) error {
@@ -129,10 +97,7 @@ func runRange[T float32 | int32 | int64](c *op.Call) error {
 
 // inferOneHot has indices, depth, the value of the marked place and of the rest.
 func inferOneHot(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
-	depth, err := scalarOf(c.In[1])
+	depth, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
 	}
@@ -157,42 +122,34 @@ func oneHotAxis(c *op.Call) (int, error) {
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[2].Type)
-	if err != nil {
-		return nil, err
-	}
 	axis, err := oneHotAxis(c)
 	if err != nil {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		at, err := op.Ints(c.In[0])
+		v, err := op.Ints(c.In[0])
 		if err != nil {
 			return err
 		}
-		y := c.Out[0]
-		depth, in := y.Shape[axis], inner(y.Shape, axis)
-		store.Fill(c.Pool, y, c.In[3], 0, y.Len())
-		for i, k := range at {
+		depth, inner := c.Out[0].Shape[axis], layout.Inner(c.Out[0].Shape, axis)
+		at := make([]int, 0, len(v))
+		for i, k := range v {
 			if k >= 0 && k < depth {
-				store.Copy(y, c.In[2], (i/in*depth+k)*in+i%in, 0, 1)
+				at = append(at, layout.Hot(i, k, depth, inner))
 			}
 		}
-		return nil
+		return layout.OneHot(c, layout.Of(c.In[2]), layout.Of(c.In[3]), at)
 	}, nil
 }
 
 func diagDefs() []op.Def {
 	return []op.Def{
-		lite("MATRIX_DIAG", inferDiag, prepareDiag),
-		lite("MATRIX_SET_DIAG", inferSetDiag, prepareDiag),
+		lite("MATRIX_DIAG", 1, inferDiag, prepareDiag),
+		lite("MATRIX_SET_DIAG", 2, inferSetDiag, prepareDiag),
 	}
 }
 
 func inferDiag(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	if x.Rank() == 0 {
 		return fmt.Errorf("a scalar has no diagonal")
@@ -202,15 +159,12 @@ func inferDiag(c *op.Call) error {
 }
 
 func inferSetDiag(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, d := c.In[0].Shape, c.In[1].Shape
 	r := len(x)
 	if r < 2 || c.In[0].Type != c.In[1].Type || !slices.Equal(d, append(like(x[:r-2]), min(x[r-2], x[r-1]))) {
 		return fmt.Errorf("diagonal %s for matrices %s", tensor.FormatShape(d), tensor.FormatShape(x))
 	}
-	return inferSame(c)
+	return layout.Same(c)
 }
 
 // prepareDiag writes its last input along the diagonals of zeros, or of the
@@ -220,24 +174,16 @@ func prepareDiag(c *op.Call) (op.Run, error) {
 	if c.Node.Op == "MATRIX_SET_DIAG" {
 		last = 1
 	}
-	d := c.In[last]
-	store, err := storeFor(d.Type)
-	if err != nil {
-		return nil, err
-	}
-	out := c.Out[0].Shape
-	r := len(out)
-	n := d.Shape[d.Rank()-1]
-	batch := tensor.Elements(out[:r-2])
-	block := layout.NewBlock([]int{batch, n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1})
-	zero := tensor.New(d.Type)
+	d, out := c.In[last].Shape, c.Out[0].Shape
+	r, n := len(out), d[len(d)-1]
+	p := move.New([]int{tensor.Elements(out[:r-2]), n}, []int{out[r-2] * out[r-1], out[r-1] + 1}, []int{n, 1}, 0, 0)
 	return func(c *op.Call) error {
 		if last > 0 {
 			layout.Copy(c.Pool, c.Out[0], c.In[0])
-		} else {
-			store.Fill(c.Pool, c.Out[0], zero, 0, c.Out[0].Len())
+		} else if err := runZeros(c); err != nil {
+			return err
 		}
-		store.Move(c.Pool, block, c.Out[0], c.In[last], 0, 0)
+		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[last]))
 		return nil
 	}, nil
 }

@@ -5,64 +5,48 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func joinDefs() []op.Def {
 	return []op.Def{
-		lite("CONCATENATION", inferConcat, prepareConcat),
-		lite("PACK", inferPack, preparePack),
-		lite("UNPACK", inferUnpack, prepareUnpack),
-		lite("SPLIT", inferSplit, prepareSplit(1, 0, 0)),
-		lite("SPLIT_V", inferSplitV, prepareSplit(0, 2, 1, 2)),
+		moved("CONCATENATION", 1, concat, layout.None),
+		moved("PACK", 1, pack, layout.None),
+		lite("UNPACK", 1, inferUnpack, prepareUnpack),
+		lite("SPLIT", 2, inferSplit, prepareSplit(1, 0, 0)),
+		lite("SPLIT_V", 3, inferSplitV, prepareSplit(0, 2, 1, 2)),
 	}
 }
 
-func inferConcat(c *op.Call) error {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return err
+// concat joins the inputs. 8-bit ones whose quantisation is not the output's are
+// rescaled on the way.
+func concat(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
 	if err != nil {
-		return err
+		return g, err
 	}
-	shape := like(x.Shape)
-	for _, y := range c.In[1:] {
-		if y.Type != x.Type {
-			return fmt.Errorf("inputs of types %v and %v", x.Type, y.Type)
-		}
-		if y.Rank() != x.Rank() {
-			return fmt.Errorf("inputs of shapes %s and %s", tensor.FormatShape(x.Shape), tensor.FormatShape(y.Shape))
-		}
-		for i, d := range y.Shape {
-			if i != axis && d != x.Shape[i] {
-				return fmt.Errorf("inputs of shapes %s and %s do not join along axis %d", tensor.FormatShape(x.Shape), tensor.FormatShape(y.Shape), axis)
-			}
-		}
-		shape[axis] += y.Shape[axis]
+	if g, err = layout.Concat(c.In, axis); err != nil {
+		return g, err
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	join := g.Run
+	g.Run = func(c *op.Call) (op.Run, error) { return finished(c, join, axis) }
+	return g, nil
 }
 
-func prepareConcat(c *op.Call) (op.Run, error) {
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
+// finished adds to a join what TFLite does to its result.
+func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
+	join, err := prepare(c)
 	if err != nil {
 		return nil, err
 	}
-	store, err := storeFor(x.Type)
-	if err != nil {
-		return nil, err
-	}
-	join := joinAlong(c, store, axis)
 	if tables := rescaleTables(c); tables != nil {
 		return func(c *op.Call) error {
-			rows, width := outer(c.Out[0].Shape, axis), c.Out[0].Shape[axis]*inner(c.Out[0].Shape, axis)
-			rescale(c.Out[0], c.In, tables, rows, width)
+			rescale(c.Out[0], c.In, tables, layout.Outer(c.Out[0].Shape, axis))
 			return nil
 		}, nil
 	}
@@ -71,8 +55,8 @@ func prepareConcat(c *op.Call) (op.Run, error) {
 		return join, nil
 	}
 	lo, hi, err := clampOf(act)
-	if err != nil || x.Type != tensor.Float32 {
-		return nil, op.Unsupported("activation %s on %v", act, x.Type)
+	if t := c.In[0].Type; err != nil || t != tensor.Float32 {
+		return nil, op.Unsupported("activation %s on %v", act, t)
 	}
 	return func(c *op.Call) error {
 		if err := join(c); err != nil {
@@ -97,26 +81,6 @@ func clampOf(activation string) (lo, hi float32, err error) {
 		return -1, 1, nil
 	}
 	return 0, 0, op.Unsupported("activation %s", activation)
-}
-
-// joinAlong copies the inputs beside each other along an axis.
-func joinAlong(c *op.Call, store layout.Store, axis int) op.Run {
-	out := c.Out[0].Shape
-	rows, width := outer(out, axis), out[axis]*inner(out, axis)
-	blocks, at := make([]*layout.Block, len(c.In)), make([]int, len(c.In))
-	pos := 0
-	for i, x := range c.In {
-		w := x.Shape[axis] * inner(x.Shape, axis)
-		blocks[i] = layout.NewBlock([]int{rows, w}, []int{width, 1}, []int{w, 1})
-		at[i] = pos
-		pos += w
-	}
-	return func(c *op.Call) error {
-		for i, x := range c.In {
-			store.Move(c.Pool, blocks[i], c.Out[0], x, at[i], 0)
-		}
-		return nil
-	}
 }
 
 // rescaleTables returns, for 8-bit inputs whose quantisation is not the
@@ -154,8 +118,8 @@ func rescaleTables(c *op.Call) []*[256]uint8 {
 }
 
 // rescale joins 8-bit inputs through their tables.
-func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows, width int) {
-	pos := 0
+func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows int) {
+	pos, width := 0, len(out.Data)/max(rows, 1)
 	for i, x := range in {
 		w := len(x.Data) / max(rows, 1)
 		for r := range rows {
@@ -172,48 +136,14 @@ func rescale(out *tensor.Tensor, in []*tensor.Tensor, tables []*[256]uint8, rows
 	}
 }
 
-func inferPack(c *op.Call) error {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return err
+func pack(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
-	x := c.In[0]
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank()+1)
-	if err != nil {
-		return err
-	}
-	for _, y := range c.In[1:] {
-		if y.Type != x.Type || !slices.Equal(y.Shape, x.Shape) {
-			return fmt.Errorf("inputs %v %s and %v %s differ", x.Type, tensor.FormatShape(x.Shape), y.Type, tensor.FormatShape(y.Shape))
-		}
-	}
-	c.SetOut(0, x.Type, slices.Insert(like(x.Shape), axis, len(c.In)))
-	return nil
-}
-
-func preparePack(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	out := c.Out[0].Shape
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(out))
-	if err != nil {
-		return nil, err
-	}
-	rows, w := outer(out, axis), inner(out, axis)
-	b := layout.NewBlock([]int{rows, w}, []int{w * out[axis], 1}, []int{w, 1})
-	return func(c *op.Call) error {
-		for i, x := range c.In {
-			store.Move(c.Pool, b, c.Out[0], x, i*w, 0)
-		}
-		return nil
-	}, nil
+	return layout.Stack(c.In, c.Node.Attrs.Int("axis", 0))
 }
 
 func inferUnpack(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
 	if err != nil {
@@ -229,33 +159,17 @@ func inferUnpack(c *op.Call) error {
 }
 
 func prepareUnpack(c *op.Call) (op.Run, error) {
-	x := c.In[0]
-	store, err := storeFor(x.Type)
+	x := c.In[0].Shape
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(x))
 	if err != nil {
 		return nil, err
 	}
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
-	if err != nil {
-		return nil, err
-	}
-	rows, w, n := outer(x.Shape, axis), inner(x.Shape, axis), x.Shape[axis]
-	b := layout.NewBlock([]int{rows, w}, []int{w, 1}, []int{w * n, 1})
-	return func(c *op.Call) error {
-		for i, y := range c.Out {
-			if y != nil {
-				store.Move(c.Pool, b, y, c.In[0], 0, i*w)
-			}
-		}
-		return nil
-	}, nil
+	return layout.Cut(0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
 }
 
 // inferSplit has the axis first and the value second.
 func inferSplit(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	a, err := scalarOf(c.In[0])
+	a, err := layout.Scalar(c.In[0])
 	if err != nil {
 		return err
 	}
@@ -268,20 +182,13 @@ func inferSplit(c *op.Call) error {
 	if n == 0 || x.Shape[axis]%n != 0 {
 		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
 	}
-	for i := range c.Out {
-		shape := like(x.Shape)
-		shape[axis] /= n
-		c.SetOut(i, x.Type, shape)
-	}
+	layout.SetParts(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
 	return nil
 }
 
 // inferSplitV has the value, the sizes and the axis; one size may be -1.
 func inferSplitV(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	a, err := scalarOf(c.In[2])
+	a, err := layout.Scalar(c.In[2])
 	if err != nil {
 		return err
 	}
@@ -315,48 +222,25 @@ func inferSplitV(c *op.Call) error {
 	if sum != x.Shape[axis] || free >= 0 && sizes[free] < 0 {
 		return fmt.Errorf("parts of %d make %d, axis %d has %d", sizes, sum, axis, x.Shape[axis])
 	}
-	for i, s := range sizes {
-		shape := like(x.Shape)
-		shape[axis] = s
-		c.SetOut(i, x.Type, shape)
-	}
+	layout.SetParts(c, x, axis, sizes)
 	return nil
 }
 
 // prepareSplit takes the parts' sizes from the outputs' shapes.
-func prepareSplit(value, axisInput int, params ...int) prepare {
-	return planned(func(c *op.Call) (op.Run, error) {
-		x := c.In[value]
-		store, err := storeFor(x.Type)
+func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
+	return layout.Planned(func(c *op.Call) (op.Run, error) {
+		a, err := layout.Scalar(c.In[axisInput])
 		if err != nil {
 			return nil, err
 		}
-		a, err := scalarOf(c.In[axisInput])
+		x := c.In[value].Shape
+		axis, err := op.Axis(a, len(x))
 		if err != nil {
 			return nil, err
 		}
-		axis, err := op.Axis(a, x.Rank())
-		if err != nil {
-			return nil, err
+		if slices.Contains(c.Out, nil) {
+			return nil, op.Unsupported("an output that is left out")
 		}
-		rows, w := outer(x.Shape, axis), inner(x.Shape, axis)
-		width := x.Shape[axis] * w
-		blocks, at := make([]*layout.Block, len(c.Out)), make([]int, len(c.Out))
-		pos := 0
-		for i, y := range c.Out {
-			if y == nil {
-				return nil, op.Unsupported("an output that is left out")
-			}
-			n := y.Shape[axis] * w
-			blocks[i] = layout.NewBlock([]int{rows, n}, []int{n, 1}, []int{width, 1})
-			at[i] = pos
-			pos += n
-		}
-		return func(c *op.Call) error {
-			for i, y := range c.Out {
-				store.Move(c.Pool, blocks[i], y, c.In[value], 0, at[i])
-			}
-			return nil
-		}, nil
+		return layout.Cut(value, x, axis, layout.Sizes(c.Out, axis))
 	}, params...)
 }

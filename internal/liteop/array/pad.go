@@ -3,357 +3,135 @@ package array
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func padDefs() []op.Def {
 	return []op.Def{
-		lite("PAD", inferPad, planned(preparePad, 1)),
-		lite("PADV2", inferPad, planned(preparePad, 1)),
-		lite("MIRROR_PAD", inferPad, planned(prepareMirrorPad, 1)),
-		lite("DILATE", inferDilate, planned(prepareDilate, 1)),
-		lite("TRANSPOSE", inferTranspose, planned(prepareTranspose, 1)),
-		lite("TILE", inferTile, planned(prepareTile, 1)),
-		lite("BROADCAST_TO", inferBroadcastTo, prepareBroadcastTo),
-		lite("BROADCAST_ARGS", inferBroadcastArgs, prepareBroadcastArgs),
+		moved("PAD", 2, pad, 1),
+		moved("PADV2", 2, pad, 1),
+		moved("MIRROR_PAD", 2, pad, 1),
+		moved("DILATE", 3, dilate, 1),
+		moved("TRANSPOSE", 2, transpose),
+		moved("TILE", 2, tile),
+		moved("BROADCAST_TO", 2, broadcastTo),
+		lite("BROADCAST_ARGS", 2, inferBroadcastArgs, op.Simple(runBroadcastArgs)),
 	}
 }
 
-// padding reads the pairs of elements before and after each axis.
-func padding(c *op.Call) ([]int, error) {
-	p, err := op.Ints(c.Input(1))
-	if err != nil {
-		return nil, err
-	}
-	if x := c.In[0]; len(p) != 2*x.Rank() {
-		return nil, fmt.Errorf("%d paddings for rank %d", len(p), x.Rank())
-	}
-	for _, v := range p {
-		if v < 0 || v > tensor.MaxBytes {
-			return nil, fmt.Errorf("padding %d is negative or too large", v)
-		}
-	}
-	return p, nil
-}
-
-func inferPad(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	p, err := padding(c)
-	if err != nil {
-		return err
-	}
-	shape := like(c.In[0].Shape)
-	for i := range shape {
-		shape[i] += p[2*i] + p[2*i+1]
-		if c.Node.Op != "MIRROR_PAD" {
-			continue
-		}
-		limit := c.In[0].Shape[i]
-		if c.Node.Attrs.Str("mode", "REFLECT") == "REFLECT" {
-			limit--
-		}
-		if max(p[2*i], p[2*i+1]) > max(limit, 0) {
-			return fmt.Errorf("padding of axis %d is larger than the mirrored %d elements", i, limit)
-		}
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
-
-// interior is the block of the input inside the padded output, and where it
-// begins.
-func interior(x, out *tensor.Tensor, p []int) (*layout.Block, int) {
-	strides := tensor.Strides(out.Shape)
-	at := 0
-	for i, s := range strides {
-		at += p[2*i] * s
-	}
-	return layout.NewBlock(x.Shape, strides, tensor.Strides(x.Shape)), at
-}
-
-func preparePad(c *op.Call) (op.Run, error) {
-	p, err := padding(c)
-	if err != nil {
-		return nil, err
-	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	if v := c.Input(2); v != nil && (v.Type != c.In[0].Type || v.Len() != 1) {
-		return nil, fmt.Errorf("padding value %v %s for %v", v.Type, tensor.FormatShape(v.Shape), c.In[0].Type)
-	}
-	zero := layout.Zero(c.In[0].Type, c.Out[0].Quant)
-	inside, at := interior(c.In[0], c.Out[0], p)
-	gaps := borders(c.In[0].Shape, c.Out[0].Shape, p)
-	return func(c *op.Call) error {
-		value := zero
-		if v := c.Input(2); v != nil {
-			value = v
-		}
-		for _, g := range gaps {
-			store.Move(c.Pool, g.block, c.Out[0], value, g.at, 0)
-		}
-		store.Move(c.Pool, inside, c.Out[0], c.In[0], at, 0)
-		return nil
-	}, nil
-}
-
-// border is a slab of padding.
-type border struct {
-	block *layout.Block
-	at    int
-}
-
-// borders cuts the padding into disjoint slabs: for each axis the part before
-// and after, over the interior of the axes before it and the whole of those
-// after it. All slabs read one element again and again.
-func borders(in, out, p []int) []border {
-	strides := tensor.Strides(out)
-	still := make([]int, len(out))
-	var list []border
-	base := 0
-	for a := range out {
-		for side := range 2 {
-			if p[2*a+side] == 0 {
-				continue
-			}
-			shape := like(out)
-			copy(shape, in[:a])
-			shape[a] = p[2*a+side]
-			at := base
-			if side == 1 {
-				at += (p[2*a] + in[a]) * strides[a]
-			}
-			if b := layout.NewBlock(shape, strides, still); b.Len() > 0 {
-				list = append(list, border{b, at})
-			}
-		}
-		base += p[2*a] * strides[a]
-	}
-	return list
-}
-
-// prepareMirrorPad copies the interior and then mirrors one axis after the
-// other, the last axis first, over what is already complete.
-func prepareMirrorPad(c *op.Call) (op.Run, error) {
-	p, err := padding(c)
-	if err != nil {
-		return nil, err
-	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	x, out := c.In[0].Shape, c.Out[0].Shape
-	inside, at := interior(c.In[0], c.Out[0], p)
-	strides := tensor.Strides(out)
-	type mirror struct {
-		block    *layout.Block
-		to, from int
-	}
-	edge := 0 // symmetric mirrors repeat the edge, reflecting ones do not
+// pad maps each axis: to nothing, which gets the value, or to its mirror, which
+// repeats the edge when it is symmetric.
+func pad(c *op.Call) (g layout.Geometry, err error) {
+	x, edge, mirror := c.In[0], 1, c.Node.Op == "MIRROR_PAD"
 	if c.Node.Attrs.Str("mode", "REFLECT") == "REFLECT" {
-		edge = 1
+		edge = 0
 	}
-	var mirrors []mirror
-	for a := len(x) - 1; a >= 0; a-- {
-		base := 0
-		for k := range a {
-			base += p[2*k] * strides[k]
-		}
-		shape := like(out)
-		copy(shape, x[:a])
-		back := like(strides)
-		back[a] = -strides[a]
-		if before := p[2*a]; before > 0 {
-			shape[a] = before
-			mirrors = append(mirrors, mirror{layout.NewBlock(shape, strides, back), base, base + (2*before-1+edge)*strides[a]})
-		}
-		if after := p[2*a+1]; after > 0 {
-			shape[a] = after
-			end := p[2*a] + x[a]
-			mirrors = append(mirrors, mirror{layout.NewBlock(shape, strides, back), base + end*strides[a], base + (end-1-edge)*strides[a]})
-		}
+	p, err := op.Ints(c.In[1])
+	if err != nil {
+		return g, err
 	}
-	return func(c *op.Call) error {
-		store.Move(c.Pool, inside, c.Out[0], c.In[0], at, 0)
-		for _, m := range mirrors {
-			store.Move(c.Pool, m.block, c.Out[0], c.Out[0], m.to, m.from)
+	if len(p) != 2*x.Rank() {
+		return g, fmt.Errorf("%d paddings for rank %d", len(p), x.Rank())
+	}
+	out := like(x.Shape)
+	for i, v := range p {
+		if v < 0 || v > tensor.MaxBytes {
+			return g, fmt.Errorf("padding %d is negative or too large", v)
 		}
-		return nil
-	}, nil
+		if n := x.Shape[i/2]; mirror && v > max(n-1+edge, 0) {
+			return g, fmt.Errorf("padding of axis %d is larger than what is mirrored of its %d elements", i/2, n)
+		}
+		out[i/2] += v
+	}
+	if v := c.Input(2); v != nil && (v.Type != x.Type || v.Len() != 1) {
+		return g, fmt.Errorf("padding value %v %s for %v", v.Type, tensor.FormatShape(v.Shape), x.Type)
+	}
+	return layout.Map(x.Shape, out, func(i int) []int {
+		at, n := make([]int, out[i]), x.Shape[i]
+		for k := range at {
+			switch o := k - p[2*i]; {
+			case o >= 0 && o < n:
+				at[k] = o
+			case !mirror:
+				at[k] = -1
+			case o < 0:
+				at[k] = -o - edge
+			default:
+				at[k] = 2*n - 2 - o + edge
+			}
+		}
+		return at
+	}, 2, zeroOf(c)), nil
 }
 
-// inferDilate has the tensor, how far apart its elements are put along each
-// axis, and the value between them.
-func inferDilate(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
+// zeroOf returns an element that stands for real zero in output 0 of the type of
+// input 0: the zero point of per-tensor quantised types, an empty string, zero
+// otherwise.
+func zeroOf(c *op.Call) *tensor.Tensor {
+	x := tensor.New(c.In[0].Type)
+	if !c.Wants(0) || c.Out[0].Quant == nil || len(c.Out[0].Quant.Zero) == 0 {
+		return x
 	}
+	switch z := c.Out[0].Quant.Zero[0]; x.Type {
+	case tensor.Int8, tensor.Uint8:
+		x.Data[0] = byte(z)
+	case tensor.Int16:
+		tensor.Of[int16](x)[0] = int16(z)
+	}
+	return x
+}
+
+// dilate has the tensor, how far apart its elements are put along each axis, and
+// the value between them.
+func dilate(c *op.Call) (g layout.Geometry, err error) {
 	step, err := op.Ints(c.In[1])
 	if err != nil {
-		return err
+		return g, err
 	}
 	x := c.In[0]
 	if len(step) != x.Rank() || c.In[2].Type != x.Type || c.In[2].Len() != 1 {
-		return fmt.Errorf("%d dilations for rank %d, value %v for %v", len(step), x.Rank(), c.In[2].Type, x.Type)
+		return g, fmt.Errorf("%d dilations for rank %d, value %v for %v", len(step), x.Rank(), c.In[2].Type, x.Type)
 	}
-	shape := like(x.Shape)
+	out := like(x.Shape)
 	for i, s := range step {
 		if s < 1 {
-			return fmt.Errorf("dilation %d", s)
+			return g, fmt.Errorf("dilation %d", s)
 		}
-		if shape[i] > 0 {
-			shape[i] = (shape[i]-1)*s + 1
+		if out[i] > 0 {
+			out[i] = (out[i]-1)*s + 1
 		}
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	return layout.Map(x.Shape, out, func(i int) []int { return layout.Spaced(x.Shape[i], out[i], 0, step[i]) }, 2, nil), nil
 }
 
-func prepareDilate(c *op.Call) (op.Run, error) {
-	step, err := op.Ints(c.In[1])
+func transpose(c *op.Call) (layout.Geometry, error) {
+	perm, err := op.Ints(c.In[1])
 	if err != nil {
-		return nil, err
+		return layout.Geometry{}, err
 	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	dst := tensor.Strides(c.Out[0].Shape)
-	for i, s := range step {
-		dst[i] *= s
-	}
-	b := layout.NewBlock(c.In[0].Shape, dst, tensor.Strides(c.In[0].Shape))
-	return func(c *op.Call) error {
-		store.Fill(c.Pool, c.Out[0], c.In[2], 0, c.Out[0].Len())
-		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, 0)
-		return nil
-	}, nil
+	return layout.Transpose(c.In[0].Shape, perm)
 }
 
-// permutation reads and checks the axes of a TRANSPOSE.
-func permutation(c *op.Call) ([]int, error) {
-	perm, err := op.Ints(c.Input(1))
-	if err != nil {
-		return nil, err
-	}
-	rank := c.In[0].Rank()
-	if len(perm) != rank {
-		return nil, fmt.Errorf("permutation %v for rank %d", perm, rank)
-	}
-	seen := make([]bool, rank)
-	for i, a := range perm {
-		if a, err = op.Axis(a, rank); err != nil || seen[a] {
-			return nil, fmt.Errorf("%v is not a permutation", perm)
-		}
-		perm[i], seen[a] = a, true
-	}
-	return perm, nil
-}
-
-func inferTranspose(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	perm, err := permutation(c)
-	if err != nil {
-		return err
-	}
-	shape := make([]int, len(perm))
-	for i, a := range perm {
-		shape[i] = c.In[0].Shape[a]
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
-
-func prepareTranspose(c *op.Call) (op.Run, error) {
-	perm, err := permutation(c)
-	if err != nil {
-		return nil, err
-	}
-	from := tensor.Strides(c.In[0].Shape)
-	strides := make([]int, len(perm))
-	for i, a := range perm {
-		strides[i] = from[a]
-	}
-	return moveView(c.In[0].Type, c.Out[0].Shape, strides, 0)
-}
-
-func inferTile(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+func tile(c *op.Call) (layout.Geometry, error) {
 	times, err := op.Ints(c.In[1])
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	shape := like(c.In[0].Shape)
-	if len(times) != len(shape) {
-		return fmt.Errorf("%d multiples for rank %d", len(times), len(shape))
-	}
-	for i, n := range times {
-		if n < 0 {
-			return fmt.Errorf("multiple %d is negative", n)
-		}
-		shape[i] *= n
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return layout.Tile(c.In[0].Shape, times)
 }
 
-// prepareTile walks the output as (multiple, dimension) pairs of axes, with a
-// stride of zero along the multiples.
-func prepareTile(c *op.Call) (op.Run, error) {
-	times, err := op.Ints(c.In[1])
-	if err != nil {
-		return nil, err
-	}
-	from := tensor.Strides(c.In[0].Shape)
-	var shape, strides []int
-	for i, n := range times {
-		shape = append(shape, n, c.In[0].Shape[i])
-		strides = append(strides, 0, from[i])
-	}
-	return moveView(c.In[0].Type, shape, strides, 0)
-}
-
-func inferBroadcastTo(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
+func broadcastTo(c *op.Call) (layout.Geometry, error) {
 	shape, err := op.Ints(c.In[1])
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	if _, err := layout.BroadcastStrides(c.In[0].Shape, shape); err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
-
-func prepareBroadcastTo(c *op.Call) (op.Run, error) {
-	return planned(func(c *op.Call) (op.Run, error) {
-		strides, err := layout.BroadcastStrides(c.In[0].Shape, c.Out[0].Shape)
-		if err != nil {
-			return nil, err
-		}
-		return moveView(c.In[0].Type, c.Out[0].Shape, strides, 0)
-	}, 1)(c)
+	return layout.Expand(c.In[0].Shape, shape)
 }
 
 // inferBroadcastArgs gives the length of the longer of two shapes.
 func inferBroadcastArgs(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, b := c.In[0], c.In[1]
 	if a.Rank() != 1 || b.Rank() != 1 || a.Type != b.Type || a.Type != tensor.Int32 && a.Type != tensor.Int64 {
 		return fmt.Errorf("shapes of types %v %s and %v %s", a.Type, tensor.FormatShape(a.Shape), b.Type, tensor.FormatShape(b.Shape))
@@ -362,23 +140,18 @@ func inferBroadcastArgs(c *op.Call) error {
 	return nil
 }
 
-func prepareBroadcastArgs(*op.Call) (op.Run, error) {
-	return func(c *op.Call) error {
-		a, err := op.Ints(c.In[0])
-		if err != nil {
-			return err
-		}
-		b, err := op.Ints(c.In[1])
-		if err != nil {
-			return err
-		}
-		shape, err := tensor.Broadcast(a, b)
-		if err != nil {
-			return err
-		}
-		if c.Out[0].Type == tensor.Int64 {
-			return putInts(tensor.Of[int64](c.Out[0]), shape)
-		}
-		return putInts(tensor.Of[int32](c.Out[0]), shape)
-	}, nil
+func runBroadcastArgs(c *op.Call) error {
+	a, err := op.Ints(c.In[0])
+	if err != nil {
+		return err
+	}
+	b, err := op.Ints(c.In[1])
+	if err != nil {
+		return err
+	}
+	shape, err := tensor.Broadcast(a, b)
+	if err != nil {
+		return err
+	}
+	return layout.PutInts(c.Out[0], shape)
 }

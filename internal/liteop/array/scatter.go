@@ -2,30 +2,29 @@ package array
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func scatterDefs() []op.Def {
 	return []op.Def{
-		lite("SCATTER_ND", inferScatterND, prepareScatterND),
-		lite("SPARSE_TO_DENSE", inferSparseToDense, prepareSparseToDense),
-		lite("SEGMENT_SUM", inferSegmentSum, prepareSegments),
-		lite("UNSORTED_SEGMENT_SUM", inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_PROD", inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_MAX", inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_MIN", inferUnsortedSegment, prepareSegments),
+		lite("SCATTER_ND", 3, inferScatterND, prepareScatterND),
+		lite("SPARSE_TO_DENSE", 4, inferSparseToDense, op.Simple(runSparseToDense)),
+		lite("SEGMENT_SUM", 2, inferSegmentSum, prepareSegments),
+		lite("UNSORTED_SEGMENT_SUM", 3, inferUnsortedSegment, prepareSegments),
+		lite("UNSORTED_SEGMENT_PROD", 3, inferUnsortedSegment, prepareSegments),
+		lite("UNSORTED_SEGMENT_MAX", 3, inferUnsortedSegment, prepareSegments),
+		lite("UNSORTED_SEGMENT_MIN", 3, inferUnsortedSegment, prepareSegments),
 	}
 }
 
 // inferScatterND has indices, updates and the shape.
 func inferScatterND(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[2])
 	if err != nil {
 		return err
@@ -41,36 +40,27 @@ func inferScatterND(c *op.Call) error {
 
 // prepareScatterND adds the updates to zeros; entries named twice add up.
 func prepareScatterND(c *op.Call) (op.Run, error) {
-	fold, err := folderFor(c.In[1].Type, foldAdd)
+	add, err := layout.Updater(c.In[1].Type, "add")
 	if err != nil {
 		return nil, err
 	}
-	idx := c.In[0].Shape
-	depth := idx[len(idx)-1]
+	g, err := layout.NewTuples(c.Out[0].Shape, c.In[0].Shape, 0, false)
+	if err != nil {
+		return nil, err
+	}
 	return func(c *op.Call) error {
-		at, err := op.Ints(c.In[0])
+		at, err := g.Offsets(c.In[0])
 		if err != nil {
 			return err
 		}
-		out := c.Out[0]
-		run := tensor.Elements(out.Shape[depth:])
-		clear(out.Data)
-		for r := range tensor.Elements(idx[:len(idx)-1]) {
-			row, err := flatIndex(at[r*depth:][:depth], out.Shape)
-			if err != nil {
-				return err
-			}
-			fold.rows(out, c.In[1], row*run, r*run, run)
-		}
+		clear(c.Out[0].Data)
+		add(c.Out[0], c.In[1], at, g.Block)
 		return nil
 	}, nil
 }
 
 // inferSparseToDense has indices, shape, values and the default.
 func inferSparseToDense(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -83,46 +73,37 @@ func inferSparseToDense(c *op.Call) error {
 	return nil
 }
 
-func prepareSparseToDense(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[2].Type)
+func runSparseToDense(c *op.Call) error {
+	at, err := op.Ints(c.In[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func(c *op.Call) error {
-		at, err := op.Ints(c.In[0])
-		if err != nil {
+	out, values := c.Out[0], c.In[2]
+	// A scalar is one coordinate, a vector many entries of rank one.
+	n, depth := c.In[0].Len(), 1
+	if c.In[0].Rank() == 2 {
+		n, depth = c.In[0].Shape[0], c.In[0].Shape[1]
+	}
+	if depth != out.Rank() || values.Rank() == 1 && values.Len() != n {
+		return fmt.Errorf("%d entries of rank %d with %d values for shape %s", n, depth, values.Len(), tensor.FormatShape(out.Shape))
+	}
+	to := make([]int, n)
+	for i := range to {
+		if to[i], err = flatIndex(at[i*depth:][:depth], out.Shape); err != nil {
 			return err
 		}
-		out, values := c.Out[0], c.In[2]
-		// A scalar is one coordinate, a vector many entries of rank one.
-		n, depth := c.In[0].Len(), 1
-		if c.In[0].Rank() == 2 {
-			n, depth = c.In[0].Shape[0], c.In[0].Shape[1]
-		}
-		if depth != out.Rank() || values.Rank() == 1 && values.Len() != n {
-			return fmt.Errorf("%d entries of rank %d with %d values for shape %s", n, depth, values.Len(), tensor.FormatShape(out.Shape))
-		}
-		store.Fill(c.Pool, out, c.In[3], 0, out.Len())
-		for i := range n {
-			to, err := flatIndex(at[i*depth:][:depth], out.Shape)
-			if err != nil {
-				return err
-			}
-			from := i
-			if values.Rank() == 0 {
-				from = 0
-			}
-			store.Copy(out, values, to, from, 1)
-		}
-		return nil
-	}, nil
+	}
+	move.Fill(c.Pool, layout.Of(out), layout.Of(c.In[3]))
+	if values.Rank() == 0 {
+		move.Mark(layout.Of(out), layout.Of(values), to)
+	} else {
+		move.Put(layout.Of(out), layout.Of(values), to, 1)
+	}
+	return nil
 }
 
 // inferSegmentSum has as many rows as the last identifier says.
 func inferSegmentSum(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	ids, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -146,10 +127,7 @@ func inferSegmentSum(c *op.Call) error {
 }
 
 func inferUnsortedSegment(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	n, err := scalarOf(c.In[2])
+	n, err := layout.Scalar(c.In[2])
 	if err != nil {
 		return err
 	}
@@ -162,11 +140,20 @@ func inferUnsortedSegment(c *op.Call) error {
 }
 
 func prepareSegments(c *op.Call) (op.Run, error) {
-	kind := map[string]foldKind{"UNSORTED_SEGMENT_PROD": foldMul, "UNSORTED_SEGMENT_MAX": foldMax, "UNSORTED_SEGMENT_MIN": foldMin}[c.Node.Op]
-	fold, err := folderFor(c.In[0].Type, kind)
+	t := c.In[0].Type
+	kind := map[string]string{"UNSORTED_SEGMENT_PROD": "mul", "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}[c.Node.Op]
+	if kind == "" {
+		kind = "add"
+	}
+	fold, err := layout.Updater(t, kind)
 	if err != nil {
 		return nil, err
 	}
+	start, ok := neutral[t]
+	if !ok {
+		return nil, op.Unsupported("elements of type %v", t)
+	}
+	empty := start()[kind]
 	run := tensor.Elements(c.In[0].Shape[c.In[1].Rank():])
 	return func(c *op.Call) error {
 		ids, err := op.Ints(c.In[1])
@@ -174,17 +161,36 @@ func prepareSegments(c *op.Call) (op.Run, error) {
 			return err
 		}
 		out := c.Out[0]
-		store := layout.StoreFor(out.Type)
-		store.Fill(c.Pool, out, fold.neutral(), 0, out.Len())
-		for i, id := range ids {
-			if id < 0 && c.Node.Op != "SEGMENT_SUM" {
-				continue // dropped
-			}
-			if id < 0 || id >= out.Shape[0] {
+		for _, id := range ids {
+			// Unsorted segments drop what has no segment.
+			if id >= out.Shape[0] || id < 0 && c.Node.Op == "SEGMENT_SUM" {
 				return fmt.Errorf("segment identifier %d is outside 0 to %d", id, out.Shape[0]-1)
 			}
-			fold.rows(out, c.In[0], id*run, i*run, run)
 		}
+		move.Fill(c.Pool, layout.Of(out), layout.Of(empty))
+		fold(out, c.In[0], ids, run)
 		return nil
 	}, nil
+}
+
+// neutral makes, for each element type, the element that a segment without
+// entries has, by reduction.
+var neutral = map[tensor.Type]func() map[string]*tensor.Tensor{
+	tensor.Float32: neutrals[float32](tensor.Float32, -math.MaxFloat32, math.MaxFloat32),
+	tensor.Float64: neutrals[float64](tensor.Float64, -math.MaxFloat64, math.MaxFloat64),
+	tensor.Int8:    neutrals[int8](tensor.Int8, math.MinInt8, math.MaxInt8),
+	tensor.Int16:   neutrals[int16](tensor.Int16, math.MinInt16, math.MaxInt16),
+	tensor.Int32:   neutrals[int32](tensor.Int32, math.MinInt32, math.MaxInt32),
+	tensor.Int64:   neutrals[int64](tensor.Int64, math.MinInt64, math.MaxInt64),
+	tensor.Uint8:   neutrals[uint8](tensor.Uint8, 0, math.MaxUint8),
+	tensor.Uint32:  neutrals[uint32](tensor.Uint32, 0, math.MaxUint32),
+	tensor.Uint64:  neutrals[uint64](tensor.Uint64, 0, math.MaxUint64),
+	tensor.Bool:    neutrals[uint8](tensor.Bool, 0, 1),
+}
+
+func neutrals[T tensor.Number](t tensor.Type, low, up T) func() map[string]*tensor.Tensor {
+	return func() map[string]*tensor.Tensor {
+		of := func(v T) *tensor.Tensor { return tensor.From(t, nil, []T{v}) }
+		return map[string]*tensor.Tensor{"add": of(0), "mul": of(1), "max": of(low), "min": of(up)}
+	}
 }

@@ -1,28 +1,27 @@
 package array
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func shapeDefs() []op.Def {
-	view := func(name string, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: op.Simple(runCopy), InPlace: true}
+	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: op.Simple(runCopy), InPlace: true}
 	}
 	return []op.Def{
-		view("RESHAPE", inferReshape),
-		view("SQUEEZE", inferSqueeze),
-		view("EXPAND_DIMS", inferExpandDims),
-		view("BITCAST", inferBitcast),
-		view("DENSIFY", inferSame),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: inferShape, Prepare: prepareShape, OfShape: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: inferRank, Prepare: prepareShape, OfShape: true},
+		view("RESHAPE", 1, inferReshape),
+		view("SQUEEZE", 1, inferSqueeze),
+		view("EXPAND_DIMS", 2, inferExpandDims),
+		view("BITCAST", 1, inferBitcast),
+		view("DENSIFY", 1, layout.Same),
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, OfShape: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, OfShape: true},
 	}
 }
 
@@ -32,20 +31,9 @@ func runCopy(c *op.Call) error {
 	return nil
 }
 
-func inferSame(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, like(c.In[0].Shape))
-	return nil
-}
-
 // inferReshape takes the shape from the second input when it is a list, else
 // from the options. One dimension may be -1.
 func inferReshape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	want := c.Node.Attrs.Ints("new_shape")
 	if s := c.Input(1); s != nil && s.Rank() == 1 && s.Type.IsInteger() {
@@ -83,9 +71,6 @@ func inferReshape(c *op.Call) error {
 }
 
 func inferSqueeze(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	drop := make([]bool, x.Rank())
 	dims := c.Node.Attrs.Ints("squeeze_dims")
@@ -110,10 +95,7 @@ func inferSqueeze(c *op.Call) error {
 }
 
 func inferExpandDims(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	axis, err := scalarOf(c.In[1])
+	axis, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
 	}
@@ -126,24 +108,9 @@ func inferExpandDims(c *op.Call) error {
 	return nil
 }
 
-// scalarOf reads a known integer tensor of one element.
-func scalarOf(x *tensor.Tensor) (int, error) {
-	v, err := op.Ints(x)
-	if err != nil {
-		return 0, err
-	}
-	if len(v) != 1 {
-		return 0, fmt.Errorf("%d elements where one is expected", len(v))
-	}
-	return v[0], nil
-}
-
 // inferBitcast keeps the bytes: a narrower result gets a last axis, a wider one
 // takes it away.
 func inferBitcast(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x, t := c.In[0], declared(c, 0)
 	from, to := x.Type.Bits(), t.Bits()
 	if from < 8 || to < 8 {
@@ -164,9 +131,6 @@ func inferBitcast(c *op.Call) error {
 }
 
 func inferShape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t, err := indexType(c, 0)
 	if err != nil {
 		return err
@@ -176,34 +140,13 @@ func inferShape(c *op.Call) error {
 }
 
 func inferRank(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, tensor.Int32, []int{})
 	return nil
 }
 
 func prepareShape(c *op.Call) (op.Run, error) {
 	if c.Node.Op == "RANK" {
-		return func(c *op.Call) error {
-			tensor.Of[int32](c.Out[0])[0] = int32(c.In[0].Rank())
-			return nil
-		}, nil
+		return func(c *op.Call) error { return layout.PutInts(c.Out[0], []int{c.In[0].Rank()}) }, nil
 	}
-	return func(c *op.Call) error {
-		if c.Out[0].Type == tensor.Int64 {
-			return putInts(tensor.Of[int64](c.Out[0]), c.In[0].Shape)
-		}
-		return putInts(tensor.Of[int32](c.Out[0]), c.In[0].Shape)
-	}, nil
-}
-
-func putInts[T int32 | int64](dst []T, v []int) error {
-	if len(dst) != len(v) {
-		return errors.New("shape has changed since planning")
-	}
-	for i, d := range v {
-		dst[i] = T(d)
-	}
-	return nil
+	return func(c *op.Call) error { return layout.PutInts(c.Out[0], c.In[0].Shape) }, nil
 }

@@ -2,81 +2,46 @@ package array
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func sliceDefs() []op.Def {
 	return []op.Def{
-		lite("SLICE", inferSlice, planned(prepareSlice, 1, 2)),
-		lite("STRIDED_SLICE", inferStridedSlice, planned(prepareStridedSlice, 1, 2, 3)),
-		lite("DYNAMIC_UPDATE_SLICE", inferSame, prepareUpdateSlice),
-		lite("REVERSE_V2", inferReverse, planned(prepareReverse, 1)),
-		lite("REVERSE_SEQUENCE", inferReverse, prepareReverseSequence),
+		moved("SLICE", 3, slice),
+		moved("STRIDED_SLICE", 4, stridedSlice),
+		lite("DYNAMIC_UPDATE_SLICE", 3, layout.Same, prepareUpdateSlice),
+		moved("REVERSE_V2", 2, reverse),
+		lite("REVERSE_SEQUENCE", 2, layout.Same, prepareReverseSequence),
 	}
 }
 
-// sliceBounds returns begin and size of a SLICE; size -1 reaches to the end.
-func sliceBounds(c *op.Call) (begin, size []int, err error) {
-	if begin, err = op.Ints(c.Input(1)); err != nil {
-		return nil, nil, err
+// slice has begin and size; size -1 reaches to the end.
+func slice(c *op.Call) (g layout.Geometry, err error) {
+	begin, err := op.Ints(c.In[1])
+	if err != nil {
+		return g, err
 	}
-	if size, err = op.Ints(c.Input(2)); err != nil {
-		return nil, nil, err
+	size, err := op.Ints(c.In[2])
+	if err != nil {
+		return g, err
 	}
 	x := c.In[0]
 	if len(begin) != x.Rank() || len(size) != x.Rank() {
-		return nil, nil, fmt.Errorf("%d begins and %d sizes for rank %d", len(begin), len(size), x.Rank())
+		return g, fmt.Errorf("%d begins and %d sizes for rank %d", len(begin), len(size), x.Rank())
 	}
 	for i, d := range x.Shape {
 		if size[i] == -1 {
 			size[i] = d - begin[i]
 		}
 		if begin[i] < 0 || size[i] < 0 || begin[i] > d-size[i] {
-			return nil, nil, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
+			return g, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
 		}
 	}
-	return begin, size, nil
-}
-
-func inferSlice(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	_, size, err := sliceBounds(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, size)
-	return nil
-}
-
-func prepareSlice(c *op.Call) (op.Run, error) {
-	begin, size, err := sliceBounds(c)
-	if err != nil {
-		return nil, err
-	}
-	strides := tensor.Strides(c.In[0].Shape)
-	from := 0
-	for i, b := range begin {
-		from += b * strides[i]
-	}
-	return moveView(c.In[0].Type, size, strides, from)
-}
-
-// moveView copies a strided view of input 0 to the dense output 0.
-func moveView(t tensor.Type, shape, strides []int, from int) (op.Run, error) {
-	store, err := storeFor(t)
-	if err != nil {
-		return nil, err
-	}
-	b := layout.NewBlock(shape, tensor.Strides(shape), strides)
-	return func(c *op.Call) error {
-		store.Move(c.Pool, b, c.Out[0], c.In[0], 0, from)
-		return nil
-	}, nil
+	return layout.Window(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
 }
 
 // strided is a resolved STRIDED_SLICE: one entry for each axis of the view
@@ -93,7 +58,7 @@ type strided struct {
 func resolveStrided(c *op.Call) (s strided, err error) {
 	var spec [3][]int
 	for i := range spec {
-		if spec[i], err = op.Ints(c.Input(i + 1)); err != nil {
+		if spec[i], err = op.Ints(c.In[i+1]); err != nil {
 			return s, err
 		}
 	}
@@ -213,74 +178,29 @@ func clampIndex(i, d, step int) int {
 	return min(max(i, -1), d-1)
 }
 
-func inferStridedSlice(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
+func stridedSlice(c *op.Call) (layout.Geometry, error) {
 	s, err := resolveStrided(c)
 	if err != nil {
-		return err
+		return layout.Geometry{}, err
 	}
-	c.SetOut(0, c.In[0].Type, s.shape)
-	return nil
-}
-
-func prepareStridedSlice(c *op.Call) (op.Run, error) {
-	s, err := resolveStrided(c)
-	if err != nil {
-		return nil, err
-	}
-	return moveView(c.In[0].Type, s.view, s.stride, s.from)
+	return layout.Viewed(s.shape, s.view, s.stride, s.from)
 }
 
 // prepareUpdateSlice copies the operand and then the update over it; the start
 // is moved so that the update fits.
 func prepareUpdateSlice(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, u := c.In[0], c.In[1]
-	if u.Type != x.Type || u.Rank() != x.Rank() || c.In[2].Len() != x.Rank() {
-		return nil, fmt.Errorf("update %v %s and %d starts for %v %s", u.Type, tensor.FormatShape(u.Shape), c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
+	if u.Type != x.Type || c.In[2].Len() != x.Rank() {
+		return nil, fmt.Errorf("update %v and %d starts for %v %s", u.Type, c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
 	}
-	for i, d := range u.Shape {
-		if d > x.Shape[i] {
-			return nil, fmt.Errorf("update %s is larger than %s", tensor.FormatShape(u.Shape), tensor.FormatShape(x.Shape))
-		}
-	}
-	store, err := storeFor(x.Type)
-	if err != nil {
-		return nil, err
-	}
-	strides := tensor.Strides(x.Shape)
-	b := layout.NewBlock(u.Shape, strides, tensor.Strides(u.Shape))
-	return func(c *op.Call) error {
-		start, err := op.Ints(c.In[2])
-		if err != nil {
-			return err
-		}
-		at := 0
-		for i, s := range start {
-			at += min(max(s, 0), c.In[0].Shape[i]-c.In[1].Shape[i]) * strides[i]
-		}
-		layout.Copy(c.Pool, c.Out[0], c.In[0])
-		store.Move(c.Pool, b, c.Out[0], c.In[1], at, 0)
-		return nil
-	}, nil
+	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
 }
 
-func inferReverse(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	return inferSame(c)
-}
-
-func prepareReverse(c *op.Call) (op.Run, error) {
+func reverse(c *op.Call) (g layout.Geometry, err error) {
 	x := c.In[0]
 	axes, err := op.Ints(c.In[1])
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	strides := tensor.Strides(x.Shape)
 	turned := make([]bool, x.Rank())
@@ -288,16 +208,16 @@ func prepareReverse(c *op.Call) (op.Run, error) {
 	for _, a := range axes {
 		a, err := op.Axis(a, x.Rank())
 		if err != nil {
-			return nil, err
+			return g, err
 		}
 		if turned[a] {
-			return nil, fmt.Errorf("axis %d is named twice", a)
+			return g, fmt.Errorf("axis %d is named twice", a)
 		}
 		turned[a] = true
 		from += (x.Shape[a] - 1) * strides[a]
 		strides[a] = -strides[a]
 	}
-	return moveView(x.Type, x.Shape, strides, from)
+	return layout.Viewed(like(x.Shape), x.Shape, strides, from)
 }
 
 // prepareReverseSequence turns the first length[b] steps of each sequence b.
@@ -314,30 +234,5 @@ func prepareReverseSequence(c *op.Call) (op.Run, error) {
 	if seq == batch || c.In[1].Len() != x.Shape[batch] {
 		return nil, fmt.Errorf("%d lengths along axis %d of %s, sequences along axis %d", c.In[1].Len(), batch, tensor.FormatShape(x.Shape), seq)
 	}
-	store, err := storeFor(x.Type)
-	if err != nil {
-		return nil, err
-	}
-	strides := tensor.Strides(x.Shape)
-	return func(c *op.Call) error {
-		lengths, err := op.Ints(c.In[1])
-		if err != nil {
-			return err
-		}
-		layout.Copy(c.Pool, c.Out[0], c.In[0])
-		shape, back := like(x.Shape), like(strides)
-		shape[batch], back[seq] = 1, -strides[seq]
-		for b, n := range lengths {
-			if n < 0 || n > x.Shape[seq] {
-				return fmt.Errorf("length %d of sequence %d is outside 0 to %d", n, b, x.Shape[seq])
-			}
-			if n == 0 {
-				continue
-			}
-			shape[seq] = n
-			at := b * strides[batch]
-			store.Move(c.Pool, layout.NewBlock(shape, strides, back), c.Out[0], c.In[0], at, at+(n-1)*strides[seq])
-		}
-		return nil
-	}, nil
+	return layout.ReversedSequences(x.Shape, seq, batch)
 }

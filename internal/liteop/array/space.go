@@ -3,25 +3,23 @@ package array
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func spaceDefs() []op.Def {
 	return []op.Def{
-		lite("SPACE_TO_DEPTH", inferSpaceToDepth, prepareSpaceToDepth),
-		lite("DEPTH_TO_SPACE", inferDepthToSpace, prepareDepthToSpace),
-		lite("SPACE_TO_BATCH_ND", inferSpaceToBatch, planned(prepareSpaceToBatch, 1, 2)),
-		lite("BATCH_TO_SPACE_ND", inferBatchToSpace, planned(prepareBatchToSpace, 1, 2)),
+		moved("SPACE_TO_DEPTH", 1, spaceToDepth),
+		moved("DEPTH_TO_SPACE", 1, depthToSpace),
+		moved("SPACE_TO_BATCH_ND", 3, spaceToBatch),
+		moved("BATCH_TO_SPACE_ND", 3, batchToSpace),
 	}
 }
 
 // blockSize reads the option of the depth operators, for NHWC images.
 func blockSize(c *op.Call) (int, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return 0, err
-	}
 	b := c.Node.Attrs.Int("block_size", 0)
 	if b < 1 || c.In[0].Rank() != 4 {
 		return 0, fmt.Errorf("block size %d for shape %s", b, tensor.FormatShape(c.In[0].Shape))
@@ -29,57 +27,36 @@ func blockSize(c *op.Call) (int, error) {
 	return b, nil
 }
 
-func inferSpaceToDepth(c *op.Call) error {
+func spaceToDepth(c *op.Call) (g layout.Geometry, err error) {
 	b, err := blockSize(c)
 	if err != nil {
-		return err
+		return g, err
 	}
 	s := c.In[0].Shape
 	if s[1]%b != 0 || s[2]%b != 0 {
-		return fmt.Errorf("shape %s is not a multiple of blocks of %d", tensor.FormatShape(s), b)
+		return g, fmt.Errorf("shape %s is not a multiple of blocks of %d", tensor.FormatShape(s), b)
 	}
-	c.SetOut(0, c.In[0].Type, []int{s[0], s[1] / b, s[2] / b, s[3] * b * b})
-	return nil
-}
-
-func prepareSpaceToDepth(c *op.Call) (op.Run, error) {
-	b, err := blockSize(c)
-	if err != nil {
-		return nil, err
-	}
-	s, o := c.In[0].Shape, c.Out[0].Shape
 	st := tensor.Strides(s)
-	return moveView(c.In[0].Type, []int{o[0], o[1], o[2], b, b, s[3]}, []int{st[0], b * st[1], b * st[2], st[1], st[2], 1}, 0)
+	return layout.Viewed([]int{s[0], s[1] / b, s[2] / b, s[3] * b * b},
+		[]int{s[0], s[1] / b, s[2] / b, b, b, s[3]}, []int{st[0], b * st[1], b * st[2], st[1], st[2], 1}, 0)
 }
 
-func inferDepthToSpace(c *op.Call) error {
+func depthToSpace(c *op.Call) (g layout.Geometry, err error) {
 	b, err := blockSize(c)
 	if err != nil {
-		return err
+		return g, err
 	}
 	s := c.In[0].Shape
 	if s[3]%(b*b) != 0 {
-		return fmt.Errorf("depth of %s is not a multiple of %d", tensor.FormatShape(s), b*b)
+		return g, fmt.Errorf("depth of %s is not a multiple of %d", tensor.FormatShape(s), b*b)
 	}
-	c.SetOut(0, c.In[0].Type, []int{s[0], s[1] * b, s[2] * b, s[3] / (b * b)})
-	return nil
-}
-
-func prepareDepthToSpace(c *op.Call) (op.Run, error) {
-	b, err := blockSize(c)
-	if err != nil {
-		return nil, err
-	}
-	s, d := c.In[0].Shape, c.Out[0].Shape[3]
-	st := tensor.Strides(s)
-	return moveView(c.In[0].Type, []int{s[0], s[1], b, s[2], b, d}, []int{st[0], st[1], b * d, st[2], d, 1}, 0)
+	st, d := tensor.Strides(s), s[3]/(b*b)
+	return layout.Viewed([]int{s[0], s[1] * b, s[2] * b, d},
+		[]int{s[0], s[1], b, s[2], b, d}, []int{st[0], st[1], b * d, st[2], d, 1}, 0)
 }
 
 // spaceParams reads block shape and paddings (or crops) of the batch operators.
 func spaceParams(c *op.Call) (block, pads []int, err error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, nil, err
-	}
 	if block, err = op.Ints(c.In[1]); err != nil {
 		return nil, nil, err
 	}
@@ -98,64 +75,58 @@ func spaceParams(c *op.Call) (block, pads []int, err error) {
 	return block, pads, nil
 }
 
-func inferSpaceToBatch(c *op.Call) error {
+func spaceToBatch(c *op.Call) (g layout.Geometry, err error) {
 	block, pads, err := spaceParams(c)
 	if err != nil {
-		return err
+		return g, err
 	}
-	shape := like(c.In[0].Shape)
+	out := like(c.In[0].Shape)
 	for i, b := range block {
-		n := shape[i+1] + pads[2*i] + pads[2*i+1]
+		n := out[i+1] + pads[2*i] + pads[2*i+1]
 		if n%b != 0 {
-			return fmt.Errorf("padded axis %d of %d is not a multiple of %d", i+1, n, b)
+			return g, fmt.Errorf("padded axis %d of %d is not a multiple of %d", i+1, n, b)
 		}
-		shape[0] *= b
-		shape[i+1] = n / b
+		out[0] *= b
+		out[i+1] = n / b
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return layout.Geometry{Shape: out, Run: func(c *op.Call) (op.Run, error) {
+		return patched(patches(c.In[0].Shape, out, block, pads, false), zeroOf(c))
+	}}, nil
 }
 
-func inferBatchToSpace(c *op.Call) error {
+func batchToSpace(c *op.Call) (g layout.Geometry, err error) {
 	block, crops, err := spaceParams(c)
 	if err != nil {
-		return err
+		return g, err
 	}
-	shape := like(c.In[0].Shape)
+	out := like(c.In[0].Shape)
 	for i, b := range block {
-		if shape[0]%b != 0 {
-			return fmt.Errorf("batch of %s is not a multiple of blocks %v", tensor.FormatShape(c.In[0].Shape), block)
+		if out[0]%b != 0 {
+			return g, fmt.Errorf("batch of %s is not a multiple of blocks %v", tensor.FormatShape(c.In[0].Shape), block)
 		}
-		shape[0] /= b
-		if shape[i+1] = shape[i+1]*b - crops[2*i] - crops[2*i+1]; shape[i+1] < 0 {
-			return fmt.Errorf("crops of axis %d are larger than it", i+1)
+		out[0] /= b
+		if out[i+1] = out[i+1]*b - crops[2*i] - crops[2*i+1]; out[i+1] < 0 {
+			return g, fmt.Errorf("crops of axis %d are larger than it", i+1)
 		}
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return layout.Geometry{Shape: out, Run: func(c *op.Call) (op.Run, error) {
+		return patched(patches(out, c.In[0].Shape, block, crops, true), nil)
+	}}, nil
 }
 
-// patch is one offset within the blocks: the elements of the wide tensor (more
-// space) and of the deep one (more batches) that belong together.
-type patch struct {
-	block      *layout.Block
-	wide, deep int
-}
-
-// patches pairs the two tensors: wide element o*block + offset - border belongs
-// to deep element o of the batch group of that offset. wideDst tells which side
-// is written.
-func patches(wide, deep, block, border []int, wideDst bool) []patch {
-	ws, ds := tensor.Strides(wide), tensor.Strides(deep)
+// patches pairs the wide tensor (more space) with the deep one (more batches), a
+// copy for each offset within the blocks: wide element o*block + offset - border
+// belongs to deep element o of the batch group of that offset. toWide tells which
+// side is written.
+func patches(wide, deep, block, border []int, toWide bool) (list []move.Plan) {
 	if tensor.Elements(deep) == 0 {
 		return nil
 	}
-	total := tensor.Elements(block)
-	var list []patch
-	for g := range total {
+	ws, ds := tensor.Strides(wide), tensor.Strides(deep)
+	for g := range tensor.Elements(block) {
 		shape, step := like(deep), like(ws)
 		shape[0] = wide[0]
-		p := patch{deep: g * wide[0] * ds[0]}
+		w, d := 0, g*wide[0]*ds[0]
 		for i, r := len(block)-1, g; i >= 0; i-- {
 			off := r%block[i] - border[2*i]
 			r /= block[i]
@@ -166,60 +137,31 @@ func patches(wide, deep, block, border []int, wideDst bool) []patch {
 			hi := min(deep[i+1], (wide[i+1]-off+block[i]-1)/block[i])
 			shape[i+1] = max(hi-lo, 0)
 			step[i+1] = block[i] * ws[i+1]
-			p.wide += (lo*block[i] + off) * ws[i+1]
-			p.deep += lo * ds[i+1]
+			w += (lo*block[i] + off) * ws[i+1]
+			d += lo * ds[i+1]
 		}
-		if wideDst {
-			p.block = layout.NewBlock(shape, step, ds)
-		} else {
-			p.block = layout.NewBlock(shape, ds, step)
+		p := move.New(shape, ds, step, d, w)
+		if toWide {
+			p = move.New(shape, step, ds, w, d)
 		}
-		if p.block.Len() > 0 {
-			list = append(list, p)
-		}
+		list = append(list, *p)
 	}
 	return list
 }
 
-func prepareSpaceToBatch(c *op.Call) (op.Run, error) {
-	block, pads, err := spaceParams(c)
-	if err != nil {
-		return nil, err
-	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	list := patches(c.In[0].Shape, c.Out[0].Shape, block, pads, false)
-	zero := layout.Zero(c.In[0].Type, c.Out[0].Quant)
+// patched runs copies from input to output. What they leave out gets the value.
+func patched(list []move.Plan, value *tensor.Tensor) (op.Run, error) {
 	covered := 0
 	for _, p := range list {
-		covered += p.block.Len()
+		covered += p.Len()
 	}
 	return func(c *op.Call) error {
-		if n := c.Out[0].Len(); covered < n {
-			store.Fill(c.Pool, c.Out[0], zero, 0, n)
+		dst, src := layout.Of(c.Out[0]), layout.Of(c.In[0])
+		if value != nil && covered < dst.Len() {
+			move.Fill(c.Pool, dst, layout.Of(value))
 		}
-		for _, p := range list {
-			store.Move(c.Pool, p.block, c.Out[0], c.In[0], p.deep, p.wide)
-		}
-		return nil
-	}, nil
-}
-
-func prepareBatchToSpace(c *op.Call) (op.Run, error) {
-	block, crops, err := spaceParams(c)
-	if err != nil {
-		return nil, err
-	}
-	store, err := storeFor(c.In[0].Type)
-	if err != nil {
-		return nil, err
-	}
-	list := patches(c.Out[0].Shape, c.In[0].Shape, block, crops, true)
-	return func(c *op.Call) error {
-		for _, p := range list {
-			store.Move(c.Pool, p.block, c.Out[0], c.In[0], p.wide, p.deep)
+		for i := range list {
+			list[i].Run(c.Pool, dst, src)
 		}
 		return nil
 	}, nil

@@ -4,26 +4,23 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func sparseDefs() []op.Def {
 	return []op.Def{
-		lite("EMBEDDING_LOOKUP_SPARSE", inferEmbeddingSparse, prepareEmbeddingSparse),
-		lite("HASHTABLE_LOOKUP", inferHashtableLookup, prepareHashtableLookup),
+		lite("EMBEDDING_LOOKUP_SPARSE", 5, inferEmbeddingSparse, prepareEmbeddingSparse),
+		lite("HASHTABLE_LOOKUP", 3, inferHashtableLookup, op.Simple(runHashtableLookup)),
 	}
 }
 
 // inferEmbeddingSparse has ids, their indices, the dense shape, weights and the
 // table of embeddings.
 func inferEmbeddingSparse(c *op.Call) error {
-	if err := c.NeedInputs(5); err != nil {
-		return err
-	}
 	ids, at, shape, w, table := c.In[0], c.In[1], c.In[2], c.In[3], c.In[4]
 	if ids.Rank() != 1 || at.Rank() != 2 || shape.Rank() != 1 || w.Rank() != 1 || table.Rank() < 2 ||
 		at.Shape[0] != ids.Shape[0] || w.Shape[0] != ids.Shape[0] || at.Shape[1] != shape.Shape[0] || at.Shape[1] < 1 {
@@ -102,9 +99,6 @@ func prepareEmbeddingSparse(c *op.Call) (op.Run, error) {
 // inferHashtableLookup has the wanted keys, the sorted keys and their values;
 // the second output tells which were found.
 func inferHashtableLookup(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	want, keys, values := c.In[0], c.In[1], c.In[2]
 	if want.Rank() != 1 || keys.Rank() != 1 || values.Rank() < 1 || values.Shape[0] != keys.Shape[0] ||
 		want.Type != tensor.Int32 || keys.Type != tensor.Int32 {
@@ -116,30 +110,23 @@ func inferHashtableLookup(c *op.Call) error {
 	return nil
 }
 
-func prepareHashtableLookup(c *op.Call) (op.Run, error) {
-	store, err := storeFor(c.In[2].Type)
-	if err != nil {
-		return nil, err
-	}
-	zero := tensor.New(c.In[2].Type)
+func runHashtableLookup(c *op.Call) error {
+	want, keys := tensor.Of[int32](c.In[0]), tensor.Of[int32](c.In[1])
+	at, found := make([]int, 1), make([]uint8, len(want))
 	run := tensor.Elements(c.In[2].Shape[1:])
-	return func(c *op.Call) error {
-		want, keys := tensor.Of[int32](c.In[0]), tensor.Of[int32](c.In[1])
-		for i, k := range want {
-			at := sort.Search(len(keys), func(j int) bool { return keys[j] >= k })
-			hit := at < len(keys) && keys[at] == k
-			if hit {
-				store.Copy(c.Out[0], c.In[2], i*run, at*run, run)
-			} else {
-				store.Fill((*workers.Pool)(nil), c.Out[0], zero, i*run, run)
-			}
-			if c.Wants(1) {
-				tensor.Of[uint8](c.Out[1])[i] = 0
-				if hit {
-					tensor.Of[uint8](c.Out[1])[i] = 1
-				}
-			}
+	y, zero := layout.Of(c.Out[0]), layout.Of(tensor.New(c.In[2].Type))
+	move.Fill(c.Pool, y, zero)
+	for i, k := range want {
+		row, hit := slices.BinarySearch(keys, k)
+		if hit {
+			found[i] = 1
+			at[0] = row
+			b := move.Blocks{Rows: 1, At: at, Len: run}
+			b.Gather(c.Pool, y.From(i*run), layout.Of(c.In[2]))
 		}
-		return nil
-	}, nil
+	}
+	if c.Wants(1) {
+		copy(tensor.Of[uint8](c.Out[1]), found)
+	}
+	return nil
 }

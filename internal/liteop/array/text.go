@@ -9,7 +9,7 @@ import (
 )
 
 func textDefs() []op.Def {
-	return []op.Def{lite("SKIP_GRAM", inferSkipGram, prepareSkipGram)}
+	return []op.Def{lite("SKIP_GRAM", 1, inferSkipGram, prepareSkipGram)}
 }
 
 // maxGrams bounds the number of results: it grows with the power of the n-gram's
@@ -17,9 +17,6 @@ func textDefs() []op.Def {
 const maxGrams = 1 << 20
 
 func inferSkipGram(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if x := c.In[0]; x.Type != tensor.String || x.Len() != 1 {
 		return fmt.Errorf("input %v %s where one string is expected", x.Type, tensor.FormatShape(x.Shape))
 	}

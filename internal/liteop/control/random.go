@@ -5,7 +5,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/random"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -14,9 +16,9 @@ func randomDefs() []op.Def {
 		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
 	}
 	return []op.Def{
-		lite("RANDOM_UNIFORM", inferRandom, prepareRandom(uniform)),
-		lite("RANDOM_STANDARD_NORMAL", inferRandom, prepareRandom(normal)),
-		lite("MULTINOMIAL", inferMultinomial, prepareMultinomial),
+		lite("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform)),
+		lite("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal)),
+		lite("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial),
 	}
 }
 
@@ -45,14 +47,7 @@ func (p *philox) next() uint32 {
 }
 
 func (p *philox) refill() {
-	c, k := p.counter, p.key
-	for range 10 {
-		a, b := uint64(0xD2511F53)*uint64(c[0]), uint64(0xCD9E8D57)*uint64(c[2])
-		c = [4]uint32{uint32(b>>32) ^ c[1] ^ k[0], uint32(b), uint32(a>>32) ^ c[3] ^ k[1], uint32(a)}
-		k[0] += 0x9E3779B9
-		k[1] += 0xBB67AE85
-	}
-	p.out, p.left = c, 4
+	p.out, p.left = random.Philox(p.key, p.counter), 4
 	for i := range p.counter {
 		if p.counter[i]++; p.counter[i] != 0 {
 			break
@@ -85,9 +80,6 @@ func generator(c *op.Call) *philox {
 }
 
 func inferRandom(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[0])
 	if err != nil {
 		return err
@@ -124,9 +116,6 @@ func normal(p *philox, y []float32) {
 
 // inferMultinomial has logits of shape batch x classes and the number of samples.
 func inferMultinomial(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	n, err := op.Ints(c.In[1])
 	if err != nil {
 		return err

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -61,40 +63,22 @@ func inferBinary(t tensor.Type) func(c *op.Call) error {
 	}
 }
 
-// rowFunc computes one row; steps of a and b are 1 or 0.
-type rowFunc[T, R any] func(y []R, a, b []T, as, bs int)
-
-// overRows runs a row function over the broadcast of the inputs.
-func overRows[T, R any](c *op.Call, in [2]func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f rowFunc[T, R]) (op.Run, error) {
-	rows, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+// overRows runs loops over the broadcast of the inputs.
+func overRows[T, R any](c *op.Call, in [2]func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, l element.Loops[T, R]) (op.Run, error) {
+	walk, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
+	r := element.NewBinary(c.Pool, walk, l)
 	return func(c *op.Call) error {
-		a, b, y := in[0](c.In[0]), in[1](c.In[1]), out(c.Out[0])
-		rows.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
-			f(y[o:o+n], a[at[0]:], b[at[1]:], step[0], step[1])
-		})
+		r.Run(c.Pool, out(c.Out[0]), in[0](c.In[0]), in[1](c.In[1]))
 		return nil
 	}, nil
 }
 
-// by makes a row function of a function of two elements, for operators whose
-// own cost makes the call unimportant.
-func by[T, R any](f func(a, b T) R) rowFunc[T, R] {
-	return func(y []R, a, b []T, as, bs int) {
-		i, j := 0, 0
-		for k := range y {
-			y[k] = f(a[i], b[j])
-			i += as
-			j += bs
-		}
-	}
-}
-
 // numbers prepares an operator on elements of type T with results of type T.
-func numbers[T tensor.Number](c *op.Call, f rowFunc[T, T]) (op.Run, error) {
-	return overRows(c, both(tensor.Of[T]), tensor.Of[T], f)
+func numbers[T tensor.Number](c *op.Call, l element.Loops[T, T]) (op.Run, error) {
+	return overRows(c, both(tensor.Of[T]), tensor.Of[T], l)
 }
 
 // both looks at the two inputs in the same way.

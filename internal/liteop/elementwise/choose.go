@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -42,19 +44,12 @@ func inferSelect(c *op.Call) error {
 }
 
 func prepareSelect(c *op.Call) (op.Run, error) {
-	store := layout.StoreFor(c.In[1].Type)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
-	}
-	rows, err := layout.NewRows(c.Out[0].Shape, conditionShape(c), c.In[1].Shape, c.In[2].Shape)
+	rows, err := broadcast.New(c.Out[0].Shape, conditionShape(c), c.In[1].Shape, c.In[2].Shape)
 	if err != nil {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		cond := tensor.Of[uint8](c.In[0])
-		rows.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
-			store.Pick(c.Out[0], cond, c.In[1], c.In[2], o, at[0], at[1], at[2], n, step[0], step[1], step[2])
-		})
+		layout.Pick(c, rows, element.Grain)
 		return nil
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -20,15 +21,11 @@ func mathDefs() []op.Def {
 	}
 }
 
-type integer interface {
-	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
-}
-
 var errZero = errors.New("division by zero")
 
 // divided guards an integer division: a zero divisor is an error of the data.
-func divided[T integer](c *op.Call, f func(a, b T) T) (op.Run, error) {
-	run, err := numbers(c, by(func(a, b T) T {
+func divided[T tensor.Integer](c *op.Call, f func(a, b T) T) (op.Run, error) {
+	run, err := numbers(c, element.Two(func(a, b T) T {
 		if b == 0 {
 			return 0
 		}
@@ -47,7 +44,7 @@ func divided[T integer](c *op.Call, f func(a, b T) T) (op.Run, error) {
 	}, nil
 }
 
-func floorDiv[T integer](a, b T) T {
+func floorDiv[T tensor.Integer](a, b T) T {
 	q := a / b
 	if a%b != 0 && (a < 0) != (b < 0) {
 		q--
@@ -55,7 +52,7 @@ func floorDiv[T integer](a, b T) T {
 	return q
 }
 
-func floorMod[T integer](a, b T) T {
+func floorMod[T tensor.Integer](a, b T) T {
 	r := a % b
 	if r != 0 && (r < 0) != (b < 0) {
 		r += b
@@ -72,54 +69,42 @@ func floorModFloat(a, b float64) float64 {
 }
 
 func prepareFloorDiv(c *op.Call) (op.Run, error) {
-	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return numbers(c, by(func(a, b float32) float32 { return float32(math.Floor(float64(a / b))) }))
-	case tensor.Int8:
-		return divided(c, floorDiv[int8])
-	case tensor.Uint8:
-		return divided(c, floorDiv[uint8])
-	case tensor.Int16:
-		return divided(c, floorDiv[int16])
-	case tensor.Int32:
-		return divided(c, floorDiv[int32])
-	case tensor.Int64:
-		return divided(c, floorDiv[int64])
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	if c.In[0].Type == tensor.Float32 {
+		return numbers(c, element.Two(func(a, b float32) float32 { return float32(math.Floor(float64(a / b))) }))
 	}
+	if f := tensor.PickInteger(c.In[0].Type, divideOf[int8], divideOf[int16], divideOf[int32], divideOf[int64], divideOf[uint8], nil, nil, nil); f != nil {
+		return f(c)
+	}
+	return nil, badType(c)
 }
 
+func divideOf[T tensor.Integer](c *op.Call) (op.Run, error) { return divided(c, floorDiv[T]) }
+
+func badType(c *op.Call) error { return op.Unsupported("elements of type %v", c.In[0].Type) }
+
 func prepareFloorMod(c *op.Call) (op.Run, error) {
-	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return numbers(c, by(func(a, b float32) float32 { return float32(floorModFloat(float64(a), float64(b))) }))
-	case tensor.Int8:
-		return divided(c, floorMod[int8])
-	case tensor.Uint8:
-		return divided(c, floorMod[uint8])
-	case tensor.Int16:
-		return divided(c, floorMod[int16])
-	case tensor.Int32:
-		return divided(c, floorMod[int32])
-	case tensor.Int64:
-		return divided(c, floorMod[int64])
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	if c.In[0].Type == tensor.Float32 {
+		return numbers(c, element.Two(func(a, b float32) float32 { return float32(floorModFloat(float64(a), float64(b))) }))
 	}
+	if f := tensor.PickInteger(c.In[0].Type, moduloOf[int8], moduloOf[int16], moduloOf[int32], moduloOf[int64], moduloOf[uint8], nil, nil, nil); f != nil {
+		return f(c)
+	}
+	return nil, badType(c)
 }
+
+func moduloOf[T tensor.Integer](c *op.Call) (op.Run, error) { return divided(c, floorMod[T]) }
 
 func preparePow(c *op.Call) (op.Run, error) {
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
-		return numbers(c, by(func(a, b float32) float32 {
+		return numbers(c, element.Two(func(a, b float32) float32 {
 			if b == 2 {
 				return a * a
 			}
 			return float32(math.Pow(float64(a), float64(b)))
 		}))
 	case tensor.Int32:
-		run, err := numbers(c, by(intPow))
+		run, err := numbers(c, element.Two(intPow))
 		return func(c *op.Call) error {
 			for _, v := range tensor.Of[int32](c.In[1]) {
 				if v < 0 {
@@ -129,7 +114,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 			return run(c)
 		}, err
 	default:
-		return nil, op.Unsupported("elements of type %v", t)
+		return nil, badType(c)
 	}
 }
 
@@ -148,53 +133,35 @@ func intPow(a, b int32) int32 {
 func prepareAtan2(c *op.Call) (op.Run, error) {
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
-		return numbers(c, by(func(a, b float32) float32 { return float32(math.Atan2(float64(a), float64(b))) }))
+		return numbers(c, element.Two(func(a, b float32) float32 { return float32(math.Atan2(float64(a), float64(b))) }))
 	case tensor.Float64:
-		return numbers(c, by(math.Atan2))
+		return numbers(c, element.Two(math.Atan2))
 	default:
-		return nil, op.Unsupported("elements of type %v", t)
+		return nil, badType(c)
 	}
 }
 
 func prepareXor(c *op.Call) (op.Run, error) {
-	switch t := c.In[0].Type; t {
-	case tensor.Int8, tensor.Uint8, tensor.Bool:
-		return numbers(c, by(func(a, b uint8) uint8 { return a ^ b }))
-	case tensor.Int16, tensor.Uint16:
-		return numbers(c, by(func(a, b uint16) uint16 { return a ^ b }))
-	case tensor.Int32, tensor.Uint32:
-		return numbers(c, by(func(a, b uint32) uint32 { return a ^ b }))
-	case tensor.Int64, tensor.Uint64:
-		return numbers(c, by(func(a, b uint64) uint64 { return a ^ b }))
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	if f := tensor.PickWidth(c.In[0].Type, xor[uint8], xor[uint16], xor[uint32], xor[uint64]); f != nil {
+		return f(c)
 	}
+	return nil, badType(c)
 }
 
-// shiftRight limits the count to the width, so that signs fill the whole.
-func shiftRight[T integer](bits T) func(a, b T) T {
-	return func(a, b T) T { return a >> min(max(b, 0), bits-1) }
+func xor[T tensor.Integer](c *op.Call) (op.Run, error) {
+	return numbers(c, element.Xor[T]())
 }
 
 func prepareRightShift(c *op.Call) (op.Run, error) {
-	switch t := c.In[0].Type; t {
-	case tensor.Int8:
-		return numbers(c, by(shiftRight[int8](8)))
-	case tensor.Uint8:
-		return numbers(c, by(shiftRight[uint8](8)))
-	case tensor.Int16:
-		return numbers(c, by(shiftRight[int16](16)))
-	case tensor.Uint16:
-		return numbers(c, by(shiftRight[uint16](16)))
-	case tensor.Int32:
-		return numbers(c, by(shiftRight[int32](32)))
-	case tensor.Uint32:
-		return numbers(c, by(shiftRight[uint32](32)))
-	case tensor.Int64:
-		return numbers(c, by(shiftRight[int64](64)))
-	case tensor.Uint64:
-		return numbers(c, by(shiftRight[uint64](64)))
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	if f := tensor.PickInteger(c.In[0].Type, shiftRight[int8], shiftRight[int16], shiftRight[int32], shiftRight[int64],
+		shiftRight[uint8], shiftRight[uint16], shiftRight[uint32], shiftRight[uint64]); f != nil {
+		return f(c)
 	}
+	return nil, badType(c)
+}
+
+// shiftRight limits the count to the width, so that signs fill the whole.
+func shiftRight[T tensor.Integer](c *op.Call) (op.Run, error) {
+	last := T(c.In[0].Type.Bits() - 1)
+	return numbers(c, element.Two(func(a, b T) T { return a >> min(max(b, 0), last) }))
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -190,15 +191,7 @@ func preparePrelu(c *op.Call) (op.Run, error) {
 	}
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
-		return func(c *op.Call) error {
-			spread(c, w, func(x, a float32) float32 {
-				if x < 0 {
-					return x * a
-				}
-				return x
-			})
-			return nil
-		}, nil
+		return runBinary(c, w, element.PRelu[float32]()), nil
 	case tensor.Int8:
 		return quantPrelu[int8](c, w)
 	case tensor.Uint8:

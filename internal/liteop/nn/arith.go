@@ -3,7 +3,9 @@ package nn
 import (
 	"errors"
 	"math"
+	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -31,37 +33,37 @@ func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
 		}
 		t := c.In[0].Type
 		if (t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int16) && k != maxOp && k != minOp && (quantised(c.In[0]) || quantised(c.Out[0])) {
-			switch t {
-			case tensor.Int8:
-				return quantArith[int8](c, k, w)
-			case tensor.Uint8:
-				return quantArith[uint8](c, k, w)
-			}
-			return quantArith[int16](c, k, w)
+			return tensor.PickInteger(t, quantArith[int8], quantArith[int16], nil, nil, quantArith[uint8], nil, nil, nil)(c, k, w)
 		}
 		if c.Out[0].Type != t {
 			return nil, op.Unsupported("%v inputs with %v output", t, c.Out[0].Type)
 		}
-		switch t {
-		case tensor.Float32:
+		if f := tensor.PickInteger(t, plainArith[int8], plainArith[int16], plainArith[int32], plainArith[int64], plainArith[uint8], plainArith[uint16], plainArith[uint32], plainArith[uint64]); f != nil {
+			return f(c, k, w)
+		}
+		if t == tensor.Float32 {
 			return floatArith(c, k, w)
-		case tensor.Int32:
-			return plainArith[int32](c, k, w)
-		case tensor.Int64:
-			return plainArith[int64](c, k, w)
-		case tensor.Int16:
-			return plainArith[int16](c, k, w)
-		case tensor.Int8:
-			return plainArith[int8](c, k, w)
-		case tensor.Uint8:
-			return plainArith[uint8](c, k, w)
-		case tensor.Uint32:
-			return plainArith[uint32](c, k, w)
-		case tensor.Uint16:
-			return plainArith[uint16](c, k, w)
 		}
 		return nil, op.Unsupported("%v inputs", t)
 	}
+}
+
+func arithLoops[T tensor.Number](k arith) element.Loops[T, T] {
+	switch k {
+	case addOp:
+		return element.Add[T]()
+	case subOp:
+		return element.Sub[T]()
+	case mulOp:
+		return element.Mul[T]()
+	case divOp:
+		return element.Div[T]()
+	case maxOp:
+		return element.Max[T]()
+	case minOp:
+		return element.Min[T]()
+	}
+	return element.SquaredDifference[T]()
 }
 
 func floatArith(c *op.Call, k arith, w *broadcast) (op.Run, error) {
@@ -69,142 +71,47 @@ func floatArith(c *op.Call, k arith, w *broadcast) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	ta, tb := w.steps()
+	l := arithLoops[float32](k)
+	if act.On {
+		l = element.Clamped(l, act.Min, act.Max)
+	}
+	return runBinary(c, w, l), nil
+}
+
+// runBinary applies loops to two inputs and an output of one type.
+func runBinary[T tensor.Number](c *op.Call, w *broadcast, l element.Loops[T, T]) op.Run {
+	r := element.NewBinary(c.Pool, w.Walk, l)
 	return func(c *op.Call) error {
-		x, y, out := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])
-		w.each(c.Pool, func(a, b, o, n int) {
-			dst := out[o : o+n]
-			combine(k, dst, x[a:a+(n-1)*ta+1], y[b:b+(n-1)*tb+1])
-			if act.On {
-				for i, v := range dst {
-					dst[i] = min(max(v, act.Min), act.Max)
-				}
-			}
-		})
+		r.Run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
 		return nil
-	}, nil
-}
-
-// combine works on one row; an input of one element stands for a whole row.
-func combine[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | float32](k arith, dst, x, y []T) {
-	if len(dst) > 1 && len(x) == 1 {
-		single(k, dst, x[0], y, true)
-		return
-	}
-	if len(dst) > 1 && len(y) == 1 {
-		single(k, dst, y[0], x, false)
-		return
-	}
-	x, y = x[:len(dst)], y[:len(dst)]
-	switch k {
-	case addOp:
-		for i := range dst {
-			dst[i] = x[i] + y[i]
-		}
-	case subOp:
-		for i := range dst {
-			dst[i] = x[i] - y[i]
-		}
-	case mulOp:
-		for i := range dst {
-			dst[i] = x[i] * y[i]
-		}
-	case divOp:
-		for i := range dst {
-			dst[i] = x[i] / y[i]
-		}
-	case maxOp:
-		for i := range dst {
-			dst[i] = max(x[i], y[i])
-		}
-	case minOp:
-		for i := range dst {
-			dst[i] = min(x[i], y[i])
-		}
-	case sqdiffOp:
-		for i := range dst {
-			d := x[i] - y[i]
-			dst[i] = d * d
-		}
-	}
-}
-
-// single is combine with a scalar s on the left or on the right.
-func single[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | float32](k arith, dst []T, s T, v []T, left bool) {
-	v = v[:len(dst)]
-	switch {
-	case k == addOp:
-		for i, e := range v {
-			dst[i] = e + s
-		}
-	case k == subOp && left:
-		for i, e := range v {
-			dst[i] = s - e
-		}
-	case k == subOp:
-		for i, e := range v {
-			dst[i] = e - s
-		}
-	case k == mulOp:
-		for i, e := range v {
-			dst[i] = e * s
-		}
-	case k == divOp && left:
-		for i, e := range v {
-			dst[i] = s / e
-		}
-	case k == divOp:
-		for i, e := range v {
-			dst[i] = e / s
-		}
-	case k == maxOp:
-		for i, e := range v {
-			dst[i] = max(e, s)
-		}
-	case k == minOp:
-		for i, e := range v {
-			dst[i] = min(e, s)
-		}
-	default:
-		for i, e := range v {
-			d := e - s
-			dst[i] = d * d
-		}
 	}
 }
 
 // plainArith works on integers without scales. Sums wrap, as in C.
-func plainArith[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64](c *op.Call, k arith, w *broadcast) (op.Run, error) {
+func plainArith[T tensor.Integer](c *op.Call, k arith, w *broadcast) (op.Run, error) {
 	act, err := activation(c)
 	if err != nil {
 		return nil, err
 	}
-	ta, tb := w.steps()
-	return func(c *op.Call) error {
-		x, y, out := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		if k == divOp {
-			for _, v := range y {
-				if v == 0 {
-					return errDivision
-				}
-			}
+	l := arithLoops[T](k)
+	if act.On {
+		lo, hi := tensor.Bounds[T]()
+		if !math.IsInf(float64(act.Min), 0) {
+			lo = T(act.Min)
 		}
-		w.each(c.Pool, func(a, b, o, n int) {
-			dst := out[o : o+n]
-			combine(k, dst, x[a:a+(n-1)*ta+1], y[b:b+(n-1)*tb+1])
-			if !act.On {
-				return
-			}
-			for i, v := range dst {
-				if !math.IsInf(float64(act.Min), 0) && v < T(act.Min) {
-					v = T(act.Min)
-				}
-				if !math.IsInf(float64(act.Max), 0) && v > T(act.Max) {
-					v = T(act.Max)
-				}
-				dst[i] = v
-			}
-		})
-		return nil
+		if !math.IsInf(float64(act.Max), 0) {
+			hi = T(act.Max)
+		}
+		l = element.Clamped(l, lo, hi)
+	}
+	run := runBinary(c, w, l)
+	if k != divOp {
+		return run, nil
+	}
+	return func(c *op.Call) error {
+		if slices.Contains(tensor.Of[T](c.In[1]), 0) {
+			return errDivision
+		}
+		return run(c)
 	}, nil
 }

@@ -153,13 +153,10 @@ func inferAddN(c *op.Call) error {
 }
 
 func prepareAddN(c *op.Call) (op.Run, error) {
+	if f := tensor.PickNumber(c.In[0].Type, addN[float32], nil, nil, nil, addN[int32], addN[int64], nil, nil, nil, nil); f != nil {
+		return f, nil
+	}
 	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return addN[float32], nil
-	case tensor.Int32:
-		return addN[int32], nil
-	case tensor.Int64:
-		return addN[int64], nil
 	case tensor.Int8:
 		return addNQuant(c)
 	default:

@@ -1,93 +1,34 @@
 package nn
 
 import (
+	walk "github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// broadcast walks two inputs and an output of the NumPy-broadcast shape. Axes
-// that can be walked as one are joined.
-type broadcast struct {
-	dims   []int
-	sa, sb []int // strides, 0 along repeated axes
-	inner  int   // elements of the innermost axis
-	rows   int
-}
+// broadcast walks two inputs and an output of the NumPy-broadcast shape.
+type broadcast struct{ *walk.Walk }
 
 func newBroadcast(a, b []int) (*broadcast, error) {
 	shape, err := tensor.Broadcast(a, b)
 	if err != nil {
 		return nil, err
 	}
-	strides := func(s []int) []int {
-		full := make([]int, len(shape))
-		n := 1
-		for i := len(s) - 1; i >= 0; i-- {
-			if s[i] != 1 {
-				full[len(shape)-len(s)+i] = n
-			}
-			n *= s[i]
-		}
-		return full
-	}
-	sa, sb := strides(a), strides(b)
-	w := &broadcast{inner: 1, rows: 1}
-	for i, d := range shape {
-		if d == 1 {
-			continue
-		}
-		if k := len(w.dims) - 1; k >= 0 && w.sa[k] == sa[i]*d && w.sb[k] == sb[i]*d {
-			w.dims[k] *= d
-			w.sa[k], w.sb[k] = sa[i], sb[i]
-			continue
-		}
-		w.dims, w.sa, w.sb = append(w.dims, d), append(w.sa, sa[i]), append(w.sb, sb[i])
-	}
-	if k := len(w.dims) - 1; k >= 0 {
-		w.inner = w.dims[k]
-		w.rows = tensor.Elements(w.dims[:k])
-	}
-	return w, nil
+	w, err := walk.New(shape, a, b)
+	return &broadcast{w}, err
 }
 
-// steps are the strides along the innermost axis, 0 or 1.
-func (w *broadcast) steps() (a, b int) {
-	if k := len(w.dims) - 1; k >= 0 {
-		return min(w.sa[k], 1), min(w.sb[k], 1)
-	}
-	return 1, 1
-}
+// steps are the strides along a run, 0 or 1.
+func (w *broadcast) steps() (a, b int) { return w.Step[0], w.Step[1] }
 
-// at returns the offsets of row r in both inputs.
-func (w *broadcast) at(r int) (a, b int) {
-	for k := len(w.dims) - 2; k >= 0; k-- {
-		i := r % w.dims[k]
-		r /= w.dims[k]
-		a += i * w.sa[k]
-		b += i * w.sb[k]
-	}
-	return a, b
-}
-
-// cut is the length that long rows are cut to, so that they can be shared out.
+// cut is the number of elements below which another thread does not pay.
 const cut = 1 << 13
 
-// each calls f for pieces of rows: offsets into both inputs and the output, and
-// the number of elements.
+// each calls f for runs: offsets into both inputs and the output, and the number
+// of elements.
 func (w *broadcast) each(p *workers.Pool, f func(a, b, out, n int)) {
-	if w.inner == 0 || w.rows == 0 {
-		return
-	}
-	pieces := (w.inner + cut - 1) / cut
-	ta, tb := w.steps()
-	p.For(w.rows*pieces, max(1, cut/w.inner), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			r, from := i/pieces, i%pieces*cut
-			a, b := w.at(r)
-			f(a+from*ta, b+from*tb, r*w.inner+from, min(cut, w.inner-from))
-		}
-	})
+	w.Each(p, cut, func(out int, at [3]int, n int) { f(at[0], at[1], out, n) })
 }
 
 // spread applies f to two inputs of one type.

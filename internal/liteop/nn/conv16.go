@@ -151,7 +151,7 @@ func hybridConv(c *op.Call, s kernel.ConvShape) (op.Run, error) {
 	c.Kernel = "hybrid"
 	sw := c.In[1].Quant.Scale
 	n := s.H * s.W * s.C
-	q := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * n)})
+	q := op.ScratchOf[float32](c, n)
 	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])

@@ -183,7 +183,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		return manyRowsFC[T](c, s, w, zx, &q), nil
 	}
 	c.Kernel = "rows"
-	xq := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * s.in)})
+	xq := op.ScratchOf[int32](c, s.in)
 	return func(c *op.Call) error {
 		w := w
 		if w == nil {
@@ -213,7 +213,7 @@ func manyRowsFC[T int8 | uint8](c *op.Call, s fcShape, w []int16, zero int32, q 
 	packed.Fill(wide, s.in, 1)
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
-	sums := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * s.rows * s.out)})
+	sums := op.ScratchOf[int32](c, s.rows*s.out)
 	return func(c *op.Call) error {
 		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
 		if c.Out[0].Type == tensor.Int16 {
@@ -324,7 +324,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	if len(sw) != 1 && len(sw) != s.out {
 		return nil, op.Unsupported("%d scales for %d outputs", len(sw), s.out)
 	}
-	q := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * s.in)})
+	q := op.ScratchOf[float32](c, s.in)
 	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
 	return func(c *op.Call) error {
 		bias, err := fcBias(c)

@@ -46,12 +46,10 @@ func shapeMatmul(c *op.Call) (*matmul, error) {
 	if err != nil {
 		return nil, err
 	}
-	ta, tb := w.steps()
-	for r := range w.rows {
-		a, b := w.at(r)
-		for i := range w.inner {
-			t.x = append(t.x, (a+i*ta)*t.m*t.k)
-			t.y = append(t.y, (b+i*tb)*t.k*t.n)
+	for r := w.Runs(0, w.Len); r.Next(); {
+		for i := range r.N {
+			t.x = append(t.x, (r.Off[0]+i*w.Step[0])*t.m*t.k)
+			t.y = append(t.y, (r.Off[1]+i*w.Step[1])*t.k*t.n)
 		}
 	}
 	return t, nil
@@ -112,8 +110,8 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * t.m * t.k)})
-	w := tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: c.Scratch(4 * t.n * t.k)})
+	q := op.ScratchOf[float32](c, t.m*t.k)
+	w := op.ScratchOf[float32](c, t.n*t.k)
 	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
 	rows := make([]float32, t.m)
 	return func(c *op.Call) error {

@@ -33,13 +33,10 @@ func quantised(t *tensor.Tensor) bool {
 
 // limits are the extreme values of an integer type.
 func limits(t tensor.Type) (lo, hi int32) {
-	switch t {
-	case tensor.Int8:
-		return math.MinInt8, math.MaxInt8
-	case tensor.Uint8:
-		return 0, math.MaxUint8
-	case tensor.Int16:
-		return math.MinInt16, math.MaxInt16
+	if bits := t.Bits(); bits <= 16 && t.IsSigned() {
+		return -1 << (bits - 1), 1<<(bits-1) - 1
+	} else if bits <= 16 {
+		return 0, 1<<bits - 1
 	}
 	return math.MinInt32, math.MaxInt32
 }
@@ -177,16 +174,7 @@ func floats(t *tensor.Tensor) ([]float32, error) {
 	case tensor.Float32:
 		return tensor.Of[float32](t), nil
 	case tensor.Float16, tensor.BFloat16:
-		h := tensor.Of[uint16](t)
-		out := make([]float32, len(h))
-		for i, v := range h {
-			if t.Type == tensor.Float16 {
-				out[i] = tensor.F16ToF32(v)
-			} else {
-				out[i] = tensor.BF16ToF32(v)
-			}
-		}
-		return out, nil
+		return tensor.All[float32](t)
 	}
 	q, err := integers(t)
 	if err != nil {
@@ -199,34 +187,10 @@ func floats(t *tensor.Tensor) ([]float32, error) {
 
 // integers reads an integer tensor of up to 32 bits, packed ones too.
 func integers(t *tensor.Tensor) ([]int32, error) {
-	out := make([]int32, t.Len())
-	switch t.Type {
-	case tensor.Int8:
-		widen(out, tensor.Of[int8](t))
-	case tensor.Uint8:
-		widen(out, tensor.Of[uint8](t))
-	case tensor.Int16:
-		widen(out, tensor.Of[int16](t))
-	case tensor.Int32:
-		widen(out, tensor.Of[int32](t))
-	case tensor.Int4:
-		for i := range out {
-			out[i] = int32(int8(t.Data[i/2]<<(4*(1-i%2))) >> 4)
-		}
-	case tensor.Int2:
-		for i := range out {
-			out[i] = int32(int8(t.Data[i/4]<<(2*(3-i%4))) >> 6)
-		}
-	default:
+	if !t.Type.IsInteger() || t.Type.Bits() > 16 && t.Type != tensor.Int32 {
 		return nil, op.Unsupported("%v values", t.Type)
 	}
-	return out, nil
-}
-
-func widen[T tensor.Number](dst []int32, src []T) {
-	for i, v := range src {
-		dst[i] = int32(v)
-	}
+	return tensor.All[int32](t)
 }
 
 // dequantize writes scale*(q-zero) for any granularity of scales.

@@ -26,15 +26,8 @@ func prepareQuantize(c *op.Call) (op.Run, error) {
 	x, y := c.In[0].Type, c.Out[0].Type
 	switch {
 	case x == tensor.Float32:
-		switch y {
-		case tensor.Int8:
-			return quantizeFloat[int8](c)
-		case tensor.Uint8:
-			return quantizeFloat[uint8](c)
-		case tensor.Int16:
-			return quantizeFloat[int16](c)
-		case tensor.Int32:
-			return quantizeFloat[int32](c)
+		if f := tensor.PickInteger(y, quantizeFloat[int8], quantizeFloat[int16], quantizeFloat[int32], nil, quantizeFloat[uint8], nil, nil, nil); f != nil {
+			return f(c)
 		}
 	case x == tensor.Int8:
 		return requantizeTo[int8](c)
@@ -143,6 +136,9 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 			return err
 		}, nil
 	}
+	if f := tensor.PickInteger(c.In[0].Type, dequantizeInt[int8], dequantizeInt[int16], dequantizeInt[int32], nil, dequantizeInt[uint8], nil, nil, nil); f != nil {
+		return f(c)
+	}
 	switch t := c.In[0].Type; t {
 	case tensor.Float16:
 		return func(c *op.Call) error { mapTo(c, tensor.F16ToF32); return nil }, nil
@@ -154,14 +150,6 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 			copy(tensor.Of[float32](c.Out[0]), v)
 			return err
 		}, nil
-	case tensor.Int8:
-		return dequantizeInt[int8](c)
-	case tensor.Uint8:
-		return dequantizeInt[uint8](c)
-	case tensor.Int16:
-		return dequantizeInt[int16](c)
-	case tensor.Int32:
-		return dequantizeInt[int32](c)
 	default:
 		return nil, op.Unsupported("%v input", t)
 	}

@@ -123,15 +123,12 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != c.Out[0].Type {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
+	if f := tensor.PickInteger(c.In[0].Type, fixedBilinear[int8], fixedBilinear[int16], nil, nil, fixedBilinear[uint8], nil, nil, nil); f != nil {
+		return f(r), nil
+	}
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
 		return r.float(), nil
-	case tensor.Int8:
-		return fixedBilinear[int8](r), nil
-	case tensor.Uint8:
-		return fixedBilinear[uint8](r), nil
-	case tensor.Int16:
-		return fixedBilinear[int16](r), nil
 	default:
 		return nil, op.Unsupported("%v input", t)
 	}

@@ -242,7 +242,7 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	acc := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: c.Scratch(4 * c.Out[0].Len())})
+	acc := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		var bias []int32
 		if b := c.Input(t.bi); b != nil && b.Type == tensor.Int32 {
@@ -286,7 +286,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	acc := tensor.Of[int64](&tensor.Tensor{Type: tensor.Int64, Data: c.Scratch(8 * c.Out[0].Len())})
+	acc := op.ScratchOf[int64](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		y := tensor.Of[int16](c.Out[0])
 		scatter(c, t, tensor.Of[int16](c.In[t.data]), w, 0, acc)

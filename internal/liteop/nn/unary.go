@@ -113,15 +113,8 @@ func (u unary) prepare(c *op.Call) (op.Run, error) {
 	if u.plain == nil {
 		return nil, op.Unsupported("%v input", x)
 	}
-	switch x {
-	case tensor.Int8:
-		return plainUnary[int8](u.plain), nil
-	case tensor.Int16:
-		return plainUnary[int16](u.plain), nil
-	case tensor.Int32:
-		return plainUnary[int32](u.plain), nil
-	case tensor.Int64:
-		return plainUnary[int64](u.plain), nil
+	if f := tensor.PickInteger(x, plainUnary[int8], plainUnary[int16], plainUnary[int32], plainUnary[int64], nil, nil, nil, nil); f != nil {
+		return f(u.plain), nil
 	}
 	return nil, op.Unsupported("%v input", x)
 }

@@ -4,19 +4,22 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func arithmeticDefs() []op.Def {
 	var l []op.Def
 	for name, f := range binaries {
-		l = append(l, def(name, inferSameBinary, prepareBinary(f)))
+		l = append(l, def(name, 2, inferSameBinary, prepareBinary(f)))
 	}
 	for name, f := range unaries {
-		l = append(l, def(name, inferSame, prepareUnary(f)))
+		l = append(l, def(name, 1, layout.Same, prepareUnary(f)))
 	}
 	slices.SortFunc(l, func(a, b op.Def) int {
 		if a.Name < b.Name {
@@ -25,9 +28,9 @@ func arithmeticDefs() []op.Def {
 		return 1
 	})
 	return append(l,
-		def("COMPARE", inferCompare, prepareCompare),
-		def("SELECT", inferSelect, prepareSelect),
-		def("CLAMP", inferClamp, prepareClamp))
+		def("COMPARE", 2, inferCompare, prepareCompare),
+		def("SELECT", 3, inferSelect, prepareSelect),
+		def("CLAMP", 3, inferClamp, prepareClamp))
 }
 
 // kernel is an operation on two elements, for floats, for integers and for
@@ -97,9 +100,6 @@ var unaries = map[string]func(v float64) float64{
 // inferSameBinary has two inputs of one shape. Scalars are let through, as the
 // reference does.
 func inferSameBinary(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, b := c.In[0], c.In[1]
 	if a.Type != b.Type {
 		return fmt.Errorf("inputs of types %v and %v", a.Type, b.Type)
@@ -112,88 +112,79 @@ func inferSameBinary(c *op.Call) error {
 	return nil
 }
 
-func prepareBinary(k kernel) func(c *op.Call) (op.Run, error) {
+func prepareBinary(k kernel) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		t := c.In[0].Type
-		switch {
+		var run map[tensor.Type]func(*op.Call) (op.Run, error)
+		switch t := c.In[0].Type; {
 		case t == tensor.Bool && k.bool != nil:
-			return rows(c, tensor.Of[bool], k.bool)
-		case t.IsFloat() && k.float != nil:
-			switch t {
-			case tensor.Float32:
-				return rows(c, tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
-			case tensor.Float64:
-				return rows(c, tensor.Of[float64], k.float)
-			}
-		case t.IsInteger() && k.int != nil:
-			switch t {
-			case tensor.Int8:
-				return rows(c, tensor.Of[int8], integers[int8](k.int))
-			case tensor.Int16:
-				return rows(c, tensor.Of[int16], integers[int16](k.int))
-			case tensor.Int32:
-				return rows(c, tensor.Of[int32], integers[int32](k.int))
-			case tensor.Int64:
-				return rows(c, tensor.Of[int64], integers[int64](k.int))
-			case tensor.Uint8:
-				return rows(c, tensor.Of[uint8], integers[uint8](k.int))
-			case tensor.Uint16:
-				return rows(c, tensor.Of[uint16], integers[uint16](k.int))
-			case tensor.Uint32:
-				return rows(c, tensor.Of[uint32], integers[uint32](k.int))
+			return over(c, tensor.Of[bool], tensor.Of[bool], k.bool)
+		case t == tensor.Float64 && k.float != nil:
+			return over(c, tensor.Of[float64], tensor.Of[float64], k.float)
+		case t == tensor.Float32 && k.float != nil:
+			return over(c, tensor.Of[float32], tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
+		case k.int != nil:
+			run = map[tensor.Type]func(*op.Call) (op.Run, error){
+				tensor.Int8: integers[int8](k.int), tensor.Int16: integers[int16](k.int), tensor.Int32: integers[int32](k.int), tensor.Int64: integers[int64](k.int),
+				tensor.Uint8: integers[uint8](k.int), tensor.Uint16: integers[uint16](k.int), tensor.Uint32: integers[uint32](k.int),
 			}
 		}
-		return nil, op.Unsupported("elements of type %v", t)
+		return pick(c, run)
 	}
 }
 
-func integers[T tensor.Number](f func(a, b int64) int64) func(a, b T) T {
-	return func(a, b T) T { return T(f(int64(a), int64(b))) }
+// pick prepares for the type of input 0.
+func pick(c *op.Call, by map[tensor.Type]func(*op.Call) (op.Run, error)) (op.Run, error) {
+	prepare := by[c.In[0].Type]
+	if prepare == nil {
+		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+	}
+	return prepare(c)
 }
 
-func rows[T any](c *op.Call, view func(*tensor.Tensor) []T, f func(a, b T) T) (op.Run, error) {
-	r, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
+func integers[T tensor.Number](f func(a, b int64) int64) layout.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		return over(c, tensor.Of[T], tensor.Of[T], func(a, b T) T { return T(f(int64(a), int64(b))) })
+	}
+}
+
+// grain is the number of elements below which another thread does not pay.
+const grain = 1 << 14
+
+// over applies f to all elements of two broadcast inputs.
+func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f func(a, b T) R) (op.Run, error) {
+	r, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		a, b, y := view(c.In[0]), view(c.In[1]), view(c.Out[0])
-		r.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
+		a, b, y := in(c.In[0]), in(c.In[1]), out(c.Out[0])
+		r.Each(c.Pool, grain, func(o int, at [3]int, n int) {
 			i, j := at[0], at[1]
 			for k := o; k < o+n; k++ {
 				y[k] = f(a[i], b[j])
-				i += step[0]
-				j += step[1]
+				i += r.Step[0]
+				j += r.Step[1]
 			}
 		})
 		return nil
 	}, nil
 }
 
-func prepareUnary(f func(v float64) float64) func(c *op.Call) (op.Run, error) {
+func prepareUnary(f func(v float64) float64) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		switch t := c.In[0].Type; {
-		case t == tensor.Float32:
-			return each(tensor.Of[float32], f), nil
-		case t == tensor.Float64:
-			return each(tensor.Of[float64], f), nil
-		case !slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op):
-			return nil, op.Unsupported("elements of type %v", t)
-		case t == tensor.Int8:
-			return each(tensor.Of[int8], f), nil
-		case t == tensor.Int16:
-			return each(tensor.Of[int16], f), nil
-		case t == tensor.Int32:
-			return each(tensor.Of[int32], f), nil
-		default:
-			return nil, op.Unsupported("elements of type %v", t)
+		by := map[tensor.Type]func(*op.Call) (op.Run, error){
+			tensor.Float32: op.Simple(each[float32](f)), tensor.Float64: op.Simple(each[float64](f)),
 		}
+		if slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op) {
+			by[tensor.Int8], by[tensor.Int16], by[tensor.Int32] = op.Simple(each[int8](f)), op.Simple(each[int16](f)), op.Simple(each[int32](f))
+		}
+		return pick(c, by)
 	}
 }
 
-func each[T tensor.Number](view func(*tensor.Tensor) []T, f func(v float64) float64) op.Run {
+func each[T tensor.Number](f func(v float64) float64) op.Run {
 	return func(c *op.Call) error {
-		x, y := view(c.In[0]), view(c.Out[0])
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		c.Pool.For(len(y), 4096, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				y[i] = T(f(float64(x[i])))
@@ -213,61 +204,28 @@ func inferCompare(c *op.Call) error {
 
 func prepareCompare(c *op.Call) (op.Run, error) {
 	d := c.Node.Attrs.Str("comparison_direction", "")
-	for _, p := range []string{"STABLEHLO_COMPARISON_DIRECTION_", "COMPARISON_DIRECTION_"} {
-		if len(d) > len(p) && d[:len(p)] == p {
-			d = d[len(p):]
-		}
-	}
-	switch t := c.In[0].Type; t {
-	case tensor.Float32:
-		return compare(c, d, tensor.Of[float32])
-	case tensor.Float64:
-		return compare(c, d, tensor.Of[float64])
-	case tensor.Int8:
-		return compare(c, d, tensor.Of[int8])
-	case tensor.Int16:
-		return compare(c, d, tensor.Of[int16])
-	case tensor.Int32:
-		return compare(c, d, tensor.Of[int32])
-	case tensor.Int64:
-		return compare(c, d, tensor.Of[int64])
-	case tensor.Uint8, tensor.Bool:
-		return compare(c, d, tensor.Of[uint8])
-	case tensor.Uint32:
-		return compare(c, d, tensor.Of[uint32])
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
-	}
+	d = d[strings.LastIndexByte(d, '_')+1:] // files may give the long name
+	return pick(c, map[tensor.Type]func(*op.Call) (op.Run, error){
+		tensor.Float32: compare[float32](d), tensor.Float64: compare[float64](d), tensor.Int8: compare[int8](d), tensor.Int16: compare[int16](d),
+		tensor.Int32: compare[int32](d), tensor.Int64: compare[int64](d), tensor.Uint8: compare[uint8](d), tensor.Bool: compare[uint8](d), tensor.Uint32: compare[uint32](d),
+	})
 }
 
-func compare[T tensor.Number](c *op.Call, direction string, view func(*tensor.Tensor) []T) (op.Run, error) {
-	f, ok := map[string]func(a, b T) bool{
-		"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
-		"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
-		"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
-	}[direction]
-	if !ok {
-		return nil, op.Unsupported("comparison %q", direction)
+func compare[T tensor.Number](direction string) layout.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		f, ok := map[string]func(a, b T) bool{
+			"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
+			"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
+			"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
+		}[direction]
+		if !ok {
+			return nil, op.Unsupported("comparison %q", direction)
+		}
+		return over(c, tensor.Of[T], tensor.Of[bool], f)
 	}
-	r, err := layout.NewRows(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		a, b, y := view(c.In[0]), view(c.In[1]), tensor.Of[bool](c.Out[0])
-		r.Each(c.Pool, func(o int, at [3]int, n int, step [3]int) {
-			for k := range n {
-				y[o+k] = f(a[at[0]+k*step[0]], b[at[1]+k*step[1]])
-			}
-		})
-		return nil
-	}, nil
 }
 
 func inferSelect(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x := c.In[1]
 	if c.In[0].Type != tensor.Bool || x.Type != c.In[2].Type || !slices.Equal(x.Shape, c.In[2].Shape) || c.In[0].Rank() != 0 && !slices.Equal(c.In[0].Shape, x.Shape) {
 		return fmt.Errorf("condition %s, choices %v %s and %v %s", tensor.FormatShape(c.In[0].Shape), x.Type, tensor.FormatShape(x.Shape), c.In[2].Type, tensor.FormatShape(c.In[2].Shape))
@@ -277,25 +235,15 @@ func inferSelect(c *op.Call) error {
 }
 
 func prepareSelect(c *op.Call) (op.Run, error) {
-	store := layout.StoreFor(c.In[1].Type)
-	if store == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
-	}
-	step := 1
-	if c.In[0].Rank() == 0 {
-		step = 0
-	}
+	step := [3]int{min(c.In[0].Rank(), 1), 1, 1}
 	return func(c *op.Call) error {
-		store.Pick(c.Out[0], tensor.Of[uint8](c.In[0]), c.In[1], c.In[2], 0, 0, 0, 0, c.Out[0].Len(), step, 1, 1)
+		move.Pick(layout.Of(c.Out[0]), layout.Of(c.In[1]), layout.Of(c.In[2]), tensor.Of[uint8](c.In[0]), step)
 		return nil
 	}, nil
 }
 
 // inferClamp has the lower bound, the values and the upper bound.
 func inferClamp(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x := c.In[1]
 	for _, b := range []*tensor.Tensor{c.In[0], c.In[2]} {
 		if b.Type != x.Type || b.Rank() != 0 && !slices.Equal(b.Shape, x.Shape) {
@@ -307,22 +255,14 @@ func inferClamp(c *op.Call) error {
 }
 
 func prepareClamp(c *op.Call) (op.Run, error) {
-	switch t := c.In[1].Type; t {
-	case tensor.Float32:
-		return runClamp[float32], nil
-	case tensor.Int8:
-		return runClamp[int8], nil
-	case tensor.Int16:
-		return runClamp[int16], nil
-	case tensor.Int32:
-		return runClamp[int32], nil
-	case tensor.Int64:
-		return runClamp[int64], nil
-	case tensor.Uint8:
-		return runClamp[uint8], nil
-	default:
-		return nil, op.Unsupported("elements of type %v", t)
+	run := map[tensor.Type]op.Run{
+		tensor.Float32: runClamp[float32], tensor.Int8: runClamp[int8], tensor.Int16: runClamp[int16], tensor.Int32: runClamp[int32],
+		tensor.Int64: runClamp[int64], tensor.Uint8: runClamp[uint8],
+	}[c.In[1].Type]
+	if run == nil {
+		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
 	}
+	return run, nil
 }
 
 func runClamp[T tensor.Number](c *op.Call) error {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 )
 
 // flexDefs are TensorFlow operators that converters leave in a file as custom
@@ -12,8 +13,8 @@ import (
 // same.
 func flexDefs() []op.Def {
 	var l []op.Def
-	add := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) {
-		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: infer, Prepare: prepare})
+	add := func(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) {
+		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: layout.Needs(needs, infer), Prepare: prepare})
 	}
 	for _, n := range [][2]string{
 		{"Add", "ADD"},
@@ -28,7 +29,7 @@ func flexDefs() []op.Def {
 		{"LogicalAnd", "AND"},
 		{"LogicalOr", "OR"},
 	} {
-		add(n[0], inferSameBinary, prepareBinary(binaries[n[1]]))
+		add(n[0], 2, inferSameBinary, prepareBinary(binaries[n[1]]))
 	}
 	for _, n := range [][2]string{
 		{"Abs", "ABS"},
@@ -42,14 +43,14 @@ func flexDefs() []op.Def {
 		{"Sigmoid", "LOGISTIC"},
 		{"Rsqrt", "RSQRT"},
 	} {
-		add(n[0], inferSame, prepareUnary(unaries[n[1]]))
+		add(n[0], 1, layout.Same, prepareUnary(unaries[n[1]]))
 	}
 	for name, f := range map[string]func(v float64) float64{
 		"Sin": math.Sin, "Sqrt": math.Sqrt, "Erf": math.Erf, "Log1p": math.Log1p, "Expm1": math.Expm1,
 		"Softplus": func(v float64) float64 { return max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))) },
 		"Softsign": func(v float64) float64 { return v / (1 + math.Abs(v)) },
 	} {
-		add(name, inferSame, prepareUnary(f))
+		add(name, 1, layout.Same, prepareUnary(f))
 	}
 	return l
 }

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/liteop/layout"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func indexDefs() []op.Def {
 	return []op.Def{
-		def("GATHER", inferDeclared(2), prepareGather),
-		def("SCATTER", inferScatter, prepareScatter),
+		def("GATHER", 2, inferDeclared, prepareGather),
+		def("SCATTER", 3, inferScatter, prepareScatter),
 	}
 }
 
@@ -119,8 +120,7 @@ func prepareGather(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := layout.StoreFor(x.Type)
-	if store == nil || out.Type != x.Type {
+	if out.Type != x.Type {
 		return nil, op.Unsupported("%v from %v", out.Type, x.Type)
 	}
 	win, batch, batchShape, err := spread(out.Shape, a.Ints("offset_dims"))
@@ -138,15 +138,16 @@ func prepareGather(c *op.Call) (op.Run, error) {
 		}
 		size, from = append(size, ix.size[ax]), append(from, ix.strides[ax])
 	}
-	b := layout.NewBlock(size, win, from)
+	p := move.New(size, win, from, 0, 0)
 	return func(c *op.Call) error {
 		v, err := op.Ints(c.In[1])
 		if err != nil {
 			return err
 		}
 		for i := range tensor.Elements(ix.batch) {
-			at, _ := ix.origin(v, c.In[1].Shape, i, true)
-			store.Move(c.Pool, b, c.Out[0], c.In[0], place(i, batchShape, batch), at)
+			p.From, _ = ix.origin(v, c.In[1].Shape, i, true)
+			p.To = place(i, batchShape, batch)
+			p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		}
 		return nil
 	}, nil
@@ -164,13 +165,10 @@ func place(i int, shape, strides []int) int {
 
 // inferScatter has the operand, start indices and updates.
 func inferScatter(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if len(c.In) != 3 || c.In[2].Type != c.In[0].Type {
 		return op.Unsupported("%d inputs, updates %v of %v", len(c.In), c.In[2].Type, c.In[0].Type)
 	}
-	return inferSame(c)
+	return layout.Same(c)
 }
 
 func prepareScatter(c *op.Call) (op.Run, error) {
@@ -178,61 +176,59 @@ func prepareScatter(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, scatter[float32](c, name), scatter[float64](c, name), scatter[int8](c, name), scatter[int16](c, name),
-		scatter[int32](c, name), scatter[int64](c, name), scatter[uint8](c, name), scatter[uint32](c, name))
+	return byType(c, name,
+		scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32])
 }
 
-func scatter[T tensor.Number](c *op.Call, name string) func() (op.Run, error) {
-	return func() (op.Run, error) {
-		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
-		if err != nil {
-			return nil, err
-		}
-		a, x, start, u := c.Node.Attrs, c.In[0], c.In[1], c.In[2]
-		window := a.Ints("update_window_dims")
-		win, batch, batchShape, err := spread(u.Shape, window)
-		if err != nil {
-			return nil, err
-		}
-		axes := windowAxes(x.Rank(), a.Ints("inserted_window_dims"))
-		if len(axes) != len(win) {
-			return nil, fmt.Errorf("windows over axes %v with %d axes in the updates", axes, len(win))
-		}
-		size := slices.Repeat([]int{1}, x.Rank())
-		var shape, to []int
-		for i, ax := range axes {
-			size[ax] = u.Shape[window[i]]
-			shape = append(shape, size[ax])
-		}
-		ix, err := indexingOf(x.Shape, start.Shape, a.Ints("scatter_dims_to_operand_dims"), size, a.Int("index_vector_dim", 0))
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Equal(batchShape, ix.batch) {
-			return nil, fmt.Errorf("updates %s for indices %s", tensor.FormatShape(u.Shape), tensor.FormatShape(start.Shape))
-		}
-		for _, ax := range axes {
-			to = append(to, ix.strides[ax])
-		}
-		return func(c *op.Call) error {
-			v, err := op.Ints(c.In[1])
-			if err != nil {
-				return err
-			}
-			layout.Copy(c.Pool, c.Out[0], c.In[0])
-			y, u := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[2])
-			for i := range tensor.Elements(ix.batch) {
-				at, ok := ix.origin(v, c.In[1].Shape, i, false)
-				if !ok {
-					continue
-				}
-				from := place(i, batchShape, batch)
-				for k := range tensor.Elements(shape) {
-					o := at + place(k, shape, to)
-					y[o] = f(y[o], u[from+place(k, shape, win)])
-				}
-			}
-			return nil
-		}, nil
+func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {
+	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
+	if err != nil {
+		return nil, err
 	}
+	a, x, start, u := c.Node.Attrs, c.In[0], c.In[1], c.In[2]
+	window := a.Ints("update_window_dims")
+	win, batch, batchShape, err := spread(u.Shape, window)
+	if err != nil {
+		return nil, err
+	}
+	axes := windowAxes(x.Rank(), a.Ints("inserted_window_dims"))
+	if len(axes) != len(win) {
+		return nil, fmt.Errorf("windows over axes %v with %d axes in the updates", axes, len(win))
+	}
+	size := slices.Repeat([]int{1}, x.Rank())
+	var shape, to []int
+	for i, ax := range axes {
+		size[ax] = u.Shape[window[i]]
+		shape = append(shape, size[ax])
+	}
+	ix, err := indexingOf(x.Shape, start.Shape, a.Ints("scatter_dims_to_operand_dims"), size, a.Int("index_vector_dim", 0))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(batchShape, ix.batch) {
+		return nil, fmt.Errorf("updates %s for indices %s", tensor.FormatShape(u.Shape), tensor.FormatShape(start.Shape))
+	}
+	for _, ax := range axes {
+		to = append(to, ix.strides[ax])
+	}
+	return func(c *op.Call) error {
+		v, err := op.Ints(c.In[1])
+		if err != nil {
+			return err
+		}
+		layout.Copy(c.Pool, c.Out[0], c.In[0])
+		y, u := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[2])
+		for i := range tensor.Elements(ix.batch) {
+			at, ok := ix.origin(v, c.In[1].Shape, i, false)
+			if !ok {
+				continue
+			}
+			from := place(i, batchShape, batch)
+			for k := range tensor.Elements(shape) {
+				o := at + place(k, shape, to)
+				y[o] = f(y[o], u[from+place(k, shape, win)])
+			}
+		}
+		return nil
+	}, nil
 }

@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/random"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func reduceDefs() []op.Def {
 	return []op.Def{
-		def("REDUCE", inferReduce, prepareReduce),
-		def("REDUCE_WINDOW", inferDeclared(2), prepareWindow),
+		def("REDUCE", 2, inferReduce, prepareReduce),
+		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
 		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
-		def("RNG_BIT_GENERATOR", inferBits, prepareBits),
+		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
 	}
 }
 
@@ -79,34 +80,21 @@ func merge[T tensor.Number](name string, truth bool) (func(a, b T) T, error) {
 	return func(a, b T) T { return T(k(int64(a), int64(b))) }, nil
 }
 
-// byType prepares for the element type of t with one of the given functions.
-func byType(t tensor.Type, f32, f64, i8, i16, i32, i64, u8, u32 func() (op.Run, error)) (op.Run, error) {
-	switch t {
-	case tensor.Float32:
-		return f32()
-	case tensor.Float64:
-		return f64()
-	case tensor.Int8:
-		return i8()
-	case tensor.Int16:
-		return i16()
-	case tensor.Int32:
-		return i32()
-	case tensor.Int64:
-		return i64()
-	case tensor.Uint8, tensor.Bool:
-		return u8()
-	case tensor.Uint32:
-		return u32()
+// named adds a combiner's name to what prepares for one element type.
+type named = func(c *op.Call, name string) (op.Run, error)
+
+// byType prepares for the type of input 0.
+func byType(c *op.Call, name string, f32, f64, i8, i16, i32, i64, u8, u32 named) (op.Run, error) {
+	by := map[tensor.Type]func(*op.Call) (op.Run, error){}
+	types := []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint32, tensor.Bool}
+	for i, f := range []named{f32, f64, i8, i16, i32, i64, u8, u32, u8} {
+		by[types[i]] = func(c *op.Call) (op.Run, error) { return f(c, name) }
 	}
-	return nil, op.Unsupported("elements of type %v", t)
+	return pick(c, by)
 }
 
 // inferReduce has one operand and one initial value.
 func inferReduce(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if len(c.In) != 2 {
 		return op.Unsupported("a reduction of %d operands", len(c.In)/2)
 	}
@@ -136,46 +124,44 @@ func prepareReduce(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, reduce[float32](c, name), reduce[float64](c, name), reduce[int8](c, name), reduce[int16](c, name),
-		reduce[int32](c, name), reduce[int64](c, name), reduce[uint8](c, name), reduce[uint32](c, name))
+	return byType(c, name,
+		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32])
 }
 
-func reduce[T tensor.Number](c *op.Call, name string) func() (op.Run, error) {
-	return func() (op.Run, error) {
-		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
-		if err != nil {
-			return nil, err
-		}
-		x := c.In[0].Shape
-		steps := make([]int, len(x)) // stride of each axis in the result, 0 where reduced
-		n, dims := 1, c.Node.Attrs.Ints("dimensions")
-		for i := len(x) - 1; i >= 0; i-- {
-			if !slices.Contains(dims, i) {
-				steps[i] = n
-				n *= x[i]
-			}
-		}
-		return func(c *op.Call) error {
-			in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
-			for i := range out {
-				out[i] = start
-			}
-			pos, at := make([]int, len(x)), 0
-			for _, v := range in {
-				out[at] = f(out[at], v)
-				for k := len(x) - 1; k >= 0; k-- {
-					pos[k]++
-					at += steps[k]
-					if pos[k] < x[k] {
-						break
-					}
-					at -= pos[k] * steps[k]
-					pos[k] = 0
-				}
-			}
-			return nil
-		}, nil
+func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
+	f, err := merge[T](name, c.In[0].Type == tensor.Bool)
+	if err != nil {
+		return nil, err
 	}
+	x := c.In[0].Shape
+	steps := make([]int, len(x)) // stride of each axis in the result, 0 where reduced
+	n, dims := 1, c.Node.Attrs.Ints("dimensions")
+	for i := len(x) - 1; i >= 0; i-- {
+		if !slices.Contains(dims, i) {
+			steps[i] = n
+			n *= x[i]
+		}
+	}
+	return func(c *op.Call) error {
+		in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+		for i := range out {
+			out[i] = start
+		}
+		pos, at := make([]int, len(x)), 0
+		for _, v := range in {
+			out[at] = f(out[at], v)
+			for k := len(x) - 1; k >= 0; k-- {
+				pos[k]++
+				at += steps[k]
+				if pos[k] < x[k] {
+					break
+				}
+				at -= pos[k] * steps[k]
+				pos[k] = 0
+			}
+		}
+		return nil
+	}, nil
 }
 
 // prepareWindow reduces sliding windows over an operand with padding and holes.
@@ -192,8 +178,7 @@ func prepareWindow(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(x.Type, slide[float32](c, w, name), slide[float64](c, w, name), slide[int8](c, w, name), slide[int16](c, w, name),
-		slide[int32](c, w, name), slide[int64](c, w, name), slide[uint8](c, w, name), slide[uint32](c, w, name))
+	return slides(c, w, name)
 }
 
 // window holds the options of a sliding window, one entry an axis.
@@ -284,12 +269,17 @@ func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c.In[0].Type, slide[float32](c, w, name), slide[float64](c, w, name), slide[int8](c, w, name), slide[int16](c, w, name),
-		slide[int32](c, w, name), slide[int64](c, w, name), slide[uint8](c, w, name), slide[uint32](c, w, name))
+	return slides(c, w, name)
 }
 
-func slide[T tensor.Number](c *op.Call, w window, name string) func() (op.Run, error) {
-	return func() (op.Run, error) {
+// slides prepares the sliding of a window for the type of input 0.
+func slides(c *op.Call, w window, name string) (op.Run, error) {
+	return byType(c, name,
+		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w))
+}
+
+func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, error) {
+	return func(c *op.Call, name string) (op.Run, error) {
 		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
 		if err != nil {
 			return nil, err
@@ -325,9 +315,6 @@ func slide[T tensor.Number](c *op.Call, w window, name string) func() (op.Run, e
 
 // inferBits has the generator's state; the results are the new state and bits.
 func inferBits(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	s := c.In[0]
 	if s.Type != tensor.Uint64 || s.Rank() != 1 || s.Shape[0] < 2 || s.Shape[0] > 3 || len(c.Out) != 2 {
 		return op.Unsupported("state %v %s", s.Type, tensor.FormatShape(s.Shape))
@@ -371,7 +358,7 @@ func prepareBits(c *op.Call) (op.Run, error) {
 		for len(y) > 0 {
 			var words []uint32
 			if philox {
-				w := philoxBlock(key, counter, high)
+				w := random.Philox([2]uint32{uint32(key), uint32(key >> 32)}, [4]uint32{uint32(counter), uint32(counter >> 32), uint32(high), uint32(high >> 32)})
 				words = w[:]
 			} else {
 				w := threefryBlock(key, counter)
@@ -394,18 +381,6 @@ func prepareBits(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
-}
-
-func philoxBlock(key, low, high uint64) [4]uint32 {
-	c := [4]uint32{uint32(low), uint32(low >> 32), uint32(high), uint32(high >> 32)}
-	k0, k1 := uint32(key), uint32(key>>32)
-	for range 10 {
-		a, b := 0xD2511F53*uint64(c[0]), 0xCD9E8D57*uint64(c[2])
-		c = [4]uint32{uint32(b>>32) ^ c[1] ^ k0, uint32(b), uint32(a>>32) ^ c[3] ^ k1, uint32(a)}
-		k0 += 0x9E3779B9
-		k1 += 0xBB67AE85
-	}
-	return c
 }
 
 func threefryBlock(key, counter uint64) [2]uint32 {

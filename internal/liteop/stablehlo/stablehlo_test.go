@@ -145,8 +145,16 @@ func TestBuiltinWindow(t *testing.T) {
 func TestRandomBits(t *testing.T) {
 	t.Parallel()
 	ones := ^uint64(0)
-	if got, want := philoxBlock(ones, ones, ones), [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}; got != want {
-		t.Errorf("philox gives %#x, want %#x", got, want)
+	whole := tensor.From(tensor.Uint64, []int{3}, []uint64{ones, ones, ones})
+	drawn, err := run("STABLEHLO_RNG_BIT_GENERATOR", graph.Attrs{"algorithm": "PHILOX"}, []*tensor.Tensor{whole, i32([]int{4}, 0, 0, 0, 0)}, "", whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}, tensor.Of[uint32](drawn[1])); diff != "" {
+		t.Errorf("philox: %s", diff)
+	}
+	if diff := cmp.Diff([]uint64{ones, 0, 0}, tensor.Of[uint64](drawn[0])); diff != "" {
+		t.Errorf("state after philox: %s", diff)
 	}
 	if got, want := threefryBlock(ones, ones), [2]uint32{0x1cb996fc, 0xbb002be7}; got != want {
 		t.Errorf("threefry gives %#x, want %#x", got, want)

@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // cutDefs lists the operators that join and cut tensors.
 func cutDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Concat", Infer: inferConcat, Prepare: prepareConcat}, 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: inferSplit, Prepare: prepareSplit}, 1, 2, 11, 13, 18),
-		op.Versions(op.Def{Name: "Slice", Infer: inferSlice, Prepare: prepareSlice}, 1, 10, 11, 13),
-		op.Versions(op.Def{Name: "Trilu", Infer: inferTrilu, Prepare: prepareTrilu}, 14),
+		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
+		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
+		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
+		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.Widened(prepareTrilu)}, 14),
 	)
 }
 
@@ -29,93 +28,29 @@ func scalar(x *tensor.Tensor) (int, error) {
 	if !x.Known() {
 		return 0, op.ErrDynamic
 	}
-	v, err := elem.Float64s(x)
+	v, err := tensor.All[float64](x)
 	if err != nil {
 		return 0, err
 	}
 	return int(v[0]), nil
 }
 
-func concatAxis(c *op.Call) (int, error) {
-	if err := c.NeedInputs(max(1, len(c.In))); err != nil {
-		return 0, err
+func concat(c *op.Call) (g layout.Geometry, err error) {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return g, err
 	}
 	if c.Node.Version >= 4 && !c.Node.Attrs.Has("axis") {
-		return 0, errors.New("axis is missing")
+		return g, errors.New("axis is missing")
 	}
-	return op.Axis(c.Node.Attrs.Int("axis", 1), c.In[0].Rank())
-}
-
-func inferConcat(c *op.Call) error {
-	axis, err := concatAxis(c)
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 1), c.In[0].Rank())
 	if err != nil {
-		return err
+		return g, err
 	}
-	out := slices.Clone(c.In[0].Shape)
-	for i, x := range c.In[1:] {
-		if x.Type != c.In[0].Type {
-			return fmt.Errorf("input %d is %v and input 0 is %v", i+1, x.Type, c.In[0].Type)
-		}
-		if x.Rank() != len(out) {
-			return fmt.Errorf("input %d has rank %d and input 0 has rank %d", i+1, x.Rank(), len(out))
-		}
-		for k, d := range x.Shape {
-			if k == axis {
-				out[k] += d
-			} else if d != out[k] {
-				return fmt.Errorf("input %d is %s: dimension %d does not match %d", i+1, tensor.FormatShape(x.Shape), k, out[k])
-			}
-		}
-	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
-}
-
-// pieces describes parts that lie one after the other along an axis of a whole.
-// Returned plans copy part to whole, or whole to part.
-func pieces(whole []int, axis int, parts []int, gather bool) []move.Plan {
-	outer, inner := tensor.Elements(whole[:axis]), tensor.Elements(whole[axis+1:])
-	plans := make([]move.Plan, len(parts))
-	at := 0
-	for i, n := range parts {
-		dims := []int{outer, n * inner}
-		full, tight := []int{whole[axis] * inner, 1}, []int{n * inner, 1}
-		if gather {
-			plans[i].Set(dims, full, tight, at, 0)
-		} else {
-			plans[i].Set(dims, tight, full, 0, at)
-		}
-		at += n * inner
-	}
-	return plans
-}
-
-func prepareConcat(c *op.Call) (op.Run, error) {
-	axis, err := concatAxis(c)
-	if err != nil {
-		return nil, err
-	}
-	parts := make([]int, len(c.In))
-	whole := slices.Clone(c.In[0].Shape)
-	whole[axis] = 0
-	for i, x := range c.In {
-		parts[i] = x.Shape[axis]
-		whole[axis] += parts[i]
-	}
-	plans := pieces(whole, axis, parts, true)
-	return move.Unpacked(func(c *op.Call) error {
-		for i := range plans {
-			plans[i].Run(c.Pool, c.Out[0], c.In[i])
-		}
-		return nil
-	}), nil
+	return layout.Concat(c.In, axis)
 }
 
 // splitSizes returns the axis and the length of each output.
 func splitSizes(c *op.Call) (int, []int, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return 0, nil, err
-	}
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
 	if err != nil {
 		return 0, nil, err
@@ -132,7 +67,7 @@ func splitSizes(c *op.Call) (int, []int, error) {
 				return 0, nil, err
 			}
 			// Version 1 gives the lengths in the input's own type.
-			f, err := elem.Float64s(c.In[1])
+			f, err := tensor.All[float64](c.In[1])
 			if err != nil {
 				return 0, nil, err
 			}
@@ -173,42 +108,20 @@ func inferSplit(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	for i, s := range sizes {
-		out := slices.Clone(c.In[0].Shape)
-		out[axis] = s
-		c.SetOut(i, c.In[0].Type, out)
-	}
+	layout.SetParts(c, c.In[0], axis, sizes)
 	return nil
 }
 
 func prepareSplit(c *op.Call) (op.Run, error) {
-	var plans []move.Plan
-	once := parameters(c)
-	return move.Unpacked(func(c *op.Call) error {
-		if plans == nil || !once {
-			axis, sizes, err := splitSizes(c)
-			if err != nil {
-				return err
-			}
-			plans = pieces(c.In[0].Shape, axis, sizes, false)
-		}
-		for i, y := range c.Out {
-			if y != nil {
-				plans[i].Run(c.Pool, y, c.In[0])
-			}
-		}
-		return nil
-	}), nil
+	axis, sizes, err := splitSizes(c)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Cut(0, c.In[0].Shape, axis, sizes)
 }
 
-// window is the part of each dimension that Slice keeps.
-type window struct{ start, step, count []int }
-
-func sliceWindow(c *op.Call) (window, error) {
-	var w window
-	if err := c.NeedInputs(1); err != nil {
-		return w, err
-	}
+// slice keeps a window of each dimension.
+func slice(c *op.Call) (w layout.Geometry, err error) {
 	in := c.In[0].Shape
 	var starts, ends, axes, steps []int
 	if c.Node.Version < 10 {
@@ -236,8 +149,7 @@ func sliceWindow(c *op.Call) (window, error) {
 	if len(starts) != len(ends) || len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
 		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
 	}
-	w.start, w.step, w.count = make([]int, len(in)), make([]int, len(in)), slices.Clone(in)
-	move.Fill(w.step, 1)
+	first, by, count := make([]int, len(in)), slices.Repeat([]int{1}, len(in)), slices.Clone(in)
 	for i, a := range axes {
 		a, err := op.Axis(a, len(in))
 		if err != nil {
@@ -250,14 +162,14 @@ func sliceWindow(c *op.Call) (window, error) {
 		if step == 0 {
 			return w, errors.New("step is zero")
 		}
-		w.start[a], w.count[a] = span(starts[i], ends[i], step, in[a])
-		w.step[a] = step
+		first[a], count[a] = span(starts[i], ends[i], step, in[a])
+		by[a] = step
 	}
-	return w, nil
+	return layout.Window(in, first, by, count)
 }
 
 // span clamps one dimension of a slice and counts its elements.
-func span(start, end, step, n int) (int, int) {
+func span(start, end, step, n int) (first, count int) {
 	if start < 0 {
 		start += n
 	}
@@ -279,51 +191,19 @@ func span(start, end, step, n int) (int, int) {
 	return start, int(uint(start-end-1)/uint(-step)) + 1
 }
 
-func inferSlice(c *op.Call) error {
-	w, err := sliceWindow(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, w.count)
-	return nil
-}
-
-func prepareSlice(c *op.Call) (op.Run, error) {
-	return planned(parameters(c), func(c *op.Call, p *move.Plan) error {
-		w, err := sliceWindow(c)
-		if err != nil {
-			return err
-		}
-		st := tensor.Strides(c.In[0].Shape)
-		src, off := make([]int, len(st)), 0
-		for i, s := range st {
-			if w.count[i] > 1 {
-				src[i] = s * w.step[i]
-			}
-			off += s * w.start[i]
-		}
-		p.Set(w.count, tensor.Strides(w.count), src, 0, off)
-		return nil
-	}), nil
-}
-
 func inferTrilu(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Rank() < 2 {
 		return fmt.Errorf("input has rank %d, at least 2 are needed", c.In[0].Rank())
 	}
 	if c.Has(1) && c.In[1].Len() != 1 {
 		return fmt.Errorf("k has %d elements, not 1", c.In[1].Len())
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
-	return nil
+	return layout.Same(c)
 }
 
 func prepareTrilu(c *op.Call) (op.Run, error) {
 	upper := c.Node.Attrs.Bool("upper", true)
-	return move.Unpacked(func(c *op.Call) error {
+	return func(c *op.Call) error {
 		k := 0
 		if c.Has(1) {
 			v, err := op.Ints(c.In[1])
@@ -356,7 +236,7 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 			triangle(x.Data, y.Data, cols*w, lo, hi, wide)
 		})
 		return nil
-	}), nil
+	}, nil
 }
 
 // triangle copies the kept part of rows lo to hi and clears the rest.

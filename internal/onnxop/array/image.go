@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -16,7 +16,7 @@ func imageDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Col2Im", Infer: inferCol2Im, Prepare: prepareCol2Im}, 18),
 		op.Versions(op.Def{
-			Name: "Det", Infer: inferDet, Prepare: op.Simple(runDet),
+			Name: "Det", Infer: layout.Needs(1, inferDet), Prepare: op.Simple(runDet),
 			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
 		}, 11, 22),
 	)
@@ -95,30 +95,14 @@ func inferCol2Im(c *op.Call) error {
 }
 
 func prepareCol2Im(c *op.Call) (op.Run, error) {
+	if run := tensor.PickNumber(c.In[0].Type, col2im[float32], col2im[float64], col2im[int8], col2im[int16], col2im[int32], col2im[int64],
+		col2im[uint8], col2im[uint16], col2im[uint32], col2im[uint64]); run != nil {
+		return run, nil
+	}
 	switch c.In[0].Type {
-	case tensor.Float32:
-		return col2im[float32], nil
-	case tensor.Float64:
-		return col2im[float64], nil
-	case tensor.Int8:
-		return col2im[int8], nil
-	case tensor.Int16:
-		return col2im[int16], nil
-	case tensor.Int32:
-		return col2im[int32], nil
-	case tensor.Int64:
-		return col2im[int64], nil
-	case tensor.Uint8:
-		return col2im[uint8], nil
-	case tensor.Uint16:
-		return col2im[uint16], nil
-	case tensor.Uint32:
-		return col2im[uint32], nil
-	case tensor.Uint64:
-		return col2im[uint64], nil
 	case tensor.Float16, tensor.BFloat16:
 		return func(c *op.Call) error {
-			v, err := elem.Float64s(c.In[0])
+			v, err := tensor.All[float64](c.In[0])
 			if err != nil {
 				return err
 			}
@@ -130,7 +114,7 @@ func prepareCol2Im(c *op.Call) (op.Run, error) {
 				return err
 			}
 			sum := tensor.Of[float64](w.Out[0])
-			elem.Set(c.Out[0], func(i int) float64 { return sum[i] })
+			tensor.Fill(c.Out[0], func(i int) float64 { return sum[i] })
 			return nil
 		}, nil
 	}
@@ -189,15 +173,12 @@ func advance(at, dims []int) {
 }
 
 func inferDet(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	s := c.In[0].Shape
 	r := len(s)
 	if r < 2 || s[r-1] != s[r-2] {
 		return fmt.Errorf("input %s is not a list of square matrices", tensor.FormatShape(s))
 	}
-	if !c.In[0].Type.IsFloat() || !elem.Settable(c.In[0].Type) {
+	if !c.In[0].Type.IsFloat() || !c.In[0].Type.IsNumber() {
 		return op.Unsupported("Det of %v", c.In[0].Type)
 	}
 	c.SetOut(0, c.In[0].Type, slices.Clone(s[:r-2]))
@@ -206,7 +187,7 @@ func inferDet(c *op.Call) error {
 
 func runDet(c *op.Call) error {
 	n := c.In[0].Shape[c.In[0].Rank()-1]
-	v, err := elem.Float64s(c.In[0])
+	v, err := tensor.All[float64](c.In[0])
 	if err != nil {
 		return err
 	}
@@ -216,7 +197,7 @@ func runDet(c *op.Call) error {
 			out[i] = determinant(v[i*n*n:(i+1)*n*n], n)
 		}
 	})
-	elem.Set(c.Out[0], func(i int) float64 { return out[i] })
+	tensor.Fill(c.Out[0], func(i int) float64 { return out[i] })
 	return nil
 }
 

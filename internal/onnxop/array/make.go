@@ -6,9 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -16,9 +17,9 @@ import (
 func makeDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: inferConstantOfShape, Prepare: op.Simple(runConstantOfShape)}, 9, 20, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "EyeLike", Infer: inferEyeLike, Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
-		op.Versions(op.Def{Name: "Range", Infer: inferRange, Prepare: op.Simple(runRange)}, 11, 27),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.Widened(prepareConstantOfShape)}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "EyeLike", Infer: layout.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
+		op.Versions(op.Def{Name: "Range", Infer: layout.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
 	)
 }
 
@@ -54,7 +55,7 @@ func constantOf(c *op.Call) (*tensor.Tensor, error) {
 // dense expands a sparse tensor given as values, indices and dimensions.
 // Indices are linear ([n]) or coordinates ([n, rank]).
 func dense(parts []*tensor.Tensor) (*tensor.Tensor, error) {
-	if len(parts) != 3 || move.Packed(parts[0]) {
+	if len(parts) != 3 || layout.Packed(parts[0]) {
 		return nil, op.Unsupported("sparse value in this form")
 	}
 	dims, err := op.Ints(parts[2])
@@ -89,18 +90,13 @@ func dense(parts []*tensor.Tensor) (*tensor.Tensor, error) {
 	if len(at) != nnz {
 		return nil, errors.New("sparse indices do not match the values")
 	}
-	y := tensor.New(parts[0].Type, dims...)
-	w := parts[0].Type.Bits() / 8
-	for i, a := range at {
+	for _, a := range at {
 		if a < 0 || a >= n {
 			return nil, fmt.Errorf("sparse index %d is outside %d elements", a, n)
 		}
-		if w == 0 {
-			y.Strings[a] = parts[0].Strings[i]
-			continue
-		}
-		copy(y.Data[a*w:(a+1)*w], parts[0].Data[i*w:])
 	}
+	y := tensor.New(parts[0].Type, dims...)
+	move.Put(layout.Of(y), layout.Of(parts[0]), at, 1)
 	return y, nil
 }
 
@@ -118,14 +114,11 @@ func runConstant(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	move.All(c.Pool, c.Out[0], v)
+	layout.Copy(c.Pool, c.Out[0], v)
 	return nil
 }
 
 func inferConstantOfShape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t := tensor.Float32
 	if v := c.Node.Attrs.Tensor("value"); v != nil {
 		if v.Len() != 1 || !v.Known() {
@@ -144,41 +137,18 @@ func inferConstantOfShape(c *op.Call) error {
 	return nil
 }
 
-func runConstantOfShape(c *op.Call) error {
-	y, v := c.Out[0], c.Node.Attrs.Tensor("value")
-	switch {
-	case v == nil:
-		clear(y.Data)
-	case v.Type == tensor.String:
-		move.Fill(y.Strings, v.Strings[0])
-	case move.Packed(v):
-		b := move.Unpack(v).Data[0]
-		for s := v.Type.Bits(); s < 8; s *= 2 {
-			b |= b << s
-		}
-		move.Fill(y.Data, b)
-	default:
-		fillWith(y, v.Data)
+func prepareConstantOfShape(c *op.Call) (op.Run, error) {
+	v := layout.Unpack(c.Node.Attrs.Tensor("value"))
+	if v == nil {
+		v = tensor.New(tensor.Float32)
 	}
-	return nil
-}
-
-// fillWith repeats the bytes of one element over the whole tensor.
-func fillWith(y *tensor.Tensor, one []byte) {
-	w := y.Type.Bits() / 8
-	if len(y.Data) == 0 {
-		return
-	}
-	n := copy(y.Data, one[:w])
-	for n < len(y.Data) {
-		n += copy(y.Data[n:], y.Data[:n])
-	}
+	return func(c *op.Call) error {
+		move.Fill(c.Pool, layout.Of(c.Out[0]), layout.Of(v))
+		return nil
+	}, nil
 }
 
 func inferEyeLike(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Rank() != 2 {
 		return fmt.Errorf("input has rank %d, not 2", c.In[0].Rank())
 	}
@@ -189,7 +159,7 @@ func inferEyeLike(c *op.Call) error {
 			return err
 		}
 	}
-	if !elem.Settable(t) {
+	if !t.IsNumber() {
 		return op.Unsupported("EyeLike of %v", t)
 	}
 	c.SetOut(0, t, slices.Clone(c.In[0].Shape))
@@ -199,7 +169,7 @@ func inferEyeLike(c *op.Call) error {
 func runEyeLike(c *op.Call) error {
 	y := c.Out[0]
 	cols, k := y.Shape[1], c.Node.Attrs.Int("k", 0)
-	elem.Set(y, func(i int) float64 {
+	tensor.Fill(y, func(i int) float64 {
 		if i%cols-i/cols == k {
 			return 1
 		}
@@ -218,7 +188,7 @@ func rangeOf(c *op.Call) (f [3]float64, n [3]int64, err error) {
 		if !x.Known() {
 			return f, n, op.ErrDynamic
 		}
-		v, err := elem.Float64s(x)
+		v, err := tensor.All[float64](x)
 		if err != nil {
 			return f, n, err
 		}
@@ -233,11 +203,8 @@ func rangeOf(c *op.Call) (f [3]float64, n [3]int64, err error) {
 }
 
 func inferRange(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	t := c.In[0].Type
-	if !elem.Settable(t) || c.In[1].Type != t || c.In[2].Type != t {
+	if !t.IsNumber() || c.In[1].Type != t || c.In[2].Type != t {
 		return op.Unsupported("Range of %v, %v, %v", t, c.In[1].Type, c.In[2].Type)
 	}
 	f, n, err := rangeOf(c)
@@ -287,7 +254,7 @@ func runRange(c *op.Call) error {
 			v[i] = start + float32(i)*delta
 		}
 	default:
-		elem.Set(y, func(i int) float64 { return f[0] + float64(i)*f[2] })
+		tensor.Fill(y, func(i int) float64 { return f[0] + float64(i)*f[2] })
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -16,34 +16,27 @@ func shapeDefs() []op.Def {
 		return op.Def{Name: name, Infer: infer, Prepare: op.Simple(runKeep), InPlace: true}
 	}
 	return slices.Concat(
-		op.Versions(keep("Identity", inferIdentity), 1, 13, 14, 16, 19, 21, 23, 24, 25),
-		op.Versions(keep("Reshape", inferReshape1), 1),
-		op.Versions(keep("Reshape", inferReshape), 5, 13, 14, 19, 21, 23, 24, 25),
-		op.Versions(keep("Flatten", inferFlatten), 1, 9, 11, 13, 21, 23, 24, 25),
-		op.Versions(keep("Squeeze", inferSqueeze), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(keep("Unsqueeze", inferUnsqueeze), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Shape", Infer: inferShape, Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Size", Infer: inferSize, Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(keep("Identity", layout.Needs(1, inferIdentity)), 1, 13, 14, 16, 19, 21, 23, 24, 25),
+		op.Versions(keep("Reshape", layout.Needs(1, inferReshape1)), 1),
+		op.Versions(keep("Reshape", layout.Needs(2, inferReshape)), 5, 13, 14, 19, 21, 23, 24, 25),
+		op.Versions(keep("Flatten", layout.Needs(1, inferFlatten)), 1, 9, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Squeeze", layout.Needs(1, inferSqueeze)), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Unsqueeze", layout.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 
 // runKeep copies the elements, unless the engine gave both sides one memory.
 func runKeep(c *op.Call) error {
-	if c.In[0].Type.IsContainer() {
-		c.Out[0].Elem, c.Out[0].Elems = c.In[0].Elem, c.In[0].Elems
-		return nil
-	}
 	if c.In[0].Len() != c.Out[0].Len() {
 		return fmt.Errorf("cannot reshape %s to %s", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.Out[0].Shape))
 	}
-	move.All(c.Pool, c.Out[0], c.In[0])
+	layout.Copy(c.Pool, c.Out[0], c.In[0])
 	return nil
 }
 
 func inferIdentity(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
 	if c.Wants(0) && c.In[0].Type.IsContainer() {
 		c.Out[0].Elem = c.In[0].Elem
@@ -52,16 +45,10 @@ func inferIdentity(c *op.Call) error {
 }
 
 func inferReshape1(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	return reshape(c, c.Node.Attrs.Ints("shape"), false)
 }
 
 func inferReshape(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -113,9 +100,6 @@ func reshape(c *op.Call, want []int, allowZero bool) error {
 }
 
 func inferFlatten(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	in := c.In[0].Shape
 	axis := c.Node.Attrs.Int("axis", 1)
 	if axis < 0 {
@@ -145,9 +129,6 @@ func axesOf(c *op.Call) (axes []int, given bool, err error) {
 }
 
 func inferSqueeze(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	in := c.In[0].Shape
 	axes, given, err := axesOf(c)
 	if err != nil {
@@ -178,9 +159,6 @@ func inferSqueeze(c *op.Call) error {
 }
 
 func inferUnsqueeze(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	axes, given, err := axesOf(c)
 	if err != nil {
 		return err
@@ -213,18 +191,12 @@ func inferUnsqueeze(c *op.Call) error {
 }
 
 func inferShape(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	lo, hi := shapeRange(c)
 	c.SetOut(0, tensor.Int64, []int{hi - lo})
 	return nil
 }
 
 func inferSize(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, tensor.Int64, nil)
 	return nil
 }
@@ -245,11 +217,7 @@ func shapeRange(c *op.Call) (lo, hi int) {
 
 func runShape(c *op.Call) error {
 	lo, hi := shapeRange(c)
-	out := tensor.Of[int64](c.Out[0])
-	for i, d := range c.In[0].Shape[lo:hi] {
-		out[i] = int64(d)
-	}
-	return nil
+	return layout.PutInts(c.Out[0], c.In[0].Shape[lo:hi])
 }
 
 func runSize(c *op.Call) error {

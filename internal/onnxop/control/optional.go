@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func optionalDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Optional", Infer: inferOptional, Prepare: op.Simple(runOptional)}, 15, 28),
-		op.Versions(op.Def{Name: "OptionalGetElement", Infer: inferGet, Prepare: op.Simple(runGet)}, 15, 18, 28),
+		op.Versions(op.Def{Name: "OptionalGetElement", Infer: layout.Needs(1, inferGet), Prepare: op.Simple(runGet)}, 15, 18, 28),
 		op.Versions(op.Def{Name: "OptionalHasElement", Infer: inferHas, Prepare: op.Simple(runHas)}, 15, 18, 28),
 	)
 }
@@ -71,9 +71,6 @@ func content(c *op.Call) (*tensor.Tensor, error) {
 }
 
 func inferGet(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x, err := content(c)
 	if err != nil {
 		return err
@@ -90,7 +87,7 @@ func runGet(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	move.All(c.Pool, c.Out[0], x)
+	layout.Copy(c.Pool, c.Out[0], x)
 	return nil
 }
 

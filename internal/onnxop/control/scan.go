@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -53,59 +53,70 @@ func (s *stack) give(c *op.Call, i, axis int, reverse bool, v *graph.Value) erro
 
 // join writes the items one after the other along a new axis of y.
 func join(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int, reverse bool) error {
-	dst := y
-	if move.Packed(y) {
-		dst = tensor.New(tensor.Uint8, y.Shape...)
+	if len(items) == 0 {
+		return nil
 	}
-	outer, inner := tensor.Elements(y.Shape[:axis]), tensor.Elements(y.Shape[axis+1:])
-	var p move.Plan
-	for k, x := range items {
-		if x == nil || x.Type != y.Type || !slices.Equal(x.Shape, items[0].Shape) {
-			return fmt.Errorf("value %d differs in type or shape from the first", k)
-		}
-		at := k
-		if reverse {
-			at = len(items) - 1 - k
-		}
-		p.Set([]int{outer, inner}, []int{len(items) * inner, 1}, []int{inner, 1}, at*inner, 0)
-		p.Run(pool, dst, move.Unpack(x))
+	if reverse {
+		items = slices.Clone(items)
+		slices.Reverse(items)
 	}
-	if dst != y {
-		move.Pack(y, dst)
+	g, err := layout.Stack(items, axis)
+	if err != nil {
+		return err
 	}
-	return nil
+	return collect(pool, y, items, g)
+}
+
+// collect fills y from the items.
+func collect(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, g layout.Geometry) error {
+	c := &op.Call{In: items, Out: []*tensor.Tensor{y}, Pool: pool}
+	run, err := layout.Widened(g.Run)(c)
+	if err != nil {
+		return err
+	}
+	return run(c)
+}
+
+// cut cuts x along an axis into new tensors of the sizes.
+func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor.Tensor, error) {
+	parts := make([]*tensor.Tensor, len(sizes))
+	for i, n := range sizes {
+		shape := slices.Clone(x.Shape)
+		shape[axis] = n
+		parts[i] = tensor.New(x.Type, shape...)
+	}
+	c := &op.Call{In: []*tensor.Tensor{x}, Out: parts, Pool: pool}
+	run, err := layout.Widened(func(*op.Call) (op.Run, error) { return layout.Cut(0, x.Shape, axis, sizes) })(c)
+	if err != nil {
+		return nil, err
+	}
+	return parts, run(c)
 }
 
 // rows cuts a tensor along an axis. The parts share its memory where they lie in
 // one piece.
-func rows(pool *workers.Pool, x *tensor.Tensor, axis int) func(i int) *tensor.Tensor {
+func rows(pool *workers.Pool, x *tensor.Tensor, axis int) (func(i int) *tensor.Tensor, error) {
 	n := x.Shape[axis]
 	shape := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
-	per := tensor.Elements(shape)
-	src := move.Unpack(x)
-	if axis > 0 {
-		outer, inner := tensor.Elements(x.Shape[:axis]), tensor.Elements(x.Shape[axis+1:])
-		y := tensor.New(src.Type, n, per)
-		var p move.Plan
-		p.Set([]int{n, outer, inner}, []int{per, inner, 1}, []int{inner, n * inner, 1}, 0, 0)
-		p.Run(pool, y, src)
-		src = y
+	if axis > 0 || layout.Packed(x) {
+		parts, err := cut(pool, x, axis, slices.Repeat([]int{1}, n))
+		return func(i int) *tensor.Tensor {
+			y := *parts[i]
+			y.Shape = shape
+			return &y
+		}, err
 	}
-	w := src.Type.Bits() / 8
+	per := tensor.Elements(shape)
+	src := layout.Of(x)
 	return func(i int) *tensor.Tensor {
-		y := &tensor.Tensor{Type: src.Type, Shape: shape}
-		if w == 0 {
-			y.Strings, y.Data = src.Strings[i*per:(i+1)*per], []byte{}
-			return y
-		}
-		y.Data = src.Data[i*per*w : (i+1)*per*w]
-		if move.Packed(x) {
-			z := tensor.New(x.Type, shape...)
-			move.Pack(z, y)
-			return z
+		y := &tensor.Tensor{Type: x.Type, Shape: shape, Data: []byte{}}
+		if x.Type == tensor.String {
+			y.Strings = src.Strings[i*per : (i+1)*per]
+		} else {
+			y.Data = src.Bytes[i*per*src.Width : (i+1)*per*src.Width]
 		}
 		return y
-	}
+	}, nil
 }
 
 // scanShape is what a Scan node says about its inputs and outputs.
@@ -179,7 +190,9 @@ func (s *scanShape) scan(b op.Body, pool *workers.Pool, state, xs []*tensor.Tens
 			return nil, nil, fmt.Errorf("scanned inputs have %d and %d positions", n, x.Shape[a])
 		}
 		n = x.Shape[a]
-		parts[k] = rows(pool, x, a)
+		if parts[k], err = rows(pool, x, a); err != nil {
+			return nil, nil, err
+		}
 	}
 	if limit >= 0 {
 		if limit > n {
@@ -271,15 +284,17 @@ func prepareScan8(c *op.Call) (op.Run, error) {
 				return fmt.Errorf("%d sequence lengths for a batch of %d", len(lens), batch)
 			}
 		}
-		cut := make([]func(int) *tensor.Tensor, len(data))
+		part := make([]func(int) *tensor.Tensor, len(data))
 		for k, x := range data {
-			cut[k] = rows(c.Pool, x, 0)
+			if part[k], err = rows(c.Pool, x, 0); err != nil {
+				return err
+			}
 		}
 		out := make([]stack, s.states+s.outs)
 		for i := range batch {
 			one := make([]*tensor.Tensor, len(data))
 			for k := range data {
-				one[k] = cut[k](i)
+				one[k] = part[k](i)
 			}
 			limit := -1
 			if lens != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
-	"github.com/opmeter/opmeter/internal/onnxop/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -199,7 +199,7 @@ func runAt(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	move.All(c.Pool, c.Out[0], x)
+	layout.Copy(c.Pool, c.Out[0], x)
 	return nil
 }
 

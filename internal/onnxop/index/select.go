@@ -5,31 +5,28 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
-	"github.com/opmeter/opmeter/internal/onnxop/move"
+	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: inferOneHot, Prepare: prepareOneHot}, 9, 11, 28),
-		op.Versions(op.Def{Name: "NonZero", Infer: inferNonZero, Prepare: prepareNonZero}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: inferCompress, Prepare: prepareCompress}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.Widened(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "NonZero", Infer: layout.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
+		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.Widened(prepareCompress)}, 9, 11, 28),
 	)
 }
 
 func inferOneHot(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if c.In[2].Len() != 2 {
 		return fmt.Errorf("values have %d elements, not 2", c.In[2].Len())
 	}
 	if c.In[1].Len() != 1 {
 		return fmt.Errorf("depth has %d elements, not 1", c.In[1].Len())
 	}
-	if !elem.Settable(c.In[0].Type) {
+	if !c.In[0].Type.IsNumber() {
 		return op.Unsupported("indices of type %v", c.In[0].Type)
 	}
 	a, err := op.Axis(c.Node.Attrs.Int("axis", -1), c.In[0].Rank()+1)
@@ -39,7 +36,7 @@ func inferOneHot(c *op.Call) error {
 	if !c.In[1].Known() {
 		return op.ErrDynamic
 	}
-	d, err := elem.Float64s(c.In[1])
+	d, err := tensor.All[float64](c.In[1])
 	if err != nil {
 		return err
 	}
@@ -56,36 +53,20 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	version := c.Node.Version
-	return move.Unpacked(func(c *op.Call) error {
-		depth := c.Out[0].Shape[a]
-		inner := tensor.Elements(c.Out[0].Shape[a+1:])
-		at, err := hot(c.In[0], depth, inner, version)
+	return func(c *op.Call) error {
+		at, err := hot(c.In[0], c.Out[0].Shape[a], layout.Inner(c.Out[0].Shape, a), version)
 		if err != nil {
 			return err
 		}
-		y, v := c.Out[0], c.In[2]
-		switch y.Type.Bits() {
-		case 0:
-			oneHot(y.Strings, v.Strings, at)
-		case 8:
-			oneHot(tensor.Of[uint8](y), tensor.Of[uint8](v), at)
-		case 16:
-			oneHot(tensor.Of[uint16](y), tensor.Of[uint16](v), at)
-		case 32:
-			oneHot(tensor.Of[uint32](y), tensor.Of[uint32](v), at)
-		case 64:
-			oneHot(tensor.Of[uint64](y), tensor.Of[uint64](v), at)
-		default:
-			oneHot(tensor.Of[complex128](y), tensor.Of[complex128](v), at)
-		}
-		return nil
-	}), nil
+		v := layout.Of(c.In[2]) // off, on
+		return layout.OneHot(c, v.From(1), v, at)
+	}, nil
 }
 
 // hot returns the output offsets that get the "on" value. Indices outside the
 // depth have none; before version 11 neither have negative ones.
 func hot(x *tensor.Tensor, depth, inner, version int) ([]int, error) {
-	v, err := elem.Float64s(x)
+	v, err := tensor.All[float64](x)
 	if err != nil {
 		return nil, err
 	}
@@ -99,73 +80,15 @@ func hot(x *tensor.Tensor, depth, inner, version int) ([]int, error) {
 			k += depth
 		}
 		if k >= 0 {
-			at = append(at, (i/inner*depth+k)*inner+i%inner)
+			at = append(at, layout.Hot(i, k, depth, inner))
 		}
 	}
 	return at, nil
 }
 
-func oneHot[T any](y, values []T, at []int) {
-	if len(y) == 0 {
-		return
-	}
-	move.Fill(y, values[0])
-	for _, a := range at {
-		y[a] = values[1]
-	}
-}
-
-// truths calls f with the offset of every element that is not zero.
-func truths(x *tensor.Tensor, f func(i int)) error {
-	switch x.Type {
-	case tensor.Bool, tensor.Uint8, tensor.Int8:
-		nonZero(tensor.Of[uint8](x), f)
-	case tensor.Float16, tensor.BFloat16:
-		for i, b := range tensor.Of[uint16](x) {
-			if b&0x7fff != 0 {
-				f(i)
-			}
-		}
-	case tensor.Int16, tensor.Uint16:
-		nonZero(tensor.Of[uint16](x), f)
-	case tensor.Int32, tensor.Uint32:
-		nonZero(tensor.Of[uint32](x), f)
-	case tensor.Int64, tensor.Uint64:
-		nonZero(tensor.Of[uint64](x), f)
-	case tensor.Float32:
-		nonZero(tensor.Of[float32](x), f)
-	case tensor.Float64:
-		nonZero(tensor.Of[float64](x), f)
-	case tensor.Complex64:
-		nonZero(tensor.Of[complex64](x), f)
-	case tensor.Complex128:
-		nonZero(tensor.Of[complex128](x), f)
-	case tensor.String:
-		nonZero(x.Strings, f)
-	default:
-		return op.Unsupported("truth of %v", x.Type)
-	}
-	return nil
-}
-
-func nonZero[T comparable](v []T, f func(i int)) {
-	var zero T
-	for i, x := range v {
-		if x != zero {
-			f(i)
-		}
-	}
-}
-
 func inferNonZero(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	if !c.In[0].Known() {
-		return op.ErrDynamic
-	}
-	n := 0
-	if err := truths(c.In[0], func(int) { n++ }); err != nil {
+	n, err := layout.CountTruths(c.In[0])
+	if err != nil {
 		return err
 	}
 	// A scalar has no coordinates, but its count still shows.
@@ -173,25 +96,14 @@ func inferNonZero(c *op.Call) error {
 	return nil
 }
 
-func prepareNonZero(*op.Call) (op.Run, error) {
-	return func(c *op.Call) error {
-		out := tensor.Of[int64](c.Out[0])
-		n, k := c.Out[0].Shape[1], 0
-		dims := c.In[0].Shape
-		return truths(c.In[0], func(i int) {
-			for d := len(dims) - 1; d >= 0; d-- {
-				out[d*n+k] = int64(i % dims[d])
-				i /= dims[d]
-			}
-			k++
-		})
-	}, nil
+func runNonZero(c *op.Call) error {
+	return layout.Coordinates(tensor.Of[int64](c.Out[0]), c.In[0], 1, c.Out[0].Shape[1])
 }
 
 // chosen lists the true positions of Compress's condition below n.
 func chosen(c *op.Call, buf []int, n int) ([]int, error) {
 	buf = buf[:0]
-	err := truths(c.In[1], func(i int) {
+	err := layout.Truths(c.In[1], func(i int) {
 		if i < n {
 			buf = append(buf, i)
 		}
@@ -200,9 +112,6 @@ func chosen(c *op.Call, buf []int, n int) ([]int, error) {
 }
 
 func inferCompress(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if c.In[1].Rank() != 1 {
 		return errors.New("condition is not a list")
 	}
@@ -241,12 +150,12 @@ func prepareCompress(c *op.Call) (op.Run, error) {
 		n, inner, outer = s[a], tensor.Elements(s[a+1:]), tensor.Elements(s[:a])
 	}
 	var at []int
-	return move.Unpacked(func(c *op.Call) (err error) {
+	return func(c *op.Call) (err error) {
 		if at, err = chosen(c, at, n); err != nil {
 			return err
 		}
 		b := move.Blocks{Rows: outer, SrcRow: n * inner, At: at, Len: inner}
-		b.Gather(c.Pool, c.Out[0], c.In[0])
+		b.Gather(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		return nil
-	}), nil
+	}, nil
 }

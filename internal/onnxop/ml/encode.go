@@ -57,7 +57,7 @@ func readColumn(c *op.Call, prefix string) (*column, error) {
 	}
 	if v := a.Floats(prefix + "_floats"); v != nil {
 		k := &column{kind: tensor.Float32, nums: make([]float64, len(v))}
-		widen(k.nums, v)
+		tensor.Convert(k.nums, v)
 		return k, nil
 	}
 	return nil, fmt.Errorf("%s are missing", prefix)
@@ -176,7 +176,7 @@ func (k *column) write(y *tensor.Tensor, i, p int) {
 	case y.Type == tensor.Int16:
 		tensor.Of[int16](y)[i] = int16(k.nums[p])
 	default:
-		set(y, i, k.nums[p])
+		tensor.Put(y, i, k.nums[p])
 	}
 }
 

@@ -43,7 +43,7 @@ func perFeature(f func(c *op.Call, features int) (func(j int, v float64) float64
 				return err
 			}
 			for i, v := range x {
-				set(c.Out[0], i, g(i%features, v))
+				tensor.Put(c.Out[0], i, g(i%features, v))
 			}
 			return nil
 		}, nil
@@ -141,7 +141,7 @@ func prepareNormalizer(c *op.Call) (op.Run, error) {
 				if d != 0 {
 					v /= d
 				}
-				set(c.Out[0], i+j, v)
+				tensor.Put(c.Out[0], i+j, v)
 			}
 		}
 		return nil

@@ -69,7 +69,7 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 			l.scores(x, s)
 			post.apply(s)
 			for j, v := range s {
-				set(c.Out[0], i*l.targets+j, v)
+				tensor.Put(c.Out[0], i*l.targets+j, v)
 			}
 		})
 	}, nil
@@ -131,7 +131,7 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 			names.write(c.Out[0], i, k)
 			if c.Wants(1) {
 				for j, v := range s {
-					set(c.Out[1], i*width+j, v)
+					tensor.Put(c.Out[1], i*width+j, v)
 				}
 			}
 		})

@@ -161,7 +161,7 @@ func castTo(y *tensor.Tensor, to int, x *tensor.Tensor, from int) error {
 		if err != nil {
 			return fmt.Errorf("value %q is not a number", x.Strings[from])
 		}
-		set(y, to, v)
+		tensor.Put(y, to, v)
 		return nil
 	}
 	v, err := numbers(nil, x)
@@ -172,6 +172,6 @@ func castTo(y *tensor.Tensor, to int, x *tensor.Tensor, from int) error {
 		y.Strings[to] = strconv.FormatFloat(v[from], 'g', -1, 32)
 		return nil
 	}
-	set(y, to, v[from])
+	tensor.Put(y, to, v[from])
 	return nil
 }

@@ -108,7 +108,7 @@ func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 			} else {
 				m.post.apply(s)
 			}
-			set(c.Out[0], i, s[0])
+			tensor.Put(c.Out[0], i, s[0])
 		})
 	}, nil
 }
@@ -198,7 +198,7 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 			s.write(c.Out[0], i, k)
 			if c.Wants(1) {
 				for j := range width {
-					set(c.Out[1], i*width+j, out[j])
+					tensor.Put(c.Out[1], i*width+j, out[j])
 				}
 			}
 		})

@@ -70,7 +70,7 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 			if c.Wants(1) {
 				for j := range f.targets {
 					if j < len(s) {
-						set(c.Out[1], i*f.targets+j, s[j])
+						tensor.Put(c.Out[1], i*f.targets+j, s[j])
 					}
 				}
 			}
@@ -191,7 +191,7 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 			}
 			f.post.apply(s)
 			for j, v := range s {
-				set(c.Out[0], i*f.targets+j, v)
+				tensor.Put(c.Out[0], i*f.targets+j, v)
 			}
 		})
 	}, nil

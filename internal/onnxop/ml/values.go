@@ -16,55 +16,15 @@ func numbers(dst []float64, x *tensor.Tensor) ([]float64, error) {
 		dst = make([]float64, n)
 	}
 	dst = dst[:n]
-	switch x.Type {
-	case tensor.Float32:
-		widen(dst, tensor.Of[float32](x))
-	case tensor.Float64:
-		copy(dst, tensor.Of[float64](x))
-	case tensor.Int64:
-		widen(dst, tensor.Of[int64](x))
-	case tensor.Int32:
-		widen(dst, tensor.Of[int32](x))
-	case tensor.Int16:
-		widen(dst, tensor.Of[int16](x))
-	case tensor.Int8:
-		widen(dst, tensor.Of[int8](x))
-	case tensor.Uint8, tensor.Bool:
-		widen(dst, tensor.Of[uint8](x))
-	case tensor.Float16:
-		for i, v := range tensor.Of[uint16](x) {
-			dst[i] = float64(tensor.F16ToF32(v))
-		}
-	default:
+	if !x.Type.IsNumber() {
 		return nil, op.Unsupported("input of %v", x.Type)
 	}
+	tensor.Read(dst, x, 0)
 	return dst, nil
-}
-
-func widen[T tensor.Number](dst []float64, src []T) {
-	for i, v := range src {
-		dst[i] = float64(v)
-	}
 }
 
 // numeric are the element types that [numbers] reads and the domain allows.
 var numeric = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32}
-
-// set writes one element of a floating-point or integer tensor.
-func set(y *tensor.Tensor, i int, v float64) {
-	switch y.Type {
-	case tensor.Float32:
-		tensor.Of[float32](y)[i] = float32(v)
-	case tensor.Float64:
-		tensor.Of[float64](y)[i] = v
-	case tensor.Float16:
-		tensor.Of[uint16](y)[i] = tensor.F32ToF16(float32(v))
-	case tensor.Int64:
-		tensor.Of[int64](y)[i] = int64(v)
-	case tensor.Int32:
-		tensor.Of[int32](y)[i] = int32(v)
-	}
-}
 
 // rows splits a shape into rows and features: a vector is one row.
 func rows(x *tensor.Tensor) (n, features int, err error) {
@@ -93,7 +53,7 @@ func float64s(c *op.Call, name string) []float64 {
 		return nil
 	}
 	out := make([]float64, len(list))
-	widen(out, list)
+	tensor.Convert(out, list)
 	return out
 }
 

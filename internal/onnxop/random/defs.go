@@ -60,7 +60,7 @@ func dtype(c *op.Call, def tensor.Type) (tensor.Type, error) {
 			return t, err
 		}
 	}
-	if !elem.Settable(t) {
+	if !t.IsNumber() {
 		return t, op.Unsupported("random numbers of type %v", t)
 	}
 	return t, nil
@@ -93,22 +93,22 @@ func inferLike(c *op.Call) error {
 
 func normal(c *op.Call, r *rand.Rand) error {
 	mean, scale := float64(c.Node.Attrs.Float("mean", 0)), float64(c.Node.Attrs.Float("scale", 1))
-	elem.Set(c.Out[0], func(int) float64 { return mean + scale*r.NormFloat64() })
+	tensor.Fill(c.Out[0], func(int) float64 { return mean + scale*r.NormFloat64() })
 	return nil
 }
 
 func uniform(c *op.Call, r *rand.Rand) error {
 	low, high := float64(c.Node.Attrs.Float("low", 0)), float64(c.Node.Attrs.Float("high", 1))
-	elem.Set(c.Out[0], func(int) float64 { return low + (high-low)*r.Float64() })
+	tensor.Fill(c.Out[0], func(int) float64 { return low + (high-low)*r.Float64() })
 	return nil
 }
 
 func bernoulli(c *op.Call, r *rand.Rand) error {
-	p, err := elem.Float64s(c.In[0])
+	p, err := tensor.All[float64](c.In[0])
 	if err != nil {
 		return err
 	}
-	elem.Set(c.Out[0], func(i int) float64 {
+	tensor.Fill(c.Out[0], func(i int) float64 {
 		if r.Float64() < p[i] {
 			return 1
 		}
@@ -135,13 +135,13 @@ func inferMultinomial(c *op.Call) error {
 // multinomial draws from unnormalised log-probabilities by inverting the
 // cumulative sum of each row.
 func multinomial(c *op.Call, r *rand.Rand) error {
-	v, err := elem.Float64s(c.In[0])
+	v, err := tensor.All[float64](c.In[0])
 	if err != nil {
 		return err
 	}
 	classes, samples := c.In[0].Shape[1], c.Out[0].Shape[1]
 	sum := make([]float64, classes)
-	elem.Set(c.Out[0], func(i int) float64 {
+	tensor.Fill(c.Out[0], func(i int) float64 {
 		if i%samples == 0 {
 			row := v[i/samples*classes:][:classes]
 			top, total := slices.Max(row), 0.0

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
@@ -19,7 +18,7 @@ func draw(t *testing.T, env *optest.Env, n optest.Node, in ...*tensor.Tensor) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := elem.Float64s(out[0])
+	v, err := tensor.All[float64](out[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -140,13 +139,13 @@ func prepareDFT(c *op.Call) (op.Run, error) {
 		case tensor.Float64:
 			dft(c.Pool, t, f, tensor.Of[float64](c.In[0]), tensor.Of[float64](c.Out[0]), c.In[0].Shape)
 		default:
-			x, err := elem.Float64s(c.In[0])
+			x, err := tensor.All[float64](c.In[0])
 			if err != nil {
 				return err
 			}
 			y := make([]float64, c.Out[0].Len())
 			dft(c.Pool, t, f, x, y, c.In[0].Shape)
-			elem.Set(c.Out[0], func(i int) float64 { return y[i] })
+			tensor.Fill(c.Out[0], func(i int) float64 { return y[i] })
 		}
 		return nil
 	}, nil
@@ -282,7 +281,7 @@ func prepareSTFT(c *op.Call) (op.Run, error) {
 		}
 		var window []float64
 		if c.Has(2) {
-			if window, err = elem.Float64s(c.In[2]); err != nil {
+			if window, err = tensor.All[float64](c.In[2]); err != nil {
 				return err
 			}
 		}
@@ -292,13 +291,13 @@ func prepareSTFT(c *op.Call) (op.Run, error) {
 		case tensor.Float64:
 			stft(c.Pool, g, f, tensor.Of[float64](c.In[0]), tensor.Of[float64](c.Out[0]), window, c.In[0].Shape)
 		default:
-			x, err := elem.Float64s(c.In[0])
+			x, err := tensor.All[float64](c.In[0])
 			if err != nil {
 				return err
 			}
 			y := make([]float64, c.Out[0].Len())
 			stft(c.Pool, g, f, x, y, window, c.In[0].Shape)
-			elem.Set(c.Out[0], func(i int) float64 { return y[i] })
+			tensor.Fill(c.Out[0], func(i int) float64 { return y[i] })
 		}
 		return nil
 	}, nil

@@ -17,7 +17,7 @@ func windowDefs() []op.Def {
 			if !c.Node.Attrs.Bool("periodic", true) {
 				period = max(n-1, 1)
 			}
-			elem.Set(c.Out[0], func(i int) float64 {
+			tensor.Fill(c.Out[0], func(i int) float64 {
 				if n == 1 {
 					return 1
 				}
@@ -36,7 +36,7 @@ func windowDefs() []op.Def {
 
 func outType(c *op.Call) (tensor.Type, error) {
 	t, err := elem.FromCode(c.Node.Attrs.Int("output_datatype", 1))
-	if err == nil && !elem.Settable(t) {
+	if err == nil && !t.IsNumber() {
 		err = op.Unsupported("output of type %v", t)
 	}
 	return t, err
@@ -95,7 +95,7 @@ func inferMel(c *op.Call) error {
 func runMel(c *op.Call) error {
 	var p [3]float64 // sample rate, lowest and highest frequency
 	for i := range p {
-		v, err := elem.Float64s(c.In[2+i])
+		v, err := tensor.All[float64](c.In[2+i])
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func runMel(c *op.Call) error {
 			put(r, b, float64(hi-r)/float64(hi-mid))
 		}
 	}
-	elem.Set(c.Out[0], func(i int) float64 { return w[i] })
+	tensor.Fill(c.Out[0], func(i int) float64 { return w[i] })
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -53,24 +54,16 @@ func inferConcat(c *op.Call) error {
 
 func runConcat(c *op.Call) error {
 	a, b, y := c.In[0], c.In[1], c.Out[0]
-	for i := range y.Strings {
-		y.Strings[i] = a.Strings[source(i, y.Shape, a.Shape)] + b.Strings[source(i, y.Shape, b.Shape)]
+	w, err := broadcast.New(y.Shape, a.Shape, b.Shape)
+	if err != nil {
+		return err
+	}
+	for r := w.Runs(0, w.Len); r.Next(); {
+		for i := range r.N {
+			y.Strings[r.Dst+i] = a.Strings[r.Off[0]+i*w.Step[0]] + b.Strings[r.Off[1]+i*w.Step[1]]
+		}
 	}
 	return nil
-}
-
-// source is the offset in a tensor that was broadcast to out.
-func source(i int, out, in []int) int {
-	at, stride := 0, 1
-	for k := len(out) - 1; k >= len(out)-len(in); k-- {
-		d := in[k-len(out)+len(in)]
-		if d != 1 {
-			at += i % out[k] * stride
-		}
-		stride *= d
-		i /= out[k]
-	}
-	return at
 }
 
 func inferSplit(c *op.Call) error {

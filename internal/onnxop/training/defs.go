@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -36,7 +35,7 @@ func optimiser(name string, parts int, prepare func(c *op.Call, rate float64, up
 		Domain: graph.ONNXTraining, Name: name, Since: 1, Types: floats,
 		Infer: func(c *op.Call) error { return infer(c, parts) },
 		Prepare: op.Simple(func(c *op.Call) error {
-			rate, err := elem.Float64s(c.In[0])
+			rate, err := tensor.All[float64](c.In[0])
 			if err != nil {
 				return err
 			}

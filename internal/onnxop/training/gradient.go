@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -18,7 +17,7 @@ type array struct {
 }
 
 func arrayOf(x *tensor.Tensor) (*array, error) {
-	v, err := elem.Float64s(x)
+	v, err := tensor.All[float64](x)
 	return &array{x.Shape, v}, err
 }
 
@@ -109,7 +108,7 @@ func inferGradient(c *op.Call) error {
 		return err
 	}
 	for i := range p.xs {
-		if !elem.Settable(c.In[i].Type) || !c.In[i].Type.IsFloat() {
+		if !c.In[i].Type.IsNumber() || !c.In[i].Type.IsFloat() {
 			return op.Unsupported("derivative by %v", c.In[i].Type)
 		}
 		c.SetOut(i, c.In[i].Type, slices.Clone(c.In[i].Shape))
@@ -189,7 +188,7 @@ func (p *path) run(c *op.Call) error {
 	for i, y := range c.Out {
 		if y != nil {
 			g := grad(p.given[i]).v
-			elem.Set(y, func(k int) float64 { return g[k] })
+			tensor.Fill(y, func(k int) float64 { return g[k] })
 		}
 	}
 	return nil

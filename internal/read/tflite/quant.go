@@ -153,45 +153,22 @@ func (p *parser) constant(g *graph.Graph, b blocks, field string, id int) *tenso
 	return g.Values[id].Const
 }
 
+// floats reads scales, nil for types that hold none.
 func floats(x *tensor.Tensor) []float32 {
-	n := x.Len()
-	switch x.Type {
-	case tensor.Float32:
-		return slices.Clone(tensor.Of[float32](x))
-	case tensor.Float16:
-		out := make([]float32, n)
-		for i, h := range tensor.Of[uint16](x) {
-			out[i] = tensor.F16ToF32(h)
-		}
-		return out
-	case tensor.BFloat16:
-		out := make([]float32, n)
-		for i, h := range tensor.Of[uint16](x) {
-			out[i] = tensor.BF16ToF32(h)
-		}
-		return out
+	if x.Type != tensor.Float32 && !x.Type.IsHalf() {
+		return nil
 	}
-	return nil
+	out := make([]float32, x.Len())
+	tensor.Read(out, x, 0)
+	return out
 }
 
+// integers reads zero points.
 func integers(x *tensor.Tensor, out []int64) bool {
 	switch x.Type {
-	case tensor.Int64:
-		copy(out, tensor.Of[int64](x))
-	case tensor.Int32:
-		for i, v := range tensor.Of[int32](x) {
-			out[i] = int64(v)
-		}
-	case tensor.Int8:
-		for i, v := range tensor.Of[int8](x) {
-			out[i] = int64(v)
-		}
-	case tensor.Uint8:
-		for i, v := range tensor.Of[uint8](x) {
-			out[i] = int64(v)
-		}
-	default:
-		return false
+	case tensor.Int64, tensor.Int32, tensor.Int8, tensor.Uint8:
+		tensor.Read(out, x, 0)
+		return true
 	}
-	return true
+	return false
 }

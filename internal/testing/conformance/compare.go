@@ -106,70 +106,13 @@ func unwrap(t *tensor.Tensor) *tensor.Tensor {
 
 // Reals widens the elements of a numeric tensor; complex numbers give two each.
 func Reals(t *tensor.Tensor) ([]float64, error) {
-	switch t.Type {
-	case tensor.Float64:
-		return slices.Clone(tensor.Of[float64](t)), nil
-	case tensor.Float32:
-		return widen(tensor.Of[float32](t)), nil
-	case tensor.Int64:
-		return widen(tensor.Of[int64](t)), nil
-	case tensor.Int32:
-		return widen(tensor.Of[int32](t)), nil
-	case tensor.Int16:
-		return widen(tensor.Of[int16](t)), nil
-	case tensor.Int8:
-		return widen(tensor.Of[int8](t)), nil
-	case tensor.Uint64:
-		return widen(tensor.Of[uint64](t)), nil
-	case tensor.Uint32:
-		return widen(tensor.Of[uint32](t)), nil
-	case tensor.Uint16:
-		return widen(tensor.Of[uint16](t)), nil
-	case tensor.Uint8, tensor.Bool:
-		return widen(tensor.Of[uint8](t)), nil
-	case tensor.Float16:
-		return decode(tensor.Of[uint16](t), tensor.F16ToF32), nil
-	case tensor.BFloat16:
-		return decode(tensor.Of[uint16](t), tensor.BF16ToF32), nil
-	case tensor.Complex64:
-		return widen(tensor.Of[float32](&tensor.Tensor{Type: tensor.Float32, Data: t.Data})), nil
-	case tensor.Complex128:
-		return slices.Clone(tensor.Of[float64](&tensor.Tensor{Type: tensor.Float64, Data: t.Data})), nil
-	case tensor.Float8E4M3FN, tensor.Float8E4M3FNUZ, tensor.Float8E5M2, tensor.Float8E5M2FNUZ, tensor.Float8E8M0:
-		table := tensor.Float8Table(t.Type)
-		return decode(t.Data, func(c uint8) float32 { return table[c] }), nil
-	case tensor.Float4E2M1, tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2:
-		return packed(t), nil
+	switch {
+	case t.Type.IsNumber():
+		return tensor.All[float64](t)
+	case t.Type == tensor.Complex64:
+		return tensor.All[float64](&tensor.Tensor{Type: tensor.Float32, Shape: []int{2 * t.Len()}, Data: t.Data})
+	case t.Type == tensor.Complex128:
+		return tensor.All[float64](&tensor.Tensor{Type: tensor.Float64, Shape: []int{2 * t.Len()}, Data: t.Data})
 	}
 	return nil, fmt.Errorf("cannot compare %v", t.Type)
-}
-
-func widen[T tensor.Number](v []T) []float64 {
-	out := make([]float64, len(v))
-	for i, x := range v {
-		out[i] = float64(x)
-	}
-	return out
-}
-
-func decode[T uint8 | uint16](v []T, f func(T) float32) []float64 {
-	out := make([]float64, len(v))
-	for i, x := range v {
-		out[i] = float64(f(x))
-	}
-	return out
-}
-
-// packed widens the types that share bytes.
-func packed(t *tensor.Tensor) []float64 {
-	codes := make([]uint8, t.Len())
-	tensor.Unpack(codes, t, 0)
-	if t.Type == tensor.Float4E2M1 {
-		table := tensor.Float8Table(t.Type)
-		return decode(codes, func(c uint8) float32 { return table[c] })
-	}
-	if t.Type.IsSigned() {
-		return decode(codes, func(c uint8) float32 { return float32(int8(c)) })
-	}
-	return widen(codes)
 }

@@ -96,41 +96,12 @@ func (o *Output) CheckFirst(dir string, got *tensor.Tensor, tol Tolerance, entri
 // numbers widens elements.
 func numbers(t *tensor.Tensor) []float64 {
 	out := make([]float64, t.Len())
-	switch t.Type {
-	case tensor.Float32:
-		widen[float32](t, out)
-	case tensor.Float64:
-		widen[float64](t, out)
-	case tensor.Int8:
-		widen[int8](t, out)
-	case tensor.Int16:
-		widen[int16](t, out)
-	case tensor.Int32:
-		widen[int32](t, out)
-	case tensor.Int64:
-		widen[int64](t, out)
-	case tensor.Uint8, tensor.Bool:
-		widen[uint8](t, out)
-	case tensor.Uint16:
-		widen[uint16](t, out)
-	case tensor.Uint32:
-		widen[uint32](t, out)
-	case tensor.Uint64:
-		widen[uint64](t, out)
-	case tensor.Float16:
-		for i, h := range tensor.Of[uint16](t) {
-			out[i] = float64(tensor.F16ToF32(h))
-		}
-	default:
-		for i := range out {
-			out[i] = math.NaN()
-		}
+	if t.Type.IsNumber() {
+		tensor.Read(out, t, 0)
+		return out
+	}
+	for i := range out {
+		out[i] = math.NaN()
 	}
 	return out
-}
-
-func widen[T tensor.Number](t *tensor.Tensor, out []float64) {
-	for i, v := range tensor.Of[T](t) {
-		out[i] = float64(v)
-	}
 }

@@ -1,0 +1,256 @@
+package element
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Add is a+b.
+func Add[T tensor.Number]() Loops[T, T] {
+	return Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}
+}
+
+// Sub is a-b.
+func Sub[T tensor.Number]() Loops[T, T] {
+	return Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]} // a-b is a+(-b), zeros included
+}
+
+// Mul is a·b.
+func Mul[T tensor.Number]() Loops[T, T] {
+	return Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}
+}
+
+// Div is a/b. Integers are truncated towards zero and must not be divided by zero.
+func Div[T tensor.Number]() Loops[T, T] { return Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]} }
+
+// IntDiv is [Div] with zero as the quotient of a division by zero.
+func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[T]} }
+
+// Max is the greater operand, NaN where either is NaN.
+func Max[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: MaxTo[T]} }
+
+// Min is the smaller operand, NaN where either is NaN.
+func Min[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: MinTo[T]} }
+
+// SquaredDifference is (a-b)².
+func SquaredDifference[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: differenceVec[T]} }
+
+// PRelu is a, times b where a is negative.
+func PRelu[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: preluVec[T]} }
+
+// ModTrunc is the remainder of the division truncated towards zero.
+func ModTrunc[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modTruncVec[T]} }
+
+// ModFloor is the remainder with the sign of the divisor, zero included.
+func ModFloor[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modFloorVec[T]} }
+
+// IntModTrunc is [ModTrunc] of integers; by zero it is zero.
+func IntModTrunc[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intModTruncVec[T]} }
+
+// IntModFloor is [ModFloor] of integers; by zero it is zero.
+func IntModFloor[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intModFloorVec[T]} }
+
+func addVec[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] + b[i]
+	}
+}
+
+func addScalar[T tensor.Number](dst, a []T, b T) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] + b
+	}
+}
+
+func subVec[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] - b[i]
+	}
+}
+
+func scalarSub[T tensor.Number](dst []T, a T, b []T) {
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = a - b[i]
+	}
+}
+
+func mulVec[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] * b[i]
+	}
+}
+
+func mulScalar[T tensor.Number](dst, a []T, b T) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] * b
+	}
+}
+
+func divVec[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] / b[i]
+	}
+}
+
+func divScalar[T tensor.Number](dst, a []T, b T) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] / b
+	}
+}
+
+func scalarDiv[T tensor.Number](dst []T, a T, b []T) {
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = a / b[i]
+	}
+}
+
+// intDivVec truncates towards zero. Division by zero, undefined in the standard,
+// gives zero.
+func intDivVec[T tensor.Integer](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		if b[i] == 0 {
+			dst[i] = 0
+			continue
+		}
+		dst[i] = a[i] / b[i]
+	}
+}
+
+// intModFloorVec gives the remainder the sign of the divisor.
+func intModFloorVec[T tensor.Integer](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i, y := range b {
+		if y == 0 {
+			dst[i] = 0
+			continue
+		}
+		r := a[i] % y
+		if r != 0 && (r < 0) != (y < 0) {
+			r += y
+		}
+		dst[i] = r
+	}
+}
+
+func intModTruncVec[T tensor.Integer](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i, y := range b {
+		if y == 0 {
+			dst[i] = 0
+			continue
+		}
+		dst[i] = a[i] % y
+	}
+}
+
+func modTruncVec[T tensor.Real](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
+	}
+}
+
+// modFloorVec gives the remainder, zero included, the sign of the divisor.
+func modFloorVec[T tensor.Real](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		y := float64(b[i])
+		r := math.Mod(float64(a[i]), y)
+		switch {
+		case r == 0:
+			r = math.Copysign(0, y)
+		case (r < 0) != (y < 0):
+			r += y
+		}
+		dst[i] = T(r)
+	}
+}
+
+// MaxTo is the loop of [Max]: it gives NaN where either operand is NaN.
+func MaxTo[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		x, y := a[i], b[i]
+		if x > y || x != x {
+			y = x
+		}
+		dst[i] = y
+	}
+}
+
+// MinTo is the loop of [Min].
+func MinTo[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		x, y := a[i], b[i]
+		if x < y || x != x {
+			y = x
+		}
+		dst[i] = y
+	}
+}
+
+func differenceVec[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		d := a[i] - b[i]
+		dst[i] = d * d
+	}
+}
+
+func preluVec[T tensor.Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		x := a[i]
+		if x < 0 {
+			x *= b[i]
+		}
+		dst[i] = x
+	}
+}
+
+// Clamped adds a clamp to loops: each part of a run is clamped while it is in the
+// cache.
+func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
+	out := Loops[T, T]{Vec: func(dst, a, b []T) {
+		for len(dst) > 0 {
+			n := min(len(dst), 8*Block)
+			l.Vec(dst[:n], a[:n], b[:n])
+			Clamp(dst[:n], lo, hi)
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
+	}}
+	if l.VectorScalar != nil {
+		out.VectorScalar = func(dst, a []T, b T) { l.VectorScalar(dst, a, b); Clamp(dst, lo, hi) }
+	}
+	if l.ScalarVector != nil {
+		out.ScalarVector = func(dst []T, a T, b []T) { l.ScalarVector(dst, a, b); Clamp(dst, lo, hi) }
+	}
+	return out
+}
+
+// Clamp limits every element in place; NaN stays, and the upper bound wins where
+// the bounds cross.
+func Clamp[T cmp.Ordered](v []T, lo, hi T) {
+	for i, x := range v {
+		if x < lo {
+			x = lo
+		}
+		if x > hi {
+			x = hi
+		}
+		v[i] = x
+	}
+}

@@ -1,0 +1,114 @@
+package element
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Loops holds the loops of one operation on two operands. All slices of a call
+// have the same length; dst may be an operand.
+type Loops[T, R any] struct {
+	Vec          func(dst []R, a, b []T)
+	VectorScalar func(dst []R, a []T, b T) // may be nil
+	ScalarVector func(dst []R, a T, b []T) // may be nil
+}
+
+// Block is the number of elements that loops with intermediate buffers work on
+// at a time.
+const Block = 256
+
+// Grain is the least number of elements worth giving to another thread.
+const Grain = 16 << 10
+
+// Binary runs loops over broadcast operands. It serves one run at a time.
+type Binary[T, R any] struct {
+	Loops[T, R]
+	walk *broadcast.Walk
+	a, b []T
+	out  []R
+	fill []T // two blocks a worker, to spread standing operands that Vec needs as slices
+	body func(worker, lo, hi int)
+}
+
+// NewBinary prepares loops for the threads of a pool.
+func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *Binary[T, R] {
+	r := &Binary[T, R]{Loops: l, walk: walk, fill: make([]T, 2*Block*p.Threads())}
+	r.body = r.work
+	return r
+}
+
+// Run computes out from a and b.
+func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
+	r.out, r.a, r.b = out, a, b
+	p.ForWorker(r.walk.Len, Grain, r.body)
+	r.out, r.a, r.b = nil, nil, nil
+}
+
+func (r *Binary[T, R]) work(worker, lo, hi int) {
+	sa, sb := r.walk.Step[0], r.walk.Step[1]
+	for it := r.walk.Runs(lo, hi); it.Next(); {
+		dst := r.out[it.Dst : it.Dst+it.N]
+		switch {
+		case sa == 1 && sb == 1:
+			r.Vec(dst, r.a[it.Off[0]:it.Off[0]+it.N], r.b[it.Off[1]:it.Off[1]+it.N])
+		case sa == 1 && r.VectorScalar != nil:
+			r.VectorScalar(dst, r.a[it.Off[0]:it.Off[0]+it.N], r.b[it.Off[1]])
+		case sb == 1 && r.ScalarVector != nil:
+			r.ScalarVector(dst, r.a[it.Off[0]], r.b[it.Off[1]:it.Off[1]+it.N])
+		default:
+			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*Block:(worker+1)*2*Block])
+		}
+	}
+}
+
+// spread runs Vec with standing operands copied into blocks.
+func (r *Binary[T, R]) spread(dst []R, oa, ob int, fill []T) {
+	sa, sb := r.walk.Step[0], r.walk.Step[1]
+	n := min(Block, len(dst))
+	fa, fb := fill[:n], fill[Block:Block+n]
+	if sa == 0 {
+		Fill(fa, r.a[oa])
+	}
+	if sb == 0 {
+		Fill(fb, r.b[ob])
+	}
+	for lo := 0; lo < len(dst); lo += n {
+		n := min(n, len(dst)-lo)
+		a, b := fa[:n], fb[:n]
+		if sa == 1 {
+			a = r.a[oa+lo : oa+lo+n]
+		}
+		if sb == 1 {
+			b = r.b[ob+lo : ob+lo+n]
+		}
+		r.Vec(dst[lo:lo+n], a, b)
+	}
+}
+
+// Fill sets every element to v.
+func Fill[T any](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+// Two makes loops of a function, for operations whose own cost makes the call
+// unimportant.
+func Two[T, R any](f func(a, b T) R) Loops[T, R] {
+	return Loops[T, R]{Vec: func(dst []R, a, b []T) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = f(a[i], b[i])
+		}
+	}}
+}
+
+// One makes the loop of a function of one operand.
+func One[T, R any](f func(T) R) func(dst []R, src []T) {
+	return func(dst []R, src []T) {
+		src = src[:len(dst)]
+		for i, x := range src {
+			dst[i] = f(x)
+		}
+	}
+}

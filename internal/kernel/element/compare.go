@@ -1,0 +1,98 @@
+package element
+
+import (
+	"cmp"
+
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Comparisons give 1 where they hold and 0 where they do not.
+
+// Equal is a == b.
+func Equal[T cmp.Ordered]() Loops[T, uint8] {
+	return Loops[T, uint8]{equalVec[T], equalScalar[T], func(dst []uint8, a T, b []T) { equalScalar(dst, b, a) }}
+}
+
+// NotEqual is a != b.
+func NotEqual[T cmp.Ordered]() Loops[T, uint8] { return Loops[T, uint8]{Vec: notEqualVec[T]} }
+
+// Less is a < b.
+func Less[T cmp.Ordered]() Loops[T, uint8] { return Loops[T, uint8]{Vec: lessVec[T]} }
+
+// LessEqual is a <= b.
+func LessEqual[T cmp.Ordered]() Loops[T, uint8] { return Loops[T, uint8]{Vec: lessEqualVec[T]} }
+
+// Greater is a > b.
+func Greater[T cmp.Ordered]() Loops[T, uint8] {
+	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { lessVec(dst, b, a) }}
+}
+
+// GreaterEqual is a >= b.
+func GreaterEqual[T cmp.Ordered]() Loops[T, uint8] {
+	return Loops[T, uint8]{Vec: func(dst []uint8, a, b []T) { lessEqualVec(dst, b, a) }}
+}
+
+func equalVec[T cmp.Ordered](dst []uint8, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = tensor.Truth(a[i] == b[i])
+	}
+}
+
+func equalScalar[T cmp.Ordered](dst []uint8, a []T, b T) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = tensor.Truth(a[i] == b)
+	}
+}
+
+func notEqualVec[T cmp.Ordered](dst []uint8, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = tensor.Truth(a[i] != b[i])
+	}
+}
+
+func lessVec[T cmp.Ordered](dst []uint8, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = tensor.Truth(a[i] < b[i])
+	}
+}
+
+func lessEqualVec[T cmp.Ordered](dst []uint8, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = tensor.Truth(a[i] <= b[i])
+	}
+}
+
+// And is a & b.
+func And[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{Vec: func(dst, a, b []T) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = a[i] & b[i]
+		}
+	}}
+}
+
+// Or is a | b.
+func Or[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{Vec: func(dst, a, b []T) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = a[i] | b[i]
+		}
+	}}
+}
+
+// Xor is a ^ b.
+func Xor[T tensor.Integer]() Loops[T, T] {
+	return Loops[T, T]{Vec: func(dst, a, b []T) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = a[i] ^ b[i]
+		}
+	}}
+}

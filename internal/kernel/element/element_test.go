@@ -1,0 +1,87 @@
+package element
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// TestBinary runs every operation with rows, with a standing operand on either
+// side and with both standing, against the operation on single elements.
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	x := make([]float32, 3*700+1)
+	for i := range x {
+		x[i] = float32(i%13) - 6
+	}
+	x[5] = float32(math.NaN())
+	for name, op := range map[string]struct {
+		loops Loops[float32, float32]
+		one   func(a, b float32) float32
+	}{
+		"add":        {Add[float32](), func(a, b float32) float32 { return a + b }},
+		"sub":        {Sub[float32](), func(a, b float32) float32 { return a - b }},
+		"mul":        {Mul[float32](), func(a, b float32) float32 { return a * b }},
+		"div":        {Div[float32](), func(a, b float32) float32 { return a / b }},
+		"max":        {Max[float32](), func(a, b float32) float32 { return max(a, b) }},
+		"min":        {Min[float32](), func(a, b float32) float32 { return min(a, b) }},
+		"difference": {SquaredDifference[float32](), func(a, b float32) float32 { return (a - b) * (a - b) }},
+		"prelu": {PRelu[float32](), func(a, b float32) float32 {
+			if a < 0 {
+				return a * b
+			}
+			return a
+		}},
+		"clamped": {Clamped(Add[float32](), 0, 6), func(a, b float32) float32 { return min(max(a+b, 0), 6) }},
+	} {
+		for _, shapes := range [][2][]int{{{3, 700}, {3, 700}}, {{3, 700}, {3, 1}}, {{3, 1}, {3, 700}}, {{3, 700}, {700}}, {{1, 1}, {1, 1}}, {{1}, {3, 700}}} {
+			out := []int{3, 700}
+			if slices.Equal(shapes[0], shapes[1]) {
+				out = shapes[0]
+			}
+			walk, err := broadcast.New(out, shapes[0], shapes[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			y := make([]float32, walk.Len)
+			NewBinary(pool, walk, op.loops).Run(pool, y, x, x[1:])
+			for it := walk.Runs(0, walk.Len); it.Next(); {
+				for i := range it.N {
+					got, want := y[it.Dst+i], op.one(x[it.Off[0]+i*walk.Step[0]], x[1+it.Off[1]+i*walk.Step[1]])
+					if got != want && (got == got || want == want) {
+						t.Fatalf("%s of %v: element %d is %v, want %v", name, shapes, it.Dst+i, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestIntegers(t *testing.T) {
+	t.Parallel()
+	a, b := []int8{7, -7, 7, -7, 5}, []int8{3, 3, -3, -3, 0}
+	for name, test := range map[string]struct {
+		loops Loops[int8, int8]
+		want  []int8
+	}{
+		"div":       {IntDiv[int8](), []int8{2, -2, -2, 2, 0}},
+		"mod floor": {IntModFloor[int8](), []int8{1, 2, -2, -1, 0}},
+		"mod trunc": {IntModTrunc[int8](), []int8{1, -1, 1, -1, 0}},
+		"xor":       {Xor[int8](), []int8{4, -6, -6, 4, 5}},
+	} {
+		got := make([]int8, len(a))
+		if test.loops.Vec(got, a, b); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	less := make([]uint8, 3)
+	LessEqual[string]().Vec(less, []string{"a", "b", "c"}, []string{"b", "b", "b"})
+	if !slices.Equal(less, []uint8{1, 1, 0}) {
+		t.Errorf("strings: %v", less)
+	}
+}

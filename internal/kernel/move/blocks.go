@@ -1,0 +1,139 @@
+package move
+
+import "github.com/opmeter/opmeter/internal/workers"
+
+// Blocks selects blocks of Len elements: the output is, for each of Rows rows,
+// the blocks numbered At of that row of the source.
+type Blocks struct {
+	Rows   int
+	SrcRow int   // elements between rows of the source
+	At     []int // numbers of blocks within a row, all in range
+	Len    int
+}
+
+// Gather copies the blocks from src to dst, which must not overlap.
+func (b *Blocks) Gather(pool *workers.Pool, dst, src Slice) {
+	if b.Rows*len(b.At)*b.Len > 0 {
+		dst.mover().blocks(b, pool, dst, src)
+	}
+}
+
+func gather[T any](b *Blocks, pool *workers.Pool, dst, src []T) {
+	total := b.Rows * len(b.At)
+	if total*b.Len < 2*parallelFrom {
+		gatherSpan(b, dst, src, 0, total)
+		return
+	}
+	pool.For(total, max(1, parallelFrom/b.Len), func(lo, hi int) { gatherSpan(b, dst, src, lo, hi) })
+}
+
+// gatherSpan copies blocks lo to hi of the output.
+func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {
+	for lo < hi {
+		row, first := lo/len(b.At), lo%len(b.At)
+		n := min(hi-lo, len(b.At)-first)
+		at, s := b.At[first:first+n], src[row*b.SrcRow:]
+		if b.Len == 1 {
+			d := dst[lo : lo+n]
+			for i, a := range at {
+				d[i] = s[a]
+			}
+		} else {
+			for i, a := range at {
+				copy(dst[(lo+i)*b.Len:(lo+i+1)*b.Len], s[a*b.Len:])
+			}
+		}
+		lo += n
+	}
+}
+
+// Maps fills a dense output from a dense source, axis by axis: element (i, j, …)
+// of the output is element (Axes[0][i], Axes[1][j], …) of the source, or a
+// constant where one of these is negative. That is padding of every kind,
+// mirroring, dilation and cutting in one walk.
+type Maps struct {
+	Axes  [][]int // for each axis of the output, where its elements come from
+	Shape []int   // of the source, as many axes
+	inner int     // elements of trailing axes that are taken as they are
+	last  int     // axis before those
+}
+
+// NewMaps finds the trailing axes that are taken whole and keeps the slices.
+func NewMaps(shape []int, axes [][]int) *Maps {
+	m := &Maps{Axes: axes, Shape: shape, inner: 1, last: len(shape) - 1}
+	for m.last > 0 && whole(axes[m.last], shape[m.last]) {
+		m.inner *= shape[m.last]
+		m.last--
+	}
+	return m
+}
+
+func whole(axis []int, n int) bool {
+	for i, a := range axis {
+		if i != a {
+			return false
+		}
+	}
+	return len(axis) == n
+}
+
+// Run fills dst from src and the first element of value.
+func (m *Maps) Run(pool *workers.Pool, dst, src, value Slice) {
+	switch {
+	case dst.Len() == 0:
+	case len(m.Axes) == 0:
+		Fill(pool, dst, src)
+	default:
+		dst.mover().maps(m, pool, dst, src, value)
+	}
+}
+
+// mapped fills the output row by row along the last axis that is not whole.
+func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
+	row, n := m.Axes[m.last], m.Shape[m.last]
+	rows, width := 1, len(row)*m.inner
+	for _, a := range m.Axes[:m.last] {
+		rows *= len(a)
+	}
+	pool.For(rows, max(1, parallelFrom/2/max(width, 1)), func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			d := dst[r*width : (r+1)*width]
+			base, rest, stride := 0, r, n
+			for i := m.last - 1; i >= 0; i-- {
+				a := m.Axes[i]
+				s := a[rest%len(a)]
+				rest /= len(a)
+				if s < 0 {
+					base = -1
+					break
+				}
+				base += s * stride
+				stride *= m.Shape[i]
+			}
+			if base < 0 {
+				set(d, value)
+				continue
+			}
+			mapRow(d, src[base*m.inner:(base+n)*m.inner], value, row, m.inner)
+		}
+	})
+}
+
+// mapRow fills one row; consecutive sources are copied as one.
+func mapRow[T any](dst, src []T, value T, row []int, inner int) {
+	for o := 0; o < len(row); {
+		s, n := row[o], 1
+		if s < 0 {
+			for o+n < len(row) && row[o+n] < 0 {
+				n++
+			}
+			set(dst[o*inner:(o+n)*inner], value)
+		} else {
+			for o+n < len(row) && row[o+n] == s+n {
+				n++
+			}
+			copy(dst[o*inner:(o+n)*inner], src[s*inner:])
+		}
+		o += n
+	}
+}

@@ -1,0 +1,207 @@
+package move
+
+import "github.com/opmeter/opmeter/internal/workers"
+
+// parallelFrom is the number of elements from which a copy is worth spreading
+// over threads.
+const parallelFrom = 1 << 15
+
+// Plan is a copy between two strided views that have the same dimensions. The
+// zero value copies nothing. A Plan keeps its memory from one Set to the next.
+type Plan struct {
+	To, From       int // first element on either side; may be changed between runs
+	dims, dst, src []int
+	len            int
+}
+
+// Set describes the copy: dims, the strides of both sides in elements (they may
+// be zero on the source and negative on either), and the first element of both.
+// Dimensions of one are dropped and neighbours merged where they lie one after
+// the other on both sides.
+func (p *Plan) Set(dims, dst, src []int, to, from int) {
+	p.dims, p.dst, p.src = p.dims[:0], p.dst[:0], p.src[:0]
+	p.To, p.From, p.len = to, from, 1
+	for i, d := range dims {
+		p.len *= d
+		if d == 1 {
+			continue
+		}
+		if k := len(p.dims) - 1; k >= 0 && p.dst[k] == dst[i]*d && p.src[k] == src[i]*d {
+			p.dims[k] *= d
+			p.dst[k], p.src[k] = dst[i], src[i]
+			continue
+		}
+		p.dims = append(p.dims, d)
+		p.dst = append(p.dst, dst[i])
+		p.src = append(p.src, src[i])
+	}
+	if len(p.dims) == 0 {
+		p.dims, p.dst, p.src = append(p.dims, 1), append(p.dst, 1), append(p.src, 1)
+	}
+}
+
+// New is a Plan that was [Plan.Set].
+func New(dims, dst, src []int, to, from int) *Plan {
+	p := new(Plan)
+	p.Set(dims, dst, src, to, from)
+	return p
+}
+
+// View fills a dense destination of dims from a strided view of the source that
+// begins at element from.
+func View(dims, src []int, from int) *Plan {
+	return New(dims, strides(dims), src, 0, from)
+}
+
+// strides are the row-major strides of a shape.
+func strides(shape []int) []int {
+	s, n := make([]int, len(shape)), 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		s[i] = n
+		n *= shape[i]
+	}
+	return s
+}
+
+// Pieces describes parts that lie one after the other along an axis of a whole.
+// Part i has size sizes[i] there. The plans copy part to whole when join is set,
+// and whole to part otherwise.
+func Pieces(whole []int, axis int, sizes []int, join bool) []Plan {
+	outer, inner := 1, 1
+	for i, d := range whole {
+		if i < axis {
+			outer *= d
+		} else if i > axis {
+			inner *= d
+		}
+	}
+	plans := make([]Plan, len(sizes))
+	at, row := 0, whole[axis]*inner
+	for i, n := range sizes {
+		n *= inner
+		if join {
+			plans[i].Set([]int{outer, n}, []int{row, 1}, []int{n, 1}, at, 0)
+		} else {
+			plans[i].Set([]int{outer, n}, []int{n, 1}, []int{row, 1}, 0, at)
+		}
+		at += n
+	}
+	return plans
+}
+
+// Len is the number of elements that the plan copies.
+func (p *Plan) Len() int { return p.len }
+
+// Run copies. The two views must not overlap.
+func (p *Plan) Run(pool *workers.Pool, dst, src Slice) {
+	if p.len > 0 {
+		dst.mover().plan(p, pool, dst, src)
+	}
+}
+
+func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
+	r := len(p.dims)
+	last := r - 1
+	ds, ss := p.dst[last], p.src[last]
+	if ds == 1 && ss != 1 && ss != 0 {
+		// A dimension in which the source is contiguous makes a transposition.
+		for k := last - 1; k >= 0; k-- {
+			if p.src[k] == 1 && p.dims[k] > 1 {
+				transpose(p, pool, dst, src, k)
+				return
+			}
+		}
+	}
+	n := p.dims[last]
+	outer := 1
+	for _, d := range p.dims[:last] {
+		outer *= d
+	}
+	if outer == 1 {
+		if n < 2*parallelFrom {
+			line(dst, src, p.To, p.From, n, ds, ss)
+			return
+		}
+		pool.For(n, parallelFrom, func(lo, hi int) {
+			line(dst, src, p.To+lo*ds, p.From+lo*ss, hi-lo, ds, ss)
+		})
+		return
+	}
+	if outer*n < 2*parallelFrom {
+		p.lines(last, -1, 0, outer, func(do, so int) { line(dst, src, do, so, n, ds, ss) })
+		return
+	}
+	pool.For(outer, max(1, parallelFrom/n), func(lo, hi int) {
+		p.lines(last, -1, lo, hi, func(do, so int) { line(dst, src, do, so, n, ds, ss) })
+	})
+}
+
+// lines walks positions lo to hi of the dimensions other than skip1 and skip2
+// in row-major order and gives the offset of each on both sides.
+func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
+	var buf [16]int
+	at := buf[:0]
+	do, so := p.To, p.From
+	at = append(at, p.dims...)
+	rest := lo
+	for i := len(p.dims) - 1; i >= 0; i-- {
+		at[i] = 0
+		if i == skip1 || i == skip2 {
+			continue
+		}
+		at[i] = rest % p.dims[i]
+		rest /= p.dims[i]
+		do += at[i] * p.dst[i]
+		so += at[i] * p.src[i]
+	}
+	for n := lo; n < hi; n++ {
+		f(do, so)
+		for i := len(p.dims) - 1; i >= 0; i-- {
+			if i == skip1 || i == skip2 {
+				continue
+			}
+			at[i]++
+			do += p.dst[i]
+			so += p.src[i]
+			if at[i] < p.dims[i] {
+				break
+			}
+			do -= at[i] * p.dst[i]
+			so -= at[i] * p.src[i]
+			at[i] = 0
+		}
+	}
+}
+
+// line copies n elements along one dimension.
+func line[T any](dst, src []T, do, so, n, ds, ss int) {
+	switch {
+	case ds == 1 && ss == 1 && n <= 4:
+		// Pixels of a few channels: a call of copy costs more than they do.
+		d, s := dst[do:do+n], src[so:so+n]
+		for i := range d {
+			d[i] = s[i]
+		}
+	case ds == 1 && ss == 1:
+		copy(dst[do:do+n], src[so:so+n])
+	case ds == 1 && ss == 0:
+		set(dst[do:do+n], src[so])
+	case ds == 1:
+		d := dst[do : do+n]
+		for i := range d {
+			d[i] = src[so]
+			so += ss
+		}
+	case ss == 1:
+		for _, v := range src[so : so+n] {
+			dst[do] = v
+			do += ds
+		}
+	default:
+		for range n {
+			dst[do] = src[so]
+			do += ds
+			so += ss
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package move
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Slice is a run of elements of one width. Functions that take several want all
+// of them to have the same width.
+type Slice struct {
+	Bytes   []byte   // the elements, Width bytes each
+	Strings []string // the elements when Width is 0
+	Width   int      // 0 for strings, else 1, 2, 4, 8 or 16 bytes
+}
+
+// Len is the number of elements.
+func (s Slice) Len() int {
+	if s.Width == 0 {
+		return len(s.Strings)
+	}
+	return len(s.Bytes) / s.Width
+}
+
+// From is s without its first n elements.
+func (s Slice) From(n int) Slice {
+	if s.Width == 0 {
+		s.Strings = s.Strings[n:]
+	} else {
+		s.Bytes = s.Bytes[n*s.Width:]
+	}
+	return s
+}
+
+// To is the first n elements of s.
+func (s Slice) To(n int) Slice {
+	if s.Width == 0 {
+		s.Strings = s.Strings[:n]
+	} else {
+		s.Bytes = s.Bytes[:n*s.Width]
+	}
+	return s
+}
+
+// mover is every loop of this package for one width.
+type mover interface {
+	plan(p *Plan, pool *workers.Pool, dst, src Slice)
+	blocks(b *Blocks, pool *workers.Pool, dst, src Slice)
+	put(dst, src Slice, at []int, n int)
+	mark(dst, value Slice, at []int)
+	fill(pool *workers.Pool, dst, value Slice)
+	maps(m *Maps, pool *workers.Pool, dst, src, value Slice)
+	pick(dst, x, y Slice, cond []uint8, step [3]int)
+}
+
+// mover finds the loops for the width of s: the only place that lists widths.
+func (s Slice) mover() mover {
+	switch s.Width {
+	case 0:
+		return words[string]{}
+	case 1:
+		return words[uint8]{}
+	case 2:
+		return words[uint16]{}
+	case 4:
+		return words[uint32]{}
+	case 8:
+		return words[uint64]{}
+	case 16:
+		return words[[2]uint64]{}
+	}
+	panic(fmt.Sprintf("move: elements of %d bytes", s.Width))
+}
+
+type words[T any] struct{}
+
+// of views the elements as T, which has the width of s.
+func (words[T]) of(s Slice) []T {
+	if s.Width == 0 {
+		return *(*[]T)(unsafe.Pointer(&s.Strings)) // T is string
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(s.Bytes))), len(s.Bytes)/s.Width)
+}
+
+func (w words[T]) plan(p *Plan, pool *workers.Pool, dst, src Slice) {
+	run(p, pool, w.of(dst), w.of(src))
+}
+
+func (w words[T]) blocks(b *Blocks, pool *workers.Pool, dst, src Slice) {
+	gather(b, pool, w.of(dst), w.of(src))
+}
+
+func (w words[T]) put(dst, src Slice, at []int, n int) { put(w.of(dst), w.of(src), at, n) }
+
+func (w words[T]) mark(dst, value Slice, at []int) {
+	d, v := w.of(dst), w.of(value)[0]
+	for _, a := range at {
+		d[a] = v
+	}
+}
+
+func (w words[T]) fill(pool *workers.Pool, dst, value Slice) {
+	d, v := w.of(dst), w.of(value)[0]
+	if len(d) < 2*parallelFrom {
+		set(d, v)
+		return
+	}
+	pool.For(len(d), parallelFrom, func(lo, hi int) { set(d[lo:hi], v) })
+}
+
+func (w words[T]) maps(m *Maps, pool *workers.Pool, dst, src, value Slice) {
+	mapped(m, pool, w.of(dst), w.of(src), w.of(value)[0])
+}
+
+func (w words[T]) pick(dst, x, y Slice, cond []uint8, step [3]int) {
+	pick(w.of(dst), w.of(x), w.of(y), cond, step)
+}
+
+// Fill sets every element of dst to the first of value.
+func Fill(pool *workers.Pool, dst, value Slice) {
+	if dst.Len() > 0 {
+		dst.mover().fill(pool, dst, value)
+	}
+}
+
+// Mark sets the elements of dst with the given numbers to the first of value.
+func Mark(dst, value Slice, at []int) { dst.mover().mark(dst, value, at) }
+
+// Put copies block i of src, of n elements, to block at[i] of dst, in order, so
+// that the last of several for one place stays. Negative places are left out.
+func Put(dst, src Slice, at []int, n int) { dst.mover().put(dst, src, at, n) }
+
+func put[T any](dst, src []T, at []int, n int) {
+	for i, a := range at {
+		switch {
+		case a < 0:
+		case n == 1:
+			dst[a] = src[i]
+		default:
+			copy(dst[a*n:(a+1)*n], src[i*n:])
+		}
+	}
+}
+
+// Pick sets each element of dst to the one of x where cond is not zero and to
+// the one of y otherwise. step says how far cond, x and y advance an element: 1,
+// or 0 for one that stands for all.
+func Pick(dst, x, y Slice, cond []uint8, step [3]int) {
+	dst.mover().pick(dst, x, y, cond, step)
+}
+
+func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
+	if step[0] == 0 && len(dst) > 0 {
+		if cond[0] == 0 {
+			x, step[1] = y, step[2]
+		}
+		if step[1] == 1 {
+			copy(dst, x)
+		} else {
+			set(dst, x[0])
+		}
+		return
+	}
+	if step == [3]int{1, 1, 1} {
+		c, x, y := cond[:len(dst)], x[:len(dst)], y[:len(dst)]
+		for i := range dst {
+			if c[i] != 0 {
+				dst[i] = x[i]
+			} else {
+				dst[i] = y[i]
+			}
+		}
+		return
+	}
+	c, a, b := 0, 0, 0
+	for i := range dst {
+		if cond[c] != 0 {
+			dst[i] = x[a]
+		} else {
+			dst[i] = y[b]
+		}
+		c += step[0]
+		a += step[1]
+		b += step[2]
+	}
+}
+
+// set fills s with v, by doubling where it is long.
+func set[T any](s []T, v T) {
+	if len(s) < 32 {
+		for i := range s {
+			s[i] = v
+		}
+		return
+	}
+	s[0] = v
+	for i := 1; i < len(s); i *= 2 {
+		copy(s[i:], s[:i])
+	}
+}

@@ -1,0 +1,190 @@
+// Package order ranks and groups elements: the first k of lines, and rows that
+// are equal. It works on keys, unsigned numbers that sort as the elements do, so
+// that one loop serves every element type.
+package order
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Float is the key of a floating-point number: NaN comes after every number and
+// equals itself, as NumPy sorts, and the two zeros are one.
+func Float(f float64) uint64 {
+	switch b := math.Float64bits(f); {
+	case f != f:
+		return math.MaxUint64
+	case f == 0:
+		return 1 << 63
+	case f < 0:
+		return ^b
+	default:
+		return b | 1<<63
+	}
+}
+
+// Signed is the key of an integer.
+func Signed(i int64) uint64 { return uint64(i) ^ 1<<63 }
+
+// Strings sets the keys of strings, which hold among themselves only.
+func Strings(keys []uint64, v []string) {
+	sorted := slices.Sorted(slices.Values(v))
+	for i, s := range v {
+		keys[i] = uint64(sort.SearchStrings(sorted, s))
+	}
+}
+
+// Lines are the lines of a row-major block along one axis: N elements each, Inner
+// lines beside each other, Outer groups of them.
+type Lines struct{ Outer, N, Inner int }
+
+// entry is an element with its place in its line.
+type entry struct {
+	key uint64
+	i   int
+}
+
+// TopK writes to at, Outer x k x Inner, where in keys the k least elements of
+// each line are (the greatest with largest), in order. Of equal elements the
+// first comes first. k is at most N.
+func (l Lines) TopK(pool *workers.Pool, at []int, keys []uint64, k int, largest bool) {
+	if len(at) == 0 {
+		return
+	}
+	flip := uint64(0)
+	if largest {
+		flip = math.MaxUint64
+	}
+	pool.For(l.Outer*l.Inner, max(1, 1<<13/l.N), func(lo, hi int) {
+		var buf []entry
+		for line := lo; line < hi; line++ {
+			o, in := line/l.Inner, line%l.Inner
+			buf = best(buf, keys[o*l.N*l.Inner+in:], l.N, l.Inner, k, flip)
+			for j, e := range buf[:k] {
+				at[(o*k+j)*l.Inner+in] = (o*l.N+e.i)*l.Inner + in
+			}
+		}
+	})
+}
+
+func before(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.i, b.i)) }
+
+// best returns the first k of n elements in order. A heap holds the worst of the
+// best on top while the rest is looked through.
+func best(buf []entry, keys []uint64, n, step, k int, flip uint64) []entry {
+	buf = buf[:0]
+	many := k > n/4
+	for i := range n {
+		e := entry{keys[i*step] ^ flip, i}
+		switch {
+		case many:
+			buf = append(buf, e)
+		case len(buf) < k:
+			buf = append(buf, e)
+			for j := len(buf) - 1; j > 0 && before(buf[(j-1)/2], buf[j]) < 0; j = (j - 1) / 2 {
+				buf[j], buf[(j-1)/2] = buf[(j-1)/2], buf[j]
+			}
+		case e.key < buf[0].key: // of equal ones the earlier stays
+			buf[0] = e
+			sink(buf)
+		}
+	}
+	slices.SortFunc(buf, before)
+	return buf
+}
+
+// sink restores the heap after its top was exchanged.
+func sink(heap []entry) {
+	for j := 0; ; {
+		w := j
+		for s := 2*j + 1; s <= 2*j+2 && s < len(heap); s++ {
+			if before(heap[w], heap[s]) < 0 {
+				w = s
+			}
+		}
+		if w == j {
+			return
+		}
+		heap[w], heap[j] = heap[j], heap[w]
+		j = w
+	}
+}
+
+// Groups tells which rows are equal: for each distinct row its first place and
+// its count, and for each row the group that it belongs to.
+type Groups struct{ First, Count, Of []int }
+
+// Unique groups equal rows: row i is every element of the lines with place i,
+// compared from the first to the last. Groups come in order of their rows when
+// sorted is set, else of their first places.
+func (l Lines) Unique(keys []uint64, sorted bool) Groups {
+	g := Groups{Of: make([]int, l.N)}
+	compare := func(a, b int) int {
+		for o := range l.Outer {
+			at := o * l.N
+			if c := slices.Compare(keys[(at+a)*l.Inner:][:l.Inner], keys[(at+b)*l.Inner:][:l.Inner]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	}
+	if l.Outer*l.Inner == 1 {
+		place := make(map[uint64]int, min(l.N, 1<<10))
+		for i, k := range keys {
+			p, ok := place[k]
+			if !ok {
+				p = len(g.First)
+				place[k] = p
+			}
+			g.add(i, p)
+		}
+	} else {
+		at := make([]int, l.N)
+		for i := range at {
+			at[i] = i
+		}
+		slices.SortStableFunc(at, compare)
+		for i, a := range at {
+			p := len(g.First)
+			if i > 0 && compare(at[i-1], a) == 0 {
+				p--
+			}
+			g.add(a, p)
+		}
+	}
+	if !sorted {
+		compare = cmp.Compare[int]
+	}
+	return g.by(compare)
+}
+
+// add puts row i into group p, which may be one more than there are.
+func (g *Groups) add(i, p int) {
+	if p == len(g.First) {
+		g.First, g.Count = append(g.First, i), append(g.Count, 0)
+	}
+	g.Count[p]++
+	g.Of[i] = p
+}
+
+// by numbers the groups anew, in the order of their first rows.
+func (g *Groups) by(compare func(a, b int) int) Groups {
+	old := make([]int, len(g.First))
+	for i := range old {
+		old[i] = i
+	}
+	slices.SortFunc(old, func(a, b int) int { return compare(g.First[a], g.First[b]) })
+	n := Groups{First: make([]int, len(old)), Count: make([]int, len(old)), Of: make([]int, len(g.Of))}
+	to := make([]int, len(old))
+	for i, k := range old {
+		to[k], n.First[i], n.Count[i] = i, g.First[k], g.Count[k]
+	}
+	for i, k := range g.Of {
+		n.Of[i] = to[k]
+	}
+	return n
+}

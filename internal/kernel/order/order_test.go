@@ -1,0 +1,88 @@
+package order
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+func draw(t *rapid.T) (l Lines, keys []uint64) {
+	l = Lines{rapid.IntRange(1, 3).Draw(t, "outer"), rapid.IntRange(1, 40).Draw(t, "n"), rapid.IntRange(1, 3).Draw(t, "inner")}
+	n := l.Outer * l.N * l.Inner
+	return l, rapid.SliceOfN(rapid.Uint64Range(0, 5), n, n).Draw(t, "keys")
+}
+
+// TestTopK compares with a stable sort of every line.
+func TestTopK(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		l, keys := draw(t)
+		k := rapid.IntRange(0, l.N).Draw(t, "k")
+		largest := rapid.Bool().Draw(t, "largest")
+		at := make([]int, l.Outer*k*l.Inner)
+		l.TopK(pool, at, keys, k, largest)
+		for o := range l.Outer {
+			for in := range l.Inner {
+				line := make([]int, l.N)
+				for i := range line {
+					line[i] = (o*l.N+i)*l.Inner + in
+				}
+				slices.SortStableFunc(line, func(a, b int) int {
+					if largest {
+						a, b = b, a
+					}
+					return cmp.Compare(keys[a], keys[b])
+				})
+				for j := range k {
+					if got := at[(o*k+j)*l.Inner+in]; got != line[j] {
+						t.Fatalf("line %d,%d: number %d is element %d, want %d", o, in, j, got, line[j])
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestUnique compares with looking for every row among those before it.
+func TestUnique(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l, keys := draw(t)
+		row := func(i int) (r []uint64) {
+			for o := range l.Outer {
+				r = append(r, keys[(o*l.N+i)*l.Inner:][:l.Inner]...)
+			}
+			return r
+		}
+		want := Groups{Of: make([]int, l.N)}
+		for i := range l.N {
+			p := slices.IndexFunc(want.First, func(f int) bool { return slices.Equal(row(f), row(i)) })
+			if p < 0 {
+				p = len(want.First)
+				want.First, want.Count = append(want.First, i), append(want.Count, 0)
+			}
+			want.Count[p]++
+			want.Of[i] = p
+		}
+		if diff := gocmp.Diff(want, l.Unique(keys, false)); diff != "" {
+			t.Fatalf("by first place: %s", diff)
+		}
+		sorted := l.Unique(keys, true)
+		if !slices.IsSortedFunc(sorted.First, func(a, b int) int { return slices.Compare(row(a), row(b)) }) {
+			t.Fatalf("groups %v are not in order", sorted.First)
+		}
+		for i, g := range sorted.Of {
+			p := want.Of[i]
+			if sorted.First[g] != want.First[p] || sorted.Count[g] != want.Count[p] {
+				t.Fatalf("row %d: group of %d from %d, want %d from %d", i, sorted.Count[g], sorted.First[g], want.Count[p], want.First[p])
+			}
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package reduce
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Sum adds all elements in the type of the accumulator.
+func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+	return Reducer[T, A]{Row: sumRow[T, A], Cols: sumCols[T, A], Merge: plus[A], Done: done}
+}
+
+// OrderedSum is [Sum] in the order of the elements, which decides how
+// floating-point accumulators round.
+func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+	return Reducer[T, A]{Row: func(acc A, src []T) A {
+		for _, x := range src {
+			acc += A(x)
+		}
+		return acc
+	}, Cols: sumCols[T, A], Done: done}
+}
+
+// Magnitudes adds the absolute values of all elements.
+func Magnitudes[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+	return Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}
+}
+
+// Squares adds the squares of all elements.
+func Squares[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+	return Reducer[T, A]{Row: squareRow[T, A], Cols: squareCols[T, A], Merge: plus[A], Done: done}
+}
+
+func plus[A tensor.Number](a, b A) A { return a + b }
+
+// sumRow keeps four sums so that additions overlap.
+func sumRow[T, A tensor.Number](acc A, src []T) A {
+	var a, b, d A
+	for len(src) >= 4 {
+		s := src[:4:4]
+		acc += A(s[0])
+		a += A(s[1])
+		b += A(s[2])
+		d += A(s[3])
+		src = src[4:]
+	}
+	for _, x := range src {
+		acc += A(x)
+	}
+	return acc + a + (b + d)
+}
+
+func sumCols[T, A tensor.Number](acc []A, src []T) {
+	src = src[:len(acc)]
+	for i, x := range src {
+		acc[i] += A(x)
+	}
+}
+
+func absRow[T, A tensor.Number](acc A, src []T) A {
+	for _, x := range src {
+		if x < 0 {
+			acc -= A(x)
+		} else {
+			acc += A(x)
+		}
+	}
+	return acc
+}
+
+func absCols[T, A tensor.Number](acc []A, src []T) {
+	src = src[:len(acc)]
+	for i, x := range src {
+		if x < 0 {
+			acc[i] -= A(x)
+		} else {
+			acc[i] += A(x)
+		}
+	}
+}
+
+func squareRow[T, A tensor.Number](acc A, src []T) A {
+	var a, b, d A
+	for len(src) >= 4 {
+		s := src[:4:4]
+		x, y, z, w := A(s[0]), A(s[1]), A(s[2]), A(s[3])
+		acc += x * x
+		a += y * y
+		b += z * z
+		d += w * w
+		src = src[4:]
+	}
+	for _, x := range src {
+		acc += A(x) * A(x)
+	}
+	return acc + a + (b + d)
+}
+
+func squareCols[T, A tensor.Number](acc []A, src []T) {
+	src = src[:len(acc)]
+	for i, x := range src {
+		acc[i] += A(x) * A(x)
+	}
+}
+
+// Product multiplies all elements in the type of the accumulator.
+func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
+	return Reducer[T, A]{
+		Start: 1,
+		Row: func(acc A, src []T) A {
+			for _, x := range src {
+				acc *= A(x)
+			}
+			return acc
+		},
+		Cols: func(acc []A, src []T) {
+			src = src[:len(acc)]
+			for i, x := range src {
+				acc[i] *= A(x)
+			}
+		},
+		Merge: func(a, b A) A { return a * b },
+		Done:  done,
+	}
+}
+
+// Max is the greatest element; NaN wins over numbers. lowest is the result for
+// nothing to reduce.
+func Max[T tensor.Number](lowest T) Reducer[T, T] {
+	return Reducer[T, T]{lowest, MaxRow[T], func(acc, src []T) { element.MaxTo(acc, acc, src) }, func(a, b T) T { return MaxRow(a, []T{b}) }, same[T]}
+}
+
+// Min is the smallest element; NaN wins over numbers. highest is the result for
+// nothing to reduce.
+func Min[T tensor.Number](highest T) Reducer[T, T] {
+	return Reducer[T, T]{highest, MinRow[T], func(acc, src []T) { element.MinTo(acc, acc, src) }, func(a, b T) T { return MinRow(a, []T{b}) }, same[T]}
+}
+
+func same[T any](a T, _ int) T { return a }
+
+// MaxRow is the greatest of acc and src; NaN wins over numbers.
+func MaxRow[T tensor.Number](acc T, src []T) T {
+	a, b := acc, acc
+	for len(src) >= 2 {
+		if x := src[0]; x > a || x != x {
+			a = x
+		}
+		if x := src[1]; x > b || x != x {
+			b = x
+		}
+		src = src[2:]
+	}
+	if len(src) == 1 {
+		if x := src[0]; x > a || x != x {
+			a = x
+		}
+	}
+	if a > b || a != a {
+		return a
+	}
+	return b
+}
+
+// MinRow is the smallest of acc and src; NaN wins over numbers.
+func MinRow[T tensor.Number](acc T, src []T) T {
+	a, b := acc, acc
+	for len(src) >= 2 {
+		if x := src[0]; x < a || x != x {
+			a = x
+		}
+		if x := src[1]; x < b || x != x {
+			b = x
+		}
+		src = src[2:]
+	}
+	if len(src) == 1 {
+		if x := src[0]; x < a || x != x {
+			a = x
+		}
+	}
+	if a < b || a != a {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,176 @@
+package reduce
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// axes is a list of dimensions with their strides in elements.
+type axes struct{ n, stride []int }
+
+// offset is the place of the i-th index tuple in row-major order.
+func (a *axes) offset(i int) int {
+	off := 0
+	for d := len(a.n) - 1; d >= 0; d-- {
+		off += i % a.n[d] * a.stride[d]
+		i /= a.n[d]
+	}
+	return off
+}
+
+func (a *axes) len() int {
+	n := 1
+	for _, d := range a.n {
+		n *= d
+	}
+	return n
+}
+
+// Plan splits a tensor into the dimensions that stay and those that go,
+// after merging neighbours, with the innermost one apart because it is walked
+// contiguously.
+type Plan struct {
+	kept, gone axes // without the innermost dimension
+	inner      int  // its length
+	rows       bool // the innermost dimension is reduced
+	count      int  // elements behind each result
+}
+
+// NewPlan plans the reduction of the marked dimensions of a row-major tensor.
+func NewPlan(shape []int, mask []bool) Plan {
+	p := Plan{inner: 1, rows: true, count: 1}
+	var n []int
+	var red []bool
+	for i, d := range shape {
+		if mask[i] {
+			p.count *= d
+		}
+		switch last := len(n) - 1; {
+		case d == 1:
+		case last >= 0 && red[last] == mask[i]:
+			n[last] *= d
+		default:
+			n, red = append(n, d), append(red, mask[i])
+		}
+	}
+	stride := 1
+	for i := len(n) - 1; i >= 0; i-- {
+		switch {
+		case i == len(n)-1:
+			p.inner, p.rows = n[i], red[i]
+		case red[i]:
+			p.gone.n, p.gone.stride = append(p.gone.n, n[i]), append(p.gone.stride, stride)
+		default:
+			p.kept.n, p.kept.stride = append(p.kept.n, n[i]), append(p.kept.stride, stride)
+		}
+		stride *= n[i]
+	}
+	for _, s := range [][]int{p.kept.n, p.kept.stride, p.gone.n, p.gone.stride} {
+		slices.Reverse(s)
+	}
+	return p
+}
+
+// Reducer folds elements of type T with an accumulator of type A. Without Merge
+// every result is folded in the order of its elements.
+type Reducer[T, A any] struct {
+	Start A
+	Row   func(acc A, src []T) A   // many elements into one accumulator
+	Cols  func(acc []A, src []T)   // each element into its own
+	Merge func(a, b A) A           // joins parts of a long row that threads share; may be nil
+	Done  func(acc A, count int) T // the result
+}
+
+// colTile is the number of accumulators that column-wise reductions keep at a time.
+const colTile = 1024
+
+// rowPart is the size of the parts of a whole-tensor reduction. It is fixed, so
+// that the result does not depend on the number of threads.
+const rowPart = 32 << 10
+
+// Run is a prepared reduction; it serves one call of Do at a time.
+type Run[T, A any] struct {
+	Reducer[T, A]
+	p       Plan
+	in, out []T
+	acc     []A // colTile for each worker
+	parts   []A
+	tiles   int
+	body    func(worker, lo, hi int)
+}
+
+// NewRun prepares a reduction for the threads of a pool.
+func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
+	run := &Run[T, A]{Reducer: r, p: p}
+	switch {
+	case r.Merge != nil && p.rows && p.kept.len() == 1 && p.gone.len() == 1 && p.inner > 2*rowPart:
+		run.parts = make([]A, (p.inner+rowPart-1)/rowPart)
+		run.body = func(_, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				run.parts[i] = run.Row(run.Start, run.in[i*rowPart:min((i+1)*rowPart, p.inner)])
+			}
+		}
+	case p.rows:
+		run.body = run.rowWork
+	default:
+		run.acc = make([]A, colTile*pool.Threads())
+		run.tiles = (p.inner + colTile - 1) / colTile
+		run.body = run.colWork
+	}
+	return run
+}
+
+// Do reduces in to out.
+func (r *Run[T, A]) Do(pool *workers.Pool, out, in []T) {
+	r.out, r.in = out, in
+	switch {
+	case r.parts != nil:
+		pool.ForWorker(len(r.parts), 1, r.body)
+		acc := r.Start
+		for _, a := range r.parts {
+			acc = r.Merge(acc, a)
+		}
+		out[0] = r.Done(acc, r.p.count)
+	case r.p.rows:
+		pool.ForWorker(len(out), max(1, element.Grain/max(1, r.p.count)), r.body)
+	default:
+		work := max(1, r.p.gone.len()*min(colTile, r.p.inner))
+		pool.ForWorker(r.p.kept.len()*r.tiles, max(1, element.Grain/work), r.body)
+	}
+	r.out, r.in = nil, nil
+}
+
+func (r *Run[T, A]) rowWork(_, lo, hi int) {
+	p := &r.p
+	gone := p.gone.len()
+	for i := lo; i < hi; i++ {
+		base, acc := p.kept.offset(i), r.Start
+		for k := range gone {
+			at := base + p.gone.offset(k)
+			acc = r.Row(acc, r.in[at:at+p.inner])
+		}
+		r.out[i] = r.Done(acc, p.count)
+	}
+}
+
+func (r *Run[T, A]) colWork(worker, lo, hi int) {
+	p := &r.p
+	gone := p.gone.len()
+	for u := lo; u < hi; u++ {
+		row, col := u/r.tiles, u%r.tiles*colTile
+		n := min(colTile, p.inner-col)
+		acc := r.acc[worker*colTile : worker*colTile+n]
+		element.Fill(acc, r.Start)
+		base := p.kept.offset(row) + col
+		for k := range gone {
+			at := base + p.gone.offset(k)
+			r.Cols(acc, r.in[at:at+n])
+		}
+		dst := r.out[row*p.inner+col:]
+		for i, a := range acc {
+			dst[i] = r.Done(a, p.count)
+		}
+	}
+}

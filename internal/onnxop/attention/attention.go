@@ -1,0 +1,259 @@
+package attention
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Inputs of Attention.
+const (
+	atQ = iota
+	atK
+	atV
+	atMask
+	atPastK
+	atPastV
+	atNonpad
+)
+
+// attention is the checked geometry of an Attention node.
+type attention struct {
+	packed                         bool // 3-D inputs
+	batch, heads, kvHeads          int
+	rows, past, fresh, size, vsize int
+	causal                         bool
+	left, right                    int // window, -1 unbounded
+	scale, softcap                 float64
+	mask                           []int // broadcast strides of the mask
+	maskCols                       int
+}
+
+func newAttention(c *op.Call) (*attention, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
+	q, k, v, a := c.In[atQ].Shape, c.In[atK].Shape, c.In[atV].Shape, c.Node.Attrs
+	bad := fmt.Errorf("query %s, key %s, value %s", tensor.FormatShape(q), tensor.FormatShape(k), tensor.FormatShape(v))
+	t := &attention{
+		causal: a.Bool("is_causal", false), softcap: float64(a.Float("softcap", 0)),
+		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1),
+	}
+	switch {
+	case len(q) == 3 && len(k) == 3 && len(v) == 3:
+		t.packed = true
+		t.heads, t.kvHeads = a.Int("q_num_heads", 0), a.Int("kv_num_heads", 0)
+		if t.heads < 1 || t.kvHeads < 1 || q[2]%t.heads != 0 || k[2]%t.kvHeads != 0 || v[2]%t.kvHeads != 0 {
+			return nil, fmt.Errorf("%w with %d and %d heads", bad, t.heads, t.kvHeads)
+		}
+		t.batch, t.rows, t.size = q[0], q[1], q[2]/t.heads
+		t.fresh, t.vsize = k[1], v[2]/t.kvHeads
+		if k[0] != t.batch || v[0] != t.batch || v[1] != t.fresh || k[2]/t.kvHeads != t.size {
+			return nil, bad
+		}
+	case len(q) == 4 && len(k) == 4 && len(v) == 4:
+		t.batch, t.heads, t.rows, t.size = q[0], q[1], q[2], q[3]
+		t.kvHeads, t.fresh, t.vsize = k[1], k[2], v[3]
+		if k[0] != t.batch || v[0] != t.batch || v[1] != t.kvHeads || v[2] != t.fresh || k[3] != t.size {
+			return nil, bad
+		}
+	default:
+		return nil, bad
+	}
+	if t.kvHeads < 1 || t.heads%t.kvHeads != 0 {
+		return nil, fmt.Errorf("%d query heads for %d key heads", t.heads, t.kvHeads)
+	}
+	t.scale = 1 / math.Sqrt(float64(t.size))
+	if a.Has("scale") {
+		t.scale = float64(a.Float("scale", 0))
+	}
+	if pk := c.Input(atPastK); pk != nil {
+		pv := c.Input(atPastV)
+		if pv == nil || pk.Rank() != 4 || pv.Rank() != 4 || pk.Shape[0] != t.batch || pk.Shape[1] != t.kvHeads ||
+			pk.Shape[3] != t.size || pv.Shape[0] != t.batch || pv.Shape[1] != t.kvHeads || pv.Shape[2] != pk.Shape[2] || pv.Shape[3] != t.vsize {
+			return nil, fmt.Errorf("past key %s does not fit %w", tensor.FormatShape(pk.Shape), bad)
+		}
+		t.past = pk.Shape[2]
+	}
+	if n := c.Input(atNonpad); n != nil && n.Len() != t.batch {
+		return nil, fmt.Errorf("nonpad_kv_seqlen %s for batch %d", tensor.FormatShape(n.Shape), t.batch)
+	}
+	return t, t.checkMask(c.Input(atMask))
+}
+
+func (t *attention) total() int { return t.past + t.fresh }
+
+func (t *attention) checkMask(m *tensor.Tensor) error {
+	if m == nil {
+		return nil
+	}
+	if m.Rank() == 0 || m.Rank() > 4 {
+		return fmt.Errorf("mask %s", tensor.FormatShape(m.Shape))
+	}
+	t.mask = matmul.BroadcastStrides(m.Shape, 4)
+	t.maskCols = m.Shape[m.Rank()-1]
+	want := []int{t.batch, t.heads, t.rows, t.total()}
+	for i, d := range m.Shape {
+		w := want[4-m.Rank()+i]
+		if d != 1 && d != w && (i != m.Rank()-1 || d > w) {
+			return fmt.Errorf("mask %s for scores %s", tensor.FormatShape(m.Shape), tensor.FormatShape(want))
+		}
+	}
+	if t.maskCols == 1 && t.total() > 1 {
+		t.maskCols = t.total() // broadcast
+	}
+	return nil
+}
+
+func inferAttention(c *op.Call) error {
+	t, err := newAttention(c)
+	if err != nil {
+		return err
+	}
+	y := []int{t.batch, t.heads, t.rows, t.vsize}
+	if t.packed {
+		y = []int{t.batch, t.rows, t.heads * t.vsize}
+	}
+	q := c.In[atQ].Type
+	c.SetOut(0, q, y)
+	c.SetOut(1, c.In[atK].Type, []int{t.batch, t.kvHeads, t.total(), t.size})
+	c.SetOut(2, c.In[atV].Type, []int{t.batch, t.kvHeads, t.total(), t.vsize})
+	c.SetOut(3, q, []int{t.batch, t.heads, t.rows, t.total()})
+	return nil
+}
+
+func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
+	t, err := newAttention(c)
+	if err != nil {
+		return nil, err
+	}
+	var joined [2][]T
+	for i, size := range []int{t.size, t.vsize} {
+		if t.past > 0 && !c.Wants(1+i) {
+			joined[i] = op.ScratchOf[T](c, t.batch*t.kvHeads*t.total()*size)
+		}
+	}
+	a := Attend[T]{
+		Batch: t.batch, Heads: t.heads, KVHeads: t.kvHeads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize,
+		Scale: t.scale, Softcap: t.softcap, Stage: c.Node.Attrs.Int("qk_matmul_output_mode", 0),
+	}
+	return func(c *op.Call) error {
+		views := make([]Heads[T], 4)
+		for i, g := range []struct {
+			in         int
+			rows, n, s int
+		}{{atQ, t.rows, t.heads, t.size}, {atK, t.fresh, t.kvHeads, t.size}, {atV, t.fresh, t.kvHeads, t.vsize}} {
+			views[i] = ViewOf(tensor.Of[T](c.In[g.in]), t.packed, g.rows, g.n, g.s)
+		}
+		views[3] = ViewOf(tensor.Of[T](c.Out[0]), t.packed, t.rows, t.heads, t.vsize)
+		for i, size := range []int{t.size, t.vsize} {
+			views[1+i] = joinPast(c, t, i, size, views[1+i], joined[i])
+		}
+		var err error
+		if a.Bias, err = attentionBias[T](c, t); err != nil {
+			return err
+		}
+		if c.Wants(3) {
+			qk := tensor.Of[T](c.Out[3])
+			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
+		}
+		a.Run(c.Pool, views[0], views[1], views[2], views[3])
+		return nil
+	}, nil
+}
+
+// ViewOf views the vectors of an input or output in either layout.
+func ViewOf[T tensor.Real](v []T, packed bool, rows, heads, size int) Heads[T] {
+	if packed {
+		return PackedHeads(v, rows, heads, size)
+	}
+	return SplitHeads(v, rows, heads, size)
+}
+
+// joinPast puts past and fresh keys or values (i = 0, 1) behind each other, into the
+// present output where it is wanted, and returns the view to attend to.
+func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[T], spare []T) Heads[T] {
+	switch {
+	case c.Wants(1 + i):
+		spare = tensor.Of[T](c.Out[1+i])
+	case t.past == 0:
+		return fresh
+	}
+	all := SplitHeads(spare, t.total(), t.kvHeads, size)
+	if t.past > 0 {
+		SplitHeads(tensor.Of[T](c.In[atPastK+i]), t.past, t.kvHeads, size).CopyTo(all, t.batch, t.kvHeads, t.past, size, 0)
+	}
+	fresh.CopyTo(all, t.batch, t.kvHeads, t.fresh, size, t.past)
+	return all
+}
+
+// attentionBias composes mask, causal frontier, window and padding.
+func attentionBias[T tensor.Real](c *op.Call, t *attention) (func(b, h, i int, bias []T), error) {
+	var valid []int
+	if n := c.Input(atNonpad); n != nil {
+		var err error
+		if valid, err = op.Ints(n); err != nil {
+			return nil, err
+		}
+	}
+	m := c.Input(atMask)
+	if m == nil && valid == nil && !t.causal && t.left < 0 && t.right < 0 {
+		return nil, nil
+	}
+	never := T(math.Inf(-1))
+	var add []T
+	var allow []uint8
+	if m != nil {
+		switch m.Type {
+		case tensor.Bool:
+			allow = tensor.Of[uint8](m)
+		case tensor.Float32, tensor.Float64:
+			if m.Type != c.In[atQ].Type {
+				return nil, op.Unsupported("mask of %v", m.Type)
+			}
+			add = tensor.Of[T](m)
+		default:
+			add = make([]T, m.Len())
+			tensor.Read(add, m, 0)
+		}
+	}
+	return func(b, h, i int, bias []T) {
+		lo, hi := 0, len(bias) // keys that position allows
+		offset := t.past
+		if valid != nil {
+			hi = min(hi, valid[b])
+			if t.past == 0 {
+				offset = valid[b] - t.rows
+			}
+		}
+		if t.causal {
+			hi = min(hi, i+offset+1)
+		}
+		if t.right >= 0 {
+			hi = min(hi, i+offset+t.right+1)
+		}
+		if t.left >= 0 {
+			lo = max(lo, i+offset-t.left)
+		}
+		for j := range bias {
+			if j < lo || j >= hi || m != nil && j >= t.maskCols {
+				bias[j] = never
+				continue
+			}
+			if m == nil {
+				continue
+			}
+			at := b*t.mask[0] + h*t.mask[1] + i*t.mask[2] + j*t.mask[3]
+			if allow != nil {
+				if allow[at] == 0 {
+					bias[j] = never
+				}
+			} else {
+				bias[j] = add[at]
+			}
+		}
+	}, nil
+}

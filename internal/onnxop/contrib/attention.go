@@ -1,0 +1,394 @@
+package contrib
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/attention"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/norm"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// fusedAttention is the geometry of com.microsoft's Attention and
+// MultiHeadAttention.
+type fusedAttention struct {
+	batch, heads, rows, fresh, past int
+	in, size, vsize                 int
+	hidden, vhidden                 int
+	scale, filter                   float64
+	causal                          bool
+	maskKind                        int
+}
+
+// How a key mask is laid out.
+const (
+	maskNone   = iota
+	maskEnd    // [B]: number of valid keys
+	maskRange  // [2B]: ends, then starts
+	maskKeys   // [B,T]: 1 for valid keys
+	maskScores // [B,S,T]
+	maskSquare // [B,1,M,M], M at least T
+	maskCumul  // [3B+2]: lengths, then cumulative ones
+)
+
+func (t *fusedAttention) total() int { return t.past + t.fresh }
+
+func (t *fusedAttention) options(c *op.Call) error {
+	a := c.Node.Attrs
+	t.heads = a.Int("num_heads", 0)
+	if t.heads < 1 {
+		return fmt.Errorf("num_heads %d", t.heads)
+	}
+	t.causal, t.filter, t.scale = a.Bool("unidirectional", false), float64(a.Float("mask_filter_value", -10000)), float64(a.Float("scale", 0))
+	return nil
+}
+
+func (t *fusedAttention) checkMask(m *tensor.Tensor) error {
+	if m == nil {
+		return nil
+	}
+	if m.Type != tensor.Int32 {
+		return op.Unsupported("mask of %v", m.Type)
+	}
+	s := m.Shape
+	switch {
+	case len(s) == 1 && s[0] == t.batch:
+		t.maskKind = maskEnd
+	case len(s) == 1 && s[0] == 2*t.batch:
+		t.maskKind = maskRange
+	case len(s) == 1 && s[0] == 3*t.batch+2:
+		t.maskKind = maskCumul
+	case slices.Equal(s, []int{t.batch, t.total()}):
+		t.maskKind = maskKeys
+	case slices.Equal(s, []int{t.batch, t.rows, t.total()}):
+		t.maskKind = maskScores
+	case len(s) == 4 && s[0] == t.batch && s[1] == 1 && s[2] == s[3] && s[2] >= t.total():
+		t.maskKind = maskSquare
+	default:
+		return fmt.Errorf("mask %s for %d x %d scores", tensor.FormatShape(s), t.rows, t.total())
+	}
+	return nil
+}
+
+// masked reports whether the mask takes key j out for query i.
+func (t *fusedAttention) masked(mask []int32, side, b, i, j int) bool {
+	switch t.maskKind {
+	case maskEnd, maskCumul:
+		return j >= int(mask[b])
+	case maskRange:
+		return j >= int(mask[b]) || j < int(mask[t.batch+b])
+	case maskKeys:
+		return mask[b*t.total()+j] <= 0
+	case maskScores:
+		return mask[(b*t.rows+i)*t.total()+j] <= 0
+	case maskSquare:
+		return mask[(b*side+t.past+i)*side+j] <= 0
+	}
+	return false
+}
+
+// bias composes mask, causal frontier and the additive input.
+func fusedBias[T tensor.Real](c *op.Call, t *fusedAttention, maskAt, addAt int) (func(b, h, i int, bias []T), error) {
+	mask, add := elem.Elements[int32](c, maskAt), elem.Elements[T](c, addAt)
+	if mask == nil && add == nil && !t.causal {
+		return nil, nil
+	}
+	var st []int
+	if add != nil {
+		if _, err := norm.NewSpread([]int{t.batch, t.heads, t.rows, t.total()}, c.In[addAt].Shape, 3); err != nil {
+			return nil, err
+		}
+		st = matmul.BroadcastStrides(c.In[addAt].Shape, 4)
+	}
+	side := 0
+	if mask != nil && t.maskKind == maskSquare {
+		side = c.In[maskAt].Shape[3]
+	}
+	lowest := T(-math.MaxFloat32)
+	return func(b, h, i int, bias []T) {
+		for j := range bias {
+			if t.causal && j > t.past+i {
+				bias[j] = lowest
+				continue
+			}
+			if t.masked(mask, side, b, i, j) {
+				bias[j] = max(T(t.filter), lowest)
+			}
+			if add != nil {
+				bias[j] += add[b*st[0]+h*st[1]+i*st[2]+j*st[3]]
+			}
+		}
+	}, nil
+}
+
+// Attention (com.microsoft): x [B,S,I], weights [I, q+k+v], bias, mask_index, past
+// [2,B,N,P,D], attention_bias.
+
+func newFusedAttention(c *op.Call) (*fusedAttention, error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, err
+	}
+	x, w := c.In[0].Shape, c.In[1].Shape
+	t := &fusedAttention{}
+	if err := t.options(c); err != nil {
+		return nil, err
+	}
+	if len(x) != 3 || len(w) != 2 || w[0] != x[2] {
+		return nil, fmt.Errorf("input %s, weights %s", tensor.FormatShape(x), tensor.FormatShape(w))
+	}
+	if c.Node.Attrs.Bool("do_rotary", false) {
+		return nil, op.Unsupported("Attention with do_rotary")
+	}
+	t.batch, t.rows, t.in = x[0], x[1], x[2]
+	t.fresh = t.rows
+	t.hidden, t.vhidden = w[1]/3, w[1]/3
+	if s := c.Node.Attrs.Ints("qkv_hidden_sizes"); len(s) == 3 {
+		t.hidden, t.vhidden = s[0], s[2]
+		if s[0] != s[1] {
+			return nil, fmt.Errorf("qkv_hidden_sizes %v", s)
+		}
+	}
+	if 2*t.hidden+t.vhidden != w[1] || t.hidden%t.heads != 0 || t.vhidden%t.heads != 0 {
+		return nil, fmt.Errorf("weights %s for %d heads", tensor.FormatShape(w), t.heads)
+	}
+	t.size, t.vsize = t.hidden/t.heads, t.vhidden/t.heads
+	if b := c.Input(2); b != nil && b.Len() != w[1] {
+		return nil, fmt.Errorf("bias %s for weights %s", tensor.FormatShape(b.Shape), tensor.FormatShape(w))
+	}
+	if p := c.Input(4); p != nil {
+		if p.Rank() != 5 || t.size != t.vsize || !slices.Equal(p.Shape, []int{2, t.batch, t.heads, p.Shape[3], t.size}) {
+			return nil, fmt.Errorf("past %s", tensor.FormatShape(p.Shape))
+		}
+		t.past = p.Shape[3]
+	}
+	if t.scale == 0 {
+		t.scale = 1 / math.Sqrt(float64(t.size))
+	}
+	return t, t.checkMask(c.Input(3))
+}
+
+func inferFusedAttention(c *op.Call) error {
+	t, err := newFusedAttention(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, []int{t.batch, t.rows, t.vhidden})
+	c.SetOut(1, c.In[0].Type, []int{2, t.batch, t.heads, t.total(), t.size})
+	return nil
+}
+
+func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
+	t, err := newFusedAttention(c)
+	if err != nil {
+		return nil, err
+	}
+	n := 2*t.hidden + t.vhidden
+	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
+	project := newProjection[T](c, t.batch*t.rows, n, t.in, 1)
+	keep := t.past > 0 || c.Wants(1)
+	var present []T
+	if keep && !c.Wants(1) {
+		present = op.ScratchOf[T](c, 2*t.batch*t.heads*t.total()*t.size)
+	}
+	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
+	return func(c *op.Call) error {
+		project(c, tensor.Of[T](c.In[0]), qkv)
+		if bias := elem.Elements[T](c, 2); bias != nil {
+			for i := range t.batch * t.rows {
+				row := qkv[i*n:][:n]
+				for j, b := range bias {
+					row[j] += b
+				}
+			}
+		}
+		view := func(at, size int) attention.Heads[T] {
+			return attention.Heads[T]{Data: qkv[at:], Batch: t.rows * n, Head: size, Row: n}
+		}
+		q, k, v := view(0, t.size), view(t.hidden, t.size), view(2*t.hidden, t.vsize)
+		if keep {
+			if c.Wants(1) {
+				present = tensor.Of[T](c.Out[1])
+			}
+			past := elem.Elements[T](c, 4)
+			k = appendPast(t, k, past, present, 0)
+			v = appendPast(t, v, past, present, 1)
+		}
+		var err error
+		if a.Bias, err = fusedBias[T](c, t, 3, 5); err != nil {
+			return err
+		}
+		a.Run(c.Pool, q, k, v, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
+		return nil
+	}, nil
+}
+
+// appendPast fills half (keys 0, values 1) of the present state.
+func appendPast[T tensor.Real](t *fusedAttention, fresh attention.Heads[T], past, present []T, half int) attention.Heads[T] {
+	all := attention.SplitHeads(present[half*len(present)/2:], t.total(), t.heads, t.size)
+	if past != nil {
+		attention.SplitHeads(past[half*len(past)/2:], t.past, t.heads, t.size).CopyTo(all, t.batch, t.heads, t.past, t.size, 0)
+	}
+	fresh.CopyTo(all, t.batch, t.heads, t.fresh, t.size, t.past)
+	return all
+}
+
+// MultiHeadAttention: query, key, value, bias, key_padding_mask, attention_bias,
+// past_key, past_value. Query alone may hold all three as [B,S,N,3,D], key may hold
+// key and value as [B,L,N,2,D]; key and value may be [B,N,L,D].
+
+func newMultiHead(c *op.Call) (*fusedAttention, error) {
+	if err := c.NeedInputs(1); err != nil {
+		return nil, err
+	}
+	t := &fusedAttention{}
+	if err := t.options(c); err != nil {
+		return nil, err
+	}
+	q := c.In[0].Shape
+	k, v := c.Input(1), c.Input(2)
+	bad := fmt.Errorf("query %s with key and value", tensor.FormatShape(q))
+	switch {
+	case len(q) == 5 && k == nil && v == nil && q[2] == t.heads && q[3] == 3:
+		t.hidden = q[2] * q[4]
+		t.fresh, t.vhidden = q[1], t.hidden
+	case len(q) == 3 && k != nil && k.Rank() == 5 && v == nil && k.Shape[2] == t.heads && k.Shape[3] == 2:
+		t.hidden, t.fresh = q[2], k.Shape[1]
+		t.vhidden = t.hidden
+		if k.Shape[4]*t.heads != t.hidden || k.Shape[0] != q[0] {
+			return nil, bad
+		}
+	case len(q) == 3 && k != nil && v != nil && k.Rank() == 3 && v.Rank() == 3 && k.Shape[2] == q[2]:
+		t.hidden, t.fresh, t.vhidden = q[2], k.Shape[1], v.Shape[2]
+		if k.Shape[0] != q[0] || v.Shape[0] != q[0] || v.Shape[1] != t.fresh {
+			return nil, bad
+		}
+	case len(q) == 3 && k != nil && v != nil && k.Rank() == 4 && v.Rank() == 4 && k.Shape[1] == t.heads && v.Shape[1] == t.heads:
+		t.hidden, t.fresh, t.vhidden = q[2], k.Shape[2], v.Shape[3]*t.heads
+		if k.Shape[0] != q[0] || v.Shape[0] != q[0] || v.Shape[2] != t.fresh || k.Shape[3]*t.heads != q[2] {
+			return nil, bad
+		}
+	default:
+		return nil, bad
+	}
+	t.batch, t.rows = q[0], q[1]
+	if t.hidden%t.heads != 0 || t.vhidden%t.heads != 0 {
+		return nil, fmt.Errorf("%w and %d heads", bad, t.heads)
+	}
+	t.size, t.vsize = t.hidden/t.heads, t.vhidden/t.heads
+	if b := c.Input(3); b != nil && b.Len() != 2*t.hidden+t.vhidden {
+		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
+	}
+	if p := c.Input(6); p != nil {
+		if pv := c.Input(7); pv == nil || p.Rank() != 4 || !slices.Equal(p.Shape, []int{t.batch, t.heads, p.Shape[2], t.size}) ||
+			!slices.Equal(pv.Shape, []int{t.batch, t.heads, p.Shape[2], t.vsize}) {
+			return nil, fmt.Errorf("past key %s", tensor.FormatShape(p.Shape))
+		}
+		t.past = p.Shape[2]
+	}
+	if t.scale == 0 {
+		t.scale = 1 / math.Sqrt(float64(t.size))
+	}
+	return t, t.checkMask(c.Input(4))
+}
+
+func inferMultiHead(c *op.Call) error {
+	t, err := newMultiHead(c)
+	if err != nil {
+		return err
+	}
+	kind := c.In[0].Type
+	c.SetOut(0, kind, []int{t.batch, t.rows, t.vhidden})
+	c.SetOut(1, kind, []int{t.batch, t.heads, t.total(), t.size})
+	c.SetOut(2, kind, []int{t.batch, t.heads, t.total(), t.vsize})
+	c.SetOut(3, kind, []int{t.batch, t.heads, t.rows, t.total()})
+	return nil
+}
+
+func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
+	t, err := newMultiHead(c)
+	if err != nil {
+		return nil, err
+	}
+	q := op.ScratchOf[T](c, t.batch*t.rows*t.hidden)
+	k, v := op.ScratchOf[T](c, t.batch*t.total()*t.hidden), op.ScratchOf[T](c, t.batch*t.total()*t.vhidden)
+	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
+	return func(c *op.Call) error {
+		kd, vd := k, v
+		if c.Wants(1) {
+			kd = tensor.Of[T](c.Out[1])
+		}
+		if c.Wants(2) {
+			vd = tensor.Of[T](c.Out[2])
+		}
+		qh := attention.SplitHeads(q, t.rows, t.heads, t.size)
+		kh, vh := attention.SplitHeads(kd, t.total(), t.heads, t.size), attention.SplitHeads(vd, t.total(), t.heads, t.vsize)
+		qs, ks, vs := multiHeadViews[T](c, t)
+		bias := elem.Elements[T](c, 3)
+		gather(t, qs, qh, t.rows, t.size, 0, bias)
+		if bias != nil {
+			gather(t, ks, kh, t.fresh, t.size, t.past, bias[t.hidden:])
+			gather(t, vs, vh, t.fresh, t.vsize, t.past, bias[2*t.hidden:])
+		} else {
+			gather(t, ks, kh, t.fresh, t.size, t.past, nil)
+			gather(t, vs, vh, t.fresh, t.vsize, t.past, nil)
+		}
+		if p := elem.Elements[T](c, 6); p != nil {
+			attention.SplitHeads(p, t.past, t.heads, t.size).CopyTo(kh, t.batch, t.heads, t.past, t.size, 0)
+			attention.SplitHeads(elem.Elements[T](c, 7), t.past, t.heads, t.vsize).CopyTo(vh, t.batch, t.heads, t.past, t.vsize, 0)
+		}
+		var err error
+		if a.Bias, err = fusedBias[T](c, t, 4, 5); err != nil {
+			return err
+		}
+		if c.Wants(3) {
+			qk := tensor.Of[T](c.Out[3])
+			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
+		}
+		a.Run(c.Pool, qh, kh, vh, attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))
+		return nil
+	}, nil
+}
+
+// multiHeadViews finds query, key and value in the inputs.
+func multiHeadViews[T tensor.Real](c *op.Call, t *fusedAttention) (q, k, v attention.Heads[T]) {
+	x := tensor.Of[T](c.In[0])
+	if c.In[0].Rank() == 5 {
+		part := func(i int) attention.Heads[T] {
+			return attention.Heads[T]{Data: x[i*t.size:], Batch: t.rows * 3 * t.hidden, Head: 3 * t.size, Row: 3 * t.hidden}
+		}
+		return part(0), part(1), part(2)
+	}
+	q = attention.PackedHeads(x, t.rows, t.heads, t.size)
+	y := tensor.Of[T](c.In[1])
+	switch c.In[1].Rank() {
+	case 5:
+		part := func(i int) attention.Heads[T] {
+			return attention.Heads[T]{Data: y[i*t.size:], Batch: t.fresh * 2 * t.hidden, Head: 2 * t.size, Row: 2 * t.hidden}
+		}
+		return q, part(0), part(1)
+	case 4:
+		return q, attention.SplitHeads(y, t.fresh, t.heads, t.size), attention.SplitHeads(tensor.Of[T](c.In[2]), t.fresh, t.heads, t.vsize)
+	}
+	return q, attention.PackedHeads(y, t.fresh, t.heads, t.size), attention.PackedHeads(tensor.Of[T](c.In[2]), t.fresh, t.heads, t.vsize)
+}
+
+// gather copies vectors into dst from row to on and adds a bias.
+func gather[T tensor.Real](t *fusedAttention, src, dst attention.Heads[T], rows, size, to int, bias []T) {
+	for b := range t.batch {
+		for h := range t.heads {
+			for r := range rows {
+				d := dst.At(b, h, to+r, size)
+				copy(d, src.At(b, h, r, size))
+				if bias != nil {
+					for j, v := range bias[h*size:][:size] {
+						d[j] += v
+					}
+				}
+			}
+		}
+	}
+}

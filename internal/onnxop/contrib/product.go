@@ -1,0 +1,329 @@
+package contrib
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/conv"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/recurrent"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// newProjection prepares y[m×n] = x[m×k]·w with input wi as the k×n weights,
+// packed once when they are constant float32.
+func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, y []T) {
+	if w, ok := any(elem.Elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
+		p := kernel.PackB(k, n, w, 0, false)
+		g := kernel.GemmParams{M: m, N: n, K: k}
+		return func(c *op.Call, x, y []T) {
+			kernel.GemmPacked(c.Pool, g, any(x).([]float32), p, any(y).([]float32))
+		}
+	}
+	return func(c *op.Call, x, y []T) {
+		matmul.Gemm(c.Pool, matmul.Matrices{M: m, N: n, K: k}, x, tensor.Of[T](c.In[wi]), y)
+	}
+}
+
+// fusedActivation reads the activation of FusedConv and FusedGemm with its
+// parameters, nil for none.
+func fusedActivation(a graph.Attrs, params []float32) (recurrent.Activation, error) {
+	name := a.Str("activation", "")
+	at := func(i int, def float64) float64 {
+		if i < len(params) {
+			return float64(params[i])
+		}
+		return def
+	}
+	switch name {
+	case "":
+		return nil, nil
+	case "Relu":
+		return func(x float64) float64 { return max(x, 0) }, nil
+	case "Tanh":
+		return math.Tanh, nil
+	case "Sigmoid":
+		return recurrent.Sigmoid, nil
+	case "LeakyRelu":
+		al := at(0, 0.01)
+		return func(x float64) float64 {
+			if x < 0 {
+				return al * x
+			}
+			return x
+		}, nil
+	case "Clip":
+		lo, hi := at(0, -math.MaxFloat32), at(1, math.MaxFloat32)
+		return func(x float64) float64 { return min(max(x, lo), hi) }, nil
+	case "HardSigmoid":
+		al, be := at(0, 0.2), at(1, 0.5)
+		return func(x float64) float64 { return min(max(al*x+be, 0), 1) }, nil
+	}
+	return nil, op.Unsupported("activation %q", name)
+}
+
+func apply[T tensor.Real](p *workers.Pool, f recurrent.Activation, y []T) {
+	if f == nil {
+		return
+	}
+	p.For(len(y), 1<<12, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			y[i] = T(f(float64(y[i])))
+		}
+	})
+}
+
+// FusedConv is Conv with an optional residual (input 3) and an activation.
+
+func inferFusedConv(c *op.Call) error {
+	if err := conv.InferConv(c); err != nil {
+		return err
+	}
+	if z := c.Input(3); z != nil && !slices.Equal(z.Shape, c.Out[0].Shape) {
+		return fmt.Errorf("residual %s for output %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.Out[0].Shape))
+	}
+	return nil
+}
+
+func prepareFusedConv[T tensor.Real](conv elem.Prepare) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		run, err := conv(c)
+		if err != nil {
+			return nil, err
+		}
+		f, err := fusedActivation(c.Node.Attrs, c.Node.Attrs.Floats("activation_params"))
+		if err != nil {
+			return nil, err
+		}
+		return func(c *op.Call) error {
+			if err := run(c); err != nil {
+				return err
+			}
+			y := tensor.Of[T](c.Out[0])
+			for i, v := range elem.Elements[T](c, 3) {
+				y[i] += v
+			}
+			apply(c.Pool, f, y)
+			return nil
+		}, nil
+	}
+}
+
+func prepareFusedGemm[T tensor.Real](gemm elem.Prepare) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		run, err := gemm(c)
+		if err != nil {
+			return nil, err
+		}
+		a := c.Node.Attrs
+		var params []float32
+		for _, n := range []string{"activation_alpha", "activation_beta"} {
+			if a.Has(n) {
+				params = append(params, a.Float(n, 0))
+			}
+		}
+		f, err := fusedActivation(a, params)
+		if err != nil {
+			return nil, err
+		}
+		return func(c *op.Call) error {
+			if err := run(c); err != nil {
+				return err
+			}
+			apply(c.Pool, f, tensor.Of[T](c.Out[0]))
+			return nil
+		}, nil
+	}
+}
+
+// FusedMatMul is MatMul with transposed operands and a factor.
+
+// fusedOperand returns the shape that the operand has after transposition.
+func fusedOperand(c *op.Call, i int, letter string) (shape []int, trans, batch bool) {
+	s, a := slices.Clone(c.In[i].Shape), c.Node.Attrs
+	trans, batch = a.Bool("trans"+letter, false), a.Bool("transBatch"+letter, false)
+	n := len(s)
+	if batch && n > 2 { // the first axis goes to the place before the last but one
+		s = append(append(slices.Clone(s[1:n-1]), s[0]), s[n-1])
+	}
+	if trans && n > 1 {
+		s[n-1], s[n-2] = s[n-2], s[n-1]
+	}
+	return s, trans && n > 1, batch && n > 2
+}
+
+func newFusedMatMul(c *op.Call) (*matmul.Batched, bool, bool, error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, false, false, err
+	}
+	a, ta, ba := fusedOperand(c, 0, "A")
+	b, tb, bb := fusedOperand(c, 1, "B")
+	if ba || bb {
+		return nil, false, false, op.Unsupported("FusedMatMul with transBatchA or transBatchB")
+	}
+	v, err := matmul.NewBatched(a, b)
+	return v, ta, tb, err
+}
+
+func inferFusedMatMul(c *op.Call) error {
+	v, _, _, err := newFusedMatMul(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, v.Out)
+	return nil
+}
+
+func prepareFusedMatMul[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, ta, tb, err := newFusedMatMul(c)
+	if err != nil {
+		return nil, err
+	}
+	alpha, act := T(c.Node.Attrs.Float("alpha", 1)), c.Activation
+	return func(c *op.Call) error {
+		a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		v.Each(func(pa, pb, pc int) {
+			matmul.Gemm(c.Pool, matmul.Matrices{M: v.M, N: v.N, K: v.K, TransA: ta, TransB: tb}, a[pa:], b[pb:], y[pc:])
+		})
+		if alpha != 1 {
+			for i := range y {
+				y[i] *= alpha
+			}
+		}
+		elem.Clamp(act, y)
+		return nil
+	}, nil
+}
+
+// MatMulNBits: y = a·dequantised(b)ᵀ with b [N, blocks, bytes] in blocks along K.
+// Inputs: a, b, scales, zero_points, g_idx, bias.
+
+type nBits struct {
+	m, n, k, bits, block, blocks, bytes int
+}
+
+func newNBits(c *op.Call) (*nBits, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
+	x, a := c.In[0].Shape, c.Node.Attrs
+	v := &nBits{n: a.Int("N", 0), k: a.Int("K", 0), bits: a.Int("bits", 4), block: a.Int("block_size", 0)}
+	if v.bits != 2 && v.bits != 4 && v.bits != 8 {
+		return nil, op.Unsupported("%d bits", v.bits)
+	}
+	if len(x) < 1 || v.n < 1 || v.k < 1 || v.block < 8 || x[len(x)-1] != v.k {
+		return nil, fmt.Errorf("input %s with K=%d, N=%d, block_size=%d", tensor.FormatShape(x), v.k, v.n, v.block)
+	}
+	v.m = tensor.Elements(x[:len(x)-1])
+	v.blocks = (v.k + v.block - 1) / v.block
+	v.bytes = v.block * v.bits / 8
+	if len(c.In[1].Data) != 0 && len(c.In[1].Data) != v.n*v.blocks*v.bytes || c.In[1].Type != tensor.Uint8 || c.In[1].Len() != v.n*v.blocks*v.bytes {
+		return nil, fmt.Errorf("weights %s of %v, want %d bytes", tensor.FormatShape(c.In[1].Shape), c.In[1].Type, v.n*v.blocks*v.bytes)
+	}
+	if c.In[2].Len() != v.n*v.blocks {
+		return nil, fmt.Errorf("scales %s, want %d", tensor.FormatShape(c.In[2].Shape), v.n*v.blocks)
+	}
+	if z := c.Input(3); z != nil {
+		want := v.n * v.blocks
+		if z.Type == tensor.Uint8 {
+			want = v.n * v.zeroBytes()
+		}
+		if z.Len() != want {
+			return nil, fmt.Errorf("zero points %s of %v, want %d", tensor.FormatShape(z.Shape), z.Type, want)
+		}
+	}
+	if c.Has(4) {
+		return nil, op.Unsupported("MatMulNBits with g_idx")
+	}
+	if b := c.Input(5); b != nil && b.Len() != v.n {
+		return nil, fmt.Errorf("bias %s for N=%d", tensor.FormatShape(b.Shape), v.n)
+	}
+	return v, nil
+}
+
+// zeroBytes is the size of one row of packed zero points.
+func (v *nBits) zeroBytes() int { return (v.blocks*v.bits + 7) / 8 }
+
+func inferNBits(c *op.Call) error {
+	v, err := newNBits(c)
+	if err != nil {
+		return err
+	}
+	shape := slices.Clone(c.In[0].Shape)
+	shape[len(shape)-1] = v.n
+	c.SetOut(0, c.In[0].Type, shape)
+	return nil
+}
+
+// prepareNBits keeps the weights small and widens row after row of them.
+func prepareNBits(c *op.Call) (op.Run, error) {
+	v, err := newNBits(c)
+	if err != nil {
+		return nil, err
+	}
+	rows := op.ScratchOf[float32](c, c.Pool.Threads()*v.blocks*v.block)
+	return func(c *op.Call) error {
+		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
+		scales, w := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1])
+		zero := v.zeroReader(c.Input(3))
+		c.Pool.ForWorker(v.n, max(1, 1<<14/v.k), func(worker, lo, hi int) {
+			row := rows[worker*v.blocks*v.block:][:v.blocks*v.block]
+			for n := lo; n < hi; n++ {
+				for b := range v.blocks {
+					v.widen(row[b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
+				}
+				for m := range v.m {
+					s := kernel.Dot(x[m*v.k:][:v.k], row[:v.k])
+					if bias != nil {
+						s += bias[n]
+					}
+					y[m*v.n+n] = s
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// zeroReader gives the zero point of a block: packed, in the type of the
+// scales, or by default the middle of the range.
+func (v *nBits) zeroReader(z *tensor.Tensor) func(n, b int) float32 {
+	switch {
+	case z == nil:
+		mid := float32(int(1) << (v.bits - 1))
+		return func(int, int) float32 { return mid }
+	case z.Type == tensor.Uint8:
+		p, per := tensor.Of[uint8](z), v.zeroBytes()
+		return func(n, b int) float32 {
+			bit := b * v.bits
+			return float32(p[n*per+bit/8] >> (bit % 8) & byte(1<<v.bits-1))
+		}
+	}
+	return func(n, b int) float32 { return float32(tensor.At(z, n*v.blocks+b)) }
+}
+
+func (v *nBits) widen(dst []float32, src []byte, scale, zero float32) {
+	switch v.bits {
+	case 8:
+		for i, q := range src {
+			dst[i] = (float32(q) - zero) * scale
+		}
+	case 4:
+		for i, q := range src {
+			dst[2*i] = (float32(q&15) - zero) * scale
+			dst[2*i+1] = (float32(q>>4) - zero) * scale
+		}
+	default:
+		for i, q := range src {
+			for j := range 4 {
+				dst[4*i+j] = (float32(q>>(2*j)&3) - zero) * scale
+			}
+		}
+	}
+}

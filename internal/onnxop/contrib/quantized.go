@@ -1,0 +1,471 @@
+package contrib
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/pool"
+	"github.com/opmeter/opmeter/internal/onnxop/quant"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// QLinearAveragePool and QLinearGlobalAveragePool: x, x_scale, x_zero, y_scale,
+// y_zero. With channels_last the layout is [N,...,C].
+
+func channelsLast(c *op.Call) bool { return c.Node.Attrs.Bool("channels_last", false) }
+
+// channelsFirst views a call's input in [N,C,...] for the pooling geometry.
+func channelsFirst(c *op.Call) *op.Call {
+	if !channelsLast(c) || c.In[0].Rank() < 3 {
+		return c
+	}
+	s := c.In[0].Shape
+	n := len(s)
+	shape := append([]int{s[0], s[n-1]}, s[1:n-1]...)
+	return &op.Call{Node: c.Node, In: []*tensor.Tensor{{Type: c.In[0].Type, Shape: shape}}}
+}
+
+func checkQLinearPool(c *op.Call) error {
+	for _, i := range []int{0, 1, 3} {
+		if !c.Has(i) {
+			return fmt.Errorf("input %d is missing", i)
+		}
+	}
+	if !quant.IsByte(c.In[0]) || c.In[1].Len() != 1 || c.In[3].Len() != 1 || c.In[0].Rank() < 3 {
+		return op.Unsupported("%s of %v %s", c.Node.Op, c.In[0].Type, tensor.FormatShape(c.In[0].Shape))
+	}
+	return nil
+}
+
+func inferQLinearAveragePool(c *op.Call) error {
+	if err := checkQLinearPool(c); err != nil {
+		return err
+	}
+	w, err := pool.NewPool(channelsFirst(c))
+	if err != nil {
+		return err
+	}
+	s := c.In[0].Shape
+	shape := append(slices.Clone(s[:2]), w.Out...)
+	if channelsLast(c) {
+		shape = append(append([]int{s[0]}, w.Out...), s[len(s)-1])
+	}
+	c.SetOut(0, c.In[0].Type, shape)
+	return nil
+}
+
+func inferQLinearGlobalPool(c *op.Call) error {
+	if err := checkQLinearPool(c); err != nil {
+		return err
+	}
+	shape := slices.Clone(c.In[0].Shape)
+	for i := range shape {
+		if i != 0 && (channelsLast(c) && i != len(shape)-1 || !channelsLast(c) && i != 1) {
+			shape[i] = 1
+		}
+	}
+	c.SetOut(0, c.In[0].Type, shape)
+	return nil
+}
+
+func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
+	w, err := pool.NewPool(channelsFirst(c))
+	if err != nil {
+		return nil, err
+	}
+	include := c.Node.Attrs.Bool("count_include_pad", false)
+	return prepareQuantizedMean(c, w.In, w.Out, func(at []int, f func(pos int)) int {
+		n := 0
+		w.Taps(at, func(pos int) { f(pos); n++ })
+		if include {
+			return w.Cells(at)
+		}
+		return n
+	})
+}
+
+func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
+	s := channelsFirst(c).In[0].Shape[2:]
+	area, one := tensor.Elements(s), make([]int, len(s))
+	for i := range one {
+		one[i] = 1
+	}
+	return prepareQuantizedMean(c, s, one, func(_ []int, f func(pos int)) int {
+		for i := range area {
+			f(i)
+		}
+		return area
+	})
+}
+
+// prepareQuantizedMean averages the taps of every output position and rescales.
+func prepareQuantizedMean(c *op.Call, in, out []int, taps func(at []int, f func(pos int)) int) (op.Run, error) {
+	x := c.In[0]
+	lifted := op.ScratchOf[int32](c, x.Len())
+	inArea, area := tensor.Elements(in), tensor.Elements(out)
+	n := x.Shape[0]
+	ch, last := x.Shape[1], channelsLast(c)
+	if last {
+		ch = x.Shape[x.Rank()-1]
+	}
+	return func(c *op.Call) error {
+		xs, xz := quant.ScalarScale(c, 1)
+		ys, yz := quant.ScalarScale(c, 3)
+		quant.Lift(lifted, c.In[0], xz)
+		c.Pool.For(n*ch, 1, func(lo, hi int) {
+			at := make([]int, len(out))
+			for i := lo; i < hi; i++ {
+				b, k := i/ch, i%ch
+				clear(at)
+				for o := range area {
+					var sum float32
+					count := taps(at, func(pos int) {
+						p := (b*ch+k)*inArea + pos
+						if last {
+							p = (b*inArea+pos)*ch + k
+						}
+						sum += float32(lifted[p]) * xs
+					})
+					v := sum / float32(max(count, 1))
+					p := (b*ch+k)*area + o
+					if last {
+						p = (b*area+o)*ch + k
+					}
+					quant.QuantizeReal(c.Out[0], p, []float32{v}, ys, yz)
+					tensor.Next(at, out)
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// QLinearConcat: y_scale, y_zero, then (x, scale, zero) for each part.
+
+func inferQLinearConcat(c *op.Call) error {
+	if len(c.In) < 5 || (len(c.In)-2)%3 != 0 {
+		return fmt.Errorf("%d inputs", len(c.In))
+	}
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return err
+	}
+	if !quant.IsByte(c.In[1]) {
+		return op.Unsupported("output of %v", c.In[1].Type)
+	}
+	shape := slices.Clone(c.In[2].Shape)
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(shape))
+	if err != nil {
+		return err
+	}
+	shape[axis] = 0
+	for i := 2; i < len(c.In); i += 3 {
+		s := slices.Clone(c.In[i].Shape)
+		if len(s) != len(shape) || !quant.IsByte(c.In[i]) {
+			return fmt.Errorf("part %s of %v", tensor.FormatShape(s), c.In[i].Type)
+		}
+		n := s[axis]
+		if s[axis] = shape[axis]; !slices.Equal(s, shape) {
+			return fmt.Errorf("part %s does not fit", tensor.FormatShape(c.In[i].Shape))
+		}
+		shape[axis] += n
+	}
+	c.SetOut(0, c.In[1].Type, shape)
+	return nil
+}
+
+func prepareQLinearConcat(c *op.Call) (op.Run, error) {
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[2].Rank())
+	if err != nil {
+		return nil, err
+	}
+	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
+	return func(c *op.Call) error {
+		ys, yz := quant.ScalarScale(c, 0)
+		var table [256]float32
+		done := 0
+		for i := 2; i < len(c.In); i += 3 {
+			x := c.In[i]
+			xs, xz := quant.ScalarScale(c, i+1)
+			for q := range table {
+				v := int32(q)
+				if x.Type == tensor.Int8 {
+					v = int32(int8(q))
+				}
+				table[q] = float32(v-xz) * xs
+			}
+			same := xs == ys && xz == yz && x.Type == c.Out[0].Type
+			n := tensor.Elements(x.Shape[axis:])
+			for o := range outer {
+				src := x.Data[o*n:][:n]
+				if same {
+					copy(c.Out[0].Data[o*inner+done:], src)
+					continue
+				}
+				for j, q := range src {
+					quant.QuantizeReal(c.Out[0], o*inner+done+j, table[q:int(q)+1], ys, yz)
+				}
+			}
+			done += n
+		}
+		return nil
+	}, nil
+}
+
+// QGemm: a, a_scale, a_zero, b, b_scale, b_zero, c (int32), y_scale, y_zero.
+// Without y_scale the result is float.
+
+// operands returns a shallow call whose inputs 0 and 1 are the matrices.
+func qgemmShape(c *op.Call) (*matmul.GemmShape, error) {
+	if err := c.NeedInputs(6); err != nil {
+		return nil, err
+	}
+	if !quant.IsByte(c.In[0]) || !quant.IsByte(c.In[3]) {
+		return nil, op.Unsupported("QGemm of %v and %v", c.In[0].Type, c.In[3].Type)
+	}
+	return matmul.NewGemm(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(6)}})
+}
+
+func inferQGemm(c *op.Call) error {
+	v, err := qgemmShape(c)
+	if err != nil {
+		return err
+	}
+	kind := tensor.Float32
+	if c.Has(7) {
+		if kind = c.In[0].Type; c.Has(8) {
+			kind = c.In[8].Type
+		}
+	}
+	c.SetOut(0, kind, []int{v.M, v.N})
+	return nil
+}
+
+func prepareQGemm(c *op.Call) (op.Run, error) {
+	v, err := qgemmShape(c)
+	if err != nil {
+		return nil, err
+	}
+	if n := c.In[4].Len(); n != 1 && n != v.N || c.In[1].Len() != 1 {
+		return nil, fmt.Errorf("scales %s and %s", tensor.FormatShape(c.In[1].Shape), tensor.FormatShape(c.In[4].Shape))
+	}
+	if z := c.In[5].Len(); z != 1 && z != v.N {
+		return nil, fmt.Errorf("zero points %s", tensor.FormatShape(c.In[5].Shape))
+	}
+	lifted := func(c *op.Call, b []int32) {
+		quant.Lift(b, c.In[3], 0)
+		bz := quant.Zeros(c.In[5])
+		for i := range b {
+			col := i % v.N
+			if v.TransB {
+				col = i / v.K
+			}
+			b[i] -= bz[min(col, len(bz)-1)]
+		}
+	}
+	sums := op.ScratchOf[int32](c, v.M*v.N)
+	product := qgemmProduct(c, v, lifted)
+	return func(c *op.Call) error {
+		product(c, sums)
+		bias := elem.Elements[int32](c, 6)
+		as, ws := float32(tensor.At(c.In[1], 0)), c.In[4].Len()
+		for i := range sums {
+			if bias != nil {
+				sums[i] += bias[i/v.N*v.Cr+i%v.N*v.Cc]
+			}
+			scale := v.Alpha * as * float32(tensor.At(c.In[4], min(i%v.N, ws-1)))
+			if !c.Has(7) {
+				tensor.Of[float32](c.Out[0])[i] = float32(sums[i]) * scale
+				continue
+			}
+			quant.Requantize(c.Out[0], i, sums[i:i+1], 0, scale/float32(tensor.At(c.In[7], 0)), quant.First(quant.Zeros(c.Input(8))))
+		}
+		return nil
+	}, nil
+}
+
+// qgemmProduct makes the sums of products: with weights packed once where they are
+// constant.
+func qgemmProduct(c *op.Call, v *matmul.GemmShape, lifted func(*op.Call, []int32)) func(c *op.Call, sums []int32) {
+	b := make([]int32, v.K*v.N)
+	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
+		lifted(c, b)
+		if v.M < 4 {
+			return thinProduct(c, v, b)
+		}
+		vec, elem := 1, v.N
+		if v.TransB {
+			vec, elem = v.K, 1
+		}
+		c.Kernel = "packed"
+		w := kernel.NewPackedQ(v.N, v.K)
+		w.Fill(b, vec, elem)
+		tables := make([]kernel.ByteTable, 1)
+		return func(c *op.Call, sums []int32) {
+			tables[0].Fill(c.In[0].Type == tensor.Int8, quant.First(quant.Zeros(c.In[2])))
+			kernel.GemmQ(c.Pool, v.M, c.In[0].Data, tables, w, sums)
+		}
+	}
+	c.Kernel = "unpacked"
+	a := op.ScratchOf[int32](c, v.M*v.K)
+	return func(c *op.Call, sums []int32) {
+		quant.Lift(a, c.In[0], quant.First(quant.Zeros(c.In[2])))
+		lifted(c, b)
+		matmul.PlainGemm(c.Pool, matmul.Matrices{M: v.M, N: v.N, K: v.K, TransA: v.TransA, TransB: v.TransB}, a, b, sums)
+	}
+}
+
+// thinProduct is for few rows, where the panels of the packed kernel would be mostly
+// empty: each sum walks a column of the constant weights b, which lie in one piece.
+func thinProduct(c *op.Call, v *matmul.GemmShape, b []int32) func(c *op.Call, sums []int32) {
+	c.Kernel = "thin"
+	w := b
+	if !v.TransB {
+		w = make([]int32, len(b))
+		for i := range v.K {
+			for j := range v.N {
+				w[j*v.K+i] = b[i*v.N+j]
+			}
+		}
+	}
+	a := op.ScratchOf[int32](c, v.M*v.K)
+	return func(c *op.Call, sums []int32) {
+		quant.Lift(a, c.In[0], quant.First(quant.Zeros(c.In[2])))
+		c.Pool.For(v.N, max(1, 1<<14/v.K), func(lo, hi int) {
+			for j := lo; j < hi; j++ {
+				col := w[j*v.K:][:v.K]
+				for i := range v.M {
+					sums[i*v.N+j] = dotInts(a[i*v.K:][:v.K], col)
+				}
+			}
+		})
+	}
+}
+
+// dotInts adds up products in four sums side by side.
+func dotInts(a, b []int32) int32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 int32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return s0 + s1 + s2 + s3
+}
+
+// MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. The result is
+// the integer product times the scales.
+
+func inferMatMulIntegerToFloat(c *op.Call) error {
+	if err := c.NeedInputs(4); err != nil {
+		return err
+	}
+	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[2].Type, v.Out)
+	return nil
+}
+
+func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
+	q, err := matmul.NewIntMatMul(c, 0, 4, 1, 5)
+	if err != nil {
+		return nil, err
+	}
+	if n := c.In[3].Len(); n != 1 && n != q.N || c.In[2].Len() != 1 {
+		return nil, fmt.Errorf("scales %s and %s", tensor.FormatShape(c.In[2].Shape), tensor.FormatShape(c.In[3].Shape))
+	}
+	if b := c.Input(6); b != nil && b.Len() != q.N {
+		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
+	}
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	return func(c *op.Call) error {
+		q.Sums(c, sums)
+		scaleSums(tensor.Of[float32](c.Out[0]), sums, q.N, tensor.Of[float32](c.In[2])[0], tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
+		return nil
+	}, nil
+}
+
+// scaleSums turns integer sums into floats: times a, times b of the column, plus
+// the column's bias.
+func scaleSums(y []float32, sums []int32, n int, a float32, b, bias []float32) {
+	for i, s := range sums {
+		y[i] = float32(s) * (a * b[min(i%n, len(b)-1)])
+		if bias != nil {
+			y[i] += bias[i%n]
+		}
+	}
+}
+
+// DynamicQuantizeMatMul: float a, b, b_scale, b_zero, bias. The activations are
+// quantised to uint8 over their range at each run.
+
+func inferDynamicQuantizeMatMul(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	if c.In[0].Type != tensor.Float32 || !quant.IsByte(c.In[1]) {
+		return op.Unsupported("%v times %v", c.In[0].Type, c.In[1].Type)
+	}
+	c.SetOut(0, tensor.Float32, v.Out)
+	return nil
+}
+
+func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
+	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	if n := c.In[2].Len(); n != 1 && n != v.N {
+		return nil, fmt.Errorf("scales %s", tensor.FormatShape(c.In[2].Shape))
+	}
+	if b := c.Input(4); b != nil && b.Len() != v.N {
+		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
+	}
+	quantized := &tensor.Tensor{Type: tensor.Uint8, Shape: c.In[0].Shape, Data: c.Scratch(c.In[0].Len())}
+	in := c.In
+	c.In = append([]*tensor.Tensor{quantized}, in[1:]...)
+	q, err := matmul.NewIntMatMul(c, 0, -1, 1, 3)
+	c.In = in
+	if err != nil {
+		return nil, err
+	}
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	return func(c *op.Call) error {
+		x := tensor.Of[float32](c.In[0])
+		scale, zero := dynamicRange(x)
+		quant.QuantizeReal(quantized, 0, x, scale, zero)
+		q.Product(c, quantized, []int32{zero}, sums)
+		scaleSums(tensor.Of[float32](c.Out[0]), sums, v.N, scale, tensor.Of[float32](c.In[2]), elem.Elements[float32](c, 4))
+		return nil
+	}, nil
+}
+
+// dynamicRange chooses scale and zero point of uint8 over the range of x, which
+// is widened to hold zero.
+func dynamicRange(x []float32) (scale float32, zero int32) {
+	var lo, hi float32
+	for _, v := range x {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	if lo == hi {
+		return 1, 0
+	}
+	scale = (hi - lo) / 255
+	return scale, int32(min(max(math.RoundToEven(float64(-lo/scale)), 0), 255))
+}

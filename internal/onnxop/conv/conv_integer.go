@@ -1,0 +1,168 @@
+package conv
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/quant"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// intConv convolves integers into int32 sums.
+type intConv struct {
+	*convolution
+	// One and two dimensions take the kernel; the others unfold x into col.
+	planar    *kernel.ConvSums
+	x, w, col []int32
+	block     int // output positions that col holds
+	// wi, xz and wz are the inputs with the weights and with the zero points.
+	wi, xz, wz int
+	ready      bool // the weights are constant and lifted
+}
+
+// newIntConv prepares the sums. xi, wi, xz and wz are input positions.
+func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, error) {
+	if !quant.IsByte(c.In[xi]) || !quant.IsByte(c.In[wi]) {
+		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[xi].Type, c.In[wi].Type)
+	}
+	v, err := newConvolution(c, c.In[xi], c.In[wi], bias)
+	if err != nil {
+		return nil, err
+	}
+	if z := c.Input(xz); z != nil && z.Len() != 1 {
+		return nil, fmt.Errorf("input zero point %s", tensor.FormatShape(z.Shape))
+	}
+	if z := c.Input(wz); z != nil && z.Len() != 1 && z.Len() != v.m {
+		return nil, fmt.Errorf("weight zero point %s for %d channels", tensor.FormatShape(z.Shape), v.m)
+	}
+	k := v.c / v.groups * tensor.Elements(v.Kernel)
+	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
+	q.w = op.ScratchOf[int32](c, v.m*k)
+	if len(v.In) <= 2 && k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0 {
+		q.planar = kernel.NewConvSums(v.planar2D())
+		c.Kernel = q.planar.Name()
+	} else {
+		c.Kernel = "im2col"
+		q.x = op.ScratchOf[int32](c, v.n*v.c*tensor.Elements(v.In))
+		q.block = max(1, min(tensor.Elements(v.Out), colBytes/(4*max(k, 1))))
+		q.col = op.ScratchOf[int32](c, k*q.block)
+	}
+	if c.Const(wi) && (!c.Has(wz) || c.Const(wz)) {
+		q.liftWeights(c)
+		q.ready = true
+	}
+	return q, nil
+}
+
+func (q *intConv) liftWeights(c *op.Call) {
+	quant.Lift(q.w, c.In[q.wi], 0)
+	if z := quant.Zeros(c.Input(q.wz)); len(z) > 0 {
+		per := len(q.w) / max(q.m, 1)
+		for i := range q.w {
+			q.w[i] -= z[min(i/per, len(z)-1)]
+		}
+	}
+	if q.planar != nil {
+		q.planar.SetWeights(q.w)
+	}
+}
+
+// sums computes the convolution into y.
+func (q *intConv) sums(c *op.Call, xi int, y []int32) {
+	if !q.ready {
+		q.liftWeights(c)
+	}
+	zero := quant.First(quant.Zeros(c.Input(q.xz)))
+	if q.planar != nil {
+		q.planar.SetZero(c.In[xi].Type == tensor.Int8, zero)
+		q.planar.Run(c.Pool, c.In[xi].Data, y)
+		return
+	}
+	quant.Lift(q.x, c.In[xi], zero)
+	cg, mg := q.c/q.groups, q.m/q.groups
+	inArea, area := tensor.Elements(q.In), tensor.Elements(q.Out)
+	k := cg * tensor.Elements(q.Kernel)
+	for n := range q.n {
+		for g := range q.groups {
+			xs, ys := q.x[(n*q.c+g*cg)*inArea:][:cg*inArea], y[(n*q.m+g*mg)*area:]
+			for p0 := 0; p0 < area; p0 += q.block {
+				np := min(q.block, area-p0)
+				unfold(c.Pool, q.Window, q.col, xs, cg, p0, np)
+				matmul.PlainGemm(c.Pool, matmul.Matrices{M: mg, N: np, K: k, Ldc: area}, q.w[g*mg*k:], q.col, ys[p0:])
+			}
+		}
+	}
+}
+
+func inferConvInteger(c *op.Call) error {
+	if err := InferConv(&op.Call{Node: c.Node, In: c.In[:min(len(c.In), 2)], Out: c.Out}); err != nil {
+		return err
+	}
+	c.Out[0].Type = tensor.Int32
+	return nil
+}
+
+func prepareConvInteger(c *op.Call) (op.Run, error) {
+	q, err := newIntConv(c, 0, 1, 2, 3, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		q.sums(c, 0, tensor.Of[int32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// Inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
+
+// InferQLinearConv checks the shapes of a convolution of codes and sets output 0.
+func InferQLinearConv(c *op.Call) error {
+	if err := c.NeedInputs(8); err != nil {
+		return err
+	}
+	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[7].Type, v.shape())
+	return nil
+}
+
+// PrepareQLinearConv makes a convolution of codes that gives codes.
+func PrepareQLinearConv(c *op.Call) (op.Run, error) {
+	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8))
+	if err != nil {
+		return nil, err
+	}
+	if n := c.In[4].Len(); n != 1 && n != q.m || c.In[1].Len() != 1 || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
+		return nil, fmt.Errorf("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
+			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
+	}
+	if b := c.Input(8); b != nil && b.Type != tensor.Int32 {
+		return nil, op.Unsupported("bias of %v", b.Type)
+	}
+	if !quant.IsByte(c.In[7]) {
+		return nil, op.Unsupported("output of %v", c.In[7].Type)
+	}
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	area := tensor.Elements(q.Out)
+	return func(c *op.Call) error {
+		q.sums(c, 0, sums)
+		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
+		zero := quant.First(quant.Zeros(c.In[7]))
+		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				m := i % q.m
+				ws := float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1)))
+				var bias int32
+				if c.Has(8) {
+					bias = tensor.Of[int32](c.In[8])[m]
+				}
+				quant.Requantize(c.Out[0], i*area, sums[i*area:][:area], bias, xs*ws/ys, zero)
+			}
+		})
+		return nil
+	}, nil
+}

@@ -1,0 +1,179 @@
+package conv
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/window"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// newTransposed checks a ConvTranspose: x [N,C,...], w [C,M/groups,...]. The
+// window is that of the convolution whose gradient this is: its input is the
+// node's output and the other way round.
+func newTransposed(c *op.Call) (*convolution, error) {
+	x, w, a := c.In[0], c.In[1], c.Node.Attrs
+	n := x.Rank() - 2
+	if n < 1 || n > window.MaxSpatial || w.Rank() != x.Rank() {
+		return nil, fmt.Errorf("input %s with weights %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape))
+	}
+	v := &convolution{n: x.Shape[0], c: x.Shape[1], groups: a.Int("group", 1), Window: &window.Window{
+		Out: x.Shape[2:], Kernel: w.Shape[2:], In: make([]int, n), Begin: make([]int, n), End: make([]int, n),
+	}}
+	if v.groups < 1 || v.c%v.groups != 0 || v.c != w.Shape[0] {
+		return nil, fmt.Errorf("input %s, weights %s and %d groups do not agree",
+			tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape), v.groups)
+	}
+	v.m = w.Shape[1] * v.groups
+	if b := c.Input(2); b != nil && (b.Rank() != 1 || b.Shape[0] != v.m) {
+		return nil, fmt.Errorf("bias %s for %d output channels", tensor.FormatShape(b.Shape), v.m)
+	}
+	if k := a.Ints("kernel_shape"); k != nil && !slices.Equal(k, v.Kernel) {
+		return nil, fmt.Errorf("kernel_shape %v with weights %s", k, tensor.FormatShape(w.Shape))
+	}
+	var err error
+	if v.Stride, err = window.PerAxis(a.Ints("strides"), n, "strides"); err != nil {
+		return nil, err
+	}
+	if v.Dilation, err = window.PerAxis(a.Ints("dilations"), n, "dilations"); err != nil {
+		return nil, err
+	}
+	return v, v.transposedSizes(c)
+}
+
+// transposedSizes sets padding and output sizes of a ConvTranspose.
+func (v *convolution) transposedSizes(c *op.Call) error {
+	a, n := c.Node.Attrs, len(v.Out)
+	extra := a.Ints("output_padding")
+	if extra == nil {
+		extra = make([]int, n)
+	}
+	pads := a.Ints("pads")
+	shape := a.Ints("output_shape")
+	if len(shape) == n+2 {
+		shape = shape[2:] // some exporters write the batch and channel sizes too
+	}
+	if len(extra) != n || pads != nil && len(pads) != 2*n || shape != nil && len(shape) != n {
+		return fmt.Errorf("output_padding %v, pads %v or output_shape %v do not fit %d spatial axes", extra, pads, shape, n)
+	}
+	for _, v := range slices.Concat(extra, pads, shape) {
+		if v > window.MaxExtent || v < -window.MaxExtent {
+			return fmt.Errorf("output_padding %v, pads %v or output_shape %v", extra, pads, shape)
+		}
+	}
+	auto := a.Str("auto_pad", "NOTSET")
+	for i := range n {
+		full := v.Stride[i]*(v.Out[i]-1) + extra[i] + (v.Kernel[i]-1)*v.Dilation[i] + 1
+		total := -1
+		switch {
+		case shape != nil:
+			v.In[i] = shape[i]
+			total = max(full-shape[i], 0)
+		case auto == "SAME_UPPER" || auto == "SAME_LOWER":
+			v.In[i] = v.Out[i] * v.Stride[i]
+			total = max(full-v.In[i], 0)
+		case pads != nil && auto != "VALID":
+			v.Begin[i], v.End[i] = pads[i], pads[n+i]
+			v.In[i] = full - pads[i] - pads[n+i]
+		default:
+			v.In[i] = full
+		}
+		if total >= 0 {
+			// An odd element of padding goes to the end only for SAME_UPPER.
+			v.Begin[i] = total - total/2
+			if auto == "SAME_UPPER" {
+				v.Begin[i] = total / 2
+			}
+			v.End[i] = total - v.Begin[i]
+		}
+		if v.In[i] < 0 {
+			return fmt.Errorf("output size %d", v.In[i])
+		}
+	}
+	return nil
+}
+
+func inferConvTranspose(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	v, err := newTransposed(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, append([]int{v.n, v.m}, v.In...))
+	return nil
+}
+
+func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, err := newTransposed(c)
+	if err != nil {
+		return nil, err
+	}
+	inArea, area, taps := tensor.Elements(v.Out), tensor.Elements(v.In), tensor.Elements(v.Kernel)
+	cg, mg := v.c/v.groups, v.m/v.groups
+	rows := mg * taps
+	col := op.ScratchOf[T](c, rows*inArea)
+	act := c.Activation
+	return func(c *op.Call) error {
+		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		for n := range v.n {
+			for g := range v.groups {
+				xs := x[(n*v.c+g*cg)*inArea:][:cg*inArea]
+				ys := y[(n*v.m+g*mg)*area:][:mg*area]
+				fillBias(c, ys, g*mg, area)
+				matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: inArea, K: cg, TransA: true}, w[g*cg*rows:][:cg*rows], xs, col)
+				fold(c.Pool, v.Window, ys, col, mg)
+			}
+		}
+		elem.Clamp(act, y)
+		return nil
+	}, nil
+}
+
+// fold adds the rows of col (channels × taps, one element an output position of
+// the window) to the input positions that each tap sees: the reverse of unfold.
+func fold[T tensor.Real](p *workers.Pool, v *window.Window, y, col []T, channels int) {
+	taps, area, positions, rank := tensor.Elements(v.Kernel), tensor.Elements(v.In), tensor.Elements(v.Out), len(v.In)
+	if positions == 0 {
+		return
+	}
+	last := rank - 1
+	p.For(channels, 1, func(lo, hi int) {
+		var ks, os [window.MaxSpatial]int
+		tap, at := ks[:rank], os[:rank]
+		for ch := lo; ch < hi; ch++ {
+			plane := y[ch*area:][:area]
+			for t := range taps {
+				tensor.Unravel(t, v.Kernel, tap)
+				src := col[(ch*taps+t)*positions:][:positions]
+				clear(at)
+				for i := 0; i < positions; i += v.Out[last] {
+					pos, inside := 0, true
+					for d := range last {
+						q := at[d]*v.Stride[d] - v.Begin[d] + tap[d]*v.Dilation[d]
+						inside = inside && uint(q) < uint(v.In[d])
+						pos = pos*v.In[d] + q
+					}
+					if inside {
+						line := plane[pos*v.In[last]:][:v.In[last]]
+						q := tap[last]*v.Dilation[last] - v.Begin[last]
+						for _, s := range src[i : i+v.Out[last]] {
+							if uint(q) < uint(len(line)) {
+								line[q] += s
+							}
+							q += v.Stride[last]
+						}
+					}
+					if last > 0 {
+						tensor.Next(at[:last], v.Out[:last])
+					}
+				}
+			}
+		}
+	})
+}

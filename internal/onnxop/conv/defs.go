@@ -1,0 +1,17 @@
+package conv
+
+import (
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		elem.Fusing(elem.RealDef("Conv", InferConv, PrepareConv32, PrepareConvAny[float64])),
+		elem.Fusing(elem.RealDef("ConvTranspose", inferConvTranspose, prepareConvTranspose[float32], prepareConvTranspose[float64])),
+		elem.RealDef("DeformConv", inferDeformConv, prepareDeformConv[float32], prepareDeformConv[float64]),
+		{Name: "ConvInteger", Since: 10, Types: elem.Bytes, Infer: inferConvInteger, Prepare: prepareConvInteger},
+		{Name: "QLinearConv", Since: 10, Types: elem.Bytes, Infer: InferQLinearConv, Prepare: PrepareQLinearConv},
+	}
+}

@@ -1,0 +1,17 @@
+package elem
+
+import (
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Clamp applies a fused activation in place.
+func Clamp[T tensor.Real](act op.Activation, y []T) {
+	if !act.On {
+		return
+	}
+	lo, hi := T(act.Min), T(act.Max)
+	for i, v := range y {
+		y[i] = min(max(v, lo), hi)
+	}
+}

@@ -1,0 +1,142 @@
+package elem
+
+import (
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Prepare is the second stage of an operator.
+type Prepare = func(c *op.Call) (op.Run, error)
+
+// grain is the number of elements worth giving to another thread.
+const grain = 8 << 10
+
+// ByReal makes the second stage of an operator over floating-point tensors. The
+// first floating-point input chooses: float32 and float64 have a kernel each (nil:
+// not supported); halves go through float32 as in [Widen].
+func ByReal(p32, p64 Prepare) Prepare {
+	return func(c *op.Call) (op.Run, error) { return PrepareReal(c, p32, p64) }
+}
+
+// PrepareReal is the choice that [ByReal] makes, for operators that have further
+// kernels for other types.
+func PrepareReal(c *op.Call, p32, p64 Prepare) (op.Run, error) {
+	kind := tensor.Invalid
+	for _, x := range c.In {
+		if x == nil {
+			continue
+		}
+		if x.Type.IsHalf() {
+			return widen(c, p32)
+		}
+		if kind == tensor.Invalid && (x.Type == tensor.Float32 || x.Type == tensor.Float64) {
+			kind = x.Type
+		}
+	}
+	if p := tensor.PickReal(kind, p32, p64); p != nil {
+		return p(c)
+	}
+	if kind == tensor.Invalid && len(c.In) > 0 && c.In[0] != nil {
+		kind = c.In[0].Type
+	}
+	return nil, op.Unsupported("%s of %v", c.Node.Op, kind)
+}
+
+// Widen makes the float16 and bfloat16 variants of an operator that is written
+// for float32: half inputs are widened before each run, constant ones once, and
+// half outputs are rounded once after it.
+func Widen(prepare Prepare) Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		for _, list := range [][]*tensor.Tensor{c.In, c.Out} {
+			for _, x := range list {
+				if x != nil && x.Type.IsHalf() {
+					return widen(c, prepare)
+				}
+			}
+		}
+		return prepare(c)
+	}
+}
+
+// widened is a prepared operator that works on float32 twins of a call's halves.
+type widened struct {
+	call    op.Call
+	run     op.Run
+	in, out []*tensor.Tensor // nil where the call's own tensor is used
+	ready   []bool           // inputs that are constant and converted
+}
+
+func widen(c *op.Call, prepare Prepare) (op.Run, error) {
+	if prepare == nil {
+		return nil, op.Unsupported("%s of half-precision floats", c.Node.Op)
+	}
+	in, out := c.In, c.Out
+	w := &widened{in: twins(c, in), out: twins(c, out), ready: make([]bool, len(in))}
+	for i, x := range w.in {
+		if w.ready[i] = x != nil && c.Const(i) && in[i].Known(); w.ready[i] {
+			WidenTo(c.Pool, tensor.Of[float32](x), in[i])
+		}
+	}
+	w.call = *c
+	w.call.In, w.call.Out = make([]*tensor.Tensor, len(in)), make([]*tensor.Tensor, len(out))
+	bind(w.call.In, in, w.in)
+	bind(w.call.Out, out, w.out)
+	c.In, c.Out = w.call.In, w.call.Out // so that prepare's scratch memory counts as this node's
+	run, err := prepare(c)
+	c.In, c.Out = in, out
+	w.run = run
+	return w.exec, err
+}
+
+// twins makes a float32 tensor for each half.
+func twins(c *op.Call, own []*tensor.Tensor) []*tensor.Tensor {
+	out := make([]*tensor.Tensor, len(own))
+	for i, x := range own {
+		if x != nil && x.Type.IsHalf() {
+			out[i] = &tensor.Tensor{Type: tensor.Float32, Shape: x.Shape, Data: c.Scratch(x.Len() * 4)}
+		}
+	}
+	return out
+}
+
+// bind chooses the twin where there is one, else the own tensor.
+func bind(to, own, twins []*tensor.Tensor) {
+	for i, x := range own {
+		to[i] = x
+		if twins[i] != nil {
+			to[i] = twins[i]
+		}
+	}
+}
+
+func (w *widened) exec(c *op.Call) error {
+	for i, x := range w.in {
+		if x != nil && !w.ready[i] {
+			WidenTo(c.Pool, tensor.Of[float32](x), c.In[i])
+		}
+	}
+	bind(w.call.In, c.In, w.in)
+	bind(w.call.Out, c.Out, w.out)
+	w.call.Env, w.call.Pool = c.Env, c.Pool
+	if err := w.run(&w.call); err != nil {
+		return err
+	}
+	for i, y := range w.out {
+		if y != nil {
+			NarrowTo(c.Pool, c.Out[i], tensor.Of[float32](y))
+		}
+	}
+	return nil
+}
+
+// WidenTo converts the elements of any tensor of numbers to float32 in parallel.
+func WidenTo(p *workers.Pool, dst []float32, x *tensor.Tensor) {
+	p.For(len(dst), grain, func(lo, hi int) { tensor.Read(dst[lo:hi], x, lo) })
+}
+
+// NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
+// parallel.
+func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
+	p.For(len(src), grain, func(lo, hi int) { tensor.WriteFloat32(y, lo, src[lo:hi]) })
+}

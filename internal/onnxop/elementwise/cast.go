@@ -1,0 +1,110 @@
+package elementwise
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// castTarget reads the attribute "to": a number of TensorProto.DataType, or its
+// name before operator set 6.
+func castTarget(c *op.Call) (tensor.Type, error) {
+	if c.Node.Attrs.Has("to") {
+		if name := c.Node.Attrs.Str("to", ""); name != "" {
+			if t, ok := dataTypeNames[name]; ok {
+				return t, nil
+			}
+			return 0, op.Unsupported("cast to %q", name)
+		}
+		t, err := elem.FromCode(c.Node.Attrs.Int("to", 0))
+		if err != nil {
+			return 0, op.Unsupported("cast: %v", err)
+		}
+		return t, nil
+	}
+	return 0, errors.New(`attribute "to" is missing`)
+}
+
+var dataTypeNames = map[string]tensor.Type{
+	"FLOAT": tensor.Float32, "UINT8": tensor.Uint8, "INT8": tensor.Int8, "UINT16": tensor.Uint16, "INT16": tensor.Int16,
+	"INT32": tensor.Int32, "INT64": tensor.Int64, "STRING": tensor.String, "BOOL": tensor.Bool, "FLOAT16": tensor.Float16,
+	"DOUBLE": tensor.Float64, "UINT32": tensor.Uint32, "UINT64": tensor.Uint64,
+}
+
+func inferCast(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	t, err := castTarget(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, c.In[0].Shape)
+	return nil
+}
+
+func inferCastLike(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[1].Type, c.In[0].Shape)
+	return nil
+}
+
+func inferBitCast(c *op.Call) error {
+	if err := inferCast(c); err != nil {
+		return err
+	}
+	if t := c.Out[0].Type; t.Bits() != c.In[0].Type.Bits() || t.Bits() == 0 {
+		return c.Errorf("bit cast of %v to %v: widths differ", c.In[0].Type, t)
+	}
+	return nil
+}
+
+func prepareCast(c *op.Call) (op.Run, error) {
+	cv := tensor.Conversion{Saturate: c.Node.Attrs.Bool("saturate", true)}
+	switch m := c.Node.Attrs.Str("round_mode", "up"); m {
+	case "up":
+	case "down":
+		cv.Round = tensor.RoundDown
+	case "nearest":
+		cv.Round = tensor.RoundNearest
+	default:
+		return nil, c.Errorf("rounding mode %q", m)
+	}
+	from, to := c.In[0].Type, c.Out[0].Type
+	for _, t := range []tensor.Type{from, to} {
+		if !t.IsNumber() && t != tensor.String {
+			return nil, op.Unsupported("cast of %v to %v", from, to)
+		}
+	}
+	if from == tensor.String || to == tensor.String {
+		return func(c *op.Call) error { return castStrings(c.Out[0], c.In[0], cv) }, nil
+	}
+	return func(c *op.Call) error {
+		out, in := c.Out[0], c.In[0]
+		// Whole blocks keep packed elements of one byte on one thread.
+		n := out.Len()
+		c.Pool.For((n+element.Block-1)/element.Block, element.Grain/element.Block, func(lo, hi int) {
+			tensor.Cast(out, in, lo*element.Block, min(hi*element.Block, n), cv)
+		})
+		return nil
+	}, nil
+}
+
+func castDefs() []op.Def {
+	all := slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String}, elem.Float8s, []tensor.Type{tensor.Float8E8M0}, elem.Packed)
+	return []op.Def{
+		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: inferCast, Prepare: prepareCast},
+		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: inferCastLike, Prepare: prepareCast},
+		{Domain: graph.ONNX, Name: "BitCast", Since: 26, Infer: inferBitCast, InPlace: true, Prepare: op.Simple(func(c *op.Call) error {
+			copy(c.Out[0].Data, c.In[0].Data)
+			return nil
+		})},
+	}
+}

@@ -1,0 +1,110 @@
+package elementwise
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// prepareClip reads the bounds from attributes before operator set 11 and from
+// scalar inputs since.
+func prepareClip(c *op.Call) (op.Run, error) {
+	for i := 1; i < min(3, len(c.In)); i++ {
+		if x := c.In[i]; x != nil && (x.Type != c.In[0].Type || x.Len() != 1) {
+			return nil, fmt.Errorf("bound is %v of shape %s, want a scalar of %v", x.Type, tensor.FormatShape(x.Shape), c.In[0].Type)
+		}
+	}
+	if f := tensor.PickNumber(c.In[0].Type, clip[float32], clip[float64], clip[int8], clip[int16], clip[int32], clip[int64], clip[uint8], clip[uint16], clip[uint32], clip[uint64]); f != nil {
+		return f(c), nil
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+func clip[T tensor.Number](c *op.Call) op.Run {
+	attrs := c.Node.Version < 11
+	var lo, hi T
+	var hasLo, hasHi bool
+	if attrs {
+		hasLo, hasHi = c.Node.Attrs.Has("min"), c.Node.Attrs.Has("max")
+		lo, hi = T(c.Node.Attrs.Float("min", 0)), T(c.Node.Attrs.Float("max", 0))
+	}
+	run := RunUnary(func(dst, src []T) {
+		src = src[:len(dst)]
+		lo, hi := lo, hi // out of the loops' way
+		switch {
+		case hasLo && hasHi:
+			for i, x := range src {
+				if x < lo {
+					x = lo
+				}
+				if x > hi { // last, so that the maximum wins when the bounds cross
+					x = hi
+				}
+				dst[i] = x
+			}
+		case hasLo:
+			for i, x := range src {
+				if x < lo {
+					x = lo
+				}
+				dst[i] = x
+			}
+		case hasHi:
+			for i, x := range src {
+				if x > hi {
+					x = hi
+				}
+				dst[i] = x
+			}
+		default:
+			copy(dst, src)
+		}
+	})
+	return func(c *op.Call) error {
+		if !attrs {
+			if hasLo = c.Has(1); hasLo {
+				lo = tensor.Of[T](c.In[1])[0]
+			}
+			if hasHi = c.Has(2); hasHi {
+				hi = tensor.Of[T](c.In[2])[0]
+			}
+		}
+		return run(c)
+	}
+}
+
+// prepareFastGelu is the tanh approximation of Gelu with an optional bias along
+// the last dimension.
+func prepareFastGelu(c *op.Call) (op.Run, error) {
+	if c.Has(1) {
+		return biasGelu(c, geluTanh)
+	}
+	return prepareCurve(func(*op.Call) curve { return geluTanh }, false)(c)
+}
+
+func prepareBiasGelu(c *op.Call) (op.Run, error) { return biasGelu(c, curve{vecmath.GeluTo, gelu64}) }
+
+func biasGelu(c *op.Call, f curve) (op.Run, error) {
+	if err := elem.SameTypes(c, 0); err != nil {
+		return nil, err
+	}
+	switch c.In[0].Type {
+	case tensor.Float32:
+		return prepareLoops(c, after(element.Add[float32](), f.f32))
+	case tensor.Float64:
+		return prepareLoops(c, after(element.Add[float64](), loopOf[float64](f.f64)))
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+// after makes loops that pass the result through f.
+func after[T tensor.Number](l element.Loops[T, T], f func(dst, src []T)) element.Loops[T, T] {
+	return element.Loops[T, T]{Vec: func(dst, a, b []T) {
+		l.Vec(dst, a, b)
+		f(dst, dst)
+	}}
+}

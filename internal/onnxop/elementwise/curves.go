@@ -1,0 +1,290 @@
+package elementwise
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+type curveDef struct {
+	domain, name string
+	since        int
+	make         func(c *op.Call) curve
+	ints         bool // defined for integers too
+}
+
+// curves lists the operators of one real number.
+func curves() []curveDef {
+	plain := func(name string, since int, f64 func(float64) float64) curveDef {
+		return curveDef{name: name, since: since, make: func(*op.Call) curve { return curve{f64: f64} }}
+	}
+	fast := func(name string, since int, f32 func(dst, src []float32), f64 func(float64) float64) curveDef {
+		return curveDef{name: name, since: since, make: func(*op.Call) curve { return curve{f32, f64} }}
+	}
+	with := func(name string, since int, mk func(c *op.Call) curve) curveDef {
+		return curveDef{name: name, since: since, make: mk}
+	}
+	erf := fast("Erf", 9, vecmath.ErfTo, math.Erf)
+	erf.ints = true
+	shrink := with("Shrink", 9, shrinkCurve)
+	shrink.ints = true
+	list := []curveDef{
+		plain("Acos", 7, math.Acos), plain("Acosh", 9, math.Acosh), plain("Asin", 7, math.Asin), plain("Asinh", 9, math.Asinh),
+		plain("Atan", 7, math.Atan), plain("Atanh", 9, math.Atanh), plain("Cos", 7, math.Cos), plain("Cosh", 9, math.Cosh),
+		plain("Sin", 7, math.Sin), plain("Sinh", 9, math.Sinh), plain("Tan", 7, math.Tan),
+		fast("Ceil", 1, ceilTo, math.Ceil), fast("Floor", 1, floorTo, math.Floor), fast("Round", 11, roundTo, math.RoundToEven),
+		fast("Sqrt", 1, sqrtTo, math.Sqrt), fast("Exp", 1, vecmath.ExpTo, math.Exp), fast("Log", 1, vecmath.LogTo, math.Log),
+		fast("Sigmoid", 1, vecmath.SigmoidTo, sigmoid64), fast("Tanh", 1, vecmath.TanhTo, math.Tanh), erf, shrink,
+		fast("Reciprocal", 1, reciprocalTo, func(x float64) float64 { return 1 / x }),
+		fast("Softplus", 1, each(vecmath.Softplus), softplus64), fast("Softsign", 1, softsignTo, func(x float64) float64 { return x / (1 + math.Abs(x)) }),
+		fast("Mish", 18, each(mish32), func(x float64) float64 { return x * math.Tanh(softplus64(x)) }),
+		with("LeakyRelu", 1, leakyCurve), with("Elu", 1, eluCurve), with("Celu", 12, celuCurve), with("Selu", 1, seluCurve),
+		with("HardSigmoid", 1, hardSigmoidCurve), with("HardSwish", 14, hardSwishCurve), with("Gelu", 20, geluCurve), with("Swish", 24, swishCurve),
+		with("ThresholdedRelu", 1, thresholdCurve), with("ScaledTanh", 1, scaledTanhCurve), with("ParametricSoftplus", 1, parametricSoftplusCurve),
+		with("Affine", 1, func(c *op.Call) curve {
+			return affineCurve(c.Node.Attrs.Float("alpha", 1), c.Node.Attrs.Float("beta", 0))
+		}),
+		with("Scale", 1, func(c *op.Call) curve { return affineCurve(c.Node.Attrs.Float("scale", 1), 0) }),
+	}
+	quick := with("QuickGelu", 1, func(c *op.Call) curve { return swishBy(c.Node.Attrs.Float("alpha", 1.702)) })
+	gelu := fast("Gelu", 1, vecmath.GeluTo, gelu64)
+	quick.domain, gelu.domain = graph.Microsoft, graph.Microsoft
+	return append(list, quick, gelu)
+}
+
+// each makes a loop of a function.
+func each(f func(float32) float32) func(dst, src []float32) {
+	return func(dst, src []float32) {
+		for i, x := range src {
+			dst[i] = f(x)
+		}
+	}
+}
+
+func sigmoid64(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func softplus64(x float64) float64 {
+	if x > 40 {
+		return x
+	}
+	return math.Log1p(math.Exp(x))
+}
+
+func gelu64(x float64) float64 {
+	if math.IsInf(x, -1) {
+		return 0
+	}
+	return 0.5 * x * math.Erfc(-x/math.Sqrt2)
+}
+
+// mish32 uses tanh(log(1+e)) = (e²+2e)/(e²+2e+2).
+func mish32(x float32) float32 {
+	if x > 20 {
+		return x
+	}
+	e := float64(vecmath.Exp(x))
+	n := e * (e + 2)
+	if n == 0 {
+		return 0
+	}
+	return float32(float64(x) * n / (n + 2))
+}
+
+func ceilTo(dst, src []float32) {
+	for i, x := range src {
+		dst[i] = float32(math.Ceil(float64(x)))
+	}
+}
+
+func floorTo(dst, src []float32) {
+	for i, x := range src {
+		dst[i] = float32(math.Floor(float64(x)))
+	}
+}
+
+func roundTo(dst, src []float32) {
+	for i, x := range src {
+		dst[i] = float32(math.RoundToEven(float64(x)))
+	}
+}
+
+func sqrtTo(dst, src []float32) {
+	for i, x := range src {
+		dst[i] = float32(math.Sqrt(float64(x)))
+	}
+}
+
+func reciprocalTo(dst, src []float32) {
+	for i, x := range src {
+		dst[i] = 1 / x
+	}
+}
+
+func softsignTo(dst, src []float32) {
+	for i, x := range src {
+		a := x
+		if a < 0 {
+			a = -a
+		}
+		dst[i] = x / (1 + a)
+	}
+}
+
+func affineCurve(alpha, beta float32) curve {
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			dst[i] = alpha*x + beta
+		}
+	}, func(x float64) float64 { return float64(alpha)*x + float64(beta) }}
+}
+
+func shrinkCurve(c *op.Call) curve {
+	lambd, bias := float64(c.Node.Attrs.Float("lambd", 0.5)), float64(c.Node.Attrs.Float("bias", 0))
+	return curve{f64: func(x float64) float64 {
+		switch {
+		case x < -lambd:
+			return x + bias
+		case x > lambd:
+			return x - bias
+		}
+		return 0
+	}}
+}
+
+func leakyCurve(c *op.Call) curve {
+	a := c.Node.Attrs.Float("alpha", 0.01)
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			if x < 0 {
+				x *= a
+			}
+			dst[i] = x
+		}
+	}, func(x float64) float64 {
+		if x < 0 {
+			return float64(a) * x
+		}
+		return x
+	}}
+}
+
+// expCurve is x for positive x and k·(e^(x/s)-1) below, both times gamma: the
+// form that Elu, Celu and Selu share.
+func expCurve(k, s, gamma float32) curve {
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			if x < 0 {
+				x = k * vecmath.Expm1(x/s)
+			}
+			dst[i] = gamma * x
+		}
+	}, func(x float64) float64 {
+		if x < 0 {
+			x = float64(k) * math.Expm1(x/float64(s))
+		}
+		return float64(gamma) * x
+	}}
+}
+
+func eluCurve(c *op.Call) curve { return expCurve(c.Node.Attrs.Float("alpha", 1), 1, 1) }
+
+func celuCurve(c *op.Call) curve {
+	a := c.Node.Attrs.Float("alpha", 1)
+	return expCurve(a, a, 1)
+}
+
+func seluCurve(c *op.Call) curve {
+	alpha, gamma := float32(1.67326319217681884765625), float32(1.05070102214813232421875)
+	if c.Node.Version < 6 {
+		alpha, gamma = 1.6732, 1.0507
+	}
+	return expCurve(c.Node.Attrs.Float("alpha", alpha), 1, c.Node.Attrs.Float("gamma", gamma))
+}
+
+func hardSigmoidCurve(c *op.Call) curve {
+	a, b := c.Node.Attrs.Float("alpha", 0.2), c.Node.Attrs.Float("beta", 0.5)
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			y := a*x + b
+			if y < 0 {
+				y = 0
+			}
+			if y > 1 {
+				y = 1
+			}
+			dst[i] = y
+		}
+	}, func(x float64) float64 { return max(0, min(1, float64(a)*x+float64(b))) }}
+}
+
+func hardSwishCurve(*op.Call) curve {
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			y := x*(1.0/6) + 0.5
+			if y < 0 {
+				y = 0
+			}
+			if y > 1 {
+				y = 1
+			}
+			dst[i] = x * y
+		}
+	}, func(x float64) float64 { return x * max(0, min(1, x/6+0.5)) }}
+}
+
+// geluTanh is the approximation of Gelu by tanh.
+var geluTanh = curve{vecmath.GeluTanhTo, func(x float64) float64 {
+	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}}
+
+func geluCurve(c *op.Call) curve {
+	if c.Node.Attrs.Str("approximate", "none") == "tanh" {
+		return geluTanh
+	}
+	return curve{vecmath.GeluTo, gelu64}
+}
+
+func swishCurve(c *op.Call) curve { return swishBy(c.Node.Attrs.Float("alpha", 1)) }
+
+// swishBy is x·sigmoid(a·x).
+func swishBy(a float32) curve {
+	f64 := func(x float64) float64 { return x * sigmoid64(float64(a)*x) }
+	if a == 1 {
+		return curve{vecmath.SiluTo, f64}
+	}
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			dst[i] = x * vecmath.Sigmoid(a*x)
+		}
+	}, f64}
+}
+
+func thresholdCurve(c *op.Call) curve {
+	a := c.Node.Attrs.Float("alpha", 1)
+	return curve{f64: func(x float64) float64 {
+		if x > float64(a) {
+			return x
+		}
+		return 0
+	}}
+}
+
+func scaledTanhCurve(c *op.Call) curve {
+	a, b := c.Node.Attrs.Float("alpha", 1), c.Node.Attrs.Float("beta", 1)
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			dst[i] = a * vecmath.Tanh(b*x)
+		}
+	}, func(x float64) float64 { return float64(a) * math.Tanh(float64(b)*x) }}
+}
+
+func parametricSoftplusCurve(c *op.Call) curve {
+	a, b := c.Node.Attrs.Float("alpha", 1), c.Node.Attrs.Float("beta", 1)
+	return curve{func(dst, src []float32) {
+		for i, x := range src {
+			dst[i] = a * vecmath.Softplus(b*x)
+		}
+	}, func(x float64) float64 { return float64(a) * softplus64(float64(b)*x) }}
+}

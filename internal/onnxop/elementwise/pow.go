@@ -1,0 +1,164 @@
+package elementwise
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// preparePow picks the loops by the type of the base. An exponent of another type
+// is converted as a whole before each run: it is a scalar nearly always.
+func preparePow(c *op.Call) (op.Run, error) {
+	floating := c.In[1].Type.IsFloat()
+	switch base := c.In[0].Type; {
+	case base == tensor.Float32:
+		return powLoops(c, element.Loops[float32, float32]{Vec: powVec, VectorScalar: powScalar})
+	case base == tensor.Float64:
+		return powLoops(c, element.Loops[float64, float64]{Vec: func(dst, a, b []float64) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = math.Pow(a[i], b[i])
+			}
+		}})
+	case base == tensor.Int32 && floating:
+		return powInts[int32](c, func(x int32, y float64) int32 { return int32(math.Pow(float64(x), y)) })
+	case base == tensor.Int64 && floating:
+		return powInts[int64](c, func(x int64, y float64) int64 { return int64(math.Pow(float64(x), y)) })
+	case base == tensor.Int32:
+		return powInts[int32](c, intPow[int32])
+	case base == tensor.Int64:
+		return powInts[int64](c, intPow[int64])
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+// powLoops brings the exponent to the type of the base.
+func powLoops[T tensor.Real](c *op.Call, l element.Loops[T, T]) (op.Run, error) {
+	sa, sb, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewBroadcast(out, sa, sb)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Numeric(c, 1); err != nil {
+		return nil, err
+	}
+	r := element.NewBinary(c.Pool, plan, l)
+	var exp []T
+	if c.In[1].Type != c.In[0].Type {
+		exp = make([]T, c.In[1].Len())
+	}
+	return func(c *op.Call) error {
+		y := exp
+		if y == nil {
+			y = tensor.Of[T](c.In[1])
+		} else {
+			tensor.Read(y, c.In[1], 0)
+		}
+		r.Run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), y)
+		return nil
+	}, nil
+}
+
+// Numeric fails for inputs whose elements are not real numbers.
+func Numeric(c *op.Call, i int) (tensor.Type, error) {
+	t := c.In[i].Type
+	if !t.IsFloat() && !t.IsInteger() && t != tensor.Bool {
+		return t, op.Unsupported("%s with input %d of %v", c.Node.Op, i, t)
+	}
+	return t, nil
+}
+
+// powInts walks an integer base with an exponent of another type E.
+func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op.Run, error) {
+	sa, sb, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewBroadcast(out, sa, sb)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Numeric(c, 1); err != nil {
+		return nil, err
+	}
+	exp := make([]E, c.In[1].Len())
+	return func(c *op.Call) error {
+		tensor.Read(exp, c.In[1], 0)
+		a, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		for it := plan.Runs(0, plan.Len); it.Next(); {
+			for i := range it.N {
+				dst[it.Dst+i] = f(a[it.Off[0]+i*plan.Step[0]], exp[it.Off[1]+i*plan.Step[1]])
+			}
+		}
+		return nil
+	}, nil
+}
+
+// intPow multiplies modulo the type's range. Negative exponents give the integer
+// part of the fraction, which is zero but for bases of one and minus one.
+func intPow[T int32 | int64](x T, y int64) T {
+	if y < 0 {
+		switch {
+		case x == 1 || x == -1 && y%2 == 0:
+			return 1
+		case x == -1:
+			return -1
+		}
+		return 0
+	}
+	r := T(1)
+	for ; y > 0; y >>= 1 {
+		if y&1 == 1 {
+			r *= x
+		}
+		x *= x
+	}
+	return r
+}
+
+func powVec(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = vecmath.Pow(a[i], b[i])
+	}
+}
+
+// powScalar has loops for the exponents that models use.
+func powScalar(dst, a []float32, y float32) {
+	a = a[:len(dst)]
+	switch y {
+	case 1:
+		copy(dst, a)
+	case 2:
+		for i, x := range a {
+			dst[i] = x * x
+		}
+	case 3:
+		for i, x := range a {
+			dst[i] = x * x * x
+		}
+	case -1:
+		for i, x := range a {
+			dst[i] = 1 / x
+		}
+	case 0.5:
+		for i, x := range a {
+			if x > 0 {
+				dst[i] = float32(math.Sqrt(float64(x)))
+			} else { // the root of -0 and of -Inf differs from the power
+				dst[i] = vecmath.Pow(x, y)
+			}
+		}
+	default:
+		for i, x := range a {
+			dst[i] = vecmath.Pow(x, y)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package elementwise
+
+import (
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// curve is a function of one real number: a loop for float32, where there is a
+// fast one, and the function itself for float64 and for what has no loop.
+type curve struct {
+	f32 func(dst, src []float32)
+	f64 func(float64) float64
+}
+
+// unary is a prepared element-wise operator of one operand.
+type unary[T, R any] struct {
+	f    func(dst []R, src []T)
+	in   []T
+	out  []R
+	body func(worker, lo, hi int)
+}
+
+// RunUnary applies f to ranges of input 0 in parallel.
+func RunUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
+	r := &unary[T, R]{f: f}
+	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
+	return func(c *op.Call) error {
+		r.in, r.out = tensor.Of[T](c.In[0]), tensor.Of[R](c.Out[0])
+		c.Pool.ForWorker(len(r.out), element.Grain/4, r.body)
+		r.in, r.out = nil, nil
+		return nil
+	}
+}
+
+// loopOf turns a function of float64 into a loop over any type.
+func loopOf[T tensor.Number](f func(float64) float64) func(dst, src []T) {
+	return func(dst, src []T) {
+		src = src[:len(dst)]
+		for i, x := range src {
+			dst[i] = T(f(float64(x)))
+		}
+	}
+}
+
+func runFunc[T tensor.Number](f func(float64) float64) op.Run { return RunUnary(loopOf[T](f)) }
+
+// prepareCurve makes an operator of real functions whose attributes make the
+// curve. With ints set, integers are computed in float64 and truncated.
+func prepareCurve(mk func(c *op.Call) curve, ints bool) elem.Prepare {
+	return elem.Widen(func(c *op.Call) (op.Run, error) {
+		f := mk(c)
+		switch t := c.In[0].Type; {
+		case t == tensor.Float32 && f.f32 != nil:
+			return RunUnary(f.f32), nil
+		case t == tensor.Float32:
+			return runFunc[float32](f.f64), nil
+		case t == tensor.Float64:
+			return runFunc[float64](f.f64), nil
+		case ints:
+			if loop := tensor.PickInteger(t, runFunc[int8], runFunc[int16], runFunc[int32], runFunc[int64], runFunc[uint8], runFunc[uint16], runFunc[uint32], runFunc[uint64]); loop != nil {
+				return loop(f.f64), nil
+			}
+		}
+		return nil, elem.BadType(c, 0)
+	})
+}
+
+// exact names operators of one number that integers compute exactly.
+type exact uint8
+
+const (
+	absolute exact = iota
+	negative
+	signum
+	rectify
+	complement
+)
+
+func prepareExact(c *op.Call, k exact) (op.Run, error) {
+	t := c.In[0].Type
+	if f := tensor.PickNumber(t, realExact[float32], realExact[float64],
+		intExact[int8], intExact[int16], intExact[int32], intExact[int64], intExact[uint8], intExact[uint16], intExact[uint32], intExact[uint64]); f != nil && (k != complement || t.IsInteger()) {
+		return f(k), nil
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+// halfExact works on the bits of halves, without the way over float32. inf is
+// the code of infinity: larger magnitudes are NaN. It returns nil for operators
+// that have no such form.
+func halfExact(k exact, inf uint16) func(dst, src []uint16) {
+	switch k {
+	case absolute:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				dst[i] = h &^ 0x8000
+			}
+		}
+	case negative:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				dst[i] = h ^ 0x8000
+			}
+		}
+	case rectify:
+		return func(dst, src []uint16) {
+			src = src[:len(dst)]
+			for i, h := range src {
+				if h > 0x8000 && h <= 0x8000|inf {
+					h = 0
+				}
+				dst[i] = h
+			}
+		}
+	}
+	return nil
+}
+
+func prepareHalfExact(k exact) elem.Prepare {
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) { return prepareExact(c, k) })
+	return func(c *op.Call) (op.Run, error) {
+		inf := map[tensor.Type]uint16{tensor.Float16: 0x7c00, tensor.BFloat16: 0x7f80}[c.In[0].Type]
+		if f := halfExact(k, inf); f != nil && inf != 0 {
+			return RunUnary(f), nil
+		}
+		return wide(c)
+	}
+}
+
+func realExact[T tensor.Real](k exact) op.Run {
+	if k == absolute {
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				if x <= 0 { // turns -0 into 0 as well
+					x = 0 - x
+				}
+				dst[i] = x
+			}
+		})
+	}
+	return RunUnary(numberExact[T](k))
+}
+
+func intExact[T tensor.Integer](k exact) op.Run {
+	if k == complement {
+		return RunUnary(func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = ^x
+			}
+		})
+	}
+	return RunUnary(numberExact[T](k))
+}
+
+func numberExact[T tensor.Number](k exact) func(dst, src []T) {
+	switch k {
+	case absolute:
+		return func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				if x < 0 {
+					x = -x
+				}
+				dst[i] = x
+			}
+		}
+	case negative:
+		return func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				dst[i] = -x
+			}
+		}
+	case signum:
+		return func(dst, src []T) {
+			src = src[:len(dst)]
+			for i, x := range src {
+				switch {
+				case x > 0:
+					x = 1
+				case x < 0:
+					x = 0
+					x--
+				}
+				dst[i] = x
+			}
+		}
+	}
+	return func(dst, src []T) { // rectify; NaN passes
+		src = src[:len(dst)]
+		for i, x := range src {
+			if x < 0 {
+				x = 0
+			}
+			dst[i] = x
+		}
+	}
+}
+
+// classify makes IsNaN and IsInf: a predicate on float64, which holds every value
+// of the narrower types.
+func classify(mk func(c *op.Call) func(float64) bool) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		f := mk(c)
+		if !c.In[0].Type.IsFloat() {
+			return nil, elem.BadType(c, 0)
+		}
+		return func(c *op.Call) error {
+			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
+			c.Pool.For(len(y), element.Grain/4, func(lo, hi int) {
+				var block [element.Block]float64
+				for ; lo < hi; lo += element.Block {
+					b := block[:min(element.Block, hi-lo)]
+					tensor.Read(b, x, lo)
+					for i, v := range b {
+						y[lo+i] = tensor.Truth(f(v))
+					}
+				}
+			})
+			return nil
+		}, nil
+	}
+}
+
+func isInf(c *op.Call) func(float64) bool {
+	pos, neg := c.Node.Attrs.Bool("detect_positive", true), c.Node.Attrs.Bool("detect_negative", true)
+	return func(x float64) bool { return pos && math.IsInf(x, 1) || neg && math.IsInf(x, -1) }
+}
+
+func prepareNot(c *op.Call) (op.Run, error) {
+	if c.In[0].Type != tensor.Bool {
+		return nil, elem.BadType(c, 0)
+	}
+	return RunUnary(func(dst, src []uint8) {
+		for i, b := range src {
+			dst[i] = b ^ 1
+		}
+	}), nil
+}
+
+func unaryDefs() []op.Def {
+	var out []op.Def
+	for _, e := range []struct {
+		name  string
+		since int
+		kind  exact
+		types []tensor.Type
+	}{
+		{"Abs", 1, absolute, elem.Numbers},
+		{"Neg", 1, negative, slices.Concat(elem.Floats, elem.Signed)},
+		{"Sign", 9, signum, elem.Numbers},
+		{"Relu", 1, rectify, slices.Concat(elem.Floats, elem.Signed)},
+		{"BitwiseNot", 18, complement, elem.Integers},
+	} {
+		out = append(out, op.Def{
+			Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: elem.Same, InPlace: true,
+			Prepare: prepareHalfExact(e.kind),
+		})
+	}
+	out = append(out,
+		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: elem.Bools, Infer: elem.Same, InPlace: true, Prepare: prepareNot},
+		op.Def{
+			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth,
+			Prepare: classify(func(*op.Call) func(float64) bool { return math.IsNaN }),
+		},
+		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: elem.Widen(prepareClip)},
+		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
+		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
+	)
+	for _, e := range curves() {
+		types := elem.Floats
+		if e.ints {
+			types = elem.Numbers
+		}
+		out = append(out, op.Def{
+			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: elem.Same, InPlace: true,
+			Prepare: prepareCurve(e.make, e.ints),
+		})
+	}
+	return out
+}

@@ -1,0 +1,2 @@
+// Package loss holds ONNX's losses and Dropout.
+package loss

@@ -1,0 +1,131 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// classLoss is the geometry of NegativeLogLikelihoodLoss and
+// SoftmaxCrossEntropyLoss: scores [N,C,...], targets [N,...], weights [C].
+type classLoss struct {
+	n, classes, area int
+	reduction        string
+	ignore           int
+	hasIgnore        bool
+}
+
+func newClassLoss(c *op.Call) (*classLoss, error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, err
+	}
+	x, t := c.In[0].Shape, c.In[1].Shape
+	if len(x) < 2 || !slices.Equal(t, append([]int{x[0]}, x[2:]...)) {
+		return nil, fmt.Errorf("scores %s with targets %s", tensor.FormatShape(x), tensor.FormatShape(t))
+	}
+	if w := c.Input(2); w != nil && w.Len() != x[1] {
+		return nil, fmt.Errorf("weights %s for %d classes", tensor.FormatShape(w.Shape), x[1])
+	}
+	l := &classLoss{n: x[0], classes: x[1], area: tensor.Elements(x[2:]), reduction: c.Node.Attrs.Str("reduction", "mean")}
+	if l.reduction != "none" && l.reduction != "mean" && l.reduction != "sum" {
+		return nil, fmt.Errorf("reduction %q", l.reduction)
+	}
+	l.hasIgnore, l.ignore = c.Node.Attrs.Has("ignore_index"), c.Node.Attrs.Int("ignore_index", 0)
+	return l, nil
+}
+
+func inferClassLoss(c *op.Call) error {
+	l, err := newClassLoss(c)
+	if err != nil {
+		return err
+	}
+	shape := []int{}
+	if l.reduction == "none" {
+		shape = slices.Clone(c.In[1].Shape)
+	}
+	c.SetOut(0, c.In[0].Type, shape)
+	c.SetOut(1, c.In[0].Type, slices.Clone(c.In[0].Shape)) // log probabilities
+	return nil
+}
+
+// prepareClassLoss serves both; softmax says that the scores are not yet log
+// probabilities.
+func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		l, err := newClassLoss(c)
+		if err != nil {
+			return nil, err
+		}
+		var logs []T
+		if softmax && !c.Wants(1) {
+			logs = op.ScratchOf[T](c, c.In[0].Len())
+		}
+		return func(c *op.Call) error {
+			x := tensor.Of[T](c.In[0])
+			if softmax {
+				if c.Wants(1) {
+					logs = tensor.Of[T](c.Out[1])
+				}
+				logSoftmax(l, logs, x)
+				x = logs
+			}
+			return lossOf(c, l, x)
+		}, nil
+	}
+}
+
+func logSoftmax[T tensor.Real](l *classLoss, y, x []T) {
+	for b := range l.n {
+		for p := range l.area {
+			at := func(k int) int { return (b*l.classes+k)*l.area + p }
+			m := math.Inf(-1)
+			for k := range l.classes {
+				m = max(m, float64(x[at(k)]))
+			}
+			var s float64
+			for k := range l.classes {
+				s += math.Exp(float64(x[at(k)]) - m)
+			}
+			s = math.Log(s) + m
+			for k := range l.classes {
+				y[at(k)] = T(float64(x[at(k)]) - s)
+			}
+		}
+	}
+}
+
+// lossOf picks the targets' log probabilities, weighs and reduces them.
+func lossOf[T tensor.Real](c *op.Call, l *classLoss, x []T) error {
+	y, weights := tensor.Of[T](c.Out[0]), elem.Elements[T](c, 2)
+	var sum, total float64
+	for i := range l.n * l.area {
+		t := int(tensor.At(c.In[1], i))
+		var v, w float64
+		if !l.hasIgnore || t != l.ignore {
+			if t < 0 || t >= l.classes {
+				return fmt.Errorf("target %d of %d classes", t, l.classes)
+			}
+			w = 1
+			if weights != nil {
+				w = float64(weights[t])
+			}
+			v = -w * float64(x[(i/l.area*l.classes+t)*l.area+i%l.area])
+		}
+		sum += v
+		total += w
+		if l.reduction == "none" {
+			y[i] = T(v)
+		}
+	}
+	switch l.reduction {
+	case "sum":
+		y[0] = T(sum)
+	case "mean":
+		y[0] = T(sum / total)
+	}
+	return nil
+}

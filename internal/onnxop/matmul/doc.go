@@ -1,0 +1,3 @@
+// Package matmul holds ONNX's products of matrices: MatMul, Gemm, Einsum and the
+// products of codes.
+package matmul

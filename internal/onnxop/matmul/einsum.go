@@ -1,0 +1,229 @@
+package matmul
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// einsum is a parsed equation: every label is an axis of one loop nest, outputs
+// first, sums last.
+type einsum struct {
+	size    []int   // of each label
+	kept    int     // number of labels that the output has
+	strides [][]int // of each input and, last, the output, by label
+	out     []int
+}
+
+// ellipsisBase is the label of the last axis of an ellipsis; earlier axes have
+// lower numbers, so that they align to the right.
+const ellipsisBase = -1
+
+// labels reads one term. rank is the tensor's, or -1 for the output term, whose
+// ellipsis has dots axes.
+func labels(term string, rank, dots int) ([]int, error) {
+	term = strings.ReplaceAll(term, " ", "")
+	var out []int
+	named := len(strings.ReplaceAll(term, ".", ""))
+	if rank >= 0 {
+		dots = rank - named
+	}
+	seen := false
+	for i := 0; i < len(term); i++ {
+		ch := term[i]
+		switch {
+		case strings.HasPrefix(term[i:], "...") && !seen:
+			for d := dots - 1; d >= 0; d-- {
+				out = append(out, ellipsisBase-d)
+			}
+			seen = true
+			i += 2
+		case ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z':
+			out = append(out, int(ch))
+		default:
+			return nil, fmt.Errorf("einsum term %q", term)
+		}
+	}
+	if rank >= 0 && (len(out) != rank || dots < 0) {
+		return nil, fmt.Errorf("einsum term %q for rank %d", term, rank)
+	}
+	return out, nil
+}
+
+func newEinsum(c *op.Call) (*einsum, error) {
+	eq := c.Node.Attrs.Str("equation", "")
+	left, right, explicit := strings.Cut(eq, "->")
+	terms := strings.Split(left, ",")
+	if len(terms) != len(c.In) {
+		return nil, fmt.Errorf("einsum equation %q with %d inputs", eq, len(c.In))
+	}
+	if err := c.NeedInputs(len(terms)); err != nil {
+		return nil, err
+	}
+	size, count := map[int]int{}, map[int]int{}
+	in := make([][]int, len(terms))
+	dots := 0
+	for i, t := range terms {
+		var err error
+		if in[i], err = labels(t, c.In[i].Rank(), 0); err != nil {
+			return nil, err
+		}
+		n := 0
+		for d, l := range in[i] {
+			if l < 0 {
+				n++
+			}
+			count[l]++
+			have, ok := size[l]
+			switch dim := c.In[i].Shape[d]; {
+			case !ok || have == 1:
+				size[l] = dim
+			case dim != have && dim != 1:
+				return nil, fmt.Errorf("einsum %q: axis sizes %d and %d", eq, have, dim)
+			}
+		}
+		dots = max(dots, n)
+	}
+	var out []int
+	if explicit {
+		var err error
+		if out, err = labels(right, -1, dots); err != nil {
+			return nil, err
+		}
+	} else {
+		for l, n := range count {
+			if n == 1 || l < 0 {
+				out = append(out, l)
+			}
+		}
+		slices.Sort(out)
+	}
+	return layEinsum(c, in, out, size)
+}
+
+// layEinsum orders the labels and computes strides.
+func layEinsum(c *op.Call, in [][]int, out []int, size map[int]int) (*einsum, error) {
+	e := &einsum{}
+	order := slices.Clone(out)
+	for i, l := range out {
+		if _, ok := size[l]; !ok || slices.Contains(out[:i], l) {
+			return nil, fmt.Errorf("einsum %q: output label", c.Node.Attrs.Str("equation", ""))
+		}
+		e.out = append(e.out, size[l])
+	}
+	e.kept = len(out)
+	rest := make([]int, 0, len(size))
+	for l := range size {
+		if !slices.Contains(out, l) {
+			rest = append(rest, l)
+		}
+	}
+	slices.Sort(rest)
+	order = append(order, rest...)
+	for _, l := range order {
+		e.size = append(e.size, size[l])
+	}
+	stride := func(term, shape []int) []int {
+		s := make([]int, len(order))
+		own := tensor.Strides(shape)
+		for d, l := range term {
+			if shape[d] != 1 {
+				s[slices.Index(order, l)] += own[d] // repeated labels walk the diagonal
+			}
+		}
+		return s
+	}
+	for i, t := range in {
+		e.strides = append(e.strides, stride(t, c.In[i].Shape))
+	}
+	return e, nil
+}
+
+func inferEinsum(c *op.Call) error {
+	e, err := newEinsum(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[0].Type, e.out)
+	return nil
+}
+
+func prepareEinsum(c *op.Call) (op.Run, error) {
+	if f := tensor.PickInteger(c.In[0].Type, prepareEinsumOf[int8], prepareEinsumOf[int16], prepareEinsumOf[int32], prepareEinsumOf[int64], prepareEinsumOf[uint8], prepareEinsumOf[uint16], prepareEinsumOf[uint32], prepareEinsumOf[uint64]); f != nil {
+		return f(c)
+	}
+	return elem.PrepareReal(c, prepareEinsumOf[float32], prepareEinsumOf[float64])
+}
+
+func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {
+	e, err := newEinsum(c)
+	if err != nil {
+		return nil, err
+	}
+	n, sums := tensor.Elements(e.out), tensor.Elements(e.size[e.kept:])
+	return func(c *op.Call) error {
+		in := make([][]T, len(c.In))
+		for i, x := range c.In {
+			if x.Type != c.In[0].Type {
+				return fmt.Errorf("einsum of %v and %v", c.In[0].Type, x.Type)
+			}
+			in[i] = tensor.Of[T](x)
+		}
+		y := tensor.Of[T](c.Out[0])
+		c.Pool.For(n, max(1, 1<<12/max(sums, 1)), func(lo, hi int) {
+			at := make([]int, len(e.size))
+			base, pos := make([]int, len(in)), make([]int, len(in))
+			tensor.Unravel(lo, e.size[:e.kept], at[:e.kept])
+			for o := lo; o < hi; o++ {
+				for i := range in {
+					base[i] = 0
+					for d, p := range at[:e.kept] {
+						base[i] += p * e.strides[i][d]
+					}
+				}
+				y[o] = einsumSum(e, in, base, pos, at[e.kept:], sums)
+				tensor.Next(at[:e.kept], e.size[:e.kept])
+			}
+		})
+		return nil
+	}, nil
+}
+
+// einsumSum adds the products over all summed labels; base is where each input
+// starts for the output element.
+func einsumSum[T tensor.Number](e *einsum, in [][]T, base, pos, at []int, sums int) T {
+	var total T
+	clear(at)
+	size := e.size[e.kept:]
+	last := len(size) - 1
+	run := 1
+	if last >= 0 {
+		run = size[last]
+	}
+	for s := 0; s < sums; s += run {
+		for i := range in {
+			pos[i] = base[i]
+			for d := range at {
+				pos[i] += at[d] * e.strides[i][e.kept+d]
+			}
+		}
+		for range run {
+			v := T(1)
+			for i, x := range in {
+				v *= x[pos[i]]
+				if last >= 0 {
+					pos[i] += e.strides[i][e.kept+last]
+				}
+			}
+			total += v
+		}
+		if last > 0 {
+			tensor.Next(at[:last], size[:last])
+		}
+	}
+	return total
+}

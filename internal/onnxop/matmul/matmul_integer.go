@@ -1,0 +1,187 @@
+package matmul
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/quant"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// intMatMul multiplies int8/uint8 operands into int32 sums. Zero points may be
+// one for all, one a row of a, or one a column of b.
+type intMatMul struct {
+	*Batched
+	flat   Batched // the batch folded into the rows where that is possible
+	b      []int32
+	ai, bi int
+	az, bz int
+	tables []kernel.ByteTable // values of a less their zero point: one, or one a row
+	// packed holds every matrix of a constant b, or the one in work.
+	packed []*kernel.PackedQ
+	ready  bool
+}
+
+// NewIntMatMul prepares a product of 8-bit matrices; ai, az, bi and bz are the inputs
+// with the operands and their zero points.
+func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
+	if !quant.IsByte(c.In[ai]) || !quant.IsByte(c.In[bi]) {
+		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[ai].Type, c.In[bi].Type)
+	}
+	v, err := NewBatched(c.In[ai].Shape, c.In[bi].Shape)
+	if err != nil {
+		return nil, err
+	}
+	q := &intMatMul{Batched: v, flat: *v, ai: ai, bi: bi, az: az, bz: bz, tables: make([]kernel.ByteTable, 1)}
+	if z := c.Input(az); z != nil && z.Len() != 1 && z.Len() != v.M && z.Len()*v.K != c.In[ai].Len() {
+		return nil, fmt.Errorf("zero point %s for %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.In[ai].Shape))
+	}
+	if z := c.Input(bz); z != nil && z.Len() != 1 && z.Len() != v.N && z.Len()*v.K != c.In[bi].Len() {
+		return nil, fmt.Errorf("zero point %s for %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.In[bi].Shape))
+	}
+	if z := c.Input(az); z != nil && z.Len() > 1 {
+		q.tables = make([]kernel.ByteTable, v.M)
+	} else {
+		q.flat.fold()
+	}
+	if c.Const(bi) && (!c.Has(bz) || c.Const(bz)) {
+		q.b = make([]int32, c.In[bi].Len())
+		q.liftB(c)
+		for at := 0; at < len(q.b); at += v.K * v.N {
+			q.packed = append(q.packed, q.pack(kernel.NewPackedQ(v.N, v.K), at))
+		}
+		q.b, q.ready, c.Kernel = nil, true, "packed"
+		return q, nil
+	}
+	c.Kernel = "unpacked"
+	q.b = op.ScratchOf[int32](c, c.In[bi].Len())
+	q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
+	return q, nil
+}
+
+func (q *intMatMul) pack(p *kernel.PackedQ, at int) *kernel.PackedQ {
+	p.Fill(q.b[at:], 1, q.N)
+	return p
+}
+
+func (q *intMatMul) liftB(c *op.Call) {
+	z := quant.Zeros(c.Input(q.bz))
+	if len(z) <= 1 {
+		quant.Lift(q.b, c.In[q.bi], quant.First(z))
+		return
+	}
+	quant.Lift(q.b, c.In[q.bi], 0)
+	for i := range q.b {
+		// Columns of the zero points follow the matrices of the batch, if they do.
+		q.b[i] -= z[(i/(q.K*q.N)*q.N+i%q.N)%len(z)]
+	}
+}
+
+// Sums computes the product into y.
+func (q *intMatMul) Sums(c *op.Call, y []int32) {
+	q.Product(c, c.In[q.ai], quant.Zeros(c.Input(q.az)), y)
+}
+
+// Product is sums for the left operand x with zero points z.
+func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) {
+	if q.K == 0 || len(y) == 0 {
+		clear(y)
+		return
+	}
+	if !q.ready {
+		q.liftB(c)
+	}
+	last := -1
+	q.flat.Each(func(pa, pb, pc int) {
+		for i := range q.tables {
+			if len(z) > 1 || pc == 0 {
+				zero := quant.First(z)
+				if len(z) > 1 {
+					zero = z[(pa/q.K+i)%len(z)]
+				}
+				q.tables[i].Fill(x.Type == tensor.Int8, zero)
+			}
+		}
+		b := q.packed[0]
+		if q.ready {
+			b = q.packed[pb/(q.K*q.N)]
+		} else if pb != last {
+			last = pb
+			q.pack(b, pb)
+		}
+		kernel.GemmQ(c.Pool, q.flat.M, x.Data[pa:], q.tables, b, y[pc:])
+	})
+}
+
+func inferMatMulInteger(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Int32, v.Out)
+	return nil
+}
+
+func prepareMatMulInteger(c *op.Call) (op.Run, error) {
+	q, err := NewIntMatMul(c, 0, 2, 1, 3)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		q.Sums(c, tensor.Of[int32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// Inputs of QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
+
+func inferQLinearMatMul(c *op.Call) error {
+	if err := c.NeedInputs(8); err != nil {
+		return err
+	}
+	v, err := NewBatched(c.In[0].Shape, c.In[3].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, c.In[7].Type, v.Out)
+	return nil
+}
+
+func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
+	q, err := NewIntMatMul(c, 0, 2, 3, 5)
+	if err != nil {
+		return nil, err
+	}
+	if !quant.IsByte(c.In[7]) {
+		return nil, op.Unsupported("output of %v", c.In[7].Type)
+	}
+	as, bs := c.In[1].Len(), c.In[4].Len()
+	if as != 1 && as != q.M && as*q.K != c.In[0].Len() || bs != 1 && bs != q.N && bs*q.K != c.In[3].Len() || c.In[6].Len() != 1 || c.In[7].Len() != 1 {
+		return nil, op.Unsupported("scales of shapes %s, %s, %s", tensor.FormatShape(c.In[1].Shape),
+			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
+	}
+	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	return func(c *op.Call) error {
+		q.Sums(c, sums)
+		ys, zero := float32(tensor.At(c.In[6], 0)), quant.First(quant.Zeros(c.In[7]))
+		if as == 1 && bs == 1 {
+			scale := float32(tensor.At(c.In[1], 0)) * float32(tensor.At(c.In[4], 0)) / ys
+			quant.Requantize(c.Out[0], 0, sums, 0, scale, zero)
+			return nil
+		}
+		q.Each(func(pa, pb, pc int) {
+			for i := range q.M {
+				for j := range q.N {
+					at := pc + i*q.N + j
+					s := float32(tensor.At(c.In[1], (pa/max(q.K, 1)+i)%as)) * float32(tensor.At(c.In[4], (pb/max(q.K, 1)+j)%bs))
+					quant.Requantize(c.Out[0], at, sums[at:at+1], 0, s/ys, zero)
+				}
+			}
+		})
+		return nil
+	}, nil
+}

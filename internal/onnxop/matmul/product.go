@@ -1,0 +1,100 @@
+package matmul
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Matrices describes c[M×N] = opA(a)·opB(b), added to c when accumulate is set.
+type Matrices struct {
+	M, N, K        int
+	TransA, TransB bool
+	lda, ldb, Ldc  int // 0 means tight
+	Accumulate     bool
+}
+
+// Gemm multiplies matrices of either float type: float32 with the shared
+// kernel, float64 directly.
+func Gemm[T tensor.Real](p *workers.Pool, g Matrices, a, b, c []T) {
+	if a32, ok := any(a).([]float32); ok {
+		kernel.Gemm(p, kernel.GemmParams{
+			M: g.M, N: g.N, K: g.K, TransA: g.TransA, TransB: g.TransB,
+			LDA: g.lda, LDB: g.ldb, LDC: g.Ldc, Accumulate: g.Accumulate,
+		}, a32, any(b).([]float32), any(c).([]float32))
+		return
+	}
+	PlainGemm(p, g, a, b, c)
+}
+
+// PlainGemm is the product for float64 and integers, row by row of c.
+func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool, g Matrices, a, b, c []T) {
+	lda, ldb, ldc := g.lda, g.ldb, g.Ldc
+	if lda == 0 {
+		lda = g.K
+		if g.TransA {
+			lda = g.M
+		}
+	}
+	if ldb == 0 {
+		ldb = g.N
+		if g.TransB {
+			ldb = g.K
+		}
+	}
+	if ldc == 0 {
+		ldc = g.N
+	}
+	si, sk := lda, 1
+	if g.TransA {
+		si, sk = 1, lda
+	}
+	at := func(i, k int) T { return a[i*si+k*sk] }
+	p.For(g.M, max(1, 1<<15/max(g.N*g.K, 1)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := c[i*ldc:][:g.N]
+			if !g.Accumulate {
+				clear(row)
+			}
+			if g.TransB {
+				for j := range row {
+					line := b[j*ldb:][:g.K]
+					var sum T
+					for k, bv := range line {
+						sum += at(i, k) * bv
+					}
+					row[j] += sum
+				}
+				continue
+			}
+			k := 0
+			for ; k+4 <= g.K; k += 4 {
+				a0, a1, a2, a3 := at(i, k), at(i, k+1), at(i, k+2), at(i, k+3)
+				b0, b1 := b[k*ldb:][:len(row)], b[(k+1)*ldb:][:len(row)]
+				b2, b3 := b[(k+2)*ldb:][:len(row)], b[(k+3)*ldb:][:len(row)]
+				for j := range row {
+					row[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
+				}
+			}
+			for ; k < g.K; k++ {
+				av := at(i, k)
+				for j, bv := range b[k*ldb:][:len(row)] {
+					row[j] += av * bv
+				}
+			}
+		}
+	})
+}
+
+// Inner is an inner product of either float type.
+func Inner[T tensor.Real](a, b []T) T {
+	if x, ok := any(a).([]float32); ok {
+		return T(kernel.Dot(x, any(b).([]float32)))
+	}
+	var s T
+	b = b[:len(a)]
+	for i, v := range a {
+		s += v * b[i]
+	}
+	return s
+}

@@ -1,0 +1,2 @@
+// Package norm holds ONNX's normalisations of batches, instances, groups and rows.
+package norm

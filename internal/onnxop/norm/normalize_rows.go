@@ -1,0 +1,320 @@
+package norm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/onnxop/pool"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// rowNorm is a normalisation over the axes from axis on; scale and bias
+// broadcast to the input.
+type rowNorm struct {
+	rows, cols  int
+	eps         float64
+	scale, bias *spread
+}
+
+// spread maps positions of the input to those of a broadcast operand.
+type spread struct {
+	direct bool // one value a column
+	at     []int32
+	cols   int
+}
+
+// NewSpread maps an operand of shape s to an input of shape x from axis on.
+func NewSpread(x, s []int, axis int) (*spread, error) {
+	out, err := tensor.Broadcast(x, s)
+	if err != nil || !slices.Equal(out, x) {
+		return nil, fmt.Errorf("shape %s does not broadcast to %s", tensor.FormatShape(s), tensor.FormatShape(x))
+	}
+	cols := tensor.Elements(x[axis:])
+	if tensor.Elements(s) == cols && len(s) >= len(x)-axis {
+		if tail := s[len(s)-(len(x)-axis):]; slices.Equal(tail, x[axis:]) {
+			return &spread{direct: true, cols: cols}, nil
+		}
+	}
+	st := matmul.BroadcastStrides(s, len(x))
+	m := &spread{cols: cols, at: make([]int32, tensor.Elements(x))}
+	at := make([]int, len(x))
+	for i := range m.at {
+		p := 0
+		for d, q := range at {
+			p += q * st[d]
+		}
+		m.at[i] = int32(p)
+		tensor.Next(at, x)
+	}
+	return m, nil
+}
+
+// row returns the operand's values of one row, gathered into buf if need be.
+func spreadRow[T tensor.Real](m *spread, v []T, row int, buf []T) []T {
+	if m.direct {
+		return v[:m.cols]
+	}
+	for j, p := range m.at[row*m.cols:][:m.cols] {
+		buf[j] = v[p]
+	}
+	return buf[:m.cols]
+}
+
+func newRowNorm(c *op.Call, axis int, scale, bias *tensor.Tensor) (*rowNorm, error) {
+	x := c.In[0]
+	ax, err := op.Axis(axis, x.Rank())
+	if err != nil {
+		return nil, err
+	}
+	v := &rowNorm{rows: tensor.Elements(x.Shape[:ax]), cols: tensor.Elements(x.Shape[ax:])}
+	if scale != nil {
+		if v.scale, err = NewSpread(x.Shape, scale.Shape, ax); err != nil {
+			return nil, fmt.Errorf("scale: %w", err)
+		}
+	}
+	if bias != nil {
+		if v.bias, err = NewSpread(x.Shape, bias.Shape, ax); err != nil {
+			return nil, fmt.Errorf("bias: %w", err)
+		}
+	}
+	return v, nil
+}
+
+// InferLayerNormalization serves both LayerNormalization and
+// SimplifiedLayerNormalization: statistics have the stash type, float32.
+func InferLayerNormalization(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", -1), x.Rank())
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, x.Type, slices.Clone(x.Shape))
+	stat := slices.Clone(x.Shape)
+	for i := axis; i < len(stat); i++ {
+		stat[i] = 1
+	}
+	t := tensor.Float32
+	if x.Type == tensor.Float64 && c.Node.Attrs.Int("stash_type", 1) == 11 {
+		t = tensor.Float64
+	}
+	c.SetOut(1, t, stat)
+	c.SetOut(2, t, slices.Clone(stat))
+	return nil
+}
+
+func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, err := newRowNorm(c, c.Node.Attrs.Int("axis", -1), c.In[1], c.Input(2))
+	if err != nil {
+		return nil, err
+	}
+	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
+	buf := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads())
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		gamma := tensor.Of[T](c.In[1])
+		var beta []T
+		if c.Has(2) {
+			beta = tensor.Of[T](c.In[2])
+		}
+		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), func(worker, lo, hi int) {
+			b := buf[2*v.cols*worker:][:2*v.cols]
+			for i := lo; i < hi; i++ {
+				src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
+				mean, inv := Moments(src, v.eps)
+				Store(c, 1, i, mean)
+				Store(c, 2, i, inv)
+				g := spreadRow(v.scale, gamma, i, b)
+				if beta == nil {
+					for j, s := range src {
+						dst[j] = T((float64(s)-mean)*inv) * g[j]
+					}
+					continue
+				}
+				o := spreadRow(v.bias, beta, i, b[v.cols:])
+				for j, s := range src {
+					dst[j] = T((float64(s)-mean)*inv)*g[j] + o[j]
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// PrepareRMSNormalization divides rows by their root mean square.
+func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
+	v, err := newRowNorm(c, c.Node.Attrs.Int("axis", -1), c.In[1], nil)
+	if err != nil {
+		return nil, err
+	}
+	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
+	buf := op.ScratchOf[T](c, v.cols*c.Pool.Threads())
+	return func(c *op.Call) error {
+		x, y, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])
+		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), func(worker, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
+				inv := InverseRMS(src, v.eps)
+				Store(c, 1, i, inv)
+				g := spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols])
+				for j, s := range src {
+					dst[j] = T(float64(s)*inv) * g[j]
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// InverseRMS is one over the root mean square, with eps added to the mean.
+func InverseRMS[T tensor.Real](v []T, eps float64) float64 {
+	var q float64
+	for _, x := range v {
+		q += float64(x) * float64(x)
+	}
+	return 1 / math.Sqrt(q/float64(max(len(v), 1))+eps)
+}
+
+// prepareLpNormalization divides by the norm along one axis; a zero norm gives zeros.
+func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
+	x := c.In[0]
+	axis, err := op.Axis(c.Node.Attrs.Int("axis", -1), x.Rank())
+	if err != nil {
+		return nil, err
+	}
+	p := c.Node.Attrs.Int("p", 2)
+	if p != 1 && p != 2 {
+		return nil, fmt.Errorf("p = %d", p)
+	}
+	n, inner := x.Shape[axis], tensor.Elements(x.Shape[axis+1:])
+	outer := tensor.Elements(x.Shape[:axis])
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(outer*inner, max(1, 1<<12/max(n, 1)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				base := i/inner*n*inner + i%inner
+				var s float64
+				for j := range n {
+					s += pool.Power(float64(x[base+j*inner]), float64(p))
+				}
+				if p == 2 {
+					s = math.Sqrt(s)
+				}
+				for j := range n {
+					if s == 0 {
+						y[base+j*inner] = 0
+						continue
+					}
+					y[base+j*inner] = T(float64(x[base+j*inner]) / s)
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// prepareLRN normalises over neighbouring channels.
+func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
+	x, a := c.In[0], c.Node.Attrs
+	if x.Rank() < 2 {
+		return nil, fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
+	}
+	size := a.Int("size", 0)
+	if size < 1 {
+		return nil, fmt.Errorf("size %d", size)
+	}
+	alpha, beta, bias := float64(a.Float("alpha", 1e-4)), float64(a.Float("beta", 0.75)), float64(a.Float("bias", 1))
+	n, ch, area := x.Shape[0], x.Shape[1], tensor.Elements(x.Shape[2:])
+	before, after := (size-1)/2, size-1-(size-1)/2
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(n*ch, 1, func(lo, hi int) {
+			sum := make([]float64, area)
+			for i := lo; i < hi; i++ {
+				k := i % ch
+				clear(sum)
+				for j := max(k-before, 0); j <= min(k+after, ch-1); j++ {
+					for p, v := range x[(i-k+j)*area:][:area] {
+						sum[p] += float64(v) * float64(v)
+					}
+				}
+				dst := y[i*area:][:area]
+				for p, v := range x[i*area:][:area] {
+					dst[p] = T(float64(v) * falloff(bias+alpha/float64(size)*sum[p], beta))
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// falloff is x to the power of -beta; nearly all models have beta = 3/4.
+func falloff(x, beta float64) float64 {
+	if beta == 0.75 {
+		r := math.Sqrt(x)
+		return 1 / (r * math.Sqrt(r))
+	}
+	return math.Pow(x, -beta)
+}
+
+// prepareMVN subtracts the mean and divides by the standard deviation over axes.
+func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
+	x := c.In[0]
+	axes := c.Node.Attrs.Ints("axes")
+	if axes == nil {
+		axes = []int{0, 2, 3}
+	}
+	reduced := make([]bool, x.Rank())
+	for _, a := range axes {
+		ax, err := op.Axis(a, x.Rank())
+		if err != nil {
+			return nil, err
+		}
+		reduced[ax] = true
+	}
+	groups, stride := 1, make([]int, x.Rank())
+	for d := x.Rank() - 1; d >= 0; d-- {
+		if !reduced[d] {
+			stride[d] = groups
+			groups *= x.Shape[d]
+		}
+	}
+	if groups == 0 || x.Len() == 0 {
+		return func(*op.Call) error { return nil }, nil
+	}
+	count := float64(x.Len() / groups)
+	sum, sq := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
+	group := make([]int32, x.Len())
+	at := make([]int, x.Rank())
+	for i := range group {
+		g := 0
+		for d, p := range at {
+			g += p * stride[d]
+		}
+		group[i] = int32(g)
+		tensor.Next(at, x.Shape)
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		clear(sum)
+		clear(sq)
+		for i, v := range x {
+			sum[group[i]] += float64(v)
+		}
+		for i, v := range x {
+			d := float64(v) - sum[group[i]]/count
+			sq[group[i]] += d * d
+		}
+		for i, v := range x {
+			g := group[i]
+			// The operator's definition adds 1e-9 to the standard deviation.
+			y[i] = T((float64(v) - sum[g]/count) / (math.Sqrt(sq[g]/count) + 1e-9))
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,2 @@
+// Package pool holds ONNX's pooling over windows and over whole planes.
+package pool

@@ -1,0 +1,225 @@
+package pool
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/window"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+func prepareMaxPool(c *op.Call) (op.Run, error) {
+	switch c.In[0].Type {
+	case tensor.Int8:
+		return prepareMaxPoolOf[int8](-128)(c)
+	case tensor.Uint8:
+		return prepareMaxPoolOf[uint8](0)(c)
+	}
+	return elem.PrepareReal(c, prepareMaxPoolOf(float32(math.Inf(-1))), prepareMaxPoolOf(math.Inf(-1)))
+}
+
+func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		w, err := NewPool(c)
+		if err != nil {
+			return nil, err
+		}
+		column := c.Node.Attrs.Int("storage_order", 0) == 1
+		act := c.Activation
+		c.Kernel = w.Way()
+		return func(c *op.Call) error {
+			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+			switch {
+			case c.Wants(1):
+				maxPoolIndices(c.Pool, w, lowest, column, x, y, tensor.Of[int64](c.Out[1]))
+			case len(w.Out) == 2:
+				maxPool2D(c.Pool, w, lowest, x, y)
+			default:
+				pooled(c.Pool, w, x, y, func(x []T, at []int) T {
+					m := lowest
+					w.Taps(at, func(pos int) { m = max(m, x[pos]) })
+					return m
+				})
+			}
+			switch y := any(y).(type) {
+			case []float32:
+				elem.Clamp(act, y)
+			case []float64:
+				elem.Clamp(act, y)
+			}
+			return nil
+		}, nil
+	}
+}
+
+// maxPool2D takes the maximum tap by tap over whole output rows.
+func maxPool2D[T tensor.Number](p *workers.Pool, w *window.Window, lowest T, x, y []T) {
+	in, out := w.In[0]*w.In[1], w.Out[0]*w.Out[1]
+	if out == 0 {
+		return
+	}
+	// first and end bound the output columns for which a tap lies in the input.
+	first, end := make([]int, w.Kernel[1]), make([]int, w.Kernel[1])
+	for k := range first {
+		off, s := k*w.Dilation[1]-w.Begin[1], w.Stride[1]
+		first[k] = max(0, (-off+s-1)/s)
+		end[k] = min(w.Out[1], (w.In[1]-off+s-1)/s)
+	}
+	p.For(len(y)/out, 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			plane := x[i*in:][:in]
+			for oy := range w.Out[0] {
+				row := y[i*out+oy*w.Out[1]:][:w.Out[1]]
+				for j := range row {
+					row[j] = lowest
+				}
+				sy, y0, y1 := w.Span(0, oy)
+				for ky := y0; ky < y1; ky++ {
+					line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
+					for k := range first {
+						if first[k] < end[k] {
+							maxStrided(row[first[k]:end[k]], line[first[k]*w.Stride[1]+k*w.Dilation[1]-w.Begin[1]:], w.Stride[1])
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func maxStrided[T tensor.Number](row, line []T, stride int) {
+	if stride == 1 {
+		for j, v := range line[:len(row)] {
+			row[j] = max(row[j], v) // without a branch, which random data would mispredict
+		}
+		return
+	}
+	at := 0
+	for j, m := range row {
+		row[j] = max(m, line[at])
+		at += stride
+	}
+}
+
+// maxPoolIndices also writes where each maximum lies in the whole input;
+// column gives positions of a column-major plane.
+func maxPoolIndices[T tensor.Number](p *workers.Pool, w *window.Window, lowest T, column bool, x, y []T, index []int64) {
+	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
+	if out == 0 {
+		return
+	}
+	p.For(len(y)/out, 1, func(lo, hi int) {
+		at, src := make([]int, len(w.Out)), make([]int, len(w.Out))
+		for i := lo; i < hi; i++ {
+			plane := x[i*in:][:in]
+			clear(at)
+			for o := i * out; o < (i+1)*out; o++ {
+				m, best := lowest, -1
+				w.Taps(at, func(pos int) {
+					if v := plane[pos]; best < 0 || v > m {
+						m, best = v, pos
+					}
+				})
+				if column && best >= 0 {
+					tensor.Unravel(best, w.In, src)
+					best = 0
+					for d := len(src) - 1; d >= 0; d-- {
+						best = best*w.In[d] + src[d]
+					}
+				}
+				y[o], index[o] = m, int64(i*in+best)
+				tensor.Next(at, w.Out)
+			}
+		}
+	})
+}
+
+// inferMaxUnpool undoes a pooling: inputs are values, indices and an optional
+// output shape.
+func inferMaxUnpool(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x := c.In[0]
+	n := x.Rank() - 2
+	if n < 1 || !slices.Equal(x.Shape, c.In[1].Shape) {
+		return fmt.Errorf("values %s with indices %s", tensor.FormatShape(x.Shape), tensor.FormatShape(c.In[1].Shape))
+	}
+	shape, err := unpooledShape(c)
+	if err != nil {
+		return err
+	}
+	if c.Has(2) {
+		if shape, err = op.Ints(c.In[2]); err != nil {
+			return err
+		}
+		if len(shape) != x.Rank() {
+			return fmt.Errorf("output_shape %v for rank %d", shape, x.Rank())
+		}
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+// unpooledShape is the shape that the indices of MaxUnpool count in.
+func unpooledShape(c *op.Call) ([]int, error) {
+	x, a := c.In[0], c.Node.Attrs
+	n := x.Rank() - 2
+	k := a.Ints("kernel_shape")
+	stride, err := window.PerAxis(a.Ints("strides"), n, "strides")
+	if err != nil {
+		return nil, err
+	}
+	pads := a.Ints("pads")
+	if pads == nil {
+		pads = make([]int, 2*n)
+	}
+	if len(k) != n || len(pads) != 2*n {
+		return nil, fmt.Errorf("kernel_shape %v and pads %v for %d spatial axes", k, pads, n)
+	}
+	shape := slices.Clone(x.Shape)
+	for i := range n {
+		shape[2+i] = (shape[2+i]-1)*stride[i] + k[i] - pads[i] - pads[n+i]
+	}
+	return shape, nil
+}
+
+func prepareMaxUnpool[T tensor.Real](c *op.Call) (op.Run, error) {
+	if c.In[1].Type != tensor.Int64 {
+		return nil, op.Unsupported("indices of %v", c.In[1].Type)
+	}
+	from, err := unpooledShape(c)
+	if err != nil {
+		return nil, err
+	}
+	at := make([]int, len(from))
+	total := tensor.Elements(from)
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		to := c.Out[0].Shape
+		same := slices.Equal(from, to)
+		clear(y)
+		for i, p := range tensor.Of[int64](c.In[1]) {
+			if p < 0 || p >= int64(total) {
+				return fmt.Errorf("index %d of %d elements", p, total)
+			}
+			pos := int(p)
+			if !same {
+				tensor.Unravel(int(p), from, at)
+				pos = 0
+				for d, q := range at {
+					if q >= to[d] {
+						return fmt.Errorf("index %d lies outside %s", p, tensor.FormatShape(to))
+					}
+					pos = pos*to[d] + q
+				}
+			}
+			y[pos] = x[i]
+		}
+		return nil
+	}, nil
+}

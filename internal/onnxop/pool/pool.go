@@ -1,0 +1,226 @@
+package pool
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/window"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// NewPool checks a pooling node over [N,C,...].
+func NewPool(c *op.Call) (*window.Window, error) {
+	if err := c.NeedInputs(1); err != nil {
+		return nil, err
+	}
+	x := c.In[0]
+	if x.Rank() < 3 {
+		return nil, fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
+	}
+	k := c.Node.Attrs.Ints("kernel_shape")
+	if k == nil {
+		return nil, fmt.Errorf("kernel_shape is missing")
+	}
+	return window.New(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+}
+
+func inferPool(c *op.Call) error {
+	w, err := NewPool(c)
+	if err != nil {
+		return err
+	}
+	shape := append(slices.Clone(c.In[0].Shape[:2]), w.Out...)
+	c.SetOut(0, c.In[0].Type, shape)
+	c.SetOut(1, tensor.Int64, slices.Clone(shape))
+	return nil
+}
+
+// pooled runs f for every output element of every plane: f is given the plane
+// and the window's position.
+func pooled[T, U tensor.Number](p *workers.Pool, w *window.Window, x []T, y []U, f func(plane []T, at []int) U) {
+	in, out := tensor.Elements(w.In), tensor.Elements(w.Out)
+	if out == 0 {
+		return
+	}
+	p.For(len(y)/out, 1, func(lo, hi int) {
+		at := make([]int, len(w.Out))
+		for i := lo; i < hi; i++ {
+			plane, row := x[i*in:][:in], y[i*out:][:out]
+			clear(at)
+			for o := range row {
+				row[o] = f(plane, at)
+				tensor.Next(at, w.Out)
+			}
+		}
+	})
+}
+
+func prepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
+	w, err := NewPool(c)
+	if err != nil {
+		return nil, err
+	}
+	include := c.Node.Attrs.Bool("count_include_pad", false)
+	act := c.Activation
+	c.Kernel = w.Way()
+	return func(c *op.Call) error {
+		y := tensor.Of[T](c.Out[0])
+		if len(w.Out) == 2 {
+			averagePool2D(c.Pool, w, include, tensor.Of[T](c.In[0]), y)
+		} else {
+			pooled(c.Pool, w, tensor.Of[T](c.In[0]), y, func(x []T, at []int) T {
+				var sum T
+				n := 0
+				w.Taps(at, func(pos int) { sum += x[pos]; n++ })
+				if include {
+					n = w.Cells(at)
+				}
+				if n == 0 {
+					return 0
+				}
+				return sum / T(n)
+			})
+		}
+		elem.Clamp(act, y)
+		return nil
+	}, nil
+}
+
+func averagePool2D[T tensor.Real](p *workers.Pool, w *window.Window, include bool, x, y []T) {
+	in, out := w.In[0]*w.In[1], w.Out[0]*w.Out[1]
+	if out == 0 {
+		return
+	}
+	p.For(len(y)/out, 1, func(lo, hi int) {
+		at := make([]int, 2)
+		for i := lo; i < hi; i++ {
+			plane, row := x[i*in:][:in], y[i*out:][:out]
+			for oy := range w.Out[0] {
+				sy, y0, y1 := w.Span(0, oy)
+				for ox := range w.Out[1] {
+					sx, x0, x1 := w.Span(1, ox)
+					var sum T
+					for ky := y0; ky < y1; ky++ {
+						line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
+						for kx := x0; kx < x1; kx++ {
+							sum += line[sx+kx*w.Dilation[1]]
+						}
+					}
+					n := max(y1-y0, 0) * max(x1-x0, 0)
+					if include {
+						at[0], at[1] = oy, ox
+						n = w.Cells(at)
+					}
+					row[oy*w.Out[1]+ox] = sum / T(max(n, 1))
+				}
+			}
+		}
+	})
+}
+
+func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
+	w, err := NewPool(c)
+	if err != nil {
+		return nil, err
+	}
+	order := normOrder(c)
+	return func(c *op.Call) error {
+		pooled(c.Pool, w, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), func(x []T, at []int) T {
+			var sum float64
+			w.Taps(at, func(pos int) { sum += Power(float64(x[pos]), order) })
+			return T(math.Pow(sum, 1/order))
+		})
+		return nil
+	}, nil
+}
+
+// normOrder reads p, an integer since version 2 and a float before.
+func normOrder(c *op.Call) float64 {
+	if c.Node.Attrs.Has("p") {
+		if p := c.Node.Attrs.Int("p", 0); p != 0 {
+			return float64(p)
+		}
+		return float64(c.Node.Attrs.Float("p", 2))
+	}
+	return 2
+}
+
+// Power is the magnitude of v to the order.
+func Power(v, order float64) float64 {
+	switch order {
+	case 1:
+		return math.Abs(v)
+	case 2:
+		return v * v
+	}
+	return math.Pow(math.Abs(v), order)
+}
+
+func inferGlobalPool(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	x := c.In[0]
+	if x.Rank() < 2 {
+		return fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
+	}
+	shape := slices.Clone(x.Shape)
+	for i := 2; i < len(shape); i++ {
+		shape[i] = 1
+	}
+	c.SetOut(0, x.Type, shape)
+	return nil
+}
+
+// globalPool reduces each plane with f.
+func globalPool[T tensor.Real](f func(c *op.Call) func(plane []T) T) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		reduce, act := f(c), c.Activation
+		area := tensor.Elements(c.In[0].Shape[2:])
+		return func(c *op.Call) error {
+			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+			c.Pool.For(len(y), max(1, 1<<14/max(area, 1)), func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					y[i] = reduce(x[i*area:][:area])
+				}
+			})
+			elem.Clamp(act, y)
+			return nil
+		}, nil
+	}
+}
+
+func globalAverage[T tensor.Real](*op.Call) func([]T) T {
+	return func(v []T) T {
+		var s float64
+		for _, x := range v {
+			s += float64(x)
+		}
+		return T(s / float64(len(v)))
+	}
+}
+
+func globalMax[T tensor.Real](*op.Call) func([]T) T {
+	return func(v []T) T {
+		m := T(math.Inf(-1))
+		for _, x := range v {
+			m = max(m, x)
+		}
+		return m
+	}
+}
+
+func globalLp[T tensor.Real](c *op.Call) func([]T) T {
+	order := normOrder(c)
+	return func(v []T) T {
+		var s float64
+		for _, x := range v {
+			s += Power(float64(x), order)
+		}
+		return T(math.Pow(s, 1/order))
+	}
+}

@@ -1,0 +1,15 @@
+package recurrent
+
+import (
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		elem.RealDef("RNN", inferCell(1, "Tanh"), prepareRNN[float32], prepareRNN[float64]),
+		elem.RealDef("GRU", inferCell(3, "Sigmoid", "Tanh"), prepareGRU[float32], prepareGRU[float64]),
+		elem.RealDef("LSTM", inferCell(4, "Sigmoid", "Tanh", "Tanh"), prepareLSTM[float32], prepareLSTM[float64]),
+	}
+}

@@ -1,0 +1,2 @@
+// Package recurrent holds ONNX's recurrent layers: RNN, GRU and LSTM.
+package recurrent

@@ -1,0 +1,278 @@
+package recurrent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/onnxop/matmul"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Inputs of RNN, GRU and LSTM; the last two are LSTM's.
+const (
+	inX = iota
+	inW
+	inR
+	inB
+	inLens
+	inH
+	inC
+	inP
+)
+
+// recurrentShape is the checked geometry of a recurrent layer.
+type recurrentShape struct {
+	seq, batch, in, hidden int
+	dirs, gates            int
+	batchFirst             bool // layout = 1
+	reverse                []bool
+	acts                   [][]Activation // by direction
+	clip                   float64
+	// What LSTM and GRU add.
+	inputForget, linearBeforeReset bool
+}
+
+// newRecurrent checks shapes and attributes for a cell with gates gates and
+// nacts activation functions with the given defaults.
+func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
+	x, w, r, a := c.In[inX], c.In[inW], c.In[inR], c.Node.Attrs
+	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
+		return nil, fmt.Errorf("input %s, W %s, R %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape), tensor.FormatShape(r.Shape))
+	}
+	v := &recurrentShape{
+		seq: x.Shape[0], batch: x.Shape[1], in: x.Shape[2], hidden: r.Shape[2], gates: gates,
+		batchFirst:  a.Int("layout", 0) == 1,
+		inputForget: a.Bool("input_forget", false), linearBeforeReset: a.Bool("linear_before_reset", false),
+		clip: float64(a.Float("clip", 0)),
+	}
+	if v.batchFirst {
+		v.seq, v.batch = v.batch, v.seq
+	}
+	switch d := a.Str("direction", "forward"); d {
+	case "forward":
+		v.reverse = []bool{false}
+	case "reverse":
+		v.reverse = []bool{true}
+	case "bidirectional":
+		v.reverse = []bool{false, true}
+	default:
+		return nil, fmt.Errorf("direction %q", d)
+	}
+	v.dirs = len(v.reverse)
+	d, h := v.dirs, v.hidden
+	state := []int{d, v.batch, h}
+	if v.batchFirst {
+		state = []int{v.batch, d, h}
+	}
+	want := map[int][]int{
+		inW: {d, gates * h, v.in}, inR: {d, gates * h, h}, inB: {d, 2 * gates * h},
+		inLens: {v.batch}, inH: state, inC: state, inP: {d, 3 * h},
+	}
+	for i := inW; i <= inP; i++ {
+		if t := c.Input(i); t != nil && !slices.Equal(t.Shape, want[i]) {
+			return nil, fmt.Errorf("input %d has shape %s, want %s", i, tensor.FormatShape(t.Shape), tensor.FormatShape(want[i]))
+		}
+	}
+	if t := c.Input(inLens); t != nil && t.Type != tensor.Int32 {
+		return nil, fmt.Errorf("sequence_lens of %v", t.Type)
+	}
+	var err error
+	v.acts, err = newActivations(a, d, defaults, x.Type == tensor.Float64)
+	return v, err
+}
+
+func (v *recurrentShape) infer(c *op.Call) {
+	y, s := []int{v.seq, v.dirs, v.batch, v.hidden}, []int{v.dirs, v.batch, v.hidden}
+	if v.batchFirst {
+		y, s = []int{v.batch, v.seq, v.dirs, v.hidden}, []int{v.batch, v.dirs, v.hidden}
+	}
+	c.SetOut(0, c.In[inX].Type, y)
+	c.SetOut(1, c.In[inX].Type, s)
+	c.SetOut(2, c.In[inX].Type, slices.Clone(s))
+}
+
+// stateAt is where the state of a batch row begins in initial_h and Y_h.
+func (v *recurrentShape) stateAt(dir, b int) int {
+	if v.batchFirst {
+		return (b*v.dirs + dir) * v.hidden
+	}
+	return (dir*v.batch + b) * v.hidden
+}
+
+// row is where time t of batch row b lies in the rows of X.
+func (v *recurrentShape) row(t, b int) int {
+	if v.batchFirst {
+		return b*v.seq + t
+	}
+	return t*v.batch + b
+}
+
+// outAt is where time t of batch row b begins in Y.
+func (v *recurrentShape) outAt(dir, t, b int) int {
+	if v.batchFirst {
+		return ((b*v.seq+t)*v.dirs + dir) * v.hidden
+	}
+	return ((t*v.dirs+dir)*v.batch + b) * v.hidden
+}
+
+// recurrent runs one kind of cell.
+type recurrent[T tensor.Real] struct {
+	*recurrentShape
+	cell func(q *recurrent[T], c *op.Call, dir int, live []int)
+	xw   []T // gates of the inputs, all times: seq*batch × gates*hidden
+	pre  []T // gates of this step: batch × gates*hidden
+	rec  []T // recurrent part of the gates, with its bias
+	h, c []T // states: batch × hidden
+	tmp  []T // batch × hidden
+	live []int
+	pack []*kernel.PackedB // constant R by direction, float32 only
+}
+
+func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
+	g := v.gates * v.hidden
+	q := &recurrent[T]{recurrentShape: v, cell: cell, live: make([]int, v.batch)}
+	q.xw = op.ScratchOf[T](c, v.seq*v.batch*g)
+	q.pre, q.rec = op.ScratchOf[T](c, v.batch*g), op.ScratchOf[T](c, v.batch*g)
+	q.h, q.c, q.tmp = op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden)
+	if r, ok := any(elem.Elements[T](c, inR)).([]float32); ok && c.Const(inR) && v.batch > 2 {
+		for d := range v.dirs {
+			q.pack = append(q.pack, kernel.PackB(v.hidden, g, r[d*g*v.hidden:][:g*v.hidden], 0, true))
+		}
+	}
+	return q.run, nil
+}
+
+func (q *recurrent[T]) run(c *op.Call) error {
+	g := q.gates * q.hidden
+	x, w, bias := elem.Elements[T](c, inX), elem.Elements[T](c, inW), elem.Elements[T](c, inB)
+	if c.Wants(0) {
+		clear(tensor.Of[T](c.Out[0]))
+	}
+	for dir := range q.dirs {
+		rows := q.seq * q.batch
+		if rows > 0 && g > 0 {
+			matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, w[dir*g*q.in:][:g*q.in], q.xw)
+		}
+		if bias != nil {
+			wb := bias[dir*2*g:][:g]
+			for r := range rows {
+				row := q.xw[r*g:][:g]
+				for j, b := range wb {
+					row[j] += b
+				}
+			}
+		}
+		if err := q.direction(c, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// direction walks through time one way.
+func (q *recurrent[T]) direction(c *op.Call, dir int) error {
+	h, g := q.hidden, q.gates*q.hidden
+	h0, c0 := elem.Elements[T](c, inH), elem.Elements[T](c, inC)
+	lens := elem.Elements[int32](c, inLens)
+	clear(q.h)
+	clear(q.c)
+	for b := range q.batch {
+		if h0 != nil {
+			copy(q.h[b*h:][:h], h0[q.stateAt(dir, b):])
+		}
+		if c0 != nil {
+			copy(q.c[b*h:][:h], c0[q.stateAt(dir, b):])
+		}
+		if lens != nil && (lens[b] < 0 || int(lens[b]) > q.seq) {
+			return fmt.Errorf("sequence length %d of %d", lens[b], q.seq)
+		}
+	}
+	for step := range q.seq {
+		live := q.live[:0]
+		for b := range q.batch {
+			n := q.seq
+			if lens != nil {
+				n = int(lens[b])
+			}
+			if step < n {
+				live = append(live, b)
+				copy(q.pre[b*g:][:g], q.xw[q.row(q.time(dir, step, n), b)*g:])
+			}
+		}
+		q.cell(q, c, dir, live)
+		if !c.Wants(0) {
+			continue
+		}
+		y := tensor.Of[T](c.Out[0])
+		for _, b := range live {
+			n := q.seq
+			if lens != nil {
+				n = int(lens[b])
+			}
+			copy(y[q.outAt(dir, q.time(dir, step, n), b):][:h], q.h[b*h:])
+		}
+	}
+	for i, s := range [][]T{q.h, q.c} {
+		if !c.Wants(1 + i) {
+			continue
+		}
+		y := tensor.Of[T](c.Out[1+i])
+		for b := range q.batch {
+			copy(y[q.stateAt(dir, b):][:h], s[b*h:])
+		}
+	}
+	return nil
+}
+
+func (q *recurrent[T]) time(dir, step, n int) int {
+	if q.reverse[dir] {
+		return n - 1 - step
+	}
+	return step
+}
+
+// project computes rec = state·Rᵀ + Rb for the gates from g0 to g1.
+func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
+	h, g := q.hidden, q.gates*q.hidden
+	r := elem.Elements[T](c, inR)[dir*g*h:][:g*h]
+	switch whole := g0 == 0 && g1 == q.gates; {
+	case h == 0 || q.batch == 0:
+	case whole && q.pack != nil:
+		kernel.GemmPacked(c.Pool, kernel.GemmParams{M: q.batch, N: g, K: h}, any(state).([]float32), q.pack[dir], any(q.rec).([]float32))
+	case q.batch <= 2:
+		// Too few rows to be worth packing: inner products with the rows of R.
+		c.Pool.For((g1-g0)*h, max(1, 1<<15/h), func(lo, hi int) {
+			for b := range q.batch {
+				s, out := state[b*h:][:h], q.rec[b*g:][:g]
+				for j := lo + g0*h; j < hi+g0*h; j++ {
+					out[j] = matmul.Inner(s, r[j*h:][:h])
+				}
+			}
+		})
+	default:
+		matmul.Gemm(c.Pool, matmul.Matrices{M: q.batch, N: (g1 - g0) * h, K: h, TransB: true, Ldc: g}, state, r[g0*h*h:][:(g1-g0)*h*h], q.rec[g0*h:])
+	}
+	if bias := elem.Elements[T](c, inB); bias != nil {
+		rb := bias[dir*2*g+g:][:g]
+		for b := range q.batch {
+			out := q.rec[b*g:][:g]
+			for j := g0 * h; j < g1*h; j++ {
+				out[j] += rb[j]
+			}
+		}
+	}
+}
+
+// limit applies the clip attribute.
+func (v *recurrentShape) limit(x float64) float64 {
+	if v.clip > 0 {
+		return min(max(x, -v.clip), v.clip)
+	}
+	return x
+}

@@ -1,0 +1,189 @@
+package reduce
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// Normalisation names the operators that work along an axis as a whole.
+type Normalisation uint8
+
+const (
+	Softmax Normalisation = iota
+	logSoftmax
+	hardmax
+)
+
+// line is a tensor seen as [outer, n, inner] around an axis.
+type line struct{ outer, n, inner int }
+
+// softmaxLine finds the axis. Before operator set 13 all dimensions from the axis
+// on are normalised together.
+func softmaxLine(c *op.Call) (line, error) {
+	shape := c.In[0].Shape
+	flat := c.Node.Version < 13
+	axis := c.Node.Attrs.Int("axis", -1)
+	if flat {
+		axis = c.Node.Attrs.Int("axis", 1)
+	}
+	if len(shape) == 0 || flat && axis == len(shape) {
+		return line{c.In[0].Len(), 1, 1}, nil
+	}
+	axis, err := op.Axis(axis, len(shape))
+	if err != nil {
+		return line{}, err
+	}
+	l := line{tensor.Elements(shape[:axis]), shape[axis], tensor.Elements(shape[axis+1:])}
+	if flat {
+		l.n, l.inner = l.n*l.inner, 1
+	}
+	return l, nil
+}
+
+// InferSoftmax checks the axis and gives output 0 the shape of input 0.
+func InferSoftmax(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	if _, err := softmaxLine(c); err != nil {
+		return err
+	}
+	return elem.Same(c)
+}
+
+// PrepareSoftmax makes an operator that works along an axis as a whole.
+func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
+	l, err := softmaxLine(c)
+	if err != nil {
+		return nil, err
+	}
+	switch c.In[0].Type {
+	case tensor.Float32:
+		var row func(dst, src []float32)
+		switch k {
+		case Softmax:
+			row = softmaxRow
+		case logSoftmax:
+			row = logSoftmaxRow
+		}
+		return normalise(l, k, row), nil
+	case tensor.Float64:
+		return normalise[float64](l, k, nil), nil
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+// normalise runs over the lines. row, if there is one, does a contiguous line.
+func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) op.Run {
+	if l.inner == 1 && row != nil {
+		return func(c *op.Call) error {
+			dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
+			if l.n == 0 {
+				return nil
+			}
+			c.Pool.For(l.outer, max(1, element.Grain/8/l.n), func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
+				}
+			})
+			return nil
+		}
+	}
+	tiles := (l.inner + element.Block - 1) / element.Block
+	return func(c *op.Call) error {
+		dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
+		if l.n == 0 {
+			return nil
+		}
+		c.Pool.For(l.outer*tiles, max(1, element.Grain/8/(l.n*min(element.Block, max(1, l.inner)))), func(lo, hi int) {
+			for u := lo; u < hi; u++ {
+				col := u % tiles * element.Block
+				at := u/tiles*l.n*l.inner + col
+				tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
+			}
+		})
+		return nil
+	}
+}
+
+// tile normalises up to blockSize neighbouring lines of n elements, stride apart.
+func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
+	var top, sum [element.Block]T
+	var at [element.Block]int
+	copy(top[:width], src)
+	for r := 1; r < n; r++ {
+		for i, x := range src[r*stride : r*stride+width] {
+			if x > top[i] || x != x && top[i] == top[i] {
+				top[i], at[i] = x, r
+			}
+		}
+	}
+	if k == hardmax {
+		for r := range n {
+			for i := range width {
+				dst[r*stride+i] = T(tensor.Truth(at[i] == r))
+			}
+		}
+		return
+	}
+	for r := range n {
+		for i, x := range src[r*stride : r*stride+width] {
+			d := x - top[i]
+			e := expOf(d)
+			sum[i] += e
+			if k == logSoftmax {
+				e = d
+			}
+			dst[r*stride+i] = e
+		}
+	}
+	for i := range width {
+		if k == logSoftmax {
+			sum[i] = T(math.Log(float64(sum[i])))
+		} else {
+			sum[i] = 1 / sum[i]
+		}
+	}
+	for r := range n {
+		row := dst[r*stride : r*stride+width]
+		for i := range row {
+			if k == logSoftmax {
+				row[i] -= sum[i]
+			} else {
+				row[i] *= sum[i]
+			}
+		}
+	}
+}
+
+func expOf[T tensor.Real](x T) T {
+	if f, ok := any(x).(float32); ok {
+		return T(vecmath.Exp(f))
+	}
+	return T(math.Exp(float64(x)))
+}
+
+func softmaxRow(dst, src []float32) {
+	inv := 1 / vecmath.ExpSumTo(dst, src, reduce.MaxRow(src[0], src))
+	for i := range dst {
+		dst[i] *= inv
+	}
+}
+
+func logSoftmaxRow(dst, src []float32) {
+	top := reduce.MaxRow(src[0], src)
+	var sum float64
+	for _, x := range src {
+		sum += float64(vecmath.Exp(x - top))
+	}
+	l := float32(math.Log(sum))
+	for i, x := range src {
+		dst[i] = x - top - l
+	}
+}

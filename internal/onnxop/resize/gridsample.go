@@ -1,0 +1,246 @@
+package resize
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/onnxop/window"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// sampler reads a picture of any rank between its pixels.
+type sampler struct {
+	dims    []int
+	mode    string // nearest, linear, cubic
+	padding string // zeros, border, reflection
+	corners bool   // -1 and 1 are the centres of the corner pixels
+}
+
+func newSampler(c *op.Call, dims []int) (*sampler, error) {
+	a := c.Node.Attrs
+	s := &sampler{dims: dims, mode: a.Str("mode", "linear"), padding: a.Str("padding_mode", "zeros"), corners: a.Bool("align_corners", false)}
+	switch s.mode {
+	case "bilinear":
+		s.mode = "linear"
+	case "bicubic":
+		s.mode = "cubic"
+	case "nearest", "linear", "cubic":
+	default:
+		return nil, fmt.Errorf("mode %q", s.mode)
+	}
+	if s.padding != "zeros" && s.padding != "border" && s.padding != "reflection" {
+		return nil, fmt.Errorf("padding_mode %q", s.padding)
+	}
+	return s, nil
+}
+
+// inferGridSample: x [N,C,...], grid [N,...,rank].
+func inferGridSample(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, g := c.In[0].Shape, c.In[1].Shape
+	if len(x) < 3 || len(g) != len(x) || g[0] != x[0] || g[len(g)-1] != len(x)-2 || len(x)-2 > window.MaxSpatial {
+		return fmt.Errorf("input %s with grid %s", tensor.FormatShape(x), tensor.FormatShape(g))
+	}
+	c.SetOut(0, c.In[0].Type, append(slices.Clone(x[:2]), g[1:len(g)-1]...))
+	return nil
+}
+
+func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
+	x := c.In[0].Shape
+	s, err := newSampler(c, x[2:])
+	if err != nil {
+		return nil, err
+	}
+	rank := len(s.dims)
+	area, points := tensor.Elements(s.dims), tensor.Elements(c.Out[0].Shape[2:])
+	n, ch := x[0], x[1]
+	if area == 0 && points > 0 && ch > 0 {
+		return nil, fmt.Errorf("empty input %s", tensor.FormatShape(x))
+	}
+	return func(c *op.Call) error {
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		gridAt := func(i int) float64 { return tensor.At(c.In[1], i) }
+		c.Pool.For(n*points, 64, func(lo, hi int) {
+			t := &tapList{}
+			at := make([]float64, rank)
+			for i := lo; i < hi; i++ {
+				for d := range rank { // the grid lists the innermost axis first
+					at[d] = s.pixel(gridAt(i*rank+rank-1-d), s.dims[d])
+				}
+				s.taps(at, t)
+				b, p := i/points, i%points
+				for k := range ch {
+					plane := src[(b*ch+k)*area:][:area]
+					var v T
+					for j, q := range t.pos {
+						v += T(t.weight[j]) * plane[q]
+					}
+					dst[(b*ch+k)*points+p] = v
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// pixel maps a coordinate from [-1,1] to pixels.
+func (s *sampler) pixel(v float64, n int) float64 {
+	if s.corners {
+		return (v + 1) / 2 * float64(n-1)
+	}
+	return ((v+1)*float64(n) - 1) / 2
+}
+
+// tapList holds the pixels inside the picture and their weights.
+type tapList struct {
+	pos    []int
+	weight []float64
+	spare  tapSpare
+}
+
+type tapSpare struct {
+	pos    []int
+	weight []float64
+}
+
+// taps finds the pixels that position at is interpolated from.
+func (s *sampler) taps(at []float64, t *tapList) {
+	t.pos, t.weight = append(t.pos[:0], 0), append(t.weight[:0], 1)
+	for d, n := range s.dims {
+		p := at[d]
+		if math.IsNaN(p) || math.Abs(p) > 1<<40 {
+			p = math.Copysign(1<<40, p) // far outside, still an integer
+		}
+		var w [4]float64
+		var first int
+		k := 1
+		lo, hi := -0.5, float64(n)-0.5
+		if s.corners {
+			lo, hi = 0, float64(n-1)
+		}
+		if s.mode == "nearest" {
+			p = math.RoundToEven(p)
+		}
+		// Cubic mode limits its pixels one by one instead.
+		if s.mode != "cubic" && (p < lo || p > hi) {
+			switch s.padding {
+			case "border":
+				p = min(max(p, 0), float64(n-1))
+			case "reflection":
+				p = reflect(p, lo, hi)
+			}
+		}
+		switch base := math.Floor(p); s.mode {
+		case "nearest":
+			first, w[0] = int(p), 1
+		case "linear":
+			f := p - base
+			first, k, w[0], w[1] = int(base), 2, 1-f, f
+		default:
+			f := p - base
+			first, k = int(base)-1, 4
+			for j := range w {
+				w[j] = cubic(float64(j-1)-f, -0.75)
+			}
+		}
+		t.extend(s, first, w[:k], n, lo, hi)
+	}
+}
+
+// extend multiplies the taps found so far by those along one more axis.
+func (t *tapList) extend(s *sampler, first int, w []float64, n int, lo, hi float64) {
+	pos, weight := t.spare.pos[:0], t.spare.weight[:0]
+	for i, q := range t.pos {
+		for j, f := range w {
+			k := first + j
+			switch {
+			case uint(k) < uint(n):
+			case s.padding == "zeros":
+				continue
+			case s.padding == "border":
+				k = min(max(k, 0), n-1)
+			default:
+				k = min(max(int(reflect(float64(k), lo, hi)), 0), n-1)
+			}
+			pos, weight = append(pos, q*n+k), append(weight, t.weight[i]*f)
+		}
+	}
+	t.spare = tapSpare{t.pos, t.weight}
+	t.pos, t.weight = pos, weight
+}
+
+// reflect folds p back into [lo, hi].
+func reflect(p, lo, hi float64) float64 {
+	r := hi - lo
+	if r <= 0 {
+		return lo
+	}
+	q := math.Mod(math.Abs(p-lo), 2*r)
+	if q > r {
+		q = 2*r - q
+	}
+	return lo + q
+}
+
+// inferAffineGrid: theta [N,2,3] or [N,3,4], size [N,C,H,W] or [N,C,D,H,W].
+func inferAffineGrid(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	size, err := op.Ints(c.In[1])
+	if err != nil {
+		return err
+	}
+	rank := len(size) - 2
+	th := c.In[0].Shape
+	if rank != 2 && rank != 3 || !slices.Equal(th, []int{size[0], rank, rank + 1}) {
+		return fmt.Errorf("theta %s for size %v", tensor.FormatShape(th), size)
+	}
+	shape := append([]int{size[0]}, size[2:]...)
+	c.SetOut(0, c.In[0].Type, append(shape, rank))
+	return nil
+}
+
+func prepareAffineGrid[T tensor.Real](c *op.Call) (op.Run, error) {
+	corners := c.Node.Attrs.Bool("align_corners", false)
+	return func(c *op.Call) error {
+		shape := c.Out[0].Shape
+		rank := len(shape) - 2
+		dims := shape[1 : rank+1]
+		theta, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		area := tensor.Elements(dims)
+		c.Pool.For(shape[0]*area, 1<<10, func(lo, hi int) {
+			at := make([]int, rank)
+			tensor.Unravel(lo%max(area, 1), dims, at)
+			for i := lo; i < hi; i++ {
+				m := theta[i/area*rank*(rank+1):]
+				for r := range rank {
+					row := m[r*(rank+1):][:rank+1]
+					v := float64(row[rank])
+					for k := range rank { // the first column belongs to the innermost axis
+						d := rank - 1 - k
+						v += float64(row[k]) * gridCoordinate(at[d], dims[d], corners)
+					}
+					y[i*rank+r] = T(v)
+				}
+				tensor.Next(at, dims)
+			}
+		})
+		return nil
+	}, nil
+}
+
+// gridCoordinate is the centre of pixel i of n in [-1,1].
+func gridCoordinate(i, n int, corners bool) float64 {
+	if corners {
+		if n == 1 {
+			return -1
+		}
+		return -1 + 2*float64(i)/float64(n-1)
+	}
+	return (2*float64(i)+1)/float64(n) - 1
+}

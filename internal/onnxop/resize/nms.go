@@ -1,0 +1,100 @@
+package resize
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// inferNMS checks boxes [N,B,4] and scores [N,C,B]; how many boxes survive is
+// known only after the run.
+func inferNMS(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	b, s := c.In[0].Shape, c.In[1].Shape
+	if len(b) != 3 || len(s) != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2] {
+		return fmt.Errorf("boxes %s with scores %s", tensor.FormatShape(b), tensor.FormatShape(s))
+	}
+	if c.In[0].Type != tensor.Float32 || c.In[1].Type != tensor.Float32 {
+		return op.Unsupported("boxes of %v with scores of %v", c.In[0].Type, c.In[1].Type)
+	}
+	return op.ErrDynamic
+}
+
+// box is a rectangle by its corners.
+type box struct{ y0, x0, y1, x1 float32 }
+
+func readBox(v []float32, center bool) box {
+	if center { // x, y, width, height
+		return box{v[1] - v[3]/2, v[0] - v[2]/2, v[1] + v[3]/2, v[0] + v[2]/2}
+	}
+	return box{min(v[0], v[2]), min(v[1], v[3]), max(v[0], v[2]), max(v[1], v[3])}
+}
+
+// overlap is the intersection over union.
+func (a box) overlap(b box) float32 {
+	h, w := min(a.y1, b.y1)-max(a.y0, b.y0), min(a.x1, b.x1)-max(a.x0, b.x0)
+	aa, ba := (a.y1-a.y0)*(a.x1-a.x0), (b.y1-b.y0)*(b.x1-b.x0)
+	if h <= 0 || w <= 0 || aa <= 0 || ba <= 0 {
+		return 0
+	}
+	return h * w / (aa + ba - h*w)
+}
+
+func runNMS(c *op.Call) error {
+	boxes, scores := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1])
+	n, classes, count := c.In[1].Shape[0], c.In[1].Shape[1], c.In[1].Shape[2]
+	limit := 0
+	if c.Has(2) && c.In[2].Len() > 0 {
+		limit = int(tensor.At(c.In[2], 0))
+	}
+	var iou float32
+	if c.Has(3) && c.In[3].Len() > 0 {
+		iou = float32(tensor.At(c.In[3], 0))
+	}
+	if iou < 0 || iou > 1 {
+		return fmt.Errorf("iou_threshold %v", iou)
+	}
+	hasFloor := c.Has(4) && c.In[4].Len() > 0
+	var floor float32
+	if hasFloor {
+		floor = float32(tensor.At(c.In[4], 0))
+	}
+	center := c.Node.Attrs.Bool("center_point_box", false)
+	var picked []int64
+	order := make([]int, 0, count)
+	var kept []box
+	for i := range n * classes {
+		if limit <= 0 {
+			break
+		}
+		score := scores[i*count:][:count]
+		order, kept = order[:0], kept[:0]
+		for k, s := range score {
+			if !hasFloor || s > floor {
+				order = append(order, k)
+			}
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+		for _, k := range order {
+			if len(kept) >= limit {
+				break
+			}
+			b := readBox(boxes[(i/classes*count+k)*4:][:4], center)
+			if !slices.ContainsFunc(kept, func(o box) bool { return b.overlap(o) > iou }) {
+				kept = append(kept, b)
+				picked = append(picked, int64(i/classes), int64(i%classes), int64(k))
+			}
+		}
+	}
+	y, err := c.Make(0, tensor.Int64, []int{len(picked) / 3, 3})
+	if err != nil {
+		return err
+	}
+	copy(tensor.Of[int64](y), picked)
+	return nil
+}

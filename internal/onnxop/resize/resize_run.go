@@ -1,0 +1,292 @@
+package resize
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+func prepareResize(c *op.Call) (op.Run, error) {
+	mode := c.Node.Attrs.Str("mode", "nearest")
+	if mode == "nearest" {
+		return prepareNearest(c)
+	}
+	if f := tensor.PickInteger(c.In[0].Type, prepareInterpolateInt[int8], prepareInterpolateInt[int16], prepareInterpolateInt[int32], prepareInterpolateInt[int64], prepareInterpolateInt[uint8], prepareInterpolateInt[uint16], prepareInterpolateInt[uint32], prepareInterpolateInt[uint64]); f != nil {
+		return f(c)
+	}
+	if c.In[0].Type.IsHalf() {
+		return elem.Widen(prepareInterpolate[float32])(c)
+	}
+	if c.In[0].Type == tensor.Float64 {
+		return prepareInterpolate[float64](c)
+	}
+	if c.In[0].Type != tensor.Float32 {
+		return nil, op.Unsupported("%s of %v", mode, c.In[0].Type)
+	}
+	return prepareInterpolate[float32](c)
+}
+
+// resizeConst reports whether everything that tables depend on is constant.
+func resizeConst(c *op.Call) bool {
+	for i := 1; i < len(c.In); i++ {
+		if c.Has(i) && !c.Const(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// fixed wraps build: it is called once when the node's tables are constant and at each run
+// otherwise.
+func fixed[P any](c *op.Call, build func(c *op.Call) (P, error)) (func(c *op.Call) (P, error), error) {
+	if !resizeConst(c) {
+		return build, nil
+	}
+	p, err := build(c)
+	return func(*op.Call) (P, error) { return p, err }, err
+}
+
+// nearestPlan is the input position of each output position, by axis.
+type nearestPlan struct {
+	*resize
+	at [][]int
+}
+
+func prepareNearest(c *op.Call) (op.Run, error) {
+	plan, err := fixed(c, func(c *op.Call) (*nearestPlan, error) {
+		r, err := newResize(c)
+		if err != nil {
+			return nil, err
+		}
+		p := &nearestPlan{resize: r}
+		for d, n := range r.out {
+			m := make([]int, n)
+			for x := range m {
+				m[x] = r.pixel(d, x)
+			}
+			p.at = append(p.at, m)
+		}
+		return p, r.check()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		p, err := plan(c)
+		if err != nil {
+			return err
+		}
+		x, y := c.In[0], c.Out[0]
+		if x.Type == tensor.String {
+			nearestCopy(nil, p, x.Strings, y.Strings, "")
+			return nil
+		}
+		// Elements are only moved, so their width is all that matters.
+		switch v := p.extrapolation; x.Type.Bits() {
+		case 8:
+			nearestCopy(c.Pool, p, words[uint8](x), words[uint8](y), bits[uint8](x.Type, v))
+		case 16:
+			nearestCopy(c.Pool, p, words[uint16](x), words[uint16](y), bits[uint16](x.Type, v))
+		case 32:
+			nearestCopy(c.Pool, p, words[uint32](x), words[uint32](y), bits[uint32](x.Type, v))
+		case 64:
+			nearestCopy(c.Pool, p, words[uint64](x), words[uint64](y), bits[uint64](x.Type, v))
+		default:
+			return op.Unsupported("Resize of %v", x.Type)
+		}
+		return nil
+	}, nil
+}
+
+// words views the elements as unsigned integers of their width.
+func words[T tensor.Number](x *tensor.Tensor) []T {
+	return tensor.Of[T](&tensor.Tensor{Data: x.Data})
+}
+
+// bits is the representation of v in an element type.
+func bits[T uint8 | uint16 | uint32 | uint64](t tensor.Type, v float64) T {
+	switch t {
+	case tensor.Float32:
+		return T(math.Float32bits(float32(v)))
+	case tensor.Float64:
+		return T(math.Float64bits(v))
+	case tensor.Float16:
+		return T(tensor.F32ToF16(float32(v)))
+	case tensor.BFloat16:
+		return T(tensor.F32ToBF16(float32(v)))
+	}
+	return T(int64(v))
+}
+
+func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E) {
+	rank := len(p.out)
+	if rank == 0 {
+		copy(y, x)
+		return
+	}
+	last := rank - 1
+	stride := tensor.Strides(p.in)
+	cols := p.at[last]
+	if len(cols) == 0 {
+		return
+	}
+	pool.For(len(y)/len(cols), max(1, 1<<12/len(cols)), func(lo, hi int) {
+		at := make([]int, last)
+		tensor.Unravel(lo, p.out[:last], at)
+		for i := lo; i < hi; i++ {
+			base, inside := 0, true
+			for d, o := range at {
+				q := p.at[d][o]
+				inside = inside && q >= 0
+				base += q * stride[d]
+			}
+			row := y[i*len(cols):][:len(cols)]
+			for j, q := range cols {
+				if inside && q >= 0 {
+					row[j] = x[base+q]
+				} else {
+					row[j] = outside
+				}
+			}
+			tensor.Next(at, p.out[:last])
+		}
+	})
+}
+
+// interpolation is the list of axes that change, with their tables.
+type interpolation[T tensor.Real] struct {
+	*resize
+	axes []*axisTaps[T]
+}
+
+type axisTaps[T tensor.Real] struct {
+	*resizeTaps
+	weight []T
+}
+
+func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
+	r, err := newResize(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	p := &interpolation[T]{resize: r}
+	for d := range r.out {
+		if r.scale[d] == 1 && r.out[d] == r.in[d] && (r.roi == nil || r.roi[d] == 0 && r.roi[len(r.in)+d] == 1) {
+			continue
+		}
+		t := &axisTaps[T]{resizeTaps: r.table(d)}
+		for _, w := range t.resizeTaps.weight {
+			t.weight = append(t.weight, T(w))
+		}
+		p.axes = append(p.axes, t)
+	}
+	return p, nil
+}
+
+func prepareInterpolate[T tensor.Real](c *op.Call) (op.Run, error) {
+	plan, err := fixed(c, newInterpolation[T])
+	if err != nil {
+		return nil, err
+	}
+	var work [2][]T
+	return func(c *op.Call) error {
+		p, err := plan(c)
+		if err != nil {
+			return err
+		}
+		p.run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), &work)
+		return nil
+	}, nil
+}
+
+func prepareInterpolateInt[I tensor.Number](c *op.Call) (op.Run, error) {
+	plan, err := fixed(c, newInterpolation[float32])
+	if err != nil {
+		return nil, err
+	}
+	var work [2][]float32
+	var in, out []float32
+	return func(c *op.Call) error {
+		p, err := plan(c)
+		if err != nil {
+			return err
+		}
+		x, y := tensor.Of[I](c.In[0]), tensor.Of[I](c.Out[0])
+		in, out = elem.Grow(in, len(x)), elem.Grow(out, len(y))
+		for i, v := range x {
+			in[i] = float32(v)
+		}
+		p.run(c.Pool, in, out, &work)
+		for i, v := range out {
+			y[i] = I(v)
+		}
+		return nil
+	}, nil
+}
+
+// run interpolates axis after axis.
+func (p *interpolation[T]) run(pool *workers.Pool, x, y []T, work *[2][]T) {
+	if len(y) == 0 {
+		return
+	}
+	if len(p.axes) == 0 {
+		copy(y, x)
+		return
+	}
+	shape := append([]int(nil), p.in...)
+	src := x
+	for i, t := range p.axes {
+		n := shape[t.axis]
+		shape[t.axis] = p.out[t.axis]
+		dst := y
+		if i < len(p.axes)-1 {
+			work[i%2] = elem.Grow(work[i%2], tensor.Elements(shape))
+			dst = work[i%2]
+		}
+		t.apply(pool, src, dst, tensor.Elements(shape[:t.axis]), n, tensor.Elements(shape[t.axis+1:]), T(p.extrapolation))
+		src = dst
+	}
+}
+
+// apply interpolates along the middle one of three axes.
+func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, extrapolation T) {
+	m := len(t.outside)
+	pool.For(outer*m, max(1, 1<<12/max(inner*t.n, 1)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			o := i % m
+			row := y[i*inner:][:inner]
+			if t.outside[o] {
+				for j := range row {
+					row[j] = extrapolation
+				}
+				continue
+			}
+			src := x[i/m*n*inner:][:n*inner]
+			at, w := t.at[o*t.n:][:t.n], t.weight[o*t.n:][:t.n]
+			if inner == 1 {
+				var s T
+				for k, q := range at {
+					s += w[k] * src[q]
+				}
+				row[0] = s
+				continue
+			}
+			clear(row)
+			for k, q := range at {
+				wk := w[k]
+				if wk == 0 {
+					continue
+				}
+				for j, v := range src[q*inner:][:inner] {
+					row[j] += wk * v
+				}
+			}
+		}
+	})
+}

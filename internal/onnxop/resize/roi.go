@@ -1,0 +1,180 @@
+package resize
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// inferRoiAlign: x [N,C,H,W], rois [R,4], batch_indices [R].
+func inferRoiAlign(c *op.Call) error {
+	if err := c.NeedInputs(3); err != nil {
+		return err
+	}
+	x, r, b, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape, c.Node.Attrs
+	if len(x) != 4 || len(r) != 2 || r[1] != 4 || len(b) != 1 || b[0] != r[0] {
+		return fmt.Errorf("input %s, rois %s, batch_indices %s", tensor.FormatShape(x), tensor.FormatShape(r), tensor.FormatShape(b))
+	}
+	h, w := a.Int("output_height", 1), a.Int("output_width", 1)
+	if h < 1 || w < 1 {
+		return fmt.Errorf("output of %dx%d", h, w)
+	}
+	// Real models sample 0 (adaptive) to 4 times; the square of it is work.
+	if s := a.Int("sampling_ratio", 0); s < 0 || s > 1024 {
+		return fmt.Errorf("sampling_ratio %d", s)
+	}
+	c.SetOut(0, c.In[0].Type, []int{r[0], x[1], h, w})
+	return nil
+}
+
+// roiAlign holds RoiAlign's options.
+type roiAlign struct {
+	h, w, ph, pw, ratio int
+	scale, offset       float64
+	maximum             bool
+}
+
+func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
+	a, x := c.Node.Attrs, c.In[0].Shape
+	v := &roiAlign{
+		h: x[2], w: x[3], ph: a.Int("output_height", 1), pw: a.Int("output_width", 1), ratio: a.Int("sampling_ratio", 0),
+		scale: float64(a.Float("spatial_scale", 1)), maximum: a.Str("mode", "avg") == "max",
+	}
+	if c.Node.Version >= 16 && a.Str("coordinate_transformation_mode", "half_pixel") == "half_pixel" {
+		v.offset = 0.5
+	}
+	n, ch := x[0], x[1]
+	return func(c *op.Call) error {
+		x, rois, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		batch, err := op.Ints(c.In[2])
+		if err != nil {
+			return err
+		}
+		for _, b := range batch {
+			if b < 0 || b >= n {
+				return fmt.Errorf("batch index %d of %d", b, n)
+			}
+		}
+		c.Pool.For(len(batch)*ch, 1, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				r := i / ch
+				plane := x[(batch[r]*ch+i%ch)*v.h*v.w:][:v.h*v.w]
+				align(v, plane, rois[r*4:][:4], y[i*v.ph*v.pw:][:v.ph*v.pw])
+			}
+		})
+		return nil
+	}, nil
+}
+
+// align pools one region of one plane.
+func align[T tensor.Real](v *roiAlign, plane, roi, y []T) {
+	x0, y0 := float64(roi[0])*v.scale-v.offset, float64(roi[1])*v.scale-v.offset
+	rw, rh := float64(roi[2])*v.scale-v.offset-x0, float64(roi[3])*v.scale-v.offset-y0
+	if v.offset == 0 {
+		rw, rh = max(rw, 1), max(rh, 1)
+	}
+	bh, bw := rh/float64(v.ph), rw/float64(v.pw)
+	gh, gw := v.ratio, v.ratio
+	if v.ratio <= 0 {
+		// A hostile region must not ask for more samples than pixels make sense of.
+		gh, gw = int(min(math.Ceil(bh), float64(4*v.h+4))), int(min(math.Ceil(bw), float64(4*v.w+4)))
+	}
+	for i := range y {
+		py, px := y0+float64(i/v.pw)*bh, x0+float64(i%v.pw)*bw
+		var sum float64
+		best := math.Inf(-1)
+		for iy := range gh {
+			for ix := range gw {
+				s, m := v.sample(py+(float64(iy)+0.5)*bh/float64(gh), px+(float64(ix)+0.5)*bw/float64(gw), func(p int) float64 { return float64(plane[p]) })
+				sum += s
+				best = max(best, m)
+			}
+		}
+		switch {
+		case !v.maximum:
+			y[i] = T(sum / float64(max(gh*gw, 1)))
+		case gh*gw <= 0:
+			y[i] = 0
+		default:
+			y[i] = T(best)
+		}
+	}
+}
+
+// sample returns the bilinear value and the largest of its four weighted parts.
+func (v *roiAlign) sample(y, x float64, at func(int) float64) (sum, largest float64) {
+	if !(y >= -1 && y <= float64(v.h) && x >= -1 && x <= float64(v.w)) {
+		return 0, 0
+	}
+	split := func(p float64, n int) (lo, hi int, f float64) {
+		p = max(p, 0)
+		lo = int(p)
+		if lo >= n-1 {
+			return n - 1, n - 1, 0
+		}
+		return lo, lo + 1, p - float64(lo)
+	}
+	y0, y1, fy := split(y, v.h)
+	x0, x1, fx := split(x, v.w)
+	a, b := (1-fy)*(1-fx)*at(y0*v.w+x0), (1-fy)*fx*at(y0*v.w+x1)
+	c, d := fy*(1-fx)*at(y1*v.w+x0), fy*fx*at(y1*v.w+x1)
+	return a + b + c + d, max(a, b, c, d)
+}
+
+// inferMaxRoiPool: x [N,C,H,W], rois [R,5] with the batch index first.
+func inferMaxRoiPool(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	x, r, p := c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Ints("pooled_shape")
+	if len(x) != 4 || len(r) != 2 || r[1] != 5 || len(p) != 2 || p[0] < 1 || p[1] < 1 {
+		return fmt.Errorf("input %s, rois %s, pooled_shape %v", tensor.FormatShape(x), tensor.FormatShape(r), p)
+	}
+	c.SetOut(0, c.In[0].Type, []int{r[0], x[1], p[0], p[1]})
+	return nil
+}
+
+func prepareMaxRoiPool[T tensor.Real](c *op.Call) (op.Run, error) {
+	x, p := c.In[0].Shape, c.Node.Attrs.Ints("pooled_shape")
+	n, ch, h, w := x[0], x[1], x[2], x[3]
+	scale := float64(c.Node.Attrs.Float("spatial_scale", 1))
+	return func(c *op.Call) error {
+		x, rois, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		for i := 0; i < len(rois); i += 5 {
+			if b := rois[i]; !(b >= 0 && b < T(n)) {
+				return fmt.Errorf("batch index %v of %d", b, n)
+			}
+		}
+		c.Pool.For(len(rois)/5*ch, 1, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				roi := rois[i/ch*5:][:5]
+				plane := x[(int(roi[0])*ch+i%ch)*h*w:][:h*w]
+				at := func(k int) float64 { return math.Round(float64(roi[k]) * scale) }
+				bh, bw := max(at(4)-at(2)+1, 1)/float64(p[0]), max(at(3)-at(1)+1, 1)/float64(p[1])
+				for o, out := 0, y[i*p[0]*p[1]:][:p[0]*p[1]]; o < len(out); o++ {
+					py, px := float64(o/p[1]), float64(o%p[1])
+					y0, y1 := bin(py*bh, (py+1)*bh, at(2), h)
+					x0, x1 := bin(px*bw, (px+1)*bw, at(1), w)
+					var m T
+					for r := y0; r < y1; r++ {
+						for q := x0; q < x1; q++ {
+							if v := plane[r*w+q]; r == y0 && q == x0 || v > m {
+								m = v
+							}
+						}
+					}
+					out[o] = m
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// bin is the range of pixels that [from, to) covers after a shift, within n.
+func bin(from, to, shift float64, n int) (int, int) {
+	limit := func(v float64) int { return int(min(max(v+shift, 0), float64(n))) }
+	return limit(math.Floor(from)), limit(math.Ceil(to))
+}

@@ -1,0 +1,227 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Positions reads indices of elements below n into buf, which may be nil. With
+// wrap, negative ones count from the end; all others that are out of range are an
+// error.
+func Positions(buf []int, x *tensor.Tensor, n int, wrap bool) ([]int, error) {
+	buf = buf[:0]
+	switch x.Type {
+	case tensor.Int64:
+		return resolve(buf, tensor.Of[int64](x), n, wrap)
+	case tensor.Int32:
+		return resolve(buf, tensor.Of[int32](x), n, wrap)
+	}
+	v, err := op.Ints(x)
+	if err != nil {
+		return nil, err
+	}
+	return resolve(buf, v, n, wrap)
+}
+
+func resolve[T int | int32 | int64](buf []int, v []T, n int, wrap bool) ([]int, error) {
+	buf = slices.Grow(buf, len(v))
+	for _, i := range v {
+		k := int(i)
+		if k < 0 && wrap {
+			k += n
+		}
+		if k < 0 || k >= n {
+			return nil, fmt.Errorf("index %d is outside %d elements", i, n)
+		}
+		buf = append(buf, k)
+	}
+	return buf, nil
+}
+
+// Gather selects the slices of x along an axis that the indices name. The first
+// batch axes of both are walked together. With wrap, negative indices count from
+// the end.
+func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
+	out := slices.Concat(x[:axis], idx[batch:], x[axis+1:])
+	batches, rows := tensor.Elements(x[:batch]), tensor.Elements(x[batch:axis])
+	n, inner, picks := x[axis], Inner(x, axis), tensor.Elements(idx[batch:])
+	return Geometry{out, func(*op.Call) (op.Run, error) {
+		var at []int
+		return func(c *op.Call) (err error) {
+			if at, err = Positions(at, c.In[1], n, wrap); err != nil {
+				return err
+			}
+			dst, src := Of(c.Out[0]), Of(c.In[0])
+			for b := range batches {
+				g := move.Blocks{Rows: rows, SrcRow: n * inner, At: at[b*picks : (b+1)*picks], Len: inner}
+				g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
+			}
+			return nil
+		}, nil
+	}}, nil
+}
+
+// GatherND fills output 0 with the blocks of input 0 that tuples in input 1 name.
+func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
+	g, err := NewTuples(x, idx, batch, wrap)
+	if err != nil {
+		return Geometry{}, err
+	}
+	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(*op.Call) (op.Run, error) {
+		return func(c *op.Call) error {
+			at, err := g.Offsets(c.In[1])
+			if err != nil {
+				return err
+			}
+			b := move.Blocks{Rows: 1, At: at, Len: g.Block}
+			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
+			return nil
+		}, nil
+	}}, nil
+}
+
+// Tuples is the geometry of GatherND and ScatterND: tuples of K indices, the last
+// axis of an index tensor, name blocks of Block elements of the data.
+type Tuples struct {
+	K, Block int
+	batches  int
+	dims     []int // the K indexed dimensions
+	wrap     bool
+	at       []int
+}
+
+// NewTuples checks the shapes of data and indices, whose first batch axes are
+// walked together. With wrap, negative indices count from the end.
+func NewTuples(data, idx []int, batch int, wrap bool) (*Tuples, error) {
+	if len(idx) == 0 || batch < 0 || batch >= len(idx) || batch > len(data) {
+		return nil, fmt.Errorf("indices have rank %d with %d batch dimensions", len(idx), batch)
+	}
+	k := idx[len(idx)-1]
+	if k+batch > len(data) {
+		return nil, fmt.Errorf("indices of length %d do not fit data of rank %d", k, len(data))
+	}
+	if !slices.Equal(data[:batch], idx[:batch]) {
+		return nil, fmt.Errorf("batch dimensions of %s and %s differ", tensor.FormatShape(data), tensor.FormatShape(idx))
+	}
+	return &Tuples{
+		K: k, Block: tensor.Elements(data[batch+k:]),
+		batches: tensor.Elements(data[:batch]), dims: slices.Clone(data[batch : batch+k]), wrap: wrap,
+	}, nil
+}
+
+// Offsets returns for each tuple the offset of its block in units of blocks.
+func (g *Tuples) Offsets(idx *tensor.Tensor) ([]int, error) {
+	n := tensor.Elements(idx.Shape[:idx.Rank()-1])
+	var v []int64
+	if idx.Type == tensor.Int64 {
+		v = tensor.Of[int64](idx)
+	} else {
+		w, err := op.Ints(idx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range w {
+			v = append(v, int64(i))
+		}
+	}
+	g.at = g.at[:0]
+	per := tensor.Elements(g.dims)
+	for t := range n {
+		o := 0
+		for i, d := range g.dims {
+			k := int(v[t*g.K+i])
+			if k < 0 && g.wrap {
+				k += d
+			}
+			if k < 0 || k >= d {
+				return nil, fmt.Errorf("index %d is outside %d elements", v[t*g.K+i], d)
+			}
+			o = o*d + k
+		}
+		g.at = append(g.at, t/(n/g.batches)*per+o)
+	}
+	return g.at, nil
+}
+
+// OneHot fills a tensor with the first element of off but for the elements with
+// the given numbers, which get the first of on.
+func OneHot(c *op.Call, on, off move.Slice, at []int) error {
+	y := Of(c.Out[0])
+	if y.Len() > 0 {
+		move.Fill(c.Pool, y, off)
+		move.Mark(y, on, at)
+	}
+	return nil
+}
+
+// Hot is the element of a one-hot tensor that index number i lights when it is k:
+// the axis has depth entries and inner elements lie after it.
+func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
+
+// Pick fills output 0 from input 1 where input 0, a condition, is true and from
+// input 2 elsewhere, along a walk over the three.
+func Pick(c *op.Call, w *broadcast.Walk, grain int) {
+	cond, y, a, b := tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
+	w.Each(c.Pool, grain, func(o int, at [3]int, n int) {
+		move.Pick(y.From(o).To(n), a.From(at[1]), b.From(at[2]), cond[at[0]:], w.Step)
+	})
+}
+
+// Truths calls f with the number of every element that is not zero.
+func Truths(x *tensor.Tensor, f func(i int)) error {
+	switch {
+	case x.Type.IsNumber():
+		var block [256]float64
+		for lo, n := 0, x.Len(); lo < n; lo += len(block) {
+			b := block[:min(len(block), n-lo)]
+			tensor.Read(b, x, lo)
+			nonZero(b, func(i int) { f(lo + i) })
+		}
+	case x.Type == tensor.Complex64:
+		nonZero(tensor.Of[complex64](x), f)
+	case x.Type == tensor.Complex128:
+		nonZero(tensor.Of[complex128](x), f)
+	case x.Type == tensor.String:
+		nonZero(x.Strings, f)
+	default:
+		return op.Unsupported("truth of %v", x.Type)
+	}
+	return nil
+}
+
+func nonZero[T comparable](v []T, f func(i int)) {
+	var zero T
+	for i, x := range v {
+		if x != zero {
+			f(i)
+		}
+	}
+}
+
+// CountTruths is the number of elements of x that are not zero, [op.ErrDynamic]
+// when they are not known.
+func CountTruths(x *tensor.Tensor) (n int, err error) {
+	if !x.Known() {
+		return 0, op.ErrDynamic
+	}
+	err = Truths(x, func(int) { n++ })
+	return n, err
+}
+
+// Coordinates writes the indices of every element of x that is not zero: index d
+// of element number k goes to out[k*step + d*axis].
+func Coordinates(out []int64, x *tensor.Tensor, step, axis int) error {
+	k := 0
+	return Truths(x, func(i int) {
+		for d := len(x.Shape) - 1; d >= 0; d-- {
+			out[k*step+d*axis] = int64(i % x.Shape[d])
+			i /= x.Shape[d]
+		}
+		k++
+	})
+}

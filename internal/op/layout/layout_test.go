@@ -1,0 +1,65 @@
+package layout
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func TestPackedRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom([]tensor.Type{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2}).Draw(t, "type")
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		x, y := tensor.New(typ, n), tensor.New(typ, n)
+		copy(x.Data, rapid.SliceOfN(rapid.Byte(), len(x.Data), len(x.Data)).Draw(t, "data"))
+		wide := Unpack(x)
+		Pack(y, wide)
+		if diff := gocmp.Diff(wide, Unpack(y)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// TestUnpackSigns reads both nibbles with their signs.
+func TestUnpackSigns(t *testing.T) {
+	t.Parallel()
+	x := &tensor.Tensor{Type: tensor.Int4, Shape: []int{3}, Data: []byte{0x8F, 0x07}}
+	if got := tensor.Of[int8](Unpack(x)); !slices.Equal(got, []int8{-1, -8, 7}) {
+		t.Error(got)
+	}
+}
+
+// TestKeys sorts elements of every kind by their keys as they sort themselves.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	inf := math.Inf(1)
+	check := func(x *tensor.Tensor, want []int) {
+		t.Helper()
+		k, err := Keys(nil, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := make([]int, len(k))
+		for i := range at {
+			at[i] = i
+		}
+		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(k[a], k[b]) })
+		if diff := gocmp.Diff(want, at); diff != "" {
+			t.Errorf("%v: %s", x.Type, diff)
+		}
+	}
+	check(tensor.From(tensor.Float64, []int{8}, []float64{inf, math.NaN(), -1, math.Copysign(0, -1), 0, -inf, 5e-324, 2}), []int{5, 2, 3, 4, 6, 7, 0, 1})
+	check(tensor.From(tensor.Float32, []int{4}, []float32{float32(math.NaN()), -2, float32(inf), -1}), []int{1, 3, 2, 0})
+	check(tensor.From(tensor.Float16, []int{3}, []uint16{0x3c00, 0xbc00, 0x7e00}), []int{1, 0, 2})
+	check(tensor.From(tensor.Int64, []int{3}, []int64{math.MaxInt64, math.MinInt64, -1}), []int{1, 2, 0})
+	check(tensor.From(tensor.Int8, []int{3}, []int8{1, -128, -1}), []int{1, 2, 0})
+	check(tensor.From(tensor.Uint64, []int{3}, []uint64{math.MaxUint64, 1 << 63, 3}), []int{2, 1, 0})
+	check(&tensor.Tensor{Type: tensor.String, Shape: []int{4}, Strings: []string{"b", "", "ab", "b"}}, []int{1, 2, 0, 3})
+}
