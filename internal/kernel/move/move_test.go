@@ -264,7 +264,8 @@ func BenchmarkTranspose(b *testing.B) {
 				for _, a := range tt.perm {
 					dims, from = append(dims, tt.shape[a]), append(from, st[a])
 				}
-				src, dst := numbered(width, n), numbered(width, n)
+				src := Slice{Bytes: tensor.New(tensor.Uint8, n*width).Data, Width: width}
+				dst := Slice{Bytes: tensor.New(tensor.Uint8, n*width).Data, Width: width}
 				p := View(dims, from, 0)
 				b.SetBytes(int64(n * width))
 				for b.Loop() {

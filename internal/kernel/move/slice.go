@@ -151,6 +151,17 @@ func Pick(dst, x, y Slice, cond []uint8, step [3]int) {
 }
 
 func pick[T any](dst, x, y []T, cond []uint8, step [3]int) {
+	if step[0] == 0 && len(dst) > 0 {
+		if cond[0] == 0 {
+			x, step[1] = y, step[2]
+		}
+		if step[1] == 1 {
+			copy(dst, x)
+		} else {
+			set(dst, x[0])
+		}
+		return
+	}
 	if step == [3]int{1, 1, 1} {
 		c, x, y := cond[:len(dst)], x[:len(dst)], y[:len(dst)]
 		for i := range dst {

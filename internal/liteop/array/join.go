@@ -182,11 +182,7 @@ func inferSplit(c *op.Call) error {
 	if n == 0 || x.Shape[axis]%n != 0 {
 		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
 	}
-	for i := range c.Out {
-		shape := like(x.Shape)
-		shape[axis] /= n
-		c.SetOut(i, x.Type, shape)
-	}
+	layout.SetParts(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
 	return nil
 }
 
@@ -226,11 +222,7 @@ func inferSplitV(c *op.Call) error {
 	if sum != x.Shape[axis] || free >= 0 && sizes[free] < 0 {
 		return fmt.Errorf("parts of %d make %d, axis %d has %d", sizes, sum, axis, x.Shape[axis])
 	}
-	for i, s := range sizes {
-		shape := like(x.Shape)
-		shape[axis] = s
-		c.SetOut(i, x.Type, shape)
-	}
+	layout.SetParts(c, x, axis, sizes)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/random"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -15,9 +16,9 @@ func randomDefs() []op.Def {
 		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
 	}
 	return []op.Def{
-		lite("RANDOM_UNIFORM", inferRandom, prepareRandom(uniform)),
-		lite("RANDOM_STANDARD_NORMAL", inferRandom, prepareRandom(normal)),
-		lite("MULTINOMIAL", inferMultinomial, prepareMultinomial),
+		lite("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform)),
+		lite("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal)),
+		lite("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial),
 	}
 }
 
@@ -79,9 +80,6 @@ func generator(c *op.Call) *philox {
 }
 
 func inferRandom(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	shape, err := op.Ints(c.In[0])
 	if err != nil {
 		return err
@@ -118,9 +116,6 @@ func normal(p *philox, y []float32) {
 
 // inferMultinomial has logits of shape batch x classes and the number of samples.
 func inferMultinomial(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	n, err := op.Ints(c.In[1])
 	if err != nil {
 		return err

@@ -5,15 +5,16 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func tableDefs() []op.Def {
 	return []op.Def{
 		{Domain: graph.TFLite, Name: "HASHTABLE", Infer: inferHandle, Prepare: op.Simple(runHashtable)},
-		{Domain: graph.TFLite, Name: "HASHTABLE_IMPORT", Infer: inferImport, Prepare: op.Simple(runImport), Stateful: true},
-		{Domain: graph.TFLite, Name: "HASHTABLE_FIND", Infer: inferFind, Prepare: op.Simple(runFind), Stateful: true},
-		{Domain: graph.TFLite, Name: "HASHTABLE_SIZE", Infer: inferSize, Prepare: op.Simple(runSize), Stateful: true},
+		{Domain: graph.TFLite, Name: "HASHTABLE_IMPORT", Infer: layout.Needs(3, inferImport), Prepare: op.Simple(runImport), Stateful: true},
+		{Domain: graph.TFLite, Name: "HASHTABLE_FIND", Infer: layout.Needs(3, inferFind), Prepare: op.Simple(runFind), Stateful: true},
+		{Domain: graph.TFLite, Name: "HASHTABLE_SIZE", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), Stateful: true},
 	}
 }
 
@@ -40,9 +41,6 @@ func pair(a, b *tensor.Tensor) error {
 }
 
 func inferImport(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if c.In[1].Len() != c.In[2].Len() {
 		return fmt.Errorf("%d keys with %d values", c.In[1].Len(), c.In[2].Len())
 	}
@@ -72,9 +70,6 @@ func runImport(c *op.Call) error {
 
 // inferFind has the table, the keys and the value for missing keys.
 func inferFind(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if c.In[2].Len() != 1 {
 		return fmt.Errorf("default has %d elements", c.In[2].Len())
 	}
@@ -121,9 +116,6 @@ func runFind(c *op.Call) error {
 }
 
 func inferSize(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	c.SetOut(0, tensor.Int64, []int{1})
 	return nil
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func variableDefs() []op.Def {
 	return []op.Def{
 		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: op.Simple(runVarHandle)},
-		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: inferRead, Prepare: op.Simple(runRead), Stateful: true},
+		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: layout.Needs(1, inferRead), Prepare: op.Simple(runRead), Stateful: true},
 		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: op.Simple(runAssign), Stateful: true},
 	}
 }
@@ -44,9 +45,6 @@ func key(x *tensor.Tensor) (string, error) {
 // inferRead relies on the declared shape; a variable that was assigned another
 // one is an error of the run.
 func inferRead(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if id := c.Node.Outputs[0]; id >= 0 {
 		if v := c.Graph.Values[id]; fixed(v) {
 			c.SetOut(0, v.Type, slices.Clone(v.Shape))

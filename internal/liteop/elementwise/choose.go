@@ -6,7 +6,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -50,11 +49,7 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		cond := tensor.Of[uint8](c.In[0])
-		y, a, b := layout.Of(c.Out[0]), layout.Of(c.In[1]), layout.Of(c.In[2])
-		rows.Each(c.Pool, element.Grain, func(o int, at [3]int, n int) {
-			move.Pick(y.From(o).To(n), a.From(at[1]), b.From(at[2]), cond[at[0]:], rows.Step)
-		})
+		layout.Pick(c, rows, element.Grain)
 		return nil
 	}, nil
 }

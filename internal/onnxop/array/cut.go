@@ -108,11 +108,7 @@ func inferSplit(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	for i, s := range sizes {
-		out := slices.Clone(c.In[0].Shape)
-		out[axis] = s
-		c.SetOut(i, c.In[0].Type, out)
-	}
+	layout.SetParts(c, c.In[0], axis, sizes)
 	return nil
 }
 
@@ -173,7 +169,7 @@ func slice(c *op.Call) (w layout.Geometry, err error) {
 }
 
 // span clamps one dimension of a slice and counts its elements.
-func span(start, end, step, n int) (int, int) {
+func span(start, end, step, n int) (first, count int) {
 	if start < 0 {
 		start += n
 	}

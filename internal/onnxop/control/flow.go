@@ -8,12 +8,13 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 func flowDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "If", Infer: inferIf, Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "If", Infer: layout.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
 		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),
@@ -23,9 +24,6 @@ func flowDefs() []op.Def {
 
 // inferIf checks the branches; their results are known only after a run.
 func inferIf(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Type != tensor.Bool || c.In[0].Len() != 1 {
 		return fmt.Errorf("condition is %v with %d elements, not one bool", c.In[0].Type, c.In[0].Len())
 	}

@@ -12,15 +12,12 @@ import (
 
 func splitDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "SplitToSequence", Infer: inferSplit, Prepare: op.Simple(runSplit)}, 11, 24),
+		op.Versions(op.Def{Name: "SplitToSequence", Infer: layout.Needs(1, inferSplit), Prepare: op.Simple(runSplit)}, 11, 24),
 		op.Versions(op.Def{Name: "ConcatFromSequence", Infer: inferConcat, Prepare: op.Simple(runConcat)}, 11),
 	)
 }
 
 func inferSplit(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if _, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank()); err != nil {
 		return err
 	}

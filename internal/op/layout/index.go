@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -161,6 +162,15 @@ func OneHot(c *op.Call, on, off move.Slice, at []int) error {
 // Hot is the element of a one-hot tensor that index number i lights when it is k:
 // the axis has depth entries and inner elements lie after it.
 func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner }
+
+// Pick fills output 0 from input 1 where input 0, a condition, is true and from
+// input 2 elsewhere, along a walk over the three.
+func Pick(c *op.Call, w *broadcast.Walk, grain int) {
+	cond, y, a, b := tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
+	w.Each(c.Pool, grain, func(o int, at [3]int, n int) {
+		move.Pick(y.From(o).To(n), a.From(at[1]), b.From(at[2]), cond[at[0]:], w.Step)
+	})
+}
 
 // Truths calls f with the number of every element that is not zero.
 func Truths(x *tensor.Tensor, f func(i int)) error {

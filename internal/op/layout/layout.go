@@ -274,6 +274,15 @@ func Cut(input int, shape []int, axis int, sizes []int) (op.Run, error) {
 	}, nil
 }
 
+// SetParts gives the outputs the shapes of the parts that [Cut] makes of x.
+func SetParts(c *op.Call, x *tensor.Tensor, axis int, sizes []int) {
+	for i, n := range sizes {
+		shape := slices.Clone(x.Shape)
+		shape[axis] = n
+		c.SetOut(i, x.Type, shape)
+	}
+}
+
 // Sizes are the lengths of tensors along an axis.
 func Sizes(x []*tensor.Tensor, axis int) []int {
 	s := make([]int, len(x))
