@@ -217,16 +217,16 @@ func parseHeader(b []byte) (*header, error) {
 }
 
 // decode reads the head's text; begin is header and head.
-func (c *header) decode(begin []byte) (*Head, error) {
+func (h *header) decode(begin []byte) (*Head, error) {
 	if headSum(begin) != binary.LittleEndian.Uint32(begin[sumAt:]) {
 		return nil, errors.New("damaged: the checksum of the head does not match")
 	}
-	h := &Head{}
-	if err := jsonx.Unmarshal(begin[headerBytes:], h); err != nil {
+	head := &Head{}
+	if err := jsonx.Unmarshal(begin[headerBytes:], head); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
-	if h.Schema != SchemaV1 {
-		return nil, fmt.Errorf("schema is %q; this version reads %q", h.Schema, SchemaV1)
+	if head.Schema != SchemaV1 {
+		return nil, fmt.Errorf("schema is %q; this version reads %q", head.Schema, SchemaV1)
 	}
-	return h, nil
+	return head, nil
 }

@@ -258,7 +258,7 @@ func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float6
 			if c.Graph <= 0 || c.Graph >= len(runs) {
 				continue
 			}
-			t := 0.0
+			var t float64
 			if c.Times != nil {
 				t = float64(*c.Times)
 			} else {

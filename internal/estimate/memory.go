@@ -28,7 +28,7 @@ func (b *builder) memory() error {
 	switch {
 	case err != nil:
 		b.find("target.memory", profile.Warning, "Memory is not estimated: "+err.Error()+".")
-		return nil
+		return nil //nolint:nilerr // a finding of the estimate, which stands without it
 	case a.Plan == nil:
 		b.find("target.memory", profile.Warning, "The arena cannot be planned: "+a.Problem+".")
 		return nil

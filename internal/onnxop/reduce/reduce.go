@@ -13,9 +13,10 @@ import (
 // Reduction names a reduction operator.
 type Reduction uint8
 
+// RedMean is the sum divided by the number of elements.
 const (
-	redSum  Reduction = iota
-	RedMean           // the sum divided by the number of elements
+	redSum Reduction = iota
+	RedMean
 	redProd
 	redMax
 	redMin

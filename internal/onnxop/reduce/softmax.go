@@ -14,8 +14,9 @@ import (
 // Normalisation names the operators that work along an axis as a whole.
 type Normalisation uint8
 
+// Softmax is exponentials divided by their sum.
 const (
-	Softmax Normalisation = iota // exponentials divided by their sum
+	Softmax Normalisation = iota
 	logSoftmax
 	hardmax
 )
