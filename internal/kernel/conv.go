@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -24,7 +24,7 @@ type Conv struct {
 	nhwc    bool
 	weights []float32 // packed, group after group; or as given for depthwise
 	bias    []float32
-	act     op.Activation
+	act     activation.Clamp
 	// cg and og are input and output channels per group; k the length of a patch.
 	cg, og, k int
 	depthwise bool
@@ -32,7 +32,7 @@ type Conv struct {
 	zeros     []float32 // what a tap outside the picture sees
 }
 
-func newConv(s ConvShape, nhwc bool, w, bias []float32, act op.Activation) *Conv {
+func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
 	s.Groups = max(s.Groups, 1)
 	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
@@ -44,18 +44,18 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act op.Activation) *Conv
 }
 
 // NewConvNHWC prepares a convolution over [N,H,W,C] with weights [OC,KH,KW,C/Groups].
-func NewConvNHWC(s ConvShape, w, bias []float32, act op.Activation) *Conv {
+func NewConvNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
 	return newConv(s, true, w, bias, act)
 }
 
 // NewConvNCHW prepares a convolution over [N,C,H,W] with weights [OC,C/Groups,KH,KW].
-func NewConvNCHW(s ConvShape, w, bias []float32, act op.Activation) *Conv {
+func NewConvNCHW(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
 	return newConv(s, false, w, bias, act)
 }
 
 // NewDepthwiseNHWC prepares a depthwise convolution over [N,H,W,C] with weights
 // [1,KH,KW,OC], OC a multiple of C. s.Groups is not looked at.
-func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act op.Activation) *Conv {
+func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
 	s.Groups = s.C
 	c := &Conv{s: s, nhwc: true, act: act, cg: 1, og: s.OC / s.C, k: s.KH * s.KW, depthwise: true}
 	c.weights, c.bias = w, bias

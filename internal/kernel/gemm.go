@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -17,7 +17,7 @@ type GemmParams struct {
 	Accumulate     bool // add to c instead of overwriting it
 	BiasN          []float32
 	BiasM          []float32 // one value a row; nil for none
-	Act            op.Activation
+	Act            activation.Clamp
 }
 
 // packBlock bounds the packed activations that a worker holds, in elements: a
@@ -201,7 +201,7 @@ func tile(g GemmParams, pa []float32, b *PackedB, c []float32, r, m, n0, n1, ldc
 }
 
 // clamp has no branches on the values, whose signs cannot be foretold.
-func clamp(v []float32, a op.Activation) {
+func clamp(v []float32, a activation.Clamp) {
 	if a.Max == inf {
 		for i, x := range v {
 			v[i] = max(x, a.Min)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -45,7 +45,7 @@ func TestGemm(t *testing.T) {
 			g.BiasM = random(r, g.M)
 		}
 		if r.IntN(2) == 0 {
-			g.Act = op.Activation{On: true, Min: -0.5, Max: float32(math.Inf(1))}
+			g.Act = activation.Clamp{On: true, Min: -0.5, Max: float32(math.Inf(1))}
 		}
 		a, b, c := random(r, g.M*g.K), random(r, g.K*g.N), random(r, g.M*g.N)
 		want := make([]float32, len(c))
@@ -86,7 +86,7 @@ func TestGemm(t *testing.T) {
 }
 
 // naive convolves in NCHW with float64 sums.
-func naive(s ConvShape, x, w, bias []float32, act op.Activation) []float32 {
+func naive(s ConvShape, x, w, bias []float32, act activation.Clamp) []float32 {
 	g := max(s.Groups, 1)
 	cg, og := s.C/g, s.OC/g
 	y := make([]float32, s.N*s.OC*s.OH*s.OW)
@@ -155,9 +155,9 @@ func TestConv(t *testing.T) {
 				if r.IntN(2) == 0 {
 					bias = random(r, s.OC)
 				}
-				var act op.Activation
+				var act activation.Clamp
 				if r.IntN(2) == 0 {
-					act = op.Activation{On: true, Min: 0, Max: 0.7}
+					act = activation.Clamp{On: true, Min: 0, Max: 0.7}
 				}
 				want := naive(s, x, w, bias, act)
 				y := random(r, len(want))
@@ -216,11 +216,11 @@ func BenchmarkConv(b *testing.B) {
 		macs int
 		k    *Conv
 	}{
-		{"nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(direct, w, nil, op.Activation{})},
-		{"nhwc", 64 * 64 * 9 * 56 * 56, NewConvNHWC(s, w, nil, op.Activation{})},
-		{"winograd-nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(s, w, nil, op.Activation{})},
-		{"depthwise-nchw", 64 * 9 * 56 * 56, NewConvNCHW(d, w[:64*9], nil, op.Activation{})},
-		{"depthwise-nhwc", 64 * 9 * 56 * 56, NewConvNHWC(d, w[:64*9], nil, op.Activation{})},
+		{"nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(direct, w, nil, activation.Clamp{})},
+		{"nhwc", 64 * 64 * 9 * 56 * 56, NewConvNHWC(s, w, nil, activation.Clamp{})},
+		{"winograd-nchw", 64 * 64 * 9 * 56 * 56, NewConvNCHW(s, w, nil, activation.Clamp{})},
+		{"depthwise-nchw", 64 * 9 * 56 * 56, NewConvNCHW(d, w[:64*9], nil, activation.Clamp{})},
+		{"depthwise-nhwc", 64 * 9 * 56 * 56, NewConvNHWC(d, w[:64*9], nil, activation.Clamp{})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			quickest(b, "GFLOP/s", 2*float64(c.macs), func() { c.k.Run(nil, x, y) })

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 )
 
 // quickest reports the rate of the quickest of many short rounds, which other
@@ -42,7 +42,7 @@ func BenchmarkMinimal(b *testing.B) {
 		s := ConvShape{N: 1, C: n, H: 28, W: 28, OC: n, OH: 28, OW: 28, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1}
 		x, w, y := make([]float32, n*28*28), make([]float32, n*n*9), make([]float32, n*28*28)
 		for _, minimal := range []bool{false, true} {
-			c := NewConvNCHW(s, w, nil, op.Activation{})
+			c := NewConvNCHW(s, w, nil, activation.Clamp{})
 			c.minimal = minimal
 			c.SetWeights(w, nil)
 			b.Run(fmt.Sprintf("%d/%t", n, minimal), func(b *testing.B) {

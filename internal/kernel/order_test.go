@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -53,11 +53,11 @@ func TestOrder(t *testing.T) {
 	s := ConvShape{N: 1, C: 17, H: 7, W: 7, OC: 18, OH: 7, OW: 7, KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, PadT: 1, PadL: 1, Groups: 1}
 	x, w, bias := fill(49*17), fill(18*9*17), fill(18)
 	y := make([]float32, 49*18)
-	NewConvNHWC(s, w, bias, op.Activation{}).Run(pool, x, y)
+	NewConvNHWC(s, w, bias, activation.Clamp{}).Run(pool, x, y)
 	d := s
 	d.OC = d.C
 	z := make([]float32, 49*17)
-	NewDepthwiseNHWC(d, w[:9*17], bias[:17], op.Activation{}).Run(pool, x, z)
+	NewDepthwiseNHWC(d, w[:9*17], bias[:17], activation.Clamp{}).Run(pool, x, z)
 	for p := range 49 {
 		for o := range 18 {
 			var sum, deep float32

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -24,7 +24,7 @@ func TestThreads(t *testing.T) {
 		s := ConvShape{N: 1, C: c, H: 14, W: 13, OC: o, KH: kernel, KW: kernel, StrideH: stride, StrideW: stride, DilH: 1, DilW: 1, PadT: 1, PadL: 1, Groups: groups}
 		s.OH, s.OW = (14+2-kernel)/stride+1, (13+2-kernel)/stride+1
 		x, w := random(r, c*14*13), random(r, o*c/groups*kernel*kernel)
-		for _, k := range []*Conv{NewConvNCHW(s, w, nil, op.Activation{}), NewConvNHWC(s, w, nil, op.Activation{})} {
+		for _, k := range []*Conv{NewConvNCHW(s, w, nil, activation.Clamp{}), NewConvNHWC(s, w, nil, activation.Clamp{})} {
 			a, b := make([]float32, o*s.OH*s.OW), make([]float32, o*s.OH*s.OW)
 			k.Run(one, x, a)
 			k.Run(three, x, b)

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -104,7 +105,7 @@ type Call struct {
 	Out   []*tensor.Tensor
 	// Activation is a following activation that the engine has fused into this
 	// node. Only set for definitions with Fuses.
-	Activation Activation
+	Activation activation.Clamp
 	// Fixed tells for each input whether it keeps its value for the life of the
 	// prepared node: constants of the model and what was folded from them. Nil
 	// stands for the model's constants.
@@ -135,12 +136,6 @@ type Env interface {
 // valid over further runs of the same body.
 type Body interface {
 	Run(inputs []*tensor.Tensor) (outputs []*tensor.Tensor, err error)
-}
-
-// Activation is a clamp applied to an operator's result.
-type Activation struct {
-	On       bool
-	Min, Max float32 // ±Inf where unbounded
 }
 
 // Input returns input i, nil when it is absent.

@@ -2,10 +2,17 @@
 package operators
 
 import (
+	liteactivation "github.com/opmeter/opmeter/internal/liteop/activation"
+	litearith "github.com/opmeter/opmeter/internal/liteop/arith"
 	litearray "github.com/opmeter/opmeter/internal/liteop/array"
 	litecontrol "github.com/opmeter/opmeter/internal/liteop/control"
+	liteconv "github.com/opmeter/opmeter/internal/liteop/conv"
 	litewise "github.com/opmeter/opmeter/internal/liteop/elementwise"
-	litenn "github.com/opmeter/opmeter/internal/liteop/nn"
+	litematmul "github.com/opmeter/opmeter/internal/liteop/matmul"
+	litepool "github.com/opmeter/opmeter/internal/liteop/pool"
+	litequant "github.com/opmeter/opmeter/internal/liteop/quant"
+	literecurrent "github.com/opmeter/opmeter/internal/liteop/recurrent"
+	litereduce "github.com/opmeter/opmeter/internal/liteop/reduce"
 	litesignal "github.com/opmeter/opmeter/internal/liteop/signal"
 	litestablehlo "github.com/opmeter/opmeter/internal/liteop/stablehlo"
 	litevision "github.com/opmeter/opmeter/internal/liteop/vision"
@@ -36,7 +43,7 @@ import (
 // Registry returns all operators of all formats.
 func Registry() *op.Registry {
 	return op.NewRegistry(
-		litearray.Defs(), litecontrol.Defs(), litenn.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
+		litearray.Defs(), litecontrol.Defs(), liteactivation.Defs(), litearith.Defs(), liteconv.Defs(), litematmul.Defs(), litepool.Defs(), litequant.Defs(), litereduce.Defs(), literecurrent.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
 		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxmatmul.Defs(), onnxconv.Defs(), onnxpool.Defs(), onnxnorm.Defs(), onnxloss.Defs(), onnxattention.Defs(), onnxrecurrent.Defs(), onnxresize.Defs(), onnxcontrib.Defs(),
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)

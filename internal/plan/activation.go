@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -65,17 +65,17 @@ func (g *Graph) value(id int) *tensor.Tensor {
 }
 
 // activation tells whether a node is a clamp with known limits.
-func (g *Graph) activation(n *graph.Node) (op.Activation, bool) {
+func (g *Graph) activation(n *graph.Node) (activation.Clamp, bool) {
 	inf := float32(math.Inf(1))
 	switch {
 	case n.Domain == graph.ONNX && n.Op == "Relu", n.Domain == graph.TFLite && n.Op == "RELU":
-		return op.Activation{On: true, Min: 0, Max: inf}, true
+		return activation.Clamp{On: true, Min: 0, Max: inf}, true
 	case n.Domain == graph.TFLite && n.Op == "RELU6":
-		return op.Activation{On: true, Min: 0, Max: 6}, true
+		return activation.Clamp{On: true, Min: 0, Max: 6}, true
 	case n.Domain == graph.ONNX && n.Op == "Clip" && n.Version < 11:
-		return op.Activation{On: true, Min: n.Attrs.Float("min", -math.MaxFloat32), Max: n.Attrs.Float("max", math.MaxFloat32)}, true
+		return activation.Clamp{On: true, Min: n.Attrs.Float("min", -math.MaxFloat32), Max: n.Attrs.Float("max", math.MaxFloat32)}, true
 	case n.Domain == graph.ONNX && n.Op == "Clip":
-		a := op.Activation{On: true, Min: -inf, Max: inf}
+		a := activation.Clamp{On: true, Min: -inf, Max: inf}
 		for i, p := range []*float32{&a.Min, &a.Max} {
 			if i+1 >= len(n.Inputs) || n.Inputs[i+1] < 0 {
 				continue
@@ -92,5 +92,5 @@ func (g *Graph) activation(n *graph.Node) (op.Activation, bool) {
 		}
 		return a, a.Min <= a.Max
 	}
-	return op.Activation{}, false
+	return activation.Clamp{}, false
 }

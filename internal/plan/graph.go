@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -77,7 +78,7 @@ type Task struct {
 	// task has changed.
 	Ready bool
 
-	act     op.Activation
+	act     activation.Clamp
 	pair    int // one plus the task that was lowered with this one
 	settled bool
 	asIs    bool // no pass may change it again

@@ -20,9 +20,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// mostMACs leaves out models whose run takes more than about a second: their
+// mostMACs leaves out models whose run takes a noticeable part of a second: their
 // shapes follow from the same rules.
-const mostMACs = 300e6
+const mostMACs = 100e6
 
 // TestModels holds the plan of every model of the reference material against what
 // the engine has after a run: wherever the plan claims a shape it must be that one.

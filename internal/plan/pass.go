@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 )
 
 // Pass is one decision about the nodes of a graph.
@@ -83,7 +83,7 @@ func (g *Graph) Revert(i int) int {
 			o.Fused = slices.DeleteFunc(slices.Clone(o.Fused), func(k int) bool { return k == j })
 		}
 		u.Node, u.State, u.settled, u.asIs, u.Ready = g.File.Nodes[j], Runs, false, true, false
-		u.Fused, u.Lowered, u.pair, u.act = nil, false, 0, op.Activation{}
+		u.Fused, u.Lowered, u.pair, u.act = nil, false, 0, activation.Clamp{}
 		first = min(first, j)
 		for _, k := range fused {
 			back(k)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -259,7 +260,7 @@ func (l *lowering) to(id int) *scaled {
 type result struct {
 	*scaled
 	clamp int // task of the clamp, -1 for none
-	act   op.Activation
+	act   activation.Clamp
 }
 
 func (l *lowering) result(i int) *result {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -370,7 +371,7 @@ func reach(t tensor.Type) (lo, hi int64) {
 
 // codes are the limits of a clamp as QuantizeLinear would write them. Rounding
 // keeps the order of numbers, so that clamping before and after it is the same.
-func (q *scaled) codes(a op.Activation) (lo, hi int64) {
+func (q *scaled) codes(a activation.Clamp) (lo, hi int64) {
 	lo, hi = reach(q.kind)
 	if q.s == nil {
 		return lo, hi

@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/opmeter/opmeter/internal/testing/sample"
 )
 
 // layer is the chosen layer as the address has it, -1 for none.
@@ -191,4 +193,18 @@ func TestDistributionZoom(t *testing.T) {
 	s.wait(picture + ` !== ` + quote(before))
 	s.must(s.Do(chromedp.DoubleClick("main .uplot .u-over")))
 	s.wait(picture + ` === ` + quote(before))
+}
+
+// TestChosenSamples says of how many runs the samples are, where they are a choice.
+func TestChosenSamples(t *testing.T) {
+	p := sample.New(sample.Options{Samples: true, Iterations: 40, Layers: 12})
+	p.Totals.Latency.N = new(int64(100_000))
+	file, err := write("chosen", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openFile(t, file, "#/distribution", 1280, 900)
+	s.wait(`document.querySelector('main svg[role=img][aria-label^="Histogram of 40 of 100,000 runs"]')`)
+	s.wait(`document.querySelector("main").innerText.includes("Order of runs: 40 of 100,000 runs")`)
+	s.picture("distribution-chosen")
 }

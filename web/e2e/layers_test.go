@@ -89,6 +89,14 @@ func TestLayersSearchAndFilter(t *testing.T) {
 	}
 	s.reopened().wait(rowsFit(deep))
 
+	// What became of layers, and which unit does their work.
+	s.show("#/layers?state=unsupported")
+	s.wait(rowsFit(fit(func(l *profile.Layer) bool { return l.State == profile.Unsupported })))
+	s.show("#/layers?on=cpu")
+	s.wait(rowsFit(fit(func(l *profile.Layer) bool { return l.Placement != nil && l.Placement.On == profile.CPU })))
+	s.show("#/layers?q=stage1+conv&op=DEPTHWISE_CONV_2D")
+	s.wait(rowsFit(deep))
+
 	// The key selects what is there, so that typing replaces it.
 	s.must(s.Do(chromedp.Focus(`nav a`)))
 	s.must(s.Press("/"))

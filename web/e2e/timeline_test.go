@@ -286,3 +286,28 @@ func TestTimelineHidden(t *testing.T) {
 	s.must(s.Press("store"))
 	s.wait(fmt.Sprintf(`document.querySelector("main .search [role=status]")?.innerText === "%d"`, n))
 }
+
+// TestTimelineClocks shows a lane whose clock cannot be compared with the others
+// under a heading that says so, and its times as the clock had them.
+func TestTimelineClocks(t *testing.T) {
+	p := sample.New(sample.Options{Layers: 12, Iterations: 1, Cores: 1})
+	p.Timeline.Clocks = append(p.Timeline.Clocks, timeline.Clock{Name: "probe"})
+	p.Timeline.Lanes = append(p.Timeline.Lanes, timeline.Lane{
+		Name: "probe", Kind: timeline.Engine, Clock: "probe", Starts: []float64{5000, 5000.0001}, Durations: []float64{1e-4, 1e-4}, Layers: []int32{0, 1},
+		Figures: map[string][]float64{"bank_conflicts": {3, -1}},
+	})
+	file, err := write("clocks", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openFile(t, file, "#/timeline", 1280, 900)
+	s.wait(`document.querySelector("` + chart + `")?.dataset.openMs`)
+	s.wait(`document.querySelector("main").innerText.includes("clock probe: its times cannot be compared with the others")`)
+	s.must(s.Do(chromedp.Click(`//main//button[starts-with(normalize-space(.), "probe")]`)))
+	s.wait(`document.querySelector('` + chosenBar + `')?.innerText.includes("5000.000000000 s")`)
+	s.wait(`document.querySelector('` + chosenBar + `')?.innerText.includes("probe, not comparable")`)
+	for _, v := range s.audit() {
+		t.Error(v)
+	}
+	s.picture("timeline-clocks")
+}

@@ -1,12 +1,12 @@
 package elem
 
 import (
-	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Clamp applies a fused activation in place.
-func Clamp[T tensor.Real](act op.Activation, y []T) {
+func Clamp[T tensor.Real](act activation.Clamp, y []T) {
 	if !act.On {
 		return
 	}

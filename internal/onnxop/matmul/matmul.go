@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -144,7 +145,7 @@ func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run
 }
 
 // clampInts is clamp for integers; values within the bounds keep all their bits.
-func clampInts[T tensor.Number](act op.Activation, y []T) {
+func clampInts[T tensor.Number](act activation.Clamp, y []T) {
 	if !act.On {
 		return
 	}

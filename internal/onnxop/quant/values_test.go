@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/optest"
@@ -340,7 +341,7 @@ func TestFusedClamp(t *testing.T) {
 	for _, b := range []*tensor.Tensor{f32([]int{4}, 1, 1, 1, 1), f32(nil, 1)} {
 		c := &op.Call{
 			Node: &graph.Node{Op: "Add", Version: 14}, In: []*tensor.Tensor{f32([]int{4}, -3, 0, 5, 9), b}, Out: []*tensor.Tensor{{}},
-			Activation: op.Activation{On: true, Min: 0, Max: 6},
+			Activation: activation.Clamp{On: true, Min: 0, Max: 6},
 		}
 		if err := d.Infer(c); err != nil {
 			t.Fatal(err)

@@ -547,6 +547,8 @@ export interface Settings {
   engine?: string;
   /** Engine and its version. */
   engine_version?: string;
+  /** Exact says that quantise-dequantise patterns were computed in floating point, as the file says, and not in integers. */
+  exact?: boolean;
   /** GarbageCollector is "off" when it was kept out of timed regions. */
   garbage_collector?: string;
   /** InputKind is "random", "zeros" or "file". */
@@ -565,6 +567,8 @@ export interface Settings {
   runs?: number;
   /** Seed of the random inputs. */
   seed?: number;
+  /** TargetSHA256 is the hash of the target's description and its calibration, for estimates. */
+  target_sha256?: string;
   /** Threads is the number of threads that compute, the caller included. */
   threads?: number;
   /** TimeS is the time that was asked for instead. */

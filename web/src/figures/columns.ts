@@ -79,15 +79,18 @@ export function shower(q: Quantity): (v: number) => string {
 
 const capital = (s: string) => (s === "" ? s : s[0].toUpperCase() + s.slice(1));
 
+/** A figure that nobody describes has its key for a name, which stays as it is. */
+const named = (q: Quantity) => (q.name === q.key ? clean(q.key) : capital(clean(q.name)));
+
 /** heading of a narrow column. */
-const heading = (q: Quantity) => capital(clean(q.head || q.name));
+const heading = (q: Quantity) => (q.head ? capital(clean(q.head)) : named(q));
 
 function ofQuantity(q: Quantity, figures: Figures): LayerColumn {
   const look = looks[q.key] ?? {};
   return {
     key: q.key,
     head: heading(q),
-    name: capital(clean(q.name)),
+    name: named(q),
     group: clean(q.group) || "Other",
     unit: clean(q.unit) || undefined,
     text: clean(q.doc),

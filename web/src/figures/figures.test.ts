@@ -15,6 +15,7 @@ const quantities: Quantity[] = [
   { key: "sparsity_weights", unit: "1", head: "zero weights", name: "Zero weights", group: "Sparsity" },
   { key: "bank_conflicts", name: "bank conflicts", group: "Probe", whole: true, adds: true },
   { key: "supply_v", unit: "V", name: "Supply", group: "Probe" },
+  { key: "odd_one", name: "odd_one" },
 ];
 const columns = columnsOf(quantities);
 const column = (key: string) => columns.find((c) => c.key === key)!;
@@ -41,6 +42,7 @@ test("a foreign figure is a column by itself", () => {
   const c = column("bank_conflicts");
   expect([c.head, c.name, c.group, shown(c, l), exact(c, l)]).toEqual(["Bank conflicts", "Bank conflicts", "Probe", "1.23 M", "1,234,567"]);
   expect(about(c, [l])).toContain("imported");
+  expect([column("odd_one").head, column("odd_one").group, total(column("odd_one"), [l]).value]).toEqual(["odd_one", "Other", undefined]);
   expect(shown(column("supply_v"), l)).toBe("3.30 V");
   expect(about(column("supply_v"), [l])).toContain("Unit in files: V.");
   expect(groupsOf(columns)).toEqual(["Layer", "Time", "Work", "Memory", "Rates", "Target", "Sparsity", "Other", "Probe"]);

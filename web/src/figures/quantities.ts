@@ -15,7 +15,7 @@ export function best(m: Metric | undefined): number | undefined {
 export function stored(of: Layer | Totals, key: string): Metric | number | undefined {
   const v = (of as unknown as Record<string, unknown>)[key];
   if (typeof v === "number") return v;
-  if (typeof v === "object" && v !== null && "kind" in v) return v as Metric;
+  if (typeof v === "object" && v !== null && "kind" in v && best(v as Metric) !== undefined) return v as Metric;
   if (key.startsWith("sparsity_") && "sparsity" in of) {
     const part = (of.sparsity as unknown as Record<string, unknown>)[key.slice("sparsity_".length)];
     if (typeof part === "number") return part;
@@ -38,7 +38,7 @@ export class Figures {
     if (q?.of?.length) {
       const over = this.parts(of, q.of);
       const under = this.parts(of, q.per ?? []);
-      return over === undefined || under === undefined || !(under > 0) ? undefined : over / under;
+      return over === undefined || under === undefined ? undefined : quotient(over, under);
     }
     const v = stored(of, key);
     return typeof v === "number" ? v : best(v);
@@ -74,9 +74,9 @@ export class Figures {
         over += a;
         under += b;
       }
-      return under > 0 ? over / under : undefined;
+      return quotient(over, under);
     }
-    if (q && !q.adds) return undefined;
+    if (!q?.adds) return undefined;
     let s: number | undefined;
     for (const l of layers) {
       const v = this.value(l, key);
@@ -90,6 +90,11 @@ export class Figures {
   rate(p: Profile, key: string): number | undefined {
     return this.value(took(p), key);
   }
+}
+
+function quotient(over: number, under: number): number | undefined {
+  const v = over / under;
+  return under > 0 && Number.isFinite(v) ? v : undefined;
 }
 
 /** took is the totals without the work of layers that took no part of the time. */

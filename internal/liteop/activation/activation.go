@@ -1,0 +1,266 @@
+package activation
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/libm"
+	"github.com/opmeter/opmeter/internal/liteop/arith"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// byValue prepares an activation of stored integers, given as a function of the
+// stored value: a table for 8 bits, element by element for 16.
+func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
+	if c.In[0].Type != c.Out[0].Type {
+		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Int8, tensor.Uint8:
+		return lookup(tabulate8(t, f)), nil
+	case tensor.Int16:
+		return func(c *op.Call) error {
+			layer.MapTo(c, func(v int16) int16 { return int16(min(max(f(int32(v)), math.MinInt16), math.MaxInt16)) })
+			return nil
+		}, nil
+	default:
+		return nil, op.Unsupported("%v input", t)
+	}
+}
+
+// prepareClamp makes the RELU family.
+func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		if c.In[0].Type == tensor.Float32 && c.Out[0].Type == tensor.Float32 {
+			return func(c *op.Call) error {
+				x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+				c.Pool.For(len(y), layer.Grain, func(from, to int) {
+					for i, v := range x[from:to] {
+						if v < lo {
+							v = lo
+						} else if v > hi {
+							v = hi
+						}
+						y[from+i] = v
+					}
+				})
+				return nil
+			}, nil
+		}
+		if c.In[0].Type == tensor.Int32 || c.In[0].Type == tensor.Int64 {
+			return nil, op.Unsupported("%v input", c.In[0].Type)
+		}
+		si, so, zi, zo, err := layer.InOut(c)
+		if err != nil {
+			return nil, err
+		}
+		m := fixed.FromReal(float64(si) / float64(so))
+		qlo, qhi := layer.Limits(c.Out[0].Type)
+		if !math.IsInf(float64(lo), 0) {
+			qlo = max(qlo, zo+layer.Round(lo/so))
+		}
+		if !math.IsInf(float64(hi), 0) {
+			qhi = min(qhi, zo+layer.Round(hi/so))
+		}
+		return byValue(c, func(q int32) int32 { return min(max(m.Apply(q-zi)+zo, qlo), qhi) })
+	}
+}
+
+func prepareLogistic(c *op.Call) (op.Run, error) {
+	switch {
+	case c.In[0].Type == tensor.Float32:
+		return unary{rows: libm.SigmoidTo, one: sigmoid}.prepare(c)
+	case c.In[0].Type == tensor.Uint8:
+		return unary{one: sigmoid}.prepare(c)
+	case c.In[0].Type == tensor.Int16:
+		return saturating16(c, 0, fixed.Logistic16)
+	}
+	return saturating8(c, 23, func(a int32) int32 { return fixed.Logistic(a, 4) })
+}
+
+func prepareTanh(c *op.Call) (op.Run, error) {
+	switch {
+	case c.In[0].Type == tensor.Float32:
+		return unary{rows: libm.TanhTo, one: wrap64(math.Tanh)}.prepare(c)
+	case c.In[0].Type == tensor.Uint8:
+		return unary{one: wrap64(math.Tanh)}.prepare(c)
+	case c.In[0].Type == tensor.Int16:
+		return saturating16(c, 1, fixed.Tanh16)
+	}
+	return saturating8(c, 24, func(a int32) int32 { return fixed.Tanh(a, 4) })
+}
+
+func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
+
+func saturating16(c *op.Call, maxPow int, f func(int16, int32, int) int16) (op.Run, error) {
+	if c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
+	}
+	s, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	m, shift := fixed.Activation16(s, maxPow)
+	return func(c *op.Call) error {
+		layer.MapTo(c, func(v int16) int16 { return f(v, m, shift) })
+		return nil
+	}, nil
+}
+
+// saturating8 is the logistic function (shift 23) or tanh (24) on int8: inputs
+// are scaled to Q4.27, what lies outside ±15 is saturated.
+func saturating8(c *op.Call, shift int, f func(int32) int32) (op.Run, error) {
+	if c.In[0].Type != tensor.Int8 {
+		return nil, op.Unsupported("%v input", c.In[0].Type)
+	}
+	s, z, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(float64(s) * (1 << 27))
+	radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))
+	var offset int32
+	if shift == 23 {
+		offset = -128
+	}
+	return byValue(c, func(q int32) int32 {
+		v := q - z
+		switch {
+		case float64(v) <= -radius:
+			return math.MinInt8
+		case float64(v) >= radius:
+			return math.MaxInt8
+		}
+		return fixed.RoundShift(f(m.Apply(v)), shift) + offset
+	})
+}
+
+func prepareLeaky(c *op.Call) (op.Run, error) {
+	alpha := c.Node.Attrs.Float("alpha", 0)
+	if c.In[0].Type == tensor.Float32 {
+		return real(func(x float32) float32 {
+			if x < 0 {
+				return x * alpha
+			}
+			return x
+		}).prepare(c)
+	}
+	si, so, zi, zo, err := layer.InOut(c)
+	if err != nil {
+		return nil, err
+	}
+	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
+	return byValue(c, func(q int32) int32 {
+		v := q - zi
+		if v >= 0 {
+			return up.Apply(v) + zo
+		}
+		return down.Apply(v) + zo
+	})
+}
+
+func inferPrelu(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	s, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), s)
+	return nil
+}
+
+func preparePrelu(c *op.Call) (op.Run, error) {
+	w, err := arith.NewBroadcast(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	if c.In[0].Type != c.In[1].Type || c.In[0].Type != c.Out[0].Type {
+		return nil, op.Unsupported("%v input with %v slope", c.In[0].Type, c.In[1].Type)
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Float32:
+		return arith.RunBinary(c, w, element.PRelu[float32]()), nil
+	case tensor.Int8:
+		return quantPrelu[int8](c, w)
+	case tensor.Uint8:
+		return quantPrelu[uint8](c, w)
+	default:
+		return nil, op.Unsupported("%v input", t)
+	}
+}
+
+func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) {
+	q, err := arith.NewBinaryQuant(c)
+	if err != nil {
+		return nil, err
+	}
+	up, down := fixed.FromReal(q.S1/q.So), fixed.FromReal(q.S1*q.S2/q.So)
+	return func(c *op.Call) error {
+		arith.Spread(c, w, func(xq, aq T) T {
+			x := int32(xq) - q.Z1
+			if x >= 0 {
+				return T(q.Clamp(up.Apply(x)))
+			}
+			return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
+		})
+		return nil
+	}, nil
+}
+
+func prepareGelu(c *op.Call) (op.Run, error) {
+	u := unary{rows: vecmath.GeluTo, one: vecmath.Gelu}
+	if c.Node.Attrs.Bool("approximate", false) {
+		u = unary{rows: vecmath.GeluTanhTo, one: vecmath.GeluTanh}
+	}
+	return u.prepare(c)
+}
+
+func prepareHardSwish(c *op.Call) (op.Run, error) {
+	if c.In[0].Type == tensor.Float32 {
+		return real(func(x float32) float32 { return x * min(max(x+3, 0), 6) / 6 }).prepare(c)
+	}
+	if c.In[0].Type == tensor.Int16 {
+		return nil, op.Unsupported("int16 input")
+	}
+	si, so, zi, zo, err := layer.InOut(c)
+	if err != nil {
+		return nil, err
+	}
+	fine := si * (1.0 / 128)
+	out, outShift := short(fixed.FromReal(float64(fine / so)))
+	relu, reluShift := short(fixed.FromReal(float64(fine / (3.0 / 32768))))
+	return byValue(c, func(q int32) int32 {
+		v := int16((q - zi) << 7)
+		pre := fixed.DoublingHighMul16(v, out)
+		r := v
+		if reluShift > 0 {
+			r = fixed.Saturate16(int32(r) << uint(reluShift-1))
+		}
+		r = fixed.DoublingHighMul16(r, relu)
+		if reluShift > 0 {
+			r = fixed.Saturate16(int32(r) << 1)
+		} else if reluShift < 0 {
+			r = int16(fixed.RoundShift(int32(r), -reluShift))
+		}
+		r = int16((int32(r) + 1<<15) >> 1)
+		y := int32(fixed.TruncatingHighMul16(r, pre))
+		if outShift > 0 {
+			return int32(int16(y<<uint(outShift))) + zo
+		}
+		return fixed.RoundShift(y, -outShift) + zo
+	})
+}
+
+// short cuts a multiplier to 16 bits.
+func short(m fixed.Multiplier) (int16, int) {
+	if m.M >= math.MaxInt32-1<<15 {
+		return math.MaxInt16, m.Shift
+	}
+	return int16((m.M + 1<<15) >> 16), m.Shift
+}

@@ -1,0 +1,219 @@
+package activation
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/libm"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func prepareSoftmax(c *op.Call) (op.Run, error) {
+	rows, depth := layer.LastAxis(c.In[0])
+	beta := c.Node.Attrs.Float("beta", 1)
+	x, y := c.In[0].Type, c.Out[0].Type
+	switch {
+	case x == tensor.Float32 && y == tensor.Float32:
+		return func(c *op.Call) error {
+			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					softmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], beta)
+				}
+			})
+			return nil
+		}, nil
+	case x == tensor.Int8 && y == tensor.Int8:
+		return intSoftmax[int8, int8](c, rows, depth, beta)
+	case x == tensor.Int8 && y == tensor.Int16:
+		return intSoftmax[int8, int16](c, rows, depth, beta)
+	case x == tensor.Uint8 && y == tensor.Uint8:
+		return intSoftmax[uint8, uint8](c, rows, depth, beta)
+	case x == tensor.Int16 && y == tensor.Int16:
+		return wideSoftmax(c, rows, depth, beta)
+	}
+	return nil, op.Unsupported("%v input with %v output", x, y)
+}
+
+func softmaxRow(y, x []float32, beta float32) {
+	top := float32(math.Inf(-1))
+	for _, v := range x {
+		top = max(top, v)
+	}
+	// In float32 and in order, as the reference kernels do.
+	var sum float32
+	for i, v := range x {
+		y[i] = libm.Exp((v - top) * beta)
+		sum += y[i]
+	}
+	for i := range y {
+		y[i] /= sum
+	}
+}
+
+// intSoftmax computes exponentials of differences to the row's maximum in Q5.26
+// and divides by their sum in Q12.19.
+func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth int, beta float32) (op.Run, error) {
+	s, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(min(float64(beta)*float64(s)*(1<<26), math.MaxInt32))
+	// Differences never exceed 255.
+	dmin := -int32(min(math.Floor(31*math.Ldexp(1<<26, -m.Shift)), 255))
+	lo, hi := layer.Limits(c.Out[0].Type)
+	width := c.Out[0].Type.Bits()
+	// Their exponentials fit a table.
+	var exps [256]int32
+	for d := range exps {
+		if -int32(d) >= dmin {
+			exps[d] = fixed.Exp(m.Apply(-int32(d)), 5)
+		}
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0])
+		c.Pool.For(rows, 1+2048/max(depth, 1), func(r0, r1 int) {
+			for r := r0; r < r1; r++ {
+				in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
+				top := in[0]
+				for _, v := range in {
+					top = max(top, v)
+				}
+				var sum int32
+				for _, v := range in {
+					if d := int32(v) - int32(top); d >= dmin {
+						sum += fixed.RoundShift(exps[-d], 12)
+					}
+				}
+				recip, e := fixed.Reciprocal(sum, 12)
+				for i, v := range in {
+					d := int32(v) - int32(top)
+					if d < dmin {
+						out[i] = O(lo)
+						continue
+					}
+					q := fixed.RoundShift(fixed.DoublingHighMul(recip, exps[-d]), e+31-width)
+					out[i] = O(max(lo, min(q+lo, hi)))
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// wideSoftmax works on int16 with tables of exp and the reciprocal.
+func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
+	s, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(float64(s) * float64(beta) / (10.0 / 65535.0))
+	return func(c *op.Call) error {
+		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(rows, 1+2048/max(depth, 1), func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
+				top := in[0]
+				for _, v := range in {
+					top = max(top, v)
+				}
+				var sum int32
+				for i, v := range in {
+					d := m.Apply(int32(v) - int32(top))
+					out[i] = fixed.Exp16(fixed.Saturate16(d + 32767))
+					sum += int32(out[i])
+				}
+				zeros := bits.LeadingZeros32(uint32(sum))
+				shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)
+				recip := int64(fixed.Reciprocal16(fixed.Saturate16(shifted - 1<<15 - 1<<16)))
+				shift := uint(31 - zeros)
+				for i, v := range out {
+					q := (int64(v)*recip + 1<<shift>>1) >> shift
+					out[i] = int16(max(0, min(q, math.MaxInt16)))
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+func prepareLogSoftmax(c *op.Call) (op.Run, error) {
+	rows, depth := layer.LastAxis(c.In[0])
+	x, y := c.In[0].Type, c.Out[0].Type
+	if x != y {
+		return nil, op.Unsupported("%v input with %v output", x, y)
+	}
+	switch x {
+	case tensor.Float32:
+		return func(c *op.Call) error {
+			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					logSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth])
+				}
+			})
+			return nil
+		}, nil
+	case tensor.Int8, tensor.Uint8:
+		return tableLogSoftmax(c, rows, depth)
+	}
+	return nil, op.Unsupported("%v input", x)
+}
+
+func logSoftmaxRow(y, x []float32) {
+	top := float32(math.Inf(-1))
+	for _, v := range x {
+		top = max(top, v)
+	}
+	var sum float64
+	for _, v := range x {
+		sum += float64(libm.Exp(v - top))
+	}
+	l := float32(math.Log(sum))
+	for i, v := range x {
+		y[i] = v - top - l
+	}
+}
+
+// tableLogSoftmax reads 8-bit values, computes in real numbers and stores.
+func tableLogSoftmax(c *op.Call, rows, depth int) (op.Run, error) {
+	si, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := layer.Limits(c.Out[0].Type)
+	signed := c.In[0].Type == tensor.Int8
+	return func(c *op.Call) error {
+		xs, ys := c.In[0].Data, c.Out[0].Data
+		get := func(b byte) float32 {
+			if signed {
+				return float32(int8(b)) * si
+			}
+			return float32(b) * si
+		}
+		for r := range rows {
+			in := xs[r*depth : (r+1)*depth]
+			top := float32(math.Inf(-1))
+			for _, b := range in {
+				top = max(top, get(b))
+			}
+			var sum float32
+			for _, b := range in {
+				sum += float32(math.Exp(float64(get(b) - top)))
+			}
+			l := float32(math.Log(float64(sum)))
+			for i, b := range in {
+				q := layer.Round((get(b)-top-l)/so) + zo
+				ys[r*depth+i] = byte(max(lo, min(q, hi)))
+			}
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,232 @@
+package activation
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/libm"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// unary is an element-wise function: over whole rows of floats, and of one real
+// number for the tables of quantised types. plain, if not nil, gives the function
+// on integers without scales.
+type unary struct {
+	rows  func(dst, src []float32)
+	one   func(float32) float32
+	plain func(int64) int64
+}
+
+func each(f func(float32) float32) func(dst, src []float32) {
+	return func(dst, src []float32) {
+		dst = dst[:len(src)]
+		for i, v := range src {
+			dst[i] = f(v)
+		}
+	}
+}
+
+func wrap64(f func(float64) float64) func(float32) float32 {
+	return func(x float32) float32 { return float32(f(float64(x))) }
+}
+
+// real makes a unary from a function alone.
+func real(f func(float32) float32) unary { return unary{rows: each(f), one: f} }
+
+func whole(f func(float32) float32, g func(int64) int64) unary {
+	return unary{rows: each(f), one: f, plain: g}
+}
+
+// unaries are the functions that need nothing but their argument.
+var unaries = map[string]unary{
+	"EXP":   {rows: libm.ExpTo, one: wrap64(math.Exp)},
+	"LOG":   {rows: libm.LogTo, one: wrap64(math.Log)},
+	"SQRT":  real(wrap64(math.Sqrt)),
+	"RSQRT": real(func(x float32) float32 { return 1 / float32(math.Sqrt(float64(x))) }),
+	"SIN":   real(wrap64(math.Sin)),
+	"COS":   real(wrap64(math.Cos)),
+	"FLOOR": real(wrap64(math.Floor)),
+	"CEIL":  real(wrap64(math.Ceil)),
+	"ROUND": real(wrap64(math.RoundToEven)),
+	"SQUARE": whole(func(x float32) float32 { return x * x },
+		func(x int64) int64 { return x * x }),
+	"NEG": whole(func(x float32) float32 { return -x }, func(x int64) int64 { return -x }),
+	"ABS": whole(wrap64(math.Abs), func(x int64) int64 { return max(x, -x) }),
+	"SIGN": whole(func(x float32) float32 {
+		switch {
+		case x > 0:
+			return 1
+		case x < 0:
+			return -1
+		}
+		return x
+	}, func(x int64) int64 {
+		switch {
+		case x > 0:
+			return 1
+		case x < 0:
+			return -1
+		}
+		return 0
+	}),
+	"ELU": {one: wrap64(Elu), rows: each(func(x float32) float32 {
+		if x < 0 {
+			return vecmath.Expm1(x)
+		}
+		return x
+	})},
+}
+
+// Elu is e^x-1 below zero and x above.
+func Elu(x float64) float64 {
+	if x < 0 {
+		return math.Expm1(x)
+	}
+	return x
+}
+
+func prepareUnary(name string) func(c *op.Call) (op.Run, error) {
+	u := unaries[name]
+	return func(c *op.Call) (op.Run, error) {
+		if name == "RSQRT" && c.In[0].Type == tensor.Int8 {
+			return quantRsqrt(c)
+		}
+		if name == "ABS" && layer.Quantised(c.In[0]) && c.In[0].Type == c.Out[0].Type {
+			return quantAbs(c)
+		}
+		return u.prepare(c)
+	}
+}
+
+func (u unary) prepare(c *op.Call) (op.Run, error) {
+	x, y := c.In[0].Type, c.Out[0].Type
+	if x != y {
+		return nil, op.Unsupported("%v input with %v output", x, y)
+	}
+	if x == tensor.Float32 {
+		return u.float, nil
+	}
+	if layer.Quantised(c.In[0]) {
+		return u.table(c)
+	}
+	if u.plain == nil {
+		return nil, op.Unsupported("%v input", x)
+	}
+	if f := tensor.PickInteger(x, plainUnary[int8], plainUnary[int16], plainUnary[int32], plainUnary[int64], nil, nil, nil, nil); f != nil {
+		return f(u.plain), nil
+	}
+	return nil, op.Unsupported("%v input", x)
+}
+
+func plainUnary[T int8 | int16 | int32 | int64](f func(int64) int64) op.Run {
+	return func(c *op.Call) error {
+		layer.MapTo(c, func(v T) T { return T(f(int64(v))) })
+		return nil
+	}
+}
+
+func (u unary) float(c *op.Call) error {
+	x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+	c.Pool.For(len(y), layer.Grain/4, func(lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) })
+	return nil
+}
+
+// table computes quantised types through a table over all inputs.
+func (u unary) table(c *op.Call) (op.Run, error) {
+	si, zi, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	switch c.In[0].Type {
+	case tensor.Int8, tensor.Uint8:
+		return lookup(fixed.NewTable8(c.In[0].Type == tensor.Int8, si, int(zi), so, int(zo), u.one)), nil
+	case tensor.Int16:
+		t := fixed.NewTable16(si, int(zi), so, int(zo), u.one)
+		return func(c *op.Call) error { layer.MapTo(c, t.At); return nil }, nil
+	}
+	return nil, op.Unsupported("quantised %v input", c.In[0].Type)
+}
+
+// lookup replaces each byte by its entry.
+func lookup(t *[256]uint8) op.Run {
+	return func(c *op.Call) error {
+		x, y := c.In[0].Data, c.Out[0].Data
+		c.Pool.For(len(y), layer.Grain, func(lo, hi int) {
+			for i, v := range x[lo:hi] {
+				y[lo+i] = t[v]
+			}
+		})
+		return nil
+	}
+}
+
+// tabulate8 fills a table of f on stored values of an 8-bit type.
+func tabulate8(t tensor.Type, f func(int32) int32) *[256]uint8 {
+	var out [256]uint8
+	lo, hi := layer.Limits(t)
+	for q := lo; q <= hi; q++ {
+		out[uint8(q)] = uint8(min(max(f(q), lo), hi))
+	}
+	return &out
+}
+
+func quantAbs(c *op.Call) (op.Run, error) {
+	si, zi, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(float64(si) / float64(so))
+	lo, hi := layer.Limits(c.Out[0].Type)
+	one := func(q int32) int32 {
+		v := q - zi
+		return min(max(m.Apply(max(v, -v))+zo, lo), hi)
+	}
+	switch c.In[0].Type {
+	case tensor.Int8, tensor.Uint8:
+		return lookup(tabulate8(c.In[0].Type, one)), nil
+	case tensor.Int16:
+		return func(c *op.Call) error {
+			layer.MapTo(c, func(v int16) int16 { return int16(one(int32(v))) })
+			return nil
+		}, nil
+	}
+	return nil, op.Unsupported("%v input", c.In[0].Type)
+}
+
+// quantRsqrt is 1/sqrt on int8 by the integer reciprocal square root.
+func quantRsqrt(c *op.Call) (op.Run, error) {
+	si, zi, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(1 / float64(float32(math.Sqrt(float64(si)))*so))
+	const shift = 20
+	t := tabulate8(tensor.Int8, func(q int32) int32 {
+		v := q - zi
+		if v <= 0 {
+			return math.MaxInt8 // infinity; negative values are an error of the model
+		}
+		inv := fixed.InvSqrt(v)
+		inv.Shift += shift
+		data := inv.Apply(1)
+		last := m
+		last.Shift -= shift
+		return last.Apply(data) + zo
+	})
+	return lookup(t), nil
+}

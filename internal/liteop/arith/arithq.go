@@ -1,0 +1,207 @@
+package arith
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// binaryQuant holds the scales of two inputs and an output.
+type binaryQuant struct {
+	S1, S2, So float64
+	Z1, Z2, zo int32
+	lo, hi     int32
+}
+
+// NewBinaryQuant reads the scales of inputs 0 and 1 and of output 0, which must be
+// positive.
+func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
+	var s [3]float32
+	for i, t := range []*tensor.Tensor{c.In[0], c.In[1], c.Out[0]} {
+		if s[i], *[]*int32{&q.Z1, &q.Z2, &q.zo}[i], err = layer.ScaleOf(t); err != nil {
+			return q, err
+		}
+		if !(s[i] > 0) {
+			return q, c.Errorf("scale %v", s[i])
+		}
+	}
+	q.S1, q.S2, q.So = float64(s[0]), float64(s[1]), float64(s[2])
+	q.lo, q.hi, err = layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	return q, err
+}
+
+// Clamp adds the zero point of the output and limits to its range.
+func (q *binaryQuant) Clamp(v int32) int32 { return min(max(v+q.zo, q.lo), q.hi) }
+
+func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+	if c.Out[0].Type != c.In[0].Type {
+		return nil, op.Unsupported("%v inputs with %v output", c.In[0].Type, c.Out[0].Type)
+	}
+	q, err := NewBinaryQuant(c)
+	if err != nil {
+		return nil, err
+	}
+	wide := c.In[0].Type == tensor.Int16
+	switch k {
+	case addOp, subOp, sqdiffOp:
+		return sumQuant[T](k, w, q, wide)
+	case mulOp:
+		m := fixed.FromReal(q.S1 * q.S2 / q.So)
+		return func(c *op.Call) error {
+			Spread(c, w, func(x, y T) T { return T(q.Clamp(m.Apply((int32(x) - q.Z1) * (int32(y) - q.Z2)))) })
+			return nil
+		}, nil
+	case divOp:
+		return divQuant[T](w, q)
+	}
+	return nil, op.Unsupported("%v inputs", c.In[0].Type)
+}
+
+// sumQuant brings both inputs to a common finer scale, adds or subtracts there
+// and scales once more. For 8-bit inputs the first step is a table.
+func sumQuant[T int8 | uint8 | int16](k arith, w *Broadcast, q binaryQuant, wide bool) (op.Run, error) {
+	shift := 20
+	switch {
+	case k == sqdiffOp && wide:
+		shift = 0
+	case k == sqdiffOp:
+		shift = 7
+	case wide:
+		shift = 15
+	}
+	twice := 2 * max(q.S1, q.S2)
+	m1, m2 := fixed.FromReal(q.S1/twice), fixed.FromReal(q.S2/twice)
+	mo := fixed.FromReal(twice / (float64(int(1)<<shift) * q.So))
+	if k == sqdiffOp {
+		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * q.So))
+	}
+	first := func(x int32) int32 { return m1.Apply((x - q.Z1) << shift) }
+	second := func(y int32) int32 { return m2.Apply((y - q.Z2) << shift) }
+	finish := func(a, b int32) T {
+		switch k {
+		case addOp:
+			return T(q.Clamp(mo.Apply(a + b)))
+		case subOp:
+			return T(q.Clamp(mo.Apply(a - b)))
+		}
+		d := a - b
+		return T(q.Clamp(mo.Apply(d * d)))
+	}
+	if wide {
+		return func(c *op.Call) error {
+			Spread(c, w, func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })
+			return nil
+		}, nil
+	}
+	var t1, t2 [256]int32
+	for i := range 256 {
+		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
+	}
+	return func(c *op.Call) error {
+		Spread(c, w, func(x, y T) T { return finish(t1[uint8(x)], t2[uint8(y)]) })
+		return nil
+	}, nil
+}
+
+func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {
+	m := fixed.FromReal(q.S1 / (q.S2 * q.So))
+	return func(c *op.Call) error {
+		for _, v := range tensor.Of[T](c.In[1]) {
+			if int32(v) == q.Z2 {
+				return errDivision
+			}
+		}
+		Spread(c, w, func(xq, yq T) T {
+			x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
+			if y < 0 {
+				x, y = -x, -y
+			}
+			inv, e := fixed.Reciprocal(y, 31)
+			head := signBits(x)
+			quotient := fixed.DoublingHighMul(x<<uint(head), inv)
+			total := m.Shift - e - head
+			return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(quotient, m.M), -total)))
+		})
+		return nil
+	}, nil
+}
+
+// signBits is the number of leading bits of x that repeat the sign.
+func signBits(x int32) int {
+	if x >= 0 {
+		return bits.LeadingZeros32(uint32(x)) - 1
+	}
+	if x == math.MinInt32 {
+		return 0
+	}
+	return bits.LeadingZeros32(2*uint32(-x)-1) - 1
+}
+
+func inferAddN(c *op.Call) error {
+	if err := c.NeedInputs(len(c.In)); err != nil {
+		return err
+	}
+	if len(c.In) == 0 {
+		return c.Errorf("no input")
+	}
+	for i, x := range c.In {
+		if x.Type != c.In[0].Type || tensor.FormatShape(x.Shape) != tensor.FormatShape(c.In[0].Shape) {
+			return c.Errorf("input %d is %v %s, input 0 %v %s", i, x.Type, tensor.FormatShape(x.Shape), c.In[0].Type, tensor.FormatShape(c.In[0].Shape))
+		}
+	}
+	return layer.InferSame(c)
+}
+
+func prepareAddN(c *op.Call) (op.Run, error) {
+	if f := tensor.PickNumber(c.In[0].Type, addN[float32], nil, nil, nil, addN[int32], addN[int64], nil, nil, nil, nil); f != nil {
+		return f, nil
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Int8:
+		return addNQuant(c)
+	default:
+		return nil, op.Unsupported("%v inputs", t)
+	}
+}
+
+func addN[T float32 | int32 | int64](c *op.Call) error {
+	out := tensor.Of[T](c.Out[0])
+	copy(out, tensor.Of[T](c.In[0]))
+	for _, x := range c.In[1:] {
+		for i, v := range tensor.Of[T](x) {
+			out[i] += v
+		}
+	}
+	return nil
+}
+
+// addNQuant adds int8 inputs of one quantisation at a finer scale.
+func addNQuant(c *op.Call) (op.Run, error) {
+	const shift = 20
+	si, zi, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	twice := 2 * float64(si)
+	m := fixed.FromReal(float64(si) / twice)
+	mo := fixed.FromReal(twice / ((1 << shift) * float64(so)))
+	return func(c *op.Call) error {
+		out := tensor.Of[int8](c.Out[0])
+		for i := range out {
+			var s int32
+			for _, x := range c.In {
+				s += m.Apply((int32(int8(x.Data[i])) - zi) << shift)
+			}
+			out[i] = int8(min(max(mo.Apply(s)+zo, math.MinInt8), math.MaxInt8))
+		}
+		return nil
+	}, nil
+}

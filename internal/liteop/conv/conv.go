@@ -1,0 +1,192 @@
+package conv
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// convShape reads the geometry of CONV_2D and DEPTHWISE_CONV_2D. The filter is
+// [OC,KH,KW,C/groups], or [1,KH,KW,OC] when depthwise.
+func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
+	var s kernel.ConvShape
+	for i := range 2 {
+		if err := layer.NeedRank(c, i, 4); err != nil {
+			return s, err
+		}
+	}
+	x, w := c.In[0].Shape, c.In[1].Shape
+	sh, sw, err := layer.Strides(c)
+	if err != nil {
+		return s, err
+	}
+	dh, dw := layer.Dilations(c)
+	s = kernel.ConvShape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
+	switch {
+	case depthwise:
+		s.OC = w[3]
+		if s.C < 1 || s.OC%s.C != 0 {
+			return s, c.Errorf("%d output channels are no multiple of %d input channels", s.OC, s.C)
+		}
+		s.Groups = s.C
+	case w[3] < 1 || s.C%w[3] != 0:
+		return s, c.Errorf("filter takes %d channels, input has %d", w[3], s.C)
+	default:
+		if s.Groups = s.C / w[3]; s.Groups < 1 || s.OC%s.Groups != 0 {
+			return s, c.Errorf("%d output channels in %d groups", s.OC, s.Groups)
+		}
+	}
+	if s.KH < 1 || s.KW < 1 {
+		return s, c.Errorf("filter of %dx%d", s.KW, s.KH)
+	}
+	h, v := layer.Slide(s.H, s.KH, sh, dh, layer.IsSame(c)), layer.Slide(s.W, s.KW, sw, dw, layer.IsSame(c))
+	s.OH, s.PadT, s.OW, s.PadL = h.Out, h.Pad, v.Out, v.Pad
+	if c.Has(2) && c.In[2].Len() != s.OC && c.In[2].Len() != 0 {
+		return s, c.Errorf("%d biases for %d output channels", c.In[2].Len(), s.OC)
+	}
+	return s, nil
+}
+
+func inferConv(depthwise bool) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		s, err := convShape(c, depthwise)
+		if err != nil {
+			return err
+		}
+		c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{s.N, s.OH, s.OW, s.OC})
+		return nil
+	}
+}
+
+func prepareConv(depthwise bool) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		s, err := convShape(c, depthwise)
+		if err != nil {
+			return nil, err
+		}
+		x, w := c.In[0].Type, c.In[1].Type
+		if x == tensor.Float32 && w == tensor.Int8 && !depthwise && c.Const(1) {
+			return hybridConv(c, s)
+		}
+		if x == tensor.Float32 {
+			return floatConv(c, s, depthwise)
+		}
+		if !c.Const(1) || c.Has(2) && !c.Const(2) {
+			return nil, op.Unsupported("integer weights that are not constant")
+		}
+		switch {
+		case x == tensor.Int8 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Int2):
+			return intConv[int8](c, s, depthwise)
+		case x == tensor.Uint8 && w == tensor.Uint8:
+			return intConv[uint8](c, s, depthwise)
+		case x == tensor.Int16 && (w == tensor.Int8 || w == tensor.Int4):
+			return wideConv(c, s, depthwise)
+		}
+		return nil, op.Unsupported("%v input with %v weights", x, w)
+	}
+}
+
+// floatConv runs in float32; weights of other types are converted once.
+func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	make := kernel.NewConvNHWC
+	if depthwise {
+		make = kernel.NewDepthwiseNHWC
+	}
+	load := func(c *op.Call) (w, b []float32, err error) {
+		if w, err = layer.Floats(c.In[1]); err == nil && c.Has(2) && c.In[2].Len() > 0 {
+			b, err = layer.Floats(c.In[2])
+		}
+		return w, b, err
+	}
+	fixed := c.Const(1) && (!c.Has(2) || c.Const(2))
+	var conv *kernel.Conv
+	if fixed {
+		w, b, err := load(c)
+		if err != nil {
+			return nil, err
+		}
+		conv = make(s, w, b, act)
+		c.Kernel = conv.Name()
+	} else {
+		c.Kernel = "unpacked"
+	}
+	return func(c *op.Call) error {
+		if !fixed {
+			w, b, err := load(c)
+			if err != nil {
+				return err
+			}
+			if conv == nil {
+				conv = make(s, w, b, act)
+			} else {
+				conv.SetWeights(w, b)
+			}
+		}
+		conv.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+		return nil
+	}, nil
+}
+
+// requant gathers what turns 32-bit sums into the output's type.
+func requant(c *op.Call, channels int) (kernel.Requant, error) {
+	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
+	if err != nil {
+		return kernel.Requant{}, err
+	}
+	_, zero, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return kernel.Requant{}, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return kernel.Requant{}, err
+	}
+	q := kernel.Requant{Mul: ms, Zero: zero, Min: lo, Max: hi}
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if c.In[2].Type != tensor.Int32 {
+			return q, op.Unsupported("%v biases", c.In[2].Type)
+		}
+		q.Bias = tensor.Of[int32](c.In[2])
+	}
+	return q, nil
+}
+
+func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+	if c.Out[0].Type != c.In[0].Type {
+		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	}
+	q, err := requant(c, s.OC)
+	if err != nil {
+		return nil, err
+	}
+	w, err := layer.Weights(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	_, zero, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	if depthwise {
+		c.Kernel = "depthwise"
+		wd := make([]int32, len(w))
+		for i, v := range w {
+			wd[i] = int32(v)
+		}
+		return func(c *op.Call) error {
+			kernel.DepthwiseQ(c.Pool, s, s.OC/s.C, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), wd, zero, &q)
+			return nil
+		}, nil
+	}
+	conv := kernel.NewConvQ[T](s, w, zero, q)
+	c.Kernel = conv.Name()
+	return func(c *op.Call) error {
+		conv.Run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]))
+		return nil
+	}, nil
+}

@@ -1,0 +1,181 @@
+package conv
+
+import (
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Wide is what turns the 64-bit sums of int16 kernels into int16.
+type Wide struct {
+	Bias   []int64
+	Mul    []fixed.Multiplier
+	Lo, Hi int32
+	Narrow bool // 32-bit biases and sums, scaled with two roundings
+}
+
+// One scales one sum and adds its bias.
+func (w *Wide) One(acc int64, ch int) int16 {
+	if w.Bias != nil {
+		acc += w.Bias[ch]
+	}
+	m := w.Mul[0]
+	if len(w.Mul) > 1 {
+		m = w.Mul[ch]
+	}
+	var v int32
+	if w.Narrow {
+		v = m.Apply(int32(acc))
+	} else {
+		v = m.Apply64(acc)
+	}
+	return int16(min(max(v, w.Lo), w.Hi))
+}
+
+func newWide(c *op.Call, channels int) (*Wide, error) {
+	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := &Wide{Mul: ms, Lo: lo, Hi: hi}
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if q.Bias, q.Narrow, err = WideBias(c.In[2]); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// WideBias reads a bias of 64 bits, or of 32, which also makes sums 32 bits wide.
+func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
+	switch t.Type {
+	case tensor.Int64:
+		return tensor.Of[int64](t), false, nil
+	case tensor.Int32:
+		for _, v := range tensor.Of[int32](t) {
+			b = append(b, int64(v))
+		}
+		return b, true, nil
+	}
+	return nil, false, op.Unsupported("%v biases", t.Type)
+}
+
+// wideConv is convolution over int16 activations with 8-bit or narrower weights.
+func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+	if c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
+	}
+	q, err := newWide(c, s.OC)
+	if err != nil {
+		return nil, err
+	}
+	wv, err := layer.Integers(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	cg, og := s.C/s.Groups, s.OC/s.Groups
+	// Element of the filter for output channel o, tap t, input channel i.
+	so, st := s.KH*s.KW*cg, cg
+	if depthwise {
+		so, st = 1, s.OC
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(s.N*s.OH*s.OW, max(1, 4096/max(1, s.OC*s.KH*s.KW*cg)), func(lo, hi int) {
+			for p := lo; p < hi; p++ {
+				n, oy, ox := p/s.OW/s.OH, p/s.OW%s.OH, p%s.OW
+				for o := range s.OC {
+					var acc int64
+					for ky := range s.KH {
+						iy := oy*s.StrideH - s.PadT + ky*s.DilH
+						if uint(iy) >= uint(s.H) {
+							continue
+						}
+						for kx := range s.KW {
+							ix := ox*s.StrideW - s.PadL + kx*s.DilW
+							if uint(ix) >= uint(s.W) {
+								continue
+							}
+							src := x[((n*s.H+iy)*s.W+ix)*s.C+o/og*cg:][:cg]
+							w := wv[o*so+(ky*s.KW+kx)*st:][:cg]
+							for i, v := range src {
+								acc += int64(v) * int64(w[i])
+							}
+						}
+					}
+					y[p*s.OC+o] = q.One(acc, o)
+				}
+			}
+		})
+		return nil
+	}, nil
+}
+
+// hybridConv has float activations and int8 weights: each batch is quantised
+// symmetrically (or asymmetrically where the options say so), the sums are whole
+// numbers, the result is scaled back.
+func hybridConv(c *op.Call, s kernel.ConvShape) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	if !layer.Quantised(c.In[1]) {
+		return nil, op.Unsupported("int8 weights without quantisation")
+	}
+	wq, err := layer.Integers(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	wf := make([]float32, len(wq))
+	for i, v := range wq {
+		wf[i] = float32(v)
+	}
+	var bias []float32
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if !c.Const(2) {
+			return nil, op.Unsupported("a bias that is not constant beside int8 weights")
+		}
+		if bias, err = layer.Floats(c.In[2]); err != nil {
+			return nil, err
+		}
+	}
+	one := s
+	one.N = 1
+	conv := kernel.NewConvNHWC(one, wf, nil, activation.Clamp{})
+	c.Kernel = "hybrid"
+	sw := c.In[1].Quant.Scale
+	n := s.H * s.W * s.C
+	q := op.ScratchOf[float32](c, n)
+	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		for b := range s.N {
+			scale := layer.QuantizeRow(q, x[b*n:][:n], asym)
+			out := y[b*s.OH*s.OW*s.OC:][:s.OH*s.OW*s.OC]
+			conv.Run(c.Pool, q, out)
+			for i, v := range out {
+				o := i % s.OC
+				f := sw[0]
+				if len(sw) > 1 {
+					f = sw[o]
+				}
+				v *= scale * f
+				if bias != nil {
+					v += bias[o]
+				}
+				if act.On {
+					v = min(max(v, act.Min), act.Max)
+				}
+				out[i] = v
+			}
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,233 @@
+package conv
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// conv3D is a convolution over [N,D,H,W,C] with a filter [KD,KH,KW,C,OC], or its
+// transpose with a filter [KD,KH,KW,OC,C].
+type conv3D struct {
+	n, c, oc            int
+	in, out, k, s, d, p [3]int
+}
+
+var axes3D = [3]string{"d", "h", "w"}
+
+func (v *conv3D) options(c *op.Call) error {
+	for i, a := range axes3D {
+		v.s[i] = c.Node.Attrs.Int("stride_"+a, 1)
+		v.d[i] = max(1, c.Node.Attrs.Int("dilation_"+a+"_factor", 1))
+		if v.s[i] < 1 || v.k[i] < 1 {
+			return c.Errorf("stride %d, filter %d", v.s[i], v.k[i])
+		}
+	}
+	return nil
+}
+
+func shapeConv3D(c *op.Call) (*conv3D, error) {
+	for i := range 2 {
+		if err := layer.NeedRank(c, i, 5); err != nil {
+			return nil, err
+		}
+	}
+	x, w := c.In[0].Shape, c.In[1].Shape
+	v := &conv3D{n: x[0], c: x[4], oc: w[4], in: [3]int(x[1:4]), k: [3]int(w[:3])}
+	if err := v.options(c); err != nil {
+		return nil, err
+	}
+	if w[3] != v.c {
+		return nil, op.Unsupported("filter takes %d channels, input has %d", w[3], v.c)
+	}
+	if c.Has(2) && c.In[2].Len() != v.oc {
+		return nil, c.Errorf("%d biases for %d channels", c.In[2].Len(), v.oc)
+	}
+	for i := range 3 {
+		a := layer.Slide(v.in[i], v.k[i], v.s[i], v.d[i], layer.IsSame(c))
+		v.out[i], v.p[i] = a.Out, a.Pad
+	}
+	return v, nil
+}
+
+func inferConv3D(shape func(c *op.Call) (*conv3D, error), data int) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		v, err := shape(c)
+		if err != nil {
+			return err
+		}
+		c.SetOut(0, layer.OutType(c, c.In[data].Type), []int{v.n, v.out[0], v.out[1], v.out[2], v.oc})
+		return nil
+	}
+}
+
+func prepareConv3D(c *op.Call) (op.Run, error) {
+	v, err := shapeConv3D(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.In[0].Type != tensor.Float32 {
+		return nil, op.Unsupported("%v input", c.In[0].Type)
+	}
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return err
+		}
+		bias, err := layer.Floats(c.Input(2))
+		if err != nil {
+			return err
+		}
+		positions := v.n * v.out[0] * v.out[1] * v.out[2]
+		c.Pool.For(positions, max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), func(lo, hi int) {
+			for p := lo; p < hi; p++ {
+				v.at(p, x, y[p*v.oc:][:v.oc], w, bias)
+				clampTo(y[p*v.oc:][:v.oc], act)
+			}
+		})
+		return nil
+	}, nil
+}
+
+func clampTo(v []float32, a activation.Clamp) {
+	if !a.On {
+		return
+	}
+	for i, x := range v {
+		v[i] = min(max(x, a.Min), a.Max)
+	}
+}
+
+// split turns a position into batch and coordinates.
+func split(p int, dims [3]int) (n int, at [3]int) {
+	for i := 2; i >= 0; i-- {
+		at[i] = p % dims[i]
+		p /= dims[i]
+	}
+	return p, at
+}
+
+// at computes the output channels of position p.
+func (v *conv3D) at(p int, x, out, w, bias []float32) {
+	clear(out)
+	copy(out, bias)
+	n, o := split(p, v.out)
+	taps := v.k[0] * v.k[1] * v.k[2]
+	for t := range taps {
+		_, k := split(t, v.k)
+		at, inside := n, true
+		for i := range 3 {
+			q := o[i]*v.s[i] - v.p[i] + k[i]*v.d[i]
+			inside = inside && uint(q) < uint(v.in[i])
+			at = at*v.in[i] + q
+		}
+		if !inside {
+			continue
+		}
+		for i, e := range x[at*v.c:][:v.c] {
+			f := w[(t*v.c+i)*v.oc:][:len(out)]
+			for j := range out {
+				out[j] += e * f[j]
+			}
+		}
+	}
+}
+
+// shapeConv3DTranspose: inputs are output shape, filter, data, bias.
+func shapeConv3DTranspose(c *op.Call) (*conv3D, error) {
+	for _, i := range []int{1, 2} {
+		if err := layer.NeedRank(c, i, 5); err != nil {
+			return nil, err
+		}
+	}
+	if !c.Has(0) {
+		return nil, c.Errorf("input 0 (the output shape) is missing")
+	}
+	shape, err := op.Ints(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(shape) != 5 {
+		return nil, c.Errorf("output shape %v", shape)
+	}
+	if _, err := tensor.CheckShape(tensor.Float32, shape); err != nil {
+		return nil, err
+	}
+	x, w := c.In[2].Shape, c.In[1].Shape
+	v := &conv3D{n: x[0], c: x[4], oc: w[3], in: [3]int(x[1:4]), out: [3]int(shape[1:4]), k: [3]int(w[:3])}
+	if err := v.options(c); err != nil {
+		return nil, err
+	}
+	if w[4] != v.c || shape[0] != v.n || shape[4] != v.oc || c.Has(3) && c.In[3].Len() != v.oc {
+		return nil, c.Errorf("output shape %v, filter %s and input %s do not fit", shape, tensor.FormatShape(w), tensor.FormatShape(x))
+	}
+	if layer.IsSame(c) {
+		for i := range 3 {
+			v.p[i] = max(0, (v.in[i]-1)*v.s[i]+(v.k[i]-1)*v.d[i]+1-v.out[i]) / 2
+		}
+	}
+	return v, nil
+}
+
+func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
+	v, err := shapeConv3DTranspose(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.In[2].Type != tensor.Float32 {
+		return nil, op.Unsupported("%v input", c.In[2].Type)
+	}
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return err
+		}
+		bias, err := layer.Floats(c.Input(3))
+		if err != nil {
+			return err
+		}
+		// Each output gathers the inputs that would scatter into it.
+		positions := v.n * v.out[0] * v.out[1] * v.out[2]
+		c.Pool.For(positions, max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), func(lo, hi int) {
+			for p := lo; p < hi; p++ {
+				v.gather(p, x, y[p*v.oc:][:v.oc], w, bias)
+				clampTo(y[p*v.oc:][:v.oc], act)
+			}
+		})
+		return nil
+	}, nil
+}
+
+func (v *conv3D) gather(p int, x, out, w, bias []float32) {
+	clear(out)
+	copy(out, bias)
+	n, o := split(p, v.out)
+	for t := range v.k[0] * v.k[1] * v.k[2] {
+		_, k := split(t, v.k)
+		at, inside := n, true
+		for i := range 3 {
+			q := o[i] + v.p[i] - k[i]*v.d[i]
+			inside = inside && q >= 0 && q%v.s[i] == 0 && q/v.s[i] < v.in[i]
+			at = at*v.in[i] + q/v.s[i]
+		}
+		if !inside {
+			continue
+		}
+		src := x[at*v.c:][:v.c]
+		for j := range out {
+			out[j] += kernel.Dot(w[(t*v.oc+j)*v.c:][:v.c], src)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package conv
+
+import (
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// tconv is a transposed convolution. Inputs: output shape, filter [OC,KH,KW,C],
+// data [N,H,W,C], bias; the custom operator Convolution2DTransposeBias has data,
+// filter, bias and no shape.
+type tconv struct {
+	n, h, w, c     int
+	oc, oh, ow     int
+	kh, kw         int
+	sh, sw         int
+	padT, padL     int
+	data, filt, bi int // input numbers
+}
+
+func shapeTConv(c *op.Call) (tconv, error) {
+	t := tconv{data: 2, filt: 1, bi: 3}
+	for _, i := range []int{1, 2} {
+		if err := layer.NeedRank(c, i, 4); err != nil {
+			return t, err
+		}
+	}
+	if !c.Has(0) {
+		return t, c.Errorf("input 0 (the output shape) is missing")
+	}
+	shape, err := op.Ints(c.In[0])
+	if err != nil {
+		return t, err
+	}
+	if len(shape) != 4 {
+		return t, c.Errorf("output shape has %d dimensions, 4 were expected", len(shape))
+	}
+	for _, d := range shape {
+		if d < 0 {
+			return t, c.Errorf("output shape %v", shape)
+		}
+	}
+	if err := t.geometry(c); err != nil {
+		return t, err
+	}
+	t.oh, t.ow = shape[1], shape[2]
+	if shape[0] != t.n || shape[3] != t.oc {
+		return t, c.Errorf("output shape %v does not fit batch %d and %d channels", shape, t.n, t.oc)
+	}
+	t.pads(c)
+	return t, nil
+}
+
+// shapeTConvBias derives the output size from the input: SAME gives in*stride.
+func shapeTConvBias(c *op.Call) (tconv, error) {
+	t := tconv{data: 0, filt: 1, bi: 2}
+	for _, i := range []int{0, 1} {
+		if err := layer.NeedRank(c, i, 4); err != nil {
+			return t, err
+		}
+	}
+	if err := t.geometry(c); err != nil {
+		return t, err
+	}
+	if t.same(c) {
+		t.oh, t.ow = t.h*t.sh, t.w*t.sw
+	} else {
+		t.oh, t.ow = (t.h-1)*t.sh+t.kh, (t.w-1)*t.sw+t.kw
+	}
+	t.pads(c)
+	return t, nil
+}
+
+func (t *tconv) same(c *op.Call) bool {
+	if p, ok := customPadding(c); ok {
+		return p.same
+	}
+	return layer.IsSame(c)
+}
+
+func (t *tconv) geometry(c *op.Call) error {
+	x, w := c.In[t.data].Shape, c.In[t.filt].Shape
+	t.n, t.h, t.w, t.c = x[0], x[1], x[2], x[3]
+	t.oc, t.kh, t.kw = w[0], w[1], w[2]
+	if w[3] != t.c {
+		return c.Errorf("filter takes %d channels, input has %d", w[3], t.c)
+	}
+	if b := c.Input(t.bi); b != nil && b.Len() != t.oc {
+		return c.Errorf("%d biases for %d channels", b.Len(), t.oc)
+	}
+	if p, ok := customPadding(c); ok {
+		t.sh, t.sw = p.sh, p.sw
+		return nil
+	}
+	var err error
+	t.sh, t.sw, err = layer.Strides(c)
+	return err
+}
+
+// pads is the padding of the forward convolution from output to input.
+func (t *tconv) pads(c *op.Call) {
+	if t.same(c) {
+		t.padT = max(0, (t.h-1)*t.sh+t.kh-t.oh) / 2
+		t.padL = max(0, (t.w-1)*t.sw+t.kw-t.ow) / 2
+	}
+}
+
+// customOptions are the packed options of Convolution2DTransposeBias: three
+// int32 (padding, stride width, stride height).
+type customOptions struct {
+	same   bool
+	sh, sw int
+}
+
+func customPadding(c *op.Call) (customOptions, bool) {
+	b, _ := c.Node.Attrs["custom_options"].([]byte)
+	if c.Node.Op != "Convolution2DTransposeBias" || len(b) < 12 {
+		return customOptions{}, false
+	}
+	v := tensor.Of[int32](&tensor.Tensor{Type: tensor.Int32, Data: b[:12]})
+	o := customOptions{same: v[0] == 1, sw: int(v[1]), sh: int(v[2])}
+	return o, o.sh > 0 && o.sw > 0
+}
+
+func inferTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		t, err := shape(c)
+		if err != nil {
+			return err
+		}
+		c.SetOut(0, layer.OutType(c, c.In[t.data].Type), []int{t.n, t.oh, t.ow, t.oc})
+		return nil
+	}
+}
+
+// scatter adds every input element's contribution to the output. add is called
+// for whole rows of channels: sum over input channels of x*w for output o.
+func scatter[X tensor.Number, W tensor.Number, A int32 | int64 | float32](c *op.Call, t tconv, x []X, w []W, zero A, acc []A) {
+	clear(acc)
+	// Workers own output channels, so that no two write the same sum.
+	c.Pool.For(t.oc, max(1, 1<<14/max(1, t.n*t.h*t.w*t.kh*t.kw*t.c)), func(lo, hi int) {
+		for p := range t.n * t.h * t.w {
+			n, y, xx := p/t.w/t.h, p/t.w%t.h, p%t.w
+			src := x[p*t.c:][:t.c]
+			for ky := range t.kh {
+				oy := y*t.sh - t.padT + ky
+				if uint(oy) >= uint(t.oh) {
+					continue
+				}
+				for kx := range t.kw {
+					ox := xx*t.sw - t.padL + kx
+					if uint(ox) >= uint(t.ow) {
+						continue
+					}
+					at := ((n*t.oh+oy)*t.ow + ox) * t.oc
+					for o := lo; o < hi; o++ {
+						f := w[((o*t.kh+ky)*t.kw+kx)*t.c:][:len(src)]
+						var s A
+						for i, v := range src {
+							s += (A(v) - zero) * A(f[i])
+						}
+						acc[at+o] += s
+					}
+				}
+			}
+		}
+	})
+}
+
+func prepareTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		t, err := shape(c)
+		if err != nil {
+			return nil, err
+		}
+		x, w := c.In[t.data], c.In[t.filt]
+		switch {
+		case x.Type == tensor.Float32:
+			return t.float(c)
+		case x.Type == tensor.Int8 && w.Type == tensor.Int8:
+			return tconvInt[int8](c, t)
+		case x.Type == tensor.Uint8 && w.Type == tensor.Uint8:
+			return tconvInt[uint8](c, t)
+		case x.Type == tensor.Int16 && w.Type == tensor.Int8:
+			return t.wide(c)
+		}
+		return nil, op.Unsupported("%v input with %v weights", x.Type, w.Type)
+	}
+}
+
+func (t tconv) float(c *op.Call) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		w, err := layer.Floats(c.In[t.filt])
+		if err != nil {
+			return err
+		}
+		bias, err := layer.Floats(c.Input(t.bi))
+		if err != nil {
+			return err
+		}
+		y := tensor.Of[float32](c.Out[0])
+		scatter(c, t, tensor.Of[float32](c.In[t.data]), w, 0, y)
+		for i, v := range y {
+			if bias != nil {
+				v += bias[i%t.oc]
+			}
+			if act.On {
+				v = min(max(v, act.Min), act.Max)
+			}
+			y[i] = v
+		}
+		return nil
+	}, nil
+}
+
+func (t tconv) multipliers(c *op.Call) ([]fixed.Multiplier, error) {
+	return layer.ChannelMultipliers(c.In[t.data], c.In[t.filt], c.Out[0], t.oc)
+}
+
+func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
+	if !c.Const(t.filt) {
+		return nil, op.Unsupported("integer weights that are not constant")
+	}
+	ms, err := t.multipliers(c)
+	if err != nil {
+		return nil, err
+	}
+	_, zx, err := layer.ScaleOf(c.In[t.data])
+	if err != nil {
+		return nil, err
+	}
+	_, zo, _ := layer.ScaleOf(c.Out[0])
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	w, err := layer.Weights(c.In[t.filt])
+	if err != nil {
+		return nil, err
+	}
+	acc := op.ScratchOf[int32](c, c.Out[0].Len())
+	return func(c *op.Call) error {
+		var bias []int32
+		if b := c.Input(t.bi); b != nil && b.Type == tensor.Int32 {
+			bias = tensor.Of[int32](b)
+		}
+		y := tensor.Of[T](c.Out[0])
+		scatter(c, t, tensor.Of[T](c.In[t.data]), w, zx, acc)
+		for i, v := range acc {
+			o := i % t.oc
+			if bias != nil {
+				v += bias[o]
+			}
+			y[i] = T(min(max(ms[min(o, len(ms)-1)].Apply(v)+zo, lo), hi))
+		}
+		return nil
+	}, nil
+}
+
+func (t tconv) wide(c *op.Call) (op.Run, error) {
+	if !c.Const(t.filt) {
+		return nil, op.Unsupported("integer weights that are not constant")
+	}
+	ms, err := t.multipliers(c)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := &Wide{Mul: ms, Lo: lo, Hi: hi}
+	if b := c.Input(t.bi); b != nil && b.Len() > 0 {
+		if !c.Const(t.bi) {
+			return nil, op.Unsupported("biases that are not constant")
+		}
+		if q.Bias, _, err = WideBias(b); err != nil {
+			return nil, err
+		}
+	}
+	w, err := layer.Integers(c.In[t.filt])
+	if err != nil {
+		return nil, err
+	}
+	acc := op.ScratchOf[int64](c, c.Out[0].Len())
+	return func(c *op.Call) error {
+		y := tensor.Of[int16](c.Out[0])
+		scatter(c, t, tensor.Of[int16](c.In[t.data]), w, 0, acc)
+		for i, v := range acc {
+			y[i] = q.One(v, i%t.oc)
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,358 @@
+package matmul
+
+import (
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/liteop/conv"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// fcShape is the product [rows, in] x [out, in]ᵀ.
+type fcShape struct{ rows, in, out int }
+
+func shapeFC(c *op.Call) (fcShape, error) {
+	var s fcShape
+	if err := c.NeedInputs(2); err != nil {
+		return s, err
+	}
+	w := c.In[1].Shape
+	if len(w) != 2 {
+		return s, c.Errorf("weights have rank %d, 2 was expected", len(w))
+	}
+	s.out, s.in = w[0], w[1]
+	if s.in < 1 || c.In[0].Len()%s.in != 0 {
+		return s, c.Errorf("input %s does not divide into rows of %d", tensor.FormatShape(c.In[0].Shape), s.in)
+	}
+	s.rows = c.In[0].Len() / s.in
+	if c.Has(2) && c.In[2].Len() != 0 && c.In[2].Len() != s.out {
+		return s, c.Errorf("%d biases for %d outputs", c.In[2].Len(), s.out)
+	}
+	if f := c.Node.Attrs.Str("weights_format", "DEFAULT"); f != "DEFAULT" {
+		return s, op.Unsupported("weights format %s", f)
+	}
+	return s, nil
+}
+
+func inferFC(c *op.Call) error {
+	s, err := shapeFC(c)
+	if err != nil {
+		return err
+	}
+	shape := []int{s.rows, s.out}
+	x := c.In[0].Shape
+	if c.Node.Attrs.Bool("keep_num_dims", false) && len(x) > 0 && x[len(x)-1] == s.in {
+		shape = append(append([]int{}, x[:len(x)-1]...), s.out)
+	}
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), shape)
+	return nil
+}
+
+func prepareFC(c *op.Call) (op.Run, error) {
+	s, err := shapeFC(c)
+	if err != nil {
+		return nil, err
+	}
+	x, w := c.In[0].Type, c.In[1].Type
+	switch {
+	case x == tensor.Float32 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Uint8) && c.Const(1) && layer.Quantised(c.In[1]):
+		return hybridFC(c, s)
+	case x == tensor.Float32:
+		return floatFC(c, s)
+	case x == tensor.Int8 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Int2):
+		return intFC[int8](c, s)
+	case x == tensor.Uint8 && w == tensor.Uint8:
+		return intFC[uint8](c, s)
+	case x == tensor.Int16 && (w == tensor.Int8 || w == tensor.Int4):
+		return wideFC(c, s)
+	}
+	return nil, op.Unsupported("%v input with %v weights", x, w)
+}
+
+func floatFC(c *op.Call, s fcShape) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act}
+	if c.Const(1) && c.In[1].Type != tensor.Float32 {
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return nil, err
+		}
+		return func(c *op.Call) error {
+			g := g
+			if g.BiasN, err = fcBias(c); err != nil {
+				return err
+			}
+			kernel.Gemm(c.Pool, g, tensor.Of[float32](c.In[0]), w, tensor.Of[float32](c.Out[0]))
+			return nil
+		}, nil
+	}
+	var packed *kernel.PackedB
+	// Packed even for one row: columns side by side are then faster than rows of
+	// weights, with each sum in order.
+	if c.Const(1) {
+		packed = kernel.PackB(s.in, s.out, tensor.Of[float32](c.In[1]), 0, true)
+		c.Kernel = "packed"
+	}
+	return func(c *op.Call) (err error) {
+		g := g
+		if g.BiasN, err = fcBias(c); err != nil {
+			return err
+		}
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		if packed != nil {
+			kernel.GemmPacked(c.Pool, g, x, packed, y)
+			return nil
+		}
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return err
+		}
+		kernel.Gemm(c.Pool, g, x, w, y)
+		return nil
+	}, nil
+}
+
+func fcBias(c *op.Call) ([]float32, error) {
+	if !c.Has(2) || c.In[2].Len() == 0 {
+		return nil, nil
+	}
+	return layer.Floats(c.In[2])
+}
+
+// fcMultipliers differ from those of convolution for weights with one scale: the
+// product of the input scales is rounded to float32 first.
+func fcMultipliers(c *op.Call, out int) ([]fixed.Multiplier, error) {
+	if !layer.Quantised(c.In[1]) {
+		return nil, op.Unsupported("weights without quantisation")
+	}
+	if len(c.In[1].Quant.Scale) > 1 {
+		return layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], out)
+	}
+	si, _, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, _, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	product := si * c.In[1].Quant.Scale[0]
+	return []fixed.Multiplier{fixed.FromReal(float64(product) / float64(so))}, nil
+}
+
+func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
+	if c.Out[0].Type != c.In[0].Type && c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	}
+	if c.In[1].Quant != nil && c.In[1].Quant.Block > 0 {
+		return nil, op.Unsupported("blockwise weights with integer activations")
+	}
+	ms, err := fcMultipliers(c, s.out)
+	if err != nil {
+		return nil, err
+	}
+	_, zx, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	_, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if c.In[2].Type != tensor.Int32 || !c.Const(2) {
+			return nil, op.Unsupported("%v biases that are not constant int32", c.In[2].Type)
+		}
+		q.Bias = tensor.Of[int32](c.In[2])
+	}
+	var w []int16
+	if c.Const(1) {
+		if w, err = layer.Weights(c.In[1]); err != nil {
+			return nil, err
+		}
+	}
+	if w != nil && s.rows >= 4 && s.out > 0 {
+		c.Kernel = "packed"
+		return manyRowsFC[T](c, s, w, zx, &q), nil
+	}
+	c.Kernel = "rows"
+	xq := op.ScratchOf[int32](c, s.in)
+	return func(c *op.Call) error {
+		w := w
+		if w == nil {
+			var err error
+			if w, err = layer.Weights(c.In[1]); err != nil {
+				return err
+			}
+		}
+		x := tensor.Of[T](c.In[0])
+		for r := range s.rows {
+			for i, v := range x[r*s.in:][:s.in] {
+				xq[i] = int32(v) - zx
+			}
+			rowFC(c, s, r, xq, w, &q)
+		}
+		return nil
+	}, nil
+}
+
+// manyRowsFC multiplies with the weights packed: that pays from a few rows on.
+func manyRowsFC[T int8 | uint8](c *op.Call, s fcShape, w []int16, zero int32, q *kernel.Requant) op.Run {
+	wide := make([]int32, len(w))
+	for i, v := range w {
+		wide[i] = int32(v)
+	}
+	packed := kernel.NewPackedQ(s.out, s.in)
+	packed.Fill(wide, s.in, 1)
+	table := make([]kernel.ByteTable, 1)
+	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
+	sums := op.ScratchOf[int32](c, s.rows*s.out)
+	return func(c *op.Call) error {
+		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
+		if c.Out[0].Type == tensor.Int16 {
+			kernel.RequantRows(c.Pool, tensor.Of[int16](c.Out[0]), sums, s.out, q)
+			return nil
+		}
+		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), sums, s.out, q)
+		return nil
+	}
+}
+
+// rowFC computes one row of outputs.
+func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *kernel.Requant) {
+	c.Pool.For(s.out, max(1, 16384/max(1, s.in)), func(lo, hi int) {
+		for o := lo; o < hi; o++ {
+			v := q.One(dot(x, w[o*s.in:][:s.in]), o)
+			switch c.Out[0].Type {
+			case tensor.Int8:
+				tensor.Of[int8](c.Out[0])[r*s.out+o] = int8(v)
+			case tensor.Uint8:
+				tensor.Of[uint8](c.Out[0])[r*s.out+o] = uint8(v)
+			default:
+				tensor.Of[int16](c.Out[0])[r*s.out+o] = int16(v)
+			}
+		}
+	})
+}
+
+func dot(x []int32, w []int16) int32 {
+	x = x[:len(w)]
+	var a, b, d, e int32
+	for len(w) >= 4 && len(x) >= 4 {
+		p, q := (*[4]int32)(x), (*[4]int16)(w)
+		a += p[0] * int32(q[0])
+		b += p[1] * int32(q[1])
+		d += p[2] * int32(q[2])
+		e += p[3] * int32(q[3])
+		x, w = x[4:], w[4:]
+	}
+	for i, v := range w {
+		a += x[i] * int32(v)
+	}
+	return a + b + d + e
+}
+
+func wideFC(c *op.Call, s fcShape) (op.Run, error) {
+	if c.Out[0].Type != tensor.Int16 {
+		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
+	}
+	if !c.Const(1) || c.Has(2) && !c.Const(2) {
+		return nil, op.Unsupported("int16 input with weights that are not constant")
+	}
+	ms, err := fcMultipliers(c, s.out)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	q := &conv.Wide{Mul: ms, Lo: lo, Hi: hi}
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if q.Bias, q.Narrow, err = conv.WideBias(c.In[2]); err != nil {
+			return nil, err
+		}
+	}
+	w, err := layer.Integers(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				r, o := i/s.out, i%s.out
+				var acc int64
+				row := x[r*s.in:][:s.in]
+				for k, v := range w[o*s.in:][:s.in] {
+					acc += int64(row[k]) * int64(v)
+				}
+				y[i] = q.One(acc, o)
+			}
+		})
+		return nil
+	}, nil
+}
+
+// hybridFC quantises each row of a float input to 8 bits and scales the whole
+// sums back.
+func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
+	if c.In[1].Quant.Block > 0 || c.In[1].Type == tensor.Uint8 {
+		return floatFC(c, s) // blockwise weights are used as float
+	}
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	wq, err := layer.Integers(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	wf := make([]float32, len(wq))
+	for i, v := range wq {
+		wf[i] = float32(v)
+	}
+	c.Kernel = "hybrid"
+	sw := c.In[1].Quant.Scale
+	if len(sw) != 1 && len(sw) != s.out {
+		return nil, op.Unsupported("%d scales for %d outputs", len(sw), s.out)
+	}
+	q := op.ScratchOf[float32](c, s.in)
+	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
+	return func(c *op.Call) error {
+		bias, err := fcBias(c)
+		if err != nil {
+			return err
+		}
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		for r := range s.rows {
+			scale := layer.QuantizeRow(q, x[r*s.in:][:s.in], asym)
+			out := y[r*s.out:][:s.out]
+			kernel.Gemm(c.Pool, kernel.GemmParams{M: 1, N: s.out, K: s.in, TransB: true}, q, wf, out)
+			for o, v := range out {
+				f := sw[0]
+				if len(sw) > 1 {
+					f = sw[o]
+				}
+				v *= scale * f
+				if bias != nil {
+					v += bias[o]
+				}
+				if act.On {
+					v = min(max(v, act.Min), act.Max)
+				}
+				out[o] = v
+			}
+		}
+		return nil
+	}, nil
+}

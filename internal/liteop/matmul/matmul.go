@@ -1,0 +1,253 @@
+package matmul
+
+import (
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/liteop/arith"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// matmul is a batch of products of m×k by k×n matrices.
+type matmul struct {
+	m, n, k    int
+	adjX, adjY bool
+	shape      []int
+	x, y       []int // offsets of each product's operands, in elements
+}
+
+func shapeMatmul(c *op.Call) (*matmul, error) {
+	if err := c.NeedInputs(2); err != nil {
+		return nil, err
+	}
+	x, y := c.In[0].Shape, c.In[1].Shape
+	if len(x) < 2 || len(y) < 2 {
+		return nil, c.Errorf("inputs of rank %d and %d, at least 2 was expected", len(x), len(y))
+	}
+	t := &matmul{adjX: c.Node.Attrs.Bool("adj_x", false), adjY: c.Node.Attrs.Bool("adj_y", false)}
+	t.m, t.k = x[len(x)-2], x[len(x)-1]
+	if t.adjX {
+		t.m, t.k = t.k, t.m
+	}
+	k, n := y[len(y)-2], y[len(y)-1]
+	if t.adjY {
+		k, n = n, k
+	}
+	t.n = n
+	if k != t.k {
+		return nil, c.Errorf("inner dimensions %d and %d differ", t.k, k)
+	}
+	bx, by := x[:len(x)-2], y[:len(y)-2]
+	batch, err := tensor.Broadcast(bx, by)
+	if err != nil {
+		return nil, err
+	}
+	t.shape = append(append([]int{}, batch...), t.m, t.n)
+	w, err := arith.NewBroadcast(bx, by)
+	if err != nil {
+		return nil, err
+	}
+	for r := w.Runs(0, w.Len); r.Next(); {
+		for i := range r.N {
+			t.x = append(t.x, (r.Off[0]+i*w.Step[0])*t.m*t.k)
+			t.y = append(t.y, (r.Off[1]+i*w.Step[1])*t.k*t.n)
+		}
+	}
+	return t, nil
+}
+
+func inferMatmul(c *op.Call) error {
+	t, err := shapeMatmul(c)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), t.shape)
+	return nil
+}
+
+func prepareMatmul(c *op.Call) (op.Run, error) {
+	t, err := shapeMatmul(c)
+	if err != nil {
+		return nil, err
+	}
+	x, y, o := c.In[0].Type, c.In[1].Type, c.Out[0].Type
+	switch {
+	case x == tensor.Float32 && y == tensor.Float32:
+		c.Kernel = kernel.GemmName(t.params())
+		return t.float, nil
+	case x == tensor.Float32 && y == tensor.Int8 && layer.Quantised(c.In[1]):
+		c.Kernel = "hybrid"
+		return t.hybrid(c)
+	case x == tensor.Int8 && y == tensor.Int8 && o == tensor.Int8:
+		return matmulQuant[int8, int8](c, t)
+	case x == tensor.Int16 && y == tensor.Int16 && o == tensor.Int16:
+		return matmulQuant[int16, int16](c, t)
+	case x == tensor.Int16 && y == tensor.Int8 && o == tensor.Int16:
+		return matmulQuant[int16, int8](c, t)
+	case x == tensor.Int8 && y == tensor.Int8 && o == tensor.Int32:
+		return t.whole, nil
+	}
+	return nil, op.Unsupported("%v times %v to %v", x, y, o)
+}
+
+func (t *matmul) params() kernel.GemmParams {
+	return kernel.GemmParams{M: t.m, N: t.n, K: t.k, TransA: t.adjX, TransB: t.adjY}
+}
+
+func (t *matmul) float(c *op.Call) error {
+	x, y, o := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])
+	for b := range t.x {
+		kernel.Gemm(c.Pool, t.params(), x[t.x[b]:][:t.m*t.k], y[t.y[b]:][:t.k*t.n], o[b*t.m*t.n:][:t.m*t.n])
+	}
+	return nil
+}
+
+// hybrid quantises each row of the float operand.
+func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
+	if t.adjX || len(c.In[1].Quant.Scale) > 1 {
+		return nil, op.Unsupported("float times int8, transposed or by channel")
+	}
+	s, _, err := layer.ScaleOf(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	q := op.ScratchOf[float32](c, t.m*t.k)
+	w := op.ScratchOf[float32](c, t.n*t.k)
+	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
+	rows := make([]float32, t.m)
+	return func(c *op.Call) error {
+		x, y, o := tensor.Of[float32](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[float32](c.Out[0])
+		for b := range t.x {
+			for r := range t.m {
+				rows[r] = layer.QuantizeRow(q[r*t.k:][:t.k], x[t.x[b]+r*t.k:][:t.k], asym)
+			}
+			for i, v := range y[t.y[b]:][:t.k*t.n] {
+				w[i] = float32(v)
+			}
+			out := o[b*t.m*t.n:][:t.m*t.n]
+			kernel.Gemm(c.Pool, t.params(), q, w, out)
+			for r, f := range rows {
+				f *= s
+				for i := range out[r*t.n:][:t.n] {
+					out[r*t.n+i] *= f
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+// matmulSums calls f with the index and value of every sum of
+// (x-zx)·(y-zy).
+func matmulSums[X, Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, f func(i int, acc int64)) {
+	x, y := tensor.Of[X](c.In[0]), tensor.Of[Y](c.In[1])
+	sxm, sxk, syk, syn := t.k, 1, t.n, 1
+	if t.adjX {
+		sxm, sxk = 1, t.m
+	}
+	if t.adjY {
+		syk, syn = 1, t.k
+	}
+	rows := len(t.x) * t.m
+	c.Pool.For(rows, max(1, layer.Grain/max(1, t.n*t.k)), func(lo, hi int) {
+		acc := make([]int64, t.n)
+		for r := lo; r < hi; r++ {
+			b, m := r/t.m, r%t.m
+			if sxk == 1 && syk == 1 {
+				row := x[t.x[b]+m*t.k:][:t.k]
+				for n := range acc {
+					f(r*t.n+n, offsetDot(row, y[t.y[b]+n*t.k:][:t.k], zx, zy))
+				}
+				continue
+			}
+			clear(acc)
+			for k := range t.k {
+				v := int64(x[t.x[b]+m*sxm+k*sxk]) - int64(zx)
+				at := t.y[b] + k*syk
+				if syn == 1 {
+					for n, w := range y[at:][:t.n] {
+						acc[n] += v * (int64(w) - int64(zy))
+					}
+					continue
+				}
+				for n := range acc {
+					acc[n] += v * (int64(y[at+n*syn]) - int64(zy))
+				}
+			}
+			for n, a := range acc {
+				f(r*t.n+n, a)
+			}
+		}
+	})
+}
+
+func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
+	sx, zx, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	sy, zy, err := layer.ScaleOf(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	ms := []fixed.Multiplier{fixed.FromReal(float64(sx*sy) / float64(so))}
+	if q := c.In[1].Quant; len(q.Scale) > 1 {
+		columns := c.In[1].Rank() - 1
+		if t.adjY {
+			columns--
+		}
+		if q.Axis != columns || len(q.Scale) != t.n {
+			return nil, op.Unsupported("integer products with scales along another axis than the columns")
+		}
+		ms = make([]fixed.Multiplier, t.n)
+		for i, s := range q.Scale {
+			ms[i] = fixed.FromReal(float64(sx) * float64(s) / float64(so))
+		}
+	}
+	lo, hi := layer.Limits(c.Out[0].Type)
+	wide := c.In[0].Type == tensor.Int16
+	return func(c *op.Call) error {
+		out := tensor.Of[X](c.Out[0])
+		matmulSums[X, Y](c, t, zx, zy, func(i int, acc int64) {
+			var v int32
+			m := ms[0]
+			if len(ms) > 1 {
+				m = ms[i%t.n]
+			}
+			if wide {
+				v = m.Apply64(acc)
+			} else {
+				v = m.Apply(int32(acc))
+			}
+			out[i] = X(min(max(v+zo, lo), hi))
+		})
+		return nil
+	}, nil
+}
+
+// offsetDot is the sum of (x-zx)·(y-zy).
+func offsetDot[X, Y int8 | int16](x []X, y []Y, zx, zy int32) int64 {
+	y = y[:len(x)]
+	var a, b int64
+	i := 0
+	for ; i+1 < len(x); i += 2 {
+		a += int64(int32(x[i])-zx) * int64(int32(y[i])-zy)
+		b += int64(int32(x[i+1])-zx) * int64(int32(y[i+1])-zy)
+	}
+	if i < len(x) {
+		a += int64(int32(x[i])-zx) * int64(int32(y[i])-zy)
+	}
+	return a + b
+}
+
+// whole keeps the sums as they are.
+func (t *matmul) whole(c *op.Call) error {
+	out := tensor.Of[int32](c.Out[0])
+	matmulSums[int8, int8](c, t, 0, 0, func(i int, acc int64) { out[i] = int32(acc) })
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package pool holds TFLite's pooling and resizing of pictures.
+package pool

@@ -1,0 +1,3 @@
+// Package quant holds TFLite's operators that quantise and take codes back to real
+// numbers.
+package quant

@@ -1,0 +1,184 @@
+package quant
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+func prepareQuantize(c *op.Call) (op.Run, error) {
+	x, y := c.In[0].Type, c.Out[0].Type
+	switch {
+	case x == tensor.Float32:
+		if f := tensor.PickInteger(y, quantizeFloat[int8], quantizeFloat[int16], quantizeFloat[int32], nil, quantizeFloat[uint8], nil, nil, nil); f != nil {
+			return f(c)
+		}
+	case x == tensor.Int8:
+		return requantizeTo[int8](c)
+	case x == tensor.Uint8:
+		return requantizeTo[uint8](c)
+	case x == tensor.Int16:
+		return requantizeTo[int16](c)
+	case x == tensor.Int32:
+		return requantizeTo[int32](c)
+	}
+	return nil, op.Unsupported("%v to %v", x, y)
+}
+
+func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
+	if !layer.Quantised(c.Out[0]) {
+		return nil, op.Unsupported("output without quantisation")
+	}
+	lo, hi := layer.Limits(c.Out[0].Type)
+	store := func(v, s float32, z int32) Y {
+		q := math.Round(float64(v/s)) + float64(z)
+		if q != q {
+			return Y(z)
+		}
+		return Y(min(max(q, float64(lo)), float64(hi)))
+	}
+	if len(c.Out[0].Quant.Scale) > 1 {
+		of := layer.Scales(&tensor.Tensor{Type: c.Out[0].Type, Shape: c.Out[0].Shape, Quant: c.Out[0].Quant})
+		return func(c *op.Call) error {
+			x, y := tensor.Of[float32](c.In[0]), tensor.Of[Y](c.Out[0])
+			for i, v := range x {
+				s, z := of(i)
+				y[i] = store(v, s, z)
+			}
+			return nil
+		}, nil
+	}
+	s, z, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error {
+		layer.MapTo(c, func(v float32) Y { return store(v, s, z) })
+		return nil
+	}, nil
+}
+
+func requantizeTo[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
+	switch y := c.Out[0].Type; y {
+	case tensor.Int8:
+		return requantize[X, int8](c)
+	case tensor.Uint8:
+		return requantize[X, uint8](c)
+	case tensor.Int16:
+		return requantize[X, int16](c)
+	case tensor.Int32:
+		return requantize[X, int32](c)
+	default:
+		return nil, op.Unsupported("%v to %v", c.In[0].Type, y)
+	}
+}
+
+func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
+	si, zi, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	m := fixed.FromReal(float64(si) / float64(so))
+	lo, hi := layer.Limits(c.Out[0].Type)
+	one := func(v int32) Y {
+		q := int64(m.Apply(v-zi)) + int64(zo)
+		return Y(min(max(q, int64(lo)), int64(hi)))
+	}
+	if c.In[0].Type.Bits() > 8 {
+		return func(c *op.Call) error {
+			layer.MapTo(c, func(v X) Y { return one(int32(v)) })
+			return nil
+		}, nil
+	}
+	var t [256]Y
+	for i := range t {
+		t[i] = one(int32(X(i)))
+	}
+	return func(c *op.Call) error {
+		layer.MapTo(c, func(v X) Y { return t[uint8(v)] })
+		return nil
+	}, nil
+}
+
+func inferDequantize(c *op.Call) error {
+	if err := c.NeedInputs(1); err != nil {
+		return err
+	}
+	c.SetOut(0, tensor.Float32, c.In[0].Shape)
+	return nil
+}
+
+func prepareDequantize(c *op.Call) (op.Run, error) {
+	if len(c.In[0].Shape) > 0 && c.In[0].Quant != nil && len(c.In[0].Quant.Scale) > 1 {
+		return func(c *op.Call) error {
+			v, err := layer.Floats(c.In[0])
+			copy(tensor.Of[float32](c.Out[0]), v)
+			return err
+		}, nil
+	}
+	if f := tensor.PickInteger(c.In[0].Type, dequantizeInt[int8], dequantizeInt[int16], dequantizeInt[int32], nil, dequantizeInt[uint8], nil, nil, nil); f != nil {
+		return f(c)
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Float16:
+		return func(c *op.Call) error { layer.MapTo(c, tensor.F16ToF32); return nil }, nil
+	case tensor.BFloat16:
+		return func(c *op.Call) error { layer.MapTo(c, tensor.BF16ToF32); return nil }, nil
+	case tensor.Float32, tensor.Int4, tensor.Int2:
+		return func(c *op.Call) error {
+			v, err := layer.Floats(c.In[0])
+			copy(tensor.Of[float32](c.Out[0]), v)
+			return err
+		}, nil
+	default:
+		return nil, op.Unsupported("%v input", t)
+	}
+}
+
+func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
+	s, z, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	scale := float64(s)
+	return func(c *op.Call) error {
+		layer.MapTo(c, func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) })
+		return nil
+	}, nil
+}
+
+// prepareFakeQuant rounds floats to the grid of an imagined integer type.
+func prepareFakeQuant(c *op.Call) (op.Run, error) {
+	if c.In[0].Type != tensor.Float32 {
+		return nil, op.Unsupported("%v input", c.In[0].Type)
+	}
+	a := c.Node.Attrs
+	lo, hi, bits := a.Float("min", 0), a.Float("max", 0), a.Int("num_bits", 8)
+	if bits < 2 || bits > 16 || !(lo < hi) {
+		return nil, c.Errorf("range [%v, %v] in %d bits", lo, hi, bits)
+	}
+	qmin, qmax := float32(0), float32(int(1)<<bits-1)
+	if a.Bool("narrow_range", false) {
+		qmin = 1
+	}
+	// The range moves so that zero lies on the grid.
+	scale := (hi - lo) / (qmax - qmin)
+	zero := qmin - lo/scale
+	nudged := fixed.RoundHalfAway(min(max(zero, qmin), qmax))
+	from, to := (qmin-nudged)*scale, (qmax-nudged)*scale
+	inv := 1 / scale
+	return func(c *op.Call) error {
+		layer.MapTo(c, func(v float32) float32 {
+			v = min(max(v, from), to) - from
+			return float32(math.Floor(float64(v*inv+0.5)))*scale + from
+		})
+		return nil
+	}, nil
+}
