@@ -16,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // ErrMemory is wrapped by a [ModelError] when the model, in the shapes that were asked
@@ -159,8 +160,8 @@ func failed(file string, err error) error {
 		n := nodeError(file, e.First)
 		return &ModelError{File: file, Place: n.place(), Offset: -1, Err: n.Err}
 	}
-	if errors.Is(err, source.ErrJournal) {
-		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), source.ErrJournal.Error()+": "), Err: err}
+	if errors.Is(err, profile.ErrJournal) {
+		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "), Err: err}
 	}
 	if _, ok := errors.AsType[*op.LimitError](err); ok {
 		return &ModelError{File: file, Offset: -1, Err: tooMuch{trimmed{err, file + ": "}}}

@@ -3,10 +3,12 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +160,36 @@ func TestNoJournal(t *testing.T) {
 	}
 	if got := errs.String(); !strings.HasPrefix(got, "no journal of this run is kept: ") || strings.Count(got, "\n") != 1 {
 		t.Errorf("said %q", got)
+	}
+}
+
+// TestFullDisk runs under a limit on the size of files, as on a disk that is full.
+// Neither a journal nor a file that cannot be written loses the figures.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit is set by a shell of Linux")
+	}
+	dir := t.TempDir()
+	c := exec.Command("sh", "-c", `ulimit -f 8; exec "$0" "$@"`, os.Args[0],
+		"profile", filepath.Join(material.Root(), "examples", "resnet8.yaml"), "--runs", "2", "--warmup", "0s", "-o", filepath.Join(dir, "x.json"))
+	c.Env = append(os.Environ(), program+"=1")
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse {
+		t.Errorf("ended with %v", err)
+	}
+	for _, want := range []string{"\nLatency ", "The journal of this run ends early (", "too large); its figures are whole."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if got := errs.String(); !strings.HasPrefix(got, "opmeter: ") || !strings.Contains(got, "x.json: file too large") || strings.Count(got, "\n") != 1 {
+		t.Errorf("said %q", got)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 0 {
+		t.Errorf("left %v (%v)", names, err)
 	}
 }
 

@@ -281,7 +281,7 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		return err
 	}
 	if refused > 0 {
-		return withStatus(statusInput, fmt.Errorf("%d of %d models could not be profiled", refused, len(files)))
+		return withStatus(statusInput, fmt.Errorf("%d of %s refused", refused, plural(len(files), "model")))
 	}
 	return nil
 }

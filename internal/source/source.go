@@ -9,13 +9,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Sink takes events. [profile.Builder] is one. An error means that the event was
-// refused, or that the journal cannot be written: the source then ends.
+// refused: the source then ends.
 type Sink interface {
 	Send(profile.Event) error
 }
@@ -35,12 +36,11 @@ type Options struct {
 	Created time.Time
 	// Journal is the file that events are appended to while the source works, ""
 	// for none. It must not exist. Collect removes it when the source has ended by
-	// itself, even early: only a killed process leaves it.
+	// itself, even early: only a killed process leaves it. A file that cannot be
+	// made is an error that wraps [profile.ErrJournal]; one that cannot be written any
+	// more is a finding.
 	Journal string
 }
-
-// ErrJournal is wrapped by errors of the journal's file.
-var ErrJournal = errors.New("journal")
 
 // FaultError is a fault of the program in a source, not of the model.
 type FaultError struct{ Value any }
@@ -57,7 +57,7 @@ func Collect(ctx context.Context, s Source, o Options) (*profile.Profile, error)
 	if o.Journal != "" {
 		j, err := profile.NewJournal(o.Journal, b)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+			return nil, fmt.Errorf("%w: %w", profile.ErrJournal, err)
 		}
 		defer func() { _ = j.Remove() }() // whoever asked for it has the profile
 	}
@@ -125,6 +125,13 @@ func (s *stamp) Send(e profile.Event) error {
 		e.Described = &p
 	}
 	err := s.to.Send(e)
+	if errors.Is(err, profile.ErrJournal) {
+		// The event was taken. A disk that is full is no reason to lose the run.
+		err = s.to.Send(profile.Event{Found: &profile.Finding{
+			ID: "run.journal", Severity: profile.Info,
+			Text: fmt.Sprintf("The journal of this run ends early (%s); its figures are whole.", strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "+s.o.Journal+": ")),
+		}})
+	}
 	if err == nil {
 		s.described = s.described || e.Described != nil
 		s.done = s.done || e.Done != nil

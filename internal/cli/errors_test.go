@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/opmeter/opmeter"
+)
+
+func TestTold(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for _, tt := range []struct {
+		err    error
+		status int
+		want   string
+	}{
+		{&opmeter.OptionError{Option: "Threads", Text: "use 1"}, statusUse, "--threads: use 1"},
+		{&opmeter.OptionError{Option: "target", Text: "no target"}, statusUse, "--on: no target; opmeter targets lists them"},
+		{&opmeter.OptionError{Option: "target", Text: "did you mean x?"}, statusUse, "--on: did you mean x? opmeter targets lists them"},
+		{&opmeter.OptionError{Option: "Unheard", Text: "x"}, statusUse, "Unheard: x"},
+		{&opmeter.ModelError{File: "m", Offset: 3, Err: boom}, statusInput, "m at byte 3: boom"},
+		{&opmeter.ModelError{File: "m", Offset: -1, Err: opmeter.ErrMemory}, statusInput, "m: not enough memory: try smaller inputs with --shape or --batch"},
+		{&opmeter.TargetError{File: "t", Line: 2, Key: "k", Text: "bad"}, statusInput, "t:2: k: bad"},
+		{&opmeter.TooLargeError{File: "m", MaxMACs: 5e9}, statusInput, "m: one inference takes more than 5 G multiply-accumulates: profile this model alone"},
+		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: boom}, statusSource, "m: node 1 (Conv): boom"},
+		{fmt.Errorf("wrapped: %w", &opmeter.NodeError{File: "m", Op: "Conv", Err: boom}), statusSource, "wrapped: m: node 0 (Conv): boom"},
+		{boom, statusSource, "boom"},
+		{withStatus(statusGate, boom), statusGate, "boom"},
+	} {
+		got := told(tt.err)
+		e, ok := errors.AsType[*statusError](got)
+		if !ok || e.status != tt.status || got.Error() != tt.want {
+			t.Errorf("%v: %v, want status %d and %q", tt.err, got, tt.status, tt.want)
+		}
+	}
+	if told(nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+// TestFlagsOfOptions finds every option of the library that the table names in its
+// types, so that a renamed field does not lose its flag.
+func TestFlagsOfOptions(t *testing.T) {
+	t.Parallel()
+	fields := map[string]bool{"target": true}
+	for _, typ := range []reflect.Type{reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions]()} {
+		for f := range typ.NumField() {
+			fields[typ.Field(f).Name] = true
+		}
+	}
+	in := reflect.TypeFor[opmeter.Inputs]()
+	for f := range in.NumField() {
+		fields["Inputs."+in.Field(f).Name] = true
+	}
+	for name := range flags {
+		if !fields[name] {
+			t.Errorf("the library has no option %q", name)
+		}
+	}
+}
