@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter/docs"
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/update"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -36,6 +38,44 @@ func TestSchema(t *testing.T) {
 	}
 	if d := cmp.Diff(string(docs.ProfileSchema), string(got)); d != "" {
 		t.Errorf("docs/profile.schema.json is not current; run go test ./profile -run TestSchema$ -update (-have +want):\n%s", d)
+	}
+}
+
+// TestSchemaOfNewQuantity adds one entry to the table: it stands in the schema of
+// layers and totals, and in the types that the page is compiled with.
+// Reports are tested in internal/report/quantities.
+func TestSchemaOfNewQuantity(t *testing.T) {
+	t.Parallel()
+	added := entry{Quantity: Quantity{Key: "bus_wait_s", Unit: "s", Name: "Wait for the bus", Doc: "Time in which nothing but the bus moved.", Adds: true, Better: -1}}
+	schema := buildSchema(t, added)
+	for _, def := range []string{"Layer", "Totals"} {
+		figures := schema["$defs"].(map[string]any)[def].(map[string]any)["properties"].(map[string]any)["figures"].(map[string]any)
+		got, ok := figures["properties"].(map[string]any)[added.Key].(map[string]any)
+		if !ok || got["description"] != added.Doc || got["$ref"] != "#/$defs/Metric" {
+			t.Errorf("%s: %s is %v", def, added.Key, got)
+		}
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		material.Skip(t, "node is missing: install Node.js, which makes the page's types")
+	}
+	data, err := jsonx.MarshalIndent(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "schema.json"), filepath.Join(dir, "profile.ts")
+	if err := os.WriteFile(in, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := exec.CommandContext(t.Context(), "node", filepath.Join("..", "web", "scripts", "types.mjs"), in, out).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	types, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(types), "/** "+added.Doc+" */\n    "+added.Key+"?: Metric;"); n != 2 {
+		t.Errorf("the types of layers and totals name %s %d times, want 2:\n%s", added.Key, n, types)
 	}
 }
 
@@ -210,7 +250,8 @@ func TestSchemaColumns(t *testing.T) {
 	}
 }
 
-func buildSchema(t *testing.T) map[string]any {
+// buildSchema makes the schema, with further entries of the table where there are any.
+func buildSchema(t *testing.T, more ...entry) map[string]any {
 	t.Helper()
 	b := &schemaBuilder{t: t, docs: map[string]string{}, words: map[string][]string{}, defs: map[string]any{}}
 	b.parse(reflect.TypeFor[Profile](), ".")
@@ -226,7 +267,7 @@ func buildSchema(t *testing.T) map[string]any {
 		out[k] = v
 	}
 	out["properties"].(map[string]any)["schema"].(map[string]any)["const"] = SchemaV1
-	b.figures()
+	b.figures(slices.Concat(table(), more))
 	b.columns(out)
 	return out
 }
@@ -239,11 +280,11 @@ type schemaBuilder struct {
 }
 
 // figures names the known quantities that have no field: they stand in the maps.
-func (b *schemaBuilder) figures() {
+func (b *schemaBuilder) figures(all []entry) {
 	for _, def := range []string{"Layer", "Totals"} {
 		figures := b.defs[def].(map[string]any)["properties"].(map[string]any)["figures"].(map[string]any)
 		props := map[string]any{}
-		for _, q := range table() {
+		for _, q := range all {
 			if !q.Derived() && q.layer == nil && q.total == nil {
 				m := b.of(reflect.TypeFor[Metric]())
 				m["description"] = q.Doc

@@ -1,8 +1,9 @@
 // Writes src/data/profile.ts: the types of docs/profile.schema.json, so that page
-// and program cannot come to differ.
+// and program cannot come to differ. Other files may be named: schema, then types.
 import { readFileSync, writeFileSync } from "node:fs";
 
-const schema = JSON.parse(readFileSync(new URL("../../docs/profile.schema.json", import.meta.url), "utf8"));
+const [from, to] = process.argv.slice(2);
+const schema = JSON.parse(readFileSync(from ?? new URL("../../docs/profile.schema.json", import.meta.url), "utf8"));
 
 function type(s) {
   // Lists that may stand beside the JSON text as binary.
@@ -42,4 +43,4 @@ const parts = [
   object("Profile", schema),
   ...Object.entries(schema.$defs).map(([name, s]) => object(name, s)),
 ];
-writeFileSync(new URL("../src/data/profile.ts", import.meta.url), parts.join("\n"));
+writeFileSync(to ?? new URL("../src/data/profile.ts", import.meta.url), parts.join("\n"));

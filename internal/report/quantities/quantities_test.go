@@ -5,10 +5,16 @@ package quantities
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/csv"
+	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
 
 	"github.com/opmeter/opmeter/internal/report"
@@ -16,7 +22,8 @@ import (
 )
 
 // TestNewQuantities registers one quantity, lets a profile declare another, and
-// looks for both in every report that has columns.
+// looks for both in every report that has columns, in the JSON and in the page. The
+// schema and the page's types are tested in package profile, which makes them.
 func TestNewQuantities(t *testing.T) {
 	t.Parallel()
 	wait := profile.Quantity{Key: "bus_wait_s", Unit: "s", Head: "bus wait", Name: "Wait for the bus", Doc: "Time in which nothing but the bus moved.", Adds: true, Better: -1}
@@ -57,6 +64,8 @@ func TestNewQuantities(t *testing.T) {
 		{"bench", report.Options{}, []string{
 			"Unit bus-wait-s/op better=lower\n", "Unit tag-misses/op better=lower\n", "layer=0:CONV 1 1000000 ns/op 0.000025 bus-wait-s/op 7000000 tag-misses/op 41.5 warmth-c\n", "layer=all 1 2000000 ns/op 7000009 tag-misses/op\n",
 		}},
+		{"json", report.Options{}, []string{`"bus_wait_s":`, `"tag_misses":`, `"warmth_c":`}},
+		{"yaml", report.Options{}, []string{"bus_wait_s:", "tag_misses:", "warmth_c:"}},
 		{"trace", report.Options{}, []string{`"bus_wait_s":2.5e-05`, `"tag_misses":7000000`}},
 	} {
 		got := write(tt.format, tt.o)
@@ -87,7 +96,45 @@ func TestNewQuantities(t *testing.T) {
 			t.Errorf("csv: %s is %q, want %q", key, cells[key], want)
 		}
 	}
+	page(t, write("html", report.Options{}), wait, misses, warmth)
 	workbook(t, write("xlsx", report.Options{}), wait, misses, warmth)
+}
+
+// page looks for the figures in a page's data, and for what the page makes its columns
+// of: the list of quantities.
+func page(t *testing.T, html string, want ...profile.Quantity) {
+	t.Helper()
+	var packed []byte
+	for _, m := range regexp.MustCompile(`data-part="document">([^<]*)</script>`).FindAllStringSubmatch(html, -1) {
+		b, err := base64.StdEncoding.DecodeString(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed = append(packed, b...)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Quantities []profile.Quantity `json:"quantities"`
+		Profile    struct {
+			Layers []struct {
+				Figures map[string]any `json:"figures"`
+			} `json:"layers"`
+		} `json:"profile"`
+	}
+	if err := json.NewDecoder(z).Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range want {
+		if !slices.ContainsFunc(doc.Quantities, func(have profile.Quantity) bool { return cmp.Equal(have, q) }) {
+			t.Errorf("page: %s is not among its quantities", q.Key)
+		}
+		if len(doc.Profile.Layers) == 0 || doc.Profile.Layers[0].Figures[q.Key] == nil {
+			t.Errorf("page: no %s of the first layer", q.Key)
+		}
+	}
 }
 
 // workbook looks for the columns, their meaning, their sums and the total.
