@@ -39,7 +39,7 @@ func Read[D Number](dst []D, x *Tensor, start int) {
 	case Float64:
 		Convert(dst, Of[float64](x)[start:])
 	case Float16:
-		readF16(dst, Of[uint16](x)[start:])
+		readHalves(dst, Of[uint16](x)[start:])
 	case BFloat16:
 		for i, h := range Of[uint16](x)[start : start+len(dst)] {
 			dst[i] = D(BF16ToF32(h))
@@ -65,14 +65,29 @@ func Read[D Number](dst []D, x *Tensor, start int) {
 	}
 }
 
+// readHalves goes through float32, for which there is a loop of its own.
+func readHalves[D Number](dst []D, src []uint16) {
+	if same, ok := any(dst).([]float32); ok {
+		readF16(same, src)
+		return
+	}
+	var block [blockSize]float32
+	for len(dst) > 0 {
+		n := min(blockSize, len(dst))
+		readF16(block[:n], src)
+		Convert(dst[:n], block[:n])
+		dst, src = dst[n:], src[n:]
+	}
+}
+
 // readF16 has a short path for normal numbers.
-func readF16[D Number](dst []D, src []uint16) {
+func readF16(dst []float32, src []uint16) {
 	src = src[:len(dst)]
 	for i, h := range src {
 		if e := h & 0x7c00; e != 0 && e != 0x7c00 {
-			dst[i] = D(math.Float32frombits(uint32(h&0x8000)<<16 | (uint32(h&0x7fff)<<13 + 112<<23)))
+			dst[i] = math.Float32frombits(uint32(h&0x8000)<<16 | (uint32(h&0x7fff)<<13 + 112<<23))
 		} else {
-			dst[i] = D(F16ToF32(h))
+			dst[i] = F16ToF32(h)
 		}
 	}
 }
@@ -243,31 +258,47 @@ func writeBlocks(x *Tensor, start int, src []float64, cv Conversion) {
 	var codes [blockSize]uint8
 	for len(src) > 0 {
 		n := min(blockSize, len(src))
-		for i, f := range src[:n] {
-			switch {
-			case x.Type == Float8E8M0:
-				codes[i] = F32ToE8M0(float32(f), cv.Saturate, cv.Round)
-			case x.Type.IsFloat():
-				codes[i] = F64ToFloat8(x.Type, f, cv.Saturate)
-			case cv.Clamp:
-				whole[i] = clamped(x.Type, f)
-			default:
-				v := Truncate(f)
-				if x.Type == Int32 && (v > math.MaxInt32 || v < math.MinInt32) {
-					v = math.MinInt32
-				}
-				whole[i] = v
-			}
-		}
 		switch {
 		case !x.Type.IsFloat():
+			toIntegers(whole[:n], src, x.Type, cv.Clamp)
 			WriteInt64(x, start, whole[:n])
 		case x.Type.Bits() == 8:
-			copy(x.Data[start:], codes[:n])
+			toCodes(x.Data[start:start+n], src, x.Type, cv)
 		default:
+			toCodes(codes[:n], src, x.Type, cv)
 			packAt(x, start, codes[:n])
 		}
 		src, start = src[n:], start+n
+	}
+}
+
+func toCodes(dst []uint8, src []float64, t Type, cv Conversion) {
+	for i := range dst {
+		if t == Float8E8M0 {
+			dst[i] = F32ToE8M0(float32(src[i]), cv.Saturate, cv.Round)
+		} else {
+			dst[i] = F64ToFloat8(t, src[i], cv.Saturate)
+		}
+	}
+}
+
+func toIntegers(dst []int64, src []float64, t Type, clamp bool) {
+	src = src[:len(dst)]
+	switch {
+	case clamp:
+		for i, f := range src {
+			dst[i] = clamped(t, f)
+		}
+	case t == Int32:
+		for i, f := range src {
+			if dst[i] = Truncate(f); dst[i] != int64(int32(dst[i])) {
+				dst[i] = math.MinInt32
+			}
+		}
+	default:
+		for i, f := range src {
+			dst[i] = Truncate(f)
+		}
 	}
 }
 
@@ -350,6 +381,14 @@ func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 		copy(out.Data[lo*w:hi*w], in.Data[lo*w:])
 		return
 	}
+	switch {
+	case out.Type == Float32:
+		Read(Of[float32](out)[lo:hi], in, lo)
+		return
+	case in.Type == Float32 && out.Type.IsHalf():
+		WriteFloat32(out, lo, Of[float32](in)[lo:hi])
+		return
+	}
 	from := in.Type
 	if from == Bool {
 		from = Uint8
@@ -379,8 +418,6 @@ func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 func castReal[S Number](out, in *Tensor, lo, hi int) bool {
 	src := Of[S](in)[lo:hi]
 	switch out.Type {
-	case Float32:
-		Convert(Of[float32](out)[lo:hi], src)
 	case Float64:
 		Convert(Of[float64](out)[lo:hi], src)
 	case Bool:

@@ -14,8 +14,8 @@ import (
 type Reduction uint8
 
 const (
-	redSum Reduction = iota
-	RedMean
+	redSum  Reduction = iota
+	RedMean           // the sum divided by the number of elements
 	redProd
 	redMax
 	redMin

@@ -15,7 +15,7 @@ import (
 type Normalisation uint8
 
 const (
-	Softmax Normalisation = iota
+	Softmax Normalisation = iota // exponentials divided by their sum
 	logSoftmax
 	hardmax
 )
