@@ -189,8 +189,8 @@ type Options struct {
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
 	// Journal is a file that keeps what is known while the model runs, so that a killed
-	// process leaves it behind: [profile.Read] opens it. It must not exist and goes when
-	// Profile returns. "" keeps none.
+	// process leaves it behind: [profile.Read] opens it. It must not exist, and is to be
+	// removed when the profile has been put elsewhere. "" keeps none.
 	Journal string
 }
 

@@ -19,6 +19,9 @@ const JournalV1 = "opmeter/journal/v1"
 // JournalExtension is the usual ending of journals.
 const JournalExtension = ".opmeter-journal"
 
+// JournalShort is the ID of the finding that a run's journal lacks its last events.
+const JournalShort = "run.journal"
+
 // maxLine bounds a line of a journal that is read, 256 MiB.
 const maxLine = 256 << 20
 

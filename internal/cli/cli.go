@@ -23,8 +23,9 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	width    int  // columns of the terminal, 0 when output is not a terminal
-	tty      bool // standard error is a terminal: progress may be shown
+	width    int    // columns of the terminal, 0 when output is not a terminal
+	tty      bool   // standard error is a terminal: progress may be shown
+	journal  string // of the run that is not in its files yet, "" for none
 }
 
 // Main runs the program with its arguments (without the program's name) and

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +22,7 @@ const journals = 1000
 
 // kept profiles a model. Where files are to be written, a journal beside the first
 // one keeps what was measured should the process be killed. Without a place for a
-// journal the run goes on, and a line says so.
+// journal the run goes on, and a line says so. deliver removes the journal.
 func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, files []string) (*profile.Profile, error) {
 	if len(files) == 0 {
 		return opmeter.Profile(ctx, m, o)
@@ -28,6 +30,9 @@ func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, fil
 	for n := 1; ; n++ {
 		o.Journal = journalName(files[0], n)
 		p, err := opmeter.Profile(ctx, m, o)
+		if p != nil {
+			a.journal = o.Journal
+		}
 		e, ok := errors.AsType[*opmeter.OptionError](err)
 		switch {
 		case !ok || e.Option != "Journal":
@@ -39,6 +44,21 @@ func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, fil
 		o.Journal = ""
 		return opmeter.Profile(ctx, m, o)
 	}
+}
+
+// settle removes the journal of a run that is safe: in its files, or without figures.
+// One that has figures which no file has stays, and a line says where.
+func (a *app) settle(p *profile.Profile, safe bool) {
+	if a.journal == "" {
+		return
+	}
+	short := func(f profile.Finding) bool { return f.ID == profile.JournalShort }
+	if safe || slices.ContainsFunc(p.Findings, short) {
+		_ = os.Remove(a.journal) // one too many loses nothing
+	} else {
+		fmt.Fprintf(a.err, "the figures are in %s: opmeter report opens it\n", text.Clean(a.journal))
+	}
+	a.journal = ""
 }
 
 // journalName is the n-th name, from 1, of a journal beside a file or folder.

@@ -193,6 +193,30 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestPageTooLarge runs under a limit that the journal keeps and the page does not:
+// the table is shown and the journal stays.
+func TestPageTooLarge(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit is set by a shell of Linux")
+	}
+	dir := t.TempDir()
+	c := exec.Command("sh", "-c", `ulimit -f 256; exec "$0" "$@"`, os.Args[0],
+		"profile", filepath.Join(material.Root(), "examples", "ds_cnn.yaml"), "--runs", "2", "--warmup", "0s", "-o", filepath.Join(dir, "x.html"))
+	c.Env = append(os.Environ(), program+"=1")
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	journal := filepath.Join(dir, "x.html"+profile.JournalExtension)
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse || !strings.Contains(out.String(), "\nLatency ") || !strings.Contains(errs.String(), "the figures are in "+journal) {
+		t.Errorf("ended with %v, said %q and showed\n%s", err, errs.String(), out.String())
+	}
+	p, err := profile.Read(journal)
+	if err != nil || len(p.Incomplete) != 0 || p.Totals.Latency == nil || *p.Totals.Latency.N != 2 {
+		t.Errorf("the journal holds %+v (%v)", p, err)
+	}
+}
+
 func TestJournalName(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

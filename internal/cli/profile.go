@@ -173,6 +173,7 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profi
 	}
 	p, err := a.one(ctx, files[0], 0, run)
 	if p == nil || err != nil && p.Totals.Latency == nil {
+		a.settle(p, true) // nothing was measured
 		return err
 	}
 	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too

@@ -86,7 +86,8 @@ func collectAt(percent int) {
 
 // deliver writes a profile to the files and to standard output as asked. What
 // cannot be written in one place is no reason to lose it: the other files are written
-// all the same, and the table is shown.
+// all the same, and the table is shown. The journal of a run goes when all its files are
+// there, and stays where one is not.
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 	var failed error
 	for _, path := range o.files {
@@ -94,6 +95,7 @@ func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 			failed = errors.Join(failed, withStatus(statusUse, err))
 		}
 	}
+	a.settle(p, failed == nil)
 	if o.open {
 		a.open(o.files)
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	// Created is the time of the profile; the zero value means now.
 	Created time.Time
 	// Journal is the file that events are appended to while the source works, ""
-	// for none. It must not exist. Collect removes it when the source has ended by
-	// itself, even early: only a killed process leaves it. A file that cannot be
+	// for none. It must not exist. Whoever has put the profile elsewhere removes it;
+	// Collect does so only where there is no profile. A file that cannot be
 	// made is an error that wraps [profile.ErrJournal]; one that cannot be written any
 	// more is a finding.
 	Journal string
@@ -52,17 +52,23 @@ func (e *FaultError) Error() string { return fmt.Sprintf("internal error: %v", e
 // describe a model. With an error of the source the profile holds what was sent
 // before and says so. When the context ends the profile says that too, and there is
 // no error.
-func Collect(ctx context.Context, s Source, o Options) (*profile.Profile, error) {
+func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err error) {
 	b := profile.NewBuilder()
 	if o.Journal != "" {
 		j, err := profile.NewJournal(o.Journal, b)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", profile.ErrJournal, err)
 		}
-		defer func() { _ = j.Remove() }() // whoever asked for it has the profile
+		defer func() {
+			if p == nil {
+				_ = j.Remove()
+			} else {
+				_ = j.Close()
+			}
+		}()
 	}
 	t := &stamp{to: b, o: o}
-	err := run(ctx, s, t)
+	err = run(ctx, s, t)
 	if !t.done {
 		if e := b.Send(profile.Event{Done: &profile.Done{Incomplete: ended(ctx, err)}}); e != nil && t.described && err == nil {
 			err = e
@@ -128,7 +134,7 @@ func (s *stamp) Send(e profile.Event) error {
 	if errors.Is(err, profile.ErrJournal) {
 		// The event was taken. A disk that is full is no reason to lose the run.
 		err = s.to.Send(profile.Event{Found: &profile.Finding{
-			ID: "run.journal", Severity: profile.Info,
+			ID: profile.JournalShort, Severity: profile.Info,
 			Text: fmt.Sprintf("The journal of this run ends early (%s); its figures are whole.", strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "+s.o.Journal+": ")),
 		}})
 	}
