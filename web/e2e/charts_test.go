@@ -61,7 +61,7 @@ func TestRooflineSelect(t *testing.T) {
 	if got := s.chose(-1); got != 11 {
 		t.Errorf("a click on %q chooses layer %d", mark.Name, got)
 	}
-	s.reopened().wait(`document.querySelector("aside h2")?.innerText.includes("#11") || document.querySelector("main").innerText.includes("#11")`)
+	s.reopened().wait(`document.querySelector("aside header")?.innerText.includes("#11")`)
 }
 
 func TestDistributionSelect(t *testing.T) {

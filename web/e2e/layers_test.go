@@ -155,7 +155,7 @@ func TestLayersSelect(t *testing.T) {
 	layers := sampleLayers()
 	s := open(t, "sample", "#/layers", 1280, 900)
 	chosen := func(i int) string {
-		return fmt.Sprintf(`new URLSearchParams(location.hash.split("?")[1]).get("layer") === "%d" && document.querySelector("aside h2").innerText.includes("#%d") &&
+		return fmt.Sprintf(`new URLSearchParams(location.hash.split("?")[1]).get("layer") === "%d" && document.querySelector("aside header").innerText.includes("#%d") &&
 			document.querySelector("main tr[aria-selected=true]")?.cells[0].innerText.trim() === "%d"`, i, i, i)
 	}
 	s.must(s.Do(chromedp.Click(`main tbody tr[data-row="4"]`)))
@@ -171,7 +171,7 @@ func TestLayersSelect(t *testing.T) {
 	s.reopened().wait(chosen(3))
 	// The choice goes along to other views and back.
 	s.must(s.Press("5"))
-	s.wait(`document.querySelector("nav [aria-current=page]").hash.startsWith("#/roofline") && document.querySelector("aside h2")?.innerText.includes("#3")`)
+	s.wait(`document.querySelector("nav [aria-current=page]").hash.startsWith("#/roofline") && document.querySelector("aside header")?.innerText.includes("#3")`)
 	s.must(s.Press("2"))
 	s.wait(chosen(3))
 	s.must(s.Press(kb.Escape))
