@@ -4,7 +4,7 @@
 //
 //	go run ./bench/estimate -models ../shared/models/mcu
 //
-// Limits are 20 ms and 5 s.
+// Limits are 15 ms and 5 s.
 package main
 
 import (
@@ -96,7 +96,7 @@ func single(model, on string, runs int) error {
 	}
 	times = times[1:]
 	slices.Sort(times)
-	fmt.Printf("%s on %s, process start to the end of %d bytes of table: median %.1f ms, fastest %.1f ms, slowest %.1f ms of %d runs (limit 20 ms)\n",
+	fmt.Printf("%s on %s, process start to the end of %d bytes of table: median %.1f ms, fastest %.1f ms, slowest %.1f ms of %d runs (limit 15 ms)\n",
 		filepath.Base(model), on, bytes, ms(times[len(times)/2]), ms(times[0]), ms(times[len(times)-1]), runs)
 	return nil
 }

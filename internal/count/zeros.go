@@ -2,6 +2,7 @@ package count
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -93,9 +94,9 @@ func marker(v *graph.Value) func(row []uint8, from int) {
 	switch v.Const.Type {
 	case tensor.Float32:
 		return func(row []uint8, from int) {
-			b := d[4*from:]
+			b := d[4*from:][:4*len(row)]
 			for i := range row {
-				x := binary.LittleEndian.Uint32(b[4*i:]) << 1 // without the sign
+				x := binary.LittleEndian.Uint32(b[4*i:4*i+4]) << 1 // without the sign
 				row[i] = uint8((x | -x) >> 31)
 			}
 		}
@@ -111,7 +112,15 @@ func marker(v *graph.Value) func(row []uint8, from int) {
 	switch zero := q.Zero[0]; v.Const.Type {
 	case tensor.Int8, tensor.Uint8:
 		return func(row []uint8, from int) {
-			for i, b := range d[from : from+len(row)] {
+			const ones = 0x0101010101010101
+			b := d[from : from+len(row)]
+			for ; len(row) >= 8 && len(b) >= 8; row, b = row[8:], b[8:] {
+				x := binary.LittleEndian.Uint64(b) ^ ones*uint64(byte(zero))
+				// The upper bit of a byte that is not 0, without carries between bytes.
+				x |= x&(0x7f*ones) + 0x7f*ones
+				binary.LittleEndian.PutUint64(row, x>>7&ones)
+			}
+			for i, b := range b {
 				x := uint32(b ^ byte(zero))
 				row[i] = uint8((x | -x) >> 31)
 			}
@@ -124,54 +133,49 @@ func marker(v *graph.Value) func(row []uint8, from int) {
 	return nil
 }
 
-// zeros counts over a matrix, or over count elements of other shapes.
+// piece is how many elements are marked at a time where no rows matter.
+const piece = 1 << 12
+
+// zeros counts over a matrix, or over count elements of other shapes. Marks are bytes
+// of 0 or 1, of which eight are counted at once.
 func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sparsity {
-	rows, cols := 1, count
-	if len(shape) == 2 {
-		rows, cols = shape[0], shape[1]
-	}
-	row, tall, column := make([]uint8, cols), make([]uint8, cols), make([]uint8, cols)
 	var n struct{ elements, b1x4, b4x1, b1x16, b4x16, rows, columns, two int }
+	if len(shape) != 2 {
+		row := make([]uint8, min(count, piece))
+		for at := 0; at < count; at += piece {
+			row = row[:min(piece, count-at)]
+			mark(row, at)
+			n.elements += len(row) - marked(row)
+		}
+		return &profile.Sparsity{Weights: new(float64(n.elements) / float64(count))}
+	}
+	rows, cols := shape[0], shape[1]
+	row, tall, column := make([]uint8, cols), make([]uint8, cols), make([]uint8, cols)
 	for r := range rows {
 		mark(row, r*cols)
 		if r%4 == 0 {
 			clear(tall)
 		}
-		set := 0
-		for c, x := range row {
-			set += int(x)
-			tall[c] |= x
-			column[c] |= x
-		}
+		set := marked(row)
+		join(tall, row)
+		join(column, row)
 		n.elements += cols - set
 		if set == 0 {
 			n.rows++
 		}
 		for c := 0; c+4 <= cols; c += 4 {
-			switch row[c] + row[c+1] + row[c+2] + row[c+3] {
-			case 0:
-				n.b1x4++
-				n.two++
-			case 1, 2:
-				n.two++
-			}
+			k := bits.OnesCount32(binary.LittleEndian.Uint32(row[c:])) & 7
+			n.b1x4 += 1 >> k
+			n.two += 0b111 >> k & 1
 		}
 		n.b1x16 += empty(row)
 		if r%4 == 3 {
 			n.b4x16 += empty(tall)
-			for _, x := range tall {
-				n.b4x1 += 1 - int(x)
-			}
+			n.b4x1 += cols - marked(tall)
 		}
 	}
-	for _, x := range column {
-		n.columns += 1 - int(x)
-	}
-	z := &profile.Sparsity{Weights: new(float64(n.elements) / float64(count))}
-	if len(shape) != 2 {
-		return z
-	}
-	z.Blocks = map[string]float64{}
+	n.columns = cols - marked(column)
+	z := &profile.Sparsity{Weights: new(float64(n.elements) / float64(count)), Blocks: map[string]float64{}}
 	for _, b := range []struct {
 		name      string
 		n, blocks int
@@ -189,6 +193,28 @@ func zeros(shape []int, count int, mark func(row []uint8, from int)) *profile.Sp
 		}
 	}
 	return z
+}
+
+// marked is the number of marks.
+func marked(row []uint8) int {
+	n := 0
+	for ; len(row) >= 8; row = row[8:] {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(row))
+	}
+	for _, x := range row {
+		n += int(x)
+	}
+	return n
+}
+
+// join adds the marks of row to those of all, which is as long.
+func join(all, row []uint8) {
+	for ; len(row) >= 8 && len(all) >= 8; all, row = all[8:], row[8:] {
+		binary.LittleEndian.PutUint64(all, binary.LittleEndian.Uint64(all)|binary.LittleEndian.Uint64(row))
+	}
+	for i, x := range row {
+		all[i] |= x
+	}
 }
 
 // empty is the number of groups of 16 without a mark.

@@ -21,12 +21,13 @@ import (
 // counts add up to. Every layer is in the state [profile.Ran]; whoever runs or
 // estimates the model says what really becomes of it. Slots are those of the plan:
 // layers follow them. Target and settings are left to the source; a name says what
-// the profile is of where the source has no target yet.
-func Model(p *plan.Plan, slots []plan.Slot, id *Identity) *profile.Profile {
+// the profile is of where the source has no target yet. The model's identity, nil for
+// none, is asked for last: whoever finds it beside has the time until then.
+func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) (*profile.Profile, error) {
 	m := p.Model
 	d := &describer{m: m, slots: slots, zeros: count.ZerosBudget}
 	out := &profile.Profile{
-		Schema: profile.SchemaV1, Model: file(m, id),
+		Schema: profile.SchemaV1, Model: file(m),
 		Target: profile.Target{ID: "none", Kind: profile.TargetSimulator},
 		Layers: make([]profile.Layer, len(slots)),
 	}
@@ -48,7 +49,15 @@ func Model(p *plan.Plan, slots []plan.Slot, id *Identity) *profile.Profile {
 	if m.FileBytes > 0 {
 		out.Totals.FlashBytes = new(m.FileBytes)
 	}
-	return out
+	if identity == nil {
+		return out, nil
+	}
+	id, err := identity()
+	if err != nil {
+		return nil, err
+	}
+	out.Model.SHA256, out.Model.StructureSHA256, out.Model.WeightsSHA256 = id.File, id.Structure, id.Weights
+	return out, nil
 }
 
 type describer struct {
@@ -58,12 +67,9 @@ type describer struct {
 }
 
 // file describes the model file.
-func file(m *graph.Model, id *Identity) profile.Model {
+func file(m *graph.Model) profile.Model {
 	d := profile.Model{
 		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
-	}
-	if id != nil {
-		d.SHA256, d.StructureSHA256, d.WeightsSHA256 = id.File, id.Structure, id.Weights
 	}
 	if m.FileBytes > 0 {
 		d.FileBytes = new(m.FileBytes)

@@ -84,14 +84,12 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 	if err != nil {
 		return nil, err
 	}
-	var id *describe.Identity
-	if identity != nil {
-		if id, err = identity(); err != nil {
-			return nil, err
-		}
-	}
 	slots := p.Slots()
-	return &Model{m: p.Shaped(), plan: p, slots: slots, base: describe.Model(p, slots, id)}, nil
+	base, err := describe.Model(p, slots, identity)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base}, nil
 }
 
 // Source estimates a model on a target.

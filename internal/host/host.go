@@ -152,13 +152,9 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 		return err
 	}
 	r.slots = p.Slots()
-	var id *describe.Identity
-	if identity != nil {
-		if id, err = identity(); err != nil {
-			return err
-		}
+	if r.p, err = describe.Model(p, r.slots, identity); err != nil {
+		return err
 	}
-	r.p = describe.Model(p, r.slots, id)
 	r.p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"}
 	r.settings(src)
 	if err := r.affordable(); err != nil {
