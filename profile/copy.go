@@ -5,45 +5,49 @@ import "reflect"
 // deep returns a copy of v that shares nothing with it but slices of numbers: samples
 // and the columns of a timeline, which are long and are replaced, never changed.
 func deep[T any](v T) T {
-	out := reflect.New(reflect.TypeFor[T]()).Elem()
-	copyInto(out, reflect.ValueOf(&v).Elem())
-	return out.Interface().(T)
+	detach(reflect.ValueOf(&v).Elem())
+	return v
 }
 
-func copyInto(to, from reflect.Value) {
-	switch from.Kind() {
+// detach replaces what v shares with the value that it was copied from by copies. Most
+// fields of a profile are plain or nil, which the copy of the whole has done with.
+func detach(v reflect.Value) {
+	switch v.Kind() {
 	case reflect.Pointer:
-		if !from.IsNil() {
-			to.Set(reflect.New(from.Type().Elem()))
-			copyInto(to.Elem(), from.Elem())
+		if !v.IsNil() {
+			to := reflect.New(v.Type().Elem())
+			to.Elem().Set(v.Elem())
+			detach(to.Elem())
+			v.Set(to)
 		}
 	case reflect.Struct:
-		for i := range from.NumField() {
-			copyInto(to.Field(i), from.Field(i))
+		for i := range v.NumField() {
+			detach(v.Field(i))
 		}
 	case reflect.Slice:
-		switch from.Type().Elem().Kind() {
-		case reflect.Struct, reflect.String:
-			if !from.IsNil() {
-				to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))
-			}
-			for i := range from.Len() {
-				copyInto(to.Index(i), from.Index(i))
-			}
-		default:
-			to.Set(from)
-		}
-	case reflect.Map:
-		if from.IsNil() {
+		kind := v.Type().Elem().Kind()
+		if v.IsNil() || kind != reflect.Struct && kind != reflect.String {
 			return
 		}
-		to.Set(reflect.MakeMapWithSize(from.Type(), from.Len()))
-		for at := from.MapRange(); at.Next(); {
-			v := reflect.New(from.Type().Elem()).Elem()
-			copyInto(v, at.Value())
-			to.SetMapIndex(at.Key(), v)
+		to := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(to, v)
+		if kind == reflect.Struct {
+			for i := range to.Len() {
+				detach(to.Index(i))
+			}
 		}
-	default:
-		to.Set(from)
+		v.Set(to)
+	case reflect.Map:
+		if v.IsNil() {
+			return
+		}
+		to := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for at := v.MapRange(); at.Next(); {
+			e := reflect.New(v.Type().Elem()).Elem()
+			e.Set(at.Value())
+			detach(e)
+			to.SetMapIndex(at.Key(), e)
+		}
+		v.Set(to)
 	}
 }
