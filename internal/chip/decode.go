@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/units"
 )
 
 // FileError is a fault in a target file.
@@ -104,10 +105,10 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string, tag reflect.S
 	}
 	switch v.Type() {
 	case reflect.TypeFor[Bytes]():
-		d.scaled(n, v, key, "a size such as 262144 or 256KiB", byteUnits)
+		d.scaled(n, v, key, "a size such as 262144 or 256KiB", units.Bytes)
 		return
 	case reflect.TypeFor[Hertz]():
-		d.scaled(n, v, key, "a frequency such as 78000000 or 78MHz", hertzUnits)
+		d.scaled(n, v, key, "a frequency such as 78000000 or 78MHz", units.Hertz)
 		return
 	case reflect.TypeFor[Terms]():
 		d.terms(n, v.Addr().Interface().(*Terms), key, tag.Get("need"))
@@ -289,19 +290,9 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, key string, known []strin
 	}
 }
 
-type unit struct {
-	suffix string
-	factor float64
-}
-
-var (
-	byteUnits  = []unit{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
-	hertzUnits = []unit{{"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}, {"Hz", 1}}
-)
-
 // scaled decodes a number with an optional unit.
-func (d *decoder) scaled(n *yaml.Node, v reflect.Value, key, want string, units []unit) {
-	f, ok := parseScaled(n.Value, units)
+func (d *decoder) scaled(n *yaml.Node, v reflect.Value, key, want string, among []units.Unit) {
+	f, ok := parseScaled(n.Value, among)
 	if n.Kind != yaml.ScalarNode || !ok {
 		d.fail(n, key, "expected %s, found %s", want, kindOf(n))
 		return
@@ -313,30 +304,11 @@ func (d *decoder) scaled(n *yaml.Node, v reflect.Value, key, want string, units 
 	v.SetInt(int64(math.Round(f)))
 }
 
-func parseScaled(s string, units []unit) (float64, bool) {
-	s = strings.ReplaceAll(strings.TrimSpace(s), "_", "")
-	factor := 1.0
-	for _, u := range units {
-		if rest, ok := strings.CutSuffix(s, u.suffix); ok {
-			s, factor = strings.TrimSpace(rest), u.factor
-			break
-		}
-	}
+func parseScaled(s string, among []units.Unit) (float64, bool) {
+	s, factor, _ := units.Cut(strings.ReplaceAll(strings.TrimSpace(s), "_", ""), among)
 	f, err := strconv.ParseFloat(s, 64)
 	f *= factor
 	return f, err == nil && f >= 0 && f < 1e15
-}
-
-// ParseBytes reads a size such as "256KiB".
-func ParseBytes(s string) (Bytes, bool) {
-	f, ok := parseScaled(s, byteUnits)
-	return Bytes(math.Round(f)), ok
-}
-
-// ParseHertz reads a frequency such as "78MHz".
-func ParseHertz(s string) (Hertz, bool) {
-	f, ok := parseScaled(s, hertzUnits)
-	return Hertz(f), ok
 }
 
 // at finds the node of a top-level key, for line numbers.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/units"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -58,7 +59,7 @@ func withFaults(err, faults error) error {
 func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 	o.Runtime = f.runtime
 	if f.clock != "" {
-		if o.ClockHz, err = quantity("clock", f.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", hertz); err != nil {
+		if o.ClockHz, err = quantity("clock", f.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz); err != nil {
 			return o, err
 		}
 	}

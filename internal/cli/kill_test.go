@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,20 +164,27 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
+// limited profiles an example into a file under a limit on the size of files, in blocks
+// of the shell.
+func limited(t *testing.T, blocks int, example, file string) (out, errs *bytes.Buffer, err error) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit is set by a shell of Linux")
+	}
+	c := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" "$@"`, blocks), os.Args[0],
+		"profile", filepath.Join(material.Root(), "examples", example+".yaml"), "--runs", "2", "--warmup", "0s", "-o", file)
+	c.Env = append(os.Environ(), program+"=1")
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	c.Stdout, c.Stderr = out, errs
+	return out, errs, c.Run()
+}
+
 // TestFullDisk runs under a limit on the size of files, as on a disk that is full.
 // Neither a journal nor a file that cannot be written loses the figures.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the limit is set by a shell of Linux")
-	}
 	dir := t.TempDir()
-	c := exec.Command("sh", "-c", `ulimit -f 8; exec "$0" "$@"`, os.Args[0],
-		"profile", filepath.Join(material.Root(), "examples", "resnet8.yaml"), "--runs", "2", "--warmup", "0s", "-o", filepath.Join(dir, "x.json"))
-	c.Env = append(os.Environ(), program+"=1")
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	err := c.Run()
+	out, errs, err := limited(t, 8, "resnet8", filepath.Join(dir, "x.json"))
 	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse {
 		t.Errorf("ended with %v", err)
 	}
@@ -197,16 +205,8 @@ func TestFullDisk(t *testing.T) {
 // the table is shown and the journal stays.
 func TestPageTooLarge(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the limit is set by a shell of Linux")
-	}
 	dir := t.TempDir()
-	c := exec.Command("sh", "-c", `ulimit -f 256; exec "$0" "$@"`, os.Args[0],
-		"profile", filepath.Join(material.Root(), "examples", "ds_cnn.yaml"), "--runs", "2", "--warmup", "0s", "-o", filepath.Join(dir, "x.html"))
-	c.Env = append(os.Environ(), program+"=1")
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	err := c.Run()
+	out, errs, err := limited(t, 256, "ds_cnn", filepath.Join(dir, "x.html"))
 	journal := filepath.Join(dir, "x.html"+profile.JournalExtension)
 	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse || !strings.Contains(out.String(), "\nLatency ") || !strings.Contains(errs.String(), "the figures are in "+journal) {
 		t.Errorf("ended with %v, said %q and showed\n%s", err, errs.String(), out.String())
