@@ -180,11 +180,7 @@ func logSoftmaxRow(y, x []float32) {
 
 // tableLogSoftmax reads 8-bit values, computes in real numbers and stores.
 func tableLogSoftmax(c *op.Call, rows, depth int) (op.Run, error) {
-	si, _, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
+	si, so, _, zo, err := layer.InOut(c)
 	if err != nil {
 		return nil, err
 	}

@@ -136,11 +136,7 @@ func (u unary) float(c *op.Call) error {
 
 // table computes quantised types through a table over all inputs.
 func (u unary) table(c *op.Call) (op.Run, error) {
-	si, zi, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
+	si, so, zi, zo, err := layer.InOut(c)
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +174,7 @@ func tabulate8(t tensor.Type, f func(int32) int32) *[256]uint8 {
 }
 
 func quantAbs(c *op.Call) (op.Run, error) {
-	si, zi, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
+	si, so, zi, zo, err := layer.InOut(c)
 	if err != nil {
 		return nil, err
 	}
@@ -206,11 +198,7 @@ func quantAbs(c *op.Call) (op.Run, error) {
 
 // quantRsqrt is 1/sqrt on int8 by the integer reciprocal square root.
 func quantRsqrt(c *op.Call) (op.Run, error) {
-	si, zi, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
+	si, so, zi, zo, err := layer.InOut(c)
 	if err != nil {
 		return nil, err
 	}

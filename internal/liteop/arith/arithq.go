@@ -182,11 +182,7 @@ func addN[T float32 | int32 | int64](c *op.Call) error {
 // addNQuant adds int8 inputs of one quantisation at a finer scale.
 func addNQuant(c *op.Call) (op.Run, error) {
 	const shift = 20
-	si, zi, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
+	si, so, zi, zo, err := layer.InOut(c)
 	if err != nil {
 		return nil, err
 	}

@@ -160,20 +160,8 @@ func hybridConv(c *op.Call, s kernel.ConvShape) (op.Run, error) {
 			scale := layer.QuantizeRow(q, x[b*n:][:n], asym)
 			out := y[b*s.OH*s.OW*s.OC:][:s.OH*s.OW*s.OC]
 			conv.Run(c.Pool, q, out)
-			for i, v := range out {
-				o := i % s.OC
-				f := sw[0]
-				if len(sw) > 1 {
-					f = sw[o]
-				}
-				v *= scale * f
-				if bias != nil {
-					v += bias[o]
-				}
-				if act.On {
-					v = min(max(v, act.Min), act.Max)
-				}
-				out[i] = v
+			for at := 0; at < len(out); at += s.OC {
+				layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
 			}
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -83,6 +84,26 @@ func Weights(t *tensor.Tensor) ([]int16, error) {
 		w[i] = int16(v - z)
 	}
 	return w, nil
+}
+
+// ScaleBack brings sums of a row that [QuantizeRow] has quantised, a channel each, back
+// to real numbers in place: times the row's scale and that of the weights (one, or one a
+// channel), plus the bias where there is one, clamped.
+func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
+	for o, v := range y {
+		f := weights[0]
+		if len(weights) > 1 {
+			f = weights[o]
+		}
+		v *= scale * f
+		if bias != nil {
+			v += bias[o]
+		}
+		if act.On {
+			v = min(max(v, act.Min), act.Max)
+		}
+		y[o] = v
+	}
 }
 
 // QuantizeRow writes x as whole numbers (less their zero point) into q and

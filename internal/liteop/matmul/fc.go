@@ -338,20 +338,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 			scale := layer.QuantizeRow(q, x[r*s.in:][:s.in], asym)
 			out := y[r*s.out:][:s.out]
 			kernel.Gemm(c.Pool, kernel.GemmParams{M: 1, N: s.out, K: s.in, TransB: true}, q, wf, out)
-			for o, v := range out {
-				f := sw[0]
-				if len(sw) > 1 {
-					f = sw[o]
-				}
-				v *= scale * f
-				if bias != nil {
-					v += bias[o]
-				}
-				if act.On {
-					v = min(max(v, act.Min), act.Max)
-				}
-				out[o] = v
-			}
+			layer.ScaleBack(out, scale, sw, bias, act)
 		}
 		return nil
 	}, nil

@@ -77,11 +77,7 @@ func requantizeTo[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 }
 
 func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
-	si, zi, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
+	si, so, zi, zo, err := layer.InOut(c)
 	if err != nil {
 		return nil, err
 	}

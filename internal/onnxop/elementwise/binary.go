@@ -9,11 +9,7 @@ import (
 
 // prepareLoops plans the broadcast of the two inputs and runs the loops over it.
 func prepareLoops[T, R tensor.Number](c *op.Call, l element.Loops[T, R]) (op.Run, error) {
-	sa, sb, out, err := operandShapes(c)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := NewBroadcast(out, sa, sb)
+	plan, err := operands(c)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,15 @@ func NewBroadcast(out []int, operands ...[]int) (*Broadcast, error) {
 	return b, nil
 }
 
+// operands plans the walk over inputs 0 and 1.
+func operands(c *op.Call) (*Broadcast, error) {
+	a, b, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	return NewBroadcast(out, a, b)
+}
+
 // operandShapes gives the shapes of inputs 0 and 1 for broadcasting and the
 // result's shape. Before operator set 7 the second operand was lined up with the
 // first by the attributes broadcast and axis.

@@ -58,11 +58,7 @@ func compareLoops[T cmp.Ordered](k relation) element.Loops[T, uint8] {
 }
 
 func equalStrings(c *op.Call) (op.Run, error) {
-	sa, sb, out, err := operandShapes(c)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := NewBroadcast(out, sa, sb)
+	plan, err := operands(c)
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 
 // powLoops brings the exponent to the type of the base.
 func powLoops[T tensor.Real](c *op.Call, l element.Loops[T, T]) (op.Run, error) {
-	sa, sb, out, err := operandShapes(c)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := NewBroadcast(out, sa, sb)
+	plan, err := operands(c)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +73,7 @@ func Numeric(c *op.Call, i int) (tensor.Type, error) {
 
 // powInts walks an integer base with an exponent of another type E.
 func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T) (op.Run, error) {
-	sa, sb, out, err := operandShapes(c)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := NewBroadcast(out, sa, sb)
+	plan, err := operands(c)
 	if err != nil {
 		return nil, err
 	}
