@@ -104,11 +104,6 @@ func (s *shown) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// MarshalWriteLine encodes v like [Marshal] into w, piece by piece.
-func MarshalWriteLine(w io.Writer, v any) error {
-	return json.MarshalWrite(w, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-}
-
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error tells of bytes that were replaced

@@ -102,13 +102,3 @@ func Two[T, R any](f func(a, b T) R) Loops[T, R] {
 		}
 	}}
 }
-
-// One makes the loop of a function of one operand.
-func One[T, R any](f func(T) R) func(dst []R, src []T) {
-	return func(dst []R, src []T) {
-		src = src[:len(dst)]
-		for i, x := range src {
-			dst[i] = f(x)
-		}
-	}
-}

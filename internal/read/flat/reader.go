@@ -169,12 +169,6 @@ func (r *Reader) follow(at *node, field string, pos int) (int, bool) {
 // Valid reports whether the table is there.
 func (t Table) Valid() bool { return t.r != nil }
 
-// Offset is the table's byte position.
-func (t Table) Offset() int64 { return int64(t.pos) }
-
-// Path names the table for errors.
-func (t Table) Path() string { return t.at.String() }
-
 // Fail records an error about a field that was read well but makes no sense.
 func (t Table) Fail(field, format string, args ...any) {
 	if t.r != nil {

@@ -56,20 +56,7 @@ func (t Table) String(slot int, name string) string {
 	return string([]rune(string(b)))
 }
 
-// Int32s reads a vector of 32-bit integers, nil when absent or empty.
-func (t Table) Int32s(slot int, name string) []int32 {
-	p, n, ok := t.counted(slot, name, 4)
-	if !ok || n == 0 {
-		return nil
-	}
-	out := make([]int32, n)
-	for i := range out {
-		out[i] = int32(binary.LittleEndian.Uint32(t.r.data[p+4*i:]))
-	}
-	return out
-}
-
-// Ints is [Table.Int32s] as ints.
+// Ints reads a vector of 32-bit integers, nil when absent or empty.
 func (t Table) Ints(slot int, name string) []int {
 	p, n, ok := t.counted(slot, name, 4)
 	if !ok || n == 0 {

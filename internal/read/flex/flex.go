@@ -74,9 +74,6 @@ func value(data []byte, pos, width int, packed byte) Value {
 	return Value{data: data, pos: pos, width: width, inner: 1 << (packed & 3), typ: Type(packed >> 2)}
 }
 
-// Type returns the stored type.
-func (v Value) Type() Type { return v.typ }
-
 // unsigned reads a little-endian number of a width.
 func unsigned(data []byte, pos, width int) (uint64, bool) {
 	if pos < 0 || width <= 0 || pos > len(data)-width {

@@ -49,9 +49,6 @@ func Encode(m *graph.Model) ([]byte, error) {
 	return b, nil
 }
 
-// EncodeTensor writes a tensor as a serialized TensorProto.
-func EncodeTensor(t *tensor.Tensor) ([]byte, error) { return encodeTensor("", t) }
-
 // message is a protocol-buffer message under construction.
 type message []byte
 

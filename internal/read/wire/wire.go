@@ -106,9 +106,6 @@ func (r *Reader) Offset() int64 { return r.base + int64(r.val) }
 // Start is the place of the message in the file.
 func (r *Reader) Start() int64 { return r.base }
 
-// Len is the size of the message in bytes.
-func (r *Reader) Len() int { return len(r.buf) }
-
 func (r *Reader) want(t protowire.Type, what string) bool {
 	if r.typ == t {
 		return true
