@@ -77,10 +77,19 @@ func decode(r io.Reader) (*Profile, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
-	if p.Layers == nil {
-		p.Layers = []Layer{} // as written: the list is always there
-	}
+	p.complete()
 	return p, nil
+}
+
+// complete makes the lists that are always written where the text had none, so that
+// what was read equals what is written of it.
+func (p *Profile) complete() {
+	if p.Layers == nil {
+		p.Layers = []Layer{}
+	}
+	if p.Timeline != nil {
+		p.Timeline.Complete()
+	}
 }
 
 // isJSON tells JSON text from a saved profile by its beginning.

@@ -305,8 +305,6 @@ func (h *header) unpack(r io.Reader) (*Profile, error) {
 	if err := b.Profile.Validate(); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
-	if b.Profile.Layers == nil {
-		b.Profile.Layers = []Layer{} // as written: the list is always there
-	}
+	b.Profile.complete()
 	return b.Profile, nil
 }

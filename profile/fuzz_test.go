@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +23,41 @@ func texts(f *testing.F) [][]byte {
 		[]byte("\ufeff"+`{"layers":[],"schema":"opmeter/profile/v1","model":{"name":"m"},"target":{"id":"t","kind":"host"}}`),
 		[]byte(`{"schema":"opmeter/profile/v1","layers":[{"index":0,"op":"x","outputs":[{"shape":[1e9]}]}]}`),
 		[]byte(`{"schema":"opmeter/profile/v1","layers":[{"index":0,"op":"x","figures":{"x":null},"fused_into":-1}]}`),
+		[]byte(begin+`"timeline":{}}`),
+		[]byte(begin+`"timeline":{"lanes":[{"name":"a","kind":"layer"},{"name":"b","kind":"layer","starts_s":null,"durations_s":[],"figures":{"k":null}}]}}`),
+		[]byte(begin+`"timeline":{"lanes":null,"counters":[{"name":"c"},{"name":"d","times_s":null,"values":null}],"memories":[{"name":"m"}]}}`),
 	)
+}
+
+// begin is how a profile begins that has the least.
+const begin = `{"schema":"opmeter/profile/v1","model":{"name":"m"},"target":{"id":"t","kind":"host"},"settings":{},"totals":{},"layers":[],`
+
+// Lists that are always written may be absent or null in a text: they read as empty.
+func TestListsLeftOut(t *testing.T) {
+	n := 0
+	for _, text := range []string{
+		`"timeline":{}}`,
+		`"timeline":{"lanes":null}}`,
+		`"timeline":{"lanes":[{"name":"a","kind":"layer"},{"name":"b","kind":"layer","starts_s":null,"durations_s":[],"figures":{"moved":null}}],"names":[]},
+			"quantities":[{"key":"moved","unit":"B","name":"moved","meaning":"bytes moved"}]}`,
+		`"timeline":{"lanes":[],"counters":[{"name":"c"},{"name":"d","times_s":null,"values":null}],"memories":[{"name":"m"}]}}`,
+	} {
+		p, err := Decode(strings.NewReader(begin + text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for path, c := range p.Timeline.Columns() {
+			if c.Required && c.Absent() {
+				t.Errorf("%s: %v is absent", text, path)
+			}
+			n++
+		}
+		again(t, p)
+	}
+	if n == 0 {
+		t.Error("no column was looked at")
+	}
 }
 
 // again checks that a profile that was read can be written and read as it is.

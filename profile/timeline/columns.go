@@ -185,6 +185,23 @@ func (t *Timeline) Columns() iter.Seq2[[]any, Column] {
 	}
 }
 
+// Complete gives the lists that JSON always has, and figures of lanes, an empty
+// list where they are nil, so that what was read equals what is written of it.
+func (t *Timeline) Complete() {
+	if t.Lanes == nil {
+		t.Lanes = []Lane{}
+	}
+	for _, c := range t.Columns() {
+		if !c.Absent() || !c.Required && c.Store == nil {
+			continue
+		}
+		*c.Float64 = []float64{}
+		if c.Store != nil {
+			c.Store(*c.Float64)
+		}
+	}
+}
+
 // Pick returns the lane with the bars for which keep says so, in their order, and
 // the new place of each old bar, -1 for none. The lane itself is not changed.
 func (l *Lane) Pick(keep func(bar int) bool) (out Lane, moved []int32) {
