@@ -232,14 +232,34 @@ func TestGroupQueryDecode(t *testing.T) {
 		n := x.Shape[2]
 		return tensor.From(tensor.Float32, []int{1, 1, n}, tensor.Of[float32](x)[i*n:][:n])
 	}
+	// The definition: halves of a head are turned by the angles of their position, a token
+	// sees itself and the two before it.
+	turned := func(x *tensor.Tensor, heads, h int) (out [][]float64) {
+		for i := range rows {
+			v := make([]float64, size)
+			for d := range size / 2 {
+				a, b := tensor.At(x, (i*heads+h)*size+d), tensor.At(x, (i*heads+h)*size+size/2+d)
+				c, s := tensor.At(cos, i*size/2+d), tensor.At(sin, i*size/2+d)
+				v[d], v[size/2+d] = a*c-b*s, b*c+a*s
+			}
+			out = append(out, v)
+		}
+		return out
+	}
+	want := make([]float64, rows*heads*size)
+	for h := range heads {
+		kv := h / (heads / kvHeads)
+		o := naiveAttention(turned(q, heads, h), turned(k, kvHeads, kv), rowsOf(v, kv*size, kvHeads*size, rows, size), 1/math.Sqrt(size),
+			func(i, j int) bool { return j <= i && i-j < 3 })
+		for i := range o {
+			copy(want[(i*heads+h)*size:], o[i])
+		}
+	}
+	near(t, "all at once", all[0], want, 1e-5)
 	pastK, pastV := tensor.New(tensor.Float32, 1, kvHeads, 0, size), tensor.New(tensor.Float32, 1, kvHeads, 0, size)
 	for i := range rows {
 		one := run(t, node, part(q, i), part(k, i), part(v, i), pastK, pastV, num(i), num(i+1), cos, sin)
-		want := make([]float64, heads*size)
-		for j := range want {
-			want[j] = tensor.At(all[0], i*heads*size+j)
-		}
-		near(t, "token", one[0], want, 1e-5)
+		near(t, "token", one[0], want[i*heads*size:][:heads*size], 1e-5)
 		pastK, pastV = one[1], one[2]
 	}
 	near(t, "keys", pastK, numbersOf(all[1]), 1e-6)
