@@ -269,7 +269,7 @@ func prefix(m *graph.Model, r *Result) int {
 	if last := nodes[len(nodes)-1]; last.Op != "TFLite_Detection_PostProcess" || kind(m) != quantised || len(r.Outputs) < 3 {
 		return 0
 	}
-	scores, err := npy.ReadFile(filepath.Join(r.Dir, r.Outputs[2].File))
+	scores, err := npy.ReadFile(filepath.Join(r.Dir, r.Outputs[2].File), nil)
 	if err != nil {
 		return 0
 	}

@@ -148,7 +148,7 @@ func LoadEntries(file string) (map[string]*Entry, error) {
 // recorded: several pairs for large outputs.
 func (o *Output) sample(dir string, got *tensor.Tensor) (want, have []*tensor.Tensor, err error) {
 	pick := func(name string, step int) error {
-		w, err := npy.ReadFile(filepath.Join(dir, name))
+		w, err := npy.ReadFile(filepath.Join(dir, name), nil)
 		if err != nil {
 			return err
 		}
