@@ -25,7 +25,8 @@ func blocked(m *profile.Metric, series []float64) *profile.Metric {
 	m.CI95 = nil
 	if r, ok := stats.Repeated(series, processSpread); ok {
 		half := (r.High - r.Low) / 2
-		m.CI95 = &[2]float64{max(0, *m.Median-half), *m.Median + half}
+		// No median is below the least sample.
+		m.CI95 = &[2]float64{max(*m.Min, *m.Median-half), *m.Median + half}
 	}
 	return m
 }
@@ -51,7 +52,7 @@ func whole(res *measure.Result) map[string]*profile.Metric {
 		floor := math.Hypot(processSpread, exponentSpread*math.Log(stats.Median(speeds)))
 		m.CI95 = nil
 		if r, ok := stats.Repeated(at, floor); ok {
-			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(0, r.Low), r.High}
+			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(*m.Min, r.Low), r.High}
 			m.Method += fmt.Sprintf("; interval for a repeated run, from %d blocks", r.Blocks)
 		}
 		put("reference_latency_s", m)
