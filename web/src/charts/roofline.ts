@@ -1,13 +1,10 @@
 // What the roofline shows: how fast each layer ran against what arithmetic and
 // memory of the target allow.
 import { best } from "../figures/quantities";
-import type { Layer, Target } from "../data/profile";
+import type { Layer, Roof, Target } from "../data/profile";
 
-/** What keeps a layer from being faster, as far as the two peaks tell. */
-export type Bound = "memory" | "compute" | "overhead";
-
-/** Below this part of the roof neither peak explains the time of a layer. */
-export const overheadBelow = 0.1;
+/** What keeps a layer from being faster, as the profile says. */
+export type Bound = NonNullable<Roof["bound"]>;
 
 export interface Point {
   layer: number;
@@ -22,18 +19,29 @@ export interface Point {
   bandwidth?: number;
   /** Part of the time of all layers. */
   share: number;
-  /** Most operations a second that the peaks allow at this intensity. */
+  /** Most operations a second that the limits of this layer allow at its intensity, and
+   * what these limits are: the element type and the level of the memory. */
   roof?: number;
+  dtype?: string;
+  level?: string;
   /** Time at the roof as a part of the time taken; above 1 when the layer exceeds it. */
   use?: number;
   bound?: Bound;
 }
 
+/** Limit is the rate of an element type, or of a level of the memory. */
+export interface Limit {
+  /** "" where the target has one only. */
+  name: string;
+  rate: number;
+}
+
 export interface Roofline {
   points: Point[];
-  peakOps?: number;
-  peakBytes?: number;
-  /** Intensity at which both limits meet. */
+  /** Limits that layers are judged by, the highest first. */
+  peaks: Limit[];
+  levels: Limit[];
+  /** Intensity at which the limits meet, where there is one of each. */
   ridge?: number;
   /** Layers with a time that have no place on the chart, by reason. */
   unknown: number[];
@@ -47,8 +55,8 @@ export interface Roofline {
 }
 
 export function roofline(layers: Layer[], target: Target): Roofline {
-  const peakOps = positive(target.peak_ops_per_second);
-  const peakBytes = positive(target.peak_bytes_per_second);
+  const peaks = new Map<string, number>();
+  const levels = new Map<string, number>();
   const points: Point[] = [];
   const unknown: number[] = [];
   const workless: number[] = [];
@@ -63,7 +71,14 @@ export function roofline(layers: Layer[], target: Target): Roofline {
     if (ops !== undefined) p.rate = ops / seconds;
     if (bytes !== undefined) p.bandwidth = bytes / seconds;
     if (ops !== undefined && bytes !== undefined && bytes > 0) p.intensity = ops / bytes;
-    limits(p, peakOps, peakBytes);
+    const r = l.roof;
+    if (r) {
+      Object.assign(p, { use: r.use, bound: r.bound, dtype: r.dtype, level: r.level });
+      if (r.ops_per_second) peaks.set(r.dtype ?? "", r.ops_per_second);
+      if (r.bytes_per_second) levels.set(r.level ?? "", r.bytes_per_second);
+      if (p.intensity) p.roof = Math.min(r.ops_per_second ?? Infinity, r.bytes_per_second === undefined ? Infinity : p.intensity * r.bytes_per_second);
+      if (p.roof === Infinity) p.roof = undefined;
+    }
     points.push(p);
     if (ops === undefined || bytes === undefined) unknown.push(l.index);
     else if (!(ops > 0) || !(bytes > 0)) workless.push(l.index);
@@ -79,11 +94,16 @@ export function roofline(layers: Layer[], target: Target): Roofline {
       atRoof += p.use * p.seconds;
     }
   }
+  // Limits of a target that no layer could be judged by.
+  if (peaks.size === 0 && positive(target.peak_ops_per_second)) peaks.set("", target.peak_ops_per_second!);
+  if (levels.size === 0 && positive(target.peak_bytes_per_second)) levels.set("memory", target.peak_bytes_per_second!);
+  const list = (m: Map<string, number>): Limit[] => [...m].map(([name, rate]) => ({ name, rate })).sort((a, b) => b.rate - a.rate);
+  const [ops, bytes] = [list(peaks), list(levels)];
   return {
     points,
-    peakOps,
-    peakBytes,
-    ridge: peakOps && peakBytes ? peakOps / peakBytes : undefined,
+    peaks: ops,
+    levels: bytes,
+    ridge: ops.length === 1 && bytes.length === 1 ? ops[0].rate / bytes[0].rate : undefined,
     unknown,
     workless,
     use: covered > 0 ? atRoof / covered : undefined,
@@ -94,20 +114,6 @@ export function roofline(layers: Layer[], target: Target): Roofline {
 
 function positive(v: number | undefined): number | undefined {
   return v !== undefined && v > 0 ? v : undefined;
-}
-
-/** limits sets roof, use and bound. A single known peak gives a roof, but does not
- * tell memory and arithmetic apart. */
-function limits(p: Point, peakOps: number | undefined, peakBytes: number | undefined) {
-  const byOps = peakOps && p.ops !== undefined ? p.ops / peakOps : undefined;
-  const byBytes = peakBytes && p.bytes !== undefined ? p.bytes / peakBytes : undefined;
-  if (peakOps && p.intensity !== undefined && p.intensity > 0) p.roof = peakBytes ? Math.min(peakOps, p.intensity * peakBytes) : peakOps;
-  if ((peakOps && byOps === undefined) || (peakBytes && byBytes === undefined)) return;
-  const least = Math.max(byOps ?? 0, byBytes ?? 0);
-  if (byOps === undefined && byBytes === undefined) return;
-  p.use = least / p.seconds;
-  if (byOps === undefined || byBytes === undefined) return;
-  p.bound = p.use < overheadBelow ? "overhead" : byBytes > byOps ? "memory" : "compute";
 }
 
 /** A third bar for charts without peaks: the rate as a part of the best layer's. */

@@ -235,19 +235,21 @@ export class Chart {
     return sum;
   }
 
-  /** cut shortens a text to a width, "" when hardly anything is left. */
-  private cut(text: string, room: number): string {
-    if (text.length > 200) text = text.slice(0, 200);
-    if (this.width(text) <= room) return text;
+  /** label is the text of a bar for a width: its name, else its operator, else the end
+   * of the name, where long names of one model differ; "" when hardly anything is left. */
+  private label(name: string, type: string, room: number): string {
+    if (this.width(name.slice(0, 300)) <= room && name.length <= 300) return name;
+    if (type && this.width(type) <= room) return type;
+    const text = type && this.width("…") + this.width(type.slice(-6)) > room ? type : name;
     const dots = this.width("…");
     let sum = 0;
-    let i = 0;
-    for (const c of text) {
+    let i = text.length;
+    for (const c of [...text.slice(-200)].reverse()) {
       sum += this.width(c);
       if (sum + dots > room) break;
-      i += c.length;
+      i -= c.length;
     }
-    return i >= 2 ? text.slice(0, i) + "…" : "";
+    return text.length - i >= 2 ? `…${text.slice(i)}` : "";
   }
 
   private texts(scene: Scene, labels: Label[], grid: number[], s: number) {
@@ -280,7 +282,7 @@ export class Chart {
       if (w < enough) continue;
       const i = l.row.bar(l.k);
       const name = bars.name(l.row.lane, i);
-      const text = this.cut(name, w - 8);
+      const text = this.label(name, bars.type(l.row.lane, i), w - 8);
       if (!text) continue;
       ctx.fillStyle = l.slot === dim ? other : l.slot === plain || scene.height !== "" ? plainText : dark;
       const y = (l.y + l.h / 2) / ratio + 0.5;
@@ -298,12 +300,6 @@ export class Chart {
     for (const strip of scene.strips) {
       const y = strip.y - scene.scroll + axis;
       if (y > this.h || y + strip.h < axis) continue;
-      if (strip.kind === "counter") {
-        const c = this.counter(strip);
-        if (c.counter.times_s.length === 0) continue;
-        this.scale(figure(c.most, c.counter.unit), y + strip.band + 11);
-        this.scale(figure(Math.min(0, c.least), c.counter.unit), y + strip.h - 10);
-      }
       if (strip.kind === "stack" && this.stackTop > 0) this.scale(`${si(this.stackTop, "B/s")} at most in view`, y + strip.band + 13);
     }
     if (scene.links) this.drawArrows(scene, scene.links);
@@ -407,9 +403,4 @@ export class Chart {
     }
     return { strip, spot: best };
   }
-}
-
-/** figure writes a counter's value. */
-export function figure(v: number, unit: string | undefined): string {
-  return si(v, unit ?? "");
 }
