@@ -1,10 +1,11 @@
 // What the roofline shows: how fast each layer ran against what arithmetic and
-// memory of the target allow.
+// memory of the target allow. Which limits hold for a layer and what is nearer is
+// the profile's word; here it is only put into a picture.
 import { best } from "../figures/quantities";
-import type { Layer, Roof, Target } from "../data/profile";
+import type { Layer, Target } from "../data/profile";
 
-/** What keeps a layer from being faster, as the profile says. */
-export type Bound = NonNullable<Roof["bound"]>;
+/** What keeps a layer from being faster, as far as the two limits tell. */
+export type Bound = "memory" | "compute" | "neither";
 
 export interface Point {
   layer: number;
@@ -19,9 +20,9 @@ export interface Point {
   bandwidth?: number;
   /** Part of the time of all layers. */
   share: number;
-  /** Most operations a second that the limits of this layer allow at its intensity, and
-   * what these limits are: the element type and the level of the memory. */
+  /** Most operations a second that the layer's limits allow at this intensity. */
   roof?: number;
+  /** Element type and level of memory of its limits. */
   dtype?: string;
   level?: string;
   /** Time at the roof as a part of the time taken; above 1 when the layer exceeds it. */
@@ -29,19 +30,21 @@ export interface Point {
   bound?: Bound;
 }
 
-/** Limit is the rate of an element type, or of a level of the memory. */
-export interface Limit {
-  /** "" where the target has one only. */
+/** One line of the roof: a rate of arithmetic or of a memory. */
+export interface Line {
   name: string;
   rate: number;
 }
 
 export interface Roofline {
   points: Point[];
-  /** Limits that layers are judged by, the highest first. */
-  peaks: Limit[];
-  levels: Limit[];
-  /** Intensity at which the limits meet, where there is one of each. */
+  /** Flat lines, by element type, and slopes, by level of memory; the highest first. */
+  peaks: Line[];
+  levels: Line[];
+  /** The highest of both. */
+  peakOps?: number;
+  peakBytes?: number;
+  /** Intensity at which the highest limits meet. */
   ridge?: number;
   /** Layers with a time that have no place on the chart, by reason. */
   unknown: number[];
@@ -55,8 +58,6 @@ export interface Roofline {
 }
 
 export function roofline(layers: Layer[], target: Target): Roofline {
-  const peaks = new Map<string, number>();
-  const levels = new Map<string, number>();
   const points: Point[] = [];
   const unknown: number[] = [];
   const workless: number[] = [];
@@ -73,11 +74,8 @@ export function roofline(layers: Layer[], target: Target): Roofline {
     if (ops !== undefined && bytes !== undefined && bytes > 0) p.intensity = ops / bytes;
     const r = l.roof;
     if (r) {
-      Object.assign(p, { use: r.use, bound: r.bound, dtype: r.dtype, level: r.level });
-      if (r.ops_per_second) peaks.set(r.dtype ?? "", r.ops_per_second);
-      if (r.bytes_per_second) levels.set(r.level ?? "", r.bytes_per_second);
-      if (p.intensity) p.roof = Math.min(r.ops_per_second ?? Infinity, r.bytes_per_second === undefined ? Infinity : p.intensity * r.bytes_per_second);
-      if (p.roof === Infinity) p.roof = undefined;
+      [p.use, p.bound, p.dtype, p.level] = [r.use, r.bound, r.dtype, r.level];
+      if (p.intensity && r.ops_per_second) p.roof = r.bytes_per_second ? Math.min(r.ops_per_second, p.intensity * r.bytes_per_second) : r.ops_per_second;
     }
     points.push(p);
     if (ops === undefined || bytes === undefined) unknown.push(l.index);
@@ -94,16 +92,17 @@ export function roofline(layers: Layer[], target: Target): Roofline {
       atRoof += p.use * p.seconds;
     }
   }
-  // Limits of a target that no layer could be judged by.
-  if (peaks.size === 0 && positive(target.peak_ops_per_second)) peaks.set("", target.peak_ops_per_second!);
-  if (levels.size === 0 && positive(target.peak_bytes_per_second)) levels.set("memory", target.peak_bytes_per_second!);
-  const list = (m: Map<string, number>): Limit[] => [...m].map(([name, rate]) => ({ name, rate })).sort((a, b) => b.rate - a.rate);
-  const [ops, bytes] = [list(peaks), list(levels)];
+  const peaks = lines((target.peaks ?? []).map((k) => ({ name: k.dtype, rate: k.ops_per_second })), target.peak_ops_per_second, "arithmetic");
+  const levels = lines((target.levels ?? []).map((k) => ({ name: k.name, rate: k.bytes_per_second })), target.peak_bytes_per_second, "memory");
+  const peakOps = peaks[0]?.rate;
+  const peakBytes = levels[0]?.rate;
   return {
     points,
-    peaks: ops,
-    levels: bytes,
-    ridge: ops.length === 1 && bytes.length === 1 ? ops[0].rate / bytes[0].rate : undefined,
+    peaks,
+    levels,
+    peakOps,
+    peakBytes,
+    ridge: peakOps && peakBytes ? peakOps / peakBytes : undefined,
     unknown,
     workless,
     use: covered > 0 ? atRoof / covered : undefined,
@@ -112,11 +111,13 @@ export function roofline(layers: Layer[], target: Target): Roofline {
   };
 }
 
-function positive(v: number | undefined): number | undefined {
-  return v !== undefined && v > 0 ? v : undefined;
+/** lines are the known rates, the highest first; where there is no list, the one rate. */
+function lines(list: Line[], one: number | undefined, name: string): Line[] {
+  const known = list.length > 0 ? list : one !== undefined ? [{ name, rate: one }] : [];
+  return known.filter((l) => l.rate > 0).sort((a, b) => b.rate - a.rate);
 }
 
-/** A third bar for charts without peaks: the rate as a part of the best layer's. */
+/** A third bar for charts without limits: the rate as a part of the best layer's. */
 export function relative(r: Roofline, p: Point): number | undefined {
   return r.bestRate && p.rate !== undefined ? p.rate / r.bestRate : undefined;
 }
