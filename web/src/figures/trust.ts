@@ -26,6 +26,7 @@ const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
   throttled: { with: (v) => `the processor slowed down for heat ${times(v)}`, without: "the processor slowed down for heat" },
   quota: { with: (v) => `a quota stopped the program for ${seconds(v)}`, without: "a quota stopped the program" },
   busy: { with: (v) => `the machine was busy: ${plain(v)} runnable threads a processor`, without: "the machine was busy" },
+  governor: { with: () => "the processor's frequency policy is not for speed", without: "the processor's frequency policy is not for speed" },
   battery: { with: () => "the machine ran from its battery", without: "the machine ran from its battery" },
   threads: { with: (v) => `${plain(v)} threads shared a processor`, without: "threads shared processors" },
   collector: { with: (v) => `${plural(v, "garbage collection")} during the runs`, without: "garbage collections during the runs" },

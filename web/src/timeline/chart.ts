@@ -171,6 +171,9 @@ export class Chart {
     const y = (v: number) => Math.round(y1 - 1 - ((v - low) / (high - low)) * (y1 - 1 - y0));
     const area = word(mix(paint.page, paint.accent, 0.22));
     const stroke = word(paint.accent);
+    // Between the least and the most of a pixel; a line through all would be a slab.
+    const within = word(mix(paint.page, paint.accent, 0.5));
+    const thick = Math.round(this.ratio) + 1;
     const end = s.counter.times_s[s.counter.times_s.length - 1];
     let before = s.at(t0);
     for (let x = 0; x < raster.w; x++) {
@@ -179,7 +182,9 @@ export class Chart {
       if (after >= 0 && t0 + (x / raster.w) * (t1 - t0) <= end) {
         const [least, most] = s.span(Math.max(0, before), after);
         raster.box(x, y(s.counter.values[after]), x + 1, y1, area);
-        raster.box(x, Math.min(y(most), y1 - 2), x + 1, Math.max(y(least) + 1, y(most) + Math.round(this.ratio) + 1), stroke);
+        const top = Math.min(y(most), y1 - 2);
+        raster.box(x, top, x + 1, Math.max(y(least) + 1, top + thick), within);
+        raster.box(x, top, x + 1, top + thick, stroke);
       }
       before = after;
     }
@@ -235,21 +240,22 @@ export class Chart {
     return sum;
   }
 
-  /** label is the text of a bar for a width: its name, else its operator, else the end
-   * of the name, where long names of one model differ; "" when hardly anything is left. */
+  /** label is the text of a bar for a width: its name, else its operator, else what
+   * there is room for: the beginning of the operator, or the end of the name, where long
+   * names of one model differ; "" when hardly anything is left. */
   private label(name: string, type: string, room: number): string {
-    if (this.width(name.slice(0, 300)) <= room && name.length <= 300) return name;
+    if (name.length <= 200 && this.width(name) <= room) return name;
     if (type && this.width(type) <= room) return type;
-    const text = type && this.width("…") + this.width(type.slice(-6)) > room ? type : name;
-    const dots = this.width("…");
-    let sum = 0;
-    let i = text.length;
-    for (const c of [...text.slice(-200)].reverse()) {
+    const text = type ? [...type] : [...name.slice(-200)].reverse();
+    let sum = this.width("…");
+    let n = 0;
+    for (const c of text) {
       sum += this.width(c);
-      if (sum + dots > room) break;
-      i -= c.length;
+      if (sum > room) break;
+      n++;
     }
-    return text.length - i >= 2 ? `…${text.slice(i)}` : "";
+    const part = text.slice(0, n);
+    return n < 2 ? "" : type ? `${part.join("")}…` : `…${part.reverse().join("")}`;
   }
 
   private texts(scene: Scene, labels: Label[], grid: number[], s: number) {
