@@ -1,11 +1,18 @@
 // Package atomicfile writes files that appear whole or not at all.
+//
+// A name that leads to something else than a regular file (a link, a pipe, a device, a
+// folder) is refused: what stands there would be replaced by a file. A new file has the
+// rights that the umask leaves, one that takes the place of another has those of the
+// other.
 package atomicfile
 
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -66,9 +73,6 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	if err = f.Sync(); err != nil {
 		return err
 	}
-	if err = f.Chmod(0o644); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
 	if err = f.Close(); err != nil {
 		return err
 	}
@@ -105,6 +109,95 @@ func Abandon() {
 	}
 }
 
+// KindError tells that a file cannot stand where a name leads.
+type KindError struct {
+	// Kind is what stands there: "a folder", "a link", "a pipe", "a socket", "a device".
+	Kind string
+}
+
+// Error says what stands there.
+func (e *KindError) Error() string { return "is " + e.Kind + ", a file was expected" }
+
+// ErrInput is the error of [Check] for the file that the work reads.
+var ErrInput = errors.New("is what is read: writing there would replace it")
+
+// Check tells before the work whether a file can be written: errors are those that
+// [Write] would have, but for a disk that is full by then. None of the inputs may be
+// the file itself, under whatever name.
+func Check(path string, inputs ...string) error {
+	st, err := target(path)
+	if err != nil {
+		return named(path, err)
+	}
+	for _, in := range inputs {
+		if other, err := os.Stat(in); st != nil && err == nil && os.SameFile(st, other) {
+			return &fs.PathError{Op: "write", Path: path, Err: ErrInput}
+		}
+	}
+	f, err := begin(path)
+	if err != nil {
+		return named(path, err)
+	}
+	return named(path, errors.Join(f.Close(), forget(f.Name(), "")))
+}
+
+// target looks at what stands where a file is to be, nil for nothing.
+func target(path string) (fs.FileInfo, error) {
+	st, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case st.Mode().IsRegular():
+		return st, nil
+	}
+	kind := "a device"
+	switch mode := st.Mode(); {
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&fs.ModeSymlink != 0:
+		kind = "a link"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	}
+	return nil, &fs.PathError{Op: "write", Path: path, Err: &KindError{kind}}
+}
+
+// attempts bounds the search for a temporary name that is free.
+const attempts = 1000
+
+// create makes a file beside path that nobody else has, with the rights that the file
+// is to have in the end, so that its content is never open to others.
+func create(path string) (*os.File, error) {
+	old, err := target(path)
+	if err != nil {
+		return nil, err
+	}
+	mode := fs.FileMode(0o666)
+	if old != nil {
+		mode = old.Mode().Perm() | 0o200 // a file that may be replaced need not be writable
+	}
+	for range attempts {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32()))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil || old == nil {
+			return f, err
+		}
+		// The umask may have taken rights that the older file has.
+		if err := f.Chmod(old.Mode().Perm()); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return nil, errors.Join(err, f.Close(), os.Remove(name))
+		}
+		return f, nil
+	}
+	return nil, &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist}
+}
+
 // begin makes the temporary file for a path.
 func begin(path string) (*os.File, error) {
 	temporary.Lock()
@@ -112,7 +205,7 @@ func begin(path string) (*os.File, error) {
 	if temporary.abandoned {
 		return nil, ErrAbandoned
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := create(path)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 			if out == "" {
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
 			}
-			if err := os.WriteFile(out, data, 0o644); err != nil {
+			if err := atomicfile.Write(out, data); err != nil {
 				return withStatus(statusUse, err)
 			}
 			fmt.Fprintf(a.out, "wrote %s: %s, %s\n", out, plural(len(m.Main().Nodes), "operator"), report.Bytes(int64(len(data))))

@@ -51,7 +51,7 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
-			if err := os.WriteFile(out, fitted.File, 0o644); err != nil {
+			if err := atomicfile.Write(out, fitted.File); err != nil {
 				return withStatus(statusUse, err)
 			}
 			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))

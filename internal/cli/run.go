@@ -156,11 +156,7 @@ func (r *runCommand) write(s *opmeter.Session, path string) error {
 
 // create writes a file.
 func create(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return withStatus(statusUse, err)
-	}
-	return withStatus(statusUse, errors.Join(write(f), f.Close()))
+	return withStatus(statusUse, atomicfile.Stream(path, write))
 }
 
 // dumpOps writes the outputs of every operator of the main graph.

@@ -10,11 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -247,11 +247,7 @@ func Write(w io.Writer, t *tensor.Tensor) error {
 	return err
 }
 
-// WriteFile writes t to a new file.
+// WriteFile writes t to a file, which appears whole or not at all.
 func WriteFile(name string, t *tensor.Tensor) error {
-	var b bytes.Buffer
-	if err := Write(&b, t); err != nil {
-		return err
-	}
-	return os.WriteFile(name, b.Bytes(), 0o666)
+	return atomicfile.Stream(name, func(w io.Writer) error { return Write(w, t) })
 }
