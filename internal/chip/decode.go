@@ -367,6 +367,9 @@ func (d *decoder) runtime(r *Runtime, n *yaml.Node, key string, names map[string
 	if (r.Cortexm == nil) == (r.MVP == nil) {
 		d.fail(n, key, "expected the figures of one cycle model: cortexm or mvp")
 	}
+	if c := r.Code; c != nil && c[0] > c[1] {
+		d.fail(at(n, "code"), key+".code", "is [%d, %d] bytes; expected the least and the most", c[0], c[1])
+	}
 	if r.Calibration != nil {
 		d.band(at(at(n, "calibration"), "band"), key+".calibration.band", r.Calibration.Band)
 	}

@@ -24,7 +24,7 @@ type Settings struct {
 }
 
 // Default settings.
-var Default = Settings{EraShrink: 0.02, GroupShrink: 0.2, BoardShrink: 1e-4, BuildShrink: 0.02, LayerWeight: 0.1}
+var Default = Settings{EraShrink: 0.02, GroupShrink: 0.1, BoardShrink: 1e-4, BuildShrink: 0.02, LayerWeight: 0.1}
 
 // Refine fits coefficients that stay near those of start, up to a common factor
 // that is free. Rows far off count less.
@@ -54,7 +54,7 @@ func Refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 		}
 	}
 	for range 8 {
-		x = leastSquares(a, w, shrink*min(sum, 40), 1)
+		x = leastSquares(a, w, shrink*min(sum, 12), 1)
 		for i, row := range a {
 			r := math.Abs(Dot(row, x) - 1)
 			w[i] = balance[i] / max(1, r/0.1)

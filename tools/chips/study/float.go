@@ -48,6 +48,7 @@ func floatMeasurement(r map[string]string, root string) (*fit.Measurement, strin
 	if n == nil {
 		return nil, "network is not known"
 	}
+	m.Code = code(r, root)
 	m.Work = n.All
 	return m, ""
 }
