@@ -3,12 +3,13 @@ package chip
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // Set is a list of targets, ordered by id. Shipped ones are read when they are asked
@@ -32,22 +33,25 @@ func Load(dir string) (*Set, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s: is not a folder of target files", dir)
 	}
-	list, err := readAll(os.DirFS(dir), dir)
+	list, err := readAll(dir)
 	for _, t := range list {
 		s.own[t.ID] = t
 	}
 	return s, err
 }
 
-func readAll(fsys fs.FS, dir string) ([]*Target, error) {
-	entries, err := fs.ReadDir(fsys, ".")
+// maxFile bounds a target file, in bytes: real ones have some kilobytes.
+const maxFile = 4 << 20
+
+func readAll(dir string) ([]*Target, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var list []*Target
 	var errs []error
 	from := map[string]string{}
-	b := &bases{fsys: fsys, dir: dir, open: map[string]bool{}}
+	b := &bases{dir: dir, open: map[string]bool{}}
 	for _, e := range entries {
 		ext := filepath.Ext(e.Name())
 		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
@@ -71,13 +75,12 @@ func readAll(fsys fs.FS, dir string) ([]*Target, error) {
 // bases reads target files of a folder that may inherit from each other, and from
 // those of the binary.
 type bases struct {
-	fsys fs.FS
 	dir  string
 	open map[string]bool // files that are being read
 }
 
 func (b *bases) read(name string) (*Target, error) {
-	text, err := fs.ReadFile(b.fsys, name)
+	text, err := infile.Read(filepath.Join(b.dir, name), maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +94,10 @@ func (b *bases) read(name string) (*Target, error) {
 func (b *bases) find(id, asking string) (*Target, error) {
 	for _, ext := range []string{".yaml", ".yml"} {
 		name := id + ext
-		if _, err := fs.Stat(b.fsys, name); err != nil || name == asking {
+		if name == asking || filepath.Base(name) != name {
+			continue // a path is no id
+		}
+		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
 			continue
 		}
 		if b.open[name] {
