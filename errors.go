@@ -154,7 +154,7 @@ func failed(file string, err error) error {
 		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
-		return &OptionError{Option: map[string]string{"runtime": "Runtime", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
+		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
 	}
 	if e, ok := errors.AsType[*host.TooLargeError](err); ok {
 		return &TooLargeError{File: file, MaxMACs: e.Limit}

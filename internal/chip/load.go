@@ -51,17 +51,13 @@ func readAll(dir string) ([]*Target, error) {
 	var list []*Target
 	var errs []error
 	from := map[string]string{}
+	b := &bases{dir: dir, open: map[string]bool{}}
 	for _, e := range entries {
 		ext := filepath.Ext(e.Name())
 		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		b, err := infile.Read(filepath.Join(dir, e.Name()), maxFile)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		t, err := Parse(b, filepath.Join(dir, e.Name()))
+		t, err := b.read(e.Name())
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -74,6 +70,42 @@ func readAll(dir string) ([]*Target, error) {
 		list = append(list, t)
 	}
 	return list, errors.Join(errs...)
+}
+
+// bases reads target files of a folder that may inherit from each other, and from
+// those of the binary.
+type bases struct {
+	dir  string
+	open map[string]bool // files that are being read
+}
+
+func (b *bases) read(name string) (*Target, error) {
+	text, err := infile.Read(filepath.Join(b.dir, name), maxFile)
+	if err != nil {
+		return nil, err
+	}
+	b.open[name] = true
+	defer delete(b.open, name)
+	return parse(text, filepath.Join(b.dir, name), func(id string) (*Target, error) { return b.find(id, name) })
+}
+
+// find returns the target of an id, the one of the folder before the one of the binary:
+// but a file that has the id of what it inherits from means the latter.
+func (b *bases) find(id, asking string) (*Target, error) {
+	for _, ext := range []string{".yaml", ".yml"} {
+		name := id + ext
+		if name == asking || filepath.Base(name) != name {
+			continue // a path is no id
+		}
+		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
+			continue
+		}
+		if b.open[name] {
+			return nil, fmt.Errorf("%s inherits from itself", id)
+		}
+		return b.read(name)
+	}
+	return shippedTarget(id)
 }
 
 // ids lists all targets in order.

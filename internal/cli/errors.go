@@ -51,6 +51,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Inputs.Files":  {"--input", ""},
 	"target":        {"--on", "opmeter targets lists them"},
 	"Runtime":       {"--runtime", ""},
+	"Build":         {"--runtime-build", ""},
 	"ClockHz":       {"--clock", ""},
 	"Journal":       {"journal", ""},
 }

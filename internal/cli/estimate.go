@@ -16,14 +16,15 @@ import (
 
 // targetFlags say for which hardware to estimate.
 type targetFlags struct {
-	on                  []string
-	dir, runtime, clock string
+	on                         []string
+	dir, runtime, build, clock string
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "target: host, or one of opmeter targets (may be repeated)")
 	f.addDir(c)
 	c.Flags().StringVar(&f.runtime, "runtime", "", "runtime family of the target (default: its first)")
+	c.Flags().StringVar(&f.build, "runtime-build", "", "way of building the runtime: size (-Os), no-fpu (default: for speed)")
 	c.Flags().StringVar(&f.clock, "clock", "", "clock of the target's processor, such as 64MHz (default: the target's)")
 }
 
@@ -57,7 +58,7 @@ func withFaults(err, faults error) error {
 
 // options turns the flags into options of the library.
 func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
-	o.Runtime = f.runtime
+	o.Runtime, o.Build = f.runtime, f.build
 	if f.clock != "" {
 		if o.ClockHz, err = quantity("clock", f.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz); err != nil {
 			return o, err
@@ -70,7 +71,7 @@ func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
 
 // estimateOnly are flags that say for what to estimate.
-var estimateOnly = []string{"runtime", "targets", "clock"}
+var estimateOnly = []string{"runtime", "runtime-build", "targets", "clock"}
 
 // estimate profiles a model for targets that are not there.
 func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, m *modelFlags, o *outputFlags) error {
@@ -142,17 +143,27 @@ func rows(ts []opmeter.Target, ps []*profile.Profile) []report.TargetRow {
 func newTargets(a *app) *cobra.Command {
 	var f targetFlags
 	c := &cobra.Command{
-		Use:   "targets",
-		Short: "List the targets for --on",
+		Use:   "targets [ID]",
+		Short: "List the targets for --on, or say what the figures of one rest on",
 		Long: `Targets lists what --on takes: this computer, which measures, and chips and cores
-for which a model is estimated. docs/targets.md explains target files.`,
+for which a model is estimated. With the id of a target it tells its memories, and for
+each runtime what was measured and how far estimates were off. docs/targets.md explains
+target files.`,
 		Example: `  opmeter targets
+  opmeter targets stm32l4r5
   opmeter targets --targets my-boards/`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
 			s, faults, err := f.load()
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 {
+				t, err := s.Find(args[0])
+				if err != nil {
+					return withFaults(told(err), faults)
+				}
+				return withFaults(a.target(&t), faults)
 			}
 			list := s.List()
 			width := len("host")
@@ -172,4 +183,57 @@ for which a model is estimated. docs/targets.md explains target files.`,
 	}
 	f.addDir(c)
 	return c
+}
+
+// target tells what is known of one target.
+func (a *app) target(t *opmeter.Target) error {
+	what := t.Core
+	if t.Accelerator != "" {
+		what += " with " + t.Accelerator
+	}
+	lines := []string{t.ID + "  " + t.Name, fmt.Sprintf("core     %s, %s", what, report.Quantity(t.ClockHz, "Hz"))}
+	for _, m := range t.Memories {
+		l := fmt.Sprintf("memory   %s (%s), %s", m.Name, m.Role, report.Bytes(m.Bytes))
+		if m.WaitStates != nil && *m.WaitStates > 0 {
+			l += ", " + plural(int(*m.WaitStates), "wait state")
+		}
+		if m.CacheBytes != nil {
+			l += ", cache of " + report.Bytes(*m.CacheBytes)
+		}
+		lines = append(lines, l)
+	}
+	for i := range t.Figures {
+		lines = append(lines, figures(&t.Figures[i])...)
+	}
+	_, err := fmt.Fprintln(a.out, strings.Join(lines, "\n"))
+	return err
+}
+
+// figures are the lines of one runtime.
+func figures(f *opmeter.TargetFigures) []string {
+	lines := []string{"", "runtime  " + f.Runtime, "  of     " + strings.TrimSuffix(f.Title+", "+f.Versions, ", ")}
+	add := func(name, text string) {
+		if text != "" {
+			lines = append(lines, fmt.Sprintf("  %-6s %s", name, text))
+		}
+	}
+	add("types", strings.Join(f.Types, ", "))
+	add("builds", strings.Join(f.Builds, ", "))
+	add("from", f.From)
+	if f.Rows > 0 {
+		add("rows", fmt.Sprintf("%s of %s", plural(int(f.Rows), "measurement"), plural(int(f.Sources), "source")))
+	}
+	for _, on := range f.On {
+		add("", on)
+	}
+	if f.MedianError != nil && f.P90Error != nil {
+		add("errors", fmt.Sprintf("%.1f %% in the middle, %.1f %% at 90 %%, of measurements that were left out", 100**f.MedianError, 100**f.P90Error))
+	}
+	if f.Band != nil {
+		add("band", fmt.Sprintf("%.2f to %.2f times the estimate holds nine of ten", f.Band[0], f.Band[1]))
+	}
+	if f.CodeBytes != nil {
+		add("code", fmt.Sprintf("%s to %s of flash beside the model", report.Bytes(f.CodeBytes[0]), report.Bytes(f.CodeBytes[1])))
+	}
+	return lines
 }

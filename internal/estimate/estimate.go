@@ -33,7 +33,7 @@ var models = map[string]chip.CycleModel{
 
 // UseError is the error for options that the target does not have.
 type UseError struct {
-	// Option is "runtime" or "clock".
+	// Option is "runtime", "build" or "clock".
 	Option string
 	// Text says what does not fit and what would.
 	Text string
@@ -48,6 +48,19 @@ func NoRuntime(t *chip.Target, name string) *UseError {
 		names[i] = t.Runtimes[i].Name
 	}
 	return &UseError{"runtime", fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
+}
+
+// noBuild is the error for a way of building that a runtime does not have.
+func noBuild(t *chip.Target, rt *chip.Runtime, name string) *UseError {
+	var names []string
+	for i := range rt.Builds {
+		names = append(names, rt.Builds[i].Name)
+	}
+	text := fmt.Sprintf("runtime %s of target %s has no way of building %q", rt.Name, t.ID, name)
+	if len(names) > 0 {
+		return &UseError{"build", text + "; it has " + strings.Join(names, ", ")}
+	}
+	return &UseError{"build", text + ", and no other than the usual one"}
 }
 
 // Model is a model made ready for estimates on any number of targets, at the same
@@ -120,6 +133,9 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 	rt := t.Runtime(s.Options.Runtime)
 	if rt == nil {
 		return NoRuntime(t, s.Options.Runtime)
+	}
+	if name := s.Options.Build; name != "" && rt.Build(name) == nil {
+		return noBuild(t, rt, name)
 	}
 	clock, err := clockOf(t, s.Options.Clock)
 	if err != nil {

@@ -35,6 +35,11 @@ func (r TargetRow) missing() (n int64) {
 // a part.
 func (r TargetRow) Incomplete() bool { return r.missing() > 0 }
 
+// found reports whether the estimate has a finding of that severity.
+func (r TargetRow) found(id string, s profile.Severity) bool {
+	return slices.ContainsFunc(r.Profile.Findings, func(f profile.Finding) bool { return f.ID == id && f.Severity == s })
+}
+
 // Fits is "yes", "no" or "?" where a size is not known.
 func (r TargetRow) Fits() string {
 	ok, _ := r.fits()
@@ -43,6 +48,9 @@ func (r TargetRow) Fits() string {
 
 // fits says with the reason whether the target holds the model.
 func (r TargetRow) fits() (ok, why string) {
+	if r.found("target.refused", profile.Problem) {
+		return "no", "the runtime does not load this model"
+	}
 	ok = "yes"
 	var no, unknown []string
 	flash, where := r.Flash, "flash"
@@ -63,6 +71,10 @@ func (r TargetRow) fits() (ok, why string) {
 			unknown = append(unknown, "no size of "+x.name)
 		case x.need == nil:
 			unknown = append(unknown, "need of "+x.name+" not known")
+		case *x.need <= *x.have && x.name == where && r.found("target.flash", profile.Problem):
+			no = append(no, "too little "+x.name+" for the program code")
+		case *x.need <= *x.have && x.name == where && r.found("target.flash", profile.Warning):
+			unknown = append(unknown, "program code may not fit the "+x.name)
 		case *x.need > *x.have:
 			no = append(no, fmt.Sprintf("%s short of %s", Bytes(*x.need-*x.have), x.name))
 		case x.least:
@@ -140,6 +152,16 @@ func targetLines(rs []TargetRow) (lines [][]string, notes []string) {
 				note += "; "
 			}
 			note += fmt.Sprintf("incomplete: %s without an estimate", words.Plural(n, "layer"))
+		}
+		for _, f := range r.Profile.Findings {
+			// Sizes are in the column before, and layers without an estimate were told.
+			if sizes := f.ID == "target.ram" || f.ID == "target.flash"; f.Severity == profile.Info || sizes || f.ID == "target.incomplete" || f.ID == "target.refused" {
+				continue
+			}
+			if note != "" {
+				note += "; "
+			}
+			note += strings.TrimSuffix(text.Clean(f.Text), ".")
 		}
 		notes = append(notes, note)
 		lines = append(lines, []string{
