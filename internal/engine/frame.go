@@ -50,6 +50,9 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 	if err != nil {
 		return nil, err
 	}
+	if err := p.Malformed(); err != nil {
+		return nil, err
+	}
 	f.p, f.g, f.vals, f.fixed = p, p.Graph, p.Values, p.Fixed
 	f.sign(in)
 	f.steps = make([]step, len(p.Tasks))

@@ -59,6 +59,10 @@ type Graph struct {
 	claims map[int]*tensor.Tensor // what is known of values whose shapes are not known in full
 	bodies *bodies                // nil where nested graphs are not planned along
 	inner  []*Graph               // plans of the bodies
+	// types are element types by value id where shapes are known only at run time.
+	types []tensor.Type
+	// broken is the first node that breaks a rule of the format.
+	broken *MalformedError
 }
 
 // Task is one node, or a node with others fused into it.
@@ -105,6 +109,7 @@ func seeded(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o
 		File: g, Graph: g, Outer: outer, model: m, opts: o, host: h,
 		Values: make([]*tensor.Tensor, n), Fixed: make([]bool, n), Tasks: make([]Task, len(g.Nodes)),
 		maker: make([]int, n), dirty: make([]bool, n), claims: map[int]*tensor.Tensor{},
+		types: make([]tensor.Type, n),
 	}
 	if p.opts.FoldBytes == 0 {
 		p.opts.FoldBytes = 1 << 20
@@ -254,6 +259,10 @@ func (g *Graph) settle(i int) {
 		g.giveUp(i, Unsupported, op.Unknown(n.Version))
 		return
 	}
+	if err := g.fits(i); err != nil {
+		g.giveUp(i, StateOf(err), err)
+		return
+	}
 	for _, x := range c.In {
 		if x != nil && x.Type == tensor.Invalid {
 			t.Dynamic = true // the input itself is known only at run time
@@ -263,6 +272,9 @@ func (g *Graph) settle(i int) {
 		err := g.infer(t)
 		if err == nil && !t.Dynamic {
 			err = Check(c)
+		}
+		if err == nil && !t.Dynamic {
+			err = g.made(i)
 		}
 		if err != nil {
 			g.giveUp(i, StateOf(err), err)
@@ -455,6 +467,9 @@ const substituteLimit = 1 << 30
 func (g *Graph) giveUp(i int, s State, err error) {
 	t := &g.Tasks[i]
 	t.State, t.Err, t.Dynamic, t.Ready = s, err, false, false
+	if g.broken == nil && errors.Is(err, op.ErrMalformed) {
+		g.broken = &MalformedError{Graph: g.File.Index, Node: g.File.Nodes[i], Err: err}
+	}
 	for k, id := range t.Node.Outputs {
 		if id < 0 || k >= len(t.Call.Out) || g.Graph.Values[id].Variable {
 			continue
