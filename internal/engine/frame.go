@@ -146,8 +146,13 @@ func fill(t *tensor.Tensor, zero int64) {
 // the constants that it reads. A step that cannot be prepared changes the plan of
 // those after it.
 func (f *frame) prepareAll() {
-	for f.prepareSteps(); !f.compute(f.g.Outputs, -1); {
+	for {
 		f.prepareSteps()
+		// A constant that cannot be computed changes steps before the one that reads it.
+		again := slices.ContainsFunc(f.steps, func(st step) bool { return !st.Ready && st.State != plan.Fused })
+		if !again && f.compute(f.g.Outputs, -1) {
+			return
+		}
 	}
 }
 

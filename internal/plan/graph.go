@@ -515,6 +515,9 @@ func Panicked(e any) error {
 	if t, ok := e.(*tensor.TypeError); ok {
 		return op.Unsupported("%v", t)
 	}
+	if t, ok := e.(*tensor.EmptyError); ok {
+		return t
+	}
 	if fault, ok := e.(interface {
 		error
 		Addr() uintptr
