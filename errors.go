@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/source"
@@ -164,6 +165,10 @@ func failed(file string, err error) error {
 	}
 	if e, ok := errors.AsType[*host.ContradictionError](err); ok {
 		n := nodeError(file, e.First)
+		return &ModelError{File: file, Place: n.place(), Offset: -1, Err: n.Err}
+	}
+	if e, ok := errors.AsType[*plan.MalformedError](err); ok {
+		n := nodeError(file, &engine.NodeError{Graph: e.Graph, Node: e.Node, Err: e.Err})
 		return &ModelError{File: file, Place: n.place(), Offset: -1, Err: n.Err}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -50,6 +50,9 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 	if err != nil {
 		return nil, err
 	}
+	if err := p.Malformed(); err != nil {
+		return nil, err
+	}
 	f.p, f.g, f.vals, f.fixed = p, p.Graph, p.Values, p.Fixed
 	f.sign(in)
 	f.steps = make([]step, len(p.Tasks))
@@ -143,8 +146,13 @@ func fill(t *tensor.Tensor, zero int64) {
 // the constants that it reads. A step that cannot be prepared changes the plan of
 // those after it.
 func (f *frame) prepareAll() {
-	for f.prepareSteps(); !f.compute(f.g.Outputs, -1); {
+	for {
 		f.prepareSteps()
+		// A constant that cannot be computed changes steps before the one that reads it.
+		again := slices.ContainsFunc(f.steps, func(st step) bool { return !st.Ready && st.State != plan.Fused })
+		if !again && f.compute(f.g.Outputs, -1) {
+			return
+		}
 	}
 }
 

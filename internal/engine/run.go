@@ -274,6 +274,9 @@ func (f *frame) redo(st *step) error {
 			return fmt.Errorf("%w: %q", plan.ErrMissing, f.g.Values[c.Node.Inputs[i]].Name)
 		}
 	}
+	if err := f.takes(st); err != nil {
+		return err
+	}
 	err := st.Def.Infer(c)
 	free := errors.Is(err, op.ErrDynamic)
 	if err != nil && !free {
@@ -301,6 +304,16 @@ func (f *frame) redo(st *step) error {
 		return f.remake(st)
 	}
 	return nil
+}
+
+// takes checks a dynamic step's inputs where their types are not those of the last run.
+func (f *frame) takes(st *step) error {
+	c := &st.Call
+	same := func(a, b *tensor.Tensor) bool { return a == b || a != nil && b != nil && a.Type == b.Type }
+	if st.run != nil && len(st.seen) >= len(c.In) && slices.EqualFunc(c.In, st.seen[:len(c.In)], same) {
+		return nil
+	}
+	return f.s.opts.Registry.Check(c.Node, c.In, c.Out)
 }
 
 // remake gives a dynamic step's outputs their memory, the same as in the last

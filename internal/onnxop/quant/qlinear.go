@@ -206,7 +206,7 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		lo, hi := bitRange(float64(tensor.Of[float32](c.In[3])[0]), signed, narrow)
+		lo, hi := bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
 		x, scale, zero, dst := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
 		c.Pool.For(plan.Len, element.Grain, func(a, b int) {
 			for it := plan.Runs(a, b); it.Next(); {
