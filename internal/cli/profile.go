@@ -85,6 +85,7 @@ layouts; docs/mltk.md has the details.`,
 			if err != nil {
 				return err
 			}
+			a.measures()
 			opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
 			var gates []error
 			run := func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
@@ -184,8 +185,14 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profi
 		a.settle(p, true) // nothing was measured
 		return err
 	}
+	if p.Totals.Latency == nil && slices.ContainsFunc(p.Incomplete, cancelled) {
+		err = errUnmeasured
+	}
 	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too
 }
+
+// cancelled reports whether a profile ends where it was stopped.
+func cancelled(m profile.Missing) bool { return m.Cause == profile.ByCancel }
 
 // one opens a model and profiles it, with at most macs multiply-accumulates where
 // that is not 0. With an error the profile holds what was known before it, if anything.
@@ -272,12 +279,8 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		return useError("several models give one table: --format table or csv, without -o and --memory")
 	}
 	t := report.NewModels(a.out, o.format, a.width)
-	refused := 0
+	refused, stopped := 0, error(nil)
 	for i, f := range files {
-		if ctx.Err() != nil {
-			fmt.Fprintf(a.err, "stopped after %d of %d models\n", i, len(files))
-			break
-		}
 		p, err := a.brief(ctx, f, run)
 		if err != nil {
 			refused++
@@ -285,9 +288,16 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		if err := t.Add(f, p, err); err != nil {
 			return err
 		}
+		if ctx.Err() != nil {
+			stopped = withStatus(statusStopped, fmt.Errorf("stopped after %d of %d models", i, len(files)))
+			break
+		}
 	}
 	if err := t.Close(); err != nil {
 		return err
+	}
+	if stopped != nil {
+		return stopped
 	}
 	if refused > 0 {
 		return withStatus(statusInput, fmt.Errorf("%d of %s refused", refused, plural(len(files), "model")))
