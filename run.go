@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
@@ -39,6 +40,8 @@ type RunOptions struct {
 	// KeepAll computes every operator by itself, so that [Session.Operators] has the
 	// outputs of all of them.
 	KeepAll bool
+	// MaxLoop bounds loops without a known end, as in [Options].
+	MaxLoop time.Duration
 }
 
 // Validate refuses what suits no model, with an [OptionError].
@@ -125,7 +128,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	}
 	var s *engine.Session
 	err = m.reading(func() (err error) {
-		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes})
+		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
 		return err
 	})
 	if err != nil {

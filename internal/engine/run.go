@@ -55,6 +55,10 @@ func (b *body) frame(in []*tensor.Tensor) (*frame, error) {
 	}
 	b.inner = slices.Insert(b.inner, 0, f)
 	if len(b.inner) > keptPlans {
+		for _, old := range b.inner[keptPlans:] {
+			b.f.s.held -= old.holds()
+		}
+		clear(b.inner[keptPlans:])
 		b.inner = b.inner[:keptPlans]
 	}
 	return f, nil
@@ -95,9 +99,21 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		if f.vals[id] == nil {
 			return nil, fmt.Errorf("output %q of graph %q could not be computed", b.g.Values[id].Name, b.g.Name)
 		}
-		out[i] = f.vals[id].Clone()
+		out[i] = kept(f.vals[id])
 	}
 	return out, nil
+}
+
+// kept copies a value so that it outlives further runs. The elements of containers are
+// nobody's to write to: they are shared, or a list that grows from turn to turn would be
+// copied as a whole in each.
+func kept(x *tensor.Tensor) *tensor.Tensor {
+	if !x.Type.IsContainer() {
+		return x.Clone()
+	}
+	y := *x
+	y.Elems = slices.Clone(x.Elems)
+	return &y
 }
 
 func sameShape(a, b *tensor.Tensor) bool {
@@ -228,12 +244,19 @@ func (f *frame) exec(st *step) (err error) {
 			err = &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
 		}
 	}()
+	if !st.weighs {
+		return st.run(&st.Call)
+	}
+	f.leave(st)
 	if st.Dynamic {
 		if err := f.redo(st); err != nil {
 			return err
 		}
 	}
-	return st.run(&st.Call)
+	if err := st.run(&st.Call); err != nil {
+		return err
+	}
+	return f.weigh(st)
 }
 
 // NodeError tells which node of a model failed while it ran.

@@ -39,6 +39,8 @@ type Options struct {
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
+	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
+	MaxLoop time.Duration
 	// Progress is told what is being done and how far it is, from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
@@ -235,7 +237,7 @@ func (r *runner) prepare() error {
 		return err
 	}
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes})
+	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
 	if err != nil {
 		return err
 	}

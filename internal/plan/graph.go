@@ -60,6 +60,7 @@ type Graph struct {
 	claims map[int]*tensor.Tensor // what is known of values whose shapes are not known in full
 	bodies *bodies                // nil where nested graphs are not planned along
 	inner  []*Graph               // plans of the bodies
+	worked int64                  // operations that were folded
 }
 
 // Task is one node, or a node with others fused into it.
@@ -85,6 +86,7 @@ type Task struct {
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
 	failed  error
+	work    int64 // operations that it takes to fold it, about
 }
 
 // New plans one graph for inputs of the given types and shapes. outer is the plan
@@ -284,6 +286,16 @@ func (g *Graph) settle(i int) {
 		return
 	}
 	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && outBytes(c) <= foldLimit {
+		if !t.Def.OfShape {
+			t.work = g.workOf(t)
+		}
+		if t.work > mostWork {
+			g.giveUp(i, Failed, &op.WorkError{Want: t.work, Limit: mostWork})
+			return
+		}
+		if t.work > foldWork {
+			return
+		}
 		t.State = Folded
 		for _, id := range n.Outputs {
 			if id >= 0 {
