@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/operators"
@@ -117,7 +118,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = host.MemoryLimit()
+	f.MaxBytes = machine.MemoryLimit()
 	ins, _, err := feed.Inputs(m.g.Main(), f)
 	if err != nil {
 		return nil, failed(m.g.Path, err)

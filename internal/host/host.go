@@ -86,15 +86,6 @@ func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 	return out, nil
 }
 
-// MemoryLimit is what a model's values may take, in bytes: half of this
-// computer's memory, or 8 GiB where that is not known.
-func MemoryLimit() int {
-	if n := machine.MemoryBytes(); n != nil && *n > 0 {
-		return int(*n / 2)
-	}
-	return 8 << 30
-}
-
 // Source measures a model here.
 type Source struct {
 	Model *graph.Model
@@ -140,7 +131,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.o.LoadS > 0 {
 		r.phases.LoadS = &r.o.LoadS
 	}
-	r.o.Feed.MaxBytes = MemoryLimit()
+	r.o.Feed.MaxBytes = machine.MemoryLimit()
 	var src []feed.Source
 	var err error
 	if r.ins, src, err = feed.Inputs(r.m.Main(), r.o.Feed); err != nil {

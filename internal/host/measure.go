@@ -79,7 +79,7 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 		bind = func() (func(), error) { return machine.Bind(int(c[0])) }
 	}
 	return measure.Options{
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true,
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(),
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			p.work.read(tm)
