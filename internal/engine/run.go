@@ -97,11 +97,22 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 			continue
 		}
 		if f.vals[id] == nil {
-			return nil, fmt.Errorf("output %q of graph %q could not be computed", b.g.Values[id].Name, b.g.Name)
+			return nil, f.lacks(b.g.Values[id].Name)
 		}
 		out[i] = kept(f.vals[id])
 	}
 	return out, nil
+}
+
+// lacks is the error for an output that cannot be computed, with the first node that is
+// to blame.
+func (f *frame) lacks(output string) error {
+	for i := range f.steps {
+		if st := &f.steps[i]; st.Err != nil && (st.State == plan.Failed || st.State == plan.Unsupported) {
+			return fmt.Errorf("output %q of graph %q could not be computed: node %d (%s): %w", output, f.p.File.Name, i, st.Node.Key(), st.Err)
+		}
+	}
+	return fmt.Errorf("output %q of graph %q could not be computed", output, f.p.File.Name)
 }
 
 // kept copies a value so that it outlives further runs. The elements of containers are

@@ -134,15 +134,15 @@ func content(f *zip.File) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close() //nolint:errcheck // read only
-	head := make([]byte, min(f.UncompressedSize64, 8))
+	model := make([]byte, f.UncompressedSize64) // costs nothing before it is written
+	head := model[:min(len(model), 8)]
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
-	if len(head) < 8 || string(head[4:]) != "TFL3" {
+	if len(model) > 1<<20 && string(head[4:]) != "TFL3" { // of small ones the reader tells more
 		return nil, errors.New("is no TFLite model: \"TFL3\" is expected at byte 4")
 	}
-	model := make([]byte, f.UncompressedSize64)
-	if _, err := io.ReadFull(r, model[copy(model, head):]); err != nil {
+	if _, err := io.ReadFull(r, model[len(head):]); err != nil {
 		return nil, err
 	}
 	// The reader verifies the checksum at the end, and that there is no more.
