@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // State implements op.Env.
@@ -250,6 +251,9 @@ func (f *frame) exec(st *step) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
 			err = plan.Panicked(e)
+		}
+		if errors.Is(err, workers.ErrStopped) {
+			err = errStopped
 		}
 		if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 			err = &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}

@@ -229,6 +229,8 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	}
 	s.timing, s.done = t, ctx.Done()
 	s.turns, s.collected = 0, 0
+	s.pool.Until(s.done)
+	defer s.pool.Until(nil) // work of others between runs does not end with this one
 	s.main.bind(s.in)
 	var err error
 	if t == nil {

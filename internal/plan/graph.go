@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Options sets how a model is planned.
@@ -512,6 +513,9 @@ func Panicked(e any) error {
 		panic(e)
 	}
 	if err, ok := e.(*op.LimitError); ok {
+		return err
+	}
+	if err, ok := e.(error); ok && errors.Is(err, workers.ErrStopped) {
 		return err
 	}
 	if t, ok := e.(*tensor.TypeError); ok {
