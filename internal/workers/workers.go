@@ -167,8 +167,8 @@ func (p *Pool) Close() {
 // ErrStopped is what For panics with when its work was ended early.
 var ErrStopped = errors.New("stopped")
 
-// Until lets work end early when done is closed, which is asked between pieces of a
-// loop: For then panics with [ErrStopped], and what it was to compute is not there. Nil
+// Until lets work end early when done is closed, which is asked between the pieces of
+// loops that several threads share: For then panics with [ErrStopped], and what it was to compute is not there. Nil
 // takes that back. It must not be called while For runs.
 func (p *Pool) Until(done <-chan struct{}) {
 	if p != nil {
@@ -199,12 +199,8 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 		return
 	}
 	grain = max(grain, 1)
-	if p == nil || n <= grain || p.n == 1 && (p.done == nil || n/grain < longLoop) {
+	if p == nil || p.n == 1 || n <= grain {
 		f(0, 0, n)
-		return
-	}
-	if p.n == 1 {
-		p.alone(n, f)
 		return
 	}
 	// About four pieces a thread even out unequal pieces.
@@ -231,21 +227,6 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 	j.f = nil
 	if e := j.panic.Load(); e != nil {
 		panic(*e)
-	}
-}
-
-// longLoop is how many least pieces a loop must have for it to be looked at before its
-// end where there is one thread: loops of milliseconds and more.
-const longLoop = 256
-
-// alone does a long loop in some pieces, so that it can be ended between them.
-func (p *Pool) alone(n int, f func(worker, lo, hi int)) {
-	step := (n + longLoop/16 - 1) / (longLoop / 16)
-	for lo := 0; lo < n; lo += step {
-		if over(p.done) {
-			panic(ErrStopped)
-		}
-		f(0, lo, min(lo+step, n))
 	}
 }
 
