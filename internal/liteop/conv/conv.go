@@ -24,6 +24,8 @@ func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
 	dh, dw := layer.Dilations(c)
 	s = kernel.ConvShape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
 	switch {
+	case depthwise && w[0] != 1:
+		return s, c.Errorf("depthwise filter %s does not begin with 1", tensor.FormatShape(w))
 	case depthwise:
 		s.OC = w[3]
 		if s.C < 1 || s.OC%s.C != 0 {
@@ -66,8 +68,8 @@ func prepareConv(depthwise bool) func(c *op.Call) (op.Run, error) {
 			return nil, err
 		}
 		x, w := c.In[0].Type, c.In[1].Type
-		if x == tensor.Float32 && w == tensor.Int8 && !depthwise && c.Const(1) {
-			return hybridConv(c, s)
+		if x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]) {
+			return hybridConv(c, s, depthwise)
 		}
 		if x == tensor.Float32 {
 			return floatConv(c, s, depthwise)
