@@ -192,6 +192,12 @@ type Options struct {
 	// MaxMACs refuses models that need more multiply-accumulates for one inference, with
 	// a [TooLargeError]; 0 refuses none.
 	MaxMACs int64
+	// MaxLoop is how long a loop of the model may run in an inference where nothing says
+	// how often it turns (WHILE, Loop without a trip count of up to a million), and any
+	// loop of an inference with more than a million turns. One that has not ended by
+	// then is taken for endless: it fails, and the rest of the model is measured. 0 means
+	// 5 s, negative no limit.
+	MaxLoop time.Duration
 	// Progress is called, at most ten times a second and outside timed regions, with
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
@@ -237,6 +243,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
+		MaxLoop: maxLoop(o.MaxLoop),
 	}
 	switch {
 	case h.Runs > 0:
@@ -249,6 +256,17 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	}
 	h.Carry = carries(o.Carry)
 	return h, nil
+}
+
+// maxLoop is a limit of the options as the engine takes it.
+func maxLoop(d time.Duration) time.Duration {
+	switch {
+	case d == 0:
+		return 5 * time.Second
+	case d < 0:
+		return 0
+	}
+	return d
 }
 
 func carries(names map[string]string) []host.Carry {

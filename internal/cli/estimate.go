@@ -68,7 +68,7 @@ func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 }
 
 // hostOnly are flags that say how to run a model here.
-var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
+var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
 
 // estimateOnly are flags that say for what to estimate.
 var estimateOnly = []string{"runtime", "runtime-build", "targets", "clock"}

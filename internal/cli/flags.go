@@ -23,6 +23,7 @@ type modelFlags struct {
 	zeros         bool
 	exact         bool
 	carry         []string
+	maxLoop       time.Duration
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -35,6 +36,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of random inputs")
 	c.Flags().StringArrayVar(&f.carry, "carry", nil, "feed an output back as an input of the next inference, OUTPUT=INPUT (may be repeated)")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
+	c.Flags().DurationVar(&f.maxLoop, "max-loop", 5*time.Second, "time after which a loop of the model without a known end is taken for endless, 0s for no limit")
 	c.Flags().BoolVar(&f.exact, "exact", false, "compute quantised ONNX patterns in floating point, as the file says, not in integers")
 }
 
@@ -60,6 +62,14 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 		in.Files[name] = v
 	}
 	return in, told(in.Validate())
+}
+
+// loops is the limit for loops as the library takes it.
+func (f *modelFlags) loops() time.Duration {
+	if f.maxLoop <= 0 {
+		return -1
+	}
+	return f.maxLoop
 }
 
 // parseShape reads "1x3x224x224", also with commas; "scalar" has no dimensions.

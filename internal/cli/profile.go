@@ -117,7 +117,7 @@ func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {
 	if o.Carry, err = m.carries(); err != nil {
 		return o, err
 	}
-	o.Exact = m.exact
+	o.Exact, o.MaxLoop = m.exact, m.loops()
 	err = r.set(&o)
 	return o, err
 }

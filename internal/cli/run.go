@@ -92,7 +92,7 @@ are written too, computed one by one without fusion.`,
 }
 
 func (r *runCommand) run(ctx context.Context, path string) error {
-	o := opmeter.RunOptions{Threads: r.threads, Exact: r.m.exact, KeepAll: r.dump}
+	o := opmeter.RunOptions{Threads: r.threads, Exact: r.m.exact, KeepAll: r.dump, MaxLoop: r.m.loops()}
 	var err error
 	if o.Carry, err = r.m.carries(); err != nil {
 		return err

@@ -40,6 +40,8 @@ type Options struct {
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
+	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
+	MaxLoop time.Duration
 	// Progress is told what is being done and how far it is, from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
@@ -83,15 +85,6 @@ func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 		}
 	}
 	return out, nil
-}
-
-// MemoryLimit is what a model's values may take, in bytes: half of this
-// computer's memory, or 8 GiB where that is not known.
-func MemoryLimit() int {
-	if n := machine.MemoryBytes(); n != nil && *n > 0 {
-		return int(*n / 2)
-	}
-	return 8 << 30
 }
 
 // Source measures a model here.
@@ -139,7 +132,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.o.LoadS > 0 {
 		r.phases.LoadS = &r.o.LoadS
 	}
-	r.o.Feed.MaxBytes = MemoryLimit()
+	r.o.Feed.MaxBytes = machine.MemoryLimit()
 	var src []feed.Source
 	var err error
 	if r.ins, src, err = feed.Inputs(r.m.Main(), r.o.Feed); err != nil {
@@ -236,7 +229,7 @@ func (r *runner) prepare() error {
 		return err
 	}
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes})
+	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
 	if err != nil {
 		return err
 	}

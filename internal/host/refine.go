@@ -109,6 +109,12 @@ func became(s *plan.Slot) (profile.State, *profile.Cause) {
 		if _, ok := errors.AsType[*op.LimitError](s.Err); ok {
 			c.Code = profile.ByMemory
 		}
+		if _, ok := errors.AsType[*op.WorkError](s.Err); ok {
+			c.Code = profile.ByLimit
+		}
+		if _, ok := errors.AsType[*op.LoopError](s.Err); ok {
+			c.Code = profile.ByLoop
+		}
 		return profile.Failed, c
 	}
 	return profile.Ran, nil

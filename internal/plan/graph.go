@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Options sets how a model is planned.
@@ -64,6 +65,7 @@ type Graph struct {
 	types []tensor.Type
 	// broken is the first node that breaks a rule of the format.
 	broken *MalformedError
+	worked int64 // operations that were folded
 }
 
 // Task is one node, or a node with others fused into it.
@@ -89,6 +91,7 @@ type Task struct {
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
 	failed  error
+	work    int64 // operations that it takes to fold it, about
 }
 
 // New plans one graph for inputs of the given types and shapes. outer is the plan
@@ -301,6 +304,16 @@ func (g *Graph) settle(i int) {
 		return
 	}
 	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && outBytes(c) <= foldLimit {
+		if !t.Def.OfShape {
+			t.work = g.workOf(t)
+		}
+		if t.work > mostWork {
+			g.giveUp(i, Failed, &op.WorkError{Want: t.work, Limit: mostWork})
+			return
+		}
+		if t.work > foldWork {
+			return
+		}
 		t.State = Folded
 		for _, id := range n.Outputs {
 			if id >= 0 {
@@ -525,6 +538,9 @@ func Panicked(e any) error {
 		panic(e)
 	}
 	if err, ok := e.(*op.LimitError); ok {
+		return err
+	}
+	if err, ok := e.(error); ok && errors.Is(err, workers.ErrStopped) {
 		return err
 	}
 	if t, ok := e.(*tensor.TypeError); ok {

@@ -190,6 +190,56 @@ func (x *Tensor) Bytes() int {
 	return x.Type.Bytes(x.Len())
 }
 
+// Held is what the elements take of memory, in bytes, about: with the headers of
+// strings and of the elements of containers.
+func (x *Tensor) Held() int {
+	switch {
+	case x == nil:
+		return 0
+	case x.Type == String:
+		return 16*len(x.Strings) + x.Bytes()
+	case x.Type.IsContainer():
+		n := 0
+		for _, e := range x.Elems {
+			n += elemHeader + e.Held()
+		}
+		return n
+	}
+	return len(x.Data)
+}
+
+// elemHeader is about what a tensor takes beside its elements, in bytes.
+const elemHeader = 192
+
+// Beyond is [Tensor.Held] without the elements of a container that one of the others
+// begins or ends with in the same order, and so shares.
+func (x *Tensor) Beyond(others ...*Tensor) int {
+	if !x.Type.IsContainer() {
+		return x.Held()
+	}
+	elems := x.Elems
+	for _, o := range others {
+		if o == nil || !o.Type.IsContainer() {
+			continue
+		}
+		before, after := elems, o.Elems
+		for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+			before, after = before[1:], after[1:]
+		}
+		for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+			before, after = before[:len(before)-1], after[:len(after)-1]
+		}
+		if len(before) < len(elems) {
+			elems = before
+		}
+	}
+	n := 0
+	for _, e := range elems {
+		n += elemHeader + e.Held()
+	}
+	return n
+}
+
 // Known reports whether the elements are present and not only type and shape.
 func (x *Tensor) Known() bool { return x != nil && x.Data != nil }
 

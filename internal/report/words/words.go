@@ -32,6 +32,7 @@ var causes = map[profile.CauseCode]string{
 	profile.ByEnd:       "the source ended without a word; what it had sent until then is here",
 	profile.ByRecord:    "records were lost",
 	profile.ByNoFigures: "nobody has measured it",
+	profile.ByLoop:      "its loop had not ended within the limit",
 }
 
 // because is the cause's own text, or words for its code; "" for no cause.

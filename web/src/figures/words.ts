@@ -65,6 +65,7 @@ const causes: Record<CauseCode, string> = {
   end: "the source ended without a word",
   record: "a record was lost on the way",
   figures: "nobody has measured it",
+  loop: "its loop had not ended within the limit",
 };
 
 /** because names a cause; its own text says more than the word of its code. */
