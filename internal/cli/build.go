@@ -17,7 +17,7 @@ func newBuild(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "build SPEC",
-		Short: "Build a .tflite with random weights from a description of a network",
+		Short: "Build a .tflite with random weights from a description",
 		Long: `Build writes a .tflite model with random weights from a short YAML description, so
 that a network can be profiled before it is trained. The same description and
 seed give the same bytes. Every other command takes the description itself, too.
@@ -47,6 +47,6 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default: the description's name with .tflite, here)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: write it (default: the name with .tflite, here)")
 	return c
 }

@@ -13,12 +13,15 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TargetRow is an estimate beside what its target has, in bytes; nil is not known.
+// TargetRow is a profile for a target beside what the target has, in bytes; nil is not
+// known. This computer is a target whose memory nobody asks for.
 type TargetRow struct {
 	Profile *profile.Profile
 	// RAM and Flash are the largest internal memories, ExternalFlash the largest
 	// outside, where chips without internal flash keep the model.
 	RAM, Flash, ExternalFlash *int64
+	// Over says which limits of the user's the profile does not keep.
+	Over []string
 }
 
 // missing is the number of layers without an estimate.
@@ -35,7 +38,7 @@ func (r TargetRow) missing() (n int64) {
 // a part.
 func (r TargetRow) Incomplete() bool { return r.missing() > 0 }
 
-// Fits is "yes", "no" or "?" where a size is not known.
+// Fits is "yes", "no" or "?" where a size is not known, "" for this computer.
 func (r TargetRow) Fits() string {
 	ok, _ := r.fits()
 	return ok
@@ -43,8 +46,12 @@ func (r TargetRow) Fits() string {
 
 // fits says with the reason whether the target holds the model.
 func (r TargetRow) fits() (ok, why string) {
+	if r.Profile.Target.Kind == profile.TargetHost {
+		return "", "measured here"
+	}
 	ok = "yes"
-	var no, unknown []string
+	var unknown []string
+	no := slices.Clone(r.Over)
 	flash, where := r.Flash, "flash"
 	if flash == nil && r.ExternalFlash != nil {
 		flash, where = r.ExternalFlash, "external flash"
@@ -82,116 +89,144 @@ func (r TargetRow) fits() (ok, why string) {
 	return ok, ""
 }
 
-// Targets writes a table with a line for every target. width is that of the
-// terminal, 0 for no limit: where it is too narrow, notes follow below the table, and
-// bands and columns of less weight are left out.
+// Targets writes a table with a line for every row. width is that of the terminal, 0 for
+// no limit: where it is too narrow, notes follow below the table, and bands and columns
+// of less weight are left out.
 func Targets(w io.Writer, rs []TargetRow, width int) error {
-	lines, notes := targetLines(rs)
-	plain := make([][]string, len(lines))
-	for i, l := range lines {
-		plain[i] = slices.Clone(l)
-	}
-	// What is given up, one after the other: the column, or its band alone.
-	const latency, flash, energy, note = 1, 3, 4, 6
+	cols, notes := targetColumns(rs)
 	below := false
 	for _, c := range []struct {
-		column int
-		band   bool
-	}{{note, false}, {energy, true}, {energy, false}, {flash, false}, {latency, true}} {
-		if width <= 20 || tableWidth(plain) <= width {
+		head string
+		band bool
+	}{{noteKey, false}, {"energy", true}, {"energy", false}, {"flash", false}, {"latency", true}} {
+		if width <= leastWrap || targetsWidth(cols) <= width {
 			break
 		}
 		below = true
-		for _, l := range plain {
-			if c.band {
-				l[c.column], _, _ = strings.Cut(l[c.column], " (")
-			} else {
-				l[c.column] = left
+		i := slices.IndexFunc(cols, func(x targetColumn) bool { return x.head == c.head })
+		switch {
+		case i < 0:
+		case c.band:
+			for k := range cols[i].cells {
+				cols[i].cells[k], _, _ = strings.Cut(cols[i].cells[k], " (")
 			}
+		default:
+			cols = slices.Delete(cols, i, i+1)
 		}
 	}
-	if err := writeTargets(w, plain, width); err != nil || !below {
-		return err
-	}
-	for i, n := range notes {
-		if n == "" {
-			continue
-		}
-		for _, l := range wrap(text.Clean(rs[i].Profile.Target.ID)+": "+n, width) {
-			if _, err := fmt.Fprintln(w, l); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// left marks the cells of a column that is left out.
-const left = "\x00"
-
-// targetLines are the cells of the table, heading first, and the notes.
-func targetLines(rs []TargetRow) (lines [][]string, notes []string) {
-	lines = [][]string{{"target", "latency", "RAM", "flash", "energy", "fits", "note"}}
-	for _, r := range rs {
-		t := r.Profile.Totals
-		fits, note := r.fits()
-		if n := r.missing(); n > 0 {
-			if note != "" {
-				note += "; "
-			}
-			note += fmt.Sprintf("incomplete: %s without an estimate", words.Plural(n, "layer"))
-		}
-		notes = append(notes, note)
-		lines = append(lines, []string{
-			text.Clean(r.Profile.Target.ID), band(t.Latency, Duration), bytesOf(t.RAMBytes), bytesOf(t.FlashBytes),
-			band(t.Energy, func(v float64) string { return Quantity(v, "J") }), fits, note,
-		})
-	}
-	return lines, notes
-}
-
-// columnWidths is the widest cell of each column, -1 for those left out.
-func columnWidths(lines [][]string) []int {
-	widths := make([]int, len(lines[0]))
-	for i := range widths {
-		widths[i] = -1
-		for _, l := range lines {
-			if l[i] != left {
-				widths[i] = max(widths[i], lipgloss.Width(l[i]))
-			}
-		}
-	}
-	return widths
-}
-
-func tableWidth(lines [][]string) int {
-	total := -len(gap)
-	for _, n := range columnWidths(lines) {
-		if n >= 0 {
-			total += n + len(gap)
-		}
-	}
-	return total
-}
-
-func writeTargets(w io.Writer, lines [][]string, width int) error {
-	widths := columnWidths(lines)
-	for _, l := range lines {
+	var b strings.Builder
+	for k := -1; k < len(rs); k++ {
 		var cells []string
-		for i, s := range l {
-			if s != left {
-				cells = append(cells, pad(s, widths[i], i == 0 || i >= 5))
-			}
+		for _, c := range cols {
+			cells = append(cells, pad(c.cell(k), c.width(), c.left))
 		}
 		s := strings.TrimRight(strings.Join(cells, gap), " ")
-		if width > 20 {
+		if width > leastWrap {
 			s = shorten(s, width)
 		}
-		if _, err := fmt.Fprintln(w, s); err != nil {
-			return err
+		b.WriteString(s + "\n")
+	}
+	if below {
+		several := severalModels(rs)
+		for i, n := range notes {
+			if n == "" {
+				continue
+			}
+			who := text.Clean(rs[i].Profile.Target.ID)
+			if several {
+				who = text.Clean(rs[i].Profile.Model.Name) + " on " + who
+			}
+			for _, l := range wrap(who+": "+n, width) {
+				b.WriteString(l + "\n")
+			}
 		}
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// targetColumn is a column of the table of targets.
+type targetColumn struct {
+	head  string
+	left  bool
+	cells []string
+}
+
+// cell is the k-th cell, -1 the heading.
+func (c *targetColumn) cell(k int) string {
+	if k < 0 {
+		return c.head
+	}
+	return c.cells[k]
+}
+
+func (c *targetColumn) width() int {
+	n := lipgloss.Width(c.head)
+	for _, s := range c.cells {
+		n = max(n, lipgloss.Width(s))
+	}
+	return n
+}
+
+// targetColumns are the columns that have something to show, and the notes.
+func targetColumns(rs []TargetRow) (cols []targetColumn, notes []string) {
+	add := func(head string, left bool, cell func(r *TargetRow) string) {
+		c := targetColumn{head: head, left: left}
+		empty := true
+		for i := range rs {
+			s := cell(&rs[i])
+			empty = empty && s == ""
+			c.cells = append(c.cells, s)
+		}
+		if !empty || head == noteKey {
+			cols = append(cols, c)
+		}
+	}
+	if severalModels(rs) {
+		add("model", true, func(r *TargetRow) string { return shorten(text.Clean(r.Profile.Model.Name), 30) })
+	}
+	add("target", true, func(r *TargetRow) string { return text.Clean(r.Profile.Target.ID) })
+	add("latency", false, func(r *TargetRow) string { return band(r.Profile.Totals.Latency, Duration) })
+	add("RAM", false, func(r *TargetRow) string { return bytesOf(r.Profile.Totals.RAMBytes) })
+	add("flash", false, func(r *TargetRow) string { return bytesOf(r.Profile.Totals.FlashBytes) })
+	add("energy", false, func(r *TargetRow) string {
+		return band(r.Profile.Totals.Energy, func(v float64) string { return Quantity(v, "J") })
+	})
+	add("fits", true, func(r *TargetRow) string { return r.Fits() })
+	for i := range rs {
+		notes = append(notes, rs[i].note())
+	}
+	add(noteKey, true, func(r *TargetRow) string { return r.note() })
+	return cols, notes
+}
+
+// note says what the target is short of, and what the figures lack.
+func (r *TargetRow) note() string {
+	_, note := r.fits()
+	if n := r.missing(); n > 0 {
+		if note != "" {
+			note += "; "
+		}
+		what := "without an estimate"
+		if r.Profile.Target.Kind == profile.TargetHost {
+			what = "that did not run"
+		}
+		note += fmt.Sprintf("incomplete: %s %s", words.Plural(n, "layer"), what)
+	}
+	return note
+}
+
+// severalModels reports whether the rows are of more than one model.
+func severalModels(rs []TargetRow) bool {
+	return slices.ContainsFunc(rs, func(r TargetRow) bool { return r.Profile.Model.Name != rs[0].Profile.Model.Name })
+}
+
+func targetsWidth(cols []targetColumn) int {
+	total := -len(gap)
+	for _, c := range cols {
+		total += c.width() + len(gap)
+	}
+	return total
 }
 
 func bytesOf(v *int64) string {
