@@ -28,11 +28,14 @@ func Load(dir string) (*Set, error) {
 		return s, nil
 	}
 	info, err := os.Stat(dir)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &FileError{File: dir, Text: e.Err.Error(), Err: e.Err}
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s: is not a folder of target files", dir)
+		return nil, &FileError{File: dir, Text: "is not a folder of target files"}
 	}
 	return s, s.readAll(os.DirFS(dir), dir)
 }
@@ -62,6 +65,9 @@ func (s *Set) readAll(fsys fs.FS, dir string) error {
 		}
 		s.own[t.ID] = t
 	}
+	for id := range s.faulty {
+		delete(s.own, id) // of two files of one id neither is meant more
+	}
 	return errors.Join(errs...)
 }
 
@@ -69,7 +75,7 @@ func readFile(fsys fs.FS, dir, name string) (*Target, error) {
 	file := filepath.Join(dir, name)
 	b, err := fs.ReadFile(fsys, name)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, &FileError{File: file, Text: e.Err.Error()}
+		return nil, &FileError{File: file, Text: e.Err.Error(), Err: e.Err}
 	}
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := netspec.File(args[0])
 			if err != nil {
-				return withStatus(statusInput, err)
+				return withStatus(statusInput, plainPath(err))
 			}
 			data, err := tflite.Encode(m)
 			if err != nil {
@@ -41,7 +41,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
 			}
 			if err := os.WriteFile(out, data, 0o644); err != nil {
-				return withStatus(statusUse, err)
+				return withStatus(statusUse, plainPath(err))
 			}
 			fmt.Fprintf(a.out, "wrote %s: %s, %s\n", out, plural(len(m.Main().Nodes), "operator"), report.Bytes(int64(len(data))))
 			return nil

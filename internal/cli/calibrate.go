@@ -47,13 +47,13 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 				return told(err)
 			}
 			if err != nil {
-				return withStatus(statusInput, err)
+				return withStatus(statusInput, plainPath(err))
 			}
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
 			if err := os.WriteFile(out, fitted.File, 0o644); err != nil {
-				return withStatus(statusUse, err)
+				return withStatus(statusUse, plainPath(err))
 			}
 			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
 			return nil

@@ -42,12 +42,12 @@ the saved profiles and journals inside, one line each.`,
 			}
 			p, err := profile.Read(args[0])
 			if err != nil {
-				return withStatus(statusInput, err)
+				return withStatus(statusInput, plainPath(err))
 			}
 			if expected != "" {
 				from, err := profile.Read(expected)
 				if err != nil {
-					return withStatus(statusInput, err)
+					return withStatus(statusInput, plainPath(err))
 				}
 				if err := report.Expect(p, from); err != nil {
 					return withStatus(statusInput, fmt.Errorf("--expected %s: %w", expected, err))

@@ -117,7 +117,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 // write saves the outputs and says which there are.
 func (r *runCommand) write(s *opmeter.Session, path string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
-		return withStatus(statusUse, err)
+		return withStatus(statusUse, plainPath(err))
 	}
 	res := runResult{Model: filepath.Base(path), Engine: "opmeter", Seed: r.m.seed, Exact: r.m.exact, Inputs: []runTensor{}, Outputs: []runTensor{}}
 	for _, t := range s.Inputs() {
@@ -153,7 +153,7 @@ func (r *runCommand) write(s *opmeter.Session, path string) error {
 func create(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
-		return withStatus(statusUse, err)
+		return withStatus(statusUse, plainPath(err))
 	}
 	return withStatus(statusUse, errors.Join(write(f), f.Close()))
 }

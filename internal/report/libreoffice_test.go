@@ -193,7 +193,7 @@ func TestRecalculated(t *testing.T) {
 	// The edits: two ratios of the last shape, targets of 80 %, 70 %, another, none.
 	p := sparseProfile()
 	edited := open(t, filepath.Join(in, "sparse.xlsx"))
-	want := whatif.New(p)
+	want := whatif.Plain(p)
 	shapes, err := edited.SearchSheet(sparseSheet, "weight shape")
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestRecalculated(t *testing.T) {
 	for label, v := range totals(s) {
 		check(find(t, got, sparseSheet, label), v)
 	}
-	if before := whatif.New(p).Totals(); *before.Improve == *s.Improve {
+	if before := whatif.Plain(p).Totals(); *before.Improve == *s.Improve {
 		t.Error("the edits change nothing")
 	}
 }
@@ -372,7 +372,7 @@ func TestNeuralEngine(t *testing.T) {
 		if name == "sparse" {
 			update.File(t, filepath.Join("testdata", "profile.ne.csv"), b.Bytes())
 		}
-		table := whatif.New(p)
+		table := whatif.Plain(p)
 		ratios, ops, sums := sections(t, b.String())
 		if len(ratios) != 1+len(table.Shapes) || len(ops) != 1+len(table.Rows) {
 			t.Fatalf("%s: %d ratios and %d operators, want %d and %d with headings", name, len(ratios), len(ops), 1+len(table.Shapes), 1+len(table.Rows))
