@@ -111,9 +111,8 @@ func formatsText() string {
 		fmt.Fprintf(&b, "  %-17s %s\n", e[0], e[1])
 	}
 	b.WriteString("\n--format takes " + strings.Join(report.Formats(true), ", "))
-	b.WriteString(".\n\n" + `Of several models or targets, standard output has a line each as table, CSV or Markdown;
-JSON is an array, YAML a stream of documents. Files: .txt, .md and .csv hold all, of the
-others each profile has one, named x-MODEL-TARGET.html for -o x.html.`)
+	b.WriteString(".\n\n" + `Several models or targets are a line each on standard output, an array as JSON.
+Files .txt, .md and .csv hold all; of others each profile has one, x-MODEL-TARGET.html.`)
 	return b.String()
 }
 
@@ -259,30 +258,36 @@ func fill(s string, width int) string {
 	return strings.Join(out, "\n")
 }
 
+// flagText is what a flag takes and what it does. What is taken several times ends in "…".
+func flagText(f *pflag.Flag) (takes, text string) {
+	takes, text = pflag.UnquoteUsage(f)
+	text = strings.TrimPrefix(text, takes+": ")
+	if f.Value.Type() == "stringArray" {
+		takes += "…"
+	}
+	switch f.DefValue {
+	case "", "0", "0s", "[]", "false":
+	default:
+		if !strings.Contains(text, "default") {
+			text += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+		}
+	}
+	return takes, text
+}
+
 // usages lists flags, a line each where the width allows. What a flag takes stands before
 // the colon of its text.
 func usages(set *pflag.FlagSet) string {
 	var names, texts []string
 	width := 0
 	set.VisitAll(func(f *pflag.Flag) {
-		takes, text := pflag.UnquoteUsage(f)
-		text = strings.TrimPrefix(text, takes+": ")
+		takes, text := flagText(f)
 		name := "      --" + f.Name
 		if f.Shorthand != "" {
 			name = "  -" + f.Shorthand + ", --" + f.Name
 		}
 		if takes != "" {
 			name += " " + takes
-		}
-		if f.Value.Type() == "stringArray" {
-			name += "…"
-		}
-		switch f.DefValue {
-		case "", "0", "0s", "[]", "false":
-		default:
-			if !strings.Contains(text, "default") {
-				text += " (default " + strings.Trim(f.DefValue, "[]") + ")"
-			}
 		}
 		names, texts = append(names, name), append(texts, text)
 		width = max(width, utf8.RuneCountInString(name))

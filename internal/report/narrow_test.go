@@ -162,7 +162,9 @@ func TestTop(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := strings.Split(b.String(), "\n")
-			i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "time") && strings.Contains(l, "operator") || strings.Contains(l, "operator  ") })
+			i := slices.IndexFunc(lines, func(l string) bool {
+				return strings.Contains(l, "time") && strings.Contains(l, "operator") || strings.Contains(l, "operator  ")
+			})
 			if tt.first != "" && !strings.HasPrefix(strings.TrimLeft(lines[i+1], " "), tt.first) {
 				t.Errorf("the first row is %q, want layer %s", lines[i+1], tt.first)
 			}
