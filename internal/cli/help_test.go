@@ -74,7 +74,7 @@ func TestHelpFits(t *testing.T) {
 // formatter without a complaint, where there is one.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	list := Manual()
+	list := Manual("1.2.3")
 	byName := map[string]string{}
 	for _, p := range list {
 		byName[p.Name] = string(p.Text)

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/opmeter/opmeter/internal/buildinfo"
 )
 
 // Page is a page of the manual.
@@ -20,15 +18,15 @@ type Page struct {
 }
 
 // Manual makes the pages of the manual from the commands themselves, one for the program,
-// each command and each topic.
-func Manual() []Page {
+// each command and each topic, for a version.
+func Manual(version string) []Page {
 	root := newRoot(&app{out: io.Discard, err: io.Discard})
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	pages := []Page{manual(root, nil)}
+	pages := []Page{manual(root, nil, version)}
 	for _, c := range root.Commands() {
 		if t := topicOf(c); t != nil || c.IsAvailableCommand() {
-			pages = append(pages, manual(c, t))
+			pages = append(pages, manual(c, t, version))
 		}
 	}
 	slices.SortFunc(pages, func(a, b Page) int { return strings.Compare(a.Name, b.Name) })
@@ -46,7 +44,7 @@ func topicOf(c *cobra.Command) *topic {
 }
 
 // manual makes the page of a verb or, with t, of a topic.
-func manual(c *cobra.Command, t *topic) Page {
+func manual(c *cobra.Command, t *topic, version string) Page {
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	what, flags := c.Long, c.Flags()
 	if what == "" {
@@ -56,7 +54,7 @@ func manual(c *cobra.Command, t *topic) Page {
 		what, flags = t.text(), t.set(c.Root())
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, ".TH %s 1 \"\" %s \"opmeter\"\n", quoted(strings.ToUpper(name)), quoted("opmeter "+buildinfo.Version()))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" %s \"opmeter\"\n", quoted(strings.ToUpper(name)), quoted("opmeter "+version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(c.Short))
 	if t == nil {
 		fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))

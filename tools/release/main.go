@@ -67,7 +67,7 @@ func release(out, version string, list []string) error {
 			return err
 		}
 	}
-	common, err := documents()
+	common, err := documents(version)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func build(system string) ([]byte, error) {
 }
 
 // documents are the files that every archive has.
-func documents() ([]entry, error) {
+func documents(version string) ([]entry, error) {
 	var out []entry
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		data, err := os.ReadFile(name)
@@ -141,7 +141,7 @@ func documents() ([]entry, error) {
 		}
 		out = append(out, entry{name: name, data: data})
 	}
-	for _, p := range cli.Manual() {
+	for _, p := range cli.Manual(version) {
 		out = append(out, entry{name: "man/man1/" + p.Name, data: p.Text})
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
@@ -171,7 +171,8 @@ func tarball(folder string, files []entry, when time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return b.Bytes(), errors.Join(t.Close(), z.Close())
+	err = errors.Join(t.Close(), z.Close())
+	return b.Bytes(), err
 }
 
 // zipped is tarball for systems that have no tar.
