@@ -111,7 +111,11 @@ func (f *fitFlags) over(p *profile.Profile, incomplete bool) []string {
 	case !ok || incomplete:
 		out = append(out, "latency not known")
 	case v > f.latency.Seconds():
-		out = append(out, "takes "+report.Duration(v))
+		takes := "takes " + report.Duration(v)
+		if b := t.Latency.Band; b != nil {
+			takes += fmt.Sprintf(" (%s to %s)", report.Duration(b[0]), report.Duration(b[1]))
+		}
+		out = append(out, takes)
 	}
 	return out
 }
@@ -199,7 +203,15 @@ func (a *app) fitTables(fit, open, fell []report.ListRow) error {
 			}
 			fmt.Fprintf(a.out, "%s%s\n", blank, part.title)
 		}
-		if err := report.WriteList(a.out, part.rows, "table", a.width); err != nil {
+		var rows []report.TargetRow
+		for _, r := range part.rows {
+			rows = append(rows, r.TargetRow)
+		}
+		write := report.Targets
+		if i == 2 {
+			write = report.Reasons // their figures are beside the point
+		}
+		if err := write(a.out, rows, a.width); err != nil {
 			return err
 		}
 	}

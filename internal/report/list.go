@@ -70,7 +70,7 @@ type listColumn struct {
 // nameWidth is the room for a model's name, nameLeast what is left of it at least.
 const (
 	nameWidth = 44
-	nameLeast = 16
+	nameLeast = 24
 )
 
 // listColumns are all columns of a list but the note, in order.

@@ -94,26 +94,8 @@ func (r TargetRow) fits() (ok, why string) {
 // of less weight are left out.
 func Targets(w io.Writer, rs []TargetRow, width int) error {
 	cols, notes := targetColumns(rs)
-	below := false
-	for _, c := range []struct {
-		head string
-		band bool
-	}{{noteKey, false}, {"energy", true}, {"energy", false}, {"flash", false}, {"latency", true}} {
-		if width <= leastWrap || targetsWidth(cols) <= width {
-			break
-		}
-		below = true
-		i := slices.IndexFunc(cols, func(x targetColumn) bool { return x.head == c.head })
-		switch {
-		case i < 0:
-		case c.band:
-			for k := range cols[i].cells {
-				cols[i].cells[k], _, _ = strings.Cut(cols[i].cells[k], " (")
-			}
-		default:
-			cols = slices.Delete(cols, i, i+1)
-		}
-	}
+	below := fitTargets(cols, width)
+	cols, lacking := shownTargets(cols)
 	var b strings.Builder
 	for k := -1; k < len(rs); k++ {
 		var cells []string
@@ -127,29 +109,117 @@ func Targets(w io.Writer, rs []TargetRow, width int) error {
 		b.WriteString(s + "\n")
 	}
 	if below {
-		several := severalModels(rs)
-		for i, n := range notes {
-			if n == "" {
-				continue
-			}
-			who := text.Clean(rs[i].Profile.Target.ID)
-			if several {
-				who = text.Clean(rs[i].Profile.Model.Name) + " on " + who
-			}
-			for _, l := range wrap(who+": "+n, width) {
-				b.WriteString(l + "\n")
-			}
+		lines := notesOf(rs, notes)
+		if lacking != nil {
+			lines = append(lines, noRoom(lacking))
 		}
+		writeLines(&b, lines, width)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// Reasons writes what is to be said of each row, without the figures.
+func Reasons(w io.Writer, rs []TargetRow, width int) error {
+	notes := make([]string, len(rs))
+	for i := range rs {
+		notes[i] = rs[i].note()
+	}
+	var b strings.Builder
+	writeLines(&b, notesOf(rs, notes), width)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeLines(b *strings.Builder, lines []string, width int) {
+	for _, n := range lines {
+		for _, l := range wrap(n, width) {
+			b.WriteString(l + "\n")
+		}
+	}
+}
+
+// fitTargets hides columns, and bands in them, until the table fits the width, and shows
+// again those for which there is room after all. Notes are hidden first: below says that
+// they have to follow the table.
+func fitTargets(cols []targetColumn, width int) (below bool) {
+	at := func(head string) *targetColumn {
+		i := slices.IndexFunc(cols, func(c targetColumn) bool { return c.head == head })
+		if i < 0 {
+			return &targetColumn{hidden: true}
+		}
+		return &cols[i]
+	}
+	narrow := func(c *targetColumn) {
+		for k := range c.cells {
+			c.cells[k], _, _ = strings.Cut(c.cells[k], " (")
+		}
+	}
+	for _, give := range []func(){
+		func() { at(noteKey).hidden = true },
+		func() { narrow(at("energy")) },
+		func() { at("energy").hidden = true },
+		func() { at("flash").hidden = true },
+		func() { narrow(at("latency")) },
+	} {
+		if width <= leastWrap || targetsWidth(cols) <= width {
+			break
+		}
+		below = true
+		give()
+	}
+	for _, head := range []string{"flash", "energy"} {
+		if c := at(head); c.hidden && below {
+			c.hidden = false
+			c.hidden = targetsWidth(cols) > width
+		}
+	}
+	return below
+}
+
+// shownTargets parts the columns that are shown from the headings of the others.
+func shownTargets(cols []targetColumn) (shown []targetColumn, lacking []string) {
+	for _, c := range cols {
+		switch {
+		case !c.hidden:
+			shown = append(shown, c)
+		case c.head != noteKey:
+			lacking = append(lacking, c.head)
+		}
+	}
+	return shown, lacking
+}
+
+// notesOf are notes with whom they are about, alike ones together.
+func notesOf(rs []TargetRow, notes []string) []string {
+	several := severalModels(rs)
+	var order []string
+	of := map[string][]string{}
+	for i, n := range notes {
+		if n == "" {
+			continue
+		}
+		who := text.Clean(rs[i].Profile.Target.ID)
+		if several {
+			who = text.Clean(rs[i].Profile.Model.Name) + " on " + who
+		}
+		if of[n] == nil {
+			order = append(order, n)
+		}
+		of[n] = append(of[n], who)
+	}
+	for i, n := range order {
+		order[i] = strings.Join(of[n], ", ") + ": " + n
+	}
+	return order
+}
+
 // targetColumn is a column of the table of targets.
 type targetColumn struct {
-	head  string
-	left  bool
-	cells []string
+	head   string
+	left   bool
+	hidden bool
+	cells  []string
 }
 
 // cell is the k-th cell, -1 the heading.
@@ -224,7 +294,9 @@ func severalModels(rs []TargetRow) bool {
 func targetsWidth(cols []targetColumn) int {
 	total := -len(gap)
 	for _, c := range cols {
-		total += c.width() + len(gap)
+		if !c.hidden {
+			total += c.width() + len(gap)
+		}
 	}
 	return total
 }
