@@ -126,7 +126,7 @@ func TestNames(t *testing.T) {
 // weights are.
 func TestPrintAndPromise(t *testing.T) {
 	t.Parallel()
-	cols := []Column{col("index", []string{"0"}), col("op", []string{"FULLY_CONNECTED"}), col("latency_s", []string{"0.5"})}
+	cols := []Column{col("index", []string{"0"}), col("op", []string{"FULLY_CONNECTED"}), col("latency_s", []string{"0.5"}), col("share", []string{""}), col("macs", []string{"1024"}), col("ops", []string{"2048"})}
 	for i := range 30 {
 		cols = append(cols, col("note_"+strings.Repeat("x", i), []string{strings.Repeat("text ", 8)}))
 	}
