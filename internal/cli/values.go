@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -112,7 +113,7 @@ func (n *natural) Set(s string) error {
 // badFlag says what is wrong with a flag, in its own words and not in those of the
 // function that read it.
 func badFlag(c *cobra.Command, err error) error {
-	if e, ok := err.(*pflag.InvalidValueError); ok {
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		name := "--" + e.GetFlag().Name
 		if e.GetFlag().Value.Type() == "bool" {
 			return useError("%s: use true or false, not %q", name, e.GetValue())

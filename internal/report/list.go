@@ -216,7 +216,7 @@ func (m *List) Add(r ListRow) error {
 		}
 	}
 	cells := make([]string, len(m.cols))
-	note := ""
+	var note string
 	if r.Profile != nil && r.Err == nil {
 		for i, c := range m.cols {
 			cells[i] = c.human(&r)

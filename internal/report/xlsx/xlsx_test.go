@@ -142,7 +142,11 @@ func TestPrintAndPromise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	layout, err := f.GetPageLayout(layersSheet)
 	if err != nil {
 		t.Fatal(err)
