@@ -300,6 +300,7 @@ func (b *Builder) noted(n *Noted) error {
 	replace(&p.Host, n.Host)
 	replace(&p.Phases, n.Phases)
 	replace(&p.Reconcile, n.Reconcile)
+	replace(&p.Trust, n.Trust)
 	replace(&p.Memory, n.Memory)
 	replace(&p.Timeline, n.Timeline)
 	replace(&p.Totals.RAMBytes, n.RAMBytes)
@@ -364,6 +365,7 @@ func (b *Builder) Profile() *Profile {
 	p.declare()
 	p.sum()
 	p.shares()
+	p.roofs()
 	if !b.done {
 		p.Incomplete = append(p.Incomplete, Missing{Cause: ByEnd})
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // Set is a list of targets, ordered by id. Shipped ones are read when they are asked
@@ -37,12 +39,15 @@ func Load(dir string) (*Set, error) {
 	if !info.IsDir() {
 		return nil, &FileError{File: dir, Text: "is not a folder of target files"}
 	}
-	return s, s.readAll(os.DirFS(dir), dir)
+	return s, s.readAll(dir)
 }
 
+// maxFile bounds a target file, in bytes: real ones have some kilobytes.
+const maxFile = 4 << 20
+
 // readAll adds the targets of a folder.
-func (s *Set) readAll(fsys fs.FS, dir string) error {
-	entries, err := fs.ReadDir(fsys, ".")
+func (s *Set) readAll(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -52,7 +57,7 @@ func (s *Set) readAll(fsys fs.FS, dir string) error {
 		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		t, err := readFile(fsys, dir, e.Name())
+		t, err := readFile(filepath.Join(dir, e.Name()))
 		if err == nil {
 			if first := s.own[t.ID]; first != nil {
 				err = &FileError{File: t.File, Line: 1, Key: "id", Text: fmt.Sprintf("is %q, which %s has already; expected one file for each id", t.ID, first.File)}
@@ -71,9 +76,8 @@ func (s *Set) readAll(fsys fs.FS, dir string) error {
 	return errors.Join(errs...)
 }
 
-func readFile(fsys fs.FS, dir, name string) (*Target, error) {
-	file := filepath.Join(dir, name)
-	b, err := fs.ReadFile(fsys, name)
+func readFile(file string) (*Target, error) {
+	b, err := infile.Read(file, maxFile)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, &FileError{File: file, Text: e.Err.Error(), Err: e.Err}
 	}

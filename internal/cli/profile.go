@@ -74,6 +74,9 @@ computer, or with --on estimates it on a chip, with a band that holds the true v
 					return a.kept(ctx, m, opts, b.files)
 				})
 			}
+			if t.host() {
+				a.measures()
+			}
 			a.leftOut(faults)
 			return a.each(c.Context(), args, &o, rs, true)
 		},
@@ -166,8 +169,14 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runn
 		a.settle(p, true) // nothing was measured
 		return err
 	}
+	if p.Totals.Latency == nil && slices.ContainsFunc(p.Incomplete, cancelled) {
+		err = errUnmeasured
+	}
 	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too
 }
+
+// cancelled reports whether a profile ends where it was stopped.
+func cancelled(m profile.Missing) bool { return m.Cause == profile.ByCancel }
 
 // one opens a model and profiles it. With an error the profile holds what was known before
 // it, if anything.

@@ -217,17 +217,21 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 		return err
 	}
 	s := a.newSeveral(o, files, rs, timed)
+	var stopped error
 	for i, f := range files {
-		if ctx.Err() != nil {
-			fmt.Fprintf(a.err, "stopped after %d of %s\n", i, plural(len(files), "model"))
-			break
-		}
 		if err := a.forAll(ctx, f, s, rs); err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			stopped = withStatus(statusStopped, fmt.Errorf("stopped after %d of %s", i, plural(len(files), "model")))
+			break
 		}
 	}
 	if err := s.end(); err != nil {
 		return err
+	}
+	if stopped != nil {
+		return stopped
 	}
 	if s.refused > 0 {
 		what := "model"
@@ -256,6 +260,9 @@ func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) 
 		}
 		files := s.names(path, r.target)
 		p, err := a.bounded(ctx, m, r, files, s.models)
+		if ctx.Err() != nil && p == nil {
+			return nil // stopped: nothing is known of this one
+		}
 		if err != nil && !s.models && (p == nil || p.Totals.Latency == nil) {
 			a.settle(p, true)
 			return err // of the only model: nobody wants the same for every target

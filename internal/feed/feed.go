@@ -198,7 +198,7 @@ func rowLimit(g *graph.Graph, id int) uint64 {
 
 func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Source, error) {
 	if file, ok := o.Files[v.Name]; ok {
-		x, err := npy.ReadFile(file)
+		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes) })
 		if err != nil {
 			return nil, Source{}, err
 		}
