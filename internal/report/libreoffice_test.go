@@ -372,7 +372,7 @@ func TestNeuralEngine(t *testing.T) {
 		if name == "sparse" {
 			update.File(t, filepath.Join("testdata", "profile.ne.csv"), b.Bytes())
 		}
-		table := whatif.Plain(p)
+		table := whatif.New(p)
 		ratios, ops, sums := sections(t, b.String())
 		if len(ratios) != 1+len(table.Shapes) || len(ops) != 1+len(table.Rows) {
 			t.Fatalf("%s: %d ratios and %d operators, want %d and %d with headings", name, len(ratios), len(ops), 1+len(table.Shapes), 1+len(table.Rows))

@@ -67,7 +67,7 @@ func release(out, version string, list []string) error {
 			return err
 		}
 	}
-	common, err := documents(version)
+	common, err := documents(".", version)
 	if err != nil {
 		return err
 	}
@@ -131,11 +131,11 @@ func build(system string) ([]byte, error) {
 	return os.ReadFile(bin)
 }
 
-// documents are the files that every archive has.
-func documents(version string) ([]entry, error) {
+// documents are the files that every archive has; root is the repository.
+func documents(root, version string) ([]entry, error) {
 	var out []entry
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		data, err := os.ReadFile(name)
+		data, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return nil, err
 		}

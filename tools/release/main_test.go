@@ -67,8 +67,8 @@ func TestArchives(t *testing.T) {
 
 // Every archive has the manual, completions for each shell and the container file.
 func TestDocuments(t *testing.T) {
-	t.Chdir("../..")
-	files, err := documents("1.2.3")
+	t.Parallel()
+	files, err := documents("../..", "1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
