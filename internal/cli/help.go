@@ -94,11 +94,12 @@ below the folders of MLTK_MODEL_PATHS. docs/mltk.md has the details.`
 	},
 	{
 		"status", "what the exit status means", func() string {
-			return `  0  done; also for a run that Ctrl-C ended with figures
-  1  a check failed: no target fits, no such operator
-  2  wrong use of the command line
-  3  bad input: a model, profile, target or data file
-  4  the run failed`
+			return `    0  done; also for a run that Ctrl-C ended with figures
+    1  a check failed: no target fits, no such operator
+    2  wrong use of the command line
+    3  bad input: a model, profile, target or data file
+    4  the run failed
+  130  stopped by Ctrl-C before there was a result; 143 by SIGTERM`
 		}, "", nil, nil,
 	},
 }
