@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/mltk"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // modelFlags say in which shapes and with which data a model runs.
@@ -194,6 +195,7 @@ type runFlags struct {
 	pin           bool
 	time, warmup  time.Duration
 	samples       bool
+	strict        string
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -202,11 +204,16 @@ func (f *runFlags) add(c *cobra.Command) {
 	spanVar(c, &f.time, "time", 2*time.Second, 1, "time for the measured inferences", "a time above zero, such as 2s")
 	spanVar(c, &f.warmup, "warmup", 500*time.Millisecond, 0, "least time to warm up", "a time of zero or more, such as 1s")
 	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
+	c.Flags().StringVar(&f.strict, "strict", "", "`VERDICT`: status 1 where the latency's is worse: good, fair (default fair)")
+	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
 	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time, and a timeline")
 }
 
 // set adds the flags to the options of the library.
 func (f *runFlags) set(o *opmeter.Options) error {
+	if s := profile.Verdict(f.strict); f.strict != "" && s != profile.Fair && s != profile.Good {
+		return useError("--strict %q: use good or fair", f.strict)
+	}
 	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.samples
 	if f.warmup == 0 {
 		o.Warmup = -1

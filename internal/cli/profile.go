@@ -58,6 +58,7 @@ computer, or with --on estimates it on a chip, with a band that holds the true v
 				return err
 			}
 			rs := make([]runner, len(t.on))
+			var gates []error
 			for i, id := range t.on {
 				if id != "host" {
 					rs[i] = there[i]
@@ -71,14 +72,17 @@ computer, or with --on estimates it on a chip, with a band that holds the true v
 				rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 					opts := opts
 					opts.Progress, opts.MaxMACs = b.progress, b.macs
-					return a.kept(ctx, m, opts, b.files)
+					p, err := a.kept(ctx, m, opts, b.files)
+					gates = append(gates, r.gate(p))
+					return p, err
 				})
 			}
 			if t.host() {
 				a.measures()
 			}
 			a.leftOut(faults)
-			return a.each(c.Context(), args, &o, rs, true)
+			err = a.each(c.Context(), args, &o, rs, true)
+			return errors.Join(err, errors.Join(gates...))
 		},
 	}
 	t.add(c)

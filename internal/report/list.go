@@ -107,6 +107,12 @@ func listColumns() []listColumn {
 	target, rawTarget := both(func(r *ListRow) string { return r.Profile.Target.ID })
 	format, rawFormat := both(func(r *ListRow) string { return r.Profile.Model.Format })
 	largest, rawLargest := both(func(r *ListRow) string { return largestLayer(r.Profile) })
+	trust, rawTrust := both(func(r *ListRow) string {
+		if t := r.Profile.Trust; t != nil {
+			return words.Verdict(t.Verdict)
+		}
+		return ""
+	})
 	fits, rawFits := both(func(r *ListRow) string { return r.Fits() })
 	interval := func(i int) func(p *profile.Profile) (float64, bool) {
 		return func(p *profile.Profile) (float64, bool) {
@@ -134,9 +140,10 @@ func listColumns() []listColumn {
 		number("latency_s", "latency", 8, 90, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Latency.Best() }),
 		number("latency_low_s", "", 0, 0, Duration, interval(0)),
 		number("latency_high_s", "", 0, 0, Duration, interval(1)),
+		col("trust", "trust", true, len("do not use"), 88, trust, rawTrust),
 		number("energy_j", "energy", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Energy.Best() }),
 		col("fits", "fits", true, 0, 0, fits, rawFits),
-		col("largest_layer", "largest layer", true, 24, 75, largest, rawLargest),
+		col("largest_layer", "largest layer", true, 22, 75, largest, rawLargest),
 	}
 }
 
@@ -171,7 +178,7 @@ func NewList(w io.Writer, o ListOptions) *List {
 		m.csv = csv.NewWriter(w)
 		return m
 	}
-	m.cols = slices.DeleteFunc(m.cols, func(c listColumn) bool { return c.width == 0 || c.key == "latency_s" && !o.Measured })
+	m.cols = slices.DeleteFunc(m.cols, func(c listColumn) bool { return c.width == 0 || (c.key == "latency_s" || c.key == "trust") && !o.Measured })
 	if last := &m.cols[len(m.cols)-1]; o.Measured {
 		last.head = "slowest layer"
 	}
