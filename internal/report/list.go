@@ -178,7 +178,9 @@ func NewList(w io.Writer, o ListOptions) *List {
 		m.csv = csv.NewWriter(w)
 		return m
 	}
-	m.cols = slices.DeleteFunc(m.cols, func(c listColumn) bool { return c.width == 0 || (c.key == "latency_s" || c.key == "trust") && !o.Measured })
+	m.cols = slices.DeleteFunc(m.cols, func(c listColumn) bool {
+		return c.width == 0 || (c.key == "latency_s" || c.key == "trust") && !o.Measured
+	})
 	if last := &m.cols[len(m.cols)-1]; o.Measured {
 		last.head = "slowest layer"
 	}
