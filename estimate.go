@@ -17,7 +17,8 @@ type Targets struct{ set *chip.Set }
 
 // LoadTargets returns the targets of the program, with those of the .yaml files in
 // folder added; "" adds none. A file replaces a target of the same id. Faulty files
-// are left out, and the error joins a [TargetError] for each fault.
+// are left out, with the program's targets of their names, and the error joins a
+// [TargetError] for each fault.
 func LoadTargets(folder string) (*Targets, error) {
 	s, err := chip.Load(folder)
 	if s == nil {
@@ -159,10 +160,14 @@ func (t *Targets) List() []Target {
 }
 
 // Find returns the target with an id; case does not matter. The error is an
-// [OptionError] that names ids that look like it.
+// [OptionError] that names ids that look like it, or joins a [TargetError] for each fault
+// where the target's file is faulty.
 func (t *Targets) Find(id string) (Target, error) {
 	x, err := t.set.Find(id)
 	if err != nil {
+		if _, unknown := errors.AsType[*chip.UnknownError](err); !unknown {
+			return Target{}, targetErrors(err)
+		}
 		return Target{}, &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
 	return describeTarget(x), nil

@@ -155,7 +155,7 @@ func (i *Inputs) feed(m *Model) (feed.Options, error) {
 	if i.Overrides != "" {
 		all, err := synth.LoadOverrides(i.Overrides)
 		if err != nil {
-			return o, &ModelError{File: i.Overrides, Offset: -1, Err: trimmed{err, i.Overrides + ": "}}
+			return o, modelError(i.Overrides, err)
 		}
 		o.Overrides = all[base(m.g.Path)]
 	}

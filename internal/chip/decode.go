@@ -25,7 +25,11 @@ type FileError struct {
 	Line int    // from 1, 0 when the whole file is meant
 	Key  string // path such as "memories[1].size"
 	Text string // what was expected
+	Err  error  // the cause, nil for none
 }
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
 
 func (e *FileError) Error() string {
 	s := e.File
@@ -95,7 +99,7 @@ type decoder struct {
 func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
 	const most = 20
 	if len(d.errs) < most {
-		d.errs = append(d.errs, &FileError{d.file, n.Line, key, fmt.Sprintf(format, args...)})
+		d.errs = append(d.errs, &FileError{File: d.file, Line: n.Line, Key: key, Text: fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -185,6 +185,28 @@ func TestOverlay(t *testing.T) {
 			t.Errorf("%s: %v, %v", id, tg, err)
 		}
 	}
+	// A shipped target does not stand in for a faulty file of its name, and what has two
+	// files is neither of them.
+	write("stm32l4r5.yaml", "id: stm32l4r5\n")
+	write("my-board.yml", small)
+	if s, err = chip.Load(dir); err == nil {
+		t.Error("faulty files: no error")
+	}
+	for id, file := range map[string]string{"stm32l4r5": "stm32l4r5.yaml", "STM32L4R5": "stm32l4r5.yaml", "broken": "broken.yaml", "my-board": "my-board.yml"} {
+		_, err := s.Find(id)
+		if !errors.As(err, &fe) || filepath.Base(fe.File) != file {
+			t.Errorf("%s: error is %v, want the fault of %s", id, err, file)
+		}
+	}
+	listed := map[string]bool{}
+	for _, tg := range s.List() {
+		listed[tg.ID] = true
+	}
+	for id, want := range map[string]bool{"stm32l4r5": false, "my-board": false, "efr32xg24": true, "nrf52840": true} {
+		if listed[id] != want {
+			t.Errorf("%s is listed: %t, want %t", id, listed[id], want)
+		}
+	}
 	if _, err := chip.Load(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent folder: %v", err)
 	}

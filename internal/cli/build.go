@@ -17,7 +17,7 @@ func newBuild(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "build SPEC",
-		Short: "Build a .tflite with random weights from a description of a network",
+		Short: "Build a .tflite with random weights from a description",
 		Long: `Build writes a .tflite model with random weights from a short YAML description, so
 that a network can be profiled before it is trained. The same description and
 seed give the same bytes. Every other command takes the description itself, too.
@@ -31,7 +31,7 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := netspec.File(args[0])
 			if err != nil {
-				return withStatus(statusInput, err)
+				return withStatus(statusInput, plainPath(err))
 			}
 			data, err := tflite.Encode(m)
 			if err != nil {
@@ -41,12 +41,12 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
 			}
 			if err := os.WriteFile(out, data, 0o644); err != nil {
-				return withStatus(statusUse, err)
+				return withStatus(statusUse, plainPath(err))
 			}
 			fmt.Fprintf(a.out, "wrote %s: %s, %s\n", out, plural(len(m.Main().Nodes), "operator"), report.Bytes(int64(len(data))))
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default: the description's name with .tflite, here)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: write it (default: the name with .tflite, here)")
 	return c
 }

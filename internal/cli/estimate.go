@@ -11,7 +11,6 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/units"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // targetFlags say for which hardware to estimate.
@@ -21,22 +20,46 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "target: host, or one of opmeter targets (may be repeated)")
+	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, or one of opmeter targets")
 	f.addDir(c)
-	c.Flags().StringVar(&f.runtime, "runtime", "", "runtime family of the target (default: its first)")
-	c.Flags().StringVar(&f.build, "runtime-build", "", "way of building the runtime: size (-Os), no-fpu (default: for speed)")
-	c.Flags().StringVar(&f.clock, "clock", "", "clock of the target's processor, such as 64MHz (default: the target's)")
+	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family of the target (default: its first)")
+	c.Flags().StringVar(&f.build, "runtime-build", "", "`WAY` of building the runtime: size (-Os), no-fpu")
+	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: clock of the target's processor, such as 64MHz")
 }
 
 func (f *targetFlags) addDir(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "targets", "", "folder with target files of your own (.yaml)")
+	c.Flags().StringVar(&f.dir, "targets", "", "`DIR`: folder with target files of your own (.yaml)")
 }
 
-// host reports whether the model is to run here.
-func (f *targetFlags) host() bool { return len(f.on) == 1 && f.on[0] == "host" }
+// host reports whether the model is to run here, other whether it is to be estimated.
+func (f *targetFlags) host() bool { return slices.Contains(f.on, "host") }
 
-// load reads the targets. Faulty files of the user are left out and told at the
-// end: what was asked for may be among the others.
+func (f *targetFlags) other() bool {
+	return slices.ContainsFunc(f.on, func(id string) bool { return id != "host" })
+}
+
+// fits refuses flags that say something about targets that were not asked for.
+func (f *targetFlags) fits(c *cobra.Command) error {
+	for i, id := range f.on {
+		if slices.Contains(f.on[:i], id) {
+			return useError("--on %s is there twice", id)
+		}
+	}
+	for _, name := range hostOnly {
+		if !f.host() && c.Flags().Changed(name) {
+			return useError("--%s says how to run a model on this computer: leave it out with --on %s", name, strings.Join(f.on, " --on "))
+		}
+	}
+	for _, name := range estimateOnly {
+		if !f.other() && c.Flags().Changed(name) {
+			return useError("--%s is for estimates: name a target with --on, or leave it out", name)
+		}
+	}
+	return nil
+}
+
+// load reads the targets. Faulty files of the user are left out and told: what was asked
+// for may be among the others.
 func (f *targetFlags) load() (set *opmeter.Targets, faults, err error) {
 	// What follows lasts some milliseconds and leaves some megabytes: the collector
 	// would take a quarter of the time.
@@ -48,7 +71,15 @@ func (f *targetFlags) load() (set *opmeter.Targets, faults, err error) {
 	return set, err, nil
 }
 
-// withFaults adds faults of target files to whatever else went wrong.
+// leftOut tells of faulty target files that nobody asked for.
+func (a *app) leftOut(faults error) {
+	if faults != nil {
+		fmt.Fprintf(a.err, "opmeter: left out: %s\n", oneLine(faults.Error()))
+	}
+}
+
+// withFaults adds faults of target files to whatever else went wrong, where they make an
+// answer incomplete.
 func withFaults(err, faults error) error {
 	if faults == nil {
 		return err
@@ -73,50 +104,35 @@ var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", 
 // estimateOnly are flags that say for what to estimate.
 var estimateOnly = []string{"runtime", "runtime-build", "targets", "clock"}
 
-// estimate profiles a model for targets that are not there.
-func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, m *modelFlags, o *outputFlags) error {
-	for _, name := range hostOnly {
-		if c.Flags().Changed(name) {
-			return useError("--%s says how to run a model on this computer: leave it out with --on %s", name, strings.Join(f.on, " --on "))
-		}
-	}
-	if slices.Contains(f.on, "host") {
-		return useError("--on host measures here and cannot be compared with estimates in one command")
+// estimates are runners for the targets that are not there, at their places among those
+// asked for, with the faults of target files that were not.
+func (a *app) estimates(f *targetFlags, m *modelFlags) (rs []runner, faults, err error) {
+	rs = make([]runner, len(f.on))
+	if !f.other() {
+		return rs, nil, nil
 	}
 	opts, err := f.options()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if opts.Inputs, err = m.inputs(); err != nil {
-		return err
-	}
-	if len(f.on) > 1 && (len(o.files) > 0 || o.memory || o.format != "" && o.format != "table") {
-		return useError("several targets give one table: leave out --format, --memory and -o")
+		return nil, nil, err
 	}
 	set, faults, err := f.load()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	var ts []opmeter.Target
-	for _, id := range f.on {
+	for i, id := range f.on {
+		if id == "host" {
+			continue
+		}
 		t, err := set.Find(id)
 		if err != nil {
-			return withFaults(told(err), faults)
+			return nil, nil, told(err)
 		}
-		ts = append(ts, t)
+		rs[i] = onTarget(t, opts)
 	}
-	return withFaults(a.withModel(path, func(m *opmeter.Model) error {
-		ps := make([]*profile.Profile, len(ts))
-		for i, t := range ts {
-			if ps[i], err = t.Estimate(m, opts); err != nil {
-				return told(err)
-			}
-		}
-		if len(ps) == 1 {
-			return a.deliver(ps[0], o)
-		}
-		return report.Targets(a.out, rows(ts, ps), a.width)
-	}), faults)
+	return rs, faults, nil
 }
 
 func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error) {
@@ -129,15 +145,6 @@ func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	return do(m)
-}
-
-// rows puts estimates beside what the targets have.
-func rows(ts []opmeter.Target, ps []*profile.Profile) []report.TargetRow {
-	out := make([]report.TargetRow, len(ps))
-	for i, p := range ps {
-		out[i] = report.TargetRow{Profile: p, RAM: ts[i].RAMBytes, Flash: ts[i].FlashBytes, ExternalFlash: ts[i].ExternalFlashBytes}
-	}
-	return out
 }
 
 func newTargets(a *app) *cobra.Command {

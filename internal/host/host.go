@@ -114,6 +114,7 @@ type runner struct {
 // before anything is described; later ones are of the run.
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	r := &runner{m: s.Model, o: s.Options, to: to}
+	r.progress("planning", 0)
 	if err := r.describe(s.Identity); err != nil {
 		return err
 	}

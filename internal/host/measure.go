@@ -58,6 +58,7 @@ func (r *runner) measure(ctx context.Context) error {
 	if r.o.Samples {
 		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
 	}
+	r.progress("warming up", 0)
 	computer.Begin()
 	res, err := measure.Measure(ctx, p.options(ctx, clock, tm), func() error { return r.s.Run(ctx) })
 	host := computer.End()
