@@ -134,7 +134,7 @@ func (e *TooLargeError) Error() string {
 }
 
 // inputOptions are the fields of the options by what feeding calls them.
-var inputOptions = map[string]string{"shape": "Inputs.Shapes", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
+var inputOptions = map[string]string{"shape": "Inputs.Shapes", "dim": "Inputs.Dims", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
 
 // failed gives an error its public type. Errors that have one stay as they are.
 func failed(file string, err error) error {

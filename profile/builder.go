@@ -364,6 +364,7 @@ func (b *Builder) Profile() *Profile {
 	p.declare()
 	p.sum()
 	p.shares()
+	p.withhold()
 	if !b.done {
 		p.Incomplete = append(p.Incomplete, Missing{Cause: ByEnd})
 	}

@@ -161,6 +161,17 @@ func (c *checker) tensors(at string, ts []Tensor) {
 				}
 			}
 		}
+		if n := len(t.DimNames); n > 0 && n != len(t.Declared) {
+			c.fail(fmt.Sprintf("%s[%d].dim_names", at, i), "has %d names for %d dimensions", n, len(t.Declared))
+		}
+		for _, d := range t.Assumed {
+			if d < 0 || d >= int64(len(t.Shape)) {
+				c.fail(fmt.Sprintf("%s[%d].assumed", at, i), "names dimension %d of %d", d, len(t.Shape))
+			}
+		}
+		if m := t.Made; m != nil {
+			c.need(fmt.Sprintf("%s[%d].made.use", at, i), string(m.Use))
+		}
 		if t.Bytes != nil && *t.Bytes < 0 {
 			c.fail(fmt.Sprintf("%s[%d].bytes", at, i), "is %d", *t.Bytes)
 		}
@@ -337,7 +348,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 
 func (c *checker) cause(at string, code CauseCode) {
 	c.word(at, string(code), string(ByOperator), string(ByType), string(ByLimit), string(ByUse), string(ByInput), string(ByShape), string(ByData), string(ByMemory),
-		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures))
+		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures), string(ByWork))
 }
 
 func (c *checker) confidence(at string, v Confidence) {

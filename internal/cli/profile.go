@@ -176,7 +176,19 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profi
 		a.settle(p, true) // nothing was measured
 		return err
 	}
-	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too
+	return errors.Join(err, a.deliver(p, o), unrun(p)) // what was measured before it failed, too
+}
+
+// unrun is the error of a run of which most of the work did not run, nil for others.
+func unrun(p *profile.Profile) error {
+	if p.Settings.Passes == "" { // nothing was to run
+		return nil
+	}
+	layers, most := p.Unrun()
+	if !most {
+		return nil
+	}
+	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: there is no latency of the model", len(layers), plural(len(p.Layers), "layer")))
 }
 
 // one opens a model and profiles it, with at most macs multiply-accumulates where
@@ -264,7 +276,7 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		return useError("several models give one table: --format table or csv, without -o and --memory")
 	}
 	t := report.NewModels(a.out, o.format, a.width)
-	refused := 0
+	refused, lacking := 0, 0
 	for i, f := range files {
 		if ctx.Err() != nil {
 			fmt.Fprintf(a.err, "stopped after %d of %d models\n", i, len(files))
@@ -273,6 +285,9 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		p, err := a.brief(ctx, f, run)
 		if err != nil {
 			refused++
+		}
+		if err == nil && unrun(p) != nil {
+			lacking++
 		}
 		if err := t.Add(f, p, err); err != nil {
 			return err
@@ -283,6 +298,9 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 	}
 	if refused > 0 {
 		return withStatus(statusInput, fmt.Errorf("%d of %s refused", refused, plural(len(files), "model")))
+	}
+	if lacking > 0 {
+		return withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", lacking, plural(len(files), "model")))
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ type Model struct {
 	plan  *plan.Plan
 	slots []plan.Slot
 	base  *profile.Profile
+	hint  *feed.Hint // sizes for open dimensions, nil for none
 }
 
 // most is the memory that values of a model may take while it is planned; what
@@ -76,7 +77,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 		}
 	}()
 	o.MaxBytes = most
-	ins, err := feed.Shapes(m.Main(), o)
+	ins, src, err := feed.Shapes(m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,8 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 	if err != nil {
 		return nil, err
 	}
-	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base}, nil
+	describe.Fed(base, src)
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: feed.Suggest(m, ins, src, o)}, nil
 }
 
 // Source estimates a model on a target.

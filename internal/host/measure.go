@@ -47,7 +47,9 @@ func (r *runner) measure(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err
 	}
-	if err := r.note(r.memory()); err != nil {
+	n := r.memory()
+	n.Outputs = r.outputs()
+	if err := r.note(n); err != nil {
 		return err
 	}
 	tm := r.s.NewTiming()

@@ -83,6 +83,9 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 	if len(p.Incomplete) > 0 {
 		notes = append(notes, words.Incomplete(p))
 	}
+	if s := words.Assumed(p); s != "" {
+		notes = append(notes, "open dimensions taken as 1: "+s)
+	}
 	return m.line(name, p.Model.Format, num(p.Totals.Layers), num(p.Totals.MACs), num(p.Totals.Params), time, strings.Join(notes, ", "), false)
 }
 

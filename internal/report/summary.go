@@ -112,12 +112,16 @@ func runs(n int64) string {
 }
 
 func describe(t profile.Tensor) string {
-	dims := words.Shape(t.Shape)
+	dims := words.Taken(&t)
 	switch t.DType {
 	case "sequence", "optional", "map":
 		dims = ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", text.Clean(t.Name), t.DType, dims))
+	s := strings.TrimSpace(fmt.Sprintf("%s %s %s", text.Clean(t.Name), t.DType, dims))
+	if made := words.Made(&t); made != "" {
+		s += ", fed " + made
+	}
+	return s
 }
 
 func layers(p *profile.Profile) string {
@@ -167,6 +171,9 @@ func pair(n *int64, show func(int64) string, b *int64, showB func(int64) string)
 
 func incomplete(n, missing *int64) string {
 	if n == nil {
+		if missing != nil && *missing > 0 {
+			return fmt.Sprintf("not known: %s cannot be counted", words.Plural(*missing, "layer"))
+		}
 		return ""
 	}
 	if missing != nil && *missing > 0 {
