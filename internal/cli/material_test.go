@@ -43,8 +43,8 @@ func TestMaterial(t *testing.T) {
 			if err := p.Validate(); err != nil {
 				t.Errorf("the profile is not valid: %v", err)
 			}
-			if p.Totals.Latency == nil {
-				t.Error("the profile has no latency")
+			if _, most := p.Unrun(); most != (p.Totals.Latency == nil) {
+				t.Errorf("most did not run: %v, and latency %v", most, p.Totals.Latency)
 			}
 		})
 		return nil

@@ -54,14 +54,22 @@ func Command(p *profile.Profile, h *feed.Hint) string {
 	if p.Target.Kind == profile.TargetSimulator && p.Target.ID != "none" {
 		args = append(args, "--on", quoted(p.Target.ID))
 	}
+	same := h.Order == nil
+	var sizes []string
 	for _, n := range h.Order {
-		args = append(args, "--dim", quoted(fmt.Sprintf("%s=%d", n, h.Dims[n])))
+		sizes = append(sizes, "--dim", quoted(fmt.Sprintf("%s=%d", n, h.Dims[n])))
 	}
 	for k, s := range h.Shapes {
 		if s != nil && k < len(p.Model.Inputs) {
-			args = append(args, "--shape", quoted(p.Model.Inputs[k].Name+"="+profile.ShapeText(dims(s))))
+			t := &p.Model.Inputs[k]
+			same = same && slices.Equal(dims(s), t.Shape)
+			sizes = append(sizes, "--shape", quoted(t.Name+"="+profile.ShapeText(dims(s))))
 		}
 	}
+	if same { // a batch is all that is open, and one is what most mean
+		sizes = []string{"--batch", "8"}
+	}
+	args = append(args, sizes...)
 	for _, t := range p.Model.Inputs {
 		if f := p.Settings.Inputs[t.Name].File; f != "" {
 			args = append(args, "--input", quoted(t.Name+"="+f))
@@ -81,28 +89,30 @@ func quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Open is the finding about open dimensions for which 1 was taken, nil where there
-// are none, with the command that gives those of a hint. A batch of 1 for which the file itself keeps a 1 is a remark, everything else
-// a warning: latency, work and memory may be those of a much smaller input than the
-// one that is meant.
-func Open(p *profile.Profile, h *feed.Hint) *profile.Finding {
-	const most = 4 // inputs that are named
+// stands reports whether the open dimensions of an input are no matter for a warning:
+// nobody left any to chance, or it is the batch alone and the file keeps a 1 for it.
+func stands(p *profile.Profile, t *profile.Tensor) bool {
+	return len(t.Assumed) == 0 || p.Model.Format == "tflite" && len(t.Assumed) == 1 && t.Assumed[0] == 0
+}
+
+// mostOpen bounds the inputs that a finding names.
+const mostOpen = 4
+
+// Open is the finding about open dimensions for which 1 was taken, nil where there are
+// none. Time, work and memory may be those of a much smaller input than the one that is
+// meant. Suggest is asked for other sizes: the command that gives them stands behind.
+func Open(p *profile.Profile, suggest func() *feed.Hint) *profile.Finding {
 	var list []string
-	severity := profile.Info
 	left := 0
 	for i := range p.Model.Inputs {
 		t := &p.Model.Inputs[i]
-		if len(t.Assumed) == 0 {
-			continue
-		}
-		if p.Model.Format != "tflite" || slices.ContainsFunc(t.Assumed, func(d int64) bool { return d > 0 }) {
-			severity = profile.Warning
-		}
-		if len(list) == most {
+		switch {
+		case stands(p, t):
+		case len(list) == mostOpen:
 			left++
-			continue
+		default:
+			list = append(list, fmt.Sprintf("%s %s as %s", t.Name, t.DeclaredText(), profile.ShapeText(t.Shape)))
 		}
-		list = append(list, fmt.Sprintf("%s %s as %s", t.Name, t.DeclaredText(), profile.ShapeText(t.Shape)))
 	}
 	if len(list) == 0 {
 		return nil
@@ -111,14 +121,9 @@ func Open(p *profile.Profile, h *feed.Hint) *profile.Finding {
 	if left > 0 {
 		text += fmt.Sprintf(" and %d more", left)
 	}
-	text += "."
-	if severity == profile.Info {
-		text = strings.Replace(text, "dimensions of inputs open, and 1 was taken for them", "the batch open, and keeps a 1 in its place", 1)
-	} else {
-		text += " Time, work and memory are those of that size."
-	}
-	if c := Command(p, h); c != "" && severity != profile.Info {
+	text += ". Time, work and memory are those of that size."
+	if c := Command(p, suggest()); c != "" {
 		text += " For another: " + c
 	}
-	return &profile.Finding{ID: "model.shapes", Severity: severity, Text: text}
+	return &profile.Finding{ID: "model.shapes", Severity: profile.Warning, Text: text}
 }

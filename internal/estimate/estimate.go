@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
@@ -56,7 +57,7 @@ type Model struct {
 	plan  *plan.Plan
 	slots []plan.Slot
 	base  *profile.Profile
-	hint  *feed.Hint // sizes for open dimensions, nil for none
+	hint  func() *feed.Hint // sizes for open dimensions
 }
 
 // most is the memory that values of a model may take while it is planned; what
@@ -91,7 +92,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 		return nil, err
 	}
 	describe.Fed(base, src)
-	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: feed.Suggest(m, ins, src, o)}, nil
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: sync.OnceValue(func() *feed.Hint { return feed.Suggest(m, ins, src, o) })}, nil
 }
 
 // Source estimates a model on a target.

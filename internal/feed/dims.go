@@ -164,14 +164,28 @@ func terms(name string, known []string) [][]string {
 		}
 		return out
 	}
-	if !strings.HasPrefix(name, "total_") {
+	if !worded(name, "total") {
 		return nil
 	}
-	rest := strings.TrimPrefix(name, "total_")
-	if slices.Contains(known, "past_"+rest) && slices.Contains(known, rest) {
-		return [][]string{{"past_" + rest}, {rest}}
+	var past, fresh []string
+	for _, n := range known {
+		switch {
+		case n == name || worded(n, "batch") || worded(n, "total"):
+		case worded(n, "past") || worded(n, "cache"):
+			past = append(past, n)
+		case worded(n, "seq") || worded(n, "sequence") || worded(n, "len") || worded(n, "length"):
+			fresh = append(fresh, n)
+		}
 	}
-	return nil
+	if len(past) != 1 || len(fresh) != 1 {
+		return nil // nobody can say which
+	}
+	return [][]string{{past[0]}, {fresh[0]}}
+}
+
+// worded reports whether a name holds a word, such as "past" in "past_seq_len".
+func worded(name, word string) bool {
+	return slices.Contains(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }), word)
 }
 
 func (d *dims) value(name string) (int, bool) {

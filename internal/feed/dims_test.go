@@ -73,6 +73,14 @@ func TestDims(t *testing.T) {
 			shapes: [][]int{{2, 1}, {2, 6}, {2, 4, 1, 8}}, assumed: [][]bool{{false, true}, nil, {false, false, true, false}},
 		},
 		{
+			name: "total by short names", inputs: [][]string{{"batch", "seq"}, {"batch", "total"}, {"past"}}, o: Options{Dims: map[string]int{"seq": 5, "past": 3, "batch": 1}},
+			shapes: [][]int{{1, 5}, {1, 8}, {3}}, assumed: [][]bool{nil, nil, nil},
+		},
+		{
+			name: "totals of two things", inputs: [][]string{{"seq_len", "key_len"}, {"total"}, {"past"}}, o: Options{Dims: map[string]int{"past": 3}},
+			shapes: [][]int{{1, 1}, {1}, {3}}, assumed: [][]bool{{true, true}, {true}, nil},
+		},
+		{
 			name: "sum and product", inputs: [][]string{{"n"}, {"n + 1", "n*2"}, {"n+m*3", "m"}}, o: Options{Dims: map[string]int{"n": 4}},
 			shapes: [][]int{{4}, {5, 8}, {7, 1}}, assumed: [][]bool{nil, nil, {true, true}},
 		},

@@ -84,7 +84,7 @@ func indices(ls profile.Layers) []int64 {
 // open tells dimensions of inputs for which 1 was taken. Where layers contradict each
 // other that is the usual reason.
 func (r *runner) open() []profile.Finding {
-	f := describe.Open(r.p, feed.Suggest(r.m, r.ins, r.src, r.o.Feed))
+	f := describe.Open(r.p, func() *feed.Hint { return feed.Suggest(r.m, r.ins, r.src, r.o.Feed) })
 	if f == nil {
 		return nil
 	}
