@@ -209,6 +209,11 @@ type Totals struct {
 	Params *int64 `json:"params,omitzero"`
 	// WeightsBytes is the size of the constants as stored.
 	WeightsBytes *int64 `json:"weights_bytes,omitzero"`
+	// ComputedParams is the number of elements that layers read as constants and that
+	// are not in the file: they are computed of other constants once, such as weights
+	// that the file fills with one value. Params, WeightsBytes and FlashBytes leave them
+	// out. Absent where there are none.
+	ComputedParams *int64 `json:"computed_params,omitzero"`
 	// BytesRead and BytesWritten sum what the layers read and write, each
 	// operand once a layer.
 	BytesRead    *int64 `json:"bytes_read,omitzero"`

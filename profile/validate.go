@@ -183,7 +183,7 @@ func (c *checker) tensors(at string, ts []Tensor) {
 
 func (c *checker) totals(t *Totals) {
 	c.counts("totals", named{"layers", t.Layers}, named{"ops", t.Ops}, named{"macs", t.MACs}, named{"macs_executed", t.MACsExecuted},
-		named{"mltk_ops", t.MLTKOps}, named{"mltk_macs", t.MLTKMACs}, named{"params", t.Params}, named{"weights_bytes", t.WeightsBytes},
+		named{"mltk_ops", t.MLTKOps}, named{"mltk_macs", t.MLTKMACs}, named{"params", t.Params}, named{"weights_bytes", t.WeightsBytes}, named{"computed_params", t.ComputedParams},
 		named{"bytes_read", t.BytesRead}, named{"bytes_written", t.BytesWritten}, named{"uncounted_layers", t.UncountedLayers},
 		named{"unsupported_layers", t.UnsupportedLayers}, named{"ram_bytes", t.RAMBytes}, named{"flash_bytes", t.FlashBytes})
 	c.metrics("totals", metricNamed{"latency_s", t.Latency}, metricNamed{"cpu_cycles", t.CPUCycles},

@@ -46,6 +46,9 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	d.calls(out.Layers)
 	d.live(out, p)
 	out.Totals.Params, out.Totals.WeightsBytes = parameters(m)
+	if n := computed(m, slots); n > 0 {
+		out.Totals.ComputedParams = &n
+	}
 	if m.FileBytes > 0 {
 		out.Totals.FlashBytes = new(m.FileBytes)
 	}

@@ -218,4 +218,3 @@ func drawn(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.
 func afford(t tensor.Type, shape []int, limit int) error {
 	return (&op.Call{Limit: limit}).AffordTensor(t, shape)
 }
-

@@ -43,7 +43,11 @@ func summary(p *profile.Profile) []fact {
 	}
 	t := p.Totals
 	add("Layers", layers(p))
-	add("Parameters", pair(t.Params, Count, t.WeightsBytes, Bytes))
+	params := pair(t.Params, Count, t.WeightsBytes, Bytes)
+	if t.ComputedParams != nil && params != "" {
+		params += fmt.Sprintf(", and %s that are not in the file but computed at load", Count(*t.ComputedParams))
+	}
+	add("Parameters", params)
 	add("Operations", incomplete(t.Ops, t.UncountedLayers))
 	macs := incomplete(t.MACs, t.UncountedLayers)
 	if t.MACs != nil && t.MACsExecuted != nil && *t.MACs != *t.MACsExecuted {

@@ -161,7 +161,9 @@ func TestOf(t *testing.T) {
 		{"lengths of sequences", []int{2}, map[string][]int{"x": {12, 2, 4}}, []line{onnx("LSTM y x w r b n")}, "length all 12"},
 		{"range", []int{}, map[string][]int{"y": {6}}, []line{onnx("Range y 2 n 3")}, "bounds all 20"},
 		{
-			"keys of a cache", []int{1, 5}, map[string][]int{"q": {1, 2, 8}, "p": {1, 1, 3, 8}, "s": {1}, "l": {1}},
+			"keys of a cache",
+			[]int{1, 5},
+			map[string][]int{"q": {1, 2, 8}, "p": {1, 1, 3, 8}, "s": {1}, "l": {1}},
 			[]line{onnx("ReduceSum s n [1]"), onnx("Sub l s 1"), {graph.Microsoft, "GroupQueryAttention y q k v p pv l t", nil}},
 			"mask all 1",
 		},

@@ -733,6 +733,8 @@ export interface Totals {
   bytes_read?: number;
   /** BytesRead and BytesWritten sum what the layers read and write, each operand once a layer. */
   bytes_written?: number;
+  /** ComputedParams is the number of elements that layers read as constants and that are not in the file: they are computed of other constants once, such as weights that the file fills with one value. Params, WeightsBytes and FlashBytes leave them out. Absent where there are none. */
+  computed_params?: number;
   /** CPUCycles is processor cycles of one inference. */
   cpu_cycles?: Metric;
   /** Energy of one inference. */
