@@ -68,7 +68,8 @@ func TestCommand(t *testing.T) {
 		{"names of dimensions", profile.Profile{Model: profile.Model{Path: "m"}}, &feed.Hint{Order: []string{"batch", "seq len"}, Dims: map[string]int{"batch": 1, "seq len": 128}}, "opmeter profile m --dim batch=1 --dim 'seq len=128'"},
 		{"on a target", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{}, {Name: "x"}}}, Target: profile.Target{ID: "chip", Kind: profile.TargetSimulator}}, shapes, "opmeter profile m --on chip --shape x=1x128"},
 		{
-			"with data", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{Name: "a"}, {Name: "x"}}}, Settings: profile.Settings{Inputs: map[string]profile.InputSource{"a": {Kind: "file", File: "a b.npy"}}}},
+			"with data",
+			profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{Name: "a"}, {Name: "x"}}}, Settings: profile.Settings{Inputs: map[string]profile.InputSource{"a": {Kind: "file", File: "a b.npy"}}}},
 			shapes, "opmeter profile m --shape x=1x128 --input 'a=a b.npy'",
 		},
 		{"what was taken already", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{}, {Name: "x", Shape: []int64{1, 128}}}}}, shapes, "opmeter profile m --batch 8"},
