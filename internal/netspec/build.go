@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -44,7 +45,7 @@ func Read(r io.Reader, path string) (*graph.Model, error) {
 // gives the same bytes.
 func Model(s *Spec) (*graph.Model, error) {
 	b := &builder{
-		g: &graph.Graph{Name: s.Name}, int8: s.Type == "int8", names: map[string]int{}, used: map[string]bool{},
+		g: &graph.Graph{Name: s.Name}, int8: s.Type == "int8", names: map[string]int{}, used: map[string]bool{}, next: map[string]int{},
 		random: rand.New(rand.NewPCG(s.Seed, 0x6f706d65746572)),
 	}
 	in, err := b.value(s.Input.Name, s.Input.Shape, b.act(2))
@@ -67,6 +68,7 @@ type builder struct {
 	g       *graph.Graph
 	int8    bool
 	names   map[string]int // layers that From may name
+	next    map[string]int // the last number that a name was made unique with
 	used    map[string]bool
 	random  *rand.Rand
 	count   int
@@ -117,8 +119,9 @@ func (b *builder) value(name string, shape []int, q *tensor.Quant) (int, error) 
 		n *= d
 	}
 	base := name
-	for i := 2; b.used[name]; i++ {
-		name = fmt.Sprintf("%s_%d", base, i)
+	for b.used[name] {
+		b.next[base] = max(b.next[base]+1, 2)
+		name = base + "_" + strconv.Itoa(b.next[base])
 	}
 	b.used[name] = true
 	t := tensor.Float32
