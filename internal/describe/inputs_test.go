@@ -90,16 +90,22 @@ func TestFed(t *testing.T) {
 	}}}
 	one := 1
 	Fed(p, []feed.Source{
-		{Assumed: []bool{true, false}}, {Use: &uses.Use{Kind: uses.Mask, Fill: &one}}, {Use: &uses.Use{Kind: uses.Indices, Below: 7}},
-		{Use: &uses.Use{Kind: uses.Shape, Values: []int{1, 2}}}, {Use: &uses.Use{Kind: uses.Shape, Values: make([]int, 100)}},
+		{Assumed: []bool{true, false}},
+		{Use: &uses.Use{Kind: uses.Mask, Fill: &one}},
+		{Use: &uses.Use{Kind: uses.Indices, Below: 7}},
+		{Use: &uses.Use{Kind: uses.Shape, Values: []int{1, 2}}},
+		{Use: &uses.Use{Kind: uses.Shape, Values: make([]int, 100)}},
 	})
 	var got []*profile.Made
 	for _, in := range p.Model.Inputs {
 		got = append(got, in.Made)
 	}
 	want := []*profile.Made{
-		nil, {Use: profile.UseMask, Fill: new(int64(1))}, {Use: profile.UseIndices, Below: new(int64(7))},
-		{Use: profile.UseShape, Values: []int64{1, 2}}, {Use: profile.UseShape},
+		nil,
+		{Use: profile.UseMask, Fill: new(int64(1))},
+		{Use: profile.UseIndices, Below: new(int64(7))},
+		{Use: profile.UseShape, Values: []int64{1, 2}},
+		{Use: profile.UseShape},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("made (-want +got):\n%s", d)

@@ -23,7 +23,7 @@ func suit(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) error {
 	open := func(k int) bool {
 		v := g.Values[g.Inputs[k]]
 		_, filled := o.Overrides.Fill[v.Name]
-		return src[k].Kind == "random" && !filled && !o.Zeros && !v.Variable && wide(ins[k].Type)
+		return src[k].Kind == "random" && !filled && !o.Zeros && !v.Variable && (wide(ins[k].Type) || few(ins[k]))
 	}
 	some := false
 	for k := range ins {
@@ -37,6 +37,9 @@ func suit(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) error {
 		}
 		for k, u := range uses.Of(p.Shaped()) {
 			if u == nil || !open(k) || src[k].Use != nil && src[k].Use.Below == u.Below {
+				continue
+			}
+			if !wide(ins[k].Type) && !size[u.Kind] {
 				continue
 			}
 			if u.Below > 0 {
@@ -67,6 +70,16 @@ func wide(t tensor.Type) bool {
 	return false
 }
 
+// few reports whether a floating-point input is a short list: sizes are given in such,
+// for a model that casts them.
+func few(x *tensor.Tensor) bool {
+	n, err := tensor.CheckShape(x.Type, x.Shape)
+	return err == nil && (x.Type == tensor.Float32 || x.Type == tensor.Float64) && len(x.Shape) <= 1 && n <= 8
+}
+
+// size has the uses for which a floating-point input is made.
+var size = map[uses.Kind]bool{uses.Shape: true, uses.Bounds: true, uses.Count: true, uses.Length: true}
+
 // elements makes a tensor like x with the elements that a use asks for, nil where
 // they are not as many.
 func elements(x *tensor.Tensor, u *uses.Use) (*tensor.Tensor, error) {
@@ -96,11 +109,15 @@ func elements(x *tensor.Tensor, u *uses.Use) (*tensor.Tensor, error) {
 		put(tensor.Of[uint32](out), v)
 	case tensor.Uint64:
 		put(tensor.Of[uint64](out), v)
+	case tensor.Float32:
+		put(tensor.Of[float32](out), v)
+	case tensor.Float64:
+		put(tensor.Of[float64](out), v)
 	}
 	return out, nil
 }
 
-func put[T int32 | int64 | uint32 | uint64](to []T, v []int64) {
+func put[T int32 | int64 | uint32 | uint64 | float32 | float64](to []T, v []int64) {
 	for i := range to {
 		to[i] = T(v[i])
 	}

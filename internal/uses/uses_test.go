@@ -159,6 +159,8 @@ func TestOf(t *testing.T) {
 		{"paddings", []int{4}, map[string][]int{"x": {8, 9}, "y": {8, 12}}, []line{onnx("Pad y x n")}, "paddings [0 0 0 3]"},
 		{"repeats", []int{2}, map[string][]int{"x": {8, 9}, "y": {16, 9}}, []line{onnx("Tile y x n")}, "count [2 1]"},
 		{"lengths of sequences", []int{2}, map[string][]int{"x": {12, 2, 4}}, []line{onnx("LSTM y x w r b n")}, "length all 12"},
+		{"lengths that positions are compared with", []int{2}, map[string][]int{"p": {12}, "u": {2, 1}}, []line{onnx("Unsqueeze u n [1]"), onnx("Less y p u")}, "length all 12"},
+		{"a number that figures are compared with", []int{2, 12}, map[string][]int{"p": {2, 12}}, []line{onnx("Less y p n")}, ""},
 		{"range", []int{}, map[string][]int{"y": {6}}, []line{onnx("Range y 2 n 3")}, "bounds all 20"},
 		{
 			"keys of a cache",
