@@ -45,11 +45,13 @@ func TestSuggest(t *testing.T) {
 		{"given", consumed("Conv", []int{-1, 3, -1, -1}, []int{4, 3, 3, 3}, tensor.Float32), Options{Shapes: map[string][]int{"x": {1, 3, 9, 9}}}, nil},
 		{"nothing open", consumed("Conv", []int{1, 3, 9, 9}, []int{4, 3, 3, 3}, tensor.Float32), Options{}, nil},
 		{
-			"names that inputs share", open([]string{"batch", "seq"}, []string{"batch", "seq"}, []string{"batch", "seq", "4"}), Options{},
+			"names that inputs share", open([]string{"batch", "seq"}, []string{"batch", "seq"}, []string{"batch", "seq", "4"}),
+			Options{},
 			&Hint{Order: []string{"batch", "seq"}, Dims: map[string]int{"batch": 1, "seq": 512}},
 		},
 		{
-			"names, one of them given", open([]string{"batch", "seq"}, []string{"batch", "seq"}, []string{"batch", "seq", "4"}), Options{Dims: map[string]int{"seq": 7}},
+			"names, one of them given", open([]string{"batch", "seq"}, []string{"batch", "seq"}, []string{"batch", "seq", "4"}),
+			Options{Dims: map[string]int{"seq": 7}},
 			&Hint{Order: []string{"batch", "seq"}, Dims: map[string]int{"batch": 1, "seq": 7}},
 		},
 	} {
