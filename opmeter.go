@@ -110,7 +110,8 @@ type Inputs struct {
 	Seed uint64
 	// Zeros feeds zeros instead of random inputs.
 	Zeros bool
-	// Batch replaces the first dimension of every input, 0 leaves it.
+	// Batch replaces the first dimension of every input, 0 leaves it. An input in which
+	// the dimension of that name stands at another place is set there.
 	Batch int
 	// Shapes sets shapes by the input's name, for dimensions that the model leaves
 	// open or to try other sizes.

@@ -15,6 +15,8 @@ import (
 type dims struct {
 	// given are those that follow from the options; taken are those that nobody gave.
 	given, taken map[string]int
+	// batch holds the names of the first dimensions of inputs.
+	batch map[string]bool
 }
 
 // DimNames lists the names that the file gives to open dimensions of a graph's
@@ -44,7 +46,7 @@ func dimName(v *graph.Value, i int) string {
 // inputs whose shape they give, sums and products of these, and 1 for the rest.
 func solve(g *graph.Graph, o Options, files []*tensor.Tensor) (*dims, error) {
 	known := DimNames(g)
-	d := &dims{given: map[string]int{}, taken: map[string]int{}}
+	d := &dims{given: map[string]int{}, taken: map[string]int{}, batch: map[string]bool{}}
 	for _, n := range slices.Sorted(maps.Keys(o.Dims)) {
 		if !slices.Contains(known, n) {
 			return nil, unknownDim(n, known)
@@ -76,6 +78,7 @@ func solve(g *graph.Graph, o Options, files []*tensor.Tensor) (*dims, error) {
 	if o.Batch > 0 {
 		for _, id := range g.Inputs {
 			if n := dimName(g.Values[id], 0); n != "" {
+				d.batch[n] = true
 				if _, has := d.given[n]; !has {
 					d.given[n] = o.Batch
 				}
@@ -229,8 +232,19 @@ func (d *dims) shape(v *graph.Value, o Options) (shape []int, assumed []bool, er
 		}
 		assumed[i] = true
 	}
-	if o.Batch > 0 && len(shape) > 0 {
+	if o.Batch > 0 && len(shape) > 0 && !d.elsewhere(v) {
 		shape[0] = o.Batch
 	}
 	return shape, assumed, nil
+}
+
+// elsewhere reports whether an input has the batch at another place than the first,
+// which is fixed: a state with the layers in front of it.
+func (d *dims) elsewhere(v *graph.Value) bool {
+	for i := range v.Shape {
+		if i > 0 && d.batch[dimName(v, i)] {
+			return v.Shape[0] >= 0
+		}
+	}
+	return false
 }

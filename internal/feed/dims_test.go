@@ -90,7 +90,7 @@ func TestDims(t *testing.T) {
 		},
 		{
 			name: "batch", inputs: [][]string{{"batch", "n"}, {"2", "batch"}}, o: Options{Batch: 8},
-			shapes: [][]int{{8, 1}, {8, 8}}, assumed: [][]bool{{false, true}, nil},
+			shapes: [][]int{{8, 1}, {2, 8}}, assumed: [][]bool{{false, true}, nil},
 		},
 		{
 			name: "an unknown name", inputs: [][]string{{"batch", "n"}}, o: Options{Dims: map[string]int{"height": 7}},

@@ -23,7 +23,8 @@ import (
 type Options struct {
 	Seed  uint64
 	Zeros bool
-	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none.
+	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none; where
+	// the dimension of that name stands at another place, that one.
 	Batch int
 	// Shapes by input name.
 	Shapes map[string][]int

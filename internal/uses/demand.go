@@ -10,7 +10,12 @@ import (
 func (c *call) demand() {
 	ask := onnxDemands[c.n.Op]
 	switch c.n.Domain {
-	case graph.ONNX:
+	case graph.ONNX, graph.ONNXTraining:
+	case graph.ONNXML:
+		if c.n.Op == "ArrayFeatureExtractor" {
+			c.indexes(1, 0, -1)
+		}
+		return
 	case graph.Microsoft:
 		if d := microsoftDemands[c.n.Op]; d != nil {
 			ask = d
@@ -260,46 +265,51 @@ func (c *call) turned() {
 
 // onnxDemands says by operator what it asks of its inputs.
 var onnxDemands = map[string]func(*call){
-	"Reshape":         func(c *call) { c.reshaped(1) },
-	"Expand":          func(c *call) { c.made(1, c.shape(0)) },
-	"ConstantOfShape": func(c *call) { c.made(0, nil) },
-	"Tile":            func(c *call) { c.repeats(1) },
-	"Resize":          func(c *call) { c.made(3, c.shape(0)) },
-	"AffineGrid":      func(c *call) { c.made(1, nil) },
-	"CenterCropPad":   func(c *call) { c.made(1, c.shape(0)) },
-	"Slice":           func(c *call) { c.window(1, 2, 3, 4, false) },
-	"Pad":             func(c *call) { c.pads(false); c.axes(3) },
-	"Range":           (*call).span,
-	"Unsqueeze":       func(c *call) { c.axesOf(1, len(c.shape(0))+max(0, c.length(1))) },
-	"Squeeze":         func(c *call) { c.squeezed(1) },
-	"CumSum":          func(c *call) { c.axes(1) },
-	"CumProd":         func(c *call) { c.axes(1) },
-	"DFT":             func(c *call) { c.axes(2) },
-	"TopK":            func(c *call) { c.best(1, c.n.Attrs.Int("axis", -1)) },
-	"OneHot":          (*call).oneHot,
-	"Split":           (*call).split,
-	"Gather":          func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
-	"GatherElements":  func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
-	"ScatterElements": func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
-	"Scatter":         func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
-	"GatherND":        func(c *call) { c.tuples(1, c.shape(0)[min(len(c.shape(0)), c.n.Attrs.Int("batch_dims", 0)):]) },
-	"ScatterND":       func(c *call) { c.tuples(1, c.shape(0)) },
-	"RoiAlign":        func(c *call) { c.indexes(2, 0, 0) },
-	"TensorScatter":   func(c *call) { c.zeros(2, Indices) },
-	"ReverseSequence": func(c *call) { c.all(1, 0, c.n.Attrs.Int("time_axis", 0)) },
-	"LSTM":            (*call).recurrent,
-	"GRU":             (*call).recurrent,
-	"RNN":             (*call).recurrent,
-	"Trilu":           func(c *call) { c.zeros(1, Bounds) },
-	"HannWindow":      func(c *call) { c.fill(0, Count, 16) },
-	"HammingWindow":   func(c *call) { c.fill(0, Count, 16) },
-	"BlackmanWindow":  func(c *call) { c.fill(0, Count, 16) },
-	"Equal":           (*call).equal,
-	"Greater":         (*call).equal,
-	"Where":           (*call).choose,
-	"Less":            (*call).shorter,
-	"Sub":             (*call).turned,
-	"ReduceSum":       (*call).reduced, "ReduceMean": (*call).reduced, "ReduceMax": (*call).reduced, "ReduceMin": (*call).reduced, "ReduceProd": (*call).reduced,
+	"Reshape":                   func(c *call) { c.reshaped(1) },
+	"Expand":                    func(c *call) { c.made(1, c.shape(0)) },
+	"ConstantOfShape":           func(c *call) { c.made(0, nil) },
+	"Tile":                      func(c *call) { c.repeats(1) },
+	"Resize":                    func(c *call) { c.made(3, c.shape(0)) },
+	"AffineGrid":                func(c *call) { c.made(1, nil) },
+	"CenterCropPad":             func(c *call) { c.made(1, c.shape(0)) },
+	"Slice":                     func(c *call) { c.window(1, 2, 3, 4, false) },
+	"Pad":                       func(c *call) { c.pads(false); c.axes(3) },
+	"Range":                     (*call).span,
+	"Unsqueeze":                 func(c *call) { c.axesOf(1, len(c.shape(0))+max(0, c.length(1))) },
+	"Squeeze":                   func(c *call) { c.squeezed(1) },
+	"CumSum":                    func(c *call) { c.axes(1) },
+	"CumProd":                   func(c *call) { c.axes(1) },
+	"DFT":                       (*call).transformed,
+	"Col2Im":                    (*call).unfolded,
+	"MaxUnpool":                 func(c *call) { c.below(1, Indices, c.length(0)) },
+	"SplitToSequence":           (*call).split,
+	"NegativeLogLikelihoodLoss": func(c *call) { c.indexes(1, 0, 1) },
+	"SoftmaxCrossEntropyLoss":   func(c *call) { c.indexes(1, 0, 1) },
+	"TopK":                      func(c *call) { c.best(1, c.n.Attrs.Int("axis", -1)) },
+	"OneHot":                    (*call).oneHot,
+	"Split":                     (*call).split,
+	"Gather":                    func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
+	"GatherElements":            func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
+	"ScatterElements":           func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
+	"Scatter":                   func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
+	"GatherND":                  func(c *call) { c.tuples(1, c.shape(0)[min(len(c.shape(0)), c.n.Attrs.Int("batch_dims", 0)):]) },
+	"ScatterND":                 func(c *call) { c.tuples(1, c.shape(0)) },
+	"RoiAlign":                  func(c *call) { c.indexes(2, 0, 0) },
+	"TensorScatter":             func(c *call) { c.zeros(2, Indices) },
+	"ReverseSequence":           func(c *call) { c.all(1, 0, c.n.Attrs.Int("time_axis", 0)) },
+	"LSTM":                      (*call).recurrent,
+	"GRU":                       (*call).recurrent,
+	"RNN":                       (*call).recurrent,
+	"Trilu":                     func(c *call) { c.zeros(1, Bounds) },
+	"HannWindow":                func(c *call) { c.fill(0, Count, 16) },
+	"HammingWindow":             func(c *call) { c.fill(0, Count, 16) },
+	"BlackmanWindow":            func(c *call) { c.fill(0, Count, 16) },
+	"Equal":                     (*call).equal,
+	"Greater":                   (*call).equal,
+	"Where":                     (*call).choose,
+	"Less":                      (*call).shorter,
+	"Sub":                       (*call).turned,
+	"ReduceSum":                 (*call).reduced, "ReduceMean": (*call).reduced, "ReduceMax": (*call).reduced, "ReduceMin": (*call).reduced, "ReduceProd": (*call).reduced,
 	"ReduceL1": (*call).reduced, "ReduceL2": (*call).reduced, "ReduceLogSum": (*call).reduced, "ReduceLogSumExp": (*call).reduced, "ReduceSumSquare": (*call).reduced,
 	"RotaryEmbedding": func(c *call) { c.positions(3, 1) },
 	"Attention":       func(c *call) { c.all(6, 1, 2) },
@@ -412,4 +422,44 @@ func (c *call) groupQuery() {
 	}
 	c.fill(5, Length, total-1) // of the last key
 	c.fill(6, Length, total)
+}
+
+// transformed asks for the length and the axis of a Fourier transform: all of the last
+// axis in front of the parts of complex numbers.
+func (c *call) transformed() {
+	s := c.shape(0)
+	if len(s) < 2 {
+		return
+	}
+	axis := len(s) - 2
+	if at, ok := c.number(2); ok && c.in(2) != nil {
+		axis = int(at)
+	} else if a := c.n.Attrs.Int("axis", axis); c.in(2) == nil {
+		axis = a
+	}
+	if axis < 0 {
+		axis += len(s)
+	}
+	c.all(1, 0, axis)
+	c.fill(2, Axes, len(s)-2)
+}
+
+// unfolded asks for an image and blocks that have as many places as there are columns:
+// blocks of one where the columns are no multiple of anything else.
+func (c *call) unfolded() {
+	s, n := c.shape(0), c.length(1)
+	if len(s) != 3 || n < 1 || n > most || c.length(2) != n {
+		return
+	}
+	// A row of as many places, behind blocks that take all channels of one.
+	image, block := slices.Repeat([]int{1}, n), slices.Repeat([]int{1}, n)
+	image[n-1] = s[2]
+	if at, ok := c.constant(2); ok && len(at) == n {
+		block = at
+		for i := range image {
+			image[i] += at[i] - 1
+		}
+	}
+	c.values(1, Shape, image)
+	c.values(2, Shape, block)
 }
