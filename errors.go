@@ -1,6 +1,7 @@
 package opmeter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/read/tflite"
@@ -22,6 +24,10 @@ import (
 // ErrMemory is wrapped by a [ModelError] when the model, in the shapes that were asked
 // for, takes more memory than this computer may give.
 var ErrMemory = errors.New("not enough memory")
+
+// ErrChanged is wrapped by a [ModelError] when the model's file, or one with its
+// weights, changed while the model was in use.
+var ErrChanged = errors.New("the file changed while it was in use")
 
 // OptionError tells that an option has a value that nothing can be done with, or
 // one that does not fit the model or target, which themselves may be sound.
@@ -160,6 +166,9 @@ func failed(file string, err error) error {
 	if e, ok := errors.AsType[*engine.NodeError](err); ok {
 		return nodeError(file, e)
 	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	if errors.Is(err, profile.ErrJournal) {
 		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "), Err: err}
 	}
@@ -202,6 +211,9 @@ func public(err error) bool {
 
 // modelError gives what is wrong with a file its place.
 func modelError(file string, err error) error {
+	if e, ok := errors.AsType[*mapped.ChangedError](err); ok {
+		return &ModelError{File: e.File, Offset: -1, Err: changed{e}}
+	}
 	if e, ok := errors.AsType[*onnx.Error](err); ok {
 		return &ModelError{File: e.File, Place: e.Path, Offset: e.Offset, Err: e.Err}
 	}
@@ -221,6 +233,14 @@ type tooMuch struct{ error }
 func (tooMuch) Is(target error) bool { return target == ErrMemory }
 
 func (e tooMuch) Unwrap() error { return e.error }
+
+// changed marks an error as one of a file that changed.
+type changed struct{ error }
+
+// Is makes it [ErrChanged] beside what it wraps.
+func (changed) Is(target error) bool { return target == ErrChanged }
+
+func (e changed) Unwrap() error { return e.error }
 
 // trimmed is an error whose text does not repeat the file's name.
 type trimmed struct {

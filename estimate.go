@@ -127,7 +127,7 @@ func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) 
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
-	s := &estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}
+	s := reader{&estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}, m}
 	p, err := source.Collect(context.Background(), s, source.Options{Version: buildinfo.Version()})
 	return p, failed(m.g.Path, err)
 }
@@ -145,7 +145,9 @@ func (m *Model) estimable(in Inputs) (*estimate.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return estimate.Prepare(m.g, f, m.identity)
+	var e *estimate.Model
+	err = m.reading(func() (err error) { e, err = estimate.Prepare(m.g, f, m.identity); return err })
+	return e, err
 }
 
 // Estimate estimates a model on the program's target with an id; see

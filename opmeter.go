@@ -23,18 +23,18 @@ import (
 // use it at once.
 type Model struct {
 	g    *graph.Model
+	hold *hold
 	load time.Duration
 	// identity is the model's hashes, found when first asked for.
 	identity func() (*describe.Identity, error)
-	// hashing is the work of identity that goes on beside others': Close waits for it.
-	hashing sync.WaitGroup
 	// prepared is the model ready for estimates in its own shapes.
 	prepared func() (*estimate.Model, error)
 }
 
 // Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
 // .yaml description has. The content decides, not the name. Weights are mapped,
-// not copied. The error is a [ModelError].
+// not copied: a file that changes while the model is in use is a [ModelError] that
+// wraps [ErrChanged], wherever that is found. The error is a [ModelError].
 func Open(path string) (*Model, error) {
 	t := time.Now()
 	g, err := modelfile.Open(path)
@@ -57,23 +57,30 @@ func OpenBytes(name string, data []byte) (*Model, error) {
 }
 
 func newModel(g *graph.Model, data []byte, load time.Duration) *Model {
-	m := &Model{g: g, load: load}
-	m.identity = sync.OnceValues(func() (*describe.Identity, error) { return describe.Identify(g, data) })
-	m.prepared = sync.OnceValues(func() (*estimate.Model, error) { return estimate.Prepare(g, feed.Options{}, m.identity) })
+	m := &Model{g: g, hold: &hold{g: g}, load: load}
+	m.identity = sync.OnceValues(func() (id *describe.Identity, err error) {
+		err = m.reading(func() (err error) { id, err = describe.Identify(g, data); return err })
+		return id, err
+	})
+	m.prepared = sync.OnceValues(func() (e *estimate.Model, err error) {
+		err = m.reading(func() (err error) { e, err = estimate.Prepare(g, feed.Options{}, m.identity); return err })
+		return e, err
+	})
 	return m
 }
 
 // identify finds the model's hashes while something else is done.
-func (m *Model) identify() { m.hashing.Go(func() { _, _ = m.identity() }) }
-
-// Close releases the file. The model must not be used afterwards.
-func (m *Model) Close() error {
-	m.hashing.Wait() // it reads the file
-	if m.g.Close == nil {
-		return nil
-	}
-	return m.g.Close()
+func (m *Model) identify() {
+	m.hold.take()
+	go func() {
+		defer m.hold.give()
+		_, _ = m.identity()
+	}()
 }
+
+// Close releases the file, at the latest when work that was stopped has come to its
+// end. The model must not be used afterwards.
+func (m *Model) Close() error { return m.hold.close() }
 
 // Format is "tflite" or "onnx".
 func (m *Model) Format() string { return m.g.Format }
@@ -268,9 +275,11 @@ func carries(names map[string]string) []host.Carry {
 // Totals come from plain runs, shares from instrumented ones that take turns with
 // them. Operators that the engine lacks are listed with the cause and do not keep
 // the others from being measured. When ctx ends early, the profile holds what was
-// measured until then and Profile.Incomplete says so, without an error. With an
-// error the profile holds what was known before, or is nil where that is nothing.
-// Errors are an [OptionError], [ModelError], [NodeError] or [TooLargeError].
+// measured until then and Profile.Incomplete says so, without an error; where nothing
+// was known yet the profile is nil and the error the context's. An operator that takes
+// long to notice is not waited for: it ends in the background. With an error the
+// profile holds what was known before, or is nil where that is nothing. Errors are an
+// [OptionError], [ModelError], [NodeError] or [TooLargeError].
 //
 // Measuring is one at a time in a process: profiles that are asked for at once wait
 // for each other, and settings of the garbage collector are as before afterwards.
@@ -295,6 +304,6 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {
 	m.identify() // asked for below, when the model is planned
-	p, err := source.Collect(ctx, &host.Source{Model: m.g, Identity: m.identity, Options: h}, source.Options{Version: buildinfo.Version(), Journal: journal})
+	p, err := source.Collect(ctx, reader{&host.Source{Model: m.g, Identity: m.identity, Options: h}, m}, source.Options{Version: buildinfo.Version(), Journal: journal})
 	return p, failed(m.g.Path, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -53,6 +54,8 @@ type Session struct {
 	m   *Model
 	s   *engine.Session
 	ins []*tensor.Tensor
+	// fixed holds by place copies of outputs that are constants of the model's file.
+	fixed map[int]*tensor.Tensor
 }
 
 // Tensor is an input or output with its elements.
@@ -120,11 +123,15 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
-	s, err := engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes})
+	var s *engine.Session
+	err = m.reading(func() (err error) {
+		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes})
+		return err
+	})
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
-	return &Session{m, s, ins}, nil
+	return &Session{m: m, s: s, ins: ins}, nil
 }
 
 // Close ends the session's threads.
@@ -133,11 +140,31 @@ func (s *Session) Close() { s.s.Close() }
 // Run computes one inference. It returns early, between two operators, when ctx
 // ends. Errors are the context's or a [NodeError].
 func (s *Session) Run(ctx context.Context) error {
-	err := s.s.Run(ctx)
-	if err != nil && ctx.Err() != nil {
-		return err
-	}
+	err := s.m.reading(func() error {
+		if err := s.s.Run(ctx); err != nil {
+			return err
+		}
+		s.detach()
+		return nil
+	})
 	return failed(s.m.g.Path, err)
+}
+
+// detach copies outputs that are constants of the file: their readers know nothing of
+// mapped files.
+func (s *Session) detach() {
+	if s.fixed != nil {
+		return
+	}
+	s.fixed = map[int]*tensor.Tensor{}
+	for i, id := range s.m.g.Main().Outputs {
+		if id < 0 {
+			continue
+		}
+		if t := s.s.Output(i); t != nil && mapped.Holds(t.Data) {
+			s.fixed[i] = t.Clone()
+		}
+	}
 }
 
 // Inputs lists what was fed in the first run, in the model's order.
@@ -158,7 +185,11 @@ func (s *Session) Outputs() []Tensor {
 	out := make([]Tensor, 0, len(g.Outputs))
 	for i, id := range g.Outputs {
 		if id >= 0 {
-			o := shown(g, id, s.s.Output(i))
+			t := s.s.Output(i)
+			if c := s.fixed[i]; c != nil {
+				t = c
+			}
+			o := shown(g, id, t)
 			o.Place = i
 			out = append(out, o)
 		}

@@ -300,6 +300,7 @@ func (b *Builder) noted(n *Noted) error {
 	replace(&p.Host, n.Host)
 	replace(&p.Phases, n.Phases)
 	replace(&p.Reconcile, n.Reconcile)
+	replace(&p.Trust, n.Trust)
 	replace(&p.Memory, n.Memory)
 	replace(&p.Timeline, n.Timeline)
 	replace(&p.Totals.RAMBytes, n.RAMBytes)
@@ -365,6 +366,7 @@ func (b *Builder) Profile() *Profile {
 	p.sum()
 	p.shares()
 	p.withhold()
+	p.roofs()
 	if !b.done {
 		p.Incomplete = append(p.Incomplete, Missing{Cause: ByEnd})
 	}

@@ -83,6 +83,7 @@ type Noted struct {
 	Settings   *Settings          `json:"settings,omitzero"`   // what was really used
 	Phases     *Phases            `json:"phases,omitzero"`     // times of what happens once
 	Reconcile  *Reconcile         `json:"reconcile,omitzero"`  // sums against the wall clock
+	Trust      *Trust             `json:"trust,omitzero"`      // how far the latency can be relied upon
 	Memory     *Memory            `json:"memory,omitzero"`     // the plan of the runtime
 	RAMBytes   *int64             `json:"ram_bytes,omitzero"`  // goes to the totals
 	Outputs    []Tensor           `json:"outputs,omitzero"`    // of the model, as a run made them

@@ -34,6 +34,8 @@ type Head struct {
 	Seed    *uint64 `json:"seed,omitzero"`
 	// Fingerprint is that of the machine.
 	Fingerprint string `json:"fingerprint,omitzero"`
+	// Verdict says whether the latency may be quoted, empty where nothing was measured.
+	Verdict Verdict `json:"verdict,omitzero"`
 	// Totals holds the figures of the whole model without samples.
 	Totals Totals `json:"totals"`
 }
@@ -82,8 +84,12 @@ func headOf(p *Profile, runes, figures int) *Head {
 		Target:  p.Target,
 		Threads: p.Settings.Threads, Batch: p.Settings.Batch, Seed: p.Settings.Seed, Totals: p.Totals,
 	}
+	h.Target.Peaks, h.Target.Levels = nil, nil
 	if p.Host != nil {
 		h.Fingerprint = p.Host.Fingerprint
+	}
+	if p.Trust != nil {
+		h.Verdict = p.Trust.Verdict
 	}
 	for _, s := range []*string{
 		&h.Created, &h.Version, &h.Engine, &h.Fingerprint, &h.Model.Name, &h.Model.Format,

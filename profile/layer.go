@@ -89,6 +89,8 @@ type Layer struct {
 	Energy *Metric `json:"energy_j,omitzero"`
 	// Share is the layer's fraction of the sum of all layers' times, 0 to 1.
 	Share *float64 `json:"share,omitzero"`
+	// Roof is the layer's place under the roofline of the target.
+	Roof *Roof `json:"roof,omitzero"`
 	// Samples holds times of the layer in instrumented inferences, seconds, in the
 	// order in which they were taken: all of them, or a random choice of some
 	// thousand where there were more (latency_s says of how many).

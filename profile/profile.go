@@ -28,6 +28,8 @@ type Profile struct {
 	Phases *Phases `json:"phases,omitzero"`
 	// Reconcile compares the sum of the layers with the wall clock.
 	Reconcile *Reconcile `json:"reconcile,omitzero"`
+	// Trust says how far the measured latency can be relied upon.
+	Trust *Trust `json:"trust,omitzero"`
 	// Memory is the memory plan and what was observed.
 	Memory *Memory `json:"memory,omitzero"`
 	// Layers lists the operators in the order in which they run, those of
@@ -180,8 +182,14 @@ type Target struct {
 	// PeakBytesPerSecond is the rate of the memory that layers read and write: the
 	// slope of the roofline.
 	PeakBytesPerSecond *float64 `json:"peak_bytes_per_second,omitzero"`
-	// PeakMethod says where the two peaks come from.
+	// PeakMethod says where the peaks come from.
 	PeakMethod string `json:"peak_method,omitzero"`
+	// Peaks holds the rates of arithmetic by element type where they are known, the
+	// fastest of which is PeakOpsPerSecond.
+	Peaks []Peak `json:"peaks,omitzero"`
+	// Levels holds the rates of the levels of memory, the fastest first; the last one
+	// is PeakBytesPerSecond.
+	Levels []Level `json:"levels,omitzero"`
 	// Description is the target's name for people.
 	Description string `json:"description,omitzero"`
 }

@@ -33,6 +33,8 @@ type Quantity struct {
 	Better int64 `json:"better,omitzero"`
 	// Whole marks figures that are whole numbers.
 	Whole bool `json:"whole,omitzero"`
+	// Model marks figures of the whole model alone, which layers have none of.
+	Model bool `json:"model,omitzero"`
 	// Of and Per make a quotient of other quantities: the sum of those in Of
 	// divided by the sum of those in Per. Such a figure is not stored.
 	Of  []string `json:"of,omitzero"`

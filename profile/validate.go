@@ -33,7 +33,9 @@ func (p *Profile) Validate() error {
 		realNamed{"peak_ops_per_second", p.Target.PeakOpsPerSecond}, realNamed{"peak_bytes_per_second", p.Target.PeakBytesPerSecond})
 	c.totals(&p.Totals)
 	c.phases(p.Phases)
+	c.peaks(&p.Target)
 	c.reconcile(p.Reconcile)
+	c.trust(p.Trust)
 	c.memory(p.Memory, len(p.Layers))
 	c.host(p.Host)
 	c.settings(&p.Settings)
@@ -307,6 +309,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.figures(at+".figures", l.Figures)
 	c.reals(at, realNamed{"calls", l.Calls})
 	c.fraction(at+".share", l.Share)
+	c.roof(at+".roof", l.Roof)
 	c.samples(at+".samples_s", l.Samples)
 	c.state(at+".state", l.State)
 	if (l.State == Fused) != (l.FusedInto != nil) {

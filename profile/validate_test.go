@@ -97,6 +97,18 @@ var spoiled = []struct {
 	{"host", func(p *Profile) { p.Host = &Host{Before: &HostState{TemperatureC: new(-300.0)}} }, "host.before.temperature_c"},
 	{"host count", func(p *Profile) { p.Host = &Host{Cores: new(int64(-1))} }, "host.cores"},
 	{"host real", func(p *Profile) { p.Host = &Host{After: &HostState{LoadAverage: new(-1.0)}} }, "host.after.load_average"},
+	{"verdict", func(p *Profile) { p.Trust = &Trust{Verdict: "perhaps"} }, "trust.verdict"},
+	{"reason", func(p *Profile) { p.Trust = NewTrust([]Doubt{{Code: "rain", Verdict: Fair}}) }, "trust.doubts[0].code"},
+	{"reason below the verdict", func(p *Profile) {
+		p.Trust = &Trust{Verdict: Good, Doubts: []Doubt{{Code: DoubtDrift, Verdict: DoNotUse}}}
+	}, "trust.doubts[0].verdict"},
+	{"scope", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Interval: "ever"} }, "trust.interval"},
+	{"quote", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Quote: "the best one"} }, "trust.quote"},
+	{"peak", func(p *Profile) { p.Target.Peaks = []Peak{{DType: "int8", OpsPerSecond: -1}} }, "target.peaks[0].ops_per_second"},
+	{"peak's type", func(p *Profile) { p.Target.Peaks = []Peak{{OpsPerSecond: 1}} }, "target.peaks[0].dtype"},
+	{"level", func(p *Profile) { p.Target.Levels = []Level{{Name: "L1", Bytes: new(int64(-1))}} }, "target.levels[0].bytes"},
+	{"level's spread", func(p *Profile) { p.Target.Levels = []Level{{Name: "L1", Spread: new(1.5)}} }, "target.levels[0].spread"},
+	{"roof", func(p *Profile) { p.Layers[0].Roof = &Roof{Bound: "sky"} }, "layers[0].roof.bound"},
 	{"timeline", func(p *Profile) { p.Timeline = &timeline.Timeline{Dropped: new(int64(-1))} }, "timeline.dropped"},
 	{"timeline's layers", func(p *Profile) {
 		p.Timeline = &timeline.Timeline{Lanes: []timeline.Lane{{Name: "x", Kind: timeline.Host, Starts: []float64{0}, Durations: []float64{0}, Layers: []int32{2}}}}
@@ -189,6 +201,9 @@ func validated(from *Profile) *Profile {
 	l.Provenance.SourceNodes[0].Confidence = Exact
 	p.Incomplete[0].Cause, p.Incomplete[0].Layers = ByEnd, []int64{0}
 	p.Findings[0].Severity, p.Findings[0].Layers = Info, []int64{0}
+	p.Trust.Verdict, p.Trust.Interval = Fair, OfRepeats
+	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
+	l.Roof.Bound = BoundMemory
 	p.Quantities[0].Key, p.Quantities[0].Of, p.Quantities[0].Per = "key", nil, nil
 	for _, v := range []*Metric{
 		p.Totals.Latency, p.Totals.CPUCycles, p.Totals.AcceleratorCycles, p.Totals.SimulatorCycles, p.Totals.Energy, p.Totals.Figures["key"],

@@ -5,9 +5,12 @@
 //
 //	go run ./bench/accuracy -data ../shared
 //
-// One source (a submitter's round, a commit of a repository, a paper) is left out
-// at a time (a board in floating point, an operator and a core in plain C, a model
-// for MVP). Coefficients and bands are then made from what is left alone.
+// One network is left out at a time, of all sources, which is what a user with a new
+// network on a known board meets; with -sources one source (a submitter's round, a commit
+// of a repository, a paper, a board in floating point), which is another submitter with
+// a known network. In plain C an operator and a core are left out, for MVP a model.
+// Coefficients are made from what is left alone. Bands are those that are shipped; with
+// -nested they are made from what is left, too, which takes minutes.
 package main
 
 import (
@@ -28,40 +31,45 @@ import (
 func main() {
 	data := flag.String("data", "../shared", "folder with data/ and models/")
 	rows := flag.Bool("rows", false, "print every measurement")
-	networks := flag.Bool("networks", false, "leave out the network together with the source, with the bands that are shipped")
+	sources := flag.Bool("sources", false, "leave out one source at a time instead of one network")
+	nested := flag.Bool("nested", false, "make the bands, too, without what is left out")
 	flag.Parse()
-	if err := run(*data, *rows, *networks); err != nil {
+	if err := run(*data, *rows, *sources, *nested); err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
 }
 
-func run(data string, rows, networks bool) error {
+func run(data string, rows, sources, nested bool) error {
 	all, err := study.LoadAll(data)
 	if err != nil {
 		return err
 	}
 	ms, skipped := all.Measurements, all.Skipped
+	s := study.NewStudy(all, fit.Default)
 	var held []*study.Held
-	what := "one source at a time"
-	if networks {
-		what = "one source at a time, with its networks in all others"
-		held = study.MakeBands(ms, fit.Default).State(study.LeaveNetworksOut(ms, fit.Default))
-	} else {
-		held = study.Nested(ms, fit.Default)
+	what := "network"
+	if sources {
+		what = "source"
 	}
-	fmt.Printf("%d whole-model measurements of %d sources are left out %s.\n\n", len(held), len(fit.Sources(ms)), what)
+	switch {
+	case sources && nested:
+		held = study.NestedSources(ms, fit.Default)
+	case sources:
+		held = s.Bands.State(study.LeaveSourcesOut(ms, fit.Default))
+	case nested:
+		held = study.NestedNetworks(ms, fit.Default)
+	default:
+		held = s.Bands.State(s.Residuals)
+	}
+	fmt.Printf("%d whole-model measurements of %d sources are left out one %s at a time.\n\n", len(held), len(fit.Sources(ms)), what)
 	if err := groups(held); err != nil {
 		return err
 	}
-	fmt.Println("\nfrom: measured = the core and runtime have other sources; scaled = other cores of the tier, this core by another network or family;\n" +
+	fmt.Println("\nfrom: measured = the core, chip and runtime have others; other chip = the core and runtime have; scaled = other cores of the tier, this core by another family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
 	fmt.Println("\nSingle layers, one source at a time:")
-	if err := groups(study.NestedLayers(ms, fit.Default)); err != nil {
-		return err
-	}
-	fmt.Println("\nFloating point, one board (dense networks) or source at a time:")
-	if err := groups(study.Nested(all.Float, fit.Default)); err != nil {
+	if err := groups(s.Bands.StateLayers(study.LeaveLayersOut(ms, fit.Default))); err != nil {
 		return err
 	}
 	if err := plain(all.Plain); err != nil {
@@ -73,7 +81,7 @@ func run(data string, rows, networks bool) error {
 	fmt.Println("\nEnergy per cycle of total supply, one source left out at a time:")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "target\trows\tsources\tmedian\t90 %\tin band\t")
-	for _, e := range study.NewStudy(all, fit.Default).EnergyErrors() {
+	for _, e := range s.EnergyErrors() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t\n", e.Target, e.Rows, e.Sources, 100*e.Median, 100*e.P90, 100*e.Covered)
 	}
 	if err := w.Flush(); err != nil {
@@ -95,23 +103,24 @@ func run(data string, rows, networks bool) error {
 func groups(held []*study.Held) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "core\truntime\tfrom\trows\tsources\tmedian\t90 %\twithin 25 %\tbias\tin band\tband\t")
-	byGroup := map[string][]*study.Held{}
-	var measured, carried []*study.Held
+	byGroup, sums := map[string][]*study.Held{}, map[string][]*study.Held{}
 	for _, h := range held {
 		byGroup[key(h)] = append(byGroup[key(h)], h)
-		switch h.How {
-		case "measured":
-			measured = append(measured, h)
-		case "":
-		default:
-			carried = append(carried, h)
+		if h.How == "" {
+			continue
 		}
+		how := "carried over"
+		if h.How == "measured" {
+			how = h.How
+		}
+		sums["all\t"+study.TypeOf(h.M).String()+"\t"+how] = append(sums["all\t"+study.TypeOf(h.M).String()+"\t"+how], h)
 	}
 	for _, k := range sorted(byGroup) {
 		line(w, k, byGroup[k])
 	}
-	line(w, "all\t\tmeasured", measured)
-	line(w, "all\t\tcarried over", carried)
+	for _, k := range sorted(sums) {
+		line(w, k, sums[k])
+	}
 	return w.Flush()
 }
 

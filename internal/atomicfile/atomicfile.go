@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Write writes data to a temporary file beside path, which then takes its name.
@@ -43,14 +44,14 @@ func (f file) Patch(offset int64, b []byte) error {
 // Stream is [Write] for content that is made piece by piece, so that it need not
 // be held in memory. The writer is a [Patcher].
 func Stream(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := begin(path)
 	if err != nil {
 		return named(path, err)
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
-			_ = os.Remove(f.Name())
+			_ = forget(f.Name(), "")
 			err = named(path, err)
 		}
 	}()
@@ -71,7 +72,7 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	if err = f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return forget(f.Name(), path)
 }
 
 // named makes an error of the file system speak of the file that was asked for: the
@@ -81,4 +82,57 @@ func named(path string, err error) error {
 		return &fs.PathError{Op: "write", Path: path, Err: e.Err}
 	}
 	return err
+}
+
+// temporary lists the files that are being written.
+var temporary struct {
+	sync.Mutex
+	names     map[string]bool
+	abandoned bool
+}
+
+// ErrAbandoned is the error of files that were being written when the program gave up.
+var ErrAbandoned = errors.New("given up")
+
+// Abandon removes what is being written and keeps it from appearing: for a program that
+// ends at once.
+func Abandon() {
+	temporary.Lock()
+	defer temporary.Unlock()
+	temporary.abandoned = true
+	for name := range temporary.names {
+		_ = os.Remove(name)
+	}
+}
+
+// begin makes the temporary file for a path.
+func begin(path string) (*os.File, error) {
+	temporary.Lock()
+	defer temporary.Unlock()
+	if temporary.abandoned {
+		return nil, ErrAbandoned
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	if temporary.names == nil {
+		temporary.names = map[string]bool{}
+	}
+	temporary.names[f.Name()] = true
+	return f, nil
+}
+
+// forget ends what begin began; with a path the file appears there.
+func forget(name, path string) error {
+	temporary.Lock()
+	defer temporary.Unlock()
+	delete(temporary.names, name)
+	switch {
+	case path == "":
+		return os.Remove(name)
+	case temporary.abandoned:
+		return ErrAbandoned
+	}
+	return os.Rename(name, path)
 }

@@ -8,6 +8,8 @@ import (
 type Options struct {
 	// Runtime is the runtime family, "" for the target's first.
 	Runtime string
+	// Build is a way of building the runtime, "" for the usual one.
+	Build string
 	// Clock instead of the target's default, 0 for that.
 	Clock Hertz
 	// Name of the model for people, "" for that of the file.

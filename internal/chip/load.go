@@ -3,12 +3,13 @@ package chip
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // Set is a list of targets, ordered by id. Shipped ones are read when they are asked
@@ -32,15 +33,18 @@ func Load(dir string) (*Set, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s: is not a folder of target files", dir)
 	}
-	list, err := readAll(os.DirFS(dir), dir)
+	list, err := readAll(dir)
 	for _, t := range list {
 		s.own[t.ID] = t
 	}
 	return s, err
 }
 
-func readAll(fsys fs.FS, dir string) ([]*Target, error) {
-	entries, err := fs.ReadDir(fsys, ".")
+// maxFile bounds a target file, in bytes: real ones have some kilobytes.
+const maxFile = 4 << 20
+
+func readAll(dir string) ([]*Target, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +56,7 @@ func readAll(fsys fs.FS, dir string) ([]*Target, error) {
 		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		b, err := fs.ReadFile(fsys, e.Name())
+		b, err := infile.Read(filepath.Join(dir, e.Name()), maxFile)
 		if err != nil {
 			errs = append(errs, err)
 			continue

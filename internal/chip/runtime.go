@@ -1,5 +1,7 @@
 package chip
 
+import "strings"
+
 // Runtime is a family of runtimes and kernels with the figures of its cycle model.
 type Runtime struct {
 	// Name such as "tflm-cmsis-nn".
@@ -14,8 +16,38 @@ type Runtime struct {
 	// Cortexm or MVP holds the figures of the cycle model of that name; the other is nil.
 	Cortexm *Structural `yaml:"cortexm"`
 	MVP     *Counted    `yaml:"mvp"`
+	// Builds lists other ways of building the runtime than for speed with all units of
+	// the core.
+	Builds []Build `yaml:"builds"`
 	// Calibration says what the figures were fitted to and how well they hold.
 	Calibration *Calibration `yaml:"calibration"`
+}
+
+// Build is a way of building a runtime: the factors by which it changes the cycles of
+// kinds of work, 0 for those that it leaves as they are.
+type Build struct {
+	// Name such as "small" (optimised for size) or "no-fpu".
+	Name string `yaml:"name,required"`
+	// Title for people, and From where the factors come from.
+	Title string `yaml:"title"`
+	From  string `yaml:"from"`
+	// Factors by class of element types; those of Integer hold for 16 bits where Int16 has
+	// none.
+	Integer Terms `yaml:"integer"`
+	Int16   Terms `yaml:"int16"`
+	Float   Terms `yaml:"float"`
+	// Band is the half-width in logarithms that the factors add where they are used.
+	Band float64 `yaml:"band"`
+}
+
+// Build finds a way of building by name, nil when there is none.
+func (r *Runtime) Build(name string) *Build {
+	for i := range r.Builds {
+		if r.Builds[i].Name == name {
+			return &r.Builds[i]
+		}
+	}
+	return nil
 }
 
 // Model names the cycle model that the runtime has figures of.
@@ -34,24 +66,18 @@ type Structural struct {
 	Tier   string `yaml:"tier,required"`
 	// Pruned runtimes leave out channels whose weights are all zero.
 	Pruned bool `yaml:"pruned"`
-	// Integer has the figures of kernels for integers, Float those for floating point,
-	// nil where nothing was measured.
+	// Integer has the figures of kernels for 8-bit integers, Int16 those for 16-bit
+	// activations with 8-bit weights, Float those for floating point, nil where nothing
+	// was measured.
 	Integer Integer `yaml:"integer,required"`
-	Float   *Float  `yaml:"float"`
+	Int16   *Typed  `yaml:"int16"`
+	Float   *Typed  `yaml:"float"`
 	// Seen lists the networks that were fitted to: the share of each kind of work in
 	// the cycles.
 	Seen []Terms `yaml:"seen"`
 }
 
-// floating is Float, or one without figures.
-func (s *Structural) floating() *Float {
-	if s.Float == nil {
-		return &Float{}
-	}
-	return s.Float
-}
-
-// Integer has figures of kernels for integers. Bands are half-widths in logarithms.
+// Integer has figures of kernels for 8-bit integers. Bands are half-widths in logarithms.
 type Integer struct {
 	// Cycles of each kind of work. Those in plain C may be left out: nothing is then
 	// known of operators without a kernel of their own.
@@ -61,21 +87,39 @@ type Integer struct {
 	Near  float64 `yaml:"band_near"`
 	Far   float64 `yaml:"band_far"`
 	Layer float64 `yaml:"band_layer"`
+	// Overhead is the half-width for the overhead of calls and operators that is added
+	// by its share, 0 where the other half-widths hold it: networks that are mostly
+	// overhead were among those that they were made from.
+	Overhead float64 `yaml:"band_overhead"`
 	// Bands of kinds of work that differ from Layer.
 	Bands Terms `yaml:"bands"`
 }
 
-// Float has figures of kernels in floating point. Bands are half-widths in logarithms.
-type Float struct {
+// Typed has figures of kernels in another element type than 8-bit integers. Bands are
+// half-widths in logarithms.
+type Typed struct {
 	// From says where the figures come from.
 	From string `yaml:"from"`
-	// Measured is the kind of layer that was measured. Near is its band, Far that of
-	// kinds to which its cost was carried.
-	Measured string  `yaml:"measured,required" enum:"conv,dense"`
+	// Measured is the kind of layer that was measured, "both" for convolutions with a
+	// window and dense layers. Near is its band, Far that of kinds to which its cost was
+	// carried.
+	Measured string  `yaml:"measured,required" enum:"conv,dense,both"`
 	Near     float64 `yaml:"band_near"`
 	Far      float64 `yaml:"band_far"`
-	// Cycles of each kind of work, 0 where nothing is known.
+	// Overhead as in [Integer].
+	Overhead float64 `yaml:"band_overhead"`
+	// Cycles of each kind of work, 0 where nothing is known. Those of calls and operators
+	// are the runtime's where they are 0.
 	Cycles Terms `yaml:"cycles,required"`
+}
+
+// Has reports whether a kind of work is of those that were measured.
+func (t *Typed) Has(term string) bool {
+	switch t.Measured {
+	case "both":
+		return strings.HasPrefix(term, "conv") || strings.HasPrefix(term, "dense")
+	}
+	return strings.HasPrefix(term, t.Measured)
 }
 
 // Terms has a figure for each kind of work that kernels do, in the order of
@@ -85,7 +129,7 @@ type Terms [len(TermNames)]float64
 // TermNames are the kinds of work as target files have them; package cortexm says what
 // they are.
 var TermNames = [...]string{
-	"call", "op", "conv_mac", "conv_gather", "conv_output", "point_mac", "point_gather", "point_output",
+	"call", "op", "conv_mac", "conv_gather", "conv_window", "conv_output", "point_mac", "point_gather", "point_output",
 	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
 	"pool_element", "element", "table_element", "move_element",
 	"plain_mac", "plain_element", "plain_table", "plain_reduce", "plain_move",

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -23,40 +21,12 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	width    int    // columns of the terminal, 0 when output is not a terminal
-	tty      bool   // standard error is a terminal: progress may be shown
-	journal  string // of the run that is not in its files yet, "" for none
+	width    int  // columns of the terminal, 0 when output is not a terminal
+	tty      bool // standard error is a terminal: progress may be shown
+	pending
 }
 
-// Main runs the program with its arguments (without the program's name) and
-// returns the exit status. Ctrl-C ends a running measurement and keeps what was
-// measured; a second one ends the program.
-func Main(args []string, in io.Reader, out, errw io.Writer) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	sig := make(chan os.Signal, 2)
-	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(sig)
-	go func() {
-		if _, ok := <-sig; ok {
-			cancel()
-			signal.Stop(sig) // from here on the system's own handling applies
-		}
-	}()
-	return run(ctx, args, in, out, errw)
-}
-
-// run is Main under a context.
-func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (status int) {
-	defer func() {
-		if e := recover(); e != nil {
-			fmt.Fprintf(errw, "opmeter: internal error: %v\nThis is a defect of opmeter: please report it with the command and the model.\n", e)
-			if os.Getenv("OPMETER_DEBUG") != "" {
-				fmt.Fprintf(errw, "%s", debug.Stack())
-			}
-			status = statusSource
-		}
-	}()
+func newApp(in io.Reader, out, errw io.Writer) *app {
 	a := &app{in: in, out: out, err: errw}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(f.Fd()) {
 		if w, _, err := term.GetSize(f.Fd()); err == nil {
@@ -66,16 +36,35 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if f, ok := errw.(*os.File); ok {
 		a.tty = term.IsTerminal(f.Fd())
 	}
+	return a
+}
+
+// run is the program in another one, under a context.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (status int) {
+	return newApp(in, out, errw).execute(ctx, args)
+}
+
+// execute does what the arguments say and returns the exit status.
+func (a *app) execute(ctx context.Context, args []string) (status int) {
+	defer func() {
+		if e := recover(); e != nil {
+			fmt.Fprintf(a.err, "opmeter: internal error: %v\nThis is a defect of opmeter: please report it with the command and the model.\n", e)
+			if os.Getenv("OPMETER_DEBUG") != "" {
+				fmt.Fprintf(a.err, "%s", debug.Stack())
+			}
+			status = statusSource
+		}
+	}()
 	root := newRoot(a)
 	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errw)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return statusDone
 	}
-	fmt.Fprintf(errw, "opmeter: %s\n", oneLine(err.Error()))
+	fmt.Fprintf(a.err, "opmeter: %s\n", oneLine(err.Error()))
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.status
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,11 +11,12 @@ import (
 
 // Exit statuses.
 const (
-	statusDone   = 0 // also for a run that Ctrl-C cut short with a result
-	statusGate   = 1 // a gate or check failed
-	statusUse    = 2 // wrong use of the command line
-	statusInput  = 3 // bad input file
-	statusSource = 4 // the source failed: engine, device
+	statusDone    = 0   // also for a measurement that Ctrl-C cut short with figures
+	statusGate    = 1   // a gate or check failed
+	statusUse     = 2   // wrong use of the command line
+	statusInput   = 3   // bad input file
+	statusSource  = 4   // the source failed: engine, device
+	statusStopped = 130 // stopped by Ctrl-C before there was a result; 143 by SIGTERM
 )
 
 // statusError carries an exit status with an error.
@@ -62,6 +64,9 @@ func told(err error) error {
 	}
 	if _, ok := errors.AsType[*statusError](err); ok {
 		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return errStopped
 	}
 	if e, ok := errors.AsType[*opmeter.OptionError](err); ok {
 		return option(e, flags[e.Option].flag)

@@ -29,9 +29,12 @@ func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, fil
 	}
 	for n := 1; ; n++ {
 		o.Journal = journalName(files[0], n)
+		if _, err := os.Lstat(o.Journal); err != nil { // the journal of another run is no place for this one's figures
+			a.setJournal(o.Journal)
+		}
 		p, err := opmeter.Profile(ctx, m, o)
-		if p != nil {
-			a.journal = o.Journal
+		if p == nil {
+			a.setJournal("")
 		}
 		e, ok := errors.AsType[*opmeter.OptionError](err)
 		switch {
@@ -49,16 +52,17 @@ func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, fil
 // settle removes the journal of a run that is safe: in its files, or without figures.
 // One that has figures which no file has stays, and a line says where.
 func (a *app) settle(p *profile.Profile, safe bool) {
-	if a.journal == "" {
+	journal, _ := a.state()
+	if journal == "" {
 		return
 	}
 	short := func(f profile.Finding) bool { return f.ID == profile.JournalShort }
 	if safe || slices.ContainsFunc(p.Findings, short) {
-		_ = os.Remove(a.journal) // one too many loses nothing
+		_ = os.Remove(journal) // one too many loses nothing
 	} else {
-		fmt.Fprintf(a.err, "the figures are in %s: opmeter report opens it\n", text.Clean(a.journal))
+		fmt.Fprintf(a.err, "the figures are in %s: opmeter report opens it\n", text.Clean(journal))
 	}
-	a.journal = ""
+	a.setJournal("")
 }
 
 // journalName is the n-th name, from 1, of a journal beside a file or folder.

@@ -81,6 +81,7 @@ layouts; docs/mltk.md has the details.`,
 			if err != nil {
 				return err
 			}
+			a.measures()
 			opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
 			run := func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 				opts := opts
@@ -176,6 +177,9 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profi
 		a.settle(p, true) // nothing was measured
 		return err
 	}
+	if p.Totals.Latency == nil && slices.ContainsFunc(p.Incomplete, cancelled) {
+		err = errUnmeasured
+	}
 	return errors.Join(err, a.deliver(p, o), unrun(p)) // what was measured before it failed, too
 }
 
@@ -190,6 +194,9 @@ func unrun(p *profile.Profile) error {
 	}
 	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: there is no latency of the model", len(layers), plural(len(p.Layers), "layer")))
 }
+
+// cancelled reports whether a profile ends where it was stopped.
+func cancelled(m profile.Missing) bool { return m.Cause == profile.ByCancel }
 
 // one opens a model and profiles it, with at most macs multiply-accumulates where
 // that is not 0. With an error the profile holds what was known before it, if anything.
@@ -276,12 +283,8 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		return useError("several models give one table: --format table or csv, without -o and --memory")
 	}
 	t := report.NewModels(a.out, o.format, a.width)
-	refused, lacking := 0, 0
+	refused, lacking, stopped := 0, 0, error(nil)
 	for i, f := range files {
-		if ctx.Err() != nil {
-			fmt.Fprintf(a.err, "stopped after %d of %d models\n", i, len(files))
-			break
-		}
 		p, err := a.brief(ctx, f, run)
 		if err != nil {
 			refused++
@@ -292,9 +295,16 @@ func (a *app) list(ctx context.Context, files []string, o *outputFlags, run prof
 		if err := t.Add(f, p, err); err != nil {
 			return err
 		}
+		if ctx.Err() != nil {
+			stopped = withStatus(statusStopped, fmt.Errorf("stopped after %d of %d models", i, len(files)))
+			break
+		}
 	}
 	if err := t.Close(); err != nil {
 		return err
+	}
+	if stopped != nil {
+		return stopped
 	}
 	if refused > 0 {
 		return withStatus(statusInput, fmt.Errorf("%d of %s refused", refused, plural(len(files), "model")))

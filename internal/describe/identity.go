@@ -9,11 +9,11 @@ import (
 	"hash"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -59,7 +59,7 @@ func Identify(m *graph.Model, data []byte) (*Identity, error) {
 // ("a.zip!b.tflite") it is that of the archive.
 func hashFile(path string) (string, error) {
 	path, _, _ = strings.Cut(path, "!")
-	f, err := os.Open(path)
+	f, _, err := infile.Open(path)
 	if err != nil {
 		return "", err
 	}

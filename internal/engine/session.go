@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -106,7 +105,9 @@ var epoch = time.Now()
 // now is one read of the monotonic clock, in nanoseconds.
 func now() int64 { return int64(time.Since(epoch)) }
 
-// New makes a session. The inputs give the shapes to plan for and must follow
+// New makes a session. Like all of a session's methods that plan or run, it is called
+// under [mapped.Guard] where the model's constants lie in a mapped file.
+// The inputs give the shapes to plan for and must follow
 // the main graph's inputs; they can be exchanged later with [Session.SetInput].
 // Operators that cannot run do not fail: see [Session.Steps].
 func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
@@ -125,7 +126,6 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	for _, c := range o.Carry {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see plan.Panicked
 	f, err := s.plan(m.Main(), inputs, nil)
 	if err != nil {
 		s.Close()
@@ -201,7 +201,6 @@ func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 // RunTimed is Run and, with t not nil, times every step. The Timing must have
 // been made for the current plan; SetInput with a new shape makes a new plan.
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // see plan.Panicked
 	s.carry()
 	if !s.main.fits(s.in) {
 		f, err := s.plan(s.Model.Main(), s.in, nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/source"
@@ -74,6 +75,9 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 	// them must not end the program.
 	defer func() {
 		if e := recover(); e != nil {
+			if mapped.Fault(e) != nil {
+				panic(e) // the file's fault, see mapped.Guard
+			}
 			err = fmt.Errorf("%s: this model cannot be planned: %v", m.Path, e)
 		}
 	}()
@@ -110,6 +114,9 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 	t := s.Target
 	defer func() {
 		if e := recover(); e != nil {
+			if mapped.Fault(e) != nil {
+				panic(e) // the file's fault, see mapped.Guard
+			}
 			err = fmt.Errorf("%s: this model cannot be estimated: %v", t.ID, e)
 		}
 	}()

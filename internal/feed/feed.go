@@ -89,7 +89,7 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 		if !ok {
 			continue
 		}
-		x, err := npy.ReadFile(file)
+		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes) })
 		if err != nil {
 			return nil, nil, of(v, err)
 		}

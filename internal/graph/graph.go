@@ -37,6 +37,9 @@ type Model struct {
 	Warnings []string
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
+	// Check fails when a file that the model was read from has changed since. May be
+	// nil.
+	Check func() error
 }
 
 // ShortName is the file's base name without its endings, or the graph's own name

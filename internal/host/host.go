@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/source"
@@ -199,7 +200,7 @@ func (r *runner) settings() {
 	if o.Time > 0 {
 		s.TimeS = new(o.Time.Seconds())
 	}
-	s.Passes, s.GarbageCollector = "abba", "off"
+	s.Passes, s.GarbageCollector, s.ReferenceLoop = "abba", "off", measure.ReferenceName
 }
 
 func hash(b []byte) string {
@@ -263,6 +264,9 @@ func (r *runner) note(n profile.Noted) error {
 	}
 	if n.Reconcile != nil {
 		r.p.Reconcile = n.Reconcile
+	}
+	if n.Trust != nil {
+		r.p.Trust = n.Trust
 	}
 	n.Settings, n.Phases = new(r.p.Settings), new(r.phases)
 	return r.send(profile.Event{Noted: &n})

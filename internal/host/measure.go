@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
@@ -80,7 +82,9 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 	if c := p.p.Settings.PinnedCPUs; len(c) > 0 {
 		bind = func() (func(), error) { return machine.Bind(int(c[0])) }
 	}
+	loop := measure.NewReference()
 	return measure.Options{
+		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
 		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true,
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
@@ -163,6 +167,9 @@ func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Ho
 		return err
 	}
 	n := profile.Noted{Host: host, Memory: mem, Reconcile: p.reconcile(res)}
+	judged := *p.p
+	judged.Host, judged.Reconcile = host, n.Reconcile
+	n.Trust = trust(&judged, res)
 	if p.events != nil {
 		n.Timeline = p.events.timeline()
 		memoryOverTime(n.Timeline, p.p.Layers)
@@ -210,7 +217,13 @@ func (p *pass) figures(res *measure.Result) error {
 		how += ", each sample the mean of several runs"
 	}
 	if m := profile.FromSummary(profile.Measured, res.Latency(), how); m != nil {
-		if err := send(-1, "latency_s", m); err != nil {
+		if err := send(-1, "latency_s", blocked(m, res.Plain)); err != nil {
+			return err
+		}
+	}
+	figures := whole(res)
+	for _, key := range slices.Sorted(maps.Keys(figures)) {
+		if err := send(-1, key, figures[key]); err != nil {
 			return err
 		}
 	}
@@ -234,7 +247,7 @@ func (p *pass) figures(res *measure.Result) error {
 		if err := p.reached(i, true); err != nil {
 			return err
 		}
-		m := profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass")
+		m := blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
 		m.Typical = new(typical.Steps[i])
 		if m.Typical != nil {
 			*m.Typical = min(max(*m.Typical, *m.Min), *m.Max)

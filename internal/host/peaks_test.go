@@ -1,6 +1,7 @@
 package host
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestPeakMethod(t *testing.T) {
 	}
 	g = profile.Target{}
 	limits(&g, peaks.Rates{}, 1, false)
-	if g != (profile.Target{}) {
+	if !reflect.DeepEqual(g, profile.Target{}) {
 		t.Errorf("nothing was measured, but the target has %+v", g)
 	}
 }

@@ -111,23 +111,42 @@ func nameQ(depthwise []int32) string {
 
 // Run convolves x into y.
 func (c *ConvQ[T]) Run(p *workers.Pool, x, y []T) {
+	c.run(p, x, y, nil)
+}
+
+// Sums convolves x, whose zero point is given, into the 32-bit sums y.
+func (c *ConvQ[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
+	var z T
+	c.zeroPoint = zero
+	c.setZero(z-1 < z, zero)
+	c.run(p, x, nil, y)
+}
+
+// run writes sums where room for them is given, or else quantised values into y.
+func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	s := &c.s
 	if c.wd != nil {
-		DepthwiseQ(p, *s, c.og, x, y, c.wd, c.zeroPoint, &c.q)
+		depthwiseQ(p, *s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q)
 		return
 	}
-	c.q.prepare(s.OC)
+	if sums == nil {
+		c.q.prepare(s.OC)
+	}
 	in, area := asBytes(x), s.OH*s.OW
 	c.each(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
-		out := y[(n*area+p0)*s.OC:][:np*s.OC]
 		var sum [16]int32
 		for o := o0; o < o1; o += 4 {
 			ch := min(4, o1-o)
 			for i := 0; i < np; i += 4 {
 				c.weights[g].sums(o, buf[i*c.k:], &sum)
 				for j := range min(4, np-i) {
-					requantRow(out[(i+j)*s.OC+g*c.og+o:][:ch], sum[4*j:], &c.q, g*c.og+o)
+					at := (n*area+p0+i+j)*s.OC + g*c.og + o
+					if sums != nil {
+						copy(sums[at:][:ch], sum[4*j:])
+						continue
+					}
+					requantRow(y[at:][:ch], sum[4*j:], &c.q, g*c.og+o)
 				}
 			}
 		}

@@ -9,7 +9,14 @@ import (
 // DepthwiseQ is a depthwise convolution with int32 weights [KH,KW,OC], less their
 // zero point; og is the channel multiplier.
 func DepthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, w []int32, zero int32, q *Requant) {
-	q.prepare(s.OC)
+	depthwiseQ(p, s, og, x, y, nil, w, zero, q)
+}
+
+// depthwiseQ writes sums where room for them is given, or else quantised values.
+func depthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, sums, w []int32, zero int32, q *Requant) {
+	if sums == nil {
+		q.prepare(s.OC)
+	}
 	grain := max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW))
 	p.For(s.N*s.OH, grain, func(lo, hi int) {
 		sc, fs := borrow(2 * s.OC)
@@ -34,7 +41,11 @@ func DepthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, 
 						}
 					}
 				}
-				requantRow(y[(r*s.OW+ox)*s.OC:][:s.OC], acc, q, 0)
+				if at := (r*s.OW + ox) * s.OC; sums != nil {
+					copy(sums[at:], acc)
+				} else {
+					requantRow(y[at:][:s.OC], acc, q, 0)
+				}
 			}
 		}
 		scratch.Put(sc)

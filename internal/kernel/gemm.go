@@ -239,7 +239,7 @@ func thin(p *workers.Pool, g GemmParams, a, b, c []float32) {
 					b2 := b[(k+2)*ldb+lo:][:len(row)]
 					b3 := b[(k+3)*ldb+lo:][:len(row)]
 					for j := range row {
-						row[j] += x0*b0[j] + x1*b1[j] + x2*b2[j] + x3*b3[j]
+						row[j] = row[j] + x0*b0[j] + x1*b1[j] + x2*b2[j] + x3*b3[j] // in order
 					}
 				}
 				for ; k < g.K; k++ {

@@ -125,9 +125,9 @@ func Tanh(x float32) float32 {
 	case a < 0x1p-55:
 		return x * (1 + x)
 	case a >= 1:
-		z = 1 - 2/(expm1(2*a)+2)
+		z = 1 - 2/(Expm1(2*a)+2)
 	default:
-		t := expm1(-2 * a)
+		t := Expm1(-2 * a)
 		z = -t / (t + 2)
 	}
 	if x < 0 {
@@ -136,8 +136,8 @@ func Tanh(x float32) float32 {
 	return z
 }
 
-// expm1 returns e^x - 1 for |x| below 44.
-func expm1(x float32) float32 {
+// Expm1 returns e^x - 1 for x below 44.
+func Expm1(x float32) float32 {
 	const (
 		ln2hi, ln2lo = float32(6.9313812256e-01), float32(9.0580006145e-06)
 		invln2       = float32(1.4426950216e+00)

@@ -25,6 +25,9 @@ func TestAccuracy(t *testing.T) {
 		{"exp", Exp, math.Exp, -87, 88, 1, map[float32]float32{0: 1, float32(math.Inf(-1)): 0, float32(math.Inf(1)): float32(math.Inf(1)), 89: float32(math.Inf(1)), -200: 0}},
 		{"log", Log, math.Log, 1e-3, 1e6, 1, map[float32]float32{1: 0, 0: float32(math.Inf(-1)), 0x1p-149: -103.2789306640625, float32(math.Inf(1)): float32(math.Inf(1))}},
 		{"tanh", Tanh, math.Tanh, -25, 25, 2, map[float32]float32{0: 0, 30: 1, -30: -1, 0x1p-60: 0x1p-60, float32(math.Inf(-1)): -1}},
+		{"expm1", Expm1, math.Expm1, -30, 43, 1, map[float32]float32{0: 0, -200: -1, 0x1p-40: 0x1p-40}},
+		{"sin", Sin, math.Sin, -119, 119, 1, map[float32]float32{0: 0, 0x1p-20: 0x1p-20, 200: -0.8732972972139946, 1e9: 0.5458434494486996}},
+		{"cos", Cos, math.Cos, -119, 119, 1, map[float32]float32{0: 1, 0x1p-20: 1, 200: 0.4871876750070059, 1e9: 0.8378871813639024}},
 		{"sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, -8, 16.6, 3, map[float32]float32{0: 0.5, 17: 1, -200: 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,6 +37,17 @@ type Options struct {
 	// after each of its runs, outside the timed region.
 	Instrumented      func() error
 	AfterInstrumented func()
+	// Reference is one round of fixed work, such as [Reference.Round]. When set, some
+	// rounds of it run before, between and after the groups, so that each group has the
+	// speed of the machine of its time beside it: see [Result.AtReference].
+	Reference func()
+	// CPUTime reads the time for which a processor has worked for the calling thread,
+	// in nanoseconds, ProcessTime that of all threads of the process; nil where the
+	// system does not tell. Work is then told from waiting.
+	CPUTime, ProcessTime func() int64
+	// Parallel says that runs use several threads: the time of the calling one is not
+	// that of the work then.
+	Parallel bool
 	// KeepGC leaves the garbage collector on in timed regions.
 	KeepGC bool
 	// HeapLimit bounds the memory of the process while the collector is off: above
@@ -77,6 +88,9 @@ type Result struct {
 	// Groups holds the bounds of the ABBA groups: samples [from, to) of Plain or
 	// Profiled.
 	Groups []Group
+	// Slots holds the stretches of the reference loop: one before each group and one
+	// after the last. Empty without a loop.
+	Slots []Slot
 	// Batch is the number of runs in one sample of Plain: 1, or more where a
 	// single run is too short for the clock.
 	Batch int
@@ -99,7 +113,16 @@ type Result struct {
 type Group struct {
 	Instrumented bool
 	From, To     int
+	// Took is the time of the whole group, CPU that for which the processor worked for
+	// the thread in it, and Processor that of all threads, in seconds. NaN where the
+	// system does not tell, CPU of runs with several threads too.
+	Took, CPU, Processor float64
 }
+
+// Slot is a stretch of the reference loop: the median time of its rounds, by the clock
+// and for which the processor worked, in seconds; CPU is NaN where the system does not
+// tell.
+type Slot struct{ Took, CPU float64 }
 
 // Measure times f, one measurement at a time in the process: it waits for its turn
 // before it does anything. The collector's settings are as before when it returns,
@@ -154,6 +177,8 @@ type measurer struct {
 	heap     uint64 // bytes allocated in all at the last collection
 	// allocated sums the bytes that the plain groups took.
 	allocated uint64
+	// rounds is the number of rounds of the reference loop between two groups.
+	rounds int
 }
 
 func (m *measurer) defaults() {
@@ -265,6 +290,8 @@ func (m *measurer) measure() error {
 		end = start + int64(m.o.Time)
 	}
 	m.collect()
+	m.rounds = m.roundsFor(sample * float64(group))
+	m.slot()
 	order := []bool{false}
 	if m.o.Instrumented != nil {
 		order = []bool{false, true, true, false}
@@ -279,6 +306,7 @@ func (m *measurer) measure() error {
 		if err := m.group(instrumented, group); err != nil {
 			return err
 		}
+		m.slot()
 		m.progress(start, end)
 		if err := m.snapshot(start); err != nil {
 			return err
@@ -305,12 +333,15 @@ func (m *measurer) group(instrumented bool, size int) error {
 	}
 	// Asking the runtime costs microseconds: once a group, not once a sample.
 	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
+	g := m.begin(instrumented, from)
 	defer func() {
+		m.end(&g)
 		if !instrumented {
 			m.allocated += readMetric("/gc/heap/allocs:bytes") - heap
 		}
 		m.res.GC += int(automaticGCs() - gcs)
-		m.res.Groups = append(m.res.Groups, Group{Instrumented: instrumented, From: from, To: len(*dst)})
+		g.To = len(*dst)
+		m.res.Groups = append(m.res.Groups, g)
 	}()
 	for range min(size, max(m.o.Runs-from, 1)) {
 		if err := m.ctx.Err(); err != nil {

@@ -5,19 +5,19 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // File reads a description from a file and builds the model.
 func File(path string) (*graph.Model, error) {
-	f, err := os.Open(path)
+	f, _, err := infile.Open(path)
 	if err != nil {
 		return nil, err
 	}

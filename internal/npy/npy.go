@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -27,13 +28,15 @@ var descriptors = map[tensor.Type]string{
 	tensor.Bool: "b1", tensor.Complex64: "c8", tensor.Complex128: "c16",
 }
 
-// ReadFile reads a file.
-func ReadFile(name string) (*tensor.Tensor, error) {
-	data, err := os.ReadFile(name)
+// ReadFile reads a file. afford, if not nil, is asked for the memory of the elements
+// before any is taken.
+func ReadFile(name string, afford func(t tensor.Type, shape []int) error) (*tensor.Tensor, error) {
+	f, _, err := infile.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	t, err := Parse(data)
+	defer f.Close()
+	t, err := read(f, afford)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -41,38 +44,58 @@ func ReadFile(name string) (*tensor.Tensor, error) {
 }
 
 // Parse reads the content of a file. The tensor does not share memory with data.
-func Parse(data []byte) (*tensor.Tensor, error) {
-	if len(data) < 10 || string(data[:6]) != magic {
+func Parse(data []byte) (*tensor.Tensor, error) { return read(bytes.NewReader(data), nil) }
+
+// maxHeader bounds the text before the elements, which describes one tensor.
+const maxHeader = 1 << 20
+
+// read takes from r what the header promises, and nothing is promised that afford
+// refuses or that the file does not have.
+func read(r io.ReadSeeker, afford func(t tensor.Type, shape []int) error) (*tensor.Tensor, error) {
+	var begin [12]byte
+	if _, err := io.ReadFull(r, begin[:10]); err != nil || string(begin[:6]) != magic {
 		return nil, errors.New("not a .npy file")
 	}
-	start, n := 10, int(binary.LittleEndian.Uint16(data[8:]))
-	switch data[6] {
+	n := int(binary.LittleEndian.Uint16(begin[8:]))
+	switch begin[6] {
 	case 1:
 	case 2, 3:
-		if len(data) < 12 {
+		if _, err := io.ReadFull(r, begin[10:]); err != nil {
 			return nil, errors.New("header is cut short")
 		}
-		start, n = 12, int(binary.LittleEndian.Uint32(data[8:]))
+		n = int(binary.LittleEndian.Uint32(begin[8:]))
 	default:
-		return nil, fmt.Errorf("format version %d.%d is not known", data[6], data[7])
+		return nil, fmt.Errorf("format version %d.%d is not known", begin[6], begin[7])
 	}
-	if n > len(data)-start {
+	text := make([]byte, min(n, maxHeader))
+	if _, err := io.ReadFull(r, text); err != nil {
 		return nil, errors.New("header is cut short")
 	}
-	h, err := parseHeader(string(data[start : start+n]))
+	if n > maxHeader {
+		return nil, fmt.Errorf("header has %d bytes", n)
+	}
+	h, err := parseHeader(string(text))
 	if err != nil {
 		return nil, err
 	}
-	body := data[start+n:]
 	count, err := tensor.CheckShape(h.typ, h.shape)
+	if err == nil && afford != nil {
+		err = afford(h.typ, h.shape)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if want := h.typ.Bytes(count); len(body) != want {
-		return nil, fmt.Errorf("%d bytes of elements, %s of %v needs %d", len(body), tensor.FormatShape(h.shape), h.typ, want)
+	have, err := rest(r)
+	if err != nil {
+		return nil, err
+	}
+	if want := int64(h.typ.Bytes(count)); have != want {
+		return nil, fmt.Errorf("%d bytes of elements, %s of %v needs %d", have, tensor.FormatShape(h.shape), h.typ, want)
 	}
 	t := tensor.New(h.typ, h.shape...)
-	copy(t.Data, body)
+	if _, err := io.ReadFull(r, t.Data); err != nil {
+		return nil, err
+	}
 	if h.big {
 		swap(t)
 	}
@@ -80,6 +103,20 @@ func Parse(data []byte) (*tensor.Tensor, error) {
 		transpose(t)
 	}
 	return t, nil
+}
+
+// rest is the number of bytes after the place where r stands.
+func rest(r io.Seeker) (int64, error) {
+	at, err := r.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	end, err := r.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	_, err = r.Seek(at, io.SeekStart)
+	return end - at, err
 }
 
 type header struct {

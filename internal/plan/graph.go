@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -481,8 +482,8 @@ func (g *Graph) Spend(n int) error {
 }
 
 // Guard turns a panic in an operator into an error. Elements of an unexpected type
-// are a mixture of types that the operator does not do; a memory fault means that
-// the mapped model file was cut short by somebody else.
+// are a mixture of types that the operator does not do. A fault in a mapped file goes
+// on: it is the end of all work with the model, and [mapped.Guard] waits for it.
 func Guard(fn func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -492,19 +493,17 @@ func Guard(fn func() error) (err error) {
 	return fn()
 }
 
-// Panicked makes an error of what an operator panicked with.
+// Panicked makes an error of what an operator panicked with. Faults in mapped files go
+// on.
 func Panicked(e any) error {
+	if mapped.Fault(e) != nil {
+		panic(e)
+	}
 	if err, ok := e.(*op.LimitError); ok {
 		return err
 	}
 	if t, ok := e.(*tensor.TypeError); ok {
 		return op.Unsupported("%v", t)
-	}
-	if fault, ok := e.(interface {
-		error
-		Addr() uintptr
-	}); ok {
-		return fmt.Errorf("memory fault: a model file was changed while in use, or an internal error: %w", fault)
 	}
 	return fmt.Errorf("internal error: %v", e)
 }

@@ -56,6 +56,9 @@ func columns(p *profile.Profile) []column {
 	}
 	cs[0].left, cs[2].left = false, false
 	for _, q := range p.AllQuantities() {
+		if q.Model {
+			continue
+		}
 		cs = append(cs, figured(q))
 		switch q.Key { // what people want to see beside
 		case "latency_s":

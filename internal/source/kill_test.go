@@ -194,3 +194,35 @@ func TestEnds(t *testing.T) {
 type run func(ctx context.Context, to source.Sink) error
 
 func (f run) Run(ctx context.Context, to source.Sink) error { return f(ctx, to) }
+
+// TestDeaf leaves a source to itself that does not notice the end of its context: the
+// profile has what came until then, and nothing of what comes later.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	release, refused := make(chan struct{}), make(chan error)
+	p, err := source.Collect(ctx, run(func(_ context.Context, to source.Sink) error {
+		for _, e := range events()[:5] {
+			if err := to.Send(e); err != nil {
+				return err
+			}
+		}
+		cancel()
+		<-release
+		refused <- to.Send(events()[5])
+		return nil
+	}), source.Options{})
+	if err != nil || len(p.Incomplete) != 1 || p.Incomplete[0].Cause != profile.ByCancel || *p.Layers[1].Latency.Median != 1.5e-3 {
+		t.Errorf("profile %+v, error %v", p, err)
+	}
+	close(release)
+	if err := <-refused; !errors.Is(err, context.Canceled) {
+		t.Errorf("an event after the end: %v", err)
+	}
+	// Before a model is described there is nothing to keep.
+	ctx, cancel = context.WithCancel(t.Context())
+	p, err = source.Collect(ctx, run(func(context.Context, source.Sink) error { cancel(); select {} }), source.Options{})
+	if p != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("profile %+v, error %v", p, err)
+	}
+}

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -51,7 +53,10 @@ func (e *FaultError) Error() string { return fmt.Sprintf("internal error: %v", e
 // Collect runs a source and returns the profile of its events, nil when it did not
 // describe a model. With an error of the source the profile holds what was sent
 // before and says so. When the context ends the profile says that too, and there is
-// no error.
+// no error; where no model was described, the error is the context's.
+//
+// A source that does not end within [Patience] of its context is left to itself: what
+// it sends from then on is refused.
 func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err error) {
 	b := profile.NewBuilder()
 	if o.Journal != "" {
@@ -68,16 +73,46 @@ func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err 
 		}()
 	}
 	t := &stamp{to: b, o: o}
-	err = run(ctx, s, t)
-	if !t.done {
-		if e := b.Send(profile.Event{Done: &profile.Done{Incomplete: ended(ctx, err)}}); e != nil && t.described && err == nil {
+	err = await(ctx, s, t)
+	described, done := t.end()
+	if !done {
+		if e := b.Send(profile.Event{Done: &profile.Done{Incomplete: ended(ctx, err)}}); e != nil && described && err == nil {
 			err = e
 		}
 	}
-	if ctx.Err() != nil && t.described {
+	if ctx.Err() != nil && described && !lasting(err) {
 		err = nil
 	}
 	return b.Profile(), err
+}
+
+// lasting reports whether an error says more than that the source was stopped.
+func lasting(err error) bool {
+	_, changed := errors.AsType[*mapped.ChangedError](err)
+	return changed
+}
+
+// Patience is how long a source may take to notice that its context has ended. Most
+// need microseconds; some kernels compute for minutes without a look at anything.
+const Patience = 250 * time.Millisecond
+
+// await runs a source until it ends, or until it should have.
+func await(ctx context.Context, s Source, to Sink) error {
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, s, to) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(Patience)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return ctx.Err()
+	}
 }
 
 // run keeps a fault in a source from ending the program.
@@ -112,12 +147,27 @@ func ended(ctx context.Context, err error) []profile.Missing {
 // stamp puts time and version on the description, so that every source's profile
 // has them.
 type stamp struct {
-	to              *profile.Builder
-	o               Options
-	described, done bool
+	to *profile.Builder
+	o  Options
+
+	mu                     sync.Mutex
+	described, done, ended bool
+}
+
+// end refuses everything that comes later and says what came until then.
+func (s *stamp) end() (described, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	return s.described, s.done
 }
 
 func (s *stamp) Send(e profile.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return context.Canceled
+	}
 	if e.Described != nil {
 		p := *e.Described
 		if at := s.o.Created; !at.IsZero() {

@@ -45,6 +45,11 @@ type Stability struct {
 	Reason string
 }
 
+// Changed reports whether a change of level is why the series is not steady.
+func (s *Stability) Changed() bool {
+	return s.ChangeP < significant && math.Abs(s.Change) > practical
+}
+
 // Judge tests samples in the order in which they were taken.
 func Judge(samples []float64) Stability {
 	n := len(samples)
@@ -72,7 +77,7 @@ func Judge(samples []float64) Stability {
 	}
 	steady := true
 	switch {
-	case s.ChangeP < significant && math.Abs(s.Change) > practical:
+	case s.Changed():
 		steady = false
 		s.Reason = fmt.Sprintf("the time changes by %+.1f %% at run %d of %d", 100*s.Change, s.ChangeAt+1, n)
 	case s.DriftP < significant && math.Abs(s.Drift) > practical:

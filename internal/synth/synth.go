@@ -17,9 +17,9 @@ package synth
 import (
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -54,9 +54,12 @@ type Overrides struct {
 	Fill map[string]Fill  `json:"fill"`
 }
 
+// maxOverrides bounds the file of overrides, in bytes.
+const maxOverrides = 16 << 20
+
 // LoadOverrides reads a JSON file that maps model file names to overrides.
 func LoadOverrides(name string) (map[string]Overrides, error) {
-	data, err := os.ReadFile(name)
+	data, err := infile.Read(name, maxOverrides)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func Overhead(coef, work Vector) float64 {
 }
 
 // Half is the half-width of the band of an estimate, in logarithms, from that of
-// networks like those calibrated on and of others.
-func Half(near, far, distance, overhead float64) float64 {
-	return near + (far-near)*min(1, distance/FarAway)*(1-overhead) + OverheadHalf*overhead
+// networks like those calibrated on and of others, and that of the overhead of calls.
+func Half(near, far, ports, distance, overhead float64) float64 {
+	return near + (far-near)*min(1, distance/FarAway)*(1-overhead) + ports*overhead
 }

@@ -13,7 +13,7 @@ const (
 // What is not listed runs in plain C, at a cost that is several times as high. A
 // family that is not here has kernels of its own for everything.
 var fast = map[string]map[string]bool{
-	cmsisNN:         set("ADD", "MUL", "SOFTMAX", "SVDF"),
+	cmsisNN:         set("ADD", "MUL", "SOFTMAX", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
 	"tflm-esp-nn":   set("ADD", "MUL", "SOFTMAX", "RELU", "RELU6", "PRELU", "HARD_SWISH", "MEAN"),
 	"tflm-andes-nn": set("ADD", "MUL", "SOFTMAX", "RELU", "RELU6", "LOGISTIC", "TANH"),
 	reference:       {},

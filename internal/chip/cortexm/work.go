@@ -14,6 +14,7 @@ const (
 	Op                     // one operator: dispatch and set-up
 	ConvMAC                // multiply-accumulate of a convolution with a window
 	ConvGather             // element copied into the column buffer of a convolution
+	ConvWindow             // position of a window: of each pixel where it is gathered, of each output in plain C
 	ConvOutput             // output of a convolution: requantise, clamp, store
 	PointMAC               // multiply-accumulate of a 1x1 convolution
 	PointGather            // input of a 1x1 convolution read and widened
@@ -57,6 +58,20 @@ func (v Vector) Dot(w Vector) float64 {
 	return s
 }
 
+// Type is a class of element types that has kernels of its own.
+type Type int
+
+// Classes of element types.
+const (
+	Int8  Type = iota // 8-bit integers, signed or not
+	Int16             // activations of 16 bits with weights of 8
+	Float
+	types
+)
+
+// String names the class in reasons.
+func (t Type) String() string { return [types]string{"int8", "int16", "float32"}[t] }
+
 // Layer is the work of one operator.
 type Layer struct {
 	// Work in all terms, as a runtime does it that computes every channel.
@@ -71,8 +86,10 @@ type Layer struct {
 	// WeightBytes is the size of the weights and Passes how often a convolution
 	// reads them.
 	WeightBytes, Passes float64
-	// Float is set when the operator computes in floating point.
-	Float bool
+	// Type is what the operator computes in.
+	Type Type
+	// positions are those of the windows of all pixels.
+	positions float64
 	// Missing says why the work is not known, nil when it is.
 	Missing *chip.Missing
 }
@@ -95,8 +112,26 @@ func Conv(oh, ow, kh, kw, ci, co int, share float64) Layer {
 		return l
 	}
 	l.Kernel = "conv"
-	l.Work[ConvMAC], l.Work[ConvOutput], l.Work[ConvGather] = l.MACs, outs, pixels*taps
-	l.Live[ConvMAC], l.Live[ConvOutput], l.Live[ConvGather] = l.MACs*share, outs*min(1, share), pixels*taps
+	windows := pixels * float64(kh*kw)
+	l.Work[ConvMAC], l.Work[ConvOutput], l.Work[ConvGather], l.Work[ConvWindow] = l.MACs, outs, pixels*taps, windows
+	l.Live[ConvMAC], l.Live[ConvOutput], l.Live[ConvGather], l.Live[ConvWindow] = l.MACs*share, outs*min(1, share), pixels*taps, windows
+	l.positions = outs * float64(kh*kw)
+	return l
+}
+
+// InPlainC is the layer as the loops of the reference kernels do it: they gather
+// nothing, enter every position of the window anew for each output, and leave out those
+// that lie on padding, so that the share inside of multiply-accumulates remains.
+func (l Layer) InPlainC(inside float64) Layer {
+	for _, v := range []*Vector{&l.Work, &l.Live} {
+		v[ConvGather], v[PointGather] = 0, 0
+		for _, k := range []int{ConvMAC, PointMAC, DepthwiseMAC} {
+			v[k] *= inside
+		}
+		if v[ConvWindow] > 0 {
+			v[ConvWindow] = l.positions
+		}
+	}
 	return l
 }
 
@@ -175,9 +210,12 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 	if w.MACs != nil {
 		l.MACs = float64(*w.MACs)
 	}
-	l.Float = float
+	l.Type = typeOf(n, in, float)
 	if float {
 		l.WeightBytes *= 4
+	}
+	if (float || k.Family == reference) && w.MACsExecuted != nil && l.MACs > 0 && !k.folds() {
+		l = l.InPlainC(float64(*w.MACsExecuted) / l.MACs)
 	}
 	if !float && l.Kernel == "depthwise" && dilated(n) && k.Family == cmsisNN {
 		// Its depthwise kernels leave dilation to plain C.
@@ -202,6 +240,18 @@ func floats(n *graph.Node, in, out []*tensor.Tensor) bool {
 		}
 	}
 	return false
+}
+
+// typeOf is the class of types that a node computes in: 16-bit activations have kernels
+// of their own.
+func typeOf(n *graph.Node, in []*tensor.Tensor, float bool) Type {
+	switch {
+	case float:
+		return Float
+	case len(in) > 0 && in[0] != nil && in[0].Type == tensor.Int16, len(in) > 2 && n.Op == "TRANSPOSE_CONV" && in[2] != nil && in[2].Type == tensor.Int16:
+		return Int16
+	}
+	return Int8
 }
 
 func dilated(n *graph.Node) bool {

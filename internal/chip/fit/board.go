@@ -115,8 +115,9 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 		}
 	}
 	for i := range layers {
-		if layers[i].Float && layers[i].MACs > 0 {
-			return nil, fmt.Errorf("%s: computes in floating point; only kernels of 8-bit integers are fitted", file)
+		if layers[i].Type != cortexm.Int8 && layers[i].MACs > 0 {
+			what := map[cortexm.Type]string{cortexm.Float: "floating point", cortexm.Int16: "16-bit integers"}[layers[i].Type]
+			return nil, fmt.Errorf("%s: computes in %s; only kernels of 8-bit integers are fitted", file, what)
 		}
 	}
 	n := Total(layers)

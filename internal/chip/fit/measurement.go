@@ -1,14 +1,15 @@
 package fit
 
 import (
+	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"sort"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // Measurement is one measured inference, or one measured layer.
@@ -46,14 +47,16 @@ type Table struct {
 	Rows []map[string]string
 }
 
+// maxTable bounds the file of a table, in bytes.
+const maxTable = 64 << 20
+
 // OpenTable reads the file of a table; the error begins with its name.
 func OpenTable(path string) (*Table, error) {
-	f, err := os.Open(path)
+	b, err := infile.Read(path, maxTable)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	t, err := readTable(f)
+	t, err := readTable(bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"math"
+	"slices"
 )
 
 // leastSquares minimises
@@ -22,14 +23,21 @@ func leastSquares(a [][]float64, w []float64, lambda, prior float64) []float64 {
 		q[k][k] = lambda
 		b[k] = lambda * prior
 	}
+	var used []int // columns that any row has; the others stay at the prior
+	for k := range n {
+		if slices.ContainsFunc(a, func(row []float64) bool { return row[k] != 0 }) {
+			used = append(used, k)
+		}
+	}
 	for i, row := range a {
-		for k, v := range row {
+		for _, k := range used {
+			v := row[k]
 			if v == 0 {
 				continue
 			}
 			b[k] += w[i] * v
-			for l, u := range row {
-				q[k][l] += w[i] * v * u
+			for _, l := range used {
+				q[k][l] += w[i] * v * row[l]
 			}
 		}
 	}
@@ -39,11 +47,11 @@ func leastSquares(a [][]float64, w []float64, lambda, prior float64) []float64 {
 	}
 	for range 2000 {
 		moved := 0.0
-		for k := range x {
+		for _, k := range used {
 			g := b[k]
-			for l, v := range x {
+			for _, l := range used {
 				if l != k {
-					g -= q[k][l] * v
+					g -= q[k][l] * x[l]
 				}
 			}
 			next := max(0, g/q[k][k])

@@ -14,12 +14,15 @@ type Settings struct {
 	// cores have measurements of few networks. BoardShrink is for measurements of the
 	// very board that estimates are wanted for.
 	EraShrink, GroupShrink, BoardShrink float64
+	// BuildShrink draws those of kernels that are built in another way towards the usual
+	// ones with the speeds of their kinds.
+	BuildShrink float64
 	// LayerWeight is the weight of a measured layer; a whole model has 1.
 	LayerWeight float64
 }
 
 // Default settings.
-var Default = Settings{EraShrink: 0.02, GroupShrink: 0.2, BoardShrink: 0.05, LayerWeight: 0.1}
+var Default = Settings{EraShrink: 0.02, GroupShrink: 0.2, BoardShrink: 0.05, BuildShrink: 0.02, LayerWeight: 0.1}
 
 // Refine fits coefficients that stay near those of start, up to a common factor
 // that is free. Rows far off count less.

@@ -175,6 +175,7 @@ func (e *encoder) runtime(r *chip.Runtime) {
 	e.text(2, "arena", r.Arena)
 	e.structural(r.Cortexm)
 	e.counted(r.MVP)
+	e.builds(r.Builds)
 	e.calibration(2, r.Calibration)
 }
 
@@ -236,22 +237,52 @@ func (e *encoder) structural(s *chip.Structural) {
 	e.number(4, "band_near", s.Integer.Near)
 	e.number(4, "band_far", s.Integer.Far)
 	e.number(4, "band_layer", s.Integer.Layer)
+	if s.Integer.Overhead > 0 {
+		e.number(4, "band_overhead", s.Integer.Overhead)
+	}
 	e.terms("cycles", &s.Integer.Cycles, cortexm.PlainMAC)
 	e.terms("bands", &s.Integer.Bands, 0)
-	if f := s.Float; f != nil {
-		e.key(3, "float")
-		e.text(4, "from", f.From)
-		e.text(4, "measured", f.Measured)
-		e.number(4, "band_near", f.Near)
-		e.number(4, "band_far", f.Far)
-		e.terms("cycles", &f.Cycles, 0)
-	}
+	e.typed("int16", s.Int16)
+	e.typed("float", s.Float)
 	if len(s.Seen) > 0 {
 		e.key(3, "seen")
 		for i := range s.Seen {
 			e.indent(4)
 			e.b.WriteString("- {" + strings.Join(shares(&s.Seen[i]), ", ") + "}\n")
 		}
+	}
+}
+
+func (e *encoder) typed(key string, f *chip.Typed) {
+	if f == nil {
+		return
+	}
+	e.key(3, key)
+	e.text(4, "from", f.From)
+	e.text(4, "measured", f.Measured)
+	e.number(4, "band_near", f.Near)
+	e.number(4, "band_far", f.Far)
+	if f.Overhead > 0 {
+		e.number(4, "band_overhead", f.Overhead)
+	}
+	e.terms("cycles", &f.Cycles, 0)
+}
+
+// builds writes the ways of building a runtime.
+func (e *encoder) builds(list []chip.Build) {
+	if len(list) == 0 {
+		return
+	}
+	e.key(2, "builds")
+	for i := range list {
+		b := &list[i]
+		e.b.WriteString("      - name: " + quote(b.Name) + "\n")
+		e.text(4, "title", b.Title)
+		e.text(4, "from", b.From)
+		e.terms("integer", &b.Integer, 0)
+		e.terms("int16", &b.Int16, 0)
+		e.terms("float", &b.Float, 0)
+		e.number(4, "band", b.Band)
 	}
 }
 

@@ -58,7 +58,7 @@ func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := fixed.FromReal(float64(si) / float64(so))
+		m := fixed.FromReal(float64(si / so))
 		qlo, qhi := layer.Limits(c.Out[0].Type)
 		if !math.IsInf(float64(lo), 0) {
 			qlo = max(qlo, zo+layer.Round(lo/so))
@@ -200,7 +200,7 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 	if err != nil {
 		return nil, err
 	}
-	up, down := fixed.FromReal(q.S1/q.So), fixed.FromReal(q.S1*q.S2/q.So)
+	up, down := fixed.FromReal(float64(q.S1/q.So)), fixed.FromReal(float64(q.S1*q.S2/q.So))
 	return func(c *op.Call) error {
 		arith.Spread(c, w, func(xq, aq T) T {
 			x := int32(xq) - q.Z1

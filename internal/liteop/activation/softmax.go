@@ -110,7 +110,7 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := fixed.FromReal(float64(s) * float64(beta) / (10.0 / 65535.0))
+	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		c.Pool.For(rows, 1+2048/max(depth, 1), func(lo, hi int) {
@@ -168,11 +168,11 @@ func logSoftmaxRow(y, x []float32) {
 	for _, v := range x {
 		top = max(top, v)
 	}
-	var sum float64
+	var sum float32
 	for _, v := range x {
-		sum += float64(libm.Exp(v - top))
+		sum += libm.Exp(v - top)
 	}
-	l := float32(math.Log(sum))
+	l := libm.Log(sum)
 	for i, v := range x {
 		y[i] = v - top - l
 	}
@@ -202,9 +202,9 @@ func tableLogSoftmax(c *op.Call, rows, depth int) (op.Run, error) {
 			}
 			var sum float32
 			for _, b := range in {
-				sum += float32(math.Exp(float64(get(b) - top)))
+				sum += libm.Exp(get(b) - top)
 			}
-			l := float32(math.Log(float64(sum)))
+			l := libm.Log(sum)
 			for i, b := range in {
 				q := layer.Round((get(b)-top-l)/so) + zo
 				ys[r*depth+i] = byte(max(lo, min(q, hi)))

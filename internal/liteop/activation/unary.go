@@ -8,7 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/vecmath"
 )
 
 // unary is an element-wise function: over whole rows of floats, and of one real
@@ -46,8 +45,8 @@ var unaries = map[string]unary{
 	"LOG":   {rows: libm.LogTo, one: wrap64(math.Log)},
 	"SQRT":  real(wrap64(math.Sqrt)),
 	"RSQRT": real(func(x float32) float32 { return 1 / float32(math.Sqrt(float64(x))) }),
-	"SIN":   real(wrap64(math.Sin)),
-	"COS":   real(wrap64(math.Cos)),
+	"SIN":   real(libm.Sin),
+	"COS":   real(libm.Cos),
 	"FLOOR": real(wrap64(math.Floor)),
 	"CEIL":  real(wrap64(math.Ceil)),
 	"ROUND": real(wrap64(math.RoundToEven)),
@@ -74,7 +73,7 @@ var unaries = map[string]unary{
 	}),
 	"ELU": {one: wrap64(Elu), rows: each(func(x float32) float32 {
 		if x < 0 {
-			return vecmath.Expm1(x)
+			return libm.Expm1(x)
 		}
 		return x
 	})},
@@ -97,8 +96,27 @@ func prepareUnary(name string) func(c *op.Call) (op.Run, error) {
 		if name == "ABS" && layer.Quantised(c.In[0]) && c.In[0].Type == c.Out[0].Type {
 			return quantAbs(c)
 		}
+		if name == "LOG" && layer.Quantised(c.In[0]) {
+			return quantLog(c)
+		}
 		return u.prepare(c)
 	}
+}
+
+// quantLog has the least value of the output where the logarithm has none.
+func quantLog(c *op.Call) (op.Run, error) {
+	so, zo, err := layer.ScaleOf(c.Out[0])
+	if err != nil {
+		return nil, err
+	}
+	lo, _ := layer.Limits(c.Out[0].Type)
+	least := float32(lo-zo) * so
+	return unary{one: func(x float32) float32 {
+		if x <= 0 {
+			return least
+		}
+		return libm.Log(x)
+	}}.prepare(c)
 }
 
 func (u unary) prepare(c *op.Call) (op.Run, error) {
@@ -178,11 +196,14 @@ func quantAbs(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := fixed.FromReal(float64(si) / float64(so))
+	m := fixed.FromReal(float64(si / so)) // a quotient of float32 numbers
 	lo, hi := layer.Limits(c.Out[0].Type)
 	one := func(q int32) int32 {
-		v := q - zi
-		return min(max(m.Apply(max(v, -v))+zo, lo), hi)
+		v := max(q-zi, zi-q)
+		if si != so {
+			v = m.Apply(v)
+		}
+		return min(max(v+zo, lo), hi)
 	}
 	switch c.In[0].Type {
 	case tensor.Int8, tensor.Uint8:

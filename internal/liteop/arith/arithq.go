@@ -10,9 +10,10 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// binaryQuant holds the scales of two inputs and an output.
+// binaryQuant holds the scales of two inputs and an output. Products and quotients of
+// scales are float32 numbers wherever the reference kernels have them so.
 type binaryQuant struct {
-	S1, S2, So float64
+	S1, S2, So float32
 	Z1, Z2, zo int32
 	lo, hi     int32
 }
@@ -29,7 +30,7 @@ func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
 			return q, c.Errorf("scale %v", s[i])
 		}
 	}
-	q.S1, q.S2, q.So = float64(s[0]), float64(s[1]), float64(s[2])
+	q.S1, q.S2, q.So = s[0], s[1], s[2]
 	q.lo, q.hi, err = layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
 	return q, err
 }
@@ -50,7 +51,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 	case addOp, subOp, sqdiffOp:
 		return sumQuant[T](k, w, q, wide)
 	case mulOp:
-		m := fixed.FromReal(q.S1 * q.S2 / q.So)
+		m := fixed.FromReal(float64(q.S1 * q.S2 / q.So))
 		return func(c *op.Call) error {
 			Spread(c, w, func(x, y T) T { return T(q.Clamp(m.Apply((int32(x) - q.Z1) * (int32(y) - q.Z2)))) })
 			return nil
@@ -73,11 +74,11 @@ func sumQuant[T int8 | uint8 | int16](k arith, w *Broadcast, q binaryQuant, wide
 	case wide:
 		shift = 15
 	}
-	twice := 2 * max(q.S1, q.S2)
-	m1, m2 := fixed.FromReal(q.S1/twice), fixed.FromReal(q.S2/twice)
-	mo := fixed.FromReal(twice / (float64(int(1)<<shift) * q.So))
+	twice := 2 * float64(max(q.S1, q.S2))
+	m1, m2 := fixed.FromReal(float64(q.S1)/twice), fixed.FromReal(float64(q.S2)/twice)
+	mo := fixed.FromReal(twice / (float64(int(1)<<shift) * float64(q.So)))
 	if k == sqdiffOp {
-		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * q.So))
+		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * float64(q.So)))
 	}
 	first := func(x int32) int32 { return m1.Apply((x - q.Z1) << shift) }
 	second := func(y int32) int32 { return m2.Apply((y - q.Z2) << shift) }
@@ -108,7 +109,7 @@ func sumQuant[T int8 | uint8 | int16](k arith, w *Broadcast, q binaryQuant, wide
 }
 
 func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {
-	m := fixed.FromReal(q.S1 / (q.S2 * q.So))
+	m := fixed.FromReal(float64(q.S1 / (q.S2 * q.So)))
 	return func(c *op.Call) error {
 		for _, v := range tensor.Of[T](c.In[1]) {
 			if int32(v) == q.Z2 {

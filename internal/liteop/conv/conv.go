@@ -66,8 +66,8 @@ func prepareConv(depthwise bool) func(c *op.Call) (op.Run, error) {
 			return nil, err
 		}
 		x, w := c.In[0].Type, c.In[1].Type
-		if x == tensor.Float32 && w == tensor.Int8 && !depthwise && c.Const(1) {
-			return hybridConv(c, s)
+		if x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]) {
+			return hybridConv(c, s, depthwise)
 		}
 		if x == tensor.Float32 {
 			return floatConv(c, s, depthwise)

@@ -3,7 +3,6 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -114,56 +113,6 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 				}
 			}
 		})
-		return nil
-	}, nil
-}
-
-// hybridConv has float activations and int8 weights: each batch is quantised
-// symmetrically (or asymmetrically where the options say so), the sums are whole
-// numbers, the result is scaled back.
-func hybridConv(c *op.Call, s kernel.ConvShape) (op.Run, error) {
-	act, err := layer.Activation(c)
-	if err != nil {
-		return nil, err
-	}
-	if !layer.Quantised(c.In[1]) {
-		return nil, op.Unsupported("int8 weights without quantisation")
-	}
-	wq, err := layer.Integers(c.In[1])
-	if err != nil {
-		return nil, err
-	}
-	wf := make([]float32, len(wq))
-	for i, v := range wq {
-		wf[i] = float32(v)
-	}
-	var bias []float32
-	if c.Has(2) && c.In[2].Len() > 0 {
-		if !c.Const(2) {
-			return nil, op.Unsupported("a bias that is not constant beside int8 weights")
-		}
-		if bias, err = layer.Floats(c.In[2]); err != nil {
-			return nil, err
-		}
-	}
-	one := s
-	one.N = 1
-	conv := kernel.NewConvNHWC(one, wf, nil, activation.Clamp{})
-	c.Kernel = "hybrid"
-	sw := c.In[1].Quant.Scale
-	n := s.H * s.W * s.C
-	q := op.ScratchOf[float32](c, n)
-	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		for b := range s.N {
-			scale := layer.QuantizeRow(q, x[b*n:][:n], asym)
-			out := y[b*s.OH*s.OW*s.OC:][:s.OH*s.OW*s.OC]
-			conv.Run(c.Pool, q, out)
-			for at := 0; at < len(out); at += s.OC {
-				layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
-			}
-		}
 		return nil
 	}, nil
 }

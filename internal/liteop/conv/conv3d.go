@@ -1,7 +1,6 @@
 package conv
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -114,10 +113,10 @@ func split(p int, dims [3]int) (n int, at [3]int) {
 	return p, at
 }
 
-// at computes the output channels of position p.
+// at computes the output channels of position p. Sums are in the order of the
+// reference kernels: by tap, then by channel, the bias at the end.
 func (v *conv3D) at(p int, x, out, w, bias []float32) {
 	clear(out)
-	copy(out, bias)
 	n, o := split(p, v.out)
 	taps := v.k[0] * v.k[1] * v.k[2]
 	for t := range taps {
@@ -137,6 +136,14 @@ func (v *conv3D) at(p int, x, out, w, bias []float32) {
 				out[j] += e * f[j]
 			}
 		}
+	}
+	addTo(out, bias)
+}
+
+// addTo adds a bias, nil for none.
+func addTo(v, bias []float32) {
+	for i, b := range bias {
+		v[i] += b
 	}
 }
 
@@ -210,11 +217,12 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
+// gather computes the output channels of position p. The reference scatters input
+// after input: taps from the last to the first meet the inputs in that order.
 func (v *conv3D) gather(p int, x, out, w, bias []float32) {
 	clear(out)
-	copy(out, bias)
 	n, o := split(p, v.out)
-	for t := range v.k[0] * v.k[1] * v.k[2] {
+	for t := v.k[0]*v.k[1]*v.k[2] - 1; t >= 0; t-- {
 		_, k := split(t, v.k)
 		at, inside := n, true
 		for i := range 3 {
@@ -227,7 +235,11 @@ func (v *conv3D) gather(p int, x, out, w, bias []float32) {
 		}
 		src := x[at*v.c:][:v.c]
 		for j := range out {
-			out[j] += kernel.Dot(w[(t*v.oc+j)*v.c:][:v.c], src)
+			f := w[(t*v.oc+j)*v.c:][:len(src)]
+			for i, e := range src {
+				out[j] += e * f[i]
+			}
 		}
 	}
+	addTo(out, bias)
 }

@@ -134,8 +134,8 @@ func inferTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) error {
 	}
 }
 
-// scatter adds every input element's contribution to the output. add is called
-// for whole rows of channels: sum over input channels of x*w for output o.
+// scatter adds every input element's contribution to the output, in the order of the
+// reference kernels: by input position, then by input channel.
 func scatter[X tensor.Number, W tensor.Number, A int32 | int64 | float32](c *op.Call, t tconv, x []X, w []W, zero A, acc []A) {
 	clear(acc)
 	// Workers own output channels, so that no two write the same sum.
@@ -156,11 +156,11 @@ func scatter[X tensor.Number, W tensor.Number, A int32 | int64 | float32](c *op.
 					at := ((n*t.oh+oy)*t.ow + ox) * t.oc
 					for o := lo; o < hi; o++ {
 						f := w[((o*t.kh+ky)*t.kw+kx)*t.c:][:len(src)]
-						var s A
+						s := acc[at+o] // every product is added by itself, as the reference does
 						for i, v := range src {
 							s += (A(v) - zero) * A(f[i])
 						}
-						acc[at+o] += s
+						acc[at+o] = s
 					}
 				}
 			}

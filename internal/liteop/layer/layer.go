@@ -1,10 +1,7 @@
 package layer
 
 import (
-	"math"
-
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -84,64 +81,4 @@ func Weights(t *tensor.Tensor) ([]int16, error) {
 		w[i] = int16(v - z)
 	}
 	return w, nil
-}
-
-// ScaleBack brings sums of a row that [QuantizeRow] has quantised, a channel each, back
-// to real numbers in place: times the row's scale and that of the weights (one, or one a
-// channel), plus the bias where there is one, clamped.
-func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
-	for o, v := range y {
-		f := weights[0]
-		if len(weights) > 1 {
-			f = weights[o]
-		}
-		v *= scale * f
-		if bias != nil {
-			v += bias[o]
-		}
-		if act.On {
-			v = min(max(v, act.Min), act.Max)
-		}
-		y[o] = v
-	}
-}
-
-// QuantizeRow writes x as whole numbers (less their zero point) into q and
-// returns the scale. Symmetric: scale max|x|/127. Asymmetric: the range of x and
-// 0 over 255 steps.
-func QuantizeRow(q, x []float32, asym bool) (scale float32) {
-	var lo, hi float32
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	if !asym {
-		m := max(-lo, hi)
-		if m == 0 {
-			clear(q)
-			return 1
-		}
-		inv := 127 / m
-		for i, v := range x {
-			q[i] = float32(min(max(Round(v*inv), -127), 127))
-		}
-		return m / 127
-	}
-	if lo == hi {
-		clear(q)
-		return 1
-	}
-	// The zero point is nudged to a whole number within the type.
-	s := (float64(hi) - float64(lo)) / 255
-	fromMin, fromMax := -128-float64(lo)/s, 127-float64(hi)/s
-	z := fromMin
-	if 128+math.Abs(float64(lo)/s) >= 127+math.Abs(float64(hi)/s) {
-		z = fromMax
-	}
-	zero := int32(min(max(math.Round(z), -128), 127))
-	scale = float32(s)
-	inv := 1 / scale
-	for i, v := range x {
-		q[i] = float32(min(max(zero+Round(v*inv), -128), 127) - zero)
-	}
-	return scale
 }

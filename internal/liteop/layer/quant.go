@@ -92,7 +92,8 @@ func Activation(c *op.Call) (activation.Clamp, error) {
 	return a, nil
 }
 
-// ChannelMultipliers are the factors s_in*s_w[c]/s_out, one a channel.
+// ChannelMultipliers are the factors s_in*s_w[c]/s_out, one a channel. As in the
+// reference kernels the product is one of float64 numbers, for uint8 one of float32.
 func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multiplier, error) {
 	si, _, err := ScaleOf(in)
 	if err != nil {
@@ -111,7 +112,11 @@ func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multip
 	}
 	ms := make([]fixed.Multiplier, len(sw))
 	for i, s := range sw {
-		ms[i] = fixed.FromReal(float64(si) * float64(s) / float64(so))
+		product := float64(si) * float64(s)
+		if in.Type == tensor.Uint8 {
+			product = float64(si * s)
+		}
+		ms[i] = fixed.FromReal(product / float64(so))
 	}
 	return ms, nil
 }

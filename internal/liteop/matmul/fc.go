@@ -56,7 +56,7 @@ func prepareFC(c *op.Call) (op.Run, error) {
 	}
 	x, w := c.In[0].Type, c.In[1].Type
 	switch {
-	case x == tensor.Float32 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Uint8) && c.Const(1) && layer.Quantised(c.In[1]):
+	case x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]):
 		return hybridFC(c, s)
 	case x == tensor.Float32:
 		return floatFC(c, s)
@@ -306,28 +306,18 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 // hybridFC quantises each row of a float input to 8 bits and scales the whole
 // sums back.
 func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
-	if c.In[1].Quant.Block > 0 || c.In[1].Type == tensor.Uint8 {
+	if c.In[1].Quant.Block > 0 {
 		return floatFC(c, s) // blockwise weights are used as float
 	}
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
 	}
-	wq, err := layer.Integers(c.In[1])
+	h, err := layer.NewHybrid(c.In[1], s.out, s.in, c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 	if err != nil {
 		return nil, err
 	}
-	wf := make([]float32, len(wq))
-	for i, v := range wq {
-		wf[i] = float32(v)
-	}
 	c.Kernel = "hybrid"
-	sw := c.In[1].Quant.Scale
-	if len(sw) != 1 && len(sw) != s.out {
-		return nil, op.Unsupported("%d scales for %d outputs", len(sw), s.out)
-	}
-	q := op.ScratchOf[float32](c, s.in)
-	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
 	return func(c *op.Call) error {
 		bias, err := fcBias(c)
 		if err != nil {
@@ -335,10 +325,10 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for r := range s.rows {
-			scale := layer.QuantizeRow(q, x[r*s.in:][:s.in], asym)
+			sums, scale := h.Row(c.Pool, x[r*s.in:])
 			out := y[r*s.out:][:s.out]
-			kernel.Gemm(c.Pool, kernel.GemmParams{M: 1, N: s.out, K: s.in, TransB: true}, q, wf, out)
-			layer.ScaleBack(out, scale, sw, bias, act)
+			copy(out, sums)
+			layer.ScaleBack(out, scale, h.Scales(), bias, act)
 		}
 		return nil
 	}, nil

@@ -103,39 +103,62 @@ func (t *matmul) float(c *op.Call) error {
 	return nil
 }
 
-// hybrid quantises each row of the float operand.
+// hybrid quantises each row of the float operand, transposed first where it is stored
+// so. The other operand may change from run to run.
 func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
-	if t.adjX || len(c.In[1].Quant.Scale) > 1 {
-		return nil, op.Unsupported("float times int8, transposed or by channel")
+	if len(c.In[1].Quant.Scale) > 1 {
+		return nil, op.Unsupported("float times int8 by channel")
 	}
 	s, _, err := layer.ScaleOf(c.In[1])
 	if err != nil {
 		return nil, err
 	}
-	q := op.ScratchOf[float32](c, t.m*t.k)
-	w := op.ScratchOf[float32](c, t.n*t.k)
+	row, q, sums := make([]float32, t.k), make([]float32, t.k), make([]int32, t.n)
 	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
-	rows := make([]float32, t.m)
 	return func(c *op.Call) error {
 		x, y, o := tensor.Of[float32](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[float32](c.Out[0])
 		for b := range t.x {
+			w := y[t.y[b]:][:t.k*t.n]
 			for r := range t.m {
-				rows[r] = layer.QuantizeRow(q[r*t.k:][:t.k], x[t.x[b]+r*t.k:][:t.k], asym)
-			}
-			for i, v := range y[t.y[b]:][:t.k*t.n] {
-				w[i] = float32(v)
-			}
-			out := o[b*t.m*t.n:][:t.m*t.n]
-			kernel.Gemm(c.Pool, t.params(), q, w, out)
-			for r, f := range rows {
-				f *= s
-				for i := range out[r*t.n:][:t.n] {
-					out[r*t.n+i] *= f
+				from := x[t.x[b]:][:t.m*t.k]
+				if t.adjX {
+					for i := range row {
+						row[i] = from[i*t.m+r]
+					}
+				} else {
+					copy(row, from[r*t.k:])
+				}
+				scale, _ := layer.QuantizeRow(q, row, asym)
+				t.wholeRow(c, sums, q, w)
+				f := scale * s
+				out := o[(b*t.m+r)*t.n:][:t.n]
+				for i, v := range sums {
+					out[i] = float32(v) * f
 				}
 			}
 		}
 		return nil
 	}, nil
+}
+
+// wholeRow multiplies a row of whole numbers by the integers w, in integers.
+func (t *matmul) wholeRow(c *op.Call, sums []int32, q []float32, w []int8) {
+	c.Pool.For(t.n, max(1, layer.Grain/max(1, t.k)), func(lo, hi int) {
+		clear(sums[lo:hi])
+		if t.adjY {
+			for j := lo; j < hi; j++ {
+				for i, v := range w[j*t.k:][:t.k] {
+					sums[j] += int32(q[i]) * int32(v)
+				}
+			}
+			return
+		}
+		for i, v := range q {
+			for j, u := range w[i*t.n+lo : i*t.n+hi] {
+				sums[lo+j] += int32(v) * int32(u)
+			}
+		}
+	})
 }
 
 // matmulSums calls f with the index and value of every sum of

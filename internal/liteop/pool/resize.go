@@ -124,21 +124,25 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != c.Out[0].Type {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
-	if f := tensor.PickInteger(c.In[0].Type, fixedBilinear[int8], fixedBilinear[int16], nil, nil, fixedBilinear[uint8], nil, nil, nil); f != nil {
+	if f := tensor.PickInteger(c.In[0].Type, fixedBilinear[int8], fixedBilinear[int16], nil, nil, nil, nil, nil, nil); f != nil {
 		return f(r), nil
 	}
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
-		return r.float(), nil
+		return bilinear[float32](r, 0), nil
+	case tensor.Uint8:
+		// The reference computes the oldest quantised type in floats, then rounds.
+		return bilinear[uint8](r, 0.5), nil
 	default:
 		return nil, op.Unsupported("%v input", t)
 	}
 }
 
-func (r resize) float() op.Run {
+// bilinear interpolates in float32; half is what rounds to whole numbers.
+func bilinear[T float32 | uint8](r resize, half float32) op.Run {
 	ys, xs := r.taps(r.h, r.oh), r.taps(r.w, r.ow)
 	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 4*r.ow*r.c)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				v := ys[i%r.oh]
@@ -151,7 +155,7 @@ func (r resize) float() op.Run {
 					// Products and sums in the order of the reference kernel.
 					top, bottom, left, right := 1-v.f, v.f, 1-u.f, u.f
 					for k := range out {
-						out[k] = a[k]*top*left + d[k]*bottom*left + b[k]*top*right + e[k]*bottom*right
+						out[k] = T(float32(a[k])*top*left + float32(d[k])*bottom*left + float32(b[k])*top*right + float32(e[k])*bottom*right + half)
 					}
 				}
 			}
@@ -181,7 +185,7 @@ func (r resize) fixedTaps(in, out int) []fixedTap {
 	return t
 }
 
-func fixedBilinear[T int8 | uint8 | int16](r resize) op.Run {
+func fixedBilinear[T int8 | int16](r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])

@@ -39,10 +39,8 @@ func nonlinear(name string) (func(float32) float32, error) {
 type projection struct {
 	input  int // number of the weights among the inputs
 	n, k   int
-	w      []float32 // constant weights as whole or real numbers
-	scales []float32 // nil for float weights
-	asym   bool
-	q, sum []float32
+	w      []float32     // constant weights
+	hybrid *layer.Hybrid // nil for float weights
 }
 
 // newProjection returns nil when the weights are absent.
@@ -54,24 +52,14 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 	if t.Rank() != 2 {
 		return nil, c.Errorf("weights %d have rank %d, 2 was expected", input, t.Rank())
 	}
-	p := &projection{input: input, n: t.Shape[0], k: t.Shape[1], asym: asym}
-	if t.Type == tensor.Int8 || t.Type == tensor.Uint8 {
-		if !c.Const(input) || !layer.Quantised(t) {
-			return nil, op.Unsupported("%v weights that are not constant or have no scale", t.Type)
+	p := &projection{input: input, n: t.Shape[0], k: t.Shape[1]}
+	if layer.IsHybrid(t.Type) {
+		if !c.Const(input) {
+			return nil, op.Unsupported("%v weights that are not constant", t.Type)
 		}
-		w, err := layer.Weights(t)
-		if err != nil {
-			return nil, err
-		}
-		p.w = make([]float32, len(w))
-		for i, v := range w {
-			p.w[i] = float32(v)
-		}
-		if p.scales = t.Quant.Scale; len(p.scales) != 1 && len(p.scales) != p.n {
-			return nil, op.Unsupported("%d scales for %d rows", len(p.scales), p.n)
-		}
-		p.q, p.sum = make([]float32, p.k), make([]float32, p.n)
-		return p, nil
+		var err error
+		p.hybrid, err = layer.NewHybrid(t, p.n, p.k, asym)
+		return p, err
 	}
 	if !floatType(t.Type) {
 		return nil, op.Unsupported("%v weights", t.Type)
@@ -95,6 +83,16 @@ func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 	if p == nil {
 		return nil
 	}
+	if p.hybrid != nil {
+		scales := p.hybrid.Scales()
+		for r := range rows {
+			sums, s := p.hybrid.Row(c.Pool, x[r*p.k:])
+			for i, v := range sums {
+				dst[r*p.n+i] += v * (s * scales[min(i, len(scales)-1)])
+			}
+		}
+		return nil
+	}
 	w := p.w
 	if w == nil {
 		var err error
@@ -102,16 +100,6 @@ func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 			return err
 		}
 	}
-	if p.scales == nil {
-		kernel.Gemm(c.Pool, kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true}, x, w, dst)
-		return nil
-	}
-	for r := range rows {
-		s := layer.QuantizeRow(p.q, x[r*p.k:][:p.k], p.asym)
-		kernel.Gemm(c.Pool, kernel.GemmParams{M: 1, N: p.n, K: p.k, TransB: true}, p.q, w, p.sum)
-		for i, v := range p.sum {
-			dst[r*p.n+i] += v * s * p.scales[min(i, len(p.scales)-1)]
-		}
-	}
+	kernel.Gemm(c.Pool, kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true}, x, w, dst)
 	return nil
 }

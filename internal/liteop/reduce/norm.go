@@ -44,11 +44,11 @@ func prepareL2Norm(c *op.Call) (op.Run, error) {
 }
 
 func l2Row(y, x []float32) {
-	var s float64
+	var s float32 // as the reference kernels sum
 	for _, v := range x {
-		s += float64(v) * float64(v)
+		s += v * v
 	}
-	n := max(float32(math.Sqrt(s)), 1e-6)
+	n := max(float32(math.Sqrt(float64(s))), 1e-6)
 	for i, v := range x {
 		y[i] = v / n
 	}
@@ -72,8 +72,13 @@ func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 				s += d * d
 			}
 			m := fixed.InvSqrt(s)
+			// The factor 128 goes into the multiplier of int8 and into the values of uint8.
+			factor := int32(128)
+			if middle == 0 {
+				m.Shift, factor = m.Shift+7, 1
+			}
 			for i, v := range in {
-				y[r*depth+i] = T(min(max(m.Apply(128*(int32(v)-z))+middle, lo), hi))
+				y[r*depth+i] = T(min(max(m.Apply(factor*(int32(v)-z))+middle, lo), hi))
 			}
 		}
 		return nil
@@ -94,11 +99,11 @@ func prepareLRN(c *op.Call) (op.Run, error) {
 			for r := lo; r < hi; r++ {
 				in := x[r*depth:][:depth]
 				for i, v := range in {
-					var s float64
+					var s float32
 					for _, w := range in[max(0, i-radius):min(depth, i+radius+1)] {
-						s += float64(w) * float64(w)
+						s += w * w
 					}
-					y[r*depth+i] = v * float32(math.Pow(bias+alpha*s, -beta))
+					y[r*depth+i] = v * float32(math.Pow(bias+alpha*float64(s), -beta))
 				}
 			}
 		})

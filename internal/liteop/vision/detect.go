@@ -108,10 +108,12 @@ func prepareDetect(c *op.Call) (op.Run, error) {
 // decode turns offsets from anchors (centre and size) into corners.
 func (d *detection) decode(boxes []box, code, anchors []float32, width int) {
 	for i := range boxes {
-		e, a := code[i*width:][:4], anchors[i*4:][:4]
-		y, x := e[0]/d.scale[0]*a[2]+a[0], e[1]/d.scale[1]*a[3]+a[1]
-		h := 0.5 * float32(math.Exp(float64(e[2]/d.scale[2]))) * a[2]
-		w := 0.5 * float32(math.Exp(float64(e[3]/d.scale[3]))) * a[3]
+		var e, a [4]float64 // the reference computes in float64 and rounds centre and half sizes
+		for k := range e {
+			e[k], a[k] = float64(code[i*width+k])/float64(d.scale[k]), float64(anchors[i*4+k])
+		}
+		y, x := float32(e[0]*a[2]+a[0]), float32(e[1]*a[3]+a[1])
+		h, w := float32(0.5*math.Exp(e[2])*a[2]), float32(0.5*math.Exp(e[3])*a[3])
 		boxes[i] = box{y - h, x - w, y + h, x + w}
 	}
 }

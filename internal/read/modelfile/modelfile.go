@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/infile"
 	"github.com/opmeter/opmeter/internal/netspec"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/read/tflite"
@@ -22,18 +22,14 @@ import (
 // protobuf message that is not ONNX is refused by its reader. Errors name the
 // file.
 func Open(path string) (*graph.Model, error) {
-	f, err := os.Open(path)
+	f, st, err := infile.Open(path)
+	if e, ok := errors.AsType[*infile.KindError](err); ok {
+		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx or .mltk.zip) was expected", path, e.Kind)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if st.IsDir() {
-		return nil, fmt.Errorf("%s: is a folder, a model file (.tflite, .onnx or .mltk.zip) was expected", path)
-	}
 	if st.Size() == 0 {
 		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .mltk.zip) was expected", path)
 	}

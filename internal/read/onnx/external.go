@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/mapped"
 )
 
 // external gives out slices of the data files beside a model, each mapped once.
 type external struct {
-	dir    string // "" refuses all
-	files  map[string][]byte
-	closes []func() error
+	dir   string // "" refuses all
+	files map[string]*mapped.File
 }
 
 // slice finds the elements of a tensor of want bytes. A checksum, if there is
@@ -71,8 +71,8 @@ func (x *external) file(location string) ([]byte, error) {
 		return nil, fmt.Errorf("location %q leads outside the model's folder", location)
 	}
 	name := filepath.Clean(filepath.FromSlash(location))
-	if b, ok := x.files[name]; ok {
-		return b, nil
+	if m := x.files[name]; m != nil {
+		return m.Data, nil
 	}
 	root, err := os.OpenRoot(x.dir)
 	if err != nil {
@@ -89,17 +89,16 @@ func (x *external) file(location string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("location %q: %w", location, cause(err))
 	}
-	defer f.Close()
-	b, unmap, err := mapAll(f)
+	m, err := mapped.Map(f, filepath.Join(x.dir, name))
 	if err != nil {
+		f.Close()
 		return nil, fmt.Errorf("location %q: %w", location, cause(err))
 	}
 	if x.files == nil {
-		x.files = map[string][]byte{}
+		x.files = map[string]*mapped.File{}
 	}
-	x.files[name] = b
-	x.closes = append(x.closes, unmap)
-	return b, nil
+	x.files[name] = m
+	return m.Data, nil
 }
 
 func hasDotDot(slash string) bool {
@@ -120,29 +119,21 @@ func cause(err error) error {
 	return err
 }
 
-// mapAll maps a whole open file; an empty file gives an empty slice.
-func mapAll(f *os.File) ([]byte, func() error, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
+// check tells whether a data file has changed since it was mapped.
+func (x *external) check() error {
+	for _, f := range x.files {
+		if err := f.Check(); err != nil {
+			return err
+		}
 	}
-	n := st.Size()
-	switch {
-	case !st.Mode().IsRegular():
-		return nil, nil, errors.New("not a regular file")
-	case n == 0:
-		return []byte{}, func() error { return nil }, nil
-	case n > math.MaxInt:
-		return nil, nil, fmt.Errorf("%d bytes do not fit the address space", n)
-	}
-	return mapFile(f, int(n))
+	return nil
 }
 
 func (x *external) close() error {
 	var errs []error
-	for _, c := range x.closes {
-		errs = append(errs, c())
+	for _, f := range x.files {
+		errs = append(errs, f.Close())
 	}
-	x.closes, x.files = nil, nil
+	x.files = nil
 	return errors.Join(errs...)
 }

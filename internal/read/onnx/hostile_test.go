@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/opmeter/opmeter/internal/mapped"
 )
 
 // TestHostileMemory feeds files of about a megabyte that are as dense as the
@@ -97,20 +99,15 @@ func TestShrunkFile(t *testing.T) {
 	if err := os.WriteFile(path, model(input("x"), sub(graphInitializer, num(tensorDims, int64(len(big))), num(tensorDataType, 2), str(tensorName, "w"), raw(tensorRawData, big...)), node("Add y = x w")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(path)
+	f, err := mapped.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	data, unmap, err := mapAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unmap() }()
+	defer f.Close() //nolint:errcheck // read only
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Parse(data, path, ""); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+	if _, err := Parse(f.Data, path, ""); err == nil || !strings.Contains(err.Error(), "changed while it was in use") {
 		t.Errorf("got error %v", err)
 	}
 }

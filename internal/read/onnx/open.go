@@ -1,14 +1,13 @@
 package onnx
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/read/wire"
 )
 
@@ -16,24 +15,17 @@ import (
 // mapping until the model's Close. Files of external data are looked for in the
 // model's folder.
 func Open(path string) (*graph.Model, error) {
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		return nil, &Error{File: path, Offset: -1, Err: errors.New("not a regular file")}
-	}
-	f, err := os.Open(path)
+	f, err := mapped.Open(path)
 	if err != nil {
 		return nil, &Error{File: path, Offset: -1, Err: cause(err)}
 	}
-	defer f.Close()
-	data, unmap, err := mapAll(f)
+	m, err := Parse(f.Data, path, filepath.Dir(path))
 	if err != nil {
-		return nil, &Error{File: path, Offset: -1, Err: cause(err)}
+		return nil, errors.Join(err, f.Close())
 	}
-	m, err := Parse(data, path, filepath.Dir(path))
-	if err != nil {
-		return nil, errors.Join(err, unmap())
-	}
-	rest := m.Close
-	m.Close = func() error { return errors.Join(rest(), unmap()) }
+	rest, check := m.Close, m.Check
+	m.Close = func() error { return errors.Join(rest(), f.Close()) }
+	m.Check = func() error { return cmp.Or(f.Check(), check()) }
 	return m, nil
 }
 
@@ -49,7 +41,12 @@ func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
 			_ = x.close()
 		}
 	}()
-	defer catchFault(&err)()
+	err = mapped.Guard(func() error { m, err = x.model(data, name); return err })
+	return m, err
+}
+
+// model reads the structure of a model.
+func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	if len(data) == 0 {
 		return nil, errorf(-1, "file is empty")
 	}
@@ -65,10 +62,10 @@ func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
 	if raw.graph == nil {
 		return nil, errorf(-1, "no graph in the file: it is not an ONNX model")
 	}
-	m = &graph.Model{
+	m := &graph.Model{
 		Format: "onnx", Path: name, Name: raw.graph.name, Description: raw.doc,
 		Producer:  strings.TrimSpace(raw.producer + " " + raw.version),
-		FileBytes: int64(len(data)), IRVersion: int(raw.ir), Opsets: raw.opsets, Close: x.close,
+		FileBytes: int64(len(data)), IRVersion: int(raw.ir), Opsets: raw.opsets, Close: x.close, Check: x.check,
 	}
 	for _, e := range raw.meta {
 		m.Metadata = append(m.Metadata, graph.Metadata{Name: e.key, Data: e.value})
@@ -91,24 +88,4 @@ func located(err error, name string) error {
 		e.File = name
 	}
 	return err
-}
-
-// catchFault turns a memory fault, which a mapped file raises when it is cut
-// short by somebody else, into an error instead of the end of the process. Use
-// as defer catchFault(&err)().
-func catchFault(err *error) func() {
-	old := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(old)
-		switch e := recover().(type) {
-		case nil:
-		case interface {
-			error
-			Addr() uintptr
-		}:
-			*err = fmt.Errorf("the file changed while it was read: %w", e)
-		default:
-			panic(e)
-		}
-	}
 }

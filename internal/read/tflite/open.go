@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/mapped"
 )
 
 // MaxArchiveModel bounds a model that is unpacked from an archive, in bytes.
@@ -21,34 +22,49 @@ const MaxArchiveModel = 2 << 30
 // "archive.zip!member" names the member itself. The file stays mapped until the
 // model's Close is called.
 //
-// A file that is cut short while it is mapped faults on access. Open turns that
-// into an error; whoever reads constants later should do so with
-// [debug.SetPanicOnFault] set and recover.
+// Whoever reads constants does so under [mapped.Guard].
 func Open(name string) (*graph.Model, error) {
 	file, member, _ := strings.Cut(name, "!")
-	data, unmap, err := mapFile(file)
+	f, err := mapped.Open(file)
 	if err != nil {
-		return nil, &Error{File: name, Offset: -1, Err: err}
+		return nil, &Error{File: name, Offset: -1, Err: cause(err)}
 	}
-	shown := file
-	m, err := guarded(func() (*graph.Model, error) {
-		model := data
-		if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) { // the latter has no members
-			var err error
-			if model, member, err = unpack(data, filepath.Base(file), member); err != nil {
-				return nil, &Error{File: name, Offset: -1, Err: err}
-			}
-			shown = file + "!" + member
-		} else if member != "" {
-			return nil, &Error{File: name, Offset: -1, Err: errors.New("not an archive")}
-		}
-		return Parse(model, shown)
-	})
+	if len(f.Data) == 0 {
+		return nil, errors.Join(&Error{File: name, Offset: -1, Err: errors.New("the file is empty")}, f.Close())
+	}
+	var m *graph.Model
+	err = mapped.Guard(func() (err error) { m, err = open(f.Data, name, file, member); return err })
+	if c, ok := errors.AsType[*mapped.ChangedError](err); ok {
+		err = &Error{File: name, Offset: -1, Err: c}
+	}
 	if err != nil {
-		return nil, errors.Join(err, unmap())
+		return nil, errors.Join(err, f.Close())
 	}
-	m.Close = unmap
+	m.Close, m.Check = f.Close, f.Check
 	return m, nil
+}
+
+// open reads the model in a file's content, or that in the archive that it is.
+func open(data []byte, name, file, member string) (*graph.Model, error) {
+	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) { // the latter has no members
+		model, found, err := unpack(data, filepath.Base(file), member)
+		if err != nil {
+			return nil, &Error{File: name, Offset: -1, Err: err}
+		}
+		return Parse(model, file+"!"+found)
+	}
+	if member != "" {
+		return nil, &Error{File: name, Offset: -1, Err: errors.New("not an archive")}
+	}
+	return Parse(data, file)
+}
+
+// cause drops the path that the file system puts into its errors.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }
 
 // ParseArchive reads the model in an MLTK archive that is in memory.
@@ -58,21 +74,6 @@ func ParseArchive(data []byte, name string) (*graph.Model, error) {
 		return nil, &Error{File: name, Offset: -1, Err: err}
 	}
 	return Parse(model, name+"!"+member)
-}
-
-// guarded turns a memory fault into an error.
-func guarded(fn func() (*graph.Model, error)) (m *graph.Model, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if e := recover(); e != nil {
-			fault, ok := e.(interface{ Addr() uintptr })
-			if !ok {
-				panic(e)
-			}
-			m, err = nil, fmt.Errorf("the file changed while it was read (fault at %#x)", fault.Addr())
-		}
-	}()
-	return fn()
 }
 
 // unpack returns a member of an archive. Without a name it takes the model that

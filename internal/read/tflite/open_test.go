@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/opmeter/opmeter/internal/graph"
 )
 
 func writeFile(t *testing.T, name string, data []byte) string {
@@ -127,31 +125,5 @@ func TestOpenErrors(t *testing.T) {
 				t.Errorf("error %q is not one line of *Error", err)
 			}
 		})
-	}
-}
-
-// TestCutWhileMapped cuts a file after it was mapped: reading the model again
-// must be an error, not the end of the process.
-func TestCutWhileMapped(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("nothing is mapped")
-	}
-	big := append(smallModel(t), make([]byte, 1<<16)...)
-	p := writeFile(t, "m.tflite", big)
-	data, unmap, err := mapFile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unmap(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Truncate(p, 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err = guarded(func() (*graph.Model, error) { return Parse(data, p) })
-	if err == nil || !strings.Contains(err.Error(), "changed while it was read") {
-		t.Errorf("error is %v", err)
 	}
 }

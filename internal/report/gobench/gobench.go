@@ -121,6 +121,7 @@ type unit struct {
 // up over layers.
 var names = map[string]string{
 	"macs_per_s": "MACs/s", "bytes_per_s": "moved-B/s", "cpu_cycles": "cycles/op", "accelerator_cycles": "accelerator-cycles/op", "simulator_cycles": "simulator-cycles/op", "energy_j": "J/op",
+	"reference_latency_s": "ref-sec/op", "undisturbed_latency_s": "", "processor_s": "", "machine_speed": "",
 	"latency_s": "", "share": "", "total_s": "", "calls": "", "expected_s": "", "against_expected": "", "macs": "", "ops": "", "ops_per_s": "", "ops_per_byte": "",
 	"energy_per_mac_j": "", "energy_per_op_j": "", "power_w": "", "params": "", "weights_bytes": "", "bytes_read": "", "bytes_written": "", "live_bytes": "",
 	"macs_executed": "", "mltk_ops": "", "mltk_macs": "", "sparsity_weights": "", "sparsity_activations": "",

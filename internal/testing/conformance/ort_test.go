@@ -147,7 +147,7 @@ func similarity(t *testing.T, dir string, o golden.Output, got *tensor.Tensor) f
 	if name == "" {
 		name = o.Head
 	}
-	want, err := npy.ReadFile(filepath.Join(dir, name))
+	want, err := npy.ReadFile(filepath.Join(dir, name), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

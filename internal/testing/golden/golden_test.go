@@ -122,6 +122,10 @@ func TestTFLM(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// What the material holds: fewer comparisons would mean that some were not made.
+	if count.models < 29 || count.integer < 405 || count.float < 591 {
+		t.Errorf("compared %d models, %d integer and %d float operators", count.models, count.integer, count.float)
+	}
 	t.Logf("TFLite Micro: %d of %d models equal; %d of %d integer and %d of %d float operators equal bit for bit",
 		count.equal, count.models, count.integerEqual, count.integer, count.floatEqual, count.float)
 	bad.report(t)
@@ -148,15 +152,13 @@ func touchesFloat(g *graph.Graph, node int) bool {
 // compare checks the main graph's outputs against recorded ones, to the last bit
 // on amd64.
 func compare(run *Run, r *Result, outputs []Output, what string) []string {
-	tol := Tolerance{}
+	tol := Exact
 	if runtime.GOARCH != "amd64" {
 		tol = Tolerance{Relative: 1e-4, Steps: 1}
 	}
-	var wrong []string
-	for i := range min(len(outputs), len(run.Model.Main().Outputs)) {
-		if w := outputs[i].Check(r.Dir, run.Session.Output(i), tol); w != "" {
-			wrong = append(wrong, fmt.Sprintf("%soutput %d %s", what, i, w))
-		}
+	wrong := Compare(r.Dir, outputs, run.Outputs(), tol)
+	for i := range wrong {
+		wrong[i] = what + wrong[i]
 	}
 	return wrong
 }
@@ -216,12 +218,9 @@ func TestTFLiteFloat(t *testing.T) {
 		}
 		agrees := false
 		for _, r := range byModel[name] {
-			var w []string
-			only := prefix(run.Model, r)
-			for i := range r.Outputs {
-				if s := r.Outputs[i].CheckFirst(r.Dir, run.Session.Output(i), tol, only); s != "" {
-					w = append(w, fmt.Sprintf("output %d (%s) %s", i, filepath.Base(r.Dir), s))
-				}
+			w := CompareFirst(r.Dir, r.Outputs, run.Outputs(), tol, prefix(run.Model, r))
+			for i := range w {
+				w[i] = filepath.Base(r.Dir) + ": " + w[i]
 			}
 			agrees = agrees || len(w) == 0
 			wrong = append(wrong, w...)
@@ -236,6 +235,9 @@ func TestTFLiteFloat(t *testing.T) {
 		if err := run.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if counts[plainFloat].n < 21 || counts[hybrid].n < 3 || counts[quantised].n < 17 || len(skipped) > 3 {
+		t.Errorf("compared %d float, %d hybrid, %d quantised models, left %d", counts[plainFloat].n, counts[hybrid].n, counts[quantised].n, len(skipped))
 	}
 	t.Logf("TFLite for browsers: %d models with integer LSTM left to TestTFLM: %s", len(skipped), strings.Join(skipped, ", "))
 	for _, k := range []kindOf{plainFloat, hybrid, quantised} {
@@ -267,7 +269,7 @@ func prefix(m *graph.Model, r *Result) int {
 	if last := nodes[len(nodes)-1]; last.Op != "TFLite_Detection_PostProcess" || kind(m) != quantised || len(r.Outputs) < 3 {
 		return 0
 	}
-	scores, err := npy.ReadFile(filepath.Join(r.Dir, r.Outputs[2].File))
+	scores, err := npy.ReadFile(filepath.Join(r.Dir, r.Outputs[2].File), nil)
 	if err != nil {
 		return 0
 	}
@@ -328,13 +330,8 @@ func TestTFLiteOps(t *testing.T) {
 		if k := kind(run.Model); engine != "tflm" && k != plainFloat {
 			tol = Tolerance{Relative: 0.02, Steps: 1}
 		}
-		for i := range ref.Outputs {
-			if i >= len(run.Model.Main().Outputs) {
-				break
-			}
-			if s := ref.Outputs[i].Check("", run.Session.Output(i), tol); s != "" {
-				wrong = append(wrong, fmt.Sprintf("output %d (%s) %s", i, engine, s))
-			}
+		for _, w := range Compare("", ref.Outputs, run.Outputs(), tol) {
+			wrong = append(wrong, engine+": "+w)
 		}
 		if trouble := run.Trouble(); trouble != "" || len(wrong) > 0 {
 			bad.add(name, append([]string{trouble}, wrong...)...)
@@ -344,6 +341,9 @@ func TestTFLiteOps(t *testing.T) {
 		if err := run.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if passed+len(bad.rows) < 190 || disputed+none > 63 {
+		t.Errorf("compared %d operator models, left %d", passed+len(bad.rows), disputed+none)
 	}
 	t.Logf("operator models: %d passed, %d failed, %d skipped (%d disputed between engines, %d without a result)", passed, len(bad.rows), disputed+none, disputed, none)
 	bad.report(t)
@@ -386,6 +386,9 @@ func TestSeanet(t *testing.T) {
 			continue
 		}
 		passed++
+	}
+	if len(cases) < 127 {
+		t.Errorf("%d cases of int16 conformance, 127 are known", len(cases))
 	}
 	t.Logf("int16 conformance: %d passed, %d failed, 0 skipped", passed, len(cases)-passed)
 	bad.report(t)

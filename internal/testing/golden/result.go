@@ -148,7 +148,7 @@ func LoadEntries(file string) (map[string]*Entry, error) {
 // recorded: several pairs for large outputs.
 func (o *Output) sample(dir string, got *tensor.Tensor) (want, have []*tensor.Tensor, err error) {
 	pick := func(name string, step int) error {
-		w, err := npy.ReadFile(filepath.Join(dir, name))
+		w, err := npy.ReadFile(filepath.Join(dir, name), nil)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,10 @@ func (o *Output) sample(dir string, got *tensor.Tensor) (want, have []*tensor.Te
 		for i, v := range o.First {
 			tensor.Of[float64](w)[i] = float64(v)
 		}
-		n := min(len(o.First), got.Len())
+		n := len(o.First)
+		if n > got.Len() {
+			return nil, nil, fmt.Errorf("%d elements recorded, the output has %d", n, got.Len())
+		}
 		h := *got
 		h.Shape, h.Data = []int{n}, got.Data[:got.Type.Bytes(n)]
 		want, have = append(want, w), append(have, &h)

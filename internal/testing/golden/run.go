@@ -61,6 +61,17 @@ func Start(m *graph.Model, in []*tensor.Tensor) (*Run, error) {
 	return &Run{Model: m, Session: s}, nil
 }
 
+// Outputs are the main graph's outputs after a run, nil for one that was not computed.
+func (r *Run) Outputs() []*tensor.Tensor {
+	out := make([]*tensor.Tensor, len(r.Model.Main().Outputs))
+	for i := range out {
+		if t := r.Session.Output(i); t.Known() {
+			out[i] = t
+		}
+	}
+	return out
+}
+
 // Once computes one inference.
 func (r *Run) Once() error { return r.Session.Run(context.Background()) }
 

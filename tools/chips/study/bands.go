@@ -15,6 +15,8 @@ import (
 // interval in logarithms for networks like those calibrated on, and for others.
 type Band struct {
 	Near, Far float64
+	// Ports is what the overhead of calls and operators adds by its share.
+	Ports float64
 	// Rows and Sources that the band was found with.
 	Rows, Sources int
 }
@@ -22,9 +24,10 @@ type Band struct {
 // class of residuals that share a band.
 type class struct{ family, how string }
 
-// Bands of a family by how its coefficients came about.
+// Bands of families by how their coefficients came about.
 type Bands struct {
-	by map[class]Band
+	// groups are those with measurements enoughRows for a band of their own.
+	groups map[fit.Group]Band
 	// kinds holds what all families of a kind share; see kind.
 	kinds map[class]Band
 	// scatter is how far single layers lie from the others of their network.
@@ -35,7 +38,7 @@ type Bands struct {
 // instructions, plain C follows compiler and memory.
 func kind(family string) string {
 	switch family {
-	case "tflm-reference":
+	case reference, cortexm.Int16Reference:
 		return "plain"
 	case "x-cube-ai", cortexm.FloatTFLM, cortexm.FloatXCubeAI:
 		return family
@@ -45,43 +48,105 @@ func kind(family string) string {
 
 // scored is a residual with the distance of its network from the training set.
 type scored struct {
-	class    class
-	source   string
-	log      float64
-	distance float64
+	class              class
+	group              fit.Group
+	source, network    string
+	log                float64
+	distance, overhead float64
 }
 
-// MakeBands finds bands from measurements by leaving out sources, sources together
-// with their networks, and all of a core or a version.
+// MakeBands finds bands from measurements by leaving out networks, sources, and all of
+// a core or a version.
 func MakeBands(ms []*fit.Measurement, s fit.Settings) *Bands {
-	var all []scored
-	for _, rs := range [][]*fit.Residual{LeaveSourcesOut(ms, s), LeaveNetworksOut(ms, s), leaveGroupsOut(ms, s)} {
+	odd := oddBuilds(ms) // they tell of another way of building
+	score := func(rs []*fit.Residual) (out []scored) {
 		for _, r := range rs {
-			if r.How != "" && r.Overhead < 0.5 {
-				all = append(all, scored{class{r.M.Family, r.How}, r.M.Source, math.Abs(r.Log()), r.Distance})
+			if r.How != "" && !odd[r.M.Group()] {
+				out = append(out, scored{
+					class{kind(r.M.Family), r.How},
+					r.M.Group(), r.M.Source, networkOf(r.M.Model),
+					math.Abs(r.Log()), r.Distance, r.Overhead,
+				})
 			}
 		}
+		return out
 	}
-	b := &Bands{by: map[class]Band{}, kinds: map[class]Band{}, scatter: scatter(ms, s)}
+	b := &Bands{groups: map[fit.Group]Band{}, kinds: map[class]Band{}, scatter: scatter(ms, s)}
+	apart := score(LeaveNetworksOut(ms, s))
+	all := slices.Concat(apart, score(LeaveSourcesOut(ms, s)), score(leaveGroupsOut(ms, s)))
+	for _, r := range apart {
+		if _, ok := b.groups[r.group]; ok || r.class.how != "measured" {
+			continue
+		}
+		own := filter(apart, func(o *scored) bool { return o.group == r.group && o.class.how == "measured" })
+		if len(own) >= enoughRows && len(count(own, network)) >= enoughNetworks {
+			b.groups[r.group] = tight(own)
+		}
+	}
 	for _, r := range all {
-		k := class{kind(r.class.family), r.class.how}
-		for _, c := range []class{k, {k.family, ""}} {
+		for _, c := range []class{r.class, {r.class.family, ""}} {
 			if _, ok := b.kinds[c]; ok {
 				continue
 			}
-			own := band(filter(all, func(o class) bool { return kind(o.family) == c.family && (c.how == "" || o.how == c.how) }))
-			if c.how == "" || own.Sources >= 3 && own.Rows >= 8 {
-				b.kinds[c] = own
-			}
-		}
-		if _, ok := b.by[r.class]; !ok {
-			if own := band(filter(all, func(c class) bool { return c == r.class })); own.Sources >= 4 && own.Rows >= 20 {
-				b.by[r.class] = own
+			own := filter(all, func(o *scored) bool {
+				return o.class.family == c.family && (c.how == "" || o.class.how == c.how) && o.overhead < 0.5
+			})
+			if len(own) > 0 && (c.how == "" || len(count(own, sourceOf)) >= 3 && len(own) >= 8) {
+				b.kinds[c] = band(own)
 			}
 		}
 	}
 	return b
 }
+
+// A group has a band of its own from this many rows of this many networks.
+const (
+	enoughRows     = 10
+	enoughNetworks = 4
+)
+
+func network(r *scored) string  { return r.network }
+func sourceOf(r *scored) string { return r.source }
+
+func count(rs []scored, by func(*scored) string) map[string]int {
+	n := map[string]int{}
+	for i := range rs {
+		n[by(&rs[i])]++
+	}
+	return n
+}
+
+// tight is the band that holds nine of ten rows of one group whose networks were left
+// out, and no more: the width of each row grows with its distance from the others, and
+// with its overhead where no other network of the group is mostly overhead.
+func tight(rs []scored) Band {
+	b := Band{Rows: len(rs), Sources: len(count(rs, sourceOf)), Ports: cortexm.OverheadHalf}
+	if slices.ContainsFunc(rs, func(r scored) bool { return r.overhead >= 0.5 }) {
+		b.Ports = 0
+	}
+	var v []float64
+	for i := range rs {
+		r := &rs[i]
+		v = append(v, max(r.log-b.Ports*r.overhead, 0)/cortexm.Half(1, farther, 0, r.distance, r.overhead))
+	}
+	slices.Sort(v)
+	// Between this row and the next, so that rounding moves neither across.
+	at := int(math.Ceil(fit.Coverage*float64(len(v)))) - 1
+	b.Near = v[at]
+	if at+1 < len(v) {
+		b.Near = math.Sqrt(v[at] * v[at+1])
+		if v[at+1] > 1.02*v[at] {
+			b.Near = 1.01 * v[at]
+		}
+	}
+	b.Near = math.Max(b.Near, 0.02)
+	b.Far = farther * b.Near
+	return b
+}
+
+// farther is how much wider the band of a network is that is unlike all that were
+// measured.
+const farther = 2.0
 
 // Layer is the half-width of the band of one layer: the error of the level, which all
 // layers share, and that of the layer, which averages out in a model.
@@ -134,26 +199,22 @@ func without(ms []*fit.Measurement, source string, layers bool) (rest, held []*f
 }
 
 // Of returns the band of a group whose coefficients came about as how says.
-// Families with too few sources share the band of their kind, and what was carried
+// Groups with too few measurements share the band of their kind, and what was carried
 // over from elsewhere is never surer than what was measured.
-func (b *Bands) Of(family, how string) Band {
-	if own, ok := b.by[class{family, how}]; ok {
+func (b *Bands) Of(g fit.Group, how string) Band {
+	if own, ok := b.groups[g]; ok && how == "measured" {
 		return own
 	}
-	if how != "measured" {
-		if m, ok := b.by[class{family, "measured"}]; ok && kind(family) == family {
-			// Another version or core of a family that is well known.
-			return Band{Near: math.Max(2*m.Near, m.Far), Far: 2 * m.Far, Rows: m.Rows, Sources: m.Sources}
-		}
-	}
-	wide, ok := b.kinds[class{kind(family), how}]
+	k := kind(g.Family)
+	wide, ok := b.kinds[class{k, how}]
 	if !ok {
-		wide = b.kinds[class{kind(family), ""}]
+		wide = b.kinds[class{k, ""}]
 	}
-	if m, ok := b.kinds[class{kind(family), "measured"}]; ok && how != "measured" {
-		wide.Near, wide.Far = math.Max(wide.Near, 1.2*m.Near), math.Max(wide.Far, 1.2*m.Far)
+	wide.Ports = cortexm.OverheadHalf
+	if how != "measured" {
+		wide = b.carried(g, wide)
 	}
-	if how == "tier" && kind(family) == "optimised" {
+	if how == "tier" && k == "optimised" {
 		// No measurement tells how this core's memory compares.
 		wide.Near, wide.Far = 1.5*wide.Near, 1.5*wide.Far
 	}
@@ -163,13 +224,30 @@ func (b *Bands) Of(family, how string) Band {
 	return wide
 }
 
+// carried widens the band of figures that are taken over until it is wider than that of
+// every core of the same kind of kernels that was measured.
+func (b *Bands) carried(g fit.Group, wide Band) Band {
+	surest := func(m Band) {
+		wide.Near, wide.Far = math.Max(wide.Near, 1.2*m.Near), math.Max(wide.Far, 1.2*m.Far)
+	}
+	if m, ok := b.kinds[class{kind(g.Family), "measured"}]; ok {
+		surest(m)
+	}
+	for from, m := range b.groups {
+		if from.Family == g.Family {
+			surest(m)
+		}
+	}
+	return wide
+}
+
 // nothing is the half-width of a band when nothing is known: a factor of four.
 const nothing = 1.4
 
-func filter(all []scored, keep func(class) bool) []scored {
+func filter(all []scored, keep func(*scored) bool) []scored {
 	var out []scored
 	for _, r := range all {
-		if keep(r.class) {
+		if keep(&r) {
 			out = append(out, r)
 		}
 	}

@@ -3,6 +3,7 @@ package study
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,17 @@ func Load(path, root string) (ms []*fit.Measurement, skipped map[string]int, err
 	}
 	skipped = map[string]int{}
 	files := map[string]*fit.Work{}
+	doubtful := map[string]bool{}
+	for _, r := range t.Rows {
+		if r["suggested_use"] == "doubtful" {
+			doubtful[build(r)] = true
+		}
+	}
 	for _, r := range t.Rows {
 		m, why := measurement(r, root, files)
+		if why == "" && m.Family == cortexm.Int16Reference && doubtful[build(r)] {
+			why = "of the build of a doubtful row"
+		}
 		if why != "" {
 			skipped[why]++
 			continue
@@ -32,13 +42,22 @@ func Load(path, root string) (ms []*fit.Measurement, skipped map[string]int, err
 	return ms, skipped, nil
 }
 
+// build names a network on a board with a runtime: what one image was made of. Where
+// its row in 8-bit integers is doubtful, that in 16 bits is too.
+func build(r map[string]string) string {
+	return r["board"] + "|" + r["runtime"] + "|" + r["model_name"] + "|" + r["runtime_version"]
+}
+
 // internalKiB is the largest internal RAM of the measured chips; larger
 // activations lie outside, at a cost that depends on the board.
 const internalKiB = 1024
 
 func measurement(r map[string]string, root string, files map[string]*fit.Work) (*fit.Measurement, string) {
-	if r["suggested_use"] == "exclude" {
+	switch r["suggested_use"] {
+	case "exclude":
 		return nil, "excluded by the table"
+	case "doubtful":
+		return nil, "doubtful by the table"
 	}
 	if !strings.HasPrefix(r["evidence"], "measured") {
 		return nil, "not measured"
@@ -46,15 +65,19 @@ func measurement(r map[string]string, root string, files map[string]*fit.Work) (
 	if r["accelerator"] != "" {
 		return nil, "with accelerator"
 	}
-	if r["dtype"] == "float32" {
-		return floatMeasurement(r, root)
+	typ, ok := typeOf(r["dtype"])
+	if !ok {
+		return nil, "element type not stated, or weights of another type than the kernels take"
 	}
-	if r["dtype"] != "int8" {
-		return nil, "neither int8 nor float32"
+	if typ == cortexm.Float {
+		return floatMeasurement(r, root)
 	}
 	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"], Version: r["runtime_version"]}
 	m.Core = coreID(r["core"])
 	m.Family, m.Era = family(r["runtime"], r["runtime_version"], m.Core)
+	if typ == cortexm.Int16 {
+		m.Family = map[string]string{"tflm-cmsis-nn": cortexm.Int16CMSISNN, reference: cortexm.Int16Reference}[m.Family]
+	}
 	if m.Family == "" || m.Core == "" {
 		return nil, "runtime or core without a model: " + r["runtime"]
 	}
@@ -76,14 +99,14 @@ func measurement(r map[string]string, root string, files map[string]*fit.Work) (
 	uj, _ := strconv.ParseFloat(r["energy_uj"], 64)
 	m.Joules = uj / 1e6
 	m.Volts = volts(r["notes"])
-	kernels := cortexm.Kernels{Family: m.Family, Tier: tier(m.Family, m.Core)}
+	kernels := cortexm.Kernels{Family: kernelsOf(m.Family), Tier: tier(m.Family, m.Core)}
 	file := r["model_file"] + "|" + kernels.Family + "|" + kernels.Tier
 	n := files[file]
 	if n == nil && strings.HasPrefix(r["model_file"], "models/") {
 		n = open(filepath.Join(root, r["model_file"]), kernels)
 		files[file] = n
 	}
-	if n == nil {
+	if n == nil && typ == cortexm.Int8 {
 		n = known(r["model_name"], r["input_shape"], r)
 	}
 	if n == nil {
@@ -112,6 +135,31 @@ var (
 	repository = regexp.MustCompile(`([\w.-]+/[\w.-]+)@([0-9a-f]+)`)
 	supply     = regexp.MustCompile(`supply (\d(?:\.\d+)?) ?V`)
 )
+
+// typeOf reads the element type of a row. A network whose inputs and outputs are of
+// another type counts by its kernels.
+func typeOf(printed string) (cortexm.Type, bool) {
+	switch {
+	case printed == "int8", printed == "int8 with float I/O":
+		return cortexm.Int8, true
+	case strings.HasPrefix(printed, "int16 activations"), strings.HasPrefix(printed, "int16/int8"):
+		return cortexm.Int16, true
+	case strings.HasPrefix(printed, "float32"):
+		return cortexm.Float, true // pruned and clustered ones take the same time
+	}
+	return 0, false
+}
+
+// kernelsOf is the family that knows which operators have kernels of their own.
+func kernelsOf(family string) string {
+	switch family {
+	case cortexm.Int16CMSISNN:
+		return "tflm-cmsis-nn"
+	case cortexm.Int16Reference, cortexm.FloatTFLM:
+		return reference
+	}
+	return family
+}
 
 // source names a publication: a submitter's round, a commit of a repository, or
 // the source as printed.
@@ -179,6 +227,14 @@ func family(runtime, version, core string) (name, era string) {
 			return "", ""
 		}
 		return "x-cube-ai", "9"
+	case runtime == "Edge Impulse SDK" && core == "cortex-m4":
+		return "tflm-cmsis-nn", edgeImpulse
+	case runtime == "Edge Impulse SDK" && core != "":
+		return reference, edgeImpulse
+	case runtime == "TFLM + CMSIS-NN, -Os":
+		return "tflm-cmsis-nn", small
+	case runtime == "TFLM + CMSIS-NN, -Ofast", runtime == "TFLM + CMSIS-NN, FPU off":
+		return "tflm-cmsis-nn", "" // kernels for integers are within one per cent of -O3
 	case runtime == "TFLM without ESP-NN", strings.Contains(runtime, "reference kernels"):
 		return "tflm-reference", ""
 	case runtime == "TFLM + ESP-NN":
@@ -195,21 +251,28 @@ func family(runtime, version, core string) (name, era string) {
 	return "", ""
 }
 
+const (
+	small       = "small"        // built for size, -Os
+	edgeImpulse = "edge-impulse" // the library that Edge Impulse builds
+)
+
+// built reports whether an era is a way of building kernels that are known otherwise.
+func built(era string) bool { return era == small || era == edgeImpulse }
+
 // prunes tells runtimes that leave out channels whose weights are all zero.
 func prunes(family, era string) bool { return family == "x-cube-ai" && (era == "8.1" || era == "9") }
 
 // Data is everything measured.
 type Data struct {
-	// Measurements of models and layers in 8-bit integers, and Float of models in
-	// floating point.
-	Measurements, Float []*fit.Measurement
+	// Measurements of models and layers.
+	Measurements []*fit.Measurement
 	// Plain is what operators without optimised kernels cost.
 	Plain *Plain
 	// Skipped counts rows of whole models that are of no use, by reason.
 	Skipped map[string]int
 }
 
-// LoadAll reads both tables below root: whole models and layers.
+// LoadAll reads the tables below root: whole models and layers.
 func LoadAll(root string) (*Data, error) {
 	path := filepath.Join(root, "data", "mcu_measured.csv")
 	ms, skipped, err := Load(path, root)
@@ -231,14 +294,14 @@ func LoadAll(root string) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{Skipped: skipped}
-	for _, m := range append(ms, layers...) {
-		if isFloat(m.Family) {
-			d.Float = append(d.Float, m)
-		} else {
-			d.Measurements = append(d.Measurements, m)
-		}
+	more, left, err := Load(filepath.Join(root, "data", "mcu_measured_edgemark.csv"), root)
+	if err != nil {
+		return nil, err
 	}
+	for why, n := range left {
+		skipped[why] += n
+	}
+	d := &Data{Measurements: slices.Concat(ms, more, layers), Skipped: skipped}
 	d.Plain, err = LoadPlain(path)
 	return d, err
 }

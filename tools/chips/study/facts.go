@@ -86,7 +86,7 @@ func chips() []chipFacts {
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(640)), waits("flash", "flash", mib(2), 5, 0)},
 			Supply:   &chip.Supply{Volts: 1.8, Regulator: "linear"},
 		}},
-		{core: "cortex-m33", st: true, chips: []string{"STM32U575ZI"}, volts: 1.8, Target: chip.Target{
+		{core: "cortex-m33", st: true, chips: []string{"STM32U575ZI", "STM32U585AI"}, volts: 1.8, Target: chip.Target{
 			ID: "stm32u575", Name: "STM32U575", Vendor: "STMicroelectronics",
 			Description: "Ultra-low-power microcontroller with instruction cache.", Core: m33, Clock: mhz(0, 160, 160),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(768)), waits("flash", "flash", mib(2), 4, kib(8))},
@@ -104,12 +104,12 @@ func chips() []chipFacts {
 			Memories: []chip.Memory{mem("AXI SRAM", "ram", kib(1024)), mem("DTCM", "tcm", kib(128)), waits("flash", "flash", mib(2), 6, kib(16))},
 			Supply:   &chip.Supply{Volts: 3, Regulator: "switching"},
 		}},
-		{core: "cortex-m7", st: true, Target: chip.Target{
+		{core: "cortex-m7", st: true, chips: []string{"STM32H747XI", "STM32H743ZI"}, Target: chip.Target{
 			ID: "stm32h743", Name: "STM32H743", Vendor: "STMicroelectronics",
 			Description: "High-performance microcontroller; the H747 has the same core and memories.", Core: m7, Clock: mhz(0, 480, 480),
 			Memories: []chip.Memory{mem("AXI SRAM", "ram", kib(512)), mem("DTCM", "tcm", kib(128)), waits("flash", "flash", mib(2), 4, kib(16))},
 		}},
-		{core: "cortex-m7", st: true, Target: chip.Target{
+		{core: "cortex-m7", st: true, chips: []string{"STM32F746ZG"}, Target: chip.Target{
 			ID: "stm32f746", Name: "STM32F746", Vendor: "STMicroelectronics",
 			Description: "Microcontroller with 4 KiB instruction and data caches.", Core: core("Cortex-M7", "armv7e-m", "dsp", "single", 1), Clock: mhz(0, 216, 216),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(256)), mem("DTCM", "tcm", kib(64)), waits("flash", "flash", mib(1), 7, kib(4))},
@@ -125,7 +125,7 @@ func chips() []chipFacts {
 			Description: "Radio microcontroller; the application core.", Core: m33, Clock: mhz(64, 128, 128),
 			Memories: []chip.Memory{mem("RAM", "ram", kib(512)), waits("flash", "flash", mib(1), 0, kib(8))},
 		}},
-		{core: "cortex-m0plus", Target: chip.Target{
+		{core: "cortex-m0plus", chips: []string{"RP2040"}, Target: chip.Target{
 			ID: "rp2040", Name: "RP2040", Vendor: "Raspberry Pi",
 			Description: "Two cores; code and model in serial flash behind a 16 KiB cache, of the size on the Pico board.", Core: core("Cortex-M0+", "armv6-m", "none", "none", 2), Clock: mhz(0, 133, 133),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(264)), serial(mib(2), kib(16), 30)},
@@ -141,7 +141,7 @@ func chips() []chipFacts {
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(256)), mem("flash", "flash", mib(1))},
 			Supply:   &chip.Supply{Volts: 3, Regulator: "linear"},
 		}},
-		{core: "cortex-m85", Target: chip.Target{
+		{core: "cortex-m85", chips: []string{"R7FA8D1"}, Target: chip.Target{
 			ID: "ra8d1", Name: "RA8D1", Vendor: "Renesas",
 			Description: "Microcontroller with Helium vector instructions.", Core: m85, Clock: mhz(0, 480, 480),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(896)), mem("DTCM", "tcm", kib(64)), waits("flash", "flash", mib(2), 0, kib(16))},
@@ -156,17 +156,17 @@ func chips() []chipFacts {
 			Description: "Microcontroller with RXv2 core; kernels are CMSIS-NN adapted to its multiply-accumulate instructions.", Core: core("RXv2", "rxv2", "dsp", "single", 1), Clock: mhz(0, 120, 120),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(640)), mem("flash", "flash", mib(2))},
 		}},
-		{core: "xtensa-lx7", Target: chip.Target{
+		{core: "xtensa-lx7", chips: []string{"ESP32-S3"}, Target: chip.Target{
 			ID: "esp32-s3", Name: "ESP32-S3", Vendor: "Espressif",
 			Description: "Two Xtensa LX7 cores with vector extension; sizes outside the chip are those of common modules.", Core: core("Xtensa LX7", "xtensa", "pie", "single", 2), Clock: mhz(0, 240, 240),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(512)), mem("PSRAM", "external-ram", mib(8)), serial(mib(8), 0, 0)},
 		}},
-		{core: "rv32imc", Target: chip.Target{
+		{core: "rv32imc", chips: []string{"ESP32-C3"}, Target: chip.Target{
 			ID: "esp32-c3", Name: "ESP32-C3", Vendor: "Espressif",
 			Description: "RISC-V microcontroller without vector instructions; sizes outside the chip are those of common modules.", Core: core("RV32IMC", "rv32imc", "none", "none", 1), Clock: mhz(0, 160, 160),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(400)), serial(mib(4), kib(16), 0)},
 		}},
-		{core: "rv32-p4", Target: chip.Target{
+		{core: "rv32-p4", chips: []string{"ESP32-P4"}, Target: chip.Target{
 			ID: "esp32-p4", Name: "ESP32-P4", Vendor: "Espressif",
 			Description: "Two RISC-V cores with vector extension; sizes outside the chip are those of common modules.", Core: core("RV32IMAFC", "rv32imafc", "xesppie", "single", 2), Clock: mhz(0, 400, 360),
 			Memories: []chip.Memory{mem("L2MEM", "ram", kib(768)), mem("PSRAM", "external-ram", mib(32)), serial(mib(16), 0, 0)},

@@ -22,7 +22,9 @@ type Fit struct {
 	Scales map[tierCore]float64
 	// Rows counts the whole-model measurements of a group.
 	Rows map[fit.Group]int
-	seen map[tierEra][]cortexm.Vector
+	// Chips are the speeds of chips relative to others with the same core and runtime.
+	Chips map[Chip]float64
+	seen  map[tierEra][]cortexm.Vector
 }
 
 type (
@@ -51,7 +53,7 @@ func tierOf(core string) string {
 // tier of a measurement: reference kernels use no vector instructions, so all
 // cores are of one tier.
 func tier(family, core string) string {
-	if family == "tflm-reference" {
+	if family == reference || family == cortexm.Int16Reference {
 		return "plain"
 	}
 	if family == "tflm-andes-nn" {
@@ -67,13 +69,17 @@ func tier(family, core string) string {
 }
 
 // softFloat lists cores without a unit for floating point.
-var softFloat = map[string]bool{"cortex-m0plus": true, "cortex-m3": true, "rv32imc": true, "rv32imac": true, "rv32-vexriscv": true}
+var softFloat = map[string]bool{"cortex-m0plus": true, "cortex-m3": true, "rv32imc": true, "rv32imac": true, "rv32-vexriscv": true, noUnit: true}
 
 // train fits all groups of the measurements.
 func train(ms []*fit.Measurement, s fit.Settings) *Fit {
-	f := &Fit{Groups: map[fit.Group]cortexm.Vector{}, Eras: map[tierEra]cortexm.Vector{}, Scales: map[tierCore]float64{}, Rows: map[fit.Group]int{}, seen: map[tierEra][]cortexm.Vector{}}
+	f := &Fit{Groups: map[fit.Group]cortexm.Vector{}, Eras: map[tierEra]cortexm.Vector{}, Scales: map[tierCore]float64{}, Rows: map[fit.Group]int{}, Chips: map[Chip]float64{}, seen: map[tierEra][]cortexm.Vector{}}
 	byTier := map[tierEra][]*fit.Measurement{}
+	odd := oddBuilds(ms)
 	for _, m := range ms {
+		if odd[m.Group()] {
+			continue
+		}
 		k := tierEra{m.Family, tier(m.Family, m.Core), m.Era}
 		byTier[k] = append(byTier[k], m)
 		if !m.Layer {
@@ -96,12 +102,120 @@ func train(ms []*fit.Measurement, s fit.Settings) *Fit {
 			if !telling(byCore[core], prior) {
 				continue
 			}
-			start := era
-			start = fit.Faster(start, f.Scales[tierCore{k.Family, core}])
-			f.Groups[group(k.Family, k.Era, core)] = fit.Refine(byCore[core], func(*fit.Measurement) float64 { return 1 }, start, s.GroupShrink, s.LayerWeight)
+			start := fit.Faster(era, f.Scales[tierCore{k.Family, core}])
+			own := s
+			if usual, ok := f.Groups[group(k.Family, "", core)]; ok && built(k.Era) {
+				// The same kernels, built otherwise: kinds of work change apart.
+				start, own.GroupShrink = otherwise(usual, k.Family == reference || k.Family == cortexm.FloatTFLM, byCore[core]), s.BuildShrink
+			}
+			f.group(group(k.Family, k.Era, core), byCore[core], start, own)
 		}
 	}
 	return f
+}
+
+// oddBuilds finds cores whose only network in plain C took more than twice what it
+// takes on the others in the middle. Built for size, plain C takes four to nine times as
+// long (EdgeMark's convolutions on a Cortex-M4), so that such a row tells of its build
+// and not of the core.
+func oddBuilds(ms []*fit.Measurement) map[fit.Group]bool {
+	levels, seen := map[fit.Group][]float64{}, map[fit.Group]map[string]bool{}
+	for _, m := range ms {
+		if g := m.Group(); kind(m.Family) == "plain" && m.Era == "" && !m.Layer {
+			if seen[g] == nil {
+				seen[g] = map[string]bool{}
+			}
+			seen[g][networkOf(m.Model)] = true
+			levels[g] = append(levels[g], math.Log(m.Cycles/cortexm.Prior(m.Family, tier(m.Family, m.Core)).Dot(m.Work)))
+		}
+	}
+	odd := map[fit.Group]bool{}
+	for g := range levels {
+		var others []float64
+		for o, l := range levels {
+			if o != g && o.Family == g.Family {
+				slices.Sort(l)
+				others = append(others, stats.Median(l))
+			}
+		}
+		slices.Sort(others)
+		slices.Sort(levels[g])
+		odd[g] = len(seen[g]) == 1 && len(others) >= 3 && stats.Median(levels[g]) > stats.Median(others)+math.Ln2
+	}
+	return odd
+}
+
+// Chip is a chip with a runtime on its core.
+type Chip struct {
+	Group fit.Group
+	Name  string
+}
+
+// group fits the coefficients of a core to its measurements, in alternation with the
+// speeds of its chips: wait states and caches make chips of one core differ. A chip's
+// speed is the middle of its networks' with one more at that of the core, so that a
+// single network says half of what it seems to.
+func (f *Fit) group(g fit.Group, rows []*fit.Measurement, start cortexm.Vector, s fit.Settings) {
+	chips := map[string]float64{}
+	for _, m := range rows {
+		if !m.Layer {
+			chips[m.Chip] = 1
+		}
+	}
+	speed := func(m *fit.Measurement) float64 {
+		if v, ok := chips[m.Chip]; ok {
+			return v
+		}
+		return 1
+	}
+	v := fit.Refine(rows, speed, start, s.GroupShrink, s.LayerWeight)
+	for range chipRounds {
+		if len(chips) < 2 {
+			break
+		}
+		logs := map[string]map[string][]float64{}
+		for _, m := range rows {
+			if m.Layer || own(v, m.Work) < 0.5 {
+				continue
+			}
+			if logs[m.Chip] == nil {
+				logs[m.Chip] = map[string][]float64{}
+			}
+			n := networkOf(m.Model)
+			logs[m.Chip][n] = append(logs[m.Chip][n], math.Log(m.Cycles/v.Dot(m.Work)))
+		}
+		for c, by := range logs {
+			var each []float64
+			for _, n := range slices.Sorted(maps.Keys(by)) {
+				each = append(each, stats.Mean(by[n]))
+			}
+			slices.Sort(each)
+			chips[c] = math.Exp(stats.Median(each) * float64(len(each)) / float64(len(each)+1))
+		}
+		v = fit.Refine(rows, speed, start, s.GroupShrink, s.LayerWeight)
+	}
+	f.Groups[g] = v
+	for c, speed := range chips {
+		f.Chips[Chip{g, c}] = speed
+	}
+}
+
+// chipRounds are enough for speeds to settle within a per cent.
+const chipRounds = 4
+
+// otherChip says that a core was measured with a runtime, but on other chips.
+const otherChip = "other chip"
+
+// Of is what coefficients of a group are on a chip: "measured" when it was.
+func (f *Fit) Of(g fit.Group, chip string) (cortexm.Vector, string) {
+	v, how := f.Coefficients(g)
+	if how != "measured" {
+		return v, how
+	}
+	if speed, ok := f.Chips[Chip{g, chip}]; ok {
+		return fit.Faster(v, speed), how
+	}
+	return v, otherChip
 }
 
 // remember keeps the mix of a network, in the prior's terms: what matters is what

@@ -18,6 +18,12 @@ func isFloat(family string) bool { return family == c.FloatTFLM || family == c.F
 func floatMeasurement(r map[string]string, root string) (*fit.Measurement, string) {
 	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Core: coreID(r["core"]), Model: r["model_name"], Version: r["runtime_version"]}
 	switch rt := r["runtime"]; {
+	case strings.HasPrefix(rt, "TFLM + CMSIS-NN") && strings.HasPrefix(r["source"], "EdgeMark"), rt == "TFLM (reference kernels)", rt == "Edge Impulse SDK":
+		m.Family = c.FloatTFLM
+		_, m.Era = family(rt, r["runtime_version"], m.Core)
+		if strings.HasSuffix(rt, "FPU off") {
+			m.Core = noUnit
+		}
 	case rt == "TFLM", rt == "TFLM (Arduino, reference kernels)":
 		m.Family = c.FloatTFLM
 		// One publication compares many boards with compilers and options of their
@@ -45,6 +51,9 @@ func floatMeasurement(r map[string]string, root string) (*fit.Measurement, strin
 	m.Work = n.All
 	return m, ""
 }
+
+// noUnit is a Cortex-M4 whose unit for floating point is not used.
+const noUnit = "cortex-m4-soft"
 
 // family1 is the era of an X-CUBE-AI release that is stated.
 func family1(r map[string]string) string {

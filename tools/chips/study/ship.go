@@ -30,6 +30,8 @@ var runtimeOf = []struct {
 	{"x-cube-ai", "7.3", "x-cube-ai-7.3", "X-CUBE-AI", "7.3 and 8.0", true, nil},
 	{"x-cube-ai", "7.1", "x-cube-ai-7.1", "X-CUBE-AI", "7.1", true, nil},
 	{"tflm-cmsis-nn", "2020", "tflm-cmsis-nn-2020", "TensorFlow Lite Micro with optimised kernels of 2020", "2.3", false, set("cortex-m4")},
+	{"tflm-cmsis-nn", edgeImpulse, "edge-impulse", "Edge Impulse SDK", "2024", false, set("cortex-m4")},
+	{reference, edgeImpulse, "edge-impulse", "Edge Impulse SDK, built for size", "2024", false, set("rxv2")},
 	{reference, "", reference, "TensorFlow Lite Micro, reference kernels", "any", false, nil},
 }
 
@@ -50,13 +52,18 @@ type Study struct {
 	Plain        *Plain
 	Fit          *Fit
 	Bands        *Bands
-	Residuals    []*fit.Residual // sources left out
+	Residuals    []*fit.Residual // networks left out
+	units        map[string]bool // cores with a unit for floating point
 }
 
 // NewStudy fits and validates.
 func NewStudy(d *Data, s fit.Settings) *Study {
-	ms := slices.Concat(d.Measurements, d.Float)
-	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveSourcesOut(ms, s)}
+	ms := d.Measurements
+	units := map[string]bool{}
+	for _, c := range chips() {
+		units[c.core] = c.Core.FPU == "single" || c.Core.FPU == "double"
+	}
+	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveNetworksOut(ms, s), units}
 }
 
 // Targets makes all shipped targets of this package.
@@ -68,7 +75,7 @@ func (s *Study) Targets() []*chip.Target {
 			if r.st && !c.st || r.cores != nil && !r.cores[c.core] {
 				continue
 			}
-			if rt := s.runtime(group(r.family, r.era, c.core), r.name, r.title, r.versions); rt != nil {
+			if rt := s.runtime(group(r.family, r.era, c.core), &c, r.name, r.title, r.versions); rt != nil {
 				t.Runtimes = append(t.Runtimes, *rt)
 			}
 		}
@@ -83,37 +90,61 @@ func (s *Study) Targets() []*chip.Target {
 // a chip that is otherwise written by hand.
 func (s *Study) Reference(core string) *chip.Runtime {
 	for _, r := range runtimeOf {
-		if r.family == reference {
-			return s.runtime(group(r.family, r.era, core), r.name, r.title, r.versions)
+		if r.name == reference {
+			return s.runtime(group(r.family, r.era, core), &chipFacts{core: core}, r.name, r.title, r.versions)
 		}
 	}
 	return nil
 }
 
+// coefficients of a group on a chip: on one of those that were measured, else on any.
+func (s *Study) coefficients(g fit.Group, c *chipFacts) (cortexm.Vector, string) {
+	for _, name := range c.chips {
+		if v, how := s.Fit.Of(g, name); how == "measured" {
+			return v, how
+		}
+	}
+	return s.Fit.Of(g, "")
+}
+
 // runtime makes a runtime from the coefficients of a group, nil without any.
-func (s *Study) runtime(g fit.Group, name, title, versions string) *chip.Runtime {
-	v, how := s.Fit.Coefficients(g)
+func (s *Study) runtime(g fit.Group, c *chipFacts, name, title, versions string) *chip.Runtime {
+	v, how := s.coefficients(g, c)
 	if how == "" {
 		return nil
 	}
 	t := tier(g.Family, g.Core)
-	b := s.Bands.Of(g.Family, how)
+	b := s.Bands.Of(g, how)
 	x := &chip.Structural{
-		Family: g.Family, Tier: t, Pruned: prunes(g.Family, g.Era), Float: s.float(g),
-		Integer: chip.Integer{Cycles: chip.Terms(v), Near: b.Near, Far: b.Far, Layer: s.Bands.Layer(b)},
+		Family: g.Family, Tier: t, Pruned: prunes(g.Family, g.Era), Int16: s.int16(g, c), Float: s.float(g, c),
+		Integer: chip.Integer{Cycles: chip.Terms(v), Near: b.Near, Far: b.Far, Layer: s.Bands.Layer(b), Overhead: b.Ports},
 	}
 	for i := cortexm.PlainMAC; i < cortexm.Terms; i++ {
-		x.Integer.Cycles[i] = 0
-		if strings.HasPrefix(g.Family, "tflm-") {
+		switch {
+		case !strings.HasPrefix(g.Family, "tflm-"):
+			x.Integer.Cycles[i] = 0
+		case how != "measured" || !s.tells(g, i):
 			x.Integer.Cycles[i], x.Integer.Bands[i] = s.Plain.Cost[i], s.Plain.Half[i]
 		}
 	}
 	for _, m := range s.Fit.Seen(g) {
 		x.Seen = append(x.Seen, chip.Terms(m))
 	}
-	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x}
-	r.Calibration = s.calibration(g, how, b)
+	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x, Builds: s.builds(g)}
+	r.Calibration = s.calibration(g, c, how, b)
 	return r
+}
+
+// tells reports whether a kind of work is a good part of a network of the group, so that
+// its cost is that of the group and not that of others.
+func (s *Study) tells(g fit.Group, term int) bool {
+	v := s.Fit.Groups[g]
+	for _, m := range s.Measurements {
+		if m.Group() == g && !m.Layer && v[term]*m.Work[term] > 0.05*v.Dot(m.Work) {
+			return true
+		}
+	}
+	return false
 }
 
 // arena names the memory that a family needs, "" for runtimes other than TensorFlow
@@ -130,53 +161,76 @@ func arena(g fit.Group) string {
 	return string(tflm.CMSISNN)
 }
 
-// soft is what software floating point costs on cores with long multiplication,
-// relative to that of a Cortex-M0+: the middle between the two platforms that are
-// known. The other is a Cortex-M4 with its unit switched off, where 18 networks took
-// 1.9 to 9.6 times as long (EdgeMark).
-func (s *Study) soft() (factor, half float64) {
-	plus, ok := s.Fit.Groups[group(cortexm.FloatTFLM, "", "cortex-m0plus")]
-	unit, ok4 := s.Fit.Groups[group(cortexm.FloatTFLM, "", "cortex-m4")]
-	if !ok || !ok4 {
-		return 0, 0
+// int16 makes the figures of kernels with 16-bit activations, nil without any.
+func (s *Study) int16(g fit.Group, c *chipFacts) *chip.Typed {
+	f := group(map[string]string{"tflm-cmsis-nn": cortexm.Int16CMSISNN, reference: cortexm.Int16Reference}[g.Family], g.Era, g.Core)
+	v, how := s.coefficients(f, c)
+	if f.Family == "" || how == "" {
+		return nil
 	}
-	switched := unit[cortexm.DenseMAC] * math.Sqrt(1.9*9.6)
-	half = math.Log(plus[cortexm.DenseMAC] / switched)
-	return math.Exp(-half / 2), half
+	from := "networks with 16-bit activations on " + s.boards(f)
+	if how != "measured" && how != otherChip {
+		from = "networks with 16-bit activations on other cores"
+	}
+	return s.typed(f, how, from, v)
 }
 
 // float makes the figures of kernels in floating point, nil without any.
-func (s *Study) float(g fit.Group) *chip.Float {
-	f := group(cortexm.FloatTFLM, "", g.Core)
-	seen := "dense"
+func (s *Study) float(g fit.Group, c *chipFacts) *chip.Typed {
+	f := group(cortexm.FloatTFLM, g.Era, g.Core)
 	if g.Family == "x-cube-ai" {
 		f = group(cortexm.FloatXCubeAI, "9", g.Core)
-		seen = "conv"
 		if _, ok := s.Fit.Coefficients(f); ok == "" {
 			f.Era = ""
 		}
 	}
-	v, how := s.Fit.Coefficients(f)
+	if !built(f.Era) && g.Family != "x-cube-ai" {
+		f.Era = ""
+	}
+	v, how := s.coefficients(f, c)
 	if how == "" {
 		return nil
 	}
-	b := s.Bands.Of(f.Family, how)
-	from := "dense networks on " + s.boards(f)
+	from := "networks on " + s.boards(f)
 	switch {
-	case g.Family == "x-cube-ai" && how != "measured":
-		from = "small convolutional networks on other cores"
+	case how == "measured", how == otherChip:
+	case softFloat[g.Core]:
+		from = "networks on a Cortex-M0+ and on a Cortex-M4 whose unit for floating point is not used"
 	case g.Family == "x-cube-ai":
-		from = "small convolutional networks on this core"
-	case how != "measured" && softFloat[g.Core]:
-		factor, half := s.soft()
-		v = fit.Faster(v, factor)
-		b.Near = math.Max(b.Near, half)
-		from = "dense networks in software floating point on a Cortex-M0+ and a published ratio on a Cortex-M4"
-	case how != "measured":
-		from = "dense networks on other cores with a unit for floating point"
+		from = "small convolutional networks on other cores"
+	default:
+		from = "networks on other cores with a unit for floating point"
 	}
-	v[cortexm.Call], v[cortexm.Op] = 0, 0 // those of the runtime, whatever the type
-	return &chip.Float{From: from, Measured: seen, Near: b.Near, Far: math.Hypot(b.Near, s.Plain.Kinds), Cycles: chip.Terms(v)}
+	return s.typed(f, how, from, v)
+}
+
+// typed makes figures of a family of kernels that are not of 8-bit integers.
+func (s *Study) typed(f fit.Group, how, from string, v cortexm.Vector) *chip.Typed {
+	b := s.Bands.Of(f, how)
+	return &chip.Typed{
+		From: from, Measured: s.measured(f, how), Near: b.Near, Far: math.Hypot(b.Near, s.Plain.Kinds), Overhead: b.Ports, Cycles: chip.Terms(v),
+	}
+}
+
+// measured names the kinds of layers that are a good part of the networks of a group,
+// or of its family where figures are carried over.
+func (s *Study) measured(g fit.Group, how string) string {
+	var conv, dense bool
+	for _, m := range s.Measurements {
+		if m.Family != g.Family || m.Layer || how == "measured" && m.Group() != g {
+			continue
+		}
+		mix := cortexm.Mix(cortexm.Prior(g.Family, tier(g.Family, g.Core)), m.Work)
+		conv = conv || mix[cortexm.ConvMAC] > 0.2
+		dense = dense || mix[cortexm.DenseMAC] > 0.2
+	}
+	switch {
+	case conv && dense:
+		return "both"
+	case conv:
+		return "conv"
+	}
+	return "dense"
 }
 
 // boards lists the chips that a group was measured on.
@@ -190,8 +244,8 @@ func (s *Study) boards(g fit.Group) string {
 	return strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
 }
 
-func (s *Study) calibration(g fit.Group, how string, b Band) *chip.Calibration {
-	c := &chip.Calibration{Method: "relative least squares, coefficients not negative and drawn towards those of the tier of cores; errors and bands from leaving one source out at a time"}
+func (s *Study) calibration(g fit.Group, f *chipFacts, how string, b Band) *chip.Calibration {
+	c := &chip.Calibration{Method: "relative least squares, coefficients not negative and drawn towards those of the tier of cores; a speed for each chip; errors and bands from leaving one network out at a time"}
 	sources, on := map[string]bool{}, map[string]bool{}
 	for _, m := range s.Measurements {
 		if m.Group() == g && !m.Layer {
@@ -205,6 +259,10 @@ func (s *Study) calibration(g fit.Group, how string, b Band) *chip.Calibration {
 	switch how {
 	case "scaled", "tier":
 		c.From = "other cores with " + tier(g.Family, g.Core) + " kernels"
+	case otherChip:
+		if f.ID != f.core {
+			c.From = "other chips with this core"
+		}
 	case "other era":
 		c.From = "another version of the runtime on this core"
 	}

@@ -1,73 +1,81 @@
 package study
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/chip/fit"
 )
 
-// LeaveNetworksOut predicts every whole-model measurement from other sources that
-// measured other networks: harder than [LeaveSourcesOut], where a network may be
-// known from another source, and what a user with a new network meets.
-func LeaveNetworksOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
-	type key struct{ source, network string }
-	held := map[key][]*fit.Measurement{}
-	var order []key
+// networks of the whole-model measurements, in order.
+func networks(ms []*fit.Measurement) []string {
+	seen := map[string]bool{}
 	for _, m := range ms {
-		if m.Layer {
-			continue
+		if !m.Layer {
+			seen[networkOf(m.Model)] = true
 		}
-		k := key{m.Source, networkOf(m.Model)}
-		if held[k] == nil {
-			order = append(order, k)
-		}
-		held[k] = append(held[k], m)
 	}
-	var out []*fit.Residual
-	for _, k := range order {
-		var rest []*fit.Measurement
-		for _, m := range ms {
-			if m.Source != k.source && networkOf(m.Model) != k.network {
-				rest = append(rest, m)
-			}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// withoutNetwork splits measurements into those of other networks, layers included, and
+// the whole models of the network.
+func withoutNetwork(ms []*fit.Measurement, network string) (rest, held []*fit.Measurement) {
+	for _, m := range ms {
+		switch {
+		case networkOf(m.Model) != network:
+			rest = append(rest, m)
+		case !m.Layer:
+			held = append(held, m)
 		}
-		out = append(out, predict(train(rest, s), held[k])...)
+	}
+	return rest, held
+}
+
+// LeaveNetworksOut predicts every whole-model measurement from those of other networks,
+// of the same source among them: what a user with a new network on a known board meets.
+func LeaveNetworksOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
+	var out []*fit.Residual
+	for _, n := range networks(ms) {
+		rest, held := withoutNetwork(ms, n)
+		out = append(out, foretell(rest, held, s)...)
 	}
 	return out
 }
 
-// leaveGroupsOut predicts whole-model measurements as if their core had never been
-// measured with that version of the runtime, and as if no core had: what carrying
-// coefficients over to other cores and versions costs.
+// leaveGroupsOut predicts whole-model measurements as if their chip had never been
+// measured with that version of the runtime, as if their core had not, and as if no core
+// had: what carrying coefficients over to other chips, cores and versions costs.
 func leaveGroupsOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
 	var out []*fit.Residual
-	for _, same := range []func(a, b fit.Group) bool{
-		func(a, b fit.Group) bool { return a == b },
-		func(a, b fit.Group) bool { return a.Family == b.Family && a.Era == b.Era && a.Era != "" },
-		func(a, b fit.Group) bool { return a.Family == b.Family && a.Core == b.Core },
+	for _, same := range []func(a, b *fit.Measurement) bool{
+		func(a, b *fit.Measurement) bool { return a.Group() == b.Group() && a.Chip == b.Chip },
+		func(a, b *fit.Measurement) bool { return a.Group() == b.Group() },
+		func(a, b *fit.Measurement) bool { return a.Family == b.Family && a.Era == b.Era && a.Era != "" },
+		func(a, b *fit.Measurement) bool { return a.Family == b.Family && a.Core == b.Core },
 	} {
-		seen := map[fit.Group]bool{}
+		seen := map[*fit.Measurement]bool{}
 		for _, m := range ms {
-			g := m.Group()
-			if m.Layer || seen[g] {
+			if m.Layer || seen[m] {
 				continue
 			}
 			var rest, held []*fit.Measurement
 			for _, x := range ms {
 				switch {
-				case !same(x.Group(), g):
+				case !same(x, m):
 					rest = append(rest, x)
 				case !x.Layer:
 					held = append(held, x)
-					seen[x.Group()] = true
+					seen[x] = true
 				}
 			}
 			if len(rest) == 0 {
 				continue
 			}
-			for _, r := range predict(train(rest, s), held) {
+			for _, r := range foretell(rest, held, s) {
 				if r.How != "" && r.How != "measured" {
 					out = append(out, r)
 				}
@@ -85,16 +93,17 @@ func networkOf(model string) string {
 			return n
 		}
 	}
+	s, _, _ = strings.Cut(s, "/") // of a layer
 	if strings.Contains(s, "resnet8") || strings.Contains(s, "resnet v1") {
 		return "resnet"
 	}
-	return model
+	return s
 }
 
 func predict(f *Fit, ms []*fit.Measurement) []*fit.Residual {
 	var out []*fit.Residual
 	for _, m := range ms {
-		v, how := f.Coefficients(m.Group())
+		v, how := f.Of(m.Group(), m.Chip)
 		r := &fit.Residual{M: m, How: how}
 		if how != "" {
 			r.Predicted = v.Dot(m.Work)
@@ -111,8 +120,43 @@ func LeaveSourcesOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
 	var out []*fit.Residual
 	for _, src := range fit.Sources(ms) {
 		rest, held := without(ms, src, false)
-		if len(held) > 0 {
-			out = append(out, predict(train(rest, s), held)...)
+		out = append(out, foretell(rest, held, s)...)
+	}
+	return out
+}
+
+// foretell predicts measurements from others. Families of kernels are fitted apart, so
+// that those of each suffice where they have measurements of the group.
+func foretell(rest, held []*fit.Measurement, s fit.Settings) (out []*fit.Residual) {
+	var all *Fit
+	for _, family := range families(held) {
+		f := train(of(rest, family), s)
+		for _, r := range predict(f, of(held, family)) {
+			if r.How == "" || r.How == "tier" {
+				if all == nil {
+					all = train(rest, s)
+				}
+				r = predict(all, []*fit.Measurement{r.M})[0]
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func families(ms []*fit.Measurement) []string {
+	seen := map[string]bool{}
+	for _, m := range ms {
+		seen[m.Family] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// of keeps the measurements of some families.
+func of(ms []*fit.Measurement, family ...string) (out []*fit.Measurement) {
+	for _, m := range ms {
+		if slices.Contains(family, m.Family) {
+			out = append(out, m)
 		}
 	}
 	return out
@@ -129,7 +173,7 @@ func (h *Held) Inside() bool { return math.Abs(h.Log()) <= h.Half }
 
 // half is the half-width of a residual's band.
 func (b Band) half(r *fit.Residual) float64 {
-	return cortexm.Half(b.Near, b.Far, r.Distance, r.Overhead)
+	return cortexm.Half(b.Near, b.Far, b.Ports, r.Distance, r.Overhead)
 }
 
 // State adds the bands that are stated for residuals.
@@ -138,44 +182,65 @@ func (b *Bands) State(rs []*fit.Residual) []*Held {
 	for _, r := range rs {
 		h := &Held{Residual: r}
 		if r.How != "" {
-			h.Half = b.Of(r.M.Family, r.How).half(r)
+			h.Half = b.Of(r.M.Group(), r.How).half(r)
 		}
 		out = append(out, h)
 	}
 	return out
 }
 
-// Nested leaves one source out at a time and states bands from the other sources
-// alone, so that neither coefficients nor bands know the measurement.
-func Nested(ms []*fit.Measurement, s fit.Settings) []*Held {
+// NestedNetworks leaves one network out at a time and states bands from the other
+// networks alone, so that neither coefficients nor bands know the measurement.
+func NestedNetworks(ms []*fit.Measurement, s fit.Settings) []*Held {
 	var out []*Held
-	for _, src := range fit.Sources(ms) {
-		rest, held := without(ms, src, false)
-		if len(held) == 0 {
-			continue
-		}
-		out = append(out, MakeBands(rest, s).State(predict(train(rest, s), held))...)
+	for _, n := range networks(ms) {
+		rest, held := withoutNetwork(ms, n)
+		out = append(out, MakeBands(of(rest, families(held)...), s).State(foretell(rest, held, s))...)
 	}
 	return out
 }
 
-// NestedLayers is [Nested] for single layers, whose bands are wider than those of
-// whole models because errors do not average out.
-func NestedLayers(ms []*fit.Measurement, s fit.Settings) []*Held {
+// NestedSources is [NestedNetworks] with one source left out at a time.
+func NestedSources(ms []*fit.Measurement, s fit.Settings) []*Held {
 	var out []*Held
 	for _, src := range fit.Sources(ms) {
-		rest, held := without(ms, src, true)
-		if len(held) == 0 {
-			continue
-		}
-		b := MakeBands(rest, s)
-		for _, r := range predict(train(rest, s), held) {
-			h := &Held{Residual: r}
-			if r.How != "" {
-				h.Half = b.Layer(b.Of(r.M.Family, r.How))
-			}
-			out = append(out, h)
-		}
+		rest, held := without(ms, src, false)
+		out = append(out, MakeBands(of(rest, families(held)...), s).State(foretell(rest, held, s))...)
 	}
 	return out
+}
+
+// LeaveLayersOut predicts every measured layer from the other sources.
+func LeaveLayersOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
+	var out []*fit.Residual
+	for _, src := range fit.Sources(ms) {
+		rest, held := without(ms, src, true)
+		out = append(out, foretell(rest, held, s)...)
+	}
+	return out
+}
+
+// StateLayers adds the bands of single layers, which are wider than those of whole
+// models because errors do not average out.
+func (b *Bands) StateLayers(rs []*fit.Residual) []*Held {
+	var out []*Held
+	for _, r := range rs {
+		h := &Held{Residual: r}
+		if r.How != "" {
+			h.Half = b.Layer(b.Of(r.M.Group(), r.How))
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// TypeOf is the class of element types of a measurement's kernels.
+func TypeOf(m *fit.Measurement) cortexm.Type {
+	switch m.Family {
+	case cortexm.FloatTFLM, cortexm.FloatXCubeAI:
+		return cortexm.Float
+	case cortexm.Int16CMSISNN, cortexm.Int16Reference:
+		return cortexm.Int16
+	}
+	return cortexm.Int8
 }

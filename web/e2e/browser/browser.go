@@ -291,6 +291,15 @@ func (t *Tab) Hover(x, y float64) error {
 // Click presses and releases the left button at a place.
 func (t *Tab) Click(x, y float64) error { return t.Do(chromedp.MouseClickXY(x, y)) }
 
+// DoubleClick clicks twice at a place, with a pause between the clicks.
+func (t *Tab) DoubleClick(x, y float64, pause time.Duration) error {
+	if err := t.Click(x, y); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	return t.Do(chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+}
+
 // Drag moves the mouse with its left button held down.
 func (t *Tab) Drag(x0, y0, x1, y1 float64, m ...chromedp.Modifier) error {
 	event := func(kind input.DispatchMouseEventType, x, y float64, buttons int64) chromedp.Action[chromedp.Void] {

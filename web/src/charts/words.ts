@@ -14,3 +14,9 @@ export function short(name: string | undefined, most: number): string {
   const head = Math.ceil((most - 1) * 0.35);
   return `${s.slice(0, head)}…${s.slice(s.length - (most - 1 - head))}`;
 }
+
+/** ending keeps the end of a name, where long names of one model differ most. */
+export function ending(name: string | undefined, most: number): string {
+  const s = clean(name);
+  return s.length <= most ? s : `…${s.slice(s.length - most + 1)}`;
+}

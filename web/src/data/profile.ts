@@ -35,6 +35,8 @@ export interface Profile {
   timeline?: Timeline;
   /** Totals holds the figures of the whole model. */
   totals: Totals;
+  /** Trust says how far the measured latency can be relied upon. */
+  trust?: Trust;
 }
 
 /** Buffer is one place of a memory plan. */
@@ -87,6 +89,18 @@ export interface Counter {
   unit?: string;
   /** Values at these times. */
   values: Column;
+}
+
+/** Doubt is a reason not to rely on a latency. */
+export interface Doubt {
+  /** Code names it. */
+  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned";
+  /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
+  limit?: number;
+  /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
+  value?: number;
+  /** Verdict is the best one that it leaves. */
+  verdict: "good" | "fair" | "do_not_use";
 }
 
 /** Finding is one remark on the result. */
@@ -259,6 +273,14 @@ export interface Layer {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
+    machine_speed?: Metric;
+    /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
+    processor_s?: Metric;
+    /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
+    reference_latency_s?: Metric;
+    /** Time of those plain inferences during which no other program had the processor. */
+    undisturbed_latency_s?: Metric;
     [key: string]: Metric | undefined;
   };
   /** FusedInto is the index of the layer that does this one's work. */
@@ -301,6 +323,8 @@ export interface Layer {
   placement?: Placement;
   /** Provenance leads back to the model's own operators. */
   provenance?: Provenance;
+  /** Roof is the layer's place under the roofline of the target. */
+  roof?: Roof;
   /** Samples holds times of the layer in instrumented inferences, seconds, in the order in which they were taken: all of them, or a random choice of some thousand where there were more (latency_s says of how many). */
   samples_s?: Column;
   /** Scope is the path of the block that the layer belongs to, parts separated by "/", as far as names or functions tell. */
@@ -319,6 +343,18 @@ export interface Layer {
   version?: number;
   /** WeightsBytes is the size of these constants as stored. */
   weights_bytes?: number;
+}
+
+/** Level is a level of the memory, from the fastest to the slowest. */
+export interface Level {
+  /** Bytes is what fits, all threads together; absent for the last level. */
+  bytes?: number;
+  /** BytesPerSecond is the rate of the quickest round, read and written. */
+  bytes_per_second: number;
+  /** Name is "L1", "L2", "L3" or "memory". */
+  name: string;
+  /** Spread is how far the median of the rounds lies below the quickest one, as a part of it. */
+  spread?: number;
 }
 
 /** Link says that one bar waited for another. */
@@ -471,6 +507,22 @@ export interface Partition {
   name: string;
 }
 
+/** Peak is the rate of arithmetic of one element type. */
+export interface Peak {
+  /** DType is the element type of the operands: "float32", "int8". */
+  dtype: string;
+  /** Kernel names the instruction set of the kernels that were measured, "go" for what the compiler makes of plain Go. */
+  kernel?: string;
+  /** OpsPerSecond is the rate of the quickest round; a multiply-accumulate is two. */
+  ops_per_second: number;
+  /** ProcessorOpsPerSecond is what the processor could do in theory: clock times lanes times units, with the best instruction set for the type, ProcessorSet. */
+  processor_ops_per_second?: number;
+  /** ProcessorSet names that instruction set. */
+  processor_set?: string;
+  /** Spread is how far the median of the rounds lies below the quickest one, as a part of it. */
+  spread?: number;
+}
+
 /** Phases separates what happens once from steady state. */
 export interface Phases {
   /** FirstRunS is the time of the first inference. */
@@ -517,6 +569,8 @@ export interface Quantity {
   head?: string;
   /** Key is its name in JSON and in files, ending in the base unit. */
   key: string;
+  /** Model marks figures of the whole model alone, which layers have none of. */
+  model?: boolean;
   /** Name is its name where there is room. */
   name: string;
   /** Of and Per make a quotient of other quantities: the sum of those in Of divided by the sum of those in Per. Such a figure is not stored. */
@@ -549,6 +603,22 @@ export interface Reconcile {
   wall_s?: number;
 }
 
+/** Roof is a layer's place under the roofline of the target. */
+export interface Roof {
+  /** Bound says which limit is nearer, absent where one of the two is not known. */
+  bound?: "compute" | "memory" | "neither";
+  /** OpsPerSecond and BytesPerSecond are these two limits. */
+  bytes_per_second?: number;
+  /** DType is the type of the peak of arithmetic, Level the name of the level of memory that it is judged by: the first that holds what the layer reads and writes in a call. */
+  dtype?: string;
+  /** DType is the type of the peak of arithmetic, Level the name of the level of memory that it is judged by: the first that holds what the layer reads and writes in a call. */
+  level?: string;
+  /** OpsPerSecond and BytesPerSecond are these two limits. */
+  ops_per_second?: number;
+  /** Use is the least time that the limits allow as a part of the time taken. It is above 1 where the layer is faster than the model of two limits has it. */
+  use?: number;
+}
+
 /** Settings is what was asked for, enough to repeat the run. */
 export interface Settings {
   /** Batch is the size of the batch dimension. */
@@ -575,6 +645,8 @@ export interface Settings {
   passes?: string;
   /** PinnedCPUs lists the processors that the threads were bound to. */
   pinned_cpus?: number[];
+  /** ReferenceLoop names the work that took turns with the runs to tell the machine's speed; times at reference speed compare where it is the same. */
+  reference_loop?: string;
   /** Runs is the number of measured inferences that was asked for. */
   runs?: number;
   /** Seed of the random inputs. */
@@ -639,12 +711,16 @@ export interface Target {
   id: string;
   /** Kind says what sort of thing the target is. */
   kind: "host" | "simulator" | "device" | "import";
+  /** Levels holds the rates of the levels of memory, the fastest first; the last one is PeakBytesPerSecond. */
+  levels?: Level[];
   /** PeakBytesPerSecond is the rate of the memory that layers read and write: the slope of the roofline. */
   peak_bytes_per_second?: number;
-  /** PeakMethod says where the two peaks come from. */
+  /** PeakMethod says where the peaks come from. */
   peak_method?: string;
   /** PeakOpsPerSecond is the most arithmetic operations a second that the target can do: the flat part of the roofline. */
   peak_ops_per_second?: number;
+  /** Peaks holds the rates of arithmetic by element type where they are known, the fastest of which is PeakOpsPerSecond. */
+  peaks?: Peak[];
 }
 
 /** Tensor describes an input or output. */
@@ -749,6 +825,14 @@ export interface Totals {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
+    machine_speed?: Metric;
+    /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
+    processor_s?: Metric;
+    /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
+    reference_latency_s?: Metric;
+    /** Time of those plain inferences during which no other program had the processor. */
+    undisturbed_latency_s?: Metric;
     [key: string]: Metric | undefined;
   };
   /** FlashBytes is the storage that the model needs on the target. */
@@ -781,6 +865,20 @@ export interface Totals {
   unsupported_layers?: number;
   /** WeightsBytes is the size of the constants as stored. */
   weights_bytes?: number;
+}
+
+/** Trust says how far the measured latency can be relied upon, and why not further. */
+export interface Trust {
+  /** Blocks is the number of stretches of the run that the intervals come from. */
+  blocks?: number;
+  /** Doubts are the reasons for it, the gravest first; some may be there beside the best verdict. */
+  doubts?: Doubt[];
+  /** Interval says what the 95 % interval of latency_s holds. */
+  interval?: "repeats" | "run";
+  /** Quote is the key of the figure of the totals to quote: "latency_s", or where the machine was disturbed "undisturbed_latency_s" or "processor_s". Absent where none can be quoted. */
+  quote?: string;
+  /** Verdict is the one word. */
+  verdict: "good" | "fair" | "do_not_use";
 }
 
 /** Warmup tells how steady state was reached. */

@@ -2,13 +2,11 @@
 // where it can be read.
 import { short } from "../charts/words";
 import { head, type Box, type Line, type Scene } from "./scene";
+import { near, shapes } from "./shapes";
+import type { Window } from "./window";
 
-export interface Window {
-  /** Pixels of the canvas at plane position (0, 0), and pixels a unit. */
-  x: number;
-  y: number;
-  k: number;
-}
+/** Fonts of the boxes, whose widths the layout asks for. */
+export const fonts = { title: "600 12.5px system-ui, sans-serif", port: "12px system-ui, sans-serif", value: "12px system-ui, sans-serif" };
 
 export interface Look {
   colour: (name: string) => string;
@@ -42,7 +40,12 @@ export function draw(ctx: CanvasRenderingContext2D, s: Scene, v: Window, width: 
   }
   ctx.globalAlpha = 1;
   for (const l of raised) line(ctx, l, v, strong, 2.4);
-  for (const b of s.boxes) if (!b.open && seen(b)) box(ctx, b, v, look);
+  const boxes = s.boxes.filter((b) => seen(b));
+  for (const b of boxes) if (!b.open) box(ctx, b, v, look);
+  if (v.k >= near) {
+    const lines = s.lines.filter((l) => l.x0 <= x1 && l.x1 >= x0 && l.y0 <= y1 && l.y1 >= y0);
+    shapes(ctx, lines, boxes, look.colour("--quiet"), look.colour("--ch-soft"));
+  }
   ctx.restore();
 }
 
@@ -153,10 +156,10 @@ function box(ctx: CanvasRenderingContext2D, b: Box, v: Window, look: Look) {
     ctx.fillStyle = c ? c.text : look.colour(port ? "--quiet" : "--text");
     const mid = b.y + b.h / 2;
     const single = port || !value;
-    ctx.font = port ? "12px system-ui, sans-serif" : "600 12.5px system-ui, sans-serif";
+    ctx.font = port ? fonts.port : fonts.title;
     fitted(ctx, (group ? "▸ " : "") + title, b.x + 10, single ? mid : mid - 8, b.w - 20);
     if (!single) {
-      ctx.font = "12px system-ui, sans-serif";
+      ctx.font = fonts.value;
       fitted(ctx, value, b.x + 10, mid + 9, b.w - 20);
     }
   }
@@ -186,6 +189,11 @@ export function boxAt(s: Scene, x: number, y: number): Box | undefined {
     if (x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + (b.open ? head : b.h)) return b;
   }
   return undefined;
+}
+
+/** arrowAt tells whether a point lies on the arrow by which a box opens and closes. */
+export function arrowAt(b: Box, x: number): boolean {
+  return b.node.children.length > 0 && x < b.x + 28;
 }
 
 /** lineAt is a line within reach of a point of the plane. */

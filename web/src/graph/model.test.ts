@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Layer, Profile } from "../data/profile";
-import { build, cost, costs } from "./model";
+import { automatic, type Grouping } from "./groups";
+import { boxes, build, cost, costs } from "./model";
 
 function layer(index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer {
   return { index, op: "X", state: "ran", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), latency_s: { kind: "measured", median: 1 }, ...more };
@@ -47,12 +48,12 @@ describe("graph of a profile", () => {
     expect(g.root.children[0].members).toEqual([0, 1, 2]);
     expect(g.root.children[0].children.map((c) => c.title)).toEqual(["b", "X"]);
   });
-  test("blocks end where one tensor carries on", () => {
+  test("blocks begin where branches part and end where they are joined", () => {
     const g = build(
       model([layer(0, ["x"], ["a"], { params: 1 }), layer(1, ["a"], ["b"], { params: 1 }), layer(2, ["b"], ["c"], { params: 1 }), layer(3, ["a", "c"], ["d"]), layer(4, ["d"], ["e"], { params: 1 }), layer(5, ["e"], ["f"])]),
       { source: false, grouping: "block" },
     );
-    expect(g.root.children.map((c) => c.members)).toEqual([[0, 1, 2, 3], [4, 5]]);
+    expect(g.root.children.map((c) => c.members)).toEqual([[0], [1, 2, 3], [4, 5]]);
   });
   test("bodies stand inside their owner and see tensors around", () => {
     const g = build(
@@ -73,5 +74,35 @@ describe("graph of a profile", () => {
     const p = model([layer(0, ["t"], ["t"]), layer(1, ["t"], ["t"]), layer(2, ["t"], ["t"], { state: "fused", fused_into: 2 }), layer(3, ["t"], ["t"], { parent: 3 })]);
     expect(() => build(p, { source: false, grouping: "block" })).not.toThrow();
     expect(pairs(build(p, { source: true, grouping: "none" }))).toEqual(["l0>l1", "l1>l2", "l2>l3"]);
+  });
+});
+
+describe("groups to begin with", () => {
+  const count = (p: Profile) => (by: Grouping) => boxes(p, { source: false, grouping: by });
+  test("few boxes stay as they are", () => {
+    expect(automatic(count(model([layer(0, [], ["a"]), layer(1, ["a"], ["b"])])), false)).toBe("none");
+  });
+  test("hundreds of like blocks are one box with their number", () => {
+    const list = Array.from({ length: 700 }, (_, i) => [
+      layer(3 * i, [`t${i}`], [`a${i}`], { op: "dw", params: 1 }),
+      layer(3 * i + 1, [`a${i}`], [`b${i}`], { op: "pw", params: 1 }),
+      layer(3 * i + 2, [`b${i}`, `t${i}`], [`t${i + 1}`], { op: "add" }),
+    ]).flat();
+    const p = model([...list, layer(2100, ["t700"], ["y"], { op: "dense", params: 1 })]);
+    expect(automatic(count(p), false)).toBe("block");
+    const g = build(p, { source: false, grouping: "block" });
+    expect(g.root.children.map((n) => n.title)).toEqual(["700 blocks of 3", "dense"]);
+    expect(g.root.children[0].children).toHaveLength(700);
+    expect(g.root.children[0].children.every((n) => n.members.length === 3)).toBe(true);
+  });
+  test("scopes that group come before blocks, scopes that do not behind", () => {
+    const list = Array.from({ length: 100 }, (_, i) => layer(i, [`t${i}`], [`t${i + 1}`], { params: 1 - (i % 2), scope: `m/part${Math.floor(i / 10)}` }));
+    expect(automatic(count(model(list)), true)).toBe("scope");
+    const single = list.map((l) => ({ ...l, scope: `n${l.index}` }));
+    expect(automatic(count(model(single)), true)).toBe("block");
+  });
+  test("a module's name that several layers bear is a scope", () => {
+    const list = ["m/norm", "m/norm", "m/norm", "m/add", "m/norm_2", "m/norm_2"].map((name, i) => layer(i, [`t${i}`], [`t${i + 1}`], { name, scope: "m" }));
+    expect(build(model(list), { source: false, grouping: "scope" }).root.children.map((n) => `${n.title} ${n.members.length}`)).toEqual(["norm 3", "X 1", "norm_2 2"]);
   });
 });

@@ -3,8 +3,7 @@
 import { best } from "../figures/quantities";
 import { elsewhere } from "../figures/words";
 import type { Layer, Profile, Tensor } from "../data/profile";
-
-export type Grouping = "none" | "scope" | "block";
+import { Groups, type Grouping } from "./groups";
 
 export interface Node {
   id: string;
@@ -42,18 +41,32 @@ export interface Choice {
   grouping: Grouping;
 }
 
+/** Make makes a node and notes it. */
+export type Make = (n: Omit<Node, "members" | "children" | "order"> & Partial<Node>) => Node;
+
 /** Inputs or outputs beyond these are left out of the picture. */
 const mostPorts = 24;
 
 export function build(p: Profile, c: Choice): Graph {
+  const { ins, outs, ...made } = nodes(p, c);
+  return { ...made, edges: connect(p, made.byLayer, ins, outs, made.all) };
+}
+
+/** boxes is how many stand side by side at first, inputs and outputs of the model left out. */
+export function boxes(p: Profile, c: Choice): number {
+  return nodes(p, c).root.children.filter((n) => n.layer >= 0).length;
+}
+
+function nodes(p: Profile, c: Choice): Omit<Graph, "edges"> & { ins: Node[]; outs: Node[] } {
   const layers = p.layers;
   const byLayer = new Map<number, Node>();
   const all: Node[] = [];
-  const make = (n: Omit<Node, "members" | "children" | "order"> & Partial<Node>): Node => {
+  const make: Make = (n) => {
     const node: Node = { members: [], children: [], order: 0, ...n };
     all.push(node);
     return node;
   };
+  const groups = new Groups(layers, c.grouping, make);
   const root = make({ id: "root", kind: "group", layer: -1, title: p.model.name });
 
   // Nodes of the layers. What others do or what was done while planning has a node
@@ -87,20 +100,20 @@ export function build(p: Profile, c: Choice): Graph {
     const n = byLayer.get(owner)!;
     const graphs = [...new Set(nodes.map((x) => layers[x.layer].graph ?? ""))];
     if (graphs.length < 2) {
-      n.children = grouped(nodes, c.grouping, p, make);
+      n.children = groups.of(nodes);
       continue;
     }
     n.children = graphs.map((g, i) => {
       const body = nodes.filter((x) => (layers[x.layer].graph ?? "") === g);
-      return make({ id: `b${owner}.${i}`, kind: "group", layer: body[0].layer, title: g || "body", children: grouped(body, c.grouping, p, make) });
+      return make({ id: `b${owner}.${i}`, kind: "group", layer: body[0].layer, title: g || "body", children: groups.of(body) });
     });
   }
   const ins = (p.model.inputs ?? []).slice(0, mostPorts).map((t, i) => make({ id: `i${i}`, kind: "input", layer: -1, title: t.name ?? "input" }));
   const outs = (p.model.outputs ?? []).slice(0, mostPorts).map((t, i) => make({ id: `o${i}`, kind: "output", layer: -1, title: t.name ?? "output" }));
-  root.children = [...ins, ...grouped(top, c.grouping, p, make), ...outs];
+  root.children = [...ins, ...groups.of(top), ...outs];
   adopt(root);
 
-  return { root, edges: connect(p, byLayer, ins, outs, all), byLayer, all };
+  return { root, byLayer, all, ins, outs };
 }
 
 /** doer follows fused layers to the one that does the work. */
@@ -130,77 +143,6 @@ function adopt(root: Node) {
 /** inner tells whether a node is a layer with a body. */
 function inner(n: Node): boolean {
   return n.kind === "layer" && n.children.length > 0 && n.children[0].kind !== "source";
-}
-
-type Make = (n: Omit<Node, "members" | "children" | "order"> & Partial<Node>) => Node;
-
-function grouped(nodes: Node[], by: Grouping, p: Profile, make: Make): Node[] {
-  if (by === "scope") return byScope(nodes, p, 0, make);
-  if (by === "block") return byBlock(nodes, p, make);
-  return nodes;
-}
-
-/** byScope groups layers that follow one another and share a part of their scope.
- * Groups are runs in the order of execution, so that edges between them never lead
- * back; a scope that comes twice is two groups. */
-function byScope(nodes: Node[], p: Profile, depth: number, make: Make): Node[] {
-  const part = (n: Node) => p.layers[n.layer].scope?.split("/")[depth];
-  const out: Node[] = [];
-  for (let i = 0; i < nodes.length; ) {
-    const name = part(nodes[i]);
-    let j = i + 1;
-    while (j < nodes.length && part(nodes[j]) === name) j++;
-    const run = nodes.slice(i, j);
-    i = j;
-    if (name === undefined) {
-      out.push(...run);
-      continue;
-    }
-    const inside = byScope(run, p, depth + 1, make);
-    // One child is no group; a group inside the only child of its kind takes both names.
-    if (inside.length === 1 && inside[0].kind === "group") {
-      inside[0].title = `${name}/${inside[0].title}`;
-      out.push(inside[0]);
-    } else if (run.length === 1 || (run.length === nodes.length && depth === 0)) out.push(...inside);
-    else out.push(make({ id: `g${run[0].layer}.${depth}`, kind: "group", layer: run[0].layer, title: name, children: inside }));
-  }
-  return out;
-}
-
-/** byBlock groups layers between places where a single tensor carries everything
- * on: branches with what joins them, and in chains each layer with weights and what
- * follows it without. */
-function byBlock(nodes: Node[], p: Profile, make: Make): Node[] {
-  const last = new Map<string, number>();
-  const key = (n: Node, t: Tensor) => `${p.layers[n.layer].graph ?? ""}\n${t.name}`;
-  nodes.forEach((n, i) => {
-    for (const t of p.layers[n.layer].inputs ?? []) if (t.name && !t.constant) last.set(key(n, t), i);
-  });
-  // open: tensors made before and needed after the present layer.
-  const open = new Map<string, number>();
-  const blocks: Node[][] = [];
-  let run: Node[] = [];
-  const close = () => {
-    if (run.length > 0) blocks.push(run);
-    run = [];
-  };
-  let single = true;
-  nodes.forEach((n, i) => {
-    const weighty = (p.layers[n.layer].params ?? 0) > 0;
-    if (single && (weighty || run.length >= 8)) close();
-    run.push(n);
-    for (const t of p.layers[n.layer].outputs ?? []) {
-      const end = t.name ? last.get(key(n, t)) : undefined;
-      if (end !== undefined && end > i) open.set(key(n, t), end);
-    }
-    for (const [k, end] of open) if (end <= i) open.delete(k);
-    const before = single;
-    single = open.size <= 1 && [...open.values()].every((e) => e === i + 1);
-    // The end of a branched part is the end of its block.
-    if (!before && single) close();
-  });
-  close();
-  return blocks.map((b, k) => (b.length === 1 ? b[0] : make({ id: `k${b[0].layer}`, kind: "group", layer: b[0].layer, title: `block ${k + 1}`, children: b })));
 }
 
 function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node[], all: Node[]): Edge[] {

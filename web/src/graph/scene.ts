@@ -37,7 +37,10 @@ export interface Scene {
 
 export const head = 26;
 const edge = 14;
-const closed = { layer: [172, 46], group: [196, 54], input: [150, 26], output: [150, 26], source: [150, 30] } as const;
+/** Least size of a closed box; a longer title makes it wider. */
+const closed = { layer: [168, 46], group: [180, 54], input: [120, 26], output: [120, 26], source: [130, 30] } as const;
+/** Beyond it a title is cut. */
+const widest = 330;
 
 interface Placed {
   w: number;
@@ -47,7 +50,8 @@ interface Placed {
   pairs: Map<string, number>;
 }
 
-export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number): Scene {
+/** scene lays a graph out. title is the width that a box's title takes. */
+export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number, title: (n: Node) => number = () => 0): Scene {
   const shown = new Map<Node, Node>();
   const open = new Set<Node>([g.root]);
   const mark = (n: Node, by: Node | undefined) => {
@@ -93,7 +97,7 @@ export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number): S
     let p: Placed;
     if (!open.has(n)) {
       const [w, h] = closed[n.kind];
-      p = { w, h, pairs: new Map() };
+      p = { w: Math.min(widest, Math.max(w, Math.ceil(title(n)))), h, pairs: new Map() };
     } else {
       const index = new Map(n.children.map((c, i) => [c, i]));
       const edges: [number, number][] = [];
@@ -105,7 +109,7 @@ export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number): S
         pairs.set(`${i} ${j}`, edges.length);
         edges.push([i, j]);
       }
-      const layout = layered(n.children.map(measure), edges, { aspect: n === g.root ? aspect : n.children.length > 14 ? 1.4 : undefined, time: budget });
+      const layout = layered(n.children.map(measure), edges, { aspect: n === g.root ? aspect : n.children.length > 8 ? 1.4 : undefined, time: budget });
       const rim = n === g.root ? 0 : edge;
       p = { w: Math.max(layout.w + 2 * rim, n === g.root ? 0 : 150), h: layout.h + (n === g.root ? 0 : head + edge + 6), layout, pairs };
     }

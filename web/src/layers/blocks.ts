@@ -1,11 +1,22 @@
-// Blocks of layers: the numbered parts that models repeat, such as
-// "encoder/layer.0", "encoder/layer.1", …
+// Blocks of layers: the parts that models repeat, such as "encoder/layer.0",
+// "encoder/layer.1", … where names tell, and else what lies between the places where a
+// single tensor carries everything on.
+import type { Layer } from "../data/profile";
 
-/** blocks gives the block of each path, "" for none. A block is the beginning of a
+/** blocksOf gives the block of each layer by its index, "" for none: by names where
+ * they cover at least half of the layers that run, else by how layers are connected. */
+export function blocksOf(layers: Layer[]): string[] {
+  const run = layers.filter((l) => l.state !== "folded");
+  const names = new Array<string>(layers.length).fill("");
+  named(run.map((l) => l.scope || l.name || "")).forEach((b, i) => (names[run[i].index] = b));
+  return run.length > 0 && 2 * run.filter((l) => names[l.index] !== "").length >= run.length ? names : connected(layers);
+}
+
+/** named gives the block of each path, "" for none. A block is the beginning of a
  * path up to a part that ends in a number, where the same beginning occurs with
  * several numbers and holds two paths or more on average. Of several, the outermost
  * counts. */
-export function blocks(paths: string[]): string[] {
+export function named(paths: string[]): string[] {
   const candidates = paths.map(prefixes);
   const families = new Map<string, { members: Set<string>; paths: number }>();
   for (const list of candidates) {
@@ -32,4 +43,106 @@ function prefixes(path: string): string[] {
   const parts = /\d+(?=[/.]|$)/g;
   for (let m = parts.exec(path); m; m = parts.exec(path)) out.push(path.slice(0, m.index + m[0].length));
   return out;
+}
+
+/** connected gives "block 1", "block 2", … by how layers hang together, "" for a layer
+ * that is alone. */
+export function connected(layers: Layer[]): string[] {
+  const out = new Array<string>(layers.length).fill("");
+  const bodies = new Map<string, Layer[]>();
+  for (const l of layers) {
+    if (l.state === "folded") continue;
+    const k = `${l.parent ?? ""}\n${l.graph ?? ""}`;
+    const list = bodies.get(k);
+    if (list) list.push(l);
+    else bodies.set(k, [l]);
+  }
+  let n = 0;
+  for (const body of bodies.values()) {
+    for (const unit of repeated(pieces(body))) {
+      if (unit.length < 2) continue;
+      n++;
+      for (const l of unit) out[l.index] = `block ${n}`;
+    }
+  }
+  return out;
+}
+
+/** Layers of a chain that make a piece at most: without weights in between, a chain
+ * has no other border. */
+const longest = 8;
+
+/** pieces cuts a body where one tensor carries everything on: branches with what joins
+ * them, and in chains each layer with weights and what follows it without. */
+function pieces(body: Layer[]): Layer[][] {
+  const first = new Map<string, number>();
+  const last = new Map<string, number>();
+  const uses = new Map<string, number>();
+  body.forEach((l, i) => {
+    for (const t of l.inputs ?? []) {
+      if (!t.name || t.constant || t.absent) continue;
+      if (!first.has(t.name)) first.set(t.name, i);
+      last.set(t.name, i);
+      uses.set(t.name, (uses.get(t.name) ?? 0) + 1);
+    }
+  });
+  // What is needed all along, such as a mask, is no part of the chain.
+  const far = Math.max(40, body.length / 4);
+  const everywhere = (name: string) => last.get(name)! - first.get(name)! > far && uses.get(name)! > 2;
+  /** open: tensors made before and needed after the present layer, with their last use. */
+  const open = new Map<string, number>();
+  const out: Layer[][] = [];
+  let run: Layer[] = [];
+  const close = () => {
+    if (run.length > 0) out.push(run);
+    run = [];
+  };
+  let single = true;
+  body.forEach((l, i) => {
+    if (single && ((l.params ?? 0) > 0 || run.length >= longest)) close();
+    run.push(l);
+    // What comes from outside is there from its first use on.
+    for (const t of [...(l.inputs ?? []), ...(l.outputs ?? [])]) {
+      const end = t.name && !t.constant ? last.get(t.name) : undefined;
+      if (end !== undefined && end > i && !everywhere(t.name!)) open.set(t.name!, end);
+    }
+    for (const [k, end] of open) if (end <= i) open.delete(k);
+    const before = single;
+    single = open.size <= 1;
+    // A branched part ends where it is joined, and begins behind where it forks.
+    if (single && (!before || [...open.values()].some((end) => end > i + 1))) close();
+  });
+  close();
+  return out;
+}
+
+/** Pieces that one unit of a repetition has at most. */
+const period = 6;
+
+/** repeated joins pieces that come again and again in the same order, three times or
+ * more, into the unit that is repeated. */
+function repeated(list: Layer[][]): Layer[][] {
+  const sign = list.map(signature);
+  const out: Layer[][] = [];
+  for (let i = 0; i < list.length; ) {
+    let best = { p: 1, n: 1 };
+    for (let p = 1; p <= period && i + 3 * p <= list.length; p++) {
+      let n = 1;
+      while (i + (n + 1) * p <= list.length && same(sign, i, i + n * p, p)) n++;
+      if (n >= 3 && n * p > best.n * best.p) best = { p, n };
+    }
+    for (let k = 0; k < best.n; k++, i += best.p) out.push(list.slice(i, i + best.p).flat());
+  }
+  return out;
+}
+
+/** same tells whether n pieces from a on are like those from b on. */
+function same(sign: string[], a: number, b: number, n: number): boolean {
+  for (let k = 0; k < n; k++) if (sign[a + k] !== sign[b + k]) return false;
+  return true;
+}
+
+/** signature is what layers of a repeated part have in common: their operators. */
+export function signature(layers: Layer[]): string {
+  return layers.map((l) => l.op).join(" ");
 }

@@ -1,4 +1,4 @@
-package onnx
+package mapped
 
 import (
 	"os"

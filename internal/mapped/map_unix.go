@@ -1,6 +1,6 @@
 //go:build unix
 
-package onnx
+package mapped
 
 import (
 	"os"

@@ -1,0 +1,211 @@
+// Command repeat shows whether intervals hold: it profiles models again and again, each
+// time in a process of its own, and counts in how many cases the 95 % interval of a
+// profile holds the figure of another profile of the same model; for the raw latency
+// and for the time at reference speed. Beside it stands how far the figures of a model
+// spread: their standard deviation as a part of their median.
+//
+//	go run ./bench/repeat [-n 25] [-time 700ms] [-least 85] [-json FILE] [MODEL ...]
+//
+// Without arguments it takes six of the examples, from hundreds of microseconds to tens
+// of milliseconds, integer and floating point. Exit status 1: the intervals at
+// reference speed held fewer than -least per cent.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// usual are the models that are taken where none are named.
+var usual = []string{"autoencoder", "ds_cnn", "lstm", "mobilenet_v1", "resnet8", "transformer"}
+
+// figure is one figure of a profile with its interval, absent where there is none.
+type figure struct {
+	Value    float64     `json:"value"`
+	Interval *[2]float64 `json:"interval"`
+}
+
+// result is what a child reports.
+type result struct {
+	Raw, Reference *figure
+	Speed          *float64
+	Verdict        profile.Verdict
+}
+
+func main() {
+	n := flag.Int("n", 25, "profiles of each model")
+	d := flag.Duration("time", 700*time.Millisecond, "time for the measured runs of a profile")
+	least := flag.Float64("least", 85, "per cent of cases that the intervals at reference speed must hold")
+	out := flag.String("json", "", "write all figures to a file")
+	child := flag.String("child", "", "profile this model and write its figures: what the program calls itself for")
+	flag.Parse()
+	err := error(nil)
+	if *child != "" {
+		err = one(*child, *d)
+	} else {
+		err = bench(flag.Args(), *n, *d, *least, *out)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "repeat:", err)
+		os.Exit(1)
+	}
+}
+
+// one profiles a model and writes its figures.
+func one(path string, d time.Duration) error {
+	m, err := opmeter.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Time: d, Warmup: 150 * time.Millisecond, Inputs: opmeter.Inputs{Seed: 1}})
+	if err != nil {
+		return err
+	}
+	r := result{Raw: figureOf(p.Totals.Latency), Reference: figureOf(p.Totals.Figure("reference_latency_s"))}
+	if v, ok := p.Totals.Value("machine_speed"); ok {
+		r.Speed = &v
+	}
+	if p.Trust != nil {
+		r.Verdict = p.Trust.Verdict
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+func figureOf(m *profile.Metric) *figure {
+	v, ok := m.Best()
+	if !ok {
+		return nil
+	}
+	return &figure{v, m.CI95}
+}
+
+func bench(models []string, n int, d time.Duration, least float64, out string) error {
+	if len(models) == 0 {
+		for _, m := range usual {
+			models = append(models, filepath.Join(material.Root(), "examples", m+".yaml"))
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	all := make([][]result, len(models))
+	start := time.Now()
+	// A round of all models and then the next: what changes slowly meets all alike.
+	for range n {
+		for i, m := range models {
+			b, err := exec.Command(self, "-child", m, "-time", d.String()).Output()
+			if err != nil {
+				var e *exec.ExitError
+				if errors.As(err, &e) {
+					return fmt.Errorf("%s: %s", m, strings.TrimSpace(string(e.Stderr)))
+				}
+				return err
+			}
+			var r result
+			if err := json.Unmarshal(b, &r); err != nil {
+				return fmt.Errorf("%s: %w", m, err)
+			}
+			all[i] = append(all[i], r)
+		}
+	}
+	if out != "" {
+		b, err := json.Marshal(all)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(out, b, 0o644); err != nil {
+			return err
+		}
+	}
+	held := report(models, all)
+	fmt.Printf("%d profiles of each in %s\n", n, time.Since(start).Round(time.Second))
+	if !(held >= least) {
+		return fmt.Errorf("the intervals at reference speed held %.0f %% of the other figures, want %.0f", held, least)
+	}
+	return nil
+}
+
+// report prints a line a model and returns the per cent of cases that the intervals at
+// reference speed hold.
+func report(models []string, all [][]result) float64 {
+	fmt.Printf("%-22s  %10s %7s %6s %6s   %10s %7s %6s %6s   %s\n", "", "raw", "spread", "±", "holds", "at ref.", "spread", "±", "holds", "verdicts")
+	var raw, ref tally
+	for i, m := range models {
+		a := count(all[i], func(r result) *figure { return r.Raw })
+		b := count(all[i], func(r result) *figure { return r.Reference })
+		raw.add(a)
+		ref.add(b)
+		words := map[profile.Verdict]int{}
+		for _, r := range all[i] {
+			words[r.Verdict]++
+		}
+		fmt.Printf("%-22s  %s   %s   %d good, %d fair, %d do not use\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, b, words[profile.Good], words[profile.Fair], words[profile.DoNotUse])
+	}
+	fmt.Printf("all: raw intervals hold %.1f %%, those at reference speed %.1f %% of the others' figures\n", raw.percent(), ref.percent())
+	return ref.percent()
+}
+
+// tally counts cases.
+type tally struct {
+	held, cases          int
+	middle, spread, half float64
+}
+
+func (t *tally) add(o tally) {
+	t.held += o.held
+	t.cases += o.cases
+}
+
+func (t tally) percent() float64 { return 100 * float64(t.held) / float64(t.cases) }
+
+func (t tally) String() string {
+	return fmt.Sprintf("%10s %6.1f%% %5.1f%% %5.0f%%", time.Duration(t.middle*1e9).Round(100*time.Nanosecond), 100*t.spread, 100*t.half, t.percent())
+}
+
+// count holds the interval of each profile against the figures of all others. A profile
+// without an interval holds none.
+func count(rs []result, of func(result) *figure) tally {
+	var t tally
+	var values, halves []float64
+	for i, r := range rs {
+		f := of(r)
+		if f != nil {
+			values = append(values, f.Value)
+			if f.Interval != nil {
+				halves = append(halves, (f.Interval[1]-f.Interval[0])/2/f.Value)
+			}
+		}
+		for k, o := range rs {
+			other := of(o)
+			if k == i || other == nil {
+				continue
+			}
+			t.cases++
+			if f != nil && f.Interval != nil && f.Interval[0] <= other.Value && other.Value <= f.Interval[1] {
+				t.held++
+			}
+		}
+	}
+	t.middle, t.half = stats.Median(values), stats.Median(halves)
+	t.spread = stats.StdDev(values) / t.middle
+	if math.IsNaN(t.spread) {
+		t.spread = 0
+	}
+	return t
+}

@@ -1,0 +1,65 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/profile"
+)
+
+func sortedCopy(s []float64) []float64 {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}
+
+// blocked puts the interval that comes from blocks of a series, in order of time, around
+// the metric's median, nil where there are too few.
+func blocked(m *profile.Metric, series []float64) *profile.Metric {
+	if m == nil || m.Median == nil {
+		return m
+	}
+	m.CI95 = nil
+	if r, ok := stats.Repeated(series, processSpread); ok {
+		half := (r.High - r.Low) / 2
+		m.CI95 = &[2]float64{max(0, *m.Median-half), *m.Median + half}
+	}
+	return m
+}
+
+// whole lists the figures of the whole model that the groups of runs give beside the
+// latency, by key.
+func whole(res *measure.Result) map[string]*profile.Metric {
+	out := map[string]*profile.Metric{}
+	put := func(key string, m *profile.Metric) {
+		if m != nil {
+			out[key] = m
+		}
+	}
+	speeds := res.Speeds(measure.ReferenceRound)
+	put("machine_speed", profile.Summarize(profile.Measured, speeds, "reference loop "+measure.ReferenceName+", between the groups of plain runs"))
+	if at := res.AtReference(measure.ReferenceRound); len(at) > 0 {
+		how := "processor time"
+		if math.IsNaN(res.Groups[0].CPU) {
+			how = "time"
+		}
+		m := profile.Summarize(profile.Measured, at, how+" of groups of plain runs, divided by that of the reference loop beside them")
+		// The further the machine is from reference speed, the less sure it is.
+		floor := math.Hypot(processSpread, exponentSpread*math.Log(stats.Median(speeds)))
+		m.CI95 = nil
+		if r, ok := stats.Repeated(at, floor); ok {
+			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(0, r.Low), r.High}
+			m.Method += fmt.Sprintf("; interval for a repeated run, from %d blocks", r.Blocks)
+		}
+		put("reference_latency_s", m)
+	}
+	if calm := res.Undisturbed(); len(calm) >= leastUndisturbed {
+		put("undisturbed_latency_s", blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program had the processor"), calm))
+	}
+	work := res.Processor()
+	put("processor_s", blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))
+	return out
+}

@@ -1,0 +1,105 @@
+// Package infile opens the files that a user names.
+//
+// A name may lead to anything: a pipe whose open never returns, a device without an
+// end, a folder. Only regular files are opened, and no more is read of them than
+// the caller can use. The package imports the standard library only.
+package infile
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// KindError tells that a name leads to something else than a regular file.
+type KindError struct {
+	// Kind is what it is: "a folder", "a pipe", "a device", "a socket".
+	Kind string
+}
+
+// Error says what the name leads to and what was expected.
+func (e *KindError) Error() string { return "is " + e.Kind + ", a file was expected" }
+
+// SizeError tells that a file is larger than what it may be good for.
+type SizeError struct{ Most int64 }
+
+// Error gives the bound in bytes.
+func (e *SizeError) Error() string { return fmt.Sprintf("is larger than %d bytes", e.Most) }
+
+// Open opens a regular file to read, without waiting for anybody. Errors are a
+// [fs.PathError], around a [KindError] for anything but a file.
+func Open(path string) (*os.File, fs.FileInfo, error) {
+	// Opening some devices has effects, and a pipe that nobody writes to blocks: look
+	// first, and do not wait should the name have come to mean something else since.
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := regular(path, st); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if st, err = f.Stat(); err == nil {
+		err = regular(path, st)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, st, nil
+}
+
+// Read reads a whole regular file of at most so many bytes. Errors are a
+// [fs.PathError], around a [KindError] or [SizeError] where it is one of these.
+func Read(path string, most int64) ([]byte, error) {
+	f, st, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	tooLarge := &fs.PathError{Op: "read", Path: path, Err: &SizeError{most}}
+	if st.Size() > most {
+		return nil, tooLarge
+	}
+	b := make([]byte, 0, st.Size()+1)
+	for {
+		n, err := f.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return nil, err
+		case int64(len(b)) > most: // it grew
+			return nil, tooLarge
+		case len(b) == cap(b):
+			b = append(b, 0)[:len(b)]
+		}
+	}
+}
+
+func regular(path string, st fs.FileInfo) error {
+	if kind := kindOf(st.Mode()); kind != "" {
+		return &fs.PathError{Op: "open", Path: path, Err: &KindError{kind}}
+	}
+	return nil
+}
+
+// kindOf names what is no regular file, "" for one that is.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return ""
+	case m.IsDir():
+		return "a folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}

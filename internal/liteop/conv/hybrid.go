@@ -1,0 +1,108 @@
+package conv
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// hybridConv has float activations and integer weights: each batch is quantised, the
+// sums are whole numbers, the result is scaled back. As in the reference kernels the
+// weights decide how: with a scale a channel, and in depthwise convolutions, the
+// activations have a zero point, with one scale for all they have none.
+func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+	act, err := layer.Activation(c)
+	if err != nil {
+		return nil, err
+	}
+	sw := c.In[1].Quant.Scale
+	if len(sw) != 1 && len(sw) != s.OC {
+		return nil, op.Unsupported("%d scales for %d channels", len(sw), s.OC)
+	}
+	var bias []float32
+	if c.Has(2) && c.In[2].Len() > 0 {
+		if !c.Const(2) {
+			return nil, op.Unsupported("a bias that is not constant beside %v weights", c.In[1].Type)
+		}
+		if bias, err = layer.Floats(c.In[2]); err != nil {
+			return nil, err
+		}
+	}
+	asym := depthwise || len(sw) > 1
+	sums, err := hybridSums(c, s, depthwise)
+	if err != nil {
+		return nil, err
+	}
+	c.Kernel = "hybrid"
+	n := s.H * s.W * s.C
+	q := op.ScratchOf[float32](c, n)
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		size := s.OH * s.OW * s.OC
+		for b := range s.N {
+			scale, zero := layer.QuantizeRow(q, x[b*n:][:n], asym)
+			out := y[b*size:][:size]
+			sums(c, q, out, zero)
+			for at := 0; at < len(out); at += s.OC {
+				if asym && !depthwise {
+					scaleByChannel(out[at:][:s.OC], scale, sw, bias, act)
+				} else {
+					layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
+				}
+			}
+		}
+		return nil
+	}, nil
+}
+
+// scaleByChannel is layer.ScaleBack in the order in which the reference multiplies
+// here: first by the channel's scale, then by that of the activations.
+func scaleByChannel(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
+	for o, v := range y {
+		v = float32(v*weights[o]) * scale
+		if bias != nil {
+			v += bias[o]
+		}
+		if act.On {
+			v = min(max(v, act.Min), act.Max)
+		}
+		y[o] = v
+	}
+}
+
+// hybridSums convolves one batch of whole numbers q, which are those less their zero
+// point, into sums that are whole numbers as well.
+func hybridSums(c *op.Call, s kernel.ConvShape, depthwise bool) (func(c *op.Call, q, y []float32, zero int32), error) {
+	wq, err := layer.HybridWeights(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	s.N = 1
+	if depthwise {
+		// A few taps: float32 holds their sums exactly.
+		w := make([]float32, len(wq))
+		for i, v := range wq {
+			w[i] = float32(v)
+		}
+		conv := kernel.NewDepthwiseNHWC(s, w, nil, activation.Clamp{})
+		return func(c *op.Call, q, y []float32, _ int32) { conv.Run(c.Pool, q, y) }, nil
+	}
+	w := make([]int16, len(wq))
+	for i, v := range wq {
+		w[i] = int16(v)
+	}
+	conv := kernel.NewConvQ[int8](s, w, 0, kernel.Requant{})
+	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
+	sums := op.ScratchOf[int32](c, s.OH*s.OW*s.OC)
+	return func(c *op.Call, q, y []float32, zero int32) {
+		for i, v := range q {
+			stored[i] = int8(int32(v) + zero)
+		}
+		conv.Sums(c.Pool, stored, zero, sums)
+		for i, v := range sums {
+			y[i] = float32(v)
+		}
+	}, nil
+}

@@ -1,0 +1,157 @@
+package layer
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Hybrid operators have floats as activations and integers of up to 8 bits as weights:
+// a row of activations is quantised on the way, the sums of products are whole numbers
+// and are scaled back. The rules are those of TFLite's reference kernels.
+
+// Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
+type Hybrid struct {
+	n, k   int
+	w      []float32 // whole numbers
+	scales []float32 // one, or one a row of weights
+	asym   bool
+	chunk  int // products whose sum float32 holds exactly
+	q, sum []float32
+	whole  []int32
+}
+
+// IsHybrid reports whether the type is one of weights beside which floats are quantised.
+func IsHybrid(t tensor.Type) bool {
+	return t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int4
+}
+
+// HybridWeights reads integer weights as whole numbers. Files of the first hybrid
+// models say uint8 and mean the bits of int8; their zero points do not count.
+func HybridWeights(t *tensor.Tensor) ([]int32, error) {
+	q, err := Integers(t)
+	if err == nil && t.Type == tensor.Uint8 {
+		for i, v := range q {
+			q[i] = int32(int8(v))
+		}
+	}
+	return q, err
+}
+
+// NewHybrid prepares quantised weights [n, k]; asym selects the way in which rows are
+// quantised, see [QuantizeRow].
+func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
+	if !Quantised(t) {
+		return nil, op.Unsupported("%v weights without quantisation", t.Type)
+	}
+	if s := len(t.Quant.Scale); s != 1 && s != n {
+		return nil, op.Unsupported("%d scales for %d rows", s, n)
+	}
+	wq, err := HybridWeights(t)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, w: make([]float32, len(wq)), q: make([]float32, k), sum: make([]float32, n)}
+	for i, v := range wq {
+		h.w[i] = float32(v)
+	}
+	// Up to 2^24 float32 holds every whole number: 255·128·512 and 127·128·1024 are below.
+	if h.chunk = 1024; asym {
+		h.chunk = 512
+	}
+	if k > h.chunk {
+		h.whole = make([]int32, n)
+	}
+	return h, nil
+}
+
+// Row quantises x and returns the sums of its products with every row of weights, and
+// the scale of x. The sums are whole numbers, exact up to their rounding to float32;
+// they are valid until the next call.
+func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
+	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
+	if h.whole == nil {
+		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true}, h.q, h.w, h.sum)
+		return h.sum, scale
+	}
+	clear(h.whole)
+	for at := 0; at < h.k; at += h.chunk {
+		n := min(h.chunk, h.k-at)
+		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: n, LDB: h.k, TransB: true}, h.q[at:][:n], h.w[at:], h.sum)
+		for i, v := range h.sum {
+			h.whole[i] += int32(v)
+		}
+	}
+	for i, v := range h.whole {
+		h.sum[i] = float32(v)
+	}
+	return h.sum, scale
+}
+
+// Scales are those of the weights: one, or one a row.
+func (h *Hybrid) Scales() []float32 { return h.scales }
+
+// ScaleBack brings sums of a row that [QuantizeRow] has quantised, a channel each, back
+// to real numbers in place: times the row's scale and that of the weights (one, or one
+// a channel), plus the bias where there is one, clamped.
+func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
+	for o, v := range y {
+		f := weights[0]
+		if len(weights) > 1 {
+			f = weights[o]
+		}
+		v *= scale * f
+		if bias != nil {
+			v += bias[o]
+		}
+		if act.On {
+			v = min(max(v, act.Min), act.Max)
+		}
+		y[o] = v
+	}
+}
+
+// QuantizeRow writes x as whole numbers, less their zero point, into q and returns the
+// scale and the zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the
+// range of x and 0 over 255 steps.
+func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
+	var lo, hi float32
+	for _, v := range x {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	if !asym {
+		m := max(-lo, hi)
+		if m == 0 {
+			clear(q)
+			return 1, 0
+		}
+		inv := 127 / m
+		for i, v := range x {
+			q[i] = float32(min(max(Round(v*inv), -127), 127))
+		}
+		return m / 127, 0
+	}
+	if lo == hi {
+		clear(q)
+		return 1, 0
+	}
+	// The scale is a float32, as the reference has it; the zero point is nudged to a
+	// whole number within the type.
+	scale = float32(hi-lo) / 255
+	s := float64(scale)
+	fromMin, fromMax := -128-float64(lo)/s, 127-float64(hi)/s
+	z := fromMin
+	if 128+math.Abs(float64(lo)/s) >= 127+math.Abs(float64(hi)/s) {
+		z = fromMax
+	}
+	zero = int32(min(max(math.Round(z), -128), 127))
+	inv := 1 / scale
+	for i, v := range x {
+		q[i] = float32(min(max(Round(float32(zero)+float32(v*inv)), -128), 127) - zero)
+	}
+	return scale, zero
+}

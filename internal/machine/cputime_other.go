@@ -1,0 +1,9 @@
+//go:build !darwin && !freebsd && !linux
+
+package machine
+
+// ThreadTime returns nil: this system's clocks of processor time are too coarse.
+func ThreadTime() func() int64 { return nil }
+
+// ProcessTime returns nil for the same reason.
+func ProcessTime() func() int64 { return nil }

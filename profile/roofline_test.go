@@ -1,0 +1,99 @@
+package profile
+
+import (
+	"math"
+	"testing"
+)
+
+// rooms is a target with two peaks and three levels of memory: round figures.
+func rooms() *Target {
+	return &Target{
+		Peaks:  []Peak{{DType: "float32", OpsPerSecond: 100}, {DType: "int8", OpsPerSecond: 400}},
+		Levels: []Level{{Name: "L1", Bytes: new(int64(1000)), BytesPerSecond: 50}, {Name: "L2", Bytes: new(int64(10_000)), BytesPerSecond: 20}, {Name: "memory", BytesPerSecond: 5}},
+	}
+}
+
+func TestRoof(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                    string
+		dtype                   string
+		ops, read, written      int64
+		calls, seconds          float64
+		wantBound               Bound
+		wantLevel               string
+		wantOps, wantBytes, use float64
+	}{
+		{"arithmetic", "float32", 1000, 50, 50, 1, 20, BoundCompute, "L1", 100, 50, 0.5},
+		{"another type has another peak", "int8", 1000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.125},
+		{"all 8-bit types are one", "uint8", 4000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.5},
+		{"half precision is computed in float32", "float16", 1000, 50, 50, 1, 20, BoundCompute, "L1", 100, 50, 0.5},
+		{"what just fits a level", "float32", 10, 600, 400, 1, 40, BoundMemory, "L1", 100, 50, 0.5},
+		{"a byte more", "float32", 10, 601, 400, 1, 100, BoundMemory, "L2", 100, 20, 1001.0 / 20 / 100},
+		{"memory", "float32", 10, 10_000, 10_000, 1, 8000, BoundMemory, "memory", 100, 5, 0.5},
+		{"each call touches its part", "float32", 10, 1000, 1000, 4, 80, BoundMemory, "L1", 100, 50, 0.5},
+		{"far below both", "float32", 10, 10, 10, 1, 100, BoundNeither, "L1", 100, 50, 0.4 / 100},
+		{"faster than the roof", "float32", 1000, 10, 10, 1, 5, BoundCompute, "L1", 100, 50, 2},
+	} {
+		l := &Layer{
+			State: Ran, Inputs: []Tensor{{DType: tt.dtype, Constant: false}, {DType: "int32", Constant: true}}, Calls: &tt.calls,
+			Ops: &tt.ops, BytesRead: &tt.read, BytesWritten: &tt.written, Latency: Value(Measured, tt.seconds, ""),
+		}
+		r := rooms().RoofOf(l)
+		if r == nil {
+			t.Errorf("%s: no roof", tt.name)
+			continue
+		}
+		if r.Bound != tt.wantBound || r.Level != tt.wantLevel || *r.OpsPerSecond != tt.wantOps || *r.BytesPerSecond != tt.wantBytes || !(math.Abs(*r.Use-tt.use) <= 1e-12) {
+			t.Errorf("%s: %s at %s, %v op/s, %v B/s, use %v", tt.name, r.Bound, r.Level, *r.OpsPerSecond, *r.BytesPerSecond, *r.Use)
+		}
+	}
+}
+
+// TestRoofOfOnePeak: one limit gives a use and does not tell arithmetic and memory
+// apart.
+func TestRoofOfOnePeak(t *testing.T) {
+	t.Parallel()
+	l := &Layer{State: Ran, Ops: new(int64(100)), BytesRead: new(int64(30)), BytesWritten: new(int64(20)), Latency: Value(Estimated, 10, "")}
+	for _, tt := range []struct {
+		name string
+		t    Target
+		use  float64
+	}{
+		{"arithmetic", Target{PeakOpsPerSecond: new(100.0)}, 0.1},
+		{"memory", Target{PeakBytesPerSecond: new(10.0)}, 0.5},
+	} {
+		r := tt.t.RoofOf(l)
+		if r == nil || r.Bound != "" || !(math.Abs(*r.Use-tt.use) <= 1e-12) {
+			t.Errorf("%s: %+v", tt.name, r)
+		}
+	}
+	both := Target{PeakOpsPerSecond: new(100.0), PeakBytesPerSecond: new(10.0)}
+	if r := both.RoofOf(l); r == nil || r.Bound != BoundMemory || r.Level != "memory" || !(math.Abs(*r.Use-0.5) <= 1e-12) {
+		t.Errorf("both: %+v", r)
+	}
+}
+
+// TestNoRoof: what is not known gives none, never one of nothing.
+func TestNoRoof(t *testing.T) {
+	t.Parallel()
+	whole := Layer{State: Ran, Inputs: []Tensor{{DType: "float32"}}, Ops: new(int64(1)), BytesRead: new(int64(1)), BytesWritten: new(int64(1)), Latency: Value(Measured, 1, "")}
+	for name, spoil := range map[string]func(*Layer, *Target){
+		"no time":   func(l *Layer, _ *Target) { l.Latency = nil },
+		"zero time": func(l *Layer, _ *Target) { l.Latency = Value(Measured, 0, "") },
+		"no ops":    func(l *Layer, _ *Target) { l.Ops = nil },
+		"no limits": func(_ *Layer, t *Target) { *t = Target{} },
+	} {
+		l, g := whole, rooms()
+		spoil(&l, g)
+		if r := g.RoofOf(&l); r != nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	// No kernel of this type was measured: bytes alone.
+	l := whole
+	l.Inputs = []Tensor{{DType: "float64"}}
+	if r := rooms().RoofOf(&l); r == nil || r.Bound != "" || r.OpsPerSecond != nil || r.BytesPerSecond == nil {
+		t.Errorf("a type without a peak: %+v", r)
+	}
+}

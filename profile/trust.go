@@ -1,0 +1,129 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Verdict says in one word whether the measured latency may be quoted. The rule is
+// in docs/profile.md.
+type Verdict string
+
+// Verdicts, from the best to the worst.
+const (
+	Good     Verdict = "good"
+	Fair     Verdict = "fair"       // of the right size; differences of some per cent mean nothing
+	DoNotUse Verdict = "do_not_use" // another run may show something else
+)
+
+var verdicts = []string{string(Good), string(Fair), string(DoNotUse)}
+
+// AtLeast reports whether v is as good as the other verdict or better. The empty
+// verdict, of what was not measured, is.
+func (v Verdict) AtLeast(other Verdict) bool {
+	return slices.Index(verdicts, string(v)) <= slices.Index(verdicts, string(other))
+}
+
+// DoubtCode names a reason for a verdict below [Good].
+type DoubtCode string
+
+// Reasons to doubt a latency. Value and Limit of a [Doubt] are what is said behind.
+const (
+	DoubtFewRuns     DoubtCode = "few_runs"    // number of runs
+	DoubtInterval    DoubtCode = "interval"    // half of the 95 % interval as a part of the time
+	DoubtSpread      DoubtCode = "spread"      // coefficient of variation
+	DoubtStep        DoubtCode = "step"        // change of level during the runs, as a part
+	DoubtDrift       DoubtCode = "drift"       // change over all runs, as a part
+	DoubtModes       DoubtCode = "two_modes"   // two separate groups of times
+	DoubtSpeed       DoubtCode = "speed"       // spread of the machine's speed during the runs, as a part
+	DoubtWaiting     DoubtCode = "waiting"     // part of the time in which other programs had the processor
+	DoubtStolen      DoubtCode = "stolen"      // part of the time that the hypervisor took
+	DoubtThrottled   DoubtCode = "throttled"   // number of times that the processor throttled for heat
+	DoubtQuota       DoubtCode = "quota"       // seconds for which a quota stopped the program
+	DoubtBusy        DoubtCode = "busy"        // load average for each processor before the runs
+	DoubtBattery     DoubtCode = "battery"     // runs from its battery
+	DoubtThreads     DoubtCode = "threads"     // threads for each processor
+	DoubtCollector   DoubtCode = "collector"   // garbage collections during the runs
+	DoubtInstruments DoubtCode = "instruments" // what the instruments add, as a part of the time
+	DoubtReconcile   DoubtCode = "reconcile"   // what sum of the layers and plain runs differ by, as a part
+	DoubtIncomplete  DoubtCode = "incomplete"  // layers that did not run
+	DoubtNotPinned   DoubtCode = "not_pinned"  // threads could not be bound as asked
+)
+
+var doubtCodes = []string{
+	string(DoubtFewRuns), string(DoubtInterval), string(DoubtSpread), string(DoubtStep), string(DoubtDrift), string(DoubtModes), string(DoubtSpeed),
+	string(DoubtWaiting), string(DoubtStolen), string(DoubtThrottled), string(DoubtQuota), string(DoubtBusy), string(DoubtBattery), string(DoubtThreads),
+	string(DoubtCollector), string(DoubtInstruments), string(DoubtReconcile), string(DoubtIncomplete), string(DoubtNotPinned),
+}
+
+// Scope says what an interval is to hold.
+type Scope string
+
+// Scopes of intervals.
+const (
+	OfRepeats Scope = "repeats" // the figure of a repeated run, too
+	OfThisRun Scope = "run"     // what this run would have shown with more of the same
+)
+
+// Trust says how far the measured latency can be relied upon, and why not further.
+type Trust struct {
+	// Verdict is the one word.
+	Verdict Verdict `json:"verdict"`
+	// Doubts are the reasons for it, the gravest first; some may be there beside
+	// the best verdict.
+	Doubts []Doubt `json:"doubts,omitzero"`
+	// Quote is the key of the figure of the totals to quote: "latency_s", or where the
+	// machine was disturbed "undisturbed_latency_s" or "processor_s". Absent where
+	// none can be quoted.
+	Quote string `json:"quote,omitzero"`
+	// Interval says what the 95 % interval of latency_s holds.
+	Interval Scope `json:"interval,omitzero"`
+	// Blocks is the number of stretches of the run that the intervals come from.
+	Blocks *int64 `json:"blocks,omitzero"`
+}
+
+// Doubt is a reason not to rely on a latency.
+type Doubt struct {
+	// Code names it.
+	Code DoubtCode `json:"code"`
+	// Verdict is the best one that it leaves.
+	Verdict Verdict `json:"verdict"`
+	// Value is the figure that gave rise to it, in the unit of its code, absent where
+	// there is none. Limit is what it was judged by.
+	Value *float64 `json:"value,omitzero"`
+	Limit *float64 `json:"limit,omitzero"`
+}
+
+// NewTrust gives the verdict that doubts leave, with these in order.
+func NewTrust(doubts []Doubt) *Trust {
+	t := &Trust{Verdict: Good, Doubts: slices.Clone(doubts)}
+	rank := func(v Verdict) int { return slices.Index(verdicts, string(v)) }
+	slices.SortStableFunc(t.Doubts, func(a, b Doubt) int { return rank(b.Verdict) - rank(a.Verdict) })
+	if len(t.Doubts) > 0 {
+		t.Verdict = t.Doubts[0].Verdict
+	}
+	return t
+}
+
+func (c *checker) trust(t *Trust) {
+	if t == nil {
+		return
+	}
+	c.word("trust.verdict", string(t.Verdict), verdicts...)
+	if t.Interval != "" {
+		c.word("trust.interval", string(t.Interval), string(OfRepeats), string(OfThisRun))
+	}
+	if t.Quote != "" && !isKey(t.Quote) {
+		c.fail("trust.quote:", "%v", badKey(t.Quote))
+	}
+	c.counts("trust", named{"blocks", t.Blocks})
+	for i, d := range t.Doubts {
+		at := fmt.Sprintf("trust.doubts[%d]", i)
+		c.word(at+".code", string(d.Code), doubtCodes...)
+		c.word(at+".verdict", string(d.Verdict), verdicts...)
+		if !d.Verdict.AtLeast(t.Verdict) {
+			c.fail(at+".verdict", "is %q below that of the whole, %q", d.Verdict, t.Verdict)
+		}
+		c.reals(at, realNamed{"value", d.Value}, realNamed{"limit", d.Limit})
+	}
+}

@@ -1,0 +1,213 @@
+// Command pictures shows the page of six kinds of profile as a person would see it:
+// every view in both themes on a wide and on a narrow screen, one PNG each.
+//
+//	cd web/e2e && go run ./pictures -o DIR [-only deep] [-views graph,memory] [-themes dark] [-widths 390]
+//
+// The profiles are made on the way and kept in DIR beside their pages, so that a
+// second course shows the same figures. Models that are not part of this repository are
+// left out where the reference material is absent.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/cli"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/web/e2e/browser"
+)
+
+// deep is a network of 700 blocks.
+const deep = `name: deep
+type: int8
+input: {name: image, shape: [1, 8, 8, 8]}
+layers:
+  - {op: conv, filters: 8, kernel: 3, activation: relu}
+  - repeat: 700
+    layers:
+      - {op: depthwise, kernel: 3, activation: relu}
+      - {op: conv, filters: 8, kernel: 1}
+      - {op: add, from: [block, prev], activation: relu}
+  - {op: dense, units: 4}
+`
+
+// subject is a profile to look at.
+type subject struct {
+	name string
+	// model is a file of the repository or, with material before it, of the reference material.
+	model string
+	args  []string
+	// busy keeps all processors occupied meanwhile.
+	busy bool
+}
+
+var subjects = []subject{
+	{name: "small", model: "examples/ds_cnn.yaml", args: []string{"--time", "3s"}},
+	{name: "layers", model: "material/models/real/litert_torchaudio_conformer.tflite", args: []string{"--runs", "40"}},
+	{name: "deep", model: "deep", args: []string{"--runs", "20"}},
+	{name: "flow", model: "material/models/real/silero_vad.onnx", args: []string{"--runs", "50", "--shape", "input=1x512"}},
+	{name: "estimate", model: "examples/ds_cnn.yaml", args: []string{"--on", "stm32l4r5"}},
+	{name: "accelerator", model: "examples/ds_cnn.yaml", args: []string{"--on", "efr32xg24-mvp"}},
+	{name: "disturbed", model: "examples/ds_cnn.yaml", args: []string{"--runs", "6"}, busy: true},
+}
+
+func main() {
+	dir := flag.String("o", "", "folder for pages and pictures")
+	only := flag.String("only", "", "names of the profiles to show, separated by commas; empty for all")
+	views := flag.String("views", "summary,layers,timeline,memory,roofline,distribution,graph,estimate", "views to show, each with parameters of the address where there are some")
+	themes := flag.String("themes", "light,dark", "themes")
+	widths := flag.String("widths", "1280,390", "widths in pixels")
+	flag.Parse()
+	if *dir == "" {
+		fmt.Fprintln(os.Stderr, "-o names no folder")
+		os.Exit(2)
+	}
+	if err := run(*dir, *only, split(*views), split(*themes), split(*widths)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func split(s string) []string { return strings.Split(s, ",") }
+
+func run(dir, only string, views, themes, widths []string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	b, err := browser.Start()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for _, s := range subjects {
+		if only != "" && !strings.Contains(","+only+",", ","+s.name+",") {
+			continue
+		}
+		page, err := write(dir, s)
+		if err != nil {
+			return err
+		}
+		if page == "" {
+			fmt.Println(s.name, "is left out: its model is absent")
+			continue
+		}
+		for _, w := range widths {
+			for _, theme := range themes {
+				if err := look(b, dir, page, s.name, views, theme, w); err != nil {
+					return fmt.Errorf("%s, %s, %s pixels: %w", s.name, theme, w, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// write makes the page of a profile, "" where the model is not there.
+func write(dir string, s subject) (string, error) {
+	kept, page := filepath.Join(dir, s.name+".opmeter"), filepath.Join(dir, s.name+".html")
+	if _, err := os.Stat(kept); err != nil {
+		model := filepath.Join(material.Root(), filepath.FromSlash(s.model))
+		if rest, ok := strings.CutPrefix(s.model, "material/"); ok {
+			if model = filepath.Join(material.Dir(), filepath.FromSlash(rest)); !exists(model) {
+				return "", nil
+			}
+		}
+		if s.model == "deep" {
+			model = filepath.Join(dir, "deep.yaml")
+			if err := os.WriteFile(model, []byte(deep), 0o644); err != nil {
+				return "", err
+			}
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		if s.busy {
+			for range 8 {
+				go occupy(ctx)
+			}
+		}
+		err := command(append([]string{"profile", model, "-o", kept}, s.args...)...)
+		stop()
+		if err != nil {
+			return "", err
+		}
+	}
+	return page, command("report", kept, "-o", page, "--open=false")
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// occupy takes processor time until it is told to stop, in turns, as other programs do.
+func occupy(ctx context.Context) {
+	for x := 1; ctx.Err() == nil; {
+		for end := time.Now().Add(30 * time.Millisecond); time.Now().Before(end); {
+			x = x*31 + 7
+		}
+		time.Sleep(time.Duration(5+x&15) * time.Millisecond)
+	}
+}
+
+func command(args ...string) error {
+	var out strings.Builder
+	if code := cli.Main(args, strings.NewReader(""), &out, &out); code != 0 {
+		return fmt.Errorf("opmeter %s: exit status %d: %s", strings.Join(args, " "), code, out.String())
+	}
+	return nil
+}
+
+func look(b *browser.Browser, dir, page, name string, views []string, theme, width string) error {
+	w, err := strconv.Atoi(width)
+	if err != nil {
+		return err
+	}
+	height := 900
+	if w < 600 {
+		height = 844
+	}
+	tab, err := b.Open(w, height)
+	if err != nil {
+		return err
+	}
+	defer tab.Close()
+	if err := tab.Media("screen", theme); err != nil {
+		return err
+	}
+	address, err := browser.FileURL(page)
+	if err != nil {
+		return err
+	}
+	for _, view := range views {
+		if err := tab.Goto("about:blank"); err != nil {
+			return err
+		}
+		if err := tab.Goto(address + "#/" + view); err != nil {
+			return err
+		}
+		if err := tab.Wait(`document.querySelector("main h2")`); err != nil {
+			return err
+		}
+		// Charts of many bars come after their frame.
+		if _, err := browser.Eval[bool](tab, `new Promise((done) => setTimeout(() => done(true), 700))`); err != nil {
+			return err
+		}
+		picture, err := tab.Screenshot()
+		if err != nil {
+			return err
+		}
+		file := strings.NewReplacer("?", "-", "&", "-", "=", "_", "/", "_").Replace(fmt.Sprintf("%s-%s-%s-%s.png", name, view, theme, width))
+		if err := os.WriteFile(filepath.Join(dir, file), picture, 0o644); err != nil {
+			return err
+		}
+		for _, p := range tab.Problems() {
+			fmt.Printf("%s: the browser complains: %s\n", file, p)
+		}
+	}
+	return nil
+}

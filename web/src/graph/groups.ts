@@ -1,0 +1,116 @@
+// Groups of nodes that can be closed: by scope, and by block. Groups are runs in the
+// order of execution, so that edges between them never lead back; a scope that comes
+// twice is two groups.
+import type { Layer } from "../data/profile";
+import { blocksOf, signature } from "../layers/blocks";
+import type { Make, Node } from "./model";
+
+export type Grouping = "none" | "scope" | "block";
+
+/** Boxes that can be read at one glance. */
+export const readable = 60;
+
+/** A run of like blocks that is longer stands as one where there are too many boxes. */
+const fewLike = 4;
+
+export class Groups {
+  private readonly paths: string[][];
+  private readonly blocks: string[];
+
+  constructor(
+    private readonly layers: Layer[],
+    private readonly by: Grouping,
+    private readonly make: Make,
+  ) {
+    this.paths = by === "scope" ? scopes(layers) : [];
+    this.blocks = by === "block" ? blocksOf(layers) : [];
+  }
+
+  /** of gathers nodes of one body into groups. */
+  of(nodes: Node[]): Node[] {
+    if (this.by === "scope") return this.byScope(nodes, 0);
+    if (this.by === "block") return this.alike(this.byBlock(nodes));
+    return nodes;
+  }
+
+  private byScope(nodes: Node[], depth: number): Node[] {
+    const part = (n: Node) => this.paths[n.layer][depth] as string | undefined;
+    const out: Node[] = [];
+    for (const run of runs(nodes, part)) {
+      const name = part(run[0]);
+      if (name === undefined) {
+        out.push(...run);
+        continue;
+      }
+      const inside = this.byScope(run, depth + 1);
+      // One child is no group; a group inside the only child of its kind takes both names.
+      if (inside.length === 1 && inside[0].kind === "group") {
+        inside[0].title = `${name}/${inside[0].title}`;
+        out.push(inside[0]);
+      } else if (run.length === 1 || (run.length === nodes.length && depth === 0)) out.push(...inside);
+      else out.push(this.make({ id: `g${run[0].layer}.${depth}`, kind: "group", layer: run[0].layer, title: name, children: inside }));
+    }
+    return out;
+  }
+
+  private byBlock(nodes: Node[]): Node[] {
+    return runs(nodes, (n) => this.blocks[n.layer]).flatMap((run) => {
+      const title = this.blocks[run[0].layer];
+      return title === "" || run.length === 1 ? run : [this.make({ id: `k${run[0].layer}`, kind: "group", layer: run[0].layer, title, children: run })];
+    });
+  }
+
+  /** alike puts runs of blocks with the same operators into one box where there are
+   * more boxes than can be read. */
+  private alike(nodes: Node[]): Node[] {
+    if (nodes.length <= readable) return nodes;
+    const sign = new Map(nodes.map((n) => [n, n.kind === "group" ? signature(n.children.map((c) => this.layers[c.layer])) : ""]));
+    return runs(nodes, (n) => sign.get(n)).flatMap((run) =>
+      run.length < fewLike || sign.get(run[0]) === ""
+        ? run
+        : [this.make({ id: `r${run[0].layer}`, kind: "group", layer: run[0].layer, title: `${run.length.toLocaleString("en-GB")} blocks of ${run[0].children.length}`, children: run })],
+    );
+  }
+}
+
+/** runs splits a list where the key changes. */
+function runs(nodes: Node[], key: (n: Node) => string | undefined): Node[][] {
+  const out: Node[][] = [];
+  let before: string | undefined;
+  for (const n of nodes) {
+    const k = key(n);
+    if (out.length > 0 && k === before) out[out.length - 1].push(n);
+    else out.push([n]);
+    before = k;
+  }
+  return out;
+}
+
+/** scopes gives the path of each layer. A layer that bears the name of a scope, or
+ * shares its own with others, belongs to the scope of that name: exporters name what
+ * a module does after the module. */
+function scopes(layers: Layer[]): string[][] {
+  const known = new Set<string>();
+  const named = new Map<string, number>();
+  for (const l of layers) {
+    const parts = l.scope?.split("/") ?? [];
+    for (let i = 1; i <= parts.length; i++) known.add(parts.slice(0, i).join("/"));
+    if (l.name) named.set(l.name, (named.get(l.name) ?? 0) + 1);
+  }
+  return layers.map((l) => {
+    const own = l.name && (known.has(l.name) || named.get(l.name)! > 1) ? l.name : l.scope;
+    return own ? own.split("/") : [];
+  });
+}
+
+/** automatic is the grouping to begin with: none where all boxes can be read, else that
+ * which leaves the fewer of them. build makes a graph's first boxes for a grouping. */
+export function automatic(boxes: (by: Grouping) => number, scoped: boolean): Grouping {
+  const all = boxes("none");
+  if (all <= readable) return "none";
+  const block = boxes("block");
+  const scope = scoped ? boxes("scope") : Infinity;
+  // Scopes have names, which say more than numbers.
+  if (scope <= Math.max(readable, block) && scope < 0.8 * all) return "scope";
+  return block < all ? "block" : "none";
+}
