@@ -42,6 +42,12 @@ func (p *Profile) withhold() {
 	}
 	t := &p.Totals
 	t.Latency, t.CPUCycles, t.AcceleratorCycles, t.SimulatorCycles, t.Energy, t.LatencySamples = nil, nil, nil, nil, nil, nil
-	p.Reconcile = nil
+	p.Reconcile, p.Trust = nil, nil
+	// Further figures of the whole: times at other speeds, processor time, energy.
+	for key := range t.Figures {
+		if q, ok := Lookup(key); ok && (q.Unit == "s" || q.Unit == "J" || q.Unit == "cycles") {
+			delete(t.Figures, key)
+		}
+	}
 	p.Incomplete = append(p.Incomplete, Missing{Cause: ByWork, Layers: layers})
 }

@@ -56,6 +56,9 @@ func TestNothingToQuote(t *testing.T) {
 			state = Ran
 		}
 		send(t, b, Event{Refined: &Refined{Layer: 1, State: state}}) // the one with work
+		if err := b.Count(-1, "processor_s", Value(Measured, 3, "")); err != nil {
+			t.Fatal(err)
+		}
 		for _, key := range []string{"latency_s", "energy_j", "cpu_cycles"} {
 			if err := b.Count(-1, key, Value(Measured, 3, "")); err != nil {
 				t.Fatal(err)
@@ -76,7 +79,7 @@ func TestNothingToQuote(t *testing.T) {
 			t.Error(err)
 		}
 		quoted := p.Totals.Latency != nil || p.Totals.Energy != nil || p.Totals.CPUCycles != nil || p.Totals.LatencySamples != nil ||
-			p.Reconcile != nil || p.Rates().InferencesPerSecond != nil
+			p.Reconcile != nil || p.Totals.Figure("processor_s") != nil || p.Rates().InferencesPerSecond != nil
 		told := len(p.Incomplete) == 1 && p.Incomplete[0].Cause == ByWork && cmp.Equal(p.Incomplete[0].Layers, []int64{1})
 		if quoted == most || told != most {
 			t.Errorf("most did not run: %v, figures to quote: %v, told: %v (%+v)", most, quoted, told, p.Incomplete)
