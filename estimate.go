@@ -214,7 +214,7 @@ func noTarget() error {
 
 // estimable is the model planned for some inputs.
 func (m *Model) estimable(in Inputs) (*estimate.Model, error) {
-	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Files) == 0 && in.Overrides == "" {
+	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Dims) == 0 && len(in.Files) == 0 && in.Overrides == "" {
 		return m.prepared()
 	}
 	f, err := in.feed(m)

@@ -108,18 +108,24 @@ func declared(g *graph.Graph, ids []int) []profile.Tensor {
 
 // Inputs says what to feed a model, and with that in which shapes it runs. The zero
 // value makes random inputs of seed 0 in the model's own shapes, 1 for dimensions
-// that the file leaves open.
+// that the file leaves open; [profile.Tensor] says which these are, and a finding
+// warns. Whole numbers that the model uses as a shape, a length, indices and the like
+// are made so that they suit it ([profile.Made]).
 type Inputs struct {
 	// Seed of random inputs. The same seed gives the same inputs in every release
 	// and on every machine.
 	Seed uint64
 	// Zeros feeds zeros instead of random inputs.
 	Zeros bool
-	// Batch replaces the first dimension of every input, 0 leaves it.
+	// Batch replaces the first dimension of every input, 0 leaves it. An input in which
+	// the dimension of that name stands at another place is set there.
 	Batch int
 	// Shapes sets shapes by the input's name, for dimensions that the model leaves
 	// open or to try other sizes.
 	Shapes map[string][]int
+	// Dims sets dimensions by the names that ONNX files give them, in all inputs that
+	// have the name. Shapes and Files go before them.
+	Dims map[string]int
 	// Files feeds .npy files by the input's name; their shapes count.
 	Files map[string]string
 	// Overrides is a JSON file that sets shapes and fills of generated inputs by the
@@ -139,6 +145,11 @@ func (i *Inputs) Validate() error {
 			}
 		}
 	}
+	for name, d := range i.Dims {
+		if d < 0 {
+			return wrong("Inputs.Dims", "use 0 or more for dimension %q, not %d", name, d)
+		}
+	}
 	return nil
 }
 
@@ -148,7 +159,7 @@ func wrong(option, format string, args ...any) error {
 
 // feed checks the options and translates them.
 func (i *Inputs) feed(m *Model) (feed.Options, error) {
-	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Files: i.Files}
+	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
 	if err := i.Validate(); err != nil {
 		return o, err
 	}

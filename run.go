@@ -119,7 +119,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 		return nil, err
 	}
 	f.MaxBytes = machine.MemoryLimit()
-	ins, _, err := feed.Inputs(m.g.Main(), f)
+	ins, _, err := feed.Inputs(m.g, f)
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}

@@ -118,7 +118,7 @@ func trial(name string, data []byte, target *chip.Target, f *figures) (why strin
 		f.refused.Add(1)
 		return strings.Join(found, "; ")
 	}
-	in, _, err := feed.Inputs(m.Main(), feed.Options{MaxBytes: valueLimit})
+	in, _, err := feed.Inputs(m, feed.Options{MaxBytes: valueLimit})
 	if note(err) {
 		f.refused.Add(1)
 		return strings.Join(found, "; ")

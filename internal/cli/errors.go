@@ -48,6 +48,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Carry":         {"--carry", ""},
 	"Inputs.Batch":  {"--batch", ""},
 	"Inputs.Shapes": {"--shape", ""},
+	"Inputs.Dims":   {"--dim", ""},
 	"Inputs.Files":  {"--input", ""},
 	"target":        {"--on", "opmeter targets lists them"},
 	"Runtime":       {"--runtime", ""},

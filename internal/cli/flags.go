@@ -17,6 +17,7 @@ import (
 // modelFlags say in which shapes and with which data a model runs.
 type modelFlags struct {
 	shapes, files []string
+	dims          []string
 	batch         int
 	seed          uint64
 	zeros         bool
@@ -27,6 +28,7 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
+	c.Flags().StringArrayVar(&f.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
 	wholeVar(c, &f.batch, "batch", 0, 1, most, "first dimension of every input", "")
 }
 
@@ -41,7 +43,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 
 // inputs turns the flags into options of the library.
 func (f *modelFlags) inputs() (opmeter.Inputs, error) {
-	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Files: map[string]string{}}
+	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Dims: map[string]int{}, Files: map[string]string{}}
 	for _, s := range f.shapes {
 		name, v, ok := cutLast(s)
 		if !ok {
@@ -49,9 +51,17 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 		}
 		d, ok := parseShape(v)
 		if !ok {
-			return in, useError("--shape %s: %q is not a shape such as 1x3x224x224", s, v)
+			return in, useError("--shape %s: %q is not a shape such as 1x3x224x224, or scalar", s, v)
 		}
 		in.Shapes[name] = d
+	}
+	for _, s := range f.dims {
+		name, v, ok := cutLast(s)
+		n, err := strconv.Atoi(v)
+		if !ok || err != nil || n < 0 {
+			return in, useError("--dim %q: write NAME=N with a whole number", s)
+		}
+		in.Dims[name] = n
 	}
 	for _, s := range f.files {
 		name, v, ok := cutLast(s)

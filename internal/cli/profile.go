@@ -176,7 +176,19 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runn
 	if p.Totals.Latency == nil && slices.ContainsFunc(p.Incomplete, cancelled) {
 		err = errUnmeasured
 	}
-	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too
+	return errors.Join(err, a.deliver(p, o), unrun(p)) // what was measured before it failed, too
+}
+
+// unrun is the error of a run of which most of the work did not run, nil for others.
+func unrun(p *profile.Profile) error {
+	if p.Settings.Passes == "" { // nothing was to run
+		return nil
+	}
+	layers, most := p.Unrun()
+	if !most {
+		return nil
+	}
+	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: there is no latency of the model", len(layers), plural(len(p.Layers), "layer")))
 }
 
 // cancelled reports whether a profile ends where it was stopped.

@@ -52,6 +52,7 @@ type several struct {
 	used            map[string]bool  // names of files
 	wrote           []string
 	refused         int
+	lacking         int // profiles of which most did not run
 	failed          error
 }
 
@@ -158,6 +159,9 @@ func (s *several) add(r report.ListRow, files []string) error {
 			s.failed = errors.Join(s.failed, withStatus(statusUse, err))
 		}
 	}
+	if r.Err == nil && unrun(r.Profile) != nil {
+		s.lacking++
+	}
 	s.a.settle(r.Profile, r.Err != nil && (r.Profile == nil || r.Profile.Totals.Latency == nil) || s.failed == nil)
 	if s.list == nil || slices.ContainsFunc(s.o.files, together) {
 		s.rows = append(s.rows, r)
@@ -239,6 +243,9 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 			what = "profile"
 		}
 		return withStatus(statusInput, fmt.Errorf("%d of %s refused", s.refused, plural(len(files)*len(rs), what)))
+	}
+	if s.lacking > 0 {
+		return withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(len(files)*len(rs), "profile")))
 	}
 	return nil
 }

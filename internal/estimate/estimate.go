@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
@@ -70,6 +71,7 @@ type Model struct {
 	plan  *plan.Plan
 	slots []plan.Slot
 	base  *profile.Profile
+	hint  func() *feed.Hint // sizes for open dimensions
 }
 
 // most is the memory that values of a model may take while it is planned; what
@@ -93,7 +95,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 		}
 	}()
 	o.MaxBytes = most
-	ins, err := feed.Shapes(m.Main(), o)
+	ins, src, err := feed.Shapes(m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,8 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 	if err != nil {
 		return nil, err
 	}
-	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base}, nil
+	describe.Fed(base, src)
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: sync.OnceValue(func() *feed.Hint { return feed.Suggest(m, ins, src, o) })}, nil
 }
 
 // Source estimates a model on a target.

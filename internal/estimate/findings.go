@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
@@ -41,6 +42,7 @@ func (b *builder) incomplete() []profile.Missing {
 
 // findings says what a reader should know first.
 func (b *builder) findings() error {
+	b.shapes()
 	b.taking()
 	if len(b.missing) > 0 {
 		var names []string
@@ -83,20 +85,13 @@ func (b *builder) findings() error {
 			b.find("target.remark", profile.Info, r)
 		}
 	}
-	b.shapes()
 	return nil
 }
 
 // shapes tells the shapes that were taken for inputs that leave dimensions open.
 func (b *builder) shapes() {
-	var list []string
-	for _, t := range b.p.Model.Inputs {
-		if t.Declared != nil {
-			list = append(list, fmt.Sprintf("%s is taken as %s", t.Name, strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "x"), "[]")))
-		}
-	}
-	if len(list) > 0 {
-		b.find("target.shapes", profile.Info, "The model leaves dimensions open: "+strings.Join(list, ", ")+".")
+	if f := describe.Open(b.p, b.hint); f != nil {
+		b.out = append(b.out, *f)
 	}
 }
 

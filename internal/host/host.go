@@ -103,6 +103,7 @@ type runner struct {
 	o     Options
 	to    source.Sink
 	ins   []*tensor.Tensor
+	src   []feed.Source // where the inputs came from
 	s     *engine.Session
 	slots []plan.Slot
 	// p is the description with what was sent since, for findings.
@@ -134,9 +135,8 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 		r.phases.LoadS = &r.o.LoadS
 	}
 	r.o.Feed.MaxBytes = machine.MemoryLimit()
-	var src []feed.Source
 	var err error
-	if r.ins, src, err = feed.Inputs(r.m.Main(), r.o.Feed); err != nil {
+	if r.ins, r.src, err = feed.Inputs(r.m, r.o.Feed); err != nil {
 		return err
 	}
 	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
@@ -150,8 +150,9 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.p, err = describe.Model(p, r.slots, identity); err != nil {
 		return err
 	}
+	describe.Fed(r.p, r.src)
 	r.p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"}
-	r.settings(src)
+	r.settings()
 	if err := r.affordable(); err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 }
 
 // settings notes what was asked for.
-func (r *runner) settings(src []feed.Source) {
+func (r *runner) settings() {
 	o, s := &r.o, &r.p.Settings
 	*s = profile.Settings{
 		Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go", Threads: new(int64(max(o.Threads, 1))),
@@ -175,12 +176,12 @@ func (r *runner) settings(src []feed.Source) {
 		s.Carry[c.Output] = c.Input
 	}
 	for i, id := range r.m.Main().Inputs {
-		in := profile.InputSource{Kind: src[i].Kind, File: src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
+		in := profile.InputSource{Kind: r.src[i].Kind, File: r.src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
 		for k, d := range r.ins[i].Shape {
 			in.Shape[k] = int64(d)
 		}
 		s.Inputs[r.m.Main().Values[id].Name] = in
-		if s.InputKind == "" || in.Kind == "file" {
+		if s.InputKind == "" || s.InputKind == "made" || in.Kind == "file" {
 			s.InputKind = in.Kind
 		}
 	}
