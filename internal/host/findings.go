@@ -55,7 +55,7 @@ func (r *runner) static() []profile.Finding {
 	if slices.ContainsFunc(r.p.Layers, func(l profile.Layer) bool { return l.State == profile.Failed }) {
 		out = append(out, r.open()...)
 	}
-	for _, w := range r.m.Warnings {
+	for _, w := range r.p.Model.Warnings {
 		out = append(out, finding("model.file", profile.Warning, nil, "The file: %s", w))
 	}
 	return out
