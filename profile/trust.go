@@ -41,6 +41,7 @@ const (
 	DoubtThrottled   DoubtCode = "throttled"   // number of times that the processor throttled for heat
 	DoubtQuota       DoubtCode = "quota"       // seconds for which a quota stopped the program
 	DoubtBusy        DoubtCode = "busy"        // load average for each processor before the runs
+	DoubtGovernor    DoubtCode = "governor"    // a frequency policy that follows the load
 	DoubtBattery     DoubtCode = "battery"     // runs from its battery
 	DoubtThreads     DoubtCode = "threads"     // threads for each processor
 	DoubtCollector   DoubtCode = "collector"   // garbage collections during the runs
@@ -52,7 +53,7 @@ const (
 
 var doubtCodes = []string{
 	string(DoubtFewRuns), string(DoubtInterval), string(DoubtSpread), string(DoubtStep), string(DoubtDrift), string(DoubtModes), string(DoubtSpeed),
-	string(DoubtWaiting), string(DoubtStolen), string(DoubtThrottled), string(DoubtQuota), string(DoubtBusy), string(DoubtBattery), string(DoubtThreads),
+	string(DoubtWaiting), string(DoubtStolen), string(DoubtThrottled), string(DoubtQuota), string(DoubtBusy), string(DoubtGovernor), string(DoubtBattery), string(DoubtThreads),
 	string(DoubtCollector), string(DoubtInstruments), string(DoubtReconcile), string(DoubtIncomplete), string(DoubtNotPinned),
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/mltk"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // modelFlags say in which shapes and with which data a model runs.
@@ -199,6 +200,7 @@ type runFlags struct {
 	pin           bool
 	time, warmup  time.Duration
 	samples       bool
+	strict        string
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -207,6 +209,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.time, "time", 2*time.Second, "time for the measured inferences")
 	c.Flags().DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "least time to warm up")
 	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
+	c.Flags().StringVar(&f.strict, "strict", "", "end with status 1 where the verdict on the latency is worse: good, or fair (default where --strict stands alone)")
+	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
 	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile, and a timeline (files that show them have them without this)")
 }
 
@@ -218,6 +222,9 @@ func (f *runFlags) set(o *opmeter.Options) error {
 		return useError("--threads: use 1 to 1024, not 0")
 	case f.time == 0:
 		return useError("--time: use a time such as 2s, not 0s")
+	}
+	if s := profile.Verdict(f.strict); f.strict != "" && s != profile.Fair && s != profile.Good {
+		return useError("--strict %q: use good or fair", f.strict)
 	}
 	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.samples
 	if f.warmup <= 0 {

@@ -40,6 +40,10 @@ While a model runs, a journal beside the first file of -o keeps what was measure
 should the process be killed: opmeter report opens it. Ctrl-C ends the runs early and
 writes what there is.
 
+A verdict stands beside the latency: good, fair or do not use, with its reasons and,
+where others disturbed the runs, the figure to quote instead. --strict makes a gate of
+it: exit status 1.
+
 With --on it estimates the model on hardware that is not there, with a band that
 holds the true value in 9 of 10 cases; several targets are compared in one table.
 
@@ -83,12 +87,16 @@ layouts; docs/mltk.md has the details.`,
 			}
 			a.measures()
 			opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
+			var gates []error
 			run := func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 				opts := opts
 				opts.Progress, opts.MaxMACs = b.progress, b.macs
-				return a.kept(ctx, m, opts, o.files)
+				p, err := a.kept(ctx, m, opts, o.files)
+				gates = append(gates, r.gate(p))
+				return p, err
 			}
-			return a.each(c.Context(), args, &o, run)
+			err = a.each(c.Context(), args, &o, run)
+			return errors.Join(err, errors.Join(gates...))
 		},
 	}
 	t.add(c)

@@ -3,11 +3,9 @@ package host
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -18,10 +16,10 @@ func finding(id string, sev profile.Severity, layers []int64, format string, arg
 }
 
 // all lists the findings of a run.
-func (p *pass) all(res *measure.Result) []profile.Finding {
+func (p *pass) all() []profile.Finding {
 	q := *p.p
 	q.Layers = shared(p.p.Layers)
-	return slices.Concat(run(&q, res, &p.o), p.static(), dominant(&q), overhead(q.Reconcile))
+	return slices.Concat(p.static(), dominant(&q), overhead(q.Reconcile))
 }
 
 // shared returns the layers with their shares of the time.
@@ -150,26 +148,4 @@ func dominant(p *profile.Profile) []profile.Finding {
 		verb = "makes"
 	}
 	return append(out, finding("time.layers", profile.Info, indices(timed[:n]), "%s of %d %s up %.0f %% of the time: %s.", plural(n, "layer"), len(timed), verb, 100*half, strings.Join(names, ", ")))
-}
-
-// overheadLimit is the part of an inference above which instruments, gaps or a
-// disagreement of the passes are reported.
-const overheadLimit = 0.01
-
-func overhead(r *profile.Reconcile) []profile.Finding {
-	if r == nil || *r.WallS <= 0 {
-		return nil
-	}
-	var out []profile.Finding
-	if g := *r.GapsS / *r.WallS; math.Abs(g) > overheadLimit {
-		out = append(out, finding("reconcile.gaps", profile.Warning, nil, "%.1f %% of the time lies between operators: in so short an inference, starting it and reading the clock count.", 100*g))
-	}
-	if d := *r.ProfiledS / *r.PlainS - 1; math.Abs(d) > overheadLimit {
-		than := "longer"
-		if d < 0 {
-			than = "less"
-		}
-		out = append(out, finding("reconcile.overhead", profile.Warning, nil, "The instrumented pass took %.1f %% %s than the plain one: totals are from the plain pass, shares from the instrumented one.", 100*math.Abs(d), than))
-	}
-	return out
 }

@@ -150,7 +150,7 @@ func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Ho
 	n := profile.Noted{Host: host, Memory: mem, Reconcile: p.reconcile(res)}
 	judged := *p.p
 	judged.Host, judged.Reconcile = host, n.Reconcile
-	n.Trust = trust(&judged, res)
+	n.Trust = trust(&judged, res, p.o.Pin)
 	if p.events != nil {
 		n.Timeline = p.events.timeline()
 		memoryOverTime(n.Timeline, p.p.Layers)
@@ -162,7 +162,7 @@ func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Ho
 	if err := p.note(n); err != nil {
 		return err
 	}
-	return p.find(p.all(res))
+	return p.find(p.all())
 }
 
 // kept is all samples, or as many as a profile keeps by default.

@@ -25,9 +25,18 @@ func blocked(m *profile.Metric, series []float64) *profile.Metric {
 	m.CI95 = nil
 	if r, ok := stats.Repeated(series, processSpread); ok {
 		half := (r.High - r.Low) / 2
-		m.CI95 = &[2]float64{max(0, *m.Median-half), *m.Median + half}
+		// No median is below the least sample.
+		m.CI95 = &[2]float64{max(*m.Min, *m.Median-half), *m.Median + half}
 	}
 	return m
+}
+
+// distance is how far from reference speed the machine was in one of ten groups, as a
+// logarithm: where it was once a repeated run may be all the time, and the further it
+// is, the less sure is what an inference would take at reference speed.
+func distance(speeds []float64) float64 {
+	low, high := deciles(speeds)
+	return max(math.Abs(math.Log(low)), math.Abs(math.Log(high)))
 }
 
 // whole lists the figures of the whole model that the groups of runs give beside the
@@ -47,11 +56,10 @@ func whole(res *measure.Result) map[string]*profile.Metric {
 			how = "time"
 		}
 		m := profile.Summarize(profile.Measured, at, how+" of groups of plain runs, divided by that of the reference loop beside them")
-		// The further the machine is from reference speed, the less sure it is.
-		floor := math.Hypot(processSpread, exponentSpread*math.Log(stats.Median(speeds)))
+		floor := math.Hypot(processSpread, exponentSpread*distance(speeds))
 		m.CI95 = nil
 		if r, ok := stats.Repeated(at, floor); ok {
-			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(0, r.Low), r.High}
+			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(*m.Min, r.Low), r.High}
 			m.Method += fmt.Sprintf("; interval for a repeated run, from %d blocks", r.Blocks)
 		}
 		put("reference_latency_s", m)

@@ -54,14 +54,15 @@ func (d *doubts) add(code profile.DoubtCode, v profile.Verdict, value, limit flo
 	*d = append(*d, profile.Doubt{Code: code, Verdict: v, Value: new(value), Limit: new(limit)})
 }
 
-// trust judges a run. The figures of the totals are in place.
-func trust(p *profile.Profile, res *measure.Result) *profile.Trust {
+// trust judges a run, whose threads were to be bound where pin says so. The figures of
+// the totals are in place.
+func trust(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
 	if len(res.Plain) == 0 {
 		return nil
 	}
 	var d doubts
 	series(&d, p, res)
-	computer(&d, p, res)
+	computer(&d, p, res, pin)
 	agreement(&d, p)
 	t := profile.NewTrust(d)
 	t.Interval = profile.OfRepeats
@@ -135,8 +136,8 @@ func series(d *doubts, p *profile.Profile, res *measure.Result) {
 }
 
 // computer judges what the machine did meanwhile.
-func computer(d *doubts, p *profile.Profile, res *measure.Result) {
-	if len(p.Settings.PinnedCPUs) > 0 && !res.Pinned && res.PinError != nil {
+func computer(d *doubts, p *profile.Profile, res *measure.Result, pin bool) {
+	if pin && !res.Pinned {
 		*d = append(*d, profile.Doubt{Code: profile.DoubtNotPinned, Verdict: profile.Fair})
 	}
 	h := p.Host
@@ -163,6 +164,9 @@ func computer(d *doubts, p *profile.Profile, res *measure.Result) {
 			d.add(profile.DoubtBusy, profile.Good, load, fairBusy)
 		}
 	}
+	if h.Governor != "" && h.Governor != "performance" {
+		*d = append(*d, profile.Doubt{Code: profile.DoubtGovernor, Verdict: profile.Good})
+	}
 	if h.OnBattery != nil && *h.OnBattery {
 		*d = append(*d, profile.Doubt{Code: profile.DoubtBattery, Verdict: profile.Fair})
 	}
@@ -178,13 +182,20 @@ func took(res *measure.Result) float64 {
 
 // agreement judges how the passes and the layers agree, and what is missing.
 func agreement(d *doubts, p *profile.Profile) {
-	idle := 0
+	idle, ran := 0, 0
 	for i := range p.Layers {
-		if l := &p.Layers[i]; l.State.Idle() && !l.Constant {
+		switch l := &p.Layers[i]; {
+		case l.Constant:
+		case l.State.Idle():
 			idle++
+		case l.State == profile.Ran:
+			ran++
 		}
 	}
-	if idle > 0 {
+	switch {
+	case idle > ran:
+		d.add(profile.DoubtIncomplete, profile.DoNotUse, float64(idle), float64(ran))
+	case idle > 0:
 		d.add(profile.DoubtIncomplete, profile.Fair, float64(idle), 0)
 	}
 	r := p.Reconcile

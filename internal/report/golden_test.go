@@ -62,16 +62,30 @@ func fixed() *profile.Profile {
 			Name: "net|<b>", Path: "dir/net.onnx", Format: "onnx", FileBytes: new(int64(54321)),
 			Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("scores", 1, 10)},
 		},
-		Target:   profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"},
+		Target: profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter", Peaks: []profile.Peak{
+			{DType: "float32", Kernel: "go", OpsPerSecond: 2e9, ProcessorOpsPerSecond: new(2e11), ProcessorSet: "avx512f"}, {DType: "int8", OpsPerSecond: 3e9},
+		}},
 		Settings: profile.Settings{Threads: new(int64(2))},
 		Host:     &profile.Host{CPUModel: "Test CPU"},
 		Totals: profile.Totals{
 			Layers: new(int64(6)), Ops: new(int64(2_500_000)), MACs: new(int64(1_200_000)), MACsExecuted: new(int64(1_100_000)),
 			Params: new(int64(4567)), WeightsBytes: new(int64(18268)), RAMBytes: new(int64(65536)), FlashBytes: new(int64(54321)),
 			UncountedLayers: new(int64(1)), UnsupportedLayers: new(int64(1)), Latency: measured(1.5e-3),
+			Figures: map[string]*profile.Metric{
+				"undisturbed_latency_s": {Kind: profile.Measured, N: new(int64(40)), Median: new(1.4e-3), CI95: &[2]float64{1.3e-3, 1.5e-3}},
+				"reference_latency_s":   {Kind: profile.Measured, N: new(int64(50)), Typical: new(1.2e-3), Median: new(1.21e-3), CI95: &[2]float64{1.1e-3, 1.3e-3}},
+				"machine_speed":         {Kind: profile.Measured, N: new(int64(50)), Median: new(0.8), Min: new(0.6), Max: new(0.9)},
+			},
 		},
 		Phases:    &profile.Phases{LoadS: new(1e-4), PlanS: new(2e-4), FirstRunS: new(3e-3), Warmup: &profile.Warmup{TimeS: new(0.5), Count: new(int64(300))}},
 		Reconcile: &profile.Reconcile{WallS: new(1.51e-3), OperatorsS: new(1.509e-3), GapsS: new(1e-6), PlainS: new(1.5e-3), ProfiledS: new(1.51e-3), OverheadS: profile.Value(profile.Measured, 1e-6, "")},
+		Trust: &profile.Trust{
+			Verdict: profile.Fair, Quote: "undisturbed_latency_s", Interval: profile.OfThisRun, Blocks: new(int64(20)),
+			Doubts: []profile.Doubt{
+				{Code: profile.DoubtWaiting, Verdict: profile.Fair, Value: new(0.08), Limit: new(0.02)},
+				{Code: profile.DoubtBusy, Verdict: profile.Good, Value: new(1.3), Limit: new(0.5)},
+			},
+		},
 		Findings: []profile.Finding{
 			{ID: "time.operators", Severity: profile.Info, Text: "Time by operator: Conv 90 % in 1 layer."},
 			{ID: "measure.unstable", Severity: profile.Warning, Text: "Times vary by 5.0 %: " + strings.Repeat("words that have to be wrapped ", 6) + "end."},
@@ -86,7 +100,7 @@ func fixed() *profile.Profile {
 	add("Conv", "block/conv", profile.Layer{
 		Scope: "block", Options: options("kernel:3x3 stride:1x1"), Inputs: []profile.Tensor{tensorOf("image", 1, 3, 32, 32)}, Outputs: []profile.Tensor{tensorOf("c", 1, 16, 32, 32)},
 		Ops: new(int64(2_400_000)), MACs: new(int64(1_200_000)), Params: new(int64(448)), BytesRead: new(int64(14080)), BytesWritten: new(int64(65536)),
-		Latency: measured(1.35e-3), Share: new(0.9),
+		Latency: measured(1.35e-3), Share: new(0.9), Roof: &profile.Roof{Bound: profile.BoundCompute, DType: "float32", Level: "L2", OpsPerSecond: new(2e9), BytesPerSecond: new(5e9), Use: new(0.9)},
 	})
 	add("Relu", "block/relu", profile.Layer{Scope: "block", State: profile.Fused, FusedInto: new(int64(0))})
 	add("Shape", "shape", profile.Layer{State: profile.Folded})

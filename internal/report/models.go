@@ -49,7 +49,7 @@ func NewModels(w io.Writer, format string, width int) *Models {
 // Add writes the line of a model, or why it could not be profiled.
 func (m *Models) Add(path string, p *profile.Profile, err error) error {
 	if m.n++; m.n == 1 {
-		if werr := m.line("model", "format", "layers", "MACs", "params", "latency", "note", true); werr != nil {
+		if werr := m.line("model", "format", "layers", "MACs", "params", "latency", "trust", "note", true); werr != nil {
 			return werr
 		}
 	}
@@ -59,7 +59,7 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 		why := strings.TrimPrefix(strings.TrimPrefix(err.Error(), path), ": ")
 		m.note(why, name)
 		if m.csv != nil {
-			return m.line(name, "", "", "", "", "", "refused: "+why, false)
+			return m.line(name, "", "", "", "", "", "", "refused: "+why, false)
 		}
 		return m.print(fmt.Sprintf("%s  refused: %s", m.name(name), text.Clean(why)))
 	}
@@ -79,11 +79,15 @@ func (m *Models) Add(path string, p *profile.Profile, err error) error {
 			time = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	}
+	trust := ""
+	if p.Trust != nil {
+		trust = words.Verdict(p.Trust.Verdict)
+	}
 	notes := words.Blanks(p)
 	if len(p.Incomplete) > 0 {
 		notes = append(notes, words.Incomplete(p))
 	}
-	return m.line(name, p.Model.Format, num(p.Totals.Layers), num(p.Totals.MACs), num(p.Totals.Params), time, strings.Join(notes, ", "), false)
+	return m.line(name, p.Model.Format, num(p.Totals.Layers), num(p.Totals.MACs), num(p.Totals.Params), time, trust, strings.Join(notes, ", "), false)
 }
 
 // What differs between files that are refused for one reason.
@@ -121,12 +125,16 @@ func (m *Models) note(text, file string) {
 // nameWidth is the room for a model's name.
 const nameWidth = 44
 
-func (m *Models) line(name, format, layers, macs, params, time, note string, head bool) error {
+func (m *Models) line(name, format, layers, macs, params, time, trust, note string, head bool) error {
 	if m.csv != nil {
 		if head {
 			time = "latency_s"
 		}
-		return m.csv.Write([]string{text.Cell(name), format, layers, strings.ToLower(macs), params, time, text.Cell(note)})
+		return m.csv.Write([]string{text.Cell(name), format, layers, strings.ToLower(macs), params, time, trust, text.Cell(note)})
+	}
+	// In a line for people there is room for a verdict where there is one.
+	if trust != "" && !head {
+		note = strings.TrimSuffix(trust+"; "+note, "; ")
 	}
 	return m.print(fmt.Sprintf("%s  %-6s  %6s  %7s  %7s  %8s  %s", m.name(name), format, layers, macs, params, time, text.Clean(note)))
 }

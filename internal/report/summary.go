@@ -52,8 +52,12 @@ func summary(p *profile.Profile) []fact {
 	add("MACs", macs)
 	count("Flash", t.FlashBytes, Bytes)
 	add("RAM", ram(p))
-	add("Latency", latency(t.Latency, words.Without(p)))
+	add("Latency", latency(p))
+	add("To quote", quoted(p))
+	add("At ref. speed", atReference(p))
+	add("Trust", words.Doubts(p.Trust))
 	add("Rates", rates(p))
+	add("Limits", limits(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
 	add("Accelerator cycles", metric(t.AcceleratorCycles, ""))
 	if v, ok := t.SimulatorCycles.Best(); ok && v > 0 {
@@ -175,13 +179,17 @@ func incomplete(n, missing *int64) string {
 	return Count(*n)
 }
 
-// latency is the time with its spread, and what it leaves out.
-func latency(m *profile.Metric, without string) string {
+// latency is the verdict, the time with its spread, and what it leaves out.
+func latency(p *profile.Profile) string {
+	m, without := p.Totals.Latency, words.Without(p)
 	v, ok := m.Best()
 	if !ok {
 		return ""
 	}
 	s := Duration(v)
+	if p.Trust != nil {
+		s = words.Verdict(p.Trust.Verdict) + ": " + s
+	}
 	if by := m.Estimator(); by != "value" {
 		s += " " + by
 	}
@@ -189,7 +197,7 @@ func latency(m *profile.Metric, without string) string {
 		s += ", median " + Duration(*m.Median)
 	}
 	if m.CI95 != nil {
-		s += fmt.Sprintf(", 95 %% between %s and %s", Duration(m.CI95[0]), Duration(m.CI95[1]))
+		s += fmt.Sprintf(", %s %s and %s", words.Holds(p.Trust), Duration(m.CI95[0]), Duration(m.CI95[1]))
 	}
 	if m.Band != nil {
 		s += fmt.Sprintf(" (%s to %s)", Duration(m.Band[0]), Duration(m.Band[1]))
@@ -265,15 +273,4 @@ func start(ph *profile.Phases) string {
 		s = append(s, fmt.Sprintf("warm-up %s in %s", runs(*w.Count), Duration(*w.TimeS)))
 	}
 	return strings.Join(s, ", ")
-}
-
-func reconcile(r *profile.Reconcile) string {
-	if r == nil || r.OperatorsS == nil || r.WallS == nil || r.GapsS == nil || *r.WallS <= 0 {
-		return ""
-	}
-	s := fmt.Sprintf("operators %s + gaps %s = %s", Percent(*r.OperatorsS / *r.WallS), Percent(*r.GapsS / *r.WallS), Duration(*r.WallS))
-	if v, ok := r.OverheadS.Best(); ok && r.PlainS != nil && *r.PlainS > 0 {
-		s += fmt.Sprintf("; instruments cost %s (%s)", Duration(v), Percent(v / *r.PlainS))
-	}
-	return s
 }

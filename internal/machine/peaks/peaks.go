@@ -4,20 +4,30 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Times that the measurement of the peaks may take: for each product of each
-// kernel, and for the memory without the time to make the buffer.
+// kernel, for a cache, and for the memory without the time to make the buffer.
 const (
 	kernelTime = 6 * time.Millisecond
+	cacheTime  = 3 * time.Millisecond
 	memoryTime = 12 * time.Millisecond
+)
+
+// Where the median of the rounds lies further below the quickest one than busySpread,
+// others were at work: the measurement is made again, at most mostPasses times in all.
+const (
+	busySpread = 0.1
+	mostPasses = 4
 )
 
 // Bounds of the buffer that the memory is measured with. A pass over the largest
@@ -27,14 +37,43 @@ const (
 	memoryMost  = 128 << 20
 )
 
+// Rate is what many short rounds of one kind of work came to, a second. Other load only
+// ever slows a round down, so the best one counts.
+type Rate struct {
+	Best, Median float64
+}
+
+// Spread is how far the median lies below the best round, as a part of it.
+func (r Rate) Spread() float64 {
+	if !(r.Best > 0) {
+		return 0
+	}
+	return max(0, 1-r.Median/r.Best)
+}
+
+// Level is a level of the memory.
+type Level struct {
+	Name string
+	// Bytes is what it holds for all threads together, 0 for the last one.
+	Bytes int64
+	// Rate is bytes read and written a second.
+	Rate
+}
+
 // Rates are the limits of this computer as the engine can use it.
 type Rates struct {
 	// Float and Integer are multiply-accumulates a second of float32 and of 8-bit
-	// integers, Memory is bytes a second, read and written; 0 for not measured.
-	Float, Integer, Memory float64
-	// Buffer is the size of the buffer that Memory was measured with and Cache that of
-	// the last-level cache, in bytes; 0 for none and for not known.
+	// integers, all 0 for not measured.
+	Float, Integer Rate
+	// Levels are those of the memory, the fastest first.
+	Levels []Level
+	// Clock is the frequency at which a thread ran at best, 0 where nothing tells.
+	Clock float64
+	// Buffer is the size of the buffer that the memory was measured with and Cache that
+	// of the last-level cache, in bytes; 0 for none and for not known.
 	Buffer, Cache int64
+	// Passes is how often a rate was measured at most: above 1 the machine was busy.
+	Passes int
 	// Took is the time of the measurement.
 	Took time.Duration
 }
@@ -45,8 +84,9 @@ type Options struct {
 	Pool *workers.Pool
 	// CPUs are the processors that its threads are bound to, nil for none.
 	CPUs []int64
-	// CacheBytes is the size of the last-level cache, nil for not known.
-	CacheBytes *int64
+	// L1, L2 and L3 are the sizes of the caches in bytes: the first two of each
+	// processor, the last of all; nil for not known.
+	L1, L2, L3 *int64
 	// Leased says that the caller holds the lease: see [measure.Lease].
 	Leased bool
 }
@@ -74,7 +114,8 @@ func note(key string, r Rates) {
 
 // Of returns the rates for some threads and processors, measured under the lease the
 // first time in this process; earlier says that they were measured before. The error
-// is the context's when it ended first. It takes some 60 ms, or the wait for others.
+// is the context's when it ended first. It takes some 80 ms, up to four
+// times that on a busy machine, or the wait for others.
 func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 	key := fmt.Sprint(o.Pool.Threads(), o.CPUs)
 	if r, ok := lookUp(key); ok {
@@ -101,34 +142,77 @@ func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 // rates measures what the roofline of this computer needs.
 func rates(ctx context.Context, o Options) (Rates, error) {
 	start := time.Now()
-	var r Rates
+	r := Rates{Clock: clock()}
 	for _, k := range []struct {
-		to   *float64
+		to   *Rate
 		work func(product) func()
 	}{{&r.Float, floatProduct}, {&r.Integer, integerProduct}} {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		*k.to = kernelRate(o.Pool, k.work)
+		*k.to = r.again(func() []float64 { return kernelRates(o.Pool, k.work) })
+	}
+	n := int64(o.Pool.Threads())
+	size := func(p *int64) int64 {
+		if p == nil {
+			return 0
+		}
+		return *p
+	}
+	l1, l2, l3 := size(o.L1), size(o.L2), size(o.L3)
+	for _, c := range []struct {
+		name         string
+		bytes, touch int64 // what it holds, and what each thread copies within
+	}{
+		{"L1", n * l1, l1 / 2},
+		{"L2", n * l2, l2 / 2},
+		// Well beyond the level before, and well within what one of several guests of a
+		// processor may have of the last level.
+		{"L3", l3, min(4*l2, l3/(2*n))},
+	} {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if c.bytes > 0 && c.touch >= 4096 {
+			r.Levels = append(r.Levels, Level{c.name, c.bytes, r.again(func() []float64 { return cacheRates(o.Pool, c.touch) })})
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	if o.CacheBytes != nil {
-		r.Cache = *o.CacheBytes
-	}
+	r.Cache = l3
 	r.Buffer = memoryUsual
 	if r.Cache > 0 {
 		r.Buffer = min(max(4*r.Cache, memoryUsual), memoryMost)
 	}
 	// A small computer must not be pushed into swapping for this.
 	if n := machine.MemoryBytes(); n == nil || *n >= 8*r.Buffer {
-		r.Memory = memoryRate(o.Pool, r.Buffer)
+		buf := buffer(r.Buffer)
+		r.Levels = append(r.Levels, Level{"memory", 0, r.again(func() []float64 { return memoryRates(o.Pool, buf) })})
+		runtime.KeepAlive(buf)
 	} else {
 		r.Buffer = 0
 	}
 	r.Took = time.Since(start)
 	return r, nil
+}
+
+// again measures until the rounds agree or it has been done often enough.
+func (r *Rates) again(measured func() []float64) Rate {
+	var all []float64
+	var out Rate
+	for pass := 1; pass <= mostPasses; pass++ {
+		all = append(all, measured()...)
+		r.Passes = max(r.Passes, pass)
+		if len(all) == 0 {
+			continue
+		}
+		out = Rate{slices.Max(all), stats.Median(all)}
+		if out.Spread() <= busySpread {
+			break
+		}
+	}
+	return out
 }
 
 // products are the sizes that kernels are measured with. All of the first one
@@ -172,17 +256,19 @@ func integerProduct(s product) func() {
 	return func() { kernel.GemmQ(nil, s.rows, x, tables, packed, y) }
 }
 
-// kernelRate is the multiply-accumulates a second of all threads together, each
-// on its own data. Other load only ever slows a round down, so the quickest counts.
-func kernelRate(pool *workers.Pool, make func(product) func()) float64 {
-	best := 0.0
+// kernelRates are the multiply-accumulates a second of all threads together, each
+// on its own data, for each round of the product that goes quickest.
+func kernelRates(pool *workers.Pool, make func(product) func()) []float64 {
+	var best []float64
 	for _, s := range products {
-		best = max(best, productRate(pool, s, make))
+		if r := productRates(pool, s, make); len(best) == 0 || len(r) > 0 && slices.Max(r) > slices.Max(best) {
+			best = r
+		}
 	}
 	return best
 }
 
-func productRate(pool *workers.Pool, s product, make func(product) func()) float64 {
+func productRates(pool *workers.Pool, s product, make func(product) func()) []float64 {
 	// Some tens of microseconds: long against handing out the work.
 	repeat := max(1, 1<<18/s.macs())
 	n := pool.Threads()
@@ -190,9 +276,7 @@ func productRate(pool *workers.Pool, s product, make func(product) func()) float
 	for range n {
 		work = append(work, make(s))
 	}
-	least := time.Duration(0)
-	for start := time.Now(); time.Since(start) < kernelTime; {
-		t := time.Now()
+	return rounds(kernelTime, 1, float64(n*repeat*s.macs()), func() {
 		pool.For(n, 1, func(lo, hi int) {
 			for _, f := range work[lo:hi] {
 				for range repeat {
@@ -200,42 +284,63 @@ func productRate(pool *workers.Pool, s product, make func(product) func()) float
 				}
 			}
 		})
-		if d := time.Since(t); d > 0 && (least == 0 || d < least) {
-			least = d
-		}
-	}
-	if least == 0 {
-		return 0
-	}
-	return float64(n*repeat*s.macs()) / least.Seconds()
+	})
 }
 
-// memoryRate copies one half of a buffer onto the other and counts the bytes
-// that were read and written.
-func memoryRate(pool *workers.Pool, size int64) float64 {
+// rounds repeats f for a time, and at least some times, and returns for each round the
+// amount of work that it does divided by its time in seconds.
+func rounds(d time.Duration, least int, amount float64, f func()) []float64 {
+	var out []float64
+	start := time.Now()
+	for k := 0; k < least || time.Since(start) < d; k++ {
+		t := time.Now()
+		f()
+		if took := time.Since(t); took > 0 {
+			out = append(out, amount/took.Seconds())
+		}
+	}
+	return out
+}
+
+// cacheRates copies within buffers of touch bytes, one for each thread.
+func cacheRates(pool *workers.Pool, touch int64) []float64 {
+	n := pool.Threads()
+	bufs := make([][]byte, n)
+	for i := range bufs {
+		bufs[i] = buffer(touch)
+	}
+	half := touch / 2
+	repeat := int(max(1, 1<<18/half)) // tens of microseconds, as above
+	return rounds(cacheTime, 2, float64(2*half)*float64(n*repeat), func() {
+		pool.For(n, 1, func(lo, hi int) {
+			for _, b := range bufs[lo:hi] {
+				for range repeat {
+					copy(b[half:2*half], b[:half])
+				}
+			}
+		})
+	})
+}
+
+// buffer makes a buffer whose pages are there: the system gives them when they are
+// first written.
+func buffer(size int64) []byte {
 	buf := make([]byte, size)
-	from, to := buf[:size/2], buf[size/2:]
 	const page = 4096
 	for i := 0; i < len(buf); i += page {
-		buf[i] = 1 // the system gives pages when they are first written
+		buf[i] = 1
 	}
+	return buf
+}
+
+// memoryRates copies one half of a buffer onto the other and counts the bytes
+// that were read and written.
+func memoryRates(pool *workers.Pool, buf []byte) []float64 {
+	from, to := buf[:len(buf)/2], buf[len(buf)/2:]
 	const block = 1 << 20
-	least := time.Duration(0)
-	for start, rounds := time.Now(), 0; rounds < 2 || time.Since(start) < memoryTime; rounds++ {
-		t := time.Now()
+	return rounds(memoryTime, 2, float64(len(buf)), func() {
 		pool.For(len(from)/block, 4, func(lo, hi int) {
 			copy(to[lo*block:hi*block], from[lo*block:hi*block])
 		})
-		if d := time.Since(t); d > 0 && (least == 0 || d < least) {
-			least = d
-		}
-		if time.Since(start) > 2*memoryTime {
-			break
-		}
-	}
-	runtime.KeepAlive(buf)
-	if least == 0 {
-		return 0
-	}
-	return float64(size) / least.Seconds()
+	})
 }

@@ -29,10 +29,6 @@ const MaxLines = 20
 // execution. A layer without samples has one line with its best figure.
 func Write(w io.Writer, p *profile.Profile) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	suffix := ""
-	if t := p.Settings.Threads; t != nil {
-		suffix = "-" + strconv.FormatInt(*t, 10)
-	}
 	us := unitsOf(p)
 	head(b, p, us)
 	rates := p.Rates()
@@ -45,19 +41,20 @@ func Write(w io.Writer, p *profile.Profile) error {
 		}
 		return p.Totals.Value(key)
 	}
-	write(b, "BenchmarkModel/layer=all"+suffix, us, p.Totals.LatencySamples, model)
+	write(b, "BenchmarkModel/layer=all", us, p.Totals.LatencySamples, model)
 	digits := len(strconv.Itoa(max(0, len(p.Layers)-1)))
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		if l.State == profile.Ran {
-			write(b, fmt.Sprintf("BenchmarkModel/layer=%0*d:%s%s", digits, i, Name(spans.LayerName(l)), suffix), us, l.Samples, l.Value)
+			write(b, fmt.Sprintf("BenchmarkModel/layer=%0*d:%s", digits, i, Name(spans.LayerName(l))), us, l.Samples, l.Value)
 		}
 	}
 	return b.Flush()
 }
 
 // head writes the configuration. Only what makes figures comparable stands here:
-// benchstat keeps apart what differs in any of it.
+// benchstat keeps apart what differs in any of it, and pairs lines of one name. The
+// number of threads is what people compare: it is a remark, which readers pass over.
 func head(b *bufio.Writer, p *profile.Profile, us []unit) {
 	put := func(key, v string) {
 		if v = line(v); v != "" {
@@ -71,6 +68,9 @@ func head(b *bufio.Writer, p *profile.Profile, us []unit) {
 	}
 	put("model", p.Model.Name)
 	put("target", p.Target.ID)
+	if t := p.Settings.Threads; t != nil {
+		fmt.Fprintf(b, "# threads: %d\n", *t)
+	}
 	for _, u := range us {
 		switch {
 		case u.Better > 0:
@@ -121,7 +121,7 @@ type unit struct {
 // up over layers.
 var names = map[string]string{
 	"macs_per_s": "MACs/s", "bytes_per_s": "moved-B/s", "cpu_cycles": "cycles/op", "accelerator_cycles": "accelerator-cycles/op", "simulator_cycles": "simulator-cycles/op", "energy_j": "J/op",
-	"reference_latency_s": "ref-sec/op", "undisturbed_latency_s": "", "processor_s": "", "machine_speed": "",
+	"reference_latency_s": "", "undisturbed_latency_s": "", "processor_s": "", "machine_speed": "",
 	"latency_s": "", "share": "", "total_s": "", "calls": "", "expected_s": "", "against_expected": "", "macs": "", "ops": "", "ops_per_s": "", "ops_per_byte": "",
 	"energy_per_mac_j": "", "energy_per_op_j": "", "power_w": "", "params": "", "weights_bytes": "", "bytes_read": "", "bytes_written": "", "live_bytes": "",
 	"macs_executed": "", "mltk_ops": "", "mltk_macs": "", "sparsity_weights": "", "sparsity_activations": "",

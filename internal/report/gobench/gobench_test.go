@@ -2,6 +2,7 @@ package gobench
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -40,7 +41,7 @@ func read(t *testing.T, p *profile.Profile) (config map[string]string, results [
 	config = map[string]string{}
 	for _, l := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
 		switch {
-		case l == "" || unitLine.MatchString(l):
+		case l == "" || unitLine.MatchString(l) || strings.HasPrefix(l, "# threads: "):
 			continue
 		case !strings.HasPrefix(l, "Benchmark"):
 			m := configLine.FindStringSubmatch(l)
@@ -124,10 +125,10 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s is %q, want %q", k, config[k], want)
 		}
 	}
-	if r := results[0]; r.name != "BenchmarkModel/layer=all-1" || r.n != 1 {
+	if r := results[0]; r.name != "BenchmarkModel/layer=all" || r.n != 1 {
 		t.Errorf("the model is %+v", r)
 	}
-	if r := results[1]; r.name != "BenchmarkModel/layer=00:model:block_0:layer_0-1" || r.n != 5 {
+	if r := results[1]; r.name != "BenchmarkModel/layer=00:model:block_0:layer_0" || r.n != 5 {
 		t.Errorf("the first layer is %+v", r)
 	}
 	r := results[1+3*MaxLines]
@@ -146,6 +147,24 @@ func TestName(t *testing.T) {
 	for in, want := range map[string]string{"a b/c\n\u2028d\x00": "a_b:c__d_", "日本": "日本", "\xff": "_", strings.Repeat("x", 300): strings.Repeat("x", 200)} {
 		if got := Name(in); got != want {
 			t.Errorf("Name(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestPairs: what people compare with benchstat, the number of threads above all, is in
+// no name and no line of configuration, or nothing pairs.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	one, two := sample.Large(5, 40, 0), sample.Large(5, 40, 0)
+	one.Settings.Threads, two.Settings.Threads = new(int64(1)), new(int64(2))
+	config, results := read(t, one)
+	other, more := read(t, two)
+	if len(results) != len(more) || !maps.Equal(config, other) {
+		t.Fatalf("%d and %d lines under %v and %v", len(results), len(more), config, other)
+	}
+	for i := range results {
+		if results[i].name != more[i].name {
+			t.Errorf("line %d is %s and %s", i, results[i].name, more[i].name)
 		}
 	}
 }

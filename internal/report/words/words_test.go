@@ -93,3 +93,27 @@ func TestCounts(t *testing.T) {
 		t.Errorf("nothing left out: %q", got)
 	}
 }
+
+// TestDoubts: every reason has words, with its figure where it has one.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[profile.DoubtCode]string{
+		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "vary by 300 %", profile.DoubtStep: "changed by 300 %", profile.DoubtDrift: "drifted by 300 %",
+		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "processor for 300 % of", profile.DoubtStolen: "hypervisor took 300 %",
+		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load 3.0 a processor", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
+		profile.DoubtThreads: "3 threads share", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "add 300 %", profile.DoubtReconcile: "differ by 300 %",
+		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be bound",
+	} {
+		got := Doubts(&profile.Trust{Doubts: []profile.Doubt{{Code: code, Value: new(3.0)}}})
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", code, got, want)
+		}
+	}
+	two := &profile.Trust{Doubts: []profile.Doubt{{Code: profile.DoubtBattery}, {Code: profile.DoubtWaiting, Value: new(0.0814)}}}
+	if got, want := Doubts(two), "the machine runs from its battery; other programs had the processor for 8.1 % of the time"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if Doubts(nil)+Quote(nil)+Verdict("") != "" || Verdict(profile.DoNotUse) != "do not use" {
+		t.Error("words of nothing")
+	}
+}

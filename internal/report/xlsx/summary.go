@@ -277,7 +277,7 @@ func (s *summary) figures() {
 	}
 	s.rates()
 	if r := s.p.Reconcile; r != nil {
-		s.figure("wall time", r.WallS, "", sec, "s", profile.Measured, "mean of the instrumented pass")
+		s.figure("wall time", r.WallS, "", sec, "s", profile.Measured, "typical time of the instrumented pass")
 		s.figure("in operators", r.OperatorsS, "", sec, "s", profile.Measured, "")
 		s.figure("between operators", r.GapsS, "", sec, "s", profile.Measured, "")
 		if v, ok := r.OverheadS.Best(); ok {

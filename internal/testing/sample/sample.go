@@ -102,6 +102,9 @@ func New(o Options) *profile.Profile {
 	g.memory()
 	g.timeline()
 	g.totals()
+	for i := range g.p.Layers {
+		g.p.Layers[i].Roof = g.p.Target.RoofOf(&g.p.Layers[i])
+	}
 	return g.p
 }
 

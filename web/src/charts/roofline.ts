@@ -1,13 +1,11 @@
 // What the roofline shows: how fast each layer ran against what arithmetic and
-// memory of the target allow.
+// memory of the target allow. Which limits hold for a layer and what is nearer is
+// the profile's word; here it is only put into a picture.
 import { best } from "../figures/quantities";
 import type { Layer, Target } from "../data/profile";
 
-/** What keeps a layer from being faster, as far as the two peaks tell. */
-export type Bound = "memory" | "compute" | "overhead";
-
-/** Below this part of the roof neither peak explains the time of a layer. */
-export const overheadBelow = 0.1;
+/** What keeps a layer from being faster, as far as the two limits tell. */
+export type Bound = "memory" | "compute" | "neither";
 
 export interface Point {
   layer: number;
@@ -22,18 +20,31 @@ export interface Point {
   bandwidth?: number;
   /** Part of the time of all layers. */
   share: number;
-  /** Most operations a second that the peaks allow at this intensity. */
+  /** Most operations a second that the layer's limits allow at this intensity. */
   roof?: number;
+  /** Element type and level of memory of its limits. */
+  dtype?: string;
+  level?: string;
   /** Time at the roof as a part of the time taken; above 1 when the layer exceeds it. */
   use?: number;
   bound?: Bound;
 }
 
+/** One line of the roof: a rate of arithmetic or of a memory. */
+export interface Line {
+  name: string;
+  rate: number;
+}
+
 export interface Roofline {
   points: Point[];
+  /** Flat lines, by element type, and slopes, by level of memory; the highest first. */
+  peaks: Line[];
+  levels: Line[];
+  /** The highest of both. */
   peakOps?: number;
   peakBytes?: number;
-  /** Intensity at which both limits meet. */
+  /** Intensity at which the highest limits meet. */
   ridge?: number;
   /** Layers with a time that have no place on the chart, by reason. */
   unknown: number[];
@@ -47,8 +58,6 @@ export interface Roofline {
 }
 
 export function roofline(layers: Layer[], target: Target): Roofline {
-  const peakOps = positive(target.peak_ops_per_second);
-  const peakBytes = positive(target.peak_bytes_per_second);
   const points: Point[] = [];
   const unknown: number[] = [];
   const workless: number[] = [];
@@ -63,7 +72,11 @@ export function roofline(layers: Layer[], target: Target): Roofline {
     if (ops !== undefined) p.rate = ops / seconds;
     if (bytes !== undefined) p.bandwidth = bytes / seconds;
     if (ops !== undefined && bytes !== undefined && bytes > 0) p.intensity = ops / bytes;
-    limits(p, peakOps, peakBytes);
+    const r = l.roof;
+    if (r) {
+      [p.use, p.bound, p.dtype, p.level] = [r.use, r.bound, r.dtype, r.level];
+      if (p.intensity && r.ops_per_second) p.roof = r.bytes_per_second ? Math.min(r.ops_per_second, p.intensity * r.bytes_per_second) : r.ops_per_second;
+    }
     points.push(p);
     if (ops === undefined || bytes === undefined) unknown.push(l.index);
     else if (!(ops > 0) || !(bytes > 0)) workless.push(l.index);
@@ -79,8 +92,14 @@ export function roofline(layers: Layer[], target: Target): Roofline {
       atRoof += p.use * p.seconds;
     }
   }
+  const peaks = lines((target.peaks ?? []).map((k) => ({ name: k.dtype, rate: k.ops_per_second })), target.peak_ops_per_second, "arithmetic");
+  const levels = lines((target.levels ?? []).map((k) => ({ name: k.name, rate: k.bytes_per_second })), target.peak_bytes_per_second, "memory");
+  const peakOps = peaks[0]?.rate;
+  const peakBytes = levels[0]?.rate;
   return {
     points,
+    peaks,
+    levels,
     peakOps,
     peakBytes,
     ridge: peakOps && peakBytes ? peakOps / peakBytes : undefined,
@@ -92,25 +111,13 @@ export function roofline(layers: Layer[], target: Target): Roofline {
   };
 }
 
-function positive(v: number | undefined): number | undefined {
-  return v !== undefined && v > 0 ? v : undefined;
+/** lines are the known rates, the highest first; where there is no list, the one rate. */
+function lines(list: Line[], one: number | undefined, name: string): Line[] {
+  const known = list.length > 0 ? list : one !== undefined ? [{ name, rate: one }] : [];
+  return known.filter((l) => l.rate > 0).sort((a, b) => b.rate - a.rate);
 }
 
-/** limits sets roof, use and bound. A single known peak gives a roof, but does not
- * tell memory and arithmetic apart. */
-function limits(p: Point, peakOps: number | undefined, peakBytes: number | undefined) {
-  const byOps = peakOps && p.ops !== undefined ? p.ops / peakOps : undefined;
-  const byBytes = peakBytes && p.bytes !== undefined ? p.bytes / peakBytes : undefined;
-  if (peakOps && p.intensity !== undefined && p.intensity > 0) p.roof = peakBytes ? Math.min(peakOps, p.intensity * peakBytes) : peakOps;
-  if ((peakOps && byOps === undefined) || (peakBytes && byBytes === undefined)) return;
-  const least = Math.max(byOps ?? 0, byBytes ?? 0);
-  if (byOps === undefined && byBytes === undefined) return;
-  p.use = least / p.seconds;
-  if (byOps === undefined || byBytes === undefined) return;
-  p.bound = p.use < overheadBelow ? "overhead" : byBytes > byOps ? "memory" : "compute";
-}
-
-/** A third bar for charts without peaks: the rate as a part of the best layer's. */
+/** A third bar for charts without limits: the rate as a part of the best layer's. */
 export function relative(r: Roofline, p: Point): number | undefined {
   return r.bestRate && p.rate !== undefined ? p.rate / r.bestRate : undefined;
 }

@@ -94,7 +94,7 @@ export interface Counter {
 /** Doubt is a reason not to rely on a latency. */
 export interface Doubt {
   /** Code names it. */
-  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned";
+  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned";
   /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
   limit?: number;
   /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */

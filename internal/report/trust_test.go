@@ -1,0 +1,68 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// TestReconcileWords: sums name what they are of, and what is left over is other
+// programs only where neither layers nor instruments explain it.
+func TestReconcileWords(t *testing.T) {
+	t.Parallel()
+	cost := func(low, middle, high float64) *profile.Metric {
+		return &profile.Metric{Kind: profile.Measured, Median: &middle, CI95: &[2]float64{low, high}}
+	}
+	per := profile.Value(profile.Measured, 50e-9, "")
+	for _, tt := range []struct {
+		name                   string
+		operators, wall, plain float64
+		cost                   *profile.Metric
+		want                   string
+	}{
+		{"at rest", 1.9e-3, 1.9e-3, 1.91e-3, cost(-1e-6, 0, 1e-6), "the layers' typical times add up to 1.90 ms; the median of plain runs is 1.91 ms; the instruments add nothing that shows (50.0 ns an operator)"},
+		{"gaps", 1.8e-3, 1.9e-3, 1.9e-3, nil, "the layers' typical times add up to 1.80 ms, with 100 µs between them to 1.90 ms; the median of plain runs is 1.90 ms; the instruments add nothing that shows (50.0 ns an operator)"},
+		{"busy", 1.9e-3, 1.9e-3, 2.5e-3, cost(-1, 0, 1), "the layers' typical times add up to 1.90 ms; the rest of the plain runs' median of 2.50 ms is other programs; the instruments add nothing that shows (50.0 ns an operator)"},
+		{"busy in the instrumented pass", 2.5e-3, 2.5e-3, 1.9e-3, cost(-1, 0, 1), "the layers' typical times add up to 2.50 ms; other programs disturbed these runs more than the plain ones, whose median is 1.90 ms; the instruments add nothing that shows (50.0 ns an operator)"},
+		{"instruments", 5e-6, 5e-6, 4e-6, cost(0.9e-6, 1e-6, 1.1e-6), "the layers' typical times add up to 5.00 µs; the median of plain runs is 4.00 µs, without the cost of the instruments; the instruments add 1.00 µs (25.0 %)"},
+		{"a cost below zero is no cost", 1.9e-3, 1.9e-3, 1.95e-3, cost(-6e-5, -5e-5, -4e-5), "the layers' typical times add up to 1.90 ms; the median of plain runs is 1.95 ms"},
+	} {
+		r := &profile.Reconcile{OperatorsS: &tt.operators, WallS: &tt.wall, GapsS: new(tt.wall - tt.operators), PlainS: &tt.plain, OverheadS: tt.cost, OverheadPerOperatorS: per}
+		if got := reconcile(r); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+	if got := reconcile(nil) + reconcile(&profile.Reconcile{WallS: new(1.0)}); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
+// TestLimitsWords: parts of the time by what limits them; with one limit that it cannot
+// be told.
+func TestLimitsWords(t *testing.T) {
+	t.Parallel()
+	layer := func(s float64, b profile.Bound, level string) profile.Layer {
+		l := profile.Layer{State: profile.Ran, Latency: profile.Value(profile.Measured, s, "")}
+		if b != "" {
+			l.Roof = &profile.Roof{Bound: b, DType: "int8", Level: level}
+		}
+		return l
+	}
+	two := profile.Target{PeakOpsPerSecond: new(1e9), PeakBytesPerSecond: new(1e9), Peaks: []profile.Peak{{DType: "int8", OpsPerSecond: 1e9}, {DType: "float32", OpsPerSecond: 5e9}}}
+	for _, tt := range []struct {
+		name   string
+		target profile.Target
+		layers []profile.Layer
+		want   string
+	}{
+		{"no times", two, []profile.Layer{{State: profile.Ran}}, ""},
+		{"all kinds", two, []profile.Layer{layer(5, profile.BoundCompute, "L1"), layer(2, profile.BoundMemory, "L2"), layer(1, profile.BoundMemory, "memory"), layer(1, profile.BoundNeither, "L1"), layer(1, "", "")}, "50.0 % of the time near the limit of arithmetic, 20.0 % near that of L2, 10.0 % near that of memory, 10.0 % far below both; int8 at most 1.00 Gop/s by this engine"},
+		{"one peak", profile.Target{PeakOpsPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "only the peak of arithmetic is known, so that memory and arithmetic cannot be told apart"},
+		{"the other one", profile.Target{PeakBytesPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "only the rate of the memory is known, so that memory and arithmetic cannot be told apart"},
+		{"none", profile.Target{}, []profile.Layer{layer(1, "", "")}, ""},
+	} {
+		if got := limits(&profile.Profile{Target: tt.target, Layers: tt.layers}); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+}
