@@ -52,9 +52,23 @@ var changes = []struct {
 	name  string
 	apply func(c *change)
 }{
-	{"attribute", attribute}, {"attribute", attribute}, {"attribute", attribute}, {"attributes", attributes}, {"type", retype}, {"type", retype},
-	{"shape", reshape}, {"shape", reshape}, {"edge", edge}, {"absent", absent}, {"double", double}, {"output", output},
-	{"quant", quant}, {"elements", elements}, {"elements", elements}, {"operator", operator}, {"version", version},
+	{"attribute", attribute},
+	{"attribute", attribute},
+	{"attribute", attribute},
+	{"attributes", attributes},
+	{"type", retype},
+	{"type", retype},
+	{"shape", reshape},
+	{"shape", reshape},
+	{"edge", edge},
+	{"absent", absent},
+	{"double", double},
+	{"output", output},
+	{"quant", quant},
+	{"elements", elements},
+	{"elements", elements},
+	{"operator", operator},
+	{"version", version},
 }
 
 func one[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }

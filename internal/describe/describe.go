@@ -27,7 +27,7 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	m := p.Model
 	d := &describer{m: m, slots: slots, zeros: count.ZerosBudget}
 	out := &profile.Profile{
-		Schema: profile.SchemaV1, Model: file(m),
+		Schema: profile.SchemaV1, Model: file(m, p.Remarks()),
 		Target: profile.Target{ID: "none", Kind: profile.TargetSimulator},
 		Layers: make([]profile.Layer, len(slots)),
 	}
@@ -70,9 +70,9 @@ type describer struct {
 }
 
 // file describes the model file.
-func file(m *graph.Model) profile.Model {
+func file(m *graph.Model, remarks []string) profile.Model {
 	d := profile.Model{
-		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
+		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: slices.Concat(m.Warnings, remarks),
 	}
 	if m.FileBytes > 0 {
 		d.FileBytes = new(m.FileBytes)

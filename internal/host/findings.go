@@ -57,7 +57,7 @@ func (r *runner) static() []profile.Finding {
 	if skipped := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Skipped }); len(skipped) > 0 {
 		out = append(out, finding("model.skipped", profile.Problem, indices(skipped), "%s not run, because an input could not be computed and the file does not declare its shape.", plural(len(skipped), "layer")))
 	}
-	for _, w := range r.m.Warnings {
+	for _, w := range r.p.Model.Warnings {
 		out = append(out, finding("model.file", profile.Warning, nil, "The file: %s", w))
 	}
 	return out

@@ -109,3 +109,22 @@ func (g *Graph) asDeclared(k, id int, made tensor.Type) error {
 	}
 	return op.Malformed("output %d is declared as %v and computed as %v", k, declared, made)
 }
+
+// remarkLimit bounds the remarks on one model.
+const remarkLimit = 8
+
+// Remarks tells what of the file no operator looks at, one sentence each.
+func (p *Plan) Remarks() []string {
+	var out []string
+	for _, g := range p.Model.Graphs {
+		for _, n := range g.Nodes {
+			for _, a := range p.Main.opts.Registry.UnknownAttributes(n) {
+				if len(out) == remarkLimit {
+					return append(out, "More nodes have attributes that their operators do not have.")
+				}
+				out = append(out, fmt.Sprintf("Node %d (%s) has an attribute %q, which the operator does not have: it is ignored.", n.Index, n.Key(), a))
+			}
+		}
+	}
+	return out
+}
