@@ -30,6 +30,9 @@ export function fromSamples(samples: Column, source: string, runs?: number): Sho
   return { source, n: s.length, of: runs !== undefined && runs > s.length ? runs : undefined, samples, histogram: histogram(s), quantile: (q) => quantile(s, q), fences: fences(s), counted: true };
 }
 
+/** A histogram of fewer samples shows the bins and not the times. */
+export const leastForShape = 12;
+
 /** amount says how many samples there are: "20 samples", "1,000 of 100,000 runs". */
 export function amount(s: Shown): string {
   return s.of === undefined ? plural(s.n, "sample") : `${s.n.toLocaleString("en-GB")} of ${plural(s.of, "run")}`;

@@ -1,5 +1,5 @@
 // Figures of a memory plan: what is alive at each step and what made the peak.
-import type { Buffer } from "../data/profile";
+import type { Buffer, Profile } from "../data/profile";
 
 /** Alive holds bytes by step. */
 export interface Alive {
@@ -16,6 +16,47 @@ export function steps(plan: Buffer[], least = 0): number {
   let n = least;
   for (const p of plan) n = Math.max(n, p.last + 1);
   return n;
+}
+
+/** layerAt is the layer that runs at a step, -1 for none: the steps of TensorFlow Lite
+ * Micro's plan are allocations, and outputs are kept until a step after the last. */
+export function layerAt(p: Profile, step: number): number {
+  const list = p.memory?.step_layers;
+  const layer = step < 0 ? -1 : list ? (list[step] ?? -1) : step;
+  return layer >= 0 && layer < p.layers.length ? layer : -1;
+}
+
+/** stepOf is the step at which a layer runs, -1 for none: that of the layer of the main
+ * graph whose body it is in. */
+export function stepOf(p: Profile, layer: number): number {
+  for (let n = 0; n < 64 && p.layers[layer]?.parent !== undefined; n++) layer = p.layers[layer].parent!;
+  const list = p.memory?.step_layers;
+  return list ? Array.prototype.indexOf.call(list, layer) : layer;
+}
+
+/** running is the number of steps at which a layer runs, of those that a plan speaks of. */
+export function running(p: Profile, plan: Buffer[]): number {
+  let n = steps(plan);
+  while (n > 1 && layerAt(p, n - 1) < 0) n--;
+  return n;
+}
+
+/** Envelope of what is alive, for a picture with less room than steps: of each of n
+ * equal parts of the steps from a to b the least and the most. */
+export function envelope(alive: Alive, a: number, b: number, n: number): { least: Float64Array; most: Float64Array } {
+  const out = { least: new Float64Array(n), most: new Float64Array(n) };
+  for (let i = 0; i < n; i++) {
+    const from = Math.max(0, Math.floor(a + (i * (b - a)) / n));
+    const to = Math.min(alive.tensors.length, Math.max(from + 1, Math.ceil(a + ((i + 1) * (b - a)) / n)));
+    let [lo, hi] = [Infinity, 0];
+    for (let s = from; s < to; s++) {
+      lo = Math.min(lo, alive.tensors[s] + alive.scratch[s]);
+      hi = Math.max(hi, alive.tensors[s] + alive.scratch[s]);
+    }
+    out.least[i] = lo === Infinity ? 0 : lo;
+    out.most[i] = hi;
+  }
+  return out;
 }
 
 /** alive sums the sizes of what is needed at each step. */

@@ -1,7 +1,8 @@
 // What the box at the mouse says: figures of a bar, of a counter, or of the stacked
 // bandwidth.
 import { clean, si } from "../figures/format";
-import { figure, type Chart, type Scene } from "./chart";
+import type { Chart, Scene } from "./chart";
+import { figure } from "./counter";
 import type { About } from "./gestures.svelte";
 import type { Bars } from "./model";
 import { exact, facts } from "./query";

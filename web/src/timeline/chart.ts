@@ -171,6 +171,9 @@ export class Chart {
     const y = (v: number) => Math.round(y1 - 1 - ((v - low) / (high - low)) * (y1 - 1 - y0));
     const area = word(mix(paint.page, paint.accent, 0.22));
     const stroke = word(paint.accent);
+    // Between the least and the most of a pixel; a line through all would be a slab.
+    const within = word(mix(paint.page, paint.accent, 0.5));
+    const thick = Math.round(this.ratio) + 1;
     const end = s.counter.times_s[s.counter.times_s.length - 1];
     let before = s.at(t0);
     for (let x = 0; x < raster.w; x++) {
@@ -179,7 +182,9 @@ export class Chart {
       if (after >= 0 && t0 + (x / raster.w) * (t1 - t0) <= end) {
         const [least, most] = s.span(Math.max(0, before), after);
         raster.box(x, y(s.counter.values[after]), x + 1, y1, area);
-        raster.box(x, Math.min(y(most), y1 - 2), x + 1, Math.max(y(least) + 1, y(most) + Math.round(this.ratio) + 1), stroke);
+        const top = Math.min(y(most), y1 - 2);
+        raster.box(x, top, x + 1, Math.max(y(least) + 1, top + thick), within);
+        raster.box(x, top, x + 1, top + thick, stroke);
       }
       before = after;
     }
@@ -235,19 +240,22 @@ export class Chart {
     return sum;
   }
 
-  /** cut shortens a text to a width, "" when hardly anything is left. */
-  private cut(text: string, room: number): string {
-    if (text.length > 200) text = text.slice(0, 200);
-    if (this.width(text) <= room) return text;
-    const dots = this.width("…");
-    let sum = 0;
-    let i = 0;
+  /** label is the text of a bar for a width: its name, else its operator, else what
+   * there is room for: the beginning of the operator, or the end of the name, where long
+   * names of one model differ; "" when hardly anything is left. */
+  private label(name: string, type: string, room: number): string {
+    if (name.length <= 200 && this.width(name) <= room) return name;
+    if (type && this.width(type) <= room) return type;
+    const text = type ? [...type] : [...name.slice(-200)].reverse();
+    let sum = this.width("…");
+    let n = 0;
     for (const c of text) {
       sum += this.width(c);
-      if (sum + dots > room) break;
-      i += c.length;
+      if (sum > room) break;
+      n++;
     }
-    return i >= 2 ? text.slice(0, i) + "…" : "";
+    const part = text.slice(0, n);
+    return n < 2 ? "" : type ? `${part.join("")}…` : `…${part.reverse().join("")}`;
   }
 
   private texts(scene: Scene, labels: Label[], grid: number[], s: number) {
@@ -280,7 +288,7 @@ export class Chart {
       if (w < enough) continue;
       const i = l.row.bar(l.k);
       const name = bars.name(l.row.lane, i);
-      const text = this.cut(name, w - 8);
+      const text = this.label(name, bars.type(l.row.lane, i), w - 8);
       if (!text) continue;
       ctx.fillStyle = l.slot === dim ? other : l.slot === plain || scene.height !== "" ? plainText : dark;
       const y = (l.y + l.h / 2) / ratio + 0.5;
@@ -298,12 +306,6 @@ export class Chart {
     for (const strip of scene.strips) {
       const y = strip.y - scene.scroll + axis;
       if (y > this.h || y + strip.h < axis) continue;
-      if (strip.kind === "counter") {
-        const c = this.counter(strip);
-        if (c.counter.times_s.length === 0) continue;
-        this.scale(figure(c.most, c.counter.unit), y + strip.band + 11);
-        this.scale(figure(Math.min(0, c.least), c.counter.unit), y + strip.h - 10);
-      }
       if (strip.kind === "stack" && this.stackTop > 0) this.scale(`${si(this.stackTop, "B/s")} at most in view`, y + strip.band + 13);
     }
     if (scene.links) this.drawArrows(scene, scene.links);
@@ -407,9 +409,4 @@ export class Chart {
     }
     return { strip, spot: best };
   }
-}
-
-/** figure writes a counter's value. */
-export function figure(v: number, unit: string | undefined): string {
-  return si(v, unit ?? "");
 }

@@ -1,6 +1,7 @@
 // Counters over time: least and greatest value between two times, found without
 // looking at each sample.
 import type { Counter } from "../data/profile";
+import { bytes, clean, si } from "../figures/format";
 
 const fan = 16;
 
@@ -64,4 +65,20 @@ export class Steps {
     }
     return [least, most];
   }
+}
+
+/** figure writes a counter's value: sizes as everywhere on the page. */
+export function figure(v: number, unit: string | undefined): string {
+  return unit === "B" ? bytes(v) : si(v, unit ?? "");
+}
+
+/** reach is what the axis of a counter goes from and to. */
+export function reach(c: Counter): string {
+  if (c.values.length === 0) return clean(c.unit);
+  let [least, most] = [0, -Infinity];
+  for (const v of c.values) {
+    least = Math.min(least, v);
+    most = Math.max(most, v);
+  }
+  return `${figure(least, c.unit)} to ${figure(most, c.unit)}`;
 }

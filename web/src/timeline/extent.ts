@@ -1,5 +1,5 @@
 import type { Timeline } from "../data/profile";
-import type { Range } from "./range";
+import { widen, type Range } from "./range";
 
 /** extent is the time from the first to the last thing of a timeline. */
 export function extent(t: Timeline): Range {
@@ -24,4 +24,18 @@ export function extent(t: Timeline): Range {
   }
   if (!(t1 > t0)) return Number.isFinite(t0) ? { t0, t1: t0 + 1e-6 } : { t0: 0, t1: 1 };
   return { t0, t1 };
+}
+
+/** Recordings of fewer inferences are shown whole. */
+const fewest = 4;
+
+/** middle is the inference whose length is in the middle, with a little around it:
+ * what a recording of many begins with. Undefined where there are few, or none. */
+export function middle(t: Timeline): Range | undefined {
+  const lane = t.lanes.find((l) => l.kind === "iteration" && l.starts_s.length >= fewest);
+  if (!lane) return undefined;
+  const order = Array.from(lane.durations_s.keys()).sort((a, b) => lane.durations_s[a] - lane.durations_s[b] || a - b);
+  const i = order[(order.length - 1) >> 1];
+  const [start, length] = [lane.starts_s[i], lane.durations_s[i]];
+  return length > 0 ? widen({ t0: start, t1: start + length }, 0.02) : undefined;
 }

@@ -2,6 +2,7 @@
 import { clean } from "../figures/format";
 import type { Counter } from "../data/profile";
 import { apart, group } from "./clocks";
+import { reach } from "./counter";
 import type { Bars } from "./model";
 import type { LaneData, Row } from "./rows";
 
@@ -73,7 +74,7 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
     }
   };
   const counter = (c: Counter, i: number) =>
-    put({ id: `counter ${i}`, kind: "counter", name: c.name, detail: c.unit ?? "", h: 0, rows: [], lanes: [], counter: c, group: group(bars.fixes, c) }, 48);
+    put({ id: `counter ${i}`, kind: "counter", name: c.name, detail: reach(c), h: 0, rows: [], lanes: [], counter: c, group: group(bars.fixes, c) }, 48);
 
   const counters = bars.timeline.counters ?? [];
   if (o.stacked) {

@@ -6,6 +6,8 @@ import { leave } from "./shared";
 export class Travel {
   range = $state.raw<Range>({ t0: 0, t1: 1 });
   #bounds = $state.raw<Range>();
+  /** Where a recording of many inferences begins. */
+  #home = $state.raw<Range>();
   #past = new Past();
   #moves = $state(0);
   canBack = $derived((void this.#moves, this.#past.back));
@@ -24,14 +26,16 @@ export class Travel {
     });
   }
 
-  /** #asked is the range of the address, all where there is none. */
+  /** #asked is the range of the address; where there is none, that to begin with. */
   #asked(bounds: Range): Range {
     const [t0, t1] = [parse(get("t0")), parse(get("t1"))];
-    return t0 !== undefined && t1 !== undefined && t1 > t0 ? clamp({ t0, t1 }, bounds) : bounds;
+    return t0 !== undefined && t1 !== undefined && t1 > t0 ? clamp({ t0, t1 }, bounds) : (this.#home ?? bounds);
   }
 
-  /** open begins, when the bounds of the recording are known. */
-  open(bounds: Range) {
+  /** open begins, when the bounds of the recording are known: with all of it, or with
+   * a part that says more. */
+  open(bounds: Range, home?: Range) {
+    this.#home = home && clamp(home, bounds);
     this.range = this.#asked(bounds);
     this.#remember();
     this.#bounds = bounds;
@@ -45,6 +49,14 @@ export class Travel {
   /** reset shows all. */
   reset() {
     if (this.#bounds) this.show(this.#bounds);
+  }
+  /** begins tells that there is a part to begin with. */
+  get begins(): boolean {
+    return this.#home !== undefined;
+  }
+  /** home shows it. */
+  home() {
+    if (this.#home) this.show(this.#home);
   }
   /** pass shows a range of a course of many, which leaves no trace. */
   pass(r: Range) {
@@ -82,8 +94,8 @@ export class Travel {
   #rest() {
     if (!this.#bounds || get("bench") === "1") return;
     const { range } = this;
-    const all = range.t0 <= this.#bounds.t0 && range.t1 >= this.#bounds.t1;
-    const w = all ? { t0: "", t1: "" } : write(range);
+    const usual = this.#home ?? this.#bounds;
+    const w = range.t0 === usual.t0 && range.t1 === usual.t1 ? { t0: "", t1: "" } : write(range);
     this.#written = `${w.t0} ${w.t1}`;
     leave(w);
     set(w);
