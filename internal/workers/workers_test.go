@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -92,7 +93,7 @@ func TestUntil(t *testing.T) {
 			})
 			return nil
 		}()
-		if ended != ErrStopped || n.Load() >= all {
+		if e, ok := ended.(error); !ok || !errors.Is(e, ErrStopped) || n.Load() >= all {
 			t.Errorf("%d threads: ended with %v after %d", threads, ended, n.Load())
 		}
 		p.Until(nil)
