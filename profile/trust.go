@@ -41,7 +41,7 @@ const (
 	DoubtThrottled   DoubtCode = "throttled"   // number of times that the processor throttled for heat
 	DoubtQuota       DoubtCode = "quota"       // seconds for which a quota stopped the program
 	DoubtBusy        DoubtCode = "busy"        // load average for each processor before the runs
-	DoubtGovernor    DoubtCode = "governor"     // a frequency policy that follows the load
+	DoubtGovernor    DoubtCode = "governor"    // a frequency policy that follows the load
 	DoubtBattery     DoubtCode = "battery"     // runs from its battery
 	DoubtThreads     DoubtCode = "threads"     // threads for each processor
 	DoubtCollector   DoubtCode = "collector"   // garbage collections during the runs

@@ -53,7 +53,7 @@ func main() {
 	out := flag.String("json", "", "write all figures to a file")
 	child := flag.String("child", "", "profile this model and write its figures: what the program calls itself for")
 	flag.Parse()
-	err := error(nil)
+	var err error
 	if *child != "" {
 		err = one(*child, *d)
 	} else {

@@ -297,7 +297,7 @@ var integerProducts = map[string]bool{
 
 // lookups read of their first input only what they return.
 var lookups = map[string]bool{
-	"Gather": true, "GatherND": true, "GatherElements": true, "Slice": true, "SequenceAt": true,
+	"Gather": true, "GatherND": true, "GatherElements": true, "Slice": true, "DynamicSlice": true, "SequenceAt": true,
 	"GATHER": true, "GATHER_ND": true, "EMBEDDING_LOOKUP": true, "SLICE": true, "STRIDED_SLICE": true, "STABLEHLO_SLICE": true,
 	"STABLEHLO_DYNAMIC_SLICE": true, "STABLEHLO_GATHER": true,
 }

@@ -107,7 +107,7 @@ var onnxRules = []Rule{
 	each(6, "least, greatest; scale, round, add, saturate", "DynamicQuantizeLinear").in(groupQuant),
 	each(6, "quantise and back", "Quant", "BipolarQuant", "FakeQuant").in(groupQuant),
 
-	moves("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND",
+	moves("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Split", "Slice", "DynamicSlice", "Gather", "GatherElements", "GatherND",
 		"Scatter", "ScatterElements", "ScatterND", "TensorScatter", "Expand", "Tile", "Pad", "Shape", "Size", "Constant", "ConstantOfShape", "ConstantFill", "EyeLike",
 		"OneHot", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Trilu", "Crop", "CenterCropPad", "MaxUnpool", "BitCast", "SequenceEmpty", "SequenceConstruct",
 		"SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength", "ConcatFromSequence", "SplitToSequence", "Optional", "OptionalGetElement",

@@ -115,7 +115,10 @@ type Value struct {
 	DimNames    []string       // symbolic names, "" where none; nil when there are none
 	Const       *tensor.Tensor // nil unless the value is a constant of the file
 	Variable    bool           // TFLite variable tensor: keeps its value between runs
-	Quant       *tensor.Quant
+	// Scratch is memory that a custom operator of a compiled TFLite file asks for among
+	// its inputs: nobody writes it and nothing can be read from it.
+	Scratch bool
+	Quant   *tensor.Quant
 	// Elem is the element type of a container value.
 	Elem tensor.Type
 	// Sparse holds the encoding of a sparse constant, nil for dense ones. Const
@@ -267,7 +270,7 @@ func (g *Graph) validate(graphs int) error {
 		if v.ID != i {
 			return fmt.Errorf("value %d has id %d", i, v.ID)
 		}
-		ready[i] = v.Const != nil || v.Variable
+		ready[i] = v.Const != nil || v.Variable || v.Scratch
 	}
 	for _, id := range g.Inputs {
 		if !in(id) {

@@ -31,6 +31,14 @@ func blocked(m *profile.Metric, series []float64) *profile.Metric {
 	return m
 }
 
+// distance is how far from reference speed the machine was in one of ten groups, as a
+// logarithm: where it was once a repeated run may be all the time, and the further it
+// is, the less sure is what an inference would take at reference speed.
+func distance(speeds []float64) float64 {
+	low, high := deciles(speeds)
+	return max(math.Abs(math.Log(low)), math.Abs(math.Log(high)))
+}
+
 // whole lists the figures of the whole model that the groups of runs give beside the
 // latency, by key.
 func whole(res *measure.Result) map[string]*profile.Metric {
@@ -48,8 +56,7 @@ func whole(res *measure.Result) map[string]*profile.Metric {
 			how = "time"
 		}
 		m := profile.Summarize(profile.Measured, at, how+" of groups of plain runs, divided by that of the reference loop beside them")
-		// The further the machine is from reference speed, the less sure it is.
-		floor := math.Hypot(processSpread, exponentSpread*math.Log(stats.Median(speeds)))
+		floor := math.Hypot(processSpread, exponentSpread*distance(speeds))
 		m.CI95 = nil
 		if r, ok := stats.Repeated(at, floor); ok {
 			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(*m.Min, r.Low), r.High}

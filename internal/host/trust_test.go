@@ -235,6 +235,13 @@ func TestReferenceFigure(t *testing.T) {
 		}
 		return *m.Typical, (m.CI95[1] - m.CI95[0]) / 2 / *m.Typical
 	}
+	if d := distance([]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); d != 0 {
+		t.Errorf("at reference speed the distance is %v", d)
+	}
+	// Eleven speeds: the deciles are the second and the last but one.
+	if d := distance([]float64{0.1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1.1, 9}); !(math.Abs(d-math.Ln2) <= 1e-12) {
+		t.Errorf("half speed in a tenth of the groups: distance %v", d)
+	}
 	one, near := width(1)
 	half, far := width(2)
 	// The series itself moves by a tenth of a per cent.

@@ -17,6 +17,9 @@ type ConvShape struct {
 	Groups           int // 0 means 1
 }
 
+// outputs is the number of results. There is no work to cut into parts without any.
+func (s *ConvShape) outputs() int { return s.N * s.OC * s.OH * s.OW }
+
 // Conv is a prepared convolution. Run may be called from one goroutine at a time
 // for each output; it keeps no state.
 type Conv struct {
@@ -114,6 +117,7 @@ func (c *Conv) Name() string {
 // Run convolves x into y, both in the layout of the constructor.
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {
+	case c.s.outputs() == 0:
 	case c.depthwise && c.nhwc:
 		c.depthwiseNHWC(p, x, y)
 	case c.depthwise:

@@ -42,6 +42,9 @@ func (c *convQ) setZero(signed bool, zero int32) {
 // channels. f gets room for the packed patches and for a line of input.
 func (c *convQ) each(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
 	s := &c.s
+	if s.outputs() == 0 {
+		return
+	}
 	area := s.OH * s.OW
 	block := max(4, min(roundUp(area, 4), packBlock/2/max(c.k, 1)/4*4))
 	if t := p.Threads(); t > 1 {
@@ -125,6 +128,9 @@ func (c *ConvQ[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
 // run writes sums where room for them is given, or else quantised values into y.
 func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	s := &c.s
+	if s.outputs() == 0 {
+		return
+	}
 	if c.wd != nil {
 		depthwiseQ(p, *s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q)
 		return

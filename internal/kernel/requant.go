@@ -80,6 +80,9 @@ func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int)
 
 // RequantRows quantises rows of sums, a channel a column, into y.
 func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, channels int, q *Requant) {
+	if channels == 0 {
+		return
+	}
 	q.prepare(channels)
 	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
 		for r := lo; r < hi; r++ {

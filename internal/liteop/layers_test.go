@@ -7,19 +7,12 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 func near(t *testing.T, got *tensor.Tensor, want []float64, tol float64) {
 	t.Helper()
-	v := tensor.Of[float32](got)
-	if len(v) != len(want) {
-		t.Fatalf("%d elements, want %d", len(v), len(want))
-	}
-	for i, w := range want {
-		if math.Abs(float64(v[i])-w) > tol {
-			t.Fatalf("element %d: got %v, want %v", i, v[i], w)
-		}
-	}
+	optest.Near(t, "output", got, want, tol, 0)
 }
 
 func ints32(v ...int32) *tensor.Tensor { return tensor.From(tensor.Int32, []int{len(v)}, v) }
@@ -74,16 +67,15 @@ func TestReductions(t *testing.T) {
 	}
 	q := random(r, tensor.Int8, affine(7, 0.1), 2, 6, 6, 3)
 	got := run(t, node("MEAN", graph.Attrs{"keep_dims": true}, tensor.Int8, affine(-3, 0.02), false, true), q, ints32(1, 2))
-	for i := range got.Len() {
+	var want []float64
+	for i := range 2 * 3 {
 		var s float64
 		for p := range 36 {
 			s += float64(at(q, (i/3*36+p)*3+i%3) - 7)
 		}
-		want := min(max(s/36*0.1/0.02-3, -128), 127)
-		if g := float64(at(got, i)); math.Abs(g-want) > 0.51 {
-			t.Errorf("mean %d: got %v, want %v", i, g, want)
-		}
+		want = append(want, min(max(s/36*0.1/0.02-3, -128), 127))
 	}
+	near(t, got, want, 0.51) // half a step of rounding
 }
 
 func TestResize(t *testing.T) {
@@ -98,11 +90,11 @@ func TestResize(t *testing.T) {
 		size := ints32(9, 7)
 		a := run(t, node("RESIZE_BILINEAR", attrs, tensor.Int8, affine(0, 1), false, true), q, size)
 		b := run(t, node("RESIZE_BILINEAR", attrs, tensor.Float32, nil, false, true), f, size)
-		for i, v := range tensor.Of[float32](b) {
-			if math.Abs(float64(v)-float64(at(a, i))) > 1.5 {
-				t.Fatalf("%v element %d: %d and %v", attrs, i, at(a, i), v)
-			}
+		want := make([]float64, 9*7*2)
+		for i := range want {
+			want[i] = float64(at(a, i))
 		}
+		near(t, b, want, 1.5) // weights of ten bits, and a rounding
 		// The same size is the identity.
 		same := run(t, node("RESIZE_NEAREST_NEIGHBOR", attrs, tensor.Int8, affine(0, 1), false, true), q, ints32(4, 5))
 		for i := range q.Len() {
@@ -178,26 +170,17 @@ func TestLSTM(t *testing.T) {
 		both[i] = tensor.New(tensor.Float32, 1, n)
 	}
 	nd := node("BIDIRECTIONAL_SEQUENCE_LSTM", graph.Attrs{"fused_activation_function": "TANH", "time_major": false, "merge_outputs": true}, tensor.Float32, nil)
-	got := tensor.Of[float32](run(t, nd, both...))
-	for s := range steps {
-		for k := range n {
-			if g := float64(got[s*2*n+k]); math.Abs(g-want[s*n+k]) > 1e-5 {
-				t.Fatalf("forward step %d: got %v, want %v", s, g, want[s*n+k])
-			}
-		}
-	}
+	got := run(t, nd, both...)
 	reversed := make([]float32, 0, steps*in)
 	for s := steps - 1; s >= 0; s-- {
 		reversed = append(reversed, tensor.Of[float32](x)[s*in:(s+1)*in]...)
 	}
 	back := naiveLSTM(reversed, steps, in, n, w, b)
+	var joined []float64
 	for s := range steps {
-		for k := range n {
-			if g := float64(got[s*2*n+n+k]); math.Abs(g-back[(steps-1-s)*n+k]) > 1e-5 {
-				t.Fatalf("backward step %d: got %v", s, g)
-			}
-		}
+		joined = append(append(joined, want[s*n:][:n]...), back[(steps-1-s)*n:][:n]...)
 	}
+	near(t, got, joined, 1e-5)
 }
 
 func TestHybridIsNearFloat(t *testing.T) {
@@ -265,7 +248,8 @@ func TestConv3D(t *testing.T) {
 		}
 		return s
 	}
-	if a, b := dot(c, y), dot(x, d); math.Abs(a-b) > 1e-4 {
+	// Both are recorded as well, see TestRecorded.
+	if a, b := dot(c, y), dot(x, d); !optest.Within(a, b, 1e-4, 0) || a == 0 {
 		t.Errorf("%v and %v", a, b)
 	}
 }
@@ -288,7 +272,7 @@ func TestMatmul(t *testing.T) {
 			}
 			x, y := random(r, typ, affine(zx, 0.001), xs...), random(r, typ, affine(zy, 0.5), ys...)
 			got := run(t, node("BATCH_MATMUL", graph.Attrs{"adj_x": adj[0], "adj_y": adj[1]}, typ, affine(1, 3)), x, y)
-			for i := range got.Len() {
+			for i := range 4 * 2 * 3 * 5 {
 				n, m, b := i%5, i/5%3, i/15
 				var acc int64
 				var sum float64
@@ -307,7 +291,7 @@ func TestMatmul(t *testing.T) {
 					}
 				}
 				if typ == tensor.Float32 {
-					if g := float64(tensor.Of[float32](got)[i]); math.Abs(g-sum) > 1e-5 {
+					if g := float64(tensor.Of[float32](got)[i]); !optest.Within(g, sum, 1e-5, 0) {
 						t.Fatalf("element %d: got %v, want %v", i, g, sum)
 					}
 					continue

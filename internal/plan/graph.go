@@ -137,6 +137,8 @@ func (g *Graph) seed(in []*tensor.Tensor) error {
 				return err
 			}
 			g.Values[i] = t
+		case v.Scratch:
+			g.Values[i] = &tensor.Tensor{Type: v.Type, Shape: v.Shape, Quant: v.Quant}
 		case v.Const != nil:
 			g.Values[i], g.Fixed[i] = v.Const, true
 		}
@@ -254,6 +256,9 @@ func (g *Graph) settle(i int) {
 	case t.Def == nil:
 		g.giveUp(i, Unsupported, op.Unknown(n.Version))
 		return
+	case g.scratch(n):
+		g.giveUp(i, Unsupported, op.Unsupported("inputs that are scratch memory"))
+		return
 	}
 	for _, x := range c.In {
 		if x != nil && x.Type == tensor.Invalid {
@@ -291,6 +296,11 @@ func (g *Graph) settle(i int) {
 			}
 		}
 	}
+}
+
+// scratch reports whether the node reads memory that nobody fills.
+func (g *Graph) scratch(n *graph.Node) bool {
+	return slices.ContainsFunc(n.Inputs, func(id int) bool { return id >= 0 && g.Graph.Values[id].Scratch })
 }
 
 // infer sets the outputs' shapes, or marks the task dynamic. What a shape depends

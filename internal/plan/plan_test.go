@@ -195,6 +195,22 @@ func TestDeclaredStandsIn(t *testing.T) {
 	}
 }
 
+// TestScratch gives operators an input that nobody fills: whether known or not, they are
+// listed as not supported, and what follows goes on with the declared shape.
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Nope", "Same"} {
+		g := build(0, nil, "x", "y", name+" a s x", "Same y a")
+		g.Values[id(g, "s")].Scratch = true
+		v := g.Values[id(g, "a")]
+		v.Type, v.Shape, v.HasShape = tensor.Int8, []int{2, 2}, true
+		p := made(t, Options{}, []*tensor.Tensor{f32(3)}, g)
+		if got := states(p.Steps(0)) + " " + shown(p, 0, "y"); got != "unsupported runs int8 2x2" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestActivation(t *testing.T) {
 	t.Parallel()
 	consts := map[string]*tensor.Tensor{"lo": tensor.From(tensor.Float32, nil, []float32{-1}), "hi": tensor.From(tensor.Float32, nil, []float32{1}), "w": f32(3)}

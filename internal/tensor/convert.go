@@ -80,12 +80,15 @@ func readHalves[D Number](dst []D, src []uint16) {
 	}
 }
 
-// readF16 has a short path for normal numbers.
+// readF16 has one path for all finite numbers, zeros among them: rectified activations
+// are half of them zeros, in no order that a processor could foretell. The bits of a half
+// in their places in a float32 are the number times 2^-112.
 func readF16(dst []float32, src []uint16) {
 	src = src[:len(dst)]
 	for i, h := range src {
-		if e := h & 0x7c00; e != 0 && e != 0x7c00 {
-			dst[i] = math.Float32frombits(uint32(h&0x8000)<<16 | (uint32(h&0x7fff)<<13 + 112<<23))
+		if h&0x7c00 != 0x7c00 {
+			v := math.Float32frombits(uint32(h&0x7fff)<<13) * 0x1p112
+			dst[i] = math.Float32frombits(math.Float32bits(v) | uint32(h&0x8000)<<16)
 		} else {
 			dst[i] = F16ToF32(h)
 		}
@@ -193,17 +196,22 @@ func WriteFloat32(x *Tensor, start int, src []float32) {
 	}
 }
 
-// writeF16 has a short path for what becomes a normal number.
+// writeF16 has one path for what becomes a finite number, zeros among them. Adding the
+// power of two whose last place is that of the half rounds; the difference to that power
+// is the mantissa with its leading one, which below 2^-14 is missing by itself.
 func writeF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i, f := range src {
 		b := math.Float32bits(f)
-		// From 2^-14 to below the tie between the largest half and infinity.
-		if a := b & 0x7fffffff; a-0x38800000 < 0x477ff000-0x38800000 {
-			dst[i] = uint16(b>>16)&0x8000 | uint16((a-112<<23+0xfff+a>>13&1)>>13)
-		} else {
+		a := b & 0x7fffffff
+		if a >= 0x477ff000 { // from the tie between the largest half and infinity
 			dst[i] = F32ToF16(f)
+			continue
 		}
+		e := max(a&0x7f800000, 113<<23)
+		power := e + 13<<23
+		m := math.Float32bits(math.Float32frombits(a)+math.Float32frombits(power)) - power
+		dst[i] = uint16(b>>16)&0x8000 | uint16(e>>13-113<<10+m)
 	}
 }
 

@@ -24,6 +24,8 @@ func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
 	dh, dw := layer.Dilations(c)
 	s = kernel.ConvShape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
 	switch {
+	case depthwise && w[0] != 1:
+		return s, c.Errorf("depthwise filter %s does not begin with 1", tensor.FormatShape(w))
 	case depthwise:
 		s.OC = w[3]
 		if s.C < 1 || s.OC%s.C != 0 {

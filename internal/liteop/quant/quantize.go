@@ -123,10 +123,12 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 		return f(c)
 	}
 	switch t := c.In[0].Type; t {
-	case tensor.Float16:
-		return func(c *op.Call) error { layer.MapTo(c, tensor.F16ToF32); return nil }, nil
-	case tensor.BFloat16:
-		return func(c *op.Call) error { layer.MapTo(c, tensor.BF16ToF32); return nil }, nil
+	case tensor.Float16, tensor.BFloat16:
+		return func(c *op.Call) error {
+			y := tensor.Of[float32](c.Out[0])
+			c.Pool.For(len(y), layer.Grain, func(lo, hi int) { tensor.Read(y[lo:hi], c.In[0], lo) })
+			return nil
+		}, nil
 	case tensor.Float32, tensor.Int4, tensor.Int2:
 		return func(c *op.Call) error {
 			v, err := layer.Floats(c.In[0])

@@ -86,10 +86,10 @@ func TestFixedFFT(t *testing.T) {
 			want := dft(z, false)
 			for k := range y {
 				w := want[k] / complex(float64(n), 0)
-				if d := cmplx.Abs(complex(float64(y[k].r), float64(y[k].i))/65536 - w); d > 0.01 {
+				if d := cmplx.Abs(complex(float64(y[k].r), float64(y[k].i))/65536 - w); !(d <= 0.01) {
 					t.Fatalf("32 bits: point %d differs by %v", k, d)
 				}
-				if d := cmplx.Abs(complex(float64(q[k].r), float64(q[k].i)) - w); d > 8 {
+				if d := cmplx.Abs(complex(float64(q[k].r), float64(q[k].i)) - w); !(d <= 8) {
 					t.Fatalf("16 bits: point %d differs by %v", k, d)
 				}
 			}
@@ -119,7 +119,7 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	for x := uint32(2); x < 1<<30; x = x*3/2 + 1 {
 		got, want := float64(naturalLog(x, 1600)), 1600*math.Log(float64(x))
-		if math.Abs(got-want) > 4 {
+		if !optest.Within(got, want, 4, 0) {
 			t.Errorf("log of %d is %v, want %v", x, got, want)
 		}
 	}
@@ -135,9 +135,13 @@ func TestSpectra(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []complex64{36, -4 + 4i, -4, -16, 0, 0}
-		for i, v := range tensor.Of[complex64](y[0]) {
-			if cmplx.Abs(complex128(v-want[i])) > 1e-5 {
-				t.Errorf("point %d is %v, want %v", i, v, want[i])
+		points := tensor.Of[complex64](y[0])
+		if len(points) != len(want) {
+			t.Fatalf("%d points, want %d", len(points), len(want))
+		}
+		for i, w := range want {
+			if !(cmplx.Abs(complex128(points[i]-w)) <= 1e-5) {
+				t.Errorf("point %d is %v, want %v", i, points[i], w)
 			}
 		}
 		a, err := optest.Run(Defs(), optest.Node{Domain: graph.TFLite, Op: "COMPLEX_ABS"}, y[0])
@@ -207,11 +211,11 @@ func TestInverse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range tensor.Of[float32](z[0]) {
-		if math.Abs(float64(v-tensor.Of[float32](x)[i])) > 1e-5 {
-			t.Errorf("element %d is %v, want %v", i, v, tensor.Of[float32](x)[i])
-		}
+	var want []float64
+	for _, v := range tensor.Of[float32](x) {
+		want = append(want, float64(v))
 	}
+	optest.Near(t, "back", z[0], want, 1e-5, 0)
 }
 
 func TestRefuses(t *testing.T) {

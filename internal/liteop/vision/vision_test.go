@@ -1,7 +1,6 @@
 package vision
 
 import (
-	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,7 +100,7 @@ func TestLandmarks(t *testing.T) {
 	// Left to right runs down the image, and so does the crop's x.
 	for _, tt := range [][4]float32{{0, 2, 20, 10}, {4, 2, 20, 30}, {2, 2, 20, 20}} {
 		x, y := m.at(tt[0], tt[1])
-		if math.Abs(float64(x-tt[2])) > 1e-4 || math.Abs(float64(y-tt[3])) > 1e-4 {
+		if !optest.Within(float64(x), float64(tt[2]), 1e-4, 0) || !optest.Within(float64(y), float64(tt[3]), 1e-4, 0) {
 			t.Errorf("(%v, %v) of the crop lies at (%v, %v), want (%v, %v)", tt[0], tt[1], x, y, tt[2], tt[3])
 		}
 	}

@@ -448,6 +448,9 @@ func TestMade(t *testing.T) {
 		{"col2im", optest.Node{Op: "Col2Im", Version: 18}, []*tensor.Tensor{f32([]int{1, 2, 2}, 1, 2, 3, 4), i64(3), i64(2)}, f32([]int{1, 1, 3}, 1, 5, 4)},
 		{"center", optest.Node{Op: "CenterCropPad", Version: 18}, []*tensor.Tensor{f32([]int{3, 1}, 1, 2, 3), i64(2, 2)}, f32([]int{2, 2}, 1, 0, 2, 0)},
 		{"split uneven", optest.Node{Op: "Split", Version: 18, Attrs: graph.Attrs{"num_outputs": int64(2)}, Outputs: 2}, []*tensor.Tensor{f32([]int{3}, 1, 2, 3)}, f32([]int{2}, 1, 2)},
+		{"dynamic slice", optest.Node{Op: "DynamicSlice", Version: 9}, []*tensor.Tensor{f32([]int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8), i64(0, 1), i64(-1, 1000), i64(0, 1)}, f32([]int{1, 3}, 2, 3, 4)},
+		{"dynamic slice without axes", optest.Node{Op: "DynamicSlice", Version: 1}, []*tensor.Tensor{f32([]int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8), i64(1, 0), i64(2, 3)}, f32([]int{1, 3}, 5, 6, 7)},
+		{"dynamic slice from beyond", optest.Node{Op: "DynamicSlice", Version: 9}, []*tensor.Tensor{f32([]int{2, 2}, 1, 2, 3, 4), i64(7), i64(9), i64(1)}, f32([]int{2, 0})},
 		{"slice 1", optest.Node{Op: "Slice", Version: 1, Attrs: graph.Attrs{"starts": []int64{-2}, "ends": []int64{99}}}, []*tensor.Tensor{f32([]int{3}, 1, 2, 3)}, f32([]int{2}, 2, 3)},
 		{"pad 2", optest.Node{Op: "Pad", Version: 2, Attrs: graph.Attrs{"pads": []int64{1, -1}, "value": float32(9)}}, []*tensor.Tensor{f32([]int{3}, 1, 2, 3)}, f32([]int{3}, 9, 1, 2)},
 	} {

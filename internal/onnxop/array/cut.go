@@ -16,6 +16,8 @@ func cutDefs() []op.Def {
 		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
 		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
 		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
+		// Experimental in early operator sets, before Slice had inputs of its own for this.
+		op.Versions(layout.Def("", "DynamicSlice", 1, slice), 1),
 		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.Widened(prepareTrilu)}, 14),
 	)
 }
@@ -124,7 +126,7 @@ func prepareSplit(c *op.Call) (op.Run, error) {
 func slice(c *op.Call) (w layout.Geometry, err error) {
 	in := c.In[0].Shape
 	var starts, ends, axes, steps []int
-	if c.Node.Version < 10 {
+	if c.Node.Version < 10 && c.Node.Op == "Slice" {
 		starts, ends, axes = c.Node.Attrs.Ints("starts"), c.Node.Attrs.Ints("ends"), c.Node.Attrs.Ints("axes")
 	} else {
 		if err := c.NeedInputs(3); err != nil {

@@ -102,14 +102,7 @@ func TestConv(t *testing.T) {
 }
 
 func compare(t *rapid.T, got *tensor.Tensor, want []float64, tol float64) {
-	if got.Len() != len(want) {
-		t.Fatalf("shape %v, want %d elements", got.Shape, len(want))
-	}
-	for i, w := range want {
-		if g := tensor.At(got, i); math.Abs(g-w) > tol*(1+math.Abs(w)) {
-			t.Fatalf("element %d is %v, want %v", i, g, w)
-		}
-	}
+	optest.Near(t, "output", got, want, tol, tol)
 }
 
 func TestConvInteger(t *testing.T) {

@@ -1,7 +1,6 @@
 package contrib
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -44,14 +43,7 @@ func run(t testing.TB, n optest.Node, in ...*tensor.Tensor) []*tensor.Tensor {
 // near compares with float64 results of a definition.
 func near(t testing.TB, what string, got *tensor.Tensor, want []float64, tol float64) {
 	t.Helper()
-	if got.Len() != len(want) {
-		t.Fatalf("%s: %d elements, want %d", what, got.Len(), len(want))
-	}
-	for i, w := range want {
-		if g := tensor.At(got, i); math.Abs(g-w) > tol*(1+math.Abs(w)) && !(math.IsNaN(g) && math.IsNaN(w)) {
-			t.Fatalf("%s: element %d is %v, want %v", what, i, g, w)
-		}
-	}
+	optest.Near(t, what, got, want, tol, tol)
 }
 
 func ints(v ...int) []int64 {

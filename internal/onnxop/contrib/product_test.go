@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -37,11 +39,18 @@ func TestMatMul(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shape := out[0].Shape
+		shape, err := tensor.Broadcast(a.Shape[:a.Rank()-2], b.Shape[:b.Rank()-2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape = append(shape, m, n)
+		if diff := cmp.Diff(shape, out[0].Shape, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
 		sa, sb := matmul.BroadcastStrides(a.Shape[:a.Rank()-2], len(shape)-2), matmul.BroadcastStrides(b.Shape[:b.Rank()-2], len(shape)-2)
 		at := make([]int, len(shape))
 		var want []float64
-		for range out[0].Len() {
+		for range tensor.Elements(shape) {
 			pa, pb := 0, 0
 			for d := range len(shape) - 2 {
 				pa += at[d] * sa[d]

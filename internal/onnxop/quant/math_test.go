@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -52,8 +51,8 @@ func near(t *testing.T, got, want []float64, tol float64) {
 	if len(got) != len(want) {
 		t.Fatalf("%d elements, want %d", len(got), len(want))
 	}
-	for i, g := range got {
-		if w := want[i]; g != w && !(math.Abs(g-w) <= tol+tol*math.Abs(w)) && !(g != g && w != w) {
+	for i, w := range want {
+		if g := got[i]; !optest.Within(g, w, tol, tol) {
 			t.Fatalf("element %d of %v is %v, want %v", i, got[:min(len(got), 20)], g, w)
 		}
 	}

@@ -55,6 +55,11 @@ func everyType(t *testing.T, d op.Def, ty tensor.Type) {
 			if got := out[0]; got.Type == tensor.String {
 				return
 			}
+			for i, w := range reals(want[0]) {
+				if w != w && d.Name != "Acosh" { // of 0 there is none
+					t.Errorf("%v: element %d of float64 is not a number", ty, i)
+				}
+			}
 			tol := map[tensor.Type]float64{tensor.Float16: 2e-3, tensor.BFloat16: 2e-2}[ty]
 			near(t, reals(out[0]), reals(want[0]), max(tol, 1e-5))
 		}

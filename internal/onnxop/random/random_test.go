@@ -57,7 +57,7 @@ func TestMoments(t *testing.T) {
 			n := float64(len(v))
 			mean := sum / n
 			sdev := math.Sqrt(squares/n - mean*mean)
-			if math.Abs(mean-tt.mean) > .03 || math.Abs(sdev-tt.sdev) > .03 {
+			if !optest.Within(mean, tt.mean, .03, 0) || !optest.Within(sdev, tt.sdev, .03, 0) {
 				t.Errorf("mean %g and deviation %g, want %g and %g", mean, sdev, tt.mean, tt.sdev)
 			}
 		})

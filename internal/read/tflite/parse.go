@@ -176,7 +176,9 @@ func (p *parser) subgraph(t flat.Table, index int) *graph.Graph {
 	return g
 }
 
-// readable checks that all that operators read exists and has one maker.
+// readable checks that all that operators read exists and has one maker. Custom
+// operators of compilers for accelerators read tensors without either: their scratch
+// memory.
 func (p *parser) readable(g *graph.Graph, ops flat.Tables) {
 	exists := make([]bool, len(g.Values))
 	for i, v := range g.Values {
@@ -199,7 +201,9 @@ func (p *parser) readable(g *graph.Graph, ops flat.Tables) {
 	}
 	for i, n := range g.Nodes {
 		for k, id := range n.Inputs {
-			if id >= 0 && !exists[id] {
+			if id >= 0 && !exists[id] && n.Domain == graph.TFLiteCustom {
+				g.Values[id].Scratch = true
+			} else if id >= 0 && !exists[id] {
 				ops.At(i).Fail("inputs", "input %d of %s, tensor %d %q, has no data: it is no input, no operator makes it and its buffer is empty", k, n.Key(), id, g.Values[id].Name)
 				return
 			}

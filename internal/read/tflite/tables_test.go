@@ -200,6 +200,45 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestScratch has memory among an operator's inputs that nobody writes, as compilers for
+// accelerators ask for it. Of a built-in operator that is an error.
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	f := &file{inputs: []int{0}, outputs: []int{3}}
+	f.tensor([]int{1, 8}, 0, 0)
+	f.tensor([]int{4}, 3, f.buffer(1, 2, 3, 4)) // commands
+	f.tensor([]int{1024}, 3, 0)                 // scratch
+	f.tensor([]int{1, 8}, 0, 0)
+	code, o := &flat.Object{}, &flat.Object{}
+	code.Uint8(0, 32, 0)
+	code.String(1, "ethos-u")
+	f.codes = []*flat.Object{code}
+	flat.Int32s(o, 1, []int{1, 2, 0})
+	flat.Int32s(o, 2, []int{3})
+	f.operators = []*flat.Object{o}
+	m, err := Parse(f.bytes(t), "compiled")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Validate(); err != nil {
+		t.Error(err)
+	}
+	var scratch []bool
+	for _, v := range m.Main().Values {
+		scratch = append(scratch, v.Scratch)
+	}
+	if diff := cmp.Diff([]bool{false, false, true, false}, scratch); diff != "" {
+		t.Error(diff)
+	}
+	if n := m.Main().Nodes[0]; n.Op != "ethos-u" {
+		t.Errorf("operator %s", n.Key())
+	}
+	f.codes[0] = &flat.Object{} // ADD
+	if _, err := Parse(f.bytes(t), "built in"); err == nil || !strings.Contains(err.Error(), "has no data") {
+		t.Errorf("a built-in operator with scratch memory: %v", err)
+	}
+}
+
 // TestLongChain sorts a chain as long as a file allows: no recursion, no quadratic time.
 func TestLongChain(t *testing.T) {
 	t.Parallel()
