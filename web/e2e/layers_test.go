@@ -182,7 +182,9 @@ func TestLayersSelect(t *testing.T) {
 	s.must(s.Press(kb.Escape))
 	s.wait(`!document.querySelector("aside") && !location.hash.includes("layer=")`)
 
-	// By keys within the table.
+	// By keys within the table, as the layers run.
+	s.show("#/layers?sort=index")
+	s.wait(`document.querySelector("main th[aria-sort=ascending]")`)
 	s.must(s.Do(chromedp.Focus(`main tbody tr[tabindex="0"]`)))
 	s.must(s.Press(kb.Home + kb.ArrowDown + kb.ArrowDown + kb.Enter))
 	s.wait(chosen(2))
