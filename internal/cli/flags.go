@@ -37,7 +37,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
 	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back as an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
-	c.Flags().DurationVar(&f.maxLoop, "max-loop", 5*time.Second, "`TIME` of a loop that never ends by itself, 0s for no limit")
+	spanVar(c, &f.maxLoop, "max-loop", 5*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
 	c.Flags().BoolVar(&f.exact, "exact", false, "quantised ONNX patterns in floating point, as the file says")
 }
 
@@ -220,11 +220,11 @@ type runFlags struct {
 
 func (f *runFlags) add(c *cobra.Command) {
 	wholeVar(c, &f.threads, "threads", 1, 1, 1024, "threads that compute", "")
-	wholeVar(c, &f.runs, "runs", 0, 1, most, "measured inferences a pass (default: what fits --time)", "leave it out for as many as fit --time")
+	wholeVar(c, &f.runs, "runs", 0, 1, most, "inferences a pass (default: what fits --time)", "leave it out for as many as fit --time")
 	spanVar(c, &f.time, "time", 2*time.Second, 1, "time for the measured inferences", "a time above zero, such as 2s")
 	spanVar(c, &f.warmup, "warmup", 500*time.Millisecond, 0, "least time to warm up", "a time of zero or more, such as 1s")
 	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
-	c.Flags().StringVar(&f.strict, "strict", "", "`VERDICT`: status 1 where the latency's is worse: good, fair (default fair)")
+	c.Flags().StringVar(&f.strict, "strict", "", "`VERDICT`: status 1 below it: good, fair (default fair)")
 	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
 	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time, and a timeline")
 }

@@ -66,8 +66,8 @@ opens it.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --runs 100`,
-		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "engine"},
-		[]string{"warmup", "pin", "samples", "engine"},
+		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "engine"},
+		[]string{"warmup", "pin", "samples", "max-loop", "engine"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {
@@ -79,8 +79,8 @@ opmeter calibrate fits one to measurements.`
 		`  opmeter profile model.tflite --on efr32xg24-mvp
   opmeter profile model.tflite --on host --on stm32l4r5 --on nrf52840
   opmeter fit model.tflite --latency 50ms --ram 256KiB`,
-		[]string{"on", "runtime", "clock", "targets", "latency", "ram", "flash"},
-		[]string{"targets", "runtime", "clock"},
+		[]string{"on", "runtime", "runtime-build", "clock", "targets", "latency", "ram", "flash"},
+		[]string{"targets", "runtime", "runtime-build", "clock"},
 	},
 	{
 		"mltk", "for scripts of the Silicon Labs MLTK profiler", func() string {

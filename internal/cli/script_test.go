@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // TestScripts runs testdata/*.txtar. Their commands, beside the usual ones:
@@ -198,10 +198,15 @@ func makeModel(ts *testscript.TestScript, kind string) *graph.Model {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(400*time.Millisecond, cancel) // as Ctrl-C does
+	defer cancel()
+	file := filepath.Join(t.TempDir(), "x.opmeter")
+	go func() { // as Ctrl-C does, once there is something to keep
+		defer cancel()
+		awaitLine(t, strings.TrimSuffix(file, profile.Extension)+profile.JournalExtension, `{"counted":`)
+	}()
 	var out, errw bytes.Buffer
 	spec := filepath.Join(material.Root(), "examples", "autoencoder.yaml")
-	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s"}, strings.NewReader(""), &out, &errw); got != statusDone {
+	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s", "-o", file}, strings.NewReader(""), &out, &errw); got != statusDone {
 		t.Errorf("status %d, want 0; standard error: %s", got, errw.String())
 	}
 	for _, want := range []string{"FULLY_CONNECTED", "Incomplete: stopped before all was done"} {

@@ -237,15 +237,15 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 	if stopped != nil {
 		return stopped
 	}
+	what := "model"
+	if len(rs) > 1 {
+		what = "profile"
+	}
 	if s.refused > 0 {
-		what := "model"
-		if len(rs) > 1 {
-			what = "profile"
-		}
 		return withStatus(statusInput, fmt.Errorf("%d of %s refused", s.refused, plural(len(files)*len(rs), what)))
 	}
 	if s.lacking > 0 {
-		return withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(len(files)*len(rs), "profile")))
+		return withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(len(files)*len(rs), what)))
 	}
 	return nil
 }

@@ -207,6 +207,9 @@ func sumsHold(t *testing.T, p *profile.Profile) {
 				share += *s
 			}
 		}
+		if _, most := p.Unrun(); most && total == nil {
+			continue // of which most has no figure, nothing is said of the whole
+		}
 		if total == nil && sum > 0 || total != nil && math.Abs(best(total)-sum) > 1e-6*sum {
 			t.Errorf("%s on %s: layers have a %s of %v, the total is %+v", p.Model.Path, p.Target.ID, what, sum, total)
 		}
@@ -364,10 +367,9 @@ func TestRefused(t *testing.T) {
 			if !has(p, "target.refused", profile.Problem) || lacks(p, profile.ByUse) != "[0]" {
 				t.Errorf("%s, %s: %+v, %+v", c.name, runtime, p.Findings, p.Incomplete)
 			}
-			rest := &p.Layers[1]
-			want, ok := rest.Latency.Best()
-			if got, _ := p.Totals.Latency.Best(); !ok || !(math.Abs(got-want) <= 1e-9*want) {
-				t.Errorf("%s, %s: a total of %v, the layer that is left takes %v", c.name, runtime, got, want)
+			// What is left is a small part of the work: its time is not the model's.
+			if p.Layers[1].Latency == nil || p.Totals.Latency != nil || p.Totals.Energy != nil {
+				t.Errorf("%s, %s: the layer that is left takes %+v, the total is %+v", c.name, runtime, p.Layers[1].Latency, p.Totals.Latency)
 			}
 		}
 		p := estimate(t, c.m, "stm32l4r5", "x-cube-ai")

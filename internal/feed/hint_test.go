@@ -83,7 +83,7 @@ func TestHintsSuit(t *testing.T) {
 		}
 		m, err := modelfile.Open(p)
 		if err != nil {
-			return nil //nolint:nilerr // files that are no models are among them
+			return nil // files that are no models are among them
 		}
 		if m.Close != nil {
 			defer func() { _ = m.Close() }()

@@ -131,11 +131,14 @@ func Targets(w io.Writer, rs []TargetRow, width int) error {
 	return err
 }
 
-// Reasons writes what is to be said of each row, without the figures.
+// Reasons writes why the rows' targets do not hold the model, or what their figures
+// lack, without the figures.
 func Reasons(w io.Writer, rs []TargetRow, width int) error {
 	notes := make([]string, len(rs))
 	for i := range rs {
-		notes[i] = rs[i].note()
+		if _, notes[i] = rs[i].fits(); notes[i] == "" {
+			notes[i] = rs[i].note()
+		}
 	}
 	var b strings.Builder
 	writeLines(&b, notesOf(rs, notes), width)

@@ -17,7 +17,7 @@ import (
 // outputs of it.
 func TestTaken(t *testing.T) {
 	t.Parallel()
-	ran, err := filepath.Glob(material.Path(t, "golden", "*", "tflm"))
+	ran, err := filepath.Glob(filepath.Join(material.Path(t, "golden"), "*", "tflm"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestTaken(t *testing.T) {
 // TestHybrid refuses networks whose weights alone are of 8 bits.
 func TestHybrid(t *testing.T) {
 	t.Parallel()
-	list, err := filepath.Glob(material.Path(t, "models", "edgemark", "*.tflite"))
+	list, err := filepath.Glob(filepath.Join(material.Path(t, "models", "edgemark"), "*.tflite"))
 	if err != nil || len(list) < 40 {
 		t.Fatalf("%d files, %v", len(list), err)
 	}
