@@ -142,8 +142,7 @@ func TestFileChanges(t *testing.T) {
 			return err
 		},
 		"measuring": func(m *opmeter.Model, change func()) error {
-			o, done := quick, false
-			o.Runs = 200
+			done, o := false, quick
 			o.Progress = func(phase string, _ float64) {
 				if phase == "measuring" && !done {
 					done = true

@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/source"
@@ -140,7 +141,7 @@ func (e *TooLargeError) Error() string {
 }
 
 // inputOptions are the fields of the options by what feeding calls them.
-var inputOptions = map[string]string{"shape": "Inputs.Shapes", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
+var inputOptions = map[string]string{"shape": "Inputs.Shapes", "dim": "Inputs.Dims", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
 
 // failed gives an error its public type. Errors that have one stay as they are.
 func failed(file string, err error) error {
@@ -154,16 +155,20 @@ func failed(file string, err error) error {
 		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
-		return &OptionError{Option: map[string]string{"runtime": "Runtime", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
+		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
 	}
 	if e, ok := errors.AsType[*host.TooLargeError](err); ok {
 		return &TooLargeError{File: file, MaxMACs: e.Limit}
 	}
+	if e, ok := errors.AsType[*host.ContradictionError](err); ok {
+		n := nodeError(file, e.First)
+		return &ModelError{File: file, Place: n.place(), Offset: -1, Err: hinted(n.Err, e.Hint)}
+	}
 	if e, ok := errors.AsType[*engine.NodeError](err); ok {
 		return nodeError(file, e)
 	}
-	if e, ok := errors.AsType[*host.ContradictionError](err); ok {
-		n := nodeError(file, e.First)
+	if e, ok := errors.AsType[*plan.MalformedError](err); ok {
+		n := nodeError(file, &engine.NodeError{Graph: e.Graph, Node: e.Node, Err: e.Err})
 		return &ModelError{File: file, Place: n.place(), Offset: -1, Err: n.Err}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -183,6 +188,14 @@ func failed(file string, err error) error {
 
 func nodeError(file string, e *engine.NodeError) *NodeError {
 	return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: e.Err}
+}
+
+// hinted adds a sentence to an error, nothing for "".
+func hinted(err error, hint string) error {
+	if hint == "" {
+		return err
+	}
+	return fmt.Errorf("%w. %s", err, hint)
 }
 
 // public reports whether an error is of one of the types of this package.

@@ -17,7 +17,8 @@ type Targets struct{ set *chip.Set }
 
 // LoadTargets returns the targets of the program, with those of the .yaml files in
 // folder added; "" adds none. A file replaces a target of the same id. Faulty files
-// are left out, and the error joins a [TargetError] for each fault.
+// are left out, with the program's targets of their names, and the error joins a
+// [TargetError] for each fault.
 func LoadTargets(folder string) (*Targets, error) {
 	s, err := chip.Load(folder)
 	if s == nil {
@@ -54,11 +55,71 @@ type Target struct {
 	ClockHz float64
 	// Runtimes lists the runtime families with figures; the first is the default.
 	Runtimes []string
+	// Memories are those that a model can use, and Figures says what the estimates with
+	// each runtime rest on, in the order of Runtimes.
+	Memories []TargetMemory
+	Figures  []TargetFigures
 	// RAMBytes and FlashBytes are the largest internal memories in bytes,
 	// ExternalFlashBytes the largest flash outside; nil where not known or absent.
 	RAMBytes, FlashBytes, ExternalFlashBytes *int64
 
 	t *chip.Target
+}
+
+// TargetMemory is one memory of a target.
+type TargetMemory struct {
+	Name string
+	// Role is ram, flash, tcm, external-ram or external-flash.
+	Role  string
+	Bytes int64
+	// CacheBytes of the cache in front of it and WaitStates of a read at the default
+	// clock, nil where not known or none.
+	CacheBytes, WaitStates *int64
+}
+
+// TargetFigures says what the estimates of a target with one runtime rest on.
+type TargetFigures struct {
+	// Runtime is the name of the runtime family, Title is for people, Versions says in
+	// words which releases are meant.
+	Runtime, Title, Versions string
+	// Builds are the other ways of building it that [EstimateOptions].Build takes.
+	Builds []string
+	// From says whose figures were taken over where the chip itself was not measured, ""
+	// otherwise; On lists what was measured.
+	From string
+	On   []string
+	// Rows is the number of measurements, of Sources that do not depend on each other.
+	Rows, Sources int64
+	// MedianError and P90Error are relative errors of measurements that were left out,
+	// Band the factors that hold nine of ten; nil where not known.
+	MedianError, P90Error *float64
+	Band                  *[2]float64
+	// Types lists the element types that have figures.
+	Types []string
+	// CodeBytes is the least and most program code in images that were measured, nil when
+	// none were.
+	CodeBytes *[2]int64
+}
+
+func describeFigures(r *chip.Runtime) TargetFigures {
+	f := TargetFigures{Runtime: r.Name, Title: r.Title, Versions: r.Versions, Types: []string{"int8"}}
+	for i := range r.Builds {
+		f.Builds = append(f.Builds, r.Builds[i].Name)
+	}
+	if c := r.Calibration; c != nil {
+		f.From, f.On, f.Rows, f.Sources = c.From, c.On, c.Rows, c.Sources
+		f.MedianError, f.P90Error, f.Band = c.MedianError, c.P90Error, c.Band
+	}
+	if s := r.Cortexm; s != nil && s.Int16 != nil {
+		f.Types = append(f.Types, "int16")
+	}
+	if s := r.Cortexm; s != nil && s.Float != nil {
+		f.Types = append(f.Types, "float32")
+	}
+	if c := r.Code; c != nil {
+		f.CodeBytes = &[2]int64{int64(c[0]), int64(c[1])}
+	}
+	return f
 }
 
 func describeTarget(t *chip.Target) Target {
@@ -68,6 +129,14 @@ func describeTarget(t *chip.Target) Target {
 	}
 	for i := range t.Runtimes {
 		d.Runtimes = append(d.Runtimes, t.Runtimes[i].Name)
+		d.Figures = append(d.Figures, describeFigures(&t.Runtimes[i]))
+	}
+	for _, m := range t.Memories {
+		x := TargetMemory{Name: m.Name, Role: m.Role, Bytes: int64(m.Size), WaitStates: m.WaitStates}
+		if m.Cache > 0 {
+			x.CacheBytes = new(int64(m.Cache))
+		}
+		d.Memories = append(d.Memories, x)
 	}
 	d.RAMBytes, d.FlashBytes, d.ExternalFlashBytes = size(t.RAM()), size(t.Flash()), size(t.ExternalFlash())
 	return d
@@ -91,10 +160,14 @@ func (t *Targets) List() []Target {
 }
 
 // Find returns the target with an id; case does not matter. The error is an
-// [OptionError] that names ids that look like it.
+// [OptionError] that names ids that look like it, or joins a [TargetError] for each fault
+// where the target's file is faulty.
 func (t *Targets) Find(id string) (Target, error) {
 	x, err := t.set.Find(id)
 	if err != nil {
+		if _, unknown := errors.AsType[*chip.UnknownError](err); !unknown {
+			return Target{}, targetErrors(err)
+		}
 		return Target{}, &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
 	return describeTarget(x), nil
@@ -107,6 +180,9 @@ type EstimateOptions struct {
 	Inputs Inputs
 	// Runtime is the runtime family, "" for the target's first.
 	Runtime string
+	// Build is a way of building the runtime, such as "size" or "no-fpu", "" for the
+	// usual one: for speed, with all units of the core.
+	Build string
 	// ClockHz is the processor's clock in hertz, 0 for the target's default.
 	ClockHz float64
 	// Name of the model for people, "" for that of the file.
@@ -127,7 +203,7 @@ func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) 
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
-	s := reader{&estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}, m}
+	s := reader{&estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Build: o.Build, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}, m}
 	p, err := source.Collect(context.Background(), s, source.Options{Version: buildinfo.Version()})
 	return p, failed(m.g.Path, err)
 }
@@ -138,7 +214,7 @@ func noTarget() error {
 
 // estimable is the model planned for some inputs.
 func (m *Model) estimable(in Inputs) (*estimate.Model, error) {
-	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Files) == 0 && in.Overrides == "" {
+	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Dims) == 0 && len(in.Files) == 0 && in.Overrides == "" {
 		return m.prepared()
 	}
 	f, err := in.feed(m)

@@ -108,18 +108,24 @@ func declared(g *graph.Graph, ids []int) []profile.Tensor {
 
 // Inputs says what to feed a model, and with that in which shapes it runs. The zero
 // value makes random inputs of seed 0 in the model's own shapes, 1 for dimensions
-// that the file leaves open.
+// that the file leaves open; [profile.Tensor] says which these are, and a finding
+// warns. Whole numbers that the model uses as a shape, a length, indices and the like
+// are made so that they suit it ([profile.Made]).
 type Inputs struct {
 	// Seed of random inputs. The same seed gives the same inputs in every release
 	// and on every machine.
 	Seed uint64
 	// Zeros feeds zeros instead of random inputs.
 	Zeros bool
-	// Batch replaces the first dimension of every input, 0 leaves it.
+	// Batch replaces the first dimension of every input, 0 leaves it. An input in which
+	// the dimension of that name stands at another place is set there.
 	Batch int
 	// Shapes sets shapes by the input's name, for dimensions that the model leaves
 	// open or to try other sizes.
 	Shapes map[string][]int
+	// Dims sets dimensions by the names that ONNX files give them, in all inputs that
+	// have the name. Shapes and Files go before them.
+	Dims map[string]int
 	// Files feeds .npy files by the input's name; their shapes count.
 	Files map[string]string
 	// Overrides is a JSON file that sets shapes and fills of generated inputs by the
@@ -139,6 +145,11 @@ func (i *Inputs) Validate() error {
 			}
 		}
 	}
+	for name, d := range i.Dims {
+		if d < 0 {
+			return wrong("Inputs.Dims", "use 0 or more for dimension %q, not %d", name, d)
+		}
+	}
 	return nil
 }
 
@@ -148,14 +159,14 @@ func wrong(option, format string, args ...any) error {
 
 // feed checks the options and translates them.
 func (i *Inputs) feed(m *Model) (feed.Options, error) {
-	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Files: i.Files}
+	o := feed.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
 	if err := i.Validate(); err != nil {
 		return o, err
 	}
 	if i.Overrides != "" {
 		all, err := synth.LoadOverrides(i.Overrides)
 		if err != nil {
-			return o, &ModelError{File: i.Overrides, Offset: -1, Err: trimmed{err, i.Overrides + ": "}}
+			return o, modelError(i.Overrides, err)
 		}
 		o.Overrides = all[base(m.g.Path)]
 	}
@@ -192,6 +203,12 @@ type Options struct {
 	// MaxMACs refuses models that need more multiply-accumulates for one inference, with
 	// a [TooLargeError]; 0 refuses none.
 	MaxMACs int64
+	// MaxLoop is how long a loop of the model may run in an inference where nothing says
+	// how often it turns (WHILE, Loop without a trip count of up to a million), and any
+	// loop of an inference with more than a million turns. One that has not ended by
+	// then is taken for endless: it fails, and the rest of the model is measured. 0 means
+	// 5 s, negative no limit.
+	MaxLoop time.Duration
 	// Progress is called, at most ten times a second and outside timed regions, with
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
@@ -237,6 +254,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
+		MaxLoop: maxLoop(o.MaxLoop),
 	}
 	switch {
 	case h.Runs > 0:
@@ -249,6 +267,17 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	}
 	h.Carry = carries(o.Carry)
 	return h, nil
+}
+
+// maxLoop is a limit of the options as the engine takes it.
+func maxLoop(d time.Duration) time.Duration {
+	switch {
+	case d == 0:
+		return 5 * time.Second
+	case d < 0:
+		return 0
+	}
+	return d
 }
 
 func carries(names map[string]string) []host.Carry {

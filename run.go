@@ -6,11 +6,13 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/operators"
@@ -39,6 +41,8 @@ type RunOptions struct {
 	// KeepAll computes every operator by itself, so that [Session.Operators] has the
 	// outputs of all of them.
 	KeepAll bool
+	// MaxLoop bounds loops without a known end, as in [Options].
+	MaxLoop time.Duration
 }
 
 // Validate refuses what suits no model, with an [OptionError].
@@ -114,8 +118,8 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = host.MemoryLimit()
-	ins, _, err := feed.Inputs(m.g.Main(), f)
+	f.MaxBytes = machine.MemoryLimit()
+	ins, _, err := feed.Inputs(m.g, f)
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
@@ -125,7 +129,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	}
 	var s *engine.Session
 	err = m.reading(func() (err error) {
-		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes})
+		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
 		return err
 	})
 	if err != nil {

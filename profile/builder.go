@@ -365,6 +365,7 @@ func (b *Builder) Profile() *Profile {
 	p.declare()
 	p.sum()
 	p.shares()
+	p.withhold()
 	p.roofs()
 	if !b.done {
 		p.Incomplete = append(p.Incomplete, Missing{Cause: ByEnd})

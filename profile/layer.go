@@ -178,6 +178,8 @@ const (
 	ByEnd       CauseCode = "end"      // the source ended without a word: killed, crashed, unplugged
 	ByRecord    CauseCode = "record"   // a record that was lost on the way
 	ByNoFigures CauseCode = "figures"  // figures that nobody has measured
+	ByLoop      CauseCode = "loop"     // a loop that had not ended within its limit
+	ByWork      CauseCode = "work"     // most of the work did not run, so that no figure of the whole is one
 )
 
 // Placement says which unit of the target does a layer's work.

@@ -13,7 +13,7 @@ type Settings struct {
 	Libraries map[string]string `json:"libraries,omitzero"`
 	// Seed of the random inputs.
 	Seed *uint64 `json:"seed,omitzero"`
-	// InputKind is "random", "zeros" or "file".
+	// InputKind is "random", "zeros", "file" or "made".
 	InputKind string `json:"input_kind,omitzero"`
 	// TargetSHA256 is the hash of the target's description and its calibration, for
 	// estimates.
@@ -50,7 +50,8 @@ type Settings struct {
 
 // InputSource tells where an input's data came from.
 type InputSource struct {
-	// Kind is "random", "zeros" or "file".
+	// Kind is "random", "zeros", "file", or "made" for elements that suit what the
+	// model uses them for ([Tensor.Made]).
 	Kind string `json:"kind"`
 	// File is the path as the user named it.
 	File string `json:"file,omitzero"`

@@ -104,6 +104,15 @@ type Tensor struct {
 	// Declared is the shape that the file states where dimensions are open there and
 	// Shape is what was taken for them. Only of the model's inputs.
 	Declared []int64 `json:"declared,omitzero"`
+	// DimNames are the names that the file gives to the dimensions of Declared, empty
+	// where it gives none; absent where none has one.
+	DimNames []string `json:"dim_names,omitzero"`
+	// Assumed lists the positions of open dimensions that nobody gave: 1 was taken for
+	// them, or what follows from that. Only of the model's inputs.
+	Assumed []int64 `json:"assumed,omitzero"`
+	// Made says how the elements were made where the model uses them for something
+	// that drawn numbers would not do for. Only of the model's inputs.
+	Made *Made `json:"made,omitzero"`
 	// Bytes is the size of the elements.
 	Bytes *int64 `json:"bytes,omitzero"`
 	// Constant marks weights and other constants of the file.
@@ -115,6 +124,34 @@ type Tensor struct {
 	Scale     *float64 `json:"scale,omitzero"`
 	ZeroPoint *int64   `json:"zero_point,omitzero"`
 }
+
+// Made says how the elements of an input were made.
+type Made struct {
+	// Use is what the model uses them for.
+	Use InputUse `json:"use"`
+	// Values are the elements where there are few.
+	Values []int64 `json:"values,omitzero"`
+	// Fill is the value of all elements where it is one.
+	Fill *int64 `json:"fill,omitzero"`
+	// Below bounds elements that were drawn from 0 on.
+	Below *int64 `json:"below,omitzero"`
+}
+
+// InputUse says what a model uses the elements of an input for.
+type InputUse string
+
+// Uses of inputs.
+const (
+	UseShape    InputUse = "shape"    // dimensions of a result
+	UseBounds   InputUse = "bounds"   // where a part begins or ends, and its size
+	UsePaddings InputUse = "paddings" // elements added at the edges
+	UseAxes     InputUse = "axes"     // axes of a tensor
+	UseIndices  InputUse = "indices"  // places in a table or along an axis
+	UseMask     InputUse = "mask"     // which positions count
+	UseLength   InputUse = "length"   // how much of a sequence counts
+	UseCount    InputUse = "count"    // a number of things to make
+	UseChoice   InputUse = "choice"   // compared with a constant, such as a sample rate
+)
 
 // TargetKind says what sort of thing the figures are for.
 type TargetKind string
@@ -180,6 +217,11 @@ type Totals struct {
 	Params *int64 `json:"params,omitzero"`
 	// WeightsBytes is the size of the constants as stored.
 	WeightsBytes *int64 `json:"weights_bytes,omitzero"`
+	// ComputedParams is the number of elements that layers read as constants and that
+	// are not in the file: they are computed of other constants once, such as weights
+	// that the file fills with one value. Params, WeightsBytes and FlashBytes leave them
+	// out. Absent where there are none.
+	ComputedParams *int64 `json:"computed_params,omitzero"`
 	// BytesRead and BytesWritten sum what the layers read and write, each
 	// operand once a layer.
 	BytesRead    *int64 `json:"bytes_read,omitzero"`

@@ -87,19 +87,29 @@ func (p *Profile) sum() {
 	}
 }
 
+// workCounts are the counts that every operator has in principle: where one lacks it, it is
+// not known.
+var workCounts = map[string]bool{"ops": true, "macs": true, "macs_executed": true}
+
 // count adds up a count exactly; ok is false where no layer has it, and the sum is
-// nil where it has more than 64 bits.
+// nil where it has more than 64 bits, or where it is nothing beside layers whose work
+// is not known.
 func (ls Layers) count(e *entry) (sum *int64, ok bool) {
 	var s int64
+	unknown := false
 	for _, l := range ls {
 		v := *e.layer(l).count
 		if v == nil {
+			unknown = true
 			continue
 		}
 		if *v > math.MaxInt64-s {
 			return nil, true
 		}
 		s, ok = s+*v, true
+	}
+	if s == 0 && unknown && workCounts[e.Key] {
+		return nil, true // nothing of what is known says nothing of the rest
 	}
 	return &s, ok
 }

@@ -163,6 +163,17 @@ func (c *checker) tensors(at string, ts []Tensor) {
 				}
 			}
 		}
+		if n := len(t.DimNames); n > 0 && n != len(t.Declared) {
+			c.fail(fmt.Sprintf("%s[%d].dim_names", at, i), "has %d names for %d dimensions", n, len(t.Declared))
+		}
+		for _, d := range t.Assumed {
+			if d < 0 || d >= int64(len(t.Shape)) {
+				c.fail(fmt.Sprintf("%s[%d].assumed", at, i), "names dimension %d of %d", d, len(t.Shape))
+			}
+		}
+		if m := t.Made; m != nil {
+			c.need(fmt.Sprintf("%s[%d].made.use", at, i), string(m.Use))
+		}
 		if t.Bytes != nil && *t.Bytes < 0 {
 			c.fail(fmt.Sprintf("%s[%d].bytes", at, i), "is %d", *t.Bytes)
 		}
@@ -174,7 +185,7 @@ func (c *checker) tensors(at string, ts []Tensor) {
 
 func (c *checker) totals(t *Totals) {
 	c.counts("totals", named{"layers", t.Layers}, named{"ops", t.Ops}, named{"macs", t.MACs}, named{"macs_executed", t.MACsExecuted},
-		named{"mltk_ops", t.MLTKOps}, named{"mltk_macs", t.MLTKMACs}, named{"params", t.Params}, named{"weights_bytes", t.WeightsBytes},
+		named{"mltk_ops", t.MLTKOps}, named{"mltk_macs", t.MLTKMACs}, named{"params", t.Params}, named{"weights_bytes", t.WeightsBytes}, named{"computed_params", t.ComputedParams},
 		named{"bytes_read", t.BytesRead}, named{"bytes_written", t.BytesWritten}, named{"uncounted_layers", t.UncountedLayers},
 		named{"unsupported_layers", t.UnsupportedLayers}, named{"ram_bytes", t.RAMBytes}, named{"flash_bytes", t.FlashBytes})
 	c.metrics("totals", metricNamed{"latency_s", t.Latency}, metricNamed{"cpu_cycles", t.CPUCycles},
@@ -340,7 +351,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 
 func (c *checker) cause(at string, code CauseCode) {
 	c.word(at, string(code), string(ByOperator), string(ByType), string(ByLimit), string(ByUse), string(ByInput), string(ByShape), string(ByData), string(ByMemory),
-		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures))
+		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures), string(ByLoop), string(ByWork))
 }
 
 func (c *checker) confidence(at string, v Confidence) {

@@ -191,7 +191,11 @@ func validated(from *Profile) *Profile {
 		p.Settings.Inputs[k] = in
 	}
 	p.Memory.StepLayers = []int64{0}
+	p.Model.Inputs[0].Assumed, p.Model.Outputs[0].Assumed = []int64{0}, []int64{0}
 	l := &p.Layers[0]
+	for _, ts := range [][]Tensor{l.Inputs, l.Outputs} {
+		ts[0].Assumed = []int64{0}
+	}
 	l.Index, l.Parent, l.FusedInto, l.State = 0, nil, nil, Ran
 	l.Cause.Code, l.Placement.Cause, l.Provenance.Confidence = ByEnd, ByEnd, Exact
 	l.Provenance.SourceNodes[0].Confidence = Exact

@@ -180,7 +180,7 @@ func compare(y *yardstick, path string, threads, rounds int, tmp string, o synth
 	if m.Close != nil {
 		defer func() { _ = m.Close() }()
 	}
-	ins, _, err := feed.Inputs(m.Main(), feed.Options{Seed: 1, Overrides: o})
+	ins, _, err := feed.Inputs(m, feed.Options{Seed: 1, Overrides: o})
 	if err != nil {
 		return r, err
 	}

@@ -25,7 +25,11 @@ type FileError struct {
 	Line int    // from 1, 0 when the whole file is meant
 	Key  string // path such as "memories[1].size"
 	Text string // what was expected
+	Err  error  // the cause, nil for none
 }
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
 
 func (e *FileError) Error() string {
 	s := e.File
@@ -38,8 +42,15 @@ func (e *FileError) Error() string {
 	return s + ": " + e.Text
 }
 
-// Parse reads one target file. All faults that are found are joined.
-func Parse(data []byte, file string) (*Target, error) {
+// Parse reads one target file. All faults that are found are joined. A file that
+// inherits takes a shipped target for what it leaves out.
+func Parse(data []byte, file string) (*Target, error) { return parse(data, file, shippedTarget) }
+
+// shippedTarget finds a target of the binary.
+func shippedTarget(id string) (*Target, error) { return (&Set{}).Find(id) }
+
+// parse reads a target file; find gives the target that it inherits from.
+func parse(data []byte, file string, find func(id string) (*Target, error)) (*Target, error) {
 	const most = 1 << 20
 	if len(data) > most {
 		return nil, &FileError{File: file, Text: fmt.Sprintf("is %d bytes long; a target file has at most %d", len(data), most)}
@@ -53,7 +64,19 @@ func Parse(data []byte, file string) (*Target, error) {
 	}
 	d := &decoder{file: file}
 	sum := sha256.Sum256(data)
-	t := &Target{File: file, SHA256: hex.EncodeToString(sum[:])}
+	t := &Target{}
+	if from := at(doc.Content[0], "inherits"); doc.Content[0].Kind == yaml.MappingNode && from != doc.Content[0] {
+		base, err := find(from.Value)
+		if err != nil {
+			d.fail(from, "inherits", "%v", err)
+			return nil, errors.Join(d.errs...)
+		}
+		own := *base
+		t, d.heir = &own, true
+		t.Runtimes, t.Memories = slices.Clone(base.Runtimes), slices.Clone(base.Memories)
+		sum = sha256.Sum256(append([]byte(base.SHA256), data...))
+	}
+	t.File, t.SHA256 = file, hex.EncodeToString(sum[:])
 	d.value(doc.Content[0], reflect.ValueOf(t).Elem(), "", "")
 	if len(d.errs) == 0 {
 		d.check(t, doc.Content[0])
@@ -69,13 +92,14 @@ func Parse(data []byte, file string) (*Target, error) {
 
 type decoder struct {
 	file string
+	heir bool // what is left out comes from another target
 	errs []error
 }
 
 func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
 	const most = 20
 	if len(d.errs) < most {
-		d.errs = append(d.errs, &FileError{d.file, n.Line, key, fmt.Sprintf(format, args...)})
+		d.errs = append(d.errs, &FileError{File: d.file, Line: n.Line, Key: key, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -100,7 +124,12 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string, tag reflect.S
 		return
 	}
 	if v.Kind() == reflect.Pointer {
-		v.Set(reflect.New(v.Type().Elem()))
+		old := v
+		v = reflect.New(v.Type().Elem())
+		if d.heir && !old.IsNil() && !strings.Contains(key, "[") {
+			v.Elem().Set(old.Elem()) // a part that is given adds to what is inherited
+		}
+		old.Set(v)
 		v = v.Elem()
 	}
 	switch v.Type() {
@@ -249,7 +278,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, key string) {
 		d.value(val, v.FieldByIndex(f.Index), join(key, k.Value), f.Tag)
 	}
 	for _, name := range slices.Sorted(maps.Keys(required)) {
-		if required[name] && !seen[name] {
+		if required[name] && !seen[name] && !(d.heir && !strings.Contains(key, "[")) {
 			d.fail(n, join(key, name), "is missing")
 		}
 	}
@@ -349,7 +378,11 @@ func (d *decoder) check(t *Target, n *yaml.Node) {
 	}
 	names := map[string]bool{}
 	for i := range t.Runtimes {
-		d.runtime(&t.Runtimes[i], at(n, "runtimes").Content[i], fmt.Sprintf("runtimes[%d]", i), names)
+		own := n // of the target that is inherited from
+		if list := at(n, "runtimes"); list != n {
+			own = list.Content[i]
+		}
+		d.runtime(&t.Runtimes[i], own, fmt.Sprintf("runtimes[%d]", i), names)
 	}
 	if t.Energy != nil {
 		d.band(at(n, "energy"), "energy.band", t.Energy.Band)
@@ -366,6 +399,9 @@ func (d *decoder) runtime(r *Runtime, n *yaml.Node, key string, names map[string
 	names[r.Name] = true
 	if (r.Cortexm == nil) == (r.MVP == nil) {
 		d.fail(n, key, "expected the figures of one cycle model: cortexm or mvp")
+	}
+	if c := r.Code; c != nil && c[0] > c[1] {
+		d.fail(at(n, "code"), key+".code", "is [%d, %d] bytes; expected the least and the most", c[0], c[1])
 	}
 	if r.Calibration != nil {
 		d.band(at(at(n, "calibration"), "band"), key+".calibration.band", r.Calibration.Band)

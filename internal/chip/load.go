@@ -3,6 +3,7 @@ package chip
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,77 +16,114 @@ import (
 // Set is a list of targets, ordered by id. Shipped ones are read when they are asked
 // for.
 type Set struct {
-	own map[string]*Target // from the user's folder
+	own    map[string]*Target // from the user's folder
+	faulty map[string]error   // of ids whose files there cannot be used
 }
 
 // Load returns the targets of the binary with those of the folder dir added; a
 // file there replaces a shipped target of the same id. Dir "" adds none. Faulty
-// files are left out: the set holds the rest, and the error names them all.
+// files are left out: the set holds the rest, and the error names them all. A shipped
+// target does not stand in for a faulty file of its id.
 func Load(dir string) (*Set, error) {
-	s := &Set{own: map[string]*Target{}}
+	s := &Set{own: map[string]*Target{}, faulty: map[string]error{}}
 	if dir == "" {
 		return s, nil
 	}
 	info, err := os.Stat(dir)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &FileError{File: dir, Text: e.Err.Error(), Err: e.Err}
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s: is not a folder of target files", dir)
+		return nil, &FileError{File: dir, Text: "is not a folder of target files"}
 	}
-	list, err := readAll(dir)
-	for _, t := range list {
-		s.own[t.ID] = t
-	}
-	return s, err
+	return s, s.readAll(dir)
 }
 
 // maxFile bounds a target file, in bytes: real ones have some kilobytes.
 const maxFile = 4 << 20
 
-func readAll(dir string) ([]*Target, error) {
+// readAll adds the targets of a folder.
+func (s *Set) readAll(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var list []*Target
 	var errs []error
-	from := map[string]string{}
+	b := &bases{dir: dir, open: map[string]bool{}}
 	for _, e := range entries {
 		ext := filepath.Ext(e.Name())
 		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		b, err := infile.Read(filepath.Join(dir, e.Name()), maxFile)
+		t, err := b.read(e.Name())
+		if err == nil {
+			if first := s.own[t.ID]; first != nil {
+				err = &FileError{File: t.File, Line: 1, Key: "id", Text: fmt.Sprintf("is %q, which %s has already; expected one file for each id", t.ID, first.File)}
+			}
+		}
 		if err != nil {
 			errs = append(errs, err)
+			s.faulty[strings.ToLower(strings.TrimSuffix(e.Name(), ext))] = err
 			continue
 		}
-		t, err := Parse(b, filepath.Join(dir, e.Name()))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if first := from[t.ID]; first != "" {
-			errs = append(errs, &FileError{File: t.File, Line: 1, Key: "id", Text: fmt.Sprintf("is %q, which %s has already; expected one file for each id", t.ID, first)})
-			continue
-		}
-		from[t.ID] = t.File
-		list = append(list, t)
+		s.own[t.ID] = t
 	}
-	return list, errors.Join(errs...)
+	for id := range s.faulty {
+		delete(s.own, id) // of two files of one id neither is meant more
+	}
+	return errors.Join(errs...)
+}
+
+// bases reads target files of a folder that may inherit from each other, and from
+// those of the binary.
+type bases struct {
+	dir  string
+	open map[string]bool // files that are being read
+}
+
+func (b *bases) read(name string) (*Target, error) {
+	file := filepath.Join(b.dir, name)
+	text, err := infile.Read(file, maxFile)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, &FileError{File: file, Text: e.Err.Error(), Err: e.Err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.open[name] = true
+	defer delete(b.open, name)
+	return parse(text, file, func(id string) (*Target, error) { return b.find(id, name) })
+}
+
+// find returns the target of an id, the one of the folder before the one of the binary:
+// but a file that has the id of what it inherits from means the latter.
+func (b *bases) find(id, asking string) (*Target, error) {
+	for _, ext := range []string{".yaml", ".yml"} {
+		name := id + ext
+		if name == asking || filepath.Base(name) != name {
+			continue // a path is no id
+		}
+		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
+			continue
+		}
+		if b.open[name] {
+			return nil, fmt.Errorf("%s inherits from itself", id)
+		}
+		return b.read(name)
+	}
+	return shippedTarget(id)
 }
 
 // ids lists all targets in order.
 func (s *Set) ids() []string {
 	ids := slices.Collect(maps.Keys(s.own))
-	for id := range shipped() {
-		if s.own[id] == nil {
-			ids = append(ids, id)
-		}
-	}
+	ids = slices.AppendSeq(ids, maps.Keys(shipped()))
+	ids = slices.DeleteFunc(ids, func(id string) bool { return s.faulty[id] != nil })
 	slices.Sort(ids)
-	return ids
+	return slices.Compact(ids)
 }
 
 // get finds one target.
@@ -122,10 +160,14 @@ func (e *UnknownError) Error() string {
 	return s
 }
 
-// Find returns the target with an id; case does not matter.
+// Find returns the target with an id; case does not matter. Where a file of that id is
+// faulty, the error is its fault, otherwise an [UnknownError].
 func (s *Set) Find(id string) (*Target, error) {
 	// Arm writes Cortex-M0+; a plus sign does not suit file names.
 	id = strings.ReplaceAll(strings.ToLower(id), "+", "plus")
+	if err := s.faulty[id]; err != nil {
+		return nil, err
+	}
 	ids := s.ids()
 	if slices.Contains(ids, id) {
 		return s.get(id)

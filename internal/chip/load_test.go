@@ -185,6 +185,28 @@ func TestOverlay(t *testing.T) {
 			t.Errorf("%s: %v, %v", id, tg, err)
 		}
 	}
+	// A shipped target does not stand in for a faulty file of its name, and what has two
+	// files is neither of them.
+	write("stm32l4r5.yaml", "id: stm32l4r5\n")
+	write("my-board.yml", small)
+	if s, err = chip.Load(dir); err == nil {
+		t.Error("faulty files: no error")
+	}
+	for id, file := range map[string]string{"stm32l4r5": "stm32l4r5.yaml", "STM32L4R5": "stm32l4r5.yaml", "broken": "broken.yaml", "my-board": "my-board.yml"} {
+		_, err := s.Find(id)
+		if !errors.As(err, &fe) || filepath.Base(fe.File) != file {
+			t.Errorf("%s: error is %v, want the fault of %s", id, err, file)
+		}
+	}
+	listed := map[string]bool{}
+	for _, tg := range s.List() {
+		listed[tg.ID] = true
+	}
+	for id, want := range map[string]bool{"stm32l4r5": false, "my-board": false, "efr32xg24": true, "nrf52840": true} {
+		if listed[id] != want {
+			t.Errorf("%s is listed: %t, want %t", id, listed[id], want)
+		}
+	}
 	if _, err := chip.Load(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent folder: %v", err)
 	}
@@ -199,4 +221,63 @@ func FuzzParse(f *testing.F) {
 			t.Error("a target without id or runtime was accepted")
 		}
 	})
+}
+
+// A file that inherits has what it says itself and everything else of the other target,
+// of the binary or of the folder, and the other stays as it is.
+func TestInherits(t *testing.T) {
+	t.Parallel()
+	write := func(files map[string]string) (*chip.Set, error) {
+		dir := t.TempDir()
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return chip.Load(dir)
+	}
+	shipped, err := (&chip.Set{}).Find("stm32l4r5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := write(map[string]string{
+		"mine.yaml":      "inherits: stm32l4r5\nid: mine\nname: Mine\nclock: {default: 80MHz}\nmemories:\n  - {name: sram, role: ram, size: 64KiB}\nsupply: {volts: 3.3}\n",
+		"second.yaml":    "inherits: mine\nid: second\nname: Second\n",
+		"stm32l4r5.yaml": "inherits: stm32l4r5\nid: stm32l4r5\nname: Slow\nclock: {default: 4MHz}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := set.Find("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine.Name != "Mine" || mine.Clock.Default != 80e6 || mine.Clock.Max != shipped.Clock.Max || len(mine.Memories) != 1 || mine.Memories[0].Size != 64<<10 {
+		t.Errorf("%+v", mine)
+	}
+	if mine.Core != shipped.Core || len(mine.Runtimes) != len(shipped.Runtimes) || mine.Supply.Volts != 3.3 || mine.Supply.Regulator != shipped.Supply.Regulator {
+		t.Errorf("not inherited: %+v, %+v", mine.Core, mine.Supply)
+	}
+	if second, err := set.Find("second"); err != nil || second.Name != "Second" || second.Clock.Default != 80e6 || second.SHA256 == mine.SHA256 {
+		t.Errorf("%+v, %v", second, err)
+	}
+	if slow, err := set.Find("stm32l4r5"); err != nil || slow.Clock.Default != 4e6 || slow.Core != shipped.Core {
+		t.Errorf("%+v, %v", slow, err)
+	}
+	if again, err := (&chip.Set{}).Find("stm32l4r5"); err != nil || again.Clock.Default != 120e6 || again.Supply.Volts != 1.8 {
+		t.Errorf("the target of the binary was changed: %+v", again)
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"unknown": {map[string]string{"a.yaml": "inherits: nothing-like-it\nid: a\nname: A\n"}, "inherits: no target"},
+		"circle":  {map[string]string{"a.yaml": "inherits: b\nid: a\nname: A\n", "b.yaml": "inherits: a\nid: b\nname: B\n"}, "inherits from itself"},
+		"a fault": {map[string]string{"a.yaml": "inherits: stm32l4r5\nid: a\nname: A\nclock: {default: 900MHz}\n"}, "clock.default"},
+		"a path":  {map[string]string{"a.yaml": "inherits: ../../etc/passwd\nid: a\nname: A\n"}, "inherits: no target"},
+	} {
+		if _, err := write(c.files); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
 }

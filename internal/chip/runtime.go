@@ -13,6 +13,12 @@ type Runtime struct {
 	// Arena names the family of kernels of TensorFlow Lite Micro whose memory the runtime
 	// needs, "" for another runtime: only the activations are then known.
 	Arena string `yaml:"arena" enum:"reference,cmsis-nn,cmsis-nn-mve,mvp,mvp-first"`
+	// Release is the year of the runtime's releases that the figures hold for, 0 for the
+	// latest: operators and types that came later are not taken.
+	Release int64 `yaml:"release"`
+	// Code is the least and most memory that program code took beside the model in images
+	// that were measured, nil when none were.
+	Code *[2]Bytes `yaml:"code"`
 	// Cortexm or MVP holds the figures of the cycle model of that name; the other is nil.
 	Cortexm *Structural `yaml:"cortexm"`
 	MVP     *Counted    `yaml:"mvp"`

@@ -2,6 +2,9 @@ package chip
 
 // Target is one chip or generic core with what its figures were calibrated on.
 type Target struct {
+	// Inherits is the id of the target whose facts and figures hold where the file leaves
+	// something out, "" for none. Lists are taken whole.
+	Inherits string `yaml:"inherits"`
 	// ID names the target on the command line: lower case, digits and dashes.
 	ID string `yaml:"id,required"`
 	// Name for people.

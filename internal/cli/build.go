@@ -2,12 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/netspec"
 	"github.com/opmeter/opmeter/internal/read/tflite"
 	"github.com/opmeter/opmeter/internal/report"
@@ -17,7 +17,7 @@ func newBuild(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "build SPEC",
-		Short: "Build a .tflite with random weights from a description of a network",
+		Short: "Build a .tflite with random weights from a description",
 		Long: `Build writes a .tflite model with random weights from a short YAML description, so
 that a network can be profiled before it is trained. The same description and
 seed give the same bytes. Every other command takes the description itself, too.
@@ -29,24 +29,27 @@ docs/build.md explains them; examples/ holds networks to start from.`,
   opmeter profile net.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if out == "" {
+				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
+			}
+			if err := atomicfile.Check(out, args[0]); err != nil {
+				return withStatus(statusUse, plainPath(err))
+			}
 			m, err := netspec.File(args[0])
 			if err != nil {
-				return withStatus(statusInput, err)
+				return withStatus(statusInput, plainPath(err))
 			}
 			data, err := tflite.Encode(m)
 			if err != nil {
 				return withStatus(statusInput, fmt.Errorf("%s: %w", args[0], err))
 			}
-			if out == "" {
-				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
-			}
 			if err := atomicfile.Write(out, data); err != nil {
-				return withStatus(statusUse, err)
+				return withStatus(statusUse, plainPath(err))
 			}
 			fmt.Fprintf(a.out, "wrote %s: %s, %s\n", out, plural(len(m.Main().Nodes), "operator"), report.Bytes(int64(len(data))))
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default: the description's name with .tflite, here)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: write it (default: the name with .tflite, here)")
 	return c
 }

@@ -3,11 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/atomicfile"
 )
 
 func newCalibrate(a *app) *cobra.Command {
@@ -36,31 +36,35 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			}
 			t, err := set.Find(id)
 			if e, ok := errors.AsType[*opmeter.OptionError](err); ok {
-				return withFaults(option(e, "--target"), faults)
+				return option(e, "--target")
 			}
 			if err != nil {
-				return withFaults(told(err), faults)
+				return told(err)
+			}
+			a.leftOut(faults)
+			if out == "" {
+				out = t.ID + ".yaml"
+			}
+			if err := atomicfile.Check(out, args[0]); err != nil {
+				return withStatus(statusUse, plainPath(err))
 			}
 			fitted, err := t.Calibrate(args[0], f.runtime)
 			if _, ok := errors.AsType[*opmeter.OptionError](err); ok {
 				return told(err)
 			}
 			if err != nil {
-				return withStatus(statusInput, err)
-			}
-			if out == "" {
-				out = t.ID + ".yaml"
+				return withStatus(statusInput, plainPath(err))
 			}
 			if err := atomicfile.Write(out, fitted.File); err != nil {
-				return withStatus(statusUse, err)
+				return withStatus(statusUse, plainPath(err))
 			}
 			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
-			return withFaults(nil, faults)
+			return nil
 		},
 	}
 	f.addDir(c)
-	c.Flags().StringVar(&id, "target", "", "target to start from")
-	c.Flags().StringVar(&f.runtime, "runtime", "", "runtime family (default: the target's first)")
-	c.Flags().StringVarP(&out, "output", "o", "", "target file to write (default: the target's id with .yaml, here)")
+	c.Flags().StringVar(&id, "target", "", "`TARGET`: where to start from")
+	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family (default: the target's first)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE`: write it (default: the target's id with .yaml)")
 	return c
 }

@@ -22,16 +22,33 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	width    int  // columns of the terminal, 0 when output is not a terminal
+	color    bool // output is a terminal that shows colours
 	tty      bool // standard error is a terminal: progress may be shown
 	pending
 }
 
+// keeper is a writer that keeps the first error: nothing that was to be read may be lost
+// without a word, whoever wrote it.
+type keeper struct {
+	io.Writer
+	err error
+}
+
+func (k *keeper) Write(b []byte) (int, error) {
+	n, err := k.Writer.Write(b)
+	if k.err == nil {
+		k.err = err
+	}
+	return n, err
+}
+
 func newApp(in io.Reader, out, errw io.Writer) *app {
-	a := &app{in: in, out: out, err: errw}
+	a := &app{in: in, out: &keeper{Writer: out}, err: errw}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(f.Fd()) {
 		if w, _, err := term.GetSize(f.Fd()); err == nil {
 			a.width = w
 		}
+		a.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	if f, ok := errw.(*os.File); ok {
 		a.tty = term.IsTerminal(f.Fd())
@@ -61,6 +78,9 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
+	if k, ok := a.out.(*keeper); ok && k.err != nil && !errors.Is(err, k.err) {
+		err = errors.Join(err, withStatus(statusUse, fmt.Errorf("standard output: %w", plainPath(k.err))))
+	}
 	if err == nil {
 		return statusDone
 	}
@@ -76,29 +96,39 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 func oneLine(s string) string {
 	s = strings.TrimSpace(s)
 	s = strings.Replace(s, "\n\nDid you mean this?\n\t", "; did you mean ", 1)
-	return text.Clean(strings.NewReplacer("\n\t", ", ", "\n", "; ").Replace(s))
+	s = text.Clean(strings.NewReplacer("\n\t", ", ", "\n", "; ").Replace(s))
+	// Names in files may have megabytes. What went wrong stands first, and often last.
+	if r := []rune(s); len(r) > longest {
+		s = string(r[:longest*2/3]) + " … " + string(r[len(r)-longest/3:])
+	}
+	return s
 }
+
+// longest is the most characters of an error, but for the mark of what is left out.
+const longest = 900
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "opmeter",
 		Short: "Profile neural-network models",
-		Long: `opmeter answers for any .tflite or .onnx file: where do time and memory go,
-operator by operator, and what is that worth? It runs the model on this computer
-with its own engine and needs nothing else installed.`,
+		Long: `Opmeter says for any .tflite or .onnx file where time and memory go, operator by
+operator, and how sure that is. It runs the model on this computer with an engine of its
+own, or estimates it on a chip, and needs nothing else installed.`,
 		Example: `  opmeter profile model.tflite
-  opmeter profile model.onnx --threads 2 --by op
-  opmeter profile model.onnx --shape input=1x3x320x320 -o profile.json -o layers.csv
-  opmeter summary model.tflite`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		Version:           buildinfo.Version(),
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+  opmeter profile model.onnx -o page.html
+  opmeter profile model.tflite --on stm32l4r5
+  opmeter summary models/`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       buildinfo.Version(),
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return useError("%w: see opmeter %s --help", err, c.Name())
-	})
+	root.SetFlagErrorFunc(badFlag)
 	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newEngines(a), newSchema(a))
+	for i := range topics {
+		root.AddCommand(topics[i].command(root))
+	}
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { help(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error { help(c.OutOrStderr(), c); return nil })
 	complete(root)
 	return root
 }

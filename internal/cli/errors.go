@@ -48,9 +48,11 @@ var flags = map[string]struct{ flag, hint string }{
 	"Carry":         {"--carry", ""},
 	"Inputs.Batch":  {"--batch", ""},
 	"Inputs.Shapes": {"--shape", ""},
+	"Inputs.Dims":   {"--dim", ""},
 	"Inputs.Files":  {"--input", ""},
 	"target":        {"--on", "opmeter targets lists them"},
 	"Runtime":       {"--runtime", ""},
+	"Build":         {"--runtime-build", ""},
 	"ClockHz":       {"--clock", ""},
 	"Journal":       {"journal", ""},
 }

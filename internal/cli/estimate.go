@@ -11,31 +11,55 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/units"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // targetFlags say for which hardware to estimate.
 type targetFlags struct {
-	on                  []string
-	dir, runtime, clock string
+	on                         []string
+	dir, runtime, build, clock string
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "target: host, or one of opmeter targets (may be repeated)")
+	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, or one of opmeter targets")
 	f.addDir(c)
-	c.Flags().StringVar(&f.runtime, "runtime", "", "runtime family of the target (default: its first)")
-	c.Flags().StringVar(&f.clock, "clock", "", "clock of the target's processor, such as 64MHz (default: the target's)")
+	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family of the target (default: its first)")
+	c.Flags().StringVar(&f.build, "runtime-build", "", "`WAY` of building the runtime: size (-Os), no-fpu")
+	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: clock of the target's processor, such as 64MHz")
 }
 
 func (f *targetFlags) addDir(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "targets", "", "folder with target files of your own (.yaml)")
+	c.Flags().StringVar(&f.dir, "targets", "", "`DIR`: folder with target files of your own (.yaml)")
 }
 
-// host reports whether the model is to run here.
-func (f *targetFlags) host() bool { return len(f.on) == 1 && f.on[0] == "host" }
+// host reports whether the model is to run here, other whether it is to be estimated.
+func (f *targetFlags) host() bool { return slices.Contains(f.on, "host") }
 
-// load reads the targets. Faulty files of the user are left out and told at the
-// end: what was asked for may be among the others.
+func (f *targetFlags) other() bool {
+	return slices.ContainsFunc(f.on, func(id string) bool { return id != "host" })
+}
+
+// fits refuses flags that say something about targets that were not asked for.
+func (f *targetFlags) fits(c *cobra.Command) error {
+	for i, id := range f.on {
+		if slices.Contains(f.on[:i], id) {
+			return useError("--on %s is there twice", id)
+		}
+	}
+	for _, name := range hostOnly {
+		if !f.host() && c.Flags().Changed(name) {
+			return useError("--%s says how to run a model on this computer: leave it out with --on %s", name, strings.Join(f.on, " --on "))
+		}
+	}
+	for _, name := range estimateOnly {
+		if !f.other() && c.Flags().Changed(name) {
+			return useError("--%s is for estimates: name a target with --on, or leave it out", name)
+		}
+	}
+	return nil
+}
+
+// load reads the targets. Faulty files of the user are left out and told: what was asked
+// for may be among the others.
 func (f *targetFlags) load() (set *opmeter.Targets, faults, err error) {
 	// What follows lasts some milliseconds and leaves some megabytes: the collector
 	// would take a quarter of the time.
@@ -47,7 +71,15 @@ func (f *targetFlags) load() (set *opmeter.Targets, faults, err error) {
 	return set, err, nil
 }
 
-// withFaults adds faults of target files to whatever else went wrong.
+// leftOut tells of faulty target files that nobody asked for.
+func (a *app) leftOut(faults error) {
+	if faults != nil {
+		fmt.Fprintf(a.err, "opmeter: left out: %s\n", oneLine(faults.Error()))
+	}
+}
+
+// withFaults adds faults of target files to whatever else went wrong, where they make an
+// answer incomplete.
 func withFaults(err, faults error) error {
 	if faults == nil {
 		return err
@@ -57,7 +89,7 @@ func withFaults(err, faults error) error {
 
 // options turns the flags into options of the library.
 func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
-	o.Runtime = f.runtime
+	o.Runtime, o.Build = f.runtime, f.build
 	if f.clock != "" {
 		if o.ClockHz, err = quantity("clock", f.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz); err != nil {
 			return o, err
@@ -67,55 +99,40 @@ func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 }
 
 // hostOnly are flags that say how to run a model here.
-var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
+var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
 
 // estimateOnly are flags that say for what to estimate.
-var estimateOnly = []string{"runtime", "targets", "clock"}
+var estimateOnly = []string{"runtime", "runtime-build", "targets", "clock"}
 
-// estimate profiles a model for targets that are not there.
-func (a *app) estimate(c *cobra.Command, path string, f *targetFlags, m *modelFlags, o *outputFlags) error {
-	for _, name := range hostOnly {
-		if c.Flags().Changed(name) {
-			return useError("--%s says how to run a model on this computer: leave it out with --on %s", name, strings.Join(f.on, " --on "))
-		}
-	}
-	if slices.Contains(f.on, "host") {
-		return useError("--on host measures here and cannot be compared with estimates in one command")
+// estimates are runners for the targets that are not there, at their places among those
+// asked for, with the faults of target files that were not.
+func (a *app) estimates(f *targetFlags, m *modelFlags) (rs []runner, faults, err error) {
+	rs = make([]runner, len(f.on))
+	if !f.other() {
+		return rs, nil, nil
 	}
 	opts, err := f.options()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if opts.Inputs, err = m.inputs(); err != nil {
-		return err
-	}
-	if len(f.on) > 1 && (len(o.files) > 0 || o.memory || o.format != "" && o.format != "table") {
-		return useError("several targets give one table: leave out --format, --memory and -o")
+		return nil, nil, err
 	}
 	set, faults, err := f.load()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	var ts []opmeter.Target
-	for _, id := range f.on {
+	for i, id := range f.on {
+		if id == "host" {
+			continue
+		}
 		t, err := set.Find(id)
 		if err != nil {
-			return withFaults(told(err), faults)
+			return nil, nil, told(err)
 		}
-		ts = append(ts, t)
+		rs[i] = onTarget(t, opts)
 	}
-	return withFaults(a.withModel(path, func(m *opmeter.Model) error {
-		ps := make([]*profile.Profile, len(ts))
-		for i, t := range ts {
-			if ps[i], err = t.Estimate(m, opts); err != nil {
-				return told(err)
-			}
-		}
-		if len(ps) == 1 {
-			return a.deliver(ps[0], o)
-		}
-		return report.Targets(a.out, rows(ts, ps), a.width)
-	}), faults)
+	return rs, faults, nil
 }
 
 func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error) {
@@ -130,29 +147,30 @@ func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error
 	return do(m)
 }
 
-// rows puts estimates beside what the targets have.
-func rows(ts []opmeter.Target, ps []*profile.Profile) []report.TargetRow {
-	out := make([]report.TargetRow, len(ps))
-	for i, p := range ps {
-		out[i] = report.TargetRow{Profile: p, RAM: ts[i].RAMBytes, Flash: ts[i].FlashBytes, ExternalFlash: ts[i].ExternalFlashBytes}
-	}
-	return out
-}
-
 func newTargets(a *app) *cobra.Command {
 	var f targetFlags
 	c := &cobra.Command{
-		Use:   "targets",
-		Short: "List the targets for --on",
+		Use:   "targets [ID]",
+		Short: "List the targets for --on, or say what the figures of one rest on",
 		Long: `Targets lists what --on takes: this computer, which measures, and chips and cores
-for which a model is estimated. docs/targets.md explains target files.`,
+for which a model is estimated. With the id of a target it tells its memories, and for
+each runtime what was measured and how far estimates were off. docs/targets.md explains
+target files.`,
 		Example: `  opmeter targets
+  opmeter targets stm32l4r5
   opmeter targets --targets my-boards/`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
 			s, faults, err := f.load()
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 {
+				t, err := s.Find(args[0])
+				if err != nil {
+					return withFaults(told(err), faults)
+				}
+				return withFaults(a.target(&t), faults)
 			}
 			list := s.List()
 			width := len("host")
@@ -172,4 +190,57 @@ for which a model is estimated. docs/targets.md explains target files.`,
 	}
 	f.addDir(c)
 	return c
+}
+
+// target tells what is known of one target.
+func (a *app) target(t *opmeter.Target) error {
+	what := t.Core
+	if t.Accelerator != "" {
+		what += " with " + t.Accelerator
+	}
+	lines := []string{t.ID + "  " + t.Name, fmt.Sprintf("core     %s, %s", what, report.Quantity(t.ClockHz, "Hz"))}
+	for _, m := range t.Memories {
+		l := fmt.Sprintf("memory   %s (%s), %s", m.Name, m.Role, report.Bytes(m.Bytes))
+		if m.WaitStates != nil && *m.WaitStates > 0 {
+			l += ", " + plural(int(*m.WaitStates), "wait state")
+		}
+		if m.CacheBytes != nil {
+			l += ", cache of " + report.Bytes(*m.CacheBytes)
+		}
+		lines = append(lines, l)
+	}
+	for i := range t.Figures {
+		lines = append(lines, figures(&t.Figures[i])...)
+	}
+	_, err := fmt.Fprintln(a.out, strings.Join(lines, "\n"))
+	return err
+}
+
+// figures are the lines of one runtime.
+func figures(f *opmeter.TargetFigures) []string {
+	lines := []string{"", "runtime  " + f.Runtime, "  of     " + strings.TrimSuffix(f.Title+", "+f.Versions, ", ")}
+	add := func(name, text string) {
+		if text != "" {
+			lines = append(lines, fmt.Sprintf("  %-6s %s", name, text))
+		}
+	}
+	add("types", strings.Join(f.Types, ", "))
+	add("builds", strings.Join(f.Builds, ", "))
+	add("from", f.From)
+	if f.Rows > 0 {
+		add("rows", fmt.Sprintf("%s of %s", plural(int(f.Rows), "measurement"), plural(int(f.Sources), "source")))
+	}
+	for _, on := range f.On {
+		add("", on)
+	}
+	if f.MedianError != nil && f.P90Error != nil {
+		add("errors", fmt.Sprintf("%.1f %% in the middle, %.1f %% at 90 %%, of measurements that were left out", 100**f.MedianError, 100**f.P90Error))
+	}
+	if f.Band != nil {
+		add("band", fmt.Sprintf("%.2f to %.2f times the estimate holds nine of ten", f.Band[0], f.Band[1]))
+	}
+	if f.CodeBytes != nil {
+		add("code", fmt.Sprintf("%s to %s of flash beside the model", report.Bytes(f.CodeBytes[0]), report.Bytes(f.CodeBytes[1])))
+	}
+	return lines
 }

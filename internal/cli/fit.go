@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,19 +27,27 @@ func newFit(a *app) *cobra.Command {
 		f targetFlags
 		m modelFlags
 		l fitFlags
+		o outputFlags
 	)
 	c := &cobra.Command{
 		Use:   "fit MODEL",
 		Short: "List the targets that can hold a model, and how fast they are",
 		Long: `Fit estimates a model on every target and lists those that hold it in memory and
-meet the limits, fastest first. A target whose estimate is incomplete is listed
-last with the reason, and targets of which memory sizes or needs are not known in
-a table of their own.`,
+meet the limits, fastest first, those with incomplete estimates last. Targets whose
+memory sizes or needs are not known have a table of their own. What fell out follows
+with the reason.`,
 		Example: `  opmeter fit model.tflite
-  opmeter fit model.tflite --latency 50ms --ram 256KiB`,
+  opmeter fit model.tflite --latency 50ms --ram 256KiB
+  opmeter fit model.tflite --format csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := l.parse(c); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			if err := o.checkSeveral(); err != nil {
 				return err
 			}
 			in, err := m.inputs()
@@ -49,23 +59,21 @@ a table of their own.`,
 				return err
 			}
 			return withFaults(a.withModel(args[0], func(m *opmeter.Model) error {
-				return a.fit(m, set.List(), opmeter.EstimateOptions{Inputs: in}, &l)
+				return a.fit(m, set.List(), opmeter.EstimateOptions{Inputs: in}, &l, &o)
 			}), faults)
 		},
 	}
 	f.addDir(c)
 	m.add(c)
-	c.Flags().DurationVar(&l.latency, "latency", 0, "longest inference, such as 50ms")
-	c.Flags().StringVar(&l.ram, "ram", "", "most working memory, such as 256KiB")
-	c.Flags().StringVar(&l.flash, "flash", "", "most storage, such as 1MiB")
+	o.addFiles(c)
+	spanVar(c, &l.latency, "latency", 0, 1, "longest inference, such as 50ms", "a time above zero, such as 50ms")
+	c.Flags().StringVar(&l.ram, "ram", "", "`SIZE`: most working memory, such as 256KiB")
+	c.Flags().StringVar(&l.flash, "flash", "", "`SIZE`: most storage, such as 1MiB")
 	return c
 }
 
 // parse checks the limits.
 func (f *fitFlags) parse(c *cobra.Command) error {
-	if c.Flags().Changed("latency") && f.latency <= 0 {
-		return useError("--latency %s: write a time above zero, such as 50ms", f.latency)
-	}
 	f.limits = map[string]float64{}
 	for _, l := range []struct{ name, text string }{{"ram", f.ram}, {"flash", f.flash}} {
 		if !c.Flags().Changed(l.name) {
@@ -80,56 +88,134 @@ func (f *fitFlags) parse(c *cobra.Command) error {
 	return nil
 }
 
-// keeps reports whether an estimate is within the limits.
-func (f *fitFlags) keeps(r report.TargetRow) bool {
-	t := &r.Profile.Totals
-	if r.Fits() == "no" || over(t.RAMBytes, f.limits["ram"]) || over(t.FlashBytes, f.limits["flash"]) {
-		return false
+// over says which limits an estimate does not keep.
+func (f *fitFlags) over(p *profile.Profile, incomplete bool) []string {
+	var out []string
+	t := &p.Totals
+	for _, x := range []struct {
+		name, key string
+		v         *int64
+	}{{"RAM", "ram", t.RAMBytes}, {"flash", "flash", t.FlashBytes}} {
+		switch limit := f.limits[x.key]; {
+		case limit <= 0:
+		case x.v == nil:
+			out = append(out, "need of "+x.name+" not known")
+		case float64(*x.v) > limit:
+			out = append(out, fmt.Sprintf("needs %s of %s", report.Bytes(*x.v), x.name))
+		}
 	}
-	v, ok := t.Latency.Best()
-	return f.latency == 0 || ok && !r.Incomplete() && v <= f.latency.Seconds()
+	if f.latency <= 0 {
+		return out
+	}
+	switch v, ok := t.Latency.Best(); {
+	case !ok || incomplete:
+		out = append(out, "latency not known")
+	case v > f.latency.Seconds():
+		takes := "takes " + report.Duration(v)
+		if b := t.Latency.Band; b != nil {
+			takes += fmt.Sprintf(" (%s to %s)", report.Duration(b[0]), report.Duration(b[1]))
+		}
+		out = append(out, takes)
+	}
+	return out
 }
 
-func over(v *int64, limit float64) bool { return limit > 0 && (v == nil || float64(*v) > limit) }
+// bare is a hint for limits of sizes without a unit.
+func (f *fitFlags) bare() string {
+	for _, l := range []struct{ name, text string }{{"ram", f.ram}, {"flash", f.flash}} {
+		if b := f.limits[l.name]; b > 0 && strings.Trim(l.text, "0123456789.") == "" {
+			return fmt.Sprintf("; --%s %s is %s: did you mean %sKiB?", l.name, l.text, report.Bytes(int64(b)), l.text)
+		}
+	}
+	return ""
+}
 
-// fit lists the targets that hold the model.
-func (a *app) fit(m *opmeter.Model, list []opmeter.Target, o opmeter.EstimateOptions, f *fitFlags) error {
-	var fit, open []report.TargetRow
+// fit lists the targets that hold the model, and why others do not.
+func (a *app) fit(m *opmeter.Model, list []opmeter.Target, o opmeter.EstimateOptions, f *fitFlags, out *outputFlags) error {
+	var fit, open, fell []report.ListRow
+	var rs []runner
 	for _, t := range list {
-		p, err := t.Estimate(m, o)
+		r := onTarget(t, o)
+		p, err := r.run(context.Background(), m, bounds{})
 		if err != nil {
 			return told(err)
 		}
-		r := rows([]opmeter.Target{t}, []*profile.Profile{p})[0]
-		switch {
-		case !f.keeps(r):
-		case r.Fits() == "?":
-			open = append(open, r)
+		rs = append(rs, r)
+		row := report.ListRow{Path: m.Name(), TargetRow: r.row(p)}
+		row.Over = f.over(p, row.Incomplete())
+		switch row.Fits() {
+		case "no":
+			fell = append(fell, row)
+		case "?":
+			open = append(open, row)
 		default:
-			fit = append(fit, r)
+			fit = append(fit, row)
 		}
 	}
-	if len(fit)+len(open) == 0 {
-		return withStatus(statusGate, fmt.Errorf("none of the %d targets holds the model within these limits", len(list)))
-	}
-	for _, rs := range [][]report.TargetRow{fit, open} {
-		slices.SortStableFunc(rs, func(x, y report.TargetRow) int {
+	for _, rows := range [][]report.ListRow{fit, open, fell} {
+		slices.SortStableFunc(rows, func(x, y report.ListRow) int {
 			return cmp.Or(compareBool(x.Incomplete(), y.Incomplete()), cmp.Compare(seconds(x.Profile), seconds(y.Profile)))
 		})
 	}
-	if len(fit) > 0 {
-		if err := report.Targets(a.out, fit, a.width); err != nil {
+	s := a.newSeveral(out, []string{m.Name()}, rs, true)
+	for _, r := range slices.Concat(fit, open) {
+		if err := s.add(r, s.names(m.Name(), r.Profile.Target.ID)); err != nil {
 			return err
 		}
 	}
-	if len(open) == 0 {
-		return nil
+	if err := a.showFit(s, fit, open, fell); err != nil {
+		return err
 	}
-	if len(fit) > 0 {
-		fmt.Fprintln(a.out)
+	if len(fit)+len(open) == 0 {
+		return withStatus(statusGate, fmt.Errorf("none of the %d targets holds the model within these limits%s", len(list), f.bare()))
 	}
-	fmt.Fprintf(a.out, "Whether the model fits cannot be said of %s:\n", plural(len(open), "target"))
-	return report.Targets(a.out, open, a.width)
+	return s.files()
+}
+
+// showFit writes to standard output what fits, of what that cannot be said, and what
+// fell out.
+func (a *app) showFit(s *several, fit, open, fell []report.ListRow) error {
+	switch s.o.format {
+	case "", "table":
+		return a.fitTables(fit, open, fell)
+	case "csv", "markdown":
+		return report.WriteList(a.out, slices.Concat(fit, open, fell), s.o.format, a.width)
+	}
+	return report.WriteAll(a.out, slices.Concat(fit, open), s.o.format, s.o.options(a))
+}
+
+func (a *app) fitTables(fit, open, fell []report.ListRow) error {
+	for i, part := range []struct {
+		rows  []report.ListRow
+		title string
+	}{
+		{fit, ""},
+		{open, fmt.Sprintf("Whether the model fits cannot be said of %s:", plural(len(open), "target"))},
+		{fell, fmt.Sprintf("It does not fit %s:", plural(len(fell), "target"))},
+	} {
+		if len(part.rows) == 0 {
+			continue
+		}
+		if part.title != "" {
+			blank := "\n"
+			if i == 1 && len(fit) == 0 || i == 2 && len(fit)+len(open) == 0 {
+				blank = ""
+			}
+			fmt.Fprintf(a.out, "%s%s\n", blank, part.title)
+		}
+		var rows []report.TargetRow
+		for _, r := range part.rows {
+			rows = append(rows, r.TargetRow)
+		}
+		write := report.Targets
+		if i == 2 {
+			write = report.Reasons // their figures are beside the point
+		}
+		if err := write(a.out, rows, a.width); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func compareBool(a, b bool) int {

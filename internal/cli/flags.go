@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/profile"
@@ -18,29 +18,33 @@ import (
 // modelFlags say in which shapes and with which data a model runs.
 type modelFlags struct {
 	shapes, files []string
+	dims          []string
 	batch         int
 	seed          uint64
 	zeros         bool
 	exact         bool
 	carry         []string
+	maxLoop       time.Duration
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.shapes, "shape", nil, "shape of an input, NAME=1x3x224x224 (may be repeated)")
-	c.Flags().IntVar(&f.batch, "batch", 0, "first dimension of every input")
+	c.Flags().StringArrayVar(&f.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
+	c.Flags().StringArrayVar(&f.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
+	wholeVar(c, &f.batch, "batch", 0, 1, most, "first dimension of every input", "")
 }
 
 func (f *modelFlags) addData(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.files, "input", nil, "data of an input, NAME=FILE.npy (may be repeated)")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of random inputs")
-	c.Flags().StringArrayVar(&f.carry, "carry", nil, "feed an output back as an input of the next inference, OUTPUT=INPUT (may be repeated)")
+	c.Flags().StringArrayVar(&f.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file")
+	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
+	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back as an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
-	c.Flags().BoolVar(&f.exact, "exact", false, "compute quantised ONNX patterns in floating point, as the file says, not in integers")
+	spanVar(c, &f.maxLoop, "max-loop", 5*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
+	c.Flags().BoolVar(&f.exact, "exact", false, "quantised ONNX patterns in floating point, as the file says")
 }
 
 // inputs turns the flags into options of the library.
 func (f *modelFlags) inputs() (opmeter.Inputs, error) {
-	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Files: map[string]string{}}
+	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Dims: map[string]int{}, Files: map[string]string{}}
 	for _, s := range f.shapes {
 		name, v, ok := cutLast(s)
 		if !ok {
@@ -48,9 +52,17 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 		}
 		d, ok := parseShape(v)
 		if !ok {
-			return in, useError("--shape %s: %q is not a shape such as 1x3x224x224", s, v)
+			return in, useError("--shape %s: %q is not a shape such as 1x3x224x224, or scalar", s, v)
 		}
 		in.Shapes[name] = d
+	}
+	for _, s := range f.dims {
+		name, v, ok := cutLast(s)
+		n, err := strconv.Atoi(v)
+		if !ok || err != nil || n < 0 {
+			return in, useError("--dim %q: write NAME=N with a whole number", s)
+		}
+		in.Dims[name] = n
 	}
 	for _, s := range f.files {
 		name, v, ok := cutLast(s)
@@ -60,6 +72,14 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 		in.Files[name] = v
 	}
 	return in, told(in.Validate())
+}
+
+// loops is the limit for loops as the library takes it.
+func (f *modelFlags) loops() time.Duration {
+	if f.maxLoop <= 0 {
+		return -1
+	}
+	return f.maxLoop
 }
 
 // parseShape reads "1x3x224x224", also with commas; "scalar" has no dimensions.
@@ -116,24 +136,34 @@ type outputFlags struct {
 }
 
 func (f *outputFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.format, "format", "", "format for standard output: "+strings.Join(report.Formats(true), ", ")+" (default table)")
-	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "write to a file; the ending names the format:\n"+endings()+"(may be repeated)")
-	c.Flags().StringVar(&f.sort, "sort", "", "order of the table: "+strings.Join(report.Sorts, ", ")+" (default: order of execution)")
-	c.Flags().StringVar(&f.by, "by", "", "group the table by op or scope")
-	c.Flags().IntVar(&f.top, "top", 0, "rows of the table on standard output, 0 for all")
-	c.Flags().BoolVar(&f.all, "all", false, "also list layers that take no time of their own (folded, fused)")
-	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to the table or Markdown (JSON always has it)")
-	c.Flags().BoolVar(&f.open, "open", true, "show a page that -o wrote in the browser, at a desktop")
+	f.addFiles(c)
+	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: order of the table: "+strings.Join(report.Sorts, " "))
+	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op or scope")
+	wholeVar(c, &f.top, "top", 0, 0, most, "the slowest N rows, or the first N of --sort", "")
+	c.Flags().BoolVar(&f.all, "all", false, "also list layers without time of their own (folded, fused)")
+	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to table and Markdown")
 	f.addLayout(c)
 }
 
-// endings lists the endings that -o takes.
-func endings() string {
-	var b strings.Builder
-	for _, e := range report.Endings() {
-		fmt.Fprintf(&b, "  %-30s %s\n", e[0], e[1])
+// addFiles adds where profiles go.
+func (f *outputFlags) addFiles(c *cobra.Command) {
+	c.Flags().StringVar(&f.format, "format", "", "`NAME`: format on standard output: table, json, csv, …")
+	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "`FILE`: write it; the ending names the format")
+	c.Flags().BoolVar(&f.open, "open", true, "show a page of -o in the browser, at a desktop")
+}
+
+// ready tells before the work which of the files cannot be written, or would replace what
+// the work reads. Names in folders are made later.
+func (f *outputFlags) ready(inputs ...string) error {
+	for _, p := range f.files {
+		if isFolder(p) {
+			continue
+		}
+		if err := atomicfile.Check(p, inputs...); err != nil {
+			return withStatus(statusUse, plainPath(err))
+		}
 	}
-	return b.String()
+	return nil
 }
 
 // check refuses bad values before any work is done.
@@ -191,7 +221,7 @@ func (f *outputFlags) options(a *app) report.Options {
 	if f.accelerator != "none" {
 		m.Accelerator = f.accelerator
 	}
-	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.width > 0, Memory: f.memory}
+	return report.Options{MLTK: m, Sort: f.sort, By: f.by, Top: f.top, All: f.all, Width: a.width, Color: a.color, Memory: f.memory}
 }
 
 // runFlags say how to measure.
@@ -204,53 +234,24 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	c.Flags().IntVar(&f.threads, "threads", 1, "threads that compute")
-	c.Flags().IntVar(&f.runs, "runs", 0, "measured inferences of each pass (default: as many as fit --time)")
-	c.Flags().DurationVar(&f.time, "time", 2*time.Second, "time for the measured inferences")
-	c.Flags().DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "least time to warm up")
+	wholeVar(c, &f.threads, "threads", 1, 1, 1024, "threads that compute", "")
+	wholeVar(c, &f.runs, "runs", 0, 1, most, "inferences a pass (default: what fits --time)", "leave it out for as many as fit --time")
+	spanVar(c, &f.time, "time", 2*time.Second, 1, "time for the measured inferences", "a time above zero, such as 2s")
+	spanVar(c, &f.warmup, "warmup", 500*time.Millisecond, 0, "least time to warm up", "a time of zero or more, such as 1s")
 	c.Flags().BoolVar(&f.pin, "pin", false, "bind every thread to a processor of its own")
-	c.Flags().StringVar(&f.strict, "strict", "", "end with status 1 where the verdict on the latency is worse: good, or fair (default where --strict stands alone)")
+	c.Flags().StringVar(&f.strict, "strict", "", "`VERDICT`: status 1 below it: good, fair (default fair)")
 	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
-	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time in the profile, and a timeline (files that show them have them without this)")
+	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time, and a timeline")
 }
 
-// set adds the flags to the options of the library. What the library takes for its
-// default is no value that anybody means on a command line.
+// set adds the flags to the options of the library.
 func (f *runFlags) set(o *opmeter.Options) error {
-	switch {
-	case f.threads == 0:
-		return useError("--threads: use 1 to 1024, not 0")
-	case f.time == 0:
-		return useError("--time: use a time such as 2s, not 0s")
-	}
 	if s := profile.Verdict(f.strict); f.strict != "" && s != profile.Fair && s != profile.Good {
 		return useError("--strict %q: use good or fair", f.strict)
 	}
 	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.samples
-	if f.warmup <= 0 {
+	if f.warmup == 0 {
 		o.Warmup = -1
 	}
 	return told(o.Validate())
-}
-
-// progress shows a line on the terminal for work that takes over a second. stop
-// takes it away again.
-func (a *app) progress() (show func(phase string, f float64), stop func()) {
-	if !a.tty {
-		return nil, func() {}
-	}
-	start, shown := time.Now(), false
-	return func(phase string, f float64) {
-			if time.Since(start) < time.Second {
-				return
-			}
-			shown = true
-			const width = 24
-			n := min(width, max(0, int(f*width)))
-			fmt.Fprintf(a.err, "\r\x1b[K%s [%s%s] %3.0f %%", phase, strings.Repeat("=", n), strings.Repeat(" ", width-n), 100*f)
-		}, func() {
-			if shown {
-				fmt.Fprint(a.err, "\r\x1b[K")
-			}
-		}
 }

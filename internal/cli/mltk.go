@@ -37,7 +37,7 @@ var refused = []struct{ name, short, instead string }{
 
 func (f *mltkFlags) add(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVarP(&f.accelerator, "accelerator", "a", "", "mvp, cmsis or none, as in the MLTK profiler: another name for --on efr32xg24-mvp or --on efr32xg24")
+	fs.StringVarP(&f.accelerator, "accelerator", "a", "", "`NAME`: mvp, cmsis or none, other names of the targets efr32xg24-mvp and efr32xg24")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "no effect")
 	hide := []string{"accelerator", "verbose"}
 	for _, r := range refused {
@@ -76,9 +76,9 @@ func (f *mltkFlags) apply(c *cobra.Command, t *targetFlags, o *outputFlags) erro
 // addLayout adds the options of the MLTK profiler's layouts.
 func (f *outputFlags) addLayout(c *cobra.Command) {
 	fs := c.Flags()
-	fs.BoolVar(&f.mltk.Estimates, "estimates", false, "show estimated cycles, time and energy in the MLTK profiler's layouts too")
-	fs.BoolVar(&f.mltk.Raw, "no-format", false, "plain numbers in the MLTK profiler's text and report folder")
-	fs.BoolVar(&f.mltk.Full, "full-summary", false, "accelerator's counts and memory plan in the MLTK profiler's layouts")
+	fs.BoolVar(&f.mltk.Estimates, "estimates", false, "show estimated cycles, time and energy, too")
+	fs.BoolVar(&f.mltk.Raw, "no-format", false, "plain numbers in text and report folder")
+	fs.BoolVar(&f.mltk.Full, "full-summary", false, "counts of the accelerator and the memory plan")
 	for _, name := range []string{"estimates", "no-format", "full-summary"} {
 		_ = fs.MarkHidden(name) // fails for unknown flags only
 	}

@@ -32,26 +32,44 @@ func newOps(a *app) *cobra.Command {
 			if known := types(all); typ != "" && !slices.Contains(known, typ) {
 				return useError("--type %q: no such type; use one of %s", typ, strings.Join(known, ", "))
 			}
-			list := []opmeter.Definition{} // never null in JSON
+			if out != "table" && out != "json" {
+				return useError("--format %q: use table or json", out)
+			}
+			var list []opmeter.Definition
 			for _, e := range all {
 				if format != "" && e.Format != format || typ != "" && len(e.Types) > 0 && !slices.Contains(e.Types, typ) || !strings.Contains(strings.ToLower(e.Op), name) {
 					continue
 				}
 				list = append(list, e)
 			}
-			switch out {
-			case "json":
-				return jsonx.MarshalWrite(a.out, list)
-			case "table":
-				return a.printOps(list)
+			if len(list) == 0 {
+				return withStatus(statusGate, fmt.Errorf("no operator%s", which(args, format, typ)))
 			}
-			return useError("--format %q: use table or json", out)
+			if out == "json" {
+				return jsonx.MarshalWrite(a.out, list)
+			}
+			return a.printOps(list)
 		},
 	}
-	c.Flags().StringVar(&format, "model", "", "only operators of this model format: tflite or onnx")
-	c.Flags().StringVar(&typ, "type", "", "only operators that take this type, such as int8")
-	c.Flags().StringVar(&out, "format", "table", "table or json")
+	c.Flags().StringVar(&format, "model", "", "`FORMAT`: only operators of tflite or onnx")
+	c.Flags().StringVar(&typ, "type", "", "`TYPE`: only operators that take this type, such as int8")
+	c.Flags().StringVar(&out, "format", "table", "`NAME`: table or json")
 	return c
+}
+
+// which says which operators were asked for.
+func which(args []string, format, typ string) string {
+	s := ""
+	if len(args) > 0 {
+		s += fmt.Sprintf(" with %q in its name", args[0])
+	}
+	if format != "" {
+		s += " in " + format
+	}
+	if typ != "" {
+		s += " takes " + typ
+	}
+	return s
 }
 
 // types lists the element types that operators compute in, sorted.

@@ -7,14 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/netspec"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -31,34 +30,15 @@ func newProfile(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
 		Short: "Run a model here and measure every operator",
-		Long: `Profile runs a model on this computer and shows where its time goes, operator by
-operator. Totals come from plain runs; shares come from instrumented runs that
-take turns with them, and the cost of the instruments is shown. With several
-models, or a folder, it prints one line a model.
-
-While a model runs, a journal beside the first file of -o keeps what was measured,
-should the process be killed: opmeter report opens it. Ctrl-C ends the runs early and
-writes what there is.
-
-A verdict stands beside the latency: good, fair or do not use, with its reasons and,
-where others disturbed the runs, the figure to quote instead. --strict makes a gate of
-it: exit status 1.
-
-With --on it estimates the model on hardware that is not there, with a band that
-holds the true value in 9 of 10 cases; several targets are compared in one table.
-
-Scripts of the Silicon Labs MLTK profiler may pass their options: -a (--accelerator)
-mvp, cmsis or none, --estimates, --no-format, --full-summary, -o DIR/ for its pair of
-report files, and the name of a model. --format mltk, mltk-json and mltk-csv are its
-layouts; docs/mltk.md has the details.`,
-		Example: `  opmeter profile model.tflite
-  opmeter profile model.onnx --threads 2 --by op
-  opmeter profile model.onnx --shape input=1x3x320x320 --sort time --top 20
+		Long: `Profile shows where a model's time goes, operator by operator. It runs it on this
+computer, or with --on estimates it on a chip, with a band that holds the true value in
+9 of 10 cases. Several models, a folder or several targets give a line each.`,
+		Example: `  opmeter profile model.tflite --by op
+  opmeter profile model.onnx --threads 2 --top 10
+  opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
   opmeter profile model.onnx -o profile.opmeter -o layers.csv
-  opmeter profile model.tflite --on efr32xg24-mvp
-  opmeter profile model -a mvp --estimates --format mltk
-  opmeter profile model.tflite --on stm32l4r5 --on nrf52840 --on esp32-s3
-  opmeter profile models/ --runs 5`,
+  opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3
+  opmeter profile models/ --on efr32xg24-mvp --format csv`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if engine != "opmeter" {
@@ -70,38 +50,44 @@ layouts; docs/mltk.md has the details.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			if !t.host() {
-				if len(args) != 1 {
-					return useError("estimates take one model at a time")
-				}
-				return a.estimate(c, args[0], &t, &m, &o)
+			if err := t.fits(c); err != nil {
+				return err
 			}
-			for _, name := range estimateOnly {
-				if c.Flags().Changed(name) {
-					return useError("--%s is for estimates: name a target with --on, or leave it out", name)
-				}
-			}
-			opts, err := hostOptions(&m, &r)
+			there, faults, err := a.estimates(&t, &m)
 			if err != nil {
 				return err
 			}
-			a.measures()
-			opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
+			rs := make([]runner, len(t.on))
 			var gates []error
-			run := func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
-				opts := opts
-				opts.Progress, opts.MaxMACs = b.progress, b.macs
-				p, err := a.kept(ctx, m, opts, o.files)
-				gates = append(gates, r.gate(p))
-				return p, err
+			for i, id := range t.on {
+				if id != "host" {
+					rs[i] = there[i]
+					continue
+				}
+				opts, err := hostOptions(&m, &r)
+				if err != nil {
+					return err
+				}
+				opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
+				rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
+					opts := opts
+					opts.Progress, opts.MaxMACs = b.progress, b.macs
+					p, err := a.kept(ctx, m, opts, b.files)
+					gates = append(gates, r.gate(p))
+					return p, err
+				})
 			}
-			err = a.each(c.Context(), args, &o, run)
+			if t.host() {
+				a.measures()
+			}
+			a.leftOut(faults)
+			err = a.each(c.Context(), args, &o, rs, true)
 			return errors.Join(err, errors.Join(gates...))
 		},
 	}
 	t.add(c)
 	x.add(c)
-	c.Flags().StringVar(&engine, "engine", "opmeter", "engine that runs the model")
+	c.Flags().StringVar(&engine, "engine", "opmeter", "`NAME`: engine that runs the model")
 	m.add(c)
 	m.addData(c)
 	r.add(c)
@@ -117,7 +103,7 @@ func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {
 	if o.Carry, err = m.carries(); err != nil {
 		return o, err
 	}
-	o.Exact = m.exact
+	o.Exact, o.MaxLoop = m.exact, m.loops()
 	err = r.set(&o)
 	return o, err
 }
@@ -129,10 +115,10 @@ func newSummary(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "summary MODEL...",
-		Short: "Show what follows from the model alone: operators, shapes, work, memory",
+		Short: "Show what follows from the model alone: shapes, work, memory",
 		Long: `Summary counts without measuring: operators, shapes, operations, multiply-
-accumulates, parameters and the memory plan. With several models, or a folder,
-it prints one line a model and says why a file was refused.`,
+accumulates, parameters and the memory plan. Several models or a folder give a line
+each, with the reason for those that were refused.`,
 		Example: `  opmeter summary model.tflite
   opmeter summary model.onnx --shape input=1x3x320x320 --format json
   opmeter summary models/`,
@@ -148,7 +134,7 @@ it prints one line a model and says why a file was refused.`,
 			run := func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) {
 				return opmeter.Count(m, in)
 			}
-			return a.each(c.Context(), args, &o, run)
+			return a.each(c.Context(), args, &o, []runner{onHost(run)}, false)
 		},
 	}
 	m.add(c)
@@ -167,20 +153,25 @@ func needModel(_ *cobra.Command, args []string) error {
 type bounds struct {
 	progress func(phase string, fraction float64)
 	macs     int64
+	files    []string // that the profile is written to
 }
 
 type profiler func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error)
 
-// each profiles one model in full, or several in a line each.
-func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profiler) error {
+// each profiles one model for one target in full, and more of them in a line each; timed
+// says that their profiles have times.
+func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runner, timed bool) error {
 	files, many, err := expand(args)
 	if err != nil {
 		return err
 	}
-	if many {
-		return a.list(ctx, files, o, run)
+	if many || len(rs) > 1 {
+		return a.all(ctx, files, o, rs, timed)
 	}
-	p, err := a.one(ctx, files[0], 0, run)
+	if err := o.ready(files[0]); err != nil {
+		return err
+	}
+	p, err := a.one(ctx, files[0], rs[0].run, bounds{files: o.files})
 	if p == nil || err != nil && p.Totals.Latency == nil {
 		a.settle(p, true) // nothing was measured
 		return err
@@ -188,23 +179,36 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, run profi
 	if p.Totals.Latency == nil && slices.ContainsFunc(p.Incomplete, cancelled) {
 		err = errUnmeasured
 	}
-	return errors.Join(err, a.deliver(p, o)) // what was measured before it failed, too
+	return errors.Join(err, a.deliver(p, o), unrun(p)) // what was measured before it failed, too
+}
+
+// unrun is the error of a run of which most of the work did not run, nil for others.
+func unrun(p *profile.Profile) error {
+	if p.Settings.Passes == "" { // nothing was to run
+		return nil
+	}
+	layers, most := p.Unrun()
+	if !most {
+		return nil
+	}
+	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: there is no latency of the model", len(layers), plural(len(p.Layers), "layer")))
 }
 
 // cancelled reports whether a profile ends where it was stopped.
 func cancelled(m profile.Missing) bool { return m.Cause == profile.ByCancel }
 
-// one opens a model and profiles it, with at most macs multiply-accumulates where
-// that is not 0. With an error the profile holds what was known before it, if anything.
-func (a *app) one(ctx context.Context, path string, macs int64, run profiler) (p *profile.Profile, err error) {
+// one opens a model and profiles it. With an error the profile holds what was known before
+// it, if anything.
+func (a *app) one(ctx context.Context, path string, run profiler, b bounds) (p *profile.Profile, err error) {
+	show, stop := a.progress()
+	defer stop()
 	m, err := opmeter.Open(path)
 	if err != nil {
 		return nil, told(err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	show, stop := a.progress()
-	p, err = run(ctx, m, bounds{show, macs})
-	stop()
+	b.progress = show
+	p, err = run(ctx, m, b)
 	return p, told(err)
 }
 
@@ -231,11 +235,11 @@ func expand(args []string) (files []string, many bool, err error) {
 			return err
 		})
 		if err != nil {
-			return nil, false, withStatus(statusInput, err)
+			return nil, false, withStatus(statusInput, plainPath(err))
 		}
 	}
 	if many && len(files) == 0 {
-		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file inside", strings.Join(args, " ")))
+		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file and no description (.yaml) of a network inside", strings.Join(args, " ")))
 	}
 	return files, many || len(files) > 1, nil
 }
@@ -249,58 +253,23 @@ func plainPath(err error) error {
 	return err
 }
 
+// modelEndings are the endings of model files.
+var modelEndings = []string{".tflite", ".onnx", ".mltk.zip"}
+
+// isModel reports whether a file of a folder is a model, or describes one: files of other
+// kinds have endings of descriptions, too.
 func isModel(p string) bool {
-	for _, e := range []string{".tflite", ".onnx", ".mltk.zip"} {
-		if strings.HasSuffix(strings.ToLower(p), e) {
-			return true
-		}
+	low := strings.ToLower(p)
+	if slices.ContainsFunc(modelEndings, func(e string) bool { return strings.HasSuffix(low, e) }) {
+		return true
 	}
-	return false
-}
-
-// Bounds for each model of a list, where nobody looked at the models before.
-const (
-	listTime = time.Minute
-	listMACs = 50e9 // about a minute of one inference on a slow computer
-)
-
-// brief is one for a list: bounded in time and work, and the memory goes back
-// before the next model.
-func (a *app) brief(ctx context.Context, path string, run profiler) (*profile.Profile, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("stopped after %v", listTime))
-	defer cancel()
-	defer debug.FreeOSMemory()
-	return a.one(ctx, path, listMACs, run)
-}
-
-// list prints one line a model and, for those that could not be done, why.
-func (a *app) list(ctx context.Context, files []string, o *outputFlags, run profiler) error {
-	if o.format != "" && o.format != "table" && o.format != "csv" || len(o.files) > 0 || o.memory {
-		return useError("several models give one table: --format table or csv, without -o and --memory")
+	if e := filepath.Ext(low); e != ".yaml" && e != ".yml" {
+		return false
 	}
-	t := report.NewModels(a.out, o.format, a.width)
-	refused, stopped := 0, error(nil)
-	for i, f := range files {
-		p, err := a.brief(ctx, f, run)
-		if err != nil {
-			refused++
-		}
-		if err := t.Add(f, p, err); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			stopped = withStatus(statusStopped, fmt.Errorf("stopped after %d of %d models", i, len(files)))
-			break
-		}
+	f, err := os.Open(p)
+	if err != nil {
+		return false
 	}
-	if err := t.Close(); err != nil {
-		return err
-	}
-	if stopped != nil {
-		return stopped
-	}
-	if refused > 0 {
-		return withStatus(statusInput, fmt.Errorf("%d of %s refused", refused, plural(len(files), "model")))
-	}
-	return nil
+	defer f.Close()
+	return netspec.Describes(f)
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -40,14 +40,17 @@ the saved profiles and journals inside, one line each.`,
 				}
 				return a.saved(args[0], &o)
 			}
+			if err := o.ready(args[0]); err != nil {
+				return err
+			}
 			p, err := profile.Read(args[0])
 			if err != nil {
-				return withStatus(statusInput, err)
+				return withStatus(statusInput, plainPath(err))
 			}
 			if expected != "" {
 				from, err := profile.Read(expected)
 				if err != nil {
-					return withStatus(statusInput, err)
+					return withStatus(statusInput, plainPath(err))
 				}
 				if err := report.Expect(p, from); err != nil {
 					return withStatus(statusInput, fmt.Errorf("--expected %s: %w", expected, err))
@@ -56,7 +59,7 @@ the saved profiles and journals inside, one line each.`,
 			return a.deliver(p, &o)
 		},
 	}
-	c.Flags().StringVar(&expected, "expected", "", "profile of the same model whose times are the expected ones, such as an estimate")
+	c.Flags().StringVar(&expected, "expected", "", "`FILE`: profile with the expected times, of this model")
 	o.add(c)
 	return c
 }
@@ -84,14 +87,18 @@ func collectAt(percent int) {
 	}
 }
 
-// deliver writes a profile to the files and to standard output as asked. What
-// cannot be written in one place is no reason to lose it: the other files are written
-// all the same, and the table is shown. The journal of a run goes when all its files are
-// there, and stays where one is not.
+// deliver writes a profile to the files and to standard output as asked. With files and
+// no format, standard output has what the files do not say at a glance: summary, findings,
+// and which files there are. What cannot be written in one place is no reason to lose it:
+// the other files are written all the same, and the table is shown. The journal of a run
+// goes when all its files are there, and stays where one is not.
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 	var failed error
+	var wrote []string
 	for _, path := range o.files {
-		if err := a.writeTo(path, p, o); err != nil {
+		names, err := a.writeTo(path, p, o)
+		wrote = append(wrote, names...)
+		if err != nil {
 			failed = errors.Join(failed, withStatus(statusUse, err))
 		}
 	}
@@ -100,24 +107,58 @@ func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 		a.open(o.files)
 	}
 	format := o.format
-	switch {
-	case format != "":
-	case len(o.files) > 0 && failed == nil:
-		return nil
-	default:
-		format = "table"
+	brief := format == "" && len(o.files) > 0 && failed == nil
+	if brief {
+		failed = report.Brief(a.out, p, o.options(a))
+		fmt.Fprintln(a.out)
+	} else {
+		if format == "" {
+			format = "table"
+		}
+		failed = errors.Join(failed, report.Write(a.out, p, format, o.options(a)))
 	}
-	return errors.Join(failed, report.Write(a.out, p, format, o.options(a)))
+	a.sayWrote(wrote, brief)
+	return failed
 }
 
-// writeTo writes a profile to a file, or to a folder for the MLTK profiler's report.
-func (a *app) writeTo(path string, p *profile.Profile, o *outputFlags) error {
+// sayWrote names the files that were written, with their sizes: on standard output where
+// that has no report of its own.
+func (a *app) sayWrote(names []string, out bool) {
+	const most = 20
+	w := a.err
+	if out {
+		w = a.out
+	}
+	var rest int64
+	for i, name := range names {
+		size := int64(0)
+		if st, err := os.Stat(name); err == nil {
+			size = st.Size()
+		}
+		switch {
+		case i < most || len(names) == most+1:
+			fmt.Fprintf(w, "wrote %s, %s\n", text.Clean(name), report.Bytes(size))
+		default:
+			rest += size
+		}
+	}
+	if n := len(names) - most; n > 1 {
+		fmt.Fprintf(w, "wrote %s, %s\n", plural(n, "more file"), report.Bytes(rest))
+	}
+}
+
+// writeTo writes a profile to a file, or to a folder for the MLTK profiler's report, and
+// returns the names of the files.
+func (a *app) writeTo(path string, p *profile.Profile, o *outputFlags) ([]string, error) {
 	if !isFolder(path) {
-		return report.File(path, p, o.options(a))
+		if err := report.File(path, p, o.options(a)); err != nil {
+			return nil, err
+		}
+		return []string{path}, nil
 	}
 	names, err := report.Folder(path, p, o.options(a))
-	if err == nil {
-		fmt.Fprintf(a.err, "wrote %s\n", strings.Join(names, " and "))
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return names, nil
 }

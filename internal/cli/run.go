@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
@@ -70,29 +70,24 @@ are written too, computed one by one without fusion.`,
   opmeter run model.tflite --seed 1 --dump-ops --output out`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case r.out == "":
+			if r.out == "" {
 				return useError("--output DIR says where the results go")
-			case r.runs < 1:
-				return useError("--runs: use 1 or more, not %d", r.runs)
-			case r.threads == 0:
-				return useError("--threads: use 1 to 1024, not 0")
 			}
 			return r.run(c.Context(), args[0])
 		},
 	}
 	r.m.add(c)
 	r.m.addData(c)
-	c.Flags().StringVar(&r.overrides, "inputs", "", "JSON file that sets shapes and fills of generated inputs, by model file name")
-	c.Flags().StringVar(&r.out, "output", "", "folder for the results, made if absent")
+	c.Flags().StringVar(&r.overrides, "inputs", "", "`FILE`: shapes and fills of generated inputs, as JSON")
+	c.Flags().StringVar(&r.out, "output", "", "`DIR`: folder for the results, made if absent")
 	c.Flags().BoolVar(&r.dump, "dump-ops", false, "write every operator's outputs")
-	c.Flags().IntVar(&r.threads, "threads", 1, "threads that compute")
-	c.Flags().IntVar(&r.runs, "runs", 1, "inferences before the outputs are written, for models with state")
+	wholeVar(c, &r.threads, "threads", 1, 1, 1024, "threads that compute", "")
+	wholeVar(c, &r.runs, "runs", 1, 1, most, "inferences before outputs are written, for state", "")
 	return c
 }
 
 func (r *runCommand) run(ctx context.Context, path string) error {
-	o := opmeter.RunOptions{Threads: r.threads, Exact: r.m.exact, KeepAll: r.dump}
+	o := opmeter.RunOptions{Threads: r.threads, Exact: r.m.exact, KeepAll: r.dump, MaxLoop: r.m.loops()}
 	var err error
 	if o.Carry, err = r.m.carries(); err != nil {
 		return err
@@ -122,7 +117,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 // write saves the outputs and says which there are.
 func (r *runCommand) write(s *opmeter.Session, path string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
-		return withStatus(statusUse, err)
+		return withStatus(statusUse, plainPath(err))
 	}
 	res := runResult{Model: filepath.Base(path), Engine: "opmeter", Seed: r.m.seed, Exact: r.m.exact, Inputs: []runTensor{}, Outputs: []runTensor{}}
 	for _, t := range s.Inputs() {
@@ -156,7 +151,8 @@ func (r *runCommand) write(s *opmeter.Session, path string) error {
 
 // create writes a file.
 func create(path string, write func(io.Writer) error) error {
-	return withStatus(statusUse, atomicfile.Stream(path, write))
+	err := atomicfile.Stream(path, write)
+	return withStatus(statusUse, plainPath(err))
 }
 
 // dumpOps writes the outputs of every operator of the main graph.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // TestScripts runs testdata/*.txtar. Their commands, beside the usual ones:
@@ -168,6 +168,22 @@ func makeModel(ts *testscript.TestScript, kind string) *graph.Model {
 		g.Values[2].Const = tensor.From(tensor.Float32, []int{8, 3}, make([]float32, 24))
 		node("MatMul", []int{0, 2}, []int{1}, nil)
 		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "tokens": // rows of a table for tokens, and a mask of the same named dimensions
+		g.Values = []*graph.Value{f32("ids", -1, -1), f32("mask", -1, -1, 3), f32("t", 7, 3), f32("a"), f32("y")}
+		g.Values[0].Type, g.Values[0].DimNames, g.Values[1].DimNames = tensor.Int64, []string{"batch", "seq len"}, []string{"batch", "seq len", ""}
+		g.Values[2].Const = tensor.From(tensor.Float32, []int{7, 3}, make([]float32, 21))
+		g.Values[3].HasShape, g.Values[4].HasShape = false, false
+		node("Gather", []int{2, 0}, []int{3}, nil)
+		node("Add", []int{3, 1}, []int{4}, nil)
+		g.Inputs, g.Outputs = []int{0, 1}, []int{4}
+	case "wave": // a convolution that takes more than an open dimension of one
+		g.Values = []*graph.Value{f32("x", -1, 1, -1), f32("b", 1), f32("a"), f32("y"), f32("z", 1), f32("w", 4, 1, 5)}
+		g.Values[2].HasShape, g.Values[3].HasShape = false, false
+		g.Values[5].Const = tensor.From(tensor.Float32, []int{4, 1, 5}, make([]float32, 20))
+		node("Relu", []int{1}, []int{4}, nil)
+		node("Conv", []int{0, 5}, []int{2}, nil)
+		node("Relu", []int{2}, []int{3}, nil)
+		g.Inputs, g.Outputs = []int{0, 1}, []int{3, 4}
 	default:
 		ts.Fatalf("no model %q", kind)
 	}
@@ -182,10 +198,15 @@ func makeModel(ts *testscript.TestScript, kind string) *graph.Model {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(400*time.Millisecond, cancel) // as Ctrl-C does
+	defer cancel()
+	file := filepath.Join(t.TempDir(), "x.opmeter")
+	go func() { // as Ctrl-C does, once there is something to keep
+		defer cancel()
+		awaitLine(t, strings.TrimSuffix(file, profile.Extension)+profile.JournalExtension, `{"counted":`)
+	}()
 	var out, errw bytes.Buffer
 	spec := filepath.Join(material.Root(), "examples", "autoencoder.yaml")
-	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s"}, strings.NewReader(""), &out, &errw); got != statusDone {
+	if got := run(ctx, []string{"profile", spec, "--time", "10m", "--warmup", "0s", "-o", file}, strings.NewReader(""), &out, &errw); got != statusDone {
 		t.Errorf("status %d, want 0; standard error: %s", got, errw.String())
 	}
 	for _, want := range []string{"FULLY_CONNECTED", "Incomplete: stopped before all was done"} {

@@ -81,9 +81,9 @@ func TestWeightZeros(t *testing.T) {
 			case tensor.Float64:
 				tensor.Of[float64](c)[i] = float64(x)
 			case tensor.Float16, tensor.Int16:
-				tensor.Of[uint16](c)[i] = uint16(x)
+				tensor.Words[uint16](c)[i] = uint16(x)
 			default:
-				tensor.Of[uint8](c)[i] = uint8(x)
+				tensor.Words[uint8](c)[i] = uint8(x)
 			}
 		}
 		var q *tensor.Quant

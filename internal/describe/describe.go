@@ -27,17 +27,17 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	m := p.Model
 	d := &describer{m: m, slots: slots, zeros: count.ZerosBudget}
 	out := &profile.Profile{
-		Schema: profile.SchemaV1, Model: file(m),
+		Schema: profile.SchemaV1, Model: file(m, p.Remarks()),
 		Target: profile.Target{ID: "none", Kind: profile.TargetSimulator},
 		Layers: make([]profile.Layer, len(slots)),
 	}
 	g := m.Main()
 	for _, i := range g.Inputs {
-		out.Model.Inputs = append(out.Model.Inputs, input(g, i, p.Main.Values[i]))
+		out.Model.Inputs = append(out.Model.Inputs, input(g, i, p.Main.Known(i)))
 	}
 	for _, i := range g.Outputs {
 		if i >= 0 {
-			out.Model.Outputs = append(out.Model.Outputs, Port(g, i, p.Main.Values[i]))
+			out.Model.Outputs = append(out.Model.Outputs, Port(g, i, p.Main.Known(i)))
 		}
 	}
 	for i := range slots {
@@ -46,6 +46,9 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	d.calls(out.Layers)
 	d.live(out, p)
 	out.Totals.Params, out.Totals.WeightsBytes = parameters(m)
+	if n := computed(m, slots); n > 0 {
+		out.Totals.ComputedParams = &n
+	}
 	if m.FileBytes > 0 {
 		out.Totals.FlashBytes = new(m.FileBytes)
 	}
@@ -67,9 +70,9 @@ type describer struct {
 }
 
 // file describes the model file.
-func file(m *graph.Model) profile.Model {
+func file(m *graph.Model, remarks []string) profile.Model {
 	d := profile.Model{
-		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: m.Warnings,
+		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: slices.Concat(m.Warnings, remarks),
 	}
 	if m.FileBytes > 0 {
 		d.FileBytes = new(m.FileBytes)
@@ -198,6 +201,10 @@ func input(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	p := Port(g, id, t)
 	if v := g.Values[id]; v.HasShape && slices.ContainsFunc(v.Shape, func(n int) bool { return n < 0 }) {
 		p.Declared = dims(v.Shape)
+		if slices.ContainsFunc(v.DimNames, func(s string) bool { return s != "" }) {
+			p.DimNames = make([]string, len(v.Shape))
+			copy(p.DimNames, v.DimNames)
+		}
 	}
 	return p
 }
@@ -365,7 +372,7 @@ func Alive(p *plan.Plan) (bytes []int64, whole []bool) {
 		if first[id] < 0 || v.Const != nil && !v.Variable {
 			continue
 		}
-		n := size(p.Main.Values[id])
+		n := size(p.Main.Known(id))
 		for i := first[id]; i <= min(last[id], len(steps)-1); i++ {
 			if n == nil {
 				whole[i] = false

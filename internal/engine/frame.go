@@ -25,6 +25,7 @@ type frame struct {
 	apart map[int]bool // values that have memory of their own because they are carried
 
 	arenaBytes, valueBytes int
+	spent                  int // bytes that the plan takes, as the session counts them
 	placed                 []Placed
 }
 
@@ -34,6 +35,10 @@ type step struct {
 	run  op.Run
 	seen []*tensor.Tensor // shapes that a dynamic step was prepared for
 	bufs [][]byte         // a dynamic step's output memory, kept between runs
+	// weighs says that what the step makes has no place in the plan, weight what that
+	// was in its last run, in bytes.
+	weighs bool
+	weight int
 }
 
 // plan makes a frame: values, steps, memory.
@@ -48,6 +53,9 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 		Variable: func(v *graph.Value) (*tensor.Tensor, error) { return s.variable(g, v) },
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := p.Malformed(); err != nil {
 		return nil, err
 	}
 	f.p, f.g, f.vals, f.fixed = p, p.Graph, p.Values, p.Fixed
@@ -65,6 +73,11 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 			return nil, err
 		}
 	}
+	for i := range f.steps {
+		f.steps[i].weighs = weighs(&f.steps[i])
+	}
+	f.spent = f.p.Spent
+	s.held += f.spent
 	s.frames[g.Index] = f
 	return f, nil
 }
@@ -75,7 +88,7 @@ const foldBytes = 256 << 20
 
 func (s *Session) planning() plan.Options {
 	return plan.Options{
-		Registry: s.opts.Registry, MaxBytes: s.opts.MaxBytes, FoldBytes: foldBytes,
+		Registry: s.opts.Registry, MaxBytes: s.free(), FoldBytes: foldBytes,
 		Exact: s.opts.Exact, KeepAll: s.opts.KeepAll, Disabled: s.disabled,
 	}
 }
@@ -143,8 +156,13 @@ func fill(t *tensor.Tensor, zero int64) {
 // the constants that it reads. A step that cannot be prepared changes the plan of
 // those after it.
 func (f *frame) prepareAll() {
-	for f.prepareSteps(); !f.compute(f.g.Outputs, -1); {
+	for {
 		f.prepareSteps()
+		// A constant that cannot be computed changes steps before the one that reads it.
+		again := slices.ContainsFunc(f.steps, func(st step) bool { return !st.Ready && st.State != plan.Fused })
+		if !again && f.compute(f.g.Outputs, -1) {
+			return
+		}
 	}
 }
 

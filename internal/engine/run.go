@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // State implements op.Env.
@@ -55,6 +56,10 @@ func (b *body) frame(in []*tensor.Tensor) (*frame, error) {
 	}
 	b.inner = slices.Insert(b.inner, 0, f)
 	if len(b.inner) > keptPlans {
+		for _, old := range b.inner[keptPlans:] {
+			b.f.s.held -= old.holds()
+		}
+		clear(b.inner[keptPlans:])
 		b.inner = b.inner[:keptPlans]
 	}
 	return f, nil
@@ -93,11 +98,34 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 			continue
 		}
 		if f.vals[id] == nil {
-			return nil, fmt.Errorf("output %q of graph %q could not be computed", b.g.Values[id].Name, b.g.Name)
+			return nil, f.lacks(b.g.Values[id].Name)
 		}
-		out[i] = f.vals[id].Clone()
+		out[i] = kept(f.vals[id])
 	}
 	return out, nil
+}
+
+// lacks is the error for an output that cannot be computed, with the first node that is
+// to blame.
+func (f *frame) lacks(output string) error {
+	for i := range f.steps {
+		if st := &f.steps[i]; st.Err != nil && (st.State == plan.Failed || st.State == plan.Unsupported) {
+			return fmt.Errorf("output %q of graph %q could not be computed: node %d (%s): %w", output, f.p.File.Name, i, st.Node.Key(), st.Err)
+		}
+	}
+	return fmt.Errorf("output %q of graph %q could not be computed", output, f.p.File.Name)
+}
+
+// kept copies a value so that it outlives further runs. The elements of containers are
+// nobody's to write to: they are shared, or a list that grows from turn to turn would be
+// copied as a whole in each.
+func kept(x *tensor.Tensor) *tensor.Tensor {
+	if !x.Type.IsContainer() {
+		return x.Clone()
+	}
+	y := *x
+	y.Elems = slices.Clone(x.Elems)
+	return &y
 }
 
 func sameShape(a, b *tensor.Tensor) bool {
@@ -224,16 +252,26 @@ func (f *frame) exec(st *step) (err error) {
 		if e := recover(); e != nil {
 			err = plan.Panicked(e)
 		}
+		if errors.Is(err, workers.ErrStopped) {
+			err = errStopped
+		}
 		if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 			err = &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
 		}
 	}()
+	if !st.weighs {
+		return st.run(&st.Call)
+	}
+	f.leave(st)
 	if st.Dynamic {
 		if err := f.redo(st); err != nil {
 			return err
 		}
 	}
-	return st.run(&st.Call)
+	if err := st.run(&st.Call); err != nil {
+		return err
+	}
+	return f.weigh(st)
 }
 
 // NodeError tells which node of a model failed while it ran.
@@ -274,6 +312,9 @@ func (f *frame) redo(st *step) error {
 			return fmt.Errorf("%w: %q", plan.ErrMissing, f.g.Values[c.Node.Inputs[i]].Name)
 		}
 	}
+	if err := f.takes(st); err != nil {
+		return err
+	}
 	err := st.Def.Infer(c)
 	free := errors.Is(err, op.ErrDynamic)
 	if err != nil && !free {
@@ -301,6 +342,16 @@ func (f *frame) redo(st *step) error {
 		return f.remake(st)
 	}
 	return nil
+}
+
+// takes checks a dynamic step's inputs where their types are not those of the last run.
+func (f *frame) takes(st *step) error {
+	c := &st.Call
+	same := func(a, b *tensor.Tensor) bool { return a == b || a != nil && b != nil && a.Type == b.Type }
+	if st.run != nil && len(st.seen) >= len(c.In) && slices.EqualFunc(c.In, st.seen[:len(c.In)], same) {
+		return nil
+	}
+	return f.s.opts.Registry.Check(c.Node, c.In, c.Out)
 }
 
 // remake gives a dynamic step's outputs their memory, the same as in the last

@@ -33,6 +33,10 @@ type Options struct {
 	// the working memory of its operators; 0 means no limit. A model beyond it is
 	// refused with an [op.LimitError] before the memory is taken.
 	MaxBytes int
+	// MaxLoop bounds the time of a loop whose number of turns nothing bounds, and of
+	// others in an inference of very many turns; 0 means no limit. A loop beyond it
+	// fails with an [op.LoopError].
+	MaxLoop time.Duration
 }
 
 // Carry joins an output of the main graph to an input, by position.
@@ -64,6 +68,10 @@ type Session struct {
 	carried []carried
 	timing  *Timing
 	done    <-chan struct{}
+	held    int // bytes of plans, of what was made in runs, and of what loops collect
+	// collected is what loops without a known end collect, turns how many the
+	// inference has taken.
+	collected, turns int
 	// disabled holds nodes that failed while running and were taken out.
 	disabled map[*graph.Node]error
 }
@@ -126,12 +134,10 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	for _, c := range o.Carry {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
-	f, err := s.plan(m.Main(), inputs, nil)
-	if err != nil {
+	if err := s.replan(); err != nil {
 		s.Close()
 		return nil, err
 	}
-	s.main = f
 	return s, nil
 }
 
@@ -166,23 +172,28 @@ func (s *Session) Disable(e *NodeError) bool {
 	s.disabled[n] = e.Err
 	// A new plan gives the node's outputs their stand-ins and lets everything that
 	// hangs on them follow.
+	return s.replan() == nil
+}
+
+// replan plans the main graph for the inputs that are set. The old plan stays when that
+// fails.
+func (s *Session) replan() error {
+	before := s.held
+	s.held = 0
 	f, err := s.plan(s.Model.Main(), s.in, nil)
 	if err != nil {
-		return false
+		s.held = before
+		return err
 	}
 	s.main = f
-	return true
+	return nil
 }
 
 // Reset forgets all state: variables, resources, random generators.
 func (s *Session) Reset() error {
 	s.carry()
 	s.state = map[string]any{}
-	f, err := s.plan(s.Model.Main(), s.in, nil)
-	if err == nil {
-		s.main = f
-	}
-	return err
+	return s.replan()
 }
 
 // NewTiming makes room for the times of one run, to be used again for each.
@@ -203,11 +214,9 @@ func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	s.carry()
 	if !s.main.fits(s.in) {
-		f, err := s.plan(s.Model.Main(), s.in, nil)
-		if err != nil {
+		if err := s.replan(); err != nil {
 			return err
 		}
-		s.main = f
 	}
 	if t != nil {
 		if len(t.Bounds) != len(s.main.steps)+1 {
@@ -219,6 +228,9 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		t.Events, t.Missed = t.Events[:0], 0
 	}
 	s.timing, s.done = t, ctx.Done()
+	s.turns, s.collected = 0, 0
+	s.pool.Until(s.done)
+	defer s.pool.Until(nil) // work of others between runs does not end with this one
 	s.main.bind(s.in)
 	var err error
 	if t == nil {

@@ -22,11 +22,14 @@ type builder struct {
 	opt   chip.Options
 	to    source.Sink
 
-	costs   []*chip.Costs        // by graph, nil for those that nothing runs
-	passes  []float64            // by graph: runs in one inference
-	taken   []bool               // by graph: false for a branch that is not the longer one
-	pace    map[int]*chip.Figure // by graph: time of one pass with what it runs
-	kernels tflm.Kernels         // "" when the runtime is not TensorFlow Lite Micro
+	refused map[place]tflm.Refusal // nodes that the runtime does not take
+	needs   int                    // year of the first releases that take the rest
+	idle    []int64                // layers of them
+	costs   []*chip.Costs          // by graph, nil for those that nothing runs
+	passes  []float64              // by graph: runs in one inference
+	taken   []bool                 // by graph: false for a branch that is not the longer one
+	pace    map[int]*chip.Figure   // by graph: time of one pass with what it runs
+	kernels tflm.Kernels           // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
 	missing []int64 // layers without an estimate
 	once    []int64 // control flow that is estimated for one pass through its bodies
@@ -64,6 +67,9 @@ func (b *builder) describe() {
 	}
 	b.peaks(&p.Target)
 	p.Settings = profile.Settings{Engine: b.rt.Name, EngineVersion: b.rt.Versions, TargetSHA256: t.SHA256}
+	if w := b.rt.Build(b.opt.Build); w != nil {
+		p.Settings.EngineVersion = strings.TrimPrefix(p.Settings.EngineVersion+", "+cmp.Or(w.Title, w.Name), ", ")
+	}
 	p.Layers = append([]profile.Layer{}, b.base.Layers...)
 	b.p = &p
 }
@@ -116,6 +122,12 @@ func (b *builder) layer(i int) error {
 	if b.costs[s.Graph] == nil || !b.taken[s.Graph] || passes == 0 {
 		e.State = profile.NotReached
 		e.Cause = &profile.Cause{Code: profile.ByData}
+		return b.refine(l, &e)
+	}
+	if r, ok := b.refused[place{s.Graph, s.Node.Index}]; ok {
+		b.idle = append(b.idle, int64(i))
+		e.State = profile.Unsupported
+		e.Cause = &profile.Cause{Code: refusal(r.Code), Text: r.Text}
 		return b.refine(l, &e)
 	}
 	c := b.cost(i)
@@ -206,6 +218,17 @@ func placement(t *chip.Target, c *chip.LayerCost) *profile.Placement {
 	return nil
 }
 
+// refusal translates what the runtime does not take.
+func refusal(code tflm.RefusalCode) profile.CauseCode {
+	switch code {
+	case tflm.RefusedType:
+		return profile.ByType
+	case tflm.RefusedMixture:
+		return profile.ByUse
+	}
+	return profile.ByOperator
+}
+
 // lack translates what an estimate lacks.
 func lack(code chip.MissingCode) profile.CauseCode {
 	switch code {
@@ -269,7 +292,7 @@ func (b *builder) totals() error {
 	}
 	b.own(&latency, &cpu, &acc, &energy)
 	b.shorter(latency, cpu)
-	if n := len(b.missing); n > 0 {
+	if n := len(b.missing) + len(b.idle); n > 0 {
 		how += fmt.Sprintf("; incomplete: %d of %d layers", len(b.p.Layers)-n, len(b.p.Layers))
 	}
 	for _, f := range []struct {

@@ -3,8 +3,10 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/chip/tflm"
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/describe"
 )
@@ -39,6 +41,7 @@ func (b *builder) ask() error {
 		}
 		b.costs[0] = c
 	}
+	b.refuse()
 	b.branches()
 	seen := map[int]bool{}
 	b.passes = describe.Passes(b.m, b.slots, func(slot, _ int) float64 {
@@ -59,6 +62,37 @@ func (b *builder) ask() error {
 		}
 	}
 	return nil
+}
+
+// place is a node in a graph.
+type place struct{ graph, node int }
+
+// micro reports whether the runtime is TensorFlow Lite Micro, whose rules for what it
+// takes are known.
+func (b *builder) micro() bool {
+	return b.m.Format == "tflite" && (b.rt.Arena != "" || b.rt.Cortexm != nil && strings.HasPrefix(b.rt.Cortexm.Family, "tflm-"))
+}
+
+// refuse finds the nodes that the runtime does not take.
+func (b *builder) refuse() {
+	if !b.micro() {
+		return
+	}
+	year := int(b.rt.Release)
+	if year == 0 {
+		year = tflm.Latest
+	}
+	list, needs := tflm.Refused(b.m, year)
+	b.needs = needs
+	b.refused = map[place]tflm.Refusal{}
+	for _, r := range list {
+		b.refused[place{r.Graph, r.Node}] = r
+		if c := b.costs[r.Graph]; c != nil && r.Node < len(c.Layers) {
+			// Whole-model figures would be as if it ran: the other layers are summed.
+			c.Layers[r.Node] = chip.LayerCost{Simulated: -1}
+			c.Latency, c.CPU, c.Accelerator, c.Energy = nil, nil, nil, nil
+		}
+	}
 }
 
 // branching reports whether an operator runs one of its graphs.

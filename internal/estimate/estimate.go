@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
@@ -33,7 +34,7 @@ var models = map[string]chip.CycleModel{
 
 // UseError is the error for options that the target does not have.
 type UseError struct {
-	// Option is "runtime" or "clock".
+	// Option is "runtime", "build" or "clock".
 	Option string
 	// Text says what does not fit and what would.
 	Text string
@@ -50,6 +51,19 @@ func NoRuntime(t *chip.Target, name string) *UseError {
 	return &UseError{"runtime", fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
 }
 
+// noBuild is the error for a way of building that a runtime does not have.
+func noBuild(t *chip.Target, rt *chip.Runtime, name string) *UseError {
+	var names []string
+	for i := range rt.Builds {
+		names = append(names, rt.Builds[i].Name)
+	}
+	text := fmt.Sprintf("runtime %s of target %s has no way of building %q", rt.Name, t.ID, name)
+	if len(names) > 0 {
+		return &UseError{"build", text + "; it has " + strings.Join(names, ", ")}
+	}
+	return &UseError{"build", text + ", and no other than the usual one"}
+}
+
 // Model is a model made ready for estimates on any number of targets, at the same
 // time if need be.
 type Model struct {
@@ -57,6 +71,7 @@ type Model struct {
 	plan  *plan.Plan
 	slots []plan.Slot
 	base  *profile.Profile
+	hint  func() *feed.Hint // sizes for open dimensions
 }
 
 // most is the memory that values of a model may take while it is planned; what
@@ -80,7 +95,7 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 		}
 	}()
 	o.MaxBytes = most
-	ins, err := feed.Shapes(m.Main(), o)
+	ins, src, err := feed.Shapes(m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +108,8 @@ func Prepare(m *graph.Model, o feed.Options, identity func() (*describe.Identity
 	if err != nil {
 		return nil, err
 	}
-	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base}, nil
+	describe.Fed(base, src)
+	return &Model{m: p.Shaped(), plan: p, slots: slots, base: base, hint: sync.OnceValue(func() *feed.Hint { return feed.Suggest(m, ins, src, o) })}, nil
 }
 
 // Source estimates a model on a target.
@@ -120,6 +136,9 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 	rt := t.Runtime(s.Options.Runtime)
 	if rt == nil {
 		return NoRuntime(t, s.Options.Runtime)
+	}
+	if name := s.Options.Build; name != "" && rt.Build(name) == nil {
+		return noBuild(t, rt, name)
 	}
 	clock, err := clockOf(t, s.Options.Clock)
 	if err != nil {

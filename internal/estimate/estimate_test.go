@@ -113,7 +113,7 @@ func TestNothingKnown(t *testing.T) {
 // Types without measurements are told.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", "")
+	p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", "x-cube-ai")
 	i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.types" })
 	if i < 0 || p.Findings[i].Text != "1 layer computes in uint8, which was not measured: figures are those of int8." {
 		t.Errorf("%+v", p.Findings)
@@ -206,6 +206,9 @@ func sumsHold(t *testing.T, p *profile.Profile) {
 			if s := p.Layers[i].Share; s != nil {
 				share += *s
 			}
+		}
+		if _, most := p.Unrun(); most && total == nil {
+			continue // of which most has no figure, nothing is said of the whole
 		}
 		if total == nil && sum > 0 || total != nil && math.Abs(best(total)-sum) > 1e-6*sum {
 			t.Errorf("%s on %s: layers have a %s of %v, the total is %+v", p.Model.Path, p.Target.ID, what, sum, total)
@@ -333,5 +336,80 @@ func TestUse(t *testing.T) {
 	}
 	if a, b := best(full.Totals.Latency), best(half.Totals.Latency); b < 1.999*a || b > 2.001*a {
 		t.Errorf("%v s at full clock, %v s at half", a, b)
+	}
+}
+
+// What the runtime does not take is a state of the layer with its cause, a finding and
+// no figure, on any runtime of TensorFlow Lite Micro; others are not judged by its rules.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	hybrid := func(weights tensor.Type) *graph.Model {
+		m := dense(tensor.Float32, 64, 10, graph.TFLite, "SOFTMAX")
+		w := m.Main().Values[1]
+		w.Type, w.Const = weights, tensor.New(weights, 10, 64)
+		return m
+	}
+	for _, c := range []struct {
+		name  string
+		m     *graph.Model
+		cause profile.CauseCode
+	}{
+		{"hybrid", hybrid(tensor.Int8), profile.ByUse},
+		{"half-precision weights", hybrid(tensor.Float16), profile.ByUse},
+		{"without sign", dense(tensor.Uint8, 64, 10, graph.TFLite, "RESHAPE"), profile.ByType},
+	} {
+		for _, runtime := range []string{"tflm-cmsis-nn", "tflm-reference"} {
+			p := estimate(t, c.m, "stm32l4r5", runtime)
+			l := &p.Layers[0]
+			if l.State != profile.Unsupported || l.Cause == nil || l.Cause.Code != c.cause || l.Latency != nil || l.CPUCycles != nil {
+				t.Errorf("%s, %s: state %s, cause %+v, latency %v", c.name, runtime, l.State, l.Cause, l.Latency)
+			}
+			if !has(p, "target.refused", profile.Problem) || lacks(p, profile.ByUse) != "[0]" {
+				t.Errorf("%s, %s: %+v, %+v", c.name, runtime, p.Findings, p.Incomplete)
+			}
+			// What is left is a small part of the work: its time is not the model's.
+			if p.Layers[1].Latency == nil || p.Totals.Latency != nil || p.Totals.Energy != nil {
+				t.Errorf("%s, %s: the layer that is left takes %+v, the total is %+v", c.name, runtime, p.Layers[1].Latency, p.Totals.Latency)
+			}
+		}
+		p := estimate(t, c.m, "stm32l4r5", "x-cube-ai")
+		if p.Layers[0].State == profile.Unsupported {
+			t.Errorf("%s: X-CUBE-AI judged by the rules of another runtime", c.name)
+		}
+	}
+}
+
+// Program code counts with its spread: a model fits where the most of it does, does not
+// where the least does not, and is near the limit between.
+func TestFlash(t *testing.T) {
+	t.Parallel()
+	set, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, err := set.Find("stm32l4r5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := tg.Runtime("").Code
+	if code == nil || !(code[0] > 10<<10 && code[1] > code[0]) {
+		t.Fatalf("program code %v", code)
+	}
+	have, _ := tg.Flash()
+	for _, c := range []struct {
+		model chip.Bytes
+		want  profile.Severity
+	}{
+		{have - code[1], profile.Info},
+		{have - code[1] + 1, profile.Warning},
+		{have - code[0], profile.Warning},
+		{have - code[0] + 1, profile.Problem},
+	} {
+		m := dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX")
+		m.FileBytes = int64(c.model)
+		p := estimate(t, m, "stm32l4r5", "")
+		if !has(p, "target.flash", c.want) {
+			t.Errorf("a model of %d bytes: %+v, want %s", c.model, p.Findings, c.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
@@ -27,6 +28,9 @@ func layers(n int, one, more string) string {
 // incomplete says what the estimate lacks.
 func (b *builder) incomplete() []profile.Missing {
 	var out []profile.Missing
+	if len(b.idle) > 0 {
+		out = append(out, profile.Missing{Cause: profile.ByUse, Layers: b.idle, Got: new(int64(len(b.p.Layers) - len(b.idle))), Want: new(int64(len(b.p.Layers)))})
+	}
 	if len(b.missing) > 0 {
 		out = append(out, profile.Missing{Cause: profile.ByNoFigures, Layers: b.missing, Got: new(int64(len(b.p.Layers) - len(b.missing))), Want: new(int64(len(b.p.Layers)))})
 	}
@@ -38,6 +42,8 @@ func (b *builder) incomplete() []profile.Missing {
 
 // findings says what a reader should know first.
 func (b *builder) findings() error {
+	b.shapes()
+	b.taking()
 	if len(b.missing) > 0 {
 		var names []string
 		for _, i := range b.missing {
@@ -59,9 +65,9 @@ func (b *builder) findings() error {
 	b.accelerator()
 	b.fit("target.ram", "RAM", "The arena of %s", b.p.Totals.RAMBytes, b.t.RAM)
 	if _, ok := b.t.Flash(); ok {
-		b.fit("target.flash", "flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.Flash)
+		b.flash("flash", b.t.Flash)
 	} else {
-		b.fit("target.flash", "external flash", "The model of %s (program code not counted)", b.p.Totals.FlashBytes, b.t.ExternalFlash)
+		b.flash("external flash", b.t.ExternalFlash)
 	}
 	if c := b.rt.Calibration; c != nil && c.From != "" {
 		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
@@ -79,20 +85,13 @@ func (b *builder) findings() error {
 			b.find("target.remark", profile.Info, r)
 		}
 	}
-	b.shapes()
 	return nil
 }
 
 // shapes tells the shapes that were taken for inputs that leave dimensions open.
 func (b *builder) shapes() {
-	var list []string
-	for _, t := range b.p.Model.Inputs {
-		if t.Declared != nil {
-			list = append(list, fmt.Sprintf("%s is taken as %s", t.Name, strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "x"), "[]")))
-		}
-	}
-	if len(list) > 0 {
-		b.find("target.shapes", profile.Info, "The model leaves dimensions open: "+strings.Join(list, ", ")+".")
+	if f := describe.Open(b.p, b.hint); f != nil {
+		b.out = append(b.out, *f)
 	}
 }
 
@@ -108,6 +107,9 @@ func (b *builder) types() {
 		by[l.Inputs[0].DType] = append(by[l.Inputs[0].DType], int64(i))
 	}
 	for _, t := range []tensor.Type{tensor.Uint8, tensor.Int16} {
+		if t == tensor.Int16 && b.rt.Cortexm != nil && b.rt.Cortexm.Int16 != nil {
+			continue
+		}
 		if l := by[t.String()]; len(l) > 0 {
 			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: figures are those of int8.", layers(len(l), "computes", "compute"), t), l...)
 		}
@@ -128,6 +130,45 @@ func (b *builder) format() {
 	}
 	if len(text) > 0 {
 		b.find("target.format", profile.Info, strings.Join(text, " "))
+	}
+}
+
+// taking says what of the model the runtime does not take, and how young it must be for
+// the rest.
+func (b *builder) taking() {
+	if len(b.idle) > 0 {
+		first := b.p.Layers[b.idle[0]].Cause
+		b.find("target.refused", profile.Problem, fmt.Sprintf("The runtime does not load this model: %s refused, the first, layer %d, %s. Figures are those of the other layers.",
+			layers(len(b.idle), "is", "are"), b.idle[0], first.Text), b.idle...)
+	}
+	const usual = 2021 // which the figures of all others hold for
+	if b.needs > usual {
+		b.find("target.release", profile.Info, fmt.Sprintf("TensorFlow Lite Micro takes all operators of this model from releases of %d on.", b.needs))
+	}
+}
+
+// flash compares the model and the program code beside it with the flash of the chip:
+// how much code there is depends on the operators and on how it is built.
+func (b *builder) flash(what string, size func() (chip.Bytes, bool)) {
+	model, code := b.p.Totals.FlashBytes, b.rt.Code
+	if code == nil || model == nil {
+		b.fit("target.flash", what, "The model of %s (program code not counted)", model, size)
+		return
+	}
+	have, ok := size()
+	if !ok {
+		return
+	}
+	most := sized(int64(have))
+	spread := fmt.Sprintf("%s to %s of program code", sized(int64(code[0])), sized(int64(code[1])))
+	least, need := *model+int64(code[0]), *model+int64(code[1])
+	switch {
+	case least > int64(have):
+		b.find("target.flash", profile.Problem, fmt.Sprintf("The model of %s with %s, as measured images have, does not fit: %s has %s of %s, at least %s too little.", sized(*model), spread, b.t.Name, most, what, sized(least-int64(have))))
+	case need > int64(have):
+		b.find("target.flash", profile.Warning, fmt.Sprintf("The model of %s with %s, as measured images have, is near the limit: %s has %s of %s.", sized(*model), spread, b.t.Name, most, what))
+	default:
+		b.find("target.flash", profile.Info, fmt.Sprintf("The model of %s with %s, as measured images have, fits: %s has %s of %s.", sized(*model), spread, b.t.Name, most, what))
 	}
 }
 

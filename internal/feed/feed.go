@@ -1,5 +1,7 @@
 // Package feed makes the inputs of a run: from files, or by the deterministic
 // generator, in the shapes that the model, the user and the batch size ask for.
+// Whole numbers that stand for shapes, lengths, indices and the like (package uses)
+// are made so that they suit the model, and each input says how it came about.
 package feed
 
 import (
@@ -14,16 +16,20 @@ import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/uses"
 )
 
 // Options says what to feed. The zero value makes random inputs of seed 0.
 type Options struct {
 	Seed  uint64
 	Zeros bool
-	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none.
+	// Batch replaces the first dimension of inputs of rank 1 and more, 0 for none; where
+	// the dimension of that name stands at another place, that one.
 	Batch int
 	// Shapes by input name.
 	Shapes map[string][]int
+	// Dims by the names that the file gives to open dimensions.
+	Dims map[string]int
 	// Files of .npy by input name; their shape counts.
 	Files map[string]string
 	// Overrides adapts generated inputs.
@@ -32,35 +38,93 @@ type Options struct {
 	MaxBytes int
 }
 
-// defaultIndices is the generator's own bound of integers of 32 bits and more.
-const defaultIndices = 100
-
-// Source tells where an input came from: "random", "zeros" or "file".
+// Source tells where an input came from.
 type Source struct {
+	// Kind is "random", "zeros", "file", or "made" for elements that follow from what
+	// the model uses them for.
 	Kind string
+	// File is the path of a file.
 	File string
+	// Use is what the model asks of the elements: of those that are made, and of
+	// random ones that have to be small.
+	Use *uses.Use
+	// Assumed marks open dimensions that nobody gave and for which 1 was taken, or
+	// what the file keeps in their place. Nil for none.
+	Assumed []bool
 }
 
-// Inputs makes the inputs of a graph, in its order.
-func Inputs(g *graph.Graph, o Options) ([]*tensor.Tensor, []Source, error) {
-	if err := names(g, o); err != nil {
+// Inputs makes the inputs of a model's main graph, in its order.
+func Inputs(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
+	g := m.Main()
+	ins, src, err := Shapes(m, o)
+	if err != nil {
 		return nil, nil, err
 	}
-	ins := make([]*tensor.Tensor, len(g.Inputs))
-	src := make([]Source, len(g.Inputs))
 	for k, id := range g.Inputs {
 		v := g.Values[id]
-		var err error
-		if ins[k], src[k], err = input(v, k, o, rowLimit(g, id)); err != nil {
-			return nil, nil, of(v, err)
+		if ins[k].Known() {
+			continue // read from a file, or made
 		}
-		if o.MaxBytes > 0 {
-			// Never 0, which would lift the limit for the inputs that follow.
-			o.MaxBytes = max(1, o.MaxBytes-ins[k].Bytes())
+		if ins[k], err = drawn(v, ins[k].Shape, k, &src[k], o); err != nil {
+			return nil, nil, of(v, err)
 		}
 		if v.Quant != nil {
 			ins[k].Quant = v.Quant
 		}
+	}
+	return ins, src, nil
+}
+
+// Shapes returns the types and shapes of the inputs that [Inputs] would make, as
+// tensors without elements but for those that come from files or decide shapes.
+func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
+	g := m.Main()
+	if err := names(g, o); err != nil {
+		return nil, nil, err
+	}
+	ins, src := make([]*tensor.Tensor, len(g.Inputs)), make([]Source, len(g.Inputs))
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		file, ok := o.Files[v.Name]
+		if !ok {
+			continue
+		}
+		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes) })
+		if err != nil {
+			return nil, nil, of(v, err)
+		}
+		if v.Type != tensor.Invalid && x.Type != v.Type {
+			return nil, nil, optionError("input", "%s holds %v, and input %q takes %v", file, x.Type, v.Name, v.Type)
+		}
+		ins[k], src[k] = x, Source{Kind: "file", File: file}
+	}
+	d, err := solve(g, o, ins)
+	if err != nil {
+		return nil, nil, err
+	}
+	left := o.MaxBytes
+	for k, id := range g.Inputs {
+		v := g.Values[id]
+		if ins[k] == nil {
+			shape, assumed, err := d.shape(v, o)
+			if err == nil {
+				err = afford(v.Type, shape, left)
+			}
+			if err != nil {
+				return nil, nil, of(v, err)
+			}
+			ins[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem}
+			src[k] = Source{Kind: "random", Assumed: assumed}
+		}
+		if o.MaxBytes > 0 {
+			// Never 0, which would lift the limit for the inputs that follow.
+			n, _ := tensor.CheckShape(ins[k].Type, ins[k].Shape)
+			left = max(1, left-ins[k].Type.Bytes(n))
+		}
+		ins[k].Quant = v.Quant
+	}
+	if err := suit(m, ins, src, o); err != nil {
+		return nil, nil, err
 	}
 	return ins, src, nil
 }
@@ -73,53 +137,10 @@ func of(v *graph.Value, err error) error {
 	return fmt.Errorf("input %q: %w", v.Name, err)
 }
 
-// Shapes returns the types and shapes of the inputs that [Inputs] would make, as
-// tensors without elements.
-func Shapes(g *graph.Graph, o Options) ([]*tensor.Tensor, error) {
-	if err := names(g, o); err != nil {
-		return nil, err
-	}
-	out := make([]*tensor.Tensor, len(g.Inputs))
-	for k, id := range g.Inputs {
-		v := g.Values[id]
-		if _, ok := o.Files[v.Name]; ok {
-			x, _, err := input(v, k, o, 0)
-			if err != nil {
-				return nil, of(v, err)
-			}
-			out[k] = &tensor.Tensor{Type: x.Type, Shape: x.Shape, Quant: v.Quant}
-			continue
-		}
-		shape, err := shapeOf(v, o)
-		if err != nil {
-			return nil, of(v, err)
-		}
-		out[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem, Quant: v.Quant}
-	}
-	return out, nil
-}
-
-// shapeOf is the shape that the options give an input.
-func shapeOf(v *graph.Value, o Options) ([]int, error) {
-	shape := synth.Shape(v)
-	if d, ok := o.Overrides.Dims[v.Name]; ok {
-		shape = slices.Clone(d)
-	}
-	if d, ok := o.Shapes[v.Name]; ok {
-		if v.HasShape && len(d) != len(v.Shape) {
-			return nil, optionError("shape", "input %q has rank %d (%s), and %s has rank %d", v.Name, len(v.Shape), tensor.FormatShape(v.Shape), tensor.FormatShape(d), len(d))
-		}
-		shape = slices.Clone(d)
-	} else if o.Batch > 0 && len(shape) > 0 {
-		shape[0] = o.Batch
-	}
-	return shape, afford(v.Type, shape, o.MaxBytes)
-}
-
 // OptionError tells that the options do not fit the model, which itself may be
 // sound.
 type OptionError struct {
-	// Option is what does not fit: "shape", "input", "batch", "carry".
+	// Option is what does not fit: "shape", "dim", "input", "batch", "carry".
 	Option string
 	// Text says why and what would fit.
 	Text string
@@ -154,6 +175,13 @@ func names(g *graph.Graph, o Options) error {
 			return err
 		}
 	}
+	for n, d := range o.Shapes {
+		for _, id := range g.Inputs {
+			if v := g.Values[id]; v.Name == n && v.HasShape && len(d) != len(v.Shape) {
+				return optionError("shape", "input %q has rank %d (%s), and %s has rank %d", n, len(v.Shape), tensor.FormatShape(v.Shape), tensor.FormatShape(d), len(d))
+			}
+		}
+	}
 	return nil
 }
 
@@ -168,83 +196,26 @@ func quoteAll(s []string) string {
 	return strings.Join(q, ", ")
 }
 
-// rowLimit is the number of rows of the smallest constant table that input id
-// indexes directly, 0 when it indexes none. Larger random indices would make a
-// model fail that runs well on real data.
-func rowLimit(g *graph.Graph, id int) uint64 {
-	var least uint64
-	for _, n := range g.Nodes {
-		table, index, axis := 0, 1, n.Attrs.Int("axis", 0)
-		switch n.Op {
-		case "Gather", "GATHER":
-		case "EMBEDDING_LOOKUP":
-			table, index, axis = 1, 0, 0
-		default:
-			continue
-		}
-		if len(n.Inputs) < 2 || n.Inputs[index] != id || n.Inputs[table] < 0 {
-			continue
-		}
-		t := g.Values[n.Inputs[table]].Const
-		if t == nil || axis < 0 || axis >= len(t.Shape) || t.Shape[axis] < 1 {
-			continue
-		}
-		if d := uint64(t.Shape[axis]); least == 0 || d < least {
-			least = d
-		}
-	}
-	return least
-}
-
-func input(v *graph.Value, k int, o Options, rows uint64) (*tensor.Tensor, Source, error) {
-	if file, ok := o.Files[v.Name]; ok {
-		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes) })
-		if err != nil {
-			return nil, Source{}, err
-		}
-		if v.Type != tensor.Invalid && x.Type != v.Type {
-			return nil, Source{}, optionError("input", "%s holds %v, and input %q takes %v", file, x.Type, v.Name, v.Type)
-		}
-		return x, Source{Kind: "file", File: file}, nil
-	}
-	shape, err := shapeOf(v, o)
-	if err != nil {
-		return nil, Source{}, err
-	}
+// drawn makes input k by the generator.
+func drawn(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.Tensor, error) {
 	if o.Zeros {
-		return tensor.New(v.Type, shape...), Source{Kind: "zeros"}, nil
+		src.Kind = "zeros"
+		return tensor.New(v.Type, shape...), nil
 	}
 	var fill *synth.Fill
 	if f, ok := o.Overrides.Fill[v.Name]; ok {
 		fill = &f
-	} else if rows > 0 && rows < defaultIndices {
-		fill = &synth.Fill{Mod: rows}
+	} else if src.Use != nil && src.Use.Below > 0 {
+		fill = &synth.Fill{Mod: uint64(src.Use.Below)}
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
-		return nil, Source{}, optionError("input", "%q has to be given: %v", v.Name, err)
+		return nil, optionError("input", "%q has to be given: %v", v.Name, err)
 	}
-	return x, Source{Kind: "random"}, nil
+	return x, nil
 }
 
 // afford refuses shapes that need more memory than there is.
 func afford(t tensor.Type, shape []int, limit int) error {
 	return (&op.Call{Limit: limit}).AffordTensor(t, shape)
-}
-
-// ParseShape reads "1x224x224x3" (also with commas); "scalar" is rank 0.
-func ParseShape(s string) ([]int, error) {
-	if s == "scalar" || s == "" {
-		return []int{}, nil
-	}
-	parts := strings.Split(strings.ReplaceAll(s, ",", "x"), "x")
-	out := make([]int, len(parts))
-	for i, p := range parts {
-		n, err := strconv.Atoi(p)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is not a shape such as 1x224x224x3", s)
-		}
-		out[i] = n
-	}
-	return out, nil
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -17,6 +18,9 @@ func finding(id string, sev profile.Severity, layers []int64, format string, arg
 
 // all lists the findings of a run.
 func (p *pass) all() []profile.Finding {
+	if _, most := p.p.Unrun(); most {
+		return p.static() // what time the rest takes says nothing
+	}
 	q := *p.p
 	q.Layers = shared(p.p.Layers)
 	return slices.Concat(p.static(), dominant(&q), overhead(q.Reconcile))
@@ -40,7 +44,10 @@ func shared(ls []profile.Layer) []profile.Layer {
 
 // static reports what follows from the plan: what cannot run and why.
 func (r *runner) static() []profile.Finding {
-	var out []profile.Finding
+	out := r.open()
+	if layers, most := r.p.Unrun(); most {
+		out = append(out, finding("model.unrun", profile.Problem, layers, "Most of the work did not run (%d of %s): there is no latency of the model to quote.", len(layers), plural(len(r.p.Layers), "layer")))
+	}
 	idle := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Unsupported || l.State == profile.Failed })
 	for _, g := range idle.Group(key) {
 		why := cmp.Or(g.Layers[0].Cause.Text, "no such operator")
@@ -50,10 +57,7 @@ func (r *runner) static() []profile.Finding {
 	if skipped := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Skipped }); len(skipped) > 0 {
 		out = append(out, finding("model.skipped", profile.Problem, indices(skipped), "%s not run, because an input could not be computed and the file does not declare its shape.", plural(len(skipped), "layer")))
 	}
-	if slices.ContainsFunc(r.p.Layers, func(l profile.Layer) bool { return l.State == profile.Failed }) {
-		out = append(out, r.open()...)
-	}
-	for _, w := range r.m.Warnings {
+	for _, w := range r.p.Model.Warnings {
 		out = append(out, finding("model.file", profile.Warning, nil, "The file: %s", w))
 	}
 	return out
@@ -75,29 +79,17 @@ func indices(ls profile.Layers) []int64 {
 	return out
 }
 
-// open points at inputs whose open dimensions got a stand-in of 1, which is the
-// usual reason for layers that contradict each other.
+// open tells dimensions of inputs for which 1 was taken. Where layers contradict each
+// other that is the usual reason.
 func (r *runner) open() []profile.Finding {
-	var open []string
-	for _, t := range r.p.Model.Inputs {
-		_, set := r.o.Feed.Shapes[t.Name]
-		_, file := r.o.Feed.Files[t.Name]
-		if !set && !file && t.Declared != nil {
-			d := make([]int, len(t.Declared))
-			for i, v := range t.Declared {
-				d[i] = int(v)
-			}
-			open = append(open, fmt.Sprintf("%s (%s)", t.Name, tensor.FormatShape(d)))
-		}
-	}
-	if len(open) == 0 {
+	f := describe.Open(r.p, func() *feed.Hint { return feed.Suggest(r.m, r.ins, r.src, r.o.Feed) })
+	if f == nil {
 		return nil
 	}
-	more := ""
-	if n := len(open) - 4; n > 0 {
-		open, more = open[:4], fmt.Sprintf(" and %d more", n)
+	if slices.ContainsFunc(r.p.Layers, func(l profile.Layer) bool { return l.State == profile.Failed }) {
+		f.Severity = profile.Problem
 	}
-	return []profile.Finding{finding("model.shapes", profile.Problem, nil, "The file leaves dimensions of inputs open, and 1 was taken for them: %s%s. If that does not suit the model, give real shapes.", strings.Join(open, ", "), more)}
+	return []profile.Finding{*f}
 }
 
 func plural(n int, what string) string {

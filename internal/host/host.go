@@ -40,6 +40,8 @@ type Options struct {
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
+	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
+	MaxLoop time.Duration
 	// Progress is told what is being done and how far it is, from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
@@ -85,15 +87,6 @@ func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 	return out, nil
 }
 
-// MemoryLimit is what a model's values may take, in bytes: half of this
-// computer's memory, or 8 GiB where that is not known.
-func MemoryLimit() int {
-	if n := machine.MemoryBytes(); n != nil && *n > 0 {
-		return int(*n / 2)
-	}
-	return 8 << 30
-}
-
 // Source measures a model here.
 type Source struct {
 	Model *graph.Model
@@ -110,6 +103,7 @@ type runner struct {
 	o     Options
 	to    source.Sink
 	ins   []*tensor.Tensor
+	src   []feed.Source // where the inputs came from
 	s     *engine.Session
 	slots []plan.Slot
 	// p is the description with what was sent since, for findings.
@@ -121,6 +115,7 @@ type runner struct {
 // before anything is described; later ones are of the run.
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	r := &runner{m: s.Model, o: s.Options, to: to}
+	r.progress("planning", 0)
 	if err := r.describe(s.Identity); err != nil {
 		return err
 	}
@@ -139,10 +134,9 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.o.LoadS > 0 {
 		r.phases.LoadS = &r.o.LoadS
 	}
-	r.o.Feed.MaxBytes = MemoryLimit()
-	var src []feed.Source
+	r.o.Feed.MaxBytes = machine.MemoryLimit()
 	var err error
-	if r.ins, src, err = feed.Inputs(r.m.Main(), r.o.Feed); err != nil {
+	if r.ins, r.src, err = feed.Inputs(r.m, r.o.Feed); err != nil {
 		return err
 	}
 	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
@@ -156,8 +150,9 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.p, err = describe.Model(p, r.slots, identity); err != nil {
 		return err
 	}
+	describe.Fed(r.p, r.src)
 	r.p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"}
-	r.settings(src)
+	r.settings()
 	if err := r.affordable(); err != nil {
 		return err
 	}
@@ -165,7 +160,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 }
 
 // settings notes what was asked for.
-func (r *runner) settings(src []feed.Source) {
+func (r *runner) settings() {
 	o, s := &r.o, &r.p.Settings
 	*s = profile.Settings{
 		Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go", Threads: new(int64(max(o.Threads, 1))),
@@ -181,12 +176,12 @@ func (r *runner) settings(src []feed.Source) {
 		s.Carry[c.Output] = c.Input
 	}
 	for i, id := range r.m.Main().Inputs {
-		in := profile.InputSource{Kind: src[i].Kind, File: src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
+		in := profile.InputSource{Kind: r.src[i].Kind, File: r.src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
 		for k, d := range r.ins[i].Shape {
 			in.Shape[k] = int64(d)
 		}
 		s.Inputs[r.m.Main().Values[id].Name] = in
-		if s.InputKind == "" || in.Kind == "file" {
+		if s.InputKind == "" || s.InputKind == "made" || in.Kind == "file" {
 			s.InputKind = in.Kind
 		}
 	}
@@ -236,7 +231,7 @@ func (r *runner) prepare() error {
 		return err
 	}
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes})
+	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
 	if err != nil {
 		return err
 	}

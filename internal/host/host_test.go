@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -265,7 +266,9 @@ func TestUnsupported(t *testing.T) {
 // are beyond the data.
 func TestFailing(t *testing.T) {
 	t.Parallel()
-	p, err := profiled(t.Context(), chain("Gather", 2), options())
+	o := options()
+	o.Feed.Overrides.Fill = map[string]synth.Fill{"idx": {Const: new(99.0)}}
+	p, err := profiled(t.Context(), chain("Gather", 2), o)
 	if err != nil {
 		t.Fatal(err)
 	}

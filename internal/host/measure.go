@@ -49,7 +49,9 @@ func (r *runner) measure(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err
 	}
-	if err := r.note(r.memory()); err != nil {
+	n := r.memory()
+	n.Outputs = r.outputs()
+	if err := r.note(n); err != nil {
 		return err
 	}
 	tm := r.s.NewTiming()
@@ -58,6 +60,7 @@ func (r *runner) measure(ctx context.Context) error {
 	if r.o.Samples {
 		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
 	}
+	r.progress("warming up", 0)
 	computer.Begin()
 	res, err := measure.Measure(ctx, p.options(ctx, clock, tm), func() error { return r.s.Run(ctx) })
 	host := computer.End()
@@ -83,7 +86,7 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 	loop := measure.NewReference()
 	return measure.Options{
 		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true,
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(),
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			p.work.read(tm)
@@ -114,10 +117,23 @@ func (r *runner) firstRun(ctx context.Context) error {
 
 // ContradictionError tells that no operator of a model can run because the model
 // contradicts itself, and the first node that does.
-type ContradictionError struct{ First *engine.NodeError }
+type ContradictionError struct {
+	First *engine.NodeError
+	// Hint says what else may be the reason, "" for nothing: open dimensions of inputs
+	// that nobody gave.
+	Hint string
+}
 
-// Error is that of the node.
-func (e *ContradictionError) Error() string { return e.First.Error() }
+// Error is that of the node, with the hint.
+func (e *ContradictionError) Error() string {
+	if e.Hint == "" {
+		return e.First.Error()
+	}
+	return e.First.Error() + ". " + e.Hint
+}
+
+// Unwrap returns the error of the node.
+func (e *ContradictionError) Unwrap() error { return e.First }
 
 // nothing fails when no operator runs because the model contradicts itself.
 // Operators that the engine merely lacks are listed instead.
@@ -136,7 +152,11 @@ func (r *runner) nothing() error {
 	if failed == nil {
 		return nil
 	}
-	return &ContradictionError{&engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}}
+	e := &ContradictionError{First: &engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}}
+	for _, f := range r.open() {
+		e.Hint = f.Text
+	}
+	return e
 }
 
 // report sends everything that was measured.

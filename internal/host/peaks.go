@@ -16,7 +16,7 @@ func (p *pass) peaks(ctx context.Context, host *profile.Host) (profile.Target, b
 	if ctx.Err() != nil {
 		return t, false
 	}
-	p.progress("peaks", 0)
+	p.progress("peaks of this computer", 0)
 	pool := p.s.Pool()
 	r, earlier, err := peaks.Of(ctx, peaks.Options{Pool: pool, CPUs: p.p.Settings.PinnedCPUs, L1: host.CacheL1DBytes, L2: host.CacheL2Bytes, L3: host.CacheL3Bytes, Leased: true})
 	if err != nil {

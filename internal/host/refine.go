@@ -54,6 +54,40 @@ func (r *runner) refine() error {
 	return nil
 }
 
+// outputs are the model's outputs as the last run made them: shapes that depend on
+// data are known only then. Nil where nothing is known beyond what was said before.
+func (r *runner) outputs() []profile.Tensor {
+	g := r.m.Main()
+	made := map[int]profile.Tensor{}
+	for i := range r.slots {
+		s := &r.slots[i]
+		if s.Graph != 0 {
+			continue
+		}
+		for k, t := range s.Out {
+			if id := s.Node.Outputs[k]; id >= 0 && t != nil {
+				made[id] = describe.Port(g, id, t)
+			}
+		}
+	}
+	out := slices.Clone(r.p.Model.Outputs)
+	at, changed := 0, false
+	for _, id := range g.Outputs {
+		if id < 0 || at >= len(out) {
+			continue
+		}
+		if t, ok := made[id]; ok && !sameShape(t, out[at]) {
+			out[at], changed = t, true
+		}
+		at++
+	}
+	if !changed {
+		return nil
+	}
+	r.p.Model.Outputs = out
+	return out
+}
+
 func sameShape(a, b profile.Tensor) bool {
 	return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
 }
@@ -108,6 +142,12 @@ func became(s *plan.Slot) (profile.State, *profile.Cause) {
 		c := &profile.Cause{Code: profile.ByError, Text: s.Err.Error()}
 		if _, ok := errors.AsType[*op.LimitError](s.Err); ok {
 			c.Code = profile.ByMemory
+		}
+		if _, ok := errors.AsType[*op.WorkError](s.Err); ok {
+			c.Code = profile.ByLimit
+		}
+		if _, ok := errors.AsType[*op.LoopError](s.Err); ok {
+			c.Code = profile.ByLoop
 		}
 		return profile.Failed, c
 	}

@@ -59,7 +59,7 @@ func whole(res *measure.Result) map[string]*profile.Metric {
 		floor := math.Hypot(processSpread, exponentSpread*distance(speeds))
 		m.CI95 = nil
 		if r, ok := stats.Repeated(at, floor); ok {
-			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(*m.Min, r.Low), r.High}
+			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(0, r.Low), r.High}
 			m.Method += fmt.Sprintf("; interval for a repeated run, from %d blocks", r.Blocks)
 		}
 		put("reference_latency_s", m)

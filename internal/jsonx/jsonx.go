@@ -21,6 +21,13 @@ import (
 // MaxDepth bounds the nesting of objects and arrays when reading.
 const MaxDepth = 64
 
+// Objects may become structures of hundreds of bytes however short their text is:
+// their number is bounded by the length of the text.
+const (
+	freeObjects = 10_000
+	objectBytes = 20 // of text for each one beyond those, on average
+)
+
 // Marshal encodes v on one line. Maps are written in the order of their keys.
 // Names come from models and need not be UTF-8: bytes that are not become U+FFFD.
 func Marshal(v any) ([]byte, error) {
@@ -137,7 +144,7 @@ func FirstString(b []byte) (name, value string, ok bool) {
 // not that it holds something else than expected.
 func IsSyntax(err error) bool {
 	var se *jsontext.SyntacticError
-	return errors.As(err, &se) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDeep)
+	return errors.As(err, &se) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDeep) || errors.Is(err, errMany)
 }
 
 // Unmarshal decodes one value. Members that v does not have are ignored, so that
@@ -163,13 +170,16 @@ func depth(b []byte) error {
 	return n.add(b)
 }
 
+var errMany = fmt.Errorf("objects are too many for the length of the text: more than one in %d bytes", objectBytes)
+
 var errDeep = fmt.Errorf("values nest deeper than %d", MaxDepth)
 
-// nesting follows the depth of JSON text that comes in pieces.
+// nesting follows depth and number of objects of JSON text that comes in pieces.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
 	at              int64
+	objects         int64
 }
 
 // structural marks the bytes that matter to nesting. Most text is none of them.
@@ -190,6 +200,12 @@ func (n *nesting) add(b []byte) error {
 		case c == '{' || c == '[':
 			if n.depth++; n.depth > MaxDepth {
 				return fmt.Errorf("byte %d: %w", n.at+int64(i), errDeep)
+			}
+			if c == '[' {
+				break
+			}
+			if n.objects++; n.objects > freeObjects+(n.at+int64(i))/objectBytes {
+				return fmt.Errorf("byte %d: %w", n.at+int64(i), errMany)
 			}
 		case c == '}' || c == ']':
 			n.depth--

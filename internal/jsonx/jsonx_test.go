@@ -2,6 +2,7 @@ package jsonx
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -143,5 +144,33 @@ func TestMarshalWrite(t *testing.T) {
 	}
 	if got, want := b.String(), `é\u202e日\udb40\udc41🙂`; got != want || len(w.rest) > 0 {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestManyObjects refuses text whose objects would take far more memory than itself,
+// and takes as many as people write.
+func TestManyObjects(t *testing.T) {
+	t.Parallel()
+	type wide struct{ A, B, C, D [10]int64 }
+	many := func(object string, n int) []byte {
+		return []byte("[" + strings.TrimSuffix(strings.Repeat(object+",", n), ",") + "]")
+	}
+	for _, tt := range []struct {
+		name, object string
+		n            int
+		ok           bool
+	}{
+		{"some empty ones", "{}", freeObjects, true},
+		{"many empty ones", "{}", 2 * freeObjects, false},
+		{"many with content", `{"a":1,"b":"a text"}`, 3 * freeObjects, true},
+		{"braces in texts", `{"a":"{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{"}`, freeObjects, true},
+	} {
+		b := many(tt.object, tt.n)
+		var v, w []wide
+		for how, err := range map[string]error{"whole": Unmarshal(b, &v), "in pieces": UnmarshalRead(bytes.NewReader(b), &w)} {
+			if (err == nil) != tt.ok || err != nil && !errors.Is(err, errMany) {
+				t.Errorf("%s, %s: %v", tt.name, how, err)
+			}
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (c *Conv) product(p *workers.Pool, x, y []float32) {
 	blocks := (area + block - 1) / block
 	parts := 1
 	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
-		parts = min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+wwidth-1)/wwidth)
+		parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+wwidth-1)/wwidth))
 	}
 	step := roundUp((c.og+parts-1)/parts, wwidth)
 	per := roundUp(c.og, wwidth) * c.k

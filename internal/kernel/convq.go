@@ -53,7 +53,7 @@ func (c *convQ) each(p *workers.Pool, f func(buf []float64, line []uint8, n, g, 
 	blocks := (area + block - 1) / block
 	parts := 1
 	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
-		parts = min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+3)/4)
+		parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), (c.og+3)/4))
 	}
 	step := roundUp((c.og+parts-1)/parts, 4)
 	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {

@@ -67,7 +67,7 @@ func (c *Conv) runWinograd(p *workers.Pool, x, y []float32) {
 	pairs := (c.og + 1) / 2
 	parts := 1
 	if jobs := s.N * s.Groups * blocks; jobs < p.Threads() {
-		parts = min((p.Threads()+jobs-1)/max(jobs, 1), pairs)
+		parts = max(1, min((p.Threads()+jobs-1)/max(jobs, 1), pairs))
 	}
 	step := (pairs + parts - 1) / parts
 	p.For(s.N*s.Groups*blocks*parts, 1, func(lo, hi int) {

@@ -111,7 +111,7 @@ func (m *File) Close() (err error) {
 func (m *File) Check() error {
 	st, err := m.f.Stat()
 	if err != nil || st.Size() == m.size && st.ModTime().Equal(m.time) {
-		return nil // a file system that does not tell is no evidence
+		return nil //nolint:nilerr // a file system that does not tell is no evidence
 	}
 	return &ChangedError{m.name}
 }

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -45,13 +46,11 @@ func held(ctx context.Context, already bool) (release func(), err error) {
 	return func() {}, nil
 }
 
-// quiet switches the collector off, with a limit in bytes so that a leak cannot eat
-// the machine, and returns what undoes it. The settings are the process's: only who
+// quiet switches the collector off, with room in bytes so that a leak cannot eat the
+// machine, and returns what undoes it. The settings are the process's: only who
 // holds the lease may change them, or two that overlap would restore each other's.
-func quiet(limit int64) (restore func()) {
-	if limit <= 0 {
-		limit = int64(readMetric("/memory/classes/total:bytes")) + 2<<30
-	}
+func quiet(room int64) (restore func()) {
+	limit := int64(readMetric("/memory/classes/total:bytes")) + cmp.Or(room, 2<<30)
 	oldLimit := debug.SetMemoryLimit(-1)
 	if oldLimit > limit {
 		debug.SetMemoryLimit(limit)

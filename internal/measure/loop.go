@@ -50,10 +50,10 @@ type Options struct {
 	Parallel bool
 	// KeepGC leaves the garbage collector on in timed regions.
 	KeepGC bool
-	// HeapLimit bounds the memory of the process while the collector is off: above
-	// it the collector runs all the same, and it is counted. 0 means 2 GiB more
-	// than at the start.
-	HeapLimit int64
+	// HeapRoom is by how many bytes the memory of the process may grow while the
+	// collector is off: above that the collector runs all the same, and it is counted.
+	// 0 means 2 GiB.
+	HeapRoom int64
 	// Bind binds the calling thread, which is locked to its goroutine, to a processor
 	// before the warm-up and returns what undoes it, on the same thread; nil does not.
 	// A failure is reported and does not keep from measuring.
@@ -155,7 +155,7 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	err = m.warmup()
 	if err == nil {
 		if !o.KeepGC {
-			defer quiet(o.HeapLimit)()
+			defer quiet(o.HeapRoom)()
 		}
 		err = m.measure()
 	}

@@ -66,7 +66,7 @@ func TestExamplesRun(t *testing.T) {
 			if strings.Contains(f, "lstm") {
 				batch = 1
 			}
-			in, _, err := feed.Inputs(p.Main(), feed.Options{Seed: 1, Batch: batch})
+			in, _, err := feed.Inputs(p, feed.Options{Seed: 1, Batch: batch})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,25 @@ const (
 	maxWeights   = 1 << 30 // bytes of all weights
 )
 
+// Describes reports whether text is meant for a description of a network, which may be
+// faulty: it maps keys to values, and the layers are among them.
+func Describes(r io.Reader) bool {
+	data, err := io.ReadAll(io.LimitReader(r, maxSpecBytes))
+	if err != nil {
+		return false
+	}
+	var doc yaml.Node
+	if yaml.Unmarshal(data, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(doc.Content[0].Content); i += 2 {
+		if doc.Content[0].Content[i].Value == "layers" {
+			return true
+		}
+	}
+	return false
+}
+
 // Spec describes a network.
 type Spec struct {
 	// Name of the model.

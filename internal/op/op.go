@@ -3,6 +3,8 @@ package op
 import (
 	"errors"
 	"fmt"
+	"math"
+	"time"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -130,6 +132,15 @@ type Env interface {
 	State(key string) any
 	// SetState stores a value under the key.
 	SetState(key string, v any)
+	// Turn is asked before each turn of a loop that began at the given time. It fails
+	// with a [LoopError] when the loop is taken for endless: where nothing bounds the
+	// number of its turns, or an inference has taken very many, and the time for it
+	// is over.
+	Turn(began time.Time, bounded bool) error
+	// Hold notes that the node keeps n more bytes until it gives them back with a
+	// negative n: what a loop collects. It fails with a [LimitError] when that is too
+	// much.
+	Hold(n int, bounded bool) error
 }
 
 // Body runs a nested graph. The result tensors belong to the caller: they stay
@@ -207,10 +218,49 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 // LimitError tells that a model asks for more memory than it may have.
 type LimitError struct{ Want, Limit int }
 
-// Error gives both sizes in GiB.
+// Error gives both sizes, in GiB or where the limit is small in MiB.
 func (e *LimitError) Error() string {
-	const gib = 1 << 30
-	return fmt.Sprintf("needs %.1f GiB of memory, the limit is %.1f GiB", float64(e.Want)/gib, float64(e.Limit)/gib)
+	const gib, mib = 1 << 30, 1 << 20
+	if e.Limit < gib {
+		return fmt.Sprintf("needs %.1f MiB of memory, the limit is %.1f MiB", above(e.Want, mib), float64(e.Limit)/mib)
+	}
+	return fmt.Sprintf("needs %.1f GiB of memory, the limit is %.1f GiB", above(e.Want, gib), float64(e.Limit)/gib)
+}
+
+// above rounds a size up to a tenth of a unit: what is beyond a limit looks like it.
+func above(n, unit int) float64 { return math.Ceil(float64(n)/float64(unit)*10) / 10 }
+
+// LoopError tells that a loop was taken for endless.
+type LoopError struct{ Limit time.Duration }
+
+// Error says how long the loop may run.
+func (e *LoopError) Error() string {
+	return fmt.Sprintf("its loop had not ended after %v, which is the limit for loops without a known end", e.Limit)
+}
+
+// WorkError tells that a constant takes more work than it may.
+type WorkError struct{ Want, Limit int64 }
+
+// Error gives both in thousand millions of operations.
+func (e *WorkError) Error() string {
+	return fmt.Sprintf("this constant takes %.0f thousand million operations to compute, the limit is %.0f", float64(e.Want)/1e9, float64(e.Limit)/1e9)
+}
+
+// MaxText bounds the elements of one tensor of strings, in bytes. Models hold words
+// and identifiers, not libraries.
+const MaxText = 128 << 20
+
+// AffordText fails with a [LimitError] when strings of n bytes together are more than
+// a tensor may have.
+func (c *Call) AffordText(n int) error {
+	limit := MaxText
+	if c.Limit > 0 {
+		limit = min(limit, c.Limit)
+	}
+	if n > limit {
+		return &LimitError{Want: n, Limit: limit}
+	}
+	return nil
 }
 
 // Afford fails with a [LimitError] when n bytes are beyond Limit.
@@ -229,7 +279,7 @@ func (c *Call) AffordTensor(t tensor.Type, shape []int) error {
 		return err
 	}
 	if t == tensor.String {
-		return c.Afford(16 * n) // a string's header; n is bounded by CheckShape
+		return c.AffordText(16 * n) // a string's header; n is bounded by CheckShape
 	}
 	return c.Afford(t.Bytes(n))
 }

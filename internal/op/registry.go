@@ -3,11 +3,49 @@ package op
 import (
 	"cmp"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Registry finds definitions.
 type Registry struct {
 	defs map[[2]string][]*Def // by domain and name, highest Since first
+	// Schemas are what the operators of the formats take, see [Registry.Check].
+	Schemas []*Schemas
+}
+
+// Check tells what is wrong with a node's inputs, outputs and attributes by the tables
+// of the formats, see [Schemas.Check]. Nodes of operators that no table has pass.
+func (r *Registry) Check(n *graph.Node, in, out []*tensor.Tensor) error {
+	for _, s := range r.Schemas {
+		if err := s.Check(n, in, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OutputTypes gives the types of a node's outputs as far as they follow from those of
+// its inputs alone, see [Schemas.Outputs].
+func (r *Registry) OutputTypes(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
+	for _, s := range r.Schemas {
+		if s.Has(n.Domain, n.Op, n.Version) {
+			return s.Outputs(n, in)
+		}
+	}
+	return make([]tensor.Type, len(n.Outputs))
+}
+
+// UnknownAttributes lists a node's attributes that the tables do not have for its
+// operator.
+func (r *Registry) UnknownAttributes(n *graph.Node) []string {
+	for _, s := range r.Schemas {
+		if u := s.Unknown(n); len(u) > 0 {
+			return u
+		}
+	}
+	return nil
 }
 
 // NewRegistry makes a registry of the given lists. A later definition with the

@@ -2,6 +2,9 @@
 package operators
 
 import (
+	_ "embed" // the tables
+	"sync"
+
 	liteactivation "github.com/opmeter/opmeter/internal/liteop/activation"
 	litearith "github.com/opmeter/opmeter/internal/liteop/arith"
 	litearray "github.com/opmeter/opmeter/internal/liteop/array"
@@ -38,13 +41,39 @@ import (
 	onnxtext "github.com/opmeter/opmeter/internal/onnxop/text"
 	onnxtraining "github.com/opmeter/opmeter/internal/onnxop/training"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/read/onnx"
 )
 
-// Registry returns all operators of all formats.
+//go:embed onnx.schema
+var onnxSchema string
+
+//go:embed tflite.schema
+var tfliteSchema string
+
+//go:embed foreign.schema
+var foreignSchema string
+
+// schemas are the tables of what operators take, parsed once for all registries.
+var schemas = sync.OnceValue(func() []*op.Schemas {
+	parse := func(name, text string, refuse func(string, ...any) error) *op.Schemas {
+		s, err := op.ParseSchemas(text, refuse)
+		if err != nil {
+			panic("operators: " + name + ": " + err.Error())
+		}
+		return s
+	}
+	o := parse("onnx.schema", onnxSchema, op.Malformed)
+	o.Elem = onnx.ElemType
+	return []*op.Schemas{o, parse("tflite.schema", tfliteSchema, op.Unsupported), parse("foreign.schema", foreignSchema, op.Unsupported)}
+})
+
+// Registry returns all operators of all formats, with the tables of what they take.
 func Registry() *op.Registry {
-	return op.NewRegistry(
+	r := op.NewRegistry(
 		litearray.Defs(), litecontrol.Defs(), liteactivation.Defs(), litearith.Defs(), liteconv.Defs(), litematmul.Defs(), litepool.Defs(), litequant.Defs(), litereduce.Defs(), literecurrent.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
 		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxmatmul.Defs(), onnxconv.Defs(), onnxpool.Defs(), onnxnorm.Defs(), onnxloss.Defs(), onnxattention.Defs(), onnxrecurrent.Defs(), onnxresize.Defs(), onnxcontrib.Defs(),
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)
+	r.Schemas = schemas()
+	return r
 }

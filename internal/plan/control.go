@@ -22,6 +22,8 @@ type bodies struct {
 	plans []int  // by graph: how many plans were made
 	busy  []bool // by graph: is being planned, so that a graph that runs itself ends
 	depth int
+	// broken is the first node of them that breaks a rule of the format.
+	broken *MalformedError
 }
 
 // unknown stands for a value of which nothing is known.
@@ -73,6 +75,9 @@ func (b *bodies) plan(g *Graph, f *graph.Graph, in []*tensor.Tensor) *Graph {
 	}
 	p.bodies = b
 	p.apply()
+	if b.broken == nil {
+		b.broken = p.broken
+	}
 	return p
 }
 

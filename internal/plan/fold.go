@@ -3,7 +3,9 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -11,6 +13,14 @@ import (
 // foldLimit bounds the memory that one folded node may make, in bytes: larger
 // results are cheaper to compute again than to keep.
 const foldLimit = 256 << 20
+
+// foldWork bounds the operations that are folded of a graph, by the rules of package
+// count: what is beyond runs in every inference. It is a second or a few.
+const foldWork = 4e9
+
+// mostWork is how many operations a constant may take at all. Nobody ships a model that
+// computes for minutes what it could have stored.
+const mostWork = 100e9
 
 // foldDepth bounds chains of folded nodes that are computed for one value.
 const foldDepth = 10000
@@ -105,7 +115,7 @@ func (g *Graph) compute(id, most, depth int) error {
 			n += c.In[k].Bytes()
 		}
 	}
-	if n > most {
+	if n > most || g.worked+t.work > foldWork {
 		t.failed = errTooLarge
 		return t.failed
 	}
@@ -119,8 +129,30 @@ func (g *Graph) compute(id, most, depth int) error {
 	if t.failed = g.Spend(outBytes(c)); t.failed != nil {
 		return t.failed
 	}
+	g.worked += t.work
 	t.failed = g.once(t)
 	return t.failed
+}
+
+// workOf is about how many operations a task takes: by the operator's rule, or one for
+// each element that it reads or makes.
+func (g *Graph) workOf(t *Task) int64 {
+	c := &t.Call
+	if w := count.Count(g.model, g.Graph, t.Node, c.In, c.Out); w.Ops != nil && *w.Ops > 0 {
+		return *w.Ops
+	}
+	n := int64(0)
+	for _, x := range c.In {
+		if x != nil {
+			n += int64(x.Len())
+		}
+	}
+	for _, x := range c.Out {
+		if x != nil {
+			n += int64(x.Len())
+		}
+	}
+	return n
 }
 
 // once computes a folded task.
@@ -186,3 +218,9 @@ func (none) State(string) any { return nil }
 
 // SetState implements op.Env.
 func (none) SetState(string, any) {}
+
+// Turn implements op.Env.
+func (none) Turn(time.Time, bool) error { return nil }
+
+// Hold implements op.Env.
+func (none) Hold(int, bool) error { return nil }

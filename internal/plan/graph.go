@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Options sets how a model is planned.
@@ -60,6 +61,11 @@ type Graph struct {
 	claims map[int]*tensor.Tensor // what is known of values whose shapes are not known in full
 	bodies *bodies                // nil where nested graphs are not planned along
 	inner  []*Graph               // plans of the bodies
+	// types are element types by value id where shapes are known only at run time.
+	types []tensor.Type
+	// broken is the first node that breaks a rule of the format.
+	broken *MalformedError
+	worked int64 // operations that were folded
 }
 
 // Task is one node, or a node with others fused into it.
@@ -85,6 +91,7 @@ type Task struct {
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
 	failed  error
+	work    int64 // operations that it takes to fold it, about
 }
 
 // New plans one graph for inputs of the given types and shapes. outer is the plan
@@ -106,6 +113,7 @@ func seeded(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o
 		File: g, Graph: g, Outer: outer, model: m, opts: o, host: h,
 		Values: make([]*tensor.Tensor, n), Fixed: make([]bool, n), Tasks: make([]Task, len(g.Nodes)),
 		maker: make([]int, n), dirty: make([]bool, n), claims: map[int]*tensor.Tensor{},
+		types: make([]tensor.Type, n),
 	}
 	if p.opts.FoldBytes == 0 {
 		p.opts.FoldBytes = 1 << 20
@@ -260,6 +268,10 @@ func (g *Graph) settle(i int) {
 		g.giveUp(i, Unsupported, op.Unsupported("inputs that are scratch memory"))
 		return
 	}
+	if err := g.fits(i); err != nil {
+		g.giveUp(i, StateOf(err), err)
+		return
+	}
 	for _, x := range c.In {
 		if x != nil && x.Type == tensor.Invalid {
 			t.Dynamic = true // the input itself is known only at run time
@@ -269,6 +281,9 @@ func (g *Graph) settle(i int) {
 		err := g.infer(t)
 		if err == nil && !t.Dynamic {
 			err = Check(c)
+		}
+		if err == nil && !t.Dynamic {
+			err = g.made(i)
 		}
 		if err != nil {
 			g.giveUp(i, StateOf(err), err)
@@ -289,6 +304,16 @@ func (g *Graph) settle(i int) {
 		return
 	}
 	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && outBytes(c) <= foldLimit {
+		if !t.Def.OfShape {
+			t.work = g.workOf(t)
+		}
+		if t.work > mostWork {
+			g.giveUp(i, Failed, &op.WorkError{Want: t.work, Limit: mostWork})
+			return
+		}
+		if t.work > foldWork {
+			return
+		}
 		t.State = Folded
 		for _, id := range n.Outputs {
 			if id >= 0 {
@@ -466,6 +491,9 @@ const substituteLimit = 1 << 30
 func (g *Graph) giveUp(i int, s State, err error) {
 	t := &g.Tasks[i]
 	t.State, t.Err, t.Dynamic, t.Ready = s, err, false, false
+	if g.broken == nil && errors.Is(err, op.ErrMalformed) {
+		g.broken = &MalformedError{Graph: g.File.Index, Node: g.File.Nodes[i], Err: err}
+	}
 	for k, id := range t.Node.Outputs {
 		if id < 0 || k >= len(t.Call.Out) || g.Graph.Values[id].Variable {
 			continue
@@ -512,8 +540,14 @@ func Panicked(e any) error {
 	if err, ok := e.(*op.LimitError); ok {
 		return err
 	}
+	if err, ok := e.(error); ok && errors.Is(err, workers.ErrStopped) {
+		return err
+	}
 	if t, ok := e.(*tensor.TypeError); ok {
 		return op.Unsupported("%v", t)
+	}
+	if t, ok := e.(*tensor.EmptyError); ok {
+		return t
 	}
 	return fmt.Errorf("internal error: %v", e)
 }

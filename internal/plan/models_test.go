@@ -65,7 +65,7 @@ func TestModels(t *testing.T) {
 
 func compare(t *testing.T, f string, m *graph.Model, o synth.Overrides) (known, all int, ok bool) {
 	t.Helper()
-	in, _, err := feed.Inputs(m.Main(), feed.Options{Seed: 1, Overrides: o})
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1, Overrides: o})
 	if err != nil {
 		return 0, 0, false
 	}
@@ -165,7 +165,7 @@ func TestQuantisedModels(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if in, _, err := feed.Inputs(m.Main(), feed.Options{Seed: 1}); err == nil && converts(m.Main()) {
+			if in, _, err := feed.Inputs(m, feed.Options{Seed: 1}); err == nil && converts(m.Main()) {
 				lowered += quantisedModel(t, filepath.Base(f), m, in)
 			}
 			if m.Close != nil {

@@ -18,8 +18,10 @@ type Plan struct {
 }
 
 // Make plans the main graph for inputs of the given types and shapes, which follow
-// its inputs, and the graphs that it runs, each once for a set of shapes. Elements
-// of inputs are not looked at. What cannot run is no error: see [Step.State].
+// its inputs, and the graphs that it runs, each once for a set of shapes. Elements of
+// inputs are looked at for shapes that they decide, and for nothing else: what they
+// are in one run they need not be in the next. What cannot run is no error: see
+// [Step.State]. What breaks a rule of the format is one, a [MalformedError].
 func Make(m *graph.Model, in []*tensor.Tensor, o Options) (*Plan, error) {
 	if o.Registry == nil {
 		return nil, errors.New("plan: no operator registry")
@@ -35,6 +37,10 @@ func Make(m *graph.Model, in []*tensor.Tensor, o Options) (*Plan, error) {
 	g.bodies = &bodies{done: map[string]*Graph{}, plans: make([]int, len(m.Graphs)), busy: make([]bool, len(m.Graphs))}
 	g.bodies.busy[0] = true
 	g.apply()
+	if err := g.Malformed(); err != nil {
+		return nil, err
+	}
+	g.decide(in)
 	p.Main = g
 	p.collect(g, map[*Graph]bool{})
 	return p, nil

@@ -171,12 +171,46 @@ func TestFold(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := made(t, tt.o, []*tensor.Tensor{f32(4, 5), i64(7, 8)}, build(0, consts, "x n", "y", tt.lines...))
+			n := &tensor.Tensor{Type: tensor.Int64, Shape: []int{2}}
+			p := made(t, tt.o, []*tensor.Tensor{f32(4, 5), n}, build(0, consts, "x n", "y", tt.lines...))
 			if got := states(p.Steps(0)); got != tt.states {
 				t.Errorf("states %q, want %q", got, tt.states)
 			}
 			if got := shown(p, 0, "y"); got != tt.y {
 				t.Errorf("y is %s, want %s", got, tt.y)
+			}
+		})
+	}
+}
+
+// TestDecide takes shapes from the elements of inputs and nothing else: what is
+// computed of them runs in every inference.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		n      *tensor.Tensor
+		lines  []string
+		states string
+		y      string
+	}{
+		{"elements", i64(7, 8), []string{"Fill y n"}, "runs", "float32 7x8"},
+		{"through others", i64(7, 8), []string{"Double a n", "Fill b a", "Same y b"}, "runs runs runs", "float32 14x16"},
+		{"no elements", &tensor.Tensor{Type: tensor.Int64, Shape: []int{2}}, []string{"Fill y n"}, "runs", "?"},
+		{"no whole numbers", f32(2), []string{"Fill y n"}, "runs", "?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := made(t, Options{}, []*tensor.Tensor{f32(4, 5), tt.n}, build(0, nil, "x n", "y", tt.lines...))
+			if got := states(p.Steps(0)); got != tt.states {
+				t.Errorf("states %q, want %q", got, tt.states)
+			}
+			if got := shown(p, 0, "y"); got != tt.y {
+				t.Errorf("y is %s, want %s", got, tt.y)
+			}
+			y := p.Main.Known(id(p.Model.Main(), "y"))
+			if got := y != nil && y.Known(); got {
+				t.Error("a value of a run is known before it")
 			}
 		})
 	}

@@ -356,6 +356,7 @@ func TestLeftAlone(t *testing.T) {
 		}},
 		{"sixteen bits", "runs runs runs", func(b *net) {
 			x := b.node("DequantizeLinear", nil, b.input(tensor.New(tensor.Int16, 4)), b.constant(scalar32(0.1)))
+			b.g.Nodes[0].Version = 21 // the first with 16 bits
 			q(b, b.node("Sigmoid", nil, x), 0.1)
 		}},
 		{"weights in floating point", "runs runs runs", func(b *net) {

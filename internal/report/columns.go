@@ -18,6 +18,10 @@ type column struct {
 	left     bool              // text is set flush left
 	keep     int               // the lower, the sooner it is dropped when the table is too wide; below 0 it is never there
 	wide     int               // longest text shown in the table, 0 for no limit
+	flex     int               // width to which text may be cut before the column is left out, 0 for not at all
+	terminal bool              // of terminals only
+	needed   bool              // files have it though it be empty
+	tail     bool              // what is cut loses its beginning: names differ at the end
 	group    bool              // shown for groups too
 	human    func(r *row) string
 	raw      func(r *row) string
@@ -30,13 +34,16 @@ const hidden = -1
 // where some layer has it.
 var keeps = map[string]int{
 	"latency_s": 97, "share": 96, "total_s": 58, "expected_s": 73, "against_expected": 74,
-	"accelerator_cycles": 88, "simulator_cycles": 87, "cpu_cycles": 86, "energy_j": 75,
+	"accelerator_cycles": 88, "simulator_cycles": 87, "cpu_cycles": 79, "energy_j": 75,
 	"macs": 90, "ops": 50, "ops_per_s": 65, "params": 45, "live_bytes": 37,
 	"calls": hidden, "macs_per_s": hidden, "bytes_per_s": hidden, "ops_per_byte": hidden, "energy_per_mac_j": hidden, "energy_per_op_j": hidden, "power_w": hidden,
 	"weights_bytes": hidden, "bytes_read": hidden, "bytes_written": hidden, "macs_executed": hidden, "mltk_ops": hidden, "mltk_macs": hidden,
 	"sparsity_weights": hidden, "sparsity_activations": hidden,
 	"accelerator_programs": hidden, "accelerator_instructions": hidden, "accelerator_stalls": hidden, "accelerator_no_ops": hidden,
 }
+
+// nameKeep is how much the table needs what tells layers apart.
+const nameKeep = 80
 
 // foreignKeep is how much the table needs quantities that are not in the list.
 const foreignKeep = 55
@@ -55,6 +62,7 @@ func columns(p *profile.Profile) []column {
 		textual("layers", "layers", 98, 0, true, func(r *row) string { return strconv.Itoa(len(r.Layers)) }),
 	}
 	cs[0].left, cs[2].left = false, false
+	cs[0].needed, cs[1].needed = true, true
 	for _, q := range p.AllQuantities() {
 		if q.Model {
 			continue
@@ -64,7 +72,7 @@ func columns(p *profile.Profile) []column {
 		case "latency_s":
 			cs = append(cs, numeric("", "±", 60, false, Duration, spread))
 		case "share":
-			cs = append(cs, numeric("", "cum.", 70, true, Percent, func(r *row) (float64, bool) {
+			cs = append(cs, bar(), numeric("", "cum.", 70, true, Percent, func(r *row) (float64, bool) {
 				if r.cum == nil {
 					return 0, false
 				}
@@ -82,14 +90,14 @@ func columns(p *profile.Profile) []column {
 			return ""
 		}
 	}
-	note := textual("note", "note", 85, 60, false, of(func(l *profile.Layer) string { return words.Note(l, true) }))
+	note := textual(noteKey, "note", 85, 60, false, of(func(l *profile.Layer) string { return words.Note(l, true) }))
 	note.raw = of(func(l *profile.Layer) string { return words.Note(l, false) })
 	cs = append(
 		cs,
-		textual("outputs", "output", 80, 24, false, of(func(l *profile.Layer) string { return shapes(l.Outputs, true) })),
-		textual("inputs", "input", 30, 32, false, of(func(l *profile.Layer) string { return shapes(l.Inputs, false) })),
-		textual("options", "options", 20, 60, false, of(words.Options)),
-		textual("name", "name", 35, 40, false, (*row).name),
+		textual("outputs", "output", nameKeep, 24, false, of(func(l *profile.Layer) string { return shapes(l.Outputs, true) })).cutTo(leastText),
+		textual("inputs", "input", 30, 32, false, of(func(l *profile.Layer) string { return shapes(l.Inputs, false) })).cutTo(leastText),
+		textual("options", "options", 20, 60, false, of(words.Options)).cutTo(leastText),
+		name(),
 		textual("accelerated", "accelerated", 89, 12, false, of(words.Placed)),
 		note,
 	)
@@ -101,7 +109,7 @@ func columnsFor(p *profile.Profile, o Options) []column {
 	cs := slices.DeleteFunc(columns(p), func(c column) bool { return o.By != "" && !c.group || o.By == "" && c.key == "layers" })
 	if o.By == "scope" {
 		i := slices.IndexFunc(cs, func(c column) bool { return c.key == "op" })
-		cs[i].head, cs[i].wide = "scope", 60
+		cs[i].head, cs[i].wide, cs[i].flex = "scope", 60, 20
 	}
 	return cs
 }
@@ -171,6 +179,58 @@ func numeric(key, head string, keep int, group bool, show func(float64) string, 
 		}
 	}
 	return column{key: key, head: head, keep: keep, group: group, human: cell(show), raw: cell(plainNumber)}
+}
+
+// name is the layer's name. A converter joins the names of what it fused: people see the
+// first.
+func name() column {
+	c := textual("name", "name", nameKeep+1, 40, false, (*row).name).cutTo(leastText)
+	c.tail = true
+	whole := c.human
+	c.human = func(r *row) string {
+		first, _, _ := strings.Cut(whole(r), ";")
+		return first
+	}
+	return c
+}
+
+// shorten cuts a text of the column.
+func (c *column) shorten(s string, width int) string {
+	if c.tail {
+		return ending(s, width)
+	}
+	return shorten(s, width)
+}
+
+// leastText is the width below which a column of text is not worth its room.
+const leastText = 12
+
+// cutTo is the column with texts that may be cut to a width where room is short.
+func (c column) cutTo(width int) column {
+	c.flex = width
+	return c
+}
+
+// barWidth is the length of a bar that stands for all of the time.
+const barWidth = 10
+
+// bar draws the share of a row, for the eye: whoever reads without a terminal has the
+// number beside it.
+func bar() column {
+	c := textual("", "", 66, 0, true, func(r *row) string {
+		v, ok := r.value("share")
+		if !ok || !(v > 0) {
+			return ""
+		}
+		eighths := int(min(v, 1)*barWidth*8 + 0.5)
+		s := strings.Repeat("█", eighths/8)
+		if rest := eighths % 8; rest > 0 {
+			s += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+		}
+		return s
+	})
+	c.terminal = true
+	return c
 }
 
 // plainNumber writes a number for machines: whole ones in full.

@@ -12,41 +12,89 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// writeCSV writes one table, a row a layer, figures in base units, empty where
-// not known.
+// writeCSV writes one table, a row a layer, figures in base units, empty where not known.
 func writeCSV(w io.Writer, p *profile.Profile, o Options) error {
+	return writeLayers(w, []*profile.Profile{p}, o)
+}
+
+// writeLayers writes the layers of profiles as comma-separated values. Those of several
+// say first of which model and target they are. Columns that nothing has a value for are
+// left out.
+func writeLayers(w io.Writer, ps []*profile.Profile, o Options) error {
 	o.All = true
-	rs, err := rows(p, o)
-	if err != nil {
-		return err
-	}
-	var cols []column
-	for _, c := range columnsFor(p, o) {
-		if c.key != "" {
-			cols = append(cols, c)
+	of := make([][]row, len(ps))
+	var cols []column // of all profiles
+	for i, p := range ps {
+		rs, err := rows(p, o)
+		if err != nil {
+			return err
 		}
-	}
-	out := csv.NewWriter(w)
-	line := make([]string, len(cols))
-	for i, c := range cols {
-		line[i] = c.key
-	}
-	if err := out.Write(line); err != nil {
-		return err
-	}
-	for k := range rs {
-		for i, c := range cols {
-			line[i] = c.raw(&rs[k])
-			if c.left {
-				line[i] = text.Cell(line[i])
+		of[i] = rs
+		for _, c := range columnsFor(p, o) {
+			known := slices.ContainsFunc(cols, func(x column) bool { return x.key == c.key })
+			if c.key != "" && !known && (c.needed || slices.ContainsFunc(rs, func(r row) bool { return c.raw(&r) != "" })) {
+				cols = append(cols, c)
 			}
 		}
-		if err := out.Write(line); err != nil {
-			return err
+	}
+	var head []string
+	if len(ps) > 1 {
+		head = []string{"model", "target"}
+		order := func(c column) int {
+			return slices.IndexFunc(allColumns(ps, o), func(key string) bool { return key == c.key })
+		}
+		slices.SortStableFunc(cols, func(x, y column) int { return order(x) - order(y) })
+	}
+	for _, c := range cols {
+		head = append(head, c.key)
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	for i, p := range ps {
+		mine := columnsFor(p, o)
+		cells := make([]func(*row) string, len(cols)) // nil where the profile has no such column
+		for n, c := range cols {
+			if j := slices.IndexFunc(mine, func(x column) bool { return x.key == c.key }); j >= 0 {
+				cells[n] = mine[j].raw
+			}
+		}
+		for k := range of[i] {
+			line := make([]string, 0, len(head))
+			if len(ps) > 1 {
+				line = append(line, text.Cell(p.Model.Name), text.Cell(p.Target.ID))
+			}
+			for n, c := range cols {
+				cell := ""
+				if cells[n] != nil {
+					cell = cells[n](&of[i][k])
+				}
+				if c.left {
+					cell = text.Cell(cell)
+				}
+				line = append(line, cell)
+			}
+			if err := out.Write(line); err != nil {
+				return err
+			}
 		}
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// allColumns are the keys of the columns of all profiles in the order of their tables.
+func allColumns(ps []*profile.Profile, o Options) []string {
+	var keys []string
+	for _, p := range ps {
+		for _, c := range columnsFor(p, o) {
+			if !slices.Contains(keys, c.key) {
+				keys = append(keys, c.key)
+			}
+		}
+	}
+	return keys
 }
 
 // writeMarkdown writes summary, table and findings as Markdown.
@@ -62,7 +110,7 @@ func writeMarkdown(w io.Writer, p *profile.Profile, o Options) error {
 	}
 	var cols []column
 	for _, c := range columnsFor(p, o) {
-		if c.keep >= 0 && slices.ContainsFunc(rs, func(r row) bool { return c.human(&r) != "" }) {
+		if c.keep >= 0 && !c.terminal && slices.ContainsFunc(rs, func(r row) bool { return c.human(&r) != "" }) {
 			cols = append(cols, c)
 		}
 	}

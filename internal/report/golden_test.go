@@ -302,24 +302,24 @@ func TestUnits(t *testing.T) {
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	m := NewModels(&b, "", 100)
+	m := NewList(&b, ListOptions{Width: 100, Measured: true, Files: []string{"a.tflite", "b.tflite", "c.onnx", "dir/good.onnx"}})
 	for i, text := range []string{
 		`a.tflite: Model.buffers[3] at byte 12: offset 77 leads outside the 500 bytes`,
 		`b.tflite: Model.subgraphs[0].name at byte 99: offset 1 leads outside the 9000 bytes`,
 		`c.onnx: the file is empty`,
 	} {
 		path, why, _ := strings.Cut(text, ": ")
-		if err := m.Add(path, nil, &textError{text}); err != nil {
+		if err := m.Add(ListRow{Path: path, Err: &textError{text}}); err != nil {
 			t.Fatalf("%d %s: %v", i, why, err)
 		}
 	}
-	if err := m.Add("dir/good.onnx", fixed(), nil); err != nil {
+	if err := m.Add(ListRow{Path: "dir/good.onnx", TargetRow: TargetRow{Profile: fixed()}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	update.File(t, filepath.Join("testdata", "models_100.txt"), b.Bytes())
+	update.File(t, filepath.Join("testdata", "list_100.txt"), b.Bytes())
 }
 
 type textError struct{ s string }

@@ -193,7 +193,7 @@ func TestRecalculated(t *testing.T) {
 	// The edits: two ratios of the last shape, targets of 80 %, 70 %, another, none.
 	p := sparseProfile()
 	edited := open(t, filepath.Join(in, "sparse.xlsx"))
-	want := whatif.New(p)
+	want := whatif.Plain(p)
 	shapes, err := edited.SearchSheet(sparseSheet, "weight shape")
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestRecalculated(t *testing.T) {
 	for label, v := range totals(s) {
 		check(find(t, got, sparseSheet, label), v)
 	}
-	if before := whatif.New(p).Totals(); *before.Improve == *s.Improve {
+	if before := whatif.Plain(p).Totals(); *before.Improve == *s.Improve {
 		t.Error("the edits change nothing")
 	}
 }

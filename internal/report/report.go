@@ -57,9 +57,9 @@ func formats() []format {
 		{name: "csv", endings: []string{".csv"}, text: true, what: "a row a layer, base units", write: writeCSV},
 		{name: "yaml", endings: []string{".yaml", ".yml"}, text: true, what: "the same data as JSON", write: writeYAML},
 		{name: "markdown", endings: []string{".md"}, text: true, what: "summary, table and findings", write: writeMarkdown},
-		{name: "trace", endings: []string{".trace.json"}, events: true, what: "Chrome trace events, for ui.perfetto.dev and chrome://tracing", write: plain(chrome.Write)},
+		{name: "trace", endings: []string{".trace.json"}, events: true, what: "Chrome trace, for ui.perfetto.dev and chrome://tracing", write: plain(chrome.Write)},
 		{name: "trace.gz", endings: []string{".trace.json.gz"}, events: true, what: "the same, compressed", write: zipped(chrome.Write)},
-		{name: "xlsx", endings: []string{".xlsx"}, what: "workbook with live formulas and a sparse what-if, see docs/xlsx.md", write: writeXLSX},
+		{name: "xlsx", endings: []string{".xlsx"}, what: "workbook with live formulas and a sparse what-if", write: writeXLSX},
 		{name: "neural-engine", endings: []string{".ne.csv"}, text: true, what: "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", write: writeNeuralEngine},
 		{name: "html", endings: []string{".html"}, events: true, what: "page for the browser, one file", write: writePage},
 		{name: "perfetto", endings: []string{".pftrace"}, events: true, what: "Perfetto trace, for ui.perfetto.dev and trace_processor", write: plain(perfetto.Write)},
@@ -72,7 +72,7 @@ func formats() []format {
 		{name: "profile", endings: []string{".opmeter"}, events: true, what: "saved profile, for opmeter report", write: plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
 		{name: "mltk", endings: []string{".mltk.txt"}, text: true, what: "text of the MLTK profiler", write: writeMLTK},
 		{name: "mltk-json", endings: []string{".mltk.json"}, text: true, what: "JSON of the MLTK profiler", write: writeMLTKJSON},
-		{name: "mltk-csv", endings: []string{".mltk.csv"}, text: true, what: "CSV of the MLTK profiler: summary, empty line, layers", write: writeMLTKCSV},
+		{name: "mltk-csv", endings: []string{".mltk.csv"}, text: true, what: "CSV of the MLTK profiler", write: writeMLTKCSV},
 	}
 }
 

@@ -43,7 +43,11 @@ func summary(p *profile.Profile) []fact {
 	}
 	t := p.Totals
 	add("Layers", layers(p))
-	add("Parameters", pair(t.Params, Count, t.WeightsBytes, Bytes))
+	params := pair(t.Params, Count, t.WeightsBytes, Bytes)
+	if t.ComputedParams != nil && params != "" {
+		params += fmt.Sprintf(", and %s that are not in the file but computed at load", Count(*t.ComputedParams))
+	}
+	add("Parameters", params)
 	add("Operations", incomplete(t.Ops, t.UncountedLayers))
 	macs := incomplete(t.MACs, t.UncountedLayers)
 	if t.MACs != nil && t.MACsExecuted != nil && *t.MACs != *t.MACsExecuted {
@@ -116,12 +120,16 @@ func runs(n int64) string {
 }
 
 func describe(t profile.Tensor) string {
-	dims := words.Shape(t.Shape)
+	dims := words.Taken(&t)
 	switch t.DType {
 	case "sequence", "optional", "map":
 		dims = ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", text.Clean(t.Name), t.DType, dims))
+	s := strings.TrimSpace(fmt.Sprintf("%s %s %s", text.Clean(t.Name), t.DType, dims))
+	if made := words.Made(&t); made != "" {
+		s += ", fed " + made
+	}
+	return s
 }
 
 func layers(p *profile.Profile) string {
@@ -171,6 +179,9 @@ func pair(n *int64, show func(int64) string, b *int64, showB func(int64) string)
 
 func incomplete(n, missing *int64) string {
 	if n == nil {
+		if missing != nil && *missing > 0 {
+			return fmt.Sprintf("not known: %s cannot be counted", words.Plural(*missing, "layer"))
+		}
 		return ""
 	}
 	if missing != nil && *missing > 0 {

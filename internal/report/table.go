@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -18,6 +19,34 @@ const gap = "  "
 // writeTable writes summary, table and findings for a terminal.
 func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 	var b strings.Builder
+	writeFacts(&b, p, o)
+	o.Sort = o.order(p)
+	rs, err := rows(p, o)
+	if err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	grid(&b, p, rs, o)
+	if o.Memory {
+		writeMemory(&b, p, o)
+	}
+	writeFindings(&b, p, o)
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// Brief writes what the table says beside its rows, summary and findings, for those who
+// have the rows in a file.
+func Brief(w io.Writer, p *profile.Profile, o Options) error {
+	var b strings.Builder
+	writeFacts(&b, p, o)
+	writeFindings(&b, p, o)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeFacts writes the summary.
+func writeFacts(b *strings.Builder, p *profile.Profile, o Options) {
 	facts := summary(p)
 	label := 0
 	for _, f := range facts {
@@ -32,32 +61,61 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 			b.WriteString(gap + l + "\n")
 		}
 	}
-	rs, err := rows(p, o)
-	if err != nil {
-		return err
-	}
-	b.WriteByte('\n')
-	grid(&b, p, rs, o)
-	if o.Memory {
-		writeMemory(&b, p, o)
-	}
-	if fs := p.Findings; len(fs) > 0 {
+}
+
+// marks stand before findings, with the colour of a terminal.
+var marks = map[profile.Severity]struct {
+	mark  string
+	style lipgloss.Style
+}{
+	profile.Info:    {"·", lipgloss.NewStyle().Faint(true)},
+	profile.Warning: {"!", lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Yellow)},
+	profile.Problem: {"✗", lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)},
+}
+
+// writeFindings writes the findings, and what the profile lacks.
+func writeFindings(b *strings.Builder, p *profile.Profile, o Options) {
+	if len(p.Findings) > 0 {
 		b.WriteByte('\n')
-		for _, f := range fs {
-			mark := map[profile.Severity]string{profile.Info: "·", profile.Warning: "!", profile.Problem: "✗"}[f.Severity]
-			for i, l := range wrap(text.Clean(f.Text), o.Width-2) {
-				if i > 0 {
-					mark = " "
-				}
-				fmt.Fprintf(&b, "%s %s\n", mark, l)
+	}
+	for _, f := range p.Findings {
+		m := marks[f.Severity]
+		mark := m.mark
+		if o.Color {
+			mark = m.style.Render(mark)
+		}
+		for i, l := range wrap(text.Clean(f.Text), o.Width-2) {
+			if i > 0 {
+				mark = " "
 			}
+			fmt.Fprintf(b, "%s %s\n", mark, l)
 		}
 	}
 	if len(p.Incomplete) > 0 {
-		fmt.Fprintf(&b, "\nIncomplete: %s\n", text.Clean(words.Incomplete(p)))
+		b.WriteByte('\n')
+		for _, l := range wrap("Incomplete: "+text.Clean(words.Incomplete(p)), o.Width) {
+			b.WriteString(l + "\n")
+		}
 	}
-	_, err = io.WriteString(w, b.String())
-	return err
+}
+
+// order is the order of the rows: where only the first are shown and no order was asked
+// for, these are to be the slowest, or those with the most work where no time is known.
+func (o *Options) order(p *profile.Profile) string {
+	switch {
+	case o.Top <= 0 || o.Sort != "":
+		return o.Sort
+	case known(p, "latency_s"):
+		return "time"
+	case known(p, "macs"):
+		return "macs"
+	}
+	return ""
+}
+
+// known reports whether a layer has a figure.
+func known(p *profile.Profile, key string) bool {
+	return slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { _, ok := l.Figure(key).Best(); return ok })
 }
 
 // drawn is a column with its cells.
@@ -65,85 +123,127 @@ type drawn struct {
 	column
 	at    int // position among all columns
 	cells []string
-	width int
+	width int // of the widest cell
+	shown int // that the column gets, 0 for none
 }
 
-// leastText is the width below which a column of text is not worth its room.
-const leastText = 12
+// least is the width below which the column is not worth its room.
+func (c *drawn) least() int {
+	if c.flex > 0 {
+		return min(c.width, max(c.flex, lipgloss.Width(c.head)))
+	}
+	return c.width
+}
 
-// fit drops the columns that matter least until the table is at most width wide,
-// and gives the room that is then left to those that fit, texts cut shorter.
-func fit(cols *[]drawn, width int) {
+// fit gives the columns that matter most their room in width columns, 0 for no limit,
+// and to texts what is left, cut shorter. Those without room are left with none.
+func fit(cols []drawn, width int) {
 	if width <= 0 {
+		for i := range cols {
+			cols[i].shown = cols[i].width
+		}
 		return
 	}
-	total := -len(gap)
-	for _, c := range *cols {
-		total += c.width + len(gap)
+	order := make([]*drawn, len(cols))
+	for i := range cols {
+		order[i] = &cols[i]
 	}
-	var dropped []drawn
-	for total > width && len(*cols) > 2 {
-		least := 0
-		for i, c := range *cols {
-			if c.keep < (*cols)[least].keep {
-				least = i
-			}
+	slices.SortStableFunc(order, func(x, y *drawn) int { return y.keep - x.keep })
+	room := width + len(gap)
+	for i, c := range order {
+		if need := c.least() + len(gap); need <= room {
+			c.shown, room = c.least(), room-need
+		} else if i < 2 { // which row it is must be seen
+			c.shown = max(1, min(c.least(), room-len(gap)))
+			room = max(0, room-c.shown-len(gap))
 		}
-		c := (*cols)[least]
-		total -= c.width + len(gap)
-		dropped = append(dropped, c)
-		*cols = slices.Delete(*cols, least, least+1)
 	}
-	for _, c := range slices.Backward(dropped) {
-		room := width - total - len(gap)
-		switch {
-		case c.width <= room:
-		case c.left && room >= leastText && lipgloss.Width(c.head) <= room:
-			c.cut(room)
-		default:
-			continue
-		}
-		total += c.width + len(gap)
-		*cols = append(*cols, c)
-	}
-	slices.SortFunc(*cols, func(x, y drawn) int { return x.at - y.at })
-	// What is still too wide has only its first columns left.
-	if over := total - width; over > 0 {
-		for i := range *cols {
-			if c := &(*cols)[i]; c.left && c.width-over >= leastText {
-				c.cut(c.width - over)
-				break
-			}
+	for _, c := range order {
+		if c.shown > 0 {
+			more := min(room, c.width-c.shown)
+			c.shown, room = c.shown+more, room-more
 		}
 	}
 }
 
-// cut shortens the column's texts.
-func (c *drawn) cut(width int) {
-	c.width = width
-	for i, s := range c.cells {
-		c.cells[i] = shorten(s, width)
-	}
-}
+// noteKey is the column of notes, which follow below a table that has no room for them.
+const noteKey = "note"
 
 // grid writes the rows with the columns that have something to show and fit.
 func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
-	hidden := 0
-	if o.Top > 0 && len(rs) > o.Top {
-		hidden = len(rs) - o.Top
+	all := len(rs)
+	if o.Top > 0 && all > o.Top {
 		rs = rs[:o.Top]
 	}
+	cols := draw(p, rs, o)
+	fit(cols, o.Width)
+	var notes []string
+	i := slices.IndexFunc(cols, func(c drawn) bool { return c.key == noteKey })
+	// What says which layer it is goes before what is said of it.
+	named := func(c drawn) bool { return c.shown == 0 && c.keep >= nameKeep && c.key != noteKey }
+	if i >= 0 && (cols[i].shown < cols[i].width || cols[i].width > cols[i].wide || slices.ContainsFunc(cols, named)) {
+		notes = notesBelow(rs, cols[i])
+		cols = slices.Delete(cols, i, i+1)
+		for k := range cols {
+			cols[k].shown = 0
+		}
+		fit(cols, o.Width)
+	}
+	line := func(cell func(c *drawn) string) string {
+		var cells []string
+		for i := range cols {
+			if c := &cols[i]; c.shown > 0 {
+				cells = append(cells, pad(c.shorten(cell(c), c.shown), c.shown, c.left))
+			}
+		}
+		return strings.TrimRight(strings.Join(cells, gap), " ")
+	}
+	h := line(func(c *drawn) string { return c.head })
+	if o.Color {
+		h = lipgloss.NewStyle().Bold(true).Render(h)
+	}
+	b.WriteString(h + "\n")
+	for i := range rs {
+		b.WriteString(line(func(c *drawn) string { return c.cells[i] }) + "\n")
+	}
+	if len(rs) < all {
+		b.WriteString(topLine(len(rs), all, o) + "\n")
+	}
+	var lacking []string
+	for _, c := range cols {
+		if c.shown == 0 && c.head != "" {
+			lacking = append(lacking, c.head)
+		}
+	}
+	if len(lacking) > 0 {
+		notes = append(notes, noRoom(lacking))
+	}
+	for i, n := range notes {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		for _, l := range wrap(n, o.Width) {
+			b.WriteString(l + "\n")
+		}
+	}
+}
+
+// noRoom names the columns that the terminal is too narrow for.
+func noRoom(heads []string) string { return "no room for: " + strings.Join(heads, ", ") }
+
+// draw makes the columns that have something to show, with their cells.
+func draw(p *profile.Profile, rs []row, o Options) []drawn {
 	var cols []drawn
 	for at, c := range columnsFor(p, o) {
-		if c.keep < 0 {
+		if c.keep < 0 || c.terminal && o.Width <= 0 {
 			continue
 		}
 		d := drawn{column: c, at: at, width: lipgloss.Width(c.head)}
 		empty := true
 		for i := range rs {
 			s := c.human(&rs[i])
-			if c.wide > 0 {
-				s = shorten(s, c.wide)
+			if c.wide > 0 && c.key != noteKey {
+				s = c.shorten(s, c.wide)
 			}
 			empty = empty && s == ""
 			d.cells = append(d.cells, s)
@@ -153,25 +253,51 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 			cols = append(cols, d)
 		}
 	}
-	fit(&cols, o.Width)
-	line := func(cell func(c drawn) string) string {
-		cells := make([]string, len(cols))
-		for i, c := range cols {
-			cells[i] = pad(cell(c), c.width, c.left)
-		}
-		return strings.TrimRight(strings.Join(cells, gap), " ")
-	}
-	h := line(func(c drawn) string { return c.head })
-	if o.Color {
-		h = lipgloss.NewStyle().Bold(true).Render(h)
-	}
-	b.WriteString(h + "\n")
+	return cols
+}
+
+// notesBelow are the notes of the rows as lines of their own, alike ones together.
+func notesBelow(rs []row, c drawn) []string {
+	const most = 8 // rows that are named for a note
+	var order []string
+	of := map[string][]string{}
 	for i := range rs {
-		b.WriteString(line(func(c drawn) string { return c.cells[i] }) + "\n")
+		l := rs[i].layer()
+		if c.cells[i] == "" || l == nil {
+			continue
+		}
+		if of[c.cells[i]] == nil {
+			order = append(order, c.cells[i])
+		}
+		of[c.cells[i]] = append(of[c.cells[i]], "#"+strconv.FormatInt(l.Index, 10))
 	}
-	if hidden > 0 {
-		fmt.Fprintf(b, "… and %d more: --top 0 shows all\n", hidden)
+	var out []string
+	for _, note := range order {
+		who := of[note]
+		rest := ""
+		if len(who) > most {
+			rest = " and " + words.Plural(int64(len(who)-most), "more layer")
+			who = who[:most]
+		}
+		out = append(out, strings.Join(who, ", ")+rest+": "+note)
 	}
+	return out
+}
+
+// topLine says which rows of how many a table has.
+func topLine(n, all int, o Options) string {
+	what := map[string]string{"": "layers", "op": "operators", "scope": "scopes"}[o.By]
+	order := o.Sort
+	if order == "" && o.By != "" {
+		order = "time"
+	}
+	switch order {
+	case "", "index":
+		return fmt.Sprintf("the first %d of %d %s: without --top all are shown", n, all, what)
+	case "time":
+		return fmt.Sprintf("the slowest %d of %d %s: without --top all are shown", n, all, what)
+	}
+	return fmt.Sprintf("the first %d of %d %s by %s: without --top all are shown", n, all, what, order)
 }
 
 func pad(s string, width int, left bool) string {
@@ -180,6 +306,19 @@ func pad(s string, width int, left bool) string {
 		return s + fill
 	}
 	return fill + s
+}
+
+// ending is the end of a text, as wide as there is room.
+func ending(s string, width int) string {
+	if lipgloss.Width(s) <= width {
+		return s
+	}
+	r := []rune(s)
+	n := min(len(r), max(1, width-1))
+	for n > 1 && lipgloss.Width(string(r[len(r)-n:])) > width-1 {
+		n--
+	}
+	return "…" + string(r[len(r)-n:])
 }
 
 // shorten cuts text in the middle, where long names differ least.
@@ -197,13 +336,4 @@ func shorten(s string, width int) string {
 		}
 	}
 	return string(r[:head]) + "…" + string(r[len(r)-tail:])
-}
-
-// wrap breaks text at blanks into lines of at most width columns; 0 or less
-// means no limit.
-func wrap(s string, width int) []string {
-	if width < 20 || lipgloss.Width(s) <= width {
-		return []string{s}
-	}
-	return strings.Split(lipgloss.Wrap(s, width, " "), "\n")
 }

@@ -39,7 +39,7 @@ func TestTargetsNarrow(t *testing.T) {
 		{0, []string{latency, energy, "521 KiB", "  yes   " + note}, []string{": " + note}},
 		{104, []string{latency, energy, "521 KiB", "\nefr32xg24-mvp: " + note}, nil},
 		{80, []string{latency, "  757 µJ  yes", "521 KiB", "\nefr32xg24-mvp: " + note}, []string{"1.51 mJ"}},
-		{72, []string{latency, "521 KiB", "\nefr32xg24-mvp: " + note}, []string{"energy", "µJ"}},
+		{72, []string{latency, "521 KiB", "\nefr32xg24-mvp: " + note}, []string{"energy  fits", "µJ"}},
 		{60, []string{latency, "83.1 KiB", "\nefr32xg24-mvp: " + note}, []string{"flash  ", "521 KiB"}},
 		{45, []string{"  73.8 ms  83.1 KiB  yes\n"}, []string{"148 ms", "…"}},
 	} {
@@ -63,5 +63,43 @@ func TestTargetsNarrow(t *testing.T) {
 				t.Errorf("width %d: %q is wider", c.width, l)
 			}
 		}
+	}
+}
+
+// Models that are compared have a column, notes of one kind stand together, and columns
+// without any value or room are not there, the latter named.
+func TestTargetsOfModels(t *testing.T) {
+	t.Parallel()
+	row := func(model, target string, kind profile.TargetKind) TargetRow {
+		return TargetRow{Profile: &profile.Profile{
+			Model: profile.Model{Name: model}, Target: profile.Target{ID: target, Kind: kind},
+			Totals: profile.Totals{Latency: profile.Value(profile.Estimated, 0.02, ""), RAMBytes: new(int64(1000)), FlashBytes: new(int64(2000))},
+		}, RAM: new(int64(1 << 20)), ExternalFlash: new(int64(1 << 21))}
+	}
+	rs := []TargetRow{
+		row("a-model-with-a-long-name", "chip-one", profile.TargetSimulator), row("b", "chip-one", profile.TargetSimulator),
+		row("b", "chip-two", profile.TargetSimulator), row("b", "host", profile.TargetHost),
+	}
+	rs[2].Over = []string{"takes 20.0 ms"}
+	var b bytes.Buffer
+	if err := Targets(&b, rs, 68); err != nil {
+		t.Fatal(err)
+	}
+	const want = `model                     target    latency     RAM     flash  fits
+a-model-with-a-long-name  chip-one  20.0 ms  1000 B  1.95 KiB  yes
+b                         chip-one  20.0 ms  1000 B  1.95 KiB  yes
+b                         chip-two  20.0 ms  1000 B  1.95 KiB  no
+b                         host      20.0 ms  1000 B  1.95 KiB
+a-model-with-a-long-name on chip-one, b on chip-one: model in
+external flash
+b on chip-two: takes 20.0 ms
+b on host: measured here
+`
+	if strings.Join(strings.Fields(b.String()), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := Reasons(&b, rs[2:3], 0); err != nil || b.String() != "chip-two: takes 20.0 ms\n" {
+		t.Errorf("reasons %q, %v", b.String(), err)
 	}
 }

@@ -39,9 +39,9 @@ func Read[D Number](dst []D, x *Tensor, start int) {
 	case Float64:
 		Convert(dst, Of[float64](x)[start:])
 	case Float16:
-		readHalves(dst, Of[uint16](x)[start:])
+		readHalves(dst, Words[uint16](x)[start:])
 	case BFloat16:
-		for i, h := range Of[uint16](x)[start : start+len(dst)] {
+		for i, h := range Words[uint16](x)[start : start+len(dst)] {
 			dst[i] = D(BF16ToF32(h))
 		}
 	case Int8:
@@ -53,13 +53,13 @@ func Read[D Number](dst []D, x *Tensor, start int) {
 	case Int64:
 		Convert(dst, Of[int64](x)[start:])
 	case Uint8, Bool:
-		Convert(dst, Of[uint8](x)[start:])
+		Convert(dst, Words[uint8](x)[start:])
 	case Uint16:
-		Convert(dst, Of[uint16](x)[start:])
+		Convert(dst, Words[uint16](x)[start:])
 	case Uint32:
-		Convert(dst, Of[uint32](x)[start:])
+		Convert(dst, Words[uint32](x)[start:])
 	case Uint64:
-		Convert(dst, Of[uint64](x)[start:])
+		Convert(dst, Words[uint64](x)[start:])
 	default:
 		readSmall(dst, x, start)
 	}
@@ -179,9 +179,9 @@ func WriteFloat32(x *Tensor, start int, src []float32) {
 	case Float64:
 		Convert(Of[float64](x)[start:start+len(src)], src)
 	case Float16:
-		writeF16(Of[uint16](x)[start:], src)
+		writeF16(Words[uint16](x)[start:], src)
 	case BFloat16:
-		dst := Of[uint16](x)[start : start+len(src)]
+		dst := Words[uint16](x)[start : start+len(src)]
 		for i, f := range src {
 			dst[i] = F32ToBF16(f)
 		}
@@ -227,17 +227,17 @@ func WriteFloat64(x *Tensor, start int, src []float64, cv Conversion) {
 	case Float64:
 		copy(Of[float64](x)[start:], src)
 	case Float16:
-		dst := Of[uint16](x)[start:]
+		dst := Words[uint16](x)[start:]
 		for i, f := range src {
 			dst[i] = F64ToF16(f)
 		}
 	case BFloat16:
-		dst := Of[uint16](x)[start:]
+		dst := Words[uint16](x)[start:]
 		for i, f := range src {
 			dst[i] = F64ToBF16(f)
 		}
 	case Uint64:
-		dst := Of[uint64](x)[start:]
+		dst := Words[uint64](x)[start:]
 		for i, f := range src {
 			switch {
 			case f >= 1<<63 && f < 1<<64:
@@ -251,7 +251,7 @@ func WriteFloat64(x *Tensor, start int, src []float64, cv Conversion) {
 			}
 		}
 	case Bool:
-		dst := Of[uint8](x)[start:]
+		dst := Words[uint8](x)[start:]
 		for i, f := range src {
 			dst[i] = Truth(f != 0)
 		}
@@ -354,15 +354,15 @@ func WriteInt64(x *Tensor, start int, src []int64) {
 	n := len(src)
 	switch x.Type {
 	case Int8, Uint8: // the low bits of both are the same
-		Convert(Of[uint8](x)[start:start+n], src)
+		Convert(Words[uint8](x)[start:start+n], src)
 	case Int16, Uint16:
-		Convert(Of[uint16](x)[start:start+n], src)
+		Convert(Words[uint16](x)[start:start+n], src)
 	case Int32, Uint32:
-		Convert(Of[uint32](x)[start:start+n], src)
+		Convert(Words[uint32](x)[start:start+n], src)
 	case Int64, Uint64:
-		copy(Of[int64](x)[start:], src)
+		copy(view[int64](x)[start:], src)
 	case Bool:
-		dst := Of[uint8](x)[start:]
+		dst := Words[uint8](x)[start:]
 		for i, v := range src {
 			dst[i] = Truth(v != 0)
 		}
@@ -429,7 +429,7 @@ func castReal[S Number](out, in *Tensor, lo, hi int) bool {
 	case Float64:
 		Convert(Of[float64](out)[lo:hi], src)
 	case Bool:
-		dst := Of[uint8](out)[lo:hi]
+		dst := Words[uint8](out)[lo:hi]
 		for i, x := range src {
 			dst[i] = Truth(x != 0)
 		}
@@ -443,13 +443,13 @@ func castInteger[S Integer](out, in *Tensor, lo, hi int) bool {
 	src := Of[S](in)[lo:hi]
 	switch out.Type {
 	case Int8, Uint8: // the low bits of both are the same
-		Convert(Of[uint8](out)[lo:hi], src)
+		Convert(Words[uint8](out)[lo:hi], src)
 	case Int16, Uint16:
-		Convert(Of[uint16](out)[lo:hi], src)
+		Convert(Words[uint16](out)[lo:hi], src)
 	case Int32, Uint32:
-		Convert(Of[uint32](out)[lo:hi], src)
+		Convert(Words[uint32](out)[lo:hi], src)
 	case Int64, Uint64:
-		Convert(Of[uint64](out)[lo:hi], src)
+		Convert(Words[uint64](out)[lo:hi], src)
 	default:
 		return castReal[S](out, in, lo, hi)
 	}

@@ -144,9 +144,6 @@ func TestPick(t *testing.T) {
 		if got != want {
 			t.Errorf("%v picks %v", ty, got)
 		}
-		if w := PickWidth(ty, 8, 16, 32, 64); w != 0 && w != ty.Bits() {
-			t.Errorf("%v of %d bits picks %d", ty, ty.Bits(), w)
-		}
 	}
 }
 

@@ -54,19 +54,3 @@ func PickNumber[F any](t Type, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 F)
 	}
 	return PickInteger(t, i8, i16, i32, i64, u8, u16, u32, u64)
 }
-
-// PickWidth chooses by the width alone, for elements that are only moved or
-// compared bit by bit: 8, 16, 32 or 64 bits.
-func PickWidth[F any](t Type, w8, w16, w32, w64 F) (f F) {
-	switch t.Bits() {
-	case 8:
-		return w8
-	case 16:
-		return w16
-	case 32:
-		return w32
-	case 64:
-		return w64
-	}
-	return f
-}

@@ -74,20 +74,87 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("elements of %v where %s is expected", e.Type, e.As)
 }
 
-// Of views the elements of x as a slice of T without a copy. T must have the
-// width of the element (uint16 for float16, uint8 or bool-as-uint8 for bool,
-// uint8 for packed types). It panics with a [TypeError] when the width differs.
+// Of views the elements of x as a slice of T without a copy. T must be the Go type of
+// the element: uint16 for the two 16-bit floats, uint8 for bool, 8-bit floats and packed
+// types too. It panics with a [TypeError] otherwise. [Words] views any bits.
 func Of[T Number | complex64 | complex128 | bool](x *Tensor) []T {
-	var z T
-	w := int(unsafe.Sizeof(z))
-	if b := x.Type.Bits(); max(b, 8) != 8*w && b > 0 || x.Type == String {
+	if x.Type != Invalid && !viewed[T](x.Type) {
+		var z T
 		panic(&TypeError{x.Type, fmt.Sprintf("%T", z)})
 	}
-	n := len(x.Data) / w
+	return view[T](x)
+}
+
+// EmptyError is what [Single] panics with.
+type EmptyError struct{ Shape []int }
+
+// Error gives the shape.
+func (e *EmptyError) Error() string {
+	return "a tensor of shape " + FormatShape(e.Shape) + " where one element is expected"
+}
+
+// Single is the first element of x, for operands that have one. It panics with an
+// [EmptyError] where there is none, and as [Of] does.
+func Single[T Number | complex64 | complex128 | bool](x *Tensor) T {
+	v := Of[T](x)
+	if len(v) == 0 {
+		panic(&EmptyError{x.Shape})
+	}
+	return v[0]
+}
+
+// Words views the elements of x as unsigned integers of their width, for whoever moves
+// or compares them as they are. It panics with a [TypeError] when the width differs.
+func Words[T uint8 | uint16 | uint32 | uint64](x *Tensor) []T {
+	var z T
+	if b := x.Type.Bits(); max(b, 8) != 8*int(unsafe.Sizeof(z)) && b > 0 || x.Type == String {
+		panic(&TypeError{x.Type, fmt.Sprintf("%T", z)})
+	}
+	return view[T](x)
+}
+
+func view[T any](x *Tensor) []T {
+	var z T
+	n := len(x.Data) / int(unsafe.Sizeof(z))
 	if n == 0 {
 		return nil
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(x.Data))), n)
+}
+
+// viewed reports whether T is the Go type of elements of t.
+func viewed[T any](t Type) bool {
+	var z T
+	switch any(z).(type) {
+	case float32:
+		return t == Float32
+	case float64:
+		return t == Float64
+	case int8:
+		return t == Int8
+	case int16:
+		return t == Int16
+	case int32:
+		return t == Int32
+	case int64:
+		return t == Int64
+	case uint8:
+		b := t.Bits()
+		return t == Uint8 || t == Bool || b > 0 && b <= 8 && t != Int8
+	case uint16:
+		return t == Uint16 || t == Float16 || t == BFloat16
+	case uint32:
+		return t == Uint32
+	case uint64:
+		return t == Uint64
+	case bool:
+		return t == Bool
+	case complex64:
+		return t == Complex64
+	case complex128:
+		return t == Complex128
+	}
+	return false
 }
 
 // From makes a tensor of the given type over a copy of v.
@@ -121,6 +188,56 @@ func (x *Tensor) Bytes() int {
 		return n
 	}
 	return x.Type.Bytes(x.Len())
+}
+
+// Held is what the elements take of memory, in bytes, about: with the headers of
+// strings and of the elements of containers.
+func (x *Tensor) Held() int {
+	switch {
+	case x == nil:
+		return 0
+	case x.Type == String:
+		return 16*len(x.Strings) + x.Bytes()
+	case x.Type.IsContainer():
+		n := 0
+		for _, e := range x.Elems {
+			n += elemHeader + e.Held()
+		}
+		return n
+	}
+	return len(x.Data)
+}
+
+// elemHeader is about what a tensor takes beside its elements, in bytes.
+const elemHeader = 192
+
+// Beyond is [Tensor.Held] without the elements of a container that one of the others
+// begins or ends with in the same order, and so shares.
+func (x *Tensor) Beyond(others ...*Tensor) int {
+	if !x.Type.IsContainer() {
+		return x.Held()
+	}
+	elems := x.Elems
+	for _, o := range others {
+		if o == nil || !o.Type.IsContainer() {
+			continue
+		}
+		before, after := elems, o.Elems
+		for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+			before, after = before[1:], after[1:]
+		}
+		for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+			before, after = before[:len(before)-1], after[:len(after)-1]
+		}
+		if len(before) < len(elems) {
+			elems = before
+		}
+	}
+	n := 0
+	for _, e := range elems {
+		n += elemHeader + e.Held()
+	}
+	return n
 }
 
 // Known reports whether the elements are present and not only type and shape.

@@ -5,6 +5,7 @@
 package workers
 
 import (
+	"errors"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -23,6 +24,7 @@ type Pool struct {
 	n     int
 	work  []*worker
 	jobs  job
+	done  <-chan struct{} // work ends early when it is closed
 	watch time.Duration
 	close sync.Once
 }
@@ -43,6 +45,7 @@ type job struct {
 	pending atomic.Int64 // workers that have the job, begun or not
 	waiting atomic.Bool  // the caller sleeps until pending is 0
 	done    chan struct{}
+	until   <-chan struct{}
 	panic   atomic.Pointer[any]
 }
 
@@ -161,6 +164,18 @@ func (p *Pool) Close() {
 	})
 }
 
+// ErrStopped is what For panics with when its work was ended early.
+var ErrStopped = errors.New("stopped")
+
+// Until lets work end early when done is closed, which is asked between the pieces of
+// loops that several threads share: For then panics with [ErrStopped], and what it was to compute is not there. Nil
+// takes that back. It must not be called while For runs.
+func (p *Pool) Until(done <-chan struct{}) {
+	if p != nil {
+		p.done = done
+	}
+}
+
 // Threads is the number of workers, the caller included.
 func (p *Pool) Threads() int {
 	if p == nil {
@@ -193,7 +208,7 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 		grain = g
 	}
 	j := &p.jobs
-	j.f, j.n, j.grain = f, n, grain
+	j.f, j.n, j.grain, j.until = f, n, grain, p.done
 	j.next.Store(0)
 	j.panic.Store(nil)
 	helpers := min(len(p.work), (n+grain-1)/grain-1)
@@ -215,6 +230,16 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 	}
 }
 
+// over reports whether a channel was closed.
+func over(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (j *job) run(worker int) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -225,6 +250,9 @@ func (j *job) run(worker int) {
 		lo := int(j.next.Add(int64(j.grain))) - j.grain
 		if lo >= j.n {
 			return
+		}
+		if over(j.until) {
+			panic(ErrStopped)
 		}
 		j.f(worker, lo, min(lo+j.grain, j.n))
 	}

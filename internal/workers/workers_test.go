@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -69,5 +70,37 @@ func BenchmarkPool(b *testing.B) {
 	defer p.Close()
 	for b.Loop() {
 		p.For(8, 1, func(lo, hi int) {})
+	}
+}
+
+// TestUntil ends loops between their pieces, and leaves the
+// pool fit for more.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	for _, threads := range []int{2, 3} {
+		p := New(threads, nil)
+		defer p.Close()
+		done := make(chan struct{})
+		p.Until(done)
+		const all = 25600
+		var n atomic.Int64
+		ended := func() (e any) {
+			defer func() { e = recover() }()
+			p.For(all, 1, func(lo, hi int) {
+				if n.Add(int64(hi-lo)) == int64(hi-lo) {
+					close(done)
+				}
+			})
+			return nil
+		}()
+		if e, ok := ended.(error); !ok || !errors.Is(e, ErrStopped) || n.Load() >= all {
+			t.Errorf("%d threads: ended with %v after %d", threads, ended, n.Load())
+		}
+		p.Until(nil)
+		n.Store(0)
+		p.For(all, 1, func(lo, hi int) { n.Add(int64(hi - lo)) })
+		if n.Load() != all {
+			t.Errorf("%d threads: %d afterwards", threads, n.Load())
+		}
 	}
 }

@@ -165,23 +165,42 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	if err != nil {
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
-	one := func(*Measurement) float64 { return 1 }
-	fit := Refine(ms, one, start, s.BoardShrink, s.LayerWeight)
+	fit := Follow(ms, start, s.BoardShrink)
 	residuals, how := boardResiduals(ms, start, s)
 	sum := Summarise(residuals)
-	half := boardHalf(residuals)
 	x := *rt.Cortexm
+	half := boardHalf(residuals, inSample(ms, fit), x.Integer.Near)
 	rt.Cortexm = &x
 	x.Integer.Cycles = chip.Terms(fit)
 	x.Integer.Far = math.Max(half, math.Min(x.Integer.Far, 2*half+0.1))
 	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, FewLayers)
+	for k := range x.Integer.Bands {
+		if told(ms, fit, k) {
+			x.Integer.Bands[k] = 0 // its error is in that of the whole
+		}
+	}
 	x.Seen = boardSeen(&x, ms)
 	rt.Calibration = boardCalibration(ms, residuals, sum, half, how)
 	return &out, nil
 }
 
+// inSample is the largest distance, in logarithms, between a row and what the fit makes
+// of it.
+func inSample(ms []*Measurement, v cortexm.Vector) float64 {
+	worst := 0.0
+	for _, m := range ms {
+		worst = math.Max(worst, math.Abs(math.Log(m.Cycles/v.Dot(m.Work))))
+	}
+	return worst
+}
+
+// told reports whether a kind of work is a good part of a network that was measured.
+func told(ms []*Measurement, v cortexm.Vector, term int) bool {
+	return slices.ContainsFunc(ms, func(m *Measurement) bool { return v[term]*m.Work[term] > 0.05*v.Dot(m.Work) })
+}
+
 // boardResiduals predicts each source from the others, or each network when there
-// is one source.
+// is one source; there are none of a single network.
 func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*Residual, how string) {
 	key, how := func(m *Measurement) string { return m.Source }, "one source left out at a time"
 	if len(Sources(ms)) < 2 {
@@ -191,6 +210,9 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 	for _, m := range ms {
 		held[key(m)] = append(held[key(m)], m)
 	}
+	if len(held) < 2 {
+		return nil, "the target, because a single model says nothing of others"
+	}
 	for _, k := range slices.Sorted(maps.Keys(held)) {
 		var rest []*Measurement
 		for _, m := range ms {
@@ -198,10 +220,7 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 				rest = append(rest, m)
 			}
 		}
-		v := start
-		if len(rest) > 0 {
-			v = Refine(rest, func(*Measurement) float64 { return 1 }, start, s.BoardShrink, s.LayerWeight)
-		}
+		v := Follow(rest, start, s.BoardShrink)
 		for _, m := range held[k] {
 			rs = append(rs, &Residual{M: m, Predicted: v.Dot(m.Work), How: "measured"})
 		}
@@ -209,9 +228,13 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 	return rs, how
 }
 
-// boardHalf is the half-width of the band. Few residuals say little of the tail, so
-// that their largest is widened.
-func boardHalf(rs []*Residual) float64 {
+// boardHalf is the half-width of the band: of what was left out, and no less than the
+// fit misses its own rows. Few residuals say little of the tail, so that their largest
+// is widened; without any the target's own half-width stays, as the level is known.
+func boardHalf(rs []*Residual, own, before float64) float64 {
+	if len(rs) == 0 {
+		return math.Max(own, math.Max(before, 0.02))
+	}
 	var v []float64
 	for _, r := range rs {
 		v = append(v, math.Abs(r.Log()))
@@ -220,7 +243,7 @@ func boardHalf(rs []*Residual) float64 {
 	if n := float64(len(v)); n < 10 {
 		h *= 1 + 2/n
 	}
-	return math.Max(h, 0.02)
+	return math.Max(h, math.Max(own, 0.02))
 }
 
 // boardSeen lists the mixes of the networks that were measured.
@@ -239,8 +262,11 @@ func boardCalibration(ms []*Measurement, rs []*Residual, sum Summary, half float
 	cov := Coverage
 	c := &chip.Calibration{
 		On: Sources(ms), Rows: int64(len(ms)), Sources: int64(len(Sources(ms))),
-		Method:      "relative least squares, coefficients not negative and drawn towards those that the target had; errors and band from " + how,
-		MedianError: &sum.Median, P90Error: &sum.P90, Band: &[2]float64{math.Exp(-half), math.Exp(half)}, Coverage: &cov,
+		Method: "relative least squares, coefficients not negative and near those that the target had where the rows do not tell; errors and band from " + how,
+		Band:   &[2]float64{math.Exp(-half), math.Exp(half)}, Coverage: &cov,
+	}
+	if len(rs) > 0 {
+		c.MedianError, c.P90Error = &sum.Median, &sum.P90
 	}
 	byModel := map[string][]*Residual{}
 	for _, r := range rs {

@@ -3,12 +3,15 @@ package fit_test
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/chip/cortexm"
 	"github.com/opmeter/opmeter/internal/chip/fit"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
@@ -131,5 +134,87 @@ func TestBoardRefusesFloat(t *testing.T) {
 	}
 	if _, err := fit.LoadBoard(path, tg, tg.Runtime("")); err == nil || !strings.Contains(err.Error(), "row 2") || !strings.Contains(err.Error(), "floating point") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// Whatever a board is like, the calibrated target gives back its rows: within one per
+// cent, which is what the pull towards the target leaves, for any number of rows, and the
+// band that is stated holds each.
+func TestBoardFollows(t *testing.T) {
+	t.Parallel()
+	set, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, err := set.Find("cortex-m33")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, err := cortexm.Coefficients(tg.Runtime(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n <= 8; n++ {
+		var ms []*fit.Measurement
+		truth := start
+		for k := range truth {
+			truth[k] *= math.Exp(3*random.Float64() - 1.5) // up to four and a half times either way
+		}
+		for i := range n {
+			size := 8 << (i % 3)
+			w := fit.Total([]cortexm.Layer{
+				cortexm.Conv(size, size, 3, 3, 1+i, 8+4*i, 1), cortexm.Depthwise(size, size, 3, 3, 8+4*i, 1),
+				cortexm.Conv(size, size, 1, 1, 8+4*i, 16, 1), cortexm.Dense(1, 100*(1+i*i), 10),
+			})
+			ms = append(ms, &fit.Measurement{Source: "mine", Model: string(rune('a' + i)), Cycles: truth.Dot(w.All), Seconds: 1, Clock: 1, Work: w.All})
+		}
+		got, err := fit.Board(tg, "", ms, fit.Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := got.Runtime("")
+		v, err := cortexm.Coefficients(rt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range ms {
+			miss := math.Abs(math.Log(v.Dot(m.Work) / m.Cycles))
+			if !(miss < 0.01) || !(miss <= rt.Cortexm.Integer.Near) {
+				t.Errorf("%d rows: %s is missed by %v, the band is ±%v", n, m.Model, miss, rt.Cortexm.Integer.Near)
+			}
+		}
+	}
+}
+
+// Two measurements of one model that disagree are both in the band.
+func TestBoardDisagreeing(t *testing.T) {
+	t.Parallel()
+	set, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, err := set.Find("cortex-m33")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := fit.Total([]cortexm.Layer{cortexm.Conv(16, 16, 3, 3, 8, 16, 1)})
+	ms := []*fit.Measurement{
+		{Source: "mine", Model: "a", Cycles: 1e6, Seconds: 1, Clock: 1, Work: w.All},
+		{Source: "mine", Model: "a", Cycles: 4e6, Seconds: 1, Clock: 1, Work: w.All},
+	}
+	got, err := fit.Board(tg, "", ms, fit.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := got.Runtime("")
+	v, err := cortexm.Coefficients(rt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range ms {
+		if miss := math.Abs(math.Log(v.Dot(m.Work) / m.Cycles)); !(miss <= rt.Cortexm.Integer.Near) {
+			t.Errorf("%v cycles are missed by %v, the band is ±%v", m.Cycles, miss, rt.Cortexm.Integer.Near)
+		}
 	}
 }

@@ -30,6 +30,8 @@ type Measurement struct {
 	Volts float64
 	// Work done, by term.
 	Work cortexm.Vector
+	// Code is what the image took beside the model, in bytes, 0 when it is not known.
+	Code int64
 	// Layer is set for a measurement of one layer.
 	Layer bool
 }

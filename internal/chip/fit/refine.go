@@ -11,9 +11,11 @@ import (
 type Settings struct {
 	// EraShrink draws the shared coefficients of an era towards the prior of the
 	// family, GroupShrink those of a core towards the era's: strongly, because most
-	// cores have measurements of few networks. BoardShrink is for measurements of the
-	// very board that estimates are wanted for.
-	EraShrink, GroupShrink, BoardShrink float64
+	// cores have measurements of few networks.
+	EraShrink, GroupShrink float64
+	// BoardShrink draws those of a board towards its target's in what its rows leave open:
+	// little, because rows are of the very board that estimates are wanted for.
+	BoardShrink float64
 	// BuildShrink draws those of kernels that are built in another way towards the usual
 	// ones with the speeds of their kinds.
 	BuildShrink float64
@@ -22,7 +24,7 @@ type Settings struct {
 }
 
 // Default settings.
-var Default = Settings{EraShrink: 0.02, GroupShrink: 0.2, BoardShrink: 0.05, BuildShrink: 0.02, LayerWeight: 0.1}
+var Default = Settings{EraShrink: 0.02, GroupShrink: 0.1, BoardShrink: 1e-4, BuildShrink: 0.02, LayerWeight: 0.1}
 
 // Refine fits coefficients that stay near those of start, up to a common factor
 // that is free. Rows far off count less.
@@ -52,7 +54,7 @@ func Refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 		}
 	}
 	for range 8 {
-		x = leastSquares(a, w, shrink*min(sum, 40), 1)
+		x = leastSquares(a, w, shrink*min(sum, 12), 1)
 		for i, row := range a {
 			r := math.Abs(Dot(row, x) - 1)
 			w[i] = balance[i] / max(1, r/0.1)
@@ -69,6 +71,34 @@ func Refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 		out[k] = start[k] * x[k]
 	}
 	return Faster(out, level)
+}
+
+// Follow fits coefficients that reproduce the rows as nearly as costs that are not
+// negative can, and stay near those of start, up to a common factor, in what the rows do
+// not tell. All rows count alike: they are of the board that is asked about.
+func Follow(rows []*Measurement, start cortexm.Vector, shrink float64) cortexm.Vector {
+	var ratios, say []float64
+	for _, m := range rows {
+		ratios = append(ratios, m.Cycles/start.Dot(m.Work))
+		s := own(start, m.Work)
+		say = append(say, s*s*s)
+	}
+	if f := weightedMedian(ratios, say); f > 0 && !math.IsNaN(f) {
+		start = Faster(start, f)
+	}
+	a := make([][]float64, len(rows))
+	w := make([]float64, len(rows))
+	for i, m := range rows {
+		a[i], w[i] = make([]float64, cortexm.Terms), 1
+		for k := range a[i] {
+			a[i][k] = m.Work[k] * start[k] / m.Cycles
+		}
+	}
+	out := start
+	for k, x := range leastSquares(a, w, shrink, 1) {
+		out[k] *= x
+	}
+	return out
 }
 
 // Faster scales the cost of kernels. The overhead of calls and operators stays: it

@@ -173,6 +173,12 @@ func (e *encoder) runtime(r *chip.Runtime) {
 	e.text(2, "title", r.Title)
 	e.text(2, "versions", r.Versions)
 	e.text(2, "arena", r.Arena)
+	if r.Release > 0 {
+		e.line(2, "release", strconv.FormatInt(r.Release, 10))
+	}
+	if c := r.Code; c != nil {
+		e.line(2, "code", "["+size(c[0])+", "+size(c[1])+"]")
+	}
 	e.structural(r.Cortexm)
 	e.counted(r.MVP)
 	e.builds(r.Builds)

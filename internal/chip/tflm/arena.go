@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/memplan"
+	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Arena is the memory of one model.
@@ -180,6 +181,9 @@ func persistent(m *graph.Model, k Kernels) int {
 			default:
 				v += l.other
 			}
+			if in := count.Declared(g, n.Inputs); n.Op == "SOFTMAX" && len(in) > 0 && in[0] != nil && in[0].Type == tensor.Int16 {
+				v += softmaxTables
+			}
 		}
 		for _, val := range g.Values {
 			if val.Variable {
@@ -187,5 +191,45 @@ func persistent(m *graph.Model, k Kernels) int {
 			}
 		}
 	}
-	return int(v + 0.5)
+	return int(v+0.5) + variables(m)
+}
+
+// softmaxTables are what softmax with 16-bit activations looks up: the exponential and
+// the reciprocal at 513 points of 16 bits each.
+const softmaxTables = 2 * 513 * 2
+
+// variables is the memory of resource variables: the runtime keeps one buffer for each
+// name, as large as what is read from it or assigned to it.
+func variables(m *graph.Model) int {
+	type name struct{ container, shared string }
+	sizes := map[name]int{}
+	for _, g := range m.Graphs {
+		handles := map[int]name{}
+		for _, n := range g.Nodes {
+			at := func(ids []int) int {
+				if len(ids) == 0 {
+					return -1
+				}
+				return ids[0]
+			}
+			switch n.Op {
+			case "VAR_HANDLE":
+				handles[at(n.Outputs)] = name{n.Attrs.Str("container", ""), n.Attrs.Str("shared_name", "")}
+			case "READ_VARIABLE", "ASSIGN_VARIABLE":
+				of, ok := handles[at(n.Inputs)]
+				values := n.Outputs
+				if n.Op == "ASSIGN_VARIABLE" && len(n.Inputs) > 1 {
+					values = n.Inputs[1:]
+				}
+				if t := count.Declared(g, values); ok && len(t) > 0 && t[0] != nil {
+					sizes[of] = max(sizes[of], t[0].Bytes())
+				}
+			}
+		}
+	}
+	sum := 0
+	for _, b := range sizes {
+		sum += (b + memplan.TFLMAlign - 1) / memplan.TFLMAlign * memplan.TFLMAlign
+	}
+	return sum
 }

@@ -68,7 +68,7 @@ func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
 		if !x.Known() {
 			return 0, op.ErrDynamic
 		}
-		p[i] = tensor.Of[T](x)[0]
+		p[i] = tensor.Single[T](x)
 	}
 	start, limit, step := float64(p[0]), float64(p[1]), float64(p[2])
 	if step == 0 || (limit-start)/step < 0 && limit != start {
@@ -86,7 +86,7 @@ func prepareRange(c *op.Call) (op.Run, error) {
 }
 
 func runRange[T float32 | int32 | int64](c *op.Call) error {
-	v, step := tensor.Of[T](c.In[0])[0], tensor.Of[T](c.In[2])[0]
+	v, step := tensor.Single[T](c.In[0]), tensor.Single[T](c.In[2])
 	y := tensor.Of[T](c.Out[0])
 	for i := range y {
 		y[i] = v

@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
@@ -190,7 +191,11 @@ func prepareWhile(c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		state := c.In
+		began := time.Now()
 		for {
+			if err := c.Env.Turn(began, false); err != nil {
+				return err
+			}
 			out, err := cond.Run(state)
 			if err != nil {
 				return err

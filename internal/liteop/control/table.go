@@ -95,7 +95,7 @@ func runFind(c *op.Call) error {
 		return err
 	}
 	if c.In[1].Type == tensor.String {
-		y, def := tensor.Of[int64](c.Out[0]), tensor.Of[int64](c.In[2])[0]
+		y, def := tensor.Of[int64](c.Out[0]), tensor.Single[int64](c.In[2])
 		for i, s := range c.In[1].Strings {
 			v, ok := t.toInt[s]
 			if !ok {

@@ -142,7 +142,10 @@ func prepareAtan2(c *op.Call) (op.Run, error) {
 }
 
 func prepareXor(c *op.Call) (op.Run, error) {
-	if f := tensor.PickWidth(c.In[0].Type, xor[uint8], xor[uint16], xor[uint32], xor[uint64]); f != nil {
+	if c.In[0].Type == tensor.Bool {
+		return xor[uint8](c)
+	}
+	if f := tensor.PickInteger(c.In[0].Type, xor[int8], xor[int16], xor[int32], xor[int64], xor[uint8], xor[uint16], xor[uint32], xor[uint64]); f != nil {
 		return f(c)
 	}
 	return nil, badType(c)

@@ -93,6 +93,10 @@ func prepareLRN(c *op.Call) (op.Run, error) {
 	rows, depth := layer.LastAxis(c.In[0])
 	a := c.Node.Attrs
 	radius, bias, alpha, beta := a.Int("radius", 0), float64(a.Float("bias", 0)), float64(a.Float("alpha", 0)), float64(a.Float("beta", 0))
+	if radius < 0 {
+		return nil, c.Errorf("radius %d is negative", radius)
+	}
+	radius = min(radius, depth)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		c.Pool.For(rows, max(1, 1024/max(depth, 1)), func(lo, hi int) {

@@ -190,7 +190,7 @@ func inferSquareRoot(c *op.Call) error {
 
 func prepareSquareRoot(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error {
-		shift := min(uint32(tensor.Of[int32](c.In[1])[0]), 32)
+		shift := min(uint32(tensor.Single[int32](c.In[1])), 32)
 		y := tensor.Of[uint32](c.Out[0])
 		for i, v := range tensor.Of[uint64](c.In[0]) {
 			y[i] = squareRoot(v) >> shift

@@ -143,7 +143,7 @@ func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 		}
 	}
 	return func(c *op.Call) error {
-		in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+		in, out, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Single[T](c.In[1])
 		for i := range out {
 			out[i] = start
 		}
@@ -287,7 +287,7 @@ func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, err
 		x, out := c.In[0].Shape, c.Out[0].Shape
 		strides, taps := tensor.Strides(x), tensor.Elements(w.size)
 		return func(c *op.Call) error {
-			in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])[0]
+			in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Single[T](c.In[1])
 			c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
 				for o := lo; o < hi; o++ {
 					acc := start

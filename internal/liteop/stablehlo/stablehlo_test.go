@@ -150,7 +150,7 @@ func TestRandomBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}, tensor.Of[uint32](drawn[1])); diff != "" {
+	if diff := cmp.Diff([]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}, tensor.Words[uint32](drawn[1])); diff != "" {
 		t.Errorf("philox: %s", diff)
 	}
 	if diff := cmp.Diff([]uint64{ones, 0, 0}, tensor.Of[uint64](drawn[0])); diff != "" {

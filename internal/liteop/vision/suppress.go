@@ -64,7 +64,7 @@ type candidate struct {
 
 func runSuppress(c *op.Call) error {
 	b, scores := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1])
-	number := func(i int) float32 { return tensor.Of[float32](c.In[i])[0] }
+	number := func(i int) float32 { return tensor.Single[float32](c.In[i]) }
 	limit, least := number(3), number(4)
 	soft := c.Node.Op == "NON_MAX_SUPPRESSION_V5"
 	var decay float32

@@ -194,7 +194,7 @@ func rangeOf(c *op.Call) (f [3]float64, n [3]int64, err error) {
 		}
 		f[i] = v[0]
 		if x.Type == tensor.Int64 {
-			n[i] = tensor.Of[int64](x)[0]
+			n[i] = tensor.Single[int64](x)
 		} else if x.Type.IsInteger() {
 			n[i] = int64(v[0])
 		}

@@ -392,7 +392,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		q.Sums(c, sums)
-		scaleSums(tensor.Of[float32](c.Out[0]), sums, q.N, tensor.Of[float32](c.In[2])[0], tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
+		scaleSums(tensor.Of[float32](c.Out[0]), sums, q.N, tensor.Single[float32](c.In[2]), tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
 		return nil
 	}, nil
 }

@@ -98,6 +98,10 @@ func loopScalar(g *graph.Graph, input int, t tensor.Type) *tensor.Tensor {
 	return tensor.New(t)
 }
 
+// knownTrips is the largest trip count that is taken for one: exporters write the
+// largest integer where there is none.
+const knownTrips = 1_000_000
+
 func prepareLoop(c *op.Call) (op.Run, error) {
 	b, g, err := body(c, "body")
 	if err != nil {
@@ -122,8 +126,13 @@ func prepareLoop(c *op.Call) (op.Run, error) {
 		in := make([]*tensor.Tensor, n+2)
 		copy(in[2:], c.In[min(2, len(c.In)):])
 		scans := make([]stack, len(g.Outputs)-1-n)
+		t := begin(c.Env, trips <= knownTrips)
+		defer t.end()
 		i := 0
 		for ; i < trips && more; i++ {
+			if err := t.next(); err != nil {
+				return err
+			}
 			in[0], in[1] = loopScalar(g, 0, tensor.Int64), loopScalar(g, 1, tensor.Bool)
 			tensor.Of[int64](in[0])[0] = int64(i)
 			in[1].Data[0] = 1
@@ -137,10 +146,15 @@ func prepareLoop(c *op.Call) (op.Run, error) {
 					return err
 				}
 			}
+			if err := t.carry(in[2:], out[1:1+n]); err != nil {
+				return err
+			}
 			copy(in[2:], out[1:1+n])
 			for k := range scans {
 				if c.Wants(n + k) {
-					scans[k].push(out[1+n+k])
+					if err := t.collect(&scans[k], out[1+n+k]); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -186,9 +200,14 @@ func prepareMap(c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		n := len(c.In[0].Elems)
-		lists := make([][]*tensor.Tensor, len(c.Out))
+		lists := make([]stack, len(c.Out))
 		in := make([]*tensor.Tensor, len(c.In))
+		t := begin(c.Env, true)
+		defer t.end()
 		for i := range n {
+			if err := t.next(); err != nil {
+				return err
+			}
 			for k, x := range c.In {
 				in[k] = x
 				if x.Type == tensor.Sequence {
@@ -206,15 +225,17 @@ func prepareMap(c *op.Call) (op.Run, error) {
 				if out[k] == nil {
 					return fmt.Errorf("output %d was not computed", k)
 				}
-				lists[k] = append(lists[k], out[k])
+				if err := t.collect(&lists[k], out[k]); err != nil {
+					return err
+				}
 			}
 		}
 		for k, l := range lists {
 			t := g.Values[max(0, g.Outputs[k])].Type
 			if n > 0 {
-				t = l[0].Type
+				t = l.items[0].Type
 			}
-			if err := give(c, k, sequence(t, l)); err != nil {
+			if err := give(c, k, sequence(t, l.items)); err != nil {
 				return err
 			}
 		}

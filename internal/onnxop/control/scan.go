@@ -176,7 +176,7 @@ func inferScan(c *op.Call) error {
 }
 
 // scan runs the body over all positions and returns final states and stacks.
-func (s *scanShape) scan(b op.Body, pool *workers.Pool, state, xs []*tensor.Tensor, limit int) ([]*tensor.Tensor, []stack, error) {
+func (s *scanShape) scan(turn *turns, b op.Body, pool *workers.Pool, state, xs []*tensor.Tensor, limit int) ([]*tensor.Tensor, []stack, error) {
 	in := make([]*tensor.Tensor, s.states+s.ins)
 	copy(in, state)
 	parts := make([]func(int) *tensor.Tensor, s.ins)
@@ -202,6 +202,9 @@ func (s *scanShape) scan(b op.Body, pool *workers.Pool, state, xs []*tensor.Tens
 	}
 	stacks := make([]stack, s.outs)
 	for t := range n {
+		if err := turn.next(); err != nil {
+			return nil, nil, err
+		}
 		for k := range xs {
 			at := t
 			if s.inDirections[k] != 0 {
@@ -213,9 +216,14 @@ func (s *scanShape) scan(b op.Body, pool *workers.Pool, state, xs []*tensor.Tens
 		if err != nil {
 			return nil, nil, err
 		}
+		if err := turn.carry(in[:s.states], out[:s.states]); err != nil {
+			return nil, nil, err
+		}
 		copy(in, out[:s.states])
 		for k := range stacks {
-			stacks[k].push(out[s.states+k])
+			if err := turn.collect(&stacks[k], out[s.states+k]); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	final := in[:s.states]
@@ -237,7 +245,9 @@ func prepareScan(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		final, stacks, err := s.scan(b, c.Pool, c.In[:s.states], c.In[s.states:], -1)
+		turn := begin(c.Env, true)
+		defer turn.end()
+		final, stacks, err := s.scan(turn, b, c.Pool, c.In[:s.states], c.In[s.states:], -1)
 		if err != nil {
 			return err
 		}
@@ -291,6 +301,8 @@ func prepareScan8(c *op.Call) (op.Run, error) {
 			}
 		}
 		out := make([]stack, s.states+s.outs)
+		turn := begin(c.Env, true)
+		defer turn.end()
 		for i := range batch {
 			one := make([]*tensor.Tensor, len(data))
 			for k := range data {
@@ -300,7 +312,7 @@ func prepareScan8(c *op.Call) (op.Run, error) {
 			if lens != nil {
 				limit = max(0, lens[i])
 			}
-			final, stacks, err := s.scan(b, c.Pool, one[:s.states], one[s.states:], limit)
+			final, stacks, err := s.scan(turn, b, c.Pool, one[:s.states], one[s.states:], limit)
 			if err != nil {
 				return err
 			}

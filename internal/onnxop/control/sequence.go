@@ -78,6 +78,9 @@ func inferConstruct(c *op.Call) error {
 		return err
 	}
 	for i, x := range c.In {
+		if x.Type.IsContainer() {
+			return fmt.Errorf("input %d is a %v, and sequences hold tensors", i, x.Type)
+		}
 		if x.Type != c.In[0].Type {
 			return fmt.Errorf("input %d is %v and input 0 is %v", i, x.Type, c.In[0].Type)
 		}
@@ -124,6 +127,9 @@ func inferInsert(c *op.Call) error {
 	}
 	if err := c.NeedInputs(2); err != nil {
 		return err
+	}
+	if c.In[1].Type.IsContainer() {
+		return fmt.Errorf("cannot insert a %v: sequences hold tensors", c.In[1].Type)
 	}
 	if t := elemType(c.In[0]); t != c.In[1].Type && t != tensor.Invalid {
 		return fmt.Errorf("cannot insert %v into a sequence of %v", c.In[1].Type, t)

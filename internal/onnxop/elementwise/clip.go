@@ -67,10 +67,10 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 	return func(c *op.Call) error {
 		if !attrs {
 			if hasLo = c.Has(1); hasLo {
-				lo = tensor.Of[T](c.In[1])[0]
+				lo = tensor.Single[T](c.In[1])
 			}
 			if hasHi = c.Has(2); hasHi {
-				hi = tensor.Of[T](c.In[2])[0]
+				hi = tensor.Single[T](c.In[2])
 			}
 		}
 		return run(c)

@@ -32,7 +32,7 @@ var definitions = map[string]func(x float64) float64{
 	"QuickGelu":       func(x float64) float64 { return x / (math.Exp(-1.702*x) + 1) },
 	"ThresholdedRelu": beyond(math.Inf(-1), 1),
 	"Shrink":          beyond(-0.5, 0.5),
-	"Affine": func(x float64) float64 { return x }, "Scale": func(x float64) float64 { return x },
+	"Affine":          func(x float64) float64 { return x }, "Scale": func(x float64) float64 { return x },
 }
 
 // below is f below the bound and x from there on.

@@ -28,10 +28,19 @@ type unary[T, R any] struct {
 
 // RunUnary applies f to ranges of input 0 in parallel.
 func RunUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
+	return runUnary(f, tensor.Of[T], tensor.Of[R])
+}
+
+// RunCodes is [RunUnary] over elements of 8 bits as they are, with and without sign.
+func RunCodes(f func(dst, src []uint8)) op.Run {
+	return runUnary(f, tensor.Words[uint8], tensor.Words[uint8])
+}
+
+func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R) op.Run {
 	r := &unary[T, R]{f: f}
 	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
 	return func(c *op.Call) error {
-		r.in, r.out = tensor.Of[T](c.In[0]), tensor.Of[R](c.Out[0])
+		r.in, r.out = in(c.In[0]), out(c.Out[0])
 		c.Pool.ForWorker(len(r.out), element.Grain/4, r.body)
 		r.in, r.out = nil, nil
 		return nil

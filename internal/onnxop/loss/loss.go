@@ -31,9 +31,6 @@ func newClassLoss(c *op.Call) (*classLoss, error) {
 		return nil, fmt.Errorf("weights %s for %d classes", tensor.FormatShape(w.Shape), x[1])
 	}
 	l := &classLoss{n: x[0], classes: x[1], area: tensor.Elements(x[2:]), reduction: c.Node.Attrs.Str("reduction", "mean")}
-	if l.reduction != "none" && l.reduction != "mean" && l.reduction != "sum" {
-		return nil, fmt.Errorf("reduction %q", l.reduction)
-	}
 	l.hasIgnore, l.ignore = c.Node.Attrs.Has("ignore_index"), c.Node.Attrs.Int("ignore_index", 0)
 	return l, nil
 }
@@ -122,10 +119,11 @@ func lossOf[T tensor.Real](c *op.Call, l *classLoss, x []T) error {
 		}
 	}
 	switch l.reduction {
-	case "sum":
-		y[0] = T(sum)
+	case "none":
 	case "mean":
 		y[0] = T(sum / total)
+	default: // by ONNX's definition anything else is a sum, an empty text too
+		y[0] = T(sum)
 	}
 	return nil
 }

@@ -32,12 +32,9 @@ func newGranularity(x, scale []int, axis, block int) (granularity, error) {
 		g.row, g.rows = tensorRow, (n+tensorRow-1)/tensorRow
 		return g, nil
 	}
-	if len(x) == 1 {
-		axis = 0
-	}
 	axis, err := op.Axis(axis, len(x))
 	if err != nil {
-		return g, err
+		return g, op.Malformed("%d scales, and %v", ns, err)
 	}
 	outer, dim, inner := tensor.Elements(x[:axis]), x[axis], tensor.Elements(x[axis+1:])
 	if len(scale) == 1 && block == 0 {

@@ -132,13 +132,12 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 		f, t := mk(c), c.In[0].Type
 		var table [256]uint8
 		var reals [256]float32
-		look := elementwise.RunUnary(func(dst, src []uint8) {
+		look := elementwise.RunCodes(func(dst, src []uint8) {
 			src = src[:len(dst)]
 			for i, q := range src {
 				dst[i] = table[q]
 			}
 		})
-		// Of views int8 as uint8 too: only the width counts.
 		return func(c *op.Call) error {
 			readAffine(c, 1).realTable(&reals, t)
 			y := readAffine(c, 3)
@@ -206,7 +205,7 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		lo, hi := bitRange(float64(tensor.Of[float32](c.In[3])[0]), signed, narrow)
+		lo, hi := bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
 		x, scale, zero, dst := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
 		c.Pool.For(plan.Len, element.Grain, func(a, b int) {
 			for it := plan.Runs(a, b); it.Next(); {

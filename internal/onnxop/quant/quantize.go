@@ -42,7 +42,8 @@ func inferQuantize(c *op.Call) error {
 		t = o
 	}
 	c.SetOut(0, t, c.In[0].Shape)
-	return nil
+	_, err := callGranularity(c)
+	return err
 }
 
 func callGranularity(c *op.Call) (granularity, error) {
@@ -221,7 +222,8 @@ func inferDequantize(c *op.Call) error {
 		t = tensor.Float32
 	}
 	c.SetOut(0, t, c.In[0].Shape)
-	return nil
+	_, err := callGranularity(c)
+	return err
 }
 
 // prepareDequantize computes (x - zero point)·scale.

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,6 +57,15 @@ func runConcat(c *op.Call) error {
 	if err != nil {
 		return err
 	}
+	n := 0
+	for r := w.Runs(0, w.Len); r.Next(); {
+		for i := range r.N {
+			n += 16 + len(a.Strings[r.Off[0]+i*w.Step[0]]) + len(b.Strings[r.Off[1]+i*w.Step[1]])
+		}
+	}
+	if err := c.AffordText(n); err != nil {
+		return err
+	}
 	for r := w.Runs(0, w.Len); r.Next(); {
 		for i := range r.N {
 			y.Strings[r.Dst+i] = a.Strings[r.Off[0]+i*w.Step[0]] + b.Strings[r.Off[1]+i*w.Step[1]]
@@ -76,6 +84,13 @@ func inferSplit(c *op.Call) error {
 func runSplit(c *op.Call) error {
 	x := c.In[0]
 	by, limit := c.Node.Attrs.Str("delimiter", ""), c.Node.Attrs.Int("maxsplit", -1)
+	pieces := 0
+	for _, s := range x.Strings {
+		pieces += count(s, by)
+	}
+	if err := c.AffordText(16 * pieces); err != nil {
+		return err
+	}
 	parts := make([][]string, len(x.Strings))
 	longest := 0
 	for i, s := range x.Strings {
@@ -101,6 +116,18 @@ func runSplit(c *op.Call) error {
 		}
 	}
 	return nil
+}
+
+// count is the number of parts that split makes at most.
+func count(s, by string) int {
+	if by != "" {
+		return strings.Count(s, by) + 1
+	}
+	n := 0
+	for range strings.FieldsSeq(s) {
+		n++
+	}
+	return n
 }
 
 // split cuts at most limit times (negative: always). An empty delimiter stands
@@ -188,7 +215,7 @@ func inferMatch(c *op.Call) error {
 
 // prepareMatch compiles the pattern: Go's syntax is RE2's.
 func prepareMatch(c *op.Call) (op.Run, error) {
-	re, err := regexp.Compile(`\A(?:` + c.Node.Attrs.Str("pattern", "") + `)\z`)
+	re, err := pattern(c.Node.Attrs.Str("pattern", ""))
 	if err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}

@@ -39,7 +39,7 @@ func optimiser(name string, parts int, prepare func(c *op.Call, rate float64, up
 			if err != nil {
 				return err
 			}
-			f, err := prepare(c, rate[0], tensor.Of[int64](c.In[1])[0])
+			f, err := prepare(c, rate[0], tensor.Single[int64](c.In[1]))
 			if err != nil {
 				return err
 			}

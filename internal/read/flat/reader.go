@@ -129,12 +129,12 @@ func (r *Reader) table(at *node, field string, pos int) Table {
 		return Table{}
 	}
 	if p > len(r.data)-4 {
-		r.fail(at, field, pos, "table at byte %d lies outside the %d bytes", p, len(r.data))
+		r.fail(at, field, pos, "table at byte %d lies outside the %d bytes: truncated or damaged", p, len(r.data))
 		return Table{}
 	}
 	vt := p - int(int32(binary.LittleEndian.Uint32(r.data[p:])))
 	if vt < 0 || vt > len(r.data)-4 {
-		r.fail(at, field, p, "vtable at byte %d lies outside the %d bytes", vt, len(r.data))
+		r.fail(at, field, p, "vtable at byte %d lies outside the %d bytes: truncated or damaged", vt, len(r.data))
 		return Table{}
 	}
 	t := Table{
@@ -147,7 +147,7 @@ func (r *Reader) table(at *node, field string, pos int) Table {
 		r.fail(at, field, vt, "vtable of %d bytes is not valid", t.vtSize)
 		return Table{}
 	case t.size < 4 || p+t.size > len(r.data):
-		r.fail(at, field, p, "table of %d bytes reaches past the end", t.size)
+		r.fail(at, field, p, "table of %d bytes reaches past the end: truncated or damaged", t.size)
 		return Table{}
 	}
 	if !r.spend(int64(tableCost+t.size), at, p) {
@@ -160,7 +160,7 @@ func (r *Reader) table(at *node, field string, pos int) Table {
 func (r *Reader) follow(at *node, field string, pos int) (int, bool) {
 	off := binary.LittleEndian.Uint32(r.data[pos:])
 	if off == 0 || int64(pos)+int64(off) > int64(len(r.data)-4) {
-		r.fail(at, field, pos, "offset %d leads to byte %d, outside the %d bytes", off, uint64(pos)+uint64(off), len(r.data))
+		r.fail(at, field, pos, "offset %d leads to byte %d, outside the %d bytes: truncated or damaged", off, uint64(pos)+uint64(off), len(r.data))
 		return 0, false
 	}
 	return pos + int(off), true

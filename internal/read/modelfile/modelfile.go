@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/infile"
@@ -36,24 +37,52 @@ func Open(path string) (*graph.Model, error) {
 	if IsDescription(path) {
 		return described(path)
 	}
-	head := make([]byte, 8)
+	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	head = head[:n]
 	switch {
-	case len(head) == 8 && string(head[4:]) == "TFL3", bytes.HasPrefix(head, []byte("PK")):
+	case marked(head), bytes.HasPrefix(head, []byte("PK")):
 		return tflite.Open(path)
-	case looksLikeProtobuf(head):
-		return onnx.Open(path)
+	case isText(head) || !looksLikeProtobuf(head):
+		return nil, notModel(path, head)
 	}
-	return nil, notModel(path, head)
+	m, err := onnx.Open(path)
+	if err != nil && strings.EqualFold(filepath.Ext(path), ".tflite") {
+		return nil, notModel(path, head)
+	}
+	return m, err
+}
+
+// headBytes is how much of a file says what it is.
+const headBytes = 512
+
+// marked reports whether a file carries the mark of TFLite.
+func marked(head []byte) bool { return len(head) >= 8 && string(head[4:8]) == "TFL3" }
+
+// isText reports whether a file begins as text does: a message of ONNX has field tags and
+// lengths, which are control characters.
+func isText(head []byte) bool {
+	for len(head) > 0 {
+		r, n := utf8.DecodeRune(head)
+		switch {
+		case r == utf8.RuneError && n == 1 && utf8.FullRune(head):
+			return false
+		case r == utf8.RuneError && n == 1:
+			return true // a character that goes on behind the head
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
+			return false
+		}
+		head = head[n:]
+	}
+	return true
 }
 
 // Parse reads a model from memory. The name stands for that of a file.
 func Parse(name string, data []byte) (*graph.Model, error) {
-	head := data[:min(len(data), 8)]
+	head := data[:min(len(data), headBytes)]
 	switch {
 	case len(data) == 0:
 		return nil, fmt.Errorf("%s: is empty, a model (.tflite, .onnx, .mltk.zip) was expected", name)
@@ -65,15 +94,23 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 		return encoded(m, name)
 	case bytes.HasPrefix(head, []byte("PK")):
 		return tflite.ParseArchive(data, name)
-	case len(head) == 8 && string(head[4:]) == "TFL3":
+	case marked(head):
 		return tflite.Parse(data, name)
-	case looksLikeProtobuf(head):
-		return onnx.Parse(data, name, "")
+	case isText(head) || !looksLikeProtobuf(head):
+		return nil, notModel(name, head)
 	}
-	return nil, notModel(name, head)
+	m, err := onnx.Parse(data, name, "")
+	if err != nil && strings.EqualFold(filepath.Ext(name), ".tflite") {
+		return nil, notModel(name, head)
+	}
+	return m, err
 }
 
 func notModel(name string, head []byte) error {
+	if isText(head) {
+		return fmt.Errorf("%s: is text and not a model (.tflite, .onnx, .mltk.zip); a description of a network ends in .yaml", name)
+	}
+	head = head[:min(len(head), 8)]
 	return fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", name, head)
 }
 

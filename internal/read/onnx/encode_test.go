@@ -18,7 +18,7 @@ import (
 var sameModel = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmpopts.EquateNaNs(),
-	cmpopts.IgnoreFields(graph.Model{}, "Path", "FileBytes", "Close", "Warnings", "IRVersion"),
+	cmpopts.IgnoreFields(graph.Model{}, "Path", "FileBytes", "Close", "Check", "Warnings", "IRVersion"),
 	cmpopts.IgnoreFields(graph.Value{}, "Offset"),
 	cmpopts.IgnoreFields(graph.Node{}, "Function"),
 	cmp.Comparer(func(a, b *tensor.Tensor) bool { // much faster than element by element

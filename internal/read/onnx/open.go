@@ -55,7 +55,7 @@ func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	var w *wire.Error
 	switch {
 	case errors.As(err, &w): // not within any message that ONNX knows
-		return nil, errorf(w.Offset, "file is damaged or not an ONNX model: %s", w.Msg)
+		return nil, errorf(w.Offset, "file is truncated, damaged or not an ONNX model: %s", w.Msg)
 	case err != nil:
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (f *tensorFields) fill(t *tensor.Tensor, n int) error {
 	case tensor.Int64, tensor.Uint64:
 		if err = count(len(f.ints), n, "integer data"); err == nil {
 			t.Alloc()
-			narrow(tensor.Of[uint64](t), f.ints)
+			narrow(tensor.Words[uint64](t), f.ints)
 		}
 	default:
 		// Packed types hold one byte, so several elements, an entry.
@@ -152,9 +152,9 @@ func (f *tensorFields) fill(t *tensor.Tensor, n int) error {
 		case 1:
 			narrow(t.Data, f.ints)
 		case 2:
-			narrow(tensor.Of[uint16](t), f.ints)
+			narrow(tensor.Words[uint16](t), f.ints)
 		case 4:
-			narrow(tensor.Of[uint32](t), f.ints)
+			narrow(tensor.Words[uint32](t), f.ints)
 		}
 	}
 	return err

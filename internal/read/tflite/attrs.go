@@ -15,7 +15,7 @@ func (p *parser) attributes(t flat.Table, n *graph.Node) graph.Attrs {
 		if off := t.Uint64(9, "large_custom_options_offset", 0); off > 1 {
 			size := t.Uint64(10, "large_custom_options_size", 0)
 			if off > uint64(len(p.data)) || size > uint64(len(p.data))-off {
-				t.Fail("large_custom_options_offset", "%d bytes at byte %d lie outside the file of %d bytes", size, off, len(p.data))
+				t.Fail("large_custom_options_offset", "%d bytes at byte %d lie outside the file of %d bytes: truncated or damaged", size, off, len(p.data))
 				return a
 			}
 			b = p.data[off : off+size : off+size]

@@ -3,6 +3,7 @@ package tflite
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +16,12 @@ import (
 	"github.com/opmeter/opmeter/internal/mapped"
 )
 
-// MaxArchiveModel bounds a model that is unpacked from an archive, in bytes.
-const MaxArchiveModel = 2 << 30
+// MaxArchiveModel bounds a model that is unpacked from an archive, in bytes: archives
+// hold models for microcontrollers, and unlike a file they take memory as a whole.
+const MaxArchiveModel = 256 << 20
+
+// maxRatio is how much smaller than its content a member can be: that of DEFLATE.
+const maxRatio = 1032
 
 // Open reads a model file, or the model in an MLTK archive (.mltk.zip). A path
 // "archive.zip!member" names the member itself. The file stays mapped until the
@@ -108,16 +113,41 @@ func unpack(data []byte, archive, member string) ([]byte, string, error) {
 	default:
 		return unpack(data, archive, models[0])
 	}
-	r, err := found.Open()
+	model, err := content(found)
 	if err != nil {
 		return nil, "", fmt.Errorf("member %q: %w", found.Name, err)
 	}
-	defer r.Close() //nolint:errcheck // read only
-	var buf bytes.Buffer
-	if n, err := io.Copy(&buf, io.LimitReader(r, MaxArchiveModel+1)); err != nil {
-		return nil, "", fmt.Errorf("member %q: %w", found.Name, err)
-	} else if n > MaxArchiveModel {
-		return nil, "", fmt.Errorf("member %q is larger than %d bytes", found.Name, int64(MaxArchiveModel))
+	return model, found.Name, nil
+}
+
+// content reads a member. What the directory says of its size is asked first, and that
+// it begins like a model.
+func content(f *zip.File) ([]byte, error) {
+	switch n, packed := f.UncompressedSize64, f.CompressedSize64; {
+	case n > MaxArchiveModel:
+		return nil, fmt.Errorf("has %d bytes, at most %d are unpacked", n, MaxArchiveModel)
+	case n > maxRatio*(packed+1):
+		return nil, fmt.Errorf("is said to have %d bytes, which %d cannot hold", n, packed)
 	}
-	return buf.Bytes(), found.Name, nil
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()                             //nolint:errcheck // read only
+	model := make([]byte, f.UncompressedSize64) // costs nothing before it is written
+	head := model[:min(len(model), 8)]
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	if len(model) > 1<<20 && string(head[4:]) != "TFL3" { // of small ones the reader tells more
+		return nil, errors.New("is no TFLite model: \"TFL3\" is expected at byte 4")
+	}
+	if _, err := io.ReadFull(r, model[len(head):]); err != nil {
+		return nil, err
+	}
+	// The reader verifies the checksum at the end, and that there is no more.
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+		return nil, cmp.Or(err, errors.New("is longer than the archive's directory says"))
+	}
+	return model, nil
 }

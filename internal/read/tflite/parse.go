@@ -101,7 +101,7 @@ func (p *parser) readBuffers(v flat.Tables) {
 		if off := t.Uint64(1, "offset", 0); off > 1 {
 			size := t.Uint64(2, "size", 0)
 			if off > uint64(len(p.data)) || size > uint64(len(p.data))-off {
-				t.Fail("offset", "%d bytes at byte %d lie outside the file of %d bytes", size, off, len(p.data))
+				t.Fail("offset", "%d bytes at byte %d lie outside the file of %d bytes: truncated or damaged", size, off, len(p.data))
 				return
 			}
 			b.data, b.offset = p.data[off:off+size:off+size], int64(off)

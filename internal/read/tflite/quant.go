@@ -61,13 +61,32 @@ func (p *parser) quantisation(t flat.Table, r *rawTensor) {
 		return
 	}
 	for i, s := range scale {
-		if s < 0 || math.IsNaN(float64(s)) || math.IsInf(float64(s), 0) {
-			p.warn("a scale that is not a number", "Tensor %d %q: scale %d is %v.", v.ID, v.Name, i, s)
+		if !(s > 0) || math.IsInf(float64(s), 0) {
+			p.warn("a scale that means nothing", "Tensor %d %q: scale %d is %v, and a positive number is expected.", v.ID, v.Name, i, s)
 			break
 		}
 	}
+	p.zeroPoints(v, q)
 	p.fixAxis(r, q)
 	v.Quant = q
+}
+
+// zeroPoints remarks on zero points that the type cannot hold.
+func (p *parser) zeroPoints(v *graph.Value, q *tensor.Quant) {
+	bits := v.Type.Bits()
+	if !v.Type.IsInteger() || bits > 32 {
+		return
+	}
+	lo, hi := int64(0), int64(1)<<bits-1
+	if v.Type.IsSigned() {
+		lo, hi = -1<<(bits-1), 1<<(bits-1)-1
+	}
+	for i, z := range q.Zero {
+		if z < lo || z > hi {
+			p.warn("a zero point out of range", "Tensor %d %q: zero point %d is %d, and %v reaches from %d to %d.", v.ID, v.Name, i, z, v.Type, lo, hi)
+			return
+		}
+	}
 }
 
 // fixAxis repairs channel axes that cannot be meant. Converters have written

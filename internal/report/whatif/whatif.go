@@ -11,8 +11,8 @@
 // Engine itself chooses its sparse kernels for 8-bit weights of at least 70 %
 // block sparsity only.
 //
-// The workbook and the comma-separated table of the profiler are made from one
-// [Table], so that both hold the same figures.
+// The workbook and the comma-separated table of the profiler are made from one kind of
+// [Table]; that of the workbook, where the ratios can be edited, is [Plain].
 package whatif
 
 import (
@@ -96,6 +96,16 @@ var kinds = map[string]bool{
 	"InnerProduct": true, "Matmul": true, // Neural Engine
 	"Gemm": true, "MatMul": true, // ONNX
 	"FULLY_CONNECTED": true, // TFLite
+}
+
+// Plain is [New] with ratios of 1: nothing is gained until somebody puts in the ratios
+// of kernels.
+func Plain(p *profile.Profile) *Table {
+	t := New(p)
+	for i := range t.Shapes {
+		t.Shapes[i].Ratios = [4]float64{1, 1, 1, 1}
+	}
+	return t
 }
 
 // New makes the table of a profile. Layers that take no time of their own

@@ -32,6 +32,8 @@ var causes = map[profile.CauseCode]string{
 	profile.ByEnd:       "the source ended without a word; what it had sent until then is here",
 	profile.ByRecord:    "records were lost",
 	profile.ByNoFigures: "nobody has measured it",
+	profile.ByLoop:      "its loop had not ended within the limit",
+	profile.ByWork:      "most of the work did not run, so that there is no time of the whole",
 }
 
 // because is the cause's own text, or words for its code; "" for no cause.
@@ -241,13 +243,70 @@ func Op(l *profile.Layer) string {
 
 // Shape is "1x3x32x32", "scalar", or "?" where not even the rank is known.
 func Shape(d []int64) string {
-	switch {
-	case d == nil:
-		return "?"
-	case len(d) == 0:
-		return "scalar"
+	return profile.ShapeText(d)
+}
+
+// Taken says of an input with open dimensions what the file declares and what was
+// taken for it: "?x3x?x? as 1x3x1x1". Of others it is [Shape].
+func Taken(t *profile.Tensor) string {
+	if s := t.DeclaredText(); s != "" {
+		return s + " as " + Shape(t.Shape)
 	}
-	return Dims(d, "x")
+	return Shape(t.Shape)
+}
+
+// uses says what the model uses the elements of an input for.
+var uses = map[profile.InputUse]string{
+	profile.UseShape:    "a shape",
+	profile.UseBounds:   "bounds of a part",
+	profile.UsePaddings: "paddings",
+	profile.UseAxes:     "axes",
+	profile.UseIndices:  "indices",
+	profile.UseMask:     "a mask",
+	profile.UseLength:   "a length",
+	profile.UseCount:    "a number of things to make",
+	profile.UseChoice:   "a value that the model asks for",
+}
+
+// Made says how the elements of an input were made for what they are used for: "1 (a
+// mask)", "" for inputs of other elements.
+func Made(t *profile.Tensor) string {
+	m := t.Made
+	if m == nil {
+		return ""
+	}
+	what := cmp.Or(uses[m.Use], string(m.Use))
+	switch {
+	case m.Fill != nil:
+		return fmt.Sprintf("%d (%s)", *m.Fill, what)
+	case m.Below != nil:
+		return fmt.Sprintf("0 to %d (%s)", *m.Below-1, what)
+	case len(m.Values) > 0:
+		return fmt.Sprintf("%s (%s)", Dims(m.Values, ","), what)
+	}
+	return what
+}
+
+// Assumed says that dimensions of inputs were taken as 1 because nobody gave them:
+// "x ?x3x?x? as 1x3x1x1", "" where none was. A batch of 1 alone is not worth words.
+func Assumed(p *profile.Profile) string {
+	var parts []string
+	more := 0
+	for i := range p.Model.Inputs {
+		t := &p.Model.Inputs[i]
+		if len(t.Assumed) == 0 || p.Model.Format == "tflite" && len(t.Assumed) == 1 && t.Assumed[0] == 0 {
+			continue
+		}
+		if len(parts) == 2 {
+			more++
+			continue
+		}
+		parts = append(parts, t.Name+" "+Taken(t))
+	}
+	if more > 0 {
+		parts = append(parts, Plural(int64(more), "more input"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Dims joins dimensions; "?" stands for those that are not known.

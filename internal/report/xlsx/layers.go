@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/xuri/excelize/v2"
+
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -271,6 +273,7 @@ func seconds(times []*float64) string {
 // layers writes the sheet "Layers".
 func (b *book) layers(t *table) error {
 	s := b.sheet(layersSheet)
+	shown := 0.0
 	for i, c := range t.cols {
 		w := float64(utf8.RuneCountInString(c.key) + 4) // room for the filter's button
 		most := 40.0
@@ -286,12 +289,21 @@ func (b *book) layers(t *table) error {
 		if s.err == nil {
 			s.err = s.w.SetColWidth(i+1, i+1, w)
 		}
+		if !c.empty {
+			shown += w
+		}
 		// A column in which nothing is known keeps its place, out of sight.
 		if c.empty && s.err == nil {
 			s.err = s.w.SetColVisible(i+1, i+1, false)
 		}
 	}
 	s.freeze(1, t.at["op"]+1)
+	// In print, every page has the layers' numbers and operators, and is large enough to read.
+	const pageWidth = 150 // characters
+	s.wide = int(math.Ceil(shown / pageWidth))
+	s.do(b.f.SetDefinedName(&excelize.DefinedName{
+		Name: "_xlnm.Print_Titles", Scope: layersSheet, RefersTo: fmt.Sprintf("%s!$A:$%s,%s!$1:$1", layersSheet, letter(t.at["op"]), layersSheet),
+	}))
 	head := make([]cell, len(t.cols))
 	for i, c := range t.cols {
 		head[i] = label(c.key, style{head: true, right: !c.text, indent: c.text})

@@ -79,6 +79,7 @@ type sheet struct {
 	name string
 	w    *excelize.StreamWriter
 	row  int // last row written
+	wide int // pages side by side in print, 0 for one
 	err  error
 }
 
@@ -195,12 +196,12 @@ func (s *sheet) bars(ref string) {
 	}
 }
 
-// flush ends the sheet. It prints across and as wide as one page.
+// flush ends the sheet. It prints across, as wide as its pages.
 func (s *sheet) flush() error {
 	if s.err != nil {
 		return s.err
 	}
-	landscape, wide, high := "landscape", 1, 0
+	landscape, wide, high := "landscape", max(1, s.wide), 0
 	if err := s.b.f.SetPageLayout(s.name, &excelize.PageLayoutOptions{Orientation: &landscape, FitToWidth: &wide, FitToHeight: &high}); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (b *book) sparse(t *whatif.Table) error {
 	s.freeze(top, 0)
 	s.add(26, label("What if weights were sparse?", style{title: true}))
 	s.add(0, label("Edit the yellow cells: the speed ratio of each weight shape (dense time over sparse time), and the sparsity aimed for of each operator; leave it empty to keep an operator as it is.", style{}))
-	s.add(0, label("The ratios 4, 4, 4 and 1 are the defaults of Intel's Neural Engine profiler, not measured figures: put in those of your kernels. An estimate by these promises nothing of a given engine.", style{faint: true}))
+	s.add(0, label("All ratios are 1, so that nothing is gained, until you put in those of your kernels. Intel's Neural Engine profiler begins with 4, 4, 4 and 1, which nobody measured. An estimate by ratios promises nothing of a given engine.", style{faint: true}))
 	// Where the tables below will be.
 	shapes := top + 2                 // header of the ratio table
 	ops := shapes + len(t.Shapes) + 2 // header of the operators

@@ -107,7 +107,7 @@ func (s *summary) model() {
 				s.fact("", fmt.Sprintf("and %d more", len(list.ts)-i))
 				break
 			}
-			s.fact(list.name, join(t.Name, t.DType, words.Shape(t.Shape)))
+			s.fact(list.name, join(t.Name, t.DType, words.Taken(&t), words.Made(&t)))
 		}
 	}
 }

@@ -37,7 +37,7 @@ const (
 // Write writes p as a workbook. cols are the columns of "Layers", which must
 // include "op" and "latency_s".
 func Write(w io.Writer, p *profile.Profile, cols []Column) error {
-	return write(w, p, cols, whatif.New(p))
+	return write(w, p, cols, whatif.Plain(p))
 }
 
 func write(w io.Writer, p *profile.Profile, cols []Column, sparse *whatif.Table) (err error) {

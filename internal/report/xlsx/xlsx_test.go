@@ -120,3 +120,66 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// Sheets with many columns print on as many pages side by side as can be read, each with
+// the headings; and the what-if of sparse weights promises nothing at first, whatever the
+// weights are.
+func TestPrintAndPromise(t *testing.T) {
+	t.Parallel()
+	cols := []Column{col("index", []string{"0"}), col("op", []string{"FULLY_CONNECTED"}), col("latency_s", []string{"0.5"}), col("share", []string{""}), col("macs", []string{"1024"}), col("ops", []string{"2048"})}
+	for i := range 30 {
+		cols = append(cols, col("note_"+strings.Repeat("x", i), []string{strings.Repeat("text ", 8)}))
+	}
+	p := &profile.Profile{Layers: []profile.Layer{{
+		Op: "FULLY_CONNECTED", State: profile.Ran, Latency: profile.Value(profile.Measured, 0.5, ""),
+		Inputs: []profile.Tensor{{DType: "float32", Shape: []int64{1, 64}}, {DType: "float32", Shape: []int64{16, 64}, Constant: true}},
+	}}}
+	var b bytes.Buffer
+	if err := Write(&b, p, cols); err != nil {
+		t.Fatal(err)
+	}
+	f, err := excelize.OpenReader(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	layout, err := f.GetPageLayout(layersSheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 30 columns of 40 characters and some of numbers, at 150 a page.
+	if n := *layout.FitToWidth; n < 8 || n > 10 {
+		t.Errorf("the layers print on %d pages side by side, want 8 to 10", n)
+	}
+	titles := ""
+	for _, n := range f.GetDefinedName() {
+		if n.Name == "_xlnm.Print_Titles" {
+			titles = n.RefersTo
+		}
+	}
+	if titles != "Layers!$A:$B,Layers!$1:$1" {
+		t.Errorf("titles in print: %q", titles)
+	}
+	rows, err := f.GetRows(sparseSheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range rows {
+		for i, c := range r {
+			if c == "sparse improve" {
+				found = true
+				if r[i+1] != "1.000" {
+					t.Errorf("sparse improve is %s before anybody put in a ratio", r[i+1])
+				}
+			}
+		}
+	}
+	if !found {
+		t.Error("no sparse improve")
+	}
+}

@@ -63,7 +63,7 @@ func TestPlansAgree(t *testing.T) {
 
 func outputs(t *testing.T, m *graph.Model, f feed.Options, o engine.Options) [][]byte {
 	t.Helper()
-	in, _, err := feed.Inputs(m.Main(), f)
+	in, _, err := feed.Inputs(m, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package optest
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
@@ -47,6 +48,12 @@ func (e *Env) SetState(k string, v any) {
 	}
 	e.Vars[k] = v
 }
+
+// Turn implements op.Env: loops of tests end.
+func (e *Env) Turn(time.Time, bool) error { return nil }
+
+// Hold implements op.Env.
+func (e *Env) Hold(int, bool) error { return nil }
 
 // Run infers, prepares and runs the operator once on two workers.
 func Run(defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.Tensor, error) {

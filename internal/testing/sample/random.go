@@ -135,7 +135,7 @@ var states = []profile.State{
 
 var causes = []profile.CauseCode{
 	profile.ByOperator, profile.ByType, profile.ByLimit, profile.ByUse, profile.ByInput, profile.ByShape, profile.ByData, profile.ByMemory, profile.ByBodies,
-	profile.ByError, profile.ByCancel, profile.ByDeadline, profile.ByEnd, profile.ByRecord, profile.ByNoFigures,
+	profile.ByError, profile.ByCancel, profile.ByDeadline, profile.ByEnd, profile.ByRecord, profile.ByNoFigures, profile.ByLoop, profile.ByWork,
 }
 
 // state lets some layers not run. Their figures stay, which reports have to get

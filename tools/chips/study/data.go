@@ -1,6 +1,7 @@
 package study
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -112,11 +113,22 @@ func measurement(r map[string]string, root string, files map[string]*fit.Work) (
 	if n == nil {
 		return nil, "network is not known"
 	}
+	m.Code = code(r, root)
 	m.Work = n.All
 	if prunes(m.Family, m.Era) {
 		m.Work = n.Live
 	}
 	return m, ""
+}
+
+// code is what the image of a row took beside the model.
+func code(r map[string]string, root string) int64 {
+	kib, _ := strconv.ParseFloat(r["flash_kib"], 64)
+	info, err := os.Stat(filepath.Join(root, r["model_file"]))
+	if err != nil || kib == 0 || !strings.Contains(r["notes"], "whole application image") {
+		return 0
+	}
+	return int64(kib*1024) - info.Size()
 }
 
 func open(path string, k cortexm.Kernels) *fit.Work {
@@ -166,6 +178,9 @@ func kernelsOf(family string) string {
 func source(s string) string {
 	if m := mlperf.FindStringSubmatch(s); m != nil {
 		return "MLPerf Tiny " + m[1] + " " + m[3]
+	}
+	if strings.HasPrefix(s, "EdgeMark ") {
+		return "EdgeMark" // sheets of one publication
 	}
 	if m := repository.FindStringSubmatch(s); m != nil {
 		return m[1] + "@" + m[2]

@@ -11,9 +11,6 @@ import (
 	"github.com/opmeter/opmeter/internal/chip/fit"
 )
 
-// isFloat reports whether a family has kernels in floating point.
-func isFloat(family string) bool { return family == c.FloatTFLM || family == c.FloatXCubeAI }
-
 // floatMeasurement reads a row of a network in floating point.
 func floatMeasurement(r map[string]string, root string) (*fit.Measurement, string) {
 	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Core: coreID(r["core"]), Model: r["model_name"], Version: r["runtime_version"]}
@@ -48,6 +45,7 @@ func floatMeasurement(r map[string]string, root string) (*fit.Measurement, strin
 	if n == nil {
 		return nil, "network is not known"
 	}
+	m.Code = code(r, root)
 	m.Work = n.All
 	return m, ""
 }

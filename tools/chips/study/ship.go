@@ -131,8 +131,34 @@ func (s *Study) runtime(g fit.Group, c *chipFacts, name, title, versions string)
 		x.Seen = append(x.Seen, chip.Terms(m))
 	}
 	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x, Builds: s.builds(g)}
+	r.Code = s.code(g)
+	if g.Era == "2020" {
+		r.Release = 2020
+	}
 	r.Calibration = s.calibration(g, c, how, b)
 	return r
+}
+
+// code is the least and most program code in images of a runtime on a core, in whole KiB,
+// of all runtimes of its kind where none of them was measured.
+func (s *Study) code(g fit.Group) *[2]chip.Bytes {
+	if !strings.HasPrefix(g.Family, "tflm-") {
+		return nil
+	}
+	var own, all []int64
+	for _, m := range s.Measurements {
+		if m.Code == 0 || (m.Era == edgeImpulse) != (g.Era == edgeImpulse) {
+			continue
+		}
+		all = append(all, m.Code)
+		if m.Core == g.Core {
+			own = append(own, m.Code)
+		}
+	}
+	if len(own) == 0 {
+		own = all
+	}
+	return &[2]chip.Bytes{kib(slices.Min(own) >> 10), kib(slices.Max(own)>>10 + 1)}
 }
 
 // tells reports whether a kind of work is a good part of a network of the group, so that

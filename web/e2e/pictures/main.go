@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/cli"
+	"github.com/opmeter/opmeter/internal/npy"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/web/e2e/browser"
 )
@@ -43,6 +45,8 @@ type subject struct {
 	// model is a file of the repository or, with material before it, of the reference material.
 	model string
 	args  []string
+	// inputs are those that a random number would not do for.
+	inputs map[string]int64
 	// busy keeps all processors occupied meanwhile.
 	busy bool
 }
@@ -51,7 +55,7 @@ var subjects = []subject{
 	{name: "small", model: "examples/ds_cnn.yaml", args: []string{"--time", "3s"}},
 	{name: "layers", model: "material/models/real/litert_torchaudio_conformer.tflite", args: []string{"--runs", "40"}},
 	{name: "deep", model: "deep", args: []string{"--runs", "20"}},
-	{name: "flow", model: "material/models/real/silero_vad.onnx", args: []string{"--runs", "50", "--shape", "input=1x512"}},
+	{name: "flow", model: "material/models/real/silero_vad.onnx", args: []string{"--runs", "50", "--shape", "input=1x512"}, inputs: map[string]int64{"sr": 16000}},
 	{name: "estimate", model: "examples/ds_cnn.yaml", args: []string{"--on", "stm32l4r5"}},
 	{name: "accelerator", model: "examples/ds_cnn.yaml", args: []string{"--on", "efr32xg24-mvp"}},
 	{name: "disturbed", model: "examples/ds_cnn.yaml", args: []string{"--runs", "6"}, busy: true},
@@ -130,7 +134,16 @@ func write(dir string, s subject) (string, error) {
 				go occupy(ctx)
 			}
 		}
-		err := command(append([]string{"profile", model, "-o", kept}, s.args...)...)
+		args := append([]string{"profile", model, "-o", kept}, s.args...)
+		for name, v := range s.inputs {
+			file := filepath.Join(dir, s.name+"-"+name+".npy")
+			if err := npy.WriteFile(file, tensor.From(tensor.Int64, nil, []int64{v})); err != nil {
+				stop()
+				return "", err
+			}
+			args = append(args, "--input", name+"="+file)
+		}
+		err := command(args...)
 		stop()
 		if err != nil {
 			return "", err

@@ -58,7 +58,7 @@ export interface Buffer {
 /** Cause says why something is as it is. */
 export interface Cause {
   /** Code names the cause. */
-  code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
   /** Text is what there is to say beside, for people: a limit, a type, an error. */
   text?: string;
 }
@@ -197,7 +197,7 @@ export interface HostState {
 export interface InputSource {
   /** File is the path as the user named it. */
   file?: string;
-  /** Kind is "random", "zeros" or "file". */
+  /** Kind is "random", "zeros", "file", or "made" for elements that suit what the model uses them for ([Tensor.Made]). */
   kind: string;
   /** SHA256 is the hash of the little-endian elements. */
   sha256?: string;
@@ -369,6 +369,18 @@ export interface Link {
   to_lane: number;
 }
 
+/** Made says how the elements of an input were made. */
+export interface Made {
+  /** Below bounds elements that were drawn from 0 on. */
+  below?: number;
+  /** Fill is the value of all elements where it is one. */
+  fill?: number;
+  /** Use is what the model uses them for. */
+  use: "shape" | "bounds" | "paddings" | "axes" | "indices" | "mask" | "length" | "count" | "choice";
+  /** Values are the elements where there are few. */
+  values?: number[];
+}
+
 /** Memory is the memory plan and what was observed. */
 export interface Memory {
   /** AlignBytes is the alignment of placed buffers. */
@@ -434,7 +446,7 @@ export interface Metric {
 /** Missing says what a profile lacks. */
 export interface Missing {
   /** Cause says why. */
-  cause: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  cause: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
   /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
   got?: number;
   /** Layers are the indices of the layers that it is about, absent for the whole. */
@@ -528,7 +540,7 @@ export interface Phases {
 /** Placement says which unit of the target does a layer's work. */
 export interface Placement {
   /** Cause is why an accelerator does not take the layer. Where it does, another of its kernels refused the layer first, which some reports show. */
-  cause?: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures";
+  cause?: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
   /** On names the unit: the accelerator's name, or "cpu". */
   on: string;
   /** Text says more about the cause, for people. */
@@ -621,7 +633,7 @@ export interface Settings {
   exact?: boolean;
   /** GarbageCollector is "off" when it was kept out of timed regions. */
   garbage_collector?: string;
-  /** InputKind is "random", "zeros" or "file". */
+  /** InputKind is "random", "zeros", "file" or "made". */
   input_kind?: string;
   /** Inputs tells where each input's data came from, by input name. */
   inputs?: Record<string, InputSource>;
@@ -715,14 +727,20 @@ export interface Target {
 export interface Tensor {
   /** Absent marks an optional input that was not given: a place holder. */
   absent?: boolean;
+  /** Assumed lists the positions of open dimensions that nobody gave: 1 was taken for them, or what follows from that. Only of the model's inputs. */
+  assumed?: number[];
   /** Bytes is the size of the elements. */
   bytes?: number;
   /** Constant marks weights and other constants of the file. */
   constant?: boolean;
   /** Declared is the shape that the file states where dimensions are open there and Shape is what was taken for them. Only of the model's inputs. */
   declared?: number[];
+  /** DimNames are the names that the file gives to the dimensions of Declared, empty where it gives none; absent where none has one. */
+  dim_names?: string[];
   /** DType is the element type in lower case, such as "float32" or "int8". */
   dtype?: string;
+  /** Made says how the elements were made where the model uses them for something that drawn numbers would not do for. Only of the model's inputs. */
+  made?: Made;
   /** Name is the tensor's name in the model. */
   name?: string;
   /** Scale and ZeroPoint are the affine quantisation real = scale*(q-zero_point) of tensors that have one for all channels. */
@@ -791,6 +809,8 @@ export interface Totals {
   bytes_read?: number;
   /** BytesRead and BytesWritten sum what the layers read and write, each operand once a layer. */
   bytes_written?: number;
+  /** ComputedParams is the number of elements that layers read as constants and that are not in the file: they are computed of other constants once, such as weights that the file fills with one value. Params, WeightsBytes and FlashBytes leave them out. Absent where there are none. */
+  computed_params?: number;
   /** CPUCycles is processor cycles of one inference. */
   cpu_cycles?: Metric;
   /** Energy of one inference. */

@@ -107,7 +107,7 @@ function ofQuantity(q: Quantity, figures: Figures): LayerColumn {
 const tensors = (list: Tensor[] | undefined) =>
   (list ?? [])
     .filter((t) => !t.absent && !t.constant)
-    .map((t) => `${t.dtype ?? ""} ${shape(t.shape)}`.trim())
+    .map((t) => `${t.dtype ?? ""} ${shape(t.shape) || "?"}`.trim())
     .join(", ");
 
 function text(key: string, name: string, width: number, of: (l: Layer) => string | undefined, why: string, more: Partial<LayerColumn> = {}): LayerColumn {

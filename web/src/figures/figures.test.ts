@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Layer, Profile, Quantity } from "../data/profile";
+import { prose } from "./format";
 import { about, columnsOf, exact, groupsOf, shown, total } from "./columns";
 import { best, Figures, took } from "./quantities";
 
@@ -86,4 +87,10 @@ test("work of layers that did not run is no part of a rate", () => {
   expect(took(p)).toMatchObject({ ops: 50, bytes_read: 0 });
   expect(new Figures(quantities).rate(p, "ops_per_s")).toBe(25);
   expect(p.totals.ops).toBe(100);
+});
+
+test("figures in sentences keep their units on the line", () => {
+  expect(prose("Times vary by 93.5 % in 18.1 ms; 1.5 KiB, 3 GB/s, 2 s.")).toBe("Times vary by 93.5\u00a0% in 18.1\u00a0ms; 1.5\u00a0KiB, 3\u00a0GB/s, 2\u00a0s.");
+  expect(prose("9 layers, 13 steps, 2 mean, 4 Boxes")).toBe("9 layers, 13 steps, 2 mean, 4 Boxes");
+  expect(prose("a\u202eb")).toBe("a\\u{202e}b");
 });

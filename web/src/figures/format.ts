@@ -69,6 +69,14 @@ export function clean(s: string | undefined): string {
   return s.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
 }
 
+const unit = /(\d) (?=(?:%|[kMGTmµnp]?(?:s|B|J|W|Hz|V|op\/s|B\/s)|[KMGT]iB)(?![\p{L}\p{N}]))/gu;
+
+/** prose is text of the program for people: safe to show, and with figures that keep
+ * their units on the line. */
+export function prose(s: string | undefined): string {
+  return clean(s).replace(unit, "$1\u00a0");
+}
+
 /** short cuts text in its middle, where names of layers say least. */
 export function short(s: string, most: number): string {
   if (s.length <= most) return s;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Layer } from "../data/profile";
-import { blank, cause, elsewhere, idle, missing, options, outcome, states, unit } from "./words";
+import type { Layer, Profile, Tensor } from "../data/profile";
+import { assumed, blank, cause, elsewhere, idle, missing, options, outcome, states, taken, unit, unrun } from "./words";
 
 const layer = (more: Partial<Layer>): Layer => ({ index: 3, op: "X", state: "ran", ...more });
 
@@ -17,6 +17,22 @@ test("each state is one of four sorts", () => {
     lost: "001",
     no_estimate: "001",
   });
+});
+
+test("open dimensions show what was taken for them", () => {
+  expect(taken({ shape: [1, 3, 4] })).toBe("1×3×4");
+  expect(taken({ declared: [-1, 3, -1], shape: [1, 3, 1] })).toBe("?×3×? as 1×3×1");
+  expect(taken({ declared: [-1, 3, -1, -1], dim_names: ["batch", "", "n + 1", "p2o.7"], shape: [1, 3, 2, 1] })).toBe("batch × 3 × n + 1 × ? as 1×3×2×1");
+  const of = (format: string, ...inputs: Tensor[]) => assumed({ model: { name: "m", format, inputs } } as Profile).length;
+  expect(of("onnx", { declared: [-1, 3], shape: [1, 3], assumed: [0] }, { declared: [-1], shape: [4] })).toBe(1);
+  expect(of("tflite", { declared: [-1, 3], shape: [1, 3], assumed: [0] })).toBe(0);
+  expect(of("tflite", { declared: [-1, -1], shape: [1, 1], assumed: [0, 1] })).toBe(1);
+});
+
+test("a model of which most did not run has no time", () => {
+  expect(unrun({ incomplete: [{ cause: "work", layers: [1] }] } as Profile)).toBe(true);
+  expect(unrun({ incomplete: [{ cause: "data", layers: [1] }] } as Profile)).toBe(false);
+  expect(unrun({} as Profile)).toBe(false);
 });
 
 test("outcome and cause are sentences", () => {

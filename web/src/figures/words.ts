@@ -1,7 +1,7 @@
 // Words for the codes of a profile: states of layers, causes, units of the target,
 // what is missing. Views ask here and derive nothing of their own.
-import type { Cause, Layer, Metric, Missing, Placement, Provenance } from "../data/profile";
-import { clean, plural } from "./format";
+import type { Cause, Layer, Metric, Missing, Placement, Profile, Provenance, Tensor } from "../data/profile";
+import { clean, plural, shape } from "./format";
 
 export type State = Layer["state"];
 export type CauseCode = Cause["code"];
@@ -65,6 +65,8 @@ const causes: Record<CauseCode, string> = {
   end: "the source ended without a word",
   record: "a record was lost on the way",
   figures: "nobody has measured it",
+  loop: "its loop had not ended within the limit",
+  work: "most of the work did not run",
 };
 
 /** because names a cause; its own text says more than the word of its code. */
@@ -72,6 +74,27 @@ export function because(code: CauseCode | undefined, text?: string): string {
   if (text) return clean(text);
   return code === undefined ? "" : (causes[code] ?? clean(code));
 }
+
+/** taken writes a shape, of inputs with open dimensions what the file declares and what
+ * was taken for it: "batch × 3 × ? as 1×3×1". */
+export function taken(t: Tensor): string {
+  if (!t.declared) return shape(t.shape);
+  const names = t.declared.map((d, i) => (d >= 0 ? String(d) : readable(t.dim_names?.[i]) ? clean(t.dim_names![i]) : "?"));
+  return `${names.join(names.some((n) => !/^(\d+|\?)$/.test(n)) ? " × " : "×")} as ${shape(t.shape)}`;
+}
+
+/** readable tells that somebody chose the name of a dimension: exporters number those
+ * that nobody named. */
+const readable = (name: string | undefined): boolean => !!name && name.length <= 40 && !name.startsWith("unk") && /^[\w+* -]+$/.test(name);
+
+/** assumed lists inputs of which open dimensions were taken as 1 because nobody gave
+ * them; a batch for which the file itself keeps a 1 is left out. */
+export const assumed = (p: Profile): Tensor[] =>
+  (p.model.inputs ?? []).filter((t) => t.assumed?.length && !(p.model.format === "tflite" && t.assumed.length === 1 && t.assumed[0] === 0));
+
+/** unrun tells that most of the work did not run, so that there is no time of the
+ * whole. */
+export const unrun = (p: Profile): boolean => (p.incomplete ?? []).some((m) => m.cause === "work");
 
 /** unit names the part of the target that does a layer's work, "" where the target
  * has one only. */
@@ -99,6 +122,7 @@ const endings: Partial<Record<CauseCode, string>> = {
   record: "Records were lost on the way",
   bodies: "What control-flow layers run has no figure",
   figures: "Figures that nobody has measured are missing",
+  work: "Most of the work did not run, so that there is no time of the whole",
 };
 
 /** missing says what a profile lacks, in a sentence. */

@@ -2,7 +2,7 @@
 // how they came about, and of which model. What is not known has no line.
 import { bytes, clean, percent, plural, range, seconds, shape, short, si } from "../figures/format";
 import { best } from "../figures/quantities";
-import { kinds as origins, states } from "../figures/words";
+import { kinds as origins, states, taken } from "../figures/words";
 import type { HostState, Layer, Profile, Tensor } from "../data/profile";
 
 type Facts = [name: string, value: string | undefined][];
@@ -84,7 +84,7 @@ function where(p: Profile): Facts {
   ];
 }
 
-const tensor = (x: Tensor) => [clean(x.name), [x.dtype, shape(x.shape)].filter(Boolean).join(" ")].filter(Boolean).join(": ");
+const tensor = (x: Tensor) => [clean(x.name), [x.dtype, taken(x)].filter(Boolean).join(" ")].filter(Boolean).join(": ");
 
 function model(p: Profile): Facts {
   return [

@@ -43,7 +43,7 @@ export function tiles(p: Profile): Figure[] {
     plain("Rate", work.ops ? rate("ops_per_s") : undefined, (v) => si(v, "op/s"), "Operations divided by latency, those of layers that ran.", work.macs && latency ? si(rate("macs_per_s"), "MAC/s") : undefined),
     plain("MACs", t.macs, count, "Multiply-accumulates of one inference, those with padding included. Counted from the model.", t.macs_executed !== undefined && t.macs_executed !== t.macs ? `${count(t.macs_executed)} without padding` : undefined, uncounted),
     plain("Operations", t.ops, count, "Arithmetic operations of one inference; a multiply-accumulate is two. Counted from the model.", uncounted),
-    plain("Parameters", t.params, count, "Number of constant elements, each counted once.", t.weights_bytes !== undefined && `${bytes(t.weights_bytes)} of weights`),
+    plain("Parameters", t.params, count, "Number of constant elements, each counted once.", t.weights_bytes !== undefined && `${bytes(t.weights_bytes)} of weights`, t.computed_params !== undefined && `and ${count(t.computed_params)} computed at load`),
     plain("RAM", t.ram_bytes, bytes, "Working memory of an inference.", p.memory?.arena_bytes !== undefined && `arena ${bytes(p.memory.arena_bytes)}`, p.memory?.tflm_arena_bytes !== undefined && `TFLite Micro plans ${bytes(p.memory.tflm_arena_bytes)}`),
     plain("Flash", t.flash_bytes, bytes, "Storage that the model needs on the target."),
     figure("Energy", t.energy_j, joules, "Energy of one inference."),

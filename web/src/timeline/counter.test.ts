@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Steps } from "./counter";
+import { figure, reach, Steps } from "./counter";
 
 describe("steps", () => {
   const n = 5000;
@@ -19,5 +19,17 @@ describe("steps", () => {
     }
     expect(s.least).toBe(Math.min(...values));
     expect(s.most).toBe(Math.max(...values));
+  });
+});
+
+describe("axes of counters", () => {
+  it("sizes are binary as everywhere, rates are not", () => {
+    expect([figure(16000, "B"), figure(2.5e9, "B/s"), figure(1.5e9, "Hz")]).toEqual(["15.6 KiB", "2.50 GB/s", "1.50 GHz"]);
+  });
+  it("begin at zero or below", () => {
+    const of = (unit: string, ...values: number[]) => reach({ name: "x", unit, times_s: Float64Array.from(values.keys()), values: Float64Array.from(values) });
+    expect(of("B", 512, 2048)).toBe("0 B to 2.00 KiB");
+    expect(of("V", -2, 1)).toBe("-2.00 V to 1.00 V");
+    expect(of("B")).toBe("B");
   });
 });

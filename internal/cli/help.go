@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/opmeter/opmeter/internal/report"
+)
+
+// helpWidth is the width of help, whatever the terminal: it is read in manuals, too.
+const helpWidth = 80
+
+// topic is a page of help about flags that belong together. The help of a verb shows the
+// flags that most people want and names the others by topic, so that it fits a screen.
+type topic struct {
+	name, short string
+	text        func() string
+	example     string
+	flags       []string // all that belong to it
+	rare        []string // those of them that the help of a verb only names
+}
+
+var topics = []topic{
+	{
+		"formats", "what -o and --format write", formatsText,
+		`  opmeter profile model.tflite -o page.html -o layers.csv
+  opmeter profile model.tflite --format json`,
+		[]string{"format", "output", "open"},
+		[]string{"open"},
+	},
+	{
+		"tables", "what the table shows", func() string {
+			return `Time is the median of the instrumented runs, share the part of one inference, cum. that
+of a row and those above. A terminal that is too narrow leaves columns out, and a line
+names them; -o layers.csv has all. Colours go with NO_COLOR=1.`
+		},
+		`  opmeter profile model.tflite --by op
+  opmeter profile model.tflite --top 10
+  opmeter summary model.tflite --sort macs --memory`,
+		[]string{"by", "sort", "top", "memory", "all"},
+		[]string{"memory", "all"},
+	},
+	{
+		"inputs", "in which shapes and with which data a model runs", func() string {
+			return `A model runs with random data of a fixed seed, the same on every machine, in the shapes
+that its file declares. Where the file leaves dimensions open, the flags set them.`
+		},
+		`  opmeter profile model.onnx --shape input=1x3x320x320
+  opmeter profile model.onnx --input input=cat.npy`,
+		[]string{"shape", "dim", "batch", "input", "inputs", "seed", "zeros", "carry", "exact"},
+		[]string{"batch", "seed", "zeros", "carry", "exact", "inputs"},
+	},
+	{
+		"measuring", "how a model is measured here", func() string {
+			return `Plain runs give the latency, instrumented runs that take turns with them the shares of
+the operators; the cost of the instruments is shown. Before, the model warms up until its
+times are steady. Ctrl-C ends the runs and shows what there is. With -o a journal beside
+the first file keeps what was measured, should the process be killed: opmeter report
+opens it.`
+		},
+		`  opmeter profile model.tflite --threads 2 --time 10s --pin
+  opmeter profile model.tflite --runs 100`,
+		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "engine"},
+		[]string{"warmup", "pin", "samples", "max-loop", "engine"},
+	},
+	{
+		"estimates", "hardware that is not there", func() string {
+			return `With --on a model is estimated for a chip or core: opmeter targets lists them. Every
+figure has a band that is made to hold the true value in 9 of 10 cases; figures that
+nothing was measured for are absent. A folder of target files adds boards of your own, and
+opmeter calibrate fits one to measurements.`
+		},
+		`  opmeter profile model.tflite --on efr32xg24-mvp
+  opmeter profile model.tflite --on host --on stm32l4r5 --on nrf52840
+  opmeter fit model.tflite --latency 50ms --ram 256KiB`,
+		[]string{"on", "runtime", "runtime-build", "clock", "targets", "latency", "ram", "flash"},
+		[]string{"targets", "runtime", "runtime-build", "clock"},
+	},
+	{
+		"mltk", "for scripts of the Silicon Labs MLTK profiler", func() string {
+			return `The formats mltk, mltk-json and mltk-csv are that profiler's layouts, and -o DIR/ writes
+its pair of report files. The name of a model finds NAME.tflite or NAME.mltk.zip here and
+below the folders of MLTK_MODEL_PATHS. docs/mltk.md has the details.`
+		},
+		`  opmeter profile model -a mvp --estimates --format mltk`,
+		[]string{"accelerator", "estimates", "no-format", "full-summary"},
+		[]string{"accelerator", "estimates", "no-format", "full-summary"},
+	},
+	{
+		"status", "what the exit status means", func() string {
+			return `    0  done; also for a run that Ctrl-C ended with figures
+    1  a check failed: no target fits, no such operator
+    2  wrong use of the command line
+    3  bad input: a model, profile, target or data file
+    4  the run failed
+  130  stopped by Ctrl-C before there was a result; 143 by SIGTERM`
+		}, "", nil, nil,
+	},
+}
+
+// formatsText lists the formats.
+func formatsText() string {
+	var b strings.Builder
+	b.WriteString("The ending of a file of -o names its format:\n\n")
+	for _, e := range report.Endings() {
+		fmt.Fprintf(&b, "  %-17s %s\n", e[0], e[1])
+	}
+	b.WriteString("\n--format takes " + strings.Join(report.Formats(true), ", "))
+	b.WriteString(".\n\n" + `Several models or targets are a line each on standard output, an array as JSON.
+Files .txt, .md and .csv hold all; of others each profile has one, x-MODEL-TARGET.html.`)
+	return b.String()
+}
+
+// command is the page of a topic.
+func (t *topic) command(root *cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: t.name, Short: t.short, Example: t.example}
+	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		w := c.OutOrStdout()
+		fmt.Fprintf(w, "%s\n", flow(t.text()))
+		if set := t.set(root); set.HasFlags() {
+			fmt.Fprintf(w, "\nFlags:\n%s", usages(set))
+		}
+		if t.example != "" {
+			fmt.Fprintf(w, "\nExamples:\n%s\n", t.example)
+		}
+	})
+	return c
+}
+
+// set gathers the topic's flags from all verbs; the first that has one explains it.
+func (t *topic) set(root *cobra.Command) *pflag.FlagSet {
+	set := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
+	set.SortFlags = false
+	for _, name := range t.flags {
+		for _, c := range root.Commands() {
+			if f := c.Flags().Lookup(name); f != nil {
+				shown := *f
+				shown.Hidden = false
+				set.AddFlag(&shown)
+				break
+			}
+		}
+	}
+	return set
+}
+
+// help writes what a verb does, examples, and its flags.
+func help(w io.Writer, c *cobra.Command) {
+	what := c.Long
+	if what == "" {
+		what = c.Short
+	}
+	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", flow(what), c.UseLine())
+	if c.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprint(w, "\nCommands:\n")
+		for _, s := range c.Commands() {
+			if s.IsAvailableCommand() {
+				fmt.Fprintf(w, "  %-11s %s\n", s.Name(), s.Short)
+			}
+		}
+	}
+	set, more := shown(c)
+	if set.HasFlags() && c.HasParent() {
+		fmt.Fprintf(w, "\nFlags:\n%s", usages(set))
+	}
+	switch {
+	case c.HasParent():
+		if len(more) > 0 {
+			fmt.Fprintf(w, "\nMore flags, by topic:\n%s", strings.Join(more, ""))
+		}
+	default:
+		fmt.Fprint(w, "\nTopics:\n")
+		for _, t := range topics {
+			fmt.Fprintf(w, "  %-11s %s\n", t.name, t.short)
+		}
+		fmt.Fprint(w, "\nopmeter help NAME explains a command or topic.\n")
+	}
+}
+
+// shown are the flags that the help of a verb explains, those that people want first, and
+// lines that name the others by topic.
+func shown(c *cobra.Command) (set *pflag.FlagSet, more []string) {
+	set = pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
+	set.SortFlags = false
+	// Few flags need no topics.
+	n := 0
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			n++
+		}
+	})
+	const few = 16
+	for _, t := range topics {
+		var rare []string
+		for _, name := range t.flags {
+			f := c.Flags().Lookup(name)
+			if f == nil {
+				continue
+			}
+			if slices.Contains(t.rare, name) && (f.Hidden || n > few) {
+				rare = append(rare, "--"+name)
+			} else if !f.Hidden {
+				set.AddFlag(f)
+			}
+		}
+		if len(rare) > 0 {
+			more = append(more, fmt.Sprintf("  opmeter help %-9s %s\n", t.name, strings.Join(rare, " ")))
+		}
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && set.Lookup(f.Name) == nil && !slices.ContainsFunc(topics, func(t topic) bool { return slices.Contains(t.flags, f.Name) }) {
+			set.AddFlag(f)
+		}
+	})
+	return set, more
+}
+
+// flow fills the paragraphs of a text up to the width of help.
+func flow(s string) string { return fill(s, helpWidth) }
+
+// fill fills the paragraphs of a text up to a width. Lines that are set in stay as they
+// are.
+func fill(s string, width int) string {
+	var out []string
+	now := ""
+	end := func() {
+		if now != "" {
+			out = append(out, now)
+		}
+		now = ""
+	}
+	for line := range strings.Lines(s) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" || line[0] == ' ' {
+			end()
+			out = append(out, line)
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			if now != "" && utf8.RuneCountInString(now)+1+utf8.RuneCountInString(word) > width {
+				end()
+			}
+			if now != "" {
+				now += " "
+			}
+			now += word
+		}
+	}
+	end()
+	return strings.Join(out, "\n")
+}
+
+// flagText is what a flag takes and what it does. What is taken several times ends in "…".
+func flagText(f *pflag.Flag) (takes, text string) {
+	takes, text = pflag.UnquoteUsage(f)
+	text = strings.TrimPrefix(text, takes+": ")
+	if f.Value.Type() == "stringArray" {
+		takes += "…"
+	}
+	switch f.DefValue {
+	case "", "0", "0s", "[]", "false":
+	default:
+		if !strings.Contains(text, "default") {
+			text += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+		}
+	}
+	return takes, text
+}
+
+// usages lists flags, a line each where the width allows. What a flag takes stands before
+// the colon of its text.
+func usages(set *pflag.FlagSet) string {
+	var names, texts []string
+	width := 0
+	set.VisitAll(func(f *pflag.Flag) {
+		takes, text := flagText(f)
+		name := "      --" + f.Name
+		if f.Shorthand != "" {
+			name = "  -" + f.Shorthand + ", --" + f.Name
+		}
+		if takes != "" {
+			name += " " + takes
+		}
+		names, texts = append(names, name), append(texts, text)
+		width = max(width, utf8.RuneCountInString(name))
+	})
+	var b strings.Builder
+	for i, name := range names {
+		for k, l := range strings.Split(fill(texts[i], helpWidth-width-2), "\n") {
+			if k > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&b, "%s%s  %s\n", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), l)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Progress is shown for work that takes longer than quiet. Loading and planning tell of
+// themselves only when they end: meanwhile the line is drawn anew every beat. Nothing is
+// drawn between the calls of a phase that is timed, since that would be measured too.
+const (
+	quiet = time.Second
+	beat  = 500 * time.Millisecond
+)
+
+// untimed are the phases in which nothing is measured.
+var untimed = map[string]bool{"loading": true, "planning": true}
+
+// meter is the line of a work that goes on.
+type meter struct {
+	w          io.Writer
+	start, now time.Time // of the work, of the phase
+	mu         sync.Mutex
+	phase      string
+	fraction   float64
+	shown      bool
+	over       chan struct{}
+	gone       sync.WaitGroup
+}
+
+// progress shows a line on the terminal for work that takes over a second. stop
+// takes it away again.
+func (a *app) progress() (show func(phase string, f float64), stop func()) {
+	if !a.tty {
+		return nil, func() {}
+	}
+	m := &meter{w: a.err, start: time.Now(), now: time.Now(), phase: "loading", over: make(chan struct{})}
+	m.gone.Go(m.tick)
+	var once sync.Once
+	return m.show, func() { once.Do(m.stop) }
+}
+
+// tick draws what nobody else does.
+func (m *meter) tick() {
+	wait := time.NewTimer(quiet)
+	defer wait.Stop()
+	for {
+		select {
+		case <-m.over:
+			return
+		case <-wait.C:
+		}
+		m.mu.Lock()
+		if !m.shown || untimed[m.phase] {
+			m.draw()
+		}
+		timed := !untimed[m.phase]
+		m.mu.Unlock()
+		if timed {
+			return
+		}
+		wait.Reset(beat)
+	}
+}
+
+// show takes what a source says.
+func (m *meter) show(phase string, f float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if phase != m.phase {
+		m.phase, m.now = phase, time.Now()
+	}
+	m.fraction = f
+	if time.Since(m.start) >= quiet {
+		m.draw()
+	}
+}
+
+func (m *meter) draw() {
+	m.shown = true
+	fmt.Fprint(m.w, "\r\x1b[K"+line(m.phase, m.fraction, time.Since(m.now), time.Since(m.start)))
+}
+
+func (m *meter) stop() {
+	close(m.over)
+	m.gone.Wait()
+	if m.shown {
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}
+
+// line is what is shown of a phase that has lasted some time, of a work that has lasted
+// longer: how far it is and how long it may still take, as far as that is known.
+func line(phase string, f float64, lasted, all time.Duration) string {
+	const width, early = 24, 0.02
+	if f <= 0 {
+		return fmt.Sprintf("%s, %d s", phase, int(all.Seconds()))
+	}
+	n := min(width, max(0, int(f*width)))
+	s := fmt.Sprintf("%s [%s%s] %3.0f %%", phase, strings.Repeat("=", n), strings.Repeat(" ", width-n), 100*f)
+	if left := lasted.Seconds() * (1 - f) / f; f >= early && left >= 1 {
+		s += fmt.Sprintf(", %.0f s left", left)
+	}
+	return s
+}

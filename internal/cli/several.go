@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// runner makes the profile of a model for one target.
+type runner struct {
+	target string // its id
+	run    profiler
+	// row puts the profile beside what the target has.
+	row func(p *profile.Profile) report.TargetRow
+}
+
+// onHost is a runner for this computer.
+func onHost(run profiler) runner {
+	return runner{"host", run, func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} }}
+}
+
+// onTarget is a runner for a target that is not there.
+func onTarget(t opmeter.Target, o opmeter.EstimateOptions) runner {
+	return runner{
+		t.ID, func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) { return t.Estimate(m, o) },
+		func(p *profile.Profile) report.TargetRow {
+			return report.TargetRow{Profile: p, RAM: t.RAMBytes, Flash: t.FlashBytes, ExternalFlash: t.ExternalFlashBytes}
+		},
+	}
+}
+
+// several is the way of many profiles to standard output and to files: a line each, and
+// for each a file of its own where a format holds one profile.
+type several struct {
+	a *app
+	o *outputFlags
+	// models and targets say which of them a file's name has to tell apart.
+	models, targets bool
+	list            *report.List     // where lines are shown as they come, nil otherwise
+	rows            []report.ListRow // all of them where something needs that
+	used            map[string]bool  // names of files
+	wrote           []string
+	refused         int
+	lacking         int // profiles of which most did not run
+	failed          error
+}
+
+// newSeveral prepares for models in files and targets by their ids.
+func (a *app) newSeveral(o *outputFlags, files []string, rs []runner, timed bool) *several {
+	s := &several{a: a, o: o, models: len(files) > 1, targets: len(rs) > 1, used: map[string]bool{}}
+	if len(rs) == 1 && rs[0].target == "host" && s.listed() {
+		s.list = report.NewList(a.out, report.ListOptions{Format: o.format, Width: a.width, Measured: timed, Files: files})
+	}
+	return s
+}
+
+// listed reports whether standard output gets a line for each profile.
+func (s *several) listed() bool {
+	return s.o.format == "" || slices.Contains(report.ListFormats, s.o.format)
+}
+
+// checkSeveral refuses what goes with one profile only.
+func (f *outputFlags) checkSeveral() error {
+	if f.format != "" && !slices.Contains(report.Streamed, f.format) {
+		return useError("--format %s holds one profile: write files with -o, one for each profile, or use one of %s", f.format, strings.Join(report.Streamed, ", "))
+	}
+	shows := func(path string) bool {
+		name, err := report.FormatOf(path)
+		return err == nil && (name == "table" || name == "markdown")
+	}
+	if f.memory && f.format != "json" && f.format != "yaml" && !slices.ContainsFunc(f.files, shows) {
+		return useError("several profiles give a line each, which has no place for --memory: add -o with .txt or .md, or leave it out")
+	}
+	return nil
+}
+
+// together reports whether a file of -o holds all profiles.
+func together(path string) bool {
+	name, err := report.FormatOf(path)
+	return !isFolder(path) && err == nil && slices.Contains(report.Together, name)
+}
+
+// names are the files that a profile gets for itself: those of -o with the model's name
+// and the target before the ending, as far as there are several.
+func (s *several) names(model, target string) []string {
+	var parts []string
+	if s.models {
+		parts = append(parts, fileName(baseName(model)))
+	}
+	if s.targets {
+		parts = append(parts, fileName(target))
+	}
+	tail := strings.Join(parts, "-")
+	for n := 2; s.used[tail]; n++ { // models of one name in several folders
+		tail = strings.Join(parts, "-") + "-" + strconv.Itoa(n)
+	}
+	s.used[tail] = true
+	var out []string
+	for _, path := range s.o.files {
+		switch end := report.Ending(path); {
+		case together(path):
+		case isFolder(path):
+			out = append(out, filepath.Join(path, tail)+string(filepath.Separator))
+		default:
+			stem := path[:len(path)-len(end)]
+			if base := filepath.Base(path); base != end {
+				stem += "-"
+			}
+			out = append(out, stem+tail+end)
+		}
+	}
+	return out
+}
+
+// baseName is the name of a model's file without its ending.
+func baseName(path string) string {
+	base := filepath.Base(path)
+	for _, e := range append(slices.Clone(modelEndings), ".yaml", ".yml") {
+		if n := len(base) - len(e); n > 0 && strings.EqualFold(base[n:], e) {
+			return base[:n]
+		}
+	}
+	return base
+}
+
+// fileName has nothing that means something in the name of a file.
+func fileName(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune("._-", r), r > 0x7f && !text.Hidden(r):
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// add shows and writes a profile, or says why there is none.
+func (s *several) add(r report.ListRow, files []string) error {
+	if r.Err != nil {
+		s.refused++
+		if s.list == nil && s.o.format != "csv" && s.o.format != "markdown" { // these have a line for it
+			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
+		}
+	} else {
+		for _, path := range files {
+			wrote, err := s.a.writeTo(path, r.Profile, s.o)
+			s.wrote = append(s.wrote, wrote...)
+			s.failed = errors.Join(s.failed, withStatus(statusUse, err))
+		}
+	}
+	if r.Err == nil && unrun(r.Profile) != nil {
+		s.lacking++
+	}
+	s.a.settle(r.Profile, r.Err != nil && (r.Profile == nil || r.Profile.Totals.Latency == nil) || s.failed == nil)
+	if s.list == nil || slices.ContainsFunc(s.o.files, together) {
+		s.rows = append(s.rows, r)
+	}
+	if s.list != nil {
+		return s.list.Add(r)
+	}
+	return nil
+}
+
+// end writes what holds all profiles, shows them and says what was written.
+func (s *several) end() error {
+	var err error
+	switch {
+	case s.list != nil:
+		err = s.list.Close()
+	case s.listed():
+		format := s.o.format
+		if format == "" {
+			format = "table"
+		}
+		err = report.WriteList(s.a.out, s.rows, format, s.a.width)
+	default:
+		err = report.WriteAll(s.a.out, s.rows, s.o.format, s.o.options(s.a))
+	}
+	return errors.Join(err, s.files())
+}
+
+// files writes the files that hold all profiles and says which there are.
+func (s *several) files() error {
+	for _, path := range s.o.files {
+		if !together(path) {
+			continue
+		}
+		if err := report.FileAll(path, s.rows, s.o.options(s.a)); err != nil {
+			s.failed = errors.Join(s.failed, withStatus(statusUse, err))
+			continue
+		}
+		s.wrote = append(s.wrote, path)
+	}
+	s.a.sayWrote(s.wrote, s.o.format == "")
+	if s.o.open && s.failed == nil {
+		s.a.open(s.wrote)
+	}
+	return s.failed
+}
+
+// Bounds for each model of a list, where nobody looked at the models before.
+const (
+	listTime = time.Minute
+	listMACs = 50e9 // about a minute of one inference on a slow computer
+)
+
+// all profiles every model for every target.
+func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runner, timed bool) error {
+	if err := o.checkSeveral(); err != nil {
+		return err
+	}
+	whole := outputFlags{files: slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !together(p) })}
+	if err := whole.ready(files...); err != nil {
+		return err
+	}
+	s := a.newSeveral(o, files, rs, timed)
+	var stopped error
+	for i, f := range files {
+		if err := a.forAll(ctx, f, s, rs); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			stopped = withStatus(statusStopped, fmt.Errorf("stopped after %d of %s", i, plural(len(files), "model")))
+			break
+		}
+	}
+	if err := s.end(); err != nil {
+		return err
+	}
+	if stopped != nil {
+		return stopped
+	}
+	what := "model"
+	if len(rs) > 1 {
+		what = "profile"
+	}
+	if s.refused > 0 {
+		return withStatus(statusInput, fmt.Errorf("%d of %s refused", s.refused, plural(len(files)*len(rs), what)))
+	}
+	if s.lacking > 0 {
+		return withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(len(files)*len(rs), what)))
+	}
+	return nil
+}
+
+// forAll profiles a model for every target.
+func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) error {
+	m, err := opmeter.Open(path)
+	if err != nil {
+		if !s.models {
+			return told(err)
+		}
+		s.refused += len(rs) - 1
+		return s.add(report.ListRow{Path: path, Err: told(err)}, nil)
+	}
+	defer m.Close()
+	for _, r := range rs {
+		if ctx.Err() != nil {
+			return nil
+		}
+		files := s.names(path, r.target)
+		p, err := a.bounded(ctx, m, r, files, s.models)
+		if ctx.Err() != nil && p == nil {
+			return nil // stopped: nothing is known of this one
+		}
+		if err != nil && !s.models && (p == nil || p.Totals.Latency == nil) {
+			a.settle(p, true)
+			return err // of the only model: nobody wants the same for every target
+		}
+		row := report.ListRow{Path: path, Err: err}
+		if p != nil {
+			row.TargetRow = r.row(p)
+		}
+		if err := s.add(row, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounded profiles a model; one of many is bounded in time and work, and the memory goes
+// back before the next.
+func (a *app) bounded(ctx context.Context, m *opmeter.Model, r runner, files []string, many bool) (*profile.Profile, error) {
+	b := bounds{files: files}
+	if many {
+		b.macs = listMACs
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, listTime, fmt.Errorf("stopped after %v", listTime))
+		defer cancel()
+		defer debug.FreeOSMemory()
+	}
+	show, stop := a.progress()
+	defer stop()
+	b.progress = show
+	p, err := r.run(ctx, m, b)
+	return p, told(err)
+}

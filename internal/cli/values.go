@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Values of flags that say in words what they take. pflag puts the flag's name before
+// the text; [badFlag] writes both.
+
+// whole is a number of a range.
+type whole struct {
+	p         *int
+	low, high int
+	hint      string // what else may be done, "" for nothing
+}
+
+func (w *whole) String() string {
+	if w.p == nil {
+		return "0"
+	}
+	return strconv.Itoa(*w.p)
+}
+func (w *whole) Type() string { return "N" }
+
+func (w *whole) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	switch {
+	case err == nil && w.low <= n && n <= w.high:
+		*w.p = n
+		return nil
+	case w.high == most:
+		return fmt.Errorf("use %d or more, not %s%s", w.low, s, w.hint)
+	}
+	return fmt.Errorf("use %d to %d, not %s%s", w.low, w.high, s, w.hint)
+}
+
+// most is the upper end of a range without one.
+const most = math.MaxInt32
+
+// wholeVar adds a flag for a number from low to high.
+func wholeVar(c *cobra.Command, p *int, name string, value, low, high int, usage, hint string) {
+	*p = value
+	if hint != "" {
+		hint = "; " + hint
+	}
+	c.Flags().Var(&whole{p, low, high, hint}, name, usage)
+}
+
+// span is a time with a unit.
+type span struct {
+	p     *time.Duration
+	least time.Duration // what is below is refused
+	what  string        // such as "a time above zero"
+}
+
+func (s *span) String() string {
+	if s.p == nil {
+		return "0s"
+	}
+	return s.p.String()
+}
+func (s *span) Type() string { return "TIME" }
+
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err == nil && d >= s.least:
+		*s.p = d
+		return nil
+	case err == nil:
+		return fmt.Errorf("write %s, not %s", s.what, text)
+	}
+	if v, bare := strconv.ParseFloat(text, 64); bare == nil && v > 0 {
+		return fmt.Errorf("write %ss for seconds, or %sms for milliseconds", text, text)
+	}
+	return fmt.Errorf("write %s, not %q", s.what, text)
+}
+
+// spanVar adds a flag for a time of at least some length.
+func spanVar(c *cobra.Command, p *time.Duration, name string, value, least time.Duration, usage, what string) {
+	*p = value
+	c.Flags().Var(&span{p, least, what}, name, usage)
+}
+
+// natural is a number from 0 that takes 64 bits, as seeds do.
+type natural struct{ p *uint64 }
+
+func (n *natural) String() string {
+	if n.p == nil {
+		return "0"
+	}
+	return strconv.FormatUint(*n.p, 10)
+}
+func (n *natural) Type() string { return "N" }
+
+func (n *natural) Set(s string) error {
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return fmt.Errorf("use a whole number from 0 to 18446744073709551615, not %q", s)
+	}
+	*n.p = v
+	return nil
+}
+
+// badFlag says what is wrong with a flag, in its own words and not in those of the
+// function that read it.
+func badFlag(c *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		name := "--" + e.GetFlag().Name
+		if e.GetFlag().Value.Type() == "bool" {
+			return useError("%s: use true or false, not %q", name, e.GetValue())
+		}
+		return useError("%s: %w", name, e.Unwrap())
+	}
+	return useError("%w: see %s --help", err, strings.TrimSpace(c.CommandPath()))
+}

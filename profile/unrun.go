@@ -1,0 +1,53 @@
+package profile
+
+// Unrun lists the layers of an inference that did not run, and reports whether they
+// are most of its work, so that times of the rest say nothing about the model.
+//
+// Most is more than half of the multiply-accumulates where the layers that did not run
+// have a count of them and the model has any, and more than half of the layers
+// otherwise. Layers that follow from constants alone and those of branches that were
+// not taken are no work of the inference.
+func (p *Profile) Unrun() (layers []int64, most bool) {
+	var all, idle, allMACs, idleMACs float64
+	counted := true
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.Constant || l.State == NotReached {
+			continue
+		}
+		var macs float64
+		if l.MACs != nil {
+			macs = float64(*l.MACs)
+		}
+		all, allMACs = all+1, allMACs+macs
+		if !l.State.Idle() {
+			continue
+		}
+		layers = append(layers, int64(i))
+		idle, idleMACs = idle+1, idleMACs+macs
+		counted = counted && l.MACs != nil
+	}
+	if counted && allMACs > 0 {
+		return layers, idleMACs > allMACs/2
+	}
+	return layers, idle > all/2
+}
+
+// withhold takes the figures of time and energy of the whole model away where most of
+// its work did not run: nobody is to quote them. Those of layers stay.
+func (p *Profile) withhold() {
+	layers, most := p.Unrun()
+	if !most {
+		return
+	}
+	t := &p.Totals
+	t.Latency, t.CPUCycles, t.AcceleratorCycles, t.SimulatorCycles, t.Energy, t.LatencySamples = nil, nil, nil, nil, nil, nil
+	p.Reconcile, p.Trust = nil, nil
+	// Further figures of the whole: times at other speeds, processor time, energy.
+	for key := range t.Figures {
+		if q, ok := Lookup(key); ok && (q.Unit == "s" || q.Unit == "J" || q.Unit == "cycles") {
+			delete(t.Figures, key)
+		}
+	}
+	p.Incomplete = append(p.Incomplete, Missing{Cause: ByWork, Layers: layers})
+}

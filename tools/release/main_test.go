@@ -1,0 +1,84 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The same files give the same bytes, in order, with the commit's time and the modes of
+// programs and texts.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	when := time.Unix(1_760_000_000, 0).UTC()
+	files := []entry{{"opmeter", []byte("program"), true}, {name: "man/man1/opmeter.1", data: []byte(".TH")}}
+	for name, pack := range map[string]func(string, []entry, time.Time) ([]byte, error){"tar": tarball, "zip": zipped} {
+		first, err := pack("opmeter-1", files, when)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := pack("opmeter-1", files, when)
+		if err != nil || !bytes.Equal(first, again) {
+			t.Errorf("%s: two runs differ: %v", name, err)
+		}
+	}
+	data, err := tarball("opmeter-1", files, when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+		if !h.ModTime.Equal(when) || h.Uname != "" || h.Uid != 0 {
+			t.Errorf("%s: time %v, owner %q %d", h.Name, h.ModTime, h.Uname, h.Uid)
+		}
+		if want := map[bool]int64{true: 0o755, false: 0o644}[h.Name == "opmeter-1/opmeter"]; h.Mode != want {
+			t.Errorf("%s: mode %o, want %o", h.Name, h.Mode, want)
+		}
+	}
+	if want := []string{"opmeter-1/opmeter", "opmeter-1/man/man1/opmeter.1"}; !slices.Equal(names, want) {
+		t.Errorf("files %q, want %q", names, want)
+	}
+	if data, err = zipped("opmeter-1", files, when); err != nil {
+		t.Fatal(err)
+	}
+	a, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil || len(a.File) != 2 || a.File[0].Mode().Perm() != 0o755 || !a.File[0].Modified.Equal(when) {
+		t.Errorf("zip: %v, %d files", err, len(a.File))
+	}
+}
+
+// Every archive has the manual, completions for each shell and the container file.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	files, err := documents("../..", "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, f := range files {
+		have[f.name] = len(f.data) > 0
+	}
+	for _, want := range []string{"LICENSE", "README.md", "Containerfile", "man/man1/opmeter.1", "man/man1/opmeter-profile.1", "man/man1/opmeter-formats.1", "completions/opmeter.bash", "completions/opmeter.fish", "completions/opmeter.zsh", "completions/opmeter.powershell"} {
+		if !have[want] {
+			t.Errorf("%s is missing or empty", want)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+import { describe, expect, it } from "vitest";
+import type { Lane, Timeline } from "../data/profile";
+import { extent, middle } from "./extent";
+
+const lane = (kind: Lane["kind"], ...bars: [start: number, length: number][]): Lane => ({ name: kind, kind, starts_s: Float64Array.from(bars, (b) => b[0]), durations_s: Float64Array.from(bars, (b) => b[1]) });
+const timeline = (...lanes: Lane[]): Timeline => ({ lanes, origin: "x" }) as Timeline;
+
+describe("the part to begin with", () => {
+  it("is the inference of middle length", () => {
+    const t = timeline(lane("layer", [0, 1]), lane("iteration", [0, 9], [10, 2], [20, 4], [30, 3], [40, 5]));
+    const r = middle(t)!;
+    expect(r.t0).toBeCloseTo(20 - 0.02 * 4);
+    expect(r.t1).toBeCloseTo(24 + 0.02 * 4);
+  });
+  it("is none for few inferences, for none, and for those without length", () => {
+    expect(middle(timeline(lane("iteration", [0, 1], [2, 1], [4, 1])))).toBeUndefined();
+    expect(middle(timeline(lane("layer", [0, 1], [1, 1], [2, 1], [3, 1], [4, 1])))).toBeUndefined();
+    expect(middle(timeline(lane("iteration", [0, 0], [1, 0], [2, 0], [3, 0])))).toBeUndefined();
+    expect(middle(timeline())).toBeUndefined();
+  });
+});
+
+it("the extent reaches from the first start to the last end", () => {
+  expect(extent(timeline(lane("layer", [1, 5], [2, 1]), lane("iteration", [0.5, 1])))).toEqual({ t0: 0.5, t1: 6 });
+});
