@@ -544,15 +544,6 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Int16, scale: 0.0003110000106971711, zero: 0, len: 20000, hash: 0x72182654beed40ba},
 	},
 	{
-		"product of int16 at 0.00052", "MUL",
-		graph.Attrs{},
-		[]recordedTensor{
-			{t: tensor.Int16, shape: []int{6000}, seed: 294, scale: []float32{0.0005200000014156103}},
-			{t: tensor.Int16, shape: []int{6000}, seed: 295, scale: []float32{0.0002899999963119626}},
-		},
-		recordedOutput{t: tensor.Int16, scale: 0.005100000184029341, zero: 0, len: 6000, hash: 0xe19d59fbdae4bfbd},
-	},
-	{
 		"rectifier of int16 at 0.00052", "RELU",
 		graph.Attrs{},
 		[]recordedTensor{
@@ -567,15 +558,6 @@ var recorded = []recordedCase{
 			{t: tensor.Int16, shape: []int{20000}, seed: 299, scale: []float32{0.0002899999963119626}},
 		},
 		recordedOutput{t: tensor.Int16, scale: 0.0005200000014156103, zero: 0, len: 20000, hash: 0xd9feb182e9c5a92f},
-	},
-	{
-		"product of int16 at 0.000777", "MUL",
-		graph.Attrs{},
-		[]recordedTensor{
-			{t: tensor.Int16, shape: []int{6000}, seed: 301, scale: []float32{0.0007769999792799354}},
-			{t: tensor.Int16, shape: []int{6000}, seed: 302, scale: []float32{0.0001230000052601099}},
-		},
-		recordedOutput{t: tensor.Int16, scale: 0.002099999925121665, zero: 0, len: 6000, hash: 0x545b810362287f09},
 	},
 	{
 		"rectifier of int16 at 0.000777", "RELU",

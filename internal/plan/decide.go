@@ -21,7 +21,7 @@ func (g *Graph) decide(in []*tensor.Tensor) {
 	var d *Graph
 	for k, id := range g.File.Inputs {
 		x := in[k]
-		if x == nil || !x.Known() || !x.Type.IsInteger() && x.Type != tensor.Bool || x.Len() > mostDeciding || g.File.Values[id].Variable {
+		if x == nil || !x.Known() || !x.Type.IsInteger() || x.Len() > mostDeciding || g.File.Values[id].Variable {
 			continue
 		}
 		if d == nil {

@@ -51,7 +51,9 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 	case addOp, subOp, sqdiffOp:
 		return sumQuant[T](k, w, q, wide)
 	case mulOp:
-		m := fixed.FromReal(float64(q.S1 * q.S2 / q.So))
+		// TensorFlow Lite multiplies the scales in float32, its Micro in float64, whose
+		// results are those that the reference outputs have.
+		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		return func(c *op.Call) error {
 			Spread(c, w, func(x, y T) T { return T(q.Clamp(m.Apply((int32(x) - q.Z1) * (int32(y) - q.Z2)))) })
 			return nil
