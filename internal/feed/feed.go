@@ -210,6 +210,9 @@ func drawn(v *graph.Value, shape []int, k int, src *Source, o Options) (*tensor.
 	}
 	x, err := synth.Tensor(v.Type, shape, o.Seed, k, fill)
 	if err != nil {
+		if v.Type.IsContainer() { // no file can hold one
+			return nil, err
+		}
 		return nil, optionError("input", "%q has to be given: %v", v.Name, err)
 	}
 	return x, nil
