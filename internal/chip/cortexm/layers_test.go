@@ -252,11 +252,12 @@ func TestZeroChannels(t *testing.T) {
 	// Two outputs of four inputs, none zero.
 	third := operand{tensor.Int8, []int{2, 1, 1, 4}, []int8{1, 1, 1, 1, 0, 1, 0, 1}}
 	g := &graph.Graph{}
+	w := add(g, first)
 	x := add(g, i8(1, 1, 5, 2))
 	a, b, c := add(g, i8(1, 1, 5, 4)), add(g, i8(1, 1, 5, 4)), add(g, i8(1, 1, 5, 2))
 	attrs := graph.Attrs{"padding": "SAME"}
 	g.Nodes = []*graph.Node{
-		{Op: "CONV_2D", Domain: graph.TFLite, Attrs: attrs, Inputs: []int{x, add(g, first)}, Outputs: []int{a}},
+		{Op: "CONV_2D", Domain: graph.TFLite, Attrs: attrs, Inputs: []int{x, w}, Outputs: []int{a}},
 		{Op: "DEPTHWISE_CONV_2D", Domain: graph.TFLite, Attrs: attrs, Inputs: []int{a, add(g, second)}, Outputs: []int{b}},
 		{Op: "CONV_2D", Domain: graph.TFLite, Attrs: attrs, Inputs: []int{b, add(g, third)}, Outputs: []int{c}},
 	}
@@ -272,7 +273,7 @@ func TestZeroChannels(t *testing.T) {
 		t.Errorf("all %v, want 40 each", got)
 	}
 	// Zeros of another type or of weights that are not known are not looked for.
-	g.Values[g.Nodes[0].Inputs[1]].Const = nil
+	g.Values[w].Const = nil
 	if l := cortexm.Layers(m, g, cmsis); l[0].Live[cortexm.PointMAC] != 40 || l[1].Live[cortexm.DepthwiseMAC] != 30 {
 		t.Errorf("unknown weights: live %v and %v, want 40 and 30", l[0].Live, l[1].Live)
 	}
