@@ -220,8 +220,8 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 	if err := o.checkSeveral(); err != nil {
 		return err
 	}
-	whole := outputFlags{files: slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !together(p) })}
-	if err := whole.ready(files...); err != nil {
+	whole := slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !together(p) })
+	if err := ready(whole, files...); err != nil {
 		return err
 	}
 	s := a.newSeveral(o, files, rs, timed)
