@@ -225,6 +225,14 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 		return err
 	}
 	s := a.newSeveral(o, files, rs, timed)
+	for _, f := range files {
+		for _, r := range rs {
+			if err := ready(s.names(f, r.target), files...); err != nil {
+				return err
+			}
+		}
+	}
+	clear(s.used) // the same names again, when there is something to write
 	var stopped error
 	for i, f := range files {
 		if err := a.forAll(ctx, f, s, rs); err != nil {
