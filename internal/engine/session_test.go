@@ -401,3 +401,76 @@ func TestNodeErrorText(t *testing.T) {
 		}
 	}
 }
+
+// Where a type shows only in a run, it is checked in the run, and again when it changes.
+func TestTypesInRuns(t *testing.T) {
+	t.Parallel()
+	schemas, err := op.ParseSchemas("[]\nKeep 1: X:float32 -> Y:float32\n", op.Unsupported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	first := op.Def{Name: "First", Infer: func(*op.Call) error { return op.ErrDynamic }, Prepare: op.Simple(func(c *op.Call) error {
+		*c.Out[0] = *c.In[1].Clone()
+		if tensor.Of[int64](c.In[0])[0] != 0 {
+			*c.Out[0] = *c.In[2].Clone()
+		}
+		return nil
+	})}
+	keep := op.Def{Name: "Keep", Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }, Prepare: op.Simple(func(c *op.Call) error {
+		ran++
+		copy(c.Out[0].Data, c.In[0].Data)
+		return nil
+	})}
+	r := with(first, keep)
+	r.Schemas = []*op.Schemas{schemas}
+	s := start(t, Options{Registry: r}, []*tensor.Tensor{num(0), vec(1, 2), num(7)}, build(0, nil, "n x z", "y", "First a n x z", "Keep y a"))
+	for i, c := range []struct {
+		which int64
+		fails bool
+	}{{0, false}, {1, true}, {0, false}, {0, false}, {1, true}, {1, true}, {0, false}} {
+		s.SetInput(0, num(c.which))
+		before := ran
+		err := s.Run(context.Background())
+		var ne *NodeError
+		if (err != nil) != c.fails || c.fails && (!errors.As(err, &ne) || ne.Node.Op != "Keep" || !errors.Is(err, op.ErrUnsupported)) {
+			t.Errorf("run %d: %v", i, err)
+		}
+		if (ran == before) != c.fails {
+			t.Errorf("run %d: the operator ran %d times", i, ran-before)
+		}
+	}
+}
+
+// Text has no size that a plan could know: it is counted when it is there, in steps of
+// known and of open shape.
+func TestTextIsCounted(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 100)
+	for _, open := range []bool{false, true} {
+		text := op.Def{Name: "Text", Infer: func(c *op.Call) error {
+			if open && !c.In[0].Known() {
+				return op.ErrDynamic
+			}
+			c.SetOut(0, tensor.String, []int{2})
+			return nil
+		}, Prepare: op.Simple(func(c *op.Call) error {
+			n := int(tensor.Of[int64](c.In[0])[0])
+			c.Out[0].Strings[0], c.Out[0].Strings[1] = long[:n], ""
+			return nil
+		})}
+		s := start(t, Options{Registry: with(text), MaxBytes: 1000}, []*tensor.Tensor{num(100)}, build(0, nil, "x", "y", "Text y x"))
+		held := map[int64]int{}
+		for _, n := range []int64{100, 50, 0, 100, 100} {
+			s.SetInput(0, num(n))
+			run(t, s)
+			if was, ok := held[n]; ok && was != s.held {
+				t.Errorf("open %v: %d bytes with %d characters, %d before", open, s.held, n, was)
+			}
+			held[n] = s.held
+		}
+		if d, e := held[100]-held[50], held[50]-held[0]; d != 50 || e != 50 {
+			t.Errorf("open %v: 50 characters more are %d and %d bytes more", open, d, e)
+		}
+	}
+}
