@@ -51,7 +51,8 @@ func TestLRN(t *testing.T) {
 			k, sum := i/area%ch, 0.0
 			for j := range ch {
 				if d := j - k; float64(d) >= -math.Floor(float64(c.size-1)/2) && float64(d) <= math.Ceil(float64(c.size-1)/2) {
-					sum += math.Pow(x[i+d*area], 2)
+					v := x[i+d*area]
+					sum += v * v
 				}
 			}
 			want[i] = x[i] / math.Pow(bias+alpha/float64(c.size)*sum, beta)
