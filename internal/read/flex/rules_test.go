@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -245,21 +246,66 @@ func TestDecodeBounds(t *testing.T) {
 			t.Errorf("%d elements: %v", n, err)
 		}
 	}
-	// One long text that many elements point at: four times the buffer and 64 KiB may be copied.
-	text := strings.Repeat("x", 1<<16)
-	many := func(n int) []byte {
-		b := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
-		b = append(append(b, text...), 0, 0, 0, 0)
-		b = binary.LittleEndian.AppendUint32(b, uint32(n))
-		for range n {
+	// In lists of lists all values count: 256 lists of 255 and themselves are 65,536, with the outer one too many.
+	for n, ok := range map[int]bool{254: true, 255: false} {
+		var lists []any
+		for range 256 {
+			lists = append(lists, slices.Repeat([]any{true}, n))
+		}
+		b, err := Encode(lists)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Decode(b); (err == nil) != ok {
+			t.Errorf("256 lists of %d: %v", n, err)
+		}
+	}
+	// One text that five elements point at: four times the buffer and 64 KiB may be copied,
+	// 5 n = 4 (n + 38) + 65,536.
+	for n, ok := range map[int]bool{65688: true, 65689: false} {
+		b := binary.LittleEndian.AppendUint32(nil, uint32(n))
+		b = append(append(b, strings.Repeat("x", n)...), 0, 0, 0, 0)
+		b = binary.LittleEndian.AppendUint32(b, 5)
+		for range 5 {
 			b = binary.LittleEndian.AppendUint32(b, uint32(len(b)-4))
 		}
-		b = binary.LittleEndian.AppendUint32(b, uint32(4*n))
-		return append(b, at(VectorString, 4), 4)
+		b = binary.LittleEndian.AppendUint32(b, 20)
+		b = append(b, at(VectorString, 4), 4)
+		if len(b) != n+38 {
+			t.Fatalf("%d bytes", len(b))
+		}
+		if _, err := Decode(b); (err == nil) != ok {
+			t.Errorf("five times a text of %d bytes: %v", n, err)
+		}
 	}
-	for n, ok := range map[int]bool{5: true, 6: false} {
-		if _, err := Decode(many(n)); (err == nil) != ok {
-			t.Errorf("a text referred to %d times: %v", n, err)
+}
+
+// TestEncodedBytes lays out what the encoder writes by hand: words of eight bytes, what is
+// referred to before them, offsets that lead back.
+func TestEncodedBytes(t *testing.T) {
+	t.Parallel()
+	word := func(v byte) []byte { return []byte{v, 0, 0, 0, 0, 0, 0, 0} }
+	for _, tt := range []struct {
+		v    any
+		want []byte
+	}{
+		{nil, append(word(0), at(Null, 8), 8)},
+		{true, append(word(1), at(Bool, 8), 8)},
+		{false, append(word(0), at(Bool, 8), 8)},
+		{int64(-1), []byte{255, 255, 255, 255, 255, 255, 255, 255, at(Int, 8), 8}},
+		{uint64(5), append(word(5), at(Uint, 8), 8)},
+		{"hi", slices.Concat(word(2), []byte{'h', 'i', 0, 0, 0, 0, 0, 0}, word(8), []byte{at(String, 8), 8})},
+		{[]byte{7}, slices.Concat(word(1), word(7), word(8), []byte{at(Blob, 8), 8})},
+		{[]any{int64(3), false}, slices.Concat(word(2), word(3), word(0), []byte{at(Int, 8), at(Bool, 8), 0, 0, 0, 0, 0, 0}, word(24), []byte{at(Vector, 8), 8})},
+		{
+			map[string]any{"k": int64(3)},
+			// The key, the keys' number and offset, that of their table and its width, the number of values, they, their types.
+			slices.Concat([]byte{'k', 0, 0, 0, 0, 0, 0, 0}, word(1), word(16), word(8), word(8), word(1), word(3), []byte{at(Int, 8), 0, 0, 0, 0, 0, 0, 0}, word(16), []byte{at(Map, 8), 8}),
+		},
+	} {
+		got, err := Encode(tt.v)
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%v: %v %s", tt.v, err, diff)
 		}
 	}
 }
