@@ -208,7 +208,7 @@ type Options struct {
 	// how often it turns (WHILE, Loop without a trip count of up to a million), and any
 	// loop of an inference with more than a million turns. One that has not ended by
 	// then is taken for endless: it fails, and the rest of the model is measured. 0 means
-	// 5 s, negative no limit.
+	// 3 s, negative no limit.
 	MaxLoop time.Duration
 	// MaxMemory bounds what inputs, results and working memory of the model may take, in
 	// bytes: a model beyond it is refused, and an operator that asks for more in a run
@@ -299,7 +299,7 @@ func (m *Model) memory(most int64) int {
 func maxLoop(d time.Duration) time.Duration {
 	switch {
 	case d == 0:
-		return 5 * time.Second
+		return 3 * time.Second
 	case d < 0:
 		return 0
 	}

@@ -123,7 +123,8 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 		return nil, err
 	}
 	f.MaxBytes = m.memory(o.MaxMemory)
-	ins, _, err := feed.Inputs(m.g, f)
+	var ins []*tensor.Tensor
+	err = m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, f); return err })
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}

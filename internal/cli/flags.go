@@ -39,7 +39,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
 	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back as an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
-	spanVar(c, &f.maxLoop, "max-loop", 5*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
+	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
 	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: most memory for the model's values, such as 4GiB")
 	c.Flags().BoolVar(&f.exact, "exact", false, "quantised ONNX patterns in floating point, as the file says")
 }
