@@ -503,3 +503,27 @@ func TestConvNames(t *testing.T) {
 		}
 	}
 }
+
+// Rows of the 3×3 convolution over a padded plane, of every length from four on and with
+// both steps: the last four outputs may overlap those before.
+func TestThreeRow(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(11, 12))
+	for n := 4; n < 14; n++ {
+		for stride := 1; stride <= 2; stride++ {
+			width := (n-1)*stride + 3
+			in, out := wholes(r, 3*width), make([]float32, n)
+			w := [9]float32(wholes(r, 9))
+			threeRow(out, in, width, stride, &w, 5)
+			for i, v := range out {
+				want := float32(5)
+				for k, f := range w {
+					want += f * in[k/3*width+i*stride+k%3]
+				}
+				if v != want {
+					t.Fatalf("%d outputs by %d: output %d is %v, want %v", n, stride, i, v, want)
+				}
+			}
+		}
+	}
+}
