@@ -167,7 +167,7 @@ func TestPanicValue(t *testing.T) {
 				})
 				return nil
 			}()
-			if got != boom || busy.Load() != 0 {
+			if err, ok := got.(error); !ok || !errors.Is(err, boom) || busy.Load() != 0 {
 				t.Fatalf("worker %d: panic %v, %d still at work", which, got, busy.Load())
 			}
 		}
