@@ -178,7 +178,7 @@ func failed(file string, err error) error {
 		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "), Err: err}
 	}
 	if _, ok := errors.AsType[*op.LimitError](err); ok {
-		return &ModelError{File: file, Offset: -1, Err: tooMuch{trimmed{err, file + ": "}}}
+		return &ModelError{File: file, Offset: -1, Err: caused(trimmed{err, file + ": "})}
 	}
 	if _, ok := errors.AsType[*source.FaultError](err); ok {
 		return err
@@ -187,7 +187,7 @@ func failed(file string, err error) error {
 }
 
 func nodeError(file string, e *engine.NodeError) *NodeError {
-	return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: e.Err}
+	return &NodeError{File: file, Graph: e.Graph, Node: e.Node.Index, Op: e.Node.Key(), Name: e.Node.Name, Err: caused(e.Err)}
 }
 
 // hinted adds a sentence to an error, nothing for "".
@@ -217,7 +217,7 @@ func public(err error) bool {
 // modelError gives what is wrong with a file its place.
 func modelError(file string, err error) error {
 	if e, ok := errors.AsType[*mapped.ChangedError](err); ok {
-		return &ModelError{File: e.File, Offset: -1, Err: changed{e}}
+		return &ModelError{File: e.File, Offset: -1, Err: caused(e)}
 	}
 	if e, ok := errors.AsType[*onnx.Error](err); ok {
 		return &ModelError{File: e.File, Place: e.Path, Offset: e.Offset, Err: e.Err}
@@ -231,21 +231,27 @@ func modelError(file string, err error) error {
 	return &ModelError{File: file, Offset: -1, Err: trimmed{err, file + ": "}}
 }
 
-// tooMuch marks an error as one of memory.
-type tooMuch struct{ error }
+// caused marks an error as what it is a case of: [ErrMemory], [ErrChanged].
+func caused(err error) error {
+	if _, ok := errors.AsType[*op.LimitError](err); ok {
+		return marked{err, ErrMemory}
+	}
+	if _, ok := errors.AsType[*mapped.ChangedError](err); ok {
+		return marked{err, ErrChanged}
+	}
+	return err
+}
 
-// Is makes it [ErrMemory] beside what it wraps.
-func (tooMuch) Is(target error) bool { return target == ErrMemory }
+// marked is an error that is also another one.
+type marked struct {
+	error
+	as error
+}
 
-func (e tooMuch) Unwrap() error { return e.error }
+// Is reports what the error was marked as.
+func (e marked) Is(target error) bool { return target == e.as }
 
-// changed marks an error as one of a file that changed.
-type changed struct{ error }
-
-// Is makes it [ErrChanged] beside what it wraps.
-func (changed) Is(target error) bool { return target == ErrChanged }
-
-func (e changed) Unwrap() error { return e.error }
+func (e marked) Unwrap() error { return e.error }
 
 // trimmed is an error whose text does not repeat the file's name.
 type trimmed struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/synth"
@@ -207,8 +208,14 @@ type Options struct {
 	// how often it turns (WHILE, Loop without a trip count of up to a million), and any
 	// loop of an inference with more than a million turns. One that has not ended by
 	// then is taken for endless: it fails, and the rest of the model is measured. 0 means
-	// 5 s, negative no limit.
+	// 3 s, negative no limit.
 	MaxLoop time.Duration
+	// MaxMemory bounds what inputs, results and working memory of the model may take, in
+	// bytes: a model beyond it is refused, and an operator that asks for more in a run
+	// fails alone. 0 means half of what this computer and the limits of the process leave,
+	// and at most 128 times the size of the model or 512 MiB: what is more than that
+	// comes from a faulty file rather than from a network.
+	MaxMemory int64
 	// Progress is called, at most ten times a second and outside timed regions, with
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
@@ -226,6 +233,8 @@ func (o *Options) Validate() error {
 		return wrong("Runs", "use 0 or more, not %d", o.Runs)
 	case o.Time < 0:
 		return wrong("Time", "use a time such as 2s, not %v", o.Time)
+	case o.MaxMemory < 0:
+		return wrong("MaxMemory", "use 0 or more, not %d", o.MaxMemory)
 	case o.MaxMACs < 0:
 		return wrong("MaxMACs", "use 0 or more, not %d", o.MaxMACs)
 	}
@@ -251,10 +260,11 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	if err != nil {
 		return host.Options{}, err
 	}
+	f.MaxBytes = m.memory(o.MaxMemory)
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
-		MaxLoop: maxLoop(o.MaxLoop),
+		MaxLoop: maxLoop(o.MaxLoop), MaxBytes: f.MaxBytes,
 	}
 	switch {
 	case h.Runs > 0:
@@ -269,11 +279,27 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	return h, nil
 }
 
+// memory is a limit of the options in bytes.
+func (m *Model) memory(most int64) int {
+	if most > 0 {
+		return int(most)
+	}
+	size := m.g.FileBytes
+	for _, g := range m.g.Graphs {
+		for _, v := range g.Values {
+			if v.Const != nil {
+				size += int64(len(v.Const.Data))
+			}
+		}
+	}
+	return int(min(int64(machine.MemoryLimit()), max(512<<20, 128*size)))
+}
+
 // maxLoop is a limit of the options as the engine takes it.
 func maxLoop(d time.Duration) time.Duration {
 	switch {
 	case d == 0:
-		return 5 * time.Second
+		return 3 * time.Second
 	case d < 0:
 		return 0
 	}
@@ -317,7 +343,9 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
+	// Nothing runs: values take no memory, but inputs and folded constants do.
+	f.MaxBytes = machine.MemoryLimit()
+	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, MaxBytes: f.MaxBytes, Static: true, Version: buildinfo.Version()}, "")
 }
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {

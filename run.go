@@ -12,7 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
-	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/operators"
@@ -43,10 +42,15 @@ type RunOptions struct {
 	KeepAll bool
 	// MaxLoop bounds loops without a known end, as in [Options].
 	MaxLoop time.Duration
+	// MaxMemory bounds the model's memory, as in [Options].
+	MaxMemory int64
 }
 
 // Validate refuses what suits no model, with an [OptionError].
 func (o *RunOptions) Validate() error {
+	if o.MaxMemory < 0 {
+		return wrong("MaxMemory", "use 0 or more, not %d", o.MaxMemory)
+	}
 	if err := validThreads(o.Threads); err != nil {
 		return err
 	}
@@ -118,8 +122,9 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = machine.MemoryLimit()
-	ins, _, err := feed.Inputs(m.g, f)
+	f.MaxBytes = m.memory(o.MaxMemory)
+	var ins []*tensor.Tensor
+	err = m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, f); return err })
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}

@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // Write writes data to a temporary file beside path, which then takes its name.
@@ -109,15 +111,6 @@ func Abandon() {
 	}
 }
 
-// KindError tells that a file cannot stand where a name leads.
-type KindError struct {
-	// Kind is what stands there: "a folder", "a link", "a pipe", "a socket", "a device".
-	Kind string
-}
-
-// Error says what stands there.
-func (e *KindError) Error() string { return "is " + e.Kind + ", a file was expected" }
-
 // ErrInput is the error of [Check] for the file that the work reads.
 var ErrInput = errors.New("is what is read: writing there would replace it")
 
@@ -149,21 +142,11 @@ func target(path string) (fs.FileInfo, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case st.Mode().IsRegular():
-		return st, nil
 	}
-	kind := "a device"
-	switch mode := st.Mode(); {
-	case mode.IsDir():
-		kind = "a folder"
-	case mode&fs.ModeSymlink != 0:
-		kind = "a link"
-	case mode&fs.ModeNamedPipe != 0:
-		kind = "a pipe"
-	case mode&fs.ModeSocket != 0:
-		kind = "a socket"
+	if kind := infile.Kind(st.Mode()); kind != "" {
+		return nil, &fs.PathError{Op: "write", Path: path, Err: &infile.KindError{Kind: kind}}
 	}
-	return nil, &fs.PathError{Op: "write", Path: path, Err: &KindError{kind}}
+	return st, nil
 }
 
 // attempts bounds the search for a temporary name that is free.

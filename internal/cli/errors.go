@@ -75,11 +75,11 @@ func told(err error) error {
 	if _, ok := errors.AsType[*opmeter.TooLargeError](err); ok {
 		return withStatus(statusInput, fmt.Errorf("%w: profile this model alone", err))
 	}
+	if errors.Is(err, opmeter.ErrMemory) {
+		err = fmt.Errorf("%w: try smaller inputs with --shape or --batch, or give it more with --max-memory", err)
+	}
 	if _, ok := errors.AsType[*opmeter.NodeError](err); ok {
 		return withStatus(statusSource, err)
-	}
-	if errors.Is(err, opmeter.ErrMemory) {
-		return withStatus(statusInput, fmt.Errorf("%w: try smaller inputs with --shape or --batch", err))
 	}
 	if _, ok := errors.AsType[*opmeter.ModelError](err); ok {
 		return withStatus(statusInput, err)

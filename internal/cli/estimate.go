@@ -99,7 +99,7 @@ func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 }
 
 // hostOnly are flags that say how to run a model here.
-var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
+var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "max-memory", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
 
 // estimateOnly are flags that say for what to estimate.
 var estimateOnly = []string{"runtime", "runtime-build", "targets", "clock"}
@@ -179,11 +179,7 @@ target files.`,
 			}
 			fmt.Fprintf(a.out, "%-*s  this computer, measured\n", width, "host")
 			for _, t := range list {
-				what := t.Core
-				if t.Accelerator != "" {
-					what += " with " + t.Accelerator
-				}
-				fmt.Fprintf(a.out, "%-*s  %s, %s; %s\n", width, t.ID, what, report.Quantity(t.ClockHz, "Hz"), strings.Join(t.Runtimes, ", "))
+				fmt.Fprintf(a.out, "%-*s  %s, %s; %s\n", width, t.ID, computes(&t), report.Quantity(t.ClockHz, "Hz"), strings.Join(t.Runtimes, ", "))
 			}
 			return withFaults(nil, faults)
 		},
@@ -192,13 +188,17 @@ target files.`,
 	return c
 }
 
+// computes names a target's core, and its accelerator where it has one.
+func computes(t *opmeter.Target) string {
+	if t.Accelerator == "" {
+		return t.Core
+	}
+	return t.Core + " with " + t.Accelerator
+}
+
 // target tells what is known of one target.
 func (a *app) target(t *opmeter.Target) error {
-	what := t.Core
-	if t.Accelerator != "" {
-		what += " with " + t.Accelerator
-	}
-	lines := []string{t.ID + "  " + t.Name, fmt.Sprintf("core     %s, %s", what, report.Quantity(t.ClockHz, "Hz"))}
+	lines := []string{t.ID + "  " + t.Name, fmt.Sprintf("core     %s, %s", computes(t), report.Quantity(t.ClockHz, "Hz"))}
 	for _, m := range t.Memories {
 		l := fmt.Sprintf("memory   %s (%s), %s", m.Name, m.Role, report.Bytes(m.Bytes))
 		if m.WaitStates != nil && *m.WaitStates > 0 {

@@ -25,6 +25,7 @@ type modelFlags struct {
 	exact         bool
 	carry         []string
 	maxLoop       time.Duration
+	maxMemory     string
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -38,7 +39,8 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
 	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back as an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
-	spanVar(c, &f.maxLoop, "max-loop", 5*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
+	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
+	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: most memory for the model's values, such as 4GiB")
 	c.Flags().BoolVar(&f.exact, "exact", false, "quantised ONNX patterns in floating point, as the file says")
 }
 
@@ -80,6 +82,15 @@ func (f *modelFlags) loops() time.Duration {
 		return -1
 	}
 	return f.maxLoop
+}
+
+// memory is the limit of memory as the library takes it.
+func (f *modelFlags) memory() (int64, error) {
+	if f.maxMemory == "" {
+		return 0, nil
+	}
+	n, err := quantity("max-memory", f.maxMemory, "a size such as 4GiB or 512MiB", sizes)
+	return int64(n), err
 }
 
 // parseShape reads "1x3x224x224", also with commas; "scalar" has no dimensions.
@@ -154,8 +165,8 @@ func (f *outputFlags) addFiles(c *cobra.Command) {
 
 // ready tells before the work which of the files cannot be written, or would replace what
 // the work reads. Names in folders are made later.
-func (f *outputFlags) ready(inputs ...string) error {
-	for _, p := range f.files {
+func ready(files []string, inputs ...string) error {
+	for _, p := range files {
 		if isFolder(p) {
 			continue
 		}

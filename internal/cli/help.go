@@ -66,8 +66,8 @@ opens it.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --runs 100`,
-		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "engine"},
-		[]string{"warmup", "pin", "samples", "max-loop", "engine"},
+		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "max-memory", "engine"},
+		[]string{"warmup", "pin", "samples", "max-loop", "max-memory", "engine"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {

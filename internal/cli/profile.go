@@ -103,6 +103,9 @@ func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {
 	if o.Carry, err = m.carries(); err != nil {
 		return o, err
 	}
+	if o.MaxMemory, err = m.memory(); err != nil {
+		return o, err
+	}
 	o.Exact, o.MaxLoop = m.exact, m.loops()
 	err = r.set(&o)
 	return o, err
@@ -168,7 +171,7 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runn
 	if many || len(rs) > 1 {
 		return a.all(ctx, files, o, rs, timed)
 	}
-	if err := o.ready(files[0]); err != nil {
+	if err := ready(o.files, files[0]); err != nil {
 		return err
 	}
 	p, err := a.one(ctx, files[0], rs[0].run, bounds{files: o.files})

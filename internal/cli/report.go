@@ -40,7 +40,7 @@ the saved profiles and journals inside, one line each.`,
 				}
 				return a.saved(args[0], &o)
 			}
-			if err := o.ready(args[0]); err != nil {
+			if err := ready(o.files, args[0]); err != nil {
 				return err
 			}
 			p, err := profile.Read(args[0])

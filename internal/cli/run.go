@@ -92,6 +92,9 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if o.Carry, err = r.m.carries(); err != nil {
 		return err
 	}
+	if o.MaxMemory, err = r.m.memory(); err != nil {
+		return err
+	}
 	if o.Inputs, err = r.m.inputs(); err != nil {
 		return err
 	}

@@ -147,6 +147,27 @@ func makeModel(ts *testscript.TestScript, kind string) *graph.Model {
 		g.Values = []*graph.Value{f32("x", 15<<10, 1<<20), f32("y", 15<<10, 1<<20)}
 		node("Relu", []int{0}, []int{1}, nil)
 		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "wide": // 600 MiB of nothing, and a sum beside it
+		g.Values = []*graph.Value{f32("x", 4), f32("y"), f32("z", 4), {Name: "dims", Type: tensor.Int64, Shape: []int{2}, HasShape: true, Const: tensor.From(tensor.Int64, []int{2}, []int64{600, 1 << 18})}}
+		node("ConstantOfShape", []int{3}, []int{1}, nil)
+		node("Add", []int{0, 0}, []int{2}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1, 2}
+	case "endless": // a loop whose condition stays true, and a sum beside it
+		boolean := func(name string) *graph.Value {
+			return &graph.Value{Name: name, Type: tensor.Bool, Shape: []int{}, HasShape: true}
+		}
+		g.Values = []*graph.Value{f32("x", 4), boolean("more"), f32("y", 4), f32("z", 4)}
+		g.Values[1].Const = tensor.From(tensor.Bool, []int{}, []uint8{1})
+		node("Loop", []int{-1, 1, 0}, []int{2}, graph.Attrs{"body": graph.GraphRef(1)})
+		node("Add", []int{0, 0}, []int{3}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{2, 3}
+		b := &graph.Graph{Index: 1, Name: "body", Parent: g, Inputs: []int{0, 1, 2}, Outputs: []int{3, 4}}
+		b.Values = []*graph.Value{{Name: "i", Type: tensor.Int64, Shape: []int{}, HasShape: true}, boolean("go"), f32("s", 4), boolean("again"), f32("t", 4)}
+		b.Nodes = []*graph.Node{{Op: "Identity", Version: 16, Inputs: []int{1}, Outputs: []int{3}}, {Index: 1, Op: "Neg", Version: 13, Inputs: []int{2}, Outputs: []int{4}}}
+		for i, v := range b.Values {
+			v.ID = i
+		}
+		m.Graphs = append(m.Graphs, b)
 	case "unknown": // relu, an operator that does not exist, relu
 		g.Values = []*graph.Value{f32("x", 2, 8), f32("a", 2, 8), f32("b", 2, 8), f32("y", 2, 8)}
 		node("Relu", []int{0}, []int{1}, nil)

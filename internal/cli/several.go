@@ -220,11 +220,19 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 	if err := o.checkSeveral(); err != nil {
 		return err
 	}
-	whole := outputFlags{files: slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !together(p) })}
-	if err := whole.ready(files...); err != nil {
+	whole := slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !together(p) })
+	if err := ready(whole, files...); err != nil {
 		return err
 	}
 	s := a.newSeveral(o, files, rs, timed)
+	for _, f := range files {
+		for _, r := range rs {
+			if err := ready(s.names(f, r.target), files...); err != nil {
+				return err
+			}
+		}
+	}
+	clear(s.used) // the same names again, when there is something to write
 	var stopped error
 	for i, f := range files {
 		if err := a.forAll(ctx, f, s, rs); err != nil {

@@ -20,7 +20,7 @@ import (
 // nothing else is worth a wait.
 const (
 	patience     = 50 * time.Millisecond
-	longPatience = 420 * time.Millisecond
+	longPatience = 350 * time.Millisecond
 )
 
 // errStopped is the end of a command that Ctrl-C stopped before it had a result.

@@ -233,6 +233,7 @@ func (c *call) traffic(w *Work) {
 	seen := map[int]bool{}
 	for i, t := range c.ins {
 		if t == nil {
+			readKnown = readKnown && absent(c.n.Inputs, i)
 			continue
 		}
 		b, ok := bytesOf(t)
@@ -259,12 +260,14 @@ func (c *call) traffic(w *Work) {
 			stored += int64(v.Const.Bytes())
 		}
 	}
-	for _, t := range c.outs {
-		if t != nil {
-			b, ok := bytesOf(t)
-			writtenKnown = writtenKnown && ok
-			written += b
+	for i, t := range c.outs {
+		if t == nil {
+			writtenKnown = writtenKnown && absent(c.n.Outputs, i)
+			continue
 		}
+		b, ok := bytesOf(t)
+		writtenKnown = writtenKnown && ok
+		written += b
 	}
 	w.Params, w.WeightBytes = &params, &stored
 	if readKnown {
@@ -274,6 +277,10 @@ func (c *call) traffic(w *Work) {
 		w.BytesWritten = &written
 	}
 }
+
+// absent reports whether a node has no operand i: where it has one and there is no
+// tensor, nothing is known of it.
+func absent(ids []int, i int) bool { return i >= len(ids) || ids[i] < 0 }
 
 // Weight tells constants that node n reads as weights from shapes, axes and
 // indices.

@@ -128,6 +128,9 @@ func TestTraffic(t *testing.T) {
 		{"shape only", node("Shape", 0), list(x(9)), list(ints(9)), [4]any{0, 0, 0, 8}},
 		{"unknown shape", node("Relu", 0), list(x(-1)), list(x(-1)), [4]any{0, 0, nil, nil}},
 		{"absent", node("Clip", 0, -1), list(x(2), nil), list(x(2)), [4]any{0, 0, 8, 8}},
+		{"absent output", &graph.Node{Op: "Dropout", Inputs: []int{0}, Outputs: []int{0, -1}}, list(x(2)), list(x(2), nil), [4]any{0, 0, 8, 8}},
+		{"an output of which nothing is known", &graph.Node{Op: "NonZero", Inputs: []int{0}, Outputs: []int{0}}, list(x(2)), list(nil), [4]any{0, 0, 8, nil}},
+		{"an input of which nothing is known", &graph.Node{Op: "Relu", Inputs: []int{0}, Outputs: []int{0}}, list(nil), list(x(2)), [4]any{0, 0, nil, 8}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -252,6 +252,12 @@ func (d *describer) calls(ls []profile.Layer) {
 	}
 }
 
+// Bodies lists the graphs that one execution of a slot runs and how often, as far as the
+// model tells: conditions and trip counts that are constants of the file count.
+func Bodies(m *graph.Model, s *plan.Slot) []count.Calls {
+	return count.Bodies(m, s.Node, known(m.Graphs[s.Graph], s.Node.Inputs, s.In), s.Out)
+}
+
 // Passes says for each graph how often it runs in one inference, by all steps that
 // run it. open is asked for the number of passes that one execution of a slot makes
 // through a graph where the model does not tell; NaN stands for not known. A graph
@@ -267,7 +273,7 @@ func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float6
 		if len(s.Bodies) == 0 {
 			continue
 		}
-		for _, c := range count.Bodies(m, s.Node, known(m.Graphs[s.Graph], s.Node.Inputs, s.In), s.Out) {
+		for _, c := range Bodies(m, s) {
 			if c.Graph <= 0 || c.Graph >= len(runs) {
 				continue
 			}

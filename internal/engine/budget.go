@@ -25,10 +25,18 @@ func (f *frame) Turn(began time.Time, bounded bool) error {
 	if f.stopped() {
 		return errStopped
 	}
-	if s.opts.MaxLoop <= 0 || bounded && s.turns <= manyTurns || time.Since(began) <= s.opts.MaxLoop {
+	calls := began.IsZero()
+	if calls {
+		began = s.began
+	}
+	// Each that was taken for endless halves the time of the next: a model of many
+	// ends, too.
+	limit := s.opts.MaxLoop >> s.endless
+	if s.opts.MaxLoop <= 0 || bounded && s.turns <= manyTurns || time.Since(began) <= limit {
 		return nil
 	}
-	return &op.LoopError{Limit: s.opts.MaxLoop}
+	s.endless++
+	return &op.LoopError{Limit: limit, Calls: calls}
 }
 
 // Hold implements op.Env.

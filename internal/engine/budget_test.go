@@ -115,6 +115,33 @@ func endless() *graph.Model {
 	return &graph.Model{Format: "tflite", Graphs: []*graph.Graph{m.Graph, c.Graph, b.Graph}}
 }
 
+// doubling calls the next graph twice in each of a number of graphs, so that the last
+// one runs two to that power times.
+func doubling(levels int) *graph.Model {
+	m := &graph.Model{Format: "tflite"}
+	for i := range levels + 2 {
+		n := newNet(i)
+		for _, v := range []string{"x", "a", "y", "z"} {
+			n.typed(v, tensor.Float32, 4)
+		}
+		n.Inputs, n.Outputs = n.idsOf("x"), n.idsOf("y")
+		call := graph.Attrs{"subgraph": graph.GraphRef(i + 1)}
+		switch {
+		case i > levels:
+			n.node(graph.TFLite, "RELU", 1, "x", "y", nil)
+		case i == 0:
+			n.node(graph.TFLite, "CALL", 1, "x", "y", call)
+			n.node(graph.TFLite, "RELU", 1, "x", "z", nil)
+			n.Outputs = n.idsOf("y z")
+		default:
+			n.node(graph.TFLite, "CALL", 1, "x", "a", call)
+			n.node(graph.TFLite, "CALL", 1, "a", "y", call)
+		}
+		m.Graphs = append(m.Graphs, n.Graph)
+	}
+	return m
+}
+
 func counted(b *net) {
 	b.node("", "Add", 14, "s i", "t", nil)
 	b.node("", "Identity", 16, "t", "y", nil)
@@ -151,6 +178,8 @@ func TestLoopsEnd(t *testing.T) {
 		{"no trip count", looping("_", zero(), quiet), short, true},
 		{"WHILE", endless(), short, true},
 		{"endless within one with an end", nested, short, true},
+		{"graphs that call the next one twice, 40 deep", doubling(40), short, true},
+		{"graphs that call the next one twice, 4 deep", doubling(4), 1, false},
 		{"known end", looping("few", zero(), counted), 1, false},
 		{"known end, no limit", looping("few", zero(), counted), 0, false},
 	} {
@@ -179,8 +208,13 @@ func disabling(t *testing.T, m *graph.Model, o engine.Options) error {
 	first := s.Run(t.Context())
 	for err := first; err != nil; err = s.Run(t.Context()) {
 		var nodes []*engine.NodeError
+		loop := (*op.LoopError)(nil)
+		endless := errors.As(err, &loop)
 		for ne := (*engine.NodeError)(nil); errors.As(err, &ne); err = ne.Err {
 			nodes = append(nodes, ne)
+		}
+		if endless { // as all do: what is around it would wait for the next
+			slices.Reverse(nodes)
 		}
 		out := false
 		for _, ne := range slices.Backward(nodes) {

@@ -13,7 +13,9 @@ import (
 )
 
 // The operators of these tests: small, with the traits that the engine cares for.
-func testOps() *op.Registry {
+func testOps() *op.Registry { return op.NewRegistry(testDefs()) }
+
+func testDefs() []op.Def {
 	same := func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }
 	unary := func(f func(float32) float32) func(*op.Call) (op.Run, error) {
 		return op.Simple(func(c *op.Call) error {
@@ -24,7 +26,7 @@ func testOps() *op.Registry {
 			return nil
 		})
 	}
-	return op.NewRegistry([]op.Def{
+	return []op.Def{
 		{Name: "Twice", Infer: same, InPlace: true, Prepare: unary(func(v float32) float32 { return 2 * v })},
 		{Name: "Inc", Infer: same, Prepare: unary(func(v float32) float32 { return v + 1 })},
 		{Name: "Relu", Infer: same, Prepare: unary(func(v float32) float32 { return max(v, 0) })},
@@ -66,7 +68,7 @@ func testOps() *op.Registry {
 			*c.Out[0] = *x
 			return nil
 		})},
-	})
+	}
 }
 
 func vec(v ...float32) *tensor.Tensor { return tensor.From(tensor.Float32, []int{len(v)}, v) }
@@ -106,17 +108,39 @@ func build(index int, consts map[string]*tensor.Tensor, inputs, outputs string, 
 
 func start(t *testing.T, o Options, in []*tensor.Tensor, gs ...*graph.Graph) *Session {
 	t.Helper()
+	s, err := open(t, o, in, gs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// open is start for sessions that may be refused. Operators of o come beside those of
+// these tests.
+func open(t *testing.T, o Options, in []*tensor.Tensor, gs ...*graph.Graph) (*Session, error) {
+	t.Helper()
 	m := &graph.Model{Graphs: gs}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	o.Registry = testOps()
+	if o.Registry == nil {
+		o.Registry = testOps()
+	}
 	s, err := New(m, in, o)
-	if err != nil {
+	if err == nil {
+		t.Cleanup(s.Close)
+	}
+	return s, err
+}
+
+// with gives the operators of these tests and more.
+func with(more ...op.Def) *op.Registry { return op.NewRegistry(testDefs(), more) }
+
+func run(t *testing.T, s *Session) {
+	t.Helper()
+	if err := s.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
-	return s
 }
 
 func wantOut(t *testing.T, s *Session, i int, want ...float32) {

@@ -93,9 +93,16 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	out := make([]*tensor.Tensor, len(b.g.Outputs))
+	copies := 0
 	for i, id := range b.g.Outputs {
 		if id < 0 {
 			continue
+		}
+		// The copies live beside those of the turn before.
+		if f.vals[id] != nil {
+			if copies += 2 * len(f.vals[id].Data); s.opts.MaxBytes > 0 && s.held+copies > s.opts.MaxBytes {
+				return nil, &op.LimitError{Want: s.held + copies, Limit: s.opts.MaxBytes}
+			}
 		}
 		if f.vals[id] == nil {
 			return nil, f.lacks(b.g.Values[id].Name)

@@ -72,6 +72,8 @@ type Session struct {
 	// collected is what loops without a known end collect, turns how many the
 	// inference has taken.
 	collected, turns int
+	began            time.Time // of the inference
+	endless          int       // loops that did not end in time
 	// disabled holds nodes that failed while running and were taken out.
 	disabled map[*graph.Node]error
 }
@@ -228,7 +230,7 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		t.Events, t.Missed = t.Events[:0], 0
 	}
 	s.timing, s.done = t, ctx.Done()
-	s.turns, s.collected = 0, 0
+	s.turns, s.collected, s.began = 0, 0, time.Now()
 	s.pool.Until(s.done)
 	defer s.pool.Until(nil) // work of others between runs does not end with this one
 	s.main.bind(s.in)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/tflm"
-	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/describe"
 )
 
@@ -119,7 +118,7 @@ func (b *builder) branches() {
 				longest, most = g, v
 			}
 		}
-		for _, c := range count.Bodies(b.m, s.Node, s.In, s.Out) {
+		for _, c := range describe.Bodies(b.m, s) {
 			if c.Times == nil && c.Graph > 0 && c.Graph < len(b.taken) && c.Graph != longest {
 				b.taken[c.Graph] = false
 			}
@@ -159,7 +158,7 @@ func (b *builder) inside(slot int) *chip.Figure {
 		return nil
 	}
 	var sum *chip.Figure
-	for _, c := range count.Bodies(b.m, s.Node, s.In, s.Out) {
+	for _, c := range describe.Bodies(b.m, s) {
 		if c.Graph <= 0 || c.Graph >= len(b.costs) || c.Times != nil && *c.Times == 0 {
 			continue
 		}
@@ -196,7 +195,7 @@ func (b *builder) shorter(totals ...*chip.Figure) {
 				continue
 			}
 			long, short := 0.0, math.Inf(1)
-			for _, c := range count.Bodies(b.m, s.Node, s.In, s.Out) {
+			for _, c := range describe.Bodies(b.m, s) {
 				if c.Times != nil || c.Graph <= 0 || c.Graph >= len(b.costs) || b.costs[c.Graph] == nil {
 					continue
 				}

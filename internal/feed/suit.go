@@ -89,36 +89,13 @@ func elements(x *tensor.Tensor, u *uses.Use) (*tensor.Tensor, error) {
 	}
 	out := tensor.New(x.Type, x.Shape...)
 	out.Quant = x.Quant
-	v := make([]int64, n)
-	for i := range v {
-		switch {
-		case u.Fill != nil:
-			v[i] = int64(*u.Fill)
-		case i < len(u.Values):
-			v[i] = int64(u.Values[i])
-		default:
-			return nil, nil //nolint:nilnil // no such elements
-		}
-	}
-	switch out.Type {
-	case tensor.Int32:
-		put(tensor.Of[int32](out), v)
-	case tensor.Int64:
-		put(tensor.Of[int64](out), v)
-	case tensor.Uint32:
-		put(tensor.Of[uint32](out), v)
-	case tensor.Uint64:
-		put(tensor.Of[uint64](out), v)
-	case tensor.Float32:
-		put(tensor.Of[float32](out), v)
-	case tensor.Float64:
-		put(tensor.Of[float64](out), v)
+	switch {
+	case u.Fill != nil:
+		tensor.Fill(out, func(int) float64 { return float64(*u.Fill) })
+	case n <= len(u.Values):
+		tensor.Fill(out, func(i int) float64 { return float64(u.Values[i]) })
+	default:
+		return nil, nil //nolint:nilnil // no such elements
 	}
 	return out, nil
-}
-
-func put[T int32 | int64 | uint32 | uint64 | float32 | float64](to []T, v []int64) {
-	for i := range to {
-		to[i] = T(v[i])
-	}
 }

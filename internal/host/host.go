@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/source"
@@ -40,6 +41,9 @@ type Options struct {
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
+	// MaxBytes bounds the memory of inputs, constants that are folded and values, see
+	// [engine.Options.MaxBytes]; 0 means no limit.
+	MaxBytes int
 	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
 	MaxLoop time.Duration
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -134,7 +138,6 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.o.LoadS > 0 {
 		r.phases.LoadS = &r.o.LoadS
 	}
-	r.o.Feed.MaxBytes = machine.MemoryLimit()
 	var err error
 	if r.ins, r.src, err = feed.Inputs(r.m, r.o.Feed); err != nil {
 		return err
@@ -142,7 +145,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
 		return err
 	}
-	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.Feed.MaxBytes, Exact: r.o.Exact})
+	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.MaxBytes, Exact: r.o.Exact})
 	if err != nil {
 		return err
 	}
@@ -231,7 +234,7 @@ func (r *runner) prepare() error {
 		return err
 	}
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
+	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.MaxBytes, MaxLoop: r.o.MaxLoop})
 	if err != nil {
 		return err
 	}
@@ -286,13 +289,19 @@ func rank(f profile.Finding) int {
 }
 
 // disable takes the innermost node that an error names out of the plan, or the
-// next one around it where that has been done before.
+// next one around it where that has been done before; of loops without an end the
+// outermost, since what is around one would wait for the next.
 func (r *runner) disable(err error) bool {
 	var nodes []*engine.NodeError
 	for ne, ok := errors.AsType[*engine.NodeError](err); ok; ne, ok = errors.AsType[*engine.NodeError](ne.Err) {
 		nodes = append(nodes, ne)
 	}
-	for _, ne := range slices.Backward(nodes) {
+	if loop, ok := errors.AsType[*op.LoopError](err); ok && len(nodes) > 0 {
+		nodes[0].Err = loop
+	} else {
+		slices.Reverse(nodes)
+	}
+	for _, ne := range nodes {
 		if r.s.Disable(ne) {
 			return true
 		}

@@ -2,8 +2,12 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -281,6 +285,52 @@ func TestFailing(t *testing.T) {
 	}
 	if p.Layers[2].Latency == nil || p.Totals.Latency == nil {
 		t.Error("what follows was not measured")
+	}
+}
+
+// TestEndlessWithin takes the loop of the main graph out when one within it does not end:
+// the outer one would wait for the inner one in each of its turns. The next loop has half
+// of the time.
+func TestEndlessWithin(t *testing.T) {
+	t.Parallel()
+	m := newModel(3)
+	x, y, z := m.value(0, "x", tensor.Float32, 4), m.value(0, "y", tensor.Float32, 4), m.value(0, "z", tensor.Float32, 4)
+	yes := m.constant(0, "yes", tensor.From(tensor.Bool, []int{}, []uint8{1}))
+	trips := m.constant(0, "trips", tensor.From(tensor.Int64, []int{}, []int64{3}))
+	m.node(0, "Loop", []int{trips, -1, x}, []int{y}, graph.Attrs{"body": graph.GraphRef(1)})
+	m.node(0, "Loop", []int{-1, yes, x}, []int{z}, graph.Attrs{"body": graph.GraphRef(2)})
+	m.node(0, "Neg", []int{x}, []int{m.value(0, "n", tensor.Float32, 4)}, nil)
+	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{x}, []int{y, z, 5}
+	body := func(g int, op string, in func(v, c int) []int, a graph.Attrs) {
+		i, c, v := m.value(g, "i", tensor.Int64), m.value(g, "c", tensor.Bool), m.value(g, "v", tensor.Float32, 4)
+		c2, v2 := m.value(g, "c2", tensor.Bool), m.value(g, "v2", tensor.Float32, 4)
+		m.node(g, "Identity", []int{c}, []int{c2}, nil)
+		m.node(g, op, in(v, c), []int{v2}, a)
+		m.m.Graphs[g].Inputs, m.m.Graphs[g].Outputs = []int{i, c, v}, []int{c2, v2}
+		m.m.Graphs[g].Parent = m.m.Graphs[0]
+	}
+	body(1, "Loop", func(v, c int) []int { return []int{-1, c, v} }, graph.Attrs{"body": graph.GraphRef(3)})
+	body(2, "Neg", func(v, _ int) []int { return []int{v} }, nil)
+	m.m.Graphs = append(m.m.Graphs, &graph.Graph{Index: 3, Name: "g"})
+	body(3, "Neg", func(v, _ int) []int { return []int{v} }, nil)
+	m.m.Graphs[3].Parent = m.m.Graphs[1]
+	o := options()
+	o.MaxLoop = 40 * time.Millisecond
+	p, err := profiled(t.Context(), m.m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits []string
+	for _, l := range p.Layers {
+		if l.State == profile.Failed {
+			limits = append(limits, fmt.Sprint(l.Index, " ", l.Cause.Code, " ", regexp.MustCompile(`after \S+,`).FindString(l.Cause.Text)))
+		}
+	}
+	if want := []string{"0 loop after 40ms,", "5 loop after 20ms,"}; !slices.Equal(limits, want) {
+		t.Errorf("failed: %q, want %q", limits, want)
+	}
+	if p.Totals.Latency == nil && p.Layers[len(p.Layers)-1].Latency == nil {
+		t.Error("what does not hang on the loops was not measured")
 	}
 }
 

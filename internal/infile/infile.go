@@ -14,7 +14,7 @@ import (
 
 // KindError tells that a name leads to something else than a regular file.
 type KindError struct {
-	// Kind is what it is: "a folder", "a pipe", "a device", "a socket".
+	// Kind is what it is: see [Kind].
 	Kind string
 }
 
@@ -83,19 +83,22 @@ func Read(path string, most int64) ([]byte, error) {
 }
 
 func regular(path string, st fs.FileInfo) error {
-	if kind := kindOf(st.Mode()); kind != "" {
+	if kind := Kind(st.Mode()); kind != "" {
 		return &fs.PathError{Op: "open", Path: path, Err: &KindError{kind}}
 	}
 	return nil
 }
 
-// kindOf names what is no regular file, "" for one that is.
-func kindOf(m fs.FileMode) string {
+// Kind names what is no regular file: "a folder", "a link", "a pipe", "a socket", "a
+// device". It is "" for one that is.
+func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
 		return ""
 	case m.IsDir():
 		return "a folder"
+	case m&fs.ModeSymlink != 0:
+		return "a link"
 	case m&fs.ModeNamedPipe != 0:
 		return "a pipe"
 	case m&fs.ModeSocket != 0:

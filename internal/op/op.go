@@ -132,10 +132,11 @@ type Env interface {
 	State(key string) any
 	// SetState stores a value under the key.
 	SetState(key string, v any)
-	// Turn is asked before each turn of a loop that began at the given time. It fails
-	// with a [LoopError] when the loop is taken for endless: where nothing bounds the
-	// number of its turns, or an inference has taken very many, and the time for it
-	// is over.
+	// Turn is asked before each turn of a loop that began at the given time, and before
+	// a call of a graph with the zero time, which stands for the begin of the inference.
+	// It fails with a [LoopError] when the loop is taken for endless: where nothing
+	// bounds the number of its turns, or an inference has taken very many, and the time
+	// for it is over.
 	Turn(began time.Time, bounded bool) error
 	// Hold notes that the node keeps n more bytes until it gives them back with a
 	// negative n: what a loop collects. It fails with a [LimitError] when that is too
@@ -218,23 +219,33 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 // LimitError tells that a model asks for more memory than it may have.
 type LimitError struct{ Want, Limit int }
 
-// Error gives both sizes, in GiB or where the limit is small in MiB.
+// Error gives both sizes, in MiB or from 1 GiB on in GiB.
 func (e *LimitError) Error() string {
-	const gib, mib = 1 << 30, 1 << 20
-	if e.Limit < gib {
-		return fmt.Sprintf("needs %.1f MiB of memory, the limit is %.1f MiB", above(e.Want, mib), float64(e.Limit)/mib)
-	}
-	return fmt.Sprintf("needs %.1f GiB of memory, the limit is %.1f GiB", above(e.Want, gib), float64(e.Limit)/gib)
+	// What is beyond a limit looks like it: it is rounded up to a tenth of a unit.
+	up := func(v float64) float64 { return math.Ceil(v*10) / 10 }
+	same := func(v float64) float64 { return v }
+	return fmt.Sprintf("needs %s of memory, the limit is %s", binary(e.Want, up), binary(e.Limit, same))
 }
 
-// above rounds a size up to a tenth of a unit: what is beyond a limit looks like it.
-func above(n, unit int) float64 { return math.Ceil(float64(n)/float64(unit)*10) / 10 }
+// binary is a size with a unit.
+func binary(n int, round func(float64) float64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%.1f MiB", round(float64(n)/(1<<20)))
+	}
+	return fmt.Sprintf("%.1f GiB", round(float64(n)/(1<<30)))
+}
 
 // LoopError tells that a loop was taken for endless.
-type LoopError struct{ Limit time.Duration }
+type LoopError struct {
+	Limit time.Duration
+	Calls bool // not a loop, but graphs that call each other
+}
 
 // Error says how long the loop may run.
 func (e *LoopError) Error() string {
+	if e.Calls {
+		return fmt.Sprintf("the graphs that it calls, more than a million times, had not ended after %v, which is the limit for loops without a known end", e.Limit)
+	}
 	return fmt.Sprintf("its loop had not ended after %v, which is the limit for loops without a known end", e.Limit)
 }
 

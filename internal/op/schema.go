@@ -72,7 +72,7 @@ type param struct {
 	// variable is what all parameters of the same type share, "" for none.
 	variable string
 	optional bool
-	// most is the number of entries that it stands for; 0 for any number.
+	// variadic ones stand for any number of entries.
 	variadic bool
 	mixed    bool // of variadic ones: each entry has a type of its own
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/op"
-	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // foldLimit bounds the memory that one folded node may make, in bytes: larger
@@ -167,21 +166,27 @@ func (g *Graph) once(t *Task) error {
 		if err := g.Spend(c.ScratchBytes()); err != nil {
 			return err
 		}
-		made := make([]*tensor.Tensor, len(c.Out))
-		for i, x := range c.Out {
-			if x != nil {
-				made[i] = x
-				x.Alloc()
+		done := false
+		defer func() {
+			if done {
+				return
 			}
-		}
-		if err := run(c); err != nil {
-			for _, x := range made {
+			// Nobody may take for known what a failure or a panic has left.
+			for _, x := range c.Out {
 				if x != nil {
 					x.Data = nil
 				}
 			}
+		}()
+		for _, x := range c.Out {
+			if x != nil {
+				x.Alloc()
+			}
+		}
+		if err := run(c); err != nil {
 			return err
 		}
+		done = true
 		return nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -184,14 +185,17 @@ func (y *yamlWriter) scalar(v reflect.Value, inList bool) {
 }
 
 // quoted writes a JSON string, which YAML takes, with the escapes that YAML asks
-// for besides: control characters above ASCII, line separators, the byte order
-// mark and what is no character.
+// for besides (control characters above ASCII, line separators, the byte order mark and
+// what is no character) and those that keep a reader from being deceived: what shows
+// nothing of its own or turns the direction of what follows.
 func (y *yamlWriter) quoted(s string) {
 	y.tmp = jsonx.AppendString(y.tmp[:0], s)
 	for _, r := range string(y.tmp) {
 		switch {
-		case r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff:
+		case r >= 0x7f && r <= 0xffff && text.Hidden(r):
 			fmt.Fprintf(y.w, `\u%04x`, r)
+		case text.Hidden(r):
+			fmt.Fprintf(y.w, `\U%08x`, r)
 		default:
 			_, _ = y.w.WriteRune(r)
 		}

@@ -67,13 +67,15 @@ func Midmean(samples []float64) float64 {
 
 // studentT is the 97.5 % quantile of Student's distribution, by the expansion of
 // Cornish and Fisher (Abramowitz and Stegun 26.7.5), which is good to a thousandth from
-// three degrees of freedom on; exact for one and two.
+// four degrees of freedom on; exact below.
 func studentT(freedom int) float64 {
 	switch freedom {
 	case 1:
 		return 12.706205
 	case 2:
 		return 4.302653
+	case 3:
+		return 3.182446
 	}
 	const x = 1.959964
 	v := float64(freedom)

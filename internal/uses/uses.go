@@ -44,7 +44,7 @@ const anything = math.MinInt
 // Inputs whose use asks for two things get the one that comes first in the file.
 func Of(m *graph.Model) []*Use {
 	g := m.Main()
-	f := &finder{m: m, busy: make([]bool, len(m.Graphs)), literals: make([]map[int]*tensor.Tensor, len(m.Graphs))}
+	f := &finder{m: m, busy: make([]bool, len(m.Graphs)), done: make([][]*Use, len(m.Graphs)), literals: make([]map[int]*tensor.Tensor, len(m.Graphs))}
 	found := f.graph(g)
 	out := make([]*Use, len(g.Inputs))
 	for k, id := range g.Inputs {
@@ -81,6 +81,9 @@ func (u *Use) settled(v *graph.Value) *Use {
 type finder struct {
 	m    *graph.Model
 	busy []bool // graphs that are being looked at: one that runs itself ends
+	// done has what was found, by graph: one that calls the next twice, and so on, would
+	// take twice the time of the next.
+	done [][]*Use
 	// literals holds the tensors of nodes that are constants, by graph and value.
 	literals []map[int]*tensor.Tensor
 }
@@ -130,6 +133,9 @@ func literals(g *graph.Graph) map[int]*tensor.Tensor {
 
 // graph returns what is asked of each value of a graph.
 func (f *finder) graph(g *graph.Graph) []*Use {
+	if found := f.done[g.Index]; found != nil {
+		return found
+	}
 	found := make([]*Use, len(g.Values))
 	if f.busy[g.Index] {
 		return found
@@ -142,6 +148,7 @@ func (f *finder) graph(g *graph.Graph) []*Use {
 		c.passOn()
 		c.demand()
 	}
+	f.done[g.Index] = found
 	return found
 }
 

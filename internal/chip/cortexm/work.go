@@ -1,6 +1,8 @@
 package cortexm
 
 import (
+	"strings"
+
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/count"
 	"github.com/opmeter/opmeter/internal/graph"
@@ -226,13 +228,17 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 }
 
 // floats reports whether a node computes in floating point. Conversions between
-// floating point and integers count by what they make.
+// floating point and integers count by what they make; operators on quantised elements
+// have floats only as scales.
 func floats(n *graph.Node, in, out []*tensor.Tensor) bool {
 	switch n.Op {
 	case "QUANTIZE", "QuantizeLinear":
 		return false
 	case "DEQUANTIZE", "DequantizeLinear":
 		return true
+	}
+	if strings.HasPrefix(n.Op, "QLinear") {
+		return false
 	}
 	for _, t := range append(out[:len(out):len(out)], in...) {
 		if t != nil && t.Type.IsFloat() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/chip/cortexm"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 )
 
@@ -108,7 +109,13 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 	if m.Model == "" {
 		m.Model = filepath.Base(file)
 	}
-	layers := cortexm.Layers(g, g.Main(), cortexm.Kernels{Family: m.Family, Tier: rt.Cortexm.Tier})
+	var layers []cortexm.Layer
+	if err := mapped.Guard(func() error {
+		layers = cortexm.Layers(g, g.Main(), cortexm.Kernels{Family: m.Family, Tier: rt.Cortexm.Tier})
+		return nil
+	}); err != nil {
+		return nil, err
+	}
 	for i := range layers {
 		if layers[i].Missing != nil {
 			return nil, fmt.Errorf("%s: %s; such a model cannot be calibrated on", file, layers[i].Missing.Text)

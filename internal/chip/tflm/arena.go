@@ -93,7 +93,7 @@ func stored(m *graph.Model) *graph.Model {
 func inUse(g *graph.Graph, p *memplan.Plan) []int {
 	first, last := map[int]int{}, map[int]int{}
 	for _, id := range g.Inputs {
-		first[id] = -1
+		first[id], last[id] = -1, -1
 	}
 	for i, n := range g.Nodes {
 		for _, id := range n.Inputs {
@@ -116,9 +116,13 @@ func inUse(g *graph.Graph, p *memplan.Plan) []int {
 		if e.Graph != g.Index {
 			continue
 		}
-		from, to := first[e.Value], last[e.Value]
+		from := first[e.Value]
+		to, used := last[e.Value]
 		if e.Value < 0 {
-			from, to = scope[i], scope[i]
+			from, to, used = scope[i], scope[i], true
+		}
+		if !used {
+			continue // planned, and in use while no node runs
 		}
 		for n := max(from, 0); n <= to && n < len(out); n++ {
 			out[n] += align(e.Bytes)

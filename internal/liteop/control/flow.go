@@ -71,6 +71,19 @@ func body(c *op.Call, attr string) (op.Body, error) {
 	return c.Env.Body(g)
 }
 
+// call runs a graph that is no turn of a loop, and hands its results out. Graphs that
+// call others twice each, some levels deep, run as often as an endless loop.
+func call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
+	if err := c.Env.Turn(time.Time{}, true); err != nil {
+		return err
+	}
+	out, err := b.Run(in)
+	if err != nil {
+		return err
+	}
+	return put(c, out)
+}
+
 // put hands the results of a subgraph out.
 func put(c *op.Call, results []*tensor.Tensor) error {
 	if len(results) != len(c.Out) {
@@ -130,11 +143,7 @@ func prepareIf(c *op.Call) (op.Run, error) {
 		if t {
 			b = yes
 		}
-		out, err := b.Run(c.In[1:])
-		if err != nil {
-			return err
-		}
-		return put(c, out)
+		return call(c, b, c.In[1:])
 	}, nil
 }
 
@@ -172,11 +181,7 @@ func prepareCase(c *op.Call) (op.Run, error) {
 		if i < 0 || i >= len(branches) {
 			i = len(branches) - 1
 		}
-		out, err := branches[i].Run(c.In[1:])
-		if err != nil {
-			return err
-		}
-		return put(c, out)
+		return call(c, branches[i], c.In[1:])
 	}, nil
 }
 
@@ -231,13 +236,7 @@ func prepareCall(attr string) func(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(c *op.Call) error {
-			out, err := b.Run(c.In)
-			if err != nil {
-				return err
-			}
-			return put(c, out)
-		}, nil
+		return func(c *op.Call) error { return call(c, b, c.In) }, nil
 	}
 }
 

@@ -19,12 +19,12 @@ type fft struct {
 }
 
 // maxRadix is the largest prime factor that is worth a direct sum.
-const maxRadix = 13
+const maxRadix = 31
 
 func newFFT(n int) *fft {
 	f := &fft{n: n}
 	rest := n
-	for _, p := range []int{4, 2, 3, 5, 7, 11, maxRadix} {
+	for _, p := range []int{4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, maxRadix} {
 		for rest > 1 && rest%p == 0 {
 			f.factors = append(f.factors, p)
 			rest /= p

@@ -18,7 +18,7 @@ func (t Table) vector(slot int, name string, width int) (pos, n int, ok bool) {
 	}
 	count := uint64(binary.LittleEndian.Uint32(t.r.data[v:]))
 	if left := uint64(len(t.r.data) - v - 4); count*uint64(width) > left {
-		t.r.fail(t.at, name, v, "vector of %d elements of %d bytes in the last %d bytes", count, width, left)
+		t.r.fail(t.at, name, v, "vector of %d elements of %d bytes in the last %d bytes: truncated or damaged", count, width, left)
 		return 0, 0, false
 	}
 	return v + 4, int(count), true

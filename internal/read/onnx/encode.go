@@ -21,7 +21,7 @@ func Encode(m *graph.Model) ([]byte, error) {
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("model has no graph")
 	}
-	e := &encoder{m: m, names: map[*graph.Graph][]string{}}
+	e := &encoder{m: m, names: map[*graph.Graph][]string{}, open: map[*graph.Graph]bool{}}
 	g, err := e.graph(m.Main())
 	if err != nil {
 		return nil, err
@@ -81,13 +81,20 @@ func (b *message) float(field protowire.Number, v float32) {
 type encoder struct {
 	m     *graph.Model
 	names map[*graph.Graph][]string // name of each value
+	open  map[*graph.Graph]bool     // graphs that are being written
 }
 
 // nameValues gives every value of a graph a name that is unique there and, for
 // bodies, equals the outer name exactly for values of the enclosing graphs:
 // captured ones and constants, which the reader copies into the bodies that use
-// them. The latter are returned as outer.
-func (e *encoder) nameValues(g *graph.Graph) (names []string, outer map[int]bool) {
+// them. The latter are returned as outer. A body that stands in another graph than the
+// one whose values it captures is an error, and so is one within itself.
+func (e *encoder) nameValues(g *graph.Graph) (names []string, outer map[int]bool, err error) {
+	for p := g.Parent; p != nil; p = p.Parent {
+		if p == g {
+			return nil, nil, fmt.Errorf("graph %q lies within itself", g.Name)
+		}
+	}
 	names = make([]string, len(g.Values))
 	outer = map[int]bool{}
 	taken := map[string]*tensor.Tensor{}
@@ -99,6 +106,9 @@ func (e *encoder) nameValues(g *graph.Graph) (names []string, outer map[int]bool
 		}
 	}
 	for _, c := range g.Captures {
+		if g.Parent == nil || c.Inner < 0 || c.Inner >= len(names) || c.Outer < 0 || c.Outer >= len(e.names[g.Parent]) {
+			return nil, nil, fmt.Errorf("graph %q captures value %d, which the graph around it lacks", g.Name, c.Outer)
+		}
 		names[c.Inner] = e.names[g.Parent][c.Outer]
 		outer[c.Inner] = true
 	}
@@ -121,11 +131,19 @@ func (e *encoder) nameValues(g *graph.Graph) (names []string, outer map[int]bool
 		names[i] = name
 	}
 	e.names[g] = names
-	return names, outer
+	return names, outer, nil
 }
 
 func (e *encoder) graph(g *graph.Graph) (message, error) {
-	names, outer := e.nameValues(g)
+	if e.open[g] {
+		return nil, fmt.Errorf("graph %q lies within itself", g.Name)
+	}
+	e.open[g] = true
+	defer delete(e.open, g)
+	names, outer, err := e.nameValues(g)
+	if err != nil {
+		return nil, err
+	}
 	var b message
 	for _, n := range g.Nodes {
 		node, err := e.node(n, names)

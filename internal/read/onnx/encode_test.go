@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,4 +132,38 @@ func TestEncodeTypes(t *testing.T) {
 	g.Outputs = []int{n.Outputs[0], n.Outputs[2]}
 	g.Nodes = []*graph.Node{n}
 	roundTrip(t, &graph.Model{Opsets: map[string]int{"": 21, "com.microsoft": 1}, Graphs: []*graph.Graph{g}})
+}
+
+// TestEncodeBodies refuses bodies that no file can hold.
+func TestEncodeBodies(t *testing.T) {
+	t.Parallel()
+	make2 := func() (m *graph.Model, outer, body *graph.Graph) {
+		v := func(name string) *graph.Value {
+			return &graph.Value{Name: name, Type: tensor.Bool, Shape: []int{}, HasShape: true}
+		}
+		outer = &graph.Graph{Name: "outer", Values: []*graph.Value{v("x"), v("y")}, Inputs: []int{0}, Outputs: []int{1}}
+		body = &graph.Graph{Name: "body", Index: 1, Parent: outer, Values: []*graph.Value{v("z")}, Outputs: []int{0}, Captures: []graph.Capture{{Outer: 0, Inner: 0}}}
+		ref := graph.Attrs{"then_branch": graph.GraphRef(1), "else_branch": graph.GraphRef(1)}
+		outer.Nodes = []*graph.Node{{Op: "If", Version: 16, Inputs: []int{0}, Outputs: []int{1}, Attrs: ref}}
+		return &graph.Model{Format: "onnx", Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{outer, body}}, outer, body
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(outer, body *graph.Graph)
+		err    string
+	}{
+		{"a body for both branches", func(_, _ *graph.Graph) {}, ""},
+		{"captures from nowhere", func(_, b *graph.Graph) { b.Parent = nil }, `graph "body" captures value 0, which the graph around it lacks`},
+		{"captures from another graph", func(_, b *graph.Graph) { b.Parent = &graph.Graph{Name: "other"} }, `graph "body" captures value 0, which the graph around it lacks`},
+		{"captures what is not there", func(_, b *graph.Graph) { b.Captures[0].Outer = 2 }, `graph "body" captures value 2, which the graph around it lacks`},
+		{"its own parent", func(_, b *graph.Graph) { b.Parent = b }, `graph "body" lies within itself`},
+		{"runs itself", func(o, b *graph.Graph) { b.Nodes = o.Nodes; b.Values = o.Values; b.Captures = nil }, `graph "body" lies within itself`},
+	} {
+		m, outer, body := make2()
+		tt.change(outer, body)
+		_, err := onnx.Encode(m)
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
+		}
+	}
 }

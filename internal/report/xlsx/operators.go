@@ -23,6 +23,20 @@ func (t *table) work(op int) (ops, seconds float64, whole bool) {
 	return ops, seconds, whole
 }
 
+// rate is the cell of operations a second of an operator, whose sums stand in two other
+// cells.
+func (t *table) rate(op int, ops, time string) cell {
+	o, s, whole := t.work(op)
+	if !(o > 0 && s > 0) {
+		return cell{}
+	}
+	c := number(new(o/s), "#,##0")
+	if whole {
+		c.formula = ops + "/" + time
+	}
+	return c
+}
+
 // operators writes the sheet "By operator".
 func (b *book) operators(t *table) error {
 	s := b.sheet(operatorSheet)
@@ -123,12 +137,8 @@ func (b *book) operators(t *table) error {
 			}
 			line[place["cumulative"]] = formula("SUM("+at(place["cumulative"], row-1)+","+at(place["share"], row)+")", running, "0.0%")
 		}
-		if ops, sec, whole := t.work(g.no - 1); rate && ops > 0 && sec > 0 {
-			c := number(new(ops/sec), "#,##0")
-			if whole {
-				c.formula = at(place["ops"], row) + "/" + at(place["latency_s"], row)
-			}
-			line[place["ops_per_s"]] = c
+		if rate {
+			line[place["ops_per_s"]] = t.rate(g.no-1, at(place["ops"], row), at(place["latency_s"], row))
 		}
 		s.add(0, line...)
 	}

@@ -3,6 +3,7 @@
 package optest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -22,6 +23,7 @@ type Node struct {
 	OutTypes   []tensor.Type // declared types of outputs, where the operator needs them
 	OutQuant   []*tensor.Quant
 	Const      []bool // which inputs are constants of the model; nil: none
+	Threads    int    // workers, 2 if 0
 }
 
 // Env is a bare op.Env: state is a map, bodies are given.
@@ -55,7 +57,7 @@ func (e *Env) Turn(time.Time, bool) error { return nil }
 // Hold implements op.Env.
 func (e *Env) Hold(int, bool) error { return nil }
 
-// Run infers, prepares and runs the operator once on two workers.
+// Run infers, prepares and runs the operator once.
 func Run(defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return RunEnv(&Env{}, defs, n, in...)
 }
@@ -68,7 +70,7 @@ func RunEnv(env op.Env, defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.
 	}
 	g := &graph.Graph{}
 	node := &graph.Node{Domain: n.Domain, Op: n.Op, Version: n.Version, Attrs: n.Attrs}
-	c := &op.Call{Model: &graph.Model{Graphs: []*graph.Graph{g}}, Graph: g, Node: node, In: in, Pool: workers.New(2, nil)}
+	c := &op.Call{Model: &graph.Model{Graphs: []*graph.Graph{g}}, Graph: g, Node: node, In: in, Pool: workers.New(cmp.Or(n.Threads, 2), nil)}
 	defer c.Pool.Close()
 	for i, x := range in {
 		id := -1

@@ -3,7 +3,7 @@
 import { bytes, clean, percent, plural, range, seconds, shape, short, si } from "../figures/format";
 import { best } from "../figures/quantities";
 import { kinds as origins, states, taken } from "../figures/words";
-import type { HostState, Layer, Profile, Tensor } from "../data/profile";
+import type { HostState, Layer, Metric, Profile, Tensor } from "../data/profile";
 
 type Facts = [name: string, value: string | undefined][];
 
@@ -15,6 +15,17 @@ export interface Card {
 export const formats: Record<string, string> = { tflite: "TFLite", onnx: "ONNX" };
 
 const yes = (v: boolean | undefined) => (v === undefined ? undefined : v ? "yes" : "no");
+
+// Whether the interval of a difference leaves out zero.
+const showsIn = (m: Metric | undefined) => m?.ci95 !== undefined && (m.ci95[0] > 0 || m.ci95[1] < 0);
+
+// The sum of the layers beside the time of whole inferences. Intervals between layers
+// count from a two-thousandth on.
+function addUp(r: Profile["reconcile"]): string | undefined {
+  if (r?.operators_s === undefined || r.gaps_s === undefined || !r.wall_s) return undefined;
+  const gaps = r.gaps_s > 0.0005 * r.wall_s ? `, with ${seconds(r.gaps_s)} between them to ${seconds(r.wall_s)}` : "";
+  return `their typical times give ${seconds(r.operators_s)}${gaps}${r.plain_s ? `; the median of plain runs is ${seconds(r.plain_s)}` : ""}${r.unassigned ? `; ${percent(r.unassigned)} not explained` : ""}`;
+}
 
 function quality(p: Profile, sampled: string | undefined): Facts {
   const m = p.totals.latency_s;
@@ -36,17 +47,14 @@ function quality(p: Profile, sampled: string | undefined): Facts {
     ["Steady", w && (w.steady === undefined ? `cannot be said${w.reason ? `: ${clean(w.reason)}` : ""}` : w.steady ? "yes: no drift and no change found in the runs" : `no${w.reason ? `: ${clean(w.reason)}` : ""}`)],
     ["Warm-up", w && [w.count !== undefined ? plural(w.count, "run") : "", w.time_s !== undefined ? seconds(w.time_s) : ""].filter(Boolean).join(" in ")],
     ["Start", p.phases && ([p.phases.load_s !== undefined ? `load ${seconds(p.phases.load_s)}` : "", p.phases.plan_s !== undefined ? `plan ${seconds(p.phases.plan_s)}` : "", p.phases.first_run_s !== undefined ? `first run ${seconds(p.phases.first_run_s)}` : ""].filter(Boolean).join(", ") || undefined)],
-    [
-      "Layers add up",
-      r?.operators_s !== undefined && r.gaps_s !== undefined && r.wall_s
-        ? `operators ${seconds(r.operators_s)} (${percent(r.operators_s / r.wall_s)}) + gaps ${seconds(r.gaps_s)} (${percent(r.gaps_s / r.wall_s)}) = wall ${seconds(r.wall_s)}${r.unassigned ? `, ${percent(r.unassigned)} not explained` : ""}`
-        : undefined,
-    ],
+    ["Layers add up", addUp(r)],
     [
       "Instruments cost",
-      overhead !== undefined
-        ? `${seconds(overhead)} an inference${r?.plain_s ? ` (${percent(overhead / r.plain_s)})` : ""}${r?.overhead_s?.ci95 ? `, 95 % interval ${range(r.overhead_s.ci95, seconds)}` : ""}${r?.plain_s !== undefined && r.profiled_s !== undefined ? `: plain ${seconds(r.plain_s)}, instrumented ${seconds(r.profiled_s)}` : ""}`
-        : undefined,
+      overhead === undefined || !r?.plain_s
+        ? undefined
+        : showsIn(r.overhead_s)
+          ? `${seconds(overhead)} an inference (${percent(overhead / r.plain_s)})${r.overhead_s?.ci95 ? `, 95 % interval ${range(r.overhead_s.ci95, seconds)}` : ""}`
+          : "nothing that shows",
     ],
     ["Cost per operator", best(r?.overhead_per_operator_s) !== undefined ? seconds(best(r?.overhead_per_operator_s)) : undefined],
     ["Samples", sampled],
@@ -71,7 +79,7 @@ function where(p: Profile): Facts {
     ["Memory", h?.memory_bytes !== undefined ? bytes(h.memory_bytes) : undefined],
     ["System", h && [clean(h.os), clean(h.arch), clean(h.kernel)].filter(Boolean).join(", ")],
     ["Virtual machine", clean(h?.virtual)],
-    ["Frequency policy", h && ([clean(h.governor), h.turbo !== undefined ? `turbo ${h.turbo ? "on" : "off"}` : "", h.smt !== undefined ? `SMT ${h.smt ? "on" : "off"}` : ""].filter(Boolean).join(", ") || undefined)],
+    ["Frequency and threads", h && ([clean(h.governor), h.turbo !== undefined ? `turbo ${h.turbo ? "on" : "off"}` : "", h.smt !== undefined ? `simultaneous multithreading ${h.smt ? "on" : "off"}` : ""].filter(Boolean).join(", ") || undefined)],
     ["Processors granted", h?.cpu_quota !== undefined ? String(h.cpu_quota) : undefined],
     ["On battery", yes(h?.on_battery)],
     ["State before", h && state(h.before)],

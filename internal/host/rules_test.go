@@ -1,0 +1,645 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/machine/peaks"
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/synth"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// TestBecame: every state of a step, and every reason why one does not run, has its code.
+func TestBecame(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		state plan.State
+		err   error
+		want  profile.State
+		code  profile.CauseCode
+		text  string
+	}{
+		{plan.Runs, nil, profile.Ran, "", ""},
+		{plan.Folded, nil, profile.Folded, "", ""},
+		{plan.Fused, nil, profile.Fused, "", ""},
+		{plan.Unsupported, op.Unsupported("halves"), profile.Unsupported, profile.ByUse, "halves"},
+		{plan.Unsupported, fmt.Errorf("deep: %w", op.Unsupported("halves")), profile.Unsupported, profile.ByUse, "halves"},
+		{plan.Unsupported, op.Unknown(7), profile.Unsupported, profile.ByOperator, "version 7"},
+		{plan.Unsupported, errors.New("odd"), profile.Unsupported, profile.ByUse, "odd"},
+		{plan.Skipped, errors.New("no input"), profile.Skipped, profile.ByInput, "no input"},
+		{plan.Failed, errors.New("odd"), profile.Failed, profile.ByError, "odd"},
+		{plan.Failed, fmt.Errorf("a: %w", &op.LimitError{Want: 2, Limit: 1}), profile.Failed, profile.ByMemory, "memory"},
+		{plan.Failed, &op.WorkError{Want: 2, Limit: 1}, profile.Failed, profile.ByLimit, "operations"},
+		{plan.Failed, &op.LoopError{Limit: time.Second}, profile.Failed, profile.ByLoop, "loop"},
+	} {
+		state, cause := became(&plan.Slot{Step: plan.Step{State: c.state, Err: c.err}})
+		if state != c.want || (cause != nil) != (c.code != "") || cause != nil && (cause.Code != c.code || !strings.Contains(cause.Text, c.text)) {
+			t.Errorf("%v with %v: %s, %+v", c.state, c.err, state, cause)
+		}
+	}
+}
+
+func layer(index int, op string, share float64) profile.Layer {
+	return profile.Layer{Index: int64(index), Op: op, State: profile.Ran, Share: new(share)}
+}
+
+func TestDominant(t *testing.T) {
+	t.Parallel()
+	even := func(n int) (ls []profile.Layer) {
+		for i := range n {
+			ls = append(ls, layer(i, "Add", 1/float64(n)))
+		}
+		return ls
+	}
+	for _, c := range []struct {
+		name   string
+		layers []profile.Layer
+		want   []string // identifier, text
+		about  [][]int64
+	}{
+		{"one layer", even(1), nil, nil},
+		{"two operators are nearly all", []profile.Layer{layer(0, "Add", 0.04), layer(1, "Conv", 0.5), layer(2, "Conv", 0.42), layer(3, "Relu", 0.04)}, []string{
+			"time.operators Time by operator: Conv 92 % in 2 layers.",
+			"time.layers 1 layer of 4 makes up 50 % of the time: #1 Conv.",
+		}, [][]int64{{1, 2}, {1}}},
+		{"three at most", []profile.Layer{layer(0, "A", 0.1), layer(1, "B", 0.2), layer(2, "C", 0.3), layer(3, "D", 0.4)}, []string{
+			"time.operators Time by operator: D 40 % in 1 layer, C 30 % in 1 layer, B 20 % in 1 layer.",
+			"time.layers 2 layers of 4 make up 70 % of the time: #3 D, #2 C.",
+		}, [][]int64{{3, 2, 1}, {3, 2}}},
+		{"layers without a time do not count", append([]profile.Layer{{Index: 9, Op: "Q"}}, layer(0, "A", 0.75), profile.Layer{Index: 1, Domain: "com.x", Op: "B", Share: new(0.25)}), []string{
+			"time.operators Time by operator: A 75 % in 1 layer, com.x:B 25 % in 1 layer.",
+			"time.layers 1 layer of 2 makes up 75 % of the time: #0 A.",
+		}, [][]int64{{0, 1}, {0}}},
+		{"ten of twenty", even(20), []string{
+			"time.operators Time by operator: Add 100 % in 20 layers.",
+			"time.layers 10 layers of 20 make up 50 % of the time: #0 Add, #1 Add, #2 Add, #3 Add, #4 Add, #5 Add, #6 Add, #7 Add, #8 Add, #9 Add.",
+		}, nil},
+		{"flat", even(32), []string{
+			"time.operators Time by operator: Add 100 % in 32 layers.",
+			"time.flat No single layer stands out: it takes 16 of 32 layers to make up half of the time.",
+		}, nil},
+	} {
+		if c.name == "ten of twenty" { // a twentieth ten times is a rounding short of a half
+			for i := range c.layers {
+				c.layers[i].Share = new(0.0625)
+			}
+			c.layers = c.layers[:16]
+			c.want[0] = "time.operators Time by operator: Add 100 % in 16 layers."
+			c.want[1] = "time.layers 8 layers of 16 make up 50 % of the time: #0 Add, #1 Add, #2 Add, #3 Add, #4 Add, #5 Add, #6 Add, #7 Add."
+		}
+		got := dominant(&profile.Profile{Layers: c.layers})
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", c.name, got)
+			continue
+		}
+		for i, f := range got {
+			if f.ID+" "+f.Text != c.want[i] || f.Severity != profile.Info || c.about != nil && !slices.Equal(f.Layers, c.about[i]) {
+				t.Errorf("%s: %+v, want %q", c.name, f, c.want[i])
+			}
+		}
+	}
+}
+
+func TestShared(t *testing.T) {
+	t.Parallel()
+	timed := func(v ...float64) []profile.Layer {
+		ls := make([]profile.Layer, len(v))
+		for i, x := range v {
+			if x >= 0 {
+				ls[i].Latency = profile.Value(profile.Measured, x, "")
+			}
+		}
+		return ls
+	}
+	ls := timed(1, -1, 3)
+	got := shared(ls)
+	if *got[0].Share != 0.25 || got[1].Share != nil || *got[2].Share != 0.75 || ls[0].Share != nil {
+		t.Errorf("shares %v, %v, %v", got[0].Share, got[1].Share, got[2].Share)
+	}
+	for _, l := range shared(timed(0, 0)) {
+		if l.Share != nil {
+			t.Errorf("a share %v of nothing", *l.Share)
+		}
+	}
+}
+
+// What does not run is said once an operator and cause, problems before everything else.
+func TestStaticFindings(t *testing.T) {
+	t.Parallel()
+	unsupported := func(i int, op, why string) profile.Layer {
+		return profile.Layer{Index: int64(i), Op: op, State: profile.Unsupported, Cause: &profile.Cause{Code: profile.ByUse, Text: why}}
+	}
+	run := func(n int) (ls []profile.Layer) {
+		for i := range n {
+			ls = append(ls, profile.Layer{Index: int64(20 + i), Op: "Add", State: profile.Ran})
+		}
+		return ls
+	}
+	r := &runner{m: &graph.Model{Graphs: []*graph.Graph{{}}}, p: &profile.Profile{
+		Model: profile.Model{Warnings: []string{"odd padding"}},
+		Layers: append([]profile.Layer{
+			unsupported(0, "Frob", "no such thing"),
+			{Index: 1, Op: "Gather", State: profile.Failed, Cause: &profile.Cause{Code: profile.ByError, Text: "index 9"}},
+			unsupported(2, "Frob", "no such thing"),
+			{Index: 3, Op: "Add", State: profile.Skipped},
+			{Index: 4, Op: "Odd", State: profile.Unsupported, Cause: &profile.Cause{}},
+		}, run(5)...),
+	}}
+	want := []string{
+		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). What follows was timed",
+		"model.unsupported problem [1] Gather cannot run in 1 layer (index 9).",
+		"model.unsupported problem [4] Odd cannot run in 1 layer (no such operator).",
+		"model.skipped problem [3] 1 layer not run,",
+		"model.file warning [] The file: odd padding",
+	}
+	check := func(got []profile.Finding) {
+		t.Helper()
+		if len(got) != len(want) {
+			t.Fatalf("findings %+v", got)
+		}
+		for i, f := range got {
+			if s := fmt.Sprintf("%s %s %v %s", f.ID, f.Severity, f.Layers, f.Text); !strings.HasPrefix(s, want[i]) {
+				t.Errorf("finding %q, want %q", s, want[i])
+			}
+		}
+	}
+	check(r.static())
+	r.p.Layers = r.p.Layers[:9] // five of nine
+	want = append([]string{"model.unrun problem [0 1 2 3 4] Most of the work did not run (5 of 9 layers)"}, want...)
+	check(r.static())
+	p := &pass{runner: r}
+	check(p.all()) // and nothing of times
+	r.p.Layers = slices.Clone(r.p.Layers[5:])
+	r.p.Model.Warnings = nil
+	for i := range r.p.Layers {
+		r.p.Layers[i].Latency = profile.Value(profile.Measured, 1, "")
+	}
+	if got := p.all(); len(got) != 2 || got[0].ID != "time.operators" || got[1].ID != "time.layers" {
+		t.Errorf("all runs: %+v", got)
+	}
+}
+
+type events []profile.Event
+
+func (e *events) Send(x profile.Event) error {
+	*e = append(*e, x)
+	return nil
+}
+
+func TestProblemsFirst(t *testing.T) {
+	t.Parallel()
+	var sent events
+	r := &runner{to: &sent}
+	if err := r.find([]profile.Finding{{ID: "a", Severity: profile.Info}, {ID: "b", Severity: profile.Problem}, {ID: "c", Severity: profile.Warning}, {ID: "d", Severity: profile.Problem}}); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range sent {
+		ids = append(ids, e.Found.ID)
+	}
+	if got := strings.Join(ids, " "); got != "b d a c" {
+		t.Errorf("order %q", got)
+	}
+}
+
+func TestShortTimes(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{
+		1.2345: "1.23s", 12.345: "12.3s", 123.45: "2m3s", 0.9999: "1s", 0.12345: "123ms", 0.012345: "12.3ms", 172.4e-6: "172µs", 1.2345e-6: "1.23µs", 9e-9: "9ns", 0: "0s",
+	} {
+		if got := short(v); got != want {
+			t.Errorf("%v s: %q, want %q", v, got, want)
+		}
+	}
+}
+
+// The limits of what is worth saying are exceeded, not met.
+func TestOverheadLimits(t *testing.T) {
+	t.Parallel()
+	say := func(gaps, cost, low, high float64) int {
+		return len(overhead(&profile.Reconcile{
+			PlainS: new(1.0), WallS: new(1.0), GapsS: &gaps, OverheadS: &profile.Metric{Kind: profile.Measured, Median: &cost, CI95: &[2]float64{low, high}},
+		}))
+	}
+	for _, c := range []struct {
+		gaps, cost, low, high float64
+		n                     int
+	}{
+		{0.01, 0, -1, 1, 0},
+		{0.011, 0, -1, 1, 1},
+		{0, 0.01, 0.005, 0.02, 0},
+		{0, 0.011, 0.005, 0.02, 1},
+		{0, 0.5, 0, 1, 0},   // an interval that begins at nothing
+		{0, -0.5, -1, 0, 0}, // or ends there
+		{0, -0.5, -1, -0.001, 1},
+		{0.5, 0.5, 0.4, 0.6, 2},
+	} {
+		if got := say(c.gaps, c.cost, c.low, c.high); got != c.n {
+			t.Errorf("%+v: %d findings", c, got)
+		}
+	}
+	if overhead(&profile.Reconcile{WallS: new(1.0), PlainS: new(0.0), GapsS: new(1.0)}) != nil {
+		t.Error("plain runs without a time")
+	}
+}
+
+func TestCarries(t *testing.T) {
+	t.Parallel()
+	g := &graph.Graph{Values: []*graph.Value{{ID: 0, Name: "x"}, {ID: 1, Name: "past"}, {ID: 2, Name: "y"}, {ID: 3, Name: "present"}}, Inputs: []int{0, 1}, Outputs: []int{2, -1, 3}}
+	got, err := Carries(g, []Carry{{"present", "past"}, {"y", "x"}})
+	if err != nil || len(got) != 2 || got[0].Output != 2 || got[0].Input != 1 || got[1].Output != 0 || got[1].Input != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, c := range []struct {
+		c    Carry
+		want string
+	}{{Carry{"x", "x"}, `the model has no output "x"`}, {Carry{"y", "y"}, `the model has no input "y"`}, {Carry{"", "x"}, `no output ""`}} {
+		_, err := Carries(g, []Carry{{"y", "x"}, c.c})
+		var oe *feed.OptionError
+		if !errors.As(err, &oe) || oe.Option != "carry" || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.c, err)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	o := options()
+	o.Runs, o.Time, o.Threads, o.Exact, o.LoadS = 5, 2*time.Second, 0, true, 1.5
+	o.Carry = []Carry{{"y", "x"}}
+	o.Feed.Seed = 7
+	p, err := counted(looped(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Settings
+	if *s.Threads != 1 || *s.Seed != 7 || !s.Exact || s.EngineVersion != "test" || s.Carry["y"] != "x" || len(s.Carry) != 1 || s.Batch != nil || *p.Phases.LoadS != 1.5 {
+		t.Errorf("settings %+v, phases %+v", s, p.Phases)
+	}
+	if s.Runs != nil || s.TimeS != nil || s.Passes != "" || p.Phases.PlanS != nil {
+		t.Errorf("a count says how it was measured: %+v", s)
+	}
+	var phases []string
+	o.Progress = func(phase string, f float64) {
+		if f < 0 || f > 1 {
+			t.Errorf("%s is %v done", phase, f)
+		}
+		if len(phases) == 0 || phases[len(phases)-1] != phase {
+			phases = append(phases, phase)
+		}
+	}
+	o.Threads, o.Exact, o.LoadS, o.Carry, o.Runs, o.Time = 2, false, 0, nil, 3, time.Minute
+	p, err = profiled(t.Context(), looped(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = p.Settings
+	if *s.Threads != 2 || s.Exact || s.Carry != nil || *s.Runs != 3 || *s.TimeS != 60 || s.Passes != "abba" || s.GarbageCollector != "off" || s.ReferenceLoop != measure.ReferenceName || s.InputKind != "random" {
+		t.Errorf("settings %+v", s)
+	}
+	if p.Phases.LoadS != nil || p.Phases.PlanS == nil || p.Phases.FirstRunS == nil || p.Phases.Warmup == nil {
+		t.Errorf("phases %+v", p.Phases)
+	}
+	if want := []string{"planning", "first run", "warming up", "measuring", "peaks of this computer"}; !slices.Equal(phases, want) {
+		t.Errorf("phases %q, want %q", phases, want)
+	}
+	o.Carry = []Carry{{"nope", "x"}}
+	if _, err := profiled(t.Context(), looped(), o); err == nil || !strings.Contains(err.Error(), `no output "nope"`) {
+		t.Errorf("an output that is not there: %v", err)
+	}
+}
+
+// A model with exactly as much work as is allowed runs, constants not counted.
+func TestAffordable(t *testing.T) {
+	t.Parallel()
+	layers := []profile.Layer{{MACs: new(int64(60))}, {MACs: new(int64(40))}, {MACs: new(int64(1000)), Constant: true}}
+	for limit, fails := range map[int64]bool{0: false, 100: false, 99: true} {
+		r := &runner{p: &profile.Profile{Layers: layers}, o: Options{MaxMACs: limit}}
+		err := r.affordable()
+		var large *TooLargeError
+		if errors.As(err, &large) != fails || fails && large.Limit != limit {
+			t.Errorf("limit %d: %v", limit, err)
+		}
+	}
+	if got := (&TooLargeError{2_600_000_000}).Error(); got != "one inference takes more than 3 G multiply-accumulates" {
+		t.Error(got)
+	}
+}
+
+// Shapes that data decides are those of the runs, and so is what follows from them.
+func TestShapesOfRuns(t *testing.T) {
+	t.Parallel()
+	m := newModel(1)
+	x := m.value(0, "x", tensor.Float32, 4)
+	y := m.value(0, "y", tensor.Int64)
+	m.m.Graphs[0].Values[y].HasShape, m.m.Graphs[0].Values[y].Shape = false, nil
+	m.node(0, "NonZero", []int{x}, []int{y}, nil)
+	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{x}, []int{y}
+	o := options()
+	o.Feed.Overrides.Fill = map[string]synth.Fill{"x": {Const: new(2.0)}}
+	p, err := profiled(t.Context(), m.m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string]profile.Tensor{"the layer": p.Layers[0].Outputs[0], "the model": p.Model.Outputs[0]} {
+		if !slices.Equal(got.Shape, []int64{1, 4}) {
+			t.Errorf("%s gives %v, want 1x4", what, got.Shape)
+		}
+	}
+	if b := p.Layers[0].BytesWritten; b == nil || *b != 32 {
+		t.Errorf("%d bytes written, want 32", *b)
+	}
+}
+
+// Where nothing can run because the model contradicts itself, that is the error.
+func TestContradiction(t *testing.T) {
+	t.Parallel()
+	m := newModel(1)
+	x, y := m.value(0, "x", tensor.Float32, 4, 4), m.value(0, "y", tensor.Float32, 4, 4)
+	w := m.constant(0, "w", tensor.From(tensor.Float32, []int{3, 4}, make([]float32, 12)))
+	m.node(0, "MatMul", []int{x, w}, []int{y}, nil)
+	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{x}, []int{y}
+	_, err := profiled(t.Context(), m.m, options())
+	var c *ContradictionError
+	if !errors.As(err, &c) || c.First.Node.Op != "MatMul" || c.Hint != "" || !errors.Is(err, c.First) {
+		t.Errorf("error %v", err)
+	}
+	with := &ContradictionError{First: c.First, Hint: "Say the shape."}
+	if with.Error() != c.First.Error()+". Say the shape." || c.Error() != c.First.Error() {
+		t.Errorf("%q and %q", with.Error(), c.Error())
+	}
+	r := &runner{slots: []plan.Slot{{Step: plan.Step{State: plan.Unsupported}}, {Step: plan.Step{State: plan.Folded}}}}
+	if err := r.nothing(); err != nil {
+		t.Errorf("an operator that is lacking: %v", err)
+	}
+}
+
+func TestKept(t *testing.T) {
+	t.Parallel()
+	many := make([]float64, profile.KeptSamples+1)
+	if n := len(kept(many, true)); n != profile.KeptSamples+1 {
+		t.Errorf("all: %d", n)
+	}
+	if n := len(kept(many, false)); n != profile.KeptSamples {
+		t.Errorf("%d of %d kept", n, len(many))
+	}
+	if n := len(kept(many[1:], false)); n != profile.KeptSamples {
+		t.Errorf("%d kept", n)
+	}
+}
+
+// The time with what runs inside is the layer's and that of all below it.
+func TestInside(t *testing.T) {
+	t.Parallel()
+	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
+	p := &pass{runner: &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}}}
+	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.inside([]float64{1, 2, 4, 8, 16})); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestBlocked(t *testing.T) {
+	t.Parallel()
+	if blocked(nil, nil) != nil {
+		t.Error("an interval around nothing")
+	}
+	m := blocked(&profile.Metric{Median: new(1.0), Min: new(0.9), CI95: &[2]float64{0, 9}}, []float64{1})
+	if m.CI95 != nil {
+		t.Errorf("an interval %v of one sample", *m.CI95)
+	}
+	wild := make([]float64, 40)
+	for i := range wild {
+		wild[i] = 1
+		if i >= 20 {
+			wild[i] = 3
+		}
+	}
+	m = blocked(&profile.Metric{Median: new(2.0), Min: new(1.0)}, wild)
+	r, _ := stats.Repeated(wild, processSpread)
+	if half := (r.High - r.Low) / 2; m.CI95 == nil || m.CI95[0] != max(1, 2-half) || m.CI95[1] != 2+half || !(half > 1) {
+		t.Errorf("interval %v, half of it %v", m.CI95, half)
+	}
+	none := &profile.Metric{CI95: &[2]float64{1, 2}}
+	if blocked(none, wild).CI95 == nil {
+		t.Error("what has no median keeps its interval")
+	}
+}
+
+func TestWholeFigures(t *testing.T) {
+	t.Parallel()
+	_, res := calm(40)
+	if got := whole(res); !strings.HasPrefix(got["reference_latency_s"].Method, "processor time of groups") || !strings.Contains(got["reference_latency_s"].Method, "from 20 blocks") {
+		t.Errorf("method %q", got["reference_latency_s"].Method)
+	}
+	for i := range res.Groups {
+		res.Groups[i].CPU = math.NaN()
+	}
+	for i := range res.Slots {
+		res.Slots[i].CPU = math.NaN()
+	}
+	if m := whole(res)["reference_latency_s"]; m != nil && !strings.HasPrefix(m.Method, "time of groups") {
+		t.Errorf("method %q", m.Method)
+	}
+	for n, want := range map[int]bool{9: false, 10: true} {
+		_, res := calm(n)
+		if got := whole(res)["undisturbed_latency_s"] != nil; got != want {
+			t.Errorf("%d undisturbed runs are offered: %v", n, got)
+		}
+	}
+}
+
+// A doubt begins above its limit.
+func TestAbove(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		v, fair, bad float64
+		want         profile.Verdict // "": none
+		limit        float64
+	}{
+		{1, 1, 2, "", 0}, {1.5, 1, 2, profile.Fair, 1}, {2, 1, 2, profile.Fair, 1}, {2.5, 1, 2, profile.DoNotUse, 2}, {9, 1, 0, profile.Fair, 1}, {0.5, 1, 0, "", 0}, {math.NaN(), 1, 2, "", 0},
+	} {
+		var d doubts
+		d.above(profile.DoubtSpread, c.v, c.fair, c.bad)
+		if c.want == "" {
+			if len(d) != 0 {
+				t.Errorf("%+v: %+v", c, d)
+			}
+		} else if len(d) != 1 || d[0].Verdict != c.want || *d[0].Limit != c.limit || *d[0].Value != c.v {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
+// TestDoubtLimits meets limits exactly, or passes them by little.
+func TestDoubtLimits(t *testing.T) {
+	t.Parallel()
+	type spoil func(p *profile.Profile, res *measure.Result)
+	for _, c := range []struct {
+		name string
+		runs int
+		do   spoil
+		code profile.DoubtCode
+		want profile.Verdict
+	}{
+		{"ten runs", 10, nil, profile.DoubtFewRuns, ""},
+		{"three runs", 3, nil, profile.DoubtFewRuns, profile.Fair},
+		{"load of half of the processors", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.Before.LoadAverage = new(2.0) }, profile.DoubtBusy, ""},
+		{"load of a little more", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.Before.LoadAverage = new(2.1) }, profile.DoubtBusy, profile.Good},
+		{"not throttled", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.Throttled = new(int64(0)) }, profile.DoubtThrottled, ""},
+		{"no quota", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.QuotaThrottledS = new(0.0) }, profile.DoubtQuota, ""},
+		{"on mains", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.OnBattery = new(false) }, profile.DoubtBattery, ""},
+		{"quota for less than a tenth of 80 ms", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.QuotaThrottledS = new(0.0079) }, profile.DoubtQuota, profile.Fair},
+		{"quota for more", 40, func(p *profile.Profile, _ *measure.Result) { p.Host.QuotaThrottledS = new(0.0081) }, profile.DoubtQuota, profile.DoNotUse},
+		{"batches count whole", 40, func(p *profile.Profile, res *measure.Result) {
+			// 40 samples of 9 runs and 40 runs: 400 ms, of which 5 are not above 5 %.
+			res.Batch, p.Host.StolenS = 9, new(0.0041)
+		}, profile.DoubtStolen, profile.Fair},
+		{"batches count whole, fewer", 40, func(p *profile.Profile, res *measure.Result) { res.Batch, p.Host.StolenS = 9, new(0.0039) }, profile.DoubtStolen, ""},
+		{"half did not run", 40, func(p *profile.Profile, _ *measure.Result) {
+			p.Layers = []profile.Layer{{State: profile.Skipped}, {State: profile.Ran}, {State: profile.Failed, Constant: true}, {State: profile.Fused}}
+		}, profile.DoubtIncomplete, profile.Fair},
+		{"constants do not count", 40, func(p *profile.Profile, _ *measure.Result) {
+			p.Layers = []profile.Layer{{State: profile.Ran}, {State: profile.Failed, Constant: true}}
+		}, profile.DoubtIncomplete, ""},
+		{"passes a tenth apart", 40, func(p *profile.Profile, _ *measure.Result) { p.Reconcile.WallS = new(1.09e-3) }, profile.DoubtReconcile, ""},
+		{"passes no time at all", 40, func(p *profile.Profile, _ *measure.Result) {
+			p.Reconcile.PlainS, p.Reconcile.WallS = new(0.0), new(5.0)
+		}, profile.DoubtReconcile, ""},
+		{"certain instruments are not blamed on others", 40, func(p *profile.Profile, _ *measure.Result) {
+			p.Reconcile.WallS = new(1.2e-3)
+			p.Reconcile.OverheadS = &profile.Metric{Kind: profile.Measured, Median: new(2e-4), CI95: &[2]float64{1e-4, 3e-4}}
+		}, profile.DoubtReconcile, ""},
+	} {
+		p, res := calm(c.runs)
+		if c.do != nil {
+			c.do(p, res)
+		}
+		got := judge(p, res, false)
+		at := slices.IndexFunc(got.Doubts, func(d profile.Doubt) bool { return d.Code == c.code })
+		if (at >= 0) != (c.want != "") || at >= 0 && got.Doubts[at].Verdict != c.want {
+			t.Errorf("%s: doubts %+v, want %q", c.name, got.Doubts, c.want)
+		}
+	}
+	p, res := calm(40)
+	if res.Pinned = true; len(judge(p, res, true).Doubts) != 0 {
+		t.Error("bound as asked, and a doubt")
+	}
+	p.Host = nil
+	if got := judge(p, res, false); got.Verdict != profile.Good {
+		t.Errorf("nothing known of the computer: %+v", got)
+	}
+}
+
+func TestQuoteOfFair(t *testing.T) {
+	t.Parallel()
+	p := &profile.Profile{}
+	few := func(v profile.Verdict) *profile.Trust {
+		return &profile.Trust{Verdict: v, Doubts: []profile.Doubt{{Code: profile.DoubtFewRuns, Verdict: v}}}
+	}
+	if got := quote(p, few(profile.Fair)); got != "latency_s" {
+		t.Errorf("fair, nothing else: %q", got)
+	}
+	if err := p.Totals.Set("processor_s", profile.Value(profile.Measured, 1, "")); err != nil {
+		t.Fatal(err)
+	}
+	if got := quote(p, few(profile.Fair)); got != "processor_s" {
+		t.Errorf("fair with processor time: %q", got)
+	}
+	if got := quote(p, few(profile.DoNotUse)); got != "" {
+		t.Errorf("too few: %q", got)
+	}
+	if got := quote(p, &profile.Trust{Verdict: profile.DoNotUse, Doubts: []profile.Doubt{{Code: profile.DoubtSpread, Verdict: profile.DoNotUse}}}); got != "processor_s" {
+		t.Errorf("wild: %q", got)
+	}
+}
+
+func TestPeaksOfLittle(t *testing.T) {
+	t.Parallel()
+	rate := peaks.Rate{Best: 4e9, Median: 4e9}
+	for _, c := range []struct {
+		name    string
+		r       peaks.Rates
+		threads int
+		earlier bool
+		host    profile.Host
+		peaks   int
+		of      *float64 // of the processor
+		memory  bool
+		says    string
+		not     string
+	}{
+		{"only floats", peaks.Rates{Float: rate}, 1, false, profile.Host{}, 1, nil, false, "measured here after the runs, 1 thread: operations", "passes"},
+		{"clock of the system", peaks.Rates{Float: rate, Passes: 1}, 2, true, profile.Host{Features: []string{"fma3"}, MaxHz: new(3e9)}, 1, new(2 * 3e9 * 32.0), false, "measured here earlier in the same process, 2 threads", "passes"},
+		{"no clock", peaks.Rates{Float: rate, Passes: 2}, 1, false, profile.Host{Features: []string{"fma3"}}, 1, nil, false, "(in 2 passes", ""},
+		{"only memory", peaks.Rates{Buffer: 3 << 20, Levels: []peaks.Level{{Name: "L1", Bytes: 1}, {Name: "memory", Rate: rate}}}, 1, false, profile.Host{}, 0, nil, true, "and in 3 MiB", "last-level"},
+		{"no memory", peaks.Rates{Float: rate, Levels: []peaks.Level{{Name: "L1", Bytes: 64, Rate: rate}}}, 1, false, profile.Host{}, 1, nil, false, "operations", "bytes from"},
+	} {
+		var g profile.Target
+		limits(&g, c.r, c.threads, c.earlier, &c.host)
+		if len(g.Peaks) != c.peaks || (g.PeakBytesPerSecond != nil) != c.memory || !strings.Contains(g.PeakMethod, c.says) || c.not != "" && strings.Contains(g.PeakMethod, c.not) {
+			t.Errorf("%s: %+v", c.name, g)
+		}
+		if c.peaks == 1 && (*g.PeakOpsPerSecond != 8e9 || *g.Peaks[0].Spread != 0 || !cmp.Equal(g.Peaks[0].ProcessorOpsPerSecond, c.of)) {
+			t.Errorf("%s: peak %+v", c.name, g.Peaks[0])
+		}
+		for _, l := range g.Levels {
+			if !(l.BytesPerSecond > 0) {
+				t.Errorf("%s: level %+v", c.name, l)
+			}
+		}
+	}
+	// The larger of two peaks is the target's, whichever comes first.
+	var g profile.Target
+	limits(&g, peaks.Rates{Float: peaks.Rate{Best: 9}, Integer: peaks.Rate{Best: 5}}, 1, false, &profile.Host{})
+	if *g.PeakOpsPerSecond != 18 || len(g.Peaks) != 2 {
+		t.Errorf("peaks %+v", g)
+	}
+	p := &pass{runner: &runner{p: &profile.Profile{Target: profile.Target{ID: "host"}}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := p.peaks(ctx, &profile.Host{}); ok {
+		t.Error("peaks after the end")
+	}
+}
+
+// The plan of memory names values and steps; layers of bodies are between those of the
+// main graph.
+func TestMemoryOfPlan(t *testing.T) {
+	t.Parallel()
+	p, err := counted(chain("Sqrt", 1), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := p.Memory
+	// Two values of 16 bytes live at once, each in a place of 64.
+	if *m.ArenaBytes > 128 || *m.ArenaBytes < 64 || *m.AlignBytes != 64 || m.StepLayers != nil || *m.ScratchBytes != 0 {
+		t.Errorf("memory %+v", m)
+	}
+	names := map[string][2]int64{"y": {2, 3}}
+	for _, b := range m.Plan {
+		if w, ok := names[b.Name]; ok && (b.First != w[0] || b.Last != w[1] || b.Bytes != 16) {
+			t.Errorf("buffer %+v", b)
+		}
+	}
+	if len(m.Plan) != 3 {
+		t.Errorf("%d buffers, want a, b and y", len(m.Plan))
+	}
+	if p, err = counted(looped(), options()); err != nil || !slices.Equal(p.Memory.StepLayers, []int64{0}) {
+		t.Errorf("steps of the main graph are layers %v, %v", p.Memory.StepLayers, err)
+	}
+}
