@@ -175,8 +175,8 @@ func TestLpNormalization(t *testing.T) {
 	refuse(t, "axis 2", "LpNormalization", 22, graph.Attrs{"axis": int64(2)}, x)
 }
 
-// TestLRN sums squares over channels around: one before and one after of 1 2 3 4.
-func TestLRN(t *testing.T) {
+// TestNeighbouringChannels has LRN sum squares over channels around: one before and one after of 1 2 3 4.
+func TestNeighbouringChannels(t *testing.T) {
 	t.Parallel()
 	x := f32([]int{1, 4, 1}, 1, 2, 3, 4)
 	of := func(size int64, alpha, beta, bias float32) graph.Attrs {
