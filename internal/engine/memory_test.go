@@ -42,47 +42,71 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := build(0, nil, "x", c.out, c.lines...)
-			s := start(t, Options{}, []*tensor.Tensor{ones(20)}, g)
-			at := map[string]Placed{}
-			for _, p := range s.Plan() {
-				at[g.Values[p.Value].Name] = p
-			}
-			if len(at) != len(c.lives) {
-				t.Fatalf("%d places, want %d", len(at), len(c.lives))
-			}
-			arena, unshared := s.Memory()
-			if unshared != 80*len(c.lives) || c.arena >= 0 && arena != c.arena {
-				t.Errorf("memory %d and %d, want %d and %d", arena, unshared, c.arena, 80*len(c.lives))
-			}
-			for _, l := range c.lives {
-				p := at[l.name]
-				if p.First != l.first || p.Last != l.last || p.Bytes != 80 || p.Offset%64 != 0 || p.Offset < 0 || p.Offset+p.Bytes > arena {
-					t.Errorf("%s is %+v, want life from %d to %d within %d bytes", l.name, p, l.first, l.last, arena)
+			// In whatever order the file lists its values.
+			for _, g := range []*graph.Graph{build(0, nil, "x", c.out, c.lines...), reversed(build(0, nil, "x", c.out, c.lines...))} {
+				s := start(t, Options{}, []*tensor.Tensor{ones(20)}, g)
+				at := map[string]Placed{}
+				for _, p := range s.Plan() {
+					at[g.Values[p.Value].Name] = p
 				}
-				if v := s.Value(p.Value); cap(v.Data) != 80 || len(v.Data) != 80 {
-					t.Errorf("%s has %d bytes and room for %d", l.name, len(v.Data), cap(v.Data))
+				if len(at) != len(c.lives) {
+					t.Fatalf("%d places, want %d", len(at), len(c.lives))
 				}
-				for _, m := range c.lives {
-					q := at[m.name]
-					together := l.first <= m.last && m.first <= l.last && l.name != m.name
-					meant := slices.ContainsFunc(c.same, func(n [2]string) bool { return n == [2]string{l.name, m.name} || n == [2]string{m.name, l.name} })
-					if together && !meant && p.Offset < q.Offset+q.Bytes && q.Offset < p.Offset+p.Bytes && !slices.Contains([]string{"in place"}, c.name) {
-						t.Errorf("%s and %s overlap: %+v, %+v", l.name, m.name, p, q)
+				arena, unshared := s.Memory()
+				if unshared != 80*len(c.lives) || c.arena >= 0 && arena != c.arena {
+					t.Errorf("memory %d and %d, want %d and %d", arena, unshared, c.arena, 80*len(c.lives))
+				}
+				for _, l := range c.lives {
+					p := at[l.name]
+					if p.First != l.first || p.Last != l.last || p.Bytes != 80 || p.Offset%64 != 0 || p.Offset < 0 || p.Offset+p.Bytes > arena {
+						t.Errorf("%s is %+v, want life from %d to %d within %d bytes", l.name, p, l.first, l.last, arena)
+					}
+					if v := s.Value(p.Value); cap(v.Data) != 80 || len(v.Data) != 80 {
+						t.Errorf("%s has %d bytes and room for %d", l.name, len(v.Data), cap(v.Data))
+					}
+					for _, m := range c.lives {
+						q := at[m.name]
+						together := l.first <= m.last && m.first <= l.last && l.name != m.name
+						meant := slices.ContainsFunc(c.same, func(n [2]string) bool { return n == [2]string{l.name, m.name} || n == [2]string{m.name, l.name} })
+						if together && !meant && p.Offset < q.Offset+q.Bytes && q.Offset < p.Offset+p.Bytes && !slices.Contains([]string{"in place"}, c.name) {
+							t.Errorf("%s and %s overlap: %+v, %+v", l.name, m.name, p, q)
+						}
 					}
 				}
-			}
-			for _, n := range c.same {
-				if at[n[0]].Offset != at[n[1]].Offset {
-					t.Errorf("%s and %s do not share: %+v, %+v", n[0], n[1], at[n[0]], at[n[1]])
+				for _, n := range c.same {
+					if at[n[0]].Offset != at[n[1]].Offset {
+						t.Errorf("%s and %s do not share: %+v, %+v", n[0], n[1], at[n[0]], at[n[1]])
+					}
 				}
-			}
-			k := start(t, Options{KeepAll: true}, []*tensor.Tensor{ones(20)}, g)
-			if a, u := k.Memory(); a != 0 || u != 0 || len(k.Plan()) != 0 {
-				t.Errorf("with KeepAll: memory %d, %d and %d places", a, u, len(k.Plan()))
+				k := start(t, Options{KeepAll: true}, []*tensor.Tensor{ones(20)}, g)
+				if a, u := k.Memory(); a != 0 || u != 0 || len(k.Plan()) != 0 {
+					t.Errorf("with KeepAll: memory %d, %d and %d places", a, u, len(k.Plan()))
+				}
 			}
 		})
 	}
+}
+
+// reversed numbers the values from the last to the first.
+func reversed(g *graph.Graph) *graph.Graph {
+	slices.Reverse(g.Values)
+	for i, v := range g.Values {
+		v.ID = i
+	}
+	turn := func(ids []int) {
+		for i, id := range ids {
+			if id >= 0 {
+				ids[i] = len(g.Values) - 1 - id
+			}
+		}
+	}
+	turn(g.Inputs)
+	turn(g.Outputs)
+	for _, n := range g.Nodes {
+		turn(n.Inputs)
+		turn(n.Outputs)
+	}
+	return g
 }
 
 // A value that only a nested graph reads lives until the step that runs it.

@@ -147,7 +147,7 @@ func TestPanicValue(t *testing.T) {
 	t.Parallel()
 	p := New(2, nil)
 	defer p.Close()
-	const boom = "boom"
+	boom := errors.New("boom")
 	for _, which := range []int{0, 1} {
 		for range 20 {
 			var busy atomic.Int64
@@ -167,7 +167,7 @@ func TestPanicValue(t *testing.T) {
 				})
 				return nil
 			}()
-			if got != boom || busy.Load() != 0 {
+			if err, ok := got.(error); !ok || !errors.Is(err, boom) || busy.Load() != 0 {
 				t.Fatalf("worker %d: panic %v, %d still at work", which, got, busy.Load())
 			}
 		}

@@ -382,7 +382,7 @@ func TestRefusedNodes(t *testing.T) {
 		g := &graph.Graph{}
 		node(g, c.op, nil, vals(c.types...), nil)
 		got, needs := Refused(model(g), c.year)
-		name := fmt.Sprintf("%s %v %d", c.op, c.types, c.year)
+		name := fmt.Sprintf("%s of %v in %d", c.op, c.types, c.year)
 		switch {
 		case c.want == "" && (len(got) != 0 || needs < 2020 || needs > c.year):
 			t.Errorf("%s: %+v, needs %d", name, got, needs)

@@ -23,8 +23,8 @@ func (a ScaledSum) add(x float64) ScaledSum {
 			a.s *= math.Exp(a.m - x)
 		}
 		a.m, a.s = x, a.s+1
-	default:
-		a.m, a.s = x, x // NaN
+	default: // x is NaN, or one before it was
+		a.m, a.s = math.NaN(), math.NaN()
 	}
 	return a
 }

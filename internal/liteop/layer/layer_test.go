@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
@@ -15,6 +16,24 @@ import (
 
 func quant(axis, block int, zero []int64, scale ...float32) *tensor.Quant {
 	return &tensor.Quant{Scale: scale, Zero: zero, Axis: axis, Block: block}
+}
+
+// TestProductOfScales: the reference kernels multiply the scales of uint8 in float32, of
+// other types in float64, and a tenth squared is not the same in both.
+func TestProductOfScales(t *testing.T) {
+	t.Parallel()
+	tenth := float32(0.1)
+	narrow, wide := fixed.FromReal(float64(tenth*tenth)), fixed.FromReal(float64(tenth)*float64(tenth))
+	if narrow == wide {
+		t.Fatal("the two are equal")
+	}
+	for typ, want := range map[tensor.Type]fixed.Multiplier{tensor.Uint8: narrow, tensor.Int8: wide, tensor.Int16: wide} {
+		of := func(scale float32) *tensor.Tensor { return &tensor.Tensor{Type: typ, Quant: quant(0, 0, nil, scale)} }
+		ms, err := ChannelMultipliers(of(tenth), of(tenth), of(1), 4)
+		if err != nil || len(ms) != 1 || ms[0] != want {
+			t.Errorf("%v: %+v, %v; want %+v", typ, ms, err, want)
+		}
+	}
 }
 
 func says(t *testing.T, what string, err error, text string) {

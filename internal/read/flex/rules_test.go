@@ -147,6 +147,9 @@ func TestVectors(t *testing.T) {
 		t.Errorf("bytes %v %v", b, ok)
 	}
 	blob, _ := Parse([]byte{2, 8, 9, 2, at(Blob, 1), 1})
+	if _, ok := (Value{data: []byte{1, 2, 3, 4}, width: 3, typ: Uint}).Int(); ok {
+		t.Error("a number of three bytes is read")
+	}
 	if b, ok := blob.Bytes(); !ok || !bytes.Equal(b, []byte{8, 9}) {
 		t.Errorf("blob %v", b)
 	}
@@ -295,6 +298,13 @@ func TestEncodedBytes(t *testing.T) {
 		{int64(-1), []byte{255, 255, 255, 255, 255, 255, 255, 255, at(Int, 8), 8}},
 		{uint64(5), append(word(5), at(Uint, 8), 8)},
 		{"hi", slices.Concat(word(2), []byte{'h', 'i', 0, 0, 0, 0, 0, 0}, word(8), []byte{at(String, 8), 8})},
+		{"12345678", slices.Concat(word(8), []byte("12345678"), word(0), word(16), []byte{at(String, 8), 8})},
+		{[]byte("12345678"), slices.Concat(word(8), []byte("12345678"), word(8), []byte{at(Blob, 8), 8})},
+		{
+			map[string]any{"k": "v"},
+			slices.Concat([]byte{'k', 0, 0, 0, 0, 0, 0, 0}, word(1), []byte{'v', 0, 0, 0, 0, 0, 0, 0}, word(1), word(32), word(8), word(8), word(1), word(48),
+				[]byte{at(String, 8), 0, 0, 0, 0, 0, 0, 0}, word(16), []byte{at(Map, 8), 8}),
+		},
 		{[]byte{7}, slices.Concat(word(1), word(7), word(8), []byte{at(Blob, 8), 8})},
 		{[]any{int64(3), false}, slices.Concat(word(2), word(3), word(0), []byte{at(Int, 8), at(Bool, 8), 0, 0, 0, 0, 0, 0}, word(24), []byte{at(Vector, 8), 8})},
 		{
