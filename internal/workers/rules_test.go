@@ -147,7 +147,7 @@ func TestPanicValue(t *testing.T) {
 	t.Parallel()
 	p := New(2, nil)
 	defer p.Close()
-	const boom = "boom"
+	boom := errors.New("boom")
 	for _, which := range []int{0, 1} {
 		for range 20 {
 			var busy atomic.Int64
