@@ -266,3 +266,27 @@ func TestOptionals(t *testing.T) {
 		t.Errorf("%+v, %v", seq, err)
 	}
 }
+
+// TestScanCounts refuses scans whose body has another number of values than the node.
+func TestScanCounts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                     string
+		scanned, nodeIn, nodeOut int64
+		bodyInputs, bodyOutputs  int
+	}{
+		{"nothing scanned", 0, 1, 1, 1, 1},
+		{"more scanned than given", 2, 1, 1, 1, 1},
+		{"fewer outputs than states", 1, 3, 1, 3, 1},
+		{"a body of more inputs", 1, 2, 1, 3, 2},
+		{"a body of fewer outputs", 1, 2, 3, 2, 2},
+	} {
+		var in []*tensor.Tensor
+		for range tt.nodeIn {
+			in = append(in, tensor.From(tensor.Int64, []int{1}, []int64{1}))
+		}
+		attrs := graph.Attrs{"body": graph.GraphRef(1), "num_scan_inputs": tt.scanned}
+		_, err := direct("Scan", attrs, int(tt.nodeOut), nil, []*graph.Graph{shell(tt.bodyInputs, tt.bodyOutputs)}, in...)
+		wants(t, tt.name, err, "body has")
+	}
+}
