@@ -53,8 +53,8 @@ that its file declares. Where the file leaves dimensions open, the flags set the
 		},
 		`  opmeter profile model.onnx --shape input=1x3x320x320
   opmeter profile model.onnx --input input=cat.npy`,
-		[]string{"shape", "dim", "batch", "input", "inputs", "seed", "zeros", "carry", "exact"},
-		[]string{"batch", "seed", "zeros", "carry", "exact", "inputs"},
+		[]string{"shape", "dim", "batch", "input", "inputs", "seed", "zeros", "carry", "exact", "max-memory"},
+		[]string{"batch", "seed", "zeros", "carry", "exact", "max-memory", "inputs"},
 	},
 	{
 		"measuring", "how a model is measured here", func() string {
@@ -66,8 +66,8 @@ opens it.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --runs 100`,
-		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "max-memory", "engine"},
-		[]string{"warmup", "pin", "samples", "max-loop", "max-memory", "engine"},
+		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "engine"},
+		[]string{"warmup", "pin", "samples", "max-loop", "engine"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {
