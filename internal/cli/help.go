@@ -49,7 +49,9 @@ names them; -o layers.csv has all. Colours go with NO_COLOR=1.`
 	{
 		"inputs", "in which shapes and with which data a model runs", func() string {
 			return `A model runs with random data of a fixed seed, the same on every machine, in the shapes
-that its file declares. Where the file leaves dimensions open, the flags set them.`
+that its file declares. Where the file leaves dimensions open, the flags set them. Inputs
+and results may take 512 MiB, or 128 times the size of the model where that is more, as
+far as this computer has it; --max-memory sets another limit.`
 		},
 		`  opmeter profile model.onnx --shape input=1x3x320x320
   opmeter profile model.onnx --input input=cat.npy`,
