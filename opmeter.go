@@ -264,7 +264,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
-		MaxLoop: maxLoop(o.MaxLoop), MaxBytes: f.MaxBytes,
+		MaxLoop: maxLoop(o.MaxLoop),
 	}
 	switch {
 	case h.Runs > 0:
@@ -345,7 +345,7 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 	}
 	// Nothing runs: values take no memory, but inputs and folded constants do.
 	f.MaxBytes = machine.MemoryLimit()
-	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, MaxBytes: f.MaxBytes, Static: true, Version: buildinfo.Version()}, "")
+	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
 }
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {

@@ -32,8 +32,8 @@ docs/build.md explains them; examples/ holds networks to start from.`,
 			if out == "" {
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
 			}
-			if err := atomicfile.Check(out, args[0]); err != nil {
-				return withStatus(statusUse, plainPath(err))
+			if err := writable(out, args[0]); err != nil {
+				return err
 			}
 			m, err := netspec.File(args[0])
 			if err != nil {

@@ -45,8 +45,8 @@ from the target's own coefficients. docs/calibration.md explains it.`,
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
-			if err := atomicfile.Check(out, args[0]); err != nil {
-				return withStatus(statusUse, plainPath(err))
+			if err := writable(out, args[0]); err != nil {
+				return err
 			}
 			fitted, err := t.Calibrate(args[0], f.runtime)
 			if _, ok := errors.AsType[*opmeter.OptionError](err); ok {

@@ -170,11 +170,16 @@ func ready(files []string, inputs ...string) error {
 		if isFolder(p) {
 			continue
 		}
-		if err := atomicfile.Check(p, inputs...); err != nil {
-			return withStatus(statusUse, plainPath(err))
+		if err := writable(p, inputs...); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// writable is [ready] for a file that cannot be a folder.
+func writable(file string, inputs ...string) error {
+	return withStatus(statusUse, plainPath(atomicfile.Check(file, inputs...)))
 }
 
 // check refuses bad values before any work is done.

@@ -43,15 +43,22 @@ func (f *frame) Turn(began time.Time, bounded bool) error {
 func (f *frame) Hold(n int, bounded bool) error {
 	s := f.s
 	s.held += n
-	limit := s.opts.MaxBytes
 	if !bounded {
 		s.collected += n
 		if n > 0 && s.collected > maxCollected {
 			return &op.LimitError{Want: s.collected, Limit: maxCollected}
 		}
 	}
-	if n > 0 && limit > 0 && s.held > limit {
-		return &op.LimitError{Want: s.held, Limit: limit}
+	if n > 0 {
+		return s.affords(0)
+	}
+	return nil
+}
+
+// affords fails when n bytes more than are held are beyond the limit.
+func (s *Session) affords(n int) error {
+	if limit := s.opts.MaxBytes; limit > 0 && s.held+n > limit {
+		return &op.LimitError{Want: s.held + n, Limit: limit}
 	}
 	return nil
 }

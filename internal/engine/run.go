@@ -98,14 +98,13 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		if id < 0 {
 			continue
 		}
-		// The copies live beside those of the turn before.
-		if f.vals[id] != nil {
-			if copies += 2 * len(f.vals[id].Data); s.opts.MaxBytes > 0 && s.held+copies > s.opts.MaxBytes {
-				return nil, &op.LimitError{Want: s.held + copies, Limit: s.opts.MaxBytes}
-			}
-		}
 		if f.vals[id] == nil {
 			return nil, f.lacks(b.g.Values[id].Name)
+		}
+		// The copies live beside those of the turn before.
+		copies += 2 * len(f.vals[id].Data)
+		if err := s.affords(copies); err != nil {
+			return nil, err
 		}
 		out[i] = kept(f.vals[id])
 	}

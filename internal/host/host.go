@@ -41,9 +41,6 @@ type Options struct {
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
-	// MaxBytes bounds the memory of inputs, constants that are folded and values, see
-	// [engine.Options.MaxBytes]; 0 means no limit.
-	MaxBytes int
 	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
 	MaxLoop time.Duration
 	// Progress is told what is being done and how far it is, from 0 to 1.
@@ -145,7 +142,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
 		return err
 	}
-	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.MaxBytes, Exact: r.o.Exact})
+	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.Feed.MaxBytes, Exact: r.o.Exact})
 	if err != nil {
 		return err
 	}
@@ -234,7 +231,7 @@ func (r *runner) prepare() error {
 		return err
 	}
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.MaxBytes, MaxLoop: r.o.MaxLoop})
+	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
 	if err != nil {
 		return err
 	}

@@ -90,15 +90,14 @@ type encoder struct {
 // them. The latter are returned as outer. A body that stands in another graph than the
 // one whose values it captures is an error, and so is one within itself.
 func (e *encoder) nameValues(g *graph.Graph) (names []string, outer map[int]bool, err error) {
-	for p := g.Parent; p != nil; p = p.Parent {
-		if p == g {
-			return nil, nil, fmt.Errorf("graph %q lies within itself", g.Name)
-		}
-	}
 	names = make([]string, len(g.Values))
 	outer = map[int]bool{}
 	taken := map[string]*tensor.Tensor{}
-	for p := g.Parent; p != nil; p = p.Parent {
+	// Those around a body are being written, however its parents run in a circle.
+	for p := g.Parent; e.open[p]; p = p.Parent {
+		if p == g {
+			return nil, nil, fmt.Errorf("graph %q lies within itself", g.Name)
+		}
 		for i, s := range e.names[p] {
 			if _, ok := taken[s]; !ok {
 				taken[s] = p.Values[i].Const

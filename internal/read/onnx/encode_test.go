@@ -156,6 +156,10 @@ func TestEncodeBodies(t *testing.T) {
 		{"captures from nowhere", func(_, b *graph.Graph) { b.Parent = nil }, `graph "body" captures value 0, which the graph around it lacks`},
 		{"captures from another graph", func(_, b *graph.Graph) { b.Parent = &graph.Graph{Name: "other"} }, `graph "body" captures value 0, which the graph around it lacks`},
 		{"captures what is not there", func(_, b *graph.Graph) { b.Captures[0].Outer = 2 }, `graph "body" captures value 2, which the graph around it lacks`},
+		{"parents in a circle", func(_, b *graph.Graph) {
+			b.Parent = &graph.Graph{Name: "other"}
+			b.Parent.Parent = b.Parent
+		}, `graph "body" captures value 0, which the graph around it lacks`},
 		{"its own parent", func(_, b *graph.Graph) { b.Parent = b }, `graph "body" lies within itself`},
 		{"runs itself", func(o, b *graph.Graph) { b.Nodes = o.Nodes; b.Values = o.Values; b.Captures = nil }, `graph "body" lies within itself`},
 	} {
