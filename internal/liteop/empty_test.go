@@ -31,7 +31,7 @@ func TestEmpty(t *testing.T) {
 					}
 					var q *tensor.Quant
 					if c.out.scale > 0 {
-						q = affine(c.out.zero, c.out.scale)
+						q = optest.Affine(c.out.zero, c.out.scale)
 					}
 					tried++
 					if why := crash(node(c.op, c.attrs, c.out.t, q, constant...), in); why != "" {

@@ -17,14 +17,6 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-func affine(zero int64, scale ...float32) *tensor.Quant {
-	z := make([]int64, len(scale))
-	for i := range z {
-		z[i] = zero
-	}
-	return &tensor.Quant{Scale: scale, Zero: z}
-}
-
 // random makes a tensor of random elements over the whole range of the type, or
 // of floats in [-1, 1).
 func random(r *rand.Rand, t tensor.Type, q *tensor.Quant, shape ...int) *tensor.Tensor {
@@ -164,7 +156,7 @@ func TestIntegerConvolution(t *testing.T) {
 		k, groups := rapid.IntRange(1, 3).Draw(rt, "k"), rapid.IntRange(1, 2).Draw(rt, "groups")
 		c, oc := groups*rapid.IntRange(1, 5).Draw(rt, "c"), groups*rapid.IntRange(1, 5).Draw(rt, "oc")
 		zero, wt, bt := int64(r.IntN(20)), tensor.Int8, tensor.Int32
-		xq, oq := affine(zero, 0.5), affine(3, 40)
+		xq, oq := optest.Affine(zero, 0.5), optest.Affine(3, 40)
 		scales := make([]float32, oc)
 		wshape := []int{oc, k, k, c / groups}
 		if depthwise {
@@ -175,16 +167,16 @@ func TestIntegerConvolution(t *testing.T) {
 		for i := range scales {
 			scales[i] = 0.1 + r.Float32()
 		}
-		wq := affine(0, scales...)
+		wq := optest.Affine(0, scales...)
 		wq.Axis = 0
 		if depthwise {
 			wq.Axis = 3
 		}
 		switch typ {
 		case tensor.Uint8:
-			wt, wq = tensor.Uint8, affine(120, 0.7)
+			wt, wq = tensor.Uint8, optest.Affine(120, 0.7)
 		case tensor.Int16:
-			xq, oq, bt = affine(0, 0.01), affine(0, 0.4), tensor.Int64
+			xq, oq, bt = optest.Affine(0, 0.01), optest.Affine(0, 0.4), tensor.Int64
 		}
 		x := random(r, typ, xq, 2, 7, 6, c)
 		w := random(r, wt, wq, wshape...)
@@ -228,14 +220,14 @@ func TestFullyConnected(t *testing.T) {
 		{"int16 with 32-bit sums", tensor.Int16, tensor.Int8, tensor.Int32, false, 0, 0.001, 0.1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := random(r, c.x, affine(c.zx, c.sx), 3, 37)
+			x := random(r, c.x, optest.Affine(c.zx, c.sx), 3, 37)
 			scale := []float32{0.3}
 			if c.per {
 				scale = []float32{0.1, 0.2, 0.3, 0.4, 0.5}
 			}
-			w := random(r, c.w, affine(0, scale...), 5, 37)
+			w := random(r, c.w, optest.Affine(0, scale...), 5, 37)
 			b := random(r, c.b, nil, 5)
-			got := run(t, node("FULLY_CONNECTED", graph.Attrs{}, c.x, affine(2*c.zx, c.so), false, c.constant, true), x, w, b)
+			got := run(t, node("FULLY_CONNECTED", graph.Attrs{}, c.x, optest.Affine(2*c.zx, c.so), false, c.constant, true), x, w, b)
 			ws, err := layer.Integers(w)
 			if err != nil {
 				t.Fatal(err)
@@ -279,10 +271,10 @@ func TestTransposeConv(t *testing.T) {
 			if c.x == tensor.Float32 {
 				wt = c.x
 			}
-			x, w := random(r, c.x, affine(zx, 0.5), 1, 4, 4, 3), random(r, wt, affine(0, 0.5, 0.25), 2, 3, 3, 3)
+			x, w := random(r, c.x, optest.Affine(zx, 0.5), 1, 4, 4, 3), random(r, wt, optest.Affine(0, 0.5, 0.25), 2, 3, 3, 3)
 			b := random(r, c.b, nil, 2)
 			shape := tensor.From(tensor.Int32, []int{4}, []int32{1, int32(c.h), int32(c.w), 2})
-			got := run(t, node("TRANSPOSE_CONV", graph.Attrs{"padding": c.padding, "stride_w": int64(2), "stride_h": int64(2)}, c.x, affine(zx, 100), true, true, false, true), shape, w, x, b)
+			got := run(t, node("TRANSPOSE_CONV", graph.Attrs{"padding": c.padding, "stride_w": int64(2), "stride_h": int64(2)}, c.x, optest.Affine(zx, 100), true, true, false, true), shape, w, x, b)
 			pad := 0
 			if c.padding == "SAME" {
 				pad = max(0, 3*2+3-c.h) / 2
@@ -326,8 +318,8 @@ func TestPools(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 2))
 	for _, typ := range []tensor.Type{tensor.Int8, tensor.Uint8, tensor.Int16} {
 		for _, name := range []string{"AVERAGE_POOL_2D", "MAX_POOL_2D"} {
-			x := random(r, typ, affine(0, 0.5), 1, 5, 5, 3)
-			got := run(t, node(name, graph.Attrs{"padding": "SAME", "stride_w": int64(2), "stride_h": int64(2), "filter_width": int64(3), "filter_height": int64(2)}, typ, affine(0, 0.5)), x)
+			x := random(r, typ, optest.Affine(0, 0.5), 1, 5, 5, 3)
+			got := run(t, node(name, graph.Attrs{"padding": "SAME", "stride_w": int64(2), "stride_h": int64(2), "filter_width": int64(3), "filter_height": int64(2)}, typ, optest.Affine(0, 0.5)), x)
 			var want []int64
 			for p := range 3 * 3 * 3 {
 				c, ox, oy := p%3, p/3%3, p/9
@@ -369,32 +361,32 @@ func TestNearReal(t *testing.T) {
 		f     func(x, y float64) float64
 		steps float64
 	}{
-		{"ADD", nil, tensor.Int8, affine(3, 0.1), affine(-5, 0.15), true, func(x, y float64) float64 { return x + y }, 1},
-		{"ADD", nil, tensor.Int16, affine(0, 0.001), affine(0, 0.0015), true, func(x, y float64) float64 { return x + y }, 1},
-		{"SUB", graph.Attrs{"fused_activation_function": "RELU"}, tensor.Int8, affine(3, 0.1), affine(-5, 0.15), true, func(x, y float64) float64 { return max(x-y, 0) }, 1},
-		{"MUL", nil, tensor.Int8, affine(3, 0.1), affine(-5, 0.9), true, func(x, y float64) float64 { return x * y }, 1},
-		{"MUL", nil, tensor.Int16, affine(0, 0.001), affine(0, 0.03), true, func(x, y float64) float64 { return x * y }, 1},
-		{"SQUARED_DIFFERENCE", nil, tensor.Int8, affine(3, 0.1), affine(-128, 3), true, func(x, y float64) float64 { return (x - y) * (x - y) }, 1},
-		{"MAXIMUM", nil, tensor.Int8, affine(3, 0.1), affine(3, 0.1), true, math.Max, 0},
-		{"MINIMUM", nil, tensor.Uint8, affine(3, 0.1), affine(3, 0.1), true, math.Min, 0},
-		{"PRELU", nil, tensor.Int8, affine(3, 0.1), affine(-5, 0.9), true, func(x, y float64) float64 {
+		{"ADD", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-5, 0.15), true, func(x, y float64) float64 { return x + y }, 1},
+		{"ADD", nil, tensor.Int16, optest.Affine(0, 0.001), optest.Affine(0, 0.0015), true, func(x, y float64) float64 { return x + y }, 1},
+		{"SUB", graph.Attrs{"fused_activation_function": "RELU"}, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-5, 0.15), true, func(x, y float64) float64 { return max(x-y, 0) }, 1},
+		{"MUL", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-5, 0.9), true, func(x, y float64) float64 { return x * y }, 1},
+		{"MUL", nil, tensor.Int16, optest.Affine(0, 0.001), optest.Affine(0, 0.03), true, func(x, y float64) float64 { return x * y }, 1},
+		{"SQUARED_DIFFERENCE", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-128, 3), true, func(x, y float64) float64 { return (x - y) * (x - y) }, 1},
+		{"MAXIMUM", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(3, 0.1), true, math.Max, 0},
+		{"MINIMUM", nil, tensor.Uint8, optest.Affine(3, 0.1), optest.Affine(3, 0.1), true, math.Min, 0},
+		{"PRELU", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-5, 0.9), true, func(x, y float64) float64 {
 			if x < 0 {
 				return x * y
 			}
 			return x
 		}, 1},
-		{"LOGISTIC", nil, tensor.Int8, affine(3, 0.1), affine(-128, 1.0/256), false, func(x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }, 1},
-		{"LOGISTIC", nil, tensor.Int16, affine(0, 1.0/4096), affine(0, 1.0/32768), false, func(x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }, 3},
-		{"TANH", nil, tensor.Int8, affine(3, 0.03), affine(0, 1.0/128), false, func(x, _ float64) float64 { return tanh(x) }, 1},
-		{"TANH", nil, tensor.Int16, affine(0, 1.0/4000), affine(0, 1.0/32768), false, func(x, _ float64) float64 { return tanh(x) }, 5},
-		{"LEAKY_RELU", graph.Attrs{"alpha": float32(0.2)}, tensor.Int8, affine(3, 0.1), affine(-5, 0.12), false, func(x, _ float64) float64 { return max(x, 0.2*x) }, 1},
-		{"HARD_SWISH", nil, tensor.Int8, affine(3, 0.05), affine(-120, 0.06), false, func(x, _ float64) float64 { return x * min(max(x+3, 0), 6) / 6 }, 2},
-		{"RELU6", nil, tensor.Int8, affine(3, 0.1), affine(-128, 6.0/255), false, func(x, _ float64) float64 { return min(max(x, 0), 6) }, 1},
-		{"ELU", nil, tensor.Int8, affine(3, 0.1), affine(-100, 0.1), false, func(x, _ float64) float64 { return activation.Elu(x) }, 1},
-		{"EXP", nil, tensor.Int16, affine(0, 0.0001), affine(0, 0.001), false, func(x, _ float64) float64 { return math.Exp(x) }, 4},
-		{"RSQRT", nil, tensor.Int8, affine(-128, 0.1), affine(-128, 0.02), false, func(x, _ float64) float64 { return 1 / math.Sqrt(x) }, 1},
-		{"ABS", nil, tensor.Int8, affine(3, 0.1), affine(-100, 0.12), false, func(x, _ float64) float64 { return math.Abs(x) }, 1},
-		{"QUANTIZE", nil, tensor.Int8, affine(3, 0.1), affine(-5, 0.07), false, func(x, _ float64) float64 { return x }, 1},
+		{"LOGISTIC", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-128, 1.0/256), false, func(x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }, 1},
+		{"LOGISTIC", nil, tensor.Int16, optest.Affine(0, 1.0/4096), optest.Affine(0, 1.0/32768), false, func(x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }, 3},
+		{"TANH", nil, tensor.Int8, optest.Affine(3, 0.03), optest.Affine(0, 1.0/128), false, func(x, _ float64) float64 { return tanh(x) }, 1},
+		{"TANH", nil, tensor.Int16, optest.Affine(0, 1.0/4000), optest.Affine(0, 1.0/32768), false, func(x, _ float64) float64 { return tanh(x) }, 5},
+		{"LEAKY_RELU", graph.Attrs{"alpha": float32(0.2)}, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-5, 0.12), false, func(x, _ float64) float64 { return max(x, 0.2*x) }, 1},
+		{"HARD_SWISH", nil, tensor.Int8, optest.Affine(3, 0.05), optest.Affine(-120, 0.06), false, func(x, _ float64) float64 { return x * min(max(x+3, 0), 6) / 6 }, 2},
+		{"RELU6", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-128, 6.0/255), false, func(x, _ float64) float64 { return min(max(x, 0), 6) }, 1},
+		{"ELU", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-100, 0.1), false, func(x, _ float64) float64 { return activation.Elu(x) }, 1},
+		{"EXP", nil, tensor.Int16, optest.Affine(0, 0.0001), optest.Affine(0, 0.001), false, func(x, _ float64) float64 { return math.Exp(x) }, 4},
+		{"RSQRT", nil, tensor.Int8, optest.Affine(-128, 0.1), optest.Affine(-128, 0.02), false, func(x, _ float64) float64 { return 1 / math.Sqrt(x) }, 1},
+		{"ABS", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-100, 0.12), false, func(x, _ float64) float64 { return math.Abs(x) }, 1},
+		{"QUANTIZE", nil, tensor.Int8, optest.Affine(3, 0.1), optest.Affine(-5, 0.07), false, func(x, _ float64) float64 { return x }, 1},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.typ), func(t *testing.T) {
 			x, y := random(r, c.typ, c.in, 4, 3, 40), random(r, c.typ, c.in, 3, 1)
@@ -427,12 +419,12 @@ func TestSoftmax(t *testing.T) {
 		q       *tensor.Quant
 		steps   float64
 	}{
-		{tensor.Int8, tensor.Int8, 0.1, affine(-128, 1.0/256), 1},
-		{tensor.Int8, tensor.Int16, 0.1, affine(-32768, 1.0/65536), 4},
-		{tensor.Int16, tensor.Int16, 0.0005, affine(0, 1.0/32768), 12},
+		{tensor.Int8, tensor.Int8, 0.1, optest.Affine(-128, 1.0/256), 1},
+		{tensor.Int8, tensor.Int16, 0.1, optest.Affine(-32768, 1.0/65536), 4},
+		{tensor.Int16, tensor.Int16, 0.0005, optest.Affine(0, 1.0/32768), 12},
 		{tensor.Float32, tensor.Float32, 1, nil, 0},
 	} {
-		x := random(r, c.in, affine(0, c.s), 5, 11)
+		x := random(r, c.in, optest.Affine(0, c.s), 5, 11)
 		got := run(t, node("SOFTMAX", graph.Attrs{"beta": float32(1)}, c.out, c.q), x)
 		for row := range 5 {
 			e, sum := make([]float64, 11), 0.0
@@ -467,7 +459,7 @@ func TestQuantizeProperty(t *testing.T) {
 		z := rapid.Int64Range(-128, 127).Draw(rt, "zero")
 		q := rapid.SliceOfN(rapid.Int8(), 1, 40).Draw(rt, "stored")
 		x := tensor.From(tensor.Int8, []int{len(q)}, q)
-		x.Quant = affine(z, s)
+		x.Quant = optest.Affine(z, s)
 		f, err := optest.Run(allDefs(), node("DEQUANTIZE", nil, tensor.Float32, nil), x)
 		if err != nil {
 			rt.Fatal(err)
@@ -485,7 +477,7 @@ func TestQuantizeProperty(t *testing.T) {
 			rt.Fatal(d)
 		}
 		// Changing the sign convention only flips the top bit.
-		u, err := optest.Run(allDefs(), node("QUANTIZE", nil, tensor.Uint8, affine(z+128, s)), x)
+		u, err := optest.Run(allDefs(), node("QUANTIZE", nil, tensor.Uint8, optest.Affine(z+128, s)), x)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -65,8 +65,8 @@ func TestReductions(t *testing.T) {
 			near(t, got, want, 1e-5)
 		}
 	}
-	q := random(r, tensor.Int8, affine(7, 0.1), 2, 6, 6, 3)
-	got := run(t, node("MEAN", graph.Attrs{"keep_dims": true}, tensor.Int8, affine(-3, 0.02), false, true), q, ints32(1, 2))
+	q := random(r, tensor.Int8, optest.Affine(7, 0.1), 2, 6, 6, 3)
+	got := run(t, node("MEAN", graph.Attrs{"keep_dims": true}, tensor.Int8, optest.Affine(-3, 0.02), false, true), q, ints32(1, 2))
 	var want []float64
 	for i := range 2 * 3 {
 		var s float64
@@ -82,13 +82,13 @@ func TestResize(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 8))
 	for _, attrs := range []graph.Attrs{{}, {"align_corners": true}, {"half_pixel_centers": true}} {
-		q := random(r, tensor.Int8, affine(0, 1), 1, 4, 5, 2)
+		q := random(r, tensor.Int8, optest.Affine(0, 1), 1, 4, 5, 2)
 		f := tensor.New(tensor.Float32, 1, 4, 5, 2)
 		for i := range f.Len() {
 			tensor.Of[float32](f)[i] = float32(at(q, i))
 		}
 		size := ints32(9, 7)
-		a := run(t, node("RESIZE_BILINEAR", attrs, tensor.Int8, affine(0, 1), false, true), q, size)
+		a := run(t, node("RESIZE_BILINEAR", attrs, tensor.Int8, optest.Affine(0, 1), false, true), q, size)
 		b := run(t, node("RESIZE_BILINEAR", attrs, tensor.Float32, nil, false, true), f, size)
 		want := make([]float64, 9*7*2)
 		for i := range want {
@@ -96,7 +96,7 @@ func TestResize(t *testing.T) {
 		}
 		near(t, b, want, 1.5) // weights of ten bits, and a rounding
 		// The same size is the identity.
-		same := run(t, node("RESIZE_NEAREST_NEIGHBOR", attrs, tensor.Int8, affine(0, 1), false, true), q, ints32(4, 5))
+		same := run(t, node("RESIZE_NEAREST_NEIGHBOR", attrs, tensor.Int8, optest.Affine(0, 1), false, true), q, ints32(4, 5))
 		for i := range q.Len() {
 			if at(same, i) != at(q, i) {
 				t.Fatalf("%v: nearest to the same size changes element %d", attrs, i)
@@ -188,7 +188,7 @@ func TestHybridIsNearFloat(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 8))
 	for _, asym := range []bool{false, true} {
 		x := random(r, tensor.Float32, nil, 3, 40)
-		w := random(r, tensor.Int8, affine(0, 0.01), 6, 40)
+		w := random(r, tensor.Int8, optest.Affine(0, 0.01), 6, 40)
 		got := run(t, node("FULLY_CONNECTED", graph.Attrs{"asymmetric_quantize_inputs": asym}, tensor.Float32, nil, false, true), x, w)
 		want := make([]float64, 18)
 		for i := range want {
@@ -270,8 +270,8 @@ func TestMatmul(t *testing.T) {
 			if typ != tensor.Int8 {
 				zx, zy = 0, 0
 			}
-			x, y := random(r, typ, affine(zx, 0.001), xs...), random(r, typ, affine(zy, 0.5), ys...)
-			got := run(t, node("BATCH_MATMUL", graph.Attrs{"adj_x": adj[0], "adj_y": adj[1]}, typ, affine(1, 3)), x, y)
+			x, y := random(r, typ, optest.Affine(zx, 0.001), xs...), random(r, typ, optest.Affine(zy, 0.5), ys...)
+			got := run(t, node("BATCH_MATMUL", graph.Attrs{"adj_x": adj[0], "adj_y": adj[1]}, typ, optest.Affine(1, 3)), x, y)
 			for i := range 4 * 2 * 3 * 5 {
 				n, m, b := i%5, i/5%3, i/15
 				var acc int64

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
 // recordedCase is one operator with what another engine made of it.
@@ -52,7 +53,7 @@ func (r recordedTensor) make() *tensor.Tensor {
 	}
 	x := tensor.New(r.t, r.shape...)
 	if len(r.scale) > 0 {
-		x.Quant = affine(r.zero, r.scale...)
+		x.Quant = optest.Affine(r.zero, r.scale...)
 		x.Quant.Axis = r.axis
 	}
 	if r.state {
@@ -98,7 +99,7 @@ func TestRecorded(t *testing.T) {
 			}
 			var q *tensor.Quant
 			if c.out.scale > 0 {
-				q = affine(c.out.zero, c.out.scale)
+				q = optest.Affine(c.out.zero, c.out.scale)
 			}
 			got := run(t, node(c.op, c.attrs, c.out.t, q, constant...), in...)
 			if got.Type != c.out.t || got.Len() != c.out.len {
@@ -145,9 +146,9 @@ func TestProductOfScales(t *testing.T) {
 		if typ == tensor.Int8 {
 			m, zero = double, -20
 		}
-		wq := affine(zero, sw)
+		wq := optest.Affine(zero, sw)
 		if typ == tensor.Int8 {
-			wq = affine(0, sw)
+			wq = optest.Affine(0, sw)
 		}
 		bias := tensor.New(tensor.Int32, 8)
 		copy(tensor.Of[int32](bias), sums)
@@ -155,11 +156,11 @@ func TestProductOfScales(t *testing.T) {
 		for i := range x.Data {
 			x.Data[i] = byte(zero)
 		}
-		x.Quant, w.Quant, d.Quant = affine(zero, sx), wq, wq
+		x.Quant, w.Quant, d.Quant = optest.Affine(zero, sx), wq, wq
 		shape := tensor.New(tensor.Int32, 4)
 		copy(tensor.Of[int32](shape), []int32{1, 1, 1, 8})
 		attrs := graph.Attrs{"padding": "VALID", "stride_h": int64(1), "stride_w": int64(1)}
-		oq := affine(3, so)
+		oq := optest.Affine(3, so)
 		for name, got := range map[string]*tensor.Tensor{
 			"CONV_2D":           run(t, node("CONV_2D", attrs, typ, oq, false, true, true), x, w, bias),
 			"DEPTHWISE_CONV_2D": run(t, node("DEPTHWISE_CONV_2D", attrs, typ, oq, false, true, true), x, d, bias),

@@ -20,36 +20,6 @@ const (
 	i64 = tensor.Int64
 )
 
-func draw(r *rand.Rand, n, lo, hi int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = float64(lo + r.IntN(hi-lo+1))
-	}
-	return v
-}
-
-func limits(t tensor.Type) (lo, hi int) {
-	switch t {
-	case f32:
-		return -9, 9
-	case u8:
-		return 0, 255
-	case i16:
-		return -32768, 32767
-	case i4:
-		return -8, 7
-	}
-	return -128, 127
-}
-
-func affine(zero int, scale ...float64) *tensor.Quant {
-	s := make([]float32, len(scale))
-	for i, v := range scale {
-		s[i] = float32(v)
-	}
-	return optest.Affine(int64(zero), s...)
-}
-
 // window is the geometry along one axis: outputs and padding before, by the definition
 // of SAME and VALID.
 func window(in, k, stride, dil int, same bool) (out, pad int) {
@@ -152,7 +122,7 @@ type numbers struct {
 
 func choose(r *rand.Rand, i, taps, oc int, x, w tensor.Type, channels bool) numbers {
 	q := numbers{x: x, w: w, out: x, bias: i32, sx: 0.5, sw: []float64{0.25}, so: 4 * float64(taps)}
-	lo, hi := limits(x)
+	lo, hi := optest.Ends(x)
 	switch x {
 	case f32:
 		q.sx, q.so, q.sw, q.bias = 1, 1, []float64{1}, f32
@@ -178,9 +148,9 @@ func (q *numbers) quants(axis int) (x, w, out *tensor.Quant) {
 	if q.x == f32 {
 		return nil, nil, nil
 	}
-	w = affine(q.zw, q.sw...)
+	w = optest.Rounded(q.zw, q.sw...)
 	w.Axis = axis
-	return affine(q.zx, q.sx), w, affine(q.zo, q.so)
+	return optest.Rounded(q.zx, q.sx), w, optest.Rounded(q.zo, q.so)
 }
 
 // finish makes outputs of sums and biases.
@@ -190,7 +160,7 @@ func (q *numbers) finish(sums, bias []float64, lo, hi float64) []float64 {
 	for i, v := range sums {
 		v = min(max((v+bias[i%oc])*q.sx*q.sw[min(i%oc, len(q.sw)-1)], lo), hi) / q.so
 		if q.out != f32 {
-			a, b := limits(q.out)
+			a, b := optest.Ends(q.out)
 			v = min(max(v+float64(q.zo), float64(a)), float64(b))
 		}
 		want[i] = v
@@ -245,11 +215,11 @@ func TestConv2D(t *testing.T) {
 			per := s.c / s.groups
 			q := choose(r, i, taps*per, s.oc, types[0], types[1], true)
 			act := clamps[i%4]
-			xlo, xhi := limits(q.x)
-			wlo, whi := limits(q.w)
-			x, w, b := draw(r, s.n*elements(s.in[:]...)*s.c, xlo, xhi), draw(r, taps*per*s.oc, wlo, whi), draw(r, s.oc, -3000, 3000)
+			xlo, xhi := optest.Ends(q.x)
+			wlo, whi := optest.Ends(q.w)
+			x, w, b := optest.Draw(r, s.n*elements(s.in[:]...)*s.c, xlo, xhi), optest.Draw(r, taps*per*s.oc, wlo, whi), optest.Draw(r, s.oc, -3000, 3000)
 			if q.x == f32 {
-				b = draw(r, s.oc, -9, 9)
+				b = optest.Draw(r, s.oc, -9, 9)
 			}
 			name, shape, axis := "CONV_2D", []int{s.oc, s.k[1], s.k[2], per}, 0
 			filter := func(tap, i, o int) float64 { return w[(o*taps+tap)*per+i] - float64(q.zw) }
@@ -306,7 +276,7 @@ func TestEmptyResults(t *testing.T) {
 				optest.Exactly(t, c.name+" of "+q.x.String(), Defs(), n, c.out, nil, optest.Of(q.x, qx, c.x), optest.Of(q.w, qw, c.w), optest.Of(bt, nil, []int{c.biases}))
 			}
 		}
-		q := affine(0, 1)
+		q := optest.Rounded(0, 1)
 		n := optest.Lite("CONV_2D", graph.Attrs{"padding": "VALID"}, f32, nil)
 		n.Threads = threads
 		optest.Exactly(t, "hybrid", Defs(), n, []int{1, 0, 0, 1}, nil, optest.Of(f32, nil, []int{1, 2, 2, 1}), optest.Of(i8, q, []int{1, 3, 3, 1}))
@@ -340,7 +310,7 @@ func TestHybrid(t *testing.T) {
 		if asym := s.depthwise || len(q.sw) > 1; asym {
 			lo, hi = -128, 127
 		}
-		x, w, b := draw(r, s.n*elements(s.in[:]...)*s.c, lo, hi), draw(r, taps*per*s.oc, -128, 127), draw(r, s.oc, -9, 9)
+		x, w, b := optest.Draw(r, s.n*elements(s.in[:]...)*s.c, lo, hi), optest.Draw(r, taps*per*s.oc, -128, 127), optest.Draw(r, s.oc, -9, 9)
 		for n := range s.n { // each picture has the whole range
 			x[n*len(x)/s.n], x[n*len(x)/s.n+1] = float64(lo), float64(hi)
 		}
@@ -356,7 +326,7 @@ func TestHybrid(t *testing.T) {
 		}
 		_, _, _ = q.quants(0)
 		n := optest.Lite(name, s.attrs(act.name), f32, nil)
-		check(t, "hybrid "+name, n, &q, []int{s.n, s.out[1], s.out[2], s.oc}, want, optest.Of(f32, nil, []int{s.n, s.in[1], s.in[2], s.c}, x...), optest.Of(i8, affine(0, q.sw...), shape, w...), optest.Of(f32, nil, []int{s.oc}, b...))
+		check(t, "hybrid "+name, n, &q, []int{s.n, s.out[1], s.out[2], s.oc}, want, optest.Of(f32, nil, []int{s.n, s.in[1], s.in[2], s.c}, x...), optest.Of(i8, optest.Rounded(0, q.sw...), shape, w...), optest.Of(f32, nil, []int{s.oc}, b...))
 	}
 }
 
@@ -389,11 +359,11 @@ func TestTransposeConv(t *testing.T) {
 			taps := elements(s.k[:]...)
 			q := choose(r, i, taps*s.c, s.oc, types[0], types[1], true)
 			act := clamps[i%4]
-			xlo, xhi := limits(q.x)
-			wlo, whi := limits(q.w)
-			x, w, b := draw(r, s.n*elements(s.in[:]...)*s.c, xlo, xhi), draw(r, taps*s.c*s.oc, wlo, whi), draw(r, s.oc, -3000, 3000)
+			xlo, xhi := optest.Ends(q.x)
+			wlo, whi := optest.Ends(q.w)
+			x, w, b := optest.Draw(r, s.n*elements(s.in[:]...)*s.c, xlo, xhi), optest.Draw(r, taps*s.c*s.oc, wlo, whi), optest.Draw(r, s.oc, -3000, 3000)
 			if q.x == f32 {
-				b = draw(r, s.oc, -9, 9)
+				b = optest.Draw(r, s.oc, -9, 9)
 			}
 			filter := func(tap, i, o int) float64 { return w[(o*taps+tap)*s.c+i] - float64(q.zw) }
 			want := q.finish(s.sums(less(x, q.zx), filter), b, act.lo, act.hi)
@@ -442,7 +412,7 @@ func TestConv3D(t *testing.T) {
 		}
 		taps, act := elements(s.k[:]...), clamps[i%4]
 		q := numbers{x: f32, w: f32, out: f32, sx: 1, so: 1, sw: []float64{1}}
-		x, w, b := draw(r, s.n*elements(s.in[:]...)*s.c, -9, 9), draw(r, taps*s.c*s.oc, -9, 9), draw(r, s.oc, -9, 9)
+		x, w, b := optest.Draw(r, s.n*elements(s.in[:]...)*s.c, -9, 9), optest.Draw(r, taps*s.c*s.oc, -9, 9), optest.Draw(r, s.oc, -9, 9)
 		filter := func(tap, i, o int) float64 { return w[(tap*s.c+i)*s.oc+o] }
 		shape, data := []int{s.n, s.out[0], s.out[1], s.out[2], s.oc}, optest.Of(f32, nil, []int{s.n, s.in[0], s.in[1], s.in[2], s.c}, x...)
 		biases := optest.Of(f32, nil, []int{s.oc}, b...)
@@ -464,7 +434,7 @@ func TestConv3D(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	q := affine(0, 1)
+	q := optest.Rounded(0, 1)
 	of := func(typ tensor.Type, q *tensor.Quant, shape ...int) *tensor.Tensor { return optest.Of(typ, q, shape) }
 	x, w := of(f32, nil, 1, 4, 4, 2), of(f32, nil, 3, 2, 2, 2)
 	qx, qw := of(i8, q, 1, 4, 4, 2), of(i8, q, 3, 2, 2, 2)
@@ -502,8 +472,8 @@ func TestRefused(t *testing.T) {
 		{"no scale of data", "CONV_2D", nil, i8, q, "without quantisation", []*tensor.Tensor{of(i8, nil, 1, 4, 4, 2), qw}},
 		{"no scale of weights", "CONV_2D", nil, i8, q, "without quantisation", []*tensor.Tensor{qx, of(i8, nil, 3, 2, 2, 2)}},
 		{"no scale of output", "CONV_2D", nil, i8, nil, "without quantisation", []*tensor.Tensor{qx, qw}},
-		{"scales", "CONV_2D", nil, i8, q, "2 scales for 3 channels", []*tensor.Tensor{qx, of(i8, affine(0, 1, 1), 3, 2, 2, 2)}},
-		{"scales beside floats", "CONV_2D", nil, f32, nil, "2 scales for 3 channels", []*tensor.Tensor{x, of(i8, affine(0, 1, 1), 3, 2, 2, 2)}},
+		{"scales", "CONV_2D", nil, i8, q, "2 scales for 3 channels", []*tensor.Tensor{qx, of(i8, optest.Rounded(0, 1, 1), 3, 2, 2, 2)}},
+		{"scales beside floats", "CONV_2D", nil, f32, nil, "2 scales for 3 channels", []*tensor.Tensor{x, of(i8, optest.Rounded(0, 1, 1), 3, 2, 2, 2)}},
 		{"float biases", "CONV_2D", nil, i8, q, "float32 biases", []*tensor.Tensor{qx, qw, of(f32, nil, 3)}},
 		{"wide biases", "CONV_2D", nil, i16, q, "int8 biases", []*tensor.Tensor{of(i16, q, 1, 4, 4, 2), qw, of(i8, nil, 3)}},
 		{"no shape", "TRANSPOSE_CONV", nil, f32, nil, "input 0 (the output shape) is missing", []*tensor.Tensor{nil, w, x}},

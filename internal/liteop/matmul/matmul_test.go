@@ -20,38 +20,10 @@ const (
 	i64 = tensor.Int64
 )
 
-func draw(r *rand.Rand, n, lo, hi int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = float64(lo + r.IntN(hi-lo+1))
-	}
-	return v
-}
-
-func limits(t tensor.Type) (lo, hi int) {
-	switch t {
-	case u8:
-		return 0, 255
-	case i16:
-		return -32768, 32767
-	case i4:
-		return -8, 7
-	}
-	return -128, 127
-}
-
 var clamps = []struct {
 	name   string
 	lo, hi float64
 }{{"NONE", math.Inf(-1), math.Inf(1)}, {"RELU", 0, math.Inf(1)}, {"RELU6", 0, 6}, {"RELU_N1_TO_1", -1, 1}}
-
-func affine(zero int, scale ...float64) *tensor.Quant {
-	s := make([]float32, len(scale))
-	for i, v := range scale {
-		s[i] = float32(v)
-	}
-	return optest.Affine(int64(zero), s...)
-}
 
 // Fully connected layers by the definition, for every pair of types: zero points at both
 // ends, one scale or one for each output, with and without biases, one row and many.
@@ -65,8 +37,8 @@ func TestFullyConnected(t *testing.T) {
 				rows, in, out = 40, 40, 40
 			}
 			act := clamps[i%4]
-			lo, hi := limits(typ[0])
-			wlo, whi := limits(typ[1])
+			lo, hi := optest.Ends(typ[0])
+			wlo, whi := optest.Ends(typ[1])
 			zx, zw, zo := 0, 0, 0
 			sx, so, sw := 0.5, 8.0*float64(in), []float64{0.25}
 			switch typ[0] {
@@ -80,7 +52,7 @@ func TestFullyConnected(t *testing.T) {
 				so *= 128
 			}
 			if typ[2] == i8 || typ[2] == u8 {
-				olo, ohi := limits(typ[2])
+				olo, ohi := optest.Ends(typ[2])
 				zo = []int{olo, ohi, 3}[i/2%3]
 			}
 			if i%2 == 1 && typ[0] != f32 && typ[0] != u8 {
@@ -88,9 +60,9 @@ func TestFullyConnected(t *testing.T) {
 					sw = append(sw, math.Ldexp(1, -1-r.IntN(3)))
 				}
 			}
-			x, w, b := draw(r, rows*in, lo, hi), draw(r, out*in, wlo, whi), draw(r, out, -3000, 3000)
+			x, w, b := optest.Draw(r, rows*in, lo, hi), optest.Draw(r, out*in, wlo, whi), optest.Draw(r, out, -3000, 3000)
 			if typ[0] == f32 {
-				b = draw(r, out, -9, 9)
+				b = optest.Draw(r, out, -9, 9)
 			}
 			bt := i32
 			if typ[0] == i16 && i%3 > 0 {
@@ -110,13 +82,13 @@ func TestFullyConnected(t *testing.T) {
 					}
 					v := min(max(sum*sx*sw[min(o, len(sw)-1)], act.lo), act.hi) / so
 					if typ[2] != f32 {
-						a, z := limits(typ[2])
+						a, z := optest.Ends(typ[2])
 						v = min(max(v+float64(zo), float64(a)), float64(z))
 					}
 					want = append(want, v)
 				}
 			}
-			qx, qw, qo := affine(zx, sx), affine(zw, sw...), affine(zo, so)
+			qx, qw, qo := optest.Rounded(zx, sx), optest.Rounded(zw, sw...), optest.Rounded(zo, so)
 			if typ[0] == f32 {
 				qx, qw, qo = nil, nil, nil
 			}
@@ -160,18 +132,18 @@ func TestFullyConnectedOfFloats(t *testing.T) {
 		if attrs != nil {
 			low = 0
 		}
-		optest.Exactly(t, "one scale", Defs(), n, []int{2, 2}, []float64{low, 95.5, 0, 0}, x, optest.Of(i8, affine(0, 0.5), []int{2, 2}, 2, 4, 1, -1))
-		optest.Exactly(t, "a scale a row", Defs(), n, []int{2, 2}, []float64{low, 47.75, 0, 0}, x, optest.Of(i8, affine(0, 0.5, 0.25), []int{2, 2}, 2, 4, 1, -1))
-		optest.Exactly(t, "with a bias", Defs(), n, []int{2, 2}, []float64{9, 57.75, 10, 10}, x, optest.Of(i8, affine(0, 0.5, 0.25), []int{2, 2}, 2, 4, 1, -1), optest.Row(f32, nil, 10, 10))
+		optest.Exactly(t, "one scale", Defs(), n, []int{2, 2}, []float64{low, 95.5, 0, 0}, x, optest.Of(i8, optest.Rounded(0, 0.5), []int{2, 2}, 2, 4, 1, -1))
+		optest.Exactly(t, "a scale a row", Defs(), n, []int{2, 2}, []float64{low, 47.75, 0, 0}, x, optest.Of(i8, optest.Rounded(0, 0.5, 0.25), []int{2, 2}, 2, 4, 1, -1))
+		optest.Exactly(t, "with a bias", Defs(), n, []int{2, 2}, []float64{9, 57.75, 10, 10}, x, optest.Of(i8, optest.Rounded(0, 0.5, 0.25), []int{2, 2}, 2, 4, 1, -1), optest.Row(f32, nil, 10, 10))
 	}
 	n.Attrs = nil
 	optest.Exactly(t, "half precision", Defs(), n, []int{2, 1}, []float64{0, 0}, x, optest.Of(tensor.Float16, nil, []int{1, 2}, 64, 127))
-	optest.Exactly(t, "uint8 means int8", Defs(), n, []int{2, 1}, []float64{-127, 0}, x, optest.Of(u8, affine(128, 1), []int{1, 2}, 255, 0))
+	optest.Exactly(t, "uint8 means int8", Defs(), n, []int{2, 1}, []float64{-127, 0}, x, optest.Of(u8, optest.Rounded(128, 1), []int{1, 2}, 255, 0))
 	blocks := &tensor.Quant{Scale: []float32{1, 2}, Zero: []int64{0, 0}, Axis: 1, Block: 1}
 	optest.Exactly(t, "blocks", Defs(), n, []int{2, 1}, []float64{127*3 - 64*2*5, 0}, x, optest.Of(i8, blocks, []int{1, 2}, 3, 5))
 	// Asymmetric: the range of 0 to 255 in 255 steps.
 	n.Attrs = graph.Attrs{"asymmetric_quantize_inputs": true}
-	optest.Exactly(t, "asymmetric", Defs(), n, []int{1, 1}, []float64{255*2 - 10}, optest.Of(f32, nil, []int{1, 2}, 255, 10), optest.Of(i8, affine(0, 1), []int{1, 2}, 2, -1))
+	optest.Exactly(t, "asymmetric", Defs(), n, []int{1, 1}, []float64{255*2 - 10}, optest.Of(f32, nil, []int{1, 2}, 255, 10), optest.Of(i8, optest.Rounded(0, 1), []int{1, 2}, 2, -1))
 }
 
 func TestFullyConnectedShapes(t *testing.T) {
@@ -192,7 +164,7 @@ func TestFullyConnectedShapes(t *testing.T) {
 		optest.Exactly(t, "shape", Defs(), optest.Lite("FULLY_CONNECTED", c.attrs, f32, nil), c.out, []float64{1, 5, 4, 11}, x(c.in...), w)
 	}
 	optest.Exactly(t, "empty", Defs(), optest.Lite("FULLY_CONNECTED", nil, f32, nil), []int{0, 2}, nil, x(0, 3), w)
-	q := affine(0, 1)
+	q := optest.Rounded(0, 1)
 	row := func(t tensor.Type, q *tensor.Quant) *tensor.Tensor { return optest.Of(t, q, []int{1, 2}, 1, 2) }
 	wt := func(t tensor.Type, q *tensor.Quant) *tensor.Tensor { return optest.Of(t, q, []int{2, 2}, 1, 2, 3, 4) }
 	block := &tensor.Quant{Scale: []float32{1, 2}, Zero: []int64{0, 0}, Axis: 1, Block: 1}
@@ -218,14 +190,14 @@ func TestFullyConnectedShapes(t *testing.T) {
 		{"no scale of weights", nil, i8, q, "weights without quantisation", []*tensor.Tensor{row(i8, q), wt(i8, nil)}},
 		{"no scale of input", nil, i8, q, "without quantisation", []*tensor.Tensor{row(i8, nil), wt(i8, q)}},
 		{"no scale of output", nil, i8, nil, "without quantisation", []*tensor.Tensor{row(i8, q), wt(i8, q)}},
-		{"scales", nil, i8, q, "3 scales for 2 channels", []*tensor.Tensor{row(i8, q), wt(i8, affine(0, 1, 1, 1))}},
+		{"scales", nil, i8, q, "3 scales for 2 channels", []*tensor.Tensor{row(i8, q), wt(i8, optest.Rounded(0, 1, 1, 1))}},
 		{"float biases", nil, i8, q, "float32 biases", []*tensor.Tensor{row(i8, q), wt(i8, q), optest.Row(f32, nil, 1, 2)}},
 		{"wide biases", nil, i16, q, "int8 biases", []*tensor.Tensor{row(i16, q), wt(i8, q), optest.Row(i8, nil, 1, 2)}},
 		{"activation", act, f32, nil, "fused activation TANH", []*tensor.Tensor{row(f32, nil), wt(f32, nil)}},
 		{"activation of bytes", act, i8, q, "fused activation TANH", []*tensor.Tensor{row(i8, q), wt(i8, q)}},
 		{"activation of words", act, i16, q, "fused activation TANH", []*tensor.Tensor{row(i16, q), wt(i8, q)}},
 		{"activation beside bytes", act, f32, nil, "fused activation TANH", []*tensor.Tensor{row(f32, nil), wt(i8, q)}},
-		{"hybrid scales", nil, f32, nil, "3 scales for 2 rows", []*tensor.Tensor{row(f32, nil), wt(i8, affine(0, 1, 1, 1))}},
+		{"hybrid scales", nil, f32, nil, "3 scales for 2 rows", []*tensor.Tensor{row(f32, nil), wt(i8, optest.Rounded(0, 1, 1, 1))}},
 	} {
 		optest.Refused(t, c.what, Defs(), optest.Lite("FULLY_CONNECTED", c.attrs, c.out, c.qo), c.text, c.in...)
 	}
@@ -257,8 +229,8 @@ func TestBatchMatmul(t *testing.T) {
 			b := batches[i/4%5]
 			adjX, adjY := i&1 != 0, i&2 != 0
 			m, k, n := 1+r.IntN(5), 1+r.IntN(6), 1+r.IntN(5)
-			lo, hi := limits(typ[0])
-			ylo, yhi := limits(typ[1])
+			lo, hi := optest.Ends(typ[0])
+			ylo, yhi := optest.Ends(typ[1])
 			zx, zy, zo, sx, sy, so := 0, 0, 0, 0.5, []float64{0.25}, 4.0
 			switch {
 			case typ[0] == f32:
@@ -287,7 +259,7 @@ func TestBatchMatmul(t *testing.T) {
 				}
 				return c
 			}
-			x, y := draw(r, count(b.x)*m*k, lo, hi), draw(r, count(b.y)*k*n, ylo, yhi)
+			x, y := optest.Draw(r, count(b.x)*m*k, lo, hi), optest.Draw(r, count(b.y)*k*n, ylo, yhi)
 			if typ[1] == i8 && typ[0] == f32 {
 				// The largest of each row is 127: steps of one.
 				for q := range x {
@@ -320,7 +292,7 @@ func TestBatchMatmul(t *testing.T) {
 						}
 						v := sum * sx * sy[min(col, len(sy)-1)] / so
 						if typ[2] == i8 || typ[2] == i16 {
-							a, z := limits(typ[2])
+							a, z := optest.Ends(typ[2])
 							v = min(max(v+float64(zo), float64(a)), float64(z))
 						}
 						want = append(want, v)
@@ -328,7 +300,7 @@ func TestBatchMatmul(t *testing.T) {
 				}
 			}
 			xs, ys := append(append([]int{}, b.x...), m, k), append(append([]int{}, b.y...), k, n)
-			qy := affine(zy, sy...)
+			qy := optest.Rounded(zy, sy...)
 			qy.Axis = len(ys) - 1
 			if adjX {
 				xs[len(xs)-1], xs[len(xs)-2] = m, k
@@ -337,7 +309,7 @@ func TestBatchMatmul(t *testing.T) {
 				ys[len(ys)-1], ys[len(ys)-2] = k, n
 				qy.Axis--
 			}
-			qx, qo := affine(zx, sx), affine(zo, so)
+			qx, qo := optest.Rounded(zx, sx), optest.Rounded(zo, so)
 			if typ[1] == f32 {
 				qx, qy, qo = nil, nil, nil
 			}
@@ -360,14 +332,14 @@ func TestBatchMatmul(t *testing.T) {
 
 func TestBatchMatmulRefused(t *testing.T) {
 	t.Parallel()
-	q := affine(0, 1)
+	q := optest.Rounded(0, 1)
 	of := func(t tensor.Type, q *tensor.Quant, shape ...int) *tensor.Tensor { return optest.Of(t, q, shape) }
 	along := func(axis int, n int) *tensor.Quant {
 		s := make([]float64, n)
 		for i := range s {
 			s[i] = 1
 		}
-		a := affine(0, s...)
+		a := optest.Rounded(0, s...)
 		a.Axis = axis
 		return a
 	}

@@ -1,6 +1,7 @@
 package optest
 
 import (
+	"math/rand/v2"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -15,6 +16,40 @@ func Affine(zero int64, scale ...float32) *tensor.Quant {
 		z[i] = zero
 	}
 	return &tensor.Quant{Scale: scale, Zero: z}
+}
+
+// Rounded is [Affine] of scales that are rounded to float32.
+func Rounded(zero int, scale ...float64) *tensor.Quant {
+	s := make([]float32, len(scale))
+	for i, v := range scale {
+		s[i] = float32(v)
+	}
+	return Affine(int64(zero), s...)
+}
+
+// Draw makes n whole numbers from lo to hi.
+func Draw(r *rand.Rand, n, lo, hi int) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = float64(lo + r.IntN(hi-lo+1))
+	}
+	return v
+}
+
+// Ends are the ends of an integer type of up to 16 bits; of floats those of small numbers,
+// whose sums of products are exact.
+func Ends(t tensor.Type) (lo, hi int) {
+	switch t {
+	case tensor.Float32:
+		return -9, 9
+	case tensor.Int4:
+		return -8, 7
+	case tensor.Uint8:
+		return 0, 255
+	case tensor.Int16:
+		return -32768, 32767
+	}
+	return -128, 127
 }
 
 // Of makes a tensor of numbers that its type can hold, nil quantisation for none. Missing
