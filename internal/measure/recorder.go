@@ -17,9 +17,9 @@ const MaxCells = 16 << 20
 // of whole runs (Vitter's reservoir), while number, sum and extremes stay exact.
 type Recorder struct {
 	steps, rows int
-	times       []int64 // rows x steps, nanoseconds
-	order       []int   // run number of each row
-	walls       []int64 // wall time of each row, nanoseconds
+	times       [][]int64 // of each row, nanoseconds by step; steps that came later are 0
+	order       []int     // run number of each row
+	walls       []int64   // wall time of each row, nanoseconds
 	runs        int
 	used        int
 	sum         []int64
@@ -32,19 +32,55 @@ type Recorder struct {
 // NewRecorder makes a recorder for the steps of up to runs runs; more can be
 // added and are then sampled.
 func NewRecorder(steps, runs int) *Recorder {
-	rows := max(1, runs)
-	if steps > 0 {
-		rows = min(rows, max(1, MaxCells/steps))
-	}
+	rows := fitting(steps, runs)
+	cells := make([]int64, rows*steps)
 	r := &Recorder{
-		steps: steps, rows: rows, times: make([]int64, rows*steps), order: make([]int, rows), walls: make([]int64, rows),
+		steps: steps, rows: rows, times: make([][]int64, rows), order: make([]int, rows), walls: make([]int64, rows),
 		sum: make([]int64, steps), min: make([]int64, steps), max: make([]int64, steps),
 		random: rand.New(rand.NewPCG(1, uint64(steps))), one: make([]int64, steps),
+	}
+	for i := range r.times {
+		r.times[i] = cells[i*steps : (i+1)*steps]
 	}
 	for i := range r.min {
 		r.min[i] = math.MaxInt64
 	}
 	return r
+}
+
+// fitting is how many rows of so many steps fit.
+func fitting(steps, runs int) int {
+	rows := max(1, runs)
+	if steps > 0 {
+		rows = min(rows, max(1, MaxCells/steps))
+	}
+	return rows
+}
+
+// Grow makes room for more steps, which took no time in the runs before. Where
+// memory is bounded, runs that were kept are given up for it.
+func (r *Recorder) Grow(steps int) {
+	if steps <= r.steps {
+		return
+	}
+	zero := int64(0)
+	if r.runs == 0 {
+		zero = math.MaxInt64
+	}
+	for len(r.sum) < steps {
+		r.sum, r.min, r.max, r.one = append(r.sum, 0), append(r.min, zero), append(r.max, 0), append(r.one, 0)
+	}
+	r.steps = steps
+	for rows := fitting(steps, r.rows); r.rows > rows; r.rows-- {
+		last := r.rows - 1
+		if last < r.used {
+			// Any row may go: that keeps the choice a random one.
+			at := r.random.IntN(r.used)
+			r.times[at], r.order[at], r.walls[at] = r.times[last], r.order[last], r.walls[last]
+			r.used--
+		}
+		r.times[last] = nil
+	}
 }
 
 // Add takes the step times of one run, in nanoseconds, and its wall time. The
@@ -69,7 +105,10 @@ func (r *Recorder) Add(times []int64, wall int64) {
 			return
 		}
 	}
-	copy(r.times[row*r.steps:], times)
+	if len(r.times[row]) < r.steps {
+		r.times[row] = make([]int64, r.steps)
+	}
+	copy(r.times[row], times)
 	r.order[row], r.walls[row] = r.runs-1, wall
 	r.used = max(r.used, row+1)
 }
@@ -97,7 +136,18 @@ func (r *Recorder) Sampled() bool { return r.runs > r.rows }
 func (r *Recorder) Samples(step int) []float64 {
 	out := make([]float64, r.used)
 	for i, row := range r.inOrder() {
-		out[i] = float64(r.times[row*r.steps+step]) / 1e9
+		if t := r.times[row]; step < len(t) {
+			out[i] = float64(t[step]) / 1e9
+		}
+	}
+	return out
+}
+
+// Walls returns the kept wall times, in seconds and in order of time.
+func (r *Recorder) Walls() []float64 {
+	out := make([]float64, r.used)
+	for i, row := range r.inOrder() {
+		out[i] = float64(r.walls[row]) / 1e9
 	}
 	return out
 }
@@ -152,8 +202,8 @@ func (r *Recorder) Typical() Typical {
 	wall := int64(0)
 	for _, row := range rows {
 		wall += r.walls[row]
-		for i := range sums {
-			sums[i] += r.times[row*r.steps+i]
+		for i, t := range r.times[row] {
+			sums[i] += t
 		}
 	}
 	n := float64(len(rows)) * 1e9

@@ -1,0 +1,87 @@
+// Package ingest says what it takes to read the records of other tools: files as
+// they come ([Find]), formats that recognise their own by content ([Format]), and
+// the run of a model that a record tells of ([Run]), which is a source like any other.
+//
+// Packages below it read one family of formats each; package all lists them. None
+// of them knows how a profile is shown or which model the record is of:
+// internal/join finds the model's operators.
+package ingest
+
+import (
+	"context"
+	"fmt"
+)
+
+// Sure says how surely a file belongs to a format, by its beginning and its name.
+type Sure int
+
+// Levels of sureness. A format that has only the shape of the text to go by answers
+// Maybe, one that sees keys or magic numbers that nothing else has answers Certain.
+const (
+	No Sure = iota
+	Maybe
+	Likely
+	Certain
+)
+
+// Format is one kind of record.
+type Format struct {
+	// Name is a word for the command line and for [profile.Model].Format, in lower case.
+	Name string
+	// Title names the tool and its record, for people.
+	Title string
+	// Files says which files these are and how they are made.
+	Files string
+	// Gives lists what such a record can say: keys of quantities, and the words of
+	// [Parts].
+	Gives []string
+	// Match says how surely a file is of the format. It looks at no more than name and
+	// head.
+	Match func(f *File) Sure
+	// Read reads the files that were found to be of the format. Files of one run become
+	// one run, several runs several. A file that is of no use is an error of its own
+	// ([FileError]), joined with the others; runs that are right come beside it.
+	Read func(ctx context.Context, in *Input) ([]*Run, error)
+}
+
+// Parts are words that [Format].Gives may hold beside keys of quantities.
+var Parts = []string{"timeline", "memory", "shapes", "options", "samples", "phases", "machine"}
+
+// Input is what a format is to read.
+type Input struct {
+	// Files are those of one folder or archive, in the order of their names.
+	Files []*File
+	Options
+	// Progress is told how many bytes were read, nil for nobody. Several goroutines may
+	// call it.
+	Progress func(bytes int64)
+}
+
+// Options says what the user knows and a record does not tell.
+type Options struct {
+	// Arch names the chip, "" to take it from the data.
+	Arch string
+	// Clocks holds frequencies in hertz by the name of the unit, "" for the one clock
+	// that ticks are of.
+	Clocks map[string]float64
+}
+
+// FileError says what is wrong with a file, where and what was expected.
+type FileError struct {
+	// Path of the file, with the place inside an archive.
+	Path string
+	// Place in the file, such as "byte 12" or "line 3"; "" for the whole.
+	Place string
+	Err   error
+}
+
+// Error names file, place and reason.
+func (e *FileError) Error() string {
+	if e.Place != "" {
+		return fmt.Sprintf("%s: %s: %v", e.Path, e.Place, e.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.Path, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *FileError) Unwrap() error { return e.Err }

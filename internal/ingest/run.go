@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"context"
+
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Run is one run of a model as a record tells of it. It is a source.
+type Run struct {
+	// Profile holds what the record says: model, target, settings, layers with their
+	// figures, timeline, phases, findings. Kinds of figures are [profile.Imported].
+	// Schema and the target's kind may be left out. Quantities describes figures that
+	// opmeter's table lacks.
+	Profile *profile.Profile
+	// Hints says of each layer what the record knows about the model's operators, for
+	// internal/join: as many as layers, or none.
+	Hints []Hint
+	// Lost says which records are missing, and why.
+	Lost []profile.Loss
+	// Missing goes to [profile.Done].
+	Missing []profile.Missing
+}
+
+// Hint says which operators of a model a layer of a record is of.
+type Hint struct {
+	// Nodes are names of the model's nodes as the record has them.
+	Nodes []string
+	// Outputs are names of tensors that the layer makes.
+	Outputs []string
+	// Index is the node's position in the model's main graph, nil where the record
+	// does not tell.
+	Index *int64
+}
+
+// Run sends the events of the record.
+func (r *Run) Run(ctx context.Context, to source.Sink) error {
+	p := *r.Profile
+	p.Schema = profile.SchemaV1
+	if p.Target.Kind == "" {
+		p.Target.Kind = profile.TargetImport
+	}
+	if p.Target.ID == "" {
+		p.Target.ID = "imported"
+	}
+	if p.Model.Name == "" {
+		p.Model.Name = "unnamed"
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		l.Index = int64(i)
+		if l.State == "" {
+			l.State = profile.Ran
+		}
+		if l.Op == "" {
+			l.Op = "unknown"
+		}
+	}
+	// Columns of a timeline are large: apart from the description they are copied once.
+	t := p.Timeline
+	p.Timeline = nil
+	events := []profile.Event{{Described: &p}}
+	if t != nil && len(t.Lanes)+len(t.Counters)+len(t.Memories) > 0 {
+		events = append(events, profile.Event{Noted: &profile.Noted{Timeline: t}})
+	}
+	for i := range r.Lost {
+		events = append(events, profile.Event{Lost: &r.Lost[i]})
+	}
+	events = append(events, profile.Event{Done: &profile.Done{Incomplete: r.Missing}})
+	for _, e := range events {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := to.Send(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

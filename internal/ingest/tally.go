@@ -1,0 +1,159 @@
+package ingest
+
+import (
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Tally adds up the times of a record's layers over its inferences, by the rules of
+// a run on this computer: a layer's time in an inference is over all its calls and
+// without what it runs; the first inference counts for itself where more follow;
+// typical figures are means over the runs in the middle half. Memory is bounded, however
+// many inferences there are. The zero value is ready.
+type Tally struct {
+	rec   *measure.Recorder
+	one   []int64 // of the inference under way, nanoseconds by layer
+	now   []int64 // calls in it
+	calls []int64
+	held  *held // the first inference, until it is known whether more follow
+	first *held
+	any   bool
+}
+
+// held is one inference.
+type held struct {
+	times, calls []int64
+	wall         int64
+}
+
+// Call adds a call of a layer in the inference under way, self nanoseconds long
+// without the layers that it runs. Layers are numbered from 0 by whoever calls;
+// negative times count as none.
+func (t *Tally) Call(layer int, self int64) {
+	for len(t.one) <= layer {
+		t.one, t.now, t.calls = append(t.one, 0), append(t.now, 0), append(t.calls, 0)
+	}
+	t.one[layer] += max(0, self)
+	t.now[layer]++
+	t.any = true
+}
+
+// End ends an inference that took wall nanoseconds; below 0 it is the sum of its calls.
+func (t *Tally) End(wall int64) {
+	if wall < 0 {
+		wall = 0
+		for _, v := range t.one {
+			wall += v
+		}
+	}
+	h := &held{t.one, t.now, wall}
+	switch {
+	case t.rec == nil && t.held == nil:
+		t.held = h
+		t.one, t.now, t.any = make([]int64, len(h.times)), make([]int64, len(h.calls)), false
+		return
+	case t.rec == nil:
+		t.first, t.held = t.held, nil
+	}
+	t.add(h)
+	clear(t.one)
+	clear(t.now)
+	t.any = false
+}
+
+// Drop forgets what was added since the last inference ended, such as of one whose
+// record is cut.
+func (t *Tally) Drop() {
+	clear(t.one)
+	clear(t.now)
+	t.any = false
+}
+
+// Open reports whether calls were added since the last inference ended.
+func (t *Tally) Open() bool { return t.any }
+
+func (t *Tally) add(h *held) {
+	if t.rec == nil {
+		t.rec = measure.NewRecorder(0, profile.KeptSamples)
+	}
+	t.rec.Grow(len(h.times))
+	t.rec.Add(h.times, h.wall)
+	for i, n := range h.calls {
+		t.calls[i] += n
+	}
+}
+
+// Runs is the number of inferences that figures are of.
+func (t *Tally) Runs() int {
+	switch {
+	case t.rec != nil:
+		return t.rec.Runs()
+	case t.held != nil:
+		return 1
+	}
+	return 0
+}
+
+// Fill puts the figures into a profile whose layers are those of the tally: times,
+// calls, the whole model's time, what lies between operators, the first inference.
+// Layers that no inference called are [profile.NotReached].
+func (t *Tally) Fill(p *profile.Profile) {
+	if t.held != nil {
+		t.add(t.held)
+		t.held = nil
+	}
+	if t.rec == nil || t.rec.Runs() == 0 {
+		return
+	}
+	t.rec.Grow(len(p.Layers))
+	for len(t.calls) < len(p.Layers) {
+		t.calls = append(t.calls, 0)
+	}
+	typical := t.rec.Typical()
+	inside := append([]float64(nil), typical.Steps...)
+	owner := make([]bool, len(p.Layers))
+	for i := len(p.Layers) - 1; i >= 0; i-- {
+		if o := p.Layers[i].Parent; o != nil && *o >= 0 && *o < int64(i) {
+			inside[*o] += inside[i]
+			owner[*o] = true
+		}
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if t.calls[i] == 0 {
+			if l.State == "" || l.State == profile.Ran {
+				l.State = profile.NotReached
+			}
+			continue
+		}
+		l.Latency, l.Samples = metric(t.rec.Summary(i), typical.Steps[i]), t.rec.Samples(i)
+		if c := float64(t.calls[i]) / float64(t.rec.Runs()); c != 1 {
+			l.Calls = &c
+		}
+		if owner[i] {
+			l.Total = &profile.Metric{Kind: profile.Imported, Typical: new(inside[i]), Method: "sum of the layer and those inside it"}
+		}
+	}
+	walls := t.rec.Walls()
+	p.Totals.Latency, p.Totals.LatencySamples = metric(stats.Summarize(walls), typical.Wall), walls
+	gaps := max(0, typical.Gaps)
+	p.Reconcile = &profile.Reconcile{WallS: new(typical.Wall - typical.Gaps + gaps), OperatorsS: new(typical.Wall - typical.Gaps), GapsS: new(gaps)}
+	if t.first != nil {
+		if p.Phases == nil {
+			p.Phases = &profile.Phases{}
+		}
+		if p.Phases.FirstRunS == nil {
+			p.Phases.FirstRunS = new(float64(t.first.wall) / 1e9)
+		}
+	}
+}
+
+func metric(s stats.Summary, typical float64) *profile.Metric {
+	m := profile.FromSummary(profile.Imported, s, "")
+	if m.Min != nil && m.Max != nil {
+		typical = min(max(typical, *m.Min), *m.Max)
+	}
+	m.Typical = &typical
+	return m
+}

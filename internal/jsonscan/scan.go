@@ -1,0 +1,551 @@
+// Package jsonscan reads JSON that was recorded: gigabytes of it, a piece at a time, with
+// the faults that recorders leave behind. A document may be cut, its lists may end in
+// a comma or not at all, several documents may follow one another, and names may hold
+// quotes that nobody escaped. What is right is passed on, the rest is counted.
+//
+// It finds where values begin and end, and decodes strings and numbers. What people write
+// or opmeter itself saves goes through package jsonx, which is strict. The package imports the
+// standard library only.
+package jsonscan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Options says how a document is read.
+type Options struct {
+	// Stream says which members of the outermost object are lists to be passed on
+	// element by element; nil for none. A document that is a list always is.
+	Stream func(key string) bool
+	// MaxValue bounds one value that is passed on, in bytes: 16 MiB when it is 0.
+	MaxValue int
+	// Line takes a line that is no JSON, which begins where a value should; it
+	// reports whether it could make sense of it. Nil for never.
+	Line func(line []byte) bool
+	// Progress is told how many bytes were read, nil for nobody.
+	Progress func(n int64)
+}
+
+// Result says what a document was like.
+type Result struct {
+	// Bytes were read.
+	Bytes int64
+	// Values were passed on.
+	Values int64
+	// Cut says that the text ended within a value, list or object.
+	Cut bool
+	// Bad counts values that were no JSON and left out, Large those beyond the bound.
+	Bad, Large int64
+	// At is the place of the first fault in the text, -1 for none.
+	At int64
+}
+
+// ErrNone is returned where the text does not begin with a list or an object.
+var ErrNone = errors.New("no JSON: want { or [")
+
+// MaxDepth bounds nesting: a value that nests deeper is bad.
+const MaxDepth = 256
+
+// Each passes on the members of the outermost object with their keys, and the
+// elements of outermost lists and of members that stream, with the key of the member or "". The text
+// of a value belongs to the scanner and is valid until f returns. An error of f ends it. Errors of the reader
+// other than its end are returned too; what was read before was passed on.
+func Each(r io.Reader, o Options, f func(key string, value []byte) error) (Result, error) {
+	if o.MaxValue == 0 {
+		o.MaxValue = 16 << 20
+	}
+	s := &scanner{r: r, o: o, f: f, buf: make([]byte, 0, 256<<10)}
+	s.res.At = -1
+	s.skipMark()
+	err := s.documents()
+	s.res.Bytes = s.base + int64(len(s.buf))
+	if err == nil && s.rerr != nil && s.rerr != io.EOF {
+		err = s.rerr
+	}
+	return s.res, err
+}
+
+type scanner struct {
+	r    io.Reader
+	o    Options
+	f    func(string, []byte) error
+	buf  []byte
+	pos  int   // of the next byte in buf
+	base int64 // place of buf in the text
+	rerr error
+	res  Result
+}
+
+// fill reads more; what stands before keep is given up. It reports whether there is more.
+func (s *scanner) fill(keep int) bool {
+	if s.rerr != nil {
+		return false
+	}
+	if keep > 0 {
+		n := copy(s.buf, s.buf[keep:])
+		s.buf = s.buf[:n]
+		s.pos -= keep
+		s.base += int64(keep)
+	}
+	if len(s.buf) == cap(s.buf) {
+		grown := make([]byte, len(s.buf), 2*cap(s.buf))
+		copy(grown, s.buf)
+		s.buf = grown
+	}
+	for range 100 {
+		n, err := s.r.Read(s.buf[len(s.buf):cap(s.buf)])
+		s.buf = s.buf[:len(s.buf)+n]
+		s.rerr = err
+		if s.o.Progress != nil && n > 0 {
+			s.o.Progress(int64(n))
+		}
+		if n > 0 {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+	s.rerr = io.ErrNoProgress
+	return false
+}
+
+// peek returns the next byte that is no blank, 0 at the end.
+func (s *scanner) peek() byte {
+	for {
+		for s.pos < len(s.buf) {
+			switch c := s.buf[s.pos]; c {
+			case ' ', '\t', '\n', '\r':
+				s.pos++
+			default:
+				return c
+			}
+		}
+		if !s.fill(s.pos) {
+			return 0
+		}
+	}
+}
+
+// skipMark passes over a byte order mark.
+func (s *scanner) skipMark() {
+	for len(s.buf) < 3 && s.fill(0) {
+	}
+	if bytes.HasPrefix(s.buf, []byte("\xef\xbb\xbf")) {
+		s.pos = 3
+	}
+}
+
+func (s *scanner) fault() {
+	if s.res.At < 0 {
+		s.res.At = s.base + int64(s.pos)
+	}
+}
+
+// documents reads one document after the other.
+func (s *scanner) documents() error {
+	for first := true; ; first = false {
+		var err error
+		switch c := s.peek(); {
+		case c == '[':
+			s.pos++
+			err = s.list("")
+		case c == '{':
+			s.pos++
+			err = s.object()
+		case c == 0 && s.pos >= len(s.buf):
+			if first && s.rerr == io.EOF {
+				return ErrNone
+			}
+			return nil
+		case first:
+			return ErrNone
+		case c == ',' || c == ']' || c == '}':
+			s.pos++ // left over from a document that was closed once too often
+		default:
+			s.fault()
+			s.res.Bad++
+			if !s.skipLine() {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// list passes on the elements of a list whose bracket was read.
+func (s *scanner) list(key string) error {
+	for {
+		switch c := s.peek(); c {
+		case 0:
+			if s.pos < len(s.buf) { // a byte that is 0
+				s.bad()
+				continue
+			}
+			s.fault()
+			s.res.Cut = true
+			return nil
+		case ',':
+			s.pos++
+		case ']':
+			s.pos++
+			return nil
+		default:
+			if err := s.value(key); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// object passes on the members of the outermost object whose brace was read.
+func (s *scanner) object() error {
+	for {
+		switch c := s.peek(); c {
+		case ',':
+			s.pos++
+		case '}':
+			s.pos++
+			return nil
+		case '"':
+			raw, ok := s.take()
+			if !ok {
+				return nil
+			}
+			key, _ := Unquote(raw)
+			if s.peek() != ':' {
+				s.fault()
+				s.res.Bad++
+				continue
+			}
+			s.pos++
+			if s.peek() == '[' && s.o.Stream != nil && s.o.Stream(key) {
+				s.pos++
+				if err := s.list(key); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := s.value(key); err != nil {
+				return err
+			}
+		default:
+			if c == 0 && s.pos >= len(s.buf) {
+				s.fault()
+				s.res.Cut = true
+				return nil
+			}
+			s.bad()
+		}
+	}
+}
+
+// bad leaves out what is no JSON, to the end of its line.
+func (s *scanner) bad() {
+	s.fault()
+	s.res.Bad++
+	s.skipLine()
+}
+
+// skipLine goes to the beginning of the next line.
+func (s *scanner) skipLine() bool {
+	for {
+		if i := bytes.IndexByte(s.buf[s.pos:], '\n'); i >= 0 {
+			s.pos += i + 1
+			return true
+		}
+		s.pos = len(s.buf)
+		if !s.fill(s.pos) {
+			return false
+		}
+	}
+}
+
+// value passes on the value that begins here.
+func (s *scanner) value(key string) error {
+	v, ok := s.take()
+	if !ok {
+		return nil
+	}
+	s.res.Values++
+	return s.f(key, v)
+}
+
+// take finds the end of the value that begins here; ok is false where it has none.
+func (s *scanner) take() (v []byte, ok bool) {
+	start := s.pos
+	var w walker
+	for {
+		n, st := w.walk(s.buf[s.pos:])
+		s.pos += n
+		switch st {
+		case done:
+			return s.buf[start:s.pos], true
+		case broken:
+			return nil, s.line(start)
+		}
+		if s.pos-start > s.o.MaxValue {
+			s.res.Large++
+			s.fault()
+			return nil, s.pass(&w)
+		}
+		s.pos -= start // stays right when what stands before is given up
+		p := s.pos
+		s.pos = start
+		if !s.fill(start) {
+			start = s.pos
+			s.pos += p
+			if w.bare() && p > 0 {
+				return s.buf[start:s.pos], true // a number at the very end
+			}
+			s.fault()
+			s.res.Cut = true
+			if s.o.Line != nil && s.o.Line(s.buf[start:s.pos]) {
+				s.res.Cut = false
+			}
+			return nil, false
+		}
+		start = s.pos
+		s.pos += p
+	}
+}
+
+// pass goes to the end of a value that is too large.
+func (s *scanner) pass(w *walker) bool {
+	for {
+		n, st := w.walk(s.buf[s.pos:])
+		s.pos += n
+		if st == done {
+			return false
+		}
+		if st == broken {
+			s.skipLine()
+			return false
+		}
+		if !s.fill(s.pos) {
+			s.res.Cut = true
+			return false
+		}
+	}
+}
+
+// line deals with a value that is no JSON: its line is one record by itself.
+func (s *scanner) line(start int) bool {
+	s.pos = start
+	for {
+		if i := bytes.IndexByte(s.buf[start:], '\n'); i >= 0 {
+			s.pos = start + i + 1
+			break
+		}
+		if len(s.buf)-start > s.o.MaxValue {
+			s.bad()
+			return false
+		}
+		s.pos = start
+		if !s.fill(start) {
+			s.pos = len(s.buf)
+			start = min(start, len(s.buf))
+			break
+		}
+		start = s.pos
+	}
+	l := bytes.TrimSpace(s.buf[start:s.pos])
+	if s.o.Line != nil && s.o.Line(bytes.TrimRight(l, ",")) {
+		return false
+	}
+	at := s.pos
+	s.pos = start
+	s.fault()
+	s.pos = at
+	s.res.Bad++
+	return false
+}
+
+type status int
+
+const (
+	more status = iota
+	done
+	broken
+)
+
+// walker finds the end of a value that comes in pieces.
+type walker struct {
+	depth           int
+	begun           bool
+	quoted, escaped bool
+	word            bool // a number, true, false or null outside of anything
+}
+
+func (w *walker) bare() bool { return w.word }
+
+// class of bytes outside of strings.
+var class = func() (t [256]byte) {
+	for c := range t {
+		t[c] = 'x'
+	}
+	for c := range 0x20 {
+		t[c] = 'b'
+	}
+	t[' '], t['\t'], t['\n'], t['\r'] = ' ', ' ', ' ', ' '
+	t['"'], t['{'], t['['], t['}'], t[']'], t[','], t[':'] = '"', '{', '{', '}', '}', ',', ':'
+	return t
+}()
+
+// walk goes on with b and says how many bytes belong to the value.
+func (w *walker) walk(b []byte) (n int, st status) {
+	i := 0
+	for i < len(b) {
+		if w.quoted {
+			for i < len(b) {
+				c := b[i]
+				i++
+				if w.escaped {
+					w.escaped = false
+					continue
+				}
+				if c == '"' {
+					w.quoted = false
+					break
+				}
+				if c == '\\' {
+					w.escaped = true
+				} else if c == '\n' {
+					return i, broken
+				}
+			}
+			if !w.quoted && w.depth == 0 {
+				return i, done
+			}
+			continue
+		}
+		c := b[i]
+		switch class[c] {
+		case 'x':
+			if w.depth == 0 {
+				w.word, w.begun = true, true
+			}
+			i++
+		case '"':
+			if w.word && w.depth == 0 {
+				return i, broken
+			}
+			w.quoted, w.begun = true, true
+			i++
+		case '{':
+			if w.word && w.depth == 0 {
+				return i, broken
+			}
+			if w.depth++; w.depth > MaxDepth {
+				return i, broken
+			}
+			w.begun = true
+			i++
+		case '}':
+			if w.depth == 0 {
+				return i, w.end()
+			}
+			w.depth--
+			i++
+			if w.depth == 0 {
+				return i, done
+			}
+		case ',', ' ', ':':
+			if w.depth == 0 && w.begun {
+				return i, w.end()
+			}
+			i++
+		default:
+			return i, broken
+		}
+	}
+	return i, more
+}
+
+// end is what a bare word comes to at its end.
+func (w *walker) end() status {
+	if w.begun {
+		return done
+	}
+	return broken
+}
+
+// Walk calls f for each member of an object, or element of a list with key nil, until
+// it returns false. The error says at which byte the text is no JSON.
+func Walk(v []byte, f func(key, value []byte) bool) error {
+	i := blank(v, 0)
+	if i >= len(v) || v[i] != '{' && v[i] != '[' {
+		return fmt.Errorf("byte %d: %w", i, ErrNone)
+	}
+	object := v[i] == '{'
+	for i++; ; {
+		i = blank(v, i)
+		if i >= len(v) {
+			return fmt.Errorf("byte %d: ends within a value", i)
+		}
+		switch v[i] {
+		case ',':
+			i++
+			continue
+		case '}', ']':
+			return nil
+		}
+		var key []byte
+		if object {
+			n, ok := length(v[i:])
+			if !ok || v[i] != '"' {
+				return fmt.Errorf("byte %d: want a name", i)
+			}
+			key = v[i+1 : i+n-1]
+			i = blank(v, i+n)
+			if i >= len(v) || v[i] != ':' {
+				return fmt.Errorf("byte %d: want a colon", i)
+			}
+			i = blank(v, i+1)
+		}
+		n, ok := length(v[i:])
+		if !ok {
+			return fmt.Errorf("byte %d: want a value", i)
+		}
+		if !f(key, v[i:i+n]) {
+			return nil
+		}
+		i += n
+		if j := blank(v, i); j < len(v) && v[j] != ',' && v[j] != '}' && v[j] != ']' {
+			return fmt.Errorf("byte %d: want a comma", j)
+		}
+	}
+}
+
+// length is that of the value at the beginning of b.
+func length(b []byte) (int, bool) {
+	if len(b) > 0 && b[0] == '"' {
+		for i := 1; i < len(b); i++ {
+			switch b[i] {
+			case '"':
+				return i + 1, true
+			case '\\':
+				i++
+			}
+		}
+		return 0, false
+	}
+	var w walker
+	n, st := w.walk(b)
+	if st == more && w.word && w.depth == 0 {
+		st = done
+	}
+	return n, st == done && n > 0
+}
+
+func blank(v []byte, i int) int {
+	for i < len(v) && (v[i] == ' ' || v[i] == '\t' || v[i] == '\n' || v[i] == '\r') {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,134 @@
+package jsonscan
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unquote decodes the text of a string; ok is false for other values. Escapes that
+// are none stand as they are, bytes that are not UTF-8 become U+FFFD.
+func Unquote(v []byte) (s string, ok bool) {
+	if len(v) < 2 || v[0] != '"' || v[len(v)-1] != '"' {
+		return "", false
+	}
+	return Decode(v[1 : len(v)-1]), true
+}
+
+// Decode decodes what stands between the quotes of a string, such as the key that
+// [Walk] passes on.
+func Decode(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
+		return string(b)
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		if b[i] != '\\' || i+1 >= len(b) {
+			r, n := utf8.DecodeRune(b[i:])
+			out = utf8.AppendRune(out, r)
+			i += n
+			continue
+		}
+		c := b[i+1]
+		i += 2
+		switch c {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case '"', '\\', '/':
+			out = append(out, c)
+		case 'u':
+			r, n := hex(b[i:])
+			if n == 0 {
+				out = append(out, '\\', 'u')
+				break
+			}
+			i += n
+			if utf16.IsSurrogate(r) && i+1 < len(b) && b[i] == '\\' && b[i+1] == 'u' {
+				if low, n := hex(b[i+2:]); n > 0 {
+					if whole := utf16.DecodeRune(r, low); whole != utf8.RuneError {
+						r = whole
+						i += 2 + n
+					}
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			out = append(out, '\\')
+			i--
+		}
+	}
+	return string(out)
+}
+
+func hex(b []byte) (rune, int) {
+	if len(b) < 4 {
+		return 0, 0
+	}
+	v, err := strconv.ParseUint(string(b[:4]), 16, 32)
+	if err != nil {
+		return 0, 0
+	}
+	return rune(v), 4
+}
+
+// Int decodes a whole number, also one that stands in quotes or has a fraction of
+// nothing; ok is false for anything else.
+func Int(v []byte) (n int64, ok bool) {
+	if len(v) > 2 && v[0] == '"' && v[len(v)-1] == '"' {
+		v = v[1 : len(v)-1]
+	}
+	// Most numbers of a record are short and plain.
+	i, neg := 0, false
+	if len(v) > 0 && v[0] == '-' {
+		neg, i = true, 1
+	}
+	if len(v)-i > 0 && len(v)-i <= 18 {
+		plain := true
+		for _, c := range v[i:] {
+			if c < '0' || c > '9' {
+				plain = false
+				break
+			}
+			n = n*10 + int64(c-'0')
+		}
+		if plain {
+			if neg {
+				n = -n
+			}
+			return n, true
+		}
+	}
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return n, true
+	}
+	f, ok := Number(v)
+	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// Number decodes a finite number, also one that stands in quotes.
+func Number(v []byte) (f float64, ok bool) {
+	if len(v) > 2 && v[0] == '"' && v[len(v)-1] == '"' {
+		v = v[1 : len(v)-1]
+	}
+	if len(v) == 0 || len(v) > 400 || v[0] != '-' && v[0] != '+' && v[0] != '.' && (v[0] < '0' || v[0] > '9') {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return 0, false
+	}
+	return f, true
+}
