@@ -1,0 +1,7 @@
+package compat
+
+// PerfAI writes the files of the converter for BM1688, CV186X, CV184X and BM1690.
+func PerfAI(in *Input) ([]File, error) {
+	p := newPerfAI(in)
+	return p.dumps(), nil
+}
