@@ -46,6 +46,8 @@ type Place struct {
 	// Op is the operation without the dialect.
 	Op    string
 	Local bool
+	// Ordinal is the object's number in the file, from 1.
+	Ordinal int
 	// The object owns the tensor commands Before[0]+1 to After[0] and the copies
 	// Before[1]+1 to After[1].
 	Before, After [2]int
@@ -96,6 +98,7 @@ type instr struct {
 	msg, count int
 	layer      *Place
 	raw        record
+	average    int64
 }
 
 // transfer is what the converter makes of a copy's counters.

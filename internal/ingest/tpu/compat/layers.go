@@ -20,8 +20,10 @@ func (p *perfAI) joinLayers() {
 		for i := range c.tiu {
 			c.tiu[i].layer = owner[0][c.tiu[i].id]
 		}
-		for i := range c.gdma {
-			c.gdma[i].layer = owner[1][c.gdma[i].id]
+		for _, list := range [][]instr{c.gdma, c.sdma} {
+			for i := range list {
+				list[i].layer = owner[1][list[i].id]
+			}
 		}
 	}
 }

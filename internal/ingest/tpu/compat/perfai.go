@@ -23,6 +23,7 @@ func newPerfAI(in *Input) *perfAI {
 	}
 	for k := range p.cores {
 		c := &p.cores[k]
+		averages(c.tiu)
 		for _, list := range [][]instr{c.tiu, c.gdma, c.sdma} {
 			for i := range list {
 				p.derive(&list[i])
@@ -150,6 +151,7 @@ func (p *perfAI) alignWaits() {
 				break
 			}
 		}
+		averages(c.tiu)
 		for _, list := range [][]instr{c.tiu, c.gdma} {
 			for i := range list {
 				list[i].start += shift

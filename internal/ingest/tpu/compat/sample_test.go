@@ -108,10 +108,10 @@ func places(t *testing.T, root string, in *compat.Input) {
 	if err := json.Unmarshal(data, &list); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range list {
+	for i, p := range list {
 		_, op, _ := strings.Cut(p.Opcode, ".")
 		in.Places = append(in.Places, compat.Place{
-			Line: p.Line, Subnet: p.Subnet, Core: p.Core, Op: op, Local: p.Local, Before: p.Before, After: p.After,
+			Ordinal: i + 1, Line: p.Line, Subnet: p.Subnet, Core: p.Core, Op: op, Local: p.Local, Before: p.Before, After: p.After,
 		})
 	}
 	mlir, err := os.ReadFile(filepath.Join(root, "final.mlir"))
