@@ -4,6 +4,6 @@ package compat
 func PerfAI(in *Input) ([]File, error) {
 	p := newPerfAI(in)
 	files := p.dumps()
-	files = append(files, File{"PerfAI_output.csv", p.world()})
+	files = append(files, File{"PerfAI_output.csv", p.world()}, File{"profile_data.js", p.page()})
 	return files, nil
 }
