@@ -34,6 +34,8 @@ type reader struct {
 	sessions int // events of sessions
 	runs     int // inferences
 	summed   bool
+	looked   int // events looked at to find those of inferences, and taken
+	taken    int
 	load     *float64
 	plan     *float64
 	arena    int64 // most that the arena held, -1 for not known
@@ -278,15 +280,26 @@ func (r *reader) pieces(items []item) {
 func (r *reader) inference(run *item) {
 	var mine, rest []item
 	several := r.several()
+	within := func(p *item) bool { return p.ts >= run.ts && p.end <= run.end }
+	// Nodes run on the thread that asked for the inference, or all on those of a pool.
+	alone := slices.ContainsFunc(r.pending, func(p item) bool { return p.thread == run.thread && p.node >= 0 && within(&p) })
 	for _, p := range r.pending {
 		switch {
-		case p.ts >= run.ts && p.end <= run.end && (!several || p.thread == run.thread || !r.runner[p.thread]):
+		case within(&p) && (p.thread == run.thread || !alone && !r.runner[p.thread]):
 			mine = append(mine, p)
-		case p.end <= run.ts && !several:
-			r.dropped.Add("nodes outside of any inference", 1)
+		case p.end <= run.ts && !several && p.thread == run.thread:
+			if p.node >= 0 {
+				r.dropped.Add("nodes outside of any inference", 1)
+			}
 		default:
 			rest = append(rest, p)
 		}
+	}
+	// Looking again and again at what never belongs to a run must not take forever.
+	r.taken += len(mine)
+	if r.looked += len(r.pending); r.looked > 1_000_000+64*r.taken {
+		r.dropped.Add("nodes outside of any inference", int64(len(rest)))
+		r.looked, rest = 0, nil
 	}
 	r.pending = append(r.pending[:0], rest...)
 	r.runs++
@@ -329,6 +342,12 @@ func (r *reader) tree(items []item) (top []int32) {
 			switch {
 			case x.end != y.end:
 				return int(min(1, max(-1, x.end-y.end)))
+			case (x.ts == x.end) != (y.ts == y.end):
+				// What took no time and begins where the other one ends comes after it.
+				if x.ts == x.end {
+					return 1
+				}
+				return -1
 			case x.ts != y.ts:
 				return int(min(1, max(-1, y.ts-x.ts)))
 			}
