@@ -44,7 +44,7 @@ type reader struct {
 	dropped  ingest.Dropped
 	qs       ingest.Quantities
 	key      []byte
-	args     [][2][]byte
+	args     arguments // of the present event
 }
 
 // rowKey tells rows apart: a node's index is its own within its graph only.
@@ -66,13 +66,18 @@ func newReader() *reader {
 
 // event takes one event.
 func (r *reader) event(v []byte) {
-	if !r.now.parse(v) {
-		if !r.line(v) {
-			r.dropped.Add("events that are no JSON", 1)
-		}
-		return
+	if !r.whole(v) && !r.line(v) {
+		r.dropped.Add("events that are no JSON", 1)
+	}
+}
+
+// whole takes a text that is one event; it reports whether it is.
+func (r *reader) whole(v []byte) bool {
+	if !r.now.parse(v, &r.args) {
+		return false
 	}
 	r.take()
+	return true
 }
 
 func (r *reader) take() {
@@ -167,7 +172,8 @@ func (r *reader) node() {
 
 // id numbers nodes, and adds the event's arguments to those of its node.
 func (r *reader) id(name []byte) int32 {
-	a := r.arguments(r.now.args)
+	a := &r.args
+	a.done()
 	k := append(append(append(r.key[:0], name...), 0), a.op...)
 	for i := range 8 {
 		k = append(k, byte(a.index>>(8*i)))
@@ -183,9 +189,9 @@ func (r *reader) id(name []byte) int32 {
 		}
 		id = int32(len(r.nodes))
 		r.ids[string(k)] = id
-		r.nodes = append(r.nodes, newNode(jsonscan.Decode(name), &a))
+		r.nodes = append(r.nodes, newNode(jsonscan.Decode(name), a))
 	}
-	r.nodes[id].take(r, &a)
+	r.nodes[id].take(r, a)
 	r.lastOf[r.nodes[id].op] = id
 	return id
 }
@@ -194,7 +200,8 @@ func (r *reader) id(name []byte) int32 {
 // it names: the record has no other link.
 func (r *reader) kernel() {
 	e := &r.now
-	a := r.arguments(e.args)
+	a := &r.args
+	a.done()
 	id, ok := r.lastOf[string(a.op)]
 	if !ok || !e.timed {
 		r.dropped.Add("device kernels without a node", 1)
