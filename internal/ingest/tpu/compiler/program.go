@@ -15,6 +15,9 @@ type Program struct {
 	FLOPs            int64
 	Cores            int64
 	Inputs, Outputs  []string
+	// Weights and Activations are address and size of their parts of global memory, 0
+	// where the program does not say.
+	Weights, Activations [2]int64
 	// Ops are the operations by line.
 	Ops map[int64]Operation
 	// Groups are the layer groups in order.
@@ -238,6 +241,15 @@ func (p *programParser) named(ref string, depth int) string {
 
 // module reads the attributes of the outer module.
 func (p *programParser) module(s string) {
+	for i, key := range []string{"module.coeff_addr", "module.coeff_size", "module.neuron_addr", "module.neuron_size"} {
+		to := &p.p.Weights
+		if i >= 2 {
+			to = &p.p.Activations
+		}
+		if v, ok := whole(s, key); ok && to[i%2] == 0 {
+			to[i%2] = v
+		}
+	}
 	if p.p.Name != "" {
 		return
 	}
