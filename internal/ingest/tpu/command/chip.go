@@ -8,7 +8,10 @@
 // million commands costs no more than its walk.
 package command
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Engine is the unit of a chip that executes a stream of commands.
 type Engine uint8
@@ -197,8 +200,16 @@ var dtypes = [...]struct {
 	name string
 	bits int
 }{
-	{"INT8", 8}, {"FP16", 16}, {"FP32", 32}, {"INT16", 16}, {"INT32", 32}, {"BFP16", 16},
-	{"INT4", 4}, {"FP8", 8}, {"FP20", 20}, {"TF32", 32},
+	{"INT8", 8},
+	{"FP16", 16},
+	{"FP32", 32},
+	{"INT16", 16},
+	{"INT32", 32},
+	{"BFP16", 16},
+	{"INT4", 4},
+	{"FP8", 8},
+	{"FP20", 20},
+	{"TF32", 32},
 }
 
 // String is the type's name as reports print it; "type N" where the code is unknown.
@@ -206,7 +217,7 @@ func (t DType) String() string {
 	if int(t) < len(dtypes) {
 		return dtypes[t].name
 	}
-	return "type " + string(rune('0'+t%10))
+	return "type " + strconv.Itoa(int(t))
 }
 
 // Known reports whether the code has a meaning.

@@ -232,6 +232,11 @@ func FuzzDecode(f *testing.F) {
 				c.Work(chip)
 				c.Spaces(chip)
 				c.Message()
+				for _, a := range c.Accesses(chip, nil) {
+					if a.Size == 0 || a.Addr+a.Size < a.Addr || a.Space == command.Local && (a.Lanes < 1 || a.Lane+a.Lanes > chip.Lanes) {
+						t.Fatalf("%s %s: %+v", chip.Name, c.Name(), a)
+					}
+				}
 				_ = c.DType().String() + c.Name()
 			}
 			if stop != nil && stop.Index != len(list) {

@@ -297,14 +297,6 @@ func (c *Command) Get(r Role) uint64 {
 // Has reports whether the layout has a field with a role.
 func (o *Op) Has(r Role) bool { return o.roles[r].width > 0 }
 
-// Name is the name of the command's sub-function, or of its layout where it has none.
-func (c *Command) Name() string {
-	if n := c.Op.funcs[int(c.Sub)]; n != "" {
-		return n
-	}
-	return c.Op.Name
-}
-
 // address joins the halves of an address.
 func (c *Command) address(low, high Role) uint64 {
 	return c.Get(high)<<32 | c.Get(low)

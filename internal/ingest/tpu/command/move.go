@@ -94,7 +94,11 @@ func (c *Command) DType() DType {
 		}
 		return DType(c.Get(Res0Prec))
 	}
-	return DType(c.Get(SrcFormat))
+	v := c.Get(SrcFormat)
+	if c.Op.Type < 0 && v < uint64(len(types1684)) {
+		return types1684[v]
+	}
+	return DType(v)
 }
 
 // Message is a number that cores use to wait for one another.

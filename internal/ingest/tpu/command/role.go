@@ -118,7 +118,7 @@ const (
 	IndexHSize
 	IndexCStr
 	IndexHStr
-	roles
+	noRole // a field that no layout has
 )
 
 var roleNames = map[string]Role{

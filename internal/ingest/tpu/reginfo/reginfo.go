@@ -194,20 +194,21 @@ func ReadAll(in io.Reader) ([]Block, error) {
 	}
 }
 
-// Write writes a block as the vendor's tools do.
-func Write(w *bufio.Writer, b *Block) {
-	w.WriteString("__" + b.Kind + "__\n")
+// Append appends a block to a text as the vendor's tools write it.
+func (b *Block) Append(text []byte) []byte {
+	text = append(text, "__"+b.Kind+"__\n"...)
 	for i, e := range b.Entries {
 		if b.Part != "" && b.PartAt == i {
-			w.WriteString(b.Part + ":\n")
+			text = append(text, b.Part+":\n"...)
 		}
-		w.WriteByte('\t')
-		w.WriteString(e.Key)
-		w.WriteString(": ")
-		w.WriteString(e.Value)
-		w.WriteByte('\n')
+		text = append(text, '\t')
+		text = append(text, e.Key...)
+		text = append(text, ": "...)
+		text = append(text, e.Value...)
+		text = append(text, '\n')
 	}
 	if b.Part != "" && b.PartAt == len(b.Entries) {
-		w.WriteString(b.Part + ":\n")
+		text = append(text, b.Part+":\n"...)
 	}
+	return text
 }

@@ -1,7 +1,6 @@
 package reginfo_test
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -18,13 +17,11 @@ const dump = "__CHIP_ARCH_ARGS__\n\tChip Arch: A2\n\tTIU Frequency(MHz): 900\n__
 	"sAR:\n\tdes_res0_n: 1\n\tMsg Id: 0\n__TDMA_REG_INFO__\n\tfuncName:  \n\tlayer_ID: \n\tsrc_shape: (1, 2)(FP32)\n"
 
 func write(blocks []reginfo.Block) string {
-	var out bytes.Buffer
-	w := bufio.NewWriter(&out)
+	var out []byte
 	for i := range blocks {
-		reginfo.Write(w, &blocks[i])
+		out = blocks[i].Append(out)
 	}
-	w.Flush()
-	return out.String()
+	return string(out)
 }
 
 func TestRead(t *testing.T) {
