@@ -123,9 +123,4 @@ func kindOf(e block.Engine) command.Engine {
 }
 
 // funcOf is the code of a command's function.
-func funcOf(c *command.Command) uint8 {
-	if c.Op.Type >= 0 {
-		return uint8(c.Op.Type)
-	}
-	return uint8(c.Get(command.TaskType))
-}
+func funcOf(c *command.Command) uint8 { return uint8(c.Func()) }
