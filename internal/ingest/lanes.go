@@ -123,7 +123,7 @@ func (l *Lanes) Timeline(origin, method string) *timeline.Timeline {
 		}
 	}
 	if first < 0 {
-		origin = "the first event"
+		origin = "first event"
 		for i := range l.lanes {
 			for k := range l.lanes[i].bars {
 				l.lanes[i].bars[k].Start -= first
