@@ -14,7 +14,11 @@ func newFiles(in *Input) ([]File, error) {
 	p := newPerfAI(in)
 	files := p.dumps()
 	files = append(files, File{"PerfAI_output.csv", p.world()}, File{"profile_data.js", p.page()})
-	return files, nil
+	book, err := p.book()
+	if err != nil {
+		return nil, err
+	}
+	return append(files, File{"PerfAI_output.xlsx", book}), nil
 }
 
 // oldFiles are the files for BM1684 and BM1684X.
