@@ -14,7 +14,7 @@ import (
 // Its explanations of columns are left out; figures, headings and marks are there.
 func (p *perfAI) book() ([]byte, error) {
 	f := excelize.NewFile()
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing of it is on disk that matters
 	w := &sheets{f: f}
 	w.add("Engine Summary", p.engineSheet())
 	for k := range p.cores {

@@ -199,7 +199,7 @@ func (r *reader) records(f *ingest.File) error {
 	if err != nil {
 		return &ingest.FileError{Path: f.Path, Err: err}
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	if r.done && r.in.Chip != command.BM1690 {
 		return nil
 	}
