@@ -16,6 +16,11 @@ func (p *perfAI) book() ([]byte, error) {
 	f := excelize.NewFile()
 	defer func() { _ = f.Close() }() // nothing of it is on disk that matters
 	w := &sheets{f: f}
+	if len(p.in.Places) > 0 {
+		layers := p.modelLayers()
+		w.add("Summary", p.overviewSheet(layers))
+		w.add("Layer by Layer Info", p.layerSheet(layers))
+	}
 	w.add("Engine Summary", p.engineSheet())
 	for k := range p.cores {
 		n := strconv.Itoa(k)

@@ -187,6 +187,7 @@ func sameBook(t *testing.T, got, want []byte) {
 	if a, b := fmt.Sprint(g.GetSheetList()), fmt.Sprint(w.GetSheetList()); a != b {
 		t.Errorf("sheets %s, want %s", a, b)
 	}
+	cells := 0
 	for _, sheet := range w.GetSheetList() {
 		a, _ := g.GetRows(sheet, excelize.Options{RawCellValue: true})
 		b, err := w.GetRows(sheet, excelize.Options{RawCellValue: true})
@@ -196,6 +197,7 @@ func sameBook(t *testing.T, got, want []byte) {
 		shown := 0
 		for i := range b {
 			for j, v := range b[i] {
+				cells++
 				have := ""
 				if i < len(a) && j < len(a[i]) {
 					have = a[i][j]
@@ -211,6 +213,9 @@ func sameBook(t *testing.T, got, want []byte) {
 		if len(a) > len(b) {
 			t.Errorf("%s has %d rows, want %d", sheet, len(a), len(b))
 		}
+	}
+	if cells < 10_000 {
+		t.Errorf("only %d cells were compared", cells)
 	}
 }
 
