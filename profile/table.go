@@ -32,6 +32,7 @@ func table() []entry {
 		{Quantity{Key: "undisturbed_latency_s", Unit: "s", Head: "undisturbed", Name: "Time of undisturbed runs", Group: "Time", Better: -1, Model: true, Doc: "Time of those plain inferences during which no other program had the processor."}, nil, nil},
 		{Quantity{Key: "processor_s", Unit: "s", Head: "processor time", Name: "Processor time", Group: "Time", Better: -1, Model: true, Doc: "Time for which the processors worked for one inference, all threads together and without waiting for other programs."}, nil, nil},
 		{Quantity{Key: "machine_speed", Unit: "1", Head: "speed", Name: "Speed of the machine", Group: "Time", Better: 1, Model: true, Doc: "Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines."}, nil, nil},
+		{Quantity{Key: "device_s", Unit: "s", Head: "on device", Name: "Time on device", Group: "Time", Adds: true, Better: -1, Doc: "Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers."}, nil, nil},
 		{
 			Quantity{Key: "accelerator_cycles", Unit: "cycles", Head: "acc. cycles", Name: "Accelerator cycles", Group: "Target", Adds: true, Better: -1, Doc: "Cycles in which the accelerator runs."},
 			metrics(func(l *Layer) **Metric { return &l.AcceleratorCycles }), metricsTotal(func(t *Totals) **Metric { return &t.AcceleratorCycles }),

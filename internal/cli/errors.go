@@ -55,6 +55,8 @@ var flags = map[string]struct{ flag, hint string }{
 	"Build":         {"--runtime-build", ""},
 	"ClockHz":       {"--clock", ""},
 	"Journal":       {"journal", ""},
+	"Format":        {"--from", "opmeter import --list names them"},
+	"ClocksHz":      {"--clock", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit
@@ -85,6 +87,9 @@ func told(err error) error {
 		return withStatus(statusInput, err)
 	}
 	if _, ok := errors.AsType[*opmeter.TargetError](err); ok {
+		return withStatus(statusInput, err)
+	}
+	if _, ok := errors.AsType[*opmeter.RecordError](err); ok {
 		return withStatus(statusInput, err)
 	}
 	return withStatus(statusSource, err)

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 
+	"github.com/opmeter/opmeter/internal/join"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -24,15 +25,7 @@ type Run struct {
 }
 
 // Hint says which operators of a model a layer of a record is of.
-type Hint struct {
-	// Nodes are names of the model's nodes as the record has them.
-	Nodes []string
-	// Outputs are names of tensors that the layer makes.
-	Outputs []string
-	// Index is the node's position in the model's main graph, nil where the record
-	// does not tell.
-	Index *int64
-}
+type Hint = join.Hint
 
 // Run sends the events of the record.
 func (r *Run) Run(ctx context.Context, to source.Sink) error {

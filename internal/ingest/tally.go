@@ -19,6 +19,7 @@ type Tally struct {
 	held  *held // the first inference, until it is known whether more follow
 	first *held
 	any   bool
+	order []int
 }
 
 // held is one inference.
@@ -95,6 +96,18 @@ func (t *Tally) Runs() int {
 	return 0
 }
 
+// Reorder says which number each of the profile's layers had in [Tally.Call], for
+// layers that stand in another order. Without it they are the same.
+func (t *Tally) Reorder(number []int) { t.order = number }
+
+// row is the number of a layer.
+func (t *Tally) row(layer int) int {
+	if layer < len(t.order) {
+		return t.order[layer]
+	}
+	return layer
+}
+
 // Fill puts the figures into a profile whose layers are those of the tally: times,
 // calls, the whole model's time, what lies between operators, the first inference.
 // Layers that no inference called are [profile.NotReached].
@@ -111,7 +124,10 @@ func (t *Tally) Fill(p *profile.Profile) {
 		t.calls = append(t.calls, 0)
 	}
 	typical := t.rec.Typical()
-	inside := append([]float64(nil), typical.Steps...)
+	inside := make([]float64, len(p.Layers))
+	for i := range inside {
+		inside[i] = typical.Steps[t.row(i)]
+	}
 	owner := make([]bool, len(p.Layers))
 	for i := len(p.Layers) - 1; i >= 0; i-- {
 		if o := p.Layers[i].Parent; o != nil && *o >= 0 && *o < int64(i) {
@@ -121,14 +137,15 @@ func (t *Tally) Fill(p *profile.Profile) {
 	}
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if t.calls[i] == 0 {
+		row := t.row(i)
+		if t.calls[row] == 0 {
 			if l.State == "" || l.State == profile.Ran {
 				l.State = profile.NotReached
 			}
 			continue
 		}
-		l.Latency, l.Samples = metric(t.rec.Summary(i), typical.Steps[i]), t.rec.Samples(i)
-		if c := float64(t.calls[i]) / float64(t.rec.Runs()); c != 1 {
+		l.Latency, l.Samples = metric(t.rec.Summary(row), typical.Steps[row]), t.rec.Samples(row)
+		if c := float64(t.calls[row]) / float64(t.rec.Runs()); c != 1 {
 			l.Calls = &c
 		}
 		if owner[i] {

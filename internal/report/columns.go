@@ -45,8 +45,13 @@ var keeps = map[string]int{
 // nameKeep is how much the table needs what tells layers apart.
 const nameKeep = 80
 
-// foreignKeep is how much the table needs quantities that are not in the list.
-const foreignKeep = 55
+// foreignKeep is how much the table needs quantities that are not in the list. Those
+// that a record brings with it may be many: the table shows the first of them, files and
+// page have all.
+const (
+	foreignKeep = 55
+	foreignMost = 3
+)
 
 // columns lists every column in order of the table: what says which row it is, the
 // quantities, texts, and the parts of the time, which only files have.
@@ -63,11 +68,17 @@ func columns(p *profile.Profile) []column {
 	}
 	cs[0].left, cs[2].left = false, false
 	cs[0].needed, cs[1].needed = true, true
+	foreign := 0
 	for _, q := range p.AllQuantities() {
 		if q.Model {
 			continue
 		}
 		cs = append(cs, figured(q))
+		if _, known := profile.Lookup(q.Key); !known {
+			if foreign++; foreign > foreignMost {
+				cs[len(cs)-1].keep = hidden
+			}
+		}
 		switch q.Key { // what people want to see beside
 		case "latency_s":
 			cs = append(cs, numeric("", "±", 60, false, Duration, spread))

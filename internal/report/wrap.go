@@ -7,6 +7,9 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
+// Wrap breaks text at blanks into lines of at most width columns.
+func Wrap(s string, width int) []string { return wrap(s, width) }
+
 // leastWrap is the width below which text is not broken: nobody reads such columns.
 const leastWrap = 20
 

@@ -1,0 +1,259 @@
+package opmeter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/ingest/all"
+	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// RecordFormat is a kind of record of another tool.
+type RecordFormat struct {
+	// Name is what [ImportOptions].Format takes, and [profile.Model].Format of what is
+	// imported.
+	Name string
+	// Title names the tool and its record, Files says which files these are.
+	Title, Files string
+	// Gives lists what such a record can say: keys of quantities, and words such as
+	// "timeline" or "shapes".
+	Gives []string
+}
+
+// RecordFormats lists what [Import] reads, by name.
+func RecordFormats() []RecordFormat {
+	var out []RecordFormat
+	for _, f := range all.Formats() {
+		out = append(out, RecordFormat{f.Name, f.Title, f.Files, f.Gives})
+	}
+	return out
+}
+
+// ImportOptions says what the user knows about a record. The zero value takes
+// everything from the record.
+type ImportOptions struct {
+	// Format is the only format to look for, "" for all.
+	Format string
+	// Arch names the chip of a record that does not tell, or tells wrong.
+	Arch string
+	// ClocksHz holds frequencies in hertz by the name of the unit, such as "tiu"; "" is
+	// the one clock that the ticks of a record are of.
+	ClocksHz map[string]float64
+	// Model is the model that was recorded, nil for none. Its operators are found in
+	// the record, which gets shapes, work and weights of them.
+	Model *Model
+	// Inputs says in which shapes the model ran, where the record does not.
+	Inputs Inputs
+	// Created is the time of the profiles; the zero value means now.
+	Created time.Time
+	// Progress is told how many bytes were read, nil for nobody.
+	Progress func(bytes int64)
+}
+
+// RecordError tells what is wrong with a record.
+type RecordError struct {
+	// File is the file, with the place inside an archive behind a "!".
+	File string
+	// Place in it, such as "byte 12" or "line 3"; "" for the whole.
+	Place string
+	Err   error
+}
+
+// Error names file, place and reason.
+func (e *RecordError) Error() string {
+	return (&ingest.FileError{Path: e.File, Place: e.Place, Err: e.Err}).Error()
+}
+
+// Unwrap returns the reason.
+func (e *RecordError) Unwrap() error { return e.Err }
+
+// Imported is what was found at a path.
+type Imported struct {
+	// Profiles are the runs, in the order of their files.
+	Profiles []*profile.Profile
+	// Skipped lists files that are no record, of a folder or an archive.
+	Skipped []string
+}
+
+// Import reads the records of other tools at a path: a file, a folder with those below
+// it, an archive. Packed files are unpacked as they are read, what a file is of is decided by its
+// content. Several files of one run make one profile. Errors are joined [RecordError]s, or
+// an [OptionError]; what was right comes beside them.
+func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error) {
+	formats := all.Formats()
+	if o.Format != "" {
+		formats = slices.DeleteFunc(formats, func(f *ingest.Format) bool { return f.Name != o.Format })
+		if len(formats) == 0 {
+			return nil, wrong("Format", "no format is called %q", o.Format)
+		}
+	}
+	for unit, hz := range o.ClocksHz {
+		if !(hz > 0 && hz < 1e15) {
+			return nil, wrong("ClocksHz", "use a frequency above 0 for %q, not %v Hz", unit, hz)
+		}
+	}
+	files, faults, err := ingest.Find(path)
+	if err != nil {
+		return nil, recordError(path, err)
+	}
+	out := &Imported{}
+	var errs []error
+	for _, f := range faults {
+		errs = append(errs, recordError(path, f))
+	}
+	groups, order := group(files, formats, o.Format != "")
+	for _, f := range groups[groupKey{}] {
+		out.Skipped = append(out.Skipped, f.Path)
+	}
+	if len(files) == 1 && len(out.Skipped) == 1 {
+		return nil, errors.Join(append(errs, foreign(files[0]))...)
+	}
+	if len(order) == 0 && len(errs) == 0 {
+		return nil, &RecordError{File: path, Err: fmt.Errorf("none of %d files is a record that opmeter reads", len(files))}
+	}
+	for _, k := range order {
+		runs, err := k.format.Read(ctx, &ingest.Input{Files: groups[k], Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}, Progress: o.Progress})
+		errs = append(errs, recordErrors(path, err)...)
+		for _, r := range runs {
+			p, err := o.collect(ctx, r, k.format)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if p != nil {
+				out.Profiles = append(out.Profiles, p)
+			}
+		}
+		if ctx.Err() != nil {
+			errs = append(errs, ctx.Err())
+			break
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// groupKey is a format with a folder; the zero value is of files of no format.
+type groupKey struct {
+	format *ingest.Format
+	dir    string
+}
+
+// group puts files together that one format reads in one folder.
+func group(files []*ingest.File, formats []*ingest.Format, sure bool) (groups map[groupKey][]*ingest.File, order []groupKey) {
+	groups = map[groupKey][]*ingest.File{}
+	for _, f := range files {
+		k := groupKey{}
+		if format := match(f, formats, sure); format != nil {
+			k = groupKey{format, f.Dir}
+			if groups[k] == nil {
+				order = append(order, k)
+			}
+		}
+		groups[k] = append(groups[k], f)
+	}
+	return groups, order
+}
+
+// match is the format that is surest of a file. One that the user named takes what it
+// does not know, too.
+func match(f *ingest.File, formats []*ingest.Format, named bool) *ingest.Format {
+	if named {
+		return formats[0]
+	}
+	var best *ingest.Format
+	sure := ingest.No
+	for _, x := range formats {
+		if s := x.Match(f); s > sure {
+			best, sure = x, s
+		}
+	}
+	return best
+}
+
+// foreign says what is wrong with a file that no format knows.
+func foreign(f *ingest.File) error {
+	why := errors.New("is no record that opmeter reads")
+	head := string(f.Head[:min(len(f.Head), 16)])
+	switch {
+	case len(f.Head) == 0:
+		why = errors.New("is empty: many tools write their record when they end, and nothing where they crash")
+	case strings.HasPrefix(head, "\x89OPM"):
+		why = errors.New("is a saved profile: opmeter report shows it")
+	case len(head) >= 8 && head[4:8] == "TFL3":
+		why = errors.New("is a model: opmeter profile measures it")
+	}
+	return &RecordError{File: f.Path, Err: why}
+}
+
+// collect makes the profile of a run.
+func (o *ImportOptions) collect(ctx context.Context, r *ingest.Run, f *ingest.Format) (*profile.Profile, error) {
+	if r.Profile.Model.Format == "" {
+		r.Profile.Model.Format = f.Name
+	}
+	if o.Model != nil {
+		if err := o.join(r); err != nil {
+			return nil, err
+		}
+	}
+	p, err := source.Collect(ctx, r, source.Options{Version: buildinfo.Version(), Created: o.Created})
+	if err != nil {
+		return p, &RecordError{File: r.Profile.Model.Path, Err: err}
+	}
+	return p, nil
+}
+
+// join finds the model's operators in a run.
+func (o *ImportOptions) join(r *ingest.Run) error {
+	base, err := Count(o.Model, o.Inputs)
+	if err != nil {
+		return err
+	}
+	ms := join.Find(base.Layers, r.Profile.Layers, r.Hints)
+	// Dimensions that the file leaves open are those that the record saw.
+	if shapes := join.Shapes(base, r.Profile.Layers, ms); len(shapes) > 0 && len(o.Inputs.Shapes) == 0 && len(o.Inputs.Dims) == 0 && o.Inputs.Batch == 0 {
+		in := o.Inputs
+		in.Shapes = shapes
+		if again, err := Count(o.Model, in); err == nil {
+			base = again
+			ms = join.Find(base.Layers, r.Profile.Layers, r.Hints)
+		}
+	}
+	join.Fill(r.Profile, base, ms)
+	return nil
+}
+
+// recordErrors gives errors of a reader their public type.
+func recordErrors(path string, err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range many.Unwrap() {
+			out = append(out, recordErrors(path, e)...)
+		}
+		return out
+	}
+	return []error{recordError(path, err)}
+}
+
+func recordError(path string, err error) error {
+	if e, ok := errors.AsType[*ingest.FileError](err); ok {
+		return &RecordError{File: e.Path, Place: e.Place, Err: e.Err}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e, ok := modelError(path, err).(*ModelError)
+	if !ok {
+		return err
+	}
+	return &RecordError{File: e.File, Err: e.Err}
+}

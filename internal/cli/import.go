@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/units"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// importFlags say what the user knows about a record.
+type importFlags struct {
+	model, from, arch string
+	clocks            []string
+	list              bool
+}
+
+func newImport(a *app) *cobra.Command {
+	var (
+		f importFlags
+		m modelFlags
+		o outputFlags
+	)
+	c := &cobra.Command{
+		Use:   "import PATH",
+		Short: "Show what another tool recorded: runtimes, traces, TPU monitors",
+		Long: `Import reads the records of other tools: a file, a folder or an archive, packed or not.
+What it is shows by its content. With --model the operators of that model are found in the
+record, which gets shapes, work, weights and the graph from it.`,
+		Example: `  opmeter import onnxruntime_profile.json
+  opmeter import onnxruntime_profile.json --model model.onnx -o page.html
+  opmeter import bmprofile_data-1/ -o page.html
+  opmeter import board.log --clock 64MHz
+  opmeter import --list`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.list && len(args) > 0:
+				return useError("--list names what can be read: leave out %s", args[0])
+			case !f.list && len(args) != 1:
+				return useError("name one file, folder or archive to import, or use --list")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.list {
+				return a.recordFormats(o.format)
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			opts, err := f.options()
+			if err != nil {
+				return err
+			}
+			if opts.Inputs, err = m.inputs(); err != nil {
+				return err
+			}
+			if err := ready(o.files, args[0]); err != nil {
+				return err
+			}
+			if f.model == "" {
+				return a.imports(c.Context(), args[0], opts, &o)
+			}
+			return a.withModel(f.model, func(m *opmeter.Model) error {
+				opts.Model = m
+				return a.imports(c.Context(), args[0], opts, &o)
+			})
+		},
+	}
+	c.Flags().StringVar(&f.model, "model", "", "`FILE`: the model that was recorded")
+	c.Flags().StringVar(&f.from, "from", "", "`NAME`: read as this format of --list, whatever it looks like")
+	c.Flags().StringVar(&f.arch, "arch", "", "`NAME`: chip, where the record does not tell or tells wrong")
+	c.Flags().StringArrayVar(&f.clocks, "clock", nil, "`[UNIT=]HERTZ`: clock of ticks, or of units: tiu=900MHz,dma=750MHz")
+	c.Flags().BoolVar(&f.list, "list", false, "list what can be read, and what each format can say")
+	m.add(c)
+	o.add(c)
+	return c
+}
+
+// options turns the flags into options of the library.
+func (f *importFlags) options() (o opmeter.ImportOptions, err error) {
+	o.Format, o.Arch = f.from, f.arch
+	for _, s := range f.clocks {
+		for _, part := range strings.Split(s, ",") {
+			unit, value, ok := cutLast(part)
+			if !ok {
+				unit, value = "", part
+			}
+			hz, err := quantity("clock", value, "a frequency such as 64MHz, or tiu=900MHz,dma=750MHz", units.Hertz)
+			if err != nil {
+				return o, err
+			}
+			if o.ClocksHz == nil {
+				o.ClocksHz = map[string]float64{}
+			}
+			o.ClocksHz[strings.ToLower(strings.TrimSpace(unit))] = hz
+		}
+	}
+	return o, nil
+}
+
+// imports shows and writes what is found at a path.
+func (a *app) imports(ctx context.Context, path string, opts opmeter.ImportOptions, o *outputFlags) error {
+	// Records are large and short-lived: collecting early keeps them so.
+	collectAt(50)
+	show, stop := a.progress()
+	defer stop()
+	if show != nil {
+		total, read := pathBytes(path), int64(0)
+		opts.Progress = func(n int64) {
+			read += n
+			show("reading", min(0.99, float64(read)/float64(max(total, 1))))
+		}
+	}
+	got, err := opmeter.Import(ctx, path, opts)
+	stop()
+	if errors.Is(err, context.Canceled) && (got == nil || len(got.Profiles) == 0) {
+		return errStopped
+	}
+	var problem error
+	if err != nil {
+		problem = told(err)
+	}
+	if got == nil || len(got.Profiles) == 0 {
+		if problem == nil {
+			problem = withStatus(statusInput, fmt.Errorf("%s: holds no run", path))
+		}
+		return problem
+	}
+	a.skipped(got.Skipped)
+	if len(got.Profiles) == 1 {
+		return errors.Join(a.deliver(got.Profiles[0], o), problem)
+	}
+	if err := o.checkSeveral(); err != nil {
+		return err
+	}
+	s := &several{a: a, o: o, models: true, used: map[string]bool{}}
+	for _, p := range got.Profiles {
+		if err := s.add(report.ListRow{TargetRow: report.TargetRow{Profile: p}, Path: p.Model.Path}, s.names(p.Model.Name, p.Target.ID)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.end(), problem)
+}
+
+// pathBytes is the size of a file, 0 for anything else.
+func pathBytes(path string) int64 {
+	if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
+		return st.Size()
+	}
+	return 0
+}
+
+// skipped tells of files that were no records.
+func (a *app) skipped(names []string) {
+	switch n := len(names); {
+	case n == 0:
+	case n <= 3:
+		fmt.Fprintf(a.err, "opmeter: no record, left out: %s\n", text.Clean(strings.Join(names, ", ")))
+	default:
+		fmt.Fprintf(a.err, "opmeter: %s are no records and were left out, %s first\n", plural(n, "file"), text.Clean(names[0]))
+	}
+}
+
+// recordFormats lists what import reads.
+func (a *app) recordFormats(format string) error {
+	list := opmeter.RecordFormats()
+	if format != "" && format != "table" && format != "json" {
+		return useError("--list --format %q: use table or json", format)
+	}
+	if format == "json" {
+		return jsonx.MarshalWrite(a.out, list)
+	}
+	for i, f := range list {
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprintf(a.out, "%s  %s\n", f.Name, f.Title)
+		for _, l := range []struct{ name, text string }{{"files", f.Files}, {"says", strings.Join(says(f.Gives), ", ")}} {
+			for k, line := range report.Wrap(l.text, 68) {
+				name := l.name
+				if k > 0 {
+					name = ""
+				}
+				fmt.Fprintf(a.out, "  %-6s %s\n", name, line)
+			}
+		}
+	}
+	return nil
+}
+
+// says puts what a format gives in words.
+func says(gives []string) []string {
+	out := slices.Clone(gives)
+	for i, g := range out {
+		if q, ok := profile.Lookup(g); ok {
+			out[i] = strings.ToLower(q.Name[:1]) + q.Name[1:]
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package ort
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/jsonscan"
+)
+
+// event is what is read of every event; the rest of its arguments is looked at for
+// each row once.
+type event struct {
+	cat, name, tid []byte
+	ts, dur        int64 // microseconds
+	timed          bool  // ts and dur are there
+}
+
+// parse reads an event with its arguments, in one pass; ok is false where it is not one
+// object with a category.
+func (e *event) parse(v []byte, a *arguments) bool {
+	*e = event{}
+	a.reset()
+	var ts, dur bool
+	c := jsonscan.Cursor{Text: v}
+	for c.Next() {
+		if c.Depth > 1 {
+			a.add(c.Key, c.Value())
+			continue
+		}
+		if string(c.Key) == "args" && c.Enter() {
+			continue
+		}
+		k, x := c.Key, c.Value()
+		switch string(k) {
+		case "cat":
+			e.cat = bare(x)
+		case "name":
+			e.name = bare(x)
+		case "tid":
+			e.tid = bare(x)
+		case "ts":
+			e.ts, ts = micros(x)
+		case "dur":
+			e.dur, dur = micros(x)
+		}
+	}
+	// Times beyond a hundred years are none, and would not fit in nanoseconds.
+	const most = 3e15
+	e.timed = ts && dur && e.dur >= 0 && e.dur < most && e.ts > -most && e.ts < most
+	return c.Whole() && e.cat != nil
+}
+
+func micros(v []byte) (int64, bool) {
+	if n, ok := jsonscan.Int(v); ok {
+		return n, true
+	}
+	f, ok := jsonscan.Number(v)
+	return int64(max(-1e16, min(1e16, f))), ok
+}
+
+// bare takes the quotes from a string.
+func bare(v []byte) []byte {
+	if len(v) >= 2 && v[0] == '"' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// broken matches an event whose name holds quotes that nobody escaped: the runtime
+// writes the same keys in the same order on every line.
+var broken = regexp.MustCompile(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
+
+// line reads a line that is no JSON.
+func (r *reader) line(b []byte) bool {
+	m := broken.FindSubmatch(bytes.TrimSpace(b))
+	if m == nil {
+		return false
+	}
+	e := &r.now
+	*e = event{cat: m[1], name: m[6], tid: m[3], timed: true}
+	r.args.reset()
+	for c := (jsonscan.Cursor{Text: m[7]}); c.Next(); {
+		r.args.add(c.Key, c.Value())
+	}
+	var okd, okt bool
+	e.dur, okd = jsonscan.Int(m[4])
+	e.ts, okt = jsonscan.Int(m[5])
+	if !okd || !okt {
+		return false
+	}
+	r.take()
+	return true
+}
+
+// Suffixes of the names of node events.
+const (
+	kernelTime  = "_kernel_time"
+	fenceBefore = "_fence_before"
+	fenceAfter  = "_fence_after"
+)
+
+// executor reports whether a session event is the execution of a graph: of the main one,
+// or of a body.
+func executor(name []byte) bool {
+	return bytes.HasSuffix(name, []byte("Executor::Execute"))
+}
+
+// holds reports whether an operator runs graphs of its own, for profiles without
+// events of executors.
+func holds(op string) bool {
+	switch op {
+	case "If", "Loop", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch":
+		return true
+	}
+	return strings.HasPrefix(op, "Loop_")
+}

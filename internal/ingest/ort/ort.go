@@ -1,0 +1,119 @@
+// Package ort reads the profiles that ONNX Runtime writes: JSON arrays with one event
+// for each executed node, session, run and device kernel. All generations are read:
+// with fence events and without names, with execution-plan and with node indices, ordered
+// by start or by end, cut in the middle of an event.
+//
+// Format: the runtime's profiler writes events with cat, pid, tid, dur, ts (microseconds
+// since profiling began), ph, name and args; numbers in args are strings.
+package ort
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/jsonscan"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Name is the format's name.
+const Name = "onnxruntime"
+
+// Format describes the format.
+func Format() *ingest.Format {
+	return &ingest.Format{
+		Name: Name, Title: "ONNX Runtime profile",
+		Files: "*.json, written when a session ends whose options have enable_profiling",
+		Gives: []string{"latency_s", "total_s", "calls", "bytes_read", "bytes_written", "weights_bytes", "timeline", "samples", "shapes", "memory", "phases"},
+		Match: match, Read: read,
+	}
+}
+
+// match looks for events of a session or its nodes.
+func match(f *ingest.File) ingest.Sure {
+	b := bytes.TrimPrefix(bytes.TrimLeft(f.Head, "\ufeff \t\r\n"), []byte("["))
+	if !bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")) {
+		return ingest.No
+	}
+	session := bytes.Contains(b, []byte("model_loading_")) || bytes.Contains(b, []byte("session_initialization"))
+	node := bytes.Contains(b, []byte("_kernel_time\"")) && bytes.Contains(b, []byte(`"op_name"`))
+	switch {
+	case session && bytes.Contains(b, []byte(`"Session"`)), node && bytes.Contains(b, []byte(`"Node"`)):
+		return ingest.Certain
+	case node:
+		return ingest.Likely
+	}
+	return ingest.No
+}
+
+// read makes a run of every file.
+func read(ctx context.Context, in *ingest.Input) (runs []*ingest.Run, err error) {
+	for _, f := range in.Files {
+		r, e := readFile(ctx, f, in.Progress)
+		if e != nil {
+			err = errors.Join(err, e)
+		}
+		if r != nil {
+			runs = append(runs, r)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return runs, err
+}
+
+func readFile(ctx context.Context, f *ingest.File, progress func(int64)) (*ingest.Run, error) {
+	in, err := f.Open()
+	if err != nil {
+		return nil, &ingest.FileError{Path: f.Path, Err: err}
+	}
+	defer in.Close()
+	r := newReader()
+	n := 0
+	stopped := func() bool {
+		n++
+		return n&1023 == 0 && ctx.Err() != nil
+	}
+	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Progress: progress, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.event(v)
+		return nil
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, err
+	}
+	if err != nil {
+		// What was read before the fault counts.
+		r.dropped.Add(fmt.Sprintf("what follows byte %d, which cannot be read (%v)", res.Bytes, err), 1)
+	}
+	if res.Cut {
+		r.dropped.Add("the file ends within an event", 1)
+	}
+	r.dropped.Add("events that are no JSON", res.Bad)
+	r.dropped.Add("events of more than 16 MiB", res.Large)
+	r.finish()
+	if len(r.rows) == 0 && r.sessions == 0 {
+		why := errors.New("has no event of a session or node of ONNX Runtime")
+		if err != nil {
+			why = err
+		}
+		return nil, &ingest.FileError{Path: f.Path, Err: why}
+	}
+	return r.run(strings.TrimSuffix(path.Base(f.Name), path.Ext(f.Name)), f.Path), nil
+}
+
+// provider is the unit of a provider's name: "cpu" for the processor.
+func provider(name string) string {
+	name = strings.TrimSuffix(name, "ExecutionProvider")
+	if name == "CPU" || name == "" {
+		return profile.CPU
+	}
+	return name
+}

@@ -1,0 +1,300 @@
+package join
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Fill completes a record's profile with what is known of the model: identity, and for
+// each layer the nodes whose work it does, its tensors, counts of work and weights. Figures
+// of the record stay where they are. Model is the described model.
+func Fill(p, model *profile.Profile, ms []Match) {
+	name := p.Model.Name
+	format := p.Model.Format
+	p.Model = model.Model
+	if format != "" {
+		p.Settings.Libraries = with(p.Settings.Libraries, "record", format)
+	}
+	if p.Model.Name == "" {
+		p.Model.Name = name
+	}
+	for i := range p.Layers {
+		layer(&p.Layers[i], model.Layers, ms[i])
+	}
+	once := map[int]bool{}
+	for i := range ms {
+		for _, l := range ms[i].Layers {
+			once[l] = true
+		}
+	}
+	t, f := &p.Totals, &model.Totals
+	t.Params, t.WeightsBytes, t.ComputedParams, t.FlashBytes = f.Params, f.WeightsBytes, f.ComputedParams, f.FlashBytes
+	p.Findings = append(p.Findings, findings(p, model, ms, once)...)
+}
+
+func with(m map[string]string, k, v string) map[string]string {
+	out := map[string]string{k: v}
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// layer fills in one layer.
+func layer(l *profile.Layer, model []profile.Layer, m Match) {
+	if len(m.Layers) == 0 {
+		l.Provenance = &profile.Provenance{Confidence: profile.Unknown}
+		return
+	}
+	first := &model[m.Layers[0]]
+	v := &profile.Provenance{Confidence: worst(m.How)}
+	var work int64
+	for _, at := range m.Layers {
+		work += value(model[at].Ops)
+	}
+	for k, at := range m.Layers {
+		for _, n := range nodes(&model[at]) {
+			if m.How[k] != v.Confidence {
+				n.Confidence = m.How[k]
+			}
+			if len(m.Layers) > 1 && work > 0 && model[at].Ops != nil {
+				n.Share = new(float64(*model[at].Ops) / float64(work))
+			}
+			v.SourceNodes = append(v.SourceNodes, n)
+		}
+	}
+	l.Provenance = v
+	if l.Name == "" {
+		l.Name = first.Name
+	}
+	if l.Scope == "" {
+		l.Scope = first.Scope
+	}
+	if plain(l.Op) == plain(first.Op) {
+		l.Domain, l.Version = first.Domain, first.Version
+	}
+	l.Options = append(slices.Clone(first.Options), l.Options...)
+	in, out := edges(model, m.Layers)
+	s := seen{}
+	// Of several nodes the record's list may be that of the first one, or of all.
+	_ = s.note(l.Inputs, in) || s.note(l.Inputs, first.Inputs)
+	_ = s.note(l.Outputs, out) || s.note(l.Outputs, first.Outputs)
+	l.Inputs, l.Outputs = s.merge(l.Inputs, in), s.merge(l.Outputs, out)
+	counts(l, model, m.Layers)
+	if len(m.Layers) == 1 {
+		l.Sparsity, l.LiveBytes = first.Sparsity, first.LiveBytes
+	}
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// worst is the confidence of a whole: that of the nodes that carry it. Nodes that were
+// found because nothing else can do their work do not make the rest less sure.
+func worst(how []profile.Confidence) profile.Confidence {
+	order := []profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown}
+	w := profile.Confidence("")
+	for _, h := range how {
+		if h != profile.ByOrder && (w == "" || slices.Index(order, h) > slices.Index(order, w)) {
+			w = h
+		}
+	}
+	return cmp.Or(w, profile.ByOrder)
+}
+
+// edges are what a set of layers reads from outside and gives to others.
+func edges(model []profile.Layer, set []int) (in, out []profile.Tensor) {
+	made, read := map[string]bool{}, map[string]bool{}
+	for _, at := range set {
+		for _, t := range model[at].Outputs {
+			made[t.Name] = true
+		}
+		for _, t := range model[at].Inputs {
+			read[t.Name] = true
+		}
+	}
+	if len(set) == 1 {
+		return model[set[0]].Inputs, model[set[0]].Outputs
+	}
+	inside := func(name string) bool { // read by nobody else
+		for i := range model {
+			if slices.Contains(set, i) {
+				continue
+			}
+			for _, t := range model[i].Inputs {
+				if t.Name == name {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	seen := map[string]bool{}
+	sorted := slices.Clone(set)
+	slices.Sort(sorted)
+	for _, at := range sorted {
+		for _, t := range model[at].Inputs {
+			if !made[t.Name] && !seen[t.Name] && !t.Absent {
+				seen[t.Name] = true
+				in = append(in, t)
+			}
+		}
+		for _, t := range model[at].Outputs {
+			if !read[t.Name] || !inside(t.Name) {
+				out = append(out, t)
+			}
+		}
+	}
+	return in, out
+}
+
+// seen is what a record saw of tensors, by their names in the model.
+type seen map[string]*profile.Tensor
+
+// note pairs a record's list with the model's, where both tell of the same tensors.
+func (s seen) note(recorded, known []profile.Tensor) bool {
+	there := slices.DeleteFunc(slices.Clone(known), func(t profile.Tensor) bool { return t.Absent })
+	if len(recorded) != len(there) {
+		return false
+	}
+	for i := range there {
+		r := &recorded[i]
+		if there[i].DType != "" && r.DType != "" && there[i].DType != r.DType || len(there[i].Shape) > 0 && len(r.Shape) != len(there[i].Shape) {
+			return false // the engine feeds it something else, in another layout or order
+		}
+	}
+	for i := range there {
+		s[there[i].Name] = &recorded[i]
+	}
+	return true
+}
+
+// merge gives the model's tensors the shapes and types that the record saw.
+func (s seen) merge(recorded, known []profile.Tensor) []profile.Tensor {
+	if len(known) == 0 {
+		return recorded
+	}
+	out := slices.Clone(known)
+	for i := range out {
+		r := s[out[i].Name]
+		if r == nil || out[i].Absent || out[i].Name == "" {
+			continue
+		}
+		if out[i].DType == "" {
+			out[i].DType = r.DType
+		}
+		if r.Shape != nil && !slices.Equal(out[i].Shape, r.Shape) {
+			out[i].Shape, out[i].Bytes = r.Shape, nil
+		}
+	}
+	return out
+}
+
+// counts adds up the work of a set of layers. What one of them lacks is not known.
+func counts(l *profile.Layer, model []profile.Layer, set []int) {
+	for _, c := range []func(*profile.Layer) **int64{
+		func(l *profile.Layer) **int64 { return &l.Ops },
+		func(l *profile.Layer) **int64 { return &l.MACs },
+		func(l *profile.Layer) **int64 { return &l.MACsExecuted },
+		func(l *profile.Layer) **int64 { return &l.MLTKOps },
+		func(l *profile.Layer) **int64 { return &l.MLTKMACs },
+		func(l *profile.Layer) **int64 { return &l.Params },
+		func(l *profile.Layer) **int64 { return &l.WeightsBytes },
+	} {
+		sum, all := int64(0), true
+		for _, at := range set {
+			v := *c(&model[at])
+			if v == nil {
+				all = false
+				break
+			}
+			sum += *v
+		}
+		if all {
+			*c(l) = &sum
+		}
+	}
+	if len(set) == 1 {
+		if l.BytesRead == nil {
+			l.BytesRead = model[set[0]].BytesRead
+		}
+		if l.BytesWritten == nil {
+			l.BytesWritten = model[set[0]].BytesWritten
+		}
+	}
+	if l.Calls != nil {
+		l.ScaleCounts(*l.Calls)
+	}
+}
+
+// findings say how much was found, and what was not.
+func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []profile.Finding) {
+	byHow := map[profile.Confidence]int{}
+	var none []int64
+	for i := range ms {
+		if len(ms[i].Layers) == 0 {
+			none = append(none, int64(i))
+			continue
+		}
+		byHow[worst(ms[i].How)]++
+	}
+	var parts []string
+	for _, h := range []profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder} {
+		if n := byHow[h]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, h))
+		}
+	}
+	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", len(ms)-len(none), len(ms))
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	severity := profile.Info
+	if len(ms) > 0 && len(none)*2 > len(ms) {
+		severity = profile.Problem
+		text += ". The record may be of another model"
+	} else if len(none) > 0 {
+		text += "; the engine put in the others by itself, or their names say nothing"
+	}
+	out = append(out, profile.Finding{ID: "import.join", Severity: severity, Text: text + ".", Layers: none})
+	left := map[string]int{}
+	n := 0
+	for i := range model.Layers {
+		if l := &model.Layers[i]; !found[i] && !l.Constant && !l.State.Elsewhere() {
+			left[l.Op]++
+			n++
+		}
+	}
+	if n > 0 {
+		var ops []string
+		for op := range left {
+			ops = append(ops, op)
+		}
+		slices.SortFunc(ops, func(a, b string) int {
+			if d := left[b] - left[a]; d != 0 {
+				return d
+			}
+			return strings.Compare(a, b)
+		})
+		more := ""
+		if len(ops) > 5 {
+			more = fmt.Sprintf(" and %d other kinds", len(ops)-5)
+			ops = ops[:5]
+		}
+		for i, op := range ops {
+			ops[i] = fmt.Sprintf("%d %s", left[op], op)
+		}
+		out = append(out, profile.Finding{
+			ID: "import.unrecorded", Severity: profile.Info,
+			Text: fmt.Sprintf("%d operators of the model have no record (%s%s): the engine removed them, or did not reach them.", n, strings.Join(ops, ", "), more),
+		})
+	}
+	return out
+}

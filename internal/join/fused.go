@@ -1,0 +1,199 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// absorb gives nodes that no row has to the row that can only do their work: what they
+// read comes from one row and constants alone, and that row's operator says that it
+// was fused; or what they make goes to one row alone.
+func (f *finder) absorb() {
+	for again := true; again; {
+		again = false
+		for i := range f.model {
+			if f.owner[i] >= 0 || f.model[i].Constant || f.model[i].State.Elsewhere() {
+				continue
+			}
+			if row, ok := f.fused(i); ok {
+				f.take(row, i, profile.ByOrder)
+				again = true
+			}
+		}
+	}
+}
+
+// may reports whether a node can be part of what a row does beside the nodes that were
+// found, in front of these or behind.
+func (f *finder) may(row, layer int, before bool) bool {
+	if len(f.hint(row).Nodes) > 1 {
+		return false // the record says which they are
+	}
+	op := f.model[layer].Op
+	heavy := value(f.model[layer].MACs) > 0
+	// A row whose operator is that of one of its nodes does that node, with what is small
+	// around it. Another one stands for a pattern, or its node is yet to be found.
+	for _, m := range f.out[row].Layers {
+		if alike(f.model[m].Op, f.rows[row].Op) {
+			return !heavy && (!before || moves[plain(op)])
+		}
+	}
+	return before || !heavy
+}
+
+// moves are operators that engines fold into what reads their result: they only bring it
+// into another shape, order or type.
+var moves = map[string]bool{
+	"transpose": true, "reshape": true, "flatten": true, "squeeze": true, "unsqueeze": true, "expanddims": true, "identity": true, "cast": true,
+	"pad": true, "padv2": true, "quantizelinear": true, "dequantizelinear": true, "quantize": true, "dequantize": true, "slice": true, "concat": true,
+	"concatenation": true, "split": true, "shape": true, "gather": true, "expand": true, "dropout": true, "constantofshape": true, "tile": true,
+}
+
+// fused finds the row that a node's work must be part of.
+func (f *finder) fused(layer int) (int, bool) {
+	before, known := -1, true
+	for _, t := range f.model[layer].Inputs {
+		if t.Absent || t.Constant || t.Name == "" {
+			continue
+		}
+		from, made := f.tensors[t.Name]
+		if !made || f.model[from].Constant {
+			continue
+		}
+		row := f.owner[from]
+		if row < 0 || before >= 0 && row != before {
+			known = false
+			continue
+		}
+		before = row
+	}
+	if known && before >= 0 && f.ends(before, layer) && f.may(before, layer, false) {
+		return before, true
+	}
+	after := -1
+	for _, t := range f.model[layer].Outputs {
+		for _, to := range f.readers[t.Name] {
+			row := f.owner[to]
+			if row < 0 || after >= 0 && row != after {
+				return 0, false
+			}
+			after = row
+		}
+	}
+	if after >= 0 && f.model[layer].Parent == nil && f.may(after, layer, true) {
+		return after, true
+	}
+	return 0, false
+}
+
+// ends reports whether a node may be fused behind what a row does: the row makes
+// nothing else that others read.
+func (f *finder) ends(row, layer int) bool {
+	for _, m := range f.out[row].Layers {
+		for _, t := range f.model[m].Outputs {
+			for _, to := range f.readers[t.Name] {
+				if to != layer && f.owner[to] != row {
+					return false
+				}
+			}
+		}
+	}
+	return !f.rowWithout(layer)
+}
+
+// rowWithout reports whether a row that nothing was found for may be this node.
+func (f *finder) rowWithout(layer int) bool {
+	for i := range f.rows {
+		if len(f.out[i].Layers) == 0 && plain(f.rows[i].Op) == plain(f.model[layer].Op) {
+			return true
+		}
+	}
+	return false
+}
+
+// byOrder matches rows and nodes of one kind that lie between the same found ones. Both
+// lists are in the order of execution but for engines that reorder: a longest
+// common sequence of kinds does not mind.
+func (f *finder) byOrder() {
+	var rows, layers []int
+	match := func() {
+		for _, p := range common(len(rows), len(layers), func(a, b int) bool {
+			return plain(f.rows[rows[a]].Op) == plain(f.model[layers[b]].Op)
+		}) {
+			f.take(rows[p[0]], layers[p[1]], profile.ByOrder)
+		}
+		rows, layers = rows[:0], layers[:0]
+	}
+	next := 0
+	for r := range f.rows {
+		if len(f.out[r].Layers) == 0 {
+			rows = append(rows, r)
+			continue
+		}
+		at := slices.Min(f.out[r].Layers)
+		if at < next {
+			continue
+		}
+		for ; next < at; next++ {
+			if f.owner[next] < 0 && !f.model[next].Constant {
+				layers = append(layers, next)
+			}
+		}
+		match()
+	}
+	for ; next < len(f.model); next++ {
+		if f.owner[next] < 0 && !f.model[next].Constant {
+			layers = append(layers, next)
+		}
+	}
+	match()
+}
+
+// maxCells bounds the table of [common]: 16 MiB.
+const maxCells = 4 << 20
+
+// common is a longest common sequence of two lists as pairs of places. Lists too long
+// for the table are walked side by side.
+func common(n, m int, same func(a, b int) bool) (pairs [][2]int) {
+	if n == 0 || m == 0 {
+		return nil
+	}
+	if n > maxCells/m {
+		for a, b := 0, 0; a < n && b < m; {
+			switch {
+			case same(a, b):
+				pairs = append(pairs, [2]int{a, b})
+				a, b = a+1, b+1
+			case n-a > m-b:
+				a++
+			default:
+				b++
+			}
+		}
+		return pairs
+	}
+	w := m + 1
+	t := make([]int32, (n+1)*w)
+	for a := n - 1; a >= 0; a-- {
+		for b := m - 1; b >= 0; b-- {
+			v := max(t[(a+1)*w+b], t[a*w+b+1])
+			if same(a, b) {
+				v = max(v, t[(a+1)*w+b+1]+1)
+			}
+			t[a*w+b] = v
+		}
+	}
+	for a, b := 0, 0; a < n && b < m; {
+		switch {
+		case same(a, b) && t[a*w+b] == t[(a+1)*w+b+1]+1:
+			pairs = append(pairs, [2]int{a, b})
+			a, b = a+1, b+1
+		case t[(a+1)*w+b] >= t[a*w+b+1]:
+			a++
+		default:
+			b++
+		}
+	}
+	return pairs
+}
