@@ -147,7 +147,7 @@ func (s *Scanner) Scan() bool {
 		text = text[i+1:]
 	}
 	s.line = text
-	if parts := breaks(text); len(parts) > 1 {
+	if parts := breaks(text); parts != nil {
 		s.line, s.rest = parts[0], parts[1:]
 	}
 	return true
@@ -162,9 +162,6 @@ func breaks(s string) []string {
 	parts := strings.Split(r.Replace(s), "\n")
 	if n := len(parts); n > 1 && strings.TrimSpace(parts[n-1]) == "" {
 		parts = parts[:n-1] // the break was the end of the line
-	}
-	if len(parts) == 1 {
-		parts = append(parts, "")
 	}
 	return parts
 }

@@ -3,6 +3,7 @@ package tflite
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -201,7 +202,10 @@ func fill(d *draft.Draft, blocks []*block, bars *ingest.Lanes) {
 			rows = b.types
 			d.Found("record.cut", profile.Warning, "The tables of operators are missing: each layer is the sum of a type.")
 		}
+		// A platform that does not measure memory has 0 everywhere: nothing is known then.
+		tracked := slices.ContainsFunc(rows, func(r row) bool { return r.kB != 0 })
 		for _, r := range rows {
+			r.hasKB = r.hasKB && tracked
 			i := addRow(d, &r, b)
 			if i < 0 {
 				break
