@@ -2,15 +2,41 @@
 package all
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/ingest/benchtext"
+	"github.com/opmeter/opmeter/internal/ingest/deepsparse"
+	"github.com/opmeter/opmeter/internal/ingest/mltk"
+	"github.com/opmeter/opmeter/internal/ingest/modelexplorer"
+	"github.com/opmeter/opmeter/internal/ingest/neuralengine"
+	"github.com/opmeter/opmeter/internal/ingest/openvino"
 	"github.com/opmeter/opmeter/internal/ingest/ort"
+	"github.com/opmeter/opmeter/internal/ingest/stedgeai"
+	"github.com/opmeter/opmeter/internal/ingest/tensorrt"
+	"github.com/opmeter/opmeter/internal/ingest/tflite"
+	"github.com/opmeter/opmeter/internal/ingest/tflm"
 	"github.com/opmeter/opmeter/internal/ingest/tpu"
+	"github.com/opmeter/opmeter/internal/ingest/vela"
 )
 
 // Formats lists the formats in the order of their names.
 func Formats() []*ingest.Format {
-	return []*ingest.Format{
+	list := slices.Concat([]*ingest.Format{
+		deepsparse.Format(),
+		mltk.Format(),
+		modelexplorer.Format(),
+		neuralengine.Format(),
+		openvino.Format(),
 		ort.Format(),
+		stedgeai.Format(),
+		tensorrt.Format(),
+		tflite.Format(),
+		tflm.Format(),
 		tpu.Format(),
-	}
+		vela.Format(),
+	}, benchtext.Formats())
+	slices.SortFunc(list, func(a, b *ingest.Format) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
