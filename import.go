@@ -120,7 +120,7 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 		return nil, &RecordError{File: path, Err: fmt.Errorf("none of %d files is a record that opmeter reads", len(files))}
 	}
 	for _, k := range order {
-		runs, err := k.format.Read(ctx, &ingest.Input{Files: groups[k], Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}, Progress: o.Progress})
+		runs, err := guarded(ctx, k.format, &ingest.Input{Files: groups[k], Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}, Progress: o.Progress})
 		errs = append(errs, recordErrors(path, err)...)
 		for _, r := range runs {
 			p, err := o.collect(ctx, r, k.format)
@@ -137,6 +137,17 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// guarded keeps a fault in a reader from ending the program: what other formats read of
+// a folder stands.
+func guarded(ctx context.Context, f *ingest.Format, in *ingest.Input) (runs []*ingest.Run, err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			runs, err = nil, &ingest.FileError{Path: in.Files[0].Path, Err: &source.FaultError{Value: e}}
+		}
+	}()
+	return f.Read(ctx, in)
 }
 
 // groupKey is a format with a folder; the zero value is of files of no format.

@@ -204,7 +204,10 @@ func says(gives []string) []string {
 	out := slices.Clone(gives)
 	for i, g := range out {
 		if q, ok := profile.Lookup(g); ok {
-			out[i] = strings.ToLower(q.Name[:1]) + q.Name[1:]
+			out[i] = q.Name
+			if len(q.Name) > 1 && q.Name[1] >= 'a' { // not of abbreviations
+				out[i] = strings.ToLower(q.Name[:1]) + q.Name[1:]
+			}
 		}
 	}
 	return out
