@@ -89,9 +89,9 @@ func (ls *layers) ofLog() {
 			}
 			ls.named(p, h, line.ID, line.Name)
 			if line.Scope == compiler.Local {
-				p.Options = append(p.Options, profile.Option{Key: "works_from", Value: "local memory"})
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "local"})
 			} else if line.Scope == compiler.Global {
-				p.Options = append(p.Options, profile.Option{Key: "works_from", Value: "global memory"})
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "global"})
 			}
 			ls.tensors(p, l.Tensors[line.FirstTensor:line.EndTensor])
 		})
@@ -196,7 +196,10 @@ func (ls *layers) named(p *profile.Layer, h *ingest.Hint, id int64, name string)
 		p.Op = "unknown"
 	}
 	if name != "" {
-		h.Nodes, h.Outputs = []string{name}, []string{name}
+		if p.Op != "Load" && p.Op != "Store" {
+			// Copies have the names of the tensors that they move: those are others' outputs.
+			h.Nodes, h.Outputs = []string{name}, []string{name}
+		}
 	} else if id >= 0 {
 		name = fmt.Sprintf("%s_%d", p.Op, id)
 	}
