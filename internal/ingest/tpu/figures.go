@@ -185,8 +185,8 @@ func direction(e *record.Engine, i int, chip *command.Chip) (from, to command.Sp
 }
 
 // payload is what a copy moved: what was written at the local port for copies into
-// local memory, which is exact, and what was written to DDR for the others, where partial
-// beats at the ends of rows count.
+// local memory, and what was written to DDR for the others. Without fills, sums of all
+// samples agree with the compiler's to the byte.
 func payload(e *record.Engine, i int, from, to command.Space) int64 {
 	at := func(v []int64) int64 {
 		if v == nil {
@@ -251,7 +251,7 @@ var (
 	qCommands = profile.Quantity{Key: "commands", Head: "commands", Name: "Commands", Group: "Engines", Adds: true, Whole: true, Doc: "Commands of the layer that were recorded, without those that only order engines."}
 	qLostCmds = profile.Quantity{Key: "commands_lost", Head: "lost", Name: "Commands without a record", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Commands of the layer whose records are missing: their time and work are in no figure."}
 	qLoad     = profile.Quantity{Key: "load_bytes", Unit: "B", Head: "load", Name: "Loaded from DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR into local memory: what was written at the local port."}
-	qStore    = profile.Quantity{Key: "store_bus_bytes", Unit: "B", Head: "store", Name: "Stored to DDR (bus)", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes written to DDR from local memory as the bus counted them: partial beats at the ends of rows make it some per cent more than the data."}
+	qStore    = profile.Quantity{Key: "store_bytes", Unit: "B", Head: "store", Name: "Stored to DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from local memory to DDR: what was written to DDR. Constants that copy engines fill in are counted apart."}
 	qCopy     = profile.Quantity{Key: "copy_bytes", Unit: "B", Head: "DDR to DDR", Name: "Copied within DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR to DDR, each counted once."}
 	qMove     = profile.Quantity{Key: "local_move_bytes", Unit: "B", Head: "local moves", Name: "Moved within local memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes that copy engines moved within local memory."}
 	qFilled   = profile.Quantity{Key: "fill_bytes", Unit: "B", Head: "filled", Name: "Filled with a constant", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes that copy engines wrote of one constant, such as padding."}
