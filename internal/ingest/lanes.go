@@ -115,6 +115,21 @@ func (l *Lanes) Timeline(origin, method string) *timeline.Timeline {
 	if l.bars == 0 {
 		return nil
 	}
+	// A timeline begins at 0. Records that count from elsewhere are moved as a whole.
+	first := 0.0
+	for i := range l.lanes {
+		for k := range l.lanes[i].bars {
+			first = min(first, l.lanes[i].bars[k].Start)
+		}
+	}
+	if first < 0 {
+		origin = "first event"
+		for i := range l.lanes {
+			for k := range l.lanes[i].bars {
+				l.lanes[i].bars[k].Start -= first
+			}
+		}
+	}
 	t := &timeline.Timeline{Origin: origin, Method: method, Names: l.list, Dropped: &l.dropped}
 	for i := range l.lanes {
 		for k, bars := range apart(l.lanes[i].bars) {

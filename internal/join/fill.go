@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,13 +101,13 @@ func value(n *int64) int64 {
 // found because nothing else can do their work do not make the rest less sure.
 func worst(how []profile.Confidence) profile.Confidence {
 	order := []profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown}
-	w := how[0]
-	for _, h := range how[1:] {
-		if h != profile.ByOrder && slices.Index(order, h) > slices.Index(order, w) {
+	w := profile.Confidence("")
+	for _, h := range how {
+		if h != profile.ByOrder && (w == "" || slices.Index(order, h) > slices.Index(order, w)) {
 			w = h
 		}
 	}
-	return w
+	return cmp.Or(w, profile.ByOrder)
 }
 
 // edges are what a set of layers reads from outside and gives to others.
@@ -251,9 +252,9 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	text := fmt.Sprintf("Of %d recorded operators %d were found in the model", len(ms), len(ms)-len(none))
+	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", len(ms)-len(none), len(ms))
 	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ")
+		text += " (" + strings.Join(parts, ", ") + ")"
 	}
 	severity := profile.Info
 	if len(ms) > 0 && len(none)*2 > len(ms) {

@@ -24,6 +24,32 @@ func (f *finder) absorb() {
 	}
 }
 
+// may reports whether a node can be part of what a row does beside the nodes that were
+// found, in front of these or behind.
+func (f *finder) may(row, layer int, before bool) bool {
+	if len(f.hint(row).Nodes) > 1 {
+		return false // the record says which they are
+	}
+	op := f.model[layer].Op
+	heavy := value(f.model[layer].MACs) > 0
+	// A row whose operator is that of one of its nodes does that node, with what is small
+	// around it. Another one stands for a pattern, or its node is yet to be found.
+	for _, m := range f.out[row].Layers {
+		if alike(f.model[m].Op, f.rows[row].Op) {
+			return !heavy && (!before || moves[plain(op)])
+		}
+	}
+	return before || !heavy
+}
+
+// moves are operators that engines fold into what reads their result: they only bring it
+// into another shape, order or type.
+var moves = map[string]bool{
+	"transpose": true, "reshape": true, "flatten": true, "squeeze": true, "unsqueeze": true, "expanddims": true, "identity": true, "cast": true,
+	"pad": true, "padv2": true, "quantizelinear": true, "dequantizelinear": true, "quantize": true, "dequantize": true, "slice": true, "concat": true,
+	"concatenation": true, "split": true, "shape": true, "gather": true, "expand": true, "dropout": true, "constantofshape": true, "tile": true,
+}
+
 // fused finds the row that a node's work must be part of.
 func (f *finder) fused(layer int) (int, bool) {
 	before, known := -1, true
@@ -42,7 +68,7 @@ func (f *finder) fused(layer int) (int, bool) {
 		}
 		before = row
 	}
-	if known && before >= 0 && f.ends(before, layer) {
+	if known && before >= 0 && f.ends(before, layer) && f.may(before, layer, false) {
 		return before, true
 	}
 	after := -1
@@ -55,7 +81,7 @@ func (f *finder) fused(layer int) (int, bool) {
 			after = row
 		}
 	}
-	if after >= 0 && f.model[layer].Parent == nil {
+	if after >= 0 && f.model[layer].Parent == nil && f.may(after, layer, true) {
 		return after, true
 	}
 	return 0, false

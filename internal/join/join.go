@@ -53,7 +53,25 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f.absorb()
 	f.byOrder()
 	f.absorb()
+	for i := range f.out {
+		f.lead(i)
+	}
 	return f.out
+}
+
+// lead puts the node first whose operator is the row's.
+func (f *finder) lead(row int) {
+	m := &f.out[row]
+	for k, l := range m.Layers {
+		if !alike(f.model[l].Op, f.rows[row].Op) {
+			continue
+		}
+		for ; k > 0; k-- {
+			m.Layers[k], m.Layers[k-1] = m.Layers[k-1], m.Layers[k]
+			m.How[k], m.How[k-1] = m.How[k-1], m.How[k]
+		}
+		return
+	}
 }
 
 type finder struct {

@@ -25,6 +25,10 @@ type Options struct {
 	// Line takes a line that is no JSON, which begins where a value should; it
 	// reports whether it could make sense of it. Nil for never.
 	Line func(line []byte) bool
+	// Whole takes a line that begins a value, without the comma at its end, and reports
+	// whether it was one value and used. Recorders that write one event a line are read faster with it: the
+	// text is looked at once. Nil for never.
+	Whole func(line []byte) bool
 	// Progress is told how many bytes were read, nil for nobody.
 	Progress func(n int64)
 }
@@ -199,12 +203,36 @@ func (s *scanner) list(key string) error {
 			s.pos++
 			return nil
 		default:
+			if s.o.Whole != nil && c == '{' && s.wholeLine() {
+				continue
+			}
 			if err := s.value(key); err != nil {
 				return err
 			}
 		}
 	}
 }
+
+// wholeLine passes on a line that is one value.
+func (s *scanner) wholeLine() bool {
+	i := bytes.IndexByte(s.buf[s.pos:], '\n')
+	for i < 0 && len(s.buf)-s.pos < maxLine && s.fill(s.pos) {
+		i = bytes.IndexByte(s.buf[s.pos:], '\n')
+	}
+	if i < 0 {
+		return false
+	}
+	l := bytes.TrimRight(s.buf[s.pos:s.pos+i], ", \t\r")
+	if !s.o.Whole(l) {
+		return false
+	}
+	s.pos += i
+	s.res.Values++
+	return true
+}
+
+// maxLine is how long a line may be that is looked at as a whole.
+const maxLine = 1 << 20
 
 // object passes on the members of the outermost object whose brace was read.
 func (s *scanner) object() error {
@@ -552,16 +580,17 @@ func Walk(v []byte, f func(key, value []byte) bool) error {
 
 // length is that of the value at the beginning of b.
 func length(b []byte) (int, bool) {
-	if len(b) > 0 && b[0] == '"' {
-		for i := 1; i < len(b); i++ {
-			switch b[i] {
-			case '"':
-				return i + 1, true
-			case '\\':
-				i++
-			}
+	if len(b) > 0 {
+		end := 0
+		switch b[0] {
+		case '"':
+			end = quoted(b, 0)
+		case '{', '[':
+			end = nested(b, 0)
 		}
-		return 0, false
+		if end != 0 {
+			return end, end > 0
+		}
 	}
 	var w walker
 	n, st := w.walk(b)

@@ -38,6 +38,8 @@ type ListOptions struct {
 	Measured bool   // profiles have times; otherwise the column is left out
 	// Files are the models that will come: the widest name is known from them.
 	Files []string
+	// Formats are those of the profiles, as far as they are known before.
+	Formats []string
 }
 
 // ListFormats are the formats in which several profiles are a list.
@@ -111,7 +113,7 @@ func listColumns() []listColumn {
 		if t := r.Profile.Trust; t != nil {
 			return words.Verdict(t.Verdict)
 		}
-		return ""
+		return words.Origin(r.Profile)
 	})
 	fits, rawFits := both(func(r *ListRow) string { return r.Fits() })
 	interval := func(i int) func(p *profile.Profile) (float64, bool) {
@@ -187,6 +189,13 @@ func NewList(w io.Writer, o ListOptions) *List {
 	m.cols[0].width = len("model")
 	for _, f := range o.Files {
 		m.cols[0].width = min(nameWidth, max(m.cols[0].width, lipgloss.Width(text.Clean(filepath.Base(f)))))
+	}
+	for i := range m.cols {
+		for _, f := range o.Formats {
+			if m.cols[i].key == "format" {
+				m.cols[i].width = min(16, max(m.cols[i].width, len(f)))
+			}
+		}
 	}
 	if o.Width <= 0 || o.Format == "markdown" {
 		return m

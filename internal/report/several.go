@@ -84,14 +84,18 @@ func WriteList(w io.Writer, rs []ListRow, format string, width int) error {
 		return Targets(w, targets, width)
 	}
 	files := make([]string, len(rs))
+	var formats []string
 	for i, r := range rs {
+		if r.Profile != nil {
+			formats = append(formats, r.Profile.Model.Format)
+		}
 		files[i] = r.Path
 		if r.Profile != nil && r.Path == "" {
 			files[i] = r.Profile.Model.Name
 		}
 	}
 	timed := func(r ListRow) bool { return r.Profile != nil && r.Profile.Totals.Latency != nil }
-	l := NewList(w, ListOptions{Format: format, Width: width, Measured: slices.ContainsFunc(rs, timed), Files: files})
+	l := NewList(w, ListOptions{Format: format, Width: width, Measured: slices.ContainsFunc(rs, timed), Files: files, Formats: formats})
 	for _, r := range rs {
 		if err := l.Add(r); err != nil {
 			return err

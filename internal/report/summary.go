@@ -200,6 +200,8 @@ func latency(p *profile.Profile) string {
 	s := Duration(v)
 	if p.Trust != nil {
 		s = words.Verdict(p.Trust.Verdict) + ": " + s
+	} else if o := words.Origin(p); o != "" {
+		s = o + ": " + s
 	}
 	if by := m.Estimator(); by != "value" {
 		s += " " + by

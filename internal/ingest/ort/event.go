@@ -14,14 +14,24 @@ type event struct {
 	cat, name, tid []byte
 	ts, dur        int64 // microseconds
 	timed          bool  // ts and dur are there
-	args           []byte
 }
 
-// parse reads an event; ok is false where it is no object with a category.
-func (e *event) parse(v []byte) bool {
+// parse reads an event with its arguments, in one pass; ok is false where it is not one
+// object with a category.
+func (e *event) parse(v []byte, a *arguments) bool {
 	*e = event{}
+	a.reset()
 	var ts, dur bool
-	err := jsonscan.Walk(v, func(k, x []byte) bool {
+	c := jsonscan.Cursor{Text: v}
+	for c.Next() {
+		if c.Depth > 1 {
+			a.add(c.Key, c.Value())
+			continue
+		}
+		if string(c.Key) == "args" && c.Enter() {
+			continue
+		}
+		k, x := c.Key, c.Value()
 		switch string(k) {
 		case "cat":
 			e.cat = bare(x)
@@ -30,28 +40,23 @@ func (e *event) parse(v []byte) bool {
 		case "tid":
 			e.tid = bare(x)
 		case "ts":
-			e.ts, ts = jsonscan.Int(x)
-			if !ts {
-				var f float64
-				f, ts = jsonscan.Number(x)
-				e.ts = int64(f)
-			}
+			e.ts, ts = micros(x)
 		case "dur":
-			e.dur, dur = jsonscan.Int(x)
-			if !dur {
-				var f float64
-				f, dur = jsonscan.Number(x)
-				e.dur = int64(f)
-			}
-		case "args":
-			e.args = x
+			e.dur, dur = micros(x)
 		}
-		return true
-	})
+	}
 	// Times beyond a hundred years are none, and would not fit in nanoseconds.
 	const most = 3e15
 	e.timed = ts && dur && e.dur >= 0 && e.dur < most && e.ts > -most && e.ts < most
-	return err == nil && e.cat != nil
+	return c.Whole() && e.cat != nil
+}
+
+func micros(v []byte) (int64, bool) {
+	if n, ok := jsonscan.Int(v); ok {
+		return n, true
+	}
+	f, ok := jsonscan.Number(v)
+	return int64(max(-1e16, min(1e16, f))), ok
 }
 
 // bare takes the quotes from a string.
@@ -73,7 +78,11 @@ func (r *reader) line(b []byte) bool {
 		return false
 	}
 	e := &r.now
-	*e = event{cat: m[1], name: m[6], tid: m[3], args: m[7], timed: true}
+	*e = event{cat: m[1], name: m[6], tid: m[3], timed: true}
+	r.args.reset()
+	for c := (jsonscan.Cursor{Text: m[7]}); c.Next(); {
+		r.args.add(c.Key, c.Value())
+	}
 	var okd, okt bool
 	e.dur, okd = jsonscan.Int(m[4])
 	e.ts, okt = jsonscan.Int(m[5])

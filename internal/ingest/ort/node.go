@@ -98,56 +98,55 @@ var phases = [threadFigures]struct{ key, name, doc string }{
 // arguments are those of one event.
 type arguments struct {
 	op, provider, in, out, threads []byte
-	index                          int64
+	index, plan                    int64
 	numbers                        [figures]float64
 	has                            [figures]bool
 	rest                           [][2][]byte
 }
 
-// arguments reads the arguments of the present event.
-func (r *reader) arguments(args []byte) arguments {
-	a := arguments{index: -1, rest: r.args[:0]}
-	plan := int64(-1)
-	_ = jsonscan.Walk(args, func(k, v []byte) bool {
-		if i := figure(k); i >= 0 {
-			if n, ok := jsonscan.Int(v); ok {
-				a.numbers[i], a.has[i] = float64(n), true
-			}
-			return true
+func (a *arguments) reset() { *a = arguments{index: -1, plan: -1, rest: a.rest[:0]} }
+
+// add takes one argument.
+func (a *arguments) add(k, v []byte) {
+	if i := figure(k); i >= 0 {
+		if n, ok := jsonscan.Int(v); ok {
+			a.numbers[i], a.has[i] = float64(n), true
 		}
-		switch string(k) {
-		case "op_name":
-			a.op = bare(v)
-		case "provider":
-			a.provider = bare(v)
-		case "node_index":
-			if n, ok := jsonscan.Int(v); ok {
-				a.index = n
-			}
-		case "exec_plan_index":
-			if n, ok := jsonscan.Int(v); ok {
-				plan = n
-			}
-		case "graph_index": // the same as the plan's
-		case "input_type_shape":
-			a.in = v
-		case "output_type_shape":
-			a.out = v
-		case "thread_scheduling_stats":
-			a.threads = v
-		default:
-			if len(a.rest) < 64 {
-				a.rest = append(a.rest, [2][]byte{k, v})
-			}
+		return
+	}
+	switch string(k) {
+	case "op_name":
+		a.op = bare(v)
+	case "provider":
+		a.provider = bare(v)
+	case "node_index":
+		if n, ok := jsonscan.Int(v); ok {
+			a.index = n
 		}
-		return true
-	})
+	case "exec_plan_index":
+		if n, ok := jsonscan.Int(v); ok {
+			a.plan = n
+		}
+	case "graph_index": // the same as the plan's
+	case "input_type_shape":
+		a.in = v
+	case "output_type_shape":
+		a.out = v
+	case "thread_scheduling_stats":
+		a.threads = v
+	default:
+		if len(a.rest) < 64 {
+			a.rest = append(a.rest, [2][]byte{k, v})
+		}
+	}
+}
+
+// done completes the arguments when all were added.
+func (a *arguments) done() {
 	// Before 1.13 or so the number in the optimised graph had another name.
 	if a.index < 0 {
-		a.index = plan
+		a.index = a.plan
 	}
-	r.args = a.rest[:0]
-	return a
 }
 
 func newNode(name string, a *arguments) *node {

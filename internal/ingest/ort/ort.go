@@ -75,8 +75,12 @@ func readFile(ctx context.Context, f *ingest.File, progress func(int64)) (*inges
 	defer in.Close()
 	r := newReader()
 	n := 0
-	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Progress: progress, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
-		if n++; n&1023 == 0 && ctx.Err() != nil {
+	stopped := func() bool {
+		n++
+		return n&1023 == 0 && ctx.Err() != nil
+	}
+	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Progress: progress, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		r.event(v)

@@ -34,6 +34,8 @@ type reader struct {
 	sessions int // events of sessions
 	runs     int // inferences
 	summed   bool
+	looked   int // events looked at to find those of inferences, and taken
+	taken    int
 	load     *float64
 	plan     *float64
 	arena    int64 // most that the arena held, -1 for not known
@@ -42,7 +44,7 @@ type reader struct {
 	dropped  ingest.Dropped
 	qs       ingest.Quantities
 	key      []byte
-	args     [][2][]byte
+	args     arguments // of the present event
 }
 
 // rowKey tells rows apart: a node's index is its own within its graph only.
@@ -64,13 +66,18 @@ func newReader() *reader {
 
 // event takes one event.
 func (r *reader) event(v []byte) {
-	if !r.now.parse(v) {
-		if !r.line(v) {
-			r.dropped.Add("events that are no JSON", 1)
-		}
-		return
+	if !r.whole(v) && !r.line(v) {
+		r.dropped.Add("events that are no JSON", 1)
+	}
+}
+
+// whole takes a text that is one event; it reports whether it is.
+func (r *reader) whole(v []byte) bool {
+	if !r.now.parse(v, &r.args) {
+		return false
 	}
 	r.take()
+	return true
 }
 
 func (r *reader) take() {
@@ -165,7 +172,8 @@ func (r *reader) node() {
 
 // id numbers nodes, and adds the event's arguments to those of its node.
 func (r *reader) id(name []byte) int32 {
-	a := r.arguments(r.now.args)
+	a := &r.args
+	a.done()
 	k := append(append(append(r.key[:0], name...), 0), a.op...)
 	for i := range 8 {
 		k = append(k, byte(a.index>>(8*i)))
@@ -181,9 +189,9 @@ func (r *reader) id(name []byte) int32 {
 		}
 		id = int32(len(r.nodes))
 		r.ids[string(k)] = id
-		r.nodes = append(r.nodes, newNode(jsonscan.Decode(name), &a))
+		r.nodes = append(r.nodes, newNode(jsonscan.Decode(name), a))
 	}
-	r.nodes[id].take(r, &a)
+	r.nodes[id].take(r, a)
 	r.lastOf[r.nodes[id].op] = id
 	return id
 }
@@ -192,7 +200,8 @@ func (r *reader) id(name []byte) int32 {
 // it names: the record has no other link.
 func (r *reader) kernel() {
 	e := &r.now
-	a := r.arguments(e.args)
+	a := &r.args
+	a.done()
 	id, ok := r.lastOf[string(a.op)]
 	if !ok || !e.timed {
 		r.dropped.Add("device kernels without a node", 1)
@@ -278,15 +287,26 @@ func (r *reader) pieces(items []item) {
 func (r *reader) inference(run *item) {
 	var mine, rest []item
 	several := r.several()
+	within := func(p *item) bool { return p.ts >= run.ts && p.end <= run.end }
+	// Nodes run on the thread that asked for the inference, or all on those of a pool.
+	alone := slices.ContainsFunc(r.pending, func(p item) bool { return p.thread == run.thread && p.node >= 0 && within(&p) })
 	for _, p := range r.pending {
 		switch {
-		case p.ts >= run.ts && p.end <= run.end && (!several || p.thread == run.thread || !r.runner[p.thread]):
+		case within(&p) && (p.thread == run.thread || !alone && !r.runner[p.thread]):
 			mine = append(mine, p)
-		case p.end <= run.ts && !several:
-			r.dropped.Add("nodes outside of any inference", 1)
+		case p.end <= run.ts && !several && p.thread == run.thread:
+			if p.node >= 0 {
+				r.dropped.Add("nodes outside of any inference", 1)
+			}
 		default:
 			rest = append(rest, p)
 		}
+	}
+	// Looking again and again at what never belongs to a run must not take forever.
+	r.taken += len(mine)
+	if r.looked += len(r.pending); r.looked > 1_000_000+64*r.taken {
+		r.dropped.Add("nodes outside of any inference", int64(len(rest)))
+		r.looked, rest = 0, nil
 	}
 	r.pending = append(r.pending[:0], rest...)
 	r.runs++
@@ -329,6 +349,12 @@ func (r *reader) tree(items []item) (top []int32) {
 			switch {
 			case x.end != y.end:
 				return int(min(1, max(-1, x.end-y.end)))
+			case (x.ts == x.end) != (y.ts == y.end):
+				// What took no time and begins where the other one ends comes after it.
+				if x.ts == x.end {
+					return 1
+				}
+				return -1
 			case x.ts != y.ts:
 				return int(min(1, max(-1, y.ts-x.ts)))
 			}

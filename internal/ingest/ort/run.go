@@ -111,10 +111,11 @@ func (r *reader) layer(l *profile.Layer, w *row, place []int) ingest.Hint {
 // figures puts what a node's events say beside their times into its layer.
 func (r *reader) figures(l *profile.Layer, n *node) {
 	whole := func(i int) *int64 {
-		if n.figures[i].n == 0 {
+		s := &n.figures[i]
+		if s.n == 0 || !(s.mean() >= 0 && s.mean() < 1<<53) {
 			return nil
 		}
-		return new(int64(n.figures[i].mean() + 0.5))
+		return new(int64(s.mean() + 0.5))
 	}
 	act, par := whole(activationSize), whole(parameterSize)
 	if act != nil && par != nil {

@@ -16,6 +16,15 @@ func Verdict(v profile.Verdict) string {
 	return string(v)
 }
 
+// Origin is the word for figures that nobody here can vouch for: those of another
+// tool's record. It is "" for all others.
+func Origin(p *profile.Profile) string {
+	if p.Target.Kind == profile.TargetImport {
+		return "imported"
+	}
+	return ""
+}
+
 // Doubts lists the reasons for a verdict, the gravest first; "" for none.
 func Doubts(t *profile.Trust) string {
 	if t == nil {

@@ -1,0 +1,192 @@
+package jsonscan
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Cursor walks through the members of objects in one pass over their text, for
+// records of which every byte counts. The zero value over a text is ready:
+//
+//	for c := (Cursor{Text: v}); c.Next(); { use(c.Key, c.Value()) }
+//
+// A member whose value is an object may be entered instead: its members follow, and
+// behind them the rest of the outer ones. What is wrong with the text ends it and shows in
+// [Cursor.Whole].
+type Cursor struct {
+	// Text is one object.
+	Text []byte
+	// Key is the name of the member as it stands between its quotes.
+	Key []byte
+	// Depth is how many objects were entered, 1 in the outermost.
+	Depth int
+
+	i      int
+	at     bool // at a value that nobody took
+	broken bool
+}
+
+// Next goes to the next member. It is false at the end of the outermost object.
+func (c *Cursor) Next() bool {
+	if c.at {
+		c.Value()
+	}
+	if c.Depth == 0 {
+		if c.i > 0 || c.broken {
+			return false
+		}
+		c.i = blank(c.Text, 0)
+		if c.i >= len(c.Text) || c.Text[c.i] != '{' {
+			c.broken = true
+			return false
+		}
+		c.i++
+		c.Depth = 1
+	}
+	b := c.Text
+	for i := c.i; !c.broken && i < len(b); {
+		switch b[i] {
+		case ' ', ',', '\t', '\r', '\n':
+			i++
+			continue
+		case '}':
+			i++
+			c.i = i
+			if c.Depth--; c.Depth == 0 {
+				return false
+			}
+			continue
+		case '"':
+		default:
+			c.broken = true
+			return false
+		}
+		end := quoted(b, i)
+		if end < 0 {
+			break
+		}
+		c.Key = b[i+1 : end-1]
+		i = end
+		if i < len(b) && b[i] != ':' {
+			i = blank(b, i)
+		}
+		if i >= len(b) || b[i] != ':' {
+			break
+		}
+		i++
+		if i < len(b) && b[i] == ' ' {
+			i = blank(b, i)
+		}
+		c.i, c.at = i, true
+		return true
+	}
+	c.broken = true
+	return false
+}
+
+// quoted is the end of the string that begins at i, behind its quote; -1 for none. It
+// looks at eight bytes at a time: a byte of x is 0 where (x-ones) &^ x has its high bit, and the lowest
+// such bit is never wrong.
+func quoted(b []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i++
+	for i < len(b) {
+		if i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			q, s := w^(ones*'"'), w^(ones*'\\')
+			m := ((q-ones)&^q | (s-ones)&^s) & highs
+			if m == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(m) / 8
+		}
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+		i++
+	}
+	return -1
+}
+
+// nested is the end of the object or list that begins at i; -1 for none.
+func nested(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		switch c := b[i]; {
+		case c == '"':
+			if i = quoted(b, i); i < 0 {
+				return -1
+			}
+			continue
+		case c|0x20 == '{': // and [
+			if depth++; depth > MaxDepth {
+				return -1
+			}
+		case c|0x20 == '}': // and ]
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case c < ' ' && !space(c):
+			return -1
+		}
+		i++
+	}
+	return -1
+}
+
+// Value takes the member's value, nil where it is none.
+func (c *Cursor) Value() []byte {
+	if !c.at {
+		return nil
+	}
+	c.at = false
+	b, i := c.Text, c.i
+	if i >= len(b) {
+		c.broken = true
+		return nil
+	}
+	end := -1
+	switch b[i] {
+	case '"':
+		end = quoted(b, i)
+	case '{', '[':
+		end = nested(b, i)
+	default:
+		end = i
+		for end < len(b) && class[b[end]] == 'x' {
+			end++
+		}
+		if end == i {
+			end = -1
+		}
+	}
+	if end < 0 || end < len(b) && b[end] != ',' && b[end] != '}' && !space(b[end]) {
+		c.broken = true
+		return nil
+	}
+	c.i = end
+	return b[i:end]
+}
+
+func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// Enter goes into the member's value, which is an object; it reports whether it is one.
+func (c *Cursor) Enter() bool {
+	if !c.at || c.i >= len(c.Text) || c.Text[c.i] != '{' || c.Depth >= MaxDepth {
+		return false
+	}
+	c.at = false
+	c.i++
+	c.Depth++
+	return true
+}
+
+// Whole reports whether the text was one object and nothing else. It is for after the
+// last member.
+func (c *Cursor) Whole() bool {
+	return !c.broken && c.Depth == 0 && c.i > 0 && blank(c.Text, c.i) >= len(c.Text)
+}
