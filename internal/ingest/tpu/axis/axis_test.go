@@ -54,7 +54,7 @@ func TestSolve(t *testing.T) {
 				}
 				continue
 			}
-			if o.Violated != 0 || !(o.Low <= o.X && o.X <= o.High) {
+			if o.Violated != 0 || !(o.Low-1e-3 <= o.X && o.X <= o.High+1e-3) {
 				t.Errorf("offset is %+v", o)
 			}
 			// Cycles of either engine are cut to whole ones, and engines wake up within five.
