@@ -134,13 +134,13 @@ func readJSON(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	}
 	v, fault := tree.Parse(b)
 	r := &report{summary: map[string]string{}}
-	for i, k := range v.Get("summary").Keys {
-		r.put(k, v.Get("summary").Items[i].Str())
+	for k, item := range v.Get("summary").Members() {
+		r.put(k, item.Str())
 	}
 	for _, l := range v.Get("layers").List() {
 		row := map[string]string{}
-		for i, k := range l.Keys {
-			row[k] = l.Items[i].Str()
+		for k, item := range l.Members() {
+			row[k] = item.Str()
 		}
 		r.layers = append(r.layers, row)
 		if r.keys == nil {

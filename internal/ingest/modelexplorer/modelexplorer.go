@@ -80,8 +80,7 @@ func graph(d *draft.Draft, name string, at int, v *tree.Value) {
 	if results == nil {
 		return
 	}
-	for i, id := range results.Keys {
-		e := results.Items[i]
+	for id, e := range results.Members() {
 		l := profile.Layer{Name: id, Op: "node"}
 		h := ingest.Hint{Nodes: []string{id}}
 		if at > 0 {
@@ -93,9 +92,9 @@ func graph(d *draft.Draft, name string, at int, v *tree.Value) {
 		value := e
 		if e != nil && e.Kind == tree.Object {
 			value = e.Get("value")
-			for j, key := range e.Keys {
+			for key, item := range e.Members() {
 				if key != "value" {
-					d.Option(k, key, e.Items[j].Brief())
+					d.Option(k, key, item.Brief())
 				}
 			}
 		}

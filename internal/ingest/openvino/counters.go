@@ -306,10 +306,10 @@ func readJSON(f *ingest.File, in *ingest.Input) ([]*draft.Draft, error) {
 	}
 	v, fault := tree.Parse(text)
 	b := newBlocks(stemOr(f))
-	for i, key := range v.Keys {
-		b.json(v.Items[i])
-		if k := v.Items[i].Kind; k == tree.String || k == tree.Number {
-			b.d.Note(key, v.Items[i].Str())
+	for key, item := range v.Members() {
+		b.json(item)
+		if k := item.Kind; k == tree.String || k == tree.Number {
+			b.d.Note(key, item.Str())
 		}
 	}
 	d := b.finish()
@@ -330,8 +330,7 @@ func (b *blocks) json(v *tree.Value) {
 	}
 	for _, n := range nodes.List() {
 		c := &counter{}
-		for i, key := range n.Keys {
-			e := n.Items[i]
+		for key, e := range n.Members() {
 			f, ok := e.Float()
 			switch key {
 			case "name":

@@ -4,6 +4,7 @@ package tree
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/opmeter/opmeter/internal/jsonscan"
 )
@@ -21,8 +22,8 @@ const (
 	Object
 )
 
-// Value is a JSON value. The nil pointer is one that is not there: it has no members and
-// no number, so that paths may be followed without looking.
+// Value is a JSON value. The nil pointer is one that is not there: its methods find no members and
+// no number, so that paths may be followed without looking. Items are never nil.
 type Value struct {
 	Kind Kind
 	// Text of a string, or of a word that is neither string nor number.
@@ -57,10 +58,10 @@ type parser struct {
 func (p *parser) value(b []byte, depth int) *Value {
 	if p.left--; p.left < 0 {
 		p.fail(fmt.Errorf("more than %d values", MaxValues))
-		return nil
+		return &Value{}
 	}
 	if len(b) == 0 {
-		return nil
+		return &Value{}
 	}
 	switch b[0] {
 	case '{', '[':
@@ -118,6 +119,20 @@ func (v *Value) Get(key string) *Value {
 		}
 	}
 	return nil
+}
+
+// Members passes on the members of an object in their order; there are none of anything else.
+func (v *Value) Members() iter.Seq2[string, *Value] {
+	return func(yield func(string, *Value) bool) {
+		if v == nil || v.Kind != Object {
+			return
+		}
+		for i, k := range v.Keys {
+			if !yield(k, v.Items[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Has reports whether there is a member with each of the keys.
