@@ -15,7 +15,7 @@ import (
 
 // maxHyperfine bounds a file, maxCommands its results.
 const (
-	maxHyperfine = 256 << 20
+	maxHyperfine = 64 << 20
 	maxCommands  = 2000
 )
 

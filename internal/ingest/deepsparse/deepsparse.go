@@ -52,6 +52,9 @@ func match(f *ingest.File) ingest.Sure {
 
 // isCSV looks for the header of analyze, whose columns come in any order.
 func isCSV(f *ingest.File) bool {
+	if !textscan.Any(f.Head, "canonical_name") {
+		return false
+	}
 	ls := textscan.Head(f.Head, f.Whole)
 	if len(ls) == 0 {
 		return false
@@ -61,7 +64,7 @@ func isCSV(f *ingest.File) bool {
 }
 
 // maxBytes bounds a file.
-const maxBytes = 256 << 20
+const maxBytes = 64 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {

@@ -51,6 +51,9 @@ func kindOf(f *ingest.File) kind {
 		}
 		return none
 	}
+	if !textscan.Any(f.Head, "Profiling Summary", "| OpCode", "index,opcode,", "name,accelerator,", "Starting Model Profiler", "Tensor runtime memory:", "Profiler Metrics", "Op0-", "Op1-", "Op2-") {
+		return none
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {

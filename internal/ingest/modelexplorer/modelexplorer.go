@@ -41,7 +41,7 @@ func match(f *ingest.File) ingest.Sure {
 }
 
 // maxBytes bounds a file.
-const maxBytes = 256 << 20
+const maxBytes = 64 << 20
 
 var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
 

@@ -48,6 +48,7 @@ type blocks struct {
 	cpu      []float64
 	open     bool
 	sum      float64
+	kept     int
 }
 
 func newBlocks(name string) *blocks {
@@ -58,8 +59,11 @@ func newBlocks(name string) *blocks {
 // holds data; the counters do not tell which.
 var states = map[string]profile.State{"EXECUTED": profile.Ran, "NOT_RUN": profile.NotReached, "OPTIMIZED_OUT": profile.Folded, "INVALID_STATUS": profile.Failed}
 
-// maxSamples bounds the requests of which each value is kept.
-const maxSamples = 10_000
+// maxSamples bounds the requests of which each value is kept, maxKept the values of all layers.
+const (
+	maxSamples = 10_000
+	maxKept    = 5_000_000
+)
 
 // add takes a row. Names that were cut stand several times: they are told apart by their order.
 func (b *blocks) add(c *counter) {
@@ -96,9 +100,10 @@ func (b *blocks) add(c *counter) {
 	if c.hasReal {
 		b.sum += c.real
 	}
-	if b.requests >= maxSamples || c.status != "EXECUTED" && c.real == 0 && c.cpu == 0 {
+	if b.requests >= maxSamples || b.kept > maxKept || c.status != "EXECUTED" && c.real == 0 && c.cpu == 0 {
 		return
 	}
+	b.kept++
 	if c.hasReal {
 		n.real = append(n.real, c.real)
 	}
@@ -296,7 +301,7 @@ func span(s string, ms bool) (float64, bool) {
 }
 
 // maxJSON bounds a file of counters.
-const maxJSON = 256 << 20
+const maxJSON = 64 << 20
 
 // readJSON reads counters as JSON.
 func readJSON(f *ingest.File, in *ingest.Input) ([]*draft.Draft, error) {

@@ -181,6 +181,10 @@ func TestTraps(t *testing.T) {
 	if len(p.Timeline.Lanes) != 2 || p.Timeline.Lanes[0].Kind != timeline.Host || p.Timeline.Lanes[1].Kind != timeline.Stream || len(p.Incomplete) == 0 {
 		t.Errorf("%+v", p.Timeline.Lanes)
 	}
+	p = read("[\n  { \"count\" : 1 }\n, { \"name\" : \"a \"quoted\" b\", \"timeMs\" : 3, \"averageMs\" : 3, \"percentage\" : 50 }\n, { \"name\" : \"c\", \"timeMs\" : 3, \"averageMs\" : 3, \"percentage\" : 50 }\n]\n")[0]
+	if len(p.Layers) != 2 || p.Layers[0].Name != `a "quoted" b` || !near(*p.Layers[0].Latency.Mean, 3e-3) {
+		t.Errorf("names without escaping: %+v", p.Layers)
+	}
 	// Layers of one name are joined in their order.
 	p = records.Read(t, tensorrt.Format(), []*ingest.File{
 		ingest.Bytes("m.profile.json", []byte(`[{"count":1},{"name":"a","timeMs":1,"averageMs":1},{"name":"a","timeMs":2,"averageMs":2}]`)),
