@@ -119,16 +119,18 @@ func (d *drawing) memory(p *pool) timeline.Memory {
 			m.Partitions = append(m.Partitions, timeline.Partition{Name: fmt.Sprintf("bank %d", i), Address: int64(i * d.r.Chip.BankBytes), Bytes: int64(d.r.Chip.BankBytes)})
 		}
 	case command.DDR:
-		m.Partitions = d.allocations(p.list)
+		m.Partitions = d.allocations(p.list, true)
+	default:
+		m.Partitions = d.allocations(p.list, false)
 	}
 	return m
 }
 
 // allocations are the parts of global memory: what the program and the log say, and
-// parts for accesses outside them.
-func (d *drawing) allocations(list []touch) []timeline.Partition {
+// parts for accesses outside them. Of other memories nothing says how they are used.
+func (d *drawing) allocations(list []touch, global bool) []timeline.Partition {
 	var known []timeline.Partition
-	if p := d.r.Program; p != nil {
+	if p := d.r.Program; p != nil && global {
 		for _, x := range []struct {
 			name string
 			at   [2]int64
@@ -139,8 +141,8 @@ func (d *drawing) allocations(list []touch) []timeline.Partition {
 		}
 	}
 	for _, a := range d.r.Log.Memory {
-		const global = 1
-		if a.Kind == global && a.Bytes > 0 && a.Address < 1<<60 && a.Bytes < 1<<60 {
+		const device = 1
+		if global && a.Kind == device && a.Bytes > 0 && a.Address < 1<<60 && a.Bytes < 1<<60 {
 			known = append(known, timeline.Partition{Name: a.Name, Address: int64(a.Address), Bytes: int64(a.Bytes)})
 		}
 	}

@@ -169,6 +169,9 @@ type Engine struct {
 	Lost int
 	// Matched says that records were matched with a program.
 	Matched bool
+	// Repeats says that the counters of useful cycles and stalls repeat the length of each
+	// command, and were left out.
+	Repeats bool
 }
 
 // Len is the number of records.
