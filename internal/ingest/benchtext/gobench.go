@@ -247,6 +247,9 @@ func (b *measured) figures(d *draft.Draft, i int) {
 		if u == "ns/op" {
 			continue
 		}
+		if len(b.values[u]) == 0 {
+			continue
+		}
 		v := mean(b.values[u])
 		switch s := b.seconds(); {
 		case u == "MACs/s" && len(s) == len(b.values[u]):
@@ -269,7 +272,8 @@ func mean(vs []float64) float64 {
 	for _, v := range vs {
 		s += v
 	}
-	return s / float64(len(vs))
+	// What is the same in all lines stays so whatever rounding does.
+	return min(max(s/float64(len(vs)), slices.Min(vs)), slices.Max(vs))
 }
 
 // quantity says what a unit of a benchmark stands for.

@@ -26,8 +26,11 @@ var (
 	observed    = regexp.MustCompile(`^(\d+) nodes observed`)
 )
 
-// maxLogs bounds the runs of a file.
-const maxLogs = 2000
+// Bounds of a file: its runs, and the rows of all tables.
+const (
+	maxLogs = 2000
+	maxRows = 1_000_000
+)
 
 // stat is a line of figures such as "count=50 first=79449 avg=79732", by name.
 type stat map[string]float64
@@ -94,6 +97,7 @@ type reader struct {
 	csv   bool
 	table *[]row
 	op    bool // the table is one of operators
+	rows  int
 }
 
 func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
@@ -187,7 +191,7 @@ func (p *reader) line(s string) {
 		return
 	}
 	if r, ok := p.row(s); ok {
-		if len(*p.table) < draft.MaxLayers {
+		if p.rows++; p.rows <= maxRows {
 			*p.table = append(*p.table, r)
 		} else {
 			p.cur.broken++

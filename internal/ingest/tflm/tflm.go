@@ -54,6 +54,9 @@ const (
 
 func match(f *ingest.File) ingest.Sure {
 	sure := ingest.No
+	if !textscan.Any(f.Head, " took ", eventHead, tagHead, sizeHead, "[[ Table ]]") {
+		return sure
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {

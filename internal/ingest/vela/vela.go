@@ -38,6 +38,9 @@ const (
 )
 
 func kindOf(f *ingest.File) kind {
+	if !textscan.Any(f.Head, "accelerator_configuration", "Op Cycles", "Network summary for ") {
+		return none
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {
