@@ -16,6 +16,7 @@ func table() []entry {
 			Quantity{Key: "total_s", Unit: "s", Head: "with bodies", Name: "Time with bodies", Group: "Time", Better: -1, Doc: "Time of a control-flow layer with the layers of its bodies."},
 			metrics(func(l *Layer) **Metric { return &l.Total }), nil,
 		},
+		{Quantity{Key: "with_callees_s", Unit: "s", Head: "with callees", Name: "Time with callees", Group: "Time", Better: -1, Doc: "Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions."}, nil, nil},
 		{
 			Quantity{Key: "calls", Head: "calls", Name: "Calls", Group: "Time", Doc: "Mean number of calls in one inference, where it is not one."},
 			reals(func(l *Layer) **float64 { return &l.Calls }, always(Measured)), nil,

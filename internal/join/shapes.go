@@ -7,7 +7,8 @@ import (
 )
 
 // Shapes finds shapes of the model's inputs in what a record saw: those of operators that
-// read an input. It holds inputs for which the record differs from the described model.
+// read an input. It holds inputs for which the record differs from the described model, or
+// knows what that assumed.
 func Shapes(model *profile.Profile, rows []profile.Layer, ms []Match) map[string][]int {
 	out := map[string][]int{}
 	for i := range rows {
@@ -24,7 +25,8 @@ func Shapes(model *profile.Profile, rows []profile.Layer, ms []Match) map[string
 			if at < 0 || seen[k].DType != known[k].DType || len(seen[k].Shape) != len(known[k].Shape) || out[known[k].Name] != nil {
 				continue
 			}
-			if shape, ok := ints(seen[k].Shape); ok && !slices.Equal(seen[k].Shape, model.Model.Inputs[at].Shape) {
+			in := &model.Model.Inputs[at]
+			if shape, ok := ints(seen[k].Shape); ok && (len(in.Assumed) > 0 || !slices.Equal(seen[k].Shape, in.Shape)) {
 				out[known[k].Name] = shape
 			}
 		}

@@ -41,6 +41,9 @@ type Result struct {
 	Values int64
 	// Cut says that the text ended within a value, list or object.
 	Cut bool
+	// Unclosed says that it ended between the elements of a list, which some recorders
+	// never close.
+	Unclosed bool
 	// Bad counts values that were no JSON and left out, Large those beyond the bound.
 	Bad, Large int64
 	// At is the place of the first fault in the text, -1 for none.
@@ -192,7 +195,7 @@ func (s *scanner) list(key string) error {
 				continue
 			}
 			s.fault()
-			s.res.Cut = true
+			s.res.Cut, s.res.Unclosed = true, true
 			return nil
 		case ',':
 			s.pos++
@@ -425,25 +428,41 @@ var class = func() (t [256]byte) {
 	return t
 }()
 
+// stops holds the bytes at which something happens in a string, within those that
+// mean nothing in an object or list.
+var stops, within = [256]bool{'"': true, '\\': true, '\n': true}, func() (t [256]bool) {
+	for c := range t {
+		t[c] = class[c] == 'x' || class[c] == ' ' || class[c] == ',' || class[c] == ':'
+	}
+	return t
+}()
+
 // walk goes on with b and says how many bytes belong to the value.
 func (w *walker) walk(b []byte) (n int, st status) {
 	i := 0
 	for i < len(b) {
 		if w.quoted {
 			for i < len(b) {
-				c := b[i]
-				i++
 				if w.escaped {
 					w.escaped = false
+					i++
 					continue
 				}
+				for i < len(b) && !stops[b[i]] {
+					i++
+				}
+				if i == len(b) {
+					break
+				}
+				c := b[i]
+				i++
 				if c == '"' {
 					w.quoted = false
 					break
 				}
 				if c == '\\' {
 					w.escaped = true
-				} else if c == '\n' {
+				} else {
 					return i, broken
 				}
 			}
@@ -451,6 +470,15 @@ func (w *walker) walk(b []byte) (n int, st status) {
 				return i, done
 			}
 			continue
+		}
+		if w.depth > 0 {
+			// Within an object or list most bytes mean nothing to where it ends.
+			for i < len(b) && within[b[i]] {
+				i++
+			}
+			if i == len(b) {
+				break
+			}
 		}
 		c := b[i]
 		switch class[c] {

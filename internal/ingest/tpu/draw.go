@@ -57,7 +57,7 @@ func draw(r *record.Recording, ls *layers, members map[*record.Engine]member) *t
 	if len(t.Lanes)+len(t.Counters)+len(t.Memories) == 0 {
 		return nil
 	}
-	t.Origin = "the first record of the chip"
+	t.Origin = "first record of the chip"
 	t.Method = "cycle counters of the engines' monitors, on one axis by what commands waited for; time between steps on the host is left out"
 	if d.coarse {
 		t.Method += "; commands of a layer that follow one another are one bar"

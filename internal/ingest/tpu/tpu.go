@@ -49,6 +49,8 @@ func Format() *ingest.Format {
 		Gives: gives,
 		Match: match,
 		Read:  read,
+
+		Original: original, Commands: commands, Check: check,
 	}
 }
 

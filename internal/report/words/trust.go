@@ -20,7 +20,7 @@ func Verdict(v profile.Verdict) string {
 // tool's record. It is "" for all others.
 func Origin(p *profile.Profile) string {
 	if p.Target.Kind == profile.TargetImport {
-		return "recorded"
+		return "imported"
 	}
 	return ""
 }

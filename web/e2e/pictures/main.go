@@ -1,4 +1,4 @@
-// Command pictures shows the page of six kinds of profile as a person would see it:
+// Command pictures shows the page of several kinds of profile as a person would see it:
 // every view in both themes on a wide and on a narrow screen, one PNG each.
 //
 //	cd web/e2e && go run ./pictures -o DIR [-only deep] [-views graph,memory] [-themes dark] [-widths 390]
@@ -47,6 +47,8 @@ type subject struct {
 	args  []string
 	// inputs are those that a random number would not do for.
 	inputs map[string]int64
+	// record is a file or folder to import instead, and model goes with it.
+	record string
 	// busy keeps all processors occupied meanwhile.
 	busy bool
 }
@@ -58,6 +60,9 @@ var subjects = []subject{
 	{name: "flow", model: "material/models/real/silero_vad.onnx", args: []string{"--runs", "50", "--shape", "input=1x512"}, inputs: map[string]int64{"sr": 16000}},
 	{name: "estimate", model: "examples/ds_cnn.yaml", args: []string{"--on", "stm32l4r5"}},
 	{name: "accelerator", model: "examples/ds_cnn.yaml", args: []string{"--on", "efr32xg24-mvp"}},
+	{name: "record", record: "material/raw/traces/ort/silero_vad_subgraphs_t1_50runs.json.gz", model: "material/models/real/silero_vad.onnx"},
+	{name: "trace", record: "material/raw/traces/ort/ssd_mobilenet_v1_025_t2_parallel_60runs.json.gz"},
+	{name: "tpu", record: "material/raw/bmprofile/bmprofile_data-1_bm1688_2core"},
 	{name: "disturbed", model: "examples/ds_cnn.yaml", args: []string{"--runs", "6"}, busy: true},
 }
 
@@ -116,11 +121,12 @@ func run(dir, only string, views, themes, widths []string) error {
 func write(dir string, s subject) (string, error) {
 	kept, page := filepath.Join(dir, s.name+".opmeter"), filepath.Join(dir, s.name+".html")
 	if _, err := os.Stat(kept); err != nil {
-		model := filepath.Join(material.Root(), filepath.FromSlash(s.model))
-		if rest, ok := strings.CutPrefix(s.model, "material/"); ok {
-			if model = filepath.Join(material.Dir(), filepath.FromSlash(rest)); !exists(model) {
-				return "", nil
-			}
+		if s.record != "" {
+			return imported(s, kept, page)
+		}
+		model := place(s.model)
+		if model == "" {
+			return "", nil
 		}
 		if s.model == "deep" {
 			model = filepath.Join(dir, "deep.yaml")
@@ -148,6 +154,33 @@ func write(dir string, s subject) (string, error) {
 		if err != nil {
 			return "", err
 		}
+	}
+	return page, command("report", kept, "-o", page, "--open=false")
+}
+
+// place is where a file of the repository or the material is, "" where it is absent.
+func place(name string) string {
+	if rest, ok := strings.CutPrefix(name, "material/"); ok {
+		file := filepath.Join(material.Dir(), filepath.FromSlash(rest))
+		if !exists(file) {
+			return ""
+		}
+		return file
+	}
+	return filepath.Join(material.Root(), filepath.FromSlash(name))
+}
+
+// imported makes the page of another tool's record.
+func imported(s subject, kept, page string) (string, error) {
+	args := []string{"import", place(s.record), "-o", kept}
+	if args[1] == "" {
+		return "", nil
+	}
+	if s.model != "" {
+		args = append(args, "--model", place(s.model))
+	}
+	if err := command(args...); err != nil {
+		return "", err
 	}
 	return page, command("report", kept, "-o", page, "--open=false")
 }

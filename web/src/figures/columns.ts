@@ -48,7 +48,8 @@ interface Look {
 const looks: Record<string, Look> = {
   latency_s: { first: true },
   share: { first: true, width: 13 },
-  against_expected: { show: (v) => v.toFixed(2) },
+  expected_s: { first: true },
+  against_expected: { first: true, show: (v) => v.toFixed(2) },
   accelerator_cycles: { first: true },
   energy_j: { first: true },
   macs: { first: true },
@@ -85,7 +86,10 @@ const named = (q: Quantity) => (q.name === q.key ? clean(q.key) : capital(clean(
 /** heading of a narrow column. */
 const heading = (q: Quantity) => (q.head ? capital(clean(q.head)) : named(q));
 
-function ofQuantity(q: Quantity, figures: Figures): LayerColumn {
+/** How many of the figures that a record brings with it are shown at first. */
+const foreignMost = 3;
+
+function ofQuantity(q: Quantity, figures: Figures, foreign: string[]): LayerColumn {
   const look = looks[q.key] ?? {};
   return {
     key: q.key,
@@ -95,7 +99,7 @@ function ofQuantity(q: Quantity, figures: Figures): LayerColumn {
     unit: clean(q.unit) || undefined,
     text: clean(q.doc),
     width: look.width ?? Math.max(10, Math.min(16, heading(q).length + 3)),
-    first: look.first,
+    first: look.first || foreign.indexOf(q.key) >= 0,
     derived: !!q.of?.length,
     value: (l) => figures.value(l, q.key),
     show: shower(q),
@@ -158,10 +162,12 @@ const fate: LayerColumn[] = [
   text("cause", "Cause", 34, words.cause, "Why the layer is not accelerated, not supported or has no figure.", { group: "Target" }),
 ];
 
-/** columnsOf makes the columns of a page. */
-export function columnsOf(quantities: Quantity[]): LayerColumn[] {
+/** columnsOf makes the columns of a page. foreign are the keys of figures that the
+ * profile brings with it and some layer has. */
+export function columnsOf(quantities: Quantity[], foreign: string[] = []): LayerColumn[] {
   const figures = new Figures(quantities);
-  const made = quantities.map((q) => ofQuantity(q, figures));
+  const some = foreign.slice(0, foreignMost);
+  const made = quantities.map((q) => ofQuantity(q, figures, some));
   const after = made.findIndex((c) => c.key === "share") + 1;
   return [...facts, ...made.slice(0, after), ...time, ...made.slice(after), ...fate];
 }

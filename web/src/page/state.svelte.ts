@@ -29,7 +29,8 @@ let distributions = new Map<number, Distribution>();
 export function setDocument(d: Document) {
   profile = d.profile;
   figures = new Figures(d.quantities);
-  columns = columnsOf(d.quantities);
+  const brought = (d.profile.quantities ?? []).map((q) => q.key);
+  columns = columnsOf(d.quantities, brought.filter((key) => d.profile.layers.some((l) => l.figures?.[key] !== undefined)));
   version = d.version ?? "";
   sampled = d.sampled;
   distributions = new Map(d.distributions?.map((s) => [s.layer, s]));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../data/profile";
-import { extent, middle } from "./extent";
+import { align } from "./clocks";
+import { extent, middle, opening } from "./extent";
 
 const lane = (kind: Lane["kind"], ...bars: [start: number, length: number][]): Lane => ({ name: kind, kind, starts_s: Float64Array.from(bars, (b) => b[0]), durations_s: Float64Array.from(bars, (b) => b[1]) });
 const timeline = (...lanes: Lane[]): Timeline => ({ lanes, origin: "x" }) as Timeline;
@@ -22,4 +23,17 @@ describe("the part to begin with", () => {
 
 it("the extent reaches from the first start to the last end", () => {
   expect(extent(timeline(lane("layer", [1, 5], [2, 1]), lane("iteration", [0.5, 1])))).toEqual({ t0: 0.5, t1: 6 });
+});
+
+it("begins with what can be compared", () => {
+  const chip = lane("engine", [0, 2], [3, 1]);
+  const host = { ...lane("host", [5, 1000]), clock: "host" };
+  const t = { ...timeline(chip, host), clocks: [{ name: "host" }] } as Timeline;
+  const a = align(t);
+  expect(extent(a.timeline).t1).toBe(1000);
+  const r = opening(a.timeline, a.fixes)!;
+  expect(r.t0).toBeCloseTo(-0.08);
+  expect(r.t1).toBeCloseTo(4.08);
+  const known = { ...t, clocks: [{ name: "host", offset_s: 1 }] } as Timeline;
+  expect(opening(align(known).timeline, align(known).fixes)).toBeUndefined();
 });

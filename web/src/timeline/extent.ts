@@ -1,10 +1,13 @@
 import type { Timeline } from "../data/profile";
+import { apart, type Fix } from "./clocks";
 import { widen, type Range } from "./range";
 
-/** extent is the time from the first to the last thing of a timeline. */
-export function extent(t: Timeline): Range {
+/** extent is the time from the first to the last thing of a timeline, of those on some
+ * clocks only where that is asked for. */
+export function extent(t: Timeline, on: (clock: string | undefined) => boolean = () => true): Range {
   let [t0, t1] = [Infinity, -Infinity];
   for (const l of t.lanes) {
+    if (!on(l.clock)) continue;
     const [starts, durations] = [l.starts_s, l.durations_s];
     if (starts.length > 0) t0 = Math.min(t0, starts[0]);
     for (let i = 0; i < starts.length; i++) {
@@ -13,12 +16,12 @@ export function extent(t: Timeline): Range {
     }
   }
   for (const c of t.counters ?? []) {
-    if (c.times_s.length === 0) continue;
+    if (c.times_s.length === 0 || !on(c.clock)) continue;
     t0 = Math.min(t0, c.times_s[0]);
     t1 = Math.max(t1, c.times_s[c.times_s.length - 1]);
   }
   for (const m of t.memories ?? []) {
-    if (!m.starts_s || !m.ends_s || m.starts_s.length === 0) continue;
+    if (!m.starts_s || !m.ends_s || m.starts_s.length === 0 || !on(m.clock)) continue;
     t0 = Math.min(t0, m.starts_s[0]);
     for (let i = 0; i < m.ends_s.length; i++) if (m.ends_s[i] > t1) t1 = m.ends_s[i];
   }
@@ -38,4 +41,15 @@ export function middle(t: Timeline): Range | undefined {
   const i = order[(order.length - 1) >> 1];
   const [start, length] = [lane.starts_s[i], lane.durations_s[i]];
   return length > 0 ? widen({ t0: start, t1: start + length }, 0.02) : undefined;
+}
+
+/** opening is what the chart begins with where that is not everything: the inference in
+ * the middle, or what can be compared where some lanes cannot: a host's seconds would
+ * hide a chip's microseconds. */
+export function opening(t: Timeline, fixes: Map<string, Fix>): Range | undefined {
+  const one = middle(t);
+  if (one) return one;
+  const known = (clock: string | undefined) => !apart(fixes, clock);
+  if (!t.lanes.some((l) => !known(l.clock)) || !t.lanes.some((l) => known(l.clock) && l.starts_s.length > 0)) return undefined;
+  return widen(extent(t, known), 0.02);
 }

@@ -162,6 +162,8 @@ func (p *placer) operand(name string, addr, prec Role, shape [4]uint64, layout L
 	t := DType(p.c.Get(Res0Prec))
 	if v, ok := p.c.Lookup(prec); ok {
 		t = DType(v)
+	} else if v, ok := p.c.Lookup(Opd0Prec); ok && name[0] == 'o' {
+		t = DType(v)
 	}
 	p.place(Access{Operand: name, Write: name[0] == 'r', Shape: shape, Layout: layout, Type: t}, a)
 }
@@ -193,7 +195,7 @@ var operands = [3]struct {
 }{
 	{"opd0", Opd0Addr, Opd0Prec, Opd0Const, ShortOpd0, Opd0N, Opd0C, Opd0H, Opd0W, Opd0NStr, Opd0CStr, Opd0HStr, Opd0WStr},
 	{"opd1", Opd1Addr, Opd1Prec, Opd1Const, ShortOpd1, Opd1N, Opd1C, Opd1H, Opd1W, Opd1NStr, Opd1CStr, Opd1HStr, Opd1WStr},
-	{"opd2", Opd2Addr, Opd2Prec, Opd2Const, ShortOpd2, noRole, noRole, noRole, noRole, Opd2NStr, Opd2CStr, Opd2HStr, Opd2WStr},
+	{"opd2", Opd2Addr, Opd2Prec, Opd2Const, ShortOpd2, NoRole, NoRole, NoRole, NoRole, Opd2NStr, Opd2CStr, Opd2HStr, Opd2WStr},
 }
 
 // strided adds an operand whose layout a code in the command tells.
@@ -289,8 +291,8 @@ func (p *placer) tensor() {
 			p.operand("res1", Res1Addr, Res0Prec, res, Aligned)
 		}
 	case typeVC:
-		p.strided(0, p.dims(noRole, Opd0C, noRole, Opd0W))
-		p.strided(1, p.dims(noRole, Opd1C, noRole, Opd1W))
+		p.strided(0, p.dims(NoRole, Opd0C, NoRole, Opd0W))
+		p.strided(1, p.dims(NoRole, Opd1C, NoRole, Opd1W))
 		p.result(res)
 	default:
 		n := 3
@@ -331,7 +333,7 @@ func (p *placer) bias(shape [4]uint64, t DType) {
 func (p *placer) matrices(res [4]uint64) {
 	c := p.c
 	if c.Sub < mmNN {
-		p.operand("opd0", Opd0Addr, Opd0Prec, p.dims(Opd0N, Opd0C, noRole, Opd0W), Aligned)
+		p.operand("opd0", Opd0Addr, Opd0Prec, p.dims(Opd0N, Opd0C, NoRole, Opd0W), Aligned)
 		p.operand("opd1", Opd1Addr, Opd1Prec, [4]uint64{mul(c.Get(Opd0C), c.Get(Opd0W)), res[1], 1, res[3]}, Aligned)
 	} else {
 		m, k, n := res[1], c.Get(Opd1W), c.Get(Opd1C)

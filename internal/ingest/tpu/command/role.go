@@ -56,6 +56,7 @@ const (
 	Opd3Const
 	Opd0Sign
 	Opd1Sign
+	Opd2Sign
 	ShortRes0
 	ShortOpd0
 	ShortOpd1
@@ -118,7 +119,8 @@ const (
 	IndexHSize
 	IndexCStr
 	IndexHStr
-	noRole // a field that no layout has
+	// NoRole is a role that no field has.
+	NoRole
 )
 
 var roleNames = map[string]Role{
@@ -134,7 +136,7 @@ var roleNames = map[string]Role{
 	"res0_addr": Res0Addr, "res1_addr": Res1Addr, "opd0_addr": Opd0Addr, "opd1_addr": Opd1Addr, "opd2_addr": Opd2Addr, "opd3_addr": Opd3Addr,
 	"res0_prec": Res0Prec, "opd0_prec": Opd0Prec, "opd1_prec": Opd1Prec, "opd2_prec": Opd2Prec,
 	"opd0_const": Opd0Const, "opd1_const": Opd1Const, "opd2_const": Opd2Const, "opd3_const": Opd3Const,
-	"opd0_sign": Opd0Sign, "opd1_sign": Opd1Sign,
+	"opd0_sign": Opd0Sign, "opd1_sign": Opd1Sign, "opd2_sign": Opd2Sign,
 	"res0_str": ShortRes0, "opd0_str": ShortOpd0, "opd1_str": ShortOpd1, "opd2_str": ShortOpd2,
 	"tsk_opd_num": OpdNum, "left_tran": LeftTran, "res_add": ResAdd, "kernel_rotate": KernelRotate,
 	"opd0_x_ins0": Opd0XIns, "opd0_y_ins0": Opd0YIns, "opd1_x_ins0": Opd1XIns, "opd1_y_ins0": Opd1YIns,

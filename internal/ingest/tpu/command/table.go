@@ -41,7 +41,7 @@ type Op struct {
 	Fields []Field
 	// funcs are names of sub-functions; nil where any sub-function has this layout.
 	funcs map[int]string
-	roles [noRole + 1]place
+	roles [NoRole + 1]place
 }
 
 type place struct{ first, width uint16 }

@@ -59,14 +59,14 @@ type File struct {
 	Data []byte
 }
 
-// record is one record of a monitor: its words.
-type record []uint32
+// words is one record of a monitor.
+type words []uint32
 
 // records splits a block into records of a number of words.
-func records(block []byte, words int) []record {
-	list := make([]record, 0, len(block)/(4*words))
-	for ; len(block) >= 4*words; block = block[4*words:] {
-		r := make(record, words)
+func records(block []byte, n int) []words {
+	list := make([]words, 0, len(block)/(4*n))
+	for ; len(block) >= 4*n; block = block[4*n:] {
+		r := make(words, n)
 		for i := range r {
 			r[i] = binary.LittleEndian.Uint32(block[4*i:])
 		}
@@ -97,7 +97,7 @@ type instr struct {
 	name, kind string
 	msg, count int
 	layer      *Place
-	raw        record
+	raw        words
 	average    int64
 }
 

@@ -1,0 +1,86 @@
+package all_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/ingest/all"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/records"
+)
+
+// of is the format that is surest of a file, and whether another is as sure.
+func of(f *ingest.File) (best *ingest.Format, tie bool) {
+	sure := ingest.No
+	for _, x := range all.Formats() {
+		switch s := x.Match(f); {
+		case s > sure:
+			best, sure, tie = x, s, false
+		case s == sure && s != ingest.No:
+			tie = true
+		}
+	}
+	return best, tie
+}
+
+// TestEveryFile: each file of runtimes and vendor tools belongs to one format, and makes a run.
+func TestEveryFile(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"tflite": "tflite-benchmark", "tflm": "tflm", "openvino": "openvino", "trt": "tensorrt", "deepsparse": "deepsparse", "vela": "vela", "stm32": "stedgeai",
+		"model-explorer": "model-explorer", "stats/go_bench_10x.txt": "go-bench", "stats/hyperfine_1.15_two_commands.json": "hyperfine",
+		"stats/hyperfine_1.15_two_commands.csv": "hyperfine", "stats/ncnn_benchmark_tables.md": "ncnn",
+	}
+	n := 0
+	for _, dir := range []string{"tflite", "tflm", "openvino", "trt", "deepsparse", "vela", "stm32", "stats", "model-explorer"} {
+		for _, path := range records.In(t, material.Path(t, "raw", "traces", dir)) {
+			name := want[dir]
+			if name == "" {
+				name = want[dir+"/"+filepath.Base(path)]
+			}
+			for _, f := range records.Files(t, path) {
+				n++
+				format, tie := of(f)
+				if format == nil || format.Name != name || tie {
+					t.Errorf("%s: recognised as %v (tie %v), want %s", path, format, tie, name)
+					continue
+				}
+				runs, err := format.Read(context.Background(), &ingest.Input{Files: []*ingest.File{f}})
+				if err != nil || len(runs) == 0 {
+					t.Errorf("%s: %d runs, %v", path, len(runs), err)
+				}
+				for _, r := range runs {
+					records.Collect(t, r)
+				}
+			}
+		}
+	}
+	if n < 45 {
+		t.Errorf("only %d files", n)
+	}
+}
+
+// TestOthers: none of the formats takes files that are not its own.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "{}", "[]", "hello\n", "a,b,c\n1,2,3\n", `{"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]}`, "\x00\x01\x02\x03\x04", strings.Repeat("x ", 10_000)} {
+		if f, _ := of(ingest.Bytes("some.txt", []byte(text))); f != nil && f.Name != "chrome" && !strings.Contains(f.Name, "trace") {
+			t.Errorf("%.40q is taken for %s", text, f.Name)
+		}
+	}
+}
+
+// TestFormats: names are unique, in order, and every format says what it is.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	last := ""
+	for _, f := range all.Formats() {
+		if f.Name <= last || f.Title == "" || f.Files == "" || len(f.Gives) == 0 || f.Match == nil || f.Read == nil {
+			t.Errorf("%+v after %q", f, last)
+		}
+		last = f.Name
+	}
+}

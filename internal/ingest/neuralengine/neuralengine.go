@@ -1,0 +1,244 @@
+// Package neuralengine reads the two files of the profiler in Intel's Neural Engine (of
+// Extension for Transformers and Neural Compressor): the comma-separated table with
+// the formulas of its what-if model, and the trace of all iterations.
+//
+// Both have quirks that its source explains: names stand without quotes, a scalar
+// prints nothing and not even its separator, times of the trace are laid end to end and keep six digits.
+package neuralengine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/ingest/draft"
+	"github.com/opmeter/opmeter/internal/ingest/textscan"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Format is the reader.
+func Format() *ingest.Format {
+	return &ingest.Format{
+		Name:  "neural-engine",
+		Title: "Intel Neural Engine profiler",
+		Files: "profiling_<time>_<n>.csv and .json of ENGINE_PROFILING; opmeter's own table (report format neural-engine); files of several instances become one run",
+		Gives: []string{"latency_s", "samples", "timeline", "shapes", "options"},
+		Match: match,
+		Read:  read,
+	}
+}
+
+const tableHead = "operator type,post op,operator name,"
+
+func match(f *ingest.File) ingest.Sure {
+	if isTrace(f) {
+		return ingest.Certain
+	}
+	if !textscan.Any(f.Head, tableHead, "weight shape,90%") {
+		return ingest.No
+	}
+	for _, l := range textscan.Head(f.Head, f.Whole) {
+		if strings.HasPrefix(l, tableHead) || strings.HasPrefix(l, "weight shape,90% 4x1 perf ratio") {
+			return ingest.Certain
+		}
+	}
+	return ingest.No
+}
+
+var stringTid = regexp.MustCompile(`"tid":\s*"(?:inference|Iteration|Operator)"`)
+
+// isTrace recognises the trace: its threads are named by strings.
+func isTrace(f *ingest.File) bool {
+	head := bytes.TrimLeft(f.Head, " \t\r\n")
+	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"traceEvents"`)) && bytes.Contains(head, []byte("model_inference")) && stringTid.Match(head)
+}
+
+var instanceName = regexp.MustCompile(`^(.*)_(\d+)$`)
+
+// instance parts a file's name into that of the run and the instance.
+func instance(f *ingest.File) (run, n string) {
+	s := draft.Stem(f)
+	if m := instanceName.FindStringSubmatch(s); m != nil && strings.HasPrefix(s, "profiling_") {
+		return m[1], m[2]
+	}
+	return s, ""
+}
+
+// record is what the files of one run hold.
+type record struct {
+	name   string
+	tables []*table
+	traces []*trace
+	files  []*ingest.File
+}
+
+func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
+	by := map[string]*record{}
+	var order []*record
+	var errs []error
+	for _, f := range in.Files {
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+		name, n := instance(f)
+		r := by[name]
+		if r == nil {
+			r = &record{name: name}
+			by[name] = r
+			order = append(order, r)
+		}
+		r.files = append(r.files, f)
+		var err error
+		if isTrace(f) {
+			var t *trace
+			if t, err = readTrace(f, in, n); t != nil {
+				r.traces = append(r.traces, t)
+			}
+		} else {
+			var t *table
+			if t, err = readTable(f, in, n); t != nil {
+				r.tables = append(r.tables, t)
+			}
+		}
+		if err != nil {
+			errs = append(errs, draft.Fault(f, err))
+		}
+	}
+	var runs []*ingest.Run
+	for _, r := range order {
+		d := r.build()
+		if d.Empty() {
+			if len(errs) == 0 {
+				errs = append(errs, draft.Fault(r.files[0], draft.ErrNothing))
+			}
+			continue
+		}
+		runs = append(runs, d.Run())
+	}
+	return runs, errors.Join(errs...)
+}
+
+// build makes one run of all instances: an operator's figures are over all of them.
+func (r *record) build() *draft.Draft {
+	d := draft.New("neural-engine", r.name, "Neural Engine")
+	at := map[string]int{}
+	if len(r.traces) > 0 {
+		traces(d, r.traces, at)
+	}
+	for k, t := range r.tables {
+		t.into(d, at, k == 0)
+	}
+	if len(r.tables) > 0 {
+		latencies(d, r.tables, at, len(r.traces) == 0)
+		whatIf(d, r.tables[0])
+	}
+	if n := max(len(r.tables), len(r.traces)); n > 1 {
+		d.Found("neural_engine.instances", profile.Info, "%d instances ran the model. The figures are over all of them; the record does not say on which processors each ran.", n)
+	}
+	return d
+}
+
+// key tells operators of one name apart.
+func key(name string, seen map[string]int) string {
+	seen[name]++
+	return fmt.Sprintf("%s\x00%d", name, seen[name])
+}
+
+// latencies sets times and what was estimated over the tables of all instances.
+func latencies(d *draft.Draft, ts []*table, at map[string]int, times bool) {
+	values := map[int][]float64{}
+	totals := make([]float64, len(ts))
+	for k, t := range ts {
+		for _, o := range t.ops {
+			if i, ok := at[o.key]; ok && o.latency != nil {
+				values[i] = append(values[i], *o.latency)
+				totals[k] += *o.latency
+			}
+		}
+	}
+	for _, i := range slices.Sorted(keys(values)) {
+		vs := values[i]
+		m, kept := draft.Samples(vs, "one figure of each instance")
+		if len(vs) == 1 {
+			m, kept = draft.Value(vs[0]), nil
+		}
+		if times || d.Layer(i).Latency == nil {
+			d.Layer(i).Latency, d.Layer(i).Samples = m, kept
+		} else if v, ok := m.Best(); ok {
+			d.Set(i, profile.Quantity{Key: "table_s", Unit: "s", Head: "table", Name: "Time in the table", Group: "Time", Adds: true, Doc: "Time by the profiler's table, without preparing shapes."}, v)
+		}
+	}
+	if times && len(totals) > 1 {
+		d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Samples(totals, "sum of the operators of each instance")
+	}
+}
+
+func keys(m map[int][]float64) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// dtypes are the engine's names of types.
+var dtypes = map[string]string{"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "s8": "int8", "u8": "uint8", "s32": "int32", "s64": "int64", "fp8": "float8"}
+
+// dtype gives the name that profiles use; it may stand there already.
+func dtype(s string) string { return cmp.Or(dtypes[s], s) }
+
+// ports makes tensors of lists of names, shapes and types. A scalar prints nothing: where
+// there are fewer shapes than names nobody can tell whose they are.
+func ports(names, shapes, types []string, dims string) (out []profile.Tensor) {
+	n := max(len(names), len(types))
+	for i := range n {
+		t := profile.Tensor{}
+		if i < len(names) {
+			t.Name = draft.Text(names[i])
+		}
+		if i < len(types) {
+			t.DType = dtype(types[i])
+		}
+		if len(shapes) == n {
+			t.Shape = shape(shapes[i], dims)
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// list parts a cell; an empty one has nothing.
+func list(s, sep string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, sep)
+}
+
+// shape reads 256x1024; "" is a scalar and "?" not known.
+func shape(s, sep string) []int64 {
+	if s == "?" {
+		return nil
+	}
+	out := []int64{}
+	for _, f := range list(s, sep) {
+		n, ok := textscan.Whole(f)
+		switch {
+		case f == "?":
+			n = -1
+		case !ok || n < -1:
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package perfetto
+
+import (
+	"github.com/opmeter/opmeter/internal/ingest/track"
+	"github.com/opmeter/opmeter/internal/read/wire"
+)
+
+// packetTag begins a packet: field 1 of a trace, with its length.
+const packetTag = 1<<3 | 2
+
+// Numbers of fields, by message.
+const (
+	packetClocks     = 6
+	packetTimestamp  = 8
+	packetSequence   = 10
+	packetEvent      = 11
+	packetInterned   = 12
+	packetFlags      = 13
+	packetCleared    = 41 // old form of the flag
+	packetLost       = 42
+	packetClock      = 58
+	packetDefaults   = 59
+	packetDescriptor = 60
+
+	stateCleared = 1
+	needsState   = 2
+)
+
+// reader puts a trace together.
+type reader struct {
+	trace     track.Trace
+	layers    track.Layers
+	own       track.Own
+	owned     int64 // bars that name a layer
+	read      int64 // packets
+	others    int64 // packets of other data sources
+	sequences map[uint32]*sequence
+	tracks    map[uint64]*place
+	order     []*place
+	clocks    clocks
+	flows     flows
+	processes map[int64]*process
+	threads   map[[2]int64]*place
+	begins    []track.Slice
+	marks     int
+	options   []options // of layers
+	written   bool      // opmeter wrote it, by the look of its first track
+	about     string
+}
+
+func newReader() *reader {
+	return &reader{
+		sequences: map[uint32]*sequence{}, tracks: map[uint64]*place{}, processes: map[int64]*process{}, threads: map[[2]int64]*place{},
+	}
+}
+
+// sequence is what a writer of packets has said before.
+type sequence struct {
+	categories, names, annotations map[uint64]string
+	valid                          bool
+	clock                          uint64 // default of timestamps
+	track                          uint64 // default of events
+	extra, extraDouble             []uint64
+	clocks                         map[uint64]*ownClock // that count by rules of the writer
+	counters                       map[uint64]int64     // of incremental counters
+	pid, tid                       int64                // of the old form of threads
+	time                           int64                // old form: what deltas add to, nanoseconds
+}
+
+// Bounds of what is kept of a writer, and of writers.
+const (
+	maxInterned  = 200_000
+	maxSequences = 10_000
+	maxText      = 64 << 10
+)
+
+func (s *sequence) clear() {
+	s.categories, s.names, s.annotations = nil, nil, nil
+	s.track, s.extra, s.extraDouble, s.clock = 0, nil, nil, 0
+	s.counters, s.valid = map[uint64]int64{}, true
+}
+
+// packet takes one packet.
+func (b *reader) packet(data []byte) {
+	b.read++
+	var event, interned, descriptor, defaults, clock []byte
+	var ts, flags, id, clockID uint64
+	hasTS, lost, old := false, false, false
+	r := wire.NewReader(data)
+	for r.Next() {
+		switch r.Num() {
+		case packetTimestamp:
+			ts, hasTS = uint64(r.Int()), true
+		case packetSequence:
+			id = uint64(r.Int())
+		case packetEvent:
+			event = r.Bytes()
+		case packetInterned:
+			interned = r.Bytes()
+		case packetFlags:
+			flags = uint64(r.Int())
+		case packetCleared:
+			old = old || r.Int() != 0
+		case packetLost:
+			lost = r.Int() != 0
+		case packetClock:
+			clockID = uint64(r.Int())
+		case packetDefaults:
+			defaults = r.Bytes()
+		case packetDescriptor:
+			descriptor = r.Bytes()
+		case packetClocks:
+			clock = r.Bytes()
+		case 43, 44: // descriptors of processes and threads in their old form
+			b.oldDescriptor(id, r.Num() == 44, r.Bytes())
+		default:
+			if r.Num() != 79 && r.Num() != 3 && r.Num() != 87 && r.Num() != 98 {
+				b.others++
+			}
+		}
+	}
+	if r.Err() != nil {
+		b.trace.Dropped.Add("packets that are malformed", 1)
+		return
+	}
+	s := b.sequences[uint32(id)]
+	if s == nil {
+		if len(b.sequences) >= maxSequences {
+			b.trace.Dropped.Add("packets of more than 10,000 writers", 1)
+			return
+		}
+		s = &sequence{counters: map[uint64]int64{}, valid: flags&needsState == 0}
+		b.sequences[uint32(id)] = s
+	}
+	if lost {
+		s.valid = false
+	}
+	if flags&stateCleared != 0 || old {
+		s.clear()
+	}
+	if clock != nil {
+		b.clocks.snapshot(clock, uint32(id), s)
+	}
+	if flags&needsState != 0 && !s.valid {
+		if event != nil {
+			b.trace.Dropped.Add("events whose names were lost before", 1)
+		}
+		if descriptor == nil {
+			return
+		}
+	}
+	if interned != nil {
+		s.intern(interned)
+	}
+	if defaults != nil {
+		s.defaults(defaults)
+	}
+	if descriptor != nil {
+		b.descriptor(descriptor)
+	}
+	if event != nil {
+		at := int64(0)
+		if hasTS {
+			if clockID == 0 {
+				clockID = s.clock
+			}
+			at = b.clocks.time(ts, clockID, uint32(id), s)
+		}
+		b.event(event, at, hasTS, uint32(id), s)
+	}
+}
+
+// intern takes texts that later packets name by number.
+func (s *sequence) intern(data []byte) {
+	r := wire.NewReader(data)
+	for r.Next() {
+		var to *map[uint64]string
+		switch r.Num() {
+		case 1:
+			to = &s.categories
+		case 2:
+			to = &s.names
+		case 3:
+			to = &s.annotations
+		default:
+			continue
+		}
+		var id uint64
+		var name string
+		m := r.Message()
+		for m.Next() {
+			switch m.Num() {
+			case 1:
+				id = uint64(m.Int())
+			case 2:
+				name = text(m.Bytes())
+			}
+		}
+		if *to == nil {
+			*to = map[uint64]string{}
+		}
+		if len(*to) < maxInterned {
+			(*to)[id] = name
+		}
+	}
+}
+
+// text is at most some thousand bytes of UTF-8.
+func text(b []byte) string { return track.Clip(b) }
+
+// defaults takes what events leave out.
+func (s *sequence) defaults(data []byte) {
+	r := wire.NewReader(data)
+	for r.Next() {
+		switch r.Num() {
+		case packetClock:
+			s.clock = uint64(r.Int())
+		case 11: // of track events
+			m := r.Message()
+			s.extra, s.extraDouble = nil, nil
+			for m.Next() {
+				switch m.Num() {
+				case 11:
+					s.track = uint64(m.Int())
+				case 31:
+					s.extra = numbers(&m, s.extra)
+				case 45:
+					s.extraDouble = numbers(&m, s.extraDouble)
+				}
+			}
+		}
+	}
+}
+
+// numbers takes a list of numbers, some hundred at most.
+func numbers(r *wire.Reader, to []uint64) []uint64 {
+	for _, n := range r.Ints(nil) {
+		if len(to) < 256 {
+			to = append(to, uint64(n))
+		}
+	}
+	return to
+}

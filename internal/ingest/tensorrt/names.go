@@ -1,0 +1,149 @@
+package tensorrt
+
+import (
+	"regexp"
+	"strings"
+)
+
+// maxNodes bounds the nodes of one fused layer.
+const maxNodes = 5000
+
+// nodes takes the names of the model's nodes out of the name of a fused layer. Names of weights
+// stand among them; layers that the builder made for itself have none.
+func nodes(name string) []string {
+	name = otherProfile.ReplaceAllString(name, "")
+	for _, own := range []string{"Reformatting CopyNode for ", "reshape_before_", "reshape_after_", "copied_squeeze_after_", "squeeze_after_", "unsqueeze_"} {
+		if strings.HasPrefix(name, own) {
+			return nil
+		}
+	}
+	if ownCopy.MatchString(name) {
+		return nil
+	}
+	var out []string
+	split(name, 0, &out)
+	return out
+}
+
+var (
+	ownCopy = regexp.MustCompile(` (input|output) reformatter \d+$`)
+	unnamed = regexp.MustCompile(`^\(Unnamed Layer\*? \d+\) \[\w+\]$`)
+	copied  = regexp.MustCompile(`^(.*?)(?:_clone_\d+| copy)$`)
+)
+
+// split parts a name at " + " and " || " outside of brackets, and looks into groups.
+func split(s string, depth int, out *[]string) {
+	s = strings.TrimSpace(s)
+	if s == "" || depth > 20 || len(*out) >= maxNodes {
+		return
+	}
+	if inner, ok := wrapped(s, "{", "}"); ok {
+		split(inner, depth+1, out)
+		return
+	}
+	if inner, ok := wrapped(s, "PWN(", ")"); ok {
+		for _, p := range parts(inner, ", ") {
+			split(p, depth+1, out)
+		}
+		return
+	}
+	if inner, ok := wrapped(s, "ForeignNode[", "]"); ok {
+		// Only the ends of the region are named.
+		if a, b, ok := strings.Cut(inner, "..."); ok {
+			split(a, depth+1, out)
+			split(b, depth+1, out)
+			return
+		}
+	}
+	for _, sep := range []string{" || ", " + "} {
+		if ps := parts(s, sep); len(ps) > 1 {
+			for _, p := range ps {
+				split(p, depth+1, out)
+			}
+			return
+		}
+	}
+	if depth > 0 && strings.Contains(s, ",") && !strings.ContainsAny(s, "([") {
+		// DLA regions list their nodes.
+		for _, p := range strings.Split(s, ",") {
+			if p = strings.TrimSpace(p); p != "" && len(*out) < maxNodes {
+				*out = append(*out, p)
+			}
+		}
+		return
+	}
+	if unnamed.MatchString(s) {
+		return
+	}
+	if m := copied.FindStringSubmatch(s); m != nil && m[1] != "" {
+		s = m[1]
+	}
+	*out = append(*out, s)
+}
+
+// wrapped takes what stands between a begin and its end, where that is all of s.
+func wrapped(s, begin, end string) (string, bool) {
+	if !strings.HasPrefix(s, begin) || !strings.HasSuffix(s, end) {
+		return "", false
+	}
+	inner := s[len(begin) : len(s)-len(end)]
+	open, closed := begin[len(begin)-1], end[0]
+	level := 0
+	for i := range len(inner) {
+		switch inner[i] {
+		case open:
+			level++
+		case closed:
+			if level--; level < 0 {
+				return "", false
+			}
+		}
+	}
+	return inner, level == 0
+}
+
+// parts parts a text at a separator outside of brackets.
+func parts(s, sep string) []string {
+	var out []string
+	level, from := 0, 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '(', '[', '{':
+			level++
+		case ')', ']', '}':
+			level = max(0, level-1)
+		default:
+			if level == 0 && strings.HasPrefix(s[i:], sep) {
+				out = append(out, s[from:i])
+				i += len(sep) - 1
+				from = i + 1
+			}
+		}
+	}
+	return append(out, s[from:])
+}
+
+// onnxNodes takes the nodes out of a layer's metadata: "[ONNX Layer: a]" joined by a separator
+// of records.
+func onnxNodes(s string) (out []string) {
+	const begin = "[ONNX Layer: "
+	for _, p := range strings.Split(s, "\x1e") {
+		for len(out) < maxNodes {
+			i := strings.Index(p, begin)
+			if i < 0 {
+				break
+			}
+			p = p[i+len(begin):]
+			end := strings.Index(p, "]"+begin) // several without the separator
+			if end < 0 {
+				end = strings.LastIndexByte(p, ']')
+			}
+			if end < 0 {
+				break
+			}
+			out = append(out, p[:end])
+			p = p[end+1:]
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package textscan
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// prefixes are what loggers put before a line.
+var prefixes = []*regexp.Regexp{
+	regexp.MustCompile(`^\x1b\[[0-9;]*m`),
+	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`), // logcat -v threadtime
+	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}\(\s*\d+\): ?`),                                // logcat -v brief
+	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`),            // glog
+	regexp.MustCompile(`^(?:INFO|WARNING|ERROR|VERBOSE): ?`),
+	regexp.MustCompile(`^\[ ?(?:INFO|WARNING|ERROR|INF|WRN|ERR) ?\] ?`),
+	regexp.MustCompile(`^\[\d{1,6}[:.]\d\d[:.]\d\d[.,]\d{1,6}\] ?`), // time of a serial monitor
+	regexp.MustCompile(`^> `),
+}
+
+// Strip takes away what loggers put before a line: times, levels, names of programs,
+// marks of quotation. Blanks that follow stay.
+func Strip(line string) string {
+	for range 3 {
+		before := line
+		for _, p := range prefixes {
+			if at := p.FindStringIndex(line); at != nil {
+				line = line[at[1]:]
+			}
+		}
+		if line == before {
+			break
+		}
+	}
+	return line
+}
+
+// Number reads a finite number as people write it: blanks around it, "%" behind it,
+// a sign before it, commas between thousands. A percent sign does not divide.
+func Number(s string) (float64, bool) {
+	s = strings.TrimSpace(s)
+	s = strings.TrimSpace(strings.TrimSuffix(s, "%"))
+	if s == "" || len(s) > 400 {
+		return 0, false
+	}
+	if strings.IndexByte(s, ',') > 0 {
+		if !thousands.MatchString(s) {
+			return 0, false
+		}
+		s = strings.ReplaceAll(s, ",", "")
+	}
+	if c := s[0]; c != '-' && c != '+' && c != '.' && (c < '0' || c > '9') || strings.ContainsAny(s, "xXpP_") {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, false
+	}
+	return v, true
+}
+
+var thousands = regexp.MustCompile(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)
+
+// Whole reads a whole number, see [Number].
+func Whole(s string) (int64, bool) {
+	v, ok := Number(s)
+	if !ok || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+		return 0, false
+	}
+	return int64(v), true
+}
+
+// Fields parts a line at a separator. A field that begins with a quote ends with the
+// next one that is not doubled, and loses both.
+func Fields(line string, sep byte) []string {
+	var out []string
+	for {
+		var field string
+		rest, more := "", false
+		if strings.HasPrefix(line, `"`) {
+			field, rest, more = quoted(line, sep)
+		} else if i := strings.IndexByte(line, sep); i >= 0 {
+			field, rest, more = line[:i], line[i+1:], true
+		} else {
+			field = line
+		}
+		out = append(out, field)
+		if !more {
+			return out
+		}
+		line = rest
+	}
+}
+
+// quoted reads a field in quotes; one that is never closed is taken as it stands.
+func quoted(line string, sep byte) (field, rest string, more bool) {
+	var b strings.Builder
+	for i := 1; i < len(line); i++ {
+		if line[i] != '"' {
+			b.WriteByte(line[i])
+			continue
+		}
+		if i+1 < len(line) && line[i+1] == '"' {
+			b.WriteByte('"')
+			i++
+			continue
+		}
+		tail := line[i+1:]
+		if j := strings.IndexByte(tail, sep); j >= 0 {
+			return b.String() + tail[:j], tail[j+1:], true
+		}
+		return b.String() + tail, "", false
+	}
+	if j := strings.IndexByte(line, sep); j >= 0 {
+		return line[:j], line[j+1:], true
+	}
+	return line, "", false
+}
+
+// Columns finds columns by their names.
+type Columns struct {
+	names []string
+}
+
+// NewColumns takes the names of a header in the order of its columns; blanks around
+// them do not count.
+func NewColumns(names []string) Columns {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strings.TrimSpace(n)
+	}
+	return Columns{out}
+}
+
+// Names lists the columns.
+func (c Columns) Names() []string { return c.names }
+
+// At is the position of the first column with one of the names, letters large or small, -1 where
+// there is none.
+func (c Columns) At(names ...string) int { return c.After(-1, names...) }
+
+// After is At among the columns behind a position.
+func (c Columns) After(at int, names ...string) int {
+	for _, want := range names {
+		for i := at + 1; i < len(c.names); i++ {
+			if strings.EqualFold(c.names[i], want) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// Cell is the field of a row at a position, "" outside.
+func Cell(row []string, at int) string {
+	if at < 0 || at >= len(row) {
+		return ""
+	}
+	return strings.TrimSpace(row[at])
+}
+
+// Boxed parts a row of a table that is drawn with bars between its columns; ok is false
+// for other lines. Rules between rows have no fields.
+func Boxed(line string) (row []string, ok bool) {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "|") {
+		return nil, strings.HasPrefix(line, "+-")
+	}
+	line = strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|")
+	row = strings.Split(line, "|")
+	for i := range row {
+		row[i] = strings.TrimSpace(row[i])
+	}
+	return row, true
+}
+
+// Scaled reads a number with a decimal prefix behind it, such as "35.5m" or "2.8M".
+func Scaled(s string) (float64, bool) {
+	s = strings.TrimSpace(s)
+	scale := 1.0
+	if n := len(s); n > 1 {
+		if f, ok := map[byte]float64{'T': 1e12, 'G': 1e9, 'M': 1e6, 'k': 1e3, 'K': 1e3, 'm': 1e-3, 'u': 1e-6, 'n': 1e-9, 'p': 1e-12}[s[n-1]]; ok {
+			scale, s = f, strings.TrimSpace(s[:n-1])
+		}
+	}
+	v, ok := Number(s)
+	if !ok {
+		return 0, false
+	}
+	if scale < 1 {
+		v /= math.Round(1 / scale) // exact where the number is short
+	} else {
+		v *= scale
+	}
+	return v, !math.IsInf(v, 0)
+}

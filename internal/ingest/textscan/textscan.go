@@ -1,0 +1,214 @@
+// Package textscan reads the text of logs and tables: lines however they end, in whichever
+// encoding a shell left them in, with what loggers put before each, fields of tables whose
+// writers quote or do not, numbers with the signs that people add.
+//
+// It knows no format and imports the standard library only.
+package textscan
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf16"
+)
+
+// MaxLine bounds a line in bytes; what follows in a longer one is left out.
+const MaxLine = 1 << 20
+
+// Scanner reads lines. Like [bufio.Scanner] it is asked for one after the other.
+type Scanner struct {
+	r      *bufio.Reader
+	line   string
+	number int
+	long   int64
+	rest   []string // lines that a mark of HTML made of one
+	err    error
+	lone   bool // lines end in a carriage return alone
+}
+
+// NewScanner reads lines from r: they end in LF, CR LF or CR, or in the break of HTML
+// (<br>, <br />). A byte order mark is passed over, UTF-16 with one becomes UTF-8, and
+// bytes that are no UTF-8 become U+FFFD. Progress is told how many bytes were read, nil for nobody.
+func NewScanner(r io.Reader, progress func(int64)) *Scanner {
+	if progress != nil {
+		r = &counted{r, progress}
+	}
+	b := bufio.NewReaderSize(r, 64<<10)
+	head, _ := b.Peek(3)
+	switch {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
+		_, _ = b.Discard(3)
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}):
+		_, _ = b.Discard(2)
+		b = bufio.NewReader(&wide{r: b, order: binary.LittleEndian})
+	case bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		_, _ = b.Discard(2)
+		b = bufio.NewReader(&wide{r: b, order: binary.BigEndian})
+	}
+	s := &Scanner{r: b}
+	// A log of a terminal may have carriage returns only.
+	look, _ := b.Peek(16 << 10)
+	s.lone = bytes.IndexByte(look, '\r') >= 0 && bytes.IndexByte(look, '\n') < 0
+	return s
+}
+
+type counted struct {
+	r  io.Reader
+	of func(int64)
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	if n > 0 {
+		c.of(int64(n))
+	}
+	return n, err
+}
+
+// wide decodes UTF-16.
+type wide struct {
+	r     *bufio.Reader
+	order binary.ByteOrder
+	out   []byte
+}
+
+func (w *wide) Read(b []byte) (int, error) {
+	for len(w.out) == 0 {
+		unit, err := w.unit()
+		if err != nil {
+			return 0, err
+		}
+		r := rune(unit)
+		if utf16.IsSurrogate(r) {
+			low, err := w.unit()
+			if err != nil {
+				return 0, err
+			}
+			r = utf16.DecodeRune(r, rune(low))
+		}
+		w.out = append(w.out[:0], string(r)...)
+	}
+	n := copy(b, w.out)
+	w.out = w.out[n:]
+	return n, nil
+}
+
+func (w *wide) unit() (uint16, error) {
+	var two [2]byte
+	if _, err := io.ReadFull(w.r, two[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		return 0, err
+	}
+	return w.order.Uint16(two[:]), nil
+}
+
+// Scan goes to the next line and reports whether there is one.
+func (s *Scanner) Scan() bool {
+	if len(s.rest) > 0 {
+		s.line, s.rest = s.rest[0], s.rest[1:]
+		return true
+	}
+	if s.err != nil {
+		return false
+	}
+	end := byte('\n')
+	if s.lone {
+		end = '\r'
+	}
+	var b []byte
+	for {
+		part, err := s.r.ReadSlice(end)
+		if room := MaxLine - len(b); len(part) > room {
+			s.long += int64(len(part) - max(room, 0))
+			part = part[:max(room, 0)]
+		}
+		b = append(b, part...)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		s.err = err
+		if len(b) == 0 {
+			return false
+		}
+		break
+	}
+	s.number++
+	text := strings.ToValidUTF8(strings.Trim(string(b), "\r\n"), "\ufffd")
+	// A bar of progress writes over itself; its last state counts.
+	if i := strings.LastIndexByte(text, '\r'); i >= 0 && !s.lone {
+		text = text[i+1:]
+	}
+	s.line = text
+	if parts := breaks(text); parts != nil {
+		s.line, s.rest = parts[0], parts[1:]
+	}
+	return true
+}
+
+// breaks parts a line at the breaks of HTML.
+func breaks(s string) []string {
+	if !strings.Contains(s, "<br") {
+		return nil
+	}
+	r := strings.NewReplacer("<br />", "\n", "<br/>", "\n", "<br>", "\n")
+	parts := strings.Split(r.Replace(s), "\n")
+	if n := len(parts); n > 1 && strings.TrimSpace(parts[n-1]) == "" {
+		parts = parts[:n-1] // the break was the end of the line
+	}
+	return parts
+}
+
+// Text is the line without its end.
+func (s *Scanner) Text() string { return s.line }
+
+// Number of the line in the file, from 1.
+func (s *Scanner) Number() int { return s.number }
+
+// Long is the number of bytes that were left out of lines beyond [MaxLine].
+func (s *Scanner) Long() int64 { return s.long }
+
+// Err returns what ended the lines early, nil at the end of the file.
+func (s *Scanner) Err() error {
+	if errors.Is(s.err, io.EOF) {
+		return nil
+	}
+	return s.err
+}
+
+// Head gives the lines of the beginning of a file, the last one left out where it may be cut.
+func Head(head []byte, whole bool) []string {
+	if bytes.IndexByte(head, 0) >= 0 && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return nil
+	}
+	s := NewScanner(bytes.NewReader(head), nil)
+	var out []string
+	for s.Scan() {
+		out = append(out, s.Text())
+	}
+	if n := len(out); !whole && n > 1 {
+		out = out[:n-1]
+	}
+	return out
+}
+
+// Any reports whether the beginning of a file may hold one of some texts: a quick look before its
+// lines are taken apart. UTF-16 always may.
+func Any(head []byte, texts ...string) bool {
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return true
+	}
+	for _, t := range texts {
+		if bytes.Contains(head, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}

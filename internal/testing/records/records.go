@@ -1,0 +1,108 @@
+// Package records serves tests of formats of records: it reads files with a format,
+// and puts runs through the collection that every source goes through. Only tests
+// import it.
+package records
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Files finds the files at paths.
+func Files(t testing.TB, paths ...string) []*ingest.File {
+	t.Helper()
+	var out []*ingest.File
+	for _, p := range paths {
+		fs, faults, err := ingest.Find(p)
+		if err != nil || len(faults) > 0 {
+			t.Fatal(err, faults)
+		}
+		out = append(out, fs...)
+	}
+	return out
+}
+
+// Read reads files with a format and collects the runs.
+func Read(t testing.TB, f *ingest.Format, files []*ingest.File, o ingest.Options) []*profile.Profile {
+	t.Helper()
+	out, err := Try(t, f, files, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Try is Read with the error of the reader.
+func Try(t testing.TB, f *ingest.Format, files []*ingest.File, o ingest.Options) ([]*profile.Profile, error) {
+	t.Helper()
+	for _, file := range files {
+		if f.Match(file) == ingest.No {
+			t.Errorf("%s is not recognised as %s", file.Path, f.Name)
+		}
+	}
+	runs, err := f.Read(context.Background(), &ingest.Input{Files: files, Options: o})
+	out := make([]*profile.Profile, len(runs))
+	for i, r := range runs {
+		out[i] = Collect(t, r)
+	}
+	return out, err
+}
+
+// Collect makes the profile of a run and checks it: it is valid, and hints are as many as layers.
+func Collect(t testing.TB, r *ingest.Run) *profile.Profile {
+	t.Helper()
+	if n := len(r.Hints); n != 0 && n != len(r.Profile.Layers) {
+		t.Errorf("%d hints of %d layers", n, len(r.Profile.Layers))
+	}
+	p, err := source.Collect(context.Background(), r, source.Options{})
+	if err != nil {
+		t.Fatalf("collect: %v", err)
+	}
+	if err := p.Validate(); err != nil {
+		t.Fatalf("the profile is not valid: %v", err)
+	}
+	return p
+}
+
+// Fuzz reads a text as a file with a format, whether it is recognised or not: what
+// comes out must be valid profiles.
+func Fuzz(t *testing.T, f *ingest.Format, name string, data []byte) {
+	t.Helper()
+	file := ingest.Bytes(name, data)
+	f.Match(file)
+	runs, _ := f.Read(context.Background(), &ingest.Input{Files: []*ingest.File{file}, Options: ingest.Options{Clocks: map[string]float64{"": 1e8}}})
+	for _, r := range runs {
+		Collect(t, r)
+	}
+}
+
+// Seeds adds the beginnings of files to a fuzz test's corpus, those that are there.
+func Seeds(f *testing.F, paths ...string) {
+	for _, p := range paths {
+		if b, err := os.ReadFile(p); err == nil {
+			f.Add(b[:min(len(b), 20<<10)])
+		}
+	}
+}
+
+// In lists the files of a folder by their names, in order.
+func In(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, filepath.Join(dir, e.Name()))
+	}
+	slices.Sort(out)
+	return out
+}
