@@ -27,7 +27,6 @@ type suite struct {
 	config [][2]string
 	list   []*measured
 	at     map[string]*measured
-	lines  int
 }
 
 var (
@@ -45,7 +44,7 @@ func readGo(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		s := textscan.NewScanner(r, in.Progress)
 		cur := &suite{at: map[string]*measured{}}
 		suites := []*suite{cur}

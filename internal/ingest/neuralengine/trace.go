@@ -46,7 +46,7 @@ func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	t := &trace{instance: n, at: map[string]int{}}
 	seen := map[string]int{}
 	t.res, err = jsonscan.Each(r, jsonscan.Options{Stream: func(key string) bool { return key == "traceEvents" }, MaxValue: 1 << 20}, func(key string, b []byte) error {
@@ -54,8 +54,11 @@ func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
 			return nil
 		}
 		v, fault := tree.Parse(b)
-		if fault != nil || v == nil || v.Kind != tree.Object {
+		if whole := fault == nil && v.Kind == tree.Object; !whole {
 			t.odd++
+			v = nil
+		}
+		if v == nil {
 			return nil
 		}
 		switch tid, cat := v.Get("tid").Str(), v.Get("cat").Str(); {

@@ -52,7 +52,7 @@ func (n *network) text(f *ingest.File, in *ingest.Input) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	p := &page{n: n, last: -1, parts: map[string][]string{}, origin: map[string]string{}}
 	before := ""

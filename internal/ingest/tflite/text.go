@@ -105,7 +105,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	p := &reader{cur: &log{}}
 	s := textscan.NewScanner(r, in.Progress)
 	for s.Scan() {
