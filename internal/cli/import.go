@@ -41,9 +41,7 @@ func newImport(a *app) *cobra.Command {
 		Long: `Import reads the records of other tools: a file, a folder or an archive, packed or not.
 What it is shows by its content. With --model the operators of that model are found in the
 record, which gets shapes, work, weights and the graph from it.`,
-		Example: `  opmeter import onnxruntime_profile.json
-  opmeter import onnxruntime_profile.json --model model.onnx -o page.html
-  opmeter import bmprofile_data-1/ -o page.html
+		Example: `  opmeter import onnxruntime_profile.json --model model.onnx -o page.html
   opmeter import bmprofile_data-1/ --compat profile_out
   opmeter import board.log --clock 64MHz
   opmeter import --list`,
@@ -129,6 +127,9 @@ func (a *app) recordTool(ctx context.Context, path string, opts opmeter.ImportOp
 		return told(err)
 	}
 	files, err := opmeter.Original(ctx, path, opts)
+	if len(files) == 0 && err != nil {
+		return told(err)
+	}
 	if err := os.MkdirAll(f.compat, 0o777); err != nil {
 		return withStatus(statusUse, plainPath(err))
 	}

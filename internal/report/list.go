@@ -408,7 +408,7 @@ func (m *List) Close() error {
 	}
 	var b strings.Builder
 	what := "model"
-	if m.records == m.n {
+	if m.records > 0 && m.records == m.n {
 		what = "profile" // several may be of one model
 	}
 	b.WriteString(words.Plural(int64(m.n), what))

@@ -3,6 +3,7 @@ package tpu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/block"
@@ -437,30 +438,23 @@ func (d *drawing) clocks() {
 					method += "; the core by the " + c.ShiftMethod
 				}
 				offset := float64(e.Start[0])/hz - (s.Base + e.Begin[0])
-				clock := timeline.Clock{Name: name, Method: method}
+				clock := timeline.Clock{Name: d.clockName(name), Method: method}
 				if e.Kind != command.TIU || c.Aligned {
 					clock.OffsetS = new(offset)
 				}
-				d.addClock(clock)
+				d.t.Clocks = append(d.t.Clocks, clock)
 			}
 		}
 	}
 }
 
-// addClock adds a clock under a name that no other has.
-func (d *drawing) addClock(c timeline.Clock) {
-	base := c.Name
-	for n := 2; ; n++ {
-		taken := false
-		for i := range d.t.Clocks {
-			taken = taken || d.t.Clocks[i].Name == c.Name
-		}
-		if !taken {
-			break
-		}
-		c.Name = fmt.Sprintf("%s (%d)", base, n)
+// clockName is a name that no other clock has.
+func (d *drawing) clockName(name string) string {
+	free := name
+	for n := 2; slices.ContainsFunc(d.t.Clocks, func(c timeline.Clock) bool { return c.Name == free }); n++ {
+		free = fmt.Sprintf("%s (%d)", name, n)
 	}
-	d.t.Clocks = append(d.t.Clocks, c)
+	return free
 }
 
 func (d *drawing) offsetMethod(c *record.Core) string {

@@ -155,8 +155,8 @@ func (w *work) tensor(s *sums, e *record.Engine, i int, d float64) {
 
 // commandOf is the decoded command of a record, nil where it is not known.
 func commandOf(e *record.Engine, i int) *command.Command {
-	if k := int(e.Command[i]); k >= 0 && e.Program.Commands != nil {
-		return &e.Program.Commands[k]
+	if c := e.Program.Command(int(e.Command[i])); c != nil {
+		return c
 	}
 	if k := e.Issue[i]; k >= 0 {
 		return e.Issued[k].Cmd

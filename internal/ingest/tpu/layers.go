@@ -398,8 +398,8 @@ func (ls *layers) function(e *record.Engine, i int) int32 {
 // functionName is what the command of a record does.
 func functionName(e *record.Engine, i int) string {
 	if k := int(e.Command[i]); k >= 0 {
-		if e.Program.Commands != nil {
-			return e.Program.Commands[k].Name()
+		if c := e.Program.Command(k); c != nil {
+			return c.Name()
 		}
 		return fmt.Sprintf("function %d", e.Program.Func[k])
 	}

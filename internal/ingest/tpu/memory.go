@@ -64,7 +64,7 @@ func (d *drawing) memories() {
 					}
 					list = cmd.Accesses(d.r.Chip, list[:0])
 					for _, a := range list {
-						if a.Addr > 1<<60 || a.Size > 1<<60 {
+						if a.Addr > 1<<60 || a.Size > 1<<60 || !(s.Base+e.Finish[i] < mostTime) {
 							continue
 						}
 						t := touch{s.Base + e.Begin[i], s.Base + e.Finish[i], int64(a.Addr), int64(a.Size), 0, m.layer[i]}
@@ -218,8 +218,8 @@ func (d *drawing) bandwidth() {
 				}
 			}
 		}
-		if len(edges) > 0 {
-			d.t.Counters = append(d.t.Counters, counter(x.name, edges))
+		if c := counter(x.name, edges); len(c.Times) > 0 {
+			d.t.Counters = append(d.t.Counters, c)
 		}
 	}
 }
@@ -232,6 +232,7 @@ type edge struct {
 
 // counter adds up rates over time.
 func counter(name string, edges []edge) timeline.Counter {
+	edges = slices.DeleteFunc(edges, func(e edge) bool { return !(e.at > -mostTime && e.at < mostTime) })
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	c := timeline.Counter{Name: name, Unit: "B/s"}
 	if len(edges) > maxPoints {

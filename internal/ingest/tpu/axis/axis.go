@@ -65,6 +65,8 @@ const (
 	// enough is how many dependencies of either kind make a ratio that agrees with them
 	// more than chance.
 	enough = 3
+	// slack is what products of counters may be off by, cycles.
+	slack = 1e-3
 )
 
 // Solve finds one ratio for all groups of dependencies, which have counters of their
@@ -168,14 +170,14 @@ func widest(s []solver) float64 {
 // which most do.
 func choose(s []solver, expected []float64, best float64, fixed bool) (k float64, agrees bool) {
 	if fixed {
-		return expected[0], width(s, expected[0]) >= 0
+		return expected[0], width(s, expected[0]) >= -slack
 	}
 	for _, k := range expected {
-		if width(s, k) >= 0 {
+		if width(s, k) >= -slack {
 			return k, true
 		}
 	}
-	if width(s, best) >= 0 {
+	if width(s, best) >= -slack {
 		return best, true
 	}
 	k, least := expected[0], violated(s, expected[0])
@@ -208,10 +210,10 @@ func (s *solver) offset(k float64) Offset {
 	switch {
 	case s.n == 0:
 		return o
-	case low <= high && math.IsInf(low, -1):
+	case low <= high+slack && math.IsInf(low, -1):
 		x = high - wakeUp
-	case low <= high:
-		x = low + min(wakeUp, (high-low)/2)
+	case low <= high+slack:
+		x = low + max(0, min(wakeUp, (high-low)/2))
 	default:
 		x, o.Violated = s.fewest(k)
 	}
@@ -233,7 +235,7 @@ func (s *solver) fewest(k float64) (x float64, bad int) {
 	bad = math.MaxInt
 	j := 0
 	for i, l := range low {
-		for j < len(high) && high[j] < l {
+		for j < len(high) && high[j] < l-slack {
 			j++
 		}
 		// Lower bounds above l and upper bounds below it are contradicted.

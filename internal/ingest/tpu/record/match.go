@@ -172,10 +172,10 @@ func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 	step := max(1, rs.len()/256)
 	for i := rs.lo; i < rs.hi; i += step {
 		k := cs.lo + int(e.ID[i]-shift)
-		if k >= cs.hi {
+		c := e.Program.Command(k)
+		if k >= cs.hi || c == nil {
 			continue
 		}
-		c := &e.Program.Commands[k]
 		from, to := c.Spaces(r.Chip)
 		seenFrom, seenTo := e.Ports(i)
 		switch {
