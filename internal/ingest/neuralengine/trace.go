@@ -144,7 +144,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	bars := ingest.Lanes{}
 	reshape := map[int]float64{}
 	runs := 0
-	for _, t := range ts {
+	for instance, t := range ts {
 		d.Dropped.Add("events that are no events of this trace", t.odd+t.res.Bad+t.res.Large)
 		if t.res.Cut {
 			d.Dropped.Add("the file ends within an event", 1)
@@ -187,7 +187,11 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 			}
 			if len(calls) > 0 {
 				bars.Add(whole, ingest.Bar{Start: float64(start) / 1e9, Duration: between(start, now), Layer: -1, Iteration: int32(min(n, math.MaxInt32)), Label: bars.Name(fmt.Sprintf("iteration %d", n%1000)), Type: -1, Bytes: -1})
-				tally.End(-1)
+				if instance > 0 && n == 0 && len(t.iterations) > 1 {
+					tally.Drop() // the first iteration of each instance prepares it
+				} else {
+					tally.End(-1)
+				}
 				runs++
 			}
 		}

@@ -255,6 +255,9 @@ func addRow(d *draft.Draft, r *row, b *block) int {
 	}
 	name, h := named(r.name, b)
 	l.Name = name
+	if delegated(l.Op) {
+		h.Index = nil // the node was added to the model's
+	}
 	i := d.Add(l, h)
 	if i < 0 {
 		return i
