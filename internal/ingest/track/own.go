@@ -212,7 +212,7 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 	}
 	for _, n := range b.numbers {
 		if ingest.Key(n.key) == n.key {
-			o.Quantities.Set(&l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
+			Set(&o.Quantities, &l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
 		}
 	}
 	if l.Name == l.Op {
