@@ -80,13 +80,14 @@ func TestGoBench(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	p := sample.Large(12, 100, 0)
+	p.Settings.Threads = new(int64(3))
 	p.Layers[3].Energy = profile.Value(profile.Estimated, 2e-6, "")
 	var b bytes.Buffer
 	if err := gobench.Write(&b, p); err != nil {
 		t.Fatal(err)
 	}
 	got := records.Read(t, format(t, "go-bench"), []*ingest.File{ingest.Bytes("x.txt", b.Bytes())}, ingest.Options{})[0]
-	if got.Model.Name != p.Model.Name || len(got.Layers) != len(p.Layers) {
+	if *got.Settings.Threads != 3 || got.Model.Name != p.Model.Name || len(got.Layers) != len(p.Layers) {
 		t.Fatalf("%d layers of %d", len(got.Layers), len(p.Layers))
 	}
 	for i := range p.Layers {

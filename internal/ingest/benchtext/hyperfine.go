@@ -122,7 +122,7 @@ func hyperfineCSV(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	var runs []*ingest.Run

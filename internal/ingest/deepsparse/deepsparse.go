@@ -325,7 +325,7 @@ func readCSV(d *draft.Draft, f *ingest.File, in *ingest.Input) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	for s.Scan() {

@@ -179,7 +179,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rd.Close()
+	defer func() { _ = rd.Close() }()
 	s := textscan.NewScanner(rd, in.Progress)
 	cur := &report{summary: map[string]string{}}
 	var runs []*ingest.Run

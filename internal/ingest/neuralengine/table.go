@@ -61,7 +61,7 @@ func readTable(f *ingest.File, in *ingest.Input, n string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	t := &table{instance: n, totals: map[string]int{}}
 	seen := map[string]int{}

@@ -46,7 +46,7 @@ func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	t := &trace{instance: n, at: map[string]int{}}
 	seen := map[string]int{}
 	t.res, err = jsonscan.Each(r, jsonscan.Options{Stream: func(key string) bool { return key == "traceEvents" }, MaxValue: 1 << 20}, func(key string, b []byte) error {
@@ -54,8 +54,11 @@ func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
 			return nil
 		}
 		v, fault := tree.Parse(b)
-		if fault != nil || v == nil || v.Kind != tree.Object {
+		if whole := fault == nil && v.Kind == tree.Object; !whole {
 			t.odd++
+			v = nil
+		}
+		if v == nil {
 			return nil
 		}
 		switch tid, cat := v.Get("tid").Str(), v.Get("cat").Str(); {
@@ -141,7 +144,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	bars := ingest.Lanes{}
 	reshape := map[int]float64{}
 	runs := 0
-	for _, t := range ts {
+	for instance, t := range ts {
 		d.Dropped.Add("events that are no events of this trace", t.odd+t.res.Bad+t.res.Large)
 		if t.res.Cut {
 			d.Dropped.Add("the file ends within an event", 1)
@@ -184,7 +187,11 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 			}
 			if len(calls) > 0 {
 				bars.Add(whole, ingest.Bar{Start: float64(start) / 1e9, Duration: between(start, now), Layer: -1, Iteration: int32(min(n, math.MaxInt32)), Label: bars.Name(fmt.Sprintf("iteration %d", n%1000)), Type: -1, Bytes: -1})
-				tally.End(-1)
+				if instance > 0 && n == 0 && len(t.iterations) > 1 {
+					tally.Drop() // the first iteration of each instance prepares it
+				} else {
+					tally.End(-1)
+				}
 				runs++
 			}
 		}

@@ -178,7 +178,7 @@ func readText(f *ingest.File, in *ingest.Input, printed bool) ([]*draft.Draft, e
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	b := newBlocks(stemOr(f))
 	var cols textscan.Columns

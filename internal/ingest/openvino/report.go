@@ -30,7 +30,7 @@ func readReport(f *ingest.File, in *ingest.Input) (*runReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	out := &runReport{}
 	grouped := false

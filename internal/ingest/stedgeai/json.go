@@ -80,6 +80,7 @@ func (n *network) graph(v *tree.Value) {
 			}
 		}
 	}
+	d.P.Model.Inputs, d.P.Model.Outputs = ports(v.Get("inputs")), ports(v.Get("outputs"))
 	if m := v.Get("memory_footprint"); m != nil {
 		n.memory(count(m.Get("activations")), count(m.Get("weights")))
 	}

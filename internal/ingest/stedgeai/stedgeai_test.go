@@ -43,6 +43,9 @@ func TestText(t *testing.T) {
 	if l.Name != "gemm_9" || l.Op != "Dense" || l.Option("m_id") != "9" || l.Option("original") != "FULLY_CONNECTED" || l.Option("operations") != "smul_s8_s8" || len(l.Inputs) != 3 || fmt.Sprint(l.Outputs[0].Shape) != "[1 3]" || l.Outputs[0].DType != "int8" {
 		t.Errorf("%+v", l)
 	}
+	if in := p.Model.Inputs; len(in) != 1 || in[0].Name != "serving_default_input_10" || in[0].DType != "int8" || fmt.Sprint(in[0].Shape) != "[1 30 1 40]" || len(p.Model.Outputs) != 1 {
+		t.Errorf("%+v", in)
+	}
 	if o := p.Layers[1].Option("model_layers"); o != "conv2d_1, nl_1_nl" {
 		t.Error(o)
 	}
@@ -78,6 +81,9 @@ func TestJSON(t *testing.T) {
 	l := &p.Layers[0]
 	if l.Kernel != "forward_dw_sssa8_ch" || l.Placement.On != profile.CPU || l.Option("original") != "DEPTHWISE_CONV_2D" || fmt.Sprint(l.Outputs[0].Shape) != "[28 1 40]" || *l.Outputs[0].ZeroPoint != -3 {
 		t.Errorf("%+v", l)
+	}
+	if in := p.Model.Inputs; len(in) != 1 || fmt.Sprint(in[0].Shape) != "[30 1 40]" || len(p.Model.Outputs) != 1 {
+		t.Errorf("%+v", in)
 	}
 	if len(p.Memory.Plan) == 0 || *p.Memory.ArenaBytes != 5836 || *p.Totals.Params != 46883 {
 		t.Errorf("%+v", p.Memory)

@@ -146,7 +146,7 @@ func (s *set) file(f *ingest.File, in *ingest.Input) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	var meta *tree.Value
 	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxLayerInfo, Line: s.line, Stream: func(key string) bool { return key == "Layers" || key == "Bindings" }},
 		func(key string, value []byte) error {

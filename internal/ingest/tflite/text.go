@@ -105,7 +105,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	p := &reader{cur: &log{}}
 	s := textscan.NewScanner(r, in.Progress)
 	for s.Scan() {
@@ -144,6 +144,10 @@ func (p *reader) flush() {
 
 // line takes one line.
 func (p *reader) line(s string) {
+	if p.table != nil && !p.csv && strings.HasPrefix(s, "\t") && !strings.Contains(s, "ode type]") {
+		p.add(s) // what most lines of a log are
+		return
+	}
 	trimmed := strings.TrimSpace(s)
 	switch {
 	case trimmed == "STARTING!" || strings.HasPrefix(trimmed, "Graph: ["):
@@ -190,6 +194,11 @@ func (p *reader) line(s string) {
 		}
 		return
 	}
+	p.add(s)
+}
+
+// add takes a row of the table under way; what is none ends it.
+func (p *reader) add(s string) {
 	if r, ok := p.row(s); ok {
 		if p.rows++; p.rows <= maxRows {
 			*p.table = append(*p.table, r)

@@ -149,7 +149,7 @@ func readFile(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	p := &reader{}
 	p.log.model.tensors = map[int64]tensorInfo{}

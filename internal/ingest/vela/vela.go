@@ -154,7 +154,7 @@ func readLayers(f *ingest.File, in *ingest.Input, n *network) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	part := int64(0)
