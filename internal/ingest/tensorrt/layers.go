@@ -55,11 +55,11 @@ func (s *set) runs() []*ingest.Run {
 		if s.times != nil && i == 0 {
 			s.times.into(d)
 		}
-		for _, m := range s.metas {
-			metadata(d, m)
-		}
 		for _, b := range s.bindings {
 			d.Note("binding", b)
+		}
+		for _, m := range s.metas {
+			metadata(d, m)
 		}
 		if i == 0 {
 			d.Dropped.Add("text that is no JSON or no record of an export", s.bad)

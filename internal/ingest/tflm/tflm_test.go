@@ -172,6 +172,10 @@ func TestTraps(t *testing.T) {
 	if len(p) != 1 || len(p[0].Layers) != 2 || *p[0].Settings.Runs != 2 {
 		t.Errorf("a counter that begins again: %+v", p)
 	}
+	p = read(t, "[RecordingMicroAllocator] Arena allocation total 84436 bytes\n[RecordingMicroAllocator] Arena allocation head 55296 bytes\n[RecordingMicroAllocator] Arena allocation tail 29140 bytes\nA_B took 1 ticks (0 ms).\n", 0)
+	if *p[0].Totals.RAMBytes != 84436 || *p[0].Memory.ArenaBytes != 55296 || *p[0].Memory.PersistentBytes != 29140 {
+		t.Errorf("%+v", p[0].Memory)
+	}
 	p = read(t, "A_B took 1 ticks (0 ms).\nC_D took 2 ticks (0 ms).\n\nX_Y took 3 ticks (0 ms).\n", 0)
 	if len(p) != 2 {
 		t.Errorf("%d runs of two models", len(p))
