@@ -160,6 +160,10 @@ func TestTraps(t *testing.T) {
 	if v := total(p[0], "ticks"); v != 3e9+5 || p[0].Layers[0].Op != "CONV_2D" || len(p[0].Layers) != 2 {
 		t.Errorf("32 bits that are printed as signed: %g %+v", v, p[0].Layers)
 	}
+	p = read(t, "\x00\x1b[0;32mI (1234) net: CONV_2D took 7 ticks (0 ms).\x1b[0m\rADD_N took 1 ticks (0 ms).\r\n", 1e6)
+	if v := total(p[0], "ticks"); v != 8 || p[0].Layers[0].Op != "CONV_2D" {
+		t.Errorf("colours, prefixes, both ends of lines: %g %+v", v, p[0].Layers)
+	}
 	p = read(t, "CONV_2D took 0 ticks (0 ms).\nSOFTMAX took 0 ticks (0 ms).\n", 0)
 	if s := finding(p[0], "tflm.ticks"); s == "" {
 		t.Error("a clock that did not run")
