@@ -112,7 +112,7 @@ func (b *reader) value(key string, v []byte) {
 				b.head[string(k)] = string(traceevent.Text(v))
 			}
 		})
-		if w, ok := b.head["writer"]; ok && b.own == nil && isOwn(w) {
+		if w, ok := b.head["writer"]; ok && b.own == nil && b.events == 0 && isOwn(w) {
 			b.own = newOwn()
 		}
 	}

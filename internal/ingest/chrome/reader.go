@@ -123,6 +123,10 @@ func (b *reader) event(v []byte) {
 		}
 		return
 	}
+	if b.own != nil && e.Phase != 'X' && e.Phase != 'C' && e.Phase != 's' && e.Phase != 'f' {
+		b.trace.Dropped.Add("events of phases that opmeter does not write", 1)
+		return
+	}
 	switch e.Phase {
 	case 'X':
 		b.complete()

@@ -28,7 +28,8 @@ type event struct {
 	value              float64
 	hasValue, whole    bool
 	integer            int64
-	extra, extraDouble []uint64
+	extra, extraDouble []uint64 // values of other counters
+	of, ofDouble       []uint64 // the tracks of these
 	flows              []uint64
 	legacy             []byte
 	naming             map[uint64]string // of annotations
@@ -39,6 +40,7 @@ type event struct {
 func (s *sequence) parse(data []byte) (e event, ok bool) {
 	e.track, e.naming = s.track, s.annotations
 	var categories []string
+	var of, ofDouble []uint64
 	r := wire.NewReader(data)
 	for r.Next() {
 		switch r.Num() {
@@ -80,6 +82,10 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 					e.extraDouble = append(e.extraDouble, math.Float64bits(f))
 				}
 			}
+		case 31:
+			of = numbers(&r, of)
+		case 45:
+			ofDouble = numbers(&r, ofDouble)
 		case 36, 42:
 			e.flows = numbers(&r, e.flows)
 		case 47, 48:
@@ -88,6 +94,13 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 	}
 	if len(categories) > 0 {
 		e.category = categories[0]
+	}
+	e.of, e.ofDouble = s.extra, s.extraDouble
+	if of != nil {
+		e.of = of
+	}
+	if ofDouble != nil {
+		e.ofDouble = ofDouble
 	}
 	return e, r.Err() == nil
 }
@@ -264,15 +277,15 @@ func (b *reader) count(p *place, e *event, at int64, s *sequence) {
 // extras takes values of counters that come with other events.
 func (b *reader) extras(e *event, at int64, s *sequence) {
 	for i, v := range e.extra {
-		if i < len(s.extra) {
-			if p := b.at(s.extra[i]); p != nil {
+		if i < len(e.of) {
+			if p := b.at(e.of[i]); p != nil {
 				b.count(p, &event{integer: int64(v), whole: true}, at, s)
 			}
 		}
 	}
 	for i, v := range e.extraDouble {
-		if i < len(s.extraDouble) {
-			if p := b.at(s.extraDouble[i]); p != nil {
+		if i < len(e.ofDouble) {
+			if p := b.at(e.ofDouble[i]); p != nil {
 				b.count(p, &event{value: math.Float64frombits(v)}, at, s)
 			}
 		}

@@ -63,16 +63,24 @@ func (r *run) fill(out *ingest.Run) {
 	}
 }
 
-// iterations gives slices the number of their step; without steps all is one.
+// iterations gives slices the number of their step. Steps that hold no operators, such as
+// one that was cut short, are none of figures; without any step all is one.
 func (p *part) iterations(base int32, walls *[]int64) {
 	t := &p.run.trace
-	steps := make([]track.Step, len(p.steps))
+	var steps []track.Step
+	all := make([]track.Step, len(p.steps))
 	for i, s := range p.steps {
-		steps[i] = s.Step
-		*walls = append(*walls, s.End-s.Start)
+		all[i] = s.Step
 	}
-	if !p.useful(steps) {
-		*walls, steps, p.whole = (*walls)[:base], nil, true
+	for i, n := range p.operators(all) {
+		if n > 0 {
+			p.steps[i].counted = true
+			steps = append(steps, all[i])
+			*walls = append(*walls, all[i].End-all[i].Start)
+		}
+	}
+	if len(steps) == 0 {
+		p.whole = true
 		mine := map[*track.Track]bool{}
 		for _, x := range p.list {
 			mine[t.Tracks[x.track]] = true
@@ -81,6 +89,7 @@ func (p *part) iterations(base int32, walls *[]int64) {
 		steps = []track.Step{{Start: start, End: end + 1}}
 		*walls = append(*walls, end-start)
 	}
+	p.counted = int32(len(steps))
 	for _, x := range p.list {
 		k := t.Tracks[x.track]
 		k.Assign(steps)
@@ -92,18 +101,20 @@ func (p *part) iterations(base int32, walls *[]int64) {
 	}
 }
 
-// useful reports whether any operator is in a step. Steps that hold none, such as those
-// of a part that is recorded without operators, divide nothing.
-func (p *part) useful(steps []track.Step) bool {
+// operators counts the calls of operators in each step.
+func (p *part) operators(steps []track.Step) []int {
+	out := make([]int, len(steps))
 	for _, x := range p.list {
 		k := p.run.trace.Tracks[x.track]
 		for i := range k.Slices {
-			if s := &k.Slices[i]; len(steps) > 0 && p.class(s) == operator && track.InStep(steps, s.Start) >= 0 {
-				return true
+			if s := &k.Slices[i]; len(steps) > 0 && p.class(s) == operator {
+				if n := track.InStep(steps, s.Start); n >= 0 {
+					out[n]++
+				}
 			}
 		}
 	}
-	return false
+	return out
 }
 
 // class is what a slice is.
@@ -466,8 +477,12 @@ func (p *part) lanes() {
 		if o == p {
 			break
 		}
-		if base++; !o.whole {
-			base += int32(len(o.steps)) - 1
+		base += o.counted
+	}
+	var number []int32 // of the step of each one that is counted
+	for i := range p.steps {
+		if p.steps[i].counted {
+			number = append(number, int32(i))
 		}
 	}
 	for _, x := range p.list {
@@ -475,11 +490,11 @@ func (p *part) lanes() {
 		for i := range k.Slices {
 			s := &k.Slices[i]
 			s.Extra = 0
-			if s.Iteration >= 0 {
-				s.Iteration -= base
-			}
-			if p.whole {
+			switch n := s.Iteration - base; {
+			case s.Iteration < 0 || p.whole:
 				s.Iteration = -1
+			default:
+				s.Iteration = number[n]
 			}
 		}
 	}

@@ -46,7 +46,8 @@ type part struct {
 	ranks        map[string]int64
 	aux          []aux
 	steps        []step
-	whole        bool // no step holds operators: everything is one iteration
+	whole        bool  // no step holds operators: everything is one iteration
+	counted      int32 // iterations that figures are of
 	memory       []mark
 	counters     map[string]*track.Counter
 	sums         map[string]float64
@@ -85,7 +86,8 @@ type aux struct {
 
 type step struct {
 	track.Step
-	name string
+	name    string
+	counted bool // it holds operators
 }
 
 // mark is memory that was taken or given back.
@@ -344,7 +346,7 @@ func (p *part) step(number string, s track.Slice) {
 		p.run.trace.Dropped.Add("steps beyond the first 100,000", 1)
 		return
 	}
-	p.steps = append(p.steps, step{track.Step{Start: s.Start, End: s.End()}, track.Clip([]byte(number))})
+	p.steps = append(p.steps, step{Step: track.Step{Start: s.Start, End: s.End()}, name: track.Clip([]byte(number))})
 }
 
 // instant takes marks of memory and others.

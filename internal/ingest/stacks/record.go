@@ -293,7 +293,7 @@ func (r *Record) model(run *ingest.Run) {
 			// The format has 0 for what is not known too.
 			if c != times && v != 0 {
 				base, by := Scale(r.Columns[c].Unit)
-				qs.Set(&l, figure(r.Columns[c].Name, base), v*by/runs)
+				track.Set(&qs, &l, figure(r.Columns[c].Name, base), v*by/runs)
 			}
 		}
 		h := ingest.Hint{}

@@ -194,8 +194,8 @@ func (s *Set) Fill(r *ingest.Run, qs *ingest.Quantities) (number []int32) {
 		w := callees(&q)
 		for i, f := range order {
 			l := &p.Layers[i]
-			qs.Set(l, q, self[c][f]*s.columns[c].scale)
-			qs.Set(l, w, total[c][f]*s.columns[c].scale)
+			track.Set(qs, l, q, self[c][f]*s.columns[c].scale)
+			track.Set(qs, l, w, total[c][f]*s.columns[c].scale)
 		}
 	}
 	p.Quantities = qs.List

@@ -341,10 +341,17 @@ func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
 func (w *work) fill(p *profile.Profile, qs *ingest.Quantities) {
 	w.close()
 	n := max(1, float64(len(w.walls)))
+	slab := slab{}
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		if i < len(w.layer) && w.layer[i].commands > 0 {
-			w.layer[i].set(n, func(q profile.Quantity, v float64) { qs.Set(l, q, v) })
+			l.Figures = make(map[string]*profile.Metric, 12)
+			w.layer[i].set(n, func(q profile.Quantity, v float64) {
+				// Layers are many: what most of them have nothing of is left out.
+				if v != 0 || q.Key == qTIU.Key || q.Key == qDMA.Key {
+					l.Figures[q.Key] = slab.metric(v)
+				}
+			})
 		}
 		if i < len(w.latency) && w.seen[i] > 0 {
 			l.Latency = overRuns(w.latency[i], n)
@@ -354,6 +361,7 @@ func (w *work) fill(p *profile.Profile, qs *ingest.Quantities) {
 		}
 	}
 	w.total.set(n, func(q profile.Quantity, v float64) { qs.SetTotal(&p.Totals, q, v) })
+	describe(p, qs)
 	if len(w.walls) == 0 {
 		return
 	}
@@ -375,6 +383,40 @@ func (w *work) fill(p *profile.Profile, qs *ingest.Quantities) {
 	all := wall[0] / n
 	operators = min(operators, all) // a rounding of the sum
 	p.Reconcile = &profile.Reconcile{WallS: new(all), OperatorsS: new(operators), GapsS: new(all - operators)}
+}
+
+// slab makes metrics many at a time.
+type slab struct {
+	metrics []profile.Metric
+	values  []float64
+}
+
+func (s *slab) metric(v float64) *profile.Metric {
+	const many = 4096
+	if len(s.metrics) == 0 {
+		s.metrics, s.values = make([]profile.Metric, many), make([]float64, many)
+	}
+	m := &s.metrics[0]
+	s.values[0] = v
+	*m = profile.Metric{Kind: profile.Imported, Median: &s.values[0]}
+	s.metrics, s.values = s.metrics[1:], s.values[1:]
+	return m
+}
+
+// describe adds the descriptions of the figures that layers have.
+func describe(p *profile.Profile, qs *ingest.Quantities) {
+	have := map[string]bool{}
+	for i := range p.Layers {
+		for k := range p.Layers[i].Figures {
+			have[k] = true
+		}
+	}
+	var scratch profile.Totals
+	for _, q := range ordered {
+		if have[q.Key] {
+			qs.SetTotal(&scratch, q, 0)
+		}
+	}
 }
 
 // overRuns is a time over several inferences: the value of one, else the mean with the

@@ -197,3 +197,11 @@ func (t *Trace) inside() (some bool) {
 	}
 	return some
 }
+
+// Set sets a figure of a layer. Those of opmeter's own quantities are not negative: one
+// that is makes no sense and is left out.
+func Set(qs *ingest.Quantities, l *profile.Layer, q profile.Quantity, v float64) {
+	if _, known := profile.Lookup(q.Key); !known || v >= 0 {
+		qs.Set(l, q, v)
+	}
+}

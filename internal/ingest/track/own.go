@@ -211,7 +211,9 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 		*sides[side] = columns(all)
 	}
 	for _, n := range b.numbers {
-		o.Quantities.Set(&l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
+		if ingest.Key(n.key) == n.key {
+			Set(&o.Quantities, &l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
+		}
 	}
 	if l.Name == l.Op {
 		l.Name = ""
@@ -338,8 +340,8 @@ func (o *Own) Done(t *Trace) []profile.Layer {
 
 // DropStalls takes away the bars that only show how long the one around them waited.
 func (k *Track) DropStalls(t *Trace) {
-	stall := t.names["stall"]
-	if t.Text(stall) != "stall" {
+	stall, ok := t.names["stall"]
+	if !ok {
 		return
 	}
 	k.Slices = slices.DeleteFunc(k.Slices, func(s Slice) bool {

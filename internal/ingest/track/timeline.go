@@ -13,6 +13,10 @@ import (
 // maxSpan is the longest timeline, nanoseconds: beyond 30 years a profile takes none.
 const maxSpan = int64(999_999_999) * 1e9
 
+// exactSpan is how long a timeline may be for sums of starts and durations to be right to
+// half a nanosecond, which is what a check of lanes allows.
+const exactSpan = int64(1_000_000) * 1e9
+
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
 // Origin is the first point in time of all that was added.
@@ -149,7 +153,11 @@ func (b *lanes) track(k *Track) {
 		k.lane[i], k.bar[i] = int32(r), int32(len(l.Starts))
 		start := seconds(s.Start - b.zero)
 		l.Starts = append(l.Starts, start)
-		l.Durations = append(l.Durations, length(start, seconds(s.End()-b.zero)))
+		d := seconds(s.Dur)
+		if s.End()-b.zero > exactSpan {
+			d = length(start, seconds(s.End()-b.zero))
+		}
+		l.Durations = append(l.Durations, d)
 		l.Layers, l.Labels, l.Types = append(l.Layers, s.Layer), append(l.Labels, s.Label), append(l.Types, s.Type)
 		l.Iterations, l.Bytes = append(l.Iterations, s.Iteration), append(l.Bytes, s.Bytes)
 		if s.Extra > 0 {

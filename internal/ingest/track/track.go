@@ -116,7 +116,7 @@ func (t *Trace) Track(kind timeline.LaneKind, group, name string) int32 {
 // maxNames bounds the different texts of a timeline, maxName the length of one.
 const (
 	maxNames = 100_000
-	maxName  = 4 << 10
+	maxName  = 16 << 10
 )
 
 // Name gives the number of a text, -1 for "" and for texts that are too many.
@@ -297,6 +297,10 @@ func (k *Track) At(ts int64) int32 {
 				break
 			}
 		}
+	}
+	// What takes no time and is no layer is a mark in the slice around it.
+	for best >= 0 && k.Slices[best].Dur == 0 && k.Slices[best].Layer < 0 && k.Parents[best] >= 0 {
+		best = k.Parents[best]
 	}
 	return best
 }

@@ -189,7 +189,7 @@ func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 	for _, id := range b.order {
 		b.place(id)
 	}
-	at := b.Start
+	at, latest := b.Start, int64(math.MinInt64)
 	lost := int64(0)
 	for i, id := range b.samples {
 		switch {
@@ -204,7 +204,7 @@ func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 			lost++
 			continue
 		}
-		samples = append(samples, stacks.Weighted{At: at, Place: b.place(id)})
+		samples, latest = append(samples, stacks.Weighted{At: at, Place: b.place(id)}), max(latest, at)
 	}
 	b.Set.Dropped.Add("samples of nodes that are not there", lost)
 	for _, s := range samples {
@@ -219,8 +219,8 @@ func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 			}
 		}
 	}
-	if b.End > at && b.End-at < 1e15 {
-		last = b.End - at
+	if len(samples) > 0 && b.End > latest && b.End-latest < 1e15 {
+		last = b.End - latest
 	}
 	return samples, last
 }

@@ -138,7 +138,7 @@ func Make(o Options) *Directory {
 }
 
 // simulate makes a program: each layer loads, computes and stores, with the loads of
-// two layers ahead of the computing.
+// the next step ahead of the stores.
 func simulate(o *Options, id uint32, line int) *Subnet {
 	r := rand.New(rand.NewPCG(o.Seed, uint64(id)+1))
 	s := &Subnet{ID: id, FirstLayer: line}
@@ -172,24 +172,28 @@ func simulate(o *Options, id uint32, line int) *Subnet {
 		return len(ends[e])
 	}
 	computed := 0
-	for len(s.Commands) < o.Commands {
-		l := s.Layers
-		for begin := len(s.Commands); ; {
-			free := max(0, computed-2)
-			a := add(l, true, false, free)
-			if r.IntN(2) == 0 {
-				a = add(l, true, false, free)
-			}
-			for range 1 + r.IntN(3) {
-				computed = add(l, false, false, a)
-			}
-			add(l, true, true, computed)
-			if len(s.Commands)-begin >= o.LayerSize {
-				break
-			}
+	load := func() int {
+		a := add(s.Layers, true, false, max(0, computed-2))
+		if r.IntN(2) == 0 {
+			a = add(s.Layers, true, false, max(0, computed-2))
 		}
-		s.Layers++
+		return a
 	}
+	// The next loads are issued before the results are stored, so that engines overlap.
+	next := load()
+	for begin := 0; len(s.Commands) < o.Commands; {
+		a, l := next, s.Layers
+		for range 1 + r.IntN(3) {
+			computed = add(l, false, false, a)
+		}
+		if len(s.Commands)-begin >= o.LayerSize {
+			s.Layers++
+			begin = len(s.Commands)
+		}
+		next = load()
+		add(l, true, true, computed)
+	}
+	s.Layers++
 	if o.Lose > 0 {
 		for i := range s.Commands {
 			s.Commands[i].Lost = (i+1)%o.Lose == 0

@@ -29,7 +29,6 @@ type classic struct {
 	flops   float64
 	// mhz and dmaMHz are the clocks of the engines.
 	mhz, dmaMHz float64
-	mlir        bool
 	bd, gdma    []*node
 	firmware    []event
 	unmatched   []*node // records of copies that no command of the log explains
@@ -45,16 +44,13 @@ type tensor struct {
 }
 
 type layer struct {
-	id             int
-	kind           string
-	global         bool
-	ins, outs      []*tensor
-	bd, gdma       []*node
-	sizes          [3]int // feature, weight, total
-	begin, end     float64
-	dtypes         []string
-	kernel, stride [2]uint64
-	pad            [4]uint64
+	id         int
+	kind       string
+	global     bool
+	ins, outs  []*tensor
+	bd, gdma   []*node
+	sizes      [3]int // feature, weight, total
+	begin, end float64
 }
 
 // node is a command of the log, or a record without one.
@@ -69,7 +65,6 @@ type node struct {
 	start, end int64 // cycles
 	us         [2]float64
 	estimate   int
-	dtype      int
 }
 
 type allocation struct {

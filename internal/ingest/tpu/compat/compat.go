@@ -51,6 +51,8 @@ type Place struct {
 	// The object owns the tensor commands Before[0]+1 to After[0] and the copies
 	// Before[1]+1 to After[1].
 	Before, After [2]int
+	// In and Out are operands and results that are there.
+	In, Out []Tensor
 }
 
 // File is one file that was written.

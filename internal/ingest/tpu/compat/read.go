@@ -176,6 +176,12 @@ func (r *reader) places(f *ingest.File, data []byte) error {
 		Local  bool   `json:"is_local"`
 		Before [2]int `json:"tiu_dma_id(before)"`
 		After  [2]int `json:"tiu_dma_id(after)"`
+		In     []struct {
+			Type string `json:"memory_type"`
+		} `json:"operands"`
+		Out []struct {
+			Type string `json:"memory_type"`
+		} `json:"results"`
 	}
 	if err := jsonx.Unmarshal(data, &list); err != nil {
 		return &ingest.FileError{Path: f.Path, Err: err}
@@ -186,6 +192,16 @@ func (r *reader) places(f *ingest.File, data []byte) error {
 		for e := range pl.Before {
 			// A range that no stream can have would only cost time.
 			pl.Before[e], pl.After[e] = max(0, pl.Before[e]), min(pl.After[e], command.MaxCommands)
+		}
+		for _, o := range p.In {
+			if t, ok := ParseTensor(o.Type); ok {
+				pl.In = append(pl.In, t)
+			}
+		}
+		for _, o := range p.Out {
+			if t, ok := ParseTensor(o.Type); ok {
+				pl.Out = append(pl.Out, t)
+			}
 		}
 		r.in.Places = append(r.in.Places, pl)
 	}
@@ -199,7 +215,7 @@ func (r *reader) records(f *ingest.File) error {
 	if err != nil {
 		return &ingest.FileError{Path: f.Path, Err: err}
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	if r.done && r.in.Chip != command.BM1690 {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 // stat are the figures of a layer, or of a group of them, as the converter adds them up.
 type stat struct {
 	layer      *layer
-	first      bool
 	dtypes     map[int]bool // codes of the log
 	in, out    [4]int
 	kh, kw     uint64

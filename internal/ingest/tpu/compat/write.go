@@ -4,22 +4,29 @@ package compat
 // converter for BM1684 and BM1684X, those of the newer one for all other chips.
 func Write(in *Input) ([]File, error) {
 	if in.Classic != nil {
-		return oldFiles(in)
+		return Texts(in), nil
 	}
-	return newFiles(in)
-}
-
-// newFiles are the files for BM1688, CV186X, CV184X and BM1690.
-func newFiles(in *Input) ([]File, error) {
 	p := newPerfAI(in)
-	files := p.dumps()
-	files = append(files, File{"PerfAI_output.csv", p.world()}, File{"profile_data.js", p.page()})
-	return files, nil
+	book, err := p.book()
+	if err != nil {
+		return nil, err
+	}
+	return append(p.texts(), File{"PerfAI_output.xlsx", book}), nil
 }
 
-// oldFiles are the files for BM1684 and BM1684X.
-func oldFiles(in *Input) ([]File, error) {
-	c := newClassic(in)
+// Texts makes the files of [Write] without the workbook.
+func Texts(in *Input) []File {
+	if in.Classic != nil {
+		return newClassic(in).texts()
+	}
+	return newPerfAI(in).texts()
+}
+
+func (p *perfAI) texts() []File {
+	return append(p.dumps(), File{"PerfAI_output.csv", p.world()}, File{"profile_data.js", p.page()})
+}
+
+func (c *classic) texts() []File {
 	list := c.statistics()
 	groups := c.groupStats(list)
 	all := c.overall(list, groups)
@@ -32,5 +39,5 @@ func oldFiles(in *Input) ([]File, error) {
 		{"mem.csv", c.memCSV()},
 		{"summary_of_csv_format.csv", c.summaryCSV()},
 		{"profile_data.js", c.page()},
-	}, nil
+	}
 }
