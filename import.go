@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -88,39 +89,17 @@ type Imported struct {
 // content. Several files of one run make one profile. Errors are joined [RecordError]s, or
 // an [OptionError]; what was right comes beside them.
 func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error) {
-	formats := all.Formats()
-	if o.Format != "" {
-		formats = slices.DeleteFunc(formats, func(f *ingest.Format) bool { return f.Name != o.Format })
-		if len(formats) == 0 {
-			return nil, wrong("Format", "no format is called %q", o.Format)
-		}
-	}
-	for unit, hz := range o.ClocksHz {
-		if !(hz > 0 && hz < 1e15) {
-			return nil, wrong("ClocksHz", "use a frequency above 0 for %q, not %v Hz", unit, hz)
-		}
-	}
-	files, faults, err := ingest.Find(path)
+	found, errs, err := o.find(path)
 	if err != nil {
-		return nil, recordError(path, err)
+		return nil, err
 	}
-	out := &Imported{}
-	var errs []error
-	for _, f := range faults {
-		errs = append(errs, recordError(path, f))
-	}
-	groups, order := group(files, formats, o.Format != "")
-	for _, f := range groups[groupKey{}] {
-		out.Skipped = append(out.Skipped, f.Path)
-	}
-	if len(files) == 1 && len(out.Skipped) == 1 {
-		return nil, errors.Join(append(errs, foreign(files[0]))...)
-	}
-	if len(order) == 0 && len(errs) == 0 {
-		return nil, &RecordError{File: path, Err: fmt.Errorf("none of %d files is a record that opmeter reads", len(files))}
-	}
-	for _, k := range order {
-		runs, err := k.format.Read(ctx, &ingest.Input{Files: groups[k], Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}, Progress: o.Progress})
+	out := &Imported{Skipped: found.skipped}
+	for _, k := range found.order {
+		var runs []*ingest.Run
+		err := guarded(found.groups[k], func() (err error) {
+			runs, err = k.format.Read(ctx, o.input(found.groups[k]))
+			return err
+		})
 		errs = append(errs, recordErrors(path, err)...)
 		for _, r := range runs {
 			p, err := o.collect(ctx, r, k.format)
@@ -137,6 +116,119 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// RecordOutput is a file that the tool itself makes of its records.
+type RecordOutput struct {
+	// Folder is the records' folder, Name the file's name.
+	Folder, Name string
+	Data         []byte
+}
+
+// Original makes what the tool itself makes of the records at a path: the same files with
+// its figures and layouts, for comparison. Errors are like those of [Import]; a format for which
+// opmeter cannot do it is one.
+func Original(ctx context.Context, path string, o ImportOptions) (out []RecordOutput, err error) {
+	err = o.each(path, "writes no files of its tool", func(f *ingest.Format) bool { return f.Original != nil }, func(k groupKey, in *ingest.Input) error {
+		files, err := k.format.Original(ctx, in)
+		for _, f := range files {
+			out = append(out, RecordOutput{Folder: k.dir, Name: f.Name, Data: f.Data})
+		}
+		return err
+	})
+	return out, err
+}
+
+// Commands lists the commands of hardware that the records at a path hold, a line each.
+func Commands(ctx context.Context, path string, o ImportOptions, w io.Writer) error {
+	return o.each(path, "holds no commands of hardware", func(f *ingest.Format) bool { return f.Commands != nil }, func(k groupKey, in *ingest.Input) error {
+		return k.format.Commands(ctx, in, w)
+	})
+}
+
+// CheckCommands looks for places of memory that these commands write and read at the same
+// time. It writes a line for each, and returns how many there are.
+func CheckCommands(ctx context.Context, path string, o ImportOptions, w io.Writer) (found int, err error) {
+	err = o.each(path, "holds no commands of hardware", func(f *ingest.Format) bool { return f.Check != nil }, func(k groupKey, in *ingest.Input) error {
+		n, err := k.format.Check(ctx, in, w)
+		found += n
+		return err
+	})
+	return found, err
+}
+
+// each does something with the records of each format that can.
+func (o *ImportOptions) each(path, cannot string, can func(*ingest.Format) bool, do func(k groupKey, in *ingest.Input) error) error {
+	found, errs, err := o.find(path)
+	if err != nil {
+		return err
+	}
+	for _, k := range found.order {
+		files := found.groups[k]
+		if !can(k.format) {
+			errs = append(errs, &RecordError{File: files[0].Path, Err: fmt.Errorf("a record of %s %s", k.format.Name, cannot)})
+			continue
+		}
+		errs = append(errs, recordErrors(path, guarded(files, func() error { return do(k, o.input(files)) }))...)
+	}
+	return errors.Join(errs...)
+}
+
+func (o *ImportOptions) input(files []*ingest.File) *ingest.Input {
+	return &ingest.Input{Files: files, Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}, Progress: o.Progress}
+}
+
+// records are the files at a path by format and folder.
+type records struct {
+	groups  map[groupKey][]*ingest.File
+	order   []groupKey
+	skipped []string
+}
+
+// find lists the records at a path. errs are faults of single files.
+func (o *ImportOptions) find(path string) (r *records, errs []error, err error) {
+	formats := all.Formats()
+	if o.Format != "" {
+		formats = slices.DeleteFunc(formats, func(f *ingest.Format) bool { return f.Name != o.Format })
+		if len(formats) == 0 {
+			return nil, nil, wrong("Format", "no format is called %q", o.Format)
+		}
+	}
+	for unit, hz := range o.ClocksHz {
+		if !(hz > 0 && hz < 1e15) {
+			return nil, nil, wrong("ClocksHz", "use a frequency above 0 for %q, not %v Hz", unit, hz)
+		}
+	}
+	files, faults, err := ingest.Find(path)
+	if err != nil {
+		return nil, nil, recordError(path, err)
+	}
+	for _, f := range faults {
+		errs = append(errs, recordError(path, f))
+	}
+	r = &records{}
+	r.groups, r.order = group(files, formats, o.Format != "")
+	for _, f := range r.groups[groupKey{}] {
+		r.skipped = append(r.skipped, f.Path)
+	}
+	if len(files) == 1 && len(r.skipped) == 1 {
+		return nil, nil, errors.Join(append(errs, foreign(files[0]))...)
+	}
+	if len(r.order) == 0 && len(errs) == 0 {
+		return nil, nil, &RecordError{File: path, Err: fmt.Errorf("none of %d files is a record that opmeter reads", len(files))}
+	}
+	return r, errs, nil
+}
+
+// guarded keeps a fault in a reader from ending the program: what other formats read of
+// a folder stands.
+func guarded(files []*ingest.File, do func() error) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = &ingest.FileError{Path: files[0].Path, Err: &source.FaultError{Value: e}}
+		}
+	}()
+	return do()
 }
 
 // groupKey is a format with a folder; the zero value is of files of no format.

@@ -14,7 +14,9 @@ func deep[T any](v T) T {
 func detach(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
+		if m, ok := metric(v); ok {
+			v.Set(reflect.ValueOf(m.detached()))
+		} else if !v.IsNil() {
 			to := reflect.New(v.Type().Elem())
 			to.Elem().Set(v.Elem())
 			detach(to.Elem())
@@ -41,6 +43,14 @@ func detach(v reflect.Value) {
 		if v.IsNil() {
 			return
 		}
+		if figures, ok := v.Interface().(map[string]*Metric); ok {
+			to := make(map[string]*Metric, len(figures))
+			for k, m := range figures {
+				to[k] = m.detached()
+			}
+			v.Set(reflect.ValueOf(to))
+			return
+		}
 		to := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for at := v.MapRange(); at.Next(); {
 			e := reflect.New(v.Type().Elem()).Elem()
@@ -50,4 +60,37 @@ func detach(v reflect.Value) {
 		}
 		v.Set(to)
 	}
+}
+
+// metric takes metrics out: profiles have hundreds of thousands of them.
+func metric(v reflect.Value) (*Metric, bool) {
+	if v.Type() != reflect.TypeFor[*Metric]() || v.IsNil() {
+		return nil, false
+	}
+	m, ok := v.Interface().(*Metric)
+	return m, ok
+}
+
+// detached is a copy that shares nothing.
+func (m *Metric) detached() *Metric {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	for _, p := range [...]**float64{&c.Typical, &c.Median, &c.Mean, &c.Min, &c.Max, &c.P90, &c.P95, &c.P99, &c.StdDev, &c.MAD} {
+		if *p != nil {
+			*p = new(**p)
+		}
+	}
+	for _, p := range [...]**[2]float64{&c.CI95, &c.Band} {
+		if *p != nil {
+			*p = new(**p)
+		}
+	}
+	for _, p := range [...]**int64{&c.N, &c.Outliers} {
+		if *p != nil {
+			*p = new(**p)
+		}
+	}
+	return &c
 }

@@ -108,6 +108,9 @@ func (m *Metric) Validate() error {
 	if !slices.Contains(kinds, string(m.Kind)) {
 		return fmt.Errorf("kind %q is none of %s", m.Kind, strings.Join(kinds, ", "))
 	}
+	if *m == (Metric{Kind: m.Kind, Median: m.Median, Method: m.Method}) && m.Median != nil && !math.IsNaN(*m.Median) && !math.IsInf(*m.Median, 0) {
+		return nil // one figure without spread, as most are
+	}
 	if m.N != nil && *m.N < 0 {
 		return fmt.Errorf("n is %d", *m.N)
 	}

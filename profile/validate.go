@@ -325,7 +325,9 @@ func (c *checker) layer(i int, l *Layer, n int) {
 		}
 	}
 	for k, o := range l.Options {
-		c.need(fmt.Sprintf("%s.options[%d].key", at, k), o.Key)
+		if o.Key == "" {
+			c.fail(fmt.Sprintf("%s.options[%d].key", at, k), "is missing")
+		}
 	}
 	if p := l.Provenance; p != nil {
 		c.confidence(at+".provenance.confidence", p.Confidence)
@@ -358,8 +360,16 @@ func (c *checker) confidence(at string, v Confidence) {
 	c.word(at, string(v), string(Exact), string(ByTensor), string(ByName), string(ByOrder), string(Unknown))
 }
 
-// figures checks a map of figures. Foreign ones may be negative.
+// figures checks a map of figures. Foreign ones may be negative. Of several faults the
+// one with the first key is told.
 func (c *checker) figures(at string, fs map[string]*Metric) {
+	sound := true
+	for key, m := range fs {
+		sound = sound && isKey(key) && m != nil && m.Validate() == nil
+	}
+	if sound {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(fs)) {
 		m := fs[key]
 		if !isKey(key) {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -58,12 +59,12 @@ func (d *damage) run(w io.Writer) error {
 		for i := range d.n {
 			t.one(of[i%len(of)], i)
 		}
-		fmt.Fprintf(w, "%-20s %9d records of %3d folders, %8d with a profile, %d failed, slowest %.1f s, most memory %d MB, %.0f s\n",
-			f.Name, d.n, len(of), t.profiles, len(t.failures), t.slowest.Seconds(), t.peak>>20, time.Since(at).Seconds())
+		fmt.Fprintf(w, "%-16s %9d damaged, %9d profiles, %d failed, slowest %.1f s, heap %d MB, %.0f s\n",
+			f.Name, d.n, t.profiles, t.failed, t.slowest.Seconds(), t.peak>>20, time.Since(at).Seconds())
 		for _, s := range t.failures {
 			fmt.Fprintln(w, "  "+s)
 		}
-		failed += len(t.failures)
+		failed += t.failed
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d failed", failed)
@@ -141,7 +142,9 @@ type trial struct {
 	profiles int
 	slowest  time.Duration
 	peak     uint64
+	failed   int
 	failures []string
+	kinds    map[string]bool
 }
 
 // one damages a few files of a folder and reads them.
@@ -164,8 +167,8 @@ func (t *trial) one(f folder, i int) {
 		in.Files = append(in.Files, x)
 	}
 	at := time.Now()
-	if err := t.read(f.format, in); err != nil && len(t.failures) < 20 {
-		t.failures = append(t.failures, fmt.Sprintf("%s %d: %v", files[hit].Path, i, err))
+	if err := t.read(f.format, in); err != nil {
+		t.fail(files[hit].Path, i, err)
 	}
 	took := time.Since(at)
 	t.slowest = max(t.slowest, took)
@@ -176,13 +179,13 @@ func (t *trial) one(f folder, i int) {
 		if m[0].Value.Uint64() > mostMemory {
 			runtime.GC()
 			metrics.Read(m)
-			if m[0].Value.Uint64() > mostMemory && len(t.failures) < 20 {
-				t.failures = append(t.failures, fmt.Sprintf("%s %d: %d MB", files[hit].Path, i, m[0].Value.Uint64()>>20))
+			if v := m[0].Value.Uint64(); v > mostMemory {
+				t.fail(files[hit].Path, i, fmt.Errorf("%d MB", v>>20))
 			}
 		}
 	}
-	if took > mostTime && len(t.failures) < 20 {
-		t.failures = append(t.failures, fmt.Sprintf("%s %d: took %v", files[hit].Path, i, took))
+	if took > mostTime {
+		t.fail(files[hit].Path, i, fmt.Errorf("took %v", took))
 	}
 }
 
@@ -190,7 +193,7 @@ func (t *trial) one(f folder, i int) {
 func (t *trial) read(f *ingest.Format, in *ingest.Input) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = fmt.Errorf("panic: %v\n%s", e, debug.Stack())
+			err = fmt.Errorf("panic: %v at %s", e, frame(debug.Stack()))
 		}
 	}()
 	for _, x := range in.Files {
@@ -208,6 +211,34 @@ func (t *trial) read(f *ingest.Format, in *ingest.Input) (err error) {
 		t.profiles++
 	}
 	return nil
+}
+
+// frame is the first line of the project in a stack behind the panic.
+func frame(stack []byte) string {
+	_, after, _ := bytes.Cut(stack, []byte("\npanic("))
+	for line := range bytes.Lines(after) {
+		if i := bytes.Index(line, []byte("/internal/")); i >= 0 && line[0] == '\t' {
+			return string(bytes.TrimSpace(line[i+1:]))
+		}
+	}
+	return "an unknown place"
+}
+
+// fail keeps the first failures; those of one kind are told once.
+func (t *trial) fail(file string, i int, err error) {
+	t.failed++
+	kind := err.Error()
+	if k := strings.IndexAny(kind, "[\""); k > 0 {
+		kind = kind[:k]
+	}
+	if t.kinds[kind] || len(t.failures) >= 20 {
+		return
+	}
+	if t.kinds == nil {
+		t.kinds = map[string]bool{}
+	}
+	t.kinds[kind] = true
+	t.failures = append(t.failures, fmt.Sprintf("%s %d: %.200v", filepath.Base(file), i, err))
 }
 
 // change damages bytes: flipped ones, a cut end, a piece that is gone, there twice or from elsewhere,

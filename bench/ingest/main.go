@@ -29,6 +29,7 @@ func main() {
 	flag.IntVar(&s.commands, "commands", 1_000_000, "commands of the directory of a tensor processor")
 	flag.IntVar(&s.n, "n", 5, "how often each is imported")
 	flag.StringVar(&s.samples, "samples", "", "folder of directories to import as they are (default: the reference material's)")
+	flag.StringVar(&s.only, "make", "", "only make the records of -bytes and -commands in this folder")
 	flag.IntVar(&d.n, "fuzz", 0, "number of damaged records for each format")
 	flag.StringVar(&d.format, "format", "", "only this format")
 	flag.Uint64Var(&d.seed, "seed", 1, "seed")

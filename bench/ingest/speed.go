@@ -9,19 +9,25 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 )
 
 // speed measures imports.
 type speed struct {
 	program, samples string
+	only             string // folder to make records in and do nothing else
 	bytes            int64
 	commands, n      int
 }
 
 func (s *speed) run(w io.Writer) error {
+	if s.only != "" {
+		return s.make()
+	}
 	dir, err := os.MkdirTemp("", "ingest")
 	if err != nil {
 		return err
@@ -36,17 +42,65 @@ func (s *speed) run(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(w, "%-34s %9s %19s %10s %9s\n", "record", "median", "least to most", "MB/s", "memory")
+	// Records are made by another process: the memory of one that starts a program counts
+	// as that program's.
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	records := filepath.Join(dir, "records")
+	c := exec.Command(self, "-make", records, "-bytes", strconv.FormatInt(s.bytes, 10), "-commands", strconv.Itoa(s.commands))
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("making records: %w", err)
+	}
 	if s.bytes > 0 {
-		file := filepath.Join(dir, "profile.json")
-		if err := runtimeProfile(file, s.bytes); err != nil {
+		if err := s.measure(w, "ONNX Runtime profile", s.bytes, filepath.Join(records, profileName)); err != nil {
 			return err
 		}
-		if err := s.measure(w, "ONNX Runtime profile", s.bytes, file); err != nil {
+	}
+	if s.commands > 0 {
+		name := fmt.Sprintf("%d commands to a page", s.commands)
+		if err := s.measure(w, name, 0, filepath.Join(records, directoryName), "-o", filepath.Join(dir, "page.html"), "--open=false"); err != nil {
 			return err
 		}
-		os.Remove(file)
 	}
 	return s.directories(w)
+}
+
+// Names of what is made.
+const (
+	profileName   = "profile.json"
+	directoryName = "bmprofile_data-1"
+)
+
+// make makes records in a folder.
+func (s *speed) make() error {
+	if err := os.Mkdir(s.only, 0o777); err != nil {
+		return err
+	}
+	if s.bytes > 0 {
+		if err := runtimeProfile(filepath.Join(s.only, profileName), s.bytes); err != nil {
+			return err
+		}
+	}
+	if s.commands > 0 {
+		return processorRecords(filepath.Join(s.only, directoryName), s.commands)
+	}
+	return nil
+}
+
+// processorRecords makes a profile directory of a tensor processor.
+func processorRecords(dir string, commands int) error {
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return err
+	}
+	for name, data := range tpurecords.Make(tpurecords.Options{Commands: commands, Small: true, LayerSize: 2000}).Files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // directories imports the sample directories.

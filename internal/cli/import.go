@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -23,6 +25,8 @@ type importFlags struct {
 	model, from, arch string
 	clocks            []string
 	list              bool
+	compat            string
+	commands, check   bool
 }
 
 func newImport(a *app) *cobra.Command {
@@ -37,9 +41,8 @@ func newImport(a *app) *cobra.Command {
 		Long: `Import reads the records of other tools: a file, a folder or an archive, packed or not.
 What it is shows by its content. With --model the operators of that model are found in the
 record, which gets shapes, work, weights and the graph from it.`,
-		Example: `  opmeter import onnxruntime_profile.json
-  opmeter import onnxruntime_profile.json --model model.onnx -o page.html
-  opmeter import bmprofile_data-1/ -o page.html
+		Example: `  opmeter import onnxruntime_profile.json --model model.onnx -o page.html
+  opmeter import bmprofile_data-1/ --compat profile_out
   opmeter import board.log --clock 64MHz
   opmeter import --list`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -65,6 +68,11 @@ record, which gets shapes, work, weights and the graph from it.`,
 			if opts.Inputs, err = m.inputs(); err != nil {
 				return err
 			}
+			if alone, err := f.alone(c); err != nil {
+				return err
+			} else if alone {
+				return a.recordTool(c.Context(), args[0], opts, &f)
+			}
 			if err := ready(o.files, args[0]); err != nil {
 				return err
 			}
@@ -82,9 +90,73 @@ record, which gets shapes, work, weights and the graph from it.`,
 	c.Flags().StringVar(&f.arch, "arch", "", "`NAME`: chip, where the record does not tell or tells wrong")
 	c.Flags().StringArrayVar(&f.clocks, "clock", nil, "`[UNIT=]HERTZ`: clock of ticks, or of units: tiu=900MHz,dma=750MHz")
 	c.Flags().BoolVar(&f.list, "list", false, "list what can be read, and what each format can say")
+	c.Flags().StringVar(&f.compat, "compat", "", "`DIR`: write the files that the tool itself makes, with its figures")
+	c.Flags().BoolVar(&f.commands, "commands", false, "list the commands of hardware that the record holds")
+	c.Flags().BoolVar(&f.check, "check", false, "look for commands that overlap in memory: status 1 where some do")
 	m.add(c)
 	o.add(c)
 	return c
+}
+
+// alone reports whether a flag makes something else than a profile, which goes with none
+// that is about profiles.
+func (f *importFlags) alone(c *cobra.Command) (bool, error) {
+	var one string
+	for _, name := range []string{"compat", "commands", "check", "model", "output", "format", "by", "sort", "top", "all", "memory"} {
+		switch {
+		case !c.Flags().Changed(name):
+		case one != "":
+			return false, useError("--%s goes without --%s", one, name)
+		case name == "compat" || name == "commands" || name == "check":
+			one = name
+		}
+	}
+	return one != "", nil
+}
+
+// recordTool does what is about a record itself and makes no profile.
+func (a *app) recordTool(ctx context.Context, path string, opts opmeter.ImportOptions, f *importFlags) error {
+	switch {
+	case f.commands:
+		return told(opmeter.Commands(ctx, path, opts, a.out))
+	case f.check:
+		n, err := opmeter.CheckCommands(ctx, path, opts, a.out)
+		if err == nil && n > 0 {
+			return withStatus(statusGate, fmt.Errorf("%s", plural(n, "overlapping access")))
+		}
+		return told(err)
+	}
+	files, err := opmeter.Original(ctx, path, opts)
+	if len(files) == 0 && err != nil {
+		return told(err)
+	}
+	if err := os.MkdirAll(f.compat, 0o777); err != nil {
+		return withStatus(statusUse, plainPath(err))
+	}
+	folders := map[string]bool{}
+	for _, x := range files {
+		folders[x.Folder] = true
+	}
+	var wrote []string
+	for _, x := range files {
+		dir := f.compat
+		if len(folders) > 1 {
+			dir = filepath.Join(dir, filepath.Base(x.Folder))
+		}
+		name := filepath.Join(dir, x.Name)
+		if e := os.MkdirAll(dir, 0o777); e != nil {
+			return withStatus(statusUse, plainPath(e))
+		}
+		if e := writable(name, path); e != nil {
+			return e
+		}
+		if e := atomicfile.Write(name, x.Data); e != nil {
+			return withStatus(statusUse, plainPath(e))
+		}
+		wrote = append(wrote, name)
+	}
+	a.sayWrote(wrote, true)
+	return told(err)
 }
 
 // options turns the flags into options of the library.
@@ -204,7 +276,10 @@ func says(gives []string) []string {
 	out := slices.Clone(gives)
 	for i, g := range out {
 		if q, ok := profile.Lookup(g); ok {
-			out[i] = strings.ToLower(q.Name[:1]) + q.Name[1:]
+			out[i] = q.Name
+			if len(q.Name) > 1 && q.Name[1] >= 'a' { // not of abbreviations
+				out[i] = strings.ToLower(q.Name[:1]) + q.Name[1:]
+			}
 		}
 	}
 	return out

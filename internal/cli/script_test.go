@@ -18,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -275,7 +276,18 @@ func TestHelpExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"net.yaml": spec, "model.onnx": model, "board.csv": board} {
+	const profiled = `[{"cat" : "Node","pid" :7,"tid" :7,"dur" :30,"ts" :5,"ph" : "X","name" :"Relu_0_kernel_time","args" : {"op_name" : "Relu","node_index" : "0"}}]`
+	files := map[string][]byte{
+		"net.yaml": spec, "model.onnx": model, "board.csv": board, "onnxruntime_profile.json": []byte(profiled),
+		"board.log": []byte("CONV_2D took 249561 ticks (3 ms).\nSOFTMAX took 1200 ticks (0 ms).\n"),
+	}
+	if err := os.Mkdir(at("bmprofile_data-1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range tpurecords.Make(tpurecords.Options{}).Files {
+		files["bmprofile_data-1/"+name] = b
+	}
+	for name, b := range files {
 		if err := os.WriteFile(at(name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +316,7 @@ func TestHelpExamples(t *testing.T) {
 					args[i] = filepath.Join(material.Root(), a)
 				case a == "model": // the name of a model
 					args[i] = at("model.tflite")
-				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output"):
+				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output" || args[i-1] == "--compat"):
 					args[i] = at(a)
 				case ok && strings.HasSuffix(file, ".npy"):
 					args[i] = flag + "=" + at(file)

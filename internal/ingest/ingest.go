@@ -10,6 +10,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"io"
 )
 
 // Sure says how surely a file belongs to a format, by its beginning and its name.
@@ -42,6 +43,21 @@ type Format struct {
 	// one run, several runs several. A file that is of no use is an error of its own
 	// ([FileError]), joined with the others; runs that are right come beside it.
 	Read func(ctx context.Context, in *Input) ([]*Run, error)
+	// Original writes what the tool itself makes of its records, with its figures, files
+	// and layouts; nil where opmeter cannot.
+	Original func(ctx context.Context, in *Input) ([]Output, error)
+	// Commands lists the commands that the record holds, a line each; nil where it has none.
+	Commands func(ctx context.Context, in *Input, w io.Writer) error
+	// Check looks for what the commands do wrong and writes a line for each finding; nil
+	// where nothing can be found.
+	Check func(ctx context.Context, in *Input, w io.Writer) (found int, err error)
+}
+
+// Output is a file that [Format].Original makes.
+type Output struct {
+	// Name of the file, without a folder.
+	Name string
+	Data []byte
 }
 
 // Parts are words that [Format].Gives may hold beside keys of quantities.

@@ -64,9 +64,9 @@ func (qs *Quantities) describe(q profile.Quantity, v float64) (key string, ok bo
 		return "", false
 	}
 	if q.Key == "" {
-		q.Key = Key(q.Name)
+		q.Key = q.Name
 	}
-	if q.Key == "" {
+	if q.Key = Key(q.Key); q.Key == "" {
 		return "", false
 	}
 	if _, known := profile.Lookup(q.Key); known || qs.at[q.Key] {

@@ -94,7 +94,7 @@ func (l *Lanes) Add(lane int, b Bar) {
 	if limit == 0 {
 		limit = MaxBars
 	}
-	const most = 1e15 // seconds: beyond, a float64 does not tell seconds apart
+	const most = timeline.MaxSeconds / 4 // times may still be moved to begin at 0
 	if l.bars >= limit || !(b.Start > -most && b.Start < most) || !(b.Duration >= 0 && b.Duration < most) {
 		l.dropped++
 		return

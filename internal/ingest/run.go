@@ -2,10 +2,13 @@ package ingest
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/join"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Run is one run of a model as a record tells of it. It is a source.
@@ -54,6 +57,7 @@ func (r *Run) Run(ctx context.Context, to source.Sink) error {
 	t := p.Timeline
 	p.Timeline = nil
 	events := []profile.Event{{Described: &p}}
+	counters(t)
 	if t != nil && len(t.Lanes)+len(t.Counters)+len(t.Memories) > 0 {
 		events = append(events, profile.Event{Noted: &profile.Noted{Timeline: t}})
 	}
@@ -70,4 +74,26 @@ func (r *Run) Run(ctx context.Context, to source.Sink) error {
 		}
 	}
 	return nil
+}
+
+// counters leaves out points of counters that no timeline has room for: at times that are none,
+// or out of order.
+func counters(t *timeline.Timeline) {
+	if t == nil {
+		return
+	}
+	for i := range t.Counters {
+		c := &t.Counters[i]
+		n, last := 0, 0.0
+		for k := range min(len(c.Times), len(c.Values)) {
+			at, v := c.Times[k], c.Values[k]
+			if !(at >= last && at <= timeline.MaxSeconds) || math.IsNaN(v) || math.IsInf(v, 0) {
+				continue
+			}
+			c.Times[n], c.Values[n], last = at, v, at
+			n++
+		}
+		c.Times, c.Values = c.Times[:n], c.Values[:n]
+	}
+	t.Counters = slices.DeleteFunc(t.Counters, func(c timeline.Counter) bool { return len(c.Times) == 0 })
 }

@@ -27,6 +27,7 @@ type List struct {
 	o       ListOptions
 	cols    []listColumn
 	n, bad  int
+	records int // profiles of records
 	reasons map[string]*reason
 	lacking []string // headings of the columns without room
 }
@@ -233,6 +234,9 @@ func (m *List) Add(r ListRow) error {
 			return err
 		}
 	}
+	if r.Profile != nil && r.Profile.Target.Kind == profile.TargetImport {
+		m.records++
+	}
 	cells := make([]string, len(m.cols))
 	var note string
 	if r.Profile != nil && r.Err == nil {
@@ -403,7 +407,11 @@ func (m *List) Close() error {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString(words.Plural(int64(m.n), "model"))
+	what := "model"
+	if m.records > 0 && m.records == m.n {
+		what = "profile" // several may be of one model
+	}
+	b.WriteString(words.Plural(int64(m.n), what))
 	if m.bad > 0 {
 		fmt.Fprintf(&b, ", %d refused:\n\n%5s  %s  reason", m.bad, "count", pad("example", m.cols[0].width, true))
 		list := slices.SortedFunc(maps.Values(m.reasons), func(x, y *reason) int {

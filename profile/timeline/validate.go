@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxSeconds bounds times: beyond 30 years a nanosecond is lost in a float64.
-const maxSeconds = 1e9
+// MaxSeconds bounds times: beyond 30 years a nanosecond is lost in a float64.
+const MaxSeconds = 1e9
 
 // Validate checks that columns have one length, times are in order, and
 // references are in range; layers is the number of the profile's layers. The error
@@ -125,9 +125,9 @@ func (t *Timeline) column(c *Column, layers int) error {
 		last := 0.0
 		for i, x := range *c.Float64 {
 			switch {
-			case c.Holds == Time && !(x >= last && x <= maxSeconds):
+			case c.Holds == Time && !(x >= last && x <= MaxSeconds):
 				return fmt.Errorf("has %v at %d after %v", x, i, last)
-			case c.Holds == Span && !(x >= 0 && x <= maxSeconds), math.IsNaN(x), math.IsInf(x, 0):
+			case c.Holds == Span && !(x >= 0 && x <= MaxSeconds), math.IsNaN(x), math.IsInf(x, 0):
 				return fmt.Errorf("has %v at %d", x, i)
 			}
 			last = x
@@ -168,7 +168,7 @@ func (t *Timeline) memory(i int, clocks map[string]bool, layers int) error {
 		}
 	}
 	for j := range m.Starts {
-		if !(m.Ends[j] >= m.Starts[j] && m.Ends[j] <= maxSeconds) || m.Addresses[j] < 0 || m.Sizes[j] < 0 {
+		if !(m.Ends[j] >= m.Starts[j] && m.Ends[j] <= MaxSeconds) || m.Addresses[j] < 0 || m.Sizes[j] < 0 {
 			return fmt.Errorf("%s access %d is %d bytes at %d, %v to %v s", at, j, m.Sizes[j], m.Addresses[j], m.Starts[j], m.Ends[j])
 		}
 	}

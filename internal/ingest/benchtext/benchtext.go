@@ -47,8 +47,11 @@ var (
 	ncnnLine = regexp.MustCompile(`^\s*(\S+)\s+min =\s*([\d.]+)\s+max =\s*([\d.]+)\s+avg =\s*([\d.]+)\s*$`)
 )
 
-// some says whether a line of the beginning is of a kind.
-func some(f *ingest.File, is func(string) bool) bool {
+// some says whether a line of the beginning is of a kind, which has a part in common.
+func some(f *ingest.File, part string, is func(string) bool) bool {
+	if !textscan.Any(f.Head, part) {
+		return false
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		if is(textscan.Strip(l)) {
 			return true
@@ -58,7 +61,7 @@ func some(f *ingest.File, is func(string) bool) bool {
 }
 
 func matchGo(f *ingest.File) ingest.Sure {
-	if some(f, func(l string) bool {
+	if some(f, "Benchmark", func(l string) bool {
 		m := goLine.FindStringSubmatch(l)
 		return m != nil && strings.Contains(m[3], "/op")
 	}) {
@@ -71,28 +74,28 @@ const hyperfineHead = "command,mean,stddev,median,user,system,min,max"
 
 func matchHyperfine(f *ingest.File) ingest.Sure {
 	has := func(s string) bool { return bytes.Contains(f.Head, []byte(s)) }
-	if has(`"results"`) && has(`"command"`) && has(`"mean"`) || some(f, func(l string) bool { return strings.HasPrefix(l, hyperfineHead) }) {
+	if has(`"results"`) && has(`"command"`) && has(`"mean"`) || some(f, hyperfineHead, func(l string) bool { return strings.HasPrefix(l, hyperfineHead) }) {
 		return ingest.Certain
 	}
 	return ingest.No
 }
 
 func matchMNN(f *ingest.File) ingest.Sure {
-	if some(f, func(l string) bool { return isMNNHead(l) != 0 }) {
+	if some(f, "Avg(ms)", func(l string) bool { return isMNNHead(l) != 0 }) {
 		return ingest.Certain
 	}
 	return ingest.No
 }
 
 func matchNCNN(f *ingest.File) ingest.Sure {
-	if some(f, ncnnLine.MatchString) {
+	if some(f, "min =", ncnnLine.MatchString) {
 		return ingest.Certain
 	}
 	return ingest.No
 }
 
 func matchNeuron(f *ingest.File) ingest.Sure {
-	if some(f, func(l string) bool { return neuronTitle.MatchString(strings.TrimSpace(l)) }) {
+	if some(f, "(LEVEL ", func(l string) bool { return neuronTitle.MatchString(strings.TrimSpace(l)) }) {
 		return ingest.Likely
 	}
 	return ingest.No

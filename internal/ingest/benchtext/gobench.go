@@ -27,7 +27,8 @@ type suite struct {
 	config [][2]string
 	list   []*measured
 	at     map[string]*measured
-	lines  int
+	// threads by a remark, 0 where there is none.
+	threads int64
 }
 
 var (
@@ -45,7 +46,7 @@ func readGo(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		s := textscan.NewScanner(r, in.Progress)
 		cur := &suite{at: map[string]*measured{}}
 		suites := []*suite{cur}
@@ -57,6 +58,9 @@ func readGo(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 					bad++
 				}
 				continue
+			}
+			if n, ok := textscan.Whole(strings.TrimPrefix(l, "# threads: ")); ok && n > 0 && strings.HasPrefix(l, "# threads: ") {
+				cur.threads = n
 			}
 			m := configLine.FindStringSubmatch(l)
 			if m == nil || strings.HasPrefix(l, "ok ") {
@@ -167,7 +171,7 @@ func (c *suite) run(name string, bad int64) *ingest.Run {
 		d.P.Target.Description = draft.Text(t)
 	}
 	own := c.at["BenchmarkModel/layer=all"] != nil
-	threads := int64(0)
+	threads := c.threads
 	for _, b := range c.list {
 		if b.name == "BenchmarkModel/layer=all" {
 			b.total(d)
@@ -247,6 +251,9 @@ func (b *measured) figures(d *draft.Draft, i int) {
 		if u == "ns/op" {
 			continue
 		}
+		if len(b.values[u]) == 0 {
+			continue
+		}
 		v := mean(b.values[u])
 		switch s := b.seconds(); {
 		case u == "MACs/s" && len(s) == len(b.values[u]):
@@ -269,7 +276,8 @@ func mean(vs []float64) float64 {
 	for _, v := range vs {
 		s += v
 	}
-	return s / float64(len(vs))
+	// What is the same in all lines stays so whatever rounding does.
+	return min(max(s/float64(len(vs)), slices.Min(vs)), slices.Max(vs))
 }
 
 // quantity says what a unit of a benchmark stands for.

@@ -15,7 +15,7 @@ import (
 
 // maxHyperfine bounds a file, maxCommands its results.
 const (
-	maxHyperfine = 256 << 20
+	maxHyperfine = 64 << 20
 	maxCommands  = 2000
 )
 
@@ -71,9 +71,9 @@ func hyperfineJSON(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 		if peak >= 0 {
 			d.P.Memory = &profile.Memory{ProcessPeakBytes: &peak}
 		}
-		for i, key := range r.Keys {
+		for key, item := range r.Members() {
 			if !slices.Contains([]string{"command", "mean", "stddev", "median", "user", "system", "min", "max", "times", "exit_codes", "memory_usage_byte"}, key) {
-				d.Note(key, r.Items[i].Brief())
+				d.Note(key, item.Brief())
 			}
 		}
 		if d.Empty() {
@@ -122,7 +122,7 @@ func hyperfineCSV(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	var runs []*ingest.Run

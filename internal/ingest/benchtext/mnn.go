@@ -38,7 +38,7 @@ func readMNN(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		s := textscan.NewScanner(r, in.Progress)
 		var nodes, types [][]string
 		in := 0

@@ -34,7 +34,7 @@ func readNCNN(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		s := textscan.NewScanner(r, in.Progress)
 		cur := &table{}
 		tables := []*table{cur}

@@ -36,7 +36,7 @@ func readNeuron(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		s := textscan.NewScanner(r, in.Progress)
 		var all []*scenario
 		var cur *scenario

@@ -52,6 +52,9 @@ func match(f *ingest.File) ingest.Sure {
 
 // isCSV looks for the header of analyze, whose columns come in any order.
 func isCSV(f *ingest.File) bool {
+	if !textscan.Any(f.Head, "canonical_name") {
+		return false
+	}
 	ls := textscan.Head(f.Head, f.Whole)
 	if len(ls) == 0 {
 		return false
@@ -61,7 +64,7 @@ func isCSV(f *ingest.File) bool {
 }
 
 // maxBytes bounds a file.
-const maxBytes = 256 << 20
+const maxBytes = 64 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
@@ -102,8 +105,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 // benchmark reads the result of a benchmark. Times are milliseconds.
 func benchmark(d *draft.Draft, v *tree.Value) {
 	s := &d.P.Settings
-	for i, key := range v.Keys {
-		e := v.Items[i]
+	for key, e := range v.Members() {
 		n, whole := e.Int()
 		whole = whole && n >= 0
 		switch {
@@ -158,12 +160,12 @@ func result(d *draft.Draft, v *tree.Value) {
 		m.N = &n
 	}
 	d.P.Totals.Latency = draft.Metric(m)
-	for i, key := range v.Keys {
-		f, ok := v.Items[i].Float()
+	for key, item := range v.Members() {
+		f, ok := item.Float()
 		switch {
 		case key == "median" || key == "mean" || key == "std" || key == "iterations" || key == "90.0%" || key == "95.0%" || key == "99.0%":
 		case !ok:
-			d.Note(key, v.Items[i].Brief())
+			d.Note(key, item.Brief())
 		case key == "items_per_sec":
 			d.Total(profile.Quantity{Key: "items_per_s", Unit: "/s", Name: "Items per second", Group: "Rates", Better: 1}, f)
 		case key == "seconds_ran":
@@ -179,8 +181,7 @@ func result(d *draft.Draft, v *tree.Value) {
 // analyze reads layers and what is inside them.
 func analyze(d *draft.Draft, v *tree.Value) {
 	var samples []float64
-	for i, key := range v.Keys {
-		e := v.Items[i]
+	for key, e := range v.Members() {
 		n, whole := e.Int()
 		switch {
 		case key == "layer_info":
@@ -237,9 +238,9 @@ func layer(d *draft.Draft, v *tree.Value, parent, depth int) (seconds float64) {
 	if i < 0 {
 		return 0
 	}
-	for k, key := range v.Keys {
+	for key, item := range v.Members() {
 		if key != "sub_layer_info" {
-			field(d, i, key, v.Items[k])
+			field(d, i, key, item)
 		}
 	}
 	seconds, timed := d.Layer(i).Latency.Best()
@@ -312,8 +313,8 @@ func text(e *tree.Value) string {
 		return e.Brief()
 	}
 	var parts []string
-	for i, k := range e.Keys {
-		parts = append(parts, k+"="+e.Items[i].Brief())
+	for k, item := range e.Members() {
+		parts = append(parts, k+"="+item.Brief())
 	}
 	return strings.Join(parts, " ")
 }
@@ -324,7 +325,7 @@ func readCSV(d *draft.Draft, f *ingest.File, in *ingest.Input) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	for s.Scan() {

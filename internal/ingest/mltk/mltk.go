@@ -51,6 +51,9 @@ func kindOf(f *ingest.File) kind {
 		}
 		return none
 	}
+	if !textscan.Any(f.Head, "Profiling Summary", "| OpCode", "index,opcode,", "name,accelerator,", "Starting Model Profiler", "Tensor runtime memory:", "Profiler Metrics", "Op0-", "Op1-", "Op2-") {
+		return none
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {
@@ -134,13 +137,13 @@ func readJSON(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	}
 	v, fault := tree.Parse(b)
 	r := &report{summary: map[string]string{}}
-	for i, k := range v.Get("summary").Keys {
-		r.put(k, v.Get("summary").Items[i].Str())
+	for k, item := range v.Get("summary").Members() {
+		r.put(k, item.Str())
 	}
 	for _, l := range v.Get("layers").List() {
 		row := map[string]string{}
-		for i, k := range l.Keys {
-			row[k] = l.Items[i].Str()
+		for k, item := range l.Members() {
+			row[k] = item.Str()
 		}
 		r.layers = append(r.layers, row)
 		if r.keys == nil {
@@ -176,7 +179,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rd.Close()
+	defer func() { _ = rd.Close() }()
 	s := textscan.NewScanner(rd, in.Progress)
 	cur := &report{summary: map[string]string{}}
 	var runs []*ingest.Run

@@ -41,7 +41,7 @@ func match(f *ingest.File) ingest.Sure {
 }
 
 // maxBytes bounds a file.
-const maxBytes = 256 << 20
+const maxBytes = 64 << 20
 
 var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
 
@@ -80,8 +80,7 @@ func graph(d *draft.Draft, name string, at int, v *tree.Value) {
 	if results == nil {
 		return
 	}
-	for i, id := range results.Keys {
-		e := results.Items[i]
+	for id, e := range results.Members() {
 		l := profile.Layer{Name: id, Op: "node"}
 		h := ingest.Hint{Nodes: []string{id}}
 		if at > 0 {
@@ -93,9 +92,9 @@ func graph(d *draft.Draft, name string, at int, v *tree.Value) {
 		value := e
 		if e != nil && e.Kind == tree.Object {
 			value = e.Get("value")
-			for j, key := range e.Keys {
+			for key, item := range e.Members() {
 				if key != "value" {
-					d.Option(k, key, e.Items[j].Brief())
+					d.Option(k, key, item.Brief())
 				}
 			}
 		}

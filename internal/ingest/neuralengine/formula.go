@@ -54,7 +54,7 @@ func (e *evaluator) cell(row, col, depth int) (float64, bool) {
 		p := &formula{e: e, s: text[1:], depth: depth + 1}
 		r.v, r.ok = p.comparison()
 		p.blank()
-		r.ok = r.ok && p.i == len(p.s) && !math.IsNaN(r.v) && !math.IsInf(r.v, 0)
+		r.ok = r.ok && !p.failed && p.i == len(p.s) && !math.IsNaN(r.v) && !math.IsInf(r.v, 0)
 	}
 	e.done[at] = r
 	return r.v, r.ok
@@ -83,6 +83,13 @@ type formula struct {
 	i     int
 	depth int
 	level int
+	// failed says that the text is no formula: nothing more is read.
+	failed bool
+}
+
+func (p *formula) fail() (float64, bool) {
+	p.failed, p.i = true, len(p.s)
+	return 0, false
 }
 
 func (p *formula) blank() {
@@ -194,14 +201,10 @@ func (p *formula) product() (float64, bool) {
 
 // atom is a number, a reference, a function or something in brackets.
 func (p *formula) atom() (float64, bool) {
-	if p.level++; p.level > maxDepth {
-		p.i = len(p.s) + 1
-		return 0, false
+	if p.level++; p.level > maxDepth || p.failed {
+		return p.fail()
 	}
 	defer func() { p.level-- }()
-	if p.i > len(p.s) {
-		return 0, false
-	}
 	p.blank()
 	switch {
 	case p.take("-"):
@@ -235,7 +238,7 @@ func (p *formula) atom() (float64, bool) {
 	return p.number()
 }
 
-func (p *formula) close() bool { return p.i <= len(p.s) && p.take(")") }
+func (p *formula) close() bool { return !p.failed && p.take(")") }
 
 func (p *formula) number() (float64, bool) {
 	from := p.i
@@ -243,8 +246,7 @@ func (p *formula) number() (float64, bool) {
 		p.i++
 	}
 	if p.i == from {
-		p.i = len(p.s) + 1
-		return 0, false
+		return p.fail()
 	}
 	text := p.s[from:p.i]
 	if p.i < len(p.s) && p.s[p.i] == '%' {
@@ -287,16 +289,13 @@ func (p *formula) reference() (row, col int, ok bool) {
 
 // choice is what follows IF(.
 func (p *formula) choice() (float64, bool) {
-	if p.level > maxDepth {
-		return 0, false
-	}
 	c, ok := p.comparison()
-	if p.i > len(p.s) || !p.take(",") {
+	if !p.take(",") {
 		return 0, false
 	}
 	a, aok := p.comparison()
 	b, bok := 0.0, true
-	if p.i <= len(p.s) && p.take(",") {
+	if p.take(",") {
 		b, bok = p.comparison()
 	}
 	if !p.close() || !ok {

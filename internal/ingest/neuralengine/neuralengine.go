@@ -40,6 +40,9 @@ func match(f *ingest.File) ingest.Sure {
 	if isTrace(f) {
 		return ingest.Certain
 	}
+	if !textscan.Any(f.Head, tableHead, "weight shape,90%") {
+		return ingest.No
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		if strings.HasPrefix(l, tableHead) || strings.HasPrefix(l, "weight shape,90% 4x1 perf ratio") {
 			return ingest.Certain

@@ -61,7 +61,7 @@ func readTable(f *ingest.File, in *ingest.Input, n string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	t := &table{instance: n, totals: map[string]int{}}
 	seen := map[string]int{}
@@ -165,9 +165,32 @@ func align(cells []string) ([]string, bool) {
 	return row, true
 }
 
+// unglued parts cells in which a scalar at the end of the shapes, which prints nothing and no
+// comma, let the types run on: "8x1024;fp32;fp32" are the shapes "8x1024;" and the types.
+func unglued(cells []string) []string {
+	out := make([]string, 0, len(cells)+2)
+	for _, c := range cells {
+		at := 0
+		if !typeCell.MatchString(c) && !shapeCell.MatchString(c) {
+			for i := range c {
+				if c[i] == ';' && shapeCell.MatchString(c[:i]) && c[:i] != "" && typeCell.MatchString(c[i+1:]) {
+					at = i + 1
+					break
+				}
+			}
+		}
+		if at > 0 {
+			out = append(out, c[:at])
+		}
+		out = append(out, c[at:])
+	}
+	return out
+}
+
 // names finds name, inputs and outputs with their shapes and types among cells of which
 // some are too many or missing.
 func names(row, cells []string) {
+	cells = unglued(cells)
 	// The outputs' type is the last cell of one, with its shape and names before it.
 	isType := func(i int) bool { return i >= 0 && i < len(cells) && typeCell.MatchString(cells[i]) }
 	isShape := func(i int) bool { return i >= 0 && i < len(cells) && shapeCell.MatchString(cells[i]) }

@@ -46,7 +46,7 @@ func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	t := &trace{instance: n, at: map[string]int{}}
 	seen := map[string]int{}
 	t.res, err = jsonscan.Each(r, jsonscan.Options{Stream: func(key string) bool { return key == "traceEvents" }, MaxValue: 1 << 20}, func(key string, b []byte) error {
@@ -54,8 +54,11 @@ func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
 			return nil
 		}
 		v, fault := tree.Parse(b)
-		if fault != nil || v == nil || v.Kind != tree.Object {
+		if whole := fault == nil && v.Kind == tree.Object; !whole {
 			t.odd++
+			v = nil
+		}
+		if v == nil {
 			return nil
 		}
 		switch tid, cat := v.Get("tid").Str(), v.Get("cat").Str(); {
@@ -122,6 +125,17 @@ func nanos(v *tree.Value) (int64, bool) {
 	return int64(math.Round(f * 1e6)), true
 }
 
+// between is the time from one nanosecond to another, so that a bar that begins where another
+// ends does not begin before, whatever rounding does.
+func between(from, to int64) float64 {
+	a, b := float64(from)/1e9, float64(to)/1e9
+	d := b - a
+	for d > 0 && a+d > b {
+		d = math.Nextafter(d, 0)
+	}
+	return d
+}
+
 var reshaping = profile.Quantity{Key: "reshape_s", Unit: "s", Head: "reshape", Name: "Time to prepare shapes", Group: "Time", Adds: true, Better: -1, Doc: "Mean time over all iterations in which the engine prepared the operator for new shapes; it is part of the layer's time."}
 
 // traces makes layers of the operators, and figures over the iterations of all instances.
@@ -130,7 +144,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	bars := ingest.Lanes{}
 	reshape := map[int]float64{}
 	runs := 0
-	for _, t := range ts {
+	for instance, t := range ts {
 		d.Dropped.Add("events that are no events of this trace", t.odd+t.res.Bad+t.res.Large)
 		if t.res.Cut {
 			d.Dropped.Add("the file ends within an event", 1)
@@ -163,7 +177,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 				took := c.forward + c.reshape
 				tally.Call(i, took)
 				reshape[i] += float64(c.reshape) / 1e9
-				bars.Add(lane, ingest.Bar{Start: float64(now) / 1e9, Duration: float64(took) / 1e9, Layer: int32(i), Iteration: int32(min(n, math.MaxInt32)), Label: -1, Type: -1, Bytes: -1})
+				bars.Add(lane, ingest.Bar{Start: float64(now) / 1e9, Duration: between(now, now+took), Layer: int32(i), Iteration: int32(min(n, math.MaxInt32)), Label: -1, Type: -1, Bytes: -1})
 				now += took
 			}
 			// A file that is cut has no whole last iteration.
@@ -172,8 +186,12 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 				continue
 			}
 			if len(calls) > 0 {
-				bars.Add(whole, ingest.Bar{Start: float64(start) / 1e9, Duration: float64(now-start) / 1e9, Layer: -1, Iteration: int32(min(n, math.MaxInt32)), Label: bars.Name(fmt.Sprintf("iteration %d", n%1000)), Type: -1, Bytes: -1})
-				tally.End(-1)
+				bars.Add(whole, ingest.Bar{Start: float64(start) / 1e9, Duration: between(start, now), Layer: -1, Iteration: int32(min(n, math.MaxInt32)), Label: bars.Name(fmt.Sprintf("iteration %d", n%1000)), Type: -1, Bytes: -1})
+				if instance > 0 && n == 0 && len(t.iterations) > 1 {
+					tally.Drop() // the first iteration of each instance prepares it
+				} else {
+					tally.End(-1)
+				}
 				runs++
 			}
 		}
@@ -212,11 +230,11 @@ func (o *operator) describe(d *draft.Draft, i int) {
 	if o.args == nil {
 		return
 	}
-	for k, name := range o.args.Keys {
+	for name, item := range o.args.Members() {
 		switch name {
 		case "reshape_time", "forward_time", "input_tensor_name", "input_type", "input_shape", "output_tensor_name", "output_type", "output_shape", "attributes":
 		default:
-			d.Option(i, name, o.args.Items[k].Brief())
+			d.Option(i, name, item.Brief())
 		}
 	}
 }

@@ -48,6 +48,7 @@ type blocks struct {
 	cpu      []float64
 	open     bool
 	sum      float64
+	kept     int
 }
 
 func newBlocks(name string) *blocks {
@@ -58,8 +59,11 @@ func newBlocks(name string) *blocks {
 // holds data; the counters do not tell which.
 var states = map[string]profile.State{"EXECUTED": profile.Ran, "NOT_RUN": profile.NotReached, "OPTIMIZED_OUT": profile.Folded, "INVALID_STATUS": profile.Failed}
 
-// maxSamples bounds the requests of which each value is kept.
-const maxSamples = 10_000
+// maxSamples bounds the requests of which each value is kept, maxKept the values of all layers.
+const (
+	maxSamples = 10_000
+	maxKept    = 5_000_000
+)
 
 // add takes a row. Names that were cut stand several times: they are told apart by their order.
 func (b *blocks) add(c *counter) {
@@ -96,9 +100,10 @@ func (b *blocks) add(c *counter) {
 	if c.hasReal {
 		b.sum += c.real
 	}
-	if b.requests >= maxSamples || c.status != "EXECUTED" && c.real == 0 && c.cpu == 0 {
+	if b.requests >= maxSamples || b.kept > maxKept || c.status != "EXECUTED" && c.real == 0 && c.cpu == 0 {
 		return
 	}
+	b.kept++
 	if c.hasReal {
 		n.real = append(n.real, c.real)
 	}
@@ -173,7 +178,7 @@ func readText(f *ingest.File, in *ingest.Input, printed bool) ([]*draft.Draft, e
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	b := newBlocks(stemOr(f))
 	var cols textscan.Columns
@@ -296,7 +301,7 @@ func span(s string, ms bool) (float64, bool) {
 }
 
 // maxJSON bounds a file of counters.
-const maxJSON = 256 << 20
+const maxJSON = 64 << 20
 
 // readJSON reads counters as JSON.
 func readJSON(f *ingest.File, in *ingest.Input) ([]*draft.Draft, error) {
@@ -306,10 +311,10 @@ func readJSON(f *ingest.File, in *ingest.Input) ([]*draft.Draft, error) {
 	}
 	v, fault := tree.Parse(text)
 	b := newBlocks(stemOr(f))
-	for i, key := range v.Keys {
-		b.json(v.Items[i])
-		if k := v.Items[i].Kind; k == tree.String || k == tree.Number {
-			b.d.Note(key, v.Items[i].Str())
+	for key, item := range v.Members() {
+		b.json(item)
+		if k := item.Kind; k == tree.String || k == tree.Number {
+			b.d.Note(key, item.Str())
 		}
 	}
 	d := b.finish()
@@ -330,8 +335,7 @@ func (b *blocks) json(v *tree.Value) {
 	}
 	for _, n := range nodes.List() {
 		c := &counter{}
-		for i, key := range n.Keys {
-			e := n.Items[i]
+		for key, e := range n.Members() {
 			f, ok := e.Float()
 			switch key {
 			case "name":

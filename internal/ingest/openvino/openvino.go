@@ -54,6 +54,9 @@ func kindOf(f *ingest.File) kind {
 		}
 		return none
 	}
+	if !textscan.Any(f.Head, "execStatus", "layerType", "Command line parameters", "Configuration setup", "Execution results", "Group Latencies", "Data shape;") {
+		return none
+	}
 	sections := 0
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))

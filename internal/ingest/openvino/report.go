@@ -30,7 +30,7 @@ func readReport(f *ingest.File, in *ingest.Input) (*runReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	out := &runReport{}
 	grouped := false
@@ -70,8 +70,7 @@ func readReportJSON(f *ingest.File, in *ingest.Input) (*runReport, error) {
 	v, _ := tree.Parse(text)
 	out := &runReport{}
 	for _, section := range v.Items {
-		for i, key := range section.Keys {
-			e := section.Items[i]
+		for key, e := range section.Members() {
 			if e.Kind != tree.List {
 				out.pairs = append(out.pairs, [2]string{key, e.Brief()})
 				continue

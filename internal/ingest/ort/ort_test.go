@@ -242,8 +242,12 @@ func loop(r *record, at int64, byStart bool) {
 	}
 	list := []e{ // in the order in which they end
 		{at + 1, 4, true, "a", "Add", 0},
-		{at + 11, 2, true, "a", "Mul", 0}, {at + 13, 3, true, "b", "Add", 1}, {at + 11, 6, false, "", "", 0},
-		{at + 21, 2, true, "a", "Mul", 0}, {at + 23, 3, true, "b", "Add", 1}, {at + 21, 6, false, "", "", 0},
+		{at + 11, 2, true, "a", "Mul", 0},
+		{at + 13, 3, true, "b", "Add", 1},
+		{at + 11, 6, false, "", "", 0},
+		{at + 21, 2, true, "a", "Mul", 0},
+		{at + 23, 3, true, "b", "Add", 1},
+		{at + 21, 6, false, "", "", 0},
 		{at + 10, 20, true, "loop", "Loop", 1},
 		{at + 30, 0, true, "c", "Shape", 2},
 		{at + 1, 30, false, "", "", 0},

@@ -27,7 +27,6 @@ type reader struct {
 	names    []string // of threads
 	pending  []item   // events whose inference is not known yet
 	late     *item    // an inference whose nodes come after it
-	others   bool     // several threads run the session at once
 	runner   []bool   // by thread: it runs the session
 	tally    ingest.Tally
 	bars     bars

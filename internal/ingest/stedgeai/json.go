@@ -65,8 +65,7 @@ func (n *network) graph(v *tree.Value) {
 		y.Kernel = draft.Text(strings.Trim(l.Get("c_forward").Brief(), "[]"))
 		y.WeightsBytes = count(l.Get("rom"))
 		n.source(i, l.Get("m_id").Str())
-		for k, key := range l.Keys {
-			e := l.Items[k]
+		for key, e := range l.Members() {
 			switch key {
 			case "c_id", "m_id", "name", "layer_type", "c_forward", "rom", "tensors":
 			case "macc":
@@ -81,11 +80,12 @@ func (n *network) graph(v *tree.Value) {
 			}
 		}
 	}
+	d.P.Model.Inputs, d.P.Model.Outputs = ports(v.Get("inputs")), ports(v.Get("outputs"))
 	if m := v.Get("memory_footprint"); m != nil {
 		n.memory(count(m.Get("activations")), count(m.Get("weights")))
 	}
-	for k, key := range v.Keys {
-		switch e := v.Items[k]; {
+	for key, item := range v.Members() {
+		switch e := item; {
 		case key == "macc":
 			if f, ok := e.Float(); ok {
 				d.Total(macc, f)
@@ -188,8 +188,8 @@ func (n *network) info(v *tree.Value) {
 	}
 	m := v.Get("memory_footprint")
 	n.memory(count(m.Get("activations")), count(m.Get("weights")))
-	for i, key := range m.Keys {
-		if f, ok := m.Items[i].Float(); ok && key != "activations" && key != "weights" {
+	for key, item := range m.Members() {
+		if f, ok := item.Float(); ok && key != "activations" && key != "weights" {
 			d.Total(profile.Quantity{Key: "footprint_" + ingest.Key(key) + "_bytes", Unit: "B", Name: "Footprint: " + key, Group: "Memory"}, f)
 		}
 	}
@@ -227,8 +227,7 @@ func (n *network) infoNode(e *tree.Value, buffers map[string]profile.Tensor) {
 	if y.Inputs == nil && y.Outputs == nil {
 		y.Inputs, y.Outputs = ports(e.Get("inputs")), ports(e.Get("outputs"))
 	}
-	for k, key := range e.Keys {
-		x := e.Items[k]
+	for key, x := range e.Members() {
 		switch key {
 		case "name", "description", "id", "inputs", "outputs", "scratchs", "attributes":
 		case "macc":
@@ -314,8 +313,8 @@ func (n *network) report(v *tree.Value) {
 		}
 		n.reportLayer(l, x, name, first)
 	}
-	for k, key := range v.Keys {
-		switch e := v.Items[k]; {
+	for key, item := range v.Members() {
+		switch e := item; {
 		case key == "layers" || key == "model_name" || key == "date_time" || e == nil || e.Kind == tree.Null:
 		case key == "rom_cfact" || key == "exec_duration" || key == "code_size" || key == "val_error" || strings.HasPrefix(key, "rom_heap") || key == "model_size":
 			if f, ok := e.Float(); ok && f >= 0 {
@@ -356,11 +355,11 @@ func (n *network) reportLayer(l, x *tree.Value, name string, first map[string]in
 		y.Inputs = append(y.Inputs, profile.Tensor{Name: draft.Text(e.Str())})
 	}
 	d.Option(i, "original", l.Get("original").Str())
-	for k, key := range x.Keys {
+	for key, item := range x.Members() {
 		switch key {
 		case "n_params", "psize", "n_macc", "rom_output":
 		default:
-			n.keep(i, key, x.Items[k])
+			n.keep(i, key, item)
 		}
 	}
 }

@@ -63,6 +63,9 @@ func kindOf(f *ingest.File) kind {
 		}
 		return none
 	}
+	if !textscan.Any(f.Head, "ST Edge AI Core", "Exec/report summary", "ST.AI Profiling", "Neural Network Tools", "c_id", "Clayer", "Results for ") {
+		return none
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		switch {
 		case strings.HasPrefix(l, "ST Edge AI Core v"), strings.HasPrefix(l, "Exec/report summary ("), strings.HasPrefix(l, "ST.AI Profiling results"),
@@ -85,7 +88,7 @@ var ends = regexp.MustCompile(`(?i)_?(c_info|c_graph|stedgeai_report|(analyze|ge
 func stem(f *ingest.File) string { return ends.ReplaceAllString(draft.Stem(f), "") }
 
 // maxBytes bounds a file.
-const maxBytes = 256 << 20
+const maxBytes = 64 << 20
 
 // network is what the files of one network hold.
 type network struct {

@@ -20,6 +20,7 @@ var (
 	cyclesText = regexp.MustCompile(`^([\d,]+)(?: -\d+/\+\d+)? \(average`)
 	modelLayer = regexp.MustCompile(`^(\S.*) \((\w[^,]*), ?(.*)\)$`)
 	arrayText  = regexp.MustCompile(`^(\w+)\(([\dx]+)\)`)
+	portText   = regexp.MustCompile(`^'([^']*)', (\w+)\(([\dx]+)\)`)
 	wide       = regexp.MustCompile(`\s{2,}`)
 )
 
@@ -52,7 +53,7 @@ func (n *network) text(f *ingest.File, in *ingest.Input) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	p := &page{n: n, last: -1, parts: map[string][]string{}, origin: map[string]string{}}
 	before := ""
@@ -210,20 +211,30 @@ func (p *page) code(l, trimmed string) {
 	if y == nil || !ok || len(y.Inputs)+len(y.Outputs) > 1000 {
 		return
 	}
-	t := profile.Tensor{Name: draft.Text(name), Constant: role == "W"}
+	t := profile.Tensor{Name: draft.Text(name)}
 	if m := arrayText.FindStringSubmatch(c[7]); m != nil {
-		t.DType, t.Shape = m[1], []int64{}
-		for _, f := range strings.Split(m[2], "x") {
-			v, _ := textscan.Whole(f)
-			t.Shape = append(t.Shape, v)
-		}
+		t = tensor(name, m[1], m[2])
 	}
+	t.Constant = role == "W"
 	switch role {
 	case "I", "W":
 		y.Inputs = append(y.Inputs, t)
 	case "O":
 		y.Outputs = append(y.Outputs, t)
 	}
+}
+
+// tensor makes a tensor of int8(1x28x1x40).
+func tensor(name, kind, dims string) profile.Tensor {
+	t := profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: []int64{}}
+	for _, f := range strings.Split(dims, "x") {
+		v, ok := textscan.Whole(f)
+		if !ok || v < 0 {
+			v = -1
+		}
+		t.Shape = append(t.Shape, v)
+	}
+	return t
 }
 
 // work takes a row of operations by layer.
@@ -291,6 +302,15 @@ func (p *page) pair(key, value string) {
 			}
 		}
 		return nil
+	}
+	if m := portText.FindStringSubmatch(value); m != nil {
+		t := tensor(m[1], m[2], m[3])
+		switch {
+		case strings.HasPrefix(key, "input "):
+			d.P.Model.Inputs = append(d.P.Model.Inputs, t)
+		case strings.HasPrefix(key, "output "):
+			d.P.Model.Outputs = append(d.P.Model.Outputs, t)
+		}
 	}
 	switch key {
 	case "model file":

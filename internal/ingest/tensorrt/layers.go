@@ -156,11 +156,11 @@ func (r *timed) figures(d *draft.Draft, i int, count float64) {
 	if r.percent != nil {
 		d.Set(i, share, *r.percent/100)
 	}
-	for k, key := range r.more.Keys {
+	for key, item := range r.more.Members() {
 		switch key {
 		case "name", "timeMs", "averageMs", "medianMs", "percentage":
 		default:
-			keep(d, i, key, r.more.Items[k])
+			keep(d, i, key, item)
 		}
 	}
 }
@@ -196,8 +196,7 @@ func describe(d *draft.Draft, i int, v *tree.Value) {
 		return
 	}
 	h := d.Hint(i)
-	for k, key := range v.Keys {
-		e := v.Items[k]
+	for key, e := range v.Members() {
 		switch key {
 		case "Name":
 		case "LayerType":

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -95,7 +96,11 @@ type set struct {
 	bad      int64
 	cut      bool
 	large    int64
+	kept     int64 // bytes of text that is kept as values
 }
+
+// maxKept bounds the text of an engine's files that is kept, in bytes.
+const maxKept = 128 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	sets := map[string]*set{}
@@ -141,16 +146,24 @@ func (s *set) file(f *ingest.File, in *ingest.Input) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	var meta *tree.Value
-	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxLayerInfo, Stream: func(key string) bool { return key == "Layers" || key == "Bindings" }},
+	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxLayerInfo, Line: s.line, Stream: func(key string) bool { return key == "Layers" || key == "Bindings" }},
 		func(key string, value []byte) error {
 			v, fault := tree.Parse(value)
+			if s.kept > maxKept && !v.Has("latencyMs") && !v.Has("computeMs") {
+				s.large++
+				return nil
+			}
+			if fault != nil && key == "" && s.line(value) {
+				return nil
+			}
 			if fault != nil {
 				s.bad++
 			}
 			switch {
 			case key == "Layers":
+				s.kept += int64(len(value))
 				if len(s.infos) < maxLayers {
 					s.infos = append(s.infos, v)
 				} else {
@@ -161,6 +174,7 @@ func (s *set) file(f *ingest.File, in *ingest.Input) error {
 					s.bindings = append(s.bindings, b)
 				}
 			case key != "":
+				s.kept += int64(len(value))
 				if meta == nil {
 					meta = &tree.Value{Kind: tree.Object}
 					s.metas = append(s.metas, meta)
@@ -169,6 +183,9 @@ func (s *set) file(f *ingest.File, in *ingest.Input) error {
 					meta.Keys, meta.Items = append(meta.Keys, key), append(meta.Items, v)
 				}
 			default:
+				if v.Has("name") || !v.Has("latencyMs") {
+					s.kept += int64(len(value))
+				}
 				s.element(v)
 			}
 			return nil
@@ -181,6 +198,25 @@ func (s *set) file(f *ingest.File, in *ingest.Input) error {
 	}
 	return err
 }
+
+// line takes a layer of a profile that is no JSON: names are written without escaping, so that
+// one may hold quotes.
+func (s *set) line(l []byte) bool {
+	m := unescaped.FindSubmatch(l)
+	if m == nil {
+		return false
+	}
+	v, err := tree.Parse(append([]byte("{"), m[2]...))
+	if err != nil {
+		return false
+	}
+	v.Keys = append([]string{"name"}, v.Keys...)
+	v.Items = append([]*tree.Value{{Kind: tree.String, Text: string(m[1])}}, v.Items...)
+	s.element(v)
+	return true
+}
+
+var unescaped = regexp.MustCompile(`^\s*,?\s*\{\s*"name"\s*:\s*"(.*)"\s*,\s*("timeMs"\s*:.*\})\s*,?\s*$`)
 
 // element takes an element of a list: of a profile, of times, of devices.
 func (s *set) element(v *tree.Value) {

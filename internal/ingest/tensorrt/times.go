@@ -117,8 +117,7 @@ func (t *times) into(d *draft.Draft) {
 
 // metadata keeps what the engine explorer puts beside an engine.
 func metadata(d *draft.Draft, v *tree.Value) {
-	for i, key := range v.Keys {
-		e := v.Items[i]
+	for key, e := range v.Members() {
 		switch {
 		case key == "performance_summary":
 			summary(d, e)
@@ -149,8 +148,8 @@ func metadata(d *draft.Draft, v *tree.Value) {
 }
 
 func pairs(d *draft.Draft, v *tree.Value) {
-	for i, key := range v.Keys {
-		if n, ok := textscan.Whole(v.Items[i].Str()); ok && n >= 0 {
+	for key, item := range v.Members() {
+		if n, ok := textscan.Whole(item.Str()); ok && n >= 0 {
 			switch key {
 			case "Batch":
 				d.P.Settings.Batch = &n
@@ -158,7 +157,7 @@ func pairs(d *draft.Draft, v *tree.Value) {
 				d.Total(profile.Quantity{Key: "least_iterations", Name: "Iterations asked for", Whole: true}, float64(n))
 			}
 		}
-		d.Note(key, v.Items[i].Brief())
+		d.Note(key, item.Brief())
 	}
 }
 
@@ -167,8 +166,7 @@ var order = []string{"min", "max", "mean", "median", "percentile"}
 
 // summary reads trtexec's own summary. Times of inferences, where they are there, say more.
 func summary(d *draft.Draft, v *tree.Value) {
-	for i, key := range v.Keys {
-		e := v.Items[i]
+	for key, e := range v.Members() {
 		if list := e.List(); list != nil {
 			base := "summary_" + ingest.Key(key)
 			m := &profile.Metric{Method: "trtexec's summary"}

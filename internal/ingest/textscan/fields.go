@@ -19,10 +19,21 @@ var prefixes = []*regexp.Regexp{
 	regexp.MustCompile(`^> `),
 }
 
+// begins are the first bytes of all prefixes: most lines have none of them.
+var begins = func() (t [256]bool) {
+	for _, c := range []byte("\x1b0123456789VDIWEF[>") {
+		t[c] = true
+	}
+	return t
+}()
+
 // Strip takes away what loggers put before a line: times, levels, names of programs,
 // marks of quotation. Blanks that follow stay.
 func Strip(line string) string {
 	for range 3 {
+		if line == "" || !begins[line[0]] {
+			return line
+		}
 		before := line
 		for _, p := range prefixes {
 			if at := p.FindStringIndex(line); at != nil {

@@ -198,3 +198,17 @@ func Head(head []byte, whole bool) []string {
 	}
 	return out
 }
+
+// Any reports whether the beginning of a file may hold one of some texts: a quick look before its
+// lines are taken apart. UTF-16 always may.
+func Any(head []byte, texts ...string) bool {
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return true
+	}
+	for _, t := range texts {
+		if bytes.Contains(head, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}

@@ -253,8 +253,11 @@ func addRow(d *draft.Draft, r *row, b *block) int {
 			l.Graph = "subgraph"
 		}
 	}
-	h := ingest.Hint{}
-	l.Name, h = named(r.name, b)
+	name, h := named(r.name, b)
+	l.Name = name
+	if delegated(l.Op) {
+		h.Index = nil // the node was added to the model's
+	}
 	i := d.Add(l, h)
 	if i < 0 {
 		return i

@@ -26,8 +26,11 @@ var (
 	observed    = regexp.MustCompile(`^(\d+) nodes observed`)
 )
 
-// maxLogs bounds the runs of a file.
-const maxLogs = 2000
+// Bounds of a file: its runs, and the rows of all tables.
+const (
+	maxLogs = 2000
+	maxRows = 1_000_000
+)
 
 // stat is a line of figures such as "count=50 first=79449 avg=79732", by name.
 type stat map[string]float64
@@ -94,6 +97,7 @@ type reader struct {
 	csv   bool
 	table *[]row
 	op    bool // the table is one of operators
+	rows  int
 }
 
 func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
@@ -101,7 +105,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	p := &reader{cur: &log{}}
 	s := textscan.NewScanner(r, in.Progress)
 	for s.Scan() {
@@ -140,6 +144,10 @@ func (p *reader) flush() {
 
 // line takes one line.
 func (p *reader) line(s string) {
+	if p.table != nil && !p.csv && strings.HasPrefix(s, "\t") && !strings.Contains(s, "ode type]") {
+		p.add(s) // what most lines of a log are
+		return
+	}
 	trimmed := strings.TrimSpace(s)
 	switch {
 	case trimmed == "STARTING!" || strings.HasPrefix(trimmed, "Graph: ["):
@@ -186,8 +194,13 @@ func (p *reader) line(s string) {
 		}
 		return
 	}
+	p.add(s)
+}
+
+// add takes a row of the table under way; what is none ends it.
+func (p *reader) add(s string) {
 	if r, ok := p.row(s); ok {
-		if len(*p.table) < draft.MaxLayers {
+		if p.rows++; p.rows <= maxRows {
 			*p.table = append(*p.table, r)
 		} else {
 			p.cur.broken++

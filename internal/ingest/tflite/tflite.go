@@ -35,6 +35,9 @@ var nodeHead = regexp.MustCompile(`(?i)^\s*(\[node type\]|node type, (start|firs
 
 // match looks for what nothing else prints.
 func match(f *ingest.File) ingest.Sure {
+	if !textscan.Any(f.Head, "ode type", "Timings (microseconds)", "nference timings in us", "Profiling Info") {
+		return matchProto(f)
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = textscan.Strip(l)
 		switch {

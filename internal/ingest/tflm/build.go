@@ -333,6 +333,7 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 		v, _ := d.Layer(i).Value(ticks.Key)
 		have[d.Layer(i).Op] += v
 	}
+	var differ []string
 	for _, r := range t.rows {
 		sum, ran := have[r.tag]
 		if !ran {
@@ -344,8 +345,11 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 		}
 		d.Total(profile.Quantity{Key: "tag_" + ingest.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Sum of " + r.tag + " as recorded, ticks", Group: "Time"}, float64(r.ticks))
 		if runs := d.P.Settings.Runs; sum != float64(r.ticks) && (runs == nil || *runs == 1) {
-			d.Found("tflm.sums", profile.Info, "The table of sums has %d ticks for %s; its operators add up to %.0f.", r.ticks, r.tag, sum)
+			differ = append(differ, fmt.Sprintf("%s %d and not %.0f", r.tag, r.ticks, sum))
 		}
+	}
+	if len(differ) > 0 {
+		d.Found("tflm.sums", profile.Info, "The log's table of ticks by name says something else than its operators add up to: %s.", strings.Join(differ[:min(len(differ), 20)], ", "))
 	}
 }
 

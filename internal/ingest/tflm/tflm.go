@@ -54,6 +54,9 @@ const (
 
 func match(f *ingest.File) ingest.Sure {
 	sure := ingest.No
+	if !textscan.Any(f.Head, " took ", eventHead, tagHead, sizeHead, "[[ Table ]]") {
+		return sure
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {
@@ -146,7 +149,7 @@ func readFile(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	p := &reader{}
 	p.log.model.tensors = map[int64]tensorInfo{}

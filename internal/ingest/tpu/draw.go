@@ -3,6 +3,7 @@ package tpu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/block"
@@ -224,14 +225,7 @@ func (d *drawing) engine(s *record.Step, e *record.Engine) (work, runtime, sync 
 		if d.coarse && e.Class[i] == record.Work && len(work) > 0 {
 			last := &work[len(work)-1]
 			if last.layer == m.layer[i] && m.layer[i] >= 0 && s.Base+e.Begin[i] >= last.start+last.duration {
-				x := d.bar(s, e, m, i)
-				last.duration = max(last.duration, x.start+x.duration-last.start)
-				last.commands = max(last.commands, 1) + 1
-				last.label, last.number, last.direction, last.use = -1, -1, -1, -1
-				if x.bytes >= 0 {
-					last.bytes = max(last.bytes, 0) + x.bytes
-				}
-				last.stall += x.stall
+				d.join(last, s, e, i)
 				continue
 			}
 		}
@@ -247,6 +241,25 @@ func (d *drawing) engine(s *record.Step, e *record.Engine) (work, runtime, sync 
 		}
 	}
 	return work, runtime, sync, at
+}
+
+// join makes a bar longer by a record that follows it.
+func (d *drawing) join(last *bar, s *record.Step, e *record.Engine, i int) {
+	last.duration = max(last.duration, s.Base+e.Finish[i]-last.start)
+	last.commands = max(last.commands, 1) + 1
+	last.label, last.number, last.direction, last.use = -1, -1, -1, -1
+	if e.Conflicts != nil && last.conflicts >= 0 {
+		last.conflicts += float64(e.Conflicts[i])
+	}
+	if e.Kind == command.TIU {
+		return
+	}
+	if from, to := direction(e, i, d.r.Chip); from != command.NoSpace || to != command.NoSpace {
+		last.bytes = max(last.bytes, 0) + payload(e, i, from, to)
+	}
+	if e.Stall != nil {
+		last.stall += float64(e.Stall[i]) / d.r.Clock.DMA
+	}
 }
 
 // bar makes the bar of a record.
@@ -437,30 +450,23 @@ func (d *drawing) clocks() {
 					method += "; the core by the " + c.ShiftMethod
 				}
 				offset := float64(e.Start[0])/hz - (s.Base + e.Begin[0])
-				clock := timeline.Clock{Name: name, Method: method}
+				clock := timeline.Clock{Name: d.clockName(name), Method: method}
 				if e.Kind != command.TIU || c.Aligned {
 					clock.OffsetS = new(offset)
 				}
-				d.addClock(clock)
+				d.t.Clocks = append(d.t.Clocks, clock)
 			}
 		}
 	}
 }
 
-// addClock adds a clock under a name that no other has.
-func (d *drawing) addClock(c timeline.Clock) {
-	base := c.Name
-	for n := 2; ; n++ {
-		taken := false
-		for i := range d.t.Clocks {
-			taken = taken || d.t.Clocks[i].Name == c.Name
-		}
-		if !taken {
-			break
-		}
-		c.Name = fmt.Sprintf("%s (%d)", base, n)
+// clockName is a name that no other clock has.
+func (d *drawing) clockName(name string) string {
+	free := name
+	for n := 2; slices.ContainsFunc(d.t.Clocks, func(c timeline.Clock) bool { return c.Name == free }); n++ {
+		free = fmt.Sprintf("%s (%d)", name, n)
 	}
-	d.t.Clocks = append(d.t.Clocks, c)
+	return free
 }
 
 func (d *drawing) offsetMethod(c *record.Core) string {

@@ -1,6 +1,7 @@
 package tpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,7 @@ func (d *dump) command(b *reginfo.Block) {
 		name = "unknown"
 	}
 	kind, _ := b.Get("Function Type")
-	system := strings.HasPrefix(kind, "s_SYS") || strings.EqualFold(kind, "SYS") || strings.Contains(kind, "DMA_sys") || strings.HasPrefix(name, "system.") && tensor
+	system := isSystem(kind)
 	layer := int32(-1)
 	if !system {
 		layer = d.layers.find(layerKey{name: engine + " " + name}, func(p *profile.Layer, _ *ingest.Hint) {
@@ -201,6 +202,15 @@ func (d *dump) command(b *reginfo.Block) {
 	if layer >= 0 {
 		d.sums[layer].add(&one)
 	}
+}
+
+// isSystem reports whether a kind of commands orders engines.
+func isSystem(kind string) bool {
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait":
+		return true
+	}
+	return false
 }
 
 // moved takes bytes and direction of a copy.
@@ -249,7 +259,9 @@ func (d *dump) run(dir string, in *ingest.Input) *ingest.Run {
 	if d.chip != nil {
 		p.Target.ID = strings.ToLower(d.chip.Name)
 	}
-	slices.SortStableFunc(d.lanes, func(a, b *dumpLane) int { return strings.Compare(a.group, b.group) })
+	slices.SortStableFunc(d.lanes, func(a, b *dumpLane) int {
+		return cmp.Or(strings.Compare(a.group, b.group), -strings.Compare(a.name, b.name))
+	})
 	begin, end := math.Inf(1), math.Inf(-1)
 	var streams []stream
 	for _, l := range d.lanes {
@@ -285,7 +297,7 @@ func (d *dump) run(dir string, in *ingest.Input) *ingest.Run {
 		d.quantity.SetTotal(&profile.Totals{}, qCommand, 0)
 		p.Timeline = d.b.t
 	}
-	p.Quantities = d.quantity.List
+	p.Quantities = inOrder(d.quantity.List)
 	d.drop.To(run)
 	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
 		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)

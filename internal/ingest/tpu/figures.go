@@ -12,19 +12,20 @@ import (
 
 // sums are the figures of a layer or of the whole, over all inferences.
 type sums struct {
-	tiuBusy, dmaBusy          float64 // seconds, all cores
-	tiuStall, dmaStall        float64 // seconds
-	useful                    float64 // seconds of the tensor engine's own count of useful cycles
-	commands                  int64
-	load, store, copied, move int64 // bytes
-	l2                        int64
-	bursts, burstBytes        int64
-	conflicts                 int64
-	ops, spent                float64
-	possible                  float64 // operations that the engine could have done while busy
-	hasOps, hasUseful         bool
-	hasConflicts, hasBursts   bool
-	hasDMA, hasTIU            bool
+	tiuBusy, dmaBusy                  float64 // seconds, all cores
+	tiuStall, dmaStall                float64 // seconds
+	useful                            float64 // seconds of the tensor engine's own count of useful cycles
+	commands                          int64
+	load, store, copied, move, filled int64 // bytes
+	l2                                int64
+	bursts, burstBytes                int64
+	conflicts                         int64
+	ops, spent                        float64
+	possible                          float64 // operations that the engine could have done while busy
+	hasOps, hasUseful                 bool
+	hasConflicts, hasBursts           bool
+	hasDMA, hasTIU                    bool
+	hasTStall, hasDStall              bool
 }
 
 // work adds up what engines did.
@@ -90,6 +91,7 @@ func (w *work) engine(e *record.Engine, m member) {
 		} else {
 			s.hasDMA, s.dmaBusy = true, d
 			if e.Stall != nil {
+				s.hasDStall = true
 				s.dmaStall = float64(e.Stall[i]) / k.DMA
 			}
 			from, to := direction(e, i, chip)
@@ -97,6 +99,8 @@ func (w *work) engine(e *record.Engine, m member) {
 			switch {
 			case from == command.L2 || to == command.L2:
 				s.l2 = n
+			case from == command.NoSpace:
+				s.filled = n
 			case from == command.DDR && to == command.Local:
 				s.load = n
 			case from == command.Local && to == command.DDR:
@@ -127,6 +131,7 @@ func (w *work) tensor(s *sums, e *record.Engine, i int, d float64) {
 	k := w.r.Clock
 	s.hasTIU, s.tiuBusy = true, d
 	if e.Stall != nil {
+		s.hasTStall = true
 		s.tiuStall = float64(e.Stall[i]) / k.TIU
 	}
 	if e.Useful != nil {
@@ -150,8 +155,8 @@ func (w *work) tensor(s *sums, e *record.Engine, i int, d float64) {
 
 // commandOf is the decoded command of a record, nil where it is not known.
 func commandOf(e *record.Engine, i int) *command.Command {
-	if k := int(e.Command[i]); k >= 0 && e.Program.Commands != nil {
-		return &e.Program.Commands[k]
+	if c := e.Program.Command(int(e.Command[i])); c != nil {
+		return c
 	}
 	if k := e.Issue[i]; k >= 0 {
 		return e.Issued[k].Cmd
@@ -162,8 +167,15 @@ func commandOf(e *record.Engine, i int) *command.Command {
 // direction is where a copy went from and to: by its command, else by the counters.
 func direction(e *record.Engine, i int, chip *command.Chip) (from, to command.Space) {
 	if c := commandOf(e, i); c != nil {
-		if from, to = c.Spaces(chip); from != command.NoSpace || to != command.NoSpace {
+		from, to = c.Spaces(chip)
+		if c.Get(command.FillConst) == 1 {
+			from = command.NoSpace // a constant of the command itself
+		}
+		if from != command.NoSpace || to != command.NoSpace {
 			return from, to
+		}
+		if c.Op.System() {
+			return command.NoSpace, command.NoSpace
 		}
 	}
 	if k := int(e.Command[i]); k >= 0 && e.Program.System[k] {
@@ -173,8 +185,8 @@ func direction(e *record.Engine, i int, chip *command.Chip) (from, to command.Sp
 }
 
 // payload is what a copy moved: what was written at the local port for copies into
-// local memory, which is exact, and what was written to DDR for the others, where partial
-// beats at the ends of rows count.
+// local memory, and what was written to DDR for the others. Without fills, sums of all
+// samples agree with the compiler's to the byte.
 func payload(e *record.Engine, i int, from, to command.Space) int64 {
 	at := func(v []int64) int64 {
 		if v == nil {
@@ -204,11 +216,12 @@ func (s *sums) add(o *sums) {
 	s.tiuBusy, s.dmaBusy = s.tiuBusy+o.tiuBusy, s.dmaBusy+o.dmaBusy
 	s.tiuStall, s.dmaStall, s.useful = s.tiuStall+o.tiuStall, s.dmaStall+o.dmaStall, s.useful+o.useful
 	s.commands += o.commands
-	s.load, s.store, s.copied, s.move, s.l2 = s.load+o.load, s.store+o.store, s.copied+o.copied, s.move+o.move, s.l2+o.l2
+	s.load, s.store, s.copied, s.move, s.filled, s.l2 = s.load+o.load, s.store+o.store, s.copied+o.copied, s.move+o.move, s.filled+o.filled, s.l2+o.l2
 	s.bursts, s.burstBytes, s.conflicts = s.bursts+o.bursts, s.burstBytes+o.burstBytes, s.conflicts+o.conflicts
 	s.ops, s.spent, s.possible = s.ops+o.ops, s.spent+o.spent, s.possible+o.possible
 	s.hasOps, s.hasUseful, s.hasConflicts = s.hasOps || o.hasOps, s.hasUseful || o.hasUseful, s.hasConflicts || o.hasConflicts
 	s.hasBursts, s.hasDMA, s.hasTIU = s.hasBursts || o.hasBursts, s.hasDMA || o.hasDMA, s.hasTIU || o.hasTIU
+	s.hasTStall, s.hasDStall = s.hasTStall || o.hasTStall, s.hasDStall || o.hasDStall
 }
 
 // peakOf is the most operations a second that a core's tensor engine can do with
@@ -238,9 +251,10 @@ var (
 	qCommands = profile.Quantity{Key: "commands", Head: "commands", Name: "Commands", Group: "Engines", Adds: true, Whole: true, Doc: "Commands of the layer that were recorded, without those that only order engines."}
 	qLostCmds = profile.Quantity{Key: "commands_lost", Head: "lost", Name: "Commands without a record", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Commands of the layer whose records are missing: their time and work are in no figure."}
 	qLoad     = profile.Quantity{Key: "load_bytes", Unit: "B", Head: "load", Name: "Loaded from DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR into local memory: what was written at the local port."}
-	qStore    = profile.Quantity{Key: "store_bus_bytes", Unit: "B", Head: "store", Name: "Stored to DDR (bus)", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes written to DDR from local memory as the bus counted them: partial beats at the ends of rows make it some per cent more than the data."}
+	qStore    = profile.Quantity{Key: "store_bytes", Unit: "B", Head: "store", Name: "Stored to DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from local memory to DDR: what was written to DDR. Constants that copy engines fill in are counted apart."}
 	qCopy     = profile.Quantity{Key: "copy_bytes", Unit: "B", Head: "DDR to DDR", Name: "Copied within DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR to DDR, each counted once."}
-	qMove     = profile.Quantity{Key: "local_move_bytes", Unit: "B", Head: "local moves", Name: "Moved within local memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes that copy engines moved or filled within local memory."}
+	qMove     = profile.Quantity{Key: "local_move_bytes", Unit: "B", Head: "local moves", Name: "Moved within local memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes that copy engines moved within local memory."}
+	qFilled   = profile.Quantity{Key: "fill_bytes", Unit: "B", Head: "filled", Name: "Filled with a constant", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes that copy engines wrote of one constant, such as padding."}
 	qL2       = profile.Quantity{Key: "l2_bytes", Unit: "B", Head: "L2", Name: "Copied from or to L2 memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes copied from or to the memory that cores share."}
 	qRate     = profile.Quantity{Key: "dma_bytes_per_s", Unit: "B/s", Head: "DMA B/s", Name: "Rate of copies", Group: "Engines", Better: 1, Doc: "Bytes copied divided by the time in which copy engines were busy."}
 	qOps      = profile.Quantity{Key: "useful_ops", Head: "useful ops", Name: "Useful operations", Group: "Engines", Adds: true, Doc: "Operations that the layer's tensor commands ask for, by the vendor's arithmetic; a multiply-accumulate is two."}
@@ -260,11 +274,21 @@ var (
 	qCommand  = profile.Quantity{Key: "command_number", Head: "number", Name: "Number of the command", Group: "Engines", Doc: "Place of a command in its engine's stream, from 1."}
 )
 
+// ordered lists the figures, those that say most first.
+var ordered = []profile.Quantity{
+	qTIU, qDMA, qLoad, qStore, qCopy, qFilled, qL2, qMove, qRate, qOps, qUse, qFill, qSpent, qCommands, qLostCmds, qBurst, qConflict, qDStall,
+	qTStall, qUseful, qBursts, qShared, qMAC, qFLOPs, qHost, qCommand,
+}
+
 // set puts the sums of a layer or of the whole into figures, as means over inferences.
 func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
-	put(qCommands, float64(s.commands)/n)
+	if s.commands > 0 {
+		put(qCommands, float64(s.commands)/n)
+	}
 	if s.hasTIU {
 		put(qTIU, s.tiuBusy/n)
+	}
+	if s.hasTStall {
 		put(qTStall, s.tiuStall/n)
 	}
 	if s.hasUseful {
@@ -287,17 +311,22 @@ func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
 		return
 	}
 	put(qDMA, s.dmaBusy/n)
-	put(qDStall, s.dmaStall/n)
+	if s.hasDStall {
+		put(qDStall, s.dmaStall/n)
+	}
 	put(qLoad, float64(s.load)/n)
 	put(qStore, float64(s.store)/n)
 	put(qCopy, float64(s.copied)/n)
 	if s.move > 0 {
 		put(qMove, float64(s.move)/n)
 	}
+	if s.filled > 0 {
+		put(qFilled, float64(s.filled)/n)
+	}
 	if s.l2 > 0 {
 		put(qL2, float64(s.l2)/n)
 	}
-	if all := s.load + s.store + s.copied + s.move + s.l2; s.dmaBusy > 0 {
+	if all := s.load + s.store + s.copied + s.move + s.filled + s.l2; s.dmaBusy > 0 {
 		put(qRate, float64(all)/s.dmaBusy)
 	}
 	if s.hasBursts {
@@ -312,10 +341,17 @@ func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
 func (w *work) fill(p *profile.Profile, qs *ingest.Quantities) {
 	w.close()
 	n := max(1, float64(len(w.walls)))
+	slab := slab{}
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		if i < len(w.layer) && w.layer[i].commands > 0 {
-			w.layer[i].set(n, func(q profile.Quantity, v float64) { qs.Set(l, q, v) })
+			l.Figures = make(map[string]*profile.Metric, 12)
+			w.layer[i].set(n, func(q profile.Quantity, v float64) {
+				// Layers are many: what most of them have nothing of is left out.
+				if v != 0 || q.Key == qTIU.Key || q.Key == qDMA.Key {
+					l.Figures[q.Key] = slab.metric(v)
+				}
+			})
 		}
 		if i < len(w.latency) && w.seen[i] > 0 {
 			l.Latency = overRuns(w.latency[i], n)
@@ -325,6 +361,7 @@ func (w *work) fill(p *profile.Profile, qs *ingest.Quantities) {
 		}
 	}
 	w.total.set(n, func(q profile.Quantity, v float64) { qs.SetTotal(&p.Totals, q, v) })
+	describe(p, qs)
 	if len(w.walls) == 0 {
 		return
 	}
@@ -346,6 +383,40 @@ func (w *work) fill(p *profile.Profile, qs *ingest.Quantities) {
 	all := wall[0] / n
 	operators = min(operators, all) // a rounding of the sum
 	p.Reconcile = &profile.Reconcile{WallS: new(all), OperatorsS: new(operators), GapsS: new(all - operators)}
+}
+
+// slab makes metrics many at a time.
+type slab struct {
+	metrics []profile.Metric
+	values  []float64
+}
+
+func (s *slab) metric(v float64) *profile.Metric {
+	const many = 4096
+	if len(s.metrics) == 0 {
+		s.metrics, s.values = make([]profile.Metric, many), make([]float64, many)
+	}
+	m := &s.metrics[0]
+	s.values[0] = v
+	*m = profile.Metric{Kind: profile.Imported, Median: &s.values[0]}
+	s.metrics, s.values = s.metrics[1:], s.values[1:]
+	return m
+}
+
+// describe adds the descriptions of the figures that layers have.
+func describe(p *profile.Profile, qs *ingest.Quantities) {
+	have := map[string]bool{}
+	for i := range p.Layers {
+		for k := range p.Layers[i].Figures {
+			have[k] = true
+		}
+	}
+	var scratch profile.Totals
+	for _, q := range ordered {
+		if have[q.Key] {
+			qs.SetTotal(&scratch, q, 0)
+		}
+	}
 }
 
 // overRuns is a time over several inferences: the value of one, else the mean with the
@@ -377,9 +448,13 @@ func (w *work) step(s *record.Step, members map[*record.Engine]member, host int3
 				if e.Class[i] == record.Work {
 					x.keep = append(x.keep, int32(i))
 				}
-				// Messages and ends within the program are part of its time.
+				// Messages before the first command order the launch; those after it, and the
+				// ends, are part of the program's time.
+				if e.Class[i] == record.Work {
+					begin = min(begin, e.Begin[i])
+				}
 				if e.Class[i] == record.Work || e.Class[i] == record.Sync && e.Command[i] >= 0 {
-					begin, end = min(begin, e.Begin[i]), max(end, e.Finish[i])
+					end = max(end, e.Finish[i])
 				}
 			}
 			if len(x.keep) > 0 {

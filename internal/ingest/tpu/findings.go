@@ -165,6 +165,9 @@ func aboutLoss(run *ingest.Run, r *record.Recording) {
 				if e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic() {
 					run.Found("tpu.monitor", profile.Warning, "There are no records of the %s: its monitor was off, or nothing was written. Times of its commands are missing.", name)
 				}
+				if e.Repeats {
+					run.Found("tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them, and they were left out.", name)
+				}
 				if p := &e.Program; p.Disagree > 0 {
 					run.Found("tpu.log", profile.Warning, "%d of %d commands of the %s have another function in the compiler's log than in the stream.", p.Disagree, p.Agree+p.Disagree, name)
 				}

@@ -26,6 +26,7 @@ func (d *drawing) firmware() {
 			if len(d.r.Steps) > 1 {
 				clock += fmt.Sprintf(", step %d", s.Number)
 			}
+			clock = d.clockName(clock)
 			base := f.Records[0].Begin
 			for i := range f.Records {
 				base = min(base, f.Records[i].Begin)
@@ -50,10 +51,7 @@ func (d *drawing) firmware() {
 			} else if !f.Valid {
 				k.Method += ", which is assumed: the record does not say"
 			}
-			d.addClock(k)
-			if last := &d.t.Clocks[len(d.t.Clocks)-1]; last.Name != clock {
-				last.Name = clock // cannot be: steps and cores have names of their own
-			}
+			d.t.Clocks = append(d.t.Clocks, k)
 		}
 	}
 }
@@ -297,5 +295,8 @@ func (d *drawing) allocated(at func(uint64) float64) {
 	}
 	c := counter("allocated global memory", edges)
 	c.Unit, c.Group, c.Clock = "B", "host", hostClock
+	if len(c.Times) == 0 {
+		return
+	}
 	d.t.Counters = append(d.t.Counters, c)
 }

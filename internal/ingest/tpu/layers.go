@@ -33,6 +33,8 @@ type layers struct {
 	checked, apart, twice int
 	// lineOf is the line of each layer in the program, -1 for none, made when it is needed.
 	lineOf []int64
+	// items are the estimate's items, made when they are needed.
+	items map[itemKey]int32
 }
 
 // layerKey is a layer: the operation's line in a subnet, or a kind of command.
@@ -89,9 +91,9 @@ func (ls *layers) ofLog() {
 			}
 			ls.named(p, h, line.ID, line.Name)
 			if line.Scope == compiler.Local {
-				p.Options = append(p.Options, profile.Option{Key: "works_from", Value: "local memory"})
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "local"})
 			} else if line.Scope == compiler.Global {
-				p.Options = append(p.Options, profile.Option{Key: "works_from", Value: "global memory"})
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "global"})
 			}
 			ls.tensors(p, l.Tensors[line.FirstTensor:line.EndTensor])
 		})
@@ -196,7 +198,10 @@ func (ls *layers) named(p *profile.Layer, h *ingest.Hint, id int64, name string)
 		p.Op = "unknown"
 	}
 	if name != "" {
-		h.Nodes, h.Outputs = []string{name}, []string{name}
+		if p.Op != "Load" && p.Op != "Store" {
+			// Copies have the names of the tensors that they move: those are others' outputs.
+			h.Nodes, h.Outputs = []string{name}, []string{name}
+		}
 	} else if id >= 0 {
 		name = fmt.Sprintf("%s_%d", p.Op, id)
 	}
@@ -282,6 +287,9 @@ func (ls *layers) assign(s *record.Step, c *record.Core, e *record.Engine) membe
 				m.layer[i], m.visit[i] = x, at
 			}
 		}
+		if m.layer[i] < 0 && places == nil {
+			m.layer[i] = ls.estimated(subnet, c, e, k)
+		}
 		if m.layer[i] < 0 {
 			m.layer[i] = ls.issued(subnet, e, i)
 		}
@@ -322,6 +330,41 @@ func (ls *layers) places(subnet int32, c *record.Core, e *record.Engine) []int32
 	return out
 }
 
+// estimated is the layer that the compiler's estimate names for a command, where
+// neither log nor places do: items have the commands' numbers. It is of the first core.
+func (ls *layers) estimated(subnet int32, c *record.Core, e *record.Engine, k int) int32 {
+	x := ls.r.Estimate
+	if x == nil || len(ls.r.Log.Layers) > 0 || k < 0 || c.Index > 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+		return -1
+	}
+	if ls.items == nil {
+		ls.items = make(map[itemKey]int32, x.Len())
+		for i := range x.Len() {
+			own := x.BD[i]
+			if x.DMA[i] {
+				own = x.GDMA[i]
+			}
+			at := itemKey{ls.subnetOfTable(x.Table[i]), x.DMA[i], own}
+			if l, ok := ls.at[layerKey{subnet: at.subnet, id: x.Layer[i]}]; ok {
+				if _, twice := ls.items[at]; !twice {
+					ls.items[at] = l
+				}
+			}
+		}
+	}
+	if l, ok := ls.items[itemKey{subnet, e.Kind == command.GDMA, uint32(k + 1)}]; ok {
+		return l
+	}
+	return -1
+}
+
+// itemKey names an item of the estimate: its engine and its number.
+type itemKey struct {
+	subnet int32
+	dma    bool
+	own    uint32
+}
+
 // issued is the layer of a command that the firmware issued.
 func (ls *layers) issued(subnet int32, e *record.Engine, i int) int32 {
 	k := e.Issue[i]
@@ -355,8 +398,8 @@ func (ls *layers) function(e *record.Engine, i int) int32 {
 // functionName is what the command of a record does.
 func functionName(e *record.Engine, i int) string {
 	if k := int(e.Command[i]); k >= 0 {
-		if e.Program.Commands != nil {
-			return e.Program.Commands[k].Name()
+		if c := e.Program.Command(k); c != nil {
+			return c.Name()
 		}
 		return fmt.Sprintf("function %d", e.Program.Func[k])
 	}

@@ -64,7 +64,7 @@ func (d *drawing) memories() {
 					}
 					list = cmd.Accesses(d.r.Chip, list[:0])
 					for _, a := range list {
-						if a.Addr > 1<<60 || a.Size > 1<<60 {
+						if a.Addr > 1<<60 || a.Size > 1<<60 || !(s.Base+e.Finish[i] < mostTime) {
 							continue
 						}
 						t := touch{s.Base + e.Begin[i], s.Base + e.Finish[i], int64(a.Addr), int64(a.Size), 0, m.layer[i]}
@@ -119,16 +119,18 @@ func (d *drawing) memory(p *pool) timeline.Memory {
 			m.Partitions = append(m.Partitions, timeline.Partition{Name: fmt.Sprintf("bank %d", i), Address: int64(i * d.r.Chip.BankBytes), Bytes: int64(d.r.Chip.BankBytes)})
 		}
 	case command.DDR:
-		m.Partitions = d.allocations(p.list)
+		m.Partitions = d.allocations(p.list, true)
+	default:
+		m.Partitions = d.allocations(p.list, false)
 	}
 	return m
 }
 
 // allocations are the parts of global memory: what the program and the log say, and
-// parts for accesses outside them.
-func (d *drawing) allocations(list []touch) []timeline.Partition {
+// parts for accesses outside them. Of other memories nothing says how they are used.
+func (d *drawing) allocations(list []touch, global bool) []timeline.Partition {
 	var known []timeline.Partition
-	if p := d.r.Program; p != nil {
+	if p := d.r.Program; p != nil && global {
 		for _, x := range []struct {
 			name string
 			at   [2]int64
@@ -139,8 +141,8 @@ func (d *drawing) allocations(list []touch) []timeline.Partition {
 		}
 	}
 	for _, a := range d.r.Log.Memory {
-		const global = 1
-		if a.Kind == global && a.Bytes > 0 && a.Address < 1<<60 && a.Bytes < 1<<60 {
+		const device = 1
+		if global && a.Kind == device && a.Bytes > 0 && a.Address < 1<<60 && a.Bytes < 1<<60 {
 			known = append(known, timeline.Partition{Name: a.Name, Address: int64(a.Address), Bytes: int64(a.Bytes)})
 		}
 	}
@@ -216,8 +218,8 @@ func (d *drawing) bandwidth() {
 				}
 			}
 		}
-		if len(edges) > 0 {
-			d.t.Counters = append(d.t.Counters, counter(x.name, edges))
+		if c := counter(x.name, edges); len(c.Times) > 0 {
+			d.t.Counters = append(d.t.Counters, c)
 		}
 	}
 }
@@ -230,6 +232,7 @@ type edge struct {
 
 // counter adds up rates over time.
 func counter(name string, edges []edge) timeline.Counter {
+	edges = slices.DeleteFunc(edges, func(e edge) bool { return !(e.at > -mostTime && e.at < mostTime) })
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	c := timeline.Counter{Name: name, Unit: "B/s"}
 	if len(edges) > maxPoints {

@@ -38,10 +38,7 @@ const Name = "sophgo-tpu"
 // Format recognises the files of profile directories.
 func Format() *ingest.Format {
 	gives := []string{"latency_s", "expected_s", "timeline", "memory", "shapes"}
-	for _, q := range []profile.Quantity{
-		qTIU, qDMA, qCommands, qLostCmds, qLoad, qStore, qCopy, qMove, qL2, qRate, qOps, qSpent, qFill, qUse, qUseful, qTStall, qDStall,
-		qConflict, qBursts, qBurst, qShared, qFLOPs, qMAC, qHost,
-	} {
+	for _, q := range ordered {
 		gives = append(gives, q.Key)
 	}
 	return &ingest.Format{
@@ -52,6 +49,8 @@ func Format() *ingest.Format {
 		Gives: gives,
 		Match: match,
 		Read:  read,
+
+		Original: original, Commands: commands, Check: check,
 	}
 }
 
@@ -142,27 +141,40 @@ func profileOf(in *ingest.Input, r *record.Recording) *ingest.Run {
 	}
 	p := &profile.Profile{Layers: ls.list}
 	run := &ingest.Run{Profile: p, Hints: ls.hints}
-	var qs ingest.Quantities
+	qs := &ingest.Quantities{}
 	w.grow(len(ls.list))
-	w.fill(p, &qs)
+	w.fill(p, qs)
 	identify(p, in, r)
 	t := target(p, r)
 	p.Target = t
 	measured := len(w.walls) > 0
-	x := expect(r, ls, p, &qs, measured)
-	lostLayers(r, ls, members, p, &qs, measured)
+	x := expect(r, ls, p, qs, measured)
+	lostLayers(r, ls, members, p, qs, measured)
 	p.Timeline = draw(r, ls, members)
 	if !measured && r.Estimate != nil {
 		p.Timeline = drawEstimate(r, ls, x)
 	}
-	whatIf(r, w, p, &qs)
+	whatIf(r, w, p, qs)
 	if p.Timeline != nil {
 		qs.SetTotal(&profile.Totals{}, qCommand, 0) // bars have it
 	}
-	p.Quantities = qs.List
+	p.Quantities = inOrder(qs.List)
 	r.Dropped.To(run)
 	findings(run, r, ls, w, x, in)
 	return run
+}
+
+// inOrder puts the figures that say most first: tables show as many as fit.
+func inOrder(list []profile.Quantity) []profile.Quantity {
+	var out []profile.Quantity
+	for _, q := range ordered {
+		for _, x := range list {
+			if x.Key == q.Key {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
 }
 
 // identify says which model it is.

@@ -4,6 +4,8 @@ package tree
 
 import (
 	"fmt"
+	"iter"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/jsonscan"
 )
@@ -21,8 +23,8 @@ const (
 	Object
 )
 
-// Value is a JSON value. The nil pointer is one that is not there: it has no members and
-// no number, so that paths may be followed without looking.
+// Value is a JSON value. The nil pointer is one that is not there: its methods find no members and
+// no number, so that paths may be followed without looking. Items are never nil.
 type Value struct {
 	Kind Kind
 	// Text of a string, or of a word that is neither string nor number.
@@ -36,75 +38,150 @@ type Value struct {
 }
 
 // MaxValues bounds the values of a document.
-const MaxValues = 2_000_000
+const MaxValues = 1_000_000
 
 // maxDepth bounds nesting.
 const maxDepth = 64
 
-// Parse reads a document. Where its text breaks off or is no JSON, what came before is returned
-// beside the error.
+// Parse reads a document. Lists and objects may end in commas, or not at all. Where the text
+// breaks off or is no JSON, what came before is returned beside the error, which says where that is.
 func Parse(b []byte) (*Value, error) {
-	p := &parser{left: MaxValues}
-	v := p.value(b, 0)
+	p := &parser{b: b, left: MaxValues}
+	v := p.value(0)
 	return v, p.err
 }
 
 type parser struct {
+	b    []byte
+	i    int
 	left int
 	err  error
 }
 
-func (p *parser) value(b []byte, depth int) *Value {
-	if p.left--; p.left < 0 {
-		p.fail(fmt.Errorf("more than %d values", MaxValues))
-		return nil
-	}
-	if len(b) == 0 {
-		return nil
-	}
-	switch b[0] {
-	case '{', '[':
-		v := &Value{Kind: List}
-		if b[0] == '{' {
-			v.Kind = Object
-		}
-		if depth >= maxDepth {
-			p.fail(fmt.Errorf("nests deeper than %d", maxDepth))
-			return v
-		}
-		err := jsonscan.Walk(b, func(key, item []byte) bool {
-			if p.left <= 0 {
-				return false
-			}
-			if v.Kind == Object {
-				v.Keys = append(v.Keys, jsonscan.Decode(key))
-			}
-			v.Items = append(v.Items, p.value(item, depth+1))
-			return true
-		})
-		p.fail(err)
-		return v
-	case '"':
-		s, _ := jsonscan.Unquote(b)
-		return &Value{Kind: String, Text: s}
-	}
-	if f, ok := jsonscan.Number(b); ok {
-		return &Value{Kind: Number, Num: f, Text: string(b)}
-	}
-	switch s := string(b); s {
-	case "true", "false", "True", "False":
-		return &Value{Kind: Bool, Text: s}
-	case "null":
-		return &Value{}
-	default: // NaN and what else writers leave
-		return &Value{Text: jsonscan.Decode(b[:min(len(b), 100)])}
+func (p *parser) fail(what string) {
+	if p.err == nil {
+		p.err = fmt.Errorf("byte %d: %s", p.i, what)
 	}
 }
 
-func (p *parser) fail(err error) {
-	if err != nil && p.err == nil {
-		p.err = err
+// peek goes over blanks, and says which byte follows; 0 at the end.
+func (p *parser) peek() byte {
+	for p.i < len(p.b) {
+		switch c := p.b[p.i]; c {
+		case ' ', '\t', '\n', '\r':
+			p.i++
+		default:
+			return c
+		}
 	}
+	return 0
+}
+
+func (p *parser) value(depth int) *Value {
+	if p.left--; p.left < 0 {
+		p.fail(fmt.Sprintf("more than %d values", MaxValues))
+		return &Value{}
+	}
+	switch c := p.peek(); c {
+	case '{', '[':
+		if depth >= maxDepth {
+			p.fail(fmt.Sprintf("nests deeper than %d", maxDepth))
+			return &Value{}
+		}
+		p.i++
+		return p.inside(c, depth)
+	case '"':
+		s, ok := p.text()
+		if !ok {
+			return &Value{}
+		}
+		return &Value{Kind: String, Text: s}
+	}
+	from := p.i
+	for p.i < len(p.b) && !strings.ContainsRune(" \t\n\r,:{}[]\"", rune(p.b[p.i])) && p.b[p.i] >= ' ' {
+		p.i++
+	}
+	word := p.b[from:p.i]
+	if len(word) == 0 {
+		p.fail("want a value")
+		return &Value{}
+	}
+	if f, ok := jsonscan.Number(word); ok {
+		return &Value{Kind: Number, Num: f, Text: string(word)}
+	}
+	switch s := string(word[:min(len(word), 100)]); s {
+	case "true", "false", "True", "False":
+		return &Value{Kind: Bool, Text: strings.ToLower(s)}
+	case "null":
+		return &Value{}
+	default: // NaN and what else writers leave
+		return &Value{Text: strings.ToValidUTF8(s, "\ufffd")}
+	}
+}
+
+// text reads a string.
+func (p *parser) text() (string, bool) {
+	for i := p.i + 1; i < len(p.b); i++ {
+		switch p.b[i] {
+		case '\\':
+			i++
+		case '"':
+			s := jsonscan.Decode(p.b[p.i+1 : i])
+			p.i = i + 1
+			return s, true
+		}
+	}
+	p.i = len(p.b)
+	p.fail("ends within a text")
+	return "", false
+}
+
+// inside reads what an object or a list holds.
+func (p *parser) inside(open byte, depth int) *Value {
+	v := &Value{Kind: List}
+	end := byte(']')
+	if open == '{' {
+		v.Kind, end = Object, '}'
+	}
+	for p.err == nil {
+		c := p.peek()
+		switch {
+		case c == ',':
+			p.i++
+			continue
+		case c == end:
+			p.i++
+			return v
+		case c == 0 && p.i >= len(p.b):
+			p.fail("ends within a list or an object")
+			return v
+		}
+		key := ""
+		if v.Kind == Object {
+			if c != '"' {
+				p.fail("want a name")
+				return v
+			}
+			var ok bool
+			if key, ok = p.text(); !ok {
+				return v
+			}
+			if p.peek() != ':' {
+				p.fail("want a colon")
+				return v
+			}
+			p.i++
+		}
+		item := p.value(depth + 1)
+		if p.err != nil && item.Kind == Null {
+			return v // nothing of it is left
+		}
+		if v.Kind == Object {
+			v.Keys = append(v.Keys, key)
+		}
+		v.Items = append(v.Items, item)
+	}
+	return v
 }
 
 // Get returns the member with a key, nil where there is none.
@@ -118,6 +195,20 @@ func (v *Value) Get(key string) *Value {
 		}
 	}
 	return nil
+}
+
+// Members passes on the members of an object in their order; there are none of anything else.
+func (v *Value) Members() iter.Seq2[string, *Value] {
+	return func(yield func(string, *Value) bool) {
+		if v == nil || v.Kind != Object {
+			return
+		}
+		for i, k := range v.Keys {
+			if !yield(k, v.Items[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Has reports whether there is a member with each of the keys.

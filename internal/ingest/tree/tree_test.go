@@ -30,6 +30,10 @@ func TestParse(t *testing.T) {
 	if err == nil || cut.Get("a").Num != 1 {
 		t.Errorf("cut: %v %+v", err, cut)
 	}
+	cut, err = tree.Parse([]byte(`{"results":[{"a":1},{"a":2},{"a":3,"b":"x`))
+	if l := cut.Get("results").List(); err == nil || len(l) != 3 || l[2].Get("a").Num != 3 {
+		t.Errorf("what was whole before the cut stays: %v %+v", err, cut)
+	}
 	if _, err := tree.Parse([]byte(strings.Repeat("[", 200) + strings.Repeat("]", 200))); err == nil {
 		t.Error("nesting has no bound")
 	}

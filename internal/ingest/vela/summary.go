@@ -20,7 +20,7 @@ func readSummary(f *ingest.File, in *ingest.Input, get func(string) *network, or
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	for s.Scan() {
@@ -171,7 +171,7 @@ func readPrinted(f *ingest.File, in *ingest.Input, order *[]*network) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var n *network
 	seen := map[string]bool{}

@@ -38,6 +38,9 @@ const (
 )
 
 func kindOf(f *ingest.File) kind {
+	if !textscan.Any(f.Head, "accelerator_configuration", "Op Cycles", "Network summary for ") {
+		return none
+	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {
@@ -151,7 +154,7 @@ func readLayers(f *ingest.File, in *ingest.Input, n *network) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	s := textscan.NewScanner(r, in.Progress)
 	var cols textscan.Columns
 	part := int64(0)

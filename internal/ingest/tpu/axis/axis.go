@@ -50,8 +50,8 @@ type Ratio struct {
 	Solved bool
 	// Nominal says that it is the first of those that were to be expected.
 	Nominal bool
-	// Best is the ratio for which the interval is widest, 0 where there are too few
-	// dependencies.
+	// Best is the ratio for which the interval is widest; 0 where there are too few
+	// dependencies, and where one of those that were expected agrees.
 	Best float64
 }
 
@@ -65,6 +65,8 @@ const (
 	// enough is how many dependencies of either kind make a ratio that agrees with them
 	// more than chance.
 	enough = 3
+	// slack is what products of counters may be off by, cycles.
+	slack = 1e-3
 )
 
 // Solve finds one ratio for all groups of dependencies, which have counters of their
@@ -79,8 +81,7 @@ func Solve(groups []Waits, expected []float64, fixed bool) (Ratio, []Offset) {
 	}
 	r := Ratio{K: expected[0], Nominal: true}
 	if can {
-		r.Best = widest(s)
-		r.K, r.Solved = choose(s, expected, r.Best, fixed)
+		r.K, r.Best, r.Solved = choose(s, expected, fixed)
 		r.Nominal = r.K == expected[0]
 	}
 	out := make([]Offset, len(groups))
@@ -166,17 +167,17 @@ func widest(s []solver) float64 {
 
 // choose takes the first ratio with which all dependencies agree, else the one with
 // which most do.
-func choose(s []solver, expected []float64, best float64, fixed bool) (k float64, agrees bool) {
-	if fixed {
-		return expected[0], width(s, expected[0]) >= 0
-	}
-	for _, k := range expected {
-		if width(s, k) >= 0 {
-			return k, true
+func choose(s []solver, expected []float64, fixed bool) (k, best float64, agrees bool) {
+	for i, k := range expected {
+		if width(s, k) >= -slack {
+			return k, 0, true
+		}
+		if i == 0 && fixed {
+			return k, widest(s), false
 		}
 	}
-	if width(s, best) >= 0 {
-		return best, true
+	if best = widest(s); width(s, best) >= -slack {
+		return best, best, true
 	}
 	k, least := expected[0], violated(s, expected[0])
 	try := append(slices.Clone(expected[1:]), best)
@@ -188,7 +189,7 @@ func choose(s []solver, expected []float64, best float64, fixed bool) (k float64
 			k, least = c, v
 		}
 	}
-	return k, false
+	return k, best, false
 }
 
 func violated(s []solver, k float64) (n int) {
@@ -208,10 +209,10 @@ func (s *solver) offset(k float64) Offset {
 	switch {
 	case s.n == 0:
 		return o
-	case low <= high && math.IsInf(low, -1):
+	case low <= high+slack && math.IsInf(low, -1):
 		x = high - wakeUp
-	case low <= high:
-		x = low + min(wakeUp, (high-low)/2)
+	case low <= high+slack:
+		x = low + max(0, min(wakeUp, (high-low)/2))
 	default:
 		x, o.Violated = s.fewest(k)
 	}
@@ -233,7 +234,7 @@ func (s *solver) fewest(k float64) (x float64, bad int) {
 	bad = math.MaxInt
 	j := 0
 	for i, l := range low {
-		for j < len(high) && high[j] < l {
+		for j < len(high) && high[j] < l-slack {
 			j++
 		}
 		// Lower bounds above l and upper bounds below it are contradicted.

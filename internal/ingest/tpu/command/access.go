@@ -162,6 +162,8 @@ func (p *placer) operand(name string, addr, prec Role, shape [4]uint64, layout L
 	t := DType(p.c.Get(Res0Prec))
 	if v, ok := p.c.Lookup(prec); ok {
 		t = DType(v)
+	} else if v, ok := p.c.Lookup(Opd0Prec); ok && name[0] == 'o' {
+		t = DType(v)
 	}
 	p.place(Access{Operand: name, Write: name[0] == 'r', Shape: shape, Layout: layout, Type: t}, a)
 }

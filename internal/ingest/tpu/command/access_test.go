@@ -40,7 +40,9 @@ func TestAccesses(t *testing.T) {
 		if m[4] == "_32IC" {
 			// The vendor counts a block of input channels more where they fill the last one.
 			var oc, ic, kh, kw int
-			fmt.Sscanf(m[3], "%dx%dx%dx%d", &oc, &ic, &kh, &kw)
+			if _, err := fmt.Sscanf(m[3], "%dx%dx%dx%d", &oc, &ic, &kh, &kw); err != nil {
+				t.Fatal(err)
+			}
 			size = strconv.Itoa((oc + 63) / 64 * ((ic + 31) / 32) * kh * kw * 32 * 2)
 		}
 		key := m[1] + m[2]

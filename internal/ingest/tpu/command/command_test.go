@@ -155,7 +155,7 @@ func TestStops(t *testing.T) {
 		{"none", nil, 1, command.Cut, 0, 0},
 	} {
 		list, stop := command.Decode(command.BM1690, command.GDMA, c.data, c.count)
-		if stop == nil || stop.Reason != c.reason || stop.Offset != c.at || stop.Index != c.n || len(list) != c.n {
+		if stop == nil || stop.Code != c.reason || stop.Offset != c.at || stop.Index != c.n || len(list) != c.n {
 			t.Errorf("%s: %d commands, %+v; want %d, reason %d at byte %d", c.name, len(list), stop, c.n, c.reason, c.at)
 		} else if stop.Error() == "" {
 			t.Errorf("%s: no text", c.name)

@@ -27,7 +27,7 @@ type Command struct {
 type Stop struct {
 	// Offset is in bytes, Index counts the commands before it.
 	Offset, Index int
-	Reason        StopReason
+	Code          StopReason
 	// Type, Short and Sub are the head of the command that has no layout.
 	Type, Sub int
 	Short     bool
@@ -48,7 +48,7 @@ const (
 
 // Error tells place and reason.
 func (s *Stop) Error() string {
-	switch s.Reason {
+	switch s.Code {
 	case NoLayout:
 		return fmt.Sprintf("command %d at byte %d: no layout for type %d, sub-function %d, short %t", s.Index+1, s.Offset, s.Type, s.Sub, s.Short)
 	case TooMany:
@@ -82,7 +82,7 @@ func Decode(chip *Chip, engine Engine, data []byte, count int) ([]Command, *Stop
 			break
 		}
 		if len(list) == MaxCommands {
-			return list, &Stop{Offset: d.at, Index: len(list), Reason: TooMany}
+			return list, &Stop{Offset: d.at, Index: len(list), Code: TooMany}
 		}
 		c, stop := d.next(len(list))
 		if stop != nil {
@@ -142,16 +142,16 @@ func (d *decoder) head() (kind int, short bool, sub int) {
 
 func (d *decoder) next(index int) (Command, *Stop) {
 	if len(d.data)-d.at < headBytes {
-		return Command{}, &Stop{Offset: len(d.data), Index: index, Reason: Cut}
+		return Command{}, &Stop{Offset: len(d.data), Index: index, Code: Cut}
 	}
 	kind, short, sub := d.head()
 	op := d.table.find(d.engine, kind, short, sub)
 	if op == nil {
-		return Command{}, &Stop{Offset: d.at, Index: index, Reason: NoLayout, Type: kind, Sub: sub, Short: short}
+		return Command{}, &Stop{Offset: d.at, Index: index, Code: NoLayout, Type: kind, Sub: sub, Short: short}
 	}
 	size := op.Bits / 8
 	if len(d.data)-d.at < size {
-		return Command{}, &Stop{Offset: len(d.data), Index: index, Reason: Cut}
+		return Command{}, &Stop{Offset: len(d.data), Index: index, Code: Cut}
 	}
 	c := Command{Op: op, Raw: d.data[d.at : d.at+size : d.at+size], Offset: d.at, ID: uint32(index + 1), Sub: uint8(sub)}
 	if d.chip == BM1684 || !op.Has(TaskSub) {

@@ -41,6 +41,8 @@ type Op struct {
 	Fields []Field
 	// funcs are names of sub-functions; nil where any sub-function has this layout.
 	funcs map[int]string
+	// subs has a bit for each of them, all where any sub-function has this layout.
+	subs  uint32
 	roles [NoRole + 1]place
 }
 
@@ -127,10 +129,7 @@ func (t *table) find(e Engine, kind int, short bool, sub int) *Op {
 		form = 1
 	}
 	for _, o := range t.byType[s][form][kind&31] {
-		if o.funcs == nil || !o.Has(TaskSub) {
-			return o
-		}
-		if _, ok := o.funcs[sub]; ok {
+		if o.subs>>(sub&31)&1 == 1 {
 			return o
 		}
 	}
@@ -169,6 +168,9 @@ func (t *table) parse(text string) error {
 func (t *table) add(o *Op) {
 	s := side(o.Engine)
 	t.ops[s] = append(t.ops[s], o)
+	if o.funcs == nil || !o.Has(TaskSub) {
+		o.subs = 1<<32 - 1
+	}
 	if !o.Has(CmdShort) {
 		o.Form = Any // the bit of the form means something else in this layout
 	}
@@ -220,6 +222,10 @@ func (o *Op) parseFuncs(w []string) error {
 		if err != nil {
 			return err
 		}
+		if n < 0 || n > 31 {
+			return fmt.Errorf("bad sub-function %d", n)
+		}
+		o.subs |= 1 << n
 		o.funcs[n] = ""
 		if w[1] != "-" {
 			o.funcs[n] = w[1]

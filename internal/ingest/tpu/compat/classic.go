@@ -27,13 +27,12 @@ type classic struct {
 	tensors map[int]*tensor
 	parts   []allocation
 	flops   float64
-	// mhz is the clock of both engines.
-	mhz        float64
-	mlir       bool
-	bd, gdma   []*node
-	firmware   []event
-	unmatched  []*node // records of copies that no command of the log explains
-	subnetType string
+	// mhz and dmaMHz are the clocks of the engines.
+	mhz, dmaMHz float64
+	bd, gdma    []*node
+	firmware    []event
+	unmatched   []*node // records of copies that no command of the log explains
+	subnetType  string
 }
 
 type tensor struct {
@@ -45,16 +44,13 @@ type tensor struct {
 }
 
 type layer struct {
-	id             int
-	kind           string
-	global         bool
-	ins, outs      []*tensor
-	bd, gdma       []*node
-	sizes          [3]int // feature, weight, total
-	begin, end     float64
-	dtypes         []string
-	kernel, stride [2]uint64
-	pad            [4]uint64
+	id         int
+	kind       string
+	global     bool
+	ins, outs  []*tensor
+	bd, gdma   []*node
+	sizes      [3]int // feature, weight, total
+	begin, end float64
 }
 
 // node is a command of the log, or a record without one.
@@ -64,12 +60,11 @@ type node struct {
 	fn         int
 	layer      *layer
 	c          *command.Command
-	rec        record // nil: its record was lost
-	id         int    // the record's number
-	start, end int64  // cycles
+	rec        words // nil: its record was lost
+	id         int   // the record's number
+	start, end int64 // cycles
 	us         [2]float64
 	estimate   int
-	dtype      int
 }
 
 type allocation struct {
@@ -86,7 +81,7 @@ type event struct {
 
 // newClassic joins log, records, streams and estimate.
 func newClassic(in *Input) *classic {
-	c := &classic{in: in, tensors: map[int]*tensor{}, mhz: float64(in.TIUMHz), subnetType: "TPU(static)"}
+	c := &classic{in: in, tensors: map[int]*tensor{}, mhz: float64(in.TIUMHz), dmaMHz: float64(in.DMAMHz), subnetType: "TPU(static)"}
 	if in.Classic.Dynamic {
 		c.subnetType = "TPU(dynamic)"
 	}
@@ -137,7 +132,7 @@ func (c *classic) match() {
 	base := int64(0)
 	for _, e := range c.firmware {
 		if e.kind == 1 {
-			base = int64(round(e.end*c.mhz, 0))
+			base = int64(round(e.end*c.dmaMHz, 0))
 			break
 		}
 	}
@@ -179,7 +174,7 @@ func (c *classic) match() {
 	for _, n := range c.bd {
 		if at < len(tiu) && (n.own-1)&0xFFFF == int(tiu[at][2]&0xFFFF) {
 			n.rec, n.id = tiu[at], int(tiu[at][2]&0xFFFF)
-			n.start, n.end = int64(n.rec[0])-int64(tiu[0][0])+base, int64(n.rec[1])-int64(tiu[0][0])+base
+			n.start, n.end = int64(n.rec[0])-int64(tiu[0][0]), int64(n.rec[1])-int64(tiu[0][0])
 			at++
 		}
 	}
@@ -190,15 +185,18 @@ func (c *classic) match() {
 // begins when that copy ends.
 func (c *classic) shift() {
 	move := int64(0)
+	waiting := map[[2]int]*node{}
+	for i := len(c.bd) - 1; i >= 0; i-- {
+		if b := c.bd[i]; b.rec != nil {
+			waiting[[2]int{b.own, b.dep}] = b
+		}
+	}
 	for _, g := range c.gdma {
 		if g.rec == nil {
 			continue
 		}
-		for _, b := range c.bd {
-			if b.rec != nil && b.own == g.dep+1 && b.dep == g.own {
-				move = g.end - b.start
-				break
-			}
+		if b := waiting[[2]int{g.dep + 1, g.own}]; b != nil {
+			move = int64(float64(g.end)/c.dmaMHz*c.mhz) - b.start
 		}
 		if move != 0 {
 			break
@@ -214,11 +212,19 @@ func (c *classic) shift() {
 }
 
 func (c *classic) microseconds(n *node) {
-	period := 1 / c.mhz
+	period := c.period(n.dma)
 	n.us = [2]float64{float64(n.start) * period, float64(n.end) * period}
 }
 
-func (c *classic) recordID(r record, bits int) int { return int(r[2] & (1<<bits - 1)) }
+// period is the length of an engine's cycle in microseconds.
+func (c *classic) period(dma bool) float64 {
+	if dma {
+		return 1 / c.dmaMHz
+	}
+	return 1 / c.mhz
+}
+
+func (c *classic) recordID(r words, bits int) int { return int(r[2] & (1<<bits - 1)) }
 
 // interval is from the first begin to the last end of a layer's commands.
 func (c *classic) interval(l *layer) {

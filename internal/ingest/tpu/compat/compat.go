@@ -51,6 +51,8 @@ type Place struct {
 	// The object owns the tensor commands Before[0]+1 to After[0] and the copies
 	// Before[1]+1 to After[1].
 	Before, After [2]int
+	// In and Out are operands and results that are there.
+	In, Out []Tensor
 }
 
 // File is one file that was written.
@@ -59,14 +61,14 @@ type File struct {
 	Data []byte
 }
 
-// record is one record of a monitor: its words.
-type record []uint32
+// words is one record of a monitor.
+type words []uint32
 
 // records splits a block into records of a number of words.
-func records(block []byte, words int) []record {
-	list := make([]record, 0, len(block)/(4*words))
-	for ; len(block) >= 4*words; block = block[4*words:] {
-		r := make(record, words)
+func records(block []byte, n int) []words {
+	list := make([]words, 0, len(block)/(4*n))
+	for ; len(block) >= 4*n; block = block[4*n:] {
+		r := make(words, n)
 		for i := range r {
 			r[i] = binary.LittleEndian.Uint32(block[4*i:])
 		}
@@ -97,7 +99,7 @@ type instr struct {
 	name, kind string
 	msg, count int
 	layer      *Place
-	raw        record
+	raw        words
 	average    int64
 }
 

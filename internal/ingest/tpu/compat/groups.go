@@ -151,10 +151,10 @@ func (c *classic) macCSV(groups []*groupStat, all overall) []byte {
 		return repr(round(theory/us*100, decimals))
 	}
 	out = appendLine(out, []string{
-		"origin", "0.0", repr(all.total), percent(all.concurrency, 3), util(all.total, 3), "排除CPU耗时及输入输出在runtime空间和用户空间的搬运耗时",
+		"origin", "0.0", repr(all.total), percent(all.concurrency, 3), util(all.total, 3), remarkOrigin,
 	})
 	out = appendLine(out, []string{
-		"100% Concurrency", repr(all.total - all.tiuTime), repr(all.tiuTime), "100.0", util(all.tiuTime, 3), "TIU和GDMA的并行度100%",
+		"100% Concurrency", repr(all.total - all.tiuTime), repr(all.tiuTime), "100.0", util(all.tiuTime, 3), remarkParallel,
 	})
 	for _, own := range []bool{false, true} {
 		now, by := all.tiuTime, "ModelPeakTops"
@@ -171,9 +171,21 @@ func (c *classic) macCSV(groups []*groupStat, all overall) []byte {
 			now -= saved
 			out = appendLine(out, []string{
 				g.name + " tiuTime: " + fixed(g.tiuTime, 2) + " us -> " + fixed(best, 2) + " us", repr(saved), repr(now), "100.0", util(now, 2),
-				g.name + "的耗时用" + by + "得到的理论耗时替换",
+				remarkGroup(g.name, by),
 			})
 		}
 	}
 	return out
+}
+
+// The remarks of the table as the converter prints them: that time on the processor and
+// copies by the runtime are left out, that both engines work all the time, and that a
+// group's time is replaced by the one that the peak allows.
+const (
+	remarkOrigin   = "排除CPU耗时及输入输出在runtime空间和用户空间的搬运耗时"
+	remarkParallel = "TIU和GDMA的并行度100%"
+)
+
+func remarkGroup(group, peak string) string {
+	return group + "的耗时用" + peak + "得到的理论耗时替换"
 }

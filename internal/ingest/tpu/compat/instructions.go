@@ -59,7 +59,7 @@ const none = command.NoRole
 // each cell.
 type cells struct{ b strings.Builder }
 
-func (c *cells) text(s string) { c.b.WriteString(`"` + s + `",`) }
+func (c *cells) text(s string) { c.b.WriteString(`"` + strings.ReplaceAll(s, `"`, `""`) + `",`) }
 func (c *cells) num(s string)  { c.b.WriteString(s + ",") }
 func (c *cells) end()          { c.b.WriteByte('\n') }
 
@@ -143,7 +143,7 @@ func (c *classic) instruction(out *cells, l *layer, n *node) {
 }
 
 // moved is how many bytes the converter says a copy has.
-func (c *classic) moved(r record) uint64 {
+func (c *classic) moved(r words) uint64 {
 	return uint64(r[4]) + uint64(r[7]) + uint64(r[10])
 }
 

@@ -1,29 +1,38 @@
 package compat
 
+import "sort"
+
 // joinLayers gives each command the object that owns its number, on its core.
 func (p *perfAI) joinLayers() {
 	for k := range p.cores {
-		var owner [2]map[int]*Place
-		owner[0], owner[1] = map[int]*Place{}, map[int]*Place{}
+		var tiu, dma []*Place
 		for i := range p.in.Places {
-			pl := &p.in.Places[i]
-			if pl.Core != k {
-				continue
-			}
-			for e := range owner {
-				for id := pl.Before[e] + 1; id <= pl.After[e]; id++ {
-					owner[e][id] = pl
-				}
+			if p.in.Places[i].Core == k {
+				tiu = append(tiu, &p.in.Places[i])
+				dma = append(dma, &p.in.Places[i])
 			}
 		}
 		c := &p.cores[k]
-		for i := range c.tiu {
-			c.tiu[i].layer = owner[0][c.tiu[i].id]
+		own(c.tiu, tiu, 0)
+		own(c.gdma, dma, 1)
+		own(c.sdma, dma, 1)
+	}
+}
+
+// own looks up the objects of commands by their number; e is the side of the pairs.
+func own(list []instr, places []*Place, e int) {
+	kept := places[:0:0]
+	for _, p := range places {
+		if p.Before[e] < p.After[e] {
+			kept = append(kept, p)
 		}
-		for _, list := range [][]instr{c.gdma, c.sdma} {
-			for i := range list {
-				list[i].layer = owner[1][list[i].id]
-			}
+	}
+	sort.SliceStable(kept, func(i, j int) bool { return kept[i].Before[e] < kept[j].Before[e] })
+	for i := range list {
+		x := &list[i]
+		at := sort.Search(len(kept), func(i int) bool { return kept[i].Before[e] >= x.id }) - 1
+		if at >= 0 && kept[at].After[e] >= x.id {
+			x.layer = kept[at]
 		}
 	}
 }

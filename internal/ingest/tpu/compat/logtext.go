@@ -31,10 +31,6 @@ func (c *classic) readLog(text string) {
 		switch {
 		case strings.HasPrefix(line, "net_name="):
 			c.net = strings.TrimPrefix(line, "net_name=")
-		case strings.HasPrefix(line, "tpu_freq="):
-			if f := num(m, "tpu_freq"); f > 0 && c.in.Chip.Name != "BM1684" {
-				c.mhz = float64(f)
-			}
 		case strings.HasPrefix(line, "mtype="):
 			c.allocation(line, m)
 		case strings.HasPrefix(line, "layer_id="):

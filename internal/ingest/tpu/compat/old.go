@@ -79,6 +79,12 @@ func (c *classic) memCSV() []byte {
 	return []byte(out.b.String())
 }
 
+// jsText is a text between the quotes of a script. The converter writes texts as they
+// are; where that would end the text early they are escaped.
+func jsText(s string) string { return jsEscapes.Replace(s) }
+
+var jsEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\u2028", `\u2028`, "\u2029", `\u2029`)
+
 // page is profile_data.js of the classic page.
 func (c *classic) page() []byte {
 	var b strings.Builder
@@ -86,7 +92,7 @@ func (c *classic) page() []byte {
 	if len(c.in.Cores) == 0 || len(c.in.Cores[0].TIU)+len(c.in.Cores[0].GDMA) == 0 {
 		caption += "(simulated)"
 	}
-	b.WriteString("let page_caption=\"" + caption + "\"\n")
+	b.WriteString("let page_caption=\"" + jsText(caption) + "\"\n")
 	b.WriteString("let summary_caption= \"Subnet Summary\"\n")
 	b.WriteString("let summary_header = [\"index\", \"subnet_id\", \"subnet_type\", \"duration\"]\n")
 	b.WriteString("let summary_data = [\n  [\"Iter[0]\"," + itoa(c.in.Classic.Subnet) + ",\"" + c.subnetType + "\",\"1us\",],\n]\n")
@@ -108,12 +114,12 @@ func (c *classic) page() []byte {
 	}
 	b.WriteString("]\nlet gmem_partition= [\n")
 	for _, p := range c.parts {
-		b.WriteString("  [" + utoa(p.addr) + "," + utoa(p.size) + ",\"" + p.text + "\",],\n")
+		b.WriteString("  [" + utoa(p.addr) + "," + utoa(p.size) + ",\"" + jsText(p.text) + "\",],\n")
 	}
 	b.WriteString("]\nlet time_data= [\n")
 	for _, r := range c.chart() {
-		b.WriteString("  [" + strconv.Itoa(r.lane) + "," + r.begin + "," + r.end + ",\"" + r.name + "\"," + r.height + "," + itoa(r.layer) + ",\"" +
-			r.layerType + "\"," + itoa(c.in.Classic.Subnet) + ",\"" + c.subnetType + "\",\"Iter[0]\",\"" + r.info + "\",],\n")
+		b.WriteString("  [" + strconv.Itoa(r.lane) + "," + r.begin + "," + r.end + ",\"" + jsText(r.name) + "\"," + r.height + "," + itoa(r.layer) + ",\"" +
+			jsText(r.layerType) + "\"," + itoa(c.in.Classic.Subnet) + ",\"" + c.subnetType + "\",\"Iter[0]\",\"" + jsText(r.info) + "\",],\n")
 	}
 	b.WriteString("]\n")
 	for _, local := range []bool{false, true} {

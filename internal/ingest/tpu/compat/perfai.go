@@ -92,7 +92,7 @@ func number(list []instr, first int) {
 }
 
 // cutZeros keeps of a core's copies what lies between the records with number 0.
-func cutZeros(list []record) []record {
+func cutZeros(list []words) []words {
 	var zeros []int
 	for i, r := range list {
 		if r[2]&0xFFFFF == 0 {

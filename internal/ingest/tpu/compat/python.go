@@ -58,3 +58,9 @@ func ratio(a, b uint64) float64 {
 func itoa[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// fixedDigits writes a number with six digits, a point always among them.
+func fixedDigits(f float64) string {
+	v, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 6, 64), 64)
+	return repr(v)
+}

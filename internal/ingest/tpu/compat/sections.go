@@ -36,7 +36,7 @@ func (p *perfAI) matchSections() {
 const syncRecords = 2
 
 // sections pairs the records of one engine with its commands.
-func (p *perfAI) sections(core, engine int, list []record, commands []command.Command) []instr {
+func (p *perfAI) sections(core, engine int, list []words, commands []command.Command) []instr {
 	if len(list) < syncRecords {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 // stat are the figures of a layer, or of a group of them, as the converter adds them up.
 type stat struct {
 	layer      *layer
-	first      bool
 	dtypes     map[int]bool // codes of the log
 	in, out    [4]int
 	kh, kw     uint64
@@ -166,7 +165,7 @@ func newStat(l *layer) *stat {
 }
 
 func (c *classic) addLayer(s *stat, l *layer) {
-	period := 1 / c.mhz
+	period := c.period(true)
 	for _, t := range l.ins {
 		if t.isConst {
 			s.weights += t.bytes()
@@ -226,9 +225,8 @@ func (c *classic) addLayer(s *stat, l *layer) {
 
 // finish computes what follows from the sums.
 func (c *classic) finish(s *stat) {
-	period := 1 / c.mhz
 	ghz := c.mhz / 1000
-	s.gdmaTime, s.tiuTime = float64(s.gdma)*period, float64(s.tiu)*period
+	s.gdmaTime, s.tiuTime = float64(s.gdma)*c.period(true), float64(s.tiu)*c.period(false)
 	s.gdmaTheory = (float64(s.s2l)/loadPeak + float64(s.l2s)/storePeak + float64(s.s2s)/movePeak) / gib * 1e6 / ghz
 	s.peak = c.peakTops(s.layer.kind, s.dtypes)
 	s.tiuTheory = float64(s.alg) / (s.peak * 1024 * 1e3)
@@ -305,7 +303,7 @@ func (c *classic) layersCSV(list []*stat) []byte {
 		for i, v := range s.pad {
 			pads[i] = utoa(v)
 		}
-			line = append(line, utoa(s.kh), utoa(s.kw), utoa(s.sh), utoa(s.sw), "["+strings.Join(pads, ", ")+"]", s.other,
+		line = append(line, utoa(s.kh), utoa(s.kw), utoa(s.sh), utoa(s.sw), "["+strings.Join(pads, ", ")+"]", s.other,
 			itoa(s.inputs), itoa(s.outputs), itoa(s.weights), utoa(s.s2l), utoa(s.l2s), utoa(s.s2s), itoa(s.gdma), repr(s.gdmaTime),
 			share3(s.gdmaTime, gdma), repr(s.gdmaTheory), rate3(s.gdmaTheory, s.gdmaTime), repr(bandwidth(s.s2l, s.load)), repr(bandwidth(s.l2s, s.store)),
 			utoa(s.alg), utoa(s.arch), itoa(s.model), share3(float64(s.model), model), itoa(s.tiu), repr(s.tiuTime), share3(s.tiuTime, tiu),
@@ -333,4 +331,3 @@ func (s *stat) parallel() []string {
 	}
 	return []string{repr(float64(s.alg) / s.total / 1e6), percent((s.tiuTime+s.gdmaTime)/s.total, 3), concurrency}
 }
-

@@ -130,16 +130,9 @@ func (s *sums) rows() string {
 		rows = append(rows, "['"+strconv.Itoa(k)+"', "+pyText(percent((q.tiuUs+q.dmaUs+q.sdmaUs)/s.total, 2))+", "+repr(s.total)+", "+
 			pyText(percent(q.ratio, 2))+", "+itoa(q.tiu)+", "+pyText(percent(ratio(q.alg, q.arch), 2))+", "+itoa(q.gdma)+", "+
 			q.ddr.rate(p.in.DMAMHz)+", "+q.l2.rate(p.in.DMAMHz)+", "+burst+", "+itoa(q.sdma)+", "+sddr+", "+sburst+"]")
-		all.tiuUs, all.dmaUs, all.sdmaUs = max(all.tiuUs, q.tiuUs), max(all.dmaUs, q.dmaUs), max(all.sdmaUs, q.sdmaUs)
-		all.alg += q.alg
-		all.arch += q.arch
-		all.ratio += q.ratio / float64(len(s.cores))
-		for _, f := range [...]struct{ to, from *flow }{{&all.ddr, &q.ddr}, {&all.l2, &q.l2}, {&all.sddr, &q.sddr}} {
-			f.to.bytes += f.from.bytes
-			f.to.cycles += f.from.cycles
-		}
-		all.haveSDMA = all.haveSDMA || q.haveSDMA
+		all.sum(&q)
 	}
+	all.ratio /= float64(max(1, len(s.cores)))
 	sddr := "0"
 	if all.haveSDMA {
 		sddr = "'0.00'"

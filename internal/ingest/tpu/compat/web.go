@@ -75,12 +75,14 @@ func texts(list []string) string {
 	return "[" + b.String() + "]"
 }
 
+var pyEscapes = strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\u2028", `\u2028`, "\u2029", `\u2029`)
+
 // pyText is a text as Python prints it in a list.
 func pyText(s string) string {
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		return `"` + s + `"`
+		return `"` + strings.ReplaceAll(pyEscapes.Replace(s), `\'`, "'") + `"`
 	}
-	return "'" + strings.ReplaceAll(s, "'", `\'`) + "'"
+	return "'" + pyEscapes.Replace(s) + "'"
 }
 
 func (p *perfAI) configs() string {
@@ -337,9 +339,13 @@ func (p *perfAI) groups() []group {
 			continue
 		}
 		for j := i + 1; j < len(p.in.MLIR); j++ {
-			if strings.Contains(p.in.MLIR[j], "Yield") {
+			s := p.in.MLIR[j]
+			if strings.Contains(s, "Yield") {
 				list = append(list, group{i, i + 2, j})
 				break
+			}
+			if strings.Contains(s, "Group") && !strings.Contains(s, "Parallel") {
+				break // groups do not lie inside groups
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (p *perfAI) all() []*instr {
 // world is PerfAI_output.csv, the commands of all engines in one table.
 func (p *perfAI) world() []byte {
 	list := p.all()
-	registers := p.registers()
+	registers := p.registers(len(p.cores) - 1) // of the last core for all of them
 	var out []byte
 	line := append([]string(nil), worldHead...)
 	for _, r := range registers {
@@ -79,15 +79,15 @@ func (p *perfAI) world() []byte {
 	return out
 }
 
-// registers are the columns of tensor commands: those that a command of the last core
-// has; all for CV184X.
-func (p *perfAI) registers() []string {
-	if p.in.Chip == command.CV184X || len(p.cores) == 0 {
+// registers are the columns of a core's tensor commands: those that one of them has; all
+// for CV184X.
+func (p *perfAI) registers(k int) []string {
+	if p.in.Chip == command.CV184X || k < 0 {
 		return worldRegisters
 	}
 	used := map[string]bool{}
 	ops := map[*command.Op]bool{}
-	for _, x := range p.cores[len(p.cores)-1].tiu {
+	for _, x := range p.cores[k].tiu {
 		if x.c != nil && !ops[x.c.Op] {
 			ops[x.c.Op] = true
 			for _, f := range x.c.Op.Fields {

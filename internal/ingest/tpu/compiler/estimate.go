@@ -151,64 +151,77 @@ func (p *estimateParser) item(word []byte) {
 		e.Dropped++
 		return
 	}
-	var parts [12][]byte
-	n := 0
-	for part := range bytes.SplitSeq(word, []byte("|")) {
-		if n < len(parts) {
-			parts[n] = part
-			n++
-		}
-	}
-	if n < 7 {
+	name, rest, ok1 := bytes.Cut(word, []byte("|"))
+	fn, rest, ok2 := bytes.Cut(rest, []byte("|"))
+	if !ok1 || !ok2 {
 		e.Bad++
 		return
 	}
 	layer := int64(-1)
-	op := parts[0]
-	if at := bytes.LastIndexByte(op, '_'); at >= 0 {
-		if v, ok := integer(op[at+1:]); ok && len(op)-at-1 == digits(op[at+1:]) {
-			layer, op = v, op[:at]
+	if at := bytes.LastIndexByte(name, '_'); at >= 0 {
+		if v, ok := integer(name[at+1:]); ok && len(name)-at-1 == digits(name[at+1:]) {
+			layer, name = v, name[:at]
 		}
 	}
-	var start, cycles, size int64
-	var bd, gdma int64
-	end, dir := int64(-1), int64(-1)
-	have := false
-	for _, part := range parts[2:n] {
-		key, v, ok := bytes.Cut(part, []byte(":"))
-		x, fine := integer(v)
-		if !ok || !fine || x > 1<<53 {
-			continue
-		}
-		switch string(key) {
-		case "s":
-			start, have = x, true
-		case "e":
-			end = x
-		case "t":
-			cycles = x
-		case "b":
-			bd = x
-		case "g":
-			gdma = x
-		case "dr":
-			dir = x
-		case "sz":
-			size = x
-		}
-	}
-	if !have || start < 0 || cycles < 0 {
+	x := itemFields{end: -1, dir: -1}
+	if !x.read(rest) || x.start < 0 || x.cycles < 0 {
 		e.Bad++
 		return
 	}
-	e.DMA = append(e.DMA, dir >= 0 || bytes.HasPrefix(parts[1], []byte("GDMA")))
+	e.DMA = append(e.DMA, x.dir >= 0 || bytes.HasPrefix(fn, []byte("GDMA")))
 	e.Layer = append(e.Layer, layer)
-	e.Op, e.Func = append(e.Op, e.names.of(op)), append(e.Func, e.names.of(parts[1]))
-	e.BD, e.GDMA = append(e.BD, clip32(bd)), append(e.GDMA, clip32(gdma))
-	e.Start, e.Cycles = append(e.Start, p.base+start), append(e.Cycles, cycles)
-	e.Dir, e.Bytes = append(e.Dir, int8(min(dir, 127))), append(e.Bytes, max(size, 0))
+	e.Op, e.Func = append(e.Op, e.names.of(name)), append(e.Func, e.names.of(fn))
+	e.BD, e.GDMA = append(e.BD, clip32(x.bd)), append(e.GDMA, clip32(x.gdma))
+	e.Start, e.Cycles = append(e.Start, p.base+x.start), append(e.Cycles, x.cycles)
+	e.Dir, e.Bytes = append(e.Dir, int8(min(x.dir, 127))), append(e.Bytes, max(x.size, 0))
 	e.Table = append(e.Table, e.Tables-1)
-	p.latest = max(p.latest, end+1, start+cycles)
+	p.latest = max(p.latest, x.end+1, x.start+x.cycles)
+}
+
+// itemFields are the numbers of an item.
+type itemFields struct{ start, end, cycles, bd, gdma, dir, size int64 }
+
+// read takes key:value fields between bars; it reports whether start and duration are
+// among them.
+func (x *itemFields) read(b []byte) bool {
+	have := 0
+	for len(b) > 0 {
+		colon := bytes.IndexByte(b, ':')
+		if colon < 0 {
+			break
+		}
+		key := b[:colon]
+		v, ok := integer(b[colon+1:])
+		end := bytes.IndexByte(b, '|')
+		if end < 0 {
+			end = len(b) - 1
+		}
+		if end > colon && ok && v <= 1<<53 {
+			switch {
+			case len(key) == 1:
+				switch key[0] {
+				case 's':
+					x.start = v
+					have |= 1
+				case 'e':
+					x.end = v
+				case 't':
+					x.cycles = v
+					have |= 2
+				case 'b':
+					x.bd = v
+				case 'g':
+					x.gdma = v
+				}
+			case string(key) == "dr":
+				x.dir = v
+			case string(key) == "sz":
+				x.size = v
+			}
+		}
+		b = b[end+1:]
+	}
+	return have == 3
 }
 
 // digits is how many digits b begins with.

@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -80,12 +81,23 @@ func alike(a, b *command.Chip) bool {
 }
 
 // byEstimate takes the chip whose clock the estimate was made with, where nothing else
-// tells.
+// tells: the compiler's files alone do not name it.
 func byEstimate(r *Recording) *command.Chip {
-	if r.Estimate != nil || r.Log.Started {
-		return command.BM1684X // what the compiler was first for; ids of its own commands
+	if r.Estimate == nil && !r.Log.Started {
+		return nil
 	}
-	return nil
+	chip := command.BM1684X
+	if e := r.Estimate; e != nil && e.RuntimeS > 0 {
+		hz := float64(e.Total) / e.RuntimeS
+		for _, c := range []*command.Chip{command.BM1684X, command.BM1688, command.CV184X, command.BM1684} {
+			if math.Abs(hz/c.TIUClock-1) < 0.01 {
+				chip = c
+				break
+			}
+		}
+	}
+	r.Guesses = append(r.Guesses, fmt.Sprintf("No file names the chip; %s was assumed by the clock of the estimate", chip.Name))
+	return chip
 }
 
 const sniffBytes = 64 << 10

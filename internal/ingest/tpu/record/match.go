@@ -118,9 +118,9 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 		if int(top) >= cs.len() && int(top-first) >= cs.len() {
 			return -1
 		}
-		return max(want(cs)-rs.len(), 0) + r.contradictions(e, rs, cs)
+		return unlike(max(want(cs)-rs.len(), 0) + r.contradictions(e, rs, cs))
 	}
-	pairs := align(len(recs), len(cmds), cost, func(a int) int { return recs[a].len() + 1 }, func(b int) int { return want(cmds[b]) })
+	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * want(cmds[b]) })
 	for a, b := range pairs {
 		if b < 0 {
 			continue
@@ -172,10 +172,10 @@ func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 	step := max(1, rs.len()/256)
 	for i := rs.lo; i < rs.hi; i += step {
 		k := cs.lo + int(e.ID[i]-shift)
-		if k >= cs.hi {
+		c := e.Program.Command(k)
+		if k >= cs.hi || c == nil {
 			continue
 		}
-		c := &e.Program.Commands[k]
 		from, to := c.Spaces(r.Chip)
 		seenFrom, seenTo := e.Ports(i)
 		switch {
@@ -282,6 +282,15 @@ func align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []in
 	return out
 }
 
+// unlike is the cost of a pair that lacks n records: lists that fit exactly come before
+// those that fit in part and leave as many out.
+func unlike(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return 2*n + 1
+}
+
 // matchIssued pairs what is left with the commands that the firmware issued.
 func (e *Engine) matchIssued(recs []section, took func(int)) {
 	numbers := make([]uint32, len(e.Issued))
@@ -293,21 +302,23 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 		if recs[a].len() > cmds[b].len() {
 			return -1
 		}
-		return cmds[b].len() - recs[a].len()
+		return unlike(cmds[b].len() - recs[a].len())
 	}
-	pairs := align(len(recs), len(cmds), cost, func(a int) int { return recs[a].len() + 1 }, func(b int) int { return cmds[b].len() })
+	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * cmds[b].len() })
 	for a, b := range pairs {
 		if b < 0 {
 			continue
 		}
 		took(a)
-		// Numbers count from 1, ids from 0; where they do not fit, by order.
-		at := map[uint32]int{}
+		// Numbers count from 1, those of BM1690's new form from 0 like ids; where they do
+		// not fit, by order.
+		at, first := map[uint32]int{}, uint32(1)
 		for k := cmds[b].lo; k < cmds[b].hi; k++ {
 			at[numbers[k]] = k
+			first = min(first, numbers[k])
 		}
 		for i := recs[a].lo; i < recs[a].hi; i++ {
-			k, ok := at[e.ID[i]+1]
+			k, ok := at[e.ID[i]+first]
 			if !ok {
 				k = cmds[b].lo + i - recs[a].lo
 			}

@@ -27,7 +27,24 @@ func (r *Recording) monitor(f *ingest.File, t block.Type, p io.Reader) (*Engine,
 	r.Dropped.Add(fmt.Sprintf("records of the %s that were never written", e.Kind), a.blank)
 	r.Dropped.Add(fmt.Sprintf("records of the %s beyond what is kept", e.Kind), a.over)
 	unwrapTimes(e)
+	if e.repeats() {
+		e.Useful, e.Stall, e.Repeats = nil, nil, true
+	}
 	return e, err
+}
+
+// repeats reports whether the counters of a tensor engine say nothing: silicon was seen
+// that writes the length of the command into those of useful and of stalled cycles.
+func (e *Engine) repeats() bool {
+	if e.Useful == nil || e.Len() == 0 {
+		return false
+	}
+	for i, v := range e.Useful {
+		if n := e.End[i] - e.Start[i] + 1; v != n || e.Stall[i] != n {
+			return false
+		}
+	}
+	return true
 }
 
 // adder adds decoded records to an engine.

@@ -199,24 +199,13 @@ func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
 		if e.Len() == 0 {
 			return
 		}
-		p.FromLog, p.Sections = true, []int{0}
-		system := uint8(15)
-		if e.Kind != command.TIU {
-			system = 6
-		}
-		for _, i := range lines {
-			f := uint8(max(l.Func[i], 0))
-			d := l.Dep[i]
-			if r.Chip.Tagged {
-				d &= 1<<20 - 1
-			}
-			p.Dep, p.Func, p.System = append(p.Dep, d), append(p.Func, f), append(p.System, f == system)
-		}
-		p.unwrapDeps(r.Chip)
+		p.FromLog, p.Sections, p.Commands = true, []int{0}, nil
+		r.extend(e, lines)
 		p.Lines = lines
 		return
 	}
-	n := min(len(lines), p.Len())
+	decoded := p.Len()
+	n := min(len(lines), decoded)
 	for k, i := range lines[:n] {
 		if l.Func[i] < 0 || uint8(l.Func[i]) == p.Func[k] {
 			p.Agree++
@@ -227,5 +216,37 @@ func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
 	// A log of another model agrees by chance only.
 	if p.Disagree*10 <= n {
 		p.Lines = lines[:n]
+		if p.Stop != nil && len(lines) > decoded && len(p.Sections) == 1 {
+			// The log knows the commands behind the place where decoding ended.
+			r.extend(e, lines[decoded:])
+			p.Lines = lines
+		}
 	}
+}
+
+// extend adds commands of the log to a program.
+func (r *Recording) extend(e *Engine, lines []int32) {
+	l, p := &r.Log.Commands, &e.Program
+	system := uint8(15)
+	if e.Kind != command.TIU {
+		system = 6
+	}
+	for _, i := range lines {
+		f := uint8(max(l.Func[i], 0))
+		d := l.Dep[i]
+		if r.Chip.Tagged {
+			d &= 1<<20 - 1
+		}
+		p.Dep, p.Func, p.System = append(p.Dep, d), append(p.Func, f), append(p.System, f == system)
+	}
+	p.unwrapDeps(r.Chip)
+}
+
+// Command is the decoded command at a place of the program, nil where it was not
+// decoded.
+func (p *Program) Command(k int) *command.Command {
+	if k < 0 || k >= len(p.Commands) {
+		return nil
+	}
+	return &p.Commands[k]
 }

@@ -169,6 +169,9 @@ type Engine struct {
 	Lost int
 	// Matched says that records were matched with a program.
 	Matched bool
+	// Repeats says that the counters of useful cycles and stalls repeat the length of each
+	// command, and were left out.
+	Repeats bool
 }
 
 // Len is the number of records.
@@ -176,7 +179,8 @@ func (e *Engine) Len() int { return len(e.Start) }
 
 // Program is what an engine was to do, by its command stream or the compiler's log.
 type Program struct {
-	// Commands are decoded commands, nil where only the log tells.
+	// Commands are decoded commands, fewer than the program has where decoding ended early
+	// and none where only the log tells.
 	Commands []command.Command
 	// Dep is the number of the other engine's command that each one waits for, counted
 	// from 1, wraps undone; 0 for none.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/block"
@@ -76,44 +77,45 @@ func numbers(re *regexp.Regexp, name string) []int {
 	return out
 }
 
-// texts reads the files of the compiler. A file that fails is a fault.
+// texts reads the files of the compiler, several at a time. A file that fails is a
+// fault.
 func (r *Recording) texts(files []*ingest.File, progress func(int64)) (faults []error) {
 	r.Log = &compiler.Log{}
 	r.streams = map[streamKey]*ingest.File{}
-	haveLog := false
+	var log, estimate, places, program *ingest.File
 	for _, f := range files {
-		var err error
 		switch KindOf(f) {
 		case LogFile:
 			// global.profile holds the log of the model that ran; others are of the compiler.
-			if haveLog && f.Name != "global.profile" {
-				r.Dropped.Add("further compiler logs", 1)
-				continue
-			}
-			haveLog = true
-			r.Log, err = with(f, progress, compiler.ReadLog)
+			r.choose(&log, f, "global.profile", "further compiler logs")
 		case Estimates:
-			if r.Estimate != nil && f.Name != "net_stat.sim" {
-				r.Dropped.Add("further estimates", 1)
-				continue
-			}
-			r.Estimate, err = with(f, progress, compiler.ReadEstimate)
+			r.choose(&estimate, f, "net_stat.sim", "further estimates")
 		case Places:
-			r.Locations, err = with(f, progress, compiler.ReadLocations)
+			places = f
 		case Mlir:
-			r.Program, err = with(f, progress, compiler.ReadProgram)
+			program = f
 		case Stream:
 			m := streamName.FindStringSubmatch(f.Name)
-			base, e := strconv.ParseUint(m[1], 16, 64)
-			if e != nil {
-				continue
+			if base, err := strconv.ParseUint(m[1], 16, 64); err == nil {
+				n := numbers(streamName, f.Name)
+				r.streams[streamKey{base, n[1], n[2]}] = f
 			}
-			n := numbers(streamName, f.Name)
-			r.streams[streamKey{base, n[1], n[2]}] = f
-		default:
-			continue
 		}
-		r.Files++
+	}
+	var errs [4]error
+	var wait sync.WaitGroup
+	each := func(i int, f *ingest.File, read func() error) {
+		if f != nil {
+			r.Files++
+			wait.Go(func() { errs[i] = read() })
+		}
+	}
+	each(0, log, func() (err error) { r.Log, err = with(log, progress, compiler.ReadLog); return err })
+	each(1, estimate, func() (err error) { r.Estimate, err = with(estimate, progress, compiler.ReadEstimate); return err })
+	each(2, places, func() (err error) { r.Locations, err = with(places, progress, compiler.ReadLocations); return err })
+	each(3, program, func() (err error) { r.Program, err = with(program, progress, compiler.ReadProgram); return err })
+	wait.Wait()
+	for _, err := range errs {
 		if err != nil {
 			faults = append(faults, err)
 		}
@@ -130,6 +132,19 @@ func (r *Recording) texts(files []*ingest.File, progress func(int64)) (faults []
 		r.Dropped.Add("entries of tensor_location.json beyond what is kept", l.Dropped)
 	}
 	return faults
+}
+
+// choose keeps the file with a name, else the first one.
+func (r *Recording) choose(have **ingest.File, f *ingest.File, name, more string) {
+	switch {
+	case *have == nil:
+		*have = f
+	case f.Name == name:
+		*have = f
+		r.Dropped.Add(more, 1)
+	default:
+		r.Dropped.Add(more, 1)
+	}
 }
 
 // with reads a file as a stream.
