@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/all"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/records"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // of is the format that is surest of a file, and whether another is as sure.
@@ -60,6 +62,30 @@ func TestEveryFile(t *testing.T) {
 	}
 	if n < 45 {
 		t.Errorf("only %d files", n)
+	}
+}
+
+// TestModel: the log of a board leads to the operators of its model, by their positions.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	m, err := opmeter.Open(material.Path(t, "models", "real", "tflm_person_detect.tflite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	got, err := opmeter.Import(t.Context(), material.Path(t, "raw", "traces", "tflm", "tflm_benchmark_readme_log.md"), opmeter.ImportOptions{Model: m, ClocksHz: map[string]float64{"": 25e6}})
+	if err != nil || len(got.Profiles) != 1 {
+		t.Fatal(err)
+	}
+	p := got.Profiles[0]
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if v := l.Provenance; v == nil || v.Confidence != profile.Exact || len(v.SourceNodes) != 1 || v.SourceNodes[0].Node != int64(i) || l.Latency == nil || l.MACs == nil {
+			t.Errorf("layer %d: %+v", i, v)
+		}
+	}
+	if *p.Totals.MACs == 0 || len(p.Layers) != 31 {
+		t.Errorf("%d MACs of %d layers", *p.Totals.MACs, len(p.Layers))
 	}
 }
 

@@ -68,7 +68,7 @@ func (d *dump) file(f *ingest.File, progress func(int64)) error {
 	if err != nil {
 		return &ingest.FileError{Path: f.Path, Err: err}
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it was only read
 	r := reginfo.NewReader(&telling{in, progress})
 	for {
 		b, err := r.Next()

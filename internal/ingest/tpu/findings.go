@@ -175,11 +175,7 @@ func aboutLoss(run *ingest.Run, r *record.Recording) {
 		}
 	}
 	if n := r.Dropped.Total(); n > 0 {
-		var parts []string
-		for _, l := range lossesOf(r) {
-			parts = append(parts, l)
-		}
-		run.Found("tpu.dropped", profile.Warning, "Left out: %s.", strings.Join(parts, "; "))
+		run.Found("tpu.dropped", profile.Warning, "Left out: %s.", strings.Join(lossesOf(r), "; "))
 	}
 }
 

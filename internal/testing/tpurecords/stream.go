@@ -62,10 +62,20 @@ func encode(chip *command.Chip, c *Command) (*command.Op, []byte) {
 		role command.Role
 		v    uint64
 	}{
-		{command.SrcLow, src & 0xFFFFFFFF}, {command.SrcHigh, src >> 32}, {command.DstLow, dst & 0xFFFFFFFF}, {command.DstHigh, dst >> 32},
-		{command.SrcNSize, 1}, {command.SrcCSize, 1}, {command.SrcHSize, 1}, {command.SrcWSize, uint64(c.Bytes)},
-		{command.DstNSize, 1}, {command.DstCSize, 1}, {command.DstHSize, 1}, {command.DstWSize, uint64(c.Bytes)},
-		{command.SrcWStr, 1}, {command.DstWStr, 1},
+		{command.SrcLow, src & 0xFFFFFFFF},
+		{command.SrcHigh, src >> 32},
+		{command.DstLow, dst & 0xFFFFFFFF},
+		{command.DstHigh, dst >> 32},
+		{command.SrcNSize, 1},
+		{command.SrcCSize, 1},
+		{command.SrcHSize, 1},
+		{command.SrcWSize, uint64(c.Bytes)},
+		{command.DstNSize, 1},
+		{command.DstCSize, 1},
+		{command.DstHSize, 1},
+		{command.DstWSize, uint64(c.Bytes)},
+		{command.SrcWStr, 1},
+		{command.DstWStr, 1},
 	} {
 		op.Set(raw, x.role, x.v)
 	}

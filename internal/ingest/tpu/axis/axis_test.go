@@ -11,13 +11,12 @@ import (
 // pingPong makes two engines that wait for one another; the tensor engine's counter is
 // off by x cycles on the copies' axis and runs k times as fast.
 func pingPong(r *rand.Rand, n int, k, x float64) (w axis.Waits) {
-	tiuEnd, copyEnd := 0.0, 0.0 // TIU cycles on the axis
+	tiuEnd := 0.0 // TIU cycles on the axis
 	for range n {
 		g := math.Ceil(tiuEnd/k) + float64(r.IntN(5))
 		w.CopyStart, w.TIUEnd = append(w.CopyStart, int64(g)), append(w.TIUEnd, int64(math.Floor(tiuEnd-x)))
 		g += 10 + float64(r.IntN(300))
-		copyEnd = g * k
-		t := math.Ceil(copyEnd-x) + float64(r.IntN(5))
+		t := math.Ceil(g*k-x) + float64(r.IntN(5))
 		w.TIUStart, w.CopyEnd = append(w.TIUStart, int64(t)), append(w.CopyEnd, int64(g))
 		tiuEnd = t + x + 10 + float64(r.IntN(300))
 	}

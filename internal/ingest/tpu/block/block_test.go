@@ -100,11 +100,21 @@ func TestLayouts(t *testing.T) {
 		field  string
 		word   int
 	}{
-		{"BM1684", block.TIU, 32, "writes", 6}, {"BM1690", block.TIU, 16, "inst_id", 2}, {"CV184X", block.TIU, 16, "start", 2},
-		{"BM1684", block.GDMA, 192, "local_rd_start", 47}, {"BM1684", block.GDMA, 192, "d0_aw_end", 24}, {"BM1684", block.GDMA, 192, "local_rd_stall", 23},
-		{"BM1684X", block.GDMA, 192, "l2_wr", 13}, {"BM1684X", block.GDMA, 192, "local_wr_stall", 28}, {"BM1684X", block.GDMA, 192, "d1_rd_start", 47},
-		{"BM1688", block.GDMA, 256, "local_wr", 10}, {"CV186X", block.GDMA, 256, "l2_rd_start", 63},
-		{"BM1690", block.SDMA, 64, "local_wr", 10}, {"CV184X", block.GDMA, 64, "axi_aw", 7}, {"BM1690", block.CDMA, 128, "axi_wr", 5}, {"BM1690", block.CDMA, 128, "ari_end", 31},
+		{"BM1684", block.TIU, 32, "writes", 6},
+		{"BM1690", block.TIU, 16, "inst_id", 2},
+		{"CV184X", block.TIU, 16, "start", 2},
+		{"BM1684", block.GDMA, 192, "local_rd_start", 47},
+		{"BM1684", block.GDMA, 192, "d0_aw_end", 24},
+		{"BM1684", block.GDMA, 192, "local_rd_stall", 23},
+		{"BM1684X", block.GDMA, 192, "l2_wr", 13},
+		{"BM1684X", block.GDMA, 192, "local_wr_stall", 28},
+		{"BM1684X", block.GDMA, 192, "d1_rd_start", 47},
+		{"BM1688", block.GDMA, 256, "local_wr", 10},
+		{"CV186X", block.GDMA, 256, "l2_rd_start", 63},
+		{"BM1690", block.SDMA, 64, "local_wr", 10},
+		{"CV184X", block.GDMA, 64, "axi_aw", 7},
+		{"BM1690", block.CDMA, 128, "axi_wr", 5},
+		{"BM1690", block.CDMA, 128, "ari_end", 31},
 	} {
 		l := block.LayoutOf(x.chip, x.engine)
 		if l == nil || l.Size != x.size {

@@ -41,10 +41,11 @@ const (
 	End    = "end"
 	ID     = "inst_id"
 	Thread = "thread"
-	// Load is the number of cycles of useful work: LoadLow has its lower 16 bits,
-	// LoadHigh the rest.
-	LoadLow, LoadHigh = "load_low", "load_high"
-	Conflicts         = "bank_conflicts"
+	// LoadLow has the lower 16 bits of the number of cycles of useful work.
+	LoadLow = "load_low"
+	// LoadHigh has the rest of them.
+	LoadHigh  = "load_high"
+	Conflicts = "bank_conflicts"
 )
 
 // of makes a layout of words in their order: a name for a whole word, or parts

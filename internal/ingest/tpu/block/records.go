@@ -49,11 +49,6 @@ type Streams struct {
 	Groups [][2]uint32
 }
 
-const (
-	narrowStreams = 36
-	wideStreams   = 52
-)
-
 // ParseStreams decodes a COMMAND block; wide is the form of BM1690. Groups that are
 // not there are left out; ok is false where the head is cut.
 func ParseStreams(data []byte, wide bool) (s Streams, ok bool) {
@@ -133,13 +128,13 @@ func AppendDyn(dst []byte, list []Dyn) []byte {
 // engine.
 type Issue struct{ Word, ID uint32 }
 
-// The parts of the word.
+// Type is the kind of record, one of those of the other form.
 func (i Issue) Type() uint32 { return i.Word & 0xFF }
 
 // Engine is 0 tensor, 1 GDMA, 2 HAU, 3 SDMA, 4 CDMA, 5 VSDMA.
 func (i Issue) Engine() uint32 { return i.Word >> 8 & 7 }
 
-// Task and Sub are the command's type and sub-function.
+// Task is the command's type.
 func (i Issue) Task() uint32 { return i.Word >> 11 & 31 }
 
 // Sub is the command's sub-function.

@@ -114,8 +114,10 @@ func TestEstimate(t *testing.T) {
 		got = append(got, item{e.DMA[i], e.Layer[i], e.Op[i], e.Func[i], e.Start[i], e.Cycles[i], e.Dir[i], e.Bytes[i], e.Table[i]})
 	}
 	want := []item{
-		{true, 20, "Load", "GDMA_TENSOR", 0, 100, 0, 196608, 0}, {false, 23, "Cast_A", "AR", 100, 50, -1, 0, 0},
-		{true, 21, "Load", "GDMA_TENSOR", 100, 20, 1, 7680, 0}, {false, 7, "LAYER", "AR", 170, 10, -1, 0, 1},
+		{true, 20, "Load", "GDMA_TENSOR", 0, 100, 0, 196608, 0},
+		{false, 23, "Cast_A", "AR", 100, 50, -1, 0, 0},
+		{true, 21, "Load", "GDMA_TENSOR", 100, 20, 1, 7680, 0},
+		{false, 7, "LAYER", "AR", 170, 10, -1, 0, 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

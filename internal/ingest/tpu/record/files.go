@@ -129,7 +129,7 @@ func (r *Recording) parts(f *ingest.File, progress func(int64)) (list []part, fa
 	if err != nil {
 		return nil, &ingest.FileError{Path: f.Path, Err: err}
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it was only read
 	c := &counted{r: in, to: progress}
 	unknown := map[block.Type]int64{}
 	cut, err := block.Scan(c, func(t block.Type, length int64, p io.Reader) error {

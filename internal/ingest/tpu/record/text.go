@@ -155,7 +155,7 @@ func with[T any](f *ingest.File, progress func(int64), read func(r reader) (T, e
 		none, _ = read(strings.NewReader(""))
 		return none, &ingest.FileError{Path: f.Path, Err: err}
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it was only read
 	c := &counted{r: in, to: progress}
 	v, err := read(c)
 	if err != nil {
