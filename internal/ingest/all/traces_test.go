@@ -21,7 +21,7 @@ func TestEveryTrace(t *testing.T) {
 		"firefox/fixture_simple-perf.txt.gz":                   "perf",
 		"speedscope/linux_perf_forks.txt":                      "perf",
 		"speedscope/stackcollapse_perf_vertx.txt":              "collapsed",
-		"pprof/empty":                                          "",
+		"pprof/empty": "",
 	}
 	n := 0
 	for dir, usual := range map[string]string{

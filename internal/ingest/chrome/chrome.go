@@ -77,7 +77,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) ([]*ingest.
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	b := newReader()
 	res, err := traceevent.Each(ctx, r, jsonscan.Options{
 		Stream:   func(key string) bool { return key == "traceEvents" || key == "samples" },

@@ -36,10 +36,6 @@ func (m message) str(f protowire.Number, s string) message {
 
 func (m message) sub(f protowire.Number, s message) message { return m.str(f, string(s)) }
 
-func (m message) double(f protowire.Number, v float64) message {
-	return m.fixed(f, math.Float64bits(v))
-}
-
 func (m message) fixed(f protowire.Number, v uint64) message {
 	return protowire.AppendFixed64(protowire.AppendTag(m, f, protowire.Fixed64Type), v)
 }

@@ -124,7 +124,7 @@ func (r *run) read(ctx context.Context, in *ingest.Input, p *part) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	p.begin(r)
 	p.res, err = traceevent.Each(ctx, f, jsonscan.Options{
 		Stream:   func(key string) bool { return key == "traceEvents" },

@@ -174,7 +174,7 @@ func slow(v []byte) (ns int64, ok bool) {
 		}
 		return us * 1000, true
 	}
-	if dot := bytes.IndexByte(v, '.'); dot > 0 && dot < len(v)-1 && bytes.IndexAny(v, "eE") < 0 {
+	if dot := bytes.IndexByte(v, '.'); dot > 0 && dot < len(v)-1 && !bytes.ContainsAny(v, "eE") {
 		whole, ok := slow(v[:dot])
 		if !ok {
 			return 0, false

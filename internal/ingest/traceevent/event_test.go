@@ -2,6 +2,7 @@ package traceevent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -114,7 +115,7 @@ func TestEach(t *testing.T) {
 		if n++; n == 5 {
 			cancel()
 		}
-	}, func(string, []byte) {}); err != context.Canceled || n > 10_000 {
+	}, func(string, []byte) {}); !errors.Is(err, context.Canceled) || n > 10_000 {
 		t.Errorf("%v after %d events", err, n)
 	}
 }
