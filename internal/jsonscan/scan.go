@@ -74,7 +74,7 @@ func Each(r io.Reader, o Options, f func(key string, value []byte) error) (Resul
 	s.skipMark()
 	err := s.documents()
 	s.res.Bytes = s.base + int64(len(s.buf))
-	if err == nil && s.rerr != nil && s.rerr != io.EOF {
+	if err == nil && s.rerr != nil && !errors.Is(s.rerr, io.EOF) {
 		err = s.rerr
 	}
 	return s.res, err
@@ -169,7 +169,7 @@ func (s *scanner) documents() error {
 			s.pos++
 			err = s.object()
 		case c == 0 && s.pos >= len(s.buf):
-			if first && s.rerr == io.EOF {
+			if first && errors.Is(s.rerr, io.EOF) {
 				return ErrNone
 			}
 			return nil
