@@ -94,7 +94,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		if err != nil {
 			return err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		o := jsonscan.Options{Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread}
 		if !first {
 			o.Progress = in.Progress

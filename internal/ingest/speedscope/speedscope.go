@@ -84,7 +84,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		if err != nil {
 			return err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		res, err := jsonscan.Each(r, jsonscan.Options{
 			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile, Progress: progress,
 		}, func(key string, v []byte) error {

@@ -2,6 +2,7 @@ package traceevent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -48,7 +49,7 @@ func TestNanos(t *testing.T) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	var e traceevent.Event
-	if !e.Parse([]byte(`{"ph":"X","name":"a \"b\" c" , "cat":"x","args":{"k":[1,{"z":"]"}],"t":"\\"},"ts":1.5,"dur":"2","id":7,"pid":"p","tid":3,"flow_in":true,"other":{"name":"inner"}}`)) {
+	if e.Parse([]byte(`{"ph":"X","name":"a \"b\" c" , "cat":"x","args":{"k":[1,{"z":"]"}],"t":"\\"},"ts":1.5,"dur":"2","id":7,"pid":"p","tid":3,"flow_in":true,"other":{"name":"inner"}}, {`)) == 0 {
 		t.Fatal("not an event")
 	}
 	if e.Phase != 'X' || e.TS != 1500 || e.Dur != 2000 || string(traceevent.Text(e.Name)) != `a "b" c` || string(traceevent.Bare(e.PID)) != "p" || string(e.TID) != "3" || !e.FlowIn {
@@ -60,49 +61,62 @@ func TestParse(t *testing.T) {
 		t.Error(d)
 	}
 	for _, s := range []string{"", "{", "[]", `"x"`, `{"a"`, `{"a":}`, `{"a":1`, `{a:1}`, `{"args":{"x":1}`, `{"args":{x}}`} {
-		if e.Parse([]byte(s)) {
+		if e.Parse([]byte(s)) != 0 {
 			t.Errorf("%s is taken for an event", s)
 		}
 	}
-	if !e.Parse([]byte("{}")) || !e.Parse([]byte(`{"args":{}}`)) || e.HasTS {
+	if e.Parse([]byte("{}")) != 2 || e.Parse([]byte(`{"args":{}},`)) != 11 || e.HasTS {
 		t.Error("an empty event is none")
 	}
 }
 
-// TestEach passes on the same values in the same order as one goroutine does, however they are
-// dealt out, and ends with the context.
+// TestEach passes on every event once and in order, wherever pieces of the text end, and ends with
+// the context.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	text.WriteString(`{"a":1,"list":[`)
-	for i := range 30_000 {
-		fmt.Fprintf(&text, `{"n":%d,"s":"%s"},`, i, strings.Repeat("x", i%100))
+	text.WriteString(`{"a":1,"list":[7,`)
+	const events = 30_000
+	for i := range events {
+		fmt.Fprintf(&text, `{"ts":%d,"name":"%s"},`, i, strings.Repeat("x", i%100))
 	}
-	text.WriteString(`],"z":"` + strings.Repeat("y", 3<<20) + `"}`)
+	text.WriteString(`{"ts":1,"name":"` + strings.Repeat("y", 3<<20) + `"}],"z":[{"ts":5}]}`)
 	o := jsonscan.Options{Stream: func(k string) bool { return k == "list" }}
-	var want, got []string
-	wantRes, err := jsonscan.Each(strings.NewReader(text.String()), o, func(k string, v []byte) error {
-		want = append(want, k+string(v))
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	for name, r := range map[string]io.Reader{"whole": strings.NewReader(text.String()), "pieces": iotest.HalfReader(strings.NewReader(text.String()))} {
+		var others []string
+		n, none := int64(0), 0
+		res, err := traceevent.Each(t.Context(), r, o, func(key string, e *traceevent.Event) {
+			switch {
+			case key != "list":
+				t.Errorf("an event of %q", key)
+			case !e.HasTS:
+				none++
+			case n < events && (e.TS != n*1000 || len(e.Name) != int(n%100)+2):
+				t.Errorf("event %d is %d %s", n, e.TS, e.Name)
+				n++
+			default:
+				n++
+			}
+		}, func(key string, v []byte) { others = append(others, key+"="+string(v)) })
+		if err != nil || n != events+1 || none != 1 || res.Values != events+4 || res.Cut {
+			t.Errorf("%s: %v, %d events, %d without a time, %+v", name, err, n, none, res)
+		}
+		if d := cmp.Diff([]string{"a=1", `z=[{"ts":5}]`}, others); d != "" {
+			t.Error(d)
+		}
 	}
-	res, err := traceevent.Each(t.Context(), strings.NewReader(text.String()), o, func(k string, v []byte) { got = append(got, k+string(v)) })
-	if err != nil || res != wantRes || !slices.Equal(got, want) {
-		t.Errorf("%v, %+v, %d values; want %+v, %d", err, res, len(got), wantRes, len(want))
-	}
-	if _, err := traceevent.Each(t.Context(), iotest.ErrReader(io.ErrUnexpectedEOF), o, func(string, []byte) {}); err == nil {
+	none := func(string, *traceevent.Event) {}
+	if _, err := traceevent.Each(t.Context(), iotest.ErrReader(io.ErrUnexpectedEOF), o, none, func(string, []byte) {}); err == nil {
 		t.Error("no error of the reader")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	if _, err := traceevent.Each(ctx, strings.NewReader(text.String()), o, func(string, []byte) {
+	if _, err := traceevent.Each(ctx, strings.NewReader(text.String()), o, func(string, *traceevent.Event) {
 		if n++; n == 5 {
 			cancel()
 		}
-	}); err != context.Canceled {
-		t.Errorf("%v after %d values", err, n)
+	}, func(string, []byte) {}); !errors.Is(err, context.Canceled) || n > 10_000 {
+		t.Errorf("%v after %d events", err, n)
 	}
 }
 
@@ -111,7 +125,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"args":{"a":1,"b":"\"x"},"ts":5}`)
 	f.Fuzz(func(t *testing.T, s string) {
 		var e traceevent.Event
-		ok := e.Parse([]byte(s))
+		ok := e.Parse([]byte(s)) > 0
 		e.Each(func(_, _ []byte) {})
 		var keys []string
 		if err := jsonscan.Walk([]byte(s), func(k, _ []byte) bool { keys = append(keys, string(k)); return true }); err == nil && ok && s[0] == '{' {
