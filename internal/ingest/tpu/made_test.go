@@ -3,6 +3,7 @@ package tpu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -470,4 +471,57 @@ func TestNothing(t *testing.T) {
 	if !errors.As(err, &fe) {
 		t.Errorf("error is %v, want one with a file", err)
 	}
+}
+
+// TestPlaces takes layers from tensor_location.json where there is no log, and compares
+// the two where there is one.
+func TestPlaces(t *testing.T) {
+	for _, chip := range []*command.Chip{command.BM1688, command.BM1690} {
+		d := tpurecords.Make(tpurecords.Options{Chip: chip, Commands: 300, CopyStart: 100_000})
+		d.Files["tensor_location.json"] = d.Places(0)
+		p := one(t, &ingest.Input{Files: files(d.Files)})
+		truth(t, d, p)
+		if f := finding(p, "tpu.layers.disagree"); f != nil {
+			t.Error(f.Text)
+		}
+		d.Files["tensor_location.json"] = d.Places(1)
+		p = one(t, &ingest.Input{Files: files(d.Files)})
+		truth(t, d, p) // the log is followed
+		if f := finding(p, "tpu.layers.disagree"); f == nil || !strings.HasPrefix(f.Text, fmt.Sprintf("%[1]d of %[1]d", len(d.Subnets[0].Commands))) {
+			t.Errorf("finding is %v", f)
+		}
+		d.Files["tensor_location.json"] = d.Places(0)
+		delete(d.Files, "global.profile")
+		delete(d.Files, "net_stat.sim")
+		p = one(t, &ingest.Input{Files: files(d.Files), Options: ingest.Options{Arch: chip.Name}})
+		truth(t, d, p)
+	}
+}
+
+// TestOverlap has engines at work at once, and cores and layers share that time.
+func TestOverlap(t *testing.T) {
+	d, p := made(t, tpurecords.Options{Commands: 300, TIUStart: 9})
+	truth(t, d, p)
+	// By the truth's own times, cycle by cycle.
+	s := d.Subnets[0]
+	busy := map[int64]int{}
+	for _, c := range s.Commands {
+		for at := c.Start; at < c.End; at++ {
+			busy[at]++
+		}
+	}
+	any, both := 0, 0
+	for _, n := range busy {
+		any++
+		if n > 1 {
+			both++
+		}
+	}
+	if both == 0 {
+		t.Fatal("nothing overlaps")
+	}
+	n := float64(len(s.Commands))
+	// Every overlap may be off by the cycles that the offset leaves open.
+	near(t, "parallel_s", total(t, p, "parallel_s"), float64(both)*1e-9, 8e-9*n)
+	near(t, "operators", *p.Reconcile.OperatorsS, float64(any)*1e-9, 8e-9*n)
 }
