@@ -343,9 +343,8 @@ func recordError(path string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	e, ok := modelError(path, err).(*ModelError)
-	if !ok {
-		return err
+	if e, ok := errors.AsType[*ModelError](modelError(path, err)); ok {
+		return &RecordError{File: e.File, Err: e.Err}
 	}
-	return &RecordError{File: e.File, Err: e.Err}
+	return err
 }

@@ -228,7 +228,7 @@ func begin(open func() (io.ReadCloser, error)) (head []byte, whole bool, err err
 	if n == len(buf) {
 		return slices.Clip(buf[:HeadBytes]), false, nil
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return bytes.Clone(buf[:n]), true, nil
 	}
 	return bytes.Clone(buf[:n]), false, err

@@ -207,9 +207,7 @@ func (f *finder) byTensor(row int) {
 	// Some engines name a node after what comes out of it.
 	for _, n := range f.called(row) {
 		names = append(names[:len(names):len(names)], n)
-		for _, s := range stems(n) {
-			names = append(names, s)
-		}
+		names = append(names, stems(n)...)
 	}
 	for _, t := range names {
 		if l, ok := f.tensors[t]; ok && (f.owner[l] < 0 || f.owner[l] == row) {

@@ -1,6 +1,7 @@
 package jsonscan_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -52,7 +53,7 @@ func TestEach(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "  ", "x", "1"} {
-		if _, _, err := read(strings.NewReader(s), jsonscan.Options{}); err != jsonscan.ErrNone {
+		if _, _, err := read(strings.NewReader(s), jsonscan.Options{}); !errors.Is(err, jsonscan.ErrNone) {
 			t.Errorf("%q: %v", s, err)
 		}
 	}

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/all"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/records"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // of is the format that is surest of a file, and whether another is as sure.
@@ -63,12 +65,53 @@ func TestEveryFile(t *testing.T) {
 	}
 }
 
+// TestModel: the log of a board leads to the operators of its model, by their positions.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	m, err := opmeter.Open(material.Path(t, "models", "real", "tflm_person_detect.tflite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	got, err := opmeter.Import(t.Context(), material.Path(t, "raw", "traces", "tflm", "tflm_benchmark_readme_log.md"), opmeter.ImportOptions{Model: m, ClocksHz: map[string]float64{"": 25e6}})
+	if err != nil || len(got.Profiles) != 1 {
+		t.Fatal(err)
+	}
+	p := got.Profiles[0]
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if v := l.Provenance; v == nil || v.Confidence != profile.Exact || len(v.SourceNodes) != 1 || v.SourceNodes[0].Node != int64(i) || l.Latency == nil || l.MACs == nil {
+			t.Errorf("layer %d: %+v", i, v)
+		}
+	}
+	if *p.Totals.MACs == 0 || len(p.Layers) != 31 {
+		t.Errorf("%d MACs of %d layers", *p.Totals.MACs, len(p.Layers))
+	}
+}
+
 // TestOthers: none of the formats takes files that are not its own.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "{}", "[]", "hello\n", "a,b,c\n1,2,3\n", `{"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]}`, "\x00\x01\x02\x03\x04", strings.Repeat("x ", 10_000)} {
 		if f, _ := of(ingest.Bytes("some.txt", []byte(text))); f != nil && f.Name != "chrome" && !strings.Contains(f.Name, "trace") {
 			t.Errorf("%.40q is taken for %s", text, f.Name)
+		}
+	}
+}
+
+// TestLike: files that have the shape of another format, too, go to the one that knows more of them.
+func TestLike(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"otherData": {}, "traceEvents": [{"cat":"inference","dur":9,"name":"model_inference","ph":"X","pid":0,"tid":"inference","ts":0}]}`: "neural-engine",
+		`{"summary":{"name":"a","runtime_memory_size":1,"n_unsupported_layers":0},"layers":[]}`:                                              "mltk",
+		"goos: linux\nBenchmarkModel/layer=all 1 5 ns/op\n":                                                                                  "go-bench",
+		`{"main":{"results":{"1":{"value":1}},"gradient":[]}}`:                                                                               "model-explorer",
+		"Starting Model Profiler\nName: a\n":                                                                                                 "mltk",
+		"INFO: Inference timings in us: Init: 1, First inference: 2, Warmup (avg): 3, Inference (avg): 4\n":                                  "tflite-benchmark",
+	} {
+		if f, tie := of(ingest.Bytes("a", []byte(text))); f == nil || f.Name != want || tie {
+			t.Errorf("%s: %v, want %s", text, f, want)
 		}
 	}
 }

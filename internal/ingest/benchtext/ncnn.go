@@ -111,7 +111,10 @@ func (t *table) run(name string) *ingest.Run {
 		switch {
 		case p[0] == "num_threads" && ok && n >= 0:
 			d.P.Settings.Threads = &n
-			d.P.Model.Name += ", " + p[1] + " threads"
+			d.P.Model.Name += ", " + p[1] + " thread"
+			if n != 1 {
+				d.P.Model.Name += "s"
+			}
 		case p[0] == "gpu_device" && ok && n >= 0:
 			d.P.Target.Accelerator = "gpu"
 			d.P.Model.Name += ", GPU"

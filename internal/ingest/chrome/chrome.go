@@ -77,12 +77,18 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) ([]*ingest.
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	b := newReader()
 	res, err := traceevent.Each(ctx, r, jsonscan.Options{
 		Stream:   func(key string) bool { return key == "traceEvents" || key == "samples" },
 		MaxValue: maxEvent, Progress: in.Progress,
-	}, b.value)
+	}, func(key string, e *traceevent.Event) {
+		if b.e = e; key == "samples" {
+			b.sample()
+		} else {
+			b.event()
+		}
+	}, b.member)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -97,13 +103,9 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) ([]*ingest.
 	return b.runs(f, res, err), nil
 }
 
-// value takes a member of the outermost object, or an event.
-func (b *reader) value(key string, v []byte) {
+// member takes a member of the outermost object.
+func (b *reader) member(key string, v []byte) {
 	switch key {
-	case "", "traceEvents":
-		b.event(v)
-	case "samples":
-		b.sample(v)
 	case "stackFrames":
 		b.samples.frames(v)
 	case "otherData", "metadata":

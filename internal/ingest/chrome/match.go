@@ -45,7 +45,7 @@ func (b *reader) mark(w *pending, end bool) {
 // asynchronous takes what begins and ends on no thread: operations of one
 // identifier are on a row of their own, those of a process stand together.
 func (b *reader) asynchronous() {
-	e := &b.e
+	e := b.e
 	if e.Phase == 'n' || e.Phase == 'T' || e.Phase == 'p' {
 		return // a step on the way
 	}

@@ -33,7 +33,7 @@ type reader struct {
 	counters  map[string]*track.Counter
 	flows     traceevent.Flows
 	samples   sampler
-	e         traceevent.Event
+	e         *traceevent.Event // under way
 	key       []byte
 }
 
@@ -101,12 +101,8 @@ func (b *reader) process(pid []byte) *process {
 }
 
 // event takes one event.
-func (b *reader) event(v []byte) {
-	e := &b.e
-	if !e.Parse(v) {
-		b.trace.Dropped.Add("events that are no objects", 1)
-		return
-	}
+func (b *reader) event() {
+	e := b.e
 	if e.Phase == 0 || e.Phase >= 128 {
 		b.trace.Dropped.Add("events without a phase", 1)
 		return
@@ -151,7 +147,7 @@ func (b *reader) event(v []byte) {
 
 // complete takes a slice that is whole.
 func (b *reader) complete() {
-	e := &b.e
+	e := b.e
 	t := b.thread()
 	if t == nil {
 		return
@@ -220,7 +216,7 @@ func (b *reader) instant() {
 
 // counter takes the values of a counter: a series for each argument.
 func (b *reader) counter() {
-	e := &b.e
+	e := b.e
 	p := b.process(traceevent.Bare(e.PID))
 	if p == nil {
 		return
@@ -258,7 +254,7 @@ func (b *reader) counter() {
 
 // metadata takes names and orders.
 func (b *reader) metadata() {
-	e := &b.e
+	e := b.e
 	value := func(key string) (out []byte) {
 		e.Each(func(k, v []byte) {
 			if string(k) == key {

@@ -45,9 +45,9 @@ type v8Part struct {
 const maxSamples = 2_000_000
 
 // sample takes an element of the list of samples.
-func (b *reader) sample(v []byte) {
-	e := &b.e
-	if !e.Parse(v) || !e.HasTS || e.Frame == nil {
+func (b *reader) sample() {
+	e := b.e
+	if !e.HasTS || e.Frame == nil {
 		b.trace.Dropped.Add("samples without a time or stack", 1)
 		return
 	}

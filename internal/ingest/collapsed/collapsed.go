@@ -98,7 +98,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var set stacks.Set
 	samples, _ := set.Count(stacks.Samples, 1)
 	read := 0

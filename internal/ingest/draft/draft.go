@@ -237,9 +237,6 @@ func (d *Draft) Run() *ingest.Run {
 	}
 	r := &ingest.Run{Profile: p, Hints: d.hints, Lost: d.Lost, Missing: d.Missing}
 	d.Dropped.To(r)
-	if n := d.Dropped.Total(); n > 0 {
-		r.Found("record.dropped", profile.Warning, "%d records of the file could not be used; the profile holds the rest.", n)
-	}
 	return r
 }
 

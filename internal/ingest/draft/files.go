@@ -41,7 +41,7 @@ func At(f *ingest.File, line int, err error) error {
 }
 
 // ErrNothing is wrapped where a file was recognised and holds nothing that could be read.
-var ErrNothing = errors.New("no record of a run in it")
+var ErrNothing = errors.New("is recognised, and holds no operator, time or size of a run")
 
 // Open opens a file whose bytes are reported as they are read.
 func Open(f *ingest.File, in *ingest.Input) (io.ReadCloser, error) {

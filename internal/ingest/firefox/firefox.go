@@ -94,10 +94,12 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		if err != nil {
 			return err
 		}
-		defer r.Close()
-		res, err := jsonscan.Each(r, jsonscan.Options{
-			Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread, Progress: in.Progress,
-		}, func(key string, v []byte) error {
+		defer func() { _ = r.Close() }()
+		o := jsonscan.Options{Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread}
+		if !first {
+			o.Progress = in.Progress
+		}
+		res, err := jsonscan.Each(r, o, func(key string, v []byte) error {
 			take(key, v)
 			return ctx.Err()
 		})

@@ -132,7 +132,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	b := &reader{threads: map[string]*thread{}}
 	b.count, _ = b.set.Count(stacks.Samples, 1)
 	end := stacks.Lines(file, in.Progress, func(line []byte) error {

@@ -25,7 +25,7 @@ const (
 )
 
 // flatten lists arguments with those in dictionaries and lists: "a.b", "a[0]".
-func flatten(data []byte, names map[uint64]string, within string, depth int, to []annotation) []annotation {
+func flatten(data []byte, names, values map[uint64]string, within string, depth int, to []annotation) []annotation {
 	if len(to) >= maxAnnotations || depth > maxNesting {
 		return to
 	}
@@ -52,6 +52,8 @@ func flatten(data []byte, names map[uint64]string, within string, depth int, to 
 			}
 		case 6, 9:
 			a.text, a.isText, set = text(r.Bytes()), true, true
+		case 17:
+			a.text, a.isText, set = values[uint64(r.Int())], true, true
 		case 8:
 			nestedValue = r.Bytes()
 		case 11:
@@ -72,10 +74,10 @@ func flatten(data []byte, names map[uint64]string, within string, depth int, to 
 		to = nested(nestedValue, key, depth+1, to)
 	}
 	for _, d := range dict {
-		to = flatten(d, names, key, depth+1, to)
+		to = flatten(d, names, values, key, depth+1, to)
 	}
 	for i, d := range list {
-		to = flatten(d, names, fmt.Sprintf("%s[%d]", key, i), depth+1, to)
+		to = flatten(d, names, values, fmt.Sprintf("%s[%d]", key, i), depth+1, to)
 	}
 	return to
 }
@@ -135,7 +137,7 @@ func join(within, name string) string {
 // all lists the arguments of an event.
 func (e *event) all() (out []annotation) {
 	for _, a := range e.annotations {
-		out = flatten(a, e.naming, "", 0, out)
+		out = flatten(a, e.naming, e.values, "", 0, out)
 	}
 	return out
 }

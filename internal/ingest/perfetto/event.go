@@ -32,13 +32,13 @@ type event struct {
 	of, ofDouble       []uint64 // the tracks of these
 	flows              []uint64
 	legacy             []byte
-	naming             map[uint64]string // of annotations
+	naming, values     map[uint64]string // of annotations, and their texts
 	delta, absolute    int64
 	hasDelta, hasAbs   bool
 }
 
 func (s *sequence) parse(data []byte) (e event, ok bool) {
-	e.track, e.naming = s.track, s.annotations
+	e.track, e.naming, e.values = s.track, s.annotations, s.values
 	var categories []string
 	var of, ofDouble []uint64
 	r := wire.NewReader(data)

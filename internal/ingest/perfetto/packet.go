@@ -57,6 +57,7 @@ func newReader() *reader {
 // sequence is what a writer of packets has said before.
 type sequence struct {
 	categories, names, annotations map[uint64]string
+	values                         map[uint64]string // texts of annotations
 	valid                          bool
 	clock                          uint64 // default of timestamps
 	track                          uint64 // default of events
@@ -75,7 +76,7 @@ const (
 )
 
 func (s *sequence) clear() {
-	s.categories, s.names, s.annotations = nil, nil, nil
+	s.categories, s.names, s.annotations, s.values = nil, nil, nil, nil
 	s.track, s.extra, s.extraDouble, s.clock = 0, nil, nil, 0
 	s.counters, s.valid = map[uint64]int64{}, true
 }
@@ -182,6 +183,8 @@ func (s *sequence) intern(data []byte) {
 			to = &s.names
 		case 3:
 			to = &s.annotations
+		case 29:
+			to = &s.values
 		default:
 			continue
 		}

@@ -98,7 +98,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	b := newReader()
 	cut := b.packets(ctx, &counting{file, in.Progress})
 	if b.read == 0 {

@@ -36,10 +36,6 @@ func (m message) str(f protowire.Number, s string) message {
 
 func (m message) sub(f protowire.Number, s message) message { return m.str(f, string(s)) }
 
-func (m message) double(f protowire.Number, v float64) message {
-	return m.fixed(f, math.Float64bits(v))
-}
-
 func (m message) fixed(f protowire.Number, v uint64) message {
 	return protowire.AppendFixed64(protowire.AppendTag(m, f, protowire.Fixed64Type), v)
 }
@@ -151,11 +147,11 @@ func TestPerfettosOwn(t *testing.T) {
 // TestState interns names, forgets them, and loses them.
 func TestState(t *testing.T) {
 	t.Parallel()
-	interned := message(nil).sub(2, message(nil).num(1, 5).str(2, "named")).sub(1, message(nil).num(1, 2).str(2, "kind")).sub(3, message(nil).num(1, 9).str(2, "arg"))
+	interned := message(nil).sub(2, message(nil).num(1, 5).str(2, "named")).sub(1, message(nil).num(1, 2).str(2, "kind")).sub(3, message(nil).num(1, 9).str(2, "arg")).sub(3, message(nil).num(1, 8).str(2, "text")).sub(29, message(nil).num(1, 3).str(2, "value"))
 	thread := message(nil).num(1, 77).sub(4, message(nil).num(1, 1).num(2, 2).str(5, "worker"))
 	data := trace(
 		message(nil).num(10, 1).num(13, 1).sub(60, thread).sub(59, message(nil).sub(11, message(nil).num(11, 77))),
-		packet(100).num(13, 2).sub(12, interned).sub(11, message(nil).num(9, 1).num(10, 5).num(3, 2).sub(4, message(nil).num(1, 9).num(4, 42))),
+		packet(100).num(13, 2).sub(12, interned).sub(11, message(nil).num(9, 1).num(10, 5).num(3, 2).sub(4, message(nil).num(1, 9).num(4, 42)).sub(4, message(nil).num(1, 8).num(17, 3))),
 		packet(150).num(13, 2).sub(11, message(nil).num(9, 2)),
 		packet(160).num(13, 1), // the state is cleared: number 5 is no name any more
 		packet(170).num(13, 2).sub(11, event(1, 77).num(10, 5)),
@@ -168,7 +164,7 @@ func TestState(t *testing.T) {
 	if d := cmp.Diff(map[string]records.Sum{"named": {Count: 1, Seconds: 50e-9}, "(unnamed)": {Count: 1, Seconds: 20e-9}}, bars); d != "" {
 		t.Error(d)
 	}
-	if l := p.Layers[0]; l.Name != "named" || l.Op != "kind" || l.Option("arg") != "42" {
+	if l := p.Layers[0]; l.Name != "named" || l.Op != "kind" || l.Option("arg") != "42" || l.Option("text") != "value" {
 		t.Errorf("%+v", l)
 	}
 	if l := p.Timeline.Lanes[0]; l.Name != "worker" || l.Group != "process 1" {

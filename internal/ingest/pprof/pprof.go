@@ -139,7 +139,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		if ctx.Err() != nil {
 			return runs, ctx.Err()
 		}
-		r, err := readFile(f)
+		r, err := readFile(in, f)
 		if err != nil {
 			if _, named := errors.AsType[*ingest.FileError](err); !named {
 				err = &ingest.FileError{Path: f.Path, Err: err}
@@ -147,16 +147,16 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 			errs = append(errs, err)
 			continue
 		}
-		if in.Progress != nil {
-			in.Progress(int64(len(f.Head)))
-		}
 		runs = append(runs, r)
 	}
 	return runs, errors.Join(errs...)
 }
 
-func readFile(f *ingest.File) (*ingest.Run, error) {
+func readFile(in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
 	data, err := f.Read(maxFile)
+	if in.Progress != nil {
+		in.Progress(int64(len(data)))
+	}
 	var cut error
 	if err != nil {
 		if len(data) == 0 || int64(len(data)) > maxFile {

@@ -98,6 +98,11 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 		})
 		out = append(out, t)
 	})
+	for i := range out {
+		if types == nil && out[i].Shape != nil && len(out[i].Shape) == 0 {
+			out[i] = profile.Tensor{Absent: true} // old records do not tell numbers from tensors without dimensions
+		}
+	}
 	i := 0
 	traceevent.Elements(types, func(v []byte) {
 		if i >= most {
@@ -107,8 +112,8 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 			out = append(out, profile.Tensor{})
 		}
 		switch s := string(traceevent.Text(v)); s {
-		case "":
-			out[i] = profile.Tensor{Absent: true}
+		case "", "Scalar", "ScalarList":
+			out[i] = profile.Tensor{Absent: true} // no tensors: see the values
 		default:
 			out[i].DType = dtype(s)
 		}

@@ -37,7 +37,7 @@ type part struct {
 	libraries    map[string]string
 	run          *run
 	events       int64
-	e            traceevent.Event
+	e            *traceevent.Event // under way
 	key, lastKey []byte
 	last         *row
 	rows         map[string]*row
@@ -202,14 +202,12 @@ func (p *part) row(what string, stream bool) *row {
 }
 
 // event takes one event.
-func (p *part) event(v []byte) {
-	e := &p.e
-	if !e.Parse(v) {
-		p.run.trace.Dropped.Add("events that are no objects", 1)
-		return
-	}
+func (p *part) event(e *traceevent.Event) {
+	p.e = e
 	p.events++
 	switch e.Phase {
+	case 0:
+		p.run.trace.Dropped.Add("events without a phase", 1)
 	case 'M':
 		p.metadata()
 	case 'X':
@@ -262,7 +260,7 @@ func classify(cat, name []byte) (c class, skip bool) {
 
 // slice takes something that took time.
 func (p *part) slice() {
-	e, t := &p.e, &p.run.trace
+	e, t := p.e, &p.run.trace
 	name, cat := traceevent.Text(e.Name), traceevent.Bare(e.Cat)
 	c, skip := classify(cat, name)
 	if skip {
@@ -351,7 +349,7 @@ func (p *part) step(number string, s track.Slice) {
 
 // instant takes marks of memory and others.
 func (p *part) instant() {
-	e, t := &p.e, &p.run.trace
+	e, t := p.e, &p.run.trace
 	name := traceevent.Text(e.Name)
 	if !e.HasTS || bytes.HasPrefix(name, []byte("Iteration Start:")) || bytes.HasPrefix(name, []byte("Record Window End")) {
 		return
@@ -426,7 +424,7 @@ func (p *part) group(name string) string {
 // metadata takes the names and order of threads and processes. Some writers name every
 // thread a thousand times.
 func (p *part) metadata() {
-	e := &p.e
+	e := p.e
 	what := traceevent.Bare(e.Name)
 	want := "name"
 	tid := traceevent.Bare(e.TID)

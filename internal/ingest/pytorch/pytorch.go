@@ -124,18 +124,12 @@ func (r *run) read(ctx context.Context, in *ingest.Input, p *part) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	p.begin(r)
 	p.res, err = traceevent.Each(ctx, f, jsonscan.Options{
 		Stream:   func(key string) bool { return key == "traceEvents" },
 		MaxValue: maxEvent, Progress: in.Progress,
-	}, func(key string, v []byte) {
-		if key == "traceEvents" {
-			p.event(v)
-		} else {
-			p.member(key, v)
-		}
-	})
+	}, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -79,14 +79,14 @@ type reader struct {
 func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
 	b := &reader{}
 	found := false
-	pass := func(take func(key string, v []byte)) error {
+	pass := func(progress func(int64), take func(key string, v []byte)) error {
 		r, err := f.Open()
 		if err != nil {
 			return err
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		res, err := jsonscan.Each(r, jsonscan.Options{
-			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile, Progress: in.Progress,
+			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile, Progress: progress,
 		}, func(key string, v []byte) error {
 			take(key, v)
 			return ctx.Err()
@@ -95,7 +95,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		b.set.Dropped.Add("values that are no JSON, or too large", res.Bad+res.Large)
 		return err
 	}
-	err := pass(func(key string, v []byte) {
+	err := pass(nil, func(key string, v []byte) {
 		switch key {
 		case "shared":
 			traceevent.Members(v, func(k, v []byte) {
@@ -119,7 +119,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	}
 	b.set.Dropped = ingest.Dropped{} // counted again
 	own := isOwn(b.exporter)
-	if err := pass(func(key string, v []byte) {
+	if err := pass(in.Progress, func(key string, v []byte) {
 		if key == "profiles" {
 			b.profile(v, own)
 		}

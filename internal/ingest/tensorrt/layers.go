@@ -55,11 +55,11 @@ func (s *set) runs() []*ingest.Run {
 		if s.times != nil && i == 0 {
 			s.times.into(d)
 		}
-		for _, m := range s.metas {
-			metadata(d, m)
-		}
 		for _, b := range s.bindings {
 			d.Note("binding", b)
+		}
+		for _, m := range s.metas {
+			metadata(d, m)
 		}
 		if i == 0 {
 			d.Dropped.Add("text that is no JSON or no record of an export", s.bad)
@@ -88,7 +88,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 	}
 	if p == nil {
 		for _, v := range s.infos {
-			i := d.Add(profile.Layer{Name: infoName(v)}, ingest.Hint{Nodes: nodes(infoName(v))})
+			i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v))}, ingest.Hint{Nodes: nodes(infoName(v))})
 			describe(d, i, v)
 		}
 		return
@@ -99,7 +99,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 	used := map[*tree.Value]bool{}
 	for k := range p.rows {
 		r := &p.rows[k]
-		i := d.Add(profile.Layer{Name: r.name}, ingest.Hint{Nodes: nodes(r.name)})
+		i := d.Add(profile.Layer{Name: r.name, Op: operator(r.name)}, ingest.Hint{Nodes: nodes(r.name)})
 		if i < 0 {
 			break
 		}
@@ -126,7 +126,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 		if used[v] {
 			continue
 		}
-		i := d.Add(profile.Layer{Name: infoName(v), State: profile.NotReached}, ingest.Hint{Nodes: nodes(infoName(v))})
+		i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v)), State: profile.NotReached}, ingest.Hint{Nodes: nodes(infoName(v))})
 		describe(d, i, v)
 	}
 }
@@ -200,8 +200,8 @@ func describe(d *draft.Draft, i int, v *tree.Value) {
 		switch key {
 		case "Name":
 		case "LayerType":
-			if y.Op = draft.Text(e.Str()); y.Op == "" {
-				y.Op = "unknown"
+			if op := e.Str(); op != "" {
+				y.Op = draft.Text(op)
 			}
 		case "Inputs":
 			y.Inputs = tensors(d, i, "input", e)

@@ -147,3 +147,22 @@ func onnxNodes(s string) (out []string) {
 	}
 	return out
 }
+
+var typeName = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*?)_*\d*$`)
+
+// operator is what a layer does by its name, for profiles without a description of
+// their layers: the kinds that exporters put into the names of nodes, such as "Conv+Relu". It is ""
+// where the name has none.
+func operator(name string) string {
+	if strings.HasPrefix(name, "Reformatting CopyNode") || ownCopy.MatchString(name) {
+		return "Reformat"
+	}
+	var kinds []string
+	for _, n := range nodes(name) {
+		n = n[strings.LastIndexByte(n, '/')+1:]
+		if m := typeName.FindStringSubmatch(n); m != nil && len(kinds) < 20 {
+			kinds = append(kinds, m[1])
+		}
+	}
+	return strings.Join(kinds, "+")
+}

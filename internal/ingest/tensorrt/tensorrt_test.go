@@ -149,6 +149,15 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
+	for name, want := range map[string]string{
+		"Conv_0 + Relu_1": "Conv+Relu", "conv1.weight + QuantizeLinear_7 + Conv_9": "QuantizeLinear+Conv", "Conv__435 + resnet50/conv1_relu/Relu": "Conv+Relu",
+		"Reformatting CopyNode for Input Tensor 0 to Conv_3": "Reformat", "conv1/7x7_s2": "unknown", "PWN(Sigmoid_1, Mul_2)": "Sigmoid+Mul",
+	} {
+		p := records.Read(t, tensorrt.Format(), []*ingest.File{ingest.Bytes("a.json", []byte(`[{"count":1},{"name":"`+name+`","timeMs":1,"averageMs":1,"percentage":1}]`))}, ingest.Options{})[0]
+		if p.Layers[0].Op != want {
+			t.Errorf("%s is %s, want %s", name, p.Layers[0].Op, want)
+		}
+	}
 	h := hint(t, `{"Layers":[{"Name":"fused","LayerType":"x","Metadata":"[ONNX Layer: /a/Conv]\u001e[ONNX Layer: b[0]]"}]}`, 0)
 	if d := cmp.Diff([]string{"/a/Conv", "b[0]"}, h.Nodes); d != "" {
 		t.Error(d)

@@ -9,7 +9,6 @@ import (
 
 // prefixes are what loggers put before a line.
 var prefixes = []*regexp.Regexp{
-	regexp.MustCompile(`^\x1b\[[0-9;]*m`),
 	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`), // logcat -v threadtime
 	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}\(\s*\d+\): ?`),                                // logcat -v brief
 	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`),            // glog
@@ -21,7 +20,7 @@ var prefixes = []*regexp.Regexp{
 
 // begins are the first bytes of all prefixes: most lines have none of them.
 var begins = func() (t [256]bool) {
-	for _, c := range []byte("\x1b0123456789VDIWEF[>") {
+	for _, c := range []byte("0123456789VDIWEF[>") {
 		t[c] = true
 	}
 	return t

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf16"
 )
@@ -142,9 +143,9 @@ func (s *Scanner) Scan() bool {
 	}
 	s.number++
 	text := strings.ToValidUTF8(strings.Trim(string(b), "\r\n"), "\ufffd")
-	// A bar of progress writes over itself; its last state counts.
-	if i := strings.LastIndexByte(text, '\r'); i >= 0 && !s.lone {
-		text = text[i+1:]
+	if strings.ContainsAny(text, "\x00\x1b") {
+		// Serial lines begin with bytes of nothing, terminals colour their words.
+		text = strings.ReplaceAll(escapes.ReplaceAllString(text, ""), "\x00", "")
 	}
 	s.line = text
 	if parts := breaks(text); parts != nil {
@@ -153,12 +154,16 @@ func (s *Scanner) Scan() bool {
 	return true
 }
 
-// breaks parts a line at the breaks of HTML.
+// escapes are what colours a terminal's text.
+var escapes = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+
+// breaks parts a line at the breaks of HTML, and at carriage returns of a log that has both
+// ends of lines.
 func breaks(s string) []string {
-	if !strings.Contains(s, "<br") {
+	if !strings.Contains(s, "<br") && strings.IndexByte(s, '\r') < 0 {
 		return nil
 	}
-	r := strings.NewReplacer("<br />", "\n", "<br/>", "\n", "<br>", "\n")
+	r := strings.NewReplacer("<br />", "\n", "<br/>", "\n", "<br>", "\n", "\r", "\n")
 	parts := strings.Split(r.Replace(s), "\n")
 	if n := len(parts); n > 1 && strings.TrimSpace(parts[n-1]) == "" {
 		parts = parts[:n-1] // the break was the end of the line
@@ -183,9 +188,10 @@ func (s *Scanner) Err() error {
 	return s.err
 }
 
-// Head gives the lines of the beginning of a file, the last one left out where it may be cut.
+// Head gives the lines of the beginning of a file, the last one left out where it may be cut. What
+// is no text has none; a log may hold some bytes of 0.
 func Head(head []byte, whole bool) []string {
-	if bytes.IndexByte(head, 0) >= 0 && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+	if bytes.Count(head, []byte{0}) > len(head)/50 && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
 		return nil
 	}
 	s := NewScanner(bytes.NewReader(head), nil)

@@ -27,8 +27,14 @@ func TestLines(t *testing.T) {
 	if got := lines("a<br />b<br />c"); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("breaks within a line: %q", got)
 	}
-	if got := lines("10 %\r20 %\r100 % done\nnext"); !slices.Equal(got, []string{"100 % done", "next"}) {
-		t.Errorf("a bar of progress: %q", got)
+	if got := lines("10 %\r20 %\r100 % done\nnext"); !slices.Equal(got, []string{"10 %", "20 %", "100 % done", "next"}) {
+		t.Errorf("both ends of lines: %q", got)
+	}
+	if got := lines("\x00\x00\x1b[0;32mI (5) a\x1b[0m\n"); !slices.Equal(got, []string{"I (5) a"}) {
+		t.Errorf("colours and bytes of nothing: %q", got)
+	}
+	if textscan.Head([]byte("\x00a\nb\n"+strings.Repeat("c", 100)), true) == nil || textscan.Head([]byte("\x00\x01\x02"), true) != nil {
+		t.Error("text and no text")
 	}
 	if got := lines("a\xffb"); got[0] != "a\ufffdb" {
 		t.Errorf("bytes that are no UTF-8: %q", got)
@@ -49,7 +55,6 @@ func TestStrip(t *testing.T) {
 		"I0405 12:34:56.789012 1234 benchmark_model.cc:123] STARTING!": "STARTING!",
 		"[ INFO ] Performance counts":                                  "Performance counts",
 		"> quoted":                                                     "quoted",
-		"\x1b[0mplain":                                                 "plain",
 		"\tCONV_2D\t0.1":                                               "\tCONV_2D\t0.1",
 	} {
 		if got := textscan.Strip(in); got != want {

@@ -3,6 +3,7 @@ package tflite
 import (
 	"math"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -322,7 +323,7 @@ func readProfiling(b []byte, name string) (*draft.Draft, error) {
 		switch r.Num() {
 		case 1:
 			if s := r.Str(); s != "" {
-				d.P.Model.Name = draft.Text(s)
+				d.P.Model.Name = draft.Text(strings.TrimSuffix(s, ".tflite"))
 			}
 		case 2, 3:
 			gs, err := readGraphs(r.Message())
@@ -415,7 +416,7 @@ func readResult(b []byte, name string) (*draft.Draft, error) {
 		switch n := r.Num(); n {
 		case 1:
 			if s := r.Str(); s != "" {
-				d.P.Model.Name = draft.Text(s)
+				d.P.Model.Name = draft.Text(strings.TrimSuffix(s, ".tflite"))
 			}
 		case 2, 3, 4:
 			m := r.Message()

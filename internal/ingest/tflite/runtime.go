@@ -110,7 +110,7 @@ func readRuntime(b []byte, name string) (*draft.Draft, error) {
 		switch r.Num() {
 		case 1:
 			if s := r.Str(); s != "" {
-				d.P.Model.Name = draft.Text(s)
+				d.P.Model.Name = draft.Text(strings.TrimSuffix(s, ".tflite"))
 			}
 		case 2:
 			g := runtimeGraph{edges: map[int64]profile.Tensor{}}

@@ -42,6 +42,7 @@ var (
 	tensor   = regexp.MustCompile(`^T#(\d+)\((.*)\) shape:\[([\d, ]*)\], type:(\w+)`)
 	sizeRow  = regexp.MustCompile(`^Model size:\s+(\d+) bytes`)
 	arenaRow = regexp.MustCompile(`^(Total|NonPersistent|Persistent) \|\s*(\d+) \|`)
+	oldArena = regexp.MustCompile(`\[RecordingMicroAllocator\] Arena allocation (total|head|tail) (\d+) bytes`)
 	allocRow = regexp.MustCompile(`^(\S[^|]*?) \|\s*(\d+) \|\s*(\d+) \|\s*(\d+) \|\s*(\d+) \|`)
 	pairRow  = regexp.MustCompile(`^(TARGET|TARGET_ARCH|OPTIMIZATION|BUILD_TYPE|Git SHA|Simulated time|Input CRC32|Output CRC32|Configured arena size)\s*[=:]\s*(\S.*)$`)
 )
@@ -54,7 +55,7 @@ const (
 
 func match(f *ingest.File) ingest.Sure {
 	sure := ingest.No
-	if !textscan.Any(f.Head, " took ", eventHead, tagHead, sizeHead, "[[ Table ]]") {
+	if !textscan.Any(f.Head, " took ", eventHead, tagHead, sizeHead, "[[ Table ]]", "[RecordingMicroAllocator]") {
 		return sure
 	}
 	for _, l := range textscan.Head(f.Head, f.Whole) {
@@ -64,7 +65,7 @@ func match(f *ingest.File) ingest.Sure {
 			return ingest.Certain
 		case tookLine.MatchString(l):
 			return ingest.Certain
-		case strings.HasPrefix(l, "[[ Table ]]: Arena"):
+		case strings.HasPrefix(l, "[[ Table ]]: Arena"), oldArena.MatchString(l):
 			sure = ingest.Likely
 		}
 	}
@@ -205,9 +206,11 @@ func (p *reader) line(l string) {
 			return
 		}
 	}
-	if m := tookLine.FindStringSubmatch(l); m != nil {
-		p.took(m)
-		return
+	if strings.Contains(l, " took ") {
+		if m := tookLine.FindStringSubmatch(l); m != nil {
+			p.took(m)
+			return
+		}
 	}
 	if l == "" && !p.csv && p.g != nil {
 		p.g = nil
@@ -305,6 +308,12 @@ func (p *reader) noise(l string) {
 			m.arena = map[string]int64{}
 		}
 		m.arena[g[1]] = number(g[2])
+	case oldArena.MatchString(l):
+		g := oldArena.FindStringSubmatch(l)
+		if m.arena == nil {
+			m.arena = map[string]int64{}
+		}
+		m.arena[map[string]string{"total": "Total", "head": "NonPersistent", "tail": "Persistent"}[g[1]]] = number(g[2])
 	case allocRow.MatchString(l):
 		if len(m.allocs) < 100 {
 			m.allocs = append(m.allocs, allocRow.FindStringSubmatch(l)[1:])

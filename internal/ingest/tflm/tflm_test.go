@@ -160,6 +160,10 @@ func TestTraps(t *testing.T) {
 	if v := total(p[0], "ticks"); v != 3e9+5 || p[0].Layers[0].Op != "CONV_2D" || len(p[0].Layers) != 2 {
 		t.Errorf("32 bits that are printed as signed: %g %+v", v, p[0].Layers)
 	}
+	p = read(t, "\x00\x1b[0;32mI (1234) net: CONV_2D took 7 ticks (0 ms).\x1b[0m\rADD_N took 1 ticks (0 ms).\r\n", 1e6)
+	if v := total(p[0], "ticks"); v != 8 || p[0].Layers[0].Op != "CONV_2D" {
+		t.Errorf("colours, prefixes, both ends of lines: %g %+v", v, p[0].Layers)
+	}
 	p = read(t, "CONV_2D took 0 ticks (0 ms).\nSOFTMAX took 0 ticks (0 ms).\n", 0)
 	if s := finding(p[0], "tflm.ticks"); s == "" {
 		t.Error("a clock that did not run")
@@ -171,6 +175,10 @@ func TestTraps(t *testing.T) {
 	p = read(t, "\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,5\n1,SOFTMAX,6\n0,CONV_2D,7\n1,SOFTMAX,8\n", 0)
 	if len(p) != 1 || len(p[0].Layers) != 2 || *p[0].Settings.Runs != 2 {
 		t.Errorf("a counter that begins again: %+v", p)
+	}
+	p = read(t, "[RecordingMicroAllocator] Arena allocation total 84436 bytes\n[RecordingMicroAllocator] Arena allocation head 55296 bytes\n[RecordingMicroAllocator] Arena allocation tail 29140 bytes\nA_B took 1 ticks (0 ms).\n", 0)
+	if *p[0].Totals.RAMBytes != 84436 || *p[0].Memory.ArenaBytes != 55296 || *p[0].Memory.PersistentBytes != 29140 {
+		t.Errorf("%+v", p[0].Memory)
 	}
 	p = read(t, "A_B took 1 ticks (0 ms).\nC_D took 2 ticks (0 ms).\n\nX_Y took 3 ticks (0 ms).\n", 0)
 	if len(p) != 2 {

@@ -7,75 +7,101 @@ import (
 	"github.com/opmeter/opmeter/internal/jsonscan"
 )
 
-// batch is values that were found and not yet looked at.
-type batch struct {
-	data []byte
-	ends []int
-	keys []string
-}
-
-// batchBytes is when a batch is full.
-const batchBytes = 512 << 10
-
-// Each passes on the members of a document and the elements of the lists that stream, like
-// [jsonscan.Each]. Values are found by another goroutine ahead of f, so that two
-// processors share the work; f is called in order by the caller's. It ends early with the
-// context's error.
-func Each(ctx context.Context, r io.Reader, o jsonscan.Options, f func(key string, v []byte)) (res jsonscan.Result, err error) {
-	full, free := make(chan *batch, 2), make(chan *batch, 3)
-	for range cap(free) {
-		free <- &batch{}
+// Each passes on the events of the lists that stream, and all other members of a document, like
+// [jsonscan.Each]; elements of lists that are no objects are events without anything. An event is valid
+// until the function returns. It ends early with the context's error. Reading and
+// unpacking go on ahead, beside it.
+func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {
+	a := newAhead(r)
+	defer a.stop()
+	var e Event
+	n := 0
+	o.Object = func(key string, text []byte) int {
+		if n++; n&0xfff == 0 && ctx.Err() != nil {
+			return 0 // the usual way ends it
+		}
+		size := e.Parse(text)
+		if size > 0 {
+			event(key, &e)
+		}
+		return size
 	}
-	stop := make(chan struct{})
-	go func() {
-		defer close(full)
-		b, quit := <-free, false
-		send := func() error {
-			full <- b
-			select {
-			case b = <-free:
-			case <-stop:
-				quit = true
-				return context.Canceled
-			}
-			b.data, b.ends, b.keys = b.data[:0], b.ends[:0], b.keys[:0]
-			return nil
+	res, err := jsonscan.Each(a, o, func(key string, v []byte) error {
+		switch {
+		case key != "" && !o.Stream(key):
+			other(key, v)
+		case e.Parse(v) > 0:
+			event(key, &e)
+		default:
+			e = Event{pairs: e.pairs[:0]}
+			event(key, &e)
 		}
-		res, err = jsonscan.Each(r, o, func(key string, v []byte) error {
-			b.data = append(b.data, v...)
-			b.ends = append(b.ends, len(b.data))
-			b.keys = append(b.keys, key)
-			if len(b.data) >= batchBytes {
-				return send()
-			}
-			return nil
-		})
-		if !quit {
-			full <- b
-		}
-	}()
-	stopped := false
-	for b := range full {
-		if stopped {
-			continue
-		}
-		begin := 0
-		for i, end := range b.ends {
-			f(b.keys[i], b.data[begin:end])
-			begin = end
-		}
-		if cap(b.data) > 4*batchBytes {
-			b.data = nil // one large value
-		}
-		if ctx.Err() != nil {
-			stopped = true
-			close(stop)
-			continue
-		}
-		free <- b
-	}
-	if stopped {
+		return ctx.Err()
+	})
+	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	return res, err
+}
+
+// ahead reads in a goroutine of its own, some pieces before they are asked for.
+type ahead struct {
+	full, free chan []byte
+	quit       chan struct{}
+	now        []byte
+	whole      []byte // the piece that now is a part of
+	err        error  // set before full is closed
+}
+
+// pieceBytes is how much is read at a time.
+const pieceBytes = 256 << 10
+
+func newAhead(r io.Reader) *ahead {
+	a := &ahead{full: make(chan []byte, 3), free: make(chan []byte, 4), quit: make(chan struct{})}
+	for range cap(a.free) {
+		a.free <- make([]byte, pieceBytes)
+	}
+	go func() {
+		defer close(a.full)
+		for {
+			var b []byte
+			select {
+			case b = <-a.free:
+			case <-a.quit:
+				return
+			}
+			n, err := r.Read(b[:pieceBytes])
+			a.full <- b[:n] // there is room for all but one
+			if err != nil {
+				a.err = err
+				return
+			}
+		}
+	}()
+	return a
+}
+
+// Read gives what was read ahead.
+func (a *ahead) Read(b []byte) (int, error) {
+	for len(a.now) == 0 {
+		if a.whole != nil {
+			a.free <- a.whole
+			a.whole = nil
+		}
+		p, ok := <-a.full
+		if !ok {
+			return 0, a.err
+		}
+		a.whole, a.now = p[:pieceBytes], p
+	}
+	n := copy(b, a.now)
+	a.now = a.now[n:]
+	return n, nil
+}
+
+// stop ends the goroutine, after the piece that it is reading.
+func (a *ahead) stop() {
+	close(a.quit)
+	for range a.full {
+	}
 }

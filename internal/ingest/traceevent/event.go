@@ -30,17 +30,18 @@ type Event struct {
 	pairs []pair // members of the arguments
 }
 
-// Parse takes the members of an event; ok is false for what is no object. What it finds is valid until the next
-// call, and as long as v is.
-func (e *Event) Parse(v []byte) (ok bool) {
+// Parse takes the members of the event at the beginning of a text, and says how long it is; 0 for
+// what is no object, or not whole. What it finds is valid until the next call, and as long as the
+// text is.
+func (e *Event) Parse(v []byte) (n int) {
 	*e = Event{pairs: e.pairs[:0]}
 	if len(v) < 2 || v[0] != '{' {
-		return false
+		return 0
 	}
 	for i := 1; ; {
 		key, at, end := next(v, i)
 		if end == -1 && key == nil {
-			return true
+			return at
 		}
 		if string(key) == "args" && at < len(v) && v[at] == '{' {
 			if e.pairs, end = nested(v, at, e.pairs[:0]); end >= 0 {
@@ -50,7 +51,7 @@ func (e *Event) Parse(v []byte) (ok bool) {
 			e.member(key, v[at:end])
 		}
 		if end < 0 {
-			return false
+			return 0
 		}
 		i = end
 	}
@@ -173,7 +174,7 @@ func slow(v []byte) (ns int64, ok bool) {
 		}
 		return us * 1000, true
 	}
-	if dot := bytes.IndexByte(v, '.'); dot > 0 && dot < len(v)-1 && bytes.IndexAny(v, "eE") < 0 {
+	if dot := bytes.IndexByte(v, '.'); dot > 0 && dot < len(v)-1 && !bytes.ContainsAny(v, "eE") {
 		whole, ok := slow(v[:dot])
 		if !ok {
 			return 0, false

@@ -65,7 +65,7 @@ func (f *Flows) Links(t *track.Trace) {
 			from = -1
 		}
 		k := t.Tracks[p.track]
-		at := int32(-1)
+		var at int32
 		if p.next {
 			at = k.Next(p.ts)
 		} else {

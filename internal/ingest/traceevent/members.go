@@ -16,7 +16,7 @@ type pair struct{ key, value []byte }
 // text of a trace, so that this is one pass. The text was found to be one value
 // before; what is wrong within it ends the object early.
 func next(v []byte, i int) (key []byte, value, end int) {
-	for i < len(v) && (blank[v[i]] || v[i] == ',') {
+	for i < len(v) && gap[v[i]] {
 		i++
 	}
 	if i >= len(v) {
@@ -30,25 +30,32 @@ func next(v []byte, i int) (key []byte, value, end int) {
 	}
 	i++
 	begin := i
-	for i < len(v) && v[i] != '"' {
-		if v[i] == '\\' {
-			i++
-		}
+	for i < len(v) && !stops[v[i]] {
 		i++
+	}
+	if i < len(v) && v[i] == '\\' {
+		if i = quoted(v, begin-1) - 1; i < 0 {
+			return nil, 0, -2
+		}
 	}
 	if i >= len(v) {
 		return nil, 0, -2
 	}
 	key = v[begin:i]
 	i++
-	for i < len(v) && (blank[v[i]] || v[i] == ':') {
+	for i < len(v) && colon[v[i]] {
 		i++
 	}
 	return key, i, skip(v, i)
 }
 
-// blank holds the bytes between values.
-var blank = [256]bool{' ': true, '\n': true, '\r': true, '\t': true}
+// gap, colon and stops hold the bytes between members, those behind a key, and those at
+// which something happens in a string.
+var (
+	gap   = [256]bool{' ': true, '\n': true, '\r': true, '\t': true, ',': true}
+	colon = [256]bool{' ': true, '\n': true, '\r': true, '\t': true, ':': true}
+	stops = [256]bool{'"': true, '\\': true}
+)
 
 // members calls f for each member of the object at the beginning of v.
 func members(v []byte, f func(key, value []byte)) error {
@@ -126,12 +133,12 @@ var (
 
 // quoted gives the end of the string that begins at i.
 func quoted(v []byte, i int) int {
-	for i++; i < len(v); i++ {
-		switch v[i] {
-		case '"':
-			return i + 1
-		case '\\':
+	for i++; i < len(v); i += 2 {
+		for i < len(v) && !stops[v[i]] {
 			i++
+		}
+		if i < len(v) && v[i] == '"' {
+			return i + 1
 		}
 	}
 	return -1

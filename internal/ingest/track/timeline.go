@@ -176,6 +176,7 @@ func (b *lanes) track(k *Track) {
 			l.Name = fmt.Sprintf("%s (%d)", l.Name, r+1)
 		}
 		trim(l)
+		within(l)
 		place[r] = int32(len(b.out.Lanes))
 		b.out.Lanes = append(b.out.Lanes, *l)
 	}
@@ -205,6 +206,28 @@ func length(start, end float64) float64 {
 		}
 	}
 	return d
+}
+
+// within ends bars of a very long lane with those around them: there a time in seconds does not tell
+// nanoseconds apart, and sums may end behind one another.
+func within(l *timeline.Lane) {
+	long := false
+	for i, s := range l.Starts {
+		long = long || s+l.Durations[i] > seconds(exactSpan)
+	}
+	if !long {
+		return
+	}
+	var ends []float64
+	for i, s := range l.Starts {
+		for len(ends) > 0 && ends[len(ends)-1] <= s+0.5e-9 {
+			ends = ends[:len(ends)-1]
+		}
+		if k := len(ends); k > 0 && s+l.Durations[i] > ends[k-1] {
+			l.Durations[i] = length(s, ends[k-1])
+		}
+		ends = append(ends, s+l.Durations[i])
+	}
 }
 
 // extra sets what few bars have, of the last bar of a lane.

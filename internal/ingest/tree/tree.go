@@ -3,6 +3,7 @@
 package tree
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"strings"
@@ -46,7 +47,7 @@ const maxDepth = 64
 // Parse reads a document. Lists and objects may end in commas, or not at all. Where the text
 // breaks off or is no JSON, what came before is returned beside the error, which says where that is.
 func Parse(b []byte) (*Value, error) {
-	p := &parser{b: b, left: MaxValues}
+	p := &parser{b: bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), left: MaxValues}
 	v := p.value(0)
 	return v, p.err
 }

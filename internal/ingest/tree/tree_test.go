@@ -9,7 +9,7 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	v, err := tree.Parse([]byte(`{"a":[1,-2.5e3,"x\u00e9",true,null,nan],"b":{"c":"7","d":{}},}`))
+	v, err := tree.Parse([]byte("\ufeff" + `{"a":[1,-2.5e3,"x\u00e9",true,null,nan],"b":{"c":"7","d":{}},}`))
 	if err != nil {
 		t.Fatal(err)
 	}

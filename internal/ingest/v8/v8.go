@@ -62,7 +62,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	set := &stacks.Set{}
 	b := &Builder{Set: set}
 	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxValue, Progress: in.Progress}, func(key string, v []byte) error {

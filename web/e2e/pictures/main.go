@@ -63,6 +63,8 @@ var subjects = []subject{
 	{name: "record", record: "material/raw/traces/ort/silero_vad_subgraphs_t1_50runs.json.gz", model: "material/models/real/silero_vad.onnx"},
 	{name: "trace", record: "material/raw/traces/ort/ssd_mobilenet_v1_025_t2_parallel_60runs.json.gz"},
 	{name: "tpu", record: "material/raw/bmprofile/bmprofile_data-1_bm1688_2core"},
+	{name: "steps", record: "material/raw/traces/pytorch/resnet50_workers0_a.pt.trace.json.gz"},
+	{name: "functions", record: "material/raw/traces/pprof/gobench.cpu.pb"},
 	{name: "disturbed", model: "examples/ds_cnn.yaml", args: []string{"--runs", "6"}, busy: true},
 }
 

@@ -95,10 +95,17 @@ type dict struct {
 	at map[string]int
 }
 
-func (d *dict) set(key, value string) {
+// reset empties the map for another block.
+func (d *dict) reset(kind string) *dict {
 	if d.at == nil {
-		d.at = map[string]int{}
+		d.at = make(map[string]int, 128)
 	}
+	clear(d.at)
+	d.b = reginfo.Block{Kind: kind, Entries: d.b.Entries[:0]}
+	return d
+}
+
+func (d *dict) set(key, value string) {
 	if i, ok := d.at[key]; ok {
 		d.b.Entries[i].Value = value
 		return
@@ -121,6 +128,8 @@ func (d *dict) get(key string) (string, bool) {
 	return d.b.Entries[i].Value, true
 }
 
+// The maps below hold until the next one is made.
+
 // block is a command's block in the dumps.
 func (p *perfAI) block(x *instr) *reginfo.Block {
 	if x.engine == engineTIU {
@@ -132,8 +141,7 @@ func (p *perfAI) block(x *instr) *reginfo.Block {
 // The converter prints the same entries in another order for BM1690.
 
 func (p *perfAI) tiuDict(x *instr) *dict {
-	d := &dict{}
-	d.b.Kind = reginfo.TIU
+	d := p.d.reset(reginfo.TIU)
 	late := p.in.Chip == command.BM1690
 	if x.c == nil {
 		d.set("Function Type", x.kind)
@@ -211,8 +219,7 @@ var zeros = [...]string{
 }
 
 func (p *perfAI) dmaDict(x *instr) *dict {
-	d := &dict{}
-	d.b.Kind = reginfo.TDMA
+	d := p.d.reset(reginfo.TDMA)
 	late := p.in.Chip == command.BM1690
 	if x.c != nil {
 		for i, f := range x.c.Op.Fields {

@@ -8,6 +8,7 @@ import (
 type perfAI struct {
 	in    *Input
 	cores []coreRun
+	d     dict // of the command that is written
 }
 
 type coreRun struct{ tiu, gdma, sdma []instr }
@@ -48,12 +49,15 @@ func (p *perfAI) matchByID() {
 	tw, dw := recordWords(p.in.Chip)
 	for k, core := range p.in.Cores {
 		var run coreRun
+		lost := idWrap{bits: 16}
 		for _, r := range records(core.TIU, tw) {
 			x := instr{engine: engineTIU, core: k, raw: r}
 			id := r[2] & 0xFFFF
 			x.start, x.end = int64(r[0]), int64(r[1])
 			if p.in.Chip.Tagged {
 				id, x.start, x.end = r[0]&0xFFFFF, int64(r[2]), int64(r[3])
+			} else {
+				id = lost.next(id)
 			}
 			if int(id) < len(core.TIUCommands) {
 				x.id, x.c = int(id)+1, &core.TIUCommands[id]
@@ -83,6 +87,21 @@ func (p *perfAI) matchByID() {
 		number(p.cores[k].tiu, 1)
 		number(p.cores[k].gdma, 1)
 	}
+}
+
+// idWrap restores numbers that ran over: behind one near the end of the range a small
+// one is of the next round.
+type idWrap struct {
+	bits      int
+	add, last uint32
+}
+
+func (w *idWrap) next(id uint32) uint32 {
+	if w.last > 65_000 && id < 1000 {
+		w.add += 1 << w.bits
+	}
+	w.last = id
+	return id + w.add
 }
 
 func number(list []instr, first int) {

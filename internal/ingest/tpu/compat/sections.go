@@ -145,16 +145,13 @@ func align(a, b []int) []int {
 	for i, j := len(a), len(b); i > 0 && j > 0; {
 		at := cost[i*width+j]
 		switch {
-		case at == cost[(i-1)*width+j-1]+meet(i-1, j-1) && meet(i-1, j-1) == 0:
+		case at == cost[(i-1)*width+j-1]+meet(i-1, j-1): // a poor partner is better than none
 			pair[i-1] = j - 1
 			i, j = i-1, j-1
 		case at == cost[(i-1)*width+j]+1:
 			i--
-		case at == cost[i*width+j-1]+1:
-			j--
 		default:
-			pair[i-1] = j - 1
-			i, j = i-1, j-1
+			j--
 		}
 	}
 	return pair
