@@ -234,9 +234,10 @@ func (d *drawing) engine(s *record.Step, e *record.Engine) (work, runtime, sync 
 		case record.Work:
 			work, at = append(work, x), append(at, int32(i))
 		case record.Sync:
-			x.label = d.name(engineName(e) + " " + functionName(e, i))
+			x.label, x.kind = d.name(engineName(e)+" "+functionName(e, i)), d.name("synchronisation")
 			sync = append(sync, x)
 		case record.Runtime:
+			x.kind = d.name("runtime's copy")
 			runtime = append(runtime, x)
 		}
 	}
@@ -266,13 +267,14 @@ func (d *drawing) join(last *bar, s *record.Step, e *record.Engine, i int) {
 func (d *drawing) bar(s *record.Step, e *record.Engine, m member, i int) bar {
 	x := empty(s.Base+e.Begin[i], s.Base+e.Finish[i])
 	x.layer, x.iteration, x.subnet = m.layer[i], d.iteration(s), d.subnet(s)
-	x.label = d.name(functionName(e, i))
 	c := commandOf(e, i)
+	label := functionName(e, i)
+	if c != nil && !c.Op.System() {
+		label += ", " + c.DType().String()
+	}
+	x.label = d.name(label)
 	if k := e.Command[i]; k >= 0 {
 		x.number = float64(k + 1)
-	}
-	if c != nil {
-		x.kind = d.name(c.DType().String())
 	}
 	if e.Kind == command.TIU {
 		if e.Conflicts != nil {

@@ -27,10 +27,10 @@ func expect(r *record.Recording, ls *layers, p *profile.Profile, qs *ingest.Quan
 		return nil
 	}
 	x := &expected{hz: r.Clock.TIU, layer: make([]int32, e.Len())}
-	if !measured && e.RuntimeS > 0 && e.Total > 0 {
+	if !measured && e.RuntimeS > 0 && e.Total > 0 && !r.Clock.Given {
 		// Without a run the file's own clock counts: it states its total in both units.
-		if hz := float64(e.Total) / e.RuntimeS; hz > 1e7 && hz < 1e10 && math.Abs(hz/r.Clock.TIU-1) < 0.01 {
-			x.hz = r.Clock.TIU
+		if hz := float64(e.Total) / e.RuntimeS; hz > 1e7 && hz < 1e10 && math.Abs(hz/r.Clock.TIU-1) > 0.01 {
+			x.hz = hz
 		}
 	}
 	loads := make([]sums, len(p.Layers))
@@ -88,19 +88,24 @@ func expect(r *record.Recording, ls *layers, p *profile.Profile, qs *ingest.Quan
 		qs.SetTotal(&p.Totals, qFLOPs, float64(e.FLOPs))
 	}
 	if !measured {
-		put := func(set func(profile.Quantity, float64) bool, s *sums) {
-			set(qLoad, float64(s.load))
-			set(qStore, float64(s.store))
-			set(qCopy, float64(s.copied))
-		}
-		for i := range loads {
-			if loads[i].hasDMA {
-				put(func(q profile.Quantity, v float64) bool { return qs.Set(&p.Layers[i], q, v) }, &loads[i])
-			}
-		}
-		put(func(q profile.Quantity, v float64) bool { return qs.SetTotal(&p.Totals, q, v) }, &all)
+		estimatedBytes(p, qs, loads, &all)
 	}
 	return x
+}
+
+// estimatedBytes puts what the estimate says of copies into layers and totals.
+func estimatedBytes(p *profile.Profile, qs *ingest.Quantities, loads []sums, all *sums) {
+	put := func(set func(profile.Quantity, float64) bool, s *sums) {
+		set(qLoad, float64(s.load))
+		set(qStore, float64(s.store))
+		set(qCopy, float64(s.copied))
+	}
+	for i := range loads {
+		if loads[i].hasDMA {
+			put(func(q profile.Quantity, v float64) bool { return qs.Set(&p.Layers[i], q, v) }, &loads[i])
+		}
+	}
+	put(func(q profile.Quantity, v float64) bool { return qs.SetTotal(&p.Totals, q, v) }, all)
 }
 
 // drawEstimate draws the estimate of a model that did not run.

@@ -166,6 +166,11 @@ func commandOf(e *record.Engine, i int) *command.Command {
 
 // direction is where a copy went from and to: by its command, else by the counters.
 func direction(e *record.Engine, i int, chip *command.Chip) (from, to command.Space) {
+	if e.Class[i] == record.Runtime {
+		// The runtime's own commands may have addresses as the memory's controller sees them,
+		// without the bits that tell memories apart.
+		return e.Ports(i)
+	}
 	if c := commandOf(e, i); c != nil {
 		from, to = c.Spaces(chip)
 		if c.Get(command.FillConst) == 1 {

@@ -1,8 +1,10 @@
 package tpu
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -276,10 +278,39 @@ func aboutTime(run *ingest.Run, r *record.Recording, w *work) {
 	text := fmt.Sprintf("Of %s the busiest tensor engine worked %s (%.1f %%) and the busiest copy engine %s (%.1f %%), %s of it at the same time as another engine. If copies and computing overlapped fully, the time would be %s; with computing alone %s",
 		seconds(wall), seconds(tiu), 100*tiu/wall, seconds(dma), 100*dma/wall, seconds(w.inBoth/n), seconds(max(tiu, dma)), seconds(tiu))
 	flops, have := run.Profile.Totals.Value(qFLOPs.Key)
-	if peak := mainPeak(r, run.Profile); have && peak > 0 {
-		text += fmt.Sprintf("; at the tensor engines' peak for the model's main type %s", seconds(flops/peak))
+	if peak := mainPeak(r, run.Profile); have && peak > 0 && tiu > 0 {
+		text += fmt.Sprintf("; at the tensor engines' peak for the model's main type %s. The model reaches %.3g %% of that peak, with computing alone it would reach %.3g %%",
+			seconds(flops/peak), 100*flops/(peak*wall), 100*flops/(peak*tiu))
 	}
 	run.Found("tpu.what_if", profile.Info, "%s.", text)
+	aboutKinds(run, w, n)
+}
+
+// aboutKinds tells which kinds of layers would gain most from better use of the tensor
+// engine.
+func aboutKinds(run *ingest.Run, w *work, n float64) {
+	busy, ideal := map[string]float64{}, map[string]float64{}
+	var kinds []string
+	for i := range min(len(w.layer), len(run.Profile.Layers)) {
+		s := &w.layer[i]
+		if !s.hasOps || !(s.possible > 0) {
+			continue
+		}
+		op := run.Profile.Layers[i].Op
+		if _, ok := busy[op]; !ok {
+			kinds = append(kinds, op)
+		}
+		busy[op] += s.tiuBusy / n
+		ideal[op] += s.tiuBusy / n * min(1, s.ops/s.possible)
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(busy[b]-ideal[b], busy[a]-ideal[a]) })
+	var parts []string
+	for _, k := range kinds[:min(len(kinds), 3)] {
+		parts = append(parts, fmt.Sprintf("%s from %s to %s", k, seconds(busy[k]), seconds(ideal[k])))
+	}
+	if len(parts) > 0 {
+		run.Found("tpu.what_if.kinds", profile.Info, "At the tensor engine's peak for their element types these layers would need less of its time: %s.", strings.Join(parts, ", "))
+	}
 }
 
 // seconds is a time for people.

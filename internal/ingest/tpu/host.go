@@ -40,7 +40,7 @@ func (d *drawing) firmware() {
 					x.duration = max(0, at(r.End)-at(r.Begin))
 				}
 				x.iteration, x.subnet = d.iteration(s), d.subnet(s)
-				x.label = d.name(d.firmwareLabel(c, r))
+				x.label, x.kind = d.name(d.firmwareLabel(c, r)), d.name("firmware")
 				bars = append(bars, x)
 			}
 			d.lane(laneKey{timeline.Engine, coreName(c.Number), "firmware", clock}, bars)

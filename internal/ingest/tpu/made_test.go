@@ -2,7 +2,7 @@ package tpu_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -15,7 +15,6 @@ import (
 	"github.com/opmeter/opmeter/internal/ingest/tpu/command"
 	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // files makes a folder of what is in memory.
@@ -398,76 +397,55 @@ func TestArch(t *testing.T) {
 	}
 }
 
-// TestDriver reads what the driver recorded.
-func TestDriver(t *testing.T) {
-	b := block.Driver{
-		Begin: 1_700_000_000_000_000, End: 1_700_000_000_100_000, Lists: 5,
-		Sends:  []block.Send{{API: 1, Time: 1_700_000_000_000_100}, {API: 987, Time: 1_700_000_000_000_150}},
-		Syncs:  []block.Span{{Begin: 1_700_000_000_000_200, End: 1_700_000_000_000_900}},
-		Marks:  []block.Mark{{ID: 7, Begin: 1_700_000_000_001_000}},
-		Copies: []block.Copy{{Src: 1, Dst: 2, Size: 4096, Begin: 1_700_000_000_002_000, End: 1_700_000_000_002_500}},
-		Memory: []block.MemoryOp{{Address: 16, Size: 64, Kind: 3, Begin: 1_700_000_000_003_000, End: 1_700_000_000_003_001}},
-	}
-	raw := block.Append(nil, block.BMLib, b.Append(nil))
-	raw = block.Append(raw, block.BMLibExtra, block.AppendExtras(nil, []block.Extra{{Owner: 2, Kind: 0, Data: []byte("hello")}, {Owner: 0, Kind: 0}}))
-	p := one(t, &ingest.Input{Files: files(map[string][]byte{"bmlib_0.profile": raw, "global.profile": []byte("arch=5\ntpu_freq=1000\n")})})
-	got := map[string]int{}
-	names := strings.Join(p.Timeline.Names, "|")
-	for _, l := range p.Timeline.Lanes {
-		if l.Kind != timeline.Host || l.Clock == "" {
-			t.Errorf("lane %s is %s on clock %q", l.Name, l.Kind, l.Clock)
+// TestPlaces takes layers from tensor_location.json where there is no log, and compares
+// the two where there is one.
+func TestPlaces(t *testing.T) {
+	for _, chip := range []*command.Chip{command.BM1688, command.BM1690} {
+		d := tpurecords.Make(tpurecords.Options{Chip: chip, Commands: 300, CopyStart: 100_000})
+		d.Files["tensor_location.json"] = d.Places(0)
+		p := one(t, &ingest.Input{Files: files(d.Files)})
+		truth(t, d, p)
+		if f := finding(p, "tpu.layers.disagree"); f != nil {
+			t.Error(f.Text)
 		}
-		got[l.Name] = len(l.Starts)
-	}
-	if want := map[string]int{"calls": 1, "waits": 1, "marks": 1, "copies": 1, "memory": 1}; !maps.Equal(got, want) {
-		t.Errorf("lanes are %v, want %v", got, want)
-	}
-	for _, s := range []string{"MEM_SET", "mark 7: hello", "host to chip", "flush 0x10"} {
-		if !strings.Contains(names, s) {
-			t.Errorf("no bar is called %q: %s", s, names)
+		d.Files["tensor_location.json"] = d.Places(1)
+		p = one(t, &ingest.Input{Files: files(d.Files)})
+		truth(t, d, p) // the log is followed
+		if f := finding(p, "tpu.layers.disagree"); f == nil || !strings.HasPrefix(f.Text, fmt.Sprintf("%[1]d of %[1]d", len(d.Subnets[0].Commands))) {
+			t.Errorf("finding is %v", f)
 		}
+		d.Files["tensor_location.json"] = d.Places(0)
+		delete(d.Files, "global.profile")
+		delete(d.Files, "net_stat.sim")
+		p = one(t, &ingest.Input{Files: files(d.Files), Options: ingest.Options{Arch: chip.Name}})
+		truth(t, d, p)
 	}
 }
 
-// TestPort reads the records of a chip-to-chip engine.
-func TestPort(t *testing.T) {
-	l := block.LayoutOf("BM1690", block.CDMA)
-	b := l.NewTable()
-	b.N = 3
-	for i, f := range l.Fields {
-		for k := range uint32(3) {
-			v := uint32(0)
-			switch f.Name {
-			case block.ID:
-				v = k + 1
-			case block.Start:
-				v = 1000 + k*100
-			case block.End:
-				v = 1050 + k*100
-			case "axi_wr":
-				v = 640
-			}
-			b.Columns[i] = append(b.Columns[i], v)
+// TestOverlap has engines at work at once, and cores and layers share that time.
+func TestOverlap(t *testing.T) {
+	d, p := made(t, tpurecords.Options{Commands: 300, TIUStart: 9})
+	truth(t, d, p)
+	// By the truth's own times, cycle by cycle.
+	s := d.Subnets[0]
+	busy := map[int64]int{}
+	for _, c := range s.Commands {
+		for at := c.Start; at < c.End; at++ {
+			busy[at]++
 		}
 	}
-	raw := block.Append(nil, block.MonitorCDMA, b.Append(nil))
-	p := one(t, &ingest.Input{Files: files(map[string][]byte{"cdma0_4.profile": raw, "global.profile": []byte("arch=5\ntpu_freq=1000\n")})})
-	near(t, "dma_busy_s", total(t, p, "dma_busy_s"), 150e-9, 1e-15)
-	near(t, "latency_s", total(t, p, "latency_s"), 250e-9, 1e-15)
-	found := false
-	for _, lane := range p.Timeline.Lanes {
-		found = found || lane.Name == "CDMA port 4" && len(lane.Starts) == 3
+	any, both := 0, 0
+	for _, n := range busy {
+		any++
+		if n > 1 {
+			both++
+		}
 	}
-	if !found {
-		t.Error("no lane of port 4")
+	if both == 0 {
+		t.Fatal("nothing overlaps")
 	}
-}
-
-// TestNothing refuses folders that hold no run.
-func TestNothing(t *testing.T) {
-	_, err := profiles(t, &ingest.Input{Files: files(map[string][]byte{"cmd_100_0.dat": make([]byte, 256)})})
-	var fe *ingest.FileError
-	if !errors.As(err, &fe) {
-		t.Errorf("error is %v, want one with a file", err)
-	}
+	n := float64(len(s.Commands))
+	// Every overlap may be off by the cycles that the offset leaves open.
+	near(t, "parallel_s", total(t, p, "parallel_s"), float64(both)*1e-9, 8e-9*n)
+	near(t, "operators", *p.Reconcile.OperatorsS, float64(any)*1e-9, 8e-9*n)
 }

@@ -62,6 +62,12 @@ func (d *drawing) memories() {
 					if cmd == nil || e.Class[i] == record.Sync || total >= maxAccesses {
 						continue
 					}
+					if e.Class[i] == record.Runtime {
+						from, to := cmd.Spaces(d.r.Chip)
+						if a, b := e.Ports(i); a != from || b != to {
+							continue // its addresses are not what they seem
+						}
+					}
 					list = cmd.Accesses(d.r.Chip, list[:0])
 					for _, a := range list {
 						if a.Addr > 1<<60 || a.Size > 1<<60 || !(s.Base+e.Finish[i] < mostTime) {
@@ -146,6 +152,8 @@ func (d *drawing) allocations(list []touch, global bool) []timeline.Partition {
 			known = append(known, timeline.Partition{Name: a.Name, Address: int64(a.Address), Bytes: int64(a.Bytes)})
 		}
 	}
+	const most = 1000 // parts that are looked at for each access
+	known = known[:min(len(known), most)]
 	// Only those that were used.
 	order := slices.Clone(list)
 	slices.SortFunc(order, func(a, b touch) int { return cmp.Compare(a.addr, b.addr) })

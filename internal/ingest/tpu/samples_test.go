@@ -299,4 +299,21 @@ func TestAccesses(t *testing.T) {
 			t.Error("local memory is read before anything was written")
 		}
 	}
+	// No access leaves its bank's memory, those of the runtime's copies included, whose
+	// addresses do not tell memories apart.
+	for _, dir := range []string{"bmprofile_data-1_bm1688", "bmprofile_data-1_bm1688_2core", "bmprofile_data-1_cv184x", "cdm_profile_data_dev0_bm1690"} {
+		_, p := sample(t, dir)
+		for i := range p.Timeline.Memories {
+			m := &p.Timeline.Memories[i]
+			if !strings.HasPrefix(m.Name, "local") {
+				continue
+			}
+			last := m.Partitions[len(m.Partitions)-1]
+			for k := range m.Starts {
+				if m.Addresses[k]+m.Sizes[k] > last.Address+last.Bytes {
+					t.Errorf("%s: %d bytes at %d of local memory", dir, m.Sizes[k], m.Addresses[k])
+				}
+			}
+		}
+	}
 }

@@ -23,7 +23,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -203,8 +205,8 @@ func identify(p *profile.Profile, in *ingest.Input, r *record.Recording) {
 func modelTensors(p *profile.Profile, r *record.Recording) {
 	g := r.Program
 	shapes := map[string]profile.Tensor{}
-	for _, op := range g.Ops {
-		if op.Location != "" && op.Type != "" {
+	for _, line := range slices.Backward(slices.Sorted(maps.Keys(g.Ops))) { // of several the first one counts
+		if op := g.Ops[line]; op.Location != "" && op.Type != "" {
 			shapes[op.Location] = profile.Tensor{Name: op.Location, DType: elementType(op.Type), Shape: op.Shape}
 		}
 	}

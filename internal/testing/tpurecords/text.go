@@ -100,3 +100,29 @@ func (d *Directory) estimate() []byte {
 	}
 	return b
 }
+
+// Places is a tensor_location.json of the subnets; shift moves its lines, for one that
+// contradicts the log.
+func (d *Directory) Places(shift int) []byte {
+	b := []byte("[")
+	for _, s := range d.Subnets {
+		var n [2]int
+		for i := 0; i < len(s.Commands); {
+			before := n
+			layer := s.Commands[i].Layer
+			for ; i < len(s.Commands) && s.Commands[i].Layer == layer; i++ {
+				if s.Commands[i].DMA {
+					n[1]++
+				} else {
+					n[0]++
+				}
+			}
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = fmt.Appendf(b, `{"file-line": %d, "subnet_id": %d, "core_id": 0, "opcode": "tpu.Add", "tiu_dma_id(before)": [%d, %d], "tiu_dma_id(after)": [%d, %d], "operands": [{}], "results": []}`,
+				s.FirstLayer+layer+shift, s.ID, before[0], before[1], n[0], n[1])
+		}
+	}
+	return append(b, ']')
+}
