@@ -99,6 +99,23 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// TestLike: files that have the shape of another format, too, go to the one that knows more of them.
+func TestLike(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"otherData": {}, "traceEvents": [{"cat":"inference","dur":9,"name":"model_inference","ph":"X","pid":0,"tid":"inference","ts":0}]}`: "neural-engine",
+		`{"summary":{"name":"a","runtime_memory_size":1,"n_unsupported_layers":0},"layers":[]}`:                                              "mltk",
+		"goos: linux\nBenchmarkModel/layer=all 1 5 ns/op\n":                                                                                  "go-bench",
+		`{"main":{"results":{"1":{"value":1}},"gradient":[]}}`:                                                                               "model-explorer",
+		"Starting Model Profiler\nName: a\n":                                                                                                 "mltk",
+		"INFO: Inference timings in us: Init: 1, First inference: 2, Warmup (avg): 3, Inference (avg): 4\n":                                  "tflite-benchmark",
+	} {
+		if f, tie := of(ingest.Bytes("a", []byte(text))); f == nil || f.Name != want || tie {
+			t.Errorf("%s: %v, want %s", text, f, want)
+		}
+	}
+}
+
 // TestFormats: names are unique, in order, and every format says what it is.
 func TestFormats(t *testing.T) {
 	t.Parallel()

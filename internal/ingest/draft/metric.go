@@ -50,7 +50,7 @@ func Value(v float64) *profile.Metric { return Metric(profile.Value(profile.Impo
 
 // Samples makes a figure of values, nil for none; kept are at most some thousand of them.
 func Samples(values []float64, method string) (m *profile.Metric, kept []float64) {
-	r := stats.NewReservoir(profile.KeptSamples)
+	r := stats.NewReservoir(min(len(values), profile.KeptSamples))
 	for _, v := range values {
 		if v >= 0 && !math.IsInf(v, 0) {
 			r.Add(v)

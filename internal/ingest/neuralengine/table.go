@@ -259,17 +259,17 @@ func (t *table) into(d *draft.Draft, at map[string]int, first bool) {
 		}
 		t.layer(d, i, c)
 		cell := func(col int) (float64, bool) { return sheet.value(o.row, col) }
-		if v, ok := textscan.Number(c[colSparse]); ok && c[colSparse] != "" {
-			d.Set(i, blockSparsity, v/100)
-		}
-		if v, ok := cell(colTarget); ok {
-			d.Set(i, target, v)
+		if v, ok := cell(colAim); ok && v >= 0 {
+			d.Set(i, sparseTime, v/1e3)
 		}
 		if v, ok := cell(colRatio); ok {
 			d.Set(i, ratio, v)
 		}
-		if v, ok := cell(colAim); ok && v >= 0 {
-			d.Set(i, sparseTime, v/1e3)
+		if v, ok := cell(colTarget); ok {
+			d.Set(i, target, v)
+		}
+		if v, ok := textscan.Number(c[colSparse]); ok && c[colSparse] != "" {
+			d.Set(i, blockSparsity, v/100)
 		}
 	}
 	if t.shifted > 0 && first {

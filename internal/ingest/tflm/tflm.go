@@ -206,9 +206,11 @@ func (p *reader) line(l string) {
 			return
 		}
 	}
-	if m := tookLine.FindStringSubmatch(l); m != nil {
-		p.took(m)
-		return
+	if strings.Contains(l, " took ") {
+		if m := tookLine.FindStringSubmatch(l); m != nil {
+			p.took(m)
+			return
+		}
 	}
 	if l == "" && !p.csv && p.g != nil {
 		p.g = nil

@@ -113,7 +113,7 @@ func drawEstimate(r *record.Recording, ls *layers, x *expected) *timeline.Timeli
 	var tiu, dma []bar
 	for i := range e.Len() {
 		y := empty(float64(e.Start[i])/x.hz, float64(e.Start[i]+e.Cycles[i])/x.hz)
-		y.layer, y.label = x.layer[i], b.name(e.Func[i])
+		y.layer, y.label = x.layer[i], b.name(e.Names[e.Func[i]])
 		if !e.DMA[i] {
 			y.number = float64(e.BD[i])
 			tiu = append(tiu, y)

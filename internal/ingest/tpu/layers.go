@@ -164,7 +164,7 @@ func (ls *layers) ofEstimate() {
 			continue
 		}
 		ls.find(layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}, func(p *profile.Layer, h *ingest.Hint) {
-			p.Op = e.Op[i]
+			p.Op = e.Names[e.Op[i]]
 			ls.named(p, h, e.Layer[i], "")
 		})
 	}

@@ -1,10 +1,6 @@
 package command
 
-import (
-	"bufio"
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // Hazard is a place in memory that one access writes and another reads at a time that
 // nothing orders.
@@ -172,22 +168,4 @@ func same(a, b *Access) bool {
 // is copied to others may be among them, and narrower elements end before they are read.
 func inPlace(w, r *Access) bool {
 	return w.Space == r.Space && w.Addr == r.Addr && w.Lane == r.Lane && w.Size <= r.Size
-}
-
-// Write writes what a check found, a line for each hazard.
-func (r *CheckResult) Write(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	for i := range r.Hazards {
-		if _, err := out.WriteString(r.Hazards[i].String() + "\n"); err != nil {
-			return err
-		}
-	}
-	text := fmt.Sprintf("%d commands, %d pairs that may run at the same time, %d overlapping accesses", r.Commands, r.Pairs, len(r.Hazards))
-	if r.Cut {
-		text += ", more were not looked for"
-	}
-	if _, err := out.WriteString(text + "\n"); err != nil {
-		return err
-	}
-	return out.Flush()
 }

@@ -13,8 +13,7 @@ type Classic struct {
 	Log, Estimate []byte
 	// Firmware and Attached are the payloads of the firmware's blocks.
 	Firmware, Attached []byte
-	// Subnet is the subnet's number, Dynamic whether the firmware made the commands up.
-	Subnet  int
+	// Dynamic says that the firmware made the commands up.
 	Dynamic bool
 }
 

@@ -19,8 +19,10 @@ type Input struct {
 	// TIUMHz and DMAMHz are the clocks that the converter takes.
 	TIUMHz, DMAMHz int
 	// Net is the name of the model.
-	Net   string
-	Cores []Core
+	Net string
+	// Subnet is the number of the subnet whose records these are.
+	Subnet int
+	Cores  []Core
 	// Embedded says that the streams stood in the records' file: then records without a
 	// command are kept (BM1690).
 	Embedded bool

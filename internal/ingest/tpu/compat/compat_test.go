@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/command"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/compat"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/reginfo"
+	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 )
 
 // words are the bytes of 32-bit words.
@@ -119,6 +121,34 @@ func FuzzWrite(f *testing.F) {
 			if len(f.Data) == 0 {
 				t.Fatalf("%s is empty", f.Name)
 			}
+		}
+	})
+}
+
+// A directory is read whatever its bytes are.
+func FuzzRead(f *testing.F) {
+	for _, chip := range []*command.Chip{command.BM1684X, command.BM1688, command.BM1690} {
+		d := tpurecords.Make(tpurecords.Options{Chip: chip, Commands: 12, CopyStart: 50_000})
+		stream := []byte(nil)
+		for name, data := range d.Files {
+			if strings.HasPrefix(name, "cmd_") {
+				stream = data
+			}
+		}
+		f.Add(d.Files["iter0.profile"], d.Files["global.profile"], d.Files["net_stat.sim"], stream, chip.Name)
+	}
+	f.Fuzz(func(t *testing.T, iter, log, estimate, stream []byte, chip string) {
+		files := []*ingest.File{
+			ingest.Bytes("d/iter0.profile", iter), ingest.Bytes("d/global.profile", log), ingest.Bytes("d/net_stat.sim", estimate),
+			ingest.Bytes("d/cmd_0_0_0.dat", stream), ingest.Bytes("d/cmd_0_1.dat", stream), ingest.Bytes("d/tensor_location.json", estimate),
+			ingest.Bytes("d/final.mlir", log), ingest.Bytes("d/cdmlib0_0.profile", iter),
+		}
+		in, err := compat.Read(t.Context(), &ingest.Input{Files: files, Options: ingest.Options{Arch: chip}})
+		if err != nil {
+			return
+		}
+		if len(compat.Texts(in)) == 0 {
+			t.Fatal("no file")
 		}
 	})
 }

@@ -211,19 +211,30 @@ var copyWords = strings.Fields(`raw_inst_start_time raw_inst_end_time inst_id d0
 	axi_d0_aw_end axi_d0_aw_st axi_d0_ar_end axi_d0_ar_st axi_d0_wr_end axi_d0_wr_st axi_d0_rd_end axi_d0_rd_st
 	axi_d1_aw_end axi_d1_aw_st axi_d1_ar_end axi_d1_ar_st axi_d1_wr_end axi_d1_wr_st axi_d1_rd_end axi_d1_rd_st`)
 
+// The same of BM1684.
+var copyWords1684 = strings.Fields(`raw_inst_start_time raw_inst_end_time inst_id d0_aw_bytes d0_wr_bytes d0_ar_bytes d1_aw_bytes d1_wr_bytes d1_ar_bytes
+	gif_aw_bytes gif_wr_bytes gif_ar_bytes d0_wr_valid_cyc d0_rd_valid_cyc d1_wr_valid_cyc d1_rd_valid_cyc gif_wr_valid_cyc gif_rd_valid_cyc
+	d0_wr_stall_cyc d0_rd_stall_cyc d1_wr_stall_cyc d1_rd_stall_cyc gif_wr_stall_cyc gif_rd_stall_cyc
+	d0_aw_end d0_aw_st d0_ar_end d0_ar_st d0_wr_end d0_wr_st d0_rd_end d0_rd_st d1_aw_end d1_aw_st d1_ar_end d1_ar_st d1_wr_end d1_wr_st
+	d1_rd_end d1_rd_st gif_aw_reserved1 gif_aw_reserved2 gif_ar_end gif_ar_st gif_wr_end gif_wr_st gif_rd_end gif_rd_st`)
+
 // monitor is a record as the converter prints it, fields in alphabetical order.
 func (c *classic) monitor(n *node) string {
 	r := n.rec
 	m := map[string]string{"inst_start_time": itoa(n.start), "inst_end_time": itoa(n.end)}
 	put := func(k string, v uint32) { m[k] = strconv.FormatUint(uint64(v), 10) }
 	if n.dma {
-		for i, k := range copyWords {
+		names, bits := copyWords, 20
+		if c.in.Chip == command.BM1684 {
+			names, bits = copyWords1684, 16
+		}
+		for i, k := range names {
 			if i < len(r) {
 				put(k, r[i])
 			}
 		}
-		put("inst_id", r[2]&0xFFFFF)
-		put("reserved", r[2]>>20)
+		put("inst_id", r[2]&(1<<bits-1))
+		put("reserved", r[2]>>bits)
 	} else {
 		put("raw_inst_start_time", r[0])
 		put("raw_inst_end_time", r[1])

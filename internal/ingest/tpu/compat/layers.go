@@ -2,12 +2,13 @@ package compat
 
 import "sort"
 
-// joinLayers gives each command the object that owns its number, on its core.
+// joinLayers gives each command the object that owns its number, on its core and in its
+// subnet.
 func (p *perfAI) joinLayers() {
 	for k := range p.cores {
 		var tiu, dma []*Place
 		for i := range p.in.Places {
-			if p.in.Places[i].Core == k {
+			if p.in.Places[i].Core == k && p.in.Places[i].Subnet == p.in.Subnet {
 				tiu = append(tiu, &p.in.Places[i])
 				dma = append(dma, &p.in.Places[i])
 			}

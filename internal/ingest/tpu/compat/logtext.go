@@ -24,11 +24,17 @@ func num(m map[string]string, key string) int {
 // readLog reads the compiler's log in the order of its lines.
 func (c *classic) readLog(text string) {
 	var now *layer
+	other := false // inside another subnet's part
 	sizes := map[int][3]int{}
 	for _, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "[bmprofile]"))
 		m := values(line)
 		switch {
+		case strings.HasPrefix(line, "start to run"):
+			other, now = num(m, "subnet_id") != c.in.Subnet, nil
+		case strings.HasPrefix(line, "end to run"):
+			other = false
+		case other:
 		case strings.HasPrefix(line, "net_name="):
 			c.net = strings.TrimPrefix(line, "net_name=")
 		case strings.HasPrefix(line, "mtype="):

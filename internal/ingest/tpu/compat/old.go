@@ -13,7 +13,7 @@ func (c *classic) summaryCSV() []byte {
 	}
 	out.end()
 	out.text("Iter[0]")
-	out.num(itoa(c.in.Classic.Subnet))
+	out.num(itoa(c.in.Subnet))
 	out.text(c.subnetType)
 	out.num("1") // a constant
 	out.end()
@@ -36,7 +36,7 @@ func (c *classic) detailCSV() []byte {
 		out.text(r.name)
 		out.num(itoa(r.layer))
 		out.text(r.layerType)
-		out.num(itoa(c.in.Classic.Subnet))
+		out.num(itoa(c.in.Subnet))
 		out.text(c.subnetType)
 		out.text("Iter[0]")
 		out.text(strings.ReplaceAll(strings.TrimPrefix(r.info, "<br>"), "<br>", ","))
@@ -95,7 +95,7 @@ func (c *classic) page() []byte {
 	b.WriteString("let page_caption=\"" + jsText(caption) + "\"\n")
 	b.WriteString("let summary_caption= \"Subnet Summary\"\n")
 	b.WriteString("let summary_header = [\"index\", \"subnet_id\", \"subnet_type\", \"duration\"]\n")
-	b.WriteString("let summary_data = [\n  [\"Iter[0]\"," + itoa(c.in.Classic.Subnet) + ",\"" + c.subnetType + "\",\"1us\",],\n]\n")
+	b.WriteString("let summary_data = [\n  [\"Iter[0]\"," + itoa(c.in.Subnet) + ",\"" + c.subnetType + "\",\"1us\",],\n]\n")
 	names := func(list []string) string {
 		s := "["
 		for _, n := range list {
@@ -119,7 +119,7 @@ func (c *classic) page() []byte {
 	b.WriteString("]\nlet time_data= [\n")
 	for _, r := range c.chart() {
 		b.WriteString("  [" + strconv.Itoa(r.lane) + "," + r.begin + "," + r.end + ",\"" + jsText(r.name) + "\"," + r.height + "," + itoa(r.layer) + ",\"" +
-			jsText(r.layerType) + "\"," + itoa(c.in.Classic.Subnet) + ",\"" + c.subnetType + "\",\"Iter[0]\",\"" + jsText(r.info) + "\",],\n")
+			jsText(r.layerType) + "\"," + itoa(c.in.Subnet) + ",\"" + c.subnetType + "\",\"Iter[0]\",\"" + jsText(r.info) + "\",],\n")
 	}
 	b.WriteString("]\n")
 	for _, local := range []bool{false, true} {

@@ -236,8 +236,11 @@ func (r *reader) records(f *ingest.File) error {
 		case block.Summary:
 			if s, ok := block.ParseStep(data); ok {
 				tpu = s.Kind == block.OnTPU
+				if tpu {
+					r.in.Subnet = int(s.Subnet)
+				}
 				if r.in.Classic != nil && tpu {
-					r.in.Classic.Subnet, r.in.Classic.Dynamic = int(s.Subnet), s.Extra == 1
+					r.in.Classic.Dynamic = s.Extra == 1
 				}
 			}
 			return nil

@@ -111,7 +111,7 @@ func TestEstimate(t *testing.T) {
 	}
 	var got []item
 	for i := range e.Len() {
-		got = append(got, item{e.DMA[i], e.Layer[i], e.Op[i], e.Func[i], e.Start[i], e.Cycles[i], e.Dir[i], e.Bytes[i], e.Table[i]})
+		got = append(got, item{e.DMA[i], e.Layer[i], e.Names[e.Op[i]], e.Names[e.Func[i]], e.Start[i], e.Cycles[i], e.Dir[i], e.Bytes[i], e.Table[i]})
 	}
 	want := []item{
 		{true, 20, "Load", "GDMA_TENSOR", 0, 100, 0, 196608, 0},

@@ -14,8 +14,9 @@ type Estimate struct {
 	DMA []bool
 	// Layer is the line of the operation in final.mlir, -1 where the name has none.
 	Layer []int64
-	// Op and Func are the names of the operation and of the command.
-	Op, Func []string
+	// Op and Func are the names of the operation and of the command, as places in Names.
+	Op, Func []int32
+	Names    []string
 	// BD and GDMA are the ids of the command and of the one that it waits for.
 	BD, GDMA []uint32
 	// Start and Cycles of the command.
@@ -40,7 +41,24 @@ type Estimate struct {
 	// Bad counts items that could not be read, Dropped those beyond the bound.
 	Bad, Dropped int64
 
-	names texts
+	at map[string]int32
+}
+
+// name is the place of a text in Names.
+func (e *Estimate) name(b []byte) int32 {
+	if i, ok := e.at[string(b)]; ok {
+		return i
+	}
+	if e.at == nil {
+		e.at = map[string]int32{}
+	}
+	if len(e.Names) >= maxTypes {
+		return 0
+	}
+	i := int32(len(e.Names))
+	e.at[string(b)] = i
+	e.Names = append(e.Names, strings.ToValidUTF8(string(b), "\uFFFD"))
+	return i
 }
 
 // Len is the number of items.
@@ -170,7 +188,7 @@ func (p *estimateParser) item(word []byte) {
 	}
 	e.DMA = append(e.DMA, x.dir >= 0 || bytes.HasPrefix(fn, []byte("GDMA")))
 	e.Layer = append(e.Layer, layer)
-	e.Op, e.Func = append(e.Op, e.names.of(name)), append(e.Func, e.names.of(fn))
+	e.Op, e.Func = append(e.Op, e.name(name)), append(e.Func, e.name(fn))
 	e.BD, e.GDMA = append(e.BD, clip32(x.bd)), append(e.GDMA, clip32(x.gdma))
 	e.Start, e.Cycles = append(e.Start, p.base+x.start), append(e.Cycles, x.cycles)
 	e.Dir, e.Bytes = append(e.Dir, int8(min(x.dir, 127))), append(e.Bytes, max(x.size, 0))
