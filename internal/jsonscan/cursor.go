@@ -149,7 +149,7 @@ func (c *Cursor) Value() []byte {
 		c.broken = true
 		return nil
 	}
-	end := -1
+	var end int
 	switch b[i] {
 	case '"':
 		end = quoted(b, i)

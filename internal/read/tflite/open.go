@@ -133,7 +133,7 @@ func content(f *zip.File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()                             //nolint:errcheck // read only
+	defer r.Close()
 	model := make([]byte, f.UncompressedSize64) // costs nothing before it is written
 	head := model[:min(len(model), 8)]
 	if _, err := io.ReadFull(r, head); err != nil {
