@@ -244,6 +244,9 @@ func group(files []*ingest.File, formats []*ingest.Format, sure bool) (groups ma
 		k := groupKey{}
 		if format := match(f, formats, sure); format != nil {
 			k = groupKey{format, f.Dir}
+			if format.Folder != nil {
+				k.dir = format.Folder(f.Dir)
+			}
 			if groups[k] == nil {
 				order = append(order, k)
 			}

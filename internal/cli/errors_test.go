@@ -28,6 +28,7 @@ func TestTold(t *testing.T) {
 		{&opmeter.TooLargeError{File: "m", MaxMACs: 5e9}, statusInput, "m: one inference takes more than 5 G multiply-accumulates: profile this model alone"},
 		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: boom}, statusSource, "m: node 1 (Conv): boom"},
 		{fmt.Errorf("wrapped: %w", &opmeter.NodeError{File: "m", Op: "Conv", Err: boom}), statusSource, "wrapped: m: node 0 (Conv): boom"},
+		{&opmeter.RecordError{File: "r.json", Place: "byte 3", Err: boom}, statusInput, "r.json: byte 3: boom"},
 		{boom, statusSource, "boom"},
 		{withStatus(statusGate, boom), statusGate, "boom"},
 	} {
@@ -47,7 +48,7 @@ func TestTold(t *testing.T) {
 func TestFlagsOfOptions(t *testing.T) {
 	t.Parallel()
 	fields := map[string]bool{"target": true}
-	for _, typ := range []reflect.Type{reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[opmeter.ImportOptions]()} {
 		for f := range typ.NumField() {
 			fields[typ.Field(f).Name] = true
 		}

@@ -39,6 +39,9 @@ type Format struct {
 	// Match says how surely a file is of the format. It looks at no more than name and
 	// head.
 	Match func(f *File) Sure
+	// Folder gives the folder that stands for one of several in which a tool puts the
+	// files of one run, nil where it uses one.
+	Folder func(dir string) string
 	// Read reads the files that were found to be of the format. Files of one run become
 	// one run, several runs several. A file that is of no use is an error of its own
 	// ([FileError]), joined with the others; runs that are right come beside it.

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,13 @@ func Format() *ingest.Format {
 		Gives: []string{"latency_s", "samples", "timeline", "shapes", "options"},
 		Match: match,
 		Read:  read,
+		// The profiler puts tables and traces of a run into folders beside each other.
+		Folder: func(dir string) string {
+			if b := path.Base(dir); b == "profiling_csv" || b == "profiling_trace" {
+				return path.Dir(dir)
+			}
+			return dir
+		},
 	}
 }
 

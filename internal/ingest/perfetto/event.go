@@ -125,7 +125,7 @@ type mark struct {
 const maxMarks = 4_000_000
 
 // event takes a track event.
-func (b *reader) event(data []byte, at int64, timed bool, id uint32, s *sequence) {
+func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	e, ok := s.parse(data)
 	if !ok {
 		b.trace.Dropped.Add("events that are malformed", 1)

@@ -22,6 +22,14 @@ const (
 	packetDefaults   = 59
 	packetDescriptor = 60
 
+	// Descriptions of processes and threads in their old form, and what is of no use here.
+	packetProcess = 43
+	packetThread  = 44
+	packetUser    = 3
+	packetPID     = 79
+	packetFirst   = 87
+	packetMachine = 98
+
 	stateCleared = 1
 	needsState   = 2
 )
@@ -81,94 +89,116 @@ func (s *sequence) clear() {
 	s.counters, s.valid = map[uint64]int64{}, true
 }
 
-// packet takes one packet.
-func (b *reader) packet(data []byte) {
-	b.read++
-	var event, interned, descriptor, defaults, clock []byte
-	var ts, flags, id, clockID uint64
-	hasTS, lost, old := false, false, false
+// parts is what a packet holds.
+type parts struct {
+	event, interned, descriptor, defaults, clock []byte
+	ts, flags, clockID                           uint64
+	id                                           uint32 // of the writer
+	hasTS, lost, cleared                         bool
+}
+
+// split takes the fields of a packet; ok is false where it is malformed.
+func (b *reader) split(data []byte) (p parts, ok bool) {
 	r := wire.NewReader(data)
 	for r.Next() {
 		switch r.Num() {
 		case packetTimestamp:
-			ts, hasTS = uint64(r.Int()), true
+			p.ts, p.hasTS = uint64(r.Int()), true
 		case packetSequence:
-			id = uint64(r.Int())
+			p.id = uint32(r.Int())
 		case packetEvent:
-			event = r.Bytes()
+			p.event = r.Bytes()
 		case packetInterned:
-			interned = r.Bytes()
+			p.interned = r.Bytes()
 		case packetFlags:
-			flags = uint64(r.Int())
+			p.flags = uint64(r.Int())
+			p.cleared = p.cleared || p.flags&stateCleared != 0
 		case packetCleared:
-			old = old || r.Int() != 0
+			p.cleared = p.cleared || r.Int() != 0
 		case packetLost:
-			lost = r.Int() != 0
+			p.lost = r.Int() != 0
 		case packetClock:
-			clockID = uint64(r.Int())
+			p.clockID = uint64(r.Int())
 		case packetDefaults:
-			defaults = r.Bytes()
+			p.defaults = r.Bytes()
 		case packetDescriptor:
-			descriptor = r.Bytes()
+			p.descriptor = r.Bytes()
 		case packetClocks:
-			clock = r.Bytes()
-		case 43, 44: // descriptors of processes and threads in their old form
-			b.oldDescriptor(id, r.Num() == 44, r.Bytes())
+			p.clock = r.Bytes()
+		case packetProcess, packetThread:
+			b.oldDescriptor(uint64(p.id), r.Num() == packetThread, r.Bytes())
+		case packetUser, packetPID, packetFirst, packetMachine:
 		default:
-			if r.Num() != 79 && r.Num() != 3 && r.Num() != 87 && r.Num() != 98 {
-				b.others++
-			}
+			b.others++
 		}
 	}
-	if r.Err() != nil {
-		b.trace.Dropped.Add("packets that are malformed", 1)
-		return
-	}
-	s := b.sequences[uint32(id)]
+	return p, r.Err() == nil
+}
+
+// sequence finds what a writer has said, nil for more writers than are kept.
+func (b *reader) sequence(p *parts) *sequence {
+	s := b.sequences[p.id]
 	if s == nil {
 		if len(b.sequences) >= maxSequences {
 			b.trace.Dropped.Add("packets of more than 10,000 writers", 1)
-			return
+			return nil
 		}
-		s = &sequence{counters: map[uint64]int64{}, valid: flags&needsState == 0}
-		b.sequences[uint32(id)] = s
+		s = &sequence{counters: map[uint64]int64{}, valid: p.flags&needsState == 0}
+		b.sequences[p.id] = s
 	}
-	if lost {
+	if p.lost {
 		s.valid = false
 	}
-	if flags&stateCleared != 0 || old {
+	if p.cleared {
 		s.clear()
 	}
-	if clock != nil {
-		b.clocks.snapshot(clock, uint32(id), s)
+	return s
+}
+
+// packet takes one packet.
+func (b *reader) packet(data []byte) {
+	b.read++
+	p, ok := b.split(data)
+	if !ok {
+		b.trace.Dropped.Add("packets that are malformed", 1)
+		return
 	}
-	if flags&needsState != 0 && !s.valid {
-		if event != nil {
+	s := b.sequence(&p)
+	if s == nil {
+		return
+	}
+	if p.clock != nil {
+		b.clocks.snapshot(p.clock, p.id, s)
+	}
+	if p.flags&needsState != 0 && !s.valid {
+		if p.event != nil {
 			b.trace.Dropped.Add("events whose names were lost before", 1)
 		}
-		if descriptor == nil {
+		if p.descriptor == nil {
 			return
 		}
+		p.event = nil
 	}
-	if interned != nil {
-		s.intern(interned)
+	if p.interned != nil {
+		s.intern(p.interned)
 	}
-	if defaults != nil {
-		s.defaults(defaults)
+	if p.defaults != nil {
+		s.defaults(p.defaults)
 	}
-	if descriptor != nil {
-		b.descriptor(descriptor)
+	if p.descriptor != nil {
+		b.descriptor(p.descriptor)
 	}
-	if event != nil {
-		at := int64(0)
-		if hasTS {
-			if clockID == 0 {
-				clockID = s.clock
-			}
-			at = b.clocks.time(ts, clockID, uint32(id), s)
+	if p.event == nil {
+		return
+	}
+	at := int64(0)
+	if p.hasTS {
+		if p.clockID == 0 {
+			p.clockID = s.clock
 		}
-		b.event(event, at, hasTS, uint32(id), s)
+		at = b.clocks.time(p.ts, p.clockID, p.id, s)
 	}
+	b.event(p.event, at, p.hasTS, s)
 }
 
 // intern takes texts that later packets name by number.
