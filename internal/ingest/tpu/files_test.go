@@ -1,13 +1,18 @@
 package tpu_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/tpu/block"
+	"github.com/opmeter/opmeter/internal/ingest/tpu/command"
+	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -82,5 +87,52 @@ func TestNothing(t *testing.T) {
 	var fe *ingest.FileError
 	if !errors.As(err, &fe) {
 		t.Errorf("error is %v, want one with a file", err)
+	}
+}
+
+// TestLaunch reads two cores of BM1690 whose files name the core: they meet where the
+// launch's messages end.
+func TestLaunch(t *testing.T) {
+	m := map[string][]byte{"global.profile": []byte("arch=5\ntpu_freq=1000\n")}
+	var d *tpurecords.Directory
+	for core, start := range []uint32{200_000, 900_000} {
+		d = tpurecords.Make(tpurecords.Options{Chip: command.BM1690, Commands: 200, CopyStart: start})
+		var out []byte
+		_, err := block.Scan(bytes.NewReader(d.Files["iter0.profile"]), func(k block.Type, _ int64, p io.Reader) error {
+			data, err := io.ReadAll(p)
+			if k == block.MonitorBD || k == block.MonitorGDMA {
+				out = block.Append(out, k, data)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = block.Append(out, block.DesBD, d.Files["cmd_100000000_0_0.dat"])
+		out = block.Append(out, block.DesGDMA, d.Files["cmd_100010000_0_1.dat"])
+		m[fmt.Sprintf("cdmlib%d_0.profile", core)] = out
+	}
+	p := one(t, &ingest.Input{Files: files(m)})
+	at := map[string][]float64{}
+	for _, l := range p.Timeline.Lanes {
+		if l.Name == "TIU" || l.Name == "GDMA" {
+			at[l.Group+l.Name] = l.Starts
+		}
+	}
+	for _, name := range []string{"TIU", "GDMA"} {
+		a, b := at["core 0"+name], at["core 1"+name]
+		if len(a) != len(b) || len(a) == 0 {
+			t.Fatalf("%s: %d and %d bars", name, len(a), len(b))
+		}
+		for i := range a {
+			near(t, name, b[i], a[i], 1e-12) // the same cycles on both
+		}
+	}
+	s := d.Subnets[0]
+	near(t, "latency", total(t, p, "latency_s"), s.Span(&d.Options), 10e-9)
+	busy, _ := s.Busy(&d.Options, false)
+	near(t, "tiu_busy_s", total(t, p, "tiu_busy_s"), 2*busy, 1e-9*busy)
+	if finding(p, "tpu.cores.axis") != nil {
+		t.Error("the cores' axis is called unknown")
 	}
 }

@@ -283,6 +283,16 @@ func (c *Core) messages() map[[2]int]float64 {
 	return out
 }
 
+// launch is when the messages end with which every engine of BM1690 begins: the same
+// instant on all cores.
+func (c *Core) launch() (float64, bool) {
+	e := c.Engine(command.GDMA)
+	if e == nil || e.Len() < 3 || e.Class[0] != Sync || e.Class[1] != Sync || e.Command[0] >= 0 || e.Command[1] >= 0 {
+		return 0, false
+	}
+	return e.Finish[1], true
+}
+
 // alignCores moves the cores of a step so that those that waited for the same message
 // were released together.
 func alignCores(s *Step) {
@@ -301,6 +311,10 @@ func alignCores(s *Step) {
 		c.ShiftMethod = fmt.Sprintf("median over %d messages that both cores waited for", len(a))
 		if !ok {
 			d, c.ShiftMethod = 0, ""
+			x, ok0 := s.Cores[0].launch()
+			if y, ok1 := c.launch(); ok0 && ok1 {
+				d, c.ShiftMethod = x-y, "end of the messages with which the launch begins"
+			}
 		}
 		c.Shift = d
 		for _, e := range c.Engines {
