@@ -88,21 +88,19 @@ func Int(v []byte) (n int64, ok bool) {
 		v = v[1 : len(v)-1]
 	}
 	// Most numbers of a record are short and plain.
-	i, neg := 0, false
-	if len(v) > 0 && v[0] == '-' {
-		neg, i = true, 1
+	digits := v
+	if len(v) > 1 && v[0] == '-' {
+		digits = v[1:]
 	}
-	if len(v)-i > 0 && len(v)-i <= 18 {
-		plain := true
-		for _, c := range v[i:] {
-			if c < '0' || c > '9' {
-				plain = false
-				break
-			}
-			n = n*10 + int64(c-'0')
+	if len(digits) > 0 && len(digits) <= 18 {
+		most := byte(0)
+		for _, c := range digits {
+			d := c - '0' // above 9 for what is no digit
+			most = max(most, d)
+			n = n*10 + int64(d)
 		}
-		if plain {
-			if neg {
+		if most <= 9 {
+			if len(digits) < len(v) {
 				n = -n
 			}
 			return n, true

@@ -25,7 +25,15 @@ func (e *event) parse(v []byte, a *arguments) bool {
 	c := jsonscan.Cursor{Text: v}
 	for c.Next() {
 		if c.Depth > 1 {
-			a.add(c.Key, c.Value())
+			if len(c.Key) > 10 && (c.Key[0] == 'i' || c.Key[0] == 'o') { // input_type_shape, output_type_shape
+				p := &a.again[0]
+				if c.Key[0] == 'o' {
+					p = &a.again[1]
+				}
+				a.add(c.Key, p.value(&c))
+			} else {
+				a.add(c.Key, c.Value())
+			}
 			continue
 		}
 		if string(c.Key) == "args" && c.Enter() {
@@ -49,6 +57,33 @@ func (e *event) parse(v []byte, a *arguments) bool {
 	const most = 3e15
 	e.timed = ts && dur && e.dur >= 0 && e.dur < most && e.ts > -most && e.ts < most
 	return c.Whole() && e.cat != nil
+}
+
+// repeated are the values of a key in the order in which they came in the last inference: in
+// the next one they come again, and need not be looked through.
+type repeated struct {
+	texts [][]byte
+	at    int
+}
+
+// maxRepeated bounds what is kept.
+const maxRepeated = 4096
+
+func (p *repeated) value(c *jsonscan.Cursor) []byte {
+	at := p.at
+	p.at++
+	if at < len(p.texts) && c.Like(p.texts[at]) {
+		return p.texts[at]
+	}
+	v := c.Value()
+	switch {
+	case len(v) == 0 || len(v) > maxRepeated || v[0] != '[':
+	case at < len(p.texts):
+		p.texts[at] = append(p.texts[at][:0:0], v...)
+	case at < maxRepeated && at == len(p.texts):
+		p.texts = append(p.texts, append([]byte(nil), v...))
+	}
+	return v
 }
 
 func micros(v []byte) (int64, bool) {

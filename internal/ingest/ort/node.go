@@ -102,9 +102,15 @@ type arguments struct {
 	numbers                        [figures]float64
 	has                            [figures]bool
 	rest                           [][2][]byte
+	again                          [2]repeated // shapes, of outputs at 1
 }
 
-func (a *arguments) reset() { *a = arguments{index: -1, plan: -1, rest: a.rest[:0]} }
+func (a *arguments) reset() {
+	*a = arguments{index: -1, plan: -1, rest: a.rest[:0], again: a.again}
+}
+
+// begin notes that an inference is over: the next one begins as it did.
+func (a *arguments) begin() { a.again[0].at, a.again[1].at = 0, 0 }
 
 // add takes one argument.
 func (a *arguments) add(k, v []byte) {

@@ -108,6 +108,7 @@ func (r *reader) session() {
 	case string(e.name) == "session_initialization":
 		r.plan = add(r.plan, s)
 	case string(e.name) == "model_run":
+		r.args.begin()
 		r.modelRun()
 	case executor(e.name):
 		r.keep(item{ts: e.ts, end: e.ts + e.dur, node: -1, thread: r.thread()})
