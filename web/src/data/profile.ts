@@ -273,6 +273,8 @@ export interface Layer {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
+    device_s?: Metric;
     /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
@@ -281,6 +283,8 @@ export interface Layer {
     reference_latency_s?: Metric;
     /** Time of those plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
+    /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
+    with_callees_s?: Metric;
     [key: string]: Metric | undefined;
   };
   /** FusedInto is the index of the layer that does this one's work. */
@@ -825,6 +829,8 @@ export interface Totals {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
+    device_s?: Metric;
     /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
@@ -833,6 +839,8 @@ export interface Totals {
     reference_latency_s?: Metric;
     /** Time of those plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
+    /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
+    with_callees_s?: Metric;
     [key: string]: Metric | undefined;
   };
   /** FlashBytes is the storage that the model needs on the target. */
