@@ -203,10 +203,15 @@ func FuzzBlocks(f *testing.F) {
 		var got []byte
 		cut, err := block.Scan(bytes.NewReader(data), func(k block.Type, n int64, p io.Reader) error {
 			b, err := io.ReadAll(p)
-			if out, ok := again(chips[int(chip)%len(chips)], k, b); ok && !bytes.Equal(out, b) && k != block.Commands {
+			whole := b
+			out, ok := again(chips[int(chip)%len(chips)], k, b)
+			if k == block.Summary || k == block.BMLib {
+				b = b[:min(len(b), len(out))] // what later versions may put behind it is not read
+			}
+			if ok && !bytes.Equal(out, b) && k != block.Commands {
 				t.Fatalf("type %d: %d bytes are written again as others", k, len(b))
 			}
-			got = block.Append(got, k, b)
+			got = block.Append(got, k, whole)
 			return err
 		})
 		if err != nil {
