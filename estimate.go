@@ -29,20 +29,31 @@ func LoadTargets(folder string) (*Targets, error) {
 
 // targetErrors gives the faults of target files their public type.
 func targetErrors(err error) error {
+	list := leaves(err)
+	for i, e := range list {
+		if f, ok := errors.AsType[*chip.FileError](e); ok {
+			list[i] = &TargetError{File: f.File, Line: f.Line, Key: f.Key, Text: f.Text}
+		}
+	}
+	if _, joined := err.(interface{ Unwrap() []error }); !joined && len(list) == 1 {
+		return list[0]
+	}
+	return errors.Join(list...)
+}
+
+// leaves are the errors that one joins, itself where it joins none.
+func leaves(err error) (list []error) {
 	if err == nil {
 		return nil
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range many.Unwrap() {
-			out = append(out, targetErrors(e))
-		}
-		return errors.Join(out...)
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
 	}
-	if e, ok := errors.AsType[*chip.FileError](err); ok {
-		return &TargetError{File: e.File, Line: e.Line, Key: e.Key, Text: e.Text}
+	for _, e := range many.Unwrap() {
+		list = append(list, leaves(e)...)
 	}
-	return err
+	return list
 }
 
 // Target describes hardware that models can be estimated on.

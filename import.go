@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
@@ -55,7 +56,8 @@ type ImportOptions struct {
 	Inputs Inputs
 	// Created is the time of the profiles; the zero value means now.
 	Created time.Time
-	// Progress is told how many bytes were read, nil for nobody.
+	// Progress is told how many bytes were read, each byte once, nil for nobody. One call
+	// ends before the next begins.
 	Progress func(bytes int64)
 }
 
@@ -94,6 +96,8 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 		return nil, err
 	}
 	out := &Imported{Skipped: found.skipped}
+	// In the model's own shapes it is the same for every run.
+	base := sync.OnceValues(func() (*profile.Profile, error) { return Count(o.Model, o.Inputs) })
 	for _, k := range found.order {
 		var runs []*ingest.Run
 		err := guarded(found.groups[k], func() (err error) {
@@ -102,7 +106,7 @@ func Import(ctx context.Context, path string, o ImportOptions) (*Imported, error
 		})
 		errs = append(errs, recordErrors(path, err)...)
 		for _, r := range runs {
-			p, err := o.collect(ctx, r, k.format)
+			p, err := o.collect(ctx, r, k.format, base)
 			if err != nil {
 				errs = append(errs, err)
 			}
@@ -175,7 +179,7 @@ func (o *ImportOptions) each(path, cannot string, can func(*ingest.Format) bool,
 }
 
 func (o *ImportOptions) input(files []*ingest.File) *ingest.Input {
-	return &ingest.Input{Files: files, Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}, Progress: o.Progress}
+	return &ingest.Input{Files: files, Options: ingest.Options{Arch: o.Arch, Clocks: o.ClocksHz}}
 }
 
 // records are the files at a path by format and folder.
@@ -205,6 +209,17 @@ func (o *ImportOptions) find(path string) (r *records, errs []error, err error) 
 	}
 	for _, f := range faults {
 		errs = append(errs, recordError(path, f))
+	}
+	if o.Progress != nil {
+		var mu sync.Mutex // readers may tell of several files at once
+		tell := func(n int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			o.Progress(n)
+		}
+		for _, f := range files {
+			f.Progress = tell
+		}
 	}
 	r = &records{}
 	r.groups, r.order = group(files, formats, o.Format != "")
@@ -262,14 +277,7 @@ func match(f *ingest.File, formats []*ingest.Format, named bool) *ingest.Format 
 	if named {
 		return formats[0]
 	}
-	var best *ingest.Format
-	sure := ingest.No
-	for _, x := range formats {
-		if s := x.Match(f); s > sure {
-			best, sure = x, s
-		}
-	}
-	return best
+	return ingest.Surest(formats, f)
 }
 
 // foreign says what is wrong with a file that no format knows.
@@ -288,12 +296,12 @@ func foreign(f *ingest.File) error {
 }
 
 // collect makes the profile of a run.
-func (o *ImportOptions) collect(ctx context.Context, r *ingest.Run, f *ingest.Format) (*profile.Profile, error) {
+func (o *ImportOptions) collect(ctx context.Context, r *ingest.Run, f *ingest.Format, base func() (*profile.Profile, error)) (*profile.Profile, error) {
 	if r.Profile.Model.Format == "" {
 		r.Profile.Model.Format = f.Name
 	}
 	if o.Model != nil {
-		if err := o.join(r); err != nil {
+		if err := o.join(r, base); err != nil {
 			return nil, err
 		}
 	}
@@ -304,9 +312,9 @@ func (o *ImportOptions) collect(ctx context.Context, r *ingest.Run, f *ingest.Fo
 	return p, nil
 }
 
-// join finds the model's operators in a run.
-func (o *ImportOptions) join(r *ingest.Run) error {
-	base, err := Count(o.Model, o.Inputs)
+// join finds the model's operators in a run. Of is the described model.
+func (o *ImportOptions) join(r *ingest.Run, of func() (*profile.Profile, error)) error {
+	base, err := of()
 	if err != nil {
 		return err
 	}
@@ -326,17 +334,11 @@ func (o *ImportOptions) join(r *ingest.Run) error {
 
 // recordErrors gives errors of a reader their public type.
 func recordErrors(path string, err error) []error {
-	if err == nil {
-		return nil
+	list := leaves(err)
+	for i, e := range list {
+		list[i] = recordError(path, e)
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range many.Unwrap() {
-			out = append(out, recordErrors(path, e)...)
-		}
-		return out
-	}
-	return []error{recordError(path, err)}
+	return list
 }
 
 func recordError(path string, err error) error {

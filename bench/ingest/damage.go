@@ -91,13 +91,7 @@ func (d *damage) seeds() (map[string][]folder, error) {
 			return nil, err
 		}
 		for _, f := range files {
-			var best *ingest.Format
-			sure := ingest.No
-			for _, x := range formats {
-				if s := x.Match(f); s > sure {
-					best, sure = x, s
-				}
-			}
+			best := ingest.Surest(formats, f)
 			if best == nil || filepath.Base(filepath.Dir(filepath.Dir(f.Path))) == "reference_output" {
 				continue
 			}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -43,8 +44,12 @@ type File struct {
 	// Head is the beginning, at most [HeadBytes]; Whole says that it is everything.
 	Head  []byte
 	Whole bool
+	// Progress is told how many bytes were read, each byte once however often the file
+	// is read; nil for nobody. Several goroutines may call it.
+	Progress func(bytes int64)
 
 	open func() (io.ReadCloser, error)
+	told atomic.Int64 // how far Progress knows
 }
 
 // Open opens the file to be read from its beginning, unpacked. What is longer than
@@ -54,13 +59,46 @@ func (f *File) Open() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &closing{Reader: &limited{r: r, left: MaxFileBytes}, close: r.Close}, nil
+	l := &limited{r: r, left: MaxFileBytes}
+	if f.Progress == nil {
+		return &closing{Reader: l, close: r.Close}, nil
+	}
+	return &closing{Reader: &telling{r: l, f: f}, close: r.Close}, nil
+}
+
+// telling tells a file's Progress of what is read for the first time.
+type telling struct {
+	r  io.Reader
+	f  *File
+	at int64
+}
+
+func (t *telling) Read(b []byte) (int, error) {
+	n, err := t.r.Read(b)
+	t.at += int64(n)
+	t.f.tell(t.at)
+	return n, err
+}
+
+// tell notes that the file was read up to a place.
+func (f *File) tell(at int64) {
+	for f.Progress != nil {
+		known := f.told.Load()
+		if at <= known {
+			return
+		}
+		if f.told.CompareAndSwap(known, at) {
+			f.Progress(at - known)
+			return
+		}
+	}
 }
 
 // Read returns the whole file, which may have at most so many bytes; a longer one is
 // a [FileError].
 func (f *File) Read(most int64) ([]byte, error) {
 	if f.Whole {
+		f.tell(int64(len(f.Head)))
 		return f.Head, nil
 	}
 	r, err := f.Open()

@@ -56,6 +56,19 @@ type Format struct {
 	Check func(ctx context.Context, in *Input, w io.Writer) (found int, err error)
 }
 
+// Surest is the format that is surest of a file, the first of several that are as sure; nil
+// where none is.
+func Surest(formats []*Format, f *File) *Format {
+	var best *Format
+	sure := No
+	for _, x := range formats {
+		if s := x.Match(f); s > sure {
+			best, sure = x, s
+		}
+	}
+	return best
+}
+
 // Output is a file that [Format].Original makes.
 type Output struct {
 	// Name of the file, without a folder.
@@ -71,9 +84,6 @@ type Input struct {
 	// Files are those of one folder or archive, in the order of their names.
 	Files []*File
 	Options
-	// Progress is told how many bytes were read, nil for nobody. Several goroutines may
-	// call it.
-	Progress func(bytes int64)
 }
 
 // Options says what the user knows and a record does not tell.

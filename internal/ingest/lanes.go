@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -103,12 +104,6 @@ func (l *Lanes) Add(lane int, b Bar) {
 	l.lanes[lane].bars = append(l.lanes[lane].bars, b)
 }
 
-// Drop counts bars that the record lost.
-func (l *Lanes) Drop(n int64) { l.dropped += n }
-
-// Len is the number of bars kept.
-func (l *Lanes) Len() int { return l.bars }
-
 // Timeline makes the timeline, nil when there are no bars. Lanes stand in the order
 // in which they were made.
 func (l *Lanes) Timeline(origin, method string) *timeline.Timeline {
@@ -153,12 +148,7 @@ const maxApart = 64
 // another. Bars that would need too many lanes are cut where the outer one ends.
 func apart(bars []Bar) [][]Bar {
 	slices.SortStableFunc(bars, func(a, b Bar) int {
-		switch {
-		case a.Start != b.Start:
-			return compare(a.Start, b.Start)
-		default:
-			return compare(b.Duration, a.Duration)
-		}
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Duration, a.Duration))
 	})
 	var out [][]Bar
 	var open [][]float64 // ends of the bars under way in each lane, the innermost last
@@ -192,16 +182,6 @@ func apart(bars []Bar) [][]Bar {
 		out[0], open[0] = append(out[0], b), append(s, b.Start+b.Duration)
 	}
 	return out
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // columns makes a lane; columns that no bar has anything for are left out.

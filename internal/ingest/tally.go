@@ -18,7 +18,6 @@ type Tally struct {
 	calls []int64
 	held  *held // the first inference, until it is known whether more follow
 	first *held
-	any   bool
 	order []int
 }
 
@@ -37,7 +36,6 @@ func (t *Tally) Call(layer int, self int64) {
 	}
 	t.one[layer] += max(0, self)
 	t.now[layer]++
-	t.any = true
 }
 
 // End ends an inference that took wall nanoseconds; below 0 it is the sum of its calls.
@@ -52,7 +50,7 @@ func (t *Tally) End(wall int64) {
 	switch {
 	case t.rec == nil && t.held == nil:
 		t.held = h
-		t.one, t.now, t.any = make([]int64, len(h.times)), make([]int64, len(h.calls)), false
+		t.one, t.now = make([]int64, len(h.times)), make([]int64, len(h.calls))
 		return
 	case t.rec == nil:
 		t.first, t.held = t.held, nil
@@ -60,7 +58,6 @@ func (t *Tally) End(wall int64) {
 	t.add(h)
 	clear(t.one)
 	clear(t.now)
-	t.any = false
 }
 
 // Drop forgets what was added since the last inference ended, such as of one whose
@@ -68,11 +65,7 @@ func (t *Tally) End(wall int64) {
 func (t *Tally) Drop() {
 	clear(t.one)
 	clear(t.now)
-	t.any = false
 }
-
-// Open reports whether calls were added since the last inference ended.
-func (t *Tally) Open() bool { return t.any }
 
 func (t *Tally) add(h *held) {
 	if t.rec == nil {
@@ -83,17 +76,6 @@ func (t *Tally) add(h *held) {
 	for i, n := range h.calls {
 		t.calls[i] += n
 	}
-}
-
-// Runs is the number of inferences that figures are of.
-func (t *Tally) Runs() int {
-	switch {
-	case t.rec != nil:
-		return t.rec.Runs()
-	case t.held != nil:
-		return 1
-	}
-	return 0
 }
 
 // Reorder says which number each of the profile's layers had in [Tally.Call], for

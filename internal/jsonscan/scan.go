@@ -34,8 +34,6 @@ type Options struct {
 	// not whole in the text or no object, and comes the usual way. Readers that look at objects
 	// themselves are faster with it: the text is looked at once. Nil for never.
 	Object func(key string, text []byte) (n int)
-	// Progress is told how many bytes were read, nil for nobody.
-	Progress func(n int64)
 }
 
 // Result says what a document was like.
@@ -111,9 +109,6 @@ func (s *scanner) fill(keep int) bool {
 		n, err := s.r.Read(s.buf[len(s.buf):cap(s.buf)])
 		s.buf = s.buf[:len(s.buf)+n]
 		s.rerr = err
-		if s.o.Progress != nil && n > 0 {
-			s.o.Progress(int64(n))
-		}
 		if n > 0 {
 			return true
 		}

@@ -41,13 +41,13 @@ var (
 const maxLines = 1_000_000
 
 func readGo(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = r.Close() }()
-		s := textscan.NewScanner(r, in.Progress)
+		s := textscan.NewScanner(r)
 		cur := &suite{at: map[string]*measured{}}
 		suites := []*suite{cur}
 		total, bad := 0, int64(0)

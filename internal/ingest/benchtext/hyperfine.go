@@ -21,7 +21,7 @@ const (
 
 // readHyperfine makes a run of each command.
 func readHyperfine(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		if bytes.HasPrefix(bytes.TrimLeft(f.Head, " \t\r\n\xef\xbb\xbf"), []byte("{")) {
 			return hyperfineJSON(f, in)
 		}
@@ -30,7 +30,7 @@ func readHyperfine(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error)
 }
 
 func hyperfineJSON(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
-	text, err := draft.Whole(f, in, maxHyperfine)
+	text, err := f.Read(maxHyperfine)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func hyperfineCSV(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	var cols textscan.Columns
 	var runs []*ingest.Run
 	bad := int64(0)

@@ -33,13 +33,13 @@ var (
 // readMNN reads tables of a node and of types; the latter make layers only where the
 // former are missing.
 func readMNN(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = r.Close() }()
-		s := textscan.NewScanner(r, in.Progress)
+		s := textscan.NewScanner(r)
 		var nodes, types [][]string
 		in := 0
 		var runs []*ingest.Run

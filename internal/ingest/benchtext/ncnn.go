@@ -29,13 +29,13 @@ const maxTables = 5000
 
 // readNCNN makes a run of each call of benchncnn. Its rows are networks.
 func readNCNN(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = r.Close() }()
-		s := textscan.NewScanner(r, in.Progress)
+		s := textscan.NewScanner(r)
 		cur := &table{}
 		tables := []*table{cur}
 		rows := 0

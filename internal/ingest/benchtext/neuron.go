@@ -31,13 +31,13 @@ type scenario struct {
 // readNeuron reads titled tables. The summary of the deepest level makes the layers; those above
 // it hold the same time with what it takes to call them.
 func readNeuron(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		r, err := f.Open()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = r.Close() }()
-		s := textscan.NewScanner(r, in.Progress)
+		s := textscan.NewScanner(r)
 		var all []*scenario
 		var cur *scenario
 		rows := 0

@@ -57,22 +57,10 @@ func Match(f *ingest.File) ingest.Sure {
 const maxEvent = 64 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		got, err := readFile(ctx, in, f)
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-		}
-		runs = append(runs, got...)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) ([]*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) ([]*ingest.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -81,7 +69,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) ([]*ingest.
 	b := newReader()
 	res, err := traceevent.Each(ctx, r, jsonscan.Options{
 		Stream:   func(key string) bool { return key == "traceEvents" || key == "samples" },
-		MaxValue: maxEvent, Progress: in.Progress,
+		MaxValue: maxEvent,
 	}, func(key string, e *traceevent.Event) {
 		if b.e = e; key == "samples" {
 			b.sample()

@@ -77,23 +77,10 @@ func split(line []byte) (stack []byte, n float64, ok bool) {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		r, err := readFile(ctx, in, f)
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	file, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -102,7 +89,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	var set stacks.Set
 	samples, _ := set.Count(stacks.Samples, 1)
 	read := 0
-	end := stacks.Lines(file, in.Progress, func(line []byte) error {
+	end := stacks.Lines(file, func(line []byte) error {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
 			return ctx.Err()

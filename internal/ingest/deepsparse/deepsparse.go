@@ -67,7 +67,7 @@ func isCSV(f *ingest.File) bool {
 const maxBytes = 64 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		d := draft.New("deepsparse", draft.Stem(f), "DeepSparse")
 		if isCSV(f) {
 			err := readCSV(d, f, in)
@@ -79,7 +79,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 			}
 			return []*ingest.Run{d.Run()}, err
 		}
-		text, err := draft.Whole(f, in, maxBytes)
+		text, err := f.Read(maxBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -326,7 +326,7 @@ func readCSV(d *draft.Draft, f *ingest.File, in *ingest.Input) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	var cols textscan.Columns
 	for s.Scan() {
 		row := textscan.Fields(s.Text(), ',')

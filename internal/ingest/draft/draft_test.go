@@ -65,7 +65,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	in := &ingest.Input{Files: []*ingest.File{ingest.Bytes("dir/net.engine.json", nil), ingest.Bytes("b", nil)}}
 	boom := errors.New("boom")
-	runs, err := draft.EachFile(t.Context(), in, func(f *ingest.File) ([]*ingest.Run, error) {
+	runs, err := ingest.EachFile(t.Context(), in, func(f *ingest.File) ([]*ingest.Run, error) {
 		if f.Name == "b" {
 			return nil, boom
 		}

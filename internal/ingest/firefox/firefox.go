@@ -54,20 +54,7 @@ func Match(f *ingest.File) ingest.Sure {
 const maxThread = 512 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		r, err := readFile(ctx, in, f)
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
 // reader takes a file twice: what threads share may stand behind them.
@@ -86,7 +73,7 @@ type reader struct {
 	order      int64
 }
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	b := &reader{interval: 1}
 	var cut bool
 	pass := func(first bool, take func(key string, v []byte)) error {
@@ -96,9 +83,6 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		}
 		defer func() { _ = r.Close() }()
 		o := jsonscan.Options{Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread}
-		if !first {
-			o.Progress = in.Progress
-		}
 		res, err := jsonscan.Each(r, o, func(key string, v []byte) error {
 			take(key, v)
 			return ctx.Err()

@@ -33,7 +33,7 @@ func readDevice(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	var runs []*ingest.Run
 	l := &deviceLog{}
 	flush := func() {

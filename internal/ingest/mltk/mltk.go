@@ -80,7 +80,7 @@ const maxBytes = 64 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	files := paired(in.Files)
-	return draft.EachFile(ctx, &ingest.Input{Files: files, Options: in.Options, Progress: in.Progress}, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, &ingest.Input{Files: files, Options: in.Options}, func(f *ingest.File) ([]*ingest.Run, error) {
 		switch kindOf(f) {
 		case json:
 			return readJSON(f, in)
@@ -131,7 +131,7 @@ var labels = map[string]string{
 func label(s string) string { return cmp.Or(labels[s], ingest.Key(s)) }
 
 func readJSON(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
-	b, err := draft.Whole(f, in, maxBytes)
+	b, err := f.Read(maxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 		return nil, err
 	}
 	defer func() { _ = rd.Close() }()
-	s := textscan.NewScanner(rd, in.Progress)
+	s := textscan.NewScanner(rd)
 	cur := &report{summary: map[string]string{}}
 	var runs []*ingest.Run
 	flush := func() {

@@ -46,8 +46,8 @@ const maxBytes = 64 << 20
 var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
-		text, err := draft.Whole(f, in, maxBytes)
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+		text, err := f.Read(maxBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -116,7 +116,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 			}
 		}
 		if err != nil {
-			errs = append(errs, draft.Fault(f, err))
+			errs = append(errs, ingest.Fault(f, err))
 		}
 	}
 	var runs []*ingest.Run
@@ -124,7 +124,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		d := r.build()
 		if d.Empty() {
 			if len(errs) == 0 {
-				errs = append(errs, draft.Fault(r.files[0], draft.ErrNothing))
+				errs = append(errs, ingest.Fault(r.files[0], draft.ErrNothing))
 			}
 			continue
 		}

@@ -62,7 +62,7 @@ func readTable(f *ingest.File, in *ingest.Input, n string) (*table, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	t := &table{instance: n, totals: map[string]int{}}
 	seen := map[string]int{}
 	part := 0

@@ -42,7 +42,7 @@ type trace struct {
 const maxCalls = 4_000_000
 
 func readTrace(f *ingest.File, in *ingest.Input, n string) (*trace, error) {
-	r, err := draft.Open(f, in)
+	r, err := f.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func readText(f *ingest.File, in *ingest.Input, printed bool) ([]*draft.Draft, e
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	b := newBlocks(stemOr(f))
 	var cols textscan.Columns
 	for s.Scan() {
@@ -305,7 +305,7 @@ const maxJSON = 64 << 20
 
 // readJSON reads counters as JSON.
 func readJSON(f *ingest.File, in *ingest.Input) ([]*draft.Draft, error) {
-	text, err := draft.Whole(f, in, maxJSON)
+	text, err := f.Read(maxJSON)
 	if err != nil {
 		return nil, err
 	}

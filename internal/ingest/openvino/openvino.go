@@ -114,7 +114,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 			continue
 		}
 		if err != nil {
-			errs = append(errs, draft.Fault(f, err))
+			errs = append(errs, ingest.Fault(f, err))
 		}
 		for _, d := range ds {
 			parts = append(parts, part{f, d})
@@ -123,7 +123,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	for _, f := range reports {
 		r, err := readReport(f, in)
 		if err != nil {
-			errs = append(errs, draft.Fault(f, err))
+			errs = append(errs, ingest.Fault(f, err))
 			if r == nil {
 				continue
 			}
@@ -144,7 +144,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	var runs []*ingest.Run
 	for _, p := range parts {
 		if p.d.Empty() {
-			errs = append(errs, draft.Fault(p.file, draft.ErrNothing))
+			errs = append(errs, ingest.Fault(p.file, draft.ErrNothing))
 			continue
 		}
 		runs = append(runs, p.d.Run())

@@ -31,7 +31,7 @@ func readReport(f *ingest.File, in *ingest.Input) (*runReport, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	out := &runReport{}
 	grouped := false
 	for s.Scan() {
@@ -63,7 +63,7 @@ func readReport(f *ingest.File, in *ingest.Input) (*runReport, error) {
 
 // readReportJSON reads sections of objects.
 func readReportJSON(f *ingest.File, in *ingest.Input) (*runReport, error) {
-	text, err := draft.Whole(f, in, maxJSON)
+	text, err := f.Read(maxJSON)
 	if err != nil {
 		return nil, err
 	}

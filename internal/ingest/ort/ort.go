@@ -51,23 +51,11 @@ func match(f *ingest.File) ingest.Sure {
 }
 
 // read makes a run of every file.
-func read(ctx context.Context, in *ingest.Input) (runs []*ingest.Run, err error) {
-	for _, f := range in.Files {
-		r, e := readFile(ctx, f, in.Progress)
-		if e != nil {
-			err = errors.Join(err, e)
-		}
-		if r != nil {
-			runs = append(runs, r)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return runs, err
+func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, f *ingest.File, progress func(int64)) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	in, err := f.Open()
 	if err != nil {
 		return nil, &ingest.FileError{Path: f.Path, Err: err}
@@ -79,7 +67,7 @@ func readFile(ctx context.Context, f *ingest.File, progress func(int64)) (*inges
 		n++
 		return n&1023 == 0 && ctx.Err() != nil
 	}
-	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Progress: progress, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
+	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

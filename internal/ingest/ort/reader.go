@@ -2,6 +2,7 @@ package ort
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -338,7 +339,7 @@ func (r *reader) several() bool {
 // tree finds what ran within what, thread by thread, and returns the outermost. Of
 // events that end at the same microsecond the inner one was written first.
 func (r *reader) tree(items []item) (top []int32) {
-	ordered := slices.IsSortedFunc(items, func(a, b item) int { return int(min(1, max(-1, a.end-b.end))) })
+	ordered := slices.IsSortedFunc(items, func(a, b item) int { return cmp.Compare(a.end, b.end) })
 	order := make([]int32, len(items))
 	for i := range order {
 		order[i] = int32(i)
@@ -348,7 +349,7 @@ func (r *reader) tree(items []item) (top []int32) {
 			x, y := &items[a], &items[b]
 			switch {
 			case x.end != y.end:
-				return int(min(1, max(-1, x.end-y.end)))
+				return cmp.Compare(x.end, y.end)
 			case (x.ts == x.end) != (y.ts == y.end):
 				// What took no time and begins where the other one ends comes after it.
 				if x.ts == x.end {
@@ -356,7 +357,7 @@ func (r *reader) tree(items []item) (top []int32) {
 				}
 				return -1
 			case x.ts != y.ts:
-				return int(min(1, max(-1, y.ts-x.ts)))
+				return cmp.Compare(y.ts, x.ts)
 			}
 			return int(b - a) // the outer one began, and was written, first
 		})
@@ -388,7 +389,7 @@ func (r *reader) tree(items []item) (top []int32) {
 			}
 		}
 	}
-	slices.SortStableFunc(top, func(a, b int32) int { return int(min(1, max(-1, items[a].ts-items[b].ts))) })
+	slices.SortStableFunc(top, func(a, b int32) int { return cmp.Compare(items[a].ts, items[b].ts) })
 	return top
 }
 

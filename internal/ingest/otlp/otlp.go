@@ -109,28 +109,13 @@ func isProfile(m wire.Reader) bool {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) {
 		data, err := f.Read(maxFile)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			return nil, err
 		}
-		if in.Progress != nil {
-			in.Progress(int64(len(data)))
-		}
-		r, err := decode(f, data)
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+		return decode(f, data)
+	})
 }
 
 // decoder walks a file twice: its dictionary stands at the end.

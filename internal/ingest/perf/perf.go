@@ -84,20 +84,7 @@ func frame(line []byte) (f stacks.Function, ok bool) {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		r, err := readFile(ctx, in, f)
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
 // reader takes line by line.
@@ -127,7 +114,7 @@ type sample struct {
 // maxThreads bounds the threads that have rows.
 const maxThreads = 5000
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	file, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -135,7 +122,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	defer func() { _ = file.Close() }()
 	b := &reader{threads: map[string]*thread{}}
 	b.count, _ = b.set.Count(stacks.Samples, 1)
-	end := stacks.Lines(file, in.Progress, func(line []byte) error {
+	end := stacks.Lines(file, func(line []byte) error {
 		b.line(bytes.TrimRight(line, "\r"))
 		return ctx.Err()
 	})

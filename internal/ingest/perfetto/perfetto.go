@@ -77,30 +77,17 @@ func Match(f *ingest.File) ingest.Sure {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		r, err := readFile(ctx, in, f)
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	file, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	b := newReader()
-	cut := b.packets(ctx, &counting{file, in.Progress})
+	cut := b.packets(ctx, file)
 	if b.read == 0 {
 		return nil, errors.New("no packets: want a sequence of trace packets")
 	}
@@ -110,20 +97,6 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: cut.Error()}})
 	}
 	return run, nil
-}
-
-// counting tells how much was read.
-type counting struct {
-	io.Reader
-	progress func(int64)
-}
-
-func (c *counting) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	if c.progress != nil && n > 0 {
-		c.progress(int64(n))
-	}
-	return n, err
 }
 
 // packets reads one packet after the other. The error says where and why the trace ends

@@ -133,30 +133,11 @@ func isLegacy(head []byte) bool {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
-		r, err := readFile(in, f)
-		if err != nil {
-			if _, named := errors.AsType[*ingest.FileError](err); !named {
-				err = &ingest.FileError{Path: f.Path, Err: err}
-			}
-			errs = append(errs, err)
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, readFile)
 }
 
-func readFile(in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(f *ingest.File) (*ingest.Run, error) {
 	data, err := f.Read(maxFile)
-	if in.Progress != nil {
-		in.Progress(int64(len(data)))
-	}
 	var cut error
 	if err != nil {
 		if len(data) == 0 || int64(len(data)) > maxFile {

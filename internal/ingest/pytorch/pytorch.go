@@ -128,7 +128,7 @@ func (r *run) read(ctx context.Context, in *ingest.Input, p *part) error {
 	p.begin(r)
 	p.res, err = traceevent.Each(ctx, f, jsonscan.Options{
 		Stream:   func(key string) bool { return key == "traceEvents" },
-		MaxValue: maxEvent, Progress: in.Progress,
+		MaxValue: maxEvent,
 	}, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -49,20 +49,7 @@ func Format() *ingest.Format {
 const maxProfile = 256 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		r, err := readFile(ctx, in, f)
-		if ctx.Err() != nil {
-			return runs, ctx.Err()
-		}
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
 // reader takes a file twice: names stand behind the profiles that use them.
@@ -76,17 +63,17 @@ type reader struct {
 	cut      bool
 }
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	b := &reader{}
 	found := false
-	pass := func(progress func(int64), take func(key string, v []byte)) error {
+	pass := func(take func(key string, v []byte)) error {
 		r, err := f.Open()
 		if err != nil {
 			return err
 		}
 		defer func() { _ = r.Close() }()
 		res, err := jsonscan.Each(r, jsonscan.Options{
-			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile, Progress: progress,
+			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile,
 		}, func(key string, v []byte) error {
 			take(key, v)
 			return ctx.Err()
@@ -95,7 +82,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 		b.set.Dropped.Add("values that are no JSON, or too large", res.Bad+res.Large)
 		return err
 	}
-	err := pass(nil, func(key string, v []byte) {
+	err := pass(func(key string, v []byte) {
 		switch key {
 		case "shared":
 			traceevent.Members(v, func(k, v []byte) {
@@ -119,7 +106,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	}
 	b.set.Dropped = ingest.Dropped{} // counted again
 	own := isOwn(b.exporter)
-	if err := pass(in.Progress, func(key string, v []byte) {
+	if err := pass(func(key string, v []byte) {
 		if key == "profiles" {
 			b.profile(v, own)
 		}

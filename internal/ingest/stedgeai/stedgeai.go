@@ -125,7 +125,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 				order = append(order, n)
 			}
 			if err := n.file(f, in, k); err != nil {
-				errs = append(errs, draft.Fault(f, err))
+				errs = append(errs, ingest.Fault(f, err))
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		}
 	}
 	if len(runs) == 0 && len(errs) == 0 && len(in.Files) > 0 {
-		errs = append(errs, draft.Fault(in.Files[0], draft.ErrNothing))
+		errs = append(errs, ingest.Fault(in.Files[0], draft.ErrNothing))
 	}
 	return runs, errors.Join(errs...)
 }
@@ -145,7 +145,7 @@ func (n *network) file(f *ingest.File, in *ingest.Input, k kind) error {
 	if k == text {
 		return n.text(f, in)
 	}
-	b, err := draft.Whole(f, in, maxBytes)
+	b, err := f.Read(maxBytes)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (n *network) text(f *ingest.File, in *ingest.Input) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	p := &page{n: n, last: -1, parts: map[string][]string{}, origin: map[string]string{}}
 	before := ""
 	for s.Scan() {

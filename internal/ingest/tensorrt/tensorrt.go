@@ -120,14 +120,14 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		}
 		s.files = append(s.files, f)
 		if err := s.file(f, in); err != nil {
-			errs = append(errs, draft.Fault(f, err))
+			errs = append(errs, ingest.Fault(f, err))
 		}
 	}
 	var runs []*ingest.Run
 	for _, s := range order {
 		rs := s.runs()
 		if len(rs) == 0 {
-			errs = append(errs, draft.Fault(s.files[0], draft.ErrNothing))
+			errs = append(errs, ingest.Fault(s.files[0], draft.ErrNothing))
 		}
 		runs = append(runs, rs...)
 	}
@@ -142,7 +142,7 @@ const (
 
 // file takes the documents of a file, whichever they are.
 func (s *set) file(f *ingest.File, in *ingest.Input) error {
-	r, err := draft.Open(f, in)
+	r, err := f.Open()
 	if err != nil {
 		return err
 	}

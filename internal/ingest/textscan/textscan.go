@@ -32,11 +32,8 @@ type Scanner struct {
 
 // NewScanner reads lines from r: they end in LF, CR LF or CR, or in the break of HTML
 // (<br>, <br />). A byte order mark is passed over, UTF-16 with one becomes UTF-8, and
-// bytes that are no UTF-8 become U+FFFD. Progress is told how many bytes were read, nil for nobody.
-func NewScanner(r io.Reader, progress func(int64)) *Scanner {
-	if progress != nil {
-		r = &counted{r, progress}
-	}
+// bytes that are no UTF-8 become U+FFFD.
+func NewScanner(r io.Reader) *Scanner {
 	b := bufio.NewReaderSize(r, 64<<10)
 	head, _ := b.Peek(3)
 	switch {
@@ -54,19 +51,6 @@ func NewScanner(r io.Reader, progress func(int64)) *Scanner {
 	look, _ := b.Peek(16 << 10)
 	s.lone = bytes.IndexByte(look, '\r') >= 0 && bytes.IndexByte(look, '\n') < 0
 	return s
-}
-
-type counted struct {
-	r  io.Reader
-	of func(int64)
-}
-
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	if n > 0 {
-		c.of(int64(n))
-	}
-	return n, err
 }
 
 // wide decodes UTF-16.
@@ -194,7 +178,7 @@ func Head(head []byte, whole bool) []string {
 	if bytes.Count(head, []byte{0}) > len(head)/50 && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
 		return nil
 	}
-	s := NewScanner(bytes.NewReader(head), nil)
+	s := NewScanner(bytes.NewReader(head))
 	var out []string
 	for s.Scan() {
 		out = append(out, s.Text())

@@ -9,7 +9,7 @@ import (
 )
 
 func lines(s string) (out []string) {
-	sc := textscan.NewScanner(strings.NewReader(s), nil)
+	sc := textscan.NewScanner(strings.NewReader(s))
 	for sc.Scan() {
 		out = append(out, sc.Text())
 	}
@@ -40,7 +40,7 @@ func TestLines(t *testing.T) {
 		t.Errorf("bytes that are no UTF-8: %q", got)
 	}
 	long := strings.Repeat("x", textscan.MaxLine+100)
-	sc := textscan.NewScanner(strings.NewReader(long+"\nend\n"), nil)
+	sc := textscan.NewScanner(strings.NewReader(long + "\nend\n"))
 	if !sc.Scan() || len(sc.Text()) != textscan.MaxLine || sc.Long() == 0 || !sc.Scan() || sc.Text() != "end" || sc.Scan() || sc.Err() != nil {
 		t.Errorf("a long line has %d bytes, %d left out", len(sc.Text()), sc.Long())
 	}

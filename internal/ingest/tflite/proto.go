@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -176,7 +177,7 @@ func isSubgraph(b []byte) bool {
 }
 
 func readProto(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
-	b, err := draft.Whole(f, in, maxProto)
+	b, err := f.Read(maxProto)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +306,7 @@ func readGraphs(r wire.Reader) (out []graphProfile, err error) {
 		if e := m.Err(); e != nil && err == nil {
 			err = e
 		}
-		slices.SortStableFunc(g.ops, func(a, b operator) int { return int(min(1, max(-1, a.order-b.order))) })
+		slices.SortStableFunc(g.ops, func(a, b operator) int { return cmp.Compare(a.order, b.order) })
 		out = append(out, g)
 	}
 	if e := r.Err(); e != nil {

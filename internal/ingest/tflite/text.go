@@ -107,7 +107,7 @@ func readText(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 	}
 	defer func() { _ = r.Close() }()
 	p := &reader{cur: &log{}}
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	for s.Scan() {
 		p.line(textscan.Strip(s.Text()))
 	}

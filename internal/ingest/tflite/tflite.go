@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/ingest/draft"
 	"github.com/opmeter/opmeter/internal/ingest/textscan"
 )
 
@@ -52,7 +51,7 @@ func match(f *ingest.File) ingest.Sure {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) {
 		if matchProto(f) != ingest.No {
 			return readProto(f, in)
 		}

@@ -73,7 +73,7 @@ func match(f *ingest.File) ingest.Sure {
 }
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	return draft.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) { return readFile(f, in) })
+	return ingest.EachFile(ctx, in, func(f *ingest.File) ([]*ingest.Run, error) { return readFile(f, in) })
 }
 
 // event is a call of an operator, or of something else that was timed.
@@ -151,7 +151,7 @@ func readFile(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	p := &reader{}
 	p.log.model.tensors = map[int64]tensorInfo{}
 	for first := true; s.Scan(); first = false {

@@ -53,7 +53,7 @@ func readDumps(ctx context.Context, in *ingest.Input) (*ingest.Run, error) {
 			return nil, err
 		}
 		dir = f.Dir
-		if err := d.file(f, in.Progress); err != nil {
+		if err := d.file(f); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -63,13 +63,13 @@ func readDumps(ctx context.Context, in *ingest.Input) (*ingest.Run, error) {
 	return d.run(dir, in), errors.Join(faults...)
 }
 
-func (d *dump) file(f *ingest.File, progress func(int64)) error {
+func (d *dump) file(f *ingest.File) error {
 	in, err := f.Open()
 	if err != nil {
 		return &ingest.FileError{Path: f.Path, Err: err}
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	r := reginfo.NewReader(&telling{in, progress})
+	r := reginfo.NewReader(in)
 	for {
 		b, err := r.Next()
 		switch {
@@ -85,20 +85,6 @@ func (d *dump) file(f *ingest.File, progress func(int64)) error {
 		}
 		d.command(b)
 	}
-}
-
-// telling reports what was read.
-type telling struct {
-	r  io.Reader
-	to func(int64)
-}
-
-func (t *telling) Read(b []byte) (int, error) {
-	n, err := t.r.Read(b)
-	if t.to != nil && n > 0 {
-		t.to(int64(n))
-	}
-	return n, err
 }
 
 // constants takes the table of the chip. Nominal clocks stand in for those that it

@@ -166,9 +166,6 @@ func (t *Trace) Add(track int32, s Slice) (seq int32) {
 	return s.seq
 }
 
-// Len is the number of slices.
-func (t *Trace) Len() int { return t.count }
-
 // Opened is the number of slices whose end the record lacks, known after [Trace.Nest].
 func (t *Trace) Opened() int64 { return t.open }
 

@@ -44,20 +44,10 @@ func Format() *ingest.Format {
 const maxValue = 256 << 20
 
 func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
-	var runs []*ingest.Run
-	var errs []error
-	for _, f := range in.Files {
-		r, err := readFile(ctx, in, f)
-		if err != nil {
-			errs = append(errs, &ingest.FileError{Path: f.Path, Err: err})
-			continue
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
+	return ingest.EachRun(ctx, in, func(f *ingest.File) (*ingest.Run, error) { return readFile(ctx, f) })
 }
 
-func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Run, error) {
+func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -65,7 +55,7 @@ func readFile(ctx context.Context, in *ingest.Input, f *ingest.File) (*ingest.Ru
 	defer func() { _ = r.Close() }()
 	set := &stacks.Set{}
 	b := &Builder{Set: set}
-	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxValue, Progress: in.Progress}, func(key string, v []byte) error {
+	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxValue}, func(key string, v []byte) error {
 		switch key {
 		case "nodes":
 			b.Nodes(v)

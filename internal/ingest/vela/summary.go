@@ -21,7 +21,7 @@ func readSummary(f *ingest.File, in *ingest.Input, get func(string) *network, or
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	var cols textscan.Columns
 	for s.Scan() {
 		row := textscan.Fields(strings.TrimSpace(s.Text()), ',')
@@ -172,7 +172,7 @@ func readPrinted(f *ingest.File, in *ingest.Input, order *[]*network) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	var n *network
 	seen := map[string]bool{}
 	for s.Scan() {

@@ -100,7 +100,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	var errs []error
 	fail := func(f *ingest.File, err error) {
 		if err != nil {
-			errs = append(errs, draft.Fault(f, err))
+			errs = append(errs, ingest.Fault(f, err))
 		}
 	}
 	// Summaries come first: the table of layers needs their clock.
@@ -129,7 +129,7 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 		}
 	}
 	if len(runs) == 0 && len(errs) == 0 && len(in.Files) > 0 {
-		errs = append(errs, draft.Fault(in.Files[0], draft.ErrNothing))
+		errs = append(errs, ingest.Fault(in.Files[0], draft.ErrNothing))
 	}
 	return runs, errors.Join(errs...)
 }
@@ -155,7 +155,7 @@ func readLayers(f *ingest.File, in *ingest.Input, n *network) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r, in.Progress)
+	s := textscan.NewScanner(r)
 	var cols textscan.Columns
 	part := int64(0)
 	parts := func() string { return "NPU part " + string(rune('0'+min(part, 9))) }

@@ -156,14 +156,6 @@ func ParseIssues(data []byte) (list []Issue, rest int) {
 	return list, len(f.b)
 }
 
-// AppendIssues encodes the new form.
-func AppendIssues(dst []byte, list []Issue) []byte {
-	for _, i := range list {
-		dst = u32(dst, i.Word, i.ID)
-	}
-	return dst
-}
-
 // Node is what a NODE_SET or NODE_WAIT says of the engines.
 type Node struct {
 	// BD, GDMA, SDMA and VSDMA are the numbers of the last commands, counted from 1.

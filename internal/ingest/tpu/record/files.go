@@ -15,17 +15,13 @@ type reader = io.Reader
 
 // counted tells how many bytes were read.
 type counted struct {
-	r  io.Reader
-	n  int64
-	to func(int64)
+	r io.Reader
+	n int64
 }
 
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.n += int64(n)
-	if c.to != nil && n > 0 {
-		c.to(int64(n))
-	}
 	return n, err
 }
 
@@ -33,7 +29,7 @@ func (c *counted) Read(b []byte) (int, error) {
 // only in part; the recording holds what is right, nil where that is nothing.
 func Read(ctx context.Context, in *ingest.Input) (r *Recording, faults []error, err error) {
 	r = &Recording{}
-	faults = r.texts(in.Files, in.Progress)
+	faults = r.texts(in.Files)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -50,14 +46,14 @@ func Read(ctx context.Context, in *ingest.Input) (r *Recording, faults []error, 
 		var fault error
 		switch KindOf(f) {
 		case StepFile:
-			fault = r.step(f, numbers(stepName, f.Name)[0], in.Progress)
+			fault = r.step(f, numbers(stepName, f.Name)[0])
 		case CoreFile:
 			n := numbers(coreName, f.Name)
-			fault = r.coreFile(f, n[0], n[1], in.Progress)
+			fault = r.coreFile(f, n[0], n[1])
 		case PortFile:
-			fault = r.port(f, numbers(portName, f.Name)[1], in.Progress)
+			fault = r.port(f, numbers(portName, f.Name)[1])
 		case DriverLog:
-			fault = r.driver(f, in.Progress)
+			fault = r.driver(f)
 		default:
 			continue
 		}
@@ -124,13 +120,13 @@ const maxPayload = 1 << 30
 
 // parts reads the blocks of a file: records of monitors become engines, the rest is
 // read whole.
-func (r *Recording) parts(f *ingest.File, progress func(int64)) (list []part, fault error) {
+func (r *Recording) parts(f *ingest.File) (list []part, fault error) {
 	in, err := f.Open()
 	if err != nil {
 		return nil, &ingest.FileError{Path: f.Path, Err: err}
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	c := &counted{r: in, to: progress}
+	c := &counted{r: in}
 	unknown := map[block.Type]int64{}
 	cut, err := block.Scan(c, func(t block.Type, length int64, p io.Reader) error {
 		switch t {
@@ -169,8 +165,8 @@ func (r *Recording) parts(f *ingest.File, progress func(int64)) (list []part, fa
 }
 
 // step reads iter<N>.profile.
-func (r *Recording) step(f *ingest.File, number int, progress func(int64)) error {
-	list, fault := r.parts(f, progress)
+func (r *Recording) step(f *ingest.File, number int) error {
+	list, fault := r.parts(f)
 	if len(list) == 0 && fault != nil {
 		return fault
 	}
@@ -269,8 +265,8 @@ func (r *Recording) give(c *Core, p part) {
 }
 
 // coreFile reads cdmlib<core>_<n>.profile: the records of one core.
-func (r *Recording) coreFile(f *ingest.File, core, number int, progress func(int64)) error {
-	list, fault := r.parts(f, progress)
+func (r *Recording) coreFile(f *ingest.File, core, number int) error {
+	list, fault := r.parts(f)
 	if len(list) == 0 && fault != nil {
 		return fault
 	}
@@ -300,8 +296,8 @@ func (r *Recording) coreFile(f *ingest.File, core, number int, progress func(int
 }
 
 // port reads cdma<dev>_<port>.profile. Its clock is that of the last core.
-func (r *Recording) port(f *ingest.File, port int, progress func(int64)) error {
-	list, fault := r.parts(f, progress)
+func (r *Recording) port(f *ingest.File, port int) error {
+	list, fault := r.parts(f)
 	if len(r.Steps) == 0 {
 		r.Steps = append(r.Steps, &Step{CoresFound: true})
 	}
@@ -332,8 +328,8 @@ func (r *Recording) port(f *ingest.File, port int, progress func(int64)) error {
 }
 
 // driver reads bmlib<n>.profile.
-func (r *Recording) driver(f *ingest.File, progress func(int64)) error {
-	list, fault := r.parts(f, progress)
+func (r *Recording) driver(f *ingest.File) error {
+	list, fault := r.parts(f)
 	d := &Driver{File: base(f.Path)}
 	var rest []part
 	for _, p := range list {

@@ -79,7 +79,7 @@ func numbers(re *regexp.Regexp, name string) []int {
 
 // texts reads the files of the compiler, several at a time. A file that fails is a
 // fault.
-func (r *Recording) texts(files []*ingest.File, progress func(int64)) (faults []error) {
+func (r *Recording) texts(files []*ingest.File) (faults []error) {
 	r.Log = &compiler.Log{}
 	r.streams = map[streamKey]*ingest.File{}
 	var log, estimate, places, program *ingest.File
@@ -110,10 +110,10 @@ func (r *Recording) texts(files []*ingest.File, progress func(int64)) (faults []
 			wait.Go(func() { errs[i] = read() })
 		}
 	}
-	each(0, log, func() (err error) { r.Log, err = with(log, progress, compiler.ReadLog); return err })
-	each(1, estimate, func() (err error) { r.Estimate, err = with(estimate, progress, compiler.ReadEstimate); return err })
-	each(2, places, func() (err error) { r.Locations, err = with(places, progress, compiler.ReadLocations); return err })
-	each(3, program, func() (err error) { r.Program, err = with(program, progress, compiler.ReadProgram); return err })
+	each(0, log, func() (err error) { r.Log, err = with(log, compiler.ReadLog); return err })
+	each(1, estimate, func() (err error) { r.Estimate, err = with(estimate, compiler.ReadEstimate); return err })
+	each(2, places, func() (err error) { r.Locations, err = with(places, compiler.ReadLocations); return err })
+	each(3, program, func() (err error) { r.Program, err = with(program, compiler.ReadProgram); return err })
 	wait.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -148,7 +148,7 @@ func (r *Recording) choose(have **ingest.File, f *ingest.File, name, more string
 }
 
 // with reads a file as a stream.
-func with[T any](f *ingest.File, progress func(int64), read func(r reader) (T, error)) (T, error) {
+func with[T any](f *ingest.File, read func(r reader) (T, error)) (T, error) {
 	in, err := f.Open()
 	if err != nil {
 		var none T
@@ -156,7 +156,7 @@ func with[T any](f *ingest.File, progress func(int64), read func(r reader) (T, e
 		return none, &ingest.FileError{Path: f.Path, Err: err}
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	c := &counted{r: in, to: progress}
+	c := &counted{r: in}
 	v, err := read(c)
 	if err != nil {
 		return v, &ingest.FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", c.n), Err: err}
