@@ -44,7 +44,7 @@ func open(t testing.TB, name string, o port.Options) port.Port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
@@ -258,7 +258,7 @@ func TestFlood(t *testing.T) {
 	line := noise(4093)
 	var rec lockedBuffer
 	p := port.Over(port.Address{Kind: port.TCP, Name: "memory:1"}, wire.Line{}.Memory(t, wire.Flood(line)), port.Options{Record: &rec})
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	size := func() int {
 		rec.mu.Lock()
 		defer rec.mu.Unlock()
