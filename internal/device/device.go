@@ -58,7 +58,7 @@ var ErrSilent = errors.New("the device is silent")
 
 // SilentError is an [ErrSilent] with the time that was waited.
 type SilentError struct {
-	Port  port.Address
+	Port   port.Address
 	Waited time.Duration
 	// Before is the number of bytes that had come before.
 	Before int64
