@@ -652,6 +652,7 @@ void opmeter_start(const opmeter_config *config) {
     opmeter_state.flags |= OPMETER_FLAG_STILL;
   }
   opmeter_state.sequence = 0;
+  opmeter_state.begun = 0;
   opmeter_hello(0);
 }
 

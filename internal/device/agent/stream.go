@@ -8,6 +8,7 @@ import (
 // Limits of what is held.
 const (
 	maxCounters = 64       // figures of the firmware's own, by name
+	maxFigures  = 1 << 14  // of them in one inference
 	maxData     = 16 << 20 // bytes of one block of data
 	window      = 256      // frames of which it is known whether they came
 )
@@ -53,8 +54,16 @@ type Run struct {
 	Sure bool
 
 	begun   bool // its begin came
+	joined  bool // listening began in the middle of it
 	at      map[uint16]int
 	stretch int
+
+	counterAt map[counterKey]int
+}
+
+type counterKey struct {
+	index int
+	name  string
 }
 
 // Event is what a stream tells: one of its parts is set.
@@ -66,7 +75,8 @@ type Event struct {
 	Text    string // a remark through the agent
 	Output  []byte // what the firmware printed beside the agent
 	Problem *Problem
-	// Restart says that the device began anew. What is known of it may not hold any more.
+	// Restart says that the device began anew. What is known of it may not hold any more; tags
+	// and texts of the hello are there for the last time.
 	Restart bool
 	// Done says that the firmware is through.
 	Done bool
@@ -195,9 +205,9 @@ func (s *Stream) End() {
 func (s *Stream) away() {
 	s.close(true)
 	s.drop()
+	s.out(Event{Restart: true})
 	s.forget()
 	s.began = false
-	s.out(Event{Restart: true})
 }
 
 // drop gives up a block of data.
@@ -294,6 +304,9 @@ func (s *Stream) close(partial bool) {
 		return
 	}
 	s.run = nil
+	if r.joined {
+		return // nothing was lost: it began before anybody listened
+	}
 	r.Partial = r.Partial || partial
 	if r.Partial {
 		// What came before and after a loss may be of two inferences.
@@ -305,7 +318,8 @@ func (s *Stream) close(partial bool) {
 
 // open begins an inference; whole says that its begin came.
 func (s *Stream) open(number uint64, whole bool) {
-	s.run = &Run{Number: number, Partial: !whole, Sure: s.sure, begun: whole, at: map[uint16]int{}}
+	s.run = &Run{Number: number, Partial: !whole, Sure: s.sure, begun: whole, at: map[uint16]int{}, counterAt: map[counterKey]int{}}
+	s.run.joined = !whole && s.last < 0 && (s.hello == nil || s.hello.Flags&flagRepeat != 0)
 	s.inner = [maxDepth + 2]inner{}
 	s.orphan = s.orphan || !whole
 }
@@ -495,12 +509,16 @@ func (s *Stream) counter(b []byte) error {
 		}
 		s.names[c.name] = true
 	}
-	for i := range s.run.Counters {
-		if x := &s.run.Counters[i]; x.Index == c.index && x.Name == c.name {
-			x.Value += float64(c.value)
-			return nil
-		}
+	k := counterKey{c.index, c.name}
+	if i, ok := s.run.counterAt[k]; ok {
+		s.run.Counters[i].Value += float64(c.value)
+		return nil
 	}
+	if len(s.run.Counters) >= maxFigures {
+		s.Lost.Counters++
+		return nil
+	}
+	s.run.counterAt[k] = len(s.run.Counters)
 	s.run.Counters = append(s.run.Counters, Counter{c.index, c.name, float64(c.value)})
 	return nil
 }
