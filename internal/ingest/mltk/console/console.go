@@ -13,7 +13,9 @@
 package console
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest/draft"
@@ -94,8 +96,6 @@ type Log struct {
 
 	at    *Op
 	last  int64 // highest index
-	order int64 // index of the last heading in this part, -1 for none
-	lines int
 }
 
 // Empty reports whether no figure was printed.
@@ -104,7 +104,6 @@ func (l *Log) Empty() bool { return len(l.Ops) == 0 && len(l.Whole.Figures) == 0
 // Line takes a line without its end, blanks before it included. dirty says that bytes of it
 // were lost or are no text.
 func (l *Log) Line(raw string, dirty bool) {
-	l.lines++
 	raw = textscan.Strip(raw)
 	s := strings.TrimSpace(raw)
 	pad := len(raw) - len(strings.TrimLeft(raw, " \t"))
@@ -132,20 +131,26 @@ func (l *Log) Line(raw string, dirty bool) {
 	}
 }
 
+// Gap says that bytes were lost here: figures that follow are of no operator that is known.
+func (l *Log) Gap() {
+	l.Damaged++
+	l.at = nil
+}
+
 // head takes lines that say what follows.
 func (l *Log) head(s string, dirty bool) bool {
 	switch {
 	case Starts(s), s == "Loading model":
-		l.Started, l.at, l.order = true, nil, -1
+		l.Started, l.at = true, nil
 		return true
 	case s == "Inference":
-		l.at, l.order = &l.Whole, -1
+		l.at = &l.Whole
 		if dirty {
 			l.at = nil
 		}
 		return true
 	case strings.HasPrefix(s, "Profiler Metrics"):
-		l.at, l.order = nil, -1
+		l.at = nil
 		return true
 	case strings.EqualFold(s, "done"):
 		l.Done, l.at = true, nil
@@ -172,9 +177,7 @@ func (l *Log) head(s string, dirty bool) bool {
 		l.Damaged++
 		return true
 	}
-	if l.at = l.op(n, m[2]); l.at != nil {
-		l.order = n
-	}
+	l.at = l.op(n, m[2])
 	return true
 }
 
@@ -217,37 +220,37 @@ func parse(s string, pad int) *Figure {
 		return nil
 	}
 	f.text = number + f.prefix
-	v, ok := textscan.Scaled(f.text)
-	if !ok {
-		f.bad = true
-		return f
-	}
 	whole, fraction, dot := strings.Cut(number, ".")
 	f.decimals = -1
-	step := 1.0
 	if dot {
 		f.decimals = len(fraction)
-		for range min(len(fraction), 15) {
-			step /= 10
-		}
 	}
-	one, _ := textscan.Scaled("1" + f.prefix)
-	scale := 1.0
-	switch f.Unit {
-	case "ms":
-		scale = 1e3
-	case "us":
-		scale = 1e6
+	f.bad = whole == "" || len(whole) > 12 || len(fraction) > 12 || dot && fraction == ""
+	power := exponents[f.prefix]
+	if p, ok := timePowers[f.Unit]; ok {
+		power = p
 	}
-	f.bad = whole == "" || len(whole) > 12 || dot && fraction == ""
-	f.Value, f.High = v/scale, v/scale
-	if f.prefix != "" || dot && f.Unit != "ms" && f.Unit != "us" && f.Unit != "s" {
-		f.High = (v + step*one) / scale
+	// The exponent is written behind the digits, so that the figure is rounded once.
+	at := func(digits string, power int) float64 {
+		v, err := strconv.ParseFloat(fmt.Sprintf("%se%d", digits, power), 64)
+		f.bad = f.bad || err != nil
+		return v
+	}
+	f.Value = at(number, power)
+	f.High = f.Value
+	if _, isTime := timePowers[f.Unit]; !isTime && (f.prefix != "" || dot) {
+		f.High += at("1", power-len(fraction))
 	}
 	f.digits = len(f.text)
 	f.column = pad + f.digits
 	return f
 }
+
+// exponents and timePowers are powers of ten of prefixes and units of time.
+var (
+	exponents  = map[string]int{"T": 12, "G": 9, "M": 6, "k": 3, "": 0, "m": -3, "u": -6, "n": -9, "p": -12}
+	timePowers = map[string]int{"s": 0, "ms": -3, "us": -6}
+)
 
 // units are the order in which figures of an operator are printed; those of one part stand
 // together.
