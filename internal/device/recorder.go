@@ -116,7 +116,6 @@ type Recorder struct {
 	losses     map[lossKey]int64
 	lossOrder  []lossKey
 	found      map[string]int
-	findings   int
 }
 
 type lossKey struct {

@@ -14,7 +14,11 @@ import (
 // fair, above the second it is not to be used. Parts of the time where nothing else
 // stands there.
 const (
-	FewRuns, TooFewRuns       = 10, 3    // runs, below
+	// FewRuns is the number of runs below which a latency is fair.
+	FewRuns = 10
+	// TooFewRuns is that below which it is not to be used.
+	TooFewRuns = 3
+
 	fairInterval, badInterval = 0.03, .1 // half of the 95 % interval
 	fairChange, badChange     = 0.05, .25
 	fairSpread, badSpread     = 0.1, .5 // coefficient of variation

@@ -89,3 +89,12 @@ func (e *GoneError) Unwrap() error { return e.Err }
 func Open(_ context.Context, a Address, _ Options) (Port, error) {
 	return nil, fmt.Errorf("%s: %w", a, errors.ErrUnsupported)
 }
+
+// Parse reads an address as users write it.
+func Parse(s string) (Address, error) {
+	switch {
+	case s == "":
+		return Address{}, errors.New("name a port, such as /dev/ttyACM0, COM3, tcp:HOST:PORT, exec:COMMAND, - or file:PATH")
+	}
+	return Address{Kind: Serial, Name: s}, nil
+}
