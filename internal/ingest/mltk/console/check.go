@@ -25,6 +25,7 @@ func (l *Log) check() (contradictions []string) {
 			l.Damaged++
 		}
 	}
+	l.times(all)
 	l.decimals(all)
 	l.columns()
 	l.rates(parts)
@@ -60,6 +61,23 @@ func common(values []int) (int, bool) {
 		}
 	}
 	return best, len(values) >= enough && float64(count[best]) >= most*float64(len(values))
+}
+
+// times takes out times in another unit than the others.
+func (l *Log) times(all []*Figure) {
+	var group []*Figure
+	var power []int
+	for _, f := range all {
+		if p, ok := timePowers[f.Unit]; ok && !f.bad {
+			group, power = append(group, f), append(power, p)
+		}
+	}
+	want, agree := common(power)
+	for i, f := range group {
+		if agree && power[i] != want {
+			l.spoil(f)
+		}
+	}
 }
 
 // decimals takes out figures that lost or won decimals. The check is off where numbers are
@@ -178,8 +196,8 @@ func (l *Log) sums() (out []string) {
 	if int64(len(ops)) != l.last+1 || len(ops) == 0 {
 		return nil
 	}
-	for _, unit := range []string{"CPU cycles", "Accelerator cycles"} {
-		w := l.Whole.get(unit, sumNote)
+	for unit, note := range map[string]string{"CPU cycles": sumNote, "Accelerator cycles": sumNote, "OPs": "", "MACs": ""} {
+		w := l.Whole.get(unit, note)
 		if w == nil {
 			continue
 		}
@@ -200,6 +218,7 @@ func (l *Log) sums() (out []string) {
 			out = append(out, unit)
 		}
 	}
+	slices.Sort(out)
 	low, n := 0.0, 0
 	for _, o := range ops {
 		if t := o.get("ms", ""); t != nil {
