@@ -48,7 +48,7 @@ const (
 )
 
 // counters are the quantities that counters of these units make.
-var counters = map[string]string{Cycles: "cpu_cycles", Instructions: "instructions", Ticks: "ticks"}
+var counters = map[string]string{Cycles: "cpu_cycles", Instructions: "instructions", Nanoseconds: "latency_s", Ticks: "ticks"}
 
 // Rules of a recorder.
 type Rules struct {

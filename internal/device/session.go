@@ -21,6 +21,8 @@ type Options struct {
 	Port port.Options
 	// Timeout is how long a device may be silent, 0 for [DefaultTimeout].
 	Timeout time.Duration
+	// Open opens the port, nil for [port.Open].
+	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
 	// Recognised is told which protocol was found, nil for nobody.
 	Recognised func(*Seen)
 }
@@ -41,7 +43,11 @@ func New(a port.Address, o Options) *Session {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
-	return &Session{addr: a, o: o, open: port.Open}
+	s := &Session{addr: a, o: o, open: port.Open}
+	if o.Open != nil {
+		s.open = o.Open
+	}
+	return s
 }
 
 // connect opens the port.
