@@ -175,7 +175,7 @@ func failed(file string, err error) error {
 		return err
 	}
 	if errors.Is(err, profile.ErrJournal) {
-		return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "), Err: err}
+		return journalError(err)
 	}
 	if _, ok := errors.AsType[*op.LimitError](err); ok {
 		return &ModelError{File: file, Offset: -1, Err: caused(trimmed{err, file + ": "})}
@@ -184,6 +184,11 @@ func failed(file string, err error) error {
 		return err
 	}
 	return modelError(file, err)
+}
+
+// journalError is the public error of a journal that cannot be made.
+func journalError(err error) error {
+	return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "), Err: err}
 }
 
 func nodeError(file string, e *engine.NodeError) *NodeError {

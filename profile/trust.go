@@ -49,12 +49,13 @@ const (
 	DoubtReconcile   DoubtCode = "reconcile"   // what sum of the layers and plain runs differ by, as a part
 	DoubtIncomplete  DoubtCode = "incomplete"  // layers that did not run
 	DoubtNotPinned   DoubtCode = "not_pinned"  // threads could not be bound as asked
+	DoubtLost        DoubtCode = "lost"        // part of the inferences of which something was lost on the way
 )
 
 var doubtCodes = []string{
 	string(DoubtFewRuns), string(DoubtInterval), string(DoubtSpread), string(DoubtStep), string(DoubtDrift), string(DoubtModes), string(DoubtSpeed),
 	string(DoubtWaiting), string(DoubtStolen), string(DoubtThrottled), string(DoubtQuota), string(DoubtBusy), string(DoubtGovernor), string(DoubtBattery), string(DoubtThreads),
-	string(DoubtCollector), string(DoubtInstruments), string(DoubtReconcile), string(DoubtIncomplete), string(DoubtNotPinned),
+	string(DoubtCollector), string(DoubtInstruments), string(DoubtReconcile), string(DoubtIncomplete), string(DoubtNotPinned), string(DoubtLost),
 }
 
 // Scope says what an interval is to hold.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/judge"
 	"github.com/opmeter/opmeter/internal/machine/peaks"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/op"
@@ -466,28 +467,6 @@ func TestWholeFigures(t *testing.T) {
 	}
 }
 
-// A doubt begins above its limit.
-func TestAbove(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		v, fair, bad float64
-		want         profile.Verdict // "": none
-		limit        float64
-	}{
-		{1, 1, 2, "", 0}, {1.5, 1, 2, profile.Fair, 1}, {2, 1, 2, profile.Fair, 1}, {2.5, 1, 2, profile.DoNotUse, 2}, {9, 1, 0, profile.Fair, 1}, {0.5, 1, 0, "", 0}, {math.NaN(), 1, 2, "", 0},
-	} {
-		var d doubts
-		d.above(profile.DoubtSpread, c.v, c.fair, c.bad)
-		if c.want == "" {
-			if len(d) != 0 {
-				t.Errorf("%+v: %+v", c, d)
-			}
-		} else if len(d) != 1 || d[0].Verdict != c.want || *d[0].Limit != c.limit || *d[0].Value != c.v {
-			t.Errorf("%+v: %+v", c, d)
-		}
-	}
-}
-
 // TestDoubtLimits meets limits exactly, or passes them by little.
 func TestDoubtLimits(t *testing.T) {
 	t.Parallel()
@@ -532,18 +511,18 @@ func TestDoubtLimits(t *testing.T) {
 		if c.do != nil {
 			c.do(p, res)
 		}
-		got := judge(p, res, false)
+		got := judged(p, res, false)
 		at := slices.IndexFunc(got.Doubts, func(d profile.Doubt) bool { return d.Code == c.code })
 		if (at >= 0) != (c.want != "") || at >= 0 && got.Doubts[at].Verdict != c.want {
 			t.Errorf("%s: doubts %+v, want %q", c.name, got.Doubts, c.want)
 		}
 	}
 	p, res := calm(40)
-	if res.Pinned = true; len(judge(p, res, true).Doubts) != 0 {
+	if res.Pinned = true; len(judged(p, res, true).Doubts) != 0 {
 		t.Error("bound as asked, and a doubt")
 	}
 	p.Host = nil
-	if got := judge(p, res, false); got.Verdict != profile.Good {
+	if got := judged(p, res, false); got.Verdict != profile.Good {
 		t.Errorf("nothing known of the computer: %+v", got)
 	}
 }
@@ -664,7 +643,7 @@ func TestIntervalDoubt(t *testing.T) {
 	} {
 		p, res := calm(40)
 		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: c.median, CI95: c.ci}
-		var d doubts
+		var d judge.Doubts
 		series(&d, p, res)
 		at := slices.IndexFunc(d, func(x profile.Doubt) bool { return x.Code == profile.DoubtInterval })
 		if (at >= 0) != (c.want != "") || at >= 0 && d[at].Verdict != c.want {

@@ -3,19 +3,16 @@ package host
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/judge"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts, as docs/profile.md states them: above the first a latency is
-// fair, above the second it is not to be used. Parts of the time where nothing else
-// stands there.
+// Limits of the verdicts about a computer, as docs/profile.md states them beside those of
+// internal/judge: above the first a latency is fair, above the second it is not to be used.
+// Parts of the time where nothing else stands there.
 const (
-	fewRuns, tooFewRuns         = 10, 3    // runs, below
-	fairInterval, badInterval   = 0.03, .1 // half of the 95 % interval
-	fairChange, badChange       = 0.05, .25
-	fairSpread, badSpread       = 0.1, .5   // coefficient of variation
 	fairSpeed, badSpeed         = 0.1, .5   // spread of the speed between its deciles
 	fairWaiting, badWaiting     = 0.02, .1  // without a processor
 	fairStolen, badStolen       = 0.01, .05 // taken by the hypervisor
@@ -36,31 +33,13 @@ const (
 	exponentSpread = 0.08
 )
 
-// doubts collects reasons for a verdict.
-type doubts []profile.Doubt
-
-// above notes a figure that exceeds the limits of good and of fair; a second limit of
-// 0 is none.
-func (d *doubts) above(code profile.DoubtCode, v, fair, bad float64) {
-	switch {
-	case bad > 0 && v > bad:
-		d.add(code, profile.DoNotUse, v, bad)
-	case v > fair:
-		d.add(code, profile.Fair, v, fair)
-	}
-}
-
-func (d *doubts) add(code profile.DoubtCode, v profile.Verdict, value, limit float64) {
-	*d = append(*d, profile.Doubt{Code: code, Verdict: v, Value: new(value), Limit: new(limit)})
-}
-
 // trust judges a run, whose threads were to be bound where pin says so. The figures of
 // the totals are in place.
 func trust(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
 	if len(res.Plain) == 0 {
 		return nil
 	}
-	var d doubts
+	var d judge.Doubts
 	series(&d, p, res)
 	computer(&d, p, res, pin)
 	agreement(&d, p)
@@ -101,42 +80,20 @@ func quote(p *profile.Profile, t *profile.Trust) string {
 }
 
 // series judges the times themselves.
-func series(d *doubts, p *profile.Profile, res *measure.Result) {
-	n, st := len(res.Plain), res.Stability
-	switch {
-	case n < tooFewRuns:
-		d.add(profile.DoubtFewRuns, profile.DoNotUse, float64(n), tooFewRuns)
-	case n < fewRuns:
-		d.add(profile.DoubtFewRuns, profile.Fair, float64(n), fewRuns)
-	}
-	if m := p.Totals.Latency; m != nil && m.CI95 != nil && m.Median != nil && *m.Median > 0 {
-		d.above(profile.DoubtInterval, (m.CI95[1]-m.CI95[0])/2 / *m.Median, fairInterval, badInterval)
-	}
-	if n >= 2 {
-		d.above(profile.DoubtSpread, st.CV, fairSpread, badSpread)
-	}
-	if st.Steady != nil && !*st.Steady {
-		if st.Changed() {
-			d.above(profile.DoubtStep, math.Abs(st.Change), fairChange, badChange)
-		} else {
-			d.above(profile.DoubtDrift, math.Abs(st.Drift), fairChange, badChange)
-		}
-	}
-	if st.Modes > 1 {
-		d.add(profile.DoubtModes, profile.Fair, float64(st.Modes), 1)
-	}
-	if s := res.Speeds(measure.ReferenceRound); len(s) >= fewRuns {
+func series(d *judge.Doubts, p *profile.Profile, res *measure.Result) {
+	d.Series(p.Totals.Latency, len(res.Plain), &res.Stability)
+	if s := res.Speeds(measure.ReferenceRound); len(s) >= judge.FewRuns {
 		low, high := deciles(s)
-		d.above(profile.DoubtSpeed, (high-low)/stats.Median(s), fairSpeed, badSpeed)
+		d.Above(profile.DoubtSpeed, (high-low)/stats.Median(s), fairSpeed, badSpeed)
 	}
-	d.above(profile.DoubtWaiting, res.Waited(), fairWaiting, badWaiting)
+	d.Above(profile.DoubtWaiting, res.Waited(), fairWaiting, badWaiting)
 	if res.GC > 0 {
-		d.add(profile.DoubtCollector, profile.Fair, float64(res.GC), 0)
+		d.Add(profile.DoubtCollector, profile.Fair, float64(res.GC), 0)
 	}
 }
 
 // computer judges what the machine did meanwhile.
-func computer(d *doubts, p *profile.Profile, res *measure.Result, pin bool) {
+func computer(d *judge.Doubts, p *profile.Profile, res *measure.Result, pin bool) {
 	if pin && !res.Pinned {
 		*d = append(*d, profile.Doubt{Code: profile.DoubtNotPinned, Verdict: profile.Fair})
 	}
@@ -146,22 +103,22 @@ func computer(d *doubts, p *profile.Profile, res *measure.Result, pin bool) {
 	}
 	took := took(res)
 	if h.StolenS != nil && took > 0 {
-		d.above(profile.DoubtStolen, *h.StolenS/took, fairStolen, badStolen)
+		d.Above(profile.DoubtStolen, *h.StolenS/took, fairStolen, badStolen)
 	}
 	if h.Throttled != nil && *h.Throttled > 0 {
-		d.add(profile.DoubtThrottled, profile.DoNotUse, float64(*h.Throttled), 0)
+		d.Add(profile.DoubtThrottled, profile.DoNotUse, float64(*h.Throttled), 0)
 	}
 	if s := h.QuotaThrottledS; s != nil && *s > 0 && took > 0 {
 		v := profile.Fair
 		if *s > badWaiting*took {
 			v = profile.DoNotUse
 		}
-		d.add(profile.DoubtQuota, v, *s, 0)
+		d.Add(profile.DoubtQuota, v, *s, 0)
 	}
 	if s := h.Before; s != nil && s.LoadAverage != nil && h.CPUs != nil && *h.CPUs > 0 {
 		// The runs themselves show what the load did to them: this alone spoils nothing.
 		if load := *s.LoadAverage / float64(*h.CPUs); load > fairBusy {
-			d.add(profile.DoubtBusy, profile.Good, load, fairBusy)
+			d.Add(profile.DoubtBusy, profile.Good, load, fairBusy)
 		}
 	}
 	if h.Governor != "" && h.Governor != "performance" {
@@ -171,7 +128,7 @@ func computer(d *doubts, p *profile.Profile, res *measure.Result, pin bool) {
 		*d = append(*d, profile.Doubt{Code: profile.DoubtBattery, Verdict: profile.Fair})
 	}
 	if n := p.Settings.Threads; n != nil && h.CPUs != nil && *n > *h.CPUs {
-		d.add(profile.DoubtThreads, profile.DoNotUse, float64(*n)/float64(*h.CPUs), 1)
+		d.Add(profile.DoubtThreads, profile.DoNotUse, float64(*n)/float64(*h.CPUs), 1)
 	}
 }
 
@@ -181,23 +138,8 @@ func took(res *measure.Result) float64 {
 }
 
 // agreement judges how the passes and the layers agree, and what is missing.
-func agreement(d *doubts, p *profile.Profile) {
-	idle, ran := 0, 0
-	for i := range p.Layers {
-		switch l := &p.Layers[i]; {
-		case l.Constant:
-		case l.State.Idle():
-			idle++
-		case l.State == profile.Ran:
-			ran++
-		}
-	}
-	switch {
-	case idle > ran:
-		d.add(profile.DoubtIncomplete, profile.DoNotUse, float64(idle), float64(ran))
-	case idle > 0:
-		d.add(profile.DoubtIncomplete, profile.Fair, float64(idle), 0)
-	}
+func agreement(d *judge.Doubts, p *profile.Profile) {
+	d.Layers(p)
 	r := p.Reconcile
 	if r == nil || *r.PlainS <= 0 {
 		return
@@ -205,10 +147,10 @@ func agreement(d *doubts, p *profile.Profile) {
 	// Only what is significant: the interval leaves out zero.
 	o := r.OverheadS
 	if o != nil && o.CI95 != nil && o.CI95[0] > 0 {
-		d.above(profile.DoubtInstruments, *o.Median / *r.PlainS, fairInstruments, 0)
+		d.Above(profile.DoubtInstruments, *o.Median / *r.PlainS, fairInstruments, 0)
 	} else if diff := math.Abs(*r.WallS / *r.PlainS - 1); diff > 0 {
 		// The instruments do not explain it: other programs do.
-		d.above(profile.DoubtReconcile, diff, fairReconcile, badReconcile)
+		d.Above(profile.DoubtReconcile, diff, fairReconcile, badReconcile)
 	}
 }
 

@@ -33,7 +33,7 @@ func calm(n int) (*profile.Profile, *measure.Result) {
 }
 
 // judge finishes a run as the host does.
-func judge(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
+func judged(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
 	res.Stability = stats.Judge(res.Plain)
 	p.Totals.Latency = blocked(profile.FromSummary(profile.Measured, res.Latency(), ""), res.Plain)
 	for key, m := range whole(res) {
@@ -48,13 +48,13 @@ func judge(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
 func TestTrustAtRest(t *testing.T) {
 	t.Parallel()
 	p, res := calm(40)
-	got := judge(p, res, false)
+	got := judged(p, res, false)
 	if got.Verdict != profile.Good || len(got.Doubts) != 0 || got.Quote != "latency_s" || got.Interval != profile.OfRepeats || *got.Blocks != 20 {
 		t.Errorf("%+v", got)
 	}
 	// A guest's speed is not its own: the same figures, an interval of this run.
 	p.Host.Virtual = "KVM"
-	if got := judge(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
+	if got := judged(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
 		t.Errorf("on a guest: %+v", got)
 	}
 	if trust(p, &measure.Result{}, false) != nil {
@@ -157,7 +157,7 @@ func TestDoubts(t *testing.T) {
 		if tt.do != nil {
 			tt.do(p, res)
 		}
-		got := judge(p, res, tt.pin)
+		got := judged(p, res, tt.pin)
 		at := slices.IndexFunc(got.Doubts, func(d profile.Doubt) bool { return d.Code == tt.code })
 		switch {
 		case at < 0 && tt.want != "":
@@ -193,13 +193,13 @@ func TestQuote(t *testing.T) {
 		return p, res
 	}
 	p, res := disturb(2)
-	got := judge(p, res, false)
+	got := judged(p, res, false)
 	m := p.Totals.Figure("undisturbed_latency_s")
 	if got.Verdict != profile.DoNotUse || got.Quote != "undisturbed_latency_s" || m == nil || *m.N != 20 || !(*m.Max <= 1.01e-3) {
 		t.Errorf("every second run disturbed: %+v, undisturbed %+v", got, m)
 	}
 	p, res = disturb(8)
-	if got := judge(p, res, false); got.Quote != "processor_s" || p.Totals.Figure("undisturbed_latency_s") != nil {
+	if got := judged(p, res, false); got.Quote != "processor_s" || p.Totals.Figure("undisturbed_latency_s") != nil {
 		t.Errorf("five undisturbed runs: %+v", got)
 	}
 	if m := p.Totals.Figure("processor_s"); !(*m.Max <= 1.01e-3) {
@@ -210,11 +210,11 @@ func TestQuote(t *testing.T) {
 	}
 	p.Totals = profile.Totals{}
 	res.Plain[0] = 1
-	if got := judge(p, res, false); got.Verdict != profile.DoNotUse || got.Quote != "" {
+	if got := judged(p, res, false); got.Verdict != profile.DoNotUse || got.Quote != "" {
 		t.Errorf("nothing but wall time: %+v", got)
 	}
 	p, res = calm(2)
-	if got := judge(p, res, false); got.Quote != "" {
+	if got := judged(p, res, false); got.Quote != "" {
 		t.Errorf("two runs: quote %q", got.Quote)
 	}
 }

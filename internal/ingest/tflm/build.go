@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-var ticks = profile.Quantity{Key: "ticks", Unit: "cycles", Head: "ticks", Name: "Ticks", Group: "Time", Adds: true, Better: -1, Doc: "Ticks of the profiler's clock: a microsecond, a cycle of the processor, or some of them. The log does not tell the frequency."}
+var ticks, _ = profile.Lookup("ticks")
 
 // runs makes runs of the groups: those of one model with the same operators and no
 // benchmark's heading between are inferences of one run.

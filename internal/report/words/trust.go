@@ -85,6 +85,8 @@ func doubt(d *profile.Doubt) string {
 		return Plural(int64(v), "layer") + " did not run"
 	case profile.DoubtNotPinned:
 		return "threads could not be bound"
+	case profile.DoubtLost:
+		return "of " + part + " of the inferences something was lost on the way"
 	}
 	return string(d.Code)
 }

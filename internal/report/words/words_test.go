@@ -102,7 +102,7 @@ func TestDoubts(t *testing.T) {
 		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "processor for 300 % of", profile.DoubtStolen: "hypervisor took 300 %",
 		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load 3.0 a processor", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
 		profile.DoubtThreads: "3 threads share", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "add 300 %", profile.DoubtReconcile: "differ by 300 %",
-		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be bound",
+		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be bound", profile.DoubtLost: "of 300 % of the inferences",
 	} {
 		got := Doubts(&profile.Trust{Doubts: []profile.Doubt{{Code: code, Value: new(3.0)}}})
 		if !strings.Contains(got, want) {

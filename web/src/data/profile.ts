@@ -94,7 +94,7 @@ export interface Counter {
 /** Doubt is a reason not to rely on a latency. */
 export interface Doubt {
   /** Code names it. */
-  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned";
+  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned" | "lost";
   /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
   limit?: number;
   /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
@@ -273,14 +273,20 @@ export interface Layer {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
+    agent_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
+    /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
+    instructions?: Metric;
     /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
     processor_s?: Metric;
     /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
     reference_latency_s?: Metric;
+    /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
+    ticks?: Metric;
     /** Time of those plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
     /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
@@ -829,14 +835,20 @@ export interface Totals {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
+    agent_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
+    /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
+    instructions?: Metric;
     /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
     processor_s?: Metric;
     /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
     reference_latency_s?: Metric;
+    /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
+    ticks?: Metric;
     /** Time of those plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
     /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */

@@ -34,6 +34,7 @@ const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
   reconcile: { with: (v) => `layers and whole differ by ${percent(Math.abs(v))}`, without: "layers and whole differ" },
   incomplete: { with: (v) => `${plural(v, "layer")} did not run`, without: "not all layers ran" },
   not_pinned: { with: () => "threads could not be bound to processors as asked", without: "threads could not be bound to processors as asked" },
+  lost: { with: (v) => `of ${percent(v)} of the inferences something was lost on the way`, without: "something was lost on the way" },
 };
 
 /** doubt says why a latency is not relied upon further. */

@@ -1,0 +1,21 @@
+// Package all lists the protocols that devices speak.
+package all
+
+import (
+	"github.com/opmeter/opmeter/internal/device"
+	"github.com/opmeter/opmeter/internal/device/agent"
+)
+
+// Options are what some protocols are told.
+type Options struct {
+	// Output takes tensors that a device sends, such as a model's outputs: the name, the
+	// position and the bytes. nil for nobody.
+	Output func(name string, index int, data []byte)
+}
+
+// Protocols are all protocols, the surest first.
+func Protocols(o Options) []*device.Protocol {
+	return []*device.Protocol{
+		agent.New(agent.Options{Output: o.Output}),
+	}
+}

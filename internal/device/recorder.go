@@ -1,0 +1,561 @@
+package device
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/judge"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// ErrEnough says that there are as many inferences as were asked for, or that the interval is as
+// narrow as was asked for.
+var ErrEnough = errors.New("enough inferences")
+
+// Inference is one inference as a device told of it.
+type Inference struct {
+	// Whole holds figures of all of it by the key of their quantity; what is absent was not
+	// told.
+	Whole map[string]float64
+	// Layers are those of the layers, each once.
+	Layers []LayerFigures
+	// First says that it held work that is done once.
+	First bool
+	// Partial says that parts of it were lost: figures of the whole are not used.
+	Partial bool
+}
+
+// LayerFigures are figures of one layer in one inference.
+type LayerFigures struct {
+	// Layer is its index in what [Recorder.Describe] got.
+	Layer   int
+	Figures map[string]float64
+}
+
+// Units of a device's counter, for [Recorder.Clock].
+const (
+	Cycles       = "cycles"       // of the processor: "cpu_cycles"
+	Instructions = "instructions" // counted by an emulator
+	Nanoseconds  = "ns"           // of a clock: the figures are "latency_s" already
+	Ticks        = "ticks"        // of a clock of its own
+)
+
+// counters are the quantities that counters of these units make.
+var counters = map[string]string{Cycles: "cpu_cycles", Instructions: "instructions", Nanoseconds: "latency_s", Ticks: "ticks"}
+
+// Rules of a recorder.
+type Rules struct {
+	// Runs is how many inferences are wanted after warm-up, 0 for as many as come.
+	Runs int
+	// Warmup is how many are left out before them. Those that say of themselves that they are
+	// the first are among them.
+	Warmup int
+	// Until is the half width of the 95 % interval of the median, as a part of it, that is
+	// enough; 0 for none.
+	Until float64
+	// ClockHz is the frequency of the device's counter as the user says, 0 where the device is
+	// to tell.
+	ClockHz float64
+	// Model is what is known of the model, nil where none was named.
+	Model *profile.Profile
+	// Progress is told after each inference, nil for nobody.
+	Progress func(Progress)
+}
+
+// Progress is what is known while a device is measured.
+type Progress struct {
+	// Runs is the number of inferences that count, Want how many are wanted, 0 unknown.
+	Runs, Want int
+	// Warming says that the last one was warm-up.
+	Warming bool
+	// Quantity is the key of Median: "latency_s", or the counter's where no time is known.
+	Quantity string
+	Median   float64
+	// Half is half the 95 % interval of the median as a part of it, NaN below six inferences.
+	Half float64
+	// Layers has one entry a layer.
+	Layers []LayerProgress
+}
+
+// LayerProgress is a layer while a device is measured.
+type LayerProgress struct {
+	Name string
+	Last float64 // of Progress.Quantity in the last inference, NaN where it was not told
+	Mean float64 // over those that count, NaN for none
+}
+
+// Recorder makes events of inferences. It is not for several goroutines.
+type Recorder struct {
+	rules Rules
+	to    source.Sink
+
+	p       *profile.Profile // as described
+	clock   float64
+	told    float64 // what the device said
+	counter string  // key of the counter's quantity, "" unknown
+
+	seen, kept int       // inferences, those that count
+	warm       int       // those that did not
+	partial    int       // those with losses
+	wholes     []float64 // of the figure that is shown, those kept
+	times      []float64 // latency_s, those kept
+	key        string
+	median     float64 // of wholes
+	half       float64 // half its 95 % interval as a part of it
+	first      map[string]float64
+	methods    map[string]string
+	sums       []float64
+	counts     []int
+	layerSums  bool // the whole was made of the layers
+	bad        map[string]int
+	losses     map[lossKey]int64
+	lossOrder  []lossKey
+	found      map[string]int
+}
+
+type lossKey struct {
+	layer int
+	code  profile.CauseCode
+	text  string
+}
+
+// NewRecorder makes a recorder that sends its events to a sink.
+func NewRecorder(to source.Sink, r Rules) *Recorder {
+	return &Recorder{rules: r, to: to, median: math.NaN(), half: math.NaN(), bad: map[string]int{}, losses: map[lossKey]int64{}, found: map[string]int{}, methods: map[string]string{}}
+}
+
+// Described reports whether layers are known.
+func (r *Recorder) Described() bool { return r.p != nil }
+
+// Runs is the number of inferences that count.
+func (r *Recorder) Runs() int { return r.kept }
+
+// Describe says what the device runs, before the first inference: its layers as it names them,
+// the target, findings, quantities of its own. Where the user named a model, its operators are
+// found in them; hints say of each layer what is known for that, nil for nothing. Parts
+// of the profile that every device has may be left out.
+func (r *Recorder) Describe(p *profile.Profile, hints []join.Hint) error {
+	if r.p != nil {
+		return errors.New("a device is described once")
+	}
+	p.Schema = profile.SchemaV1
+	p.Target.Kind = cmp.Or(p.Target.Kind, profile.TargetDevice)
+	p.Target.ID = cmp.Or(p.Target.ID, "device")
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		l.Index = int64(i)
+		l.State = cmp.Or(l.State, profile.Ran)
+	}
+	if m := r.rules.Model; m != nil {
+		// A word of the device about its model does not replace the file's.
+		join.Fill(p, m, join.Find(m.Layers, p.Layers, hints))
+		p.Totals.Ops, p.Totals.MACs = m.Totals.Ops, m.Totals.MACs
+	}
+	p.Model.Name = cmp.Or(p.Model.Name, "model")
+	if n := r.rules.Runs; n > 0 {
+		p.Settings.Runs = new(int64(n))
+	}
+	if n := r.rules.Warmup; n > 0 {
+		p.Settings.WarmupRuns = new(int64(n))
+	}
+	if r.clock > 0 {
+		p.Target.ClockHz = new(r.clock)
+	}
+	if err := r.to.Send(profile.Event{Described: p}); err != nil {
+		return err
+	}
+	r.p = p
+	r.sums, r.counts = make([]float64, len(p.Layers)), make([]int, len(p.Layers))
+	return nil
+}
+
+// Clock takes what the device says of its counter: its frequency in hertz, 0 unknown, and the
+// unit of its counts, one of [Cycles], [Instructions], [Nanoseconds] and [Ticks]. What the
+// user said of the frequency counts more.
+func (r *Recorder) Clock(hz float64, unit string) {
+	r.counter = counters[unit]
+	if !(hz > 0) || math.IsInf(hz, 0) {
+		hz = 0
+	}
+	r.told = hz
+	given := r.rules.ClockHz
+	before := r.clock
+	r.clock = cmp.Or(given, hz)
+	if unit == Instructions || unit == Nanoseconds {
+		r.clock = 0 // instructions are no time, and nanoseconds need no clock
+	}
+	// A whole hertz or a part in a million is how frequencies are written down.
+	if given > 0 && hz > 0 && math.Abs(given/hz-1) > 1e-6 {
+		r.Found("device.clock", profile.Warning, "The device says that its clock has %.9g Hz, --clock says %.9g Hz: times are by the latter.", hz, given)
+	}
+	if r.p != nil && r.clock != before && r.clock > 0 {
+		r.target(func(t *profile.Target) { t.ClockHz = new(r.clock) })
+	}
+}
+
+// target changes what is said of the target.
+func (r *Recorder) target(change func(t *profile.Target)) {
+	change(&r.p.Target)
+	t := r.p.Target
+	_ = r.to.Send(profile.Event{Noted: &profile.Noted{Target: &t}})
+}
+
+// Note sends parts of the profile beside layers and figures; it must not change the layers.
+func (r *Recorder) Note(n *profile.Noted) error { return r.to.Send(profile.Event{Noted: n}) }
+
+// Count sets a figure of a layer, of the whole with layer -1, that is not one of each inference.
+func (r *Recorder) Count(layer int, quantity string, m *profile.Metric) error {
+	f := &profile.Figure{Quantity: quantity, Metric: m}
+	if layer >= 0 {
+		f.Layer = new(int64(layer))
+	}
+	return r.to.Send(profile.Event{Counted: f})
+}
+
+// Lost says that records are missing: of a layer, of any with layer -1. Losses of one kind are told
+// together when the session ends.
+func (r *Recorder) Lost(layer int, records int64, why profile.CauseCode, text string) {
+	const most = 1000
+	k := lossKey{layer, why, text}
+	if _, ok := r.losses[k]; !ok {
+		if len(r.lossOrder) == most {
+			k = lossKey{-1, profile.ByRecord, "losses of more kinds"}
+		}
+		if _, ok := r.losses[k]; !ok {
+			r.lossOrder = append(r.lossOrder, k)
+		}
+	}
+	r.losses[k] += records
+}
+
+// Found notes a finding. One that was there word for word is not repeated, and of one
+// rule there are ten at most.
+func (r *Recorder) Found(id string, s profile.Severity, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	const most = 10
+	if r.found[id+"\x00"+text]++; r.found[id+"\x00"+text] > 1 {
+		return
+	}
+	if r.found[id]++; r.found[id] > most {
+		return
+	}
+	f := profile.Finding{ID: id, Severity: s, Text: text}
+	if r.p == nil {
+		return // nothing to hold it: whoever describes adds its own
+	}
+	_ = r.to.Send(profile.Event{Found: &f})
+}
+
+// Inference takes the next one. [ErrEnough] says that no more are wanted.
+func (r *Recorder) Inference(x Inference) error {
+	if r.p == nil {
+		return errors.New("an inference before its description")
+	}
+	r.seen++
+	r.clean(&x)
+	r.time(&x)
+	warming := r.kept == 0 && !x.Partial && (x.First || r.warm < r.rules.Warmup)
+	if warming {
+		r.warm++
+		if r.first == nil {
+			r.first = maps.Clone(x.Whole)
+		}
+	} else if err := r.keep(&x); err != nil {
+		return err
+	}
+	r.progress(&x, warming)
+	if r.enough() {
+		return ErrEnough
+	}
+	return nil
+}
+
+// clean takes figures away that cannot be: not finite, negative, of layers that are not there.
+func (r *Recorder) clean(x *Inference) {
+	drop := func(m map[string]float64) {
+		for k, v := range m {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				r.bad[k]++
+				delete(m, k)
+			}
+		}
+	}
+	drop(x.Whole)
+	x.Layers = slices.DeleteFunc(x.Layers, func(l LayerFigures) bool {
+		if l.Layer < 0 || l.Layer >= len(r.p.Layers) {
+			r.bad["layer"]++
+			return true
+		}
+		drop(l.Figures)
+		return false
+	})
+}
+
+// time makes seconds of counts where the clock is known, and the whole of the layers where it was
+// not told.
+func (r *Recorder) time(x *Inference) {
+	key := r.counter
+	if key == "" {
+		// Not told of: whatever the figures are.
+		for _, k := range []string{"cpu_cycles", "ticks"} {
+			if _, ok := x.Whole[k]; ok {
+				key = k
+			}
+			for _, l := range x.Layers {
+				if _, ok := l.Figures[k]; ok {
+					key = k
+				}
+			}
+		}
+		r.clock = cmp.Or(r.rules.ClockHz, r.clock)
+	}
+	hz := r.clock
+	seconds := func(m map[string]float64) {
+		if v, ok := m[key]; ok && hz > 0 && key != "instructions" {
+			if _, ok := m["latency_s"]; !ok || r.rules.ClockHz > 0 {
+				m["latency_s"] = v / hz
+				r.methods["latency_s"] = fmt.Sprintf("%s ÷ %.9g Hz", unitOf(key), hz)
+			}
+		}
+	}
+	for i := range x.Layers {
+		seconds(x.Layers[i].Figures)
+	}
+	if x.Whole == nil {
+		x.Whole = map[string]float64{}
+	}
+	if x.Partial {
+		clear(x.Whole)
+		return
+	}
+	seconds(x.Whole)
+	sums := map[string]float64{}
+	n := map[string]int{}
+	for _, l := range x.Layers {
+		for k, v := range l.Figures {
+			sums[k] += v
+			n[k]++
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(sums)) {
+		if _, ok := x.Whole[k]; ok || n[k] < len(r.p.Layers) {
+			continue
+		}
+		if q, ok := profile.Lookup(k); ok && q.Adds && (k == "latency_s" || k == key) {
+			x.Whole[k] = sums[k]
+			r.layerSums = true
+			r.methods[k+"/whole"] = "sum of the layers"
+		}
+	}
+}
+
+// unitOf is the word for counts of a quantity.
+func unitOf(key string) string {
+	switch key {
+	case "cpu_cycles":
+		return Cycles
+	case "instructions":
+		return Instructions
+	}
+	return Ticks
+}
+
+// keep sends the figures of an inference that counts.
+func (r *Recorder) keep(x *Inference) error {
+	if x.Partial {
+		r.partial++
+	} else {
+		r.kept++
+	}
+	send := func(layer *int64, m map[string]float64) error {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			s := &profile.Samples{Layer: layer, Quantity: k, Values: []float64{m[k]}, Method: r.methods[k]}
+			if layer == nil {
+				s.Method = cmp.Or(r.methods[k+"/whole"], s.Method)
+			}
+			if err := r.to.Send(profile.Event{Measured: s}); err != nil {
+				return fmt.Errorf("%s: %w", k, err)
+			}
+		}
+		return nil
+	}
+	for _, l := range x.Layers {
+		if err := send(new(int64(l.Layer)), l.Figures); err != nil {
+			return err
+		}
+	}
+	return send(nil, x.Whole)
+}
+
+// shown is the key of the figure that stands for an inference.
+func (r *Recorder) shown(x *Inference) string {
+	for _, k := range []string{"latency_s", r.counter, "cpu_cycles", "instructions", "ticks"} {
+		if k == "" {
+			continue
+		}
+		if _, ok := x.Whole[k]; ok {
+			return k
+		}
+		for _, l := range x.Layers {
+			if _, ok := l.Figures[k]; ok {
+				return k
+			}
+		}
+	}
+	return ""
+}
+
+// progress counts, and tells whoever wants to know.
+func (r *Recorder) progress(x *Inference, warming bool) {
+	const most = 1 << 20 // inferences of which the times are held, for the verdict
+	key := r.shown(x)
+	if r.key == "" {
+		r.key = key
+	}
+	if !warming && len(r.wholes) < most {
+		if v, ok := x.Whole[r.key]; ok {
+			r.wholes = append(r.wholes, v)
+		}
+		if v, ok := x.Whole["latency_s"]; ok {
+			r.times = append(r.times, v)
+		}
+	}
+	last := map[int]float64{}
+	for _, l := range x.Layers {
+		if v, ok := l.Figures[r.key]; ok {
+			last[l.Layer] = v
+			if !warming {
+				r.sums[l.Layer] += v
+				r.counts[l.Layer]++
+			}
+		}
+	}
+	if r.rules.Progress == nil && r.rules.Until == 0 {
+		return
+	}
+	r.interval()
+	if r.rules.Progress == nil {
+		return
+	}
+	g := Progress{Runs: r.kept, Want: r.rules.Runs, Warming: warming, Quantity: r.key, Median: r.median, Half: r.half}
+	for i := range r.p.Layers {
+		y := LayerProgress{Name: cmp.Or(r.p.Layers[i].Name, r.p.Layers[i].Op), Last: math.NaN(), Mean: math.NaN()}
+		if v, ok := last[i]; ok {
+			y.Last = v
+		}
+		if r.counts[i] > 0 {
+			y.Mean = r.sums[i] / float64(r.counts[i])
+		}
+		g.Layers = append(g.Layers, y)
+	}
+	r.rules.Progress(g)
+}
+
+// interval finds the median and half its 95 % interval as a part of it, NaN where there is none. It
+// costs a sort: with many inferences it is made ever more seldom.
+func (r *Recorder) interval() {
+	n := len(r.wholes)
+	if n == 0 || n >= 100 && n%(n/50) != 0 {
+		return
+	}
+	s := slices.Clone(r.wholes)
+	slices.Sort(s)
+	r.median, r.half = stats.Quantile(s, 0.5), math.NaN()
+	if lo, hi, ok := stats.MedianInterval(s); ok {
+		r.half = 0
+		if hi > lo {
+			r.half = (hi - lo) / 2 / r.median
+		}
+	}
+}
+
+// enough reports whether no more inferences are wanted.
+func (r *Recorder) enough() bool {
+	if r.rules.Runs > 0 && r.kept >= r.rules.Runs {
+		return true
+	}
+	return r.rules.Until > 0 && r.half <= r.rules.Until
+}
+
+// end sends what is known when the session is over, for whatever reason.
+func (r *Recorder) end(missing []profile.Missing) error {
+	if r.p == nil {
+		return nil
+	}
+	for _, k := range r.lossOrder {
+		l := &profile.Loss{Cause: profile.Cause{Code: k.code, Text: k.text}}
+		if k.layer >= 0 && k.layer < len(r.p.Layers) {
+			l.Layer = new(int64(k.layer))
+		}
+		if n := r.losses[k]; n > 0 {
+			l.Records = &n
+		}
+		if err := r.to.Send(profile.Event{Lost: l}); err != nil {
+			return err
+		}
+	}
+	if r.partial > 0 {
+		r.Found("device.partial", profile.Warning, "Parts of %d of %d inferences were lost on the way: what came of their layers counts, their totals do not.", r.partial, r.seen)
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.bad)) {
+		r.Found("device.impossible", profile.Warning, "%d figures of %s were negative, not finite or of layers that are not there, and were left out.", r.bad[k], k)
+	}
+	r.remarks()
+	return r.to.Send(profile.Event{Done: &profile.Done{Incomplete: missing}})
+}
+
+// remarks are the warm-up, the verdict and what is missing for times.
+func (r *Recorder) remarks() {
+	n := &profile.Noted{}
+	if r.warm > 0 {
+		n.Phases = &profile.Phases{Warmup: &profile.Warmup{Count: new(int64(r.warm))}}
+		if v, ok := r.first["latency_s"]; ok {
+			n.Phases.FirstRunS = &v
+		}
+	}
+	if len(r.times) > 0 {
+		st := stats.Judge(r.times)
+		if n.Phases != nil {
+			n.Phases.Warmup.Steady, n.Phases.Warmup.Reason = st.Steady, st.Reason
+		}
+		n.Trust = r.trust(&st)
+	}
+	if n.Phases != nil || n.Trust != nil {
+		_ = r.to.Send(profile.Event{Noted: n})
+	}
+	if r.kept+r.partial == 0 || len(r.times) > 0 {
+		return
+	}
+	switch r.key {
+	case "instructions":
+		r.Found("device.instructions", profile.Info, "The figures are instructions that an emulator counted. They compare layers and versions of a model; they are neither cycles nor time of a chip.")
+	case "cpu_cycles", "ticks":
+		r.Found("device.no_clock", profile.Warning, "The device counts %s and does not tell their frequency: name it, such as --clock 64MHz, for times.", unitOf(r.key))
+	}
+}
+
+// trust judges the times of the device.
+func (r *Recorder) trust(st *stats.Stability) *profile.Trust {
+	var d judge.Doubts
+	d.Series(profile.FromSummary(profile.Measured, stats.Summarize(r.times), ""), len(r.times), st)
+	if r.partial > 0 {
+		v := profile.Fair
+		if r.partial > r.kept {
+			v = profile.DoNotUse
+		}
+		d.Add(profile.DoubtLost, v, float64(r.partial)/float64(r.seen), 0)
+	}
+	t := profile.NewTrust(d)
+	t.Interval = profile.OfThisRun
+	if t.Verdict != profile.DoNotUse {
+		t.Quote = "latency_s"
+	}
+	return t
+}

@@ -1,0 +1,153 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Options says how a device is measured.
+type Options struct {
+	Rules
+	// Protocols are those that are looked for: one where the user named it.
+	Protocols []*Protocol
+	// Port says how the port is opened; where its speed is 0, speeds are tried.
+	Port port.Options
+	// Timeout is how long a device may be silent, 0 for [DefaultTimeout].
+	Timeout time.Duration
+	// Open opens the port, nil for [port.Open].
+	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
+	// Recognised is told which protocol was found, nil for nobody.
+	Recognised func(*Seen)
+}
+
+// DefaultTimeout is how long a device may be silent. Slow boards need some seconds for an
+// inference.
+const DefaultTimeout = 10 * time.Second
+
+// Session measures a device once. It is a source.
+type Session struct {
+	addr port.Address
+	o    Options
+	open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
+}
+
+// New makes a session with a device.
+func New(a port.Address, o Options) *Session {
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	s := &Session{addr: a, o: o, open: port.Open}
+	if o.Open != nil {
+		s.open = o.Open
+	}
+	return s
+}
+
+// connect opens the port.
+func (s *Session) connect(ctx context.Context) (*Conn, error) {
+	o := s.o.Port
+	if o.Speed == 0 {
+		o.Speed = speeds(s.o.Protocols, 0)[0]
+	}
+	p, err := s.open(ctx, s.addr, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{port: p, addr: s.addr, timeout: s.o.Timeout}, nil
+}
+
+// Run measures until there are enough inferences or the stream ends. Without an inference the
+// error says why; with some it says so too where it was not as asked for, and the profile has them.
+func (s *Session) Run(ctx context.Context, to source.Sink) error {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.port.Close() }()
+	p, seen, err := c.recognise(ctx, s.o.Protocols, s.o.Port.Speed, s.o.Timeout)
+	if err != nil {
+		return err
+	}
+	if s.o.Recognised != nil {
+		s.o.Recognised(seen)
+	}
+	r := NewRecorder(to, s.o.Rules)
+	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
+	missing, err := s.ended(ctx, r, p, err)
+	if r.Described() {
+		if e := r.end(missing); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// ended says what is missing when a protocol has ended, and whether that is an error.
+func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error) ([]profile.Missing, error) {
+	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) {
+		if r.kept+r.partial == 0 {
+			return []profile.Missing{{Cause: profile.ByEnd}}, s.none(r, p)
+		}
+		m := profile.Missing{Cause: profile.ByEnd, Got: new(int64(r.kept)), Want: new(int64(s.o.Runs))}
+		if r.kept < s.o.Runs && s.o.Until == 0 && !errors.Is(err, ErrEnough) {
+			return []profile.Missing{m}, nil
+		}
+		return nil, nil
+	}
+	m := profile.Missing{Cause: profile.ByError, Text: err.Error()}
+	gone, isGone := errors.AsType[*port.GoneError](err)
+	switch {
+	case ctx.Err() != nil:
+		m = profile.Missing{Cause: profile.ByCancel}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			m.Cause = profile.ByDeadline
+		}
+	case errors.Is(err, ErrSilent):
+		m.Cause = profile.ByDeadline
+	case isGone:
+		m.Cause, m.Text = profile.ByEnd, gone.Error()
+	}
+	if s.o.Runs > 0 {
+		m.Got, m.Want = new(int64(r.kept)), new(int64(s.o.Runs))
+	}
+	return []profile.Missing{m}, err
+}
+
+// none is the error of a stream that ended without an inference.
+func (s *Session) none(r *Recorder, p *Protocol) error {
+	if r.warm > 0 {
+		return fmt.Errorf("%s: ended after %d inferences, all of them warm-up: leave out fewer with --warmup", s.addr, r.warm)
+	}
+	return fmt.Errorf("%s: %s began and no inference of it was complete", s.addr, p.Title)
+}
+
+// ProbeOptions says how a port is listened to.
+type ProbeOptions struct {
+	Protocols []*Protocol
+	Port      port.Options
+	// Timeout is how long to wait for the first byte, 0 for [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// Probe listens to a port and says what it heard. The error is that of the port, a
+// [SilentError], or nil: an unknown stream is no error here.
+func Probe(ctx context.Context, a port.Address, o ProbeOptions) (*Seen, error) {
+	s := New(a, Options{Protocols: o.Protocols, Port: o.Port, Timeout: o.Timeout})
+	c, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.port.Close() }()
+	_, seen, err := c.recognise(ctx, o.Protocols, o.Port.Speed, s.o.Timeout)
+	if _, ok := errors.AsType[*UnknownError](err); ok {
+		err = nil
+	}
+	return seen, err
+}
