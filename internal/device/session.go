@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/port"
@@ -36,6 +37,8 @@ type Session struct {
 	addr port.Address
 	o    Options
 	open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
+	// unkept is why the recording has ended before the rest.
+	unkept atomic.Pointer[error]
 }
 
 // New makes a session with a device.
@@ -56,6 +59,7 @@ func (s *Session) connect(ctx context.Context) (*Conn, error) {
 	if o.Speed == 0 {
 		o.Speed = speeds(s.o.Protocols, 0)[0]
 	}
+	o.RecordFailed = func(err error) { s.unkept.Store(&err) }
 	p, err := s.open(ctx, s.addr, o)
 	if err != nil {
 		return nil, err
@@ -82,6 +86,9 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	missing, err := s.ended(ctx, r, p, err)
 	if r.Described() {
+		if e := s.unkept.Load(); e != nil {
+			r.Found("device.recording", profile.Warning, "The recording does not have all that came: %v.", *e)
+		}
 		if e := r.end(missing); e != nil && err == nil {
 			err = e
 		}
@@ -91,7 +98,9 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 
 // ended says what is missing when a protocol has ended, and whether that is an error.
 func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error) ([]profile.Missing, error) {
-	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) {
+	gone, isGone := errors.AsType[*port.GoneError](err)
+	// A connection that the other side has closed in order ends as a file does.
+	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) || isGone && gone.Closed {
 		if r.kept+r.partial == 0 {
 			return []profile.Missing{{Cause: profile.ByEnd}}, s.none(r, p)
 		}
@@ -102,7 +111,6 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 		return nil, nil
 	}
 	m := profile.Missing{Cause: profile.ByError, Text: err.Error()}
-	gone, isGone := errors.AsType[*port.GoneError](err)
 	switch {
 	case ctx.Err() != nil:
 		m = profile.Missing{Cause: profile.ByCancel}

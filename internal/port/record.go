@@ -14,10 +14,10 @@ type Recording struct {
 	n  int64
 }
 
-// CreateRecording creates a file for [Options.Record]; an old one of that name is
-// overwritten.
+// CreateRecording creates a file for [Options.Record]. One of that name that is there is an
+// [os.ErrExist]: it may be the only record of another run.
 func CreateRecording(path string) (*Recording, error) {
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
