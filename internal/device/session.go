@@ -20,6 +20,8 @@ type Options struct {
 	Protocols []*Protocol
 	// Port says how the port is opened; where its speed is 0, speeds are tried.
 	Port port.Options
+	// AtMost says that it is no fault where fewer inferences come than Runs.
+	AtMost bool
 	// Timeout is how long a device may be silent, 0 for [DefaultTimeout].
 	Timeout time.Duration
 	// Open opens the port, nil for [port.Open].
@@ -101,14 +103,14 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 	gone, isGone := errors.AsType[*port.GoneError](err)
 	// A connection that the other side has closed in order ends as a file does.
 	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) || isGone && gone.Closed {
-		if r.kept+r.partial == 0 {
-			return []profile.Missing{{Cause: profile.ByEnd}}, s.none(r, p)
-		}
 		m := profile.Missing{Cause: profile.ByEnd, Got: new(int64(r.kept)), Want: new(int64(s.o.Runs))}
-		if r.kept < s.o.Runs && s.o.Until == 0 && !errors.Is(err, ErrEnough) {
-			return []profile.Missing{m}, nil
+		switch {
+		case r.kept == 0:
+			return []profile.Missing{{Cause: profile.ByEnd}}, s.none(r, p)
+		case s.o.AtMost || errors.Is(err, ErrEnough) || r.kept >= s.o.Runs:
+			return nil, nil
 		}
-		return nil, nil
+		return []profile.Missing{m}, fmt.Errorf("%s: ended after %d of %d inferences", s.addr, r.kept, s.o.Runs)
 	}
 	m := profile.Missing{Cause: profile.ByError, Text: err.Error()}
 	switch {
@@ -133,7 +135,7 @@ func (s *Session) none(r *Recorder, p *Protocol) error {
 	if r.warm > 0 {
 		return fmt.Errorf("%s: ended after %d inferences, all of them warm-up: leave out fewer with --warmup", s.addr, r.warm)
 	}
-	return fmt.Errorf("%s: %s began and no inference of it was complete", s.addr, p.Title)
+	return fmt.Errorf("%s: recognised the %s, and no inference of it was complete", s.addr, p.Title)
 }
 
 // ProbeOptions says how a port is listened to.

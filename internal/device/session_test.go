@@ -234,7 +234,7 @@ func TestEnds(t *testing.T) {
 	}{
 		{"silent", []step{head}, 9, profile.ByDeadline, ErrSilent, "tty: nothing more came within 3 s, after 23 bytes"},
 		{"gone", []step{head, {err: gone}}, 9, profile.ByEnd, gone, "the device is gone"},
-		{"ended early", []step{head, {err: io.EOF}}, 9, profile.ByEnd, nil, ""},
+		{"ended early", []step{head, {err: io.EOF}}, 9, profile.ByEnd, nil, "tty: ended after 2 of 9 inferences"},
 		{"ended", []step{head, {err: io.EOF}}, 0, "", nil, ""},
 		{"broken", []step{head, {err: errors.New("boom")}}, 9, profile.ByError, nil, "boom"},
 	} {
