@@ -133,7 +133,7 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 // none is the error of a stream that ended without an inference.
 func (s *Session) none(r *Recorder, p *Protocol) error {
 	if r.warm > 0 {
-		return fmt.Errorf("%s: ended after %d inferences, all of them warm-up: leave out fewer with --warmup", s.addr, r.warm)
+		return fmt.Errorf("%s: all inferences that came, %d, were left out as warm-up: leave out fewer", s.addr, r.warm)
 	}
 	return fmt.Errorf("%s: recognised the %s, and no inference of it was complete", s.addr, p.Title)
 }

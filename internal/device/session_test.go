@@ -352,7 +352,7 @@ func TestSpeeds(t *testing.T) {
 		}
 		_, err := collect(t, s, Options{Protocols: []*Protocol{counts("counts", "")}})
 		e, ok := errors.AsType[*UnknownError](err)
-		if !ok || len(e.Seen.Tried) != len(usualSpeeds) || e.Seen.Text || !strings.Contains(err.Error(), "fe 80 00 07") || !strings.Contains(err.Error(), "name it with --speed") {
+		if !ok || len(e.Seen.Tried) != len(usualSpeeds) || e.Seen.Text || !strings.Contains(err.Error(), "fe 80 00 07") || !strings.Contains(err.Error(), "uses another speed, name it") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -390,7 +390,7 @@ func TestNothing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ stream, want string }{
 		{"counts#1\n", "no inference of it was complete"},
-		{"counts#1\nhz=5\n1\n2\n", "ended after 2 inferences, all of them warm-up"},
+		{"counts#1\nhz=5\n1\n2\n", "all inferences that came, 2, were left out as warm-up"},
 		{"", "ended before anything came"},
 	} {
 		s := &script{steps: []step{{data: tt.stream}, {err: io.EOF}}}
