@@ -223,7 +223,7 @@ func TestMeasured(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	head := step{data: "counts#1\nhz=1000\n10\n10\n"}
-	gone := &port.GoneError{Address: port.Address{Kind: port.Serial, Name: "tty"}, Err: io.ErrUnexpectedEOF}
+	gone := &port.GoneError{Port: port.Address{Kind: port.Serial, Name: "tty"}, Err: io.ErrUnexpectedEOF}
 	for _, tt := range []struct {
 		name  string
 		steps []step
@@ -233,7 +233,7 @@ func TestEnds(t *testing.T) {
 		words string
 	}{
 		{"silent", []step{head}, 9, profile.ByDeadline, ErrSilent, "tty: nothing more came within 3 s, after 23 bytes"},
-		{"gone", []step{head, {err: gone}}, 9, profile.ByEnd, gone, "the device is gone"},
+		{"gone", []step{head, {err: gone}}, 9, profile.ByEnd, gone, "the device went away"},
 		{"ended early", []step{head, {err: io.EOF}}, 9, profile.ByEnd, nil, "tty: ended after 2 of 9 inferences"},
 		{"ended", []step{head, {err: io.EOF}}, 0, "", nil, ""},
 		{"broken", []step{head, {err: errors.New("boom")}}, 9, profile.ByError, nil, "boom"},
