@@ -176,7 +176,7 @@ func (c *Conn) recognise(ctx context.Context, ps []*Protocol, set int, silence t
 			c.head, c.headAt = head, time.Now()
 			return p, seen, nil
 		}
-		if err != nil && (!errors.Is(err, io.EOF) || len(head) == 0) {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, seen, err
 		}
 		if err != nil || seen.Text && len(head) > 64 {

@@ -53,3 +53,13 @@ func (f *frame) describe() []Step {
 	}
 	return out
 }
+
+// Tasks lists the prepared steps of the main graph, in order, for those who make
+// another program of them. They are the session's own and must not be changed.
+func (s *Session) Tasks() []*plan.Task {
+	out := make([]*plan.Task, len(s.main.steps))
+	for i := range s.main.steps {
+		out[i] = s.main.steps[i].Task
+	}
+	return out
+}

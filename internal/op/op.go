@@ -116,6 +116,10 @@ type Call struct {
 	// Kernel names the way of computing that Prepare chose, such as "im2col"; empty
 	// where an operator has one way.
 	Kernel string
+	// Recipe is what Prepare worked out, for those who write the node as a program for
+	// another machine: a type of internal/liteop/recipe. Nil where a definition does not
+	// tell.
+	Recipe any
 	Env    Env // never nil while preparing and running; nil while inferring
 	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
 	// stands for no limit.

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -73,6 +74,7 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 			exps[d] = fixed.Exp(m.Apply(-int32(d)), 5)
 		}
 	}
+	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0])
 		c.Pool.For(rows, 1+2048/max(depth, 1), func(r0, r1 int) {
@@ -111,6 +113,7 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 		return nil, err
 	}
 	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
+	c.Recipe = recipe.WideSoftmax{Rows: rows, Depth: depth, Mul: m}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		c.Pool.For(rows, 1+2048/max(depth, 1), func(lo, hi int) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -49,11 +50,12 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 	wide := c.In[0].Type == tensor.Int16
 	switch k {
 	case addOp, subOp, sqdiffOp:
-		return sumQuant[T](k, w, q, wide)
+		return sumQuant[T](c, k, w, q, wide)
 	case mulOp:
 		// TensorFlow Lite multiplies the scales in float32, its Micro in float64, whose
 		// results are those that the reference outputs have.
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
+		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
 		return func(c *op.Call) error {
 			Spread(c, w, func(x, y T) T { return T(q.Clamp(m.Apply((int32(x) - q.Z1) * (int32(y) - q.Z2)))) })
 			return nil
@@ -66,7 +68,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 
 // sumQuant brings both inputs to a common finer scale, adds or subtracts there
 // and scales once more. For 8-bit inputs the first step is a table.
-func sumQuant[T int8 | uint8 | int16](k arith, w *Broadcast, q binaryQuant, wide bool) (op.Run, error) {
+func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binaryQuant, wide bool) (op.Run, error) {
 	shift := 20
 	switch {
 	case k == sqdiffOp && wide:
@@ -81,6 +83,11 @@ func sumQuant[T int8 | uint8 | int16](k arith, w *Broadcast, q binaryQuant, wide
 	mo := fixed.FromReal(twice / (float64(int(1)<<shift) * float64(q.So)))
 	if k == sqdiffOp {
 		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * float64(q.So)))
+	}
+	kind := map[arith]recipe.SumKind{addOp: recipe.Add, subOp: recipe.Sub, sqdiffOp: recipe.SquaredDifference}[k]
+	c.Recipe = recipe.Sum{
+		Kind: kind, A: c.In[0].Shape, B: c.In[1].Shape, Shift: shift, ZeroA: q.Z1, ZeroB: q.Z2, MulA: m1, MulB: m2, MulOut: mo,
+		Zero: q.zo, Min: q.lo, Max: q.hi,
 	}
 	first := func(x int32) int32 { return m1.Apply((x - q.Z1) << shift) }
 	second := func(y int32) int32 { return m2.Apply((y - q.Z2) << shift) }

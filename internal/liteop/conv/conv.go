@@ -3,6 +3,7 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -174,6 +175,7 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 	if err != nil {
 		return nil, err
 	}
+	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Zero: zero, Sums: layer.SumsOf(q)}
 	if depthwise {
 		c.Kernel = "depthwise"
 		wd := make([]int32, len(w))

@@ -4,6 +4,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -32,6 +33,11 @@ func (w *Wide) One(acc int64, ch int) int16 {
 		v = m.Apply64(acc)
 	}
 	return int16(min(max(v, w.Lo), w.Hi))
+}
+
+// Sums is q as part of a recipe.
+func (w *Wide) Sums() recipe.Sums {
+	return recipe.Sums{Bias: w.Bias, Mul: w.Mul, Min: w.Lo, Max: w.Hi, Wide: !w.Narrow}
 }
 
 func newWide(c *op.Call, channels int) (*Wide, error) {
@@ -79,6 +85,7 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: q.Sums()}
 	cg, og := s.C/s.Groups, s.OC/s.Groups
 	// Element of the filter for output channel o, tap t, input channel i.
 	so, st := s.KH*s.KW*cg, cg

@@ -4,7 +4,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -119,6 +121,15 @@ func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multip
 		ms[i] = fixed.FromReal(product / float64(so))
 	}
 	return ms, nil
+}
+
+// SumsOf is a requantisation as part of a recipe.
+func SumsOf(q kernel.Requant) recipe.Sums {
+	s := recipe.Sums{Mul: q.Mul, Zero: q.Zero, Min: q.Min, Max: q.Max}
+	for _, b := range q.Bias {
+		s.Bias = append(s.Bias, int64(b))
+	}
+	return s
 }
 
 // window is the geometry of a convolution or pooling along one axis.

@@ -5,6 +5,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/conv"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -174,6 +175,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		}
 		q.Bias = tensor.Of[int32](c.In[2])
 	}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Zero: zx, Sums: layer.SumsOf(q)}
 	var w []int16
 	if c.Const(1) {
 		if w, err = layer.Weights(c.In[1]); err != nil {
@@ -286,6 +288,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: q.Sums()}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), func(lo, hi int) {
