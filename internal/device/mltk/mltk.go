@@ -45,6 +45,8 @@ func Protocol(reset func(context.Context) error) *device.Protocol {
 		Title:  "the Silicon Labs MLTK model profiler",
 		Speeds: []int{115200},
 		Sure:   sure,
+		Warm:   true, // each inference is the first after a start
+		Once:   reset == nil,
 		Run: func(ctx context.Context, c *device.Conn, j *device.Job) error {
 			s := &session{job: j, log: &console.Log{}}
 			return s.run(ctx, c, reset)
