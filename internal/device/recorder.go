@@ -137,6 +137,10 @@ func (r *Recorder) Described() bool { return r.p != nil }
 // Runs is the number of inferences that count.
 func (r *Recorder) Runs() int { return r.kept }
 
+// ClockHz is the frequency of the device's counter, as the user or the device said, 0 where neither
+// did.
+func (r *Recorder) ClockHz() float64 { return cmp.Or(r.rules.ClockHz, r.clock) }
+
 // Describe says what the device runs, before the first inference: its layers as it names them,
 // the target, findings, quantities of its own. Where the user named a model, its operators are
 // found in them; hints say of each layer what is known for that, nil for nothing. Parts

@@ -84,6 +84,12 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	if s.o.Recognised != nil {
 		s.o.Recognised(seen)
 	}
+	if p.Warm || p.Once {
+		s.o.Warmup = 0
+	}
+	if p.Once {
+		s.o.Runs = min(s.o.Runs, 1)
+	}
 	r := NewRecorder(to, s.o.Rules)
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	missing, err := s.ended(ctx, r, p, err)
