@@ -53,8 +53,10 @@ func TestCortex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			exe := filepath.Join(t.TempDir(), "cortex.elf")
-			args := append([]string{"-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-nostdlib", "-I", firmware, "-T", filepath.Join(firmware, "test", "cortex.ld"),
-				filepath.Join(firmware, "test", "cortex.c"), "-o", exe}, warnings...)
+			args := append([]string{
+				"-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-nostdlib", "-I", firmware, "-T", filepath.Join(firmware, "test", "cortex.ld"),
+				filepath.Join(firmware, "test", "cortex.c"), "-o", exe,
+			}, warnings...)
 			if round != "" {
 				args = append(args, round)
 			}

@@ -67,7 +67,7 @@ func (c *caller) pick(n uint32) uint32 {
 
 func (c *caller) text() *string {
 	kind := c.pick(16)
-	size := uint32(0)
+	var size uint32
 	if c.pick(8) == 0 {
 		size = c.pick(300)
 	} else {
