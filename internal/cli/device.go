@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/units"
@@ -33,7 +34,7 @@ MODEL --on device:PORT; opmeter devices lists what is connected.`,
 }
 
 // devicePort is the port of a target device:PORT.
-func devicePort(id string) (port string, ok bool) { return strings.CutPrefix(id, "device:") }
+func devicePort(id string) (at string, ok bool) { return strings.CutPrefix(id, "device:") }
 
 // deviceFlags say how to measure a device.
 type deviceFlags struct {
@@ -57,11 +58,11 @@ func (f *deviceFlags) add(c *cobra.Command) {
 }
 
 // options gathers what is known of a device and how to measure it.
-func (f *deviceFlags) options(a *app, port string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
+func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
 	if o.Inputs, err = m.inputs(); err != nil {
 		return o, err
 	}
-	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = port, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
+	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = at, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
 	if o.Discard = f.discard; o.Discard == 0 {
 		o.Discard = -1
 	}
@@ -139,10 +140,9 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOp
 	return p, told(err)
 }
 
-// newRecording makes the file of a recording; one that is there is not written over: it may be the
-// only record of another run.
-func newRecording(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+// newRecording makes the file of a recording.
+func newRecording(path string) (*port.Recording, error) {
+	f, err := port.CreateRecording(path)
 	if errors.Is(err, os.ErrExist) {
 		return nil, useError("--record %s: the file exists: name another, or remove it", text.Clean(path))
 	}
