@@ -40,7 +40,8 @@ type DeviceOptions struct {
 	Speed int
 	// Protocol is the only one to look for, "" for all of [DeviceProtocols].
 	Protocol string
-	// Runs is how many inferences are wanted; 0 means 10, and all those of a recording.
+	// Runs is how many inferences are wanted; 0 means 10, and all those of a recording. Less
+	// than 0 is as many as come.
 	Runs int
 	// Discard is how many are left out before them; 0 means 1, less than 0 none.
 	Discard int
@@ -73,6 +74,9 @@ type DeviceOptions struct {
 // DeviceProgress is what is known while a device is measured.
 type DeviceProgress = device.Progress
 
+// DeviceLayer is what is known of one layer meanwhile.
+type DeviceLayer = device.LayerProgress
+
 // DeviceError tells what is wrong with a device or the way to it.
 type DeviceError struct {
 	// Port is where it is.
@@ -99,8 +103,6 @@ func (o *DeviceOptions) Validate() error {
 	switch {
 	case o.Speed < 0 || o.Speed > 1e8:
 		return wrong("Speed", "use a speed in baud, such as 115200, not %d", o.Speed)
-	case o.Runs < 0:
-		return wrong("Runs", "use 0 or more, not %d", o.Runs)
 	case !(o.Until >= 0 && o.Until < 1):
 		return wrong("Until", "use a part of the time between 0 and 1, such as 0.01, not %v", o.Until)
 	case o.ClockHz != 0 && !(o.ClockHz > 0 && o.ClockHz < 1e15):
@@ -152,7 +154,7 @@ func MeasureDevice(ctx context.Context, m *Model, o DeviceOptions) (*profile.Pro
 		return nil, err
 	}
 	d := device.Options{
-		Protocols: protocols, Timeout: o.Timeout,
+		Protocols: protocols, Timeout: o.Timeout, AtMost: o.Runs <= 0,
 		Port:  port.Options{Speed: o.Speed, Record: o.Record, Reconnect: o.Reconnect, Stdin: o.Stdin},
 		Rules: device.Rules{Runs: o.runs(addr), Warmup: o.discard(), Until: o.Until, ClockHz: o.ClockHz, Progress: o.Progress},
 	}
@@ -178,8 +180,8 @@ func MeasureDevice(ctx context.Context, m *Model, o DeviceOptions) (*profile.Pro
 func (o *DeviceOptions) runs(a port.Address) int {
 	recorded := a.Kind == port.File || a.Kind == port.Stdin
 	switch {
-	case o.Runs > 0 || recorded:
-		return o.Runs
+	case o.Runs != 0 || recorded:
+		return max(0, o.Runs)
 	case o.Until > 0:
 		return 10_000
 	}

@@ -600,28 +600,25 @@ static void opmeter_hello(uint8_t flags) {
 /* Operators with nothing in them, unsent: the least counts inside one, and the least
  * that a round of them takes beside what the agent itself sees of it. */
 static void opmeter_calibrate(void) {
-  uint64_t cost = UINT64_MAX, pairs = UINT64_MAX;
   unsigned round, i;
+  opmeter_state.cost = UINT64_MAX;
+  opmeter_state.pairs = UINT64_MAX;
   opmeter_state.muted = true;
   opmeter_state.running = true;
   for (round = 0; round < OPMETER_ROUNDS; round++) {
     const uint64_t own = opmeter_state.own;
+    const uint64_t before = opmeter_now();
     const uint64_t begin = opmeter_now();
     uint64_t all, seen;
     for (i = 0; i < OPMETER_PAIRS; i++) {
       opmeter_op_begin(0, NULL);
-      opmeter_op_end(0);
-      if (opmeter_state.begin < cost) { /* op_end leaves its counts there when muted */
-        cost = opmeter_state.begin;
-      }
+      opmeter_op_end(0); /* takes the least for the cost */
     }
     all = opmeter_now() - begin;
-    seen = opmeter_state.own - own;
+    seen = opmeter_state.own - own + (begin - before); /* and one reading */
     all = all > seen ? all - seen : 0;
-    pairs = all < pairs ? all : pairs;
+    opmeter_state.pairs = all < opmeter_state.pairs ? all : opmeter_state.pairs;
   }
-  opmeter_state.cost = cost;
-  opmeter_state.pairs = pairs;
   opmeter_state.running = false;
   opmeter_state.muted = false;
 }
@@ -655,6 +652,7 @@ void opmeter_start(const opmeter_config *config) {
     opmeter_state.flags |= OPMETER_FLAG_STILL;
   }
   opmeter_state.sequence = 0;
+  opmeter_state.begun = 0;
   opmeter_hello(0);
 }
 
@@ -773,8 +771,8 @@ void opmeter_op_end(uint16_t index) {
   opmeter_put_number(counts - own);
   opmeter_put_number(opmeter_state.calls - open->calls - 1u);
   opmeter_send();
-  if (opmeter_state.muted) {
-    opmeter_state.begin = counts - own;
+  if (opmeter_state.muted && counts - own < opmeter_state.cost) {
+    opmeter_state.cost = counts - own;
   }
   opmeter_state.own += opmeter_now() - entered;
 }

@@ -9,7 +9,7 @@ func table() []entry {
 			metrics(func(l *Layer) **Metric { return &l.Latency }), metricsTotal(func(t *Totals) **Metric { return &t.Latency }),
 		},
 		{
-			Quantity{Key: "share", Unit: "1", Head: "share", Name: "Share of time", Group: "Time", Adds: true, Doc: "The layer's part of the sum of all layers' times, 0 to 1. Empty for layers without a time."},
+			Quantity{Key: "share", Unit: "1", Head: "share", Name: "Share of time", Group: "Time", Adds: true, Doc: "The layer's part of the sum of all layers' times, 0 to 1; where no layer has a time, of the cycles, instructions or ticks that stand for it. Empty for layers without one."},
 			reals(func(l *Layer) **float64 { return &l.Share }, kindOfTime), nil,
 		},
 		{
@@ -46,7 +46,7 @@ func table() []entry {
 			Quantity{Key: "cpu_cycles", Unit: "cycles", Head: "CPU cycles", Name: "CPU cycles", Group: "Target", Adds: true, Better: -1, Doc: "Cycles in which the processor works for the layer."},
 			metrics(func(l *Layer) **Metric { return &l.CPUCycles }), metricsTotal(func(t *Totals) **Metric { return &t.CPUCycles }),
 		},
-		{Quantity{Key: "instructions", Head: "instr.", Name: "Instructions", Group: "Target", Adds: true, Better: -1, Doc: "Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles."}, nil, nil},
+		{Quantity{Key: "instructions", Unit: "instr.", Head: "instr.", Name: "Instructions", Group: "Target", Adds: true, Better: -1, Doc: "Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles."}, nil, nil},
 		{Quantity{Key: "ticks", Unit: "ticks", Head: "ticks", Name: "Ticks", Group: "Target", Adds: true, Better: -1, Doc: "Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them."}, nil, nil},
 		{Quantity{Key: "agent_s", Unit: "s", Head: "agent", Name: "Time of the instruments", Group: "Time", Better: -1, Model: true, Doc: "Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time."}, nil, nil},
 		{

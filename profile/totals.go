@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 )
 
 // scaled lists the counts that go with the number of calls.
@@ -140,17 +141,28 @@ func (ls Layers) total(q *Quantity) *Metric {
 	return m
 }
 
-// shares divides the time among the layers.
+// counters stand for the time where no layer has one.
+var counters = []string{"latency_s", "cpu_cycles", "instructions", "ticks"}
+
+// shares divides the time among the layers, or the counts that stand for it. Shares that a
+// source gave itself stay where it gave no time.
 func (p *Profile) shares() {
-	whole, ok := p.Select(func(*Layer) bool { return true }).Sum("latency_s")
-	if !ok {
-		return // shares without times are the source's own
-	}
-	for i := range p.Layers {
-		l := &p.Layers[i]
-		l.Share = nil
-		if v, has := l.Latency.Best(); has && whole > 0 {
-			l.Share = new(v / whole)
+	all := p.Select(func(*Layer) bool { return true })
+	for _, key := range counters {
+		whole, ok := all.Sum(key)
+		if !ok {
+			continue
 		}
+		if key != "latency_s" && slices.ContainsFunc(p.Layers, func(l Layer) bool { return l.Share != nil }) {
+			return
+		}
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			l.Share = nil
+			if v, has := l.Figure(key).Best(); has && whole > 0 {
+				l.Share = new(v / whole)
+			}
+		}
+		return
 	}
 }

@@ -116,14 +116,13 @@ operator, and how sure that is. It runs the model on this computer with an engin
 own, or estimates it on a chip, and needs nothing else installed.`,
 		Example: `  opmeter profile model.tflite
   opmeter profile model.onnx -o page.html
-  opmeter profile model.tflite --on stm32l4r5
-  opmeter summary models/`,
+  opmeter profile model.tflite --on stm32l4r5`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       buildinfo.Version(),
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newEngines(a), newSchema(a))
+	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newEngines(a), newSchema(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}

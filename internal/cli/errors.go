@@ -57,6 +57,12 @@ var flags = map[string]struct{ flag, hint string }{
 	"Journal":       {"journal", ""},
 	"Format":        {"--from", "opmeter import --list names them"},
 	"ClocksHz":      {"--clock", ""},
+	"Port":          {"--port", "opmeter devices lists those connected"},
+	"Speed":         {"--speed", ""},
+	"Protocol":      {"--protocol", ""},
+	"Until":         {"--until", ""},
+	"Timeout":       {"--timeout", ""},
+	"Reconnect":     {"--reconnect", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit

@@ -20,7 +20,7 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, or one of opmeter targets")
+	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, the id of a target, or device:PORT")
 	f.addDir(c)
 	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family of the target (default: its first)")
 	c.Flags().StringVar(&f.build, "runtime-build", "", "`WAY` of building the runtime: size (-Os), no-fpu")
@@ -34,8 +34,33 @@ func (f *targetFlags) addDir(c *cobra.Command) {
 // host reports whether the model is to run here, other whether it is to be estimated.
 func (f *targetFlags) host() bool { return slices.Contains(f.on, "host") }
 
+// other reports whether the model is to be estimated, device whether it is to be measured on
+// a device.
 func (f *targetFlags) other() bool {
-	return slices.ContainsFunc(f.on, func(id string) bool { return id != "host" })
+	return slices.ContainsFunc(f.on, func(id string) bool { return kindOf(id) == onChip })
+}
+
+func (f *targetFlags) device() bool {
+	return slices.ContainsFunc(f.on, func(id string) bool { return kindOf(id) == onBoard })
+}
+
+// onWhat says what kind of target an id of --on is.
+type onWhat int
+
+const (
+	onComputer onWhat = iota
+	onChip
+	onBoard
+)
+
+func kindOf(id string) onWhat {
+	if _, ok := devicePort(id); ok {
+		return onBoard
+	}
+	if id == "host" {
+		return onComputer
+	}
+	return onChip
 }
 
 // fits refuses flags that say something about targets that were not asked for.
@@ -45,14 +70,21 @@ func (f *targetFlags) fits(c *cobra.Command) error {
 			return useError("--on %s is there twice", id)
 		}
 	}
-	for _, name := range hostOnly {
-		if !f.host() && c.Flags().Changed(name) {
-			return useError("--%s says how to run a model on this computer: leave it out with --on %s", name, strings.Join(f.on, " --on "))
-		}
-	}
-	for _, name := range estimateOnly {
-		if !f.other() && c.Flags().Changed(name) {
-			return useError("--%s is for estimates: name a target with --on, or leave it out", name)
+	for _, x := range []struct {
+		flags []string
+		has   bool
+		what  string
+	}{
+		{hostOnly, f.host(), "says how to run a model on this computer"},
+		{[]string{"runs", "strict"}, f.host() || f.device(), "says how to measure"},
+		{estimateOnly, f.other(), "is for estimates"},
+		{[]string{"clock"}, f.other() || f.device(), "is for estimates and devices"},
+		{deviceOnly, f.device(), "is for devices"},
+	} {
+		for _, name := range x.flags {
+			if c.Flags().Changed(name) && !x.has {
+				return useError("--%s %s: leave it out with --on %s", name, x.what, strings.Join(f.on, " --on "))
+			}
 		}
 	}
 	return nil
@@ -99,10 +131,10 @@ func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 }
 
 // hostOnly are flags that say how to run a model here.
-var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "max-memory", "threads", "runs", "time", "warmup", "pin", "samples", "engine"}
+var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "max-memory", "threads", "time", "warmup", "pin", "samples", "engine"}
 
 // estimateOnly are flags that say for what to estimate.
-var estimateOnly = []string{"runtime", "runtime-build", "targets", "clock"}
+var estimateOnly = []string{"runtime", "runtime-build", "targets"}
 
 // estimates are runners for the targets that are not there, at their places among those
 // asked for, with the faults of target files that were not.
@@ -123,7 +155,7 @@ func (a *app) estimates(f *targetFlags, m *modelFlags) (rs []runner, faults, err
 		return nil, nil, err
 	}
 	for i, id := range f.on {
-		if id == "host" {
+		if kindOf(id) != onChip {
 			continue
 		}
 		t, err := set.Find(id)

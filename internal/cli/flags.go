@@ -148,7 +148,7 @@ type outputFlags struct {
 
 func (f *outputFlags) add(c *cobra.Command) {
 	f.addFiles(c)
-	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: order of the table: "+strings.Join(report.Sorts, " "))
+	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: order: "+strings.Join(report.Sorts, " "))
 	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op or scope")
 	wholeVar(c, &f.top, "top", 0, 0, most, "the slowest N rows, or the first N of --sort", "")
 	c.Flags().BoolVar(&f.all, "all", false, "also list layers without time of their own (folded, fused)")

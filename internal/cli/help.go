@@ -85,6 +85,20 @@ opmeter calibrate fits one to measurements.`
 		[]string{"targets", "runtime", "runtime-build", "clock"},
 	},
 	{
+		"devices", "boards behind a cable",
+		func() string {
+			return `A port is a serial port (/dev/ttyACM0, COM3), tcp:HOST:PORT, exec:COMMAND for what a program
+prints, - for standard input, or file:PATH for a recording. Speed and protocol are found
+by what arrives. What came before a cable was pulled stays, and --record keeps every byte.
+docs/devices.md has the protocols.`
+		},
+		`  opmeter devices
+  opmeter profile model.tflite --on device:/dev/ttyACM0 --until 1%
+  opmeter profile model.tflite --on device:file:board.log --clock 64MHz`,
+		[]string{"until", "discard", "speed", "protocol", "record", "timeout", "reconnect"},
+		[]string{"discard", "until", "speed", "protocol", "record", "timeout", "reconnect"},
+	},
+	{
 		"mltk", "for scripts of the Silicon Labs MLTK profiler", func() string {
 			return `The formats mltk, mltk-json and mltk-csv are that profiler's layouts, and -o DIR/ writes
 its pair of report files. The name of a model finds NAME.tflite or NAME.mltk.zip here and
@@ -215,7 +229,12 @@ func shown(c *cobra.Command) (set *pflag.FlagSet, more []string) {
 			}
 		}
 		if len(rare) > 0 {
-			more = append(more, fmt.Sprintf("  opmeter help %-9s %s\n", t.name, strings.Join(rare, " ")))
+			// As many lines as it takes: the names stand in one column.
+			lead := fmt.Sprintf("  opmeter help %-9s ", t.name)
+			for _, l := range report.Wrap(strings.Join(rare, " "), helpWidth-len(lead)) {
+				more = append(more, lead+l+"\n")
+				lead = strings.Repeat(" ", len(lead))
+			}
 		}
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,19 +19,19 @@ import (
 // were killed, or go on at once.
 const journals = 1000
 
-// kept profiles a model. Where files are to be written, a journal beside the first
+// kept measures. Where files are to be written, a journal beside the first
 // one keeps what was measured should the process be killed. Without a place for a
 // journal the run goes on, and a line says so. deliver removes the journal.
-func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, files []string) (*profile.Profile, error) {
+func (a *app) kept(files []string, run func(journal string) (*profile.Profile, error)) (*profile.Profile, error) {
 	if len(files) == 0 {
-		return opmeter.Profile(ctx, m, o)
+		return run("")
 	}
 	for n := 1; ; n++ {
-		o.Journal = journalName(files[0], n)
-		if _, err := os.Lstat(o.Journal); err != nil { // the journal of another run is no place for this one's figures
-			a.setJournal(o.Journal)
+		journal := journalName(files[0], n)
+		if _, err := os.Lstat(journal); err != nil { // the journal of another run is no place for this one's figures
+			a.setJournal(journal)
 		}
-		p, err := opmeter.Profile(ctx, m, o)
+		p, err := run(journal)
 		if p == nil {
 			a.setJournal("")
 		}
@@ -44,8 +43,7 @@ func (a *app) kept(ctx context.Context, m *opmeter.Model, o opmeter.Options, fil
 			continue
 		}
 		fmt.Fprintf(a.err, "no journal of this run is kept: %s\n", text.Clean(e.Text))
-		o.Journal = ""
-		return opmeter.Profile(ctx, m, o)
+		return run("")
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -155,7 +154,9 @@ func TestNoJournal(t *testing.T) {
 	defer func() { _ = m.Close() }()
 	var errs bytes.Buffer
 	a := &app{err: &errs}
-	p, err := a.kept(context.Background(), m, opmeter.Options{Runs: 1, Warmup: -1}, []string{filepath.Join(t.TempDir(), "absent", "x.json")})
+	p, err := a.kept([]string{filepath.Join(t.TempDir(), "absent", "x.json")}, func(journal string) (*profile.Profile, error) {
+		return opmeter.Profile(t.Context(), m, opmeter.Options{Runs: 1, Warmup: -1, Journal: journal})
+	})
 	if err != nil || p.Totals.Latency == nil {
 		t.Errorf("%v", err)
 	}

@@ -25,20 +25,20 @@ func newProfile(a *app) *cobra.Command {
 		o      outputFlags
 		t      targetFlags
 		x      mltkFlags
+		d      deviceFlags
 		engine string
 	)
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
 		Short: "Run a model here and measure every operator",
-		Long: `Profile shows where a model's time goes, operator by operator. It runs it on this
-computer, or with --on estimates it on a chip, with a band that holds the true value in
-9 of 10 cases. Several models, a folder or several targets give a line each.`,
+		Long: `Profile shows where a model's time goes, operator by operator: run here, or with --on
+estimated for a chip, in a band that holds the true value in 9 of 10 cases, or measured
+on a device. Several models or targets give a line each.`,
 		Example: `  opmeter profile model.tflite --by op
-  opmeter profile model.onnx --threads 2 --top 10
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
   opmeter profile model.onnx -o profile.opmeter -o layers.csv
   opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3
-  opmeter profile models/ --on efr32xg24-mvp --format csv`,
+  opmeter profile model.tflite --on device:/dev/ttyACM0`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if engine != "opmeter" {
@@ -60,6 +60,14 @@ computer, or with --on estimates it on a chip, with a band that holds the true v
 			rs := make([]runner, len(t.on))
 			var gates []error
 			for i, id := range t.on {
+				if port, ok := devicePort(id); ok {
+					opts, err := d.options(a, port, &r, &t, &m)
+					if err != nil {
+						return err
+					}
+					rs[i] = a.onDevice(id, opts, &d, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })
+					continue
+				}
 				if id != "host" {
 					rs[i] = there[i]
 					continue
@@ -72,7 +80,10 @@ computer, or with --on estimates it on a chip, with a band that holds the true v
 				rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 					opts := opts
 					opts.Progress, opts.MaxMACs = b.progress, b.macs
-					p, err := a.kept(ctx, m, opts, b.files)
+					p, err := a.kept(b.files, func(journal string) (*profile.Profile, error) {
+						opts.Journal = journal
+						return opmeter.Profile(ctx, m, opts)
+					})
 					gates = append(gates, r.gate(p))
 					return p, err
 				})
@@ -87,6 +98,7 @@ computer, or with --on estimates it on a chip, with a band that holds the true v
 	}
 	t.add(c)
 	x.add(c)
+	d.add(c)
 	c.Flags().StringVar(&engine, "engine", "opmeter", "`NAME`: engine that runs the model")
 	m.add(c)
 	m.addData(c)

@@ -26,9 +26,11 @@ type meter struct {
 	mu         sync.Mutex
 	phase      string
 	fraction   float64
+	note       string // what else is known
 	shown      bool
 	over       chan struct{}
 	gone       sync.WaitGroup
+	once       sync.Once
 }
 
 // progress shows a line on the terminal for work that takes over a second. stop
@@ -37,10 +39,15 @@ func (a *app) progress() (show func(phase string, f float64), stop func()) {
 	if !a.tty {
 		return nil, func() {}
 	}
+	m := a.meter()
+	return m.show, m.stop
+}
+
+// meter begins a line of progress.
+func (a *app) meter() *meter {
 	m := &meter{w: a.err, start: time.Now(), now: time.Now(), phase: "loading", over: make(chan struct{})}
 	m.gone.Go(m.tick)
-	var once sync.Once
-	return m.show, func() { once.Do(m.stop) }
+	return m
 }
 
 // tick draws what nobody else does.
@@ -81,10 +88,19 @@ func (m *meter) show(phase string, f float64) {
 
 func (m *meter) draw() {
 	m.shown = true
-	fmt.Fprint(m.w, "\r\x1b[K"+line(m.phase, m.fraction, time.Since(m.now), time.Since(m.start)))
+	s := line(m.phase, m.fraction, time.Since(m.now), time.Since(m.start))
+	if m.note != "" {
+		s += ", " + m.note
+	}
+	fmt.Fprint(m.w, "\r\x1b[K"+s)
 }
 
+// stop takes the line away; it may be called again.
 func (m *meter) stop() {
+	m.once.Do(m.end)
+}
+
+func (m *meter) end() {
 	close(m.over)
 	m.gone.Wait()
 	if m.shown {

@@ -79,7 +79,7 @@ func (e *UnknownError) Error() string {
 		fmt.Fprintf(&b, "; protocols tried: %s", strings.Join(s.Names, ", "))
 	}
 	if s.Bytes > 0 && !s.Text && len(s.Tried) > 0 && s.Tried[0].Speed > 0 {
-		b.WriteString("; where the firmware uses another speed, name it with --speed")
+		b.WriteString("; where the firmware uses another speed, name it")
 	}
 	return b.String()
 }
@@ -176,7 +176,7 @@ func (c *Conn) recognise(ctx context.Context, ps []*Protocol, set int, silence t
 			c.head, c.headAt = head, time.Now()
 			return p, seen, nil
 		}
-		if err != nil && (!errors.Is(err, io.EOF) || len(head) == 0) {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, seen, err
 		}
 		if err != nil || seen.Text && len(head) > 64 {

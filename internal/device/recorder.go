@@ -48,7 +48,7 @@ const (
 )
 
 // counters are the quantities that counters of these units make.
-var counters = map[string]string{Cycles: "cpu_cycles", Instructions: "instructions", Ticks: "ticks"}
+var counters = map[string]string{Cycles: "cpu_cycles", Instructions: "instructions", Nanoseconds: "latency_s", Ticks: "ticks"}
 
 // Rules of a recorder.
 type Rules struct {
@@ -107,6 +107,8 @@ type Recorder struct {
 	wholes     []float64 // of the figure that is shown, those kept
 	times      []float64 // latency_s, those kept
 	key        string
+	median     float64 // of wholes
+	half       float64 // half its 95 % interval as a part of it
 	first      map[string]float64
 	methods    map[string]string
 	sums       []float64
@@ -126,7 +128,7 @@ type lossKey struct {
 
 // NewRecorder makes a recorder that sends its events to a sink.
 func NewRecorder(to source.Sink, r Rules) *Recorder {
-	return &Recorder{rules: r, to: to, bad: map[string]int{}, losses: map[lossKey]int64{}, found: map[string]int{}, methods: map[string]string{}}
+	return &Recorder{rules: r, to: to, median: math.NaN(), half: math.NaN(), bad: map[string]int{}, losses: map[lossKey]int64{}, found: map[string]int{}, methods: map[string]string{}}
 }
 
 // Described reports whether layers are known.
@@ -134,6 +136,10 @@ func (r *Recorder) Described() bool { return r.p != nil }
 
 // Runs is the number of inferences that count.
 func (r *Recorder) Runs() int { return r.kept }
+
+// ClockHz is the frequency of the device's counter, as the user or the device said, 0 where neither
+// did.
+func (r *Recorder) ClockHz() float64 { return cmp.Or(r.rules.ClockHz, r.clock) }
 
 // Describe says what the device runs, before the first inference: its layers as it names them,
 // the target, findings, quantities of its own. Where the user named a model, its operators are
@@ -435,13 +441,14 @@ func (r *Recorder) progress(x *Inference, warming bool) {
 			}
 		}
 	}
+	if r.rules.Progress == nil && r.rules.Until == 0 {
+		return
+	}
+	r.interval()
 	if r.rules.Progress == nil {
 		return
 	}
-	g := Progress{Runs: r.kept, Want: r.rules.Runs, Warming: warming, Quantity: r.key, Median: math.NaN(), Half: r.half()}
-	if len(r.wholes) > 0 {
-		g.Median = stats.Median(r.wholes)
-	}
+	g := Progress{Runs: r.kept, Want: r.rules.Runs, Warming: warming, Quantity: r.key, Median: r.median, Half: r.half}
 	for i := range r.p.Layers {
 		y := LayerProgress{Name: cmp.Or(r.p.Layers[i].Name, r.p.Layers[i].Op), Last: math.NaN(), Mean: math.NaN()}
 		if v, ok := last[i]; ok {
@@ -455,18 +462,22 @@ func (r *Recorder) progress(x *Inference, warming bool) {
 	r.rules.Progress(g)
 }
 
-// half is half the 95 % interval of the median as a part of it, NaN where there is none.
-func (r *Recorder) half() float64 {
+// interval finds the median and half its 95 % interval as a part of it, NaN where there is none. It
+// costs a sort: with many inferences it is made ever more seldom.
+func (r *Recorder) interval() {
+	n := len(r.wholes)
+	if n == 0 || n >= 100 && n%(n/50) != 0 {
+		return
+	}
 	s := slices.Clone(r.wholes)
 	slices.Sort(s)
-	lo, hi, ok := stats.MedianInterval(s)
-	if !ok {
-		return math.NaN()
+	r.median, r.half = stats.Quantile(s, 0.5), math.NaN()
+	if lo, hi, ok := stats.MedianInterval(s); ok {
+		r.half = 0
+		if hi > lo {
+			r.half = (hi - lo) / 2 / r.median
+		}
 	}
-	if hi == lo {
-		return 0
-	}
-	return (hi - lo) / 2 / stats.Quantile(s, 0.5)
 }
 
 // enough reports whether no more inferences are wanted.
@@ -474,11 +485,7 @@ func (r *Recorder) enough() bool {
 	if r.rules.Runs > 0 && r.kept >= r.rules.Runs {
 		return true
 	}
-	// The interval costs a sort: it is looked at ever more seldom.
-	if n := len(r.wholes); r.rules.Until > 0 && n >= 6 && (n < 100 || n%(n/50) == 0) {
-		return r.half() <= r.rules.Until
-	}
-	return false
+	return r.rules.Until > 0 && r.half <= r.rules.Until
 }
 
 // end sends what is known when the session is over, for whatever reason.

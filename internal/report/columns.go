@@ -34,7 +34,7 @@ const hidden = -1
 // where some layer has it.
 var keeps = map[string]int{
 	"latency_s": 97, "share": 96, "total_s": 58, "expected_s": 73, "against_expected": 74,
-	"accelerator_cycles": 88, "simulator_cycles": 87, "cpu_cycles": 79, "energy_j": 75,
+	"accelerator_cycles": 88, "simulator_cycles": 87, "cpu_cycles": 79, "instructions": 78, "ticks": 77, "energy_j": 75,
 	"macs": 90, "ops": 50, "ops_per_s": 65, "params": 45, "live_bytes": 37,
 	"calls": hidden, "macs_per_s": hidden, "bytes_per_s": hidden, "ops_per_byte": hidden, "energy_per_mac_j": hidden, "energy_per_op_j": hidden, "power_w": hidden,
 	"weights_bytes": hidden, "bytes_read": hidden, "bytes_written": hidden, "macs_executed": hidden, "mltk_ops": hidden, "mltk_macs": hidden,
@@ -281,7 +281,7 @@ func inUnit(q *profile.Quantity) func(float64) string {
 		show = func(v float64) string { return Bytes(int64(v)) }
 	case unit == "1":
 		show = Percent
-	case unit == "cycles" || unit == "" && q.Whole:
+	case unit == "cycles" || unit == "instr." || unit == "ticks" || unit == "" && q.Whole:
 		show = count
 	case unit == "":
 		show = digits

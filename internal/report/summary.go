@@ -67,6 +67,8 @@ func summary(p *profile.Profile) []fact {
 	if v, ok := t.SimulatorCycles.Best(); ok && v > 0 {
 		add("Simulator cycles", metric(t.SimulatorCycles, "")+" by the accelerator maker's simulator")
 	}
+	add("Instructions", metric(t.Figure("instructions"), ""))
+	add("Ticks", metric(t.Figure("ticks"), ""))
 	add("Energy", metric(t.Energy, "J"))
 	add("Start", start(p.Phases))
 	add("Reconciled", reconcile(p.Reconcile))

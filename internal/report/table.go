@@ -300,6 +300,13 @@ func topLine(n, all int, o Options) string {
 	return fmt.Sprintf("the first %d of %d %s by %s: without --top all are shown", n, all, what, order)
 }
 
+// Column is a text that fills as many columns of a terminal: with spaces behind it, or cut in the
+// middle.
+func Column(s string, width int) string { return pad(shorten(s, width), width, true) }
+
+// Columns is how many columns of a terminal a text takes.
+func Columns(s string) int { return lipgloss.Width(s) }
+
 func pad(s string, width int, left bool) string {
 	fill := strings.Repeat(" ", max(0, width-lipgloss.Width(s)))
 	if left {

@@ -3,6 +3,7 @@ package all
 
 import (
 	"github.com/opmeter/opmeter/internal/device"
+	"github.com/opmeter/opmeter/internal/device/agent"
 )
 
 // Options are what some protocols are told.
@@ -14,5 +15,7 @@ type Options struct {
 
 // Protocols are all protocols, the surest first.
 func Protocols(o Options) []*device.Protocol {
-	return nil
+	return []*device.Protocol{
+		agent.New(agent.Options{Output: o.Output}),
+	}
 }

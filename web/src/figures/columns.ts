@@ -72,6 +72,8 @@ export function shower(q: Quantity): (v: number) => string {
     case "":
       return q.whole || q.key === "calls" ? count : plain;
     case "cycles":
+    case "instr.":
+    case "ticks":
       return count;
     default:
       return (v) => si(v, clean(q.unit));

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/units"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// newDevice gathers the commands about devices.
+func newDevice(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "device",
+		Short: "Work with boards: watch, diagnose, make firmware for them",
+		Long: `Device has what goes with measuring on a board. The measuring itself is opmeter profile
+MODEL --on device:PORT; opmeter devices lists what is connected.`,
+		Example: `  opmeter device monitor --port /dev/ttyACM0 --model model.tflite`,
+	}
+	c.AddCommand(newDeviceMonitor(a))
+	return c
+}
+
+// devicePort is the port of a target device:PORT.
+func devicePort(id string) (at string, ok bool) { return strings.CutPrefix(id, "device:") }
+
+// deviceFlags say how to measure a device.
+type deviceFlags struct {
+	speed, discard     int
+	protocol, record   string
+	until              string
+	timeout, reconnect time.Duration
+}
+
+// deviceOnly are those that nothing else has.
+var deviceOnly = []string{"speed", "discard", "protocol", "record", "until", "timeout", "reconnect"}
+
+func (f *deviceFlags) add(c *cobra.Command) {
+	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
+	wholeVar(c, &f.discard, "discard", 1, 0, most, "first inferences of a device to leave out", "0 keeps them all")
+	c.Flags().StringVar(&f.until, "until", "", "`PART`: measure until the 95 % interval is ± this, such as 1%")
+	c.Flags().StringVar(&f.protocol, "protocol", "", "`NAME`: what the device speaks (default: found)")
+	c.Flags().StringVar(&f.record, "record", "", "`FILE`: keep every byte that comes, for file:FILE")
+	spanVar(c, &f.timeout, "timeout", 10*time.Second, 1, "how long the device may be silent", "a time above zero, such as 30s")
+	spanVar(c, &f.reconnect, "reconnect", 0, 0, "how long to wait for a device that went away", "a time of zero or more, such as 30s")
+}
+
+// options gathers what is known of a device and how to measure it.
+func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
+	if o.Inputs, err = m.inputs(); err != nil {
+		return o, err
+	}
+	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = at, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
+	if o.Discard = f.discard; o.Discard == 0 {
+		o.Discard = -1
+	}
+	if f.until != "" {
+		if o.Until, err = part("until", f.until); err != nil {
+			return o, err
+		}
+	}
+	if t.clock != "" {
+		if o.ClockHz, err = quantity("clock", t.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz); err != nil {
+			return o, err
+		}
+	}
+	return o, told(o.Validate())
+}
+
+// part reads a part of something: "1%", "±0.5 %", "0.01".
+func part(flag, s string) (float64, error) {
+	t := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "±"))
+	number, percent := strings.CutSuffix(t, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v < 1) {
+		return 0, useError("--%s %q: use a part such as 1%%", flag, s)
+	}
+	return v, nil
+}
+
+// onDevice is a runner for a device.
+func (a *app) onDevice(id string, o opmeter.DeviceOptions, f *deviceFlags, done func(*profile.Profile)) runner {
+	return runner{
+		id, func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
+			p, err := a.measured(ctx, m, o, f.record, b.files)
+			if p != nil {
+				done(p)
+			}
+			return p, err
+		},
+		func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} },
+	}
+}
+
+// measured measures a device, with a line of progress, a journal where files are to be
+// written, and the recording. m is nil where no model was named.
+func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOptions, record string, files []string) (p *profile.Profile, err error) {
+	if record != "" {
+		f, err := newRecording(record)
+		if err != nil {
+			return nil, err
+		}
+		o.Record = f
+		defer func() {
+			if e := f.Close(); e != nil {
+				err = errors.Join(err, withStatus(statusUse, plainPath(e)))
+			}
+		}()
+	}
+	if a.tty && o.Progress == nil {
+		l := a.meter()
+		defer l.stop()
+		l.show("listening", 0)
+		o.Found = func(protocol string, speed int) { l.remark(heard(protocol, speed)) }
+		o.Progress = func(g opmeter.DeviceProgress) {
+			l.remark(interval(&g))
+			l.show("measuring", fraction(&g, o.Until))
+		}
+	}
+	p, err = a.kept(files, func(journal string) (*profile.Profile, error) {
+		o := o
+		o.Journal = journal
+		return opmeter.MeasureDevice(ctx, m, o)
+	})
+	return p, told(err)
+}
+
+// newRecording makes the file of a recording; one that is there is not written over: it may be the
+// only record of another run.
+func newRecording(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, os.ErrExist) {
+		return nil, useError("--record %s: the file exists: name another, or remove it", text.Clean(path))
+	}
+	if err != nil {
+		return nil, withStatus(statusUse, plainPath(err))
+	}
+	return f, nil
+}
+
+// heard says what was recognised.
+func heard(protocol string, speed int) string {
+	if speed > 0 {
+		return fmt.Sprintf("%s at %d baud", protocol, speed)
+	}
+	return protocol
+}
+
+// interval says what is known of the time.
+func interval(g *opmeter.DeviceProgress) string {
+	s := plural(g.Runs, "inference")
+	if g.Warming {
+		return "warming up"
+	}
+	if !math.IsNaN(g.Median) {
+		s += ", " + amount(g.Quantity, g.Median)
+	}
+	if !math.IsNaN(g.Half) {
+		s += fmt.Sprintf(" ± %.2g %%", 100*g.Half)
+	}
+	return s
+}
+
+// fraction is how far a measurement is: by the runs, or by the interval, which narrows with the
+// root of their number.
+func fraction(g *opmeter.DeviceProgress, until float64) float64 {
+	f := 0.0
+	if g.Want > 0 {
+		f = float64(g.Runs) / float64(g.Want)
+	}
+	if until > 0 && g.Half > 0 {
+		f = max(f, math.Pow(until/g.Half, 2))
+	}
+	return min(f, 1)
+}
+
+// remark sets what is said behind the progress.
+func (m *meter) remark(s string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note = s
+}
+
+// amount writes a figure of a quantity.
+func amount(key string, v float64) string {
+	q, _ := profile.Lookup(key)
+	if q.Unit == "s" {
+		return report.Duration(v)
+	}
+	return report.Quantity(v, q.Unit)
+}
