@@ -28,12 +28,12 @@ func newDevice(a *app) *cobra.Command {
 MODEL --on device:PORT; opmeter devices lists what is connected.`,
 		Example: `  opmeter device monitor --port /dev/ttyACM0 --model model.tflite`,
 	}
-	c.AddCommand(newDeviceDoctor(a), newDeviceMonitor(a))
+	c.AddCommand(newDeviceAgent(a), newDeviceDoctor(a), newDeviceFirmware(a), newDeviceMonitor(a), newDeviceRun(a))
 	return c
 }
 
 // devicePort is the port of a target device:PORT.
-func devicePort(id string) (port string, ok bool) { return strings.CutPrefix(id, "device:") }
+func devicePort(id string) (at string, ok bool) { return strings.CutPrefix(id, "device:") }
 
 // deviceFlags say how to measure a device.
 type deviceFlags struct {
@@ -57,11 +57,11 @@ func (f *deviceFlags) add(c *cobra.Command) {
 }
 
 // options gathers what is known of a device and how to measure it.
-func (f *deviceFlags) options(a *app, port string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
+func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
 	if o.Inputs, err = m.inputs(); err != nil {
 		return o, err
 	}
-	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = port, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
+	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = at, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
 	if o.Discard = f.discard; o.Discard == 0 {
 		o.Discard = -1
 	}
