@@ -89,6 +89,7 @@ type Conn struct {
 	headAt  time.Time
 	buf     [32 << 10]byte
 	got     int64
+	gap     bool // bytes before the next ones are lost
 }
 
 // Read returns the next bytes. It waits for them as long as wait says, the session's time
@@ -105,14 +106,16 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	for gap := false; ; {
+	for {
 		n, err := c.port.Read(limited, c.buf[:])
 		switch {
 		case n > 0:
 			c.got += int64(n)
-			return Chunk{Data: c.buf[:n:n], At: time.Now(), Gap: gap}, nil
+			x := Chunk{Data: c.buf[:n:n], At: time.Now(), Gap: c.gap}
+			c.gap = false
+			return x, nil
 		case errors.Is(err, port.ErrReopened):
-			gap = true
+			c.gap = true // also where nothing follows within this wait
 		case ctx.Err() != nil:
 			return Chunk{}, ctx.Err()
 		case err == nil:

@@ -53,9 +53,10 @@ func (t *terminal) Close() error {
 	return err
 }
 
-// speed is the speed in baud that the host has set, 0 where it cannot be told.
+// speed is the speed in baud that the host has set, 0 where it has set none, -1 where it
+// cannot be told any more.
 func (t *terminal) speed() int {
-	n := 0
+	n := -1
 	_ = control(t.File, func(fd int) error {
 		s, err := unix.IoctlGetTermios(fd, getTermios)
 		if err == nil {
@@ -93,6 +94,7 @@ func raw(f *os.File) error {
 		s.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
 		s.Cflag &^= unix.CSIZE | unix.PARENB
 		s.Cflag |= unix.CS8
+		noSpeed(s)
 		return unix.IoctlSetTermios(fd, setTermios, s)
 	})
 }

@@ -35,7 +35,9 @@ type Line struct {
 	// come behind: it counts what was sent, not what arrives.
 	UnplugAfter int64
 	// Baud is the speed of the device in baud, 0 for one that any speed does for. Over a
-	// pseudo-terminal, a host that has set another speed receives and sends garbage.
+	// pseudo-terminal, a host that has set another speed receives and sends garbage, and the
+	// device waits until a host has set one at all, as a board does that is reset when its port
+	// is opened.
 	Baud int
 	// Paced makes the bytes come no faster than Baud has it (10 bits a byte).
 	Paced bool
@@ -153,7 +155,7 @@ func (l Line) sender(far io.Writer, speed func() int, unplug func()) io.Writer {
 func (l Line) receiver(far io.Reader, speed func() int) io.Reader {
 	return readFunc(func(p []byte) (int, error) {
 		n, err := far.Read(p)
-		if l.Baud > 0 && speed != nil && speed() != l.Baud {
+		if l.Baud > 0 && speed != nil && speed() != l.Baud && err == nil {
 			garble(p[:n])
 		}
 		if err != nil {
@@ -234,6 +236,9 @@ type mismatched struct {
 
 func (m *mismatched) Write(p []byte) (int, error) {
 	host := m.speed()
+	for ; host == 0; host = m.speed() {
+		time.Sleep(time.Millisecond)
+	}
 	if host == m.baud {
 		return m.w.Write(p)
 	}

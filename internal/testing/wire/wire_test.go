@@ -195,19 +195,3 @@ func TestUnplugSilent(t *testing.T) {
 		t.Error("the device goes on")
 	}
 }
-
-// A terminal at another speed than the device's gives nothing that the device sent.
-func TestWrongSpeed(t *testing.T) {
-	t.Parallel()
-	path, _ := Line{Baud: 921600}.Open(t, Play([]byte("hello\n")))
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b := make([]byte, 64)
-	n, err := f.Read(b) // a terminal begins at 38400 baud
-	if err != nil || n == 0 || bytes.Contains(b[:n], []byte("hello")) {
-		t.Errorf("%q, %v", b[:n], err)
-	}
-}
