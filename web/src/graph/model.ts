@@ -1,6 +1,6 @@
 // The graph of a profile: layers as nodes, tensors as edges, and groups of nodes
 // that can be closed: bodies of control flow, scopes, blocks.
-import { best } from "../figures/quantities";
+import { best, counted } from "../figures/quantities";
 import { elsewhere } from "../figures/words";
 import type { Layer, Profile, Tensor } from "../data/profile";
 import { Groups, type Grouping } from "./groups";
@@ -233,6 +233,8 @@ export const costs: Record<string, Cost> = {
   energy: { name: "energy", unit: "J", of: (l) => best(l.energy_j), adds: true },
   accelerator: { name: "accelerator cycles", unit: "count", of: (l) => best(l.accelerator_cycles), adds: true },
   cpu: { name: "processor cycles", unit: "count", of: (l) => best(l.cpu_cycles), adds: true },
+  instructions: { name: "instructions", unit: "count", of: (l) => counted(l, "instructions"), adds: true },
+  ticks: { name: "ticks", unit: "count", of: (l) => counted(l, "ticks"), adds: true },
   expected: { name: "expected time", unit: "s", of: (l) => best(l.expected_s), adds: true },
   difference: { name: "difference from expected", unit: "s", of: (l) => apart(best(l.latency_s), best(l.expected_s)), adds: true },
   spread: { name: "spread of the time", unit: "part", of: (l) => (l.latency_s?.mad !== undefined && l.latency_s.median ? (1.4826 * l.latency_s.mad) / l.latency_s.median : undefined), adds: false },
