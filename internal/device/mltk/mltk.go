@@ -45,6 +45,8 @@ func Protocol(reset func(context.Context) error) *device.Protocol {
 		Title:  "the Silicon Labs MLTK model profiler",
 		Speeds: []int{115200},
 		Sure:   sure,
+		Warm:   true, // each inference is the first after a start
+		Once:   reset == nil,
 		Run: func(ctx context.Context, c *device.Conn, j *device.Job) error {
 			s := &session{job: j, log: &console.Log{}}
 			return s.run(ctx, c, reset)
@@ -195,7 +197,7 @@ func (s *session) take(r *console.Reading, whole bool) error {
 		}
 	} else {
 		for i := range run.Profile.Layers {
-			if n := run.Profile.Layers[i].Op; i >= len(s.names) || n != s.names[i] && n != "unknown" && s.names[i] != "unknown" {
+			if n := run.Profile.Layers[i].Op; i >= len(s.names) || n != s.names[i] && n != console.Unknown && s.names[i] != console.Unknown {
 				s.job.Found("mltk.other", profile.Warning, "The board ran another model than before: this run is left out.")
 				s.job.Lost(-1, 1, profile.ByRecord, "a run of another model")
 				return nil
@@ -225,6 +227,30 @@ func (s *session) take(r *console.Reading, whole bool) error {
 		s.last = r
 	}
 	return s.job.Inference(x)
+}
+
+// name gives operators of which the board printed nothing their names by the model, where all
+// others are those of the model.
+func name(layers []profile.Layer, m *profile.Profile) {
+	if m == nil {
+		return
+	}
+	var ops []string
+	for i := range m.Layers {
+		if m.Layers[i].Parent == nil {
+			ops = append(ops, m.Layers[i].Op)
+		}
+	}
+	for i := range layers {
+		if i >= len(ops) || layers[i].Op != console.Unknown && !strings.EqualFold(layers[i].Op, ops[i]) {
+			return
+		}
+	}
+	for i := range layers {
+		if l := &layers[i]; l.Op == console.Unknown {
+			l.Op, l.Name = ops[i], strings.ToLower(ops[i])
+		}
+	}
 }
 
 // bands says between which values the figures of the only run lie.
@@ -292,6 +318,7 @@ func (s *session) describe(run *ingest.Run, r *console.Reading) error {
 	for i := range p.Layers {
 		s.names[i] = p.Layers[i].Op
 	}
+	name(p.Layers, s.job.Model)
 	if err := s.job.Describe(p, run.Hints); err != nil {
 		return err
 	}

@@ -188,7 +188,21 @@ func TestCommand(t *testing.T) {
 	if want := `qemu-system-arm -kernel '/a b/it'"'"'s.elf' ''`; got != want {
 		t.Errorf("%s, expected %s", got, want)
 	}
-	if err := Checked(material.Root() + "/go.mod"); err == nil || !strings.Contains(err.Error(), "no program for Arm") {
+}
+
+// What is no program of the board is not started.
+func TestChecked(t *testing.T) {
+	t.Parallel()
+	b := find(t, "mps2-an505")
+	if err := b.Checked(material.Root() + "/go.mod"); err == nil || !strings.Contains(err.Error(), "no program for Arm") {
+		t.Error(err)
+	}
+	need(t, compilerName)
+	elf := build(t, b, standIn("")).ELF
+	if err := b.Checked(elf); err != nil {
+		t.Error(err)
+	}
+	if err := find(t, "mps2-an385").Checked(elf); err == nil || !strings.Contains(err.Error(), "mps2-an385 has no memory at 0x10000000") {
 		t.Error(err)
 	}
 }

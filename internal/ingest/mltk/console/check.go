@@ -3,6 +3,7 @@ package console
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // Agreement that the figures of a text must have before one that differs is taken for
@@ -135,6 +136,8 @@ func (l *Log) columns() {
 		}
 		for _, f := range group {
 			wider := unit == "ms" && f.digits > 7 && f.column-want == f.digits-7 // a second or more
+			// The firmware takes the next prefix above a thousand only.
+			wider = wider || f.prefix != "" && f.column-want == 1 && f.text == "1000."+strings.Repeat("0", max(f.decimals, 0))+f.prefix
 			if f.column != want && !wider {
 				l.spoil(f)
 			}

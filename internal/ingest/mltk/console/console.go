@@ -94,8 +94,8 @@ type Log struct {
 	// Damaged counts lines and figures that cannot be right, or whose operator is not known.
 	Damaged int64
 
-	at    *Op
-	last  int64 // highest index
+	at   *Op
+	last int64 // highest index
 }
 
 // Empty reports whether no figure was printed.

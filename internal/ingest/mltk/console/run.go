@@ -18,9 +18,13 @@ type Reading struct {
 	// Whole has figures of the model, Layers those of each layer, by key.
 	Whole  map[string]Value
 	Layers []map[string]Value
-	// Missing is the number of operators without a line.
-	Missing int64
+	// Missing is the number of operators without a line that may have been lost; Silent those of
+	// a text that is whole: the firmware prints nothing of what took no time.
+	Missing, Silent int64
 }
+
+// Unknown stands for an operator of which nothing is printed.
+const Unknown = "unknown"
 
 // Value is a figure with the interval that holds the true one: digits are cut off.
 type Value struct {
@@ -42,8 +46,13 @@ func (l *Log) Reading(format, name string) *Reading {
 	for n := int64(0); n <= l.last && len(l.Ops) > 0; n++ {
 		o := l.Ops[n]
 		state := profile.Ran
-		if o == nil {
-			o = &Op{Name: "unknown"}
+		switch {
+		case o != nil:
+		case l.Done && l.Damaged == 0:
+			o = &Op{Name: Unknown}
+			r.Silent++
+		default:
+			o = &Op{Name: Unknown}
 			state = profile.Lost
 			r.Missing++
 		}
@@ -97,6 +106,9 @@ func (l *Log) details(d *draft.Draft) {
 func (l *Log) findings(d *draft.Draft, r *Reading, contradictions []string) {
 	if r.Missing > 0 {
 		d.Lost = append(d.Lost, profile.Loss{Records: new(r.Missing), Cause: profile.Cause{Code: profile.ByRecord, Text: "operators without a line in the log"}})
+	}
+	if r.Silent > 0 {
+		d.Found("mltk.silent", profile.Info, "The board printed nothing of %d operators: its profiler leaves out what took less than its clock can tell.", r.Silent)
 	}
 	if l.Damaged > 0 {
 		d.Lost = append(d.Lost, profile.Loss{Records: new(l.Damaged), Cause: profile.Cause{Code: profile.ByRecord, Text: "lines that are damaged, stand twice or belong to no operator that is known"}})
