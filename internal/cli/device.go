@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/units"
@@ -29,7 +28,7 @@ func newDevice(a *app) *cobra.Command {
 MODEL --on device:PORT; opmeter devices lists what is connected.`,
 		Example: `  opmeter device monitor --port /dev/ttyACM0 --model model.tflite`,
 	}
-	c.AddCommand(newDeviceMonitor(a))
+	c.AddCommand(newDeviceMonitor(a), newDeviceFirmware(a), newDeviceRun(a), newDeviceAgent(a))
 	c.AddCommand(newDeviceTiny(a), newDeviceMLTK(a))
 	return c
 }
@@ -141,9 +140,10 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOp
 	return p, told(err)
 }
 
-// newRecording makes the file of a recording.
-func newRecording(path string) (*port.Recording, error) {
-	f, err := port.CreateRecording(path)
+// newRecording makes the file of a recording; one that is there is not written over: it may be the
+// only record of another run.
+func newRecording(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
 		return nil, useError("--record %s: the file exists: name another, or remove it", text.Clean(path))
 	}

@@ -55,6 +55,22 @@ func newProbe(t *plan.Task, shape []int) (*probe, error) {
 	return p, plan.Guard(func() (err error) { p.run, err = t.Def.Prepare(&p.call); return err })
 }
 
+// unscaled prepares the operator once more for tensors without scales.
+func (p *probe) unscaled(d *op.Def) error {
+	strip := func(list []*tensor.Tensor) {
+		for k, x := range list {
+			if x != nil {
+				y := *x
+				y.Quant = nil
+				list[k] = &y
+			}
+		}
+	}
+	strip(p.call.In)
+	strip(p.call.Out)
+	return plan.Guard(func() (err error) { p.run, err = d.Prepare(&p.call); return err })
+}
+
 func (p *probe) close() { p.pool.Close() }
 
 func (p *probe) do() error {

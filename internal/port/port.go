@@ -53,8 +53,8 @@ type Options struct {
 	// Speed of a serial port in baud, 0 for [DefaultSpeed].
 	Speed int
 	// Record takes every byte that is received, once and in order, before Read returns it;
-	// nil for none. It is given the bytes as they come and is expected to keep them: see
-	// [CreateRecording].
+	// nil for none. It is given the bytes as they come: a file that is not buffered has all
+	// of them when the process is killed.
 	Record io.Writer
 	// RecordFailed is told, once, that Record has failed; nothing more is recorded then, and
 	// reading goes on. It is called from another goroutine.
@@ -80,7 +80,7 @@ var ErrReadOnly = errors.New("nothing can be sent to a file or standard input")
 
 // GoneError tells that a device was unplugged or a connection is lost.
 type GoneError struct {
-	Address Address
+	Port Address
 	// Closed tells that the other side has closed the connection in order.
 	Closed bool
 	// Waited is how long it was waited for, 0 for not at all.
@@ -91,8 +91,8 @@ type GoneError struct {
 
 // Error says what is gone.
 func (e *GoneError) Error() string {
-	s := ": the device is gone: unplugged, switched off or reset"
-	if e.Address.Kind == TCP {
+	s := ": the device went away: unplugged, switched off or reset"
+	if e.Port.Kind == TCP {
 		s = ": the connection is lost"
 		if e.Closed {
 			s = ": the other side has closed the connection"
@@ -101,7 +101,7 @@ func (e *GoneError) Error() string {
 	if e.Waited > 0 {
 		s += fmt.Sprintf(", and did not come back within %v", e.Waited)
 	}
-	return e.Address.String() + s
+	return e.Port.String() + s
 }
 
 func (e *GoneError) Unwrap() error { return e.Err }

@@ -476,7 +476,7 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Fatalf("%d faults", len(places))
 	}
 	file := filepath.Join(t.TempDir(), "board.rec")
-	rec, err := port.CreateRecording(file)
+	rec, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,7 +487,7 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
 	// What is recorded is in the file, though nobody has closed it.
-	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, arrives) || rec.Size() != int64(len(arrives)) {
+	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, arrives) {
 		t.Errorf("in the file: %d bytes of %d, %v", len(b), len(arrives), err)
 	}
 	_ = p.Close()

@@ -152,7 +152,7 @@ type device struct {
 	ended   bool
 }
 
-func (d *device) gone(err error) error { return &GoneError{Address: d.addr, Err: err} }
+func (d *device) gone(err error) error { return &GoneError{Port: d.addr, Err: err} }
 
 func (d *device) read(p []byte) (n int, err error) {
 	defer func() {

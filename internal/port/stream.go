@@ -211,7 +211,7 @@ func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 		if closed {
 			return 0, os.ErrClosed
 		}
-		return 0, &GoneError{Address: s.addr}
+		return 0, &GoneError{Port: s.addr}
 	}
 	type result struct {
 		n   int

@@ -53,7 +53,7 @@ func (c *connection) read(p []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, nil // an error comes again
 	}
-	gone := &GoneError{Address: c.addr, Err: err}
+	gone := &GoneError{Port: c.addr, Err: err}
 	if errors.Is(err, io.EOF) {
 		gone.Closed, gone.Err = true, nil
 	}
@@ -66,7 +66,7 @@ func (c *connection) write(p []byte) (int, error) {
 	}
 	n, err := c.c.Write(p)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		err = &GoneError{Address: c.addr, Err: err}
+		err = &GoneError{Port: c.addr, Err: err}
 	}
 	return n, err
 }

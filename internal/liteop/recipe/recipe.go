@@ -215,3 +215,28 @@ type LSTM struct {
 	Hidden, Cell int  // inputs that hold the state
 	Wide         bool // int16 input: 64-bit sums
 }
+
+// PlainKind tells operators on integers without scales apart.
+type PlainKind uint8
+
+// Kinds of [Plain].
+const (
+	PlainAdd PlainKind = iota
+	PlainSub
+	PlainMul
+	PlainDiv
+	PlainMax
+	PlainMin
+	PlainSquaredDifference
+)
+
+// Plain is an operator of two integer inputs without scales, which broadcast. Sums wrap.
+type Plain struct {
+	Kind    PlainKind
+	A, B    []int
+	Clamped bool // an activation follows
+}
+
+// Join is a CONCATENATION whose inputs are brought to the quantisation of the output by
+// a table each, nil for those that have it.
+type Join struct{ Tables []*[256]uint8 }

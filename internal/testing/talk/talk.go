@@ -82,7 +82,7 @@ func (m *memory) Read(ctx context.Context, p []byte) (int, error) {
 		select {
 		case b, ok := <-m.in:
 			if !ok {
-				return 0, &port.GoneError{Address: port.Address{Kind: port.Exec, Name: "device"}, Err: errors.New("unplugged")}
+				return 0, &port.GoneError{Port: port.Address{Kind: port.Exec, Name: "device"}, Err: errors.New("unplugged")}
 			}
 			m.rest = b
 		case <-ctx.Done():
