@@ -29,6 +29,7 @@ MODEL --on device:PORT; opmeter devices lists what is connected.`,
 		Example: `  opmeter device monitor --port /dev/ttyACM0 --model model.tflite`,
 	}
 	c.AddCommand(newDeviceMonitor(a), newDeviceFirmware(a), newDeviceRun(a), newDeviceAgent(a))
+	c.AddCommand(newDeviceTiny(a), newDeviceMLTK(a))
 	return c
 }
 
