@@ -154,7 +154,7 @@ func MeasureDevice(ctx context.Context, m *Model, o DeviceOptions) (*profile.Pro
 		return nil, err
 	}
 	d := device.Options{
-		Protocols: protocols, Timeout: o.Timeout,
+		Protocols: protocols, Timeout: o.Timeout, AtMost: o.Runs <= 0,
 		Port:  port.Options{Speed: o.Speed, Record: o.Record, Reconnect: o.Reconnect, Stdin: o.Stdin},
 		Rules: device.Rules{Runs: o.runs(addr), Warmup: o.discard(), Until: o.Until, ClockHz: o.ClockHz, Progress: o.Progress},
 	}

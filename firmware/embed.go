@@ -6,5 +6,5 @@ import "embed"
 
 // Files are the sources, by their paths below this package.
 //
-//go:embed opmeter.h opmeter_tflm.h
+//go:embed opmeter.h opmeter_tflm.h boards
 var Files embed.FS

@@ -34,7 +34,7 @@ MODEL --on device:PORT; opmeter devices lists what is connected.`,
 }
 
 // devicePort is the port of a target device:PORT.
-func devicePort(id string) (port string, ok bool) { return strings.CutPrefix(id, "device:") }
+func devicePort(id string) (at string, ok bool) { return strings.CutPrefix(id, "device:") }
 
 // deviceFlags say how to measure a device.
 type deviceFlags struct {
@@ -58,11 +58,11 @@ func (f *deviceFlags) add(c *cobra.Command) {
 }
 
 // options gathers what is known of a device and how to measure it.
-func (f *deviceFlags) options(a *app, port string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
+func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
 	if o.Inputs, err = m.inputs(); err != nil {
 		return o, err
 	}
-	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = port, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
+	o.Port, o.Speed, o.Protocol, o.Runs, o.Timeout, o.Reconnect, o.Stdin = at, f.speed, f.protocol, r.runs, f.timeout, f.reconnect, a.in
 	if o.Discard = f.discard; o.Discard == 0 {
 		o.Discard = -1
 	}

@@ -183,7 +183,7 @@ func (b *bars) draw(g *opmeter.DeviceProgress) []string {
 	})
 	name = min(name, width/3)
 	room := max(1, b.height-3)
-	bar := max(5, width-name-26)
+	bar := max(0, width-name-24)
 	for i, y := range rows {
 		if i == room-1 && len(rows) > room {
 			lines = append(lines, fmt.Sprintf("and %s more", plural(len(rows)-i, "layer")))
@@ -198,7 +198,7 @@ func (b *bars) draw(g *opmeter.DeviceProgress) []string {
 		if most > 0 {
 			n, share = int(math.Round(float64(bar)*v/most)), 100*v/total
 		}
-		lines = append(lines, fmt.Sprintf("%s  %12s %5.1f %%  %s", report.Column(text.Clean(y.Name), name), amount(g.Quantity, v), share, strings.Repeat("█", n)))
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s  %12s %5.1f %%  %s", report.Column(text.Clean(y.Name), name), amount(g.Quantity, v), share, strings.Repeat("█", n)), " "))
 	}
 	return lines
 }

@@ -29,6 +29,9 @@ type Protocol struct {
 	Sure func(head []byte) int
 	// Ask is what to send to a device that is silent until it is asked, nil to listen only.
 	Ask []byte
+	// Warm says that it warms up by itself, or that a start of the device gives one inference:
+	// none is left out. Once says that a start gives one, and that no more are asked for.
+	Warm, Once bool
 	// Run takes bytes from the port until the stream ends or the recorder has enough, and
 	// returns why: nil, [ErrEnough] or what [Conn.Read] said. What the recorder has stays.
 	Run func(ctx context.Context, c *Conn, j *Job) error

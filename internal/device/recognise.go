@@ -79,7 +79,7 @@ func (e *UnknownError) Error() string {
 		fmt.Fprintf(&b, "; protocols tried: %s", strings.Join(s.Names, ", "))
 	}
 	if s.Bytes > 0 && !s.Text && len(s.Tried) > 0 && s.Tried[0].Speed > 0 {
-		b.WriteString("; where the firmware uses another speed, name it with --speed")
+		b.WriteString("; where the firmware uses another speed, name it")
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/port"
@@ -19,8 +20,12 @@ type Options struct {
 	Protocols []*Protocol
 	// Port says how the port is opened; where its speed is 0, speeds are tried.
 	Port port.Options
+	// AtMost says that it is no fault where fewer inferences come than Runs.
+	AtMost bool
 	// Timeout is how long a device may be silent, 0 for [DefaultTimeout].
 	Timeout time.Duration
+	// Open opens the port, nil for [port.Open].
+	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
 	// Recognised is told which protocol was found, nil for nobody.
 	Recognised func(*Seen)
 }
@@ -34,6 +39,8 @@ type Session struct {
 	addr port.Address
 	o    Options
 	open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
+	// unkept is why the recording has ended before the rest.
+	unkept atomic.Pointer[error]
 }
 
 // New makes a session with a device.
@@ -41,7 +48,11 @@ func New(a port.Address, o Options) *Session {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
-	return &Session{addr: a, o: o, open: port.Open}
+	s := &Session{addr: a, o: o, open: port.Open}
+	if o.Open != nil {
+		s.open = o.Open
+	}
+	return s
 }
 
 // connect opens the port.
@@ -50,6 +61,7 @@ func (s *Session) connect(ctx context.Context) (*Conn, error) {
 	if o.Speed == 0 {
 		o.Speed = speeds(s.o.Protocols, 0)[0]
 	}
+	o.RecordFailed = func(err error) { s.unkept.Store(&err) }
 	p, err := s.open(ctx, s.addr, o)
 	if err != nil {
 		return nil, err
@@ -72,10 +84,22 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	if s.o.Recognised != nil {
 		s.o.Recognised(seen)
 	}
+	if p.Warm || p.Once {
+		s.o.Warmup = 0
+	}
+	if p.Once {
+		s.o.Runs = min(s.o.Runs, 1)
+	}
 	r := NewRecorder(to, s.o.Rules)
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
+	if e := r.rescue(); e != nil && err == nil {
+		err = e
+	}
 	missing, err := s.ended(ctx, r, p, err)
 	if r.Described() {
+		if e := s.unkept.Load(); e != nil {
+			r.Found("device.recording", profile.Warning, "The recording does not have all that came: %v.", *e)
+		}
 		if e := r.end(missing); e != nil && err == nil {
 			err = e
 		}
@@ -85,18 +109,19 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 
 // ended says what is missing when a protocol has ended, and whether that is an error.
 func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error) ([]profile.Missing, error) {
-	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) {
-		if r.kept+r.partial == 0 {
-			return []profile.Missing{{Cause: profile.ByEnd}}, s.none(r, p)
-		}
+	gone, isGone := errors.AsType[*port.GoneError](err)
+	// A connection that the other side has closed in order ends as a file does.
+	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) || isGone && gone.Closed {
 		m := profile.Missing{Cause: profile.ByEnd, Got: new(int64(r.kept)), Want: new(int64(s.o.Runs))}
-		if r.kept < s.o.Runs && s.o.Until == 0 && !errors.Is(err, ErrEnough) {
-			return []profile.Missing{m}, nil
+		switch {
+		case r.kept == 0:
+			return []profile.Missing{{Cause: profile.ByEnd}}, s.none(r, p)
+		case s.o.AtMost || errors.Is(err, ErrEnough) || r.kept >= s.o.Runs:
+			return nil, nil
 		}
-		return nil, nil
+		return []profile.Missing{m}, fmt.Errorf("%s: ended after %d of %d inferences", s.addr, r.kept, s.o.Runs)
 	}
 	m := profile.Missing{Cause: profile.ByError, Text: err.Error()}
-	gone, isGone := errors.AsType[*port.GoneError](err)
 	switch {
 	case ctx.Err() != nil:
 		m = profile.Missing{Cause: profile.ByCancel}
@@ -116,10 +141,7 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 
 // none is the error of a stream that ended without an inference.
 func (s *Session) none(r *Recorder, p *Protocol) error {
-	if r.warm > 0 {
-		return fmt.Errorf("%s: ended after %d inferences, all of them warm-up: leave out fewer with --warmup", s.addr, r.warm)
-	}
-	return fmt.Errorf("%s: %s began and no inference of it was complete", s.addr, p.Title)
+	return fmt.Errorf("%s: recognised %s, and no inference of it was complete", s.addr, p.Title)
 }
 
 // ProbeOptions says how a port is listened to.

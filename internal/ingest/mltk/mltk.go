@@ -16,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/ingest/draft"
+	"github.com/opmeter/opmeter/internal/ingest/mltk/console"
 	"github.com/opmeter/opmeter/internal/ingest/textscan"
 	"github.com/opmeter/opmeter/internal/ingest/tree"
 	"github.com/opmeter/opmeter/profile"
@@ -61,7 +62,7 @@ func kindOf(f *ingest.File) kind {
 			return text
 		case strings.HasPrefix(l, "index,opcode,"), strings.HasPrefix(l, "name,accelerator,input_shape,"):
 			return table
-		case strings.Contains(l, "Starting Model Profiler"), strings.HasPrefix(l, "Tensor runtime memory:"), l == "Profiler Metrics", opLine.MatchString(l):
+		case console.Known(l):
 			return device
 		}
 	}

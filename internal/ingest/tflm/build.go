@@ -19,7 +19,7 @@ var ticks, _ = profile.Lookup("ticks")
 // benchmark's heading between are inferences of one run.
 func (l *log) runs(name string, clock float64, lost int64) (out []*ingest.Run) {
 	if l.model.path != "" {
-		name = strings.TrimSuffix(path.Base(l.model.path), ".tflite")
+		name = modelName(l.model.path)
 	}
 	used := map[*sums]bool{}
 	var gs []*group
@@ -126,26 +126,35 @@ func (l *log) describe(d *draft.Draft) {
 	}
 }
 
-// period is the number of operators after which the tags repeat, all of them when they do not.
+// Period is the number of operators after which the tags repeat, all of them when they do not.
 // Tags that are all alike tell nothing.
-func period(es []event) int {
-	n := len(es)
+func Period(tags []string) int {
+	n := len(tags)
 	for p := 2; p <= n/2; p++ {
 		if n%p != 0 {
 			continue
 		}
 		same, alike := true, true
 		for i := p; i < n && same; i++ {
-			same = es[i].tag == es[i-p].tag
+			same = tags[i] == tags[i-p]
 		}
 		for i := 1; i < p && alike; i++ {
-			alike = es[i].tag == es[0].tag
+			alike = tags[i] == tags[0]
 		}
 		if same && !alike {
 			return p
 		}
 	}
 	return n
+}
+
+// period is that of events.
+func period(es []event) int {
+	tags := make([]string, len(es))
+	for i, e := range es {
+		tags[i] = e.tag
+	}
+	return Period(tags)
 }
 
 // inferences makes the layers of groups of events, and their figures over the inferences.
@@ -276,14 +285,14 @@ func hertz(d *draft.Draft, es []event, gs []*group, clock float64) {
 	case clock > 0:
 		d.P.Target.ClockHz = &clock
 	case bounded:
-		d.Found("tflm.clock", profile.Warning, "The log counts ticks and does not tell their frequency. Times are the printed milliseconds, which are cut to whole ones; operators below one have none. By them the clock lies between %.6g and %.6g Hz: give it, such as --clock %.10g, for exact times.", lo, hi, roundest(lo, hi))
+		d.Found("tflm.clock", profile.Warning, "The log counts ticks and does not tell their frequency. Times are the printed milliseconds, which are cut to whole ones; operators below one have none. By them the clock lies between %.6g and %.6g Hz: give it, such as --clock %.10g, for exact times.", lo, hi, Roundest(lo, hi))
 	default:
 		d.Found("tflm.clock", profile.Warning, "The log counts ticks and does not tell their frequency: give the profiler's clock in hertz with --clock for times.")
 	}
 }
 
-// roundest is the number in (lo, hi] with the fewest digits.
-func roundest(lo, hi float64) float64 {
+// Roundest is the number in (lo, hi] with the fewest digits.
+func Roundest(lo, hi float64) float64 {
 	for digits := 1; digits <= 15; digits++ {
 		unit := math.Pow(10, math.Floor(math.Log10(hi))-float64(digits-1))
 		if v := math.Floor(hi/unit) * unit; v > lo {
@@ -373,3 +382,6 @@ func (t *sums) layers(d *draft.Draft, clock float64) {
 	d.Found("tflm.tags", profile.Info, "The log has one figure for all events of a name: a layer here is such a sum.")
 	hertz(d, nil, nil, clock)
 }
+
+// modelName is the name of a model by the path that a benchmark prints.
+func modelName(p string) string { return strings.TrimSuffix(path.Base(p), ".tflite") }

@@ -143,6 +143,7 @@ type reader struct {
 	wrap   string // begin of a line of the model's analysis that a console wrapped
 	events int
 	lost   int64
+	live   *Hooks // who takes events as they come, nil to keep them
 }
 
 func readFile(f *ingest.File, in *ingest.Input) ([]*ingest.Run, error) {
@@ -181,7 +182,7 @@ func (p *reader) line(l string) {
 	case strings.HasSuffix(l, tagHead):
 		p.end()
 		p.t = &sums{order: len(p.log.groups) + len(p.log.tables)}
-		if len(p.log.tables) < 1000 {
+		if len(p.log.tables) < 1000 && p.live == nil {
 			p.log.tables = append(p.log.tables, p.t)
 		}
 		return
@@ -189,15 +190,18 @@ func (p *reader) line(l string) {
 	if p.csv {
 		if m := eventRow.FindStringSubmatch(l); m != nil {
 			if m[1] == "0" {
-				p.g = nil // the counter begins again
+				p.cut() // the counter begins again
 			}
-			p.event(strings.TrimSpace(m[2]), m[3], "")
+			p.event(strings.TrimSpace(m[2]), m[3], "", number(m[1]))
 			return
 		}
 	}
 	if p.t != nil {
 		if m := totalRow.FindStringSubmatch(l); m != nil {
 			p.t.total, p.t.has = wrapped(m[1]), true
+			if p.live != nil {
+				p.live.table(p.t)
+			}
 			p.t = nil
 			return
 		}
@@ -213,19 +217,34 @@ func (p *reader) line(l string) {
 		}
 	}
 	if l == "" && !p.csv && p.g != nil {
-		p.g = nil
+		p.cut()
 	}
 	p.noise(l)
 }
 
 // end ends whatever table is under way.
-func (p *reader) end() { p.g, p.t, p.csv = nil, nil, false }
+func (p *reader) end() {
+	p.cut()
+	p.t, p.csv = nil, false
+}
+
+// cut ends a row of events.
+func (p *reader) cut() {
+	if p.g != nil && p.live != nil {
+		p.live.Break()
+	}
+	p.g = nil
+}
 
 // took is a line of the profiler.
 func (p *reader) took(m []string) {
 	p.csv, p.t = false, nil
 	if n := rounds.FindStringSubmatch(m[1]); n != nil {
-		p.g = nil
+		p.cut()
+		if p.live != nil {
+			p.live.Round(max(1, number(n[1])), wrapped(m[2]), number(m[3]))
+			return
+		}
 		p.open()
 		p.g.round = &event{m[1], wrapped(m[2]), number(m[3])}
 		p.g.n = max(1, number(n[1]))
@@ -236,7 +255,7 @@ func (p *reader) took(m []string) {
 	if t := opTag.FindStringSubmatch(tag); t != nil {
 		tag = t[1]
 	}
-	p.event(tag, m[2], m[3])
+	p.event(tag, m[2], m[3], -1)
 }
 
 func (p *reader) open() {
@@ -245,7 +264,14 @@ func (p *reader) open() {
 	p.log.groups = append(p.log.groups, p.g)
 }
 
-func (p *reader) event(tag, ticks, ms string) {
+func (p *reader) event(tag, ticks, ms string, row int64) {
+	if p.live != nil {
+		if p.g == nil {
+			p.g = &group{events: make([]event, 1)} // text between two of them may end it
+		}
+		p.live.Event(Event{Tag: tag, Ticks: wrapped(ticks), MS: number(ms), Row: row})
+		return
+	}
 	if p.events++; p.events > maxEvents {
 		p.lost++
 		return
@@ -323,7 +349,7 @@ func (p *reader) noise(l string) {
 			p.log.notes = append(p.log.notes, [2]string{g[1], g[2]})
 		}
 	case p.g != nil && len(p.g.events) > 0 && strings.HasSuffix(l, ":"):
-		p.g = nil
+		p.cut()
 		p.title = strings.TrimSuffix(l, ":")
 	case strings.HasSuffix(l, ":"):
 		p.title = strings.TrimSuffix(l, ":")

@@ -22,7 +22,11 @@ func (l Line) Open(t testing.TB, device Device) (path string, unplug func()) {
 	if err != nil {
 		t.Skipf("no pseudo-terminal can be opened here: %v", err)
 	}
-	if err := raw(slave); err != nil {
+	err = raw(slave)
+	if err == nil {
+		master, err = polled(master)
+	}
+	if err != nil {
 		master.Close()
 		slave.Close()
 		t.Fatalf("pseudo-terminal: %v", err)
@@ -60,6 +64,21 @@ func (t *terminal) speed() int {
 		return err
 	})
 	return n
+}
+
+// polled returns the file in the system's poller, so that closing it ends a read that
+// waits; the library leaves it out.
+func polled(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return f, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return f, err
+	}
+	f.Close()
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // raw keeps the terminal from echoing and changing bytes before a host has set it up.

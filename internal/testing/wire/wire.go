@@ -82,7 +82,7 @@ func (l Line) TCP(t testing.TB, device Device) (address string, unplug func()) {
 			}
 			mu.Lock()
 			if ended {
-				c.Close()
+				_ = c.Close()
 			} else {
 				pull = append(pull, l.start(device, c, nil))
 			}
@@ -90,7 +90,7 @@ func (l Line) TCP(t testing.TB, device Device) (address string, unplug func()) {
 		}
 	}()
 	unplug = sync.OnceFunc(func() {
-		lis.Close()
+		_ = lis.Close()
 		mu.Lock()
 		ended = true
 		list := pull

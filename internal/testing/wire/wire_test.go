@@ -2,12 +2,14 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
 	"testing"
+	"time"
 )
 
 func sample(n int) []byte {
@@ -164,6 +166,33 @@ func TestFloodEnds(t *testing.T) {
 		if name == "memory" {
 			f.Close()
 		}
+	}
+}
+
+// A plug that is pulled ends a device that waits for its host, and a host that waits for
+// its device.
+func TestUnplugSilent(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	path, unplug := Open(t, func(_ io.Writer, r io.Reader) {
+		defer close(ended)
+		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, ErrUnplugged) {
+			t.Errorf("the device reads %v", err)
+		}
+	})
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	go unplug()
+	if n, err := f.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the host reads %d bytes", n)
+	}
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Error("the device goes on")
 	}
 }
 

@@ -1,0 +1,44 @@
+//go:build unix
+
+package port
+
+import (
+	"os/exec"
+	"sync"
+	"syscall"
+)
+
+// group is a program with all that it starts: a process group.
+type group struct {
+	mu  sync.Mutex
+	pid int // 0 before the start and after the end
+}
+
+// prepare gives the program a group of its own. Ctrl-C at the terminal does not reach it:
+// the port ends it.
+func (g *group) prepare(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func (g *group) started(c *exec.Cmd) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pid = c.Process.Pid
+}
+
+// kill ends all of the group, once: its number may be another's later.
+func (g *group) kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pid > 0 {
+		// There may be nobody left.
+		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
+		g.pid = 0
+	}
+}
+
+// signalOf names the signal that ended a program, "" for none.
+func signalOf(e *exec.ExitError) string {
+	if s, ok := e.Sys().(syscall.WaitStatus); ok && s.Signaled() { //nolint:misspell // Go's spelling
+		return "signal " + s.Signal().String()
+	}
+	return ""
+}

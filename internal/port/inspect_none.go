@@ -1,0 +1,6 @@
+//go:build !linux && !darwin && !freebsd && !openbsd && !windows
+
+package port
+
+// inspect finds nothing: serial ports are not known on this system.
+func inspect(name string) Inspection { return Inspection{Name: name, Path: name} }

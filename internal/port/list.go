@@ -1,0 +1,130 @@
+package port
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Access says whether this user may open a port.
+type Access string
+
+// Values of Access.
+const (
+	Allowed    Access = "ok"
+	Denied     Access = "permission" // the user may not
+	NoNode     Access = "no-node"    // the system has the device, but no file for it, as in a container
+	NotChecked Access = ""
+)
+
+// Info is a serial port that is connected.
+type Info struct {
+	// Name is what opens it: /dev/ttyACM0, COM3.
+	Name string `json:"name"`
+	// Link is a name that stays the same wherever the device is plugged in, "" for none.
+	Link string `json:"link,omitempty"`
+	// USB tells that the numbers and texts of a USB device follow.
+	USB          bool   `json:"usb"`
+	VID          uint16 `json:"vid,omitempty"`
+	PID          uint16 `json:"pid,omitempty"`
+	Serial       string `json:"serial,omitempty"`
+	Product      string `json:"product,omitempty"`
+	Manufacturer string `json:"manufacturer,omitempty"`
+	// Board is a guess of what it is by its numbers, "" for no idea.
+	Board string `json:"board,omitempty"`
+	// Access says whether this user may open it.
+	Access Access `json:"access,omitempty"`
+	// Busy names who has it open, "" for nobody that can be seen.
+	Busy string `json:"busy,omitempty"`
+	// Holders are those by process.
+	Holders []Holder `json:"holders,omitempty"`
+}
+
+// Title is the best short name of the device: the board, the product, or "".
+func (i Info) Title() string {
+	// A product that names its maker's board is nearer than a guess at a bridge.
+	generic := i.Board == "" || strings.HasSuffix(i.Board, " bridge") || strings.HasSuffix(i.Board, " board")
+	if i.Product != "" && generic {
+		return i.Product
+	}
+	return cmp.Or(i.Board, i.Product)
+}
+
+// Numbers are the USB numbers as they are usually written, "" where there are none.
+func (i Info) Numbers() string {
+	if !i.USB {
+		return ""
+	}
+	return fmt.Sprintf("%04x:%04x", i.VID, i.PID)
+}
+
+// List returns the serial ports that are connected, by name, with who has them. It opens
+// none of them.
+func List() ([]Info, error) {
+	list, err := connected()
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(list))
+	for i := range list {
+		paths[i] = list[i].Name
+	}
+	held := holdersOf(paths)
+	for i := range list {
+		p := &list[i]
+		if p.USB {
+			p.Board = board(p.VID, p.PID)
+		}
+		if p.Access == NotChecked {
+			p.Access = access(p.Name)
+		}
+		if h := lockedBy("", p.Name); h != nil {
+			p.Holders = append(p.Holders, *h)
+		}
+		for _, h := range held[p.Name] {
+			if !slices.ContainsFunc(p.Holders, func(o Holder) bool { return o.PID == h.PID }) {
+				p.Holders = append(p.Holders, h)
+			}
+		}
+		p.Busy = holderNames(p.Holders)
+	}
+	slices.SortFunc(list, func(a, b Info) int { return natural(a.Name, b.Name) })
+	return list, nil
+}
+
+// natural orders names with numbers as people do: ttyUSB2 before ttyUSB10.
+func natural(a, b string) int {
+	cut := func(s string) (string, string) {
+		t := strings.TrimRight(s, "0123456789")
+		return t, strings.TrimLeft(s[len(t):], "0")
+	}
+	at, an := cut(a)
+	bt, bn := cut(b)
+	return cmp.Or(cmp.Compare(at, bt), cmp.Compare(len(an), len(bn)), cmp.Compare(an, bn), cmp.Compare(a, b))
+}
+
+// missingAdvice says what to do about a device that is not there.
+func missingAdvice(name string) string {
+	if comName.MatchString(name) && runtime.GOOS != "windows" {
+		return "COM names are those of Windows: opmeter devices lists what is connected here"
+	}
+	list, err := connected()
+	if err != nil || len(list) == 0 {
+		return "no serial port is connected: check the cable (some only charge) and the board's power; opmeter devices says more"
+	}
+	names := make([]string, 0, len(list))
+	for _, i := range list[:min(len(list), 4)] {
+		i.Board = board(i.VID, i.PID)
+		if t := i.Title(); t != "" {
+			names = append(names, i.Name+" ("+t+")")
+		} else {
+			names = append(names, i.Name)
+		}
+	}
+	if n := len(list) - len(names); n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return "connected: " + strings.Join(names, ", ")
+}

@@ -1,0 +1,29 @@
+//go:build (darwin && !cgo) || freebsd || openbsd
+
+package port
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// connected lists the ports by the names that their drivers give them: this build has no
+// way to their USB numbers.
+func connected() ([]Info, error) {
+	var list []Info
+	for _, pattern := range []string{"/dev/cu.*", "/dev/cua[uU]*", "/dev/cuaU*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			known := slices.ContainsFunc(list, func(i Info) bool { return i.Name == n })
+			if known || hidden(n) || strings.HasSuffix(n, ".init") || strings.HasSuffix(n, ".lock") {
+				continue
+			}
+			list = append(list, Info{Name: n})
+		}
+	}
+	return list, nil
+}

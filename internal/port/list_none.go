@@ -1,0 +1,6 @@
+//go:build !linux && !darwin && !freebsd && !openbsd && !windows
+
+package port
+
+// connected lists nothing: serial ports are not known on this system.
+func connected() ([]Info, error) { return nil, nil }

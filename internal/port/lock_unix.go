@@ -1,0 +1,24 @@
+//go:build linux || darwin || freebsd || openbsd || netbsd || dragonfly
+
+package port
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock locks a file for this descriptor alone, or with others that look only. The lock
+// ends with the descriptor, and so with the process.
+func tryLock(f *os.File, alone bool) error {
+	how := unix.LOCK_SH
+	if alone {
+		how = unix.LOCK_EX
+	}
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errHeld
+	}
+	return err
+}
