@@ -35,8 +35,8 @@ func New(o Options) *device.Protocol {
 	}
 }
 
-// source is the part of a connection that is needed.
-type source interface {
+// connection is the part of a device.Conn that is needed.
+type connection interface {
 	Read(ctx context.Context, wait time.Duration) (device.Chunk, error)
 }
 
@@ -86,7 +86,7 @@ type listener struct {
 }
 
 // listen takes bytes until the stream ends, the firmware is through, or the recorder has enough.
-func listen(ctx context.Context, c source, j *device.Job, o Options) error {
+func listen(ctx context.Context, c connection, j *device.Job, o Options) error {
 	l := &listener{j: j, o: o, memory: map[string]int64{}, tags: map[uint16]string{}, keys: map[string]bool{}}
 	l.s = NewStream(l.event)
 	for l.err == nil && !l.done {
@@ -219,6 +219,10 @@ func (l *listener) flush(now bool) {
 		}
 		if l.err = l.describe(); l.err != nil {
 			return
+		}
+		if !ready {
+			l.j.Lost(-1, 0, profile.ByRecord, "no inference came whole before the layers were listed")
+			l.found("agent.layers", profile.Warning, "No inference came whole before the layers were listed: operators may be missing, and sums over layers lack them.")
 		}
 	}
 	queue := l.queue
