@@ -101,11 +101,12 @@ type Recorder struct {
 	told    float64 // what the device said
 	counter string  // key of the counter's quantity, "" unknown
 
-	seen, kept int       // inferences, those that count
-	warm       int       // those that did not
-	partial    int       // those with losses
-	wholes     []float64 // of the figure that is shown, those kept
-	times      []float64 // latency_s, those kept
+	seen, kept int         // inferences, those that count
+	warm       int         // those that did not
+	spare      []Inference // the last of these, until others came
+	partial    int         // those with losses
+	wholes     []float64   // of the figure that is shown, those kept
+	times      []float64   // latency_s, those kept
 	key        string
 	median     float64 // of wholes
 	half       float64 // half its 95 % interval as a part of it
@@ -271,13 +272,41 @@ func (r *Recorder) Inference(x Inference) error {
 		if r.first == nil {
 			r.first = maps.Clone(x.Whole)
 		}
-	} else if err := r.keep(&x); err != nil {
-		return err
+		const spares = 16
+		r.spare = append(r.spare[max(0, len(r.spare)-spares+1):], x)
+	} else {
+		r.spare = nil
+		if err := r.keep(&x); err != nil {
+			return err
+		}
 	}
 	r.progress(&x, warming)
 	if r.enough() {
 		return ErrEnough
 	}
+	return nil
+}
+
+// rescue takes back what was left out as warm-up where nothing else came: figures with one-time
+// work in them are better than none.
+func (r *Recorder) rescue() error {
+	if r.p == nil || r.kept+r.partial > 0 || len(r.spare) == 0 {
+		return nil
+	}
+	n := len(r.spare)
+	for i := range r.spare {
+		if err := r.keep(&r.spare[i]); err != nil {
+			return err
+		}
+		r.progress(&r.spare[i], false)
+	}
+	r.warm -= n
+	r.spare = nil
+	came := "inference"
+	if n > 1 {
+		came = fmt.Sprintf("%d inferences", n)
+	}
+	r.Found("device.warmup", profile.Warning, "Only the first %s came: these count, and may hold work that is done once. Where more come, they are left out as warm-up.", came)
 	return nil
 }
 

@@ -92,6 +92,9 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	}
 	r := NewRecorder(to, s.o.Rules)
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
+	if e := r.rescue(); e != nil && err == nil {
+		err = e
+	}
 	missing, err := s.ended(ctx, r, p, err)
 	if r.Described() {
 		if e := s.unkept.Load(); e != nil {
@@ -138,10 +141,7 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 
 // none is the error of a stream that ended without an inference.
 func (s *Session) none(r *Recorder, p *Protocol) error {
-	if r.warm > 0 {
-		return fmt.Errorf("%s: all inferences that came, %d, were left out as warm-up: leave out fewer", s.addr, r.warm)
-	}
-	return fmt.Errorf("%s: recognised the %s, and no inference of it was complete", s.addr, p.Title)
+	return fmt.Errorf("%s: recognised %s, and no inference of it was complete", s.addr, p.Title)
 }
 
 // ProbeOptions says how a port is listened to.

@@ -52,7 +52,7 @@ func (l *listener) describe() error {
 	p.Target = profile.Target{Kind: profile.TargetDevice, ID: l.info[infoBoard], Description: l.info[infoBoard]}
 	p.Model.Name = l.info[infoName]
 	l.findings = nil
-	hints := make([]join.Hint, len(indices))
+	hints, tags := make([]join.Hint, len(indices)), make([]string, len(indices))
 	for i, index := range indices {
 		l.layers[index] = i
 		x := profile.Layer{Op: cmp.Or(l.s.Tags[index], l.tags[index], fmt.Sprintf("operator %d", index))}
@@ -62,8 +62,10 @@ func (l *listener) describe() error {
 		if !nested[index] {
 			hints[i].Index = new(int64(index))
 		}
+		tags[i] = x.Op
 		p.Layers = append(p.Layers, x)
 	}
+	byLayer(l.j.Model, indices, tags, hints)
 	l.model(p)
 	l.j.Clock(float64(h.Hz)*h.scale(), units[h.Unit])
 	memory, ram := l.plan()
@@ -75,6 +77,55 @@ func (l *listener) describe() error {
 		l.plain(name)
 	}
 	return nil
+}
+
+// byLayer takes indices for those of layers, as programs that opmeter writes have them, where their
+// tags fit those better than the nodes of the main graph, which interpreters count.
+func byLayer(model *profile.Profile, indices []uint16, tags []string, hints []join.Hint) {
+	if model == nil {
+		return
+	}
+	nodes := map[int64]*profile.Layer{}
+	for i := range model.Layers {
+		l := &model.Layers[i]
+		if l.Provenance != nil {
+			for _, n := range l.Provenance.SourceNodes {
+				if n.Graph == 0 {
+					nodes[n.Node] = l
+				}
+			}
+		}
+	}
+	layers := 0
+	for i, index := range indices {
+		if int(index) < len(model.Layers) && model.Layers[index].Op == tags[i] {
+			layers++
+		}
+		if l := nodes[int64(index)]; l != nil && l.Op == tags[i] {
+			layers--
+		}
+	}
+	if layers <= 0 {
+		return
+	}
+	for i, index := range indices {
+		hints[i] = join.Hint{}
+		if int(index) >= len(model.Layers) {
+			continue
+		}
+		l := &model.Layers[index]
+		for _, o := range l.Outputs {
+			hints[i].Outputs = append(hints[i].Outputs, o.Name)
+		}
+		if l.Provenance != nil {
+			for _, n := range l.Provenance.SourceNodes {
+				if n.Graph == 0 {
+					hints[i].Index = new(n.Node)
+					break
+				}
+			}
+		}
+	}
 }
 
 // model compares the hash of the model in the firmware with that of the file.
@@ -96,8 +147,11 @@ func (l *listener) figures(r *Run, h *Hello) device.Inference {
 	key := quantities[h.Unit]
 	value := func(counts float64) float64 {
 		v := math.Round(max(0, counts)) * h.scale()
-		if h.Unit == unitNanoseconds {
+		switch h.Unit {
+		case unitNanoseconds:
 			v *= 1e-9
+		case unitInstructions:
+			v = math.Round(v) // whole ones, read from a clock that ticks between them
 		}
 		return v
 	}

@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -19,7 +21,7 @@ func tool(t *testing.T, name string) string {
 	t.Helper()
 	p, err := exec.LookPath(name)
 	if err != nil {
-		material.Skip(t, name+" is missing: install "+map[string]string{"cc": "gcc", "c++": "g++", "arm-none-eabi-gcc": "gcc-arm-none-eabi", "qemu-system-arm": "qemu-system-arm"}[name])
+		material.Skip(t, name+" is missing: install "+map[string]string{"cc": "gcc", "c++": "g++", "arm-none-eabi-gcc": "gcc-arm-none-eabi", "arm-none-eabi-size": "binutils-arm-none-eabi", "arm-none-eabi-nm": "binutils-arm-none-eabi", "qemu-system-arm": "qemu-system-arm"}[name])
 	}
 	return p
 }
@@ -35,6 +37,19 @@ func compile(t *testing.T, program string, args ...string) {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
 }
+
+// write makes a file with its folders.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rules(runs int) device.Rules { return device.Rules{Runs: runs} }
 
 // caller makes the calls of firmware/test/drive.c from the same numbers.
 type caller struct {
@@ -52,7 +67,7 @@ func (c *caller) pick(n uint32) uint32 {
 
 func (c *caller) text() *string {
 	kind := c.pick(16)
-	size := uint32(0)
+	var size uint32
 	if c.pick(8) == 0 {
 		size = c.pick(300)
 	} else {

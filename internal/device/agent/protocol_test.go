@@ -236,11 +236,9 @@ func TestEnds(t *testing.T) {
 		}
 	})
 	t.Run("away", func(t *testing.T) {
-		parts := cutUp(stream[:len(stream)/2], 64)
-		for _, x := range cutUp(stream[len(stream)/2+500:], 64) {
-			parts = append(parts, x)
-		}
-		parts[len(cutUp(stream[:len(stream)/2], 64))].Gap = true
+		parts, back := cutUp(stream[:len(stream)/2], 64), cutUp(stream[len(stream)/2+500:], 64)
+		back[0].Gap = true
+		parts = append(parts, back...)
 		p, err := measure(t, &tape{parts, io.EOF}, device.Rules{}, Options{})
 		if err != nil || figure(p, -1, "cpu_cycles") != 7500 || finding(p, "agent.restart") == "" {
 			t.Errorf("%v", err)
@@ -379,4 +377,18 @@ func TestLossyProfile(t *testing.T) {
 	if some < 1400 {
 		t.Errorf("%d of 1500 streams gave a profile", some)
 	}
+}
+
+// FuzzProtocol plays anything to the whole protocol: what comes out is a valid profile.
+func FuzzProtocol(f *testing.F) {
+	f.Add(steady(func(*board) {}, 3), uint8(40))
+	f.Add(append(steady(func(*board) {}, 2)[:700], steady(func(b *board) { b.unit, b.num = unitNanoseconds, 7 }, 2)...), uint8(3))
+	f.Add([]byte("printf only\n"), uint8(9))
+	f.Fuzz(func(t *testing.T, p []byte, size uint8) {
+		var sequence uint16
+		for _, raw := range [][]byte{p, reframe(p, &sequence), append(steady(func(*board) {}, 2), reframe(p, &sequence)...)} {
+			var got Outputs
+			_, _ = measure(t, &tape{cutUp(raw, int(size)+1), io.EOF}, device.Rules{}, Options{Output: got.Add})
+		}
+	})
 }

@@ -4,6 +4,9 @@ package all
 import (
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/agent"
+	"github.com/opmeter/opmeter/internal/device/mltk"
+	"github.com/opmeter/opmeter/internal/device/tflm"
+	"github.com/opmeter/opmeter/internal/device/tiny"
 )
 
 // Options are what some protocols are told.
@@ -17,5 +20,8 @@ type Options struct {
 func Protocols(o Options) []*device.Protocol {
 	return []*device.Protocol{
 		agent.New(agent.Options{Output: o.Output}),
+		tflm.Protocol(),
+		mltk.Protocol(nil),
+		tiny.Protocol(tiny.Options{}),
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // MissingError tells that a program that is needed is not installed.
@@ -234,4 +236,31 @@ func (b *Board) Emulate(elfPath string) ([]string, error) {
 		return nil, &MissingError{Program: emulatorName, Advice: emulatorAdvice}
 	}
 	return b.emulatorArgs(elfPath), nil
+}
+
+// Command joins a command line for a port "exec:": words in single quotes where a space or
+// another sign of a shell is in them.
+func Command(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = a
+		if a == "" || strings.Trim(a, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+,.:/@%") != "" {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'"'"'`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Checked refuses a file that is no program for an Arm processor.
+func Checked(path string) error {
+	file, _, err := infile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	f, err := elf.NewFile(file)
+	if err != nil || f.Machine != elf.EM_ARM || f.Class != elf.ELFCLASS32 {
+		return fmt.Errorf("%s: is no program for Arm; expected what opmeter device firmware --build writes", path)
+	}
+	return nil
 }
