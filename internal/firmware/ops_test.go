@@ -159,8 +159,13 @@ func TestConvolutions(t *testing.T) {
 				qx, qo := affine(z, 0.02), affine(a.zeros[n.r.IntN(len(a.zeros))], 0.3)
 				act := []string{"NONE", "RELU", "RELU6", "RELU_N1_TO_1"}[i%4]
 				for _, s := range []struct{ h, w, c, oc, kh, kw, sh, sw, dh, dw, groups int }{
-					{5, 6, 3, 7, 3, 3, 1, 1, 1, 1, 1}, {7, 5, 4, 5, 2, 3, 2, 1, 1, 1, 1}, {4, 4, 9, 6, 1, 1, 1, 1, 1, 1, 1}, {9, 8, 2, 3, 3, 2, 1, 2, 2, 3, 1},
-					{6, 5, 6, 4, 3, 3, 2, 2, 1, 1, 2}, {3, 3, 5, 2, 5, 5, 1, 1, 1, 1, 1}, {1, 9, 1, 8, 1, 4, 1, 2, 1, 1, 1},
+					{5, 6, 3, 7, 3, 3, 1, 1, 1, 1, 1},
+					{7, 5, 4, 5, 2, 3, 2, 1, 1, 1, 1},
+					{4, 4, 9, 6, 1, 1, 1, 1, 1, 1, 1},
+					{9, 8, 2, 3, 3, 2, 1, 2, 2, 3, 1},
+					{6, 5, 6, 4, 3, 3, 2, 2, 1, 1, 2},
+					{3, 3, 5, 2, 5, 5, 1, 1, 1, 1, 1},
+					{1, 9, 1, 8, 1, 4, 1, 2, 1, 1, 1},
 				} {
 					for _, pad := range []string{"SAME", "VALID"} {
 						if pad == "VALID" && (s.kh > s.h || s.kw > s.w) {
@@ -298,6 +303,11 @@ func TestReductions(t *testing.T) {
 				}
 			}
 		}
+	}
+	for _, typ := range []tensor.Type{tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32} {
+		x := n.input(typ, nil, 3, 5, 4)
+		n.node("ARG_MAX", nil, tensor.Int32, nil, x, n.scalar(-1))
+		n.node("ARG_MIN", nil, tensor.Int64, nil, x, n.scalar(1))
 	}
 	n.node("REDUCE_MAX", nil, tensor.Int32, nil, n.input(tensor.Int32, nil, 3, 4), n.ints(1))
 	try(t, n)

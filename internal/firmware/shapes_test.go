@@ -31,6 +31,7 @@ func TestMoves(t *testing.T) {
 		one("RESHAPE", nil, in(2, 3, 4), n.ints(4, 6))
 		one("TRANSPOSE", nil, in(2, 3, 4, 5), n.ints(3, 1, 0, 2))
 		one("TRANSPOSE", nil, in(7, 19), n.ints(1, 0))
+		one("TRANSPOSE", nil, in(2, 3, 2, 3, 2, 3), n.ints(5, 4, 3, 2, 1, 0))
 		one("PAD", nil, in(1, 3, 4, 2), n.ints(0, 0, 1, 2, 3, 0, 0, 1))
 		one("MIRROR_PAD", graph.Attrs{"mode": "REFLECT"}, in(3, 4, 2), n.ints(2, 1, 1, 2, 0, 0))
 		one("MIRROR_PAD", graph.Attrs{"mode": "SYMMETRIC"}, in(3, 4), n.ints(3, 3, 0, 4))
@@ -80,6 +81,11 @@ func TestFunctions(t *testing.T) {
 			if !wide {
 				for _, op := range []string{"HARD_SWISH", "LEAKY_RELU", "ELU", "GELU", "ABS", "SQRT", "EXP", "NEG"} {
 					n.node(op, graph.Attrs{"alpha": float32(0.3)}, a.t, affine(z, 0.06), x)
+				}
+			}
+			if wide {
+				for _, op := range []string{"LEAKY_RELU", "ELU", "GELU", "EXP", "SIN"} {
+					n.node(op, graph.Attrs{"alpha": float32(0.3)}, a.t, affine(0, 0.003), n.input(a.t, affine(0, 0.0005), 3, 700))
 				}
 			}
 			n.node("SOFTMAX", graph.Attrs{"beta": float32(1)}, a.t, affine(zero8, scale), x)
@@ -148,7 +154,7 @@ func TestState(t *testing.T) {
 				ins = append(ins, n.random(bias, nil, cells))
 			}
 			ins = append(ins, -1, -1, n.variable(typ, h, batch, cells), n.variable(tensor.Int16, affine(0, 1./2048), batch, cells), -1, -1, -1, -1)
-			attrs := graph.Attrs{"time_major": major, "fused_activation_function": "TANH", "cell_clip": float32(map[bool]int{true: 6}[major])}
+			attrs := graph.Attrs{"time_major": major, "fused_activation_function": "TANH", "cell_clip": map[bool]float32{true: 0.01}[major]}
 			n.node("UNIDIRECTIONAL_SEQUENCE_LSTM", attrs, typ, h, ins...)
 		}
 	}
