@@ -626,7 +626,17 @@ static void opmeter_calibrate(void) {
 void opmeter_start(const opmeter_config *config) {
   uint64_t before;
   unsigned i;
-  opmeter_state.config = *config;
+  /* One by one: a copy of the whole would need memcpy. */
+  opmeter_state.config.write = config->write;
+  opmeter_state.config.user = config->user;
+  opmeter_state.config.now = config->now;
+  opmeter_state.config.hz = config->hz;
+  opmeter_state.config.unit = config->unit;
+  opmeter_state.config.unit_num = config->unit_num;
+  opmeter_state.config.unit_den = config->unit_den;
+  opmeter_state.config.name = config->name;
+  opmeter_state.config.board = config->board;
+  opmeter_state.config.model_sha256_hex = config->model_sha256_hex;
   opmeter_state.counter = OPMETER_COUNTER_USER;
   opmeter_state.flags = 0;
   opmeter_state.period = 0;

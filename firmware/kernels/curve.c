@@ -13,6 +13,15 @@ void k_tanh_s16(const k_curve *p, const int16_t *x, int16_t *y, int32_t n) {
   for (i = 0; i < n; i++) y[i] = k_tanh16(p->table, x[i], p->mul, p->shift);
 }
 
+void k_leaky_s16(const k_leaky *p, const int16_t *x, int16_t *y, int32_t n) {
+  int32_t i;
+  for (i = 0; i < n; i++) {
+    const int32_t d = x[i] - p->zero_in;
+    const int32_t v = d >= 0 ? k_scale(d, p->mul_up, p->shift_up) : k_scale(d, p->mul_down, p->shift_down);
+    y[i] = k_saturate16(k_plus(v, p->zero));
+  }
+}
+
 /* A function in 512 straight pieces. */
 static inline int16_t pieces(const int16_t *table, int16_t x) {
   const int32_t i = 256 + (x >> 7), slope = (int32_t)table[i + 1] - table[i];

@@ -186,6 +186,19 @@ void k_reduce_min_u8(const k_reduce *w, const uint8_t *x, uint8_t *y);
 void k_reduce_min_s16(const k_reduce *w, const int16_t *x, int16_t *y);
 void k_reduce_min_s32(const k_reduce *w, const int32_t *x, int32_t *y);
 
+/* Place of the first largest or least element along the middle of [outer, n, inner]. */
+typedef struct {
+  int32_t outer, n, inner, least;
+} k_arg;
+
+#define K_ARG(suffix, type)                                                    \
+  void k_arg_##suffix##_s32(const k_arg *p, const type *x, int32_t *y);        \
+  void k_arg_##suffix##_s64(const k_arg *p, const type *x, int64_t *y)
+K_ARG(s8, int8_t);
+K_ARG(u8, uint8_t);
+K_ARG(s16, int16_t);
+K_ARG(s32, int32_t);
+
 /* From one quantisation to another. */
 typedef struct {
   int32_t zero_in, mul, shift, zero, min, max;
@@ -227,6 +240,12 @@ typedef struct {
   int32_t mul, shift;
 } k_curve;
 
+/* 16-bit values, scaled by one multiplier above the zero point and by another below. */
+typedef struct {
+  int32_t zero_in, mul_up, shift_up, mul_down, shift_down, zero;
+} k_leaky;
+
+void k_leaky_s16(const k_leaky *p, const int16_t *x, int16_t *y, int32_t n);
 void k_logistic_s16(const k_curve *p, const int16_t *x, int16_t *y, int32_t n);
 void k_tanh_s16(const k_curve *p, const int16_t *x, int16_t *y, int32_t n);
 

@@ -45,3 +45,31 @@ EXTREME(s8, int8_t, INT8_MIN, INT8_MAX)
 EXTREME(u8, uint8_t, 0, UINT8_MAX)
 EXTREME(s16, int16_t, INT16_MIN, INT16_MAX)
 EXTREME(s32, int32_t, INT32_MIN, INT32_MAX)
+
+#define ARG(SUFFIX, X, TO, Y)                                                            \
+  void k_arg_##SUFFIX##_##TO(const k_arg *p, const X *x, Y *y) {                         \
+    int32_t o, i, k;                                                                     \
+    for (o = 0; o < p->outer; o++, x += p->n * p->inner)                                 \
+      for (i = 0; i < p->inner; i++) {                                                   \
+        const X *at = x + i;                                                             \
+        X best = *at;                                                                    \
+        int32_t place = 0;                                                               \
+        for (k = 1; k < p->n; k++) {                                                     \
+          at += p->inner;                                                                \
+          if (p->least ? *at < best : *at > best) {                                      \
+            best = *at;                                                                  \
+            place = k;                                                                   \
+          }                                                                              \
+        }                                                                                \
+        *y++ = place;                                                                    \
+      }                                                                                  \
+  }
+
+ARG(s8, int8_t, s32, int32_t)
+ARG(u8, uint8_t, s32, int32_t)
+ARG(s16, int16_t, s32, int32_t)
+ARG(s32, int32_t, s32, int32_t)
+ARG(s8, int8_t, s64, int64_t)
+ARG(u8, uint8_t, s64, int64_t)
+ARG(s16, int16_t, s64, int64_t)
+ARG(s32, int32_t, s64, int64_t)

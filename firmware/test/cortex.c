@@ -22,7 +22,7 @@ static void send(void *user, const uint8_t *data, size_t size) {
 }
 
 static void spin(uint32_t n) {
-  __asm volatile("1: subs %0, #1\n\tbne 1b" : "+r"(n) : : "cc"); /* 2 n instructions */
+  __asm volatile(".syntax unified\n1: subs %0, #1\n\tbne 1b" : "+r"(n) : : "cc"); /* 2 n instructions */
 }
 
 /* Rounds of SysTick end with the interrupt off: the reading must see it, and must go on

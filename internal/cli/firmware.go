@@ -30,7 +30,7 @@ type boardFlags struct {
 }
 
 func (f *boardFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.board, "board", "", "`NAME` of a board, or a description FILE.yaml")
+	c.Flags().StringVar(&f.board, "board", "", "`NAME`: a board, or its description FILE.yaml")
 	c.Flags().StringVar(&f.gcc, "gcc", "", "`FILE`: compiler (default: arm-none-eabi-gcc)")
 	c.Flags().StringArrayVar(&f.m.shapes, "shape", nil, "`NAME=DIMS`: shape of an input")
 	wholeVar(c, &f.m.batch, "batch", 0, 1, most, "first dimension of every input", "")
@@ -311,7 +311,7 @@ func (e *emulation) elf(ctx context.Context, elf, path string) error {
 	if err := ready(e.o.files, elf); err != nil {
 		return err
 	}
-	if err := board.Checked(elf); err != nil {
+	if err := e.b.Checked(elf); err != nil {
 		return withStatus(statusInput, plainPath(err))
 	}
 	if path == "" {

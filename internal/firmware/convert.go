@@ -94,3 +94,10 @@ func (g *generator) bilinear(st *step, r recipe.Bilinear) error {
 	g.emit(st, "resize", "k_bilinear_"+suffix, op, g.in(st, 0, ctype), g.out(st, 0, ctype))
 	return nil
 }
+
+func (g *generator) leaky(st *step, r recipe.Leaky) error {
+	op := g.constantStruct(st, "k_leaky", fmt.Sprintf(".zero_in = %d, .mul_up = %d, .shift_up = %d, .mul_down = %d, .shift_down = %d, .zero = %d",
+		r.ZeroIn, r.Up.M, r.Up.Shift, r.Down.M, r.Down.Shift, r.Zero))
+	g.emit(st, "curve", "k_leaky_s16", op, g.in(st, 0, "int16_t"), g.out(st, 0, "int16_t"), text("%d", st.task.Call.In[0].Len()))
+	return nil
+}

@@ -175,6 +175,10 @@ func (g *generator) choose(st *step) error {
 		return g.quantise(st, r)
 	case recipe.Dequantise:
 		return g.dequantise(st, r)
+	case recipe.Arg:
+		return g.arg(st, r)
+	case recipe.Leaky:
+		return g.leaky(st, r)
 	case recipe.Curve16:
 		return g.curve(st, r)
 	case recipe.Bilinear:
@@ -191,6 +195,9 @@ func (g *generator) choose(st *step) error {
 		return g.join(st, r)
 	}
 	if ok, err := g.table(st); ok || err != nil {
+		return err
+	}
+	if ok, err := g.pieces(st); ok || err != nil {
 		return err
 	}
 	if ok, err := g.moved(st); ok || err != nil {

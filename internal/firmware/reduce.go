@@ -81,3 +81,19 @@ func plainEnding(t tensor.Type) (suffix, ctype string, ok bool) {
 	}
 	return ending(t)
 }
+
+func (g *generator) arg(st *step, r recipe.Arg) error {
+	c := &st.task.Call
+	from, x, okX := plainEnding(c.In[0].Type)
+	to, y, okY := plainEnding(c.Out[0].Type)
+	if !okX || from == "s64" || !okY || to != "s32" && to != "s64" || r.N < 1 {
+		return refuse("no kernel for %s", types(c))
+	}
+	least := 0
+	if r.Least {
+		least = 1
+	}
+	op := g.constantStruct(st, "k_arg", fmt.Sprintf(".outer = %d, .n = %d, .inner = %d, .least = %d", r.Outer, r.N, r.Inner, least))
+	g.emit(st, "reduce", "k_arg_"+from+"_"+to, op, g.in(st, 0, x), g.out(st, 0, y))
+	return nil
+}

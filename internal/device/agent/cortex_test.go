@@ -45,21 +45,19 @@ func TestSize(t *testing.T) {
 
 // TestCortex runs the agent on an emulated Cortex-M3 that counts instructions: what it costs in an
 // operator, and its counter around the end of a round, with a SysTick that the agent starts and
-// with one of short rounds that runs already.
+// with one of short rounds that runs already; and as code for a Cortex-M0+, whose instructions are
+// among those of the M3.
 func TestCortex(t *testing.T) {
 	t.Parallel()
 	qemu := tool(t, "qemu-system-arm")
-	for name, round := range map[string]string{"own": "", "found": "-DROUND=10000"} {
-		t.Run(name, func(t *testing.T) {
+	for _, x := range []struct{ name, core, round string }{{"own", "cortex-m3", "-DOWN"}, {"found", "cortex-m3", "-DROUND=10000"}, {"small", "cortex-m0plus", "-DROUND=10000"}} {
+		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			exe := filepath.Join(t.TempDir(), "cortex.elf")
 			args := append([]string{
-				"-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-nostdlib", "-I", firmware, "-T", filepath.Join(firmware, "test", "cortex.ld"),
+				"-std=c99", "-mcpu=" + x.core, x.round, "-mthumb", "-Os", "-ffreestanding", "-nostdlib", "-I", firmware, "-T", filepath.Join(firmware, "test", "cortex.ld"),
 				filepath.Join(firmware, "test", "cortex.c"), "-o", exe,
 			}, warnings...)
-			if round != "" {
-				args = append(args, round)
-			}
 			compile(t, "arm-none-eabi-gcc", append(args, "-lgcc")...)
 			runs, memory := emulate(t, exec.Command(qemu, "-M", "mps2-an385", "-nographic", "-monitor", "none", "-serial", "stdio", "-icount", "shift=0", "-kernel", exe))
 			if len(memory) != 1 || memory[0] != (Memory{"wrong readings", 0}) {

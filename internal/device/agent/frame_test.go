@@ -2,8 +2,10 @@ package agent
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 )
@@ -48,6 +50,33 @@ func TestKnownFrame(t *testing.T) {
 	frames, texts, noise := pieces(stream, 100)
 	if len(frames) != 1 || frames[0] != "49 13106 343536373839" || texts != nil || noise != 0 {
 		t.Errorf("got %q, %q, %d", frames, texts, noise)
+	}
+}
+
+// TestDocument reads the example of docs/agent.md.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../../docs/agent.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "as the eighth frame:\n\n```\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	stream, err := hex.DecodeString(strings.ReplaceAll(line, " ", ""))
+	if err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	var end endFrame
+	n := 0
+	var d Decoder
+	d.Feed(stream, func(p Piece) {
+		if p.Frame != nil && p.Frame.Type == TEnd && p.Frame.Sequence == 7 {
+			n++
+			end, err = parseEnd(p.Frame.Body)
+		}
+	})
+	if n != 1 || err != nil || end != (endFrame{0, 1234, 300, 2, 4}) {
+		t.Errorf("%q: %d, %+v, %v", line, n, end, err)
 	}
 }
 

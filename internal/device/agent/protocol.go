@@ -35,8 +35,8 @@ func New(o Options) *device.Protocol {
 	}
 }
 
-// source is the part of a connection that is needed.
-type source interface {
+// connection is the part of a device.Conn that is needed.
+type connection interface {
 	Read(ctx context.Context, wait time.Duration) (device.Chunk, error)
 }
 
@@ -86,7 +86,7 @@ type listener struct {
 }
 
 // listen takes bytes until the stream ends, the firmware is through, or the recorder has enough.
-func listen(ctx context.Context, c source, j *device.Job, o Options) error {
+func listen(ctx context.Context, c connection, j *device.Job, o Options) error {
 	l := &listener{j: j, o: o, memory: map[string]int64{}, tags: map[uint16]string{}, keys: map[string]bool{}}
 	l.s = NewStream(l.event)
 	for l.err == nil && !l.done {
@@ -220,6 +220,10 @@ func (l *listener) flush(now bool) {
 		if l.err = l.describe(); l.err != nil {
 			return
 		}
+		if !ready {
+			l.j.Lost(-1, 0, profile.ByRecord, "no inference came whole before the layers were listed")
+			l.found("agent.layers", profile.Warning, "No inference came whole before the layers were listed: operators may be missing, and sums over layers lack them.")
+		}
 	}
 	queue := l.queue
 	l.queue = nil
@@ -348,7 +352,7 @@ func (l *listener) remarks() {
 		l.found("agent.output", profile.Info, "The firmware printed %d lines of its own, the first: %q. Those within an operator are part of its time.", l.printed, l.lines)
 	}
 	if h := l.first; h != nil && h.Flags&flagStill == 0 {
-		l.found("agent.cost", profile.Info, "The agent's own time is not in the figures: what it took to send, and by its own calibration %d counts for each operator and %.3g for each of its other calls within one.", h.Cost, h.perCall())
+		l.found("agent.cost", profile.Info, "The agent's own time is not in the figures: what it took to send, and by its own calibration %.3g %s for each operator and %.3g for each of its other calls within one.", float64(h.Cost)*h.scale(), units[h.Unit], h.perCall()*h.scale())
 	}
 }
 

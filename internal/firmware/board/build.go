@@ -2,6 +2,7 @@ package board
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -92,15 +93,12 @@ func (b *Board) Fits(weights, arena int64) error {
 // Build builds the project in a folder, with the same commands as its Makefile. The
 // compiler's warnings are errors: the files are ours.
 func Build(ctx context.Context, b *Board, dir string, files map[string][]byte, o Options) (*Built, error) {
-	gcc := o.GCC
-	if gcc == "" {
-		gcc = compilerName
-	}
-	gcc, err := exec.LookPath(gcc)
+	gcc := cmp.Or(o.GCC, compilerName)
+	found, err := exec.LookPath(gcc)
 	if err != nil {
-		return nil, &MissingError{Program: compilerName, Advice: compilerAdvice}
+		return nil, &MissingError{Program: gcc, Advice: compilerAdvice}
 	}
-	if gcc, err = filepath.Abs(gcc); err != nil {
+	if gcc, err = filepath.Abs(found); err != nil {
 		return nil, err
 	}
 	list := sources(files)
@@ -251,8 +249,8 @@ func Command(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// Checked refuses a file that is no program for an Arm processor.
-func Checked(path string) error {
+// Checked refuses a file that is no program for the board.
+func (b *Board) Checked(path string) error {
 	file, _, err := infile.Open(path)
 	if err != nil {
 		return err
@@ -261,6 +259,12 @@ func Checked(path string) error {
 	f, err := elf.NewFile(file)
 	if err != nil || f.Machine != elf.EM_ARM || f.Class != elf.ELFCLASS32 {
 		return fmt.Errorf("%s: is no program for Arm; expected what opmeter device firmware --build writes", path)
+	}
+	for _, p := range f.Progs {
+		there := func(m Memory) bool { return m.has(p.Paddr) }
+		if p.Type == elf.PT_LOAD && p.Filesz > 0 && !slices.ContainsFunc(b.Memories, there) {
+			return fmt.Errorf("%s: is a program for another board: %s has no memory at 0x%08x", path, b.Name, p.Paddr)
+		}
 	}
 	return nil
 }

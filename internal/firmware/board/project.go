@@ -181,7 +181,7 @@ func (b *Board) flagList() []string {
 // linkFlags returns those of the linker; libraries stand last.
 func (b *Board) linkFlags() (flags, libraries []string) {
 	return []string{"-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", scriptFile},
-		[]string{"-Wl,--start-group", "-lm", "-lgcc", "-Wl,--end-group"}
+		[]string{"-Wl,--start-group", "-lm", "-lc", "-lgcc", "-Wl,--end-group"}
 }
 
 // sources returns the C files of a project in order.

@@ -163,6 +163,9 @@ func prepareLeaky(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
+	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
+		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
+	}
 	return byValue(c, func(q int32) int32 {
 		v := q - zi
 		if v >= 0 {
