@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/all"
+	"github.com/opmeter/opmeter/internal/device/tiny"
 	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
@@ -57,6 +58,11 @@ type DeviceOptions struct {
 	Record io.Writer
 	// Stdin is what "-" reads.
 	Stdin io.Reader
+	// Restart starts the device, nil where nothing can: it is called once the port is open, and
+	// before each further inference of a device that gives one a start.
+	Restart func(context.Context) error
+	// Benchmark is for boards with the firmware of MLPerf Tiny.
+	Benchmark DeviceBenchmark
 	// Inputs says in which shapes the model runs there.
 	Inputs Inputs
 	// Journal is a file that keeps what was measured, as in [Options].
@@ -69,6 +75,19 @@ type DeviceOptions struct {
 	Progress func(DeviceProgress)
 	// Output takes tensors that the firmware sends, such as the model's outputs.
 	Output func(name string, index int, data []byte)
+}
+
+// DeviceBenchmark says how boards with the firmware of MLPerf Tiny are measured.
+type DeviceBenchmark struct {
+	// Input is what the board is fed, as its firmware takes it; nil for zeros.
+	Input []byte
+	// Window is how long inferences run in a row for one figure, 0 for a second. The rules of the
+	// benchmark ask for five of ten seconds.
+	Window time.Duration
+	// Expected is what the model gives for the input, to compare the class with; nil for not known.
+	Expected []float64
+	// Results takes what the board gave, nil for nobody.
+	Results func([]float64)
 }
 
 // DeviceProgress is what is known while a device is measured.
@@ -109,6 +128,8 @@ func (o *DeviceOptions) Validate() error {
 		return wrong("ClockHz", "use a frequency above 0, not %v Hz", o.ClockHz)
 	case o.Timeout < 0:
 		return wrong("Timeout", "use a time above 0, not %v", o.Timeout)
+	case o.Benchmark.Window < 0:
+		return wrong("Benchmark.Window", "use a time above 0, not %v", o.Benchmark.Window)
 	case o.Reconnect < 0:
 		return wrong("Reconnect", "use a time of 0 or more, not %v", o.Reconnect)
 	}
@@ -120,7 +141,7 @@ func (o *DeviceOptions) Validate() error {
 
 // protocols are those to look for.
 func (o *DeviceOptions) protocols() ([]*device.Protocol, error) {
-	list := all.Protocols(all.Options{Output: o.Output})
+	list := all.Protocols(all.Options{Output: o.Output, Restart: o.Restart, Tiny: tiny.Options(o.Benchmark)})
 	if o.Protocol == "" {
 		return list, nil
 	}
@@ -154,6 +175,7 @@ func MeasureDevice(ctx context.Context, m *Model, o DeviceOptions) (*profile.Pro
 		return nil, err
 	}
 	d := device.Options{
+		Opened: o.Restart,
 		Protocols: protocols, Timeout: o.Timeout, AtMost: o.Runs <= 0,
 		Port:  port.Options{Speed: o.Speed, Record: o.Record, Reconnect: o.Reconnect, Stdin: o.Stdin},
 		Rules: device.Rules{Runs: o.runs(addr), Warmup: o.discard(), Until: o.Until, ClockHz: o.ClockHz, Progress: o.Progress},

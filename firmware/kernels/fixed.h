@@ -17,6 +17,10 @@ static inline int32_t k_left(int32_t x, int n) { return (int32_t)((uint32_t)x <<
 static inline int32_t k_plus(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 static inline int32_t k_minus(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
 
+/* A sum that wraps, and a product for one. */
+static inline uint32_t k_more(uint32_t sum, int32_t x) { return sum + (uint32_t)x; }
+static inline uint32_t k_times(int32_t a, int32_t b) { return (uint32_t)a * (uint32_t)b; }
+
 /* High half of 2ab, ties upwards. The one product that does not fit is saturated. */
 static inline int32_t k_high_mul(int32_t a, int32_t b) {
   if (a == INT32_MIN && b == INT32_MIN) return INT32_MAX;

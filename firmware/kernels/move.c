@@ -15,7 +15,7 @@ static inline void piece(uint8_t *to, const uint8_t *from, int32_t n) {
 
 static void move(const k_move *m, const uint8_t *x, uint8_t *y) {
   const int32_t n = m->size[K_DIMS - 1], to = m->to_step[K_DIMS - 1], from = m->from_step[K_DIMS - 1], run = m->run;
-  int32_t i0, i1, i2, i3, i4, i;
+  int32_t i0, i1, i2, i3, i4, i, k;
   for (i0 = 0; i0 < m->size[0]; i0++) {
     const int32_t from0 = m->from + (m->table != NULL ? m->table[i0] : i0 * m->from_step[0]);
     for (i1 = 0; i1 < m->size[1]; i1++)
@@ -24,7 +24,10 @@ static void move(const k_move *m, const uint8_t *x, uint8_t *y) {
           for (i4 = 0; i4 < m->size[4]; i4++) {
             uint8_t *d = y + m->to + i0 * m->to_step[0] + i1 * m->to_step[1] + i2 * m->to_step[2] + i3 * m->to_step[3] + i4 * m->to_step[4];
             const uint8_t *s = x + from0 + i1 * m->from_step[1] + i2 * m->from_step[2] + i3 * m->from_step[3] + i4 * m->from_step[4];
-            if (run == 1)
+            if (m->map != NULL) {
+              for (i = 0; i < n; i++)
+                for (k = 0; k < run; k++) d[i * to + k] = m->map[s[i * from + k]];
+            } else if (run == 1)
               for (i = 0; i < n; i++) d[i * to] = s[i * from];
             else
               for (i = 0; i < n; i++) piece(d + i * to, s + i * from, run);

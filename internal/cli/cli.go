@@ -122,7 +122,7 @@ own, or estimates it on a chip, and needs nothing else installed.`,
 		Version:       buildinfo.Version(),
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newEngines(a), newSchema(a))
+	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -145,7 +145,7 @@ func complete(root *cobra.Command) {
 		for flag, list := range words {
 			completeFlag(c, flag, list)
 		}
-		if c.Name() == "ops" {
+		if c.Name() == "ops" || c.Name() == "devices" {
 			completeFlag(c, "format", []string{"table", "json"})
 		} else {
 			completeFlag(c, "format", report.Formats(true))

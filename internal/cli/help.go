@@ -85,7 +85,7 @@ opmeter calibrate fits one to measurements.`
 		[]string{"targets", "runtime", "runtime-build", "clock"},
 	},
 	{
-		"devices", "boards behind a cable",
+		"boards", "boards behind a cable",
 		func() string {
 			return `A port is a serial port (/dev/ttyACM0, COM3), tcp:HOST:PORT, exec:COMMAND for what a program
 prints, - for standard input, or file:PATH for a recording. Speed and protocol are found

@@ -26,6 +26,8 @@ type Options struct {
 	Timeout time.Duration
 	// Open opens the port, nil for [port.Open].
 	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
+	// Opened is called once the port is open, before anything is read; nil for nobody.
+	Opened func(context.Context) error
 	// Recognised is told which protocol was found, nil for nobody.
 	Recognised func(*Seen)
 }
@@ -77,6 +79,11 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 		return err
 	}
 	defer func() { _ = c.port.Close() }()
+	if s.o.Opened != nil {
+		if err := s.o.Opened(ctx); err != nil {
+			return err
+		}
+	}
 	p, seen, err := c.recognise(ctx, s.o.Protocols, s.o.Port.Speed, s.o.Timeout)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	embedded "github.com/opmeter/opmeter/firmware"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/firmware"
@@ -139,7 +140,13 @@ var warnings = []string{"-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconvers
 // seeds, and compares the outputs with the engine's.
 func compare(t *testing.T, m *graph.Model, seeds []uint64, flags ...string) *firmware.Program {
 	t.Helper()
-	ins := drawn(t, m, seeds[0])
+	return compareWith(t, m, func(seed uint64) []*tensor.Tensor { return drawn(t, m, seed) }, seeds, flags...)
+}
+
+// compareWith is [compare] with inputs of the caller's choice.
+func compareWith(t *testing.T, m *graph.Model, inputs func(seed uint64) []*tensor.Tensor, seeds []uint64, flags ...string) *firmware.Program {
+	t.Helper()
+	ins := inputs(seeds[0])
 	p, err := firmware.Generate(m, firmware.Options{Inputs: ins})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +160,7 @@ func compare(t *testing.T, m *graph.Model, seeds []uint64, flags ...string) *fir
 	want := expected(t, m, ins)
 	var in bytes.Buffer
 	for _, seed := range seeds[1:] {
-		ins := drawn(t, m, seed)
+		ins := inputs(seed)
 		for _, x := range ins {
 			in.Write(x.Data)
 		}
@@ -186,4 +193,20 @@ func difference(got, want []byte) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d bytes, the first at %d: %#x, want %#x", n, len(got), first, got[first], want[first])
+}
+
+// allKernels are the kernel files by name.
+func allKernels(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := embedded.Kernels.ReadDir("kernels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{}
+	for _, f := range files {
+		if out[f.Name()], err = embedded.Kernels.ReadFile("kernels/" + f.Name()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }

@@ -155,10 +155,49 @@ func (g *generator) choose(st *step) error {
 		return g.pool(st, r)
 	case recipe.Softmax:
 		return g.softmax(st, r)
+	case recipe.WideSoftmax:
+		return g.wideSoftmax(st, r)
 	case recipe.Sum:
 		return g.sum(st, r)
+	case recipe.Product:
+		return g.product(st, r)
+	case recipe.PRelu:
+		return g.prelu(st, r)
+	case recipe.Plain:
+		return g.plain(st, r)
+	case recipe.Total:
+		return g.total(st, r)
+	case recipe.Extreme:
+		return g.extreme(st, r)
+	case recipe.Rescale:
+		return g.rescale(st, r)
+	case recipe.Quantise:
+		return g.quantise(st, r)
+	case recipe.Dequantise:
+		return g.dequantise(st, r)
+	case recipe.Arg:
+		return g.arg(st, r)
+	case recipe.Leaky:
+		return g.leaky(st, r)
+	case recipe.Curve16:
+		return g.curve(st, r)
+	case recipe.Bilinear:
+		return g.bilinear(st, r)
+	case recipe.TransposeConv:
+		return g.transposeConv(st, r)
+	case recipe.MatMul:
+		return g.matmul(st, r)
+	case recipe.SVDF:
+		return g.svdf(st, r)
+	case recipe.LSTM:
+		return g.lstm(st, r)
+	case recipe.Join:
+		return g.join(st, r)
 	}
 	if ok, err := g.table(st); ok || err != nil {
+		return err
+	}
+	if ok, err := g.pieces(st); ok || err != nil {
 		return err
 	}
 	if ok, err := g.moved(st); ok || err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 )
 
 // origin is where elements of one output come from: by element the number of an input
@@ -16,18 +18,58 @@ type origin struct {
 	rest []byte // elements of the output that are not moved, 0 in other places
 }
 
+// moving lists operators that move elements and change none. Others are not asked: the
+// few elements that they are tried on would prove nothing.
+var moving = map[string]bool{
+	"RESHAPE": true, "SQUEEZE": true, "EXPAND_DIMS": true, "TRANSPOSE": true, "GATHER": true, "GATHER_ND": true, "SPLIT": true, "SPLIT_V": true,
+	"SLICE": true, "STRIDED_SLICE": true, "PACK": true, "UNPACK": true, "PAD": true, "PADV2": true, "MIRROR_PAD": true, "CONCATENATION": true,
+	"TILE": true, "BROADCAST_TO": true, "REVERSE_V2": true, "REVERSE_SEQUENCE": true, "SPACE_TO_DEPTH": true, "DEPTH_TO_SPACE": true,
+	"SPACE_TO_BATCH_ND": true, "BATCH_TO_SPACE_ND": true, "RESIZE_NEAREST_NEIGHBOR": true, "MATRIX_DIAG": true, "MATRIX_SET_DIAG": true,
+	"FILL": true, "SELECT": true, "SELECT_V2": true, "DYNAMIC_UPDATE_SLICE": true, "EMBEDDING_LOOKUP": true, "IDENTITY": true,
+}
+
 // moved makes copies of an operator that moves elements and changes none. It reports
 // false for operators that do something else.
 func (g *generator) moved(st *step) (bool, error) {
 	c := &st.task.Call
-	if len(c.Out) == 0 {
+	if !moving[c.Node.Op] || len(c.Out) == 0 {
 		return false, nil
 	}
+	return g.route(st, nil)
+}
+
+// join is a CONCATENATION that brings its inputs to the quantisation of the output.
+func (g *generator) join(st *step, r recipe.Join) error {
+	names := make([]string, len(r.Tables))
+	for k, t := range r.Tables {
+		if t != nil {
+			names[k] = integers(g, "t", st.layer, 1, t[:], "output for every element").name
+		}
+		if t != nil && st.task.Call.Const(k) {
+			return refuse("a constant that has another quantisation than the output")
+		}
+	}
+	ok, err := g.route(st, names)
+	if err == nil && !ok {
+		err = refuse("no kernel for %s", types(&st.task.Call))
+	}
+	return err
+}
+
+// route makes the copies. maps names by input functions of every byte, "" for none; the
+// operator is then asked without scales, so that it applies none.
+func (g *generator) route(st *step, maps []string) (bool, error) {
+	c := &st.task.Call
 	p, err := newProbe(st.task, nil)
 	if err != nil {
 		return false, err
 	}
 	defer p.close()
+	if maps != nil {
+		if err := p.unscaled(st.task.Def); err != nil {
+			return false, err
+		}
+	}
 	open := p.open()
 	if len(open) == 0 {
 		return false, nil
@@ -51,7 +93,7 @@ func (g *generator) moved(st *step) (bool, error) {
 		if way == nil || len(way.from) == 0 {
 			continue
 		}
-		if err := g.copies(st, k, open, p, way, w); err != nil {
+		if err := g.copies(st, k, open, p, way, w, maps); err != nil {
 			return true, err
 		}
 	}
@@ -190,7 +232,7 @@ func (p *probe) check(open []int, ways []*origin, w int) bool {
 }
 
 // copies makes the calls for one output.
-func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin, w int) error {
+func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin, w int, maps []string) error {
 	dst := g.out(st, out, "uint8_t")
 	n := len(way.from)
 	if slices.Contains(way.from, 0) {
@@ -210,7 +252,11 @@ func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin,
 			continue
 		}
 		src := g.in(st, k, "uint8_t")
-		if whole(to, from) && len(to) == n {
+		mapped := ""
+		if maps != nil && maps[k] != "" {
+			mapped = ", .map = " + maps[k]
+		}
+		if whole(to, from) && len(to) == n && mapped == "" {
 			g.whole(st, out, k, src, dst, n*w)
 			continue
 		}
@@ -220,7 +266,7 @@ func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin,
 		}
 		list := make([]string, len(moves))
 		for i, m := range moves {
-			list[i] = "{" + m.text(g, st) + "}"
+			list[i] = "{" + m.text(g, st) + mapped + "}"
 		}
 		name := g.constantList(st, "k_move", list)
 		g.emit(st, "move", "k_copy", name, text("%d", len(moves)), src, dst)
@@ -295,10 +341,10 @@ func (m *nest) text(g *generator, st *step) string {
 	for len(size) < dims-1 {
 		size, to, from = append(size, 1), append(to, 0), append(from, 0)
 	}
-	table := "0"
+	table := ""
 	if m.table != nil {
 		size, to, from = append(size, len(m.table)), append(to, m.tableTo), append(from, 0)
-		table = "(const int32_t *)" + integers(g, "at", st.layer, 4, m.table, "places").name
+		table = ", .table = (const int32_t *)" + integers(g, "at", st.layer, 4, m.table, "places").name
 	} else if len(size) < dims {
 		size, to, from = append(size, 1), append(to, 0), append(from, 0)
 	}
@@ -306,7 +352,7 @@ func (m *nest) text(g *generator, st *step) string {
 		slices.Reverse(v)
 	}
 	list := func(v []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ", "), "[]") }
-	return fmt.Sprintf(".to = %d, .from = %d, .run = %d, .size = {%s}, .to_step = {%s}, .from_step = {%s}, .table = %s", m.to, m.from, m.run, list(size), list(to), list(from), table)
+	return fmt.Sprintf(".to = %d, .from = %d, .run = %d, .size = {%s}, .to_step = {%s}, .from_step = {%s}%s", m.to, m.from, m.run, list(size), list(to), list(from), table)
 }
 
 // mostMoves bounds the moves of one operator.
@@ -320,8 +366,10 @@ func nests(to, from []int32, w int) ([]*nest, error) {
 	for i := 0; i < len(to); i += run {
 		t, f = append(t, to[i]*int32(w)), append(f, from[i]*int32(w))
 	}
-	if m := nestOf(t, f, run*w); m != nil {
-		return []*nest{m}, nil
+	for _, most := range []int{0, mostPlaces} {
+		if m := nestOf(t, f, run*w, most); m != nil {
+			return []*nest{m}, nil
+		}
 	}
 	// No regular order: as many even progressions as there are.
 	var out []*nest
@@ -372,8 +420,12 @@ func progression(t, f []int32) int {
 	return n
 }
 
-// nestOf makes one nest of all runs, nil where that cannot be.
-func nestOf(t, f []int32, run int) *nest {
+// mostPlaces bounds a table of places where a short one is not enough.
+const mostPlaces = 8192
+
+// nestOf makes one nest of all runs, nil where that cannot be. With most above 0 one
+// table has all places that are in no even steps, up to that many.
+func nestOf(t, f []int32, run, most int) *nest {
 	m := &nest{to: int(t[0]), from: int(f[0]), run: run}
 	for len(t) > 1 {
 		n := evenBlocks(t, f)
@@ -382,7 +434,7 @@ func nestOf(t, f []int32, run int) *nest {
 			t, f = every(t, n), every(f, n)
 			continue
 		}
-		if m.table != nil || !m.tabulate(t, f) {
+		if m.table != nil || !m.tabulate(t, f, most > 0) || most > 0 && len(m.table) > most {
 			return nil
 		}
 		n = len(m.table)
@@ -419,14 +471,14 @@ func evenBlocks(t, f []int32) int {
 }
 
 // tabulate finds the shortest list of places that repeats with an even step, the
-// destinations advancing evenly within it.
-func (m *nest) tabulate(t, f []int32) bool {
+// destinations advancing evenly within it; with all the list of everything.
+func (m *nest) tabulate(t, f []int32, all bool) bool {
 	most := 1
 	for most < len(t) && t[most]-t[most-1] == t[1]-t[0] {
 		most++
 	}
 	for n := 2; n <= most; n++ {
-		if len(t)%n != 0 || !repeats(t, n) || !repeats(f, n) {
+		if len(t)%n != 0 || all && n < len(t) || !repeats(t, n) || !repeats(f, n) {
 			continue
 		}
 		m.table = make([]int32, n)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -53,6 +54,22 @@ func newProbe(t *plan.Task, shape []int) (*probe, error) {
 		p.call.Out = append(p.call.Out, x)
 	}
 	return p, plan.Guard(func() (err error) { p.run, err = t.Def.Prepare(&p.call); return err })
+}
+
+// unscaled prepares the operator once more for tensors without scales.
+func (p *probe) unscaled(d *op.Def) error {
+	strip := func(list []*tensor.Tensor) {
+		for k, x := range list {
+			if x != nil {
+				y := *x
+				y.Quant = nil
+				list[k] = &y
+			}
+		}
+	}
+	strip(p.call.In)
+	strip(p.call.Out)
+	return plan.Guard(func() (err error) { p.run, err = d.Prepare(&p.call); return err })
 }
 
 func (p *probe) close() { p.pool.Close() }
@@ -145,4 +162,61 @@ func fillRandom(x []byte, t tensor.Type) {
 			x[i] &= 1
 		}
 	}
+}
+
+// pieces makes a call of a function of int16 that is 512 straight pieces, as those
+// functions are that the engine computes by table. It reports false for operators that
+// are none.
+func (g *generator) pieces(st *step) (bool, error) {
+	c := &st.task.Call
+	if !pointwise[c.Node.Op] || len(c.Out) != 1 || c.In[0] == nil || c.Const(0) || c.In[0].Type != tensor.Int16 || c.Out[0].Type != tensor.Int16 {
+		return false, nil
+	}
+	p, err := newProbe(st.task, []int{1 << 16})
+	if err != nil {
+		return false, err
+	}
+	defer p.close()
+	x := tensor.Of[int16](p.call.In[0])
+	for i := range x {
+		x[i] = int16(i - 1<<15)
+	}
+	if err := p.do(); err != nil {
+		return false, err
+	}
+	table := straight(tensor.Of[int16](p.call.Out[0]))
+	if table == nil {
+		return false, nil
+	}
+	d := integers(g, "t", st.layer, 2, table[:], "layer "+strconv.Itoa(st.layer)+", "+c.Node.Op+": output for every 128th input")
+	g.emit(st, "curve", "k_pieces_s16", text("(const int16_t *)%s", d.name), g.in(st, 0, "int16_t"), g.out(st, 0, "int16_t"), text("%d", c.In[0].Len()))
+	return true, nil
+}
+
+// straight finds the 513 points behind all values of a function of int16, nil where it is
+// not made of straight pieces. The last point is no value of the function: it follows
+// from how the last piece rises.
+func straight(y []int16) *fixed.Table16 {
+	var t fixed.Table16
+	for i := range 512 {
+		t[i] = y[i<<7]
+	}
+	rise := (int(y[len(y)-1]) - int(t[511])) * 128 / 127
+	for _, d := range []int{0, 1, -1, 2, -2} {
+		end := int(t[511]) + rise + d
+		t[512] = int16(end)
+		if int(t[512]) == end && follows(&t, y) {
+			return &t
+		}
+	}
+	return nil
+}
+
+func follows(t *fixed.Table16, y []int16) bool {
+	for i := len(y) - 1; i >= 0; i-- {
+		if t.At(int16(i-1<<15)) != y[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -20,10 +20,11 @@ func (g *generator) output(st *step, s recipe.Sums) string {
 }
 
 // filter writes the weights of input k, less their zero point, and the biases with the
-// zero point of the activations folded in: channel gives the channel of a weight.
-func (g *generator) filter(st *step, k int, s recipe.Sums, zero int32, channels int, channel func(i int) int) (weights, bias *datum, err error) {
+// zero point of the activations, which are input data, folded in: channel gives the
+// channel of a weight.
+func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, channels int, channel func(i int) int) (weights, bias *datum, err error) {
 	c := &st.task.Call
-	x, t := c.In[0], c.In[k]
+	x, t := c.In[data], c.In[k]
 	if !c.Const(k) {
 		return nil, nil, refuse("weights that are computed while it runs")
 	}
@@ -77,7 +78,7 @@ func (g *generator) conv(st *step, r recipe.Conv) error {
 		channel = func(i int) int { return i % s.OC }
 		name, groups = "k_depthwise_"+suffix, 1
 	}
-	w, b, err := g.filter(st, 1, r.Sums, r.Zero, s.OC, channel)
+	w, b, err := g.filter(st, 0, 1, r.Sums, r.Zero, s.OC, channel)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (g *generator) dense(st *step, r recipe.Dense) error {
 	if !ok || c.Out[0].Type != c.In[0].Type {
 		return refuse("no kernel for %s", types(c))
 	}
-	w, b, err := g.filter(st, 1, r.Sums, r.Zero, r.Out, func(i int) int { return i / r.In })
+	w, b, err := g.filter(st, 0, 1, r.Sums, r.Zero, r.Out, func(i int) int { return i / r.In })
 	if err != nil {
 		return err
 	}

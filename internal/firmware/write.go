@@ -109,9 +109,7 @@ func (g *generator) kernels(p *Program) error {
 	names := []string{"kernels.h", "fixed.h"}
 	for name := range g.needs {
 		names = append(names, name+".c")
-		if body := bodies[name]; body != "" {
-			names = append(names, body)
-		}
+		names = append(names, included[name]...)
 	}
 	for _, n := range names {
 		data, err := firmware.Kernels.ReadFile("kernels/" + n)
@@ -125,8 +123,12 @@ func (g *generator) kernels(p *Program) error {
 	return err
 }
 
-// bodies are the files that kernels include, by kernel file.
-var bodies = map[string]string{"conv_s8": "conv_body.h", "conv_u8": "conv_body.h", "conv_s16": "conv_body.h", "pool": "pool_body.h", "sum": "sum_body.h"}
+// included are the files that kernels include besides fixed.h and kernels.h, by kernel
+// file.
+var included = map[string][]string{
+	"conv_s8": {"conv_body.h"}, "conv_u8": {"conv_body.h"}, "conv_s16": {"conv_body.h"}, "pool": {"pool_body.h"}, "sum": {"sum_body.h"},
+	"curve": {"curve.h"}, "lstm": {"curve.h", "lstm_body.h"}, "transpose_conv": {"transpose_body.h"},
+}
 
 func (g *generator) ports(ids []int) []Port {
 	var out []Port

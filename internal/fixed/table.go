@@ -156,3 +156,9 @@ func Exp16(x int16) int16 { return expTable.At(x) }
 
 // Reciprocal16 is 1/(1+x) for x which runs over [0, 1], in Q0.15.
 func Reciprocal16(x int16) int16 { return reciprocalTable.At(x) }
+
+// SigmoidTable is the table behind [Logistic16] and [Tanh16]: 65536·σ(i/24).
+func SigmoidTable() [256]uint16 { return sigmoid }
+
+// SoftmaxTables are those behind [Exp16] and [Reciprocal16].
+func SoftmaxTables() (exp, reciprocal Table16) { return *expTable, *reciprocalTable }

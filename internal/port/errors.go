@@ -119,8 +119,8 @@ func holderNames(list []Holder) string {
 	return strings.Join(names, " and ")
 }
 
-// busyAdvice says how to free a port.
-func busyAdvice(list []Holder) string {
+// BusyAdvice says how to free a port.
+func BusyAdvice(list []Holder) string {
 	for _, h := range list {
 		if h.Program == "ModemManager" {
 			return "it looks for modems for half a minute after a device is plugged in: wait, or stop it with sudo systemctl stop ModemManager"

@@ -24,22 +24,22 @@ type Info struct {
 	// Name is what opens it: /dev/ttyACM0, COM3.
 	Name string `json:"name"`
 	// Link is a name that stays the same wherever the device is plugged in, "" for none.
-	Link string `json:"link,omitempty"`
+	Link string `json:"link,omitzero"`
 	// USB tells that the numbers and texts of a USB device follow.
 	USB          bool   `json:"usb"`
-	VID          uint16 `json:"vid,omitempty"`
-	PID          uint16 `json:"pid,omitempty"`
-	Serial       string `json:"serial,omitempty"`
-	Product      string `json:"product,omitempty"`
-	Manufacturer string `json:"manufacturer,omitempty"`
+	VID          uint16 `json:"vid,omitzero"`
+	PID          uint16 `json:"pid,omitzero"`
+	Serial       string `json:"serial,omitzero"`
+	Product      string `json:"product,omitzero"`
+	Manufacturer string `json:"manufacturer,omitzero"`
 	// Board is a guess of what it is by its numbers, "" for no idea.
-	Board string `json:"board,omitempty"`
+	Board string `json:"board,omitzero"`
 	// Access says whether this user may open it.
-	Access Access `json:"access,omitempty"`
+	Access Access `json:"access,omitzero"`
 	// Busy names who has it open, "" for nobody that can be seen.
-	Busy string `json:"busy,omitempty"`
+	Busy string `json:"busy,omitzero"`
 	// Holders are those by process.
-	Holders []Holder `json:"holders,omitempty"`
+	Holders []Holder `json:"holders,omitzero"`
 }
 
 // Title is the best short name of the device: the board, the product, or "".

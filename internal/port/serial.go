@@ -63,13 +63,13 @@ func (s *serialPort) openName(ctx context.Context, name string, baud int) (way, 
 	lock, holder := acquire(s.lockDir, look.Path)
 	if holder != nil {
 		list := []Holder{*holder}
-		return nil, &OpenError{Address: s.addr, Cause: Busy, Holders: list, Advice: busyAdvice(list)}
+		return nil, &OpenError{Address: s.addr, Cause: Busy, Holders: list, Advice: BusyAdvice(list)}
 	}
 	// Two readers of a port get half of the bytes each, which no lock of the system
 	// prevents for an administrator.
 	if list := holders(look.Path); len(list) > 0 && !look.Pseudo {
 		lock.release()
-		return nil, &OpenError{Address: s.addr, Cause: Busy, Holders: list, Advice: busyAdvice(list)}
+		return nil, &OpenError{Address: s.addr, Cause: Busy, Holders: list, Advice: BusyAdvice(list)}
 	}
 	type result struct {
 		p   serial.Port
@@ -122,7 +122,7 @@ func (s *serialPort) told(err error, look Inspection, baud int) error {
 	switch {
 	case code == serial.PortBusy || errors.Is(err, syscall.EBUSY):
 		e.Cause, e.Holders = Busy, holders(look.Path)
-		e.Advice = busyAdvice(e.Holders)
+		e.Advice = BusyAdvice(e.Holders)
 	case code == serial.PermissionDenied || errors.Is(err, fs.ErrPermission):
 		e.Cause, e.Advice = Permission, look.permissionAdvice()
 	case code == serial.PortNotFound || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO):

@@ -147,8 +147,11 @@ func (l *listener) figures(r *Run, h *Hello) device.Inference {
 	key := quantities[h.Unit]
 	value := func(counts float64) float64 {
 		v := math.Round(max(0, counts)) * h.scale()
-		if h.Unit == unitNanoseconds {
+		switch h.Unit {
+		case unitNanoseconds:
 			v *= 1e-9
+		case unitInstructions:
+			v = math.Round(v) // whole ones, read from a clock that ticks between them
 		}
 		return v
 	}

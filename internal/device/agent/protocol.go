@@ -360,7 +360,7 @@ func (l *listener) remarks() {
 		l.found("agent.output", profile.Info, "The firmware printed %d lines of its own, the first: %q. Those within an operator are part of its time.", l.printed, l.lines)
 	}
 	if h := l.first; h != nil && h.Flags&flagStill == 0 {
-		l.found("agent.cost", profile.Info, "The agent's own time is not in the figures: what it took to send, and by its own calibration %d counts for each operator and %.3g for each of its other calls within one.", h.Cost, h.perCall())
+		l.found("agent.cost", profile.Info, "The agent's own time is not in the figures: what it took to send, and by its own calibration %.3g %s for each operator and %.3g for each of its other calls within one.", float64(h.Cost)*h.scale(), units[h.Unit], h.perCall()*h.scale())
 	}
 }
 

@@ -117,7 +117,9 @@ func TestSilent(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"name", "profile", "db load", "infer 1 ", "infer 16"} {
 		b := ic()
-		b.Drop = func(c string) bool { return strings.HasPrefix(c, command) && command != "name" || command == "name" && c == "name" }
+		b.Drop = func(c string) bool {
+			return strings.HasPrefix(c, command) && command != "name" || command == "name" && c == "name"
+		}
 		p := tiny.Protocol(tiny.Options{Window: window})
 		tiny.Impatient(p)
 		_, err := talk.Device(t, p, wire.Line{}, b.Run, device.Rules{Runs: 5}, time.Second)

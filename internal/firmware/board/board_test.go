@@ -106,7 +106,11 @@ func build(t *testing.T, b *Board, program map[string][]byte) *Built {
 // standIn is a program in place of a model's: its inference is loops of known length.
 // More is put where an operator would be.
 func standIn(more string) map[string][]byte {
-	return map[string][]byte{"model.h": []byte(standInHeader), "model.c": fmt.Appendf(nil, standInSource, more)}
+	return map[string][]byte{
+		"model.h": []byte(standInHeader), "model.c": fmt.Appendf(nil, standInSource, more), "kernels.h": nil,
+		"model_data.h": []byte("extern const uint32_t weights[2];\n"),
+		"model_data.c": []byte("#include <stdint.h>\n#include \"model_data.h\"\nconst uint32_t weights[2] = {0x01020304, 0x05060708};\n"),
+	}
 }
 
 const standInHeader = `#include <stdint.h>
@@ -120,12 +124,12 @@ const char *model_output_name(uint32_t i);
 `
 
 const standInSource = `#include "model.h"
+#include "model_data.h"
 #include "opmeter.h"
 const char model_name[] = "stand-in", model_sha256[] = "00";
 const uint32_t model_arena_bytes = 1000, model_weights_bytes = 8, model_ops = 4;
 static uint8_t arena[1000];
 static uint32_t live = 77;
-static const uint32_t weights[2] = {0x01020304, 0x05060708};
 static void __attribute__((noinline)) loop(uint32_t n) { __asm volatile("1: subs %%0, #1\n bne 1b\n" : "+r"(n)::"cc"); }
 void model_set_inputs(void) { arena[0] = 5; }
 void model_run(void) {

@@ -2,6 +2,7 @@ package board
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -15,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/opmeter/opmeter/internal/infile"
 )
 
 // MissingError tells that a program that is needed is not installed.
@@ -90,15 +93,12 @@ func (b *Board) Fits(weights, arena int64) error {
 // Build builds the project in a folder, with the same commands as its Makefile. The
 // compiler's warnings are errors: the files are ours.
 func Build(ctx context.Context, b *Board, dir string, files map[string][]byte, o Options) (*Built, error) {
-	gcc := o.GCC
-	if gcc == "" {
-		gcc = compilerName
-	}
-	gcc, err := exec.LookPath(gcc)
+	gcc := cmp.Or(o.GCC, compilerName)
+	found, err := exec.LookPath(gcc)
 	if err != nil {
-		return nil, &MissingError{Program: compilerName, Advice: compilerAdvice}
+		return nil, &MissingError{Program: gcc, Advice: compilerAdvice}
 	}
-	if gcc, err = filepath.Abs(gcc); err != nil {
+	if gcc, err = filepath.Abs(found); err != nil {
 		return nil, err
 	}
 	list := sources(files)
@@ -234,4 +234,37 @@ func (b *Board) Emulate(elfPath string) ([]string, error) {
 		return nil, &MissingError{Program: emulatorName, Advice: emulatorAdvice}
 	}
 	return b.emulatorArgs(elfPath), nil
+}
+
+// Command joins a command line for a port "exec:": words in single quotes where a space or
+// another sign of a shell is in them.
+func Command(args []string) string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = a
+		if a == "" || strings.Trim(a, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+,.:/@%") != "" {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'"'"'`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Checked refuses a file that is no program for the board.
+func (b *Board) Checked(path string) error {
+	file, _, err := infile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	f, err := elf.NewFile(file)
+	if err != nil || f.Machine != elf.EM_ARM || f.Class != elf.ELFCLASS32 {
+		return fmt.Errorf("%s: is no program for Arm; expected what opmeter device firmware --build writes", path)
+	}
+	for _, p := range f.Progs {
+		there := func(m Memory) bool { return m.has(p.Paddr) }
+		if p.Type == elf.PT_LOAD && p.Filesz > 0 && !slices.ContainsFunc(b.Memories, there) {
+			return fmt.Errorf("%s: is a program for another board: %s has no memory at 0x%08x", path, b.Name, p.Paddr)
+		}
+	}
+	return nil
 }

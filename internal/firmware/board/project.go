@@ -159,8 +159,8 @@ func script(b *Board) []byte {
 	// the memory and faults instead of changing variables.
 	p("  .vectors : { KEEP(*(.vectors)) } > %s", in("code"))
 	p("  .stack (NOLOAD) : ALIGN(32)\n  {\n    board_guard = .;\n    . += 32;\n    board_stack_start = .;\n    . += %d;\n    board_stack_end = .;\n    . += %d;\n    board_handlers_end = .;\n  } > %s", b.Stack, handlerStack-32, in("stack"))
-	p("  .text : ALIGN(4) { *(.text .text.*) *(EXCLUDE_FILE(*model.o) .rodata EXCLUDE_FILE(*model.o) .rodata.*) } > %s", in("code"))
-	p("  .weights : ALIGN(16) { *model.o(.rodata .rodata.*) } > %s", in("weights"))
+	p("  .text : ALIGN(4) { *(.text .text.*) *(EXCLUDE_FILE(*model_data.o) .rodata EXCLUDE_FILE(*model_data.o) .rodata.*) } > %s", in("code"))
+	p("  .weights : ALIGN(16) { *model_data.o(.rodata .rodata.*) } > %s", in("weights"))
 	p("  .data : ALIGN(4)\n  {\n    board_data_start = .;\n    *(.data .data.*)\n    . = ALIGN(4);\n    board_data_end = .;\n  } > %s AT > %s", in("data"), in("code"))
 	p("  board_data_load = LOADADDR(.data);")
 	p("  .bss (NOLOAD) : ALIGN(16)\n  {\n    board_bss_start = .;\n    *(EXCLUDE_FILE(*model.o) .bss EXCLUDE_FILE(*model.o) .bss.* COMMON)\n    . = ALIGN(4);\n    board_bss_end = .;\n  } > %s", in("data"))
@@ -181,7 +181,7 @@ func (b *Board) flagList() []string {
 // linkFlags returns those of the linker; libraries stand last.
 func (b *Board) linkFlags() (flags, libraries []string) {
 	return []string{"-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", scriptFile},
-		[]string{"-Wl,--start-group", "-lm", "-lgcc", "-Wl,--end-group"}
+		[]string{"-Wl,--start-group", "-lm", "-lc", "-lgcc", "-Wl,--end-group"}
 }
 
 // sources returns the C files of a project in order.
@@ -212,7 +212,7 @@ func makefile(b *Board, files map[string][]byte) []byte {
 		s.WriteString(" " + objectOf(f))
 	}
 	fmt.Fprintf(&s, "\n\n%s: $(OBJECTS) %s\n\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)\n", elfFile, scriptFile)
-	s.WriteString("\n%.o: %.c board.h model.h opmeter.h\n\t$(CC) $(CFLAGS) -c -o $@ $<\n")
+	s.WriteString("\n%.o: %.c board.h model.h model_data.h kernels.h opmeter.h\n\t$(CC) $(CFLAGS) -c -o $@ $<\n")
 	if b.Emulator != nil {
 		fmt.Fprintf(&s, "\nrun: %s\n\t%s\n", elfFile, strings.Join(b.emulatorArgs(elfFile), " "))
 	}

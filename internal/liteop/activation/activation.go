@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/arith"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/vecmath"
@@ -66,6 +67,9 @@ func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 		if !math.IsInf(float64(hi), 0) {
 			qhi = min(qhi, zo+layer.Round(hi/so))
 		}
+		if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
+			c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: qlo, Max: qhi}
+		}
 		return byValue(c, func(q int32) int32 { return min(max(m.Apply(q-zi)+zo, qlo), qhi) })
 	}
 }
@@ -77,7 +81,7 @@ func prepareLogistic(c *op.Call) (op.Run, error) {
 	case c.In[0].Type == tensor.Uint8:
 		return unary{one: sigmoid}.prepare(c)
 	case c.In[0].Type == tensor.Int16:
-		return saturating16(c, 0, fixed.Logistic16)
+		return saturating16(c, false, fixed.Logistic16)
 	}
 	return saturating8(c, 23, func(a int32) int32 { return fixed.Logistic(a, 4) })
 }
@@ -89,14 +93,14 @@ func prepareTanh(c *op.Call) (op.Run, error) {
 	case c.In[0].Type == tensor.Uint8:
 		return unary{one: wrap64(math.Tanh)}.prepare(c)
 	case c.In[0].Type == tensor.Int16:
-		return saturating16(c, 1, fixed.Tanh16)
+		return saturating16(c, true, fixed.Tanh16)
 	}
 	return saturating8(c, 24, func(a int32) int32 { return fixed.Tanh(a, 4) })
 }
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
-func saturating16(c *op.Call, maxPow int, f func(int16, int32, int) int16) (op.Run, error) {
+func saturating16(c *op.Call, tanh bool, f func(int16, int32, int) int16) (op.Run, error) {
 	if c.Out[0].Type != tensor.Int16 {
 		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
 	}
@@ -104,7 +108,12 @@ func saturating16(c *op.Call, maxPow int, f func(int16, int32, int) int16) (op.R
 	if err != nil {
 		return nil, err
 	}
+	maxPow := 0
+	if tanh {
+		maxPow = 1
+	}
 	m, shift := fixed.Activation16(s, maxPow)
+	c.Recipe = recipe.Curve16{Tanh: tanh, Mul: m, Shift: shift}
 	return func(c *op.Call) error {
 		layer.MapTo(c, func(v int16) int16 { return f(v, m, shift) })
 		return nil
@@ -154,6 +163,9 @@ func prepareLeaky(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
+	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
+		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
+	}
 	return byValue(c, func(q int32) int32 {
 		v := q - zi
 		if v >= 0 {
@@ -201,6 +213,8 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 		return nil, err
 	}
 	up, down := fixed.FromReal(float64(q.S1/q.So)), fixed.FromReal(float64(q.S1*q.S2/q.So))
+	zero, lo, hi := q.Range()
+	c.Recipe = recipe.PRelu{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Up: up, Down: down, Zero: zero, Min: lo, Max: hi}
 	return func(c *op.Call) error {
 		arith.Spread(c, w, func(xq, aq T) T {
 			x := int32(xq) - q.Z1

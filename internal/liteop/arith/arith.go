@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -23,6 +24,11 @@ const (
 	minOp
 	sqdiffOp
 )
+
+// kind is the operator in a recipe.
+func (k arith) kind() recipe.PlainKind {
+	return [...]recipe.PlainKind{recipe.PlainAdd, recipe.PlainSub, recipe.PlainMul, recipe.PlainDiv, recipe.PlainMax, recipe.PlainMin, recipe.PlainSquaredDifference}[k]
+}
 
 var errDivision = errors.New("division by zero")
 
@@ -95,6 +101,7 @@ func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, er
 		return nil, err
 	}
 	l := arithLoops[T](k)
+	c.Recipe = recipe.Plain{Kind: k.kind(), A: c.In[0].Shape, B: c.In[1].Shape, Clamped: act.On}
 	if act.On {
 		lo, hi := tensor.Bounds[T]()
 		if !math.IsInf(float64(act.Min), 0) {

@@ -36,6 +36,9 @@ func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
 	return q, err
 }
 
+// Range is the zero point of the output and its limits.
+func (q *binaryQuant) Range() (zero, lo, hi int32) { return q.zo, q.lo, q.hi }
+
 // Clamp adds the zero point of the output and limits to its range.
 func (q *binaryQuant) Clamp(v int32) int32 { return min(max(v+q.zo, q.lo), q.hi) }
 

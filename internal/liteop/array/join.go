@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -45,6 +46,7 @@ func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 		return nil, err
 	}
 	if tables := rescaleTables(c); tables != nil {
+		c.Recipe = recipe.Join{Tables: tables}
 		return func(c *op.Call) error {
 			rescale(c.Out[0], c.In, tables, layout.Outer(c.Out[0].Shape, axis))
 			return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/order"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/op/layout"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -78,6 +79,9 @@ func prepareArg(least bool) layout.Prepare {
 		}[c.In[0].Type]
 		if run == nil {
 			return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+		}
+		if shape := c.In[0].Shape; c.Const(1) {
+			c.Recipe = recipe.Arg{Outer: layout.Outer(shape, axis), N: shape[axis], Inner: layout.Inner(shape, axis), Least: least}
 		}
 		return run, nil
 	}

@@ -2,7 +2,9 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -218,6 +220,14 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
+// recipe is the layer in numbers.
+func (t tconv) recipe(zero int32, s recipe.Sums) recipe.TransposeConv {
+	return recipe.TransposeConv{
+		N: t.n, H: t.h, W: t.w, C: t.c, OC: t.oc, OH: t.oh, OW: t.ow, KH: t.kh, KW: t.kw, StrideH: t.sh, StrideW: t.sw,
+		PadT: t.padT, PadL: t.padL, Data: t.data, Filter: t.filt, Zero: zero, Sums: s,
+	}
+}
+
 func (t tconv) multipliers(c *op.Call) ([]fixed.Multiplier, error) {
 	return layer.ChannelMultipliers(c.In[t.data], c.In[t.filt], c.Out[0], t.oc)
 }
@@ -244,6 +254,13 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 		return nil, err
 	}
 	acc := op.ScratchOf[int32](c, c.Out[0].Len())
+	if b := c.Input(t.bi); b == nil || c.Const(t.bi) {
+		q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+		if b != nil && b.Type == tensor.Int32 {
+			q.Bias = tensor.Of[int32](b)
+		}
+		c.Recipe = t.recipe(zx, layer.SumsOf(q))
+	}
 	return func(c *op.Call) error {
 		var bias []int32
 		if b := c.Input(t.bi); b != nil && b.Type == tensor.Int32 {
@@ -288,6 +305,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	acc := op.ScratchOf[int64](c, c.Out[0].Len())
+	c.Recipe = t.recipe(0, q.Sums())
 	return func(c *op.Call) error {
 		y := tensor.Of[int16](c.Out[0])
 		scatter(c, t, tensor.Of[int16](c.In[t.data]), w, 0, acc)

@@ -5,6 +5,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/arith"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -234,6 +235,10 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	}
 	lo, hi := layer.Limits(c.Out[0].Type)
 	wide := c.In[0].Type == tensor.Int16
+	c.Recipe = recipe.MatMul{
+		M: t.m, N: t.n, K: t.k, AdjX: t.adjX, AdjY: t.adjY, X: t.x, Y: t.y, ZeroX: zx, ZeroY: zy,
+		Sums: recipe.Sums{Mul: ms, Zero: zo, Min: lo, Max: hi, Wide: wide},
+	}
 	return func(c *op.Call) error {
 		out := tensor.Of[X](c.Out[0])
 		matmulSums[X, Y](c, t, zx, zy, func(i int, acc int64) {

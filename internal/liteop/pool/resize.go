@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -125,7 +126,7 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
 	if f := tensor.PickInteger(c.In[0].Type, fixedBilinear[int8], fixedBilinear[int16], nil, nil, nil, nil, nil, nil); f != nil {
-		return f(r), nil
+		return f(c, r), nil
 	}
 	switch t := c.In[0].Type; t {
 	case tensor.Float32:
@@ -185,8 +186,17 @@ func (r resize) fixedTaps(in, out int) []fixedTap {
 	return t
 }
 
-func fixedBilinear[T int8 | int16](r resize) op.Run {
+func recipeTaps(taps []fixedTap) []recipe.Tap {
+	out := make([]recipe.Tap, len(taps))
+	for i, t := range taps {
+		out[i] = recipe.Tap{Lo: int(t.lo), Hi: int(t.hi), F: int(t.f)}
+	}
+	return out
+}
+
+func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
+	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: recipeTaps(ys), Cols: recipeTaps(xs)}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), func(lo, hi int) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -55,6 +56,7 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Recipe = recipe.Quantise{Scale: s, Zero: z, Min: lo, Max: hi}
 	return func(c *op.Call) error {
 		layer.MapTo(c, func(v float32) Y { return store(v, s, z) })
 		return nil
@@ -88,6 +90,7 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		return Y(min(max(q, int64(lo)), int64(hi)))
 	}
 	if c.In[0].Type.Bits() > 8 {
+		c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: lo, Max: hi}
 		return func(c *op.Call) error {
 			layer.MapTo(c, func(v X) Y { return one(int32(v)) })
 			return nil
@@ -146,6 +149,9 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	scale := float64(s)
+	if c.In[0].Type.Bits() > 8 {
+		c.Recipe = recipe.Dequantise{Scale: s, Zero: z}
+	}
 	return func(c *op.Call) error {
 		layer.MapTo(c, func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) })
 		return nil

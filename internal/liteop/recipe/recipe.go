@@ -215,3 +215,43 @@ type LSTM struct {
 	Hidden, Cell int  // inputs that hold the state
 	Wide         bool // int16 input: 64-bit sums
 }
+
+// PlainKind tells operators on integers without scales apart.
+type PlainKind uint8
+
+// Kinds of [Plain].
+const (
+	PlainAdd PlainKind = iota
+	PlainSub
+	PlainMul
+	PlainDiv
+	PlainMax
+	PlainMin
+	PlainSquaredDifference
+)
+
+// Plain is an operator of two integer inputs without scales, which broadcast. Sums wrap.
+type Plain struct {
+	Kind    PlainKind
+	A, B    []int
+	Clamped bool // an activation follows
+}
+
+// Join is a CONCATENATION whose inputs are brought to the quantisation of the output by
+// a table each, nil for those that have it.
+type Join struct{ Tables []*[256]uint8 }
+
+// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest elements,
+// or of the least.
+type Arg struct {
+	Outer, N, Inner int
+	Least           bool
+}
+
+// Leaky is LEAKY_RELU of int16: differences to the zero point are scaled by Up, negative
+// ones by Down.
+type Leaky struct {
+	ZeroIn   int32
+	Up, Down fixed.Multiplier
+	Zero     int32
+}

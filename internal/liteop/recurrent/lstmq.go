@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -166,13 +167,18 @@ func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 	return l, nil
 }
 
-// tanh is the 16-bit tanh of a value with 15+power integer bits less 12.
-func tanh16(x int16, power int) int16 {
-	shift := 15 + power - 3
-	if shift < 0 {
-		return fixed.Tanh16(x, 3, -shift)
+// tanhScale is what [fixed.Tanh16] takes for a value with 15+power integer bits.
+func tanhScale(power int) (multiplier int32, shift int) {
+	if shift = 15 + power - 3; shift < 0 {
+		return 3, -shift
 	}
-	return fixed.Tanh16(x, 0, shift)
+	return 0, shift
+}
+
+// tanh16 is the 16-bit tanh of a value with 15+power integer bits less 12.
+func tanh16(x int16, power int) int16 {
+	m, shift := tanhScale(power)
+	return fixed.Tanh16(x, m, shift)
 }
 
 // beyondMicro reports whether a cell has what TFLite Micro does not know:
@@ -196,6 +202,7 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	}
 	n := l.cells
 	lo, hi := layer.Limits(c.In[0].Type)
+	c.Recipe = l.recipe(s, lo, hi)
 	// The new output must not be seen by gates of the same step.
 	fresh := make([]T, n)
 	outputs, memory := newState[T](c, sequenceLSTM.hidden), newState[int16](c, sequenceLSTM.cell)
@@ -220,6 +227,23 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// recipe is the layer in numbers.
+func (l *lstmInt) recipe(s sequence, lo, hi int32) recipe.LSTM {
+	gates := func(ps [4]*gateProduct) (out [4]recipe.Gate) {
+		for i, p := range ps {
+			out[i] = recipe.Gate{Weights: p.input, N: p.n, K: p.k, Fold: p.fold, Mul: p.mult}
+		}
+		return out
+	}
+	m, shift := tanhScale(l.power)
+	return recipe.LSTM{
+		Batch: s.batch, Steps: s.steps, In: s.in, Cells: l.cells, TimeMajor: s.timeMajor,
+		Inputs: gates(l.in), Recurrent: gates(l.rec), Forget: l.forget, Input: l.input, Output: l.out,
+		Clip: l.clip, TanhMul: m, TanhShift: shift, ZeroHidden: l.zeroHidden, Lo: lo, Hi: hi,
+		Hidden: sequenceLSTM.hidden, Cell: sequenceLSTM.cell, Wide: l.in[0].wide,
+	}
 }
 
 // cellStep updates cell k and returns its output.

@@ -3,6 +3,7 @@ package recurrent
 import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -129,6 +130,10 @@ func svdfQuant[S int8 | int16](c *op.Call, s svdf) (op.Run, error) {
 	}
 	lo, hi := layer.Limits(c.In[4].Type)
 	memory := newState[S](c, 4)
+	c.Recipe = recipe.SVDF{
+		Batch: s.batch, In: s.in, Filters: s.filters, Memory: s.memory, Units: s.units, Rank: s.rank,
+		ZeroIn: z[0], ZeroState: z[3], Zero: z[4], Feature: m1, Time: m2, StateMin: lo, StateMax: hi,
+	}
 	return func(c *op.Call) error {
 		x, w, state := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), memory.begin(c)
 		time, y := tensor.Of[S](c.In[2]), tensor.Of[int8](c.Out[0])

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
+	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -14,6 +15,7 @@ import (
 // reduction is an input with the axes that go.
 type reduction struct {
 	shape []int // of the output
+	drop  []bool
 	plan  reduce.Plan
 	count int // elements that become one
 }
@@ -38,7 +40,7 @@ func shapeReduce(c *op.Call) (*reduction, error) {
 		}
 		drop[i] = true
 	}
-	r := &reduction{shape: []int{}, plan: reduce.NewPlan(x, drop), count: 1}
+	r := &reduction{shape: []int{}, drop: drop, plan: reduce.NewPlan(x, drop), count: 1}
 	keep := c.Node.Attrs.Bool("keep_dims", false)
 	for i, d := range x {
 		switch {
@@ -122,6 +124,7 @@ func quantSum[T int8 | uint8 | int16](c *op.Call, r *reduction, mean bool) (op.R
 	}
 	lo, hi := layer.Limits(c.Out[0].Type)
 	offset := zi * int32(r.count)
+	c.Recipe = recipe.Total{Shape: c.In[0].Shape, Drop: r.drop, Offset: offset, Mul: m, Zero: zo, Min: lo, Max: hi}
 	return runReduce(c, r, reduce.Sum(func(a int32, _ int) T { return T(min(max(m.Apply(a-offset)+zo, lo), hi)) })), nil
 }
 
@@ -151,6 +154,7 @@ func prepareExtreme(least bool) func(c *op.Call) (op.Run, error) {
 
 func extreme[T tensor.Integer](c *op.Call, r *reduction, least bool) op.Run {
 	lo, hi := tensor.Bounds[T]()
+	c.Recipe = recipe.Extreme{Shape: c.In[0].Shape, Drop: r.drop, Least: least}
 	if least {
 		return runReduce(c, r, reduce.Min(hi))
 	}

@@ -10,6 +10,15 @@ export function best(m: Metric | undefined): number | undefined {
   return m?.typical ?? m?.median ?? m?.mean ?? m?.min;
 }
 
+/** counters are keys of the time, and of the counts that stand for it where it is not known. */
+export const counters = ["latency_s", "cpu_cycles", "instructions", "ticks"] as const;
+
+/** counted is the best figure of a metric under a key. */
+export function counted(of: Layer | Totals, key: (typeof counters)[number]): number | undefined {
+  const v = stored(of, key);
+  return typeof v === "number" ? v : best(v);
+}
+
 /** stored is what a layer or the totals hold under a key: a metric, or a number
  * where counts and fractions stand as such. */
 export function stored(of: Layer | Totals, key: string): Metric | number | undefined {

@@ -1,6 +1,6 @@
 // The graph of a profile: layers as nodes, tensors as edges, and groups of nodes
 // that can be closed: bodies of control flow, scopes, blocks.
-import { best } from "../figures/quantities";
+import { best, counted } from "../figures/quantities";
 import { elsewhere } from "../figures/words";
 import type { Layer, Profile, Tensor } from "../data/profile";
 import { Groups, type Grouping } from "./groups";
@@ -225,6 +225,9 @@ export interface Cost {
 export const costs: Record<string, Cost> = {
   // A body that was never entered took no time that could be told from none.
   time: { name: "time", unit: "s", of: (l) => (l.state === "not_reached" ? undefined : best(l.latency_s)), adds: true },
+  cpu: { name: "processor cycles", unit: "count", of: (l) => best(l.cpu_cycles), adds: true },
+  instructions: { name: "instructions", unit: "count", of: (l) => counted(l, "instructions"), adds: true },
+  ticks: { name: "ticks", unit: "count", of: (l) => counted(l, "ticks"), adds: true },
   macs: { name: "MACs", unit: "count", of: (l) => l.macs, adds: true },
   ops: { name: "operations", unit: "count", of: (l) => l.ops, adds: true },
   bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written), adds: true },
@@ -232,7 +235,6 @@ export const costs: Record<string, Cost> = {
   output: { name: "bytes of outputs", unit: "bytes", of: (l) => total((l.outputs ?? []).map((t) => t.bytes)), adds: true },
   energy: { name: "energy", unit: "J", of: (l) => best(l.energy_j), adds: true },
   accelerator: { name: "accelerator cycles", unit: "count", of: (l) => best(l.accelerator_cycles), adds: true },
-  cpu: { name: "processor cycles", unit: "count", of: (l) => best(l.cpu_cycles), adds: true },
   expected: { name: "expected time", unit: "s", of: (l) => best(l.expected_s), adds: true },
   difference: { name: "difference from expected", unit: "s", of: (l) => apart(best(l.latency_s), best(l.expected_s)), adds: true },
   spread: { name: "spread of the time", unit: "part", of: (l) => (l.latency_s?.mad !== undefined && l.latency_s.median ? (1.4826 * l.latency_s.mad) / l.latency_s.median : undefined), adds: false },
