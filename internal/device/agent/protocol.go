@@ -45,6 +45,11 @@ const (
 	maxWaiting = 16 // inferences that wait for the layers to be known
 	maxNames   = 32 // kinds of memory
 	maxLines   = 3  // of the firmware's own output
+
+	// Without a frame for as long as this the stream is another device's, or at another
+	// speed: bytes that are neither frames nor text, and text.
+	maxNoise = 64 << 10
+	maxTalk  = 4 << 20
 )
 
 // waiting is an inference with the description of its counter, nil until it comes.
@@ -101,6 +106,9 @@ func listen(ctx context.Context, c connection, j *device.Job, o Options) error {
 			l.s.Gap()
 		}
 		l.s.Feed(x.Data, x.At)
+		if l.err == nil && !l.done {
+			l.err = l.s.adrift()
+		}
 	}
 	return l.end(l.err)
 }

@@ -260,6 +260,17 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+	t.Run("endless", func(t *testing.T) {
+		for _, fill := range []string{"\x91\xea\xb9\x00\x89", "crashed: "} {
+			parts := cutUp(stream[:2000], 64)
+			for range 1 << 20 {
+				parts = append(parts, device.Chunk{Data: []byte(fill)})
+			}
+			if p, err := measure(t, &tape{parts, io.ErrUnexpectedEOF}, device.Rules{}, Options{}); err == nil || !strings.Contains(err.Error(), "another speed") || figure(p, -1, "cpu_cycles") != 7500 {
+				t.Errorf("%q: %v", fill, err)
+			}
+		}
+	})
 	t.Run("nothing", func(t *testing.T) {
 		if p, err := measure(t, &tape{cutUp(stream[:60], 64), io.EOF}, device.Rules{}, Options{}); !errors.Is(err, io.EOF) || p != nil {
 			t.Errorf("%v", err)

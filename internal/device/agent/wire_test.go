@@ -69,10 +69,11 @@ func right(p *profile.Profile) error {
 	return nil
 }
 
-// TestSpeeds finds the agent at every usual speed of a serial port.
+// TestSpeeds finds the agent at usual speeds of a serial port. The first that is tried is not among
+// them: a pseudo-terminal holds what came before it was opened and had a speed.
 func TestSpeeds(t *testing.T) {
 	t.Parallel()
-	for _, baud := range []int{9600, 115200, 460800, 921600, 3000000} {
+	for _, baud := range []int{9600, 57600, 460800, 921600, 3000000} {
 		t.Run(fmt.Sprint(baud), func(t *testing.T) {
 			t.Parallel()
 			path, _ := wire.Line{Baud: baud}.Open(t, endless)
