@@ -175,7 +175,7 @@ func MeasureDevice(ctx context.Context, m *Model, o DeviceOptions) (*profile.Pro
 		return nil, err
 	}
 	d := device.Options{
-		Opened: o.Restart,
+		Opened:    o.Restart,
 		Protocols: protocols, Timeout: o.Timeout, AtMost: o.Runs <= 0,
 		Port:  port.Options{Speed: o.Speed, Record: o.Record, Reconnect: o.Reconnect, Stdin: o.Stdin},
 		Rules: device.Rules{Runs: o.runs(addr), Warmup: o.discard(), Until: o.Until, ClockHz: o.ClockHz, Progress: o.Progress},
