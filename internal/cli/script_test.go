@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"context"
 	"io"
 	"math/rand/v2"
