@@ -96,19 +96,33 @@ static void put_hex(const char *name, uint32_t v) {
 /* ---- the counter ---- */
 
 #ifdef BOARD_COUNTER_ADDRESS
-/* A counter of up to 32 bits at an address, made 64 bits long. It must be read at
- * least once between two of its wraps. */
+/* A counter of 32 bits at an address, made 64 bits long. Where there is a slow counter
+ * beside it, that tells how often it went round since the last look; otherwise it must
+ * be looked at before it does. */
 uint64_t board_now(void *user) {
   static uint32_t last;
   static uint64_t sum;
   (void)user;
-  uint32_t now = read_width(BOARD_COUNTER_ADDRESS, BOARD_COUNTER_WIDTH);
-#if BOARD_COUNTER_DOWN
-  sum += (last - now) & BOARD_COUNTER_MASK;
-#else
-  sum += (now - last) & BOARD_COUNTER_MASK;
+#ifdef BOARD_ROUNDS_ADDRESS
+  static uint32_t last_slow;
+  const uint32_t slow = *reg(BOARD_ROUNDS_ADDRESS);
+  if (slow - last_slow > 0x40000000u / BOARD_ROUNDS_RATIO) { /* a quarter of a round: seldom */
+    const uint32_t now = *reg(BOARD_COUNTER_ADDRESS);
+    const uint32_t part = BOARD_COUNTER_DOWN ? last - now : now - last;
+    const uint64_t about = (uint64_t)(slow - last_slow) * BOARD_ROUNDS_RATIO;
+    sum += part;
+    if (about > part) sum += (about - part + 0x80000000u) & ~(uint64_t)0xFFFFFFFFu; /* whole rounds, to the nearest */
+    last = now;
+    last_slow = slow;
+    return sum;
+  }
 #endif
+  const uint32_t now = *reg(BOARD_COUNTER_ADDRESS);
+  sum += BOARD_COUNTER_DOWN ? last - now : now - last;
   last = now;
+#ifdef BOARD_ROUNDS_ADDRESS
+  last_slow = slow;
+#endif
   return sum;
 }
 #endif

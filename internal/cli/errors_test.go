@@ -48,7 +48,7 @@ func TestTold(t *testing.T) {
 func TestFlagsOfOptions(t *testing.T) {
 	t.Parallel()
 	fields := map[string]bool{"target": true}
-	for _, typ := range []reflect.Type{reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[opmeter.ImportOptions]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[opmeter.ImportOptions](), reflect.TypeFor[opmeter.DeviceOptions]()} {
 		for f := range typ.NumField() {
 			fields[typ.Field(f).Name] = true
 		}

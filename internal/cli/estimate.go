@@ -75,15 +75,15 @@ func (f *targetFlags) fits(c *cobra.Command) error {
 		has   bool
 		what  string
 	}{
-		{hostOnly, f.host(), "says how to run a model on this computer"},
-		{[]string{"runs", "strict"}, f.host() || f.device(), "says how to measure"},
-		{estimateOnly, f.other(), "is for estimates"},
-		{[]string{"clock"}, f.other() || f.device(), "is for estimates and devices"},
-		{deviceOnly, f.device(), "is for devices"},
+		{hostOnly, f.host(), "says how to run a model on this computer: leave it out with --on " + strings.Join(f.on, " --on ")},
+		{[]string{"runs", "strict"}, f.host() || f.device(), "says how to measure: leave it out with --on " + strings.Join(f.on, " --on ")},
+		{estimateOnly, f.other(), "is for estimates: name a target with --on, or leave it out"},
+		{[]string{"clock"}, f.other() || f.device(), "is for estimates and devices: name one with --on, or leave it out"},
+		{deviceOnly, f.device(), "is for devices: name one with --on device:PORT, or leave it out"},
 	} {
 		for _, name := range x.flags {
 			if c.Flags().Changed(name) && !x.has {
-				return useError("--%s %s: leave it out with --on %s", name, x.what, strings.Join(f.on, " --on "))
+				return useError("--%s %s", name, x.what)
 			}
 		}
 	}

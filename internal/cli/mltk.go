@@ -28,9 +28,9 @@ var accelerators = map[string]string{"mvp": "efr32xg24-mvp", "none": "efr32xg24"
 // refused are options of the MLTK profiler for things that opmeter does not do,
 // with what to do instead.
 var refused = []struct{ name, short, instead string }{
-	{"device", "d", "opmeter does not program boards: --accelerator mvp estimates the chip without one"},
-	{"port", "", "opmeter does not read from boards: --accelerator mvp estimates the chip without one"},
-	{"app", "", "opmeter estimates chips by itself and runs no other profiler: leave it out"},
+	{"device", "d", "opmeter device mltk MODEL --port PORT flashes a board and measures on it; --accelerator mvp estimates the chip without one"},
+	{"port", "", "opmeter device mltk MODEL --port PORT flashes a board and measures on it; --on device:PORT measures on one that runs"},
+	{"app", "", "opmeter estimates chips by itself; a program that prints the profiler's text is measured with --on 'device:exec:PROGRAM --model MODEL'"},
 	{"build", "", "opmeter does not train: give a .tflite or .mltk.zip file, or describe the network for opmeter build"},
 	{"post", "", "opmeter calls no hooks: write a file with -o and process that"},
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"context"
 	"io"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -279,7 +281,6 @@ func TestHelpExamples(t *testing.T) {
 	const profiled = `[{"cat" : "Node","pid" :7,"tid" :7,"dur" :30,"ts" :5,"ph" : "X","name" :"Relu_0_kernel_time","args" : {"op_name" : "Relu","node_index" : "0"}}]`
 	files := map[string][]byte{
 		"net.yaml": spec, "model.onnx": model, "board.csv": board, "onnxruntime_profile.json": []byte(profiled),
-		"board.log": []byte("CONV_2D took 249561 ticks (3 ms).\nSOFTMAX took 1200 ticks (0 ms).\n"),
 	}
 	if err := os.Mkdir(at("bmprofile_data-1"), 0o755); err != nil {
 		t.Fatal(err)
@@ -304,19 +305,27 @@ func TestHelpExamples(t *testing.T) {
 	if err := os.Rename(at("cat/out_0.npy"), at("cat.npy")); err != nil {
 		t.Fatal(err)
 	}
+	printed(t, at("model.tflite"), at("board.log"))
 	n := 0
 	root := newRoot(&app{})
-	for _, c := range append(root.Commands(), root) {
-		for line := range strings.Lines(c.Example) {
+	commands := append(root.Commands(), root)
+	for _, c := range root.Commands() {
+		for _, s := range c.Commands() {
+			// The others need a compiler, an emulator or a board: scripts of their own run them.
+			if c.Name() == "device" && slices.Contains([]string{"monitor", "agent"}, s.Name()) {
+				commands = append(commands, s)
+			}
+		}
+	}
+	// A recording and a program stand in for a board.
+	standIn := strings.NewReplacer("/dev/ttyACM0", "file:"+at("board.log"), "COM3", "file:"+at("board.log"), "file:board.log", "file:"+at("board.log"), "tcp:127.0.0.1:5000", "file:"+at("board.log"))
+	for _, c := range commands {
+		for line := range strings.Lines(standIn.Replace(c.Example)) {
 			args := strings.Fields(line)[1:]
-			if needsBoard(args) {
-				continue
+			if args[0] == "devices" {
+				continue // its status tells whether a board is connected
 			}
 			for i, a := range args {
-				if name, ok := strings.CutPrefix(a, "device:file:"); ok {
-					args[i] = "device:file:" + at(name)
-					continue
-				}
 				flag, file, ok := strings.Cut(a, "=")
 				switch _, err := os.Stat(at(a)); {
 				case strings.HasPrefix(a, "examples/"):
@@ -347,13 +356,27 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// needsBoard reports whether an example is about a board that is connected.
-func needsBoard(args []string) bool {
-	return args[0] == "devices" || slices.Contains(args, "doctor") ||
-		slices.ContainsFunc(args, func(a string) bool {
-			a = strings.TrimPrefix(a, "device:")
-			return strings.HasPrefix(a, "/dev/") || strings.HasPrefix(a, "tcp:")
-		})
+// printed writes what a board prints that runs a model 200 times under TFLM's profiler.
+func printed(t *testing.T, model, log string) {
+	t.Helper()
+	m, err := opmeter.Open(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	p, err := opmeter.Count(m, opmeter.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for range 200 {
+		for i := range p.Layers {
+			fmt.Fprintf(&b, "%s took %d ticks (%d ms).\n", p.Layers[i].Op, 1000*(i+1), i+1)
+		}
+	}
+	if err := os.WriteFile(log, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestCompletion(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-var checked = []string{"-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"} //nolint:misspell // names of the compiler
+var checked = []string{"-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
 
 // TestModels compares whole models with the engine. OPMETER_MODELS names other files.
 func TestModels(t *testing.T) {

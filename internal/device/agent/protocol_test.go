@@ -150,7 +150,7 @@ func TestProfile(t *testing.T) {
 	if p.Memory == nil || *p.Memory.ArenaBytes != 8192 || *p.Memory.ScratchBytes != 100 || *p.Totals.RAMBytes != 8292 || figure(p, -1, "memory_main_stack_bytes") != 612 {
 		t.Errorf("memory %+v, %g", p.Memory, figure(p, -1, "memory_main_stack_bytes"))
 	}
-	for id, want := range map[string]string{"agent.text": "built with -O2", "agent.output": "printed 2 lines of its own, the first: [\"hello from the firmware\" \"and again\"]", "agent.cost": "3 counts"} {
+	for id, want := range map[string]string{"agent.text": "built with -O2", "agent.output": "printed 2 lines of its own, the first: [\"hello from the firmware\" \"and again\"]", "agent.cost": "3 cycles for each operator and 3 for each"} {
 		if s := finding(p, id); !strings.Contains(s, want) {
 			t.Errorf("%s: %q", id, s)
 		}

@@ -111,9 +111,16 @@ type Counter struct {
 	// Kind is "dwt", "systick" or "register".
 	Kind    string  `yaml:"kind"`
 	Hz      Hertz   `yaml:"hz"`
-	Address Address `yaml:"address"` // of a counter of kind register
-	Bits    Size    `yaml:"bits"`
+	Address Address `yaml:"address"` // of a counter of kind register, which has 32 bits
 	Down    bool    `yaml:"down"`
+	// Rounds is a slow counter that tells how often the fast one went round, nil for none.
+	Rounds *Rounds `yaml:"rounds"`
+}
+
+// Rounds is a counter of 32 bits that counts up slowly.
+type Rounds struct {
+	Address Address `yaml:"address"`
+	Hz      Hertz   `yaml:"hz"`
 }
 
 // Emulator is QEMU's machine for a board.

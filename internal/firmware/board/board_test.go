@@ -217,6 +217,35 @@ func TestCountsAreInstructions(t *testing.T) {
 	}
 }
 
+// An operator may take longer than the counter of 32 bits, which goes round after 168 and 210
+// million instructions when each takes 2^10 ns.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	need(t, compilerName, emulatorName)
+	for _, name := range []string{"mps2-an385", "mps3-an547"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := find(t, name)
+			b.Emulator.Shift = 10
+			num, den := b.Scale()
+			const loops = 150000000
+			built := build(t, b, standIn(fmt.Sprintf(`opmeter_op_begin(4, "long"); loop(%d); opmeter_op_end(4)`, loops)))
+			var c []uint64
+			emulate(t, b, built.ELF, func(f frame) bool {
+				if f.kind == kindOp {
+					c = append(c, f.numbers()[2])
+				}
+				return len(c) == 5
+			})
+			got := ((c[4]-c[1])*uint64(num) + uint64(den)/2) / uint64(den)
+			// Reading across rounds takes the counter's code some instructions more.
+			if want := uint64(2 * (loops - 10)); got < want || got > want+10 {
+				t.Errorf("%d instructions, expected %d and at most 10 more", got, want)
+			}
+		})
+	}
+}
+
 // The agent's own counters do as well: QEMU's DWT does not count, which the agent sees,
 // and SysTick then needs its interrupt, which board.c has.
 func TestSysTick(t *testing.T) {

@@ -206,8 +206,9 @@ func (d *decoder) counter(c *Counter) {
 		if c.Address == 0 {
 			d.fail("counter.address", "is missing; expected that of the counter's register")
 		}
-		if c.Bits != 32 && c.Bits != 16 && c.Bits != 24 {
-			d.fail("counter.bits", "is %d; expected 16, 24 or 32", c.Bits)
+		// The slow one must tell rounds of 2^32 from each other, by far.
+		if r := c.Rounds; r != nil && (r.Address == 0 || r.Hz < 1 || c.Hz/r.Hz < 2 || c.Hz/r.Hz > 1<<28) {
+			d.fail("counter.rounds", "is at 0x%08x with %d Hz; expected an address and a frequency between a part in 2^28 and half of counter.hz", r.Address, r.Hz)
 		}
 	default:
 		d.fail("counter.kind", "is %q; expected dwt, systick or register", c.Kind)

@@ -36,7 +36,7 @@ uart:
     - {offset: 4, clear: 0xF0, set: 0x50}
   data: {offset: 0x28}
   status: {offset: 0x1C, mask: 0x80, ready: 0x80}
-counter: {kind: register, address: 0x40000024, bits: 16, down: true, hz: 1MHz}
+counter: {kind: register, address: 0x40000024, down: true, hz: 1MHz, rounds: {address: 0x40000100, hz: 32}}
 `
 
 // What a description comes to in board.h, worked out by hand: the divisor is
@@ -53,7 +53,8 @@ func TestHeader(t *testing.T) {
 		"#define BOARD_UART_DATA 0x40008028u", "#define BOARD_UART_STATUS 0x4000801Cu", "#define BOARD_UART_WIDTH 16",
 		"#define BOARD_UART_MASK 0x80u", "#define BOARD_UART_READY 0x80u",
 		"#define BOARD_COUNTER_UNIT OPMETER_TICKS", "#define BOARD_COUNTER_HZ 1000000u", "#define BOARD_COUNTER_NUM 1u",
-		"#define BOARD_COUNTER_ADDRESS 0x40000024u", "#define BOARD_COUNTER_WIDTH 16", "#define BOARD_COUNTER_MASK 0xFFFFu", "#define BOARD_COUNTER_DOWN 1",
+		"#define BOARD_COUNTER_ADDRESS 0x40000024u", "#define BOARD_COUNTER_DOWN 1",
+		"#define BOARD_ROUNDS_ADDRESS 0x40000100u", "#define BOARD_ROUNDS_RATIO 31250u",
 		`#define BOARD_STEPS \
   {0x40021058u, 0xEFFFFFFFu, 0x10000000u, 0, 32}, \
   {0x40021000u, 0x00000002u, 0x00000002u, 1, 32}, \
@@ -104,12 +105,12 @@ func TestFaultsOfDescriptions(t *testing.T) {
 		{"  data: {offset: 0x28}\n", "", 13, "uart.data", "missing"},
 		{"mask: 0x80, ready: 0x80", "mask: 0x80, ready: 0x40", 24, "uart.status.mask", "bits"},
 		{"kind: register,", "kind: hpet,", 25, "counter.kind", "dwt, systick or register"},
-		{"bits: 16", "bits: 64", 25, "counter.bits", "16, 24 or 32"},
+		{"hz: 32}", "hz: 1MHz}", 25, "counter.rounds", "half of counter.hz"},
 		{"down: true", "down: yes", 25, "counter.down", "true or false"},
 		{"title: A board", "title: A board\ntitle: B", 3, "title", "twice"},
 		{"title: A board", "title: {a: b}", 2, "title", "a text"},
 		{"title: A board", "title: A board\nemulator: {machine: m, shift: 11}", 3, "emulator.shift", "at most 10"},
-		{"hz: 1MHz}", "hz: 1MHz}\nemulator: {machine: m, shift: 3}", 26, "emulator.shift", "at least 2"},
+		{"hz: 32}}", "hz: 32}}\nemulator: {machine: m, shift: 3}", 26, "emulator.shift", "at least 2"},
 		{"title: A board", "title: A board\nemulator: {machine: 'm -monitor', shift: 1}", 3, "emulator.machine", "qemu-system-arm"},
 	} {
 		text := strings.Replace(good, c.from, c.to, 1)

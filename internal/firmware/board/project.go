@@ -85,18 +85,16 @@ func header(b *Board) []byte {
 	p("#define BOARD_COUNTER_NUM %du", num)
 	p("#define BOARD_COUNTER_DEN %du", den)
 	if c.Kind == "register" {
-		width := 32
-		if c.Bits == 16 {
-			width = 16
-		}
 		down := 0
 		if c.Down {
 			down = 1
 		}
 		p("#define BOARD_COUNTER_ADDRESS 0x%08Xu", uint32(c.Address))
-		p("#define BOARD_COUNTER_WIDTH %d", width)
-		p("#define BOARD_COUNTER_MASK 0x%Xu", uint32(1<<uint(c.Bits)-1))
 		p("#define BOARD_COUNTER_DOWN %d", down)
+		if r := c.Rounds; r != nil {
+			p("#define BOARD_ROUNDS_ADDRESS 0x%08Xu", uint32(r.Address))
+			p("#define BOARD_ROUNDS_RATIO %du", c.Hz/r.Hz)
+		}
 	}
 	p("\n/* Set-up of clocks, pins and UART: address, bits kept, bits set, wait, width. */")
 	p("#define BOARD_STEPS \\")

@@ -30,7 +30,8 @@ type Layer struct {
 // Units writes a number as the firmware does: above a thousand with a prefix and so many
 // decimals, the rest cut off.
 func Units(n uint32, decimals int) string {
-	unit, divisor := "", uint64(1)
+	var unit string
+	var divisor uint64
 	switch {
 	case n > 1e9:
 		unit, divisor = "G", 1e9

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -77,8 +78,7 @@ func (b *Board) answer(c string, size *int) string {
 
 func (b *Board) load(f []string, size *int) string {
 	if len(f) == 2 && f[0] == "load" {
-		*size = 0
-		fmt.Sscan(f[1], size)
+		*size = number(f[1])
 		if b.Buffer > 0 && *size > b.Buffer {
 			return fmt.Sprintf("Supplied buffer size %d exceeds maximum of %d\n", *size, b.Buffer)
 		}
@@ -105,10 +105,10 @@ func (b *Board) load(f []string, size *int) string {
 func (b *Board) infer(f []string) string {
 	n, warm := 1, 10
 	if len(f) > 0 {
-		fmt.Sscan(f[0], &n)
+		n = number(f[0])
 	}
 	if len(f) > 1 {
-		fmt.Sscan(f[1], &warm)
+		warm = number(f[1])
 	}
 	if n <= 0 {
 		return "e-[Inference iterations must be >0]\r\n"
@@ -128,4 +128,13 @@ func (b *Board) infer(f []string) string {
 	}
 	fmt.Fprintf(&s, "m-infer-done\r\nm-results-[%s]\r\n", b.Results)
 	return s.String()
+}
+
+// number is 0 for what is none, as the firmware's atoi has it.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
 }
