@@ -20,6 +20,10 @@ const (
 	sure      = 80 // at once
 	likely    = 30 // when nothing more comes, or enough has come
 	askAfter  = 2 * time.Second
+	// noise is how long bytes are heard that are neither text nor of any protocol before
+	// another speed is tried, and noiseBytes how many of them are enough.
+	noise      = 3 * time.Second
+	noiseBytes = 2 << 10
 )
 
 // usualSpeeds are tried after those of the protocols, in baud.
@@ -191,6 +195,7 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 	asked := 0
 	asks := slices.DeleteFunc(slices.Clone(ps), func(p *Protocol) bool { return p.Ask == nil })
 	waited := time.Duration(0)
+	var first time.Time // when the first byte came
 	for {
 		wait := min(pause, silence-waited)
 		if len(head) == 0 && len(ps) == 1 && len(asks) == 1 && asked == 0 {
@@ -200,11 +205,16 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 		switch {
 		case err == nil:
 			waited = 0
+			if len(head) == 0 {
+				first = x.At
+			}
 			head = append(head, x.Data...)
-			if p, how, _ := best(ps, head); how >= sure || how >= likely && len(head) >= lookBytes {
+			p, how, _ := best(ps, head)
+			if how >= sure || how >= likely && len(head) >= lookBytes {
 				return p, head, nil
 			}
-			if len(head) >= HeadBytes || len(head) >= lookBytes && !text(head) {
+			foreign := how == 0 && !last && (len(head) >= noiseBytes || x.At.Sub(first) >= noise)
+			if len(head) >= HeadBytes || (foreign || len(head) >= lookBytes) && !text(head) {
 				return nil, head, nil
 			}
 			continue
