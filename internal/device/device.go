@@ -104,6 +104,23 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	if wait <= 0 {
 		wait = c.timeout
 	}
+	for {
+		x, err := c.read(ctx, wait)
+		if errors.Is(err, ErrSilent) && c.away() {
+			continue // the port ends the wait for a device that does not come back
+		}
+		return x, err
+	}
+}
+
+// away reports whether the port waits for a device that was unplugged.
+func (c *Conn) away() bool {
+	a, ok := c.port.(interface{ Away() bool })
+	return ok && a.Away()
+}
+
+// read waits for bytes once.
+func (c *Conn) read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {

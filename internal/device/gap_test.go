@@ -40,3 +40,33 @@ func TestGapBeforeSilence(t *testing.T) {
 		}
 	}
 }
+
+// unplugged is a port that waits for its device to come back, which it does not.
+type unplugged struct {
+	port.Port
+	reads int
+}
+
+func (u *unplugged) Away() bool { return u.reads < 5 }
+
+func (u *unplugged) Read(ctx context.Context, _ []byte) (int, error) {
+	if u.reads++; u.reads > 5 {
+		return 0, &port.GoneError{Waited: time.Second}
+	}
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// A device that is away is not silent: the port says when the wait for it is over.
+func TestAwayIsNotSilent(t *testing.T) {
+	t.Parallel()
+	u := &unplugged{}
+	c := &Conn{port: u, timeout: time.Minute}
+	_, err := c.Read(t.Context(), time.Millisecond)
+	if !errors.Is(err, ErrSilent) || u.reads != 5 {
+		t.Errorf("after %d reads: %v", u.reads, err)
+	}
+	if _, ok := errors.AsType[*port.GoneError](func() error { _, err := c.Read(t.Context(), time.Millisecond); return err }()); !ok {
+		t.Error("it is not gone")
+	}
+}

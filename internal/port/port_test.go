@@ -314,6 +314,9 @@ func TestReconnect(t *testing.T) {
 	if _, err := p.Read(within(t, 200*time.Millisecond), make([]byte, 1)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while it is away: %v", err)
 	}
+	if a, ok := p.(interface{ Away() bool }); !ok || !a.Away() {
+		t.Error("it is not said to be away")
+	}
 	plug("after")
 	if got, err := read(t, p, 1); !errors.Is(err, port.ErrReopened) || len(got) != 0 {
 		t.Errorf("when it is back: %q, %v", got, err)

@@ -191,6 +191,13 @@ func (s *stream) Read(ctx context.Context, p []byte) (int, error) {
 	}
 }
 
+// Away reports whether the device is away and waited for: its silence means nothing then.
+func (s *stream) Away() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.way == nil && !s.closed
+}
+
 // Write is that of [Port].
 func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
