@@ -28,7 +28,7 @@ func newDevice(a *app) *cobra.Command {
 MODEL --on device:PORT; opmeter devices lists what is connected.`,
 		Example: `  opmeter device monitor --port /dev/ttyACM0 --model model.tflite`,
 	}
-	c.AddCommand(newDeviceMonitor(a), newDeviceDoctor(a), newDeviceFirmware(a), newDeviceRun(a), newDeviceAgent(a), newDeviceTiny(a), newDeviceMLTK(a))
+	c.AddCommand(newDeviceMonitor(a), newDeviceDoctor(a), newDeviceSensiml(a), newDeviceFirmware(a), newDeviceRun(a), newDeviceAgent(a), newDeviceTiny(a), newDeviceMLTK(a))
 	return c
 }
 

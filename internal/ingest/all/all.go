@@ -21,6 +21,7 @@ import (
 	"github.com/opmeter/opmeter/internal/ingest/perfetto"
 	"github.com/opmeter/opmeter/internal/ingest/pprof"
 	"github.com/opmeter/opmeter/internal/ingest/pytorch"
+	"github.com/opmeter/opmeter/internal/ingest/sensiml"
 	"github.com/opmeter/opmeter/internal/ingest/speedscope"
 	"github.com/opmeter/opmeter/internal/ingest/stedgeai"
 	"github.com/opmeter/opmeter/internal/ingest/tensorrt"
@@ -48,6 +49,7 @@ func Formats() []*ingest.Format {
 		perfetto.Format(),
 		pprof.Format(),
 		pytorch.Format(),
+		sensiml.Format(),
 		speedscope.Format(),
 		stedgeai.Format(),
 		tensorrt.Format(),
