@@ -183,7 +183,8 @@ func fraction(g *opmeter.DeviceProgress, until float64) float64 {
 		f = float64(g.Runs) / float64(g.Want)
 	}
 	if until > 0 && g.Half > 0 {
-		f = max(f, math.Pow(until/g.Half, 2))
+		part := until / g.Half
+		f = max(f, part*part)
 	}
 	return min(f, 1)
 }
