@@ -266,7 +266,7 @@ func (res *Result) table(b *bytes.Buffer, m *ModelResult) {
 		scale, unit = 1e6, "µs"
 	}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "%s\tmean\tmedian\tp95\tmax\tσ\tshare\t\n", unit)
+	fmt.Fprintf(t, "n\tmean, %s\tmedian\tp95\tmax\tσ\tshare\t\n", unit)
 	row := func(name string, r *Row) {
 		s := r.best()
 		if s == nil {

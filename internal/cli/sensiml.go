@@ -28,7 +28,7 @@ var hertz = slices.Concat(units.Hertz, []units.Unit{{Suffix: "", Factor: 1}})
 // sensimlFlags say which pack is read, and how.
 type sensimlFlags struct {
 	port, exec, pack    string
-	runs, warmup, speed int
+	runs, discard, speed int
 	compat, keep, debug bool
 	clock, rate         string
 	format, record      string
@@ -65,7 +65,7 @@ each feature generator and sensor. --compat gives what the vendor's ProfileParse
 	c.Flags().StringVar(&f.exec, "exec", "", "`COMMAND`: run a pack for this computer instead")
 	c.Flags().StringVar(&f.pack, "model-json", "", "`FILE`: the pack's model.json; without it slots are numbered")
 	wholeVar(c, &f.runs, "runs", sensiml.DefaultMessages, 1, most, "inferences of each model; with --compat lines", "")
-	wholeVar(c, &f.warmup, "warmup", 1, 0, most, "first inferences to leave out", "0 keeps them all")
+	wholeVar(c, &f.discard, "discard", 1, 0, most, "first inferences to leave out", "0 keeps them all")
 	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: the processor's clock, such as 64MHz, for times")
 	c.Flags().StringVar(&f.rate, "sample-rate", "", "`HERTZ`: of the sensors, for the load between windows")
 	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
@@ -115,7 +115,7 @@ func (f *sensimlFlags) options(a *app) (o sensiml.Options, err error) {
 	}
 	o = sensiml.Options{
 		Port: f.port, Stdin: a.in, Messages: f.runs, Speed: f.speed, Compat: f.compat, Timeout: f.timeout, Reconnect: f.reconnect,
-		Rules: sensiml.Rules{Warmup: f.warmup, KeepAll: f.keep},
+		Rules: sensiml.Rules{Warmup: f.discard, KeepAll: f.keep},
 	}
 	if f.debug {
 		o.Debug = a.err
