@@ -27,13 +27,13 @@ var hertz = slices.Concat(units.Hertz, []units.Unit{{Suffix: "", Factor: 1}})
 
 // sensimlFlags say which pack is read, and how.
 type sensimlFlags struct {
-	port, exec, pack    string
+	port, exec, pack     string
 	runs, discard, speed int
-	compat, keep, debug bool
-	clock, rate         string
-	format, record      string
-	files               []string
-	timeout, reconnect  time.Duration
+	compat, keep, debug  bool
+	clock, rate          string
+	format, record       string
+	files                []string
+	timeout, reconnect   time.Duration
 }
 
 // sensimlFormats are those of a result, by the endings of their files.

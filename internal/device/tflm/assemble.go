@@ -33,6 +33,8 @@ type assembler struct {
 	last    int  // operator of the last event, -1 for none
 	sure    bool // cur began behind a mark
 	bad     bool // cur cannot be right
+	begun   bool // the stream was heard from its beginning
+	turned  bool // ops may begin in the middle of an inference
 	through bool // marks stand within inferences and mean nothing
 	round   int64
 
@@ -50,7 +52,7 @@ const (
 )
 
 func newAssembler(model []string, begun bool, emit func(inference), learn func([]string)) *assembler {
-	return &assembler{model: model, sure: begun, last: -1, round: -1, emit: emit, learn: learn, alien: map[string]int64{}, cur: inference{round: -1}}
+	return &assembler{model: model, begun: begun, sure: begun, last: -1, round: -1, emit: emit, learn: learn, alien: map[string]int64{}, cur: inference{round: -1}}
 }
 
 // event takes the next one.
@@ -66,6 +68,7 @@ func (a *assembler) event(e tflm.Event) {
 	a.held = append(a.held, e)
 	n := len(a.model)
 	if n == 0 {
+		a.settle()
 		return
 	}
 	// Does what came since one of the last marks make an inference of the model?
@@ -207,6 +210,10 @@ func (a *assembler) guess() []string {
 		return groups[best]
 	}
 	all := tags(a.held)
+	if u := cycle(all, 4); u != nil && a.model == nil {
+		a.through = len(groups) > 1
+		return a.begin(u)
+	}
 	if p := tflm.Period(all); p < len(all) && !slices.Equal(all[:p], a.model) {
 		a.through = len(groups) > 1
 		return all[:p]

@@ -334,6 +334,9 @@ func (s *session) finish() error {
 		names := slices.Sorted(maps.Keys(s.asm.alien))
 		s.job.Found("tflm.others", profile.Info, "The device timed other things than operators, which are left out: %s.", strings.Join(names[:min(len(names), 10)], ", "))
 	}
+	if s.asm.turned {
+		s.job.Found("tflm.begin", profile.Info, "The device prints nothing between inferences: where one begins is not known, and the first layer may be one of the middle. With the model, the order is its own.")
+	}
 	if s.ran == 1 && s.byTag != nil {
 		s.compare(s.table1)
 	}
