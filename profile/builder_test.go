@@ -485,3 +485,43 @@ func TestAnyEvents(t *testing.T) {
 		}
 	})
 }
+
+// The cost of an inference is its time, or the counts that stand for it, and shares are of the same.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		figures map[string]float64
+		key     string
+	}{
+		{map[string]float64{"ticks": 4, "instructions": 3}, "instructions"},
+		{map[string]float64{"instructions": 3, "cpu_cycles": 2}, "cpu_cycles"},
+		{map[string]float64{"cpu_cycles": 2, "latency_s": 1}, "latency_s"},
+		{map[string]float64{"energy_j": 1}, ""},
+	} {
+		b := NewBuilder()
+		if err := b.Describe(&Profile{
+			Schema: SchemaV1, Model: Model{Name: "m"}, Target: Target{ID: "t", Kind: TargetDevice},
+			Layers: []Layer{{Index: 0, Op: "a", State: Ran}, {Index: 1, Op: "b", State: Ran}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for key, v := range tt.figures {
+			for layer, v := range []float64{4 * v, v, 3 * v} {
+				if err := b.Measure(layer-1, key, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		p, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, m := p.Cost()
+		if v, ok := m.Best(); key != tt.key || ok != (key != "") || ok && v != 4*tt.figures[key] {
+			t.Errorf("%v: %s %v", tt.figures, key, m)
+		}
+		if s := p.Layers[0].Share; (s != nil) != (key != "") || s != nil && *s != 0.25 {
+			t.Errorf("%v: share %v", tt.figures, s)
+		}
+	}
+}

@@ -144,6 +144,18 @@ func (ls Layers) total(q *Quantity) *Metric {
 // counters stand for the time where no layer has one.
 var counters = []string{"latency_s", "cpu_cycles", "instructions", "ticks"}
 
+// Cost returns the figure of the whole that says what an inference costs, with the key of its quantity:
+// its time, or where that is not known the cycles, instructions or ticks that stand for it. nil where
+// nothing was measured.
+func (p *Profile) Cost() (key string, m *Metric) {
+	for _, key := range counters {
+		if m := p.Totals.Figure(key); m != nil {
+			return key, m
+		}
+	}
+	return "", nil
+}
+
 // shares divides the time among the layers, or the counts that stand for it. Shares that a
 // source gave itself stay where it gave no time.
 func (p *Profile) shares() {

@@ -26,7 +26,9 @@ func newDevice(a *app) *cobra.Command {
 		Short: "Work with boards: watch, diagnose, make firmware for them",
 		Long: `Device has what goes with measuring on a board. The measuring itself is opmeter profile
 MODEL --on device:PORT; opmeter devices lists what is connected.`,
-		Example: `  opmeter device monitor --port /dev/ttyACM0 --model model.tflite`,
+		Example: `  opmeter device doctor --port /dev/ttyACM0
+  opmeter device monitor --port /dev/ttyACM0 --model model.tflite
+  opmeter device run model.tflite --board mps2-an505 --emulate`,
 	}
 	c.AddCommand(newDeviceMonitor(a), newDeviceDoctor(a), newDeviceSensiml(a), newDeviceFirmware(a), newDeviceRun(a), newDeviceAgent(a), newDeviceTiny(a), newDeviceMLTK(a))
 	return c
@@ -199,8 +201,11 @@ func (m *meter) remark(s string) {
 // amount writes a figure of a quantity.
 func amount(key string, v float64) string {
 	q, _ := profile.Lookup(key)
-	if q.Unit == "s" {
+	switch q.Unit {
+	case "s":
 		return report.Duration(v)
+	case "cycles", "instr.", "ticks": // words and no units: prefixes belong to the number
+		return report.Quantity(v, "") + " " + q.Unit
 	}
 	return report.Quantity(v, q.Unit)
 }

@@ -74,13 +74,14 @@ The model is optional: with it, layers have shapes and work.`,
 
 // monitor shows bars while a device is measured, and what came of it.
 func (a *app) monitor(ctx context.Context, m *opmeter.Model, opts opmeter.DeviceOptions, d *deviceFlags, o *outputFlags) error {
+	gone := func() {}
 	if a.tty {
 		b := newBars(a.err)
 		opts.Found = func(protocol string, speed int) { b.title = heard(protocol, speed) }
-		opts.Progress = b.show
-		defer b.clear()
+		opts.Progress, gone = b.show, b.clear
 	}
 	p, err := a.measured(ctx, m, opts, d.record, o.files)
+	gone()
 	if p == nil {
 		if errors.Is(err, context.Canceled) {
 			return errStopped

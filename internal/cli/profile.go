@@ -187,14 +187,23 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runn
 		return err
 	}
 	p, err := a.one(ctx, files[0], rs[0].run, bounds{files: o.files})
-	if p == nil || err != nil && p.Totals.Latency == nil {
+	if p == nil || err != nil && !costs(p) {
 		a.settle(p, true) // nothing was measured
 		return err
 	}
-	if p.Totals.Latency == nil && slices.ContainsFunc(p.Incomplete, cancelled) {
+	if !costs(p) && slices.ContainsFunc(p.Incomplete, cancelled) {
 		err = errUnmeasured
 	}
 	return errors.Join(err, a.deliver(p, o), unrun(p)) // what was measured before it failed, too
+}
+
+// costs reports whether a profile says what an inference costs, or of a device that went away a
+// part of one.
+func costs(p *profile.Profile) bool {
+	if _, m := p.Cost(); m != nil {
+		return true
+	}
+	return p.Target.Kind == profile.TargetDevice && slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { return l.Share != nil })
 }
 
 // unrun is the error of a run of which most of the work did not run, nil for others.

@@ -162,7 +162,7 @@ func (s *several) add(r report.ListRow, files []string) error {
 	if r.Err == nil && unrun(r.Profile) != nil {
 		s.lacking++
 	}
-	s.a.settle(r.Profile, r.Err != nil && (r.Profile == nil || r.Profile.Totals.Latency == nil) || s.failed == nil)
+	s.a.settle(r.Profile, r.Err != nil && (r.Profile == nil || !costs(r.Profile)) || s.failed == nil)
 	if s.list == nil || slices.ContainsFunc(s.o.files, together) {
 		s.rows = append(s.rows, r)
 	}
@@ -282,7 +282,7 @@ func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) 
 		if ctx.Err() != nil && p == nil {
 			return nil // stopped: nothing is known of this one
 		}
-		if err != nil && !s.models && (p == nil || p.Totals.Latency == nil) {
+		if err != nil && !s.models && (p == nil || !costs(p)) {
 			a.settle(p, true)
 			return err // of the only model: nobody wants the same for every target
 		}

@@ -98,6 +98,7 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 		s.o.Runs = min(s.o.Runs, 1)
 	}
 	r := NewRecorder(to, s.o.Rules)
+	r.stopped = func() bool { return ctx.Err() != nil }
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	if e := r.rescue(); e != nil && err == nil {
 		err = e

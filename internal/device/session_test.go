@@ -416,6 +416,29 @@ func TestRescued(t *testing.T) {
 	}
 }
 
+// What is cut short because the session was stopped was not lost on the way.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := counts("counts", "")
+		run := p.Run
+		p.Run = func(ctx context.Context, c *Conn, j *Job) error {
+			err := run(ctx, c, j)
+			if e := j.Inference(Inference{Partial: true, Layers: []LayerFigures{{Layer: 0, Figures: map[string]float64{"cpu_cycles": 3}}}}); e != nil {
+				return e
+			}
+			return err
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		s := &script{steps: []step{{data: "counts#1\nhz=1000\n10\n10\n"}}}
+		got, err := source.Collect(ctx, session(s, Options{Protocols: []*Protocol{p}}), source.Options{})
+		if err != nil || *got.Totals.Latency.N != 2 || *got.Layers[0].Latency.N != 2 || len(got.Incomplete) != 1 || got.Incomplete[0].Cause != profile.ByCancel || text2(got, "device.partial") != "" {
+			t.Errorf("%v: %+v, %+v, %+v", err, got.Totals.Latency, got.Incomplete, got.Findings)
+		}
+	})
+}
+
 // Probe says what it heard, of an unknown stream too.
 func TestProbe(t *testing.T) {
 	t.Parallel()
