@@ -21,9 +21,8 @@ const (
 	likely    = 30 // when nothing more comes, or enough has come
 	askAfter  = 2 * time.Second
 	// noise is how long bytes are heard that are neither text nor of any protocol before
-	// another speed is tried, and noiseBytes how many of them are enough.
-	noise      = 3 * time.Second
-	noiseBytes = 2 << 10
+	// another speed is tried. Fewer of them than lookBytes may be left from the speed before.
+	noise = 3 * time.Second
 )
 
 // usualSpeeds are tried after those of the protocols, in baud.
@@ -213,7 +212,7 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 			if how >= sure || how >= likely && len(head) >= lookBytes {
 				return p, head, nil
 			}
-			foreign := how == 0 && !last && (len(head) >= noiseBytes || x.At.Sub(first) >= noise)
+			foreign := how == 0 && !last && x.At.Sub(first) >= noise
 			if len(head) >= HeadBytes || (foreign || len(head) >= lookBytes) && !text(head) {
 				return nil, head, nil
 			}
