@@ -116,9 +116,26 @@ func (e *DeviceError) Unwrap() error { return e.Err }
 
 // Validate refuses what suits no device, with an [OptionError].
 func (o *DeviceOptions) Validate() error {
-	if _, err := port.Parse(o.Port); err != nil {
-		return &OptionError{Option: "Port", Text: err.Error(), Err: err}
+	_, _, err := o.parsed()
+	return err
+}
+
+// parsed checks the options, and returns where the device is and what it may speak.
+func (o *DeviceOptions) parsed() (at port.Address, list []*device.Protocol, err error) {
+	if at, err = port.Parse(o.Port); err != nil {
+		return at, nil, &OptionError{Option: "Port", Text: err.Error(), Err: err}
 	}
+	if err := o.bounds(); err != nil {
+		return at, nil, err
+	}
+	if list, err = o.protocols(); err != nil {
+		return at, nil, err
+	}
+	return at, list, o.Inputs.Validate()
+}
+
+// bounds refuses figures that no device has.
+func (o *DeviceOptions) bounds() error {
 	switch {
 	case o.Speed < 0 || o.Speed > 1e8:
 		return wrong("Speed", "use a speed in baud, such as 115200, not %d", o.Speed)
@@ -133,10 +150,7 @@ func (o *DeviceOptions) Validate() error {
 	case o.Reconnect < 0:
 		return wrong("Reconnect", "use a time of 0 or more, not %v", o.Reconnect)
 	}
-	if _, err := o.protocols(); err != nil {
-		return err
-	}
-	return o.Inputs.Validate()
+	return nil
 }
 
 // protocols are those to look for.
@@ -163,14 +177,7 @@ func (o *DeviceOptions) protocols() ([]*device.Protocol, error) {
 // profile holds what came before and says so. Errors are an [OptionError], a [ModelError] or a
 // [DeviceError]; a profile may stand beside one.
 func MeasureDevice(ctx context.Context, m *Model, o DeviceOptions) (*profile.Profile, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	addr, err := port.Parse(o.Port)
-	if err != nil {
-		return nil, err
-	}
-	protocols, err := o.protocols()
+	addr, protocols, err := o.parsed()
 	if err != nil {
 		return nil, err
 	}

@@ -144,6 +144,10 @@ func (ls Layers) total(q *Quantity) *Metric {
 // counters stand for the time where no layer has one.
 var counters = []string{"latency_s", "cpu_cycles", "instructions", "ticks"}
 
+// Costs lists the keys of the quantities that say what an inference costs, the best first: its
+// time, and the counts that stand for it. The caller must not change the list.
+func Costs() []string { return counters }
+
 // Cost returns the figure of the whole that says what an inference costs, with the key of its quantity:
 // its time, or where that is not known the cycles, instructions or ticks that stand for it. nil where
 // nothing was measured.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
-	"github.com/opmeter/opmeter/internal/units"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -49,12 +49,44 @@ type deviceFlags struct {
 var deviceOnly = []string{"speed", "discard", "protocol", "record", "until", "timeout", "reconnect"}
 
 func (f *deviceFlags) add(c *cobra.Command) {
-	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
-	wholeVar(c, &f.discard, "discard", 1, 0, most, "first inferences of a device to leave out", "0 keeps them all")
+	f.addSpeed(c)
+	f.addDiscard(c)
 	c.Flags().StringVar(&f.until, "until", "", "`PART`: measure until the 95 % interval is ± this, such as 1%")
+	f.addProtocol(c)
+	f.addRecord(c)
+	f.addTimeout(c, device.DefaultTimeout)
+	f.addReconnect(c)
+}
+
+// addOf adds the flags for a command that knows the protocol and what is warm-up.
+func (f *deviceFlags) addOf(c *cobra.Command) {
+	f.add(c)
+	for _, name := range []string{"discard", "protocol"} {
+		_ = c.Flags().MarkHidden(name) // fails for unknown flags only
+	}
+}
+
+func (f *deviceFlags) addSpeed(c *cobra.Command) {
+	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
+}
+
+func (f *deviceFlags) addDiscard(c *cobra.Command) {
+	wholeVar(c, &f.discard, "discard", 1, 0, most, "first inferences of a device to leave out", "0 keeps them all")
+}
+
+func (f *deviceFlags) addProtocol(c *cobra.Command) {
 	c.Flags().StringVar(&f.protocol, "protocol", "", "`NAME`: what the device speaks (default: found)")
+}
+
+func (f *deviceFlags) addRecord(c *cobra.Command) {
 	c.Flags().StringVar(&f.record, "record", "", "`FILE`: keep every byte that comes, for file:FILE")
-	spanVar(c, &f.timeout, "timeout", 10*time.Second, 1, "how long the device may be silent", "a time above zero, such as 30s")
+}
+
+func (f *deviceFlags) addTimeout(c *cobra.Command, usual time.Duration) {
+	spanVar(c, &f.timeout, "timeout", usual, 1, "how long the device may be silent", "a time above zero, such as 30s")
+}
+
+func (f *deviceFlags) addReconnect(c *cobra.Command) {
 	spanVar(c, &f.reconnect, "reconnect", 0, 0, "how long to wait for a device that went away", "a time of zero or more, such as 30s")
 }
 
@@ -72,10 +104,8 @@ func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m 
 			return o, err
 		}
 	}
-	if t.clock != "" {
-		if o.ClockHz, err = quantity("clock", t.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz); err != nil {
-			return o, err
-		}
+	if o.ClockHz, err = t.hertz(); err != nil {
+		return o, err
 	}
 	return o, told(o.Validate())
 }

@@ -76,10 +76,7 @@ written into that file and nothing is flashed: .hex has the address in it, .bin 
 	fs.StringVar(&x.commander, "commander", "", "`PATH` of the vendor's commander (default: looked for)")
 	fs.StringVar(&x.serial, "serialno", "", "`NUMBER` of the debug probe where several boards are connected")
 	wholeVar(c, &x.runs, "runs", 1, 1, most, "inferences, one a start of the board", "each starts the board once")
-	x.d.add(c)
-	for _, name := range []string{"discard", "protocol"} {
-		_ = fs.MarkHidden(name) // fails for unknown flags only
-	}
+	x.d.addOf(c)
 	x.o.add(c)
 	return c
 }
@@ -209,9 +206,6 @@ func (x *mltkCommand) measure(ctx context.Context, m *opmeter.Model, tool *flash
 	opts.Restart = func(ctx context.Context) error { return tool.Reset(ctx, part) }
 	p, err := x.a.measured(ctx, m, opts, x.d.record, x.o.files)
 	if p == nil {
-		if errors.Is(err, context.Canceled) {
-			return errStopped
-		}
 		return err
 	}
 	if want := strings.ToLower(x.accelerator); want != "" && want != strings.ToLower(p.Target.Accelerator) && (want != "none" || p.Target.Accelerator != "") {

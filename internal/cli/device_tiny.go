@@ -63,10 +63,7 @@ engine for the same input. A result is one of MLPerf only if its organisation sa
 	c.Flags().StringVar(&x.input, "input", "", "`FILE`: the bytes that the board is fed, or a .npy file")
 	wholeVar(c, &x.runs, "runs", 5, 1, most, "windows of inferences", "the benchmark asks for 5")
 	spanVar(c, &x.window, "window", 10*time.Second, time.Millisecond, "length of a window", "a time above zero, such as 10s")
-	x.d.add(c)
-	for _, name := range []string{"discard", "protocol"} {
-		_ = c.Flags().MarkHidden(name) // fails for unknown flags only
-	}
+	x.d.addOf(c)
 	x.o.add(c)
 	return c
 }
@@ -90,9 +87,6 @@ func (x *tinyCommand) run(ctx context.Context, m *opmeter.Model) error {
 	}
 	p, err := x.a.measured(ctx, m, opts, x.d.record, x.o.files)
 	if p == nil {
-		if errors.Is(err, context.Canceled) {
-			return errStopped
-		}
 		return err
 	}
 	return errors.Join(x.a.deliver(p, &x.o), err)

@@ -292,10 +292,5 @@ func (a *app) devicesJSON(ports []found, s socket) error {
 	if len(ports) == 0 {
 		doc.Check = checklist(runtime.GOOS, doc.Around)
 	}
-	b, err := jsonx.MarshalIndent(doc)
-	if err != nil {
-		return err
-	}
-	_, err = a.out.Write(b)
-	return err
+	return jsonx.MarshalWrite(a.out, doc)
 }

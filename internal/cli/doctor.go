@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +19,8 @@ import (
 
 func newDeviceDoctor(a *app) *cobra.Command {
 	var (
-		name, format, protocol string
-		speed                  int
-		wait                   time.Duration
+		name, format string
+		f            deviceFlags
 	)
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -39,7 +37,7 @@ that is silent is sent what protocols begin with.`,
 			if format != "table" && format != "json" {
 				return useError("--format %q: use table or json", format)
 			}
-			d := doctor{app: a, s: sockets(), measure: opmeter.MeasureDevice, o: opmeter.DeviceOptions{Port: name, Speed: speed, Protocol: protocol, Timeout: wait, Stdin: a.in}}
+			d := doctor{app: a, s: sockets(), measure: opmeter.MeasureDevice, o: opmeter.DeviceOptions{Port: name, Speed: f.speed, Protocol: f.protocol, Timeout: f.timeout, Stdin: a.in}}
 			if format == "json" {
 				d.quiet = true
 			}
@@ -48,9 +46,9 @@ that is silent is sent what protocols begin with.`,
 	}
 	c.Flags().StringVar(&name, "port", "", "`PORT` of the device (default: the one that is connected)")
 	c.Flags().StringVar(&format, "format", "table", "`NAME`: table or json")
-	c.Flags().StringVar(&protocol, "protocol", "", "`NAME`: what the device speaks (default: found)")
-	wholeVar(c, &speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
-	spanVar(c, &wait, "timeout", 10*time.Second, 1, "how long the device may be silent", "a time above zero, such as 30s")
+	f.addProtocol(c)
+	f.addSpeed(c)
+	f.addTimeout(c, device.DefaultTimeout)
 	return c
 }
 
@@ -105,15 +103,12 @@ func (d *doctor) run(ctx context.Context, format string) error {
 		d.add(step{Step: name, State: stepSkipped})
 	}
 	if format == "json" {
-		b, err := jsonx.MarshalIndent(struct {
+		err := jsonx.MarshalWrite(d.app.out, struct {
 			Port  string       `json:"port,omitzero"`
 			Ready bool         `json:"ready"`
 			Steps []step       `json:"steps"`
 			Seen  *device.Seen `json:"heard,omitzero"`
 		}{d.addr.String(), bad == "", d.steps, d.seen})
-		if err == nil {
-			_, err = d.app.out.Write(b)
-		}
 		if err != nil {
 			return err
 		}

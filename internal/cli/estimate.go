@@ -122,12 +122,16 @@ func withFaults(err, faults error) error {
 // options turns the flags into options of the library.
 func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 	o.Runtime, o.Build = f.runtime, f.build
-	if f.clock != "" {
-		if o.ClockHz, err = quantity("clock", f.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz); err != nil {
-			return o, err
-		}
+	o.ClockHz, err = f.hertz()
+	return o, err
+}
+
+// hertz is --clock, 0 where it was not given.
+func (f *targetFlags) hertz() (float64, error) {
+	if f.clock == "" {
+		return 0, nil
 	}
-	return o, nil
+	return quantity("clock", f.clock, "a frequency such as 64MHz, in Hz, kHz, MHz or GHz", units.Hertz)
 }
 
 // hostOnly are flags that say how to run a model here.

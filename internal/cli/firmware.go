@@ -10,12 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/device"
+	"github.com/opmeter/opmeter/internal/device/agent"
 	"github.com/opmeter/opmeter/internal/firmware/board"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -263,9 +264,9 @@ instructions, not cycles. An ELF file of opmeter device firmware is run as it is
 	c.Flags().BoolVar(&emulate, "emulate", false, "run it in QEMU")
 	c.Flags().StringVar(&path, "model", "", "`FILE`: the model of an ELF file")
 	wholeVar(c, &r.runs, "runs", 10, 1, most, "inferences", "")
-	wholeVar(c, &d.discard, "discard", 1, 0, most, "first inferences to leave out", "0 keeps them all")
-	c.Flags().StringVar(&d.record, "record", "", "`FILE`: keep every byte that comes, for file:FILE")
-	spanVar(c, &d.timeout, "timeout", 10*time.Second, 1, "how long the device may be silent", "a time above zero, such as 30s")
+	d.addDiscard(c)
+	d.addRecord(c)
+	d.addTimeout(c, device.DefaultTimeout)
 	o.add(c)
 	return c
 }
@@ -326,13 +327,11 @@ func (e *emulation) run(ctx context.Context, m *opmeter.Model, elf string) error
 	if err != nil {
 		return withStatus(statusSource, err)
 	}
-	o := opmeter.DeviceOptions{Port: "exec:" + board.Command(args), Protocol: "agent", Runs: e.r.runs, Discard: e.d.discard, Timeout: e.d.timeout}
-	if o.Discard == 0 {
-		o.Discard = -1
-	}
-	if o.Inputs, err = e.f.m.inputs(); err != nil {
+	o, err := e.d.options(e.a, "exec:"+board.Command(args), e.r, &targetFlags{}, &e.f.m)
+	if err != nil {
 		return err
 	}
+	o.Protocol = agent.Name
 	var want []opmeter.Tensor
 	if m != nil {
 		s, err := opmeter.NewSession(m, opmeter.RunOptions{Inputs: o.Inputs})

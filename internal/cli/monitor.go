@@ -83,9 +83,6 @@ func (a *app) monitor(ctx context.Context, m *opmeter.Model, opts opmeter.Device
 	p, err := a.measured(ctx, m, opts, d.record, o.files)
 	gone()
 	if p == nil {
-		if errors.Is(err, context.Canceled) {
-			return errStopped
-		}
 		return err
 	}
 	return errors.Join(a.deliver(p, o), err)

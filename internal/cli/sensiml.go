@@ -27,13 +27,13 @@ var hertz = slices.Concat(units.Hertz, []units.Unit{{Suffix: "", Factor: 1}})
 
 // sensimlFlags say which pack is read, and how.
 type sensimlFlags struct {
-	port, exec, pack     string
-	runs, discard, speed int
-	compat, keep, debug  bool
-	clock, rate          string
-	format, record       string
-	files                []string
-	timeout, reconnect   time.Duration
+	deviceFlags
+	port, exec, pack    string
+	runs                int
+	compat, keep, debug bool
+	clock, rate         string
+	format              string
+	files               []string
 }
 
 // sensimlFormats are those of a result, by the endings of their files.
@@ -65,17 +65,17 @@ each feature generator and sensor. --compat gives what the vendor's ProfileParse
 	c.Flags().StringVar(&f.exec, "exec", "", "`COMMAND`: run a pack for this computer instead")
 	c.Flags().StringVar(&f.pack, "model-json", "", "`FILE`: the pack's model.json; without it slots are numbered")
 	wholeVar(c, &f.runs, "runs", sensiml.DefaultMessages, 1, most, "inferences of each model; with --compat lines", "")
-	wholeVar(c, &f.discard, "discard", 1, 0, most, "first inferences to leave out", "0 keeps them all")
+	f.addDiscard(c)
 	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: the processor's clock, such as 64MHz, for times")
 	c.Flags().StringVar(&f.rate, "sample-rate", "", "`HERTZ`: of the sensors, for the load between windows")
-	wholeVar(c, &f.speed, "speed", 0, 1, 100_000_000, "speed of the serial port (default: found)", "leave it out to have it found")
+	f.addSpeed(c)
 	c.Flags().BoolVar(&f.compat, "compat", false, "the results of the vendor's parser, mistakes included")
 	c.Flags().BoolVar(&f.keep, "keep-all", false, "keep figures that lie far outside the others")
 	c.Flags().StringVar(&f.format, "format", "", "`NAME`: table, json, yaml or csv on standard output")
 	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "`FILE`: .json, .yaml, .csv, .txt, or .opmeter for a profile")
-	c.Flags().StringVar(&f.record, "record", "", "`FILE`: keep every byte that comes, for file:FILE")
-	spanVar(c, &f.timeout, "timeout", sensiml.DefaultTimeout, 1, "how long the device may be silent", "a time above zero, such as 30s")
-	spanVar(c, &f.reconnect, "reconnect", 0, 0, "how long to wait for a device that went away", "a time of zero or more, such as 30s")
+	f.addRecord(c)
+	f.addTimeout(c, sensiml.DefaultTimeout)
+	f.addReconnect(c)
 	c.Flags().BoolVar(&f.debug, "debug", false, "tell of what is not read")
 	return c
 }

@@ -31,6 +31,14 @@ type Inference struct {
 	Partial bool
 }
 
+// tells reports whether there is a figure of a quantity in it.
+func (x *Inference) tells(key string) bool {
+	if _, ok := x.Whole[key]; ok {
+		return true
+	}
+	return slices.ContainsFunc(x.Layers, func(l LayerFigures) bool { _, ok := l.Figures[key]; return ok })
+}
+
 // LayerFigures are figures of one layer in one inference.
 type LayerFigures struct {
 	// Layer is its index in what [Recorder.Describe] got.
@@ -100,8 +108,7 @@ type Recorder struct {
 
 	p       *profile.Profile // as described
 	clock   float64
-	told    float64 // what the device said
-	counter string  // key of the counter's quantity, "" unknown
+	counter string // key of the counter's quantity, "" unknown
 
 	seen, kept int         // inferences, those that count
 	warm       int         // those that did not
@@ -116,7 +123,6 @@ type Recorder struct {
 	methods    map[string]string
 	sums       []float64
 	counts     []int
-	layerSums  bool // the whole was made of the layers
 	bad        map[string]int
 	losses     map[lossKey]int64
 	lossOrder  []lossKey
@@ -191,7 +197,6 @@ func (r *Recorder) Clock(hz float64, unit string) {
 	if !(hz > 0) || math.IsInf(hz, 0) {
 		hz = 0
 	}
-	r.told = hz
 	given := r.rules.ClockHz
 	before := r.clock
 	r.clock = cmp.Or(given, hz)
@@ -203,15 +208,10 @@ func (r *Recorder) Clock(hz float64, unit string) {
 		r.Found("device.clock", profile.Warning, "The device says that its clock has %.9g Hz, --clock says %.9g Hz: times are by the latter.", hz, given)
 	}
 	if r.p != nil && r.clock != before && r.clock > 0 {
-		r.target(func(t *profile.Target) { t.ClockHz = new(r.clock) })
+		r.p.Target.ClockHz = new(r.clock)
+		t := r.p.Target
+		_ = r.Note(&profile.Noted{Target: &t})
 	}
-}
-
-// target changes what is said of the target.
-func (r *Recorder) target(change func(t *profile.Target)) {
-	change(&r.p.Target)
-	t := r.p.Target
-	_ = r.to.Send(profile.Event{Noted: &profile.Noted{Target: &t}})
 }
 
 // Note sends parts of the profile beside layers and figures; it must not change the layers.
@@ -343,13 +343,8 @@ func (r *Recorder) time(x *Inference) {
 	if key == "" {
 		// Not told of: whatever the figures are.
 		for _, k := range []string{"cpu_cycles", "ticks"} {
-			if _, ok := x.Whole[k]; ok {
+			if x.tells(k) {
 				key = k
-			}
-			for _, l := range x.Layers {
-				if _, ok := l.Figures[k]; ok {
-					key = k
-				}
 			}
 		}
 		r.clock = cmp.Or(r.rules.ClockHz, r.clock)
@@ -388,7 +383,6 @@ func (r *Recorder) time(x *Inference) {
 		}
 		if q, ok := profile.Lookup(k); ok && q.Adds && (k == "latency_s" || k == key) {
 			x.Whole[k] = sums[k]
-			r.layerSums = true
 			r.methods[k+"/whole"] = "sum of the layers"
 		}
 	}
@@ -432,20 +426,15 @@ func (r *Recorder) keep(x *Inference) error {
 	return send(nil, x.Whole)
 }
 
-// shown is the key of the figure that stands for an inference.
-func (r *Recorder) shown(x *Inference) string {
-	for _, k := range []string{"latency_s", r.counter, "cpu_cycles", "instructions", "ticks"} {
-		if k == "" {
-			continue
-		}
-		if _, ok := x.Whole[k]; ok {
-			return k
-		}
-		for _, l := range x.Layers {
-			if _, ok := l.Figures[k]; ok {
-				return k
-			}
-		}
+// shown is the key of the figure that stands for an inference: its time, what its counter counts, or
+// whatever else says what it costs.
+func shown(x *Inference, counter string) string {
+	if counter != "" && !x.tells("latency_s") && x.tells(counter) {
+		return counter
+	}
+	costs := profile.Costs()
+	if i := slices.IndexFunc(costs, x.tells); i >= 0 {
+		return costs[i]
 	}
 	return ""
 }
@@ -453,9 +442,8 @@ func (r *Recorder) shown(x *Inference) string {
 // progress counts, and tells whoever wants to know.
 func (r *Recorder) progress(x *Inference, warming bool) {
 	const most = 1 << 20 // inferences of which the times are held, for the verdict
-	key := r.shown(x)
 	if r.key == "" {
-		r.key = key
+		r.key = shown(x, r.counter)
 	}
 	if !warming && len(r.wholes) < most {
 		if v, ok := x.Whole[r.key]; ok {
@@ -464,6 +452,13 @@ func (r *Recorder) progress(x *Inference, warming bool) {
 		if v, ok := x.Whole["latency_s"]; ok {
 			r.times = append(r.times, v)
 		}
+	}
+	if r.rules.Progress == nil && r.rules.Until == 0 {
+		return
+	}
+	r.interval()
+	if r.rules.Progress == nil {
+		return
 	}
 	last := map[int]float64{}
 	for _, l := range x.Layers {
@@ -474,13 +469,6 @@ func (r *Recorder) progress(x *Inference, warming bool) {
 				r.counts[l.Layer]++
 			}
 		}
-	}
-	if r.rules.Progress == nil && r.rules.Until == 0 {
-		return
-	}
-	r.interval()
-	if r.rules.Progress == nil {
-		return
 	}
 	g := Progress{Runs: r.kept, Want: r.rules.Runs, Warming: warming, Quantity: r.key, Median: r.median, Half: r.half}
 	for i := range r.p.Layers {
