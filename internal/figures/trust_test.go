@@ -19,7 +19,7 @@ func calm(n int) (*profile.Profile, *measure.Result) {
 		t := 1e-3 * (1 + 0.001*math.Sin(float64(i)*2.4))
 		res.Plain = append(res.Plain, t)
 		res.Profiled = append(res.Profiled, t)
-		res.Groups = append(res.Groups, measure.Group{From: i, To: i + 1, Took: t, CPU: t, Processor: t})
+		res.Groups = append(res.Groups, measure.Group{From: i, To: i + 1, Slot: i, Took: t, CPU: t, Processor: t})
 		res.Slots = append(res.Slots, measure.Slot{Took: measure.ReferenceRound, CPU: measure.ReferenceRound})
 	}
 	res.Slots = append(res.Slots, measure.Slot{Took: measure.ReferenceRound, CPU: measure.ReferenceRound})
