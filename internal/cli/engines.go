@@ -277,7 +277,7 @@ func (a *app) enginesTable(rows []engineRow, helperless *guest.Error) {
 		if i == 0 {
 			fmt.Fprintln(a.out)
 		}
-		a.indented("", text.Clean(n))
+		fmt.Fprintln(a.out, text.Clean(n)) // a line each: commands in them are to be copied
 	}
 }
 
@@ -323,8 +323,7 @@ func (a *app) engine(ctx context.Context, k catalogue, name, format string, quie
 	}
 	a.oneEngine(r)
 	if helperless != nil {
-		fmt.Fprintln(a.out)
-		a.indented("", helperless.Text)
+		fmt.Fprintln(a.out, "\n"+text.Clean(helperless.Text))
 	}
 	if r.Error != nil {
 		return withStatus(statusSource, r.Error)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/opmeter/opmeter/internal/join"
 	"github.com/opmeter/opmeter/internal/jsonx"
@@ -24,10 +23,10 @@ type Request struct {
 	// Task is the model, nil where only [About] is asked for. Its inputs follow the message.
 	Task *Task `json:"task,omitzero"`
 	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure.
-	Runs       int           `json:"runs,omitzero"`
-	Time       time.Duration `json:"time,format:nano,omitzero"`
-	WarmupTime time.Duration `json:"warmup_time,format:nano,omitzero"`
-	WarmupRuns int           `json:"warmup_runs,omitzero"`
+	Runs       int         `json:"runs,omitzero"`
+	Time       Nanoseconds `json:"time_ns,omitzero"`
+	WarmupTime Nanoseconds `json:"warmup_ns,omitzero"`
+	WarmupRuns int         `json:"warmup_runs,omitzero"`
 	// Samples keeps every sample, and a timeline.
 	Samples bool `json:"samples,omitzero"`
 	// Turns says that others measure, too: the child waits for its turns.
@@ -37,6 +36,9 @@ type Request struct {
 	// MaxMemory bounds the data of the process, in bytes, 0 for no bound.
 	MaxMemory int64 `json:"max_memory,omitzero"`
 }
+
+// Nanoseconds is a time as it is sent.
+type Nanoseconds int64
 
 // Protocol is the number of this protocol: it changes when messages do.
 const Protocol = 1

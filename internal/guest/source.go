@@ -251,7 +251,7 @@ func (s *Source) settings(p *profile.Settings) {
 		p.Runs = new(int64(r.Runs))
 	}
 	if r.Time > 0 {
-		p.TimeS = new(r.Time.Seconds())
+		p.TimeS = new(time.Duration(r.Time).Seconds())
 	}
 	p.Passes = "abba"
 	p.ReferenceLoop = s.o.Reference
