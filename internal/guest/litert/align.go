@@ -1,0 +1,235 @@
+package litert
+
+import (
+	"slices"
+	"strings"
+)
+
+// step is something that ran, in the order in which it did.
+type step struct {
+	node int    // of the interpreter, -1 for a delegate's operator
+	name string // of a delegate's operator
+}
+
+// alignment says which node each step belongs to, by its place in the list of nodes; -1
+// for those that may be of several or are of none.
+//
+// Both lists are in the order of execution. A delegate makes one operator of most nodes, of
+// some several (a sum with a limit is an addition and a clamp), of some none (padding that
+// a convolution does). What the operators' names admit is weighed by a sum over the whole
+// list; of all ways that are as good as the best one, only what they agree on counts.
+func align(nodes []string, steps []step, position func(node int) int) []int {
+	out := make([]int, len(steps))
+	for j := range out {
+		out[j] = -1
+	}
+	// Steps of the interpreter are known and cut the lists into pieces.
+	from, begin := 0, 0
+	for j := 0; j <= len(steps); j++ {
+		to := len(nodes)
+		if j < len(steps) {
+			if steps[j].node < 0 {
+				continue
+			}
+			p := position(steps[j].node)
+			if p < 0 {
+				continue
+			}
+			out[j], to = p, p
+		}
+		if to >= from { // otherwise the order is not what was thought: leave the piece
+			piece(nodes[from:to], steps[begin:j], out[begin:j], from)
+			from = to + 1
+		}
+		begin = j + 1
+	}
+	return out
+}
+
+// maxCells bounds the table of a piece.
+const maxCells = 4 << 20
+
+// longest is how many operators a node can become.
+const longest = 6
+
+// piece aligns a piece of the lists between known steps.
+func piece(nodes []string, steps []step, out []int, offset int) {
+	n, m := len(nodes), len(steps)
+	if n == 0 || m == 0 || (n+1) > maxCells/(m+1) {
+		return
+	}
+	w := m + 1
+	const none = -1 << 30
+	ahead, behind := make([]int32, (n+1)*w), make([]int32, (n+1)*w)
+	for i := range ahead {
+		ahead[i], behind[i] = none, none
+	}
+	ways := func(i, j int, use func(k int, score int32)) {
+		if i < n {
+			use(0, skip(nodes[i]))
+			for k := 1; k <= longest && j+k <= m; k++ {
+				if s := fits(nodes[i], steps[j:j+k]); s > 0 {
+					use(k, s)
+				}
+			}
+		}
+	}
+	ahead[0] = 0
+	for i := 0; i <= n; i++ {
+		for j := 0; j <= m; j++ {
+			v := ahead[i*w+j]
+			if v == none {
+				continue
+			}
+			if j < m {
+				ahead[i*w+j+1] = max(ahead[i*w+j+1], v+alone)
+			}
+			ways(i, j, func(k int, s int32) { ahead[(i+1)*w+j+k] = max(ahead[(i+1)*w+j+k], v+s) })
+		}
+	}
+	behind[n*w+m] = 0
+	for i := n; i >= 0; i-- {
+		for j := m; j >= 0; j-- {
+			v := behind[i*w+j]
+			if j < m {
+				v = max(v, behind[i*w+j+1]+alone)
+			}
+			ways(i, j, func(k int, s int32) { v = max(v, behind[(i+1)*w+j+k]+s) })
+			behind[i*w+j] = v
+		}
+	}
+	best := ahead[n*w+m]
+	const several = -2
+	owner := make([]int, m)
+	for j := range owner {
+		owner[j] = -1
+	}
+	say := func(j, i int) {
+		if owner[j] == -1 {
+			owner[j] = i
+		} else if owner[j] != i {
+			owner[j] = several
+		}
+	}
+	for i := 0; i <= n; i++ {
+		for j := 0; j <= m; j++ {
+			v := ahead[i*w+j]
+			if v == none || v+behind[i*w+j] != best {
+				continue
+			}
+			if j < m && v+alone+behind[i*w+j+1] == best {
+				say(j, several)
+			}
+			ways(i, j, func(k int, s int32) {
+				if v+s+behind[(i+1)*w+j+k] == best {
+					for x := range k {
+						say(j+x, i)
+					}
+				}
+			})
+		}
+	}
+	for j, i := range owner {
+		if i >= 0 {
+			out[j] = offset + i
+		}
+	}
+}
+
+// alone is what an operator without a node costs.
+const alone = -30
+
+// skip is what a node without an operator costs.
+func skip(op string) int32 {
+	if folds[op] {
+		return -1
+	}
+	return -20
+}
+
+// folds are nodes that delegates often have no operator for: what they do is done by a
+// neighbour, once when the model is prepared, or by nobody.
+var folds = map[string]bool{
+	"PAD": true, "PADV2": true, "RELU": true, "RELU6": true, "RELU_N1_TO_1": true, "RELU_0_TO_1": true, "DEQUANTIZE": true, "DENSIFY": true, "RESHAPE": true, "SQUEEZE": true,
+	"EXPAND_DIMS": true, "SHAPE": true, "QUANTIZE": true, "CAST": true, "STABLEHLO_COMPOSITE": true, "VAR_HANDLE": true, "TRANSPOSE": true, "BROADCAST_TO": true,
+	"READ_VARIABLE": true, "ASSIGN_VARIABLE": true,
+}
+
+// fits is how well a node can be what became of some operators in a row; 0 where not.
+func fits(op string, steps []step) int32 {
+	own, ok := kernels[op]
+	if !ok {
+		return 0
+	}
+	main := 0
+	for i := range steps {
+		kind, _, _ := strings.Cut(steps[i].name, " (")
+		switch {
+		case steps[i].node >= 0:
+			return 0
+		case slices.Contains(own.main, kind):
+			main++
+		case !slices.Contains(own.beside, kind):
+			return 0
+		}
+	}
+	switch {
+	case main == 0:
+		return 0
+	case main > 1 && !own.many:
+		return 0
+	}
+	return 100 - 10*int32(len(steps)-main) - int32(main) //nolint:gosec // at most longest
+}
+
+// kernel says what XNNPACK makes of a kind of node.
+type kernel struct {
+	main   []string // what does the work
+	beside []string // what may stand before or behind it
+	many   bool     // several may do the work
+}
+
+// moving are operators that bring data into the place, shape or type that another one wants.
+var moving = []string{"Static Reshape", "Copy", "Convert", "Transpose", "Clamp", "Pack LH", "Constant Pad", "Static Expand Dims", "Fuse Dims", "Split Dims"}
+
+func unary(names ...string) kernel {
+	return kernel{main: append(names, "Unary Elementwise", "Invalid Unary Op"), beside: []string{"Convert", "Copy"}}
+}
+
+func binary(names ...string) kernel {
+	return kernel{main: append(names, "Binary Elementwise"), beside: []string{"Clamp", "Convert", "Copy", "Static Reshape", "Negate"}}
+}
+
+// kernels are the names that xnn_operator_type_to_string (XNNPACK) and its node types give
+// to what becomes of the nodes that TensorFlow Lite's XNNPACK delegate takes.
+var kernels = map[string]kernel{
+	"CONV_2D":           {main: []string{"Convolution", "Fully Connected"}, beside: moving},
+	"DEPTHWISE_CONV_2D": {main: []string{"Convolution"}, beside: moving},
+	"TRANSPOSE_CONV":    {main: []string{"Deconvolution"}, beside: moving},
+	"FULLY_CONNECTED":   {main: []string{"Fully Connected", "Dynamic Fully Connected", "Batch Matrix Multiply", "Convolution"}, beside: moving},
+	"BATCH_MATMUL":      {main: []string{"Batch Matrix Multiply", "Fully Connected", "Dynamic Fully Connected"}, beside: moving},
+	"AVERAGE_POOL_2D":   {main: []string{"Average Pooling", "Mean"}, beside: moving},
+	"MAX_POOL_2D":       {main: []string{"Max Pooling", "Clamp"}, beside: moving},
+	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum"}, beside: moving},
+	"SUM":               {main: []string{"Sum"}, beside: moving},
+	"REDUCE_MAX":        {main: []string{"Reduce Max"}, beside: moving},
+	"REDUCE_MIN":        {main: []string{"Reduce Min"}, beside: moving},
+	"ADD":               binary("Add"), "SUB": binary("Subtract"), "MUL": binary("Multiply"), "DIV": binary("Divide"), "MAXIMUM": binary("Maximum"), "MINIMUM": binary("Minimum"),
+	"SQUARED_DIFFERENCE": binary("Squared Difference"), "PRELU": binary("PReLU"), "POW": binary("Power"), "FLOOR_MOD": binary("Modulus"), "ATAN2": binary("ATan2"), "SIGN": unary("Sign"),
+	"ABS": unary("Abs"), "CEIL": unary("Ceiling"), "COS": unary("Cosine"), "SIN": unary("Sine"), "ELU": unary("ELU"), "EXP": unary("Exp"), "FLOOR": unary("Floor"), "GELU": unary("GELU", "ApproxGELU"),
+	"HARD_SWISH": unary("HardSwish"), "LEAKY_RELU": unary("LeakyReLU"), "LOG": unary("Log"), "LOGISTIC": unary("Sigmoid"), "NEG": unary("Negate"), "ROUND": unary("Bankders Rounding", "Bankers Rounding"),
+	"RSQRT": unary("Reciprocal Square Root"), "SQRT": unary("Square Root"), "SQUARE": unary("Square", "Multiply"), "TANH": unary("TanH"),
+	"RELU": unary("Clamp", "Maximum"), "RELU6": unary("Clamp"), "RELU_N1_TO_1": unary("Clamp"), "RELU_0_TO_1": unary("Clamp"),
+	"QUANTIZE": unary("Convert", "Copy"), "DEQUANTIZE": unary("Convert", "Copy"), "CAST": unary("Convert", "Copy"),
+	"RESHAPE": {main: []string{"Static Reshape", "Copy", "Fuse Dims", "Split Dims"}}, "SQUEEZE": {main: []string{"Static Reshape", "Copy", "Fuse Dims"}},
+	"EXPAND_DIMS": {main: []string{"Static Reshape", "Copy", "Static Expand Dims", "Split Dims"}}, "TRANSPOSE": {main: []string{"Transpose", "Copy", "Static Reshape"}},
+	"PAD": {main: []string{"Constant Pad"}}, "PADV2": {main: []string{"Constant Pad"}}, "BROADCAST_TO": {main: []string{"Static Broadcast", "Copy", "Add", "Multiply"}},
+	"CONCATENATION": {main: []string{"Copy", "Concatenate"}, beside: []string{"Clamp"}, many: true}, "SPLIT": {main: []string{"Copy", "Slice", "Split"}, many: true}, "UNPACK": {main: []string{"Copy", "Slice"}, many: true},
+	"SLICE": {main: []string{"Slice", "Copy"}}, "STRIDED_SLICE": {main: []string{"Slice", "Copy"}, beside: []string{"Static Reshape"}},
+	"SOFTMAX": {main: []string{"Softmax"}, beside: moving}, "RESIZE_BILINEAR": {main: []string{"Resize Bilinear"}, beside: moving},
+	"DEPTH_TO_SPACE": {main: []string{"Depth To Space"}}, "SPACE_TO_DEPTH": {main: []string{"Space To Depth"}},
+	"ARG_MAX": {main: []string{"ArgMax Pooling"}},
+	// Operators that the delegate takes by the names of custom ones.
+	"MaxPoolingWithArgmax2D": {main: []string{"ArgMax Pooling"}}, "MaxUnpooling2D": {main: []string{"Unpooling"}}, "Convolution2DTransposeBias": {main: []string{"Deconvolution"}, beside: moving},
+	"READ_VARIABLE": {main: []string{"Copy"}}, "ASSIGN_VARIABLE": {main: []string{"Copy"}},
+}
