@@ -11,15 +11,16 @@ type step struct {
 	name string // of a delegate's operator
 }
 
-// alignment says which node each step belongs to, by its place in the list of nodes; -1
-// for those that may be of several or are of none.
+// align says which node each step belongs to, by its place in the list of nodes, -1 for
+// those that may be of several or are of none; and whether that is sure: all steps around
+// it have a node, and all nodes that make an operator have one.
 //
 // Both lists are in the order of execution. A delegate makes one operator of most nodes, of
 // some several (a sum with a limit is an addition and a clamp), of some none (padding that
 // a convolution does). What the operators' names admit is weighed by a sum over the whole
 // list; of all ways that are as good as the best one, only what they agree on counts.
-func align(nodes []string, steps []step, position func(node int) int) []int {
-	out := make([]int, len(steps))
+func align(nodes []string, steps []step, position func(node int) int) (out []int, sure []bool) {
+	out, sure = make([]int, len(steps)), make([]bool, len(steps))
 	for j := range out {
 		out[j] = -1
 	}
@@ -35,15 +36,19 @@ func align(nodes []string, steps []step, position func(node int) int) []int {
 			if p < 0 {
 				continue
 			}
-			out[j], to = p, p
+			out[j], sure[j], to = p, true, p
 		}
 		if to >= from { // otherwise the order is not what was thought: leave the piece
-			piece(nodes[from:to], steps[begin:j], out[begin:j], from)
+			if piece(nodes[from:to], steps[begin:j], out[begin:j], from) {
+				for k := begin; k < j; k++ {
+					sure[k] = true
+				}
+			}
 			from = to + 1
 		}
 		begin = j + 1
 	}
-	return out
+	return out, sure
 }
 
 // maxCells bounds the table of a piece.
@@ -52,11 +57,11 @@ const maxCells = 4 << 20
 // longest is how many operators a node can become.
 const longest = 6
 
-// piece aligns a piece of the lists between known steps.
-func piece(nodes []string, steps []step, out []int, offset int) {
+// piece aligns a piece of the lists between known steps, and reports whether nothing was left over.
+func piece(nodes []string, steps []step, out []int, offset int) bool {
 	n, m := len(nodes), len(steps)
 	if n == 0 || m == 0 || (n+1) > maxCells/(m+1) {
-		return
+		return false
 	}
 	w := m + 1
 	const none = -1 << 30
@@ -67,7 +72,11 @@ func piece(nodes []string, steps []step, out []int, offset int) {
 	ways := func(i, j int, use func(k int, score int32)) {
 		if i < n {
 			use(0, skip(nodes[i]))
-			for k := 1; k <= longest && j+k <= m; k++ {
+			most := longest
+			if kernels[nodes[i]].any {
+				most = m
+			}
+			for k := 1; k <= most && j+k <= m; k++ {
 				if s := fits(nodes[i], steps[j:j+k]); s > 0 {
 					use(k, s)
 				}
@@ -99,6 +108,9 @@ func piece(nodes []string, steps []step, out []int, offset int) {
 		}
 	}
 	best := ahead[n*w+m]
+	whole := complete(n, m, func(i, j int) bool { return ahead[i*w+j] != none && ahead[i*w+j]+behind[i*w+j] == best }, ways, func(i, j, k, l int, s int32) bool {
+		return ahead[i*w+j]+s == ahead[k*w+l]
+	})
 	const several = -2
 	owner := make([]int, m)
 	for j := range owner {
@@ -134,6 +146,24 @@ func piece(nodes []string, steps []step, out []int, offset int) {
 			out[j] = offset + i
 		}
 	}
+	return whole
+}
+
+// complete walks one of the best ways and reports whether it leaves nothing over.
+func complete(n, m int, on func(i, j int) bool, ways func(i, j int, use func(k int, score int32)), leads func(i, j, k, l int, s int32) bool) bool {
+	for i, j := 0, 0; i < n || j < m; {
+		k, l := -1, 0
+		ways(i, j, func(d int, s int32) {
+			if k < 0 && s > lost && on(i+1, j+d) && leads(i, j, i+1, j+d, s) {
+				k, l = i+1, j+d
+			}
+		})
+		if k < 0 {
+			return false
+		}
+		i, j = k, l
+	}
+	return true
 }
 
 // alone is what an operator without a node costs.
@@ -144,8 +174,11 @@ func skip(op string) int32 {
 	if folds[op] {
 		return -1
 	}
-	return -20
+	return lost
 }
+
+// lost is what a node costs that should have an operator and has none.
+const lost = -20
 
 // folds are nodes that delegates often have no operator for: what they do is done by a
 // neighbour, once when the model is prepared, or by nobody.
@@ -158,8 +191,11 @@ var folds = map[string]bool{
 // fits is how well a node can be what became of some operators in a row; 0 where not.
 func fits(op string, steps []step) int32 {
 	own, ok := kernels[op]
-	if !ok {
+	switch {
+	case !ok:
 		return 0
+	case own.any:
+		return 50
 	}
 	main := 0
 	for i := range steps {
@@ -178,6 +214,8 @@ func fits(op string, steps []step) int32 {
 		return 0
 	case main > 1 && !own.many:
 		return 0
+	case op == "CONV_2D" && strings.HasSuffix(steps[0].name, "DWConv"), op == "DEPTHWISE_CONV_2D" && !strings.HasSuffix(steps[0].name, "DWConv"):
+		return 80 // possible with groups, and with few channels
 	}
 	return 100 - 10*int32(len(steps)-main) - int32(main) //nolint:gosec // at most longest
 }
@@ -187,6 +225,7 @@ type kernel struct {
 	main   []string // what does the work
 	beside []string // what may stand before or behind it
 	many   bool     // several may do the work
+	any    bool     // it is a graph of its own, whatever is in it
 }
 
 // moving are operators that bring data into the place, shape or type that another one wants.
@@ -231,5 +270,6 @@ var kernels = map[string]kernel{
 	"ARG_MAX": {main: []string{"ArgMax Pooling"}},
 	// Operators that the delegate takes by the names of custom ones.
 	"MaxPoolingWithArgmax2D": {main: []string{"ArgMax Pooling"}}, "MaxUnpooling2D": {main: []string{"Unpooling"}}, "Convolution2DTransposeBias": {main: []string{"Deconvolution"}, beside: moving},
-	"READ_VARIABLE": {main: []string{"Copy"}}, "ASSIGN_VARIABLE": {main: []string{"Copy"}},
+	"STABLEHLO_COMPOSITE": {any: true}, // run as the graph behind it
+	"READ_VARIABLE":       {main: []string{"Copy"}}, "ASSIGN_VARIABLE": {main: []string{"Copy"}},
 }

@@ -2,6 +2,7 @@ package litert
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/read/tflite"
@@ -15,6 +16,20 @@ type known struct {
 	// customs lists operators that are not TensorFlow Lite's own.
 	customs    []string
 	composites bool
+	variables  bool // tensors that keep their value between runs
+}
+
+// why says what in a model LiteRT may not like.
+func (k *known) why() string {
+	switch {
+	case k == nil:
+		return " It takes .tflite files that are whole and not packed."
+	case k.variables:
+		return " It has variable tensors, which this interface of LiteRT did not take up to 2.3. Measure it with opmeter's own engine, or as a graph with its state among inputs and outputs."
+	case len(k.customs) > 0:
+		return " It has operators that are not TensorFlow Lite's own: " + strings.Join(k.customs, ", ") + "."
+	}
+	return " LiteRT itself writes why to the standard error output."
 }
 
 type knownGraph struct {
@@ -55,6 +70,7 @@ func learn(m *graph.Model) *known {
 	for _, g := range m.Graphs {
 		for _, v := range g.Values {
 			uses[v.Name]++
+			k.variables = k.variables || v.Variable
 		}
 	}
 	for i := range k.graphs {

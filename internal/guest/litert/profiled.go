@@ -72,10 +72,22 @@ func (p *profiled) After(wall int64) error {
 		p.events = append(p.events, event{tag: p.text(e.tag), kind: e.kind, elapsed: e.elapsed, number: int64(e.metadata1), graph: int64(e.metadata2)}) //nolint:gosec // -1 stands for none
 		e.tag = nil                                                                                                                                     // of the library, and gone with the next line
 	}
+	if err := p.reset(); err != nil {
+		return err
+	}
+	p.rec.add(p.events, wall)
+	return nil
+}
+
+// reset empties the profiler, which stops it, too.
+func (p *profiled) reset() error {
+	a := p.lib.api
 	if st := call(a.resetProfiler, uintptr(p.handle)); st != 0 {
 		return guest.Errorf(guest.Failed, "LiteRT does not reset its profiler: %v.", st)
 	}
-	p.rec.add(p.events, wall)
+	if st := call(a.startProfiler, uintptr(p.handle)); st != 0 {
+		return guest.Errorf(guest.Failed, "LiteRT does not start its profiler: %v.", st)
+	}
 	return nil
 }
 
@@ -96,8 +108,8 @@ func (p *profiled) Room() int { return -1 }
 
 // Forget drops what was recorded.
 func (p *profiled) Forget() error {
-	if st := call(p.lib.api.resetProfiler, uintptr(p.handle)); st != 0 {
-		return guest.Errorf(guest.Failed, "LiteRT does not reset its profiler: %v.", st)
+	if err := p.reset(); err != nil {
+		return err
 	}
 	p.rec.forget()
 	return nil

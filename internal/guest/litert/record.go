@@ -188,11 +188,11 @@ func (r *recorder) lay(graph int64, events []event) {
 		}
 		steps = append(steps, s)
 	})
-	owners := r.place(graph, steps)
+	owners, sure := r.place(graph, steps)
 	for j, p := range places {
 		switch n := owners[j]; {
 		case n >= 0:
-			r.add1(p, int64(n), steps[j])
+			r.join(p, int64(n), steps[j], sure[j])
 		default:
 			r.lone(p)
 		}
@@ -200,15 +200,15 @@ func (r *recorder) lay(graph int64, events []event) {
 	r.parts(graph, places)
 }
 
-// place finds the node of each step, -1 for none.
-func (r *recorder) place(graph int64, steps []step) []int {
-	out := make([]int, len(steps))
+// place finds the node of each step, -1 for none, and whether that is sure.
+func (r *recorder) place(graph int64, steps []step) (out []int, sure []bool) {
+	out, sure = make([]int, len(steps)), make([]bool, len(steps))
 	for j := range out {
 		out[j] = -1
 	}
 	g := r.graph(graph)
 	if g == nil {
-		return out
+		return out, sure
 	}
 	own := make([]bool, len(g.nodes)) // nodes that the interpreter ran itself
 	for _, s := range steps {
@@ -225,32 +225,37 @@ func (r *recorder) place(graph int64, steps []step) []int {
 	for i, n := range list {
 		position[n], names[i] = i, g.nodes[n].op
 	}
-	for j, i := range align(names, steps, func(node int) int {
+	at, sure := align(names, steps, func(node int) int {
 		if node >= len(position) {
 			return -1
 		}
 		return position[node]
-	}) {
+	})
+	for j, i := range at {
 		if i >= 0 {
 			out[j] = list[i]
 		}
 	}
-	return out
+	return out, sure
 }
 
-// add1 adds a step to the row of its node.
-func (r *recorder) add1(p place, node int64, s step) {
+// join adds a step to the row of its node. What is not sure gets the kind of the node only:
+// whoever joins it with the model goes by order, and says so.
+func (r *recorder) join(p place, node int64, s step, sure bool) {
 	g := r.graph(p.graph)
 	i, ok := r.node[[2]int64{p.graph, node}]
 	if !ok {
 		n := &g.nodes[node]
-		l := profile.Layer{Op: n.op}
-		h := ingest.Hint{Outputs: n.names}
-		if len(n.names) > 0 {
-			l.Name = n.names[0]
-		}
-		if p.graph == 0 {
-			h.Index = new(node)
+		l := profile.Layer{Op: n.op, Name: n.op}
+		h := ingest.Hint{}
+		if sure {
+			h.Outputs = n.names
+			if len(n.names) > 0 {
+				l.Name = n.names[0]
+			}
+			if p.graph == 0 {
+				h.Index = new(node)
+			}
 		}
 		if i = r.row(l, h, p.graph); i < 0 {
 			return

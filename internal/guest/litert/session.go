@@ -132,7 +132,7 @@ func (sh *shared) open() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "LiteRT does not read %s: %v. It takes .tflite files that are whole and not packed.", sh.task.Model, st)
+		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", sh.task.Model, st, sh.known.why())
 	}
 	var index, n uintptr
 	if st := call(a.mainSubgraph, uintptr(sh.model), uintptr(unsafe.Pointer(&index))); st != 0 {
@@ -181,6 +181,7 @@ type session struct {
 	ins, outs []uintptr
 	carry     [][2]int // output, input
 	ran       bool
+	resized   bool
 	args      [6]uintptr
 }
 
@@ -234,10 +235,10 @@ func (s *session) compile() error {
 			code = guest.NoMemory
 		case st == cannotCompile && s.set.bits&onCPU == 0:
 			hint = " An accelerator may not take all of its operators: add cpu beside it (accelerator=" + strings.Join(s.set.accelerator, ",") + ",cpu)."
-		case s.known != nil && len(s.known.customs) > 0:
-			hint = " It has operators that are not TensorFlow Lite's own: " + strings.Join(s.known.customs, ", ") + "."
+		default:
+			hint = s.known.why()
 		}
-		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s What it says itself is in the engine's output.", s.task.Model, st, hint)
+		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", s.task.Model, st, hint)
 	}
 	return nil
 }
@@ -266,9 +267,15 @@ func (s *session) ports() error {
 			return err
 		}
 	}
+	// Outputs of a size that only a run can tell take no buffers any more once everything was prepared:
+	// it is asked for where shapes follow from those of the inputs.
+	prepare := uintptr(0)
+	if s.resized {
+		prepare = 1
+	}
 	layouts := make([]layout, max(1, no))
-	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v. What it says itself is in the engine's output.", s.task.Model, s.shapes(), st)
+	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), prepare); st != 0 {
+		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", s.task.Model, s.shapes(), st, s.known.why())
 	}
 	for i := range int(no) {
 		p, err := a.port(s.graph, a.output, i)
@@ -297,6 +304,7 @@ func (s *session) fit(i int) error {
 	if slices.Equal(now.shape(), given.Shape) {
 		return nil
 	}
+	s.resized = true
 	dims := p.kind.layout.dims
 	if st := call(a.resize, uintptr(s.compiled), uintptr(s.signature), uintptr(i), uintptr(unsafe.Pointer(&dims[0])), uintptr(len(given.Shape))); st != 0 {
 		return guest.Errorf(guest.Rejected, "LiteRT does not resize input %q from %v to %v: %v.", p.name, now.shape(), given.Shape, st)
@@ -374,7 +382,7 @@ func (s *session) Run() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v. What it says itself is in the engine's output.", s.task.Model, st)
+		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", s.task.Model, st, s.known.why())
 	}
 	return nil
 }
