@@ -71,7 +71,7 @@ func piece(nodes []string, steps []step, out []int, offset int) bool {
 	}
 	ways := func(i, j int, use func(k int, score int32)) {
 		if i < n {
-			use(0, skip(nodes[i]))
+			use(0, skip(nodes[i], steps[j:]))
 			most := longest
 			if kernels[nodes[i]].any {
 				most = m
@@ -170,12 +170,19 @@ func complete(n, m int, on func(i, j int) bool, ways func(i, j int, use func(k i
 const alone = -30
 
 // skip is what a node without an operator costs.
-func skip(op string) int32 {
-	if folds[op] {
+func skip(op string, next []step) int32 {
+	switch {
+	case folds[op]:
 		return -1
+	case len(next) > 0 && slices.Contains(fused, next[0].name) && slices.Contains(kernels[op].main, fused[0]):
+		return -2 // part of the next one
 	}
 	return lost
 }
+
+// fused are names of operators that do several nodes in a row, each of which changes
+// elements one by one.
+var fused = []string{"Unary Elementwise", "Invalid Unary Op"}
 
 // lost is what a node costs that should have an operator and has none.
 const lost = -20
@@ -205,7 +212,7 @@ func fits(op string, steps []step) int32 {
 			return 0
 		case slices.Contains(own.main, kind):
 			main++
-		case !slices.Contains(own.beside, kind):
+		case !slices.Contains(own.beside, kind), main == 0 && kind == "Clamp":
 			return 0
 		}
 	}
@@ -228,15 +235,16 @@ type kernel struct {
 	any    bool     // it is a graph of its own, whatever is in it
 }
 
-// moving are operators that bring data into the place, shape or type that another one wants.
+// moving are operators that bring data into the place, shape or type that another one wants, or limit
+// its result.
 var moving = []string{"Static Reshape", "Copy", "Convert", "Transpose", "Clamp", "Pack LH", "Constant Pad", "Static Expand Dims", "Fuse Dims", "Split Dims"}
 
 func unary(names ...string) kernel {
-	return kernel{main: append(names, "Unary Elementwise", "Invalid Unary Op"), beside: []string{"Convert", "Copy"}}
+	return kernel{main: append(names, fused...), beside: []string{"Convert", "Copy"}}
 }
 
 func binary(names ...string) kernel {
-	return kernel{main: append(names, "Binary Elementwise"), beside: []string{"Clamp", "Convert", "Copy", "Static Reshape", "Negate"}}
+	return kernel{main: append(append(names, "Binary Elementwise"), fused...), beside: []string{"Clamp", "Convert", "Copy", "Static Reshape", "Negate"}}
 }
 
 // kernels are the names that xnn_operator_type_to_string (XNNPACK) and its node types give

@@ -181,7 +181,6 @@ type session struct {
 	ins, outs []uintptr
 	carry     [][2]int // output, input
 	ran       bool
-	resized   bool
 	args      [6]uintptr
 }
 
@@ -267,14 +266,8 @@ func (s *session) ports() error {
 			return err
 		}
 	}
-	// Outputs of a size that only a run can tell take no buffers any more once everything was prepared:
-	// it is asked for where shapes follow from those of the inputs.
-	prepare := uintptr(0)
-	if s.resized {
-		prepare = 1
-	}
 	layouts := make([]layout, max(1, no))
-	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), prepare); st != 0 {
+	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
 		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", s.task.Model, s.shapes(), st, s.known.why())
 	}
 	for i := range int(no) {
@@ -304,7 +297,6 @@ func (s *session) fit(i int) error {
 	if slices.Equal(now.shape(), given.Shape) {
 		return nil
 	}
-	s.resized = true
 	dims := p.kind.layout.dims
 	if st := call(a.resize, uintptr(s.compiled), uintptr(s.signature), uintptr(i), uintptr(unsafe.Pointer(&dims[0])), uintptr(len(given.Shape))); st != 0 {
 		return guest.Errorf(guest.Rejected, "LiteRT does not resize input %q from %v to %v: %v.", p.name, now.shape(), given.Shape, st)
