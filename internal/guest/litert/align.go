@@ -174,10 +174,20 @@ func skip(op string, next []step) int32 {
 	switch {
 	case folds[op]:
 		return -1
-	case len(next) > 0 && slices.Contains(fused, next[0].name) && slices.Contains(kernels[op].main, fused[0]):
+	case len(next) > 0 && part(op, next[0].name):
 		return -2 // part of the next one
 	}
 	return lost
+}
+
+// part reports whether a node may be done by an operator that does several.
+func part(op, name string) bool {
+	kind, _, _ := strings.Cut(name, " (")
+	switch kind {
+	case "Normalize", "Mean Squared":
+		return op == "MUL" || op == "SQUARE" // of the sum or mean behind it
+	}
+	return slices.Contains(fused, kind) && slices.Contains(kernels[op].main, fused[0])
 }
 
 // fused are names of operators that do several nodes in a row, each of which changes
@@ -257,8 +267,8 @@ var kernels = map[string]kernel{
 	"BATCH_MATMUL":      {main: []string{"Batch Matrix Multiply", "Fully Connected", "Dynamic Fully Connected"}, beside: moving},
 	"AVERAGE_POOL_2D":   {main: []string{"Average Pooling", "Mean"}, beside: moving},
 	"MAX_POOL_2D":       {main: []string{"Max Pooling", "Clamp"}, beside: moving},
-	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum"}, beside: moving},
-	"SUM":               {main: []string{"Sum"}, beside: moving},
+	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum", "Mean Squared", "Normalize"}, beside: moving},
+	"SUM":               {main: []string{"Sum", "Normalize", "Mean Squared"}, beside: moving},
 	"REDUCE_MAX":        {main: []string{"Reduce Max"}, beside: moving},
 	"REDUCE_MIN":        {main: []string{"Reduce Min"}, beside: moving},
 	"ADD":               binary("Add"), "SUB": binary("Subtract"), "MUL": binary("Multiply"), "DIV": binary("Divide"), "MAXIMUM": binary("Maximum"), "MINIMUM": binary("Minimum"),
