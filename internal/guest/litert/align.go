@@ -249,11 +249,11 @@ type kernel struct {
 // its result.
 var moving = []string{"Static Reshape", "Copy", "Convert", "Transpose", "Clamp", "Pack LH", "Constant Pad", "Static Expand Dims", "Fuse Dims", "Split Dims"}
 
-func unary(names ...string) kernel {
+func one(names ...string) kernel {
 	return kernel{main: append(names, fused...), beside: []string{"Convert", "Copy"}}
 }
 
-func binary(names ...string) kernel {
+func two(names ...string) kernel {
 	return kernel{main: append(append(names, "Binary Elementwise"), fused...), beside: []string{"Clamp", "Convert", "Copy", "Static Reshape", "Negate"}}
 }
 
@@ -271,13 +271,13 @@ var kernels = map[string]kernel{
 	"SUM":               {main: []string{"Sum", "Normalize", "Mean Squared"}, beside: moving},
 	"REDUCE_MAX":        {main: []string{"Reduce Max"}, beside: moving},
 	"REDUCE_MIN":        {main: []string{"Reduce Min"}, beside: moving},
-	"ADD":               binary("Add"), "SUB": binary("Subtract"), "MUL": binary("Multiply"), "DIV": binary("Divide"), "MAXIMUM": binary("Maximum"), "MINIMUM": binary("Minimum"),
-	"SQUARED_DIFFERENCE": binary("Squared Difference"), "PRELU": binary("PReLU"), "POW": binary("Power"), "FLOOR_MOD": binary("Modulus"), "ATAN2": binary("ATan2"), "SIGN": unary("Sign"),
-	"ABS": unary("Abs"), "CEIL": unary("Ceiling"), "COS": unary("Cosine"), "SIN": unary("Sine"), "ELU": unary("ELU"), "EXP": unary("Exp"), "FLOOR": unary("Floor"), "GELU": unary("GELU", "ApproxGELU"),
-	"HARD_SWISH": unary("HardSwish"), "LEAKY_RELU": unary("LeakyReLU"), "LOG": unary("Log"), "LOGISTIC": unary("Sigmoid"), "NEG": unary("Negate"), "ROUND": unary("Bankders Rounding", "Bankers Rounding"),
-	"RSQRT": unary("Reciprocal Square Root"), "SQRT": unary("Square Root"), "SQUARE": unary("Square", "Multiply"), "TANH": unary("TanH"),
-	"RELU": unary("Clamp", "Maximum"), "RELU6": unary("Clamp"), "RELU_N1_TO_1": unary("Clamp"), "RELU_0_TO_1": unary("Clamp"),
-	"QUANTIZE": unary("Convert", "Copy"), "DEQUANTIZE": unary("Convert", "Copy"), "CAST": unary("Convert", "Copy"),
+	"ADD":               two("Add"), "SUB": two("Subtract"), "MUL": two("Multiply", "Square"), "DIV": two("Divide"), "MAXIMUM": two("Maximum"), "MINIMUM": two("Minimum"),
+	"SQUARED_DIFFERENCE": two("Squared Difference"), "PRELU": two("PReLU"), "POW": two("Power"), "FLOOR_MOD": two("Modulus"), "ATAN2": two("ATan2"), "SIGN": one("Sign"),
+	"ABS": one("Abs"), "CEIL": one("Ceiling"), "COS": one("Cosine"), "SIN": one("Sine"), "ELU": one("ELU"), "EXP": one("Exp"), "FLOOR": one("Floor"), "GELU": one("GELU", "ApproxGELU"),
+	"HARD_SWISH": one("HardSwish"), "LEAKY_RELU": one("LeakyReLU"), "LOG": one("Log"), "LOGISTIC": one("Sigmoid"), "NEG": one("Negate"), "ROUND": one("Bankders Rounding", "Bankers Rounding"),
+	"RSQRT": one("Reciprocal Square Root"), "SQRT": one("Square Root"), "SQUARE": one("Square", "Multiply"), "TANH": one("TanH"),
+	"RELU": one("Clamp", "Maximum"), "RELU6": one("Clamp"), "RELU_N1_TO_1": one("Clamp"), "RELU_0_TO_1": one("Clamp"),
+	"QUANTIZE": one("Convert", "Copy"), "DEQUANTIZE": one("Convert", "Copy"), "CAST": one("Convert", "Copy"),
 	"RESHAPE": {main: []string{"Static Reshape", "Copy", "Fuse Dims", "Split Dims"}}, "SQUEEZE": {main: []string{"Static Reshape", "Copy", "Fuse Dims"}},
 	"EXPAND_DIMS": {main: []string{"Static Reshape", "Copy", "Static Expand Dims", "Split Dims"}}, "TRANSPOSE": {main: []string{"Transpose", "Copy", "Static Reshape"}},
 	"PAD": {main: []string{"Constant Pad"}}, "PADV2": {main: []string{"Constant Pad"}}, "BROADCAST_TO": {main: []string{"Static Broadcast", "Copy", "Add", "Multiply"}},

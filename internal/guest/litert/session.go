@@ -368,7 +368,7 @@ func (s *session) Run() error {
 		}
 	}
 	s.ran = true
-	r, _, _ := purego.SyscallN(s.lib.api.run, s.args[0], s.args[1], s.args[2], s.args[3], s.args[4], s.args[5])
+	r, _, _ := purego.SyscallN(s.lib.api.run, s.args[:]...)
 	if st := status(int32(uint32(r))); st != 0 { //nolint:gosec // a C enumeration in the low half
 		code := guest.Failed
 		if st == noMemory {

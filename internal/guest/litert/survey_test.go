@@ -50,6 +50,9 @@ func survey(t *testing.T, lib guest.Library, f string) {
 	for _, x := range s.Inputs() {
 		task.Inputs = append(task.Inputs, guest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: append([]byte(nil), x.Data...), Strings: x.Strings})
 	}
+	if k := os.Getenv("K"); k != "" {
+		task.Options = []guest.Option{{Key: "kernel", Value: k}}
+	}
 	g, err := lib.Load(task)
 	if err != nil {
 		fmt.Println(name, "LOAD", err)

@@ -44,6 +44,7 @@ type session struct {
 	in                             []unsafe.Pointer
 	carry                          [][2]int // output, input
 	ran                            bool
+	args                           [1]uintptr
 }
 
 // Load makes a model ready to run.
@@ -100,6 +101,7 @@ func (s *session) build() error {
 	if s.interpreter = pointer(a.create, uintptr(s.handle), uintptr(s.options)); s.interpreter == nil {
 		return guest.Errorf(guest.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks. It writes why to the standard error output.", s.task.Model)
 	}
+	s.args[0] = uintptr(s.interpreter)
 	n := number(a.inputs, uintptr(s.interpreter))
 	if n != len(s.task.Inputs) || n > maxPorts {
 		return guest.Errorf(guest.Rejected, "TensorFlow Lite sees %d inputs in %s, and %d are given.", n, s.task.Model, len(s.task.Inputs))
@@ -216,7 +218,7 @@ func (s *session) Run() error {
 		}
 	}
 	s.ran = true
-	r, _, _ := purego.SyscallN(a.invoke, uintptr(s.interpreter))
+	r, _, _ := purego.SyscallN(a.invoke, s.args[:]...)
 	if st := int32(uint32(r)); st != 0 { //nolint:gosec // a C enumeration in the low half
 		return guest.Errorf(guest.Failed, "An inference of %s by TensorFlow Lite failed: status %d. It writes why to the standard error output.", s.task.Model, st)
 	}
