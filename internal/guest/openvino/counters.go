@@ -222,7 +222,7 @@ func (r *recorder) rows(d *draft.Draft) []int {
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		l := profile.Layer{Name: n.name, Op: n.op, Kernel: n.exec, State: record.State(n.status)}
-		hint, where := r.graphs.of(n)
+		hint, where := r.graphs.of(n.name)
 		switch {
 		case l.State == profile.Ran:
 		case where == executed:

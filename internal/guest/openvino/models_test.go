@@ -290,7 +290,7 @@ func TestAll(t *testing.T) {
 			fmt.Printf("%s: %s %s\n", name, r.Code, r.Text)
 			continue
 		}
-		ok := r.Shares["exact"] + r.Shares["by_tensor"]
+		ok := r.Shares["exact"] + r.Shares["by tensor"]
 		fmt.Printf("%s: joined %.3f (%v) diff %.2g %s %v\n", name, ok, r.Shares, r.Diff, r.Outputs, r.Missing)
 	}
 }
