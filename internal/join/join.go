@@ -34,13 +34,17 @@ type Match struct {
 	Layers []int
 	// How says of each how it was found.
 	How []profile.Confidence
+	// Serves are the layers for which the engine put this one in by itself: it brings a tensor
+	// that they make, or read, into another form. Only where Layers is empty.
+	Serves []int
 }
 
 // Find matches executed layers with the model's. Hints may be nil. Each layer of the model goes
 // to one executed layer at most, but for copies of one that the engine made.
 //
 // The ways, the surest first: a position that the engine tells; the node's name; names of
-// the tensors that come out; the name without what engines add to it; nodes that can only
+// the tensors that come out; the name without what engines add to it; where the engine tells which
+// tensors its layers read and make, all nodes that lie between these; nodes that can only
 // have been fused into those found; order and kind between those found.
 func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f := &finder{model: model, rows: rows, hints: hints, out: make([]Match, len(rows)), owner: make([]int, len(model))}
@@ -50,13 +54,22 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f.index()
 	f.each(f.byIndex)
 	f.each(f.byName)
-	f.each(f.byTensor)
+	f.each(func(row int) { f.byTensor(row, true) })
 	f.each(f.byStem)
+	f.byGraph()
+	f.each(func(row int) {
+		if len(f.out[row].Serves) == 0 {
+			f.byTensor(row, false)
+		}
+	})
 	f.absorb()
 	f.byOrder()
 	f.absorb()
 	for i := range f.out {
 		f.lead(i)
+		if len(f.out[i].Layers) > 0 {
+			f.out[i].Serves = nil
+		}
 	}
 	return f.out
 }
@@ -85,6 +98,7 @@ type finder struct {
 	tensors     map[string]int   // layer that makes a tensor
 	readers     map[string][]int // layers that read it
 	main        map[int64]int    // by node in the main graph
+	taken       int              // how many were given
 }
 
 func (f *finder) index() {
@@ -156,6 +170,7 @@ func (f *finder) take(row, layer int, how profile.Confidence) {
 		return
 	}
 	m.Layers, m.How = append(m.Layers, layer), append(m.How, how)
+	f.taken++
 	if f.owner[layer] < 0 {
 		f.owner[layer] = row
 	}
@@ -199,8 +214,14 @@ func (f *finder) named(row int, name string) (int, bool) {
 	return 0, false
 }
 
-func (f *finder) byTensor(row int) {
+// byTensor takes the nodes that make the tensors which come out of a row. A row that may only bring
+// a tensor into another form is not what makes it, unless the node does the same; where
+// nothing else can be it, it is.
+func (f *finder) byTensor(row int, careful bool) {
 	names := f.hint(row).Outputs
+	for _, t := range f.hint(row).Outputs {
+		names = append(names[:len(names):len(names)], stems(t)...)
+	}
 	for _, t := range f.rows[row].Outputs {
 		if t.Name != "" {
 			names = append(names[:len(names):len(names)], t.Name)
@@ -212,7 +233,11 @@ func (f *finder) byTensor(row int) {
 		names = append(names, stems(n)...)
 	}
 	for _, t := range names {
-		if l, ok := f.tensors[t]; ok && (f.owner[l] < 0 || f.owner[l] == row) {
+		l, ok := f.tensors[t]
+		if ok && careful && converts[plain(f.rows[row].Op)] && !alike(f.model[l].Op, f.rows[row].Op) {
+			continue
+		}
+		if ok && (f.owner[l] < 0 || f.owner[l] == row) {
 			f.take(row, l, profile.ByTensor)
 		}
 	}
@@ -234,6 +259,7 @@ var (
 	endings = []string{
 		"_nchwc", "_nhwc", "_fused", "_quant", "_quantized", "_dequantized", "_converted", "_cast", "_transpose",
 		"_token_0", "_QuantizeLinear", "_DequantizeLinear", "_matmul", "_add", "_output_0", ":0",
+		"_pre_q", "_post_dq", "_q_to_dq", "_dq", "_q",
 	}
 	beginnings = []string{
 		"InsertedPrecisionFreeCast_", "InsertedCast_", "fused ", "Fused_", "fused_", "graph_transform_", "Transpose_token_", "Reformatting CopyNode for ",
