@@ -2,6 +2,7 @@ package join
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -153,12 +154,11 @@ func (f *finder) reads(set []int) (out []string) {
 }
 
 // byGraph lets what is known of some rows lead on to their neighbours.
-func (f *finder) byGraph() {
-	g := f.executed()
+func (f *finder) byGraph(g *graph) {
 	if g == nil {
 		return
 	}
-	f.each(func(r int) { f.byWeight(g, r) })
+	f.each(func(r int) { f.copies(g, r) })
 	for range maxRounds {
 		before := len(g.means) + f.taken
 		for r := range f.rows {
@@ -177,17 +177,55 @@ func (f *finder) byGraph() {
 	}
 }
 
-// byWeight takes the only node that reads a constant which the row reads.
+// byWeight takes the only node that reads a constant which the row reads, itself or
+// by way of nodes that only bring the constant into another form.
 func (f *finder) byWeight(g *graph, row int) {
 	for _, t := range g.ins[row] {
-		if _, made := g.maker[t]; made || t == "" {
+		if _, made := g.maker[t]; made || t == "" || !f.constant(t) {
 			continue
 		}
-		if l := f.readers[t]; len(l) == 1 && f.constant(t) && f.owner[l[0]] < 0 && alike(f.model[l[0]].Op, f.rows[row].Op) {
-			f.take(row, l[0], profile.ByTensor)
-			return
+		for range 4 {
+			l := f.readers[t]
+			if len(l) != 1 {
+				break
+			}
+			if f.owner[l[0]] < 0 && !f.model[l[0]].Constant && alike(f.model[l[0]].Op, f.rows[row].Op) {
+				f.take(row, l[0], profile.ByTensor)
+				return
+			}
+			if !f.model[l[0]].Constant || len(f.model[l[0]].Outputs) != 1 {
+				break
+			}
+			t = f.model[l[0]].Outputs[0].Name
 		}
 	}
+}
+
+// copies finds rows that make once more what another row of the same operator makes: a
+// node that was copied, such as one that several branches need.
+func (f *finder) copies(g *graph, row int) {
+	for _, t := range g.outs[row] {
+		l, ok := f.tensors[g.means[t]]
+		if !ok || f.owner[l] < 0 || f.owner[l] == row || !alike(f.model[l].Op, f.rows[row].Op) {
+			continue
+		}
+		if o := f.owner[l]; f.rows[o].Op == f.rows[row].Op && slices.Equal(f.meanings(g, g.ins[o]), f.meanings(g, g.ins[row])) {
+			f.take(row, l, profile.ByTensor)
+		}
+	}
+}
+
+func (f *finder) meanings(g *graph, list []string) (out []string) {
+	for _, t := range list {
+		out = append(out, g.means[t])
+	}
+	return out
+}
+
+// similar reports whether two element types are one, or of one width where engines change the
+// sign of quantised tensors.
+func similar(a, b string) bool {
+	return a == b || strings.TrimPrefix(a, "u") == strings.TrimPrefix(b, "u")
 }
 
 // backward says of the tensors that a row reads which of the model's they are: what its nodes
@@ -217,7 +255,7 @@ func (f *finder) upward(g *graph, t, m string) string {
 		if !ok || want == "" {
 			break
 		}
-		if k := f.kind(l, at); k == "" || k == want {
+		if k := f.kind(l, at); k == "" || similar(k, want) {
 			return at
 		}
 		ins := f.reads([]int{l})
@@ -330,7 +368,7 @@ func (f *finder) downward(g *graph, t, m string) string {
 		if !ok || want == "" {
 			break
 		}
-		if k := f.kind(l, at); k == "" || k == want {
+		if k := f.kind(l, at); k == "" || similar(k, want) {
 			return at
 		}
 		next := f.readers[at]
@@ -381,15 +419,28 @@ func (f *finder) between(g *graph, row int) {
 		}
 		todo = append(todo, f.reads([]int{l})...)
 	}
+	if converts[plain(f.rows[row].Op)] && !slices.ContainsFunc(nodes, func(l int) bool { return alike(f.model[l].Op, f.rows[row].Op) }) {
+		return // it may stand beside what does them
+	}
 	slices.Sort(nodes)
 	for _, l := range nodes {
 		f.take(row, l, profile.ByTensor)
+	}
+	// What a name alone said is now seen by the tensors.
+	m := &f.out[row]
+	for k, l := range m.Layers {
+		if m.How[k] == profile.ByName && slices.Contains(nodes, l) {
+			m.How[k] = profile.ByTensor
+		}
 	}
 }
 
 // serve says of a row that the engine put in by itself of which tensor it is.
 func (f *finder) serve(g *graph, row int) {
-	if len(f.out[row].Layers) > 0 || !converts[plain(f.rows[row].Op)] {
+	if len(f.out[row].Layers) > 0 {
+		return
+	}
+	if !converts[plain(f.rows[row].Op)] && !f.again(g, row) {
 		return
 	}
 	for _, t := range slices.Concat(g.outs[row], g.ins[row]) {
@@ -406,4 +457,21 @@ func (f *finder) serve(g *graph, row int) {
 			return
 		}
 	}
+}
+
+// again reports whether a row makes what a row that it reads of has made before: it changes
+// the form only.
+func (f *finder) again(g *graph, row int) bool {
+	for _, t := range g.outs[row] {
+		l, ok := f.tensors[g.means[t]]
+		if !ok || f.owner[l] < 0 {
+			continue
+		}
+		for _, in := range g.ins[row] {
+			if r, made := g.maker[in]; made && r == f.owner[l] {
+				return true
+			}
+		}
+	}
+	return false
 }

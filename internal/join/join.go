@@ -55,8 +55,12 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f.each(f.byIndex)
 	f.each(f.byName)
 	f.each(func(row int) { f.byTensor(row, true) })
+	g := f.executed()
+	if g != nil {
+		f.each(func(row int) { f.byWeight(g, row) })
+	}
 	f.each(f.byStem)
-	f.byGraph()
+	f.byGraph(g)
 	f.each(func(row int) {
 		if len(f.out[row].Serves) == 0 {
 			f.byTensor(row, false)
@@ -258,7 +262,7 @@ func (f *finder) byStem(row int) {
 var (
 	endings = []string{
 		"_nchwc", "_nhwc", "_fused", "_quant", "_quantized", "_dequantized", "_converted", "_cast", "_transpose",
-		"_token_0", "_QuantizeLinear", "_DequantizeLinear", "_matmul", "_add", "_output_0", ":0",
+		"_QuantizeLinear", "_DequantizeLinear", "_matmul", "_add", "_output_0", ":0",
 		"_pre_q", "_post_dq", "_q_to_dq", "_dq", "_q",
 	}
 	beginnings = []string{
@@ -297,8 +301,8 @@ func stems(name string) (out []string) {
 				add(s[:i])
 			}
 		}
-		if i := strings.LastIndexByte(s, '_'); i > 0 && digits(s[i+1:]) && at >= 0 {
-			add(s[:i])
+		if i := strings.LastIndexByte(s, '_'); i > 0 && digits(s[i+1:]) && (at >= 0 || strings.HasSuffix(s[:i], "_token")) {
+			add(strings.TrimSuffix(s[:i], "_token"))
 		}
 	}
 	return out
