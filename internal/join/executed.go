@@ -110,7 +110,7 @@ func (f *finder) flows(g *graph, t string) bool {
 // constant reports whether one of the model's tensors is a constant, or follows from constants.
 func (f *finder) constant(name string) bool {
 	if l, ok := f.tensors[name]; ok {
-		return f.model[l].Constant
+		return f.fixed[l]
 	}
 	for _, l := range f.readers[name] {
 		for _, t := range f.model[l].Inputs {
@@ -158,7 +158,6 @@ func (f *finder) byGraph(g *graph) {
 	if g == nil {
 		return
 	}
-	f.each(func(r int) { f.copies(g, r) })
 	for range maxRounds {
 		before := len(g.means) + f.taken
 		for r := range f.rows {
@@ -173,7 +172,23 @@ func (f *finder) byGraph(g *graph) {
 		}
 	}
 	for r := range f.rows {
+		f.weights(r)
 		f.serve(g, r)
+	}
+}
+
+// weights takes the nodes that only bring constants of a row's nodes into another form.
+func (f *finder) weights(row int) {
+	for k := 0; k < len(f.out[row].Layers); k++ {
+		if f.out[row].How[k] == profile.ByOrder {
+			continue
+		}
+		for _, t := range f.model[f.out[row].Layers[k]].Inputs {
+			l, ok := f.tensors[t.Name]
+			if ok && f.owner[l] < 0 && f.fixed[l] && !f.model[l].Constant && !slices.ContainsFunc(f.readers[t.Name], func(to int) bool { return f.owner[to] != row }) {
+				f.take(row, l, profile.ByTensor)
+			}
+		}
 	}
 }
 
@@ -189,11 +204,11 @@ func (f *finder) byWeight(g *graph, row int) {
 			if len(l) != 1 {
 				break
 			}
-			if f.owner[l[0]] < 0 && !f.model[l[0]].Constant && alike(f.model[l[0]].Op, f.rows[row].Op) {
+			if f.owner[l[0]] < 0 && !f.fixed[l[0]] && alike(f.model[l[0]].Op, f.rows[row].Op) {
 				f.take(row, l[0], profile.ByTensor)
 				return
 			}
-			if !f.model[l[0]].Constant || len(f.model[l[0]].Outputs) != 1 {
+			if !f.fixed[l[0]] || len(f.model[l[0]].Outputs) != 1 {
 				break
 			}
 			t = f.model[l[0]].Outputs[0].Name

@@ -58,6 +58,7 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	g := f.executed()
 	if g != nil {
 		f.each(func(row int) { f.byWeight(g, row) })
+		f.each(func(row int) { f.copies(g, row) })
 	}
 	f.each(f.byStem)
 	f.byGraph(g)
@@ -102,6 +103,7 @@ type finder struct {
 	tensors     map[string]int   // layer that makes a tensor
 	readers     map[string][]int // layers that read it
 	main        map[int64]int    // by node in the main graph
+	fixed       []bool           // layers that read constants alone
 	taken       int              // how many were given
 }
 
@@ -130,6 +132,27 @@ func (f *finder) index() {
 			}
 		}
 	}
+	f.fixed = make([]bool, len(f.model))
+	for i := range f.model {
+		f.fixed[i] = f.follows(i)
+	}
+}
+
+// follows reports whether a layer follows from constants: it is one, or reads nothing else.
+func (f *finder) follows(layer int) bool {
+	l := &f.model[layer]
+	if l.Constant {
+		return true
+	}
+	for _, t := range l.Inputs {
+		if t.Absent || t.Constant || t.Name == "" {
+			continue
+		}
+		if from, ok := f.tensors[t.Name]; !ok || from >= layer || !f.fixed[from] {
+			return false
+		}
+	}
+	return len(l.Inputs) > 0
 }
 
 func nodes(l *profile.Layer) []profile.SourceNode {
