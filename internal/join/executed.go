@@ -317,7 +317,7 @@ func (f *finder) forward(g *graph, row int) {
 	found := -1
 	for range 8 { // past conversions that the row does itself
 		for _, l := range f.readers[at] {
-			if f.owner[l] < 0 && !f.model[l].Constant && plain(f.model[l].Op) == plain(f.rows[row].Op) && f.same(g, row, l, ins) {
+			if f.owner[l] < 0 && !f.model[l].Constant && plain(f.model[l].Op) == plain(f.rows[row].Op) && f.same(l, ins) {
 				if found >= 0 && found != l {
 					return
 				}
@@ -325,12 +325,19 @@ func (f *finder) forward(g *graph, row int) {
 			}
 		}
 		next := f.readers[at]
-		if found >= 0 || len(next) != 1 || f.owner[next[0]] >= 0 || !converts[plain(f.model[next[0]].Op)] || converts[plain(f.rows[row].Op)] || len(f.model[next[0]].Outputs) != 1 {
+		if found >= 0 || len(next) != 1 || f.owner[next[0]] >= 0 || !converts[plain(f.model[next[0]].Op)] || len(f.model[next[0]].Outputs) != 1 {
 			break
 		}
 		at = f.model[next[0]].Outputs[0].Name
 	}
-	if found < 0 || f.rival(g, row, ins[0]) {
+	if found < 0 {
+		// Nothing in the model does that here: it is the same tensor in another form.
+		if outs := g.outs[row]; converts[plain(f.rows[row].Op)] && len(ins) == 1 && len(outs) == 1 && g.means[outs[0]] == "" {
+			g.means[outs[0]] = g.means[ins[0]]
+		}
+		return
+	}
+	if f.rival(g, row, ins[0]) {
 		return
 	}
 	f.take(row, found, profile.ByTensor)
@@ -338,7 +345,7 @@ func (f *finder) forward(g *graph, row int) {
 }
 
 // same reports whether a node reads as many tensors as a row does.
-func (f *finder) same(g *graph, row, layer int, ins []string) bool {
+func (f *finder) same(layer int, ins []string) bool {
 	return len(f.reads([]int{layer})) == len(ins) || len(ins) == 1
 }
 

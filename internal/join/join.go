@@ -60,8 +60,18 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 		f.each(func(row int) { f.byWeight(g, row) })
 		f.each(func(row int) { f.copies(g, row) })
 	}
-	f.each(f.byStem)
+	f.each(func(row int) {
+		// What engines put in gets names that may be those of nodes, but for what they add.
+		if g == nil || !converts[plain(f.rows[row].Op)] {
+			f.byStem(row)
+		}
+	})
 	f.byGraph(g)
+	f.each(func(row int) {
+		if len(f.out[row].Serves) == 0 {
+			f.byStem(row)
+		}
+	})
 	f.each(func(row int) {
 		if len(f.out[row].Serves) == 0 {
 			f.byTensor(row, false)

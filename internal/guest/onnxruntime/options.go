@@ -3,7 +3,6 @@ package onnxruntime
 import (
 	"cmp"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,10 +217,7 @@ func (l *library) set(m *mem, o uintptr, s *settings, h how) error {
 		err = l.call(l.f.EnableProfiling, o, m.bytes(path(h.profile)))
 	}
 	if err == nil && h.optimised != "" {
-		// Weights that lie beside the model would be looked for beside this file: it gets its own.
-		err = errors.Join(
-			l.call(l.f.SetOptimizedModelFilePath, o, m.bytes(path(h.optimised))),
-			l.call(l.f.AddSessionConfigEntry, o, m.text("session.optimized_model_external_initializers_file_name"), m.text(filepath.Base(h.optimised)+".data")))
+		err = l.call(l.f.SetOptimizedModelFilePath, o, m.bytes(path(h.optimised)))
 	}
 	if err != nil {
 		return failed(guest.Failed, "options", err)
