@@ -79,9 +79,10 @@ func Dropped() uint64 { return lostMarks.Load() }
 
 // stream is one way out, from Open to Close.
 type stream struct {
-	id   uint64
-	zero time.Time
-	last atomic.Int64 // when the last round was
+	id     uint64
+	zero   time.Time
+	before uint64       // marks that were left out before it
+	last   atomic.Int64 // when the last round was
 
 	mu       sync.Mutex // for all below, and for the tails of lanes
 	out      output
@@ -116,7 +117,7 @@ func Open(to string) error {
 	streams++
 	now := time.Now()
 	mix := (uint64(now.UnixNano()) ^ uint64(os.Getpid())<<40) * 0x9E3779B97F4A7C15
-	s := &stream{id: streams, zero: now, out: out, process: uint32(mix >> 32), buf: make([]byte, 0, maxBlock), stop: make(chan struct{})}
+	s := &stream{id: streams, zero: now, before: lostMarks.Load(), out: out, process: uint32(mix >> 32), buf: make([]byte, 0, maxBlock), stop: make(chan struct{})}
 	active.Store(s)
 	go s.watch()
 	return nil
@@ -139,7 +140,7 @@ func closeStream() error {
 	now := int64(time.Since(s.zero))
 	s.round(now)
 	if !s.dead {
-		s.send(blockEnd, binary.AppendUvarint(s.start(), uint64(now)))
+		s.send(blockEnd, binary.AppendUvarint(binary.AppendUvarint(s.start(), uint64(now)), lostMarks.Load()-s.before))
 		s.dead = true
 		close(s.stop)
 	}
@@ -180,25 +181,40 @@ func (s *stream) watch() {
 	}
 }
 
-// join gives a lane its ring and its number. Those of lanes that were closed and written are
-// used again.
-func (s *stream) join(l *Lane) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lanes.Lock()
-	defer lanes.Unlock()
-	kept := lanes.list[:0]
-	var ring []mark
+// collect takes the lanes that were closed and written out of the list. It returns how many are
+// closed and wait. The locks are held.
+func collect() (waiting int, ring []mark) {
+	kept := make([]*Lane, 0, len(lanes.list)+1) // a round may look at the old list
 	for _, x := range lanes.list {
-		if x.finished.Load() && x.tail.Load() == x.head.Load() {
-			lanes.free = append(lanes.free, x.number)
-			ring = x.ring
-			continue
+		if x.finished.Load() {
+			if x.tail.Load() == x.head.Load() {
+				lanes.free = append(lanes.free, x.number)
+				ring = x.ring
+				continue
+			}
+			waiting++
 		}
 		kept = append(kept, x)
 	}
-	clear(lanes.list[len(kept):])
 	lanes.list = kept
+	return waiting, ring
+}
+
+// join gives a lane its ring and its number. Those of lanes that were closed and written are
+// used again.
+func (s *stream) join(l *Lane) bool {
+	const few = 32
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lanes.Lock()
+	waiting, ring := collect()
+	if waiting > 0 && len(lanes.free) == 0 && lanes.next >= few {
+		lanes.Unlock()
+		s.round(int64(time.Since(s.zero)))
+		lanes.Lock()
+		_, ring = collect()
+	}
+	defer lanes.Unlock()
 	switch n := len(lanes.free); {
 	case n > 0:
 		l.number = lanes.free[n-1]

@@ -1,8 +1,11 @@
 package stages
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +38,8 @@ const (
 	maxFrames    = 4096 // of a process, under way or waiting for what threads still tell
 	maxSpans     = 256  // of a frame before they are put together
 	maxFigures   = 200  // of a frame
-	maxAccounts  = 8192 // of a stage's models, levels
+	maxModels    = 4096 // stages that run one
+	maxWaiting   = 1 << 18
 	maxTime      = 1 << 60
 )
 
@@ -156,6 +160,8 @@ type Process struct {
 	next       uint32
 	blocks     int64
 	late       bool // its beginning is not there
+	waiting    []waiting
+	lost       uint64 // marks that it dropped, as lanes say
 }
 
 // Lane is the name of a lane.
@@ -164,6 +170,16 @@ func (p *Process) Lane(number int) string {
 		return l.name
 	}
 	return fmt.Sprintf("thread %d", number+1)
+}
+
+// waiting is a mark until those of other lanes that were made before it are known.
+type waiting struct {
+	time  int64
+	place int // among those that wait
+	lane  *lane
+	a, b  uint64
+	name  uint32
+	kind  uint8
 }
 
 // lane is a thread of a process.
@@ -224,6 +240,7 @@ func (c *Collector) Block(b Block) {
 		// Numbers begin at 0; a reader may have come late.
 		if gone := int64(b.Sequence - p.next); p.blocks > 1 && gone > 0 && gone < 1<<31 {
 			c.Problems[LostBlocks] += gone
+			c.order(p, math.MaxInt64)
 			c.tear(p)
 		} else {
 			p.late = p.blocks == 1
@@ -252,10 +269,20 @@ func (c *Collector) Block(b Block) {
 	case blockSync:
 		if t := r.uvarint(); !r.bad && t < maxTime {
 			p.past, p.sync = p.sync, max(p.sync, int64(t))
+			c.order(p, p.sync)
 			c.settle(p, p.past, false)
 		}
 	case blockEnd:
+		_, lost := r.uvarint(), r.uvarint()
 		p.Ended = true
+		c.order(p, math.MaxInt64)
+		if lost = min(lost, 1<<40); lost > p.lost {
+			// After these nothing came from their lanes.
+			c.Problems[DroppedMarks] += int64(lost - p.lost)
+			for _, f := range p.frames {
+				f.partial = f.partial || f.lanes > 1 || !f.ended
+			}
+		}
 		c.settle(p, math.MaxInt64, false)
 	}
 	if r.bad {
@@ -277,6 +304,7 @@ func clean(b []byte) string {
 // End says that the stream has ended: frames that wait are complete, those under way are not.
 func (c *Collector) End() {
 	for _, p := range c.Processes {
+		c.order(p, math.MaxInt64)
 		c.settle(p, math.MaxInt64, true)
 		c.Problems[FrameUnfinished] += int64(len(p.frames))
 	}
@@ -356,89 +384,104 @@ func (c *Collector) marks(p *Process, r *numbers) {
 	now := int64(at)
 	for len(r.b) > 0 && r.b[0] != 0 {
 		head := r.uvarint()
-		kind, name := head&15, uint32(head>>4)
-		if head>>4 >= maxNames {
-			r.bad = true
-		}
-		switch kind {
+		w := waiting{lane: l, kind: uint8(head & 15), name: uint32(head >> 4)}
+		r.bad = r.bad || head>>4 >= maxNames
+		switch w.kind {
 		case markCount, markModel, markDropped, markLane, markLaneName:
 		default:
 			d := r.uvarint()
 			if d >= maxTime || now+int64(d) >= maxTime {
 				r.bad = true
-				break
+				return
 			}
 			now += int64(d)
-			p.First, p.Last = min(p.First, now), max(p.Last, now)
 		}
-		if r.bad || !c.mark(p, l, kind, name, now, r) {
+		switch w.kind {
+		case markStageBegin, markStageEnd, markFrameLeave, markLane, markLaneName:
+		case markFrameBegin, markFrameEnd, markFrameEnter, markDropped, markOwn:
+			w.a = r.uvarint()
+		case markCount:
+			w.a = uint64(r.varint())
+		case markLevel:
+			if b := r.bytes(8); b != nil {
+				w.a = binary.LittleEndian.Uint64(b)
+			}
+		case markModel:
+			w.a, w.b = r.uvarint(), r.uvarint()
+			r.bad = r.bad || w.a >= maxNames || w.b >= maxNames
+		default:
 			r.bad = true
+		}
+		if r.bad {
 			return
 		}
+		w.time, w.place = now, len(p.waiting)
+		p.waiting = append(p.waiting, w)
+		p.First, p.Last = min(p.First, now), max(p.Last, now)
+	}
+	if len(p.waiting) >= maxWaiting {
+		c.order(p, math.MaxInt64)
 	}
 }
 
-// mark takes one mark; false says that it makes no sense.
-func (c *Collector) mark(p *Process, l *lane, kind uint64, name uint32, now int64, r *numbers) bool {
-	switch kind {
+// order takes the marks that were made up to a time, in the order in which they were made: lanes
+// come one after the other, and a frame goes from one to the other.
+func (c *Collector) order(p *Process, until int64) {
+	earlier := func(a, b waiting) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place)) }
+	if !slices.IsSortedFunc(p.waiting, earlier) {
+		slices.SortFunc(p.waiting, earlier)
+	}
+	n := 0
+	for n < len(p.waiting) && p.waiting[n].time <= until {
+		c.mark(p, &p.waiting[n])
+		n++
+	}
+	p.waiting = append(p.waiting[:0], p.waiting[n:]...)
+	for i := range p.waiting {
+		p.waiting[i].place = i
+	}
+}
+
+// mark takes one mark.
+func (c *Collector) mark(p *Process, w *waiting) {
+	l := w.lane
+	switch w.kind {
 	case markStageBegin:
-		c.stageBegin(p, l, name, now)
+		c.stageBegin(p, l, w.name, w.time)
 	case markStageEnd:
-		c.stageEnd(p, l, name, now)
-	case markFrameBegin, markFrameEnd, markFrameEnter:
-		n := r.uvarint()
-		if r.bad {
-			return false
-		}
-		switch kind {
-		case markFrameBegin:
-			c.frameBegin(p, l, name, n, now)
-		case markFrameEnd:
-			c.frameEnd(p, l, n, now)
-		default:
-			c.enter(l, p.frames[n])
-		}
+		c.stageEnd(p, l, w.name, w.time)
+	case markFrameBegin:
+		c.frameBegin(p, l, w.name, w.a, w.time)
+	case markFrameEnd:
+		c.frameEnd(p, l, w.a, w.time)
+	case markFrameEnter:
+		c.enter(l, p.frames[w.a])
 	case markFrameLeave:
 		l.frame = nil
 	case markCount:
-		if v := r.varint(); !r.bad {
-			c.count(p, l, name, float64(v))
-		}
+		c.count(p, l, w.name, float64(int64(w.a)))
 	case markLevel:
-		b := r.bytes(8)
-		if r.bad {
-			return false
-		}
-		c.level(p, l, name, now, b)
+		c.level(p, l, w.name, w.time, math.Float64frombits(w.a))
 	case markModel:
-		m, sum := r.uvarint(), r.uvarint()
-		if r.bad || m >= maxNames || sum >= maxNames {
-			return false
-		}
-		c.model(p, name, uint32(m), uint32(sum))
+		c.model(p, w.name, uint32(w.a), uint32(w.b))
 	case markDropped:
-		n := r.uvarint()
-		c.Problems[DroppedMarks] += int64(min(n, 1<<40))
+		c.Problems[DroppedMarks] += int64(min(w.a, 1<<40))
+		p.lost += min(w.a, 1<<40)
 		c.torn(l)
 		for _, f := range p.frames {
 			// It may have been a mark of any frame, but for those that this lane had ended.
 			f.partial = f.partial || !f.ended || f.lane != l
 		}
 	case markOwn:
-		if d := r.uvarint(); !r.bad {
-			c.own(l, int64(min(d, uint64(now))), now)
-		}
+		c.own(l, int64(min(w.a, uint64(w.time))), w.time)
 	case markLane:
 		c.Problems[LeftOpen] += int64(len(l.stack))
 		c.torn(l)
 		l.frame, l.torn, l.name = nil, false, ""
-		if name != 0 {
-			l.name = p.text(name)
+		if w.name != 0 {
+			l.name = p.text(w.name)
 		}
 	case markLaneName:
-		l.name = p.text(name)
-	default:
-		return false
+		l.name = p.text(w.name)
 	}
-	return !r.bad
 }

@@ -2,7 +2,6 @@ package stages
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -223,7 +222,7 @@ func (c *Collector) stageBegin(p *Process, l *lane, name uint32, now int64) {
 		pipe = l.stack[n-1].pipeline(c)
 	case l.frame != nil:
 		pipe = l.frame.Pipeline
-	case n == 0:
+	case n == 0 && (!l.torn || !c.Explicit):
 		// A pass by itself.
 		if pipe = c.pipeline(Pipeline{Name: p.text(name), Implied: true}); pipe >= 0 {
 			o.frame, o.implied = fresh(p, pipe, 0, now), true
@@ -351,8 +350,7 @@ func (c *Collector) count(p *Process, l *lane, name uint32, v float64) {
 	f.Figures = append(f.Figures, Figure{node, text, v})
 }
 
-func (c *Collector) level(p *Process, l *lane, name uint32, now int64, b []byte) {
-	v := math.Float64frombits(binary.LittleEndian.Uint64(b))
+func (c *Collector) level(p *Process, l *lane, name uint32, now int64, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		c.Problems[Malformed]++
 		return
@@ -376,7 +374,7 @@ func (c *Collector) model(p *Process, stage, file, sum uint32) {
 	if sum != 0 {
 		s = p.text(sum)
 	}
-	if name := p.text(stage); c.models[name].file != "" || len(c.models) < maxAccounts {
+	if name := p.text(stage); c.models[name].file != "" || len(c.models) < maxModels {
 		c.models[name] = runs{p.text(file), s}
 	}
 }

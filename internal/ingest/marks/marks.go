@@ -250,6 +250,7 @@ func (r *reader) run(i int, p *pipe) *ingest.Run {
 	}
 	if v, ok := r.rate(p); ok {
 		d.Total(stages.Rate, v)
+		d.Found("marks.rate", profile.Info, "%d frames came at %.4g a second; in %.3g s of the middle one none of its stages ran.", p.frames, v, p.unmarked.Summary().Median)
 	}
 	r.figures(d, p, l)
 	r.remarks(d, p)

@@ -153,6 +153,7 @@ static struct {
   uint64_t zero; /* of the clock */
   /* The rest is under the mutex. */
   uint64_t streams;
+  uint64_t before; /* marks that were dropped before this stream */
   uint64_t wall; /* Unix time in nanoseconds at zero */
   opmeter_marks_lane *lanes;
   uint32_t count; /* of lanes */
@@ -169,6 +170,7 @@ static struct {
 #else
   int out;
   int kind; /* 0 a file, 1 a pipe, 2 a socket */
+  int patience; /* milliseconds that a slow reader is still waited for, at the end */
   int owned;
 #endif
   unsigned char block[OPMETER_MARKS_BLOCK];
@@ -208,6 +210,8 @@ static uint64_t opmeter_marks_unix(void) {
 static uint64_t opmeter_marks_pid(void) { return GetCurrentProcessId(); }
 
 static void opmeter_marks_shut(void) { CloseHandle(opmeter_marks.out); }
+
+static void opmeter_marks_patience(int ms) { (void)ms; }
 
 /* Whether a block went out whole: 1 yes, 0 no, -1 there is no reader any more. */
 static int opmeter_marks_put(const unsigned char *data, size_t size) {
@@ -284,13 +288,22 @@ static void opmeter_marks_shut(void) {
   }
 }
 
+static void opmeter_marks_patience(int ms) { opmeter_marks.patience = ms; }
+
 /* Whether it can be written to without waiting. */
 static int opmeter_marks_ready(void) {
+  const uint64_t begin = opmeter_marks.patience > 0 ? opmeter_marks_clock() : 0;
   struct pollfd p;
+  int n;
   p.fd = opmeter_marks.out;
   p.events = POLLOUT;
   p.revents = 0;
-  return poll(&p, 1, 0) == 1 && (p.revents & (POLLOUT | POLLERR | POLLHUP)) != 0;
+  n = poll(&p, 1, opmeter_marks.patience);
+  if (begin != 0) {
+    const uint64_t took = (opmeter_marks_clock() - begin) / 1000000u;
+    opmeter_marks.patience = took < (uint64_t)opmeter_marks.patience ? opmeter_marks.patience - (int)took : 0;
+  }
+  return n == 1 && (p.revents & (POLLOUT | POLLERR | POLLHUP)) != 0;
 }
 
 /* Writes to a pipe. A reader that is gone would end the process by SIGPIPE: it is held
@@ -528,6 +541,7 @@ static void opmeter_marks_begin(void) {
   opmeter_marks.sequence = 0;
   opmeter_marks.written = 0;
   opmeter_marks.greeted = 0;
+  opmeter_marks.before = OPMETER_MARKS_PEEK(&opmeter_marks.dropped);
   mix = (opmeter_marks.wall ^ opmeter_marks_pid() << 40) * 0x9E3779B97F4A7C15u;
   opmeter_marks.process = (uint32_t)(mix >> 32);
   opmeter_marks.streams++;
@@ -668,14 +682,32 @@ static void opmeter_marks_round(uint64_t now) {
 
 /* ---- Marks ---- */
 
+/* A lane whose thread has ended and that is written, NULL for none. Waits says that there is one
+ * that is not written yet. */
+static opmeter_marks_lane *opmeter_marks_free(int *waits) {
+  opmeter_marks_lane *l;
+  *waits = 0;
+  for (l = opmeter_marks.lanes; l != NULL; l = l->next) {
+    if (OPMETER_MARKS_LOAD(&l->running) == 0) {
+      if (l->tail == OPMETER_MARKS_PEEK(&l->head)) {
+        return l;
+      }
+      *waits = 1;
+    }
+  }
+  return NULL;
+}
+
 /* A lane for this thread, NULL where there are too many or no memory. */
 static opmeter_marks_lane *opmeter_marks_join(void) {
+  const uint32_t few = 32;
   opmeter_marks_lane *l;
+  int waits;
   opmeter_marks_lock();
-  for (l = opmeter_marks.lanes; l != NULL; l = l->next) {
-    if (OPMETER_MARKS_LOAD(&l->running) == 0 && l->tail == OPMETER_MARKS_PEEK(&l->head)) {
-      break; /* its thread has ended, and all of it is written */
-    }
+  l = opmeter_marks_free(&waits);
+  if (l == NULL && waits && opmeter_marks.count >= few) {
+    opmeter_marks_round(opmeter_marks_clock() - OPMETER_MARKS_PEEK(&opmeter_marks.zero));
+    l = opmeter_marks_free(&waits);
   }
   if (l == NULL && opmeter_marks.count < OPMETER_MARKS_LANES) {
     l = (opmeter_marks_lane *)calloc(1, sizeof *l);
@@ -944,12 +976,17 @@ void opmeter_marks_close(void) {
   opmeter_marks_lock();
   if (opmeter_marks.enabled != 0) {
     const uint64_t now = opmeter_marks_clock() - OPMETER_MARKS_PEEK(&opmeter_marks.zero);
+    opmeter_marks_patience(1000);
     opmeter_marks_round(now);
     if (opmeter_marks.enabled != 0) {
-      opmeter_marks_send(OPMETER_MARKS_END, OPMETER_MARKS_HEAD + opmeter_marks_number(opmeter_marks.block + OPMETER_MARKS_HEAD, now));
+      size_t n = OPMETER_MARKS_HEAD;
+      n += opmeter_marks_number(opmeter_marks.block + n, now);
+      n += opmeter_marks_number(opmeter_marks.block + n, OPMETER_MARKS_PEEK(&opmeter_marks.dropped) - opmeter_marks.before);
+      opmeter_marks_send(OPMETER_MARKS_END, n);
       OPMETER_MARKS_STORE(&opmeter_marks.enabled, (uint64_t)0);
       opmeter_marks_shut();
     }
+    opmeter_marks_patience(0);
     for (l = opmeter_marks.lanes; l != NULL; l = l->next) {
       OPMETER_MARKS_STORE(&l->tail, OPMETER_MARKS_LOAD(&l->head));
     }
