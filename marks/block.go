@@ -3,6 +3,7 @@ package marks
 import (
 	"encoding/binary"
 	"os"
+	"time"
 )
 
 // Blocks of the stream; docs/marks.md has their bytes.
@@ -46,6 +47,8 @@ func (s *stream) send(kind byte, b []byte) bool {
 		s.dead = true
 		close(s.stop)
 		active.CompareAndSwap(s, nil)
+		s.out.last(time.Now())
+		go s.out.close()
 	}
 	if err == nil {
 		s.sequence++ // one that was refused is made again
@@ -114,12 +117,24 @@ func encode(b []byte, m *mark, before *int64) []byte {
 // empty writes the marks that a lane had when the round began.
 func (s *stream) empty(l *Lane) bool {
 	tail := l.tail.Load()
+	full := s.out.limit() - tailBytes - longest - 4
 	for tail < l.upto {
 		before := l.ring[tail%ringSize].time
 		b := binary.AppendUvarint(s.start(), uint64(l.number))
 		b = binary.AppendUvarint(b, uint64(before))
-		for tail < l.upto && len(b) < s.out.limit()-tailBytes-longest-4 {
-			b = encode(b, &l.ring[tail%ringSize], &before)
+		for tail < l.upto && len(b) < full {
+			m := &l.ring[tail%ringSize]
+			// Most marks are of a stage with a small number, soon after the one before.
+			if d := m.time - before; m.kind <= stageEnd && m.name < 8 && uint64(d) < 1<<14 {
+				before = m.time
+				if d < 1<<7 {
+					b = append(b, byte(m.name)<<4|byte(m.kind), byte(d))
+				} else {
+					b = append(b, byte(m.name)<<4|byte(m.kind), byte(d)|0x80, byte(d>>7))
+				}
+			} else {
+				b = encode(b, m, &before)
+			}
 			tail++
 		}
 		if !s.send(blockMarks, b) {

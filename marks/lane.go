@@ -45,12 +45,13 @@ type mark struct {
 // are for one at a time. It is a row of the timeline. Begin and End of a stage, and those
 // of frames, belong to the same lane, except where it says otherwise.
 type Lane struct {
-	head atomic.Uint64 // marks that were made; written by whoever has the lane
+	made uint64        // marks that were made, for whoever has the lane
+	head atomic.Uint64 // the same for rounds
 	seen uint64        // tail as it was seen last
 	lost uint64        // marks left out since the last one that was made
 	id   uint64        // of the stream that the marks are of
 	name Name
-	ring []mark
+	ring *[ringSize]mark
 	_    [64]byte      // so that rounds do not take the lane's line of the cache
 	tail atomic.Uint64 // marks that were written; rounds write it
 	upto uint64        // head when the round began
@@ -159,14 +160,16 @@ func (l *Lane) Model(stage Name, file, sha256 string) {
 // ago than patience.
 func (s *stream) add(l *Lane, kind uint32, name Name, value uint64, patience int64) {
 	now := int64(time.Since(s.zero))
-	head := l.head.Load()
+	head := l.made
 	if head-l.seen > ringSize-spare || l.id != s.id || l.lost != 0 {
 		if !s.room(l, now) {
 			return
 		}
-		head = l.head.Load()
+		head = l.made
 	}
-	l.ring[head%ringSize] = mark{now, value, kind, name}
+	m := &l.ring[head%ringSize]
+	m.time, m.value, m.kind, m.name = now, value, kind, name
+	l.made = head + 1
 	l.head.Store(head + 1)
 	if now-s.last.Load() > patience {
 		s.pause(l, now)
@@ -181,11 +184,11 @@ func (s *stream) room(l *Lane, now int64) bool {
 		return false
 	}
 	l.seen = l.tail.Load()
-	if l.head.Load()-l.seen > ringSize-spare {
+	if l.made-l.seen > ringSize-spare {
 		if l.lost == 0 || now-s.last.Load() > again {
 			s.pause(l, now)
 		}
-		if l.head.Load()-l.seen > ringSize-spare {
+		if l.made-l.seen > ringSize-spare {
 			l.lost++
 			lostMarks.Add(1)
 			return false
@@ -203,9 +206,9 @@ func (s *stream) room(l *Lane, now int64) bool {
 }
 
 func (l *Lane) put(m mark) {
-	h := l.head.Load()
-	l.ring[h%ringSize] = m
-	l.head.Store(h + 1)
+	l.ring[l.made%ringSize] = m
+	l.made++
+	l.head.Store(l.made)
 }
 
 // pause makes a round now, and tells what it took of this lane's time.
@@ -215,7 +218,7 @@ func (s *stream) pause(l *Lane, now int64) {
 	s.mu.Unlock()
 	l.seen = l.tail.Load()
 	after := int64(time.Since(s.zero))
-	if l.head.Load()-l.seen < ringSize-spare && after > now && l.lost == 0 && l.id == s.id {
+	if l.made-l.seen < ringSize-spare && after > now && l.lost == 0 && l.id == s.id {
 		l.put(mark{after, uint64(after - now), own, 0})
 	}
 }

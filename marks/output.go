@@ -17,8 +17,10 @@ type output interface {
 	put(block []byte) error
 	// limit is how large blocks may be.
 	limit() int
-	// close ends it, and waits for a slow reader no longer than so.
-	close(patience time.Duration) error
+	// last says that what follows is the last, for which a slow reader is waited for until then.
+	last(until time.Time)
+	// close ends it, and waits as long.
+	close() error
 }
 
 // reach opens the way to where the user said.
@@ -81,7 +83,9 @@ func (o *file) put(b []byte) error {
 	return nil
 }
 
-func (o *file) close(time.Duration) error {
+func (o *file) last(time.Time) {}
+
+func (o *file) close() error {
 	if err := o.f.Close(); o.lost == nil {
 		return err
 	}
@@ -105,6 +109,7 @@ type queue struct {
 	in   chan []byte
 	done chan struct{}
 	gone atomic.Bool
+	late *time.Timer // the end of patience, nil until the last blocks
 }
 
 func newQueue(to sink, most int) *queue {
@@ -134,22 +139,33 @@ func (q *queue) put(b []byte) error {
 	if q.gone.Load() {
 		return errGone
 	}
+	b = append([]byte(nil), b...)
+	if q.late != nil {
+		select {
+		case q.in <- b:
+			return nil
+		case <-q.late.C:
+			q.late.Reset(0) // and no longer for the others
+			return errFull
+		}
+	}
 	select {
-	case q.in <- append([]byte(nil), b...):
+	case q.in <- b:
 		return nil
 	default:
 		return errFull
 	}
 }
 
-func (q *queue) close(patience time.Duration) error {
+func (q *queue) last(until time.Time) { q.late = time.NewTimer(time.Until(until)) }
+
+func (q *queue) close() error {
 	close(q.in)
-	t := time.NewTimer(patience)
-	defer t.Stop()
+	defer q.late.Stop()
 	var err error
 	select {
 	case <-q.done:
-	case <-t.C:
+	case <-q.late.C:
 		err = errFull
 	}
 	q.to.Close()

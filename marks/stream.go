@@ -138,6 +138,7 @@ func closeStream() error {
 	}
 	s.mu.Lock()
 	now := int64(time.Since(s.zero))
+	s.out.last(time.Now().Add(time.Second))
 	s.round(now)
 	if !s.dead {
 		s.send(blockEnd, binary.AppendUvarint(binary.AppendUvarint(s.start(), uint64(now)), lostMarks.Load()-s.before))
@@ -151,7 +152,7 @@ func closeStream() error {
 	}
 	lanes.Unlock()
 	s.mu.Unlock()
-	return s.out.close(time.Second)
+	return s.out.close()
 }
 
 // Flush has what waits written now.
@@ -183,7 +184,7 @@ func (s *stream) watch() {
 
 // collect takes the lanes that were closed and written out of the list. It returns how many are
 // closed and wait. The locks are held.
-func collect() (waiting int, ring []mark) {
+func collect() (waiting int, ring *[ringSize]mark) {
 	kept := make([]*Lane, 0, len(lanes.list)+1) // a round may look at the old list
 	for _, x := range lanes.list {
 		if x.finished.Load() {
@@ -226,7 +227,7 @@ func (s *stream) join(l *Lane) bool {
 		return false
 	}
 	if ring == nil {
-		ring = make([]mark, ringSize)
+		ring = new([ringSize]mark)
 	}
 	l.ring = ring
 	lanes.list = append(lanes.list, l)
