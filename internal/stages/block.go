@@ -107,15 +107,25 @@ func (d *Decoder) next(b []byte, each func(Block)) (n int, ok bool) {
 func (d *Decoder) End(each func(Block)) (cut int) {
 	b := d.buf
 	d.buf = nil
+	var foreign, blocks int64
 	for len(b) > 0 {
 		n, ok := d.next(b, each)
 		b = b[n:]
-		if !ok && len(b) > 0 {
-			if cut == 0 && bytes.HasPrefix(b, magic) {
-				cut = len(b)
-			}
-			b = b[1:]
+		if ok || len(b) == 0 {
+			continue
 		}
+		if cut == 0 && bytes.HasPrefix(b, magic) {
+			cut, foreign, blocks = len(b), d.Foreign, d.Blocks
+		}
+		d.Foreign++
+		b = b[1:]
+	}
+	switch {
+	case cut == 0:
+	case d.Blocks > blocks:
+		cut = 0 // not cut, but damaged
+	default:
+		d.Foreign = foreign
 	}
 	return cut
 }
