@@ -9,66 +9,9 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/stages"
+	"github.com/opmeter/opmeter/internal/testing/marked"
 	"github.com/opmeter/opmeter/profile"
 )
-
-// writer makes streams by docs/marks.md, not with the code of the product.
-type writer struct {
-	out      []byte
-	process  uint32
-	sequence map[uint32]uint32
-}
-
-func (w *writer) block(kind byte, body []byte) {
-	for len(body)%4 != 0 {
-		body = append(body, 0)
-	}
-	if w.sequence == nil {
-		w.sequence = map[uint32]uint32{}
-	}
-	b := []byte{'o', 'M', 'k', 0xF5, 1, kind, byte(len(body)), byte(len(body) >> 8)}
-	b = binary.LittleEndian.AppendUint32(b, w.process)
-	b = binary.LittleEndian.AppendUint32(b, w.sequence[w.process])
-	w.sequence[w.process]++
-	b = append(b, body...)
-	var first, second uint32 = 1, 0
-	for i := 0; i < len(b); i += 4 {
-		first += uint32(b[i]) | uint32(b[i+1])<<8 | uint32(b[i+2])<<16 | uint32(b[i+3])<<24
-		second += first
-	}
-	w.out = binary.LittleEndian.AppendUint32(append(w.out, b...), first)
-	w.out = binary.LittleEndian.AppendUint32(w.out, second)
-}
-
-func numbers(v ...uint64) (b []byte) {
-	for _, x := range v {
-		b = binary.AppendUvarint(b, x)
-	}
-	return b
-}
-
-// names are 1, 2, 3, and so on.
-func (w *writer) names(list ...string) {
-	b := numbers(1, uint64(len(list)))
-	for _, s := range list {
-		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-	}
-	w.block(3, b)
-}
-
-func (w *writer) hello(pid, unix uint64) { w.block(2, append([]byte{0}, numbers(pid, unix)...)) }
-
-// marks are groups of numbers: kind, name and what follows.
-func (w *writer) marks(lane, base uint64, list ...[]uint64) {
-	b := numbers(lane, base)
-	for _, m := range list {
-		b = append(b, numbers(append([]uint64{m[1]<<4 | m[0]}, m[2:]...)...)...)
-	}
-	w.block(1, b)
-}
-
-func (w *writer) sync(t uint64) { w.block(4, numbers(t)) }
-func (w *writer) end(t uint64)  { w.block(5, numbers(t, 0)) }
 
 const (
 	begin, end, frame, done, enter, leave = 1, 2, 3, 4, 5, 6
@@ -150,17 +93,17 @@ func TestBytes(t *testing.T) {
 // TestNested: time belongs to the innermost stage, calls add up, what marks cost is nobody's.
 func TestNested(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.hello(77, 0)
-	w.names("camera", "pre", "resize", "infer", "hits")
-	w.marks(0, 1000, m{lane, 0}, m{frame, 1, 0, 5},
+	w := &marked.Writer{Process: 1}
+	w.Hello(77, 0)
+	w.Names("camera", "pre", "resize", "infer", "hits")
+	w.Marks(0, 1000, m{lane, 0}, m{frame, 1, 0, 5},
 		m{begin, 2, 10}, m{begin, 3, 20}, m{count, 5, 6}, m{end, 3, 30}, m{begin, 3, 5}, m{count, 5, 3}, m{end, 3, 5}, m{end, 2, 10}, // pre: 70, of which resize 35
 		m{begin, 4, 100}, m{own, 0, 50, 40}, m{end, 4, 50}, // infer: 100 less 40
 		m{own, 0, 20, 20}, // between
 		m{done, 0, 30, 5})
-	w.sync(5000)
-	w.end(6000)
-	g := read(w.out, 7)
+	w.Sync(5000)
+	w.End(6000)
+	g := read(w.Out, 7)
 	if len(g.frames) != 1 {
 		t.Fatal(len(g.frames), g.Problems)
 	}
@@ -183,9 +126,9 @@ func TestNested(t *testing.T) {
 // TestWrong: ends without beginnings, stages that are left open, frames that are not there.
 func TestWrong(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.names("camera", "a", "b", "c")
-	w.marks(0, 0, m{lane, 0},
+	w := &marked.Writer{Process: 1}
+	w.Names("camera", "a", "b", "c")
+	w.Marks(0, 0, m{lane, 0},
 		m{end, 2, 1},      // nothing runs
 		m{frame, 1, 0, 1}, // from 1
 		m{begin, 2, 1},    // a from 2
@@ -198,8 +141,8 @@ func TestWrong(t *testing.T) {
 		m{end, 4, 1},      // c has ended
 		m{frame, 1, 0, 2}, // never ends
 		m{begin, 2, 1})
-	w.end(100)
-	g := read(w.out, 4096)
+	w.End(100)
+	g := read(w.Out, 4096)
 	if len(g.frames) != 1 {
 		t.Fatal(len(g.frames))
 	}
@@ -215,13 +158,13 @@ func TestWrong(t *testing.T) {
 // TestLanes: a frame that several threads work for, whose blocks come in any order.
 func TestLanes(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.names("camera", "a", "b")
-	w.marks(1, 0, m{lane, 0}, m{enter, 0, 150, 1}, m{begin, 3, 0}, m{end, 3, 100}, m{done, 0, 0, 1}) // b from 150 to 250
-	w.marks(0, 0, m{lane, 0}, m{frame, 1, 100, 1}, m{begin, 2, 0}, m{end, 2, 90}, m{leave, 0, 1})    // a from 100 to 190
-	w.sync(1000)
-	w.end(1000)
-	g := read(w.out, 4096)
+	w := &marked.Writer{Process: 1}
+	w.Names("camera", "a", "b")
+	w.Marks(1, 0, m{lane, 0}, m{enter, 0, 150, 1}, m{begin, 3, 0}, m{end, 3, 100}, m{done, 0, 0, 1}) // b from 150 to 250
+	w.Marks(0, 0, m{lane, 0}, m{frame, 1, 100, 1}, m{begin, 2, 0}, m{end, 2, 90}, m{leave, 0, 1})    // a from 100 to 190
+	w.Sync(1000)
+	w.End(1000)
+	g := read(w.Out, 4096)
 	if len(g.frames) != 1 {
 		t.Fatal(len(g.frames), g.Problems)
 	}
@@ -237,13 +180,13 @@ func TestLanes(t *testing.T) {
 // TestDropped: a frame of which marks were dropped does not count, one that had ended does.
 func TestDropped(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.names("camera", "a")
-	w.marks(0, 0, m{lane, 0}, m{frame, 1, 0, 1}, m{begin, 2, 1}, m{end, 2, 1}, m{done, 0, 1, 1},
+	w := &marked.Writer{Process: 1}
+	w.Names("camera", "a")
+	w.Marks(0, 0, m{lane, 0}, m{frame, 1, 0, 1}, m{begin, 2, 1}, m{end, 2, 1}, m{done, 0, 1, 1},
 		m{frame, 1, 0, 2}, m{begin, 2, 1}, m{dropped, 0, 30}, m{end, 2, 1}, m{done, 0, 1, 2},
 		m{frame, 1, 0, 3}, m{begin, 2, 1}, m{end, 2, 1}, m{done, 0, 1, 3})
-	w.end(100)
-	g := read(w.out, 4096)
+	w.End(100)
+	g := read(w.Out, 4096)
 	if len(g.frames) != 2 || g.frames[0].Number != 1 || g.frames[1].Number != 3 {
 		t.Errorf("%d frames", len(g.frames))
 	}
@@ -255,25 +198,25 @@ func TestDropped(t *testing.T) {
 // TestLost: a block that did not arrive makes frames of its time uncertain; the next ones count.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.names("camera", "a")
+	w := &marked.Writer{Process: 1}
+	w.Names("camera", "a")
 	one := func(n, at uint64) []m {
 		return []m{{frame, 1, 0, n}, {begin, 2, 1}, {end, 2, 1}, {done, 0, 1, n}}
 	}
-	w.marks(0, 0, append([]m{{lane, 0}, {frame, 1, 0, 1}, {begin, 2, 1}}, one(9, 0)[2:3]...)...)
-	before := len(w.out)
-	w.marks(0, 10, m{done, 0, 1, 1}, m{begin, 2, 1})
-	after := len(w.out)
-	w.marks(0, 20, append([]m{{end, 2, 1}}, one(2, 20)...)...)
-	w.end(100)
-	g := read(append(append([]byte(nil), w.out[:before]...), w.out[after:]...), 4096)
+	w.Marks(0, 0, append([]m{{lane, 0}, {frame, 1, 0, 1}, {begin, 2, 1}}, one(9, 0)[2:3]...)...)
+	before := len(w.Out)
+	w.Marks(0, 10, m{done, 0, 1, 1}, m{begin, 2, 1})
+	after := len(w.Out)
+	w.Marks(0, 20, append([]m{{end, 2, 1}}, one(2, 20)...)...)
+	w.End(100)
+	g := read(append(append([]byte(nil), w.Out[:before]...), w.Out[after:]...), 4096)
 	if len(g.frames) != 1 || g.frames[0].Number != 2 || g.Problems[stages.LostBlocks] != 1 || g.Problems[stages.EndWithoutBegin] != 0 {
 		t.Errorf("%d frames, %v", len(g.frames), g.Problems)
 	}
 	// Text between blocks, a block that is cut, one of a later version.
-	mixed := append([]byte("starting camera\n"), w.out[:after]...)
-	mixed = append(mixed, w.out[after:after+20]...)
-	mixed = append(mixed, w.out[after:]...)
+	mixed := append([]byte("starting camera\n"), w.Out[:after]...)
+	mixed = append(mixed, w.Out[after:after+20]...)
+	mixed = append(mixed, w.Out[after:]...)
 	g = read(mixed, 5)
 	// Two frames, and the pass of a stage between them.
 	if len(g.frames) != 3 || g.d.Foreign != 16+20 {
@@ -284,15 +227,15 @@ func TestLost(t *testing.T) {
 // TestCut: whatever is missing at the end, what came before is there.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.names("camera", "a")
+	w := &marked.Writer{Process: 1}
+	w.Names("camera", "a")
 	for i := range uint64(20) {
-		w.marks(0, 100*i, m{frame, 1, 0, i + 1}, m{begin, 2, 1}, m{end, 2, 1}, m{done, 0, 1, i + 1})
-		w.sync(100*i + 50)
+		w.Marks(0, 100*i, m{frame, 1, 0, i + 1}, m{begin, 2, 1}, m{end, 2, 1}, m{done, 0, 1, i + 1})
+		w.Sync(100*i + 50)
 	}
 	last := 0
-	for n := range len(w.out) {
-		g := read(w.out[:n], 64)
+	for n := range len(w.Out) {
+		g := read(w.Out[:n], 64)
 		if len(g.frames) < last || g.cut == 0 && g.d.Foreign > 3 || g.cut > 0 && g.d.Foreign != 0 {
 			t.Fatalf("%d bytes: %d frames after %d, %d foreign, %d cut", n, len(g.frames), last, g.d.Foreign, g.cut)
 		}
@@ -306,11 +249,11 @@ func TestCut(t *testing.T) {
 // TestImplied: stages without a frame are passes by themselves.
 func TestImplied(t *testing.T) {
 	t.Parallel()
-	w := &writer{process: 1}
-	w.names("decode", "inner", "infer")
-	w.marks(0, 0, m{lane, 0}, m{begin, 1, 10}, m{begin, 2, 5}, m{end, 2, 5}, m{end, 1, 5}, m{begin, 3, 100}, m{end, 3, 50}, m{begin, 1, 1}, m{end, 1, 9})
-	w.end(1000)
-	g := read(w.out, 4096)
+	w := &marked.Writer{Process: 1}
+	w.Names("decode", "inner", "infer")
+	w.Marks(0, 0, m{lane, 0}, m{begin, 1, 10}, m{begin, 2, 5}, m{end, 2, 5}, m{end, 1, 5}, m{begin, 3, 100}, m{end, 3, 50}, m{begin, 1, 1}, m{end, 1, 9})
+	w.End(1000)
+	g := read(w.Out, 4096)
 	if len(g.frames) != 3 || g.Explicit || len(g.Pipelines) != 2 || g.Pipelines[0] != (stages.Pipeline{Name: "decode", Implied: true}) {
 		t.Fatalf("%d frames, %+v", len(g.frames), g.Pipelines)
 	}
@@ -322,34 +265,34 @@ func TestImplied(t *testing.T) {
 // TestBounds: more of everything than is held.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	w := &writer{}
-	w.names("camera", "a")
+	w := &marked.Writer{}
+	w.Names("camera", "a")
 	for i := range uint32(stages.MaxProcesses + 20) {
-		w.process = i
-		w.sync(1)
+		w.Process = i
+		w.Sync(1)
 	}
-	w.process = 5
+	w.Process = 5
 	for i := range uint64(6000) {
-		w.marks(0, i, m{frame, 1, 0, i}) // frames that never end
+		w.Marks(0, i, m{frame, 1, 0, i}) // frames that never end
 	}
 	for i := range uint64(2000) {
-		w.marks(i, 10000, m{begin, 2, 0})
+		w.Marks(i, 10000, m{begin, 2, 0})
 	}
 	for range 200 {
-		w.marks(3, 20000, m{begin, 2, 0})
+		w.Marks(3, 20000, m{begin, 2, 0})
 	}
 	for i := range uint64(70) {
-		w.marks(4, 20000+i, m{frame, 1000 + i, 0, 100000 + i})
+		w.Marks(4, 20000+i, m{frame, 1000 + i, 0, 100000 + i})
 	}
-	w.marks(0, 1<<62, m{begin, 2, 0})
-	w.marks(0, 1, m{begin, 2, 1 << 62})
-	w.marks(0, 1, m{begin, 1 << 30, 1})
-	w.marks(0, 1, m{15, 1, 1})
-	w.block(9, []byte("of a later kind"))
-	w.block(2, nil)
-	w.block(3, numbers(1, 1<<60))
-	w.block(4, nil)
-	g := read(w.out, 4096)
+	w.Marks(0, 1<<62, m{begin, 2, 0})
+	w.Marks(0, 1, m{begin, 2, 1 << 62})
+	w.Marks(0, 1, m{begin, 1 << 30, 1})
+	w.Marks(0, 1, m{15, 1, 1})
+	w.Block(9, []byte("of a later kind"))
+	w.Block(2, nil)
+	w.Block(3, marked.Numbers(1, 1<<60))
+	w.Block(4, nil)
+	g := read(w.Out, 4096)
 	if len(g.Processes) != stages.MaxProcesses || g.Problems[stages.TooMany] < 20+2000+900 || g.Problems[stages.TooDeep] < 100 || g.Problems[stages.Malformed] < 6 {
 		t.Errorf("%d processes, %v", len(g.Processes), g.Problems)
 	}
@@ -370,11 +313,11 @@ func TestAttach(t *testing.T) {
 		{"the only one", "other.onnx", "", true},
 		{"another hash", "net.tflite", strings.Repeat("cd", 32), false},
 	} {
-		w := &writer{}
-		w.names("camera", "decode", "infer", test.file, test.sha256)
-		w.marks(0, 0, m{model, 3, 4, map[bool]uint64{true: 5}[test.sha256 != ""]}, m{frame, 1, 0, 1}, m{begin, 2, 1}, m{end, 2, 1}, m{begin, 3, 1}, m{end, 3, 1}, m{done, 0, 1, 1})
-		w.end(10)
-		g := read(w.out, 4096)
+		w := &marked.Writer{}
+		w.Names("camera", "decode", "infer", test.file, test.sha256)
+		w.Marks(0, 0, m{model, 3, 4, map[bool]uint64{true: 5}[test.sha256 != ""]}, m{frame, 1, 0, 1}, m{begin, 2, 1}, m{end, 2, 1}, m{begin, 3, 1}, m{end, 3, 1}, m{done, 0, 1, 1})
+		w.End(10)
+		g := read(w.Out, 4096)
 		l := g.Layout(0)
 		p := &profile.Profile{Layers: l.Layers}
 		if ok := l.Attach(p, known); ok != test.want {
@@ -403,14 +346,14 @@ func TestQuantity(t *testing.T) {
 
 // FuzzCollect: whatever bytes come, in whatever pieces, nothing breaks, and frames are sound.
 func FuzzCollect(f *testing.F) {
-	w := &writer{process: 9}
-	w.hello(4, 1<<60)
-	w.names("camera", "a", "b")
-	w.marks(0, 0, m{lane, 1}, m{frame, 1, 0, 1}, m{begin, 2, 1}, m{count, 3, 4}, m{level, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0}, m{model, 2, 1, 2}, m{end, 2, 1}, m{own, 0, 2, 1}, m{done, 0, 1, 1}, m{dropped, 0, 3})
-	w.sync(50)
-	w.end(100)
-	f.Add(w.out, 7)
-	f.Add(w.out[:len(w.out)-9], 4096)
+	w := &marked.Writer{Process: 9}
+	w.Hello(4, 1<<60)
+	w.Names("camera", "a", "b")
+	w.Marks(0, 0, m{lane, 1}, m{frame, 1, 0, 1}, m{begin, 2, 1}, m{count, 3, 4}, m{level, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0}, m{model, 2, 1, 2}, m{end, 2, 1}, m{own, 0, 2, 1}, m{done, 0, 1, 1}, m{dropped, 0, 3})
+	w.Sync(50)
+	w.End(100)
+	f.Add(w.Out, 7)
+	f.Add(w.Out[:len(w.Out)-9], 4096)
 	f.Fuzz(func(t *testing.T, data []byte, piece int) {
 		// Checks are made right, so that what lies behind them is met, too.
 		fixed := append([]byte(nil), data...)
