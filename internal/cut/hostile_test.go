@@ -123,7 +123,7 @@ func FuzzCut(f *testing.F) {
 			}
 			return
 		}
-		defer s.Close()
+		defer func() { _ = s.Close() }()
 		if p, err := s.Prefix(int(at)); err == nil && (p.Nodes < 1 || len(p.Outputs) < 1) {
 			t.Fatalf("prefix of %d nodes with %d outputs", p.Nodes, len(p.Outputs))
 		}
