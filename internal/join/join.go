@@ -17,8 +17,10 @@ import (
 type Hint struct {
 	// Nodes are names of the model's nodes as the record has them.
 	Nodes []string
-	// Outputs are names of tensors that the layer makes.
-	Outputs []string
+	// Inputs and Outputs are names of the tensors that the layer reads and makes in the graph that
+	// the engine executes: those of the model where the engine kept them, its own where it
+	// did not. Inputs may be left out.
+	Inputs, Outputs []string
 	// Index is the node's position in the model's main graph, nil where the record
 	// does not tell.
 	Index *int64
