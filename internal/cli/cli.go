@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // app is what the commands share: where they read, write and show progress.
@@ -135,7 +136,7 @@ own, or estimates it on a chip, and needs nothing else installed.`,
 // complete tells shells what flags and arguments may be.
 func complete(root *cobra.Command) {
 	words := map[string][]string{
-		"by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"},
+		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"},
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},

@@ -72,6 +72,20 @@ opens it.`
 		[]string{"warmup", "pin", "samples", "max-loop", "engine"},
 	},
 	{
+		"load", "streams, fixed rates, cold inferences", func() string {
+			return `Beside one inference after the other, --streams N measures N sessions that run at the same
+time: inferences a second over the window in which all ran, and the time of each meanwhile.
+With --rate inferences are due at fixed times, and a free stream takes them: times count
+from when one was due, so that waiting is not left out. --cold empties the caches before
+each inference; --cold=start prepares the model anew, too. docs/streams.md has the rules.`
+		},
+		`  opmeter profile model.tflite --streams 4
+  opmeter profile model.tflite --streams 2 --rate 100/s
+  opmeter profile model.tflite --cold`,
+		[]string{"streams", "rate", "cold"},
+		[]string{"streams", "rate", "cold"},
+	},
+	{
 		"estimates", "hardware that is not there", func() string {
 			return `With --on a model is estimated for a chip or core: opmeter targets lists them. Every
 figure has a band that is made to hold the true value in 9 of 10 cases; figures that

@@ -115,6 +115,9 @@ var epoch = time.Now()
 // now is one read of the monotonic clock, in nanoseconds.
 func now() int64 { return int64(time.Since(epoch)) }
 
+// Now reads the clock of [Timing.Bounds].
+func Now() int64 { return now() }
+
 // New makes a session. Like all of a session's methods that plan or run, it is called
 // under [mapped.Guard] where the model's constants lie in a mapped file.
 // The inputs give the shapes to plan for and must follow

@@ -21,6 +21,7 @@ import (
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Options says how to profile. The zero value takes one thread and the defaults
@@ -43,6 +44,12 @@ type Options struct {
 	MaxMACs int64
 	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
 	MaxLoop time.Duration
+	// Streams is the number of sessions that run at the same time, Rate the number of
+	// inferences a second that are due; 0 and 1 stream measure nothing more.
+	Streams int
+	Rate    float64
+	// Cold makes cold inferences besides, "" for none.
+	Cold profile.Cold
 	// Progress is told what is being done and how far it is, from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
@@ -110,6 +117,10 @@ type runner struct {
 	// p is the description with what was sent since, for findings.
 	p      *profile.Profile
 	phases profile.Phases
+	// timeline is what was sent, nil for none; origin is its time 0 by the clock of
+	// internal/measure, in nanoseconds.
+	timeline *timeline.Timeline
+	origin   int64
 }
 
 // Run implements [source.Source]. The error of a model that cannot be planned comes
@@ -194,6 +205,12 @@ func (r *runner) settings() {
 	if o.Time > 0 {
 		s.TimeS = new(o.Time.Seconds())
 	}
+	if s.Cold = o.Cold; o.driven() {
+		s.Scenario, s.Streams = profile.Throughput, new(int64(max(o.Streams, 1)))
+	}
+	if o.Rate > 0 {
+		s.Scenario, s.RatePerS = profile.FixedRate, new(o.Rate)
+	}
 	s.Passes, s.GarbageCollector, s.ReferenceLoop = "abba", "off", measure.ReferenceName
 }
 
@@ -226,13 +243,13 @@ func (r *runner) prepare() error {
 			}
 		}
 	}
-	carry, err := Carries(r.m.Main(), r.o.Carry)
+	o, err := r.engineOptions()
 	if err != nil {
 		return err
 	}
+	o.Pin = pin
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
-	if err != nil {
+	if r.s, err = engine.New(r.m, r.ins, o); err != nil {
 		return err
 	}
 	if !r.o.Static {
@@ -243,6 +260,12 @@ func (r *runner) prepare() error {
 		return err
 	}
 	return r.note(r.memory())
+}
+
+// engineOptions says how sessions are made.
+func (r *runner) engineOptions() (engine.Options, error) {
+	carry, err := Carries(r.m.Main(), r.o.Carry)
+	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
 }
 
 // send passes an event on and keeps the runner's copy of the profile in step.
@@ -261,6 +284,9 @@ func (r *runner) note(n profile.Noted) error {
 	}
 	if n.Trust != nil {
 		r.p.Trust = n.Trust
+	}
+	if n.Timeline != nil {
+		r.timeline = n.Timeline
 	}
 	n.Settings, n.Phases = new(r.p.Settings), new(r.phases)
 	return r.send(profile.Event{Noted: &n})
@@ -288,7 +314,9 @@ func rank(f profile.Finding) int {
 // disable takes the innermost node that an error names out of the plan, or the
 // next one around it where that has been done before; of loops without an end the
 // outermost, since what is around one would wait for the next.
-func (r *runner) disable(err error) bool {
+func (r *runner) disable(err error) bool { return disable(r.s, err) }
+
+func disable(s *engine.Session, err error) bool {
 	var nodes []*engine.NodeError
 	for ne, ok := errors.AsType[*engine.NodeError](err); ok; ne, ok = errors.AsType[*engine.NodeError](ne.Err) {
 		nodes = append(nodes, ne)
@@ -299,7 +327,7 @@ func (r *runner) disable(err error) bool {
 		slices.Reverse(nodes)
 	}
 	for _, ne := range nodes {
-		if r.s.Disable(ne) {
+		if s.Disable(ne) {
 			return true
 		}
 	}

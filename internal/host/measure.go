@@ -73,7 +73,13 @@ func (r *runner) measure(ctx context.Context) error {
 	if e := p.report(ctx, res, host, &mem); e != nil {
 		return e
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if p.events != nil {
+		p.origin = clock.Now() - (engine.Now() - p.events.zero())
+	}
+	return p.drive(ctx, clock)
 }
 
 // options says how the passes are made and what is taken from each run.
