@@ -180,6 +180,8 @@ func (i *Inputs) feed(m *Model) (feed.Options, error) {
 type Options struct {
 	// Inputs says what to feed.
 	Inputs Inputs
+	// Engine runs the model in place of opmeter's own, nil for that.
+	Engine *Engine
 	// Threads is the number of threads that compute, 0 for 1, at most 1024.
 	Threads int
 	// Pin binds every thread to a processor of its own, one a core where possible.
@@ -349,11 +351,7 @@ func carries(names map[string]string) []host.Carry {
 // Measuring is one at a time in a process: profiles that are asked for at once wait
 // for each other, and settings of the garbage collector are as before afterwards.
 func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error) {
-	h, err := o.host(m)
-	if err != nil {
-		return nil, err
-	}
-	return m.collect(ctx, h, o.Journal)
+	return m.profile(ctx, o, nil)
 }
 
 // Count reports what follows from the model alone: shapes, operations,

@@ -92,7 +92,7 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 	loop := measure.NewReference()
 	return measure.Options{
 		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(),
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(), Turn: o.Turn,
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			p.work.read(tm)
