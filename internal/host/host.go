@@ -38,6 +38,8 @@ type Options struct {
 	Carry []Carry
 	// Exact computes quantise-dequantise patterns in floating point, as the file says.
 	Exact bool
+	// KeepAll computes every operator by itself and keeps what it makes.
+	KeepAll bool
 	// Samples keeps every sample in the profile, and a timeline.
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
@@ -267,7 +269,7 @@ func (r *runner) prepare() error {
 // engineOptions says how sessions are made.
 func (r *runner) engineOptions() (engine.Options, error) {
 	carry, err := Carries(r.m.Main(), r.o.Carry)
-	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
+	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
 }
 
 // send passes an event on and keeps the runner's copy of the profile in step.

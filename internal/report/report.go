@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report/gobench"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/internal/report/modelexplorer"
+	"github.com/opmeter/opmeter/internal/report/neuralengine"
 	"github.com/opmeter/opmeter/internal/report/page"
 	"github.com/opmeter/opmeter/internal/report/perfetto"
 	"github.com/opmeter/opmeter/internal/report/pprof"
@@ -60,7 +61,8 @@ func formats() []format {
 		{name: "trace", endings: []string{".trace.json"}, events: true, what: "Chrome trace, for ui.perfetto.dev and chrome://tracing", write: plain(chrome.Write)},
 		{name: "trace.gz", endings: []string{".trace.json.gz"}, events: true, what: "the same, compressed", write: zipped(chrome.Write)},
 		{name: "xlsx", endings: []string{".xlsx"}, what: "workbook with live formulas and a sparse what-if", write: writeXLSX},
-		{name: "neural-engine", endings: []string{".ne.csv"}, text: true, what: "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", write: writeNeuralEngine},
+		{name: "neural-engine", endings: []string{".ne.csv"}, text: true, what: "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", write: plain(neuralengine.CSV)},
+		{name: "neural-engine-trace", endings: []string{".ne.json"}, events: true, what: "the trace of that profiler, see docs/streams.md", write: plain(neuralengine.Trace)},
 		{name: "html", endings: []string{".html"}, events: true, what: "page for the browser, one file", write: writePage},
 		{name: "perfetto", endings: []string{".pftrace"}, events: true, what: "Perfetto trace, for ui.perfetto.dev and trace_processor", write: plain(perfetto.Write)},
 		{name: "pprof", endings: []string{".pb.gz", ".pprof"}, what: "call graph of layers, for go tool pprof", write: plain(pprof.Write)},
