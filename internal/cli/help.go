@@ -64,12 +64,18 @@ far as this computer has it; --max-memory sets another limit.`
 the operators; the cost of the instruments is shown. Before, the model warms up until its
 times are steady. Ctrl-C ends the runs and shows what there is. With -o a journal beside
 the first file keeps what was measured, should the process be killed: opmeter report
-opens it.`
+opens it.
+
+Besides, --streams N measures N sessions at the same time: inferences a second, and the
+time of each meanwhile. With --rate inferences are due at fixed times, and times count
+from when one was due. --cold empties the caches before each inference, --cold=start
+prepares the model anew, too. docs/streams.md has the rules.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
-  opmeter profile model.tflite --runs 100`,
-		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop"},
-		[]string{"warmup", "pin", "samples", "max-loop"},
+  opmeter profile model.tflite --streams 2 --rate 100/s
+  opmeter profile model.tflite --cold`,
+		[]string{"threads", "time", "runs", "streams", "rate", "cold", "warmup", "pin", "samples", "strict", "max-loop"},
+		[]string{"warmup", "streams", "rate", "cold", "pin", "samples", "max-loop"},
 	},
 	{
 		"engine", "engines other than opmeter's own", func() string {
@@ -83,20 +89,6 @@ with commas between take turns, and are compared. opmeter engines lists what is 
   opmeter profile model.onnx --engine onnxruntime --engine-option optimization=basic`,
 		[]string{"engine", "engine-option", "engine-timeout"},
 		[]string{"engine-option", "engine-timeout"},
-	},
-	{
-		"load", "streams, fixed rates, cold inferences", func() string {
-			return `Beside one inference after the other, --streams N measures N sessions that run at the same
-time: inferences a second over the window in which all ran, and the time of each meanwhile.
-With --rate inferences are due at fixed times, and a free stream takes them: times count
-from when one was due, so that waiting is not left out. --cold empties the caches before
-each inference; --cold=start prepares the model anew, too. docs/streams.md has the rules.`
-		},
-		`  opmeter profile model.tflite --streams 4
-  opmeter profile model.tflite --streams 2 --rate 100/s
-  opmeter profile model.tflite --cold`,
-		[]string{"streams", "rate", "cold"},
-		[]string{"streams", "rate", "cold"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {

@@ -68,8 +68,8 @@ func newSweep(a *app) *cobra.Command {
 		Short: "Measure batch, threads and streams, each with each",
 		Long: `Sweep measures a model in all combinations of batch, threads and streams and lists
 latency, throughput and memory of each; those that no other one beats in both latency and
-throughput are marked. Points take turns in several rounds, so that what slows the machine down
-for a while meets all of them. Ctrl-C keeps what was measured.`,
+throughput are marked. Points take turns in several rounds, so that what slows the
+machine down for a while meets all of them. Ctrl-C keeps what was measured.`,
 		Example: `  opmeter sweep model.tflite --threads 1,2 --streams 1,2,4
   opmeter sweep model.onnx --batch 1,4,8 --streams 1,2 -o sweep.csv`,
 		Args: cobra.ExactArgs(1),
@@ -136,7 +136,9 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 	err = s.a.withModel(path, func(m *opmeter.Model) error {
 		show, stop := s.a.progress()
 		defer stop()
-		o.Each = func(done, of int) { show("measuring", float64(done)/float64(of)) }
+		if show != nil {
+			o.Each = func(done, of int) { show("measuring", float64(done)/float64(of)) }
+		}
 		points, err = opmeter.Sweep(ctx, m, o)
 		return told(err)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/scenario"
@@ -81,13 +80,7 @@ func (f *Fleet) Run(ctx context.Context, streams int) (*Round, error) {
 	if res.Latency.N == 0 {
 		return nil, err
 	}
-	return &Round{res, int64(streams) * held(f.r.s)}, err
-}
-
-// held is the memory of a session beside the model.
-func held(s *engine.Session) int64 {
-	arena, _ := s.Memory()
-	return int64(arena)
+	return &Round{res, int64(streams) * *f.r.memory().RAMBytes}, err
 }
 
 // Rounds makes figures of the rounds of one point: the time of an inference over all of them,
