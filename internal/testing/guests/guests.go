@@ -47,6 +47,9 @@ type Fault struct {
 	What What  `json:"what"`
 	// After is the number of times that the place is passed before it happens.
 	After int `json:"after,omitzero"`
+	// Later is the time from the opening before which it does not happen; After counts for nothing
+	// then.
+	Later time.Duration `json:"later_ns,omitzero"`
 	// File is written when it happens, with the number of the process that was started or of the
 	// engine's own.
 	File string `json:"file,omitzero"`
@@ -110,7 +113,7 @@ func header() []byte {
 func Opener(engine string) func(library string) (guest.Library, error) {
 	return func(library string) (guest.Library, error) {
 		text, err := os.ReadFile(library)
-		l := &lib{engine: engine, passed: map[Place]int{}}
+		l := &lib{engine: engine, passed: map[Place]int{}, opened: time.Now()}
 		if err != nil || len(text) < headerBytes || json.Unmarshal(text[headerBytes:], &l.b) != nil {
 			return nil, guest.Errorf(guest.NotLibrary, "%s is no library of %s", library, engine)
 		}
@@ -123,6 +126,7 @@ type lib struct {
 	b      Behaviour
 	passed map[Place]int
 	loads  int
+	opened time.Time
 }
 
 // pass does what goes wrong at a place.
@@ -130,7 +134,7 @@ func (l *lib) pass(at Place) error {
 	n := l.passed[at]
 	l.passed[at]++
 	for _, f := range l.b.Faults {
-		if f.At == at && n == f.After {
+		if f.At == at && (f.Later == 0 && n == f.After || f.Later > 0 && time.Since(l.opened) > f.Later) {
 			if err := f.happen(); err != nil {
 				return err
 			}
