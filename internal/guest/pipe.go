@@ -22,11 +22,11 @@ type Request struct {
 	Library string `json:"library"`
 	// Task is the model, nil where only [About] is asked for. Its inputs follow the message.
 	Task *Task `json:"task,omitzero"`
-	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure.
-	Runs       int         `json:"runs,omitzero"`
-	Time       Nanoseconds `json:"time_ns,omitzero"`
-	WarmupTime Nanoseconds `json:"warmup_ns,omitzero"`
-	WarmupRuns int         `json:"warmup_runs,omitzero"`
+	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure, times in nanoseconds.
+	Runs       int   `json:"runs,omitzero"`
+	Time       int64 `json:"time_ns,omitzero"`
+	WarmupTime int64 `json:"warmup_time_ns,omitzero"`
+	WarmupRuns int   `json:"warmup_runs,omitzero"`
 	// Samples keeps every sample, and a timeline.
 	Samples bool `json:"samples,omitzero"`
 	// Turns says that others measure, too: the child waits for its turns.
@@ -36,9 +36,6 @@ type Request struct {
 	// MaxMemory bounds the data of the process, in bytes, 0 for no bound.
 	MaxMemory int64 `json:"max_memory,omitzero"`
 }
-
-// Nanoseconds is a time as it is sent.
-type Nanoseconds int64
 
 // Protocol is the number of this protocol: it changes when messages do.
 const Protocol = 1
