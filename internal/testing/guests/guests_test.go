@@ -124,12 +124,12 @@ func TestFaults(t *testing.T) {
 		{what: guests.Error, at: []guests.Place{guests.Open, guests.Load, guests.First, guests.Outputs, guests.Profiled, guests.Run, guests.After, guests.Recorded}, status: engine, want: "does not feel like it"},
 		{what: guests.Reject, at: []guests.Place{guests.Load, guests.First}, status: input, want: "refuses the model"},
 		{what: guests.Panic, at: anywhere, status: engine, want: "internal error of opmeter-engine"},
-		{what: guests.Print, at: anywhere},
-		{what: guests.Flood, at: []guests.Place{guests.Open, guests.Load, guests.Run}},
+		{what: guests.Print, at: []guests.Place{guests.Open, guests.First, guests.Recorded}},
+		{what: guests.Flood, at: []guests.Place{guests.Run}},
 		{what: guests.Scrawl, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "Fake Engine", unix: true},
 		{what: guests.Shut, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "Fake Engine", unix: true},
 		{what: guests.Threads, at: []guests.Place{guests.Load}},
-		{what: guests.Nap, at: []guests.Place{guests.Load, guests.Profiled}},
+		{what: guests.Nap, at: []guests.Place{guests.Profiled}},
 	} {
 		for _, at := range c.at {
 			t.Run(string(c.what)+" at "+string(at), func(t *testing.T) {
