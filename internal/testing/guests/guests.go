@@ -4,7 +4,7 @@
 // of the real ones.
 //
 // What it does stands in the file that is its library ([Write]): tests that run beside each other
-// each have their own. Only tests import this package.
+// each have their own. Only tests and benchmarks import this package.
 package guests
 
 import (
@@ -19,9 +19,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -31,6 +34,8 @@ type Behaviour struct {
 	Version string `json:"version,omitzero"`
 	// Run is how long an inference takes, 20 microseconds by default.
 	Run time.Duration `json:"run,omitzero"`
+	// Work is an amount of work that an inference does instead of taking a time: see [Compute].
+	Work int `json:"work,omitzero"`
 	// Faults are what goes wrong.
 	Faults []Fault `json:"faults,omitzero"`
 	// Room is how many runs its profiler holds, 0 for any number.
@@ -196,6 +201,10 @@ func (s *session) Run() error {
 	if err := s.lib.pass(Run); err != nil {
 		return err
 	}
+	if s.lib.b.Work > 0 {
+		Compute(s.lib.b.Work)
+		return nil
+	}
 	d := s.lib.b.Run
 	if d == 0 {
 		d = 20 * time.Microsecond
@@ -285,6 +294,31 @@ func (p *profiled) Recorded() (*ingest.Run, error) {
 	}
 	p.tally.Fill(run.Profile)
 	return run, nil
+}
+
+// Compute does so many units of work that neither memory nor other threads have to do with.
+func Compute(units int) {
+	v := uint64(1)
+	for range units {
+		v = v*6364136223846793005 + 1442695040888963407
+	}
+	if v == 0 {
+		panic("the compiler may not leave the loop out")
+	}
+}
+
+// Model writes a small model that these engines compute: y = max(0, x).
+func Model(path string) error {
+	g := &graph.Graph{Name: "relu", Inputs: []int{0}, Outputs: []int{1}}
+	for _, n := range []string{"x", "y"} {
+		g.Values = append(g.Values, &graph.Value{Name: n, Type: tensor.Float32, Shape: []int{1, 64}, HasShape: true})
+	}
+	g.Nodes = []*graph.Node{{Name: "relu", Op: "Relu", Version: 17, Inputs: []int{0}, Outputs: []int{1}}}
+	b, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
 }
 
 // Lines gives the numbers of processes that faults wrote to a file.

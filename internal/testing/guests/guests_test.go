@@ -16,10 +16,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/cli"
-	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/read/onnx"
-	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
@@ -45,15 +42,7 @@ func with(m *testing.M) int {
 		return 1
 	}
 	model = filepath.Join(dir, "relu.onnx")
-	g := &graph.Graph{Name: "relu", Inputs: []int{0}, Outputs: []int{1}}
-	for _, n := range []string{"x", "y"} {
-		g.Values = append(g.Values, &graph.Value{Name: n, Type: tensor.Float32, Shape: []int{1, 64}, HasShape: true})
-	}
-	g.Nodes = []*graph.Node{{Name: "relu", Op: "Relu", Version: 17, Inputs: []int{0}, Outputs: []int{1}}}
-	b, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}})
-	if err == nil {
-		err = os.WriteFile(model, b, 0o600)
-	}
+	err = guests.Model(model)
 	// What children leave behind is looked for where they make files.
 	temp := filepath.Join(dir, "temp")
 	if err == nil {
