@@ -147,7 +147,7 @@ func TestRefused(t *testing.T) {
 // joined are models with their kinds of join: layouts, fusion, quantisation, bodies, weights
 // beside the file, half precision.
 var joined = []string{
-	"real/keijiro_blazeface_front.onnx", "real/mltr13_resnet.onnx", "real/silero_vad_16k_op15.onnx", "real/tract_qtdnn_10x5_101_i32_biases.onnx",
+	"real/keijiro_blazeface_front.onnx", "real/mltr13_resnet.onnx", "real/silero_vad_16k_op15.onnx", "real/gtcrn_simple.onnx",
 	"real/winml_SqueezeNet_fp16.onnx", "real/ultraface_rfb320.onnx", "synthetic/synth_mlp_external_data.onnx", "synthetic/synth_bert_tiny_fp32.onnx",
 	"mcu/mlperf_kai_kws_ref_model_int8.onnx", "real/dtln_model_2.onnx",
 }
@@ -275,7 +275,7 @@ func apart(a guest.Tensor, b opmeter.Tensor) float64 {
 		}
 		return math.NaN()
 	}
-	most, diff := 1e-6, 0.0
+	most, diff := 1e-3, 0.0 // what is next to nothing is compared as it is
 	for i := 0; i+4 <= len(b.Data); i += 4 {
 		x := float64(math.Float32frombits(binary.LittleEndian.Uint32(a.Data[i:])))
 		y := float64(math.Float32frombits(binary.LittleEndian.Uint32(b.Data[i:])))
