@@ -227,6 +227,10 @@ type Provenance struct {
 	SourceNodes []SourceNode `json:"source_nodes,omitzero"`
 	// Confidence says how they were found; a source node may have one of its own.
 	Confidence Confidence `json:"confidence"`
+	// Inserted marks an operator that the engine put in by itself, such as a change of
+	// layout. Its source nodes are those whose tensor it brings into another form; their work
+	// is not its work.
+	Inserted bool `json:"inserted,omitzero"`
 }
 
 // SourceNode points at a node of the model file.

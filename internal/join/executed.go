@@ -247,7 +247,8 @@ func similar(a, b string) bool {
 // read.
 func (f *finder) backward(g *graph, row int) {
 	set := f.sure(row)
-	if len(set) == 0 {
+	// Of a row that does more than is known, what it reads is not known either.
+	if !slices.ContainsFunc(set, func(l int) bool { return alike(f.model[l].Op, f.rows[row].Op) }) {
 		return
 	}
 	mine, model := f.data(g, row), f.reads(set)
@@ -314,8 +315,8 @@ func (f *finder) forward(g *graph, row int) {
 		return
 	}
 	at := g.means[ins[0]]
-	found := -1
-	for range 8 { // past conversions that the row does itself
+	found, past := -1, false
+	for range 8 { // past conversions that the row does itself, and what was fused into the one before
 		for _, l := range f.readers[at] {
 			if f.owner[l] < 0 && !f.model[l].Constant && plain(f.model[l].Op) == plain(f.rows[row].Op) && f.same(l, ins) {
 				if found >= 0 && found != l {
@@ -325,8 +326,14 @@ func (f *finder) forward(g *graph, row int) {
 			}
 		}
 		next := f.readers[at]
-		if found >= 0 || len(next) != 1 || f.owner[next[0]] >= 0 || !converts[plain(f.model[next[0]].Op)] || len(f.model[next[0]].Outputs) != 1 {
+		if found >= 0 || len(next) != 1 || f.owner[next[0]] >= 0 || len(f.model[next[0]].Outputs) != 1 || len(f.reads(next)) != 1 {
 			break
+		}
+		if !converts[plain(f.model[next[0]].Op)] {
+			if f.exists(ins[0]) || len(ins) != 1 || value(f.model[next[0]].MACs) > 0 {
+				break
+			}
+			past = true
 		}
 		at = f.model[next[0]].Outputs[0].Name
 	}
@@ -339,6 +346,9 @@ func (f *finder) forward(g *graph, row int) {
 	}
 	if f.rival(g, row, ins[0]) {
 		return
+	}
+	if past {
+		g.means[ins[0]] = at
 	}
 	f.take(row, found, profile.ByTensor)
 	f.made(g, row)

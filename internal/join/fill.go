@@ -46,6 +46,16 @@ func with(m map[string]string, k, v string) map[string]string {
 
 // layer fills in one layer.
 func layer(l *profile.Layer, model []profile.Layer, m Match) {
+	if len(m.Layers) == 0 && len(m.Serves) > 0 {
+		l.Provenance = &profile.Provenance{Confidence: profile.ByTensor, Inserted: true}
+		for _, at := range m.Serves {
+			l.Provenance.SourceNodes = append(l.Provenance.SourceNodes, nodes(&model[at])...)
+		}
+		if l.Scope == "" {
+			l.Scope = model[m.Serves[0]].Scope
+		}
+		return
+	}
 	if len(m.Layers) == 0 {
 		l.Provenance = &profile.Provenance{Confidence: profile.Unknown}
 		return
@@ -239,7 +249,12 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []profile.Finding) {
 	byHow := map[profile.Confidence]int{}
 	var none []int64
+	own := 0
 	for i := range ms {
+		if len(ms[i].Layers) == 0 && len(ms[i].Serves) > 0 {
+			own++
+			continue
+		}
 		if len(ms[i].Layers) == 0 {
 			none = append(none, int64(i))
 			continue
@@ -252,9 +267,12 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", len(ms)-len(none), len(ms))
+	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", len(ms)-len(none)-own, len(ms))
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	if own > 0 {
+		text += fmt.Sprintf("; the engine put in %d by itself, which change the form of tensors", own)
 	}
 	severity := profile.Info
 	if len(ms) > 0 && len(none)*2 > len(ms) {

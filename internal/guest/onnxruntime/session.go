@@ -132,19 +132,17 @@ func (m *model) release() {
 // one shape, too, and the library writes into them again and again. Other outputs it makes anew in
 // each run.
 type session struct {
-	m                            *model
-	mem                          mem
-	inNames, outNames            uintptr
-	ins, outs                    []uintptr // values, pinned
-	inAddr, outAddr              uintptr
-	keep                         []bool // outputs that are written again
-	nIns, nOuts                  uintptr
-	ran                          bool
-	handle, run, releases, carry uintptr // copies for the timed call
+	m             *model
+	mem           mem
+	ins, outs     []uintptr // values, pinned
+	keep          []bool    // outputs that are written again
+	ran           bool
+	run, releases uintptr   // copies for the timed call
+	args          []uintptr // of Run, made once: a list of them would be allocated in each call
 }
 
 func (m *model) session() (*session, error) {
-	s := &session{m: m, handle: m.handle, run: m.l.f.Run, releases: m.l.f.ReleaseValue, nIns: uintptr(len(m.ins)), nOuts: uintptr(len(m.outs))}
+	s := &session{m: m, run: m.l.f.Run, releases: m.l.f.ReleaseValue}
 	m.uses.Add(1)
 	names := func(ports []port) uintptr {
 		list := make([]string, len(ports))
@@ -153,9 +151,11 @@ func (m *model) session() (*session, error) {
 		}
 		return s.mem.texts(list)
 	}
-	s.inNames, s.outNames = names(m.ins), names(m.outs)
-	s.ins, s.inAddr = s.mem.words(len(m.ins))
-	s.outs, s.outAddr = s.mem.words(len(m.outs))
+	var ins, outs uintptr
+	s.ins, ins = s.mem.words(len(m.ins))
+	s.outs, outs = s.mem.words(len(m.outs))
+	// Session, no options of the run, inputs, outputs.
+	s.args = []uintptr{m.handle, 0, names(m.ins), ins, uintptr(len(m.ins)), names(m.outs), uintptr(len(m.outs)), outs}
 	s.keep = make([]bool, len(m.outs))
 	for i := range m.outs {
 		s.keep[i] = m.outs[i].fixed()
@@ -180,7 +180,7 @@ func (s *session) Run() error {
 	if s.ran {
 		s.next()
 	}
-	if st := invoke(s.run, s.handle, 0, s.inNames, s.inAddr, s.nIns, s.outNames, s.nOuts, s.outAddr); st != 0 {
+	if st := invoke(s.run, s.args...); st != 0 {
 		return s.failed(st)
 	}
 	s.ran = true

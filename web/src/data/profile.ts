@@ -635,6 +635,8 @@ export interface Placement {
 export interface Provenance {
   /** Confidence says how they were found; a source node may have one of its own. */
   confidence: "exact" | "by tensor" | "by name" | "by order" | "unknown";
+  /** Inserted marks an operator that the engine put in by itself, such as a change of layout. Its source nodes are those whose tensor it brings into another form; their work is not its work. */
+  inserted?: boolean;
   /** SourceNodes are the nodes of the model, empty when none could be found. The first is the one that the layer is named after. */
   source_nodes?: SourceNode[];
 }
