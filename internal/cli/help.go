@@ -72,7 +72,7 @@ opens it.`
 		[]string{"warmup", "pin", "samples", "max-loop"},
 	},
 	{
-		"engines", "engines other than opmeter's own", func() string {
+		"engine", "engines other than opmeter's own", func() string {
 			return `With --engine a model runs with an engine that people ship, found where it is installed:
 onnxruntime, litert, openvino, or onnxruntime@1.20, or onnxruntime=FILE for a library. The
 time of operators is their share, by that engine's profiler, of plain inferences. Several
