@@ -239,7 +239,12 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []profile.Finding) {
 	byHow := map[profile.Confidence]int{}
 	var none []int64
+	all := 0
 	for i := range ms {
+		if p.Layers[i].State == profile.Fused {
+			continue // part of another one, which is looked for with it
+		}
+		all++
 		if len(ms[i].Layers) == 0 {
 			none = append(none, int64(i))
 			continue
@@ -252,12 +257,12 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", len(ms)-len(none), len(ms))
+	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", all-len(none), all)
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
 	severity := profile.Info
-	if len(ms) > 0 && len(none)*2 > len(ms) {
+	if len(none)*2 > all {
 		severity = profile.Problem
 		text += ". The record may be of another model"
 	} else if len(none) > 0 {

@@ -270,6 +270,10 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 			Kind: profile.Imported, N: &n, Mean: &v, Typical: &v,
 			Method: fmt.Sprintf("middle of what the engine's running mean in whole microseconds allows, within %.2g µs", half*1e6),
 		}
+		// Processors count the same time twice.
+		if t.cpu[i] == t.real[i] {
+			continue
+		}
 		if c, _, ok := mean(r.base.runs, t.runs, at(r.base.cpu, i), t.cpu[i]); ok {
 			d.Set(row, record.CPUTime, c)
 		}

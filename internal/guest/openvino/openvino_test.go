@@ -170,9 +170,18 @@ func TestTypes(t *testing.T) {
 		elem, size int
 		shape      []int
 	}{
-		{"float32", 1, 4, []int{2, 3}}, {"uint8", 2, 1, []int{5}}, {"int8", 3, 1, []int{5}}, {"uint16", 4, 2, []int{2}}, {"int16", 5, 2, []int{2}},
-		{"int32", 6, 4, []int{}}, {"int64", 7, 8, []int{1, 2}}, {"float16", 10, 2, []int{3}}, {"float64", 11, 8, []int{2}}, {"uint32", 12, 4, []int{2}},
-		{"uint64", 13, 8, []int{2}}, {"bool", 9, 1, []int{4}},
+		{"float32", 1, 4, []int{2, 3}},
+		{"uint8", 2, 1, []int{5}},
+		{"int8", 3, 1, []int{5}},
+		{"uint16", 4, 2, []int{2}},
+		{"int16", 5, 2, []int{2}},
+		{"int32", 6, 4, []int{}},
+		{"int64", 7, 8, []int{1, 2}},
+		{"float16", 10, 2, []int{3}},
+		{"float64", 11, 8, []int{2}},
+		{"uint32", 12, 4, []int{2}},
+		{"uint64", 13, 8, []int{2}},
+		{"bool", 9, 1, []int{4}},
 	} {
 		n := c.size
 		for _, d := range c.shape {
@@ -300,8 +309,12 @@ func TestErrors(t *testing.T) {
 		code       guest.Code
 		part       string
 	}{
-		{"device", "GPU.7", guest.NoProvider, "CPU"}, {"device", "HETERO:GPU,CPU", guest.NoProvider, "HETERO"}, {"NO_SUCH_PROPERTY", "1", guest.NoOption, "INFERENCE_PRECISION_HINT"},
-		{"INFERENCE_PRECISION_HINT", "f7", guest.NoOption, "f7"}, {"property.NUM_STREAMS", "many", guest.NoOption, "many"}, {"graphs", "perhaps", guest.NoOption, "yes or no"},
+		{"device", "GPU.7", guest.NoProvider, "CPU"},
+		{"device", "HETERO:GPU,CPU", guest.NoProvider, "HETERO"},
+		{"NO_SUCH_PROPERTY", "1", guest.NoOption, "INFERENCE_PRECISION_HINT"},
+		{"INFERENCE_PRECISION_HINT", "f7", guest.NoOption, "f7"},
+		{"property.NUM_STREAMS", "many", guest.NoOption, "many"},
+		{"graphs", "perhaps", guest.NoOption, "yes or no"},
 	} {
 		k := task(t, squares(t), x)
 		k.Options = []guest.Option{{Key: c.key, Value: c.value}}
