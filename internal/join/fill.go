@@ -249,8 +249,12 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []profile.Finding) {
 	byHow := map[profile.Confidence]int{}
 	var none []int64
-	own := 0
+	all, own := 0, 0
 	for i := range ms {
+		if p.Layers[i].State == profile.Fused {
+			continue // part of another one, which is looked for with it
+		}
+		all++
 		if len(ms[i].Layers) == 0 && len(ms[i].Serves) > 0 {
 			own++
 			continue
@@ -267,7 +271,7 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", len(ms)-len(none)-own, len(ms))
+	text := fmt.Sprintf("Found in the model: %d of %d recorded operators", all-len(none)-own, all)
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
@@ -275,7 +279,7 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 		text += fmt.Sprintf("; the engine put in %d by itself, which change the form of tensors", own)
 	}
 	severity := profile.Info
-	if len(ms) > 0 && len(none)*2 > len(ms) {
+	if len(none)*2 > all {
 		severity = profile.Problem
 		text += ". The record may be of another model"
 	} else if len(none) > 0 {

@@ -357,7 +357,11 @@ func (t *trial) layers(run *ingest.Run, res *measure.Result) error {
 // layer sends the figures of one layer.
 func (t *trial) layer(i int, l *profile.Layer, scale float64) error {
 	how := "profiler of " + t.about.Title
-	if l.Latency == nil {
+	switch {
+	case l.Latency != nil:
+	case l.State == profile.Ran || l.State.Elsewhere():
+		return nil // too short for the profiler's clock, or done by another one
+	default:
 		t.p.Layers[i].State = profile.NotReached
 		return t.event(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: profile.NotReached}})
 	}

@@ -117,7 +117,9 @@ func (p *profiled) now() (t times, nodes []node, err error) {
 func (p *profiled) After(wall int64) error {
 	r := p.rec
 	r.runs++
-	r.walls.Add(float64(max(0, wall)) / 1e9)
+	if wall >= 0 {
+		r.walls.Add(float64(wall) / 1e9)
+	}
 	if r.running {
 		return nil
 	}
@@ -193,7 +195,7 @@ func mean(base, runs, from, to int64) (figure, half float64, ok bool) {
 func (p *profiled) Recorded() (*ingest.Run, error) {
 	r := p.rec
 	n := r.runs - r.base.runs
-	if n <= 0 || r.walls.N() == 0 {
+	if n <= 0 {
 		return nil, nil
 	}
 	t, nodes, err := p.now()
@@ -215,12 +217,18 @@ func (p *profiled) Recorded() (*ingest.Run, error) {
 	return d.Run(), nil
 }
 
+// ports are inputs and outputs of the model, which counters list as nodes that take no time.
+var ports = map[string]bool{"Parameter": true, "Result": true, "Input": true, "Output": true}
+
 // rows adds a layer for each node and returns their indices, -1 for those that are left out.
 func (r *recorder) rows(d *draft.Draft) []int {
 	rows := make([]int, len(r.nodes))
 	ran := -1
 	for i := range r.nodes {
 		n := &r.nodes[i]
+		if rows[i] = -1; ports[n.op] {
+			continue
+		}
 		l := profile.Layer{Name: n.name, Op: n.op, Kernel: n.exec, State: record.State(n.status)}
 		hint, where := r.graphs.of(n.name)
 		switch {
@@ -262,9 +270,17 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 			Kind: profile.Imported, N: &n, Mean: &v, Typical: &v,
 			Method: fmt.Sprintf("middle of what the engine's running mean in whole microseconds allows, within %.2g µs", half*1e6),
 		}
+		// Processors count the same time twice.
+		if t.cpu[i] == t.real[i] {
+			continue
+		}
 		if c, _, ok := mean(r.base.runs, t.runs, at(r.base.cpu, i), t.cpu[i]); ok {
 			d.Set(row, record.CPUTime, c)
 		}
+	}
+	d.P.Settings.Runs = &n
+	if r.walls.N() == 0 {
+		return
 	}
 	s := r.walls.Summary()
 	kept, _ := r.walls.Kept()
@@ -272,7 +288,6 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 	m.Typical = new(s.Mean)
 	d.P.Totals.Latency, d.P.Totals.LatencySamples = m, kept
 	d.P.Reconcile = &profile.Reconcile{WallS: new(max(s.Mean, sum)), OperatorsS: &sum, GapsS: new(max(0, s.Mean-sum))}
-	d.P.Settings.Runs = &n
 }
 
 // sums puts in figures of single inferences.

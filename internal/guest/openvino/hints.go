@@ -33,7 +33,6 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 	own := owners(read, ops)
 	parts := make([][]int, len(ran.layers)) // operators that each executed layer does
 	taken := make([]bool, len(ops))
-	lite := m != nil && m.Format == "tflite"
 	for i := range ran.layers {
 		if ran.layers[i].constant {
 			continue
@@ -51,22 +50,21 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 			}
 			parts[i] = with(parts[i], own[at])
 			taken[own[at]] = true
-			if !lite && read.layers[at].named() {
-				g.hints[i].Nodes = add(g.hints[i].Nodes, read.layers[at].name)
-			}
 		}
 	}
-	for i, list := range g.mains(ops, parts) {
+	does := g.mains(ops, parts)
+	g.between(ops, parts, taken, does)
+	for i, list := range does {
+		h, named := &g.hints[i], true
 		for _, o := range list {
+			named = named && ops[o].name != "" && m.Format == "onnx"
+			h.Nodes = add(h.Nodes, ops[o].name)
 			for _, t := range ops[o].out {
-				g.hints[i].Outputs = add(g.hints[i].Outputs, t)
+				h.Outputs = add(h.Outputs, t)
 			}
 		}
-	}
-	g.between(ops, parts, taken)
-	for i := range g.hints {
 		// A name that the engine made is no name of the model's, though it may look like one.
-		if h := &g.hints[i]; lite && len(h.Outputs) > 0 {
+		if !named && len(h.Outputs) > 0 {
 			h.Nodes = h.Outputs[:1:1]
 		}
 	}
@@ -112,10 +110,6 @@ func (g *graphs) mains(ops []op, parts [][]int) [][]int {
 
 // calls are the names that an executed layer has for what went into it.
 func (l *layer) calls() []string { return append([]string{l.name}, l.origins...) }
-
-func (l *layer) named() bool {
-	return slices.ContainsFunc(l.outs, func(o outPort) bool { return len(o.names) > 0 })
-}
 
 // made are endings that OpenVINO puts on names of nodes that it makes of others.
 var made = []string{
@@ -182,7 +176,7 @@ var passive = map[string]bool{"Reorder": true, "Reshape": true, "Convert": true,
 // between gives operators that no layer has to layers that nothing is known of, where data of an
 // operator before them and for one behind them passes through both: what stands between known
 // tensors makes what is read of them. Where several layers may be meant, kinds decide.
-func (g *graphs) between(ops []op, parts [][]int, taken []bool) {
+func (g *graphs) between(ops []op, parts [][]int, taken []bool, does [][]int) {
 	if len(ops) == 0 {
 		return
 	}
@@ -216,9 +210,7 @@ func (g *graphs) between(ops []op, parts [][]int, taken []bool) {
 		}
 		for _, o := range alone {
 			taken[o] = true
-			for _, t := range ops[o].out {
-				g.hints[i].Outputs = add(g.hints[i].Outputs, t)
-			}
+			does[i] = append(does[i], o)
 		}
 	}
 }

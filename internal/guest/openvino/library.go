@@ -59,6 +59,7 @@ type calls struct {
 	tensorFree      uintptr `c:"ov_tensor_free"`
 	tensorData      uintptr `c:"ov_tensor_data"`
 	tensorBytes     uintptr `c:"ov_tensor_get_byte_size"`
+	tensorCount     uintptr `c:"ov_tensor_get_size"`
 	tensorShape     uintptr `c:"ov_tensor_get_shape"`
 	tensorType      uintptr `c:"ov_tensor_get_element_type"`
 	free            uintptr `c:"ov_free"`

@@ -11,6 +11,7 @@ import (
 // op is an operator of the model file: names of the tensors that it reads and makes, constants left
 // out.
 type op struct {
+	name      string // "" where others have it, too
 	kind      string
 	in, out   []string
 	from      []int // operators that make what it reads
@@ -21,9 +22,16 @@ type op struct {
 func opsOf(g *graph.Graph) []op {
 	ops := make([]op, len(g.Nodes))
 	made := map[int]int{}
+	called := map[string]int{}
+	for _, n := range g.Nodes {
+		called[n.Name]++
+	}
 	for i, n := range g.Nodes {
 		o := &ops[i]
 		o.kind = kindOf(n.Op)
+		if called[n.Name] == 1 {
+			o.name = n.Name
+		}
 		for _, v := range n.Inputs {
 			if v < 0 {
 				continue
@@ -212,45 +220,37 @@ func (g *irGraph) propose(own []int, ops []op, varies []bool, numbered bool) {
 	}
 }
 
+// odd is the part of a kind's layers from which on the kind is left out: it was counted off
+// against operators that only happen to be as many.
+const odd = 0.2
+
 // verify takes back what does not fit: an operator whose data comes from other operators in the
-// model than in the graph. It returns how many layers stay.
+// model than in the graph. Kinds that fit badly go first, as a whole: what is compared with
+// wrong neighbours would not fit either. It returns how many layers stay.
 func (g *irGraph) verify(own, fixed []int, ops []op, varies []bool) int {
-	for range 50 {
-		taken := make([]bool, len(ops))
+	for {
+		wrong := g.misfits(own, fixed, ops, varies)
+		bad, all := map[string]int{}, map[string]int{}
 		for i := range own {
-			if own[i] >= 0 {
-				taken[own[i]] = true
-			}
-		}
-		above := nearestOps(ops, taken)
-		sets := make([][]int, len(g.layers))
-		changed := false
-		for i := range g.layers {
-			if !varies[i] {
-				continue
-			}
-			var set []int
-			for _, f := range g.layers[i].from {
-				switch {
-				case f.layer < 0 || f.layer >= i || !varies[f.layer]:
-				case own[f.layer] >= 0 && own[f.layer] != own[i]:
-					set = with(set, own[f.layer])
-				default:
-					for _, o := range sets[f.layer] {
-						if o != own[i] {
-							set = with(set, o)
-						}
-					}
+			if own[i] >= 0 && fixed[i] < 0 {
+				all[ops[own[i]].kind]++
+				if wrong[i] {
+					bad[ops[own[i]].kind]++
 				}
 			}
-			sets[i] = set
-			if own[i] >= 0 && fixed[i] < 0 && (len(set) >= maxAround || !slices.Equal(set, above[own[i]])) {
-				own[i] = -1
-				changed = true
-				break
+		}
+		worst, most := "", odd
+		for k, n := range bad {
+			if part := float64(n) / float64(all[k]); part > most || part == most && k < worst {
+				worst, most = k, part
 			}
 		}
-		if !changed {
+		for i := range own {
+			if own[i] >= 0 && fixed[i] < 0 && (ops[own[i]].kind == worst || worst == "" && wrong[i]) {
+				own[i] = -1
+			}
+		}
+		if worst == "" {
 			break
 		}
 	}
@@ -261,6 +261,39 @@ func (g *irGraph) verify(own, fixed []int, ops []op, varies []bool) int {
 		}
 	}
 	return n
+}
+
+// misfits marks layers whose data comes from other operators than those of their own.
+func (g *irGraph) misfits(own, fixed []int, ops []op, varies []bool) []bool {
+	taken := make([]bool, len(ops))
+	for i := range own {
+		if own[i] >= 0 {
+			taken[own[i]] = true
+		}
+	}
+	above := nearestOps(ops, taken)
+	sets := make([][]int, len(g.layers))
+	wrong := make([]bool, len(g.layers))
+	for i := range g.layers {
+		if !varies[i] {
+			continue
+		}
+		for _, f := range g.layers[i].from {
+			switch {
+			case f.layer < 0 || f.layer >= i || !varies[f.layer]:
+			case own[f.layer] >= 0 && own[f.layer] != own[i]:
+				sets[i] = with(sets[i], own[f.layer])
+			default:
+				for _, o := range sets[f.layer] {
+					if o != own[i] {
+						sets[i] = with(sets[i], o)
+					}
+				}
+			}
+		}
+		wrong[i] = own[i] >= 0 && fixed[i] < 0 && (len(sets[i]) >= maxAround || !slices.Equal(sets[i], above[own[i]]))
+	}
+	return wrong
 }
 
 // with adds a number to a sorted set.

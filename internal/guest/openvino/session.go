@@ -442,8 +442,9 @@ func (l *library) tensor(t uintptr) (*guest.Tensor, error) {
 	if typ.name == "" || typ.name == "string" {
 		return nil, guest.Errorf(guest.Rejected, "OpenVINO gives an output of an element type that opmeter does not take from it (%d, %s)", number, orUnknown(typ.name))
 	}
-	shape := new([2]int64)
-	if s := invoke(l.c.tensorShape, t, uintptr(unsafe.Pointer(shape))); s != 0 {
+	// The interface has no shape for a scalar.
+	shape, count := new([2]int64), uintptr(0)
+	if s := invoke(l.c.tensorShape, t, uintptr(unsafe.Pointer(shape))); s != 0 && (invoke(l.c.tensorCount, t, uintptr(unsafe.Pointer(&count))) != 0 || count != 1) {
 		return nil, l.failed(guest.Failed, s, "OpenVINO does not tell a tensor's shape")
 	}
 	defer invoke(l.c.shapeFree, uintptr(unsafe.Pointer(shape)))

@@ -21,8 +21,16 @@ var numbered = [][]dtype{
 
 var (
 	first = []dtype{
-		{"bool", 8}, {"bfloat16", 16}, {"float16", 16}, {"float32", 32}, {"float64", 64},
-		{"int4", 4}, {"int8", 8}, {"int16", 16}, {"int32", 32}, {"int64", 64},
+		{"bool", 8},
+		{"bfloat16", 16},
+		{"float16", 16},
+		{"float32", 32},
+		{"float64", 64},
+		{"int4", 4},
+		{"int8", 8},
+		{"int16", 16},
+		{"int32", 32},
+		{"int64", 64},
 	}
 	second = []dtype{{"", 1}, {"uint2", 2}, {"", 3}, {"uint4", 4}, {"", 6}, {"uint8", 8}, {"uint16", 16}, {"uint32", 32}, {"uint64", 64}}
 	// What follows is not looked at when the order is told apart: releases differ in how many there are.
