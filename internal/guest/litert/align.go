@@ -222,7 +222,7 @@ func fits(op string, steps []step) int32 {
 			return 0
 		case slices.Contains(own.main, kind):
 			main++
-		case !slices.Contains(own.beside, kind), main == 0 && kind == "Clamp":
+		case !slices.Contains(own.beside, kind), main == 0 && kind == "Clamp", main > 0 && slices.Contains(before, kind):
 			return 0
 		}
 	}
@@ -248,6 +248,9 @@ type kernel struct {
 // moving are operators that bring data into the place, shape or type that another one wants, or limit
 // its result.
 var moving = []string{"Static Reshape", "Copy", "Convert", "Transpose", "Clamp", "Pack LH", "Constant Pad", "Static Expand Dims", "Fuse Dims", "Split Dims"}
+
+// before are those of them that prepare an operand: they stand in front of the operator.
+var before = []string{"Convert", "Pack LH", "Constant Pad", "Static Expand Dims"}
 
 func one(names ...string) kernel {
 	return kernel{main: append(names, fused...), beside: []string{"Convert", "Copy"}}
