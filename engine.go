@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/guest/find"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
@@ -25,8 +25,8 @@ import (
 type Engine struct {
 	// Name is "onnxruntime", "litert" or "openvino".
 	Name string
-	// Library is the file to open.
-	Library string
+	// Library is the file to open, Version what its package says of it, "" where that is not known.
+	Library, Version string
 	// Options are the engine's own, in the order in which they take effect.
 	Options []EngineOption
 	// Helper is the program opmeter-engine, which opens the library.
@@ -55,32 +55,17 @@ func (e *EngineError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *EngineError) Unwrap() error { return e.Err }
 
-// Measured is a profile, or why there is none. Both where a run ended early.
-type Measured struct {
-	Profile *profile.Profile
-	Err     error
-}
+// Turns lets profiles that are made at the same time, each in a goroutine of its own, take turns:
+// a few inferences of one, then a few of the next, so that slow changes of the machine meet
+// all alike. The zero value is ready; all options of a comparison have the same one.
+type Turns struct{ t guest.Turns }
 
-// ProfileTogether profiles a model with each of several ways to run it, which take turns: slow
-// changes of the machine meet all alike. Options differ in what is to be compared, such as
-// their Engine. They are returned in the same order.
-func ProfileTogether(ctx context.Context, m *Model, os []Options) []Measured {
-	out := make([]Measured, len(os))
-	var turns guest.Turns
-	var wait sync.WaitGroup
-	for i := range os {
-		o := os[i]
-		turn := turns.Join()
-		wait.Go(func() {
-			out[i].Profile, out[i].Err = m.profile(ctx, o, turn)
-		})
+// profile measures with the engine of the options.
+func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
+	var turn *guest.Turn
+	if o.Turns != nil {
+		turn = o.Turns.t.Join()
 	}
-	wait.Wait()
-	return out
-}
-
-// profile measures with the engine of the options; turn is nil where there are no others.
-func (m *Model) profile(ctx context.Context, o Options, turn *guest.Turn) (*profile.Profile, error) {
 	if o.Engine != nil {
 		return m.visit(ctx, o, turn)
 	}
@@ -165,7 +150,7 @@ func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *gue
 		Progress: o.Progress,
 		Request: guest.Request{
 			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, CPUs: cpus, MaxMemory: o.MaxMemory,
-			Runs: h.Runs, Time: h.Time, WarmupTime: h.WarmupTime, WarmupRuns: h.WarmupRuns, Samples: h.Samples,
+			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
 		},
 	}), clean, nil
 }
@@ -203,4 +188,40 @@ func (m *Model) file() (path string, clean func(), err error) {
 		return "", nil, err
 	}
 	return path, clean, nil
+}
+
+// FindEngines finds engines on this computer by a list such as "opmeter,onnxruntime@1.20,litert=FILE":
+// names, each with the beginning of a version behind an "@" or a library behind a "=". It returns
+// one for each, nil for opmeter's own. Errors are an [OptionError] or an [EngineError], of one line
+// that says how to get what is missing.
+func FindEngines(list string) ([]*Engine, error) {
+	specs, err := find.Parse(list)
+	if err != nil {
+		return nil, &OptionError{Option: "Engine", Text: err.Error(), Err: err}
+	}
+	here := find.Here()
+	out := make([]*Engine, len(specs))
+	for i, s := range specs {
+		if s.Engine == find.Native {
+			continue
+		}
+		f, err := s.Pick(here)
+		if err != nil {
+			return nil, foundError(s.Engine, err)
+		}
+		helper, err := here.Helper()
+		if err != nil {
+			return nil, foundError(s.Engine, err)
+		}
+		out[i] = &Engine{Name: f.Engine, Library: f.Path, Version: f.Version, Helper: helper}
+	}
+	return out, nil
+}
+
+func foundError(engine string, err error) error {
+	e, ok := errors.AsType[*guest.Error](err)
+	if !ok {
+		e = guest.Errorf(guest.NotFound, "%v", err)
+	}
+	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
 }

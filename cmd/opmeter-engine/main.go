@@ -10,8 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/guest/child"
 )
 
-// engines are those that this program can open, by name.
-var engines = child.Engines{}
 
 func main() {
 	if len(os.Args) > 1 {
