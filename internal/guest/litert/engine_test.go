@@ -1,3 +1,5 @@
+//go:build (darwin || linux || windows) && (amd64 || arm64 || (linux && riscv64))
+
 package litert
 
 import (
@@ -124,9 +126,13 @@ func TestRun(t *testing.T) {
 		shape   []int
 		threads int
 	}{
-		{"default", nil, []int{1, 3}, 1}, {"resized", nil, []int{4, 3}, 1}, {"threads", nil, []int{2, 3}, 3},
-		{"builtin", []guest.Option{{Key: "kernel", Value: "builtin"}}, []int{2, 3}, 1}, {"reference", []guest.Option{{Key: "kernel", Value: "reference"}}, []int{1, 3}, 1},
-		{"off", []guest.Option{{Key: "xnnpack", Value: "off"}}, []int{1, 3}, 1}, {"flags", []guest.Option{{Key: "xnnpack_flags", Value: "qs8,qu8"}}, []int{1, 3}, 1},
+		{"default", nil, []int{1, 3}, 1},
+		{"resized", nil, []int{4, 3}, 1},
+		{"threads", nil, []int{2, 3}, 3},
+		{"builtin", []guest.Option{{Key: "kernel", Value: "builtin"}}, []int{2, 3}, 1},
+		{"reference", []guest.Option{{Key: "kernel", Value: "reference"}}, []int{1, 3}, 1},
+		{"off", []guest.Option{{Key: "xnnpack", Value: "off"}}, []int{1, 3}, 1},
+		{"flags", []guest.Option{{Key: "xnnpack_flags", Value: "qs8,qu8"}}, []int{1, 3}, 1},
 		{"clustering", []guest.Option{{Key: "clustering", Value: "off"}}, []int{1, 3}, 1},
 		{"cache", []guest.Option{{Key: "weight_cache", Value: filepath.Join(t.TempDir(), "cache")}}, []int{1, 3}, 1},
 	} {

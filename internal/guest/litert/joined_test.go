@@ -1,3 +1,5 @@
+//go:build (darwin || linux || windows) && (amd64 || arm64 || (linux && riscv64))
+
 package litert
 
 import (

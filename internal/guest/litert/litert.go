@@ -10,18 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/guest"
 )
 
-// Accelerators of LiteRtHwAccelerators.
-const (
-	onCPU = 1 << iota
-	onGPU
-	onNPU
-)
-
-var accelerators = []struct {
-	name string
-	bit  int
-}{{"cpu", onCPU}, {"gpu", onGPU}, {"npu", onNPU}}
-
 // library is a LiteRT library that was opened.
 type library struct {
 	api   *api

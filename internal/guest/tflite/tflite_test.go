@@ -158,11 +158,16 @@ func TestRejected(t *testing.T) {
 		task *guest.Task
 		code guest.Code
 	}{
-		{"absent", task(none, ok), guest.Rejected}, {"no model", task(text, ok), guest.Rejected}, {"custom", task(adding(t, "NoSuchThing", graph.TFLiteCustom), ok), guest.Rejected},
-		{"count", task(good), guest.Rejected}, {"type", task(good, guest.Tensor{DType: "int8", Shape: []int{1, 3}, Data: []byte{1, 2, 3}}), guest.Rejected},
+		{"absent", task(none, ok), guest.Rejected},
+		{"no model", task(text, ok), guest.Rejected},
+		{"custom", task(adding(t, "NoSuchThing", graph.TFLiteCustom), ok), guest.Rejected},
+		{"count", task(good), guest.Rejected},
+		{"type", task(good, guest.Tensor{DType: "int8", Shape: []int{1, 3}, Data: []byte{1, 2, 3}}), guest.Rejected},
 		{"shape", task(good, guest.Tensor{DType: "float32", Shape: []int{1, 5}, Data: floats(0, 0, 0, 0, 0)}), guest.Rejected},
 		{"bytes", task(good, guest.Tensor{DType: "float32", Shape: []int{1, 3}, Data: []byte{1}}), guest.Rejected},
-		{"option", option, guest.NoOption}, {"value", value, guest.NoOption}, {"format", format, guest.NoFormat},
+		{"option", option, guest.NoOption},
+		{"value", value, guest.NoOption},
+		{"format", format, guest.NoFormat},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := lib.Load(tt.task)
