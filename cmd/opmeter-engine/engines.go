@@ -4,6 +4,7 @@ import (
 	"github.com/opmeter/opmeter/internal/guest/child"
 	"github.com/opmeter/opmeter/internal/guest/litert"
 	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
+	"github.com/opmeter/opmeter/internal/guest/openvino"
 	"github.com/opmeter/opmeter/internal/guest/tflite"
 )
 
@@ -11,5 +12,6 @@ import (
 var engines = child.Engines{
 	"litert":      litert.Open,
 	"onnxruntime": onnxruntime.Open,
+	"openvino":    openvino.Open,
 	"tflite":      tflite.Open,
 }

@@ -132,7 +132,7 @@ func (a *app) trace(ctx context.Context, args []string, opts opmeter.ImportOptio
 			return withStatus(statusUse, err)
 		}
 	}
-	a.measures()
+	a.measures(longPatience)
 	ran := a.runMarked(ctx, args, file)
 	if e, ok := errors.AsType[*exec.Error](ran); ok {
 		return withStatus(statusUse, fmt.Errorf("%s: cannot be run: %w", text.Clean(args[0]), e.Err))
