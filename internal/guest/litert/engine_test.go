@@ -150,7 +150,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			if _, err := s.Outputs(); code(err) != guest.Failed {
 				t.Errorf("outputs before a run: %v", err)
 			}
@@ -194,7 +194,7 @@ func TestElements(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			if err := s.Run(); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestCarry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for n := 1; n <= 5; n++ {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if n := testing.AllocsPerRun(100, func() {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func records(lib guest.Library, k *guest.Task) (*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	p, ok := s.(guest.Profiled)
 	if !ok || p.Room() >= 0 {
 		return nil, fmt.Errorf("%T is no profiled session with room", s)
@@ -146,7 +146,7 @@ func TestForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	p := s.(guest.Profiled)
 	run := func(n int) {
 		for range n {
@@ -212,7 +212,7 @@ func (n *native) differs(lib guest.Library) (most float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if err := s.Run(); err != nil {
 		return 0, err
 	}

@@ -203,7 +203,7 @@ func (sh *shared) session() (guest.Session, error) {
 		}
 	}
 	if err != nil {
-		s.Close()
+		_ = s.Close()
 		return nil, err
 	}
 	return s, nil

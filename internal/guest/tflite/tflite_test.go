@@ -127,7 +127,7 @@ func TestCarry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for range 4 {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)
