@@ -227,6 +227,8 @@ func fits(op string, steps []step) int32 {
 			main++
 		case !slices.Contains(own.beside, kind), main == 0 && kind == "Clamp", main > 0 && slices.Contains(before, kind):
 			return 0
+		case main > 0 && op == "FULLY_CONNECTED" && kind == "Static Reshape":
+			return 0 // it makes rows of an operand, and leaves the result as it is
 		}
 	}
 	switch {
