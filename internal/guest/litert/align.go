@@ -184,14 +184,14 @@ func skip(op string, next []step) int32 {
 func part(op, name string) bool {
 	kind, _, _ := strings.Cut(name, " (")
 	switch kind {
-	case normalize, "Mean Squared":
+	case scaled, "Mean Squared":
 		return op == "MUL" || op == "SQUARE" // of the sum or mean behind it
 	}
 	return slices.Contains(fused, kind) && slices.Contains(kernels[op].main, fused[0])
 }
 
-// normalize is XNNPACK's name of a sum of squares that is scaled.
-const normalize = "Normalize" //nolint:misspell // as the library spells it
+// scaled is XNNPACK's name of a sum of squares that is scaled.
+const scaled = "Normalize" //nolint:misspell // as the library spells it
 
 // fused are names of operators that do several nodes in a row, each of which changes
 // elements one by one.
@@ -275,8 +275,8 @@ var kernels = map[string]kernel{
 	"BATCH_MATMUL":      {main: []string{"Batch Matrix Multiply", "Fully Connected", "Dynamic Fully Connected"}, beside: moving},
 	"AVERAGE_POOL_2D":   {main: []string{"Average Pooling", "Mean"}, beside: moving},
 	"MAX_POOL_2D":       {main: []string{"Max Pooling", "Clamp"}, beside: moving},
-	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum", "Mean Squared", normalize}, beside: moving},
-	"SUM":               {main: []string{"Sum", normalize, "Mean Squared"}, beside: moving},
+	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum", "Mean Squared", scaled}, beside: moving},
+	"SUM":               {main: []string{"Sum", scaled, "Mean Squared"}, beside: moving},
 	"REDUCE_MAX":        {main: []string{"Reduce Max"}, beside: moving},
 	"REDUCE_MIN":        {main: []string{"Reduce Min"}, beside: moving},
 	"ADD":               two("Add"), "SUB": two("Subtract"), "MUL": two("Multiply", "Square"), "DIV": two("Divide"), "MAXIMUM": two("Maximum"), "MINIMUM": two("Minimum"),

@@ -36,7 +36,7 @@ func TestAlign(t *testing.T) {
 		{"interpreter's node between", "CONV_2D SOFTMAX CONV_2D", []step{{-1, conv}, {1, "SOFTMAX"}, {-1, conv}}, []int{0, 1, 2}, true},
 		{"composite", "FULLY_CONNECTED STABLEHLO_COMPOSITE FULLY_CONNECTED", ops(fc, "Multiply (ND)", "Transpose (ND, X32) Transpose", "Dynamic Fully Connected (NC, F32) GEMM", "Softmax (NC, F32)", "Transpose (ND, X32) Transpose", "Dynamic Fully Connected (NC, F32) GEMM", "Static Reshape (NC)", fc), []int{0, 1, 1, 1, 1, 1, 1, 1, 2}, true},
 		{"fused elements", "MUL SUB CONV_2D", ops("Invalid Unary Op", conv), []int{1, 2}, true},
-		{"sum of squares", "MUL SUM DIV", ops(normalize+" (ND) Reduce2", "Divide (ND)"), []int{1, 2}, true},
+		{"sum of squares", "MUL SUM DIV", ops(scaled+" (ND) Reduce2", "Divide (ND)"), []int{1, 2}, true},
 		{"rows for a dense layer", "FULLY_CONNECTED FULLY_CONNECTED", ops(fc, "Static Reshape (NC)", fc), []int{0, 1, 1}, true},
 		// Either of two nodes may have vanished.
 		{"ambiguous", "RESHAPE RESHAPE ADD", ops("Static Reshape (NC)", "Add (ND)"), []int{-1, 2}, true},
