@@ -184,11 +184,14 @@ func skip(op string, next []step) int32 {
 func part(op, name string) bool {
 	kind, _, _ := strings.Cut(name, " (")
 	switch kind {
-	case "Normalize", "Mean Squared":
+	case scaled, "Mean Squared":
 		return op == "MUL" || op == "SQUARE" // of the sum or mean behind it
 	}
 	return slices.Contains(fused, kind) && slices.Contains(kernels[op].main, fused[0])
 }
+
+// scaled is XNNPACK's name of a sum of squares that is scaled.
+const scaled = "Normalize" //nolint:misspell // as the library spells it
 
 // fused are names of operators that do several nodes in a row, each of which changes
 // elements one by one.
@@ -222,8 +225,10 @@ func fits(op string, steps []step) int32 {
 			return 0
 		case slices.Contains(own.main, kind):
 			main++
-		case !slices.Contains(own.beside, kind), main == 0 && kind == "Clamp":
+		case !slices.Contains(own.beside, kind), main == 0 && kind == "Clamp", main > 0 && slices.Contains(before, kind):
 			return 0
+		case main > 0 && op == "FULLY_CONNECTED" && kind == "Static Reshape":
+			return 0 // it makes rows of an operand, and leaves the result as it is
 		}
 	}
 	switch {
@@ -249,6 +254,9 @@ type kernel struct {
 // its result.
 var moving = []string{"Static Reshape", "Copy", "Convert", "Transpose", "Clamp", "Pack LH", "Constant Pad", "Static Expand Dims", "Fuse Dims", "Split Dims"}
 
+// before are those of them that prepare an operand: they stand in front of the operator.
+var before = []string{"Convert", "Pack LH", "Constant Pad", "Static Expand Dims"}
+
 func one(names ...string) kernel {
 	return kernel{main: append(names, fused...), beside: []string{"Convert", "Copy"}}
 }
@@ -267,8 +275,8 @@ var kernels = map[string]kernel{
 	"BATCH_MATMUL":      {main: []string{"Batch Matrix Multiply", "Fully Connected", "Dynamic Fully Connected"}, beside: moving},
 	"AVERAGE_POOL_2D":   {main: []string{"Average Pooling", "Mean"}, beside: moving},
 	"MAX_POOL_2D":       {main: []string{"Max Pooling", "Clamp"}, beside: moving},
-	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum", "Mean Squared", "Normalize"}, beside: moving},
-	"SUM":               {main: []string{"Sum", "Normalize", "Mean Squared"}, beside: moving},
+	"MEAN":              {main: []string{"Mean", "Average Pooling", "Sum", "Mean Squared", scaled}, beside: moving},
+	"SUM":               {main: []string{"Sum", scaled, "Mean Squared"}, beside: moving},
 	"REDUCE_MAX":        {main: []string{"Reduce Max"}, beside: moving},
 	"REDUCE_MIN":        {main: []string{"Reduce Min"}, beside: moving},
 	"ADD":               two("Add"), "SUB": two("Subtract"), "MUL": two("Multiply", "Square"), "DIV": two("Divide"), "MAXIMUM": two("Maximum"), "MINIMUM": two("Minimum"),

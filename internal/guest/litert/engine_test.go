@@ -1,3 +1,5 @@
+//go:build (darwin || linux || windows) && (amd64 || arm64 || (linux && riscv64))
+
 package litert
 
 import (
@@ -124,9 +126,13 @@ func TestRun(t *testing.T) {
 		shape   []int
 		threads int
 	}{
-		{"default", nil, []int{1, 3}, 1}, {"resized", nil, []int{4, 3}, 1}, {"threads", nil, []int{2, 3}, 3},
-		{"builtin", []guest.Option{{Key: "kernel", Value: "builtin"}}, []int{2, 3}, 1}, {"reference", []guest.Option{{Key: "kernel", Value: "reference"}}, []int{1, 3}, 1},
-		{"off", []guest.Option{{Key: "xnnpack", Value: "off"}}, []int{1, 3}, 1}, {"flags", []guest.Option{{Key: "xnnpack_flags", Value: "qs8,qu8"}}, []int{1, 3}, 1},
+		{"default", nil, []int{1, 3}, 1},
+		{"resized", nil, []int{4, 3}, 1},
+		{"threads", nil, []int{2, 3}, 3},
+		{"builtin", []guest.Option{{Key: "kernel", Value: "builtin"}}, []int{2, 3}, 1},
+		{"reference", []guest.Option{{Key: "kernel", Value: "reference"}}, []int{1, 3}, 1},
+		{"off", []guest.Option{{Key: "xnnpack", Value: "off"}}, []int{1, 3}, 1},
+		{"flags", []guest.Option{{Key: "xnnpack_flags", Value: "qs8,qu8"}}, []int{1, 3}, 1},
 		{"clustering", []guest.Option{{Key: "clustering", Value: "off"}}, []int{1, 3}, 1},
 		{"cache", []guest.Option{{Key: "weight_cache", Value: filepath.Join(t.TempDir(), "cache")}}, []int{1, 3}, 1},
 	} {
@@ -144,7 +150,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			if _, err := s.Outputs(); code(err) != guest.Failed {
 				t.Errorf("outputs before a run: %v", err)
 			}
@@ -188,7 +194,7 @@ func TestElements(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			if err := s.Run(); err != nil {
 				t.Fatal(err)
 			}
@@ -213,7 +219,7 @@ func TestCarry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for n := 1; n <= 5; n++ {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)
@@ -235,7 +241,7 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if n := testing.AllocsPerRun(100, func() {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)

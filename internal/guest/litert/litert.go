@@ -1,4 +1,4 @@
-//go:build (darwin || freebsd || linux || windows) && (amd64 || arm64 || (linux && riscv64))
+//go:build (darwin || linux || windows) && (amd64 || arm64 || (linux && riscv64))
 
 package litert
 
@@ -9,18 +9,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/guest"
 )
-
-// Accelerators of LiteRtHwAccelerators.
-const (
-	onCPU = 1 << iota
-	onGPU
-	onNPU
-)
-
-var accelerators = []struct {
-	name string
-	bit  int
-}{{"cpu", onCPU}, {"gpu", onGPU}, {"npu", onNPU}}
 
 // library is a LiteRT library that was opened.
 type library struct {

@@ -10,6 +10,18 @@ import (
 	"github.com/opmeter/opmeter/internal/guest"
 )
 
+// Accelerators of LiteRtHwAccelerators.
+const (
+	onCPU = 1 << iota
+	onGPU
+	onNPU
+)
+
+var accelerators = []struct {
+	name string
+	bit  int
+}{{"cpu", onCPU}, {"gpu", onGPU}, {"npu", onNPU}}
+
 // options lists what [guest.Task].Options takes.
 var options = []guest.OptionInfo{
 	{Key: "accelerator", Values: "cpu, gpu, npu, or several with commas", Doc: "What may compute, cpu where nothing is said. A model that gpu or npu takes in part needs cpu beside it."},

@@ -1,4 +1,4 @@
-//go:build (darwin || freebsd || linux || windows) && (amd64 || arm64 || (linux && riscv64))
+//go:build (darwin || linux || windows) && (amd64 || arm64 || (linux && riscv64))
 
 package litert
 
@@ -132,17 +132,17 @@ func (sh *shared) open() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", sh.task.Model, st, sh.known.why())
+		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known.why())
 	}
 	var index, n uintptr
 	if st := call(a.mainSubgraph, uintptr(sh.model), uintptr(unsafe.Pointer(&index))); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT finds no graph in %s: %v.", sh.task.Model, st)
+		return guest.Errorf(guest.Rejected, "LiteRT finds no graph in %s: %v.", filepath.Base(sh.task.Model), st)
 	}
 	if st := call(a.modelSubgraph, uintptr(sh.model), index, uintptr(unsafe.Pointer(&sh.graph))); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT finds no main graph in %s: %v.", sh.task.Model, st)
+		return guest.Errorf(guest.Rejected, "LiteRT finds no main graph in %s: %v.", filepath.Base(sh.task.Model), st)
 	}
 	if st := call(a.numSignatures, uintptr(sh.model), uintptr(unsafe.Pointer(&n))); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT tells no signatures of %s: %v.", sh.task.Model, st)
+		return guest.Errorf(guest.Rejected, "LiteRT tells no signatures of %s: %v.", filepath.Base(sh.task.Model), st)
 	}
 	// A compiled model runs signatures; a model without any has one for its main graph.
 	for i := range n {
@@ -152,7 +152,7 @@ func (sh *shared) open() error {
 			return nil
 		}
 	}
-	return guest.Errorf(guest.Rejected, "None of the %d signatures of %s is of its main graph, and LiteRT runs nothing but signatures.", n, sh.task.Model)
+	return guest.Errorf(guest.Rejected, "None of the %d signatures of %s is of its main graph, and LiteRT runs nothing but signatures.", n, filepath.Base(sh.task.Model))
 }
 
 func (sh *shared) close() {
@@ -203,7 +203,7 @@ func (sh *shared) session() (guest.Session, error) {
 		}
 	}
 	if err != nil {
-		s.Close()
+		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -237,7 +237,7 @@ func (s *session) compile() error {
 		default:
 			hint = s.known.why()
 		}
-		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", s.task.Model, st, hint)
+		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint)
 	}
 	return nil
 }
@@ -247,14 +247,14 @@ func (s *session) ports() error {
 	a := s.lib.api
 	var ni, no uintptr
 	if st := call(a.numInputs, uintptr(s.graph), uintptr(unsafe.Pointer(&ni))); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT does not tell the inputs of %s: %v.", s.task.Model, st)
+		return guest.Errorf(guest.Rejected, "LiteRT does not tell the inputs of %s: %v.", filepath.Base(s.task.Model), st)
 	}
 	if st := call(a.numOutputs, uintptr(s.graph), uintptr(unsafe.Pointer(&no))); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT does not tell the outputs of %s: %v.", s.task.Model, st)
+		return guest.Errorf(guest.Rejected, "LiteRT does not tell the outputs of %s: %v.", filepath.Base(s.task.Model), st)
 	}
 	const most = 1 << 16
 	if int(ni) != len(s.task.Inputs) || ni > most || no > most {
-		return guest.Errorf(guest.Rejected, "LiteRT sees %d inputs in %s, and %d are given.", ni, s.task.Model, len(s.task.Inputs))
+		return guest.Errorf(guest.Rejected, "LiteRT sees %d inputs in %s, and %d are given.", ni, filepath.Base(s.task.Model), len(s.task.Inputs))
 	}
 	for i := range s.task.Inputs {
 		p, err := a.port(s.graph, a.input, i)
@@ -268,7 +268,7 @@ func (s *session) ports() error {
 	}
 	layouts := make([]layout, max(1, no))
 	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", s.task.Model, s.shapes(), st, s.known.why())
+		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known.why())
 	}
 	for i := range int(no) {
 		p, err := a.port(s.graph, a.output, i)
@@ -374,7 +374,7 @@ func (s *session) Run() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", s.task.Model, st, s.known.why())
+		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known.why())
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
-//go:build (darwin || freebsd || linux || windows) && (amd64 || arm64 || (linux && riscv64))
+//go:build (darwin || linux || windows) && (amd64 || arm64 || (linux && riscv64))
 
 package tflite
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,7 +60,7 @@ func (l *library) Load(t *guest.Task) (guest.Session, error) {
 	name := append([]byte(t.Model), 0)
 	m := &model{lib: l, task: t, xnnpack: on, handle: pointer(l.api.createModel, uintptr(unsafe.Pointer(&name[0])))}
 	if m.handle == nil {
-		return nil, guest.Errorf(guest.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", t.Model)
+		return nil, guest.Errorf(guest.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model))
 	}
 	return m.session()
 }
@@ -99,12 +100,12 @@ func (s *session) build() error {
 		call(a.delegate, uintptr(s.options), uintptr(s.delegate))
 	}
 	if s.interpreter = pointer(a.create, uintptr(s.handle), uintptr(s.options)); s.interpreter == nil {
-		return guest.Errorf(guest.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks. It writes why to the standard error output.", s.task.Model)
+		return guest.Errorf(guest.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks. It writes why to the standard error output.", filepath.Base(s.task.Model))
 	}
 	s.args[0] = uintptr(s.interpreter)
 	n := number(a.inputs, uintptr(s.interpreter))
 	if n != len(s.task.Inputs) || n > maxPorts {
-		return guest.Errorf(guest.Rejected, "TensorFlow Lite sees %d inputs in %s, and %d are given.", n, s.task.Model, len(s.task.Inputs))
+		return guest.Errorf(guest.Rejected, "TensorFlow Lite sees %d inputs in %s, and %d are given.", n, filepath.Base(s.task.Model), len(s.task.Inputs))
 	}
 	for i := range s.task.Inputs {
 		if err := s.fit(i); err != nil {
@@ -112,7 +113,7 @@ func (s *session) build() error {
 		}
 	}
 	if st := number(a.allocate, uintptr(s.interpreter)); st != 0 {
-		return guest.Errorf(guest.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d. It writes why to the standard error output.", s.task.Model, st)
+		return guest.Errorf(guest.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d. It writes why to the standard error output.", filepath.Base(s.task.Model), st)
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (s *session) fit(i int) error {
 	a, given := s.lib.api, &s.task.Inputs[i]
 	t := pointer(a.input, uintptr(s.interpreter), uintptr(i))
 	if t == nil {
-		return guest.Errorf(guest.Rejected, "TensorFlow Lite does not give input %d of %s.", i, s.task.Model)
+		return guest.Errorf(guest.Rejected, "TensorFlow Lite does not give input %d of %s.", i, filepath.Base(s.task.Model))
 	}
 	name, kind := text(pointer(a.name, uintptr(t))), number(a.kind, uintptr(t))
 	switch want := types[kind]; {
@@ -151,7 +152,7 @@ func (s *session) fit(i int) error {
 func (s *session) shape(t unsafe.Pointer) ([]int, error) {
 	n := number(s.lib.api.rank, uintptr(t))
 	if n < 0 || n > maxRank {
-		return nil, guest.Errorf(guest.Rejected, "A tensor of %s has %d dimensions.", s.task.Model, n)
+		return nil, guest.Errorf(guest.Rejected, "A tensor of %s has %d dimensions.", filepath.Base(s.task.Model), n)
 	}
 	out := make([]int, n)
 	for i := range out {
@@ -212,7 +213,7 @@ func (s *session) Run() error {
 			from, ok := s.memory(pointer(a.output, uintptr(s.interpreter), uintptr(c[0])))
 			to, also := s.memory(s.in[c[1]])
 			if !ok || !also || len(from) != len(to) {
-				return guest.Errorf(guest.Failed, "Output %d of %s has %d bytes and input %d, which it becomes, %d.", c[0], s.task.Model, len(from), c[1], len(to))
+				return guest.Errorf(guest.Failed, "Output %d of %s has %d bytes and input %d, which it becomes, %d.", c[0], filepath.Base(s.task.Model), len(from), c[1], len(to))
 			}
 			copy(to, from)
 		}
@@ -220,7 +221,7 @@ func (s *session) Run() error {
 	s.ran = true
 	r, _, _ := purego.SyscallN(a.invoke, s.args[:]...)
 	if st := int32(uint32(r)); st != 0 { //nolint:gosec // a C enumeration in the low half
-		return guest.Errorf(guest.Failed, "An inference of %s by TensorFlow Lite failed: status %d. It writes why to the standard error output.", s.task.Model, st)
+		return guest.Errorf(guest.Failed, "An inference of %s by TensorFlow Lite failed: status %d. It writes why to the standard error output.", filepath.Base(s.task.Model), st)
 	}
 	return nil
 }
