@@ -3,6 +3,7 @@ package opmeter
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/mapped"
@@ -75,4 +76,12 @@ type reader struct {
 // Run implements [source.Source].
 func (r reader) Run(ctx context.Context, to source.Sink) error {
 	return r.m.reading(func() error { return r.Source.Run(ctx, to) })
+}
+
+// Patience is how long the source takes to end: see [source.Patient].
+func (r reader) Patience() time.Duration {
+	if p, ok := r.Source.(source.Patient); ok {
+		return p.Patience()
+	}
+	return source.Patience
 }

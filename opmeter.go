@@ -179,6 +179,8 @@ func (i *Inputs) feed(m *Model) (feed.Options, error) {
 type Options struct {
 	// Inputs says what to feed.
 	Inputs Inputs
+	// Engine runs the model in place of opmeter's own, nil for that.
+	Engine *Engine
 	// Threads is the number of threads that compute, 0 for 1, at most 1024.
 	Threads int
 	// Pin binds every thread to a processor of its own, one a core where possible.
@@ -219,6 +221,8 @@ type Options struct {
 	// Progress is called, at most ten times a second and outside timed regions, with
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
+	// Turns is what profiles have that are to take turns, nil for none.
+	Turns *Turns
 	// Journal is a file that keeps what is known while the model runs, so that a killed
 	// process leaves it behind: [profile.Read] opens it. It must not exist, and is to be
 	// removed when the profile has been put elsewhere. "" keeps none.
@@ -328,11 +332,7 @@ func carries(names map[string]string) []host.Carry {
 // Measuring is one at a time in a process: profiles that are asked for at once wait
 // for each other, and settings of the garbage collector are as before afterwards.
 func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error) {
-	h, err := o.host(m)
-	if err != nil {
-		return nil, err
-	}
-	return m.collect(ctx, h, o.Journal)
+	return m.profile(ctx, o)
 }
 
 // Count reports what follows from the model alone: shapes, operations,

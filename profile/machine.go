@@ -7,6 +7,10 @@ type Settings struct {
 	// Engine and its version.
 	Engine        string `json:"engine,omitzero"`
 	EngineVersion string `json:"engine_version,omitzero"`
+	// EngineLibrary is the file of another engine's library, EngineOptions its options in effect,
+	// as that engine calls them.
+	EngineLibrary string            `json:"engine_library,omitzero"`
+	EngineOptions map[string]string `json:"engine_options,omitzero"`
 	// KernelSet names the instruction sets that the kernels were allowed to use.
 	KernelSet string `json:"kernel_set,omitzero"`
 	// Libraries holds versions of other programs that took part, by name.

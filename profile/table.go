@@ -29,6 +29,7 @@ func table() []entry {
 			Quantity{Key: "against_expected", Unit: "1", Head: "÷ expected", Name: "Time over expected time", Group: "Time", Better: -1, Doc: "Time divided by the expected time: above 1 is slower than expected.", Of: []string{"latency_s"}, Per: []string{"expected_s"}},
 			nil, nil,
 		},
+		{Quantity{Key: "profiled_s", Unit: "s", Head: "profiled", Name: "Time by the engine's profiler", Group: "Time", Adds: true, Better: -1, Doc: "Time of the layer as the profiler of another engine tells it, with what profiling costs: the layer's time is its share of these, of the time of plain inferences."}, nil, nil},
 		{Quantity{Key: "reference_latency_s", Unit: "s", Head: "at ref. speed", Name: "Time at reference speed", Group: "Time", Better: -1, Model: true, Doc: "Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run."}, nil, nil},
 		{Quantity{Key: "undisturbed_latency_s", Unit: "s", Head: "undisturbed", Name: "Time of undisturbed runs", Group: "Time", Better: -1, Model: true, Doc: "Time of those plain inferences during which no other program had the processor."}, nil, nil},
 		{Quantity{Key: "processor_s", Unit: "s", Head: "processor time", Name: "Processor time", Group: "Time", Better: -1, Model: true, Doc: "Time for which the processors worked for one inference, all threads together and without waiting for other programs."}, nil, nil},

@@ -147,6 +147,8 @@ func complete(root *cobra.Command) {
 		}
 		if c.Name() == "ops" || c.Name() == "devices" {
 			completeFlag(c, "format", []string{"table", "json"})
+		} else if c.Name() == "engines" {
+			completeFlag(c, "format", engineFormats)
 		} else {
 			completeFlag(c, "format", report.Formats(true))
 		}

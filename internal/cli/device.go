@@ -127,14 +127,14 @@ func part(flag, s string) (float64, error) {
 // onDevice is a runner for a device.
 func (a *app) onDevice(id string, o opmeter.DeviceOptions, f *deviceFlags, done func(*profile.Profile)) runner {
 	return runner{
-		id, func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
+		target: id, run: func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 			p, err := a.measured(ctx, m, o, f.record, b.files)
 			if p != nil {
 				done(p)
 			}
 			return p, err
 		},
-		func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} },
+		row: func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} },
 	}
 }
 

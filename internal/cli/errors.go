@@ -55,6 +55,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Build":         {"--runtime-build", ""},
 	"ClockHz":       {"--clock", ""},
 	"Journal":       {"journal", ""},
+	"Engine":        {"--engine", "opmeter engines lists them"},
 	"Format":        {"--from", "opmeter import --list names them"},
 	"ClocksHz":      {"--clock", ""},
 	"Port":          {"--port", "opmeter devices lists those connected"},
@@ -85,6 +86,12 @@ func told(err error) error {
 	}
 	if errors.Is(err, opmeter.ErrMemory) {
 		err = fmt.Errorf("%w: try smaller inputs with --shape or --batch, or give it more with --max-memory", err)
+	}
+	if e, ok := errors.AsType[*opmeter.EngineError](err); ok {
+		if e.Code == "no_option" {
+			return useError("--engine-option: %w; opmeter engines %s lists them", err, e.Engine)
+		}
+		return withStatus(statusSource, err)
 	}
 	if _, ok := errors.AsType[*opmeter.NodeError](err); ok {
 		return withStatus(statusSource, err)

@@ -68,8 +68,21 @@ opens it.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --runs 100`,
-		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop", "engine"},
-		[]string{"warmup", "pin", "samples", "max-loop", "engine"},
+		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop"},
+		[]string{"warmup", "pin", "samples", "max-loop"},
+	},
+	{
+		"engine", "engines other than opmeter's own", func() string {
+			return `With --engine a model runs with an engine that people ship, found where it is installed:
+onnxruntime, litert, openvino, or onnxruntime@1.20, or onnxruntime=FILE for a library. The
+time of operators is their share, by that engine's profiler, of plain inferences. Several
+with commas between take turns, and are compared. opmeter engines lists what is here.`
+		},
+		`  opmeter profile model.onnx --engine onnxruntime
+  opmeter profile model.onnx --engine opmeter,onnxruntime --time 5s
+  opmeter profile model.onnx --engine onnxruntime --engine-option optimization=basic`,
+		[]string{"engine", "engine-option", "engine-timeout"},
+		[]string{"engine-option", "engine-timeout"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {

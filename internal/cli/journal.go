@@ -29,11 +29,11 @@ func (a *app) kept(files []string, run func(journal string) (*profile.Profile, e
 	for n := 1; ; n++ {
 		journal := journalName(files[0], n)
 		if _, err := os.Lstat(journal); err != nil { // the journal of another run is no place for this one's figures
-			a.setJournal(journal)
+			a.setJournal(files[0], journal)
 		}
 		p, err := run(journal)
 		if p == nil {
-			a.setJournal("")
+			a.setJournal(files[0], "")
 		}
 		e, ok := errors.AsType[*opmeter.OptionError](err)
 		switch {
@@ -49,8 +49,8 @@ func (a *app) kept(files []string, run func(journal string) (*profile.Profile, e
 
 // settle removes the journal of a run that is safe: in its files, or without figures.
 // One that has figures which no file has stays, and a line says where.
-func (a *app) settle(p *profile.Profile, safe bool) {
-	journal, _ := a.state()
+func (a *app) settle(p *profile.Profile, files []string, safe bool) {
+	journal := a.journalOf(files)
 	if journal == "" {
 		return
 	}
@@ -60,7 +60,7 @@ func (a *app) settle(p *profile.Profile, safe bool) {
 	} else {
 		fmt.Fprintf(a.err, "the figures are in %s: opmeter report opens it\n", text.Clean(journal))
 	}
-	a.setJournal("")
+	a.setJournal(files[0], "")
 }
 
 // journalName is the n-th name, from 1, of a journal beside a file or folder.

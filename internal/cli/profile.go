@@ -20,13 +20,13 @@ import (
 
 func newProfile(a *app) *cobra.Command {
 	var (
-		m      modelFlags
-		r      runFlags
-		o      outputFlags
-		t      targetFlags
-		x      mltkFlags
-		d      deviceFlags
-		engine string
+		m modelFlags
+		r runFlags
+		o outputFlags
+		t targetFlags
+		x mltkFlags
+		d deviceFlags
+		e engineFlags
 	)
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
@@ -38,12 +38,10 @@ on a device. Several models or targets give a line each.`,
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
   opmeter profile model.onnx -o profile.opmeter -o layers.csv
   opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3
-  opmeter profile model.tflite --on device:/dev/ttyACM0`,
+  opmeter profile model.tflite --on device:/dev/ttyACM0
+  opmeter profile model.onnx --engine opmeter,onnxruntime`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
-			if engine != "opmeter" {
-				return useError("--engine %q: opmeter engines lists the engines", engine)
-			}
 			if err := x.apply(c, &t, &o); err != nil {
 				return err
 			}
@@ -57,7 +55,11 @@ on a device. Several models or targets give a line each.`,
 			if err != nil {
 				return err
 			}
-			rs := make([]runner, len(t.on))
+			engines, err := e.find()
+			if err != nil {
+				return err
+			}
+			var rs []runner
 			var gates []error
 			for i, id := range t.on {
 				if port, ok := devicePort(id); ok {
@@ -65,11 +67,11 @@ on a device. Several models or targets give a line each.`,
 					if err != nil {
 						return err
 					}
-					rs[i] = a.onDevice(id, opts, &d, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })
+					rs = append(rs, a.onDevice(id, opts, &d, func(p *profile.Profile) { gates = append(gates, r.gate(p)) }))
 					continue
 				}
 				if id != "host" {
-					rs[i] = there[i]
+					rs = append(rs, there[i])
 					continue
 				}
 				opts, err := hostOptions(&m, &r)
@@ -77,19 +79,10 @@ on a device. Several models or targets give a line each.`,
 					return err
 				}
 				opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
-				rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
-					opts := opts
-					opts.Progress, opts.MaxMACs = b.progress, b.macs
-					p, err := a.kept(b.files, func(journal string) (*profile.Profile, error) {
-						opts.Journal = journal
-						return opmeter.Profile(ctx, m, opts)
-					})
-					gates = append(gates, r.gate(p))
-					return p, err
-				})
+				rs = append(rs, a.byEngines(engines, opts, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })...)
 			}
 			if t.host() {
-				a.measures()
+				a.measures(longPatience)
 			}
 			a.leftOut(faults)
 			err = a.each(c.Context(), args, &o, rs, true)
@@ -99,7 +92,7 @@ on a device. Several models or targets give a line each.`,
 	t.add(c)
 	x.add(c)
 	d.add(c)
-	c.Flags().StringVar(&engine, "engine", "opmeter", "`NAME`: engine that runs the model")
+	e.add(c)
 	m.add(c)
 	m.addData(c)
 	r.add(c)
@@ -168,7 +161,8 @@ func needModel(_ *cobra.Command, args []string) error {
 type bounds struct {
 	progress func(phase string, fraction float64)
 	macs     int64
-	files    []string // that the profile is written to
+	files    []string       // that the profile is written to
+	turns    *opmeter.Turns // of those that take turns, nil for none
 }
 
 type profiler func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error)
@@ -188,7 +182,7 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runn
 	}
 	p, err := a.one(ctx, files[0], rs[0].run, bounds{files: o.files})
 	if p == nil || err != nil && !costs(p) {
-		a.settle(p, true) // nothing was measured
+		a.settle(p, o.files, true) // nothing was measured
 		return err
 	}
 	if !costs(p) && slices.ContainsFunc(p.Incomplete, cancelled) {

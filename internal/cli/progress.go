@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -121,4 +122,29 @@ func line(phase string, f float64, lasted, all time.Duration) string {
 		s += fmt.Sprintf(", %.0f s left", left)
 	}
 	return s
+}
+
+// parts shows the progress of several works that take turns: as far as the one that has come least
+// far.
+type parts struct {
+	mu   sync.Mutex
+	show func(phase string, f float64)
+	far  []float64
+}
+
+func newParts(n int, show func(phase string, f float64)) *parts {
+	return &parts{show: show, far: make([]float64, n)}
+}
+
+// of is what one of them tells, nil where nobody looks.
+func (p *parts) of(i int) func(phase string, f float64) {
+	if p.show == nil {
+		return nil
+	}
+	return func(phase string, f float64) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.far[i] = f
+		p.show(phase, slices.Min(p.far))
+	}
 }

@@ -102,7 +102,7 @@ func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
 			failed = errors.Join(failed, withStatus(statusUse, err))
 		}
 	}
-	a.settle(p, failed == nil)
+	a.settle(p, o.files, failed == nil)
 	if o.open {
 		a.open(o.files)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter"
@@ -21,20 +22,21 @@ import (
 type runner struct {
 	target string // its id
 	run    profiler
+	turns  bool // takes turns with the others that do
 	// row puts the profile beside what the target has.
 	row func(p *profile.Profile) report.TargetRow
 }
 
 // onHost is a runner for this computer.
 func onHost(run profiler) runner {
-	return runner{"host", run, func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} }}
+	return runner{target: "host", run: run, row: func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} }}
 }
 
 // onTarget is a runner for a target that is not there.
 func onTarget(t opmeter.Target, o opmeter.EstimateOptions) runner {
 	return runner{
-		t.ID, func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) { return t.Estimate(m, o) },
-		func(p *profile.Profile) report.TargetRow {
+		target: t.ID, run: func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) { return t.Estimate(m, o) },
+		row: func(p *profile.Profile) report.TargetRow {
 			return report.TargetRow{Profile: p, RAM: t.RAMBytes, Flash: t.FlashBytes, ExternalFlash: t.ExternalFlashBytes}
 		},
 	}
@@ -162,7 +164,7 @@ func (s *several) add(r report.ListRow, files []string) error {
 	if r.Err == nil && unrun(r.Profile) != nil {
 		s.lacking++
 	}
-	s.a.settle(r.Profile, r.Err != nil && (r.Profile == nil || !costs(r.Profile)) || s.failed == nil)
+	s.a.settle(r.Profile, files, r.Err != nil && (r.Profile == nil || !costs(r.Profile)) || s.failed == nil)
 	if s.list == nil || slices.ContainsFunc(s.o.files, together) {
 		s.rows = append(s.rows, r)
 	}
@@ -273,34 +275,70 @@ func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) 
 		return s.add(report.ListRow{Path: path, Err: told(err)}, nil)
 	}
 	defer m.Close()
-	for _, r := range rs {
+	files := make([][]string, len(rs))
+	for i, r := range rs {
+		files[i] = s.names(path, r.target)
+	}
+	for from := 0; from < len(rs); {
 		if ctx.Err() != nil {
 			return nil
 		}
-		files := s.names(path, r.target)
-		p, err := a.bounded(ctx, m, r, files, s.models)
-		if ctx.Err() != nil && p == nil {
-			return nil // stopped: nothing is known of this one
+		to := from + 1
+		for to < len(rs) && rs[from].turns && rs[to].turns {
+			to++
 		}
-		if err != nil && !s.models && (p == nil || !costs(p)) {
-			a.settle(p, true)
-			return err // of the only model: nobody wants the same for every target
+		for i, got := range a.inTurns(ctx, m, rs[from:to], files[from:to], s.models) {
+			i += from
+			p, err := got.p, got.err
+			if ctx.Err() != nil && p == nil {
+				return nil // stopped: nothing is known of this one
+			}
+			if err != nil && !s.models && to == from+1 && (p == nil || !costs(p)) {
+				a.settle(p, files[i], true)
+				return err // of the only model: nobody wants the same for every target
+			}
+			row := report.ListRow{Path: path, Err: err}
+			if p != nil {
+				row.TargetRow = rs[i].row(p)
+			}
+			if err := s.add(row, files[i]); err != nil {
+				return err
+			}
 		}
-		row := report.ListRow{Path: path, Err: err}
-		if p != nil {
-			row.TargetRow = r.row(p)
-		}
-		if err := s.add(row, files); err != nil {
-			return err
-		}
+		from = to
 	}
 	return nil
 }
 
+// result is a profile, or why there is none; both where a run ended early.
+type result struct {
+	p   *profile.Profile
+	err error
+}
+
+// inTurns profiles a model for targets that take turns, or for one.
+func (a *app) inTurns(ctx context.Context, m *opmeter.Model, rs []runner, files [][]string, many bool) []result {
+	out := make([]result, len(rs))
+	if len(rs) == 1 {
+		out[0].p, out[0].err = a.bounded(ctx, m, rs[0], bounds{files: files[0]}, many)
+		return out
+	}
+	var turns opmeter.Turns
+	var wait sync.WaitGroup
+	show, stop := a.progress()
+	defer stop()
+	parts := newParts(len(rs), show)
+	for i, r := range rs {
+		b := bounds{files: files[i], turns: &turns, progress: parts.of(i)}
+		wait.Go(func() { out[i].p, out[i].err = a.bounded(ctx, m, r, b, many) })
+	}
+	wait.Wait()
+	return out
+}
+
 // bounded profiles a model; one of many is bounded in time and work, and the memory goes
 // back before the next.
-func (a *app) bounded(ctx context.Context, m *opmeter.Model, r runner, files []string, many bool) (*profile.Profile, error) {
-	b := bounds{files: files}
+func (a *app) bounded(ctx context.Context, m *opmeter.Model, r runner, b bounds, many bool) (*profile.Profile, error) {
 	if many {
 		b.macs = listMACs
 		var cancel context.CancelFunc
@@ -308,9 +346,11 @@ func (a *app) bounded(ctx context.Context, m *opmeter.Model, r runner, files []s
 		defer cancel()
 		defer debug.FreeOSMemory()
 	}
-	show, stop := a.progress()
-	defer stop()
-	b.progress = show
+	if b.turns == nil {
+		show, stop := a.progress()
+		defer stop()
+		b.progress = show
+	}
 	p, err := r.run(ctx, m, b)
 	return p, told(err)
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +23,8 @@ import (
 const (
 	patience     = 50 * time.Millisecond
 	longPatience = 350 * time.Millisecond
+	// Engines of others write what they recorded when they end.
+	guestPatience = 15 * time.Second
 )
 
 // errStopped is the end of a command that Ctrl-C stopped before it had a result.
@@ -32,30 +36,46 @@ var errUnmeasured = withStatus(statusStopped, errors.New("stopped before anythin
 
 // pending is what a stop has to know of the work that goes on.
 type pending struct {
-	mu      sync.Mutex
-	journal string // holds what was measured and is in no file yet, "" for none
-	keeps   bool   // a measurement is going on
+	mu sync.Mutex
+	// journals hold what was measured and is in no file yet, by the first file that it is for.
+	journals map[string]string
+	keeps    time.Duration // how long a measurement that goes on may take to end, 0 for none
 }
 
-// measures notes that a measurement begins.
-func (p *pending) measures() {
+// measures notes that a measurement begins, which may take so long to end when it is told to.
+func (p *pending) measures(wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.keeps = true
+	p.keeps = max(p.keeps, wait)
 }
 
-// setJournal notes where the figures are until they are in their files.
-func (p *pending) setJournal(name string) {
+// setJournal notes where the figures for a file are until they are there, "" for nowhere.
+func (p *pending) setJournal(file, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.journal = name
+	if p.journals == nil {
+		p.journals = map[string]string{}
+	}
+	if delete(p.journals, file); name != "" {
+		p.journals[file] = name
+	}
+}
+
+// journalOf is where the figures for files are.
+func (p *pending) journalOf(files []string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(files) == 0 {
+		return ""
+	}
+	return p.journals[files[0]]
 }
 
 // state is what a stop finds.
-func (p *pending) state() (journal string, keeps bool) {
+func (p *pending) state() (journals []string, keeps time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.journal, p.keeps
+	return slices.Sorted(maps.Values(p.journals)), p.keeps
 }
 
 // Main runs the program with its arguments (without the program's name) and returns
@@ -87,8 +107,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // finish waits for work that was told to end, but not for long.
 func (a *app) finish(done <-chan int, stopped int) int {
 	wait := patience
-	if _, keeps := a.state(); keeps {
-		wait = longPatience
+	if _, keeps := a.state(); keeps > 0 {
+		wait = keeps
 	}
 	late := time.NewTimer(wait)
 	defer late.Stop()
@@ -101,13 +121,15 @@ func (a *app) finish(done <-chan int, stopped int) int {
 	case <-late.C:
 	}
 	atomicfile.Abandon()
-	journal, _ := a.state()
+	journals, _ := a.state()
 	if a.tty {
 		fmt.Fprint(a.err, "\r\x1b[K")
 	}
-	if _, err := os.Stat(journal); journal != "" && err == nil {
-		fmt.Fprintf(a.err, "opmeter: stopped; what was known is in %s: opmeter report opens it\n", text.Clean(journal))
-	} else {
+	journals = slices.DeleteFunc(journals, func(j string) bool { _, err := os.Stat(j); return err != nil })
+	for _, j := range journals {
+		fmt.Fprintf(a.err, "opmeter: stopped; what was known is in %s: opmeter report opens it\n", text.Clean(j))
+	}
+	if len(journals) == 0 {
 		fmt.Fprintf(a.err, "opmeter: %v\n", errStopped)
 	}
 	return stopped

@@ -35,6 +35,9 @@ type Model struct {
 	Metadata   []Metadata
 	// Warnings tells what the reader saw and got over, one sentence each.
 	Warnings []string
+	// Content is the model as a file of its format has it where Path is none: of an
+	// archive, a description, memory. nil where Path has it.
+	Content []byte
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
 	// Check fails when a file that the model was read from has changed since. May be

@@ -49,6 +49,8 @@ type Options struct {
 	Version string
 	// LoadS is the time that opening the model took, in seconds, 0 if not known.
 	LoadS float64
+	// Turn waits for this measurement's turn among others, see [measure.Options].
+	Turn func(context.Context) error
 	// Static stops before anything is run but what planning folds.
 	Static bool
 }

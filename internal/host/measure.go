@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/figures"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/plan"
-	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -86,7 +86,7 @@ func (p *pass) options(ctx context.Context, clock *measure.Clock, tm *engine.Tim
 	loop := measure.NewReference()
 	return measure.Options{
 		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(),
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(), Turn: o.Turn,
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			p.work.read(tm)
@@ -170,12 +170,12 @@ func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Ho
 	n := profile.Noted{Host: host, Memory: mem, Reconcile: p.reconcile(res)}
 	judged := *p.p
 	judged.Host, judged.Reconcile = host, n.Reconcile
-	n.Trust = trust(&judged, res, p.o.Pin)
+	n.Trust = figures.Trust(&judged, res, p.o.Pin)
 	if p.events != nil {
 		n.Timeline = p.events.timeline()
 		memoryOverTime(n.Timeline, p.p.Layers)
 	}
-	n.Latencies = kept(res.Plain, p.o.Samples)
+	n.Latencies = figures.Kept(res.Plain, p.o.Samples)
 	if t, ok := p.peaks(ctx, host); ok {
 		n.Target = &t
 	}
@@ -183,19 +183,6 @@ func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Ho
 		return err
 	}
 	return p.find(p.all())
-}
-
-// kept is all samples, or as many as a profile keeps by default.
-func kept(samples []float64, all bool) []float64 {
-	if all || len(samples) <= profile.KeptSamples {
-		return samples
-	}
-	r := stats.NewReservoir(profile.KeptSamples)
-	for _, v := range samples {
-		r.Add(v)
-	}
-	values, _ := r.Kept()
-	return values
 }
 
 // figures sends the figures of what was measured until now. They replace those
@@ -213,18 +200,14 @@ func (p *pass) figures(res *measure.Result) error {
 		}
 		return p.send(profile.Event{Counted: f})
 	}
-	how := "plain pass"
-	if res.Batch > 1 {
-		how += ", each sample the mean of several runs"
-	}
-	if m := profile.FromSummary(profile.Measured, res.Latency(), how); m != nil {
-		if err := send(-1, "latency_s", blocked(m, res.Plain)); err != nil {
+	if m := figures.Latency(res); m != nil {
+		if err := send(-1, "latency_s", m); err != nil {
 			return err
 		}
 	}
-	figures := whole(res)
-	for _, key := range slices.Sorted(maps.Keys(figures)) {
-		if err := send(-1, key, figures[key]); err != nil {
+	all := figures.Whole(res)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if err := send(-1, key, all[key]); err != nil {
 			return err
 		}
 	}
@@ -248,7 +231,7 @@ func (p *pass) figures(res *measure.Result) error {
 		if err := p.reached(i, true); err != nil {
 			return err
 		}
-		m := blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
+		m := figures.Blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
 		m.Typical = new(typical.Steps[i])
 		if m.Typical != nil {
 			*m.Typical = min(max(*m.Typical, *m.Min), *m.Max)
@@ -267,7 +250,7 @@ func (p *pass) figures(res *measure.Result) error {
 				return err
 			}
 		}
-		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: kept(p.rec.Samples(i), p.o.Samples)}}); err != nil {
+		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: figures.Kept(p.rec.Samples(i), p.o.Samples)}}); err != nil {
 			return err
 		}
 	}
@@ -303,16 +286,8 @@ func (p *pass) inside(typical []float64) []float64 {
 }
 
 func (p *pass) reconcile(res *measure.Result) *profile.Reconcile {
-	if len(res.Profiled) == 0 || len(res.Plain) == 0 {
-		return nil
-	}
 	t := p.rec.Typical()
 	// A body may seem longer than its owner by a step of the clock.
 	gaps := max(0, t.Gaps)
-	return &profile.Reconcile{
-		WallS: new(t.Wall - t.Gaps + gaps), OperatorsS: new(t.Wall - t.Gaps), GapsS: new(gaps),
-		PlainS: new(stats.Median(res.Plain)), ProfiledS: new(stats.Median(res.Profiled)),
-		OverheadS:            profile.FromSummary(profile.Measured, res.Overhead(), "paired groups of plain and instrumented runs"),
-		OverheadPerOperatorS: profile.FromSummary(profile.Measured, res.Clock.EventCost(), "clock read and stored in a loop"),
-	}
+	return figures.Reconcile(res, &profile.Reconcile{WallS: new(t.Wall - t.Gaps + gaps), OperatorsS: new(t.Wall - t.Gaps), GapsS: new(gaps)})
 }

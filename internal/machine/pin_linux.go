@@ -7,23 +7,25 @@ import (
 )
 
 // Bind binds the calling thread, which the caller must have locked to its goroutine,
-// to one processor until restore is called on the same thread. An error says why that
-// is not possible, and then nothing has changed.
-func Bind(cpu int) (restore func(), err error) {
-	var old, one unix.CPUSet
+// to processors until restore is called on the same thread. Threads that it starts are bound
+// alike. An error says why that is not possible, and then nothing has changed.
+func Bind(cpus ...int) (restore func(), err error) {
+	var old, set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &old); err != nil {
 		return nil, err
 	}
-	one.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return nil, fmt.Errorf("processor %d: %w", cpu, err)
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("processors %v: %w", cpus, err)
 	}
 	return func() { _ = unix.SchedSetaffinity(0, &old) }, nil
 }
 
 // Pin is [Bind] for good.
-func Pin(cpu int) error {
-	_, err := Bind(cpu)
+func Pin(cpus ...int) error {
+	_, err := Bind(cpus...)
 	return err
 }
 

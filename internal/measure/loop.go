@@ -58,6 +58,11 @@ type Options struct {
 	// before the warm-up and returns what undoes it, on the same thread; nil does not.
 	// A failure is reported and does not keep from measuring.
 	Bind func() (restore func(), err error)
+	// Turn is called before each turn of plain and instrumented groups, the first one
+	// included, and returns when it is this measurement's turn: several engines that
+	// measure one after the other, turn by turn, meet the same changes of the machine. What it
+	// waits does not count as [Options].Time. nil where there are no others.
+	Turn func(context.Context) error
 	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes
 	// it, and waits while others measure.
 	Leased bool
@@ -89,7 +94,8 @@ type Result struct {
 	// Profiled.
 	Groups []Group
 	// Slots holds the stretches of the reference loop: one before each group and one
-	// after the last. Empty without a loop.
+	// after it, which is the next one's where nobody else had a turn between them. Empty
+	// without a loop.
 	Slots []Slot
 	// Batch is the number of runs in one sample of Plain: 1, or more where a
 	// single run is too short for the clock.
@@ -113,6 +119,8 @@ type Result struct {
 type Group struct {
 	Instrumented bool
 	From, To     int
+	// Slot is the position of the slot before the group; the one after it follows that.
+	Slot int
 	// Took is the time of the whole group, CPU that for which the processor worked for
 	// the thread in it, and Processor that of all threads, in seconds. NaN where the
 	// system does not tell, CPU of runs with several threads too.
@@ -302,6 +310,16 @@ func (m *measurer) measure() error {
 		if enough || late {
 			return nil
 		}
+		if turn%len(order) == 0 && m.o.Turn != nil {
+			waited, err := m.turn()
+			if err != nil {
+				return err
+			}
+			start += waited
+			if end < math.MaxInt64 {
+				end += waited
+			}
+		}
 		instrumented := order[turn%len(order)]
 		if err := m.group(instrumented, group); err != nil {
 			return err
@@ -312,6 +330,19 @@ func (m *measurer) measure() error {
 			return err
 		}
 	}
+}
+
+// turn waits for this measurement's turn, and says for how long, in nanoseconds. The reference
+// loop runs again: the machine may be another one.
+func (m *measurer) turn() (waited int64, err error) {
+	from := m.clock.Now()
+	if err := m.o.Turn(m.ctx); err != nil {
+		return 0, err
+	}
+	if len(m.res.Groups) > 0 {
+		m.slot()
+	}
+	return m.clock.Now() - from, nil
 }
 
 // estimate is the time of one run, from the later half of the warm-up.

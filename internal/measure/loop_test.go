@@ -170,6 +170,35 @@ func TestCancelKeepsSamples(t *testing.T) {
 	}
 }
 
+// TestTurns: others measure between the turns of four groups. What they take is not this
+// measurement's time, and the speed of the machine is looked at anew after it.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	turns := 0
+	o := Options{
+		Clock: f.clock(), Time: 100 * time.Millisecond, WarmupRuns: 1, WarmupTime: -1, Instrumented: f.takes(time.Millisecond), Reference: func() { f.t += 1e5 },
+		Turn: func(context.Context) error { turns++; f.t += 1e12; return nil },
+	}
+	res, err := Measure(t.Context(), o, f.takes(time.Millisecond))
+	if err != nil || turns < 2 || len(res.Groups) < 4*turns-3 || len(res.Groups) > 4*turns || len(res.Plain) < 20 {
+		t.Fatalf("%d turns, %d groups, %d runs, %v", turns, len(res.Groups), len(res.Plain), err)
+	}
+	if want := len(res.Groups) + turns; len(res.Slots) != want {
+		t.Errorf("%d stretches of the loop, want %d", len(res.Slots), want)
+	}
+	for i, g := range res.Groups {
+		if want := i + i/4; g.Slot != want {
+			t.Errorf("group %d is beside stretch %d, want %d", i, g.Slot, want)
+		}
+	}
+	refused := errors.New("no more turns")
+	o.Turn = func(context.Context) error { return refused }
+	if res, err := Measure(t.Context(), o, f.takes(time.Millisecond)); !errors.Is(err, refused) || len(res.Groups) != 0 {
+		t.Errorf("%v, %d groups", err, len(res.Groups))
+	}
+}
+
 func TestErrorsOfTheWork(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -239,10 +239,10 @@ func TestPlainGroups(t *testing.T) {
 		Batch: 2, Plain: []float64{1, 2, 3, 4, 5, 6}, Profiled: []float64{7, 8},
 		Groups: []Group{
 			{From: 0, To: 2, Took: 10, CPU: 9.8, Processor: 12}, // two samples of two runs
-			{Instrumented: true, From: 0, To: 2, Took: 20, CPU: 20, Processor: 20},
-			{From: 2, To: 5, Took: 10, CPU: 9.7, Processor: 6},
-			{From: 5, To: 6, Took: 10, CPU: nan, Processor: nan},
-			{From: 6, To: 6, Took: 1, CPU: 1, Processor: 1},
+			{Instrumented: true, From: 0, To: 2, Slot: 1, Took: 20, CPU: 20, Processor: 20},
+			{From: 2, To: 5, Slot: 2, Took: 10, CPU: 9.7, Processor: 6},
+			{From: 5, To: 6, Slot: 3, Took: 10, CPU: nan, Processor: nan},
+			{From: 6, To: 6, Slot: 4, Took: 1, CPU: 1, Processor: 1},
 		},
 		Slots: []Slot{{1, 0.5}, {2, 1.5}, {4, 2.5}, {8, 0}, {6, 3}, {5, 5}},
 	}
@@ -273,6 +273,9 @@ func TestPlainGroups(t *testing.T) {
 	if w := (&Result{}).Waited(); !math.IsNaN(w) {
 		t.Errorf("of nothing: %v", w)
 	}
+	// Where others had a turn, the stretch before a group is not the one after that before it.
+	apart := &Result{Batch: 1, Plain: []float64{1, 1}, Groups: []Group{{To: 1}, {From: 1, To: 2, Slot: 2}}, Slots: []Slot{{1, 1}, {3, 3}, {10, 10}, {30, 30}}}
+	near("speeds of turns", apart.Speeds(2), []float64{1, 0.1})
 	// A group without a stretch after it has no speed.
 	r.Slots = r.Slots[:2]
 	near("cut", r.Speeds(2), []float64{2})

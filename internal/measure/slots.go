@@ -57,7 +57,7 @@ func read(clock func() int64) float64 {
 
 // begin notes the clocks before a group, in nanoseconds; end makes them the group's.
 func (m *measurer) begin(instrumented bool, from int) Group {
-	return Group{Instrumented: instrumented, From: from, Took: float64(m.clock.Now()), CPU: read(m.o.CPUTime), Processor: read(m.o.ProcessTime)}
+	return Group{Instrumented: instrumented, From: from, Slot: max(0, len(m.res.Slots)-1), Took: float64(m.clock.Now()), CPU: read(m.o.CPUTime), Processor: read(m.o.ProcessTime)}
 }
 
 func (m *measurer) end(g *Group) {
@@ -127,10 +127,11 @@ func (r *Result) AtReference(round float64) []float64 {
 
 // beside is the time of a round before and after a group, their mean, 0 for none.
 func (r *Result) beside(group int) float64 {
-	if group+1 >= len(r.Slots) {
+	at := r.Groups[group].Slot
+	if at+1 >= len(r.Slots) {
 		return 0
 	}
-	a, b := r.Slots[group], r.Slots[group+1]
+	a, b := r.Slots[at], r.Slots[at+1]
 	if a.CPU > 0 && b.CPU > 0 {
 		return (a.CPU + b.CPU) / 2
 	}

@@ -55,8 +55,8 @@ func (e *FaultError) Error() string { return fmt.Sprintf("internal error: %v", e
 // before and says so. When the context ends the profile says that too, and there is
 // no error; where no model was described, the error is the context's.
 //
-// A source that does not end within [Patience] of its context is left to itself: what
-// it sends from then on is refused.
+// A source that does not end within [Patience] of its context, or the time that it asks for
+// as [Patient], is left to itself: what it sends from then on is refused.
 func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err error) {
 	b := profile.NewBuilder()
 	if o.Journal != "" {
@@ -96,6 +96,12 @@ func lasting(err error) bool {
 // need microseconds; some kernels compute for minutes without a look at anything.
 const Patience = 250 * time.Millisecond
 
+// Patient is a source that needs another time: one that waits for a program to end.
+type Patient interface {
+	Source
+	Patience() time.Duration
+}
+
 // await runs a source until it ends, or until it should have.
 func await(ctx context.Context, s Source, to Sink) error {
 	done := make(chan error, 1)
@@ -105,7 +111,11 @@ func await(ctx context.Context, s Source, to Sink) error {
 		return err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(Patience)
+	patience := Patience
+	if p, ok := s.(Patient); ok {
+		patience = p.Patience()
+	}
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case err := <-done:

@@ -11,12 +11,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/jsonscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -62,31 +60,10 @@ func readFile(ctx context.Context, f *ingest.File) (*ingest.Run, error) {
 	}
 	defer in.Close()
 	r := newReader()
-	n := 0
-	stopped := func() bool {
-		n++
-		return n&1023 == 0 && ctx.Err() != nil
-	}
-	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.event(v)
-		return nil
-	})
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	err = r.read(ctx, in)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, err
 	}
-	if err != nil {
-		// What was read before the fault counts.
-		r.dropped.Add(fmt.Sprintf("what follows byte %d, which cannot be read (%v)", res.Bytes, err), 1)
-	}
-	if res.Cut {
-		r.dropped.Add("the file ends within an event", 1)
-	}
-	r.dropped.Add("events that are no JSON", res.Bad)
-	r.dropped.Add("events of more than 16 MiB", res.Large)
-	r.finish()
 	if len(r.rows) == 0 && r.sessions == 0 {
 		why := errors.New("has no event of a session or node of ONNX Runtime")
 		if err != nil {

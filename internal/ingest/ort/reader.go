@@ -3,6 +3,7 @@ package ort
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -31,8 +32,11 @@ type reader struct {
 	runner   []bool   // by thread: it runs the session
 	tally    ingest.Tally
 	bars     bars
-	sessions int // events of sessions
-	runs     int // inferences
+	sessions int   // events of sessions
+	runs     int   // inferences
+	seen     int64 // events
+	from     int64 // events that end before are not taken, microseconds
+	shift    int64 // of the file's times, microseconds
 	summed   bool
 	looked   int // events looked at to find those of inferences, and taken
 	taken    int
@@ -61,7 +65,7 @@ type item struct {
 }
 
 func newReader() *reader {
-	return &reader{ids: map[string]int32{}, rowAt: map[rowKey]int32{}, lastOf: map[string]int32{}, threads: map[string]int32{}, arena: -1, peak: -1, bars: bars{every: 1}}
+	return &reader{ids: map[string]int32{}, rowAt: map[rowKey]int32{}, lastOf: map[string]int32{}, threads: map[string]int32{}, arena: -1, peak: -1, bars: bars{every: 1}, from: math.MinInt64}
 }
 
 // event takes one event.
@@ -82,6 +86,11 @@ func (r *reader) whole(v []byte) bool {
 
 func (r *reader) take() {
 	e := &r.now
+	r.seen++
+	if e.timed && e.ts+e.dur <= r.from && !loading(e) {
+		return
+	}
+	e.ts += r.shift
 	switch string(e.cat) {
 	case "Session":
 		r.session()
@@ -117,6 +126,11 @@ func (r *reader) session() {
 		// Parts of a run that some builds time, such as batches: they enclose nodes.
 		r.bars.session(e)
 	}
+}
+
+// loading reports whether an event is of what comes before inferences.
+func loading(e *event) bool {
+	return string(e.cat) == "Session" && (bytes.HasPrefix(e.name, []byte("model_loading")) || string(e.name) == "session_initialization")
 }
 
 func add(to *float64, v float64) *float64 {

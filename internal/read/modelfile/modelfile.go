@@ -95,11 +95,11 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 	case bytes.HasPrefix(head, []byte("PK")):
 		return tflite.ParseArchive(data, name)
 	case marked(head):
-		return tflite.Parse(data, name)
+		return held(data)(tflite.Parse(data, name))
 	case isText(head) || !looksLikeProtobuf(head):
 		return nil, notModel(name, head)
 	}
-	m, err := onnx.Parse(data, name, "")
+	m, err := held(data)(onnx.Parse(data, name, ""))
 	if err != nil && strings.EqualFold(filepath.Ext(name), ".tflite") {
 		return nil, notModel(name, head)
 	}
@@ -138,7 +138,17 @@ func encoded(m *graph.Model, path string) (*graph.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return tflite.Parse(data, path)
+	return held(data)(tflite.Parse(data, path))
+}
+
+// held notes that a model is no file of its own.
+func held(data []byte) func(*graph.Model, error) (*graph.Model, error) {
+	return func(m *graph.Model, err error) (*graph.Model, error) {
+		if m != nil {
+			m.Content = data
+		}
+		return m, err
+	}
 }
 
 // looksLikeProtobuf reports whether the first byte can begin an ONNX ModelProto:

@@ -56,12 +56,21 @@ func open(data []byte, name, file, member string) (*graph.Model, error) {
 		if err != nil {
 			return nil, &Error{File: name, Offset: -1, Err: err}
 		}
-		return Parse(model, file+"!"+found)
+		return contained(model, file+"!"+found)
 	}
 	if member != "" {
 		return nil, &Error{File: name, Offset: -1, Err: errors.New("not an archive")}
 	}
 	return Parse(data, file)
+}
+
+// contained reads a model that is no file of its own.
+func contained(data []byte, name string) (*graph.Model, error) {
+	m, err := Parse(data, name)
+	if m != nil {
+		m.Content = data
+	}
+	return m, err
 }
 
 // cause drops the path that the file system puts into its errors.
@@ -78,7 +87,7 @@ func ParseArchive(data []byte, name string) (*graph.Model, error) {
 	if err != nil {
 		return nil, &Error{File: name, Offset: -1, Err: err}
 	}
-	return Parse(model, name+"!"+member)
+	return contained(model, name+"!"+member)
 }
 
 // unpack returns a member of an archive. Without a name it takes the model that

@@ -283,6 +283,8 @@ export interface Layer {
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
     processor_s?: Metric;
+    /** Time of the layer as the profiler of another engine tells it, with what profiling costs: the layer's time is its share of these, of the time of plain inferences. */
+    profiled_s?: Metric;
     /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
     reference_latency_s?: Metric;
     /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
@@ -637,6 +639,10 @@ export interface Settings {
   carry?: Record<string, string>;
   /** Engine and its version. */
   engine?: string;
+  /** EngineLibrary is the file of another engine's library, EngineOptions its options in effect, as that engine calls them. */
+  engine_library?: string;
+  /** EngineLibrary is the file of another engine's library, EngineOptions its options in effect, as that engine calls them. */
+  engine_options?: Record<string, string>;
   /** Engine and its version. */
   engine_version?: string;
   /** Exact says that quantise-dequantise patterns were computed in floating point, as the file says, and not in integers. */
@@ -845,6 +851,8 @@ export interface Totals {
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
     processor_s?: Metric;
+    /** Time of the layer as the profiler of another engine tells it, with what profiling costs: the layer's time is its share of these, of the time of plain inferences. */
+    profiled_s?: Metric;
     /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
     reference_latency_s?: Metric;
     /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */

@@ -1,4 +1,4 @@
-package host
+package figures
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ func sortedCopy(s []float64) []float64 {
 	return s
 }
 
-// blocked puts the interval that comes from blocks of a series, in order of time, around
+// Blocked puts the interval that comes from blocks of a series, in order of time, around
 // the metric's median, nil where there are too few.
-func blocked(m *profile.Metric, series []float64) *profile.Metric {
+func Blocked(m *profile.Metric, series []float64) *profile.Metric {
 	if m == nil || m.Median == nil {
 		return m
 	}
@@ -39,9 +39,9 @@ func distance(speeds []float64) float64 {
 	return max(math.Abs(math.Log(low)), math.Abs(math.Log(high)))
 }
 
-// whole lists the figures of the whole model that the groups of runs give beside the
+// Whole lists the figures of the whole model that the groups of runs give beside the
 // latency, by key.
-func whole(res *measure.Result) map[string]*profile.Metric {
+func Whole(res *measure.Result) map[string]*profile.Metric {
 	out := map[string]*profile.Metric{}
 	put := func(key string, m *profile.Metric) {
 		if m != nil {
@@ -65,9 +65,48 @@ func whole(res *measure.Result) map[string]*profile.Metric {
 		put("reference_latency_s", m)
 	}
 	if calm := res.Undisturbed(); len(calm) >= leastUndisturbed {
-		put("undisturbed_latency_s", blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program had the processor"), calm))
+		put("undisturbed_latency_s", Blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program had the processor"), calm))
 	}
 	work := res.Processor()
-	put("processor_s", blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))
+	put("processor_s", Blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))
 	return out
+}
+
+// Kept is all samples, or as many as a profile keeps by default.
+func Kept(samples []float64, all bool) []float64 {
+	if all || len(samples) <= profile.KeptSamples {
+		return samples
+	}
+	r := stats.NewReservoir(profile.KeptSamples)
+	for _, v := range samples {
+		r.Add(v)
+	}
+	values, _ := r.Kept()
+	return values
+}
+
+// Latency is the time of an inference by the plain pass, nil without one.
+func Latency(res *measure.Result) *profile.Metric {
+	how := "plain pass"
+	if res.Batch > 1 {
+		how += ", each sample the mean of several runs"
+	}
+	m := profile.FromSummary(profile.Measured, res.Latency(), how)
+	if m == nil {
+		return nil
+	}
+	return Blocked(m, res.Plain)
+}
+
+// Reconcile completes sums of an instrumented inference with what both passes took, nil where
+// one of them is missing.
+func Reconcile(res *measure.Result, sums *profile.Reconcile) *profile.Reconcile {
+	if len(res.Profiled) == 0 || len(res.Plain) == 0 || sums == nil {
+		return nil
+	}
+	r := *sums
+	r.PlainS, r.ProfiledS = new(stats.Median(res.Plain)), new(stats.Median(res.Profiled))
+	r.OverheadS = profile.FromSummary(profile.Measured, res.Overhead(), "paired groups of plain and instrumented runs")
+	r.OverheadPerOperatorS = profile.FromSummary(profile.Measured, res.Clock.EventCost(), "clock read and stored in a loop")
+	return &r
 }

@@ -1,4 +1,4 @@
-package host
+package figures
 
 import (
 	"math"
@@ -19,7 +19,7 @@ func calm(n int) (*profile.Profile, *measure.Result) {
 		t := 1e-3 * (1 + 0.001*math.Sin(float64(i)*2.4))
 		res.Plain = append(res.Plain, t)
 		res.Profiled = append(res.Profiled, t)
-		res.Groups = append(res.Groups, measure.Group{From: i, To: i + 1, Took: t, CPU: t, Processor: t})
+		res.Groups = append(res.Groups, measure.Group{From: i, To: i + 1, Slot: i, Took: t, CPU: t, Processor: t})
 		res.Slots = append(res.Slots, measure.Slot{Took: measure.ReferenceRound, CPU: measure.ReferenceRound})
 	}
 	res.Slots = append(res.Slots, measure.Slot{Took: measure.ReferenceRound, CPU: measure.ReferenceRound})
@@ -35,13 +35,13 @@ func calm(n int) (*profile.Profile, *measure.Result) {
 // judge finishes a run as the host does.
 func judged(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
 	res.Stability = stats.Judge(res.Plain)
-	p.Totals.Latency = blocked(profile.FromSummary(profile.Measured, res.Latency(), ""), res.Plain)
-	for key, m := range whole(res) {
+	p.Totals.Latency = Blocked(profile.FromSummary(profile.Measured, res.Latency(), ""), res.Plain)
+	for key, m := range Whole(res) {
 		if err := p.Totals.Set(key, m); err != nil {
 			panic(err)
 		}
 	}
-	return trust(p, res, pin)
+	return Trust(p, res, pin)
 }
 
 // TestTrustAtRest: nothing speaks against these runs.
@@ -57,7 +57,7 @@ func TestTrustAtRest(t *testing.T) {
 	if got := judged(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
 		t.Errorf("on a guest: %+v", got)
 	}
-	if trust(p, &measure.Result{}, false) != nil {
+	if Trust(p, &measure.Result{}, false) != nil {
 		t.Error("a verdict on nothing")
 	}
 }
@@ -228,7 +228,7 @@ func TestReferenceFigure(t *testing.T) {
 		for i := range res.Slots {
 			res.Slots[i].CPU *= slow
 		}
-		figures := whole(res)
+		figures := Whole(res)
 		m, s := figures["reference_latency_s"], figures["machine_speed"]
 		if m == nil || s == nil || m.CI95 == nil || !(math.Abs(*s.Median-1/slow) <= 1e-9) {
 			t.Fatalf("%+v at speed %+v", m, s)

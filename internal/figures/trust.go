@@ -1,4 +1,4 @@
-package host
+package figures
 
 import (
 	"math"
@@ -33,9 +33,9 @@ const (
 	exponentSpread = 0.08
 )
 
-// trust judges a run, whose threads were to be bound where pin says so. The figures of
+// Trust judges a run, whose threads were to be bound where pin says so. The figures of
 // the totals are in place.
-func trust(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
+func Trust(p *profile.Profile, res *measure.Result, pin bool) *profile.Trust {
 	if len(res.Plain) == 0 {
 		return nil
 	}

@@ -1,0 +1,227 @@
+package opmeter
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/guest/find"
+	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Engine is a program library that runs models, other than opmeter's own: ONNX Runtime,
+// LiteRT, OpenVINO.
+type Engine struct {
+	// Name is "onnxruntime", "litert" or "openvino".
+	Name string
+	// Library is the file to open, Version what its package says of it, "" where that is not known.
+	Library, Version string
+	// Options are the engine's own, in the order in which they take effect.
+	Options []EngineOption
+	// Helper is the program opmeter-engine, which opens the library.
+	Helper string
+	// Silent is how long the engine may take for one thing, such as loading the model, before it
+	// is taken for hung and ended; 0 means five minutes.
+	Silent time.Duration
+}
+
+// EngineOption is an option of an engine, by the names that it has there or that opmeter
+// engines lists.
+type EngineOption struct{ Key, Value string }
+
+// EngineError tells what is wrong with an engine.
+type EngineError struct {
+	// Engine is its name.
+	Engine string
+	// Code says what went wrong, such as "not_found" or "crashed".
+	Code string
+	Err  error
+}
+
+// Error names the reason.
+func (e *EngineError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *EngineError) Unwrap() error { return e.Err }
+
+// Turns lets profiles that are made at the same time, each in a goroutine of its own, take turns:
+// a few inferences of one, then a few of the next, so that slow changes of the machine meet
+// all alike. The zero value is ready; all options of a comparison have the same one.
+type Turns struct{ t guest.Turns }
+
+// profile measures with the engine of the options.
+func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
+	var turn *guest.Turn
+	if o.Turns != nil {
+		turn = o.Turns.t.Join()
+	}
+	if o.Engine != nil {
+		return m.visit(ctx, o, turn)
+	}
+	h, err := o.host(m)
+	if err != nil {
+		return nil, err
+	}
+	if turn != nil {
+		if err := turn.Wait(ctx); err != nil {
+			return nil, err
+		}
+		defer turn.Leave()
+		h.Turn = turn.Wait
+	}
+	return m.collect(ctx, h, o.Journal)
+}
+
+// visit measures with an engine of others.
+func (m *Model) visit(ctx context.Context, o Options, turn *guest.Turn) (*profile.Profile, error) {
+	h, err := o.host(m)
+	if err != nil {
+		return nil, err
+	}
+	s, clean, err := m.guest(ctx, &o, h, turn)
+	if err != nil {
+		return nil, failed(m.g.Path, err)
+	}
+	defer clean()
+	p, err := source.Collect(ctx, reader{s, m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
+	if e, ok := errors.AsType[*guest.Error](err); ok {
+		return p, engineError(m.g.Path, o.Engine.Name, e)
+	}
+	return p, failed(m.g.Path, err)
+}
+
+// engineError is the error of an engine, or of a model that it refuses.
+func engineError(path, engine string, e *guest.Error) error {
+	if e.Code == guest.Rejected || e.Code == guest.NoFormat {
+		return &ModelError{File: path, Offset: -1, Err: e}
+	}
+	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
+}
+
+// guest prepares a measurement with an engine. clean removes what was made for it.
+func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *guest.Turn) (s *guest.Source, clean func(), err error) {
+	base, err := Count(m, o.Inputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ins []*tensor.Tensor
+	if err := m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, h.Feed); return err }); err != nil {
+		return nil, nil, err
+	}
+	file, clean, err := m.file()
+	if err != nil {
+		return nil, nil, err
+	}
+	task := &guest.Task{Model: file, Format: m.g.Format, Threads: h.Threads}
+	for i, id := range m.g.Main().Inputs {
+		task.Inputs = append(task.Inputs, given(m.g.Main().Values[id].Name, ins[i]))
+	}
+	for _, x := range o.Engine.Options {
+		task.Options = append(task.Options, guest.Option(x))
+	}
+	carry, err := host.Carries(m.g.Main(), h.Carry)
+	if err != nil {
+		clean()
+		return nil, nil, err
+	}
+	for _, c := range carry {
+		if task.Carry == nil {
+			task.Carry = map[int]int{}
+		}
+		task.Carry[c.Output] = c.Input
+	}
+	var cpus []int
+	if h.Pin {
+		cpus = machine.PickCPUs(h.Threads)
+	}
+	return guest.New(guest.Options{
+		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: measure.ReferenceName,
+		Progress: o.Progress,
+		Request: guest.Request{
+			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, CPUs: cpus, MaxMemory: o.MaxMemory,
+			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
+		},
+	}), clean, nil
+}
+
+// given is an input as engines take it.
+func given(name string, t *tensor.Tensor) guest.Tensor {
+	out := guest.Tensor{Name: name, DType: t.Type.String(), Shape: t.Shape}
+	if t.Type == tensor.String {
+		out.Strings = t.Strings
+	} else {
+		out.Data = t.Data
+	}
+	if out.Shape == nil {
+		out.Shape = []int{}
+	}
+	return out
+}
+
+// file is the model as a file that other programs can read: its own, or one that is made of what
+// was read from an archive, a description or memory.
+func (m *Model) file() (path string, clean func(), err error) {
+	if m.g.Content == nil {
+		path, err = filepath.Abs(m.g.Path)
+		return path, func() {}, err
+	}
+	folder, err := os.MkdirTemp("", "opmeter-model-")
+	if err != nil {
+		return "", nil, err
+	}
+	clean = func() { _ = os.RemoveAll(folder) }
+	name := strings.TrimSuffix(base(m.g.Path), filepath.Ext(base(m.g.Path)))
+	path = filepath.Join(folder, name+"."+m.g.Format)
+	if err := os.WriteFile(path, m.g.Content, 0o600); err != nil {
+		clean()
+		return "", nil, err
+	}
+	return path, clean, nil
+}
+
+// FindEngines finds engines on this computer by a list such as "opmeter,onnxruntime@1.20,litert=FILE":
+// names, each with the beginning of a version behind an "@" or a library behind a "=". It returns
+// one for each, nil for opmeter's own. Errors are an [OptionError] or an [EngineError], of one line
+// that says how to get what is missing.
+func FindEngines(list string) ([]*Engine, error) {
+	specs, err := find.Parse(list)
+	if err != nil {
+		return nil, &OptionError{Option: "Engine", Text: err.Error(), Err: err}
+	}
+	here := find.Here()
+	out := make([]*Engine, len(specs))
+	for i, s := range specs {
+		if s.Engine == find.Native {
+			continue
+		}
+		f, err := s.Pick(here)
+		if err != nil {
+			return nil, foundError(s.Engine, err)
+		}
+		helper, err := here.Helper()
+		if err != nil {
+			return nil, foundError(s.Engine, err)
+		}
+		out[i] = &Engine{Name: f.Engine, Library: f.Path, Version: f.Version, Helper: helper}
+	}
+	return out, nil
+}
+
+func foundError(engine string, err error) error {
+	e, ok := errors.AsType[*guest.Error](err)
+	if !ok {
+		e = guest.Errorf(guest.NotFound, "%v", err)
+	}
+	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
+}

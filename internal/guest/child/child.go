@@ -1,0 +1,173 @@
+// Package child is the side of internal/guest that opens an engine's library: the program
+// opmeter-engine. It is asked over standard input, answers over standard output, and ends when
+// its input does, however deep it is in a library.
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/machine"
+)
+
+// Engines are the ways to open a library, by the engine's name.
+type Engines map[string]func(library string) (guest.Library, error)
+
+// server is one child.
+type server struct {
+	pipe    *guest.Pipe
+	engines Engines
+	req     *guest.Request
+	turns   chan struct{}
+	stop    context.CancelFunc
+	mu      sync.Mutex
+	folder  string // removed where the parent is gone
+	exit    func(status int)
+}
+
+// Serve answers one request. in and out are those of the parent: whatever the library prints goes
+// elsewhere. When in ends, exit is called.
+func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &server{pipe: guest.NewPipe(in, out), engines: engines, turns: make(chan struct{}, 1), stop: cancel, exit: exit}
+	m, err := s.pipe.Receive()
+	switch {
+	case err != nil:
+		s.exit(1)
+		return
+	case m.Request == nil || m.Request.Protocol != guest.Protocol:
+		s.end(guest.Errorf(guest.NoHelper, "opmeter-engine is of another release than opmeter: install both from the same one"))
+		return
+	}
+	s.req = m.Request
+	if t := s.req.Task; t != nil {
+		t.Inputs = m.Tensors
+		s.folder = t.Folder
+	}
+	go s.listen()
+	runtime.LockOSThread()
+	s.end(s.guarded(ctx))
+}
+
+// listen takes what the parent says meanwhile.
+func (s *server) listen() {
+	for {
+		m, err := s.pipe.Receive()
+		switch {
+		case err != nil:
+			// The parent is gone. The library may be anywhere: there is no way to go but out.
+			s.mu.Lock()
+			if s.folder != "" {
+				_ = os.RemoveAll(s.folder)
+			}
+			s.exit(1)
+			return
+		case m.Go:
+			select {
+			case s.turns <- struct{}{}:
+			default:
+			}
+		case m.Stop:
+			s.stop()
+		}
+	}
+}
+
+// guarded answers, and makes an error of a fault.
+func (s *server) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = guest.Errorf(guest.Failed, "internal error of opmeter-engine: %v", e)
+		}
+	}()
+	return s.answer(ctx)
+}
+
+// end tells how it ended.
+func (s *server) end(err error) {
+	m := &guest.Message{Done: true}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		e, ok := errors.AsType[*guest.Error](err)
+		if !ok {
+			e = guest.Errorf(guest.Failed, "%v", err)
+		}
+		m = &guest.Message{Error: e}
+	}
+	_ = s.pipe.Send(m)
+}
+
+// answer opens the library and does what is asked.
+func (s *server) answer(ctx context.Context) error {
+	open := s.engines[s.req.Engine]
+	if open == nil {
+		return guest.Errorf(guest.NotFound, "opmeter-engine knows no engine %q", s.req.Engine)
+	}
+	if c := s.req.CPUs; len(c) > 0 {
+		// Threads that the library starts are bound as the one that starts them.
+		if err := machine.Pin(c...); err != nil {
+			return guest.Errorf(guest.Failed, "cannot bind its threads: %v", err)
+		}
+	}
+	if n := s.req.MaxMemory; n > 0 {
+		if err := limitData(n); err != nil {
+			return guest.Errorf(guest.Failed, "cannot limit the memory of a process here: %v", err)
+		}
+	}
+	if s.req.Task != nil {
+		if err := s.wait(ctx); err != nil {
+			return err
+		}
+	}
+	s.progress("opening the library", 0)
+	lib, err := open(s.req.Library)
+	if err != nil {
+		return err
+	}
+	about := lib.About()
+	if err := s.pipe.Send(&guest.Message{About: &about}); err != nil || s.req.Task == nil {
+		return err
+	}
+	if f := s.req.Task.Format; !slices.Contains(about.Formats, f) {
+		return guest.Errorf(guest.NoFormat, "%s %s does not read models of the format %s", about.Title, about.Version, f)
+	}
+	return (&trial{server: s, lib: lib, about: about}).run(ctx)
+}
+
+// wait waits for the child's turn where there are others.
+func (s *server) wait(ctx context.Context) error {
+	if !s.req.Turns {
+		return ctx.Err()
+	}
+	if err := s.pipe.Send(&guest.Message{Turn: true}); err != nil {
+		return err
+	}
+	select {
+	case <-s.turns:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *server) progress(phase string, f float64) {
+	_ = s.pipe.Send(&guest.Message{Progress: &guest.Progress{Phase: phase, Fraction: f}})
+}
+
+// named puts what was being done before an error of a library that says nothing of it.
+func named(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*guest.Error](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

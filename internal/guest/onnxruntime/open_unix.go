@@ -1,0 +1,18 @@
+//go:build (linux && !android && (amd64 || arm64 || riscv64 || loong64)) || (darwin && !ios && (amd64 || arm64)) || (freebsd && (amd64 || arm64))
+
+package onnxruntime
+
+import "github.com/ebitengine/purego"
+
+// symbol opens a library and gives the address of one of its functions.
+func symbol(library, name string) (addr uintptr, opened bool, err error) {
+	h, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return 0, false, err
+	}
+	addr, err = purego.Dlsym(h, name)
+	return addr, true, err
+}
+
+// path is a path as the library takes it.
+func path(s string) []byte { return text(s) }
