@@ -19,11 +19,11 @@ type engineFlags struct {
 	silent  time.Duration
 }
 
-// native is the list of engines where nothing is said.
-const native = "opmeter"
+// ownEngine is the list of engines where nothing is said.
+const ownEngine = "opmeter"
 
 func (f *engineFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.list, "engine", native, "`NAME[,NAME]`: engines that run the model: opmeter, onnxruntime, …")
+	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model: opmeter, onnxruntime, …")
 	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE of one of several")
 	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "how long an engine may take for one thing", "a time above zero, such as 10m")
 }
@@ -42,7 +42,7 @@ func (f *engineFlags) find() ([]chosen, error) {
 	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
-		out[i] = chosen{native, e}
+		out[i] = chosen{ownEngine, e}
 		if e == nil {
 			continue
 		}
