@@ -2,6 +2,7 @@ package marks
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"time"
 )
@@ -43,12 +44,12 @@ func (s *stream) send(kind byte, b []byte) bool {
 	b = binary.LittleEndian.AppendUint32(b, first)
 	b = binary.LittleEndian.AppendUint32(b, second)
 	err := s.out.put(b)
-	if err == errGone && !s.dead {
+	if errors.Is(err, errGone) && !s.dead {
 		s.dead = true
 		close(s.stop)
 		active.CompareAndSwap(s, nil)
 		s.out.last(time.Now())
-		go s.out.close()
+		go func() { _ = s.out.close() }() // nobody is there to be told
 	}
 	if err == nil {
 		s.sequence++ // one that was refused is made again

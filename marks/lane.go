@@ -57,7 +57,6 @@ type Lane struct {
 	upto uint64        // head when the round began
 
 	number   int
-	listed   bool // among those that rounds look at
 	finished atomic.Bool
 }
 

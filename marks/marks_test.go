@@ -76,7 +76,7 @@ func open(t *testing.T) string {
 	if err := marks.Open(path); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { marks.Close() })
+	t.Cleanup(func() { _ = marks.Close() })
 	return path
 }
 
@@ -144,7 +144,9 @@ func TestHanded(t *testing.T) {
 	}
 	close(ch)
 	wg.Wait()
-	marks.Close()
+	if err := marks.Close(); err != nil {
+		t.Error(err)
+	}
 	c := file(t, path)
 	c.calm(t)
 	if len(c.frames) != n {
@@ -165,7 +167,9 @@ func TestLanes(t *testing.T) {
 		frame(l)
 		l.Close()
 	}
-	marks.Close()
+	if err := marks.Close(); err != nil {
+		t.Error(err)
+	}
 	c := file(t, path)
 	c.calm(t)
 	if len(c.frames) != 2500 {
@@ -228,13 +232,17 @@ func TestReopen(t *testing.T) {
 	path := open(t)
 	l := marks.NewLane("main")
 	frame(l)
-	marks.Close()
+	if err := marks.Close(); err != nil {
+		t.Error(err)
+	}
 	frame(l)
 	if err := marks.Open(path); err != nil {
 		t.Fatal(err)
 	}
 	frame(l)
-	marks.Close()
+	if err := marks.Close(); err != nil {
+		t.Error(err)
+	}
 	c := file(t, path)
 	c.calm(t)
 	if len(c.frames) != 2 || len(c.Processes) != 2 {
@@ -256,7 +264,7 @@ func pipe(t *testing.T) *os.File {
 		t.Fatal(err)
 	}
 	w.Close()
-	t.Cleanup(func() { marks.Close() })
+	t.Cleanup(func() { _ = marks.Close() })
 	return r
 }
 
@@ -329,7 +337,7 @@ func TestMany(t *testing.T) {
 	if err := marks.Open(os.DevNull); err != nil {
 		t.Fatal(err)
 	}
-	defer marks.Close()
+	t.Cleanup(func() { _ = marks.Close() })
 	l := marks.NewLane("")
 	for range 10_000 {
 		frame(l)

@@ -168,7 +168,9 @@ func (q *queue) close() error {
 	case <-q.late.C:
 		err = errFull
 	}
-	q.to.Close()
+	if e := q.to.Close(); err == nil {
+		err = e
+	}
 	if q.gone.Load() {
 		return errGone
 	}

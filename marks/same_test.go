@@ -96,7 +96,9 @@ func TestSame(t *testing.T) {
 		}
 		marks.Named("audio")
 		script(marks.NewLane(""))
-		marks.Close()
+		if err := marks.Close(); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	if runtime.GOOS == "windows" {

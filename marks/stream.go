@@ -108,7 +108,7 @@ func Open(to string) error {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	closeStream()
+	_ = closeStream() // of what was open before: this way is another
 	to = strings.ReplaceAll(to, "%p", strconv.Itoa(os.Getpid()))
 	out, err := reach(to)
 	if err != nil {

@@ -191,7 +191,10 @@ func help(w io.Writer, c *cobra.Command) {
 	if what == "" {
 		what = c.Short
 	}
-	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", flow(what), c.UseLine())
+	fmt.Fprintln(w, flow(what))
+	if c.HasParent() {
+		fmt.Fprintf(w, "\nUsage:\n  %s\n", c.UseLine())
+	}
 	if c.Example != "" {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 	}

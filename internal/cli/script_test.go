@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/marked"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 	"github.com/opmeter/opmeter/profile"
@@ -306,6 +308,14 @@ func TestHelpExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed(t, at("model.tflite"), at("board.log"))
+	// An application that has made its marks before.
+	w := &marked.Writer{}
+	w.Names("camera", "decode")
+	w.Marks(0, 0, []uint64{3, 1, 0, 1}, []uint64{1, 2, 5}, []uint64{2, 2, 90}, []uint64{4, 0, 5, 1})
+	w.End(200)
+	if err := errors.Join(os.WriteFile(at("run.marks"), w.Out, 0o600), os.WriteFile(at("application"), []byte("#!/bin/sh\ncat '"+at("run.marks")+"' >\"$OPMETER_MARKS\"\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	root := newRoot(&app{})
 	commands := append(root.Commands(), root)
@@ -318,7 +328,7 @@ func TestHelpExamples(t *testing.T) {
 		}
 	}
 	// A recording and a program stand in for a board.
-	standIn := strings.NewReplacer("/dev/ttyACM0", "file:"+at("board.log"), "COM3", "file:"+at("board.log"), "file:board.log", "file:"+at("board.log"), "tcp:127.0.0.1:5000", "file:"+at("board.log"))
+	standIn := strings.NewReplacer("/dev/ttyACM0", "file:"+at("board.log"), "COM3", "file:"+at("board.log"), "file:board.log", "file:"+at("board.log"), "tcp:127.0.0.1:5000", "file:"+at("board.log"), "./application", at("application"))
 	for _, c := range commands {
 		for line := range strings.Lines(standIn.Replace(c.Example)) {
 			args := strings.Fields(line)[1:]
@@ -335,7 +345,7 @@ func TestHelpExamples(t *testing.T) {
 					args[i] = filepath.Join(material.Root(), a)
 				case a == "model": // the name of a model
 					args[i] = at("model.tflite")
-				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output" || args[i-1] == "--compat"):
+				case i > 0 && (err == nil || args[i-1] == "-o" || args[i-1] == "--output" || args[i-1] == "--compat" || args[i-1] == "--native"):
 					args[i] = at(a)
 				case ok && strings.HasSuffix(file, ".npy"):
 					args[i] = flag + "=" + at(file)

@@ -29,7 +29,6 @@ type traceFlags struct {
 func newTrace(a *app) *cobra.Command {
 	var (
 		f traceFlags
-		m modelFlags
 		o outputFlags
 	)
 	c := &cobra.Command{
@@ -72,10 +71,6 @@ signal ended it.`,
 				return err
 			}
 			var opts opmeter.ImportOptions
-			var err error
-			if opts.Inputs, err = m.inputs(); err != nil {
-				return err
-			}
 			opts.Format = "marks"
 			if f.model == "" {
 				return a.trace(c.Context(), args, opts, &f, &o)
@@ -90,8 +85,7 @@ signal ended it.`,
 	c.Flags().StringVar(&f.model, "model", "", "`FILE`: the model that one of the stages runs")
 	c.Flags().StringVar(&f.keep, "keep", "", "`FILE`: keep the marks, for opmeter import")
 	c.Flags().StringVar(&f.native, "native", "", "`DIR`: write the C header and source of the marks there")
-	m.add(c)
-	o.add(c)
+	o.addFiles(c)
 	return c
 }
 

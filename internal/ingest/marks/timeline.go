@@ -82,11 +82,9 @@ func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 			k := [2]int{b.Process.Index, b.Lane}
 			at, ok := order[k]
 			if !ok {
-				kind, name := timeline.Thread, ""
-				if frames {
-					kind, name = timeline.Iteration, "frames"
-				} else {
-					name = b.Process.Lane(b.Lane)
+				kind, name := timeline.Iteration, "frames"
+				if !frames {
+					kind, name = timeline.Thread, b.Process.Lane(b.Lane)
 				}
 				at = lanes.Lane(kind, r.group(b.Process), name, "")
 				order[k] = at
