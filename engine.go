@@ -150,7 +150,7 @@ func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *gue
 		Progress: o.Progress,
 		Request: guest.Request{
 			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, CPUs: cpus, MaxMemory: o.MaxMemory,
-			Runs: h.Runs, Time: h.Time, WarmupTime: h.WarmupTime, WarmupRuns: h.WarmupRuns, Samples: h.Samples,
+			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
 		},
 	}), clean, nil
 }

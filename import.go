@@ -318,6 +318,12 @@ func (o *ImportOptions) join(r *ingest.Run, of func() (*profile.Profile, error))
 	if err != nil {
 		return err
 	}
+	if r.Attach != nil {
+		if !r.Attach(r.Profile, base) {
+			r.Found("marks.model", profile.Warning, "No stage of the record is said to run %s: its work stands at none.", base.Model.Name)
+		}
+		return nil
+	}
 	ms := join.Find(base.Layers, r.Profile.Layers, r.Hints)
 	// Dimensions that the file leaves open are those that the record saw.
 	if shapes := join.Shapes(base, r.Profile.Layers, ms); len(shapes) > 0 && len(o.Inputs.Shapes) == 0 && len(o.Inputs.Dims) == 0 && o.Inputs.Batch == 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/guest/child"
 )
 
-
 func main() {
 	if len(os.Args) > 1 {
 		fmt.Printf("opmeter-engine %s: opmeter starts it to run models with other engines, there is nothing to do with it by hand.\n", buildinfo.Version())

@@ -121,7 +121,7 @@ operator, and how sure that is: here, with an engine of its own, or on a chip.`,
 		Version:       buildinfo.Version(),
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a))
+	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -146,6 +146,8 @@ func complete(root *cobra.Command) {
 		}
 		if c.Name() == "ops" || c.Name() == "devices" {
 			completeFlag(c, "format", []string{"table", "json"})
+		} else if c.Name() == "engines" {
+			completeFlag(c, "format", engineFormats)
 		} else {
 			completeFlag(c, "format", report.Formats(true))
 		}

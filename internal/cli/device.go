@@ -142,7 +142,7 @@ func (a *app) onDevice(id string, o opmeter.DeviceOptions, f *deviceFlags, done 
 // written, and the recording. m is nil where no model was named.
 func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOptions, record string, files []string) (p *profile.Profile, err error) {
 	if record != "" {
-		f, err := newRecording(record)
+		f, err := newRecording("--record", record)
 		if err != nil {
 			return nil, err
 		}
@@ -173,10 +173,10 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOp
 
 // newRecording makes the file of a recording; one that is there is not written over: it may be the
 // only record of another run.
-func newRecording(path string) (*os.File, error) {
+func newRecording(flag, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
-		return nil, useError("--record %s: the file exists: name another, or remove it", text.Clean(path))
+		return nil, useError("%s %s: the file exists: name another, or remove it", flag, text.Clean(path))
 	}
 	if err != nil {
 		return nil, withStatus(statusUse, plainPath(err))

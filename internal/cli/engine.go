@@ -20,11 +20,11 @@ type engineFlags struct {
 	check   bool
 }
 
-// native is the list of engines where nothing is said.
-const native = "opmeter"
+// ownEngine is the list of engines where nothing is said.
+const ownEngine = "opmeter"
 
 func (f *engineFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.list, "engine", native, "`NAME[,NAME]`: engines that run the model: opmeter, onnxruntime, …")
+	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model: opmeter, onnxruntime, …")
 	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE of one of several")
 	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, by cutting the model")
 	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "how long an engine may take for one thing", "a time above zero, such as 10m")
@@ -48,7 +48,7 @@ func (f *engineFlags) find() ([]chosen, error) {
 	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
-		out[i] = chosen{name: native, engine: e, check: f.check}
+		out[i] = chosen{name: ownEngine, engine: e, check: f.check}
 		if e == nil {
 			continue
 		}

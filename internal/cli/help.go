@@ -72,7 +72,7 @@ opens it.`
 		[]string{"warmup", "pin", "samples", "max-loop"},
 	},
 	{
-		"engines", "engines other than opmeter's own", func() string {
+		"engine", "engines other than opmeter's own", func() string {
 			return `With --engine a model runs with an engine that people ship, found where it is installed:
 onnxruntime, litert, openvino, or onnxruntime@1.20, or onnxruntime=FILE for a library. The
 time of operators is their share, by that engine's profiler, of plain inferences. Several
@@ -81,8 +81,8 @@ with commas between take turns, and are compared. opmeter engines lists what is 
 		`  opmeter profile model.onnx --engine onnxruntime
   opmeter profile model.onnx --engine opmeter,onnxruntime --time 5s
   opmeter profile model.onnx --engine onnxruntime --engine-option optimization=basic`,
-		[]string{"engine", "engine-option", "engine-timeout"},
-		[]string{"engine-option", "engine-timeout"},
+		[]string{"engine", "engine-option", "engine-timeout", "check"},
+		[]string{"engine-option", "engine-timeout", "check"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {

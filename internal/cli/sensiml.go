@@ -150,7 +150,7 @@ func (a *app) sensiml(ctx context.Context, f *sensimlFlags) (err error) {
 		return err
 	}
 	if f.record != "" {
-		w, err := newRecording(f.record)
+		w, err := newRecording("--record", f.record)
 		if err != nil {
 			return err
 		}

@@ -155,6 +155,23 @@ func (r *Recorder) ClockHz() float64 { return cmp.Or(r.rules.ClockHz, r.clock) }
 // found in them; hints say of each layer what is known for that, nil for nothing. Parts
 // of the profile that every device has may be left out.
 func (r *Recorder) Describe(p *profile.Profile, hints []join.Hint) error {
+	return r.describe(p, func(m *profile.Profile) {
+		join.Fill(p, m, join.Find(m.Layers, p.Layers, hints))
+		p.Totals.Ops, p.Totals.MACs = m.Totals.Ops, m.Totals.MACs
+	})
+}
+
+// DescribeParts is [Recorder.Describe] for layers that are no operators: a model is a part of one of
+// them. Attach gives that what is known of it, and reports whether there is such a part.
+func (r *Recorder) DescribeParts(p *profile.Profile, attach func(p, model *profile.Profile) bool) error {
+	return r.describe(p, func(m *profile.Profile) {
+		if !attach(p, m) {
+			p.Findings = append(p.Findings, profile.Finding{ID: "device.model", Severity: profile.Warning, Text: "No stage is said to run " + m.Model.Name + ": its work stands at none."})
+		}
+	})
+}
+
+func (r *Recorder) describe(p *profile.Profile, fill func(model *profile.Profile)) error {
 	if r.p != nil {
 		return errors.New("a device is described once")
 	}
@@ -167,9 +184,7 @@ func (r *Recorder) Describe(p *profile.Profile, hints []join.Hint) error {
 		l.State = cmp.Or(l.State, profile.Ran)
 	}
 	if m := r.rules.Model; m != nil {
-		// A word of the device about its model does not replace the file's.
-		join.Fill(p, m, join.Find(m.Layers, p.Layers, hints))
-		p.Totals.Ops, p.Totals.MACs = m.Totals.Ops, m.Totals.MACs
+		fill(m) // a word of the device about its model does not replace the file's
 	}
 	p.Model.Name = cmp.Or(p.Model.Name, "model")
 	if n := r.rules.Runs; n > 0 {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/opmeter/opmeter/internal/join"
 	"github.com/opmeter/opmeter/internal/jsonx"
@@ -23,11 +22,11 @@ type Request struct {
 	Library string `json:"library"`
 	// Task is the model, nil where only [About] is asked for. Its inputs follow the message.
 	Task *Task `json:"task,omitzero"`
-	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure.
-	Runs       int           `json:"runs,omitzero"`
-	Time       time.Duration `json:"time,format:nano,omitzero"`
-	WarmupTime time.Duration `json:"warmup_time,format:nano,omitzero"`
-	WarmupRuns int           `json:"warmup_runs,omitzero"`
+	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure, times in nanoseconds.
+	Runs       int   `json:"runs,omitzero"`
+	Time       int64 `json:"time_ns,omitzero"`
+	WarmupTime int64 `json:"warmup_time_ns,omitzero"`
+	WarmupRuns int   `json:"warmup_runs,omitzero"`
 	// Samples keeps every sample, and a timeline.
 	Samples bool `json:"samples,omitzero"`
 	// Turns says that others measure, too: the child waits for its turns.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -98,7 +99,10 @@ func start(helper string, req *Request) (*process, error) {
 	// A child that does not read would hold up whoever waits for it.
 	go func() {
 		defer close(p.came)
-		_ = p.pipe.Send(m) // a child that is gone is noticed below
+		if err := p.pipe.Send(m); err != nil && !isGone(err) {
+			p.came <- received{nil, err}
+			return
+		}
 		for {
 			m, err := p.pipe.Receive()
 			p.came <- received{m, err}
@@ -109,6 +113,10 @@ func start(helper string, req *Request) (*process, error) {
 	}()
 	return p, nil
 }
+
+// isGone reports whether a child ended before it read what it was sent: how is told when it is read
+// from.
+func isGone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) }
 
 // receive waits for a message for at most a time.
 func (p *process) receive(ctx context.Context, wait time.Duration) (*Message, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -133,8 +134,10 @@ func (s *Source) listen(ctx context.Context) error {
 			return ctx.Err()
 		case errors.Is(err, errLate):
 			return err
-		case err != nil:
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isGone(err):
 			return errGone
+		case err != nil:
+			return Errorf(Crashed, "%s says what cannot be understood (%v): is something else called opmeter-engine?", s.title(), err)
 		case m.Error != nil:
 			return m.Error
 		case m.Done:
@@ -173,8 +176,9 @@ func (s *Source) take(ctx context.Context, m *Message) error {
 func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
 	p := *s.o.Model
 	p.Layers, p.Findings, p.Quantities = seen.Layers, nil, seen.Quantities
-	p.Totals.Layers, p.Totals.UncountedLayers, p.Totals.UnsupportedLayers = nil, nil, nil
-	p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: s.about.Title}
+	// Memory and what cannot run are of the engine that was described.
+	p.Totals.Layers, p.Totals.UncountedLayers, p.Totals.UnsupportedLayers, p.Totals.RAMBytes = nil, nil, nil, nil
+	p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: s.title()}
 	p.Memory = nil
 	for i := range p.Layers {
 		p.Layers[i].Index = int64(i)
@@ -251,7 +255,7 @@ func (s *Source) settings(p *profile.Settings) {
 		p.Runs = new(int64(r.Runs))
 	}
 	if r.Time > 0 {
-		p.TimeS = new(r.Time.Seconds())
+		p.TimeS = new(time.Duration(r.Time).Seconds())
 	}
 	p.Passes = "abba"
 	p.ReferenceLoop = s.o.Reference

@@ -105,7 +105,7 @@ func (f *finder) ends(row, layer int) bool {
 // rowWithout reports whether a row that nothing was found for may be this node.
 func (f *finder) rowWithout(layer int) bool {
 	for i := range f.rows {
-		if len(f.out[i].Layers) == 0 && plain(f.rows[i].Op) == plain(f.model[layer].Op) {
+		if len(f.out[i].Layers) == 0 && len(f.out[i].Serves) == 0 && plain(f.rows[i].Op) == plain(f.model[layer].Op) {
 			return true
 		}
 	}
@@ -128,7 +128,9 @@ func (f *finder) byOrder() {
 	next := 0
 	for r := range f.rows {
 		if len(f.out[r].Layers) == 0 {
-			rows = append(rows, r)
+			if len(f.out[r].Serves) == 0 {
+				rows = append(rows, r)
+			}
 			continue
 		}
 		at := slices.Min(f.out[r].Layers)

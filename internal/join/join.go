@@ -34,13 +34,17 @@ type Match struct {
 	Layers []int
 	// How says of each how it was found.
 	How []profile.Confidence
+	// Serves are the layers for which the engine put this one in by itself: it brings a tensor
+	// that they make, or read, into another form. Only where Layers is empty.
+	Serves []int
 }
 
 // Find matches executed layers with the model's. Hints may be nil. Each layer of the model goes
 // to one executed layer at most, but for copies of one that the engine made.
 //
 // The ways, the surest first: a position that the engine tells; the node's name; names of
-// the tensors that come out; the name without what engines add to it; nodes that can only
+// the tensors that come out; the name without what engines add to it; where the engine tells which
+// tensors its layers read and make, all nodes that lie between these; nodes that can only
 // have been fused into those found; order and kind between those found.
 func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f := &finder{model: model, rows: rows, hints: hints, out: make([]Match, len(rows)), owner: make([]int, len(model))}
@@ -50,13 +54,37 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f.index()
 	f.each(f.byIndex)
 	f.each(f.byName)
-	f.each(f.byTensor)
-	f.each(f.byStem)
+	f.each(func(row int) { f.byTensor(row, true) })
+	g := f.executed()
+	if g != nil {
+		f.each(func(row int) { f.byWeight(g, row) })
+		f.each(func(row int) { f.copies(g, row) })
+	}
+	f.each(func(row int) {
+		// What engines put in gets names that may be those of nodes, but for what they add.
+		if g == nil || !converts[plain(f.rows[row].Op)] {
+			f.byStem(row)
+		}
+	})
+	f.byGraph(g)
+	f.each(func(row int) {
+		if len(f.out[row].Serves) == 0 {
+			f.byStem(row)
+		}
+	})
+	f.each(func(row int) {
+		if len(f.out[row].Serves) == 0 {
+			f.byTensor(row, false)
+		}
+	})
 	f.absorb()
 	f.byOrder()
 	f.absorb()
 	for i := range f.out {
 		f.lead(i)
+		if len(f.out[i].Layers) > 0 {
+			f.out[i].Serves = nil
+		}
 	}
 	return f.out
 }
@@ -85,6 +113,8 @@ type finder struct {
 	tensors     map[string]int   // layer that makes a tensor
 	readers     map[string][]int // layers that read it
 	main        map[int64]int    // by node in the main graph
+	fixed       []bool           // layers that read constants alone
+	taken       int              // how many were given
 }
 
 func (f *finder) index() {
@@ -112,6 +142,27 @@ func (f *finder) index() {
 			}
 		}
 	}
+	f.fixed = make([]bool, len(f.model))
+	for i := range f.model {
+		f.fixed[i] = f.follows(i)
+	}
+}
+
+// follows reports whether a layer follows from constants: it is one, or reads nothing else.
+func (f *finder) follows(layer int) bool {
+	l := &f.model[layer]
+	if l.Constant {
+		return true
+	}
+	for _, t := range l.Inputs {
+		if t.Absent || t.Constant || t.Name == "" {
+			continue
+		}
+		if from, ok := f.tensors[t.Name]; !ok || from >= layer || !f.fixed[from] {
+			return false
+		}
+	}
+	return len(l.Inputs) > 0
 }
 
 func nodes(l *profile.Layer) []profile.SourceNode {
@@ -156,6 +207,7 @@ func (f *finder) take(row, layer int, how profile.Confidence) {
 		return
 	}
 	m.Layers, m.How = append(m.Layers, layer), append(m.How, how)
+	f.taken++
 	if f.owner[layer] < 0 {
 		f.owner[layer] = row
 	}
@@ -199,8 +251,14 @@ func (f *finder) named(row int, name string) (int, bool) {
 	return 0, false
 }
 
-func (f *finder) byTensor(row int) {
+// byTensor takes the nodes that make the tensors which come out of a row. A row that may only bring
+// a tensor into another form is not what makes it, unless the node does the same; where
+// nothing else can be it, it is.
+func (f *finder) byTensor(row int, careful bool) {
 	names := f.hint(row).Outputs
+	for _, t := range f.hint(row).Outputs {
+		names = append(names[:len(names):len(names)], stems(t)...)
+	}
 	for _, t := range f.rows[row].Outputs {
 		if t.Name != "" {
 			names = append(names[:len(names):len(names)], t.Name)
@@ -212,7 +270,11 @@ func (f *finder) byTensor(row int) {
 		names = append(names, stems(n)...)
 	}
 	for _, t := range names {
-		if l, ok := f.tensors[t]; ok && (f.owner[l] < 0 || f.owner[l] == row) {
+		l, ok := f.tensors[t]
+		if ok && careful && converts[plain(f.rows[row].Op)] && !alike(f.model[l].Op, f.rows[row].Op) {
+			continue
+		}
+		if ok && (f.owner[l] < 0 || f.owner[l] == row) {
 			f.take(row, l, profile.ByTensor)
 		}
 	}
@@ -233,7 +295,8 @@ func (f *finder) byStem(row int) {
 var (
 	endings = []string{
 		"_nchwc", "_nhwc", "_fused", "_quant", "_quantized", "_dequantized", "_converted", "_cast", "_transpose",
-		"_token_0", "_QuantizeLinear", "_DequantizeLinear", "_matmul", "_add", "_output_0", ":0",
+		"_QuantizeLinear", "_DequantizeLinear", "_matmul", "_add", "_output_0", ":0",
+		"_pre_q", "_post_dq", "_q_to_dq", "_dq", "_q",
 	}
 	beginnings = []string{
 		"InsertedPrecisionFreeCast_", "InsertedCast_", "fused ", "Fused_", "fused_", "graph_transform_", "Transpose_token_", "Reformatting CopyNode for ",
@@ -271,8 +334,8 @@ func stems(name string) (out []string) {
 				add(s[:i])
 			}
 		}
-		if i := strings.LastIndexByte(s, '_'); i > 0 && digits(s[i+1:]) && at >= 0 {
-			add(s[:i])
+		if i := strings.LastIndexByte(s, '_'); i > 0 && digits(s[i+1:]) && (at >= 0 || strings.HasSuffix(s[:i], "_token")) {
+			add(strings.TrimSuffix(s[:i], "_token"))
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "join:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("%-44s %-9s %6s %8s %8s %8s %8s %8s\n", "model", "level", "rows", "exact", "tensor", "name", "order", "none")
+	fmt.Printf("%-44s %-9s %6s %8s %8s %8s %8s %8s %8s\n", "model", "level", "rows", "own", "exact", "tensor", "name", "order", "none")
 	for _, path := range flag.Args() {
 		for _, level := range strings.Split(*levels, ",") {
 			if err := one(l, path, level, *runs, *verbose); err != nil {
@@ -60,24 +60,28 @@ func one(l guest.Library, path, level string, runs int, verbose bool) error {
 	rows := run.Profile.Layers
 	ms := join.Find(base.Layers, rows, run.Hints)
 	join.Fill(run.Profile, base, ms)
-	by, all := map[profile.Confidence]float64{}, 0.0
+	by, all, own := map[profile.Confidence]float64{}, 0.0, 0.0
 	for i := range rows {
 		if rows[i].Latency == nil || rows[i].Latency.Typical == nil {
 			continue
 		}
 		s := *rows[i].Latency.Typical
 		all += s
+		if len(ms[i].Serves) > 0 {
+			own += s
+			continue
+		}
 		by[rows[i].Provenance.Confidence] += s
 	}
 	p := func(c profile.Confidence) float64 { return 100 * by[c] / all }
-	fmt.Printf("%-44s %-9s %6d %8.2f %8.2f %8.2f %8.2f %8.2f\n", filepath.Base(path), level, len(rows), p(profile.Exact), p(profile.ByTensor), p(profile.ByName), p(profile.ByOrder), p(profile.Unknown))
+	fmt.Printf("%-44s %-9s %6d %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f\n", filepath.Base(path), level, len(rows), 100*own/all, p(profile.Exact), p(profile.ByTensor), p(profile.ByName), p(profile.ByOrder), p(profile.Unknown))
 	for i := range rows {
 		c := rows[i].Provenance.Confidence
 		if !verbose || rows[i].Latency == nil {
 			continue
 		}
 		mark := " "
-		if c != profile.Exact && c != profile.ByTensor {
+		if len(ms[i].Serves) == 0 && c != profile.Exact && c != profile.ByTensor {
 			mark = "!"
 		}
 		fmt.Printf("  %s %5.2f %% %-9s %s %q in %v out %v:", mark, 100**rows[i].Latency.Typical/all, c, rows[i].Op, rows[i].Name, run.Hints[i].Inputs, run.Hints[i].Outputs)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/agent"
+	"github.com/opmeter/opmeter/internal/device/marks"
 	"github.com/opmeter/opmeter/internal/device/mltk"
 	"github.com/opmeter/opmeter/internal/device/sensiml"
 	"github.com/opmeter/opmeter/internal/device/tflm"
@@ -27,6 +28,7 @@ type Options struct {
 func Protocols(o Options) []*device.Protocol {
 	return []*device.Protocol{
 		agent.New(agent.Options{Output: o.Output}),
+		marks.Protocol(),
 		sensiml.Protocol(nil),
 		mltk.Protocol(o.Restart),
 		tiny.Protocol(o.Tiny),

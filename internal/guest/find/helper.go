@@ -44,13 +44,3 @@ func (e *Env) Helper() (string, error) {
 	return "", guest.Errorf(guest.NoHelper, "%s is not there, the program that opens other engines: put it beside opmeter (%s), or name it with %s=/path/to/%s",
 		name, get, HelperVariable, name)
 }
-
-// Match is a [guest.Error] where a helper does not belong to this program: protocols are those that
-// both speak, versions are for people.
-func Match(helper string, protocol, own int, version, ownVersion string) error {
-	if protocol == own {
-		return nil
-	}
-	return guest.Errorf(guest.NoHelper, "%s is of another release (%s, protocol %d) than opmeter (%s, protocol %d): install both of the same one, or name the right one with %s",
-		helper, version, protocol, ownVersion, own, HelperVariable)
-}

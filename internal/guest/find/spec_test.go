@@ -111,10 +111,4 @@ func TestHelper(t *testing.T) {
 			t.Errorf("%+v: %q, %v", c, got, err)
 		}
 	}
-	if err := Match("/x/opmeter-engine", 2, 2, "v1", "v2"); err != nil {
-		t.Error(err)
-	}
-	if err := Match("/x/opmeter-engine", 1, 2, "v1.0.0", "v1.1.0"); err == nil || !strings.Contains(err.Error(), "(v1.0.0, protocol 1) than opmeter (v1.1.0, protocol 2)") {
-		t.Errorf("%v", err)
-	}
 }

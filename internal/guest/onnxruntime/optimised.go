@@ -1,6 +1,7 @@
 package onnxruntime
 
 import (
+	"os"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -21,11 +22,18 @@ type executed struct {
 
 }
 
-// readOptimised reads what the library wrote, nil where that cannot be read.
-func readOptimised(file string) *optimised {
+// readOptimised reads what the library wrote of a model in a folder, nil where that cannot be
+// read. Weights that lie beside the model stay there.
+func readOptimised(file, folder string) *optimised {
 	m, err := onnx.Open(file)
 	if err != nil {
-		return nil
+		data, unread := os.ReadFile(file)
+		if unread != nil {
+			return nil
+		}
+		if m, err = onnx.Parse(data, file, folder); err != nil {
+			return nil
+		}
 	}
 	if m.Close != nil {
 		defer m.Close()

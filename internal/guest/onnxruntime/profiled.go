@@ -66,7 +66,7 @@ func (p *profiled) learn() error {
 	file := filepath.Join(p.task.Folder, prefix+".onnx")
 	s, err := p.open(prefix, file)
 	if err == nil {
-		p.source = readOptimised(file)
+		p.source = readOptimised(file, filepath.Dir(p.task.Model))
 	} else if s, err = p.open(prefix, ""); err != nil {
 		// It was not for the writing, which compiled providers refuse.
 		return err

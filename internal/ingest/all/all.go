@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/ingest/collapsed"
 	"github.com/opmeter/opmeter/internal/ingest/deepsparse"
 	"github.com/opmeter/opmeter/internal/ingest/firefox"
+	"github.com/opmeter/opmeter/internal/ingest/marks"
 	"github.com/opmeter/opmeter/internal/ingest/mltk"
 	"github.com/opmeter/opmeter/internal/ingest/modelexplorer"
 	"github.com/opmeter/opmeter/internal/ingest/neuralengine"
@@ -39,6 +40,7 @@ func Formats() []*ingest.Format {
 		collapsed.Format(),
 		deepsparse.Format(),
 		firefox.Format(),
+		marks.Format(),
 		mltk.Format(),
 		modelexplorer.Format(),
 		neuralengine.Format(),

@@ -14,10 +14,10 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-var (
-	cpuTime = profile.Quantity{Key: "cpu_time_s", Unit: "s", Head: "CPU time", Name: "Processor time", Group: "Time", Adds: true, Better: -1, Doc: "Time of the host's processor for the layer, beside the time on the device."}
-	share   = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
-)
+// CPUTime is the time of the host's processor for a node.
+var CPUTime = profile.Quantity{Key: "cpu_time_s", Unit: "s", Head: "CPU time", Name: "Processor time", Group: "Time", Adds: true, Better: -1, Doc: "Time of the host's processor for the layer, beside the time on the device."}
+
+var share = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
 
 // counter is a row: a node in an infer request.
 type counter struct {
@@ -59,6 +59,14 @@ func newBlocks(name string) *blocks {
 // holds data; the counters do not tell which.
 var states = map[string]profile.State{"EXECUTED": profile.Ran, "NOT_RUN": profile.NotReached, "OPTIMIZED_OUT": profile.Folded, "INVALID_STATUS": profile.Failed}
 
+// State is what became of a node by the word of its status.
+func State(status string) profile.State {
+	if s, ok := states[status]; ok {
+		return s
+	}
+	return profile.NotReached
+}
+
 // maxSamples bounds the requests of which each value is kept, maxKept the values of all layers.
 const (
 	maxSamples = 10_000
@@ -73,10 +81,7 @@ func (b *blocks) add(c *counter) {
 	key := fmt.Sprintf("%s\x00%d", c.name, b.seen[c.name])
 	n := b.nodes[key]
 	if n == nil {
-		l := profile.Layer{Name: c.name, Op: c.op, Kernel: c.exec, State: profile.NotReached}
-		if s, ok := states[c.status]; ok {
-			l.State = s
-		}
+		l := profile.Layer{Name: c.name, Op: c.op, Kernel: c.exec, State: State(c.status)}
 		i := b.d.Add(l, ingest.Hint{Nodes: []string{c.name}})
 		if i < 0 {
 			return
@@ -150,8 +155,8 @@ func (b *blocks) finish() *draft.Draft {
 		l.Latency, l.Samples = figure(n.real)
 		if m, _ := figure(n.cpu); m != nil {
 			v, _ := m.Best()
-			d.Set(n.layer, cpuTime, v)
-			_ = l.Set(cpuTime.Key, m)
+			d.Set(n.layer, CPUTime, v)
+			_ = l.Set(CPUTime.Key, m)
 		}
 		if m, _ := figure(n.percent); m != nil {
 			v, _ := m.Best()
@@ -164,7 +169,7 @@ func (b *blocks) finish() *draft.Draft {
 			m.Method = "sum of the counters, as the record has it: with several streams it is not the latency"
 		}
 		m, _ := figure(b.cpu)
-		d.TotalMetric(cpuTime, m)
+		d.TotalMetric(CPUTime, m)
 		if b.requests > 1 {
 			d.P.Settings.Runs = new(int64(b.requests))
 		}

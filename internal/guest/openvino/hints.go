@@ -1,0 +1,279 @@
+package openvino
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/ingest"
+)
+
+// place says where a counter's node stands.
+type place int
+
+const (
+	elsewhere place = iota
+	executed        // a node of the executed graph
+	fused           // part of the one before it
+)
+
+// graphs is what both graphs say of executed nodes.
+type graphs struct {
+	read, ran *irGraph
+	hints     []ingest.Hint // by layers of the executed graph
+}
+
+// newGraphs finds out what executed layers do of a model's operators.
+func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
+	g := &graphs{read: read, ran: ran, hints: make([]ingest.Hint, len(ran.layers))}
+	var ops []op
+	if m != nil && len(m.Graphs) > 0 {
+		ops = opsOf(m.Main())
+	}
+	own := owners(read, ops)
+	parts := make([][]int, len(ran.layers)) // operators that each executed layer does
+	taken := make([]bool, len(ops))
+	lite := m != nil && m.Format == "tflite"
+	for i := range ran.layers {
+		if ran.layers[i].constant {
+			continue
+		}
+		for _, name := range ran.layers[i].calls() {
+			at, ok := read.find(name)
+			if !ok {
+				continue
+			}
+			if own[at] < 0 {
+				own[at] = read.becomes(at, own)
+			}
+			if own[at] < 0 {
+				continue
+			}
+			parts[i] = with(parts[i], own[at])
+			taken[own[at]] = true
+			if !lite && read.layers[at].named() {
+				g.hints[i].Nodes = add(g.hints[i].Nodes, read.layers[at].name)
+			}
+		}
+	}
+	for i, list := range g.mains(ops, parts) {
+		for _, o := range list {
+			for _, t := range ops[o].out {
+				g.hints[i].Outputs = add(g.hints[i].Outputs, t)
+			}
+		}
+	}
+	g.between(ops, parts, taken)
+	for i := range g.hints {
+		// A name that the engine made is no name of the model's, though it may look like one.
+		if h := &g.hints[i]; lite && len(h.Outputs) > 0 {
+			h.Nodes = h.Outputs[:1:1]
+		}
+	}
+	return g
+}
+
+func add(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// mains leaves each operator to one of the layers that do it: the one of its kind, else the last that
+// does not only move data. Others are steps before or behind that the engine made of it.
+func (g *graphs) mains(ops []op, parts [][]int) [][]int {
+	winner := make([]int, len(ops))
+	rank := make([]int, len(ops))
+	for i, list := range parts {
+		for _, o := range list {
+			r := 2
+			switch l := &g.ran.layers[i]; {
+			case kindOf(l.op) == ops[o].kind:
+				r = 3
+			case passive[l.op]:
+				r = 1
+			}
+			if r >= rank[o] {
+				winner[o], rank[o] = i, r
+			}
+		}
+	}
+	out := make([][]int, len(parts))
+	for i, list := range parts {
+		for _, o := range list {
+			if winner[o] == i {
+				out[i] = append(out[i], o)
+			}
+		}
+	}
+	return out
+}
+
+// calls are the names that an executed layer has for what went into it.
+func (l *layer) calls() []string { return append([]string{l.name}, l.origins...) }
+
+func (l *layer) named() bool {
+	return slices.ContainsFunc(l.outs, func(o outPort) bool { return len(o.names) > 0 })
+}
+
+// made are endings that OpenVINO puts on names of nodes that it makes of others.
+var made = []string{
+	"/WithoutBiases", "/DequantizationMultiply", "/DequantizationSubtract", "/DequantizationConvert", "_original", "/fq_input_0", "/1",
+	"/sink_port_0", "/reduce", "/Split", "/FakeQuantize", "/MatMul", "/Add",
+}
+
+// find finds a layer by its name, or by that without what OpenVINO adds.
+func (g *irGraph) find(name string) (int, bool) {
+	for range 4 {
+		if i, ok := g.byName[name]; ok {
+			return i, !g.layers[i].constant
+		}
+		cut := false
+		for _, e := range made {
+			if s, ok := strings.CutSuffix(name, e); ok && s != "" {
+				name, cut = s, true
+				break
+			}
+		}
+		if !cut {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// maxSteps bounds a walk through a graph.
+const maxSteps = 200
+
+// becomes is the one operator that what a layer makes goes to, through layers that no operator is
+// known of: converters make several layers of an operator, of which the last one has
+// its name. -1 where there are several or none.
+func (g *irGraph) becomes(i int, own []int) int {
+	found := -1
+	seen := map[int]bool{i: true}
+	walk := []int{i}
+	for n := 0; n < len(walk); n++ {
+		if len(walk) > maxSteps {
+			return -1
+		}
+		for _, to := range g.layers[walk[n]].to {
+			switch {
+			case seen[to]:
+			case own[to] >= 0:
+				if found >= 0 && found != own[to] {
+					return -1
+				}
+				found = own[to]
+			case g.layers[to].op == "Result":
+				return -1
+			default:
+				seen[to] = true
+				walk = append(walk, to)
+			}
+		}
+	}
+	return found
+}
+
+// passive are executed kinds that move or convert data for others.
+var passive = map[string]bool{"Reorder": true, "Reshape": true, "Convert": true, "Input": true, "Output": true, "Parameter": true, "Result": true, "Broadcast": true}
+
+// between gives operators that no layer has to layers that nothing is known of, where data of an
+// operator before them and for one behind them passes through both: what stands between known
+// tensors makes what is read of them. Where several layers may be meant, kinds decide.
+func (g *graphs) between(ops []op, parts [][]int, taken []bool) {
+	if len(ops) == 0 {
+		return
+	}
+	above, below := nearestOps(ops, taken), beneath(ops, taken)
+	before, behind := g.ran.around(parts)
+	claims := map[int][]int{} // layers by operators
+	can := map[int][]int{}
+	for i := range g.ran.layers {
+		l := &g.ran.layers[i]
+		if l.constant || len(parts[i]) > 0 || passive[l.op] {
+			continue
+		}
+		for o := range ops {
+			if !taken[o] && meets(above[o], before[i]) && meets(below[o], behind[i]) {
+				can[i] = append(can[i], o)
+				claims[o] = append(claims[o], i)
+			}
+		}
+	}
+	for i := range g.ran.layers {
+		var alone, alike []int
+		for _, o := range can[i] {
+			if len(claims[o]) == 1 {
+				alone = append(alone, o)
+			} else if ops[o].kind == kindOf(g.ran.layers[i].op) && !taken[o] {
+				alike = append(alike, o)
+			}
+		}
+		if len(alone) == 0 && len(alike) > 0 {
+			alone = alike[:1]
+		}
+		for _, o := range alone {
+			taken[o] = true
+			for _, t := range ops[o].out {
+				g.hints[i].Outputs = add(g.hints[i].Outputs, t)
+			}
+		}
+	}
+}
+
+// meets reports whether two sets have something in common, or are both empty: the ends of the
+// model.
+func meets(a, b []int) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
+}
+
+// around lists the nearest known operators before and behind each layer.
+func (g *irGraph) around(parts [][]int) (before, behind [][]int) {
+	before, behind = make([][]int, len(g.layers)), make([][]int, len(g.layers))
+	for i := range g.layers {
+		for _, f := range g.layers[i].from {
+			if f.layer < 0 || f.layer >= i {
+				continue
+			}
+			list := parts[f.layer]
+			if len(list) == 0 {
+				list = before[f.layer]
+			}
+			for _, o := range list {
+				before[i] = with(before[i], o)
+			}
+		}
+	}
+	for i := len(g.layers) - 1; i >= 0; i-- {
+		for _, to := range g.layers[i].to {
+			if to <= i {
+				continue
+			}
+			list := parts[to]
+			if len(list) == 0 {
+				list = behind[to]
+			}
+			for _, o := range list {
+				behind[i] = with(behind[i], o)
+			}
+		}
+	}
+	return before, behind
+}
+
+// of says where a node of the counters stands and what it does of the model.
+func (g *graphs) of(name string) (ingest.Hint, place) {
+	if g == nil {
+		return ingest.Hint{Nodes: []string{name}}, elsewhere
+	}
+	at, ok := g.ran.byName[name]
+	if !ok {
+		return ingest.Hint{}, fused
+	}
+	return g.hints[at], executed
+}

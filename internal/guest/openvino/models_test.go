@@ -1,0 +1,311 @@
+//go:build linux && (amd64 || arm64)
+
+package openvino_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/guest/openvino"
+	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// childModel makes the test program run one model and tell of it: some models crash the engine.
+const childModel = "OPMETER_TEST_OPENVINO_MODEL"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(childModel); file != "" {
+		runtime.LockOSThread()
+		json.NewEncoder(os.Stdout).Encode(inspect(file))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// libraries finds libopenvino_c of every release in the engines' folder.
+func libraries(t testing.TB) []string {
+	t.Helper()
+	dir := os.Getenv("OPMETER_TEST_ENGINES")
+	found, _ := filepath.Glob(filepath.Join(dir, "openvino-*", "openvino", "libs", "libopenvino_c.so*"))
+	if dir == "" || len(found) == 0 {
+		material.Skip(t, "no OpenVINO: set OPMETER_TEST_ENGINES to a folder of unpacked packages, one openvino-VERSION each")
+	}
+	slices.Sort(found)
+	return found
+}
+
+// newest is the newest of them.
+func newest(t testing.TB) string {
+	t.Helper()
+	all := libraries(t)
+	return all[len(all)-1]
+}
+
+// told is what a child tells of a model.
+type told struct {
+	Code    guest.Code
+	Text    string
+	Shares  map[string]float64 // of the time of executed nodes, by how they were found
+	Missing []string           // what was not found, with its share
+	Diff    float64            // largest difference of outputs to the native engine's, of their range
+	Outputs string             // what cannot be compared
+}
+
+// inspect runs a model with both engines.
+func inspect(file string) *told {
+	r := &told{}
+	fail := func(err error) *told {
+		r.Text = err.Error()
+		if e, ok := err.(*guest.Error); ok {
+			r.Code = e.Code
+		}
+		return r
+	}
+	lib, err := openvino.Open(os.Getenv("OPMETER_TEST_OPENVINO_LIBRARY"))
+	if err != nil {
+		return fail(err)
+	}
+	m, err := opmeter.Open(file)
+	if err != nil {
+		return fail(err)
+	}
+	native, err := opmeter.NewSession(m, opmeter.RunOptions{})
+	if err != nil {
+		return fail(err)
+	}
+	dir, err := os.MkdirTemp("", "openvino")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(dir)
+	task := &guest.Task{Model: file, Format: m.Format(), Threads: 1, Profiled: true, Folder: dir}
+	if p := os.Getenv("OPMETER_TEST_OPENVINO_PRECISION"); p != "" {
+		task.Options = []guest.Option{{Key: "INFERENCE_PRECISION_HINT", Value: p}}
+	}
+	for _, in := range native.Inputs() {
+		task.Inputs = append(task.Inputs, guest.Tensor{Name: in.Name, DType: in.DType, Shape: in.Shape, Data: in.Data, Strings: in.Strings})
+	}
+	s, err := lib.Load(task)
+	if err != nil {
+		return fail(err)
+	}
+	defer s.Close()
+	p := s.(guest.Profiled)
+	for i := range 12 {
+		began := time.Now()
+		if err := s.Run(); err != nil {
+			return fail(err)
+		}
+		if err := p.After(int64(time.Since(began))); err != nil {
+			return fail(err)
+		}
+		if i == 0 {
+			if err := r.compare(s, native, m); err != nil {
+				return fail(err)
+			}
+		}
+	}
+	run, err := p.Recorded()
+	if err != nil {
+		return fail(err)
+	}
+	described, err := opmeter.Count(m, opmeter.Inputs{})
+	if err != nil {
+		return fail(err)
+	}
+	r.share(run.Profile, described, join.Find(described.Layers, run.Profile.Layers, run.Hints))
+	return r
+}
+
+// share adds up the time of executed nodes by how they were found.
+func (r *told) share(p, described *profile.Profile, ms []join.Match) {
+	join.Fill(p, described, ms)
+	r.Shares = map[string]float64{}
+	total := 0.0
+	for i := range p.Layers {
+		v, _ := p.Layers[i].Latency.Best()
+		total += v
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		v, ok := l.Latency.Best()
+		if !ok {
+			continue
+		}
+		how := string(l.Provenance.Confidence)
+		r.Shares[how] += v / total
+		if (how != string(profile.Exact) && how != string(profile.ByTensor)) && v/total > 0.01 {
+			r.Missing = append(r.Missing, fmt.Sprintf("%.3f %s %s %s", v/total, l.Op, l.Name, how))
+		}
+	}
+}
+
+// compare runs the native engine and finds the largest difference.
+func (r *told) compare(s guest.Session, native *opmeter.Session, m *opmeter.Model) error {
+	got, err := s.Outputs()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := contextOf()
+	defer cancel()
+	if err := native.Run(ctx); err != nil {
+		r.Outputs = "native: " + err.Error()
+		return nil
+	}
+	want := native.Outputs()
+	if len(got) != len(want) {
+		r.Outputs = fmt.Sprintf("%d outputs, native has %d", len(got), len(want))
+		return nil
+	}
+	for i := range want {
+		a, b := floats(got[i].DType, got[i].Data), floats(want[i].DType, want[i].Data)
+		if got[i].DType != want[i].DType || !slices.Equal(got[i].Shape, want[i].Shape) || len(a) != len(b) {
+			r.Outputs += fmt.Sprintf("output %d (%s): %s %v, native %s %s %v; ", i, got[i].Name, got[i].DType, got[i].Shape, want[i].Name, want[i].DType, want[i].Shape)
+			continue
+		}
+		low, high, most := math.Inf(1), math.Inf(-1), 0.0
+		for k := range a {
+			if math.IsNaN(a[k]) && math.IsNaN(b[k]) || a[k] == b[k] {
+				continue
+			}
+			d := math.Abs(a[k] - b[k])
+			if math.IsNaN(d) {
+				d = math.Inf(1)
+			}
+			most = max(most, d)
+		}
+		for _, v := range b {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+		span := max(high-low, math.Abs(high), math.Abs(low))
+		if most > 0 {
+			d := most / span
+			if !(d <= 1e9) {
+				d = 1e9
+			}
+			r.Diff = max(r.Diff, d)
+		}
+	}
+	return nil
+}
+
+// floats reads elements as numbers.
+func floats(dtype string, b []byte) (out []float64) {
+	typ, _ := tensor.ParseType(dtype)
+	switch typ {
+	case tensor.Float32:
+		for i := 0; i+4 <= len(b); i += 4 {
+			out = append(out, float64(math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))))
+		}
+	case tensor.Float64:
+		for i := 0; i+8 <= len(b); i += 8 {
+			out = append(out, math.Float64frombits(binary.LittleEndian.Uint64(b[i:])))
+		}
+	case tensor.Int64, tensor.Uint64:
+		for i := 0; i+8 <= len(b); i += 8 {
+			out = append(out, float64(int64(binary.LittleEndian.Uint64(b[i:]))))
+		}
+	case tensor.Int32:
+		for i := 0; i+4 <= len(b); i += 4 {
+			out = append(out, float64(int32(binary.LittleEndian.Uint32(b[i:]))))
+		}
+	case tensor.Int16:
+		for i := 0; i+2 <= len(b); i += 2 {
+			out = append(out, float64(int16(binary.LittleEndian.Uint16(b[i:]))))
+		}
+	case tensor.Int8:
+		for _, v := range b {
+			out = append(out, float64(int8(v)))
+		}
+	default:
+		for _, v := range b {
+			out = append(out, float64(v))
+		}
+	}
+	return out
+}
+
+// ask runs a model in a child.
+func ask(t testing.TB, library, file string) *told {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := contextOf()
+	defer cancel()
+	c := exec.CommandContext(ctx, self)
+	c.Env = append(os.Environ(), childModel+"="+file, "OPMETER_TEST_OPENVINO_LIBRARY="+library)
+	b, err := c.Output()
+	r := &told{}
+	if err != nil {
+		text := ""
+		if e, ok := err.(*exec.ExitError); ok {
+			text = strings.SplitN(string(e.Stderr), "\n", 2)[0]
+		}
+		return &told{Code: guest.Crashed, Text: fmt.Sprintf("%v: %s", err, text)}
+	}
+	if at := strings.LastIndex(strings.TrimSpace(string(b)), "\n"); at > 0 {
+		b = b[at+1:]
+	}
+	if err := json.Unmarshal(b, r); err != nil {
+		t.Fatalf("%s: %v: %s", file, err, b)
+	}
+	return r
+}
+
+// contextOf bounds what a model may take.
+func contextOf() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 2*time.Minute)
+}
+
+// TestAll prints what becomes of every model.
+func TestAll(t *testing.T) {
+	if os.Getenv("OPMETER_TEST_OPENVINO_ALL") == "" {
+		t.Skip("set OPMETER_TEST_OPENVINO_ALL to list all models")
+	}
+	library := newest(t)
+	for _, file := range models(t) {
+		r := ask(t, library, file)
+		name := filepath.Base(file)
+		if r.Text != "" {
+			fmt.Printf("%s: %s %s\n", name, r.Code, r.Text)
+			continue
+		}
+		ok := r.Shares["exact"] + r.Shares["by tensor"]
+		fmt.Printf("%s: joined %.3f (%v) diff %.2g %s %v\n", name, ok, r.Shares, r.Diff, r.Outputs, r.Missing)
+	}
+}
+
+// models lists the models of the reference material.
+func models(t testing.TB) (files []string) {
+	t.Helper()
+	for _, dir := range []string{"real", "synthetic", "mcu"} {
+		for _, end := range []string{"*.onnx", "*.tflite"} {
+			list, _ := filepath.Glob(filepath.Join(material.Path(t, "models", dir), end))
+			files = append(files, list...)
+		}
+	}
+	if want := os.Getenv("OPMETER_TEST_OPENVINO_ALL"); want != "" && want != "1" {
+		files = slices.DeleteFunc(files, func(f string) bool { return !strings.Contains(f, want) })
+	}
+	return files
+}

@@ -1,0 +1,57 @@
+package guest
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPipe: what is sent arrives, tensors of every kind included.
+func TestPipe(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	p := NewPipe(&b, &b)
+	want := []*Message{
+		{
+			Request: &Request{
+				Protocol: Protocol, Engine: "e", Library: "l", Runs: 3, Time: 2e9, WarmupTime: -1, WarmupRuns: -1, Turns: true, CPUs: []int{1, 2}, MaxMemory: 1 << 40,
+				Task: &Task{Model: "m", Format: "onnx", Threads: 2, Carry: map[int]int{1: 0}, Options: []Option{{"k", "v"}}, Folder: "f"},
+			},
+			Tensors: []Tensor{
+				{Name: "x", DType: "float32", Shape: []int{1, 2}, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8}},
+				{Name: "", DType: "string", Shape: []int{2}, Strings: []string{"a", "\x00ü"}},
+				{DType: "int8", Shape: []int{}, Data: []byte{7}},
+				{DType: "int8", Shape: []int{0}},
+			},
+		},
+		{Go: true},
+		{Error: Errorf(Crashed, "oh %d", 1)},
+	}
+	for _, m := range want {
+		if err := p.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range want {
+		got, err := p.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got.Tensors {
+			if len(got.Tensors[i].Data) == 0 {
+				got.Tensors[i].Data = nil
+			}
+		}
+		if w.Request != nil {
+			w.Request.Task.Inputs = nil
+		}
+		if d := cmp.Diff(w, got, cmp.AllowUnexported(Message{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Heads" }, cmp.Ignore())); d != "" {
+			t.Error(d)
+		}
+	}
+	if _, err := p.Receive(); err != io.EOF { //nolint:errorlint // bare by contract
+		t.Errorf("at the end: %v", err)
+	}
+}

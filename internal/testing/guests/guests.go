@@ -1,0 +1,293 @@
+// Package guests has an engine that misbehaves on demand, for tests of what opmeter does
+// then: it crashes, hangs, ends the process, writes where it must not, starts processes,
+// eats memory, at any point of its life. The program below this package opens it under the names
+// of the real ones.
+//
+// What it does stands in the file that is its library ([Write]): tests that run beside each other
+// each have their own. Only tests import this package.
+package guests
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/ingest"
+	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Behaviour says how a library behaves.
+type Behaviour struct {
+	// Version that it tells, "9.9.9" by default.
+	Version string `json:"version,omitzero"`
+	// Run is how long an inference takes, 20 microseconds by default.
+	Run time.Duration `json:"run,omitzero"`
+	// Faults are what goes wrong.
+	Faults []Fault `json:"faults,omitzero"`
+	// Room is how many runs its profiler holds, 0 for any number.
+	Room int `json:"room,omitzero"`
+	// NoProfiler makes an engine without one.
+	NoProfiler bool `json:"no_profiler,omitzero"`
+	// Wrong makes outputs that are not the model's.
+	Wrong bool `json:"wrong,omitzero"`
+}
+
+// Fault is something that goes wrong at a place.
+type Fault struct {
+	At   Place `json:"at"`
+	What What  `json:"what"`
+	// After is the number of times that the place is passed before it happens.
+	After int `json:"after,omitzero"`
+	// File is written when it happens, with the number of the process that was started or of the
+	// engine's own.
+	File string `json:"file,omitzero"`
+}
+
+// Place is a point in the life of an engine.
+type Place string
+
+// Places, in the order in which they are passed.
+const (
+	Open     Place = "open"
+	About    Place = "about"
+	Load     Place = "load"
+	First    Place = "first"   // the first inference of the first session
+	Outputs  Place = "outputs" // when outputs are read
+	Profiled Place = "profiled"
+	Run      Place = "run" // any inference
+	After    Place = "after"
+	Recorded Place = "recorded"
+	Close    Place = "close"
+)
+
+// Write makes a library that behaves so in a folder and returns its path. The file begins as a
+// library of this system does, and is none.
+func Write(dir string, b Behaviour) (string, error) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "libfake.so")
+	return path, os.WriteFile(path, append(header(), text...), 0o755)
+}
+
+// headerBytes is the length of what stands before the behaviour.
+const headerBytes = 256
+
+// header is the beginning of a library for this system and processor.
+func header() []byte {
+	b := make([]byte, headerBytes)
+	le := binary.LittleEndian
+	switch runtime.GOOS {
+	case "darwin":
+		le.PutUint32(b, 0xfeedfacf)
+		le.PutUint32(b[4:], map[string]uint32{"amd64": 0x01000007, "arm64": 0x0100000c}[runtime.GOARCH])
+		le.PutUint32(b[12:], 6)
+	case "windows":
+		copy(b, "MZ")
+		le.PutUint32(b[60:], 128)
+		copy(b[128:], "PE\x00\x00")
+		le.PutUint16(b[132:], map[string]uint16{"amd64": 0x8664, "arm64": 0xaa64}[runtime.GOARCH])
+		le.PutUint16(b[150:], 0x2022)
+	default:
+		copy(b, "\x7fELF\x02\x01\x01")
+		le.PutUint16(b[16:], 3)
+		le.PutUint16(b[18:], map[string]uint16{"amd64": 62, "arm64": 183, "riscv64": 243}[runtime.GOARCH])
+	}
+	return b
+}
+
+// Opener opens libraries of this package under an engine's name.
+func Opener(engine string) func(library string) (guest.Library, error) {
+	return func(library string) (guest.Library, error) {
+		text, err := os.ReadFile(library)
+		l := &lib{engine: engine, passed: map[Place]int{}}
+		if err != nil || len(text) < headerBytes || json.Unmarshal(text[headerBytes:], &l.b) != nil {
+			return nil, guest.Errorf(guest.NotLibrary, "%s is no library of %s", library, engine)
+		}
+		return l, l.pass(Open)
+	}
+}
+
+type lib struct {
+	engine string
+	b      Behaviour
+	passed map[Place]int
+	loads  int
+}
+
+// pass does what goes wrong at a place.
+func (l *lib) pass(at Place) error {
+	n := l.passed[at]
+	l.passed[at]++
+	for _, f := range l.b.Faults {
+		if f.At == at && n == f.After {
+			if err := f.happen(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *lib) About() guest.About {
+	_ = l.pass(About)
+	version := l.b.Version
+	if version == "" {
+		version = "9.9.9"
+	}
+	return guest.About{
+		Engine: l.engine, Title: "Fake Engine", Version: version, Formats: []string{"onnx", "tflite"}, Providers: []string{"FakeProvider"},
+		Options: []guest.OptionInfo{{Key: "speed", Values: "slow, fast", Doc: "does nothing"}}, Gives: []string{"latency_s"},
+	}
+}
+
+func (l *lib) Load(t *guest.Task) (guest.Session, error) {
+	for _, o := range t.Options {
+		if o.Key != "speed" {
+			return nil, guest.Errorf(guest.NoOption, "Fake Engine has no option %q: use speed", o.Key)
+		}
+	}
+	if _, err := os.Stat(t.Model); err != nil {
+		return nil, guest.Errorf(guest.Rejected, "Fake Engine cannot read the model: %v", err)
+	}
+	if err := l.pass(Load); err != nil {
+		return nil, err
+	}
+	s := &session{lib: l, task: t, first: l.loads == 0}
+	l.loads++
+	// Something that stays where nobody removes it.
+	if err := os.WriteFile(filepath.Join(t.Folder, fmt.Sprintf("fake-%d.json", l.loads)), []byte("{}"), 0o600); err != nil {
+		return nil, err
+	}
+	if t.Profiled && !l.b.NoProfiler {
+		return &profiled{session: s}, nil
+	}
+	return s, nil
+}
+
+// session computes max(0, x) of float inputs, and hands on others as they are.
+type session struct {
+	lib   *lib
+	task  *guest.Task
+	first bool
+}
+
+func (s *session) Run() error {
+	if s.first {
+		s.first = false
+		if err := s.lib.pass(First); err != nil {
+			return err
+		}
+	}
+	if err := s.lib.pass(Run); err != nil {
+		return err
+	}
+	d := s.lib.b.Run
+	if d == 0 {
+		d = 20 * time.Microsecond
+	}
+	for start := time.Now(); time.Since(start) < d; {
+	}
+	return nil
+}
+
+func (s *session) Outputs() ([]guest.Tensor, error) {
+	if err := s.lib.pass(Outputs); err != nil {
+		return nil, err
+	}
+	var out []guest.Tensor
+	for i, t := range s.task.Inputs {
+		t.Name, t.Data = fmt.Sprint("y", i), slices.Clone(t.Data)
+		if t.DType == "float32" {
+			for k := 0; k+4 <= len(t.Data); k += 4 {
+				v := math.Float32frombits(binary.LittleEndian.Uint32(t.Data[k:]))
+				if s.lib.b.Wrong {
+					v++
+				}
+				binary.LittleEndian.PutUint32(t.Data[k:], math.Float32bits(max(0, v)))
+			}
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (s *session) Beside() (guest.Session, error) { return &session{lib: s.lib, task: s.task}, nil }
+
+func (s *session) Facts() guest.Facts {
+	return guest.Facts{Settings: map[string]string{"speed": "slow"}, Notes: []string{"this engine is not real"}}
+}
+
+func (s *session) Close() error { return s.lib.pass(Close) }
+
+// profiled has a profiler that tells of one operator.
+type profiled struct {
+	*session
+	tally ingest.Tally
+	runs  int
+}
+
+func (p *profiled) Run() error {
+	if err := p.lib.pass(Profiled); err != nil {
+		return err
+	}
+	return p.session.Run()
+}
+
+func (p *profiled) After(wall int64) error {
+	if err := p.lib.pass(After); err != nil {
+		return err
+	}
+	d := p.lib.b.Run.Nanoseconds()
+	if d == 0 {
+		d = 20_000
+	}
+	p.tally.Call(0, d)
+	p.tally.End(wall)
+	p.runs++
+	return nil
+}
+
+func (p *profiled) Room() int {
+	if p.lib.b.Room == 0 {
+		return -1
+	}
+	return p.lib.b.Room - p.runs
+}
+
+func (p *profiled) Forget() error {
+	p.tally, p.runs = ingest.Tally{}, 0
+	return nil
+}
+
+func (p *profiled) Recorded() (*ingest.Run, error) {
+	if err := p.lib.pass(Recorded); err != nil {
+		return nil, err
+	}
+	p.runs = 0
+	run := &ingest.Run{
+		Profile: &profile.Profile{Layers: []profile.Layer{{Name: "relu", Op: "Relu"}}},
+		Hints:   []join.Hint{{Index: new(int64(0))}},
+	}
+	p.tally.Fill(run.Profile)
+	return run, nil
+}
+
+// Lines gives the numbers of processes that faults wrote to a file.
+func Lines(path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b))
+}
