@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/cut"
+	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/recheck"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -78,11 +79,15 @@ func (m *Model) saveInputs(o Options, folder string) (map[string]string, error) 
 	return files, nil
 }
 
-// timer times models by profiles that take turns.
+// timer times models by profiles that take turns, or, with opmeter's own engine, which measures one model at a time in
+// a process, by sessions that do.
 type timer struct{ o Options }
 
 // Time implements [recheck.Timer].
 func (t *timer) Time(ctx context.Context, files []string, each time.Duration) ([]recheck.Series, error) {
+	if t.o.Engine == nil {
+		return t.native(ctx, files, each)
+	}
 	var turns Turns
 	out := make([]recheck.Series, len(files))
 	errs := make([]error, len(files))
@@ -105,6 +110,55 @@ func (t *timer) Time(ctx context.Context, files []string, each time.Duration) ([
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// turnTime is how long a turn of a session lasts at least: long enough to settle, short enough that the machine is the same
+// over a round.
+const turnTime = 5 * time.Millisecond
+
+// native times models with opmeter's own engine. The first rounds, a fifth of the time, are for warming up.
+func (t *timer) native(ctx context.Context, files []string, each time.Duration) ([]recheck.Series, error) {
+	out := make([]recheck.Series, len(files))
+	sessions := make([]*Session, len(files))
+	for i, f := range files {
+		m, err := Open(f)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", recheck.ErrRefused, err)
+		}
+		defer m.Close()
+		s, err := NewSession(m, RunOptions{Inputs: t.o.Inputs, Threads: t.o.Threads, Exact: t.o.Exact, MaxLoop: t.o.MaxLoop, MaxMemory: t.o.MaxMemory})
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", recheck.ErrRefused, err)
+		}
+		defer s.Close()
+		sessions[i] = s
+	}
+	release, err := measure.Lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	start := time.Now()
+	whole := each * time.Duration(len(files))
+	for rounds := 0; rounds < 5 || time.Since(start) < whole; rounds++ {
+		warm := rounds == 0 || time.Since(start) < whole/5
+		for i, s := range sessions {
+			for began := time.Now(); ; {
+				at := time.Now()
+				if err := s.Run(ctx); err != nil {
+					return nil, err
+				}
+				took := time.Since(at)
+				if !warm {
+					out[i].Plain = append(out[i].Plain, took.Seconds())
+				}
+				if time.Since(began) >= turnTime {
+					break
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // one measures one model.
