@@ -17,6 +17,7 @@ type engineFlags struct {
 	list    string
 	options []string
 	silent  time.Duration
+	check   bool
 }
 
 // ownEngine is the list of engines where nothing is said.
@@ -25,6 +26,7 @@ const ownEngine = "opmeter"
 func (f *engineFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model: opmeter, onnxruntime, …")
 	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE of one of several")
+	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, by cutting the model")
 	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "how long an engine may take for one thing", "a time above zero, such as 10m")
 }
 
@@ -32,6 +34,7 @@ func (f *engineFlags) add(c *cobra.Command) {
 type chosen struct {
 	name   string
 	engine *opmeter.Engine // nil for opmeter's own
+	check  bool            // measure the slowest layers in a second way
 }
 
 // find finds the engines that were asked for.
@@ -40,9 +43,12 @@ func (f *engineFlags) find() ([]chosen, error) {
 	if err != nil {
 		return nil, told(err)
 	}
+	if f.check && len(found) > 1 {
+		return nil, useError("--check is for one engine: the others would disturb it")
+	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
-		out[i] = chosen{ownEngine, e}
+		out[i] = chosen{name: ownEngine, engine: e, check: f.check}
 		if e == nil {
 			continue
 		}
@@ -101,6 +107,10 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 				opts.Journal = journal
 				return opmeter.Profile(ctx, m, opts)
 			})
+			if c.check && err == nil {
+				opts.Turns = nil
+				err = opmeter.Check(ctx, m, p, opts)
+			}
 			measured(p)
 			return p, err
 		})

@@ -87,8 +87,8 @@ with commas between take turns, and are compared. opmeter engines lists what is 
 		`  opmeter profile model.onnx --engine onnxruntime
   opmeter profile model.onnx --engine opmeter,onnxruntime --time 5s
   opmeter profile model.onnx --engine onnxruntime --engine-option optimization=basic`,
-		[]string{"engine", "engine-option", "engine-timeout"},
-		[]string{"engine-option", "engine-timeout"},
+		[]string{"engine", "engine-option", "engine-timeout", "check"},
+		[]string{"engine-option", "engine-timeout", "check"},
 	},
 	{
 		"estimates", "hardware that is not there", func() string {

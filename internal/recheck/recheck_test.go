@@ -1,0 +1,212 @@
+package recheck_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/cut"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/recheck"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// chain is a model of three operators one after the other.
+func chain(t *testing.T) *cut.Source {
+	t.Helper()
+	g := &graph.Graph{Name: "g", Inputs: []int{0}, Outputs: []int{3}}
+	for i := range 4 {
+		g.Values = append(g.Values, &graph.Value{ID: i, Name: fmt.Sprintf("v%d", i), Type: tensor.Float32, Shape: []int{4}, HasShape: true, Offset: -1})
+	}
+	for i, op := range []string{"Relu", "Neg", "Exp"} {
+		g.Nodes = append(g.Nodes, &graph.Node{Index: i, Op: op, Inputs: []int{i}, Outputs: []int{i + 1}})
+	}
+	data, err := onnx.Encode(&graph.Model{Format: "onnx", Graphs: []*graph.Graph{g}, IRVersion: 8, Opsets: map[string]int{"": 13}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cut.New(data, "chain.onnx", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// engine is a made-up engine in which an operator takes a time that its name says, and the machine slows down meanwhile.
+type engine struct {
+	seconds map[string]float64
+	rows    func(ops []string) []recheck.Row
+	err     error
+	asked   int
+}
+
+func (e *engine) Time(_ context.Context, files []string, _ time.Duration) ([]recheck.Series, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	e.asked++
+	out := make([]recheck.Series, len(files))
+	for i, f := range files {
+		ops := []string{"Relu", "Neg", "Exp"}
+		if f != "whole" {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				return nil, err
+			}
+			kept := ops[:0:0]
+			for _, op := range ops {
+				if bytes.Contains(data, []byte(op)) {
+					kept = append(kept, op)
+				}
+			}
+			ops = kept
+		}
+		sum := 0.0
+		for _, op := range ops {
+			sum += e.seconds[op]
+		}
+		for k := range 100 {
+			out[i].Plain = append(out[i].Plain, sum*(1+float64(k)/100))
+		}
+		if e.rows != nil {
+			out[i].Rows = e.rows(ops)
+		}
+	}
+	return out, nil
+}
+
+// profiled is a profile of the chain with times of its layers.
+func profiled(seconds ...float64) *profile.Profile {
+	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "m"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+	sum := 0.0
+	for i, s := range seconds {
+		sum += s
+		p.Layers = append(p.Layers, profile.Layer{
+			Index: int64(i), Op: []string{"Relu", "Neg", "Exp"}[i], State: profile.Ran, Share: new(0.1),
+			Latency:    &profile.Metric{Kind: profile.Measured, Median: new(s), CI95: &[2]float64{s * .95, s * 1.05}},
+			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: int64(i)}}},
+		})
+	}
+	p.Totals.Latency = profile.Value(profile.Measured, sum, "")
+	return p
+}
+
+func check(t *testing.T, p *profile.Profile, e *engine) {
+	t.Helper()
+	if err := recheck.Check(t.Context(), p, recheck.Options{Source: chain(t), File: "whole", Timer: e, Folder: t.TempDir(), Time: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rows(ops []string) []recheck.Row {
+	var out []recheck.Row
+	for _, op := range ops {
+		out = append(out, recheck.Row{Op: op, Seconds: 1})
+	}
+	return out
+}
+
+// TestAgrees has a profiler that tells the truth, on a machine that gets slower by half: parts of the whole stay.
+func TestAgrees(t *testing.T) {
+	t.Parallel()
+	p := profiled(1, 2, 3)
+	e := &engine{seconds: map[string]float64{"Relu": 10, "Neg": 20, "Exp": 30}, rows: rows}
+	check(t, p, e)
+	l := p.Layers[2] // half of the time: no other is checked
+	v := l.Figures["checked_s"]
+	// 30 of 60, of a whole of 6; sums of a hundred samples round in the last digits.
+	if v == nil || !(math.Abs(*v.Median-3) <= 1e-12) || l.Check.Outcome != profile.CheckAgrees {
+		t.Errorf("%+v, %+v", v, l.Check)
+	}
+	if e.asked != 1 || p.Layers[0].Check != nil || p.Layers[1].Check != nil {
+		t.Error("others were checked, too")
+	}
+	if len(p.Findings) != 1 || p.Findings[0].ID != "check.agrees" {
+		t.Errorf("%+v", p.Findings)
+	}
+}
+
+// TestDiffers has a profiler that puts time where it is not.
+func TestDiffers(t *testing.T) {
+	t.Parallel()
+	p := profiled(1, 4, 1)
+	check(t, p, &engine{seconds: map[string]float64{"Relu": 1, "Neg": 2, "Exp": 3}})
+	l := p.Layers[1]
+	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-2) <= 1e-12) || l.Check.Outcome != profile.CheckDiffers {
+		t.Errorf("%+v, %+v", v, l.Check)
+	}
+	if len(p.Findings) != 1 || p.Findings[0].ID != "check.differs" || !strings.Contains(p.Findings[0].Text, "layer 1 (Neg): 4e+03 ms against 2e+03 ms") {
+		t.Errorf("%+v", p.Findings)
+	}
+}
+
+// TestFirst has nothing before it: what an inference costs in itself makes no difference.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	p := profiled(4, 1, 1)
+	check(t, p, &engine{seconds: map[string]float64{"Relu": 5, "Neg": .5, "Exp": .5}})
+	if l := p.Layers[0]; l.Check.Outcome == profile.CheckDiffers || !(math.Abs(*l.Figures["checked_s"].Median-5) <= 1e-12) {
+		t.Errorf("%+v, %v", l.Check, *l.Figures["checked_s"].Median)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	seconds := map[string]float64{"Relu": 1, "Neg": 1, "Exp": 4}
+	for _, tt := range []struct {
+		name   string
+		engine *engine
+		change func(p *profile.Profile)
+		want   profile.CheckOutcome
+	}{
+		{"refused", &engine{err: fmt.Errorf("%w: no", recheck.ErrRefused)}, nil, profile.CheckRefused},
+		{"fused with what comes before", &engine{seconds: seconds, rows: func(ops []string) []recheck.Row { return rows([]string{strings.Join(ops[:1], "")}) }}, nil, profile.CheckOther},
+		{"another node beside it", &engine{seconds: seconds, rows: func(ops []string) []recheck.Row {
+			if len(ops) == 3 {
+				ops = append(ops, "Copy")
+			}
+			return rows(ops)
+		}}, nil, profile.CheckOther},
+		{"a body", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes[0].Graph = 1 }, profile.CheckBody},
+		{"unjoined", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes = nil }, profile.CheckUnjoined},
+		{"shared", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[0].Provenance.SourceNodes[0].Node = 2 }, profile.CheckShared},
+		{"no such node", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes[0].Node = 7 }, profile.CheckNotCut},
+		{"wide", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Latency.CI95 = &[2]float64{0, 8} }, profile.CheckOpen},
+	} {
+		p := profiled(1, 1, 4)
+		if tt.change != nil {
+			tt.change(p)
+		}
+		check(t, p, tt.engine)
+		if c := p.Layers[2].Check; c == nil || c.Outcome != tt.want {
+			t.Errorf("%s: %+v, want %s", tt.name, c, tt.want)
+		}
+	}
+}
+
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := profiled(1, 1, 4)
+	err := recheck.Check(ctx, p, recheck.Options{Source: chain(t), File: "whole", Timer: &engine{}, Folder: t.TempDir(), Time: time.Second})
+	if !errors.Is(err, context.Canceled) || p.Layers[2].Check.Outcome != profile.CheckStopped {
+		t.Errorf("%v, %+v", err, p.Layers[2].Check)
+	}
+	if left, _ := filepath.Glob(filepath.Join(t.TempDir(), "*")); left != nil {
+		t.Error("files stay")
+	}
+}
