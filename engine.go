@@ -195,7 +195,9 @@ func (m *Model) differences(ctx context.Context, o *Options, base *profile.Profi
 // quantised reports whether a model computes in integers of eight bits or less in between.
 func quantised(p *profile.Profile) bool {
 	return slices.ContainsFunc(p.Layers, func(l profile.Layer) bool {
-		return value(l.MACs) > 0 && slices.ContainsFunc(l.Inputs, func(t profile.Tensor) bool { return strings.HasSuffix(t.DType, "int8") || strings.HasSuffix(t.DType, "int4") })
+		return value(l.MACs) > 0 && slices.ContainsFunc(l.Inputs, func(t profile.Tensor) bool {
+			return strings.HasSuffix(t.DType, "int8") || strings.HasSuffix(t.DType, "int4")
+		})
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/synth"
 	"github.com/opmeter/opmeter/profile"
@@ -193,6 +194,18 @@ type Options struct {
 	// Warmup is the least time to warm up, 0 for half a second; negative for none.
 	// Warming up goes on for at most three times as long while runs are not steady.
 	Warmup time.Duration
+	// Streams measures besides what so many sessions do that run at the same time, each
+	// with Threads threads: throughput, and the time of an inference meanwhile. 0 and 1
+	// leave that out; at most 1024. Latency and the layers' shares are of one inference
+	// after the other in any case.
+	Streams int
+	// Rate measures besides how the streams, or one, keep up with so many inferences a
+	// second that are due at fixed times; times count from when one was due. 0 lets
+	// streams run as fast as they can.
+	Rate float64
+	// Cold measures besides inferences after the caches of the processor were emptied, or
+	// of a model that has just been opened; "" leaves that out.
+	Cold profile.Cold
 	// Carry feeds outputs back: after each inference the output named by a key becomes
 	// the input named by its value, as the state of a streaming model does.
 	Carry map[string]string
@@ -245,6 +258,14 @@ func (o *Options) Validate() error {
 	if err := validThreads(o.Threads); err != nil {
 		return err
 	}
+	switch {
+	case o.Streams < 0 || o.Streams > scenario.MaxStreams:
+		return wrong("Streams", "use 1 to %d, not %d", scenario.MaxStreams, o.Streams)
+	case !(o.Rate >= 0 && o.Rate <= scenario.MaxRate):
+		return wrong("Rate", "use a rate above 0 and up to %g a second, not %v", scenario.MaxRate, o.Rate)
+	case o.Cold != "" && o.Cold != profile.ColdCaches && o.Cold != profile.ColdStart:
+		return wrong("Cold", "use %q or %q, not %q", profile.ColdCaches, profile.ColdStart, o.Cold)
+	}
 	return o.Inputs.Validate()
 }
 
@@ -268,7 +289,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
-		MaxLoop: maxLoop(o.MaxLoop),
+		MaxLoop: maxLoop(o.MaxLoop), Streams: o.Streams, Rate: o.Rate, Cold: o.Cold,
 	}
 	switch {
 	case h.Runs > 0:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
@@ -40,6 +41,8 @@ type RunOptions struct {
 	// KeepAll computes every operator by itself, so that [Session.Operators] has the
 	// outputs of all of them.
 	KeepAll bool
+	// Record reads the clock at every operator of every run, for [Session.Profile].
+	Record bool
 	// MaxLoop bounds loops without a known end, as in [Options].
 	MaxLoop time.Duration
 	// MaxMemory bounds the model's memory, as in [Options].
@@ -62,6 +65,7 @@ type Session struct {
 	m   *Model
 	s   *engine.Session
 	ins []*tensor.Tensor
+	rec *host.Recorder // nil for a session that does not record
 	// fixed holds by place copies of outputs that are constants of the model's file.
 	fixed map[int]*tensor.Tensor
 }
@@ -123,6 +127,9 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 		return nil, err
 	}
 	f.MaxBytes = m.memory(o.MaxMemory)
+	if o.Record {
+		return recorded(m, f, o)
+	}
 	var ins []*tensor.Tensor
 	err = m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, f); return err })
 	if err != nil {
@@ -143,6 +150,21 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	return &Session{m: m, s: s, ins: ins}, nil
 }
 
+// recorded makes a session that records.
+func recorded(m *Model, f feed.Options, o RunOptions) (*Session, error) {
+	h := host.Options{
+		Feed: f, Threads: max(o.Threads, 1), Exact: o.Exact, KeepAll: o.KeepAll, Carry: carries(o.Carry), MaxLoop: maxLoop(o.MaxLoop),
+		Version: buildinfo.Version(), LoadS: m.load.Seconds(),
+	}
+	s := &Session{m: m}
+	err := m.reading(func() (err error) { s.rec, err = host.NewRecorder(m.g, m.identity, h); return err })
+	if err != nil {
+		return nil, failed(m.g.Path, err)
+	}
+	s.s, s.ins = s.rec.Session(), s.rec.Inputs()
+	return s, nil
+}
+
 // Close ends the session's threads.
 func (s *Session) Close() { s.s.Close() }
 
@@ -150,7 +172,11 @@ func (s *Session) Close() { s.s.Close() }
 // ends. Errors are the context's or a [NodeError].
 func (s *Session) Run(ctx context.Context) error {
 	err := s.m.reading(func() error {
-		if err := s.s.Run(ctx); err != nil {
+		run := s.s.Run
+		if s.rec != nil {
+			run = s.rec.Run
+		}
+		if err := run(ctx); err != nil {
 			return err
 		}
 		s.detach()

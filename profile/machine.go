@@ -33,6 +33,19 @@ type Settings struct {
 	Batch *int64 `json:"batch,omitzero"`
 	// Threads is the number of threads that compute, the caller included.
 	Threads *int64 `json:"threads,omitzero"`
+	// Scenario says how the model was driven beside the passes that give latency and
+	// shares, absent for nothing more.
+	Scenario Scenario `json:"scenario,omitzero"`
+	// Streams is the number of streams, each a session of its own with Threads threads;
+	// absent where none were asked for.
+	Streams *int64 `json:"streams,omitzero"`
+	// RatePerS is the number of inferences a second that were due, of all streams together.
+	RatePerS *float64 `json:"rate_per_s,omitzero"`
+	// Cold says what was cold, absent where nothing was made so.
+	Cold Cold `json:"cold,omitzero"`
+	// Instances is the number of instances that ran the model at the same time and whose
+	// figures the profile holds, absent for one.
+	Instances *int64 `json:"instances,omitzero"`
 	// PinnedCPUs lists the processors that the threads were bound to.
 	PinnedCPUs []int64 `json:"pinned_cpus,omitzero"`
 	// Runs is the number of measured inferences that was asked for.
@@ -51,6 +64,24 @@ type Settings struct {
 	// GarbageCollector is "off" when it was kept out of timed regions.
 	GarbageCollector string `json:"garbage_collector,omitzero"`
 }
+
+// Scenario says how a model is driven.
+type Scenario string
+
+// Scenarios.
+const (
+	Throughput Scenario = "throughput" // streams that begin the next inference when the last one ended
+	FixedRate  Scenario = "fixed_rate" // inferences that are due at fixed times
+)
+
+// Cold says what an inference finds cold.
+type Cold string
+
+// What may be cold.
+const (
+	ColdCaches Cold = "caches" // the caches of the processor; the model is ready to run
+	ColdStart  Cold = "start"  // and the model has just been opened, nothing is prepared
+)
 
 // InputSource tells where an input's data came from.
 type InputSource struct {

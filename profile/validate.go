@@ -196,9 +196,15 @@ func (c *checker) totals(t *Totals) {
 }
 
 func (c *checker) settings(s *Settings) {
-	c.counts("settings", named{"batch", s.Batch}, named{"threads", s.Threads}, named{"runs", s.Runs}, named{"warmup_runs", s.WarmupRuns})
+	c.counts("settings", named{"batch", s.Batch}, named{"threads", s.Threads}, named{"runs", s.Runs}, named{"warmup_runs", s.WarmupRuns}, named{"streams", s.Streams}, named{"instances", s.Instances})
+	if s.Scenario != "" {
+		c.word("settings.scenario", string(s.Scenario), string(Throughput), string(FixedRate))
+	}
+	if s.Cold != "" {
+		c.word("settings.cold", string(s.Cold), string(ColdCaches), string(ColdStart))
+	}
 	c.hash("settings.target_sha256", s.TargetSHA256)
-	c.reals("settings", realNamed{"time_s", s.TimeS}, realNamed{"warmup_s", s.WarmupS})
+	c.reals("settings", realNamed{"time_s", s.TimeS}, realNamed{"warmup_s", s.WarmupS}, realNamed{"rate_per_s", s.RatePerS})
 	for _, name := range slices.Sorted(maps.Keys(s.Inputs)) {
 		c.hash("settings.inputs."+name+".sha256", s.Inputs[name].SHA256)
 	}

@@ -202,6 +202,7 @@ func validated(from *Profile) *Profile {
 	p.Incomplete[0].Cause, p.Incomplete[0].Layers = ByEnd, []int64{0}
 	p.Findings[0].Severity, p.Findings[0].Layers = Info, []int64{0}
 	p.Trust.Verdict, p.Trust.Interval = Fair, OfRepeats
+	p.Settings.Scenario, p.Settings.Cold = Throughput, ColdCaches
 	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
 	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees
 	p.Differences[0].State, p.Differences[0].Cause.Code = NotComparable, ByEnd

@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // app is what the commands share: where they read, write and show progress.
@@ -121,7 +122,7 @@ operator, and how sure that is: here, with an engine of its own, or on a chip.`,
 		Version:       buildinfo.Version(),
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -134,7 +135,7 @@ operator, and how sure that is: here, with an engine of its own, or on a chip.`,
 // complete tells shells what flags and arguments may be.
 func complete(root *cobra.Command) {
 	words := map[string][]string{
-		"by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"},
+		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"},
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},

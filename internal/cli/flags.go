@@ -243,6 +243,9 @@ func (f *outputFlags) options(a *app) report.Options {
 // runFlags say how to measure.
 type runFlags struct {
 	threads, runs int
+	streams       int
+	rate          float64
+	cold          string
 	pin           bool
 	time, warmup  time.Duration
 	samples       bool
@@ -258,6 +261,10 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.strict, "strict", "", "`VERDICT`: status 1 below it: good, fair (default fair)")
 	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
 	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time, and a timeline")
+	wholeVar(c, &f.streams, "streams", 1, 1, 1024, "sessions that run at the same time, besides", "")
+	c.Flags().Var(&perSecond{&f.rate}, "rate", "`RATE`: inferences due at fixed times, such as 100/s")
+	c.Flags().StringVar(&f.cold, "cold", "", "`WHAT`: cold inferences, besides: caches or start (default caches)")
+	c.Flags().Lookup("cold").NoOptDefVal = string(profile.ColdCaches)
 }
 
 // set adds the flags to the options of the library.
@@ -265,7 +272,13 @@ func (f *runFlags) set(o *opmeter.Options) error {
 	if s := profile.Verdict(f.strict); f.strict != "" && s != profile.Fair && s != profile.Good {
 		return useError("--strict %q: use good or fair", f.strict)
 	}
+	switch profile.Cold(f.cold) {
+	case "", profile.ColdCaches, profile.ColdStart:
+	default:
+		return useError("--cold %q: use caches or start", f.cold)
+	}
 	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.samples
+	o.Streams, o.Rate, o.Cold = f.streams, f.rate, profile.Cold(f.cold)
 	if f.warmup == 0 {
 		o.Warmup = -1
 	}

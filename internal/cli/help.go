@@ -64,12 +64,18 @@ far as this computer has it; --max-memory sets another limit.`
 the operators; the cost of the instruments is shown. Before, the model warms up until its
 times are steady. Ctrl-C ends the runs and shows what there is. With -o a journal beside
 the first file keeps what was measured, should the process be killed: opmeter report
-opens it.`
+opens it.
+
+Besides, --streams N measures N sessions at the same time: inferences a second, and the
+time of each meanwhile. With --rate inferences are due at fixed times, and times count
+from when one was due. --cold empties the caches before each inference, --cold=start
+prepares the model anew, too. docs/streams.md has the rules.`
 		},
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
-  opmeter profile model.tflite --runs 100`,
-		[]string{"threads", "time", "runs", "warmup", "pin", "samples", "strict", "max-loop"},
-		[]string{"warmup", "pin", "samples", "max-loop"},
+  opmeter profile model.tflite --streams 2 --rate 100/s
+  opmeter profile model.tflite --cold`,
+		[]string{"threads", "time", "runs", "streams", "rate", "cold", "warmup", "pin", "samples", "strict", "max-loop"},
+		[]string{"warmup", "streams", "rate", "cold", "pin", "samples", "max-loop"},
 	},
 	{
 		"engine", "engines other than opmeter's own", func() string {

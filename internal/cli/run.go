@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 )
@@ -55,6 +56,8 @@ type runCommand struct {
 	dump      bool
 	threads   int
 	runs      int
+	instances int
+	profiles  []string
 }
 
 func newRun(a *app) *cobra.Command {
@@ -64,14 +67,26 @@ func newRun(a *app) *cobra.Command {
 		Short: "Run a model once and write its outputs",
 		Long: `Run computes one inference and writes out_0.npy, out_1.npy, … and result.json with
 the SHA-256 of every input and output. With --dump-ops every operator's outputs
-are written too, computed one by one without fusion.`,
+are written too, computed one by one without fusion.
+
+With ENGINE_PROFILING set, or --instances N, the run is recorded as the profiler of
+Intel's Neural Engine does, in engine_profiling/ here; docs/streams.md has the rules.`,
 		Example: `  opmeter run model.tflite --seed 1 --output out
   opmeter run model.onnx --input input=cat.npy --output out
-  opmeter run model.tflite --seed 1 --dump-ops --output out`,
+  opmeter run model.tflite --seed 1 --dump-ops --output out
+  opmeter run model.onnx --instances 4 --profile four.html --output out`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if r.out == "" {
 				return useError("--output DIR says where the results go")
+			}
+			for _, p := range r.profiles {
+				if _, err := report.FormatOf(p); err != nil {
+					return withStatus(statusUse, err)
+				}
+			}
+			if err := ready(r.profiles, args[0]); err != nil {
+				return err
 			}
 			return r.run(c.Context(), args[0])
 		},
@@ -83,6 +98,8 @@ are written too, computed one by one without fusion.`,
 	c.Flags().BoolVar(&r.dump, "dump-ops", false, "write every operator's outputs")
 	wholeVar(c, &r.threads, "threads", 1, 1, 1024, "threads that compute", "")
 	wholeVar(c, &r.runs, "runs", 1, 1, most, "inferences before outputs are written, for state", "")
+	wholeVar(c, &r.instances, "instances", 0, 1, 64, "sessions that run at the same time and are recorded", "")
+	c.Flags().StringArrayVar(&r.profiles, "profile", nil, "`FILE`: write the recorded run, all instances in one")
 	return c
 }
 
@@ -101,6 +118,10 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	o.Inputs.Overrides = r.overrides
 	if err := told(o.Validate()); err != nil {
 		return err
+	}
+	if r.recorded() {
+		o.Record = true
+		return r.a.withModel(path, func(m *opmeter.Model) error { return r.record(ctx, m, o) })
 	}
 	return r.a.withModel(path, func(m *opmeter.Model) error {
 		s, err := opmeter.NewSession(m, o)

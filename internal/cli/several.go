@@ -53,13 +53,13 @@ type several struct {
 	// engines says that all targets are engines here that took turns with one model, by these names.
 	engines bool
 	called  []string
-	list            *report.List     // where lines are shown as they come, nil otherwise
-	rows            []report.ListRow // all of them where something needs that
-	used            map[string]bool  // names of files
-	wrote           []string
-	refused         int
-	lacking         int // profiles of which most did not run
-	failed          error
+	list    *report.List     // where lines are shown as they come, nil otherwise
+	rows    []report.ListRow // all of them where something needs that
+	used    map[string]bool  // names of files
+	wrote   []string
+	refused int
+	lacking int // profiles of which most did not run
+	failed  error
 }
 
 // newSeveral prepares for models in files and targets by their ids.

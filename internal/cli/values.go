@@ -90,6 +90,28 @@ func spanVar(c *cobra.Command, p *time.Duration, name string, value, least time.
 	c.Flags().Var(&span{p, least, what}, name, usage)
 }
 
+// perSecond is a rate: 100/s, 30/min, 1000.
+type perSecond struct{ p *float64 }
+
+func (r *perSecond) String() string {
+	if r.p == nil || *r.p == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(*r.p, 'g', -1, 64) + "/s"
+}
+func (r *perSecond) Type() string { return "RATE" }
+
+func (r *perSecond) Set(s string) error {
+	number, unit, _ := strings.Cut(s, "/")
+	each, ok := map[string]float64{"": 1, "s": 1, "min": 60, "h": 3600}[unit]
+	v, err := strconv.ParseFloat(number, 64)
+	if v /= each; err != nil || !ok || !(v > 0 && v <= 1e7) {
+		return fmt.Errorf("write a rate above zero, such as 100/s or 30/min, not %q", s)
+	}
+	*r.p = v
+	return nil
+}
+
 // natural is a number from 0 that takes 64 bits, as seeds do.
 type natural struct{ p *uint64 }
 

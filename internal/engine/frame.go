@@ -39,6 +39,8 @@ type step struct {
 	// was in its last run, in bytes.
 	weighs bool
 	weight int
+	// prepared is the time that preparing took when the plan was made, nanoseconds.
+	prepared int64
 }
 
 // plan makes a frame: values, steps, memory.
@@ -182,7 +184,9 @@ func (f *frame) prepareSteps() {
 				st.run, st.seen, st.bufs = nil, nil, nil
 				break
 			}
-			if err := f.prepareStep(st); err != nil {
+			begin := now()
+			err := f.prepareStep(st)
+			if st.prepared = now() - begin; err != nil {
 				if st.Lowered {
 					i = f.p.Revert(i) - 1
 				} else {

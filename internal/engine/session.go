@@ -9,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/op"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -114,6 +115,9 @@ var epoch = time.Now()
 
 // now is one read of the monotonic clock, in nanoseconds.
 func now() int64 { return int64(time.Since(epoch)) }
+
+// Now reads the clock of [Timing.Bounds].
+func Now() int64 { return now() }
 
 // New makes a session. Like all of a session's methods that plan or run, it is called
 // under [mapped.Guard] where the model's constants lie in a mapped file.
@@ -250,6 +254,19 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		s.carried[i].pending = true
 	}
 	return nil
+}
+
+// Prepared returns for each step of the main graph the time that preparing it took when the
+// plan was made, in nanoseconds: choosing and making its kernel. 0 for those that are prepared in
+// runs, and for those that do not run.
+func (s *Session) Prepared() []int64 {
+	out := make([]int64, len(s.main.steps))
+	for i := range s.main.steps {
+		if st := &s.main.steps[i]; st.State == plan.Runs {
+			out[i] = st.prepared
+		}
+	}
+	return out
 }
 
 // Output returns main-graph output i after a run, nil when it could not be

@@ -21,6 +21,7 @@ import (
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Options says how to profile. The zero value takes one thread and the defaults
@@ -37,12 +38,20 @@ type Options struct {
 	Carry []Carry
 	// Exact computes quantise-dequantise patterns in floating point, as the file says.
 	Exact bool
+	// KeepAll computes every operator by itself and keeps what it makes.
+	KeepAll bool
 	// Samples keeps every sample in the profile, and a timeline.
 	Samples bool
 	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
 	MaxLoop time.Duration
+	// Streams is the number of sessions that run at the same time, Rate the number of
+	// inferences a second that are due; 0 and 1 stream measure nothing more.
+	Streams int
+	Rate    float64
+	// Cold makes cold inferences besides, "" for none.
+	Cold profile.Cold
 	// Progress is told what is being done and how far it is, from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
@@ -112,6 +121,10 @@ type runner struct {
 	// p is the description with what was sent since, for findings.
 	p      *profile.Profile
 	phases profile.Phases
+	// timeline is what was sent, nil for none; origin is its time 0 by the clock of
+	// internal/measure, in nanoseconds.
+	timeline *timeline.Timeline
+	origin   int64
 }
 
 // Run implements [source.Source]. The error of a model that cannot be planned comes
@@ -196,6 +209,12 @@ func (r *runner) settings() {
 	if o.Time > 0 {
 		s.TimeS = new(o.Time.Seconds())
 	}
+	if s.Cold = o.Cold; o.driven() {
+		s.Scenario, s.Streams = profile.Throughput, new(int64(max(o.Streams, 1)))
+	}
+	if o.Rate > 0 {
+		s.Scenario, s.RatePerS = profile.FixedRate, new(o.Rate)
+	}
 	s.Passes, s.GarbageCollector, s.ReferenceLoop = "abba", "off", measure.ReferenceName
 }
 
@@ -228,13 +247,13 @@ func (r *runner) prepare() error {
 			}
 		}
 	}
-	carry, err := Carries(r.m.Main(), r.o.Carry)
+	o, err := r.engineOptions()
 	if err != nil {
 		return err
 	}
+	o.Pin = pin
 	t := time.Now()
-	r.s, err = engine.New(r.m, r.ins, engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, Pin: pin, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop})
-	if err != nil {
+	if r.s, err = engine.New(r.m, r.ins, o); err != nil {
 		return err
 	}
 	if !r.o.Static {
@@ -245,6 +264,12 @@ func (r *runner) prepare() error {
 		return err
 	}
 	return r.note(r.memory())
+}
+
+// engineOptions says how sessions are made.
+func (r *runner) engineOptions() (engine.Options, error) {
+	carry, err := Carries(r.m.Main(), r.o.Carry)
+	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
 }
 
 // send passes an event on and keeps the runner's copy of the profile in step.
@@ -263,6 +288,9 @@ func (r *runner) note(n profile.Noted) error {
 	}
 	if n.Trust != nil {
 		r.p.Trust = n.Trust
+	}
+	if n.Timeline != nil {
+		r.timeline = n.Timeline
 	}
 	n.Settings, n.Phases = new(r.p.Settings), new(r.phases)
 	return r.send(profile.Event{Noted: &n})
@@ -290,7 +318,9 @@ func rank(f profile.Finding) int {
 // disable takes the innermost node that an error names out of the plan, or the
 // next one around it where that has been done before; of loops without an end the
 // outermost, since what is around one would wait for the next.
-func (r *runner) disable(err error) bool {
+func (r *runner) disable(err error) bool { return disable(r.s, err) }
+
+func disable(s *engine.Session, err error) bool {
 	var nodes []*engine.NodeError
 	for ne, ok := errors.AsType[*engine.NodeError](err); ok; ne, ok = errors.AsType[*engine.NodeError](ne.Err) {
 		nodes = append(nodes, ne)
@@ -301,7 +331,7 @@ func (r *runner) disable(err error) bool {
 		slices.Reverse(nodes)
 	}
 	for _, ne := range nodes {
-		if r.s.Disable(ne) {
+		if s.Disable(ne) {
 			return true
 		}
 	}

@@ -73,7 +73,13 @@ func (r *runner) measure(ctx context.Context) error {
 	if e := p.report(ctx, res, host, &mem); e != nil {
 		return e
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if p.events != nil {
+		p.origin = clock.Now() - (engine.Now() - p.events.zero())
+	}
+	return p.drive(ctx, clock)
 }
 
 // options says how the passes are made and what is taken from each run.
@@ -188,30 +194,22 @@ func (p *pass) report(ctx context.Context, res *measure.Result, host *profile.Ho
 // figures sends the figures of what was measured until now. They replace those
 // that were sent before.
 func (p *pass) figures(res *measure.Result) error {
-	send := func(layer int, key string, m *profile.Metric) error {
-		f := &profile.Figure{Quantity: key, Metric: m}
-		if layer >= 0 {
-			f.Layer = new(int64(layer))
-			if err := p.p.Layers[layer].Set(key, m); err != nil {
-				return err
-			}
-		} else if err := p.p.Totals.Set(key, m); err != nil {
-			return err
-		}
-		return p.send(profile.Event{Counted: f})
-	}
 	if m := figures.Latency(res); m != nil {
-		if err := send(-1, "latency_s", m); err != nil {
+		if err := p.total("latency_s", m); err != nil {
 			return err
 		}
 	}
 	all := figures.Whole(res)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if err := send(-1, key, all[key]); err != nil {
+		if err := p.total(key, all[key]); err != nil {
 			return err
 		}
 	}
-	n := p.rec.Runs()
+	return p.layers(p.rec.Runs())
+}
+
+// layers sends the figures of the layers, over n inferences.
+func (p *pass) layers(n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -236,17 +234,17 @@ func (p *pass) figures(res *measure.Result) error {
 		if m.Typical != nil {
 			*m.Typical = min(max(*m.Typical, *m.Min), *m.Max)
 		}
-		if err := send(i, "latency_s", m); err != nil {
+		if err := p.figure(i, "latency_s", m); err != nil {
 			return err
 		}
 		if c := float64(p.calls[i]) / float64(n); c != 1 || p.p.Layers[i].Calls != nil {
-			if err := send(i, "calls", profile.Value(profile.Measured, c, "mean over the instrumented runs")); err != nil {
+			if err := p.figure(i, "calls", profile.Value(profile.Measured, c, "mean over the instrumented runs")); err != nil {
 				return err
 			}
 		}
 		if len(s.Bodies) > 0 {
 			t := &profile.Metric{Kind: profile.Measured, Typical: new(inside[i]), Method: "sum of the layer and those inside it"}
-			if err := send(i, "total_s", t); err != nil {
+			if err := p.figure(i, "total_s", t); err != nil {
 				return err
 			}
 		}
@@ -255,6 +253,14 @@ func (p *pass) figures(res *measure.Result) error {
 		}
 	}
 	return nil
+}
+
+// figure sends a figure of a layer.
+func (p *pass) figure(layer int, key string, m *profile.Metric) error {
+	if err := p.p.Layers[layer].Set(key, m); err != nil {
+		return err
+	}
+	return p.send(profile.Event{Counted: &profile.Figure{Layer: new(int64(layer)), Quantity: key, Metric: m}})
 }
 
 // reached notes whether a layer was ever called.

@@ -111,6 +111,14 @@ func (r *recording) timeline() *timeline.Timeline {
 	return t
 }
 
+// zero is the origin of the timeline by the engine's clock.
+func (r *recording) zero() int64 {
+	if runs, _ := r.spans.Kept(); len(runs) > 0 {
+		return runs[0].Start
+	}
+	return engine.Now()
+}
+
 // maxPoints bounds the counter of memory: it repeats itself with every inference.
 const maxPoints = 100_000
 

@@ -46,6 +46,10 @@ func held(ctx context.Context, already bool) (release func(), err error) {
 	return func() {}, nil
 }
 
+// Quiet switches the collector off for whoever holds the lease, with room for so many
+// bytes of growth, 0 for 2 GiB, and returns what undoes it.
+func Quiet(room int64) (restore func()) { return quiet(room) }
+
 // quiet switches the collector off, with room in bytes so that a leak cannot eat the
 // machine, and returns what undoes it. The settings are the process's: only who
 // holds the lease may change them, or two that overlap would restore each other's.

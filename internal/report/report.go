@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report/gobench"
 	"github.com/opmeter/opmeter/internal/report/mltk"
 	"github.com/opmeter/opmeter/internal/report/modelexplorer"
+	"github.com/opmeter/opmeter/internal/report/neuralengine"
 	"github.com/opmeter/opmeter/internal/report/page"
 	"github.com/opmeter/opmeter/internal/report/perfetto"
 	"github.com/opmeter/opmeter/internal/report/pprof"
@@ -44,7 +45,7 @@ type format struct {
 	endings []string // of file names, in lower case; the longest that fits counts
 	text    bool     // fit for a terminal, so that --format takes it
 	events  bool     // shows single runs, so that every measured time is wanted
-	what    string   // for people, a few words
+	what    string   // for people, a few words; none where those of the format before hold for both
 	write   func(io.Writer, *profile.Profile, Options) error
 }
 
@@ -60,7 +61,8 @@ func formats() []format {
 		{name: "trace", endings: []string{".trace.json"}, events: true, what: "Chrome trace, for ui.perfetto.dev and chrome://tracing", write: plain(chrome.Write)},
 		{name: "trace.gz", endings: []string{".trace.json.gz"}, events: true, what: "the same, compressed", write: zipped(chrome.Write)},
 		{name: "xlsx", endings: []string{".xlsx"}, what: "workbook with live formulas and a sparse what-if", write: writeXLSX},
-		{name: "neural-engine", endings: []string{".ne.csv"}, text: true, what: "the CSV of Intel's Neural Engine profiler, see docs/xlsx.md", write: writeNeuralEngine},
+		{name: "neural-engine", endings: []string{".ne.csv"}, text: true, what: "table and trace of Intel's Neural Engine profiler", write: plain(neuralengine.CSV)},
+		{name: "neural-engine-trace", endings: []string{".ne.json"}, events: true, write: plain(neuralengine.Trace)},
 		{name: "html", endings: []string{".html"}, events: true, what: "page for the browser, one file", write: writePage},
 		{name: "perfetto", endings: []string{".pftrace"}, events: true, what: "Perfetto trace, for ui.perfetto.dev and trace_processor", write: plain(perfetto.Write)},
 		{name: "pprof", endings: []string{".pb.gz", ".pprof"}, what: "call graph of layers, for go tool pprof", write: plain(pprof.Write)},
@@ -112,7 +114,11 @@ func Formats(text bool) []string {
 func Endings() [][2]string {
 	var out [][2]string
 	for _, f := range formats() {
-		out = append(out, [2]string{strings.Join(f.endings, " "), f.what})
+		if ends := strings.Join(f.endings, " "); f.what == "" {
+			out[len(out)-1][0] += " " + ends
+		} else {
+			out = append(out, [2]string{ends, f.what})
+		}
 	}
 	return out
 }

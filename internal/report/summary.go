@@ -60,6 +60,9 @@ func summary(p *profile.Profile) []fact {
 	add("To quote", quoted(p))
 	add("At ref. speed", atReference(p))
 	add("Trust", words.Doubts(p.Trust))
+	add("Under load", underLoad(p))
+	add("Response", response(p))
+	add("Cold", cold(p))
 	add("Rates", rates(p))
 	add("Limits", limits(p))
 	add("CPU cycles", metric(t.CPUCycles, ""))
@@ -255,11 +258,7 @@ func rates(p *profile.Profile) string {
 	if r.InferencesPerSecond == nil {
 		return ""
 	}
-	v := *r.InferencesPerSecond
-	s := []string{digits(v) + " inferences/s"}
-	if v >= 1000 {
-		s[0] = Quantity(v, "") + " inferences/s"
-	}
+	s := []string{perSecond(*r.InferencesPerSecond) + " inferences/s"}
 	for _, x := range []struct {
 		v    *float64
 		unit string

@@ -15,6 +15,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/ingest"
@@ -78,9 +79,92 @@ func instance(f *ingest.File) (run, n string) {
 	return s, ""
 }
 
+// timeName is a file's name with the time at which an instance ended.
+var timeName = regexp.MustCompile(`^profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$`)
+
+// runsOf finds instances of one run that ended in different seconds: their numbers go on
+// from file to file. It gives the run's name, that of its first instance, for names of
+// files that have another one.
+func runsOf(files []*ingest.File) map[string]string {
+	type end struct {
+		name string
+		n    int
+	}
+	var ends []end
+	for _, f := range files {
+		name, number := instance(f)
+		n, err := strconv.Atoi(number)
+		if e := (end{name, n}); err == nil && timeName.MatchString(name) && !slices.Contains(ends, e) {
+			ends = append(ends, e)
+		}
+	}
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.n, b.n)) })
+	out := map[string]string{}
+	for i, e := range ends {
+		if i > 0 && e.n == ends[i-1].n+1 && e.name != ends[i-1].name {
+			before := ends[i-1]
+			out[fmt.Sprintf("%s_%d", e.name, e.n)] = cmp.Or(out[fmt.Sprintf("%s_%d", before.name, before.n)], before.name)
+		} else if i > 0 && e.name == ends[i-1].name {
+			// Of one second, as the first of them.
+			if run := out[fmt.Sprintf("%s_%d", e.name, ends[i-1].n)]; run != "" && e.n == ends[i-1].n+1 {
+				out[fmt.Sprintf("%s_%d", e.name, e.n)] = run
+			}
+		}
+	}
+	return out
+}
+
+// alike parts what goes by one name where it is of different models: two that ended in the
+// same second.
+func (r *record) alike() []*record {
+	var out []*record
+	find := func(signature string) *record {
+		for _, o := range out {
+			if o.signature == signature {
+				return o
+			}
+		}
+		o := &record{name: r.name, signature: signature, files: r.files}
+		if len(out) > 0 {
+			o.name = fmt.Sprintf("%s (%d)", r.name, len(out)+1)
+		}
+		out = append(out, o)
+		return o
+	}
+	for _, t := range r.traces {
+		var s strings.Builder
+		for _, o := range t.ops {
+			s.WriteString(o.key + "\x00")
+		}
+		o := find(s.String())
+		o.traces = append(o.traces, t)
+	}
+	// A table goes with the trace of its instance, others with tables of the same operators.
+	for _, t := range r.tables {
+		var s strings.Builder
+		for _, o := range t.ops {
+			s.WriteString(o.key + "\x00")
+		}
+		o := (*record)(nil)
+		for _, x := range out {
+			if slices.ContainsFunc(x.traces, func(y *trace) bool { return y.instance == t.instance }) {
+				o = x
+			}
+		}
+		if o == nil {
+			o = find(s.String())
+		}
+		o.tables = append(o.tables, t)
+	}
+	return out
+}
+
 // record is what the files of one run hold.
 type record struct {
-	name   string
+	name string
+	// signature is the operators, where several models go by one name.
+	signature string
+
 	tables []*table
 	traces []*trace
 	files  []*ingest.File
@@ -90,12 +174,14 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 	by := map[string]*record{}
 	var order []*record
 	var errs []error
+	runs := runsOf(in.Files)
 	for _, f := range in.Files {
 		if err := ctx.Err(); err != nil {
 			errs = append(errs, err)
 			break
 		}
 		name, n := instance(f)
+		name = cmp.Or(runs[name+"_"+n], name)
 		r := by[name]
 		if r == nil {
 			r = &record{name: name}
@@ -119,18 +205,20 @@ func read(ctx context.Context, in *ingest.Input) ([]*ingest.Run, error) {
 			errs = append(errs, ingest.Fault(f, err))
 		}
 	}
-	var runs []*ingest.Run
+	var out []*ingest.Run
 	for _, r := range order {
-		d := r.build()
-		if d.Empty() {
-			if len(errs) == 0 {
-				errs = append(errs, ingest.Fault(r.files[0], draft.ErrNothing))
+		for _, one := range r.alike() {
+			d := one.build()
+			if d.Empty() {
+				if len(errs) == 0 {
+					errs = append(errs, ingest.Fault(r.files[0], draft.ErrNothing))
+				}
+				continue
 			}
-			continue
+			out = append(out, d.Run())
 		}
-		runs = append(runs, d.Run())
 	}
-	return runs, errors.Join(errs...)
+	return out, errors.Join(errs...)
 }
 
 // build makes one run of all instances: an operator's figures are over all of them.
@@ -148,9 +236,52 @@ func (r *record) build() *draft.Draft {
 		whatIf(d, r.tables[0])
 	}
 	if n := max(len(r.tables), len(r.traces)); n > 1 {
+		d.P.Settings.Instances = new(int64(n))
+		r.single(d, at)
 		d.Found("neural_engine.instances", profile.Info, "%d instances ran the model. The figures are over all of them; the record does not say on which processors each ran.", n)
 	}
 	return d
+}
+
+// mostInstances is the number of instances whose own figures a run has.
+const mostInstances = 64
+
+// single sets the times of each instance beside those over all: of its trace, without the first
+// iteration where there are others, or of its table.
+func (r *record) single(d *draft.Draft, at map[string]int) {
+	quantity := func(name string) profile.Quantity {
+		return profile.Quantity{
+			Key: "instance_" + name + "_s", Unit: "s", Head: "instance " + name, Name: "Time in instance " + name, Group: "Instances", Adds: true, Better: -1,
+			Doc: "Time in instance " + name + " alone.",
+		}
+	}
+	for k, t := range r.traces[:min(len(r.traces), mostInstances)] {
+		sums, counts := map[int]int64{}, map[int]int64{}
+		for n, calls := range t.iterations {
+			if n == 0 && len(t.iterations) > 1 {
+				continue
+			}
+			for _, c := range calls {
+				if i, ok := at[t.ops[c.layer].key]; ok {
+					sums[i] += c.forward + c.reshape
+					counts[i]++
+				}
+			}
+		}
+		for i, n := range counts {
+			d.Set(i, quantity(cmp.Or(t.instance, strconv.Itoa(k))), float64(sums[i])/float64(n)/1e9)
+		}
+	}
+	if len(r.traces) > 1 {
+		return
+	}
+	for k, t := range r.tables[:min(len(r.tables), mostInstances)] {
+		for _, o := range t.ops {
+			if i, ok := at[o.key]; ok && o.latency != nil {
+				d.Set(i, quantity(cmp.Or(t.instance, strconv.Itoa(k))), *o.latency)
+			}
+		}
+	}
 }
 
 // key tells operators of one name apart.

@@ -48,6 +48,7 @@ type Shape struct {
 
 // Row is an operator.
 type Row struct {
+	Layer  int64    // its index in the profile
 	Op     string   // as the model names it
 	PostOp []string // operators fused into this one
 	Name   string
@@ -124,7 +125,7 @@ func New(p *profile.Profile) *Table {
 		if l.State.Elsewhere() {
 			continue
 		}
-		r := Row{Op: l.Op, Name: l.Name, Shape: -1}
+		r := Row{Layer: int64(i), Op: l.Op, Name: l.Name, Shape: -1}
 		post := fused[l.Index]
 		if a := appended(l); a != "" {
 			post = append([]string{a}, post...)
@@ -207,6 +208,9 @@ var types = map[string]string{
 	"int8": "s8", "uint8": "u8", "int16": "s16", "uint16": "u16", "int32": "s32", "uint32": "u32", "int64": "s64", "uint64": "u64",
 }
 
+// Type is the Neural Engine's name of an element type.
+func Type(dtype string) string { return cmp.Or(types[dtype], dtype) }
+
 func ports(ts []profile.Tensor) Ports {
 	var p Ports
 	for _, t := range ts {
@@ -215,7 +219,7 @@ func ports(ts []profile.Tensor) Ports {
 		}
 		p.Names = append(p.Names, t.Name)
 		p.Shapes = append(p.Shapes, shape(t.Shape))
-		p.Types = append(p.Types, cmp.Or(types[t.DType], t.DType))
+		p.Types = append(p.Types, Type(t.DType))
 	}
 	return p
 }

@@ -1,4 +1,4 @@
-package report
+package neuralengine
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// neuralEngineColumns are the names of the profiler's second table.
-var neuralEngineColumns = []string{
+// columns are the names of the profiler's second table.
+var columns = []string{
 	"operator type", "post op", "operator name", "input tensor name", "input shape", "input dtype", "output tensor name", "output shape", "output dtype",
 	"weight shape", "weight sparse ratio", "sparse support", "operator latency (ms)", "aim to weight sparse ratio", "sparse kernel pref ratio", "aim to sparse latency(ms)",
 }
@@ -20,13 +20,37 @@ var neuralEngineColumns = []string{
 // maxFormula is the length of a formula that spreadsheets take, in characters.
 const maxFormula = 8192
 
-// writeNeuralEngine writes the file of Intel's Neural Engine profiler: three
+// CSV writes the file of Intel's Neural Engine profiler: three
 // tables below each other, with formulas as text that a spreadsheet computes on
 // opening. Columns, names, formulas and the blank before the target are the
 // profiler's. Where its files cannot be read again (commas in names, scalars, no
 // operator that can be sparse) this writer quotes, keeps separators and writes 0.
-func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
+// Operators stand under the model's names for them, with typical times.
+func CSV(w io.Writer, p *profile.Profile) error { return write(w, whatif.New(p)) }
+
+// OwnCSV is [CSV] as the engine's users know it: operators under the engine's names for
+// them, where it has one, and with their mean times.
+func OwnCSV(w io.Writer, p *profile.Profile) error {
 	t := whatif.New(p)
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		l := &p.Layers[r.Layer]
+		r.Op = Operator(l)
+		for k, name := range r.PostOp {
+			r.PostOp[k] = postOp(name)
+		}
+		// Of weights without a whole block none is zero.
+		if r.WeightShape != "" && r.ElementSparsity != nil && r.BlockSparsity == nil {
+			r.BlockSparsity = new(0.0)
+		}
+		if m := l.Latency; m != nil && m.Mean != nil && r.Latency != nil {
+			r.Latency = m.Mean
+		}
+	}
+	return write(w, t)
+}
+
+func write(w io.Writer, t *whatif.Table) error {
 	var out strings.Builder
 	line := func(fields ...string) {
 		for i, f := range fields {
@@ -41,7 +65,7 @@ func writeNeuralEngine(w io.Writer, p *profile.Profile, _ Options) error {
 	for _, s := range t.Shapes {
 		line(s.Name, fmt.Sprintf("%f", s.Ratios[0]), fmt.Sprintf("%f", s.Ratios[1]), fmt.Sprintf("%f", s.Ratios[2]), trim(s.Ratios[3]))
 	}
-	line(neuralEngineColumns...)
+	line(columns...)
 	first := len(t.Shapes) + 3
 	var support []string
 	for i := range t.Rows {
