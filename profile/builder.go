@@ -188,6 +188,9 @@ func (b *Builder) refined(r *Refined) error {
 		if r.Outputs != nil {
 			l.Outputs = r.Outputs
 		}
+		if r.Check != nil {
+			l.Check = r.Check
+		}
 		if r.Samples != nil {
 			l.Samples = r.Samples
 		}
@@ -312,6 +315,9 @@ func (b *Builder) noted(n *Noted) error {
 	}
 	if n.Outputs != nil {
 		p.Model.Outputs = n.Outputs
+	}
+	if n.Differences != nil {
+		p.Differences = n.Differences
 	}
 	if n.Latencies != nil {
 		p.Totals.LatencySamples = n.Latencies

@@ -46,6 +46,8 @@ type Refined struct {
 	// Inputs and Outputs replace the layer's where shapes became known.
 	Inputs  []Tensor `json:"inputs,omitzero"`
 	Outputs []Tensor `json:"outputs,omitzero"`
+	// Check replaces what came of a second measurement.
+	Check *Check `json:"check,omitzero"`
 	// Samples replaces the layer's samples of its time, seconds.
 	Samples []float64 `json:"samples_s,omitzero"`
 }
@@ -78,18 +80,19 @@ type Figure struct {
 
 // Noted is parts of a profile. Those that are set replace earlier ones.
 type Noted struct {
-	Host       *Host              `json:"host,omitzero"`       // the machine
-	Target     *Target            `json:"target,omitzero"`     // what was learnt about the target
-	Settings   *Settings          `json:"settings,omitzero"`   // what was really used
-	Phases     *Phases            `json:"phases,omitzero"`     // times of what happens once
-	Reconcile  *Reconcile         `json:"reconcile,omitzero"`  // sums against the wall clock
-	Trust      *Trust             `json:"trust,omitzero"`      // how far the latency can be relied upon
-	Memory     *Memory            `json:"memory,omitzero"`     // the plan of the runtime
-	RAMBytes   *int64             `json:"ram_bytes,omitzero"`  // goes to the totals
-	Outputs    []Tensor           `json:"outputs,omitzero"`    // of the model, as a run made them
-	Quantities []Quantity         `json:"quantities,omitzero"` // descriptions of foreign figures, added
-	Timeline   *timeline.Timeline `json:"timeline,omitzero"`   // when things happened
-	Latencies  []float64          `json:"latencies,omitzero"`  // samples of the whole model's time, seconds
+	Host        *Host              `json:"host,omitzero"`        // the machine
+	Target      *Target            `json:"target,omitzero"`      // what was learnt about the target
+	Settings    *Settings          `json:"settings,omitzero"`    // what was really used
+	Phases      *Phases            `json:"phases,omitzero"`      // times of what happens once
+	Reconcile   *Reconcile         `json:"reconcile,omitzero"`   // sums against the wall clock
+	Trust       *Trust             `json:"trust,omitzero"`       // how far the latency can be relied upon
+	Memory      *Memory            `json:"memory,omitzero"`      // the plan of the runtime
+	RAMBytes    *int64             `json:"ram_bytes,omitzero"`   // goes to the totals
+	Outputs     []Tensor           `json:"outputs,omitzero"`     // of the model, as a run made them
+	Quantities  []Quantity         `json:"quantities,omitzero"`  // descriptions of foreign figures, added
+	Timeline    *timeline.Timeline `json:"timeline,omitzero"`    // when things happened
+	Differences []Difference       `json:"differences,omitzero"` // of outputs from another engine's
+	Latencies   []float64          `json:"latencies,omitzero"`   // samples of the whole model's time, seconds
 }
 
 // Loss says that records are missing.

@@ -99,6 +99,9 @@ type Layer struct {
 	// quantity, which is known or stands in [Profile.Quantities].
 	Figures map[string]*Metric `json:"figures,omitzero"`
 
+	// Check says what came of measuring the layer's time in a second way, absent where
+	// nobody did.
+	Check *Check `json:"check,omitzero"`
 	// Provenance leads back to the model's own operators.
 	Provenance *Provenance `json:"provenance,omitzero"`
 	// Sparsity of weights and activations.

@@ -39,6 +39,8 @@ type Profile struct {
 	Quantities []Quantity `json:"quantities,omitzero"`
 	// Timeline says when things happened, for sources that recorded it.
 	Timeline *timeline.Timeline `json:"timeline,omitzero"`
+	// Differences compares the model's outputs with those of another engine.
+	Differences []Difference `json:"differences,omitzero"`
 	// Findings says in plain words what a reader should know first.
 	Findings []Finding `json:"findings,omitzero"`
 }

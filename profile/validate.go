@@ -43,6 +43,7 @@ func (p *Profile) Validate() error {
 		c.layer(i, &p.Layers[i], len(p.Layers))
 	}
 	c.quantities(p.Quantities)
+	c.differences(p.Differences)
 	if p.Timeline != nil && c.err == nil {
 		if err := p.Timeline.Validate(len(p.Layers)); err != nil {
 			c.fail("timeline."+err.Error(), "")
@@ -334,6 +335,9 @@ func (c *checker) layer(i int, l *Layer, n int) {
 		if o.Key == "" {
 			c.fail(fmt.Sprintf("%s.options[%d].key", at, k), "is missing")
 		}
+	}
+	if l.Check != nil {
+		c.word(at+".check.outcome", string(l.Check.Outcome), checkOutcomes...)
 	}
 	if p := l.Provenance; p != nil {
 		c.confidence(at+".provenance.confidence", p.Confidence)

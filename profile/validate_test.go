@@ -204,7 +204,8 @@ func validated(from *Profile) *Profile {
 	p.Trust.Verdict, p.Trust.Interval = Fair, OfRepeats
 	p.Settings.Scenario, p.Settings.Cold = Throughput, ColdCaches
 	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
-	l.Roof.Bound = BoundMemory
+	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees
+	p.Differences[0].State, p.Differences[0].Cause.Code = NotComparable, ByEnd
 	p.Quantities[0].Key, p.Quantities[0].Of, p.Quantities[0].Per = "key", nil, nil
 	for _, v := range []*Metric{
 		p.Totals.Latency, p.Totals.CPUCycles, p.Totals.AcceleratorCycles, p.Totals.SimulatorCycles, p.Totals.Energy, p.Totals.Figures["key"],

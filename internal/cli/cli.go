@@ -113,8 +113,7 @@ func newRoot(a *app) *cobra.Command {
 		Use:   "opmeter",
 		Short: "Profile neural-network models",
 		Long: `Opmeter says for any .tflite or .onnx file where time and memory go, operator by
-operator, and how sure that is. It runs the model on this computer with an engine of its
-own, or estimates it on a chip, and needs nothing else installed.`,
+operator, and how sure that is: here, with an engine of its own, or on a chip.`,
 		Example: `  opmeter profile model.tflite
   opmeter profile model.onnx -o page.html
   opmeter profile model.tflite --on stm32l4r5`,
@@ -123,7 +122,7 @@ own, or estimates it on a chip, and needs nothing else installed.`,
 		Version:       buildinfo.Version(),
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -140,7 +139,7 @@ func complete(root *cobra.Command) {
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
-		"report": {"opmeter", "opmeter-journal", "json"}, "build": {"yaml", "yml"},
+		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "build": {"yaml", "yml"},
 	}
 	for _, c := range root.Commands() {
 		for flag, list := range words {

@@ -140,3 +140,15 @@ func (v Tables) At(i int) Table {
 	}
 	return v.t.r.table(&node{parent: v.t.at, name: v.name, index: i}, "", v.pos+4*i)
 }
+
+// VectorAt returns the place of a vector's first element in the buffer and the number of
+// elements, for those who change a file in place; ok is false when the field is absent.
+func (t Table) VectorAt(slot int, name string, width int) (pos, n int, ok bool) {
+	return t.vector(slot, name, width)
+}
+
+// FieldAt returns the place of a stored field, ok is false when it is absent.
+func (t Table) FieldAt(slot int, name string, width int) (pos int, ok bool) {
+	pos = t.field(slot, name, width)
+	return pos, pos != 0
+}

@@ -7,6 +7,8 @@ export type Column = Float64Array | Float32Array | Int32Array;
 export interface Profile {
   /** Created is the time of the run, RFC 3339 in UTC. */
   created?: string;
+  /** Differences compares the model's outputs with those of another engine. */
+  differences?: Difference[];
   /** Findings says in plain words what a reader should know first. */
   findings?: Finding[];
   /** Host is the machine that ran or estimated it. */
@@ -63,6 +65,14 @@ export interface Cause {
   text?: string;
 }
 
+/** Check says what came of measuring a layer's time in a second way: the model up to the layer, and the model without it, take turns, and the difference is the figure checked_s. */
+export interface Check {
+  /** Outcome is what came of it. */
+  outcome: "agrees" | "differs" | "open" | "other_nodes" | "unjoined" | "shared" | "body" | "not_cut" | "refused" | "stopped";
+  /** Text says more, for people: what else is executed, why the model cannot be cut. */
+  text?: string;
+}
+
 /** Clock is a clock of a unit that counts by itself. A time t of a lane on it is (t - offset_s) x rate on the timeline's own clock. */
 export interface Clock {
   /** Method says how offset and rate were found. */
@@ -89,6 +99,42 @@ export interface Counter {
   unit?: string;
   /** Values at these times. */
   values: Column;
+}
+
+/** Difference compares an output of the model with the one that another engine made of the same inputs. Figures are absent where they say nothing: of texts, or of outputs without elements. */
+export interface Difference {
+  /** Cause says why they cannot be compared. */
+  cause?: Cause;
+  /** Cosine is that of the angle between the two as vectors. */
+  cosine?: number;
+  /** DType is the element type. */
+  dtype?: string;
+  /** Elements is their number. */
+  elements?: number;
+  /** Limit is what State was judged by: the least SNR in decibels of [Rounding], or of whole numbers the most steps. */
+  limit?: number;
+  /** MaxAbsolute is the largest difference, in units of the elements, over those that are finite in both. */
+  max_absolute?: number;
+  /** MaxRelative is the largest difference of an element as a part of the larger of the two. Elements below a thousandth of the root of the mean square of the other engine's count as that large: what is next to nothing has no relative error to speak of. */
+  max_relative?: number;
+  /** Output is the place among the model's outputs, from 0, Name its name. */
+  name?: string;
+  /** NotFinite is the number of elements that are infinite or no number in one engine and something else in the other. */
+  not_finite?: number;
+  /** Output is the place among the model's outputs, from 0, Name its name. */
+  output: number;
+  /** Same is the part of the elements that are equal, 0 to 1. */
+  same?: number;
+  /** SNR is the mean square of the other engine's elements over that of the differences, in decibels. Absent where nothing differs. */
+  snr_db?: number;
+  /** State says how they compare. */
+  state: "equal" | "rounding" | "differs" | "not_comparable";
+  /** Steps is the largest difference in steps of the elements' quantisation. */
+  steps?: number;
+  /** Top is, of an output that may be scores of classes, the part of the rows whose largest element stands at the same place, 0 to 1. */
+  top?: number;
+  /** With is the engine that it is compared with. */
+  with: string;
 }
 
 /** Doubt is a reason not to rely on a latency. */
@@ -253,6 +299,8 @@ export interface Layer {
   calls?: number;
   /** Cause says why the layer did not run or has no figure, absent where it did. */
   cause?: Cause;
+  /** Check says what came of measuring the layer's time in a second way, absent where nobody did. */
+  check?: Check;
   /** Constant marks a layer whose results follow from constants and shapes alone. An engine may compute it once; it is no work of an inference, and totals leave it out whatever the engine does. */
   constant?: boolean;
   /** CPUCycles is processor cycles. */
@@ -275,6 +323,8 @@ export interface Layer {
     accelerator_stalls?: Metric;
     /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
     agent_s?: Metric;
+    /** The layer's time by a second way: what the model up to and with it takes longer than the model without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
+    checked_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
     /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
@@ -843,6 +893,8 @@ export interface Totals {
     accelerator_stalls?: Metric;
     /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
     agent_s?: Metric;
+    /** The layer's time by a second way: what the model up to and with it takes longer than the model without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
+    checked_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
     /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */

@@ -1,0 +1,139 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/versus"
+)
+
+// compared is a comparison of n runs of two layers, with names that want to do harm.
+func compared(t *testing.T, n int) *versus.Table {
+	t.Helper()
+	var runs []versus.Named
+	for k := range n {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}, Settings: profile.Settings{Engine: fmt.Sprintf("engine %d", k)}}
+		total := 0.0
+		for i, op := range []string{"Conv", "=<script>|\x1b[31m"} {
+			s := float64(k+1) * float64(i+1) * 1e-3
+			total += s
+			p.Layers = append(p.Layers, profile.Layer{
+				Index: int64(i), Op: op, Name: "a/rather/long/name/of/an/operator/of/the/network", State: profile.Ran,
+				Latency:    &profile.Metric{Kind: profile.Measured, Median: &s, CI95: &[2]float64{s * .99, s * 1.01}},
+				Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: int64(i)}}},
+			})
+		}
+		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: &total, CI95: &[2]float64{total * .99, total * 1.01}}
+		runs = append(runs, versus.Named{Profile: p})
+	}
+	x, err := versus.New(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestVersusTable(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, compared(t, 2), "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"net: time of one inference, 2 runs, ratios to engine 0",
+		"engine 1 6.00 ms ± 1.0 % 2.00 ▲ 1.96–2.04", // half of it is sqrt(0.01² + 0.01² + 0.014²) = 2 %
+		"Conv a/rather/long/name/of/an/operator/of/the/network 1.00 ms 2.00 ms 2.00 ▲",
+		"total 3.00 ms 6.00 ms 2.00 ▲",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "\x1b") {
+		t.Error("a name reaches the terminal raw")
+	}
+}
+
+// TestVersusNarrow fits any number of runs into narrow terminals: none is left out.
+func TestVersusNarrow(t *testing.T) {
+	t.Parallel()
+	for _, runs := range []int{2, 3, 5, 9} {
+		for _, width := range []int{60, 80, 100, 200} {
+			var b bytes.Buffer
+			if err := report.WriteVersus(&b, compared(t, runs), "table", report.VersusOptions{Width: width, Top: 1, Sort: "difference"}); err != nil {
+				t.Fatal(err)
+			}
+			for l := range strings.Lines(b.String()) {
+				if lipgloss.Width(strings.TrimSuffix(l, "\n")) > width {
+					t.Errorf("%d runs: wider than %d: %q", runs, width, l)
+				}
+			}
+			for k := range runs {
+				if strings.Count(b.String(), fmt.Sprintf("engine %d", k)) < 2 {
+					t.Errorf("%d runs in %d columns: engine %d is in one table only:\n%s", runs, width, k, b.String())
+				}
+			}
+			if !strings.Contains(b.String(), "1 of 2 rows") {
+				t.Errorf("does not say that rows are left out:\n%s", b.String())
+			}
+		}
+	}
+}
+
+func TestVersusFiles(t *testing.T) {
+	t.Parallel()
+	x := compared(t, 3)
+	dir := t.TempDir()
+	for _, ending := range []string{".txt", ".csv", ".json", ".md", ".html"} {
+		path := filepath.Join(dir, "x"+ending)
+		if err := report.VersusFile(path, x, report.VersusOptions{Top: 1}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ending {
+		case ".csv":
+			rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+			if err != nil || len(rows) != 1+2*3+2*3 { // groups, what is in no layer, totals
+				t.Fatalf("%d rows, %v", len(rows), err)
+			}
+			if got, want := strings.Join(rows[3], ","), "operators,0,Conv,a/rather/long/name/of/an/operator/of/the/network,1,exact,engine 2,0.003,0.00297,"; !strings.HasPrefix(got, want) {
+				t.Errorf("row %q, want %q", got, want)
+			}
+			if strings.HasPrefix(rows[4][2], "=") {
+				t.Error("a name is a formula")
+			}
+		case ".json":
+			var back versus.Table
+			if err := jsonx.Unmarshal(data, &back); err != nil || back.Schema != versus.SchemaV1 || len(back.Groups) != 2 || back.Groups[1].Ratios[2].Verdict != versus.Slower {
+				t.Errorf("%v: %+v", err, back)
+			}
+		case ".html":
+			if bytes.Contains(data, []byte("<script")) || !bytes.Contains(data, []byte(`class="slower"`)) || bytes.Contains(data, []byte("ZgotmplZ")) {
+				t.Errorf("the page:\n%s", data)
+			}
+		case ".md":
+			if n := strings.Count(string(data), "\n| "); n != 2+3+2+2+1 {
+				t.Errorf("%d rows:\n%s", n, data)
+			}
+		}
+	}
+	if err := report.VersusFile(filepath.Join(dir, "x.opmeter"), x, report.VersusOptions{}); err == nil {
+		t.Error("an unknown ending is taken")
+	}
+	if err := report.WriteVersus(&bytes.Buffer{}, x, "table", report.VersusOptions{Sort: "x"}); err == nil {
+		t.Error("an unknown order is taken")
+	}
+}

@@ -1,0 +1,76 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/versus"
+)
+
+// VersusNote says what does not compare well, and for which runs.
+func VersusNote(t *versus.Table, n *versus.Note) string {
+	var names []string
+	for _, k := range n.Runs {
+		if k >= 0 && k < len(t.Runs) {
+			names = append(names, t.Runs[k].Name)
+		}
+	}
+	who, first := strings.Join(names, ", "), t.Runs[0].Name
+	switch n.Code {
+	case versus.OtherModel:
+		return fmt.Sprintf("%s: another file of a model than that of %s.", who, first)
+	case versus.OtherNodes:
+		return fmt.Sprintf("%s: the model has another structure than that of %s, so that operators were joined by name and order.", who, first)
+	case versus.OtherThreads:
+		return fmt.Sprintf("%s: another number of threads than %s.", who, first)
+	case versus.OtherBatch:
+		return fmt.Sprintf("%s: another batch than %s. Times are of one inference of the whole batch.", who, first)
+	case versus.OtherShapes:
+		return fmt.Sprintf("%s: inputs of other shapes than %s.", who, first)
+	case versus.OtherInputs:
+		return fmt.Sprintf("%s: other data in the inputs than %s.", who, first)
+	case versus.OtherMachine:
+		return fmt.Sprintf("%s: measured on another computer than %s.", who, first)
+	case versus.NotGood:
+		return fmt.Sprintf("%s: a latency whose verdict is less than good; opmeter report says why.", who)
+	case versus.NotWhole:
+		return fmt.Sprintf("%s: an incomplete profile.", who)
+	case versus.OtherResults:
+		return fmt.Sprintf("%s: outputs differ by more than rounding explains, or could not be compared: it may not compute the same.", who)
+	case versus.NoLayers:
+		return fmt.Sprintf("%s: no layer has the figure, so that only totals compare.", who)
+	}
+	return string(n.Code) + ": " + who
+}
+
+// Outputs says how the outputs of a run compare.
+func Outputs(s profile.DifferenceState) string {
+	switch s {
+	case profile.Equal:
+		return "equal"
+	case profile.Rounding:
+		return "rounding"
+	case profile.Differs:
+		return "differ"
+	case profile.NotComparable:
+		return "not compared"
+	}
+	return ""
+}
+
+// VersusMark is the sign of a verdict in a table.
+func VersusMark(v versus.Verdict) string {
+	switch v {
+	case versus.Slower:
+		return "▲"
+	case versus.Faster:
+		return "▼"
+	case versus.Alike:
+		return "="
+	}
+	return "?"
+}
+
+// VersusLegend says what the signs mean.
+const VersusLegend = "▲ slower, ▼ faster, = within 5 %, ? not known: intervals too wide, or a latency not to be used"
