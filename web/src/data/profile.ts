@@ -325,10 +325,24 @@ export interface Layer {
     agent_s?: Metric;
     /** The layer's time by a second way: what the model up to and with it takes longer than the model without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
     checked_s?: Metric;
+    /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
+    cold_latency_s?: Metric;
+    /** Time from an open model to the end of its first inference, with planning and preparing, after the processor's caches were emptied. Opening the file is not in it. */
+    cold_start_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
+    /** Number of inferences that were due, at a fixed rate, within the window. */
+    due_inferences?: Metric;
+    /** Inferences a second of all streams together, over the window in which all of them ran. One inference may hold several items: times the batch it is items a second. */
+    inferences_per_s?: Metric;
     /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
     instructions?: Metric;
+    /** Number of inferences that were due before a stream was free, and began later. */
+    late_inferences?: Metric;
+    /** Time of one inference, from its start to its end, while all streams run. */
+    loaded_latency_s?: Metric;
+    /** Time for which the processors worked for one inference while all streams ran, all threads together. */
+    loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
@@ -337,10 +351,18 @@ export interface Layer {
     profiled_s?: Metric;
     /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
     reference_latency_s?: Metric;
+    /** Time from when an inference was due, at a fixed rate, to its end: with the time that it waited for a free stream. */
+    response_s?: Metric;
+    /** Inferences of the slowest stream divided by those of the fastest one: 1 where all get the same. */
+    stream_fairness?: Metric;
     /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
     ticks?: Metric;
     /** Time of those plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
+    /** Number of inferences that were due and that no stream had begun when the window closed. They have no response time. */
+    unstarted_inferences?: Metric;
+    /** Time from when an inference was due, at a fixed rate, to its start. */
+    waiting_s?: Metric;
     /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
     with_callees_s?: Metric;
     [key: string]: Metric | undefined;
@@ -687,6 +709,8 @@ export interface Settings {
   batch?: number;
   /** Carry maps outputs to the inputs that they become in the next inference. */
   carry?: Record<string, string>;
+  /** Cold says what was cold, absent where nothing was made so. */
+  cold?: "caches" | "start";
   /** Engine and its version. */
   engine?: string;
   /** EngineLibrary is the file of another engine's library, EngineOptions its options in effect, as that engine calls them. */
@@ -703,6 +727,8 @@ export interface Settings {
   input_kind?: string;
   /** Inputs tells where each input's data came from, by input name. */
   inputs?: Record<string, InputSource>;
+  /** Instances is the number of instances that ran the model at the same time and whose figures the profile holds, absent for one. */
+  instances?: number;
   /** KernelSet names the instruction sets that the kernels were allowed to use. */
   kernel_set?: string;
   /** Libraries holds versions of other programs that took part, by name. */
@@ -711,12 +737,18 @@ export interface Settings {
   passes?: string;
   /** PinnedCPUs lists the processors that the threads were bound to. */
   pinned_cpus?: number[];
+  /** RatePerS is the number of inferences a second that were due, of all streams together. */
+  rate_per_s?: number;
   /** ReferenceLoop names the work that took turns with the runs to tell the machine's speed; times at reference speed compare where it is the same. */
   reference_loop?: string;
   /** Runs is the number of measured inferences that was asked for. */
   runs?: number;
+  /** Scenario says how the model was driven beside the passes that give latency and shares, absent for nothing more. */
+  scenario?: "throughput" | "fixed_rate";
   /** Seed of the random inputs. */
   seed?: number;
+  /** Streams is the number of streams, each a session of its own with Threads threads; absent where none were asked for. */
+  streams?: number;
   /** TargetSHA256 is the hash of the target's description and its calibration, for estimates. */
   target_sha256?: string;
   /** Threads is the number of threads that compute, the caller included. */
@@ -895,10 +927,24 @@ export interface Totals {
     agent_s?: Metric;
     /** The layer's time by a second way: what the model up to and with it takes longer than the model without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
     checked_s?: Metric;
+    /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
+    cold_latency_s?: Metric;
+    /** Time from an open model to the end of its first inference, with planning and preparing, after the processor's caches were emptied. Opening the file is not in it. */
+    cold_start_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
+    /** Number of inferences that were due, at a fixed rate, within the window. */
+    due_inferences?: Metric;
+    /** Inferences a second of all streams together, over the window in which all of them ran. One inference may hold several items: times the batch it is items a second. */
+    inferences_per_s?: Metric;
     /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
     instructions?: Metric;
+    /** Number of inferences that were due before a stream was free, and began later. */
+    late_inferences?: Metric;
+    /** Time of one inference, from its start to its end, while all streams run. */
+    loaded_latency_s?: Metric;
+    /** Time for which the processors worked for one inference while all streams ran, all threads together. */
+    loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, by a loop of fixed work: 1 is reference speed, which is defined and the same on all machines. */
     machine_speed?: Metric;
     /** Time for which the processors worked for one inference, all threads together and without waiting for other programs. */
@@ -907,10 +953,18 @@ export interface Totals {
     profiled_s?: Metric;
     /** Time of one inference as it would be if the machine had reference speed: processor time divided by that of a loop of fixed work that takes turns with the runs. Its 95 % interval is for the same figure of a repeated run. */
     reference_latency_s?: Metric;
+    /** Time from when an inference was due, at a fixed rate, to its end: with the time that it waited for a free stream. */
+    response_s?: Metric;
+    /** Inferences of the slowest stream divided by those of the fastest one: 1 where all get the same. */
+    stream_fairness?: Metric;
     /** Ticks of a clock whose frequency is not known: a microsecond, a cycle of the processor, or some of them. */
     ticks?: Metric;
     /** Time of those plain inferences during which no other program had the processor. */
     undisturbed_latency_s?: Metric;
+    /** Number of inferences that were due and that no stream had begun when the window closed. They have no response time. */
+    unstarted_inferences?: Metric;
+    /** Time from when an inference was due, at a fixed rate, to its start. */
+    waiting_s?: Metric;
     /** Time in a function and in all that it calls, each moment once. Of profiles of programs, whose layers are functions. */
     with_callees_s?: Metric;
     [key: string]: Metric | undefined;
