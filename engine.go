@@ -3,12 +3,15 @@ package opmeter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/differ"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/guest/find"
@@ -148,11 +151,61 @@ func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *gue
 	return guest.New(guest.Options{
 		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: measure.ReferenceName,
 		Progress: o.Progress,
+		Outputs: func(ctx context.Context, got []guest.Tensor, f *guest.Facts) ([]profile.Event, error) {
+			return m.differences(ctx, o, base, got, f)
+		},
 		Request: guest.Request{
 			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, CPUs: cpus, MaxMemory: o.MaxMemory,
 			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
 		},
 	}), clean, nil
+}
+
+// differences compares outputs with those of opmeter's own engine.
+func (m *Model) differences(ctx context.Context, o *Options, base *profile.Profile, got []guest.Tensor, f *guest.Facts) ([]profile.Event, error) {
+	s, err := NewSession(m, RunOptions{Inputs: o.Inputs, Threads: o.Threads, Carry: o.Carry, Exact: o.Exact, MaxLoop: o.MaxLoop, MaxMemory: o.MaxMemory})
+	if err == nil {
+		defer s.Close()
+		err = s.Run(ctx)
+	}
+	if err != nil {
+		return []profile.Event{{Found: &profile.Finding{
+			ID: "outputs.unknown", Severity: profile.Info, Text: fmt.Sprintf("The outputs were not compared: opmeter's own engine gives none (%v).", err),
+		}}}, ctx.Err()
+	}
+	var have, want []differ.Tensor
+	for _, t := range got {
+		have = append(have, differ.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t.Data, Strings: t.Strings})
+	}
+	for _, t := range s.Outputs() {
+		w := differ.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t.Data, Strings: t.Strings}
+		if i := slices.IndexFunc(base.Model.Outputs, func(b profile.Tensor) bool { return b.Name == t.Name }); i >= 0 && base.Model.Outputs[i].Scale != nil {
+			w.Scale = *base.Model.Outputs[i].Scale
+		}
+		want = append(want, w)
+	}
+	ds := differ.Compare(have, want, differ.Options{With: "opmeter", Quantised: quantised(base), Half: f.Half})
+	events := []profile.Event{{Noted: &profile.Noted{Differences: ds}}}
+	if found := differ.Finding(ds); found != nil {
+		events = append(events, profile.Event{Found: found})
+	}
+	return events, nil
+}
+
+// quantised reports whether a model computes in integers of eight bits or less in between.
+func quantised(p *profile.Profile) bool {
+	return slices.ContainsFunc(p.Layers, func(l profile.Layer) bool {
+		return value(l.MACs) > 0 && slices.ContainsFunc(l.Inputs, func(t profile.Tensor) bool {
+			return strings.HasSuffix(t.DType, "int8") || strings.HasSuffix(t.DType, "int4")
+		})
+	})
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // given is an input as engines take it.

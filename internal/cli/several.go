@@ -16,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/versus"
 )
 
 // runner makes the profile of a model for one target.
@@ -49,18 +50,25 @@ type several struct {
 	o *outputFlags
 	// models and targets say which of them a file's name has to tell apart.
 	models, targets bool
-	list            *report.List     // where lines are shown as they come, nil otherwise
-	rows            []report.ListRow // all of them where something needs that
-	used            map[string]bool  // names of files
-	wrote           []string
-	refused         int
-	lacking         int // profiles of which most did not run
-	failed          error
+	// engines says that all targets are engines here that took turns with one model, by these names.
+	engines bool
+	called  []string
+	list    *report.List     // where lines are shown as they come, nil otherwise
+	rows    []report.ListRow // all of them where something needs that
+	used    map[string]bool  // names of files
+	wrote   []string
+	refused int
+	lacking int // profiles of which most did not run
+	failed  error
 }
 
 // newSeveral prepares for models in files and targets by their ids.
 func (a *app) newSeveral(o *outputFlags, files []string, rs []runner, timed bool) *several {
 	s := &several{a: a, o: o, models: len(files) > 1, targets: len(rs) > 1, used: map[string]bool{}}
+	s.engines = len(files) == 1 && len(rs) > 1 && !slices.ContainsFunc(rs, func(r runner) bool { return !r.turns })
+	for _, r := range rs {
+		s.called = append(s.called, r.target)
+	}
 	if len(rs) == 1 && rs[0].target == "host" && s.listed() {
 		s.list = report.NewList(a.out, report.ListOptions{Format: o.format, Width: a.width, Measured: timed, Files: files})
 	}
@@ -151,7 +159,7 @@ func fileName(s string) string {
 func (s *several) add(r report.ListRow, files []string) error {
 	if r.Err != nil {
 		s.refused++
-		if s.list == nil && s.o.format != "csv" && s.o.format != "markdown" { // these have a line for it
+		if s.list == nil && !s.engines && s.o.format != "csv" && s.o.format != "markdown" { // these have a line for it
 			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
 		}
 	} else {
@@ -180,6 +188,8 @@ func (s *several) end() error {
 	switch {
 	case s.list != nil:
 		err = s.list.Close()
+	case s.engines && s.o.format == "":
+		err = s.compared()
 	case s.listed():
 		format := s.o.format
 		if format == "" {
@@ -190,6 +200,26 @@ func (s *several) end() error {
 		err = report.WriteAll(s.a.out, s.rows, s.o.format, s.o.options(s.a))
 	}
 	return errors.Join(err, s.files())
+}
+
+// compared shows engines beside each other, and why one of them is missing.
+func (s *several) compared() error {
+	var runs []versus.Named
+	for i, r := range s.rows {
+		if r.Err != nil {
+			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
+			continue
+		}
+		runs = append(runs, versus.Named{Name: s.called[i], Profile: r.Profile})
+	}
+	if len(runs) < 2 {
+		return report.WriteList(s.a.out, s.rows, "table", s.a.width)
+	}
+	t, err := versus.New(runs)
+	if err != nil {
+		return report.WriteList(s.a.out, s.rows, "table", s.a.width)
+	}
+	return report.WriteVersus(s.a.out, t, "table", report.VersusOptions{Top: s.o.top, Width: s.a.width, Color: s.a.color})
 }
 
 // files writes the files that hold all profiles and says which there are.

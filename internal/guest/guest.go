@@ -107,6 +107,8 @@ type Facts struct {
 	Settings map[string]string `json:"settings,omitzero"`
 	// ArenaBytes is the memory of the engine's arena, nil where it does not tell.
 	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
+	// Half says that it computes in 16-bit floating point where the model has 32 bits.
+	Half bool `json:"half,omitzero"`
 	// Notes are sentences for a reader, such as that a provider was left out.
 	Notes []string `json:"notes,omitzero"`
 }

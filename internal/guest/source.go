@@ -29,8 +29,8 @@ type Options struct {
 	Silent time.Duration
 	// Progress is told what is being done.
 	Progress func(phase string, fraction float64)
-	// Outputs takes what the first run made. What it returns is noted and found.
-	Outputs func(ctx context.Context, got []Tensor) ([]profile.Event, error)
+	// Outputs takes what the first run made, and what was in effect. What it returns is noted and found.
+	Outputs func(ctx context.Context, got []Tensor, f *Facts) ([]profile.Event, error)
 }
 
 // Source measures a model with an engine.
@@ -267,7 +267,7 @@ func (s *Source) done(ctx context.Context) error {
 	if s.ran && s.o.Outputs != nil && ctx.Err() == nil {
 		s.progress("comparing the outputs", 0)
 		var err error
-		if events, err = s.o.Outputs(ctx, s.outputs); err != nil {
+		if events, err = s.o.Outputs(ctx, s.outputs, &s.facts); err != nil {
 			return err
 		}
 	}

@@ -558,6 +558,7 @@ func (s *session) Facts() guest.Facts {
 		}
 	}
 	if p := f.Settings["INFERENCE_PRECISION_HINT"]; p == "bf16" || p == "f16" {
+		f.Half = true
 		f.Notes = append(f.Notes, fmt.Sprintf("OpenVINO computes in %s here where the model has float32, as it does by itself on such processors: outputs differ by more than rounding of float32. INFERENCE_PRECISION_HINT=f32 computes in float32.", p))
 	}
 	if s.rec != nil {

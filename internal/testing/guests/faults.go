@@ -107,8 +107,8 @@ func (f *Fault) happen() error {
 	case Threads:
 		for range 4 {
 			go func() {
-				runtime.LockOSThread()
 				for {
+					Compute(1 << 20)
 				}
 			}()
 		}

@@ -4,7 +4,7 @@
 // of the real ones.
 //
 // What it does stands in the file that is its library ([Write]): tests that run beside each other
-// each have their own. Only tests import this package.
+// each have their own. Only tests and benchmarks import this package.
 package guests
 
 import (
@@ -19,9 +19,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/ingest"
 	"github.com/opmeter/opmeter/internal/join"
+	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -31,6 +34,8 @@ type Behaviour struct {
 	Version string `json:"version,omitzero"`
 	// Run is how long an inference takes, 20 microseconds by default.
 	Run time.Duration `json:"run,omitzero"`
+	// Work is an amount of work that an inference does instead of taking a time: see [Compute].
+	Work int `json:"work,omitzero"`
 	// Faults are what goes wrong.
 	Faults []Fault `json:"faults,omitzero"`
 	// Room is how many runs its profiler holds, 0 for any number.
@@ -47,6 +52,9 @@ type Fault struct {
 	What What  `json:"what"`
 	// After is the number of times that the place is passed before it happens.
 	After int `json:"after,omitzero"`
+	// Later is the time from the opening before which it does not happen; After counts for nothing
+	// then.
+	Later time.Duration `json:"later_ns,omitzero"`
 	// File is written when it happens, with the number of the process that was started or of the
 	// engine's own.
 	File string `json:"file,omitzero"`
@@ -110,7 +118,7 @@ func header() []byte {
 func Opener(engine string) func(library string) (guest.Library, error) {
 	return func(library string) (guest.Library, error) {
 		text, err := os.ReadFile(library)
-		l := &lib{engine: engine, passed: map[Place]int{}}
+		l := &lib{engine: engine, passed: map[Place]int{}, opened: time.Now()}
 		if err != nil || len(text) < headerBytes || json.Unmarshal(text[headerBytes:], &l.b) != nil {
 			return nil, guest.Errorf(guest.NotLibrary, "%s is no library of %s", library, engine)
 		}
@@ -123,6 +131,7 @@ type lib struct {
 	b      Behaviour
 	passed map[Place]int
 	loads  int
+	opened time.Time
 }
 
 // pass does what goes wrong at a place.
@@ -130,7 +139,7 @@ func (l *lib) pass(at Place) error {
 	n := l.passed[at]
 	l.passed[at]++
 	for _, f := range l.b.Faults {
-		if f.At == at && n == f.After {
+		if f.At == at && (f.Later == 0 && n == f.After || f.Later > 0 && time.Since(l.opened) > f.Later) {
 			if err := f.happen(); err != nil {
 				return err
 			}
@@ -191,6 +200,10 @@ func (s *session) Run() error {
 	}
 	if err := s.lib.pass(Run); err != nil {
 		return err
+	}
+	if s.lib.b.Work > 0 {
+		Compute(s.lib.b.Work)
+		return nil
 	}
 	d := s.lib.b.Run
 	if d == 0 {
@@ -281,6 +294,31 @@ func (p *profiled) Recorded() (*ingest.Run, error) {
 	}
 	p.tally.Fill(run.Profile)
 	return run, nil
+}
+
+// Compute does so many units of work that neither memory nor other threads have to do with.
+func Compute(units int) {
+	v := uint64(1)
+	for range units {
+		v = v*6364136223846793005 + 1442695040888963407
+	}
+	if v == 0 {
+		panic("the compiler may not leave the loop out")
+	}
+}
+
+// Model writes a small model that these engines compute: y = max(0, x).
+func Model(path string) error {
+	g := &graph.Graph{Name: "relu", Inputs: []int{0}, Outputs: []int{1}}
+	for _, n := range []string{"x", "y"} {
+		g.Values = append(g.Values, &graph.Value{Name: n, Type: tensor.Float32, Shape: []int{1, 64}, HasShape: true})
+	}
+	g.Nodes = []*graph.Node{{Name: "relu", Op: "Relu", Version: 17, Inputs: []int{0}, Outputs: []int{1}}}
+	b, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
 }
 
 // Lines gives the numbers of processes that faults wrote to a file.

@@ -1,0 +1,290 @@
+package guests_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/cli"
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/material"
+)
+
+// model is a file that all tests measure: y = relu(x).
+var model string
+
+// TestMain builds the helper that opens the engines of this package, for all tests.
+func TestMain(m *testing.M) { os.Exit(with(m)) }
+
+func with(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "guests")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	helper := filepath.Join(dir, "opmeter-engine")
+	if runtime.GOOS == "windows" {
+		helper += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-o", helper, "./engine").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s\n", out)
+		return 1
+	}
+	model = filepath.Join(dir, "relu.onnx")
+	err = guests.Model(model)
+	// What children leave behind is looked for where they make files.
+	temp := filepath.Join(dir, "temp")
+	if err == nil {
+		err = os.Mkdir(temp, 0o700)
+	}
+	if err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("OPMETER_ENGINE", helper)
+	_ = os.Setenv("TMPDIR", temp)
+	status := m.Run()
+	// However they ended, no child and no file of one is left.
+	if list, err := os.ReadDir(temp); err != nil || len(list) > 0 {
+		fmt.Fprintf(os.Stderr, "FAIL: files are left in %s: %v (%v)\n", temp, list, err)
+		status = 1
+	}
+	if left := running(helper); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "FAIL: processes are left: %v\n", left)
+		status = 1
+	}
+	return status
+}
+
+// running lists the processes of a program, as far as the system has them as files.
+func running(program string) (pids []string) {
+	list, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range list {
+		if exe, err := os.Readlink(filepath.Join(dir, "exe")); err == nil && exe == program {
+			pids = append(pids, filepath.Base(dir))
+		}
+	}
+	return pids
+}
+
+// opmeter runs the program with a library that behaves so.
+func opmeter(t *testing.T, b guests.Behaviour, args ...string) (status int, out, errs string) {
+	t.Helper()
+	lib, err := guests.Write(t.TempDir(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o, e bytes.Buffer
+	args = append([]string{"profile", model, "--engine", "onnxruntime=" + lib}, args...)
+	status = cli.Main(args, strings.NewReader(""), &o, &e)
+	return status, o.String(), e.String()
+}
+
+// Each fault is one clear line, with the status that says whose it is. What an engine does that does
+// not keep it from computing is no fault.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	const engine, input = 4, 3
+	anywhere := []guests.Place{guests.Open, guests.About, guests.Load, guests.First, guests.Outputs, guests.Profiled, guests.Run, guests.After, guests.Recorded}
+	for _, c := range []struct {
+		what   guests.What
+		at     []guests.Place
+		status int
+		want   string
+		unix   bool
+	}{
+		{what: guests.Crash, at: anywhere, status: engine, want: "crashed", unix: true},
+		{what: guests.Abort, at: []guests.Place{guests.Open, guests.Run}, status: engine, want: "SIGABRT", unix: true},
+		{what: guests.Kill, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "was killed from outside", unix: true},
+		{what: guests.Exit, at: anywhere, status: engine, want: "ended the process"},
+		{what: guests.Exit3, at: []guests.Place{guests.Open, guests.Run}, status: engine, want: "exit status 3"},
+		{what: guests.Hang, at: anywhere, status: engine, want: "has not come back for 1s"},
+		{what: guests.Spin, at: []guests.Place{guests.Open, guests.Run}, status: engine, want: "has not come back for 1s"},
+		{what: guests.Error, at: []guests.Place{guests.Open, guests.Load, guests.First, guests.Outputs, guests.Profiled, guests.Run, guests.After, guests.Recorded}, status: engine, want: "does not feel like it"},
+		{what: guests.Reject, at: []guests.Place{guests.Load, guests.First}, status: input, want: "refuses the model"},
+		{what: guests.Panic, at: anywhere, status: engine, want: "internal error of opmeter-engine"},
+		{what: guests.Print, at: []guests.Place{guests.Open, guests.First, guests.Recorded}},
+		{what: guests.Flood, at: []guests.Place{guests.Run}},
+		{what: guests.Scrawl, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "Fake Engine", unix: true},
+		{what: guests.Shut, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "Fake Engine", unix: true},
+		{what: guests.Threads, at: []guests.Place{guests.Load}},
+		{what: guests.Nap, at: []guests.Place{guests.Profiled}},
+	} {
+		for _, at := range c.at {
+			t.Run(string(c.what)+" at "+string(at), func(t *testing.T) {
+				t.Parallel()
+				if c.unix && runtime.GOOS == "windows" {
+					t.Skip("there are no signals")
+				}
+				f := guests.Fault{At: at, What: c.what}
+				patience := "2m" // whatever else the machine does
+				if c.what == guests.Hang || c.what == guests.Spin {
+					patience = "1s"
+				}
+				if at == guests.Run {
+					f.After = 10 // after the first runs
+				}
+				out := filepath.Join(t.TempDir(), "p.opmeter")
+				status, stdout, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{f}}, "--runs", "20", "--warmup", "0", "--engine-timeout", patience, "-o", out)
+				if status != c.status || c.status != 0 && (!strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "opmeter: ")) {
+					t.Errorf("status %d, want %d: %q\n%s", status, c.status, errs, stdout)
+				}
+				if _, err := os.Stat(out); (err == nil) != (c.status == 0) && !(at == guests.Run) {
+					t.Errorf("the file: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// What was measured before an engine failed is written, and says that it is not all.
+func TestLateFaults(t *testing.T) {
+	t.Parallel()
+	for _, what := range []guests.What{guests.Crash, guests.Hang, guests.Error, guests.Exit} {
+		t.Run(string(what), func(t *testing.T) {
+			t.Parallel()
+			// Figures are told after the first second, and then each second.
+			b := guests.Behaviour{Run: time.Millisecond, Faults: []guests.Fault{{At: guests.Run, What: what, Later: 4 * time.Second}}}
+			out := filepath.Join(t.TempDir(), "p.opmeter")
+			status, stdout, errs := opmeter(t, b, "--time", "1m", "--warmup", "0", "--engine-timeout", "5s", "-o", out)
+			if status != 4 || !strings.Contains(stdout, "Latency") || !strings.Contains(stdout, "Incomplete: an error: ") || strings.Count(errs, "\n") != 1 {
+				t.Errorf("status %d: %q\n%s", status, errs, stdout)
+			}
+			var o, e bytes.Buffer
+			if status := cli.Main([]string{"report", out}, strings.NewReader(""), &o, &e); status != 0 || !strings.Contains(o.String(), "Latency") || !strings.Contains(o.String(), "Incomplete") {
+				t.Errorf("the file: status %d, %s%s", status, e.String(), o.String())
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); len(left) != 1 {
+				t.Errorf("files: %v", left)
+			}
+		})
+	}
+}
+
+// A thousand starts, most of them in vain, leave no process, no file and no goroutine; [TestMain]
+// looks for the first two at the end.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	starts := 100
+	if material.Required() {
+		starts = 1000
+	}
+	kinds := []guests.Behaviour{{}}
+	for _, what := range []guests.What{guests.Crash, guests.Exit, guests.Kill, guests.Error, guests.Panic, guests.Print, guests.Shut, guests.Fork, guests.Threads} {
+		at := guests.Open
+		if what == guests.Shut {
+			at = guests.About
+		}
+		kinds = append(kinds, guests.Behaviour{Faults: []guests.Fault{{At: at, What: what}}})
+	}
+	libs := make([]string, len(kinds))
+	for i, b := range kinds {
+		var err error
+		if libs[i], err = guests.Write(t.TempDir(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var next, good atomic.Int64
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= starts {
+					return
+				}
+				about, err := guest.Probe(t.Context(), os.Getenv("OPMETER_ENGINE"), "onnxruntime", libs[n%len(libs)])
+				if _, ok := errors.AsType[*guest.Error](err); err != nil && !ok {
+					t.Errorf("start %d: %v", n, err)
+				}
+				if err == nil && about.Version == "9.9.9" {
+					good.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	// Those that do nothing wrong, print, start processes or threads say what they are.
+	if want := int64(starts / len(kinds) * 4); good.Load() != want {
+		t.Errorf("%d of %d starts succeeded, want %d", good.Load(), starts, want)
+	}
+}
+
+// What an engine started ends with it, however it ended.
+func TestProcessesEnd(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("processes have no groups")
+	}
+	for _, then := range []guests.What{"", guests.Crash, guests.Exit, guests.Hang, guests.Kill} {
+		t.Run("then "+string(then), func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "pid")
+			b := guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Fork, File: file}}}
+			if then != "" {
+				b.Faults = append(b.Faults, guests.Fault{At: guests.Run, What: then, After: 5})
+			}
+			opmeter(t, b, "--runs", "20", "--warmup", "0", "--engine-timeout", "1s")
+			gone(t, file)
+		})
+	}
+}
+
+// A process that left the group of the engine, and holds its output, holds up nothing.
+func TestEscaped(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("processes have no sessions")
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	status, _, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Escape, File: file}}}, "--runs", "20", "--warmup", "0")
+	if status != 0 {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	for _, l := range guests.Lines(file) {
+		if pid, err := strconv.Atoi(l); err == nil {
+			p, _ := os.FindProcess(pid)
+			_ = p.Kill()
+		}
+	}
+}
+
+// gone fails where a process whose number is in a file is still there.
+func gone(t *testing.T, file string) {
+	t.Helper()
+	pids := guests.Lines(file)
+	if len(pids) == 0 {
+		t.Fatal("no process was started")
+	}
+	for _, pid := range pids {
+		for range 100 {
+			if !alive(pid) {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if alive(pid) {
+			t.Errorf("process %s is still there", pid)
+		}
+	}
+}
+
+// alive reports whether a process runs; one that nobody has asked after its end does not.
+func alive(pid string) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return exec.Command("ps", "-p", pid, "-o", "pid=").Run() == nil && runtime.GOOS != "linux"
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}

@@ -1,0 +1,76 @@
+package guests_test
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/material"
+)
+
+// The real helper with libraries whose native code fails: an error with the right code, and in
+// time, whatever they do.
+func TestNative(t *testing.T) {
+	t.Parallel()
+	cc, err := exec.LookPath("cc")
+	if err != nil || runtime.GOOS == "windows" {
+		material.Skip(t, "no C compiler (cc) to make libraries with")
+	}
+	dir := t.TempDir()
+	helper := filepath.Join(dir, "opmeter-engine")
+	if out, err := exec.Command("go", "build", "-o", helper, "github.com/opmeter/opmeter/cmd/opmeter-engine").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for fault, c := range []struct {
+		name string
+		code guest.Code
+		text string
+	}{
+		{"has no interface", guest.NotLibrary, "does not give version 16"},
+		{"crashes", guest.Crashed, "SIGSEGV"},
+		{"aborts", guest.Crashed, "SIGABRT"},
+		{"exits", guest.Crashed, "exit status 0"},
+		{"hangs", guest.Silent, "has not come back"},
+		{"gives nothing", guest.NotLibrary, ""},
+		{"has no version", guest.NotLibrary, ""},
+		{"has garbage for a version", guest.NotLibrary, ""},
+		{"is old", guest.TooOld, "1.10.0"},
+		{"kills itself", guest.Killed, ""},
+		{"prints", guest.NotLibrary, "does not give version 16"},
+		{"breaks its stack", guest.Crashed, "SIG"},
+		{"has an instruction that is none", guest.Crashed, "SIGILL"},
+		{"crashes when it is loaded", guest.Crashed, "SIGSEGV"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			lib := filepath.Join(t.TempDir(), "libonnxruntime.so")
+			if out, err := exec.Command(cc, "-shared", "-fPIC", "-w", fmt.Sprintf("-DFAULT=%d", fault), "-o", lib, "testdata/hostile.c").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			s := guest.New(guest.Options{Helper: helper, Request: guest.Request{Engine: "onnxruntime", Library: lib}, Silent: 3 * time.Second})
+			err := s.Run(t.Context(), nil)
+			ge, ok := errors.AsType[*guest.Error](err)
+			if !ok || ge.Code != c.code || !strings.Contains(ge.Text, c.text) || strings.ContainsAny(ge.Text, "\n") {
+				t.Errorf("%v (%+v), want %s with %q", err, ge, c.code, c.text)
+			}
+		})
+	}
+	t.Run("is none", func(t *testing.T) {
+		t.Parallel()
+		lib, err := guests.Write(t.TempDir(), guests.Behaviour{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = guest.Probe(t.Context(), helper, "onnxruntime", lib)
+		if ge, ok := errors.AsType[*guest.Error](err); !ok || ge.Code != guest.NotLibrary {
+			t.Errorf("%v", err)
+		}
+	})
+}
