@@ -184,8 +184,13 @@ func arguments(p *profile.Profile, l *profile.Layer) string {
 	join := func(s []string) string { return strings.Join(s, ",") }
 	var b strings.Builder
 	for i, f := range []struct{ key, value string }{
-		{"input_tensor_name", join(in)}, {"input_type", join(inTypes)}, {"input_shape", join(inShapes)},
-		{"output_tensor_name", join(out)}, {"output_type", join(outTypes)}, {"output_shape", first}, {"attributes", attributes(p, l)},
+		{"input_tensor_name", join(in)},
+		{"input_type", join(inTypes)},
+		{"input_shape", join(inShapes)},
+		{"output_tensor_name", join(out)},
+		{"output_type", join(outTypes)},
+		{"output_shape", first},
+		{"attributes", attributes(p, l)},
 	} {
 		if i > 0 {
 			b.WriteString(", ")

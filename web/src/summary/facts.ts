@@ -61,6 +61,32 @@ function quality(p: Profile, sampled: string | undefined): Facts {
   ];
 }
 
+// A time under load or cold: its middle and what the number of inferences allows.
+const spread = (m: Metric | undefined) =>
+  m?.median === undefined ? undefined : [`${seconds(m.median)} median`, ...(["p90", "p95", "p99", "max"] as const).filter((k) => m[k] !== undefined).map((k) => `${k} ${seconds(m[k])}`)].join(", ") + (m.n !== undefined ? ` (${plural(m.n, "run")})` : "");
+
+// What streams, a fixed rate and cold inferences gave beside the latency.
+function load(p: Profile): Facts {
+  const of = (key: string) => p.totals.figures?.[key];
+  const s = p.settings;
+  const rate = best(of("inferences_per_s"));
+  const fairness = best(of("stream_fairness"));
+  const [due, late, left] = ["due_inferences", "late_inferences", "unstarted_inferences"].map((k) => best(of(k)));
+  return [
+    ["Streams", s.streams !== undefined ? String(s.streams) : undefined],
+    ["Instances", s.instances !== undefined ? String(s.instances) : undefined],
+    ["Throughput", rate === undefined ? undefined : `${si(rate, "")} inferences/s${s.batch !== undefined && s.batch > 1 ? `, ${si(rate * s.batch, "")} items/s` : ""}`],
+    ["Time under load", spread(of("loaded_latency_s"))],
+    ["Slowest stream", fairness === undefined ? undefined : `computes ${percent(fairness)} of the fastest one`],
+    ["Processor time", best(of("loaded_processor_s")) === undefined ? undefined : `${seconds(best(of("loaded_processor_s")))} an inference`],
+    ["Rate", s.rate_per_s === undefined ? undefined : `${si(s.rate_per_s, "")} inferences/s due${due === undefined ? "" : `: of ${due} ${late ?? 0} began late, ${left ?? 0} never`}`],
+    ["Response", spread(of("response_s"))],
+    ["Waiting", spread(of("waiting_s"))],
+    ["With cold caches", spread(of("cold_latency_s"))],
+    ["Cold start", spread(of("cold_start_s"))],
+  ];
+}
+
 function where(p: Profile): Facts {
   const h = p.host;
   const caches = h && [h.cache_l1d_bytes, h.cache_l2_bytes, h.cache_l3_bytes].map((b, i) => (b === undefined ? "" : `L${i + 1} ${bytes(b)}`)).filter(Boolean).join(", ");
@@ -146,6 +172,7 @@ function settings(p: Profile): Facts {
 export function cards(p: Profile, sampled?: string): Card[] {
   return [
     { title: "How well it is known", facts: quality(p, sampled) },
+    { title: "Under load", facts: load(p) },
     { title: "Where", facts: where(p) },
     { title: "Model", facts: model(p) },
     { title: "Settings", facts: settings(p) },
