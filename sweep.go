@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/profile"
@@ -135,7 +136,7 @@ type sweep struct {
 	o       SweepOptions
 	rounds  int
 	points  []SweepPoint
-	results [][]*host.Round // by point
+	results [][]*drive.Round // by point
 	groups  [][]int         // points that share sessions
 	done    int
 }
@@ -228,8 +229,8 @@ func (s *sweep) count() {
 }
 
 // of gathers the rounds of a point.
-func (p *SweepPoint) of(rounds []*host.Round) {
-	p.Latency, p.Throughput, p.RAMBytes = host.Rounds(rounds, max(p.Batch, 1))
+func (p *SweepPoint) of(rounds []*drive.Round) {
+	p.Latency, p.Throughput, p.RAMBytes = drive.Rounds(rounds, max(p.Batch, 1))
 	if p.Latency == nil && p.Err == nil {
 		p.Err = errors.New("nothing was measured")
 	}
