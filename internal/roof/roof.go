@@ -14,6 +14,8 @@ import (
 type Way struct {
 	// Kernel names what computed, for the record.
 	Kernel string
+	// Half says that float32 was computed in 16 bits: what the processor could do in 32 is left out.
+	Half bool
 	// Threads that computed.
 	Threads int
 	// Earlier says that the rates are of an earlier measurement in the same process.
@@ -35,7 +37,7 @@ func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 		}
 		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.
 		k := profile.Peak{DType: x.dtype, Kernel: w.Kernel, OpsPerSecond: 2 * x.rate.Best, Spread: new(x.rate.Spread())}
-		if th, ok := peaks.TheoryOf(x.dtype, host.Features); ok {
+		if th, ok := peaks.TheoryOf(x.dtype, host.Features); ok && !(w.Half && x.dtype == "float32") {
 			hz := r.Clock
 			if hz == 0 && host.MaxHz != nil {
 				hz = *host.MaxHz
@@ -50,7 +52,11 @@ func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 		}
 	}
 	if len(t.Peaks) > 0 {
-		said = append(said, w.Operations+", a multiply-accumulate being two")
+		s := w.Operations + ", a multiply-accumulate being two"
+		if w.Half {
+			s += ", float32 in 16 bits"
+		}
+		said = append(said, s)
 	}
 	for _, l := range r.Levels {
 		if !(l.Best > 0) {

@@ -82,6 +82,12 @@ func TestPutOfLittle(t *testing.T) {
 			}
 		}
 	}
+	// What 16 bits do is no part of what the processor can do in 32.
+	var half profile.Target
+	Put(&half, &peaks.Rates{Float: rate, Integer: rate, Clock: 1e9}, &Way{Threads: 1, Half: true}, &profile.Host{Features: []string{"fma3", "avx2"}})
+	if half.Peaks[0].ProcessorOpsPerSecond != nil || half.Peaks[1].ProcessorOpsPerSecond == nil || !strings.Contains(half.PeakMethod, "float32 in 16 bits") {
+		t.Errorf("16 bits: %+v", half)
+	}
 	// The larger of two peaks is the target's, whichever comes first.
 	var g profile.Target
 	Put(&g, &peaks.Rates{Float: peaks.Rate{Best: 9}, Integer: peaks.Rate{Best: 5}}, &Way{Threads: 1}, &profile.Host{})
