@@ -151,7 +151,7 @@ type sweep struct {
 	rounds  int
 	points  []SweepPoint
 	results [][]*drive.Round // by point
-	groups  [][]int         // points that share sessions
+	groups  [][]int          // points that share sessions
 	done    int
 }
 

@@ -17,7 +17,7 @@ import (
 // SweepRow is a point of a sweep. What is not known is nil.
 type SweepRow struct {
 	Engine     string          `json:"engine,omitzero"` // where one was asked for
-	Batch      int             `json:"batch,omitzero"` // 0 for that of the file
+	Batch      int             `json:"batch,omitzero"`  // 0 for that of the file
 	Threads    int             `json:"threads"`
 	Streams    int             `json:"streams"`
 	Latency    *profile.Metric `json:"latency_s,omitzero"`   // under load
