@@ -98,7 +98,7 @@ func record(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	p := s.(guest.Profiled)
 	for range runs {
 		if err := p.Run(); err != nil {
