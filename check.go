@@ -47,6 +47,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	}
 	progress := o.Progress
 	o.Inputs, o.Progress, o.Journal, o.KeepSamples, o.Carry = Inputs{Files: files}, nil, "", true, nil
+	o.Streams, o.Rate, o.Cold, o.bare = 0, 0, "", true
 	r := recheck.Options{Source: s, File: file, Timer: &timer{o}, Folder: folder, Time: o.Time}
 	if progress != nil {
 		r.Progress = func(f float64) { progress("checking the slowest layers", f) }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/ceiling"
 	"github.com/opmeter/opmeter/internal/differ"
+	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/guest/find"
@@ -28,6 +30,8 @@ import (
 type Engine struct {
 	// Name is "onnxruntime", "litert" or "openvino".
 	Name string
+	// Want is the beginning of the version that the library has to tell, "" for any.
+	Want string
 	// Library is the file to open, Version what its package says of it, "" where that is not known.
 	Library, Version string
 	// Options are the engine's own, in the order in which they take effect.
@@ -60,7 +64,8 @@ func (e *EngineError) Unwrap() error { return e.Err }
 
 // Turns lets profiles that are made at the same time, each in a goroutine of its own, take turns:
 // a few inferences of one, then a few of the next, so that slow changes of the machine meet
-// all alike. The zero value is ready; all options of a comparison have the same one.
+// all alike. Several profiles with opmeter's own engine are one after the other nevertheless, since these
+// measure alone in a process. The zero value is ready; all options of a comparison have the same one.
 type Turns struct{ t guest.Turns }
 
 // profile measures with the engine of the options.
@@ -77,11 +82,17 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 		return nil, err
 	}
 	if turn != nil {
+		// The lease is held while others have their turns: whoever waits for it must hold no turn.
+		release, err := measure.Lease(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 		if err := turn.Wait(ctx); err != nil {
 			return nil, err
 		}
 		defer turn.Leave()
-		h.Turn = turn.Wait
+		h.Turn, h.Leased = turn.Wait, true
 	}
 	return m.collect(ctx, h, o.Journal)
 }
@@ -92,12 +103,12 @@ func (m *Model) visit(ctx context.Context, o Options, turn *guest.Turn) (*profil
 	if err != nil {
 		return nil, err
 	}
-	s, clean, err := m.guest(ctx, &o, h, turn)
+	g, clean, err := m.guest(&o, h, turn)
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
 	defer clean()
-	p, err := source.Collect(ctx, reader{s, m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
+	p, err := source.Collect(ctx, reader{guest.New(g), m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
 	if e, ok := errors.AsType[*guest.Error](err); ok {
 		return p, engineError(m.g.Path, o.Engine.Name, e)
 	}
@@ -113,18 +124,18 @@ func engineError(path, engine string, e *guest.Error) error {
 }
 
 // guest prepares a measurement with an engine. clean removes what was made for it.
-func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *guest.Turn) (s *guest.Source, clean func(), err error) {
+func (m *Model) guest(o *Options, h host.Options, turn *guest.Turn) (g guest.Options, clean func(), err error) {
 	base, err := Count(m, o.Inputs)
 	if err != nil {
-		return nil, nil, err
+		return g, nil, err
 	}
 	var ins []*tensor.Tensor
 	if err := m.reading(func() (err error) { ins, _, err = feed.Inputs(m.g, h.Feed); return err }); err != nil {
-		return nil, nil, err
+		return g, nil, err
 	}
 	file, clean, err := m.file()
 	if err != nil {
-		return nil, nil, err
+		return g, nil, err
 	}
 	task := &guest.Task{Model: file, Format: m.g.Format, Threads: h.Threads}
 	for i, id := range m.g.Main().Inputs {
@@ -136,7 +147,7 @@ func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *gue
 	carry, err := host.Carries(m.g.Main(), h.Carry)
 	if err != nil {
 		clean()
-		return nil, nil, err
+		return g, nil, err
 	}
 	for _, c := range carry {
 		if task.Carry == nil {
@@ -144,11 +155,13 @@ func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *gue
 		}
 		task.Carry[c.Output] = c.Input
 	}
-	var cpus []int
+	var cpus, streams []int
 	if h.Pin {
 		cpus = machine.PickCPUs(h.Threads)
+		streams = machine.PickCPUs(h.Threads * max(h.Streams, 1))
 	}
-	return guest.New(guest.Options{
+	return guest.Options{
+		Accept: find.Spec{Engine: o.Engine.Name, Version: o.Engine.Want}.Accept,
 		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: measure.ReferenceName,
 		Progress: o.Progress,
 		Outputs: func(ctx context.Context, got []guest.Tensor, f *guest.Facts) ([]profile.Event, error) {
@@ -156,9 +169,22 @@ func (m *Model) guest(ctx context.Context, o *Options, h host.Options, turn *gue
 		},
 		Request: guest.Request{
 			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, CPUs: cpus, MaxMemory: o.MaxMemory,
+			Load: drive.Load{Streams: h.Streams, Rate: h.Rate, Cold: h.Cold}, Pin: h.Pin, StreamCPUs: streams, Ceilings: ceilings(o, base),
 			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
 		},
-	}), clean, nil
+	}, clean, nil
+}
+
+// ceilings lists the kinds of models that show the peaks which matter for a model.
+func ceilings(o *Options, base *profile.Profile) []string {
+	if o.bare {
+		return nil
+	}
+	kinds := []string{string(ceiling.Float32), string(ceiling.Memory)}
+	if quantised(base) {
+		kinds = append(kinds, string(ceiling.Int8))
+	}
+	return kinds
 }
 
 // differences compares outputs with those of opmeter's own engine.
@@ -267,6 +293,9 @@ func FindEngines(list string) ([]*Engine, error) {
 			return nil, foundError(s.Engine, err)
 		}
 		out[i] = &Engine{Name: f.Engine, Library: f.Path, Version: f.Version, Helper: helper}
+		if s.Library != "" {
+			out[i].Want = s.Version // only the library knows what it is
+		}
 	}
 	return out, nil
 }

@@ -240,6 +240,8 @@ type Options struct {
 	// process leaves it behind: [profile.Read] opens it. It must not exist, and is to be
 	// removed when the profile has been put elsewhere. "" keeps none.
 	Journal string
+	// bare leaves out what only a reader of the profile wants.
+	bare bool
 }
 
 // Validate refuses what suits no model, with an [OptionError]. [Profile] does it

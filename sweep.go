@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/drive"
+	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -21,9 +24,12 @@ const (
 // SweepOptions says what to try. The zero value tries the model as it is.
 type SweepOptions struct {
 	// Options are those of a single measurement. Inputs.Batch, Threads, Streams, Rate, Cold,
-	// KeepSamples and Journal are not used; Runs and Time are those of a point in all rounds
+	// KeepSamples, Turns and Journal are not used; Runs and Time are those of a point in all rounds
 	// together.
 	Options
+	// Engines are tried each with everything else, nil being opmeter's own. No engines are
+	// that of the options.
+	Engines []*Engine
 	// Batches, Threads and Streams are tried each with each. Empty ones try what the
 	// model has, one thread, one stream. A batch of 0 is that of the file.
 	Batches, Threads, Streams []int
@@ -35,6 +41,8 @@ type SweepOptions struct {
 
 // SweepPoint is one of the combinations that were tried.
 type SweepPoint struct {
+	// Engine is what ran the model, nil for opmeter's own.
+	Engine *Engine
 	// Batch, Threads and Streams are the combination; a batch of 0 is that of the file.
 	Batch, Threads, Streams int
 	// Latency is the time of an inference while all streams run, in seconds.
@@ -42,7 +50,8 @@ type SweepPoint struct {
 	// Throughput is items a second: inferences times the batch, or inferences where the file's
 	// batch counts. Its samples are rounds.
 	Throughput *profile.Metric
-	// RAMBytes is the memory that all streams hold beside the model, by the plan of the engine.
+	// RAMBytes is the memory that all streams hold beside the model, by the plan of the engine; nil
+	// for engines of others, which have none.
 	RAMBytes *int64
 	// Best says that no other point has less latency and no less throughput, or more
 	// throughput and no more latency: the Pareto front of both.
@@ -51,7 +60,7 @@ type SweepPoint struct {
 	Err error
 }
 
-// Sweep measures a model in all combinations of batch, threads and streams. Points take turns:
+// Sweep measures a model in all combinations of engine, batch, threads and streams. Points take turns:
 // a round measures each for a part of its time, the next round in the opposite order, so that
 // what slows the machine down for a while meets many points a little and none alone.
 //
@@ -67,15 +76,21 @@ func Sweep(ctx context.Context, m *Model, o SweepOptions) ([]SweepPoint, error) 
 		rounds = 3
 	}
 	s := &sweep{m: m, o: o, rounds: rounds}
-	for _, b := range orDefault(o.Batches, o.Inputs.Batch) {
-		for _, t := range orDefault(o.Threads, 1) {
-			var g []int
-			for _, n := range orDefault(o.Streams, 1) {
-				g = append(g, len(s.points))
-				s.points = append(s.points, SweepPoint{Batch: b, Threads: t, Streams: n})
-				s.results = append(s.results, nil)
+	engines := o.Engines
+	if len(engines) == 0 {
+		engines = []*Engine{o.Engine}
+	}
+	for _, e := range engines {
+		for _, b := range orDefault(o.Batches, o.Inputs.Batch) {
+			for _, t := range orDefault(o.Threads, 1) {
+				var g []int
+				for _, n := range orDefault(o.Streams, 1) {
+					g = append(g, len(s.points))
+					s.points = append(s.points, SweepPoint{Engine: e, Batch: b, Threads: t, Streams: n})
+					s.results = append(s.results, nil)
+				}
+				s.groups = append(s.groups, g)
 			}
-			s.groups = append(s.groups, g)
 		}
 	}
 	for r := range rounds {
@@ -120,7 +135,7 @@ func (o *SweepOptions) validate() error {
 			}
 		}
 	}
-	if n := max(len(o.Batches), 1) * max(len(o.Threads), 1) * max(len(o.Streams), 1); n > mostPoints {
+	if n := max(len(o.Engines), 1) * max(len(o.Batches), 1) * max(len(o.Threads), 1) * max(len(o.Streams), 1); n > mostPoints {
 		return wrong("Batches", "these are %d combinations: use up to %d", n, mostPoints)
 	}
 	if o.Rounds < 0 || o.Rounds > mostRounds {
@@ -135,8 +150,8 @@ type sweep struct {
 	o       SweepOptions
 	rounds  int
 	points  []SweepPoint
-	results [][]*host.Round // by point
-	groups  [][]int         // points that share sessions
+	results [][]*drive.Round // by point
+	groups  [][]int          // points that share sessions
 	done    int
 }
 
@@ -166,7 +181,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	}
 	first := &s.points[points[0]]
 	o := s.o.Options
-	o.Inputs.Batch, o.Threads, o.Streams, o.Rate, o.Cold = first.Batch, first.Threads, 0, 0, ""
+	o.Engine, o.Inputs.Batch, o.Threads, o.Streams, o.Rate, o.Cold = first.Engine, first.Batch, first.Threads, 0, 0, ""
 	h, err := o.host(s.m)
 	if err != nil {
 		fail(points, err)
@@ -176,19 +191,10 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	if h.Runs > 0 {
 		h.Runs = (h.Runs + s.rounds - 1) / s.rounds
 	}
-	most := 0
-	for _, i := range points {
-		most = max(most, s.points[i].Streams)
-	}
-	err = s.m.reading(func() error {
-		f, err := host.NewFleet(ctx, s.m.g, h, most)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
+	each := func(run func(streams int) (*drive.Round, error)) error {
 		for len(points) > 0 {
 			i := points[0]
-			r, err := f.Run(ctx, s.points[i].Streams)
+			r, err := run(s.points[i].Streams)
 			if r != nil {
 				s.results[i] = append(s.results[i], r)
 			}
@@ -199,7 +205,23 @@ func (s *sweep) group(ctx context.Context, points []int) {
 			s.count()
 		}
 		return nil
-	})
+	}
+	if o.Engine != nil {
+		err = each(func(streams int) (*drive.Round, error) { return s.m.round(ctx, o, h, streams) })
+	} else {
+		most := 0
+		for _, i := range points {
+			most = max(most, s.points[i].Streams)
+		}
+		err = s.m.reading(func() error {
+			f, err := host.NewFleet(ctx, s.m.g, h, most)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			return each(func(streams int) (*drive.Round, error) { return f.Run(ctx, streams) })
+		})
+	}
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -209,6 +231,27 @@ func (s *sweep) group(ctx context.Context, points []int) {
 		fail(points[:1], failed(s.m.g.Path, err))
 		s.group(ctx, points[1:])
 	}
+}
+
+// round lets streams of an engine of others run once. Each has a process of its own: engines set up
+// sessions for as many streams as there are.
+func (m *Model) round(ctx context.Context, o Options, h host.Options, streams int) (*drive.Round, error) {
+	release, err := measure.Lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	h.Streams = streams
+	g, clean, err := m.guest(&o, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer clean()
+	r, err := guest.Round(ctx, g)
+	if e, ok := errors.AsType[*guest.Error](err); ok {
+		return r, engineError(m.g.Path, o.Engine.Name, e)
+	}
+	return r, err
 }
 
 // stopped notes that points were not begun.
@@ -228,8 +271,8 @@ func (s *sweep) count() {
 }
 
 // of gathers the rounds of a point.
-func (p *SweepPoint) of(rounds []*host.Round) {
-	p.Latency, p.Throughput, p.RAMBytes = host.Rounds(rounds, max(p.Batch, 1))
+func (p *SweepPoint) of(rounds []*drive.Round) {
+	p.Latency, p.Throughput, p.RAMBytes = drive.Rounds(rounds, max(p.Batch, 1))
 	if p.Latency == nil && p.Err == nil {
 		p.Err = errors.New("nothing was measured")
 	}
@@ -254,7 +297,7 @@ func front(points []SweepPoint) {
 	}
 }
 
-// String names the combination: "batch 4, 2 threads, 1 stream".
+// String names the combination: "batch 4, 2 threads, 1 stream", with an engine of others before it.
 func (p *SweepPoint) String() string {
 	batch := "the file's batch"
 	if p.Batch > 0 {
@@ -265,6 +308,9 @@ func (p *SweepPoint) String() string {
 			return "1 " + what
 		}
 		return fmt.Sprintf("%d %ss", n, what)
+	}
+	if p.Engine != nil {
+		batch = p.Engine.Name + ", " + batch
 	}
 	return fmt.Sprintf("%s, %s, %s", batch, count(p.Threads, "thread"), count(p.Streams, "stream"))
 }

@@ -59,6 +59,8 @@ type sweepCommand struct {
 	pin    bool
 	format string
 	files  []string
+	e      engineFlags
+	names  map[*opmeter.Engine]string // of several engines, nil for one
 }
 
 func newSweep(a *app) *cobra.Command {
@@ -89,6 +91,7 @@ machine down for a while meets all of them. Ctrl-C keeps what was measured.`,
 	f.StringArrayVar(&s.m.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
 	f.StringArrayVar(&s.m.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
 	s.m.addData(c)
+	s.e.addEngines(c)
 	return c
 }
 
@@ -117,7 +120,24 @@ func (s *sweepCommand) options() (opmeter.SweepOptions, error) {
 			return o, withStatus(statusUse, err)
 		}
 	}
-	return o, nil
+	return o, s.engines(&o)
+}
+
+// engines finds the engines that were asked for.
+func (s *sweepCommand) engines(o *opmeter.SweepOptions) error {
+	list, err := s.e.find()
+	if err != nil {
+		return err
+	}
+	names := map[*opmeter.Engine]string{}
+	for _, c := range list {
+		o.Engines = append(o.Engines, c.engine)
+		names[c.engine] = c.name
+	}
+	if len(list) > 1 || list[0].engine != nil {
+		s.names = names
+	}
+	return nil
 }
 
 func (s *sweepCommand) run(ctx context.Context, path string) error {
@@ -132,6 +152,9 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	s.a.measures(longPatience)
+	if slices.ContainsFunc(o.Engines, func(e *opmeter.Engine) bool { return e != nil }) {
+		s.a.measures(guestPatience)
+	}
 	var points []opmeter.SweepPoint
 	err = s.a.withModel(path, func(m *opmeter.Model) error {
 		show, stop := s.a.progress()
@@ -145,7 +168,7 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	rows, measured, refused := sweepRows(points)
+	rows, measured, refused := sweepRows(points, s.names)
 	if measured == 0 && ctx.Err() != nil {
 		return errUnmeasured
 	}
@@ -165,10 +188,10 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 }
 
 // sweepRows makes lines of points and counts those with figures and those that failed.
-func sweepRows(points []opmeter.SweepPoint) (rows []report.SweepRow, measured, refused int) {
+func sweepRows(points []opmeter.SweepPoint, names map[*opmeter.Engine]string) (rows []report.SweepRow, measured, refused int) {
 	for i := range points {
 		p := &points[i]
-		r := report.SweepRow{Batch: p.Batch, Threads: p.Threads, Streams: p.Streams, Latency: p.Latency, Throughput: p.Throughput, RAMBytes: p.RAMBytes, Best: p.Best}
+		r := report.SweepRow{Engine: names[p.Engine], Batch: p.Batch, Threads: p.Threads, Streams: p.Streams, Latency: p.Latency, Throughput: p.Throughput, RAMBytes: p.RAMBytes, Best: p.Best}
 		if p.Latency != nil {
 			measured++
 		}

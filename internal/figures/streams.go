@@ -88,16 +88,13 @@ func StreamLanes(t *timeline.Timeline, res *scenario.Result, zero int64) {
 	}
 }
 
-// ColdFindings compares a cold inference, whose time stands under a key, with a warm one.
-func ColdFindings(p *profile.Profile, key string) []profile.Finding {
+// ColdFindings compares a cold inference, whose time stands under a key, with a warm one. what is
+// the beginning of a sentence about that time.
+func ColdFindings(p *profile.Profile, key, what string) []profile.Finding {
 	warm, ok := p.Totals.Latency.Best()
 	m := p.Totals.Figure(key)
 	if !ok || !(warm > 0) || m == nil || m.Median == nil {
 		return nil
-	}
-	what := "With cold caches an inference takes"
-	if key == "cold_start_s" {
-		what = "From an open model to its first result it takes"
 	}
 	if p.Trust != nil && p.Trust.Verdict == profile.DoNotUse {
 		return nil // the warm time cannot be relied upon

@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/join"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/profile"
@@ -33,12 +34,22 @@ type Request struct {
 	Turns bool `json:"turns,omitzero"`
 	// CPUs are the processors that the child and its threads are bound to, nil for any.
 	CPUs []int `json:"cpus,omitzero"`
+	// Load is what is measured besides one inference after the other. Alone says that only its streams
+	// are, once, for a [Message].Round.
+	Load  drive.Load `json:"load,omitzero"`
+	Alone bool       `json:"alone,omitzero"`
+	// Pin says that threads are to be bound, StreamCPUs are the processors for those of streams,
+	// Task.Threads for each; nil where there are not as many.
+	Pin        bool  `json:"pin,omitzero"`
+	StreamCPUs []int `json:"stream_cpus,omitzero"`
+	// Ceilings are the kinds of internal/ceiling with which the engine's peaks are measured.
+	Ceilings []string `json:"ceilings,omitzero"`
 	// MaxMemory bounds the data of the process, in bytes, 0 for no bound.
 	MaxMemory int64 `json:"max_memory,omitzero"`
 }
 
 // Protocol is the number of this protocol: it changes when messages do.
-const Protocol = 1
+const Protocol = 2
 
 // Message is what parent and child tell each other. One part is set.
 type Message struct {
@@ -55,6 +66,8 @@ type Message struct {
 	Hints    []join.Hint    `json:"hints,omitzero"`    // beside the event that describes
 	Facts    *Facts         `json:"facts,omitzero"`    // what is in effect
 	Outputs  bool           `json:"outputs,omitzero"`  // what the first run made; tensors follow
+	Round    *drive.Round   `json:"round,omitzero"`    // what streams did, where nothing else was asked for
+	Spare    bool           `json:"spare,omitzero"`    // whatever happens from now on, nothing that was asked for is missing
 	Error    *Error         `json:"error,omitzero"`    // the end, in vain
 	Done     bool           `json:"done,omitzero"`     // the end
 

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/opmeter/opmeter/internal/drive"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // TestPipe: what is sent arrives, tensors of every kind included.
@@ -17,6 +20,7 @@ func TestPipe(t *testing.T) {
 		{
 			Request: &Request{
 				Protocol: Protocol, Engine: "e", Library: "l", Runs: 3, Time: 2e9, WarmupTime: -1, WarmupRuns: -1, Turns: true, CPUs: []int{1, 2}, MaxMemory: 1 << 40,
+				Load: drive.Load{Streams: 3, Rate: 0.5, Cold: profile.ColdStart}, Alone: true, Pin: true, StreamCPUs: []int{4}, Ceilings: []string{"memory"},
 				Task: &Task{Model: "m", Format: "onnx", Threads: 2, Carry: map[int]int{1: 0}, Options: []Option{{"k", "v"}}, Folder: "f"},
 			},
 			Tensors: []Tensor{
@@ -27,6 +31,8 @@ func TestPipe(t *testing.T) {
 			},
 		},
 		{Go: true},
+		{Spare: true},
+		{Round: &drive.Round{N: 3, Samples: []float64{0.5, 1.5}, Mean: 1, Min: 0.5, Max: 1.5, PerSecond: 2}},
 		{Error: Errorf(Crashed, "oh %d", 1)},
 	}
 	for _, m := range want {

@@ -63,14 +63,22 @@ func (t *tail) lines() []string {
 	return strings.Split(string(bytes.ToValidUTF8(append(bytes.Clone(t.first), t.last...), []byte("?"))), "\n")
 }
 
+// FolderVariable names the child's folder in its environment: a child whose parent ends before it has
+// asked for anything removes it as well. FolderPrefix is what the name of each begins with.
+const (
+	FolderVariable = "OPMETER_ENGINE_FOLDER"
+	FolderPrefix   = "opmeter-engine-"
+)
+
 // start starts a child and sends its request.
 func start(helper string, req *Request) (*process, error) {
-	folder, err := os.MkdirTemp("", "opmeter-engine-")
+	folder, err := os.MkdirTemp("", FolderPrefix)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{folder: folder, stderr: &tail{}, came: make(chan received)}
 	p.cmd = exec.Command(helper)
+	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder)
 	p.cmd.Stderr = p.stderr
 	// Whoever inherits the child's standard error must not keep it from ending.
 	p.cmd.WaitDelay = time.Second

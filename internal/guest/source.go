@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/join"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
@@ -25,6 +26,8 @@ type Options struct {
 	Model *profile.Profile
 	// Turn is this measurement's among others, nil where there are none.
 	Turn *Turn
+	// Accept judges the version that the library tells, nil takes any.
+	Accept func(version string) error
 	// Silent is how long the child may say nothing, 0 for five minutes.
 	Silent time.Duration
 	// Progress is told what is being done.
@@ -46,6 +49,11 @@ type Source struct {
 	facts   Facts
 	outputs []Tensor
 	ran     bool
+	// target is what the profile has, with what was found out of it.
+	target profile.Target
+	round  *drive.Round
+	// spare says that nothing is missing where the child ends now, whole that it came to its end.
+	spare, whole bool
 }
 
 // New makes a source.
@@ -66,32 +74,43 @@ func (s *Source) Patience() time.Duration { return stopping + 2*time.Second }
 const stopping = 10 * time.Second
 
 // Run implements [source.Source].
-func (s *Source) Run(ctx context.Context, to source.Sink) (err error) {
+func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	s.to = to
 	s.progress("starting the engine", 0)
+	var err error
 	if s.p, err = start(s.o.Helper, &s.o.Request); err != nil {
 		return err
 	}
-	quick := time.Second
-	defer func() {
-		s.p.end(quick)
-		if errors.Is(err, errGone) {
-			if ctx.Err() != nil {
-				err = ctx.Err()
-				return
-			}
-			err = s.p.died(s.title())
-		}
-	}()
 	if s.o.Turn != nil {
 		defer s.o.Turn.Leave()
 	}
-	err = s.listen(ctx)
+	err = s.hear(ctx)
+	if e, ok := errors.AsType[*Error](err); ok && s.spare && s.to != nil {
+		f := profile.Finding{ID: "engine.peaks", Severity: profile.Info, Text: fmt.Sprintf("The engine's peaks were not measured: %v.", e)}
+		err, s.whole = s.to.Send(profile.Event{Found: &f}), true
+	}
+	if s.whole && s.to != nil {
+		err = errors.Join(s.done(ctx), err)
+	}
+	return err
+}
+
+// hear takes what the child says until it ends, and ends it.
+func (s *Source) hear(ctx context.Context) error {
+	quick := time.Second
+	err := s.listen(ctx)
 	if errors.Is(err, errLate) {
 		quick = 0
 		err = Errorf(Silent, "%s has not come back for %v%s: it was ended", s.title(), s.o.Silent, s.doing())
 	}
-	return err
+	s.p.end(quick)
+	switch {
+	case !errors.Is(err, errGone):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return s.p.died(s.title())
 }
 
 // errGone tells that the child has ended without a last word.
@@ -141,7 +160,8 @@ func (s *Source) listen(ctx context.Context) error {
 		case m.Error != nil:
 			return m.Error
 		case m.Done:
-			return errors.Join(s.done(ctx), ctx.Err())
+			s.whole = true
+			return ctx.Err()
 		}
 		if err := s.take(ctx, m); err != nil {
 			return err
@@ -154,6 +174,9 @@ func (s *Source) take(ctx context.Context, m *Message) error {
 	switch {
 	case m.About != nil:
 		s.about = *m.About
+		if s.o.Accept != nil {
+			return s.o.Accept(s.about.Version)
+		}
 	case m.Progress != nil:
 		s.progress(m.Progress.Phase, m.Progress.Fraction)
 	case m.Turn:
@@ -178,7 +201,8 @@ func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
 	p.Layers, p.Findings, p.Quantities = seen.Layers, nil, seen.Quantities
 	// Memory and what cannot run are of the engine that was described.
 	p.Totals.Layers, p.Totals.UncountedLayers, p.Totals.UnsupportedLayers, p.Totals.RAMBytes = nil, nil, nil, nil
-	p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: s.title()}
+	s.target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: s.title()}
+	p.Target = s.target
 	p.Memory = nil
 	for i := range p.Layers {
 		p.Layers[i].Index = int64(i)
@@ -217,8 +241,12 @@ func (s *Source) event(e *profile.Event) error {
 	if f := e.Counted; f != nil && f.Layer != nil && f.Quantity == "latency_s" && *f.Layer >= 0 && *f.Layer < int64(len(s.latency)) {
 		s.latency[*f.Layer], _ = f.Metric.Best()
 	}
-	if e.Noted != nil {
-		e.Noted.Settings, e.Noted.Target = nil, nil
+	if n := e.Noted; n != nil {
+		n.Settings = nil
+		if t := n.Target; t != nil {
+			s.target.PeakOpsPerSecond, s.target.PeakBytesPerSecond, s.target.Peaks, s.target.Levels, s.target.PeakMethod = t.PeakOpsPerSecond, t.PeakBytesPerSecond, t.Peaks, t.Levels, t.PeakMethod
+			n.Target = new(s.target)
+		}
 	}
 	return s.to.Send(*e)
 }
@@ -228,6 +256,10 @@ func (s *Source) later(_ context.Context, m *Message) error {
 	switch {
 	case m.Facts != nil:
 		s.facts = *m.Facts
+	case m.Round != nil:
+		s.round = m.Round
+	case m.Spare:
+		s.spare = true
 	case m.Outputs:
 		s.outputs, s.ran = m.Tensors, true
 	}
@@ -257,6 +289,7 @@ func (s *Source) settings(p *profile.Settings) {
 	if r.Time > 0 {
 		p.TimeS = new(time.Duration(r.Time).Seconds())
 	}
+	r.Load.Describe(p)
 	p.Passes = "abba"
 	p.ReferenceLoop = s.o.Reference
 }
@@ -311,6 +344,15 @@ func (s *Source) coverage() *profile.Finding {
 		f.Severity = profile.Warning
 	}
 	return f
+}
+
+// Round lets the streams of the request run once, with nothing around it, for a sweep. The round is nil
+// where nothing was measured; there may be one beside an error.
+func Round(ctx context.Context, o Options) (*drive.Round, error) {
+	o.Request.Alone = true
+	s := New(o)
+	err := s.Run(ctx, nil)
+	return s.round, err
 }
 
 // Probe opens a library in a child and asks what it is.

@@ -2,113 +2,89 @@ package host
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"runtime"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/figures"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/profile"
-	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Bars of inferences under load that a profile keeps: of a usual one enough to see how
-// streams meet, of one with every sample as many as fit a page.
-const (
-	fewBars  = 2000
-	manyBars = 200_000
-)
-
-// driven reports whether more is to be measured than one inference after the other.
-func (o *Options) driven() bool { return o.Streams > 1 || o.Rate > 0 }
+// load is what is measured besides one inference after the other.
+func (o *Options) load() drive.Load {
+	return drive.Load{Streams: o.Streams, Rate: o.Rate, Cold: o.Cold}
+}
 
 // drive measures what the model does under load and cold, after the passes that give latency and
 // shares. Its events add to what these reported.
 func (p *pass) drive(ctx context.Context, clock *measure.Clock) error {
-	if p.o.driven() {
-		if err := p.load(ctx, clock); err != nil {
-			return err
-		}
+	at := drive.Passes{Profile: p.p, Timeline: p.timeline}
+	if p.timeline != nil {
+		at.Zero = &p.origin
 	}
-	if p.o.Cold != "" {
-		return p.cold(ctx, clock)
-	}
-	return nil
+	return drive.Run(ctx, p.driving(clock), &native{pass: p}, &sink{p}, at)
 }
 
-// load runs streams, each with a session of its own.
-func (p *pass) load(ctx context.Context, clock *measure.Clock) error {
-	p.progress("preparing streams", 0)
-	fleet, err := p.fleet(ctx, max(p.o.Streams, 1))
-	defer fleet.close(p.s)
+// driving says how streams are driven.
+func (r *runner) driving(clock *measure.Clock) drive.Options {
+	return drive.Options{
+		Load: r.o.load(), Clock: clock, Runs: r.o.Runs, Time: r.o.Time, Warmup: r.o.WarmupTime, Threads: r.o.Threads, Pin: r.o.Pin, Samples: r.o.Samples, Leased: true,
+		// Each stream reads the model's constants on a goroutine of its own.
+		Around:   func(_ int, body func() error) error { return mapped.Guard(body) },
+		Progress: r.progress,
+	}
+}
+
+// sink takes what is found under load.
+type sink struct{ *pass }
+
+func (s *sink) Total(key string, m *profile.Metric) error { return s.total(key, m) }
+func (s *sink) Note(n profile.Noted) error                { return s.note(n) }
+func (s *sink) Find(fs []profile.Finding) error           { return s.find(fs) }
+
+// native is opmeter's own engine under load.
+type native struct {
+	*pass
+	anew *engine.Session
+}
+
+// Fleet implements [drive.Engine].
+func (d *native) Fleet(ctx context.Context, streams int) (*drive.Fleet, error) {
+	f, err := d.fleet(ctx, streams)
+	if err != nil {
+		f.close(d.s)
+		return nil, err
+	}
+	return f.driven(ctx, streams, func() { f.close(d.s) }), nil
+}
+
+// Run implements [drive.Engine].
+func (d *native) Run(ctx context.Context) error { return d.s.Run(ctx) }
+
+// Anew implements [drive.Engine].
+func (d *native) Anew(ctx context.Context) error {
+	o, err := d.engineOptions()
 	if err != nil {
 		return err
 	}
-	o := p.scenario(clock)
-	o.Rate, o.Spans, o.Bind = p.o.Rate, fewBars/len(fleet.sessions), fleet.bind()
-	if p.o.Samples {
-		o.Spans = manyBars / len(fleet.sessions)
+	if d.anew, err = engine.New(d.m, d.ins, o); err != nil {
+		return err
 	}
-	if p.o.Runs > 0 && p.o.Rate == 0 {
-		o.Runs = p.o.Runs * len(fleet.sessions)
-	}
-	o.Progress = func(f float64) { p.progress("measuring under load", f) }
-	if p.o.Pin && fleet.cpus == nil {
-		if err := p.find([]profile.Finding{figures.Finding("streams.not_pinned", profile.Warning, nil, "%s of %s are more than there are processors: threads of streams were not bound.", figures.Plural(len(fleet.sessions), "stream"), figures.Plural(fleet.threads, "thread"))}); err != nil {
-			return err
-		}
-	}
-	res, err := scenario.Run(ctx, o, fleet.runs(ctx))
-	if e := p.loaded(res); e != nil {
-		return e
-	}
-	return err
+	return settle(ctx, d.anew)
 }
 
-// scenario is what all scenarios have in common.
-func (p *pass) scenario(clock *measure.Clock) scenario.Options {
-	return scenario.Options{
-		Clock: clock, Runs: p.o.Runs, Time: p.o.Time, Warmup: p.o.WarmupTime, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: true,
-		// Each stream reads the model's constants on a goroutine of its own.
-		Around: func(_ int, body func() error) error { return mapped.Guard(body) },
+// End implements [drive.Engine].
+func (d *native) End() {
+	if d.anew != nil {
+		d.anew.Close()
+		d.anew = nil
 	}
 }
 
-// loaded sends what streams gave.
-func (p *pass) loaded(res *scenario.Result) error {
-	all := figures.Streams(res)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if err := p.total(key, all[key]); err != nil {
-			return err
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	t := p.timeline
-	zero := res.Open
-	if t == nil {
-		t = &timeline.Timeline{Origin: "opening of the window in which all streams ran", Method: "start and end of inferences under load, the first of each stream"}
-	} else {
-		zero = p.origin
-		t.Method += "; after them inferences under load, the first of each stream"
-	}
-	figures.StreamLanes(t, res, zero)
-	if len(t.Lanes) > 0 {
-		if err := p.note(profile.Noted{Timeline: t}); err != nil {
-			return err
-		}
-	}
-	cpus := 0
-	if h := p.p.Host; h != nil && h.CPUs != nil {
-		cpus = int(*h.CPUs)
-	}
-	return p.find(figures.StreamFindings(p.p, res, max(p.o.Threads, 1), cpus))
+// Start implements [drive.Engine].
+func (d *native) Start() (how, from string) {
+	return "session made anew before each inference", "From an open model to its first result it takes"
 }
 
 // total sends a figure of the whole model.
@@ -183,74 +159,11 @@ func (f *fleet) close(but *engine.Session) {
 	}
 }
 
-func (f *fleet) runs(ctx context.Context) []func() error {
-	out := make([]func() error, len(f.sessions))
-	for i, s := range f.sessions {
-		out[i] = func() error { return s.Run(ctx) }
+// driven is the first so many sessions, to be driven.
+func (f *fleet) driven(ctx context.Context, streams int, end func()) *drive.Fleet {
+	out := &drive.Fleet{CPUs: f.cpus, Threads: f.threads, Close: end}
+	for _, s := range f.sessions[:streams] {
+		out.Runs = append(out.Runs, func() error { return s.Run(ctx) })
 	}
 	return out
-}
-
-// bind binds the thread of a stream to the first of its processors.
-func (f *fleet) bind() func(int) (func(), error) {
-	if f.cpus == nil {
-		return nil
-	}
-	return func(stream int) (func(), error) { return machine.Bind(f.cpus[stream*f.threads]) }
-}
-
-// cold measures inferences that find nothing in the caches, or nothing at all.
-func (p *pass) cold(ctx context.Context, clock *measure.Clock) error {
-	p.progress("measuring cold", 0)
-	cache := int64(0)
-	if h := p.p.Host; h != nil {
-		for _, b := range []*int64{h.CacheL2Bytes, h.CacheL3Bytes} {
-			if b != nil {
-				cache = *b
-			}
-		}
-	}
-	e := scenario.NewEmptier(cache)
-	o := p.scenario(clock)
-	o.Warmup = -1
-	o.Progress = func(f float64) { p.progress("measuring cold", f) }
-	key, how := "cold_latency_s", fmt.Sprintf("caches emptied before each inference by walking through %d MiB", e.Bytes()>>20)
-	run := func() error { return p.s.Run(ctx) }
-	o.Before = func(int) error { e.Empty(); return ctx.Err() }
-	if p.o.Cold == profile.ColdStart {
-		key, how = "cold_start_s", "session made anew before each inference; "+how
-		var s *engine.Session
-		end := func() {
-			if s != nil {
-				s.Close()
-				s = nil
-			}
-		}
-		defer func() { end() }()
-		run = func() error {
-			o, err := p.engineOptions()
-			if err != nil {
-				return err
-			}
-			if s, err = engine.New(p.m, p.ins, o); err != nil {
-				return err
-			}
-			return settle(ctx, s)
-		}
-		o.Before = func(int) error {
-			end()
-			runtime.GC() // what the session before has left
-			e.Empty()
-			return ctx.Err()
-		}
-	}
-	res, err := scenario.Run(ctx, o, []func() error{run})
-	m := figures.Cold(res, how)
-	if e := p.total(key, m); e != nil {
-		return e
-	}
-	if e := p.find(figures.ColdFindings(p.p, key)); e != nil {
-		return e
-	}
-	return err
 }

@@ -2,12 +2,11 @@ package host
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/scenario"
-	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -17,13 +16,6 @@ type Fleet struct {
 	r *runner
 	f *fleet
 	c *measure.Clock
-}
-
-// Round is what streams did once.
-type Round struct {
-	Result *scenario.Result
-	// RAMBytes is what all streams hold beside the model, by the plan.
-	RAMBytes int64
 }
 
 // nowhere takes events that nobody wants.
@@ -66,54 +58,20 @@ func (f *Fleet) Close() {
 
 // Run measures so many streams, of those that there are. The result is nil where nothing was
 // measured.
-func (f *Fleet) Run(ctx context.Context, streams int) (*Round, error) {
+func (f *Fleet) Run(ctx context.Context, streams int) (*drive.Round, error) {
 	release, err := measure.Lease(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	p := &pass{runner: f.r}
-	some := &fleet{sessions: f.f.sessions[:streams], cpus: f.f.cpus, threads: f.f.threads}
-	o := p.scenario(f.c)
-	o.Bind, o.Runs = some.bind(), f.r.o.Runs*streams
-	res, err := scenario.Run(ctx, o, some.runs(ctx))
-	if res.Latency.N == 0 {
-		return nil, err
+	some := f.f.driven(ctx, streams, func() {})
+	d := f.r.driving(f.c)
+	o := d.Scenario()
+	o.Bind, o.Runs = some.Bind(), f.r.o.Runs*streams
+	res, err := scenario.Run(ctx, o, some.Runs)
+	r := drive.RoundOf(res)
+	if r != nil {
+		r.RAMBytes = new(int64(streams) * *f.r.memory().RAMBytes)
 	}
-	return &Round{res, int64(streams) * *f.r.memory().RAMBytes}, err
-}
-
-// Rounds makes figures of the rounds of one point: the time of an inference over all of them,
-// and items a second with rounds as samples. What there is nothing of is nil.
-func Rounds(rs []*Round, batch int) (latency, items *profile.Metric, ram *int64) {
-	var samples, rates []float64
-	var n int64
-	var sum float64
-	var low, high float64
-	for _, r := range rs {
-		samples = append(samples, r.Result.Samples...)
-		l := r.Result.Latency
-		if n == 0 || l.Min < low {
-			low = l.Min
-		}
-		if n == 0 || l.Max > high {
-			high = l.Max
-		}
-		n += l.N
-		sum += l.Mean * float64(l.N)
-		if r.Result.PerSecond > 0 {
-			rates = append(rates, r.Result.PerSecond*float64(batch))
-		}
-		ram = &r.RAMBytes
-	}
-	s := stats.Summarize(samples)
-	if n > s.N {
-		s.N, s.Mean, s.Min, s.Max = n, sum/float64(n), low, high
-	}
-	latency = profile.FromSummary(profile.Measured, s, fmt.Sprintf("inferences under load of %d rounds", len(rs)))
-	if latency != nil {
-		latency.CI95 = nil // streams and rounds are no series
-	}
-	items = profile.Summarize(profile.Measured, rates, "a sample each round")
-	return latency, items, ram
+	return r, err
 }

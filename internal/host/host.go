@@ -60,6 +60,8 @@ type Options struct {
 	LoadS float64
 	// Turn waits for this measurement's turn among others, see [measure.Options].
 	Turn func(context.Context) error
+	// Leased says that the caller holds the lease of internal/measure.
+	Leased bool
 	// Static stops before anything is run but what planning folds.
 	Static bool
 }
@@ -209,12 +211,8 @@ func (r *runner) settings() {
 	if o.Time > 0 {
 		s.TimeS = new(o.Time.Seconds())
 	}
-	if s.Cold = o.Cold; o.driven() {
-		s.Scenario, s.Streams = profile.Throughput, new(int64(max(o.Streams, 1)))
-	}
-	if o.Rate > 0 {
-		s.Scenario, s.RatePerS = profile.FixedRate, new(o.Rate)
-	}
+	load := o.load()
+	load.Describe(s)
 	s.Passes, s.GarbageCollector, s.ReferenceLoop = "abba", "off", measure.ReferenceName
 }
 

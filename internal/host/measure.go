@@ -27,16 +27,18 @@ type pass struct {
 
 // measure runs the model until the context or the time ends.
 func (r *runner) measure(ctx context.Context) error {
-	release, err := measure.Lease(ctx)
-	if err != nil {
-		return err
+	if !r.o.Leased {
+		release, err := measure.Lease(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
-	defer release()
 	clock := measure.NewClock()
 	computer := machine.NewWatch()
 	r.progress("first run", 0)
 	t := time.Now()
-	err = r.firstRun(ctx)
+	err := r.firstRun(ctx)
 	r.phases.FirstRunS = new(time.Since(t).Seconds())
 	// Bodies are planned now, and shapes known that only a run can tell.
 	r.slots = plan.List(r.m, r.s.GraphSteps)

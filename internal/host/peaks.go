@@ -2,10 +2,9 @@ package host
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/opmeter/opmeter/internal/machine/peaks"
+	"github.com/opmeter/opmeter/internal/roof"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -25,70 +24,10 @@ func (p *pass) peaks(ctx context.Context, host *profile.Host) (profile.Target, b
 	if !earlier {
 		p.phases.PeaksS = new(r.Took.Seconds())
 	}
-	limits(&t, r, pool.Threads(), earlier, host)
+	roof.Put(&t, &r, &roof.Way{
+		Kernel: "go", Threads: pool.Threads(), Earlier: earlier,
+		Operations: "operations from the quickest of many short rounds of this engine's matrix kernel of each type on data in the caches",
+		Bytes:      "bytes from copying half of a buffer onto the other, read and written, in half of each cache and",
+	}, host)
 	return t, true
-}
-
-// limits puts the rates into a target. host has the features of the processor.
-func limits(t *profile.Target, r peaks.Rates, threads int, earlier bool, host *profile.Host) {
-	var said []string
-	for _, x := range []struct {
-		dtype string
-		rate  peaks.Rate
-	}{{"float32", r.Float}, {"int8", r.Integer}} {
-		if !(x.rate.Best > 0) {
-			continue
-		}
-		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.
-		k := profile.Peak{DType: x.dtype, Kernel: "go", OpsPerSecond: 2 * x.rate.Best, Spread: new(x.rate.Spread())}
-		if th, ok := peaks.TheoryOf(x.dtype, host.Features); ok {
-			hz := r.Clock
-			if hz == 0 && host.MaxHz != nil {
-				hz = *host.MaxHz
-			}
-			if hz > 0 {
-				k.ProcessorOpsPerSecond, k.ProcessorSet = new(th.OpsPerCycle*hz*float64(threads)), th.Set
-			}
-		}
-		t.Peaks = append(t.Peaks, k)
-		if t.PeakOpsPerSecond == nil || k.OpsPerSecond > *t.PeakOpsPerSecond {
-			t.PeakOpsPerSecond = new(k.OpsPerSecond)
-		}
-	}
-	if len(t.Peaks) > 0 {
-		said = append(said, "operations from the quickest of many short rounds of this engine's matrix kernel of each type on data in the caches, a multiply-accumulate being two")
-	}
-	for _, l := range r.Levels {
-		if !(l.Best > 0) {
-			continue
-		}
-		v := profile.Level{Name: l.Name, BytesPerSecond: l.Best, Spread: new(l.Spread())}
-		if l.Bytes > 0 {
-			v.Bytes = new(l.Bytes)
-		}
-		t.Levels = append(t.Levels, v)
-	}
-	if n := len(t.Levels); n > 0 && t.Levels[n-1].Bytes == nil {
-		t.PeakBytesPerSecond = new(t.Levels[n-1].BytesPerSecond)
-		s := fmt.Sprintf("bytes from copying half of a buffer onto the other, read and written, in half of each cache and in %d MiB", r.Buffer>>20)
-		if r.Cache > 0 {
-			s += fmt.Sprintf(" (last-level cache %d MiB)", r.Cache>>20)
-		}
-		said = append(said, s)
-	}
-	if len(said) == 0 {
-		return
-	}
-	when := "measured here after the runs"
-	if earlier {
-		when = "measured here earlier in the same process"
-	}
-	if r.Passes > 1 {
-		when += fmt.Sprintf(" (in %d passes, since the machine was busy)", r.Passes)
-	}
-	n := "1 thread"
-	if threads != 1 {
-		n = fmt.Sprintf("%d threads", threads)
-	}
-	t.PeakMethod = fmt.Sprintf("%s, %s: %s", when, n, strings.Join(said, "; "))
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/internal/machine/peaks"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
@@ -262,65 +261,6 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// The time with what runs inside is the layer's and that of all below it.
-func TestInside(t *testing.T) {
-	t.Parallel()
-	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
-	p := &pass{runner: &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}}}
-	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.inside([]float64{1, 2, 4, 8, 16})); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
-func TestPeaksOfLittle(t *testing.T) {
-	t.Parallel()
-	rate := peaks.Rate{Best: 4e9, Median: 4e9}
-	for _, c := range []struct {
-		name    string
-		r       peaks.Rates
-		threads int
-		earlier bool
-		host    profile.Host
-		peaks   int
-		of      *float64 // of the processor
-		memory  bool
-		says    string
-		not     string
-	}{
-		{"only floats", peaks.Rates{Float: rate}, 1, false, profile.Host{}, 1, nil, false, "measured here after the runs, 1 thread: operations", "passes"},
-		{"clock of the system", peaks.Rates{Float: rate, Passes: 1}, 2, true, profile.Host{Features: []string{"fma3"}, MaxHz: new(3e9)}, 1, new(2 * 3e9 * 32.0), false, "measured here earlier in the same process, 2 threads", "passes"},
-		{"no clock", peaks.Rates{Float: rate, Passes: 2}, 1, false, profile.Host{Features: []string{"fma3"}}, 1, nil, false, "(in 2 passes", ""},
-		{"only memory", peaks.Rates{Buffer: 3 << 20, Levels: []peaks.Level{{Name: "L1", Bytes: 1}, {Name: "memory", Rate: rate}}}, 1, false, profile.Host{}, 0, nil, true, "and in 3 MiB", "last-level"},
-		{"no memory", peaks.Rates{Float: rate, Levels: []peaks.Level{{Name: "L1", Bytes: 64, Rate: rate}}}, 1, false, profile.Host{}, 1, nil, false, "operations", "bytes from"},
-	} {
-		var g profile.Target
-		limits(&g, c.r, c.threads, c.earlier, &c.host)
-		if len(g.Peaks) != c.peaks || (g.PeakBytesPerSecond != nil) != c.memory || !strings.Contains(g.PeakMethod, c.says) || c.not != "" && strings.Contains(g.PeakMethod, c.not) {
-			t.Errorf("%s: %+v", c.name, g)
-		}
-		if c.peaks == 1 && (*g.PeakOpsPerSecond != 8e9 || *g.Peaks[0].Spread != 0 || !cmp.Equal(g.Peaks[0].ProcessorOpsPerSecond, c.of)) {
-			t.Errorf("%s: peak %+v", c.name, g.Peaks[0])
-		}
-		for _, l := range g.Levels {
-			if !(l.BytesPerSecond > 0) {
-				t.Errorf("%s: level %+v", c.name, l)
-			}
-		}
-	}
-	// The larger of two peaks is the target's, whichever comes first.
-	var g profile.Target
-	limits(&g, peaks.Rates{Float: peaks.Rate{Best: 9}, Integer: peaks.Rate{Best: 5}}, 1, false, &profile.Host{})
-	if *g.PeakOpsPerSecond != 18 || len(g.Peaks) != 2 {
-		t.Errorf("peaks %+v", g)
-	}
-	p := &pass{runner: &runner{p: &profile.Profile{Target: profile.Target{ID: "host"}}}}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, ok := p.peaks(ctx, &profile.Host{}); ok {
-		t.Error("peaks after the end")
-	}
-}
-
 // The plan of memory names values and steps; layers of bodies are between those of the
 // main graph.
 func TestMemoryOfPlan(t *testing.T) {
@@ -345,5 +285,26 @@ func TestMemoryOfPlan(t *testing.T) {
 	}
 	if p, err = counted(looped(), options()); err != nil || !slices.Equal(p.Memory.StepLayers, []int64{0}) {
 		t.Errorf("steps of the main graph are layers %v, %v", p.Memory.StepLayers, err)
+	}
+}
+
+// The time with what runs inside is the layer's and that of all below it.
+func TestInside(t *testing.T) {
+	t.Parallel()
+	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
+	p := &pass{runner: &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}}}
+	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.inside([]float64{1, 2, 4, 8, 16})); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// After the end no peaks are measured.
+func TestPeaksAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	p := &pass{runner: &runner{p: &profile.Profile{Target: profile.Target{ID: "host"}}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := p.peaks(ctx, &profile.Host{}); ok {
+		t.Error("peaks after the end")
 	}
 }

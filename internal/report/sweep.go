@@ -16,7 +16,8 @@ import (
 
 // SweepRow is a point of a sweep. What is not known is nil.
 type SweepRow struct {
-	Batch      int             `json:"batch,omitzero"` // 0 for that of the file
+	Engine     string          `json:"engine,omitzero"` // where one was asked for
+	Batch      int             `json:"batch,omitzero"`  // 0 for that of the file
 	Threads    int             `json:"threads"`
 	Streams    int             `json:"streams"`
 	Latency    *profile.Metric `json:"latency_s,omitzero"`   // under load
@@ -35,7 +36,7 @@ type sweepColumn struct {
 	human, raw func(r *SweepRow) string
 }
 
-func sweepColumns() []sweepColumn {
+func sweepColumns(rows []SweepRow) []sweepColumn {
 	whole := func(head string, get func(r *SweepRow) int) sweepColumn {
 		show := func(r *SweepRow) string { return strconv.Itoa(get(r)) }
 		return sweepColumn{head, head, show, show}
@@ -73,7 +74,7 @@ func sweepColumns() []sweepColumn {
 		}
 		return strconv.Itoa(r.Batch)
 	}
-	return []sweepColumn{
+	out := []sweepColumn{
 		{"batch", "batch", batch, func(r *SweepRow) string { return strings.Replace(batch(r), "file's", "", 1) }},
 		whole("threads", func(r *SweepRow) int { return r.Threads }),
 		whole("streams", func(r *SweepRow) int { return r.Streams }),
@@ -104,6 +105,11 @@ func sweepColumns() []sweepColumn {
 			return ""
 		}, func(r *SweepRow) string { return strconv.FormatBool(r.Best) }},
 	}
+	if slices.ContainsFunc(rows, func(r SweepRow) bool { return r.Engine != "" }) {
+		show := func(r *SweepRow) string { return r.Engine }
+		out = slices.Insert(out, 0, sweepColumn{"engine", "engine", show, show})
+	}
+	return out
 }
 
 func sweepRuns(r *SweepRow) string {
@@ -132,7 +138,7 @@ func Sweep(w io.Writer, model string, rows []SweepRow, format string, width int)
 			return "| " + strings.Join(cells, " | ") + " |"
 		}, true)
 	}
-	cols := sweepColumns()
+	cols := sweepColumns(rows)
 	// What does not fit is left out from the least wanted on.
 	for _, drop := range []string{"least", "most", "p95", "max", "runs", "RAM", "p99", "p90"} {
 		if width > 0 && sweepWidth(cols, rows) > width {
@@ -143,7 +149,7 @@ func Sweep(w io.Writer, model string, rows []SweepRow, format string, width int)
 }
 
 func sweepCSV(w io.Writer, rows []SweepRow) error {
-	cols := sweepColumns()
+	cols := sweepColumns(rows)
 	out := csv.NewWriter(w)
 	line := make([]string, 0, len(cols)+1)
 	for _, c := range cols {
@@ -167,7 +173,7 @@ func sweepCSV(w io.Writer, rows []SweepRow) error {
 
 // sweepTable writes all columns with a way to join cells.
 func sweepTable(w io.Writer, rows []SweepRow, join func([]string) string, rule bool) error {
-	cols := sweepColumns()
+	cols := sweepColumns(rows)
 	var b strings.Builder
 	var heads, rules []string
 	for _, c := range cols {

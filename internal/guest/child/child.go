@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/guest"
@@ -38,9 +40,13 @@ func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s := &server{pipe: guest.NewPipe(in, out), engines: engines, turns: make(chan struct{}, 1), stop: cancel, exit: exit}
+	if f := os.Getenv(guest.FolderVariable); strings.HasPrefix(filepath.Base(f), guest.FolderPrefix) {
+		s.folder = f
+	}
 	m, err := s.pipe.Receive()
 	switch {
 	case err != nil:
+		s.clear()
 		s.exit(1)
 		return
 	case m.Request == nil || m.Request.Protocol != guest.Protocol:
@@ -50,7 +56,9 @@ func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) 
 	s.req = m.Request
 	if t := s.req.Task; t != nil {
 		t.Inputs = m.Tensors
-		s.folder = t.Folder
+		if t.Folder != "" {
+			s.folder = t.Folder
+		}
 	}
 	go s.listen()
 	runtime.LockOSThread()
@@ -65,9 +73,7 @@ func (s *server) listen() {
 		case err != nil:
 			// The parent is gone. The library may be anywhere: there is no way to go but out.
 			s.mu.Lock()
-			if s.folder != "" {
-				_ = os.RemoveAll(s.folder)
-			}
+			s.clear()
 			s.exit(1)
 			return
 		case m.Go:
@@ -78,6 +84,13 @@ func (s *server) listen() {
 		case m.Stop:
 			s.stop()
 		}
+	}
+}
+
+// clear removes the child's files: the parent is not there to do it.
+func (s *server) clear() {
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // trial measures one model.
@@ -25,8 +26,11 @@ type trial struct {
 	profiled guest.Profiled // nil where the engine has no profiler
 	phases   profile.Phases
 	memory   profile.Memory
+	facts    guest.Facts
 	// p is what was sent, for figures that follow from it.
 	p *profile.Profile
+	// timeline is that of the instrumented runs, nil for none.
+	timeline *timeline.Timeline
 }
 
 // run is the way of a trial: load, first run, what is executed, both passes, figures.
@@ -35,10 +39,16 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.load(); err != nil {
 		return err
 	}
+	if t.req.Alone {
+		return t.round(ctx)
+	}
 	if err := t.describe(ctx); err != nil {
 		return err
 	}
-	return t.measure(ctx)
+	if err := t.measure(ctx); err != nil {
+		return err
+	}
+	return t.peaks(ctx)
 }
 
 func (t *trial) close() {
@@ -67,13 +77,16 @@ func (t *trial) load() error {
 	t.phases.FirstRunS = new(time.Since(start).Seconds())
 	// Later runs and the instrumented session are opmeter's doing.
 	t.memory.ProcessPeakBytes = machine.ProcessPeakBytes()
+	if t.req.Alone {
+		return nil
+	}
 	outputs, err := t.plain.Outputs()
 	if err != nil {
 		return named("reading the outputs", err)
 	}
-	facts := t.plain.Facts()
-	t.memory.ArenaBytes = facts.ArenaBytes
-	return errors.Join(t.pipe.Send(&guest.Message{Outputs: true, Tensors: outputs}), t.pipe.Send(&guest.Message{Facts: &facts}))
+	t.facts = t.plain.Facts()
+	t.memory.ArenaBytes = t.facts.ArenaBytes
+	return errors.Join(t.pipe.Send(&guest.Message{Outputs: true, Tensors: outputs}), t.pipe.Send(&guest.Message{Facts: &t.facts}))
 }
 
 // describeRuns is the number of instrumented runs that tell what is executed.
@@ -185,7 +198,10 @@ func (t *trial) measure(ctx context.Context) error {
 	if e := t.report(res, host); e != nil {
 		return e
 	}
-	return named("an inference", err)
+	if err != nil {
+		return named("an inference", err)
+	}
+	return t.drive(ctx, clock)
 }
 
 // finished notes an instrumented run of a length in nanoseconds.
@@ -282,12 +298,14 @@ func (t *trial) report(res *measure.Result, host *profile.Host) error {
 			}
 			n.Reconcile = t.reconcile(run, res)
 			if t.req.Samples {
-				n.Timeline = run.Profile.Timeline
+				t.timeline = run.Profile.Timeline
+				n.Timeline = t.timeline
 			}
 		}
 	}
 	t.p.Host, t.p.Reconcile = host, n.Reconcile
 	n.Trust = figures.Trust(t.p, res, false)
+	t.p.Trust = n.Trust
 	n.Latencies = figures.Kept(res.Plain, t.req.Samples)
 	if err := t.event(profile.Event{Noted: &n}); err != nil {
 		return err

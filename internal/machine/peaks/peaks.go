@@ -142,7 +142,7 @@ func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 // rates measures what the roofline of this computer needs.
 func rates(ctx context.Context, o Options) (Rates, error) {
 	start := time.Now()
-	r := Rates{Clock: clock()}
+	r := Rates{Clock: Clock()}
 	for _, k := range []struct {
 		to   *Rate
 		work func(product) func()
@@ -180,11 +180,7 @@ func rates(ctx context.Context, o Options) (Rates, error) {
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	r.Cache = l3
-	r.Buffer = memoryUsual
-	if r.Cache > 0 {
-		r.Buffer = min(max(4*r.Cache, memoryUsual), memoryMost)
-	}
+	r.Cache, r.Buffer = l3, Buffer(l3)
 	// A small computer must not be pushed into swapping for this.
 	if n := machine.MemoryBytes(); n == nil || *n >= 8*r.Buffer {
 		buf := buffer(r.Buffer)
@@ -197,13 +193,20 @@ func rates(ctx context.Context, o Options) (Rates, error) {
 	return r, nil
 }
 
-// again measures until the rounds agree or it has been done often enough.
+// again is [Again] for one of the rates.
 func (r *Rates) again(measured func() []float64) Rate {
+	out, passes := Again(measured)
+	r.Passes = max(r.Passes, passes)
+	return out
+}
+
+// Again makes a rate of rounds, and measures until they agree or it has been done often enough.
+// passes is how often it was done.
+func Again(measured func() []float64) (out Rate, passes int) {
 	var all []float64
-	var out Rate
-	for pass := 1; pass <= mostPasses; pass++ {
+	for passes < mostPasses {
+		passes++
 		all = append(all, measured()...)
-		r.Passes = max(r.Passes, pass)
 		if len(all) == 0 {
 			continue
 		}
@@ -212,7 +215,16 @@ func (r *Rates) again(measured func() []float64) Rate {
 			break
 		}
 	}
-	return out
+	return out, passes
+}
+
+// Buffer is the size of the buffer that shows the rate of the memory beside a last-level cache of a
+// size, 0 for not known; in bytes.
+func Buffer(cache int64) int64 {
+	if cache <= 0 {
+		return memoryUsual
+	}
+	return min(max(4*cache, memoryUsual), memoryMost)
 }
 
 // products are the sizes that kernels are measured with. All of the first one

@@ -60,9 +60,10 @@ func multiplyCycles() float64 {
 	return 0
 }
 
-// clock is the frequency of a processor while it works, in Hz: by multiplications of
-// which each waits for the one before. 0 where their latency is not known.
-func clock() float64 {
+// Clock is the frequency of a processor while it works, in Hz: by multiplications of
+// which each waits for the one before, for some two milliseconds. 0 where their latency is not
+// known.
+func Clock() float64 {
 	cycles := multiplyCycles()
 	if cycles == 0 {
 		return 0

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -74,6 +75,7 @@ const (
 	Run      Place = "run" // any inference
 	After    Place = "after"
 	Recorded Place = "recorded"
+	Beside   Place = "beside" // when another session is made
 	Close    Place = "close"
 )
 
@@ -129,6 +131,7 @@ func Opener(engine string) func(library string) (guest.Library, error) {
 type lib struct {
 	engine string
 	b      Behaviour
+	mu     sync.Mutex // streams pass at the same time
 	passed map[Place]int
 	loads  int
 	opened time.Time
@@ -136,8 +139,10 @@ type lib struct {
 
 // pass does what goes wrong at a place.
 func (l *lib) pass(at Place) error {
+	l.mu.Lock()
 	n := l.passed[at]
 	l.passed[at]++
+	l.mu.Unlock()
 	for _, f := range l.b.Faults {
 		if f.At == at && (f.Later == 0 && n == f.After || f.Later > 0 && time.Since(l.opened) > f.Later) {
 			if err := f.happen(); err != nil {
@@ -235,7 +240,12 @@ func (s *session) Outputs() ([]guest.Tensor, error) {
 	return out, nil
 }
 
-func (s *session) Beside() (guest.Session, error) { return &session{lib: s.lib, task: s.task}, nil }
+func (s *session) Beside() (guest.Session, error) {
+	if err := s.lib.pass(Beside); err != nil {
+		return nil, err
+	}
+	return &session{lib: s.lib, task: s.task}, nil
+}
 
 func (s *session) Facts() guest.Facts {
 	return guest.Facts{Settings: map[string]string{"speed": "slow"}, Notes: []string{"this engine is not real"}}

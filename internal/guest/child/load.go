@@ -1,0 +1,145 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/drive"
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/measure"
+	"github.com/opmeter/opmeter/internal/scenario"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// drive measures what the engine does under load and cold, after the passes and in the same turn.
+func (t *trial) drive(ctx context.Context, clock *measure.Clock) error {
+	return named("an inference", drive.Run(ctx, t.driving(clock), &driven{trial: t}, &sink{t}, drive.Passes{Profile: t.p, Timeline: t.timeline}))
+}
+
+// driving says how streams are driven.
+func (t *trial) driving(clock *measure.Clock) drive.Options {
+	return drive.Options{
+		Load: t.req.Load, Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), Warmup: time.Duration(t.req.WarmupTime),
+		Threads: t.req.Task.Threads, Pin: t.req.Pin, Samples: t.req.Samples, Progress: t.progress,
+	}
+}
+
+// sink takes what is found under load.
+type sink struct{ t *trial }
+
+func (s *sink) Total(key string, m *profile.Metric) error { return s.t.figure(-1, key, m) }
+func (s *sink) Note(n profile.Noted) error                { return s.t.event(profile.Event{Noted: &n}) }
+
+func (s *sink) Find(fs []profile.Finding) error {
+	for i := range fs {
+		if err := s.t.event(profile.Event{Found: &fs[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// driven is the engine under load.
+type driven struct {
+	*trial
+	anew guest.Session
+}
+
+// Fleet implements [drive.Engine]. The first session is the one that there is, unless streams are to
+// be bound: threads that a library starts are bound as the one that starts them, so that another one
+// is loaded by a thread that may use the processors of all streams.
+func (d *driven) Fleet(ctx context.Context, streams int) (*drive.Fleet, error) {
+	f := &drive.Fleet{CPUs: d.req.StreamCPUs, Threads: max(d.req.Task.Threads, 1)}
+	if f.CPUs != nil && len(f.CPUs) != streams*f.Threads {
+		return nil, fmt.Errorf("%d processors for %d streams of %d threads", len(f.CPUs), streams, f.Threads)
+	}
+	first := d.plain
+	var own []guest.Session
+	f.Close = func() {
+		for _, s := range own {
+			_ = s.Close()
+		}
+	}
+	fail := func(err error) (*drive.Fleet, error) {
+		f.Close()
+		return nil, named("making sessions for streams", err)
+	}
+	if f.CPUs != nil {
+		restore, err := machine.Bind(f.CPUs...)
+		if err != nil {
+			return fail(err)
+		}
+		defer restore()
+		if first, err = d.lib.Load(d.req.Task); err != nil {
+			return fail(err)
+		}
+		own = append(own, first)
+	}
+	f.Runs = append(f.Runs, first.Run)
+	for len(f.Runs) < streams {
+		if err := ctx.Err(); err != nil {
+			return fail(err)
+		}
+		s, err := first.Beside()
+		if err != nil {
+			return fail(err)
+		}
+		own = append(own, s)
+		f.Runs = append(f.Runs, s.Run)
+	}
+	return f, nil
+}
+
+// Run implements [drive.Engine].
+func (d *driven) Run(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return d.plain.Run()
+}
+
+// Anew implements [drive.Engine].
+func (d *driven) Anew(context.Context) error {
+	var err error
+	if d.anew, err = d.lib.Load(d.req.Task); err != nil {
+		d.anew = nil
+		return err
+	}
+	return d.anew.Run()
+}
+
+// End implements [drive.Engine].
+func (d *driven) End() {
+	if d.anew != nil {
+		_ = d.anew.Close()
+		d.anew = nil
+	}
+}
+
+// Start implements [drive.Engine].
+func (d *driven) Start() (how, from string) {
+	return "model loaded by the engine from its file, which the system may hold in memory, before each inference", "From the model's file to its first result it takes"
+}
+
+// round lets streams run once and tells of it.
+func (t *trial) round(ctx context.Context) error {
+	d := &driven{trial: t}
+	n := max(t.req.Load.Streams, 1)
+	f, err := d.Fleet(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	how := t.driving(measure.NewClock())
+	o := how.Scenario()
+	o.Bind, o.Runs = f.Bind(), t.req.Runs*n
+	o.Progress = func(f float64) { t.progress("measuring under load", f) }
+	res, err := scenario.Run(ctx, o, f.Runs)
+	if r := drive.RoundOf(res); r != nil {
+		err = errors.Join(err, t.pipe.Send(&guest.Message{Round: r}))
+	}
+	return named("an inference", err)
+}
