@@ -246,6 +246,7 @@ func similar(a, b string) bool {
 // backward says of the tensors that a row reads which of the model's they are: what its nodes
 // read.
 func (f *finder) backward(g *graph, row int) {
+	f.carry(g, row)
 	set := f.sure(row)
 	// Of a row that does more than is known, what it reads is not known either.
 	if !slices.ContainsFunc(set, func(l int) bool { return alike(f.model[l].Op, f.rows[row].Op) }) {
@@ -260,6 +261,22 @@ func (f *finder) backward(g *graph, row int) {
 			g.means[t] = f.upward(g, t, m)
 		}
 	}
+}
+
+// carry says of what a row reads, that only brings it into another form, that it is what comes
+// out, unless the model does what the row does.
+func (f *finder) carry(g *graph, row int) {
+	if len(f.out[row].Layers) > 0 || !converts[plain(f.rows[row].Op)] || len(g.outs[row]) != 1 {
+		return
+	}
+	ins, m := f.data(g, row), g.means[g.outs[row][0]]
+	if len(ins) != 1 || m == "" || g.means[ins[0]] != "" {
+		return
+	}
+	if l, ok := f.tensors[m]; ok && f.owner[l] < 0 && alike(f.model[l].Op, f.rows[row].Op) {
+		return
+	}
+	g.means[ins[0]] = m
 }
 
 // upward follows the model's tensor against the flow, past nodes that nobody does yet, to one of
@@ -472,7 +489,7 @@ func (f *finder) serve(g *graph, row int) {
 	if len(f.out[row].Layers) > 0 {
 		return
 	}
-	if !converts[plain(f.rows[row].Op)] && !f.again(g, row) {
+	if !converts[plain(f.rows[row].Op)] && !f.again(g, row) && !f.stays(g, row) {
 		return
 	}
 	for _, t := range slices.Concat(g.outs[row], g.ins[row]) {
@@ -489,6 +506,16 @@ func (f *finder) serve(g *graph, row int) {
 			return
 		}
 	}
+}
+
+// stays reports whether what a row makes is the one tensor that it reads, in another form.
+func (f *finder) stays(g *graph, row int) bool {
+	ins := f.data(g, row)
+	if len(ins) != 1 || len(g.outs[row]) != 1 {
+		return false
+	}
+	m := g.means[ins[0]]
+	return m != "" && m == g.means[g.outs[row][0]]
 }
 
 // again reports whether a row makes what a row that it reads of has made before: it changes

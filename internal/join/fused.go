@@ -27,7 +27,7 @@ func (f *finder) absorb() {
 // may reports whether a node can be part of what a row does beside the nodes that were
 // found, in front of these or behind.
 func (f *finder) may(row, layer int, before bool) bool {
-	if len(f.hint(row).Nodes) > 1 {
+	if h := f.hint(row); len(h.Nodes) > 1 && len(h.Inputs) == 0 {
 		return false // the record says which they are
 	}
 	op := f.model[layer].Op
