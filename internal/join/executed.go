@@ -19,6 +19,10 @@ var converts = map[string]bool{
 	"identity": true, "copy": true, "memcpyfromhost": true, "memcpytohost": true, "memcpy": true, "layout": true, "pack": true,
 }
 
+// opaque are operators whose names do not say what they do: small ones that an engine compiled
+// together, and limits and steps of numbers.
+var opaque = map[string]bool{"subgraph": true, "fakequantize": true}
+
 // graph is the graph that an engine executes.
 type graph struct {
 	ins, outs [][]string     // of rows
@@ -167,7 +171,7 @@ func (f *finder) byGraph(g *graph) {
 			f.forward(g, r)
 			f.between(g, r)
 		}
-		if len(g.means)+f.taken == before {
+		if len(g.means)+f.taken == before && !f.nothing(g) {
 			break
 		}
 	}
@@ -175,6 +179,25 @@ func (f *finder) byGraph(g *graph) {
 		f.weights(r)
 		f.serve(g, r)
 	}
+}
+
+// nothing finds rows that have no node left to do, since all that read their tensor are done
+// elsewhere: they bring it into another form. It reports whether there is one more.
+func (f *finder) nothing(g *graph) bool {
+	found := false
+	for r := range f.rows {
+		ins, outs := f.data(g, r), g.outs[r]
+		if len(f.out[r].Layers) > 0 || !opaque[plain(f.rows[r].Op)] || len(ins) != 1 || len(outs) != 1 || g.means[outs[0]] != "" {
+			continue
+		}
+		m := g.means[ins[0]]
+		if m == "" || slices.ContainsFunc(f.readers[m], func(l int) bool { return f.owner[l] < 0 && !f.model[l].Constant }) {
+			continue
+		}
+		g.means[outs[0]] = m
+		found = true
+	}
+	return found
 }
 
 // weights takes the nodes that only bring constants of a row's nodes into another form.

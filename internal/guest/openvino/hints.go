@@ -38,20 +38,9 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 		if ran.layers[i].constant || len(ran.layers[i].from) == 0 {
 			continue
 		}
-		for _, name := range ran.layers[i].calls() {
-			at, ok := read.find(name)
-			if !ok {
-				continue
-			}
-			if own[at] < 0 {
-				o := read.becomes(at, own)
-				if k := kindOf(read.layers[at].op); o < 0 || whole[k] && ops[o].kind != k && slices.ContainsFunc(ops, func(o op) bool { return o.kind == k }) {
-					continue
-				}
-				own[at] = o
-			}
-			parts[i] = with(parts[i], own[at])
-			taken[own[at]] = true
+		parts[i] = read.parts(&ran.layers[i], own, ops)
+		for _, o := range parts[i] {
+			taken[o] = true
 		}
 	}
 	does := g.mains(ops, parts)
@@ -72,6 +61,32 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 	}
 	g.tensors(ops, does)
 	return g
+}
+
+// parts lists the operators that went into an executed layer. Where none of what went into it is an
+// operator's own, it is what this becomes.
+func (g *irGraph) parts(l *layer, own []int, ops []op) (parts []int) {
+	for _, name := range l.calls() {
+		if at, ok := g.find(name); ok && own[at] >= 0 {
+			parts = with(parts, own[at])
+		}
+	}
+	if len(parts) > 0 {
+		return parts
+	}
+	for _, name := range l.calls() {
+		at, ok := g.find(name)
+		if !ok {
+			continue
+		}
+		o := g.becomes(at, own)
+		if k := kindOf(g.layers[at].op); o < 0 || whole[k] && ops[o].kind != k && slices.ContainsFunc(ops, func(o op) bool { return o.kind == k }) {
+			continue
+		}
+		own[at] = o
+		parts = with(parts, o)
+	}
+	return parts
 }
 
 // tensors names what executed layers read and make: by the model's names where these are known, by
