@@ -136,7 +136,7 @@ func stop(program, dir string, args []string, sig os.Signal, at time.Duration) (
 		<-ended
 	}
 	took = time.Since(from)
-	if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() && out.Len()+errs.Len() > 0 { //nolint:misspell // the name in Go's library
+	if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() && out.Len()+errs.Len() > 0 {
 		return took, "died of " + st.Signal().String(), nil
 	}
 	if strings.Contains(errs.String(), "goroutine ") || strings.Contains(errs.String(), "internal error") {

@@ -24,7 +24,7 @@ type engineFlags struct {
 const ownEngine = "opmeter"
 
 func (f *engineFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model: opmeter, onnxruntime, …")
+	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model")
 	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE of one of several")
 	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, by cutting the model")
 	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "how long an engine may take for one thing", "a time above zero, such as 10m")

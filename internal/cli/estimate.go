@@ -20,7 +20,7 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, the id of a target, or device:PORT")
+	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, a target's id, or device:PORT")
 	f.addDir(c)
 	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime family of the target (default: its first)")
 	c.Flags().StringVar(&f.build, "runtime-build", "", "`WAY` of building the runtime: size (-Os), no-fpu")

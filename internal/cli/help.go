@@ -44,7 +44,7 @@ names them; -o layers.csv has all. Colours go with NO_COLOR=1.`
   opmeter profile model.tflite --top 10
   opmeter summary model.tflite --sort macs --memory`,
 		[]string{"by", "sort", "top", "memory", "all"},
-		[]string{"memory", "all"},
+		[]string{"sort", "memory", "all"},
 	},
 	{
 		"inputs", "in which shapes and with which data a model runs", func() string {
@@ -75,7 +75,7 @@ prepares the model anew, too. docs/streams.md has the rules.`
   opmeter profile model.tflite --streams 2 --rate 100/s
   opmeter profile model.tflite --cold`,
 		[]string{"threads", "time", "runs", "streams", "rate", "cold", "warmup", "pin", "samples", "strict", "max-loop"},
-		[]string{"warmup", "streams", "rate", "cold", "pin", "samples", "max-loop"},
+		[]string{"warmup", "streams", "rate", "cold", "pin", "samples", "strict", "max-loop"},
 	},
 	{
 		"engine", "engines other than opmeter's own", func() string {
@@ -86,7 +86,7 @@ with commas between take turns, and are compared. opmeter engines lists what is 
 		},
 		`  opmeter profile model.onnx --engine onnxruntime
   opmeter profile model.onnx --engine opmeter,onnxruntime --time 5s
-  opmeter profile model.onnx --engine onnxruntime --engine-option optimization=basic`,
+  opmeter profile model.onnx --engine onnxruntime --check`,
 		[]string{"engine", "engine-option", "engine-timeout", "check"},
 		[]string{"engine-option", "engine-timeout", "check"},
 	},

@@ -26,7 +26,31 @@ func TestMain(m *testing.M) {
 	if os.Getenv(program) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	done := engines()
+	status := m.Run()
+	done()
+	os.Exit(status)
+}
+
+// engines makes one engine and the program that opens it known to commands, where the tests have
+// some.
+func engines() (done func()) {
+	found, _ := filepath.Glob(filepath.Join(os.Getenv("OPMETER_TEST_ENGINES"), "onnxruntime-1.20.*", "onnxruntime", "capi"))
+	if os.Getenv("OPMETER_TEST_ENGINES") == "" || len(found) == 0 {
+		return func() {}
+	}
+	dir, err := os.MkdirTemp("", "opmeter-cli-")
+	if err != nil {
+		panic(err)
+	}
+	out, err := exec.Command("go", "build", "-o", dir, "github.com/opmeter/opmeter/cmd/opmeter-engine").CombinedOutput()
+	if err != nil {
+		panic(string(out))
+	}
+	if err := errors.Join(os.Setenv("OPMETER_ENGINE", dir), os.Setenv("OPMETER_ONNXRUNTIME", found[0])); err != nil {
+		panic(err)
+	}
+	return func() { _ = os.RemoveAll(dir) }
 }
 
 // child is the program as a process of its own.

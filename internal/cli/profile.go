@@ -36,7 +36,6 @@ estimated for a chip, in a band that holds the true value in 9 of 10 cases, or m
 on a device. Several models or targets give a line each.`,
 		Example: `  opmeter profile model.tflite --by op
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
-  opmeter profile model.onnx -o profile.opmeter -o layers.csv
   opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3
   opmeter profile model.tflite --on device:/dev/ttyACM0
   opmeter profile model.onnx --engine opmeter,onnxruntime`,

@@ -55,3 +55,32 @@ func TestPipe(t *testing.T) {
 		t.Errorf("at the end: %v", err)
 	}
 }
+
+// FuzzReceive: whatever comes, there is no fault, no more memory than bytes came, and what is
+// received can be sent again.
+func FuzzReceive(f *testing.F) {
+	var b bytes.Buffer
+	p := NewPipe(&b, &b)
+	for _, m := range []*Message{{Done: true}, {Outputs: true, Tensors: []Tensor{{DType: "int8", Shape: []int{3}, Data: []byte{1, 2, 3}}}}, {Facts: &Facts{Settings: map[string]string{"a": "b"}}}} {
+		if err := p.Send(m); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Clone(b.Bytes()))
+		b.Reset()
+	}
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\x7f{}"))
+	f.Add([]byte("\x26\x00\x00\x00\x00\x00\x00\x00{\"done\":true,\"tensors\":[{\"bytes\":1e15}]}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := NewPipe(bytes.NewReader(data), io.Discard)
+		for range 100 {
+			m, err := in.Receive()
+			if err != nil {
+				return
+			}
+			var out bytes.Buffer
+			if err := NewPipe(&out, &out).Send(m); err != nil {
+				t.Fatalf("what was received cannot be sent: %v", err)
+			}
+		}
+	})
+}

@@ -145,7 +145,7 @@ func (p *process) end(patience time.Duration) {
 	_ = p.stdin.Close()
 	done := make(chan struct{})
 	go func() {
-		for range p.came { //nolint:revive // what it still says
+		for range p.came { // what it still says
 		}
 		_ = p.cmd.Wait()
 		close(done)

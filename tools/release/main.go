@@ -1,5 +1,5 @@
 // Command release makes the files of a release: an archive for each system with the
-// program, its manual and its completions, a container file, and checksums of all. The
+// programs, their manual and its completions, a container file, and checksums of all. The
 // same commit gives the same bytes on every machine with the same Go. docs/release.md
 // explains it.
 //
@@ -29,6 +29,9 @@ import (
 
 // systems are those with an archive.
 var systems = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
+
+// programs are those of an archive: the second one opens engines of others for the first.
+var programs = []string{"opmeter", "opmeter-engine"}
 
 // containerFile makes an image of the program alone.
 const containerFile = `# The program needs nothing beside it. Models come in as a volume:
@@ -81,12 +84,16 @@ func release(out, version string, list []string) error {
 		return os.WriteFile(filepath.Join(out, name), data, 0o644)
 	}
 	for _, system := range list {
-		program, err := build(system)
-		if err != nil {
-			return err
+		var files []entry
+		for _, p := range programs {
+			data, err := build(p, system)
+			if err != nil {
+				return err
+			}
+			files = append(files, entry{programName(p, system), data, true})
 		}
 		name := "opmeter-" + version + "-" + strings.ReplaceAll(system, "/", "-")
-		files := append([]entry{{programName(system), program, true}}, common...)
+		files = append(files, common...)
 		pack, ending := tarball, ".tar.gz"
 		if strings.HasPrefix(system, "windows/") {
 			pack, ending = zipped, ".zip"
@@ -103,15 +110,15 @@ func release(out, version string, list []string) error {
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(strings.Join(sums, "")), 0o644)
 }
 
-func programName(system string) string {
+func programName(program, system string) string {
 	if strings.HasPrefix(system, "windows/") {
-		return "opmeter.exe"
+		return program + ".exe"
 	}
-	return "opmeter"
+	return program
 }
 
-// build compiles the program without anything of the machine that does it.
-func build(system string) ([]byte, error) {
+// build compiles a program without anything of the machine that does it.
+func build(program, system string) ([]byte, error) {
 	goos, arch, ok := strings.Cut(system, "/")
 	if !ok {
 		return nil, fmt.Errorf("system %q: write it as linux/amd64", system)
@@ -121,8 +128,8 @@ func build(system string) ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	bin := filepath.Join(dir, programName(system))
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", bin, "./cmd/opmeter")
+	bin := filepath.Join(dir, programName(program, system))
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", bin, "./cmd/"+program)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {

@@ -185,7 +185,7 @@ func record(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	p, ok := s.(guest.Profiled)
 	if !ok {
 		return nil, fmt.Errorf("it has no profiler")
@@ -236,7 +236,7 @@ func prepare(path string) (*profile.Profile, *guest.Task, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer om.Close()
+	defer func() { _ = om.Close() }()
 	base, err := opmeter.Count(om, in)
 	if err != nil {
 		return nil, nil, err

@@ -417,8 +417,12 @@ func TestSettings(t *testing.T) {
 	file := n.save(t)
 	each(t, func(t *testing.T, l *library) {
 		s, err := l.Load(&guest.Task{Model: file, Format: "onnx", Threads: 2, Folder: t.TempDir(), Inputs: []guest.Tensor{{Name: "x", DType: "float32", Shape: []int{2}, Data: floats(-1, 2)}}, Options: []guest.Option{
-			{Key: "optimization", Value: "basic"}, {Key: "execution", Value: "parallel"}, {Key: "inter_op_threads", Value: "2"}, {Key: "memory_pattern", Value: "off"},
-			{Key: "session.intra_op.allow_spinning", Value: "0"}, {Key: "providers", Value: "cpu"},
+			{Key: "optimization", Value: "basic"},
+			{Key: "execution", Value: "parallel"},
+			{Key: "inter_op_threads", Value: "2"},
+			{Key: "memory_pattern", Value: "off"},
+			{Key: "session.intra_op.allow_spinning", Value: "0"},
+			{Key: "providers", Value: "cpu"},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,6 @@ type executed struct {
 	name, op  string
 	ins, outs []string
 	bodies    []*executed // nodes of all its bodies
-
 }
 
 // readOptimised reads what the library wrote of a model in a folder, nil where that cannot be

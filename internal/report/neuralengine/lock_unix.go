@@ -3,6 +3,7 @@
 package neuralengine
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -16,7 +17,7 @@ func lock(dir string) (unlock func()) {
 		return func() {}
 	}
 	for {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
