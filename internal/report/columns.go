@@ -109,10 +109,22 @@ func columns(p *profile.Profile) []column {
 		textual("inputs", "input", 30, 32, false, of(func(l *profile.Layer) string { return shapes(l.Inputs, false) })).cutTo(leastText),
 		textual("options", "options", 20, 60, false, of(words.Options)).cutTo(leastText),
 		name(),
-		textual("accelerated", "accelerated", 89, 12, false, of(words.Placed)),
+		textual("accelerated", "accelerated", placedKeep(p), 12, false, of(words.Placed)),
 		note,
 	)
 	return append(cs, parts()...)
+}
+
+// placedKeep is how long the table keeps the column of accelerated layers: it says nothing where
+// all of them run on the processor and nobody asked for more.
+func placedKeep(p *profile.Profile) int {
+	if p.Target.Accelerator != "" || slices.ContainsFunc(p.Layers, func(l profile.Layer) bool {
+		yes, known := l.Accelerated()
+		return known && (yes || l.Placement.Cause != "")
+	}) {
+		return 89
+	}
+	return hidden
 }
 
 // columnsFor lists the columns that go with the grouping.

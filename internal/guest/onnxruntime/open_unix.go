@@ -1,4 +1,4 @@
-//go:build (linux && !android && (amd64 || arm64 || riscv64 || loong64)) || (darwin && !ios && (amd64 || arm64)) || (freebsd && (amd64 || arm64))
+//go:build (linux && !android && (amd64 || arm64 || riscv64 || loong64)) || (darwin && !ios && (amd64 || arm64))
 
 package onnxruntime
 

@@ -46,6 +46,9 @@ const mostFiles = 100_000
 // next number is taken where there is one. What a crash leaves behind changes nothing:
 // the folder is locked by the system, for as long as files are being written.
 func Write(dir string, ps []*profile.Profile, o FolderOptions) (stem string, files []string, err error) {
+	if slices.ContainsFunc(ps, func(p *profile.Profile) bool { return len(calls(p)) == 0 }) {
+		return "", nil, ErrNoTimeline
+	}
 	root := filepath.Join(dir, Folder)
 	for _, d := range []string{root, filepath.Join(root, tableFolder), filepath.Join(root, traceFolder)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {

@@ -103,7 +103,7 @@ func TestNothingHalf(t *testing.T) {
 	// A trace without a table is not written over either.
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)
 	kept := filepath.Join(dir, Folder, traceFolder, "profiling_2026-11-22_10-00-00_0.json")
-	if err := os.WriteFile(kept, []byte("mine"), 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept, []byte("mine"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := Write(dir, []*profile.Profile{timed()}, FolderOptions{Now: now}); err != nil {

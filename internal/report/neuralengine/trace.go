@@ -18,8 +18,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// ErrNoTimeline is returned for a profile that does not say when operators ran.
-var ErrNoTimeline = errors.New("the trace of Neural Engine needs the times of single inferences: profile the model with --samples")
+// ErrNoTimeline is returned for a recorded run that does not say when operators ran.
+var ErrNoTimeline = errors.New("the files of Neural Engine need the times of single inferences: profile the model with --samples")
 
 // call is an operator in an iteration, in nanoseconds.
 type call struct {
@@ -31,16 +31,17 @@ type call struct {
 // below it one for each operator in order. As there, times are laid end to end, so that an
 // iteration lasts as long as the operators in it; what lay between them stands in the
 // profile's own timeline. Operators in bodies of control flow are part of their owner. Names
-// are written as in the table, so that the two can be joined.
+// are written as in the table, so that the two can be joined. A profile without times of single
+// inferences has one iteration of typical ones, which "times" says.
 func Trace(w io.Writer, p *profile.Profile) error {
-	iterations := calls(p)
+	iterations, times := calls(p), "single inferences"
 	if len(iterations) == 0 {
-		return ErrNoTimeline
+		iterations, times = typical(p), "typical"
 	}
 	out := &events{w: bufio.NewWriter(w)}
 	out.text(`{"otherData": {`)
 	for i, f := range []struct{ key, value string }{
-		{"model", p.Model.Name}, {"engine", p.Settings.Engine}, {"opmeter", p.Settings.Version}, {"created", p.Created},
+		{"model", p.Model.Name}, {"engine", p.Settings.Engine}, {"opmeter", p.Settings.Version}, {"created", p.Created}, {"times", times},
 	} {
 		if i > 0 {
 			out.text(", ")
@@ -160,6 +161,28 @@ func calls(p *profile.Profile) [][]call {
 	}
 	return out
 }
+
+// typical is an iteration of the typical times of layers, nil where none has one.
+func typical(p *profile.Profile) [][]call {
+	var it []call
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		v, ok := l.Latency.Best()
+		if t, has := l.Total.Best(); has {
+			v, ok = t, true
+		}
+		if ok && v >= 0 && v < maxSeconds && l.Parent == nil {
+			it = append(it, call{layer: int32(i), forward: nanos(v)})
+		}
+	}
+	if it == nil {
+		return nil
+	}
+	return [][]call{it}
+}
+
+// maxSeconds bounds a time: a hundred years of nanoseconds fit into 64 bits, for some layers.
+const maxSeconds = 1e6
 
 func nanos(seconds float64) int64 { return int64(math.Round(seconds * 1e9)) }
 
