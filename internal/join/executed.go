@@ -19,6 +19,10 @@ var converts = map[string]bool{
 	"identity": true, "copy": true, "memcpyfromhost": true, "memcpytohost": true, "memcpy": true, "layout": true, "pack": true,
 }
 
+// opaque are operators whose names do not say what they do: small ones that an engine compiled
+// together, and limits and steps of numbers.
+var opaque = map[string]bool{"subgraph": true, "fakequantize": true}
+
 // graph is the graph that an engine executes.
 type graph struct {
 	ins, outs [][]string     // of rows
@@ -167,7 +171,7 @@ func (f *finder) byGraph(g *graph) {
 			f.forward(g, r)
 			f.between(g, r)
 		}
-		if len(g.means)+f.taken == before {
+		if len(g.means)+f.taken == before && !f.nothing(g) {
 			break
 		}
 	}
@@ -175,6 +179,25 @@ func (f *finder) byGraph(g *graph) {
 		f.weights(r)
 		f.serve(g, r)
 	}
+}
+
+// nothing finds rows that have no node left to do, since all that read their tensor are done
+// elsewhere: they bring it into another form. It reports whether there is one more.
+func (f *finder) nothing(g *graph) bool {
+	found := false
+	for r := range f.rows {
+		ins, outs := f.data(g, r), g.outs[r]
+		if len(f.out[r].Layers) > 0 || !opaque[plain(f.rows[r].Op)] || len(ins) != 1 || len(outs) != 1 || g.means[outs[0]] != "" {
+			continue
+		}
+		m := g.means[ins[0]]
+		if m == "" || slices.ContainsFunc(f.readers[m], func(l int) bool { return f.owner[l] < 0 && !f.model[l].Constant }) {
+			continue
+		}
+		g.means[outs[0]] = m
+		found = true
+	}
+	return found
 }
 
 // weights takes the nodes that only bring constants of a row's nodes into another form.
@@ -246,6 +269,7 @@ func similar(a, b string) bool {
 // backward says of the tensors that a row reads which of the model's they are: what its nodes
 // read.
 func (f *finder) backward(g *graph, row int) {
+	f.carry(g, row)
 	set := f.sure(row)
 	// Of a row that does more than is known, what it reads is not known either.
 	if !slices.ContainsFunc(set, func(l int) bool { return alike(f.model[l].Op, f.rows[row].Op) }) {
@@ -260,6 +284,22 @@ func (f *finder) backward(g *graph, row int) {
 			g.means[t] = f.upward(g, t, m)
 		}
 	}
+}
+
+// carry says of what a row reads, that only brings it into another form, that it is what comes
+// out, unless the model does what the row does.
+func (f *finder) carry(g *graph, row int) {
+	if len(f.out[row].Layers) > 0 || !converts[plain(f.rows[row].Op)] || len(g.outs[row]) != 1 {
+		return
+	}
+	ins, m := f.data(g, row), g.means[g.outs[row][0]]
+	if len(ins) != 1 || m == "" || g.means[ins[0]] != "" {
+		return
+	}
+	if l, ok := f.tensors[m]; ok && f.owner[l] < 0 && alike(f.model[l].Op, f.rows[row].Op) {
+		return
+	}
+	g.means[ins[0]] = m
 }
 
 // upward follows the model's tensor against the flow, past nodes that nobody does yet, to one of
@@ -472,7 +512,7 @@ func (f *finder) serve(g *graph, row int) {
 	if len(f.out[row].Layers) > 0 {
 		return
 	}
-	if !converts[plain(f.rows[row].Op)] && !f.again(g, row) {
+	if !converts[plain(f.rows[row].Op)] && !f.again(g, row) && !f.stays(g, row) {
 		return
 	}
 	for _, t := range slices.Concat(g.outs[row], g.ins[row]) {
@@ -489,6 +529,16 @@ func (f *finder) serve(g *graph, row int) {
 			return
 		}
 	}
+}
+
+// stays reports whether what a row makes is the one tensor that it reads, in another form.
+func (f *finder) stays(g *graph, row int) bool {
+	ins := f.data(g, row)
+	if len(ins) != 1 || len(g.outs[row]) != 1 {
+		return false
+	}
+	m := g.means[ins[0]]
+	return m != "" && m == g.means[g.outs[row][0]]
 }
 
 // again reports whether a row makes what a row that it reads of has made before: it changes

@@ -88,6 +88,21 @@ func TestExecuted(t *testing.T) {
 			[]string{"d/duplicated:DequantizeLinear(x,w1)->a/duplicated", "d:DequantizeLinear(x,w1)->a", "c1:Conv(a,w2)->b", "c2:Conv(a/duplicated,w3)->c", "j:Add(b,c)->y"},
 			"0 by tensor; 0 exact; 1 exact; 2 exact; 3 exact",
 		},
+		"a convolution that lost its name to what it took": {
+			[]string{"c:Conv(x,w1)->a", "n:BatchNormalization(a,w2)->b", "r:Relu(b)->d", "m:MaxPool(d)->y"},
+			[]string{"in:Reorder(x)->t0", "n:Convolution(t0,u1)->d", "m:Pooling(d)->t1", "out:Reorder(t1)->t2"},
+			"for 0; 0 by tensor + 1 exact + 2 by tensor; 3 exact; for 3",
+		},
+		"nothing is left to do": {
+			[]string{"c:Conv(x,w1)->a", "s:Softmax(a)->y"},
+			[]string{"q1:Subgraph(x)->t0", "q2:Reshape(t0)->t1", "q3:Subgraph(t1)->t2", "c:Conv(t2,w1)->a", "s:Softmax(a)->y", "q4:Subgraph(y)->t3"},
+			"for 0; for 0; for 0; 0 exact; 1 exact; for 1",
+		},
+		"something is left to do": {
+			[]string{"c:Conv(x,w1)->a", "s:Sin(a)->b", "t:Cos(b)->y"},
+			[]string{"c:Conv(x,w1)->a", "q4:Subgraph(a)->t3", "q5:Subgraph(t3)->t4"},
+			"0 exact + 1 by order + 2 by order; ; ",
+		},
 		"a name that engines give, too": {
 			[]string{"Transpose:Transpose(x)->a", "r:Relu(a)->b", "s:Sqrt(b)->y"},
 			[]string{"Transpose:Transpose(x)->a", "r:Relu(a)->b", "Transpose_token_4:Transpose(b)->b_t", "s:Sqrt(b_t)->y"},

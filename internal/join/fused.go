@@ -2,6 +2,7 @@ package join
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -27,11 +28,11 @@ func (f *finder) absorb() {
 // may reports whether a node can be part of what a row does beside the nodes that were
 // found, in front of these or behind.
 func (f *finder) may(row, layer int, before bool) bool {
-	if len(f.hint(row).Nodes) > 1 {
+	if h := f.hint(row); len(h.Nodes) > 1 && len(h.Inputs) == 0 {
 		return false // the record says which they are
 	}
 	op := f.model[layer].Op
-	heavy := value(f.model[layer].MACs) > 0
+	heavy := heavy(&f.model[layer])
 	// A row whose operator is that of one of its nodes does that node, with what is small
 	// around it. Another one stands for a pattern, or its node is yet to be found.
 	for _, m := range f.out[row].Layers {
@@ -40,6 +41,22 @@ func (f *finder) may(row, layer int, before bool) bool {
 		}
 	}
 	return before || !heavy
+}
+
+// heavy reports whether a node multiplies, by its count or, where that is not known, by its
+// operator.
+func heavy(l *profile.Layer) bool {
+	if l.MACs != nil {
+		return *l.MACs > 0
+	}
+	op := plain(l.Op)
+	return strings.Contains(op, "conv") && op != "convert" || strings.Contains(op, "matmul") || op == "lstm" || op == "gru" || op == "rnn" || op == "einsum"
+}
+
+// lacks reports whether a row is yet to get the node that it is named after, and the layer can
+// be it.
+func (f *finder) lacks(row, layer int) bool {
+	return alike(f.model[layer].Op, f.rows[row].Op) && !slices.ContainsFunc(f.out[row].Layers, func(l int) bool { return alike(f.model[l].Op, f.rows[row].Op) })
 }
 
 // moves are operators that engines fold into what reads their result: they only bring it
@@ -68,23 +85,29 @@ func (f *finder) fused(layer int) (int, bool) {
 		}
 		before = row
 	}
-	if known && before >= 0 && f.ends(before, layer) && f.may(before, layer, false) {
+	after := f.after(layer)
+	if known && before >= 0 && !(after >= 0 && f.lacks(after, layer)) && f.ends(before, layer) && f.may(before, layer, false) {
 		return before, true
-	}
-	after := -1
-	for _, t := range f.model[layer].Outputs {
-		for _, to := range f.readers[t.Name] {
-			row := f.owner[to]
-			if row < 0 || after >= 0 && row != after {
-				return 0, false
-			}
-			after = row
-		}
 	}
 	if after >= 0 && f.model[layer].Parent == nil && f.may(after, layer, true) {
 		return after, true
 	}
 	return 0, false
+}
+
+// after is the one row whose nodes read what a node makes, -1 where there are several or none.
+func (f *finder) after(layer int) int {
+	after := -1
+	for _, t := range f.model[layer].Outputs {
+		for _, to := range f.readers[t.Name] {
+			row := f.owner[to]
+			if row < 0 || after >= 0 && row != after {
+				return -1
+			}
+			after = row
+		}
+	}
+	return after
 }
 
 // ends reports whether a node may be fused behind what a row does: the row makes

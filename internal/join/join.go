@@ -21,6 +21,9 @@ type Hint struct {
 	// the engine executes: those of the model where the engine kept them, its own where it
 	// did not. Inputs may be left out.
 	Inputs, Outputs []string
+	// Within are names of the model's tensors that the layer makes, whether they come out of it
+	// or not.
+	Within []string
 	// Index is the node's position in the model's main graph, nil where the record
 	// does not tell.
 	Index *int64
@@ -255,7 +258,7 @@ func (f *finder) named(row int, name string) (int, bool) {
 // a tensor into another form is not what makes it, unless the node does the same; where
 // nothing else can be it, it is.
 func (f *finder) byTensor(row int, careful bool) {
-	names := f.hint(row).Outputs
+	names := slices.Concat(f.hint(row).Within, f.hint(row).Outputs)
 	for _, t := range f.hint(row).Outputs {
 		names = append(names[:len(names):len(names)], stems(t)...)
 	}
@@ -372,8 +375,30 @@ func plain(op string) string {
 	switch s {
 	case "convolution", "conv2d":
 		return "conv"
-	case "depthwiseconv2d":
+	case "depthwiseconv2d", "groupconvolution":
 		return "depthwiseconv"
+	case "averagepool2d", "avgpool":
+		return "averagepool"
+	case "maxpool2d":
+		return "maxpool"
+	case "concatenation":
+		return "concat"
+	case "logistic":
+		return "sigmoid"
+	case "resizebilinear", "resizenearestneighbor", "interpolate", "upsample":
+		return "resize"
+	case "transposeconv", "convolutionbackpropdata", "deconvolution":
+		return "convtranspose"
+	case "stridedslice":
+		return "slice"
+	case "splitv", "variadicsplit":
+		return "split"
+	case "subtract":
+		return "sub"
+	case "multiply":
+		return "mul"
+	case "hswish":
+		return "hardswish"
 	case "fullyconnected", "innerproduct", "gemm":
 		return "matmul"
 	}

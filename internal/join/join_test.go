@@ -122,6 +122,19 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestUncounted keeps products apart whose work is not known: each row that multiplies has one.
+func TestUncounted(t *testing.T) {
+	t.Parallel()
+	model := net("c1:Conv(x,w1)->a", "c2:Conv(a,w2)->b", "r2:Relu(b)->c", "c3:Conv(c,w3)->y")
+	for i := range model {
+		model[i].MACs = nil
+	}
+	const want = "0 by tensor; 1 by order + 2 by tensor; 3 by tensor"
+	if got := text(join.Find(model, rows("a_nchwc:Conv", "c_nchwc:Conv", "y_nchwc:Conv"), nil)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestFill adds up work and weights, shares them out, and says what was found.
 func TestFill(t *testing.T) {
 	t.Parallel()

@@ -1,163 +1,132 @@
-// Command join says how much of what ONNX Runtime executes is led back to the model's
-// operators, and how surely: a line a model and level of optimisation.
+// Command join says how much of what other engines execute is led back to the model's
+// operators, and how surely: a line for each engine, model and level of optimisation.
 //
-//	go run ./bench/guests/join -library .../libonnxruntime.so [-levels none,all] [-v] MODEL...
+//	go run ./bench/guests/join -onnxruntime .../libonnxruntime.so -litert .../libLiteRt.so -openvino .../libopenvino_c.so [-levels none,all] [-v] MODEL...
 //
-// Shares are of the time that the library's profiler recorded. "sure" is exactly or by
-// tensor; "own" is what the engine put in by itself, such as a change of layout.
+// Shares are of the time that the engine's profiler recorded, but for the last two. "own" is what
+// the engine put in by itself, such as a change of layout; "MACs" is the share of the
+// model's multiplications that rows cover, "sure" what is covered exactly or by tensor. "empty" counts rows that
+// multiply by their operator and have no multiplication of the model, "lost" operators
+// of the model that multiply and have no row.
+//
+// Each model runs in a process of its own, since engines crash on some.
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/guest"
-	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
-	"github.com/opmeter/opmeter/internal/ingest"
-	"github.com/opmeter/opmeter/internal/join"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/profile"
+	"time"
 )
 
+// task is what one process does.
+type task struct {
+	Engine, Library, Level, Model string
+	Runs                          int
+	Verbose                       bool
+}
+
+// result is what it tells, to a file: engines write to their standard output.
+type result struct {
+	Error                                                 string
+	Rows, Empty, Lost                                     int
+	Own, Exact, Tensor, Name, Order, None, MACs, SureMACs float64
+	// Heavy says that the model multiplies at all.
+	Heavy bool
+	Lines []string
+}
+
+// limit bounds what a model may take.
+const limit = 3 * time.Minute
+
 func main() {
-	library := flag.String("library", "", "ONNX Runtime's library")
-	levels := flag.String("levels", "none,basic,extended,all", "levels of optimisation")
+	if text := os.Getenv("OPMETER_BENCH_JOIN"); text != "" {
+		child(text)
+		return
+	}
+	libraries := map[string]*string{}
+	engines := []string{"onnxruntime", "litert", "openvino"}
+	for _, e := range engines {
+		libraries[e] = flag.String(e, "", "library of "+e)
+	}
+	levels := flag.String("levels", "none,basic,extended,all", "levels of optimisation, of ONNX Runtime")
 	runs := flag.Int("runs", 10, "runs of each")
-	verbose := flag.Bool("v", false, "rows that are not sure")
+	verbose := flag.Bool("v", false, "list rows and what they were joined with")
+	bare := flag.Bool("bare", false, "no column of engines that refuse a model: leave the line out")
 	flag.Parse()
-	l, err := onnxruntime.Open(*library)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "join:", err)
-		os.Exit(1)
-	}
-	fmt.Printf("%-44s %-9s %6s %8s %8s %8s %8s %8s %8s\n", "model", "level", "rows", "own", "exact", "tensor", "name", "order", "none")
-	for _, path := range flag.Args() {
-		for _, level := range strings.Split(*levels, ",") {
-			if err := one(l, path, level, *runs, *verbose); err != nil {
-				fmt.Printf("%-44s %-9s %v\n", filepath.Base(path), level, err)
-				break
+	fmt.Println("| model | engine | rows | own | exact | tensor | name | order | none | MACs | sure | empty | lost |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, model := range flag.Args() {
+		for _, e := range engines {
+			if *libraries[e] == "" || e == "litert" && filepath.Ext(model) != ".tflite" || e == "onnxruntime" && filepath.Ext(model) != ".onnx" {
+				continue
+			}
+			list := []string{""}
+			if e == "onnxruntime" {
+				list = strings.Split(*levels, ",")
+			}
+			for _, level := range list {
+				t := task{Engine: e, Library: *libraries[e], Level: level, Model: model, Runs: *runs, Verbose: *verbose}
+				line(&t, ask(&t), *bare)
 			}
 		}
 	}
 }
 
-func one(l guest.Library, path, level string, runs int, verbose bool) error {
-	base, t, err := task(path)
-	if err != nil {
-		return err
+func line(t *task, r *result, bare bool) {
+	engine := strings.TrimSpace(t.Engine + " " + t.Level)
+	name := filepath.Join(filepath.Base(filepath.Dir(t.Model)), filepath.Base(t.Model))
+	if r.Error != "" {
+		if !bare {
+			fmt.Printf("| %s | %s | %s |\n", name, engine, strings.ReplaceAll(r.Error, "\n", " "))
+		}
+		return
 	}
-	defer os.RemoveAll(t.Folder)
-	t.Options = []guest.Option{{Key: "optimization", Value: level}}
-	run, err := record(l, t, runs)
-	if err != nil {
-		return err
+	macs := "| - | - "
+	if r.Heavy {
+		macs = fmt.Sprintf("| %.2f | %.2f ", r.MACs, r.SureMACs)
 	}
-	rows := run.Profile.Layers
-	ms := join.Find(base.Layers, rows, run.Hints)
-	join.Fill(run.Profile, base, ms)
-	by, all, own := map[profile.Confidence]float64{}, 0.0, 0.0
-	for i := range rows {
-		if rows[i].Latency == nil || rows[i].Latency.Typical == nil {
-			continue
-		}
-		s := *rows[i].Latency.Typical
-		all += s
-		if len(ms[i].Serves) > 0 {
-			own += s
-			continue
-		}
-		by[rows[i].Provenance.Confidence] += s
+	fmt.Printf("| %s | %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f %s| %d | %d |\n", name, engine, r.Rows, r.Own, r.Exact, r.Tensor, r.Name, r.Order, r.None, macs, r.Empty, r.Lost)
+	for _, l := range r.Lines {
+		fmt.Println("  " + l)
 	}
-	p := func(c profile.Confidence) float64 { return 100 * by[c] / all }
-	fmt.Printf("%-44s %-9s %6d %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f\n", filepath.Base(path), level, len(rows), 100*own/all, p(profile.Exact), p(profile.ByTensor), p(profile.ByName), p(profile.ByOrder), p(profile.Unknown))
-	for i := range rows {
-		c := rows[i].Provenance.Confidence
-		if !verbose || rows[i].Latency == nil {
-			continue
-		}
-		mark := " "
-		if len(ms[i].Serves) == 0 && c != profile.Exact && c != profile.ByTensor {
-			mark = "!"
-		}
-		fmt.Printf("  %s %5.2f %% %-9s %s %q in %v out %v:", mark, 100**rows[i].Latency.Typical/all, c, rows[i].Op, rows[i].Name, run.Hints[i].Inputs, run.Hints[i].Outputs)
-		for k, at := range ms[i].Layers {
-			fmt.Printf(" %s %q %s;", base.Layers[at].Op, base.Layers[at].Name, ms[i].How[k])
-		}
-		fmt.Println()
-	}
-	return nil
 }
 
-func record(l guest.Library, t *guest.Task, runs int) (*ingest.Run, error) {
-	s, err := l.Load(t)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = s.Close() }()
-	p := s.(guest.Profiled)
-	for range runs {
-		if err := p.Run(); err != nil {
-			return nil, err
-		}
-		if err := p.After(0); err != nil {
-			return nil, err
-		}
-	}
-	run, err := p.Recorded()
-	if err == nil && run == nil {
-		err = fmt.Errorf("nothing was recorded")
-	}
-	return run, err
-}
-
-// task makes inputs of a model, and describes it with them.
-func task(path string) (*profile.Profile, *guest.Task, error) {
-	m, err := modelfile.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	o := feed.Options{}
-	ins, src, err := feed.Inputs(m, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	in := opmeter.Inputs{}
-	if h := feed.Suggest(m, ins, src, o); h != nil {
-		in.Dims = h.Dims
-		for i, s := range h.Shapes {
-			if s != nil {
-				if in.Shapes == nil {
-					in.Shapes = map[string][]int{}
-				}
-				in.Shapes[m.Main().Values[m.Main().Inputs[i]].Name] = s
-			}
-		}
-		o.Dims, o.Shapes = in.Dims, in.Shapes
-		if ins, _, err = feed.Inputs(m, o); err != nil {
-			return nil, nil, err
-		}
-	}
-	om, err := opmeter.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer om.Close()
-	base, err := opmeter.Count(om, in)
-	if err != nil {
-		return nil, nil, err
-	}
+// ask runs a process of this program.
+func ask(t *task) *result {
+	fail := func(err error) *result { return &result{Error: err.Error()} }
 	folder, err := os.MkdirTemp("", "opmeter-join-")
 	if err != nil {
-		return nil, nil, err
+		return fail(err)
 	}
-	t := &guest.Task{Model: path, Format: "onnx", Threads: 1, Profiled: true, Folder: folder}
-	for i, x := range ins {
-		t.Inputs = append(t.Inputs, guest.Tensor{Name: m.Main().Values[m.Main().Inputs[i]].Name, DType: x.Type.String(), Shape: x.Shape, Data: x.Data, Strings: x.Strings})
+	defer os.RemoveAll(folder)
+	self, err := os.Executable()
+	if err != nil {
+		return fail(err)
 	}
-	return base, t, nil
+	text, err := json.Marshal(t)
+	if err != nil {
+		return fail(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	c := exec.CommandContext(ctx, self, folder)
+	c.Env = append(os.Environ(), "OPMETER_BENCH_JOIN="+string(text))
+	if err := c.Run(); err != nil {
+		return fail(fmt.Errorf("it crashed: %w", err))
+	}
+	b, err := os.ReadFile(filepath.Join(folder, answer))
+	if err != nil {
+		return fail(err)
+	}
+	r := &result{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return fail(err)
+	}
+	return r
 }

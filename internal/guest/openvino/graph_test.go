@@ -115,9 +115,18 @@ func TestCountedOff(t *testing.T) {
 		"Convolution_9": {"a"}, "Convolution_20": {"b"}, "Convolution_40": {"c", "d"}, "4": {"e"}, "x_f32_bf16_Convolution_9": nil,
 	} {
 		h, where := g.of(name)
-		slices.Sort(h.Outputs)
-		if where != executed || !slices.Equal(h.Outputs, want) {
-			t.Errorf("%s makes %v, want %v", name, h.Outputs, want)
+		slices.Sort(h.Within)
+		if where != executed || !slices.Equal(h.Within, want) {
+			t.Errorf("%s makes %v, want %v", name, h.Within, want)
+		}
+	}
+	// What goes from layer to layer has the model's names where they are known.
+	for name, want := range map[string][2]string{
+		"x_f32_bf16_Convolution_9": {"x", "openvino:x_f32_bf16_Convolution_9#0"}, "Convolution_9": {"openvino:x_f32_bf16_Convolution_9#0", "a"}, "Convolution_20": {"a", "b"}, "Convolution_40": {"a b", "d"}, "4": {"d", "e"},
+	} {
+		h, _ := g.of(name)
+		if strings.Join(h.Inputs, " ") != want[0] || strings.Join(h.Outputs, " ") != want[1] {
+			t.Errorf("%s: %v to %v, want %v", name, h.Inputs, h.Outputs, want)
 		}
 	}
 	if _, where := g.of("Transpose_90"); where != fused {

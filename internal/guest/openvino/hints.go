@@ -2,6 +2,7 @@ package openvino
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -34,22 +35,12 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 	parts := make([][]int, len(ran.layers)) // operators that each executed layer does
 	taken := make([]bool, len(ops))
 	for i := range ran.layers {
-		if ran.layers[i].constant {
+		if ran.layers[i].constant || len(ran.layers[i].from) == 0 {
 			continue
 		}
-		for _, name := range ran.layers[i].calls() {
-			at, ok := read.find(name)
-			if !ok {
-				continue
-			}
-			if own[at] < 0 {
-				own[at] = read.becomes(at, own)
-			}
-			if own[at] < 0 {
-				continue
-			}
-			parts[i] = with(parts[i], own[at])
-			taken[own[at]] = true
+		parts[i] = read.parts(&ran.layers[i], own, ops)
+		for _, o := range parts[i] {
+			taken[o] = true
 		}
 	}
 	does := g.mains(ops, parts)
@@ -60,15 +51,102 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 			named = named && ops[o].name != "" && m.Format == "onnx"
 			h.Nodes = add(h.Nodes, ops[o].name)
 			for _, t := range ops[o].out {
-				h.Outputs = add(h.Outputs, t)
+				h.Within = add(h.Within, t)
 			}
 		}
 		// A name that the engine made is no name of the model's, though it may look like one.
-		if !named && len(h.Outputs) > 0 {
-			h.Nodes = h.Outputs[:1:1]
+		if !named && len(h.Within) > 0 {
+			h.Nodes = h.Within[:1:1]
 		}
 	}
+	g.tensors(ops, does)
 	return g
+}
+
+// parts lists the operators that went into an executed layer. Where none of what went into it is an
+// operator's own, it is what this becomes.
+func (g *irGraph) parts(l *layer, own []int, ops []op) (parts []int) {
+	for _, name := range l.calls() {
+		if at, ok := g.find(name); ok && own[at] >= 0 {
+			parts = with(parts, own[at])
+		}
+	}
+	if len(parts) > 0 {
+		return parts
+	}
+	for _, name := range l.calls() {
+		at, ok := g.find(name)
+		if !ok {
+			continue
+		}
+		o := g.becomes(at, own)
+		if k := kindOf(g.layers[at].op); o < 0 || whole[k] && ops[o].kind != k && slices.ContainsFunc(ops, func(o op) bool { return o.kind == k }) {
+			continue
+		}
+		own[at] = o
+		parts = with(parts, o)
+	}
+	return parts
+}
+
+// tensors names what executed layers read and make: by the model's names where these are known, by
+// those of the layers where not. Constants, and what is made of them, are left out.
+func (g *graphs) tensors(ops []op, does [][]int) {
+	varies := g.ran.varies()
+	outs := make([][]string, len(g.ran.layers))
+	for i := range g.ran.layers {
+		l := &g.ran.layers[i]
+		var known []string
+		if o := sink(ops, does[i]); o >= 0 {
+			known = ops[o].out
+		}
+		if at, ok := g.read.byName[l.name]; ok && len(l.from) == 0 {
+			for _, o := range g.read.layers[at].outs {
+				known = append(known, o.names[:min(1, len(o.names))]...)
+			}
+		}
+		for k := range l.outs {
+			name := "openvino:" + l.name + "#" + strconv.Itoa(k)
+			if k < len(known) {
+				name = known[k]
+			}
+			outs[i] = append(outs[i], name)
+		}
+		if !varies[i] {
+			continue
+		}
+		h := &g.hints[i]
+		h.Outputs = outs[i]
+		for _, f := range l.from {
+			if f.layer >= 0 && f.layer < i && varies[f.layer] && f.out < len(outs[f.layer]) {
+				h.Inputs = append(h.Inputs, outs[f.layer][f.out])
+			}
+		}
+	}
+}
+
+// sink is the operator of a set that all others of it lead to, -1 where there is none: what a layer
+// makes that does all of them.
+func sink(ops []op, set []int) int {
+	if len(set) == 0 {
+		return -1
+	}
+	low, high := slices.Min(set), slices.Max(set)
+	seen := map[int]bool{high: true}
+	for walk := []int{high}; len(walk) > 0; {
+		o := walk[len(walk)-1]
+		walk = walk[:len(walk)-1]
+		for _, f := range ops[o].from {
+			if f >= low && f < high && !seen[f] {
+				seen[f] = true
+				walk = append(walk, f)
+			}
+		}
+	}
+	if slices.ContainsFunc(set, func(o int) bool { return !seen[o] }) {
+		return -1
+	}
+	return high
 }
 
 func add(list []string, s string) []string {
@@ -136,6 +214,9 @@ func (g *irGraph) find(name string) (int, bool) {
 	}
 	return 0, false
 }
+
+// whole are kinds that converters make of operators of that kind alone, where a model has them.
+var whole = map[string]bool{"conv": true, "deconv": true, "resize": true, "maxpool": true, "avgpool": true}
 
 // maxSteps bounds a walk through a graph.
 const maxSteps = 200

@@ -50,7 +50,6 @@ type calls struct {
 	newRequest      uintptr `c:"ov_compiled_model_create_infer_request"`
 	requestFree     uintptr `c:"ov_infer_request_free"`
 	requestInput    uintptr `c:"ov_infer_request_get_input_tensor_by_index"`
-	requestSetInput uintptr `c:"ov_infer_request_set_input_tensor_by_index"`
 	requestOutput   uintptr `c:"ov_infer_request_get_output_tensor_by_index"`
 	infer           uintptr `c:"ov_infer_request_infer"`
 	counters        uintptr `c:"ov_infer_request_get_profiling_info"`

@@ -93,13 +93,3 @@ func (l *library) newTensor(number int, dims []int64) (tensor uintptr, status in
 	status = invoke(l.c.tensorCreate, append(args, uintptr(unsafe.Pointer(t)))...)
 	return *t, status
 }
-
-// number is the library's number of a type.
-func (l *library) number(name string) (int, bool) {
-	for i, t := range l.types {
-		if t.name == name && name != "" {
-			return i, true
-		}
-	}
-	return 0, false
-}
