@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // some.
 func engines() (done func()) {
 	found, _ := filepath.Glob(filepath.Join(os.Getenv("OPMETER_TEST_ENGINES"), "onnxruntime-1.20.*", "onnxruntime", "capi"))
-	if os.Getenv("OPMETER_TEST_ENGINES") == "" || len(found) == 0 {
+	if os.Getenv("OPMETER_TEST_ENGINES") == "" || len(found) == 0 || os.Getenv("OPMETER_ENGINE") != "" { // the last one: a test started this process
 		return func() {}
 	}
 	dir, err := os.MkdirTemp("", "opmeter-cli-")

@@ -37,7 +37,7 @@ func (g *group) kill() {
 
 // signalOf names the signal that ended a program, "" for none.
 func signalOf(e *exec.ExitError) string {
-	if s, ok := e.Sys().(syscall.WaitStatus); ok && s.Signaled() { //nolint:misspell // Go's spelling
+	if s, ok := e.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		return "signal " + s.Signal().String()
 	}
 	return ""

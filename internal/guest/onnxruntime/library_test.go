@@ -238,7 +238,7 @@ func TestCarry(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer s.Close()
+				defer func() { _ = s.Close() }()
 				if _, err := s.Outputs(); err == nil {
 					t.Error("outputs before a run")
 				}
@@ -338,7 +338,7 @@ func TestPacked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		defer func() { _ = s.Close() }()
 		if err := s.Run(); err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +427,7 @@ func TestSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		defer func() { _ = s.Close() }()
 		b, err := s.Beside()
 		if err != nil {
 			t.Fatal(err)
@@ -474,7 +474,7 @@ func TestAllocates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if n := testing.AllocsPerRun(100, func() {
 		if err := s.Run(); err != nil {
 			t.Error(err)

@@ -35,7 +35,7 @@ func readOptimised(file, folder string) *optimised {
 		}
 	}
 	if m.Close != nil {
-		defer m.Close()
+		defer func() { _ = m.Close() }()
 	}
 	return &optimised{nodes(m, m.Main(), 0)}
 }
