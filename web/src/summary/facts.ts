@@ -69,13 +69,15 @@ const spread = (m: Metric | undefined) =>
 function load(p: Profile): Facts {
   const of = (key: string) => p.totals.figures?.[key];
   const s = p.settings;
-  const rate = best(of("inferences_per_s"));
+  const throughput = of("inferences_per_s");
+  const rate = best(throughput);
   const fairness = best(of("stream_fairness"));
+  const starts = spread(of("cold_start_s"));
   const [due, late, left] = ["due_inferences", "late_inferences", "unstarted_inferences"].map((k) => best(of(k)));
   return [
     ["Streams", s.streams !== undefined ? String(s.streams) : undefined],
     ["Instances", s.instances !== undefined ? String(s.instances) : undefined],
-    ["Throughput", rate === undefined ? undefined : `${si(rate, "")} inferences/s${s.batch !== undefined && s.batch > 1 ? `, ${si(rate * s.batch, "")} items/s` : ""}`],
+    ["Throughput", rate === undefined ? undefined : `${si(rate, "")} inferences/s${s.batch !== undefined && s.batch > 1 ? `, ${si(rate * s.batch, "")} items/s` : ""}${throughput?.ci95 ? `, 95 % interval ${range(throughput.ci95, (v) => si(v, ""))}` : ""}`],
     ["Time under load", spread(of("loaded_latency_s"))],
     ["Slowest stream", fairness === undefined ? undefined : `computes ${percent(fairness)} of the fastest one`],
     ["Processor time", best(of("loaded_processor_s")) === undefined ? undefined : `${seconds(best(of("loaded_processor_s")))} an inference`],
@@ -83,7 +85,7 @@ function load(p: Profile): Facts {
     ["Response", spread(of("response_s"))],
     ["Waiting", spread(of("waiting_s"))],
     ["With cold caches", spread(of("cold_latency_s"))],
-    ["Cold start", spread(of("cold_start_s"))],
+    ["Cold start", starts && `${starts}, ${s.engine_library ? "from the model's file to the first result; the engine's library was loaded before" : "from making the session to the first result; the model's file was open before"}`],
   ];
 }
 
