@@ -53,8 +53,8 @@ type several struct {
 	// engines says that all targets are engines here that took turns with one model, by these names.
 	engines bool
 	called  []string
-	table   *versus.Table // their comparison, nil before the end and where there is none
-	apart   error         // why there is none
+	table   *versus.Table    // their comparison, nil before the end and where there is none
+	apart   error            // why there is none
 	list    *report.List     // where lines are shown as they come, nil otherwise
 	rows    []report.ListRow // all of them where something needs that
 	used    map[string]bool  // names of files

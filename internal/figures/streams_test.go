@@ -97,7 +97,7 @@ func TestCold(t *testing.T) {
 	if err := p.Totals.Set("cold_latency_s", m); err != nil || *m.Median != 0.03 {
 		t.Fatal(err, m)
 	}
-	if fs := ColdFindings(p, "cold_latency_s", "With cold caches an inference takes"); len(fs) != 1 || fs[0].Text != "With cold caches an inference takes 30ms, 3 times as long as a warm one." {
+	if fs := ColdFindings(p, "cold_latency_s", "With cold caches an inference takes"); len(fs) != 1 || fs[0].Text != "With cold caches an inference takes 30 ms, 3 times as long as a warm one." {
 		t.Errorf("%+v", fs)
 	}
 	if fs := ColdFindings(p, "cold_start_s", "It takes"); fs != nil {

@@ -65,6 +65,9 @@ function quality(p: Profile, sampled: string | undefined): Facts {
 const spread = (m: Metric | undefined) =>
   m?.median === undefined ? undefined : [`${seconds(m.median)} median`, ...(["p90", "p95", "p99", "max"] as const).filter((k) => m[k] !== undefined).map((k) => `${k} ${seconds(m[k])}`)].join(", ") + (m.n !== undefined ? ` (${plural(m.n, "run")})` : "");
 
+/** carded are the figures of the whole model that the card about load tells, and throughput, which has a tile of its own. */
+export const carded = new Set(["inferences_per_s", "loaded_latency_s", "stream_fairness", "loaded_processor_s", "due_inferences", "late_inferences", "unstarted_inferences", "response_s", "waiting_s", "cold_latency_s", "cold_start_s"]);
+
 // What streams, a fixed rate and cold inferences gave beside the latency.
 function load(p: Profile): Facts {
   const of = (key: string) => p.totals.figures?.[key];
