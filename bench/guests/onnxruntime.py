@@ -15,6 +15,8 @@ import time
 # This file has the name of the package that it imports.
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as opmeter does: nothing is sent of the models
+
 import numpy as np
 import onnxruntime as ort
 

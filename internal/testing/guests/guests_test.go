@@ -25,7 +25,12 @@ import (
 var model string
 
 // TestMain builds the helper that opens the engines of this package, for all tests.
-func TestMain(m *testing.M) { os.Exit(with(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(with(m))
+}
 
 func with(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "guests")
@@ -33,6 +38,7 @@ func with(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	shared = dir
 	helper := filepath.Join(dir, "opmeter-engine")
 	if runtime.GOOS == "windows" {
 		helper += ".exe"
