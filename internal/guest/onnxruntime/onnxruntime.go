@@ -43,9 +43,9 @@ func Open(file string) (guest.Library, error) {
 	addr, opened, err := symbol(file, "OrtGetApiBase")
 	switch {
 	case err != nil && opened:
-		return nil, guest.Errorf(guest.NotLibrary, "%s: this library is not ONNX Runtime's: it has no OrtGetApiBase", file)
+		return nil, guest.Errorf(guest.NotLibrary, "%s: this library is not ONNX Runtime's: it has no OrtGetApiBase; name libonnxruntime.so, libonnxruntime.dylib or onnxruntime.dll of its package", file)
 	case err != nil:
-		return nil, guest.Errorf(guest.NotLibrary, "%s: cannot be opened as a library of this system: %v", file, err)
+		return nil, guest.Errorf(guest.NotLibrary, "%s: cannot be opened as a library of this system: %v; take a package of ONNX Runtime for it", file, err)
 	}
 	l := &library{}
 	base := invoke(addr)

@@ -31,7 +31,7 @@ func TestRealStreams(t *testing.T) {
 		}
 		rate, ok := p.Totals.Value("inferences_per_s")
 		if cold := p.Totals.Figure("cold_start_s"); !ok || !(rate > 0) || cold == nil || *cold.N < 10 || p.Target.PeakOpsPerSecond == nil || !strings.HasPrefix(p.Target.PeakMethod, "measured here after the runs") {
-			t.Errorf("%s: %v a second, %+v, %+v", name, rate, cold, p.Target)
+			t.Errorf("%s: %v a second, %+v, %+v, %+v", name, rate, cold, p.Target, p.Findings)
 		}
 	}
 }
