@@ -154,10 +154,11 @@ func (s *server) answer(ctx context.Context) error {
 	return (&trial{server: s, lib: lib, about: about}).run(ctx)
 }
 
-// opened is an error of a library that does not open. That the system's loader found no room for it
+// opened is an error of a library that does not open. That the system's loader, or it, found no room
 // stands in its text only.
 func (s *server) opened(err error) error {
-	if n := s.req.MaxMemory; n > 0 && (strings.Contains(err.Error(), "failed to map segment") || strings.Contains(err.Error(), "annot allocate memory")) {
+	lacks := func(words string) bool { return strings.Contains(err.Error(), words) }
+	if n := s.req.MaxMemory; n > 0 && (lacks("failed to map segment") || lacks("annot allocate memory") || lacks("bad_alloc")) {
 		return guest.Errorf(guest.NoMemory, "%s does not fit into the memory that --max-memory allows, %d MiB: give it more", s.req.Library, n>>20)
 	}
 	return err
