@@ -134,7 +134,7 @@ func (sh *shared) open() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why())
+		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why()).InPrint()
 	}
 	var index, n uintptr
 	if st := call(a.mainSubgraph, uintptr(sh.model), uintptr(unsafe.Pointer(&index))); st != 0 {
@@ -239,7 +239,7 @@ func (s *session) compile() error {
 		default:
 			hint = s.known().why()
 		}
-		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint)
+		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint).InPrint()
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func (s *session) ports() error {
 	}
 	layouts := make([]layout, max(1, no))
 	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why())
+		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why()).InPrint()
 	}
 	for i := range int(no) {
 		p, err := a.port(s.graph, a.output, i)
@@ -376,7 +376,7 @@ func (s *session) Run() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why())
+		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why()).InPrint()
 	}
 	return nil
 }
