@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/device/tflm"
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/guest/find"
+	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
@@ -92,12 +94,58 @@ func (m *Model) micro(ctx context.Context, o Options, turn *guest.Turn) (*profil
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, profile.ErrJournal):
 		return p, failed(m.g.Path, err)
-	case err != nil:
-		return p, engineError(m.g.Path, o.Engine.Name, microError(o.Engine, err, said.last()))
-	case p != nil && len(p.Incomplete) == 0 && still(p):
-		return p, engineError(m.g.Path, o.Engine.Name, guest.Errorf(guest.Failed, "%s: the clock of its profiler did not run: compile TensorFlow Lite Micro with TF_LITE_USE_CTIME", o.Engine.Command))
+	case p == nil && err == nil || ctx.Err() != nil:
+		return p, nil
 	}
-	return p, nil
+	var e *guest.Error
+	if err != nil {
+		e = microError(o.Engine, command, err, said.last())
+	}
+	if found, all := tells(p, base); p != nil && 2*found < all && (e == nil || e.Code == guest.Failed) {
+		e = guest.Errorf(guest.Failed, "%s prints %d of the %d operators of %s: another model is compiled in, or its output ends early", o.Engine.Command, found, all, base.Model.Name)
+	} else if p != nil && e == nil && !costs(p) {
+		e = guest.Errorf(guest.Failed, "%s: the clock of its profiler did not run: compile TensorFlow Lite Micro with TF_LITE_USE_CTIME", o.Engine.Command)
+	}
+	if e == nil {
+		return p, nil
+	}
+	if p != nil && len(p.Incomplete) == 0 {
+		p.Incomplete = append(p.Incomplete, profile.Missing{Cause: profile.ByError, Text: e.Text})
+	}
+	return p, engineError(m.g.Path, o.Engine.Name, e)
+}
+
+// costs reports whether a profile says what an inference costs.
+func costs(p *profile.Profile) bool {
+	_, m := p.Cost()
+	return m != nil
+}
+
+// tells counts operators of a model, and those of them that stand in a profile by their kind and number. Where a program
+// prints sums of kinds, kinds are counted.
+func tells(p, model *profile.Profile) (found, all int) {
+	if p == nil {
+		return 0, 0
+	}
+	sums := slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == tflm.Sums })
+	there := map[string]int{}
+	for i := range p.Layers {
+		there[p.Layers[i].Op]++
+	}
+	want := map[string]int{}
+	for i := range model.Layers {
+		if l := &model.Layers[i]; l.Parent == nil {
+			want[l.Op]++
+		}
+	}
+	for op, n := range want {
+		if sums {
+			n = 1
+		}
+		all += n
+		found += min(n, there[op])
+	}
+	return found, all
 }
 
 // command is the command line for a model.
@@ -157,17 +205,14 @@ func (e *Engine) describe(command string, time time.Duration) func(p *profile.Pr
 		if time > 0 {
 			p.Settings.TimeS = new(time.Seconds())
 		}
+		w := machine.NewWatch()
+		w.Begin()
+		p.Host = w.End()
 	}
 }
 
-// still reports whether a profile says nothing of what an inference costs.
-func still(p *profile.Profile) bool {
-	_, cost := p.Cost()
-	return cost == nil
-}
-
 // microError says what is wrong with a program, in a line.
-func microError(e *Engine, err error, last string) *guest.Error {
+func microError(e *Engine, command string, err error, last string) *guest.Error {
 	who := e.Command
 	if last != "" {
 		last = "; its last words: " + last
@@ -201,7 +246,7 @@ func microError(e *Engine, err error, last string) *guest.Error {
 	if x, ok := errors.AsType[*device.SilentError](err); ok {
 		return guest.Errorf(guest.Silent, "%s has printed nothing for %v: it was ended; --engine-timeout gives it more time%s", who, x.Waited, last)
 	}
-	return guest.Errorf(guest.Failed, "%s", strings.Replace(err.Error(), "exec:", "", 1))
+	return guest.Errorf(guest.Failed, "%s: %s", who, strings.TrimPrefix(err.Error(), "exec:"+command+": "))
 }
 
 // words keeps the end of what a program prints.

@@ -52,6 +52,9 @@ func sure(head []byte) int {
 	return n
 }
 
+// Sums is the finding of a device that prints one figure for all operators of a kind.
+const Sums = "tflm.tags"
+
 // session is one connection.
 type session struct {
 	job     *device.Job
@@ -374,7 +377,7 @@ func (s *session) finish() error {
 		s.compare(s.table1)
 	}
 	if s.sums {
-		s.job.Found("tflm.tags", profile.Info, "The device prints one figure for all operators of a kind: a layer here is such a sum.")
+		s.job.Found(Sums, profile.Info, "The device prints one figure for all operators of a kind: a layer here is such a sum.")
 	}
 	return s.bounds()
 }
