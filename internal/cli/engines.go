@@ -38,7 +38,8 @@ func newEngines(a *app) *cobra.Command {
 (OPMETER_ONNXRUNTIME and so on), Python environments, node_modules, the system. Each is
 opened in a process of its own to ask which version it is and what it can; with
 --no-open none is. With the name of an engine it tells all of that one, with the options
-that --engine-option takes; NAME@VERSION and NAME=LIBRARY name one of several.
+that --engine-option takes; NAME@VERSION and NAME=LIBRARY name one of several. A program
+with TensorFlow Lite Micro is not searched for: tflm=PROGRAM names one.
 docs/engines.md has the details.`,
 		Example: `  opmeter engines
   opmeter engines onnxruntime
