@@ -36,7 +36,6 @@ type bench struct {
 	rounds  int
 	time    time.Duration
 	threads int
-	help    string // what the script says of its flags
 }
 
 func main() {
@@ -151,12 +150,11 @@ func (b *bench) model(path string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(inputs.dir)
+	defer os.RemoveAll(inputs)
 	var loops, ours, ratios []float64
 	var last *profile.Profile
-	runs := 20 // of the first turn, which tells how many fit
 	for range b.rounds + 1 {
-		loop, err := b.loop(path, inputs, runs)
+		loop, err := b.loop(path, inputs)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +170,6 @@ func (b *bench) model(path string) (*result, error) {
 			loops, ours, ratios = append(loops, loop), append(ours, v), append(ratios, v/loop)
 		}
 		last = p
-		runs = int(min(max(b.time.Seconds()/loop, 10), 20_000))
 	}
 	r := &result{loop: middle(loops), opmeter: middle(ours), best: slices.Min(ours) / slices.Min(loops), ratio: middle(ratios), low: slices.Min(ratios), high: slices.Max(ratios), layers: math.NaN(), joined: math.NaN()}
 	if c := last.Reconcile; c != nil && c.OperatorsS != nil && c.GapsS != nil && c.WallS != nil {

@@ -1,19 +1,19 @@
 """The plain loop of a user of ONNX Runtime: the yardstick for the total of `opmeter profile --engine onnxruntime`.
 
-    python bench/guests/onnxruntime.py [--threads 1] [--seconds 2] [--optimization all] MODEL INPUT.npy ...
+    python3 bench/guests/onnxruntime.py [--threads 1] [--seconds 1] [--optimization all] [--inputs FOLDER] MODEL
 
-Inputs are files in the model's order, or random numbers where none is given and the model states all shapes. They and
-the outputs are bound once; what is timed is one call of the library. Prints the median, quartiles and number of runs, in seconds.
+Inputs and outputs are bound once; what is timed is one call of the library.
+Packages: onnxruntime, numpy.
 """
 
-import argparse
-import json
 import os
 import sys
-import time
+
+import plain
 
 # This file has the name of the package that it imports.
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
 
 import numpy as np
 import onnxruntime as ort
@@ -27,19 +27,8 @@ LEVELS = {
 TYPES = {
     "float": np.float32, "double": np.float64, "float16": np.float16, "int8": np.int8, "int16": np.int16, "int32": np.int32,
     "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "bool": np.bool_,
+    "string": np.str_,
 }
-
-
-def arguments():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("model")
-    p.add_argument("inputs", nargs="*")
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--seconds", type=float, default=2)
-    p.add_argument("--warmup", type=float, default=0.5)
-    p.add_argument("--optimization", choices=LEVELS, default="all")
-    p.add_argument("--plain", action="store_true", help="run without binding, as most callers do")
-    return p.parse_args()
 
 
 def session(a):
@@ -51,51 +40,18 @@ def session(a):
     return ort.InferenceSession(a.model, o, providers=["CPUExecutionProvider"])
 
 
-def inputs(a, s):
-    rng = np.random.default_rng(0)
-    out = {}
-    for i, x in enumerate(s.get_inputs()):
-        if i < len(a.inputs):
-            out[x.name] = np.load(a.inputs[i])
-            continue
-        shape = [d if isinstance(d, int) and d > 0 else 1 for d in x.shape]
-        t = TYPES[x.type[len("tensor(") : -1]]
-        out[x.name] = (rng.random(shape) if np.issubdtype(t, np.floating) else np.ones(shape)).astype(t)
-    return out
-
-
 def main():
-    a = arguments()
+    a = plain.arguments(__doc__, lambda p: p.add_argument("--optimization", choices=LEVELS, default="all"))
     s = session(a)
-    feeds = inputs(a, s)
-    if a.plain:
-        names = [o.name for o in s.get_outputs()]
-
-        def run():
-            s.run(names, feeds)
-    else:
-        b = s.io_binding()
-        keep = {n: ort.OrtValue.ortvalue_from_numpy(x) for n, x in feeds.items()}
-        for n, v in keep.items():
-            b.bind_ortvalue_input(n, v)
-        for o in s.get_outputs():
-            b.bind_output(o.name)
-
-        def run():
-            s.run_with_iobinding(b)
-
-    clock = time.perf_counter_ns
-    end = clock() + int(a.warmup * 1e9)
-    while clock() < end:
-        run()
-    times = []
-    end = clock() + int(a.seconds * 1e9)
-    while clock() < end or len(times) < 3:
-        t = clock()
-        run()
-        times.append(clock() - t)
-    q = np.percentile(times, [25, 50, 75]) / 1e9
-    print(json.dumps({"median_s": q[1], "p25_s": q[0], "p75_s": q[2], "runs": len(times), "version": ort.__version__}))
+    binding = s.io_binding()
+    kept = []
+    for i, x in enumerate(s.get_inputs()):
+        value = ort.OrtValue.ortvalue_from_numpy(plain.given(a.inputs, i, x.shape, TYPES[x.type[len("tensor(") : -1]]))
+        kept.append(value)
+        binding.bind_ortvalue_input(x.name, value)
+    for x in s.get_outputs():
+        binding.bind_output(x.name)
+    plain.measure(lambda: s.run_with_iobinding(binding), a.seconds, engine="onnxruntime", version=ort.__version__)
 
 
 if __name__ == "__main__":

@@ -19,63 +19,33 @@ import (
 // seed of the inputs, the same for both sides.
 const seed = 1
 
-// inputs are what a model is fed: a folder of 0.npy, 1.npy, …, and NAME=1,2,3 for each.
-type inputs struct {
-	dir    string
-	shapes []string
-}
-
-// writeInputs writes what opmeter feeds a model into a new folder.
-func writeInputs(path string) (*inputs, error) {
+// writeInputs writes what opmeter feeds a model into a new folder: 0.npy, 1.npy, …
+func writeInputs(path string) (dir string, err error) {
 	m, err := modelfile.Open(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer func() { _ = m.Close() }()
 	ins, _, err := feed.Inputs(m, feed.Options{Seed: seed})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	out := &inputs{}
-	if out.dir, err = os.MkdirTemp("", "guests-inputs-"); err != nil {
-		return nil, err
+	if dir, err = os.MkdirTemp("", "guests-inputs-"); err != nil {
+		return "", err
 	}
 	for i, t := range ins {
-		if err := npy.WriteFile(filepath.Join(out.dir, strconv.Itoa(i)+".npy"), t); err != nil {
-			os.RemoveAll(out.dir)
-			return nil, err
+		if err := npy.WriteFile(filepath.Join(dir, strconv.Itoa(i)+".npy"), t); err != nil {
+			os.RemoveAll(dir)
+			return "", err
 		}
-		dims := make([]string, len(t.Shape))
-		for k, d := range t.Shape {
-			dims[k] = strconv.Itoa(d)
-		}
-		out.shapes = append(out.shapes, m.Main().Values[m.Main().Inputs[i]].Name+"="+strings.Join(dims, ","))
 	}
-	return out, nil
+	return dir, nil
 }
 
-// loop runs the script, and returns the median of its times in seconds: what it prints last is a JSON
-// object with median_s, or the number alone.
-func (b *bench) loop(model string, inputs *inputs, runs int) (float64, error) {
-	args := []string{b.script, model, "--threads", strconv.Itoa(b.threads), "--runs", strconv.Itoa(runs)}
-	switch { // as far as the script takes them
-	case b.takes("--inputs"):
-		args = append(args, "--inputs", inputs.dir)
-	case b.takes("--shape"):
-		for _, s := range inputs.shapes {
-			args = append(args, "--shape", s)
-		}
-	}
-	return b.said(args...)
-}
-
-// takes reports whether the script has a flag.
-func (b *bench) takes(flag string) bool {
-	if b.help == "" {
-		out, _ := b.command(b.script, "--help").CombinedOutput()
-		b.help = string(out) + " "
-	}
-	return strings.Contains(b.help, flag)
+// loop runs the script, and returns the median of its times in seconds, which it prints last, in a
+// JSON object as median_s.
+func (b *bench) loop(model, inputs string) (float64, error) {
+	return b.said(b.script, model, "--threads", strconv.Itoa(b.threads), "--seconds", fmt.Sprint(b.time.Seconds()), "--inputs", inputs)
 }
 
 // command starts Python with the packages of the library's folder.
@@ -96,9 +66,6 @@ func (b *bench) said(args ...string) (float64, error) {
 		return 0, fmt.Errorf("%s: %w: %s", filepath.Base(b.script), err, last(errs.String()))
 	}
 	line := last(out.String())
-	if v, err := strconv.ParseFloat(line, 64); err == nil {
-		return v, nil
-	}
 	var said struct {
 		MedianS *float64 `json:"median_s"`
 	}
