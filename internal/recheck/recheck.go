@@ -157,6 +157,9 @@ func slowest(p *profile.Profile) profile.Layers {
 // nodesOf are the nodes of the model's main graph that a layer does, what is fused into it included; the outcome says why
 // they cannot be told.
 func nodesOf(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
+	if l.Provenance != nil && l.Provenance.Inserted {
+		return nil, &profile.Check{Outcome: profile.CheckUnjoined} // it serves an operator and is none
+	}
 	mine := map[int64]bool{l.Index: true}
 	for again := true; again; {
 		again = false
@@ -186,7 +189,7 @@ func nodesOf(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
 	}
 	for i := range p.Layers {
 		x := &p.Layers[i]
-		if _, timed := x.Latency.Best(); mine[int64(i)] || !timed || x.Provenance == nil {
+		if _, timed := x.Latency.Best(); mine[int64(i)] || !timed || x.Provenance == nil || x.Provenance.Inserted {
 			continue
 		}
 		for _, s := range x.Provenance.SourceNodes {

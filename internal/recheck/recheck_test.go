@@ -191,6 +191,10 @@ func TestOutcomes(t *testing.T) {
 		{"a body", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes[0].Graph = 1 }, profile.CheckBody},
 		{"unjoined", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes = nil }, profile.CheckUnjoined},
 		{"shared", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[0].Provenance.SourceNodes[0].Node = 2 }, profile.CheckShared},
+		{"inserted beside it", &engine{seconds: seconds}, func(p *profile.Profile) {
+			p.Layers[0].Provenance.SourceNodes[0].Node, p.Layers[0].Provenance.Inserted = 2, true
+		}, profile.CheckAgrees},
+		{"inserted", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.Inserted = true }, profile.CheckUnjoined},
 		{"no such node", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes[0].Node = 7 }, profile.CheckNotCut},
 		{"wide", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Latency.CI95 = &[2]float64{0, 8} }, profile.CheckOpen},
 	} {
@@ -242,7 +246,7 @@ func TestStretch(t *testing.T) {
 	if want := 10*9.0/11 - 0.5; v == nil || !(math.Abs(*v.Median-want) <= 1e-9) || !strings.Contains(v.Method, "short stretch") {
 		t.Errorf("%+v, want %v", v, want)
 	}
-	if l.Check == nil || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(l.Check.Text, "with it also Copy") {
+	if l.Check == nil || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(l.Check.Text, "with the layer also Copy") {
 		t.Errorf("%+v", l.Check)
 	}
 }
@@ -267,7 +271,7 @@ func TestNoTime(t *testing.T) {
 		t.Errorf("%v, %+v", l.Figures["checked_s"], l.Check)
 	}
 	// What stays open gets a second chance, with more turns.
-	if len(e.asked) != 2 || e.asked[1] != 2*e.asked[0] {
+	if len(e.asked) != 2 || e.asked[1] <= e.asked[0] {
 		t.Errorf("turns of %v", e.asked)
 	}
 }
@@ -280,5 +284,23 @@ func TestValuesFail(t *testing.T) {
 	l := p.Layers[2]
 	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-4) <= 1e-9) || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(v.Method, "two cut models") {
 		t.Errorf("%+v, %+v", v, l.Check)
+	}
+}
+
+// TestCaches has a stretch that is faster than the layer in the whole model: what the memory can explain is not
+// confirmed and no difference either.
+func TestCaches(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		bytes int64 // at one a second
+		want  profile.CheckOutcome
+	}{{0, profile.CheckDiffers}, {1, profile.CheckDiffers}, {3, profile.CheckOpen}} {
+		p := profiled(1, 1, 4)
+		p.Target.PeakBytesPerSecond = new(1.0)
+		p.Layers[2].BytesRead = new(tt.bytes)
+		check(t, p, &engine{seconds: map[string]float64{"Relu": 2, "Neg": 2, "Exp": 2}}) // a third of 6, for 4
+		if c := p.Layers[2].Check; c == nil || c.Outcome != tt.want {
+			t.Errorf("%d bytes: %+v, want %s", tt.bytes, c, tt.want)
+		}
 	}
 }

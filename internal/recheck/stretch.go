@@ -15,6 +15,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
+// again is how many times the turns a second chance has.
+const again = 3
+
 // checker measures one layer.
 type checker struct {
 	p     *profile.Profile
@@ -66,7 +69,7 @@ func (c *checker) before() (nodes []int, seconds float64) {
 	done := map[int]bool{}
 	for i := range c.p.Layers {
 		l := &c.p.Layers[i]
-		if l.Provenance == nil || l.FusedInto != nil {
+		if l.Provenance == nil || l.Provenance.Inserted || l.FusedInto != nil {
 			continue
 		}
 		list, no := nodesOf(c.p, l)
@@ -149,7 +152,7 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, 
 	}
 	// What is near the limit gets a second chance with more turns.
 	var parts []float64
-	for n := turnsFor(pieces, c.each); ; n *= 2 {
+	for n := turnsFor(pieces, c.each); ; n *= again {
 		got, err := c.o.Timer.Time(ctx, pieces, n)
 		switch {
 		case ctx.Err() != nil:
@@ -164,10 +167,10 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, 
 		if len(got) == 2 {
 			got = append(got, Series{}) // nothing comes before the layer
 		}
-		again := parts != nil
+		second := parts != nil
 		parts = append(parts, shares(got[0].Plain, got[1].Plain, got[2].Plain)...)
 		c.conclude(s, parts, got[1].Rows, got[2].Rows)
-		if again || c.l.Check.Outcome != profile.CheckOpen {
+		if second || c.l.Check.Outcome != profile.CheckOpen {
 			return nil
 		}
 	}
@@ -197,14 +200,20 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 	if ci := l.Latency.CI95; ci != nil { // of a disturbed series it may lie to one side of the figure
 		own = max(ci[1]-is, is-ci[0])
 	}
-	low := half + own
+	cached := 0.0
 	if !s.upTo {
-		low += c.fetch() // in a stretch more is found in caches
+		cached = c.fetch() // in a stretch more is found in caches
+	}
+	if text != "" {
+		text += ", which is taken off as its profiler has it"
 	}
 	l.Check = &profile.Check{Outcome: profile.CheckAgrees, Text: text}
 	switch {
-	case is-v > low || v-is > half+own && s.without != nil: // by itself it has more in it than its own time
+	case is-v > half+own+cached || v-is > half+own && s.without != nil: // by itself it has more in it than its own time
 		l.Check.Outcome = profile.CheckDiffers
+	case is-v > half+own+wide*is:
+		l.Check.Outcome = profile.CheckOpen
+		l.Check.Text = "the stretch takes less, by no more than it takes to fetch from memory what the layer reads"
 	case half+own > wide*is:
 		l.Check.Outcome = profile.CheckOpen
 	}
@@ -311,13 +320,13 @@ func beside(layer string, with, without []Row) (more, unsure float64, text strin
 	}
 	var said []string
 	if plus != nil {
-		said = append(said, "with it also "+strings.Join(plus, ", "))
+		said = append(said, "with the layer also "+strings.Join(plus, ", "))
 	}
 	if minus != nil {
 		said = append(said, "without it also "+strings.Join(minus, ", "))
 	}
 	if said != nil {
-		text = "the engine executes " + strings.Join(said, ", ") + ", which is taken off as its profiler has it"
+		text = "the engine executes " + strings.Join(said, ", ") + ""
 	}
 	return more, unsure, text, true
 }
