@@ -109,15 +109,17 @@ func (m *Model) visit(ctx context.Context, o Options, turn *guest.Turn) (*profil
 	}
 	defer clean()
 	p, err := source.Collect(ctx, reader{guest.New(g), m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
-	if e, ok := errors.AsType[*guest.Error](err); ok {
-		return p, engineError(m.g.Path, o.Engine.Name, e)
-	}
-	return p, failed(m.g.Path, err)
+	return p, engineError(m.g.Path, o.Engine.Name, err)
 }
 
-// engineError is the error of an engine, or of a model that it refuses.
-func engineError(path, engine string, e *guest.Error) error {
-	if e.Code == guest.Rejected || e.Code == guest.NoFormat {
+// engineError is the error of an engine, or of a model that it refuses; other errors are those of
+// the model.
+func engineError(path, engine string, err error) error {
+	e, ok := errors.AsType[*guest.Error](err)
+	switch {
+	case !ok:
+		return failed(path, err)
+	case e.Code == guest.Rejected || e.Code == guest.NoFormat:
 		return &ModelError{File: path, Offset: -1, Err: e}
 	}
 	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
@@ -155,12 +157,7 @@ func (m *Model) guest(o *Options, h host.Options, turn *guest.Turn) (g guest.Opt
 		}
 		task.Carry[c.Output] = c.Input
 	}
-	var cpus, streams []int
-	if h.Pin {
-		cpus = machine.PickCPUs(h.Threads)
-		streams = machine.PickCPUs(h.Threads * max(h.Streams, 1))
-	}
-	return guest.Options{
+	g = guest.Options{
 		Accept: find.Spec{Engine: o.Engine.Name, Version: o.Engine.Want}.Accept,
 		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: measure.ReferenceName,
 		Progress: o.Progress,
@@ -168,11 +165,24 @@ func (m *Model) guest(o *Options, h host.Options, turn *guest.Turn) (g guest.Opt
 			return m.differences(ctx, o, base, got, f)
 		},
 		Request: guest.Request{
-			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, CPUs: cpus, MaxMemory: o.MaxMemory,
-			Load: drive.Load{Streams: h.Streams, Rate: h.Rate, Cold: h.Cold}, Pin: h.Pin, StreamCPUs: streams, Ceilings: ceilings(o, base),
+			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, MaxMemory: o.MaxMemory,
+			Load: drive.Load{Rate: h.Rate, Cold: h.Cold}, Pin: h.Pin, Ceilings: ceilings(o, base),
 			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
 		},
-	}, clean, nil
+	}
+	if h.Pin {
+		g.Request.CPUs = machine.PickCPUs(h.Threads)
+	}
+	streams(&g.Request, h.Streams)
+	return g, clean, nil
+}
+
+// streams asks for a number of streams, each with processors of its own where threads are bound.
+func streams(r *guest.Request, n int) {
+	r.Load.Streams = n
+	if r.Pin {
+		r.StreamCPUs = machine.PickCPUs(r.Task.Threads * max(n, 1))
+	}
 }
 
 // ceilings lists the kinds of models that show the peaks which matter for a model.
@@ -221,17 +231,10 @@ func (m *Model) differences(ctx context.Context, o *Options, base *profile.Profi
 // quantised reports whether a model computes in integers of eight bits or less in between.
 func quantised(p *profile.Profile) bool {
 	return slices.ContainsFunc(p.Layers, func(l profile.Layer) bool {
-		return value(l.MACs) > 0 && slices.ContainsFunc(l.Inputs, func(t profile.Tensor) bool {
+		return l.MACs != nil && *l.MACs > 0 && slices.ContainsFunc(l.Inputs, func(t profile.Tensor) bool {
 			return strings.HasSuffix(t.DType, "int8") || strings.HasSuffix(t.DType, "int4")
 		})
 	})
-}
-
-func value(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // given is an input as engines take it.
@@ -286,11 +289,11 @@ func FindEngines(list string) ([]*Engine, error) {
 		}
 		f, err := s.Pick(here)
 		if err != nil {
-			return nil, foundError(s.Engine, err)
+			return nil, engineError("", s.Engine, err)
 		}
 		helper, err := here.Helper()
 		if err != nil {
-			return nil, foundError(s.Engine, err)
+			return nil, engineError("", s.Engine, err)
 		}
 		out[i] = &Engine{Name: f.Engine, Library: f.Path, Version: f.Version, Helper: helper}
 		if s.Library != "" {
@@ -298,12 +301,4 @@ func FindEngines(list string) ([]*Engine, error) {
 		}
 	}
 	return out, nil
-}
-
-func foundError(engine string, err error) error {
-	e, ok := errors.AsType[*guest.Error](err)
-	if !ok {
-		e = guest.Errorf(guest.NotFound, "%v", err)
-	}
-	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/drive"
+	"github.com/opmeter/opmeter/internal/figures"
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/measure"
@@ -207,7 +208,15 @@ func (s *sweep) group(ctx context.Context, points []int) {
 		return nil
 	}
 	if o.Engine != nil {
-		err = each(func(streams int) (*drive.Round, error) { return s.m.round(ctx, o, h, streams) })
+		var g guest.Options
+		var clean func()
+		if g, clean, err = s.m.guest(&o, h, nil); err == nil {
+			defer clean()
+			err = each(func(n int) (*drive.Round, error) {
+				streams(&g.Request, n)
+				return s.m.round(ctx, g)
+			})
+		}
 	} else {
 		most := 0
 		for _, i := range points {
@@ -235,23 +244,14 @@ func (s *sweep) group(ctx context.Context, points []int) {
 
 // round lets streams of an engine of others run once. Each has a process of its own: engines set up
 // sessions for as many streams as there are.
-func (m *Model) round(ctx context.Context, o Options, h host.Options, streams int) (*drive.Round, error) {
+func (m *Model) round(ctx context.Context, g guest.Options) (*drive.Round, error) {
 	release, err := measure.Lease(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	h.Streams = streams
-	g, clean, err := m.guest(&o, h, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer clean()
 	r, err := guest.Round(ctx, g)
-	if e, ok := errors.AsType[*guest.Error](err); ok {
-		return r, engineError(m.g.Path, o.Engine.Name, e)
-	}
-	return r, err
+	return r, engineError(m.g.Path, g.Request.Engine, err)
 }
 
 // stopped notes that points were not begun.
@@ -303,14 +303,8 @@ func (p *SweepPoint) String() string {
 	if p.Batch > 0 {
 		batch = fmt.Sprintf("batch %d", p.Batch)
 	}
-	count := func(n int, what string) string {
-		if n == 1 {
-			return "1 " + what
-		}
-		return fmt.Sprintf("%d %ss", n, what)
-	}
 	if p.Engine != nil {
 		batch = p.Engine.Name + ", " + batch
 	}
-	return fmt.Sprintf("%s, %s, %s", batch, count(p.Threads, "thread"), count(p.Streams, "stream"))
+	return fmt.Sprintf("%s, %s, %s", batch, figures.Plural(p.Threads, "thread"), figures.Plural(p.Streams, "stream"))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -191,8 +192,16 @@ func (s *Source) take(ctx context.Context, m *Message) error {
 		return s.described(m.Event.Described, m.Hints)
 	case m.Event != nil:
 		return s.event(m.Event)
+	case m.Facts != nil:
+		s.facts = *m.Facts
+	case m.Round != nil:
+		s.round = m.Round
+	case m.Spare:
+		s.spare = true
+	case m.Outputs:
+		s.outputs, s.ran = m.Tensors, true
 	}
-	return s.later(ctx, m)
+	return nil
 }
 
 // described joins what is executed with the model.
@@ -251,30 +260,13 @@ func (s *Source) event(e *profile.Event) error {
 	return s.to.Send(*e)
 }
 
-// later takes messages of what is told once.
-func (s *Source) later(_ context.Context, m *Message) error {
-	switch {
-	case m.Facts != nil:
-		s.facts = *m.Facts
-	case m.Round != nil:
-		s.round = m.Round
-	case m.Spare:
-		s.spare = true
-	case m.Outputs:
-		s.outputs, s.ran = m.Tensors, true
-	}
-	return nil
-}
-
 // settings notes what the engine was asked for, and what is in effect.
 func (s *Source) settings(p *profile.Settings) {
 	r := &s.o.Request
 	p.Engine, p.EngineVersion, p.EngineLibrary, p.KernelSet = s.about.Title, s.about.Version, r.Library, ""
 	p.Threads = new(int64(r.Task.Threads))
 	p.EngineOptions = map[string]string{}
-	for k, v := range s.facts.Settings {
-		p.EngineOptions[k] = v
-	}
+	maps.Copy(p.EngineOptions, s.facts.Settings)
 	for _, o := range r.Task.Options {
 		if _, ok := p.EngineOptions[o.Key]; !ok {
 			p.EngineOptions[o.Key] = o.Value

@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/machine"
@@ -29,7 +28,6 @@ type server struct {
 	req     *guest.Request
 	turns   chan struct{}
 	stop    context.CancelFunc
-	mu      sync.Mutex
 	folder  string // removed where the parent is gone
 	exit    func(status int)
 }
@@ -72,7 +70,6 @@ func (s *server) listen() {
 		switch {
 		case err != nil:
 			// The parent is gone. The library may be anywhere: there is no way to go but out.
-			s.mu.Lock()
 			s.clear()
 			s.exit(1)
 			return

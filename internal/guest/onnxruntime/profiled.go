@@ -71,7 +71,7 @@ func (p *profiled) learn() error {
 		// It was not for the writing, which compiled providers refuse.
 		return err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for range learning {
 		if err := s.Run(); err != nil {
 			return err
