@@ -99,11 +99,16 @@ const TurnTime = 0.005
 
 // turnsFor is the number of turns that fit into a time.
 func turnsFor(pieces []Piece, each time.Duration) int {
+	return int(min(max(each.Seconds()/turn(pieces), leastTurns), mostTurns))
+}
+
+// turn is about what a turn takes, in seconds.
+func turn(pieces []Piece) float64 {
 	sum := 0.0
 	for _, p := range pieces {
 		sum += 4 * max(p.Seconds, TurnTime) // plain and instrumented runs, twice
 	}
-	return int(min(max(each.Seconds()/sum, leastTurns), mostTurns))
+	return sum
 }
 
 // Check measures the slowest layers of a profile again and notes in it what came of it. The error is the context's, or of

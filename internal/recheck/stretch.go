@@ -15,8 +15,11 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// again is how many times the turns a second chance has.
-const again = 3
+// again is how many times the turns a second chance has, as far as they take no longer than longest, in seconds.
+const (
+	again   = 3
+	longest = 10
+)
 
 // checker measures one layer.
 type checker struct {
@@ -152,7 +155,7 @@ func (c *checker) try(ctx context.Context, way func(context.Context) (*stretch, 
 	}
 	// What is near the limit gets a second chance with more turns.
 	var parts []float64
-	for n := turnsFor(pieces, c.each); ; n *= again {
+	for n := turnsFor(pieces, c.each); ; n = min(again*n, max(n, int(longest/turn(pieces)))) {
 		got, err := c.o.Timer.Time(ctx, pieces, n)
 		switch {
 		case ctx.Err() != nil:
@@ -290,10 +293,10 @@ func beside(layer string, with, without []Row) (more, unsure float64, text strin
 	add(with, 1)
 	add(without, -1)
 	slices.Sort(ops)
-	one, longest := "", 0.0 // the layer itself is what has its name, or the longest of what is more
+	one, slowest := "", 0.0 // the layer itself is what has its name, or the longest of what is more
 	for _, op := range ops {
-		if count[op] > 0 && one != layer && (one == "" || op == layer || seconds[op] > longest) {
-			one, longest = op, seconds[op]
+		if count[op] > 0 && one != layer && (one == "" || op == layer || seconds[op] > slowest) {
+			one, slowest = op, seconds[op]
 		}
 	}
 	switch {
@@ -312,7 +315,7 @@ func beside(layer string, with, without []Row) (more, unsure float64, text strin
 			plus = append(plus, op)
 		case count[op] < 0:
 			minus = append(minus, op)
-		case slices.ContainsFunc(with, func(r Row) bool { return r.Op == op && longest <= r.Seconds }):
+		case slices.ContainsFunc(with, func(r Row) bool { return r.Op == op && slowest <= r.Seconds }):
 			continue // a neighbour of the layer as slow as itself: it is in both, and what its times differ by is noise
 		}
 		more += seconds[op]
