@@ -202,6 +202,8 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 	own := 0.0
 	if ci := l.Latency.CI95; ci != nil { // of a disturbed series it may lie to one side of the figure
 		own = max(ci[1]-is, is-ci[0])
+	} else if ci := c.p.Totals.Latency.CI95; ci != nil { // a mean without runs is as sure as the whole at best
+		own = is / whole * max(ci[1]-whole, whole-ci[0])
 	}
 	cached := 0.0
 	if !s.upTo {
