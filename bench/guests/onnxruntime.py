@@ -15,6 +15,8 @@ import plain
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as opmeter does: nothing is sent of the models
+
 import numpy as np
 import onnxruntime as ort
 

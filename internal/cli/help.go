@@ -82,10 +82,11 @@ prepares the model anew, too. docs/streams.md has the rules.`
 			return `With --engine a model runs with an engine that people ship, found where it is installed:
 onnxruntime, litert, openvino, or onnxruntime@1.20, or onnxruntime=FILE for a library. The
 time of operators is their share, by that engine's profiler, of plain inferences. Several
-with commas between take turns, and are compared. opmeter engines lists what is here.`
+with commas between take turns and are compared: -o both.html has the comparison, and
+both-opmeter.html and the like each engine's profile. opmeter engines lists what is here.`
 		},
 		`  opmeter profile model.onnx --engine onnxruntime
-  opmeter profile model.onnx --engine opmeter,onnxruntime --time 5s
+  opmeter profile model.onnx --engine opmeter,onnxruntime -o both.html
   opmeter profile model.onnx --engine onnxruntime --check`,
 		[]string{"engine", "engine-option", "engine-timeout", "check"},
 		[]string{"engine-option", "engine-timeout", "check"},
@@ -148,7 +149,8 @@ func formatsText() string {
 	}
 	b.WriteString("\n--format takes " + strings.Join(report.Formats(true), ", "))
 	b.WriteString(".\n\n" + `Several models or targets are a line each on standard output, an array as JSON.
-Files .txt, .md and .csv hold all; of others each profile has one, x-MODEL-TARGET.html.`)
+Files .txt, .md and .csv hold all; of others each profile has one, x-MODEL-TARGET.html.
+Several engines are compared instead: opmeter help engine.`)
 	return b.String()
 }
 
@@ -168,12 +170,16 @@ func (t *topic) command(root *cobra.Command) *cobra.Command {
 	return c
 }
 
-// set gathers the topic's flags from all verbs; the first that has one explains it.
+// set gathers the topic's flags from all verbs; profile explains those that it has, for others the first that has one.
 func (t *topic) set(root *cobra.Command) *pflag.FlagSet {
 	set := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
 	set.SortFlags = false
+	verbs := slices.Clone(root.Commands())
+	if i := slices.IndexFunc(verbs, func(c *cobra.Command) bool { return c.Name() == "profile" }); i > 0 {
+		verbs[0], verbs[i] = verbs[i], verbs[0]
+	}
 	for _, name := range t.flags {
-		for _, c := range root.Commands() {
+		for _, c := range verbs {
 			if f := c.Flags().Lookup(name); f != nil {
 				shown := *f
 				shown.Hidden = false

@@ -53,6 +53,8 @@ type several struct {
 	// engines says that all targets are engines here that took turns with one model, by these names.
 	engines bool
 	called  []string
+	table   *versus.Table    // their comparison, nil before the end and where there is none
+	apart   error            // why there is none
 	list    *report.List     // where lines are shown as they come, nil otherwise
 	rows    []report.ListRow // all of them where something needs that
 	used    map[string]bool  // names of files
@@ -96,13 +98,17 @@ func (f *outputFlags) checkSeveral() error {
 }
 
 // together reports whether a file of -o holds all profiles.
-func together(path string) bool {
+func together(path string) bool { return inFormat(path, report.Together) }
+
+// inFormat reports whether the name of a file ends as one of these formats does.
+func inFormat(path string, formats []string) bool {
 	name, err := report.FormatOf(path)
-	return !isFolder(path) && err == nil && slices.Contains(report.Together, name)
+	return !isFolder(path) && err == nil && slices.Contains(formats, name)
 }
 
 // names are the files that a profile gets for itself: those of -o with the model's name
-// and the target before the ending, as far as there are several.
+// and the target before the ending, as far as there are several. Engines that are compared get one
+// of each, beside the comparison.
 func (s *several) names(model, target string) []string {
 	var parts []string
 	if s.models {
@@ -119,7 +125,7 @@ func (s *several) names(model, target string) []string {
 	var out []string
 	for _, path := range s.o.files {
 		switch end := report.Ending(path); {
-		case together(path):
+		case !s.engines && together(path):
 		case isFolder(path):
 			out = append(out, filepath.Join(path, tail)+string(filepath.Separator))
 		default:
@@ -159,7 +165,7 @@ func fileName(s string) string {
 func (s *several) add(r report.ListRow, files []string) error {
 	if r.Err != nil {
 		s.refused++
-		if s.list == nil && !s.engines && s.o.format != "csv" && s.o.format != "markdown" { // these have a line for it
+		if s.list == nil && (s.engines || s.o.format != "csv" && s.o.format != "markdown") { // lists have a line for it
 			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
 		}
 	} else {
@@ -188,8 +194,8 @@ func (s *several) end() error {
 	switch {
 	case s.list != nil:
 		err = s.list.Close()
-	case s.engines && s.o.format == "":
-		err = s.compared()
+	case s.shows() && s.compared() != nil:
+		err = s.show()
 	case s.listed():
 		format := s.o.format
 		if format == "" {
@@ -202,37 +208,32 @@ func (s *several) end() error {
 	return errors.Join(err, s.files())
 }
 
-// compared shows engines beside each other, and why one of them is missing.
-func (s *several) compared() error {
-	var runs []versus.Named
-	for i, r := range s.rows {
-		if r.Err != nil {
-			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
-			continue
-		}
-		runs = append(runs, versus.Named{Name: s.called[i], Profile: r.Profile})
-	}
-	if len(runs) < 2 {
-		return report.WriteList(s.a.out, s.rows, "table", s.a.width)
-	}
-	t, err := versus.New(runs)
-	if err != nil {
-		return report.WriteList(s.a.out, s.rows, "table", s.a.width)
-	}
-	return report.WriteVersus(s.a.out, t, "table", report.VersusOptions{Top: s.o.top, Width: s.a.width, Color: s.a.color})
-}
-
 // files writes the files that hold all profiles and says which there are.
 func (s *several) files() error {
+	var own []string
 	for _, path := range s.o.files {
-		if !together(path) {
+		if !s.holds(path) {
 			continue
 		}
-		if err := report.FileAll(path, s.rows, s.o.options(s.a)); err != nil {
+		var err error
+		switch {
+		case !s.engines:
+			err = report.FileAll(path, s.rows, s.o.options(s.a))
+		case s.compared() == nil:
+			continue // it is told why
+		default:
+			err = report.VersusFile(path, s.table, s.versusOptions())
+		}
+		if err != nil {
 			s.failed = errors.Join(s.failed, withStatus(statusUse, err))
 			continue
 		}
-		s.wrote = append(s.wrote, path)
+		own = append(own, path)
+	}
+	if s.engines {
+		s.wrote = append(own, s.wrote...) // the comparison is what is opened
+	} else {
+		s.wrote = append(s.wrote, own...)
 	}
 	s.a.sayWrote(s.wrote, s.o.format == "")
 	if s.o.open && s.failed == nil {
@@ -252,11 +253,11 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 	if err := o.checkSeveral(); err != nil {
 		return err
 	}
-	whole := slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !together(p) })
+	s := a.newSeveral(o, files, rs, timed)
+	whole := slices.DeleteFunc(slices.Clone(o.files), func(p string) bool { return !s.holds(p) })
 	if err := ready(whole, files...); err != nil {
 		return err
 	}
-	s := a.newSeveral(o, files, rs, timed)
 	for _, f := range files {
 		for _, r := range rs {
 			if err := ready(s.names(f, r.target), files...); err != nil {
@@ -285,13 +286,18 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 	if len(rs) > 1 {
 		what = "profile"
 	}
-	if s.refused > 0 {
-		return withStatus(statusInput, fmt.Errorf("%d of %s refused", s.refused, plural(len(files)*len(rs), what)))
+	n := len(files) * len(rs)
+	switch {
+	case s.refused > 0:
+		err := withStatus(statusInput, fmt.Errorf("%d of %s refused", s.refused, plural(n, what)))
+		if s.refused == n {
+			return err
+		}
+		return errors.Join(err, s.apart)
+	case s.lacking > 0:
+		return errors.Join(withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(n, what))), s.apart)
 	}
-	if s.lacking > 0 {
-		return withStatus(statusSource, fmt.Errorf("most of the work of %d of %s did not run", s.lacking, plural(len(files)*len(rs), what)))
-	}
-	return nil
+	return withStatus(statusSource, s.apart)
 }
 
 // forAll profiles a model for every target.

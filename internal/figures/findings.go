@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -46,10 +47,15 @@ func short(seconds float64) string {
 	d := time.Duration(seconds * 1e9)
 	for step := time.Second; step > 1; step /= 10 {
 		if d >= 100*step {
-			return d.Round(step).String()
+			d = d.Round(step)
+			break
 		}
 	}
-	return d.String()
+	s := d.String()
+	if i := strings.IndexFunc(s, unicode.IsLetter); d < time.Minute && i > 0 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
 }
 
 // shared returns the layers with their shares of the time.

@@ -20,8 +20,8 @@ func TestOverheadFindings(t *testing.T) {
 		{"at rest", 1e-3, 1e-3, 1e-6, -1e-6, 2e-6, 5e-6, nil},
 		{"chance, however large", 4e-6, 4e-6, 0, -40e-6, -24e-6, 5e-6, nil},
 		{"certain and small", 1e-3, 1e-3, 0, 4e-6, 5e-6, 6e-6, nil},
-		{"certain", 1e-4, 2.72e-4, 0, 1.6e-4, 1.72e-4, 1.8e-4, []string{"reconcile.overhead warning took 172 % longer than plain ones (172µs)"}},
-		{"faster for certain", 1e-3, 0.5e-3, 0, -6e-4, -5e-4, -4e-4, []string{"reconcile.overhead warning took 50 % less than plain ones (500µs)"}},
+		{"certain", 1e-4, 2.72e-4, 0, 1.6e-4, 1.72e-4, 1.8e-4, []string{"reconcile.overhead warning took 172 % longer than plain ones (172 µs)"}},
+		{"faster for certain", 1e-3, 0.5e-3, 0, -6e-4, -5e-4, -4e-4, []string{"reconcile.overhead warning took 50 % less than plain ones (500 µs)"}},
 		{"gaps", 1e-5, 1e-5, 2e-6, -1e-7, 0, 1e-7, []string{"reconcile.gaps info 20.0 % of the time lies between operators"}},
 	} {
 		r := &profile.Reconcile{

@@ -102,7 +102,7 @@ func TestShared(t *testing.T) {
 func TestShortTimes(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{
-		1.2345: "1.23s", 12.345: "12.3s", 123.45: "2m3s", 0.9999: "1s", 0.12345: "123ms", 0.012345: "12.3ms", 172.4e-6: "172µs", 1.2345e-6: "1.23µs", 9e-9: "9ns", 0: "0s",
+		1.2345: "1.23 s", 12.345: "12.3 s", 123.45: "2m3s", 0.9999: "1 s", 0.12345: "123 ms", 0.012345: "12.3 ms", 172.4e-6: "172 µs", 1.2345e-6: "1.23 µs", 9e-9: "9 ns", 0: "0 s",
 	} {
 		if got := short(v); got != want {
 			t.Errorf("%v s: %q, want %q", v, got, want)

@@ -35,6 +35,7 @@ func Streams(res *scenario.Result) map[string]*profile.Metric {
 	}
 	if res.Inferences > 0 {
 		value("inferences_per_s", res.PerSecond, fmt.Sprintf("%d streams over %.3g s in which all ran", len(res.Streams), res.Window))
+		repeatable(out["inferences_per_s"], res.Rates)
 		value("loaded_processor_s", res.Busy/res.PerSecond, "processor time of the process divided by the inferences")
 	}
 	// Streams are series of their own: the interval is that of the least steady one only where
@@ -53,6 +54,21 @@ func Streams(res *scenario.Result) map[string]*profile.Metric {
 		value("unstarted_inferences", float64(res.Unstarted), "")
 	}
 	return out
+}
+
+// repeatable puts the interval that a repeated run falls into around a throughput, from those of parts of
+// the window in order of time; none where there are too few.
+func repeatable(m *profile.Metric, parts []float64) {
+	if m == nil || m.Median == nil {
+		return
+	}
+	r, ok := stats.Repeated(parts, processSpread)
+	if !ok || math.IsNaN(r.High-r.Low) || math.IsInf(r.High-r.Low, 0) {
+		return
+	}
+	half := (r.High - r.Low) / 2
+	m.CI95 = &[2]float64{max(0, *m.Median-half), *m.Median + half}
+	m.Method += fmt.Sprintf("; interval for a repeated run, from %d parts of that time", r.Blocks)
 }
 
 // Cold is the time of cold inferences, nil for none.

@@ -97,10 +97,40 @@ func TestCold(t *testing.T) {
 	if err := p.Totals.Set("cold_latency_s", m); err != nil || *m.Median != 0.03 {
 		t.Fatal(err, m)
 	}
-	if fs := ColdFindings(p, "cold_latency_s", "With cold caches an inference takes"); len(fs) != 1 || fs[0].Text != "With cold caches an inference takes 30ms, 3 times as long as a warm one." {
+	if fs := ColdFindings(p, "cold_latency_s", "With cold caches an inference takes"); len(fs) != 1 || fs[0].Text != "With cold caches an inference takes 30 ms, 3 times as long as a warm one." {
 		t.Errorf("%+v", fs)
 	}
 	if fs := ColdFindings(p, "cold_start_s", "It takes"); fs != nil {
 		t.Errorf("%+v", fs)
+	}
+}
+
+// A throughput has the interval that a repeated run falls into, from parts of the window.
+func TestThroughputInterval(t *testing.T) {
+	t.Parallel()
+	streams := func(parts ...float64) *profile.Metric {
+		none := stats.Summarize(nil)
+		return Streams(&scenario.Result{
+			Streams: make([]scenario.Stream, 2), Window: 1, Inferences: 100, PerSecond: 100, Rates: parts, Fairness: math.NaN(), Busy: math.NaN(), Latency: none, Response: none, Waiting: none,
+		})["inferences_per_s"]
+	}
+	// Three parts with a standard deviation of 10 and no correlation of neighbours; Student's quantile of two
+	// degrees of freedom, 0.5 % by which processes differ, and both runs have the error.
+	half := math.Sqrt2 * math.Hypot(4.302653*10/math.Sqrt(3), 1.959964*0.5)
+	m := streams(100, 110, 90)
+	if m == nil || *m.Median != 100 || m.CI95 == nil || !(math.Abs(m.CI95[0]-(100-half)) <= 1e-9) || !(math.Abs(m.CI95[1]-(100+half)) <= 1e-9) {
+		t.Errorf("%+v, want 100 ± %v", m, half)
+	}
+	if err := m.Validate(); err != nil {
+		t.Error(err)
+	}
+	// No throughput is below nothing.
+	if m := streams(10, 190, 100); m.CI95 == nil || m.CI95[0] != 0 {
+		t.Errorf("%+v", m.CI95)
+	}
+	for _, parts := range [][]float64{nil, {100}, {100, 100}, {100, math.NaN(), 100}} {
+		if m := streams(parts...); m == nil || m.CI95 != nil || *m.Median != 100 {
+			t.Errorf("%v: %+v", parts, m)
+		}
 	}
 }

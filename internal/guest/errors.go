@@ -27,6 +27,8 @@ type Error struct {
 	Code Code `json:"code"`
 	// Text says it for people: what the engine said, what was expected, what to do.
 	Text string `json:"text"`
+	// Printed says that the library printed why, which only the parent of its process sees.
+	Printed bool `json:"printed,omitzero"`
 }
 
 // Error gives the text.
@@ -35,4 +37,10 @@ func (e *Error) Error() string { return e.Text }
 // Errorf makes an [Error].
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+// InPrint marks an error whose reason the library only prints. It returns e.
+func (e *Error) InPrint() *Error {
+	e.Printed = true
+	return e
 }

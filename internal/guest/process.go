@@ -171,23 +171,63 @@ func (p *process) end(patience time.Duration) {
 	_ = os.RemoveAll(p.folder)
 }
 
-// died says how a child ended that was not told to. It has ended.
-func (p *process) died(title string) *Error {
+// died says how a child ended that was not told to. It has ended. most is the memory that it was allowed, 0
+// for any.
+func (p *process) died(title string, most int64) *Error {
+	const next = "try another release of it or other options"
 	st := p.cmd.ProcessState
 	while := ""
 	if p.doing != "" {
 		while = " while " + p.doing
 	}
 	lines := p.stderr.lines()
+	if starved(lines, most > 0) {
+		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
+	}
 	if sig, ok := signalled(st); ok && sig == "SIGKILL" {
-		return Errorf(Killed, "%s was killed from outside%s: by somebody, or by the system for want of memory", title, while)
+		return Errorf(Killed, "%s was killed from outside%s: by somebody, or by the system for want of memory; try again, with less at the same time", title, while)
 	} else if ok {
-		return Errorf(Crashed, "%s crashed%s (%s)%s", title, while, sig, saying(lines))
+		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
 	}
 	if sig := goSignal(lines); sig != "" {
-		return Errorf(Crashed, "%s crashed%s (%s)%s", title, while, sig, saying(lines))
+		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
 	}
-	return Errorf(Crashed, "%s ended the process%s (%v)%s", title, while, st, saying(lines))
+	return Errorf(Crashed, "%s ended the process%s (%v): %s%s", title, while, st, next, saying(lines))
+}
+
+// starved reports whether a process ended for want of memory, by what it printed. What Go says is sure; what
+// C++, the system's loader and threads say means that where the process was limited.
+func starved(lines []string, limited bool) bool {
+	for _, l := range lines {
+		if rest, ok := strings.CutPrefix(l, "fatal error: "); ok && (strings.Contains(rest, "out of memory") || strings.Contains(rest, "cannot allocate") || strings.Contains(rest, "cannot map pages")) {
+			return true
+		}
+		for _, words := range []string{"annot allocate", "std::bad_alloc", "failed to map segment", "failed to create new OS thread"} {
+			if limited && strings.Contains(l, words) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// moreMemory says what helps where memory did not suffice of which most bytes were allowed, 0 for any.
+func moreMemory(most int64) string {
+	if most > 0 {
+		return fmt.Sprintf("--max-memory allows %d MiB, give it more or take a smaller batch or fewer streams", most>>20)
+	}
+	return "take a smaller batch or fewer streams"
+}
+
+// printed is what a library printed of an error that it reported in general terms only, as the end of
+// a sentence: the first line that says that it is one, or else the last.
+func printed(lines []string) string {
+	for _, l := range lines {
+		if t := strings.TrimSpace(l); strings.HasPrefix(t, "ERROR") {
+			return quoted("it printed", t)
+		}
+	}
+	return quoted("it printed", lastWords(lines))
 }
 
 // goSignal finds the signal in what Go prints of a fault in a library.
@@ -203,7 +243,22 @@ func goSignal(lines []string) string {
 }
 
 // saying are the last words of a library before a fault, as the end of a sentence.
-func saying(lines []string) string {
+func saying(lines []string) string { return quoted("its last words", lastWords(lines)) }
+
+// quoted is what a library printed as the end of a sentence, nothing where it printed nothing.
+func quoted(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	const most = 300
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("; %s: %s", what, text)
+}
+
+// lastWords is the last line before what Go says of a fault.
+func lastWords(lines []string) string {
 	last := ""
 	for _, l := range lines {
 		t := strings.TrimSpace(l)
@@ -214,12 +269,5 @@ func saying(lines []string) string {
 			last = t
 		}
 	}
-	if last == "" {
-		return ""
-	}
-	const most = 300
-	if r := []rune(last); len(r) > most {
-		last = string(r[:most]) + "…"
-	}
-	return fmt.Sprintf("; its last words: %s", last)
+	return last
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/drive"
@@ -102,16 +103,19 @@ func (s *Source) hear(ctx context.Context) error {
 	err := s.listen(ctx)
 	if errors.Is(err, errLate) {
 		quick = 0
-		err = Errorf(Silent, "%s has not come back for %v%s: it was ended", s.title(), s.o.Silent, s.doing())
+		err = Errorf(Silent, "%s has not come back for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
 	}
 	s.p.end(quick)
 	switch {
 	case !errors.Is(err, errGone):
+		if e, ok := errors.AsType[*Error](err); ok && e.Printed {
+			e.Text = strings.TrimSuffix(e.Text, ".") + printed(s.p.stderr.lines())
+		}
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return s.p.died(s.title())
+	return s.p.died(s.title(), s.o.Request.MaxMemory)
 }
 
 // errGone tells that the child has ended without a last word.
@@ -119,9 +123,17 @@ var errGone = errors.New("the child is gone")
 
 func (s *Source) title() string {
 	if s.about.Title == "" {
-		return s.o.Request.Engine
+		return s.o.Request.Engine + " (" + s.o.Request.Library + ")"
 	}
 	return s.about.Title + " " + s.about.Version
+}
+
+// patience says what gives an engine more time, where anything does.
+func (s *Source) patience() string {
+	if s.o.Request.Task == nil {
+		return ""
+	}
+	return "; --engine-timeout gives it more time"
 }
 
 func (s *Source) doing() string {
@@ -157,7 +169,7 @@ func (s *Source) listen(ctx context.Context) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isGone(err):
 			return errGone
 		case err != nil:
-			return Errorf(Crashed, "%s says what cannot be understood (%v): is something else called opmeter-engine?", s.title(), err)
+			return Errorf(Crashed, "%s says what cannot be understood (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
 		case m.Error != nil:
 			return m.Error
 		case m.Done:

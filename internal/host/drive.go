@@ -84,7 +84,7 @@ func (d *native) End() {
 
 // Start implements [drive.Engine].
 func (d *native) Start() (how, from string) {
-	return "session made anew before each inference", "From an open model to its first result it takes"
+	return "session made anew before each inference, of a model that is open", "From making a session of the open model to its first result it takes"
 }
 
 // total sends a figure of the whole model.

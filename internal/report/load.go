@@ -22,7 +22,10 @@ func underLoad(p *profile.Profile) string {
 	if b := p.Settings.Batch; b != nil && *b > 1 {
 		s += fmt.Sprintf(" of batch %d (%s items/s)", *b, perSecond(v*float64(*b)))
 	}
-	s += percentiles(", each takes ", t.Figure("loaded_latency_s"))
+	if between := t.Figure("inferences_per_s").CI95; between != nil {
+		s += fmt.Sprintf(", %s %s and %s", words.Holds(p.Trust), perSecond(between[0]), perSecond(between[1]))
+	}
+	s += percentiles("; each takes ", t.Figure("loaded_latency_s"))
 	if f, ok := t.Figure("stream_fairness").Best(); ok {
 		s += fmt.Sprintf("; the slowest stream computes %s of the fastest", Percent(f))
 	}
@@ -56,8 +59,12 @@ func response(p *profile.Profile) string {
 
 // cold says what cold inferences took.
 func cold(p *profile.Profile) string {
+	begin := " from making the session to the first result, with empty caches; the model's file was open before"
+	if p.Settings.EngineLibrary != "" {
+		begin = " from the model's file to the first result, with empty caches; the engine's library was loaded before"
+	}
 	var parts []string
-	for _, x := range []struct{ key, how string }{{"cold_latency_s", " with empty caches"}, {"cold_start_s", " from an open model to the first result"}} {
+	for _, x := range []struct{ key, how string }{{"cold_latency_s", " with empty caches"}, {"cold_start_s", begin}} {
 		if s := percentiles("", p.Totals.Figure(x.key)); s != "" {
 			parts = append(parts, s+x.how)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/atomicfile"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -145,7 +146,7 @@ func Sweep(w io.Writer, model string, rows []SweepRow, format string, width int)
 			cols = slices.DeleteFunc(cols, func(c sweepColumn) bool { return c.head == drop })
 		}
 	}
-	return sweepText(w, cols, rows, width)
+	return sweepText(w, model, cols, rows, width)
 }
 
 func sweepCSV(w io.Writer, rows []SweepRow) error {
@@ -215,7 +216,7 @@ func sweepWidth(cols []sweepColumn, rows []SweepRow) int {
 }
 
 // sweepText writes the table for people.
-func sweepText(w io.Writer, cols []sweepColumn, rows []SweepRow, width int) error {
+func sweepText(w io.Writer, model string, cols []sweepColumn, rows []SweepRow, width int) error {
 	widths := sweepWidths(cols, rows)
 	var b strings.Builder
 	line := func(cell func(c *sweepColumn) string, note string) {
@@ -229,6 +230,10 @@ func sweepText(w io.Writer, cols []sweepColumn, rows []SweepRow, width int) erro
 		}
 		b.WriteString(clip(s, width) + "\n")
 	}
+	for _, l := range wrap(fmt.Sprintf("%s: time of an inference and items a second, %s", text.Clean(model), words.Plural(int64(len(rows)), "point")), width) {
+		b.WriteString(l + "\n")
+	}
+	b.WriteByte('\n')
 	line(func(c *sweepColumn) string { return c.head }, "")
 	some := false
 	for i := range rows {
@@ -236,7 +241,7 @@ func sweepText(w io.Writer, cols []sweepColumn, rows []SweepRow, width int) erro
 		line(func(c *sweepColumn) string { return c.human(&rows[i]) }, rows[i].Error)
 	}
 	if some {
-		b.WriteString(strings.Join(wrap("* best: no other point has less latency and as much throughput, or more throughput and as little latency. Latency is the median of an inference while all streams run.", width), "\n") + "\n")
+		b.WriteString("\n" + strings.Join(wrap("* best: no other point has less latency and as much throughput, or more throughput and as little latency. Latency is the median of an inference while all streams run.", width), "\n") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -139,14 +139,19 @@ func versusRatio(r versus.Ratio) string {
 	return ratioDigits(*r.Value) + " " + words.VersusMark(r.Verdict)
 }
 
+// ratioDigits writes a ratio with three digits.
 func ratioDigits(v float64) string {
 	switch {
 	case v >= 99.95:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case v >= 9.995:
 		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v >= 0.9995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v >= 0.09995:
+		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
 // groupOp is the operator of a group, with how many there are.

@@ -22,6 +22,7 @@ var versusHTML = template.Must(template.New("versus").Parse(`<!doctype html>
 @media (prefers-color-scheme: dark) { :root { --text: #e2e6ea; --soft: #9aa4ae; --line: #39414a; --ground: #14181d; --bar: #3f5f86; --slower: #ff8a80; --faster: #7ddc98; } }
 body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--ground); }
 h1 { font-size: 1.4rem; margin: 0 0 .3rem; }
+h2 { font-size: 1rem; margin: 0 0 .3rem; }
 p { color: var(--soft); margin: .2rem 0 1rem; }
 .scroll { overflow-x: auto; margin: 0 0 1.6rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 100%; }
@@ -29,11 +30,21 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 600; }
 th.text, td.text { text-align: left; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; }
+th.long, td.long { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
 tbody th { font-weight: 400; }
+th:first-child { position: sticky; left: 0; background: var(--ground); }
 tr.last th, tr.last td { font-weight: 600; }
 .slower { color: var(--slower); } .faster { color: var(--faster); }
 .bar { display: block; height: 4px; margin-left: auto; background: var(--bar); border-radius: 2px; }
 ul { padding-left: 1.2rem; }
+@media (max-width: 40rem) {
+body { margin: 1rem auto; padding: 0 .7rem; font-size: 14px; }
+th, td { padding: .25rem .4rem; }
+th.name, td.name { display: none; }
+th.text { max-width: 9.5rem; }
+th.long, td.long { white-space: nowrap; }
+.bar { display: none; }
+}
 </style>
 </head>
 <body>
@@ -41,9 +52,9 @@ ul { padding-left: 1.2rem; }
 <p>{{.What}}</p>
 {{range .Tables}}<div class="scroll"><table>
 <caption>{{.Caption}}</caption>
-<thead><tr>{{range .Head}}<th scope="col"{{if .Text}} class="text"{{end}}>{{.Value}}</th>{{end}}</tr></thead>
+<thead><tr>{{range .Head}}<th scope="col"{{with .Class}} class="{{.}}"{{end}}>{{.Value}}</th>{{end}}</tr></thead>
 <tbody>
-{{range .Rows}}<tr{{if .Last}} class="last"{{end}}>{{range $i, $c := .Cells}}{{if $i}}<td{{with $c.Class}} class="{{.}}"{{end}}>{{$c.Value}}{{if $c.Part}}<span class="bar" style="width: {{$c.Part}}%"></span>{{end}}</td>{{else}}<th scope="row" class="text">{{$c.Value}}</th>{{end}}{{end}}</tr>
+{{range .Rows}}<tr{{if .Last}} class="last"{{end}}>{{range $i, $c := .Cells}}{{if $i}}<td{{with $c.Class}} class="{{.}}"{{end}}>{{$c.Value}}{{if $c.Part}}<span class="bar" style="width: calc({{$c.Part}} * .07rem)"></span>{{end}}</td>{{else}}<th scope="row" class="text">{{$c.Value}}</th>{{end}}{{end}}</tr>
 {{end}}</tbody></table></div>
 {{end}}{{with .Notes}}<h2>What does not compare</h2>
 <ul>{{range .}}<li>{{.}}</li>{{end}}</ul>
@@ -56,8 +67,7 @@ ul { padding-left: 1.2rem; }
 type (
 	versusCell struct {
 		Value, Class string
-		Text         bool
-		Part         int // per cent of the longest
+		Part         int // per cent of the longest, the same length in every column
 	}
 	versusRow struct {
 		Cells []versusCell
@@ -125,10 +135,14 @@ func sheet(caption string, rows [][]string, names int) versusSheet {
 			if !keep[i] {
 				continue
 			}
-			c := versusCell{Value: text.Clean(v), Text: i < names}
+			c := versusCell{Value: text.Clean(v)}
 			switch {
-			case c.Text:
+			case i == 1 && names > 1:
+				c.Class = "text name"
+			case i < names:
 				c.Class = "text"
+			case names == 1 && i == len(r)-1: // the version
+				c.Class = "long"
 			case strings.HasSuffix(v, words.VersusMark(versus.Slower)):
 				c.Class = "slower"
 			case strings.HasSuffix(v, words.VersusMark(versus.Faster)):

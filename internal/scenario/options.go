@@ -100,6 +100,9 @@ type Result struct {
 	Inferences float64
 	// PerSecond is Inferences divided by Window, NaN without a window.
 	PerSecond float64
+	// Rates are inferences a second in up to 20 equal parts of the window, in order of time; nil
+	// where the parts would be too short to tell.
+	Rates []float64
 	// Fairness is what the slowest stream computed divided by what the fastest one did,
 	// 0 to 1; NaN for one stream, and with a rate: streams then take what comes.
 	Fairness float64

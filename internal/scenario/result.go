@@ -59,6 +59,7 @@ func (d *driver) result(busy float64) *Result {
 	if limit > open {
 		r.Window = float64(limit-open) / 1e9
 		r.PerSecond = r.Inferences / r.Window
+		r.Rates = d.rates(r)
 	}
 	return r
 }

@@ -50,6 +50,7 @@ type stream struct {
 	spans                   []Span
 	whole                   int64   // inferences that began and ended in the window
 	parts                   float64 // of those at its edges
+	tally                   tally   // all of them over time
 	count                   int     // that have ended in the window or after
 	warmups                 int
 	began                   int64 // start of the inference under way, 0 for none

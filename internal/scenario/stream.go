@@ -153,6 +153,7 @@ func (s *stream) within(start, end, open, limit int64) {
 	if limit == 0 {
 		limit = end
 	}
+	s.tally.add(start-open, end-open)
 	from, to := max(start, open), min(end, limit)
 	switch {
 	case from == start && to == end:

@@ -84,6 +84,21 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestLoaded opens the summary of a profile with streams, whose throughput stands beside that of
+// one inference after the other.
+func TestLoaded(t *testing.T) {
+	s := open(t, "loaded", "#/summary", 1280, 900)
+	names := eval[[]string](s, `[...document.querySelectorAll("dl.figures dt")].map((x) => x.firstChild.textContent.trim())`)
+	for _, want := range []string{"Throughput", "One after the other"} {
+		if n := strings.Count("\n"+strings.Join(names, "\n")+"\n", "\n"+want+"\n"); n != 1 {
+			t.Errorf("%d figures are called %s: %q", n, want, names)
+		}
+	}
+	if cards := eval[[]string](s, `[...document.querySelectorAll(".cards h3")].map((x) => x.textContent)`); !strings.Contains(strings.Join(cards, "\n"), "Under load") {
+		t.Errorf("no card about load: %q", cards)
+	}
+}
+
 // TestChosenLayer opens every view with a layer chosen, whose figures then stand
 // beside it or below.
 func TestChosenLayer(t *testing.T) {

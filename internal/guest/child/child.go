@@ -95,7 +95,7 @@ func (s *server) clear() {
 func (s *server) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			err = guest.Errorf(guest.Failed, "internal error of opmeter-engine: %v", e)
+			err = guest.Errorf(guest.Failed, "internal error of opmeter-engine: %v; this is a defect of opmeter: please report it with the command and the model", e)
 		}
 	}()
 	return s.answer(ctx)
@@ -139,16 +139,26 @@ func (s *server) answer(ctx context.Context) error {
 	s.progress("opening the library", 0)
 	lib, err := open(s.req.Library)
 	if err != nil {
-		return err
+		return s.opened(err)
 	}
 	about := lib.About()
 	if err := s.pipe.Send(&guest.Message{About: &about}); err != nil || s.req.Task == nil {
 		return err
 	}
 	if f := s.req.Task.Format; !slices.Contains(about.Formats, f) {
-		return guest.Errorf(guest.NoFormat, "%s %s does not read models of the format %s", about.Title, about.Version, f)
+		return guest.Errorf(guest.NoFormat, "%s %s reads models of the format %s and not %s: opmeter engines lists what others read", about.Title, about.Version, strings.Join(about.Formats, " or "), f)
 	}
 	return (&trial{server: s, lib: lib, about: about}).run(ctx)
+}
+
+// opened is an error of a library that does not open. That the system's loader, or it, found no room
+// stands in its text only.
+func (s *server) opened(err error) error {
+	lacks := func(words string) bool { return strings.Contains(err.Error(), words) }
+	if n := s.req.MaxMemory; n > 0 && (lacks("failed to map segment") || lacks("annot allocate memory") || lacks("bad_alloc")) {
+		return guest.Errorf(guest.NoMemory, "%s does not fit into the memory that --max-memory allows, %d MiB: give it more", s.req.Library, n>>20)
+	}
+	return err
 }
 
 // wait waits for the child's turn where there are others.

@@ -121,7 +121,7 @@ func (d *driven) End() {
 
 // Start implements [drive.Engine].
 func (d *driven) Start() (how, from string) {
-	return "model loaded by the engine from its file, which the system may hold in memory, before each inference", "From the model's file to its first result it takes"
+	return "model loaded by the engine from its file, which the system may hold in memory, before each inference; the process and the library stay", "With the library loaded, from the model's file to its first result it takes"
 }
 
 // round lets streams run once and tells of it.

@@ -71,12 +71,6 @@ func (e *Env) All(engines ...string) []Found {
 	return out
 }
 
-// All finds the libraries of every engine on this computer.
-func All() []Found { return Here().All() }
-
-// Pick finds one library of an engine on this computer: see [Env.Pick].
-func Pick(engine, want string) (Found, error) { return Here().Pick(engine, want) }
-
 // Pick finds one library of an engine that may be opened. want is "" for the newest of the
 // nearest place that has one, the beginning of a version ("1.20" is 1.20.1 and not 1.200), or a
 // path of a library or of a folder that holds one. Where the engine's variable is set, it alone

@@ -29,7 +29,7 @@ func (k *known) why() string {
 	case len(k.customs) > 0:
 		return " It has operators that are not TensorFlow Lite's own: " + strings.Join(k.customs, ", ") + "."
 	}
-	return " LiteRT itself writes why to the standard error output."
+	return ""
 }
 
 type knownGraph struct {

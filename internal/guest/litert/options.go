@@ -62,7 +62,7 @@ func parse(given []guest.Option, has int) (settings, error) {
 		s.kernel = ""
 	}
 	if s.kernel != "xnnpack" && (s.flags != nil || s.cache != "") {
-		return s, guest.Errorf(guest.NoOption, "xnnpack_flags and weight_cache are options of XNNPACK, which is off. Leave them out or use kernel=xnnpack.")
+		return s, guest.Errorf(guest.NoOption, "xnnpack_flags and weight_cache are options of XNNPACK, which is off: leave them out or use kernel=xnnpack")
 	}
 	return s, nil
 }
@@ -71,14 +71,14 @@ func (s *settings) set(o guest.Option, has int) error {
 	wrong := func() error {
 		for _, x := range options {
 			if x.Key == o.Key {
-				return guest.Errorf(guest.NoOption, "%s=%s: expected %s.", o.Key, o.Value, x.Values)
+				return guest.Errorf(guest.NoOption, "%s=%s: expected %s", o.Key, o.Value, x.Values)
 			}
 		}
 		keys := make([]string, len(options))
 		for i, x := range options {
 			keys[i] = x.Key
 		}
-		return guest.Errorf(guest.NoOption, "LiteRT has no option %q here. There are %s.", o.Key, strings.Join(keys, ", "))
+		return guest.Errorf(guest.NoOption, "LiteRT has no option %q here; there are %s", o.Key, strings.Join(keys, ", "))
 	}
 	on := map[string]bool{"on": true, "off": false}
 	switch o.Key {

@@ -37,7 +37,7 @@ type profiled struct {
 
 func (s *session) profile() (*profiled, error) {
 	a := s.lib.api
-	p := &profiled{session: s, tags: map[string]string{}, rec: newRecorder(s.known, s.set.scattered)}
+	p := &profiled{session: s, tags: map[string]string{}, rec: newRecorder(s.known(), s.set.scattered)}
 	if st := call(a.profiler, uintptr(s.compiled), uintptr(unsafe.Pointer(&p.handle))); st != 0 || p.handle == nil {
 		return nil, guest.Errorf(guest.TooOld, "This LiteRT gives no profiler: %v. It does not know the option %s as 2.1 to 2.3 do.", st, runtimeOptions)
 	}

@@ -88,10 +88,12 @@ func (a *api) accelerators(env handle) (out []accelerator) {
 
 // shared is what sessions of one task have in common. The last one frees it.
 type shared struct {
-	lib   *library
-	task  *guest.Task
-	set   settings
-	known *known // nil where opmeter's reader does not read the model
+	lib  *library
+	task *guest.Task
+	set  settings
+	// known reads the structure when it is first wanted, so that the time to load has nothing of it; nil
+	// where opmeter's reader does not read the model.
+	known func() *known
 
 	env, model handle
 	graph      handle // the main one
@@ -110,7 +112,7 @@ func (l *library) Load(t *guest.Task) (guest.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	sh := &shared{lib: l, task: t, set: set, known: study(t.Model)}
+	sh := &shared{lib: l, task: t, set: set, known: sync.OnceValue(func() *known { return study(t.Model) })}
 	if err := sh.open(); err != nil {
 		sh.close()
 		return nil, err
@@ -132,7 +134,7 @@ func (sh *shared) open() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known.why())
+		return guest.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why()).InPrint()
 	}
 	var index, n uintptr
 	if st := call(a.mainSubgraph, uintptr(sh.model), uintptr(unsafe.Pointer(&index))); st != 0 {
@@ -235,9 +237,9 @@ func (s *session) compile() error {
 		case st == cannotCompile && s.set.bits&onCPU == 0:
 			hint = " An accelerator may not take all of its operators: add cpu beside it (accelerator=" + strings.Join(s.set.accelerator, ",") + ",cpu)."
 		default:
-			hint = s.known.why()
+			hint = s.known().why()
 		}
-		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint)
+		return guest.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint).InPrint()
 	}
 	return nil
 }
@@ -268,7 +270,7 @@ func (s *session) ports() error {
 	}
 	layouts := make([]layout, max(1, no))
 	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
-		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known.why())
+		return guest.Errorf(guest.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why()).InPrint()
 	}
 	for i := range int(no) {
 		p, err := a.port(s.graph, a.output, i)
@@ -374,7 +376,7 @@ func (s *session) Run() error {
 		if st == noMemory {
 			code = guest.NoMemory
 		}
-		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known.why())
+		return guest.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why()).InPrint()
 	}
 	return nil
 }
@@ -426,7 +428,7 @@ func (s *session) Facts() guest.Facts {
 	if s.set.flags != nil {
 		f.Notes = append(f.Notes, "The flags of XNNPACK replace the library's default ones.")
 	}
-	if s.known != nil && s.known.composites {
+	if k := s.known(); k != nil && k.composites {
 		f.Notes = append(f.Notes, "Composite operators are run as the graphs behind them.")
 	}
 	return f

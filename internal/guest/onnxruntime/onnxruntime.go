@@ -39,12 +39,13 @@ func Open(file string) (guest.Library, error) {
 	if st, err := os.Stat(file); err != nil && errors.Is(err, fs.ErrNotExist) || err == nil && st.IsDir() {
 		return nil, guest.Errorf(guest.NotFound, "%s: no such file; ONNX Runtime's library is libonnxruntime.so, libonnxruntime.dylib or onnxruntime.dll, in the package's folder capi", file)
 	}
+	quiet()
 	addr, opened, err := symbol(file, "OrtGetApiBase")
 	switch {
 	case err != nil && opened:
-		return nil, guest.Errorf(guest.NotLibrary, "%s: this library is not ONNX Runtime's: it has no OrtGetApiBase", file)
+		return nil, guest.Errorf(guest.NotLibrary, "%s: this library is not ONNX Runtime's: it has no OrtGetApiBase; name libonnxruntime.so, libonnxruntime.dylib or onnxruntime.dll of its package", file)
 	case err != nil:
-		return nil, guest.Errorf(guest.NotLibrary, "%s: cannot be opened as a library of this system: %v", file, err)
+		return nil, guest.Errorf(guest.NotLibrary, "%s: cannot be opened as a library of this system: %v; take a package of ONNX Runtime for it", file, err)
 	}
 	l := &library{}
 	base := invoke(addr)
@@ -70,6 +71,13 @@ func Open(file string) (guest.Library, error) {
 	}
 	return l, nil
 }
+
+// quiet has the library send nothing. From 1.29 on, those that are published tell their maker over the
+// network of each model that they load, its file's name and sums of its weights among it, and
+// keep a number of the computer and what is to be sent in files of the user's. This variable
+// prevents both where it is set before the library is loaded; [functions.DisableTelemetryEvents] comes too late
+// for the first message and for the files (Privacy.md of release 1.32).
+func quiet() { _ = os.Setenv("ORT_DISABLE_TELEMETRY", "1") }
 
 // numbers are the first two of a version.
 func numbers(version string) (major, minor int, ok bool) {

@@ -68,7 +68,7 @@ func (l *library) load(t *guest.Task, set *settings, h how) (*model, error) {
 	var c mem
 	defer c.free()
 	if err := l.call(l.f.CreateSession, l.env, c.bytes(path(file)), o, uintptr(unsafe.Pointer(&m.handle))); err != nil {
-		return nil, failed(guest.Rejected, "does not take "+t.Model, err)
+		return nil, failed(guest.Rejected, "does not take the model", err)
 	}
 	if err := m.describe(); err != nil {
 		invoke(l.f.ReleaseSession, m.handle)

@@ -192,8 +192,15 @@ func (l *library) askDevices(core uintptr) (names []string) {
 	return names
 }
 
-// statusNoMemory is the text of a failed allocation in C++.
-const statusNoMemory = "bad_alloc"
+// noMemory reports whether a message is of a failed allocation in C++, or of the memory of a thread.
+func noMemory(said string) bool {
+	for _, words := range []string{"bad_alloc", "Cannot allocate memory", "Resource temporarily unavailable"} {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+	return false
+}
 
 // said is what the library says about the last error on this thread.
 func (l *library) said(status int32) string {
@@ -209,13 +216,25 @@ func (l *library) said(status int32) string {
 	return brief(s, status)
 }
 
+// isPlace reports whether a line tells no more than where in OpenVINO's source an error arose.
+func isPlace(line string) bool {
+	return strings.HasSuffix(line, ":") && (strings.HasPrefix(line, "Exception from ") || strings.HasPrefix(line, "Check ") && strings.Contains(line, " failed at "))
+}
+
 // brief makes one line of a message, without the places in OpenVINO's source.
 func brief(s string, status int32) string {
 	var keep []string
+	check := ""
 	for _, line := range strings.Split(s, "\n") {
-		if line = strings.TrimSpace(line); line != "" && !(strings.HasPrefix(line, "Exception from ") && strings.HasSuffix(line, ":")) {
+		switch line = strings.TrimSpace(line); {
+		case line != "" && !isPlace(line):
 			keep = append(keep, line)
+		case strings.HasPrefix(line, "Check "):
+			check = line
 		}
+	}
+	if len(keep) == 0 && check != "" {
+		keep = append(keep, check) // there is no other reason
 	}
 	if len(keep) == 0 {
 		return fmt.Sprintf("status %d", status)
@@ -229,7 +248,7 @@ func brief(s string, status int32) string {
 
 // code is the code of a failed call.
 func (l *library) code(status int32, otherwise guest.Code) guest.Code {
-	if strings.Contains(l.said(status), statusNoMemory) {
+	if noMemory(l.said(status)) {
 		return guest.NoMemory
 	}
 	return otherwise
@@ -238,8 +257,8 @@ func (l *library) code(status int32, otherwise guest.Code) guest.Code {
 // failed makes an error of a failed call.
 func (l *library) failed(otherwise guest.Code, status int32, what string) *guest.Error {
 	said := l.said(status)
-	if strings.Contains(said, statusNoMemory) {
-		return guest.Errorf(guest.NoMemory, "%s: there is not enough memory: %s", what, said)
+	if noMemory(said) {
+		return guest.Errorf(guest.NoMemory, "%s: there is not enough memory (%s): take a smaller batch or fewer streams, or allow more", what, said)
 	}
 	return guest.Errorf(otherwise, "%s: %s", what, said)
 }

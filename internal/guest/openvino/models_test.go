@@ -69,6 +69,8 @@ type told struct {
 	Text    string
 	Shares  map[string]float64 // of the time of executed nodes, by how they were found
 	Missing []string           // what was not found, with its share
+	Ran     int                // executed nodes, those too short for a time as well
+	Lost    map[string]int     // of these, those that were not found, by operator
 	MACs    float64            // share of the model's multiplications that rows do, -1 where it has none
 	Diff    float64            // largest difference of outputs to the native engine's, of their range
 	Outputs string             // what cannot be compared
@@ -147,7 +149,7 @@ func inspect(file string) *told {
 // share adds up the time of executed nodes by how they were found.
 func (r *told) share(p, described *profile.Profile, ms []join.Match) {
 	join.Fill(p, described, ms)
-	r.Shares = map[string]float64{}
+	r.Shares, r.Lost = map[string]float64{}, map[string]int{}
 	all, had := int64(0), map[int]int64{}
 	for i := range described.Layers {
 		if n := described.Layers[i].MACs; n != nil {
@@ -175,16 +177,23 @@ func (r *told) share(p, described *profile.Profile, ms []join.Match) {
 	}
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		v, ok := l.Latency.Best()
-		if !ok {
-			continue
-		}
 		how := string(l.Provenance.Confidence)
 		if l.Provenance.Inserted {
 			how = ownRow
 		}
+		found := how == string(profile.Exact) || how == string(profile.ByTensor) || how == ownRow
+		if l.State == profile.Ran {
+			r.Ran++
+			if !found {
+				r.Lost[l.Op]++
+			}
+		}
+		v, ok := l.Latency.Best()
+		if !ok {
+			continue
+		}
 		r.Shares[how] += v / total
-		if how != string(profile.Exact) && how != string(profile.ByTensor) && how != ownRow && v/total > 0.01 {
+		if !found && v/total > 0.01 {
 			r.Missing = append(r.Missing, fmt.Sprintf("%.3f %s %s %s", v/total, l.Op, l.Name, how))
 		}
 	}
@@ -335,32 +344,39 @@ func (r *told) found() float64 {
 	return r.Shares[string(profile.Exact)] + r.Shares[string(profile.ByTensor)] + r.Shares[ownRow]
 }
 
-// reached are models with their kinds of join, and the shares of the time and of the multiplications
-// that are found at least.
+// reached are models with their kinds of join: the share of the multiplications that is found at
+// least, and what is not found. Where that is nothing, all of the time is found, however long
+// each node took in a few runs.
 var reached = []struct {
-	name       string
-	time, macs float64
+	name string
+	macs float64
+	lost map[string]int // nodes by operator
 }{
 	// Batch normalisation folded into convolutions, whose names are gone; sums fused.
-	{"real/onnx_light_resnet50.onnx", 0.9, 1},
-	{"real/onnx_light_shufflenet.onnx", 0.9, 1},
-	{"real/ch_PP-OCRv4_det_infer.onnx", 0.9, 1},
+	{"real/onnx_light_resnet50.onnx", 1, nil},
+	{"real/onnx_light_shufflenet.onnx", 1, nil},
+	{"real/ch_PP-OCRv4_det_infer.onnx", 1, nil},
 	// Attention and normalisation as one row each.
-	{"synthetic/synth_bert_tiny_fp32.onnx", 0.9, 1},
-	{"real/ultraface_rfb320.onnx", 0.9, 1},
+	{"synthetic/synth_bert_tiny_fp32.onnx", 1, nil},
+	{"real/ultraface_rfb320.onnx", 1, nil},
 	// Quantised: steps of numbers and changes of form are the engine's own.
-	{"real/coral_mnv1_025_128_uint8.tflite", 0.9, 1},
-	{"real/mcunet_vww.tflite", 0.9, 1},
-	{"real/mlperf_tiny_kws_int8.tflite", 0.9, 1},
-	{"mcu/tinymaix_mnist_valid_q.tflite", 0.9, 1},
+	{"real/coral_mnv1_025_128_uint8.tflite", 1, nil},
+	{"real/mcunet_vww.tflite", 1, nil},
+	{"real/mlperf_tiny_kws_int8.tflite", 1, nil},
+	{"mcu/tinymaix_mnist_valid_q.tflite", 1, nil},
 	// Transpositions moved; two of its resizings are one row each among changes of form.
-	{"real/tfsup_deeplabv3_fp32.tflite", 0.9, 1},
-	// A GRU of both directions runs as two rows, and neither is the operator: these stand alone, and
-	// so do the multiplications of the four that the model has. Their share of a few runs says nothing.
-	{"real/gtcrn_simple.onnx", 0, 0.9},
+	{"real/tfsup_deeplabv3_fp32.tflite", 1, nil},
+	// A GRU of both directions runs as two rows, and neither is the operator: the four that the model
+	// has stand alone with their multiplications, and so do what cuts their inputs into groups, what puts both
+	// directions together, and the changes of form around them, of which some processors need more than others.
+	{"real/gtcrn_simple.onnx", 0.9, map[string]int{"GRUSequence": 8, "VariadicSplit": 2, "Unsqueeze": 8, "Concat": 4, changes: -1}},
 }
 
-// TestReached holds what was reached: nine tenths of the time, and all that multiplies.
+// changes are nodes that change the form of a tensor; -1 of them is any number.
+const changes = "Reorder"
+
+// TestReached holds what was reached: all nodes but those that are named, and all that multiplies. No
+// time counts.
 func TestReached(t *testing.T) {
 	library := newest(t)
 	t.Setenv("OPMETER_TEST_OPENVINO_JOINS", "1")
@@ -371,9 +387,21 @@ func TestReached(t *testing.T) {
 			continue
 		}
 		// Shares are sums of parts, each rounded.
-		if !(r.found() >= c.time) || !(r.MACs >= c.macs-1e-9) {
-			t.Errorf("%s: %.3f of the time and %.3f of the multiplications are found, want %.2f and %.2f: %v, not %v", c.name, r.found(), r.MACs, c.time, c.macs, r.Shares, r.Missing)
+		if !(r.MACs >= c.macs-1e-9) {
+			t.Errorf("%s: %.3f of the multiplications are found, want %.2f", c.name, r.MACs, c.macs)
 		}
+		lost := 0
+		for op, n := range r.Lost {
+			lost += n
+			if want := c.lost[op]; n != want && want >= 0 {
+				t.Errorf("%s: %d of %s are not found, want %d: %v", c.name, n, op, want, r.Missing)
+			}
+		}
+		// Nine tenths of the nodes in any case.
+		if r.Ran == 0 || 10*lost > r.Ran {
+			t.Errorf("%s: %d of %d executed nodes are not found: %v", c.name, lost, r.Ran, r.Lost)
+		}
+		t.Logf("%s: %d nodes, not found %v", c.name, r.Ran, r.Lost)
 	}
 }
 

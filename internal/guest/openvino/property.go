@@ -165,13 +165,42 @@ func (l *library) configure(core uintptr, t *guest.Task, c *config, streams int)
 	}
 	for _, o := range c.user {
 		if !have[o.Key] && len(have) > 0 {
-			return guest.Errorf(guest.NoOption, "option %s is unknown: device %s of OpenVINO %s has %s; %s and %s are opmeter's own", o.Key, c.device, l.version, strings.Join(sorted(have), ", "), optionDevice, optionGraphs)
+			return guest.Errorf(guest.NoOption, "option %s is unknown: device %s of OpenVINO %s has %s; %s and %s are opmeter's own", o.Key, c.device, l.version, alike(sorted(have), o.Key), optionDevice, optionGraphs)
 		}
 		if s := l.set(core, c.device, o.Key, o.Value); s != 0 {
 			return l.failed(guest.NoOption, s, "option "+o.Key+"="+o.Value+" is not taken by device "+c.device)
 		}
 	}
 	return nil
+}
+
+// usual are properties that many ask for.
+var usual = []string{"PERFORMANCE_HINT", "EXECUTION_MODE_HINT", "INFERENCE_PRECISION_HINT", "ENABLE_CPU_PINNING", "ENABLE_HYPER_THREADING"}
+
+// alike names the properties that have a word in common with a name, or usual ones where none has, and says
+// how many more there are.
+func alike(have []string, name string) string {
+	words := strings.Split(strings.ToUpper(name), "_")
+	var near []string
+	for _, k := range have {
+		if slices.ContainsFunc(strings.Split(k, "_"), func(w string) bool { return slices.Contains(words, w) }) {
+			near = append(near, k)
+		}
+	}
+	if len(near) == 0 {
+		for _, k := range usual {
+			if slices.Contains(have, k) {
+				near = append(near, k)
+			}
+		}
+	}
+	const most = 8
+	near = near[:min(len(near), most)]
+	out := strings.Join(near, ", ")
+	if more := len(have) - len(near); more > 0 {
+		out = strings.TrimPrefix(out+" and "+strconv.Itoa(more)+" more", " and ")
+	}
+	return out
 }
 
 func sorted(m map[string]bool) []string {

@@ -74,7 +74,8 @@ func (l *library) Load(t *guest.Task) (guest.Session, error) {
 	return &profiled{s}, nil
 }
 
-func (h *shared) what() string { return h.task.Model + ": OpenVINO " + h.l.version }
+// what begins an error; whoever reports it names the model.
+func (h *shared) what() string { return "OpenVINO " + h.l.version }
 
 // load reads the model and sets its shapes.
 func (h *shared) load() error {

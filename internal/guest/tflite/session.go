@@ -60,7 +60,7 @@ func (l *library) Load(t *guest.Task) (guest.Session, error) {
 	name := append([]byte(t.Model), 0)
 	m := &model{lib: l, task: t, xnnpack: on, handle: pointer(l.api.createModel, uintptr(unsafe.Pointer(&name[0])))}
 	if m.handle == nil {
-		return nil, guest.Errorf(guest.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model))
+		return nil, guest.Errorf(guest.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model)).InPrint()
 	}
 	return m.session()
 }
@@ -100,7 +100,7 @@ func (s *session) build() error {
 		call(a.delegate, uintptr(s.options), uintptr(s.delegate))
 	}
 	if s.interpreter = pointer(a.create, uintptr(s.handle), uintptr(s.options)); s.interpreter == nil {
-		return guest.Errorf(guest.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks. It writes why to the standard error output.", filepath.Base(s.task.Model))
+		return guest.Errorf(guest.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks.", filepath.Base(s.task.Model)).InPrint()
 	}
 	s.args[0] = uintptr(s.interpreter)
 	n := number(a.inputs, uintptr(s.interpreter))
@@ -113,7 +113,7 @@ func (s *session) build() error {
 		}
 	}
 	if st := number(a.allocate, uintptr(s.interpreter)); st != 0 {
-		return guest.Errorf(guest.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d. It writes why to the standard error output.", filepath.Base(s.task.Model), st)
+		return guest.Errorf(guest.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d.", filepath.Base(s.task.Model), st).InPrint()
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (s *session) Run() error {
 	s.ran = true
 	r, _, _ := purego.SyscallN(a.invoke, s.args[:]...)
 	if st := int32(uint32(r)); st != 0 { //nolint:gosec // a C enumeration in the low half
-		return guest.Errorf(guest.Failed, "An inference of %s by TensorFlow Lite failed: status %d. It writes why to the standard error output.", filepath.Base(s.task.Model), st)
+		return guest.Errorf(guest.Failed, "An inference of %s by TensorFlow Lite failed: status %d.", filepath.Base(s.task.Model), st).InPrint()
 	}
 	return nil
 }

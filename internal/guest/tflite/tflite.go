@@ -110,11 +110,11 @@ func (l *library) parse(given []guest.Option) (on bool, err error) {
 	for _, o := range given {
 		switch {
 		case o.Key != "xnnpack":
-			return false, guest.Errorf(guest.NoOption, "TensorFlow Lite has no option %q here. There is xnnpack.", o.Key)
+			return false, guest.Errorf(guest.NoOption, "TensorFlow Lite has no option %q here; there is xnnpack", o.Key)
 		case o.Value == "default":
 			on = false
 		case o.Value != "on":
-			return false, guest.Errorf(guest.NoOption, "xnnpack=%s: expected default or on.", o.Value)
+			return false, guest.Errorf(guest.NoOption, "xnnpack=%s: expected default or on", o.Value)
 		case l.api.createXNNPACK == 0:
 			return false, guest.Errorf(guest.NoProvider, "This TensorFlow Lite was built without XNNPACK. %s", advice)
 		default:

@@ -35,9 +35,9 @@ func TestRows(t *testing.T) {
 				WeightShape: "8x4", Block: "4x16", BlockSparsity: new(0.125), ElementSparsity: new(0.25),
 				Blocks: map[string]float64{"4x16": 0.125, "1x16": 0.75}, Shape: 1, Latency: new(1e-3), Target: new(0.9),
 			},
-			{Op: "Add", Shape: -1},
+			{Layer: 2, Op: "Add", Shape: -1},
 			{
-				Op:     "Gemm",
+				Layer: 3, Op: "Gemm",
 				Inputs: Ports{Names: []string{"x", "w"}, Shapes: []string{"1x8", "4x4"}, Types: []string{"fp32", "fp32"}}, WeightShape: "4x4", Block: "1x16", Target: new(0.9),
 			},
 		},

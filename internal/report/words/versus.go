@@ -33,7 +33,7 @@ func VersusNote(t *versus.Table, n *versus.Note) string {
 	case versus.OtherMachine:
 		return fmt.Sprintf("%s: measured on another computer than %s.", who, first)
 	case versus.NotGood:
-		return fmt.Sprintf("%s: a latency whose verdict is less than good; opmeter report says why.", who)
+		return fmt.Sprintf("%s: a latency whose verdict is less than good; opmeter report says why, of a profile that is saved with -o.", who)
 	case versus.NotWhole:
 		return fmt.Sprintf("%s: an incomplete profile.", who)
 	case versus.OtherResults:

@@ -45,6 +45,9 @@ type Behaviour struct {
 	NoProfiler bool `json:"no_profiler,omitzero"`
 	// Wrong makes outputs that are not the model's.
 	Wrong bool `json:"wrong,omitzero"`
+	// NoCeilings refuses the models that show an engine's peaks, which take most of the time of a
+	// short measurement.
+	NoCeilings bool `json:"no_ceilings,omitzero"`
 }
 
 // Fault is something that goes wrong at a place.
@@ -173,6 +176,9 @@ func (l *lib) Load(t *guest.Task) (guest.Session, error) {
 	}
 	if _, err := os.Stat(t.Model); err != nil {
 		return nil, guest.Errorf(guest.Rejected, "Fake Engine cannot read the model: %v", err)
+	}
+	if l.b.NoCeilings && strings.HasPrefix(filepath.Base(t.Folder), "ceiling-") {
+		return nil, guest.Errorf(guest.Rejected, "Fake Engine refuses models of ceilings")
 	}
 	if err := l.pass(Load); err != nil {
 		return nil, err

@@ -25,7 +25,12 @@ import (
 var model string
 
 // TestMain builds the helper that opens the engines of this package, for all tests.
-func TestMain(m *testing.M) { os.Exit(with(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(with(m))
+}
 
 func with(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "guests")
@@ -33,6 +38,7 @@ func with(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	shared = dir
 	helper := filepath.Join(dir, "opmeter-engine")
 	if runtime.GOOS == "windows" {
 		helper += ".exe"
@@ -138,7 +144,7 @@ func TestFaults(t *testing.T) {
 					f.After = 10 // after the first runs
 				}
 				out := filepath.Join(t.TempDir(), "p.opmeter")
-				status, stdout, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{f}}, "--runs", "20", "--warmup", "0", "--engine-timeout", patience, "-o", out)
+				status, stdout, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{f}, NoCeilings: true}, "--runs", "20", "--warmup", "0", "--engine-timeout", patience, "-o", out)
 				if status != c.status || c.status != 0 && (!strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "opmeter: ")) {
 					t.Errorf("status %d, want %d: %q\n%s", status, c.status, errs, stdout)
 				}
@@ -146,6 +152,21 @@ func TestFaults(t *testing.T) {
 					t.Errorf("the file: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// Where memory does not suffice the one line says so, and what gives more.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the memory of a process can be limited on Linux only")
+	}
+	for _, at := range []guests.Place{guests.Open, guests.Load, guests.Run} {
+		b := guests.Behaviour{Faults: []guests.Fault{{At: at, What: guests.Eat}}, NoCeilings: true}
+		status, _, errs := opmeter(t, b, "--runs", "20", "--warmup", "0", "--max-memory", "512MiB")
+		if status != 4 || !strings.Contains(errs, "ran out of memory") || !strings.Contains(errs, "--max-memory allows 512 MiB") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("at %s: status %d: %s", at, status, errs)
 		}
 	}
 }
@@ -233,7 +254,7 @@ func TestProcessesEnd(t *testing.T) {
 		t.Run("then "+string(then), func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "pid")
-			b := guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Fork, File: file}}}
+			b := guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Fork, File: file}}, NoCeilings: true}
 			if then != "" {
 				b.Faults = append(b.Faults, guests.Fault{At: guests.Run, What: then, After: 5})
 			}
@@ -250,7 +271,7 @@ func TestEscaped(t *testing.T) {
 		t.Skip("processes have no sessions")
 	}
 	file := filepath.Join(t.TempDir(), "pid")
-	status, _, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Escape, File: file}}}, "--runs", "20", "--warmup", "0")
+	status, _, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Escape, File: file}}, NoCeilings: true}, "--runs", "20", "--warmup", "0")
 	if status != 0 {
 		t.Errorf("status %d: %s", status, errs)
 	}

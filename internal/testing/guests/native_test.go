@@ -23,10 +23,9 @@ func TestNative(t *testing.T) {
 	if err != nil || runtime.GOOS == "windows" {
 		material.Skip(t, "no C compiler (cc) to make libraries with")
 	}
-	dir := t.TempDir()
-	helper := filepath.Join(dir, "opmeter-engine")
-	if out, err := exec.Command("go", "build", "-o", helper, "github.com/opmeter/opmeter/cmd/opmeter-engine").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	helper, err := realHelper()
+	if err != nil {
+		t.Fatal(err)
 	}
 	for fault, c := range []struct {
 		name string

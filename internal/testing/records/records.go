@@ -83,15 +83,6 @@ func Fuzz(t *testing.T, f *ingest.Format, name string, data []byte) {
 	}
 }
 
-// Seeds adds the beginnings of files to a fuzz test's corpus, those that are there.
-func Seeds(f *testing.F, paths ...string) {
-	for _, p := range paths {
-		if b, err := os.ReadFile(p); err == nil {
-			f.Add(b[:min(len(b), 20<<10)])
-		}
-	}
-}
-
 // In lists the files of a folder by their names, in order.
 func In(t testing.TB, dir string) []string {
 	t.Helper()

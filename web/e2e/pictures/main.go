@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -49,6 +50,10 @@ type subject struct {
 	inputs map[string]int64
 	// record is a file or folder to import instead, and model goes with it.
 	record string
+	// make makes the profile in a way of its own, in a file beside others of the folder.
+	make func(dir, kept string) error
+	// beside are further profiles: the page compares all of them, and has no views.
+	beside []string
 	// busy keeps all processors occupied meanwhile.
 	busy bool
 }
@@ -65,8 +70,16 @@ var subjects = []subject{
 	{name: "tpu", record: "material/raw/bmprofile/bmprofile_data-1_bm1688_2core"},
 	{name: "steps", record: "material/raw/traces/pytorch/resnet50_workers0_a.pt.trace.json.gz"},
 	{name: "functions", record: "material/raw/traces/pprof/gobench.cpu.pb"},
+	{name: "streams", model: "examples/ds_cnn.yaml", args: []string{"--streams", "2", "--cold=start", "--time", "1s"}},
+	{name: "rate", model: "examples/ds_cnn.yaml", args: []string{"--streams", "2", "--rate", "200/s", "--cold", "--time", "1s"}},
+	{name: "instances", make: instances},
+	{name: "stages", make: stages},
+	{name: "compared", model: "examples/ds_cnn.yaml", args: []string{"--time", "1s"}, beside: []string{"--threads", "2", "--time", "1s"}},
 	{name: "disturbed", model: "examples/ds_cnn.yaml", args: []string{"--runs", "6"}, busy: true},
 }
+
+// tall is the height of pictures, 0 for that of a screen.
+var tall int
 
 func main() {
 	dir := flag.String("o", "", "folder for pages and pictures")
@@ -74,6 +87,7 @@ func main() {
 	views := flag.String("views", "summary,layers,timeline,memory,roofline,distribution,graph,estimate", "views to show, each with parameters of the address where there are some")
 	themes := flag.String("themes", "light,dark", "themes")
 	widths := flag.String("widths", "1280,390", "widths in pixels")
+	flag.IntVar(&tall, "height", 0, "height in pixels, to see more of a page at once (default that of a screen)")
 	flag.Parse()
 	if *dir == "" {
 		fmt.Fprintln(os.Stderr, "-o names no folder")
@@ -88,6 +102,10 @@ func main() {
 func split(s string) []string { return strings.Split(s, ",") }
 
 func run(dir, only string, views, themes, widths []string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -110,7 +128,11 @@ func run(dir, only string, views, themes, widths []string) error {
 		}
 		for _, w := range widths {
 			for _, theme := range themes {
-				if err := look(b, dir, page, s.name, views, theme, w); err != nil {
+				shown := views
+				if s.beside != nil {
+					shown = []string{""}
+				}
+				if err := look(b, dir, page, s.name, shown, theme, w); err != nil {
 					return fmt.Errorf("%s, %s, %s pixels: %w", s.name, theme, w, err)
 				}
 			}
@@ -122,6 +144,14 @@ func run(dir, only string, views, themes, widths []string) error {
 // write makes the page of a profile, "" where the model is not there.
 func write(dir string, s subject) (string, error) {
 	kept, page := filepath.Join(dir, s.name+".opmeter"), filepath.Join(dir, s.name+".html")
+	if s.make != nil {
+		if !exists(kept) {
+			if err := s.make(dir, kept); err != nil {
+				return "", err
+			}
+		}
+		return page, command("report", kept, "-o", page, "--open=false")
+	}
 	if _, err := os.Stat(kept); err != nil {
 		if s.record != "" {
 			return imported(s, kept, page)
@@ -157,7 +187,42 @@ func write(dir string, s subject) (string, error) {
 			return "", err
 		}
 	}
+	if s.beside != nil {
+		other := filepath.Join(dir, s.name+"-beside.opmeter")
+		if !exists(other) {
+			if err := command(append([]string{"profile", place(s.model), "-o", other}, s.beside...)...); err != nil {
+				return "", err
+			}
+		}
+		return page, command("compare", kept, other, "-o", page)
+	}
 	return page, command("report", kept, "-o", page, "--open=false")
+}
+
+// instances makes a profile of four instances that run at the same time. The files of the Neural Engine's
+// profiler come with it, into the folder where the command runs.
+func instances(dir, kept string) error {
+	model := place("examples/ds_cnn.yaml")
+	back, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(dir); err != nil {
+		return err
+	}
+	defer func() { _ = os.Chdir(back) }()
+	return command("run", model, "--runs", "10", "--instances", "4", "--output", filepath.Join(dir, "out"), "--profile", kept)
+}
+
+// stages makes a profile of an application that marks its stages.
+func stages(dir, kept string) error {
+	program := filepath.Join(dir, "pipeline")
+	c := exec.Command("go", "build", "-o", program, "./examples/marks")
+	c.Dir, c.Stderr = material.Root(), os.Stderr
+	if err := c.Run(); err != nil {
+		return err
+	}
+	return command("trace", "-o", kept, "--", program, "-frames", "20", "-model", place("examples/resnet8.yaml"))
 }
 
 // place is where a file of the repository or the material is, "" where it is absent.
@@ -219,6 +284,9 @@ func look(b *browser.Browser, dir, page, name string, views []string, theme, wid
 	if w < 600 {
 		height = 844
 	}
+	if tall > 0 {
+		height = tall
+	}
 	tab, err := b.Open(w, height)
 	if err != nil {
 		return err
@@ -235,10 +303,14 @@ func look(b *browser.Browser, dir, page, name string, views []string, theme, wid
 		if err := tab.Goto("about:blank"); err != nil {
 			return err
 		}
+		there := `document.querySelector("main h2")`
+		if view == "" {
+			there = `document.querySelector("table")`
+		}
 		if err := tab.Goto(address + "#/" + view); err != nil {
 			return err
 		}
-		if err := tab.Wait(`document.querySelector("main h2")`); err != nil {
+		if err := tab.Wait(there); err != nil {
 			return err
 		}
 		// Charts of many bars come after their frame.

@@ -327,13 +327,13 @@ export interface Layer {
     checked_s?: Metric;
     /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
     cold_latency_s?: Metric;
-    /** Time from an open model to the end of its first inference, with planning and preparing, after the processor's caches were emptied. Opening the file is not in it. */
+    /** Time of a session made anew to the end of its first inference, after the processor's caches were emptied. With opmeter's own engine that begins with planning, the file being open; engines of others read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
     /** Number of inferences that were due, at a fixed rate, within the window. */
     due_inferences?: Metric;
-    /** Inferences a second of all streams together, over the window in which all of them ran. One inference may hold several items: times the batch it is items a second. */
+    /** Inferences a second of all streams together, over the window in which all of them ran, with the interval that a repeated run falls into. One inference may hold several items: times the batch it is items a second. */
     inferences_per_s?: Metric;
     /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
     instructions?: Metric;
@@ -931,13 +931,13 @@ export interface Totals {
     checked_s?: Metric;
     /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
     cold_latency_s?: Metric;
-    /** Time from an open model to the end of its first inference, with planning and preparing, after the processor's caches were emptied. Opening the file is not in it. */
+    /** Time of a session made anew to the end of its first inference, after the processor's caches were emptied. With opmeter's own engine that begins with planning, the file being open; engines of others read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
     /** Time in which a device beside the processor worked on what the layer gave it, in one inference. It may overlap with that of other layers. */
     device_s?: Metric;
     /** Number of inferences that were due, at a fixed rate, within the window. */
     due_inferences?: Metric;
-    /** Inferences a second of all streams together, over the window in which all of them ran. One inference may hold several items: times the batch it is items a second. */
+    /** Inferences a second of all streams together, over the window in which all of them ran, with the interval that a repeated run falls into. One inference may hold several items: times the batch it is items a second. */
     inferences_per_s?: Metric;
     /** Instructions that the processor executes for the layer in one inference, as an emulator or a counter of the hardware counts them. They are not cycles. */
     instructions?: Metric;

@@ -65,17 +65,22 @@ function quality(p: Profile, sampled: string | undefined): Facts {
 const spread = (m: Metric | undefined) =>
   m?.median === undefined ? undefined : [`${seconds(m.median)} median`, ...(["p90", "p95", "p99", "max"] as const).filter((k) => m[k] !== undefined).map((k) => `${k} ${seconds(m[k])}`)].join(", ") + (m.n !== undefined ? ` (${plural(m.n, "run")})` : "");
 
+/** carded are the figures of the whole model that the card about load tells, and throughput, which has a tile of its own. */
+export const carded = new Set(["inferences_per_s", "loaded_latency_s", "stream_fairness", "loaded_processor_s", "due_inferences", "late_inferences", "unstarted_inferences", "response_s", "waiting_s", "cold_latency_s", "cold_start_s"]);
+
 // What streams, a fixed rate and cold inferences gave beside the latency.
 function load(p: Profile): Facts {
   const of = (key: string) => p.totals.figures?.[key];
   const s = p.settings;
-  const rate = best(of("inferences_per_s"));
+  const throughput = of("inferences_per_s");
+  const rate = best(throughput);
   const fairness = best(of("stream_fairness"));
+  const starts = spread(of("cold_start_s"));
   const [due, late, left] = ["due_inferences", "late_inferences", "unstarted_inferences"].map((k) => best(of(k)));
   return [
     ["Streams", s.streams !== undefined ? String(s.streams) : undefined],
     ["Instances", s.instances !== undefined ? String(s.instances) : undefined],
-    ["Throughput", rate === undefined ? undefined : `${si(rate, "")} inferences/s${s.batch !== undefined && s.batch > 1 ? `, ${si(rate * s.batch, "")} items/s` : ""}`],
+    ["Throughput", rate === undefined ? undefined : `${si(rate, "")} inferences/s${s.batch !== undefined && s.batch > 1 ? `, ${si(rate * s.batch, "")} items/s` : ""}${throughput?.ci95 ? `, 95 % interval ${range(throughput.ci95, (v) => si(v, ""))}` : ""}`],
     ["Time under load", spread(of("loaded_latency_s"))],
     ["Slowest stream", fairness === undefined ? undefined : `computes ${percent(fairness)} of the fastest one`],
     ["Processor time", best(of("loaded_processor_s")) === undefined ? undefined : `${seconds(best(of("loaded_processor_s")))} an inference`],
@@ -83,7 +88,7 @@ function load(p: Profile): Facts {
     ["Response", spread(of("response_s"))],
     ["Waiting", spread(of("waiting_s"))],
     ["With cold caches", spread(of("cold_latency_s"))],
-    ["Cold start", spread(of("cold_start_s"))],
+    ["Cold start", starts && `${starts}, ${s.engine_library ? "from the model's file to the first result; the engine's library was loaded before" : "from making the session to the first result; the model's file was open before"}`],
   ];
 }
 

@@ -4,6 +4,7 @@ import { bytes, clean, count, joules, percent, plural, range, si } from "../figu
 import { best, took } from "../figures/quantities";
 import type { Metric, Profile } from "../data/profile";
 import { columns, figures as read } from "../page/state.svelte";
+import { carded } from "./facts";
 
 export interface Figure {
   name: string;
@@ -39,7 +40,8 @@ export function tiles(p: Profile): Figure[] {
   const work = took(p);
   const rate = (key: string) => read.rate(p, key);
   return [
-    plain("Throughput", div(1, latency), (v) => `${many(v)} /s`, "Inferences a second: one divided by the latency.", p.settings.batch && p.settings.batch > 1 ? `of ${p.settings.batch} samples each` : "inferences"),
+    figure("Throughput", t.figures?.inferences_per_s, (v) => `${many(v)} /s`, "Inferences a second of all streams or instances together."),
+    plain(t.figures?.inferences_per_s ? "One after the other" : "Throughput", div(1, latency), (v) => `${many(v)} /s`, "Inferences a second: one divided by the latency.", p.settings.batch && p.settings.batch > 1 ? `of ${p.settings.batch} samples each` : "inferences"),
     plain("Rate", work.ops ? rate("ops_per_s") : undefined, (v) => si(v, "op/s"), "Operations divided by latency, those of layers that ran.", work.macs && latency ? si(rate("macs_per_s"), "MAC/s") : undefined),
     plain("MACs", t.macs, count, "Multiply-accumulates of one inference, those with padding included. Counted from the model.", t.macs_executed !== undefined && t.macs_executed !== t.macs ? `${count(t.macs_executed)} without padding` : undefined, uncounted),
     plain("Operations", t.ops, count, "Arithmetic operations of one inference; a multiply-accumulate is two. Counted from the model.", uncounted),
@@ -60,7 +62,7 @@ export function tiles(p: Profile): Figure[] {
 /** further figures, which have no field of their own. */
 function further(p: Profile): (Figure | undefined)[] {
   const t = p.totals;
-  return Object.keys(t.figures ?? {}).map((key) => {
+  return Object.keys(t.figures ?? {}).filter((key) => !carded.has(key)).map((key) => {
     const q = read.known.get(key);
     return q && figure(columns.find((c) => c.key === key)!.name, t.figures![key], shower(q), clean(q.doc));
   });
