@@ -1,11 +1,13 @@
 package opmeter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,10 +17,11 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Check measures the slowest layers of a profile in a second way and notes in the profile what came of it: what the
-// model up to and with a layer takes longer than the model without it is the layer's figure checked_s, [profile.Layer.Check]
+// Check measures the slowest layers of a profile in a second way and notes in the profile what came of it: what a short
+// stretch of the model takes longer with a layer than without it is the layer's figure checked_s, [profile.Layer.Check]
 // says whether both agree, and a finding sums it up. The profile is one of the model by the same options. It takes about
-// as long as the profile itself. What cannot be checked is an outcome and no error.
+// as long as the profile itself, and longer where an inference takes more than a hundredth of that: each layer needs some
+// turns. What cannot be checked is an outcome and no error.
 func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -65,12 +68,17 @@ func (m *Model) saveInputs(o Options, folder string) (map[string]string, error) 
 		return nil, err
 	}
 	defer s.Close()
+	return save(s.Inputs(), folder, "input")
+}
+
+// save writes tensors that have a name and elements as files, by their names.
+func save(list []Tensor, folder, what string) (map[string]string, error) {
 	files := map[string]string{}
-	for i, x := range s.Inputs() {
+	for i, x := range list {
 		if !x.Array() || x.Name == "" {
 			continue
 		}
-		name := filepath.Join(folder, fmt.Sprintf("input-%d.npy", i))
+		name := filepath.Join(folder, fmt.Sprintf("%s-%d.npy", what, i))
 		f, err := os.Create(name)
 		if err != nil {
 			return nil, err
@@ -83,26 +91,34 @@ func (m *Model) saveInputs(o Options, folder string) (map[string]string, error) 
 	return files, nil
 }
 
-// timer times models by profiles that take turns, or, with opmeter's own engine, which measures one model at a time in
-// a process, by sessions that do.
+// timer times models by measurements that take turns.
 type timer struct{ o Options }
 
+// checkWarmup is how long a piece warms up at least where the options say nothing: there are many of them.
+const checkWarmup = 200 * time.Millisecond
+
 // Time implements [recheck.Timer].
-func (t *timer) Time(ctx context.Context, files []string, each time.Duration) ([]recheck.Series, error) {
+func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]recheck.Series, error) {
+	way := t.guest
 	if t.o.Engine == nil {
-		return t.native(ctx, files, each)
+		release, err := measure.Lease(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		way = t.native
 	}
-	var turns Turns
-	out := make([]recheck.Series, len(files))
-	errs := make([]error, len(files))
+	var order Turns
+	out := make([]recheck.Series, len(pieces))
+	errs := make([]error, len(pieces))
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i, f := range files {
-		o := t.o
-		o.Turns, o.Time, o.Runs = &turns, each, 0
+	for i, x := range pieces {
+		// Groups of a turn are as long as measurements make them: see measure.Options.
+		group := int(max(1, recheck.TurnTime/max(x.Seconds, shortest)))
 		wg.Go(func() {
-			if errs[i] = one(ctx, f, o, &out[i]); errs[i] != nil {
+			if errs[i] = way(ctx, &x, turns*group, &order, &out[i]); errs[i] != nil {
 				cancel() // the others would be for nothing
 			}
 		})
@@ -116,62 +132,62 @@ func (t *timer) Time(ctx context.Context, files []string, each time.Duration) ([
 	return out, errors.Join(errs...)
 }
 
-// turnTime is how long a turn of a session lasts at least: long enough to settle, short enough that the machine is the same
-// over a round.
-const turnTime = 5 * time.Millisecond
+// shortest is the time, in seconds, below which several runs are one sample anyway.
+const shortest = 20e-6
 
-// native times models with opmeter's own engine. The first rounds, a fifth of the time, are for warming up.
-func (t *timer) native(ctx context.Context, files []string, each time.Duration) ([]recheck.Series, error) {
-	out := make([]recheck.Series, len(files))
-	sessions := make([]*Session, len(files))
-	for i, f := range files {
-		m, err := Open(f)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", recheck.ErrRefused, err)
-		}
-		defer m.Close()
-		s, err := NewSession(m, RunOptions{Inputs: t.o.Inputs, Threads: t.o.Threads, Exact: t.o.Exact, MaxLoop: t.o.MaxLoop, MaxMemory: t.o.MaxMemory})
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", recheck.ErrRefused, err)
-		}
-		defer s.Close()
-		sessions[i] = s
-	}
-	release, err := measure.Lease(ctx)
+// open opens a piece and says what it is given.
+func (t *timer) open(x *recheck.Piece) (*Model, Inputs, error) {
+	m, err := Open(x.File)
 	if err != nil {
-		return nil, err
+		return nil, Inputs{}, err
 	}
-	defer release()
-	start := time.Now()
-	whole := each * time.Duration(len(files))
-	for rounds := 0; rounds < 5 || time.Since(start) < whole; rounds++ {
-		warm := rounds == 0 || time.Since(start) < whole/5
-		for i, s := range sessions {
-			for began := time.Now(); ; {
-				at := time.Now()
-				if err := s.Run(ctx); err != nil {
-					return nil, err
-				}
-				took := time.Since(at)
-				if !warm {
-					out[i].Plain = append(out[i].Plain, took.Seconds())
-				}
-				if time.Since(began) >= turnTime {
-					break
-				}
-			}
+	in := Inputs{Files: map[string]string{}}
+	for _, id := range m.g.Main().Inputs {
+		name := m.g.Main().Values[id].Name
+		if f := cmp.Or(x.Inputs[name], t.o.Inputs.Files[name]); f != "" {
+			in.Files[name] = f
 		}
 	}
-	return out, nil
+	return m, in, nil
 }
 
-// one measures one model.
-func one(ctx context.Context, file string, o Options, to *recheck.Series) error {
-	m, err := Open(file)
+// session is one with opmeter's own engine.
+func (t *timer) session(m *Model, in Inputs) (*Session, error) {
+	return NewSession(m, RunOptions{Inputs: in, Threads: t.o.Threads, Exact: t.o.Exact, MaxLoop: t.o.MaxLoop, MaxMemory: t.o.MaxMemory})
+}
+
+// native measures a piece with opmeter's own engine. The lease is held: the collector's settings are the process's, and stay.
+func (t *timer) native(ctx context.Context, x *recheck.Piece, runs int, order *Turns, to *recheck.Series) error {
+	m, in, err := t.open(x)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	s, err := t.session(m, in)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	turn := order.t.Join()
+	defer turn.Leave()
+	if err := turn.Wait(ctx); err != nil { // others measure while this one would warm up
+		return err
+	}
+	o := measure.Options{Runs: runs, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
+	res, err := measure.Measure(ctx, o, func() error { return s.Run(ctx) })
+	to.Plain = res.Plain
+	return err
+}
+
+// guest measures a piece with an engine of others: each turn has two groups of plain inferences.
+func (t *timer) guest(ctx context.Context, x *recheck.Piece, runs int, order *Turns, to *recheck.Series) error {
+	m, in, err := t.open(x)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o := t.o
+	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 0, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)
 	if err != nil {
 		return err
@@ -184,4 +200,28 @@ func one(ctx context.Context, file string, o Options, to *recheck.Series) error 
 		}
 	}
 	return nil
+}
+
+// Values implements [recheck.Timer] with opmeter's own engine.
+func (t *timer) Values(ctx context.Context, file, folder string) (given []cut.Given, files map[string]string, err error) {
+	m, in, err := t.open(&recheck.Piece{File: file})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer m.Close()
+	s, err := t.session(m, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.Close()
+	if err := s.Run(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, x := range s.Outputs() {
+		if x.t != nil && x.Array() {
+			given = append(given, cut.Given{Name: x.Name, Type: x.t.Type, Shape: slices.Clone(x.Shape)})
+		}
+	}
+	files, err = save(s.Outputs(), folder, filepath.Base(file))
+	return given, files, err
 }

@@ -7,7 +7,7 @@ type CheckOutcome string
 const (
 	CheckAgrees   CheckOutcome = "agrees"      // the two figures differ by less than their intervals allow
 	CheckDiffers  CheckOutcome = "differs"     // by more
-	CheckOpen     CheckOutcome = "open"        // the intervals are too wide to tell anything
+	CheckOpen     CheckOutcome = "open"        // the figures are too unsure to tell anything
 	CheckOther    CheckOutcome = "other_nodes" // the engine executes something else where the model is cut
 	CheckUnjoined CheckOutcome = "unjoined"    // nobody knows which of the model's operators the layer is
 	CheckShared   CheckOutcome = "shared"      // other layers do a part of the same operators
@@ -22,8 +22,8 @@ var checkOutcomes = []string{
 	string(CheckNotCut), string(CheckRefused), string(CheckStopped),
 }
 
-// Check says what came of measuring a layer's time in a second way: the model up to the layer, and the model without
-// it, take turns, and the difference is the figure checked_s.
+// Check says what came of measuring a layer's time in a second way: a short stretch of the model with the layer, and the
+// stretch without it, take turns, and the difference is the figure checked_s.
 type Check struct {
 	// Outcome is what came of it.
 	Outcome CheckOutcome `json:"outcome"`

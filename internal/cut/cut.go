@@ -68,10 +68,15 @@ type Source struct {
 	made  map[int]int
 	// outputs are the values that are outputs of the model.
 	outputs map[int]bool
+	// inputs are those that a run is given.
+	inputs map[int]bool
+	// name is that of a value in the file.
+	name func(value int) string
 	// file is the node of the file by that of the model, -1 where none could be told.
 	file []int
-	// emit writes the file with some of the nodes, and with these values as outputs.
-	emit func(keep []bool, outputs []int) ([]byte, error)
+	// emit writes the file with some of the nodes, and with these values as outputs. in are the inputs of a
+	// stretch, nil for those of the file.
+	emit func(keep []bool, outputs []int, in *entries) ([]byte, error)
 }
 
 // node is what a node of the file reads and writes, values as numbers.
@@ -263,7 +268,10 @@ func (s *Source) close(keep []bool) {
 
 // make writes a cut and reads it again: what is wrong with it is to be known here and not in an
 // engine.
-func (s *Source) make(keep []bool) (*Model, error) {
+func (s *Source) make(keep []bool) (*Model, error) { return s.write(keep, nil) }
+
+// write does what make does, for a stretch too, which has inputs of its own.
+func (s *Source) write(keep []bool, in *entries) (*Model, error) {
 	needed := map[int]bool{}
 	for i, k := range keep {
 		if !k {
@@ -292,7 +300,7 @@ func (s *Source) make(keep []bool) (*Model, error) {
 	}
 	var whole *graph.Model
 	err := mapped.Guard(func() (err error) {
-		if out.Data, err = s.emit(keep, outputs); err != nil {
+		if out.Data, err = s.emit(keep, outputs, in); err != nil {
 			return err
 		}
 		if s.m.Format == "tflite" {
@@ -306,7 +314,7 @@ func (s *Source) make(keep []bool) (*Model, error) {
 		return nil, malformed(s.m.Path, err)
 	}
 	g := whole.Main()
-	if len(g.Outputs) != len(outputs) || len(g.Inputs) > len(s.m.Main().Inputs) {
+	if len(g.Outputs) != len(outputs) || in == nil && len(g.Inputs) > len(s.m.Main().Inputs) {
 		return nil, errorf(Malformed, "%s: the cut has %d outputs, want %d", s.m.Path, len(g.Outputs), len(outputs))
 	}
 	for _, id := range g.Outputs {

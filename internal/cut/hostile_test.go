@@ -132,6 +132,20 @@ func FuzzCut(f *testing.F) {
 			if err == nil && (with.Nodes < 1 || without != nil && without.Nodes >= with.Nodes) {
 				t.Fatal("the part without has no fewer nodes")
 			}
+			node := []int{int(at) % n}
+			w, err := s.Window(node, s.Before(node))
+			if err != nil {
+				return
+			}
+			var given []cut.Given
+			if w.Needs != nil {
+				for _, name := range w.Needs.Outputs {
+					given = append(given, cut.Given{Name: name, Type: tensor.Float32, Shape: []int{int(at), 2}})
+				}
+			}
+			if with, without, err = w.Models(given); err == nil && (with.Nodes < 1 || without != nil && without.Nodes >= with.Nodes) {
+				t.Fatal("the stretch without has no fewer nodes")
+			}
 		}
 	})
 }

@@ -103,7 +103,9 @@ func newONNX(data []byte, name, dir string) (*Source, error) {
 		return nil, err
 	}
 	f := &onnxFile{m: m, names: map[string]int{}}
-	s := &Source{m: m, outputs: map[int]bool{}, emit: f.emit}
+	s := &Source{m: m, outputs: map[int]bool{}, inputs: map[int]bool{}, emit: f.emit}
+	s.name = func(v int) string { return f.list[v] }
+	weights := map[int]bool{}
 	err = fields(data, func(x field) error {
 		f.model = append(f.model, x)
 		if x.num != modelGraph {
@@ -128,10 +130,21 @@ func newONNX(data []byte, name, dir string) (*Source, error) {
 			var out string
 			out, err = text(x.body, infoName)
 			s.outputs[f.value(out)] = true
+		case graphInput:
+			var in string
+			in, err = text(x.body, infoName)
+			s.inputs[f.value(in)] = true
+		case graphInitializer:
+			var name string
+			name, err = text(x.body, tensorName)
+			weights[f.value(name)] = true
 		}
 	}
 	if err != nil {
 		return nil, closeAfter(m, err)
+	}
+	for v := range weights { // an input with a value of its own is a weight, as old files have them
+		delete(s.inputs, v)
 	}
 	s.file = f.file(s.nodes)
 	return s, nil
@@ -265,7 +278,7 @@ func (m *message) bytes(num protowire.Number, b []byte) {
 
 // emit writes the file with some nodes: in the order of the file, but for the outputs, which stand where the first
 // one stood.
-func (f *onnxFile) emit(keep []bool, outputs []int) ([]byte, error) {
+func (f *onnxFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error) {
 	used := map[string]bool{} // names in the nodes that stay
 	for i, k := range keep {
 		if !k {
@@ -279,7 +292,7 @@ func (f *onnxFile) emit(keep []bool, outputs []int) ([]byte, error) {
 	for _, id := range outputs {
 		out[f.list[id]] = true
 	}
-	g, err := f.emitGraph(keep, outputs, used, out)
+	g, err := f.emitGraph(keep, outputs, used, out, in)
 	if err != nil {
 		return nil, err
 	}
@@ -301,13 +314,20 @@ func (f *onnxFile) emit(keep []bool, outputs []int) ([]byte, error) {
 	return b, nil
 }
 
-func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bool) (message, error) {
+func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bool, in *entries) (message, error) {
 	infos, gone, err := f.infos(used)
 	if err != nil {
 		return nil, err
 	}
 	var b message
 	at, wrote := 0, false
+	more := map[string]bool{}
+	if in != nil {
+		for _, v := range in.values {
+			more[v.Name] = true
+			b.bytes(graphInput, onnx.EncodeValue(v))
+		}
+	}
 	for _, x := range f.graph {
 		name := ""
 		switch x.num {
@@ -352,8 +372,11 @@ func (f *onnxFile) emitGraph(keep []bool, outputs []int, used, out map[string]bo
 			if gone[name] { // a default that goes would leave an input that nobody feeds
 				continue
 			}
+			if in != nil && !used[name] {
+				continue
+			}
 		case graphValueInfo:
-			if !used[name] || out[name] {
+			if !used[name] || out[name] || more[name] {
 				continue
 			}
 		case graphOutput:

@@ -16,6 +16,7 @@ const (
 	modelSubgraphs  = 2
 	modelSignatures = 7
 
+	subgraphInputs    = 1
 	subgraphOutputs   = 2
 	subgraphOperators = 3
 
@@ -32,6 +33,10 @@ type liteFile struct {
 	tables    []int
 	// outputs is the place of the field that leads to the vector of outputs.
 	outputs int
+	// inputs is that of the field that leads to the vector of inputs, 0 for none.
+	inputs int
+	// list holds the inputs.
+	list []int
 	// signatures is the place of the first entry of the vector of signatures, 0 for none.
 	signatures int
 }
@@ -42,7 +47,13 @@ func newTFLite(data []byte, name string) (*Source, error) {
 		return nil, err
 	}
 	g := m.Main()
-	s := &Source{m: m, outputs: map[int]bool{}}
+	s := &Source{m: m, outputs: map[int]bool{}, inputs: map[int]bool{}}
+	s.name = func(v int) string {
+		if v < len(g.Values) {
+			return g.Values[v].Name
+		}
+		return ""
+	}
 	for _, id := range g.Outputs {
 		s.outputs[id] = true
 	}
@@ -65,6 +76,11 @@ func newTFLite(data []byte, name string) (*Source, error) {
 	}
 	var n int
 	f.operators, n, _ = sub.VectorAt(subgraphOperators, "operators", 4)
+	f.inputs, _ = sub.FieldAt(subgraphInputs, "inputs", 4)
+	f.list = present(sub.Ints(subgraphInputs, "inputs"))
+	for _, id := range f.list {
+		s.inputs[id] = true
+	}
 	f.outputs, _ = sub.FieldAt(subgraphOutputs, "outputs", 4)
 	f.signatures, _, _ = root.VectorAt(modelSignatures, "signature_defs", 4)
 	for i := range n {
@@ -122,7 +138,7 @@ func liteNodes(g *graph.Graph, file []node) []int {
 
 // emit writes the file: entries of the operators are moved up, the outputs stand in a new vector at the end,
 // and signatures, which name other outputs, are left out.
-func (f *liteFile) emit(keep []bool, outputs []int) ([]byte, error) {
+func (f *liteFile) emit(keep []bool, outputs []int, in *entries) ([]byte, error) {
 	b := make([]byte, len(f.data), len(f.data)+4*len(outputs)+16)
 	copy(b, f.data)
 	n := 0
@@ -141,15 +157,33 @@ func (f *liteFile) emit(keep []bool, outputs []int) ([]byte, error) {
 	if f.signatures > 0 {
 		binary.LittleEndian.PutUint32(b[f.signatures-4:], 0)
 	}
+	b, err := f.list32(b, f.outputs, outputs)
+	if err != nil || in == nil {
+		return b, err
+	}
+	if f.inputs == 0 {
+		return nil, errorf(Malformed, "the file has no list of inputs")
+	}
+	var ids []int
+	for _, id := range f.list {
+		if in.used[id] {
+			ids = append(ids, id)
+		}
+	}
+	return f.list32(b, f.inputs, append(ids, in.more...))
+}
+
+// list32 puts a vector of numbers at the end, and lets a field lead to it.
+func (f *liteFile) list32(b []byte, field int, ids []int) ([]byte, error) {
 	for len(b)%4 != 0 {
 		b = append(b, 0)
 	}
-	if len(b)-f.outputs > math.MaxInt32 {
+	if len(b)-field > math.MaxInt32 {
 		return nil, errorf(TooLarge, "the file has %d bytes: what is added to it lies beyond the 2 GiB of a FlatBuffer", len(f.data))
 	}
-	binary.LittleEndian.PutUint32(b[f.outputs:], uint32(len(b)-f.outputs))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(outputs)))
-	for _, id := range outputs {
+	binary.LittleEndian.PutUint32(b[field:], uint32(len(b)-field))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(ids)))
+	for _, id := range ids {
 		b = binary.LittleEndian.AppendUint32(b, uint32(id))
 	}
 	return b, nil

@@ -1,10 +1,13 @@
 // Package recheck measures the slowest layers of a profile in a second way.
 //
-// An engine's profiler costs time of its own, in the layers and between them, and not in all alike. What a layer
-// adds to an inference can be found without it: the model up to and with the layer, the model without it, and the whole
-// model take turns as plain inferences, and the difference of the first two, as a part of the third, is the layer's share. It says
-// something else where the engine executes other nodes in the cut model than in the whole, which its profiler tells, and it is
-// less sure the smaller the layer is beside what comes before.
+// An engine's profiler costs time of its own, in the layers and between them, and not in all alike. What a layer takes
+// can be found without it: a short stretch of the model, the layers that make what the layer reads and the layer itself,
+// takes turns with the same stretch without the layer and with the whole model, all as plain inferences. The
+// difference of the first two, as a part of the third, is the layer's share. The stretch reads what the rest of the model made,
+// and is as short as it can be: the difference of two long models would be lost in what they have in common.
+//
+// An engine may execute something else in a stretch than in the whole, such as a change of layout at its end. Its
+// profiler tells, and what takes little is taken off; where it is much, the check says so and has no figure.
 package recheck
 
 import (
@@ -12,10 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,11 +38,23 @@ type Row struct {
 	Seconds float64
 }
 
+// Piece is a model to be timed.
+type Piece struct {
+	File string
+	// Inputs are files by the names of inputs, beside those of the whole model.
+	Inputs map[string]string
+	// Seconds is what an inference takes, about.
+	Seconds float64
+}
+
 // Timer runs models in an engine.
 type Timer interface {
-	// Time runs the models of some files in turns, each for about so long, and returns what was shown of each. An error
-	// of a model that the engine does not take wraps [ErrRefused].
-	Time(ctx context.Context, files []string, each time.Duration) ([]Series, error)
+	// Time runs some models, so many turns each, one after the other in every turn, and returns what was shown of each. An
+	// error of a model that the engine does not take wraps [ErrRefused].
+	Time(ctx context.Context, pieces []Piece, turns int) ([]Series, error)
+	// Values runs a model once and keeps its outputs in files in a folder. It returns what they are, and the files by
+	// name.
+	Values(ctx context.Context, file, folder string) ([]cut.Given, map[string]string, error)
 }
 
 // ErrRefused tells that an engine does not take a model.
@@ -57,7 +68,7 @@ type Options struct {
 	Timer  Timer
 	// Folder is for the cut models. Who made it removes it.
 	Folder string
-	// Time is for all checks together.
+	// Time is for all checks together, as far as it is enough for some turns of each.
 	Time time.Duration
 	// Progress is told how far the work is. May be nil.
 	Progress func(fraction float64)
@@ -69,11 +80,36 @@ const (
 	most   = 5
 )
 
-// other is the part of a layer's time that nodes which the engine executes in one of the cut models only may take.
-const other = 0.1
+// doubt is the part of what the engine executes beside the layer, as its profiler has it, that is not sure: the
+// profilers that were measured cost up to 62 % of the time.
+const doubt = 0.5
 
 // wide is the half of both intervals together, as a part of the layer's time, beyond which they tell nothing.
 const wide = 0.25
+
+// Turns of a check: an interval from fewer is mostly that of so few, and more than the blocks of an interval are for
+// nothing. Models that take long get the least.
+const (
+	leastTurns = 8
+	mostTurns  = stats.MostBlocks
+)
+
+// TurnTime is how long a turn of a short model lasts at least, in seconds.
+const TurnTime = 0.005
+
+// turnsFor is the number of turns that fit into a time.
+func turnsFor(pieces []Piece, each time.Duration) int {
+	return int(min(max(each.Seconds()/turn(pieces), leastTurns), mostTurns))
+}
+
+// turn is about what a turn takes, in seconds.
+func turn(pieces []Piece) float64 {
+	sum := 0.0
+	for _, p := range pieces {
+		sum += 4 * max(p.Seconds, TurnTime) // plain and instrumented runs, twice
+	}
+	return sum
+}
 
 // Check measures the slowest layers of a profile again and notes in it what came of it. The error is the context's, or of
 // the disk; whatever else goes wrong is an outcome.
@@ -123,9 +159,12 @@ func slowest(p *profile.Profile) profile.Layers {
 	return timed
 }
 
-// nodes are the nodes of the model's main graph that a layer does, what is fused into it included; the outcome says why
+// nodesOf are the nodes of the model's main graph that a layer does, what is fused into it included; the outcome says why
 // they cannot be told.
-func nodes(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
+func nodesOf(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
+	if l.Provenance != nil && l.Provenance.Inserted {
+		return nil, &profile.Check{Outcome: profile.CheckUnjoined} // it serves an operator and is none
+	}
 	mine := map[int64]bool{l.Index: true}
 	for again := true; again; {
 		again = false
@@ -155,7 +194,7 @@ func nodes(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
 	}
 	for i := range p.Layers {
 		x := &p.Layers[i]
-		if _, timed := x.Latency.Best(); mine[int64(i)] || !timed || x.Provenance == nil {
+		if _, timed := x.Latency.Best(); mine[int64(i)] || !timed || x.Provenance == nil || x.Provenance.Inserted {
 			continue
 		}
 		for _, s := range x.Provenance.SourceNodes {
@@ -167,167 +206,44 @@ func nodes(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
 	return out, nil
 }
 
-// check measures one layer.
+// check measures one layer: in a stretch with what makes its inputs, by itself where that cannot be, and in all that comes
+// before it where nothing shorter can be cut.
 func check(ctx context.Context, p *profile.Profile, l *profile.Layer, whole float64, each time.Duration, o *Options) error {
-	list, c := nodes(p, l)
+	list, c := nodesOf(p, l)
 	if c != nil {
 		l.Check = c
 		return nil
 	}
-	with, without, err := o.Source.Around(list)
-	if err != nil {
-		l.Check = &profile.Check{Outcome: profile.CheckNotCut, Text: err.Error()}
-		return nil
-	}
-	files := []string{o.File}
-	for i, m := range []*cut.Model{with, without} {
-		if m == nil {
-			continue
-		}
-		name := filepath.Join(o.Folder, fmt.Sprintf("layer-%d-%s.%s", l.Index, [...]string{"with", "without"}[i], o.Source.Model().Format))
-		if err := os.WriteFile(name, m.Data, 0o600); err != nil {
+	k := &checker{p: p, l: l, whole: whole, each: each, o: o, nodes: list}
+	var best *profile.Check
+	var figure *profile.Metric
+	for _, way := range []func(context.Context) (*stretch, error){k.beside, k.alone, k.upTo} {
+		if err := k.try(ctx, way); err != nil {
 			return err
 		}
-		defer os.Remove(name)
-		files = append(files, name)
+		if l.Check == nil {
+			continue // no such stretch
+		}
+		if best == nil || rank(l.Check) > rank(best) {
+			best, figure = l.Check, l.Figure("checked_s")
+		}
+		if best.Outcome == profile.CheckStopped || rank(best) >= rank(&profile.Check{Outcome: profile.CheckOpen}) {
+			break // another stretch, which is longer, tells less
+		}
 	}
-	got, err := o.Timer.Time(ctx, files, each)
-	switch {
-	case ctx.Err() != nil:
-		l.Check = &profile.Check{Outcome: profile.CheckStopped}
-		return nil
-	case err != nil:
-		l.Check = &profile.Check{Outcome: profile.CheckRefused, Text: err.Error()}
-		return nil
-	case len(got) != len(files):
-		return fmt.Errorf("%d series of %d models", len(got), len(files))
+	l.Check = best
+	delete(l.Figures, "checked_s")
+	if figure != nil {
+		return l.Set("checked_s", figure)
 	}
-	if len(got) == 2 {
-		got = append(got, Series{}) // nothing comes before the layer
-	}
-	conclude(l, whole, got[0], got[1], got[2])
 	return nil
 }
 
-// conclude makes the figure and the outcome of three series.
-func conclude(l *profile.Layer, whole float64, all, with, without Series) {
-	is, _ := l.Latency.Best()
-	text, fits := executes(is, with.Rows, without.Rows)
-	if !fits {
-		l.Check = &profile.Check{Outcome: profile.CheckOther, Text: text}
-		return
-	}
-	share, ok := stats.Repeated(shares(all.Plain, with.Plain, without.Plain), 0)
-	if !ok {
-		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "too few inferences"}
-		return
-	}
-	v, half := whole*share.Middle, whole*(share.High-share.Low)/2
-	if math.IsNaN(v) || math.IsInf(v, 0) || math.IsNaN(half) || math.IsInf(half, 0) {
-		l.Check = &profile.Check{Outcome: profile.CheckOpen, Text: "no figure"}
-		return
-	}
-	m := &profile.Metric{Kind: profile.Measured, Median: &v, CI95: &[2]float64{v - half, v + half}, Method: "difference of two cut models as a part of the whole, in turns"}
-	if without.Plain == nil {
-		m.Method = "the model up to this layer, with what an inference costs in itself, as a part of the whole, in turns"
-	}
-	if l.Set("checked_s", m) != nil {
-		return
-	}
-	own := 0.0
-	if ci := l.Latency.CI95; ci != nil {
-		own = (ci[1] - ci[0]) / 2
-	}
-	l.Check = &profile.Check{Outcome: profile.CheckAgrees, Text: text}
-	far := math.Abs(v - is)
-	switch {
-	case far > half+own && !(without.Plain == nil && v > is): // a first layer has more in it than its own time
-		l.Check.Outcome = profile.CheckDiffers
-	case half+own > wide*is:
-		l.Check.Outcome = profile.CheckOpen
-	}
-}
-
-// shares are differences as parts of the whole, of samples that were taken at about the same time: series of different
-// lengths are cut into as many blocks.
-func shares(all, with, without []float64) []float64 {
-	n := min(len(all), len(with), stats.MostBlocks)
-	if without != nil {
-		n = min(n, len(without))
-	}
-	out := make([]float64, 0, n)
-	middle := func(s []float64, i int) float64 { return stats.Median(s[i*len(s)/n : (i+1)*len(s)/n]) }
-	for i := range n {
-		d := middle(with, i)
-		if without != nil {
-			d -= middle(without, i)
-		}
-		if w := middle(all, i); w > 0 {
-			out = append(out, d/w)
-		}
-	}
-	return out
-}
-
-// executes reports whether the two cut models differ by one node of the engine, but for what takes next to nothing, and
-// says by what else they do.
-func executes(is float64, with, without []Row) (text string, fits bool) {
-	if with == nil {
-		return "", true // the engine does not tell
-	}
-	count, seconds := map[string]int{}, map[string]float64{}
-	for _, r := range with {
-		count[r.Op]++
-		seconds[r.Op] += r.Seconds
-	}
-	have := maps.Clone(count)
-	for _, r := range without {
-		count[r.Op]--
-		if have[r.Op] == 0 {
-			seconds[r.Op] += r.Seconds
-		}
-	}
-	var more, less []string
-	sum, longest, one := 0.0, 0.0, ""
-	mean := func(op string) float64 {
-		n := max(1, have[op])
-		return seconds[op] / float64(n)
-	}
-	ops := slices.Sorted(maps.Keys(count))
-	for _, op := range ops { // the layer itself is the longest of what is more
-		if count[op] > 0 && mean(op) >= longest {
-			longest, one = mean(op), op
-		}
-	}
-	if one == "" {
-		return "the engine executes nothing more with the layer than without it", false
-	}
-	for _, op := range ops {
-		n := count[op]
-		if op == one {
-			n--
-		}
-		switch {
-		case n > 0:
-			more = append(more, op)
-		case n < 0:
-			less = append(less, op)
-		default:
-			continue
-		}
-		sum += math.Abs(float64(n)) * mean(op)
-	}
-	if more == nil && less == nil {
-		return "", true
-	}
-	var parts []string
-	if more != nil {
-		parts = append(parts, "with it also "+strings.Join(more, ", "))
-	}
-	if less != nil {
-		parts = append(parts, "without it also "+strings.Join(less, ", "))
-	}
-	return "the engine executes " + strings.Join(parts, ", "), sum <= other*is
+// rank says how much an outcome tells.
+func rank(c *profile.Check) int {
+	return slices.Index([]profile.CheckOutcome{
+		profile.CheckNotCut, profile.CheckRefused, profile.CheckOther, profile.CheckOpen, profile.CheckAgrees, profile.CheckDiffers,
+	}, c.Outcome)
 }
 
 // findings say what came of the checks.

@@ -47,19 +47,20 @@ type engine struct {
 	seconds map[string]float64
 	rows    func(ops []string) []recheck.Row
 	err     error
-	asked   int
+	asked   []int
+	values  error // of runs that compute what a stretch reads
 }
 
-func (e *engine) Time(_ context.Context, files []string, _ time.Duration) ([]recheck.Series, error) {
+func (e *engine) Time(_ context.Context, pieces []recheck.Piece, turns int) ([]recheck.Series, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.asked++
-	out := make([]recheck.Series, len(files))
-	for i, f := range files {
+	e.asked = append(e.asked, turns)
+	out := make([]recheck.Series, len(pieces))
+	for i, x := range pieces {
 		ops := []string{"Relu", "Neg", "Exp"}
-		if f != "whole" {
-			data, err := os.ReadFile(f)
+		if x.File != "whole" {
+			data, err := os.ReadFile(x.File)
 			if err != nil {
 				return nil, err
 			}
@@ -83,6 +84,12 @@ func (e *engine) Time(_ context.Context, files []string, _ time.Duration) ([]rec
 		}
 	}
 	return out, nil
+}
+
+// Values tells of what the chain has before its second and third operator.
+func (e *engine) Values(_ context.Context, _, _ string) ([]cut.Given, map[string]string, error) {
+	given := []cut.Given{{Name: "v1", Type: tensor.Float32, Shape: []int{4}}, {Name: "v2", Type: tensor.Float32, Shape: []int{4}}}
+	return given, nil, e.values
 }
 
 // profiled is a profile of the chain with times of its layers.
@@ -131,7 +138,7 @@ func TestAgrees(t *testing.T) {
 	if v == nil || !(math.Abs(*v.Median-3) <= 1e-12) || l.Check.Outcome != profile.CheckAgrees {
 		t.Errorf("%+v, %+v", v, l.Check)
 	}
-	if e.asked != 1 || p.Layers[0].Check != nil || p.Layers[1].Check != nil {
+	if len(e.asked) != 1 || p.Layers[0].Check != nil || p.Layers[1].Check != nil {
 		t.Error("others were checked, too")
 	}
 	if len(p.Findings) != 1 || p.Findings[0].ID != "check.agrees" {
@@ -173,16 +180,21 @@ func TestOutcomes(t *testing.T) {
 		want   profile.CheckOutcome
 	}{
 		{"refused", &engine{err: fmt.Errorf("%w: no", recheck.ErrRefused)}, nil, profile.CheckRefused},
-		{"fused with what comes before", &engine{seconds: seconds, rows: func(ops []string) []recheck.Row { return rows([]string{strings.Join(ops[:1], "")}) }}, nil, profile.CheckOther},
+		{"fused with what comes before", &engine{seconds: seconds, values: errors.New("none"), rows: func(ops []string) []recheck.Row { return rows([]string{strings.Join(ops[:1], "")}) }}, nil, profile.CheckOther},
 		{"another node beside it", &engine{seconds: seconds, rows: func(ops []string) []recheck.Row {
-			if len(ops) == 3 {
-				ops = append(ops, "Copy")
+			out := rows(ops)
+			if strings.Contains(strings.Join(ops, ""), "Exp") { // doubt x 3 is more than wide x 4
+				out = append(out, recheck.Row{Op: "Copy", Seconds: 3})
 			}
-			return rows(ops)
+			return out
 		}}, nil, profile.CheckOther},
 		{"a body", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes[0].Graph = 1 }, profile.CheckBody},
 		{"unjoined", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes = nil }, profile.CheckUnjoined},
 		{"shared", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[0].Provenance.SourceNodes[0].Node = 2 }, profile.CheckShared},
+		{"inserted beside it", &engine{seconds: seconds}, func(p *profile.Profile) {
+			p.Layers[0].Provenance.SourceNodes[0].Node, p.Layers[0].Provenance.Inserted = 2, true
+		}, profile.CheckAgrees},
+		{"inserted", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.Inserted = true }, profile.CheckUnjoined},
 		{"no such node", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Provenance.SourceNodes[0].Node = 7 }, profile.CheckNotCut},
 		{"wide", &engine{seconds: seconds}, func(p *profile.Profile) { p.Layers[2].Latency.CI95 = &[2]float64{0, 8} }, profile.CheckOpen},
 	} {
@@ -208,5 +220,87 @@ func TestStopped(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(t.TempDir(), "*")); left != nil {
 		t.Error("files stay")
+	}
+}
+
+// TestStretch has a layer after others: it is timed with the one before it and without it, not with all.
+func TestStretch(t *testing.T) {
+	t.Parallel()
+	p := profiled(1, 1, 8)
+	// The engine copies what leaves a stretch with the layer, in a second of ten: as its profiler has it, it is taken off.
+	e := &engine{seconds: map[string]float64{"Relu": 1, "Neg": 1, "Exp": 9}, rows: func(ops []string) []recheck.Row {
+		if len(ops) == 3 {
+			t.Error("all that comes before was taken, too")
+		}
+		out := rows(ops)
+		if ops[len(ops)-1] == "Exp" {
+			out = append(out, recheck.Row{Op: "Copy", Seconds: 0.5})
+		}
+		return out
+	}}
+	e.rows = allowWhole(e.rows)
+	check(t, p, e)
+	l := p.Layers[2]
+	v := l.Figures["checked_s"]
+	// 9 of 11, of a whole of 10, less 0.5.
+	if want := 10*9.0/11 - 0.5; v == nil || !(math.Abs(*v.Median-want) <= 1e-9) || !strings.Contains(v.Method, "short stretch") {
+		t.Errorf("%+v, want %v", v, want)
+	}
+	if l.Check == nil || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(l.Check.Text, "with the layer also Copy") {
+		t.Errorf("%+v", l.Check)
+	}
+}
+
+// allowWhole lets the whole model have its rows.
+func allowWhole(f func([]string) []recheck.Row) func([]string) []recheck.Row {
+	return func(ops []string) []recheck.Row {
+		if len(ops) == 3 {
+			return rows(ops)
+		}
+		return f(ops)
+	}
+}
+
+// TestNoTime has a stretch that takes longer without the layer than with it: that is no figure.
+func TestNoTime(t *testing.T) {
+	t.Parallel()
+	p := profiled(1, 1, 4)
+	e := &engine{seconds: map[string]float64{"Relu": 1, "Neg": 5, "Exp": -2}}
+	check(t, p, e)
+	if l := p.Layers[2]; l.Figures["checked_s"] != nil || l.Check == nil || l.Check.Outcome != profile.CheckOpen {
+		t.Errorf("%v, %+v", l.Figures["checked_s"], l.Check)
+	}
+	// What stays open gets a second chance, with as many turns or more.
+	if len(e.asked) != 2 || e.asked[1] < e.asked[0] {
+		t.Errorf("turns of %v", e.asked)
+	}
+}
+
+// TestValuesFail has an engine that cannot tell what a stretch reads: all that comes before the layer is cut with it.
+func TestValuesFail(t *testing.T) {
+	t.Parallel()
+	p := profiled(1, 1, 4)
+	check(t, p, &engine{seconds: map[string]float64{"Relu": 1, "Neg": 1, "Exp": 4}, values: errors.New("no such operator")})
+	l := p.Layers[2]
+	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-4) <= 1e-9) || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(v.Method, "two cut models") {
+		t.Errorf("%+v, %+v", v, l.Check)
+	}
+}
+
+// TestCaches has a stretch that is faster than the layer in the whole model: what the memory can explain is not
+// confirmed and no difference either.
+func TestCaches(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		bytes int64 // at one a second
+		want  profile.CheckOutcome
+	}{{0, profile.CheckDiffers}, {1, profile.CheckDiffers}, {3, profile.CheckOpen}} {
+		p := profiled(1, 1, 4)
+		p.Target.PeakBytesPerSecond = new(1.0)
+		p.Layers[2].BytesRead = new(tt.bytes)
+		check(t, p, &engine{seconds: map[string]float64{"Relu": 2, "Neg": 2, "Exp": 2}}) // a third of 6, for 4
+		if c := p.Layers[2].Check; c == nil || c.Outcome != tt.want {
+			t.Errorf("%d bytes: %+v, want %s", tt.bytes, c, tt.want)
+		}
 	}
 }

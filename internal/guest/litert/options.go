@@ -25,7 +25,7 @@ var accelerators = []struct {
 // options lists what [guest.Task].Options takes.
 var options = []guest.OptionInfo{
 	{Key: "accelerator", Values: "cpu, gpu, npu, or several with commas", Doc: "What may compute, cpu where nothing is said. A model that gpu or npu takes in part needs cpu beside it."},
-	{Key: "kernel", Values: "xnnpack, builtin, reference", Doc: "Which kernels compute on the CPU: those of XNNPACK as far as it has them (the library's default), TFLite's optimised ones, or its reference ones."},
+	{Key: "kernel", Values: "xnnpack, builtin, reference", Doc: "Which kernels compute on the CPU: those of XNNPACK as far as it has them (the library's default), TFLite's optimised ones, or its reference ones, in place of which releases up to 2.3 take the optimised ones, too."},
 	{Key: "xnnpack", Values: "on, off", Doc: "off is kernel=builtin."},
 	{Key: "xnnpack_flags", Values: "a number, or names with commas: " + strings.Join(slices.Sorted(maps.Keys(flags)), ", "), Doc: "Flags of the XNNPACK delegate, which replace the library's default ones."},
 	{Key: "weight_cache", Values: "a file", Doc: "XNNPACK keeps packed weights in this file and maps it in the next session."},

@@ -186,6 +186,10 @@ func (e *encoder) graph(g *graph.Graph) (message, error) {
 	return b, nil
 }
 
+// EncodeValue writes what declares a value as an input or output of a graph (ValueInfoProto): its name, and type
+// and shape as far as they are known.
+func EncodeValue(v *graph.Value) []byte { return valueMessage(v.Name, v) }
+
 func valueMessage(name string, v *graph.Value) message {
 	var b message
 	b.str(infoName, name)

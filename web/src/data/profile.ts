@@ -65,7 +65,7 @@ export interface Cause {
   text?: string;
 }
 
-/** Check says what came of measuring a layer's time in a second way: the model up to the layer, and the model without it, take turns, and the difference is the figure checked_s. */
+/** Check says what came of measuring a layer's time in a second way: a short stretch of the model with the layer, and the stretch without it, take turns, and the difference is the figure checked_s. */
 export interface Check {
   /** Outcome is what came of it. */
   outcome: "agrees" | "differs" | "open" | "other_nodes" | "unjoined" | "shared" | "body" | "not_cut" | "refused" | "stopped";
@@ -323,7 +323,7 @@ export interface Layer {
     accelerator_stalls?: Metric;
     /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
     agent_s?: Metric;
-    /** The layer's time by a second way: what the model up to and with it takes longer than the model without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
+    /** The layer's time by a second way: what a short stretch of the model takes longer with it than without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
     checked_s?: Metric;
     /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
     cold_latency_s?: Metric;
@@ -927,7 +927,7 @@ export interface Totals {
     accelerator_stalls?: Metric;
     /** Time that the instruments on a device took beside one inference, to count and to send. It is not part of the time. */
     agent_s?: Metric;
-    /** The layer's time by a second way: what the model up to and with it takes longer than the model without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
+    /** The layer's time by a second way: what a short stretch of the model takes longer with it than without it, both as plain inferences in turns. Its 95 % interval is for the same figure of a repeated run. Only of layers that were checked. */
     checked_s?: Metric;
     /** Time of one inference of a model that is ready to run, after the processor's caches were emptied. */
     cold_latency_s?: Metric;
