@@ -148,6 +148,9 @@ type Host struct {
 	// Before and After are the changing state before and after the runs.
 	Before *HostState `json:"before,omitzero"`
 	After  *HostState `json:"after,omitzero"`
+	// WatchedS is the time over which the counters below were watched: warming up, the runs and what
+	// lay between them.
+	WatchedS *float64 `json:"watched_s,omitzero"`
 	// StolenS is processor time that the hypervisor took away during the runs.
 	StolenS *float64 `json:"stolen_s,omitzero"`
 	// Throttled is the number of thermal throttling events during the runs.

@@ -281,7 +281,7 @@ func (c *checker) host(h *Host) {
 		named{"involuntary_switches", h.InvoluntarySwitches}, named{"gc_during_runs", h.GCDuringRuns})
 	c.reals("host", realNamed{"nominal_hz", h.NominalHz}, realNamed{"max_hz", h.MaxHz}, realNamed{"cpu_quota", h.CPUQuota},
 		realNamed{"clock_resolution_s", h.ClockResolutionS}, realNamed{"clock_cost_s", h.ClockCostS},
-		realNamed{"stolen_s", h.StolenS}, realNamed{"quota_throttled_s", h.QuotaThrottledS})
+		realNamed{"watched_s", h.WatchedS}, realNamed{"stolen_s", h.StolenS}, realNamed{"quota_throttled_s", h.QuotaThrottledS})
 	for i, s := range []*HostState{h.Before, h.After} {
 		if s != nil {
 			c.reals("host."+[...]string{"before", "after"}[i], realNamed{"frequency_hz", s.FrequencyHz}, realNamed{"load_average", s.LoadAverage})

@@ -102,6 +102,9 @@ func computer(d *judge.Doubts, p *profile.Profile, res *measure.Result, pin bool
 		return
 	}
 	took := took(res)
+	if h.WatchedS != nil {
+		took = *h.WatchedS // the counters are those of this time, of which short runs are a small part
+	}
 	if h.StolenS != nil && took > 0 {
 		d.Above(profile.DoubtStolen, *h.StolenS/took, fairStolen, badStolen)
 	}

@@ -132,6 +132,8 @@ func TestDoubts(t *testing.T) {
 		{"speed fell to a half", 40, false, speed(2), profile.DoubtSpeed, profile.DoNotUse},
 		// All runs together took 80 ms.
 		{"stolen less than a hundredth", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.0007) }), profile.DoubtStolen, ""},
+		{"stolen 2 per cent of the time that was watched", 40, false, host(func(h *profile.Host) { h.StolenS, h.WatchedS = new(0.04), new(2.0) }), profile.DoubtStolen, profile.Fair},
+		{"stolen less than a hundredth of it", 40, false, host(func(h *profile.Host) { h.StolenS, h.WatchedS = new(0.01), new(2.0) }), profile.DoubtStolen, ""},
 		{"stolen 2 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.0016) }), profile.DoubtStolen, profile.Fair},
 		{"stolen 10 per cent", 40, false, host(func(h *profile.Host) { h.StolenS = new(0.008) }), profile.DoubtStolen, profile.DoNotUse},
 		{"heat", 40, false, host(func(h *profile.Host) { h.Throttled = new(int64(1)) }), profile.DoubtThrottled, profile.DoNotUse},

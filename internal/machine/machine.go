@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/cpuid/v2"
 
@@ -23,6 +24,7 @@ type Watch struct {
 	sys    system
 	host   profile.Host
 	before counters
+	began  time.Time
 }
 
 // system reads the files by which the operating system tells its state. root is
@@ -114,6 +116,7 @@ func fingerprint(h *profile.Host) string {
 func (w *Watch) Begin() {
 	w.host.Before = w.sys.state()
 	w.before = w.sys.counters()
+	w.began = time.Now()
 }
 
 // End notes the state after the runs and returns the whole, but for what is known of
@@ -123,6 +126,9 @@ func (w *Watch) End() *profile.Host {
 	h := w.host
 	h.After = w.sys.state()
 	now := w.sys.counters()
+	if !w.began.IsZero() {
+		h.WatchedS = new(time.Since(w.began).Seconds())
+	}
 	h.StolenS = since(w.before.stolenS, now.stolenS)
 	h.Throttled = since(w.before.throttled, now.throttled)
 	h.QuotaThrottledS = since(w.before.quotaThrottledS, now.quotaThrottledS)

@@ -250,7 +250,7 @@ func (r *reader) run(i int, p *pipe) *ingest.Run {
 	}
 	if v, ok := r.rate(p); ok {
 		d.Total(stages.Rate, v)
-		d.Found("marks.rate", profile.Info, "%d frames came at %.4g a second; in %.3g s of the middle one none of its stages ran.", p.frames, v, p.unmarked.Summary().Median)
+		d.Found("marks.rate", profile.Info, "%d frames came at %.4g a second; in %.3g ms of the middle one none of its stages ran.", p.frames, v, 1e3*p.unmarked.Summary().Median)
 	}
 	r.figures(d, p, l)
 	r.remarks(d, p)
@@ -332,7 +332,7 @@ func (r *reader) remarks(d *draft.Draft, p *pipe) {
 		d.Found("marks.foreign", profile.Info, "%d bytes of the record are no marks and were left out.", r.d.Foreign)
 	}
 	if p.own > 0 {
-		d.Found("marks.own", profile.Info, "Writing marks took %.3g s in %d of %d frames; it is not in the times.", float64(p.ownNS)/1e9, p.own, p.frames)
+		d.Found("marks.own", profile.Info, "Writing marks took %.3g ms in %d of %d frames; it is not in the times.", float64(p.ownNS)/1e6, p.own, p.frames)
 	}
 	if outside := r.outside(); outside > 0 {
 		d.Found("marks.outside", profile.Info, "%d passes of stages were outside of any frame: they are in the timeline only.", outside)

@@ -227,6 +227,8 @@ export interface Host {
   turbo?: boolean;
   /** Virtual names the hypervisor or container system, as far as it shows. */
   virtual?: string;
+  /** WatchedS is the time over which the counters below were watched: warming up, the runs and what lay between them. */
+  watched_s?: number;
 }
 
 /** HostState is the changing part of a machine's state at one time. */
