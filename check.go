@@ -26,6 +26,9 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if o.Engine.program() {
+		return wrong("Engine", "%s", "layers cannot be checked with tflm=PROGRAM: which model it runs is its own affair")
+	}
 	if o.Time <= 0 {
 		o.Time = 2 * time.Second
 	}

@@ -26,14 +26,20 @@ import (
 )
 
 // Engine is a program library that runs models, other than opmeter's own: ONNX Runtime,
-// LiteRT, OpenVINO.
+// LiteRT, OpenVINO; or a program that has one compiled in: TensorFlow Lite Micro.
 type Engine struct {
-	// Name is "onnxruntime", "litert" or "openvino".
+	// Name is "onnxruntime", "litert", "tflite", "openvino" or "tflm".
 	Name string
 	// Want is the beginning of the version that the library has to tell, "" for any.
 	Want string
-	// Library is the file to open, Version what its package says of it, "" where that is not known.
+	// Library is the file to open, the program's where there is none; Version what its package says of it, "" where
+	// that is not known.
 	Library, Version string
+	// Command is the command line that starts a program of tflm, cut into words as a shell does. One without
+	// arguments is given the model's file; otherwise {model} stands for it, where it is needed.
+	Command string
+	// ClockHz is how many ticks a second the clock of such a program has, 0 where it tells.
+	ClockHz float64
 	// Options are the engine's own, in the order in which they take effect.
 	Options []EngineOption
 	// Helper is the program opmeter-engine, which opens the library.
@@ -73,6 +79,9 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 	var turn *guest.Turn
 	if o.Turns != nil {
 		turn = o.Turns.t.Join()
+	}
+	if o.Engine.program() {
+		return m.micro(ctx, o, turn)
 	}
 	if o.Engine != nil {
 		return m.visit(ctx, o, turn)
@@ -273,7 +282,8 @@ func (m *Model) file() (path string, clean func(), err error) {
 }
 
 // FindEngines finds engines on this computer by a list such as "opmeter,onnxruntime@1.20,litert=FILE":
-// names, each with the beginning of a version behind an "@" or a library behind a "=". It returns
+// names, each with the beginning of a version behind an "@" or a library behind a "=", and for
+// "tflm=PROGRAM" a command line. It returns
 // one for each, nil for opmeter's own. Errors are an [OptionError] or an [EngineError], of one line
 // that says how to get what is missing.
 func FindEngines(list string) ([]*Engine, error) {
@@ -290,6 +300,10 @@ func FindEngines(list string) ([]*Engine, error) {
 		f, err := s.Pick(here)
 		if err != nil {
 			return nil, engineError("", s.Engine, err)
+		}
+		if f.Command != "" {
+			out[i] = &Engine{Name: f.Engine, Library: f.Path, Command: f.Command}
+			continue
 		}
 		helper, err := here.Helper()
 		if err != nil {

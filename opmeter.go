@@ -268,6 +268,9 @@ func (o *Options) Validate() error {
 	case o.Cold != "" && o.Cold != profile.ColdCaches && o.Cold != profile.ColdStart:
 		return wrong("Cold", "use %q or %q, not %q", profile.ColdCaches, profile.ColdStart, o.Cold)
 	}
+	if err := o.fitsProgram(); err != nil {
+		return err
+	}
 	return o.Inputs.Validate()
 }
 

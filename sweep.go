@@ -139,6 +139,9 @@ func (o *SweepOptions) validate() error {
 	if n := max(len(o.Engines), 1) * max(len(o.Batches), 1) * max(len(o.Threads), 1) * max(len(o.Streams), 1); n > mostPoints {
 		return wrong("Batches", "these are %d combinations: use up to %d", n, mostPoints)
 	}
+	if slices.ContainsFunc(o.Engines, (*Engine).program) {
+		return wrong("Engine", "%s", "tflm=PROGRAM cannot be swept: it takes neither batch nor threads nor streams from outside")
+	}
 	if o.Rounds < 0 || o.Rounds > mostRounds {
 		return wrong("Rounds", "use 1 to %d, not %d", mostRounds, o.Rounds)
 	}

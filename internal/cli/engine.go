@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +54,9 @@ func (f *engineFlags) find() ([]chosen, error) {
 	if f.check && len(found) > 1 {
 		return nil, useError("--check is for one engine: the others would disturb it")
 	}
+	if f.check && found[0] != nil && found[0].Command != "" {
+		return nil, useError("--check cuts the model, and which one tflm=PROGRAM runs is its own affair: leave it out")
+	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
 		out[i] = chosen{name: ownEngine, engine: e, check: f.check}
@@ -59,11 +65,46 @@ func (f *engineFlags) find() ([]chosen, error) {
 		}
 		out[i].name = e.Name
 		if n := slices.IndexFunc(out[:i], func(c chosen) bool { return c.name == e.Name }); n >= 0 {
-			out[i].name += "-" + e.Version
+			out[i].name = numbered(out[:i], e)
 		}
 		e.Silent = f.silent
 	}
 	return out, f.give(out)
+}
+
+// numbered names an engine of which there is another: by its version, or the file of its library or program,
+// and by a number where that is the same.
+func numbered(others []chosen, e *opmeter.Engine) string {
+	base := e.Name + "-" + cmp.Or(e.Version, baseName(filepath.Base(e.Library)))
+	name := base
+	for n := 2; slices.ContainsFunc(others, func(c chosen) bool { return c.name == name }); n++ {
+		name = base + "-" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// programs reports whether a program is among the engines.
+func programs(cs []chosen) bool {
+	return slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil && c.engine.Command != "" })
+}
+
+// fit gives programs the frequency of their clock, and refuses options that do not suit all engines before
+// any of them runs.
+func fit(cs []chosen, o opmeter.Options, t *targetFlags) error {
+	for _, c := range cs {
+		if c.engine == nil || c.engine.Command == "" {
+			continue
+		}
+		var err error
+		if c.engine.ClockHz, err = t.hertz(); err != nil {
+			return err
+		}
+		o.Engine = c.engine
+		if err := o.Validate(); err != nil {
+			return told(err)
+		}
+	}
+	return nil
 }
 
 // give gives the options to the engines that they are for.

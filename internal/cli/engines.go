@@ -38,7 +38,8 @@ func newEngines(a *app) *cobra.Command {
 (OPMETER_ONNXRUNTIME and so on), Python environments, node_modules, the system. Each is
 opened in a process of its own to ask which version it is and what it can; with
 --no-open none is. With the name of an engine it tells all of that one, with the options
-that --engine-option takes; NAME@VERSION and NAME=LIBRARY name one of several.
+that --engine-option takes; NAME@VERSION and NAME=LIBRARY name one of several. A program
+with TensorFlow Lite Micro is not searched for: tflm=PROGRAM names one.
 docs/engines.md has the details.`,
 		Example: `  opmeter engines
   opmeter engines onnxruntime
@@ -138,7 +139,7 @@ func (a *app) engines(ctx context.Context, k catalogue, format string, quiet boo
 			rows = append(rows, engineRow{Found: f})
 		}
 		if len(list) == 0 {
-			rows = append(rows, engineRow{Found: find.Found{Engine: e.Name, Problem: absent, Help: "no " + e.Title + " here: " + e.Advice(k.env.OS)}})
+			rows = append(rows, engineRow{Found: find.Found{Engine: e.Name, Problem: absent, Help: e.Absent(k.env.OS)}})
 		}
 	}
 	helperless, err := k.ask(ctx, rows, quiet)
@@ -192,8 +193,8 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 	return nil, nil
 }
 
-// usable reports whether a row has a library that may be opened.
-func (r *engineRow) usable() bool { return r.Problem == "" && r.Path != "" }
+// usable reports whether a row has a library that may be opened; programs are not started.
+func (r *engineRow) usable() bool { return r.Problem == "" && r.Path != "" && r.Command == "" }
 
 func (a *app) writeEngines(rows []engineRow, format string, helperless *guest.Error) error {
 	switch format {
@@ -359,8 +360,12 @@ func (a *app) oneEngine(r *engineRow) {
 			}
 		}
 	}
-	if r.Path != "" {
-		fmt.Fprintf(a.out, "  %-10s %s\n", "library", text.Clean(r.Path)) // whole, to be copied
+	switch { // whole, to be copied
+	case r.Command != "":
+		fmt.Fprintf(a.out, "  %-10s %s\n", "program", text.Clean(r.Path))
+		fmt.Fprintf(a.out, "  %-10s %s\n", "command", text.Clean(r.Command))
+	case r.Path != "":
+		fmt.Fprintf(a.out, "  %-10s %s\n", "library", text.Clean(r.Path))
 	}
 	add("where", string(r.Where))
 	add("package", r.Package)

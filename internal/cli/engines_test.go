@@ -93,6 +93,7 @@ func TestEngines(t *testing.T) {
 		"engine ", "\nopmeter ", "built-in", "\nonnxruntime  1.20.7 ", " CPU ", " " + paths[0] + "\n", " crashed ", " not_library ",
 		"\n" + paths[1] + ": it crashed\n", "\n" + paths[2] + " is a text, no shared library: pip install onnxruntime, or ",
 		"\nno OpenVINO here: pip install openvino, or --engine openvino=/path/to/libopenvino_c.so\n",
+		"\nTensorFlow Lite Micro is never searched for: name a program that has it with --engine tflm=PROGRAM\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
@@ -112,14 +113,14 @@ func TestEngines(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if e := doc.Engines; len(e) != 7 || e[1].About.Providers[0] != "CPUExecutionProvider" || e[2].Error.Code != guest.Crashed || e[3].Problem != "not_library" || e[4].Problem != "absent" {
+	if e := doc.Engines; len(e) != 8 || e[1].About.Providers[0] != "CPUExecutionProvider" || e[2].Error.Code != guest.Crashed || e[3].Problem != "not_library" || e[4].Problem != "absent" {
 		t.Errorf("%s", out.String())
 	}
 	out.Reset()
 	if err := a.engines(context.Background(), k, "csv", true); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(out.String(), "\n"); len(lines) != 9 || lines[2] != "onnxruntime,1.20,python,,"+paths[0]+",onnx,,,," {
+	if lines := strings.Split(out.String(), "\n"); len(lines) != 10 || lines[2] != "onnxruntime,1.20,python,,"+paths[0]+",onnx,,,," {
 		t.Errorf("%s", out.String())
 	}
 }

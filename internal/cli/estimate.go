@@ -17,6 +17,7 @@ import (
 type targetFlags struct {
 	on                         []string
 	dir, runtime, build, clock string
+	ticking                    bool // an engine is a program that counts by a clock of its own
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
@@ -78,7 +79,7 @@ func (f *targetFlags) fits(c *cobra.Command) error {
 		{hostOnly, f.host(), "says how to run a model on this computer: leave it out with --on " + strings.Join(f.on, " --on ")},
 		{[]string{"runs", "strict"}, f.host() || f.device(), "says how to measure: leave it out with --on " + strings.Join(f.on, " --on ")},
 		{estimateOnly, f.other(), "is for estimates: name a target with --on, or leave it out"},
-		{[]string{"clock"}, f.other() || f.device(), "is for estimates and devices: name one with --on, or leave it out"},
+		{[]string{"clock"}, f.other() || f.device() || f.ticking, "is for estimates, devices and tflm=PROGRAM: name one with --on or --engine, or leave it out"},
 		{deviceOnly, f.device(), "is for devices: name one with --on device:PORT, or leave it out"},
 	} {
 		for _, name := range x.flags {

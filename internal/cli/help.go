@@ -83,7 +83,8 @@ prepares the model anew, too. docs/streams.md has the rules.`
 onnxruntime, litert, openvino, or onnxruntime@1.20, or onnxruntime=FILE for a library. The
 time of operators is their share, by that engine's profiler, of plain inferences. Several
 with commas between take turns and are compared: -o both.html has the comparison, and
-both-opmeter.html and the like each engine's profile. opmeter engines lists what is here.`
+both-opmeter.html and the like each engine's profile. opmeter engines lists what is here;
+tflm=PROGRAM names a program that has TensorFlow Lite Micro, and --clock its ticks a second.`
 		},
 		`  opmeter profile model.onnx --engine onnxruntime
   opmeter profile model.onnx --engine opmeter,onnxruntime -o both.html

@@ -47,14 +47,15 @@ on a device. Several models or targets give a line each.`,
 			if err := o.check(); err != nil {
 				return err
 			}
+			engines, err := e.find()
+			if err != nil {
+				return err
+			}
+			t.ticking = programs(engines)
 			if err := t.fits(c); err != nil {
 				return err
 			}
 			there, faults, err := a.estimates(&t, &m)
-			if err != nil {
-				return err
-			}
-			engines, err := e.find()
 			if err != nil {
 				return err
 			}
@@ -75,6 +76,9 @@ on a device. Several models or targets give a line each.`,
 				}
 				opts, err := hostOptions(&m, &r)
 				if err != nil {
+					return err
+				}
+				if err := fit(engines, opts, &t); err != nil {
 					return err
 				}
 				opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ import (
 //	cut FILE N               leave the first N bytes
 //	random FILE N            write N random bytes
 //	poke FILE OLD NEW        replace the bytes OLD, once, by NEW of the same length
+//	built FILE PACKAGE       build a program of this module
 //	lines FILE N             the file ("stdout", "stderr") has N lines
 //	narrow N                 no line of stdout is wider than N bytes of ASCII
 //
@@ -83,6 +85,11 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("%s: cannot replace %q", args[0], old)
 				}
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(s, old, repl, 1)), 0o644))
+			},
+			"built": func(ts *testscript.TestScript, _ bool, args []string) {
+				if out, err := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), "github.com/opmeter/opmeter/"+args[1]).CombinedOutput(); err != nil {
+					ts.Fatalf("%v\n%s", err, out)
+				}
 			},
 			"lines": func(ts *testscript.TestScript, _ bool, args []string) {
 				if got, want := strings.Count(ts.ReadFile(args[0]), "\n"), number(ts, args[1]); got != want {

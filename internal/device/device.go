@@ -54,6 +54,9 @@ type Chunk struct {
 	At time.Time
 	// Gap says that bytes before them were lost: the device was away.
 	Gap bool
+	// Again says that the program was started again before them: what was under way is over. Cut says
+	// that it was ended before, so that what is not whole is no loss.
+	Again, Cut bool
 }
 
 // ErrSilent says that nothing came for as long as was waited.
@@ -90,10 +93,12 @@ type Conn struct {
 	buf     [32 << 10]byte
 	got     int64
 	gap     bool // bytes before the next ones are lost
+	starts  *starts
 }
 
 // Read returns the next bytes. It waits for them as long as wait says, the session's time
-// where that is 0. Errors are a [SilentError], [io.EOF] where a file or program has ended,
+// where that is 0. Errors are a [SilentError], [io.EOF] where a file or program has ended, [ErrEnough]
+// where the program was ended since its time is over,
 // a [port.GoneError] where the device went away, and the context's.
 func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	if len(c.head) > 0 {
@@ -105,9 +110,23 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		wait = c.timeout
 	}
 	for {
+		if c.starts.over() {
+			if err := c.again(ctx, true); err != nil {
+				return Chunk{}, err
+			}
+		}
 		x, err := c.read(ctx, wait)
 		if errors.Is(err, ErrSilent) && c.away() {
 			continue // the port ends the wait for a device that does not come back
+		}
+		if errors.Is(err, io.EOF) && c.starts.may() {
+			if err := c.again(ctx, false); err != nil {
+				return Chunk{}, err
+			}
+			continue
+		}
+		if err == nil {
+			c.starts.mark(&x)
 		}
 		return x, err
 	}

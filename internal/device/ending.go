@@ -55,7 +55,7 @@ func (r *Recorder) remarks() {
 	if n.Phases != nil || n.Trust != nil {
 		_ = r.to.Send(profile.Event{Noted: n})
 	}
-	if r.kept+r.partial == 0 || len(r.times) > 0 {
+	if r.kept+r.partial == 0 || len(r.times) > 0 || r.bounded {
 		return
 	}
 	switch r.key {

@@ -74,6 +74,8 @@ type Rules struct {
 	Model *profile.Profile
 	// Progress is told after each inference, nil for nobody.
 	Progress func(Progress)
+	// Described may change what is said of target and settings, before it is sent; nil for nobody.
+	Described func(*profile.Profile)
 }
 
 // Progress is what is known while a device is measured.
@@ -112,6 +114,8 @@ type Recorder struct {
 
 	seen, kept int         // inferences, those that count
 	warm       int         // those that did not
+	start      started     // since the program was started
+	bounded    bool        // a time was set that is not one of each inference
 	spare      []Inference // the last of these, until others came
 	partial    int         // those with losses
 	wholes     []float64   // of the figure that is shown, those kept
@@ -196,6 +200,9 @@ func (r *Recorder) describe(p *profile.Profile, fill func(model *profile.Profile
 	if r.clock > 0 {
 		p.Target.ClockHz = new(r.clock)
 	}
+	if r.rules.Described != nil {
+		r.rules.Described(p)
+	}
 	if err := r.to.Send(profile.Event{Described: p}); err != nil {
 		return err
 	}
@@ -234,6 +241,7 @@ func (r *Recorder) Note(n *profile.Noted) error { return r.to.Send(profile.Event
 
 // Count sets a figure of a layer, of the whole with layer -1, that is not one of each inference.
 func (r *Recorder) Count(layer int, quantity string, m *profile.Metric) error {
+	r.bounded = r.bounded || quantity == "latency_s"
 	f := &profile.Figure{Quantity: quantity, Metric: m}
 	if layer >= 0 {
 		f.Layer = new(int64(layer))
@@ -287,6 +295,11 @@ func (r *Recorder) Inference(x Inference) error {
 	r.clean(&x)
 	r.time(&x)
 	warming := r.kept == 0 && !x.Partial && (x.First || r.warm < r.rules.Warmup)
+	if r.start.inference(&x) {
+		r.warm++
+		r.progress(&x, true)
+		return nil
+	}
 	if warming {
 		r.warm++
 		if r.first == nil {
@@ -420,6 +433,7 @@ func (r *Recorder) keep(x *Inference) error {
 		r.partial++
 	} else {
 		r.kept++
+		r.start.kept++
 	}
 	send := func(layer *int64, m map[string]float64) error {
 		for _, k := range slices.Sorted(maps.Keys(m)) {

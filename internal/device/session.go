@@ -26,6 +26,8 @@ type Options struct {
 	Timeout time.Duration
 	// Open opens the port, nil for [port.Open].
 	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
+	// Again starts a program again and again, nil for once.
+	Again *Again
 	// Opened is called once the port is open, before anything is read; nil for nobody.
 	Opened func(context.Context) error
 	// Recognised is told which protocol was found, nil for nobody.
@@ -74,11 +76,19 @@ func (s *Session) connect(ctx context.Context) (*Conn, error) {
 // Run measures until there are enough inferences or the stream ends. Without an inference the
 // error says why; with some it says so too where it was not as asked for, and the profile has them.
 func (s *Session) Run(ctx context.Context, to source.Sink) error {
+	if s.o.Again != nil && s.o.Again.Wait != nil {
+		if err := s.o.Again.Wait(ctx); err != nil {
+			return err
+		}
+	}
 	c, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.port.Close() }()
+	if s.o.Again != nil {
+		c.starts = &starts{o: s.o.Again, connect: s.connect, n: 1, begun: time.Now()}
+	}
 	if s.o.Opened != nil {
 		if err := s.o.Opened(ctx); err != nil {
 			return err
@@ -99,12 +109,18 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	}
 	r := NewRecorder(to, s.o.Rules)
 	r.stopped = func() bool { return ctx.Err() != nil }
+	if c.starts != nil {
+		c.starts.r = r
+	}
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	if e := r.rescue(); e != nil && err == nil {
 		err = e
 	}
 	missing, err := s.ended(ctx, r, p, err)
 	if r.Described() {
+		if c.starts != nil {
+			r.Found("device.starts", profile.Info, "%s", c.starts.remark())
+		}
 		if e := s.unkept.Load(); e != nil {
 			r.Found("device.recording", profile.Warning, "The recording does not have all that came: %v.", *e)
 		}

@@ -2,6 +2,7 @@ package port
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 )
 
@@ -69,4 +70,23 @@ func split(s string, windows bool) (words, error) {
 		return words{}, errors.New("a command is missing, as in exec:./pack")
 	}
 	return out, nil
+}
+
+// Program is the program that a command line of "exec:" starts, as it is named there; "" where a shell has
+// to run the command. alone says that it has no arguments. The error is that of a line which makes no
+// sense.
+func Program(command string) (name string, alone bool, err error) {
+	w, err := split(command, runtime.GOOS == "windows")
+	if err != nil || w.shell {
+		return "", false, err
+	}
+	return w.list[0], len(w.list) == 1, nil
+}
+
+// Quote writes a word for a command line of "exec:", whatever is in it.
+func Quote(word string) string {
+	if runtime.GOOS == "windows" {
+		return `"` + word + `"` // no name of a file has this sign there
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
 }

@@ -29,6 +29,7 @@ type program struct {
 	out    *os.File // what it writes
 	in     *os.File // what it reads
 	stderr tail
+	both   bool // what it writes to standard error is read, too
 	group  group
 	exited chan struct{} // closed when it has ended
 	wait   error         // how, set before that
@@ -36,8 +37,8 @@ type program struct {
 	quits  sync.Once
 }
 
-// start starts the program of an address.
-func start(a Address) (way, error) {
+// start starts the program of an address. both says that its standard error is read like its output.
+func start(a Address, both bool) (way, error) {
 	w, err := split(a.Name, runtime.GOOS == "windows")
 	if err != nil {
 		return nil, &OpenError{Address: a, Cause: BadAddress, Err: err}
@@ -49,7 +50,7 @@ func start(a Address) (way, error) {
 		}
 		list = []string{"/bin/sh", "-c", a.Name}
 	}
-	p := &program{name: clip(a.Name, 200), cmd: exec.Command(list[0], list[1:]...), exited: make(chan struct{}), copied: make(chan struct{})}
+	p := &program{name: clip(a.Name, 200), both: both, cmd: exec.Command(list[0], list[1:]...), exited: make(chan struct{}), copied: make(chan struct{})}
 	if err := p.start(); err != nil {
 		return nil, refused(a, list[0], err)
 	}
@@ -91,6 +92,9 @@ func (p *program) start() error {
 	p.out, p.cmd.Stdout = files[2], files[3]
 	errs := files[4]
 	p.cmd.Stderr = files[5]
+	if p.both {
+		p.cmd.Stderr = files[3]
+	}
 	p.group.prepare(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		drop(files)

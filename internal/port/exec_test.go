@@ -41,6 +41,39 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// Where it is asked for, standard error is read like the output, in the order in which both were written.
+func TestExecErrors(t *testing.T) {
+	t.Parallel()
+	p := open(t, "exec:sh -c 'echo one >&2; echo two; echo three >&2'", port.Options{Errors: true})
+	defer func() { _ = p.Close() }()
+	if got, err := all(t, p); !errors.Is(err, io.EOF) || string(got) != "one\ntwo\nthree\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A word that was quoted arrives as it was.
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{"/a b/c.tflite", `it's "$HOME"`, "a,b|c", ""} {
+		p := open(t, "exec:printf %s "+port.Quote(want), port.Options{})
+		if got, err := all(t, p); !errors.Is(err, io.EOF) || string(got) != want {
+			t.Errorf("%q, want %q: %v", got, want, err)
+		}
+		_ = p.Close()
+	}
+	for _, c := range []struct {
+		command, name string
+		alone, bad    bool
+	}{
+		{command: "./a", name: "./a", alone: true}, {command: "'/a b' c", name: "/a b"}, {command: "a | b"}, {command: "a 'b", bad: true}, {command: " ", bad: true},
+	} {
+		name, alone, err := port.Program(c.command)
+		if name != c.name || alone != c.alone || (err != nil) != c.bad {
+			t.Errorf("%q: %q, %v, %v", c.command, name, alone, err)
+		}
+	}
+}
+
 // A program that fails is told with its status or signal and what it said last, after all
 // that it wrote.
 func TestExecFails(t *testing.T) {

@@ -63,6 +63,9 @@ type Options struct {
 	// at all. A serial device may come back under another name: it is known by its USB
 	// numbers and serial number.
 	Reconnect time.Duration
+	// Errors reads what a program writes to standard error like what it writes to standard
+	// output, for programs that print there.
+	Errors bool
 	// Stdin is what "-" reads; nil is an empty one.
 	Stdin io.Reader
 	// LockDir is the folder of lock files, "" for the user's: see [LockDir].
@@ -144,7 +147,7 @@ func Open(ctx context.Context, a Address, o Options) (Port, error) {
 	case TCP:
 		s.dial = func(ctx context.Context, _ int) (way, error) { return dialTCP(ctx, a) }
 	case Exec:
-		s.dial = func(context.Context, int) (way, error) { return start(a) }
+		s.dial = func(context.Context, int) (way, error) { return start(a, o.Errors) }
 	case Stdin:
 		s.dial = func(context.Context, int) (way, error) { return newInput(o.Stdin), nil }
 	case File:

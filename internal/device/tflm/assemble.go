@@ -167,6 +167,19 @@ func (a *assembler) gap() {
 	a.sure = false
 }
 
+// again says that what follows is of another start of the program; drop leaves out what is not whole.
+func (a *assembler) again(drop bool) {
+	switch {
+	case a.ops == nil:
+		a.mark()
+	case drop:
+		a.cur, a.last, a.bad = inference{round: -1}, -1, false
+	default:
+		a.finish(true)
+	}
+	a.sure, a.round = true, -1
+}
+
 // end takes what is held when the stream ends.
 func (a *assembler) end() {
 	if a.ops == nil {

@@ -52,6 +52,9 @@ func sure(head []byte) int {
 	return n
 }
 
+// Sums is the finding of a device that prints one figure for all operators of a kind.
+const Sums = "tflm.tags"
+
 // session is one connection.
 type session struct {
 	job     *device.Job
@@ -64,6 +67,7 @@ type session struct {
 	dirty   int64
 	cutOff  int64 // inferences of which parts are missing
 	ran     int64 // inferences that were told
+	still   int64 // those of which all ticks are 0
 	mean    []sum // by operator, of the inferences that count
 	total   sum
 	byTag   map[string]int64 // ticks of the last whole inference
@@ -144,10 +148,10 @@ func (s *session) run(ctx context.Context, c *device.Conn) error {
 			}
 			continue
 		default:
-			s.split.End(func(text string, dirty bool) {
-				// A line without its end is whole where the profiler's own last signs are there.
-				s.line(text, dirty && !strings.HasSuffix(text, " ms)."))
-			})
+			if errors.Is(err, device.ErrEnough) {
+				s.again(true)
+			}
+			s.split.End(s.last)
 			s.asm.mark()
 			s.asm.end()
 			if e := s.finish(); s.err == nil {
@@ -159,6 +163,9 @@ func (s *session) run(ctx context.Context, c *device.Conn) error {
 			return err
 		}
 		silent = false
+		if x.Again {
+			s.again(x.Cut)
+		}
 		if x.Gap {
 			s.split.Gap(s.line)
 			s.console.Gap()
@@ -172,6 +179,23 @@ func (s *session) run(ctx context.Context, c *device.Conn) error {
 			return s.err
 		}
 	}
+}
+
+// last takes a line without its end: it is whole where the profiler's own last signs are there.
+func (s *session) last(text string, dirty bool) {
+	s.line(text, dirty && !strings.HasSuffix(text, " ms)."))
+}
+
+// again ends what is under way: the program was started again, and where it was cut off before it is
+// nobody's loss.
+func (s *session) again(cut bool) {
+	if cut {
+		s.split = lines.Splitter{}
+	} else {
+		s.split.End(s.last)
+	}
+	s.asm.again(cut)
+	s.console.Gap()
 }
 
 func (s *session) line(text string, dirty bool) {
@@ -234,7 +258,13 @@ func (s *session) inference(x inference) {
 		total += e.Ticks
 		tags[e.Tag] += e.Ticks
 	}
-	if x.round >= total {
+	if total == 0 && x.whole {
+		s.still++
+		for i := range out.Layers {
+			out.Layers[i].Figures = nil // the clock did not run: that is not known, and not nothing
+		}
+	}
+	if x.round >= total && x.round > 0 {
 		out.Whole = map[string]float64{"ticks": float64(x.round)}
 		total = x.round
 	}
@@ -244,6 +274,9 @@ func (s *session) inference(x inference) {
 		s.byTag = tags
 	}
 	if s.job.Runs() == before {
+		return
+	}
+	if total == 0 {
 		return
 	}
 	for i, e := range x.events {
@@ -330,6 +363,9 @@ func (s *session) finish() error {
 	if odd > 0 {
 		s.job.Found("tflm.odd", profile.Warning, "Of %d operators the ticks of an inference lie far from those of the others. The text has no checksum: a digit may have been damaged on the way, or the device did something else meanwhile.", odd)
 	}
+	if s.still > 0 {
+		s.job.Found("tflm.ticks", profile.Problem, "Of %d inferences %d have ticks of 0 only and no figures: the clock of the profiler did not run. TensorFlow Lite Micro has one where it is compiled with TF_LITE_USE_CTIME or for a board.", s.ran, s.still)
+	}
 	if len(s.asm.alien) > 0 {
 		names := slices.Sorted(maps.Keys(s.asm.alien))
 		s.job.Found("tflm.others", profile.Info, "The device timed other things than operators, which are left out: %s.", strings.Join(names[:min(len(names), 10)], ", "))
@@ -341,7 +377,7 @@ func (s *session) finish() error {
 		s.compare(s.table1)
 	}
 	if s.sums {
-		s.job.Found("tflm.tags", profile.Info, "The device prints one figure for all operators of a kind: a layer here is such a sum.")
+		s.job.Found(Sums, profile.Info, "The device prints one figure for all operators of a kind: a layer here is such a sum.")
 	}
 	return s.bounds()
 }

@@ -12,8 +12,11 @@ type Engine struct {
 	Name, Title string
 	// Formats that it reads: "onnx", "tflite".
 	Formats []string
-	// Variable of the environment that names its library, or a folder with it.
+	// Variable of the environment that names its library, or a folder with it, "" for none.
 	Variable string
+	// Program says that the engine is in a program that the user names with its command line: it has
+	// no library that could be looked for.
+	Program bool
 
 	stem   string // of the library's name: lib + stem + .so
 	pip    string // the package to get, "" where Python has none
@@ -74,10 +77,15 @@ var Engines = []Engine{
 			"openvino*/runtime/lib/INTEL", "openvino*/runtime/lib/INTEL/Release", "openvino*/runtime/bin/INTEL/Release",
 		},
 	},
+	{Name: Micro, Title: "TensorFlow Lite Micro", Formats: []string{"tflite"}, Program: true},
 }
 
-// Native is the name of opmeter's own engine.
-const Native = "opmeter"
+// Names of engines that are no libraries: opmeter's own, and TensorFlow Lite Micro, which is
+// compiled into programs.
+const (
+	Native = "opmeter"
+	Micro  = "tflm"
+)
 
 // known returns the engine of a name, nil where there is none.
 func known(name string) *Engine {
@@ -106,10 +114,19 @@ func About(name string) (e Engine, ok bool) {
 	return Engine{}, false
 }
 
-// Advice says how to get the engine, for an operating system by Go's name.
-func (g *Engine) Advice(system string) string { return g.advice(system) }
+// Absent says that nothing of the engine was found and how to get it, for an operating system by Go's
+// name.
+func (g *Engine) Absent(system string) string {
+	if g.Program {
+		return g.Title + " is never searched for: " + g.advice(system)
+	}
+	return "no " + g.Title + " here: " + g.advice(system)
+}
 
 func (g *Engine) advice(system string) string {
+	if g.Program {
+		return "name a program that has it with --engine " + g.Name + "=PROGRAM"
+	}
 	get := g.get
 	if g.pip != "" {
 		get = "pip install " + g.pip

@@ -45,8 +45,11 @@ type Found struct {
 	Engine string `json:"engine"`
 	// Version as the package or the file's name tells it, "" where they do not.
 	Version string `json:"version,omitzero"`
-	// Path of the library; of the folder or file that is there where there is none.
+	// Path of the library; of the folder or file that is there where there is none; of the program, "" where a
+	// shell has to find it.
 	Path string `json:"path"`
+	// Command is the command line that starts a program, "" for libraries.
+	Command string `json:"command,omitzero"`
 	// Where it was found.
 	Where Where `json:"where"`
 	// Package that it belongs to, such as "onnxruntime-gpu", "" where none is known.
@@ -80,7 +83,7 @@ func (e *Env) Pick(engine, want string) (Found, error) {
 	if eng == nil {
 		return Found{}, guest.Errorf(guest.NotFound, "%q is no engine: use %s", engine, names())
 	}
-	if want != "" && !isVersion(want) {
+	if want != "" && (eng.Program || !isVersion(want)) {
 		return e.named(eng, want)
 	}
 	list := e.search(eng)
@@ -105,7 +108,7 @@ func (e *Env) Pick(engine, want string) (Found, error) {
 		return Found{}, broken.err()
 	}
 	if want == "" {
-		return Found{}, guest.Errorf(guest.NotFound, "no %s here: %s", eng.Title, eng.advice(e.OS))
+		return Found{}, guest.Errorf(guest.NotFound, "%s", eng.Absent(e.OS))
 	}
 	there := ""
 	if len(others) > 0 {
@@ -124,8 +127,11 @@ func (f *Found) err() error {
 	return guest.Errorf(code, "%s", f.Help)
 }
 
-// named finds the library that a path leads to.
+// named finds the library that a path leads to, or the program of a command line.
 func (e *Env) named(eng *Engine, path string) (Found, error) {
+	if eng.Program {
+		return e.command(eng, path)
+	}
 	s := searcher{e: e, eng: eng, seen: map[string]int{}}
 	s.path(e.abs(path), Named)
 	list := s.sorted()
@@ -137,6 +143,9 @@ func (e *Env) named(eng *Engine, path string) (Found, error) {
 
 // search finds everything of an engine.
 func (e *Env) search(eng *Engine) []Found {
+	if eng.Program {
+		return nil
+	}
 	s := searcher{e: e, eng: eng, seen: map[string]int{}}
 	if name := e.Getenv(eng.Variable); name != "" {
 		s.variable = true

@@ -166,7 +166,7 @@ func TestPick(t *testing.T) {
 		{engine: "litert", code: guest.NotFound, text: "no LiteRT here: pip install ai-edge-litert, or --engine litert=/path/to/libLiteRt.so"},
 		{engine: "tflite", code: guest.NotFound, text: "tflite-runtime 2.14.0 in /w/.venv/lib/python3.11/site-packages/tflite_runtime has a Python module only, without libtensorflowlite_c.so: build "},
 		{engine: "openvino", code: guest.NotLibrary, text: "/lib/libopenvino_c.so is for arm64, this is amd64: pip install openvino, or"},
-		{engine: "steam", code: guest.NotFound, text: `"steam" is no engine: use opmeter, onnxruntime, litert, tflite or openvino`},
+		{engine: "steam", code: guest.NotFound, text: `"steam" is no engine: use opmeter, onnxruntime, litert, tflite, openvino or tflm`},
 		{engine: "onnxruntime", want: "/x/script.so", code: guest.NotLibrary, text: "/x/script.so is a text, no shared library"},
 		{engine: "onnxruntime", want: "/x/empty.so", code: guest.NotLibrary, text: "/x/empty.so is empty"},
 		{engine: "onnxruntime", want: "/x/object.so", code: guest.NotLibrary, text: "/x/object.so is a program or object file"},

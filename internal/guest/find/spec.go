@@ -7,13 +7,14 @@ import (
 	"github.com/opmeter/opmeter/internal/guest"
 )
 
-// Spec says which engine is to run a model: NAME[@VERSION][=LIBRARY].
+// Spec says which engine is to run a model: NAME[@VERSION][=LIBRARY], tflm=PROGRAM.
 type Spec struct {
 	// Engine is the name of an engine, [Native] for opmeter's own.
 	Engine string
 	// Version is the beginning of the version that is wanted, "" for any.
 	Version string
-	// Library is the path of the library or of a folder that holds it, "" to find it.
+	// Library is the path of the library or of a folder that holds it, "" to find it; the command line
+	// of a program.
 	Library string
 }
 
@@ -33,12 +34,12 @@ func (s Spec) String() string {
 const mostSpecs = 16
 
 // Parse reads a list of engines with commas between them. Commas in the path of a library are
-// part of it where what follows is a piece of a path and no engine. Errors say what was expected, in
-// one line.
+// part of it where what follows is a piece of a path and no engine, those of a command line also where it has
+// arguments. Errors say what was expected, in one line.
 func Parse(list string) ([]Spec, error) {
 	var pieces []string
 	for piece := range strings.SplitSeq(list, ",") {
-		if n := len(pieces); n > 0 && strings.Contains(pieces[n-1], "=") && strings.ContainsAny(piece, `/\`) && !begins(piece) {
+		if n := len(pieces); n > 0 && goesOn(pieces[n-1], piece) && !begins(piece) {
 			pieces[n-1] += "," + piece
 			continue
 		}
@@ -61,6 +62,15 @@ func Parse(list string) ([]Spec, error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// goesOn says whether what follows a comma may be of the path or command line before it.
+func goesOn(before, piece string) bool {
+	name, path, ok := strings.Cut(before, "=")
+	if eng := known(strings.TrimSpace(name)); ok && eng != nil && eng.Program && strings.Contains(strings.TrimSpace(path), " ") {
+		return true
+	}
+	return ok && strings.ContainsAny(piece, `/\`)
 }
 
 // begins says whether a piece begins with the name of an engine.
@@ -92,6 +102,9 @@ func parse(piece string) (Spec, error) {
 		}
 		return s, fmt.Errorf("%q is no engine: use %s", s.Engine, names())
 	}
+	if known(s.Engine).Program && strings.HasPrefix(rest, "@") {
+		return s, fmt.Errorf("%q: %s has no version to choose, name the program: %s=PROGRAM", piece, s.Engine, s.Engine)
+	}
 	if version, ok := strings.CutPrefix(rest, "@"); ok {
 		var library string
 		s.Version, library, ok = strings.Cut(version, "=")
@@ -104,6 +117,9 @@ func parse(piece string) (Spec, error) {
 		rest = "=" + library
 	}
 	if library, ok := strings.CutPrefix(rest, "="); ok {
+		if library == "" && known(s.Engine).Program {
+			return s, fmt.Errorf("%q: a program is missing behind the =", piece)
+		}
 		if library == "" {
 			return s, fmt.Errorf("%q: a path of a library is missing behind the =", piece)
 		}
@@ -122,6 +138,8 @@ func meant(name string) string {
 		return "tflite"
 	case "ov":
 		return "openvino"
+	case "tflitemicro", "tensorflowlitemicro", "micro":
+		return Micro
 	case "aiedgelitert":
 		return "litert"
 	case "native", "self", "host":

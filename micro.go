@@ -1,0 +1,282 @@
+package opmeter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/buildinfo"
+	"github.com/opmeter/opmeter/internal/device"
+	"github.com/opmeter/opmeter/internal/device/tflm"
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/guest/find"
+	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/port"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// program reports whether the engine is in a program of its own.
+func (e *Engine) program() bool { return e != nil && e.Name == find.Micro }
+
+// fitsProgram refuses what a program with an engine in it cannot be told.
+func (o *Options) fitsProgram() error {
+	if !o.Engine.program() {
+		return nil
+	}
+	const who = "tflm=PROGRAM"
+	switch in := &o.Inputs; {
+	case o.Engine.Command == "":
+		return wrong("Engine", "a program is missing: name it as tflm=PROGRAM")
+	case !(o.Engine.ClockHz >= 0 && o.Engine.ClockHz < 1e15):
+		return wrong("ClockHz", "use a frequency above 0, not %v Hz", o.Engine.ClockHz)
+	case o.Threads > 1:
+		return wrong("Threads", "%s takes no number of threads from outside: leave it out", who)
+	case o.Pin:
+		return wrong("Pin", "the threads of %s are its own: leave it out", who)
+	case o.Streams > 1:
+		return wrong("Streams", "%s runs one inference after the other: leave it out", who)
+	case o.Rate > 0:
+		return wrong("Rate", "%s runs its inferences when it likes: leave it out", who)
+	case o.Cold != "":
+		return wrong("Cold", "%s runs its inferences by itself: nothing can be made cold between them", who)
+	case len(o.Carry) > 0:
+		return wrong("Carry", "%s feeds its model by itself: leave it out", who)
+	case o.MaxMemory > 0:
+		return wrong("MaxMemory", "the memory of %s cannot be bounded: leave it out", who)
+	case in.Batch > 0:
+		return wrong("Inputs.Batch", "%s runs its model in the shapes of the file: leave it out", who)
+	case len(in.Shapes) > 0:
+		return wrong("Inputs.Shapes", "%s runs its model in the shapes of the file: leave it out", who)
+	case len(in.Dims) > 0:
+		return wrong("Inputs.Dims", "%s runs its model in the shapes of the file: leave it out", who)
+	case len(o.Engine.Options) > 0:
+		return wrong("Engine.Options", "%s has none: what it takes stands in its command line", who)
+	}
+	return nil
+}
+
+// parts is in how many starts, at least, a program gives its inferences where other engines take turns
+// with it.
+const parts = 5
+
+// micro measures with a program that has TensorFlow Lite Micro compiled in, by what its profiler prints. It is a
+// device whose port is a program, started as often as it takes.
+func (m *Model) micro(ctx context.Context, o Options, turn *guest.Turn) (*profile.Profile, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if m.g.Format != "tflite" {
+		return nil, engineError(m.g.Path, o.Engine.Name, guest.Errorf(guest.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.g.Format))
+	}
+	base, err := Count(m, o.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	file, clean, err := m.file()
+	if err != nil {
+		return nil, err
+	}
+	defer clean()
+	command, err := o.Engine.command(file)
+	if err != nil {
+		return nil, err
+	}
+	var said words
+	p, err := source.Collect(ctx, device.New(port.Address{Kind: port.Exec, Name: command}, o.micro(base, command, turn, &said)), source.Options{Version: buildinfo.Version(), Journal: o.Journal})
+	if turn != nil {
+		turn.Leave()
+	}
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, profile.ErrJournal):
+		return p, failed(m.g.Path, err)
+	case p == nil && err == nil || ctx.Err() != nil:
+		return p, nil
+	}
+	var e *guest.Error
+	if err != nil {
+		e = microError(o.Engine, command, err, said.last())
+	}
+	if found, all := tells(p, base); p != nil && 2*found < all && (e == nil || e.Code == guest.Failed) {
+		e = guest.Errorf(guest.Failed, "%s prints %d of the %d operators of %s: another model is compiled in, or its output ends early", o.Engine.Command, found, all, base.Model.Name)
+	} else if p != nil && e == nil && !costs(p) {
+		e = guest.Errorf(guest.Failed, "%s: the clock of its profiler did not run: compile TensorFlow Lite Micro with TF_LITE_USE_CTIME", o.Engine.Command)
+	}
+	if e == nil {
+		return p, nil
+	}
+	if p != nil && len(p.Incomplete) == 0 {
+		p.Incomplete = append(p.Incomplete, profile.Missing{Cause: profile.ByError, Text: e.Text})
+	}
+	return p, engineError(m.g.Path, o.Engine.Name, e)
+}
+
+// costs reports whether a profile says what an inference costs.
+func costs(p *profile.Profile) bool {
+	_, m := p.Cost()
+	return m != nil
+}
+
+// tells counts operators of a model, and those of them that stand in a profile by their kind and number. Where a program
+// prints sums of kinds, kinds are counted.
+func tells(p, model *profile.Profile) (found, all int) {
+	if p == nil {
+		return 0, 0
+	}
+	sums := slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == tflm.Sums })
+	there := map[string]int{}
+	for i := range p.Layers {
+		there[p.Layers[i].Op]++
+	}
+	want := map[string]int{}
+	for i := range model.Layers {
+		if l := &model.Layers[i]; l.Parent == nil {
+			want[l.Op]++
+		}
+	}
+	for op, n := range want {
+		if sums {
+			n = 1
+		}
+		all += n
+		found += min(n, there[op])
+	}
+	return found, all
+}
+
+// command is the command line for a model.
+func (e *Engine) command(file string) (string, error) {
+	name, alone, err := port.Program(e.Command)
+	if err != nil {
+		return "", &OptionError{Option: "Engine", Text: err.Error(), Err: err}
+	}
+	if name != "" && alone {
+		return e.Command + " " + port.Quote(file), nil
+	}
+	return strings.ReplaceAll(e.Command, "{model}", port.Quote(file)), nil
+}
+
+// micro says how a program is measured.
+func (o *Options) micro(base *profile.Profile, command string, turn *guest.Turn, said *words) device.Options {
+	again := &device.Again{}
+	if o.Runs == 0 {
+		if again.Time = o.Time; again.Time == 0 {
+			again.Time = 2 * time.Second
+		}
+	}
+	if turn != nil {
+		again.Wait = turn.Wait
+		again.Part, again.PartTime = (o.Runs+parts-1)/parts, again.Time/parts
+	}
+	rules := device.Rules{Runs: o.Runs, Warmup: 1, ClockHz: o.Engine.ClockHz, Model: base, Described: o.Engine.describe(command, again.Time)}
+	if o.Warmup < 0 {
+		rules.Warmup = 0
+	}
+	if o.Progress != nil {
+		begun := time.Now()
+		rules.Progress = func(g device.Progress) {
+			f := min(1, time.Since(begun).Seconds()/max(again.Time, 1).Seconds())
+			if g.Want > 0 {
+				f = float64(g.Runs) / float64(g.Want)
+			}
+			o.Progress("measuring", f)
+		}
+	}
+	silent := o.Engine.Silent
+	if silent == 0 {
+		silent = 5 * time.Minute
+	}
+	return device.Options{
+		Rules: rules, Protocols: []*device.Protocol{tflm.Protocol()}, Timeout: silent, Again: again,
+		Port: port.Options{Errors: true, Record: said},
+	}
+}
+
+// describe says in a profile what ran the model.
+func (e *Engine) describe(command string, time time.Duration) func(p *profile.Profile) {
+	return func(p *profile.Profile) {
+		p.Target.ID, p.Target.Kind, p.Target.Engine = "host", profile.TargetHost, "TensorFlow Lite Micro"
+		p.Settings.Engine, p.Settings.EngineLibrary = p.Target.Engine, e.Library
+		p.Settings.EngineOptions = map[string]string{"command": command}
+		if time > 0 {
+			p.Settings.TimeS = new(time.Seconds())
+		}
+		w := machine.NewWatch()
+		w.Begin()
+		p.Host = w.End()
+	}
+}
+
+// microError says what is wrong with a program, in a line.
+func microError(e *Engine, command string, err error, last string) *guest.Error {
+	who := e.Command
+	if last != "" {
+		last = "; its last words: " + last
+	}
+	const another = "name another program with --engine tflm=PROGRAM"
+	if x, ok := errors.AsType[*port.OpenError](err); ok {
+		switch x.Cause {
+		case port.Missing:
+			return guest.Errorf(guest.NotFound, "%s: no such program: %s", who, another)
+		case port.Permission:
+			return guest.Errorf(guest.NotLibrary, "%s may not be executed: chmod +x it, or %s", who, another)
+		}
+		return guest.Errorf(guest.NotLibrary, "%s does not start (%v): %s", who, x.Err, another)
+	}
+	if x, ok := errors.AsType[*port.ExitError](err); ok {
+		switch {
+		case strings.Contains(x.Signal, "killed"):
+			return guest.Errorf(guest.Killed, "%s was killed from outside: by somebody, or by the system for want of memory", who)
+		case x.Signal != "":
+			return guest.Errorf(guest.Crashed, "%s crashed (%s)%s", who, x.Signal, last)
+		}
+		return guest.Errorf(guest.Crashed, "%s ended with exit status %d%s", who, x.Status, last)
+	}
+	const prints = "have it call Log or LogCsv of MicroProfiler after an inference"
+	if x, ok := errors.AsType[*device.UnknownError](err); ok {
+		if x.Seen.Bytes == 0 {
+			return guest.Errorf(guest.NotLibrary, "%s printed nothing: %s", who, prints)
+		}
+		return guest.Errorf(guest.NotLibrary, "%s prints nothing of TensorFlow Lite Micro's profiler: %s%s", who, prints, last)
+	}
+	if x, ok := errors.AsType[*device.SilentError](err); ok {
+		return guest.Errorf(guest.Silent, "%s has printed nothing for %v: it was ended; --engine-timeout gives it more time%s", who, x.Waited, last)
+	}
+	return guest.Errorf(guest.Failed, "%s: %s", who, strings.TrimPrefix(err.Error(), "exec:"+command+": "))
+}
+
+// words keeps the end of what a program prints.
+type words struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+// Write implements [io.Writer].
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	const most = 4 << 10
+	w.end = append(w.end, p[max(0, len(p)-most):]...)
+	w.end = bytes.Clone(w.end[max(0, len(w.end)-most):])
+	return len(p), nil
+}
+
+// last is the last line that is not blank, without signs that are none.
+func (w *words) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := bytes.TrimSpace(w.end)
+	s = bytes.TrimSpace(s[bytes.LastIndexAny(s, "\r\n")+1:])
+	const most = 300
+	s = bytes.ToValidUTF8(s[:min(len(s), most)], nil)
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s))
+}
