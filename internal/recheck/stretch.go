@@ -216,7 +216,7 @@ func (c *checker) conclude(s *stretch, parts []float64, with, without []Row) {
 	switch {
 	case is-v > half+own+cached || v-is > half+own && s.without != nil: // by itself it has more in it than its own time
 		l.Check.Outcome = profile.CheckDiffers
-	case is-v > half+own+wide*is:
+	case is-v > half+own:
 		l.Check.Outcome = profile.CheckOpen
 		l.Check.Text = "the stretch takes less, by no more than it takes to fetch from memory what the layer reads"
 	case half+own > wide*is:
