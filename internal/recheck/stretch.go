@@ -331,7 +331,7 @@ func beside(layer string, with, without []Row) (more, unsure float64, text strin
 		said = append(said, "without it also "+strings.Join(minus, ", "))
 	}
 	if said != nil {
-		text = "the engine executes " + strings.Join(said, ", ") + ""
+		text = "the engine executes " + strings.Join(said, ", ")
 	}
 	return more, unsure, text, true
 }
