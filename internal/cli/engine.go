@@ -137,7 +137,7 @@ func (f *engineFlags) give(to []chosen) error {
 	return nil
 }
 
-// byEngines makes a runner for each engine. Several take turns.
+// byEngines makes a runner for each engine. Several take turns; layers are checked when all are measured.
 func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profile.Profile)) []runner {
 	if slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil }) {
 		a.measures(guestPatience)
@@ -149,17 +149,20 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 		rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 			opts := opts
 			opts.Progress, opts.MaxMACs, opts.Turns = b.progress, b.macs, b.turns
-			p, err := a.kept(b.files, func(journal string) (*profile.Profile, error) {
+			return a.kept(b.files, func(journal string) (*profile.Profile, error) {
 				opts.Journal = journal
 				return opmeter.Profile(ctx, m, opts)
 			})
+		})
+		rs[i].after = func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error {
 			if c.check && err == nil {
-				opts.Turns = nil
+				opts := opts
+				opts.Progress, opts.MaxMACs = b.progress, b.macs
 				err = opmeter.Check(ctx, m, p, opts)
 			}
 			measured(p)
-			return p, err
-		})
+			return err
+		}
 		if len(cs) > 1 {
 			rs[i].target, rs[i].turns = c.name, true
 		}

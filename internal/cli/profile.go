@@ -183,7 +183,7 @@ func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runn
 	if err := ready(o.files, files[0]); err != nil {
 		return err
 	}
-	p, err := a.one(ctx, files[0], rs[0].run, bounds{files: o.files})
+	p, err := a.one(ctx, files[0], rs[0].whole, bounds{files: o.files})
 	if p == nil || err != nil && !costs(p) {
 		a.settle(p, o.files, true) // nothing was measured
 		return err

@@ -24,6 +24,9 @@ type runner struct {
 	target string // its id
 	run    profiler
 	turns  bool // takes turns with the others that do
+	// after is what follows when nobody takes turns any more, nil for nothing. It gets the error of run, and
+	// returns that of both.
+	after func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error
 	// row puts the profile beside what the target has.
 	row func(p *profile.Profile) report.TargetRow
 }
@@ -31,6 +34,19 @@ type runner struct {
 // onHost is a runner for this computer.
 func onHost(run profiler) runner {
 	return runner{target: "host", run: run, row: func(p *profile.Profile) report.TargetRow { return report.TargetRow{Profile: p} }}
+}
+
+// whole runs it with what follows.
+func (r *runner) whole(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
+	p, err := r.run(ctx, m, b)
+	return p, r.follow(ctx, m, p, err, b)
+}
+
+func (r *runner) follow(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error {
+	if r.after == nil {
+		return err
+	}
+	return r.after(ctx, m, p, err, b)
 }
 
 // onTarget is a runner for a target that is not there.
@@ -356,7 +372,7 @@ type result struct {
 func (a *app) inTurns(ctx context.Context, m *opmeter.Model, rs []runner, files [][]string, many bool) []result {
 	out := make([]result, len(rs))
 	if len(rs) == 1 {
-		out[0].p, out[0].err = a.bounded(ctx, m, rs[0], bounds{files: files[0]}, many)
+		out[0].p, out[0].err = a.bounded(ctx, m, rs[0].whole, bounds{files: files[0]}, many)
 		return out
 	}
 	var turns opmeter.Turns
@@ -366,15 +382,19 @@ func (a *app) inTurns(ctx context.Context, m *opmeter.Model, rs []runner, files 
 	parts := newParts(len(rs), show)
 	for i, r := range rs {
 		b := bounds{files: files[i], turns: &turns, progress: parts.of(i)}
-		wait.Go(func() { out[i].p, out[i].err = a.bounded(ctx, m, r, b, many) })
+		wait.Go(func() { out[i].p, out[i].err = a.bounded(ctx, m, r.run, b, many) })
 	}
 	wait.Wait()
+	for i := range rs { // one after the other: what one does would disturb another
+		x := &out[i]
+		x.err = told(rs[i].follow(ctx, m, x.p, x.err, bounds{files: files[i], progress: parts.of(i)}))
+	}
 	return out
 }
 
 // bounded profiles a model; one of many is bounded in time and work, and the memory goes
 // back before the next.
-func (a *app) bounded(ctx context.Context, m *opmeter.Model, r runner, b bounds, many bool) (*profile.Profile, error) {
+func (a *app) bounded(ctx context.Context, m *opmeter.Model, run profiler, b bounds, many bool) (*profile.Profile, error) {
 	if many {
 		b.macs = listMACs
 		var cancel context.CancelFunc
@@ -387,6 +407,6 @@ func (a *app) bounded(ctx context.Context, m *opmeter.Model, r runner, b bounds,
 		defer stop()
 		b.progress = show
 	}
-	p, err := r.run(ctx, m, b)
+	p, err := run(ctx, m, b)
 	return p, told(err)
 }

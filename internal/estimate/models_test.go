@@ -16,6 +16,9 @@ import (
 // whatever operators it has.
 func TestAllModels(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("hundreds of estimates")
+	}
 	n, whole := 0, 0
 	err := filepath.WalkDir(material.Path(t, "models"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".tflite") && !strings.HasSuffix(path, ".onnx") {
