@@ -15,6 +15,9 @@ import (
 // the machine lets be said of them.
 func TestCheck(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("inferences of a real model by the hundred")
+	}
 	m, err := opmeter.Open(filepath.Join(material.Path(t, "models", "real"), "mlperf_tiny_resnet8_fp32.tflite"))
 	if err != nil {
 		t.Fatal(err)
