@@ -141,7 +141,7 @@ var refusals = []struct {
 	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "latency_s", Metric: &Metric{Kind: "x", Median: new(1.0)}}}, "kind"},
 	{Event{Counted: &Figure{Quantity: "latency_s", Metric: Value(Measured, -1, "")}}, "negative"},
 	{Event{Counted: &Figure{Quantity: "heat_c", Metric: &Metric{Median: new(1.0)}}}, "totals.figures.heat_c: kind"},
-	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "sparsity_weights is 7, want 0 to 1", Metric: Value(Counted, 7, "")}}, "sparsity.weights"},
+	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "sparsity_weights", Metric: Value(Counted, 7, "")}}, "sparsity_weights is 7, want 0 to 1"},
 	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "share", Metric: Value(Counted, 1, "")}}, "follows from latency_s"},
 	{Event{Counted: &Figure{Quantity: "power_w", Metric: Value(Counted, 1, "")}}, "follows from"},
 	{Event{Counted: &Figure{Quantity: "a b", Metric: Value(Counted, 1, "")}}, "key"},
