@@ -115,10 +115,8 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for i, x := range pieces {
-		// Groups of a turn are as long as measurements make them: see measure.Options.
-		group := int(max(1, recheck.TurnTime/max(x.Seconds, shortest)))
 		wg.Go(func() {
-			if errs[i] = way(ctx, &x, turns*group, &order, &out[i]); errs[i] != nil {
+			if errs[i] = way(ctx, &x, turns, &order, &out[i]); errs[i] != nil {
 				cancel() // the others would be for nothing
 			}
 		})
@@ -132,8 +130,14 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 	return out, errors.Join(errs...)
 }
 
-// shortest is the time, in seconds, below which several runs are one sample anyway.
-const shortest = 20e-6
+// length is how long a piece is measured for so many turns: models that fill a turn have as many runs, shorter ones, which
+// have many in each, the time of the turns.
+func length(x *recheck.Piece, turns int) (runs int, d time.Duration) {
+	if x.Seconds >= recheck.TurnTime {
+		return turns, 0
+	}
+	return 0, time.Duration(float64(turns) * recheck.TurnTime * float64(time.Second))
+}
 
 // open opens a piece and says what it is given.
 func (t *timer) open(x *recheck.Piece) (*Model, Inputs, error) {
@@ -157,7 +161,7 @@ func (t *timer) session(m *Model, in Inputs) (*Session, error) {
 }
 
 // native measures a piece with opmeter's own engine. The lease is held: the collector's settings are the process's, and stay.
-func (t *timer) native(ctx context.Context, x *recheck.Piece, runs int, order *Turns, to *recheck.Series) error {
+func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
@@ -173,21 +177,24 @@ func (t *timer) native(ctx context.Context, x *recheck.Piece, runs int, order *T
 	if err := turn.Wait(ctx); err != nil { // others measure while this one would warm up
 		return err
 	}
-	o := measure.Options{Runs: runs, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
+	runs, d := length(x, turns)
+	o := measure.Options{Runs: runs, Time: d, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
 	res, err := measure.Measure(ctx, o, func() error { return s.Run(ctx) })
 	to.Plain = res.Plain
 	return err
 }
 
 // guest measures a piece with an engine of others: each turn has two groups of plain inferences.
-func (t *timer) guest(ctx context.Context, x *recheck.Piece, runs int, order *Turns, to *recheck.Series) error {
+func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	o := t.o
-	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 0, cmp.Or(t.o.Warmup, checkWarmup)
+	o, runs := t.o, 0
+	runs, o.Time = length(x, turns)
+	// Half of the runs, or of the time, are instrumented ones.
+	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*o.Time, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)
 	if err != nil {
 		return err
