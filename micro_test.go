@@ -224,14 +224,25 @@ func TestMicroTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if len(lines) != 40 {
-		t.Fatalf("%d lines, want 40: 20 starts", len(lines))
-	}
-	for i := 0; i < len(lines); i += 2 {
-		begins, ends := strings.Fields(lines[i]), strings.Fields(lines[i+1])
-		if begins[0] != "begins" || ends[0] != "ends" || begins[1] != ends[1] {
-			t.Errorf("two at once: %q, %q", lines[i], lines[i+1])
+	// The last start of each may be ended before it says so: its last inference has come.
+	begun, silent, running := 0, 0, ""
+	for _, line := range lines {
+		what, who, _ := strings.Cut(line, " ")
+		switch {
+		case what == "begins":
+			if running != "" {
+				silent++
+			}
+			begun++
+			running = who
+		case what == "ends" && who == running:
+			running = ""
+		default:
+			t.Errorf("two at once: %q while %q runs", line, running)
 		}
+	}
+	if begun != 20 || silent > 2 {
+		t.Errorf("%d starts, %d of which did not say that they ended: want 20 and at most 2", begun, silent)
 	}
 }
 
