@@ -53,9 +53,10 @@ func TestFlagsOfOptions(t *testing.T) {
 			fields[typ.Field(f).Name] = true
 		}
 	}
-	in := reflect.TypeFor[opmeter.Inputs]()
-	for f := range in.NumField() {
-		fields["Inputs."+in.Field(f).Name] = true
+	for name, in := range map[string]reflect.Type{"Inputs.": reflect.TypeFor[opmeter.Inputs](), "Engine.": reflect.TypeFor[opmeter.Engine]()} {
+		for f := range in.NumField() {
+			fields[name+in.Field(f).Name] = true
+		}
 	}
 	for name := range flags {
 		if !fields[name] {
