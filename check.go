@@ -30,7 +30,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 		return wrong("Engine", "%s", "layers cannot be checked with tflm=PROGRAM: which model it runs is its own affair")
 	}
 	if o.Time <= 0 {
-		o.Time = 2 * time.Second
+		o.Time = measure.DefaultTime
 	}
 	folder, err := os.MkdirTemp("", "opmeter-check-")
 	if err != nil {
@@ -191,10 +191,10 @@ func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *T
 		return err
 	}
 	defer m.Close()
-	o, runs := t.o, 0
-	runs, o.Time = length(x, turns)
+	o := t.o
+	runs, d := length(x, turns)
 	// Half of the runs, or of the time, are instrumented ones.
-	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*o.Time, cmp.Or(t.o.Warmup, checkWarmup)
+	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)
 	if err != nil {
 		return err

@@ -74,6 +74,19 @@ func (e *EngineError) Unwrap() error { return e.Err }
 // measure alone in a process. The zero value is ready; all options of a comparison have the same one.
 type Turns struct{ t guest.Turns }
 
+// Join adds a measurement of the caller's own, such as the loop of an application, to those that take turns.
+func (t *Turns) Join() *Turn { return &Turn{t.t.Join()} }
+
+// Turn is a measurement of the caller's own among profiles. It is for one goroutine at a time.
+type Turn struct{ t *guest.Turn }
+
+// Wait ends the turn that is held, if any, and returns when it is this measurement's turn again. The error is the
+// context's, and there is no turn then.
+func (t *Turn) Wait(ctx context.Context) error { return t.t.Wait(ctx) }
+
+// Leave gives up the turn, and the place among those who wait.
+func (t *Turn) Leave() { t.t.Leave() }
+
 // profile measures with the engine of the options.
 func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
 	var turn *guest.Turn

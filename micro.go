@@ -2,6 +2,7 @@ package opmeter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/guest/find"
 	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/port"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
@@ -165,7 +167,7 @@ func (o *Options) micro(base *profile.Profile, command string, turn *guest.Turn,
 	again := &device.Again{}
 	if o.Runs == 0 {
 		if again.Time = o.Time; again.Time == 0 {
-			again.Time = 2 * time.Second
+			again.Time = measure.DefaultTime
 		}
 	}
 	if turn != nil {
@@ -186,12 +188,8 @@ func (o *Options) micro(base *profile.Profile, command string, turn *guest.Turn,
 			o.Progress("measuring", f)
 		}
 	}
-	silent := o.Engine.Silent
-	if silent == 0 {
-		silent = 5 * time.Minute
-	}
 	return device.Options{
-		Rules: rules, Protocols: []*device.Protocol{tflm.Protocol()}, Timeout: silent, Again: again,
+		Rules: rules, Protocols: []*device.Protocol{tflm.Protocol()}, Timeout: cmp.Or(o.Engine.Silent, guest.DefaultSilent), Again: again,
 		Port: port.Options{Errors: true, Record: said},
 	}
 }

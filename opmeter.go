@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
 	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/internal/source"
@@ -300,7 +301,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	case h.Runs > 0:
 		h.Time = 0
 	case h.Time == 0:
-		h.Time = 2 * time.Second
+		h.Time = measure.DefaultTime
 	}
 	if o.Warmup < 0 {
 		h.WarmupRuns = -1

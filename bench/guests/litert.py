@@ -1,12 +1,16 @@
 """The plain loop of a user of LiteRT: the yardstick for the total of `opmeter profile --engine litert`.
 
-    python3 bench/guests/litert.py [--threads 1] [--seconds 1] [--api compiled] [--inputs FOLDER] MODEL
+    python3 bench/guests/litert.py [--threads 1] [--seconds 1] [--api compiled] [--library FILE] [--inputs FOLDER] MODEL
 
-Inputs are written once; what is timed is one call of the library, by the CompiledModel or by the older Interpreter.
+Inputs are written once; what is timed is one call of the library, by the CompiledModel or by the older Interpreter. The package of
+Python holds the engine twice: in libpywrap_litert_common.so, for Python, and as libLiteRt.so, for C.
 Packages: ai-edge-litert, numpy, ml_dtypes.
 """
 
+import ctypes
 import importlib.metadata
+import os
+import sys
 
 import numpy as np
 import plain
@@ -48,10 +52,87 @@ def compiled(a):
     return lambda: model.run_by_index(0, ins, outs)
 
 
+def library(a):
+    """A call of the C interface, by the steps of its users: an environment, a compiled model, buffers that are filled once."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    details = Interpreter(a.model).get_input_details()
+    lib = ctypes.CDLL(a.library)
+    size, pointer = ctypes.c_size_t, ctypes.c_void_p
+
+    class Option(ctypes.Structure):
+        """LiteRtEnvOption: a tag, and a LiteRtAny."""
+
+        _fields_ = [("tag", ctypes.c_int32), ("pad", ctypes.c_int32), ("kind", ctypes.c_int32), ("more", ctypes.c_int32), ("value", ctypes.c_uint64)]
+
+    class Type(ctypes.Structure):
+        """LiteRtRankedTensorType."""
+
+        _fields_ = [("element", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dims", ctypes.c_int32 * 8), ("strides", ctypes.c_uint32 * 8)]
+
+    def failed(status):
+        sys.exit(f"{a.library}: status {status}")
+
+    def call(name, *args):
+        status = getattr(lib, name)(*args)
+        if status:
+            sys.exit(f"{a.library}: {name}: status {status}")
+
+    def make(name, *args, of=pointer):
+        out = of()
+        call(name, *args, ctypes.byref(out))
+        return out
+
+    folder = ctypes.create_string_buffer(os.fsencode(os.path.dirname(a.library)))
+    cpu, integer, text = 1, 2, 8
+    about = (Option * 3)((25, 0, integer, 0, 3), (24, 0, integer, 0, cpu), (22, 0, text, 0, ctypes.addressof(folder)))
+    env = make("LiteRtCreateEnvironment", size(len(about)), about)
+    model = make("LiteRtCreateModelFromFile", env, os.fsencode(a.model))
+    options = make("LiteRtCreateOptions")
+    call("LiteRtSetOptionsHardwareAccelerators", options, ctypes.c_int(cpu))
+    threads = ctypes.create_string_buffer(f"num_threads = {a.threads}\n".encode())
+    nothing = ctypes.CFUNCTYPE(None, pointer)(lambda _: None)
+    call("LiteRtAddOpaqueOptions", options, make("LiteRtCreateOpaqueOptions", b"xnnpack", threads, nothing))
+    graph = make("LiteRtGetModelSubgraph", model, make("LiteRtGetMainModelSubgraphIndex", model, of=size))
+    signature = None
+    for i in range(make("LiteRtGetNumModelSignatures", model, of=size).value):
+        if make("LiteRtGetSignatureSubgraph", make("LiteRtGetModelSignature", model, size(i))).value == graph.value:
+            signature = size(i)
+    compiled = make("LiteRtCreateCompiledModel", env, model, options)
+
+    def buffers(port, number, needs):
+        out = []
+        for i in range(make(number, graph, of=size).value):
+            kind = make("LiteRtGetRankedTensorType", make(port, graph, size(i)), of=Type)
+            if any(d < 0 for d in kind.dims[: kind.rank & 0x7F]):
+                sys.exit("open shapes: only without --library")
+            out.append(make("LiteRtCreateManagedTensorBufferFromRequirements", env, ctypes.byref(kind), make(needs, compiled, signature, size(i))))
+        return out
+
+    ins = buffers("LiteRtGetSubgraphInput", "LiteRtGetNumSubgraphInputs", "LiteRtGetCompiledModelInputBufferRequirements")
+    outs = buffers("LiteRtGetSubgraphOutput", "LiteRtGetNumSubgraphOutputs", "LiteRtGetCompiledModelOutputBufferRequirements")
+    for i, (b, d) in enumerate(zip(ins, details)):
+        x = np.ascontiguousarray(plain.given(a.inputs, i, d["shape"].tolist(), d["dtype"]))
+        place = pointer()
+        call("LiteRtLockTensorBuffer", b, ctypes.byref(place), ctypes.c_int(1))
+        ctypes.memmove(place, x.ctypes.data, x.nbytes)
+        call("LiteRtUnlockTensorBuffer", b)
+    lists = [(pointer * max(1, len(bs)))(*bs) for bs in (ins, outs)]
+    keep.extend([lib, folder, about, threads, nothing, lists])
+    address = ctypes.cast(lib.LiteRtRunCompiledModel, pointer).value
+    return plain.Call(address, [compiled.value, signature.value, len(ins), ctypes.addressof(lists[0]), len(outs), ctypes.addressof(lists[1])], failed)
+
+
+keep = []
+
+
 def main():
     apis = {"compiled": compiled, "interpreter": interpreter}
     a = plain.arguments(__doc__, lambda p: p.add_argument("--api", choices=apis, default="compiled"))
-    plain.measure(apis[a.api](a), a.seconds, engine="litert", api=a.api, version=importlib.metadata.version("ai-edge-litert"))
+    if a.library:
+        plain.measure(library(a), a, engine="litert", library=a.library)
+        return
+    plain.measure(apis[a.api](a), a, engine="litert", api=a.api, version=importlib.metadata.version("ai-edge-litert"))
 
 
 if __name__ == "__main__":

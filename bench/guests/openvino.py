@@ -3,9 +3,10 @@
     python3 bench/guests/openvino.py [--threads 1] [--seconds 1] [--device CPU] [--property KEY=VALUE]... [--inputs FOLDER] MODEL
 
 The model is compiled for latency with one stream, with the shapes of the inputs; these are set once, and what is timed
-is one call of request.infer(). Packages: openvino, numpy.
+is one call of request.infer(), or with --library FILE of ov_infer_request_infer. Packages: openvino, numpy.
 """
 
+import ctypes
 import os
 import sys
 
@@ -24,6 +25,50 @@ def flags(p):
     p.add_argument("--property", action="append", default=[], metavar="KEY=VALUE")
 
 
+def library(a, tensors, config):
+    """A call of the C interface, by the steps of its users."""
+    lib = ctypes.CDLL(a.library)
+    lib.ov_get_last_err_msg.restype = ctypes.c_char_p
+
+    def failed(status):
+        sys.exit(f"{a.library}: {status}: {(lib.ov_get_last_err_msg() or b'').decode()}")
+
+    def call(name, *args):
+        status = getattr(lib, name)(*args)
+        if status:
+            failed(status)
+
+    def make(name, *args):
+        out = ctypes.c_void_p()
+        call(name, *args, ctypes.byref(out))
+        return out
+
+    class Shape(ctypes.Structure):
+        """ov_partial_shape: its rank and its dimensions, each from a least to a greatest."""
+
+        _fields_ = [("rank", ctypes.c_int64 * 2), ("dims", ctypes.c_void_p)]
+
+    core = make("ov_core_create")
+    model = make("ov_core_read_model", core, os.fsencode(a.model), None)
+    shapes, kept = (Shape * max(1, len(tensors)))(), []
+    for s, x in zip(shapes, tensors):
+        dims = (ctypes.c_int64 * (2 * x.ndim + 1))(*[d for n in x.shape for d in (n, n)])
+        kept.append(dims)
+        s.rank[:] = x.ndim, x.ndim
+        s.dims = ctypes.addressof(dims)
+    at = (ctypes.c_size_t * max(1, len(tensors)))(*range(len(tensors)))
+    call("ov_model_reshape_by_port_indexes", model, at, shapes, ctypes.c_size_t(len(tensors)))
+    compiled, pairs = ctypes.c_void_p(), [ctypes.c_char_p(t.encode()) for kv in config.items() for t in kv]
+    call("ov_core_compile_model", core, model, a.device.encode(), ctypes.c_size_t(len(pairs)), ctypes.byref(compiled), *pairs)
+    request = make("ov_compiled_model_create_infer_request", compiled)
+    for i, x in enumerate(tensors):
+        x = np.ascontiguousarray(x)
+        tensor = make("ov_infer_request_get_input_tensor_by_index", request, ctypes.c_size_t(i))
+        place = make("ov_tensor_data", tensor)
+        ctypes.memmove(place, x.ctypes.data, x.nbytes)
+    return plain.Call(ctypes.cast(lib.ov_infer_request_infer, ctypes.c_void_p).value, [request.value], failed)
+
+
 def main():
     a = plain.arguments(__doc__, flags)
     core = ov.Core()
@@ -36,6 +81,9 @@ def main():
     model.reshape({port: list(x.shape) for port, x in zip(model.inputs, tensors)})
     config = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": str(a.threads)}
     config.update(p.split("=", 1) for p in a.property)
+    if a.library:
+        plain.measure(library(a, tensors, config), a, engine="openvino", library=a.library)
+        return
     compiled = core.compile_model(model, a.device, config)
     request = compiled.create_infer_request()
     for i, x in enumerate(tensors):
@@ -43,7 +91,7 @@ def main():
     says = {"engine": "openvino", "version": ov.__version__}
     if a.device == "CPU":
         says["precision"] = str(compiled.get_property("INFERENCE_PRECISION_HINT"))
-    plain.measure(request.infer, a.seconds, **says)
+    plain.measure(request.infer, a, **says)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
@@ -42,12 +46,6 @@ func writeInputs(path string) (dir string, err error) {
 	return dir, nil
 }
 
-// loop runs the script, and returns the median of its times in seconds, which it prints last, in a
-// JSON object as median_s.
-func (b *bench) loop(model, inputs string) (float64, error) {
-	return b.said(b.script, model, "--threads", strconv.Itoa(b.threads), "--seconds", fmt.Sprint(b.time.Seconds()), "--inputs", inputs)
-}
-
 // command starts Python with the packages of the library's folder.
 func (b *bench) command(args ...string) *exec.Cmd {
 	c := exec.Command(b.python, args...)
@@ -57,22 +55,70 @@ func (b *bench) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// said runs the script and reads what it prints last.
-func (b *bench) said(args ...string) (float64, error) {
-	c := b.command(args...)
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil {
-		return 0, fmt.Errorf("%s: %w: %s", filepath.Base(b.script), err, last(errs.String()))
+// loop is the script of an engine, which measures turns.
+type loop struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	errs  bytes.Buffer
+	times []float64 // seconds
+}
+
+// start starts the script. It has loaded the model and is warm when start returns.
+func (b *bench) start(model, inputs string) (*loop, error) {
+	l := &loop{cmd: b.command(b.script, model, "--turns", "--threads", strconv.Itoa(b.threads), "--seconds", fmt.Sprint(b.time.Seconds()), "--inputs", inputs, "--library", b.engine.Library)}
+	var err error
+	if l.in, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
 	}
-	line := last(out.String())
-	var said struct {
-		MedianS *float64 `json:"median_s"`
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal([]byte(line), &said); err != nil || said.MedianS == nil {
-		return 0, errors.New(filepath.Base(b.script) + " does not say median_s: " + line)
+	l.out, l.cmd.Stderr = bufio.NewReader(out), &l.errs
+	if err := l.cmd.Start(); err != nil {
+		return nil, err
 	}
-	return *said.MedianS, nil
+	if _, err := l.out.ReadBytes('\n'); err != nil {
+		return nil, l.end(err)
+	}
+	return l, nil
+}
+
+// turns measures, a turn each time that the order allows, until the context ends.
+func (l *loop) turns(ctx context.Context, order *opmeter.Turns) error {
+	t := order.Join()
+	defer t.Leave()
+	for t.Wait(ctx) == nil {
+		var times []float64
+		_, err := fmt.Fprintln(l.in, turnTime.Seconds())
+		if err == nil {
+			var line []byte
+			if line, err = l.out.ReadBytes('\n'); err == nil {
+				err = json.Unmarshal(line, &times)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		l.times = append(l.times, times...)
+	}
+	return nil
+}
+
+// turnTime is how long a turn of a script is: as that of opmeter's plain runs.
+const turnTime = 10 * time.Millisecond
+
+// end ends the script. The error is the one given, if any, with what the script said.
+func (l *loop) end(err error) error {
+	_ = l.in.Close()
+	if e := l.cmd.Wait(); e != nil {
+		err = e // what was being read or written failed for that
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", filepath.Base(l.cmd.Args[1]), err, last(l.errs.String()))
+	}
+	return err
 }
 
 // packages is the folder of Python packages that a library lies in, "" where it lies in none.

@@ -16,7 +16,6 @@ type Window struct {
 
 	s             *Source
 	with, without []bool // nodes of the file; without is nil where nothing of the stretch is left
-	reads         []int  // values that nodes of Needs make
 }
 
 // Given is a value that is an input of a cut, as it was when the model ran.
@@ -96,20 +95,11 @@ func (s *Source) Window(nodes, context []int) (*Window, error) {
 	if slices.Contains(around, true) {
 		w.without = s.withConstants(around, moving)
 	}
-	seen := map[int]bool{}
 	for i, k := range w.with {
-		if !k {
-			continue
+		if k && slices.ContainsFunc(s.nodes[i].reads, func(v int) bool { from, ok := s.made[v]; return ok && !w.with[from] }) {
+			w.Needs, err = s.make(before)
+			break
 		}
-		for _, v := range s.nodes[i].reads {
-			if from, ok := s.made[v]; ok && !w.with[from] && !seen[v] {
-				seen[v] = true
-				w.reads = append(w.reads, v)
-			}
-		}
-	}
-	if len(w.reads) > 0 {
-		w.Needs, err = s.make(before)
 	}
 	return w, err
 }

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/scenario"
@@ -24,8 +25,20 @@ type Round struct {
 	RAMBytes *int64 `json:"ram_bytes,omitzero"`
 }
 
-// RoundOf is the round of a result, nil where nothing was measured.
-func RoundOf(r *scenario.Result) *Round {
+// Round lets the streams of a fleet run once. The result is nil where nothing was measured, also
+// besides an error.
+func (o *Options) Round(ctx context.Context, f *Fleet) (*Round, error) {
+	s := o.Scenario()
+	s.Bind, s.Runs = f.Bind(), o.Runs*len(f.Runs)
+	if o.Progress != nil {
+		s.Progress = func(done float64) { o.Progress("measuring under load", done) }
+	}
+	r, err := scenario.Run(ctx, s, f.Runs)
+	return roundOf(r), err
+}
+
+// roundOf is the round of a result, nil where nothing was measured.
+func roundOf(r *scenario.Result) *Round {
 	if r.Latency.N == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,11 +59,12 @@ type Source struct {
 	spare, whole bool
 }
 
+// DefaultSilent is how long an engine may say nothing: libraries compile large models for minutes.
+const DefaultSilent = 5 * time.Minute
+
 // New makes a source.
 func New(o Options) *Source {
-	if o.Silent == 0 {
-		o.Silent = 5 * time.Minute
-	}
+	o.Silent = cmp.Or(o.Silent, DefaultSilent)
 	o.Request.Protocol = Protocol
 	o.Request.Turns = o.Turn != nil
 	return &Source{o: o}

@@ -6,7 +6,6 @@ import (
 	"github.com/opmeter/opmeter/internal/drive"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -64,12 +63,9 @@ func (f *Fleet) Run(ctx context.Context, streams int) (*drive.Round, error) {
 		return nil, err
 	}
 	defer release()
-	some := f.f.driven(ctx, streams, func() {})
-	d := f.r.driving(f.c)
-	o := d.Scenario()
-	o.Bind, o.Runs = some.Bind(), f.r.o.Runs*streams
-	res, err := scenario.Run(ctx, o, some.Runs)
-	r := drive.RoundOf(res)
+	o := f.r.driving(f.c)
+	o.Progress = nil // a sweep tells of its points
+	r, err := o.Round(ctx, f.f.driven(ctx, streams, func() {}))
 	if r != nil {
 		r.RAMBytes = new(int64(streams) * *f.r.memory().RAMBytes)
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/stats"
 )
 
+// DefaultTime is how long a command measures where nobody says for how long or how often.
+const DefaultTime = 2 * time.Second
+
 // Options says how [Measure] warms up, how long it measures and what it keeps
 // away from the timed regions. The zero value measures 50 runs after half a
 // second of warm-up.
@@ -37,6 +40,10 @@ type Options struct {
 	// after each of its runs, outside the timed region.
 	Instrumented      func() error
 	AfterInstrumented func()
+	// Apart says that plain and instrumented runs are of two copies of the model, as with engines that
+	// load it once more to profile it: after each change from one to the other, as after turns of others,
+	// the caches hold what is of no use, and the first runs do not count. Groups are longer then.
+	Apart bool
 	// Reference is one round of fixed work, such as [Reference.Round]. When set, some
 	// rounds of it run before, between and after the groups, so that each group has the
 	// speed of the machine of its time beside it: see [Result.AtReference].
@@ -187,6 +194,10 @@ type measurer struct {
 	allocated uint64
 	// rounds is the number of rounds of the reference loop between two groups.
 	rounds int
+	// settle is the number of samples that do not count after a change of the copy or a turn of others;
+	// settled says that none is due.
+	settle  int
+	settled bool
 }
 
 func (m *measurer) defaults() {
@@ -273,6 +284,8 @@ func (m *measurer) warmup() error {
 
 const (
 	groupTime  = 0.005   // seconds of a group of short samples
+	apartTime  = 0.01    // the same where there are two copies: a change costs up to a millisecond
+	settlePart = 0.1     // part of a group, one sample at least, that comes before it and does not count
 	maxSamples = 200_000 // in a measurement that is bounded by time only
 )
 
@@ -288,9 +301,15 @@ func (m *measurer) measure() error {
 	// A group is long enough to settle after the switch and short enough that the
 	// machine stays the same over an ABBA turn.
 	sample := max(each*float64(m.res.Batch), m.clock.Cost)
-	group := 1
-	if sample < groupTime {
-		group = max(1, min(int(groupTime/sample), m.o.Runs/8))
+	group, most := 1, groupTime
+	if m.o.Apart {
+		most = apartTime
+	}
+	if sample < most {
+		group = max(1, min(int(most/sample), m.o.Runs/8))
+	}
+	if m.o.Apart || m.o.Turn != nil {
+		m.settle = int(math.Ceil(settlePart * float64(group)))
 	}
 	end := int64(math.MaxInt64)
 	start := m.clock.Now()
@@ -321,6 +340,9 @@ func (m *measurer) measure() error {
 			}
 		}
 		instrumented := order[turn%len(order)]
+		if n := len(m.res.Groups); m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) {
+			m.settled = false
+		}
 		if err := m.group(instrumented, group); err != nil {
 			return err
 		}
@@ -339,6 +361,7 @@ func (m *measurer) turn() (waited int64, err error) {
 	if err := m.o.Turn(m.ctx); err != nil {
 		return 0, err
 	}
+	m.settled = false
 	if len(m.res.Groups) > 0 {
 		m.slot()
 	}
@@ -362,6 +385,29 @@ func (m *measurer) group(instrumented bool, size int) error {
 	if !m.o.KeepGC {
 		m.collectIfGrown()
 	}
+	// one computes a sample.
+	one := func() (float64, error) {
+		start := m.clock.Now()
+		for range batch {
+			if err := f(); err != nil {
+				return 0, err
+			}
+		}
+		d := m.clock.Now() - start
+		if after != nil {
+			after()
+		}
+		return float64(d) / float64(batch) / 1e9, nil
+	}
+	for i := 0; i < m.settle && !m.settled; i++ {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := one(); err != nil {
+			return err
+		}
+	}
+	m.settled = true
 	// Asking the runtime costs microseconds: once a group, not once a sample.
 	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
 	g := m.begin(instrumented, from)
@@ -378,16 +424,13 @@ func (m *measurer) group(instrumented bool, size int) error {
 		if err := m.ctx.Err(); err != nil {
 			return err
 		}
-		start := m.clock.Now()
-		for range batch {
-			if err := f(); err != nil {
-				return err
-			}
+		took, err := one()
+		if err != nil {
+			return err
 		}
-		d := m.clock.Now() - start
-		*dst = append(*dst, float64(d)/float64(batch)/1e9)
-		if after != nil {
-			after()
+		*dst = append(*dst, took)
+		if m.o.Apart && float64(m.clock.Now())-g.Took >= apartTime*1e9 {
+			break // instruments of others may take a multiple of what they measure
 		}
 	}
 	return nil

@@ -346,3 +346,43 @@ func TestBinding(t *testing.T) {
 		t.Errorf("could not be bound: %v, %v, %v", res.Pinned, res.PinError, err)
 	}
 }
+
+// Of two copies of a model each change leaves the caches with what the other one needs: the first run after it does
+// not count, in either direction and after turns of others, and the instruments have no more time than the plain runs.
+func TestApart(t *testing.T) {
+	const usual, cold, instrumented = 1_000_000, 5_000_000, 4_000_000
+	now := int64(0)
+	last, calls := "", 0
+	run := func(copy string, each int64) func() error {
+		return func() error {
+			calls++
+			if now += each; last != copy {
+				now += cold
+			}
+			last = copy
+			return nil
+		}
+	}
+	turns := 0
+	o := Options{
+		Clock: SimulatedClock(func() int64 { return now }, 1e-9, 1e-9), Time: 2 * time.Second, Instrumented: run("profiled", instrumented), Apart: true, KeepGC: true,
+		Turn: func(context.Context) error { turns++; last = "others"; return nil },
+	}
+	r, err := Measure(t.Context(), o, run("plain", usual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, s := range map[string]struct {
+		samples []float64
+		want    float64
+	}{"plain": {r.Plain, usual}, "instrumented": {r.Profiled, instrumented}} {
+		for _, x := range s.samples {
+			if x != s.want/1e9 {
+				t.Fatalf("%s: a sample of %v s among those of %v s", what, x, s.want/1e9)
+			}
+		}
+	}
+	if len(r.Plain) < 2*len(r.Profiled) || len(r.Profiled) < 100 || turns < 20 || calls <= len(r.Plain)+len(r.Profiled) {
+		t.Errorf("%d plain and %d instrumented samples in %d turns, %d runs", len(r.Plain), len(r.Profiled), turns, calls)
+	}
+}

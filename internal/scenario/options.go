@@ -138,7 +138,7 @@ func (o *Options) defaults() {
 		o.MinRuns = 3
 	}
 	if o.Time <= 0 {
-		o.Time = 2 * time.Second
+		o.Time = measure.DefaultTime
 		if o.Runs > 0 {
 			o.Time = math.MaxInt64
 		}

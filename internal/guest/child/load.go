@@ -10,7 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/guest"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
-	"github.com/opmeter/opmeter/internal/scenario"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -127,18 +126,14 @@ func (d *driven) Start() (how, from string) {
 // round lets streams run once and tells of it.
 func (t *trial) round(ctx context.Context) error {
 	d := &driven{trial: t}
-	n := max(t.req.Load.Streams, 1)
-	f, err := d.Fleet(ctx, n)
+	f, err := d.Fleet(ctx, max(t.req.Load.Streams, 1))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	how := t.driving(measure.NewClock())
-	o := how.Scenario()
-	o.Bind, o.Runs = f.Bind(), t.req.Runs*n
-	o.Progress = func(f float64) { t.progress("measuring under load", f) }
-	res, err := scenario.Run(ctx, o, f.Runs)
-	if r := drive.RoundOf(res); r != nil {
+	o := t.driving(measure.NewClock())
+	r, err := o.Round(ctx, f)
+	if r != nil {
 		err = errors.Join(err, t.pipe.Send(&guest.Message{Round: r}))
 	}
 	return named("an inference", err)

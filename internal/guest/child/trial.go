@@ -222,7 +222,7 @@ func (t *trial) options(clock *measure.Clock) measure.Options {
 	loop := measure.NewReference()
 	return measure.Options{
 		Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), WarmupTime: time.Duration(t.req.WarmupTime), WarmupRuns: t.req.WarmupRuns, HeapRoom: machine.HeapRoom(),
-		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: t.parallel(),
+		Reference: func() { loop.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: t.parallel(), Apart: t.profiled != nil,
 		Progress: func(f float64) { t.progress("measuring", f) },
 		Snapshot: func(res *measure.Result) error { return t.whole(res) },
 	}
