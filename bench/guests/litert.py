@@ -65,10 +65,15 @@ def library(a):
 
         _fields_ = [("tag", ctypes.c_int32), ("pad", ctypes.c_int32), ("kind", ctypes.c_int32), ("more", ctypes.c_int32), ("value", ctypes.c_uint64)]
 
+    class Layout(ctypes.Structure):
+        """LiteRtLayout."""
+
+        _fields_ = [("rank", ctypes.c_uint32), ("dims", ctypes.c_int32 * 8), ("strides", ctypes.c_uint32 * 8)]
+
     class Type(ctypes.Structure):
         """LiteRtRankedTensorType."""
 
-        _fields_ = [("element", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dims", ctypes.c_int32 * 8), ("strides", ctypes.c_uint32 * 8)]
+        _fields_ = [("element", ctypes.c_int32), ("layout", Layout)]
 
     def failed(status):
         sys.exit(f"{a.library}: status {status}")
@@ -100,19 +105,25 @@ def library(a):
             signature = size(i)
     compiled = make("LiteRtCreateCompiledModel", env, model, options)
 
-    def buffers(port, number, needs):
-        out = []
-        for i in range(make(number, graph, of=size).value):
-            kind = make("LiteRtGetRankedTensorType", make(port, graph, size(i)), of=Type)
-            if any(d < 0 for d in kind.dims[: kind.rank & 0x7F]):
-                sys.exit("open shapes: only without --library")
-            out.append(make("LiteRtCreateManagedTensorBufferFromRequirements", env, ctypes.byref(kind), make(needs, compiled, signature, size(i))))
-        return out
+    def buffer(port, needs, i, layout):
+        kind = make("LiteRtGetRankedTensorType", make(port, graph, size(i)), of=Type)
+        kind.layout = layout
+        return make("LiteRtCreateManagedTensorBufferFromRequirements", env, ctypes.byref(kind), make(needs, compiled, signature, size(i)))
 
-    ins = buffers("LiteRtGetSubgraphInput", "LiteRtGetNumSubgraphInputs", "LiteRtGetCompiledModelInputBufferRequirements")
-    outs = buffers("LiteRtGetSubgraphOutput", "LiteRtGetNumSubgraphOutputs", "LiteRtGetCompiledModelOutputBufferRequirements")
-    for i, (b, d) in enumerate(zip(ins, details)):
-        x = np.ascontiguousarray(plain.given(a.inputs, i, d["shape"].tolist(), d["dtype"]))
+    tensors = [np.ascontiguousarray(plain.given(a.inputs, i, d["shape"].tolist(), d["dtype"])) for i, d in enumerate(details)]
+    shapes = []
+    for i, x in enumerate(tensors):
+        shape = make("LiteRtGetCompiledModelInputTensorLayout", compiled, signature, size(i), of=Layout)
+        if list(shape.dims[: shape.rank & 0x7F]) != list(x.shape):
+            shape.rank, shape.dims[: x.ndim] = x.ndim, x.shape
+            call("LiteRtCompiledModelResizeInputTensorNonStrict", compiled, signature, size(i), shape.dims, size(x.ndim))
+        shapes.append(shape)
+    number = make("LiteRtGetNumSubgraphOutputs", graph, of=size).value
+    layouts = (Layout * max(1, number))()
+    call("LiteRtGetCompiledModelOutputTensorLayouts", compiled, signature, size(number), layouts, ctypes.c_bool(True))
+    ins = [buffer("LiteRtGetSubgraphInput", "LiteRtGetCompiledModelInputBufferRequirements", i, s) for i, s in enumerate(shapes)]
+    outs = [buffer("LiteRtGetSubgraphOutput", "LiteRtGetCompiledModelOutputBufferRequirements", i, layouts[i]) for i in range(number)]
+    for b, x in zip(ins, tensors):
         place = pointer()
         call("LiteRtLockTensorBuffer", b, ctypes.byref(place), ctypes.c_int(1))
         ctypes.memmove(place, x.ctypes.data, x.nbytes)
