@@ -264,8 +264,11 @@ func TestFlood(t *testing.T) {
 		defer rec.mu.Unlock()
 		return rec.Len()
 	}
-	// It has stopped when it does not grow any more for some time.
+	// It has stopped when it is full and does not grow any more for some time.
 	const most = 8<<20 + 128<<10
+	for end := time.Now().Add(time.Minute); size() < 8<<20 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	for last := -1; size() != last; time.Sleep(200 * time.Millisecond) {
 		if last = size(); last > most {
 			break

@@ -148,8 +148,8 @@ func (s *session) run(ctx context.Context, c *device.Conn) error {
 			}
 			continue
 		default:
-			if errors.Is(err, device.ErrEnough) {
-				s.again(true)
+			if errors.Is(err, device.ErrEnough) || ctx.Err() != nil {
+				s.again(true) // stopped in the middle of something
 			}
 			s.split.End(s.last)
 			s.asm.mark()
