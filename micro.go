@@ -166,9 +166,7 @@ func (e *Engine) command(file string) (string, error) {
 func (o *Options) micro(base *profile.Profile, command string, turn *guest.Turn, said *words) device.Options {
 	again := &device.Again{}
 	if o.Runs == 0 {
-		if again.Time = o.Time; again.Time == 0 {
-			again.Time = measure.DefaultTime
-		}
+		again.Time = cmp.Or(o.Time, measure.DefaultTime)
 	}
 	if turn != nil {
 		again.Wait = turn.Wait

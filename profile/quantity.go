@@ -279,8 +279,7 @@ func (t *Totals) Value(key string) (v float64, ok bool) { return t.Figure(key).B
 // Set stores a layer's figure; nil takes it away. The error says that a figure
 // follows from others, that a count is not a whole number, or that the key is none.
 func (l *Layer) Set(key string, m *Metric) error {
-	// As in [Profile.Validate]: quotients may be a rounding above 1.
-	if v, known := m.Best(); known && (key == "share" || strings.HasPrefix(key, "sparsity_")) && !(v >= 0 && v <= 1+1e-9) {
+	if v, known := m.Best(); known && (key == "share" || strings.HasPrefix(key, "sparsity_")) && !isFraction(v) {
 		return fmt.Errorf("%s is %v, want 0 to 1", key, v)
 	}
 	e, ok := lookup(key)

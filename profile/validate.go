@@ -128,10 +128,13 @@ func (c *checker) reals(at string, vs ...realNamed) {
 }
 
 func (c *checker) fraction(at string, v *float64) {
-	if v != nil && !(*v >= 0 && *v <= 1+1e-9) {
+	if v != nil && !isFraction(*v) {
 		c.fail(at, "is %v, want 0 to 1", *v)
 	}
 }
+
+// isFraction reports whether a number is from 0 to 1; quotients may be a rounding above.
+func isFraction(v float64) bool { return v >= 0 && v <= 1+1e-9 }
 
 func (c *checker) metrics(at string, vs ...metricNamed) {
 	for _, v := range vs {

@@ -10,7 +10,6 @@ Packages: ai-edge-litert, numpy, ml_dtypes.
 import ctypes
 import importlib.metadata
 import os
-import sys
 
 import numpy as np
 import plain
@@ -57,7 +56,8 @@ def library(a):
     from ai_edge_litert.interpreter import Interpreter
 
     details = Interpreter(a.model).get_input_details()
-    lib = ctypes.CDLL(a.library)
+    lib = plain.Library(a.library)
+    call, make = lib.call, lib.make
     size, pointer = ctypes.c_size_t, ctypes.c_void_p
 
     class Option(ctypes.Structure):
@@ -74,19 +74,6 @@ def library(a):
         """LiteRtRankedTensorType."""
 
         _fields_ = [("element", ctypes.c_int32), ("layout", Layout)]
-
-    def failed(status):
-        sys.exit(f"{a.library}: status {status}")
-
-    def call(name, *args):
-        status = getattr(lib, name)(*args)
-        if status:
-            sys.exit(f"{a.library}: {name}: status {status}")
-
-    def make(name, *args, of=pointer):
-        out = of()
-        call(name, *args, ctypes.byref(out))
-        return out
 
     folder = ctypes.create_string_buffer(os.fsencode(os.path.dirname(a.library)))
     cpu, integer, text = 1, 2, 8
@@ -129,12 +116,8 @@ def library(a):
         ctypes.memmove(place, x.ctypes.data, x.nbytes)
         call("LiteRtUnlockTensorBuffer", b)
     lists = [(pointer * max(1, len(bs)))(*bs) for bs in (ins, outs)]
-    keep.extend([lib, folder, about, threads, nothing, lists])
-    address = ctypes.cast(lib.LiteRtRunCompiledModel, pointer).value
-    return plain.Call(address, [compiled.value, signature.value, len(ins), ctypes.addressof(lists[0]), len(outs), ctypes.addressof(lists[1])], failed)
-
-
-keep = []
+    args = [compiled.value, signature.value, len(ins), ctypes.addressof(lists[0]), len(outs), ctypes.addressof(lists[1])]
+    return plain.Call(lib.address("LiteRtRunCompiledModel"), args, lib.failed, [folder, about, threads, nothing, lists])
 
 
 def main():

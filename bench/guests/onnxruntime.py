@@ -81,13 +81,13 @@ def library(a, inputs, outputs):
     ins = (ctypes.c_char_p * max(1, len(inputs)))(*[name.encode() for name, _, _ in inputs])
     outs = (ctypes.c_char_p * len(outputs))(*[name.encode() for name in outputs])
     # The first run makes the outputs, and those that follow write into them, but for those without a fixed shape, which the
-    # library makes anew. All of this stays until the process ends.
+    # library makes anew.
     results = (pointer * len(outputs))()
-    keep.extend([lib, values, ins, outs, results, inputs])
     run = plain.Call(
         table[9],
         [session.value, 0, ctypes.addressof(ins), ctypes.addressof(values), len(inputs), ctypes.addressof(outs), len(outputs), ctypes.addressof(results)],
         failed,
+        [lib, values, ins, outs, results, inputs],
     )
     anew = [i for i, fixed in enumerate(outputs.values()) if not fixed]
     if not anew:
@@ -101,9 +101,6 @@ def library(a, inputs, outputs):
             results[i] = None
 
     return plain.Calls(both, run.cost_s * (1 + len(anew)))
-
-
-keep = []
 
 
 def main():

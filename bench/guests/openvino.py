@@ -27,21 +27,9 @@ def flags(p):
 
 def library(a, tensors, config):
     """A call of the C interface, by the steps of its users."""
-    lib = ctypes.CDLL(a.library)
-    lib.ov_get_last_err_msg.restype = ctypes.c_char_p
-
-    def failed(status):
-        sys.exit(f"{a.library}: {status}: {(lib.ov_get_last_err_msg() or b'').decode()}")
-
-    def call(name, *args):
-        status = getattr(lib, name)(*args)
-        if status:
-            failed(status)
-
-    def make(name, *args):
-        out = ctypes.c_void_p()
-        call(name, *args, ctypes.byref(out))
-        return out
+    lib = plain.Library(a.library, lambda: (lib.c.ov_get_last_err_msg() or b"").decode())
+    lib.c.ov_get_last_err_msg.restype = ctypes.c_char_p
+    call, make = lib.call, lib.make
 
     class Shape(ctypes.Structure):
         """ov_partial_shape: its rank and its dimensions, each from a least to a greatest."""
@@ -66,7 +54,7 @@ def library(a, tensors, config):
         tensor = make("ov_infer_request_get_input_tensor_by_index", request, ctypes.c_size_t(i))
         place = make("ov_tensor_data", tensor)
         ctypes.memmove(place, x.ctypes.data, x.nbytes)
-    return plain.Call(ctypes.cast(lib.ov_infer_request_infer, ctypes.c_void_p).value, [request.value], failed)
+    return plain.Call(lib.address("ov_infer_request_infer"), [request.value], lib.failed)
 
 
 def main():
@@ -78,12 +66,12 @@ def main():
         shape = port.partial_shape
         sizes = [d.get_length() if d.is_static else 1 for d in shape] if shape.rank.is_static else []
         tensors.append(plain.given(a.inputs, i, sizes, port.element_type.to_dtype()))
-    model.reshape({port: list(x.shape) for port, x in zip(model.inputs, tensors)})
     config = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": str(a.threads)}
     config.update(p.split("=", 1) for p in a.property)
     if a.library:
         plain.measure(library(a, tensors, config), a, engine="openvino", library=a.library)
         return
+    model.reshape({port: list(x.shape) for port, x in zip(model.inputs, tensors)})
     compiled = core.compile_model(model, a.device, config)
     request = compiled.create_infer_request()
     for i, x in enumerate(tensors):

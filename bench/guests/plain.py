@@ -49,6 +49,30 @@ def settled(run, seconds):
     return timed(run, seconds, 1)
 
 
+class Library:
+    """A C library whose functions return a code, 0 for success, and write what they make to their last argument. explain says more of
+    the last failure."""
+
+    def __init__(self, path, explain=lambda: ""):
+        self.c, self.path, self.explain = ctypes.CDLL(path), path, explain
+
+    def failed(self, status, what="call"):
+        sys.exit(f"{self.path}: {what}: status {status} {self.explain()}".rstrip())
+
+    def call(self, name, *args):
+        status = getattr(self.c, name)(*args)
+        if status:
+            self.failed(status, name)
+
+    def make(self, name, *args, of=ctypes.c_void_p):
+        out = of()
+        self.call(name, *args, ctypes.byref(out))
+        return out
+
+    def address(self, name):
+        return ctypes.cast(getattr(self.c, name), ctypes.c_void_p).value
+
+
 class Calls:
     """A function that calls C, and what Python takes for the way there and back, in seconds."""
 
@@ -57,9 +81,10 @@ class Calls:
 
 
 class Call(Calls):
-    """A call of a C function with arguments that stay, which returns an address or a code, 0 for success."""
+    """A call of a C function with arguments that stay, which returns an address or a code, 0 for success. keep is what these
+    arguments point to."""
 
-    def __init__(self, address, args, failed):
+    def __init__(self, address, args, failed, keep=()):
         prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, *[ctypes.c_void_p] * len(args))
         function, args = prototype(address), [ctypes.c_void_p(a) for a in args]
         nothing = prototype(ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p).value)
@@ -71,6 +96,7 @@ class Call(Calls):
             if status:
                 failed(status)
 
+        run.keep = keep
         super().__init__(run, cost)
 
 

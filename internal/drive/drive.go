@@ -153,11 +153,21 @@ func (o *Options) progress(phase string, f float64) {
 	}
 }
 
-// Scenario is what all scenarios have in common.
-func (o *Options) Scenario() scenario.Options {
+// common is what all scenarios have.
+func (o *Options) common() scenario.Options {
 	return scenario.Options{
 		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: o.Leased, Around: o.Around,
 	}
+}
+
+// under is how the streams of a fleet are driven: without a rate.
+func (o *Options) under(f *Fleet) scenario.Options {
+	s := o.common()
+	s.Bind, s.Runs = f.Bind(), o.Runs*len(f.Runs)
+	if o.Progress != nil {
+		s.Progress = func(done float64) { o.Progress("measuring under load", done) }
+	}
+	return s
 }
 
 // Bars of inferences under load that a profile keeps: of a usual one enough to see how
@@ -176,15 +186,14 @@ func (d *driver) load(ctx context.Context) error {
 		return err
 	}
 	defer fleet.Close()
-	o := d.o.Scenario()
-	o.Rate, o.Spans, o.Bind = d.o.Rate, fewBars/n, fleet.Bind()
+	o := d.o.under(fleet)
+	o.Rate, o.Spans = d.o.Rate, fewBars/n
 	if d.o.Samples {
 		o.Spans = manyBars / n
 	}
-	if d.o.Runs > 0 && d.o.Rate == 0 {
-		o.Runs = d.o.Runs * n
+	if d.o.Rate > 0 {
+		o.Runs = d.o.Runs // of all streams
 	}
-	o.Progress = func(f float64) { d.o.progress("measuring under load", f) }
 	if d.o.Pin && fleet.CPUs == nil {
 		if err := d.to.Find([]profile.Finding{figures.Finding("streams.not_pinned", profile.Warning, nil, "%s of %s are more than there are processors: threads of streams were not bound.", figures.Plural(n, "stream"), figures.Plural(fleet.Threads, "thread"))}); err != nil {
 			return err
@@ -255,7 +264,7 @@ func (d *driver) cold(ctx context.Context) error {
 		}
 	}
 	e := scenario.NewEmptier(cache)
-	o := d.o.Scenario()
+	o := d.o.common()
 	o.Warmup = -1
 	o.Progress = func(f float64) { d.o.progress("measuring cold", f) }
 	key, how, from := "cold_latency_s", fmt.Sprintf("caches emptied before each inference by walking through %d MiB", e.Bytes()>>20), "With cold caches an inference takes"

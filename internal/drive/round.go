@@ -28,12 +28,7 @@ type Round struct {
 // Round lets the streams of a fleet run once. The result is nil where nothing was measured, also
 // besides an error.
 func (o *Options) Round(ctx context.Context, f *Fleet) (*Round, error) {
-	s := o.Scenario()
-	s.Bind, s.Runs = f.Bind(), o.Runs*len(f.Runs)
-	if o.Progress != nil {
-		s.Progress = func(done float64) { o.Progress("measuring under load", done) }
-	}
-	r, err := scenario.Run(ctx, s, f.Runs)
+	r, err := scenario.Run(ctx, o.under(f), f.Runs)
 	return roundOf(r), err
 }
 

@@ -194,10 +194,9 @@ type measurer struct {
 	allocated uint64
 	// rounds is the number of rounds of the reference loop between two groups.
 	rounds int
-	// settle is the number of samples that do not count after a change of the copy or a turn of others;
-	// settled says that none is due.
-	settle  int
-	settled bool
+	// settle is the number of samples that do not count after a change of the copy or a turn of others,
+	// due those of them that are still to come.
+	settle, due int
 }
 
 func (m *measurer) defaults() {
@@ -341,7 +340,7 @@ func (m *measurer) measure() error {
 		}
 		instrumented := order[turn%len(order)]
 		if n := len(m.res.Groups); m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) {
-			m.settled = false
+			m.due = m.settle
 		}
 		if err := m.group(instrumented, group); err != nil {
 			return err
@@ -361,7 +360,7 @@ func (m *measurer) turn() (waited int64, err error) {
 	if err := m.o.Turn(m.ctx); err != nil {
 		return 0, err
 	}
-	m.settled = false
+	m.due = m.settle
 	if len(m.res.Groups) > 0 {
 		m.slot()
 	}
@@ -399,7 +398,7 @@ func (m *measurer) group(instrumented bool, size int) error {
 		}
 		return float64(d) / float64(batch) / 1e9, nil
 	}
-	for i := 0; i < m.settle && !m.settled; i++ {
+	for ; m.due > 0; m.due-- {
 		if err := m.ctx.Err(); err != nil {
 			return err
 		}
@@ -407,7 +406,6 @@ func (m *measurer) group(instrumented bool, size int) error {
 			return err
 		}
 	}
-	m.settled = true
 	// Asking the runtime costs microseconds: once a group, not once a sample.
 	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
 	g := m.begin(instrumented, from)
