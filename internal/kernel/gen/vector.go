@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// attrs: loops need no stack check.
+const attrs = attr.NOSPLIT
+
+// width is a kind of vector registers.
+type width struct {
+	set    string // ending of function names
+	floats int    // float32 in a register
+	regs   int    // registers there are
+}
+
+var (
+	ymm = width{"AVX2", 8, 16}
+	zmm = width{"AVX512", 16, 32}
+)
+
+func (w width) bytes() int { return 4 * w.floats }
+
+// reg returns physical register i. Loops that use nearly all registers name them
+// themselves: an allocator would have to guess.
+func (w width) reg(i int) reg.VecPhysical {
+	if w.floats == 8 {
+		return ymmRegs[i]
+	}
+	return zmmRegs[i]
+}
+
+// vec returns a new virtual register.
+func (a *asm) vec(w width) reg.VecVirtual {
+	if w.floats == 8 {
+		return a.YMM()
+	}
+	return a.ZMM()
+}
+
+var ymmRegs = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
+	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15}
+
+var zmmRegs = []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7,
+	reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19,
+	reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31}
+
+// at is memory at p + off bytes.
+func at(p reg.Register, off int) operand.Mem { return operand.Mem{Base: p, Disp: off} }
+
+// zero clears v.
+func (a *asm) zero(w width, v reg.Register) {
+	if w.floats == 8 {
+		a.VXORPS(v, v, v)
+		return
+	}
+	a.VPXORD(v, v, v)
+}
+
+// label makes a name for a jump that is unlike all others of the file's functions.
+func label(format string, args ...any) string { return fmt.Sprintf(format, args...) }

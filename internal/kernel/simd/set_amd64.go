@@ -1,0 +1,20 @@
+package simd
+
+import "golang.org/x/sys/cpu"
+
+// detected tells whether the processor and the system have what s adds to the set
+// below it.
+func detected(s Set) bool {
+	x := &cpu.X86
+	switch s {
+	case AVX2:
+		return x.HasAVX && x.HasAVX2 && x.HasFMA && x.HasBMI2
+	case AVXVNNI:
+		return x.HasAVXVNNI
+	case AVX512:
+		return x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512CD
+	case VNNI:
+		return x.HasAVX512VNNI && x.HasAVX512VBMI
+	}
+	return false
+}
