@@ -1,3 +1,338 @@
 package main
 
-func floats(a *asm) {}
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the fields of simd.Tile, in bytes; a test there compares them.
+const (
+	tileA      = 8 * iota
+	tileRowA   // of a
+	tileStepA  //
+	tileSegA   //
+	tileK      //
+	tileSegs   //
+	tileB      //
+	tileStepB  //
+	tileC      //
+	tileRowC   //
+	tileBiasN  //
+	tileBiasM  //
+	tileMask   //
+	tilePanelB //
+	tileMin    // and Max
+	tileBits   // and Flags
+	tileMax    = tileMin + 4
+	tileFlags  = tileBits + 4
+)
+
+// Bits of simd.Tile.Flags.
+const (
+	flagContinue = 1 << iota
+	flagAccumulate
+	flagClamp
+	flagMasked
+)
+
+func floats(a *asm) {
+	for _, w := range []width{ymm, zmm} {
+		rows := 6
+		if w == zmm {
+			rows = 12
+		}
+		for _, exact := range []bool{false, true} {
+			for r := 1; r <= rows; r++ {
+				a.tile(w, r, 2, exact, false)
+			}
+			for r := 1; r <= rows; r++ {
+				a.tile(w, r, 1, exact, false)
+			}
+			a.tile(w, 1, 8, exact, true)
+		}
+		a.gatherRows(w)
+	}
+}
+
+func tileName(w width, rows, vecs int, exact, wide bool) string {
+	kind := "fused"
+	if exact {
+		kind = "exact"
+	}
+	if wide {
+		return label("%sWide%s", kind, w.set)
+	}
+	return label("%s%dx%d%s", kind, rows, vecs, w.set)
+}
+
+// tile writes the product of up to 12 rows by one panel, or of one row by several
+// panels (wide). Sums stay in registers; b is read once, a is spread from memory.
+func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
+	name := tileName(w, rows, vecs, exact, wide)
+	a.function(name, "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+
+	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
+	next := rows * vecs
+	var b [2]reg.VecPhysical
+	for v := range b {
+		b[v] = w.reg(next)
+		next++
+	}
+	spread := w.reg(next)
+	product := w.reg(min(next+1, w.regs-1))
+	var k1, k2 reg.OpmaskPhysical = reg.K1, reg.K2
+
+	// Where row r lies: four rows from each base, by one register with the step and
+	// one with three times the step.
+	step, step3 := a.GP64(), a.GP64()
+	var bases []reg.GPVirtual
+	row := func(r, off int) operand.Mem {
+		m := operand.Mem{Base: bases[r/4], Disp: off}
+		switch r % 4 {
+		case 1:
+			m.Index, m.Scale = step, 1
+		case 2:
+			m.Index, m.Scale = step, 2
+		case 3:
+			m.Index, m.Scale = step3, 1
+		}
+		return m
+	}
+	setBases := func(first, by int) {
+		a.MOVQ(at(t, by), step)
+		if rows > 3 {
+			a.LEAQ(operand.Mem{Base: step, Index: step, Scale: 2}, step3)
+		}
+		if bases == nil {
+			for range (rows + 3) / 4 {
+				bases = append(bases, a.GP64())
+			}
+		}
+		a.MOVQ(at(t, first), bases[0])
+		for i := 1; i < len(bases); i++ {
+			a.LEAQ(operand.Mem{Base: bases[i-1], Index: step, Scale: 4}, bases[i])
+		}
+	}
+	flags := a.GP64()
+	a.MOVL(at(t, tileFlags), flags.As32())
+	mask := a.GP64()
+	maskedLoads := func() {
+		if w == zmm {
+			a.MOVL(at(t, tileBits), mask.As32())
+			a.KMOVD(mask.As32(), k1)
+			a.SHRL(operand.U8(16), mask.As32())
+			a.KMOVD(mask.As32(), k2)
+			return
+		}
+		a.MOVQ(at(t, tileMask), mask)
+	}
+	// load and store take a part of a register where columns are missing.
+	load := func(m operand.Mem, v int, dst reg.VecPhysical, masked bool) {
+		switch {
+		case !masked:
+			a.VMOVUPS(m, dst)
+		case w == zmm:
+			a.VMOVUPS_Z(m, []reg.OpmaskPhysical{k1, k2}[v], dst)
+		default:
+			a.VMOVUPS(at(mask, 32*v), dst)
+			a.VMASKMOVPS(m, dst, dst)
+		}
+	}
+	store := func(src reg.VecPhysical, v int, m operand.Mem, masked bool) {
+		switch {
+		case !masked:
+			a.VMOVUPS(src, m)
+		case w == zmm:
+			a.VMOVUPS(src, []reg.OpmaskPhysical{k1, k2}[v], m)
+		default:
+			a.VMOVUPS(at(mask, 32*v), product)
+			a.VMASKMOVPS(src, product, m)
+		}
+	}
+	// masked runs f for all columns or for those that there are.
+	masked := func(part string, f func(masked bool)) {
+		if wide {
+			f(false) // the caller gives whole panels
+			return
+		}
+		a.TESTL(operand.U32(flagMasked), flags.As32())
+		a.JNZ(operand.LabelRef(part + "_masked"))
+		f(false)
+		a.JMP(operand.LabelRef(part + "_end"))
+		a.Label(part + "_masked")
+		maskedLoads()
+		f(true)
+		a.Label(part + "_end")
+	}
+	// when runs f if a flag is set.
+	when := func(flag uint32, part string, f func()) {
+		a.TESTL(operand.U32(flag), flags.As32())
+		a.JZ(operand.LabelRef("no_" + part))
+		f()
+		a.Label("no_" + part)
+	}
+	each := func(f func(r, v int)) {
+		for r := range rows {
+			for v := range vecs {
+				f(r, v)
+			}
+		}
+	}
+
+	// Sums begin with nothing or with what is there.
+	a.TESTL(operand.U32(flagContinue), flags.As32())
+	a.JNZ(operand.LabelRef("continue"))
+	each(func(r, v int) { a.zero(w, sum(r, v)) })
+	a.JMP(operand.LabelRef("begin"))
+	a.Label("continue")
+	setBases(tileC, tileRowC)
+	masked("first", func(m bool) {
+		each(func(r, v int) { load(row(r, v*w.bytes()), v, sum(r, v), m) })
+	})
+	a.Label("begin")
+	setBases(tileA, tileRowA)
+	pb := a.Load(a.Param("t"), a.GP64())
+	a.MOVQ(at(t, tileB), pb)
+	stepA, stepB, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, tileStepA), stepA)
+	a.MOVQ(at(t, tileStepB), stepB)
+	a.MOVQ(at(t, tileSegs), segs)
+	panel, panel3 := a.GP64(), a.GP64()
+	if wide {
+		a.MOVQ(at(t, tilePanelB), panel)
+		a.LEAQ(operand.Mem{Base: panel, Index: panel, Scale: 2}, panel3)
+	}
+	// From the end of a segment of a to the beginning of the next one.
+	a.MOVQ(at(t, tileK), seg)
+	a.IMULQ(stepA, seg)
+	a.NEGQ(seg)
+	a.ADDQ(at(t, tileSegA), seg)
+
+	a.Label("segment")
+	a.MOVQ(at(t, tileK), k)
+	a.Label("step")
+	multiply := func(x, y, s reg.VecPhysical) {
+		if exact {
+			a.VMULPS(x, y, product)
+			a.VADDPS(product, s, s)
+			return
+		}
+		a.VFMADD231PS(x, y, s)
+	}
+	if wide {
+		a.VBROADCASTSS(row(0, 0), spread)
+		for v := range vecs {
+			m := operand.Mem{Base: pb, Disp: v % 2 * w.bytes()}
+			switch v / 2 {
+			case 1:
+				m.Index, m.Scale = panel, 1
+			case 2:
+				m.Index, m.Scale = panel, 2
+			case 3:
+				m.Index, m.Scale = panel3, 1
+			}
+			if exact {
+				a.VMULPS(m, spread, product)
+				a.VADDPS(product, sum(0, v), sum(0, v))
+			} else {
+				a.VFMADD231PS(m, spread, sum(0, v))
+			}
+		}
+	} else {
+		for v := range vecs {
+			a.VMOVUPS(at(pb, v*w.bytes()), b[v])
+		}
+		for r := range rows {
+			a.VBROADCASTSS(row(r, 0), spread)
+			for v := range vecs {
+				multiply(b[v], spread, sum(r, v))
+			}
+		}
+	}
+	for _, base := range bases {
+		a.ADDQ(stepA, base)
+	}
+	a.ADDQ(stepB, pb)
+	a.DECQ(k)
+	a.JNZ(operand.LabelRef("step"))
+	for _, base := range bases {
+		a.ADDQ(seg, base)
+	}
+	a.DECQ(segs)
+	a.JNZ(operand.LabelRef("segment"))
+
+	setBases(tileC, tileRowC)
+	when(flagAccumulate, "accumulate", func() {
+		masked("accumulate", func(m bool) {
+			each(func(r, v int) {
+				if !m {
+					a.VADDPS(row(r, v*w.bytes()), sum(r, v), sum(r, v))
+					return
+				}
+				load(row(r, v*w.bytes()), v, b[0], true)
+				a.VADDPS(b[0], sum(r, v), sum(r, v))
+			})
+		})
+	})
+	bias := a.GP64()
+	a.MOVQ(at(t, tileBiasM), bias)
+	a.TESTQ(bias, bias)
+	a.JZ(operand.LabelRef("no_rows"))
+	for r := range rows {
+		a.VBROADCASTSS(at(bias, 4*r), spread)
+		for v := range vecs {
+			a.VADDPS(spread, sum(r, v), sum(r, v))
+		}
+	}
+	a.Label("no_rows")
+	a.MOVQ(at(t, tileBiasN), bias)
+	a.TESTQ(bias, bias)
+	a.JZ(operand.LabelRef("no_columns"))
+	masked("columns", func(m bool) {
+		for v := range vecs {
+			load(at(bias, v*w.bytes()), v, b[v%2], m)
+			for r := range rows {
+				a.VADDPS(b[v%2], sum(r, v), sum(r, v))
+			}
+		}
+	})
+	a.Label("no_columns")
+	when(flagClamp, "clamp", func() {
+		a.VBROADCASTSS(at(t, tileMin), b[0])
+		a.VBROADCASTSS(at(t, tileMax), b[1])
+		each(func(r, v int) {
+			// With the sum last, a sum that is no number stays.
+			a.VMAXPS(sum(r, v), b[0], sum(r, v))
+			a.VMINPS(sum(r, v), b[1], sum(r, v))
+		})
+	})
+	masked("write", func(m bool) {
+		each(func(r, v int) { store(sum(r, v), v, row(r, v*w.bytes()), m) })
+	})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// gatherRows writes n pieces of two registers side by side: the panel of what n taps
+// see.
+func (a *asm) gatherRows(w width) {
+	a.function("gatherRows"+w.set, "func(dst, src *float32, offs *int32, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	offs := a.Load(a.Param("offs"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	x, y, off := a.vec(w), a.vec(w), a.GP64()
+	a.Label("row")
+	a.MOVLQSX(operand.Mem{Base: offs}, off)
+	a.VMOVUPS(operand.Mem{Base: src, Index: off, Scale: 4}, x)
+	a.VMOVUPS(operand.Mem{Base: src, Index: off, Scale: 4, Disp: w.bytes()}, y)
+	a.VMOVUPS(x, at(dst, 0))
+	a.VMOVUPS(y, at(dst, w.bytes()))
+	a.ADDQ(operand.U32(4), offs)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}

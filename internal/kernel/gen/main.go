@@ -27,7 +27,8 @@ var families = map[string]func(*asm){
 // asm is one file of assembly in the making.
 type asm struct{ *build.Context }
 
-// function begins a function of the package; sig is its signature in Go.
+// function begins a function of the package; sig is its signature in Go, in which a
+// pointer to a type of the package is one to bytes.
 func (a *asm) function(name, sig string) {
 	a.Function(name)
 	a.Attributes(attrs)

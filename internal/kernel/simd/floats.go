@@ -1,21 +1,137 @@
 package simd
 
-// Tile is a piece of a product of matrices, c = act(a·b + bias): up to Rows rows of a by
-// one panel of Cols columns of b, or of as many as Width says. Steps are in bytes.
+import "unsafe"
+
+// Floats multiplies matrices of float32. Sums take their products in order; those of
+// the exact kind round each product and each sum apart, which gives the bits of a
+// plain loop, the fused kind rounds once.
+type Floats struct {
+	Set Set
+	// Rows and Cols are the size of the largest tile; columns come in panels of Cols,
+	// of which a tile of at most Half columns takes half the time.
+	Rows, Cols, Half int
+	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
+	// and up to Half columns.
+	fused, exact tiles
+	gather       func(dst, src *float32, offs *int32, n int)
+}
+
+// tiles are the functions of one kind.
+type tiles struct {
+	whole, half []func(t *Tile)
+	wide        func(t *Tile)
+}
+
+// WidePanels is the number of panels that [Floats.Wide] takes.
+const WidePanels = 4
+
+// Kernels of float products in the current set; nil where plain Go is all there is: its
+// loops are built otherwise and stay with their callers.
+func FloatKernels() *Floats { return floats.pick() }
+
+// Bits of Tile.Flags.
+const (
+	flagContinue   = 1 << iota // sums begin with what c holds
+	flagAccumulate             // c is added to the finished sums
+	flagClamp
+	flagMasked
+)
+
+// Tile is a piece of a product of matrices, c = act(a·b [+ c] + bias): a few rows of a
+// by one panel of columns of b. Steps are in bytes.
 //
 // Element k of segment s of row r of a lies at A + r*RowA + s*SegA + k*StepA, so that
 // rows may lie packed, side by side or under each other, and the taps of a window need
-// no copy. b is a panel: for each k of each segment Cols values, the missing ones there.
+// no copy. Of b the rows, one for each k of each segment, lie StepB apart; a row is
+// read for all columns of a tile, the missing ones too.
 type Tile struct {
 	A                 *float32
 	RowA, StepA, SegA int
-	K, Segs           int
+	K, Segs           int // both at least 1
 	B                 *float32
+	StepB             int
 	C                 *float32
 	RowC              int
-	Width             int      // columns to write, 1 to Cols
-	BiasN             *float32 // a value for each column to write; nil for none
-	BiasM             *float32 // a value for each row; nil for none
-	Min, Max          float32  // of the results; infinite for no limit
-	Continue          int      // 1: sums start with what c holds
+	BiasN             *float32 // one value for each column; nil for none
+	BiasM             *float32 // one value for each row; nil for none
+	mask              *int32
+	PanelB            int // from one panel to the next, for several
+	Min, Max          float32
+	bits, flags       uint32
+}
+
+// masks begin with as many ones as there are columns, from the place 16 - columns on.
+var masks = func() (m [32]int32) {
+	for i := range 16 {
+		m[i] = -1
+	}
+	return m
+}()
+
+// Start says how sums begin and end.
+type Start uint8
+
+// Sums begin with zero; go on from what c holds, which keeps the order of one long sum;
+// or have c added at the end, which is closer to the true sum.
+const (
+	FromZero Start = iota
+	Continue
+	Accumulate
+)
+
+// SetStart says how sums begin.
+func (t *Tile) SetStart(s Start) {
+	t.flags = t.flags&^(flagContinue|flagAccumulate) | uint32(s)
+}
+
+// SetClamp limits the results.
+func (t *Tile) SetClamp(on bool, lo, hi float32) {
+	t.flags &^= flagClamp
+	if on {
+		t.flags |= flagClamp
+		t.Min, t.Max = lo, hi
+	}
+}
+
+// Run computes rows rows, 1 to Rows, of width columns, 1 to Cols.
+func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
+	of := &f.fused
+	if exact {
+		of = &f.exact
+	}
+	t.flags &^= flagMasked
+	if width > f.Half {
+		if width < f.Cols {
+			t.setMask(width)
+		}
+		of.whole[rows-1](t)
+		return
+	}
+	if width < f.Half {
+		t.setMask(width)
+	}
+	of.half[rows-1](t)
+}
+
+func (t *Tile) setMask(width int) {
+	t.flags |= flagMasked
+	t.bits = 1<<width - 1
+	t.mask = &masks[16-min(width, 16)]
+}
+
+// Wide computes one row of WidePanels whole panels.
+func (f *Floats) Wide(t *Tile, exact bool) {
+	t.flags &^= flagMasked
+	if exact {
+		f.exact.wide(t)
+		return
+	}
+	f.fused.wide(t)
+}
+
+// Gather copies pieces of Cols values from src[offs[i]] on to the i-th place of a panel.
+func (f *Floats) Gather(dst, src []float32, offs []int32) {
+	if len(offs) > 0 {
+		f.gather(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs))
+	}
 }

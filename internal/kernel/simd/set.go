@@ -50,13 +50,13 @@ func (s Set) has(t Set) bool {
 }
 
 // family is the table of a family of loops: its functions for each set that has its
-// own. There is one for Go always.
+// own. Most have an entry for Go.
 type family[T any] [sets]*T
 
-// pick returns the functions of the current set.
+// pick returns the functions of the current set; nil if there are none, not even for Go.
 func (f *family[T]) pick() *T {
 	s := current
-	for f[s] == nil {
+	for f[s] == nil && s != Go {
 		s = s.below()
 	}
 	return f[s]

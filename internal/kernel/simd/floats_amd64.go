@@ -1,0 +1,266 @@
+package simd
+
+var floats = family[Floats]{
+	AVX2: {
+		Set: AVX2, Rows: 6, Cols: 16, Half: 8,
+		fused: tiles{
+			whole: []func(t *Tile){fused1x2AVX2, fused2x2AVX2, fused3x2AVX2, fused4x2AVX2, fused5x2AVX2, fused6x2AVX2},
+			half:  []func(t *Tile){fused1x1AVX2, fused2x1AVX2, fused3x1AVX2, fused4x1AVX2, fused5x1AVX2, fused6x1AVX2},
+			wide:  fusedWideAVX2,
+		},
+		exact: tiles{
+			whole: []func(t *Tile){exact1x2AVX2, exact2x2AVX2, exact3x2AVX2, exact4x2AVX2, exact5x2AVX2, exact6x2AVX2},
+			half:  []func(t *Tile){exact1x1AVX2, exact2x1AVX2, exact3x1AVX2, exact4x1AVX2, exact5x1AVX2, exact6x1AVX2},
+			wide:  exactWideAVX2,
+		},
+		gather: gatherRowsAVX2,
+	},
+	AVX512: {
+		Set: AVX512, Rows: 12, Cols: 32, Half: 16,
+		fused: tiles{
+			whole: []func(t *Tile){fused1x2AVX512, fused2x2AVX512, fused3x2AVX512, fused4x2AVX512, fused5x2AVX512, fused6x2AVX512, fused7x2AVX512, fused8x2AVX512, fused9x2AVX512, fused10x2AVX512, fused11x2AVX512, fused12x2AVX512},
+			half:  []func(t *Tile){fused1x1AVX512, fused2x1AVX512, fused3x1AVX512, fused4x1AVX512, fused5x1AVX512, fused6x1AVX512, fused7x1AVX512, fused8x1AVX512, fused9x1AVX512, fused10x1AVX512, fused11x1AVX512, fused12x1AVX512},
+			wide:  fusedWideAVX512,
+		},
+		exact: tiles{
+			whole: []func(t *Tile){exact1x2AVX512, exact2x2AVX512, exact3x2AVX512, exact4x2AVX512, exact5x2AVX512, exact6x2AVX512, exact7x2AVX512, exact8x2AVX512, exact9x2AVX512, exact10x2AVX512, exact11x2AVX512, exact12x2AVX512},
+			half:  []func(t *Tile){exact1x1AVX512, exact2x1AVX512, exact3x1AVX512, exact4x1AVX512, exact5x1AVX512, exact6x1AVX512, exact7x1AVX512, exact8x1AVX512, exact9x1AVX512, exact10x1AVX512, exact11x1AVX512, exact12x1AVX512},
+			wide:  exactWideAVX512,
+		},
+		gather: gatherRowsAVX512,
+	},
+}
+
+//go:noescape
+func fused1x2AVX2(t *Tile)
+
+//go:noescape
+func fused2x2AVX2(t *Tile)
+
+//go:noescape
+func fused3x2AVX2(t *Tile)
+
+//go:noescape
+func fused4x2AVX2(t *Tile)
+
+//go:noescape
+func fused5x2AVX2(t *Tile)
+
+//go:noescape
+func fused6x2AVX2(t *Tile)
+
+//go:noescape
+func fused1x1AVX2(t *Tile)
+
+//go:noescape
+func fused2x1AVX2(t *Tile)
+
+//go:noescape
+func fused3x1AVX2(t *Tile)
+
+//go:noescape
+func fused4x1AVX2(t *Tile)
+
+//go:noescape
+func fused5x1AVX2(t *Tile)
+
+//go:noescape
+func fused6x1AVX2(t *Tile)
+
+//go:noescape
+func fusedWideAVX2(t *Tile)
+
+//go:noescape
+func exact1x2AVX2(t *Tile)
+
+//go:noescape
+func exact2x2AVX2(t *Tile)
+
+//go:noescape
+func exact3x2AVX2(t *Tile)
+
+//go:noescape
+func exact4x2AVX2(t *Tile)
+
+//go:noescape
+func exact5x2AVX2(t *Tile)
+
+//go:noescape
+func exact6x2AVX2(t *Tile)
+
+//go:noescape
+func exact1x1AVX2(t *Tile)
+
+//go:noescape
+func exact2x1AVX2(t *Tile)
+
+//go:noescape
+func exact3x1AVX2(t *Tile)
+
+//go:noescape
+func exact4x1AVX2(t *Tile)
+
+//go:noescape
+func exact5x1AVX2(t *Tile)
+
+//go:noescape
+func exact6x1AVX2(t *Tile)
+
+//go:noescape
+func exactWideAVX2(t *Tile)
+
+//go:noescape
+func gatherRowsAVX2(dst, src *float32, offs *int32, n int)
+
+//go:noescape
+func fused1x2AVX512(t *Tile)
+
+//go:noescape
+func fused2x2AVX512(t *Tile)
+
+//go:noescape
+func fused3x2AVX512(t *Tile)
+
+//go:noescape
+func fused4x2AVX512(t *Tile)
+
+//go:noescape
+func fused5x2AVX512(t *Tile)
+
+//go:noescape
+func fused6x2AVX512(t *Tile)
+
+//go:noescape
+func fused7x2AVX512(t *Tile)
+
+//go:noescape
+func fused8x2AVX512(t *Tile)
+
+//go:noescape
+func fused9x2AVX512(t *Tile)
+
+//go:noescape
+func fused10x2AVX512(t *Tile)
+
+//go:noescape
+func fused11x2AVX512(t *Tile)
+
+//go:noescape
+func fused12x2AVX512(t *Tile)
+
+//go:noescape
+func fused1x1AVX512(t *Tile)
+
+//go:noescape
+func fused2x1AVX512(t *Tile)
+
+//go:noescape
+func fused3x1AVX512(t *Tile)
+
+//go:noescape
+func fused4x1AVX512(t *Tile)
+
+//go:noescape
+func fused5x1AVX512(t *Tile)
+
+//go:noescape
+func fused6x1AVX512(t *Tile)
+
+//go:noescape
+func fused7x1AVX512(t *Tile)
+
+//go:noescape
+func fused8x1AVX512(t *Tile)
+
+//go:noescape
+func fused9x1AVX512(t *Tile)
+
+//go:noescape
+func fused10x1AVX512(t *Tile)
+
+//go:noescape
+func fused11x1AVX512(t *Tile)
+
+//go:noescape
+func fused12x1AVX512(t *Tile)
+
+//go:noescape
+func fusedWideAVX512(t *Tile)
+
+//go:noescape
+func exact1x2AVX512(t *Tile)
+
+//go:noescape
+func exact2x2AVX512(t *Tile)
+
+//go:noescape
+func exact3x2AVX512(t *Tile)
+
+//go:noescape
+func exact4x2AVX512(t *Tile)
+
+//go:noescape
+func exact5x2AVX512(t *Tile)
+
+//go:noescape
+func exact6x2AVX512(t *Tile)
+
+//go:noescape
+func exact7x2AVX512(t *Tile)
+
+//go:noescape
+func exact8x2AVX512(t *Tile)
+
+//go:noescape
+func exact9x2AVX512(t *Tile)
+
+//go:noescape
+func exact10x2AVX512(t *Tile)
+
+//go:noescape
+func exact11x2AVX512(t *Tile)
+
+//go:noescape
+func exact12x2AVX512(t *Tile)
+
+//go:noescape
+func exact1x1AVX512(t *Tile)
+
+//go:noescape
+func exact2x1AVX512(t *Tile)
+
+//go:noescape
+func exact3x1AVX512(t *Tile)
+
+//go:noescape
+func exact4x1AVX512(t *Tile)
+
+//go:noescape
+func exact5x1AVX512(t *Tile)
+
+//go:noescape
+func exact6x1AVX512(t *Tile)
+
+//go:noescape
+func exact7x1AVX512(t *Tile)
+
+//go:noescape
+func exact8x1AVX512(t *Tile)
+
+//go:noescape
+func exact9x1AVX512(t *Tile)
+
+//go:noescape
+func exact10x1AVX512(t *Tile)
+
+//go:noescape
+func exact11x1AVX512(t *Tile)
+
+//go:noescape
+func exact12x1AVX512(t *Tile)
+
+//go:noescape
+func exactWideAVX512(t *Tile)
+
+//go:noescape
+func gatherRowsAVX512(dst, src *float32, offs *int32, n int)

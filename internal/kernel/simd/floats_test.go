@@ -1,0 +1,201 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// The assembly knows the places of the fields by number.
+func TestTileLayout(t *testing.T) {
+	t.Parallel()
+	var x Tile
+	for i, got := range []uintptr{
+		unsafe.Offsetof(x.A), unsafe.Offsetof(x.RowA), unsafe.Offsetof(x.StepA), unsafe.Offsetof(x.SegA),
+		unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs), unsafe.Offsetof(x.B), unsafe.Offsetof(x.StepB),
+		unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.BiasN), unsafe.Offsetof(x.BiasM),
+		unsafe.Offsetof(x.mask), unsafe.Offsetof(x.PanelB), unsafe.Offsetof(x.Min), unsafe.Offsetof(x.bits),
+	} {
+		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
+			t.Errorf("field %d lies at %d", i, got)
+		}
+	}
+}
+
+// plain is what a tile is: in order for the exact kind, fused steps for the other.
+func plain(t *Tile, rows, width int, exact bool) {
+	f := func(p *float32, off int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), off)) }
+	for r := range rows {
+		for j := range width {
+			c := f(t.C, r*t.RowC+4*j)
+			var s float32
+			if t.flags&flagContinue != 0 {
+				s = *c
+			}
+			for g := range t.Segs {
+				for k := range t.K {
+					x, y := *f(t.A, r*t.RowA+g*t.SegA+k*t.StepA), *f(t.B, (g*t.K+k)*t.StepB+4*j)
+					if exact {
+						s += float32(x * y)
+					} else {
+						s = fma(x, y, s)
+					}
+				}
+			}
+			if t.flags&flagAccumulate != 0 {
+				s += *c
+			}
+			if t.BiasM != nil {
+				s += *f(t.BiasM, 4*r)
+			}
+			if t.BiasN != nil {
+				s += *f(t.BiasN, 4*j)
+			}
+			if t.flags&flagClamp != 0 {
+				s = min(max(s, t.Min), t.Max)
+			}
+			*c = s
+		}
+	}
+}
+
+// fma rounds once: the product of two float32 is exact in float64, and the sum is put
+// right where rounding to float64 went over a middle of float32.
+func fma(x, y, z float32) float32 {
+	p, q := float64(x)*float64(y), float64(z)
+	s := p + q
+	bits := math.Float64bits(s)
+	if bits&(1<<29-1) == 1<<28 { // in the middle: the rest of the sum decides
+		t := s - p
+		rest := (p - (s - t)) + (q - t)
+		if rest != 0 {
+			if (rest > 0) == (s > 0) {
+				bits++
+			} else {
+				bits--
+			}
+			s = math.Float64frombits(bits)
+		}
+	}
+	return float32(s)
+}
+
+// special are values that loops like to get wrong.
+var special = []float32{0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.MaxFloat32, math.SmallestNonzeroFloat32}
+
+func fill(r *rand.Rand, v []float32, odd bool) {
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+		if odd && r.IntN(20) == 0 {
+			v[i] = special[r.IntN(len(special))]
+		}
+	}
+}
+
+func same(a, b float32) bool {
+	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
+}
+
+// everySet runs f for each set of this processor.
+func everySet(t *testing.T, f func(t *testing.T)) {
+	for _, s := range Available() {
+		t.Run(s.String(), func(t *testing.T) {
+			defer Use(s)()
+			f(t)
+		})
+	}
+}
+
+func TestTiles(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		fk := FloatKernels()
+		if fk == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		for n := range 4000 {
+			exact, odd := r.IntN(2) == 0, r.IntN(4) == 0
+			rows, width := 1+r.IntN(fk.Rows), 1+r.IntN(fk.Cols)
+			k, segs := 1+r.IntN(9), 1+r.IntN(3)
+			wide := n%10 == 0
+			panels := 1
+			if wide {
+				rows, width, segs, panels = 1, fk.Cols*WidePanels, 1, WidePanels
+			}
+			stepA, rowA := 1+r.IntN(3), r.IntN(40)
+			segA := r.IntN(40)
+			ldb := fk.Cols + r.IntN(5)
+			ldc := width + r.IntN(3)
+			a := make([]float32, (rows-1)*rowA+(segs-1)*segA+(k-1)*stepA+1)
+			b := make([]float32, (panels*segs*k-1)*ldb+fk.Cols)
+			c := make([]float32, (rows-1)*ldc+width+2) // a value before and after
+			bm, bn := make([]float32, rows), make([]float32, width)
+			for _, v := range [][]float32{a, b, c, bm, bn} {
+				fill(r, v, odd)
+			}
+			want := append([]float32(nil), c...)
+			tile := &Tile{
+				A: &a[0], RowA: 4 * rowA, StepA: 4 * stepA, SegA: 4 * segA, K: k, Segs: segs,
+				B: &b[0], StepB: 4 * ldb, PanelB: 4 * ldb * k, C: &c[1], RowC: 4 * ldc,
+			}
+			if r.IntN(2) == 0 {
+				tile.BiasM = &bm[0]
+			}
+			if r.IntN(2) == 0 {
+				tile.BiasN = &bn[0]
+			}
+			tile.SetStart(Start(r.IntN(3)))
+			tile.SetClamp(r.IntN(2) == 0, -0.5, 1)
+			ref := *tile
+			ref.C = &want[1]
+			if wide {
+				for p := range panels {
+					q := ref
+					q.B, q.C = &b[p*k*ldb], &want[1+p*fk.Cols]
+					if q.BiasN != nil {
+						q.BiasN = &bn[p*fk.Cols]
+					}
+					plain(&q, 1, fk.Cols, exact)
+				}
+				fk.Wide(tile, exact)
+			} else {
+				plain(&ref, rows, width, exact)
+				fk.Run(tile, rows, width, exact)
+			}
+			for i := range c {
+				if !same(c[i], want[i]) {
+					t.Fatalf("case %d: %d rows, %d columns, k %d×%d, exact %v, wide %v, flags %b: value %d is %v, want %v", n, rows, width, segs, k, exact, wide, tile.flags, i, c[i], want[i])
+				}
+			}
+		}
+	})
+}
+
+func TestGather(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		fk := FloatKernels()
+		if fk == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(3, 4))
+		src := make([]float32, 300)
+		fill(r, src, true)
+		for n := range 9 {
+			offs := make([]int32, n)
+			for i := range offs {
+				offs[i] = int32(r.IntN(len(src) - fk.Cols))
+			}
+			dst := make([]float32, n*fk.Cols+1)
+			fk.Gather(dst, src, offs)
+			for i := range n * fk.Cols {
+				if want := src[int(offs[i/fk.Cols])+i%fk.Cols]; !same(dst[i], want) {
+					t.Fatalf("%d rows: value %d is %v, want %v", n, i, dst[i], want)
+				}
+			}
+			if dst[n*fk.Cols] != 0 {
+				t.Fatal("written behind the end")
+			}
+		}
+	})
+}
