@@ -5,13 +5,15 @@ import (
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// TestKernelNames checks that steps tell how operators that have a choice compute.
+// TestKernelNames checks that steps tell how operators that have a choice compute, in
+// plain Go.
 func TestKernelNames(t *testing.T) {
-	t.Parallel()
+	defer simd.Use(simd.Go)()
 	f32 := func(shape ...int) *tensor.Tensor { return tensor.New(tensor.Float32, shape...) }
 	for _, tt := range []struct {
 		op    string

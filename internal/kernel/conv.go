@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -31,8 +32,11 @@ type Conv struct {
 	// cg and og are input and output channels per group; k the length of a patch.
 	cg, og, k int
 	depthwise bool
-	minimal   bool      // takes Winograd's minimal filtering
-	zeros     []float32 // what a tap outside the picture sees
+	minimal   bool         // takes Winograd's minimal filtering
+	f         *simd.Floats // of products in vectors; nil for the plain micro-kernel
+	lines     *linePlan    // with f and [N,H,W,C]
+	planes    *planePlan   // with f and [N,C,H,W]
+	zeros     []float32    // what a tap outside the picture sees
 }
 
 func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
@@ -40,7 +44,17 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	c.depthwise = c.cg == 1 && s.Groups > 1
-	c.minimal = !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
+	if !c.depthwise && s.outputs() > 0 && c.k > 0 {
+		c.f = simd.FloatKernels()
+	}
+	if c.f != nil && nhwc {
+		c.lines = c.planLines()
+	} else if c.f != nil {
+		if c.planes = c.planPlanes(); c.planes == nil {
+			c.f = nil
+		}
+	}
+	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
 	c.zeros = make([]float32, c.cg)
 	c.SetWeights(w, bias)
 	return c
@@ -91,7 +105,13 @@ func (c *Conv) SetWeights(w, bias []float32) {
 		return
 	}
 	width := colsPanel
-	if !c.nhwc {
+	switch {
+	case c.planes != nil:
+		c.weights = w
+		return
+	case c.lines != nil:
+		width = c.f.Cols
+	case !c.nhwc:
 		width = rowsPanel
 	}
 	per := roundUp(c.og, width) * c.k
@@ -103,9 +123,12 @@ func (c *Conv) SetWeights(w, bias []float32) {
 	}
 }
 
-// Name tells the way of computing: "depthwise", "winograd" or "im2col".
+// Name tells the way of computing: "depthwise", "winograd" or "im2col"; "direct" and
+// the set of the kernels for products in vectors.
 func (c *Conv) Name() string {
 	switch {
+	case c.f != nil:
+		return setName("direct", c.f)
 	case c.depthwise:
 		return "depthwise"
 	case c.minimal:
@@ -124,6 +147,10 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 		c.depthwiseNCHW(p, x, y)
 	case c.minimal:
 		c.runWinograd(p, x, y)
+	case c.lines != nil:
+		c.runLines(p, x, y)
+	case c.planes != nil:
+		c.runPlanes(p, x, y)
 	default:
 		c.product(p, x, y)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -18,6 +19,9 @@ type GemmParams struct {
 	BiasN          []float32
 	BiasM          []float32 // one value a row; nil for none
 	Act            activation.Clamp
+	// Exact asks for the bits of a plain loop: products and sums rounded apart and in
+	// order, as the reference kernels of TFLite compute.
+	Exact bool
 }
 
 // packBlock bounds the packed activations that a worker holds, in elements: a
@@ -37,23 +41,47 @@ func borrow(n int) (*[]float32, []float32) {
 // PackedB is a right-hand matrix in the micro-kernel's layout.
 type PackedB struct {
 	k, n int
+	f    *simd.Floats // for which it is packed; nil for the plain micro-kernel
 	data []float32
+}
+
+func (p *PackedB) cols() int {
+	if p.f == nil {
+		return colsPanel
+	}
+	return p.f.Cols
+}
+
+func (p *PackedB) panels() panels {
+	return panels{data: p.data, step: p.cols(), next: p.cols() * p.k}
+}
+
+// Name tells the way in which [GemmPacked] computes.
+func (p *PackedB) Name() string { return setName("packed", p.f) }
+
+// setName adds the set of the kernels to the name of a way of computing.
+func setName(name string, f *simd.Floats) string {
+	if f == nil {
+		return name
+	}
+	return name + "/" + f.Set.String()
 }
 
 // PackB packs a K×N matrix (stored N×K when trans). ldb is the row stride, 0 for
 // tight. The result can be used any number of times, from several goroutines.
 func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
-	p := &PackedB{k: k, n: n, data: make([]float32, roundUp(n, colsPanel)*k)}
+	p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
+	p.data = make([]float32, roundUp(n, p.cols())*k)
 	p.fill(b, ldb, trans)
 	return p
 }
 
 func (p *PackedB) fill(b []float32, ldb int, trans bool) {
 	if trans {
-		pack(p.data, b, p.n, p.k, colsPanel, or(ldb, p.k), 1)
+		pack(p.data, b, p.n, p.k, p.cols(), or(ldb, p.k), 1)
 		return
 	}
-	pack(p.data, b, p.n, p.k, colsPanel, 1, or(ldb, p.n))
+	pack(p.data, b, p.n, p.k, p.cols(), 1, or(ldb, p.n))
 }
 
 func or(a, b int) int {
@@ -68,8 +96,13 @@ func Gemm(p *workers.Pool, g GemmParams, a, b, c []float32) {
 	if g.M <= 0 || g.N <= 0 {
 		return
 	}
-	if isThin(g) {
+	f := simd.FloatKernels()
+	if isThin(g, f) {
 		thin(p, g, a, b, c)
+		return
+	}
+	if f != nil {
+		unpacked(p, f, &g, a, b, c)
 		return
 	}
 	s, data := borrow(roundUp(g.N, colsPanel) * g.K)
@@ -80,15 +113,18 @@ func Gemm(p *workers.Pool, g GemmParams, a, b, c []float32) {
 }
 
 // isThin reports whether packing the right-hand matrix costs more than it gains.
-func isThin(g GemmParams) bool { return g.K <= 0 || g.M <= 3 && !g.TransA }
+func isThin(g GemmParams, f *simd.Floats) bool {
+	return g.K <= 0 || g.M <= 3 && !g.TransA && (f == nil || g.TransB)
+}
 
 // GemmName tells the way in which [Gemm] computes: "thin" row by row, "unpacked"
 // after packing the right-hand matrix in each run.
 func GemmName(g GemmParams) string {
-	if isThin(g) {
+	f := simd.FloatKernels()
+	if isThin(g, f) {
 		return "thin"
 	}
-	return "unpacked"
+	return setName("unpacked", f)
 }
 
 // GemmPacked is Gemm with a packed right-hand matrix; g.TransB and g.LDB are not
@@ -97,6 +133,10 @@ func GemmPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []floa
 	if g.K <= 0 {
 		g.TransB = false
 		thin(p, g, a, nil, c)
+		return
+	}
+	if b.f != nil {
+		product(p, b.f, &g, a, b.panels(), c)
 		return
 	}
 	ldc := or(g.LDC, g.N)

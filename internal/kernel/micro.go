@@ -210,25 +210,39 @@ func pack(dst, src []float32, n, k, w, vec, elem int) {
 	}
 	for j0 := 0; j0 < n; j0 += w {
 		d := dst[j0*k : (j0+w)*k]
-		for j := range w {
-			if j0+j >= n {
-				for i := range k {
-					d[i*w+j] = 0
-				}
-				continue
-			}
-			s := src[(j0+j)*vec:]
-			if elem == 1 {
-				for i, v := range s[:k] {
-					d[i*w+j] = v
-				}
-				continue
-			}
+		if m := min(w, n-j0); vec == 1 {
 			for i := range k {
-				d[i*w+j] = s[i*elem]
+				row := d[i*w:][:w]
+				clear(row[copy(row, src[i*elem+j0:][:m]):])
+			}
+			continue
+		}
+		// A part of the panel at a time, which stays in the cache while its columns come.
+		for i0 := 0; i0 < k; i0 += packSteps {
+			steps := min(packSteps, k-i0)
+			for j := range w {
+				d := d[i0*w+j:]
+				if j0+j >= n {
+					for i := range steps {
+						d[i*w] = 0
+					}
+					continue
+				}
+				s := src[(j0+j)*vec+i0*elem:]
+				if elem == 1 {
+					for i, v := range s[:steps] {
+						d[i*w] = v
+					}
+					continue
+				}
+				for i := range steps {
+					d[i*w] = s[i*elem]
+				}
 			}
 		}
 	}
 }
+
+const packSteps = 128
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }

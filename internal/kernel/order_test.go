@@ -36,7 +36,7 @@ func TestOrder(t *testing.T) {
 	for _, m := range []int{1, 3, 5} {
 		const n, k = 19, 77
 		a, b, bias := fill(m*k), fill(n*k), fill(n)
-		g := GemmParams{M: m, N: n, K: k, TransB: true, BiasN: bias}
+		g := GemmParams{M: m, N: n, K: k, TransB: true, BiasN: bias, Exact: true}
 		direct, packed := make([]float32, m*n), make([]float32, m*n)
 		Gemm(pool, g, a, b, direct)
 		GemmPacked(pool, g, a, PackB(k, n, b, 0, true), packed)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -277,6 +278,10 @@ func TestStrides(t *testing.T) {
 	if c[0] != 5 {
 		t.Errorf("c is %v", c)
 	}
+}
+
+func TestGemmNames(t *testing.T) {
+	defer simd.Use(simd.Go)()
 	for _, c := range []struct {
 		g    GemmParams
 		want string
@@ -459,9 +464,9 @@ func TestClampOfFloats(t *testing.T) {
 	}
 }
 
-// The way of computing follows from the shape.
+// The way of computing follows from the shape, in plain Go.
 func TestConvNames(t *testing.T) {
-	t.Parallel()
+	defer simd.Use(simd.Go)()
 	shape := func(c, oc, groups, k, stride, dil int) ConvShape {
 		return ConvShape{N: 1, C: c, H: 16, W: 16, OC: oc, OH: 16, OW: 16, KH: k, KW: k, StrideH: stride, StrideW: stride, DilH: dil, DilW: dil, PadT: 1, PadL: 1, Groups: groups}
 	}

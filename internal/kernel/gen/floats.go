@@ -50,7 +50,7 @@ func floats(a *asm) {
 			}
 			a.tile(w, 1, 8, exact, true)
 		}
-		a.gatherRows(w)
+		a.gather(w)
 	}
 }
 
@@ -314,21 +314,34 @@ func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
 	a.RET()
 }
 
-// gatherRows writes n pieces of two registers side by side: the panel of what n taps
-// see.
-func (a *asm) gatherRows(w width) {
-	a.function("gatherRows"+w.set, "func(dst, src *float32, offs *int32, n int)")
+// gather writes n rows of a panel. A row is made of runs of neighbouring values, each
+// copied as two whole registers: what is too much goes over to the next run or row,
+// which is written later.
+func (a *asm) gather(w width) {
+	a.function("gather"+w.set, "func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	offs := a.Load(a.Param("offs"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
+	runs := a.Load(a.Param("runs"), a.GP64())
+	nruns := a.Load(a.Param("nruns"), a.GP64())
 	x, y, off := a.vec(w), a.vec(w), a.GP64()
+	from, to, run, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.Label("row")
 	a.MOVLQSX(operand.Mem{Base: offs}, off)
-	a.VMOVUPS(operand.Mem{Base: src, Index: off, Scale: 4}, x)
-	a.VMOVUPS(operand.Mem{Base: src, Index: off, Scale: 4, Disp: w.bytes()}, y)
-	a.VMOVUPS(x, at(dst, 0))
-	a.VMOVUPS(y, at(dst, w.bytes()))
+	a.LEAQ(operand.Mem{Base: src, Index: off, Scale: 4}, off)
+	a.MOVQ(runs, run)
+	a.MOVQ(nruns, left)
+	a.Label("run")
+	a.MOVLQSX(at(run, 0), from)
+	a.MOVLQSX(at(run, 4), to)
+	a.VMOVUPS(operand.Mem{Base: off, Index: from, Scale: 4}, x)
+	a.VMOVUPS(operand.Mem{Base: off, Index: from, Scale: 4, Disp: w.bytes()}, y)
+	a.VMOVUPS(x, operand.Mem{Base: dst, Index: to, Scale: 4})
+	a.VMOVUPS(y, operand.Mem{Base: dst, Index: to, Scale: 4, Disp: w.bytes()})
+	a.ADDQ(operand.U32(8), run)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("run"))
 	a.ADDQ(operand.U32(4), offs)
 	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
 	a.DECQ(n)

@@ -13,7 +13,7 @@ type Floats struct {
 	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
 	// and up to Half columns.
 	fused, exact tiles
-	gather       func(dst, src *float32, offs *int32, n int)
+	gather       func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 }
 
 // tiles are the functions of one kind.
@@ -129,9 +129,18 @@ func (f *Floats) Wide(t *Tile, exact bool) {
 	f.fused.wide(t)
 }
 
-// Gather copies pieces of Cols values from src[offs[i]] on to the i-th place of a panel.
-func (f *Floats) Gather(dst, src []float32, offs []int32) {
-	if len(offs) > 0 {
-		f.gather(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs))
+// Run is a piece of a panel's row: the columns from To on, up to those of the next run,
+// are neighbours in memory from From on.
+type Run struct{ From, To int32 }
+
+// Gather writes a panel of Cols columns, a row for each of offs: run r of row i is
+// copied from src[offs[i]+From] on. Runs are in the order of their columns. Cols values
+// are read for each run, and as many may be written behind the panel.
+func (f *Floats) Gather(dst, src []float32, offs []int32, runs []Run) {
+	if len(offs) == 0 || len(runs) == 0 {
+		return
 	}
+	last := runs[len(runs)-1]
+	_ = dst[(len(offs)-1)*f.Cols+int(last.To)+f.Cols-1]
+	f.gather(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs), &runs[0].From, len(runs))
 }

@@ -5079,20 +5079,32 @@ no_clamp:
 	VZEROUPPER
 	RET
 
-// func gatherRowsAVX2(dst *float32, src *float32, offs *int32, n int)
+// func gatherAVX2(dst *float32, src *float32, offs *int32, n int, runs *int32, nruns int)
 // Requires: AVX
-TEXT ·gatherRowsAVX2(SB), NOSPLIT, $0-32
+TEXT ·gatherAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ offs+16(FP), DX
 	MOVQ n+24(FP), BX
+	MOVQ runs+32(FP), SI
+	MOVQ nruns+40(FP), DI
 
 row:
-	MOVLQSX (DX), SI
-	VMOVUPS (CX)(SI*4), Y0
-	VMOVUPS 32(CX)(SI*4), Y1
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
+	MOVLQSX (DX), R8
+	LEAQ    (CX)(R8*4), R8
+	MOVQ    SI, R11
+	MOVQ    DI, R12
+
+run:
+	MOVLQSX (R11), R9
+	MOVLQSX 4(R11), R10
+	VMOVUPS (R8)(R9*4), Y0
+	VMOVUPS 32(R8)(R9*4), Y1
+	VMOVUPS Y0, (AX)(R10*4)
+	VMOVUPS Y1, 32(AX)(R10*4)
+	ADDQ    $0x00000008, R11
+	DECQ    R12
+	JNZ     run
 	ADDQ    $0x00000004, DX
 	ADDQ    $0x00000040, AX
 	DECQ    BX
@@ -18318,20 +18330,32 @@ no_clamp:
 	VZEROUPPER
 	RET
 
-// func gatherRowsAVX512(dst *float32, src *float32, offs *int32, n int)
+// func gatherAVX512(dst *float32, src *float32, offs *int32, n int, runs *int32, nruns int)
 // Requires: AVX, AVX512F
-TEXT ·gatherRowsAVX512(SB), NOSPLIT, $0-32
+TEXT ·gatherAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ offs+16(FP), DX
 	MOVQ n+24(FP), BX
+	MOVQ runs+32(FP), SI
+	MOVQ nruns+40(FP), DI
 
 row:
-	MOVLQSX (DX), SI
-	VMOVUPS (CX)(SI*4), Z0
-	VMOVUPS 64(CX)(SI*4), Z1
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVLQSX (DX), R8
+	LEAQ    (CX)(R8*4), R8
+	MOVQ    SI, R11
+	MOVQ    DI, R12
+
+run:
+	MOVLQSX (R11), R9
+	MOVLQSX 4(R11), R10
+	VMOVUPS (R8)(R9*4), Z0
+	VMOVUPS 64(R8)(R9*4), Z1
+	VMOVUPS Z0, (AX)(R10*4)
+	VMOVUPS Z1, 64(AX)(R10*4)
+	ADDQ    $0x00000008, R11
+	DECQ    R12
+	JNZ     run
 	ADDQ    $0x00000004, DX
 	ADDQ    $0x00000080, AX
 	DECQ    BX

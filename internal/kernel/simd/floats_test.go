@@ -181,19 +181,28 @@ func TestGather(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		src := make([]float32, 300)
 		fill(r, src, true)
-		for n := range 9 {
-			offs := make([]int32, n)
+		for n := range 200 {
+			offs := make([]int32, n%9)
 			for i := range offs {
-				offs[i] = int32(r.IntN(len(src) - fk.Cols))
+				offs[i] = int32(r.IntN(100))
 			}
-			dst := make([]float32, n*fk.Cols+1)
-			fk.Gather(dst, src, offs)
-			for i := range n * fk.Cols {
-				if want := src[int(offs[i/fk.Cols])+i%fk.Cols]; !same(dst[i], want) {
-					t.Fatalf("%d rows: value %d is %v, want %v", n, i, dst[i], want)
+			runs := make([]Run, 0, 8)
+			for c := 0; c < fk.Cols; c += 1 + r.IntN(fk.Cols) {
+				runs = append(runs, Run{From: int32(r.IntN(150)), To: int32(c)})
+			}
+			dst := make([]float32, (len(offs)+1)*fk.Cols+1)
+			fk.Gather(dst, src, offs, runs)
+			for i := range len(offs) * fk.Cols {
+				c := i % fk.Cols
+				k := len(runs) - 1
+				for int(runs[k].To) > c {
+					k--
+				}
+				if want := src[int(offs[i/fk.Cols]+runs[k].From-runs[k].To)+c]; !same(dst[i], want) {
+					t.Fatalf("%d rows, %v: value %d is %v, want %v", len(offs), runs, i, dst[i], want)
 				}
 			}
-			if dst[n*fk.Cols] != 0 {
+			if dst[len(dst)-1] != 0 {
 				t.Fatal("written behind the end")
 			}
 		}

@@ -75,13 +75,13 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
 	if h.whole == nil {
-		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true}, h.q, h.w, h.sum)
+		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
 		return h.sum, scale
 	}
 	clear(h.whole)
 	for at := 0; at < h.k; at += h.chunk {
 		n := min(h.chunk, h.k-at)
-		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: n, LDB: h.k, TransB: true}, h.q[at:][:n], h.w[at:], h.sum)
+		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: n, LDB: h.k, TransB: true, Exact: true}, h.q[at:][:n], h.w[at:], h.sum)
 		for i, v := range h.sum {
 			h.whole[i] += int32(v)
 		}

@@ -76,7 +76,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act}
+	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
 	if c.Const(1) && c.In[1].Type != tensor.Float32 {
 		w, err := layer.Floats(c.In[1])
 		if err != nil {
@@ -96,7 +96,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	// weights, with each sum in order.
 	if c.Const(1) {
 		packed = kernel.PackB(s.in, s.out, tensor.Of[float32](c.In[1]), 0, true)
-		c.Kernel = "packed"
+		c.Kernel = packed.Name()
 	}
 	return func(c *op.Call) (err error) {
 		g := g

@@ -93,7 +93,7 @@ func prepareMatmul(c *op.Call) (op.Run, error) {
 }
 
 func (t *matmul) params() kernel.GemmParams {
-	return kernel.GemmParams{M: t.m, N: t.n, K: t.k, TransA: t.adjX, TransB: t.adjY}
+	return kernel.GemmParams{M: t.m, N: t.n, K: t.k, TransA: t.adjX, TransB: t.adjY, Exact: true}
 }
 
 func (t *matmul) float(c *op.Call) error {

@@ -396,7 +396,7 @@ func prepareBasicLSTM(c *op.Call) (op.Run, error) {
 			copy(joined[r*(in+n):], x[r*in:(r+1)*in])
 			copy(joined[r*(in+n)+in:], h[r*n:(r+1)*n])
 		}
-		kernel.Gemm(c.Pool, kernel.GemmParams{M: b, N: 4 * n, K: in + n, TransB: true, BiasN: tensor.Of[float32](c.In[3])}, joined, tensor.Of[float32](c.In[2]), gates)
+		kernel.Gemm(c.Pool, kernel.GemmParams{M: b, N: 4 * n, K: in + n, TransB: true, BiasN: tensor.Of[float32](c.In[3]), Exact: true}, joined, tensor.Of[float32](c.In[2]), gates)
 		out, next := make([]float32, b*n), make([]float32, b*n)
 		for r := range b {
 			g := gates[r*4*n:][:4*n]

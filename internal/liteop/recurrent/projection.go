@@ -100,6 +100,6 @@ func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 			return err
 		}
 	}
-	kernel.Gemm(c.Pool, kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true}, x, w, dst)
+	kernel.Gemm(c.Pool, kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true, Exact: true}, x, w, dst)
 	return nil
 }

@@ -90,8 +90,8 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	if v.Alpha != 1 || !row || !c.Const(1) || v.M*v.N == 0 {
 		return PrepareGemm[float32](c)
 	}
-	c.Kernel = "packed"
 	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
+	c.Kernel = b.Name()
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	return func(c *op.Call) error {
 		p := g

@@ -1,0 +1,169 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Convolutions over [N,H,W,C] in vectors. Neighbouring positions of a line of the
+// output read the input at equal distances, and a line of taps is one piece of memory:
+// tiles read the input where it lies, or, where the window goes over its borders, in a
+// copy with the borders in place.
+
+// pass is a part of the steps of a convolution: of a patch the values from a on, in
+// segs pieces of k values, seg apart; the weights from row b of the panels on.
+type pass struct{ a, k, segs, seg, b int }
+
+// linePlan is what a convolution in vectors over [N,H,W,C] does in each run.
+type linePlan struct {
+	frame  bool // the input is copied into a frame
+	h, w   int  // of what is read: the frame or the input
+	passes []pass
+	// Lines of positions: n lines of count positions; neighbours on a line are stepA
+	// and stepC values apart in input and output, lines are lineA and lineC apart.
+	n, count            int
+	stepA, stepC        int
+	lineA, lineC        int
+	imageA, imageC      int // from image to image; all images are lines of one if images is 1
+	images, panels, per int // per is the length of a group's weights
+}
+
+func (c *Conv) planLines() *linePlan {
+	s := &c.s
+	l := &linePlan{h: s.H, w: s.W, images: s.N, n: s.OH, count: s.OW, stepC: s.OC}
+	h, w := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
+	if s.PadT != 0 || s.PadL != 0 || h > s.H || w > s.W {
+		l.frame, l.h, l.w = true, h, w
+	}
+	l.stepA, l.lineA, l.lineC = s.StrideW*s.C, s.StrideH*l.w*s.C, s.OW*s.OC
+	l.imageA, l.imageC = l.h*l.w*s.C, s.OH*s.OW*s.OC
+	switch {
+	case s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && !l.frame && s.OH == s.H && s.OW == s.W:
+		l.images, l.n, l.count = 1, 1, s.N*s.OH*s.OW
+	case s.OW < 4 && s.OH > s.OW:
+		// Columns make longer lines.
+		l.n, l.count = l.count, l.n
+		l.stepA, l.lineA, l.stepC, l.lineC = l.lineA, l.stepA, l.lineC, l.stepC
+	}
+	l.panels = (c.og + c.f.Cols - 1) / c.f.Cols
+	l.per = l.panels * c.f.Cols * c.k
+	tapLine := s.KW * c.cg
+	if s.KW > 1 && (s.DilW > 1 || c.cg != s.C) {
+		for ky := range s.KH {
+			l.passes = append(l.passes, pass{a: ky * s.DilH * l.w * s.C, k: c.cg, segs: s.KW, seg: s.DilW * s.C, b: ky * tapLine})
+		}
+		return l
+	}
+	lines := max(1, kBlock/tapLine)
+	for ky := 0; ky < s.KH; ky += lines {
+		for k := 0; k < tapLine; k += kBlock {
+			l.passes = append(l.passes, pass{
+				a: ky*s.DilH*l.w*s.C + k, k: min(kBlock, tapLine-k), segs: min(lines, s.KH-ky),
+				seg: s.DilH * l.w * s.C, b: ky*tapLine + k,
+			})
+		}
+	}
+	return l
+}
+
+// runLines convolves x into y.
+func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
+	l, s := c.lines, &c.s
+	if !l.frame {
+		c.lineImages(p, x, y, l.images)
+		return
+	}
+	sc, frame := borrow(l.imageA)
+	for n := range s.N {
+		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
+		p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, in, l.w, lo, hi) })
+		c.lineImages(p, frame, y[n*l.imageC:], 1)
+	}
+	scratch.Put(sc)
+}
+
+// copyGrain is the number of values to copy that are worth a piece of work.
+const copyGrain = 1 << 16
+
+// frameLines copies lines lo to hi of an image with its borders, w positions long.
+func frameLines[T any](s *ConvShape, frame, in []T, w, lo, hi int) {
+	for y := lo; y < hi; y++ {
+		line := frame[y*w*s.C:][:w*s.C]
+		iy := y - s.PadT
+		if uint(iy) >= uint(s.H) {
+			clear(line)
+			continue
+		}
+		left := min(s.PadL, w)
+		right := max(min(w, s.PadL+s.W), left)
+		clear(line[:left*s.C])
+		copy(line[left*s.C:right*s.C], in[iy*s.W*s.C:])
+		clear(line[right*s.C:])
+	}
+}
+
+// lineImages convolves images that have their borders.
+func (c *Conv) lineImages(p *workers.Pool, x, y []float32, images int) {
+	l, s := c.lines, &c.s
+	work := images * l.n * l.count * s.OC * c.k
+	jobs := 1
+	if p.Threads() > 1 {
+		jobs = max(1, min(4*p.Threads(), work/jobWork))
+	}
+	// Lines go together until there are positions for a block, or are cut where there
+	// are too few of them.
+	together := max(1, rowBlock/l.count)
+	if jobs > 1 {
+		together = max(1, min(together, images*l.n*s.Groups/jobs))
+	}
+	blocks := (l.n + together - 1) / together
+	jobs = max(1, jobs/(images*s.Groups*blocks))
+	pieces := min(jobs, (l.count+c.f.Rows-1)/c.f.Rows)
+	if pieces < jobs {
+		pieces = 1
+	}
+	parts := min(jobs/pieces, l.panels)
+	step, piece := (l.panels+parts-1)/parts, roundUp((l.count+pieces-1)/pieces, c.f.Rows)
+	p.For(images*s.Groups*blocks*pieces*parts, 1, func(lo, hi int) {
+		t := tiles.Get().(*simd.Tile)
+		for i := lo; i < hi; i++ {
+			part, q, b := i%parts, i/parts%pieces, i/parts/pieces%blocks
+			g, n := i/parts/pieces/blocks%s.Groups, i/parts/pieces/blocks/s.Groups
+			c.lineBlock(t, x[n*l.imageA:], y[n*l.imageC:], g, b*together, min(l.n, (b+1)*together),
+				q*piece, min(l.count, (q+1)*piece), part*step, min(l.panels, (part+1)*step))
+		}
+		giveTile(t)
+	})
+}
+
+// lineBlock computes panels n0 to n1 of group g on lines l0 to l1, positions p0 to p1.
+func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, g, l0, l1, p0, p1, n0, n1 int) {
+	l, f := c.lines, c.f
+	w := c.weights[g*l.per:][:l.per]
+	t.StepA, t.RowA, t.RowC, t.StepB = 4, 4*l.stepA, 4*l.stepC, 4*f.Cols
+	for i := range l.passes {
+		q := &l.passes[i]
+		t.K, t.Segs, t.SegA = q.k, q.segs, 4*q.seg
+		setStart(t, true, false, i == 0)
+		last := i == len(l.passes)-1
+		setClamp(t, c.act, last)
+		for n := n0; n < n1; n++ {
+			o := n * f.Cols
+			width := min(f.Cols, c.og-o)
+			t.B = &w[o*c.k+q.b*f.Cols]
+			t.BiasN = nil
+			if last && c.bias != nil {
+				t.BiasN = &c.bias[g*c.og+o]
+			}
+			for line := l0; line < l1; line++ {
+				for at := p0; at < p1; {
+					rows := evenly(p1-at, f.Rows)
+					t.A = &x[line*l.lineA+at*l.stepA+g*c.cg+q.a]
+					t.C = &y[line*l.lineC+at*l.stepC+g*c.og+o]
+					f.Run(t, rows, width, true)
+					at += rows
+				}
+			}
+		}
+	}
+}

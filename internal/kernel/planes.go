@@ -1,0 +1,241 @@
+package kernel
+
+import (
+	"math"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Convolutions over [N,C,H,W] in vectors. The weights are read where they lie, a row
+// for each output channel; panels of positions are gathered from the input, where
+// neighbouring positions of a line lie side by side. Where windows go over the borders,
+// or go in steps, the input is first copied into frames: with the borders in place, and
+// taken apart so that what one tap sees lies side by side.
+
+// tileBlock is the number of panels that are gathered before the weights go by.
+const tileBlock = 8
+
+// planePlan is what a convolution in vectors over [N,C,H,W] does in each run.
+type planePlan struct {
+	frame bool // the input is copied into frames
+	// A frame is h lines of w values; a channel has one for each pair of the remainders
+	// ys and xs that taps leave when divided by the stride.
+	h, w   int
+	ys, xs []int
+	size   int     // of a channel: all its frames
+	offs   []int32 // for each step of a patch, where its values begin
+}
+
+// planPlanes returns nil where places do not fit 32 bits.
+func (c *Conv) planPlanes() *planePlan {
+	s := &c.s
+	q := &planePlan{h: s.H, w: s.W}
+	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
+		q.w, q.h = s.H*s.W, 1 // the whole plane is a line
+		q.size = s.H * s.W
+		if c.cg*q.size > math.MaxInt32 {
+			return nil
+		}
+		q.offs = make([]int32, c.k)
+		for i := range q.offs {
+			q.offs[i] = int32(i * q.size)
+		}
+		return q
+	}
+	q.frame = true
+	var yi, xi []int // which of the remainders a tap has
+	q.ys, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
+	q.xs, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
+	q.size = len(q.ys) * len(q.xs) * q.h * q.w
+	if c.cg*q.size > math.MaxInt32 {
+		return nil
+	}
+	q.offs = make([]int32, 0, c.k)
+	for ch := range c.cg {
+		for ky := range s.KH {
+			for kx := range s.KW {
+				frame := (ch*len(q.ys)+yi[ky])*len(q.xs) + xi[kx]
+				q.offs = append(q.offs, int32((frame*q.h+ky*s.DilH/s.StrideH)*q.w+kx*s.DilW/s.StrideW))
+			}
+		}
+	}
+	return q
+}
+
+// remainders lists those of the taps of one axis, which of them each tap has, and the
+// length of a frame.
+func remainders(k, dil, stride, out int) (all, of []int, size int) {
+	at := make(map[int]int)
+	for i := range k {
+		r := i * dil % stride
+		if _, ok := at[r]; !ok {
+			at[r] = len(all)
+			all = append(all, r)
+		}
+		of = append(of, at[r])
+		size = max(size, out+i*dil/stride)
+	}
+	return all, of, size
+}
+
+// runPlanes convolves x into y.
+func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
+	s, q := &c.s, c.planes
+	in, out := s.C*s.H*s.W, s.OC*s.OH*s.OW
+	if !q.frame {
+		for n := range s.N {
+			c.planeImage(p, x[n*in:][:in], y[n*out:][:out])
+		}
+		return
+	}
+	sc, frame := borrow(s.C*q.size + c.f.Cols)
+	for n := range s.N {
+		in := x[n*in:][:in]
+		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
+			for ch := lo; ch < hi; ch++ {
+				c.framePlane(frame[ch*q.size:][:q.size], in[ch*s.H*s.W:][:s.H*s.W])
+			}
+		})
+		c.planeImage(p, frame, y[n*out:][:out])
+	}
+	scratch.Put(sc)
+}
+
+// framePlane writes the frames of one channel.
+func (c *Conv) framePlane(frame, in []float32) {
+	s, q := &c.s, c.planes
+	for _, ry := range q.ys {
+		for _, rx := range q.xs {
+			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
+			for y := range q.h {
+				line := frame[y*q.w:][:q.w]
+				iy := y*s.StrideH + ry - s.PadT
+				if uint(iy) >= uint(s.H) || lo >= hi {
+					clear(line)
+					continue
+				}
+				clear(line[:lo])
+				clear(line[hi:])
+				src := in[iy*s.W+lo*s.StrideW+rx-s.PadL:]
+				if s.StrideW == 1 {
+					copy(line[lo:hi], src)
+					continue
+				}
+				strided(line[lo:hi], src, s.StrideW)
+			}
+			frame = frame[q.h*q.w:]
+		}
+	}
+}
+
+// strided copies every step-th value.
+func strided(dst, src []float32, step int) {
+	if step == 2 {
+		for len(dst) >= 4 && len(src) >= 8 {
+			d, v := (*[4]float32)(dst), (*[7]float32)(src)
+			d[0], d[1], d[2], d[3] = v[0], v[2], v[4], v[6]
+			dst, src = dst[4:], src[8:]
+		}
+	}
+	at := 0
+	for i := range dst {
+		dst[i] = src[at]
+		at += step
+	}
+}
+
+// planeImage convolves one image, given in frames or as it is.
+func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
+	s, f := &c.s, c.f
+	area := s.OH * s.OW
+	all := (area + f.Cols - 1) / f.Cols
+	jobs := 1
+	if p.Threads() > 1 {
+		jobs = max(1, min(4*p.Threads(), s.OC*c.k*area/jobWork))
+	}
+	block := min(tileBlock, all)
+	if jobs > s.Groups {
+		block = max(1, min(block, all*s.Groups/jobs))
+	}
+	blocks := (all + block - 1) / block
+	parts := max(1, min(jobs/(s.Groups*blocks), (c.og+f.Rows-1)/f.Rows))
+	step := roundUp((c.og+parts-1)/parts, f.Rows)
+	p.For(s.Groups*blocks*parts, 1, func(lo, hi int) {
+		t := tiles.Get().(*simd.Tile)
+		// The gathering writes over the end of a panel.
+		sc, buf := borrow((block*kBlock + 1) * f.Cols)
+		r := runRooms.Get().(*[]simd.Run)
+		for i := lo; i < hi; i++ {
+			part, b, g := i%parts, i/parts%blocks, i/parts/blocks
+			*r = c.planeBlock(t, buf, *r, x, y, g, b*block, min(all, (b+1)*block), part*step, min(c.og, (part+1)*step))
+		}
+		runRooms.Put(r)
+		scratch.Put(sc)
+		giveTile(t)
+	})
+}
+
+var runRooms = sync.Pool{New: func() any { return new([]simd.Run) }}
+
+// planeBlock computes output channels o0 to o1 of group g in panels n0 to n1. It uses
+// the room buf for panels and runs for their runs, and returns the latter.
+func (c *Conv) planeBlock(t *simd.Tile, buf []float32, runs []simd.Run, x, y []float32, g, n0, n1, o0, o1 int) []simd.Run {
+	s, f, q := &c.s, c.f, c.planes
+	area := s.OH * s.OW
+	w := c.weights[g*c.og*c.k:][:c.og*c.k]
+	in := x[g*c.cg*q.size:]
+	t.StepA, t.RowA, t.Segs, t.RowC, t.StepB = 4, 4*c.k, 1, 4*area, 4*f.Cols
+	for k0 := 0; k0 < c.k; k0 += kBlock {
+		t.K = min(kBlock, c.k-k0)
+		offs := q.offs[k0:][:t.K]
+		last := k0+kBlock >= c.k
+		for n := n0; n < n1; n++ {
+			panel := buf[(n-n0)*t.K*f.Cols:]
+			p0 := n * f.Cols
+			if !q.frame {
+				if p0+f.Cols > area {
+					for i, off := range offs {
+						row := panel[i*f.Cols:][:f.Cols]
+						clear(row[copy(row, in[int(off)+p0:][:area-p0]):])
+					}
+					continue
+				}
+				runs = append(runs[:0], simd.Run{From: int32(p0)})
+			} else {
+				runs = c.runs(runs[:0], p0, min(f.Cols, area-p0))
+			}
+			f.Gather(panel, in, offs, runs)
+		}
+		setStart(t, false, false, k0 == 0)
+		setClamp(t, c.act, last)
+		t.BiasM = nil
+		for o := o0; o < o1; {
+			rows := evenly(o1-o, f.Rows)
+			t.A = &w[o*c.k+k0]
+			if last && c.bias != nil {
+				t.BiasM = &c.bias[g*c.og+o]
+			}
+			for n := n0; n < n1; n++ {
+				p0 := n * f.Cols
+				t.B = &buf[(n-n0)*t.K*f.Cols]
+				t.C = &y[(g*c.og+o)*area+p0]
+				f.Run(t, rows, min(f.Cols, area-p0), false)
+			}
+			o += rows
+		}
+	}
+	return runs
+}
+
+// runs lists where the np positions from p0 on lie in a frame, line by line.
+func (c *Conv) runs(runs []simd.Run, p0, np int) []simd.Run {
+	s := &c.s
+	oy, ox := p0/s.OW, p0%s.OW
+	for to := 0; to < np; oy, ox = oy+1, 0 {
+		runs = append(runs, simd.Run{From: int32(oy*c.planes.w + ox), To: int32(to)})
+		to += s.OW - ox
+	}
+	return runs
+}

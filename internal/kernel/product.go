@@ -1,0 +1,193 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Products in vectors: the rows of a are read where they lie, the panels of b are
+// packed (or read where they lie, where few rows make use of them), and a tile of c is
+// finished in registers.
+
+const (
+	// kBlock bounds the steps of a pass over a panel, so that the panel stays in the
+	// first-level cache while the rows go by.
+	kBlock = 320
+	// rowBlock bounds the rows of a pass: rowBlock·kBlock values of a stay in the
+	// second-level cache while the panels go by.
+	rowBlock = 96
+	// jobWork is the least number of multiplications that are worth a piece of work of
+	// their own: some 20 µs.
+	jobWork = 1 << 20
+)
+
+var tiles = sync.Pool{New: func() any { return new(simd.Tile) }}
+
+// giveTile forgets the matrices that a tile points to.
+func giveTile(t *simd.Tile) {
+	*t = simd.Tile{}
+	tiles.Put(t)
+}
+
+// panels is a right-hand matrix as tiles read it: panel i begins at i*next, its rows
+// lie step apart. A last panel that is not whole lies in tail, if that is set.
+type panels struct {
+	data       []float32
+	step, next int
+	tail       []float32
+}
+
+func (b *panels) panel(i, cols, n int) (data []float32, step int) {
+	if b.tail != nil && (i+1)*cols > n {
+		return b.tail, cols
+	}
+	return b.data[i*b.next:], b.step
+}
+
+// product is a matrix product in vectors; see [GemmParams].
+func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
+	ldc := or(g.LDC, g.N)
+	vec, elem := or(g.LDA, g.K), 1
+	if g.TransA {
+		vec, elem = 1, or(g.LDA, g.M)
+	}
+	all := (g.N + f.Cols - 1) / f.Cols
+	jobs := max(1, min(4*p.Threads(), g.M*g.N*g.K/jobWork))
+	if p.Threads() == 1 {
+		jobs = 1
+	}
+	// Work is cut by rows, if there are enough for whole tiles, else by panels.
+	tilesM := (g.M + f.Rows - 1) / f.Rows
+	byRows := min(jobs, tilesM)
+	if tilesM < 2*jobs {
+		byRows = 1
+	}
+	byCols := min(max(1, jobs/byRows), all)
+	if byRows > 1 {
+		byCols = 1
+	}
+	stepM := roundUp((g.M+byRows-1)/byRows, f.Rows)
+	stepN := (all + byCols - 1) / byCols
+	p.For(byRows*byCols, 1, func(lo, hi int) {
+		t := tiles.Get().(*simd.Tile)
+		for i := lo; i < hi; i++ {
+			m0, n0 := i/byCols*stepM, i%byCols*stepN
+			productPart(f, g, t, a, b, c, vec, elem, ldc, m0, min(m0+stepM, g.M), n0, min(n0+stepN, all))
+		}
+		giveTile(t)
+	})
+}
+
+// productPart computes rows m0 to m1 of panels n0 to n1.
+func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b panels, c []float32, vec, elem, ldc, m0, m1, n0, n1 int) {
+	t.Segs, t.StepA, t.RowA, t.RowC = 1, 4*elem, 4*vec, 4*ldc
+	if g.M == 1 && n1-n0 >= simd.WidePanels {
+		n0 = productRow(f, g, t, a, b, c, n0, n1)
+	}
+	block := kBlock
+	if g.Exact && g.Accumulate {
+		block = g.K // what c holds comes after the whole sum
+	}
+	for r0 := m0; r0 < m1; r0 += rowBlock {
+		r1 := min(r0+rowBlock, m1)
+		for k0 := 0; k0 < g.K; k0 += block {
+			last := k0+block >= g.K
+			t.K = min(block, g.K-k0)
+			setStart(t, g.Exact, g.Accumulate, k0 == 0)
+			setClamp(t, g.Act, last)
+			for n := n0; n < n1; n++ {
+				width := min(f.Cols, g.N-n*f.Cols)
+				pb, step := b.panel(n, f.Cols, g.N)
+				t.B, t.StepB = &pb[k0*step], 4*step
+				t.BiasN, t.BiasM = nil, nil
+				if last && g.BiasN != nil {
+					t.BiasN = &g.BiasN[n*f.Cols]
+				}
+				for r := r0; r < r1; {
+					rows := evenly(r1-r, f.Rows)
+					t.A = &a[r*vec+k0*elem]
+					t.C = &c[r*ldc+n*f.Cols]
+					if last && g.BiasM != nil {
+						t.BiasM = &g.BiasM[r]
+					}
+					f.Run(t, rows, width, g.Exact)
+					r += rows
+				}
+			}
+		}
+	}
+}
+
+// setStart says how a pass over a block of steps begins. Exact sums go on in order,
+// others are closer to the truth when the blocks are summed apart.
+func setStart(t *simd.Tile, exact, accumulate, first bool) {
+	switch {
+	case first && !accumulate:
+		t.SetStart(simd.FromZero)
+	case exact && !first:
+		t.SetStart(simd.Continue)
+	default:
+		t.SetStart(simd.Accumulate)
+	}
+}
+
+func setClamp(t *simd.Tile, act activation.Clamp, last bool) {
+	t.SetClamp(act.On && last, act.Min, act.Max)
+}
+
+// evenly is the next of the pieces into which n is cut, of at most most each: as equal
+// as can be, because small tiles make poor use of the processor.
+func evenly(n, most int) int {
+	pieces := (n + most - 1) / most
+	return (n + pieces - 1) / pieces
+}
+
+// productRow computes a single row, several whole panels at a time; it returns the
+// first panel that is left.
+func productRow(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b panels, c []float32, n0, n1 int) int {
+	t.K = g.K
+	t.SetStart(simd.FromZero)
+	if g.Accumulate {
+		t.SetStart(simd.Accumulate)
+	}
+	setClamp(t, g.Act, true)
+	t.A, t.PanelB, t.StepB = &a[0], 4*b.next, 4*b.step
+	t.BiasM = nil
+	if g.BiasM != nil {
+		t.BiasM = &g.BiasM[0]
+	}
+	for ; n0+simd.WidePanels <= n1 && (n0+simd.WidePanels)*f.Cols <= g.N; n0 += simd.WidePanels {
+		t.B, t.C, t.BiasN = &b.data[n0*b.next], &c[n0*f.Cols], nil
+		if g.BiasN != nil {
+			t.BiasN = &g.BiasN[n0*f.Cols]
+		}
+		f.Wide(t, g.Exact)
+	}
+	return n0
+}
+
+// unpacked is Gemm in vectors: b is packed in each run, or read where it lies if few
+// rows use it.
+func unpacked(p *workers.Pool, f *simd.Floats, g *GemmParams, a, b, c []float32) {
+	ldb := or(g.LDB, g.N)
+	if g.TransB || g.M > 2*f.Rows {
+		s, data := borrow(roundUp(g.N, f.Cols) * g.K)
+		pb := &PackedB{k: g.K, n: g.N, f: f, data: data}
+		pb.fill(b, g.LDB, g.TransB)
+		product(p, f, g, a, pb.panels(), c)
+		scratch.Put(s)
+		return
+	}
+	whole := g.N / f.Cols * f.Cols
+	if whole == g.N {
+		product(p, f, g, a, panels{data: b, step: ldb, next: f.Cols}, c)
+		return
+	}
+	s, tail := borrow(f.Cols * g.K)
+	pack(tail, b[whole:], g.N-whole, g.K, f.Cols, 1, ldb)
+	product(p, f, g, a, panels{data: b, step: ldb, next: f.Cols, tail: tail}, c)
+	scratch.Put(s)
+}

@@ -1,0 +1,161 @@
+package kernel
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// everySet runs f for each set of this processor but plain Go. f gets a function that
+// computes with plain Go.
+func everySet(t *testing.T, f func(t *testing.T, plain func(func()))) {
+	for _, s := range simd.Available()[1:] {
+		t.Run(s.String(), func(t *testing.T) {
+			defer simd.Use(s)()
+			f(t, func(g func()) {
+				defer simd.Use(simd.Go)()
+				g()
+			})
+		})
+	}
+}
+
+// agree compares results to the bit.
+func agree(t *testing.T, what any, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if g, w := got[i], want[i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+			t.Fatalf("%+v: value %d is %v, plain Go gives %v", what, i, g, w)
+		}
+	}
+}
+
+// values are any numbers for exact kernels. Others round in their own way; they get
+// small whole numbers, of which no sum is rounded, so that all orders give the same.
+func values(r *rand.Rand, exact bool, n int) []float32 {
+	if !exact {
+		return wholes(r, n)
+	}
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return v
+}
+
+func TestProductSets(t *testing.T) {
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			for n := range 300 {
+				g := GemmParams{M: 1 + r.IntN(40), N: 1 + r.IntN(90), K: 1 + r.IntN(60), TransA: r.IntN(3) == 0, TransB: r.IntN(2) == 0, Exact: r.IntN(2) == 0, Accumulate: r.IntN(3) == 0}
+				if n%10 == 0 {
+					g.M, g.N, g.K = 1+r.IntN(300), 1+r.IntN(300), 1+r.IntN(1200)
+				}
+				if n%4 == 0 {
+					g.M = 1 + r.IntN(4)
+				}
+				lda, ldb := g.K, g.N
+				rowsA, rowsB := g.M, g.K
+				if g.TransA {
+					lda, rowsA = g.M, g.K
+				}
+				if g.TransB {
+					ldb, rowsB = g.K, g.N
+				}
+				if r.IntN(2) == 0 {
+					lda, ldb = lda+r.IntN(4), ldb+r.IntN(4)
+					g.LDA, g.LDB, g.LDC = lda, ldb, g.N+r.IntN(4)
+				}
+				a, b := values(r, g.Exact, (rowsA-1)*lda+max(g.K, g.M)), values(r, g.Exact, rowsB*ldb)
+				if r.IntN(2) == 0 {
+					g.BiasN = values(r, g.Exact, g.N)
+				} else if r.IntN(2) == 0 {
+					g.BiasM = values(r, g.Exact, g.M)
+				}
+				if g.Exact && g.Accumulate {
+					// What comes first of the bias and of what is there differs between the
+					// plain ways as well; nobody asks for both and for their bits.
+					g.BiasN, g.BiasM = nil, nil
+				}
+				if r.IntN(2) == 0 {
+					g.Act = activation.Clamp{On: true, Min: -1, Max: 3}
+				}
+				c := values(r, g.Exact, g.M*or(g.LDC, g.N))
+				clone := func() []float32 { return append([]float32(nil), c...) }
+				want, wantP, got, gotP := clone(), clone(), clone(), clone()
+				plain(func() {
+					Gemm(pool, g, a, b, want)
+					GemmPacked(pool, g, a, PackB(g.K, g.N, b, g.LDB, g.TransB), wantP)
+				})
+				Gemm(pool, g, a, b, got)
+				GemmPacked(pool, g, a, PackB(g.K, g.N, b, g.LDB, g.TransB), gotP)
+				// Few rows of a matrix that lies as it is: plain Go goes on from what c holds.
+				if !g.Exact || !g.Accumulate || g.M > 3 || g.TransB {
+					agree(t, g, got, want)
+				}
+				agree(t, g, gotP, wantP)
+			}
+		}
+	})
+}
+
+func TestConvSets(t *testing.T) {
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			for n := range 400 {
+				s := ConvShape{
+					N: 1 + r.IntN(2), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
+					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), OH: 1 + r.IntN(12), OW: 1 + r.IntN(20), Groups: 1 + r.IntN(2)*r.IntN(3),
+				}
+				if n%5 == 0 {
+					s.KH, s.KW = 1, 1
+				}
+				if n%3 == 0 {
+					s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
+				}
+				s.Groups = max(s.Groups, 1)
+				s.C, s.OC = s.Groups*(2+r.IntN(20)), s.Groups*(1+r.IntN(40))
+				if n%40 == 0 {
+					s.C = s.Groups * 200
+				}
+				// Borders on all sides, none, or output beyond the input.
+				seenH, seenW := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
+				s.PadT, s.PadL = r.IntN(min(3, seenH)), r.IntN(min(3, seenW))
+				s.H, s.W = max(1, seenH-s.PadT-r.IntN(3)), max(1, seenW-s.PadL-r.IntN(3))
+				if r.IntN(3) == 0 {
+					s.PadT, s.PadL, s.H, s.W = 0, 0, seenH+r.IntN(3), seenW+r.IntN(3)
+				}
+				k := s.C / s.Groups * s.KH * s.KW
+				act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
+				for _, nhwc := range []bool{true, false} {
+					x, w := values(r, nhwc, s.N*s.H*s.W*s.C), values(r, nhwc, s.OC*k)
+					var bias []float32
+					if r.IntN(3) > 0 {
+						bias = values(r, nhwc, s.OC)
+					}
+					want, got := make([]float32, s.outputs()), make([]float32, s.outputs())
+					make := NewConvNCHW
+					if nhwc {
+						make = NewConvNHWC
+					}
+					plain(func() { make(s, w, bias, act).Run(pool, x, want) })
+					c := make(s, w, bias, act)
+					c.Run(pool, x, got)
+					// Twice: nothing may be left over.
+					c.Run(pool, x, got)
+					agree(t, s, got, want)
+				}
+			}
+		}
+	})
+}
