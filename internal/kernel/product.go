@@ -88,8 +88,10 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		n0 = productRow(f, g, t, a, b, c, n0, n1)
 	}
 	block := kBlock
-	if g.Exact && g.Accumulate {
-		block = g.K // what c holds comes after the whole sum
+	if g.Exact && g.Accumulate || g.M == 1 {
+		// What c holds comes after the whole sum; and equal columns must give equal
+		// results, whether productRow computes them or what is left of it.
+		block = g.K
 	}
 	for r0 := m0; r0 < m1; r0 += rowBlock {
 		r1 := min(r0+rowBlock, m1)

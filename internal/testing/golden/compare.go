@@ -97,6 +97,13 @@ func (o *Output) CheckFirst(dir string, got *tensor.Tensor, tol Tolerance, entri
 	return fmt.Sprintf("differs by %g steps near element %d", worst, at)
 }
 
+// Off is the largest difference between the recorded elements and those of exact, the
+// same output computed in more digits: how far off the recording itself is.
+func (o *Output) Off(dir string, exact *tensor.Tensor) (float64, error) {
+	worst, _, _, err := o.difference(dir, exact, 0)
+	return worst, err
+}
+
 // difference is the largest one between the recorded elements and those of got, with
 // its place, and the largest recorded magnitude. What is a number on one side only
 // differs without limit.
