@@ -25,7 +25,7 @@ type planePlan struct {
 	h, w   int
 	ys, xs []int
 	size   int     // of a channel: all its frames
-	offs   []int32 // for each step of a patch, where its values begin
+	offs   []int32 // for each step of a patch, where its values begin in frames
 }
 
 // planPlanes returns nil where places do not fit 32 bits.
@@ -35,13 +35,6 @@ func (c *Conv) planPlanes() *planePlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
 		q.w, q.h = s.H*s.W, 1 // the whole plane is a line
 		q.size = s.H * s.W
-		if c.cg*q.size > math.MaxInt32 {
-			return nil
-		}
-		q.offs = make([]int32, c.k)
-		for i := range q.offs {
-			q.offs[i] = int32(i * q.size)
-		}
 		return q
 	}
 	q.frame = true
@@ -189,24 +182,19 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, runs []simd.Run, x, y []f
 	t.StepA, t.RowA, t.Segs, t.RowC, t.StepB = 4, 4*c.k, 1, 4*area, 4*f.Cols
 	for k0 := 0; k0 < c.k; k0 += kBlock {
 		t.K = min(kBlock, c.k-k0)
-		offs := q.offs[k0:][:t.K]
 		last := k0+kBlock >= c.k
-		for n := n0; n < n1; n++ {
-			panel := buf[(n-n0)*t.K*f.Cols:]
-			p0 := n * f.Cols
-			if !q.frame {
-				if p0+f.Cols > area {
-					for i, off := range offs {
-						row := panel[i*f.Cols:][:f.Cols]
-						clear(row[copy(row, in[int(off)+p0:][:area-p0]):])
-					}
-					continue
-				}
-				runs = append(runs[:0], simd.Run{From: int32(p0)})
-			} else {
-				runs = c.runs(runs[:0], p0, min(f.Cols, area-p0))
+		if !q.frame {
+			whole := min(n1, area/f.Cols) - n0
+			f.Spread(buf, in[k0*q.size+n0*f.Cols:], q.size, t.K, whole)
+			if p0 := n1 * f.Cols; whole < n1-n0 {
+				pack(buf[whole*t.K*f.Cols:], in[k0*q.size+p0-f.Cols:], area-p0+f.Cols, t.K, f.Cols, 1, q.size)
 			}
-			f.Gather(panel, in, offs, runs)
+		} else {
+			for n := n0; n < n1; n++ {
+				p0 := n * f.Cols
+				runs = c.runs(runs[:0], p0, min(f.Cols, area-p0))
+				f.Gather(buf[(n-n0)*t.K*f.Cols:], in, q.offs[k0:][:t.K], runs)
+			}
 		}
 		setStart(t, false, false, k0 == 0)
 		setClamp(t, c.act, last)

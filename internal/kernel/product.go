@@ -18,7 +18,7 @@ const (
 	kBlock = 320
 	// rowBlock bounds the rows of a pass: rowBlock·kBlock values of a stay in the
 	// second-level cache while the panels go by.
-	rowBlock = 96
+	rowBlock = 160
 	// jobWork is the least number of multiplications that are worth a piece of work of
 	// their own: some 20 µs.
 	jobWork = 1 << 20
@@ -93,8 +93,9 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		// results, whether productRow computes them or what is left of it.
 		block = g.K
 	}
-	for r0 := m0; r0 < m1; r0 += rowBlock {
-		r1 := min(r0+rowBlock, m1)
+	for r0, r1 := m0, 0; r0 < m1; r0 = r1 {
+		r1 = r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
+		r1 = min(r1, m1)
 		for k0 := 0; k0 < g.K; k0 += block {
 			last := k0+block >= g.K
 			t.K = min(block, g.K-k0)

@@ -51,6 +51,7 @@ func floats(a *asm) {
 			a.tile(w, 1, 8, exact, true)
 		}
 		a.gather(w)
+		a.spread(w)
 	}
 }
 
@@ -346,6 +347,39 @@ func (a *asm) gather(w width) {
 	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
 	a.DECQ(n)
 	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// spread cuts n lines of panels·columns values into panels: line by line, because many
+// lines at a time are more than the processor fetches ahead.
+func (a *asm) spread(w width) {
+	a.function("spread"+w.set, "func(dst *float32, panel int, src *float32, line, n, panels int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	panel := a.Load(a.Param("panel"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	line := a.Load(a.Param("line"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	panels := a.Load(a.Param("panels"), a.GP64())
+	x, y := a.vec(w), a.vec(w)
+	from, to, left := a.GP64(), a.GP64(), a.GP64()
+	a.Label("line")
+	a.MOVQ(src, from)
+	a.MOVQ(dst, to)
+	a.MOVQ(panels, left)
+	a.Label("panel")
+	a.VMOVUPS(at(from, 0), x)
+	a.VMOVUPS(at(from, w.bytes()), y)
+	a.VMOVUPS(x, at(to, 0))
+	a.VMOVUPS(y, at(to, w.bytes()))
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), from)
+	a.ADDQ(panel, to)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("panel"))
+	a.ADDQ(line, src)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("line"))
 	a.VZEROUPPER()
 	a.RET()
 }

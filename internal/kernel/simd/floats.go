@@ -13,6 +13,7 @@ type Floats struct {
 	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
 	// and up to Half columns.
 	fused, exact tiles
+	spread       func(dst *float32, panel int, src *float32, line, n, panels int)
 	gather       func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 }
 
@@ -143,4 +144,14 @@ func (f *Floats) Gather(dst, src []float32, offs []int32, runs []Run) {
 	last := runs[len(runs)-1]
 	_ = dst[(len(offs)-1)*f.Cols+int(last.To)+f.Cols-1]
 	f.gather(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs), &runs[0].From, len(runs))
+}
+
+// Spread writes panels of Cols columns, a row for each of n lines of src, which lie line
+// values apart.
+func (f *Floats) Spread(dst, src []float32, line, n, panels int) {
+	if n <= 0 || panels <= 0 {
+		return
+	}
+	_, _ = dst[n*panels*f.Cols-1], src[(n-1)*line+panels*f.Cols-1]
+	f.spread(unsafe.SliceData(dst), 4*n*f.Cols, unsafe.SliceData(src), 4*line, n, panels)
 }

@@ -13,7 +13,7 @@ var floats = family[Floats]{
 			half:  []func(t *Tile){exact1x1AVX2, exact2x1AVX2, exact3x1AVX2, exact4x1AVX2, exact5x1AVX2, exact6x1AVX2},
 			wide:  exactWideAVX2,
 		},
-		gather: gatherAVX2,
+		gather: gatherAVX2, spread: spreadAVX2,
 	},
 	AVX512: {
 		Set: AVX512, Rows: 12, Cols: 32, Half: 16,
@@ -27,7 +27,7 @@ var floats = family[Floats]{
 			half:  []func(t *Tile){exact1x1AVX512, exact2x1AVX512, exact3x1AVX512, exact4x1AVX512, exact5x1AVX512, exact6x1AVX512, exact7x1AVX512, exact8x1AVX512, exact9x1AVX512, exact10x1AVX512, exact11x1AVX512, exact12x1AVX512},
 			wide:  exactWideAVX512,
 		},
-		gather: gatherAVX512,
+		gather: gatherAVX512, spread: spreadAVX512,
 	},
 }
 
@@ -264,3 +264,9 @@ func exactWideAVX512(t *Tile)
 
 //go:noescape
 func gatherAVX512(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func spreadAVX2(dst *float32, panel int, src *float32, line, n, panels int)
+
+//go:noescape
+func spreadAVX512(dst *float32, panel int, src *float32, line, n, panels int)

@@ -5112,6 +5112,37 @@ run:
 	VZEROUPPER
 	RET
 
+// func spreadAVX2(dst *float32, panel int, src *float32, line int, n int, panels int)
+// Requires: AVX
+TEXT ·spreadAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ panel+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ line+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ panels+40(FP), DI
+
+line:
+	MOVQ DX, R8
+	MOVQ AX, R9
+	MOVQ DI, R10
+
+panel:
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	ADDQ    $0x00000040, R8
+	ADDQ    CX, R9
+	DECQ    R10
+	JNZ     panel
+	ADDQ    BX, DX
+	ADDQ    $0x00000040, AX
+	DECQ    SI
+	JNZ     line
+	VZEROUPPER
+	RET
+
 // func fused1x2AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·fused1x2AVX512(SB), NOSPLIT, $0-8
@@ -18360,5 +18391,36 @@ run:
 	ADDQ    $0x00000080, AX
 	DECQ    BX
 	JNZ     row
+	VZEROUPPER
+	RET
+
+// func spreadAVX512(dst *float32, panel int, src *float32, line int, n int, panels int)
+// Requires: AVX, AVX512F
+TEXT ·spreadAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ panel+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ line+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ panels+40(FP), DI
+
+line:
+	MOVQ DX, R8
+	MOVQ AX, R9
+	MOVQ DI, R10
+
+panel:
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	ADDQ    $0x00000080, R8
+	ADDQ    CX, R9
+	DECQ    R10
+	JNZ     panel
+	ADDQ    BX, DX
+	ADDQ    $0x00000080, AX
+	DECQ    SI
+	JNZ     line
 	VZEROUPPER
 	RET

@@ -208,3 +208,31 @@ func TestGather(t *testing.T) {
 		}
 	})
 }
+
+func TestSpread(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		fk := FloatKernels()
+		if fk == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(5, 6))
+		for n := range 6 {
+			for panels := range 4 {
+				line := panels*fk.Cols + r.IntN(3)
+				src := make([]float32, n*line+panels*fk.Cols)
+				fill(r, src, true)
+				dst := make([]float32, n*panels*fk.Cols+1)
+				fk.Spread(dst, src, line, n, panels)
+				for i := range n * panels * fk.Cols {
+					p, k, c := i/(n*fk.Cols), i/fk.Cols%n, i%fk.Cols
+					if want := src[k*line+p*fk.Cols+c]; !same(dst[i], want) {
+						t.Fatalf("%d lines of %d panels: value %d is %v, want %v", n, panels, i, dst[i], want)
+					}
+				}
+				if dst[len(dst)-1] != 0 {
+					t.Fatal("written behind the end")
+				}
+			}
+		}
+	})
+}
