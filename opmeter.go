@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/host"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
@@ -275,9 +276,14 @@ func (o *Options) Validate() error {
 	return o.Inputs.Validate()
 }
 
+// validThreads checks what all that compute have in common: the number of threads, and
+// the instructions that the environment asks for.
 func validThreads(n int) error {
 	if n < 0 || n > 1024 {
 		return wrong("Threads", "use 1 to 1024, not %d", n)
+	}
+	if err := simd.Refused(); err != nil {
+		return &OptionError{Option: simd.Variable, Text: err.Error(), Err: err}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
 	"github.com/opmeter/opmeter/internal/op"
@@ -180,7 +181,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 func (r *runner) settings() {
 	o, s := &r.o, &r.p.Settings
 	*s = profile.Settings{
-		Engine: "opmeter", EngineVersion: o.Version, KernelSet: "go", Threads: new(int64(max(o.Threads, 1))),
+		Engine: "opmeter", EngineVersion: o.Version, KernelSet: simd.Current().String(), Threads: new(int64(max(o.Threads, 1))),
 		Seed: new(o.Feed.Seed), Inputs: map[string]profile.InputSource{}, Exact: o.Exact,
 	}
 	if o.Feed.Batch > 0 {

@@ -1,12 +1,15 @@
 // Package kernel computes: matrix products and convolutions over plain slices,
 // without graphs or tensors.
 //
-// All products go through one micro-kernel that multiplies a panel of two rows by
-// a panel of four columns, both packed so that it reads memory in order. Packing
-// is done once for constant weights and block by block for activations. 3×3
+// Where the processor has vectors, products of float32 go through the tiles of
+// internal/kernel/simd (product.go, lines.go for [N,H,W,C], planes.go for [N,C,H,W]):
+// the left-hand matrix is read where it lies, the right-hand one comes in panels,
+// packed once for constant weights or gathered block by block.
+//
+// In plain Go they go through one micro-kernel that multiplies a panel of two rows by
+// a panel of four columns, both packed so that it reads memory in order. 3×3
 // convolutions of stride 1 take it after Winograd's minimal filtering, 8-bit
-// integers two to a float64 without rounding. The micro-kernel is the one place
-// where an assembly version has to be put in; the plain Go one stays as its twin.
+// integers two to a float64 without rounding.
 //
 // Functions trust their arguments: shapes are checked by the operators.
 package kernel

@@ -41,14 +41,6 @@ func (s Set) below() Set {
 	return Go
 }
 
-// has tells whether a processor of set s runs the functions of set t.
-func (s Set) has(t Set) bool {
-	for s != t && s != Go {
-		s = s.below()
-	}
-	return s == t
-}
-
 // family is the table of a family of loops: its functions for each set that has its
 // own. Most have an entry for Go.
 type family[T any] [sets]*T
@@ -83,11 +75,11 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	what := "not a set of instructions"
+	what := "no set of instructions"
 	if e.Known {
-		what = "not a set that this processor has"
+		what = "not what this processor has"
 	}
-	return fmt.Sprintf("%s=%s: %s; available here: %s", Variable, e.Asked, what, strings.Join(e.Available, ", "))
+	return fmt.Sprintf("%q is %s: use one of %s", e.Asked, what, strings.Join(e.Available, ", "))
 }
 
 func choose(asked string) (Set, error) {
