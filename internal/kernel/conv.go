@@ -48,9 +48,9 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 		c.f = simd.FloatKernels()
 	}
 	if c.f != nil && nhwc {
-		c.lines = c.planLines()
+		c.lines = s.planLines(c.cg, c.og, c.f.Cols, kBlock)
 	} else if c.f != nil {
-		if c.planes = c.planPlanes(); c.planes == nil {
+		if c.planes = s.planPlanes(c.cg); c.planes == nil {
 			c.f = nil
 		}
 	}

@@ -13,12 +13,23 @@ type convQ struct {
 	zero      uint8 // the bits of the input zero point
 	table     ByteTable
 	zeros     []uint8
+	signed    bool
+	lines     *intLines  // in vectors, over [N,H,W,C]
+	planes    *intPlanes // in vectors, over [N,C,H,W]
 }
 
-func newConvQ(s ConvShape) convQ {
+func newConvQ(s ConvShape, nhwc bool) convQ {
 	s.Groups = max(s.Groups, 1)
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
+	if nhwc {
+		c.lines = newIntLines(&c.s, c.cg, c.og)
+	} else {
+		c.planes = newIntPlanes(&c.s, c.cg)
+	}
+	if c.lines != nil || c.planes != nil {
+		return c
+	}
 	for range s.Groups {
 		c.weights = append(c.weights, NewPackedQ(c.og, c.k))
 	}
@@ -27,12 +38,19 @@ func newConvQ(s ConvShape) convQ {
 }
 
 func (c *convQ) setWeights(w []int32) {
+	switch {
+	case c.lines != nil:
+		c.lines.fill(c.og, w)
+	case c.planes != nil:
+		c.planes.fill(c.k, w)
+	}
 	for g, p := range c.weights {
 		p.Fill(w[g*c.og*c.k:], c.k, 1)
 	}
 }
 
 func (c *convQ) setZero(signed bool, zero int32) {
+	c.signed = signed
 	c.table.Fill(signed, zero)
 	c.zero = uint8(zero)
 	fill(c.zeros, c.zero)
@@ -91,7 +109,7 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 		}
 		return c
 	}
-	c := &ConvQ[T]{convQ: newConvQ(s), zeroPoint: zero, q: q}
+	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
 	wide := make([]int32, len(w))
 	for i, v := range w {
 		wide[i] = int32(v)
@@ -102,12 +120,18 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 	return c
 }
 
-// Name tells the way of computing: "depthwise" or "im2col".
-func (c *ConvQ[T]) Name() string { return nameQ(c.wd) }
+// Name tells the way of computing: "depthwise", "im2col", or "direct" with the set of
+// the kernels in vectors.
+func (c *ConvQ[T]) Name() string { return c.name(c.wd) }
 
-func nameQ(depthwise []int32) string {
-	if depthwise != nil {
+func (c *convQ) name(depthwise []int32) string {
+	switch {
+	case depthwise != nil:
 		return "depthwise"
+	case c.lines != nil:
+		return "direct/" + c.lines.panels[0].f.Set.String()
+	case c.planes != nil:
+		return "direct/" + c.planes.f.Set.String()
 	}
 	return "im2col"
 }
@@ -138,6 +162,10 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	if sums == nil {
 		c.q.prepare(s.OC)
 	}
+	if c.lines != nil {
+		c.runLines(p, x, y, sums)
+		return
+	}
 	in, area := asBytes(x), s.OH*s.OW
 	c.each(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
@@ -159,6 +187,20 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	})
 }
 
+// runLines is run in vectors.
+func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
+	f := c.lines.panels[0].f
+	c.lines.run(p, &c.s, c.og, asBytes(x), c.signed, c.zeroPoint, func(tile []int32, rows, at, step, ch, n int) {
+		if sums != nil {
+			for r := range rows {
+				copy(sums[at+r*step:][:n], tile[r*f.Cols:])
+			}
+			return
+		}
+		requantTile(f, asBytes(y), tile, rows, at, step, ch, n, &c.q)
+	})
+}
+
 // patchesNHWC packs np patches from position p0 on into panels of four, in the
 // order tap, channel.
 func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
@@ -176,7 +218,7 @@ func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 				}
 				v0, v1, v2, v3 := v[0][:cg], v[1][:cg], v[2][:cg], v[3][:cg]
 				for j := range v0 {
-					*(*[4]float64)(d) = [4]float64{t[v0[j]], t[v1[j]], t[v2[j]], t[v3[j]]}
+					*(*[4]float64)(d) = [4]float64{t.values[v0[j]], t.values[v1[j]], t.values[v2[j]], t.values[v3[j]]}
 					d = d[4:]
 				}
 			}
@@ -194,15 +236,14 @@ type ConvSums struct {
 
 // NewConvSums prepares a convolution; see [ConvSums.SetWeights].
 func NewConvSums(s ConvShape) *ConvSums {
-	c := &ConvSums{convQ: newConvQ(s)}
 	if s.Groups > 1 && s.Groups == s.C {
-		c.wd = make([]int32, s.OC*s.KH*s.KW)
+		return &ConvSums{convQ: convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, wd: make([]int32, s.OC*s.KH*s.KW)}
 	}
-	return c
+	return &ConvSums{convQ: newConvQ(s, false)}
 }
 
-// Name tells the way of computing: "depthwise" or "im2col".
-func (c *ConvSums) Name() string { return nameQ(c.wd) }
+// Name tells the way of computing; see [ConvQ.Name].
+func (c *ConvSums) Name() string { return c.name(c.wd) }
 
 // SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
 // zero point, of at most 510 in size.
@@ -231,6 +272,10 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 				c.plane(y[i*area:][:area], x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
 			}
 		})
+		return
+	}
+	if c.planes != nil {
+		c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, y)
 		return
 	}
 	c.each(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
@@ -263,13 +308,13 @@ func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
 				l := tapLine(s, line, plane, ky, kx, p0, np, c.zero)
 				d := dst[at:]
 				for len(l) > 4 {
-					*(*[4]float64)(d) = [4]float64{t[l[0]], t[l[1]], t[l[2]], t[l[3]]}
+					*(*[4]float64)(d) = [4]float64{t.values[l[0]], t.values[l[1]], t.values[l[2]], t.values[l[3]]}
 					l, d = l[4:], d[c.k*4:]
 				}
 				d = d[:4]
 				clear(d)
 				for j, v := range l {
-					d[j] = t[v]
+					d[j] = t.values[v]
 				}
 				at += 4
 			}
@@ -281,7 +326,7 @@ func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
 // columns for which the tap lies inside.
 func (c *ConvSums) plane(y []int32, x []uint8, w []int32) {
 	s := &c.s
-	signed := c.table[128] < c.table[0]
+	signed := c.signed
 	clear(y)
 	for t, wv := range w {
 		ky, kx := t/s.KW, t%s.KW

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -20,19 +21,27 @@ const (
 // PackedQ holds integer weights of n channels, k steps each, in the layout of
 // the micro-kernel. It serves for 8-bit activations.
 type PackedQ struct {
-	n, k  int
-	chunk int // steps that cannot overflow a lane
-	data  []float64
+	n, k   int
+	panels *intPanels // in vectors; nil for the float64 micro-kernel
+	chunk  int        // steps that cannot overflow a lane
+	data   []float64
 }
 
 // NewPackedQ makes room for weights; see [PackedQ.Fill].
 func NewPackedQ(n, k int) *PackedQ {
+	if f := simd.IntKernels(); f != nil && k > 0 {
+		return &PackedQ{n: n, k: k, panels: &intPanels{f: f, segs: 1, seg: k}}
+	}
 	return &PackedQ{n: n, k: k, data: make([]float64, roundUp(n, 4)/2*k)}
 }
 
 // Fill packs weights, given as differences to their zero point: step i of channel
 // j is w[j*vec+i*elem].
 func (p *PackedQ) Fill(w []int32, vec, elem int) {
+	if p.panels != nil {
+		p.panels.fill(p.n, w, vec, elem)
+		return
+	}
 	largest := int32(1)
 	clear(p.data)
 	for j := range p.n {
@@ -81,17 +90,33 @@ func lanes(v float64) (lo, hi int32) {
 	return int32(l), int32((i - l) >> laneBits)
 }
 
+// Name tells the way in which [GemmQ] computes.
+func (p *PackedQ) Name() string {
+	if p.panels == nil {
+		return "packed"
+	}
+	return "packed/" + p.panels.f.Set.String()
+}
+
 // ByteTable gives the difference of every 8-bit value to a zero point.
-type ByteTable [256]float64
+type ByteTable struct {
+	signed bool
+	zero   int32
+	values [256]float64 // without vectors only
+}
 
 // Fill makes the table for int8 (signed) or uint8 values.
 func (t *ByteTable) Fill(signed bool, zero int32) {
-	for i := range t {
+	t.signed, t.zero = signed, zero
+	if simd.IntKernels() != nil {
+		return
+	}
+	for i := range t.values {
 		v := int32(i)
 		if signed {
 			v = int32(int8(i))
 		}
-		t[i] = float64(v - zero)
+		t.values[i] = float64(v - zero)
 	}
 }
 
@@ -113,6 +138,10 @@ func GemmQ(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y 
 	}
 	if w.k == 0 {
 		clear(y[:m*w.n])
+		return
+	}
+	if w.panels != nil {
+		gemmInts(p, m, x, tables, w, y)
 		return
 	}
 	// Few rows are cut by channels as well, so that all workers have work.
@@ -158,7 +187,7 @@ func packRows(dst []float64, x []uint8, k int, tables []ByteTable, r int) {
 		}
 		t := &tables[min(r+j, len(tables)-1)]
 		for i, v := range x[j*k:][:k] {
-			d[4*i] = t[v]
+			d[4*i] = t.values[v]
 		}
 	}
 }

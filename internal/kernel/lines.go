@@ -21,15 +21,16 @@ type linePlan struct {
 	passes []pass
 	// Lines of positions: n lines of count positions; neighbours on a line are stepA
 	// and stepC values apart in input and output, lines are lineA and lineC apart.
-	n, count            int
-	stepA, stepC        int
-	lineA, lineC        int
-	imageA, imageC      int // from image to image; all images are lines of one if images is 1
-	images, panels, per int // per is the length of a group's weights
+	n, count       int
+	stepA, stepC   int
+	lineA, lineC   int
+	imageA, imageC int // from image to image; all images are lines of one if images is 1
+	images, panels int
 }
 
-func (c *Conv) planLines() *linePlan {
-	s := &c.s
+// planLines plans for panels of cols columns; passes have at most block steps. cg and og
+// are the channels of a group.
+func (s *ConvShape) planLines(cg, og, cols, block int) *linePlan {
 	l := &linePlan{h: s.H, w: s.W, images: s.N, n: s.OH, count: s.OW, stepC: s.OC}
 	h, w := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
 	if s.PadT != 0 || s.PadL != 0 || h > s.H || w > s.W {
@@ -45,20 +46,19 @@ func (c *Conv) planLines() *linePlan {
 		l.n, l.count = l.count, l.n
 		l.stepA, l.lineA, l.stepC, l.lineC = l.lineA, l.stepA, l.lineC, l.stepC
 	}
-	l.panels = (c.og + c.f.Cols - 1) / c.f.Cols
-	l.per = l.panels * c.f.Cols * c.k
-	tapLine := s.KW * c.cg
-	if s.KW > 1 && (s.DilW > 1 || c.cg != s.C) {
+	l.panels = (og + cols - 1) / cols
+	tapLine := s.KW * cg
+	if s.KW > 1 && (s.DilW > 1 || cg != s.C) {
 		for ky := range s.KH {
-			l.passes = append(l.passes, pass{a: ky * s.DilH * l.w * s.C, k: c.cg, segs: s.KW, seg: s.DilW * s.C, b: ky * tapLine})
+			l.passes = append(l.passes, pass{a: ky * s.DilH * l.w * s.C, k: cg, segs: s.KW, seg: s.DilW * s.C, b: ky * tapLine})
 		}
 		return l
 	}
-	lines := max(1, kBlock/tapLine)
+	lines := max(1, block/tapLine)
 	for ky := 0; ky < s.KH; ky += lines {
-		for k := 0; k < tapLine; k += kBlock {
+		for k := 0; k < tapLine; k += block {
 			l.passes = append(l.passes, pass{
-				a: ky*s.DilH*l.w*s.C + k, k: min(kBlock, tapLine-k), segs: min(lines, s.KH-ky),
+				a: ky*s.DilH*l.w*s.C + k, k: min(block, tapLine-k), segs: min(lines, s.KH-ky),
 				seg: s.DilH * l.w * s.C, b: ky*tapLine + k,
 			})
 		}
@@ -76,7 +76,7 @@ func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
 	sc, frame := borrow(l.imageA)
 	for n := range s.N {
 		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-		p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, in, l.w, lo, hi) })
+		p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, in, l.w, lo, hi, copyOf) })
 		c.lineImages(p, frame, y[n*l.imageC:], 1)
 	}
 	scratch.Put(sc)
@@ -85,8 +85,11 @@ func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
 // copyGrain is the number of values to copy that are worth a piece of work.
 const copyGrain = 1 << 16
 
-// frameLines copies lines lo to hi of an image with its borders, w positions long.
-func frameLines[T any](s *ConvShape, frame, in []T, w, lo, hi int) {
+func copyOf(dst, src []float32) { copy(dst, src) }
+
+// frameLines copies lines lo to hi of an image with its borders, w positions long; put
+// writes a piece.
+func frameLines[F, T any](s *ConvShape, frame []F, in []T, w, lo, hi int, put func(dst []F, src []T)) {
 	for y := lo; y < hi; y++ {
 		line := frame[y*w*s.C:][:w*s.C]
 		iy := y - s.PadT
@@ -97,15 +100,25 @@ func frameLines[T any](s *ConvShape, frame, in []T, w, lo, hi int) {
 		left := min(s.PadL, w)
 		right := max(min(w, s.PadL+s.W), left)
 		clear(line[:left*s.C])
-		copy(line[left*s.C:right*s.C], in[iy*s.W*s.C:])
+		put(line[left*s.C:right*s.C], in[iy*s.W*s.C:][:(right-left)*s.C])
 		clear(line[right*s.C:])
 	}
 }
 
 // lineImages convolves images that have their borders.
 func (c *Conv) lineImages(p *workers.Pool, x, y []float32, images int) {
-	l, s := c.lines, &c.s
-	work := images * l.n * l.count * s.OC * c.k
+	c.lines.each(p, &c.s, images, c.k, c.f.Rows, func(n, g, l0, l1, p0, p1, n0, n1 int) {
+		t := tiles.Get().(*simd.Tile)
+		c.lineBlock(t, x[n*c.lines.imageA:], y[n*c.lines.imageC:], g, l0, l1, p0, p1, n0, n1)
+		giveTile(t)
+	})
+}
+
+// each cuts the work into blocks of lines, of positions where lines are few, and of
+// panels where both are. k is the length of a patch, rows the height of a tile. f gets
+// image, group, and the ranges of lines, positions and panels.
+func (l *linePlan) each(p *workers.Pool, s *ConvShape, images, k, rows int, f func(n, g, l0, l1, p0, p1, n0, n1 int)) {
+	work := images * l.n * l.count * s.OC * k
 	jobs := 1
 	if p.Threads() > 1 {
 		jobs = max(1, min(4*p.Threads(), work/jobWork))
@@ -118,28 +131,29 @@ func (c *Conv) lineImages(p *workers.Pool, x, y []float32, images int) {
 	}
 	blocks := (l.n + together - 1) / together
 	jobs = max(1, jobs/(images*s.Groups*blocks))
-	pieces := min(jobs, (l.count+c.f.Rows-1)/c.f.Rows)
+	pieces := min(jobs, (l.count+rows-1)/rows)
 	if pieces < jobs {
 		pieces = 1
 	}
 	parts := min(jobs/pieces, l.panels)
-	step, piece := (l.panels+parts-1)/parts, roundUp((l.count+pieces-1)/pieces, c.f.Rows)
+	step, piece := (l.panels+parts-1)/parts, roundUp((l.count+pieces-1)/pieces, rows)
 	p.For(images*s.Groups*blocks*pieces*parts, 1, func(lo, hi int) {
-		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
 			part, q, b := i%parts, i/parts%pieces, i/parts/pieces%blocks
 			g, n := i/parts/pieces/blocks%s.Groups, i/parts/pieces/blocks/s.Groups
-			c.lineBlock(t, x[n*l.imageA:], y[n*l.imageC:], g, b*together, min(l.n, (b+1)*together),
-				q*piece, min(l.count, (q+1)*piece), part*step, min(l.panels, (part+1)*step))
+			// Pieces are rounded up: the last ones may have nothing.
+			if p0, n0 := q*piece, part*step; p0 < l.count && n0 < l.panels {
+				f(n, g, b*together, min(l.n, (b+1)*together), p0, min(l.count, p0+piece), n0, min(l.panels, n0+step))
+			}
 		}
-		giveTile(t)
 	})
 }
 
 // lineBlock computes panels n0 to n1 of group g on lines l0 to l1, positions p0 to p1.
 func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, g, l0, l1, p0, p1, n0, n1 int) {
 	l, f := c.lines, c.f
-	w := c.weights[g*l.per:][:l.per]
+	per := l.panels * f.Cols * c.k
+	w := c.weights[g*per:][:per]
 	t.StepA, t.RowA, t.RowC, t.StepB = 4, 4*l.stepA, 4*l.stepC, 4*f.Cols
 	for i := range l.passes {
 		q := &l.passes[i]

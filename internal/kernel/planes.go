@@ -29,8 +29,7 @@ type planePlan struct {
 }
 
 // planPlanes returns nil where places do not fit 32 bits.
-func (c *Conv) planPlanes() *planePlan {
-	s := &c.s
+func (s *ConvShape) planPlanes(cg int) *planePlan {
 	q := &planePlan{h: s.H, w: s.W}
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
 		q.w, q.h = s.H*s.W, 1 // the whole plane is a line
@@ -42,11 +41,11 @@ func (c *Conv) planPlanes() *planePlan {
 	q.ys, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.xs, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
 	q.size = len(q.ys) * len(q.xs) * q.h * q.w
-	if c.cg*q.size > math.MaxInt32 {
+	if cg*q.size > math.MaxInt32 {
 		return nil
 	}
-	q.offs = make([]int32, 0, c.k)
-	for ch := range c.cg {
+	q.offs = make([]int32, 0, cg*s.KH*s.KW)
+	for ch := range cg {
 		for ky := range s.KH {
 			for kx := range s.KW {
 				frame := (ch*len(q.ys)+yi[ky])*len(q.xs) + xi[kx]
@@ -88,7 +87,7 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 		in := x[n*in:][:in]
 		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
 			for ch := lo; ch < hi; ch++ {
-				c.framePlane(frame[ch*q.size:][:q.size], in[ch*s.H*s.W:][:s.H*s.W])
+				framePlane(s, q, frame[ch*q.size:][:q.size], in[ch*s.H*s.W:][:s.H*s.W])
 			}
 		})
 		c.planeImage(p, frame, y[n*out:][:out])
@@ -97,8 +96,7 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 }
 
 // framePlane writes the frames of one channel.
-func (c *Conv) framePlane(frame, in []float32) {
-	s, q := &c.s, c.planes
+func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T) {
 	for _, ry := range q.ys {
 		for _, rx := range q.xs {
 			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
@@ -124,10 +122,10 @@ func (c *Conv) framePlane(frame, in []float32) {
 }
 
 // strided copies every step-th value.
-func strided(dst, src []float32, step int) {
+func strided[T any](dst, src []T, step int) {
 	if step == 2 {
 		for len(dst) >= 4 && len(src) >= 8 {
-			d, v := (*[4]float32)(dst), (*[7]float32)(src)
+			d, v := (*[4]T)(dst), (*[7]T)(src)
 			d[0], d[1], d[2], d[3] = v[0], v[2], v[4], v[6]
 			dst, src = dst[4:], src[8:]
 		}
@@ -141,32 +139,40 @@ func strided(dst, src []float32, step int) {
 
 // planeImage convolves one image, given in frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
-	s, f := &c.s, c.f
+	c.s.eachPlanes(p, c.og, c.k, c.f.Rows, c.f.Cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
+		t := tiles.Get().(*simd.Tile)
+		*runs = c.planeBlock(t, buf, *runs, x, y, g, n0, n1, o0, o1)
+		giveTile(t)
+	})
+}
+
+// eachPlanes cuts the work on an image into blocks of panels, and of output channels
+// where those are few. f gets room for the panels of kBlock steps and for runs, the
+// group, and the ranges of panels and channels.
+func (s *ConvShape) eachPlanes(p *workers.Pool, og, k, rows, cols int, f func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int)) {
 	area := s.OH * s.OW
-	all := (area + f.Cols - 1) / f.Cols
+	all := (area + cols - 1) / cols
 	jobs := 1
 	if p.Threads() > 1 {
-		jobs = max(1, min(4*p.Threads(), s.OC*c.k*area/jobWork))
+		jobs = max(1, min(4*p.Threads(), s.OC*k*area/jobWork))
 	}
 	block := min(tileBlock, all)
 	if jobs > s.Groups {
 		block = max(1, min(block, all*s.Groups/jobs))
 	}
 	blocks := (all + block - 1) / block
-	parts := max(1, min(jobs/(s.Groups*blocks), (c.og+f.Rows-1)/f.Rows))
-	step := roundUp((c.og+parts-1)/parts, f.Rows)
+	parts := max(1, min(jobs/(s.Groups*blocks), (og+rows-1)/rows))
+	step := roundUp((og+parts-1)/parts, rows)
 	p.For(s.Groups*blocks*parts, 1, func(lo, hi int) {
-		t := tiles.Get().(*simd.Tile)
 		// The gathering writes over the end of a panel.
-		sc, buf := borrow((block*kBlock + 1) * f.Cols)
+		sc, buf := borrow((block*kBlock + 1) * cols)
 		r := runRooms.Get().(*[]simd.Run)
 		for i := lo; i < hi; i++ {
 			part, b, g := i%parts, i/parts%blocks, i/parts/blocks
-			*r = c.planeBlock(t, buf, *r, x, y, g, b*block, min(all, (b+1)*block), part*step, min(c.og, (part+1)*step))
+			f(buf, r, g, b*block, min(all, (b+1)*block), part*step, min(og, (part+1)*step))
 		}
 		runRooms.Put(r)
 		scratch.Put(sc)
-		giveTile(t)
 	})
 }
 
@@ -192,7 +198,7 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, runs []simd.Run, x, y []f
 		} else {
 			for n := n0; n < n1; n++ {
 				p0 := n * f.Cols
-				runs = c.runs(runs[:0], p0, min(f.Cols, area-p0))
+				runs = s.runs(q, runs[:0], p0, min(f.Cols, area-p0))
 				f.Gather(buf[(n-n0)*t.K*f.Cols:], in, q.offs[k0:][:t.K], runs)
 			}
 		}
@@ -218,11 +224,13 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, runs []simd.Run, x, y []f
 }
 
 // runs lists where the np positions from p0 on lie in a frame, line by line.
-func (c *Conv) runs(runs []simd.Run, p0, np int) []simd.Run {
-	s := &c.s
+func (s *ConvShape) runs(q *planePlan, runs []simd.Run, p0, np int) []simd.Run {
+	if q.w == s.OW {
+		return append(runs, simd.Run{From: int32(p0)})
+	}
 	oy, ox := p0/s.OW, p0%s.OW
 	for to := 0; to < np; oy, ox = oy+1, 0 {
-		runs = append(runs, simd.Run{From: int32(oy*c.planes.w + ox), To: int32(to)})
+		runs = append(runs, simd.Run{From: int32(oy*q.w + ox), To: int32(to)})
 		to += s.OW - ox
 	}
 	return runs

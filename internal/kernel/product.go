@@ -93,8 +93,8 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		// results, whether productRow computes them or what is left of it.
 		block = g.K
 	}
-	for r0, r1 := m0, 0; r0 < m1; r0 = r1 {
-		r1 = r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
+	for r0 := m0; r0 < m1; {
+		r1 := r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
 		r1 = min(r1, m1)
 		for k0 := 0; k0 < g.K; k0 += block {
 			last := k0+block >= g.K
@@ -121,6 +121,7 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 				}
 			}
 		}
+		r0 = r1
 	}
 }
 

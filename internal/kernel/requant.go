@@ -1,7 +1,10 @@
 package kernel
 
 import (
+	"unsafe"
+
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -12,8 +15,12 @@ type Requant struct {
 	Zero     int32              // output zero point
 	Min, Max int32              // clamp, after the zero point
 
-	steps []requantStep
+	steps  []requantStep
+	scales simd.Scales // the same for kernels in vectors, to a multiple of scaleLanes
 }
+
+// scaleLanes is a multiple of the lanes of every set.
+const scaleLanes = 16
 
 // requantStep is the multiplier of one channel in the form in which it applies
 // without branches.
@@ -60,6 +67,28 @@ func (q *Requant) prepare(n int) {
 			s.mul, s.down, s.half, s.sign = int64(m.M), uint8(-m.Shift), 1<<(-m.Shift-1), -1
 		}
 	}
+	if simd.IntKernels() == nil {
+		return
+	}
+	size := roundUp(n, scaleLanes)
+	all := make([]int32, 4*size)
+	q.scales = simd.Scales{Mul: all[:size], Up: all[size : 2*size], Down: all[2*size : 3*size], Bias: all[3*size:]}
+	for i, s := range q.steps {
+		q.scales.Mul[i], q.scales.Up[i], q.scales.Down[i], q.scales.Bias[i] = int32(s.mul), int32(s.up), int32(s.down), s.bias
+	}
+}
+
+// requantTile quantises rows of the sums of n channels from ch on, a panel wide, into the
+// bits of 8-bit values from y[at] on, step apart.
+func requantTile(f *simd.Ints, y []uint8, sums []int32, rows, at, step, ch, n int, q *Requant) {
+	whole := n / f.Lanes * f.Lanes
+	f.Requantise(y[at:], step, sums, f.Cols, rows, whole, &q.scales, ch, q.Zero, q.Min, q.Max)
+	if whole == n {
+		return
+	}
+	for r := range rows {
+		requantRow(y[at+r*step+whole:][:n-whole], sums[r*f.Cols+whole:], q, ch+whole)
+	}
 }
 
 // apply is Multiplier.Apply for a sum with its bias.
@@ -85,8 +114,14 @@ func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, c
 	}
 	q.prepare(channels)
 	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			requantRow(y[r*channels:][:channels], sums[r*channels:], q, 0)
+		whole := 0
+		if f := simd.IntKernels(); f != nil && unsafe.Sizeof(y[0]) == 1 && q.scales.Mul != nil {
+			whole = channels / f.Lanes * f.Lanes
+			out := unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y))
+			f.Requantise(out[lo*channels:], channels, sums[lo*channels:], channels, hi-lo, whole, &q.scales, 0, q.Zero, q.Min, q.Max)
+		}
+		for r := lo; whole < channels && r < hi; r++ {
+			requantRow(y[r*channels+whole:][:channels-whole], sums[r*channels+whole:], q, whole)
 		}
 	})
 }

@@ -3,8 +3,10 @@ package kernel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -106,35 +108,41 @@ func TestProductSets(t *testing.T) {
 	})
 }
 
+// anyConv draws a convolution that is not depthwise.
+func anyConv(r *rand.Rand) ConvShape {
+	s := ConvShape{
+		N: 1 + r.IntN(2), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
+		DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), OH: 1 + r.IntN(12), OW: 1 + r.IntN(20), Groups: 1 + r.IntN(2)*r.IntN(3),
+	}
+	if r.IntN(5) == 0 {
+		s.KH, s.KW = 1, 1
+	}
+	if r.IntN(3) == 0 {
+		s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
+	}
+	s.Groups = max(s.Groups, 1)
+	s.C, s.OC = s.Groups*(2+r.IntN(20)), s.Groups*(1+r.IntN(40))
+	if r.IntN(40) == 0 {
+		s.C = s.Groups * 200
+	}
+	// Borders on all sides, none, or output beyond the input.
+	seenH, seenW := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
+	s.PadT, s.PadL = r.IntN(min(3, seenH)), r.IntN(min(3, seenW))
+	s.H, s.W = max(1, seenH-s.PadT-r.IntN(3)), max(1, seenW-s.PadL-r.IntN(3))
+	if r.IntN(3) == 0 {
+		s.PadT, s.PadL, s.H, s.W = 0, 0, seenH+r.IntN(3), seenW+r.IntN(3)
+	}
+	return s
+}
+
 func TestConvSets(t *testing.T) {
 	everySet(t, func(t *testing.T, plain func(func())) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for n := range 400 {
-				s := ConvShape{
-					N: 1 + r.IntN(2), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
-					DilH: 1 + r.IntN(2), DilW: 1 + r.IntN(2), OH: 1 + r.IntN(12), OW: 1 + r.IntN(20), Groups: 1 + r.IntN(2)*r.IntN(3),
-				}
-				if n%5 == 0 {
-					s.KH, s.KW = 1, 1
-				}
-				if n%3 == 0 {
-					s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
-				}
-				s.Groups = max(s.Groups, 1)
-				s.C, s.OC = s.Groups*(2+r.IntN(20)), s.Groups*(1+r.IntN(40))
-				if n%40 == 0 {
-					s.C = s.Groups * 200
-				}
-				// Borders on all sides, none, or output beyond the input.
-				seenH, seenW := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
-				s.PadT, s.PadL = r.IntN(min(3, seenH)), r.IntN(min(3, seenW))
-				s.H, s.W = max(1, seenH-s.PadT-r.IntN(3)), max(1, seenW-s.PadL-r.IntN(3))
-				if r.IntN(3) == 0 {
-					s.PadT, s.PadL, s.H, s.W = 0, 0, seenH+r.IntN(3), seenW+r.IntN(3)
-				}
+			for range 400 {
+				s := anyConv(r)
 				k := s.C / s.Groups * s.KH * s.KW
 				act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
 				for _, nhwc := range []bool{true, false} {
@@ -154,6 +162,130 @@ func TestConvSets(t *testing.T) {
 					// Twice: nothing may be left over.
 					c.Run(pool, x, got)
 					agree(t, s, got, want)
+				}
+			}
+		}
+	})
+}
+
+func bytesOf(r *rand.Rand, n int) []uint8 {
+	v := make([]uint8, n)
+	for i := range v {
+		if v[i] = uint8(r.Uint32()); r.IntN(8) == 0 {
+			v[i] = []uint8{0, 127, 128, 255}[r.IntN(4)]
+		}
+	}
+	return v
+}
+
+// weightsOf are differences of 8-bit weights to a zero point, of 8 or of 9 bits.
+func weightsOf(r *rand.Rand, n int) []int32 {
+	v, wide := make([]int32, n), r.IntN(2) == 0
+	for i := range v {
+		if v[i] = int32(r.IntN(256) - 128); wide {
+			v[i] = int32(r.IntN(511) - 255)
+		}
+	}
+	return v
+}
+
+func anyRequant(r *rand.Rand, n int) Requant {
+	q := Requant{Zero: int32(r.IntN(100) - 50), Min: -128, Max: int32(r.IntN(128))}
+	for range n {
+		q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + r.Int32N(1<<30), Shift: r.IntN(4) - 12})
+	}
+	if r.IntN(2) == 0 {
+		q.Mul = q.Mul[:1]
+	}
+	if r.IntN(3) > 0 {
+		q.Bias = make([]int32, n)
+		for i := range q.Bias {
+			q.Bias[i] = r.Int32N(1<<16) - 1<<15
+		}
+	}
+	return q
+}
+
+func TestIntProductSets(t *testing.T) {
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			for n := range 300 {
+				m, cols, k := 1+r.IntN(30), 1+r.IntN(80), 1+r.IntN(70)
+				if n%20 == 0 {
+					m, cols, k = 1+r.IntN(200), 1+r.IntN(300), 1+r.IntN(1500)
+				}
+				x, w := bytesOf(r, m*k), weightsOf(r, cols*k)
+				q := anyRequant(r, cols)
+				zeros := make([]int32, []int{1, m}[r.IntN(2)])
+				for i := range zeros {
+					zeros[i] = int32(r.IntN(256) - 128)
+				}
+				run := func() ([]int32, []int8) {
+					p, tables := NewPackedQ(cols, k), make([]ByteTable, len(zeros))
+					for i, z := range zeros {
+						tables[i].Fill(n%2 == 0, z)
+					}
+					p.Fill(w, k, 1)
+					y, codes := make([]int32, m*cols), make([]int8, m*cols)
+					GemmQ(pool, m, x, tables, p, y)
+					q := q
+					RequantRows(pool, codes, y, cols, &q)
+					return y, codes
+				}
+				var want []int32
+				var wantCodes []int8
+				plain(func() { want, wantCodes = run() })
+				got, codes := run()
+				if !slices.Equal(got, want) || !slices.Equal(codes, wantCodes) {
+					t.Fatalf("%d rows of %d by %d columns differ from plain Go", m, k, cols)
+				}
+			}
+		}
+	})
+}
+
+func TestIntConvSets(t *testing.T) {
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			for range 400 {
+				s := anyConv(r)
+				k := s.C / s.Groups * s.KH * s.KW
+				x, w := bytesOf(r, s.N*s.H*s.W*s.C), weightsOf(r, s.OC*k)
+				q, zero, signed := anyRequant(r, s.OC), int32(r.IntN(255)-128), r.IntN(2) == 0
+				w16 := make([]int16, len(w))
+				for i, v := range w {
+					w16[i] = int16(v)
+				}
+				run := func() (lines []int8, sums, planes []int32) {
+					lines, sums, planes = make([]int8, s.outputs()), make([]int32, s.outputs()), make([]int32, s.outputs())
+					c := NewConvQ[int8](s, w16, zero, q)
+					c.Run(pool, asInt8(x), lines)
+					c.Run(pool, asInt8(x), lines)
+					c.Sums(pool, asInt8(x), zero+1, sums)
+					p := NewConvSums(s)
+					p.SetWeights(w)
+					if p.SetZero(true, zero); !signed {
+						p.SetZero(false, zero+128)
+					}
+					p.Run(pool, x, planes)
+					p.Run(pool, x, planes)
+					return lines, sums, planes
+				}
+				var want []int8
+				var wantSums, wantPlanes []int32
+				plain(func() { want, wantSums, wantPlanes = run() })
+				got, sums, planes := run()
+				if !slices.Equal(got, want) || !slices.Equal(sums, wantSums) {
+					t.Fatalf("%+v differs from plain Go", s)
+				}
+				if !slices.Equal(planes, wantPlanes) {
+					t.Fatalf("%+v of planes differs from plain Go", s)
 				}
 			}
 		}

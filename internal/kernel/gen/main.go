@@ -8,7 +8,7 @@
 package main
 
 import (
-	"bytes"
+	stdbytes "bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -21,6 +21,7 @@ import (
 
 // families are the files to write, by name, with what fills them.
 var families = map[string]func(*asm){
+	"bytes":  bytes,
 	"floats": floats,
 }
 
@@ -63,5 +64,5 @@ func write(path string, fill func(*asm)) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, bytes.TrimLeft(text, "\n"), 0o644)
+	return os.WriteFile(path, stdbytes.TrimLeft(text, "\n"), 0o644)
 }

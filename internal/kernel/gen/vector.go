@@ -42,12 +42,16 @@ func (a *asm) vec(w width) reg.VecVirtual {
 	return a.ZMM()
 }
 
-var ymmRegs = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
-	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15}
+var ymmRegs = []reg.VecPhysical{
+	reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
+	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
+}
 
-var zmmRegs = []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7,
+var zmmRegs = []reg.VecPhysical{
+	reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7,
 	reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19,
-	reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31}
+	reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
+}
 
 // at is memory at p + off bytes.
 func at(p reg.Register, off int) operand.Mem { return operand.Mem{Base: p, Disp: off} }
@@ -63,3 +67,50 @@ func (a *asm) zero(w width, v reg.Register) {
 
 // label makes a name for a jump that is unlike all others of the file's functions.
 func label(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// rowPointers find rows that lie equally far apart: four from each base, by one
+// register with the step and one with three times the step.
+type rowPointers struct {
+	a           *asm
+	step, step3 reg.GPVirtual
+	bases       []reg.GPVirtual
+}
+
+func (a *asm) rows(n int) *rowPointers {
+	p := &rowPointers{a: a, step: a.GP64(), step3: a.GP64()}
+	for range (n + 3) / 4 {
+		p.bases = append(p.bases, a.GP64())
+	}
+	return p
+}
+
+// set points to the rows from first on, by bytes apart.
+func (p *rowPointers) set(first, by operand.Mem) {
+	p.a.MOVQ(by, p.step)
+	p.a.LEAQ(operand.Mem{Base: p.step, Index: p.step, Scale: 2}, p.step3)
+	p.a.MOVQ(first, p.bases[0])
+	for i := 1; i < len(p.bases); i++ {
+		p.a.LEAQ(operand.Mem{Base: p.bases[i-1], Index: p.step, Scale: 4}, p.bases[i])
+	}
+}
+
+// at is memory in row r.
+func (p *rowPointers) at(r, off int) operand.Mem {
+	m := operand.Mem{Base: p.bases[r/4], Disp: off}
+	switch r % 4 {
+	case 1:
+		m.Index, m.Scale = p.step, 1
+	case 2:
+		m.Index, m.Scale = p.step, 2
+	case 3:
+		m.Index, m.Scale = p.step3, 1
+	}
+	return m
+}
+
+// add moves along all rows.
+func (p *rowPointers) add(by operand.Op) {
+	for _, base := range p.bases {
+		p.a.ADDQ(by, base)
+	}
+}

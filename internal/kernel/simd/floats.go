@@ -26,7 +26,7 @@ type tiles struct {
 // WidePanels is the number of panels that [Floats.Wide] takes.
 const WidePanels = 4
 
-// Kernels of float products in the current set; nil where plain Go is all there is: its
+// FloatKernels of products in the current set; nil where plain Go is all there is: its
 // loops are built otherwise and stay with their callers.
 func FloatKernels() *Floats { return floats.pick() }
 

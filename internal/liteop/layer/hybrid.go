@@ -23,6 +23,9 @@ type Hybrid struct {
 	chunk  int // products whose sum float32 holds exactly
 	q, sum []float32
 	whole  []int32
+	// In vectors, in place of w and chunk.
+	packed *kernel.PackedQ
+	pairs  []int16
 }
 
 // IsHybrid reports whether the type is one of weights beside which floats are quantised.
@@ -55,7 +58,13 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, w: make([]float32, len(wq)), q: make([]float32, k), sum: make([]float32, n)}
+	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, q: make([]float32, k), sum: make([]float32, n)}
+	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
+		packed.Fill(wq, k, 1)
+		h.packed, h.pairs, h.whole = packed, make([]int16, 2*packed.Pairs()), make([]int32, n)
+		return h, nil
+	}
+	h.w = make([]float32, len(wq))
 	for i, v := range wq {
 		h.w[i] = float32(v)
 	}
@@ -74,6 +83,16 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 // they are valid until the next call.
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
+	if h.packed != nil {
+		for i, v := range h.q {
+			h.pairs[i] = int16(v)
+		}
+		h.packed.Product16(p, h.pairs, h.whole)
+		for i, v := range h.whole {
+			h.sum[i] = float32(v)
+		}
+		return h.sum, scale
+	}
 	if h.whole == nil {
 		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
 		return h.sum, scale

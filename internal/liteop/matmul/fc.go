@@ -182,9 +182,11 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 	}
-	if w != nil && s.rows >= 4 && s.out > 0 {
-		c.Kernel = "packed"
-		return manyRowsFC[T](c, s, w, zx, &q), nil
+	if w != nil && s.rows > 0 && s.out > 0 && s.in > 0 {
+		// Without vectors packing pays from a few rows on.
+		if packed := kernel.NewPackedQ(s.out, s.in); packed.Vectors() || s.rows >= 4 {
+			return packedFC[T](c, s, packed, w, zx, &q), nil
+		}
 	}
 	c.Kernel = "rows"
 	xq := op.ScratchOf[int32](c, s.in)
@@ -207,14 +209,14 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// manyRowsFC multiplies with the weights packed: that pays from a few rows on.
-func manyRowsFC[T int8 | uint8](c *op.Call, s fcShape, w []int16, zero int32, q *kernel.Requant) op.Run {
+// packedFC multiplies with the weights packed.
+func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, w []int16, zero int32, q *kernel.Requant) op.Run {
 	wide := make([]int32, len(w))
 	for i, v := range w {
 		wide[i] = int32(v)
 	}
-	packed := kernel.NewPackedQ(s.out, s.in)
 	packed.Fill(wide, s.in, 1)
+	c.Kernel = packed.Name()
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
 	sums := op.ScratchOf[int32](c, s.rows*s.out)

@@ -294,15 +294,15 @@ func qgemmProduct(c *op.Call, v *matmul.GemmShape, lifted func(*op.Call, []int32
 	b := make([]int32, v.K*v.N)
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
 		lifted(c, b)
-		if v.M < 4 {
+		w := kernel.NewPackedQ(v.N, v.K)
+		if v.M < 4 && !w.Vectors() {
 			return thinProduct(c, v, b)
 		}
 		vec, elem := 1, v.N
 		if v.TransB {
 			vec, elem = v.K, 1
 		}
-		c.Kernel = "packed"
-		w := kernel.NewPackedQ(v.N, v.K)
+		c.Kernel = w.Name()
 		w.Fill(b, vec, elem)
 		tables := make([]kernel.ByteTable, 1)
 		return func(c *op.Call, sums []int32) {

@@ -51,7 +51,10 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		for at := 0; at < len(q.b); at += v.K * v.N {
 			q.packed = append(q.packed, q.pack(kernel.NewPackedQ(v.N, v.K), at))
 		}
-		q.b, q.ready, c.Kernel = nil, true, "packed"
+		q.b, q.ready = nil, true
+		if len(q.packed) > 0 {
+			c.Kernel = q.packed[0].Name()
+		}
 		return q, nil
 	}
 	c.Kernel = "unpacked"

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the fields of simd.IntTile, in bytes; a test there compares them.
+const (
+	intA = 8 * iota
+	intRowA
+	intSegA
+	intK
+	intSegs
+	intB
+	intC
+	intRowC
+	intFlags
+)
+
+func bytes(a *asm) {
+	for _, dot := range []bool{false, true} {
+		for _, w := range []width{ymm, zmm} {
+			if dot && w == ymm {
+				continue
+			}
+			rows := 6
+			if w == zmm {
+				rows = 12
+			}
+			for _, wide := range []bool{false, true} {
+				for r := 1; r <= rows; r++ {
+					a.intTile(w, r, wide, dot)
+				}
+			}
+		}
+	}
+	for _, w := range []width{ymm, zmm} {
+		a.widen(w, true)
+		a.widen(w, false)
+		a.gatherPairs(w)
+		a.requantise(w)
+	}
+}
+
+// intTile writes the product of rows of pairs of 16-bit numbers by a panel of pairs of
+// 8-bit numbers, or of 16-bit numbers (wide), with 32-bit sums. dot multiplies and adds
+// in one instruction.
+func (a *asm) intTile(w width, rows int, wide, dot bool) {
+	set, kind := w.set, "narrow"
+	if dot {
+		set = "VNNI"
+	}
+	if wide {
+		kind = "wide"
+	}
+	a.function(label("%s%d%s", kind, rows, set), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	const vecs = 2
+	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
+	b := [vecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
+	spread, product := w.reg(rows*vecs+2), w.reg(rows*vecs+3)
+	each := func(f func(r, v int)) {
+		for r := range rows {
+			for v := range vecs {
+				f(r, v)
+			}
+		}
+	}
+	flags := a.GP64()
+	a.MOVQ(at(t, intFlags), flags)
+	p := a.rows(rows)
+	a.TESTQ(flags, flags)
+	a.JNZ(operand.LabelRef("continue"))
+	each(func(r, v int) { a.zero(w, sum(r, v)) })
+	a.JMP(operand.LabelRef("begin"))
+	a.Label("continue")
+	p.set(at(t, intC), at(t, intRowC))
+	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
+	a.Label("begin")
+	p.set(at(t, intA), at(t, intRowA))
+	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, intB), pb)
+	a.MOVQ(at(t, intSegs), segs)
+	a.MOVQ(at(t, intK), k)
+	a.MOVQ(at(t, intSegA), seg)
+	a.SHLQ(operand.U8(2), k)
+	a.SUBQ(k, seg)
+	a.Label("segment")
+	a.MOVQ(at(t, intK), k)
+	a.Label("step")
+	for v := range vecs {
+		if wide {
+			a.loadInts(w, at(pb, v*w.bytes()), b[v])
+		} else {
+			a.VPMOVSXBW(at(pb, v*w.bytes()/2), b[v])
+		}
+	}
+	for r := range rows {
+		a.VPBROADCASTD(p.at(r, 0), spread)
+		for v := range vecs {
+			if dot {
+				a.VPDPWSSD(b[v], spread, sum(r, v))
+				continue
+			}
+			a.VPMADDWD(b[v], spread, product)
+			a.VPADDD(product, sum(r, v), sum(r, v))
+		}
+	}
+	p.add(operand.U32(4))
+	if wide {
+		a.ADDQ(operand.U32(uint32(2*w.bytes())), pb)
+	} else {
+		a.ADDQ(operand.U32(uint32(w.bytes())), pb)
+	}
+	a.DECQ(k)
+	a.JNZ(operand.LabelRef("step"))
+	p.add(seg)
+	a.DECQ(segs)
+	a.JNZ(operand.LabelRef("segment"))
+	p.set(at(t, intC), at(t, intRowC))
+	each(func(r, v int) { a.VMOVUPS(sum(r, v), p.at(r, v*w.bytes())) })
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// loadInts loads a register of integers.
+func (a *asm) loadInts(w width, m operand.Mem, v reg.Register) {
+	if w == ymm {
+		a.VMOVDQU(m, v)
+		return
+	}
+	a.VMOVDQU32(m, v)
+}
+
+// widen writes the differences of n 8-bit numbers to a zero point, n a multiple of 16
+// or 32, as 16-bit numbers.
+func (a *asm) widen(w width, signed bool) {
+	name := "widenUint8"
+	if signed {
+		name = "widenInt8"
+	}
+	a.function(name+w.set, "func(dst *int16, src *byte, n int, zero int16)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	zero := a.GP32()
+	a.Load(a.Param("zero"), zero)
+	x, z, z1 := a.vec(w), a.vec(w), a.XMM()
+	a.MOVD(zero, z1)
+	a.VPBROADCASTW(z1, z)
+	a.Label("step")
+	if signed {
+		a.VPMOVSXBW(at(src, 0), x)
+	} else {
+		a.VPMOVZXBW(at(src, 0), x)
+	}
+	a.VPSUBW(z, x, x)
+	a.VMOVUPS(x, at(dst, 0))
+	a.ADDQ(operand.U32(uint32(w.bytes()/2)), src)
+	a.ADDQ(operand.U32(uint32(w.bytes())), dst)
+	a.SUBQ(operand.U32(uint32(w.bytes()/2)), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// gatherPairs is gather for rows of pairs of 16-bit numbers: the values of two taps side
+// by side.
+func (a *asm) gatherPairs(w width) {
+	a.function("gatherPairs"+w.set, "func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	offs := a.Load(a.Param("offs"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	runs := a.Load(a.Param("runs"), a.GP64())
+	nruns := a.Load(a.Param("nruns"), a.GP64())
+	first, second := a.GP64(), a.GP64()
+	from, to, run, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.Label("row")
+	a.MOVLQSX(at(offs, 0), first)
+	a.MOVLQSX(at(offs, 4), second)
+	a.LEAQ(operand.Mem{Base: src, Index: first, Scale: 2}, first)
+	a.LEAQ(operand.Mem{Base: src, Index: second, Scale: 2}, second)
+	a.MOVQ(runs, run)
+	a.MOVQ(nruns, left)
+	a.Label("run")
+	a.MOVLQSX(at(run, 0), from)
+	a.MOVLQSX(at(run, 4), to)
+	for v := range 2 {
+		x, y := a.vec(w), a.vec(w)
+		a.VPMOVZXWD(operand.Mem{Base: first, Index: from, Scale: 2, Disp: v * w.bytes() / 2}, x)
+		a.VPMOVZXWD(operand.Mem{Base: second, Index: from, Scale: 2, Disp: v * w.bytes() / 2}, y)
+		a.VPSLLD(operand.U8(16), y, y)
+		if w == ymm {
+			a.VPOR(y, x, x)
+		} else {
+			a.VPORD(y, x, x)
+		}
+		a.VMOVUPS(x, operand.Mem{Base: dst, Index: to, Scale: 4, Disp: v * w.bytes()})
+	}
+	a.ADDQ(operand.U32(8), run)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("run"))
+	a.ADDQ(operand.U32(8), offs)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// requantise turns rows of 32-bit sums into 8-bit values: the arithmetic of
+// kernel.Requant for a register of channels at a time, whose numbers lie in arrays.
+func (a *asm) requantise(w width) {
+	a.function("requantise"+w.set, "func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	sums := a.Load(a.Param("sums"), a.GP64())
+	stepSums := a.Load(a.Param("stepSums"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	spread := func(name string) reg.VecVirtual {
+		v, x, g := a.vec(w), a.XMM(), a.GP32()
+		a.Load(a.Param(name), g)
+		a.MOVD(g, x)
+		a.VPBROADCASTD(x, v)
+		return v
+	}
+	zero, lo, hi := spread("zero"), spread("lo"), spread("hi")
+	half := a.vec(w)
+	c := a.GP64()
+	a.MOVQ(operand.U64(1<<30), c)
+	cx := a.XMM()
+	a.MOVQ(c, cx)
+	a.VPBROADCASTQ(cx, half)
+	one := a.vec(w)
+	a.MOVQ(operand.U64(1), c)
+	a.MOVQ(c, cx)
+	a.VPBROADCASTD(cx, one)
+	if w == zmm {
+		a.MOVL(operand.U32(0xaaaa), c.As32())
+		a.KMOVW(c.As32(), reg.K1)
+	}
+	from, to, left := a.GP64(), a.GP64(), a.GP64()
+	mul, up, down, bias := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	load := func(m operand.Mem) reg.VecVirtual {
+		v := a.vec(w)
+		a.loadInts(w, m, v)
+		return v
+	}
+	a.Label("row")
+	a.MOVQ(sums, from)
+	a.MOVQ(dst, to)
+	a.MOVQ(n, left)
+	a.Load(a.Param("mul"), mul)
+	a.Load(a.Param("up"), up)
+	a.Load(a.Param("down"), down)
+	a.Load(a.Param("bias"), bias)
+	a.Label("step")
+	x := load(at(from, 0))
+	b := load(at(bias, 0))
+	a.VPADDD(b, x, x)
+	u := load(at(up, 0))
+	a.VPSLLVD(u, x, x)
+	m := load(at(mul, 0))
+	// Products of even and of odd lanes, of 64 bits each.
+	even, odd, odds := a.vec(w), a.vec(w), a.vec(w)
+	a.VPMULDQ(m, x, even)
+	a.VPSRLQ(operand.U8(32), x, odd)
+	a.VPSRLQ(operand.U8(32), m, odds)
+	a.VPMULDQ(odds, odd, odd)
+	a.VPADDQ(half, even, even)
+	a.VPADDQ(half, odd, odd)
+	// Bits 31 to 62 of each are the result.
+	a.VPSRLQ(operand.U8(31), even, even)
+	a.VPSLLQ(operand.U8(1), odd, odd)
+	r := a.vec(w)
+	if w == ymm {
+		a.VPBLENDD(operand.U8(0xaa), odd, even, r)
+	} else {
+		a.VPBLENDMD(odd, even, reg.K1, r)
+	}
+	// Shift to the right, rounding; ties go away from zero.
+	d := load(at(down, 0))
+	mask, rest, sign := a.vec(w), a.vec(w), a.vec(w)
+	a.VPSLLVD(d, one, mask)
+	a.VPSUBD(one, mask, mask)
+	if w == ymm {
+		a.VPAND(mask, r, rest)
+	} else {
+		a.VPANDD(mask, r, rest)
+	}
+	a.VPSRLD(operand.U8(1), mask, mask)
+	a.VPSRAD(operand.U8(31), r, sign)
+	a.VPSUBD(sign, mask, mask)
+	a.VPSRAVD(d, r, r)
+	if w == ymm {
+		a.VPCMPGTD(mask, rest, rest)
+		a.VPSUBD(rest, r, r)
+	} else {
+		a.VPCMPGTD(mask, rest, reg.K2)
+		a.VPADDD(one, r, reg.K2, r)
+	}
+	a.VPADDD(zero, r, r)
+	a.VPMAXSD(lo, r, r)
+	a.VPMINSD(hi, r, r)
+	if w == ymm {
+		// The lowest byte of each, four in a lane.
+		lane := a.YMM()
+		a.VPACKSSDW(r, r, lane)
+		a.VPERMQ(operand.U8(0xd8), lane, lane)
+		low := lane.AsX()
+		byteMask := a.XMM()
+		a.VPCMPEQW(byteMask, byteMask, byteMask)
+		a.VPSRLW(operand.U8(8), byteMask, byteMask)
+		a.VPAND(byteMask, low, low)
+		a.VPACKUSWB(low, low, low)
+		a.VMOVQ(low, at(to, 0))
+	} else {
+		a.VPMOVDB(r, at(to, 0))
+	}
+	for _, p := range []reg.GPVirtual{from, mul, up, down, bias} {
+		a.ADDQ(operand.U32(uint32(w.bytes())), p)
+	}
+	a.ADDQ(operand.U32(uint32(w.floats)), to)
+	a.SUBQ(operand.U32(uint32(w.floats)), left)
+	a.JNZ(operand.LabelRef("step"))
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSums, sums)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}

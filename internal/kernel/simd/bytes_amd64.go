@@ -1,0 +1,229 @@
+package simd
+
+var ints = family[Ints]{
+	AVX2: {
+		Set: AVX2, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
+		narrow:    []func(t *IntTile){narrow1AVX2, narrow2AVX2, narrow3AVX2, narrow4AVX2, narrow5AVX2, narrow6AVX2},
+		wide:      []func(t *IntTile){wide1AVX2, wide2AVX2, wide3AVX2, wide4AVX2, wide5AVX2, wide6AVX2},
+		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2,
+		gather: gatherPairsAVX2, requantise: requantiseAVX2,
+	},
+	AVX512: {
+		Set: AVX512, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
+		narrow:    []func(t *IntTile){narrow1AVX512, narrow2AVX512, narrow3AVX512, narrow4AVX512, narrow5AVX512, narrow6AVX512, narrow7AVX512, narrow8AVX512, narrow9AVX512, narrow10AVX512, narrow11AVX512, narrow12AVX512},
+		wide:      []func(t *IntTile){wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512, wide7AVX512, wide8AVX512, wide9AVX512, wide10AVX512, wide11AVX512, wide12AVX512},
+		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512,
+	},
+	VNNI: {
+		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
+		narrow:    []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
+		wide:      []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
+		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512,
+	},
+}
+
+//go:noescape
+func narrow1AVX2(t *IntTile)
+
+//go:noescape
+func narrow2AVX2(t *IntTile)
+
+//go:noescape
+func narrow3AVX2(t *IntTile)
+
+//go:noescape
+func narrow4AVX2(t *IntTile)
+
+//go:noescape
+func narrow5AVX2(t *IntTile)
+
+//go:noescape
+func narrow6AVX2(t *IntTile)
+
+//go:noescape
+func wide1AVX2(t *IntTile)
+
+//go:noescape
+func wide2AVX2(t *IntTile)
+
+//go:noescape
+func wide3AVX2(t *IntTile)
+
+//go:noescape
+func wide4AVX2(t *IntTile)
+
+//go:noescape
+func wide5AVX2(t *IntTile)
+
+//go:noescape
+func wide6AVX2(t *IntTile)
+
+//go:noescape
+func narrow1AVX512(t *IntTile)
+
+//go:noescape
+func narrow2AVX512(t *IntTile)
+
+//go:noescape
+func narrow3AVX512(t *IntTile)
+
+//go:noescape
+func narrow4AVX512(t *IntTile)
+
+//go:noescape
+func narrow5AVX512(t *IntTile)
+
+//go:noescape
+func narrow6AVX512(t *IntTile)
+
+//go:noescape
+func narrow7AVX512(t *IntTile)
+
+//go:noescape
+func narrow8AVX512(t *IntTile)
+
+//go:noescape
+func narrow9AVX512(t *IntTile)
+
+//go:noescape
+func narrow10AVX512(t *IntTile)
+
+//go:noescape
+func narrow11AVX512(t *IntTile)
+
+//go:noescape
+func narrow12AVX512(t *IntTile)
+
+//go:noescape
+func wide1AVX512(t *IntTile)
+
+//go:noescape
+func wide2AVX512(t *IntTile)
+
+//go:noescape
+func wide3AVX512(t *IntTile)
+
+//go:noescape
+func wide4AVX512(t *IntTile)
+
+//go:noescape
+func wide5AVX512(t *IntTile)
+
+//go:noescape
+func wide6AVX512(t *IntTile)
+
+//go:noescape
+func wide7AVX512(t *IntTile)
+
+//go:noescape
+func wide8AVX512(t *IntTile)
+
+//go:noescape
+func wide9AVX512(t *IntTile)
+
+//go:noescape
+func wide10AVX512(t *IntTile)
+
+//go:noescape
+func wide11AVX512(t *IntTile)
+
+//go:noescape
+func wide12AVX512(t *IntTile)
+
+//go:noescape
+func narrow1VNNI(t *IntTile)
+
+//go:noescape
+func narrow2VNNI(t *IntTile)
+
+//go:noescape
+func narrow3VNNI(t *IntTile)
+
+//go:noescape
+func narrow4VNNI(t *IntTile)
+
+//go:noescape
+func narrow5VNNI(t *IntTile)
+
+//go:noescape
+func narrow6VNNI(t *IntTile)
+
+//go:noescape
+func narrow7VNNI(t *IntTile)
+
+//go:noescape
+func narrow8VNNI(t *IntTile)
+
+//go:noescape
+func narrow9VNNI(t *IntTile)
+
+//go:noescape
+func narrow10VNNI(t *IntTile)
+
+//go:noescape
+func narrow11VNNI(t *IntTile)
+
+//go:noescape
+func narrow12VNNI(t *IntTile)
+
+//go:noescape
+func wide1VNNI(t *IntTile)
+
+//go:noescape
+func wide2VNNI(t *IntTile)
+
+//go:noescape
+func wide3VNNI(t *IntTile)
+
+//go:noescape
+func wide4VNNI(t *IntTile)
+
+//go:noescape
+func wide5VNNI(t *IntTile)
+
+//go:noescape
+func wide6VNNI(t *IntTile)
+
+//go:noescape
+func wide7VNNI(t *IntTile)
+
+//go:noescape
+func wide8VNNI(t *IntTile)
+
+//go:noescape
+func wide9VNNI(t *IntTile)
+
+//go:noescape
+func wide10VNNI(t *IntTile)
+
+//go:noescape
+func wide11VNNI(t *IntTile)
+
+//go:noescape
+func wide12VNNI(t *IntTile)
+
+//go:noescape
+func widenInt8AVX2(dst *int16, src *byte, n int, zero int16)
+
+//go:noescape
+func widenUint8AVX2(dst *int16, src *byte, n int, zero int16)
+
+//go:noescape
+func gatherPairsAVX2(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func requantiseAVX2(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
+
+//go:noescape
+func widenInt8AVX512(dst *int16, src *byte, n int, zero int16)
+
+//go:noescape
+func widenUint8AVX512(dst *int16, src *byte, n int, zero int16)
+
+//go:noescape
+func gatherPairsAVX512(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func requantiseAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)

@@ -1,0 +1,206 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// The assembly knows the places of the fields by number.
+func TestIntTileLayout(t *testing.T) {
+	t.Parallel()
+	var x IntTile
+	for i, got := range []uintptr{
+		unsafe.Offsetof(x.A), unsafe.Offsetof(x.RowA), unsafe.Offsetof(x.SegA), unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs),
+		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more),
+	} {
+		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
+			t.Errorf("field %d lies at %d", i, got)
+		}
+	}
+}
+
+// everyInts runs f for each set with kernels for integers.
+func everyInts(t *testing.T, f func(t *testing.T, ik *Ints, r *rand.Rand)) {
+	everySet(t, func(t *testing.T) {
+		ik := IntKernels()
+		if ik == nil {
+			t.Skip("plain Go")
+		}
+		f(t, ik, rand.New(rand.NewPCG(1, 2)))
+	})
+}
+
+func TestIntTiles(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		for n := range 2000 {
+			wide := r.IntN(2) == 0
+			rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
+			rowA, segA := r.IntN(30), r.IntN(30)
+			a := make([]int16, (rows-1)*rowA+(segs-1)*segA+2*k)
+			for i := range a {
+				a[i] = int16(r.IntN(511) - 255)
+				if n%5 == 0 {
+					a[i] = []int16{-255, 255}[r.IntN(2)]
+				}
+			}
+			b8, b16 := make([]int8, segs*k*ik.Cols*2), make([]int16, segs*k*ik.Cols*2)
+			for i := range b8 {
+				b16[i] = int16(r.IntN(511) - 255)
+				if n%5 == 0 {
+					b16[i] = []int16{-255, 255}[r.IntN(2)]
+				}
+				if !wide {
+					b8[i] = int8(b16[i])
+					b16[i] = int16(b8[i])
+				}
+			}
+			ldc := ik.Cols + r.IntN(3)
+			c := make([]int32, rows*ldc+2)
+			for i := range c {
+				c[i] = r.Int32() - r.Int32()
+			}
+			want := append([]int32(nil), c...)
+			more := r.IntN(2) == 0
+			for x := range rows {
+				for j := range ik.Cols {
+					var s int32
+					if more {
+						s = c[1+x*ldc+j]
+					}
+					for g := range segs {
+						for i := range 2 * k {
+							s += int32(a[x*rowA+g*segA+i]) * int32(b16[((g*k+i/2)*ik.Cols+j)*2+i%2])
+						}
+					}
+					want[1+x*ldc+j] = s
+				}
+			}
+			tile := &IntTile{A: &a[0], RowA: 2 * rowA, SegA: 2 * segA, K: k, Segs: segs, B: unsafe.Pointer(&b8[0]), C: &c[1], RowC: 4 * ldc}
+			if wide {
+				tile.B = unsafe.Pointer(&b16[0])
+			}
+			tile.SetContinue(more)
+			ik.Run(tile, rows, wide)
+			for i := range c {
+				if c[i] != want[i] {
+					t.Fatalf("case %d: %d rows, %d segments of %d pairs, wide %t, more %t: value %d is %d, want %d", n, rows, segs, k, wide, more, i, c[i], want[i])
+				}
+			}
+		}
+	})
+}
+
+func TestWiden(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		for n := range 100 {
+			src, dst := make([]uint8, n), make([]int16, n+1)
+			for i := range src {
+				src[i] = uint8(r.Uint32())
+			}
+			for _, signed := range []bool{false, true} {
+				zero := int16(r.IntN(256) - 128)
+				ik.Widen(dst, src, signed, zero)
+				for i, v := range src {
+					want := int16(v) - zero
+					if signed {
+						want = int16(int8(v)) - zero
+					}
+					if dst[i] != want {
+						t.Fatalf("%d values, signed %t: value %d is %d, want %d", n, signed, i, dst[i], want)
+					}
+				}
+				if dst[n] != 0 {
+					t.Fatal("written behind the end")
+				}
+			}
+		}
+	})
+}
+
+func TestGatherPairs(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		src := make([]int16, 300)
+		for i := range src {
+			src[i] = int16(r.Uint32())
+		}
+		for n := range 200 {
+			offs := make([]int32, n%9*2)
+			for i := range offs {
+				offs[i] = int32(r.IntN(100))
+			}
+			var runs []Run
+			for c := 0; c < ik.Cols; c += 1 + r.IntN(ik.Cols) {
+				runs = append(runs, Run{From: int32(r.IntN(150)), To: int32(c)})
+			}
+			dst := make([]int16, (len(offs)/2+1)*ik.Cols*2+1)
+			ik.Gather(dst, src, offs, runs)
+			for i := range len(offs) * ik.Cols {
+				row, c, half := i/(2*ik.Cols), i/2%ik.Cols, i%2
+				k := len(runs) - 1
+				for int(runs[k].To) > c {
+					k--
+				}
+				if want := src[int(offs[2*row+half]+runs[k].From-runs[k].To)+c]; dst[i] != want {
+					t.Fatalf("%d rows, %v: value %d is %d, want %d", len(offs)/2, runs, i, dst[i], want)
+				}
+			}
+			if dst[len(dst)-1] != 0 {
+				t.Fatal("written behind the end")
+			}
+		}
+	})
+}
+
+func TestRequantise(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		edges := []int32{0, 1, -1, math.MaxInt32, math.MinInt32, 1 << 30, -1 << 30, 1<<30 - 1}
+		for n := range 2000 {
+			rows, ch, at := 1+r.IntN(4), ik.Lanes*(1+r.IntN(3)), ik.Lanes*r.IntN(2)
+			s := Scales{make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch)}
+			for i := range s.Mul {
+				s.Mul[i] = 1<<30 + r.Int32N(1<<30)
+				if r.IntN(20) == 0 {
+					s.Mul[i] = []int32{0, 1 << 30, math.MaxInt32}[r.IntN(3)]
+				}
+				if s.Bias[i] = r.Int32() >> 8; r.IntN(2) == 0 {
+					s.Down[i] = r.Int32N(32)
+				} else {
+					s.Up[i] = r.Int32N(32)
+				}
+			}
+			ldd, lds := ch+r.IntN(3), ch+r.IntN(3)
+			dst, sums := make([]uint8, (rows-1)*ldd+ch+1), make([]int32, rows*lds)
+			for i := range sums {
+				if sums[i] = (r.Int32() - r.Int32()) >> r.IntN(31); r.IntN(10) == 0 {
+					sums[i] = edges[r.IntN(len(edges))]
+				}
+			}
+			zero, lo, hi := int32(r.IntN(256)-128), int32(-128), int32(127)
+			if n%2 == 0 {
+				zero, lo, hi = int32(r.IntN(256)), int32(r.IntN(10)), int32(200+r.IntN(56))
+			}
+			ik.Requantise(dst, ldd, sums, lds, rows, ch, &s, at, zero, lo, hi)
+			for x := range rows {
+				for i := range ch {
+					acc := (sums[x*lds+i] + s.Bias[at+i]) << s.Up[at+i]
+					p := (int64(acc)*int64(s.Mul[at+i]) + 1<<30) >> 31
+					if d := s.Down[at+i]; d > 0 {
+						half := int64(1) << (d - 1)
+						if p < 0 {
+							half--
+						}
+						p = (p + half) >> d
+					}
+					if want := uint8(min(max(int32(p)+zero, lo), hi)); dst[x*ldd+i] != want {
+						t.Fatalf("case %d: sum %d, bias %d, up %d, down %d, mul %d, zero %d, %d to %d: %d, want %d", n, sums[x*lds+i], s.Bias[at+i], s.Up[at+i], s.Down[at+i], s.Mul[at+i], zero, lo, hi, dst[x*ldd+i], want)
+					}
+				}
+			}
+			if dst[len(dst)-1] != 0 {
+				t.Fatal("written behind the end")
+			}
+		}
+	})
+}
