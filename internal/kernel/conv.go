@@ -32,11 +32,12 @@ type Conv struct {
 	// cg and og are input and output channels per group; k the length of a patch.
 	cg, og, k int
 	depthwise bool
-	minimal   bool         // takes Winograd's minimal filtering
-	f         *simd.Floats // of products in vectors; nil for the plain micro-kernel
-	lines     *linePlan    // with f and [N,H,W,C]
-	planes    *planePlan   // with f and [N,C,H,W]
-	zeros     []float32    // what a tap outside the picture sees
+	minimal   bool          // takes Winograd's minimal filtering
+	f         *simd.Floats  // of products in vectors; nil for the plain micro-kernel
+	lines     *linePlan     // with f and [N,H,W,C]
+	planes    *planePlan    // with f or windows and [N,C,H,W]
+	windows   *simd.Windows // of a depthwise convolution in vectors
+	zeros     []float32     // what a tap outside the picture sees
 }
 
 func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
@@ -46,6 +47,9 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 	c.depthwise = c.cg == 1 && s.Groups > 1
 	if !c.depthwise && s.outputs() > 0 && c.k > 0 {
 		c.f = simd.FloatKernels()
+	}
+	if c.depthwise && s.outputs() > 0 {
+		c.setWindows()
 	}
 	if c.f != nil && nhwc {
 		c.lines = s.planLines(c.cg, c.og, c.f.Cols, kBlock)
@@ -76,7 +80,20 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 	s.Groups = s.C
 	c := &Conv{s: s, nhwc: true, act: act, cg: 1, og: s.OC / s.C, k: s.KH * s.KW, depthwise: true}
 	c.weights, c.bias = w, bias
+	if s.outputs() > 0 {
+		c.setWindows()
+	}
 	return c
+}
+
+// setWindows makes a depthwise convolution one in vectors, if there are any.
+func (c *Conv) setWindows() {
+	if c.windows = simd.WindowKernels(); c.windows == nil || c.nhwc {
+		return
+	}
+	if c.planes = c.s.planPlanes(1); c.planes == nil {
+		c.windows = nil
+	}
 }
 
 // SetWeights exchanges the weights, laid out as for the constructor, and the
@@ -129,6 +146,8 @@ func (c *Conv) Name() string {
 	switch {
 	case c.f != nil:
 		return setName("direct", c.f)
+	case c.windows != nil:
+		return "depthwise/" + c.windows.Floats.String()
 	case c.depthwise:
 		return "depthwise"
 	case c.minimal:
@@ -141,6 +160,10 @@ func (c *Conv) Name() string {
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {
 	case c.s.outputs() == 0:
+	case c.windows != nil && c.nhwc:
+		c.windowLines(p, x, y)
+	case c.windows != nil:
+		c.windowPlanes(p, x, y)
 	case c.depthwise && c.nhwc:
 		c.depthwiseNHWC(p, x, y)
 	case c.depthwise:

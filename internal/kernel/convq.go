@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -14,8 +15,9 @@ type convQ struct {
 	table     ByteTable
 	zeros     []uint8
 	signed    bool
-	lines     *intLines  // in vectors, over [N,H,W,C]
-	planes    *intPlanes // in vectors, over [N,C,H,W]
+	lines     *intLines   // in vectors, over [N,H,W,C]
+	planes    *intPlanes  // in vectors, over [N,C,H,W]
+	windows   *intWindows // of a depthwise convolution in vectors
 }
 
 func newConvQ(s ConvShape, nhwc bool) convQ {
@@ -93,7 +95,8 @@ type ConvQ[T int8 | uint8] struct {
 	convQ
 	zeroPoint int32
 	q         Requant
-	wd        []int32 // [KH,KW,OC] of a depthwise convolution
+	wd        []int32 // [KH,KW,OC] of a depthwise convolution in plain Go
+	depthwise bool
 }
 
 // NewConvQ prepares a convolution with weights [OC,KH,KW,C/Groups], given as
@@ -101,13 +104,12 @@ type ConvQ[T int8 | uint8] struct {
 func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
 	s.Groups = max(s.Groups, 1)
 	if s.Groups > 1 && s.Groups == s.C {
-		// Sums in integers: there is no reuse for the micro-kernel to gain from.
-		c := &ConvQ[T]{convQ: convQ{s: s, og: s.OC / s.Groups}, zeroPoint: zero, q: q, wd: make([]int32, len(w))}
 		taps := s.KH * s.KW
+		wd := make([]int16, len(w))
 		for i, v := range w {
-			c.wd[i%taps*s.OC+i/taps] = int32(v)
+			wd[i%taps*s.OC+i/taps] = v
 		}
-		return c
+		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
 	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
 	wide := make([]int32, len(w))
@@ -120,13 +122,44 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 	return c
 }
 
+// NewDepthwiseQ prepares a depthwise convolution with weights [KH,KW,OC], less their zero
+// point. s.Groups is not looked at.
+func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
+	if s.C == 1 && simd.IntKernels() != nil {
+		// All channels see the same: a convolution makes better use of it.
+		s.Groups = 1
+		turned, taps := make([]int16, len(w)), s.KH*s.KW
+		for i, v := range w {
+			turned[i%s.OC*taps+i/s.OC] = v
+		}
+		return NewConvQ[T](s, turned, zero, q)
+	}
+	s.Groups = s.C
+	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
+	wd := make([]int32, len(w))
+	for i, v := range w {
+		wd[i] = int32(v)
+	}
+	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
+		c.windows.setLanes(&c.s, wd)
+	} else {
+		// Sums in integers: there is no reuse for the micro-kernel to gain from.
+		c.wd = wd
+	}
+	var z T
+	c.setZero(z-1 < z, zero)
+	return c
+}
+
 // Name tells the way of computing: "depthwise", "im2col", or "direct" with the set of
 // the kernels in vectors.
-func (c *ConvQ[T]) Name() string { return c.name(c.wd) }
+func (c *ConvQ[T]) Name() string { return c.name(c.depthwise) }
 
-func (c *convQ) name(depthwise []int32) string {
+func (c *convQ) name(depthwise bool) string {
 	switch {
-	case depthwise != nil:
+	case c.windows != nil:
+		return "depthwise/" + c.windows.f.Ints.String()
+	case depthwise:
 		return "depthwise"
 	case c.lines != nil:
 		return "direct/" + c.lines.panels[0].f.Set.String()
@@ -155,12 +188,16 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	if s.outputs() == 0 {
 		return
 	}
-	if c.wd != nil {
-		depthwiseQ(p, *s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q)
-		return
-	}
 	if sums == nil {
 		c.q.prepare(s.OC)
+	}
+	switch {
+	case c.windows != nil:
+		c.runWindows(p, x, y, sums)
+		return
+	case c.depthwise:
+		depthwiseQ(p, *s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q)
+		return
 	}
 	if c.lines != nil {
 		c.runLines(p, x, y, sums)
@@ -187,6 +224,20 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	})
 }
 
+// runWindows is run of a depthwise convolution in vectors.
+func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
+	oc := c.s.OC
+	c.windows.lines(p, &c.s, asBytes(x), c.signed, c.zeroPoint, func(tile []int32, step, at, n int) {
+		if sums == nil {
+			requantTile(c.windows.ints, asBytes(y), tile, step, n, at*oc, oc, 0, oc, &c.q)
+			return
+		}
+		for i := range n {
+			copy(sums[(at+i)*oc:][:oc], tile[i*step:])
+		}
+	})
+}
+
 // runLines is run in vectors.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
 	f := c.lines.panels[0].f
@@ -197,7 +248,7 @@ func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
 			}
 			return
 		}
-		requantTile(f, asBytes(y), tile, rows, at, step, ch, n, &c.q)
+		requantTile(f, asBytes(y), tile, f.Cols, rows, at, step, ch, n, &c.q)
 	})
 }
 
@@ -230,25 +281,34 @@ func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 // 32-bit sums.
 type ConvSums struct {
 	convQ
-	wd        []int32 // weights of a depthwise convolution
+	wd        []int32 // weights of a depthwise convolution in plain Go
+	depthwise bool
 	zeroPoint int32
 }
 
 // NewConvSums prepares a convolution; see [ConvSums.SetWeights].
 func NewConvSums(s ConvShape) *ConvSums {
 	if s.Groups > 1 && s.Groups == s.C {
-		return &ConvSums{convQ: convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, wd: make([]int32, s.OC*s.KH*s.KW)}
+		c := &ConvSums{convQ: convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, depthwise: true}
+		if c.windows = newIntWindows(&c.s, c.og, false); c.windows == nil {
+			c.wd = make([]int32, s.OC*c.k)
+		}
+		return c
 	}
 	return &ConvSums{convQ: newConvQ(s, false)}
 }
 
 // Name tells the way of computing; see [ConvQ.Name].
-func (c *ConvSums) Name() string { return c.name(c.wd) }
+func (c *ConvSums) Name() string { return c.name(c.depthwise) }
 
 // SetWeights takes weights [OC,C/Groups,KH,KW], given as differences to their
 // zero point, of at most 510 in size.
 func (c *ConvSums) SetWeights(w []int32) {
-	if c.wd != nil {
+	switch {
+	case c.windows != nil:
+		c.windows.setPlanes(&c.s, w)
+		return
+	case c.depthwise:
 		copy(c.wd, w)
 		return
 	}
@@ -265,7 +325,11 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
-	if c.wd != nil {
+	if c.windows != nil {
+		c.windows.run(p, s, x, c.signed, c.zeroPoint, y)
+		return
+	}
+	if c.depthwise {
 		p.For(s.N*s.OC, max(1, 1<<14/max(1, area*c.k)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				n, o := i/s.OC, i%s.OC

@@ -6,17 +6,10 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// DepthwiseQ is a depthwise convolution with int32 weights [KH,KW,OC], less their
-// zero point; og is the channel multiplier.
-func DepthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, w []int32, zero int32, q *Requant) {
-	depthwiseQ(p, s, og, x, y, nil, w, zero, q)
-}
-
-// depthwiseQ writes sums where room for them is given, or else quantised values.
+// depthwiseQ is a depthwise convolution with int32 weights [KH,KW,OC], less their zero
+// point; og is the channel multiplier. It writes sums where room for them is given, or
+// else quantised values.
 func depthwiseQ[T int8 | uint8](p *workers.Pool, s ConvShape, og int, x, y []T, sums, w []int32, zero int32, q *Requant) {
-	if sums == nil {
-		q.prepare(s.OC)
-	}
 	grain := max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW))
 	p.For(s.N*s.OH, grain, func(lo, hi int) {
 		sc, fs := borrow(2 * s.OC)

@@ -9,6 +9,9 @@
 // Products of 8-bit numbers do the same with pairs of 16-bit numbers (ints.go), and are
 // quantised a register of channels at a time (requant.go).
 //
+// Depthwise convolutions and pooling walk windows over values that lie side by side
+// (windows.go).
+//
 // In plain Go they go through one micro-kernel that multiplies a panel of two rows by
 // a panel of four columns, both packed so that it reads memory in order. 3×3
 // convolutions of stride 1 take it after Winograd's minimal filtering, 8-bit

@@ -87,7 +87,7 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 		in := x[n*in:][:in]
 		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
 			for ch := lo; ch < hi; ch++ {
-				framePlane(s, q, frame[ch*q.size:][:q.size], in[ch*s.H*s.W:][:s.H*s.W])
+				framePlane(s, q, frame[ch*q.size:][:q.size], in[ch*s.H*s.W:][:s.H*s.W], 0, simd.WindowKernels().Every2)
 			}
 		})
 		c.planeImage(p, frame, y[n*out:][:out])
@@ -95,8 +95,9 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	scratch.Put(sc)
 }
 
-// framePlane writes the frames of one channel.
-func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T) {
+// framePlane writes the frames of one channel; edge stands beyond the borders. every2
+// copies every other value; nil for a loop.
+func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T, edge T, every2 func(dst, src []T)) {
 	for _, ry := range q.ys {
 		for _, rx := range q.xs {
 			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
@@ -104,17 +105,20 @@ func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T) {
 				line := frame[y*q.w:][:q.w]
 				iy := y*s.StrideH + ry - s.PadT
 				if uint(iy) >= uint(s.H) || lo >= hi {
-					clear(line)
+					fill(line, edge)
 					continue
 				}
-				clear(line[:lo])
-				clear(line[hi:])
+				fill(line[:lo], edge)
+				fill(line[hi:], edge)
 				src := in[iy*s.W+lo*s.StrideW+rx-s.PadL:]
-				if s.StrideW == 1 {
+				switch {
+				case s.StrideW == 1:
 					copy(line[lo:hi], src)
-					continue
+				case s.StrideW == 2 && every2 != nil:
+					every2(line[lo:hi], src)
+				default:
+					strided(line[lo:hi], src, s.StrideW)
 				}
-				strided(line[lo:hi], src, s.StrideW)
 			}
 			frame = frame[q.h*q.w:]
 		}

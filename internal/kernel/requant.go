@@ -78,16 +78,14 @@ func (q *Requant) prepare(n int) {
 	}
 }
 
-// requantTile quantises rows of the sums of n channels from ch on, a panel wide, into the
+// requantTile quantises rows of the sums of n channels from ch on, line apart, into the
 // bits of 8-bit values from y[at] on, step apart.
-func requantTile(f *simd.Ints, y []uint8, sums []int32, rows, at, step, ch, n int, q *Requant) {
-	whole := n / f.Lanes * f.Lanes
-	f.Requantise(y[at:], step, sums, f.Cols, rows, whole, &q.scales, ch, q.Zero, q.Min, q.Max)
-	if whole == n {
+func requantTile(f *simd.Ints, y []uint8, sums []int32, line, rows, at, step, ch, n int, q *Requant) {
+	if f.Requantise(y[at:], step, sums, line, rows, n, &q.scales, ch, q.Zero, q.Min, q.Max) {
 		return
 	}
 	for r := range rows {
-		requantRow(y[at+r*step+whole:][:n-whole], sums[r*f.Cols+whole:], q, ch+whole)
+		requantRow(y[at+r*step:][:n], sums[r*line:], q, ch)
 	}
 }
 
@@ -114,14 +112,13 @@ func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, c
 	}
 	q.prepare(channels)
 	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
-		whole := 0
 		if f := simd.IntKernels(); f != nil && unsafe.Sizeof(y[0]) == 1 && q.scales.Mul != nil {
-			whole = channels / f.Lanes * f.Lanes
 			out := unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y))
-			f.Requantise(out[lo*channels:], channels, sums[lo*channels:], channels, hi-lo, whole, &q.scales, 0, q.Zero, q.Min, q.Max)
+			requantTile(f, out, sums[lo*channels:], channels, hi-lo, lo*channels, channels, 0, channels, q)
+			return
 		}
-		for r := lo; whole < channels && r < hi; r++ {
-			requantRow(y[r*channels+whole:][:channels-whole], sums[r*channels+whole:], q, whole)
+		for r := lo; r < hi; r++ {
+			requantRow(y[r*channels:][:channels], sums[r*channels:], q, 0)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func TestProductSets(t *testing.T) {
 	})
 }
 
-// anyConv draws a convolution that is not depthwise.
+// anyConv draws a convolution, a depthwise one at times.
 func anyConv(r *rand.Rand) ConvShape {
 	s := ConvShape{
 		N: 1 + r.IntN(2), KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3),
@@ -124,6 +124,10 @@ func anyConv(r *rand.Rand) ConvShape {
 	s.C, s.OC = s.Groups*(2+r.IntN(20)), s.Groups*(1+r.IntN(40))
 	if r.IntN(40) == 0 {
 		s.C = s.Groups * 200
+	}
+	if r.IntN(3) == 0 {
+		s.C = 2 + r.IntN(80)
+		s.Groups, s.OC = s.C, s.C*(1+r.IntN(3)*r.IntN(2))
 	}
 	// Borders on all sides, none, or output beyond the input.
 	seenH, seenW := (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH+1, (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW+1
@@ -287,6 +291,79 @@ func TestIntConvSets(t *testing.T) {
 				if !slices.Equal(planes, wantPlanes) {
 					t.Fatalf("%+v of planes differs from plain Go", s)
 				}
+			}
+		}
+	})
+}
+
+// TestPoolSets compares windows with their definition.
+func TestPoolSets(t *testing.T) {
+	everySet(t, func(t *testing.T, _ func(func())) {
+		r := rand.New(rand.NewPCG(9, 10))
+		pool := workers.New(2, nil)
+		defer pool.Close()
+		for range 400 {
+			s := anyConv(r)
+			s.C = 1 + r.IntN(70)
+			p := Pool{Shape: s, NHWC: r.IntN(2) == 0, Max: r.IntN(2) == 0, NaN: r.IntN(2) == 0}
+			if r.IntN(2) == 0 {
+				p.Clamp = activation.Clamp{On: true, Min: -1, Max: 1}
+			}
+			if !p.Prepare() {
+				t.Skip("plain Go")
+			}
+			s = p.Shape
+			x := values(r, true, s.N*s.C*s.H*s.W)
+			if r.IntN(4) == 0 {
+				x[r.IntN(len(x))] = float32(math.NaN())
+			}
+			at := func(n, ch, y, x, h, w int) int {
+				if p.NHWC {
+					return ((n*h+y)*w+x)*s.C + ch
+				}
+				return ((n*s.C+ch)*h+y)*w + x
+			}
+			got, want := make([]float32, s.outputs()), make([]float32, s.outputs())
+			counts := make([]float32, s.OH*s.OW)
+			for i := range want {
+				ox, oy, ch, n := i%s.OW, i/s.OW%s.OH, i/s.OW/s.OH%s.C, i/s.OW/s.OH/s.C
+				sum, cells := float32(0), 0
+				if p.Max {
+					sum = float32(math.Inf(-1))
+				}
+				for ky := range s.KH {
+					for kx := range s.KW {
+						iy, ix := oy*s.StrideH+ky*s.DilH-s.PadT, ox*s.StrideW+kx*s.DilW-s.PadL
+						if iy < 0 || iy >= s.H || ix < 0 || ix >= s.W {
+							continue
+						}
+						v := x[at(n, ch, iy, ix, s.H, s.W)]
+						cells++
+						switch {
+						case !p.Max:
+							sum += v
+						case p.NaN:
+							sum = max(sum, v)
+						case v > sum:
+							sum = v
+						}
+					}
+				}
+				counts[oy*s.OW+ox] = float32(max(cells, 1))
+				switch {
+				case !p.Max:
+					sum /= float32(max(cells, 1))
+				case p.Clamp.On:
+					sum = min(max(sum, p.Clamp.Min), p.Clamp.Max)
+				}
+				want[at(n, ch, oy, ox, s.OH, s.OW)] = sum
+			}
+			for range 2 {
+				p.Run(pool, x, got)
+				if !p.Max {
+					p.Divide(pool, got, counts)
+				}
+				agree(t, p, got, want)
 			}
 		}
 	})

@@ -9,14 +9,15 @@ type Ints struct {
 	Set Set
 	// Rows and Cols are the size of the largest tile; columns come in panels of Cols.
 	Rows, Cols int
-	// Channels come in multiples of Lanes to Requantise, values in multiples of Step to
-	// WidenInt8 and WidenUint8.
+	// Lanes is the number of channels that Requantise takes at a time, Step that of the
+	// values of Widen.
 	Lanes, Step  int
 	narrow, wide []func(t *IntTile)
 	widenInt8    func(dst *int16, src *byte, n int, zero int16)
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
-	requantise   func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
+	// Whole registers of channels; the second for as many as fewLanes.
+	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
 // IntKernels of 8-bit products in the current set; nil where plain Go is all there is.
@@ -90,13 +91,30 @@ type Scales struct{ Mul, Up, Down, Bias []int32 }
 // Requantise turns rows of sums into 8-bit values: of channel i round((sum + bias) <<
 // up · mul / 2^31 / 2^down) + zero, between lo and hi, in the rounding of TFLite (the
 // product to the nearest, ties up; the shift to the nearest, ties away from zero). n
-// channels, a multiple of Lanes, are written for each row; the scales begin at channel
-// at.
-func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
-	if rows <= 0 || n <= 0 {
-		return
+// channels are written for each row; the scales begin at channel at. It does nothing and
+// returns false for fewer channels than the smallest register takes.
+func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
+	lanes, loop := f.Lanes, f.requantise
+	if n < lanes {
+		lanes, loop = fewLanes, f.requantiseFew
+	}
+	if n < lanes {
+		return false
+	}
+	if rows <= 0 {
+		return true
 	}
 	_, _, _, _ = s.Mul[at+n-1], s.Up[at+n-1], s.Down[at+n-1], s.Bias[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
-	f.requantise(&dst[0], stepDst, &sums[0], 4*stepSums, rows, n, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
+	whole := n / lanes * lanes
+	loop(&dst[0], stepDst, &sums[0], 4*stepSums, rows, whole, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
+	if n > whole {
+		// The last ones a second time together with what is left.
+		i := n - lanes
+		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, lanes, &s.Mul[at+i], &s.Up[at+i], &s.Down[at+i], &s.Bias[at+i], zero, lo, hi)
+	}
+	return true
 }
+
+// fewLanes is the number of channels of the smallest register.
+const fewLanes = 8

@@ -6,21 +6,21 @@ var ints = family[Ints]{
 		narrow:    []func(t *IntTile){narrow1AVX2, narrow2AVX2, narrow3AVX2, narrow4AVX2, narrow5AVX2, narrow6AVX2},
 		wide:      []func(t *IntTile){wide1AVX2, wide2AVX2, wide3AVX2, wide4AVX2, wide5AVX2, wide6AVX2},
 		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2,
-		gather: gatherPairsAVX2, requantise: requantiseAVX2,
+		gather: gatherPairsAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 	},
 	AVX512: {
 		Set: AVX512, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
 		narrow:    []func(t *IntTile){narrow1AVX512, narrow2AVX512, narrow3AVX512, narrow4AVX512, narrow5AVX512, narrow6AVX512, narrow7AVX512, narrow8AVX512, narrow9AVX512, narrow10AVX512, narrow11AVX512, narrow12AVX512},
 		wide:      []func(t *IntTile){wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512, wide7AVX512, wide8AVX512, wide9AVX512, wide10AVX512, wide11AVX512, wide12AVX512},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
 		narrow:    []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
 		wide:      []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
 	},
 }
 

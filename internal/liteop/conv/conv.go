@@ -176,18 +176,11 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 		return nil, err
 	}
 	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Zero: zero, Sums: layer.SumsOf(q)}
+	prepare := kernel.NewConvQ[T]
 	if depthwise {
-		c.Kernel = "depthwise"
-		wd := make([]int32, len(w))
-		for i, v := range w {
-			wd[i] = int32(v)
-		}
-		return func(c *op.Call) error {
-			kernel.DepthwiseQ(c.Pool, s, s.OC/s.C, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), wd, zero, &q)
-			return nil
-		}, nil
+		prepare = kernel.NewDepthwiseQ[T]
 	}
-	conv := kernel.NewConvQ[T](s, w, zero, q)
+	conv := prepare(s, w, zero, q)
 	c.Kernel = conv.Name()
 	return func(c *op.Call) error {
 		conv.Run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]))

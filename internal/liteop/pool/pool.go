@@ -3,6 +3,7 @@ package pool
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
@@ -64,6 +65,20 @@ func (p pool) each(w *workers.Pool, f func(in, rows, cols, out int)) {
 	})
 }
 
+// sizes lists the number of values of each window of an image.
+func (p pool) sizes() []float32 {
+	n := make([]float32, 0, p.oh*p.ow)
+	for oy := range p.oh {
+		y := oy*p.sh - p.padT
+		rows := max(min(y+p.kh, p.h)-max(y, 0), 0)
+		for ox := range p.ow {
+			x := ox*p.sw - p.padL
+			n = append(n, float32(max(rows*max(min(x+p.kw, p.w)-max(x, 0), 0), 1)))
+		}
+	}
+	return n
+}
+
 // kindOfPool selects what a window becomes.
 type kindOfPool uint8
 
@@ -102,6 +117,34 @@ func (p pool) float(c *op.Call, kind kindOfPool) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
+	}
+	vec := &kernel.Pool{
+		NHWC: true, Max: kind == maxPool, Clamp: act,
+		Shape: kernel.ConvShape{
+			N: p.n, C: p.c, H: p.h, W: p.w, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
+			DilH: 1, DilW: 1, PadT: p.padT, PadL: p.padL,
+		},
+	}
+	if kind != l2Pool && vec.Prepare() {
+		c.Kernel = vec.Name()
+		if kind == maxPool {
+			return func(c *op.Call) error {
+				vec.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+				return nil
+			}, nil
+		}
+		counts := p.sizes()
+		return func(c *op.Call) error {
+			y := tensor.Of[float32](c.Out[0])
+			vec.Run(c.Pool, tensor.Of[float32](c.In[0]), y)
+			vec.Divide(c.Pool, y, counts)
+			if act.On {
+				for i, v := range y {
+					y[i] = min(max(v, act.Min), act.Max)
+				}
+			}
+			return nil
+		}, nil
 	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])

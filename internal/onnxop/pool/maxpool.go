@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -31,7 +32,17 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 		column := c.Node.Attrs.Int("storage_order", 0) == 1
 		act := c.Activation
 		c.Kernel = w.Way()
+		var vec *kernel.Pool
+		if !c.Wants(1) {
+			if vec = vectors(c, w); vec != nil {
+				vec.Max, vec.NaN, vec.Clamp = true, true, act
+			}
+		}
 		return func(c *op.Call) error {
+			if vec != nil {
+				vec.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
+				return nil
+			}
 			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			switch {
 			case c.Wants(1):

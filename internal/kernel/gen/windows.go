@@ -1,0 +1,344 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the fields of simd.Window, in bytes; a test there compares them.
+const (
+	windowDst = 8 * iota
+	windowStepDst
+	windowSrc
+	windowStepSrc
+	windowPlaces
+	windowN
+	windowOffs
+	windowTaps
+	windowW
+	windowStepW
+	windowBias
+	windowMask
+	windowMin
+	windowBits
+	windowMax   = windowMin + 4
+	windowFlags = windowBits + 4
+)
+
+// Kinds of windows: with weights for each value or one for all values of a tap, the
+// largest of the values (what is no number never wins, or always), and their sum.
+const (
+	kindLanes = iota
+	kindSpread
+	kindLargest
+	kindGreatest
+	kindSum
+)
+
+var kindNames = []string{"windowLanes", "windowSpread", "windowLargest", "windowGreatest", "windowSum"}
+
+func windows(a *asm) {
+	for _, w := range []width{ymm, zmm} {
+		for kind := range kindNames {
+			a.window(w, kind)
+		}
+		a.intWindow(w, false, false)
+		a.intWindow(w, true, false)
+	}
+	a.intWindow(zmm, false, true)
+	a.intWindow(zmm, true, true)
+	a.every2()
+}
+
+// window writes a walk of windows: at each place the taps are taken in order, for four
+// registers of values, for one, and for what is left.
+func (a *asm) window(w width, kind int) {
+	a.function(kindNames[kind]+w.set, "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	field := func(off int) reg.GPVirtual {
+		r := a.GP64()
+		a.MOVQ(at(t, off), r)
+		return r
+	}
+	dst, src, places := field(windowDst), field(windowSrc), field(windowPlaces)
+	spread, lo, hi := w.reg(8), w.reg(9), w.reg(10)
+	value, mask := w.reg(11), w.reg(12)
+	a.VBROADCASTSS(at(t, windowMin), lo)
+	a.VBROADCASTSS(at(t, windowMax), hi)
+	bits, flags := a.GP64(), a.GP64()
+	a.MOVL(at(t, windowBits), bits.As32())
+	a.MOVL(at(t, windowFlags), flags.As32())
+	if w == zmm {
+		a.KMOVD(bits.As32(), reg.K1)
+	} else {
+		a.MOVQ(at(t, windowMask), bits)
+		a.VMOVUPS(at(bits, 0), mask)
+	}
+	col, left := a.GP64(), a.GP64()
+	p, pw, offs, taps := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+
+	part := func(name string, vecs int, masked bool) {
+		load := func(m operand.Mem, v reg.VecPhysical) {
+			switch {
+			case !masked:
+				a.VMOVUPS(m, v)
+			case w == zmm:
+				a.VMOVUPS_Z(m, reg.K1, v)
+			default:
+				a.VMASKMOVPS(m, mask, v)
+			}
+		}
+		a.MOVQ(at(t, windowOffs), offs)
+		a.MOVQ(at(t, windowTaps), taps)
+		if kind == kindLanes || kind == kindSpread {
+			a.MOVQ(at(t, windowW), pw)
+		}
+		if kind == kindLanes {
+			a.ADDQ(col, pw)
+		}
+		switch kind {
+		case kindSpread:
+			a.MOVQ(at(t, windowBias), p)
+			a.VBROADCASTSS(at(p, 0), w.reg(0))
+			for v := 1; v < vecs; v++ {
+				a.VMOVUPS(w.reg(0), w.reg(v))
+			}
+		case kindLargest, kindGreatest:
+			// The smallest of all numbers: minus infinity.
+			a.VPCMPEQD(reg.X0, reg.X0, reg.X0)
+			a.VPSLLD(operand.U8(23), reg.X0, reg.X0)
+			a.VBROADCASTSS(reg.X0, w.reg(0))
+			for v := 1; v < vecs; v++ {
+				a.VMOVUPS(w.reg(0), w.reg(v))
+			}
+		default:
+			for v := range vecs {
+				a.zero(w, w.reg(v))
+			}
+		}
+		a.Label(name + "_tap")
+		a.MOVQ(at(offs, 0), p)
+		a.ADDQ(src, p)
+		a.ADDQ(col, p)
+		if kind == kindSpread {
+			a.VBROADCASTSS(at(pw, 0), spread)
+		}
+		for v := range vecs {
+			m, sum := at(p, v*w.bytes()), w.reg(v)
+			switch kind {
+			case kindLanes:
+				load(m, value)
+				if masked {
+					x := w.reg(13)
+					load(at(pw, v*w.bytes()), x)
+					a.VMULPS(x, value, value)
+				} else {
+					a.VMULPS(at(pw, v*w.bytes()), value, value)
+				}
+				a.VADDPS(value, sum, sum)
+			case kindSpread:
+				load(m, value)
+				a.VFMADD231PS(spread, value, sum)
+			case kindSum:
+				load(m, value)
+				a.VADDPS(value, sum, sum)
+			case kindLargest:
+				// The value if it is larger, else what there is: as a loop with > does.
+				load(m, value)
+				a.VMAXPS(sum, value, sum)
+			case kindGreatest:
+				load(m, value)
+				if w == zmm {
+					a.VCMPPS(operand.U8(3), value, value, reg.K2)
+					a.VMAXPS(sum, value, sum)
+					a.VMOVAPS(value, reg.K2, sum)
+					break
+				}
+				a.VCMPPS(operand.U8(3), value, value, w.reg(13))
+				a.VMAXPS(sum, value, sum)
+				a.VORPS(w.reg(13), sum, sum)
+			}
+		}
+		a.ADDQ(operand.U8(8), offs)
+		switch kind {
+		case kindLanes:
+			a.ADDQ(at(t, windowStepW), pw)
+		case kindSpread:
+			a.ADDQ(operand.U8(4), pw)
+		}
+		a.DECQ(taps)
+		a.JNZ(operand.LabelRef(name + "_tap"))
+		if kind == kindLanes {
+			a.MOVQ(at(t, windowBias), pw)
+			a.TESTQ(pw, pw)
+			a.JZ(operand.LabelRef(name + "_nobias"))
+			a.ADDQ(col, pw)
+			for v := range vecs {
+				load(at(pw, v*w.bytes()), value)
+				a.VADDPS(value, w.reg(v), w.reg(v))
+			}
+			a.Label(name + "_nobias")
+		}
+		if kind != kindLargest && kind != kindGreatest {
+			a.TESTL(operand.U32(flagClamp), flags.As32())
+			a.JZ(operand.LabelRef(name + "_free"))
+		}
+		for v := range vecs {
+			a.VMAXPS(w.reg(v), lo, w.reg(v))
+			a.VMINPS(w.reg(v), hi, w.reg(v))
+		}
+		if kind != kindLargest && kind != kindGreatest {
+			a.Label(name + "_free")
+		}
+		a.MOVQ(dst, p)
+		a.ADDQ(col, p)
+		for v := range vecs {
+			switch m := at(p, v*w.bytes()); {
+			case !masked:
+				a.VMOVUPS(w.reg(v), m)
+			case w == zmm:
+				a.VMOVUPS(w.reg(v), reg.K1, m)
+			default:
+				a.VMASKMOVPS(w.reg(v), mask, m)
+			}
+		}
+	}
+
+	a.Label("place")
+	a.XORQ(col, col)
+	a.MOVQ(at(t, windowN), left)
+	a.Label("four")
+	a.SUBQ(operand.U32(uint32(4*w.floats)), left)
+	a.JLT(operand.LabelRef("few"))
+	part("four", 4, false)
+	a.ADDQ(operand.U32(uint32(4*w.bytes())), col)
+	a.JMP(operand.LabelRef("four"))
+	a.Label("few")
+	a.ADDQ(operand.U32(uint32(4*w.floats)), left)
+	a.Label("one")
+	a.SUBQ(operand.U32(uint32(w.floats)), left)
+	a.JLT(operand.LabelRef("rest"))
+	part("one", 1, false)
+	a.ADDQ(operand.U32(uint32(w.bytes())), col)
+	a.JMP(operand.LabelRef("one"))
+	a.Label("rest")
+	a.ADDQ(operand.U32(uint32(w.floats)), left)
+	a.JZ(operand.LabelRef("next"))
+	part("masked", 1, true)
+	a.Label("next")
+	a.ADDQ(at(t, windowStepDst), dst)
+	a.ADDQ(at(t, windowStepSrc), src)
+	a.DECQ(places)
+	a.JNZ(operand.LabelRef("place"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// intWindow writes a walk of windows over 16-bit numbers with weights for each value, or
+// one for all values of a tap (spread): two taps are interleaved, multiplied and added in
+// one step. Values come in whole blocks of two registers.
+func (a *asm) intWindow(w width, spread, dot bool) {
+	set, kind := w.set, "intLanes"
+	if dot {
+		set = "VNNI"
+	}
+	if spread {
+		kind = "intSpread"
+	}
+	a.function(kind+set, "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	field := func(off int) reg.GPVirtual {
+		r := a.GP64()
+		a.MOVQ(at(t, off), r)
+		return r
+	}
+	dst, src, places := field(windowDst), field(windowSrc), field(windowPlaces)
+	col, out, left := a.GP64(), a.GP64(), a.GP64()
+	p, pw, offs, taps := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	x, y, low, high := w.reg(2), w.reg(3), w.reg(4), w.reg(5)
+	a.Label("place")
+	a.MOVQ(src, col)
+	a.MOVQ(dst, out)
+	a.MOVQ(at(t, windowW), pw)
+	a.MOVQ(at(t, windowN), left)
+	a.Label("block")
+	if spread {
+		a.MOVQ(at(t, windowW), pw)
+	}
+	a.zero(w, w.reg(0))
+	a.zero(w, w.reg(1))
+	a.MOVQ(at(t, windowOffs), offs)
+	a.MOVQ(at(t, windowTaps), taps)
+	a.Label("pair")
+	a.MOVQ(at(offs, 0), p)
+	a.loadInts(w, operand.Mem{Base: col, Index: p, Scale: 1}, x)
+	a.MOVQ(at(offs, 8), p)
+	a.loadInts(w, operand.Mem{Base: col, Index: p, Scale: 1}, y)
+	a.VPUNPCKLWD(y, x, low)
+	a.VPUNPCKHWD(y, x, high)
+	weight := w.reg(6)
+	if spread {
+		a.VPBROADCASTD(at(pw, 0), weight)
+		a.ADDQ(operand.U8(4), pw)
+	}
+	for i, v := range []reg.VecPhysical{low, high} {
+		var by operand.Op = weight
+		if !spread {
+			by = at(pw, i*w.bytes())
+		}
+		if dot {
+			a.VPDPWSSD(by, v, w.reg(i))
+			continue
+		}
+		a.VPMADDWD(by, v, v)
+		a.VPADDD(v, w.reg(i), w.reg(i))
+	}
+	if !spread {
+		a.ADDQ(operand.U32(uint32(2*w.bytes())), pw)
+	}
+	a.ADDQ(operand.U8(16), offs)
+	a.DECQ(taps)
+	a.JNZ(operand.LabelRef("pair"))
+	// The lower and the upper half of each lane of 128 bits lie apart.
+	if w == ymm {
+		a.VPERM2I128(operand.U8(0x20), w.reg(1), w.reg(0), x)
+		a.VPERM2I128(operand.U8(0x31), w.reg(1), w.reg(0), y)
+	} else {
+		a.VSHUFI32X4(operand.U8(0x44), w.reg(1), w.reg(0), x)
+		a.VSHUFI32X4(operand.U8(0xee), w.reg(1), w.reg(0), y)
+		a.VSHUFI32X4(operand.U8(0xd8), x, x, x)
+		a.VSHUFI32X4(operand.U8(0xd8), y, y, y)
+	}
+	a.VMOVUPS(x, at(out, 0))
+	a.VMOVUPS(y, at(out, w.bytes()))
+	a.ADDQ(operand.U32(uint32(w.bytes())), col)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), out)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("block"))
+	a.ADDQ(at(t, windowStepDst), dst)
+	a.ADDQ(at(t, windowStepSrc), src)
+	a.DECQ(places)
+	a.JNZ(operand.LabelRef("place"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// every2 copies every other of 2n values, n a multiple of 8; as many are read.
+func (a *asm) every2() {
+	a.function("every2AVX2", "func(dst, src *float32, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	x := a.YMM()
+	a.Label("step")
+	a.VMOVUPS(at(src, 0), x)
+	a.VSHUFPS(operand.U8(0x88), at(src, 32), x, x)
+	a.VPERMPD(operand.U8(0xd8), x, x)
+	a.VMOVUPS(x, at(dst, 0))
+	a.ADDQ(operand.U8(64), src)
+	a.ADDQ(operand.U8(32), dst)
+	a.SUBQ(operand.U8(8), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}

@@ -1,0 +1,147 @@
+package simd
+
+// Windows walks windows over values that lie side by side: at each place of a line it
+// takes the taps of a window, for neighbouring values at once. The values are the
+// channels of a position ([N,H,W,C]) or the positions of a line ([N,C,H,W]).
+type Windows struct {
+	Floats, Ints Set // the sets of the two kinds of loops
+	// See the methods of these names.
+	lanes, spread, largest, greatest, sum func(t *Window)
+	floats                                int // in a register
+	every2                                func(dst, src *float32, n int)
+	// Block is the number of values that IntWindow counts.
+	Block               int
+	intLanes, intSpread func(t *IntWindow)
+}
+
+// WindowKernels of the current set; nil where plain Go is all there is: its loops stay
+// with their callers.
+func WindowKernels() *Windows { return windows.pick() }
+
+// Window is a walk over places, each with n values; steps and offsets are in bytes. Value
+// i of tap t at place p lies at Src + p*StepSrc + offs[t] + 4*i, its result at Dst +
+// p*StepDst + 4*i.
+type Window struct {
+	Dst         *float32
+	StepDst     int
+	Src         *float32
+	StepSrc     int
+	places, n   int
+	offs        *int
+	taps        int
+	W           *float32 // of the first tap
+	StepW       int      // from tap to tap
+	Bias        *float32 // one for each value, nil for none; for Spread one for all
+	mask        *int32
+	Min, Max    float32 // used by Largest and Greatest in any case, by others after SetClamp
+	bits, flags uint32
+}
+
+// SetClamp limits the results.
+func (t *Window) SetClamp(on bool, lo, hi float32) {
+	t.flags = 0
+	if on {
+		t.flags, t.Min, t.Max = flagClamp, lo, hi
+	}
+}
+
+// SetTaps says where the taps of a place lie.
+func (t *Window) SetTaps(offs []int) { t.offs, t.taps = &offs[0], len(offs) }
+
+func (f *Windows) run(t *Window, places, n int, loop func(t *Window)) {
+	if places <= 0 || n <= 0 {
+		return
+	}
+	rest := n % f.floats
+	t.places, t.n, t.bits, t.mask = places, n, 1<<rest-1, &masks[16-rest]
+	loop(t)
+}
+
+// Lanes multiplies by a weight for each value. Products and sums are rounded apart, in
+// the order of the taps, and the bias comes last: exact.
+func (f *Windows) Lanes(t *Window, places, n int) { f.run(t, places, n, f.lanes) }
+
+// Spread multiplies by one weight for all values of a tap, begins with the bias and
+// rounds once for each tap.
+func (f *Windows) Spread(t *Window, places, n int) { f.run(t, places, n, f.spread) }
+
+// Largest takes what compares greater than all taps before, so that what is no number
+// never wins, and limits it to Min and Max: exact.
+func (f *Windows) Largest(t *Window, places, n int) { f.run(t, places, n, f.largest) }
+
+// Greatest is Largest, but what is no number is the result if it is among the taps. Zeros
+// of both signs are equal.
+func (f *Windows) Greatest(t *Window, places, n int) { f.run(t, places, n, f.greatest) }
+
+// Sum adds the taps in order: exact.
+func (f *Windows) Sum(t *Window, places, n int) { f.run(t, places, n, f.sum) }
+
+// Every2 copies every other value of src.
+func (f *Windows) Every2(dst, src []float32) {
+	n := 0
+	if len(src) >= 16 {
+		n = min(len(dst), len(src)/2) / 8 * 8
+	}
+	if n > 0 {
+		f.every2(&dst[0], &src[0], n)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = src[2*i]
+	}
+}
+
+// IntWindow is a walk over places, each with blocks of Block values; steps and offsets
+// are in bytes. Taps come in pairs: value i of tap t at place p, a number of at most 9
+// bits, lies at Src + p*StepSrc + offs[t] + 2*i, its sum at Dst + p*StepDst + 4*i.
+type IntWindow struct {
+	Dst            *int32
+	StepDst        int
+	Src            *int16
+	StepSrc        int
+	places, blocks int
+	offs           *int
+	pairs          int
+	W              *int16
+}
+
+// IntLanes multiplies by a weight for each value, packed by PackLanes. offs has an even
+// length.
+func (f *Windows) IntLanes(t *IntWindow, places, blocks int, offs []int) {
+	f.runInts(t, places, blocks, offs, f.intLanes)
+}
+
+// IntSpread multiplies by one weight for all values of a tap.
+func (f *Windows) IntSpread(t *IntWindow, places, blocks int, offs []int) {
+	f.runInts(t, places, blocks, offs, f.intSpread)
+}
+
+func (f *Windows) runInts(t *IntWindow, places, blocks int, offs []int, loop func(t *IntWindow)) {
+	if places <= 0 || blocks <= 0 {
+		return
+	}
+	t.places, t.blocks, t.offs, t.pairs = places, blocks, &offs[0], len(offs)/2
+	loop(t)
+}
+
+// PackLanes arranges weights for [Windows.IntLanes]: weight i of tap t is w(t, i), for n
+// values and an even number of taps.
+func (f *Windows) PackLanes(taps, n int, w func(tap, i int) int16) []int16 {
+	blocks := (n + f.Block - 1) / f.Block
+	dst := make([]int16, 0, blocks*taps*f.Block)
+	for b := range blocks {
+		for t := 0; t < taps; t += 2 {
+			// Of each lane of eight values the lower halves, then the upper halves.
+			for half := range 2 {
+				for i := range f.Block / 2 {
+					v := b*f.Block + i/4*8 + half*4 + i%4
+					if v >= n {
+						dst = append(dst, 0, 0)
+						continue
+					}
+					dst = append(dst, w(t, v), w(t+1, v))
+				}
+			}
+		}
+	}
+	return dst
+}

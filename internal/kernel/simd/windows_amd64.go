@@ -1,0 +1,70 @@
+package simd
+
+var windows = family[Windows]{
+	AVX2: {
+		Floats: AVX2, Ints: AVX2, floats: 8, every2: every2AVX2,
+		lanes: windowLanesAVX2, spread: windowSpreadAVX2, largest: windowLargestAVX2, greatest: windowGreatestAVX2, sum: windowSumAVX2,
+		Block: 16, intLanes: intLanesAVX2, intSpread: intSpreadAVX2,
+	},
+	AVX512: {
+		Floats: AVX512, Ints: AVX512, floats: 16, every2: every2AVX2,
+		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512,
+		Block: 32, intLanes: intLanesAVX512, intSpread: intSpreadAVX512,
+	},
+	VNNI: {
+		Floats: AVX512, Ints: VNNI, floats: 16, every2: every2AVX2,
+		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512,
+		Block: 32, intLanes: intLanesVNNI, intSpread: intSpreadVNNI,
+	},
+}
+
+//go:noescape
+func windowLanesAVX2(t *Window)
+
+//go:noescape
+func windowSpreadAVX2(t *Window)
+
+//go:noescape
+func windowLargestAVX2(t *Window)
+
+//go:noescape
+func windowGreatestAVX2(t *Window)
+
+//go:noescape
+func windowSumAVX2(t *Window)
+
+//go:noescape
+func windowLanesAVX512(t *Window)
+
+//go:noescape
+func windowSpreadAVX512(t *Window)
+
+//go:noescape
+func windowLargestAVX512(t *Window)
+
+//go:noescape
+func windowGreatestAVX512(t *Window)
+
+//go:noescape
+func windowSumAVX512(t *Window)
+
+//go:noescape
+func intLanesAVX2(t *IntWindow)
+
+//go:noescape
+func intSpreadAVX2(t *IntWindow)
+
+//go:noescape
+func intLanesAVX512(t *IntWindow)
+
+//go:noescape
+func intSpreadAVX512(t *IntWindow)
+
+//go:noescape
+func intLanesVNNI(t *IntWindow)
+
+//go:noescape
+func intSpreadVNNI(t *IntWindow)
+
+//go:noescape
+func every2AVX2(dst, src *float32, n int)

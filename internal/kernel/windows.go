@@ -1,0 +1,461 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Windows in vectors: depthwise convolutions and pooling. Over [N,H,W,C] the channels of
+// a position go together, over [N,C,H,W] the positions of a line. Input lines are copied
+// with their borders shortly before they are used.
+
+// windowRoom is what a piece of work needs beside memory for values.
+type windowRoom struct {
+	floats simd.Window
+	ints   simd.IntWindow
+	offs   []int
+	lines  []int // which line of the input each line of a ring holds
+}
+
+var windowRooms = sync.Pool{New: func() any { return new(windowRoom) }}
+
+// give forgets the memory that a walk points to.
+func (r *windowRoom) give() {
+	r.floats, r.ints = simd.Window{}, simd.IntWindow{}
+	windowRooms.Put(r)
+}
+
+// ring keeps those lines of an image that the windows of one line of the output see,
+// with borders, each position with size values.
+type ring[F any] struct {
+	w, lines, size int // positions of a line, lines, values at a position
+	data           []F
+	holds          []int
+}
+
+// newRing is for an output line of s; its memory comes later.
+func newRing[F any](s *ConvShape, size int) ring[F] {
+	return ring[F]{w: (s.OW-1)*s.StrideW + (s.KW-1)*s.DilW + 1, lines: (s.KH-1)*s.DilH + 1, size: size}
+}
+
+// len is the number of values, without those that reads go beyond the end.
+func (g *ring[F]) len() int { return g.w * g.lines * g.size }
+
+// line makes sure of the lines that output line oy sees, and writes where its taps lie,
+// in values, to offs. put converts a piece of a line, edge stands beyond the borders.
+func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []F, y, x, n int)) {
+	for ky := range s.KH {
+		y := oy*s.StrideH + ky*s.DilH
+		slot := y % g.lines
+		for kx := range s.KW {
+			offs[ky*s.KW+kx] = (slot*g.w + kx*s.DilW) * g.size
+		}
+		if g.holds[slot] == y {
+			continue
+		}
+		g.holds[slot] = y
+		line := g.data[slot*g.w*g.size:][:g.w*g.size]
+		iy := y - s.PadT
+		left := min(s.PadL, g.w)
+		right := max(min(g.w, s.PadL+s.W), left)
+		if uint(iy) >= uint(s.H) {
+			right = left
+		}
+		fill(line[:left*g.size], edge)
+		if right > left {
+			put(line[left*g.size:right*g.size], iy, 0, right-left)
+		}
+		fill(line[right*g.size:], edge)
+	}
+}
+
+// eachWindows cuts the work on [N,H,W,C] into lines of the output. f gets an image and
+// the range of its lines; taps is the number of multiplications of a line.
+func (s *ConvShape) eachWindows(p *workers.Pool, line int, f func(r *windowRoom, n, lo, hi int)) {
+	p.For(s.N*s.OH, max(1, 1<<16/max(1, line)), func(lo, hi int) {
+		r := windowRooms.Get().(*windowRoom)
+		for lo < hi {
+			n := lo / s.OH
+			end := min(hi, (n+1)*s.OH)
+			f(r, n, lo-n*s.OH, end-n*s.OH)
+			lo = end
+		}
+		r.give()
+	})
+}
+
+// unframed tells whether no window goes over a border.
+func (s *ConvShape) unframed() bool {
+	return s.PadT == 0 && s.PadL == 0 && (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH < s.H && (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW < s.W
+}
+
+// floatLines walks windows over [N,H,W,C]: run gets a walk that is set up for a line of
+// the output, but for Dst.
+func (s *ConvShape) floatLines(p *workers.Pool, x []float32, og int, edge float32, run func(t *simd.Window, n, oy int)) {
+	size := s.C * og
+	taps := s.KH * s.KW
+	in := s.H * s.W * s.C
+	s.eachWindows(p, s.OW*size*taps, func(r *windowRoom, n, lo, hi int) {
+		t, img := &r.floats, x[n*in:][:in]
+		t.StepSrc, t.StepDst, t.StepW = 4*s.StrideW*size, 4*size, 4*size
+		r.offs = slices.Grow(r.offs[:0], taps)[:taps]
+		if og == 1 && s.unframed() {
+			for i := range r.offs {
+				r.offs[i] = 4 * (i/s.KW*s.DilH*s.W + i%s.KW*s.DilW) * size
+			}
+			t.SetTaps(r.offs)
+			for oy := lo; oy < hi; oy++ {
+				t.Src = &img[oy*s.StrideH*s.W*size]
+				run(t, n, oy)
+			}
+			return
+		}
+		g := newRing[float32](s, size)
+		sc, buf := borrow(g.len())
+		g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]
+		r.lines = g.holds
+		fill(g.holds, -1)
+		put := func(dst []float32, y, x, n int) {
+			src := img[(y*s.W+x)*s.C:][:n*s.C]
+			if og == 1 {
+				copy(dst, src)
+				return
+			}
+			for i, v := range src {
+				fill(dst[i*og:][:og], v)
+			}
+		}
+		t.Src = &buf[0]
+		for oy := lo; oy < hi; oy++ {
+			g.line(s, oy, r.offs, edge, put)
+			for i := range r.offs {
+				r.offs[i] *= 4
+			}
+			t.SetTaps(r.offs)
+			run(t, n, oy)
+		}
+		scratch.Put(sc)
+	})
+}
+
+// windowLines is a depthwise convolution over [N,H,W,C].
+func (c *Conv) windowLines(p *workers.Pool, x, y []float32) {
+	s := &c.s
+	s.floatLines(p, x, c.og, 0, func(t *simd.Window, n, oy int) {
+		t.Dst, t.W = &y[(n*s.OH+oy)*s.OW*s.OC], &c.weights[0]
+		t.Bias = nil
+		if c.bias != nil {
+			t.Bias = &c.bias[0]
+		}
+		t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+		c.windows.Lanes(t, s.OW, s.OC)
+	})
+}
+
+var zeroBias float32
+
+// floatPlanes walks windows over planes of [N,C,H,W]: each plane gives per planes of
+// output, for which run gets a walk that is set up but for Dst, with the places and
+// the values of each that it has.
+func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x []float32, per int, edge float32, run func(t *simd.Window, out, places, n int)) {
+	taps := s.KH * s.KW
+	area := s.H * s.W
+	places, n := s.OH, s.OW
+	if q.w == s.OW || !q.frame {
+		places, n = 1, s.OH*s.OW
+	}
+	// A plane that is its own frame needs no copy.
+	copied := q.frame && (q.w != s.W || q.h != s.H || q.size != area || !s.unframed())
+	p.For(s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*per)), func(lo, hi int) {
+		r := windowRooms.Get().(*windowRoom)
+		r.offs = slices.Grow(r.offs[:0], taps)[:taps]
+		for i := range r.offs {
+			if r.offs[i] = 0; q.frame {
+				r.offs[i] = 4 * int(q.offs[i])
+			}
+		}
+		t := &r.floats
+		t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
+		t.SetTaps(r.offs)
+		var sc *[]float32
+		var buf []float32
+		if copied {
+			sc, buf = borrow(q.size)
+		}
+		for i := lo; i < hi; i++ {
+			plane := x[i*area:][:area]
+			if copied {
+				framePlane(s, q, buf, plane, edge, f.Every2)
+				plane = buf
+			}
+			t.Src = &plane[0]
+			for m := range per {
+				run(t, i*per+m, places, n)
+			}
+		}
+		if copied {
+			scratch.Put(sc)
+		}
+		r.give()
+	})
+}
+
+// windowPlanes is a depthwise convolution over [N,C,H,W].
+func (c *Conv) windowPlanes(p *workers.Pool, x, y []float32) {
+	s := &c.s
+	s.floatPlanes(p, c.windows, c.planes, x, c.og, 0, func(t *simd.Window, out, places, n int) {
+		o := out % s.OC
+		t.Dst, t.W, t.Bias = &y[out*s.OH*s.OW], &c.weights[o*c.k], &zeroBias
+		if c.bias != nil {
+			t.Bias = &c.bias[o]
+		}
+		t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+		c.windows.Spread(t, places, n)
+	})
+}
+
+// intWindows is a depthwise convolution of 8-bit numbers.
+type intWindows struct {
+	f       *simd.Windows
+	ints    *simd.Ints
+	og      int
+	planes  *planePlan // over [N,C,H,W]
+	weights []int16
+}
+
+// pairedTaps is the number of taps and, if that is odd, one more.
+func (s *ConvShape) pairedTaps() int { return roundUp(s.KH*s.KW, 2) }
+
+// newIntWindows plans a depthwise convolution; nil without vectors.
+func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
+	c := &intWindows{f: simd.WindowKernels(), ints: simd.IntKernels(), og: og}
+	if c.f == nil || c.ints == nil || s.outputs() == 0 {
+		return nil
+	}
+	if !nhwc {
+		if c.planes = s.planPlanes(1); c.planes == nil {
+			return nil
+		}
+	}
+	return c
+}
+
+// setLanes takes weights [KH,KW,OC].
+func (c *intWindows) setLanes(s *ConvShape, w []int32) {
+	taps := s.KH * s.KW
+	c.weights = c.f.PackLanes(s.pairedTaps(), s.OC, func(tap, i int) int16 {
+		if tap >= taps {
+			return 0
+		}
+		return int16(w[tap*s.OC+i])
+	})
+}
+
+// setPlanes takes weights [OC,KH,KW].
+func (c *intWindows) setPlanes(s *ConvShape, w []int32) {
+	taps, paired := s.KH*s.KW, s.pairedTaps()
+	c.weights = room(c.weights, s.OC*paired)
+	for i, v := range w[:s.OC*taps] {
+		c.weights[i/taps*paired+i%taps] = int16(v)
+	}
+}
+
+// lines convolves x over [N,H,W,C]; put gets the sums of some positions, step apart, and
+// the first of the positions.
+func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put func(sums []int32, step, at, n int)) {
+	in, taps := s.H*s.W*s.C, s.KH*s.KW
+	blocks := (s.OC + c.f.Block - 1) / c.f.Block
+	step := blocks * c.f.Block
+	// The sums stay in the first-level cache.
+	most := min(s.OW, max(1, 6144/step))
+	s.eachWindows(p, s.OW*s.OC*taps, func(r *windowRoom, n, lo, hi int) {
+		img := x[n*in:][:in]
+		paired := s.pairedTaps()
+		r.offs = slices.Grow(r.offs[:0], paired)[:paired]
+		g := newRing[int16](s, s.OC)
+		sc, buf := borrow16(g.len() + step)
+		sums, buf32 := borrow(most * step)
+		g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]
+		r.lines = g.holds
+		fill(g.holds, -1)
+		put16 := func(dst []int16, y, x, n int) {
+			src := img[(y*s.W+x)*s.C:][:n*s.C]
+			if c.og == 1 {
+				c.ints.Widen(dst, src, signed, int16(zero))
+				return
+			}
+			// Each channel once for each of its outputs; the copy begins at the end.
+			c.ints.Widen(dst[:len(src)], src, signed, int16(zero))
+			for i := len(src) - 1; i >= 0; i-- {
+				fill(dst[i*c.og:][:c.og], dst[i])
+			}
+		}
+		t := &r.ints
+		t.StepSrc, t.StepDst, t.W, t.Dst = 2*s.StrideW*s.OC, 4*step, &c.weights[0], &asInt32(buf32)[0]
+		for oy := lo; oy < hi; oy++ {
+			g.line(s, oy, r.offs, 0, put16)
+			if paired > taps {
+				r.offs[taps] = r.offs[taps-1] // its weight is zero
+			}
+			for i := range r.offs {
+				r.offs[i] *= 2
+			}
+			for ox := 0; ox < s.OW; ox += most {
+				n16 := min(most, s.OW-ox)
+				t.Src = &buf[ox*s.StrideW*s.OC]
+				c.f.IntLanes(t, n16, blocks, r.offs)
+				put(asInt32(buf32), step, (n*s.OH+oy)*s.OW+ox, n16)
+			}
+		}
+		scratch.Put(sums)
+		scratch.Put(sc)
+	})
+}
+
+// run convolves x over [N,C,H,W] into the sums y.
+func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, y []int32) {
+	q, taps, paired := c.planes, s.KH*s.KW, s.pairedTaps()
+	in, out := s.H*s.W, s.OH*s.OW
+	places, n := s.OH, s.OW
+	if q.w == s.OW || !q.frame {
+		places, n = 1, out
+	}
+	blocks := (n + c.f.Block - 1) / c.f.Block
+	step := blocks * c.f.Block
+	p.For(s.N*s.C, max(1, 1<<14/max(1, out*taps*c.og)), func(lo, hi int) {
+		r := windowRooms.Get().(*windowRoom)
+		r.offs = slices.Grow(r.offs[:0], paired)[:paired]
+		for i := range r.offs {
+			if r.offs[i] = 0; q.frame {
+				r.offs[i] = 2 * int(q.offs[min(i, taps-1)])
+			}
+		}
+		sc, wide := borrow16(in)
+		sf, frame := borrow16(q.size + step)
+		ss, sums := borrow(places * step)
+		t := &r.ints
+		t.StepSrc, t.StepDst, t.Dst, t.Src = 2*q.w, 4*step, &asInt32(sums)[0], &frame[0]
+		for i := lo; i < hi; i++ {
+			if q.frame {
+				c.ints.Widen(wide, x[i*in:][:in], signed, int16(zero))
+				framePlane(s, q, frame[:q.size], wide, 0, nil)
+			} else {
+				c.ints.Widen(frame[:in], x[i*in:][:in], signed, int16(zero))
+			}
+			for m := range c.og {
+				o := i*c.og + m
+				t.W = &c.weights[o%s.OC*paired]
+				c.f.IntSpread(t, places, blocks, r.offs)
+				for l := range places {
+					copy(y[o*out+l*n:][:n], asInt32(sums)[l*step:])
+				}
+			}
+		}
+		scratch.Put(ss)
+		scratch.Put(sf)
+		scratch.Put(sc)
+		r.give()
+	})
+}
+
+// Pool is a two-dimensional pooling window in vectors, over planes or positions of
+// float32.
+type Pool struct {
+	Shape ConvShape // Groups and OC are those of a depthwise convolution
+	NHWC  bool
+	Max   bool // the largest value, and not the sum
+	// NaN says that what is no number is the result if it is in a window; else it never
+	// wins. It is for Max.
+	NaN    bool
+	Clamp  activation.Clamp // for Max
+	planes *planePlan
+	f      *simd.Windows
+}
+
+// Largest window and line or plane with borders that are walked in vectors: nothing but
+// attributes says how large windows are.
+const (
+	maxTaps   = 1 << 14
+	maxFramed = 1 << 26
+)
+
+// Prepare tells whether kernels in vectors compute the windows.
+func (w *Pool) Prepare() bool {
+	s := &w.Shape
+	s.Groups, s.OC = s.C, s.C
+	w.f = simd.WindowKernels()
+	if w.f == nil || s.outputs() == 0 || s.H*s.W == 0 || s.KH > maxTaps || s.KW > maxTaps/s.KH {
+		return false
+	}
+	seenH, seenW := float64(s.OH)*float64(s.StrideH)+float64(s.KH)*float64(s.DilH), float64(s.OW)*float64(s.StrideW)+float64(s.KW)*float64(s.DilW)
+	if w.NHWC {
+		return float64(s.KH)*float64(s.DilH)*seenW*float64(s.C) <= maxFramed && s.PadT >= 0 && s.PadL >= 0
+	}
+	if seenH*seenW > maxFramed {
+		return false
+	}
+	w.planes = s.planPlanes(1)
+	return w.planes != nil && w.planes.size <= maxFramed
+}
+
+// Name is the name of the kernel.
+func (w *Pool) Name() string { return "windows/" + w.f.Floats.String() }
+
+// Divide turns sums into averages over counts, the number of values of each window of
+// a plane.
+func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
+	s := &w.Shape
+	if w.NHWC {
+		p.For(s.N*len(counts), max(1, 1<<14/s.C), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				n := counts[i%len(counts)]
+				v := y[i*s.C:][:s.C]
+				for j := range v {
+					v[j] /= n
+				}
+			}
+		})
+		return
+	}
+	p.For(s.N*s.C, max(1, 1<<14/len(counts)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			v := y[i*len(counts):][:len(counts)]
+			for j, n := range counts {
+				v[j] /= n
+			}
+		}
+	})
+}
+
+// Run pools x into y.
+func (w *Pool) Run(p *workers.Pool, x, y []float32) {
+	s, walk := &w.Shape, w.f.Sum
+	edge := float32(0)
+	lo, hi := float32(math.Inf(-1)), float32(math.Inf(1))
+	if w.Clamp.On {
+		lo, hi = w.Clamp.Min, w.Clamp.Max
+	}
+	if w.Max {
+		if walk, edge = w.f.Largest, float32(math.Inf(-1)); w.NaN {
+			walk = w.f.Greatest
+		}
+	}
+	if w.NHWC {
+		s.floatLines(p, x, 1, edge, func(t *simd.Window, n, oy int) {
+			t.Dst = &y[(n*s.OH+oy)*s.OW*s.C]
+			t.SetClamp(w.Max, lo, hi)
+			walk(t, s.OW, s.C)
+		})
+		return
+	}
+	s.floatPlanes(p, w.f, w.planes, x, 1, edge, func(t *simd.Window, out, places, n int) {
+		t.Dst = &y[out*s.OH*s.OW]
+		t.SetClamp(w.Max, lo, hi)
+		walk(t, places, n)
+	})
+}
