@@ -242,6 +242,10 @@ func tile(g GemmParams, pa []float32, b *PackedB, c []float32, r, m, n0, n1, ldc
 
 // clamp has no branches on the values, whose signs cannot be foretold.
 func clamp(v []float32, a activation.Clamp) {
+	if e := simd.ElementKernels(); e != nil {
+		e.Clamp(v, v, a.Min, a.Max)
+		return
+	}
 	if a.Max == inf {
 		for i, x := range v {
 			v[i] = max(x, a.Min)

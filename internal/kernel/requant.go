@@ -105,6 +105,32 @@ func requantRow[T int8 | uint8 | int16](y []T, sums []int32, q *Requant, ch int)
 	}
 }
 
+// RequantBlock is the most sums that [Uniform] takes at a time.
+const RequantBlock = 256
+
+// Uniform quantises sums that share one multiplier.
+type Uniform struct {
+	q Requant
+	f *simd.Ints
+}
+
+// NewUniform prepares the multiplier m, the zero point and the limits of the result.
+func NewUniform(m fixed.Multiplier, zero, lo, hi int32) *Uniform {
+	u := &Uniform{q: Requant{Mul: []fixed.Multiplier{m}, Zero: zero, Min: lo, Max: hi}, f: simd.IntKernels()}
+	u.q.prepare(RequantBlock)
+	return u
+}
+
+// UniformRow quantises at most [RequantBlock] sums into y.
+func UniformRow[T int8 | uint8 | int16](u *Uniform, y []T, sums []int32) {
+	if u.f == nil || unsafe.Sizeof(T(0)) != 1 || len(y) == 0 {
+		requantRow(y, sums, &u.q, 0)
+		return
+	}
+	out := unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y))
+	requantTile(u.f, out, sums, len(y), 1, 0, len(y), 0, len(y), &u.q)
+}
+
 // RequantRows quantises rows of sums, a channel a column, into y.
 func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, channels int, q *Requant) {
 	if channels == 0 {

@@ -4,26 +4,50 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
+type floatLoops = Loops[float32, float32]
+
+// inVectors returns loops in vectors, where the processor has them for the type.
+func inVectors[T tensor.Number](plain Loops[T, T], vectors func(e *simd.Elements) floatLoops) Loops[T, T] {
+	if e := simd.ElementKernels(); e != nil {
+		if l, ok := any(vectors(e)).(Loops[T, T]); ok {
+			return l
+		}
+	}
+	return plain
+}
+
 // Add is a+b.
 func Add[T tensor.Number]() Loops[T, T] {
-	return Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}
+	return inVectors(Loops[T, T]{addVec[T], addScalar[T], func(dst []T, a T, b []T) { addScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Add, e.AddScalar, func(dst []float32, a float32, b []float32) { e.AddScalar(dst, b, a) }}
+	})
 }
 
 // Sub is a-b.
 func Sub[T tensor.Number]() Loops[T, T] {
-	return Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]} // a-b is a+(-b), zeros included
+	// a-b is a+(-b), zeros included.
+	return inVectors(Loops[T, T]{subVec[T], func(dst []T, a []T, b T) { addScalar(dst, a, -b) }, scalarSub[T]}, func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Sub, func(dst []float32, a []float32, b float32) { e.AddScalar(dst, a, -b) }, e.ScalarSub}
+	})
 }
 
 // Mul is a·b.
 func Mul[T tensor.Number]() Loops[T, T] {
-	return Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}
+	return inVectors(Loops[T, T]{mulVec[T], mulScalar[T], func(dst []T, a T, b []T) { mulScalar(dst, b, a) }}, func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Mul, e.MulScalar, func(dst []float32, a float32, b []float32) { e.MulScalar(dst, b, a) }}
+	})
 }
 
 // Div is a/b. Integers are truncated towards zero and must not be divided by zero.
-func Div[T tensor.Number]() Loops[T, T] { return Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]} }
+func Div[T tensor.Number]() Loops[T, T] {
+	return inVectors(Loops[T, T]{divVec[T], divScalar[T], scalarDiv[T]}, func(e *simd.Elements) floatLoops {
+		return floatLoops{e.Div, e.DivScalar, e.ScalarDiv}
+	})
+}
 
 // IntDiv is [Div] with zero as the quotient of a division by zero.
 func IntDiv[T tensor.Integer]() Loops[T, T] { return Loops[T, T]{Vec: intDivVec[T]} }
@@ -244,6 +268,12 @@ func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
 // Clamp limits every element in place; NaN stays, and the upper bound wins where
 // the bounds cross.
 func Clamp[T cmp.Ordered](v []T, lo, hi T) {
+	if f, ok := any(v).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Limit(f, f, any(lo).(float32), any(hi).(float32))
+			return
+		}
+	}
 	for i, x := range v {
 		if x < lo {
 			x = lo

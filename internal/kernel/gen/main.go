@@ -21,9 +21,10 @@ import (
 
 // families are the files to write, by name, with what fills them.
 var families = map[string]func(*asm){
-	"bytes":   bytes,
-	"floats":  floats,
-	"windows": windows,
+	"bytes":    bytes,
+	"elements": elements,
+	"floats":   floats,
+	"windows":  windows,
 }
 
 // asm is one file of assembly in the making.

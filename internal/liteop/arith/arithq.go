@@ -3,8 +3,11 @@ package arith
 import (
 	"math"
 	"math/bits"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
@@ -59,10 +62,13 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 		// results are those that the reference outputs have.
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
-		return func(c *op.Call) error {
-			Spread(c, w, func(x, y T) T { return T(q.Clamp(m.Apply((int32(x) - q.Z1) * (int32(y) - q.Z2)))) })
-			return nil
-		}, nil
+		u, z1, z2 := kernel.NewUniform(m, q.zo, q.lo, q.hi), q.Z1, q.Z2
+		return sums(c, w, u, func(dst []int32, a, b []T) {
+			a, b = a[:len(dst)], b[:len(dst)]
+			for i := range dst {
+				dst[i] = (int32(a[i]) - z1) * (int32(b[i]) - z2)
+			}
+		}), nil
 	case divOp:
 		return divQuant[T](w, q)
 	}
@@ -114,10 +120,40 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	for i := range 256 {
 		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
 	}
-	return func(c *op.Call) error {
-		Spread(c, w, func(x, y T) T { return finish(t1[uint8(x)], t2[uint8(y)]) })
-		return nil
-	}, nil
+	return sums(c, w, kernel.NewUniform(mo, q.zo, q.lo, q.hi), func(dst []int32, a, b []T) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		switch k {
+		case addOp:
+			for i := range dst {
+				dst[i] = t1[uint8(a[i])] + t2[uint8(b[i])]
+			}
+		case subOp:
+			for i := range dst {
+				dst[i] = t1[uint8(a[i])] - t2[uint8(b[i])]
+			}
+		default:
+			for i := range dst {
+				d := t1[uint8(a[i])] - t2[uint8(b[i])]
+				dst[i] = d * d
+			}
+		}
+	}), nil
+}
+
+// sums runs f, which combines two inputs, and quantises what it gives, block by block.
+func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, f func(dst []int32, a, b []T)) op.Run {
+	// Several workers run the loops: each takes a room.
+	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
+	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
+		room := free.Get().(*[kernel.RequantBlock]int32)
+		for len(dst) > 0 {
+			n := min(len(dst), kernel.RequantBlock)
+			f(room[:n], a, b)
+			kernel.UniformRow(u, dst[:n], room[:n])
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
+		free.Put(room)
+	}})
 }
 
 func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {

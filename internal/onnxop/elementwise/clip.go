@@ -2,8 +2,10 @@ package elementwise
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -35,6 +37,20 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 	run := RunUnary(func(dst, src []T) {
 		src = src[:len(dst)]
 		lo, hi := lo, hi // out of the loops' way
+		if f, ok := any(src).([]float32); ok {
+			if e := simd.ElementKernels(); e != nil {
+				// Nothing lies beyond infinity.
+				l, h := float32(math.Inf(-1)), float32(math.Inf(1))
+				if hasLo {
+					l = float32(lo)
+				}
+				if hasHi {
+					h = float32(hi)
+				}
+				e.Limit(any(dst).([]float32), f, l, h)
+				return
+			}
+		}
 		switch {
 		case hasLo && hasHi:
 			for i, x := range src {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -205,7 +206,12 @@ func numberExact[T tensor.Number](k exact) func(dst, src []T) {
 			}
 		}
 	}
-	return func(dst, src []T) { // rectify; NaN passes
+	if e := simd.ElementKernels(); e != nil { // rectify; NaN passes
+		if f, ok := any(func(dst, src []float32) { e.Limit(dst, src[:len(dst)], 0, float32(math.Inf(1))) }).(func(dst, src []T)); ok {
+			return f
+		}
+	}
+	return func(dst, src []T) {
 		src = src[:len(dst)]
 		for i, x := range src {
 			if x < 0 {

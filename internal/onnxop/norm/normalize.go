@@ -102,9 +102,7 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 				scale := gamma[k] / math.Sqrt(vari[k]+eps)
 				s, b := T(scale), T(beta[k]-mean[k]*scale)
 				src, dst := x[i*area:][:area], y[i*area:][:area]
-				for j, v := range src {
-					dst[j] = v*s + b
-				}
+				elem.Scale(dst, src, s, b)
 				elem.Clamp(act, dst)
 			}
 		})

@@ -2,10 +2,12 @@ package quant
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/elementwise"
 	"github.com/opmeter/opmeter/internal/op"
@@ -171,6 +173,10 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 		default:
 			scale, zero := q.scale[s], q.zero[s]
 			qlo, qhi, z := q.lo-zero, q.hi-zero, int32(zero)
+			if e := simd.ElementKernels(); e != nil && unsafe.Sizeof(T(0)) == 1 {
+				n := e.Quantise(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)), x, scale, qlo, qhi, z)
+				x, dst = x[n:], dst[n:]
+			}
 			for i, v := range x {
 				dst[i] = T(int32(quantizeOne(v/scale, qlo, qhi)) + z)
 			}

@@ -2,7 +2,9 @@ package quant
 
 import (
 	"math"
+	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -20,6 +22,10 @@ func Requantize(y *tensor.Tensor, at int, sums []int32, bias int32, scale float3
 func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32, zero int32, lo, hi float64) {
 	y = y[:len(sums)]
 	z := float64(zero)
+	if e := simd.ElementKernels(); e != nil && !math.IsNaN(float64(scale)) && !math.IsInf(float64(scale), 0) {
+		n := e.Rescale(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(y))), len(y)), sums, scale, float32(lo-z), float32(hi-z), zero, bias)
+		y, sums = y[n:], sums[n:]
+	}
 	for i, s := range sums {
 		v := math.RoundToEven(float64(float32(s+bias)*scale)) + z
 		y[i] = T(int32(min(max(v, lo), hi)))

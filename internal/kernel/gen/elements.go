@@ -1,0 +1,185 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// elements writes loops over elements. They wait for memory: registers of 256 bits do.
+func elements(a *asm) {
+	ops := []struct {
+		name string
+		op   func(...operand.Op)
+		kind string // of the operands: vectors or a scalar
+	}{
+		{"add", a.VADDPS, "VV"},
+		{"add", a.VADDPS, "VS"},
+		{"sub", a.VSUBPS, "VV"},
+		{"sub", a.VSUBPS, "SV"},
+		{"mul", a.VMULPS, "VV"},
+		{"mul", a.VMULPS, "VS"},
+		{"div", a.VDIVPS, "VV"},
+		{"div", a.VDIVPS, "VS"},
+		{"div", a.VDIVPS, "SV"},
+	}
+	for _, o := range ops {
+		a.function(o.name+o.kind+"AVX2", "func(dst, a, b *float32, n int)")
+		dst := a.Load(a.Param("dst"), a.GP64())
+		pa := a.Load(a.Param("a"), a.GP64())
+		pb := a.Load(a.Param("b"), a.GP64())
+		n := a.Load(a.Param("n"), a.GP64())
+		scalar := a.YMM()
+		switch o.kind {
+		case "VS":
+			a.VBROADCASTSS(at(pb, 0), scalar)
+		case "SV":
+			a.VBROADCASTSS(at(pa, 0), scalar)
+		}
+		a.unrolled(n, func(off int) {
+			x := a.YMM()
+			switch o.kind {
+			case "VV":
+				a.VMOVUPS(at(pa, off), x)
+				o.op(at(pb, off), x, x)
+			case "VS":
+				a.VMOVUPS(at(pa, off), x)
+				o.op(scalar, x, x)
+			default:
+				o.op(at(pb, off), scalar, x)
+			}
+			a.VMOVUPS(x, at(dst, off))
+		}, func(by int) {
+			a.ADDQ(operand.U32(uint32(by)), dst)
+			if o.kind != "SV" {
+				a.ADDQ(operand.U32(uint32(by)), pa)
+			}
+			if o.kind != "VS" {
+				a.ADDQ(operand.U32(uint32(by)), pb)
+			}
+		})
+	}
+	a.clamp()
+	a.scale()
+	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false)
+	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true)
+}
+
+// unrolled runs f for n values, a multiple of 8: 32 at a time, then 8.
+func (a *asm) unrolled(n reg.Register, f func(off int), next func(by int)) {
+	a.Label("many")
+	a.SUBQ(operand.U8(32), n)
+	a.JLT(operand.LabelRef("few"))
+	for i := range 4 {
+		f(32 * i)
+	}
+	next(128)
+	a.JMP(operand.LabelRef("many"))
+	a.Label("few")
+	a.ADDQ(operand.U8(32), n)
+	a.Label("eight")
+	a.SUBQ(operand.U8(8), n)
+	a.JLT(operand.LabelRef("end"))
+	f(0)
+	next(32)
+	a.JMP(operand.LabelRef("eight"))
+	a.Label("end")
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// spreadParam loads a parameter of 32 bits into all lanes.
+func (a *asm) spreadParam(name string) reg.VecVirtual {
+	v, x, g := a.YMM(), a.XMM(), a.GP32()
+	p, err := a.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	a.MOVL(p.Addr, g)
+	a.MOVD(g, x)
+	a.VPBROADCASTD(x, v)
+	return v
+}
+
+// clamp writes min(max(x, lo), hi) as Go has it: what is no number stays, and of zeros
+// of both signs the positive one is greater, which the addition of plus sees to.
+func (a *asm) clamp() {
+	a.function("clampAVX2", "func(dst, src *float32, n int, lo, hi, plus float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	lo, hi, plus := a.spreadParam("lo"), a.spreadParam("hi"), a.spreadParam("plus")
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VMOVUPS(at(src, off), x)
+		a.VMAXPS(x, lo, x)
+		a.VMINPS(x, hi, x)
+		a.VADDPS(plus, x, x)
+		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// scale writes x·s + t.
+func (a *asm) scale() {
+	a.function("scaleAVX2", "func(dst, src *float32, n int, s, t float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	s, t := a.spreadParam("s"), a.spreadParam("t")
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VMULPS(at(src, off), s, x)
+		a.VADDPS(t, x, x)
+		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// codes writes 8-bit codes of n values, a multiple of 8: values divided by scale, or
+// integers with a bias multiplied by it, are limited, rounded to even and get the zero
+// point.
+func (a *asm) codes(name, sig string, integers bool) {
+	a.function(name+"AVX2", sig)
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	scale, lo, hi, zero := a.spreadParam("scale"), a.spreadParam("lo"), a.spreadParam("hi"), a.spreadParam("zero")
+	var bias reg.VecVirtual
+	if integers {
+		bias = a.spreadParam("bias")
+	}
+	bytes := a.XMM()
+	a.VPCMPEQW(bytes, bytes, bytes)
+	a.VPSRLW(operand.U8(8), bytes, bytes)
+	a.Label("step")
+	x := a.YMM()
+	if integers {
+		a.VPADDD(at(src, 0), bias, x)
+		a.VCVTDQ2PS(x, x)
+		a.VMULPS(scale, x, x)
+	} else {
+		a.VMOVUPS(at(src, 0), x)
+		a.VDIVPS(scale, x, x)
+	}
+	// What is no number becomes the lower limit.
+	a.VMAXPS(lo, x, x)
+	a.VMINPS(hi, x, x)
+	a.VCVTPS2DQ(x, x)
+	a.VPADDD(zero, x, x)
+	a.VPACKSSDW(x, x, x)
+	a.VPERMQ(operand.U8(0xd8), x, x)
+	low := x.AsX()
+	a.VPAND(bytes, low, low)
+	a.VPACKUSWB(low, low, low)
+	a.VMOVQ(low, at(dst, 0))
+	a.ADDQ(operand.U8(32), src)
+	a.ADDQ(operand.U8(8), dst)
+	a.SUBQ(operand.U8(8), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}

@@ -1,0 +1,180 @@
+package simd
+
+import "math"
+
+// Elements are loops over float32 that give the bits of the same loop in Go.
+type Elements struct {
+	Set                                                           Set
+	addVV, addVS, subVV, subSV, mulVV, mulVS, divVV, divVS, divSV func(dst, a, b *float32, n int)
+	clamp                                                         func(dst, src *float32, n int, lo, hi, plus float32)
+	scale                                                         func(dst, src *float32, n int, s, t float32)
+	quantise                                                      func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+	rescale                                                       func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
+}
+
+// ElementKernels of the current set; nil where plain Go is all there is.
+func ElementKernels() *Elements { return elements.pick() }
+
+// whole is the number of elements that loops take: registers of 8.
+func whole(n int) int { return n / 8 * 8 }
+
+func binary(dst, a, b []float32, loop func(dst, a, b *float32, n int)) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_, _ = a[n-1], b[n-1]
+		loop(&dst[0], &a[0], &b[0], n)
+	}
+	return n
+}
+
+func withScalar(dst, a []float32, b *float32, loop func(dst, a, b *float32, n int)) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = a[n-1]
+		loop(&dst[0], &a[0], b, n)
+	}
+	return n
+}
+
+func scalarWith(dst []float32, a *float32, b []float32, loop func(dst, a, b *float32, n int)) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = b[n-1]
+		loop(&dst[0], a, &b[0], n)
+	}
+	return n
+}
+
+// Add writes a+b; dst may be an operand here and below.
+func (e *Elements) Add(dst, a, b []float32) {
+	for i := binary(dst, a, b, e.addVV); i < len(dst); i++ {
+		dst[i] = a[i] + b[i]
+	}
+}
+
+// AddScalar writes a+b.
+func (e *Elements) AddScalar(dst, a []float32, b float32) {
+	for i := withScalar(dst, a, &b, e.addVS); i < len(dst); i++ {
+		dst[i] = a[i] + b
+	}
+}
+
+// Sub writes a-b.
+func (e *Elements) Sub(dst, a, b []float32) {
+	for i := binary(dst, a, b, e.subVV); i < len(dst); i++ {
+		dst[i] = a[i] - b[i]
+	}
+}
+
+// ScalarSub writes a-b.
+func (e *Elements) ScalarSub(dst []float32, a float32, b []float32) {
+	for i := scalarWith(dst, &a, b, e.subSV); i < len(dst); i++ {
+		dst[i] = a - b[i]
+	}
+}
+
+// Mul writes a·b.
+func (e *Elements) Mul(dst, a, b []float32) {
+	for i := binary(dst, a, b, e.mulVV); i < len(dst); i++ {
+		dst[i] = a[i] * b[i]
+	}
+}
+
+// MulScalar writes a·b.
+func (e *Elements) MulScalar(dst, a []float32, b float32) {
+	for i := withScalar(dst, a, &b, e.mulVS); i < len(dst); i++ {
+		dst[i] = a[i] * b
+	}
+}
+
+// Div writes a/b.
+func (e *Elements) Div(dst, a, b []float32) {
+	for i := binary(dst, a, b, e.divVV); i < len(dst); i++ {
+		dst[i] = a[i] / b[i]
+	}
+}
+
+// DivScalar writes a/b.
+func (e *Elements) DivScalar(dst, a []float32, b float32) {
+	for i := withScalar(dst, a, &b, e.divVS); i < len(dst); i++ {
+		dst[i] = a[i] / b
+	}
+}
+
+// ScalarDiv writes a/b.
+func (e *Elements) ScalarDiv(dst []float32, a float32, b []float32) {
+	for i := scalarWith(dst, &a, b, e.divSV); i < len(dst); i++ {
+		dst[i] = a / b[i]
+	}
+}
+
+// Clamp writes min(max(src, lo), hi).
+func (e *Elements) Clamp(dst, src []float32, lo, hi float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		// Adding this changes no number but a negative zero that lo, a positive one, beats.
+		plus := float32(math.Copysign(0, -1))
+		if lo == 0 && !math.Signbit(float64(lo)) {
+			plus = 0
+		}
+		e.clamp(&dst[0], &src[0], n, lo, hi, plus)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = min(max(src[i], lo), hi)
+	}
+}
+
+// Limit writes src where it is neither less than lo nor greater than hi, else the limit:
+// what is no number stays, and so does the sign of a zero.
+func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.clamp(&dst[0], &src[0], n, lo, hi, float32(math.Copysign(0, -1)))
+	}
+	for i := n; i < len(dst); i++ {
+		v := src[i]
+		if v < lo {
+			v = lo
+		}
+		if v > hi {
+			v = hi
+		}
+		dst[i] = v
+	}
+}
+
+// Scale writes src·s + t, rounded twice.
+func (e *Elements) Scale(dst, src []float32, s, t float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.scale(&dst[0], &src[0], n, s, t)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = float32(src[i]*s) + t
+	}
+}
+
+// Quantise writes the 8-bit codes of src/scale, limited to lo and hi, rounded to the
+// nearest, ties to even, plus zero. lo and hi are whole; what is no number becomes lo. It
+// returns for how many it did so: the caller does the rest.
+func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.quantise(&dst[0], &src[0], n, scale, lo, hi, zero)
+	}
+	return n
+}
+
+// Rescale is [Elements.Quantise] for (src + bias)·scale.
+func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero, bias int32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.rescale(&dst[0], &src[0], n, scale, lo, hi, zero, bias)
+	}
+	return n
+}

@@ -1,0 +1,49 @@
+package simd
+
+var elements = family[Elements]{
+	AVX2: {
+		Set:   AVX2,
+		addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
+		mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
+		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, rescale: rescaleAVX2,
+	},
+}
+
+//go:noescape
+func addVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func addVSAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func subVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func subSVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func mulVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func mulVSAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func divVVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func divVSAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func divSVAVX2(dst, a, b *float32, n int)
+
+//go:noescape
+func clampAVX2(dst, src *float32, n int, lo, hi, plus float32)
+
+//go:noescape
+func scaleAVX2(dst, src *float32, n int, s, t float32)
+
+//go:noescape
+func quantiseAVX2(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+
+//go:noescape
+func rescaleAVX2(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)

@@ -1,0 +1,135 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// oddFloats are the values at which loops go wrong.
+var oddFloats = []float32{
+	0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-42, -1e-45, 3e38, -3e38, 0.5, 1.5, -2.5, 1 << 24,
+}
+
+// everyElements runs f for each set with loops over elements, with operands of random
+// lengths, one more than written.
+func everyElements(t *testing.T, f func(t *testing.T, e *Elements, r *rand.Rand, a, b []float32, n int)) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 1000 {
+			n, off := r.IntN(150), r.IntN(9)
+			v := [2][]float32{}
+			for k := range v {
+				v[k] = make([]float32, off+n+1)[off:]
+				for i := range v[k] {
+					if v[k][i] = float32(r.NormFloat64() * 50); r.IntN(6) == 0 {
+						v[k][i] = oddFloats[r.IntN(len(oddFloats))]
+					}
+				}
+			}
+			f(t, e, r, v[0], v[1], n)
+		}
+	})
+}
+
+// sameFloats compares to the bit, but for what kind of no number there is, and sees
+// that nothing was written behind.
+func sameFloats(t *testing.T, what string, got []float32, n int, want func(i int) float32) {
+	t.Helper()
+	for i := range n {
+		w := want(i)
+		if math.Float32bits(got[i]) != math.Float32bits(w) && (got[i] == got[i] || w == w) {
+			t.Fatalf("%s of %d: value %d is %v, want %v", what, n, i, got[i], w)
+		}
+	}
+	if got[n] != 7 {
+		t.Fatalf("%s of %d wrote %v behind the end", what, n, got[n])
+	}
+}
+
+func TestElements(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, b []float32, n int) {
+		out := make([]float32, n+1)
+		out[n] = 7
+		dst, s := out[:n], b[n]
+		e.Add(dst, a, b)
+		sameFloats(t, "a+b", out, n, func(i int) float32 { return a[i] + b[i] })
+		e.AddScalar(dst, a, s)
+		sameFloats(t, "a+s", out, n, func(i int) float32 { return a[i] + s })
+		e.Sub(dst, a, b)
+		sameFloats(t, "a-b", out, n, func(i int) float32 { return a[i] - b[i] })
+		e.ScalarSub(dst, s, b)
+		sameFloats(t, "s-b", out, n, func(i int) float32 { return s - b[i] })
+		e.Mul(dst, a, b)
+		sameFloats(t, "ab", out, n, func(i int) float32 { return a[i] * b[i] })
+		e.MulScalar(dst, a, s)
+		sameFloats(t, "as", out, n, func(i int) float32 { return a[i] * s })
+		e.Div(dst, a, b)
+		sameFloats(t, "a/b", out, n, func(i int) float32 { return a[i] / b[i] })
+		e.DivScalar(dst, a, s)
+		sameFloats(t, "a/s", out, n, func(i int) float32 { return a[i] / s })
+		e.ScalarDiv(dst, s, b)
+		sameFloats(t, "s/b", out, n, func(i int) float32 { return s / b[i] })
+		inf := float32(math.Inf(1))
+		for _, c := range [][2]float32{{0, 6}, {0, inf}, {-1, 1}, {float32(math.Copysign(0, -1)), 1}, {-inf, 0.5}} {
+			e.Clamp(dst, a, c[0], c[1])
+			sameFloats(t, "clamp", out, n, func(i int) float32 { return min(max(a[i], c[0]), c[1]) })
+			e.Limit(dst, a, c[0], c[1])
+			sameFloats(t, "limit", out, n, func(i int) float32 {
+				switch v := a[i]; {
+				case v < c[0]:
+					return c[0]
+				case v > c[1]:
+					return c[1]
+				default:
+					return v
+				}
+			})
+		}
+		e.Scale(dst, a, b[n], b[0])
+		sameFloats(t, "scale", out, n, func(i int) float32 { return float32(a[i]*b[n]) + b[0] })
+	})
+}
+
+func TestElementCodes(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, _ []float32, n int) {
+		lo, hi, zero := float32(-128), float32(127), int32(r.IntN(256)-128)
+		if r.IntN(2) == 0 {
+			lo, hi, zero = 0, 255, zero+128
+		}
+		lo, hi = lo-float32(zero), hi-float32(zero)
+		scale := float32(r.ExpFloat64()) + 0.01
+		out := make([]uint8, n+1)
+		out[n] = 7
+		done := e.Quantise(out[:n], a, scale, lo, hi, zero)
+		for i := range done {
+			v := a[i] / scale
+			if !(v > lo) {
+				v = lo
+			}
+			if want := uint8(int32(math.RoundToEven(float64(min(v, hi)))) + zero); out[i] != want {
+				t.Fatalf("quantised %v by %v: %d, want %d", a[i], scale, out[i], want)
+			}
+		}
+		sums, bias := make([]int32, n), r.Int32N(2000)-1000
+		for i := range sums {
+			if sums[i] = r.Int32N(200000) - 100000; r.IntN(8) == 0 {
+				sums[i] = []int32{math.MaxInt32, math.MinInt32, 0, 1 << 24, 1<<24 + 1}[r.IntN(5)]
+			}
+		}
+		done = e.Rescale(out[:n], sums, scale/500, lo, hi, zero, bias)
+		for i := range done {
+			v := math.RoundToEven(float64(float32(sums[i]+bias) * (scale / 500)))
+			if want := uint8(int32(min(max(v, float64(lo)), float64(hi))) + zero); out[i] != want {
+				t.Fatalf("scaled %d + %d by %v: %d, want %d", sums[i], bias, scale, out[i], want)
+			}
+		}
+		if done < n-7 || out[n] != 7 {
+			t.Fatalf("%d of %d done, behind the end is %d", done, n, out[n])
+		}
+	})
+}
