@@ -330,7 +330,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 			room, plane := borrow16(area)
 			for ch := lo; ch < hi; ch++ {
 				f.Widen(plane, in[ch*area:][:area], signed, int16(zero))
-				framePlane(s, q, frame[ch*q.size:][:q.size], plane, 0, nil)
+				framePlane(s, q, frame[ch*q.size:][:q.size], plane, 0)
 			}
 			scratch.Put(room)
 		})

@@ -86,41 +86,81 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	for n := range s.N {
 		in := x[n*in:][:in]
 		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
+			r, f := windowRooms.Get().(*windowRoom), simd.WindowKernels()
 			for ch := lo; ch < hi; ch++ {
-				framePlane(s, q, frame[ch*q.size:][:q.size], in[ch*s.H*s.W:][:s.H*s.W], 0, simd.WindowKernels().Every2)
+				frame := frame[ch*q.size:][:q.size]
+				s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+				frameFloats(s, q, f, &r.copies, frame, in[ch*s.H*s.W:][:s.H*s.W])
 			}
+			r.give()
 		})
 		c.planeImage(p, frame, y[n*out:][:out])
 	}
 	scratch.Put(sc)
 }
 
-// framePlane writes the frames of one channel; edge stands beyond the borders. every2
-// copies every other value; nil for a loop.
-func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T, edge T, every2 func(dst, src []T)) {
+// framePlane writes the frames of one channel; edge stands beyond the borders.
+func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T, edge T) {
+	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
+	s.frameInside(q, func(to, from, n, lines int) {
+		for range lines {
+			if s.StrideW == 1 {
+				copy(frame[to:to+n], in[from:])
+			} else {
+				strided(frame[to:to+n], in[from:], s.StrideW)
+			}
+			to, from = to+q.w, from+s.StrideH*s.W
+		}
+	})
+}
+
+// frameFloats writes what lies inside the borders of the frames of a channel in vectors.
+func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
+	s.frameInside(q, func(to, from, n, lines int) {
+		if f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
+			return
+		}
+		for range lines {
+			strided(frame[to:to+n], in[from:], s.StrideW)
+			to, from = to+q.w, from+s.StrideH*s.W
+		}
+	})
+}
+
+// frameInside calls f for each frame of a channel with the piece of it that the input
+// fills: where it begins in the frame and in the input, n values of lines lines.
+func (s *ConvShape) frameInside(q *planePlan, f func(to, from, n, lines int)) {
+	at := 0
 	for _, ry := range q.ys {
+		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
 		for _, rx := range q.xs {
 			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
-			for y := range q.h {
-				line := frame[y*q.w:][:q.w]
-				iy := y*s.StrideH + ry - s.PadT
-				if uint(iy) >= uint(s.H) || lo >= hi {
-					fill(line, edge)
-					continue
-				}
-				fill(line[:lo], edge)
-				fill(line[hi:], edge)
-				src := in[iy*s.W+lo*s.StrideW+rx-s.PadL:]
-				switch {
-				case s.StrideW == 1:
-					copy(line[lo:hi], src)
-				case s.StrideW == 2 && every2 != nil:
-					every2(line[lo:hi], src)
-				default:
-					strided(line[lo:hi], src, s.StrideW)
-				}
+			if lo < hi && top < end {
+				f(at+top*q.w+lo, (top*s.StrideH+ry-s.PadT)*s.W+lo*s.StrideW+rx-s.PadL, hi-lo, end-top)
 			}
-			frame = frame[q.h*q.w:]
+			at += q.h * q.w
+		}
+	}
+}
+
+// frameBorders calls f for the pieces of a channel's frames that the input does not fill.
+func (s *ConvShape) frameBorders(q *planePlan, f func(at, n int)) {
+	at := 0
+	for _, ry := range q.ys {
+		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
+		for _, rx := range q.xs {
+			lo, hi := span(q.w, s.StrideW, rx-s.PadL, s.W)
+			if lo >= hi || top >= end {
+				f(at, q.h*q.w)
+				at += q.h * q.w
+				continue
+			}
+			f(at, top*q.w+lo)
+			for y := top; y+1 < end && hi-lo < q.w; y++ {
+				f(at+y*q.w+hi, q.w-hi+lo)
+			}
+			f(at+(end-1)*q.w+hi, (q.h-end)*q.w+q.w-hi)
+			at += q.h * q.w
 		}
 	}
 }

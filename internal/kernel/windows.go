@@ -17,6 +17,7 @@ import (
 // windowRoom is what a piece of work needs beside memory for values.
 type windowRoom struct {
 	floats simd.Window
+	copies simd.Window
 	ints   simd.IntWindow
 	offs   []int
 	lines  []int // which line of the input each line of a ring holds
@@ -26,7 +27,7 @@ var windowRooms = sync.Pool{New: func() any { return new(windowRoom) }}
 
 // give forgets the memory that a walk points to.
 func (r *windowRoom) give() {
-	r.floats, r.ints = simd.Window{}, simd.IntWindow{}
+	r.floats, r.copies, r.ints = simd.Window{}, simd.Window{}, simd.IntWindow{}
 	windowRooms.Put(r)
 }
 
@@ -159,16 +160,27 @@ func (c *Conv) windowLines(p *workers.Pool, x, y []float32) {
 
 var zeroBias float32
 
+// walk is how the results of a plane are computed: at places, n values each. together
+// says that they are neighbours in the frame, borders between the lines included, which
+// are computed for nothing: registers hold several short lines.
+func (s *ConvShape) walk(q *planePlan, register int) (places, n int, together bool) {
+	if q.w == s.OW || !q.frame {
+		return 1, s.OH * s.OW, false
+	}
+	n = (s.OH-1)*q.w + s.OW
+	if 2*((n+register-1)/register) <= s.OH*((s.OW+register-1)/register)+1 || s.OW < 2*register && s.OH > 1 && register < 32 {
+		return 1, n, true
+	}
+	return s.OH, s.OW, false
+}
+
 // floatPlanes walks windows over planes of [N,C,H,W]: each plane gives per planes of
-// output, for which run gets a walk that is set up but for Dst, with the places and
-// the values of each that it has.
-func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x []float32, per int, edge float32, run func(t *simd.Window, out, places, n int)) {
+// output y, for which run gets a walk that is set up, with the places and the values
+// of each that it has.
+func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x, y []float32, per int, edge float32, run func(t *simd.Window, out, places, n int)) {
 	taps := s.KH * s.KW
 	area := s.H * s.W
-	places, n := s.OH, s.OW
-	if q.w == s.OW || !q.frame {
-		places, n = 1, s.OH*s.OW
-	}
+	places, n, together := s.walk(q, 16)
 	// A plane that is its own frame needs no copy.
 	copied := q.frame && (q.w != s.W || q.h != s.H || q.size != area || !s.unframed())
 	p.For(s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*per)), func(lo, hi int) {
@@ -183,22 +195,34 @@ func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, 
 		t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
 		t.SetTaps(r.offs)
 		var sc *[]float32
-		var buf []float32
-		if copied {
-			sc, buf = borrow(q.size)
+		var buf, room []float32
+		if copied || together {
+			sc, buf = borrow(q.size + n)
+			buf, room = buf[:q.size], buf[q.size:]
+			if copied {
+				s.frameBorders(q, func(at, n int) { fill(buf[at:at+n], edge) })
+			}
 		}
 		for i := lo; i < hi; i++ {
 			plane := x[i*area:][:area]
 			if copied {
-				framePlane(s, q, buf, plane, edge, f.Every2)
+				frameFloats(s, q, f, &r.copies, buf, plane)
 				plane = buf
 			}
 			t.Src = &plane[0]
-			for m := range per {
-				run(t, i*per+m, places, n)
+			for o := i * per; o < (i+1)*per; o++ {
+				out := y[o*s.OH*s.OW:][:s.OH*s.OW]
+				if !together {
+					t.Dst = &out[0]
+					run(t, o, places, n)
+					continue
+				}
+				t.Dst = &room[0]
+				run(t, o, places, n)
+				f.CopyLines(&r.copies, out, s.OW, room, q.w, 1, s.OW, s.OH)
 			}
 		}
-		if copied {
+		if sc != nil {
 			scratch.Put(sc)
 		}
 		r.give()
@@ -208,9 +232,9 @@ func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, 
 // windowPlanes is a depthwise convolution over [N,C,H,W].
 func (c *Conv) windowPlanes(p *workers.Pool, x, y []float32) {
 	s := &c.s
-	s.floatPlanes(p, c.windows, c.planes, x, c.og, 0, func(t *simd.Window, out, places, n int) {
+	s.floatPlanes(p, c.windows, c.planes, x, y, c.og, 0, func(t *simd.Window, out, places, n int) {
 		o := out % s.OC
-		t.Dst, t.W, t.Bias = &y[out*s.OH*s.OW], &c.weights[o*c.k], &zeroBias
+		t.W, t.Bias = &c.weights[o*c.k], &zeroBias
 		if c.bias != nil {
 			t.Bias = &c.bias[o]
 		}
@@ -321,12 +345,14 @@ func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, y []int32) {
 	q, taps, paired := c.planes, s.KH*s.KW, s.pairedTaps()
 	in, out := s.H*s.W, s.OH*s.OW
-	places, n := s.OH, s.OW
-	if q.w == s.OW || !q.frame {
-		places, n = 1, out
-	}
+	places, n, together := s.walk(q, c.f.Block)
+	lines, line := places, n // of the results, between which lie step values
 	blocks := (n + c.f.Block - 1) / c.f.Block
 	step := blocks * c.f.Block
+	apart := step
+	if together {
+		lines, line, apart = s.OH, s.OW, q.w
+	}
 	p.For(s.N*s.C, max(1, 1<<14/max(1, out*taps*c.og)), func(lo, hi int) {
 		r := windowRooms.Get().(*windowRoom)
 		r.offs = slices.Grow(r.offs[:0], paired)[:paired]
@@ -343,7 +369,7 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 		for i := lo; i < hi; i++ {
 			if q.frame {
 				c.ints.Widen(wide, x[i*in:][:in], signed, int16(zero))
-				framePlane(s, q, frame[:q.size], wide, 0, nil)
+				framePlane(s, q, frame[:q.size], wide, 0)
 			} else {
 				c.ints.Widen(frame[:in], x[i*in:][:in], signed, int16(zero))
 			}
@@ -351,8 +377,8 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 				o := i*c.og + m
 				t.W = &c.weights[o%s.OC*paired]
 				c.f.IntSpread(t, places, blocks, r.offs)
-				for l := range places {
-					copy(y[o*out+l*n:][:n], asInt32(sums)[l*step:])
+				for l := range lines {
+					copy(y[o*out+l*line:][:line], asInt32(sums)[l*apart:])
 				}
 			}
 		}
@@ -453,8 +479,7 @@ func (w *Pool) Run(p *workers.Pool, x, y []float32) {
 		})
 		return
 	}
-	s.floatPlanes(p, w.f, w.planes, x, 1, edge, func(t *simd.Window, out, places, n int) {
-		t.Dst = &y[out*s.OH*s.OW]
+	s.floatPlanes(p, w.f, w.planes, x, y, 1, edge, func(t *simd.Window, _, places, n int) {
 		t.SetClamp(w.Max, lo, hi)
 		walk(t, places, n)
 	})

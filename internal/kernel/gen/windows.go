@@ -26,16 +26,18 @@ const (
 )
 
 // Kinds of windows: with weights for each value or one for all values of a tap, the
-// largest of the values (what is no number never wins, or always), and their sum.
+// largest of the values (what is no number never wins, or always), their sum, and the
+// value of a single tap.
 const (
 	kindLanes = iota
 	kindSpread
 	kindLargest
 	kindGreatest
 	kindSum
+	kindCopy
 )
 
-var kindNames = []string{"windowLanes", "windowSpread", "windowLargest", "windowGreatest", "windowSum"}
+var kindNames = []string{"windowLanes", "windowSpread", "windowLargest", "windowGreatest", "windowSum", "windowCopy"}
 
 func windows(a *asm) {
 	for _, w := range []width{ymm, zmm} {
@@ -75,7 +77,7 @@ func (a *asm) window(w width, kind int) {
 		a.VMOVUPS(at(bits, 0), mask)
 	}
 	col, left := a.GP64(), a.GP64()
-	p, pw, offs, taps := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	p, pw, offs, taps, base := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 
 	part := func(name string, vecs int, masked bool) {
 		load := func(m operand.Mem, v reg.VecPhysical) {
@@ -90,6 +92,7 @@ func (a *asm) window(w width, kind int) {
 		}
 		a.MOVQ(at(t, windowOffs), offs)
 		a.MOVQ(at(t, windowTaps), taps)
+		a.LEAQ(operand.Mem{Base: src, Index: col, Scale: 1}, base)
 		if kind == kindLanes || kind == kindSpread {
 			a.MOVQ(at(t, windowW), pw)
 		}
@@ -111,20 +114,18 @@ func (a *asm) window(w width, kind int) {
 			for v := 1; v < vecs; v++ {
 				a.VMOVUPS(w.reg(0), w.reg(v))
 			}
-		default:
+		case kindLanes, kindSum:
 			for v := range vecs {
 				a.zero(w, w.reg(v))
 			}
 		}
 		a.Label(name + "_tap")
 		a.MOVQ(at(offs, 0), p)
-		a.ADDQ(src, p)
-		a.ADDQ(col, p)
 		if kind == kindSpread {
 			a.VBROADCASTSS(at(pw, 0), spread)
 		}
 		for v := range vecs {
-			m, sum := at(p, v*w.bytes()), w.reg(v)
+			m, sum := operand.Mem{Base: base, Index: p, Scale: 1, Disp: v * w.bytes()}, w.reg(v)
 			switch kind {
 			case kindLanes:
 				load(m, value)
@@ -139,6 +140,8 @@ func (a *asm) window(w width, kind int) {
 			case kindSpread:
 				load(m, value)
 				a.VFMADD231PS(spread, value, sum)
+			case kindCopy:
+				load(m, sum)
 			case kindSum:
 				load(m, value)
 				a.VADDPS(value, sum, sum)
@@ -179,15 +182,18 @@ func (a *asm) window(w width, kind int) {
 			}
 			a.Label(name + "_nobias")
 		}
-		if kind != kindLargest && kind != kindGreatest {
+		if kind != kindLargest && kind != kindGreatest && kind != kindCopy {
 			a.TESTL(operand.U32(flagClamp), flags.As32())
 			a.JZ(operand.LabelRef(name + "_free"))
 		}
 		for v := range vecs {
+			if kind == kindCopy {
+				break
+			}
 			a.VMAXPS(w.reg(v), lo, w.reg(v))
 			a.VMINPS(w.reg(v), hi, w.reg(v))
 		}
-		if kind != kindLargest && kind != kindGreatest {
+		if kind != kindLargest && kind != kindGreatest && kind != kindCopy {
 			a.Label(name + "_free")
 		}
 		a.MOVQ(dst, p)
@@ -215,6 +221,14 @@ func (a *asm) window(w width, kind int) {
 	a.JMP(operand.LabelRef("four"))
 	a.Label("few")
 	a.ADDQ(operand.U32(uint32(4*w.floats)), left)
+	a.Label("two")
+	a.SUBQ(operand.U32(uint32(2*w.floats)), left)
+	a.JLT(operand.LabelRef("less"))
+	part("two", 2, false)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), col)
+	a.JMP(operand.LabelRef("two"))
+	a.Label("less")
+	a.ADDQ(operand.U32(uint32(2*w.floats)), left)
 	a.Label("one")
 	a.SUBQ(operand.U32(uint32(w.floats)), left)
 	a.JLT(operand.LabelRef("rest"))
@@ -323,22 +337,52 @@ func (a *asm) intWindow(w width, spread, dot bool) {
 	a.RET()
 }
 
-// every2 copies every other of 2n values, n a multiple of 8; as many are read.
+// every2 copies every other value of lines, n of each. Masks are for the last 1 to 8 of a
+// line: in for twice as many less one to read, out for those to write.
 func (a *asm) every2() {
-	a.function("every2AVX2", "func(dst, src *float32, n int)")
+	a.function("every2AVX2", "func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	x := a.YMM()
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	lines := a.Load(a.Param("lines"), a.GP64())
+	mask := a.Load(a.Param("in"), a.GP64())
+	in0, in1, out := a.YMM(), a.YMM(), a.YMM()
+	a.VMOVUPS(at(mask, 0), in0)
+	a.VMOVUPS(at(mask, 32), in1)
+	a.Load(a.Param("out"), mask)
+	a.VMOVUPS(at(mask, 0), out)
+	left, from, to := a.GP64(), a.GP64(), a.GP64()
+	x, y := a.YMM(), a.YMM()
+	a.Label("line")
+	a.MOVQ(dst, to)
+	a.MOVQ(src, from)
+	a.Load(a.Param("n"), left)
 	a.Label("step")
-	a.VMOVUPS(at(src, 0), x)
-	a.VSHUFPS(operand.U8(0x88), at(src, 32), x, x)
-	a.VPERMPD(operand.U8(0xd8), x, x)
-	a.VMOVUPS(x, at(dst, 0))
-	a.ADDQ(operand.U8(64), src)
-	a.ADDQ(operand.U8(32), dst)
-	a.SUBQ(operand.U8(8), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.SUBQ(operand.U8(8), left)
+	a.JLE(operand.LabelRef("rest")) // the last of 16 values may not be there
+	a.VMOVUPS(at(from, 0), x)
+	a.VMOVUPS(at(from, 32), y)
+	a.shuffleEven(x, y)
+	a.VMOVUPS(x, at(to, 0))
+	a.ADDQ(operand.U8(64), from)
+	a.ADDQ(operand.U8(32), to)
+	a.JMP(operand.LabelRef("step"))
+	a.Label("rest")
+	a.VMASKMOVPS(at(from, 0), in0, x)
+	a.VMASKMOVPS(at(from, 32), in1, y)
+	a.shuffleEven(x, y)
+	a.VMASKMOVPS(x, out, at(to, 0))
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSrc, src)
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("line"))
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// shuffleEven leaves the even values of x and y in x.
+func (a *asm) shuffleEven(x, y reg.Register) {
+	a.VSHUFPS(operand.U8(0x88), y, x, x)
+	a.VPERMPD(operand.U8(0xd8), x, x)
 }

@@ -6,9 +6,10 @@ package simd
 type Windows struct {
 	Floats, Ints Set // the sets of the two kinds of loops
 	// See the methods of these names.
-	lanes, spread, largest, greatest, sum func(t *Window)
-	floats                                int // in a register
-	every2                                func(dst, src *float32, n int)
+	lanes, spread, largest, greatest, sum, copy func(t *Window)
+	floats                                      int      // in a register
+	few                                         *Windows // for no more values than a smaller register has
+	every2                                      func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
 	// Block is the number of values that IntWindow counts.
 	Block               int
 	intLanes, intSpread func(t *IntWindow)
@@ -48,47 +49,70 @@ func (t *Window) SetClamp(on bool, lo, hi float32) {
 // SetTaps says where the taps of a place lie.
 func (t *Window) SetTaps(offs []int) { t.offs, t.taps = &offs[0], len(offs) }
 
-func (f *Windows) run(t *Window, places, n int, loop func(t *Window)) {
+// prepare returns the loops for n values.
+func (f *Windows) prepare(t *Window, places, n int) *Windows {
+	if f.few != nil && n <= f.few.floats {
+		f = f.few
+	}
 	if places <= 0 || n <= 0 {
-		return
+		return &noWindows
 	}
 	rest := n % f.floats
 	t.places, t.n, t.bits, t.mask = places, n, 1<<rest-1, &masks[16-rest]
-	loop(t)
+	return f
 }
+
+// noWindows does nothing.
+var noWindows = func() Windows {
+	no := func(*Window) {}
+	return Windows{lanes: no, spread: no, largest: no, greatest: no, sum: no, copy: no}
+}()
 
 // Lanes multiplies by a weight for each value. Products and sums are rounded apart, in
 // the order of the taps, and the bias comes last: exact.
-func (f *Windows) Lanes(t *Window, places, n int) { f.run(t, places, n, f.lanes) }
+func (f *Windows) Lanes(t *Window, places, n int) { f.prepare(t, places, n).lanes(t) }
 
 // Spread multiplies by one weight for all values of a tap, begins with the bias and
 // rounds once for each tap.
-func (f *Windows) Spread(t *Window, places, n int) { f.run(t, places, n, f.spread) }
+func (f *Windows) Spread(t *Window, places, n int) { f.prepare(t, places, n).spread(t) }
 
 // Largest takes what compares greater than all taps before, so that what is no number
 // never wins, and limits it to Min and Max: exact.
-func (f *Windows) Largest(t *Window, places, n int) { f.run(t, places, n, f.largest) }
+func (f *Windows) Largest(t *Window, places, n int) { f.prepare(t, places, n).largest(t) }
 
 // Greatest is Largest, but what is no number is the result if it is among the taps. Zeros
 // of both signs are equal.
-func (f *Windows) Greatest(t *Window, places, n int) { f.run(t, places, n, f.greatest) }
+func (f *Windows) Greatest(t *Window, places, n int) { f.prepare(t, places, n).greatest(t) }
 
 // Sum adds the taps in order: exact.
-func (f *Windows) Sum(t *Window, places, n int) { f.run(t, places, n, f.sum) }
+func (f *Windows) Sum(t *Window, places, n int) { f.prepare(t, places, n).sum(t) }
 
-// Every2 copies every other value of src.
-func (f *Windows) Every2(dst, src []float32) {
-	n := 0
-	if len(src) >= 16 {
-		n = min(len(dst), len(src)/2) / 8 * 8
+// Copy copies the values of a single tap.
+func (f *Windows) Copy(t *Window, places, n int) { f.prepare(t, places, n).copy(t) }
+
+// CopyLines copies lines of n values; lines of dst are stepDst values apart, those of src
+// stepSrc, and neighbours of src step, 1 or 2. It returns false for other steps. t is for
+// its use.
+func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32, stepSrc, step, n, lines int) bool {
+	if n <= 0 || lines <= 0 {
+		return true
 	}
-	if n > 0 {
-		f.every2(&dst[0], &src[0], n)
+	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*step]
+	switch step {
+	case 1:
+		t.Dst, t.StepDst, t.Src, t.StepSrc = &dst[0], 4*stepDst, &src[0], 4*stepSrc
+		t.SetTaps(noOffset[:])
+		f.Copy(t, lines, n)
+	case 2:
+		rest := (n-1)%8 + 1
+		f.every2(&dst[0], 4*stepDst, &src[0], 4*stepSrc, n, lines, &masks[16-(2*rest-1)], &masks[16-rest])
+	default:
+		return false
 	}
-	for i := n; i < len(dst); i++ {
-		dst[i] = src[2*i]
-	}
+	return true
 }
+
+var noOffset = [1]int{0}
 
 // IntWindow is a walk over places, each with blocks of Block values; steps and offsets
 // are in bytes. Taps come in pairs: value i of tap t at place p, a number of at most 9

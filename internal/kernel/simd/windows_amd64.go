@@ -1,19 +1,21 @@
 package simd
 
+var windowsAVX2 = Windows{
+	Floats: AVX2, Ints: AVX2, floats: 8, every2: every2AVX2,
+	lanes: windowLanesAVX2, spread: windowSpreadAVX2, largest: windowLargestAVX2, greatest: windowGreatestAVX2, sum: windowSumAVX2, copy: windowCopyAVX2,
+	Block: 16, intLanes: intLanesAVX2, intSpread: intSpreadAVX2,
+}
+
 var windows = family[Windows]{
-	AVX2: {
-		Floats: AVX2, Ints: AVX2, floats: 8, every2: every2AVX2,
-		lanes: windowLanesAVX2, spread: windowSpreadAVX2, largest: windowLargestAVX2, greatest: windowGreatestAVX2, sum: windowSumAVX2,
-		Block: 16, intLanes: intLanesAVX2, intSpread: intSpreadAVX2,
-	},
+	AVX2: &windowsAVX2,
 	AVX512: {
-		Floats: AVX512, Ints: AVX512, floats: 16, every2: every2AVX2,
-		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512,
+		Floats: AVX512, Ints: AVX512, floats: 16, few: &windowsAVX2, every2: every2AVX2,
+		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesAVX512, intSpread: intSpreadAVX512,
 	},
 	VNNI: {
-		Floats: AVX512, Ints: VNNI, floats: 16, every2: every2AVX2,
-		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512,
+		Floats: AVX512, Ints: VNNI, floats: 16, few: &windowsAVX2, every2: every2AVX2,
+		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesVNNI, intSpread: intSpreadVNNI,
 	},
 }
@@ -34,6 +36,9 @@ func windowGreatestAVX2(t *Window)
 func windowSumAVX2(t *Window)
 
 //go:noescape
+func windowCopyAVX2(t *Window)
+
+//go:noescape
 func windowLanesAVX512(t *Window)
 
 //go:noescape
@@ -47,6 +52,9 @@ func windowGreatestAVX512(t *Window)
 
 //go:noescape
 func windowSumAVX512(t *Window)
+
+//go:noescape
+func windowCopyAVX512(t *Window)
 
 //go:noescape
 func intLanesAVX2(t *IntWindow)
@@ -67,4 +75,4 @@ func intLanesVNNI(t *IntWindow)
 func intSpreadVNNI(t *IntWindow)
 
 //go:noescape
-func every2AVX2(dst, src *float32, n int)
+func every2AVX2(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)

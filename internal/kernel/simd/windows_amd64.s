@@ -25,6 +25,7 @@ four:
 	JLT    few
 	MOVQ   48(AX), R11
 	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
 	MOVQ   64(AX), R10
 	ADDQ   SI, R10
 	VXORPS Y0, Y0, Y0
@@ -34,18 +35,16 @@ four:
 
 four_tap:
 	MOVQ    (R11), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Y11
+	VMOVUPS (R13)(R9*1), Y11
 	VMULPS  (R10), Y11, Y11
 	VADDPS  Y11, Y0, Y0
-	VMOVUPS 32(R9), Y11
+	VMOVUPS 32(R13)(R9*1), Y11
 	VMULPS  32(R10), Y11, Y11
 	VADDPS  Y11, Y1, Y1
-	VMOVUPS 64(R9), Y11
+	VMOVUPS 64(R13)(R9*1), Y11
 	VMULPS  64(R10), Y11, Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS 96(R9), Y11
+	VMOVUPS 96(R13)(R9*1), Y11
 	VMULPS  96(R10), Y11, Y11
 	VADDPS  Y11, Y3, Y3
 	ADDQ    $0x08, R11
@@ -90,20 +89,70 @@ four_free:
 few:
 	ADDQ $0x00000020, R8
 
+two:
+	SUBQ   $0x00000010, R8
+	JLT    less
+	MOVQ   48(AX), R11
+	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
+	MOVQ   64(AX), R10
+	ADDQ   SI, R10
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+two_tap:
+	MOVQ    (R11), R9
+	VMOVUPS (R13)(R9*1), Y11
+	VMULPS  (R10), Y11, Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS 32(R13)(R9*1), Y11
+	VMULPS  32(R10), Y11, Y11
+	VADDPS  Y11, Y1, Y1
+	ADDQ    $0x08, R11
+	ADDQ    72(AX), R10
+	DECQ    R12
+	JNZ     two_tap
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      two_nobias
+	ADDQ    SI, R10
+	VMOVUPS (R10), Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS 32(R10), Y11
+	VADDPS  Y11, Y1, Y1
+
+two_nobias:
+	TESTL  $0x00000004, DI
+	JZ     two_free
+	VMAXPS Y0, Y9, Y0
+	VMINPS Y0, Y10, Y0
+	VMAXPS Y1, Y9, Y1
+	VMINPS Y1, Y10, Y1
+
+two_free:
+	MOVQ    CX, R9
+	ADDQ    SI, R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	ADDQ    $0x00000040, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000010, R8
+
 one:
 	SUBQ   $0x00000008, R8
 	JLT    rest
 	MOVQ   48(AX), R11
 	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
 	MOVQ   64(AX), R10
 	ADDQ   SI, R10
 	VXORPS Y0, Y0, Y0
 
 one_tap:
 	MOVQ    (R11), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Y11
+	VMOVUPS (R13)(R9*1), Y11
 	VMULPS  (R10), Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	ADDQ    $0x08, R11
@@ -135,15 +184,14 @@ rest:
 	JZ     next
 	MOVQ   48(AX), R11
 	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
 	MOVQ   64(AX), R10
 	ADDQ   SI, R10
 	VXORPS Y0, Y0, Y0
 
 masked_tap:
 	MOVQ       (R11), R9
-	ADDQ       DX, R9
-	ADDQ       SI, R9
-	VMASKMOVPS (R9), Y12, Y11
+	VMASKMOVPS (R13)(R9*1), Y12, Y11
 	VMASKMOVPS (R10), Y12, Y13
 	VMULPS     Y13, Y11, Y11
 	VADDPS     Y11, Y0, Y0
@@ -200,6 +248,7 @@ four:
 	JLT          few
 	MOVQ         48(AX), R11
 	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
 	MOVQ         64(AX), R10
 	MOVQ         80(AX), R9
 	VBROADCASTSS (R9), Y0
@@ -209,16 +258,14 @@ four:
 
 four_tap:
 	MOVQ         (R11), R9
-	ADDQ         DX, R9
-	ADDQ         SI, R9
 	VBROADCASTSS (R10), Y8
-	VMOVUPS      (R9), Y11
+	VMOVUPS      (R13)(R9*1), Y11
 	VFMADD231PS  Y8, Y11, Y0
-	VMOVUPS      32(R9), Y11
+	VMOVUPS      32(R13)(R9*1), Y11
 	VFMADD231PS  Y8, Y11, Y1
-	VMOVUPS      64(R9), Y11
+	VMOVUPS      64(R13)(R9*1), Y11
 	VFMADD231PS  Y8, Y11, Y2
-	VMOVUPS      96(R9), Y11
+	VMOVUPS      96(R13)(R9*1), Y11
 	VFMADD231PS  Y8, Y11, Y3
 	ADDQ         $0x08, R11
 	ADDQ         $0x04, R10
@@ -248,21 +295,60 @@ four_free:
 few:
 	ADDQ $0x00000020, R8
 
+two:
+	SUBQ         $0x00000010, R8
+	JLT          less
+	MOVQ         48(AX), R11
+	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
+	MOVQ         64(AX), R10
+	MOVQ         80(AX), R9
+	VBROADCASTSS (R9), Y0
+	VMOVUPS      Y0, Y1
+
+two_tap:
+	MOVQ         (R11), R9
+	VBROADCASTSS (R10), Y8
+	VMOVUPS      (R13)(R9*1), Y11
+	VFMADD231PS  Y8, Y11, Y0
+	VMOVUPS      32(R13)(R9*1), Y11
+	VFMADD231PS  Y8, Y11, Y1
+	ADDQ         $0x08, R11
+	ADDQ         $0x04, R10
+	DECQ         R12
+	JNZ          two_tap
+	TESTL        $0x00000004, DI
+	JZ           two_free
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+
+two_free:
+	MOVQ    CX, R9
+	ADDQ    SI, R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	ADDQ    $0x00000040, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000010, R8
+
 one:
 	SUBQ         $0x00000008, R8
 	JLT          rest
 	MOVQ         48(AX), R11
 	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
 	MOVQ         64(AX), R10
 	MOVQ         80(AX), R9
 	VBROADCASTSS (R9), Y0
 
 one_tap:
 	MOVQ         (R11), R9
-	ADDQ         DX, R9
-	ADDQ         SI, R9
 	VBROADCASTSS (R10), Y8
-	VMOVUPS      (R9), Y11
+	VMOVUPS      (R13)(R9*1), Y11
 	VFMADD231PS  Y8, Y11, Y0
 	ADDQ         $0x08, R11
 	ADDQ         $0x04, R10
@@ -285,16 +371,15 @@ rest:
 	JZ           next
 	MOVQ         48(AX), R11
 	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
 	MOVQ         64(AX), R10
 	MOVQ         80(AX), R9
 	VBROADCASTSS (R9), Y0
 
 masked_tap:
 	MOVQ         (R11), R9
-	ADDQ         DX, R9
-	ADDQ         SI, R9
 	VBROADCASTSS (R10), Y8
-	VMASKMOVPS   (R9), Y12, Y11
+	VMASKMOVPS   (R13)(R9*1), Y12, Y11
 	VFMADD231PS  Y8, Y11, Y0
 	ADDQ         $0x08, R11
 	ADDQ         $0x04, R10
@@ -341,6 +426,7 @@ four:
 	JLT          few
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Y0
@@ -350,15 +436,13 @@ four:
 
 four_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Y11
+	VMOVUPS (R11)(R8*1), Y11
 	VMAXPS  Y0, Y11, Y0
-	VMOVUPS 32(R8), Y11
+	VMOVUPS 32(R11)(R8*1), Y11
 	VMAXPS  Y1, Y11, Y1
-	VMOVUPS 64(R8), Y11
+	VMOVUPS 64(R11)(R8*1), Y11
 	VMAXPS  Y2, Y11, Y2
-	VMOVUPS 96(R8), Y11
+	VMOVUPS 96(R11)(R8*1), Y11
 	VMAXPS  Y3, Y11, Y3
 	ADDQ    $0x08, R9
 	DECQ    R10
@@ -383,20 +467,53 @@ four_tap:
 few:
 	ADDQ $0x00000020, DI
 
+two:
+	SUBQ         $0x00000010, DI
+	JLT          less
+	MOVQ         48(AX), R9
+	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
+	VPCMPEQD     X0, X0, X0
+	VPSLLD       $0x17, X0, X0
+	VBROADCASTSS X0, Y0
+	VMOVUPS      Y0, Y1
+
+two_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Y11
+	VMAXPS  Y0, Y11, Y0
+	VMOVUPS 32(R11)(R8*1), Y11
+	VMAXPS  Y1, Y11, Y1
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     two_tap
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    $0x00000040, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000010, DI
+
 one:
 	SUBQ         $0x00000008, DI
 	JLT          rest
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Y0
 
 one_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Y11
+	VMOVUPS (R11)(R8*1), Y11
 	VMAXPS  Y0, Y11, Y0
 	ADDQ    $0x08, R9
 	DECQ    R10
@@ -414,15 +531,14 @@ rest:
 	JZ           next
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Y0
 
 masked_tap:
 	MOVQ       (R9), R8
-	ADDQ       DX, R8
-	ADDQ       SI, R8
-	VMASKMOVPS (R8), Y12, Y11
+	VMASKMOVPS (R11)(R8*1), Y12, Y11
 	VMAXPS     Y0, Y11, Y0
 	ADDQ       $0x08, R9
 	DECQ       R10
@@ -464,6 +580,7 @@ four:
 	JLT          few
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Y0
@@ -473,21 +590,19 @@ four:
 
 four_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Y11
+	VMOVUPS (R11)(R8*1), Y11
 	VCMPPS  $0x03, Y11, Y11, Y13
 	VMAXPS  Y0, Y11, Y0
 	VORPS   Y13, Y0, Y0
-	VMOVUPS 32(R8), Y11
+	VMOVUPS 32(R11)(R8*1), Y11
 	VCMPPS  $0x03, Y11, Y11, Y13
 	VMAXPS  Y1, Y11, Y1
 	VORPS   Y13, Y1, Y1
-	VMOVUPS 64(R8), Y11
+	VMOVUPS 64(R11)(R8*1), Y11
 	VCMPPS  $0x03, Y11, Y11, Y13
 	VMAXPS  Y2, Y11, Y2
 	VORPS   Y13, Y2, Y2
-	VMOVUPS 96(R8), Y11
+	VMOVUPS 96(R11)(R8*1), Y11
 	VCMPPS  $0x03, Y11, Y11, Y13
 	VMAXPS  Y3, Y11, Y3
 	VORPS   Y13, Y3, Y3
@@ -514,20 +629,57 @@ four_tap:
 few:
 	ADDQ $0x00000020, DI
 
+two:
+	SUBQ         $0x00000010, DI
+	JLT          less
+	MOVQ         48(AX), R9
+	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
+	VPCMPEQD     X0, X0, X0
+	VPSLLD       $0x17, X0, X0
+	VBROADCASTSS X0, Y0
+	VMOVUPS      Y0, Y1
+
+two_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Y11
+	VCMPPS  $0x03, Y11, Y11, Y13
+	VMAXPS  Y0, Y11, Y0
+	VORPS   Y13, Y0, Y0
+	VMOVUPS 32(R11)(R8*1), Y11
+	VCMPPS  $0x03, Y11, Y11, Y13
+	VMAXPS  Y1, Y11, Y1
+	VORPS   Y13, Y1, Y1
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     two_tap
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    $0x00000040, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000010, DI
+
 one:
 	SUBQ         $0x00000008, DI
 	JLT          rest
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Y0
 
 one_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Y11
+	VMOVUPS (R11)(R8*1), Y11
 	VCMPPS  $0x03, Y11, Y11, Y13
 	VMAXPS  Y0, Y11, Y0
 	VORPS   Y13, Y0, Y0
@@ -547,15 +699,14 @@ rest:
 	JZ           next
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Y0
 
 masked_tap:
 	MOVQ       (R9), R8
-	ADDQ       DX, R8
-	ADDQ       SI, R8
-	VMASKMOVPS (R8), Y12, Y11
+	VMASKMOVPS (R11)(R8*1), Y12, Y11
 	VCMPPS     $0x03, Y11, Y11, Y13
 	VMAXPS     Y0, Y11, Y0
 	VORPS      Y13, Y0, Y0
@@ -599,6 +750,7 @@ four:
 	JLT    few
 	MOVQ   48(AX), R10
 	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -606,15 +758,13 @@ four:
 
 four_tap:
 	MOVQ    (R10), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Y11
+	VMOVUPS (R12)(R9*1), Y11
 	VADDPS  Y11, Y0, Y0
-	VMOVUPS 32(R9), Y11
+	VMOVUPS 32(R12)(R9*1), Y11
 	VADDPS  Y11, Y1, Y1
-	VMOVUPS 64(R9), Y11
+	VMOVUPS 64(R12)(R9*1), Y11
 	VADDPS  Y11, Y2, Y2
-	VMOVUPS 96(R9), Y11
+	VMOVUPS 96(R12)(R9*1), Y11
 	VADDPS  Y11, Y3, Y3
 	ADDQ    $0x08, R10
 	DECQ    R11
@@ -643,18 +793,53 @@ four_free:
 few:
 	ADDQ $0x00000020, R8
 
+two:
+	SUBQ   $0x00000010, R8
+	JLT    less
+	MOVQ   48(AX), R10
+	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+two_tap:
+	MOVQ    (R10), R9
+	VMOVUPS (R12)(R9*1), Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS 32(R12)(R9*1), Y11
+	VADDPS  Y11, Y1, Y1
+	ADDQ    $0x08, R10
+	DECQ    R11
+	JNZ     two_tap
+	TESTL   $0x00000004, DI
+	JZ      two_free
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+
+two_free:
+	MOVQ    CX, R9
+	ADDQ    SI, R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	ADDQ    $0x00000040, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000010, R8
+
 one:
 	SUBQ   $0x00000008, R8
 	JLT    rest
 	MOVQ   48(AX), R10
 	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
 	VXORPS Y0, Y0, Y0
 
 one_tap:
 	MOVQ    (R10), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Y11
+	VMOVUPS (R12)(R9*1), Y11
 	VADDPS  Y11, Y0, Y0
 	ADDQ    $0x08, R10
 	DECQ    R11
@@ -676,13 +861,12 @@ rest:
 	JZ     next
 	MOVQ   48(AX), R10
 	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
 	VXORPS Y0, Y0, Y0
 
 masked_tap:
 	MOVQ       (R10), R9
-	ADDQ       DX, R9
-	ADDQ       SI, R9
-	VMASKMOVPS (R9), Y12, Y11
+	VMASKMOVPS (R12)(R9*1), Y12, Y11
 	VADDPS     Y11, Y0, Y0
 	ADDQ       $0x08, R10
 	DECQ       R11
@@ -696,6 +880,120 @@ masked_free:
 	MOVQ       CX, R9
 	ADDQ       SI, R9
 	VMASKMOVPS Y0, Y12, (R9)
+
+next:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ BX
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func windowCopyAVX2(t *byte)
+// Requires: AVX
+TEXT ·windowCopyAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         32(AX), BX
+	VBROADCASTSS 96(AX), Y9
+	VBROADCASTSS 100(AX), Y10
+	MOVL         104(AX), SI
+	MOVL         108(AX), SI
+	MOVQ         88(AX), SI
+	VMOVUPS      (SI), Y12
+
+place:
+	XORQ SI, SI
+	MOVQ 40(AX), DI
+
+four:
+	SUBQ $0x00000020, DI
+	JLT  few
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+four_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Y0
+	VMOVUPS 32(R11)(R8*1), Y1
+	VMOVUPS 64(R11)(R8*1), Y2
+	VMOVUPS 96(R11)(R8*1), Y3
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     four_tap
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	ADDQ    $0x00000080, SI
+	JMP     four
+
+few:
+	ADDQ $0x00000020, DI
+
+two:
+	SUBQ $0x00000010, DI
+	JLT  less
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+two_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Y0
+	VMOVUPS 32(R11)(R8*1), Y1
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     two_tap
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    $0x00000040, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000010, DI
+
+one:
+	SUBQ $0x00000008, DI
+	JLT  rest
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+one_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Y0
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     one_tap
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Y0, (R8)
+	ADDQ    $0x00000020, SI
+	JMP     one
+
+rest:
+	ADDQ $0x00000008, DI
+	JZ   next
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+masked_tap:
+	MOVQ       (R9), R8
+	VMASKMOVPS (R11)(R8*1), Y12, Y0
+	ADDQ       $0x08, R9
+	DECQ       R10
+	JNZ        masked_tap
+	MOVQ       CX, R8
+	ADDQ       SI, R8
+	VMASKMOVPS Y0, Y12, (R8)
 
 next:
 	ADDQ 8(AX), CX
@@ -829,6 +1127,7 @@ four:
 	JLT    few
 	MOVQ   48(AX), R11
 	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
 	MOVQ   64(AX), R10
 	ADDQ   SI, R10
 	VPXORD Z0, Z0, Z0
@@ -838,18 +1137,16 @@ four:
 
 four_tap:
 	MOVQ    (R11), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Z11
+	VMOVUPS (R13)(R9*1), Z11
 	VMULPS  (R10), Z11, Z11
 	VADDPS  Z11, Z0, Z0
-	VMOVUPS 64(R9), Z11
+	VMOVUPS 64(R13)(R9*1), Z11
 	VMULPS  64(R10), Z11, Z11
 	VADDPS  Z11, Z1, Z1
-	VMOVUPS 128(R9), Z11
+	VMOVUPS 128(R13)(R9*1), Z11
 	VMULPS  128(R10), Z11, Z11
 	VADDPS  Z11, Z2, Z2
-	VMOVUPS 192(R9), Z11
+	VMOVUPS 192(R13)(R9*1), Z11
 	VMULPS  192(R10), Z11, Z11
 	VADDPS  Z11, Z3, Z3
 	ADDQ    $0x08, R11
@@ -894,20 +1191,70 @@ four_free:
 few:
 	ADDQ $0x00000040, R8
 
+two:
+	SUBQ   $0x00000020, R8
+	JLT    less
+	MOVQ   48(AX), R11
+	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
+	MOVQ   64(AX), R10
+	ADDQ   SI, R10
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+two_tap:
+	MOVQ    (R11), R9
+	VMOVUPS (R13)(R9*1), Z11
+	VMULPS  (R10), Z11, Z11
+	VADDPS  Z11, Z0, Z0
+	VMOVUPS 64(R13)(R9*1), Z11
+	VMULPS  64(R10), Z11, Z11
+	VADDPS  Z11, Z1, Z1
+	ADDQ    $0x08, R11
+	ADDQ    72(AX), R10
+	DECQ    R12
+	JNZ     two_tap
+	MOVQ    80(AX), R10
+	TESTQ   R10, R10
+	JZ      two_nobias
+	ADDQ    SI, R10
+	VMOVUPS (R10), Z11
+	VADDPS  Z11, Z0, Z0
+	VMOVUPS 64(R10), Z11
+	VADDPS  Z11, Z1, Z1
+
+two_nobias:
+	TESTL  $0x00000004, DI
+	JZ     two_free
+	VMAXPS Z0, Z9, Z0
+	VMINPS Z0, Z10, Z0
+	VMAXPS Z1, Z9, Z1
+	VMINPS Z1, Z10, Z1
+
+two_free:
+	MOVQ    CX, R9
+	ADDQ    SI, R9
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	ADDQ    $0x00000080, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000020, R8
+
 one:
 	SUBQ   $0x00000010, R8
 	JLT    rest
 	MOVQ   48(AX), R11
 	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
 	MOVQ   64(AX), R10
 	ADDQ   SI, R10
 	VPXORD Z0, Z0, Z0
 
 one_tap:
 	MOVQ    (R11), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Z11
+	VMOVUPS (R13)(R9*1), Z11
 	VMULPS  (R10), Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	ADDQ    $0x08, R11
@@ -939,15 +1286,14 @@ rest:
 	JZ     next
 	MOVQ   48(AX), R11
 	MOVQ   56(AX), R12
+	LEAQ   (DX)(SI*1), R13
 	MOVQ   64(AX), R10
 	ADDQ   SI, R10
 	VPXORD Z0, Z0, Z0
 
 masked_tap:
 	MOVQ      (R11), R9
-	ADDQ      DX, R9
-	ADDQ      SI, R9
-	VMOVUPS.Z (R9), K1, Z11
+	VMOVUPS.Z (R13)(R9*1), K1, Z11
 	VMOVUPS.Z (R10), K1, Z13
 	VMULPS    Z13, Z11, Z11
 	VADDPS    Z11, Z0, Z0
@@ -1003,6 +1349,7 @@ four:
 	JLT          few
 	MOVQ         48(AX), R11
 	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
 	MOVQ         64(AX), R10
 	MOVQ         80(AX), R9
 	VBROADCASTSS (R9), Z0
@@ -1012,16 +1359,14 @@ four:
 
 four_tap:
 	MOVQ         (R11), R9
-	ADDQ         DX, R9
-	ADDQ         SI, R9
 	VBROADCASTSS (R10), Z8
-	VMOVUPS      (R9), Z11
+	VMOVUPS      (R13)(R9*1), Z11
 	VFMADD231PS  Z8, Z11, Z0
-	VMOVUPS      64(R9), Z11
+	VMOVUPS      64(R13)(R9*1), Z11
 	VFMADD231PS  Z8, Z11, Z1
-	VMOVUPS      128(R9), Z11
+	VMOVUPS      128(R13)(R9*1), Z11
 	VFMADD231PS  Z8, Z11, Z2
-	VMOVUPS      192(R9), Z11
+	VMOVUPS      192(R13)(R9*1), Z11
 	VFMADD231PS  Z8, Z11, Z3
 	ADDQ         $0x08, R11
 	ADDQ         $0x04, R10
@@ -1051,21 +1396,60 @@ four_free:
 few:
 	ADDQ $0x00000040, R8
 
+two:
+	SUBQ         $0x00000020, R8
+	JLT          less
+	MOVQ         48(AX), R11
+	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
+	MOVQ         64(AX), R10
+	MOVQ         80(AX), R9
+	VBROADCASTSS (R9), Z0
+	VMOVUPS      Z0, Z1
+
+two_tap:
+	MOVQ         (R11), R9
+	VBROADCASTSS (R10), Z8
+	VMOVUPS      (R13)(R9*1), Z11
+	VFMADD231PS  Z8, Z11, Z0
+	VMOVUPS      64(R13)(R9*1), Z11
+	VFMADD231PS  Z8, Z11, Z1
+	ADDQ         $0x08, R11
+	ADDQ         $0x04, R10
+	DECQ         R12
+	JNZ          two_tap
+	TESTL        $0x00000004, DI
+	JZ           two_free
+	VMAXPS       Z0, Z9, Z0
+	VMINPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z9, Z1
+	VMINPS       Z1, Z10, Z1
+
+two_free:
+	MOVQ    CX, R9
+	ADDQ    SI, R9
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	ADDQ    $0x00000080, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000020, R8
+
 one:
 	SUBQ         $0x00000010, R8
 	JLT          rest
 	MOVQ         48(AX), R11
 	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
 	MOVQ         64(AX), R10
 	MOVQ         80(AX), R9
 	VBROADCASTSS (R9), Z0
 
 one_tap:
 	MOVQ         (R11), R9
-	ADDQ         DX, R9
-	ADDQ         SI, R9
 	VBROADCASTSS (R10), Z8
-	VMOVUPS      (R9), Z11
+	VMOVUPS      (R13)(R9*1), Z11
 	VFMADD231PS  Z8, Z11, Z0
 	ADDQ         $0x08, R11
 	ADDQ         $0x04, R10
@@ -1088,16 +1472,15 @@ rest:
 	JZ           next
 	MOVQ         48(AX), R11
 	MOVQ         56(AX), R12
+	LEAQ         (DX)(SI*1), R13
 	MOVQ         64(AX), R10
 	MOVQ         80(AX), R9
 	VBROADCASTSS (R9), Z0
 
 masked_tap:
 	MOVQ         (R11), R9
-	ADDQ         DX, R9
-	ADDQ         SI, R9
 	VBROADCASTSS (R10), Z8
-	VMOVUPS.Z    (R9), K1, Z11
+	VMOVUPS.Z    (R13)(R9*1), K1, Z11
 	VFMADD231PS  Z8, Z11, Z0
 	ADDQ         $0x08, R11
 	ADDQ         $0x04, R10
@@ -1143,6 +1526,7 @@ four:
 	JLT          few
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Z0
@@ -1152,15 +1536,13 @@ four:
 
 four_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Z11
+	VMOVUPS (R11)(R8*1), Z11
 	VMAXPS  Z0, Z11, Z0
-	VMOVUPS 64(R8), Z11
+	VMOVUPS 64(R11)(R8*1), Z11
 	VMAXPS  Z1, Z11, Z1
-	VMOVUPS 128(R8), Z11
+	VMOVUPS 128(R11)(R8*1), Z11
 	VMAXPS  Z2, Z11, Z2
-	VMOVUPS 192(R8), Z11
+	VMOVUPS 192(R11)(R8*1), Z11
 	VMAXPS  Z3, Z11, Z3
 	ADDQ    $0x08, R9
 	DECQ    R10
@@ -1185,20 +1567,53 @@ four_tap:
 few:
 	ADDQ $0x00000040, DI
 
+two:
+	SUBQ         $0x00000020, DI
+	JLT          less
+	MOVQ         48(AX), R9
+	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
+	VPCMPEQD     X0, X0, X0
+	VPSLLD       $0x17, X0, X0
+	VBROADCASTSS X0, Z0
+	VMOVUPS      Z0, Z1
+
+two_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Z11
+	VMAXPS  Z0, Z11, Z0
+	VMOVUPS 64(R11)(R8*1), Z11
+	VMAXPS  Z1, Z11, Z1
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     two_tap
+	VMAXPS  Z0, Z9, Z0
+	VMINPS  Z0, Z10, Z0
+	VMAXPS  Z1, Z9, Z1
+	VMINPS  Z1, Z10, Z1
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	ADDQ    $0x00000080, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000020, DI
+
 one:
 	SUBQ         $0x00000010, DI
 	JLT          rest
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Z0
 
 one_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Z11
+	VMOVUPS (R11)(R8*1), Z11
 	VMAXPS  Z0, Z11, Z0
 	ADDQ    $0x08, R9
 	DECQ    R10
@@ -1216,15 +1631,14 @@ rest:
 	JZ           next
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Z0
 
 masked_tap:
 	MOVQ      (R9), R8
-	ADDQ      DX, R8
-	ADDQ      SI, R8
-	VMOVUPS.Z (R8), K1, Z11
+	VMOVUPS.Z (R11)(R8*1), K1, Z11
 	VMAXPS    Z0, Z11, Z0
 	ADDQ      $0x08, R9
 	DECQ      R10
@@ -1265,6 +1679,7 @@ four:
 	JLT          few
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Z0
@@ -1274,21 +1689,19 @@ four:
 
 four_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Z11
+	VMOVUPS (R11)(R8*1), Z11
 	VCMPPS  $0x03, Z11, Z11, K2
 	VMAXPS  Z0, Z11, Z0
 	VMOVAPS Z11, K2, Z0
-	VMOVUPS 64(R8), Z11
+	VMOVUPS 64(R11)(R8*1), Z11
 	VCMPPS  $0x03, Z11, Z11, K2
 	VMAXPS  Z1, Z11, Z1
 	VMOVAPS Z11, K2, Z1
-	VMOVUPS 128(R8), Z11
+	VMOVUPS 128(R11)(R8*1), Z11
 	VCMPPS  $0x03, Z11, Z11, K2
 	VMAXPS  Z2, Z11, Z2
 	VMOVAPS Z11, K2, Z2
-	VMOVUPS 192(R8), Z11
+	VMOVUPS 192(R11)(R8*1), Z11
 	VCMPPS  $0x03, Z11, Z11, K2
 	VMAXPS  Z3, Z11, Z3
 	VMOVAPS Z11, K2, Z3
@@ -1315,20 +1728,57 @@ four_tap:
 few:
 	ADDQ $0x00000040, DI
 
+two:
+	SUBQ         $0x00000020, DI
+	JLT          less
+	MOVQ         48(AX), R9
+	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
+	VPCMPEQD     X0, X0, X0
+	VPSLLD       $0x17, X0, X0
+	VBROADCASTSS X0, Z0
+	VMOVUPS      Z0, Z1
+
+two_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Z11
+	VCMPPS  $0x03, Z11, Z11, K2
+	VMAXPS  Z0, Z11, Z0
+	VMOVAPS Z11, K2, Z0
+	VMOVUPS 64(R11)(R8*1), Z11
+	VCMPPS  $0x03, Z11, Z11, K2
+	VMAXPS  Z1, Z11, Z1
+	VMOVAPS Z11, K2, Z1
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     two_tap
+	VMAXPS  Z0, Z9, Z0
+	VMINPS  Z0, Z10, Z0
+	VMAXPS  Z1, Z9, Z1
+	VMINPS  Z1, Z10, Z1
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	ADDQ    $0x00000080, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000020, DI
+
 one:
 	SUBQ         $0x00000010, DI
 	JLT          rest
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Z0
 
 one_tap:
 	MOVQ    (R9), R8
-	ADDQ    DX, R8
-	ADDQ    SI, R8
-	VMOVUPS (R8), Z11
+	VMOVUPS (R11)(R8*1), Z11
 	VCMPPS  $0x03, Z11, Z11, K2
 	VMAXPS  Z0, Z11, Z0
 	VMOVAPS Z11, K2, Z0
@@ -1348,15 +1798,14 @@ rest:
 	JZ           next
 	MOVQ         48(AX), R9
 	MOVQ         56(AX), R10
+	LEAQ         (DX)(SI*1), R11
 	VPCMPEQD     X0, X0, X0
 	VPSLLD       $0x17, X0, X0
 	VBROADCASTSS X0, Z0
 
 masked_tap:
 	MOVQ      (R9), R8
-	ADDQ      DX, R8
-	ADDQ      SI, R8
-	VMOVUPS.Z (R8), K1, Z11
+	VMOVUPS.Z (R11)(R8*1), K1, Z11
 	VCMPPS    $0x03, Z11, Z11, K2
 	VMAXPS    Z0, Z11, Z0
 	VMOVAPS   Z11, K2, Z0
@@ -1399,6 +1848,7 @@ four:
 	JLT    few
 	MOVQ   48(AX), R10
 	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1406,15 +1856,13 @@ four:
 
 four_tap:
 	MOVQ    (R10), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Z11
+	VMOVUPS (R12)(R9*1), Z11
 	VADDPS  Z11, Z0, Z0
-	VMOVUPS 64(R9), Z11
+	VMOVUPS 64(R12)(R9*1), Z11
 	VADDPS  Z11, Z1, Z1
-	VMOVUPS 128(R9), Z11
+	VMOVUPS 128(R12)(R9*1), Z11
 	VADDPS  Z11, Z2, Z2
-	VMOVUPS 192(R9), Z11
+	VMOVUPS 192(R12)(R9*1), Z11
 	VADDPS  Z11, Z3, Z3
 	ADDQ    $0x08, R10
 	DECQ    R11
@@ -1443,18 +1891,53 @@ four_free:
 few:
 	ADDQ $0x00000040, R8
 
+two:
+	SUBQ   $0x00000020, R8
+	JLT    less
+	MOVQ   48(AX), R10
+	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+two_tap:
+	MOVQ    (R10), R9
+	VMOVUPS (R12)(R9*1), Z11
+	VADDPS  Z11, Z0, Z0
+	VMOVUPS 64(R12)(R9*1), Z11
+	VADDPS  Z11, Z1, Z1
+	ADDQ    $0x08, R10
+	DECQ    R11
+	JNZ     two_tap
+	TESTL   $0x00000004, DI
+	JZ      two_free
+	VMAXPS  Z0, Z9, Z0
+	VMINPS  Z0, Z10, Z0
+	VMAXPS  Z1, Z9, Z1
+	VMINPS  Z1, Z10, Z1
+
+two_free:
+	MOVQ    CX, R9
+	ADDQ    SI, R9
+	VMOVUPS Z0, (R9)
+	VMOVUPS Z1, 64(R9)
+	ADDQ    $0x00000080, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000020, R8
+
 one:
 	SUBQ   $0x00000010, R8
 	JLT    rest
 	MOVQ   48(AX), R10
 	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
 	VPXORD Z0, Z0, Z0
 
 one_tap:
 	MOVQ    (R10), R9
-	ADDQ    DX, R9
-	ADDQ    SI, R9
-	VMOVUPS (R9), Z11
+	VMOVUPS (R12)(R9*1), Z11
 	VADDPS  Z11, Z0, Z0
 	ADDQ    $0x08, R10
 	DECQ    R11
@@ -1476,13 +1959,12 @@ rest:
 	JZ     next
 	MOVQ   48(AX), R10
 	MOVQ   56(AX), R11
+	LEAQ   (DX)(SI*1), R12
 	VPXORD Z0, Z0, Z0
 
 masked_tap:
 	MOVQ      (R10), R9
-	ADDQ      DX, R9
-	ADDQ      SI, R9
-	VMOVUPS.Z (R9), K1, Z11
+	VMOVUPS.Z (R12)(R9*1), K1, Z11
 	VADDPS    Z11, Z0, Z0
 	ADDQ      $0x08, R10
 	DECQ      R11
@@ -1496,6 +1978,119 @@ masked_free:
 	MOVQ    CX, R9
 	ADDQ    SI, R9
 	VMOVUPS Z0, K1, (R9)
+
+next:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ BX
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func windowCopyAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·windowCopyAVX512(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         32(AX), BX
+	VBROADCASTSS 96(AX), Z9
+	VBROADCASTSS 100(AX), Z10
+	MOVL         104(AX), SI
+	MOVL         108(AX), DI
+	KMOVD        SI, K1
+
+place:
+	XORQ SI, SI
+	MOVQ 40(AX), DI
+
+four:
+	SUBQ $0x00000040, DI
+	JLT  few
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+four_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Z0
+	VMOVUPS 64(R11)(R8*1), Z1
+	VMOVUPS 128(R11)(R8*1), Z2
+	VMOVUPS 192(R11)(R8*1), Z3
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     four_tap
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, 128(R8)
+	VMOVUPS Z3, 192(R8)
+	ADDQ    $0x00000100, SI
+	JMP     four
+
+few:
+	ADDQ $0x00000040, DI
+
+two:
+	SUBQ $0x00000020, DI
+	JLT  less
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+two_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Z0
+	VMOVUPS 64(R11)(R8*1), Z1
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     two_tap
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	ADDQ    $0x00000080, SI
+	JMP     two
+
+less:
+	ADDQ $0x00000020, DI
+
+one:
+	SUBQ $0x00000010, DI
+	JLT  rest
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+one_tap:
+	MOVQ    (R9), R8
+	VMOVUPS (R11)(R8*1), Z0
+	ADDQ    $0x08, R9
+	DECQ    R10
+	JNZ     one_tap
+	MOVQ    CX, R8
+	ADDQ    SI, R8
+	VMOVUPS Z0, (R8)
+	ADDQ    $0x00000040, SI
+	JMP     one
+
+rest:
+	ADDQ $0x00000010, DI
+	JZ   next
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), R10
+	LEAQ (DX)(SI*1), R11
+
+masked_tap:
+	MOVQ      (R9), R8
+	VMOVUPS.Z (R11)(R8*1), K1, Z0
+	ADDQ      $0x08, R9
+	DECQ      R10
+	JNZ       masked_tap
+	MOVQ      CX, R8
+	ADDQ      SI, R8
+	VMOVUPS   Z0, K1, (R8)
 
 next:
 	ADDQ 8(AX), CX
@@ -1713,21 +2308,46 @@ pair:
 	VZEROUPPER
 	RET
 
-// func every2AVX2(dst *float32, src *float32, n int)
+// func every2AVX2(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int, in *int32, out *int32)
 // Requires: AVX, AVX2
-TEXT ·every2AVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+TEXT ·every2AVX2(SB), NOSPLIT, $0-64
+	MOVQ    dst+0(FP), AX
+	MOVQ    stepDst+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    stepSrc+24(FP), BX
+	MOVQ    lines+40(FP), SI
+	MOVQ    in+48(FP), DI
+	VMOVUPS (DI), Y0
+	VMOVUPS 32(DI), Y1
+	MOVQ    out+56(FP), DI
+	VMOVUPS (DI), Y2
+
+line:
+	MOVQ AX, R9
+	MOVQ DX, R8
+	MOVQ n+32(FP), DI
 
 step:
-	VMOVUPS (CX), Y0
-	VSHUFPS $0x88, 32(CX), Y0, Y0
-	VPERMPD $0xd8, Y0, Y0
-	VMOVUPS Y0, (AX)
-	ADDQ    $0x40, CX
-	ADDQ    $0x20, AX
-	SUBQ    $0x08, DX
-	JNZ     step
+	SUBQ    $0x08, DI
+	JLE     rest
+	VMOVUPS (R8), Y3
+	VMOVUPS 32(R8), Y4
+	VSHUFPS $0x88, Y4, Y3, Y3
+	VPERMPD $0xd8, Y3, Y3
+	VMOVUPS Y3, (R9)
+	ADDQ    $0x40, R8
+	ADDQ    $0x20, R9
+	JMP     step
+
+rest:
+	VMASKMOVPS (R8), Y0, Y3
+	VMASKMOVPS 32(R8), Y1, Y4
+	VSHUFPS    $0x88, Y4, Y3, Y3
+	VPERMPD    $0xd8, Y3, Y3
+	VMASKMOVPS Y3, Y2, (R9)
+	ADDQ       CX, AX
+	ADDQ       BX, DX
+	DECQ       SI
+	JNZ        line
 	VZEROUPPER
 	RET

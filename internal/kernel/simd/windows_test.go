@@ -179,18 +179,28 @@ func TestIntWindows(t *testing.T) {
 	})
 }
 
-func TestEvery2(t *testing.T) {
+func TestCopyLines(t *testing.T) {
 	everyWindows(t, func(t *testing.T, k *Windows, r *rand.Rand) {
-		for n := range 100 {
-			src := make([]float32, max(0, 2*n-r.IntN(2)))
+		for range 2000 {
+			n, lines, step := 1+r.IntN(60), 1+r.IntN(4), 1+r.IntN(2)
+			stepSrc, stepDst := r.IntN(150), n+r.IntN(5)
+			// Memory ends where the last value does.
+			src, dst := make([]float32, (lines-1)*stepSrc+(n-1)*step+1), make([]float32, (lines-1)*stepDst+n)
 			for i := range src {
-				src[i] = r.Float32()
+				if src[i] = r.Float32(); r.IntN(5) == 0 {
+					src[i] = float32(math.Copysign(0, -1))
+				}
 			}
-			dst := make([]float32, n)
-			k.Every2(dst, src)
+			if !k.CopyLines(new(Window), dst, stepDst, src, stepSrc, step, n, lines) {
+				t.Fatal("refused")
+			}
 			for i, v := range dst {
-				if v != src[2*i] {
-					t.Fatalf("value %d of %d is %v, want %v", i, n, v, src[2*i])
+				want := float32(0)
+				if i%stepDst < n {
+					want = src[i/stepDst*stepSrc+i%stepDst*step]
+				}
+				if math.Float32bits(v) != math.Float32bits(want) {
+					t.Fatalf("%d lines of %d by %d: value %d is %v, want %v", lines, n, step, i, v, want)
 				}
 			}
 		}

@@ -32,6 +32,6 @@ func Scale[T tensor.Real](dst, x []T, s, t T) {
 		}
 	}
 	for i, v := range x {
-		dst[i] = T(v*s) + t
+		dst[i] = v*s + t
 	}
 }
