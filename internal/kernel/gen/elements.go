@@ -60,8 +60,21 @@ func elements(a *asm) {
 	}
 	a.clamp()
 	a.scale()
-	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false)
-	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true)
+	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
+	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
+	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
+	a.convert("fromHalf", "func(dst *float32, src *uint16, n int)", 32, 16, func(from, to operand.Mem, x reg.VecVirtual) {
+		a.VCVTPH2PS(from, x)
+		a.VMOVUPS(x, to)
+	})
+	a.convert("toHalf", "func(dst *uint16, src *float32, n int)", 16, 32, func(from, to operand.Mem, x reg.VecVirtual) {
+		a.VMOVUPS(from, x)
+		a.VCVTPS2PH(operand.U8(0), x, to)
+	})
+	a.convert("toFloats", "func(dst *float32, src *int32, n int)", 32, 32, func(from, to operand.Mem, x reg.VecVirtual) {
+		a.VCVTDQ2PS(from, x)
+		a.VMOVUPS(x, to)
+	})
 }
 
 // unrolled runs f for n values, a multiple of 8: 32 at a time, then 8.
@@ -139,10 +152,27 @@ func (a *asm) scale() {
 	})
 }
 
+// convert writes n values, a multiple of 8, of another type; eight take size bytes.
+func (a *asm) convert(name, sig string, dstSize, srcSize int, f func(from, to operand.Mem, x reg.VecVirtual)) {
+	a.function(name+"AVX2", sig)
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	x := a.YMM()
+	a.Label("step")
+	f(at(src, 0), at(dst, 0), x)
+	a.ADDQ(operand.U8(uint8(srcSize)), src)
+	a.ADDQ(operand.U8(uint8(dstSize)), dst)
+	a.SUBQ(operand.U8(8), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
 // codes writes 8-bit codes of n values, a multiple of 8: values divided by scale, or
-// integers with a bias multiplied by it, are limited, rounded to even and get the zero
-// point.
-func (a *asm) codes(name, sig string, integers bool) {
+// integers with a bias multiplied by it, are limited, rounded (ties to even, or away from
+// zero) and get the zero point.
+func (a *asm) codes(name, sig string, integers, away bool) {
 	a.function(name+"AVX2", sig)
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
@@ -155,6 +185,15 @@ func (a *asm) codes(name, sig string, integers bool) {
 	bytes := a.XMM()
 	a.VPCMPEQW(bytes, bytes, bytes)
 	a.VPSRLW(operand.U8(8), bytes, bytes)
+	sign, half := a.YMM(), a.YMM()
+	if away {
+		a.VPCMPEQD(sign, sign, sign)
+		a.VPSLLD(operand.U8(31), sign, sign)
+		g, low := a.GP32(), a.XMM()
+		a.MOVL(operand.U32(0x3effffff), g)
+		a.MOVD(g, low)
+		a.VPBROADCASTD(low, half)
+	}
 	a.Label("step")
 	x := a.YMM()
 	if integers {
@@ -165,10 +204,24 @@ func (a *asm) codes(name, sig string, integers bool) {
 		a.VMOVUPS(at(src, 0), x)
 		a.VDIVPS(scale, x, x)
 	}
-	// What is no number becomes the lower limit.
-	a.VMAXPS(lo, x, x)
-	a.VMINPS(hi, x, x)
-	a.VCVTPS2DQ(x, x)
+	if away {
+		// What is no number becomes zero. The largest number below a half is added to the
+		// magnitude: a half itself would carry what is just below one half up.
+		number, part := a.YMM(), a.YMM()
+		a.VCMPPS(operand.U8(7), x, x, number)
+		a.VANDPS(number, x, x)
+		a.VMAXPS(lo, x, x)
+		a.VMINPS(hi, x, x)
+		a.VANDPS(sign, x, part)
+		a.VORPS(half, part, part)
+		a.VADDPS(part, x, x)
+		a.VCVTTPS2DQ(x, x)
+	} else {
+		// What is no number becomes the lower limit.
+		a.VMAXPS(lo, x, x)
+		a.VMINPS(hi, x, x)
+		a.VCVTPS2DQ(x, x)
+	}
 	a.VPADDD(zero, x, x)
 	a.VPACKSSDW(x, x, x)
 	a.VPERMQ(operand.U8(0xd8), x, x)

@@ -8,7 +8,10 @@ type Elements struct {
 	addVV, addVS, subVV, subSV, mulVV, mulVS, divVV, divVS, divSV func(dst, a, b *float32, n int)
 	clamp                                                         func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                                                         func(dst, src *float32, n int, s, t float32)
-	quantise                                                      func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+	fromHalf                                                      func(dst *float32, src *uint16, n int)
+	toHalf                                                        func(dst *uint16, src *float32, n int)
+	toFloats                                                      func(dst *float32, src *int32, n int)
+	quantise, quantiseAway                                        func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                                                       func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 }
 
@@ -165,6 +168,48 @@ func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, z
 	if n > 0 {
 		_ = src[n-1]
 		e.quantise(&dst[0], &src[0], n, scale, lo, hi, zero)
+	}
+	return n
+}
+
+// QuantiseAway is [Elements.Quantise] with ties away from zero; what is no number becomes
+// 0, and gets the zero point.
+func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.quantiseAway(&dst[0], &src[0], n, scale, lo, hi, zero)
+	}
+	return n
+}
+
+// FromHalf widens float16 numbers; it returns how many it did, as Quantise does, and so
+// do the next two.
+func (e *Elements) FromHalf(dst []float32, src []uint16) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.fromHalf(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+// ToHalf rounds to float16, ties to even.
+func (e *Elements) ToHalf(dst []uint16, src []float32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.toHalf(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+// ToFloats rounds integers to float32, ties to even.
+func (e *Elements) ToFloats(dst []float32, src []int32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.toFloats(&dst[0], &src[0], n)
 	}
 	return n
 }

@@ -5,7 +5,8 @@ var elements = family[Elements]{
 		Set:   AVX2,
 		addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 		mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
-		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, rescale: rescaleAVX2,
+		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
+		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	},
 }
 
@@ -44,6 +45,18 @@ func scaleAVX2(dst, src *float32, n int, s, t float32)
 
 //go:noescape
 func quantiseAVX2(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+
+//go:noescape
+func quantiseAwayAVX2(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+
+//go:noescape
+func fromHalfAVX2(dst *float32, src *uint16, n int)
+
+//go:noescape
+func toHalfAVX2(dst *uint16, src *float32, n int)
+
+//go:noescape
+func toFloatsAVX2(dst *float32, src *int32, n int)
 
 //go:noescape
 func rescaleAVX2(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)

@@ -552,6 +552,56 @@ step:
 	VZEROUPPER
 	RET
 
+// func quantiseAwayAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·quantiseAwayAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         scale+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         lo+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         hi+32(FP), BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         zero+36(FP), BX
+	MOVD         BX, X3
+	VPBROADCASTD X3, Y3
+	VPCMPEQW     X4, X4, X4
+	VPSRLW       $0x08, X4, X4
+	VPCMPEQD     Y5, Y5, Y5
+	VPSLLD       $0x1f, Y5, Y5
+	MOVL         $0x3effffff, BX
+	MOVD         BX, X6
+	VPBROADCASTD X6, Y6
+
+step:
+	VMOVUPS    (CX), Y7
+	VDIVPS     Y0, Y7, Y7
+	VCMPPS     $0x07, Y7, Y7, Y8
+	VANDPS     Y8, Y7, Y7
+	VMAXPS     Y1, Y7, Y7
+	VMINPS     Y2, Y7, Y7
+	VANDPS     Y5, Y7, Y8
+	VORPS      Y6, Y8, Y8
+	VADDPS     Y8, Y7, Y7
+	VCVTTPS2DQ Y7, Y7
+	VPADDD     Y3, Y7, Y7
+	VPACKSSDW  Y7, Y7, Y7
+	VPERMQ     $0xd8, Y7, Y7
+	VPAND      X4, X7, X7
+	VPACKUSWB  X7, X7, X7
+	VMOVQ      X7, (AX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x08, AX
+	SUBQ       $0x08, DX
+	JNZ        step
+	VZEROUPPER
+	RET
+
 // func rescaleAVX2(dst *byte, src *int32, n int, scale float32, lo float32, hi float32, zero int32, bias int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·rescaleAVX2(SB), NOSPLIT, $0-44
@@ -591,6 +641,57 @@ step:
 	VMOVQ     X6, (AX)
 	ADDQ      $0x20, CX
 	ADDQ      $0x08, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func fromHalfAVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, F16C
+TEXT ·fromHalfAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+step:
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func toHalfAVX2(dst *uint16, src *float32, n int)
+// Requires: AVX, F16C
+TEXT ·toHalfAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+step:
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x10, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func toFloatsAVX2(dst *float32, src *int32, n int)
+// Requires: AVX
+TEXT ·toFloatsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+step:
+	VCVTDQ2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, AX
 	SUBQ      $0x08, DX
 	JNZ       step
 	VZEROUPPER

@@ -4,7 +4,59 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/opmeter/opmeter/internal/tensor"
 )
+
+// Every half, and floats that round to them, against the conversions of package tensor.
+func TestElementHalves(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		halves, wide := make([]uint16, 1<<16), make([]float32, 1<<16)
+		for i := range halves {
+			halves[i] = uint16(i)
+		}
+		if n := e.FromHalf(wide, halves); n != len(wide) {
+			t.Fatal(n)
+		}
+		for i, v := range wide {
+			if want := tensor.F16ToF32(uint16(i)); v != want && (v == v || want == want) {
+				t.Fatalf("half %#x is %v, want %v", i, v, want)
+			}
+		}
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 20 {
+			for i := range wide {
+				if wide[i] = math.Float32frombits(r.Uint32()); i%2 == 0 {
+					wide[i] = math.Float32frombits(uint32(r.IntN(64)+90)<<23 | r.Uint32()&0x7fffff)
+				}
+				if i%3 == 0 {
+					// Halfway between two halves.
+					wide[i] = math.Float32frombits(math.Float32bits(tensor.F16ToF32(uint16(i))) + 1<<12)
+				}
+			}
+			e.ToHalf(halves, wide)
+			for i, v := range wide {
+				want := tensor.F32ToF16(v)
+				if nan := v != v && tensor.F16ToF32(halves[i]) != tensor.F16ToF32(halves[i]); halves[i] != want && !nan {
+					t.Fatalf("%v becomes half %#x, want %#x", v, halves[i], want)
+				}
+			}
+		}
+		ints, floats := make([]int32, 1000), make([]float32, 1000)
+		for i := range ints {
+			ints[i] = r.Int32() - r.Int32()
+		}
+		for i := range e.ToFloats(floats, ints) {
+			if floats[i] != float32(ints[i]) {
+				t.Fatalf("%d becomes %v", ints[i], floats[i])
+			}
+		}
+	})
+}
 
 // oddFloats are the values at which loops go wrong.
 var oddFloats = []float32{
@@ -113,6 +165,22 @@ func TestElementCodes(t *testing.T) {
 			}
 			if want := uint8(int32(math.RoundToEven(float64(min(v, hi)))) + zero); out[i] != want {
 				t.Fatalf("quantised %v by %v: %d, want %d", a[i], scale, out[i], want)
+			}
+		}
+		for i := range n {
+			if r.IntN(3) == 0 {
+				// Ties, and what lies next to them.
+				a[i] = (float32(r.IntN(20)-10) + []float32{0.5, 0.49999997, 0.50000006}[r.IntN(3)]) * scale
+			}
+		}
+		done = e.QuantiseAway(out[:n], a, scale, lo, hi, zero)
+		for i := range done {
+			q := math.Round(float64(a[i] / scale))
+			if q != q {
+				q = 0
+			}
+			if want := uint8(int32(min(max(q, float64(lo)), float64(hi))) + zero); out[i] != want {
+				t.Fatalf("quantised %v by %v with ties away: %d, want %d", a[i], scale, out[i], want)
 			}
 		}
 		sums, bias := make([]int32, n), r.Int32N(2000)-1000

@@ -3,6 +3,7 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -36,6 +37,7 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 		return nil, err
 	}
 	c.Kernel = "hybrid"
+	scales := channelScales{sw, bias, act, element.Mul[float32](), element.Add[float32]()}
 	n := s.H * s.W * s.C
 	q := op.ScratchOf[float32](c, n)
 	return func(c *op.Call) error {
@@ -47,7 +49,7 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 			sums(c, q, out, zero)
 			for at := 0; at < len(out); at += s.OC {
 				if asym && !depthwise {
-					scaleByChannel(out[at:][:s.OC], scale, sw, bias, act)
+					scales.row(out[at:][:s.OC], scale)
 				} else {
 					layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
 				}
@@ -57,18 +59,22 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 	}, nil
 }
 
-// scaleByChannel is layer.ScaleBack in the order in which the reference multiplies
-// here: first by the channel's scale, then by that of the activations.
-func scaleByChannel(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
-	for o, v := range y {
-		v = float32(v*weights[o]) * scale
-		if bias != nil {
-			v += bias[o]
-		}
-		if act.On {
-			v = min(max(v, act.Min), act.Max)
-		}
-		y[o] = v
+// channelScales is layer.ScaleBack in the order in which the reference multiplies here:
+// first by the channel's scale, then by that of the activations.
+type channelScales struct {
+	weights, bias []float32
+	act           activation.Clamp
+	mul, add      element.Loops[float32, float32]
+}
+
+func (s *channelScales) row(y []float32, scale float32) {
+	s.mul.Vec(y, y, s.weights)
+	s.mul.VectorScalar(y, y, scale)
+	if s.bias != nil {
+		s.add.Vec(y, y, s.bias)
+	}
+	if s.act.On {
+		element.Bound(y, s.act.Min, s.act.Max)
 	}
 }
 
@@ -101,8 +107,6 @@ func hybridSums(c *op.Call, s kernel.ConvShape, depthwise bool) (func(c *op.Call
 			stored[i] = int8(int32(v) + zero)
 		}
 		conv.Sums(c.Pool, stored, zero, sums)
-		for i, v := range sums {
-			y[i] = float32(v)
-		}
+		element.Floats(y, sums)
 	}, nil
 }

@@ -2,8 +2,10 @@ package quant
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
@@ -57,8 +59,19 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	c.Recipe = recipe.Quantise{Scale: s, Zero: z, Min: lo, Max: hi}
+	e := simd.ElementKernels()
 	return func(c *op.Call) error {
-		layer.MapTo(c, func(v float32) Y { return store(v, s, z) })
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[Y](c.Out[0])
+		c.Pool.For(len(y), 1<<14, func(from, to int) {
+			x, y := x[from:to], y[from:to]
+			if e != nil && unsafe.Sizeof(Y(0)) == 1 && len(y) > 0 {
+				n := e.QuantiseAway(unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y)), x, s, float32(lo-z), float32(hi-z), z)
+				x, y = x[n:], y[n:]
+			}
+			for i, v := range x {
+				y[i] = store(v, s, z)
+			}
+		})
 		return nil
 	}, nil
 }

@@ -1,6 +1,7 @@
 package elem
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -132,11 +133,21 @@ func (w *widened) exec(c *op.Call) error {
 
 // WidenTo converts the elements of any tensor of numbers to float32 in parallel.
 func WidenTo(p *workers.Pool, dst []float32, x *tensor.Tensor) {
-	p.For(len(dst), grain, func(lo, hi int) { tensor.Read(dst[lo:hi], x, lo) })
+	p.For(len(dst), grain, func(lo, hi int) {
+		if e := simd.ElementKernels(); e != nil && x.Type == tensor.Float16 {
+			lo += e.FromHalf(dst[lo:hi], tensor.Of[uint16](x)[lo:hi])
+		}
+		tensor.Read(dst[lo:hi], x, lo)
+	})
 }
 
 // NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
 // parallel.
 func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
-	p.For(len(src), grain, func(lo, hi int) { tensor.WriteFloat32(y, lo, src[lo:hi]) })
+	p.For(len(src), grain, func(lo, hi int) {
+		if e := simd.ElementKernels(); e != nil && y.Type == tensor.Float16 {
+			lo += e.ToHalf(tensor.Of[uint16](y)[lo:hi], src[lo:hi])
+		}
+		tensor.WriteFloat32(y, lo, src[lo:hi])
+	})
 }

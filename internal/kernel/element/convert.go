@@ -1,0 +1,26 @@
+package element
+
+import "github.com/opmeter/opmeter/internal/kernel/simd"
+
+// Floats rounds integers to float32; dst is as long as src.
+func Floats(dst []float32, src []int32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.ToFloats(dst, src)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = float32(src[i])
+	}
+}
+
+// Bound limits every element in place as min(max(x, lo), hi) does: what is no number
+// stays, and of zeros of both signs the positive one is greater.
+func Bound(v []float32, lo, hi float32) {
+	if e := simd.ElementKernels(); e != nil {
+		e.Clamp(v, v, lo, hi)
+		return
+	}
+	for i, x := range v {
+		v[i] = min(max(x, lo), hi)
+	}
+}
