@@ -60,6 +60,8 @@ func elements(a *asm) {
 	}
 	a.clamp()
 	a.scale()
+	a.roundAway()
+	a.extent()
 	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
 	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
 	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
@@ -75,6 +77,72 @@ func elements(a *asm) {
 		a.VCVTDQ2PS(from, x)
 		a.VMOVUPS(x, to)
 	})
+}
+
+// roundAway writes n values, a multiple of 8, times mul plus add, rounded with ties away
+// from zero, limited to lo and hi, less sub.
+func (a *asm) roundAway() {
+	a.function("roundAwayAVX2", "func(dst, src *float32, n int, mul, add, lo, hi, sub float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	mul, add, lo, hi, sub := a.spreadParam("mul"), a.spreadParam("add"), a.spreadParam("lo"), a.spreadParam("hi"), a.spreadParam("sub")
+	sign, half := a.YMM(), a.YMM()
+	a.awayMasks(sign, half)
+	a.unrolled(n, func(off int) {
+		x, part := a.YMM(), a.YMM()
+		a.VMULPS(at(src, off), mul, x)
+		a.VADDPS(add, x, x)
+		a.VANDPS(sign, x, part)
+		a.VORPS(half, part, part)
+		a.VADDPS(part, x, x)
+		a.VROUNDPS(operand.U8(3), x, x)
+		a.VMAXPS(lo, x, x)
+		a.VMINPS(hi, x, x)
+		a.VSUBPS(sub, x, x)
+		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		a.ADDQ(operand.U32(uint32(by)), dst)
+		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// awayMasks are the sign bit and the largest number below a half: a half itself, added
+// before the rest is cut off, would carry what is just below one half up.
+func (a *asm) awayMasks(sign, half reg.Register) {
+	a.VPCMPEQD(sign, sign, sign)
+	a.VPSLLD(operand.U8(31), sign, sign)
+	g, low := a.GP32(), a.XMM()
+	a.MOVL(operand.U32(0x3effffff), g)
+	a.MOVD(g, low)
+	a.VPBROADCASTD(low, half)
+}
+
+// extent writes the smallest and the largest of n values, a multiple of 8, in each lane,
+// and where one is no number.
+func (a *asm) extent() {
+	a.function("extentAVX2", "func(src *float32, n int, out *float32)")
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	out := a.Load(a.Param("out"), a.GP64())
+	least, most, none, x, c := a.YMM(), a.YMM(), a.YMM(), a.YMM(), a.YMM()
+	a.VMOVUPS(at(out, 0), least)
+	a.VMOVUPS(at(out, 32), most)
+	a.VXORPS(none, none, none)
+	a.Label("step")
+	a.VMOVUPS(at(src, 0), x)
+	a.VCMPPS(operand.U8(3), x, x, c)
+	a.VORPS(c, none, none)
+	a.VMINPS(x, least, least)
+	a.VMAXPS(x, most, most)
+	a.ADDQ(operand.U8(32), src)
+	a.SUBQ(operand.U8(8), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VMOVUPS(least, at(out, 0))
+	a.VMOVUPS(most, at(out, 32))
+	a.VMOVUPS(none, at(out, 64))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // unrolled runs f for n values, a multiple of 8: 32 at a time, then 8.
@@ -187,12 +255,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 	a.VPSRLW(operand.U8(8), bytes, bytes)
 	sign, half := a.YMM(), a.YMM()
 	if away {
-		a.VPCMPEQD(sign, sign, sign)
-		a.VPSLLD(operand.U8(31), sign, sign)
-		g, low := a.GP32(), a.XMM()
-		a.MOVL(operand.U32(0x3effffff), g)
-		a.MOVD(g, low)
-		a.VPBROADCASTD(low, half)
+		a.awayMasks(sign, half)
 	}
 	a.Label("step")
 	x := a.YMM()
@@ -205,8 +268,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 		a.VDIVPS(scale, x, x)
 	}
 	if away {
-		// What is no number becomes zero. The largest number below a half is added to the
-		// magnitude: a half itself would carry what is just below one half up.
+		// What is no number becomes zero.
 		number, part := a.YMM(), a.YMM()
 		a.VCMPPS(operand.U8(7), x, x, number)
 		a.VANDPS(number, x, x)

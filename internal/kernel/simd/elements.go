@@ -8,6 +8,8 @@ type Elements struct {
 	addVV, addVS, subVV, subSV, mulVV, mulVS, divVV, divVS, divSV func(dst, a, b *float32, n int)
 	clamp                                                         func(dst, src *float32, n int, lo, hi, plus float32)
 	scale                                                         func(dst, src *float32, n int, s, t float32)
+	roundAway                                                     func(dst, src *float32, n int, mul, add, lo, hi, sub float32)
+	extent                                                        func(src *float32, n int, out *float32)
 	fromHalf                                                      func(dst *float32, src *uint16, n int)
 	toHalf                                                        func(dst *uint16, src *float32, n int)
 	toFloats                                                      func(dst *float32, src *int32, n int)
@@ -181,6 +183,41 @@ func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float3
 		e.quantiseAway(&dst[0], &src[0], n, scale, lo, hi, zero)
 	}
 	return n
+}
+
+// RoundAway writes src·mul + add, rounded twice and then to the nearest whole number, ties
+// away from zero, limited to lo and hi, less sub. Below 2^22 only; it returns for how many
+// it did so.
+func (e *Elements) RoundAway(dst, src []float32, mul, add, lo, hi, sub float32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		e.roundAway(&dst[0], &src[0], n, mul, add, lo, hi, sub)
+	}
+	return n
+}
+
+// Extent is the smallest and the largest of src, lo and hi: what is no number if one is
+// none.
+func (e *Elements) Extent(src []float32, lo, hi float32) (least, most float32) {
+	n := whole(len(src))
+	if n > 0 {
+		var out [24]float32
+		for i := range 8 {
+			out[i], out[8+i] = lo, hi
+		}
+		e.extent(&src[0], n, &out[0])
+		for i := range 8 {
+			lo, hi = min(lo, out[i]), max(hi, out[8+i])
+			if v := out[16+i]; v != 0 {
+				lo, hi = v, v // all bits are set: no number
+			}
+		}
+	}
+	for _, v := range src[n:] {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return lo, hi
 }
 
 // FromHalf widens float16 numbers; it returns how many it did, as Quantise does, and so

@@ -512,6 +512,129 @@ end:
 	VZEROUPPER
 	RET
 
+// func roundAwayAVX2(dst *float32, src *float32, n int, mul float32, add float32, lo float32, hi float32, sub float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·roundAwayAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         mul+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         add+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         lo+32(FP), BX
+	MOVD         BX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         hi+36(FP), BX
+	MOVD         BX, X3
+	VPBROADCASTD X3, Y3
+	MOVL         sub+40(FP), BX
+	MOVD         BX, X4
+	VPBROADCASTD X4, Y4
+	VPCMPEQD     Y5, Y5, Y5
+	VPSLLD       $0x1f, Y5, Y5
+	MOVL         $0x3effffff, BX
+	MOVD         BX, X6
+	VPBROADCASTD X6, Y6
+
+many:
+	SUBQ     $0x20, DX
+	JLT      few
+	VMULPS   (CX), Y0, Y7
+	VADDPS   Y1, Y7, Y7
+	VANDPS   Y5, Y7, Y8
+	VORPS    Y6, Y8, Y8
+	VADDPS   Y8, Y7, Y7
+	VROUNDPS $0x03, Y7, Y7
+	VMAXPS   Y2, Y7, Y7
+	VMINPS   Y3, Y7, Y7
+	VSUBPS   Y4, Y7, Y7
+	VMOVUPS  Y7, (AX)
+	VMULPS   32(CX), Y0, Y7
+	VADDPS   Y1, Y7, Y7
+	VANDPS   Y5, Y7, Y8
+	VORPS    Y6, Y8, Y8
+	VADDPS   Y8, Y7, Y7
+	VROUNDPS $0x03, Y7, Y7
+	VMAXPS   Y2, Y7, Y7
+	VMINPS   Y3, Y7, Y7
+	VSUBPS   Y4, Y7, Y7
+	VMOVUPS  Y7, 32(AX)
+	VMULPS   64(CX), Y0, Y7
+	VADDPS   Y1, Y7, Y7
+	VANDPS   Y5, Y7, Y8
+	VORPS    Y6, Y8, Y8
+	VADDPS   Y8, Y7, Y7
+	VROUNDPS $0x03, Y7, Y7
+	VMAXPS   Y2, Y7, Y7
+	VMINPS   Y3, Y7, Y7
+	VSUBPS   Y4, Y7, Y7
+	VMOVUPS  Y7, 64(AX)
+	VMULPS   96(CX), Y0, Y7
+	VADDPS   Y1, Y7, Y7
+	VANDPS   Y5, Y7, Y8
+	VORPS    Y6, Y8, Y8
+	VADDPS   Y8, Y7, Y7
+	VROUNDPS $0x03, Y7, Y7
+	VMAXPS   Y2, Y7, Y7
+	VMINPS   Y3, Y7, Y7
+	VSUBPS   Y4, Y7, Y7
+	VMOVUPS  Y7, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	JMP      many
+
+few:
+	ADDQ $0x20, DX
+
+eight:
+	SUBQ     $0x08, DX
+	JLT      end
+	VMULPS   (CX), Y0, Y7
+	VADDPS   Y1, Y7, Y7
+	VANDPS   Y5, Y7, Y8
+	VORPS    Y6, Y8, Y8
+	VADDPS   Y8, Y7, Y7
+	VROUNDPS $0x03, Y7, Y7
+	VMAXPS   Y2, Y7, Y7
+	VMINPS   Y3, Y7, Y7
+	VSUBPS   Y4, Y7, Y7
+	VMOVUPS  Y7, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	JMP      eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func extentAVX2(src *float32, n int, out *float32)
+// Requires: AVX
+TEXT ·extentAVX2(SB), NOSPLIT, $0-24
+	MOVQ    src+0(FP), AX
+	MOVQ    n+8(FP), CX
+	MOVQ    out+16(FP), DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	VXORPS  Y2, Y2, Y2
+
+step:
+	VMOVUPS (AX), Y3
+	VCMPPS  $0x03, Y3, Y3, Y4
+	VORPS   Y4, Y2, Y2
+	VMINPS  Y3, Y0, Y0
+	VMAXPS  Y3, Y1, Y1
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, CX
+	JNZ     step
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, 64(DX)
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

@@ -183,6 +183,23 @@ func TestElementCodes(t *testing.T) {
 				t.Fatalf("quantised %v by %v with ties away: %d, want %d", a[i], scale, out[i], want)
 			}
 		}
+		mul, add := 1/scale, float32(r.IntN(100)-50)
+		rounded := make([]float32, n)
+		for i := range e.RoundAway(rounded, a, mul, add, -128, 127, add) {
+			q := math.Round(float64(float32(a[i]*mul) + add))
+			want := float32(min(max(q, -128), 127)) - add
+			if rounded[i] != want && q == q {
+				t.Fatalf("%v·%v + %v is rounded to %v, want %v", a[i], mul, add, rounded[i], want)
+			}
+		}
+		least, most := e.Extent(a[:n], 0, 1)
+		wantLeast, wantMost := float32(0), float32(1)
+		for _, v := range a[:n] {
+			wantLeast, wantMost = min(wantLeast, v), max(wantMost, v)
+		}
+		if least != wantLeast && wantLeast == wantLeast || most != wantMost && wantMost == wantMost || (least == least) != (wantLeast == wantLeast) {
+			t.Fatalf("extent %v to %v, want %v to %v", least, most, wantLeast, wantMost)
+		}
 		sums, bias := make([]int32, n), r.Int32N(2000)-1000
 		for i := range sums {
 			if sums[i] = r.Int32N(200000) - 100000; r.IntN(8) == 0 {

@@ -3,6 +3,8 @@ package layer
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/op"
@@ -139,8 +141,16 @@ func ScaleBack(y []float32, scale float32, weights, bias []float32, act activati
 // range of x and 0 over 255 steps.
 func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	var lo, hi float32
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
+	e := simd.ElementKernels()
+	if e != nil {
+		lo, hi = e.Extent(x, 0, 0)
+		if d := hi - lo; d-d != 0 {
+			e = nil // not of finite numbers: what they become is for plain Go to say
+		}
+	} else {
+		for _, v := range x {
+			lo, hi = min(lo, v), max(hi, v)
+		}
 	}
 	if !asym {
 		m := max(-lo, hi)
@@ -149,7 +159,12 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 			return 1, 0
 		}
 		inv := 127 / m
-		for i, v := range x {
+		n := 0
+		if e != nil && inv-inv == 0 {
+			n = e.RoundAway(q[:len(x)], x, inv, 0, -127, 127, 0)
+		}
+		for i := n; i < len(x); i++ {
+			v := x[i]
 			q[i] = float32(min(max(Round(v*inv), -127), 127))
 		}
 		return m / 127, 0
@@ -169,7 +184,12 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	}
 	zero = int32(min(max(math.Round(z), -128), 127))
 	inv := 1 / scale
-	for i, v := range x {
+	n := 0
+	if e != nil && inv-inv == 0 {
+		n = e.RoundAway(q[:len(x)], x, inv, float32(zero), -128, 127, float32(zero))
+	}
+	for i := n; i < len(x); i++ {
+		v := x[i]
 		q[i] = float32(min(max(Round(float32(zero)+float32(v*inv)), -128), 127) - zero)
 	}
 	return scale, zero
