@@ -203,7 +203,7 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 		c.runLines(p, x, y, sums)
 		return
 	}
-	in, area := asBytes(x), s.OH*s.OW
+	in, area := Bits(x), s.OH*s.OW
 	c.each(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
 		var sum [16]int32
@@ -227,9 +227,9 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 // runWindows is run of a depthwise convolution in vectors.
 func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
 	oc := c.s.OC
-	c.windows.lines(p, &c.s, asBytes(x), c.signed, c.zeroPoint, func(tile []int32, step, at, n int) {
+	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, func(tile []int32, step, at, n int) {
 		if sums == nil {
-			requantTile(c.windows.ints, asBytes(y), tile, step, n, at*oc, oc, 0, oc, &c.q)
+			requantTile(c.windows.ints, Bits(y), tile, step, n, at*oc, oc, 0, oc, &c.q)
 			return
 		}
 		for i := range n {
@@ -241,14 +241,14 @@ func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
 // runLines is run in vectors.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
 	f := c.lines.panels[0].f
-	c.lines.run(p, &c.s, c.og, asBytes(x), c.signed, c.zeroPoint, func(tile []int32, rows, at, step, ch, n int) {
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, func(tile []int32, rows, at, step, ch, n int) {
 		if sums != nil {
 			for r := range rows {
 				copy(sums[at+r*step:][:n], tile[r*f.Cols:])
 			}
 			return
 		}
-		requantTile(f, asBytes(y), tile, f.Cols, rows, at, step, ch, n, &c.q)
+		requantTile(f, Bits(y), tile, f.Cols, rows, at, step, ch, n, &c.q)
 	})
 }
 

@@ -192,8 +192,8 @@ func packRows(dst []float64, x []uint8, k int, tables []ByteTable, r int) {
 	}
 }
 
-// asBytes reads 8-bit values as their bits.
-func asBytes[T int8 | uint8](v []T) []uint8 {
+// Bits reads 8-bit values as their bits.
+func Bits[T int8 | uint8](v []T) []uint8 {
 	if len(v) == 0 {
 		return nil
 	}

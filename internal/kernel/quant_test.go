@@ -236,7 +236,7 @@ func BenchmarkQuantised(b *testing.B) {
 	b.Run("nchw", func(b *testing.B) {
 		c, sums := NewConvSums(s), make([]int32, len(y))
 		c.SetWeights(make([]int32, len(w)))
-		quickest(b, "GOP/s", 2*64*64*9*28*28, func() { c.Run(nil, asBytes(x), sums) })
+		quickest(b, "GOP/s", 2*64*64*9*28*28, func() { c.Run(nil, Bits(x), sums) })
 	})
 	b.Run("depthwise", func(b *testing.B) {
 		d := s
@@ -248,6 +248,6 @@ func BenchmarkQuantised(b *testing.B) {
 		p, sums := NewPackedQ(384, 384), make([]int32, 64*384)
 		p.Fill(make([]int32, 384*384), 1, 384)
 		var t ByteTable
-		quickest(b, "GOP/s", 2*64*384*384, func() { GemmQ(nil, 64, asBytes(x), []ByteTable{t}, p, sums) })
+		quickest(b, "GOP/s", 2*64*384*384, func() { GemmQ(nil, 64, Bits(x), []ByteTable{t}, p, sums) })
 	})
 }

@@ -186,6 +186,8 @@ func (l *fullLSTM) output(c *op.Call, h *tensor.Tensor) error {
 
 // gate computes gate g for one row into v, before the activation.
 func (l *fullLSTM) gate(g int, v []int16, x, h []int8, cell []int16) {
+	begin(nil, l.in[g], x)
+	begin(nil, l.rec[g], h)
 	for k := range v {
 		s := int32(fixed.Saturate16(scaledSum(l.in[g], x, k)))
 		s = int32(fixed.Saturate16(s + scaledSum(l.rec[g], h, k)))
@@ -289,6 +291,7 @@ func (l *fullLSTM) row(gates [4][]int16, mid, x, h []int8, cell []int16) {
 		copy(h, mid)
 		return
 	}
+	begin(nil, l.project, mid)
 	for k := range h {
 		v := min(max(scaledSum(l.project, mid, k)+l.zeroH, math.MinInt8), math.MaxInt8)
 		if l.projClip > 0 {

@@ -4,10 +4,12 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // The integer LSTM is that of TFLite Micro, save for the cells that only the full
@@ -23,6 +25,18 @@ type gateProduct struct {
 	fold  []int64 // bias less the input offset, one a row
 	mult  fixed.Multiplier
 	wide  bool
+
+	// Products of all rows at once, in vectors: nil for the loop of scaledSum.
+	packed *kernel.PackedQ
+	sums   []int32
+	table  []kernel.ByteTable // of zero point 0: that of the input is in fold
+}
+
+// begin computes the products of x, where kernels in vectors do.
+func begin[T int8 | int16](pool *workers.Pool, p *gateProduct, x []T) {
+	if codes, ok := any(x).([]int8); ok && p.packed != nil {
+		kernel.GemmQ(pool, 1, kernel.Bits(codes), p.table, p.packed, p.sums)
+	}
 }
 
 const gateScale = 1.0 / 4096
@@ -72,6 +86,15 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) 
 		}
 		p.fold[o] -= s * int64(zx)
 	}
+	if packed := kernel.NewPackedQ(p.n, p.k); !p.wide && packed.Vectors() {
+		w := make([]int32, len(p.w))
+		for i, v := range p.w {
+			w[i] = int32(v)
+		}
+		packed.Fill(w, p.k, 1)
+		p.packed, p.sums, p.table = packed, make([]int32, p.n), make([]kernel.ByteTable, 1)
+		p.table[0].Fill(true, 0)
+	}
 	return p, nil
 }
 
@@ -82,6 +105,9 @@ func apply[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 
 func scaledSum[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 	acc := p.fold[o]
+	if p.packed != nil {
+		return p.mult.Apply(int32(acc) + p.sums[o])
+	}
 	w := p.w[o*p.k:][:p.k]
 	x = x[:len(w)]
 	if p.wide {
@@ -216,6 +242,10 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 					r = b*s.steps + t
 				}
 				in, h, state := x[r*s.in:][:s.in], hidden[b*n:][:n], cell[b*n:][:n]
+				for g := range 4 {
+					begin(c.Pool, l.in[g], in)
+					begin(c.Pool, l.rec[g], h)
+				}
 				c.Pool.For(n, max(1, layer.Grain/max(1, 4*(s.in+n))), func(k0, k1 int) {
 					for k := k0; k < k1; k++ {
 						fresh[k] = T(min(max(cellStep(l, in, h, state, k), lo), hi))

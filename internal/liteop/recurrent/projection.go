@@ -39,7 +39,7 @@ func nonlinear(name string) (func(float32) float32, error) {
 type projection struct {
 	input  int // number of the weights among the inputs
 	n, k   int
-	w      []float32     // constant weights
+	packed *kernel.PackedB // constant weights
 	hybrid *layer.Hybrid // nil for float weights
 }
 
@@ -65,10 +65,11 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 		return nil, op.Unsupported("%v weights", t.Type)
 	}
 	if c.Const(input) {
-		var err error
-		if p.w, err = layer.Floats(t); err != nil {
+		w, err := layer.Floats(t)
+		if err != nil {
 			return nil, err
 		}
+		p.packed = kernel.PackB(p.k, p.n, w, 0, true)
 	}
 	return p, nil
 }
@@ -93,13 +94,15 @@ func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 		}
 		return nil
 	}
-	w := p.w
-	if w == nil {
-		var err error
-		if w, err = layer.Floats(c.In[p.input]); err != nil {
-			return err
-		}
+	g := kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true, Exact: true}
+	if p.packed != nil {
+		kernel.GemmPacked(c.Pool, g, x, p.packed, dst)
+		return nil
 	}
-	kernel.Gemm(c.Pool, kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true, Exact: true}, x, w, dst)
+	w, err := layer.Floats(c.In[p.input])
+	if err != nil {
+		return err
+	}
+	kernel.Gemm(c.Pool, g, x, w, dst)
 	return nil
 }
