@@ -368,3 +368,50 @@ func TestPoolSets(t *testing.T) {
 		}
 	})
 }
+
+// TestTransposedSets compares transposed convolutions with their definition.
+func TestTransposedSets(t *testing.T) {
+	everySet(t, func(t *testing.T, _ func(func())) {
+		r := rand.New(rand.NewPCG(11, 12))
+		pool := workers.New(2, nil)
+		defer pool.Close()
+		for range 300 {
+			s := TransposedShape{
+				N: 1 + r.IntN(2), H: 1 + r.IntN(6), W: 1 + r.IntN(30), C: 1 + r.IntN(20), OC: 1 + r.IntN(50),
+				KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3), PadT: r.IntN(2), PadL: r.IntN(2),
+			}
+			s.OH, s.OW = max(1, (s.H-1)*s.StrideH+s.KH-s.PadT-r.IntN(2)), max(1, (s.W-1)*s.StrideW+s.KW-s.PadL-r.IntN(2))
+			x, w := values(r, true, s.N*s.H*s.W*s.C), values(r, true, s.OC*s.KH*s.KW*s.C)
+			codes, w16, zero := bytesOf(r, len(x)), make([]int16, len(w)), int32(r.IntN(256))
+			for i, v := range weightsOf(r, len(w)) {
+				w16[i] = int16(v)
+			}
+			size := s.N * s.OH * s.OW * s.OC
+			want, got, wantSums, sums := make([]float32, size), make([]float32, size), make([]int32, size), make([]int32, size)
+			for p := range s.N * s.H * s.W {
+				for tap := range s.KH * s.KW {
+					oy, ox := p/s.W%s.H*s.StrideH-s.PadT+tap/s.KW, p%s.W*s.StrideW-s.PadL+tap%s.KW
+					if oy < 0 || oy >= s.OH || ox < 0 || ox >= s.OW {
+						continue
+					}
+					for i := range s.C * s.OC {
+						ch, o := i%s.C, i/s.C
+						at, wi := ((p/s.W/s.H*s.OH+oy)*s.OW+ox)*s.OC+o, (o*s.KH*s.KW+tap)*s.C+ch
+						want[at] += float32(x[p*s.C+ch] * w[wi])
+						wantSums[at] += (int32(codes[p*s.C+ch]) - zero) * int32(w16[wi])
+					}
+				}
+			}
+			f, q := NewTransposedConv(s, w), NewTransposedSums(s, w16, false, zero)
+			if f == nil || q == nil {
+				t.Skip("plain Go")
+			}
+			f.Run(pool, x, got)
+			agree(t, s, got, want)
+			q.Run(pool, codes, sums, make([]int32, q.Room()))
+			if !slices.Equal(sums, wantSums) {
+				t.Fatalf("%+v differs", s)
+			}
+		}
+	})
+}

@@ -196,6 +196,16 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	var vec *kernel.TransposedConv
+	if c.Const(t.filt) {
+		w, err := layer.Floats(c.In[t.filt])
+		if err != nil {
+			return nil, err
+		}
+		if vec = kernel.NewTransposedConv(t.shape(), w); vec != nil {
+			c.Kernel = vec.Name()
+		}
+	}
 	return func(c *op.Call) error {
 		w, err := layer.Floats(c.In[t.filt])
 		if err != nil {
@@ -206,7 +216,11 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 			return err
 		}
 		y := tensor.Of[float32](c.Out[0])
-		scatter(c, t, tensor.Of[float32](c.In[t.data]), w, 0, y)
+		if x := tensor.Of[float32](c.In[t.data]); vec != nil {
+			vec.Run(c.Pool, x, y)
+		} else {
+			scatter(c, t, x, w, 0, y)
+		}
 		for i, v := range y {
 			if bias != nil {
 				v += bias[i%t.oc]
@@ -218,6 +232,14 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// shape is the layer for kernels.
+func (t tconv) shape() kernel.TransposedShape {
+	return kernel.TransposedShape{
+		N: t.n, H: t.h, W: t.w, C: t.c, OC: t.oc, OH: t.oh, OW: t.ow, KH: t.kh, KW: t.kw,
+		StrideH: t.sh, StrideW: t.sw, PadT: t.padT, PadL: t.padL,
+	}
 }
 
 // recipe is the layer in numbers.
@@ -260,6 +282,17 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 			q.Bias = tensor.Of[int32](b)
 		}
 		c.Recipe = t.recipe(zx, layer.SumsOf(q))
+		if b == nil || q.Bias != nil {
+			if vec := kernel.NewTransposedSums(t.shape(), w, c.In[t.data].Type == tensor.Int8, zx); vec != nil {
+				c.Kernel = vec.Name()
+				room := op.ScratchOf[int32](c, vec.Room())
+				return func(c *op.Call) error {
+					vec.Run(c.Pool, kernel.Bits(tensor.Of[T](c.In[t.data])), acc, room)
+					kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), acc, t.oc, &q)
+					return nil
+				}, nil
+			}
+		}
 	}
 	return func(c *op.Call) error {
 		var bias []int32
