@@ -40,7 +40,7 @@ type projection struct {
 	input  int // number of the weights among the inputs
 	n, k   int
 	packed *kernel.PackedB // constant weights
-	hybrid *layer.Hybrid // nil for float weights
+	hybrid *layer.Hybrid   // nil for float weights
 }
 
 // newProjection returns nil when the weights are absent.
