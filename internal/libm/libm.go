@@ -13,7 +13,19 @@ package libm
 import "math"
 
 // Exponentials: x = (k/32)·ln 2 + r, e^x = 2^(k/32)·(1 + r + …).
-const expBits = 5
+const (
+	expBits  = 5
+	expShift = 0x1.8p+52
+	expScale = 0x1.71547652b82fep+0 * (1 << expBits)
+	expC0    = 0x1.c6af84b912394p-5 / (1 << (3 * expBits))
+	expC1    = 0x1.ebfce50fac4f3p-3 / (1 << (2 * expBits))
+	expC2    = 0x1.62e42ff0c52d6p-1 / (1 << expBits)
+	expAbove = 0x1.62e42ep6 // infinity above
+	expBelow = -0x1.9fe368p6
+)
+
+// Limits of the sigmoid, as the reference kernels have them.
+const sigmoidTop, sigmoidBottom = 16.619047164916992188, -9
 
 var exp2Table = func() (t [1 << expBits]uint64) {
 	for i := range t {
@@ -24,27 +36,21 @@ var exp2Table = func() (t [1 << expBits]uint64) {
 
 // Exp returns e^x.
 func Exp(x float32) float32 {
-	const (
-		shift  = 0x1.8p+52
-		scale  = 0x1.71547652b82fep+0 * (1 << expBits)
-		c0, c1 = 0x1.c6af84b912394p-5 / (1 << (3 * expBits)), 0x1.ebfce50fac4f3p-3 / (1 << (2 * expBits))
-		c2     = 0x1.62e42ff0c52d6p-1 / (1 << expBits)
-	)
 	switch {
 	case x != x:
 		return x
-	case x > 0x1.62e42ep6:
+	case x > expAbove:
 		return float32(math.Inf(1))
-	case x < -0x1.9fe368p6:
+	case x < expBelow:
 		return 0
 	}
-	z := scale * float64(x)
-	kd := z + shift
+	z := expScale * float64(x)
+	kd := z + expShift
 	ki := math.Float64bits(kd)
-	kd -= shift
+	kd -= expShift
 	r := z - kd
 	s := math.Float64frombits(exp2Table[ki%(1<<expBits)] + ki<<(52-expBits))
-	return float32((float64((c0*r+c1)*(r*r)) + (c2*r + 1)) * s)
+	return float32((float64((expC0*r+expC1)*(r*r)) + (expC2*r + 1)) * s)
 }
 
 // logTable holds, for sixteen intervals of the mantissa, a number near 1/c and the
@@ -105,9 +111,9 @@ func Log(x float32) float32 {
 // above 16.6 and e^x below -9.
 func Sigmoid(x float32) float32 {
 	switch {
-	case x > 16.619047164916992188:
+	case x > sigmoidTop:
 		return 1
-	case x < -9:
+	case x < sigmoidBottom:
 		return Exp(x)
 	}
 	return 1 / (1 + Exp(-x))

@@ -1,13 +1,37 @@
 package libm
 
+import "github.com/opmeter/opmeter/internal/kernel/simd"
+
+// vectors is what the kernels in vectors compute with.
+var vectors = simd.NewLibmTable(expScale, expShift, [3]float64{expC0, expC1, expC2}, expAbove, expBelow, sigmoidTop, sigmoidBottom, exp2Table)
+
 // ExpTo sets dst[i] = e^src[i].
-func ExpTo(dst, src []float32) { each(dst, src, Exp) }
+func ExpTo(dst, src []float32) { ExpOf(dst, src, 0, 1) }
+
+// ExpOf sets dst[i] = e^((src[i]-top)·scale), in float32 before the exponential.
+func ExpOf(dst, src []float32, top, scale float32) {
+	dst = dst[:len(src)]
+	n := 0
+	if c := simd.CurveKernels(); c != nil {
+		n = c.LibmExp(dst, src, top, scale, vectors)
+	}
+	for i := n; i < len(src); i++ {
+		dst[i] = Exp(float32(src[i]-top) * scale)
+	}
+}
 
 // LogTo sets dst[i] = log(src[i]).
 func LogTo(dst, src []float32) { each(dst, src, Log) }
 
 // SigmoidTo sets dst[i] = 1/(1+e^-src[i]).
-func SigmoidTo(dst, src []float32) { each(dst, src, Sigmoid) }
+func SigmoidTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	n := 0
+	if c := simd.CurveKernels(); c != nil {
+		n = c.LibmSigmoid(dst, src, vectors)
+	}
+	each(dst[n:], src[n:], Sigmoid)
+}
 
 // TanhTo sets dst[i] = tanh(src[i]).
 func TanhTo(dst, src []float32) { each(dst, src, Tanh) }

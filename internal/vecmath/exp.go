@@ -1,6 +1,10 @@
 package vecmath
 
-import "math"
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 // exp2 of the fractions i/64, and the constants that split x into
 // (64n + i)·ln2/64 + r with |r| <= ln2/128.
@@ -25,6 +29,19 @@ var expTable = func() (t [expSize]uint64) {
 	}
 	return t
 }()
+
+// vectors is what the kernels in vectors compute with.
+var vectors = simd.NewExpTable(expScale, expShift, expStep, expMax, expTable)
+
+// begin computes what a kernel in vectors does of dst, and returns what is left.
+func begin(dst, src []float32, f func(c *simd.Curves, dst, src []float32, t *simd.ExpTable) int) (restDst, restSrc []float32) {
+	dst = dst[:len(src)]
+	n := 0
+	if c := simd.CurveKernels(); c != nil {
+		n = f(c, dst, src, vectors)
+	}
+	return dst[n:], src[n:]
+}
 
 // exp64 is e^x to about 35 bits for |x| <= expMax.
 func exp64(x float64) float64 {
@@ -60,7 +77,7 @@ func Exp(x float32) float32 { return float32(exp64(clamp(float64(x)))) }
 
 // ExpTo sets dst[i] = e^src[i].
 func ExpTo(dst, src []float32) {
-	dst = dst[:len(src)]
+	dst, src = begin(dst, src, (*simd.Curves).Exp)
 	for i, x := range src {
 		dst[i] = float32(exp64(clamp(float64(x))))
 	}
@@ -71,6 +88,11 @@ func ExpTo(dst, src []float32) {
 func ExpSumTo(dst, src []float32, shift float32) float32 {
 	dst = dst[:len(src)]
 	var sum float64
+	if c := simd.CurveKernels(); c != nil {
+		var n int
+		n, sum = c.ExpSum(dst, src, shift, vectors)
+		dst, src = dst[n:], src[n:]
+	}
 	sh := float64(shift)
 	for i, x := range src {
 		e := exp64(clamp(float64(x) - sh))
@@ -93,7 +115,7 @@ func Sigmoid(x float32) float32 { return float32(1 / (1 + exp64(clamp(-float64(x
 
 // SigmoidTo sets dst[i] = 1/(1+e^-src[i]).
 func SigmoidTo(dst, src []float32) {
-	dst = dst[:len(src)]
+	dst, src = begin(dst, src, (*simd.Curves).Sigmoid)
 	for i, x := range src {
 		dst[i] = float32(1 / (1 + exp64(clamp(-float64(x)))))
 	}
@@ -110,7 +132,7 @@ func Silu(x float32) float32 {
 
 // SiluTo sets dst[i] = src[i]/(1+e^-src[i]).
 func SiluTo(dst, src []float32) {
-	dst = dst[:len(src)]
+	dst, src = begin(dst, src, (*simd.Curves).Silu)
 	for i, x := range src {
 		if d := float64(x); d > -expMax && d < expMax {
 			dst[i] = float32(d / (1 + exp64(-d)))
@@ -144,7 +166,7 @@ func Tanh(x float32) float32 {
 
 // TanhTo sets dst[i] = tanh(src[i]).
 func TanhTo(dst, src []float32) {
-	dst = dst[:len(src)]
+	dst, src = begin(dst, src, (*simd.Curves).Tanh)
 	for i, x := range src {
 		if !(x < tanhMax && x > -tanhMax) || x == 0 {
 			dst[i] = Tanh(x)

@@ -1,6 +1,10 @@
 package element
 
-import "github.com/opmeter/opmeter/internal/kernel/simd"
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 // Floats rounds integers to float32; dst is as long as src.
 func Floats(dst []float32, src []int32) {
@@ -23,4 +27,18 @@ func Bound(v []float32, lo, hi float32) {
 	for i, x := range v {
 		v[i] = min(max(x, lo), hi)
 	}
+}
+
+// Top is the largest of v, what is no number if one is none, and minus infinity of nothing.
+// Of zeros it may be either.
+func Top(v []float32) float32 {
+	top := float32(math.Inf(-1))
+	if e := simd.ElementKernels(); e != nil {
+		_, top = e.Extent(v, top, top)
+		return top
+	}
+	for _, x := range v {
+		top = max(top, x)
+	}
+	return top
 }

@@ -22,6 +22,7 @@ import (
 // families are the files to write, by name, with what fills them.
 var families = map[string]func(*asm){
 	"bytes":    bytes,
+	"curves":   curves,
 	"elements": elements,
 	"floats":   floats,
 	"windows":  windows,

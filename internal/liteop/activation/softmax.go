@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -18,11 +19,12 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	x, y := c.In[0].Type, c.Out[0].Type
 	switch {
 	case x == tensor.Float32 && y == tensor.Float32:
+		div := element.Div[float32]().VectorScalar
 		return func(c *op.Call) error {
 			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
 				for r := lo; r < hi; r++ {
-					softmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], beta)
+					softmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], beta, div)
 				}
 			})
 			return nil
@@ -39,20 +41,15 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v input with %v output", x, y)
 }
 
-func softmaxRow(y, x []float32, beta float32) {
-	top := float32(math.Inf(-1))
-	for _, v := range x {
-		top = max(top, v)
-	}
+func softmaxRow(y, x []float32, beta float32, div func(dst, a []float32, b float32)) {
+	top := element.Top(x)
 	// In float32 and in order, as the reference kernels do.
 	var sum float32
-	for i, v := range x {
-		y[i] = libm.Exp((v - top) * beta)
-		sum += y[i]
+	libm.ExpOf(y, x, top, beta)
+	for _, v := range y {
+		sum += v
 	}
-	for i := range y {
-		y[i] /= sum
-	}
+	div(y, y, sum)
 }
 
 // intSoftmax computes exponentials of differences to the row's maximum in Q5.26

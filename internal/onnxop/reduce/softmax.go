@@ -171,7 +171,7 @@ func expOf[T tensor.Real](x T) T {
 }
 
 func softmaxRow(dst, src []float32) {
-	inv := 1 / vecmath.ExpSumTo(dst, src, reduce.MaxRow(src[0], src))
+	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
 	for i := range dst {
 		dst[i] *= inv
 	}

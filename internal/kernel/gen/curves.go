@@ -1,0 +1,312 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the numbers of simd.ExpTable, of which each is there four times.
+const (
+	expScale = 32 * iota
+	expShift
+	expStep
+	expHigh
+	expLow
+	expOne
+	expHalf
+	expSixth
+	exp24th
+	expTwo
+	expSign
+	expIndex
+	expTable
+)
+
+// Places of the numbers of simd.LibmTable; those from libmAbove on are float32, each
+// there eight times.
+const (
+	libmScale = 32 * iota
+	libmShift
+	libmC0
+	libmC1
+	libmC2
+	libmOne
+	libmIndex
+	libmAbove
+	libmBelow
+	libmInf
+	libmSign
+	libmOnes
+	libmTop
+	libmBottom
+	libmTable
+)
+
+func curves(a *asm) {
+	a.curve("exp", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
+		c.limit(d)
+		return c.exp(d)
+	})
+	a.curve("sigmoid", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
+		c.VXORPD(c.at(expSign), d, d)
+		c.limit(d)
+		e := c.exp(d)
+		c.VADDPD(c.at(expOne), e, e)
+		one := c.load(expOne)
+		c.VDIVPD(e, one, e)
+		return e
+	})
+	a.curve("silu", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
+		x := c.YMM()
+		c.VXORPD(c.at(expSign), d, x)
+		c.limit(x)
+		e := c.exp(x)
+		c.VADDPD(c.at(expOne), e, e)
+		c.VDIVPD(e, d, e)
+		// Nothing is left below the limit, of infinity neither.
+		below := c.YMM()
+		c.VCMPPD(operand.U8(17), c.at(expLow), d, below)
+		c.VANDNPD(e, below, e)
+		return e
+	})
+	a.curve("tanh", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
+		zero, x, none := c.YMM(), c.YMM(), c.YMM()
+		c.VXORPD(none, none, none)
+		c.VCMPPD(operand.U8(0), none, d, zero)
+		c.VANDPD(d, zero, none) // a zero of its sign
+		c.VADDPD(d, d, x)
+		c.limit(x)
+		e, t := c.expm1(x), c.YMM()
+		c.VADDPD(c.at(expTwo), e, t)
+		c.VDIVPD(t, e, e)
+		c.VANDNPD(e, zero, e)
+		c.VORPD(none, e, e)
+		return e
+	})
+	a.expSum()
+	a.libmExp()
+	a.libmSigmoid()
+}
+
+// curveLoop is a loop over four values at a time.
+type curveLoop struct {
+	*asm
+	table    reg.Register
+	place    int // of the table behind the numbers
+	bits     uint8
+	index    int
+	dst, src reg.Register
+}
+
+func (c *curveLoop) at(off int) operand.Mem { return at(c.table, off) }
+
+func (c *curveLoop) load(off int) reg.VecVirtual {
+	v := c.YMM()
+	c.VMOVUPD(c.at(off), v)
+	return v
+}
+
+// limit bounds x; what is no number passes.
+func (c *curveLoop) limit(x reg.VecVirtual) {
+	lo, hi := c.load(expLow), c.load(expHigh)
+	c.VMINPD(x, hi, x)
+	c.VMAXPD(x, lo, x)
+}
+
+// power splits x into a power of two s and a rest r.
+func (c *curveLoop) power(x reg.VecVirtual) (s, r reg.VecVirtual) {
+	k, t := c.YMM(), c.YMM()
+	r = c.YMM()
+	c.VMULPD(c.at(expScale), x, k)
+	c.VADDPD(c.at(expShift), k, k)
+	c.VSUBPD(c.at(expShift), k, t)
+	c.VMULPD(c.at(expStep), t, t)
+	c.VSUBPD(t, x, r)
+	return c.scaled(k), r
+}
+
+// scaled is the power of two of a shifted number.
+func (c *curveLoop) scaled(k reg.VecVirtual) reg.VecVirtual {
+	i, s, mask := c.YMM(), c.YMM(), c.YMM()
+	c.VPAND(c.at(c.index), k, i)
+	c.VPCMPEQD(mask, mask, mask)
+	c.VPGATHERQQ(mask, operand.Mem{Base: c.table, Disp: c.place, Index: i, Scale: 8}, s)
+	c.VPSLLQ(operand.U8(c.bits), k, k)
+	c.VPADDQ(k, s, s)
+	return s
+}
+
+// exp is exp64 of package vecmath.
+func (c *curveLoop) exp(x reg.VecVirtual) reg.VecVirtual {
+	s, r := c.power(x)
+	p, q := c.YMM(), c.YMM()
+	c.VMULPD(c.at(expSixth), r, p)
+	c.VADDPD(c.at(expHalf), p, p)
+	c.VMULPD(p, r, p)
+	c.VADDPD(c.at(expOne), p, p)
+	c.VMULPD(r, s, q)
+	c.VMULPD(p, q, q)
+	c.VADDPD(q, s, s)
+	return s
+}
+
+// expm1 is expm164 of package vecmath.
+func (c *curveLoop) expm1(x reg.VecVirtual) reg.VecVirtual {
+	s, r := c.power(x)
+	p, q := c.YMM(), c.YMM()
+	c.VMULPD(c.at(exp24th), r, p)
+	c.VADDPD(c.at(expSixth), p, p)
+	c.VMULPD(p, r, p)
+	c.VADDPD(c.at(expHalf), p, p)
+	c.VMULPD(p, r, p)
+	c.VADDPD(c.at(expOne), p, p)
+	c.VMULPD(r, s, q)
+	c.VMULPD(p, q, q)
+	c.VSUBPD(c.at(expOne), s, s)
+	c.VADDPD(q, s, s)
+	return s
+}
+
+func (a *asm) vecmathLoop() *curveLoop {
+	c := &curveLoop{asm: a, place: expTable, bits: 52 - 6, index: expIndex}
+	c.dst = a.Load(a.Param("dst"), a.GP64())
+	c.src = a.Load(a.Param("src"), a.GP64())
+	c.table = a.Load(a.Param("t"), a.GP64())
+	return c
+}
+
+// curve writes f of n values, a multiple of 4, in float64.
+func (a *asm) curve(name string, f func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual) {
+	a.function(name+"AVX2", "func(dst, src *float32, n int, t *byte)")
+	c := a.vecmathLoop()
+	n := a.Load(a.Param("n"), a.GP64())
+	a.Label("step")
+	d := a.YMM()
+	a.VCVTPS2PD(at(c.src, 0), d)
+	e := f(c, d)
+	low := a.XMM()
+	a.VCVTPD2PSY(e, low)
+	a.VMOVUPS(low, at(c.dst, 0))
+	a.ADDQ(operand.U8(16), c.src)
+	a.ADDQ(operand.U8(16), c.dst)
+	a.SUBQ(operand.U8(4), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// expSum writes the exponential of values less shift, and their sums in each lane.
+func (a *asm) expSum() {
+	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte, sums *float64)")
+	c := a.vecmathLoop()
+	n := a.Load(a.Param("n"), a.GP64())
+	shift, sum := a.YMM(), a.YMM()
+	sx := a.XMM()
+	a.Load(a.Param("shift"), sx)
+	a.VCVTSS2SD(sx, sx, sx)
+	a.VBROADCASTSD(sx, shift)
+	a.VXORPD(sum, sum, sum)
+	a.Label("step")
+	d, low := a.YMM(), a.XMM()
+	a.VCVTPS2PD(at(c.src, 0), d)
+	a.VSUBPD(shift, d, d)
+	c.limit(d)
+	e := c.exp(d)
+	a.VADDPD(e, sum, sum)
+	a.VCVTPD2PSY(e, low)
+	a.VMOVUPS(low, at(c.dst, 0))
+	a.ADDQ(operand.U8(16), c.src)
+	a.ADDQ(operand.U8(16), c.dst)
+	a.SUBQ(operand.U8(4), n)
+	a.JNZ(operand.LabelRef("step"))
+	out := a.Load(a.Param("sums"), a.GP64())
+	a.VMOVUPD(sum, at(out, 0))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+func (a *asm) libmLoop() *curveLoop {
+	c := a.vecmathLoop()
+	c.place, c.bits, c.index = libmTable, 52-5, libmIndex
+	return c
+}
+
+// expOf is Exp of package libm for four float32.
+func (c *curveLoop) expOf(x reg.VecVirtual) reg.VecVirtual {
+	d, kd, r, p, q := c.YMM(), c.YMM(), c.YMM(), c.YMM(), c.YMM()
+	k := c.YMM()
+	c.VCVTPS2PD(x, d)
+	c.VMULPD(c.at(libmScale), d, d)
+	c.VADDPD(c.at(libmShift), d, k)
+	c.VSUBPD(c.at(libmShift), k, kd)
+	c.VSUBPD(kd, d, r)
+	s := c.scaled(k)
+	c.VMULPD(c.at(libmC0), r, p)
+	c.VADDPD(c.at(libmC1), p, p)
+	c.VMULPD(r, r, q)
+	c.VMULPD(q, p, p)
+	c.VMULPD(c.at(libmC2), r, q)
+	c.VADDPD(c.at(libmOne), q, q)
+	c.VADDPD(q, p, p)
+	c.VMULPD(s, p, p)
+	e, far := c.XMM(), c.XMM()
+	c.VCVTPD2PSY(p, e)
+	inf := c.XMM()
+	c.VMOVUPS(c.at(libmInf), inf)
+	c.VCMPPS(operand.U8(30), c.at(libmAbove), x, far)
+	c.VBLENDVPS(far, inf, e, e)
+	c.VCMPPS(operand.U8(17), c.at(libmBelow), x, far)
+	c.VANDNPS(e, far, e)
+	return e
+}
+
+// libmExp writes the exponential of (x - top)·beta.
+func (a *asm) libmExp() {
+	a.function("libmExpAVX2", "func(dst, src *float32, n int, top, beta float32, t *byte)")
+	c := a.libmLoop()
+	n := a.Load(a.Param("n"), a.GP64())
+	top, beta := a.XMM(), a.XMM()
+	a.Load(a.Param("top"), top)
+	a.VBROADCASTSS(top, top)
+	a.Load(a.Param("beta"), beta)
+	a.VBROADCASTSS(beta, beta)
+	a.Label("step")
+	x := a.XMM()
+	a.VMOVUPS(at(c.src, 0), x)
+	a.VSUBPS(top, x, x)
+	a.VMULPS(beta, x, x)
+	a.VMOVUPS(c.expOf(x), at(c.dst, 0))
+	a.ADDQ(operand.U8(16), c.src)
+	a.ADDQ(operand.U8(16), c.dst)
+	a.SUBQ(operand.U8(4), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// libmSigmoid writes Sigmoid of package libm.
+func (a *asm) libmSigmoid() {
+	a.function("libmSigmoidAVX2", "func(dst, src *float32, n int, t *byte)")
+	c := a.libmLoop()
+	n := a.Load(a.Param("n"), a.GP64())
+	a.Label("step")
+	x, turned, low, one, y := a.XMM(), a.XMM(), a.XMM(), a.XMM(), a.XMM()
+	a.VMOVUPS(at(c.src, 0), x)
+	a.VXORPS(c.at(libmSign), x, turned)
+	a.VCMPPS(operand.U8(17), c.at(libmBottom), x, low)
+	a.VBLENDVPS(low, x, turned, turned)
+	e := c.expOf(turned)
+	a.VMOVUPS(c.at(libmOnes), one)
+	a.VADDPS(one, e, y)
+	a.VDIVPS(y, one, y)
+	a.VBLENDVPS(low, e, y, y)
+	a.VCMPPS(operand.U8(30), c.at(libmTop), x, low)
+	a.VBLENDVPS(low, one, y, y)
+	a.VMOVUPS(y, at(c.dst, 0))
+	a.ADDQ(operand.U8(16), c.src)
+	a.ADDQ(operand.U8(16), c.dst)
+	a.SUBQ(operand.U8(4), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}

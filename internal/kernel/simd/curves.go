@@ -1,0 +1,119 @@
+package simd
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Curves are elementary functions. They take float32 numbers through the arithmetic of
+// packages vecmath and libm, operation by operation, and give their bits.
+type Curves struct {
+	Set                      Set
+	exp, sigmoid, silu, tanh func(dst, src *float32, n int, t *ExpTable)
+	expSum                   func(dst, src *float32, n int, shift float32, t *ExpTable, sums *float64)
+	libmExp                  func(dst, src *float32, n int, top, beta float32, t *LibmTable)
+	libmSigmoid              func(dst, src *float32, n int, t *LibmTable)
+}
+
+// CurveKernels of the current set; nil where plain Go is all there is.
+func CurveKernels() *Curves { return curves.pick() }
+
+// curveLanes is the number of values that curves take at a time.
+const curveLanes = 4
+
+// ExpTable is what the exponential of package vecmath computes with, in the order in
+// which the assembly knows it.
+type ExpTable struct {
+	numbers [12][4]float64
+	table   [64]uint64
+}
+
+// NewExpTable takes the scale that makes whole numbers of x, the number whose addition
+// rounds, the way back, the limits of x, and the powers of two between 1 and 2.
+func NewExpTable(scale, shift, step, limit float64, table [64]uint64) *ExpTable {
+	t := &ExpTable{table: table}
+	for i, v := range []float64{scale, shift, step, limit, -limit, 1, 0.5, 1.0 / 6, 1.0 / 24, 2, math.Copysign(0, -1), math.Float64frombits(63)} {
+		t.numbers[i] = [4]float64{v, v, v, v}
+	}
+	return t
+}
+
+// LibmTable is what the exponential of package libm computes with.
+type LibmTable struct {
+	numbers [7][4]float64
+	singles [7][8]float32
+	table   [32]uint64
+}
+
+// NewLibmTable takes scale and shift as NewExpTable does, the coefficients of the
+// polynomial, the limits above which the result is infinite and below which it is zero,
+// those of the sigmoid (1 above top, e^x below bottom) and the powers of two.
+func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom float32, table [32]uint64) *LibmTable {
+	t := &LibmTable{table: table}
+	for i, v := range []float64{scale, shift, c[0], c[1], c[2], 1, math.Float64frombits(31)} {
+		t.numbers[i] = [4]float64{v, v, v, v}
+	}
+	for i, v := range []float32{above, below, float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1, top, bottom} {
+		for k := range t.singles[i] {
+			t.singles[i][k] = v
+		}
+	}
+	return t
+}
+
+func curve(dst, src []float32, t *ExpTable, loop func(dst, src *float32, n int, t *ExpTable)) int {
+	n := len(dst) / curveLanes * curveLanes
+	if n > 0 {
+		_ = src[n-1]
+		loop(&dst[0], &src[0], n, t)
+	}
+	return n
+}
+
+// Exp writes e^src. It returns for how many it did so, as all do here: the caller does
+// the rest.
+func (c *Curves) Exp(dst, src []float32, t *ExpTable) int { return curve(dst, src, t, c.exp) }
+
+// Sigmoid writes 1/(1+e^-src).
+func (c *Curves) Sigmoid(dst, src []float32, t *ExpTable) int { return curve(dst, src, t, c.sigmoid) }
+
+// Silu writes src/(1+e^-src).
+func (c *Curves) Silu(dst, src []float32, t *ExpTable) int { return curve(dst, src, t, c.silu) }
+
+// Tanh writes the hyperbolic tangent.
+func (c *Curves) Tanh(dst, src []float32, t *ExpTable) int { return curve(dst, src, t, c.tanh) }
+
+// ExpSum writes e^(src-shift) and returns the sum of the results before they are rounded.
+func (c *Curves) ExpSum(dst, src []float32, shift float32, t *ExpTable) (n int, sum float64) {
+	n = len(dst) / curveLanes * curveLanes
+	if n > 0 {
+		_ = src[n-1]
+		var sums [curveLanes]float64
+		c.expSum(&dst[0], &src[0], n, shift, t, &sums[0])
+		sum = (sums[0] + sums[1]) + (sums[2] + sums[3])
+	}
+	return n, sum
+}
+
+// LibmExp writes the exponential of (src-top)·beta with the bits of package libm.
+func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) int {
+	n := len(dst) / curveLanes * curveLanes
+	if n > 0 {
+		_ = src[n-1]
+		c.libmExp(&dst[0], &src[0], n, top, beta, t)
+	}
+	return n
+}
+
+// LibmSigmoid writes 1/(1+e^-src) with the bits of package libm.
+func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
+	n := len(dst) / curveLanes * curveLanes
+	if n > 0 {
+		_ = src[n-1]
+		c.libmSigmoid(&dst[0], &src[0], n, t)
+	}
+	return n
+}
+
+// The assembly knows the places of the tables by number.
+var _ = [1]struct{}{}[unsafe.Offsetof(ExpTable{}.table)-12*32+unsafe.Offsetof(LibmTable{}.table)-14*32]

@@ -1,0 +1,29 @@
+package simd
+
+var curves = family[Curves]{
+	AVX2: {
+		Set: AVX2, exp: expAVX2, sigmoid: sigmoidAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
+		libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
+	},
+}
+
+//go:noescape
+func expAVX2(dst, src *float32, n int, t *ExpTable)
+
+//go:noescape
+func sigmoidAVX2(dst, src *float32, n int, t *ExpTable)
+
+//go:noescape
+func siluAVX2(dst, src *float32, n int, t *ExpTable)
+
+//go:noescape
+func tanhAVX2(dst, src *float32, n int, t *ExpTable)
+
+//go:noescape
+func expSumAVX2(dst, src *float32, n int, shift float32, t *ExpTable, sums *float64)
+
+//go:noescape
+func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)
+
+//go:noescape
+func libmSigmoidAVX2(dst, src *float32, n int, t *LibmTable)
