@@ -102,6 +102,11 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 // framePlane writes the frames of one channel; edge stands beyond the borders.
 func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T, edge T) {
 	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
+	frameInput(s, q, frame, in)
+}
+
+// frameInput writes what lies inside the borders of the frames of a channel.
+func frameInput[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		for range lines {
 			if s.StrideW == 1 {
@@ -114,7 +119,7 @@ func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T, ed
 	})
 }
 
-// frameFloats writes what lies inside the borders of the frames of a channel in vectors.
+// frameFloats is frameInput in vectors.
 func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {

@@ -363,13 +363,16 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 		}
 		sc, wide := borrow16(in)
 		sf, frame := borrow16(q.size + step)
+		if q.frame {
+			s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+		}
 		ss, sums := borrow(places * step)
 		t := &r.ints
 		t.StepSrc, t.StepDst, t.Dst, t.Src = 2*q.w, 4*step, &asInt32(sums)[0], &frame[0]
 		for i := lo; i < hi; i++ {
 			if q.frame {
 				c.ints.Widen(wide, x[i*in:][:in], signed, int16(zero))
-				framePlane(s, q, frame[:q.size], wide, 0)
+				frameInput(s, q, frame[:q.size], wide)
 			} else {
 				c.ints.Widen(frame[:in], x[i*in:][:in], signed, int16(zero))
 			}

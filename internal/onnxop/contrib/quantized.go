@@ -269,20 +269,33 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	}
 	sums := op.ScratchOf[int32](c, v.M*v.N)
 	product := qgemmProduct(c, v, lifted)
+	scales := make([]float32, c.In[4].Len())
 	return func(c *op.Call) error {
 		product(c, sums)
-		bias := elem.Elements[int32](c, 6)
-		as, ws := float32(tensor.At(c.In[1], 0)), c.In[4].Len()
+		if bias := elem.Elements[int32](c, 6); bias != nil {
+			for i := range v.M {
+				row := sums[i*v.N:][:v.N]
+				for j := range row {
+					row[j] += bias[i*v.Cr+j*v.Cc]
+				}
+			}
+		}
+		tensor.Read(scales, c.In[4], 0)
+		as := v.Alpha * float32(tensor.At(c.In[1], 0))
+		if !c.Has(7) {
+			y := tensor.Of[float32](c.Out[0])
+			for i, s := range sums {
+				y[i] = float32(s) * (as * scales[min(i%v.N, len(scales)-1)])
+			}
+			return nil
+		}
+		ys, zero := float32(tensor.At(c.In[7], 0)), quant.First(quant.Zeros(c.Input(8)))
+		if len(scales) == 1 {
+			quant.Requantize(c.Out[0], 0, sums, 0, as*scales[0]/ys, zero)
+			return nil
+		}
 		for i := range sums {
-			if bias != nil {
-				sums[i] += bias[i/v.N*v.Cr+i%v.N*v.Cc]
-			}
-			scale := v.Alpha * as * float32(tensor.At(c.In[4], min(i%v.N, ws-1)))
-			if !c.Has(7) {
-				tensor.Of[float32](c.Out[0])[i] = float32(sums[i]) * scale
-				continue
-			}
-			quant.Requantize(c.Out[0], i, sums[i:i+1], 0, scale/float32(tensor.At(c.In[7], 0)), quant.First(quant.Zeros(c.Input(8))))
+			quant.Requantize(c.Out[0], i, sums[i:i+1], 0, as*scales[i%v.N]/ys, zero)
 		}
 		return nil
 	}, nil
