@@ -350,11 +350,14 @@ func dots(dst, x, b []float32, ldb int) {
 	}
 }
 
-// Dot is the inner product of two slices; the shorter length counts. Four
-// partial sums are kept.
+// Dot is the inner product of two slices; the shorter length counts. Partial sums
+// are kept, four in plain Go.
 func Dot(a, b []float32) float32 {
 	n := min(len(a), len(b))
 	a, b = a[:n], b[:n]
+	if e := simd.ElementKernels(); e != nil {
+		return e.Dot(a, b)
+	}
 	var s0, s1, s2, s3 float32
 	for len(a) >= 8 && len(b) >= 8 {
 		p, q := (*[8]float32)(a), (*[8]float32)(b)

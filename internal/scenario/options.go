@@ -24,13 +24,15 @@ type Options struct {
 	// Rate is the number of inferences a second that are due, of all streams together; 0
 	// lets each stream begin the next inference when its last one ended.
 	Rate float64
-	// Runs is the number of inferences of all streams together, 0 for as many as fit
-	// Time. With a rate it is the number of those that are due.
+	// Runs is the number of inferences of all streams together, more where one of them has not
+	// had MinRuns by then, 0 for as many as fit Time. With a rate it is the number of those that
+	// are due.
 	Runs int
 	// Time is the length of the window; 0 means 2 s, or no bound where Runs is set. It grows
 	// until each stream has MinRuns where there is no rate.
 	Time time.Duration
-	// MinRuns is the least number of inferences of each stream; 0 means 3.
+	// MinRuns is the least number of inferences of each stream where there is no rate; 0 means
+	// 3, or 1 where Runs is set.
 	MinRuns int
 	// Warmup is the least time for which each stream warms up; 0 means half a second,
 	// negative one inference. WarmupRuns is the least number of inferences, 0 means 3.
@@ -136,6 +138,9 @@ func (o *Options) defaults() {
 	}
 	if o.MinRuns <= 0 {
 		o.MinRuns = 3
+		if o.Runs > 0 {
+			o.MinRuns = 1
+		}
 	}
 	if o.Time <= 0 {
 		o.Time = measure.DefaultTime

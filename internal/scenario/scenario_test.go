@@ -113,6 +113,20 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestRunsOfAll: a stream that is within an inference while others reach the number has one of
+// its own before the window closes.
+func TestRunsOfAll(t *testing.T) {
+	t.Parallel()
+	// The window opens at 10 ms. The second stream has begun one at 1 ms that ends at 51 ms; the
+	// first has ended two by 30 ms.
+	next := time.Millisecond
+	slow := func() error { time.Sleep(next); next = 50 * time.Millisecond; return nil }
+	r, err := drive(t, Options{Runs: 2, Warmup: -1, WarmupRuns: -1}, takes(10*time.Millisecond), slow)
+	if err != nil || r.Streams[1].Latency.N != 1 || !near(r.Window, 0.091) {
+		t.Errorf("%v s, %d inferences of the second stream, %v", r.Window, r.Streams[1].Latency.N, err)
+	}
+}
+
 // TestFixedRate: streams that keep up wait for what is due.
 func TestFixedRate(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,9 @@ func (s *stream) loop() error {
 			if s.count++; s.count == d.o.MinRuns && d.reached.Add(1) == int64(len(d.streams)) {
 				d.enough.Store(end)
 			}
-			if d.done.Add(1) == int64(d.o.Runs) {
+			// A stream that begins late, and the inferences of others were over by then, has
+			// its part all the same: the load is that of all of them.
+			if d.done.Add(1) >= int64(d.o.Runs) && d.o.Runs > 0 && d.enough.Load() != 0 {
 				d.close.CompareAndSwap(0, end)
 			}
 		}

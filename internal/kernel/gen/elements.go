@@ -62,6 +62,9 @@ func elements(a *asm) {
 	a.scale()
 	a.roundAway()
 	a.extent()
+	a.nibbles()
+	a.dot()
+	a.rectifyHalf()
 	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
 	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
 	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
@@ -141,6 +144,106 @@ func (a *asm) extent() {
 	a.VMOVUPS(least, at(out, 0))
 	a.VMOVUPS(most, at(out, 32))
 	a.VMOVUPS(none, at(out, 64))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// nibbles writes (q - zero)·scale of n codes of 4 bits, a multiple of 16, the lower half of
+// each byte first.
+func (a *asm) nibbles() {
+	a.function("nibblesAVX2", "func(dst *float32, src *byte, n int, zero, scale float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	zero, scale := a.spreadParam("zero"), a.spreadParam("scale")
+	mask := a.YMM()
+	a.VPCMPEQD(mask, mask, mask)
+	a.VPSRLD(operand.U8(28), mask, mask)
+	low, high, first, second := a.YMM(), a.YMM(), a.YMM(), a.YMM()
+	a.Label("step")
+	a.VPMOVZXBD(at(src, 0), low)
+	a.VPSRLD(operand.U8(4), low, high)
+	a.VPAND(mask, low, low)
+	for _, v := range []reg.VecVirtual{low, high} {
+		a.VCVTDQ2PS(v, v)
+		a.VSUBPS(zero, v, v)
+		a.VMULPS(scale, v, v)
+	}
+	a.VUNPCKLPS(high, low, first)
+	a.VUNPCKHPS(high, low, second)
+	a.VPERM2F128(operand.U8(0x20), second, first, low)
+	a.VPERM2F128(operand.U8(0x31), second, first, high)
+	a.VMOVUPS(low, at(dst, 0))
+	a.VMOVUPS(high, at(dst, 32))
+	a.ADDQ(operand.U8(8), src)
+	a.ADDQ(operand.U8(64), dst)
+	a.SUBQ(operand.U8(16), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// dot writes the sums of the products of n values, a multiple of 32, in eight lanes.
+func (a *asm) dot() {
+	a.function("dotAVX2", "func(a, b *float32, n int, sums *float32)")
+	pa := a.Load(a.Param("a"), a.GP64())
+	pb := a.Load(a.Param("b"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	var sum [4]reg.VecVirtual
+	for i := range sum {
+		sum[i] = a.YMM()
+		a.VXORPS(sum[i], sum[i], sum[i])
+	}
+	x := a.YMM()
+	a.Label("step")
+	for i, s := range sum {
+		a.VMOVUPS(at(pa, 32*i), x)
+		a.VFMADD231PS(at(pb, 32*i), x, s)
+	}
+	a.SUBQ(operand.I8(-128), pa)
+	a.SUBQ(operand.I8(-128), pb)
+	a.SUBQ(operand.U8(32), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VADDPS(sum[1], sum[0], sum[0])
+	a.VADDPS(sum[3], sum[2], sum[2])
+	a.VADDPS(sum[2], sum[0], sum[0])
+	out := a.Load(a.Param("sums"), a.GP64())
+	a.VMOVUPS(sum[0], at(out, 0))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// rectifyHalf writes 0 for negative numbers of 16 bits, n a multiple of 16. inf is the code
+// of infinity: larger magnitudes are no numbers and stay, as zeros of both signs do.
+func (a *asm) rectifyHalf() {
+	a.function("rectifyHalfAVX2", "func(dst, src *uint16, n int, inf uint16)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	g := a.GP32()
+	a.Load(a.Param("inf"), g)
+	low := a.XMM()
+	a.MOVD(g, low)
+	inf, all, magnitude, zero := a.YMM(), a.YMM(), a.YMM(), a.YMM()
+	a.VPBROADCASTW(low, inf)
+	a.VPCMPEQW(all, all, all)
+	a.VPSRLW(operand.U8(1), all, magnitude)
+	a.VPXOR(zero, zero, zero)
+	x, m, keep := a.YMM(), a.YMM(), a.YMM()
+	a.Label("step")
+	a.VMOVDQU(at(src, 0), x)
+	a.VPAND(magnitude, x, m)
+	a.VPCMPGTW(inf, m, keep)
+	a.VPCMPEQW(zero, m, m)
+	a.VPOR(m, keep, keep)
+	a.VPSRAW(operand.U8(15), x, m)
+	a.VPANDN(m, keep, m)
+	a.VPANDN(x, m, x)
+	a.VMOVDQU(x, at(dst, 0))
+	a.ADDQ(operand.U8(32), src)
+	a.ADDQ(operand.U8(32), dst)
+	a.SUBQ(operand.U8(16), n)
+	a.JNZ(operand.LabelRef("step"))
 	a.VZEROUPPER()
 	a.RET()
 }

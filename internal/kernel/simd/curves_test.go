@@ -25,8 +25,12 @@ func TestCurves(t *testing.T) {
 				to   func(dst, src []float32)
 				one  func(float32) float32
 			}{
-				{"exp", vecmath.ExpTo, vecmath.Exp}, {"sigmoid", vecmath.SigmoidTo, vecmath.Sigmoid}, {"silu", vecmath.SiluTo, vecmath.Silu},
-				{"tanh", vecmath.TanhTo, vecmath.Tanh}, {"libm exp", libm.ExpTo, libm.Exp}, {"libm sigmoid", libm.SigmoidTo, libm.Sigmoid},
+				{"exp", vecmath.ExpTo, vecmath.Exp},
+				{"sigmoid", vecmath.SigmoidTo, vecmath.Sigmoid},
+				{"silu", vecmath.SiluTo, vecmath.Silu},
+				{"tanh", vecmath.TanhTo, vecmath.Tanh},
+				{"libm exp", libm.ExpTo, libm.Exp},
+				{"libm sigmoid", libm.SigmoidTo, libm.Sigmoid},
 				{"libm exp of", func(dst, src []float32) { libm.ExpOf(dst, src, 3, 0.5) }, func(x float32) float32 { return libm.Exp(float32(x-3) * 0.5) }},
 			} {
 				for range 3000 {

@@ -10,6 +10,9 @@ type Elements struct {
 	scale                                                         func(dst, src *float32, n int, s, t float32)
 	roundAway                                                     func(dst, src *float32, n int, mul, add, lo, hi, sub float32)
 	extent                                                        func(src *float32, n int, out *float32)
+	nibbles                                                       func(dst *float32, src *byte, n int, zero, scale float32)
+	dot                                                           func(a, b *float32, n int, sums *float32)
+	rectifyHalf                                                   func(dst, src *uint16, n int, inf uint16)
 	fromHalf                                                      func(dst *float32, src *uint16, n int)
 	toHalf                                                        func(dst *uint16, src *float32, n int)
 	toFloats                                                      func(dst *float32, src *int32, n int)
@@ -218,6 +221,43 @@ func (e *Elements) Extent(src []float32, lo, hi float32) (least, most float32) {
 		lo, hi = min(lo, v), max(hi, v)
 	}
 	return lo, hi
+}
+
+// Nibbles writes (q - zero)·scale of codes of 4 bits, the lower half of each byte first;
+// it returns for how many values it did so.
+func (e *Elements) Nibbles(dst []float32, src []uint8, zero, scale float32) int {
+	n := len(dst) / 16 * 16
+	if n > 0 {
+		_ = src[n/2-1]
+		e.nibbles(&dst[0], &src[0], n, zero, scale)
+	}
+	return n
+}
+
+// Dot is the inner product, in 32 sums that are rounded once a product.
+func (e *Elements) Dot(a, b []float32) float32 {
+	n := len(a) / 32 * 32
+	var s [8]float32
+	if n > 0 {
+		_ = b[n-1]
+		e.dot(&a[0], &b[0], n, &s[0])
+	}
+	b = b[:len(a)]
+	for i := n; i < len(a); i++ {
+		s[i%8] += a[i] * b[i]
+	}
+	return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+}
+
+// RectifyHalf writes 0 for negative halves, zeros and what is no number excepted; inf is
+// the code of infinity in their format. It returns for how many it did so.
+func (e *Elements) RectifyHalf(dst, src []uint16, inf uint16) int {
+	n := len(dst) / 16 * 16
+	if n > 0 {
+		_ = src[n-1]
+		e.rectifyHalf(&dst[0], &src[0], n, inf)
+	}
+	return n
 }
 
 // FromHalf widens float16 numbers; it returns how many it did, as Quantise does, and so

@@ -6,7 +6,7 @@ var elements = family[Elements]{
 		addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 		mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
-		roundAway: roundAwayAVX2, extent: extentAVX2,
+		nibbles: nibblesAVX2, dot: dotAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	},
 }
@@ -64,6 +64,15 @@ func roundAwayAVX2(dst, src *float32, n int, mul, add, lo, hi, sub float32)
 
 //go:noescape
 func extentAVX2(src *float32, n int, out *float32)
+
+//go:noescape
+func nibblesAVX2(dst *float32, src *byte, n int, zero, scale float32)
+
+//go:noescape
+func dotAVX2(a, b *float32, n int, sums *float32)
+
+//go:noescape
+func rectifyHalfAVX2(dst, src *uint16, n int, inf uint16)
 
 //go:noescape
 func rescaleAVX2(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)

@@ -635,6 +635,106 @@ step:
 	VZEROUPPER
 	RET
 
+// func nibblesAVX2(dst *float32, src *byte, n int, zero float32, scale float32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·nibblesAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         scale+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	VPCMPEQD     Y2, Y2, Y2
+	VPSRLD       $0x1c, Y2, Y2
+
+step:
+	VPMOVZXBD  (CX), Y3
+	VPSRLD     $0x04, Y3, Y4
+	VPAND      Y2, Y3, Y3
+	VCVTDQ2PS  Y3, Y3
+	VSUBPS     Y0, Y3, Y3
+	VMULPS     Y1, Y3, Y3
+	VCVTDQ2PS  Y4, Y4
+	VSUBPS     Y0, Y4, Y4
+	VMULPS     Y1, Y4, Y4
+	VUNPCKLPS  Y4, Y3, Y5
+	VUNPCKHPS  Y4, Y3, Y4
+	VPERM2F128 $0x20, Y4, Y5, Y3
+	VPERM2F128 $0x31, Y4, Y5, Y4
+	VMOVUPS    Y3, (AX)
+	VMOVUPS    Y4, 32(AX)
+	ADDQ       $0x08, CX
+	ADDQ       $0x40, AX
+	SUBQ       $0x10, DX
+	JNZ        step
+	VZEROUPPER
+	RET
+
+// func dotAVX2(a *float32, b *float32, n int, sums *float32)
+// Requires: AVX, FMA3
+TEXT ·dotAVX2(SB), NOSPLIT, $0-32
+	MOVQ   a+0(FP), AX
+	MOVQ   b+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+step:
+	VMOVUPS     (AX), Y4
+	VFMADD231PS (CX), Y4, Y0
+	VMOVUPS     32(AX), Y4
+	VFMADD231PS 32(CX), Y4, Y1
+	VMOVUPS     64(AX), Y4
+	VFMADD231PS 64(CX), Y4, Y2
+	VMOVUPS     96(AX), Y4
+	VFMADD231PS 96(CX), Y4, Y3
+	SUBQ        $-128, AX
+	SUBQ        $-128, CX
+	SUBQ        $0x20, DX
+	JNZ         step
+	VADDPS      Y1, Y0, Y0
+	VADDPS      Y3, Y2, Y2
+	VADDPS      Y2, Y0, Y0
+	MOVQ        sums+24(FP), AX
+	VMOVUPS     Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func rectifyHalfAVX2(dst *uint16, src *uint16, n int, inf uint16)
+// Requires: AVX, AVX2, SSE2
+TEXT ·rectifyHalfAVX2(SB), NOSPLIT, $0-26
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVWLZX      inf+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTW X0, Y0
+	VPCMPEQW     Y1, Y1, Y1
+	VPSRLW       $0x01, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+
+step:
+	VMOVDQU  (CX), Y3
+	VPAND    Y1, Y3, Y4
+	VPCMPGTW Y0, Y4, Y5
+	VPCMPEQW Y2, Y4, Y4
+	VPOR     Y4, Y5, Y5
+	VPSRAW   $0x0f, Y3, Y4
+	VPANDN   Y4, Y5, Y4
+	VPANDN   Y3, Y4, Y3
+	VMOVDQU  Y3, (AX)
+	ADDQ     $0x20, CX
+	ADDQ     $0x20, AX
+	SUBQ     $0x10, DX
+	JNZ      step
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

@@ -27,6 +27,19 @@ func TestElementHalves(t *testing.T) {
 				t.Fatalf("half %#x is %v, want %v", i, v, want)
 			}
 		}
+		for _, inf := range []uint16{0x7c00, 0x7f80} {
+			out := make([]uint16, 1<<16)
+			e.RectifyHalf(out, halves, inf)
+			for i, h := range out {
+				want := uint16(i)
+				if want > 0x8000 && want <= 0x8000|inf {
+					want = 0
+				}
+				if h != want {
+					t.Fatalf("%#x is rectified to %#x, want %#x", i, h, want)
+				}
+			}
+		}
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 20 {
 			for i := range wide {
@@ -191,6 +204,27 @@ func TestElementCodes(t *testing.T) {
 			if rounded[i] != want && q == q {
 				t.Fatalf("%v·%v + %v is rounded to %v, want %v", a[i], mul, add, rounded[i], want)
 			}
+		}
+		codes := make([]uint8, n)
+		for i := range codes {
+			codes[i] = uint8(r.Uint32())
+		}
+		for i := range e.Nibbles(rounded, codes, add, mul) {
+			if want := (float32(codes[i/2]>>(i%2*4)&15) - add) * mul; rounded[i] != want {
+				t.Fatalf("code %d is %v, want %v", i, rounded[i], want)
+			}
+		}
+		var whole, exact float64
+		for i := range rounded {
+			rounded[i] = float32(r.IntN(9) - 4)
+			whole += float64(rounded[i]) * float64(rounded[i]+1)
+		}
+		next := make([]float32, n)
+		for i, v := range rounded {
+			next[i] = v + 1
+		}
+		if exact = float64(e.Dot(rounded, next)); exact != whole {
+			t.Fatalf("the product of %d values is %v, want %v", n, exact, whole)
 		}
 		least, most := e.Extent(a[:n], 0, 1)
 		wantLeast, wantMost := float32(0), float32(1)

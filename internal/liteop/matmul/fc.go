@@ -77,25 +77,15 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
-	if c.Const(1) && c.In[1].Type != tensor.Float32 {
-		w, err := layer.Floats(c.In[1])
-		if err != nil {
-			return nil, err
-		}
-		return func(c *op.Call) error {
-			g := g
-			if g.BiasN, err = fcBias(c); err != nil {
-				return err
-			}
-			kernel.Gemm(c.Pool, g, tensor.Of[float32](c.In[0]), w, tensor.Of[float32](c.Out[0]))
-			return nil
-		}, nil
-	}
 	var packed *kernel.PackedB
 	// Packed even for one row: columns side by side are then faster than rows of
 	// weights, with each sum in order.
 	if c.Const(1) {
-		packed = kernel.PackB(s.in, s.out, tensor.Of[float32](c.In[1]), 0, true)
+		w, err := layer.Floats(c.In[1])
+		if err != nil {
+			return nil, err
+		}
+		packed = kernel.PackB(s.in, s.out, w, 0, true)
 		c.Kernel = packed.Name()
 	}
 	return func(c *op.Call) (err error) {

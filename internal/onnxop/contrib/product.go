@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/conv"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
@@ -315,6 +316,10 @@ func (v *nBits) widen(dst []float32, src []byte, scale, zero float32) {
 			dst[i] = (float32(q) - zero) * scale
 		}
 	case 4:
+		if e := simd.ElementKernels(); e != nil {
+			n := e.Nibbles(dst, src, zero, scale)
+			dst, src = dst[n:], src[n/2:]
+		}
 		for i, q := range src {
 			dst[2*i] = (float32(q&15) - zero) * scale
 			dst[2*i+1] = (float32(q>>4) - zero) * scale

@@ -123,6 +123,10 @@ func halfExact(k exact, inf uint16) func(dst, src []uint16) {
 	case rectify:
 		return func(dst, src []uint16) {
 			src = src[:len(dst)]
+			if e := simd.ElementKernels(); e != nil {
+				n := e.RectifyHalf(dst, src, inf)
+				dst, src = dst[n:], src[n:]
+			}
 			for i, h := range src {
 				if h > 0x8000 && h <= 0x8000|inf {
 					h = 0
