@@ -1,149 +1,193 @@
-// Command latency compares the engine with ONNX Runtime over real models: the
-// same inputs, in turns within one run, so that both meet the same machine.
+// Command latency compares the engine with ONNX Runtime, OpenVINO and LiteRT: every model with each engine that takes it,
+// each of these in a process of its own, the same inputs, in turns of some milliseconds, so that all meet the
+// same machine.
 //
-//	bench/latency/install
-//	go run ./bench/latency [-threads 1,2] [-rounds 9] [-only NAME] [-models DIR,DIR]
+//	bench/guests/install DIR
+//	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-csv FILE] [FILE or FOLDER ...]
+//	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
-// The models are those of golden/latency.csv in the reference material, as far as
-// ONNX Runtime takes them. It prints a line a model with the median of both and
-// the ratio ours/theirs (below 1 is faster), and the geometric mean.
+// Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of the reference
+// material. With -networks it makes full-size networks with random weights in a folder (see bench/networks) and takes
+// those. Open dimensions are 1.
+//
+// It prints a line a model with the median times of a run, the ratio of ours to the fastest of the others (below 1 is faster), and
+// the geometric means.
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/engine"
-	"github.com/opmeter/opmeter/internal/feed"
-	"github.com/opmeter/opmeter/internal/operators"
-	"github.com/opmeter/opmeter/internal/read/modelfile"
-	"github.com/opmeter/opmeter/internal/stats"
-	"github.com/opmeter/opmeter/internal/synth"
-	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/bench/networks"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
 )
+
+// packages are the folders of the engines in OPMETER_TEST_ENGINES, and what they are asked for.
+var packages = []struct {
+	name, folder, format string
+	options              []opmeter.EngineOption
+}{
+	{"onnxruntime", "onnxruntime-1.32.0", ".onnx", nil},
+	// Single precision, as everybody else: on some processors the default is half of it.
+	{"openvino", "openvino-2026.4.1", "", []opmeter.EngineOption{{Key: "INFERENCE_PRECISION_HINT", Value: "f32"}}},
+	{"litert", "ai_edge_litert-2.3.0", ".tflite", nil},
+}
 
 func main() {
 	threads := flag.String("threads", "1,2", "numbers of threads")
-	rounds := flag.Int("rounds", 9, "turns of both sides")
+	each := flag.Duration("time", 500*time.Millisecond, "how long each engine measures")
 	only := flag.String("only", "", "only models whose name contains this")
+	into := flag.String("networks", "", "make full-size networks in this folder and take those")
+	table := flag.String("csv", "", "write the figures to this file, too")
 	flag.Parse()
-	if err := bench(*threads, *rounds, *only); err != nil {
+	if err := bench(*threads, *each, *only, *into, *table, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)
 		os.Exit(1)
 	}
 }
 
-// yardstick is the child process that runs the other engine.
-type yardstick struct {
-	cmd *exec.Cmd
-	in  *json.Encoder
-	out *bufio.Scanner
-}
-
-type answer struct {
-	Error   string    `json:"error"`
-	Seconds []float64 `json:"seconds"`
-}
-
-func startYardstick() (*yardstick, error) {
-	dir := filepath.Join(material.Root(), "bench", "latency")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "onnxruntime-node")); err != nil {
-		return nil, errors.New("ONNX Runtime is not installed: run bench/latency/install first")
-	}
-	c := exec.Command("node", "yardstick.mjs")
-	c.Dir, c.Stderr = dir, os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s := bufio.NewScanner(out)
-	s.Buffer(nil, 1<<24)
-	return &yardstick{c, json.NewEncoder(in), s}, c.Start()
-}
-
-func (y *yardstick) ask(v any) (answer, error) {
-	var a answer
-	if err := y.in.Encode(v); err != nil {
-		return a, err
-	}
-	if !y.out.Scan() {
-		return a, errors.New("the yardstick process ended")
-	}
-	if err := json.Unmarshal(y.out.Bytes(), &a); err != nil {
-		return a, err
-	}
-	if a.Error != "" {
-		return a, errors.New(a.Error)
-	}
-	return a, nil
-}
-
-func bench(threadList string, rounds int, only string) error {
-	files, err := models(only)
+func bench(threads string, each time.Duration, only, into, table string, paths []string) error {
+	engines, err := others()
 	if err != nil {
 		return err
 	}
-	y, err := startYardstick()
+	files := paths
+	switch {
+	case into != "":
+		files, err = networks.Write(into)
+	case len(paths) == 0:
+		files, err = known()
+	default:
+		files, err = within(paths)
+	}
 	if err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp("", "latency")
-	if err != nil {
-		return err
+	files = slices.DeleteFunc(files, func(f string) bool { return !strings.Contains(filepath.Base(f), only) })
+	var out *csv.Writer
+	if table != "" {
+		f, err := os.Create(table)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = csv.NewWriter(f)
+		_ = out.Write([]string{"model", "threads", "ours_s", "onnxruntime_s", "openvino_s", "litert_s", "ratio"})
+		defer out.Flush()
 	}
-	defer os.RemoveAll(tmp)
-	over, err := synth.LoadOverrides(filepath.Join(material.Dir(), "oracle", "inputs.json"))
-	if err != nil {
-		return err
-	}
-	for _, t := range strings.Split(threadList, ",") {
+	for _, t := range strings.Split(threads, ",") {
 		n, err := strconv.Atoi(t)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\n%d threads\n%-44s %10s %10s %8s  %s\n", n, "model", "ours", "theirs", "ratio", "spread of the ratio over rounds")
-		var logs float64
-		var done int
+		fmt.Printf("\n%d threads, milliseconds\n%-46s %9s %12s %9s %9s %7s\n", n, "model", "ours", "ONNX Runtime", "OpenVINO", "LiteRT", "ratio")
+		var all, long tally
 		for _, f := range files {
-			r, err := compare(y, f, n, rounds, tmp, over[filepath.Base(f)])
+			r, err := compare(engines, f, n, each)
 			if err != nil {
-				fmt.Printf("%-44s not compared: %v\n", filepath.Base(f), err)
+				fmt.Printf("%-46s not compared: %.100v\n", short(f), err)
 				continue
 			}
-			fmt.Printf("%-44s %8.3fms %8.3fms %8.2f  %.2f to %.2f\n", filepath.Base(f), 1e3*r.ours, 1e3*r.theirs, r.ratio, r.low, r.high)
-			logs += math.Log(r.ratio)
-			done++
+			best := r.fastest()
+			line := fmt.Sprintf("%-46s %9s %12s %9s %9s", short(f), milli(r.ours), milli(r.others[0]), milli(r.others[1]), milli(r.others[2]))
+			ratio := math.NaN()
+			if best > 0 {
+				ratio = r.ours / best
+				all.add(ratio, f)
+				if best >= 1e-3 {
+					long.add(ratio, f)
+				}
+				line += fmt.Sprintf(" %7.2f", ratio)
+			}
+			fmt.Println(line)
+			if table != "" {
+				row := []string{filepath.Base(f), t}
+				for _, v := range []float64{r.ours, r.others[0], r.others[1], r.others[2], ratio} {
+					cell := ""
+					if v > 0 {
+						cell = strconv.FormatFloat(v, 'g', 5, 64)
+					}
+					row = append(row, cell)
+				}
+				_ = out.Write(row)
+				out.Flush()
+			}
 		}
-		if done > 0 {
-			fmt.Printf("geometric mean of %d models, %d threads: %.2f\n", done, n, math.Exp(logs/float64(done)))
-		}
+		all.print("all")
+		long.print("1 ms or more")
 	}
 	return nil
 }
 
-// models lists the ONNX models of the latency table, as far as they are there.
-func models(only string) ([]string, error) {
+// tally gathers ratios.
+type tally struct {
+	logs  float64
+	n     int
+	worst float64
+	name  string
+	over  int // above 1.3
+}
+
+func (t *tally) add(ratio float64, file string) {
+	t.logs += math.Log(ratio)
+	t.n++
+	if ratio > t.worst {
+		t.worst, t.name = ratio, short(file)
+	}
+	if ratio > 1.3 {
+		t.over++
+	}
+}
+
+func (t *tally) print(what string) {
+	if t.n > 0 {
+		fmt.Printf("%s: %d models, geometric mean %.2f, %d above 1.3, worst %.2f (%s)\n", what, t.n, math.Exp(t.logs/float64(t.n)), t.over, t.worst, t.name)
+	}
+}
+
+// others finds the engines to compare with; nil where one is not there.
+func others() (list []*opmeter.Engine, err error) {
+	dir := os.Getenv("OPMETER_TEST_ENGINES")
+	if dir == "" {
+		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/guests/install made")
+	}
+	for _, p := range packages {
+		found, err := opmeter.FindEngines(p.name + "=" + filepath.Join(dir, p.folder))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) != 1 || found[0] == nil {
+			return nil, fmt.Errorf("%s: %d engines", filepath.Join(dir, p.folder), len(found))
+		}
+		found[0].Options = append(found[0].Options, p.options...)
+		list = append(list, found[0])
+	}
+	return list, nil
+}
+
+// known lists the models of the reference material.
+func known() (files []string, err error) {
 	dir := material.Dir()
 	if dir == "" {
-		return nil, errors.New("no reference material: set OPMETER_SHARED")
+		return nil, errors.New("no reference material: set OPMETER_SHARED or name models")
+	}
+	if files, err = within([]string{filepath.Join(dir, "models", "real"), filepath.Join(dir, "models", "mcu")}); err != nil {
+		return nil, err
 	}
 	f, err := os.Open(filepath.Join(dir, "golden", "latency.csv"))
 	if err != nil {
@@ -154,104 +198,112 @@ func models(only string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
 	for _, r := range rows[1:] {
-		if !strings.HasSuffix(r[0], ".onnx") || !strings.Contains(r[0], only) {
-			continue
-		}
-		for _, sub := range []string{"real", "synthetic", "mcu"} {
-			p := filepath.Join(dir, "models", sub, r[0])
-			if _, err := os.Stat(p); err == nil && !slices.Contains(out, p) {
-				out = append(out, p)
-			}
+		p := filepath.Join(dir, "models", "synthetic", r[0])
+		if _, err := os.Stat(p); err == nil && !slices.Contains(files, p) {
+			files = append(files, p)
 		}
 	}
-	return out, nil
+	return files, nil
 }
 
-type ratio struct{ ours, theirs, ratio, low, high float64 }
-
-func compare(y *yardstick, path string, threads, rounds int, tmp string, o synth.Overrides) (ratio, error) {
-	var r ratio
-	m, err := modelfile.Open(path)
-	if err != nil {
-		return r, err
-	}
-	if m.Close != nil {
-		defer func() { _ = m.Close() }()
-	}
-	ins, _, err := feed.Inputs(m, feed.Options{Seed: 1, Overrides: o})
-	if err != nil {
-		return r, err
-	}
-	if err := send(y, path, threads, m.Main().Inputs, func(i int) (string, *tensor.Tensor) { return m.Main().Values[m.Main().Inputs[i]].Name, ins[i] }, tmp); err != nil {
-		return r, err
-	}
-	s, err := engine.New(m, ins, engine.Options{Registry: operators.Registry(), Threads: threads})
-	if err != nil {
-		return r, err
-	}
-	defer s.Close()
-	for _, st := range s.Steps() {
-		if st.Err != nil {
-			return r, fmt.Errorf("%s: %w", st.Node.Key(), st.Err)
-		}
-	}
-	ctx := context.Background()
-	start := time.Now()
-	if err := s.Run(ctx); err != nil {
-		return r, err
-	}
-	// Each turn takes about 50 ms of either side, at least 1 run.
-	n := max(1, min(500, int(0.05/time.Since(start).Seconds())))
-	var ratios, us, them []float64
-	for round := range rounds + 1 {
-		mine := make([]float64, n)
-		for i := range mine {
-			t := time.Now()
-			if err := s.Run(ctx); err != nil {
-				return r, err
+// within lists the model files that paths lead to.
+func within(paths []string) (files []string, err error) {
+	for _, p := range paths {
+		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
+				files = append(files, p)
 			}
-			mine[i] = time.Since(t).Seconds()
-		}
-		a, err := y.ask(map[string]any{"run": max(n, 5)})
-		if err != nil {
-			return r, err
-		}
-		if round == 0 {
-			continue // warm-up
-		}
-		us, them = append(us, stats.Median(mine)), append(them, stats.Median(a.Seconds))
-		ratios = append(ratios, us[len(us)-1]/them[len(them)-1])
-	}
-	return ratio{stats.Median(us), stats.Median(them), stats.Median(ratios), slices.Min(ratios), slices.Max(ratios)}, nil
-}
-
-// send gives the other side the same inputs.
-func send(y *yardstick, path string, threads int, ids []int, input func(i int) (string, *tensor.Tensor), tmp string) error {
-	type in struct {
-		Name  string `json:"name"`
-		DType string `json:"dtype"`
-		Shape []int  `json:"shape"`
-		File  string `json:"file"`
-	}
-	var list []in
-	for i := range ids {
-		name, t := input(i)
-		file := filepath.Join(tmp, strconv.Itoa(i))
-		if err := os.WriteFile(file, t.Data, 0o600); err != nil {
 			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		shape := t.Shape
-		if shape == nil {
-			shape = []int{}
-		}
-		list = append(list, in{name, t.Type.String(), shape, file})
 	}
-	abs, err := filepath.Abs(path)
+	return files, nil
+}
+
+// times are the medians of a model in seconds, 0 of an engine that does not take it.
+type times struct {
+	ours   float64
+	others [3]float64
+}
+
+// fastest is the least time of others, 0 if there is none.
+func (t *times) fastest() (best float64) {
+	for _, v := range t.others {
+		if v > 0 && (best == 0 || v < best) {
+			best = v
+		}
+	}
+	return best
+}
+
+// compare measures a model with all engines, which take turns.
+func compare(engines []*opmeter.Engine, path string, threads int, each time.Duration) (*times, error) {
+	defer debug.FreeOSMemory()
+	m, err := opmeter.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = y.ask(map[string]any{"load": abs, "threads": threads, "inputs": list})
-	return err
+	defer func() { _ = m.Close() }()
+	var t times
+	var turns opmeter.Turns
+	var wait sync.WaitGroup
+	var mine error
+	measure := func(e *opmeter.Engine, into *float64, fault *error) {
+		wait.Go(func() {
+			ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer stop()
+			p, err := opmeter.Profile(ctx, m, opmeter.Options{Engine: e, Threads: threads, Time: each, Warmup: each / 4, Turns: &turns, Inputs: opmeter.Inputs{Seed: 1}})
+			if err == nil {
+				err = failed(p)
+			}
+			if err != nil {
+				*fault = err
+				return
+			}
+			if l := p.Totals.Latency; l != nil && l.Median != nil {
+				*into = *l.Median
+			}
+		})
+	}
+	measure(nil, &t.ours, &mine)
+	for i, e := range engines {
+		if f := packages[i].format; f == "" || strings.HasSuffix(path, f) {
+			var theirs error
+			measure(e, &t.others[i], &theirs)
+		}
+	}
+	wait.Wait()
+	if mine == nil && !(t.ours > 0) {
+		mine = errors.New("no time")
+	}
+	return &t, mine
+}
+
+// failed tells whether an operator of ours failed.
+func failed(p *profile.Profile) error {
+	for i := range p.Layers {
+		if l := &p.Layers[i]; l.State == profile.Failed || l.State == profile.Unsupported {
+			return fmt.Errorf("%s %s: %s", l.Op, l.Name, l.State)
+		}
+	}
+	return nil
+}
+
+func short(path string) string {
+	name := filepath.Base(path)
+	if len(name) > 46 {
+		name = name[:45] + "…"
+	}
+	return name
+}
+
+// milli shows a time of s seconds.
+func milli(s float64) string {
+	if !(s > 0) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", 1e3*s)
 }

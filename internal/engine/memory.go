@@ -60,7 +60,7 @@ func (f *frame) place() error {
 		o, n := offsets[j], bufs[j].Bytes
 		f.vals[id].Data = arena[o : o+n : o+n]
 		f.valueBytes += n
-		f.placed = append(f.placed, Placed{Value: id, Offset: o, Bytes: n, First: bufs[j].First, Last: bufs[j].Last})
+		f.placed = append(f.placed, Placed{Name: f.g.Values[id].Name, Value: id, Offset: o, Bytes: n, First: bufs[j].First, Last: bufs[j].Last})
 	}
 	f.arenaBytes = total
 	if !keep {
@@ -74,7 +74,7 @@ func (f *frame) besides() {
 	for id, t := range f.vals {
 		if f.apart[id] {
 			n := t.Bytes()
-			f.placed = append(f.placed, Placed{Value: id, Offset: f.arenaBytes, Bytes: n, First: 0, Last: max(0, len(f.steps)-1)})
+			f.placed = append(f.placed, Placed{Name: f.g.Values[id].Name, Value: id, Offset: f.arenaBytes, Bytes: n, First: 0, Last: max(0, len(f.steps)-1)})
 			f.arenaBytes += (n + alignment - 1) / alignment * alignment
 			f.valueBytes += n
 		}

@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 				s := start(t, Options{}, []*tensor.Tensor{ones(20)}, g)
 				at := map[string]Placed{}
 				for _, p := range s.Plan() {
-					at[g.Values[p.Value].Name] = p
+					at[p.Name] = p
 				}
 				if len(at) != len(c.lives) {
 					t.Fatalf("%d places, want %d", len(at), len(c.lives))
@@ -119,9 +119,9 @@ func TestPlaceOfCaptured(t *testing.T) {
 	inner.Parent = main
 	s := start(t, Options{}, []*tensor.Tensor{vec(1, 5)}, main, inner)
 	for _, p := range s.Plan() {
-		want := map[string][2]int{"a": {0, 3}, "b": {1, 2}, "d": {2, 3}}[main.Values[p.Value].Name]
+		want := map[string][2]int{"a": {0, 3}, "b": {1, 2}, "d": {2, 3}}[p.Name]
 		if p.First != want[0] || p.Last != want[1] {
-			t.Errorf("%s is %+v, want %v", main.Values[p.Value].Name, p, want)
+			t.Errorf("%s is %+v, want %v", p.Name, p, want)
 		}
 	}
 	run(t, s)
@@ -137,7 +137,7 @@ func TestPlaceOfCarried(t *testing.T) {
 	if arena != 128+128 || unshared != 160 {
 		t.Errorf("memory %d, %d; want 256, 160", arena, unshared)
 	}
-	want := []Placed{{value(g, "a").ID, 0, 80, 0, 1}, {value(g, "y").ID, 128, 80, 0, 1}}
+	want := []Placed{{"a", value(g, "a").ID, 0, 80, 0, 1}, {"y", value(g, "y").ID, 128, 80, 0, 1}}
 	if got := s.Plan(); !slices.Equal(got, want) {
 		t.Errorf("places %+v, want %+v", got, want)
 	}

@@ -292,8 +292,9 @@ func (s *Session) Plan() []Placed { return s.main.placed }
 
 // Placed is a value's place in the arena.
 type Placed struct {
-	Value       int // value id
-	Offset      int // bytes from the arena's start
+	Name        string // of the file's value, or of that for which a value of the plan stands
+	Value       int    // id in the frame's graph, which may have more values than the file's
+	Offset      int    // bytes from the arena's start
 	Bytes       int
 	First, Last int // steps between which the value lives, inclusive
 }

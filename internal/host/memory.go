@@ -20,7 +20,7 @@ func (r *runner) memory() profile.Noted {
 	mem.Plan, mem.StepLayers = nil, nil
 	for _, pl := range r.s.Plan() {
 		mem.Plan = append(mem.Plan, profile.Buffer{
-			Name: r.m.Main().Values[pl.Value].Name, Bytes: int64(pl.Bytes), Offset: int64(pl.Offset), First: int64(pl.First), Last: int64(pl.Last),
+			Name: pl.Name, Bytes: int64(pl.Bytes), Offset: int64(pl.Offset), First: int64(pl.First), Last: int64(pl.Last),
 		})
 	}
 	if len(r.slots) > len(r.m.Main().Nodes) { // layers of bodies stand between

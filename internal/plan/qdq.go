@@ -306,7 +306,7 @@ func (l *lowering) lower(i int, rule rule) {
 	var clip *graph.Node
 	if out.clamp >= 0 {
 		if clip = l.clip(out); clip != nil {
-			y = l.temporary(out.kind)
+			y = l.temporary(g.Graph.Values[n.Outputs[0]].Name, out.kind)
 			clip.Inputs[0] = y
 		}
 	}
@@ -388,6 +388,7 @@ func (l *lowering) constant(x *tensor.Tensor) int {
 	return l.add(&graph.Value{Type: x.Type, Shape: x.Shape, HasShape: true, Const: x, Offset: -1}, x)
 }
 
-func (l *lowering) temporary(t tensor.Type) int {
-	return l.add(&graph.Value{Type: t, Offset: -1}, &tensor.Tensor{})
+// temporary is a value that stands, in numbers of its own, for the one of this name.
+func (l *lowering) temporary(name string, t tensor.Type) int {
+	return l.add(&graph.Value{Name: name, Type: t, Offset: -1}, &tensor.Tensor{})
 }
