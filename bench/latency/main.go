@@ -66,7 +66,7 @@ func bench(threads string, each time.Duration, only, into, table string, paths [
 	if err != nil {
 		return err
 	}
-	files := paths
+	var files []string
 	switch {
 	case into != "":
 		files, err = networks.Write(into)

@@ -291,10 +291,11 @@ func (l *lowering) lower(i int, rule rule) {
 		return
 	}
 	out := l.result(i)
+	values := len(g.Values)
 	if out == nil {
+		l.open(i, values)
 		return
 	}
-	values := len(g.Values)
 	b := &builder{lowering: l, n: n, out: out}
 	m := rule(b)
 	if m == nil || b.failed {
@@ -311,7 +312,7 @@ func (l *lowering) lower(i int, rule rule) {
 		}
 	}
 	m.Outputs = []int{y}
-	if !l.fits(m) || clip != nil && g.opts.Registry != nil && g.opts.Registry.Find(clip.Domain, clip.Op, clip.Version) == nil {
+	if !l.fits(m, small) || clip != nil && g.opts.Registry != nil && g.opts.Registry.Find(clip.Domain, clip.Op, clip.Version) == nil {
 		l.forget(values)
 		return
 	}
@@ -327,15 +328,44 @@ func (l *lowering) lower(i int, rule rule) {
 	}
 	g.replace(i, m, gone...)
 	g.Tasks[i].Lowered = true
-	for _, q := range b.sources {
+	l.take(b.sources, i)
+}
+
+// open lets a product of 8-bit numbers, whose result stays in floating point, add up integers.
+// Scales that sums are multiplied with are as exact as those of the numbers.
+func (l *lowering) open(i, values int) {
+	g := l.g
+	n := g.Tasks[i].Node
+	if n.Op != "MatMul" {
+		return
+	}
+	b := &builder{lowering: l, n: n}
+	m := openMatMul(b)
+	if m == nil {
+		l.forget(values)
+		return
+	}
+	m.Index, m.Name, m.Function, m.Outputs = n.Index, n.Name, n.Function, n.Outputs
+	if !l.fits(m, tensor.Type.IsFloat) {
+		l.forget(values)
+		return
+	}
+	g.replace(i, m)
+	g.Tasks[i].Lowered = true
+	l.take(b.sources, i)
+}
+
+// take notes that task i reads numbers before their conversion.
+func (l *lowering) take(from []*scaled, i int) {
+	for _, q := range from {
 		if _, ok := l.taken[q.task]; !ok {
 			l.taken[q.task] = i
 		}
 	}
 }
 
-// fits asks the operator on integers whether it takes its inputs.
-func (l *lowering) fits(n *graph.Node) bool {
+// fits asks the operator on integers whether it takes its inputs and makes what is expected of it.
+func (l *lowering) fits(n *graph.Node, makes func(tensor.Type) bool) bool {
 	g := l.g
 	if g.opts.Registry == nil {
 		return true
@@ -356,7 +386,7 @@ func (l *lowering) fits(n *graph.Node) bool {
 		c.In, c.Fixed = append(c.In, x), append(c.Fixed, id < 0 || g.Fixed[id])
 	}
 	err := Guard(func() error { return d.Infer(c) })
-	return err == nil && small(c.Out[0].Type) || errors.Is(err, op.ErrDynamic)
+	return err == nil && makes(c.Out[0].Type) || errors.Is(err, op.ErrDynamic)
 }
 
 // add gives the graph a further value.

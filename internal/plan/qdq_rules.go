@@ -121,6 +121,15 @@ func lowerMatMul(b *builder) *graph.Node {
 	return &graph.Node{Op: "QLinearMatMul", Version: 10, Inputs: b.ids(x, w)}
 }
 
+// openMatMul is lowerMatMul where the result is not quantised again.
+func openMatMul(b *builder) *graph.Node {
+	x, w := b.in(0), b.weights(1)
+	if x == nil || w == nil || !w.one() && (b.rank(w.x) != 2 || !w.along(1, 2)) {
+		return nil
+	}
+	return microsoft("MatMulIntegerToFloat", []int{x.x, w.x, x.scale, w.scale, b.zero(x), b.zero(w)}, nil)
+}
+
 func lowerGemm(b *builder) *graph.Node {
 	x, w := b.in(0), b.weights(1)
 	a := b.n.Attrs

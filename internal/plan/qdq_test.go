@@ -255,6 +255,32 @@ func TestLowered(t *testing.T) {
 	}
 }
 
+// TestOpen: products whose result stays in floating point add up integers all the same.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		d := draws{r, rapid.SampledFrom([]tensor.Type{tensor.Int8, tensor.Uint8}).Draw(r, "type")}
+		b := newNet()
+		m, k, n := rapid.IntRange(1, 5).Draw(r, "m"), rapid.IntRange(1, 40).Draw(r, "k"), rapid.IntRange(1, 20).Draw(r, "n")
+		x := b.dequantised(d, "x", 2, m, k)
+		w, _ := b.weights(d, n, 1, k, n)
+		b.g.Outputs = []int{b.node("MatMul", nil, x, w)}
+		want, _ := run(r, b, true)
+		got, steps := run(r, b, false)
+		for _, s := range steps {
+			if s.State != plan.Fused && (s.Runs == s.Node || s.Runs == nil) {
+				r.Fatalf("%s %s: %v", s.Node.Op, s.State, s.Err)
+			}
+		}
+		// Sums of up to 40 products of at most 255·0.1 and 128·0.1 are rounded to 24 bits.
+		for i, v := range tensor.Of[float32](got) {
+			if d := math.Abs(float64(v - tensor.Of[float32](want)[i])); d > 40*25.5*12.8*40/(1<<24) {
+				r.Fatalf("element %d is %v, in floating point %v", i, v, tensor.Of[float32](want)[i])
+			}
+		}
+	})
+}
+
 func within(t interface{ Fatalf(string, ...any) }, got, want *tensor.Tensor, steps int) {
 	if got.Type != want.Type || !slices.Equal(got.Shape, want.Shape) {
 		t.Fatalf("%v %v, in floating point %v %v", got.Type, got.Shape, want.Type, want.Shape)

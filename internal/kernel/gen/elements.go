@@ -65,6 +65,12 @@ func elements(a *asm) {
 	a.nibbles()
 	a.dot()
 	a.rectifyHalf()
+	for _, signed := range []bool{false, true} {
+		a.limitBytes(signed)
+		for _, product := range []bool{false, true} {
+			a.combine(signed, product)
+		}
+	}
 	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
 	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
 	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
@@ -353,9 +359,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 	if integers {
 		bias = a.spreadParam("bias")
 	}
-	bytes := a.XMM()
-	a.VPCMPEQW(bytes, bytes, bytes)
-	a.VPSRLW(operand.U8(8), bytes, bytes)
+	bytes := a.lowBytes()
 	sign, half := a.YMM(), a.YMM()
 	if away {
 		a.awayMasks(sign, half)
@@ -387,15 +391,115 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 		a.VMINPS(hi, x, x)
 		a.VCVTPS2DQ(x, x)
 	}
+	a.pack(x, zero, bytes, at(dst, 0))
+	a.ADDQ(operand.U8(32), src)
+	a.ADDQ(operand.U8(8), dst)
+	a.SUBQ(operand.U8(8), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lowBytes is a mask of the lower byte of each 16 bits.
+func (a *asm) lowBytes() reg.VecVirtual {
+	bytes := a.XMM()
+	a.VPCMPEQW(bytes, bytes, bytes)
+	a.VPSRLW(operand.U8(8), bytes, bytes)
+	return bytes
+}
+
+// pack adds zero to eight integers and stores their lowest bytes.
+func (a *asm) pack(x, zero, bytes reg.VecVirtual, dst operand.Mem) {
 	a.VPADDD(zero, x, x)
 	a.VPACKSSDW(x, x, x)
 	a.VPERMQ(operand.U8(0xd8), x, x)
 	low := x.AsX()
 	a.VPAND(bytes, low, low)
 	a.VPACKUSWB(low, low, low)
-	a.VMOVQ(low, at(dst, 0))
+	a.VMOVQ(low, dst)
+}
+
+func signName(signed bool) string {
+	if signed {
+		return "S8"
+	}
+	return "U8"
+}
+
+// limitBytes writes n bytes, a multiple of 32, between lo and hi; hi wins where they cross.
+func (a *asm) limitBytes(signed bool) {
+	a.function("limit"+signName(signed)+"AVX2", "func(dst, src *byte, n int, lo, hi int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	lo, hi := a.spreadParam("lo"), a.spreadParam("hi")
+	a.VPBROADCASTB(lo.AsX(), lo)
+	a.VPBROADCASTB(hi.AsX(), hi)
+	a.Label("step")
+	x := a.YMM()
+	if signed {
+		a.VPMAXSB(at(src, 0), lo, x)
+		a.VPMINSB(hi, x, x)
+	} else {
+		a.VPMAXUB(at(src, 0), lo, x)
+		a.VPMINUB(hi, x, x)
+	}
+	a.VMOVDQU(x, at(dst, 0))
 	a.ADDQ(operand.U8(32), src)
-	a.ADDQ(operand.U8(8), dst)
+	a.ADDQ(operand.U8(32), dst)
+	a.SUBQ(operand.U8(32), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// combine writes the codes of sums or products of n pairs, a multiple of 8, of 8-bit
+// codes. q are the zero point and the scale of a, those of b, the scale of the result, its limits
+// less the zero point, and the zero point as an integer.
+func (a *asm) combine(signed, product bool) {
+	name := "sum"
+	if product {
+		name = "product"
+	}
+	a.function(name+signName(signed)+"AVX2", "func(dst, a, b *byte, n int, q *byte)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	pa := a.Load(a.Param("a"), a.GP64())
+	pb := a.Load(a.Param("b"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	q := a.Load(a.Param("q"), a.GP64())
+	var v [8]reg.VecVirtual
+	for i := range v {
+		v[i] = a.YMM()
+		a.VBROADCASTSS(at(q, 4*i), v[i])
+	}
+	bytes := a.lowBytes()
+	real := func(p reg.Register, zero, scale reg.VecVirtual) reg.VecVirtual {
+		x := a.YMM()
+		if signed {
+			a.VPMOVSXBD(at(p, 0), x)
+		} else {
+			a.VPMOVZXBD(at(p, 0), x)
+		}
+		a.VCVTDQ2PS(x, x)
+		a.VSUBPS(zero, x, x)
+		a.VMULPS(scale, x, x)
+		return x
+	}
+	a.Label("step")
+	x, y := real(pa, v[0], v[1]), real(pb, v[2], v[3])
+	if product {
+		a.VMULPS(y, x, x)
+	} else {
+		a.VADDPS(y, x, x)
+	}
+	a.VDIVPS(v[4], x, x)
+	a.VMAXPS(v[5], x, x)
+	a.VMINPS(v[6], x, x)
+	a.VCVTPS2DQ(x, x)
+	a.pack(x, v[7], bytes, at(dst, 0))
+	for _, p := range []reg.Register{dst, pa, pb} {
+		a.ADDQ(operand.U8(8), p)
+	}
 	a.SUBQ(operand.U8(8), n)
 	a.JNZ(operand.LabelRef("step"))
 	a.VZEROUPPER()

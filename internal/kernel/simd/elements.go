@@ -18,6 +18,8 @@ type Elements struct {
 	toFloats                                                      func(dst *float32, src *int32, n int)
 	quantise, quantiseAway                                        func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                                                       func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
+	limitBytes                                                    [2]func(dst, src *byte, n int, lo, hi int32)
+	sum, product                                                  [2]func(dst, a, b *byte, n int, q *Codes)
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -297,6 +299,51 @@ func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero
 	if n > 0 {
 		_ = src[n-1]
 		e.rescale(&dst[0], &src[0], n, scale, lo, hi, zero, bias)
+	}
+	return n
+}
+
+// Codes says what 8-bit codes of two operands and of a result mean, as the assembly reads it.
+type Codes struct {
+	zeroA, scaleA, zeroB, scaleB, scale, lo, hi float32
+	zero                                        int32
+}
+
+// NewCodes takes scale and zero point of the operands, those of the result, and the limits
+// of its codes; zero points are whole.
+func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32) Codes {
+	return Codes{zeroA, scaleA, zeroB, scaleB, scale, lo - zero, hi - zero, int32(zero)}
+}
+
+func sign(signed bool) int {
+	if signed {
+		return 1
+	}
+	return 0
+}
+
+// Combine writes the codes of the sums, or products, of what codes of 8 bits mean, rounded as
+// [Elements.Quantise] does. It returns for how many it did so.
+func (e *Elements) Combine(dst, a, b []uint8, q *Codes, signed, product bool) int {
+	n := whole(len(dst))
+	if n > 0 {
+		_, _ = a[n-1], b[n-1]
+		loop := &e.sum
+		if product {
+			loop = &e.product
+		}
+		loop[sign(signed)](&dst[0], &a[0], &b[0], n, q)
+	}
+	return n
+}
+
+// LimitBytes writes src where it lies between lo and hi, else the limit, hi where they cross;
+// numbers are signed or not. It returns for how many it did so.
+func (e *Elements) LimitBytes(dst, src []uint8, lo, hi uint8, signed bool) int {
+	n := len(dst) / 32 * 32
+	if n > 0 {
+		_ = src[n-1]
+		e.limitBytes[sign(signed)](&dst[0], &src[0], n, int32(lo), int32(hi))
 	}
 	return n
 }

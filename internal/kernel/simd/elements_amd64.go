@@ -8,6 +8,9 @@ var elements = family[Elements]{
 		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
 		nibbles: nibblesAVX2, dot: dotAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
+		limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
+		sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
+		product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 	},
 }
 
@@ -76,3 +79,21 @@ func rectifyHalfAVX2(dst, src *uint16, n int, inf uint16)
 
 //go:noescape
 func rescaleAVX2(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
+
+//go:noescape
+func limitU8AVX2(dst, src *byte, n int, lo, hi int32)
+
+//go:noescape
+func limitS8AVX2(dst, src *byte, n int, lo, hi int32)
+
+//go:noescape
+func sumU8AVX2(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func sumS8AVX2(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func productU8AVX2(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func productS8AVX2(dst, a, b *byte, n int, q *Codes)

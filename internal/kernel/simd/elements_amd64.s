@@ -735,6 +735,246 @@ step:
 	VZEROUPPER
 	RET
 
+// func limitU8AVX2(dst *byte, src *byte, n int, lo int32, hi int32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·limitU8AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         lo+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         hi+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	VPBROADCASTB X0, Y0
+	VPBROADCASTB X1, Y1
+
+step:
+	VPMAXUB (CX), Y0, Y2
+	VPMINUB Y1, Y2, Y2
+	VMOVDQU Y2, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, DX
+	JNZ     step
+	VZEROUPPER
+	RET
+
+// func sumU8AVX2(dst *byte, a *byte, b *byte, n int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·sumU8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         q+32(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	VBROADCASTSS 16(SI), Y4
+	VBROADCASTSS 20(SI), Y5
+	VBROADCASTSS 24(SI), Y6
+	VBROADCASTSS 28(SI), Y7
+	VPCMPEQW     X8, X8, X8
+	VPSRLW       $0x08, X8, X8
+
+step:
+	VPMOVZXBD (CX), Y9
+	VCVTDQ2PS Y9, Y9
+	VSUBPS    Y0, Y9, Y9
+	VMULPS    Y1, Y9, Y9
+	VPMOVZXBD (DX), Y10
+	VCVTDQ2PS Y10, Y10
+	VSUBPS    Y2, Y10, Y10
+	VMULPS    Y3, Y10, Y10
+	VADDPS    Y10, Y9, Y9
+	VDIVPS    Y4, Y9, Y9
+	VMAXPS    Y5, Y9, Y9
+	VMINPS    Y6, Y9, Y9
+	VCVTPS2DQ Y9, Y9
+	VPADDD    Y7, Y9, Y9
+	VPACKSSDW Y9, Y9, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VPAND     X8, X9, X9
+	VPACKUSWB X9, X9, X9
+	VMOVQ     X9, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, BX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func productU8AVX2(dst *byte, a *byte, b *byte, n int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·productU8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         q+32(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	VBROADCASTSS 16(SI), Y4
+	VBROADCASTSS 20(SI), Y5
+	VBROADCASTSS 24(SI), Y6
+	VBROADCASTSS 28(SI), Y7
+	VPCMPEQW     X8, X8, X8
+	VPSRLW       $0x08, X8, X8
+
+step:
+	VPMOVZXBD (CX), Y9
+	VCVTDQ2PS Y9, Y9
+	VSUBPS    Y0, Y9, Y9
+	VMULPS    Y1, Y9, Y9
+	VPMOVZXBD (DX), Y10
+	VCVTDQ2PS Y10, Y10
+	VSUBPS    Y2, Y10, Y10
+	VMULPS    Y3, Y10, Y10
+	VMULPS    Y10, Y9, Y9
+	VDIVPS    Y4, Y9, Y9
+	VMAXPS    Y5, Y9, Y9
+	VMINPS    Y6, Y9, Y9
+	VCVTPS2DQ Y9, Y9
+	VPADDD    Y7, Y9, Y9
+	VPACKSSDW Y9, Y9, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VPAND     X8, X9, X9
+	VPACKUSWB X9, X9, X9
+	VMOVQ     X9, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, BX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func limitS8AVX2(dst *byte, src *byte, n int, lo int32, hi int32)
+// Requires: AVX, AVX2, SSE2
+TEXT ·limitS8AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         lo+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         hi+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Y1
+	VPBROADCASTB X0, Y0
+	VPBROADCASTB X1, Y1
+
+step:
+	VPMAXSB (CX), Y0, Y2
+	VPMINSB Y1, Y2, Y2
+	VMOVDQU Y2, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, DX
+	JNZ     step
+	VZEROUPPER
+	RET
+
+// func sumS8AVX2(dst *byte, a *byte, b *byte, n int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·sumS8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         q+32(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	VBROADCASTSS 16(SI), Y4
+	VBROADCASTSS 20(SI), Y5
+	VBROADCASTSS 24(SI), Y6
+	VBROADCASTSS 28(SI), Y7
+	VPCMPEQW     X8, X8, X8
+	VPSRLW       $0x08, X8, X8
+
+step:
+	VPMOVSXBD (CX), Y9
+	VCVTDQ2PS Y9, Y9
+	VSUBPS    Y0, Y9, Y9
+	VMULPS    Y1, Y9, Y9
+	VPMOVSXBD (DX), Y10
+	VCVTDQ2PS Y10, Y10
+	VSUBPS    Y2, Y10, Y10
+	VMULPS    Y3, Y10, Y10
+	VADDPS    Y10, Y9, Y9
+	VDIVPS    Y4, Y9, Y9
+	VMAXPS    Y5, Y9, Y9
+	VMINPS    Y6, Y9, Y9
+	VCVTPS2DQ Y9, Y9
+	VPADDD    Y7, Y9, Y9
+	VPACKSSDW Y9, Y9, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VPAND     X8, X9, X9
+	VPACKUSWB X9, X9, X9
+	VMOVQ     X9, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, BX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func productS8AVX2(dst *byte, a *byte, b *byte, n int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·productS8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         q+32(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	VBROADCASTSS 16(SI), Y4
+	VBROADCASTSS 20(SI), Y5
+	VBROADCASTSS 24(SI), Y6
+	VBROADCASTSS 28(SI), Y7
+	VPCMPEQW     X8, X8, X8
+	VPSRLW       $0x08, X8, X8
+
+step:
+	VPMOVSXBD (CX), Y9
+	VCVTDQ2PS Y9, Y9
+	VSUBPS    Y0, Y9, Y9
+	VMULPS    Y1, Y9, Y9
+	VPMOVSXBD (DX), Y10
+	VCVTDQ2PS Y10, Y10
+	VSUBPS    Y2, Y10, Y10
+	VMULPS    Y3, Y10, Y10
+	VMULPS    Y10, Y9, Y9
+	VDIVPS    Y4, Y9, Y9
+	VMAXPS    Y5, Y9, Y9
+	VMINPS    Y6, Y9, Y9
+	VCVTPS2DQ Y9, Y9
+	VPADDD    Y7, Y9, Y9
+	VPACKSSDW Y9, Y9, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VPAND     X8, X9, X9
+	VPACKUSWB X9, X9, X9
+	VMOVQ     X9, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, BX
+	JNZ       step
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

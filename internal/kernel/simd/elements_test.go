@@ -252,3 +252,69 @@ func TestElementCodes(t *testing.T) {
 		}
 	})
 }
+
+// Bytes against their definition: all pairs of codes, random scales.
+func TestElementBytes(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(5, 6))
+		a, b, dst := make([]uint8, 1<<16), make([]uint8, 1<<16), make([]uint8, 1<<16)
+		for i := range a {
+			a[i], b[i] = uint8(i), uint8(i>>8)
+		}
+		for range 60 {
+			signed, product := r.IntN(2) == 1, r.IntN(2) == 1
+			number := func(c uint8) float32 {
+				if signed {
+					return float32(int8(c))
+				}
+				return float32(c)
+			}
+			lo, hi := float32(0), float32(255)
+			if signed {
+				lo, hi = -128, 127
+			}
+			za, zb, zy := number(uint8(r.Uint32())), number(uint8(r.Uint32())), number(uint8(r.Uint32()))
+			sa, sb, sy := r.Float32()/8, r.Float32()/8, r.Float32()/8
+			if r.IntN(4) == 0 {
+				sa, sb, sy = 0.25, 0.25, 0.5 // ties
+			}
+			q := NewCodes(sa, za, sb, zb, sy, zy, lo, hi)
+			n := e.Combine(dst[:len(dst)-3], a, b, &q, signed, product)
+			if n < len(dst)-10 {
+				t.Fatal(n)
+			}
+			for i := range n {
+				x, y := (number(a[i])-za)*sa, (number(b[i])-zb)*sb
+				v := x + y
+				if product {
+					v = x * y
+				}
+				v /= sy
+				if !(v > lo-zy) {
+					v = lo - zy
+				}
+				want := uint8(int32(math.RoundToEven(float64(min(v, hi-zy)))) + int32(zy))
+				if dst[i] != want {
+					t.Fatalf("%d and %d, signed %v, product %v, %+v: %d, want %d", a[i], b[i], signed, product, q, dst[i], want)
+				}
+			}
+			from, to := uint8(r.Uint32()), uint8(r.Uint32())
+			for i := range e.LimitBytes(dst, a, from, to, signed) {
+				want := a[i]
+				if number(want) < number(from) {
+					want = from
+				}
+				if number(want) > number(to) {
+					want = to
+				}
+				if dst[i] != want {
+					t.Fatalf("%d from %d to %d, signed %v: %d, want %d", a[i], from, to, signed, dst[i], want)
+				}
+			}
+		}
+	})
+}

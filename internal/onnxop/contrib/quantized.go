@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/pool"
@@ -402,21 +404,61 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	if b := c.Input(6); b != nil && b.Len() != q.N {
 		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
 	}
-	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	s := newScaling(c, q.N)
 	return func(c *op.Call) error {
-		q.Sums(c, sums)
-		scaleSums(tensor.Of[float32](c.Out[0]), sums, q.N, tensor.Single[float32](c.In[2]), tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
+		q.Sums(c, s.sums)
+		s.run(c, tensor.Single[float32](c.In[2]), tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
 		return nil
 	}, nil
 }
 
-// scaleSums turns integer sums into floats: times a, times b of the column, plus
-// the column's bias.
-func scaleSums(y []float32, sums []int32, n int, a float32, b, bias []float32) {
-	for i, s := range sums {
-		y[i] = float32(s) * (a * b[min(i%n, len(b)-1)])
-		if bias != nil {
-			y[i] += bias[i%n]
+// scaling turns integer sums into floats: times a, times b of the column, plus the
+// column's bias.
+type scaling struct {
+	n          int // columns
+	factors    []float32
+	sums       []int32
+	bias, y    []float32
+	part       func(worker, lo, hi int)
+	rowsAtOnce int
+}
+
+// newScaling makes one for sums of n columns.
+func newScaling(c *op.Call, n int) *scaling {
+	s := &scaling{n: n, factors: op.ScratchOf[float32](c, n), sums: op.ScratchOf[int32](c, c.Out[0].Len()), rowsAtOnce: max(1, element.Grain/max(1, n))}
+	s.part = s.rows
+	return s
+}
+
+func (s *scaling) run(c *op.Call, a float32, b, bias []float32) {
+	for i := range s.factors {
+		s.factors[i] = a * b[min(i, len(b)-1)]
+	}
+	s.y, s.bias = tensor.Of[float32](c.Out[0]), bias
+	if s.n > 0 {
+		c.Pool.ForWorker(len(s.sums)/s.n, s.rowsAtOnce, s.part)
+	}
+	s.y, s.bias = nil, nil
+}
+
+func (s *scaling) rows(_, lo, hi int) {
+	e := simd.ElementKernels()
+	for r := lo; r < hi; r++ {
+		y, sums := s.y[r*s.n:][:s.n], s.sums[r*s.n:][:s.n]
+		if e != nil {
+			k := e.ToFloats(y, sums)
+			tensor.Convert(y[k:], sums[k:])
+			e.Mul(y, y, s.factors)
+			if s.bias != nil {
+				e.Add(y, y, s.bias)
+			}
+			continue
+		}
+		for i, v := range sums {
+			y[i] = float32(v) * s.factors[i]
+			if s.bias != nil {
+				y[i] += s.bias[i]
+			}
 		}
 	}
 }
@@ -458,13 +500,13 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	s := newScaling(c, v.N)
 	return func(c *op.Call) error {
 		x := tensor.Of[float32](c.In[0])
 		scale, zero := dynamicRange(x)
 		quant.QuantizeReal(quantized, 0, x, scale, zero)
-		q.Product(c, quantized, []int32{zero}, sums)
-		scaleSums(tensor.Of[float32](c.Out[0]), sums, v.N, scale, tensor.Of[float32](c.In[2]), elem.Elements[float32](c, 4))
+		q.Product(c, quantized, []int32{zero}, s.sums)
+		s.run(c, scale, tensor.Of[float32](c.In[2]), elem.Elements[float32](c, 4))
 		return nil
 	}, nil
 }
@@ -472,10 +514,7 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 // dynamicRange chooses scale and zero point of uint8 over the range of x, which
 // is widened to hold zero.
 func dynamicRange(x []float32) (scale float32, zero int32) {
-	var lo, hi float32
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
-	}
+	lo, hi := quant.Extent(x)
 	if lo == hi {
 		return 1, 0
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -85,6 +86,12 @@ func prepareCast(c *op.Call) (op.Run, error) {
 	}
 	if from == tensor.String || to == tensor.String {
 		return func(c *op.Call) error { return castStrings(c.Out[0], c.In[0], cv) }, nil
+	}
+	if e := simd.ElementKernels(); e != nil && from == tensor.Int32 && to == tensor.Float32 {
+		return RunUnary(func(dst []float32, src []int32) {
+			n := e.ToFloats(dst, src)
+			tensor.Convert(dst[n:], src[n:])
+		}), nil
 	}
 	return func(c *op.Call) error {
 		out, in := c.Out[0], c.In[0]

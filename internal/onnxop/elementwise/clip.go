@@ -3,6 +3,7 @@ package elementwise
 import (
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -51,6 +52,7 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 				return
 			}
 		}
+		src, dst = limitBytes(dst, src, lo, hi, hasLo, hasHi)
 		switch {
 		case hasLo && hasHi:
 			for i, x := range src {
@@ -91,6 +93,36 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 		}
 		return run(c)
 	}
+}
+
+// limitBytes clips 8-bit numbers a register at a time; it returns what is left of src and dst, of others all.
+func limitBytes[T tensor.Number](dst, src []T, lo, hi T, hasLo, hasHi bool) (restSrc, restDst []T) {
+	e := simd.ElementKernels()
+	if e == nil || len(dst) == 0 {
+		return src, dst
+	}
+	n := 0
+	switch from := any(src).(type) {
+	case []uint8:
+		l, h := uint8(0), uint8(math.MaxUint8)
+		if hasLo {
+			l = uint8(lo)
+		}
+		if hasHi {
+			h = uint8(hi)
+		}
+		n = e.LimitBytes(any(dst).([]uint8), from, l, h, false)
+	case []int8:
+		l, h := int8(math.MinInt8), int8(math.MaxInt8)
+		if hasLo {
+			l = int8(lo)
+		}
+		if hasHi {
+			h = int8(hi)
+		}
+		n = e.LimitBytes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(any(dst).([]int8)))), len(dst)), unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(from))), len(from)), uint8(l), uint8(h), true)
+	}
+	return src[n:], dst[n:]
 }
 
 // prepareFastGelu is the tanh approximation of Gelu with an optional bias along

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/elementwise"
 	"github.com/opmeter/opmeter/internal/op"
@@ -101,17 +102,29 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 	t := c.In[0].Type
 	var ta, tb [256]float32
 	var y affine
-	r := element.NewBinary(c.Pool, plan, element.Two(func(a, b uint8) uint8 {
+	loops := element.Two(func(a, b uint8) uint8 {
 		v := ta[a] + tb[b]
 		if product {
 			v = ta[a] * tb[b]
 		}
 		return y.code(v, t)
-	}))
+	})
+	codes := new(simd.Codes)
+	if e := simd.ElementKernels(); e != nil {
+		plain := loops.Vec
+		loops = element.Loops[uint8, uint8]{Vec: func(dst, a, b []uint8) {
+			n := e.Combine(dst, a, b, codes, t == tensor.Int8, product)
+			plain(dst[n:], a[n:], b[n:])
+		}}
+	}
+	r := element.NewBinary(c.Pool, plan, loops)
 	return func(c *op.Call) error {
-		readAffine(c, 1).realTable(&ta, t)
-		readAffine(c, 4).realTable(&tb, t)
+		a, b := readAffine(c, 1), readAffine(c, 4)
+		a.realTable(&ta, t)
+		b.realTable(&tb, t)
 		y = readAffine(c, 6)
+		lo, hi := intRange(t)
+		*codes = simd.NewCodes(a.scale, a.zero, b.scale, b.zero, y.scale, y.zero, lo, hi)
 		r.Run(c.Pool, c.Out[0].Data, c.In[0].Data, c.In[3].Data)
 		return nil
 	}, nil

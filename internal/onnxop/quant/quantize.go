@@ -322,7 +322,7 @@ func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 // uint8 with it.
 func dynamicQuantize(c *op.Call) error {
 	x := tensor.Of[float32](c.In[0])
-	lo, hi := reduce.MinRow(0, x), reduce.MaxRow(0, x)
+	lo, hi := Extent(x)
 	scale := (hi - lo) / 255
 	zero := float32(0)
 	if scale > 0 {
@@ -348,6 +348,14 @@ func dynamicQuantize(c *op.Call) error {
 	}
 	c.Pool.For(q.g.rows, q.g.grain(), func(lo, hi int) { quantizeRows(q, out, lo, hi) })
 	return nil
+}
+
+// Extent is the least and the greatest of x and 0: what is no number if one is none.
+func Extent(x []float32) (lo, hi float32) {
+	if e := simd.ElementKernels(); e != nil {
+		return e.Extent(x, 0, 0)
+	}
+	return reduce.MinRow(0, x), reduce.MaxRow(0, x)
 }
 
 // Defs lists the operators of this package.
