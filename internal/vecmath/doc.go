@@ -11,6 +11,9 @@
 //	GeluTanh, Silu                 0.6
 //	Gelu                           0.6, below x = -2 about 2^-30 absolute
 //
+// In vectors SigmoidTo and ErfTo stay in float32, as engines do: up to 2.5 units for several times
+// the speed.
+//
 // NaN gives NaN; infinities, overflow, underflow to subnormals and signed zeros
 // follow the standard library. Slice functions take dst and src of the same
 // length; they may be the same slice.

@@ -1,6 +1,10 @@
 package vecmath
 
-import "math"
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
 
 const (
 	erfSteps = 32 // table points per unit
@@ -40,9 +44,13 @@ func erf64(x float64) float64 {
 // Erf returns the error function.
 func Erf(x float32) float32 { return float32(erf64(float64(x))) }
 
-// ErfTo sets dst[i] = erf(src[i]).
+// ErfTo sets dst[i] = erf(src[i]), as exact as [SigmoidTo].
 func ErfTo(dst, src []float32) {
 	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Erf(dst, src)
+		return
+	}
 	for i, x := range src {
 		d := float64(x)
 		if s := math.Abs(d); s < erfMax {

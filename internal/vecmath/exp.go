@@ -113,9 +113,14 @@ func Expm1(x float32) float32 {
 // Sigmoid returns 1/(1+e^-x).
 func Sigmoid(x float32) float32 { return float32(1 / (1 + exp64(clamp(-float64(x))))) }
 
-// SigmoidTo sets dst[i] = 1/(1+e^-src[i]).
+// SigmoidTo sets dst[i] = 1/(1+e^-src[i]): to the last bit where there are no vectors, to two
+// units in the last place with them.
 func SigmoidTo(dst, src []float32) {
-	dst, src = begin(dst, src, (*simd.Curves).Sigmoid)
+	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Sigmoid(dst, src)
+		return
+	}
 	for i, x := range src {
 		dst[i] = float32(1 / (1 + exp64(clamp(-float64(x)))))
 	}

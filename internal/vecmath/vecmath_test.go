@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
 // ulps is the distance of got from the exact value in units in the last place
@@ -149,7 +151,7 @@ func TestSlices(t *testing.T) {
 		f    func(float32) float32
 	}{
 		{"Exp", ExpTo, Exp},
-		{"Sigmoid", SigmoidTo, Sigmoid},
+		{"Sigmoid", SigmoidTo, Sigmoid}, // in vectors up to 2.5 units, see TestSingles of package simd
 		{"Silu", SiluTo, Silu},
 		{"Tanh", TanhTo, Tanh},
 		{"Log", LogTo, Log},
@@ -161,7 +163,11 @@ func TestSlices(t *testing.T) {
 		dst := make([]float32, len(src))
 		test.to(dst, src)
 		for i, x := range src {
-			if w := test.f(x); dst[i] != w && (w == w || dst[i] == dst[i]) {
+			w := test.f(x)
+			if (test.name == "Sigmoid" || test.name == "Erf") && simd.CurveKernels() != nil && ulps(dst[i], float64(w)) <= 3 {
+				continue // w itself is half a unit off
+			}
+			if dst[i] != w && (w == w || dst[i] == dst[i]) {
 				t.Errorf("%sTo(%v) = %v, want %v", test.name, x, dst[i], w)
 			}
 		}

@@ -47,15 +47,6 @@ func curves(a *asm) {
 		c.limit(d)
 		return c.exp(d)
 	})
-	a.curve("sigmoid", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
-		c.VXORPD(c.at(expSign), d, d)
-		c.limit(d)
-		e := c.exp(d)
-		c.VADDPD(c.at(expOne), e, e)
-		one := c.load(expOne)
-		c.VDIVPD(e, one, e)
-		return e
-	})
 	a.curve("silu", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
 		x := c.YMM()
 		c.VXORPD(c.at(expSign), d, x)
@@ -86,6 +77,8 @@ func curves(a *asm) {
 	a.expSum()
 	a.libmExp()
 	a.libmSigmoid()
+	a.single("sigmoid", (*singleLoop).sigmoid)
+	a.single("erf", (*singleLoop).erf)
 }
 
 // curveLoop is a loop over four values at a time.
@@ -306,6 +299,123 @@ func (a *asm) libmSigmoid() {
 	a.ADDQ(operand.U8(16), c.src)
 	a.ADDQ(operand.U8(16), c.dst)
 	a.SUBQ(operand.U8(4), n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// Places of the numbers of simd.SingleTable, of which each is there eight times.
+const (
+	singleSign = 32 * iota
+	singleLeast
+	singleScale
+	singleHigh
+	singleLow
+	singleBias
+	singleOne
+	singleFactors                    // of r² and up, the highest first
+	singleErfMost = 32 * (iota + 5)  // above it erf is 1
+	singleErfEdge = 32 * (iota + 5)  // between the polynomials
+	singleErfNear = 32 * (iota + 5)  // of x², the highest first
+	singleErfFar  = 32 * (iota + 11) // of |x|, the highest first
+)
+
+// singleLoop is a loop over eight values at a time in float32.
+type singleLoop struct {
+	*asm
+	table reg.Register
+}
+
+func (c *singleLoop) at(off int) operand.Mem { return at(c.table, off) }
+
+func (c *singleLoop) load(off int) reg.VecVirtual {
+	v := c.YMM()
+	c.VMOVUPS(c.at(off), v)
+	return v
+}
+
+// horner evaluates a polynomial with the n coefficients at a place, the highest first.
+func (c *singleLoop) horner(x reg.VecVirtual, place, n int) reg.VecVirtual {
+	p := c.load(place)
+	for i := 1; i < n; i++ {
+		c.VFMADD213PS(c.at(place+32*i), x, p)
+	}
+	return p
+}
+
+// exp is e^y of y <= 0; what is no number passes.
+func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
+	least, n, half := c.load(singleLeast), c.YMM(), c.YMM()
+	c.VMAXPS(y, least, y)
+	c.VMULPS(c.at(singleScale), y, n)
+	c.VROUNDPS(operand.U8(8), n, n)
+	r := c.YMM()
+	c.VMOVAPS(y, r)
+	c.VFNMADD231PS(c.at(singleHigh), n, r)
+	c.VFNMADD231PS(c.at(singleLow), n, r)
+	p, q := c.horner(r, singleFactors, 6), c.YMM()
+	// e^r = 1 + (r + r²·p)
+	c.VMULPS(r, r, q)
+	c.VFMADD213PS(r, q, p)
+	c.VADDPS(c.at(singleOne), p, p)
+	// In two steps, so that the result may be smaller than the least normal number.
+	c.VCVTPS2DQ(n, n)
+	c.VPSRAD(operand.U8(1), n, half)
+	c.VPSUBD(half, n, n)
+	for _, v := range []reg.VecVirtual{half, n} {
+		c.VPADDD(c.at(singleBias), v, v)
+		c.VPSLLD(operand.U8(23), v, v)
+		c.VMULPS(v, p, p)
+	}
+	return p
+}
+
+// sigmoid is 1/(1+e^-x), by the exponential of -|x|.
+func (c *singleLoop) sigmoid(x reg.VecVirtual) reg.VecVirtual {
+	y, top, one := c.YMM(), c.YMM(), c.load(singleOne)
+	c.VORPS(c.at(singleSign), x, y)
+	z := c.exp(y)
+	c.VBLENDVPS(x, z, one, top)
+	c.VADDPS(one, z, z)
+	c.VDIVPS(z, top, top)
+	return top
+}
+
+// erf is the error function: x·P(x²) near zero, 1 - e^(|x|·Q(|x|)) beyond.
+func (c *singleLoop) erf(x reg.VecVirtual) reg.VecVirtual {
+	a, s, sign, far := c.YMM(), c.YMM(), c.YMM(), c.YMM()
+	c.VANDPS(c.at(singleSign), x, sign)
+	c.VXORPS(sign, x, a)
+	c.VMULPS(a, a, s)
+	near := c.horner(s, singleErfNear, 7)
+	c.VFMADD213PS(a, a, near)
+	most := c.load(singleErfMost)
+	c.VCMPPS(operand.U8(29), c.at(singleErfEdge), a, far)
+	c.VMINPS(a, most, a)
+	y := c.horner(a, singleErfFar, 6)
+	c.VMULPS(a, y, y)
+	c.VSUBPS(a, y, y)
+	e, one := c.exp(y), c.load(singleOne)
+	c.VSUBPS(e, one, e)
+	c.VBLENDVPS(far, e, near, near)
+	c.VORPS(sign, near, near)
+	return near
+}
+
+// single writes f of n values, a multiple of 8, in float32.
+func (a *asm) single(name string, f func(c *singleLoop, x reg.VecVirtual) reg.VecVirtual) {
+	a.function(name+"AVX2", "func(dst, src *float32, n int, t *byte)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	c := &singleLoop{a, a.Load(a.Param("t"), a.GP64())}
+	n := a.Load(a.Param("n"), a.GP64())
+	a.Label("step")
+	x := a.YMM()
+	a.VMOVUPS(at(src, 0), x)
+	a.VMOVUPS(f(c, x), at(dst, 0))
+	a.ADDQ(operand.U8(32), src)
+	a.ADDQ(operand.U8(32), dst)
+	a.SUBQ(operand.U8(8), n)
 	a.JNZ(operand.LabelRef("step"))
 	a.VZEROUPPER()
 	a.RET()

@@ -2,7 +2,7 @@ package simd
 
 var curves = family[Curves]{
 	AVX2: {
-		Set: AVX2, exp: expAVX2, sigmoid: sigmoidAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
+		Set: AVX2, exp: expAVX2, sigmoid: sigmoidAVX2, erf: erfAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
 		libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
 	},
 }
@@ -11,7 +11,10 @@ var curves = family[Curves]{
 func expAVX2(dst, src *float32, n int, t *ExpTable)
 
 //go:noescape
-func sigmoidAVX2(dst, src *float32, n int, t *ExpTable)
+func sigmoidAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func erfAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func siluAVX2(dst, src *float32, n int, t *ExpTable)

@@ -42,50 +42,6 @@ step:
 	VZEROUPPER
 	RET
 
-// func sigmoidAVX2(dst *float32, src *float32, n int, t *byte)
-// Requires: AVX, AVX2
-TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ t+24(FP), DX
-	MOVQ n+16(FP), BX
-
-step:
-	VCVTPS2PD  (CX), Y0
-	VXORPD     320(DX), Y0, Y0
-	VMOVUPD    128(DX), Y1
-	VMOVUPD    96(DX), Y2
-	VMINPD     Y0, Y2, Y0
-	VMAXPD     Y0, Y1, Y0
-	VMULPD     (DX), Y0, Y1
-	VADDPD     32(DX), Y1, Y1
-	VSUBPD     32(DX), Y1, Y2
-	VMULPD     64(DX), Y2, Y2
-	VSUBPD     Y2, Y0, Y0
-	VPAND      352(DX), Y1, Y2
-	VPCMPEQD   Y4, Y4, Y4
-	VPGATHERQQ Y4, 384(DX)(Y2*8), Y3
-	VPSLLQ     $0x2e, Y1, Y1
-	VPADDQ     Y1, Y3, Y3
-	VMULPD     224(DX), Y0, Y1
-	VADDPD     192(DX), Y1, Y1
-	VMULPD     Y1, Y0, Y1
-	VADDPD     160(DX), Y1, Y1
-	VMULPD     Y0, Y3, Y0
-	VMULPD     Y1, Y0, Y0
-	VADDPD     Y0, Y3, Y3
-	VADDPD     160(DX), Y3, Y3
-	VMOVUPD    160(DX), Y0
-	VDIVPD     Y3, Y0, Y3
-	VCVTPD2PSY Y3, X0
-	VMOVUPS    X0, (AX)
-	ADDQ       $0x10, CX
-	ADDQ       $0x10, AX
-	SUBQ       $0x04, BX
-	JNZ        step
-	VZEROUPPER
-	RET
-
 // func siluAVX2(dst *float32, src *float32, n int, t *byte)
 // Requires: AVX, AVX2
 TEXT ·siluAVX2(SB), NOSPLIT, $0-32
@@ -326,5 +282,122 @@ step:
 	ADDQ       $0x10, AX
 	SUBQ       $0x04, BX
 	JNZ        step
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX2(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+24(FP), DX
+	MOVQ n+16(FP), BX
+
+step:
+	VMOVUPS      (CX), Y0
+	VMOVUPS      192(DX), Y2
+	VORPS        (DX), Y0, Y1
+	VMOVUPS      32(DX), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(DX), Y1, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VMOVAPS      Y1, Y1
+	VFNMADD231PS 96(DX), Y3, Y1
+	VFNMADD231PS 128(DX), Y3, Y1
+	VMOVUPS      224(DX), Y4
+	VFMADD213PS  256(DX), Y1, Y4
+	VFMADD213PS  288(DX), Y1, Y4
+	VFMADD213PS  320(DX), Y1, Y4
+	VFMADD213PS  352(DX), Y1, Y4
+	VFMADD213PS  384(DX), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VADDPS       192(DX), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPADDD       160(DX), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       160(DX), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VBLENDVPS    Y0, Y4, Y2, Y0
+	VADDPS       Y2, Y4, Y4
+	VDIVPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, BX
+	JNZ          step
+	VZEROUPPER
+	RET
+
+// func erfAVX2(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·erfAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+24(FP), DX
+	MOVQ n+16(FP), BX
+
+step:
+	VMOVUPS      (CX), Y0
+	VANDPS       (DX), Y0, Y1
+	VXORPS       Y1, Y0, Y0
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      480(DX), Y3
+	VFMADD213PS  512(DX), Y2, Y3
+	VFMADD213PS  544(DX), Y2, Y3
+	VFMADD213PS  576(DX), Y2, Y3
+	VFMADD213PS  608(DX), Y2, Y3
+	VFMADD213PS  640(DX), Y2, Y3
+	VFMADD213PS  672(DX), Y2, Y3
+	VFMADD213PS  Y0, Y0, Y3
+	VMOVUPS      416(DX), Y4
+	VCMPPS       $0x1d, 448(DX), Y0, Y2
+	VMINPS       Y0, Y4, Y0
+	VMOVUPS      704(DX), Y4
+	VFMADD213PS  736(DX), Y0, Y4
+	VFMADD213PS  768(DX), Y0, Y4
+	VFMADD213PS  800(DX), Y0, Y4
+	VFMADD213PS  832(DX), Y0, Y4
+	VFMADD213PS  864(DX), Y0, Y4
+	VMULPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y4, Y4
+	VMOVUPS      32(DX), Y0
+	VMAXPS       Y4, Y0, Y4
+	VMULPS       64(DX), Y4, Y0
+	VROUNDPS     $0x08, Y0, Y0
+	VMOVAPS      Y4, Y4
+	VFNMADD231PS 96(DX), Y0, Y4
+	VFNMADD231PS 128(DX), Y0, Y4
+	VMOVUPS      224(DX), Y5
+	VFMADD213PS  256(DX), Y4, Y5
+	VFMADD213PS  288(DX), Y4, Y5
+	VFMADD213PS  320(DX), Y4, Y5
+	VFMADD213PS  352(DX), Y4, Y5
+	VFMADD213PS  384(DX), Y4, Y5
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y5
+	VADDPS       192(DX), Y5, Y5
+	VCVTPS2DQ    Y0, Y0
+	VPSRAD       $0x01, Y0, Y4
+	VPSUBD       Y4, Y0, Y0
+	VPADDD       160(DX), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       160(DX), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y5, Y5
+	VMOVUPS      192(DX), Y0
+	VSUBPS       Y5, Y0, Y5
+	VBLENDVPS    Y2, Y5, Y3, Y3
+	VORPS        Y1, Y3, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, BX
+	JNZ          step
 	VZEROUPPER
 	RET

@@ -26,7 +26,6 @@ func TestCurves(t *testing.T) {
 				one  func(float32) float32
 			}{
 				{"exp", vecmath.ExpTo, vecmath.Exp},
-				{"sigmoid", vecmath.SigmoidTo, vecmath.Sigmoid},
 				{"silu", vecmath.SiluTo, vecmath.Silu},
 				{"tanh", vecmath.TanhTo, vecmath.Tanh},
 				{"libm exp", libm.ExpTo, libm.Exp},
@@ -62,6 +61,64 @@ func TestCurves(t *testing.T) {
 			}
 			if got := vecmath.ExpSumTo(dst, src, 2); math.Abs(float64(got)-want) > 1e-6*want {
 				t.Errorf("the sum is %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestSingles holds what stays in float32 against float64, and each place of a slice against the first.
+func TestSingles(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	odd := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-42, -1e-45, 3e38, -3e38, 103.97, -103.97, 104, -104, 105, -105, 87.4, -87.4, 0.921875, -0.921875, 0.9218749, 4, 3.9999, -4, 3.83}
+	for _, s := range simd.Available()[1:] {
+		t.Run(s.String(), func(t *testing.T) {
+			defer simd.Use(s)()
+			for _, f := range []struct {
+				name string
+				to   func(dst, src []float32)
+				one  func(float64) float64
+			}{
+				{"sigmoid", vecmath.SigmoidTo, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+				{"erf", vecmath.ErfTo, math.Erf},
+			} {
+				worst := 0.0
+				for range 5000 {
+					src := make([]float32, r.IntN(70))
+					for i := range src {
+						if src[i] = float32(r.NormFloat64() * []float64{1e-3, 1, 3, 30}[r.IntN(4)]); r.IntN(8) == 0 {
+							src[i] = odd[r.IntN(len(odd))]
+						}
+					}
+					dst := make([]float32, len(src)+1)
+					dst[len(src)] = 7
+					f.to(dst[:len(src)], src)
+					for i, x := range src {
+						want := f.one(float64(x))
+						if want != want {
+							if dst[i] == dst[i] {
+								t.Fatalf("%s(%v) = %v", f.name, x, dst[i])
+							}
+							continue
+						}
+						w := math.Abs(float64(float32(want)))
+						unit := float64(math.Nextafter32(float32(w), 10)) - w
+						d := math.Abs(float64(dst[i])-want) / unit
+						if worst = max(worst, d); d > 2.5 {
+							t.Fatalf("%s(%v) = %v, want %v, %v units in the last place", f.name, x, dst[i], want, d)
+						}
+						if math.Signbit(float64(dst[i])) != math.Signbit(want) {
+							t.Fatalf("%s(%v) = %v", f.name, x, dst[i])
+						}
+						one := make([]float32, 1)
+						if f.to(one, src[i:i+1]); one[0] != dst[i] {
+							t.Fatalf("%s(%v) = %v at %d, %v alone", f.name, x, dst[i], i, one[0])
+						}
+					}
+					if dst[len(src)] != 7 {
+						t.Fatalf("%s wrote behind the end", f.name)
+					}
+				}
+				t.Logf("%s: %.2f units", f.name, worst)
 			}
 		})
 	}
