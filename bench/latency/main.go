@@ -8,7 +8,7 @@
 //
 // Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of the reference
 // material. With -networks it makes full-size networks with random weights in a folder (see bench/networks) and takes
-// those. Open dimensions are 1.
+// those. Open dimensions are 1, but where the reference material says otherwise of its models.
 //
 // It prints a line a model with the median times of a run, the ratio of ours to the fastest of the others (below 1 is faster), and
 // the geometric means.
@@ -255,7 +255,7 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 		wait.Go(func() {
 			ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer stop()
-			p, err := opmeter.Profile(ctx, m, opmeter.Options{Engine: e, Threads: threads, Time: each, Warmup: each / 4, Turns: &turns, Inputs: opmeter.Inputs{Seed: 1}})
+			p, err := opmeter.Profile(ctx, m, opmeter.Options{Engine: e, Threads: threads, Time: each, Warmup: each / 4, Turns: &turns, Inputs: inputs(), MaxMemory: 4 << 30})
 			if err == nil {
 				err = failed(p)
 			}
@@ -280,6 +280,15 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 		mine = errors.New("no time")
 	}
 	return &t, mine
+}
+
+// inputs says what all engines are given: of the reference material what it says of its models.
+func inputs() opmeter.Inputs {
+	in := opmeter.Inputs{Seed: 1}
+	if dir := material.Dir(); dir != "" {
+		in.Overrides = filepath.Join(dir, "oracle", "inputs.json")
+	}
+	return in
 }
 
 // failed tells whether an operator of ours failed.
