@@ -188,8 +188,8 @@ type Options struct {
 	Threads int
 	// Pin binds every thread to a processor of its own, one a core where possible.
 	Pin bool
-	// Runs is the number of measured inferences of each pass; 0 takes as many as fit
-	// into Time, at least 3.
+	// Runs is the number of measured inferences of each pass, under load of each stream, and
+	// more until every stream has had one; 0 takes as many as fit into Time, at least 3.
 	Runs int
 	// Time is the time for all measured inferences where Runs is 0; 0 means 2 s.
 	Time time.Duration

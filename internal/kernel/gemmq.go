@@ -30,9 +30,18 @@ type PackedQ struct {
 // NewPackedQ makes room for weights; see [PackedQ.Fill].
 func NewPackedQ(n, k int) *PackedQ {
 	if f := simd.IntKernels(); f != nil && k > 0 {
-		return &PackedQ{n: n, k: k, panels: &intPanels{f: f, segs: 1, seg: k}}
+		return &PackedQ{n: n, k: k, panels: &intPanels{f: f, segs: 1, seg: k, fours: true}}
 	}
 	return &PackedQ{n: n, k: k, data: make([]float64, roundUp(n, 4)/2*k)}
+}
+
+// NewPacked16 makes room for weights of [PackedQ.Product16]; without vectors it is NewPackedQ.
+func NewPacked16(n, k int) *PackedQ {
+	p := NewPackedQ(n, k)
+	if p.panels != nil {
+		p.panels.fours = false
+	}
+	return p
 }
 
 // Fill packs weights, given as differences to their zero point: step i of channel

@@ -11,7 +11,9 @@ import (
 // Products of 8-bit numbers in vectors: activations are widened to 16 bits, as
 // differences to their zero point, so that borders are zeros and no sum has to be
 // corrected; neighbours along the sum are multiplied in pairs. A piece of odd length
-// has a pair with a weight of zero.
+// has a pair with a weight of zero. Where the set multiplies fours of 8 bits and weights have no more,
+// products of matrices take activations as they are, moved to numbers without a sign, and sums
+// begin with what the zero point is too much.
 
 var intTiles = sync.Pool{New: func() any { return new(simd.IntTile) }}
 
@@ -22,31 +24,48 @@ func giveIntTile(t *simd.IntTile) {
 }
 
 // intPanels are weights for the kernels in vectors: panels of columns, in each for every
-// pair of steps the two weights of all columns.
+// pair, or four, of steps the weights of all columns.
 type intPanels struct {
 	f         *simd.Ints
-	segs, seg int // pieces of the sum and their length
+	segs, seg int  // pieces of the sum and their length
+	fours     bool // wanted where possible
 	narrow    []int8
 	wide      []int16 // in place of narrow where a weight has more than 8 bits
+	sums      []int32 // of the weights of each column, where there are fours
 }
 
-// pairs is the number of pairs of a piece.
-func (w *intPanels) pairs() int { return (w.seg + 1) / 2 }
+// each is the number of steps that are multiplied together.
+func (w *intPanels) each() int {
+	if w.sums != nil {
+		return 4
+	}
+	return 2
+}
+
+// pairs is the number of pairs, or of fours, of a piece.
+func (w *intPanels) pairs() int { return (w.seg + w.each() - 1) / w.each() }
 
 // fill packs n channels: step i of channel j is v[j*vec+i*elem].
 func (w *intPanels) fill(n int, v []int32, vec, elem int) {
 	k, cols := w.segs*w.seg, w.f.Cols
-	size := roundUp(n, cols) * w.segs * w.pairs() * 2
+	w.sums = nil
+	size := func() int { return roundUp(n, cols) * w.segs * w.pairs() * w.each() }
+	sums := make([]int32, roundUp(n, cols))
 	for j := range n {
 		for i := range k {
-			if x := v[j*vec+i*elem]; x != int32(int8(x)) {
-				w.narrow, w.wide = nil, room(w.wide, size)
+			x := v[j*vec+i*elem]
+			if x != int32(int8(x)) {
+				w.narrow, w.wide = nil, room(w.wide, size())
 				packPairs(w, w.wide, n, v, vec, elem)
 				return
 			}
+			sums[j] += x
 		}
 	}
-	w.narrow, w.wide = room(w.narrow, size), nil
+	if w.fours && w.f.Quads() {
+		w.sums = sums
+	}
+	w.narrow, w.wide = room(w.narrow, size()), nil
 	packPairs(w, w.narrow, n, v, vec, elem)
 }
 
@@ -61,21 +80,21 @@ func room[T any](v []T, n int) []T {
 }
 
 func packPairs[T int8 | int16](w *intPanels, dst []T, n int, v []int32, vec, elem int) {
-	cols, pairs := w.f.Cols, w.pairs()
-	panel := w.segs * pairs * cols * 2
+	cols, pairs, each := w.f.Cols, w.pairs(), w.each()
+	panel := w.segs * pairs * cols * each
 	for j := range n {
-		d := dst[j/cols*panel+j%cols*2:]
+		d := dst[j/cols*panel+j%cols*each:]
 		for s := range w.segs {
 			for i := range w.seg {
-				d[(s*pairs+i/2)*cols*2+i%2] = T(v[j*vec+(s*w.seg+i)*elem])
+				d[(s*pairs+i/each)*cols*each+i%each] = T(v[j*vec+(s*w.seg+i)*elem])
 			}
 		}
 	}
 }
 
-// at is the place of a panel's row of pairs.
+// at is the place of a panel's row of pairs or fours.
 func (w *intPanels) at(panel, row int) unsafe.Pointer {
-	i := (panel*w.segs*w.pairs() + row) * w.f.Cols * 2
+	i := (panel*w.segs*w.pairs() + row) * w.f.Cols * w.each()
 	if w.narrow != nil {
 		return unsafe.Pointer(&w.narrow[i])
 	}
@@ -98,6 +117,10 @@ func borrow16(n int) (*[]float32, []int16) {
 
 // gemmInts is GemmQ in vectors.
 func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
+	if w.panels.sums != nil {
+		gemmFours(p, m, x, tables, w, y)
+		return
+	}
 	f, k := w.panels.f, w.k
 	line := 2 * w.panels.pairs()
 	sc, a := borrow16(m * line)
@@ -115,15 +138,60 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 			}
 		})
 	}
-	w.product(p, m, a, line, y)
+	w.product(p, m, bytesOf16(a), 2*line, nil, y)
 	scratch.Put(sc)
+}
+
+// bytesOf16 are the bytes of 16-bit integers.
+func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 2*len(v)) }
+
+// gemmFours is gemmInts with fours of 8-bit numbers.
+func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
+	k, sums := w.k, w.panels.sums
+	line, signed := 4*w.panels.pairs(), tables[0].signed
+	zero := func(t *ByteTable) int32 {
+		if signed {
+			return t.zero + 128
+		}
+		return t.zero
+	}
+	scs, fs := borrow(len(sums))
+	start := asInt32(fs)
+	clear(start)
+	if len(tables) == 1 {
+		for i, v := range sums {
+			start[i] = -zero(&tables[0]) * v
+		}
+	}
+	a := x
+	if signed || line != k {
+		sc, fa := borrow(m*line/4 + 1)
+		defer scratch.Put(sc)
+		a = unsafe.Slice((*uint8)(unsafe.Pointer(&fa[0])), 4*len(fa))
+		p.For(m, max(1, 2*copyGrain/k), func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				simd.Unsigned(a[r*line:][:k], x[r*k:][:k], signed)
+				clear(a[r*line+k : (r+1)*line])
+			}
+		})
+	}
+	w.product(p, m, a, line, start, y)
+	if len(tables) > 1 {
+		for r := range m {
+			z, row := zero(&tables[r]), y[r*w.n:][:w.n]
+			for i := range row {
+				row[i] -= z * sums[i]
+			}
+		}
+	}
+	scratch.Put(scs)
 }
 
 // Product16 computes y[n] = w·x for one row of 16-bit numbers of at most 9 bits, whose
 // length is even: [PackedQ.Pairs] pairs. It is for kernels in vectors only; see
-// [PackedQ.Vectors].
+// [PackedQ.Vectors]. The weights are those of [NewPacked16].
 func (p *PackedQ) Product16(pool *workers.Pool, x []int16, y []int32) {
-	p.product(pool, 1, x, len(x), y)
+	p.product(pool, 1, bytesOf16(x), 2*len(x), nil, y)
 }
 
 // Vectors tells whether kernels in vectors compute the product.
@@ -133,8 +201,9 @@ func (p *PackedQ) Vectors() bool { return p.panels != nil }
 // their number is odd.
 func (p *PackedQ) Pairs() int { return (p.k + 1) / 2 }
 
-// product multiplies m rows of 16-bit numbers, line apart, by all panels.
-func (p *PackedQ) product(pool *workers.Pool, m int, a []int16, line int, y []int32) {
+// product multiplies m rows, line bytes apart, by all panels: of 16-bit numbers, or of 8-bit ones
+// with what their sums begin with.
+func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start, y []int32) {
 	f, k := p.panels.f, p.k
 	panels := (p.n + f.Cols - 1) / f.Cols
 	jobs := 1
@@ -142,7 +211,7 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []int16, line int, y []in
 		jobs = max(1, min(4*pool.Threads(), m*p.n*k/jobWork))
 	}
 	// The rows of a job and a panel stay in the second-level cache.
-	rows := min(m, max(f.Rows, packBlock/line/f.Rows*f.Rows))
+	rows := min(m, max(f.Rows, 2*packBlock/line/f.Rows*f.Rows))
 	if jobs > 1 {
 		rows = min(rows, roundUp((m+jobs-1)/jobs, f.Rows))
 	}
@@ -153,23 +222,33 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []int16, line int, y []in
 		t := intTiles.Get().(*simd.IntTile)
 		room, fs := borrow(f.Rows * f.Cols)
 		buf := asInt32(fs)
-		t.K, t.Segs, t.RowA = p.panels.pairs(), 1, 2*line
+		t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
+		run := func(rows int) {
+			if start != nil {
+				f.RunQuads(t, rows)
+				return
+			}
+			f.Run(t, rows, p.panels.wide != nil)
+		}
 		for i := lo; i < hi; i++ {
 			m0, n0 := i/parts*rows, i%parts*step
 			m1, n1 := min(m0+rows, m), min(n0+step, panels)
 			for n := n0; n < n1; n++ {
 				width := min(f.Cols, p.n-n*f.Cols)
 				t.B = p.panels.at(n, 0)
+				if start != nil {
+					t.Start = &start[n*f.Cols]
+				}
 				for r := m0; r < m1; {
 					h := evenly(m1-r, f.Rows)
-					t.A = &a[r*line]
+					t.A = unsafe.Pointer(&a[r*line])
 					out := y[r*p.n+n*f.Cols:]
 					if width == f.Cols {
 						t.C, t.RowC = &out[0], 4*p.n
-						f.Run(t, h, p.panels.wide != nil)
+						run(h)
 					} else {
 						t.C, t.RowC = &buf[0], 4*f.Cols
-						f.Run(t, h, p.panels.wide != nil)
+						run(h)
 						for j := range h {
 							copy(out[j*p.n:][:width], buf[j*f.Cols:])
 						}
@@ -261,7 +340,7 @@ func (c *intLines) block(s *ConvShape, og int, x []int16, y, g, l0, l1, p0, p1, 
 				for i := range l.passes {
 					q := &l.passes[i]
 					t.Segs, t.SegA = q.segs, 2*q.seg
-					t.A = &x[line*l.lineA+at*l.stepA+g*cg+q.a]
+					t.A = unsafe.Pointer(&x[line*l.lineA+at*l.stepA+g*cg+q.a])
 					t.B = w.at(n, i*q.segs*w.pairs())
 					t.SetContinue(i > 0)
 					f.Run(t, rows, w.wide != nil)
@@ -366,7 +445,7 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []int16, runs []simd.Run, x 
 		t.SetContinue(k0 > 0)
 		for o := o0; o < o1; {
 			rows := evenly(o1-o, f.Rows)
-			t.A = &c.weights[(g*og+o)*c.line+k0]
+			t.A = unsafe.Pointer(&c.weights[(g*og+o)*c.line+k0])
 			for n := n0; n < n1; n++ {
 				p0 := n * f.Cols
 				out := y[(g*og+o)*area+p0:]

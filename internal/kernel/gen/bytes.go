@@ -16,6 +16,7 @@ const (
 	intC
 	intRowC
 	intFlags
+	intStart
 )
 
 func bytes(a *asm) {
@@ -35,6 +36,11 @@ func bytes(a *asm) {
 			}
 		}
 	}
+	for r := 1; r <= 12; r++ {
+		a.quadTile(zmm, r, false)
+		a.quadTile(zmm, r, true)
+	}
+	a.gatherQuads(zmm)
 	for _, w := range []width{ymm, zmm} {
 		a.widen(w, true)
 		a.widen(w, false)
@@ -120,6 +126,129 @@ func (a *asm) intTile(w width, rows int, wide, dot bool) {
 	a.JNZ(operand.LabelRef("segment"))
 	p.set(at(t, intC), at(t, intRowC))
 	each(func(r, v int) { a.VMOVUPS(sum(r, v), p.at(r, v*w.bytes())) })
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// quadTile writes the product of rows of fours of 8-bit numbers by a panel of such fours, with
+// 32-bit sums that begin with those of start. Rows have no sign, the panel has one, and start is a row
+// for all; turned, it is the other way round: rows have a sign, and start has a number for each.
+func (a *asm) quadTile(w width, rows int, turned bool) {
+	kind := "quads"
+	if turned {
+		kind = "turned"
+	}
+	a.function(label("%s%dVNNI", kind, rows), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	const vecs = 2
+	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
+	b := [vecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
+	spread := w.reg(rows*vecs + 2)
+	each := func(f func(r, v int)) {
+		for r := range rows {
+			for v := range vecs {
+				f(r, v)
+			}
+		}
+	}
+	flags, start := a.GP64(), a.GP64()
+	a.MOVQ(at(t, intFlags), flags)
+	p := a.rows(rows)
+	a.TESTQ(flags, flags)
+	a.JNZ(operand.LabelRef("continue"))
+	a.MOVQ(at(t, intStart), start)
+	each(func(r, v int) {
+		if turned {
+			a.VPBROADCASTD(at(start, 4*r), sum(r, v))
+		} else {
+			a.VMOVUPS(at(start, v*w.bytes()), sum(r, v))
+		}
+	})
+	a.JMP(operand.LabelRef("begin"))
+	a.Label("continue")
+	p.set(at(t, intC), at(t, intRowC))
+	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
+	a.Label("begin")
+	p.set(at(t, intA), at(t, intRowA))
+	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, intB), pb)
+	a.MOVQ(at(t, intSegs), segs)
+	a.MOVQ(at(t, intK), k)
+	a.MOVQ(at(t, intSegA), seg)
+	a.SHLQ(operand.U8(2), k)
+	a.SUBQ(k, seg)
+	a.Label("segment")
+	a.MOVQ(at(t, intK), k)
+	a.Label("step")
+	for v := range vecs {
+		a.loadInts(w, at(pb, v*w.bytes()), b[v])
+	}
+	for r := range rows {
+		a.VPBROADCASTD(p.at(r, 0), spread)
+		for v := range vecs {
+			if turned {
+				a.VPDPBUSD(spread, b[v], sum(r, v))
+			} else {
+				a.VPDPBUSD(b[v], spread, sum(r, v))
+			}
+		}
+	}
+	p.add(operand.U32(4))
+	a.ADDQ(operand.U32(uint32(vecs*w.bytes())), pb)
+	a.DECQ(k)
+	a.JNZ(operand.LabelRef("step"))
+	p.add(seg)
+	a.DECQ(segs)
+	a.JNZ(operand.LabelRef("segment"))
+	p.set(at(t, intC), at(t, intRowC))
+	each(func(r, v int) { a.VMOVUPS(sum(r, v), p.at(r, v*w.bytes())) })
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// gatherQuads is gather for rows of fours of 8-bit numbers: the values of four taps side by side.
+func (a *asm) gatherQuads(w width) {
+	a.function("gatherQuads"+w.set, "func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	offs := a.Load(a.Param("offs"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	runs := a.Load(a.Param("runs"), a.GP64())
+	from, to, run, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	var taps [4]reg.GPVirtual
+	a.Label("row")
+	for i := range taps {
+		taps[i] = a.GP64()
+		a.MOVLQSX(at(offs, 4*i), taps[i])
+		a.ADDQ(src, taps[i])
+	}
+	a.MOVQ(runs, run)
+	a.Load(a.Param("nruns"), left)
+	a.Label("run")
+	a.MOVLQSX(at(run, 0), from)
+	a.MOVLQSX(at(run, 4), to)
+	for v := range 2 {
+		x := a.vec(w)
+		for i, tap := range taps {
+			from := operand.Mem{Base: tap, Index: from, Scale: 1, Disp: v * w.floats}
+			if i == 0 {
+				a.VPMOVZXBD(from, x)
+				continue
+			}
+			y := a.vec(w)
+			a.VPMOVZXBD(from, y)
+			a.VPSLLD(operand.U8(uint8(8*i)), y, y)
+			a.VPORD(y, x, x)
+		}
+		a.VMOVUPS(x, operand.Mem{Base: dst, Index: to, Scale: 4, Disp: v * w.bytes()})
+	}
+	a.ADDQ(operand.U32(8), run)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("run"))
+	a.ADDQ(operand.U32(16), offs)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
 }

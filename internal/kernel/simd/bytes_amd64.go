@@ -20,7 +20,10 @@ var ints = family[Ints]{
 		narrow:    []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
 		wide:      []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
+		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
+		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
+		gatherQuads: gatherQuadsAVX512,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
 	},
 }
 
@@ -227,3 +230,78 @@ func gatherPairsAVX512(dst, src *int16, offs *int32, n int, runs *int32, nruns i
 
 //go:noescape
 func requantiseAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
+
+//go:noescape
+func quads1VNNI(t *IntTile)
+
+//go:noescape
+func quads2VNNI(t *IntTile)
+
+//go:noescape
+func quads3VNNI(t *IntTile)
+
+//go:noescape
+func quads4VNNI(t *IntTile)
+
+//go:noescape
+func quads5VNNI(t *IntTile)
+
+//go:noescape
+func quads6VNNI(t *IntTile)
+
+//go:noescape
+func quads7VNNI(t *IntTile)
+
+//go:noescape
+func quads8VNNI(t *IntTile)
+
+//go:noescape
+func quads9VNNI(t *IntTile)
+
+//go:noescape
+func quads10VNNI(t *IntTile)
+
+//go:noescape
+func quads11VNNI(t *IntTile)
+
+//go:noescape
+func quads12VNNI(t *IntTile)
+
+//go:noescape
+func turned1VNNI(t *IntTile)
+
+//go:noescape
+func turned2VNNI(t *IntTile)
+
+//go:noescape
+func turned3VNNI(t *IntTile)
+
+//go:noescape
+func turned4VNNI(t *IntTile)
+
+//go:noescape
+func turned5VNNI(t *IntTile)
+
+//go:noescape
+func turned6VNNI(t *IntTile)
+
+//go:noescape
+func turned7VNNI(t *IntTile)
+
+//go:noescape
+func turned8VNNI(t *IntTile)
+
+//go:noescape
+func turned9VNNI(t *IntTile)
+
+//go:noescape
+func turned10VNNI(t *IntTile)
+
+//go:noescape
+func turned11VNNI(t *IntTile)
+
+//go:noescape
+func turned12VNNI(t *IntTile)
+
+//go:noescape
+func gatherQuadsAVX512(dst, src *byte, offs *int32, n int, runs *int32, nruns int)

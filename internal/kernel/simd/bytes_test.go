@@ -13,7 +13,7 @@ func TestIntTileLayout(t *testing.T) {
 	var x IntTile
 	for i, got := range []uintptr{
 		unsafe.Offsetof(x.A), unsafe.Offsetof(x.RowA), unsafe.Offsetof(x.SegA), unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs),
-		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more),
+		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more), unsafe.Offsetof(x.Start),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)
@@ -77,7 +77,7 @@ func TestIntTiles(t *testing.T) {
 					want[1+x*ldc+j] = s
 				}
 			}
-			tile := &IntTile{A: &a[0], RowA: 2 * rowA, SegA: 2 * segA, K: k, Segs: segs, B: unsafe.Pointer(&b8[0]), C: &c[1], RowC: 4 * ldc}
+			tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: 2 * rowA, SegA: 2 * segA, K: k, Segs: segs, B: unsafe.Pointer(&b8[0]), C: &c[1], RowC: 4 * ldc}
 			if wide {
 				tile.B = unsafe.Pointer(&b16[0])
 			}
@@ -203,4 +203,122 @@ func TestRequantise(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Fours of 8-bit numbers, both ways, against their definition.
+func TestIntQuads(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		if !ik.Quads() {
+			t.Skip("no products of fours")
+		}
+		for n := range 2000 {
+			turned, more := r.IntN(2) == 0, r.IntN(2) == 0
+			rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
+			rowA, segA := r.IntN(50), r.IntN(50)
+			a, b := make([]uint8, (rows-1)*rowA+(segs-1)*segA+4*k), make([]uint8, segs*k*ik.Cols*4)
+			for _, v := range [][]uint8{a, b} {
+				for i := range v {
+					if v[i] = uint8(r.Uint32()); n%5 == 0 {
+						v[i] = []uint8{0, 127, 128, 255}[r.IntN(4)]
+					}
+				}
+			}
+			start := make([]int32, max(rows, ik.Cols))
+			for i := range start {
+				start[i] = r.Int32() - r.Int32()
+			}
+			ldc := ik.Cols + r.IntN(3)
+			c := make([]int32, rows*ldc+2)
+			for i := range c {
+				c[i] = r.Int32() - r.Int32()
+			}
+			want := append([]int32(nil), c...)
+			for x := range rows {
+				for j := range ik.Cols {
+					s := start[j]
+					if turned {
+						s = start[x]
+					}
+					if more {
+						s = c[1+x*ldc+j]
+					}
+					for g := range segs {
+						for i := range 4 * k {
+							p, q := a[x*rowA+g*segA+i], b[((g*k+i/4)*ik.Cols+j)*4+i%4]
+							if turned {
+								s += int32(int8(p)) * int32(q)
+							} else {
+								s += int32(p) * int32(int8(q))
+							}
+						}
+					}
+					want[1+x*ldc+j] = s
+				}
+			}
+			tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[1], RowC: 4 * ldc, Start: &start[0]}
+			tile.SetContinue(more)
+			if turned {
+				ik.RunTurned(tile, rows)
+			} else {
+				ik.RunQuads(tile, rows)
+			}
+			for i := range c {
+				if c[i] != want[i] {
+					t.Fatalf("case %d: %d rows, %d segments of %d fours, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
+				}
+			}
+		}
+		for range 200 {
+			src, quads := make([]uint8, 400), 1+r.IntN(5)
+			for i := range src {
+				src[i] = uint8(r.Uint32())
+			}
+			offs := make([]int32, 4*quads)
+			for i := range offs {
+				offs[i] = int32(r.IntN(300))
+			}
+			split := int32(r.IntN(ik.Cols))
+			runs := []Run{{int32(r.IntN(20)), 0}, {int32(r.IntN(20)), split}}
+			dst := make([]uint8, (quads+1)*ik.Cols*4)
+			ik.GatherQuads(dst, src, offs, runs)
+			for q := range quads {
+				for j := range ik.Cols {
+					from := int(runs[0].From) + j
+					if j >= int(split) {
+						from = int(runs[1].From) + j - int(split)
+					}
+					for i := range 4 {
+						if got, want := dst[(q*ik.Cols+j)*4+i], src[int(offs[4*q+i])+from]; got != want {
+							t.Fatalf("four %d, column %d, tap %d is %d, want %d", q, j, i, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestUnsigned(t *testing.T) {
+	t.Parallel()
+	src := make([]uint8, 21)
+	for i := range src {
+		src[i] = uint8(37 * i)
+	}
+	for n := range src {
+		for _, signed := range []bool{false, true} {
+			dst := make([]uint8, len(src))
+			Unsigned(dst, src[:n], signed)
+			for i, v := range dst {
+				want := uint8(0)
+				if i < n {
+					if want = src[i]; signed {
+						want = uint8(int(int8(want)) + 128)
+					}
+				}
+				if v != want {
+					t.Fatalf("%d of %d, signed %t: %d, want %d", i, n, signed, v, want)
+				}
+			}
+		}
+	}
 }

@@ -28,7 +28,7 @@ func ElementKernels() *Elements { return elements.pick() }
 // whole is the number of elements that loops take: registers of 8.
 func whole(n int) int { return n / 8 * 8 }
 
-func binary(dst, a, b []float32, loop func(dst, a, b *float32, n int)) int {
+func both(dst, a, b []float32, loop func(dst, a, b *float32, n int)) int {
 	n := whole(len(dst))
 	if n > 0 {
 		_, _ = a[n-1], b[n-1]
@@ -57,7 +57,7 @@ func scalarWith(dst []float32, a *float32, b []float32, loop func(dst, a, b *flo
 
 // Add writes a+b; dst may be an operand here and below.
 func (e *Elements) Add(dst, a, b []float32) {
-	for i := binary(dst, a, b, e.addVV); i < len(dst); i++ {
+	for i := both(dst, a, b, e.addVV); i < len(dst); i++ {
 		dst[i] = a[i] + b[i]
 	}
 }
@@ -71,7 +71,7 @@ func (e *Elements) AddScalar(dst, a []float32, b float32) {
 
 // Sub writes a-b.
 func (e *Elements) Sub(dst, a, b []float32) {
-	for i := binary(dst, a, b, e.subVV); i < len(dst); i++ {
+	for i := both(dst, a, b, e.subVV); i < len(dst); i++ {
 		dst[i] = a[i] - b[i]
 	}
 }
@@ -85,7 +85,7 @@ func (e *Elements) ScalarSub(dst []float32, a float32, b []float32) {
 
 // Mul writes a·b.
 func (e *Elements) Mul(dst, a, b []float32) {
-	for i := binary(dst, a, b, e.mulVV); i < len(dst); i++ {
+	for i := both(dst, a, b, e.mulVV); i < len(dst); i++ {
 		dst[i] = a[i] * b[i]
 	}
 }
@@ -99,7 +99,7 @@ func (e *Elements) MulScalar(dst, a []float32, b float32) {
 
 // Div writes a/b.
 func (e *Elements) Div(dst, a, b []float32) {
-	for i := binary(dst, a, b, e.divVV); i < len(dst); i++ {
+	for i := both(dst, a, b, e.divVV); i < len(dst); i++ {
 		dst[i] = a[i] / b[i]
 	}
 }

@@ -61,7 +61,7 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 		return nil, err
 	}
 	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, q: make([]float32, k), sum: make([]float32, n)}
-	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
+	if packed := kernel.NewPacked16(n, k); packed.Vectors() {
 		packed.Fill(wq, k, 1)
 		h.packed, h.pairs, h.whole = packed, make([]int16, 2*packed.Pairs()), make([]int32, n)
 		return h, nil
