@@ -70,6 +70,17 @@ const (
 	FolderPrefix   = "opmeter-engine-"
 )
 
+// unsignalled is the setting of a child's environment that keeps its runtime from stopping threads by signals,
+// beside those that are in effect. The threads are a library's for as long as it computes: a signal interrupts
+// its waits, and Linux 6.18 ended one of six processes in which OpenVINO computed in streams, for want of a
+// frame for such a signal.
+func unsignalled(settings string) string {
+	if settings != "" {
+		settings += ","
+	}
+	return "GODEBUG=" + settings + "asyncpreemptoff=1"
+}
+
 // start starts a child and sends its request.
 func start(helper string, req *Request) (*process, error) {
 	folder, err := os.MkdirTemp("", FolderPrefix)
@@ -78,7 +89,7 @@ func start(helper string, req *Request) (*process, error) {
 	}
 	p := &process{folder: folder, stderr: &tail{}, came: make(chan received)}
 	p.cmd = exec.Command(helper)
-	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder)
+	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder, unsignalled(os.Getenv("GODEBUG")))
 	p.cmd.Stderr = p.stderr
 	// Whoever inherits the child's standard error must not keep it from ending.
 	p.cmd.WaitDelay = time.Second

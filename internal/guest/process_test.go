@@ -24,6 +24,19 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
+// What a user set of the runtime stays in effect in a child.
+func TestUnsignalled(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{
+		"":                         "GODEBUG=asyncpreemptoff=1",
+		"madvdontneed=1,gctrace=1": "GODEBUG=madvdontneed=1,gctrace=1,asyncpreemptoff=1",
+	} {
+		if got := unsignalled(settings); got != want {
+			t.Errorf("%q: %q, want %q", settings, got, want)
+		}
+	}
+}
+
 // Whoever ends a process for want of memory says so in words of its own.
 func TestStarved(t *testing.T) {
 	t.Parallel()
