@@ -138,15 +138,13 @@ func (a *asm) extent() {
 	a.VMOVUPS(at(out, 0), least)
 	a.VMOVUPS(at(out, 32), most)
 	a.VXORPS(none, none, none)
-	a.Label("step")
-	a.VMOVUPS(at(src, 0), x)
-	a.VCMPPS(operand.U8(3), x, x, c)
-	a.VORPS(c, none, none)
-	a.VMINPS(x, least, least)
-	a.VMAXPS(x, most, most)
-	a.ADDQ(operand.U8(32), src)
-	a.SUBQ(operand.U8(8), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 8, func() {
+		a.VMOVUPS(at(src, 0), x)
+		a.VCMPPS(operand.U8(3), x, x, c)
+		a.VORPS(c, none, none)
+		a.VMINPS(x, least, least)
+		a.VMAXPS(x, most, most)
+	}, step{src, 32})
 	a.VMOVUPS(least, at(out, 0))
 	a.VMOVUPS(most, at(out, 32))
 	a.VMOVUPS(none, at(out, 64))
@@ -166,25 +164,22 @@ func (a *asm) nibbles() {
 	a.VPCMPEQD(mask, mask, mask)
 	a.VPSRLD(operand.U8(28), mask, mask)
 	low, high, first, second := a.YMM(), a.YMM(), a.YMM(), a.YMM()
-	a.Label("step")
-	a.VPMOVZXBD(at(src, 0), low)
-	a.VPSRLD(operand.U8(4), low, high)
-	a.VPAND(mask, low, low)
-	for _, v := range []reg.VecVirtual{low, high} {
-		a.VCVTDQ2PS(v, v)
-		a.VSUBPS(zero, v, v)
-		a.VMULPS(scale, v, v)
-	}
-	a.VUNPCKLPS(high, low, first)
-	a.VUNPCKHPS(high, low, second)
-	a.VPERM2F128(operand.U8(0x20), second, first, low)
-	a.VPERM2F128(operand.U8(0x31), second, first, high)
-	a.VMOVUPS(low, at(dst, 0))
-	a.VMOVUPS(high, at(dst, 32))
-	a.ADDQ(operand.U8(8), src)
-	a.ADDQ(operand.U8(64), dst)
-	a.SUBQ(operand.U8(16), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 16, func() {
+		a.VPMOVZXBD(at(src, 0), low)
+		a.VPSRLD(operand.U8(4), low, high)
+		a.VPAND(mask, low, low)
+		for _, v := range []reg.VecVirtual{low, high} {
+			a.VCVTDQ2PS(v, v)
+			a.VSUBPS(zero, v, v)
+			a.VMULPS(scale, v, v)
+		}
+		a.VUNPCKLPS(high, low, first)
+		a.VUNPCKHPS(high, low, second)
+		a.VPERM2F128(operand.U8(0x20), second, first, low)
+		a.VPERM2F128(operand.U8(0x31), second, first, high)
+		a.VMOVUPS(low, at(dst, 0))
+		a.VMOVUPS(high, at(dst, 32))
+	}, step{src, 8}, step{dst, 64})
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -236,22 +231,36 @@ func (a *asm) rectifyHalf() {
 	a.VPSRLW(operand.U8(1), all, magnitude)
 	a.VPXOR(zero, zero, zero)
 	x, m, keep := a.YMM(), a.YMM(), a.YMM()
-	a.Label("step")
-	a.VMOVDQU(at(src, 0), x)
-	a.VPAND(magnitude, x, m)
-	a.VPCMPGTW(inf, m, keep)
-	a.VPCMPEQW(zero, m, m)
-	a.VPOR(m, keep, keep)
-	a.VPSRAW(operand.U8(15), x, m)
-	a.VPANDN(m, keep, m)
-	a.VPANDN(x, m, x)
-	a.VMOVDQU(x, at(dst, 0))
-	a.ADDQ(operand.U8(32), src)
-	a.ADDQ(operand.U8(32), dst)
-	a.SUBQ(operand.U8(16), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 16, func() {
+		a.VMOVDQU(at(src, 0), x)
+		a.VPAND(magnitude, x, m)
+		a.VPCMPGTW(inf, m, keep)
+		a.VPCMPEQW(zero, m, m)
+		a.VPOR(m, keep, keep)
+		a.VPSRAW(operand.U8(15), x, m)
+		a.VPANDN(m, keep, m)
+		a.VPANDN(x, m, x)
+		a.VMOVDQU(x, at(dst, 0))
+	}, step{src, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// step is a pointer and the bytes by which a loop moves it on in each turn.
+type step struct {
+	p  reg.Register
+	by int
+}
+
+// loop runs body for n values, a multiple of each, that many at a time.
+func (a *asm) loop(n reg.Register, each uint8, body func(), steps ...step) {
+	a.Label("step")
+	body()
+	for _, s := range steps {
+		a.ADDQ(operand.U8(uint8(s.by)), s.p)
+	}
+	a.SUBQ(operand.U8(each), n)
+	a.JNZ(operand.LabelRef("step"))
 }
 
 // unrolled runs f for n values, a multiple of 8: 32 at a time, then 8.
@@ -336,12 +345,9 @@ func (a *asm) convert(name, sig string, dstSize, srcSize int, f func(from, to op
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	x := a.YMM()
-	a.Label("step")
-	f(at(src, 0), at(dst, 0), x)
-	a.ADDQ(operand.U8(uint8(srcSize)), src)
-	a.ADDQ(operand.U8(uint8(dstSize)), dst)
-	a.SUBQ(operand.U8(8), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 8, func() {
+		f(at(src, 0), at(dst, 0), x)
+	}, step{src, srcSize}, step{dst, dstSize})
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -364,38 +370,35 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 	if away {
 		a.awayMasks(sign, half)
 	}
-	a.Label("step")
-	x := a.YMM()
-	if integers {
-		a.VPADDD(at(src, 0), bias, x)
-		a.VCVTDQ2PS(x, x)
-		a.VMULPS(scale, x, x)
-	} else {
-		a.VMOVUPS(at(src, 0), x)
-		a.VDIVPS(scale, x, x)
-	}
-	if away {
-		// What is no number becomes zero.
-		number, part := a.YMM(), a.YMM()
-		a.VCMPPS(operand.U8(7), x, x, number)
-		a.VANDPS(number, x, x)
-		a.VMAXPS(lo, x, x)
-		a.VMINPS(hi, x, x)
-		a.VANDPS(sign, x, part)
-		a.VORPS(half, part, part)
-		a.VADDPS(part, x, x)
-		a.VCVTTPS2DQ(x, x)
-	} else {
-		// What is no number becomes the lower limit.
-		a.VMAXPS(lo, x, x)
-		a.VMINPS(hi, x, x)
-		a.VCVTPS2DQ(x, x)
-	}
-	a.pack(x, zero, bytes, at(dst, 0))
-	a.ADDQ(operand.U8(32), src)
-	a.ADDQ(operand.U8(8), dst)
-	a.SUBQ(operand.U8(8), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 8, func() {
+		x := a.YMM()
+		if integers {
+			a.VPADDD(at(src, 0), bias, x)
+			a.VCVTDQ2PS(x, x)
+			a.VMULPS(scale, x, x)
+		} else {
+			a.VMOVUPS(at(src, 0), x)
+			a.VDIVPS(scale, x, x)
+		}
+		if away {
+			// What is no number becomes zero.
+			number, part := a.YMM(), a.YMM()
+			a.VCMPPS(operand.U8(7), x, x, number)
+			a.VANDPS(number, x, x)
+			a.VMAXPS(lo, x, x)
+			a.VMINPS(hi, x, x)
+			a.VANDPS(sign, x, part)
+			a.VORPS(half, part, part)
+			a.VADDPS(part, x, x)
+			a.VCVTTPS2DQ(x, x)
+		} else {
+			// What is no number becomes the lower limit.
+			a.VMAXPS(lo, x, x)
+			a.VMINPS(hi, x, x)
+			a.VCVTPS2DQ(x, x)
+		}
+		a.pack(x, zero, bytes, at(dst, 0))
+	}, step{src, 32}, step{dst, 8})
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -435,20 +438,17 @@ func (a *asm) limitBytes(signed bool) {
 	lo, hi := a.spreadParam("lo"), a.spreadParam("hi")
 	a.VPBROADCASTB(lo.AsX(), lo)
 	a.VPBROADCASTB(hi.AsX(), hi)
-	a.Label("step")
-	x := a.YMM()
-	if signed {
-		a.VPMAXSB(at(src, 0), lo, x)
-		a.VPMINSB(hi, x, x)
-	} else {
-		a.VPMAXUB(at(src, 0), lo, x)
-		a.VPMINUB(hi, x, x)
-	}
-	a.VMOVDQU(x, at(dst, 0))
-	a.ADDQ(operand.U8(32), src)
-	a.ADDQ(operand.U8(32), dst)
-	a.SUBQ(operand.U8(32), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 32, func() {
+		x := a.YMM()
+		if signed {
+			a.VPMAXSB(at(src, 0), lo, x)
+			a.VPMINSB(hi, x, x)
+		} else {
+			a.VPMAXUB(at(src, 0), lo, x)
+			a.VPMINUB(hi, x, x)
+		}
+		a.VMOVDQU(x, at(dst, 0))
+	}, step{src, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -485,23 +485,19 @@ func (a *asm) combine(signed, product bool) {
 		a.VMULPS(scale, x, x)
 		return x
 	}
-	a.Label("step")
-	x, y := real(pa, v[0], v[1]), real(pb, v[2], v[3])
-	if product {
-		a.VMULPS(y, x, x)
-	} else {
-		a.VADDPS(y, x, x)
-	}
-	a.VDIVPS(v[4], x, x)
-	a.VMAXPS(v[5], x, x)
-	a.VMINPS(v[6], x, x)
-	a.VCVTPS2DQ(x, x)
-	a.pack(x, v[7], bytes, at(dst, 0))
-	for _, p := range []reg.Register{dst, pa, pb} {
-		a.ADDQ(operand.U8(8), p)
-	}
-	a.SUBQ(operand.U8(8), n)
-	a.JNZ(operand.LabelRef("step"))
+	a.loop(n, 8, func() {
+		x, y := real(pa, v[0], v[1]), real(pb, v[2], v[3])
+		if product {
+			a.VMULPS(y, x, x)
+		} else {
+			a.VADDPS(y, x, x)
+		}
+		a.VDIVPS(v[4], x, x)
+		a.VMAXPS(v[5], x, x)
+		a.VMINPS(v[6], x, x)
+		a.VCVTPS2DQ(x, x)
+		a.pack(x, v[7], bytes, at(dst, 0))
+	}, step{dst, 8}, step{pa, 8}, step{pb, 8})
 	a.VZEROUPPER()
 	a.RET()
 }
