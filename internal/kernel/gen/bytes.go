@@ -29,16 +29,16 @@ func bytes(a *asm) {
 			if w == zmm {
 				rows = 12
 			}
-			for _, wide := range []bool{false, true} {
+			for _, k := range []intKind{narrow, wide} {
 				for r := 1; r <= rows; r++ {
-					a.intTile(w, r, wide, dot)
+					a.intTile(w, r, k, dot)
 				}
 			}
 		}
 	}
 	for r := 1; r <= 12; r++ {
-		a.quadTile(zmm, r, false)
-		a.quadTile(zmm, r, true)
+		a.intTile(zmm, r, quads, true)
+		a.intTile(zmm, r, turned, true)
 	}
 	a.gatherQuads(zmm)
 	for _, w := range []width{ymm, zmm} {
@@ -49,16 +49,25 @@ func bytes(a *asm) {
 	}
 }
 
-// intTile writes the product of rows of pairs of 16-bit numbers by a panel of pairs of
-// 8-bit numbers, or of 16-bit numbers (wide), with 32-bit sums. dot multiplies and adds
-// in one instruction.
-func (a *asm) intTile(w width, rows int, wide, dot bool) {
-	set, kind := w.set, "narrow"
+// intKind is what numbers a product of integers has, and the name of its kernels.
+type intKind string
+
+// Pairs of 16-bit numbers by pairs of 8-bit numbers, or of 16-bit ones; fours of 8-bit numbers without a
+// sign by fours with one, or the other way round.
+const (
+	narrow intKind = "narrow"
+	wide   intKind = "wide"
+	quads  intKind = "quads"
+	turned intKind = "turned"
+)
+
+// intTile writes the product of rows by a panel, with 32-bit sums. dot multiplies and adds in one
+// instruction. Sums of fours begin with those of start, a row for all, or turned with a number for each;
+// sums of pairs begin with zero.
+func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
+	set := w.set
 	if dot {
 		set = "VNNI"
-	}
-	if wide {
-		kind = "wide"
 	}
 	a.function(label("%s%d%s", kind, rows, set), "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -78,90 +87,18 @@ func (a *asm) intTile(w width, rows int, wide, dot bool) {
 	p := a.rows(rows)
 	a.TESTQ(flags, flags)
 	a.JNZ(operand.LabelRef("continue"))
-	each(func(r, v int) { a.zero(w, sum(r, v)) })
-	a.JMP(operand.LabelRef("begin"))
-	a.Label("continue")
-	p.set(at(t, intC), at(t, intRowC))
-	each(func(r, v int) { a.VMOVUPS(p.at(r, v*w.bytes()), sum(r, v)) })
-	a.Label("begin")
-	p.set(at(t, intA), at(t, intRowA))
-	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	a.MOVQ(at(t, intB), pb)
-	a.MOVQ(at(t, intSegs), segs)
-	a.MOVQ(at(t, intK), k)
-	a.MOVQ(at(t, intSegA), seg)
-	a.SHLQ(operand.U8(2), k)
-	a.SUBQ(k, seg)
-	a.Label("segment")
-	a.MOVQ(at(t, intK), k)
-	a.Label("step")
-	for v := range vecs {
-		if wide {
-			a.loadInts(w, at(pb, v*w.bytes()), b[v])
-		} else {
-			a.VPMOVSXBW(at(pb, v*w.bytes()/2), b[v])
-		}
+	start := a.GP64()
+	if kind == quads || kind == turned {
+		a.MOVQ(at(t, intStart), start)
 	}
-	for r := range rows {
-		a.VPBROADCASTD(p.at(r, 0), spread)
-		for v := range vecs {
-			if dot {
-				a.VPDPWSSD(b[v], spread, sum(r, v))
-				continue
-			}
-			a.VPMADDWD(b[v], spread, product)
-			a.VPADDD(product, sum(r, v), sum(r, v))
-		}
-	}
-	p.add(operand.U32(4))
-	if wide {
-		a.ADDQ(operand.U32(uint32(2*w.bytes())), pb)
-	} else {
-		a.ADDQ(operand.U32(uint32(w.bytes())), pb)
-	}
-	a.DECQ(k)
-	a.JNZ(operand.LabelRef("step"))
-	p.add(seg)
-	a.DECQ(segs)
-	a.JNZ(operand.LabelRef("segment"))
-	p.set(at(t, intC), at(t, intRowC))
-	each(func(r, v int) { a.VMOVUPS(sum(r, v), p.at(r, v*w.bytes())) })
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// quadTile writes the product of rows of fours of 8-bit numbers by a panel of such fours, with
-// 32-bit sums that begin with those of start. Rows have no sign, the panel has one, and start is a row
-// for all; turned, it is the other way round: rows have a sign, and start has a number for each.
-func (a *asm) quadTile(w width, rows int, turned bool) {
-	kind := "quads"
-	if turned {
-		kind = "turned"
-	}
-	a.function(label("%s%dVNNI", kind, rows), "func(t *byte)")
-	t := a.Load(a.Param("t"), a.GP64())
-	const vecs = 2
-	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
-	b := [vecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
-	spread := w.reg(rows*vecs + 2)
-	each := func(f func(r, v int)) {
-		for r := range rows {
-			for v := range vecs {
-				f(r, v)
-			}
-		}
-	}
-	flags, start := a.GP64(), a.GP64()
-	a.MOVQ(at(t, intFlags), flags)
-	p := a.rows(rows)
-	a.TESTQ(flags, flags)
-	a.JNZ(operand.LabelRef("continue"))
-	a.MOVQ(at(t, intStart), start)
 	each(func(r, v int) {
-		if turned {
-			a.VPBROADCASTD(at(start, 4*r), sum(r, v))
-		} else {
+		switch kind {
+		case quads:
 			a.VMOVUPS(at(start, v*w.bytes()), sum(r, v))
+		case turned:
+			a.VPBROADCASTD(at(start, 4*r), sum(r, v))
+		default:
+			a.zero(w, sum(r, v))
 		}
 	})
 	a.JMP(operand.LabelRef("begin"))
@@ -180,21 +117,35 @@ func (a *asm) quadTile(w width, rows int, turned bool) {
 	a.Label("segment")
 	a.MOVQ(at(t, intK), k)
 	a.Label("step")
+	step := w.bytes() // of a vector in the panel
+	if kind == narrow {
+		step /= 2
+	}
 	for v := range vecs {
-		a.loadInts(w, at(pb, v*w.bytes()), b[v])
+		if kind == narrow {
+			a.VPMOVSXBW(at(pb, v*step), b[v])
+		} else {
+			a.loadInts(w, at(pb, v*step), b[v])
+		}
 	}
 	for r := range rows {
 		a.VPBROADCASTD(p.at(r, 0), spread)
 		for v := range vecs {
-			if turned {
-				a.VPDPBUSD(spread, b[v], sum(r, v))
-			} else {
+			switch {
+			case kind == quads:
 				a.VPDPBUSD(b[v], spread, sum(r, v))
+			case kind == turned:
+				a.VPDPBUSD(spread, b[v], sum(r, v))
+			case dot:
+				a.VPDPWSSD(b[v], spread, sum(r, v))
+			default:
+				a.VPMADDWD(b[v], spread, product)
+				a.VPADDD(product, sum(r, v), sum(r, v))
 			}
 		}
 	}
 	p.add(operand.U32(4))
-	a.ADDQ(operand.U32(uint32(vecs*w.bytes())), pb)
+	a.ADDQ(operand.U32(uint32(vecs*step)), pb)
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))
 	p.add(seg)

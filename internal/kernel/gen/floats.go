@@ -82,7 +82,7 @@ func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
 	}
 	spread := w.reg(next)
 	product := w.reg(min(next+1, w.regs-1))
-	var k1, k2 reg.OpmaskPhysical = reg.K1, reg.K2
+	k1, k2 := reg.K1, reg.K2
 
 	// Where row r lies: four rows from each base, by one register with the step and
 	// one with three times the step.
