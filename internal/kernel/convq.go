@@ -44,7 +44,7 @@ func (c *convQ) setWeights(w []int32) {
 	case c.lines != nil:
 		c.lines.fill(c.og, w)
 	case c.planes != nil:
-		c.planes.fill(c.k, w)
+		c.planes.fill(&c.s, c.k, w)
 	}
 	for g, p := range c.weights {
 		p.Fill(w[g*c.og*c.k:], c.k, 1)

@@ -12,8 +12,8 @@ import (
 // differences to their zero point, so that borders are zeros and no sum has to be
 // corrected; neighbours along the sum are multiplied in pairs. A piece of odd length
 // has a pair with a weight of zero. Where the set multiplies fours of 8 bits and weights have no more,
-// products of matrices take activations as they are, moved to numbers without a sign, and sums
-// begin with what the zero point is too much.
+// activations stay as they are, moved to numbers without a sign; borders are the zero point, and sums
+// begin with what it is too much.
 
 var intTiles = sync.Pool{New: func() any { return new(simd.IntTile) }}
 
@@ -49,24 +49,51 @@ func (w *intPanels) pairs() int { return (w.seg + w.each() - 1) / w.each() }
 func (w *intPanels) fill(n int, v []int32, vec, elem int) {
 	k, cols := w.segs*w.seg, w.f.Cols
 	w.sums = nil
-	size := func() int { return roundUp(n, cols) * w.segs * w.pairs() * w.each() }
-	sums := make([]int32, roundUp(n, cols))
-	for j := range n {
-		for i := range k {
-			x := v[j*vec+i*elem]
-			if x != int32(int8(x)) {
-				w.narrow, w.wide = nil, room(w.wide, size())
-				packPairs(w, w.wide, n, v, vec, elem)
-				return
+	short := fits8(n, k, v, vec, elem)
+	if short && w.fours && w.f.Quads() {
+		w.sums = make([]int32, roundUp(n, cols))
+		for j := range n {
+			for i := range k {
+				w.sums[j] += v[j*vec+i*elem]
 			}
-			sums[j] += x
 		}
 	}
-	if w.fours && w.f.Quads() {
-		w.sums = sums
+	size := roundUp(n, cols) * w.segs * w.pairs() * w.each()
+	if short {
+		w.narrow, w.wide = room(w.narrow, size), nil
+		packPairs(w, w.narrow, n, v, vec, elem)
+		return
 	}
-	w.narrow, w.wide = room(w.narrow, size()), nil
-	packPairs(w, w.narrow, n, v, vec, elem)
+	w.narrow, w.wide = nil, room(w.wide, size)
+	packPairs(w, w.wide, n, v, vec, elem)
+}
+
+// fits8 tells whether the weights of n channels of k steps have at most 8 bits.
+func fits8(n, k int, v []int32, vec, elem int) bool {
+	for j := range n {
+		for i := range k {
+			if x := v[j*vec+i*elem]; x != int32(int8(x)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// start8 is what sums of fours begin with: the zero point of activations without a sign times the sums
+// of weights.
+func start8(dst, sums []int32, zero int32) {
+	for i, v := range sums {
+		dst[i] = -zero * v
+	}
+}
+
+// zero8 is a zero point of numbers that [simd.Unsigned] moved.
+func zero8(signed bool, zero int32) int32 {
+	if signed {
+		return zero + 128
+	}
+	return zero
 }
 
 // room is v with a length of n and zeros.
@@ -101,6 +128,15 @@ func (w *intPanels) at(panel, row int) unsafe.Pointer {
 	return unsafe.Pointer(&w.wide[i])
 }
 
+// run computes rows rows of a tile.
+func (w *intPanels) run(t *simd.IntTile, rows int) {
+	if w.sums != nil {
+		w.f.RunQuads(t, rows)
+		return
+	}
+	w.f.Run(t, rows, w.wide != nil)
+}
+
 // asInt16 reads scratch memory as 16-bit integers.
 func asInt16(f []float32) []int16 {
 	if len(f) == 0 {
@@ -109,10 +145,24 @@ func asInt16(f []float32) []int16 {
 	return unsafe.Slice((*int16)(unsafe.Pointer(&f[0])), 2*len(f))
 }
 
+// asBytes reads scratch memory as bytes.
+func asBytes(f []float32) []uint8 {
+	if len(f) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint8)(unsafe.Pointer(&f[0])), 4*len(f))
+}
+
 // borrow16 is room for n 16-bit integers.
 func borrow16(n int) (*[]float32, []int16) {
 	s, f := borrow(n/2 + 1)
 	return s, asInt16(f)[:n]
+}
+
+// borrow8 is room for n bytes.
+func borrow8(n int) (*[]float32, []uint8) {
+	s, f := borrow(n/4 + 1)
+	return s, asBytes(f)[:n]
 }
 
 // gemmInts is GemmQ in vectors.
@@ -142,6 +192,14 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 	scratch.Put(sc)
 }
 
+// int16sOf reads bytes as 16-bit integers; they begin at an even address.
+func int16sOf(v []uint8) []int16 {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*int16)(unsafe.Pointer(&v[0])), len(v)/2)
+}
+
 // bytesOf16 are the bytes of 16-bit integers.
 func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 2*len(v)) }
 
@@ -149,25 +207,17 @@ func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(
 func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	k, sums := w.k, w.panels.sums
 	line, signed := 4*w.panels.pairs(), tables[0].signed
-	zero := func(t *ByteTable) int32 {
-		if signed {
-			return t.zero + 128
-		}
-		return t.zero
-	}
 	scs, fs := borrow(len(sums))
 	start := asInt32(fs)
 	clear(start)
 	if len(tables) == 1 {
-		for i, v := range sums {
-			start[i] = -zero(&tables[0]) * v
-		}
+		start8(start, sums, zero8(signed, tables[0].zero))
 	}
 	a := x
 	if signed || line != k {
-		sc, fa := borrow(m*line/4 + 1)
+		var sc *[]float32
+		sc, a = borrow8(m * line)
 		defer scratch.Put(sc)
-		a = unsafe.Slice((*uint8)(unsafe.Pointer(&fa[0])), 4*len(fa))
 		p.For(m, max(1, 2*copyGrain/k), func(lo, hi int) {
 			for r := lo; r < hi; r++ {
 				simd.Unsigned(a[r*line:][:k], x[r*k:][:k], signed)
@@ -178,7 +228,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	w.product(p, m, a, line, start, y)
 	if len(tables) > 1 {
 		for r := range m {
-			z, row := zero(&tables[r]), y[r*w.n:][:w.n]
+			z, row := zero8(signed, tables[r].zero), y[r*w.n:][:w.n]
 			for i := range row {
 				row[i] -= z * sums[i]
 			}
@@ -223,13 +273,6 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start,
 		room, fs := borrow(f.Rows * f.Cols)
 		buf := asInt32(fs)
 		t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
-		run := func(rows int) {
-			if start != nil {
-				f.RunQuads(t, rows)
-				return
-			}
-			f.Run(t, rows, p.panels.wide != nil)
-		}
 		for i := lo; i < hi; i++ {
 			m0, n0 := i/parts*rows, i%parts*step
 			m1, n1 := min(m0+rows, m), min(n0+step, panels)
@@ -245,10 +288,10 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start,
 					out := y[r*p.n+n*f.Cols:]
 					if width == f.Cols {
 						t.C, t.RowC = &out[0], 4*p.n
-						run(h)
+						p.panels.run(t, h)
 					} else {
 						t.C, t.RowC = &buf[0], 4*f.Cols
-						run(h)
+						p.panels.run(t, h)
 						for j := range h {
 							copy(out[j*p.n:][:width], buf[j*f.Cols:])
 						}
@@ -284,9 +327,12 @@ func newIntLines(s *ConvShape, cg, og int) *intLines {
 }
 
 func (c *intLines) fill(og int, w []int32) {
+	k := c.panels[0].segs * c.panels[0].seg
+	// All groups read one frame.
+	fours := fits8(len(c.panels)*og, k, w, k, 1)
 	for g := range c.panels {
 		p := &c.panels[g]
-		k := p.segs * p.seg
+		p.fours = fours
 		p.fill(og, w[g*og*k:], k, 1)
 	}
 }
@@ -295,55 +341,69 @@ func (c *intLines) fill(og int, w []int32) {
 // where they belong: the first of its rows, their distance, the first channel and the
 // number of channels.
 func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put func(sums []int32, rows, at, step, ch, n int)) {
-	l, f := c.plan, c.panels[0].f
+	l, w := c.plan, &c.panels[0]
 	images, size := 1, l.imageA
 	if !l.frame {
 		images, size = l.images, s.N*l.imageA
 	}
-	sc, frame := borrow16(size + 1)
-	frame[size] = 0 // an odd piece at the end has it for a neighbour
-	widen := func(dst []int16, src []uint8) { f.Widen(dst, src, signed, int16(zero)) }
+	// A value has 4/each bytes; the last piece has the bytes after it for neighbours, whose weight is zero.
+	bytes := 4 / w.each()
+	sc, frame := borrow8(bytes*size + 4)
+	clear(frame[bytes*size:])
+	scs, fs := borrow(len(c.panels) * len(w.sums))
+	start := asInt32(fs)
+	edge, put8 := uint8(0), func(dst, src []uint8) { w.f.Widen(int16sOf(dst), src, signed, int16(zero)) }
+	if w.sums != nil {
+		edge, put8 = uint8(zero8(signed, zero)), func(dst, src []uint8) { simd.Unsigned(dst, src, signed) }
+		for g := range c.panels {
+			start8(start[g*len(w.sums):], c.panels[g].sums, int32(edge))
+		}
+	}
 	block := func(first int) {
-		l.each(p, s, images, c.panels[0].segs*c.panels[0].seg, f.Rows, func(n, g, l0, l1, p0, p1, n0, n1 int) {
-			c.block(s, og, frame[n*l.imageA:], first+n*l.imageC, g, l0, l1, p0, p1, n0, n1, put)
+		l.each(p, s, images, w.segs*w.seg, w.f.Rows, func(n, g, l0, l1, p0, p1, n0, n1 int) {
+			c.block(s, og, frame[bytes*n*l.imageA:], start, first+n*l.imageC, g, l0, l1, p0, p1, n0, n1, put)
 		})
 	}
 	if !l.frame {
 		p.For((size+copyGrain-1)/copyGrain, 1, func(lo, hi int) {
 			lo, hi = lo*copyGrain, min(hi*copyGrain, size)
-			widen(frame[lo:hi], x[lo:hi])
+			put8(frame[bytes*lo:bytes*hi], x[lo:hi])
 		})
 		block(0)
 	} else {
 		for n := range s.N {
 			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-			p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, in, l.w, lo, hi, widen) })
+			p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, bytes, in, l.w, lo, hi, edge, put8) })
 			block(n * l.imageC)
 		}
 	}
+	scratch.Put(scs)
 	scratch.Put(sc)
 }
 
 // block computes panels n0 to n1 of group g on lines l0 to l1, positions p0 to p1.
-func (c *intLines) block(s *ConvShape, og int, x []int16, y, g, l0, l1, p0, p1, n0, n1 int, put func(sums []int32, rows, at, step, ch, n int)) {
+func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y, g, l0, l1, p0, p1, n0, n1 int, put func(sums []int32, rows, at, step, ch, n int)) {
 	l, w := c.plan, &c.panels[g]
-	f, cg := w.f, s.C/s.Groups
+	f, cg, bytes := w.f, s.C/s.Groups, 4/w.each()
 	t := intTiles.Get().(*simd.IntTile)
 	room, fs := borrow((p1 - p0) * f.Cols)
 	buf := asInt32(fs)
-	t.K, t.RowA, t.RowC = w.pairs(), 2*l.stepA, 4*f.Cols
+	t.K, t.RowA, t.RowC = w.pairs(), bytes*l.stepA, 4*f.Cols
 	for n := n0; n < n1; n++ {
+		if w.sums != nil {
+			t.Start = &start[g*len(w.sums)+n*f.Cols]
+		}
 		for line := l0; line < l1; line++ {
 			for at := p0; at < p1; {
 				rows := evenly(p1-at, f.Rows)
 				t.C = &buf[(at-p0)*f.Cols]
 				for i := range l.passes {
 					q := &l.passes[i]
-					t.Segs, t.SegA = q.segs, 2*q.seg
-					t.A = unsafe.Pointer(&x[line*l.lineA+at*l.stepA+g*cg+q.a])
+					t.Segs, t.SegA = q.segs, bytes*q.seg
+					t.A = unsafe.Pointer(&x[bytes*(line*l.lineA+at*l.stepA+g*cg+q.a)])
 					t.B = w.at(n, i*q.segs*w.pairs())
 					t.SetContinue(i > 0)
-					f.Run(t, rows, w.wide != nil)
+					w.run(t, rows)
 				}
 				at += rows
 			}
@@ -357,11 +417,13 @@ func (c *intLines) block(s *ConvShape, og int, x []int16, y, g, l0, l1, p0, p1, 
 
 // intPlanes is a convolution of 8-bit numbers over [N,C,H,W] in vectors.
 type intPlanes struct {
-	f       *simd.Ints
-	plan    *planePlan
-	line    int     // of the weights of an output channel, an even number
-	offs    []int32 // of the steps, an even number of them
-	weights []int16
+	f      *simd.Ints
+	plan   *planePlan
+	line   int     // of the weights of an output channel, a multiple of 4
+	offs   []int32 // of as many steps
+	narrow []int8  // weights of fours
+	wide   []int16 // in place of narrow where the set has no fours, or a weight has more than 8 bits
+	sums   []int32 // of the weights of each channel, where there are fours
 }
 
 // newIntPlanes plans a convolution; nil without vectors.
@@ -375,64 +437,132 @@ func newIntPlanes(s *ConvShape, cg int) *intPlanes {
 		return nil
 	}
 	k := cg * s.KH * s.KW
-	c := &intPlanes{f: f, plan: q, line: roundUp(k, 2), offs: make([]int32, roundUp(k, 2))}
+	c := &intPlanes{f: f, plan: q, line: roundUp(k, 4), offs: make([]int32, roundUp(k, 4))}
 	for i := range k {
 		if c.offs[i] = int32(i * q.size); q.frame {
 			c.offs[i] = q.offs[i]
 		}
 	}
-	c.weights = make([]int16, s.OC*c.line)
+	c.wide = make([]int16, s.OC*c.line)
 	return c
 }
 
-func (c *intPlanes) fill(k int, w []int32) {
-	for o := 0; len(w) >= k && o < len(c.weights); o += c.line {
-		for i, v := range w[:k] {
-			c.weights[o+i] = int16(v)
+func (c *intPlanes) fill(s *ConvShape, k int, w []int32) {
+	c.narrow, c.wide, c.sums = nil, nil, nil
+	if c.f.Quads() && fits8(s.OC, k, w, k, 1) {
+		c.narrow, c.sums = make([]int8, s.OC*c.line), make([]int32, s.OC)
+		for o := range s.OC {
+			for i, v := range w[o*k:][:k] {
+				c.narrow[o*c.line+i] = int8(v)
+				c.sums[o] += v
+			}
 		}
-		w = w[k:]
+		return
 	}
+	c.wide = make([]int16, s.OC*c.line)
+	for o := range s.OC {
+		for i, v := range w[o*k:][:k] {
+			c.wide[o*c.line+i] = int16(v)
+		}
+	}
+}
+
+// bytes is the size of a weight and of an activation.
+func (c *intPlanes) bytes() int {
+	if c.sums != nil {
+		return 1
+	}
+	return 2
+}
+
+// at is the place of a weight.
+func (c *intPlanes) at(i int) unsafe.Pointer {
+	if c.sums != nil {
+		return unsafe.Pointer(&c.narrow[i])
+	}
+	return unsafe.Pointer(&c.wide[i])
+}
+
+// gather writes a panel.
+func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
+	if c.sums != nil {
+		c.f.GatherQuads(dst, src, offs, runs)
+		return
+	}
+	c.f.Gather(int16sOf(dst), int16sOf(src), offs, runs)
 }
 
 // run convolves x into the sums y.
 func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, y []int32) {
-	q, f := c.plan, c.f
+	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.H * s.W
-	sc, frame := borrow16(s.C*q.size + f.Cols)
+	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
+	scs, fs := borrow(len(c.sums))
+	start := asInt32(fs)
+	start8(start, c.sums, zero8(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
 		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
-			if !q.frame {
-				f.Widen(frame[lo*area:hi*area], in[lo*area:hi*area], signed, int16(zero))
-				return
-			}
-			room, plane := borrow16(area)
-			for ch := lo; ch < hi; ch++ {
-				f.Widen(plane, in[ch*area:][:area], signed, int16(zero))
-				framePlane(s, q, frame[ch*q.size:][:q.size], plane, 0)
-			}
-			scratch.Put(room)
+			c.frames(s, frame, in, lo, hi, signed, zero)
 		})
 		out := y[n*s.OC*s.OH*s.OW:]
 		s.eachPlanes(p, og, c.line, f.Rows, f.Cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
-			*runs = c.block(s, og, asInt16(buf), *runs, frame, out, g, n0, n1, o0, o1)
+			*runs = c.block(s, og, asBytes(buf), *runs, frame, start, out, g, n0, n1, o0, o1)
 		})
 	}
+	scratch.Put(scs)
 	scratch.Put(sc)
 }
 
+// frames writes the frames of channels lo to hi of an image.
+func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed bool, zero int32) {
+	q, bytes, area := c.plan, c.bytes(), s.H*s.W
+	put := func(dst, src []uint8) {
+		if c.sums != nil {
+			simd.Unsigned(dst, src, signed)
+		} else {
+			c.f.Widen(int16sOf(dst), src, signed, int16(zero))
+		}
+	}
+	if !q.frame {
+		put(frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area])
+		return
+	}
+	room, plane := borrow8(bytes * area)
+	for ch := lo; ch < hi; ch++ {
+		to, from := frame[bytes*ch*q.size:][:bytes*q.size], in[ch*area:][:area]
+		if c.sums != nil && !signed {
+			framePlane(s, q, to, from, uint8(zero))
+			continue
+		}
+		if put(plane, from); c.sums != nil {
+			framePlane(s, q, to, plane, uint8(zero8(signed, zero)))
+		} else {
+			framePlane(s, q, int16sOf(to), int16sOf(plane), 0)
+		}
+	}
+	scratch.Put(room)
+}
+
 // block computes output channels o0 to o1 of group g in panels n0 to n1.
-func (c *intPlanes) block(s *ConvShape, og int, buf []int16, runs []simd.Run, x []int16, y []int32, g, n0, n1, o0, o1 int) []simd.Run {
-	q, f := c.plan, c.f
+func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start, y []int32, g, n0, n1, o0, o1 int) []simd.Run {
+	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
-	in := x[g*s.C/s.Groups*q.size:]
+	in := x[bytes*g*s.C/s.Groups*q.size:]
 	t := intTiles.Get().(*simd.IntTile)
 	room, fs := borrow(f.Rows * f.Cols)
 	edge := asInt32(fs)
-	t.Segs, t.RowA = 1, 2*c.line
+	t.Segs, t.RowA = 1, bytes*c.line
+	run := func(rows int) {
+		if c.sums != nil {
+			f.RunTurned(t, rows)
+		} else {
+			f.Run(t, rows, true)
+		}
+	}
 	for k0 := 0; k0 < c.line; k0 += kBlock {
 		steps := min(kBlock, c.line-k0)
-		t.K = steps / 2
+		t.K = steps * bytes / 4
 		for n := n0; n < n1; n++ {
 			p0 := n * f.Cols
 			if !q.frame {
@@ -440,19 +570,22 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []int16, runs []simd.Run, x 
 			} else {
 				runs = s.runs(q, runs[:0], p0, min(f.Cols, area-p0))
 			}
-			f.Gather(buf[(n-n0)*steps*f.Cols:], in, c.offs[k0:][:steps], runs)
+			c.gather(buf[(n-n0)*bytes*steps*f.Cols:], in, c.offs[k0:][:steps], runs)
 		}
 		t.SetContinue(k0 > 0)
 		for o := o0; o < o1; {
 			rows := evenly(o1-o, f.Rows)
-			t.A = unsafe.Pointer(&c.weights[(g*og+o)*c.line+k0])
+			t.A = c.at((g*og+o)*c.line + k0)
+			if c.sums != nil {
+				t.Start = &start[g*og+o]
+			}
 			for n := n0; n < n1; n++ {
 				p0 := n * f.Cols
 				out := y[(g*og+o)*area+p0:]
-				t.B = unsafe.Pointer(&buf[(n-n0)*steps*f.Cols])
+				t.B = unsafe.Pointer(&buf[(n-n0)*bytes*steps*f.Cols])
 				if p0+f.Cols <= area {
 					t.C, t.RowC = &out[0], 4*area
-					f.Run(t, rows, true)
+					run(rows)
 					continue
 				}
 				width := area - p0
@@ -462,7 +595,7 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []int16, runs []simd.Run, x 
 						copy(edge[r*f.Cols:][:width], out[r*area:])
 					}
 				}
-				f.Run(t, rows, true)
+				run(rows)
 				for r := range rows {
 					copy(out[r*area:][:width], edge[r*f.Cols:])
 				}

@@ -76,7 +76,7 @@ func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
 	sc, frame := borrow(l.imageA)
 	for n := range s.N {
 		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-		p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, in, l.w, lo, hi, copyOf) })
+		p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, 1, in, l.w, lo, hi, 0, copyOf) })
 		c.lineImages(p, frame, y[n*l.imageC:], 1)
 	}
 	scratch.Put(sc)
@@ -88,20 +88,21 @@ const copyGrain = 1 << 16
 func copyOf(dst, src []float32) { copy(dst, src) }
 
 // frameLines copies lines lo to hi of an image with its borders, w positions long; put
-// writes a piece.
-func frameLines[F, T any](s *ConvShape, frame []F, in []T, w, lo, hi int, put func(dst []F, src []T)) {
+// writes a piece, each value of which takes size places in the frame, and edge stands beyond the borders.
+func frameLines[T float32 | uint8](s *ConvShape, frame []T, size int, in []T, w, lo, hi int, edge T, put func(dst, src []T)) {
+	step := size * s.C
 	for y := lo; y < hi; y++ {
-		line := frame[y*w*s.C:][:w*s.C]
+		line := frame[y*w*step:][:w*step]
 		iy := y - s.PadT
 		if uint(iy) >= uint(s.H) {
-			clear(line)
+			fill(line, edge)
 			continue
 		}
 		left := min(s.PadL, w)
 		right := max(min(w, s.PadL+s.W), left)
-		clear(line[:left*s.C])
-		put(line[left*s.C:right*s.C], in[iy*s.W*s.C:][:(right-left)*s.C])
-		clear(line[right*s.C:])
+		fill(line[:left*step], edge)
+		put(line[left*step:right*step], in[iy*s.W*s.C:][:(right-left)*s.C])
+		fill(line[right*step:], edge)
 	}
 }
 

@@ -100,13 +100,13 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 }
 
 // framePlane writes the frames of one channel; edge stands beyond the borders.
-func framePlane[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T, edge T) {
+func framePlane[T float32 | int16 | uint8](s *ConvShape, q *planePlan, frame, in []T, edge T) {
 	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
 	frameInput(s, q, frame, in)
 }
 
 // frameInput writes what lies inside the borders of the frames of a channel.
-func frameInput[T float32 | int16](s *ConvShape, q *planePlan, frame, in []T) {
+func frameInput[T float32 | int16 | uint8](s *ConvShape, q *planePlan, frame, in []T) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		for range lines {
 			if s.StrideW == 1 {

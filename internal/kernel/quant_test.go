@@ -31,11 +31,17 @@ func value(b uint8, signed bool) int32 {
 	return int32(b)
 }
 
+// randomWeights have 9 bits or 8; some are all as large as they get.
 func randomWeights(r *rand.Rand, n int) []int32 {
 	v := make([]int32, n)
 	lo, hi := -255, 256
-	if r.IntN(4) == 0 {
+	switch r.IntN(6) {
+	case 0:
 		lo = 255
+	case 1:
+		lo, hi = -128, -127
+	case 2, 3:
+		lo, hi = -128, 128
 	}
 	for i := range v {
 		v[i] = int32(lo + r.IntN(hi-lo))
