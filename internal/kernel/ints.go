@@ -517,29 +517,24 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 // frames writes the frames of channels lo to hi of an image.
 func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed bool, zero int32) {
 	q, bytes, area := c.plan, c.bytes(), s.H*s.W
-	put := func(dst, src []uint8) {
-		if c.sums != nil {
+	if !q.frame {
+		if dst, src := frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area]; c.sums != nil {
 			simd.Unsigned(dst, src, signed)
 		} else {
 			c.f.Widen(int16sOf(dst), src, signed, int16(zero))
 		}
-	}
-	if !q.frame {
-		put(frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area])
 		return
 	}
-	room, plane := borrow8(bytes * area)
+	if c.sums != nil {
+		for ch := lo; ch < hi; ch++ {
+			frameBytes(s, q, c.f, frame[ch*q.size:][:q.size], in[ch*area:][:area], signed, uint8(zero8(signed, zero)))
+		}
+		return
+	}
+	room, plane := borrow16(area)
 	for ch := lo; ch < hi; ch++ {
-		to, from := frame[bytes*ch*q.size:][:bytes*q.size], in[ch*area:][:area]
-		if c.sums != nil && !signed {
-			framePlane(s, q, to, from, uint8(zero))
-			continue
-		}
-		if put(plane, from); c.sums != nil {
-			framePlane(s, q, to, plane, uint8(zero8(signed, zero)))
-		} else {
-			framePlane(s, q, int16sOf(to), int16sOf(plane), 0)
-		}
+		c.f.Widen(plane, in[ch*area:][:area], signed, int16(zero))
+		framePlane(s, q, int16sOf(frame[bytes*ch*q.size:][:bytes*q.size]), plane)
 	}
 	scratch.Put(room)
 }

@@ -99,36 +99,46 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	scratch.Put(sc)
 }
 
-// framePlane writes the frames of one channel; edge stands beyond the borders.
-func framePlane[T float32 | int16 | uint8](s *ConvShape, q *planePlan, frame, in []T, edge T) {
-	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
-	frameInput(s, q, frame, in)
+// framePlane writes the frames of one channel; zeros stand beyond the borders.
+func framePlane(s *ConvShape, q *planePlan, frame, in []int16) {
+	s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+	s.frameInside(q, func(to, from, n, lines int) { copyPiece(s, q, frame, in, to, from, n, lines) })
 }
 
-// frameInput writes what lies inside the borders of the frames of a channel.
-func frameInput[T float32 | int16 | uint8](s *ConvShape, q *planePlan, frame, in []T) {
+// copyPiece copies what [ConvShape.frameInside] gives.
+func copyPiece[T any](s *ConvShape, q *planePlan, frame, in []T, to, from, n, lines int) {
+	for range lines {
+		if s.StrideW == 1 {
+			copy(frame[to:to+n], in[from:])
+		} else {
+			strided(frame[to:to+n], in[from:], s.StrideW)
+		}
+		to, from = to+q.w, from+s.StrideH*s.W
+	}
+}
+
+// frameBytes is framePlane for numbers without a sign, moved there if they have one.
+func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
+	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
 	s.frameInside(q, func(to, from, n, lines int) {
-		for range lines {
-			if s.StrideW == 1 {
-				copy(frame[to:to+n], in[from:])
-			} else {
-				strided(frame[to:to+n], in[from:], s.StrideW)
-			}
-			to, from = to+q.w, from+s.StrideH*s.W
+		if f.CopyBytes(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines, signed) {
+			return
+		}
+		copyPiece(s, q, frame, in, to, from, n, lines)
+		for l := 0; signed && l < lines; l++ {
+			line := frame[to+l*q.w:][:n]
+			simd.Unsigned(line, line, true)
 		}
 	})
 }
 
-// frameFloats is frameInput in vectors.
+// frameFloats writes what lies inside the borders of the frames of a channel, in vectors.
 func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
 			return
 		}
-		for range lines {
-			strided(frame[to:to+n], in[from:], s.StrideW)
-			to, from = to+q.w, from+s.StrideH*s.W
-		}
+		copyPiece(s, q, frame, in, to, from, n, lines)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -361,7 +362,6 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 				r.offs[i] = 2 * int(q.offs[min(i, taps-1)])
 			}
 		}
-		sc, wide := borrow16(in)
 		sf, frame := borrow16(q.size + step)
 		if q.frame {
 			s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
@@ -370,26 +370,54 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 		t := &r.ints
 		t.StepSrc, t.StepDst, t.Dst, t.Src = 2*q.w, 4*step, &asInt32(sums)[0], &frame[0]
 		for i := lo; i < hi; i++ {
-			if q.frame {
-				c.ints.Widen(wide, x[i*in:][:in], signed, int16(zero))
-				frameInput(s, q, frame[:q.size], wide)
-			} else {
-				c.ints.Widen(frame[:in], x[i*in:][:in], signed, int16(zero))
-			}
+			c.widen(s, frame[:q.size], x[i*in:][:in], signed, int16(zero))
 			for m := range c.og {
 				o := i*c.og + m
 				t.W = &c.weights[o%s.OC*paired]
 				c.f.IntSpread(t, places, blocks, r.offs)
-				for l := range lines {
-					copy(y[o*out+l*line:][:line], asInt32(sums)[l*apart:])
+				if lines == 1 {
+					copy(y[o*out:][:line], asInt32(sums))
+				} else {
+					c.f.CopyLines(&r.copies, asFloats(y[o*out:][:out]), line, sums, apart, 1, line, lines)
 				}
 			}
 		}
 		scratch.Put(ss)
 		scratch.Put(sf)
-		scratch.Put(sc)
 		r.give()
 	})
+}
+
+// widen writes the frames of a plane.
+func (c *intWindows) widen(s *ConvShape, frame []int16, plane []uint8, signed bool, zero int16) {
+	q := c.planes
+	if !q.frame {
+		c.ints.Widen(frame[:len(plane)], plane, signed, zero)
+		return
+	}
+	var sc *[]float32
+	var wide []int16
+	s.frameInside(q, func(to, from, n, lines int) {
+		if sc == nil && c.ints.WidenLines(frame[to:], q.w, plane[from:], s.StrideH*s.W, s.StrideW, n, lines, signed, zero) {
+			return
+		}
+		if sc == nil {
+			sc, wide = borrow16(len(plane))
+			c.ints.Widen(wide, plane, signed, zero)
+		}
+		copyPiece(s, q, frame, wide, to, from, n, lines)
+	})
+	if sc != nil {
+		scratch.Put(sc)
+	}
+}
+
+// asFloats reads integers as if they were floats, to be copied.
+func asFloats(v []int32) []float32 {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&v[0])), len(v))
 }
 
 // Pool is a two-dimensional pooling window in vectors, over planes or positions of

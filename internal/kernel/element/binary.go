@@ -44,7 +44,14 @@ func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
 	r.out, r.a, r.b = nil, nil, nil
 }
 
+// short is the length below which runs are collected: a call of a loop costs as much as some of its elements.
+const short = 32
+
 func (r *Binary[T, R]) work(worker, lo, hi int) {
+	if r.walk.Inner < short {
+		r.collect(lo, hi, r.fill[worker*2*Block:(worker+1)*2*Block])
+		return
+	}
 	sa, sb := r.walk.Step[0], r.walk.Step[1]
 	for it := r.walk.Runs(lo, hi); it.Next(); {
 		dst := r.out[it.Dst : it.Dst+it.N]
@@ -58,6 +65,36 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 		default:
 			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*Block:(worker+1)*2*Block])
 		}
+	}
+}
+
+// collect runs Vec on blocks of short runs, whose results lie side by side.
+func (r *Binary[T, R]) collect(lo, hi int, fill []T) {
+	fa, fb, n := fill[:Block], fill[Block:2*Block], 0
+	flush := func() {
+		r.Vec(r.out[lo:lo+n], fa[:n], fb[:n])
+		lo, n = lo+n, 0
+	}
+	for it := r.walk.Runs(lo, hi); it.Next(); n += it.N {
+		if n+it.N > Block {
+			flush()
+		}
+		take(fa[n:n+it.N], r.a[it.Off[0]:], r.walk.Step[0])
+		take(fb[n:n+it.N], r.b[it.Off[1]:], r.walk.Step[1])
+	}
+	if n > 0 {
+		flush()
+	}
+}
+
+// take copies a run of an operand that advances, or repeats one that stands.
+func take[T any](dst, src []T, step int) {
+	if step == 0 {
+		Fill(dst, src[0])
+		return
+	}
+	for i, v := range src[:len(dst)] {
+		dst[i] = v
 	}
 }
 

@@ -29,6 +29,18 @@ func Bound(v []float32, lo, hi float32) {
 	}
 }
 
+// Lookup replaces bytes by their entries in a table; dst may be src.
+func Lookup(dst, src []uint8, table *[256]uint8) {
+	src = src[:len(dst)]
+	if f := simd.IntKernels(); f != nil {
+		n := f.Lookup(dst, src, table)
+		dst, src = dst[n:], src[n:]
+	}
+	for i, v := range src {
+		dst[i] = table[v]
+	}
+}
+
 // Top is the largest of v, what is no number if one is none, and minus infinity of nothing.
 // Of zeros it may be either.
 func Top(v []float32) float32 {

@@ -41,6 +41,12 @@ func bytes(a *asm) {
 		a.intTile(zmm, r, turned, true)
 	}
 	a.gatherQuads(zmm)
+	a.lookup()
+	for _, step := range []int{1, 2} {
+		a.lines("widenLinesU", step, true, false)
+		a.lines("widenLinesS", step, true, true)
+		a.lines("copyBytes", step, false, false)
+	}
 	for _, w := range []width{ymm, zmm} {
 		a.widen(w, true)
 		a.widen(w, false)
@@ -200,6 +206,142 @@ func (a *asm) gatherQuads(w width) {
 	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
 	a.DECQ(n)
 	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lookup replaces n bytes, a multiple of 64, by their entries in a table of 256.
+func (a *asm) lookup() {
+	a.function("lookupVNNI", "func(dst, src *byte, n int, table *byte)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	table := a.Load(a.Param("table"), a.GP64())
+	var t [4]reg.VecVirtual
+	for i := range t {
+		t[i] = a.ZMM()
+		a.VMOVDQU32(at(table, 64*i), t[i])
+	}
+	a.loop(n, 64, func() {
+		x, y := a.ZMM(), a.ZMM()
+		a.VMOVDQU32(at(src, 0), x)
+		a.VMOVDQA32(x, y)
+		a.VPMOVB2M(x, reg.K1)
+		a.VPERMI2B(t[1], t[0], x)
+		a.VPERMI2B(t[3], t[2], y)
+		a.VMOVDQU8(y, reg.K1, x)
+		a.VMOVDQU32(x, at(dst, 0))
+	}, step{src, 64}, step{dst, 64})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lines writes lines of n bytes, each one or every other, wide as 16-bit differences to a zero point, else
+// with some bits turned. The last register of a line, which may be a whole one, has masks: in of the bytes
+// that it reads, out of the values that it writes.
+func (a *asm) lines(name string, each int, wide, signed bool) {
+	params := "zero int16"
+	if !wide {
+		params = "turn int16"
+	}
+	to := "byte"
+	if wide {
+		to = "int16"
+	}
+	a.function(label("%s%dAVX512", name, each), "func(dst *"+to+", stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, "+params+")")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	lines := a.Load(a.Param("lines"), a.GP64())
+	bits, z := a.GP64(), a.GP32()
+	in, out := reg.K1, reg.K2
+	a.Load(a.Param("in"), bits)
+	a.KMOVQ(bits, in)
+	a.Load(a.Param("out"), bits)
+	a.KMOVQ(bits, out)
+	zero, zx, low := a.ZMM(), a.XMM(), a.ZMM()
+	a.Load(a.Param(params[:4]), z)
+	a.MOVD(z, zx)
+	a.VPBROADCASTW(zx, zero)
+	if each == 2 && !signed {
+		a.VPTERNLOGD(operand.U8(0xff), low, low, low)
+		a.VPSRLW(operand.U8(8), low, low)
+	}
+	values := 32 // of a register
+	if !wide && each == 1 {
+		values = 64
+	}
+	move := func(from, to operand.Mem, last bool) {
+		x := a.ZMM()
+		switch {
+		case each == 2 || !wide:
+			if last {
+				a.VMOVDQU8_Z(from, in, x)
+			} else {
+				a.VMOVDQU32(from, x)
+			}
+		case signed && last:
+			a.VPMOVSXBW_Z(from, in, x)
+		case signed:
+			a.VPMOVSXBW(from, x)
+		case last:
+			a.VPMOVZXBW_Z(from, in, x)
+		default:
+			a.VPMOVZXBW(from, x)
+		}
+		if each == 2 && signed {
+			a.VPSLLW(operand.U8(8), x, x)
+			a.VPSRAW(operand.U8(8), x, x)
+		} else if each == 2 {
+			a.VPANDD(low, x, x)
+		}
+		switch {
+		case wide:
+			a.VPSUBW(zero, x, x)
+			if last {
+				a.VMOVDQU16(x, out, to)
+			} else {
+				a.VMOVDQU32(x, to)
+			}
+		case each == 2:
+			a.VPXORD(zero, x, x)
+			if last {
+				a.VPMOVWB(x, out, to)
+			} else {
+				a.VPMOVWB(x, to)
+			}
+		default:
+			a.VPXORD(zero, x, x)
+			if last {
+				a.VMOVDQU8(x, out, to)
+			} else {
+				a.VMOVDQU32(x, to)
+			}
+		}
+	}
+	size := values
+	if wide {
+		size *= 2
+	}
+	from, at1, left := a.GP64(), a.GP64(), a.GP64()
+	a.Label("line")
+	a.MOVQ(src, from)
+	a.MOVQ(dst, at1)
+	a.Load(a.Param("n"), left)
+	a.Label("step")
+	a.SUBQ(operand.U8(uint8(values)), left)
+	a.JLE(operand.LabelRef("last"))
+	move(at(from, 0), at(at1, 0), false)
+	a.ADDQ(operand.U32(uint32(values*each)), from)
+	a.ADDQ(operand.U32(uint32(size)), at1)
+	a.JMP(operand.LabelRef("step"))
+	a.Label("last")
+	move(at(from, 0), at(at1, 0), true)
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSrc, src)
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("line"))
 	a.VZEROUPPER()
 	a.RET()
 }

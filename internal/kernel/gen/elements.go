@@ -67,6 +67,7 @@ func elements(a *asm) {
 	a.rectifyHalf()
 	for _, signed := range []bool{false, true} {
 		a.limitBytes(signed)
+		a.maxBytes(signed)
 		for _, product := range []bool{false, true} {
 			a.combine(signed, product)
 		}
@@ -449,6 +450,27 @@ func (a *asm) limitBytes(signed bool) {
 		}
 		a.VMOVDQU(x, at(dst, 0))
 	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// maxBytes writes the larger of n pairs of bytes, a multiple of 32.
+func (a *asm) maxBytes(signed bool) {
+	a.function("max"+signName(signed)+"AVX2", "func(dst, a, b *byte, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	pa := a.Load(a.Param("a"), a.GP64())
+	pb := a.Load(a.Param("b"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	a.loop(n, 32, func() {
+		x := a.YMM()
+		a.VMOVDQU(at(pa, 0), x)
+		if signed {
+			a.VPMAXSB(at(pb, 0), x, x)
+		} else {
+			a.VPMAXUB(at(pb, 0), x, x)
+		}
+		a.VMOVDQU(x, at(dst, 0))
+	}, step{pa, 32}, step{pb, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }

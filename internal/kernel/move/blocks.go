@@ -56,7 +56,11 @@ type Maps struct {
 	Shape []int   // of the source, as many axes
 	inner int     // elements of trailing axes that are taken as they are
 	last  int     // axis before those
+	runs  []span  // of that axis
 }
+
+// span is a piece of a row: n elements from a place of the source on, which is negative for the constant.
+type span struct{ from, n int }
 
 // NewMaps finds the trailing axes that are taken whole and keeps the slices.
 func NewMaps(shape []int, axes [][]int) *Maps {
@@ -64,6 +68,21 @@ func NewMaps(shape []int, axes [][]int) *Maps {
 	for m.last > 0 && whole(axes[m.last], shape[m.last]) {
 		m.inner *= shape[m.last]
 		m.last--
+	}
+	if m.last < 0 {
+		return m
+	}
+	row := axes[m.last]
+	for o := 0; o < len(row); {
+		r := span{-1, 1}
+		if row[o] >= 0 {
+			r.from = row[o]
+		}
+		for o+r.n < len(row) && (r.from < 0 && row[o+r.n] < 0 || r.from >= 0 && row[o+r.n] == r.from+r.n) {
+			r.n++
+		}
+		m.runs = append(m.runs, span{r.from * m.inner, r.n * m.inner})
+		o += r.n
 	}
 	return m
 }
@@ -114,26 +133,19 @@ func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
 				set(d, value)
 				continue
 			}
-			mapRow(d, src[base*m.inner:(base+n)*m.inner], value, row, m.inner)
+			mapRow(d, src[base*m.inner:(base+n)*m.inner], value, m.runs)
 		}
 	})
 }
 
-// mapRow fills one row; consecutive sources are copied as one.
-func mapRow[T any](dst, src []T, value T, row []int, inner int) {
-	for o := 0; o < len(row); {
-		s, n := row[o], 1
-		if s < 0 {
-			for o+n < len(row) && row[o+n] < 0 {
-				n++
-			}
-			set(dst[o*inner:(o+n)*inner], value)
+// mapRow fills one row.
+func mapRow[T any](dst, src []T, value T, runs []span) {
+	for _, r := range runs {
+		if r.from < 0 {
+			set(dst[:r.n], value)
 		} else {
-			for o+n < len(row) && row[o+n] == s+n {
-				n++
-			}
-			copy(dst[o*inner:(o+n)*inner], src[s*inner:])
+			copy(dst[:r.n], src[r.from:])
 		}
-		o += n
+		dst = dst[r.n:]
 	}
 }

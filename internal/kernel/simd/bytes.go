@@ -23,6 +23,11 @@ type Ints struct {
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, turned []func(t *IntTile)
 	gatherQuads   func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+	// Nil where the set has none.
+	lookup    func(dst, src *byte, n int, table *byte)
+	copyBytes [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+	// Numbers without a sign, and with one.
+	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// Whole registers of channels; the second for as many as fewLanes.
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
@@ -83,6 +88,60 @@ func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 	last := runs[len(runs)-1]
 	_ = dst[((len(offs)/4-1)*f.Cols+int(last.To)+f.Cols)*4-1]
 	f.gatherQuads(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs)/4, &runs[0].From, len(runs))
+}
+
+// Lookup replaces bytes by their entries in a table. It returns for how many it did so.
+func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
+	n := len(dst) / 64 * 64
+	if f.lookup == nil || n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	f.lookup(&dst[0], &src[0], n, &table[0])
+	return n
+}
+
+// CopyBytes copies lines of n bytes, as [Unsigned] does; lines of dst are stepDst bytes apart, those of src
+// stepSrc, and neighbours of src each. It returns false where the set or the step is not for it.
+func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, signed bool) bool {
+	if f.copyBytes[0] == nil || each > 2 {
+		return false
+	}
+	if n <= 0 || lines <= 0 {
+		return true
+	}
+	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*each]
+	turn := int16(0)
+	if signed {
+		turn = 0x80
+		if each == 1 {
+			turn = -0x7f80 // both bytes
+		}
+	}
+	in, out := lastMasks(n, each, 64/each)
+	f.copyBytes[each-1](&dst[0], stepDst, &src[0], stepSrc, n, lines, in, out, turn)
+	return true
+}
+
+// WidenLines is Widen for lines as CopyBytes has them.
+func (f *Ints) WidenLines(dst []int16, stepDst int, src []uint8, stepSrc, each, n, lines int, signed bool, zero int16) bool {
+	if f.widenLines[0][0] == nil || each > 2 {
+		return false
+	}
+	if n <= 0 || lines <= 0 {
+		return true
+	}
+	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*each]
+	in, out := lastMasks(n, each, 32)
+	f.widenLines[sign(signed)][each-1](&dst[0], 2*stepDst, &src[0], stepSrc, n, lines, in, out, zero)
+	return true
+}
+
+// lastMasks has a bit for each byte that the last of the registers for n values reads, and for each value that
+// it writes: as many as there are, or fewer.
+func lastMasks(n, each, values int) (in, out uint64) {
+	rest := (n-1)%values + 1
+	return 1<<(rest*each-each+1) - 1, 1<<rest - 1
 }
 
 // Unsigned writes the bits of 8-bit numbers as numbers without a sign: those with one get 128 added.

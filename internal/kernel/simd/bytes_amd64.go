@@ -12,6 +12,11 @@ var ints = family[Ints]{
 		Set: AVX512, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
 		narrow:    []func(t *IntTile){narrow1AVX512, narrow2AVX512, narrow3AVX512, narrow4AVX512, narrow5AVX512, narrow6AVX512, narrow7AVX512, narrow8AVX512, narrow9AVX512, narrow10AVX512, narrow11AVX512, narrow12AVX512},
 		wide:      []func(t *IntTile){wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512, wide7AVX512, wide8AVX512, wide9AVX512, wide10AVX512, wide11AVX512, wide12AVX512},
+		copyBytes: [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
+		widenLines: [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16){
+			{widenLinesU1AVX512, widenLinesU2AVX512},
+			{widenLinesS1AVX512, widenLinesS2AVX512},
+		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
 		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
 	},
@@ -19,6 +24,12 @@ var ints = family[Ints]{
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
 		narrow:    []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
 		wide:      []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
+		copyBytes: [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
+		widenLines: [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16){
+			{widenLinesU1AVX512, widenLinesU2AVX512},
+			{widenLinesS1AVX512, widenLinesS2AVX512},
+		},
+		lookup:    lookupVNNI,
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
 		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
 		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
@@ -305,3 +316,24 @@ func turned12VNNI(t *IntTile)
 
 //go:noescape
 func gatherQuadsAVX512(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func lookupVNNI(dst, src *byte, n int, table *byte)
+
+//go:noescape
+func widenLinesU1AVX512(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
+
+//go:noescape
+func widenLinesU2AVX512(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
+
+//go:noescape
+func widenLinesS1AVX512(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
+
+//go:noescape
+func widenLinesS2AVX512(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
+
+//go:noescape
+func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+
+//go:noescape
+func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)

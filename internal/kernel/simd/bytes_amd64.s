@@ -9144,6 +9144,297 @@ run:
 	VZEROUPPER
 	RET
 
+// func lookupVNNI(dst *byte, src *byte, n int, table *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+TEXT ·lookupVNNI(SB), NOSPLIT, $0-32
+	MOVQ      dst+0(FP), AX
+	MOVQ      src+8(FP), CX
+	MOVQ      n+16(FP), DX
+	MOVQ      table+24(FP), BX
+	VMOVDQU32 (BX), Z0
+	VMOVDQU32 64(BX), Z1
+	VMOVDQU32 128(BX), Z2
+	VMOVDQU32 192(BX), Z3
+
+step:
+	VMOVDQU32 (CX), Z4
+	VMOVDQA32 Z4, Z5
+	VPMOVB2M  Z4, K1
+	VPERMI2B  Z1, Z0, Z4
+	VPERMI2B  Z3, Z2, Z5
+	VMOVDQU8  Z5, K1, Z4
+	VMOVDQU32 Z4, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, AX
+	SUBQ      $0x40, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func widenLinesU1AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·widenLinesU1AVX512(SB), NOSPLIT, $0-66
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         lines+40(FP), SI
+	MOVQ         in+48(FP), DI
+	KMOVQ        DI, K1
+	MOVQ         out+56(FP), DI
+	KMOVQ        DI, K2
+	MOVWLSX      zero+64(FP), DI
+	MOVD         DI, X0
+	VPBROADCASTW X0, Z0
+
+line:
+	MOVQ DX, DI
+	MOVQ AX, R8
+	MOVQ n+32(FP), R9
+
+step:
+	SUBQ      $0x20, R9
+	JLE       last
+	VPMOVZXBW (DI), Z1
+	VPSUBW    Z0, Z1, Z1
+	VMOVDQU32 Z1, (R8)
+	ADDQ      $0x00000020, DI
+	ADDQ      $0x00000040, R8
+	JMP       step
+
+last:
+	VPMOVZXBW.Z (DI), K1, Z1
+	VPSUBW      Z0, Z1, Z1
+	VMOVDQU16   Z1, K2, (R8)
+	ADDQ        CX, AX
+	ADDQ        BX, DX
+	DECQ        SI
+	JNZ         line
+	VZEROUPPER
+	RET
+
+// func widenLinesS1AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·widenLinesS1AVX512(SB), NOSPLIT, $0-66
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         lines+40(FP), SI
+	MOVQ         in+48(FP), DI
+	KMOVQ        DI, K1
+	MOVQ         out+56(FP), DI
+	KMOVQ        DI, K2
+	MOVWLSX      zero+64(FP), DI
+	MOVD         DI, X0
+	VPBROADCASTW X0, Z0
+
+line:
+	MOVQ DX, DI
+	MOVQ AX, R8
+	MOVQ n+32(FP), R9
+
+step:
+	SUBQ      $0x20, R9
+	JLE       last
+	VPMOVSXBW (DI), Z1
+	VPSUBW    Z0, Z1, Z1
+	VMOVDQU32 Z1, (R8)
+	ADDQ      $0x00000020, DI
+	ADDQ      $0x00000040, R8
+	JMP       step
+
+last:
+	VPMOVSXBW.Z (DI), K1, Z1
+	VPSUBW      Z0, Z1, Z1
+	VMOVDQU16   Z1, K2, (R8)
+	ADDQ        CX, AX
+	ADDQ        BX, DX
+	DECQ        SI
+	JNZ         line
+	VZEROUPPER
+	RET
+
+// func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, turn int16)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·copyBytes1AVX512(SB), NOSPLIT, $0-66
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         lines+40(FP), SI
+	MOVQ         in+48(FP), DI
+	KMOVQ        DI, K1
+	MOVQ         out+56(FP), DI
+	KMOVQ        DI, K2
+	MOVWLSX      turn+64(FP), DI
+	MOVD         DI, X0
+	VPBROADCASTW X0, Z0
+
+line:
+	MOVQ DX, DI
+	MOVQ AX, R8
+	MOVQ n+32(FP), R9
+
+step:
+	SUBQ      $0x40, R9
+	JLE       last
+	VMOVDQU32 (DI), Z1
+	VPXORD    Z0, Z1, Z1
+	VMOVDQU32 Z1, (R8)
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000040, R8
+	JMP       step
+
+last:
+	VMOVDQU8.Z (DI), K1, Z1
+	VPXORD     Z0, Z1, Z1
+	VMOVDQU8   Z1, K2, (R8)
+	ADDQ       CX, AX
+	ADDQ       BX, DX
+	DECQ       SI
+	JNZ        line
+	VZEROUPPER
+	RET
+
+// func widenLinesU2AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·widenLinesU2AVX512(SB), NOSPLIT, $0-66
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         lines+40(FP), SI
+	MOVQ         in+48(FP), DI
+	KMOVQ        DI, K1
+	MOVQ         out+56(FP), DI
+	KMOVQ        DI, K2
+	MOVWLSX      zero+64(FP), DI
+	MOVD         DI, X0
+	VPBROADCASTW X0, Z0
+	VPTERNLOGD   $0xff, Z1, Z1, Z1
+	VPSRLW       $0x08, Z1, Z1
+
+line:
+	MOVQ DX, DI
+	MOVQ AX, R8
+	MOVQ n+32(FP), R9
+
+step:
+	SUBQ      $0x20, R9
+	JLE       last
+	VMOVDQU32 (DI), Z2
+	VPANDD    Z1, Z2, Z2
+	VPSUBW    Z0, Z2, Z2
+	VMOVDQU32 Z2, (R8)
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000040, R8
+	JMP       step
+
+last:
+	VMOVDQU8.Z (DI), K1, Z2
+	VPANDD     Z1, Z2, Z2
+	VPSUBW     Z0, Z2, Z2
+	VMOVDQU16  Z2, K2, (R8)
+	ADDQ       CX, AX
+	ADDQ       BX, DX
+	DECQ       SI
+	JNZ        line
+	VZEROUPPER
+	RET
+
+// func widenLinesS2AVX512(dst *int16, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, zero int16)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·widenLinesS2AVX512(SB), NOSPLIT, $0-66
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         lines+40(FP), SI
+	MOVQ         in+48(FP), DI
+	KMOVQ        DI, K1
+	MOVQ         out+56(FP), DI
+	KMOVQ        DI, K2
+	MOVWLSX      zero+64(FP), DI
+	MOVD         DI, X0
+	VPBROADCASTW X0, Z0
+
+line:
+	MOVQ DX, DI
+	MOVQ AX, R8
+	MOVQ n+32(FP), R9
+
+step:
+	SUBQ      $0x20, R9
+	JLE       last
+	VMOVDQU32 (DI), Z1
+	VPSLLW    $0x08, Z1, Z1
+	VPSRAW    $0x08, Z1, Z1
+	VPSUBW    Z0, Z1, Z1
+	VMOVDQU32 Z1, (R8)
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000040, R8
+	JMP       step
+
+last:
+	VMOVDQU8.Z (DI), K1, Z1
+	VPSLLW     $0x08, Z1, Z1
+	VPSRAW     $0x08, Z1, Z1
+	VPSUBW     Z0, Z1, Z1
+	VMOVDQU16  Z1, K2, (R8)
+	ADDQ       CX, AX
+	ADDQ       BX, DX
+	DECQ       SI
+	JNZ        line
+	VZEROUPPER
+	RET
+
+// func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc int, n int, lines int, in uint64, out uint64, turn int16)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·copyBytes2AVX512(SB), NOSPLIT, $0-66
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         lines+40(FP), SI
+	MOVQ         in+48(FP), DI
+	KMOVQ        DI, K1
+	MOVQ         out+56(FP), DI
+	KMOVQ        DI, K2
+	MOVWLSX      turn+64(FP), DI
+	MOVD         DI, X0
+	VPBROADCASTW X0, Z0
+	VPTERNLOGD   $0xff, Z1, Z1, Z1
+	VPSRLW       $0x08, Z1, Z1
+
+line:
+	MOVQ DX, DI
+	MOVQ AX, R8
+	MOVQ n+32(FP), R9
+
+step:
+	SUBQ      $0x20, R9
+	JLE       last
+	VMOVDQU32 (DI), Z2
+	VPANDD    Z1, Z2, Z2
+	VPXORD    Z0, Z2, Z2
+	VPMOVWB   Z2, (R8)
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x00000020, R8
+	JMP       step
+
+last:
+	VMOVDQU8.Z (DI), K1, Z2
+	VPANDD     Z1, Z2, Z2
+	VPXORD     Z0, Z2, Z2
+	VPMOVWB    Z2, K2, (R8)
+	ADDQ       CX, AX
+	ADDQ       BX, DX
+	DECQ       SI
+	JNZ        line
+	VZEROUPPER
+	RET
+
 // func widenInt8AVX2(dst *int16, src *byte, n int, zero int16)
 // Requires: AVX, AVX2, SSE2
 TEXT ·widenInt8AVX2(SB), NOSPLIT, $0-26

@@ -322,3 +322,68 @@ func TestUnsigned(t *testing.T) {
 		}
 	}
 }
+
+// Lines of bytes and tables against their definition: all lengths of the last register, nothing beyond the
+// lines is written.
+func TestLines(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		f := IntKernels()
+		if f == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(7, 8))
+		for i := range 600 {
+			n, lines, each, signed := 1+i%150, 1+r.IntN(4), 1+r.IntN(2), r.IntN(2) == 1
+			stepDst, stepSrc := n+r.IntN(9), n*each+r.IntN(9)
+			src := make([]uint8, (lines-1)*stepSrc+(n-1)*each+1) // not a byte more than is read
+			for i := range src {
+				src[i] = uint8(r.Uint32())
+			}
+			const mark = 0x77
+			bytes, wide := make([]uint8, lines*stepDst+80), make([]int16, lines*stepDst+80)
+			for i := range bytes {
+				bytes[i], wide[i] = mark, mark
+			}
+			zero := int16(r.IntN(256) - 128)
+			if f.CopyBytes(bytes, stepDst, src, stepSrc, each, n, lines, signed) != f.WidenLines(wide, stepDst, src, stepSrc, each, n, lines, signed, zero) {
+				t.Fatal("one of two")
+			}
+			if f.copyBytes[0] == nil {
+				break
+			}
+			for i := range bytes {
+				want, want16 := uint8(mark), int16(mark)
+				if l, k := i/stepDst, i%stepDst; l < lines && k < n {
+					v := src[l*stepSrc+k*each]
+					want, want16 = v, int16(v)-zero
+					if signed {
+						want, want16 = v^0x80, int16(int8(v))-zero
+					}
+				}
+				if bytes[i] != want || wide[i] != want16 {
+					t.Fatalf("%d of %d in lines of %d, each %d, signed %v: %d and %d, want %d and %d", i, n, stepDst, each, signed, bytes[i], wide[i], want, want16)
+				}
+			}
+		}
+		if f.CopyBytes(nil, 3, nil, 3, 3, 1, 1, false) || f.WidenLines(nil, 3, nil, 3, 3, 1, 1, false, 0) {
+			t.Error("every third byte")
+		}
+		var table [256]uint8
+		src, dst := make([]uint8, 1000), make([]uint8, 1000)
+		for i := range table {
+			table[i] = uint8(r.Uint32())
+		}
+		for i := range src {
+			src[i] = uint8(i)
+		}
+		n := f.Lookup(dst, src, &table)
+		if n != 0 && n != 960 {
+			t.Fatal(n)
+		}
+		for i, v := range src {
+			if want := table[v]; i < n && dst[i] != want || i >= n && dst[i] != 0 {
+				t.Fatalf("entry %d: %d, want %d", v, dst[i], want)
+			}
+		}
+	})
+}

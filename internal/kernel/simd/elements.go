@@ -19,6 +19,7 @@ type Elements struct {
 	quantise, quantiseAway                                        func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                                                       func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 	limitBytes                                                    [2]func(dst, src *byte, n int, lo, hi int32)
+	maxBytes                                                      [2]func(dst, a, b *byte, n int)
 	sum, product                                                  [2]func(dst, a, b *byte, n int, q *Codes)
 }
 
@@ -344,6 +345,16 @@ func (e *Elements) LimitBytes(dst, src []uint8, lo, hi uint8, signed bool) int {
 	if n > 0 {
 		_ = src[n-1]
 		e.limitBytes[sign(signed)](&dst[0], &src[0], n, int32(lo), int32(hi))
+	}
+	return n
+}
+
+// MaxBytes writes the larger of a and b, numbers that are signed or not. It returns for how many it did so.
+func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
+	n := len(dst) / 32 * 32
+	if n > 0 {
+		_, _ = a[n-1], b[n-1]
+		e.maxBytes[sign(signed)](&dst[0], &a[0], &b[0], n)
 	}
 	return n
 }

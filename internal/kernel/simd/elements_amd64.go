@@ -9,6 +9,7 @@ var elements = family[Elements]{
 		nibbles: nibblesAVX2, dot: dotAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 		limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
+		maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 		sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 		product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 	},
@@ -97,3 +98,9 @@ func productU8AVX2(dst, a, b *byte, n int, q *Codes)
 
 //go:noescape
 func productS8AVX2(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func maxU8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func maxS8AVX2(dst, a, b *byte, n int)

@@ -761,6 +761,26 @@ step:
 	VZEROUPPER
 	RET
 
+// func maxU8AVX2(dst *byte, a *byte, b *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxU8AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+step:
+	VMOVDQU (CX), Y0
+	VPMAXUB (DX), Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, BX
+	JNZ     step
+	VZEROUPPER
+	RET
+
 // func sumU8AVX2(dst *byte, a *byte, b *byte, n int, q *byte)
 // Requires: AVX, AVX2
 TEXT ·sumU8AVX2(SB), NOSPLIT, $0-40
@@ -877,6 +897,26 @@ step:
 	ADDQ    $0x20, CX
 	ADDQ    $0x20, AX
 	SUBQ    $0x20, DX
+	JNZ     step
+	VZEROUPPER
+	RET
+
+// func maxS8AVX2(dst *byte, a *byte, b *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxS8AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+step:
+	VMOVDQU (CX), Y0
+	VPMAXSB (DX), Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, BX
 	JNZ     step
 	VZEROUPPER
 	RET

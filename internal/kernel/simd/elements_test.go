@@ -302,6 +302,15 @@ func TestElementBytes(t *testing.T) {
 					t.Fatalf("%d and %d, signed %v, product %v, %+v: %d, want %d", a[i], b[i], signed, product, q, dst[i], want)
 				}
 			}
+			for i := range e.MaxBytes(dst, a, b, signed) {
+				want := a[i]
+				if number(b[i]) > number(want) {
+					want = b[i]
+				}
+				if dst[i] != want {
+					t.Fatalf("the larger of %d and %d, signed %v: %d, want %d", a[i], b[i], signed, dst[i], want)
+				}
+			}
 			from, to := uint8(r.Uint32()), uint8(r.Uint32())
 			for i := range e.LimitBytes(dst, a, from, to, signed) {
 				want := a[i]

@@ -237,7 +237,7 @@ func prepareGelu(c *op.Call) (op.Run, error) {
 
 func prepareHardSwish(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
-		return real(func(x float32) float32 { return x * min(max(x+3, 0), 6) / 6 }).prepare(c)
+		return unary{rows: hardSwish}.prepare(c)
 	}
 	if c.In[0].Type == tensor.Int16 {
 		return nil, op.Unsupported("int16 input")
@@ -269,6 +269,21 @@ func prepareHardSwish(c *op.Call) (op.Run, error) {
 		}
 		return fixed.RoundShift(y, -outShift) + zo
 	})
+}
+
+// hardSwish writes x·min(max(x+3, 0), 6)/6, rounded after each step; dst may be src.
+func hardSwish(dst, src []float32) {
+	add, mul, div := element.Add[float32]().VectorScalar, element.Mul[float32]().Vec, element.Div[float32]().VectorScalar
+	var room [element.Block]float32
+	for len(dst) > 0 {
+		n := min(len(dst), len(room))
+		x, y := src[:n], room[:n]
+		add(y, x, 3)
+		element.Bound(y, 0, 6)
+		mul(dst[:n], x, y)
+		div(dst[:n], dst[:n], 6)
+		dst, src = dst[n:], src[n:]
+	}
 }
 
 // short cuts a multiplier to 16 bits.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
@@ -173,9 +174,7 @@ func lookup(t *[256]uint8) op.Run {
 	return func(c *op.Call) error {
 		x, y := c.In[0].Data, c.Out[0].Data
 		c.Pool.For(len(y), layer.Grain, func(lo, hi int) {
-			for i, v := range x[lo:hi] {
-				y[lo+i] = t[v]
-			}
+			element.Lookup(y[lo:hi], x[lo:hi], t)
 		})
 		return nil
 	}

@@ -33,6 +33,16 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 		act := c.Activation
 		c.Kernel = w.Way()
 		var vec *kernel.Pool
+		if t := c.In[0].Type; !c.Wants(1) && len(w.Out) == 2 && (t == tensor.Int8 || t == tensor.Uint8) {
+			bytes := &kernel.MaxBytes{Shape: shape(c.In[0], w), Signed: t == tensor.Int8}
+			if bytes.Prepare() {
+				c.Kernel = bytes.Name()
+				return func(c *op.Call) error {
+					bytes.Run(c.Pool, c.In[0].Data, c.Out[0].Data)
+					return nil
+				}, nil
+			}
+		}
 		if !c.Wants(1) {
 			if vec = vectors(c, w); vec != nil {
 				vec.Max, vec.NaN, vec.Clamp = true, true, act

@@ -103,19 +103,23 @@ func prepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 // vectors prepares windows over two axes of float32 for kernels in vectors; nil if there
 // are none.
 func vectors(c *op.Call, w *window.Window) *kernel.Pool {
-	x := c.In[0]
-	if len(w.Out) != 2 || x.Type != tensor.Float32 {
+	if len(w.Out) != 2 || c.In[0].Type != tensor.Float32 {
 		return nil
 	}
-	p := &kernel.Pool{Shape: kernel.ConvShape{
-		N: x.Shape[0], C: x.Shape[1], H: w.In[0], W: w.In[1], OH: w.Out[0], OW: w.Out[1], KH: w.Kernel[0], KW: w.Kernel[1],
-		StrideH: w.Stride[0], StrideW: w.Stride[1], DilH: w.Dilation[0], DilW: w.Dilation[1], PadT: w.Begin[0], PadL: w.Begin[1],
-	}}
+	p := &kernel.Pool{Shape: shape(c.In[0], w)}
 	if !p.Prepare() {
 		return nil
 	}
 	c.Kernel = p.Name()
 	return p
+}
+
+// shape is that of a convolution with the windows w of two axes over x.
+func shape(x *tensor.Tensor, w *window.Window) kernel.ConvShape {
+	return kernel.ConvShape{
+		N: x.Shape[0], C: x.Shape[1], H: w.In[0], W: w.In[1], OH: w.Out[0], OW: w.Out[1], KH: w.Kernel[0], KW: w.Kernel[1],
+		StrideH: w.Stride[0], StrideW: w.Stride[1], DilH: w.Dilation[0], DilW: w.Dilation[1], PadT: w.Begin[0], PadL: w.Begin[1],
+	}
 }
 
 // sizes lists by how much the sum of each window of a plane is divided.

@@ -145,17 +145,15 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 		f, t := mk(c), c.In[0].Type
 		var table [256]uint8
 		var reals [256]float32
-		look := elementwise.RunCodes(func(dst, src []uint8) {
-			src = src[:len(dst)]
-			for i, q := range src {
-				dst[i] = table[q]
-			}
-		})
+		look := elementwise.RunCodes(func(dst, src []uint8) { element.Lookup(dst, src, &table) })
+		var from, to *affine // of the table that there is
 		return func(c *op.Call) error {
-			readAffine(c, 1).realTable(&reals, t)
-			y := readAffine(c, 3)
-			for i, v := range reals {
-				table[i] = y.code(f(v), t)
+			if x, y := readAffine(c, 1), readAffine(c, 3); from == nil || x != *from || y != *to {
+				x.realTable(&reals, t)
+				for i, v := range reals {
+					table[i] = y.code(f(v), t)
+				}
+				from, to = &x, &y
 			}
 			return look(c)
 		}, nil

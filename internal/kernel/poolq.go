@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// MaxBytes is a two-dimensional pooling window over planes of 8-bit numbers in vectors, of which the largest
+// is the result; of a window without any it is the least number that there is.
+type MaxBytes struct {
+	Shape  ConvShape // N·C planes; Groups and OC do not count
+	Signed bool
+	f      *simd.Elements
+	ints   *simd.Ints
+	line   int // of the values that a line of windows sees
+}
+
+// Prepare tells whether kernels in vectors compute the windows.
+func (m *MaxBytes) Prepare() bool {
+	s := &m.Shape
+	m.f, m.ints = simd.ElementKernels(), simd.IntKernels()
+	if m.f == nil || m.ints == nil || s.OH*s.OW == 0 || s.H*s.W == 0 || s.KH > maxTaps || s.KW > maxTaps/s.KH {
+		return false
+	}
+	if float64(s.OW)*float64(s.StrideW)+float64(s.KW)*float64(s.DilW) > maxFramed {
+		return false
+	}
+	m.line = (s.OW-1)*s.StrideW + (s.KW-1)*s.DilW + 1
+	return true
+}
+
+// Name is the name of the kernel.
+func (m *MaxBytes) Name() string { return "windows/" + m.f.Set.String() }
+
+// Run pools the bits x into y: of each line of windows first down, then along.
+func (m *MaxBytes) Run(p *workers.Pool, x, y []uint8) {
+	s := &m.Shape
+	in, out := s.H*s.W, s.OH*s.OW
+	least := uint8(0)
+	if m.Signed {
+		least = 0x80
+	}
+	lo := min(max(0, s.PadL), m.line)
+	hi := max(lo, min(m.line, s.PadL+s.W))
+	across := (s.OW-1)*s.StrideW + 1
+	p.For(s.N*s.C, max(1, 1<<16/(out*s.KH*s.KW+1)), func(first, end int) {
+		sc, room := borrow8(m.line + across)
+		line, along := room[:m.line], room[m.line:]
+		fill(line, least)
+		for i := first; i < end; i++ {
+			plane := x[i*in:][:in]
+			for oy := range s.OH {
+				m.down(line[lo:hi], plane, oy, lo-s.PadL, least)
+				row := y[i*out+oy*s.OW:][:s.OW]
+				if s.StrideW == 1 {
+					along = row
+				}
+				copy(along, line)
+				for k := 1; k < s.KW; k++ {
+					m.larger(along, line[k*s.DilW:])
+				}
+				if s.StrideW > 1 && !m.ints.CopyBytes(row, 0, along, 0, s.StrideW, s.OW, 1, false) {
+					strided(row, along, s.StrideW)
+				}
+			}
+		}
+		scratch.Put(sc)
+	})
+}
+
+// down writes the largest of the lines that line oy of the windows sees, from column x on.
+func (m *MaxBytes) down(dst, plane []uint8, oy, x int, least uint8) {
+	s := &m.Shape
+	some := false
+	for ky := range s.KH {
+		iy := oy*s.StrideH - s.PadT + ky*s.DilH
+		if len(dst) == 0 || uint(iy) >= uint(s.H) {
+			continue
+		}
+		if src := plane[iy*s.W+x:]; some {
+			m.larger(dst, src)
+		} else {
+			copy(dst, src)
+			some = true
+		}
+	}
+	if !some {
+		fill(dst, least)
+	}
+}
+
+// larger writes the larger of dst and b.
+func (m *MaxBytes) larger(dst, b []uint8) {
+	b = b[:len(dst)]
+	for i := m.f.MaxBytes(dst, dst, b, m.Signed); i < len(dst); i++ {
+		if m.Signed {
+			dst[i] = uint8(max(int8(dst[i]), int8(b[i])))
+		} else {
+			dst[i] = max(dst[i], b[i])
+		}
+	}
+}
