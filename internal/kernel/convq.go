@@ -321,12 +321,37 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 	c.setZero(signed, zero)
 }
 
+// Each convolves the bits x of 8-bit values. put gets the sums piece by piece, from several threads, while
+// they are in the cache: those of a plane, of which there is one for each output channel of each image, from
+// position at on.
+func (c *ConvSums) Each(p *workers.Pool, x []uint8, put func(plane, at int, sums []int32)) {
+	s := &c.s
+	switch {
+	case c.windows != nil:
+		c.windows.run(p, s, x, c.signed, c.zeroPoint, put)
+		return
+	case c.planes != nil:
+		c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, put)
+		return
+	}
+	area := s.OH * s.OW
+	room, f := borrow(s.N * s.OC * area)
+	sums := asInt32(f)
+	c.Run(p, x, sums)
+	p.For(s.N*s.OC, max(1, 4096/max(area, 1)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			put(i, 0, sums[i*area:][:area])
+		}
+	})
+	scratch.Put(room)
+}
+
 // Run convolves the bits x of 8-bit values into y.
 func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
-	if c.windows != nil {
-		c.windows.run(p, s, x, c.signed, c.zeroPoint, y)
+	if c.windows != nil || c.planes != nil {
+		c.Each(p, x, func(plane, at int, sums []int32) { copy(y[plane*area+at:], sums) })
 		return
 	}
 	if c.depthwise {
@@ -336,10 +361,6 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 				c.plane(y[i*area:][:area], x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
 			}
 		})
-		return
-	}
-	if c.planes != nil {
-		c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, y)
 		return
 	}
 	c.each(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {

@@ -492,8 +492,8 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 	c.f.Gather(int16sOf(dst), int16sOf(src), offs, runs)
 }
 
-// run convolves x into the sums y.
-func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, y []int32) {
+// run convolves x; put gets sums as [ConvSums.Each] says.
+func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put func(plane, at int, sums []int32)) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.H * s.W
 	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
@@ -505,9 +505,8 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
 			c.frames(s, frame, in, lo, hi, signed, zero)
 		})
-		out := y[n*s.OC*s.OH*s.OW:]
 		s.eachPlanes(p, og, c.line, f.Rows, f.Cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
-			*runs = c.block(s, og, asBytes(buf), *runs, frame, start, out, g, n0, n1, o0, o1)
+			*runs = c.block(s, og, asBytes(buf), *runs, frame, start, n*s.OC, g, n0, n1, o0, o1, put)
 		})
 	}
 	scratch.Put(scs)
@@ -539,24 +538,24 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 	scratch.Put(room)
 }
 
-// block computes output channels o0 to o1 of group g in panels n0 to n1.
-func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start, y []int32, g, n0, n1, o0, o1 int) []simd.Run {
+// block computes output channels o0 to o1 of group g in panels n0 to n1; first is the first plane of the image.
+func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start []int32, first, g, n0, n1, o0, o1 int, put func(plane, at int, sums []int32)) []simd.Run {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
 	in := x[bytes*g*s.C/s.Groups*q.size:]
 	t := intTiles.Get().(*simd.IntTile)
-	room, fs := borrow(f.Rows * f.Cols)
-	edge := asInt32(fs)
-	t.Segs, t.RowA = 1, bytes*c.line
-	run := func(rows int) {
-		if c.sums != nil {
-			f.RunTurned(t, rows)
-		} else {
-			f.Run(t, rows, true)
-		}
+	// There is room for kBlock floats.
+	most := kBlock * 4 / bytes
+	width := (n1 - n0) * f.Cols
+	height := f.Rows // of the sums that are kept
+	if c.line > most {
+		height = o1 - o0
 	}
-	for k0 := 0; k0 < c.line; k0 += kBlock {
-		steps := min(kBlock, c.line-k0)
+	room, fs := borrow(height * width)
+	sums := asInt32(fs)
+	t.Segs, t.RowA, t.RowC = 1, bytes*c.line, 4*width
+	for k0 := 0; k0 < c.line; k0 += most {
+		steps := min(most, c.line-k0)
 		t.K = steps * bytes / 4
 		for n := n0; n < n1; n++ {
 			p0 := n * f.Cols
@@ -574,26 +573,20 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 			if c.sums != nil {
 				t.Start = &start[g*og+o]
 			}
-			for n := n0; n < n1; n++ {
-				p0 := n * f.Cols
-				out := y[(g*og+o)*area+p0:]
-				t.B = unsafe.Pointer(&buf[(n-n0)*bytes*steps*f.Cols])
-				if p0+f.Cols <= area {
-					t.C, t.RowC = &out[0], 4*area
-					run(rows)
-					continue
+			here := sums
+			if height > f.Rows {
+				here = sums[(o-o0)*width:]
+			}
+			for n := range n1 - n0 {
+				t.B, t.C = unsafe.Pointer(&buf[n*bytes*steps*f.Cols]), &here[n*f.Cols]
+				if c.sums != nil {
+					f.RunTurned(t, rows)
+				} else {
+					f.Run(t, rows, true)
 				}
-				width := area - p0
-				t.C, t.RowC = &edge[0], 4*f.Cols
-				if k0 > 0 {
-					for r := range rows {
-						copy(edge[r*f.Cols:][:width], out[r*area:])
-					}
-				}
-				run(rows)
-				for r := range rows {
-					copy(out[r*area:][:width], edge[r*f.Cols:])
-				}
+			}
+			for r := 0; k0+steps == c.line && r < rows; r++ {
+				put(first+g*og+o+r, n0*f.Cols, here[r*width:][:min(width, area-n0*f.Cols)])
 			}
 			o += rows
 		}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -342,8 +341,8 @@ func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	})
 }
 
-// run convolves x over [N,C,H,W] into the sums y.
-func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, y []int32) {
+// run convolves x over [N,C,H,W]; put gets sums as [ConvSums.Each] says.
+func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put func(plane, at int, sums []int32)) {
 	q, taps, paired := c.planes, s.KH*s.KW, s.pairedTaps()
 	in, out := s.H*s.W, s.OH*s.OW
 	places, n, together := s.walk(q, c.f.Block)
@@ -367,6 +366,7 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 			s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
 		}
 		ss, sums := borrow(places * step)
+		sy, dense := borrow(out)
 		t := &r.ints
 		t.StepSrc, t.StepDst, t.Dst, t.Src = 2*q.w, 4*step, &asInt32(sums)[0], &frame[0]
 		for i := lo; i < hi; i++ {
@@ -376,12 +376,14 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 				t.W = &c.weights[o%s.OC*paired]
 				c.f.IntSpread(t, places, blocks, r.offs)
 				if lines == 1 {
-					copy(y[o*out:][:line], asInt32(sums))
-				} else {
-					c.f.CopyLines(&r.copies, asFloats(y[o*out:][:out]), line, sums, apart, 1, line, lines)
+					put(o, 0, asInt32(sums)[:out])
+					continue
 				}
+				c.f.CopyLines(&r.copies, dense, line, sums, apart, 1, line, lines)
+				put(o, 0, asInt32(dense))
 			}
 		}
+		scratch.Put(sy)
 		scratch.Put(ss)
 		scratch.Put(sf)
 		r.give()
@@ -410,14 +412,6 @@ func (c *intWindows) widen(s *ConvShape, frame []int16, plane []uint8, signed bo
 	if sc != nil {
 		scratch.Put(sc)
 	}
-}
-
-// asFloats reads integers as if they were floats, to be copied.
-func asFloats(v []int32) []float32 {
-	if len(v) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*float32)(unsafe.Pointer(&v[0])), len(v))
 }
 
 // Pool is a two-dimensional pooling window in vectors, over planes or positions of

@@ -69,14 +69,22 @@ func (q *intConv) liftWeights(c *op.Call) {
 	}
 }
 
-// sums computes the convolution into y.
-func (q *intConv) sums(c *op.Call, xi int, y []int32) {
+// lift reads the inputs that are not constant, and gives the zero point of x.
+func (q *intConv) lift(c *op.Call, xi int) (zero int32) {
 	if !q.ready {
 		q.liftWeights(c)
 	}
-	zero := quant.First(quant.Zeros(c.Input(q.xz)))
+	zero = quant.First(quant.Zeros(c.Input(q.xz)))
 	if q.planar != nil {
 		q.planar.SetZero(c.In[xi].Type == tensor.Int8, zero)
+	}
+	return zero
+}
+
+// sums computes the convolution into y.
+func (q *intConv) sums(c *op.Call, xi int, y []int32) {
+	zero := q.lift(c, xi)
+	if q.planar != nil {
 		q.planar.Run(c.Pool, c.In[xi].Data, y)
 		return
 	}
@@ -146,21 +154,35 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 	if !quant.IsByte(c.In[7]) {
 		return nil, op.Unsupported("output of %v", c.In[7].Type)
 	}
-	sums := op.ScratchOf[int32](c, c.Out[0].Len())
+	var sums []int32
+	if q.planar == nil {
+		sums = op.ScratchOf[int32](c, c.Out[0].Len())
+	}
 	area := tensor.Elements(q.Out)
+	scales := make([]float32, q.m)
 	return func(c *op.Call) error {
-		q.sums(c, 0, sums)
 		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
 		zero := quant.First(quant.Zeros(c.In[7]))
+		for m := range scales {
+			scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
+		}
+		put := func(plane, at int, sums []int32) {
+			m := plane % q.m
+			var bias int32
+			if c.Has(8) {
+				bias = tensor.Of[int32](c.In[8])[m]
+			}
+			quant.Requantize(c.Out[0], plane*area+at, sums, bias, scales[m], zero)
+		}
+		if q.planar != nil {
+			q.lift(c, 0)
+			q.planar.Each(c.Pool, c.In[0].Data, put)
+			return nil
+		}
+		q.sums(c, 0, sums)
 		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				m := i % q.m
-				ws := float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1)))
-				var bias int32
-				if c.Has(8) {
-					bias = tensor.Of[int32](c.In[8])[m]
-				}
-				quant.Requantize(c.Out[0], i*area, sums[i*area:][:area], bias, xs*ws/ys, zero)
+				put(i, 0, sums[i*area:][:area])
 			}
 		})
 		return nil
