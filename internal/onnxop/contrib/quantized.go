@@ -81,7 +81,7 @@ func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	include := c.Node.Attrs.Bool("count_include_pad", false)
-	return prepareQuantizedMean(c, w.In, w.Out, func(at []int, f func(pos int)) int {
+	return prepareQuantizedMean(c, w.In, w.Out, false, func(at []int, f func(pos int)) int {
 		n := 0
 		w.Taps(at, func(pos int) { f(pos); n++ })
 		if include {
@@ -97,7 +97,7 @@ func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 	for i := range one {
 		one[i] = 1
 	}
-	return prepareQuantizedMean(c, s, one, func(_ []int, f func(pos int)) int {
+	return prepareQuantizedMean(c, s, one, true, func(_ []int, f func(pos int)) int {
 		for i := range area {
 			f(i)
 		}
@@ -105,8 +105,8 @@ func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 	})
 }
 
-// prepareQuantizedMean averages the taps of every output position and rescales.
-func prepareQuantizedMean(c *op.Call, in, out []int, taps func(at []int, f func(pos int)) int) (op.Run, error) {
+// prepareQuantizedMean averages the taps of every output position, or all of a plane, and rescales.
+func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []int, f func(pos int)) int) (op.Run, error) {
 	x := c.In[0]
 	lifted := op.ScratchOf[int32](c, x.Len())
 	inArea, area := tensor.Elements(in), tensor.Elements(out)
@@ -119,13 +119,20 @@ func prepareQuantizedMean(c *op.Call, in, out []int, taps func(at []int, f func(
 		xs, xz := quant.ScalarScale(c, 1)
 		ys, yz := quant.ScalarScale(c, 3)
 		quant.Lift(lifted, c.In[0], xz)
-		c.Pool.For(n*ch, 1, func(lo, hi int) {
+		c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), func(lo, hi int) {
 			at := make([]int, len(out))
 			for i := lo; i < hi; i++ {
 				b, k := i/ch, i%ch
 				clear(at)
 				for o := range area {
 					var sum float32
+					if all && !last {
+						for _, v := range lifted[(b*ch+k)*inArea:][:inArea] {
+							sum += float32(v) * xs
+						}
+						quant.QuantizeReal(c.Out[0], b*ch+k, []float32{sum / float32(max(inArea, 1))}, ys, yz)
+						continue
+					}
 					count := taps(at, func(pos int) {
 						p := (b*ch+k)*inArea + pos
 						if last {

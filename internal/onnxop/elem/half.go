@@ -133,21 +133,61 @@ func (w *widened) exec(c *op.Call) error {
 
 // WidenTo converts the elements of any tensor of numbers to float32 in parallel.
 func WidenTo(p *workers.Pool, dst []float32, x *tensor.Tensor) {
-	p.For(len(dst), grain, func(lo, hi int) {
-		if e := simd.ElementKernels(); e != nil && x.Type == tensor.Float16 {
-			lo += e.FromHalf(dst[lo:hi], tensor.Of[uint16](x)[lo:hi])
-		}
-		tensor.Read(dst[lo:hi], x, lo)
-	})
+	p.For(len(dst), grain, func(lo, hi int) { read(dst[lo:hi], x, lo) })
+}
+
+// read converts elements from at on.
+func read(dst []float32, x *tensor.Tensor, at int) {
+	if e := simd.ElementKernels(); e != nil && x.Type == tensor.Float16 {
+		n := e.FromHalf(dst, tensor.Of[uint16](x)[at:])
+		dst, at = dst[n:], at+n
+	}
+	tensor.Read(dst, x, at)
 }
 
 // NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
 // parallel.
 func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
-	p.For(len(src), grain, func(lo, hi int) {
-		if e := simd.ElementKernels(); e != nil && y.Type == tensor.Float16 {
-			lo += e.ToHalf(tensor.Of[uint16](y)[lo:hi], src[lo:hi])
-		}
-		tensor.WriteFloat32(y, lo, src[lo:hi])
-	})
+	p.For(len(src), grain, func(lo, hi int) { write(y, lo, src[lo:hi]) })
+}
+
+// write rounds elements to those from at on.
+func write(y *tensor.Tensor, at int, src []float32) {
+	if e := simd.ElementKernels(); e != nil && y.Type == tensor.Float16 {
+		n := e.ToHalf(tensor.Of[uint16](y)[at:][:len(src)], src)
+		src, at = src[n:], at+n
+	}
+	tensor.WriteFloat32(y, at, src)
+}
+
+// blocks is a function of each element of halves, in float32: a block at a time, which stays in the cache.
+type blocks struct {
+	f    func(dst, src []float32) // dst may be src
+	x, y *tensor.Tensor
+	room []float32 // a block for each thread
+	body func(worker, lo, hi int)
+}
+
+const block = 1024
+
+// RunHalves applies f to the halves of input 0 as to float32, and rounds what it gives to output 0.
+func RunHalves(c *op.Call, f func(dst, src []float32)) op.Run {
+	b := &blocks{f: f, room: make([]float32, block*c.Pool.Threads())}
+	b.body = b.work
+	return func(c *op.Call) error {
+		b.x, b.y = c.In[0], c.Out[0]
+		c.Pool.ForWorker(b.x.Len(), grain, b.body)
+		b.x, b.y = nil, nil
+		return nil
+	}
+}
+
+func (b *blocks) work(worker, lo, hi int) {
+	for lo < hi {
+		v := b.room[worker*block:][:min(block, hi-lo)]
+		read(v, b.x, lo)
+		b.f(v, v)
+		write(b.y, lo, v)
+		lo += len(v)
+	}
 }

@@ -21,6 +21,9 @@ func prepareClip(c *op.Call) (op.Run, error) {
 			return nil, fmt.Errorf("bound is %v of shape %s, want a scalar of %v", x.Type, tensor.FormatShape(x.Shape), c.In[0].Type)
 		}
 	}
+	if c.In[0].Type.IsHalf() {
+		return clipped(c, func(f func(dst, src []float32)) op.Run { return elem.RunHalves(c, f) }, func(x *tensor.Tensor) float32 { return float32(tensor.At(x, 0)) }), nil
+	}
 	if f := tensor.PickNumber(c.In[0].Type, clip[float32], clip[float64], clip[int8], clip[int16], clip[int32], clip[int64], clip[uint8], clip[uint16], clip[uint32], clip[uint64]); f != nil {
 		return f(c), nil
 	}
@@ -28,6 +31,11 @@ func prepareClip(c *op.Call) (op.Run, error) {
 }
 
 func clip[T tensor.Number](c *op.Call) op.Run {
+	return clipped(c, RunUnary[T, T], tensor.Single[T])
+}
+
+// clipped makes a run by all, which applies a loop to all elements; bound reads a limit.
+func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run, bound func(x *tensor.Tensor) T) op.Run {
 	attrs := c.Node.Version < 11
 	var lo, hi T
 	var hasLo, hasHi bool
@@ -35,7 +43,7 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 		hasLo, hasHi = c.Node.Attrs.Has("min"), c.Node.Attrs.Has("max")
 		lo, hi = T(c.Node.Attrs.Float("min", 0)), T(c.Node.Attrs.Float("max", 0))
 	}
-	run := RunUnary(func(dst, src []T) {
+	run := all(func(dst, src []T) {
 		src = src[:len(dst)]
 		lo, hi := lo, hi // out of the loops' way
 		if f, ok := any(src).([]float32); ok {
@@ -85,10 +93,10 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 	return func(c *op.Call) error {
 		if !attrs {
 			if hasLo = c.Has(1); hasLo {
-				lo = tensor.Single[T](c.In[1])
+				lo = bound(c.In[1])
 			}
 			if hasHi = c.Has(2); hasHi {
-				hi = tensor.Single[T](c.In[2])
+				hi = bound(c.In[2])
 			}
 		}
 		return run(c)

@@ -63,7 +63,7 @@ func runFunc[T tensor.Number](f func(float64) float64) op.Run { return RunUnary(
 // prepareCurve makes an operator of real functions whose attributes make the
 // curve. With ints set, integers are computed in float64 and truncated.
 func prepareCurve(mk func(c *op.Call) curve, ints bool) elem.Prepare {
-	return elem.Widen(func(c *op.Call) (op.Run, error) {
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) {
 		f := mk(c)
 		switch t := c.In[0].Type; {
 		case t == tensor.Float32 && f.f32 != nil:
@@ -79,6 +79,14 @@ func prepareCurve(mk func(c *op.Call) curve, ints bool) elem.Prepare {
 		}
 		return nil, elem.BadType(c, 0)
 	})
+	return func(c *op.Call) (op.Run, error) {
+		if c.In[0].Type.IsHalf() {
+			if f := mk(c); f.f32 != nil {
+				return elem.RunHalves(c, f.f32), nil
+			}
+		}
+		return wide(c)
+	}
 }
 
 // exact names operators of one number that integers compute exactly.
@@ -293,7 +301,7 @@ func unaryDefs() []op.Def {
 			Prepare: classify(func(*op.Call) func(float64) bool { return math.IsNaN }),
 		},
 		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
-		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: elem.Widen(prepareClip)},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip},
 		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
 		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
 	)
