@@ -88,7 +88,7 @@ func start8(dst, sums []int32, zero int32) {
 	}
 }
 
-// zero8 is a zero point of numbers that [simd.Unsigned] moved.
+// zero8 is a zero point of numbers that [simd.Ints.Unsigned] moved.
 func zero8(signed bool, zero int32) int32 {
 	if signed {
 		return zero + 128
@@ -220,7 +220,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		defer scratch.Put(sc)
 		p.For(m, max(1, 2*copyGrain/k), func(lo, hi int) {
 			for r := lo; r < hi; r++ {
-				simd.Unsigned(a[r*line:][:k], x[r*k:][:k], signed)
+				w.panels.f.Unsigned(a[r*line:][:k], x[r*k:][:k], signed)
 				clear(a[r*line+k : (r+1)*line])
 			}
 		})
@@ -354,7 +354,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	start := asInt32(fs)
 	edge, put8 := uint8(0), func(dst, src []uint8) { w.f.Widen(int16sOf(dst), src, signed, int16(zero)) }
 	if w.sums != nil {
-		edge, put8 = uint8(zero8(signed, zero)), func(dst, src []uint8) { simd.Unsigned(dst, src, signed) }
+		edge, put8 = uint8(zero8(signed, zero)), func(dst, src []uint8) { w.f.Unsigned(dst, src, signed) }
 		for g := range c.panels {
 			start8(start[g*len(w.sums):], c.panels[g].sums, int32(edge))
 		}
@@ -518,7 +518,7 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 	q, bytes, area := c.plan, c.bytes(), s.H*s.W
 	if !q.frame {
 		if dst, src := frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area]; c.sums != nil {
-			simd.Unsigned(dst, src, signed)
+			c.f.Unsigned(dst, src, signed)
 		} else {
 			c.f.Widen(int16sOf(dst), src, signed, int16(zero))
 		}

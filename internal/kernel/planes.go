@@ -127,7 +127,7 @@ func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, sig
 		copyPiece(s, q, frame, in, to, from, n, lines)
 		for l := 0; signed && l < lines; l++ {
 			line := frame[to+l*q.w:][:n]
-			simd.Unsigned(line, line, true)
+			f.Unsigned(line, line, true)
 		}
 	})
 }

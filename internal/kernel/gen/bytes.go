@@ -464,33 +464,35 @@ func (a *asm) requantise(w width) {
 		a.MOVL(operand.U32(0xaaaa), c.As32())
 		a.KMOVW(c.As32(), reg.K1)
 	}
+	// Channels after channels, for each of which the numbers stay in registers for all rows.
 	from, to, left := a.GP64(), a.GP64(), a.GP64()
-	mul, up, down, bias := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	var params [4]reg.Register
+	for i, name := range []string{"mul", "up", "down", "bias"} {
+		params[i] = a.Load(a.Param(name), a.GP64())
+	}
 	load := func(m operand.Mem) reg.VecVirtual {
 		v := a.vec(w)
 		a.loadInts(w, m, v)
 		return v
 	}
-	a.Label("row")
+	a.Label("step")
+	m, u, d, b := load(at(params[0], 0)), load(at(params[1], 0)), load(at(params[2], 0)), load(at(params[3], 0))
+	odds, mask, middle := a.vec(w), a.vec(w), a.vec(w)
+	a.VPSRLQ(operand.U8(32), m, odds)
+	a.VPSLLVD(d, one, mask)
+	a.VPSUBD(one, mask, mask)
+	a.VPSRLD(operand.U8(1), mask, middle)
 	a.MOVQ(sums, from)
 	a.MOVQ(dst, to)
-	a.MOVQ(n, left)
-	a.Load(a.Param("mul"), mul)
-	a.Load(a.Param("up"), up)
-	a.Load(a.Param("down"), down)
-	a.Load(a.Param("bias"), bias)
-	a.Label("step")
-	x := load(at(from, 0))
-	b := load(at(bias, 0))
-	a.VPADDD(b, x, x)
-	u := load(at(up, 0))
+	a.MOVQ(rows, left)
+	a.Label("row")
+	x := a.vec(w)
+	a.VPADDD(at(from, 0), b, x)
 	a.VPSLLVD(u, x, x)
-	m := load(at(mul, 0))
 	// Products of even and of odd lanes, of 64 bits each.
-	even, odd, odds := a.vec(w), a.vec(w), a.vec(w)
+	even, odd := a.vec(w), a.vec(w)
 	a.VPMULDQ(m, x, even)
 	a.VPSRLQ(operand.U8(32), x, odd)
-	a.VPSRLQ(operand.U8(32), m, odds)
 	a.VPMULDQ(odds, odd, odd)
 	a.VPADDQ(half, even, even)
 	a.VPADDQ(half, odd, odd)
@@ -504,24 +506,20 @@ func (a *asm) requantise(w width) {
 		a.VPBLENDMD(odd, even, reg.K1, r)
 	}
 	// Shift to the right, rounding; ties go away from zero.
-	d := load(at(down, 0))
-	mask, rest, sign := a.vec(w), a.vec(w), a.vec(w)
-	a.VPSLLVD(d, one, mask)
-	a.VPSUBD(one, mask, mask)
+	rest, sign := a.vec(w), a.vec(w)
 	if w == ymm {
 		a.VPAND(mask, r, rest)
 	} else {
 		a.VPANDD(mask, r, rest)
 	}
-	a.VPSRLD(operand.U8(1), mask, mask)
 	a.VPSRAD(operand.U8(31), r, sign)
-	a.VPSUBD(sign, mask, mask)
+	a.VPSUBD(sign, middle, sign)
 	a.VPSRAVD(d, r, r)
 	if w == ymm {
-		a.VPCMPGTD(mask, rest, rest)
+		a.VPCMPGTD(sign, rest, rest)
 		a.VPSUBD(rest, r, r)
 	} else {
-		a.VPCMPGTD(mask, rest, reg.K2)
+		a.VPCMPGTD(sign, rest, reg.K2)
 		a.VPADDD(one, r, reg.K2, r)
 	}
 	a.VPADDD(zero, r, r)
@@ -540,18 +538,20 @@ func (a *asm) requantise(w width) {
 		a.VPACKUSWB(low, low, low)
 		a.VMOVQ(low, at(to, 0))
 	} else {
-		a.VPMOVDB(r, at(to, 0))
+		short := a.XMM()
+		a.VPMOVDB(r, short)
+		a.VMOVDQU(short, at(to, 0))
 	}
-	for _, p := range []reg.GPVirtual{from, mul, up, down, bias} {
+	a.ADDQ(stepDst, to)
+	a.ADDQ(stepSums, from)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("row"))
+	for _, p := range append(params[:], sums) {
 		a.ADDQ(operand.U32(uint32(w.bytes())), p)
 	}
-	a.ADDQ(operand.U32(uint32(w.floats)), to)
-	a.SUBQ(operand.U32(uint32(w.floats)), left)
+	a.ADDQ(operand.U32(uint32(w.floats)), dst)
+	a.SUBQ(operand.U32(uint32(w.floats)), n)
 	a.JNZ(operand.LabelRef("step"))
-	a.ADDQ(stepDst, dst)
-	a.ADDQ(stepSums, sums)
-	a.DECQ(rows)
-	a.JNZ(operand.LabelRef("row"))
 	a.VZEROUPPER()
 	a.RET()
 }

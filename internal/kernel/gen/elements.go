@@ -72,6 +72,7 @@ func elements(a *asm) {
 			a.combine(signed, product)
 		}
 	}
+	a.turn()
 	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
 	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
 	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
@@ -450,6 +451,49 @@ func (a *asm) limitBytes(signed bool) {
 		}
 		a.VMOVDQU(x, at(dst, 0))
 	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// turn writes n squares of 8 by 8 words of 32 bits, side by side, with rows and columns exchanged.
+func (a *asm) turn() {
+	a.function("turnAVX2", "func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	to := a.GP64()
+	var x, y [8]reg.VecPhysical
+	for i := range x {
+		x[i], y[i] = ymm.reg(i), ymm.reg(8+i)
+	}
+	a.Label("square")
+	for _, v := range x {
+		a.VMOVUPS(at(src, 0), v)
+		a.ADDQ(stepSrc, src)
+	}
+	for i := range 4 {
+		a.VUNPCKLPS(x[2*i+1], x[2*i], y[2*i])
+		a.VUNPCKHPS(x[2*i+1], x[2*i], y[2*i+1])
+	}
+	// Of each lane of four rows: columns 0 and 4, 1 and 5, 2 and 6, 3 and 7.
+	for half := range 2 {
+		p := 4 * half
+		a.VSHUFPS(operand.U8(0x44), y[p+2], y[p], x[p])
+		a.VSHUFPS(operand.U8(0xee), y[p+2], y[p], x[p+1])
+		a.VSHUFPS(operand.U8(0x44), y[p+3], y[p+1], x[p+2])
+		a.VSHUFPS(operand.U8(0xee), y[p+3], y[p+1], x[p+3])
+	}
+	a.MOVQ(dst, to)
+	for i := range 8 {
+		a.VPERM2F128(operand.U8(0x20+0x11*uint8(i/4)), x[4+i%4], x[i%4], y[i])
+		a.VMOVUPS(y[i], at(to, 0))
+		a.ADDQ(stepDst, to)
+	}
+	a.ADDQ(operand.U8(32), dst)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("square"))
 	a.VZEROUPPER()
 	a.RET()
 }

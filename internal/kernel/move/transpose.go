@@ -1,6 +1,9 @@
 package move
 
-import "github.com/opmeter/opmeter/internal/workers"
+import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
 
 // tile is the edge of the square that a transposition moves at a time, by way
 // of a buffer in the first-level cache: rows of both sides are then touched in
@@ -24,7 +27,7 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 		}
 	}
 	high, wide := tile, tile
-	move := square[T]
+	move := squareOf[T]()
 	if rows < thin {
 		wide, move = strip, byRow[T]
 	} else if cols < thin {
@@ -66,6 +69,27 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	}
 	for i := range ni {
 		copy(dst[do+i*dk:][:nj], buf[i*tile:])
+	}
+}
+
+// squareOf is square, in vectors where there are any for words of this width.
+func squareOf[T any]() func(dst, src []T, do, so, ni, nj, dk, ss int) {
+	if simd.ElementKernels() != nil {
+		if f, ok := any(squareWords).(func(dst, src []T, do, so, ni, nj, dk, ss int)); ok {
+			return f
+		}
+	}
+	return square[T]
+}
+
+// squareWords is square in vectors.
+func squareWords(dst, src []uint32, do, so, ni, nj, dk, ss int) {
+	i, j := simd.ElementKernels().Turn(dst[do:], dk, src[so:], ss, ni, nj)
+	if j < nj {
+		byColumn(dst, src, do+j, so+j*ss, i, nj-j, dk, ss)
+	}
+	if i < ni {
+		byColumn(dst, src, do+i*dk, so+i, ni-i, nj, dk, ss)
 	}
 }
 

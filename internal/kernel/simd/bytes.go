@@ -101,7 +101,7 @@ func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	return n
 }
 
-// CopyBytes copies lines of n bytes, as [Unsigned] does; lines of dst are stepDst bytes apart, those of src
+// CopyBytes copies lines of n bytes, as [Ints.Unsigned] does; lines of dst are stepDst bytes apart, those of src
 // stepSrc, and neighbours of src each. It returns false where the set or the step is not for it.
 func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, signed bool) bool {
 	if f.copyBytes[0] == nil || each > 2 {
@@ -145,12 +145,15 @@ func lastMasks(n, each, values int) (in, out uint64) {
 }
 
 // Unsigned writes the bits of 8-bit numbers as numbers without a sign: those with one get 128 added.
-func Unsigned(dst, src []uint8, signed bool) {
+func (f *Ints) Unsigned(dst, src []uint8, signed bool) {
+	dst = dst[:len(src)]
 	if !signed {
 		copy(dst, src)
 		return
 	}
-	dst = dst[:len(src)]
+	if f.CopyBytes(dst, 0, src, 0, 1, len(src), 1, true) {
+		return
+	}
 	const flip = 0x8080808080808080
 	for len(src) >= 8 && len(dst) >= 8 {
 		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(src)^flip)

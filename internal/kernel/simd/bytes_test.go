@@ -299,28 +299,29 @@ func TestIntQuads(t *testing.T) {
 }
 
 func TestUnsigned(t *testing.T) {
-	t.Parallel()
-	src := make([]uint8, 21)
-	for i := range src {
-		src[i] = uint8(37 * i)
-	}
-	for n := range src {
-		for _, signed := range []bool{false, true} {
-			dst := make([]uint8, len(src))
-			Unsigned(dst, src[:n], signed)
-			for i, v := range dst {
-				want := uint8(0)
-				if i < n {
-					if want = src[i]; signed {
-						want = uint8(int(int8(want)) + 128)
+	everyInts(t, func(t *testing.T, ik *Ints, _ *rand.Rand) {
+		src := make([]uint8, 141)
+		for i := range src {
+			src[i] = uint8(37 * i)
+		}
+		for n := range src {
+			for _, signed := range []bool{false, true} {
+				dst := make([]uint8, len(src))
+				ik.Unsigned(dst, src[:n], signed)
+				for i, v := range dst {
+					want := uint8(0)
+					if i < n {
+						if want = src[i]; signed {
+							want = uint8(int(int8(want)) + 128)
+						}
 					}
-				}
-				if v != want {
-					t.Fatalf("%d of %d, signed %t: %d, want %d", i, n, signed, v, want)
+					if v != want {
+						t.Fatalf("%d of %d, signed %t: %d, want %d", i, n, signed, v, want)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 // Lines of bytes and tables against their definition: all lengths of the last register, nothing beyond the

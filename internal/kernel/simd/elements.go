@@ -20,6 +20,7 @@ type Elements struct {
 	rescale                                                       func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 	limitBytes                                                    [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                                                      [2]func(dst, a, b *byte, n int)
+	turn                                                          func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product                                                  [2]func(dst, a, b *byte, n int, q *Codes)
 }
 
@@ -357,4 +358,18 @@ func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 		e.maxBytes[sign(signed)](&dst[0], &a[0], &b[0], n)
 	}
 	return n
+}
+
+// Turn writes a matrix of words with rows and columns exchanged: word j of row i of dst is word i of row j of
+// src. Rows are stepDst and stepSrc words apart. It does as many rows and columns of dst as it returns.
+func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) (doneRows, doneCols int) {
+	doneRows, doneCols = whole(rows), whole(cols)
+	if doneRows == 0 || doneCols == 0 {
+		return 0, 0
+	}
+	_, _ = dst[(doneRows-1)*stepDst+doneCols-1], src[(doneCols-1)*stepSrc+doneRows-1]
+	for i := 0; i < doneRows; i += 8 {
+		e.turn(&dst[i*stepDst], 4*stepDst, &src[i], 4*stepSrc, doneCols/8)
+	}
+	return doneRows, doneCols
 }

@@ -10,6 +10,7 @@ var elements = family[Elements]{
 		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 		limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 		maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
+		turn:       turnAVX2,
 		sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 		product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 	},
@@ -104,3 +105,6 @@ func maxU8AVX2(dst, a, b *byte, n int)
 
 //go:noescape
 func maxS8AVX2(dst, a, b *byte, n int)
+
+//go:noescape
+func turnAVX2(dst *uint32, stepDst int, src *uint32, stepSrc, n int)

@@ -1015,6 +1015,79 @@ step:
 	VZEROUPPER
 	RET
 
+// func turnAVX2(dst *uint32, stepDst int, src *uint32, stepSrc int, n int)
+// Requires: AVX
+TEXT ·turnAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ stepDst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stepSrc+24(FP), BX
+	MOVQ n+32(FP), SI
+
+square:
+	VMOVUPS    (DX), Y0
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y1
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y2
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y3
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y4
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y5
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y6
+	ADDQ       BX, DX
+	VMOVUPS    (DX), Y7
+	ADDQ       BX, DX
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y9
+	VUNPCKLPS  Y3, Y2, Y10
+	VUNPCKHPS  Y3, Y2, Y11
+	VUNPCKLPS  Y5, Y4, Y12
+	VUNPCKHPS  Y5, Y4, Y13
+	VUNPCKLPS  Y7, Y6, Y14
+	VUNPCKHPS  Y7, Y6, Y15
+	VSHUFPS    $0x44, Y10, Y8, Y0
+	VSHUFPS    $0xee, Y10, Y8, Y1
+	VSHUFPS    $0x44, Y11, Y9, Y2
+	VSHUFPS    $0xee, Y11, Y9, Y3
+	VSHUFPS    $0x44, Y14, Y12, Y4
+	VSHUFPS    $0xee, Y14, Y12, Y5
+	VSHUFPS    $0x44, Y15, Y13, Y6
+	VSHUFPS    $0xee, Y15, Y13, Y7
+	MOVQ       AX, DI
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VMOVUPS    Y8, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x20, Y5, Y1, Y9
+	VMOVUPS    Y9, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x20, Y6, Y2, Y10
+	VMOVUPS    Y10, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x20, Y7, Y3, Y11
+	VMOVUPS    Y11, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x31, Y4, Y0, Y12
+	VMOVUPS    Y12, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x31, Y5, Y1, Y13
+	VMOVUPS    Y13, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x31, Y6, Y2, Y14
+	VMOVUPS    Y14, (DI)
+	ADDQ       CX, DI
+	VPERM2F128 $0x31, Y7, Y3, Y15
+	VMOVUPS    Y15, (DI)
+	ADDQ       CX, DI
+	ADDQ       $0x20, AX
+	DECQ       SI
+	JNZ        square
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(dst *byte, src *float32, n int, scale float32, lo float32, hi float32, zero int32)
 // Requires: AVX, AVX2, SSE2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

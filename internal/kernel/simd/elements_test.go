@@ -253,6 +253,38 @@ func TestElementCodes(t *testing.T) {
 	})
 }
 
+// Matrices of words with rows and columns exchanged: nothing but what is said to be done is written.
+func TestTurn(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(1, 7))
+		for range 300 {
+			rows, cols := r.IntN(40), r.IntN(40)
+			stepDst, stepSrc := cols+r.IntN(5), rows+r.IntN(5)
+			src, dst := make([]uint32, cols*stepSrc+rows), make([]uint32, rows*stepDst+cols)
+			for i := range src {
+				src[i] = uint32(i + 1)
+			}
+			m, n := e.Turn(dst, stepDst, src, stepSrc, rows, cols)
+			if m < rows-7 && n > 0 || n < cols-7 && m > 0 {
+				t.Fatalf("%d by %d of %d by %d", m, n, rows, cols)
+			}
+			for i, v := range dst {
+				want := uint32(0)
+				if stepDst > 0 && i/stepDst < m && i%stepDst < n {
+					want = src[i%stepDst*stepSrc+i/stepDst]
+				}
+				if v != want {
+					t.Fatalf("word %d of %d by %d, %d apart: %d, want %d", i, rows, cols, stepDst, v, want)
+				}
+			}
+		}
+	})
+}
+
 // Bytes against their definition: all pairs of codes, random scales.
 func TestElementBytes(t *testing.T) {
 	everySet(t, func(t *testing.T) {
