@@ -187,7 +187,7 @@ func (a *asm) curve(name string, f func(c *curveLoop, d reg.VecVirtual) reg.VecV
 
 // expSum writes the exponential of values less shift, and their sums in each lane.
 func (a *asm) expSum() {
-	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte, sums *float64)")
+	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte) float64")
 	c := a.vecmathLoop()
 	n := a.Load(a.Param("n"), a.GP64())
 	shift, sum := a.YMM(), a.YMM()
@@ -206,8 +206,10 @@ func (a *asm) expSum() {
 		a.VCVTPD2PSY(e, low)
 		a.VMOVUPS(low, at(c.dst, 0))
 	}, step{c.src, 16}, step{c.dst, 16})
-	out := a.Load(a.Param("sums"), a.GP64())
-	a.VMOVUPD(sum, at(out, 0))
+	a.VHADDPD(sum, sum, sum)
+	a.VEXTRACTF128(operand.U8(1), sum, sx)
+	a.VADDSD(sx, sum.AsX(), sx)
+	a.Store(sx, a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -23,17 +23,21 @@ func elements(a *asm) {
 		{"div", a.VDIVPS, "SV"},
 	}
 	for _, o := range ops {
-		a.function(o.name+o.kind+"AVX2", "func(dst, a, b *float32, n int)")
+		types := map[string]string{"VV": "dst, a, b *float32", "VS": "dst, a *float32, b float32", "SV": "dst *float32, a float32, b *float32"}
+		a.function(o.name+o.kind+"AVX2", "func("+types[o.kind]+", n int)")
 		dst := a.Load(a.Param("dst"), a.GP64())
-		pa := a.Load(a.Param("a"), a.GP64())
-		pb := a.Load(a.Param("b"), a.GP64())
 		n := a.Load(a.Param("n"), a.GP64())
-		scalar := a.YMM()
-		switch o.kind {
-		case "VS":
-			a.VBROADCASTSS(at(pb, 0), scalar)
-		case "SV":
-			a.VBROADCASTSS(at(pa, 0), scalar)
+		var pa, pb reg.Register
+		var scalar reg.VecVirtual
+		if o.kind == "SV" {
+			scalar = a.spreadParam("a")
+		} else {
+			pa = a.Load(a.Param("a"), a.GP64())
+		}
+		if o.kind == "VS" {
+			scalar = a.spreadParam("b")
+		} else {
+			pb = a.Load(a.Param("b"), a.GP64())
 		}
 		a.unrolled(n, func(off int) {
 			x := a.YMM()
@@ -132,13 +136,12 @@ func (a *asm) awayMasks(sign, half reg.Register) {
 // extent writes the smallest and the largest of n values, a multiple of 8, in each lane,
 // and where one is no number.
 func (a *asm) extent() {
-	a.function("extentAVX2", "func(src *float32, n int, out *float32)")
+	a.function("extentAVX2", "func(src *float32, n int) (least, most float32)")
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
-	out := a.Load(a.Param("out"), a.GP64())
 	least, most, none, x, c := a.YMM(), a.YMM(), a.YMM(), a.YMM(), a.YMM()
-	a.VMOVUPS(at(out, 0), least)
-	a.VMOVUPS(at(out, 32), most)
+	a.VMOVUPS(at(src, 0), least)
+	a.VMOVUPS(least, most)
 	a.VXORPS(none, none, none)
 	a.loop(n, 8, func() {
 		a.VMOVUPS(at(src, 0), x)
@@ -147,9 +150,26 @@ func (a *asm) extent() {
 		a.VMINPS(x, least, least)
 		a.VMAXPS(x, most, most)
 	}, step{src, 32})
-	a.VMOVUPS(least, at(out, 0))
-	a.VMOVUPS(most, at(out, 32))
-	a.VMOVUPS(none, at(out, 64))
+	low, high, y := least.AsX(), most.AsX(), a.XMM()
+	a.VEXTRACTF128(operand.U8(1), least, y)
+	a.VMINPS(y, low, low)
+	a.VEXTRACTF128(operand.U8(1), most, y)
+	a.VMAXPS(y, high, high)
+	for _, order := range []uint8{0x4e, 0xb1} {
+		a.VPERMILPS(operand.U8(order), low, y)
+		a.VMINPS(y, low, low)
+		a.VPERMILPS(operand.U8(order), high, y)
+		a.VMAXPS(y, high, high)
+	}
+	mask := a.GP32()
+	a.VMOVMSKPS(none, mask)
+	a.TESTL(mask, mask)
+	a.JZ(operand.LabelRef("numbers"))
+	a.VPCMPEQD(low, low, low) // all bits are set: no number
+	a.VMOVAPS(low, high)
+	a.Label("numbers")
+	a.Store(low, a.ReturnIndex(0))
+	a.Store(high, a.ReturnIndex(1))
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -188,7 +208,7 @@ func (a *asm) nibbles() {
 
 // dot writes the sums of the products of n values, a multiple of 32, in eight lanes.
 func (a *asm) dot() {
-	a.function("dotAVX2", "func(a, b *float32, n int, sums *float32)")
+	a.function("dotAVX2", "func(a, b *float32, n int) float32")
 	pa := a.Load(a.Param("a"), a.GP64())
 	pb := a.Load(a.Param("b"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
@@ -210,8 +230,14 @@ func (a *asm) dot() {
 	a.VADDPS(sum[1], sum[0], sum[0])
 	a.VADDPS(sum[3], sum[2], sum[2])
 	a.VADDPS(sum[2], sum[0], sum[0])
-	out := a.Load(a.Param("sums"), a.GP64())
-	a.VMOVUPS(sum[0], at(out, 0))
+	low, high := sum[0].AsX(), a.XMM()
+	a.VEXTRACTF128(operand.U8(1), sum[0], high)
+	a.VADDPS(high, low, low)
+	for _, order := range []uint8{0xb1, 0x4e} {
+		a.VPERMILPS(operand.U8(order), low, high)
+		a.VADDPS(high, low, low)
+	}
+	a.Store(low, a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -12,7 +12,7 @@ type Curves struct {
 	Set             Set
 	exp, silu, tanh func(dst, src *float32, n int, t *ExpTable)
 	sigmoid, erf    func(dst, src *float32, n int, t *SingleTable)
-	expSum          func(dst, src *float32, n int, shift float32, t *ExpTable, sums *float64)
+	expSum          func(dst, src *float32, n int, shift float32, t *ExpTable) float64
 	libmExp         func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid     func(dst, src *float32, n int, t *LibmTable)
 }
@@ -133,9 +133,7 @@ func (c *Curves) ExpSum(dst, src []float32, shift float32, t *ExpTable) (n int, 
 	n = len(dst) / curveLanes * curveLanes
 	if n > 0 {
 		_ = src[n-1]
-		var sums [curveLanes]float64
-		c.expSum(&dst[0], &src[0], n, shift, t, &sums[0])
-		sum = (sums[0] + sums[1]) + (sums[2] + sums[3])
+		sum = c.expSum(&dst[0], &src[0], n, shift, t)
 	}
 	return n, sum
 }

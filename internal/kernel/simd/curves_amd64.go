@@ -23,7 +23,7 @@ func siluAVX2(dst, src *float32, n int, t *ExpTable)
 func tanhAVX2(dst, src *float32, n int, t *ExpTable)
 
 //go:noescape
-func expSumAVX2(dst, src *float32, n int, shift float32, t *ExpTable, sums *float64)
+func expSumAVX2(dst, src *float32, n int, shift float32, t *ExpTable) float64
 
 //go:noescape
 func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)

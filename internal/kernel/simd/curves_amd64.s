@@ -138,8 +138,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func expSumAVX2(dst *float32, src *float32, n int, shift float32, t *byte, sums *float64)
-// Requires: AVX, AVX2, SSE
+// func expSumAVX2(dst *float32, src *float32, n int, shift float32, t *byte) float64
+// Requires: AVX, AVX2, SSE, SSE2
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -151,38 +151,40 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-48
 	VXORPD       Y1, Y1, Y1
 
 step:
-	VCVTPS2PD  (CX), Y2
-	VSUBPD     Y0, Y2, Y2
-	VMOVUPD    128(DX), Y3
-	VMOVUPD    96(DX), Y4
-	VMINPD     Y2, Y4, Y2
-	VMAXPD     Y2, Y3, Y2
-	VMULPD     (DX), Y2, Y3
-	VADDPD     32(DX), Y3, Y3
-	VSUBPD     32(DX), Y3, Y4
-	VMULPD     64(DX), Y4, Y4
-	VSUBPD     Y4, Y2, Y2
-	VPAND      352(DX), Y3, Y4
-	VPCMPEQD   Y6, Y6, Y6
-	VPGATHERQQ Y6, 384(DX)(Y4*8), Y5
-	VPSLLQ     $0x2e, Y3, Y3
-	VPADDQ     Y3, Y5, Y5
-	VMULPD     224(DX), Y2, Y3
-	VADDPD     192(DX), Y3, Y3
-	VMULPD     Y3, Y2, Y3
-	VADDPD     160(DX), Y3, Y3
-	VMULPD     Y2, Y5, Y2
-	VMULPD     Y3, Y2, Y2
-	VADDPD     Y2, Y5, Y5
-	VADDPD     Y5, Y1, Y1
-	VCVTPD2PSY Y5, X2
-	VMOVUPS    X2, (AX)
-	ADDQ       $0x10, CX
-	ADDQ       $0x10, AX
-	SUBQ       $0x04, BX
-	JNZ        step
-	MOVQ       sums+40(FP), AX
-	VMOVUPD    Y1, (AX)
+	VCVTPS2PD    (CX), Y2
+	VSUBPD       Y0, Y2, Y2
+	VMOVUPD      128(DX), Y3
+	VMOVUPD      96(DX), Y4
+	VMINPD       Y2, Y4, Y2
+	VMAXPD       Y2, Y3, Y2
+	VMULPD       (DX), Y2, Y3
+	VADDPD       32(DX), Y3, Y3
+	VSUBPD       32(DX), Y3, Y4
+	VMULPD       64(DX), Y4, Y4
+	VSUBPD       Y4, Y2, Y2
+	VPAND        352(DX), Y3, Y4
+	VPCMPEQD     Y6, Y6, Y6
+	VPGATHERQQ   Y6, 384(DX)(Y4*8), Y5
+	VPSLLQ       $0x2e, Y3, Y3
+	VPADDQ       Y3, Y5, Y5
+	VMULPD       224(DX), Y2, Y3
+	VADDPD       192(DX), Y3, Y3
+	VMULPD       Y3, Y2, Y3
+	VADDPD       160(DX), Y3, Y3
+	VMULPD       Y2, Y5, Y2
+	VMULPD       Y3, Y2, Y2
+	VADDPD       Y2, Y5, Y5
+	VADDPD       Y5, Y1, Y1
+	VCVTPD2PSY   Y5, X2
+	VMOVUPS      X2, (AX)
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, AX
+	SUBQ         $0x04, BX
+	JNZ          step
+	VHADDPD      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDSD       X0, X1, X0
+	MOVSD        X0, ret+40(FP)
 	VZEROUPPER
 	RET
 

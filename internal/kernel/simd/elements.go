@@ -4,24 +4,26 @@ import "math"
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
 type Elements struct {
-	Set                                                           Set
-	addVV, addVS, subVV, subSV, mulVV, mulVS, divVV, divVS, divSV func(dst, a, b *float32, n int)
-	clamp                                                         func(dst, src *float32, n int, lo, hi, plus float32)
-	scale                                                         func(dst, src *float32, n int, s, t float32)
-	roundAway                                                     func(dst, src *float32, n int, mul, add, lo, hi, sub float32)
-	extent                                                        func(src *float32, n int, out *float32)
-	nibbles                                                       func(dst *float32, src *byte, n int, zero, scale float32)
-	dot                                                           func(a, b *float32, n int, sums *float32)
-	rectifyHalf                                                   func(dst, src *uint16, n int, inf uint16)
-	fromHalf                                                      func(dst *float32, src *uint16, n int)
-	toHalf                                                        func(dst *uint16, src *float32, n int)
-	toFloats                                                      func(dst *float32, src *int32, n int)
-	quantise, quantiseAway                                        func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
-	rescale                                                       func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
-	limitBytes                                                    [2]func(dst, src *byte, n int, lo, hi int32)
-	maxBytes                                                      [2]func(dst, a, b *byte, n int)
-	turn                                                          func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
-	sum, product                                                  [2]func(dst, a, b *byte, n int, q *Codes)
+	Set                        Set
+	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
+	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
+	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
+	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
+	scale                      func(dst, src *float32, n int, s, t float32)
+	roundAway                  func(dst, src *float32, n int, mul, add, lo, hi, sub float32)
+	extent                     func(src *float32, n int) (least, most float32)
+	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
+	dot                        func(a, b *float32, n int) float32
+	rectifyHalf                func(dst, src *uint16, n int, inf uint16)
+	fromHalf                   func(dst *float32, src *uint16, n int)
+	toHalf                     func(dst *uint16, src *float32, n int)
+	toFloats                   func(dst *float32, src *int32, n int)
+	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
+	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
+	maxBytes                   [2]func(dst, a, b *byte, n int)
+	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -39,7 +41,7 @@ func both(dst, a, b []float32, loop func(dst, a, b *float32, n int)) int {
 	return n
 }
 
-func withScalar(dst, a []float32, b *float32, loop func(dst, a, b *float32, n int)) int {
+func withScalar(dst, a []float32, b float32, loop func(dst, a *float32, b float32, n int)) int {
 	n := whole(len(dst))
 	if n > 0 {
 		_ = a[n-1]
@@ -48,7 +50,7 @@ func withScalar(dst, a []float32, b *float32, loop func(dst, a, b *float32, n in
 	return n
 }
 
-func scalarWith(dst []float32, a *float32, b []float32, loop func(dst, a, b *float32, n int)) int {
+func scalarWith(dst []float32, a float32, b []float32, loop func(dst *float32, a float32, b *float32, n int)) int {
 	n := whole(len(dst))
 	if n > 0 {
 		_ = b[n-1]
@@ -66,7 +68,7 @@ func (e *Elements) Add(dst, a, b []float32) {
 
 // AddScalar writes a+b.
 func (e *Elements) AddScalar(dst, a []float32, b float32) {
-	for i := withScalar(dst, a, &b, e.addVS); i < len(dst); i++ {
+	for i := withScalar(dst, a, b, e.addVS); i < len(dst); i++ {
 		dst[i] = a[i] + b
 	}
 }
@@ -80,7 +82,7 @@ func (e *Elements) Sub(dst, a, b []float32) {
 
 // ScalarSub writes a-b.
 func (e *Elements) ScalarSub(dst []float32, a float32, b []float32) {
-	for i := scalarWith(dst, &a, b, e.subSV); i < len(dst); i++ {
+	for i := scalarWith(dst, a, b, e.subSV); i < len(dst); i++ {
 		dst[i] = a - b[i]
 	}
 }
@@ -94,7 +96,7 @@ func (e *Elements) Mul(dst, a, b []float32) {
 
 // MulScalar writes a·b.
 func (e *Elements) MulScalar(dst, a []float32, b float32) {
-	for i := withScalar(dst, a, &b, e.mulVS); i < len(dst); i++ {
+	for i := withScalar(dst, a, b, e.mulVS); i < len(dst); i++ {
 		dst[i] = a[i] * b
 	}
 }
@@ -108,14 +110,14 @@ func (e *Elements) Div(dst, a, b []float32) {
 
 // DivScalar writes a/b.
 func (e *Elements) DivScalar(dst, a []float32, b float32) {
-	for i := withScalar(dst, a, &b, e.divVS); i < len(dst); i++ {
+	for i := withScalar(dst, a, b, e.divVS); i < len(dst); i++ {
 		dst[i] = a[i] / b
 	}
 }
 
 // ScalarDiv writes a/b.
 func (e *Elements) ScalarDiv(dst []float32, a float32, b []float32) {
-	for i := scalarWith(dst, &a, b, e.divSV); i < len(dst); i++ {
+	for i := scalarWith(dst, a, b, e.divSV); i < len(dst); i++ {
 		dst[i] = a / b[i]
 	}
 }
@@ -209,17 +211,8 @@ func (e *Elements) RoundAway(dst, src []float32, mul, add, lo, hi, sub float32) 
 func (e *Elements) Extent(src []float32, lo, hi float32) (least, most float32) {
 	n := whole(len(src))
 	if n > 0 {
-		var out [24]float32
-		for i := range 8 {
-			out[i], out[8+i] = lo, hi
-		}
-		e.extent(&src[0], n, &out[0])
-		for i := range 8 {
-			lo, hi = min(lo, out[i]), max(hi, out[8+i])
-			if v := out[16+i]; v != 0 {
-				lo, hi = v, v // all bits are set: no number
-			}
-		}
+		least, most = e.extent(&src[0], n)
+		lo, hi = min(lo, least), max(hi, most)
 	}
 	for _, v := range src[n:] {
 		lo, hi = min(lo, v), max(hi, v)
@@ -241,16 +234,16 @@ func (e *Elements) Nibbles(dst []float32, src []uint8, zero, scale float32) int 
 // Dot is the inner product, in 32 sums that are rounded once a product.
 func (e *Elements) Dot(a, b []float32) float32 {
 	n := len(a) / 32 * 32
-	var s [8]float32
+	var s float32
 	if n > 0 {
 		_ = b[n-1]
-		e.dot(&a[0], &b[0], n, &s[0])
+		s = e.dot(&a[0], &b[0], n)
 	}
 	b = b[:len(a)]
 	for i := n; i < len(a); i++ {
-		s[i%8] += a[i] * b[i]
+		s += a[i] * b[i]
 	}
-	return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+	return s
 }
 
 // RectifyHalf writes 0 for negative halves, zeros and what is no number excepted; inf is

@@ -20,28 +20,28 @@ var elements = family[Elements]{
 func addVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
-func addVSAVX2(dst, a, b *float32, n int)
+func addVSAVX2(dst, a *float32, b float32, n int)
 
 //go:noescape
 func subVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
-func subSVAVX2(dst, a, b *float32, n int)
+func subSVAVX2(dst *float32, a float32, b *float32, n int)
 
 //go:noescape
 func mulVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
-func mulVSAVX2(dst, a, b *float32, n int)
+func mulVSAVX2(dst, a *float32, b float32, n int)
 
 //go:noescape
 func divVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
-func divVSAVX2(dst, a, b *float32, n int)
+func divVSAVX2(dst, a *float32, b float32, n int)
 
 //go:noescape
-func divSVAVX2(dst, a, b *float32, n int)
+func divSVAVX2(dst *float32, a float32, b *float32, n int)
 
 //go:noescape
 func clampAVX2(dst, src *float32, n int, lo, hi, plus float32)
@@ -68,13 +68,13 @@ func toFloatsAVX2(dst *float32, src *int32, n int)
 func roundAwayAVX2(dst, src *float32, n int, mul, add, lo, hi, sub float32)
 
 //go:noescape
-func extentAVX2(src *float32, n int, out *float32)
+func extentAVX2(src *float32, n int) (least, most float32)
 
 //go:noescape
 func nibblesAVX2(dst *float32, src *byte, n int, zero, scale float32)
 
 //go:noescape
-func dotAVX2(a, b *float32, n int, sums *float32)
+func dotAVX2(a, b *float32, n int) float32
 
 //go:noescape
 func rectifyHalfAVX2(dst, src *uint16, n int, inf uint16)

@@ -6,87 +6,88 @@
 // Requires: AVX
 TEXT ·addVVAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
-	MOVQ a+8(FP), CX
-	MOVQ b+16(FP), DX
-	MOVQ n+24(FP), BX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
-	VMOVUPS (CX), Y0
-	VADDPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VADDPS  32(DX), Y0, Y0
+	VMOVUPS 32(DX), Y0
+	VADDPS  32(BX), Y0, Y0
 	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VADDPS  64(DX), Y0, Y0
+	VMOVUPS 64(DX), Y0
+	VADDPS  64(BX), Y0, Y0
 	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VADDPS  96(DX), Y0, Y0
+	VMOVUPS 96(DX), Y0
+	VADDPS  96(BX), Y0, Y0
 	VMOVUPS Y0, 96(AX)
 	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
-	VMOVUPS (CX), Y0
-	VADDPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
 	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
 	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
 	JMP     eight
 
 end:
 	VZEROUPPER
 	RET
 
-// func addVSAVX2(dst *float32, a *float32, b *float32, n int)
-// Requires: AVX
+// func addVSAVX2(dst *float32, a *float32, b float32, n int)
+// Requires: AVX, AVX2, SSE2
 TEXT ·addVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
-	MOVQ         a+8(FP), CX
-	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS (DX), Y0
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), DX
+	MOVL         b+16(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
-	VMOVUPS (CX), Y1
+	VMOVUPS (DX), Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)
-	VMOVUPS 32(CX), Y1
+	VMOVUPS 32(DX), Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, 32(AX)
-	VMOVUPS 64(CX), Y1
+	VMOVUPS 64(DX), Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, 64(AX)
-	VMOVUPS 96(CX), Y1
+	VMOVUPS 96(DX), Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, 96(AX)
 	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
-	VMOVUPS (CX), Y1
+	VMOVUPS (DX), Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)
 	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
 	JMP     eight
 
 end:
@@ -97,59 +98,60 @@ end:
 // Requires: AVX
 TEXT ·subVVAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
-	MOVQ a+8(FP), CX
-	MOVQ b+16(FP), DX
-	MOVQ n+24(FP), BX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
-	VMOVUPS (CX), Y0
-	VSUBPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VSUBPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VSUBPS  32(DX), Y0, Y0
+	VMOVUPS 32(DX), Y0
+	VSUBPS  32(BX), Y0, Y0
 	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VSUBPS  64(DX), Y0, Y0
+	VMOVUPS 64(DX), Y0
+	VSUBPS  64(BX), Y0, Y0
 	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VSUBPS  96(DX), Y0, Y0
+	VMOVUPS 96(DX), Y0
+	VSUBPS  96(BX), Y0, Y0
 	VMOVUPS Y0, 96(AX)
 	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
-	VMOVUPS (CX), Y0
-	VSUBPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VSUBPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
 	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
 	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
 	JMP     eight
 
 end:
 	VZEROUPPER
 	RET
 
-// func subSVAVX2(dst *float32, a *float32, b *float32, n int)
-// Requires: AVX
+// func subSVAVX2(dst *float32, a float32, b *float32, n int)
+// Requires: AVX, AVX2, SSE2
 TEXT ·subSVAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
-	MOVQ         a+8(FP), CX
+	MOVQ         n+24(FP), CX
+	MOVL         a+8(FP), DX
+	MOVD         DX, X0
+	VPBROADCASTD X0, Y0
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS (CX), Y0
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
 	VSUBPS  (DX), Y0, Y1
 	VMOVUPS Y1, (AX)
@@ -164,10 +166,10 @@ many:
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
 	VSUBPS  (DX), Y0, Y1
 	VMOVUPS Y1, (AX)
@@ -183,87 +185,88 @@ end:
 // Requires: AVX
 TEXT ·mulVVAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
-	MOVQ a+8(FP), CX
-	MOVQ b+16(FP), DX
-	MOVQ n+24(FP), BX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
-	VMOVUPS (CX), Y0
-	VMULPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VMULPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VMULPS  32(DX), Y0, Y0
+	VMOVUPS 32(DX), Y0
+	VMULPS  32(BX), Y0, Y0
 	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VMULPS  64(DX), Y0, Y0
+	VMOVUPS 64(DX), Y0
+	VMULPS  64(BX), Y0, Y0
 	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VMULPS  96(DX), Y0, Y0
+	VMOVUPS 96(DX), Y0
+	VMULPS  96(BX), Y0, Y0
 	VMOVUPS Y0, 96(AX)
 	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
 	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
-	VMOVUPS (CX), Y0
-	VMULPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VMULPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
 	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
 	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
 	JMP     eight
 
 end:
 	VZEROUPPER
 	RET
 
-// func mulVSAVX2(dst *float32, a *float32, b *float32, n int)
-// Requires: AVX
+// func mulVSAVX2(dst *float32, a *float32, b float32, n int)
+// Requires: AVX, AVX2, SSE2
 TEXT ·mulVSAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
-	MOVQ         a+8(FP), CX
-	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS (DX), Y0
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), DX
+	MOVL         b+16(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
-	VMOVUPS (CX), Y1
+	VMOVUPS (DX), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)
-	VMOVUPS 32(CX), Y1
+	VMOVUPS 32(DX), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, 32(AX)
-	VMOVUPS 64(CX), Y1
+	VMOVUPS 64(DX), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, 64(AX)
-	VMOVUPS 96(CX), Y1
+	VMOVUPS 96(DX), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, 96(AX)
 	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
-	VMOVUPS (CX), Y1
+	VMOVUPS (DX), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)
 	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
 	JMP     eight
 
 end:
@@ -274,41 +277,87 @@ end:
 // Requires: AVX
 TEXT ·divVVAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
-	MOVQ a+8(FP), CX
-	MOVQ b+16(FP), DX
-	MOVQ n+24(FP), BX
+	MOVQ n+24(FP), CX
+	MOVQ a+8(FP), DX
+	MOVQ b+16(FP), BX
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
-	VMOVUPS (CX), Y0
-	VDIVPS  (DX), Y0, Y0
+	VMOVUPS (DX), Y0
+	VDIVPS  (BX), Y0, Y0
 	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VDIVPS  32(DX), Y0, Y0
+	VMOVUPS 32(DX), Y0
+	VDIVPS  32(BX), Y0, Y0
 	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VDIVPS  64(DX), Y0, Y0
+	VMOVUPS 64(DX), Y0
+	VDIVPS  64(BX), Y0, Y0
 	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VDIVPS  96(DX), Y0, Y0
+	VMOVUPS 96(DX), Y0
+	VDIVPS  96(BX), Y0, Y0
 	VMOVUPS Y0, 96(AX)
 	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	ADDQ    $0x00000080, BX
+	JMP     many
+
+few:
+	ADDQ $0x20, CX
+
+eight:
+	SUBQ    $0x08, CX
+	JLT     end
+	VMOVUPS (DX), Y0
+	VDIVPS  (BX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, DX
+	ADDQ    $0x00000020, BX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
+// func divVSAVX2(dst *float32, a *float32, b float32, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·divVSAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), DX
+	MOVL         b+16(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Y0
+
+many:
+	SUBQ    $0x20, CX
+	JLT     few
+	VMOVUPS (DX), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(DX), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(DX), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(DX), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
 	ADDQ    $0x00000080, DX
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
-	VMOVUPS (CX), Y0
-	VDIVPS  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
+	VMOVUPS (DX), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
 	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
 	ADDQ    $0x00000020, DX
 	JMP     eight
 
@@ -316,62 +365,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func divVSAVX2(dst *float32, a *float32, b *float32, n int)
-// Requires: AVX
-TEXT ·divVSAVX2(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         a+8(FP), CX
-	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS (DX), Y0
-
-many:
-	SUBQ    $0x20, BX
-	JLT     few
-	VMOVUPS (CX), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, (AX)
-	VMOVUPS 32(CX), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS 64(CX), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, 64(AX)
-	VMOVUPS 96(CX), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	JMP     many
-
-few:
-	ADDQ $0x20, BX
-
-eight:
-	SUBQ    $0x08, BX
-	JLT     end
-	VMOVUPS (CX), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
-	JMP     eight
-
-end:
-	VZEROUPPER
-	RET
-
-// func divSVAVX2(dst *float32, a *float32, b *float32, n int)
-// Requires: AVX
+// func divSVAVX2(dst *float32, a float32, b *float32, n int)
+// Requires: AVX, AVX2, SSE2
 TEXT ·divSVAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
-	MOVQ         a+8(FP), CX
+	MOVQ         n+24(FP), CX
+	MOVL         a+8(FP), DX
+	MOVD         DX, X0
+	VPBROADCASTD X0, Y0
 	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS (CX), Y0
 
 many:
-	SUBQ    $0x20, BX
+	SUBQ    $0x20, CX
 	JLT     few
 	VDIVPS  (DX), Y0, Y1
 	VMOVUPS Y1, (AX)
@@ -386,10 +391,10 @@ many:
 	JMP     many
 
 few:
-	ADDQ $0x20, BX
+	ADDQ $0x20, CX
 
 eight:
-	SUBQ    $0x08, BX
+	SUBQ    $0x08, CX
 	JLT     end
 	VDIVPS  (DX), Y0, Y1
 	VMOVUPS Y1, (AX)
@@ -610,28 +615,45 @@ end:
 	VZEROUPPER
 	RET
 
-// func extentAVX2(src *float32, n int, out *float32)
-// Requires: AVX
+// func extentAVX2(src *float32, n int) (least float32, most float32)
+// Requires: AVX, SSE
 TEXT ·extentAVX2(SB), NOSPLIT, $0-24
 	MOVQ    src+0(FP), AX
 	MOVQ    n+8(FP), CX
-	MOVQ    out+16(FP), DX
-	VMOVUPS (DX), Y0
-	VMOVUPS 32(DX), Y1
+	VMOVUPS (AX), Y0
+	VMOVUPS Y0, Y1
 	VXORPS  Y2, Y2, Y2
 
 step:
-	VMOVUPS (AX), Y3
-	VCMPPS  $0x03, Y3, Y3, Y4
-	VORPS   Y4, Y2, Y2
-	VMINPS  Y3, Y0, Y0
-	VMAXPS  Y3, Y1, Y1
-	ADDQ    $0x20, AX
-	SUBQ    $0x08, CX
-	JNZ     step
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
+	VMOVUPS      (AX), Y3
+	VCMPPS       $0x03, Y3, Y3, Y4
+	VORPS        Y4, Y2, Y2
+	VMINPS       Y3, Y0, Y0
+	VMAXPS       Y3, Y1, Y1
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, CX
+	JNZ          step
+	VEXTRACTF128 $0x01, Y0, X3
+	VMINPS       X3, X0, X0
+	VEXTRACTF128 $0x01, Y1, X3
+	VMAXPS       X3, X1, X1
+	VPERMILPS    $0x4e, X0, X3
+	VMINPS       X3, X0, X0
+	VPERMILPS    $0x4e, X1, X3
+	VMAXPS       X3, X1, X1
+	VPERMILPS    $0xb1, X0, X3
+	VMINPS       X3, X0, X0
+	VPERMILPS    $0xb1, X1, X3
+	VMAXPS       X3, X1, X1
+	VMOVMSKPS    Y2, AX
+	TESTL        AX, AX
+	JZ           numbers
+	VPCMPEQD     X0, X0, X0
+	VMOVAPS      X0, X1
+
+numbers:
+	MOVSS X0, least+16(FP)
+	MOVSS X1, most+20(FP)
 	VZEROUPPER
 	RET
 
@@ -673,9 +695,9 @@ step:
 	VZEROUPPER
 	RET
 
-// func dotAVX2(a *float32, b *float32, n int, sums *float32)
-// Requires: AVX, FMA3
-TEXT ·dotAVX2(SB), NOSPLIT, $0-32
+// func dotAVX2(a *float32, b *float32, n int) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   a+0(FP), AX
 	MOVQ   b+8(FP), CX
 	MOVQ   n+16(FP), DX
@@ -685,23 +707,28 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-32
 	VXORPS Y3, Y3, Y3
 
 step:
-	VMOVUPS     (AX), Y4
-	VFMADD231PS (CX), Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VFMADD231PS 32(CX), Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VFMADD231PS 64(CX), Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VFMADD231PS 96(CX), Y4, Y3
-	SUBQ        $-128, AX
-	SUBQ        $-128, CX
-	SUBQ        $0x20, DX
-	JNZ         step
-	VADDPS      Y1, Y0, Y0
-	VADDPS      Y3, Y2, Y2
-	VADDPS      Y2, Y0, Y0
-	MOVQ        sums+24(FP), AX
-	VMOVUPS     Y0, (AX)
+	VMOVUPS      (AX), Y4
+	VFMADD231PS  (CX), Y4, Y0
+	VMOVUPS      32(AX), Y4
+	VFMADD231PS  32(CX), Y4, Y1
+	VMOVUPS      64(AX), Y4
+	VFMADD231PS  64(CX), Y4, Y2
+	VMOVUPS      96(AX), Y4
+	VFMADD231PS  96(CX), Y4, Y3
+	SUBQ         $-128, AX
+	SUBQ         $-128, CX
+	SUBQ         $0x20, DX
+	JNZ          step
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0xb1, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x4e, X0, X1
+	VADDPS       X1, X0, X0
+	MOVSS        X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
