@@ -321,36 +321,26 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 	c.setZero(signed, zero)
 }
 
-// Each convolves the bits x of 8-bit values. put gets the sums piece by piece, from several threads, while
-// they are in the cache: those of a plane, of which there is one for each output channel of each image, from
-// position at on.
+// Vectors tells whether kernels in vectors compute the sums.
+func (c *ConvSums) Vectors() bool { return c.windows != nil || c.planes != nil }
+
+// Each convolves the bits x of 8-bit values, for [ConvSums.Vectors] only. put gets the sums piece by piece,
+// from several threads, while they are in the cache: those of a plane, of which there is one for each output
+// channel of each image, from position at on.
 func (c *ConvSums) Each(p *workers.Pool, x []uint8, put func(plane, at int, sums []int32)) {
 	s := &c.s
-	switch {
-	case c.windows != nil:
+	if c.windows != nil {
 		c.windows.run(p, s, x, c.signed, c.zeroPoint, put)
 		return
-	case c.planes != nil:
-		c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, put)
-		return
 	}
-	area := s.OH * s.OW
-	room, f := borrow(s.N * s.OC * area)
-	sums := asInt32(f)
-	c.Run(p, x, sums)
-	p.For(s.N*s.OC, max(1, 4096/max(area, 1)), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			put(i, 0, sums[i*area:][:area])
-		}
-	})
-	scratch.Put(room)
+	c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, put)
 }
 
 // Run convolves the bits x of 8-bit values into y.
 func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
-	if c.windows != nil || c.planes != nil {
+	if c.Vectors() {
 		c.Each(p, x, func(plane, at int, sums []int32) { copy(y[plane*area+at:], sums) })
 		return
 	}

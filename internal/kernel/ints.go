@@ -443,14 +443,12 @@ func newIntPlanes(s *ConvShape, cg int) *intPlanes {
 			c.offs[i] = q.offs[i]
 		}
 	}
-	c.wide = make([]int16, s.OC*c.line)
 	return c
 }
 
 func (c *intPlanes) fill(s *ConvShape, k int, w []int32) {
-	c.narrow, c.wide, c.sums = nil, nil, nil
 	if c.f.Quads() && fits8(s.OC, k, w, k, 1) {
-		c.narrow, c.sums = make([]int8, s.OC*c.line), make([]int32, s.OC)
+		c.narrow, c.sums = room(c.narrow, s.OC*c.line), room(c.sums, s.OC)
 		for o := range s.OC {
 			for i, v := range w[o*k:][:k] {
 				c.narrow[o*c.line+i] = int8(v)
@@ -459,7 +457,7 @@ func (c *intPlanes) fill(s *ConvShape, k int, w []int32) {
 		}
 		return
 	}
-	c.wide = make([]int16, s.OC*c.line)
+	c.wide, c.sums = room(c.wide, s.OC*c.line), nil
 	for o := range s.OC {
 		for i, v := range w[o*k:][:k] {
 			c.wide[o*c.line+i] = int16(v)

@@ -21,7 +21,10 @@ func activations(g *Graph) {
 		}
 		id := n.Inputs[0]
 		j := g.maker[id] - 1
-		if j < 0 || uses[id] != 1 || g.Graph.Values[id].Quant != nil || !g.clamps(j) {
+		if j < 0 || uses[id] != 1 || g.Graph.Values[id].Quant != nil {
+			continue
+		}
+		if typ := g.clamps(j); typ == tensor.Invalid || !holds(typ, act.Min) || !holds(typ, act.Max) {
 			continue
 		}
 		t := &g.Tasks[j]
@@ -33,28 +36,47 @@ func activations(g *Graph) {
 	g.Settle()
 }
 
-// clamps reports whether a task can clamp its result in float32.
-func (g *Graph) clamps(i int) bool {
+// clamps is the type of what a task can clamp: float32, or a half of ONNX, which is computed in float32 and
+// rounded, so that limits that a half holds are the same before and after; Invalid for none.
+func (g *Graph) clamps(i int) tensor.Type {
 	t := &g.Tasks[i]
 	n := t.Node
 	if t.State != Runs || t.act.On || t.asIs || len(n.Outputs) != 1 || len(n.Inputs) == 0 || t.Def == nil || !t.Def.Fuses {
-		return false
+		return tensor.Invalid
 	}
-	for _, id := range n.Inputs[1:] {
-		if x := g.value(id); x != nil && x.Type != tensor.Invalid && x.Type != tensor.Float32 {
-			return false
+	typ := tensor.Invalid
+	if x := g.value(n.Outputs[0]); x != nil {
+		typ = x.Type
+	}
+	if typ == tensor.Invalid {
+		// The type follows in the run: what the file says, or that of the weights.
+		typ = g.Graph.Values[n.Outputs[0]].Type
+		if typ == tensor.Invalid && len(n.Inputs) > 1 {
+			if w := g.value(n.Inputs[1]); w != nil {
+				typ = w.Type
+			}
 		}
 	}
-	if x := g.value(n.Outputs[0]); x != nil && x.Type != tensor.Invalid {
-		return x.Type == tensor.Float32
+	// What vanishes in the rounding may have the sign of another zero: exact plans do not.
+	if typ != tensor.Float32 && (!typ.IsHalf() || n.Domain == graph.TFLite || g.opts.Exact) {
+		return tensor.Invalid
 	}
-	// The type follows in the run: what the file says, or that of the weights.
-	v := g.Graph.Values[n.Outputs[0]]
-	w := (*tensor.Tensor)(nil)
-	if len(n.Inputs) > 1 {
-		w = g.value(n.Inputs[1])
+	for _, id := range n.Inputs[1:] {
+		if x := g.value(id); x != nil && x.Type != tensor.Invalid && x.Type != typ {
+			return tensor.Invalid
+		}
 	}
-	return v.Type == tensor.Float32 || v.Type == tensor.Invalid && w != nil && w.Type == tensor.Float32
+	return typ
+}
+
+// holds tells whether a type has a number, or none as large.
+func holds(t tensor.Type, v float32) bool {
+	if !t.IsHalf() || math.Abs(float64(v)) >= math.MaxFloat32 {
+		return true
+	}
+	x := tensor.New(t)
+	tensor.WriteFloat32(x, 0, []float32{v})
+	return float32(tensor.At(x, 0)) == v
 }
 
 func (g *Graph) value(id int) *tensor.Tensor {
@@ -85,10 +107,10 @@ func (g *Graph) activation(n *graph.Node) (activation.Clamp, bool) {
 				return a, false
 			}
 			t := g.Values[id]
-			if t.Type != tensor.Float32 || t.Len() != 1 {
+			if t.Type != tensor.Float32 && !t.Type.IsHalf() || t.Len() != 1 {
 				return a, false
 			}
-			*p = tensor.Of[float32](t)[0]
+			*p = float32(tensor.At(t, 0))
 		}
 		return a, a.Min <= a.Max
 	}

@@ -24,7 +24,7 @@ type Options struct {
 	// but not its elements.
 	FoldBytes int
 	// Exact leaves operators between DequantizeLinear and QuantizeLinear in floating
-	// point, as the file says.
+	// point, as the file says, and limits halves after they are rounded.
 	Exact bool
 	// KeepAll makes every value of the file: no node is computed by another.
 	KeepAll bool

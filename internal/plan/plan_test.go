@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -247,7 +248,8 @@ func TestScratch(t *testing.T) {
 
 func TestActivation(t *testing.T) {
 	t.Parallel()
-	consts := map[string]*tensor.Tensor{"lo": tensor.From(tensor.Float32, nil, []float32{-1}), "hi": tensor.From(tensor.Float32, nil, []float32{1}), "w": f32(3)}
+	consts := map[string]*tensor.Tensor{"lo": tensor.From(tensor.Float32, nil, []float32{-1}), "hi": tensor.From(tensor.Float32, nil, []float32{1}), "w": f32(3), "six": tensor.From(tensor.Float16, nil, []uint16{0x4600})}
+	half := tensor.New(tensor.Float16, 3)
 	for _, tt := range []struct {
 		name   string
 		lines  []string
@@ -266,10 +268,14 @@ func TestActivation(t *testing.T) {
 		{"everything kept", []string{"Sub a x w", "Relu y a"}, Options{KeepAll: true}, "runs runs"},
 		{"folded", []string{"Sub a w w", "Relu y a"}, Options{}, "folded folded"},
 		{"integers", []string{"Sub a n n", "Relu y a"}, Options{}, "runs runs"},
+		{"halves", []string{"Sub a h h", "Relu y a"}, Options{}, "runs fused"},
+		{"limits of halves", []string{"Sub a h h", "Clip y a six"}, Options{}, "runs fused"},
+		{"halves, exact", []string{"Sub a h h", "Relu y a"}, Options{Exact: true}, "runs runs"},
+		{"halves and others", []string{"Sub a h x", "Relu y a"}, Options{}, "runs runs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := made(t, tt.o, []*tensor.Tensor{f32(3), i64(1)}, build(0, consts, "x n", "y", tt.lines...))
+			p := made(t, tt.o, []*tensor.Tensor{f32(3), i64(1), half}, build(0, consts, "x n h", "y", tt.lines...))
 			steps := p.Steps(0)
 			if got := states(steps); got != tt.states {
 				t.Fatalf("states %q, want %q", got, tt.states)
@@ -285,6 +291,31 @@ func TestActivation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A limit that a half rounds is another one after the rounding.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		t    tensor.Type
+		v    float32
+		want bool
+	}{
+		{tensor.Float32, 0.1, true},
+		{tensor.Float16, 0.1, false},
+		{tensor.BFloat16, 0.1, false},
+		{tensor.Float16, 6, true},
+		{tensor.BFloat16, 6, true},
+		{tensor.Float16, 257.25, true},
+		{tensor.BFloat16, 257.25, false},
+		{tensor.Float16, 1e6, false},
+		{tensor.Float16, -math.MaxFloat32, true},
+		{tensor.BFloat16, float32(math.Inf(1)), true},
+	} {
+		if got := holds(c.t, c.v); got != c.want {
+			t.Errorf("%v of %v: %v", c.v, c.t, got)
+		}
 	}
 }
 

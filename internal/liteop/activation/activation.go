@@ -2,6 +2,7 @@ package activation
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -271,10 +272,13 @@ func prepareHardSwish(c *op.Call) (op.Run, error) {
 	})
 }
 
+var swishRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+
 // hardSwish writes x·min(max(x+3, 0), 6)/6, rounded after each step; dst may be src.
 func hardSwish(dst, src []float32) {
 	add, mul, div := element.Add[float32]().VectorScalar, element.Mul[float32]().Vec, element.Div[float32]().VectorScalar
-	var room [element.Block]float32
+	room := swishRooms.Get().(*[element.Block]float32)
+	defer swishRooms.Put(room)
 	for len(dst) > 0 {
 		n := min(len(dst), len(room))
 		x, y := src[:n], room[:n]

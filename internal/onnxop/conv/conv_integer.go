@@ -155,7 +155,8 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("output of %v", c.In[7].Type)
 	}
 	var sums []int32
-	if q.planar == nil {
+	whole := q.planar == nil || !q.planar.Vectors()
+	if whole {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
@@ -174,7 +175,7 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 			}
 			quant.Requantize(c.Out[0], plane*area+at, sums, bias, scales[m], zero)
 		}
-		if q.planar != nil {
+		if !whole {
 			q.lift(c, 0)
 			q.planar.Each(c.Pool, c.In[0].Data, put)
 			return nil

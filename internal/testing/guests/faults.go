@@ -109,6 +109,7 @@ func (f *Fault) happen() error {
 			go func() {
 				for {
 					Compute(1 << 20)
+					runtime.Gosched() // a child's runtime stops its own threads nowhere else
 				}
 			}()
 		}
