@@ -76,6 +76,7 @@ func curves(a *asm) {
 	})
 	a.expSum()
 	a.libmExp()
+	a.libmExpWide()
 	a.libmSigmoid()
 	a.single("sigmoid", (*singleLoop).sigmoid)
 	a.single("erf", (*singleLoop).erf)
@@ -266,6 +267,70 @@ func (a *asm) libmExp() {
 		a.VMULPS(beta, x, x)
 		a.VMOVUPS(c.expOf(x), at(c.dst, 0))
 	}, step{c.src, 16}, step{c.dst, 16})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// libmExpWide is libmExp for n values, a multiple of 8, with the powers of two in registers.
+func (a *asm) libmExpWide() {
+	a.function("libmExpAVX512", "func(dst, src *float32, n int, top, beta float32, t *byte)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	top, beta := a.spreadParam("top"), a.spreadParam("beta")
+	t := a.Load(a.Param("t"), a.GP64())
+	number := func(place int) reg.VecVirtual {
+		v := a.ZMM()
+		a.VBROADCASTSD(at(t, place), v)
+		return v
+	}
+	scale, shift, c0, c1, c2, one, index := number(libmScale), number(libmShift), number(libmC0), number(libmC1), number(libmC2), number(libmOne), number(libmIndex)
+	above, below, inf := a.YMM(), a.YMM(), a.YMM()
+	a.VMOVUPS(at(t, libmAbove), above)
+	a.VMOVUPS(at(t, libmBelow), below)
+	a.VMOVUPS(at(t, libmInf), inf)
+	var powers [4]reg.VecVirtual
+	for i := range powers {
+		powers[i] = a.ZMM()
+		a.VMOVDQU64(at(t, libmTable+64*i), powers[i])
+	}
+	sixteen := a.ZMM()
+	a.VPSLLQ(operand.U8(63), index, sixteen)
+	a.VPSRLQ(operand.U8(59), sixteen, sixteen)
+	a.loop(n, 8, func() {
+		x, e := a.YMM(), a.YMM()
+		d, k, kd, r, p, q, i, s := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+		a.VMOVUPS(at(src, 0), x)
+		a.VSUBPS(top, x, x)
+		a.VMULPS(beta, x, x)
+		a.VCVTPS2PD(x, d)
+		a.VMULPD(scale, d, d)
+		a.VADDPD(shift, d, k)
+		a.VSUBPD(shift, k, kd)
+		a.VSUBPD(kd, d, r)
+		a.VPANDQ(index, k, i)
+		a.VMOVDQA64(i, s)
+		a.VPTESTMQ(sixteen, i, reg.K1)
+		a.VPERMI2Q(powers[1], powers[0], s)
+		a.VPERMI2Q(powers[3], powers[2], i)
+		a.VMOVDQA64(i, reg.K1, s)
+		a.VPSLLQ(operand.U8(52-5), k, k)
+		a.VPADDQ(k, s, s)
+		a.VMULPD(c0, r, p)
+		a.VADDPD(c1, p, p)
+		a.VMULPD(r, r, q)
+		a.VMULPD(q, p, p)
+		a.VMULPD(c2, r, q)
+		a.VADDPD(one, q, q)
+		a.VADDPD(q, p, p)
+		a.VMULPD(s, p, p)
+		a.VCVTPD2PS(p, e)
+		a.VCMPPS(operand.U8(30), above, x, reg.K2)
+		a.VMOVAPS(inf, reg.K2, e)
+		a.VCMPPS(operand.U8(21), below, x, reg.K2) // not below: what is no number neither
+		a.VMOVAPS_Z(e, reg.K2, e)
+		a.VMOVUPS(e, at(dst, 0))
+	}, step{src, 32}, step{dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -68,6 +68,7 @@ func elements(a *asm) {
 	a.extent()
 	a.nibbles()
 	a.dot()
+	a.dotNibbles()
 	a.rectifyHalf()
 	for _, signed := range []bool{false, true} {
 		a.limitBytes(signed)
@@ -237,6 +238,63 @@ func (a *asm) dot() {
 		a.VPERMILPS(operand.U8(order), low, high)
 		a.VADDPS(high, low, low)
 	}
+	a.Store(low, a.ReturnIndex(0))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// dotNibbles writes the inner product of a row of weights of 4 bits in blocks: of groups of 16, of whose 8
+// bytes x has the values of the lower halves first. sums are those of x in each block.
+func (a *asm) dotNibbles() {
+	a.function("dotNibblesAVX2", "func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32")
+	x := a.Load(a.Param("x"), a.GP64())
+	w := a.Load(a.Param("w"), a.GP64())
+	groups := a.Load(a.Param("groups"), a.GP64())
+	blocks := a.Load(a.Param("blocks"), a.GP64())
+	scales := a.Load(a.Param("scales"), a.GP64())
+	zeros := a.Load(a.Param("zeros"), a.GP64())
+	sums := a.Load(a.Param("sums"), a.GP64())
+	total, even, odd, mask, scale := a.YMM(), a.YMM(), a.YMM(), a.YMM(), a.YMM()
+	rest := a.XMM()
+	a.VPCMPEQD(mask, mask, mask)
+	a.VPSRLD(operand.U8(28), mask, mask)
+	a.VXORPS(total, total, total)
+	a.VXORPS(rest, rest, rest)
+	left := a.GP64()
+	a.Label("block")
+	a.VXORPS(even, even, even)
+	a.VXORPS(odd, odd, odd)
+	a.MOVQ(groups, left)
+	a.loop(left, 1, func() {
+		low, high := a.YMM(), a.YMM()
+		a.VPMOVZXBD(at(w, 0), low)
+		a.VPSRLD(operand.U8(4), low, high)
+		a.VPAND(mask, low, low)
+		a.VCVTDQ2PS(low, low)
+		a.VCVTDQ2PS(high, high)
+		a.VFMADD231PS(at(x, 0), low, even)
+		a.VFMADD231PS(at(x, 32), high, odd)
+	}, step{w, 8}, step{x, 64})
+	a.VBROADCASTSS(at(scales, 0), scale)
+	a.VADDPS(odd, even, even)
+	a.VFMADD231PS(scale, even, total)
+	zero := a.XMM()
+	a.VMOVSS(at(zeros, 0), zero)
+	a.VMULSS(scale.AsX(), zero, zero)
+	a.VFMADD231SS(at(sums, 0), zero, rest)
+	for _, p := range []reg.Register{scales, zeros, sums} {
+		a.ADDQ(operand.U8(4), p)
+	}
+	a.DECQ(blocks)
+	a.JNZ(operand.LabelRef("block"))
+	low, high := total.AsX(), a.XMM()
+	a.VEXTRACTF128(operand.U8(1), total, high)
+	a.VADDPS(high, low, low)
+	for _, order := range []uint8{0xb1, 0x4e} {
+		a.VPERMILPS(operand.U8(order), low, high)
+		a.VADDPS(high, low, low)
+	}
+	a.VSUBSS(rest, low, low)
 	a.Store(low, a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()

@@ -10,6 +10,7 @@ import (
 // through their arithmetic, operation by operation, and give their bits.
 type Curves struct {
 	Set             Set
+	wide            int // how many values libmExp takes at a time
 	exp, silu, tanh func(dst, src *float32, n int, t *ExpTable)
 	sigmoid, erf    func(dst, src *float32, n int, t *SingleTable)
 	expSum          func(dst, src *float32, n int, shift float32, t *ExpTable) float64
@@ -140,7 +141,7 @@ func (c *Curves) ExpSum(dst, src []float32, shift float32, t *ExpTable) (n int, 
 
 // LibmExp writes the exponential of (src-top)·beta with the bits of package libm.
 func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) int {
-	n := len(dst) / curveLanes * curveLanes
+	n := len(dst) / c.wide * c.wide
 	if n > 0 {
 		_ = src[n-1]
 		c.libmExp(&dst[0], &src[0], n, top, beta, t)

@@ -2,8 +2,12 @@ package simd
 
 var curves = family[Curves]{
 	AVX2: {
-		Set: AVX2, exp: expAVX2, sigmoid: sigmoidAVX2, erf: erfAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
+		Set: AVX2, wide: 4, exp: expAVX2, sigmoid: sigmoidAVX2, erf: erfAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
 		libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
+	},
+	AVX512: {
+		Set: AVX512, wide: 8, exp: expAVX2, sigmoid: sigmoidAVX2, erf: erfAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
+		libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2,
 	},
 }
 
@@ -30,3 +34,6 @@ func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)
 
 //go:noescape
 func libmSigmoidAVX2(dst, src *float32, n int, t *LibmTable)
+
+//go:noescape
+func libmExpAVX512(dst, src *float32, n int, top, beta float32, t *LibmTable)

@@ -14,6 +14,7 @@ type Elements struct {
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
 	dot                        func(a, b *float32, n int) float32
+	dotNibbles                 func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
 	rectifyHalf                func(dst, src *uint16, n int, inf uint16)
 	fromHalf                   func(dst *float32, src *uint16, n int)
 	toHalf                     func(dst *uint16, src *float32, n int)
@@ -244,6 +245,31 @@ func (e *Elements) Dot(a, b []float32) float32 {
 		s += a[i] * b[i]
 	}
 	return s
+}
+
+// SpreadNibbles arranges a row x for [Elements.DotNibbles], with zeros behind it: of 16 values those with even
+// places first. dst has a whole number of blocks, a multiple of 16 long, of which sums gets the sums.
+func SpreadNibbles(dst, sums, x []float32) {
+	block := len(dst) / len(sums)
+	clear(dst)
+	for i, v := range x {
+		dst[i/16*16+i%2*8+i%16/2] = v
+	}
+	for b := range sums {
+		s := float32(0)
+		for _, v := range dst[b*block:][:block] {
+			s += v
+		}
+		sums[b] = s
+	}
+}
+
+// DotNibbles is the inner product of a row that [SpreadNibbles] arranged with (q - zero)·scale of codes q of 4
+// bits, the lower half of each byte first; scale and zero are those of a block.
+func (e *Elements) DotNibbles(x []float32, w []uint8, scales, zeros, sums []float32) float32 {
+	n, blocks := len(x), len(sums)
+	_, _, _ = w[n/2-1], scales[blocks-1], zeros[blocks-1]
+	return e.dotNibbles(&x[0], &w[0], n/blocks/16, blocks, &scales[0], &zeros[0], &sums[0])
 }
 
 // RectifyHalf writes 0 for negative halves, zeros and what is no number excepted; inf is

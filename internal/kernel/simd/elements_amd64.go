@@ -6,7 +6,7 @@ var elements = family[Elements]{
 		addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 		mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
-		nibbles: nibblesAVX2, dot: dotAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
+		nibbles: nibblesAVX2, dot: dotAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 		limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 		maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
@@ -108,3 +108,6 @@ func maxS8AVX2(dst, a, b *byte, n int)
 
 //go:noescape
 func turnAVX2(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+
+//go:noescape
+func dotNibblesAVX2(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32

@@ -732,6 +732,60 @@ step:
 	VZEROUPPER
 	RET
 
+// func dotNibblesAVX2(x *float32, w *byte, groups int, blocks int, scales *float32, zeros *float32, sums *float32) float32
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·dotNibblesAVX2(SB), NOSPLIT, $0-60
+	MOVQ     x+0(FP), AX
+	MOVQ     w+8(FP), CX
+	MOVQ     groups+16(FP), DX
+	MOVQ     blocks+24(FP), BX
+	MOVQ     scales+32(FP), SI
+	MOVQ     zeros+40(FP), DI
+	MOVQ     sums+48(FP), R8
+	VPCMPEQD Y3, Y3, Y3
+	VPSRLD   $0x1c, Y3, Y3
+	VXORPS   Y0, Y0, Y0
+	VXORPS   X5, X5, X5
+
+block:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   DX, R9
+
+step:
+	VPMOVZXBD    (CX), Y4
+	VPSRLD       $0x04, Y4, Y6
+	VPAND        Y3, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  (AX), Y4, Y1
+	VFMADD231PS  32(AX), Y6, Y2
+	ADDQ         $0x08, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x01, R9
+	JNZ          step
+	VBROADCASTSS (SI), Y4
+	VADDPS       Y2, Y1, Y1
+	VFMADD231PS  Y4, Y1, Y0
+	VMOVSS       (DI), X1
+	VMULSS       X4, X1, X1
+	VFMADD231SS  (R8), X1, X5
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, DI
+	ADDQ         $0x04, R8
+	DECQ         BX
+	JNZ          block
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0xb1, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x4e, X0, X1
+	VADDPS       X1, X0, X0
+	VSUBSS       X5, X0, X0
+	MOVSS        X0, ret+56(FP)
+	VZEROUPPER
+	RET
+
 // func rectifyHalfAVX2(dst *uint16, src *uint16, n int, inf uint16)
 // Requires: AVX, AVX2, SSE2
 TEXT ·rectifyHalfAVX2(SB), NOSPLIT, $0-26

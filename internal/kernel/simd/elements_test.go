@@ -253,6 +253,44 @@ func TestElementCodes(t *testing.T) {
 	})
 }
 
+// Inner products with codes of 4 bits against float64: rows that end within a block.
+func TestDotNibbles(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if e == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(8, 1))
+		for range 300 {
+			blocks, block := 1+r.IntN(6), 16*(1+r.IntN(8))
+			n := blocks*block - r.IntN(block)
+			x, w := make([]float32, n), make([]uint8, blocks*block/2)
+			room, sums, scales, zeros := make([]float32, blocks*block), make([]float32, blocks), make([]float32, blocks), make([]float32, blocks)
+			for i := range x {
+				x[i] = r.Float32() - 0.5
+			}
+			for i := range w {
+				w[i] = uint8(r.Uint32())
+			}
+			for i := range scales {
+				scales[i], zeros[i] = r.Float32(), float32(r.IntN(16))
+			}
+			SpreadNibbles(room, sums, x)
+			want, size := 0.0, 1.0
+			for i, v := range x {
+				q := w[i/2] >> (i % 2 * 4) & 15
+				d := float64(v) * (float64(q) - float64(zeros[i/block])) * float64(scales[i/block])
+				want += d
+				size += math.Abs(float64(v)) * 15 * float64(scales[i/block])
+			}
+			// Each of the sums is rounded to 24 bits as often as it has terms, in 16 lanes.
+			if got := float64(e.DotNibbles(room, w, scales, zeros, sums)); math.Abs(got-want) > size*float64(n)*0x1p-24 {
+				t.Fatalf("%d values in blocks of %d: %v, want %v", n, block, got, want)
+			}
+		}
+	})
+}
+
 // Matrices of words with rows and columns exchanged: nothing but what is said to be done is written.
 func TestTurn(t *testing.T) {
 	everySet(t, func(t *testing.T) {

@@ -23,8 +23,9 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 		return func(c *op.Call) error {
 			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
-				for r := lo; r < hi; r++ {
-					softmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], beta, div)
+				for ; lo < hi; lo += 4 {
+					n := min(4, hi-lo)
+					softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], depth, beta, div)
 				}
 			})
 			return nil
@@ -41,15 +42,32 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v input with %v output", x, y)
 }
 
-func softmaxRow(y, x []float32, beta float32, div func(dst, a []float32, b float32)) {
-	top := element.Top(x)
-	// In float32 and in order, as the reference kernels do.
-	var sum float32
-	libm.ExpOf(y, x, top, beta)
-	for _, v := range y {
-		sum += v
+// softmaxOf does at most four rows together.
+func softmaxOf(y, x []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
+	if depth == 0 {
+		return
 	}
-	div(y, y, sum)
+	for at := 0; at < len(x); at += depth {
+		libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
+	}
+	// In float32 and in order, as the reference kernels do; sums of several rows do not wait for each other.
+	var sums [4]float32
+	if len(y) == 4*depth {
+		a, b, c, d := y[:depth], y[depth:][:depth], y[2*depth:][:depth], y[3*depth:][:depth]
+		for i := range a {
+			sums[0], sums[1], sums[2], sums[3] = sums[0]+a[i], sums[1]+b[i], sums[2]+c[i], sums[3]+d[i]
+		}
+	} else {
+		for i := range len(y) / depth {
+			for _, v := range y[i*depth:][:depth] {
+				sums[i] += v
+			}
+		}
+	}
+	for i := range len(y) / depth {
+		row := y[i*depth:][:depth]
+		div(row, row, sums[i])
+	}
 }
 
 // intSoftmax computes exponentials of differences to the row's maximum in Q5.26

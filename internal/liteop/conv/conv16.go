@@ -1,6 +1,8 @@
 package conv
 
 import (
+	"strings"
+
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
@@ -86,6 +88,12 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		return nil, err
 	}
 	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: q.Sums()}
+	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
+		if p := kernel.NewPacked16(s.OC, k); p.Vectors() {
+			p.Fill(wv, k, 1)
+			return packedWide(c, s, p, q), nil
+		}
+	}
 	cg, og := s.C/s.Groups, s.OC/s.Groups
 	// Element of the filter for output channel o, tap t, input channel i.
 	so, st := s.KH*s.KW*cg, cg
@@ -122,4 +130,50 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// widePatches is the number of patches that are multiplied together.
+const widePatches = 48
+
+// packedWide multiplies patches by packed weights.
+func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *Wide) op.Run {
+	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(), "packed/")
+	k, threads := s.KH*s.KW*s.C, c.Pool.Threads()
+	patches, sums := op.ScratchOf[int16](c, threads*widePatches*k), op.ScratchOf[int64](c, threads*widePatches*s.OC)
+	return func(c *op.Call) error {
+		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+		all := s.N * s.OH * s.OW
+		c.Pool.ForWorker((all+widePatches-1)/widePatches, 1, func(worker, lo, hi int) {
+			room, acc := patches[worker*widePatches*k:], sums[worker*widePatches*s.OC:]
+			for at := lo * widePatches; at < min(all, hi*widePatches); at += widePatches {
+				n := min(widePatches, all-at)
+				for i := range n {
+					widePatch(room[i*k:][:k], x, &s, at+i)
+				}
+				p.Sums64(nil, n, room, acc)
+				out := y[at*s.OC:][:n*s.OC]
+				for i := range out {
+					out[i] = q.One(acc[i], i%s.OC)
+				}
+			}
+		})
+		return nil
+	}
+}
+
+// widePatch writes what output position at sees; beyond the borders is zero.
+func widePatch(dst, x []int16, s *kernel.ConvShape, at int) {
+	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
+	for ky := range s.KH {
+		iy := oy*s.StrideH - s.PadT + ky*s.DilH
+		for kx := range s.KW {
+			ix := ox*s.StrideW - s.PadL + kx*s.DilW
+			d := dst[(ky*s.KW+kx)*s.C:][:s.C]
+			if uint(iy) < uint(s.H) && uint(ix) < uint(s.W) {
+				copy(d, x[((n*s.H+iy)*s.W+ix)*s.C:])
+			} else {
+				clear(d)
+			}
+		}
+	}
 }

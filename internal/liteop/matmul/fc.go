@@ -281,6 +281,9 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: q.Sums()}
+	if p := kernel.NewPacked16(s.out, s.in); s.in > 0 && p.Vectors() {
+		return packedWideFC(c, s, p, w, q), nil
+	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), func(lo, hi int) {
@@ -296,6 +299,23 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// packedWideFC multiplies with the weights packed.
+func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *conv.Wide) op.Run {
+	p.Fill(w, s.in, 1)
+	c.Kernel = p.Name()
+	sums := op.ScratchOf[int64](c, s.rows*s.out)
+	return func(c *op.Call) error {
+		p.Sums64(c.Pool, s.rows, tensor.Of[int16](c.In[0]), sums)
+		y := tensor.Of[int16](c.Out[0])
+		c.Pool.For(len(sums), layer.Grain/8, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				y[i] = q.One(sums[i], i%s.out)
+			}
+		})
+		return nil
+	}
 }
 
 // hybridFC quantises each row of a float input to 8 bits and scales the whole

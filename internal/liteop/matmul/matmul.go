@@ -239,23 +239,80 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		M: t.m, N: t.n, K: t.k, AdjX: t.adjX, AdjY: t.adjY, X: t.x, Y: t.y, ZeroX: zx, ZeroY: zy,
 		Sums: recipe.Sums{Mul: ms, Zero: zo, Min: lo, Max: hi, Wide: wide},
 	}
+	var out []X
+	put := func(i int, acc int64) {
+		var v int32
+		m := ms[0]
+		if len(ms) > 1 {
+			m = ms[i%t.n]
+		}
+		if wide {
+			v = m.Apply64(acc)
+		} else {
+			v = m.Apply(int32(acc))
+		}
+		out[i] = X(min(max(v+zo, lo), hi))
+	}
+	sums := func(c *op.Call) { matmulSums[X, Y](c, t, zx, zy, put) }
+	if w := t.wide(c, zx, zy); w != nil {
+		sums = func(c *op.Call) { w.run(c, put) }
+	}
 	return func(c *op.Call) error {
-		out := tensor.Of[X](c.Out[0])
-		matmulSums[X, Y](c, t, zx, zy, func(i int, acc int64) {
-			var v int32
-			m := ms[0]
-			if len(ms) > 1 {
-				m = ms[i%t.n]
-			}
-			if wide {
-				v = m.Apply64(acc)
-			} else {
-				v = m.Apply(int32(acc))
-			}
-			out[i] = X(min(max(v+zo, lo), hi))
-		})
+		out = tensor.Of[X](c.Out[0])
+		sums(c)
+		out = nil
 		return nil
 	}, nil
+}
+
+// wide is a product of 16-bit by 8-bit numbers in vectors.
+type wide struct {
+	*matmul
+	zero   int32 // of the right-hand operand
+	packed *kernel.PackedQ
+	at     int // of what is packed; negative for nothing
+	always bool
+	lifted []int32
+	sums   []int64
+}
+
+// wide is nil where the loops are no others, or packing costs as much as they take.
+func (t *matmul) wide(c *op.Call, zx, zy int32) *wide {
+	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || t.adjX || t.k == 0 || t.n == 0 || !c.Const(1) && t.m < 8 {
+		return nil
+	}
+	w := &wide{matmul: t, zero: zy, packed: kernel.NewPacked16(t.n, t.k), at: -1, always: c.Const(1)}
+	if !w.packed.Vectors() {
+		return nil
+	}
+	w.lifted, w.sums = op.ScratchOf[int32](c, t.k*t.n), op.ScratchOf[int64](c, t.m*t.n)
+	c.Kernel = w.packed.Name()
+	return w
+}
+
+// run gives all sums to put.
+func (w *wide) run(c *op.Call, put func(i int, acc int64)) {
+	x, y := tensor.Of[int16](c.In[0]), tensor.Of[int8](c.In[1])
+	size := w.m * w.n
+	for b := range w.x {
+		if at := w.y[b]; at != w.at || !w.always && b == 0 {
+			for i, v := range y[at:][:w.k*w.n] {
+				w.lifted[i] = int32(v) - w.zero
+			}
+			if w.adjY {
+				w.packed.Fill(w.lifted, w.k, 1)
+			} else {
+				w.packed.Fill(w.lifted, 1, w.n)
+			}
+			w.at = at
+		}
+		w.packed.Sums64(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], w.sums)
+		c.Pool.For(size, layer.Grain/8, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				put(b*size+i, w.sums[i])
+			}
+		})
+	}
 }
 
 // offsetDot is the sum of (x-zx)·(y-zy).

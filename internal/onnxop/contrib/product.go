@@ -262,23 +262,60 @@ func inferNBits(c *op.Call) error {
 	return nil
 }
 
-// prepareNBits keeps the weights small and widens row after row of them.
+// Weights are widened as many rows at a time as a thread has room for: rows of few are multiplied one by one,
+// of more as a matrix.
+const (
+	nBitsRows   = 64
+	nBitsMatrix = 4 // rows of the other side from which on it pays
+)
+
+// prepareNBits keeps the weights small and widens some rows of them after the other.
 func prepareNBits(c *op.Call) (op.Run, error) {
 	v, err := newNBits(c)
 	if err != nil {
 		return nil, err
 	}
-	rows := op.ScratchOf[float32](c, c.Pool.Threads()*v.blocks*v.block)
+	height, line := 1, v.blocks*v.block
+	if v.m >= nBitsMatrix {
+		height = min(nBitsRows, v.n)
+	}
+	if e := simd.ElementKernels(); e != nil && height == 1 && v.bits == 4 && v.block%16 == 0 {
+		c.Kernel = "rows/" + e.Set.String()
+		return v.nibbles(c, e), nil
+	}
+	if height > 1 {
+		c.Kernel = kernel.GemmName(kernel.GemmParams{M: v.m, N: height, K: v.k, TransB: true})
+	}
+	rows := op.ScratchOf[float32](c, c.Pool.Threads()*height*line)
 	return func(c *op.Call) error {
 		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
 		scales, w := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1])
 		zero := v.zeroReader(c.Input(3))
-		c.Pool.ForWorker(v.n, max(1, 1<<14/v.k), func(worker, lo, hi int) {
-			row := rows[worker*v.blocks*v.block:][:v.blocks*v.block]
-			for n := lo; n < hi; n++ {
-				for b := range v.blocks {
-					v.widen(row[b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
+		widen := func(row []float32, n int) {
+			for b := range v.blocks {
+				v.widen(row[b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
+			}
+		}
+		if height > 1 {
+			c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
+				room := rows[worker*height*line:][:height*line]
+				for n0 := lo * height; n0 < min(v.n, hi*height); n0 += height {
+					g := kernel.GemmParams{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
+					for i := range g.N {
+						widen(room[i*line:][:line], n0+i)
+					}
+					if bias != nil {
+						g.BiasN = bias[n0:][:g.N]
+					}
+					kernel.Gemm(nil, g, x, room, y[n0:])
 				}
+			})
+			return nil
+		}
+		c.Pool.ForWorker(v.n, max(1, 1<<14/v.k), func(worker, lo, hi int) {
+			row := rows[worker*line:][:line]
+			for n := lo; n < hi; n++ {
+				widen(row, n)
 				for m := range v.m {
 					s := kernel.Dot(x[m*v.k:][:v.k], row[:v.k])
 					if bias != nil {
@@ -290,6 +327,37 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// nibbles multiplies few rows by weights of 4 bits as they are.
+func (v *nBits) nibbles(c *op.Call, e *simd.Elements) op.Run {
+	line := v.blocks * v.block
+	spread, sums := op.ScratchOf[float32](c, v.m*line), op.ScratchOf[float32](c, v.m*v.blocks)
+	zeros := op.ScratchOf[float32](c, c.Pool.Threads()*v.blocks)
+	return func(c *op.Call) error {
+		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
+		scales, w := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1])
+		zero := v.zeroReader(c.Input(3))
+		for m := range v.m {
+			simd.SpreadNibbles(spread[m*line:][:line], sums[m*v.blocks:][:v.blocks], x[m*v.k:][:v.k])
+		}
+		c.Pool.ForWorker(v.n, max(1, 1<<16/line), func(worker, lo, hi int) {
+			zeros := zeros[worker*v.blocks:][:v.blocks]
+			for n := lo; n < hi; n++ {
+				for b := range zeros {
+					zeros[b] = zero(n, b)
+				}
+				for m := range v.m {
+					s := e.DotNibbles(spread[m*line:][:line], w[n*v.blocks*v.bytes:][:v.blocks*v.bytes], scales[n*v.blocks:][:v.blocks], zeros, sums[m*v.blocks:][:v.blocks])
+					if bias != nil {
+						s += bias[n]
+					}
+					y[m*v.n+n] = s
+				}
+			}
+		})
+		return nil
+	}
 }
 
 // zeroReader gives the zero point of a block: packed, in the type of the

@@ -155,8 +155,12 @@ func TestGemm(t *testing.T) {
 
 func TestMatMulNBits(t *testing.T) {
 	t.Parallel()
-	for _, bits := range []int{2, 4, 8} {
-		const m, n, k, block = 3, 5, 40, 16
+	for i, bits := range []int{2, 4, 8, 2, 4, 8} {
+		const k, block = 40, 16
+		m, n := 3, 5
+		if i >= 3 {
+			m, n = 9, 70 // several pieces of a matrix
+		}
 		blocks := (k + block - 1) / block
 		r := source(uint64(bits))
 		a, w := random(r, tensor.Float32, m, k), random(r, tensor.Uint8, n, blocks, block*bits/8)
