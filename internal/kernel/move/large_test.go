@@ -2,6 +2,7 @@ package move
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/workers"
@@ -34,6 +35,8 @@ func TestLargePlans(t *testing.T) {
 		{"repeated rows", []int{300, 250}, []int{250, 1}, []int{0, 1}, 0, 0},
 		{"repeated columns", []int{300, 250}, []int{250, 1}, []int{1, 0}, 0, 0},
 		{"a matrix", []int{300, 250}, []int{250, 1}, []int{1, 300}, 0, 0},
+		{"a matrix from its end", []int{40, 60}, []int{60, 1}, []int{1, -40}, 0, 2360},
+		{"a matrix to its end", []int{40, 60}, []int{-60, 1}, []int{1, 40}, 2340, 0},
 		{"a matrix with gaps", []int{257, 301}, []int{310, 1}, []int{1, 260}, 2, 3},
 		{"few rows", []int{3, 30000}, []int{30000, 1}, []int{1, 3}, 0, 0},
 		{"few columns", []int{30000, 3}, []int{3, 1}, []int{1, 30000}, 0, 0},
@@ -70,17 +73,28 @@ func TestLargePlans(t *testing.T) {
 		}
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
-			got := make([]uint8, n)
 			p := New(c.dims, c.dst, c.from, c.to, c.at)
-			p.Run(pool, Slice{Bytes: got, Width: 1}, Slice{Bytes: src, Width: 1})
-			pool.Close()
-			for i := range want {
-				if got[i] != want[i] {
-					t.Fatalf("%s, %d threads: element %d is %d, want %d", c.name, threads, i, got[i], want[i])
+			for _, width := range []int{1, 4} {
+				got := make([]uint8, n*width)
+				p.Run(pool, Slice{Bytes: got, Width: width}, Slice{Bytes: repeated(src, width), Width: width})
+				if i := slices.IndexFunc(seq(n*width), func(i int) bool { return got[i] != want[i/width] }); i >= 0 {
+					t.Fatalf("%s, %d threads, %d bytes: byte %d is %d, want %d", c.name, threads, width, i, got[i], want[i/width])
 				}
 			}
+			pool.Close()
 		}
 	}
+}
+
+// repeated has each byte several times.
+func repeated(v []uint8, n int) []uint8 {
+	out := make([]uint8, 0, len(v)*n)
+	for _, b := range v {
+		for range n {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // A view is dense on the side that is written.

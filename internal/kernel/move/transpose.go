@@ -84,6 +84,10 @@ func squareOf[T any]() func(dst, src []T, do, so, ni, nj, dk, ss int) {
 
 // squareWords is square in vectors.
 func squareWords(dst, src []uint32, do, so, ni, nj, dk, ss int) {
+	if dk < 0 || ss < 0 {
+		square(dst, src, do, so, ni, nj, dk, ss) // lines that go back
+		return
+	}
 	i, j := simd.ElementKernels().Turn(dst[do:], dk, src[so:], ss, ni, nj)
 	if j < nj {
 		byColumn(dst, src, do+j, so+j*ss, i, nj-j, dk, ss)
