@@ -198,11 +198,38 @@ func strided[T any](dst, src []T, step int) {
 
 // planeImage convolves one image, given in frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
-	c.s.eachPlanes(p, c.og, c.k, c.f.Rows, c.f.Cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
+	area, cols := c.s.OH*c.s.OW, c.f.Cols
+	c.s.eachPlanes(p, c.og, c.k, c.f.Rows, cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
 		t := tiles.Get().(*simd.Tile)
-		*runs = c.planeBlock(t, buf, *runs, x, y, g, n0, n1, o0, o1)
+		in := x[g*c.cg*c.planes.size:]
+		spread := func(buf []float32, k0, steps int) { c.spread(buf, in, k0, steps, n0, n1) }
+		if c.planes.frame {
+			spread = func(buf []float32, k0, steps int) { *runs = c.gather(buf, *runs, in, k0, steps, n0, n1) }
+		}
+		c.planeBlock(t, buf, spread, y[(g*c.og+o0)*area+n0*cols:], area, g, min(area-n0*cols, (n1-n0)*cols), o0, o1)
 		giveTile(t)
 	})
+}
+
+// spread writes panels n0 to n1 of steps of an input that needs no frames.
+func (c *Conv) spread(buf, in []float32, k0, steps, n0, n1 int) {
+	q, cols, area := c.planes, c.f.Cols, c.s.OH*c.s.OW
+	whole := min(n1, area/cols) - n0
+	c.f.Spread(buf, in[k0*q.size+n0*cols:], q.size, steps, whole)
+	if p0 := n1 * cols; whole < n1-n0 {
+		pack(buf[whole*steps*cols:], in[k0*q.size+p0-cols:], area-p0+cols, steps, cols, 1, q.size)
+	}
+}
+
+// gather is spread from frames. It uses the room runs, and returns it.
+func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n0, n1 int) []simd.Run {
+	cols, area := c.f.Cols, c.s.OH*c.s.OW
+	for n := n0; n < n1; n++ {
+		p0 := n * cols
+		runs = c.s.runs(c.planes, runs[:0], p0, min(cols, area-p0))
+		c.f.Gather(buf[(n-n0)*steps*cols:], in, c.planes.offs[k0:][:steps], runs)
+	}
+	return runs
 }
 
 // eachPlanes cuts the work on an image into blocks of panels, and of output channels
@@ -237,30 +264,16 @@ func (s *ConvShape) eachPlanes(p *workers.Pool, og, k, rows, cols int, f func(bu
 
 var runRooms = sync.Pool{New: func() any { return new([]simd.Run) }}
 
-// planeBlock computes output channels o0 to o1 of group g in panels n0 to n1. It uses
-// the room buf for panels and runs for their runs, and returns the latter.
-func (c *Conv) planeBlock(t *simd.Tile, buf []float32, runs []simd.Run, x, y []float32, g, n0, n1, o0, o1 int) []simd.Run {
-	s, f, q := &c.s, c.f, c.planes
-	area := s.OH * s.OW
+// planeBlock computes output channels o0 to o1 of group g in the panels that spread writes, of np positions:
+// y begins with the first of them of the first channel, and those of the next one are step apart.
+func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32, k0, steps int), y []float32, step, g, np, o0, o1 int) {
+	f, cols := c.f, c.f.Cols
 	w := c.weights[g*c.og*c.k:][:c.og*c.k]
-	in := x[g*c.cg*q.size:]
-	t.StepA, t.RowA, t.Segs, t.RowC, t.StepB = 4, 4*c.k, 1, 4*area, 4*f.Cols
+	t.StepA, t.RowA, t.Segs, t.RowC, t.StepB = 4, 4*c.k, 1, 4*step, 4*cols
 	for k0 := 0; k0 < c.k; k0 += kBlock {
 		t.K = min(kBlock, c.k-k0)
 		last := k0+kBlock >= c.k
-		if !q.frame {
-			whole := min(n1, area/f.Cols) - n0
-			f.Spread(buf, in[k0*q.size+n0*f.Cols:], q.size, t.K, whole)
-			if p0 := n1 * f.Cols; whole < n1-n0 {
-				pack(buf[whole*t.K*f.Cols:], in[k0*q.size+p0-f.Cols:], area-p0+f.Cols, t.K, f.Cols, 1, q.size)
-			}
-		} else {
-			for n := n0; n < n1; n++ {
-				p0 := n * f.Cols
-				runs = s.runs(q, runs[:0], p0, min(f.Cols, area-p0))
-				f.Gather(buf[(n-n0)*t.K*f.Cols:], in, q.offs[k0:][:t.K], runs)
-			}
-		}
+		spread(buf, k0, t.K)
 		setStart(t, false, false, k0 == 0)
 		setClamp(t, c.act, last)
 		t.BiasM = nil
@@ -270,16 +283,13 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, runs []simd.Run, x, y []f
 			if last && c.bias != nil {
 				t.BiasM = &c.bias[g*c.og+o]
 			}
-			for n := n0; n < n1; n++ {
-				p0 := n * f.Cols
-				t.B = &buf[(n-n0)*t.K*f.Cols]
-				t.C = &y[(g*c.og+o)*area+p0]
-				f.Run(t, rows, min(f.Cols, area-p0), false)
+			for p0 := 0; p0 < np; p0 += cols {
+				t.B, t.C = &buf[p0*t.K], &y[(o-o0)*step+p0]
+				f.Run(t, rows, min(cols, np-p0), false)
 			}
 			o += rows
 		}
 	}
-	return runs
 }
 
 // runs lists where the np positions from p0 on lie in a frame, line by line.

@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
 type Elements struct {
@@ -302,6 +305,40 @@ func (e *Elements) ToHalf(dst []uint16, src []float32) int {
 		e.toHalf(&dst[0], &src[0], n)
 	}
 	return n
+}
+
+// halfRoom is what is left of a register.
+type halfRoom struct {
+	codes   [8]uint16
+	numbers [8]float32
+}
+
+var halfRooms = sync.Pool{New: func() any { return new(halfRoom) }}
+
+// FromHalves widens all of src.
+func (e *Elements) FromHalves(dst []float32, src []uint16) {
+	dst = dst[:len(src)]
+	n := e.FromHalf(dst, src)
+	if n < len(src) {
+		r := halfRooms.Get().(*halfRoom)
+		copy(r.codes[:], src[n:])
+		e.FromHalf(r.numbers[:], r.codes[:])
+		copy(dst[n:], r.numbers[:])
+		halfRooms.Put(r)
+	}
+}
+
+// ToHalves rounds all of src, ties to even.
+func (e *Elements) ToHalves(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	n := e.ToHalf(dst, src)
+	if n < len(src) {
+		r := halfRooms.Get().(*halfRoom)
+		copy(r.numbers[:], src[n:])
+		e.ToHalf(r.codes[:], r.numbers[:])
+		copy(dst[n:], r.codes[:])
+		halfRooms.Put(r)
+	}
 }
 
 // ToFloats rounds integers to float32, ties to even.

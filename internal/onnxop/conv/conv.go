@@ -72,6 +72,45 @@ func (v *convolution) planar2D() kernel.ConvShape {
 	return s
 }
 
+// prepareConv makes a convolution of any real numbers.
+func prepareConv(c *op.Call) (op.Run, error) {
+	if run, err := prepareHalves(c); run != nil || err != nil {
+		return run, err
+	}
+	return elem.PrepareReal(c, PrepareConv32, PrepareConvAny[float64])
+}
+
+// prepareHalves widens float16 numbers where kernels in vectors read them, in one or two dimensions with
+// constant weights; nil for what is not so.
+func prepareHalves(c *op.Call) (op.Run, error) {
+	half := func(x *tensor.Tensor) bool { return x.Type == tensor.Float16 }
+	if !half(c.In[0]) || !half(c.In[1]) || !half(c.Out[0]) || !c.Const(1) || !c.In[1].Known() || c.Has(2) && (!c.Const(2) || !c.In[2].Known() || !half(c.In[2])) {
+		return nil, nil
+	}
+	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
+	if err != nil || len(v.In) > 2 || v.c == 0 || tensor.Elements(c.Out[0].Shape) == 0 {
+		return nil, err
+	}
+	wide := func(x *tensor.Tensor) []float32 {
+		f := make([]float32, x.Len())
+		elem.WidenTo(c.Pool, f, x)
+		return f
+	}
+	var bias []float32
+	if c.Has(2) {
+		bias = wide(c.In[2])
+	}
+	k := kernel.NewConvNCHW(v.planar2D(), wide(c.In[1]), bias, c.Activation)
+	if !k.Halves() {
+		return nil, nil
+	}
+	c.Kernel = k.Name()
+	return func(c *op.Call) error {
+		k.RunHalves(c.Pool, tensor.Of[uint16](c.In[0]), tensor.Of[uint16](c.Out[0]))
+		return nil
+	}, nil
+}
+
 // PrepareConv32 runs one and two dimensions with the shared kernel.
 func PrepareConv32(c *op.Call) (op.Run, error) {
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))

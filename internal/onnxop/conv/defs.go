@@ -8,7 +8,7 @@ import (
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	return []op.Def{
-		elem.Fusing(elem.RealDef("Conv", InferConv, PrepareConv32, PrepareConvAny[float64])),
+		elem.Fusing(op.Def{Name: "Conv", Since: 1, Types: elem.Floats, Infer: InferConv, Prepare: prepareConv}),
 		elem.Fusing(elem.RealDef("ConvTranspose", inferConvTranspose, prepareConvTranspose[float32], prepareConvTranspose[float64])),
 		elem.RealDef("DeformConv", inferDeformConv, prepareDeformConv[float32], prepareDeformConv[float64]),
 		{Name: "ConvInteger", Since: 10, Types: elem.Bytes, Infer: inferConvInteger, Prepare: prepareConvInteger},

@@ -1,0 +1,136 @@
+package kernel
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Convolutions of float16 numbers over [N,C,H,W] compute in float32 and round once: numbers are widened where
+// they are gathered, and results narrowed while they are in the cache.
+
+// Halves tells whether [Conv.RunHalves] computes the convolution.
+func (c *Conv) Halves() bool {
+	return simd.ElementKernels() != nil && c.planes != nil && (c.f != nil || c.windows != nil) && !c.nhwc && c.s.outputs() > 0
+}
+
+// RunHalves convolves the codes x into those of y; see [Conv.Halves].
+func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
+	if c.windows != nil {
+		c.windowHalves(p, x, y)
+		return
+	}
+	s, q, e := &c.s, c.planes, simd.ElementKernels()
+	in, area := s.H*s.W, s.OH*s.OW
+	var sc *[]float32
+	var frame []float32
+	if q.frame {
+		sc, frame = borrow(s.C*q.size + c.f.Cols)
+		defer scratch.Put(sc)
+	}
+	for n := range s.N {
+		img, out := x[n*s.C*in:][:s.C*in], y[n*s.OC*area:]
+		if q.frame {
+			p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
+				r, f := windowRooms.Get().(*windowRoom), simd.WindowKernels()
+				room, plane := borrow(in)
+				for ch := lo; ch < hi; ch++ {
+					frame := frame[ch*q.size:][:q.size]
+					s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+					e.FromHalves(plane, img[ch*in:][:in])
+					frameFloats(s, q, f, &r.copies, frame, plane)
+				}
+				scratch.Put(room)
+				r.give()
+			})
+		}
+		c.halvesImage(p, img, frame, out)
+	}
+}
+
+// halvesImage convolves one image, given as it is, or in frames.
+func (c *Conv) halvesImage(p *workers.Pool, img []uint16, frame []float32, out []uint16) {
+	s, q, cols, e := &c.s, c.planes, c.f.Cols, simd.ElementKernels()
+	area := s.OH * s.OW
+	s.eachPlanes(p, c.og, c.k, c.f.Rows, cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
+		t := tiles.Get().(*simd.Tile)
+		np, width := min(area-n0*cols, (n1-n0)*cols), (n1-n0)*cols
+		room, sums := borrow((o1 - o0) * width)
+		spread := func(buf []float32, k0, steps int) {
+			for k := range steps {
+				from := img[(g*c.cg+k0+k)*area+n0*cols:][:np]
+				for p0 := 0; p0 < np; p0 += cols {
+					to := buf[p0*steps+k*cols:][:cols]
+					row := from[p0:min(p0+cols, np)]
+					e.FromHalves(to, row)
+					clear(to[len(row):])
+				}
+			}
+		}
+		if q.frame {
+			in := frame[g*c.cg*q.size:]
+			spread = func(buf []float32, k0, steps int) { *runs = c.gather(buf, *runs, in, k0, steps, n0, n1) }
+		}
+		c.planeBlock(t, buf, spread, sums, width, g, np, o0, o1)
+		for o := range o1 - o0 {
+			e.ToHalves(out[(g*c.og+o0+o)*area+n0*cols:][:np], sums[o*width:][:np])
+		}
+		scratch.Put(room)
+		giveTile(t)
+	})
+}
+
+// windowHalves is RunHalves of a depthwise convolution.
+func (c *Conv) windowHalves(p *workers.Pool, x, y []uint16) {
+	s, q, e := &c.s, c.planes, simd.ElementKernels()
+	taps, in, area := s.KH*s.KW, s.H*s.W, s.OH*s.OW
+	places, n, together := s.walk(q, 16)
+	p.For(s.N*s.C, max(1, 1<<14/max(1, area*taps*c.og)), func(lo, hi int) {
+		r := windowRooms.Get().(*windowRoom)
+		r.offs = slices.Grow(r.offs[:0], taps)[:taps]
+		for i := range r.offs {
+			if r.offs[i] = 0; q.frame {
+				r.offs[i] = 4 * int(q.offs[i])
+			}
+		}
+		sf, frame := borrow(q.size + 16)
+		sp, plane := borrow(in)
+		sr, room := borrow(max(n, area))
+		sd, dense := borrow(area)
+		if q.frame {
+			s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+		}
+		t := &r.floats
+		t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
+		t.SetTaps(r.offs)
+		for i := lo; i < hi; i++ {
+			src := plane
+			e.FromHalves(plane, x[i*in:][:in])
+			if q.frame {
+				frameFloats(s, q, c.windows, &r.copies, frame[:q.size], plane)
+				src = frame
+			}
+			t.Src, t.Dst = &src[0], &room[0]
+			for o := i * c.og; o < (i+1)*c.og; o++ {
+				ch := o % s.OC
+				t.W, t.Bias = &c.weights[ch*c.k], &zeroBias
+				if c.bias != nil {
+					t.Bias = &c.bias[ch]
+				}
+				t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+				c.windows.Spread(t, places, n)
+				res := room[:area]
+				if together {
+					c.windows.CopyLines(&r.copies, dense, s.OW, room, q.w, 1, s.OW, s.OH)
+					res = dense
+				}
+				e.ToHalves(y[o*area:][:area], res)
+			}
+		}
+		for _, room := range []*[]float32{sf, sp, sr, sd} {
+			scratch.Put(room)
+		}
+		r.give()
+	})
+}
