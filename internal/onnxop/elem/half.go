@@ -133,11 +133,11 @@ func (w *widened) exec(c *op.Call) error {
 
 // WidenTo converts the elements of any tensor of numbers to float32 in parallel.
 func WidenTo(p *workers.Pool, dst []float32, x *tensor.Tensor) {
-	p.For(len(dst), grain, func(lo, hi int) { read(dst[lo:hi], x, lo) })
+	p.For(len(dst), grain, func(lo, hi int) { ReadHalves(dst[lo:hi], x, lo) })
 }
 
-// read converts elements from at on.
-func read(dst []float32, x *tensor.Tensor, at int) {
+// ReadHalves widens elements of any tensor of numbers, fast for float16, from at on.
+func ReadHalves(dst []float32, x *tensor.Tensor, at int) {
 	if e := simd.ElementKernels(); e != nil && x.Type == tensor.Float16 {
 		n := e.FromHalf(dst, tensor.Of[uint16](x)[at:])
 		dst, at = dst[n:], at+n
@@ -148,11 +148,11 @@ func read(dst []float32, x *tensor.Tensor, at int) {
 // NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
 // parallel.
 func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
-	p.For(len(src), grain, func(lo, hi int) { write(y, lo, src[lo:hi]) })
+	p.For(len(src), grain, func(lo, hi int) { WriteHalves(y, lo, src[lo:hi]) })
 }
 
-// write rounds elements to those from at on.
-func write(y *tensor.Tensor, at int, src []float32) {
+// WriteHalves rounds elements to those of a floating-point tensor of whole bytes from at on.
+func WriteHalves(y *tensor.Tensor, at int, src []float32) {
 	if e := simd.ElementKernels(); e != nil && y.Type == tensor.Float16 {
 		n := e.ToHalf(tensor.Of[uint16](y)[at:][:len(src)], src)
 		src, at = src[n:], at+n
@@ -185,9 +185,9 @@ func RunHalves(c *op.Call, f func(dst, src []float32)) op.Run {
 func (b *blocks) work(worker, lo, hi int) {
 	for lo < hi {
 		v := b.room[worker*block:][:min(block, hi-lo)]
-		read(v, b.x, lo)
+		ReadHalves(v, b.x, lo)
 		b.f(v, v)
-		write(b.y, lo, v)
+		WriteHalves(b.y, lo, v)
 		lo += len(v)
 	}
 }

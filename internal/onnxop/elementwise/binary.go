@@ -101,7 +101,13 @@ func intLoops[T tensor.Integer](k arith) element.Loops[T, T] {
 }
 
 func arithPrepare(k arith) elem.Prepare {
-	return elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArith(c, k) })
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArith(c, k) })
+	return func(c *op.Call) (op.Run, error) {
+		if t := c.In[0].Type; t.IsHalf() && len(c.In) == 2 && c.In[1].Type == t && c.Out[0].Type == t {
+			return prepareHalves(c, k)
+		}
+		return wide(c)
+	}
 }
 
 // prepareMod reads the rounding of the quotient from the attribute.
