@@ -212,7 +212,8 @@ type Options struct {
 	// the input named by its value, as the state of a streaming model does.
 	Carry map[string]string
 	// Exact computes operators between DequantizeLinear and QuantizeLinear in floating
-	// point, as the file says, and not in integers, as engines do.
+	// point, as the file says, and not in integers, and rounds halves after each
+	// operator: engines do neither.
 	Exact bool
 	// KeepSamples keeps every measured time, not a choice of a thousand a layer, and a
 	// timeline of the instrumented inferences: of all of them, or of as many, evenly

@@ -36,7 +36,8 @@ type RunOptions struct {
 	Threads int
 	// Carry feeds outputs back as inputs of the next run, as in [Options].
 	Carry map[string]string
-	// Exact computes quantised patterns of ONNX in floating point, as in [Options].
+	// Exact computes quantised patterns of ONNX in floating point and rounds halves
+	// after each operator, as in [Options].
 	Exact bool
 	// KeepAll computes every operator by itself, so that [Session.Operators] has the
 	// outputs of all of them.

@@ -27,7 +27,8 @@ type Settings struct {
 	// Carry maps outputs to the inputs that they become in the next inference.
 	Carry map[string]string `json:"carry,omitzero"`
 	// Exact says that quantise-dequantise patterns were computed in floating point,
-	// as the file says, and not in integers.
+	// as the file says, and not in integers, and that halves were rounded after each
+	// operator.
 	Exact bool `json:"exact,omitzero"`
 	// Batch is the size of the batch dimension.
 	Batch *int64 `json:"batch,omitzero"`

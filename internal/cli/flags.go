@@ -41,7 +41,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
 	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "limit of a loop without a known end, 0s for none", "a time of zero or more, such as 10s")
 	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: most memory for the model's values, such as 4GiB")
-	c.Flags().BoolVar(&f.exact, "exact", false, "quantised ONNX patterns in floating point, as the file says")
+	c.Flags().BoolVar(&f.exact, "exact", false, "as the file says: QDQ patterns in floating point, float16 rounded after each operator")
 }
 
 // inputs turns the flags into options of the library.

@@ -64,7 +64,7 @@ func windows(t *testing.T, path string) {
 			var given []cut.Given
 			if w.Needs != nil {
 				needs := opened(t, folder, path, w.Needs)
-				session, err := opmeter.NewSession(needs, opmeter.RunOptions{Inputs: inputs(needs, files)})
+				session, err := opmeter.NewSession(needs, opmeter.RunOptions{Inputs: inputs(needs, files), Exact: true})
 				if err != nil {
 					t.Fatal(err)
 				}

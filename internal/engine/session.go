@@ -25,7 +25,8 @@ type Options struct {
 	// after a run, and switches fusion off.
 	KeepAll bool
 	// Exact computes operators between DequantizeLinear and QuantizeLinear in
-	// floating point, as the file says, and not in integers.
+	// floating point, as the file says, and not in integers, and rounds halves after
+	// each operator.
 	Exact bool
 	// Carry feeds outputs back: after each run, main-graph output Carry[i].Output
 	// becomes input Carry[i].Input of the next, as a key-value cache does.

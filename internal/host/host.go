@@ -37,7 +37,8 @@ type Options struct {
 	WarmupRuns int
 	// Carry feeds outputs back as inputs of the next inference, by name.
 	Carry []Carry
-	// Exact computes quantise-dequantise patterns in floating point, as the file says.
+	// Exact computes quantise-dequantise patterns in floating point, as the file says, and rounds halves after each
+	// operator.
 	Exact bool
 	// KeepAll computes every operator by itself and keeps what it makes.
 	KeepAll bool

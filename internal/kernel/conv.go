@@ -37,7 +37,12 @@ type Conv struct {
 	lines     *linePlan     // with f and [N,H,W,C]
 	planes    *planePlan    // with f or windows and [N,C,H,W]
 	windows   *simd.Windows // of a depthwise convolution in vectors
+	strips    *stripPlan    // of one that can go down the lines
+	few       *PackedB      // the weights where positions are rows of a product
 	zeros     []float32     // what a tap outside the picture sees
+	// sparse are the weights of each group where leaving out their zeros pays in all
+	// of them; weights is nil then if it would be packed.
+	sparse []*sparse
 }
 
 func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
@@ -61,6 +66,7 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)
 	c.zeros = make([]float32, c.cg)
 	c.SetWeights(w, bias)
+	c.setFew(w)
 	return c
 }
 
@@ -88,7 +94,10 @@ func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Con
 
 // setWindows makes a depthwise convolution one in vectors, if there are any.
 func (c *Conv) setWindows() {
-	if c.windows = simd.WindowKernels(); c.windows == nil || c.nhwc {
+	if c.windows = simd.WindowKernels(); c.windows == nil {
+		return
+	}
+	if c.strips = c.s.planStrips(c.og, c.nhwc); c.nhwc {
 		return
 	}
 	if c.planes = c.s.planPlanes(1); c.planes == nil {
@@ -100,7 +109,7 @@ func (c *Conv) setWindows() {
 // bias, nil for none. The slices must not change while they are in use.
 func (c *Conv) SetWeights(w, bias []float32) {
 	s := c.s
-	c.bias = bias
+	c.bias, c.few = bias, nil
 	if c.depthwise {
 		if !c.nhwc {
 			c.weights = w
@@ -119,6 +128,10 @@ func (c *Conv) SetWeights(w, bias []float32) {
 	}
 	if c.minimal {
 		c.setWinograd(w)
+		return
+	}
+	if c.setSparse(w); c.sparse != nil {
+		c.weights = nil
 		return
 	}
 	width := colsPanel
@@ -140,10 +153,35 @@ func (c *Conv) SetWeights(w, bias []float32) {
 	}
 }
 
+// setSparse lists the weights that are not zero, if leaving out the others pays.
+func (c *Conv) setSparse(w []float32) {
+	c.sparse = nil
+	if c.planes == nil && c.lines == nil {
+		return
+	}
+	cost := sparseCost
+	if c.nhwc {
+		cost = sparseCostExact
+	}
+	for g := range c.s.Groups {
+		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1, cost)
+		if s == nil {
+			c.sparse = nil
+			return
+		}
+		c.sparse = append(c.sparse, s)
+	}
+}
+
 // Name tells the way of computing: "depthwise", "winograd" or "im2col"; "direct" and
-// the set of the kernels for products in vectors.
+// the set of the kernels for products in vectors, "packed" where positions are few, "sparse" where zeros are left
+// out.
 func (c *Conv) Name() string {
 	switch {
+	case c.sparse != nil:
+		return c.sparse[0].name()
+	case c.few != nil:
+		return setName("packed", c.f)
 	case c.f != nil:
 		return setName("direct", c.f)
 	case c.windows != nil:
@@ -160,6 +198,10 @@ func (c *Conv) Name() string {
 func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 	switch {
 	case c.s.outputs() == 0:
+	case c.strips != nil && c.nhwc:
+		c.stripLines(p, x, y)
+	case c.strips != nil:
+		c.stripPlanes(p, x, y)
 	case c.windows != nil && c.nhwc:
 		c.windowLines(p, x, y)
 	case c.windows != nil:
@@ -172,6 +214,8 @@ func (c *Conv) Run(p *workers.Pool, x, y []float32) {
 		c.runWinograd(p, x, y)
 	case c.lines != nil:
 		c.runLines(p, x, y)
+	case c.few != nil:
+		c.runFew(p, x, y)
 	case c.planes != nil:
 		c.runPlanes(p, x, y)
 	default:

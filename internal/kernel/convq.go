@@ -226,30 +226,12 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 
 // runWindows is run of a depthwise convolution in vectors.
 func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
-	oc := c.s.OC
-	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, func(tile []int32, step, at, n int) {
-		if sums == nil {
-			requantTile(c.windows.ints, Bits(y), tile, step, n, at*oc, oc, 0, oc, &c.q)
-			return
-		}
-		for i := range n {
-			copy(sums[(at+i)*oc:][:oc], tile[i*step:])
-		}
-	})
+	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums, c.windows.ints, Bits(y), &c.q})
 }
 
 // runLines is run in vectors.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
-	f := c.lines.panels[0].f
-	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, func(tile []int32, rows, at, step, ch, n int) {
-		if sums != nil {
-			for r := range rows {
-				copy(sums[at+r*step:][:n], tile[r*f.Cols:])
-			}
-			return
-		}
-		requantTile(f, Bits(y), tile, f.Cols, rows, at, step, ch, n, &c.q)
-	})
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums, c.lines.panels[0].f, Bits(y), &c.q})
 }
 
 // patchesNHWC packs np patches from position p0 on into panels of four, in the
@@ -324,10 +306,13 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 // Vectors tells whether kernels in vectors compute the sums.
 func (c *ConvSums) Vectors() bool { return c.windows != nil || c.planes != nil }
 
+// putPlanes takes sums, see [ConvSums.Each].
+type putPlanes = func(plane, rows, at, n int, sums []int32, line int)
+
 // Each convolves the bits x of 8-bit values, for [ConvSums.Vectors] only. put gets the sums piece by piece,
-// from several threads, while they are in the cache: those of a plane, of which there is one for each output
-// channel of each image, from position at on.
-func (c *ConvSums) Each(p *workers.Pool, x []uint8, put func(plane, at int, sums []int32)) {
+// from several threads, while they are in the cache: those of rows planes of one image, n each from position at
+// on, and line apart. There is a plane for each output channel of each image.
+func (c *ConvSums) Each(p *workers.Pool, x []uint8, put func(plane, rows, at, n int, sums []int32, line int)) {
 	s := &c.s
 	if c.windows != nil {
 		c.windows.run(p, s, x, c.signed, c.zeroPoint, put)
@@ -341,7 +326,11 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
 	if c.Vectors() {
-		c.Each(p, x, func(plane, at int, sums []int32) { copy(y[plane*area+at:], sums) })
+		c.Each(p, x, func(plane, rows, at, n int, sums []int32, line int) {
+			for r := range rows {
+				copy(y[(plane+r)*area+at:][:n], sums[r*line:])
+			}
+		})
 		return
 	}
 	if c.depthwise {

@@ -59,7 +59,7 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 			if c.og == 1 {
 				src = src[:len(out)]
 				for i := range out {
-					out[i] += src[i] * w[i]
+					out[i] += float32(src[i] * w[i])
 				}
 				continue
 			}
@@ -67,7 +67,7 @@ func (c *Conv) position(out, in []float32, y0, x0, ky0, ky1, kx0, kx1 int) {
 				o := out[i*c.og:][:c.og]
 				u := w[i*c.og:][:c.og]
 				for m := range o {
-					o[m] += v * u[m]
+					o[m] += float32(v * u[m])
 				}
 			}
 		}
@@ -93,16 +93,16 @@ func (c *Conv) nine(out, in []float32, y0, x0 int) {
 		switch {
 		case ky == 0:
 			for i := range out {
-				out[i] = a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+				out[i] = float32(a[i]*u[i]) + float32(b[i]*v[i]) + float32(d[i]*t[i])
 			}
 		case ky == 1 || c.bias == nil:
 			for i := range out {
-				out[i] = out[i] + a[i]*u[i] + b[i]*v[i] + d[i]*t[i]
+				out[i] = out[i] + float32(a[i]*u[i]) + float32(b[i]*v[i]) + float32(d[i]*t[i])
 			}
 		default:
 			bias := c.bias[:n]
 			for i := range out {
-				out[i] = out[i] + a[i]*u[i] + b[i]*v[i] + d[i]*t[i] + bias[i]
+				out[i] = out[i] + float32(a[i]*u[i]) + float32(b[i]*v[i]) + float32(d[i]*t[i]) + bias[i]
 			}
 		}
 		w = w[3*n:]

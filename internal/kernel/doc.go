@@ -10,7 +10,9 @@
 // quantised a register of channels at a time (requant.go).
 //
 // Depthwise convolutions and pooling walk windows over values that lie side by side
-// (windows.go).
+// (windows.go); depthwise ones of 3×3 and 5×5 go down the lines in strips (strips.go).
+//
+// Weights of which many are zero are listed without the zeros (sparse.go).
 //
 // In plain Go they go through one micro-kernel that multiplies a panel of two rows by
 // a panel of four columns, both packed so that it reads memory in order. 3×3

@@ -43,6 +43,9 @@ type PackedB struct {
 	k, n int
 	f    *simd.Floats // for which it is packed; nil for the plain micro-kernel
 	data []float32
+	// sparse is the same matrix without its zeros, for many rows on the left; nil
+	// where leaving them out gains nothing.
+	sparse *sparse
 }
 
 func (p *PackedB) cols() int {
@@ -57,7 +60,18 @@ func (p *PackedB) panels() panels {
 }
 
 // Name tells the way in which [GemmPacked] computes.
-func (p *PackedB) Name() string { return setName("packed", p.f) }
+func (p *PackedB) Name(g GemmParams) string {
+	if p.leavesOut(&g) {
+		return p.sparse.name()
+	}
+	return setName("packed", p.f)
+}
+
+// leavesOut tells whether a product leaves out the zeros of p: their panels want rows
+// enough to fill one.
+func (p *PackedB) leavesOut(g *GemmParams) bool {
+	return p.sparse != nil && 2*g.M > p.f.Cols && !g.TransA && !g.Accumulate && g.BiasM == nil
+}
 
 // setName adds the set of the kernels to the name of a way of computing.
 func setName(name string, f *simd.Floats) string {
@@ -73,6 +87,11 @@ func PackB(k, n int, b []float32, ldb int, trans bool) *PackedB {
 	p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
 	p.data = make([]float32, roundUp(n, p.cols())*k)
 	p.fill(b, ldb, trans)
+	row, step := 1, or(ldb, n)
+	if trans {
+		row, step = or(ldb, k), 1
+	}
+	p.sparse = newSparse(n, k, b, row, step, sparseCost)
 	return p
 }
 
@@ -135,10 +154,22 @@ func GemmPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []floa
 		thin(p, g, a, nil, c)
 		return
 	}
+	if b.leavesOut(&g) {
+		b.sparse.run(p, sparseLines{
+			lines: 1, count: g.M, stepA: or(g.LDA, g.K), stepC: or(g.LDC, g.N), passes: b.sparse.whole[:],
+			bias: g.BiasN, act: g.Act, exact: g.Exact,
+		}, a, c)
+		return
+	}
 	if b.f != nil {
 		product(p, b.f, &g, a, b.panels(), c)
 		return
 	}
+	plainPacked(p, g, a, b, c)
+}
+
+// plainPacked is GemmPacked in plain Go.
+func plainPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
 	ldc := or(g.LDC, g.N)
 	vec, elem := or(g.LDA, g.K), 1
 	if g.TransA {
@@ -283,13 +314,13 @@ func thin(p *workers.Pool, g GemmParams, a, b, c []float32) {
 					b2 := b[(k+2)*ldb+lo:][:len(row)]
 					b3 := b[(k+3)*ldb+lo:][:len(row)]
 					for j := range row {
-						row[j] = row[j] + x0*b0[j] + x1*b1[j] + x2*b2[j] + x3*b3[j] // in order
+						row[j] = row[j] + float32(x0*b0[j]) + float32(x1*b1[j]) + float32(x2*b2[j]) + float32(x3*b3[j]) // in order
 					}
 				}
 				for ; k < g.K; k++ {
 					x0, b0 := x[k], b[k*ldb+lo:][:len(row)]
 					for j := range row {
-						row[j] += x0 * b0[j]
+						row[j] += float32(x0 * b0[j])
 					}
 				}
 			}
@@ -318,14 +349,14 @@ func dots(dst, x, b []float32, ldb int) {
 		b4, b5, b6, b7 := b[4*ldb:][:n], b[5*ldb:][:n], b[6*ldb:][:n], b[7*ldb:][:n]
 		var s0, s1, s2, s3, s4, s5, s6, s7 float32
 		for i, v := range x {
-			s0 += v * b0[i]
-			s1 += v * b1[i]
-			s2 += v * b2[i]
-			s3 += v * b3[i]
-			s4 += v * b4[i]
-			s5 += v * b5[i]
-			s6 += v * b6[i]
-			s7 += v * b7[i]
+			s0 += float32(v * b0[i])
+			s1 += float32(v * b1[i])
+			s2 += float32(v * b2[i])
+			s3 += float32(v * b3[i])
+			s4 += float32(v * b4[i])
+			s5 += float32(v * b5[i])
+			s6 += float32(v * b6[i])
+			s7 += float32(v * b7[i])
 		}
 		d := dst[:8]
 		d[0] += s0
@@ -344,7 +375,7 @@ func dots(dst, x, b []float32, ldb int) {
 	for j := range dst {
 		var s float32
 		for i, v := range b[j*ldb:][:n] {
-			s += x[i] * v
+			s += float32(x[i] * v)
 		}
 		dst[j] += s
 	}

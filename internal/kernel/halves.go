@@ -17,11 +17,15 @@ func (c *Conv) Halves() bool {
 
 // RunHalves convolves the codes x into those of y; see [Conv.Halves].
 func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
-	if c.windows != nil {
+	switch {
+	case c.strips != nil:
+		c.stripHalves(p, x, y)
+		return
+	case c.windows != nil:
 		c.windowHalves(p, x, y)
 		return
 	}
-	s, q, e := &c.s, c.planes, simd.ElementKernels()
+	s, q := &c.s, c.planes
 	in, area := s.H*s.W, s.OH*s.OW
 	var sc *[]float32
 	var frame []float32
@@ -32,13 +36,15 @@ func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 	for n := range s.N {
 		img, out := x[n*s.C*in:][:s.C*in], y[n*s.OC*area:]
 		if q.frame {
-			p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
+			workers.Do(p, s.C, max(1, copyGrain/q.size), halvesArgs{c: c, img: img, frame: frame}, func(a halvesArgs, lo, hi int) {
+				s, q, in := &a.c.s, a.c.planes, a.c.s.H*a.c.s.W
+				e := simd.ElementKernels()
 				r, f := windowRooms.Get().(*windowRoom), simd.WindowKernels()
 				room, plane := borrow(in)
 				for ch := lo; ch < hi; ch++ {
-					frame := frame[ch*q.size:][:q.size]
+					frame := a.frame[ch*q.size:][:q.size]
 					s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
-					e.FromHalves(plane, img[ch*in:][:in])
+					e.FromHalves(plane, a.img[ch*in:][:in])
 					frameFloats(s, q, f, &r.copies, frame, plane)
 				}
 				scratch.Put(room)
@@ -51,33 +57,74 @@ func (c *Conv) RunHalves(p *workers.Pool, x, y []uint16) {
 
 // halvesImage convolves one image, given as it is, or in frames.
 func (c *Conv) halvesImage(p *workers.Pool, img []uint16, frame []float32, out []uint16) {
+	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols)
+	workers.Do(p, cut.jobs, 1, halvesArgs{c, img, frame, out, cut}, func(q halvesArgs, lo, hi int) {
+		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
+		for i := lo; i < hi; i++ {
+			q.part(t, &r, i)
+		}
+		giveTile(t)
+		r.give()
+	})
+}
+
+// halvesArgs is what a piece of the work on an image needs.
+type halvesArgs struct {
+	c     *Conv
+	img   []uint16
+	frame []float32
+	out   []uint16
+	cut   planeCut
+}
+
+// part computes piece i.
+func (a *halvesArgs) part(t *simd.Tile, r *planeRooms, i int) {
+	c := a.c
 	s, q, cols, e := &c.s, c.planes, c.f.Cols, simd.ElementKernels()
 	area := s.OH * s.OW
-	s.eachPlanes(p, c.og, c.k, c.f.Rows, cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
-		t := tiles.Get().(*simd.Tile)
-		np, width := min(area-n0*cols, (n1-n0)*cols), (n1-n0)*cols
-		room, sums := borrow((o1 - o0) * width)
-		spread := func(buf []float32, k0, steps int) {
-			for k := range steps {
-				from := img[(g*c.cg+k0+k)*area+n0*cols:][:np]
-				for p0 := 0; p0 < np; p0 += cols {
-					to := buf[p0*steps+k*cols:][:cols]
-					row := from[p0:min(p0+cols, np)]
-					e.FromHalves(to, row)
-					clear(to[len(row):])
-				}
+	g, n0, n1, o0, o1 := a.cut.at(i)
+	np, width := min(area-n0*cols, (n1-n0)*cols), (n1-n0)*cols
+	room, sums := borrow((o1 - o0) * width)
+	spread := func(buf []float32, k0, steps int) {
+		for k := range steps {
+			from := a.img[(g*c.cg+k0+k)*area+n0*cols:][:np]
+			for p0 := 0; p0 < np; p0 += cols {
+				to := buf[p0*steps+k*cols:][:cols]
+				row := from[p0:min(p0+cols, np)]
+				e.FromHalves(to, row)
+				clear(to[len(row):])
 			}
 		}
-		if q.frame {
-			in := frame[g*c.cg*q.size:]
-			spread = func(buf []float32, k0, steps int) { *runs = c.gather(buf, *runs, in, k0, steps, n0, n1) }
+	}
+	if q.frame {
+		in := a.frame[g*c.cg*q.size:]
+		spread = func(buf []float32, k0, steps int) { *r.runs = c.gather(buf, *r.runs, in, k0, steps, n0, n1) }
+	}
+	c.planeBlock(t, r.buf, spread, sums, width, g, np, o0, o1)
+	for o := range o1 - o0 {
+		e.ToHalves(a.out[(g*c.og+o0+o)*area+n0*cols:][:np], sums[o*width:][:np])
+	}
+	scratch.Put(room)
+}
+
+// stripHalves is RunHalves of a depthwise convolution in strips: a plane at a time.
+func (c *Conv) stripHalves(p *workers.Pool, x, y []uint16) {
+	s := &c.s
+	out := s.OH * s.OW
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*c.k)), halvesArgs{c: c, img: x, out: y}, func(a halvesArgs, lo, hi int) {
+		s, e := &a.c.s, simd.ElementKernels()
+		in, out := s.H*s.W, s.OH*s.OW
+		t := stripRooms.Get().(*simd.Strip)
+		sp, plane := borrow(in)
+		sr, room := borrow(out)
+		for i := lo; i < hi; i++ {
+			e.FromHalves(plane, a.img[i*in:][:in])
+			a.c.stripsOfPlanes(t, plane, room, i%s.C, 1)
+			e.ToHalves(a.out[i*out:][:out], room)
 		}
-		c.planeBlock(t, buf, spread, sums, width, g, np, o0, o1)
-		for o := range o1 - o0 {
-			e.ToHalves(out[(g*c.og+o0+o)*area+n0*cols:][:np], sums[o*width:][:np])
-		}
-		scratch.Put(room)
-		giveTile(t)
+		scratch.Put(sr)
+		scratch.Put(sp)
+		giveStrip(t)
 	})
 }
 

@@ -174,22 +174,30 @@ func gemmInts(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ,
 	f, k := w.panels.f, w.k
 	line := 2 * w.panels.pairs()
 	sc, a := borrow16(m * line)
-	if line == k && len(tables) == 1 {
-		// All rows are one piece.
-		p.For(m, max(1, copyGrain/k), func(lo, hi int) {
-			f.Widen(a[lo*k:hi*k], x[lo*k:hi*k], tables[0].signed, int16(tables[0].zero))
-		})
-	} else {
-		p.For(m, max(1, copyGrain/k), func(lo, hi int) {
-			for r := lo; r < hi; r++ {
-				t := &tables[min(r, len(tables)-1)]
-				f.Widen(a[r*line:][:k], x[r*k:][:k], t.signed, int16(t.zero))
-				clear(a[r*line+k : (r+1)*line])
-			}
-		})
-	}
+	workers.Do(p, m, max(1, copyGrain/k), widenArgs{f, a, x, tables, k, line}, func(q widenArgs, lo, hi int) {
+		k, line := q.k, q.line
+		if line == k && len(q.tables) == 1 {
+			// All rows are one piece.
+			q.f.Widen(q.a[lo*k:hi*k], q.x[lo*k:hi*k], q.tables[0].signed, int16(q.tables[0].zero))
+			return
+		}
+		for r := lo; r < hi; r++ {
+			t := &q.tables[min(r, len(q.tables)-1)]
+			q.f.Widen(q.a[r*line:][:k], q.x[r*k:][:k], t.signed, int16(t.zero))
+			clear(q.a[r*line+k : (r+1)*line])
+		}
+	})
 	w.product(p, m, bytesOf16(a), 2*line, nil, y)
 	scratch.Put(sc)
+}
+
+// widenArgs is what a piece of widening rows needs.
+type widenArgs struct {
+	f       *simd.Ints
+	a       []int16
+	x       []uint8
+	tables  []ByteTable
+	k, line int
 }
 
 // int16sOf reads bytes as 16-bit integers; they begin at an even address.
@@ -218,10 +226,10 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		var sc *[]float32
 		sc, a = borrow8(m * line)
 		defer scratch.Put(sc)
-		p.For(m, max(1, 2*copyGrain/k), func(lo, hi int) {
+		workers.Do(p, m, max(1, 2*copyGrain/k), turnArgs{w.panels.f, a, x, k, line, signed}, func(q turnArgs, lo, hi int) {
 			for r := lo; r < hi; r++ {
-				w.panels.f.Unsigned(a[r*line:][:k], x[r*k:][:k], signed)
-				clear(a[r*line+k : (r+1)*line])
+				q.f.Unsigned(q.a[r*q.line:][:q.k], q.x[r*q.k:][:q.k], q.signed)
+				clear(q.a[r*q.line+q.k : (r+1)*q.line])
 			}
 		})
 	}
@@ -235,6 +243,14 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 		}
 	}
 	scratch.Put(scs)
+}
+
+// turnArgs is what a piece of taking signs from rows needs.
+type turnArgs struct {
+	f       *simd.Ints
+	a, x    []uint8
+	k, line int
+	signed  bool
 }
 
 // Product16 computes y[n] = w·x for one row of 16-bit numbers of at most 9 bits, whose
@@ -268,41 +284,54 @@ func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start,
 	blocks := (m + rows - 1) / rows
 	parts := min(max(1, jobs/blocks), panels)
 	step := (panels + parts - 1) / parts
-	pool.For(blocks*parts, 1, func(lo, hi int) {
-		t := intTiles.Get().(*simd.IntTile)
-		room, fs := borrow(f.Rows * f.Cols)
-		buf := asInt32(fs)
-		t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
-		for i := lo; i < hi; i++ {
-			m0, n0 := i/parts*rows, i%parts*step
-			m1, n1 := min(m0+rows, m), min(n0+step, panels)
-			for n := n0; n < n1; n++ {
-				width := min(f.Cols, p.n-n*f.Cols)
-				t.B = p.panels.at(n, 0)
-				if start != nil {
-					t.Start = &start[n*f.Cols]
-				}
-				for r := m0; r < m1; {
-					h := evenly(m1-r, f.Rows)
-					t.A = unsafe.Pointer(&a[r*line])
-					out := y[r*p.n+n*f.Cols:]
-					if width == f.Cols {
-						t.C, t.RowC = &out[0], 4*p.n
-						p.panels.run(t, h)
-					} else {
-						t.C, t.RowC = &buf[0], 4*f.Cols
-						p.panels.run(t, h)
-						for j := range h {
-							copy(out[j*p.n:][:width], buf[j*f.Cols:])
-						}
+	workers.Do(pool, blocks*parts, 1, intArgs{p, a, y, start, m, line, rows, parts, step}, func(q intArgs, lo, hi int) { q.part(lo, hi) })
+}
+
+// intArgs is what a piece of a product of 8-bit numbers needs.
+type intArgs struct {
+	p                          *PackedQ
+	a                          []uint8
+	y, start                   []int32
+	m, line, rows, parts, step int
+}
+
+// part computes pieces lo to hi.
+func (q *intArgs) part(lo, hi int) {
+	p, a, y, start, m, line, rows, parts, step := q.p, q.a, q.y, q.start, q.m, q.line, q.rows, q.parts, q.step
+	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
+	t := intTiles.Get().(*simd.IntTile)
+	room, fs := borrow(f.Rows * f.Cols)
+	buf := asInt32(fs)
+	t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
+	for i := lo; i < hi; i++ {
+		m0, n0 := i/parts*rows, i%parts*step
+		m1, n1 := min(m0+rows, m), min(n0+step, panels)
+		for n := n0; n < n1; n++ {
+			width := min(f.Cols, p.n-n*f.Cols)
+			t.B = p.panels.at(n, 0)
+			if start != nil {
+				t.Start = &start[n*f.Cols]
+			}
+			for r := m0; r < m1; {
+				h := evenly(m1-r, f.Rows)
+				t.A = unsafe.Pointer(&a[r*line])
+				out := y[r*p.n+n*f.Cols:]
+				if width == f.Cols {
+					t.C, t.RowC = &out[0], 4*p.n
+					p.panels.run(t, h)
+				} else {
+					t.C, t.RowC = &buf[0], 4*f.Cols
+					p.panels.run(t, h)
+					for j := range h {
+						copy(out[j*p.n:][:width], buf[j*f.Cols:])
 					}
-					r += h
 				}
+				r += h
 			}
 		}
-		scratch.Put(room)
-		giveIntTile(t)
-	})
+	}
+	scratch.Put(room)
+	giveIntTile(t)
 }
 
 // intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors.
@@ -337,10 +366,45 @@ func (c *intLines) fill(og int, w []int32) {
 	}
 }
 
-// run convolves x. For each block of rows of a panel, put gets the sums, Cols apart, and
-// where they belong: the first of its rows, their distance, the first channel and the
-// number of channels.
-func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put func(sums []int32, rows, at, step, ch, n int)) {
+// tileSink takes the sums of a convolution over [N,H,W,C]: they are kept, if there is room
+// for them, or quantised.
+type tileSink struct {
+	sums []int32
+	f    *simd.Ints
+	y    []uint8
+	q    *Requant
+}
+
+// put takes n channels from channel ch on of rows rows of sums, which lie line apart. They
+// belong to place at, and step further for each row.
+func (k *tileSink) put(sums []int32, line, rows, at, step, ch, n int) {
+	if k.sums == nil {
+		requantTile(k.f, k.y, sums, line, rows, at, step, ch, n, k.q)
+		return
+	}
+	for r := range rows {
+		copy(k.sums[at+r*step:][:n], sums[r*line:])
+	}
+}
+
+// intLineArgs is what a piece of the work of intLines needs.
+type intLineArgs struct {
+	c        *intLines
+	s        *ConvShape
+	og       int
+	x, frame []uint8
+	bytes    int // of a value in the frame
+	start    []int32
+	signed   bool
+	zero     int32
+	edge     uint8
+	first    int // place of the first result of an image
+	cut      lineCut
+	sink     tileSink
+}
+
+// run convolves x.
+func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink tileSink) {
 	l, w := c.plan, &c.panels[0]
 	images, size := 1, l.imageA
 	if !l.frame {
@@ -352,48 +416,67 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	clear(frame[bytes*size:])
 	scs, fs := borrow(len(c.panels) * len(w.sums))
 	start := asInt32(fs)
-	edge, put8 := uint8(0), func(dst, src []uint8) { w.f.Widen(int16sOf(dst), src, signed, int16(zero)) }
+	q := intLineArgs{c: c, s: s, og: og, x: x, frame: frame, bytes: bytes, start: start, signed: signed, zero: zero, sink: sink}
 	if w.sums != nil {
-		edge, put8 = uint8(zero8(signed, zero)), func(dst, src []uint8) { w.f.Unsigned(dst, src, signed) }
+		q.edge = uint8(zero8(signed, zero))
 		for g := range c.panels {
-			start8(start[g*len(w.sums):], c.panels[g].sums, int32(edge))
+			start8(start[g*len(w.sums):], c.panels[g].sums, int32(q.edge))
 		}
 	}
-	block := func(first int) {
-		l.each(p, s, images, w.segs*w.seg, w.f.Rows, func(n, g, l0, l1, p0, p1, n0, n1 int) {
-			c.block(s, og, frame[bytes*n*l.imageA:], start, first+n*l.imageC, g, l0, l1, p0, p1, n0, n1, put)
-		})
-	}
+	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows)
 	if !l.frame {
-		p.For((size+copyGrain-1)/copyGrain, 1, func(lo, hi int) {
-			lo, hi = lo*copyGrain, min(hi*copyGrain, size)
-			put8(frame[bytes*lo:bytes*hi], x[lo:hi])
+		workers.Do(p, (size+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
+			lo, hi = lo*copyGrain, min(hi*copyGrain, len(q.x))
+			q.put(q.frame[q.bytes*lo:q.bytes*hi], q.x[lo:hi])
 		})
-		block(0)
+		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
 	} else {
 		for n := range s.N {
-			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-			p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, bytes, in, l.w, lo, hi, edge, put8) })
-			block(n * l.imageC)
+			q.x, q.first = x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], n*l.imageC
+			workers.Do(p, l.h, max(1, copyGrain/(l.w*s.C)), q, func(q intLineArgs, lo, hi int) {
+				frameLines(q.s, q.frame, q.bytes, q.x, q.c.plan.w, lo, hi, q.edge, q.put)
+			})
+			workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
 		}
 	}
 	scratch.Put(scs)
 	scratch.Put(sc)
 }
 
-// block computes panels n0 to n1 of group g on lines l0 to l1, positions p0 to p1.
-func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y, g, l0, l1, p0, p1, n0, n1 int, put func(sums []int32, rows, at, step, ch, n int)) {
+// put moves values to where the convolution reads them.
+func (q *intLineArgs) put(dst, src []uint8) {
+	f := q.c.panels[0].f
+	if q.bytes == 1 {
+		f.Unsigned(dst, src, q.signed)
+		return
+	}
+	f.Widen(int16sOf(dst), src, q.signed, int16(q.zero))
+}
+
+// blocks computes pieces lo to hi.
+func (q intLineArgs) blocks(lo, hi int) {
+	l := q.c.plan
+	for i := lo; i < hi; i++ {
+		if n, part, ok := q.cut.at(i); ok {
+			q.c.block(q.s, q.og, q.frame[q.bytes*n*l.imageA:], q.start, q.first+n*l.imageC, part, &q.sink)
+		}
+	}
+}
+
+// block computes a piece, whose results begin at place y.
+func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, sink *tileSink) {
+	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := c.plan, &c.panels[g]
 	f, cg, bytes := w.f, s.C/s.Groups, 4/w.each()
 	t := intTiles.Get().(*simd.IntTile)
 	room, fs := borrow((p1 - p0) * f.Cols)
 	buf := asInt32(fs)
 	t.K, t.RowA, t.RowC = w.pairs(), bytes*l.stepA, 4*f.Cols
-	for n := n0; n < n1; n++ {
+	for n := part.n0; n < part.n1; n++ {
 		if w.sums != nil {
 			t.Start = &start[g*len(w.sums)+n*f.Cols]
 		}
-		for line := l0; line < l1; line++ {
+		for line := part.l0; line < part.l1; line++ {
 			for at := p0; at < p1; {
 				rows := evenly(p1-at, f.Rows)
 				t.C = &buf[(at-p0)*f.Cols]
@@ -408,7 +491,7 @@ func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y, g, l
 				at += rows
 			}
 			ch := g*og + n*f.Cols
-			put(buf, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, min(f.Cols, og-n*f.Cols))
+			sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, min(f.Cols, og-n*f.Cols))
 		}
 	}
 	scratch.Put(room)
@@ -491,7 +574,7 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 }
 
 // run convolves x; put gets sums as [ConvSums.Each] says.
-func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put func(plane, at int, sums []int32)) {
+func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.H * s.W
 	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
@@ -500,15 +583,35 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	start8(start, c.sums, zero8(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
-			c.frames(s, frame, in, lo, hi, signed, zero)
+		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols), put}
+		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
+			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})
-		s.eachPlanes(p, og, c.line, f.Rows, f.Cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
-			*runs = c.block(s, og, asBytes(buf), *runs, frame, start, n*s.OC, g, n0, n1, o0, o1, put)
+		workers.Do(p, args.cut.jobs, 1, args, func(q intPlaneArgs, lo, hi int) {
+			r := q.cut.rooms()
+			for i := lo; i < hi; i++ {
+				g, n0, n1, o0, o1 := q.cut.at(i)
+				*r.runs = q.c.block(q.s, q.og, asBytes(r.buf), *r.runs, q.frame, q.start, q.first, g, n0, n1, o0, o1, q.put)
+			}
+			r.give()
 		})
 	}
 	scratch.Put(scs)
 	scratch.Put(sc)
+}
+
+// intPlaneArgs is what a piece of the work on an image needs.
+type intPlaneArgs struct {
+	c         *intPlanes
+	s         *ConvShape
+	og        int
+	frame, in []uint8
+	start     []int32
+	signed    bool
+	zero      int32
+	first     int // the first plane of the results
+	cut       planeCut
+	put       putPlanes
 }
 
 // frames writes the frames of channels lo to hi of an image.
@@ -537,7 +640,7 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 }
 
 // block computes output channels o0 to o1 of group g in panels n0 to n1; first is the first plane of the image.
-func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start []int32, first, g, n0, n1, o0, o1 int, put func(plane, at int, sums []int32)) []simd.Run {
+func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start []int32, first, g, n0, n1, o0, o1 int, put putPlanes) []simd.Run {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
 	in := x[bytes*g*s.C/s.Groups*q.size:]
@@ -578,13 +681,13 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 			for n := range n1 - n0 {
 				t.B, t.C = unsafe.Pointer(&buf[n*bytes*steps*f.Cols]), &here[n*f.Cols]
 				if c.sums != nil {
-					f.RunTurned(t, rows)
+					f.RunTurned(t, rows, area-(n0+n)*f.Cols)
 				} else {
 					f.Run(t, rows, true)
 				}
 			}
-			for r := 0; k0+steps == c.line && r < rows; r++ {
-				put(first+g*og+o+r, n0*f.Cols, here[r*width:][:min(width, area-n0*f.Cols)])
+			if k0+steps == c.line {
+				put(first+g*og+o, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
 			}
 			o += rows
 		}

@@ -76,10 +76,19 @@ func (c *Conv) runLines(p *workers.Pool, x, y []float32) {
 	sc, frame := borrow(l.imageA)
 	for n := range s.N {
 		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-		p.For(l.h, max(1, copyGrain/(l.w*s.C)), func(lo, hi int) { frameLines(s, frame, 1, in, l.w, lo, hi, 0, copyOf) })
+		workers.Do(p, l.h, max(1, copyGrain/(l.w*s.C)), frameArgs{s, frame, in, l.w}, func(q frameArgs, lo, hi int) {
+			frameLines(q.s, q.frame, 1, q.in, q.w, lo, hi, 0, copyOf)
+		})
 		c.lineImages(p, frame, y[n*l.imageC:], 1)
 	}
 	scratch.Put(sc)
+}
+
+// frameArgs is what a piece of a frame needs.
+type frameArgs struct {
+	s         *ConvShape
+	frame, in []float32
+	w         int
 }
 
 // copyGrain is the number of values to copy that are worth a piece of work.
@@ -108,17 +117,60 @@ func frameLines[T float32 | uint8](s *ConvShape, frame []T, size int, in []T, w,
 
 // lineImages convolves images that have their borders.
 func (c *Conv) lineImages(p *workers.Pool, x, y []float32, images int) {
-	c.lines.each(p, &c.s, images, c.k, c.f.Rows, func(n, g, l0, l1, p0, p1, n0, n1 int) {
+	if c.sparse != nil {
+		c.sparseImages(p, x, y, images)
+		return
+	}
+	cut := c.lines.cut(p, &c.s, images, c.k, c.f.Rows)
+	workers.Do(p, cut.jobs, 1, lineArgs{c, x, y, cut}, func(q lineArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
-		c.lineBlock(t, x[n*c.lines.imageA:], y[n*c.lines.imageC:], g, l0, l1, p0, p1, n0, n1)
+		for i := lo; i < hi; i++ {
+			if n, part, ok := q.cut.at(i); ok {
+				q.c.lineBlock(t, q.x[n*q.c.lines.imageA:], q.y[n*q.c.lines.imageC:], part)
+			}
+		}
 		giveTile(t)
 	})
 }
 
-// each cuts the work into blocks of lines, of positions where lines are few, and of
-// panels where both are. k is the length of a patch, rows the height of a tile. f gets
-// image, group, and the ranges of lines, positions and panels.
-func (l *linePlan) each(p *workers.Pool, s *ConvShape, images, k, rows int, f func(n, g, l0, l1, p0, p1, n0, n1 int)) {
+// lineArgs is what a piece of a convolution over [N,H,W,C] needs.
+type lineArgs struct {
+	c    *Conv
+	x, y []float32
+	cut  lineCut
+}
+
+// sparseImages is lineImages with weights of which many are zero.
+func (c *Conv) sparseImages(p *workers.Pool, x, y []float32, images int) {
+	l := c.lines
+	for n := range images {
+		for g, s := range c.sparse {
+			bias := c.bias
+			if bias != nil {
+				bias = bias[g*c.og:]
+			}
+			s.run(p, sparseLines{
+				lines: l.n, count: l.count, stepA: l.stepA, lineA: l.lineA, stepC: l.stepC, lineC: l.lineC,
+				passes: l.passes, bias: bias, act: c.act, exact: true,
+			}, x[n*l.imageA+g*c.cg:], y[n*l.imageC+g*c.og:])
+		}
+	}
+}
+
+// lineCut says how the work is cut: into blocks of lines, of positions where lines are few,
+// and of panels where both are.
+type lineCut struct {
+	jobs                          int // pieces of work
+	l                             *linePlan
+	groups, blocks, pieces, parts int
+	together, piece, step         int // lines of a block, positions of a piece, panels of a part
+}
+
+// linePart is a piece: of group g lines l0 to l1, positions p0 to p1, panels n0 to n1.
+type linePart struct{ g, l0, l1, p0, p1, n0, n1 int }
+
+// cut cuts the work; k is the length of a patch, rows the height of a tile.
+func (l *linePlan) cut(p *workers.Pool, s *ConvShape, images, k, rows int) lineCut {
 	work := images * l.n * l.count * s.OC * k
 	jobs := 1
 	if p.Threads() > 1 {
@@ -126,33 +178,37 @@ func (l *linePlan) each(p *workers.Pool, s *ConvShape, images, k, rows int, f fu
 	}
 	// Lines go together until there are positions for a block, or are cut where there
 	// are too few of them.
-	together := max(1, rowBlock/l.count)
+	q := lineCut{l: l, groups: s.Groups, together: max(1, rowBlock/l.count)}
 	if jobs > 1 {
-		together = max(1, min(together, images*l.n*s.Groups/jobs))
+		q.together = max(1, min(q.together, images*l.n*s.Groups/jobs))
 	}
-	blocks := (l.n + together - 1) / together
-	jobs = max(1, jobs/(images*s.Groups*blocks))
-	pieces := min(jobs, (l.count+rows-1)/rows)
-	if pieces < jobs {
-		pieces = 1
+	q.blocks = (l.n + q.together - 1) / q.together
+	jobs = max(1, jobs/(images*s.Groups*q.blocks))
+	q.pieces = min(jobs, (l.count+rows-1)/rows)
+	if q.pieces < jobs {
+		q.pieces = 1
 	}
-	parts := min(jobs/pieces, l.panels)
-	step, piece := (l.panels+parts-1)/parts, roundUp((l.count+pieces-1)/pieces, rows)
-	p.For(images*s.Groups*blocks*pieces*parts, 1, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			part, q, b := i%parts, i/parts%pieces, i/parts/pieces%blocks
-			g, n := i/parts/pieces/blocks%s.Groups, i/parts/pieces/blocks/s.Groups
-			// Pieces are rounded up: the last ones may have nothing.
-			if p0, n0 := q*piece, part*step; p0 < l.count && n0 < l.panels {
-				f(n, g, b*together, min(l.n, (b+1)*together), p0, min(l.count, p0+piece), n0, min(l.panels, n0+step))
-			}
-		}
-	})
+	q.parts = min(jobs/q.pieces, l.panels)
+	q.step, q.piece = (l.panels+q.parts-1)/q.parts, roundUp((l.count+q.pieces-1)/q.pieces, rows)
+	q.jobs = images * s.Groups * q.blocks * q.pieces * q.parts
+	return q
 }
 
-// lineBlock computes panels n0 to n1 of group g on lines l0 to l1, positions p0 to p1.
-func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, g, l0, l1, p0, p1, n0, n1 int) {
-	l, f := c.lines, c.f
+// at is piece i, of image n; ok is false for one without work, because sizes are rounded up.
+func (q *lineCut) at(i int) (n int, part linePart, ok bool) {
+	l := q.l
+	of, piece, b := i%q.parts, i/q.parts%q.pieces, i/q.parts/q.pieces%q.blocks
+	g, n := i/q.parts/q.pieces/q.blocks%q.groups, i/q.parts/q.pieces/q.blocks/q.groups
+	p0, n0 := piece*q.piece, of*q.step
+	if p0 >= l.count || n0 >= l.panels {
+		return n, part, false
+	}
+	return n, linePart{g, b * q.together, min(l.n, (b+1)*q.together), p0, min(l.count, p0+q.piece), n0, min(l.panels, n0+q.step)}, true
+}
+
+// lineBlock computes a piece.
+func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, part linePart) {
+	l, f, g := c.lines, c.f, part.g
 	per := l.panels * f.Cols * c.k
 	w := c.weights[g*per:][:per]
 	t.StepA, t.RowA, t.RowC, t.StepB = 4, 4*l.stepA, 4*l.stepC, 4*f.Cols
@@ -162,7 +218,7 @@ func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, g, l0, l1, p0, p1, n0, n1
 		setStart(t, true, false, i == 0)
 		last := i == len(l.passes)-1
 		setClamp(t, c.act, last)
-		for n := n0; n < n1; n++ {
+		for n := part.n0; n < part.n1; n++ {
 			o := n * f.Cols
 			width := min(f.Cols, c.og-o)
 			t.B = &w[o*c.k+q.b*f.Cols]
@@ -170,9 +226,9 @@ func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, g, l0, l1, p0, p1, n0, n1
 			if last && c.bias != nil {
 				t.BiasN = &c.bias[g*c.og+o]
 			}
-			for line := l0; line < l1; line++ {
-				for at := p0; at < p1; {
-					rows := evenly(p1-at, f.Rows)
+			for line := part.l0; line < part.l1; line++ {
+				for at := part.p0; at < part.p1; {
+					rows := evenly(part.p1-at, f.Rows)
 					t.A = &x[line*l.lineA+at*l.stepA+g*c.cg+q.a]
 					t.C = &y[line*l.lineC+at*l.stepC+g*c.og+o]
 					f.Run(t, rows, width, true)

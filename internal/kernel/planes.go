@@ -85,18 +85,25 @@ func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	sc, frame := borrow(s.C*q.size + c.f.Cols)
 	for n := range s.N {
 		in := x[n*in:][:in]
-		p.For(s.C, max(1, copyGrain/q.size), func(lo, hi int) {
+		workers.Do(p, s.C, max(1, copyGrain/q.size), planeFrames{c, frame, in}, func(a planeFrames, lo, hi int) {
+			s, q := &a.c.s, a.c.planes
 			r, f := windowRooms.Get().(*windowRoom), simd.WindowKernels()
 			for ch := lo; ch < hi; ch++ {
-				frame := frame[ch*q.size:][:q.size]
+				frame := a.frame[ch*q.size:][:q.size]
 				s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
-				frameFloats(s, q, f, &r.copies, frame, in[ch*s.H*s.W:][:s.H*s.W])
+				frameFloats(s, q, f, &r.copies, frame, a.in[ch*s.H*s.W:][:s.H*s.W])
 			}
 			r.give()
 		})
 		c.planeImage(p, frame, y[n*out:][:out])
 	}
 	scratch.Put(sc)
+}
+
+// planeFrames is what writing the frames of channels needs.
+type planeFrames struct {
+	c         *Conv
+	frame, in []float32
 }
 
 // framePlane writes the frames of one channel; zeros stand beyond the borders.
@@ -135,7 +142,7 @@ func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, sig
 // frameFloats writes what lies inside the borders of the frames of a channel, in vectors.
 func frameFloats(s *ConvShape, q *planePlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
-		if f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
+		if f != nil && f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
 			return
 		}
 		copyPiece(s, q, frame, in, to, from, n, lines)
@@ -198,17 +205,35 @@ func strided[T any](dst, src []T, step int) {
 
 // planeImage convolves one image, given in frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
-	area, cols := c.s.OH*c.s.OW, c.f.Cols
-	c.s.eachPlanes(p, c.og, c.k, c.f.Rows, cols, func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int) {
-		t := tiles.Get().(*simd.Tile)
-		in := x[g*c.cg*c.planes.size:]
-		spread := func(buf []float32, k0, steps int) { c.spread(buf, in, k0, steps, n0, n1) }
-		if c.planes.frame {
-			spread = func(buf []float32, k0, steps int) { *runs = c.gather(buf, *runs, in, k0, steps, n0, n1) }
+	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols)
+	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, cut}, func(q planeArgs, lo, hi int) {
+		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
+		for i := lo; i < hi; i++ {
+			q.part(t, &r, i)
 		}
-		c.planeBlock(t, buf, spread, y[(g*c.og+o0)*area+n0*cols:], area, g, min(area-n0*cols, (n1-n0)*cols), o0, o1)
 		giveTile(t)
+		r.give()
 	})
+}
+
+// planeArgs is what a piece of the work on an image needs.
+type planeArgs struct {
+	c    *Conv
+	x, y []float32
+	cut  planeCut
+}
+
+// part computes piece i.
+func (q *planeArgs) part(t *simd.Tile, r *planeRooms, i int) {
+	c := q.c
+	g, n0, n1, o0, o1 := q.cut.at(i)
+	area, cols := c.s.OH*c.s.OW, c.f.Cols
+	in := q.x[g*c.cg*c.planes.size:]
+	spread := func(buf []float32, k0, steps int) { c.spread(buf, in, k0, steps, n0, n1) }
+	if c.planes.frame {
+		spread = func(buf []float32, k0, steps int) { *r.runs = c.gather(buf, *r.runs, in, k0, steps, n0, n1) }
+	}
+	c.planeBlock(t, r.buf, spread, q.y[(g*c.og+o0)*area+n0*cols:], area, g, min(area-n0*cols, (n1-n0)*cols), o0, o1)
 }
 
 // spread writes panels n0 to n1 of steps of an input that needs no frames.
@@ -232,34 +257,55 @@ func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n
 	return runs
 }
 
-// eachPlanes cuts the work on an image into blocks of panels, and of output channels
-// where those are few. f gets room for the panels of kBlock steps and for runs, the
-// group, and the ranges of panels and channels.
-func (s *ConvShape) eachPlanes(p *workers.Pool, og, k, rows, cols int, f func(buf []float32, runs *[]simd.Run, g, n0, n1, o0, o1 int)) {
+// planeCut says how the work on an image is cut: into blocks of panels, and of output
+// channels where those are few.
+type planeCut struct {
+	jobs                       int // pieces of work
+	groups, all, block, blocks int // panels in all and of a block
+	parts, step, og, cols      int // channels of a part, of a group
+}
+
+// cutPlanes cuts the work; k is the length of a patch, rows the height of a tile.
+func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int) planeCut {
 	area := s.OH * s.OW
-	all := (area + cols - 1) / cols
+	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, cols: cols}
 	jobs := 1
 	if p.Threads() > 1 {
 		jobs = max(1, min(4*p.Threads(), s.OC*k*area/jobWork))
 	}
-	block := min(tileBlock, all)
+	q.block = min(tileBlock, q.all)
 	if jobs > s.Groups {
-		block = max(1, min(block, all*s.Groups/jobs))
+		q.block = max(1, min(q.block, q.all*s.Groups/jobs))
 	}
-	blocks := (all + block - 1) / block
-	parts := max(1, min(jobs/(s.Groups*blocks), (og+rows-1)/rows))
-	step := roundUp((og+parts-1)/parts, rows)
-	p.For(s.Groups*blocks*parts, 1, func(lo, hi int) {
-		// The gathering writes over the end of a panel.
-		sc, buf := borrow((block*kBlock + 1) * cols)
-		r := runRooms.Get().(*[]simd.Run)
-		for i := lo; i < hi; i++ {
-			part, b, g := i%parts, i/parts%blocks, i/parts/blocks
-			f(buf, r, g, b*block, min(all, (b+1)*block), part*step, min(og, (part+1)*step))
-		}
-		runRooms.Put(r)
-		scratch.Put(sc)
-	})
+	q.blocks = (q.all + q.block - 1) / q.block
+	q.parts = max(1, min(jobs/(s.Groups*q.blocks), (og+rows-1)/rows))
+	q.step = roundUp((og+q.parts-1)/q.parts, rows)
+	q.jobs = s.Groups * q.blocks * q.parts
+	return q
+}
+
+// at is piece i: the group, and the ranges of panels and channels.
+func (q *planeCut) at(i int) (g, n0, n1, o0, o1 int) {
+	part, b := i%q.parts, i/q.parts%q.blocks
+	return i / q.parts / q.blocks, b * q.block, min(q.all, (b+1)*q.block), part * q.step, min(q.og, (part+1)*q.step)
+}
+
+// planeRooms is room for the panels of kBlock steps, and for runs.
+type planeRooms struct {
+	sc   *[]float32
+	buf  []float32
+	runs *[]simd.Run
+}
+
+func (q *planeCut) rooms() planeRooms {
+	// The gathering writes over the end of a panel.
+	sc, buf := borrow((q.block*kBlock + 1) * q.cols)
+	return planeRooms{sc, buf, runRooms.Get().(*[]simd.Run)}
+}
+
+func (r *planeRooms) give() {
+	runRooms.Put(r.runs)
+	scratch.Put(r.sc)
 }
 
 var runRooms = sync.Pool{New: func() any { return new([]simd.Run) }}
@@ -267,6 +313,10 @@ var runRooms = sync.Pool{New: func() any { return new([]simd.Run) }}
 // planeBlock computes output channels o0 to o1 of group g in the panels that spread writes, of np positions:
 // y begins with the first of them of the first channel, and those of the next one are step apart.
 func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32, k0, steps int), y []float32, step, g, np, o0, o1 int) {
+	if c.sparse != nil {
+		c.sparsePlanes(buf, spread, y, step, g, np, o0, o1)
+		return
+	}
 	f, cols := c.f, c.f.Cols
 	w := c.weights[g*c.og*c.k:][:c.og*c.k]
 	t.StepA, t.RowA, t.Segs, t.RowC, t.StepB = 4, 4*c.k, 1, 4*step, 4*cols
@@ -290,6 +340,30 @@ func (c *Conv) planeBlock(t *simd.Tile, buf []float32, spread func(buf []float32
 			o += rows
 		}
 	}
+}
+
+// sparsePlanes is planeBlock with weights of which many are zero.
+func (c *Conv) sparsePlanes(buf []float32, spread func(buf []float32, k0, steps int), y []float32, step, g, np, o0, o1 int) {
+	s, bias := c.sparse[g], c.bias
+	if bias != nil {
+		bias = bias[g*c.og:]
+	}
+	t := sparseTiles.Get().(*simd.SparseTile)
+	for b := range s.blocks {
+		k0 := b * kBlock
+		steps := min(kBlock, c.k-k0)
+		spread(buf, k0, steps)
+		s.block(t, buf, steps, b, y, step, np, o0, o1, bias, c.act, false)
+	}
+	giveSparse(t)
+}
+
+// cut is the number of output channels at whose multiples work is cut.
+func (c *Conv) cut() int {
+	if c.sparse != nil {
+		return sparseCut
+	}
+	return c.f.Rows
 }
 
 // runs lists where the np positions from p0 on lie in a frame, line by line.

@@ -71,14 +71,25 @@ func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b pane
 	}
 	stepM := roundUp((g.M+byRows-1)/byRows, f.Rows)
 	stepN := (all + byCols - 1) / byCols
-	p.For(byRows*byCols, 1, func(lo, hi int) {
+	workers.Do(p, byRows*byCols, 1, productArgs{f, *g, a, b, c, vec, elem, ldc, all, byCols, stepM, stepN}, func(q productArgs, lo, hi int) {
 		t := tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
-			m0, n0 := i/byCols*stepM, i%byCols*stepN
-			productPart(f, g, t, a, b, c, vec, elem, ldc, m0, min(m0+stepM, g.M), n0, min(n0+stepN, all))
+			m0, n0 := i/q.byCols*q.stepM, i%q.byCols*q.stepN
+			productPart(q.f, &q.g, t, q.a, q.b, q.c, q.vec, q.elem, q.ldc, m0, min(m0+q.stepM, q.g.M), n0, min(n0+q.stepN, q.all))
 		}
 		giveTile(t)
 	})
+}
+
+// productArgs is what a piece of a product needs.
+type productArgs struct {
+	f                         *simd.Floats
+	g                         GemmParams
+	a                         []float32
+	b                         panels
+	c                         []float32
+	vec, elem, ldc            int
+	all, byCols, stepM, stepN int
 }
 
 // productPart computes rows m0 to m1 of panels n0 to n1.

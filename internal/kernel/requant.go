@@ -73,7 +73,9 @@ func (q *Requant) prepare(n int) {
 	size := roundUp(n, scaleLanes)
 	all := make([]int32, 4*size)
 	q.scales = simd.Scales{Mul: all[:size], Up: all[size : 2*size], Down: all[2*size : 3*size], Bias: all[3*size:]}
+	q.scales.Right = true
 	for i, s := range q.steps {
+		q.scales.Right = q.scales.Right && s.up == 0 && 2 <= s.down && s.down <= 31
 		q.scales.Mul[i], q.scales.Up[i], q.scales.Down[i], q.scales.Bias[i] = int32(s.mul), int32(s.up), int32(s.down), s.bias
 	}
 }
@@ -137,12 +139,31 @@ func RequantRows[T int8 | uint8 | int16](p *workers.Pool, y []T, sums []int32, c
 		return
 	}
 	q.prepare(channels)
-	p.For(len(y)/channels, max(1, 4096/channels), func(lo, hi int) {
-		if f := simd.IntKernels(); f != nil && unsafe.Sizeof(y[0]) == 1 && q.scales.Mul != nil {
-			out := unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y))
-			requantTile(f, out, sums[lo*channels:], channels, hi-lo, lo*channels, channels, 0, channels, q)
-			return
-		}
+	rows, grain := len(y)/channels, max(1, 4096/channels)
+	if f := simd.IntKernels(); f != nil && rows > 0 && unsafe.Sizeof(y[0]) == 1 && q.scales.Mul != nil {
+		requantVectors(p, rows, grain, requantArgs{f, unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y)), sums, channels, q})
+		return
+	}
+	requantPlain(p, rows, grain, y, sums, channels, q)
+}
+
+// requantArgs is what a piece of RequantRows in vectors needs.
+type requantArgs struct {
+	f        *simd.Ints
+	y        []uint8
+	sums     []int32
+	channels int
+	q        *Requant
+}
+
+func requantVectors(p *workers.Pool, rows, grain int, a requantArgs) {
+	workers.Do(p, rows, grain, a, func(a requantArgs, lo, hi int) {
+		requantTile(a.f, a.y, a.sums[lo*a.channels:], a.channels, hi-lo, lo*a.channels, a.channels, 0, a.channels, a.q)
+	})
+}
+
+func requantPlain[T int8 | uint8 | int16](p *workers.Pool, rows, grain int, y []T, sums []int32, channels int, q *Requant) {
+	p.For(rows, grain, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			requantRow(y[r*channels:][:channels], sums[r*channels:], q, 0)
 		}

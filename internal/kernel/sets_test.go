@@ -26,6 +26,14 @@ func everySet(t *testing.T, f func(t *testing.T, plain func(func()))) {
 	}
 }
 
+// rounds is fewer than n with -short: emulators of other processors are slow.
+func rounds(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // agree compares results to the bit.
 func agree(t *testing.T, what any, got, want []float32) {
 	t.Helper()
@@ -55,7 +63,7 @@ func TestProductSets(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for n := range 300 {
+			for n := range rounds(300) {
 				g := GemmParams{M: 1 + r.IntN(40), N: 1 + r.IntN(90), K: 1 + r.IntN(60), TransA: r.IntN(3) == 0, TransB: r.IntN(2) == 0, Exact: r.IntN(2) == 0, Accumulate: r.IntN(3) == 0}
 				if n%10 == 0 {
 					g.M, g.N, g.K = 1+r.IntN(300), 1+r.IntN(300), 1+r.IntN(1200)
@@ -76,6 +84,7 @@ func TestProductSets(t *testing.T) {
 					g.LDA, g.LDB, g.LDC = lda, ldb, g.N+r.IntN(4)
 				}
 				a, b := values(r, g.Exact, (rowsA-1)*lda+max(g.K, g.M)), values(r, g.Exact, rowsB*ldb)
+				prune(r, b, ldb)
 				if r.IntN(2) == 0 {
 					g.BiasN = values(r, g.Exact, g.N)
 				} else if r.IntN(2) == 0 {
@@ -108,6 +117,24 @@ func TestProductSets(t *testing.T) {
 	})
 }
 
+// prune makes zeros of some of the rows' values at times: of any, or at the same places of
+// four rows.
+func prune(r *rand.Rand, w []float32, row int) {
+	kind, share := r.IntN(4), []float64{0.3, 0.5, 0.7, 0.9, 1}[r.IntN(5)]
+	for i := 0; kind == 0 && i < len(w); i++ {
+		if r.Float64() < share {
+			w[i] = 0
+		}
+	}
+	for i := 0; kind == 1 && i < len(w); i++ {
+		if i/row%4 == 0 && r.Float64() < share {
+			for j := i; j < min(len(w), i+4*row); j += row {
+				w[j] = 0
+			}
+		}
+	}
+}
+
 // anyConv draws a convolution, a depthwise one at times.
 func anyConv(r *rand.Rand) ConvShape {
 	s := ConvShape{
@@ -119,6 +146,13 @@ func anyConv(r *rand.Rand) ConvShape {
 	}
 	if r.IntN(3) == 0 {
 		s.StrideH, s.StrideW, s.DilH, s.DilW = 1, 1, 1, 1
+	}
+	if r.IntN(3) == 0 { // as most networks have them
+		s.KH, s.StrideH, s.DilH, s.DilW = 3+2*r.IntN(2), 1+r.IntN(2), 1, 1
+		s.KW, s.StrideW = s.KH, s.StrideH
+		if r.IntN(4) == 0 {
+			s.OH, s.OW = 1+r.IntN(40), 1+r.IntN(80)
+		}
 	}
 	s.Groups = max(s.Groups, 1)
 	s.C, s.OC = s.Groups*(2+r.IntN(20)), s.Groups*(1+r.IntN(40))
@@ -145,12 +179,15 @@ func TestConvSets(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for range 400 {
+			for range rounds(400) {
 				s := anyConv(r)
 				k := s.C / s.Groups * s.KH * s.KW
 				act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
 				for _, nhwc := range []bool{true, false} {
 					x, w := values(r, nhwc, s.N*s.H*s.W*s.C), values(r, nhwc, s.OC*k)
+					if s.C > s.Groups {
+						prune(r, w, k)
+					}
 					var bias []float32
 					if r.IntN(3) > 0 {
 						bias = values(r, nhwc, s.OC)
@@ -167,6 +204,44 @@ func TestConvSets(t *testing.T) {
 					c.Run(pool, x, got)
 					agree(t, s, got, want)
 				}
+			}
+		}
+	})
+}
+
+// TestFewPositions draws convolutions of 1×1 over small planes, most of which are products of their positions.
+func TestFewPositions(t *testing.T) {
+	everySet(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(11, 12))
+		for _, threads := range []int{1, 3} {
+			pool := workers.New(threads, nil)
+			defer pool.Close()
+			few := 0
+			for range 100 {
+				s := ConvShape{N: 1 + r.IntN(3), C: 1 + r.IntN(200), OC: 1 + r.IntN(300), H: 1 + r.IntN(7), W: 1 + r.IntN(7), KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1, Groups: 1}
+				if r.IntN(4) == 0 {
+					s.H, s.W = 1, 1
+				}
+				s.OH, s.OW = s.H, s.W
+				x, w, bias := values(r, false, s.N*s.H*s.W*s.C), values(r, false, s.OC*s.C), values(r, false, s.OC)
+				if r.IntN(3) == 0 {
+					bias = nil
+				}
+				act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
+				want, got := make([]float32, s.outputs()), make([]float32, s.outputs())
+				plain(func() { NewConvNCHW(s, w, bias, act).Run(pool, x, want) })
+				c := NewConvNCHW(s, w, bias, act)
+				if c.few != nil {
+					few++
+				}
+				c.Run(pool, x, got)
+				agree(t, s, got, want)
+				c.SetWeights(w, bias)
+				c.Run(pool, x, got)
+				agree(t, s, got, want)
+			}
+			if simd.FloatKernels() != nil && few < 30 {
+				t.Errorf("%d of 100 are products of their positions", few)
 			}
 		}
 	})
@@ -216,7 +291,7 @@ func TestIntProductSets(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for n := range 300 {
+			for n := range rounds(300) {
 				m, cols, k := 1+r.IntN(30), 1+r.IntN(80), 1+r.IntN(70)
 				if n%20 == 0 {
 					m, cols, k = 1+r.IntN(200), 1+r.IntN(300), 1+r.IntN(1500)
@@ -257,7 +332,7 @@ func TestIntConvSets(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			pool := workers.New(threads, nil)
 			defer pool.Close()
-			for range 400 {
+			for range rounds(400) {
 				s := anyConv(r)
 				k := s.C / s.Groups * s.KH * s.KW
 				x, w := bytesOf(r, s.N*s.H*s.W*s.C), weightsOf(r, s.OC*k)
@@ -302,7 +377,7 @@ func TestPoolSets(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 10))
 		pool := workers.New(2, nil)
 		defer pool.Close()
-		for range 400 {
+		for range rounds(400) {
 			s := anyConv(r)
 			s.C = 1 + r.IntN(70)
 			p := Pool{Shape: s, NHWC: r.IntN(2) == 0, Max: r.IntN(2) == 0, NaN: r.IntN(2) == 0}
@@ -375,7 +450,7 @@ func TestTransposedSets(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 12))
 		pool := workers.New(2, nil)
 		defer pool.Close()
-		for range 300 {
+		for range rounds(300) {
 			s := TransposedShape{
 				N: 1 + r.IntN(2), H: 1 + r.IntN(6), W: 1 + r.IntN(30), C: 1 + r.IntN(20), OC: 1 + r.IntN(50),
 				KH: 1 + r.IntN(4), KW: 1 + r.IntN(4), StrideH: 1 + r.IntN(3), StrideW: 1 + r.IntN(3), PadT: r.IntN(2), PadL: r.IntN(2),

@@ -42,14 +42,21 @@ func NewTransposedConv(s TransposedShape, w []float32) *TransposedConv {
 // Name is the name of the kernel.
 func (t *TransposedConv) Name() string { return setName("direct", t.f) }
 
+// transposedArgs is what a piece of the work needs.
+type transposedArgs struct {
+	t    *TransposedConv
+	x, y []float32
+}
+
 // Run adds up the products of x in y.
 func (t *TransposedConv) Run(p *workers.Pool, x, y []float32) {
-	s, f := &t.s, t.f
 	clear(y)
-	panels := (s.OC + f.Cols - 1) / f.Cols
-	per := panels * f.Cols * s.C
 	// Images and output channels are independent of each other.
-	p.For(s.N*panels, 1, func(lo, hi int) {
+	workers.Do(p, t.s.N*((t.s.OC+t.f.Cols-1)/t.f.Cols), 1, transposedArgs{t, x, y}, func(a transposedArgs, lo, hi int) {
+		t, x, y := a.t, a.x, a.y
+		s, f := &t.s, t.f
+		panels := (s.OC + f.Cols - 1) / f.Cols
+		per := panels * f.Cols * s.C
 		tile := tiles.Get().(*simd.Tile)
 		tile.K, tile.Segs, tile.StepA, tile.RowA, tile.StepB, tile.RowC = s.C, 1, 4, 4*s.C, 4*f.Cols, 4*s.StrideW*s.OC
 		tile.SetStart(simd.Continue)

@@ -75,19 +75,70 @@ func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []
 	}
 }
 
-// eachWindows cuts the work on [N,H,W,C] into lines of the output. f gets an image and
-// the range of its lines; taps is the number of multiplications of a line.
-func (s *ConvShape) eachWindows(p *workers.Pool, line int, f func(r *windowRoom, n, lo, hi int)) {
-	p.For(s.N*s.OH, max(1, 1<<16/max(1, line)), func(lo, hi int) {
-		r := windowRooms.Get().(*windowRoom)
-		for lo < hi {
-			n := lo / s.OH
-			end := min(hi, (n+1)*s.OH)
-			f(r, n, lo-n*s.OH, end-n*s.OH)
-			lo = end
-		}
-		r.give()
-	})
+// lineGrain is the number of lines of the output of [N,H,W,C] that are worth a piece of
+// work; line is the number of multiplications of one.
+func lineGrain(line int) int { return max(1, 1<<16/max(1, line)) }
+
+// images calls f with the lines of each image of lines lo to hi of all.
+func (s *ConvShape) images(lo, hi int, f func(n, lo, hi int)) {
+	for lo < hi {
+		n := lo / s.OH
+		end := min(hi, (n+1)*s.OH)
+		f(n, lo-n*s.OH, end-n*s.OH)
+		lo = end
+	}
+}
+
+// walker computes with the windows of a convolution or of pooling.
+type walker struct {
+	conv *Conv // nil for pooling
+	pool *Pool
+	y    []float32
+}
+
+// line computes a line of [N,H,W,C] with a walk that is set up but for Dst.
+func (w *walker) line(t *simd.Window, n, oy int) {
+	if w.pool != nil {
+		s := &w.pool.Shape
+		t.Dst = &w.y[(n*s.OH+oy)*s.OW*s.C]
+		w.pool.walk(t, s.OW, s.C)
+		return
+	}
+	c, s := w.conv, &w.conv.s
+	t.Dst, t.W = &w.y[(n*s.OH+oy)*s.OW*s.OC], &c.weights[0]
+	t.Bias = nil
+	if c.bias != nil {
+		t.Bias = &c.bias[0]
+	}
+	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+	c.windows.Lanes(t, s.OW, s.OC)
+}
+
+// plane computes plane out of [N,C,H,W], places with n values each.
+func (w *walker) plane(t *simd.Window, out, places, n int) {
+	if w.pool != nil {
+		w.pool.walk(t, places, n)
+		return
+	}
+	c := w.conv
+	o := out % c.s.OC
+	t.W, t.Bias = &c.weights[o*c.k], &zeroBias
+	if c.bias != nil {
+		t.Bias = &c.bias[o]
+	}
+	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+	c.windows.Spread(t, places, n)
+}
+
+// windowArgs is what a piece of a walk needs.
+type windowArgs struct {
+	s    *ConvShape
+	f    *simd.Windows
+	q    *planePlan // over [N,C,H,W]
+	x    []float32
+	og   int
+	edge float32 // beyond the borders
+	w    walker
 }
 
 // unframed tells whether no window goes over a border.
@@ -95,67 +146,65 @@ func (s *ConvShape) unframed() bool {
 	return s.PadT == 0 && s.PadL == 0 && (s.OH-1)*s.StrideH+(s.KH-1)*s.DilH < s.H && (s.OW-1)*s.StrideW+(s.KW-1)*s.DilW < s.W
 }
 
-// floatLines walks windows over [N,H,W,C]: run gets a walk that is set up for a line of
-// the output, but for Dst.
-func (s *ConvShape) floatLines(p *workers.Pool, x []float32, og int, edge float32, run func(t *simd.Window, n, oy int)) {
+// floatLines walks windows over [N,H,W,C].
+func (s *ConvShape) floatLines(p *workers.Pool, x []float32, og int, edge float32, w walker) {
+	workers.Do(p, s.N*s.OH, lineGrain(s.OW*s.C*og*s.KH*s.KW), windowArgs{s: s, x: x, og: og, edge: edge, w: w}, func(a windowArgs, lo, hi int) {
+		r := windowRooms.Get().(*windowRoom)
+		a.s.images(lo, hi, func(n, lo, hi int) { a.lines(r, n, lo, hi) })
+		r.give()
+	})
+}
+
+// lines walks lines lo to hi of image n.
+func (a *windowArgs) lines(r *windowRoom, n, lo, hi int) {
+	s, og := a.s, a.og
 	size := s.C * og
 	taps := s.KH * s.KW
 	in := s.H * s.W * s.C
-	s.eachWindows(p, s.OW*size*taps, func(r *windowRoom, n, lo, hi int) {
-		t, img := &r.floats, x[n*in:][:in]
-		t.StepSrc, t.StepDst, t.StepW = 4*s.StrideW*size, 4*size, 4*size
-		r.offs = slices.Grow(r.offs[:0], taps)[:taps]
-		if og == 1 && s.unframed() {
-			for i := range r.offs {
-				r.offs[i] = 4 * (i/s.KW*s.DilH*s.W + i%s.KW*s.DilW) * size
-			}
-			t.SetTaps(r.offs)
-			for oy := lo; oy < hi; oy++ {
-				t.Src = &img[oy*s.StrideH*s.W*size]
-				run(t, n, oy)
-			}
+	t, img := &r.floats, a.x[n*in:][:in]
+	t.StepSrc, t.StepDst, t.StepW = 4*s.StrideW*size, 4*size, 4*size
+	r.offs = slices.Grow(r.offs[:0], taps)[:taps]
+	if og == 1 && s.unframed() {
+		for i := range r.offs {
+			r.offs[i] = 4 * (i/s.KW*s.DilH*s.W + i%s.KW*s.DilW) * size
+		}
+		t.SetTaps(r.offs)
+		for oy := lo; oy < hi; oy++ {
+			t.Src = &img[oy*s.StrideH*s.W*size]
+			a.w.line(t, n, oy)
+		}
+		return
+	}
+	g := newRing[float32](s, size)
+	sc, buf := borrow(g.len())
+	g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]
+	r.lines = g.holds
+	fill(g.holds, -1)
+	put := func(dst []float32, y, x, n int) {
+		src := img[(y*s.W+x)*s.C:][:n*s.C]
+		if og == 1 {
+			copy(dst, src)
 			return
 		}
-		g := newRing[float32](s, size)
-		sc, buf := borrow(g.len())
-		g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]
-		r.lines = g.holds
-		fill(g.holds, -1)
-		put := func(dst []float32, y, x, n int) {
-			src := img[(y*s.W+x)*s.C:][:n*s.C]
-			if og == 1 {
-				copy(dst, src)
-				return
-			}
-			for i, v := range src {
-				fill(dst[i*og:][:og], v)
-			}
+		for i, v := range src {
+			fill(dst[i*og:][:og], v)
 		}
-		t.Src = &buf[0]
-		for oy := lo; oy < hi; oy++ {
-			g.line(s, oy, r.offs, edge, put)
-			for i := range r.offs {
-				r.offs[i] *= 4
-			}
-			t.SetTaps(r.offs)
-			run(t, n, oy)
+	}
+	t.Src = &buf[0]
+	for oy := lo; oy < hi; oy++ {
+		g.line(s, oy, r.offs, a.edge, put)
+		for i := range r.offs {
+			r.offs[i] *= 4
 		}
-		scratch.Put(sc)
-	})
+		t.SetTaps(r.offs)
+		a.w.line(t, n, oy)
+	}
+	scratch.Put(sc)
 }
 
 // windowLines is a depthwise convolution over [N,H,W,C].
 func (c *Conv) windowLines(p *workers.Pool, x, y []float32) {
-	s := &c.s
-	s.floatLines(p, x, c.og, 0, func(t *simd.Window, n, oy int) {
-		t.Dst, t.W = &y[(n*s.OH+oy)*s.OW*s.OC], &c.weights[0]
-		t.Bias = nil
-		if c.bias != nil {
-			t.Bias = &c.bias[0]
-		}
-		t.SetClamp(c.act.On, c.act.Min, c.act.Max)
-		c.windows.Lanes(t, s.OW, s.OC)
-	})
+	c.s.floatLines(p, x, c.og, 0, walker{conv: c, y: y})
 }
 
 var zeroBias float32
@@ -174,73 +223,69 @@ func (s *ConvShape) walk(q *planePlan, register int) (places, n int, together bo
 	return s.OH, s.OW, false
 }
 
-// floatPlanes walks windows over planes of [N,C,H,W]: each plane gives per planes of
-// output y, for which run gets a walk that is set up, with the places and the values
-// of each that it has.
-func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x, y []float32, per int, edge float32, run func(t *simd.Window, out, places, n int)) {
+// floatPlanes walks windows over planes of [N,C,H,W]: each plane gives og planes of output.
+func (s *ConvShape) floatPlanes(p *workers.Pool, f *simd.Windows, q *planePlan, x []float32, og int, edge float32, w walker) {
+	taps := s.KH * s.KW
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*og)), windowArgs{s, f, q, x, og, edge, w}, func(a windowArgs, lo, hi int) {
+		a.planes(lo, hi)
+	})
+}
+
+// planes walks planes lo to hi.
+func (a *windowArgs) planes(lo, hi int) {
+	s, f, q, per := a.s, a.f, a.q, a.og
 	taps := s.KH * s.KW
 	area := s.H * s.W
 	places, n, together := s.walk(q, 16)
 	// A plane that is its own frame needs no copy.
 	copied := q.frame && (q.w != s.W || q.h != s.H || q.size != area || !s.unframed())
-	p.For(s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*per)), func(lo, hi int) {
-		r := windowRooms.Get().(*windowRoom)
-		r.offs = slices.Grow(r.offs[:0], taps)[:taps]
-		for i := range r.offs {
-			if r.offs[i] = 0; q.frame {
-				r.offs[i] = 4 * int(q.offs[i])
-			}
+	r := windowRooms.Get().(*windowRoom)
+	r.offs = slices.Grow(r.offs[:0], taps)[:taps]
+	for i := range r.offs {
+		if r.offs[i] = 0; q.frame {
+			r.offs[i] = 4 * int(q.offs[i])
 		}
-		t := &r.floats
-		t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
-		t.SetTaps(r.offs)
-		var sc *[]float32
-		var buf, room []float32
-		if copied || together {
-			sc, buf = borrow(q.size + n)
-			buf, room = buf[:q.size], buf[q.size:]
-			if copied {
-				s.frameBorders(q, func(at, n int) { fill(buf[at:at+n], edge) })
-			}
+	}
+	t := &r.floats
+	t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
+	t.SetTaps(r.offs)
+	var sc *[]float32
+	var buf, room []float32
+	if copied || together {
+		sc, buf = borrow(q.size + n)
+		buf, room = buf[:q.size], buf[q.size:]
+		if copied {
+			s.frameBorders(q, func(at, n int) { fill(buf[at:at+n], a.edge) })
 		}
-		for i := lo; i < hi; i++ {
-			plane := x[i*area:][:area]
-			if copied {
-				frameFloats(s, q, f, &r.copies, buf, plane)
-				plane = buf
-			}
-			t.Src = &plane[0]
-			for o := i * per; o < (i+1)*per; o++ {
-				out := y[o*s.OH*s.OW:][:s.OH*s.OW]
-				if !together {
-					t.Dst = &out[0]
-					run(t, o, places, n)
-					continue
-				}
-				t.Dst = &room[0]
-				run(t, o, places, n)
-				f.CopyLines(&r.copies, out, s.OW, room, q.w, 1, s.OW, s.OH)
-			}
+	}
+	for i := lo; i < hi; i++ {
+		plane := a.x[i*area:][:area]
+		if copied {
+			frameFloats(s, q, f, &r.copies, buf, plane)
+			plane = buf
 		}
-		if sc != nil {
-			scratch.Put(sc)
+		t.Src = &plane[0]
+		for o := i * per; o < (i+1)*per; o++ {
+			out := a.w.y[o*s.OH*s.OW:][:s.OH*s.OW]
+			if !together {
+				t.Dst = &out[0]
+				a.w.plane(t, o, places, n)
+				continue
+			}
+			t.Dst = &room[0]
+			a.w.plane(t, o, places, n)
+			f.CopyLines(&r.copies, out, s.OW, room, q.w, 1, s.OW, s.OH)
 		}
-		r.give()
-	})
+	}
+	if sc != nil {
+		scratch.Put(sc)
+	}
+	r.give()
 }
 
 // windowPlanes is a depthwise convolution over [N,C,H,W].
 func (c *Conv) windowPlanes(p *workers.Pool, x, y []float32) {
-	s := &c.s
-	s.floatPlanes(p, c.windows, c.planes, x, y, c.og, 0, func(t *simd.Window, out, places, n int) {
-		o := out % s.OC
-		t.W, t.Bias = &c.weights[o*c.k], &zeroBias
-		if c.bias != nil {
-			t.Bias = &c.bias[o]
-		}
-		t.SetClamp(c.act.On, c.act.Min, c.act.Max)
-		c.windows.Spread(t, places, n)
-	})
+	c.s.floatPlanes(p, c.windows, c.planes, x, c.og, 0, walker{conv: c, y: y})
 }
 
 // intWindows is a depthwise convolution of 8-bit numbers.
@@ -250,6 +295,7 @@ type intWindows struct {
 	og      int
 	planes  *planePlan // over [N,C,H,W]
 	weights []int16
+	strips  *byteStrips // nil where windows are walked one by one
 }
 
 // pairedTaps is the number of taps and, if that is odd, one more.
@@ -261,6 +307,7 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 	if c.f == nil || c.ints == nil || s.outputs() == 0 {
 		return nil
 	}
+	c.strips = s.planByteStrips(og, nhwc)
 	if !nhwc {
 		if c.planes = s.planPlanes(1); c.planes == nil {
 			return nil
@@ -272,6 +319,9 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 // setLanes takes weights [KH,KW,OC].
 func (c *intWindows) setLanes(s *ConvShape, w []int32) {
 	taps := s.KH * s.KW
+	if c.strips != nil {
+		c.strips.set(s.OC, w, s.OC, 1)
+	}
 	c.weights = c.f.PackLanes(s.pairedTaps(), s.OC, func(tap, i int) int16 {
 		if tap >= taps {
 			return 0
@@ -283,66 +333,102 @@ func (c *intWindows) setLanes(s *ConvShape, w []int32) {
 // setPlanes takes weights [OC,KH,KW].
 func (c *intWindows) setPlanes(s *ConvShape, w []int32) {
 	taps, paired := s.KH*s.KW, s.pairedTaps()
+	if c.strips != nil {
+		c.strips.set(s.OC, w, 1, taps)
+	}
 	c.weights = room(c.weights, s.OC*paired)
 	for i, v := range w[:s.OC*taps] {
 		c.weights[i/taps*paired+i%taps] = int16(v)
 	}
 }
 
-// lines convolves x over [N,H,W,C]; put gets the sums of some positions, step apart, and
-// the first of the positions.
-func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put func(sums []int32, step, at, n int)) {
-	in, taps := s.H*s.W*s.C, s.KH*s.KW
+// intWindowArgs is what a piece of the work of intWindows needs.
+type intWindowArgs struct {
+	c      *intWindows
+	s      *ConvShape
+	x      []uint8
+	signed bool
+	zero   int32
+	sink   tileSink // of lines
+	put    putPlanes
+}
+
+// lines convolves x over [N,H,W,C].
+func (c *intWindows) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
+	if c.strips.ready(signed, zero) {
+		c.strips.lines(p, s, x, signed, zero, sink)
+		return
+	}
+	workers.Do(p, s.N*s.OH, lineGrain(s.OW*s.OC*s.KH*s.KW), intWindowArgs{c, s, x, signed, zero, sink, nil}, func(a intWindowArgs, lo, hi int) {
+		r := windowRooms.Get().(*windowRoom)
+		a.s.images(lo, hi, func(n, lo, hi int) { a.lines(r, n, lo, hi) })
+		r.give()
+	})
+}
+
+// lines convolves lines lo to hi of image n.
+func (a *intWindowArgs) lines(r *windowRoom, n, lo, hi int) {
+	c, s, signed, zero := a.c, a.s, a.signed, a.zero
+	in, taps, paired := s.H*s.W*s.C, s.KH*s.KW, s.pairedTaps()
 	blocks := (s.OC + c.f.Block - 1) / c.f.Block
 	step := blocks * c.f.Block
 	// The sums stay in the first-level cache.
 	most := min(s.OW, max(1, 6144/step))
-	s.eachWindows(p, s.OW*s.OC*taps, func(r *windowRoom, n, lo, hi int) {
-		img := x[n*in:][:in]
-		paired := s.pairedTaps()
-		r.offs = slices.Grow(r.offs[:0], paired)[:paired]
-		g := newRing[int16](s, s.OC)
-		sc, buf := borrow16(g.len() + step)
-		sums, buf32 := borrow(most * step)
-		g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]
-		r.lines = g.holds
-		fill(g.holds, -1)
-		put16 := func(dst []int16, y, x, n int) {
-			src := img[(y*s.W+x)*s.C:][:n*s.C]
-			if c.og == 1 {
-				c.ints.Widen(dst, src, signed, int16(zero))
-				return
-			}
-			// Each channel once for each of its outputs; the copy begins at the end.
-			c.ints.Widen(dst[:len(src)], src, signed, int16(zero))
-			for i := len(src) - 1; i >= 0; i-- {
-				fill(dst[i*c.og:][:c.og], dst[i])
-			}
+	img := a.x[n*in:][:in]
+	r.offs = slices.Grow(r.offs[:0], paired)[:paired]
+	g := newRing[int16](s, s.OC)
+	sc, buf := borrow16(g.len() + step)
+	sums, buf32 := borrow(most * step)
+	g.data, g.holds = buf, slices.Grow(r.lines[:0], g.lines)[:g.lines]
+	r.lines = g.holds
+	fill(g.holds, -1)
+	put16 := func(dst []int16, y, x, n int) {
+		src := img[(y*s.W+x)*s.C:][:n*s.C]
+		if c.og == 1 {
+			c.ints.Widen(dst, src, signed, int16(zero))
+			return
 		}
-		t := &r.ints
-		t.StepSrc, t.StepDst, t.W, t.Dst = 2*s.StrideW*s.OC, 4*step, &c.weights[0], &asInt32(buf32)[0]
-		for oy := lo; oy < hi; oy++ {
-			g.line(s, oy, r.offs, 0, put16)
-			if paired > taps {
-				r.offs[taps] = r.offs[taps-1] // its weight is zero
-			}
-			for i := range r.offs {
-				r.offs[i] *= 2
-			}
-			for ox := 0; ox < s.OW; ox += most {
-				n16 := min(most, s.OW-ox)
-				t.Src = &buf[ox*s.StrideW*s.OC]
-				c.f.IntLanes(t, n16, blocks, r.offs)
-				put(asInt32(buf32), step, (n*s.OH+oy)*s.OW+ox, n16)
-			}
+		// Each channel once for each of its outputs; the copy begins at the end.
+		c.ints.Widen(dst[:len(src)], src, signed, int16(zero))
+		for i := len(src) - 1; i >= 0; i-- {
+			fill(dst[i*c.og:][:c.og], dst[i])
 		}
-		scratch.Put(sums)
-		scratch.Put(sc)
-	})
+	}
+	t := &r.ints
+	t.StepSrc, t.StepDst, t.W, t.Dst = 2*s.StrideW*s.OC, 4*step, &c.weights[0], &asInt32(buf32)[0]
+	for oy := lo; oy < hi; oy++ {
+		g.line(s, oy, r.offs, 0, put16)
+		if paired > taps {
+			r.offs[taps] = r.offs[taps-1] // its weight is zero
+		}
+		for i := range r.offs {
+			r.offs[i] *= 2
+		}
+		for ox := 0; ox < s.OW; ox += most {
+			n16 := min(most, s.OW-ox)
+			t.Src = &buf[ox*s.StrideW*s.OC]
+			c.f.IntLanes(t, n16, blocks, r.offs)
+			a.sink.put(asInt32(buf32), step, n16, ((n*s.OH+oy)*s.OW+ox)*s.OC, s.OC, 0, s.OC)
+		}
+	}
+	scratch.Put(sums)
+	scratch.Put(sc)
 }
 
 // run convolves x over [N,C,H,W]; put gets sums as [ConvSums.Each] says.
-func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put func(plane, at int, sums []int32)) {
+func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
+	if c.strips.ready(signed, zero) {
+		c.strips.planes(p, s, x, signed, zero, put)
+		return
+	}
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*s.KH*s.KW*c.og)), intWindowArgs{c, s, x, signed, zero, tileSink{}, put}, func(a intWindowArgs, lo, hi int) {
+		a.planes(lo, hi)
+	})
+}
+
+// planes convolves planes lo to hi.
+func (a *intWindowArgs) planes(lo, hi int) {
+	c, s, x, signed, zero, put := a.c, a.s, a.x, a.signed, a.zero, a.put
 	q, taps, paired := c.planes, s.KH*s.KW, s.pairedTaps()
 	in, out := s.H*s.W, s.OH*s.OW
 	places, n, together := s.walk(q, c.f.Block)
@@ -353,41 +439,39 @@ func (c *intWindows) run(p *workers.Pool, s *ConvShape, x []uint8, signed bool, 
 	if together {
 		lines, line, apart = s.OH, s.OW, q.w
 	}
-	p.For(s.N*s.C, max(1, 1<<14/max(1, out*taps*c.og)), func(lo, hi int) {
-		r := windowRooms.Get().(*windowRoom)
-		r.offs = slices.Grow(r.offs[:0], paired)[:paired]
-		for i := range r.offs {
-			if r.offs[i] = 0; q.frame {
-				r.offs[i] = 2 * int(q.offs[min(i, taps-1)])
+	r := windowRooms.Get().(*windowRoom)
+	r.offs = slices.Grow(r.offs[:0], paired)[:paired]
+	for i := range r.offs {
+		if r.offs[i] = 0; q.frame {
+			r.offs[i] = 2 * int(q.offs[min(i, taps-1)])
+		}
+	}
+	sf, frame := borrow16(q.size + step)
+	if q.frame {
+		s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+	}
+	ss, sums := borrow(places * step)
+	sy, dense := borrow(out)
+	t := &r.ints
+	t.StepSrc, t.StepDst, t.Dst, t.Src = 2*q.w, 4*step, &asInt32(sums)[0], &frame[0]
+	for i := lo; i < hi; i++ {
+		c.widen(s, frame[:q.size], x[i*in:][:in], signed, int16(zero))
+		for m := range c.og {
+			o := i*c.og + m
+			t.W = &c.weights[o%s.OC*paired]
+			c.f.IntSpread(t, places, blocks, r.offs)
+			if lines == 1 {
+				put(o, 1, 0, out, asInt32(sums), out)
+				continue
 			}
+			c.f.CopyLines(&r.copies, dense, line, sums, apart, 1, line, lines)
+			put(o, 1, 0, out, asInt32(dense), out)
 		}
-		sf, frame := borrow16(q.size + step)
-		if q.frame {
-			s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
-		}
-		ss, sums := borrow(places * step)
-		sy, dense := borrow(out)
-		t := &r.ints
-		t.StepSrc, t.StepDst, t.Dst, t.Src = 2*q.w, 4*step, &asInt32(sums)[0], &frame[0]
-		for i := lo; i < hi; i++ {
-			c.widen(s, frame[:q.size], x[i*in:][:in], signed, int16(zero))
-			for m := range c.og {
-				o := i*c.og + m
-				t.W = &c.weights[o%s.OC*paired]
-				c.f.IntSpread(t, places, blocks, r.offs)
-				if lines == 1 {
-					put(o, 0, asInt32(sums)[:out])
-					continue
-				}
-				c.f.CopyLines(&r.copies, dense, line, sums, apart, 1, line, lines)
-				put(o, 0, asInt32(dense))
-			}
-		}
-		scratch.Put(sy)
-		scratch.Put(ss)
-		scratch.Put(sf)
-		r.give()
-	})
+	}
+	scratch.Put(sy)
+	scratch.Put(ss)
+	scratch.Put(sf)
+	r.give()
 }
 
 // widen writes the frames of a plane.
@@ -462,10 +546,10 @@ func (w *Pool) Name() string { return "windows/" + w.f.Floats.String() }
 func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 	s := &w.Shape
 	if w.NHWC {
-		p.For(s.N*len(counts), max(1, 1<<14/s.C), func(lo, hi int) {
+		workers.Do(p, s.N*len(counts), max(1, 1<<14/s.C), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 			for i := lo; i < hi; i++ {
-				n := counts[i%len(counts)]
-				v := y[i*s.C:][:s.C]
+				n := a.counts[i%len(a.counts)]
+				v := a.y[i*a.c:][:a.c]
 				for j := range v {
 					v[j] /= n
 				}
@@ -473,39 +557,50 @@ func (w *Pool) Divide(p *workers.Pool, y, counts []float32) {
 		})
 		return
 	}
-	p.For(s.N*s.C, max(1, 1<<14/len(counts)), func(lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/len(counts)), divideArgs{y, counts, s.C}, func(a divideArgs, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			v := y[i*len(counts):][:len(counts)]
-			for j, n := range counts {
+			v := a.y[i*len(a.counts):][:len(a.counts)]
+			for j, n := range a.counts {
 				v[j] /= n
 			}
 		}
 	})
 }
 
+// divideArgs is what a piece of dividing needs.
+type divideArgs struct {
+	y, counts []float32
+	c         int
+}
+
 // Run pools x into y.
 func (w *Pool) Run(p *workers.Pool, x, y []float32) {
-	s, walk := &w.Shape, w.f.Sum
 	edge := float32(0)
+	if w.Max {
+		edge = float32(math.Inf(-1))
+	}
+	if w.NHWC {
+		w.Shape.floatLines(p, x, 1, edge, walker{pool: w, y: y})
+		return
+	}
+	w.Shape.floatPlanes(p, w.f, w.planes, x, 1, edge, walker{pool: w, y: y})
+}
+
+// walk computes n values at each of places.
+func (w *Pool) walk(t *simd.Window, places, n int) {
+	if !w.Max {
+		t.SetClamp(false, 0, 0)
+		w.f.Sum(t, places, n)
+		return
+	}
 	lo, hi := float32(math.Inf(-1)), float32(math.Inf(1))
 	if w.Clamp.On {
 		lo, hi = w.Clamp.Min, w.Clamp.Max
 	}
-	if w.Max {
-		if walk, edge = w.f.Largest, float32(math.Inf(-1)); w.NaN {
-			walk = w.f.Greatest
-		}
+	t.SetClamp(true, lo, hi)
+	if w.NaN {
+		w.f.Greatest(t, places, n)
+	} else {
+		w.f.Largest(t, places, n)
 	}
-	if w.NHWC {
-		s.floatLines(p, x, 1, edge, func(t *simd.Window, n, oy int) {
-			t.Dst = &y[(n*s.OH+oy)*s.OW*s.C]
-			t.SetClamp(w.Max, lo, hi)
-			walk(t, s.OW, s.C)
-		})
-		return
-	}
-	s.floatPlanes(p, w.f, w.planes, x, y, 1, edge, func(t *simd.Window, _, places, n int) {
-		t.SetClamp(w.Max, lo, hi)
-		walk(t, places, n)
-	})
 }

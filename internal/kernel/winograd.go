@@ -177,7 +177,10 @@ func (c *Conv) outputTiles(v, y []float32, g, t0, nt, tw, p0, p1 int) {
 					r[0], r[1], r[2], r[3] = r[0]+b, r[1]+b, r[2]+b, r[3]+b
 				}
 				if c.act.On {
-					clamp(r[:], c.act)
+					// Value by value: r would escape to the kernel that clamp calls.
+					for i, v := range r {
+						r[i] = min(max(v, c.act.Min), c.act.Max)
+					}
 				}
 				oy, ox := tile/tw*2, tile%tw*2
 				at := (o*s.OH+oy)*s.OW + ox

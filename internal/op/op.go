@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -125,6 +126,7 @@ type Call struct {
 	// stands for no limit.
 	Limit   int
 	scratch [][]byte
+	packed  []int
 }
 
 // Env is what the engine offers to operators beyond their tensors.
@@ -219,6 +221,13 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 	var z T
 	return tensor.Of[T](&tensor.Tensor{Data: c.Scratch(n * int(unsafe.Sizeof(z)))})
 }
+
+// Packed notes, in Prepare, that Run does not read the constant input i of its call: Prepare has kept what it
+// needs of it.
+func (c *Call) Packed(i int) { c.packed = append(c.packed, i) }
+
+// IsPacked reports whether [Call.Packed] has noted input i.
+func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }
 
 // LimitError tells that a model asks for more memory than it may have.
 type LimitError struct{ Want, Limit int }

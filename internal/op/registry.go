@@ -13,6 +13,9 @@ type Registry struct {
 	defs map[[2]string][]*Def // by domain and name, highest Since first
 	// Schemas are what the operators of the formats take, see [Registry.Check].
 	Schemas []*Schemas
+	// Widen makes the second stage of an operator on float32 convert what it is given, and asked for, in halves.
+	// Nil where there is no such stage.
+	Widen func(prepare func(*Call) (Run, error)) func(*Call) (Run, error)
 }
 
 // Check tells what is wrong with a node's inputs, outputs and attributes by the tables

@@ -24,6 +24,7 @@ import (
 	onnxcontrib "github.com/opmeter/opmeter/internal/onnxop/contrib"
 	onnxcontrol "github.com/opmeter/opmeter/internal/onnxop/control"
 	onnxconv "github.com/opmeter/opmeter/internal/onnxop/conv"
+	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	onnxwise "github.com/opmeter/opmeter/internal/onnxop/elementwise"
 	onnximage "github.com/opmeter/opmeter/internal/onnxop/image"
 	onnxindex "github.com/opmeter/opmeter/internal/onnxop/index"
@@ -75,5 +76,6 @@ func Registry() *op.Registry {
 		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
 	)
 	r.Schemas = schemas()
+	r.Widen = elem.Widen
 	return r
 }

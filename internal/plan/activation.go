@@ -37,7 +37,8 @@ func activations(g *Graph) {
 }
 
 // clamps is the type of what a task can clamp: float32, or a half of ONNX, which is computed in float32 and
-// rounded, so that limits that a half holds are the same before and after; Invalid for none.
+// rounded, so that limits that a half holds are the same before and after, or codes of a convolution of codes;
+// Invalid for none.
 func (g *Graph) clamps(i int) tensor.Type {
 	t := &g.Tasks[i]
 	n := t.Node
@@ -57,12 +58,15 @@ func (g *Graph) clamps(i int) tensor.Type {
 			}
 		}
 	}
+	if small(typ) && n.Domain == graph.ONNX && n.Op == "QLinearConv" {
+		return typ
+	}
 	// What vanishes in the rounding may have the sign of another zero: exact plans do not.
 	if typ != tensor.Float32 && (!typ.IsHalf() || n.Domain == graph.TFLite || g.opts.Exact) {
 		return tensor.Invalid
 	}
 	for _, id := range n.Inputs[1:] {
-		if x := g.value(id); x != nil && x.Type != tensor.Invalid && x.Type != typ {
+		if x := g.value(id); x != nil && x.Type != tensor.Invalid && x.Type != typ && !(t.wide && x.Type.IsHalf()) {
 			return tensor.Invalid
 		}
 	}
@@ -107,7 +111,7 @@ func (g *Graph) activation(n *graph.Node) (activation.Clamp, bool) {
 				return a, false
 			}
 			t := g.Values[id]
-			if t.Type != tensor.Float32 && !t.Type.IsHalf() || t.Len() != 1 {
+			if t.Type != tensor.Float32 && !t.Type.IsHalf() && !small(t.Type) || t.Len() != 1 {
 				return a, false
 			}
 			*p = float32(tensor.At(t, 0))

@@ -24,7 +24,7 @@ type Options struct {
 	// but not its elements.
 	FoldBytes int
 	// Exact leaves operators between DequantizeLinear and QuantizeLinear in floating
-	// point, as the file says, and limits halves after they are rounded.
+	// point, as the file says, rounds halves after each operator, and limits them then.
 	Exact bool
 	// KeepAll makes every value of the file: no node is computed by another.
 	KeepAll bool
@@ -61,6 +61,7 @@ type Graph struct {
 	claims map[int]*tensor.Tensor // what is known of values whose shapes are not known in full
 	bodies *bodies                // nil where nested graphs are not planned along
 	inner  []*Graph               // plans of the bodies
+	half   map[int]tensor.Type    // by value id: halves that stay, where tasks in float32 make them
 	// types are element types by value id where shapes are known only at run time.
 	types []tensor.Type
 	// broken is the first node that breaks a rule of the format.
@@ -86,7 +87,8 @@ type Task struct {
 	Ready bool
 
 	act     activation.Clamp
-	pair    int // one plus the task that was lowered with this one
+	pair    int  // one plus the task that was lowered with this one
+	wide    bool // halves among its inputs and outputs are converted, it computes in float32
 	settled bool
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
@@ -127,7 +129,7 @@ func seeded(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o
 // apply runs the passes.
 func (g *Graph) apply() {
 	for _, p := range Passes() {
-		if p.Name == "fold" || !g.opts.KeepAll && (p.Name != "qdq" || !g.opts.Exact) {
+		if p.Name == "fold" || !g.opts.KeepAll && !(p.Rounds && g.opts.Exact) {
 			p.Run(g)
 		}
 	}
@@ -243,11 +245,34 @@ func (g *Graph) stale(t *Task) bool {
 	return false
 }
 
+// add gives the graph a further value.
+func (g *Graph) add(v *graph.Value, x *tensor.Tensor) int {
+	if g.Graph == g.File {
+		c := *g.File
+		c.Values = slices.Clone(c.Values)
+		g.Graph = &c
+	}
+	v.ID = len(g.Graph.Values)
+	g.Graph.Values = append(g.Graph.Values, v)
+	g.Values = append(g.Values, x)
+	g.Fixed = append(g.Fixed, v.Const != nil)
+	g.maker = append(g.maker, 0)
+	g.dirty = append(g.dirty, false)
+	return v.ID
+}
+
+// temporary is a value that stands, in numbers of its own, for the one of this name.
+func (g *Graph) temporary(name string, t tensor.Type) int {
+	return g.add(&graph.Value{Name: name, Type: t, Offset: -1}, &tensor.Tensor{})
+}
+
 // settle infers one task.
 func (g *Graph) settle(i int) {
 	t := &g.Tasks[i]
 	n := t.Node
-	t.Def = g.opts.Registry.Find(n.Domain, n.Op, n.Version)
+	if t.Def = g.opts.Registry.Find(n.Domain, n.Op, n.Version); t.Def != nil && t.wide {
+		t.Def = g.inWide(t.Def)
+	}
 	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act}
 	t.State, t.Dynamic, t.Err, t.Ready, t.settled, t.failed = Runs, false, nil, false, true, nil
 	c := &t.Call

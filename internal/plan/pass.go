@@ -11,15 +11,18 @@ import (
 type Pass struct {
 	Name string
 	Doc  string // one sentence
-	Run  func(*Graph)
+	// Rounds tells that results may differ from those of the file's operators one by one: see [Options.Exact].
+	Rounds bool
+	Run    func(*Graph)
 }
 
 // Passes lists the passes in the order in which they run.
 func Passes() []Pass {
 	return []Pass{
-		{"fold", "Infer types and shapes; what reads constants only is computed once.", (*Graph).Settle},
-		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", qdq},
-		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", activations},
+		{"fold", "Infer types and shapes; what reads constants only is computed once.", false, (*Graph).Settle},
+		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", true, qdq},
+		{"widen", "Keep halves in float32 between operators that compute in float32.", true, widen},
+		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", false, activations},
 	}
 }
 
@@ -83,7 +86,8 @@ func (g *Graph) Revert(i int) int {
 			o.Fused = slices.DeleteFunc(slices.Clone(o.Fused), func(k int) bool { return k == j })
 		}
 		u.Node, u.State, u.settled, u.asIs, u.Ready = g.File.Nodes[j], Runs, false, true, false
-		u.Fused, u.Lowered, u.pair, u.act = nil, false, 0, activation.Clamp{}
+		wide := u.wide
+		u.Fused, u.Lowered, u.wide, u.pair, u.act = nil, false, false, 0, activation.Clamp{}
 		first = min(first, j)
 		for _, k := range fused {
 			back(k)
@@ -94,6 +98,15 @@ func (g *Graph) Revert(i int) int {
 		for _, id := range u.Node.Inputs {
 			if id >= 0 && g.maker[id] > 0 && g.Tasks[g.maker[id]-1].State == Fused {
 				back(g.maker[id] - 1)
+			}
+		}
+		if !wide {
+			return
+		}
+		// Others read and make twins that hang on this one.
+		for k := range g.Tasks {
+			if g.Tasks[k].wide {
+				back(k)
 			}
 		}
 	}

@@ -307,7 +307,7 @@ func (l *lowering) lower(i int, rule rule) {
 	var clip *graph.Node
 	if out.clamp >= 0 {
 		if clip = l.clip(out); clip != nil {
-			y = l.temporary(g.Graph.Values[n.Outputs[0]].Name, out.kind)
+			y = l.g.temporary(g.Graph.Values[n.Outputs[0]].Name, out.kind)
 			clip.Inputs[0] = y
 		}
 	}
@@ -389,23 +389,6 @@ func (l *lowering) fits(n *graph.Node, makes func(tensor.Type) bool) bool {
 	return err == nil && makes(c.Out[0].Type) || errors.Is(err, op.ErrDynamic)
 }
 
-// add gives the graph a further value.
-func (l *lowering) add(v *graph.Value, x *tensor.Tensor) int {
-	g := l.g
-	if g.Graph == g.File {
-		c := *g.File
-		c.Values = slices.Clone(c.Values)
-		g.Graph = &c
-	}
-	v.ID = len(g.Graph.Values)
-	g.Graph.Values = append(g.Graph.Values, v)
-	g.Values = append(g.Values, x)
-	g.Fixed = append(g.Fixed, v.Const != nil)
-	g.maker = append(g.maker, 0)
-	g.dirty = append(g.dirty, false)
-	return v.ID
-}
-
 // forget takes values back that were added for nothing.
 func (l *lowering) forget(values int) {
 	g := l.g
@@ -415,10 +398,5 @@ func (l *lowering) forget(values int) {
 }
 
 func (l *lowering) constant(x *tensor.Tensor) int {
-	return l.add(&graph.Value{Type: x.Type, Shape: x.Shape, HasShape: true, Const: x, Offset: -1}, x)
-}
-
-// temporary is a value that stands, in numbers of its own, for the one of this name.
-func (l *lowering) temporary(name string, t tensor.Type) int {
-	return l.add(&graph.Value{Name: name, Type: t, Offset: -1}, &tensor.Tensor{})
+	return l.g.add(&graph.Value{Type: x.Type, Shape: x.Shape, HasShape: true, Const: x, Offset: -1}, x)
 }

@@ -27,6 +27,7 @@ type Pool struct {
 	done  <-chan struct{} // work ends early when it is closed
 	watch time.Duration
 	close sync.Once
+	tasks map[any]any // what Do gave out before, by type
 }
 
 // worker is the mailbox of one thread.
@@ -39,6 +40,7 @@ type worker struct {
 
 type job struct {
 	f       func(worker, lo, hi int)
+	each    func(lo, hi int) // instead of f
 	n       int
 	grain   int
 	next    atomic.Int64
@@ -189,8 +191,50 @@ func (p *Pool) Threads() int {
 // any worker is raised again on the caller. For must not be called from
 // within f.
 func (p *Pool) For(n, grain int, f func(lo, hi int)) {
-	p.ForWorker(n, grain, func(_, lo, hi int) { f(lo, hi) })
+	if n <= 0 {
+		return
+	}
+	if p.alone(n, grain) {
+		f(0, n)
+		return
+	}
+	p.share(n, grain, nil, f)
 }
+
+// task is what Do gives to the workers.
+type task[A any] struct {
+	a    A
+	f    func(a A, lo, hi int)
+	call func(lo, hi int)
+}
+
+// Do is For with an argument for f, for loops that must not allocate: what a closure
+// holds on to does, since it goes to other threads.
+func Do[A any](p *Pool, n, grain int, a A, f func(a A, lo, hi int)) {
+	if n <= 0 {
+		return
+	}
+	if p.alone(n, grain) {
+		f(a, 0, n)
+		return
+	}
+	t, _ := p.tasks[(*task[A])(nil)].(*task[A])
+	if t == nil {
+		t = new(task[A])
+		t.call = func(lo, hi int) { t.f(t.a, lo, hi) }
+		if p.tasks == nil {
+			p.tasks = make(map[any]any)
+		}
+		p.tasks[(*task[A])(nil)] = t
+	}
+	t.a, t.f = a, f
+	p.share(n, grain, nil, t.call)
+	var none A
+	t.a = none // forget the memory that it points to
+}
+
+// alone tells whether the caller does all of it.
+func (p *Pool) alone(n, grain int) bool { return p == nil || p.n == 1 || n <= max(grain, 1) }
 
 // ForWorker is For with the worker's number, below Threads, for per-worker
 // scratch memory.
@@ -198,17 +242,22 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 	if n <= 0 {
 		return
 	}
-	grain = max(grain, 1)
-	if p == nil || p.n == 1 || n <= grain {
+	if p.alone(n, grain) {
 		f(0, 0, n)
 		return
 	}
+	p.share(n, grain, f, nil)
+}
+
+// share hands out pieces of [0, n) for f or each.
+func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi int)) {
+	grain = max(grain, 1)
 	// About four pieces a thread even out unequal pieces.
 	if g := (n + 4*p.n - 1) / (4 * p.n); g > grain {
 		grain = g
 	}
 	j := &p.jobs
-	j.f, j.n, j.grain, j.until = f, n, grain, p.done
+	j.f, j.each, j.n, j.grain, j.until = f, each, n, grain, p.done
 	j.next.Store(0)
 	j.panic.Store(nil)
 	helpers := min(len(p.work), (n+grain-1)/grain-1)
@@ -224,7 +273,7 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 		}
 	}
 	j.wait(p.watch)
-	j.f = nil
+	j.f, j.each = nil, nil
 	if e := j.panic.Load(); e != nil {
 		panic(*e)
 	}
@@ -254,6 +303,10 @@ func (j *job) run(worker int) {
 		if over(j.until) {
 			panic(ErrStopped)
 		}
-		j.f(worker, lo, min(lo+j.grain, j.n))
+		if hi := min(lo+j.grain, j.n); j.each != nil {
+			j.each(lo, hi)
+		} else {
+			j.f(worker, lo, hi)
+		}
 	}
 }

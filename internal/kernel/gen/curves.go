@@ -80,6 +80,8 @@ func curves(a *asm) {
 	a.libmSigmoid()
 	a.single("sigmoid", (*singleLoop).sigmoid)
 	a.single("erf", (*singleLoop).erf)
+	a.singleWide("sigmoid", (*wideLoop).sigmoid)
+	a.singleWide("erf", (*wideLoop).erf)
 }
 
 // curveLoop is a loop over four values at a time.
@@ -469,6 +471,108 @@ func (a *asm) single(name string, f func(c *singleLoop, x reg.VecVirtual) reg.Ve
 		a.VMOVUPS(at(src, 0), x)
 		a.VMOVUPS(f(c, x), at(dst, 0))
 	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// wideLoop is singleLoop for sixteen values at a time: the same operations, and the same bits.
+type wideLoop struct {
+	*asm
+	table            reg.Register
+	least, one, most reg.VecVirtual
+}
+
+func (c *wideLoop) at(off int) operand.Mem { return at(c.table, off) }
+
+func (c *wideLoop) load(off int) reg.VecVirtual {
+	v := c.ZMM()
+	c.VBROADCASTSS(c.at(off), v)
+	return v
+}
+
+func (c *wideLoop) horner(x reg.VecVirtual, place, n int) reg.VecVirtual {
+	p := c.load(place)
+	for i := 1; i < n; i++ {
+		c.VFMADD213PS_BCST(c.at(place+32*i), x, p)
+	}
+	return p
+}
+
+func (c *wideLoop) exp(y reg.VecVirtual) reg.VecVirtual {
+	n, r, q := c.ZMM(), c.ZMM(), c.ZMM()
+	c.VMAXPS(y, c.least, y)
+	c.VMULPS_BCST(c.at(singleScale), y, n)
+	c.VRNDSCALEPS(operand.U8(8), n, n)
+	c.VMOVAPS(y, r)
+	c.VFNMADD231PS_BCST(c.at(singleHigh), n, r)
+	c.VFNMADD231PS_BCST(c.at(singleLow), n, r)
+	p := c.horner(r, singleFactors, 6)
+	c.VMULPS(r, r, q)
+	c.VFMADD213PS(r, q, p)
+	c.VADDPS(c.one, p, p)
+	c.VSCALEFPS(n, p, p)
+	return p
+}
+
+func (c *wideLoop) sigmoid(x reg.VecVirtual) reg.VecVirtual {
+	y, top := c.ZMM(), c.ZMM()
+	c.VPORD_BCST(c.at(singleSign), x, y)
+	z := c.exp(y)
+	c.VPMOVD2M(x, reg.K2)
+	c.VMOVAPS(c.one, top)
+	c.VMOVAPS(z, reg.K2, top)
+	c.VADDPS(c.one, z, z)
+	c.VDIVPS(z, top, top)
+	return top
+}
+
+func (c *wideLoop) erf(x reg.VecVirtual) reg.VecVirtual {
+	a, s, sign := c.ZMM(), c.ZMM(), c.ZMM()
+	c.VPANDD_BCST(c.at(singleSign), x, sign)
+	c.VPXORD(sign, x, a)
+	c.VMULPS(a, a, s)
+	near := c.horner(s, singleErfNear, 7)
+	c.VFMADD213PS(a, a, near)
+	c.VCMPPS_BCST(operand.U8(29), c.at(singleErfEdge), a, reg.K2)
+	c.VMINPS(a, c.most, a)
+	y := c.horner(a, singleErfFar, 6)
+	c.VMULPS(a, y, y)
+	c.VSUBPS(a, y, y)
+	e := c.exp(y)
+	c.VSUBPS(e, c.one, e)
+	c.VMOVAPS(e, reg.K2, near)
+	c.VPORD(sign, near, near)
+	return near
+}
+
+// singleWide writes f of n values in float32.
+func (a *asm) singleWide(name string, f func(c *wideLoop, x reg.VecVirtual) reg.VecVirtual) {
+	a.function(name+"AVX512", "func(dst, src *float32, n int, t *byte)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	c := &wideLoop{asm: a, table: a.Load(a.Param("t"), a.GP64())}
+	c.least, c.one, c.most = c.load(singleLeast), c.load(singleOne), c.load(singleErfMost)
+	n := a.Load(a.Param("n"), a.GP64())
+	a.Label("many")
+	a.SUBQ(operand.U8(16), n)
+	a.JLT(operand.LabelRef("few"))
+	x := a.ZMM()
+	a.VMOVUPS(at(src, 0), x)
+	a.VMOVUPS(f(c, x), at(dst, 0))
+	a.ADDQ(operand.U8(64), src)
+	a.ADDQ(operand.U8(64), dst)
+	a.JMP(operand.LabelRef("many"))
+	a.Label("few")
+	a.ADDQ(operand.U8(16), n)
+	a.JZ(operand.LabelRef("end"))
+	bits := a.GP64()
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(n, bits, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	rest := a.ZMM()
+	a.VMOVUPS_Z(at(src, 0), reg.K1, rest)
+	a.VMOVUPS(f(c, rest), reg.K1, at(dst, 0))
+	a.Label("end")
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -1,4 +1,4 @@
-// Command gen writes the assembly of internal/kernel/simd for amd64. It is a module of
+// Command gen writes the assembly of internal/kernel/simd. It is a module of
 // its own, so that opmeter does not depend on the assembler's library.
 //
 //	go run . -out ../simd
@@ -21,11 +21,15 @@ import (
 
 // families are the files to write, by name, with what fills them.
 var families = map[string]func(*asm){
-	"bytes":    bytes,
-	"curves":   curves,
-	"elements": elements,
-	"floats":   floats,
-	"windows":  windows,
+	"bytes":      bytes,
+	"curves":     curves,
+	"elements":   elements,
+	"floats":     floats,
+	"peaks":      peaks,
+	"sparse":     sparse,
+	"bytestrips": byteStrips,
+	"strips":     strips,
+	"windows":    windows,
 }
 
 // asm is one file of assembly in the making.
@@ -44,6 +48,10 @@ func main() {
 	flags := flag.NewFlagSet("gen", flag.ExitOnError)
 	out := flags.String("out", "", "folder to write to")
 	_ = flags.Parse(os.Args[1:])
+	if err := os.WriteFile(filepath.Join(*out, "floats_arm64.s"), []byte(neonFloats()), 0o644); err != nil {
+		fmt.Fprintf(os.Stderr, "gen: floats: %v\n", err)
+		os.Exit(1)
+	}
 	for name, fill := range families {
 		if err := write(filepath.Join(*out, name+"_amd64.s"), fill); err != nil {
 			fmt.Fprintf(os.Stderr, "gen: %s: %v\n", name, err)

@@ -57,6 +57,15 @@ type Maps struct {
 	inner int     // elements of trailing axes that are taken as they are
 	last  int     // axis before those
 	runs  []span  // of that axis
+	kept  any     // a mapping of the type that was moved last: runs must not allocate
+}
+
+// mapping is what a piece of a run needs.
+type mapping[T any] struct {
+	m        *Maps
+	dst, src []T
+	value    T
+	work     func(lo, hi int)
 }
 
 // span is a piece of a row: n elements from a place of the source on, which is negative for the constant.
@@ -109,33 +118,44 @@ func (m *Maps) Run(pool *workers.Pool, dst, src, value Slice) {
 
 // mapped fills the output row by row along the last axis that is not whole.
 func mapped[T any](m *Maps, pool *workers.Pool, dst, src []T, value T) {
-	row, n := m.Axes[m.last], m.Shape[m.last]
-	rows, width := 1, len(row)*m.inner
+	rows, width := 1, len(m.Axes[m.last])*m.inner
 	for _, a := range m.Axes[:m.last] {
 		rows *= len(a)
 	}
-	pool.For(rows, max(1, parallelFrom/2/max(width, 1)), func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			d := dst[r*width : (r+1)*width]
-			base, rest, stride := 0, r, n
-			for i := m.last - 1; i >= 0; i-- {
-				a := m.Axes[i]
-				s := a[rest%len(a)]
-				rest /= len(a)
-				if s < 0 {
-					base = -1
-					break
-				}
-				base += s * stride
-				stride *= m.Shape[i]
+	p, ok := m.kept.(*mapping[T])
+	if !ok {
+		p = &mapping[T]{m: m}
+		p.work = p.rows
+		m.kept = p
+	}
+	p.dst, p.src, p.value = dst, src, value
+	pool.For(rows, max(1, parallelFrom/2/max(width, 1)), p.work)
+}
+
+// rows fills rows lo to hi.
+func (p *mapping[T]) rows(lo, hi int) {
+	m := p.m
+	n, width := m.Shape[m.last], len(m.Axes[m.last])*m.inner
+	for r := lo; r < hi; r++ {
+		d := p.dst[r*width : (r+1)*width]
+		base, rest, stride := 0, r, n
+		for i := m.last - 1; i >= 0; i-- {
+			a := m.Axes[i]
+			s := a[rest%len(a)]
+			rest /= len(a)
+			if s < 0 {
+				base = -1
+				break
 			}
-			if base < 0 {
-				set(d, value)
-				continue
-			}
-			mapRow(d, src[base*m.inner:(base+n)*m.inner], value, m.runs)
+			base += s * stride
+			stride *= m.Shape[i]
 		}
-	})
+		if base < 0 {
+			set(d, p.value)
+			continue
+		}
+		mapRow(d, p.src[base*m.inner:(base+n)*m.inner], p.value, m.runs)
+	}
 }
 
 // mapRow fills one row.

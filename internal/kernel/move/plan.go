@@ -12,6 +12,7 @@ type Plan struct {
 	To, From       int // first element on either side; may be changed between runs
 	dims, dst, src []int
 	len            int
+	kept           any // a turning of the type that was moved last
 }
 
 // Set describes the copy: dims, the strides of both sides in elements (they may

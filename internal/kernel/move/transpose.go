@@ -26,36 +26,65 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 			outer *= d
 		}
 	}
-	high, wide := tile, tile
-	move := squareOf[T]()
-	if rows < thin {
-		wide, move = strip, byRow[T]
-	} else if cols < thin {
-		high, move = strip, byColumn[T]
+	t, ok := p.kept.(*turning[T])
+	if !ok {
+		t = new(turning[T])
+		t.matrices = func(lo, hi int) {
+			t.p.lines(t.k, len(t.p.dims)-1, lo, hi, func(do, so int) { t.block(do, so, 0, t.rows) })
+		}
+		t.bands = func(lo, hi int) { t.block(t.do, t.so, lo*t.high, min(hi*t.high, t.rows)) }
+		p.kept = t
 	}
-	block := func(do, so, lo, hi int) {
-		for i0 := lo; i0 < hi; i0 += high {
-			for j0 := 0; j0 < cols; j0 += wide {
-				move(dst, src, do+i0*dk+j0, so+i0+j0*ss, min(high, hi-i0), min(wide, cols-j0), dk, ss)
+	t.p, t.dst, t.src, t.k, t.rows, t.cols, t.dk, t.ss, t.high, t.wide = p, dst, src, k, rows, cols, dk, ss, tile, tile
+	switch {
+	case rows < thin:
+		t.wide = strip
+	case cols < thin:
+		t.high = strip
+	}
+	// Few matrices are cut into bands of rows, many are shared out whole.
+	switch {
+	case outer*rows*cols < 2*parallelFrom:
+		t.matrices(0, outer)
+	case outer >= 4*pool.Threads() || rows < 2*t.high:
+		pool.For(outer, max(1, parallelFrom/(rows*cols)), t.matrices)
+	default:
+		p.lines(k, last, 0, outer, func(do, so int) {
+			t.do, t.so = do, so
+			pool.For((rows+t.high-1)/t.high, max(1, parallelFrom/(t.high*cols)), t.bands)
+		})
+	}
+}
+
+// turning is a transposition in the making. It is kept with its plan: runs must not
+// allocate.
+type turning[T any] struct {
+	p                                 *Plan
+	dst, src                          []T
+	k, rows, cols, dk, ss, high, wide int
+	do, so                            int // the matrix that is cut into bands
+	matrices, bands                   func(lo, hi int)
+}
+
+// block moves rows lo to hi of the matrix at do and so.
+func (t *turning[T]) block(do, so, lo, hi int) {
+	words, vectors := any(t.dst).([]uint32)
+	vectors = vectors && simd.ElementKernels() != nil
+	for i0 := lo; i0 < hi; i0 += t.high {
+		for j0 := 0; j0 < t.cols; j0 += t.wide {
+			d, s, ni, nj := do+i0*t.dk+j0, so+i0+j0*t.ss, min(t.high, hi-i0), min(t.wide, t.cols-j0)
+			switch {
+			case t.rows < thin:
+				byRow(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
+			case t.cols < thin:
+				byColumn(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
+			case vectors:
+				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss)
+			default:
+				square(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			}
 		}
 	}
-	if outer*rows*cols < 2*parallelFrom {
-		p.lines(k, last, 0, outer, func(do, so int) { block(do, so, 0, rows) })
-		return
-	}
-	// Few matrices are cut into bands of rows, many are shared out whole.
-	if outer >= 4*pool.Threads() || rows < 2*high {
-		pool.For(outer, max(1, parallelFrom/(rows*cols)), func(lo, hi int) {
-			p.lines(k, last, lo, hi, func(do, so int) { block(do, so, 0, rows) })
-		})
-		return
-	}
-	p.lines(k, last, 0, outer, func(do, so int) {
-		pool.For((rows+high-1)/high, max(1, parallelFrom/(high*cols)), func(lo, hi int) {
-			block(do, so, lo*high, min(hi*high, rows))
-		})
-	})
 }
 
 // square moves ni rows of nj columns, neither above tile:
@@ -70,16 +99,6 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 	for i := range ni {
 		copy(dst[do+i*dk:][:nj], buf[i*tile:])
 	}
-}
-
-// squareOf is square, in vectors where there are any for words of this width.
-func squareOf[T any]() func(dst, src []T, do, so, ni, nj, dk, ss int) {
-	if simd.ElementKernels() != nil {
-		if f, ok := any(squareWords).(func(dst, src []T, do, so, ni, nj, dk, ss int)); ok {
-			return f
-		}
-	}
-	return square[T]
 }
 
 // squareWords is square in vectors.

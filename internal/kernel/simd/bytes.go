@@ -2,6 +2,7 @@ package simd
 
 import (
 	"encoding/binary"
+	"math"
 	"unsafe"
 )
 
@@ -21,15 +22,16 @@ type Ints struct {
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
-	quads, turned []func(t *IntTile)
-	gatherQuads   func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+	quads, turned, half []func(t *IntTile)
+	gatherQuads         func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
 	lookup    func(dst, src *byte, n int, table *byte)
 	copyBytes [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
 	// Numbers without a sign, and with one.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// Whole registers of channels; the second for as many as fewLanes.
-	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
+	requantise32, requantise64 func(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32) // nil for none
+	requantise, requantiseFew  func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
 // IntKernels of 8-bit products in the current set; nil where plain Go is all there is.
@@ -77,8 +79,15 @@ func (f *Ints) Quads() bool { return f.quads != nil }
 // sign, those of b have one. Start has a number for each column.
 func (f *Ints) RunQuads(t *IntTile, rows int) { f.quads[rows-1](t) }
 
-// RunTurned is RunQuads with signs in a and none in b; Start has a number for each row.
-func (f *Ints) RunTurned(t *IntTile, rows int) { f.turned[rows-1](t) }
+// RunTurned is RunQuads with signs in a and none in b; Start has a number for each row. Of the panel's columns, cols
+// at least are computed.
+func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
+	if 2*cols <= f.Cols {
+		f.half[rows-1](t)
+		return
+	}
+	f.turned[rows-1](t)
+}
 
 // GatherQuads is Gather for fours of 8-bit numbers, a row for each four of offs.
 func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
@@ -196,7 +205,11 @@ func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 
 // Scales are the numbers of channels for Requantise, in arrays that go on to a multiple
 // of Lanes: the multiplier, its shifts to the left and to the right, and the bias.
-type Scales struct{ Mul, Up, Down, Bias []int32 }
+type Scales struct {
+	Mul, Up, Down, Bias []int32
+	// Right says that all shifts go to the right, by 2 to 31.
+	Right bool
+}
 
 // Requantise turns rows of sums into 8-bit values: of channel i round((sum + bias) <<
 // up · mul / 2^31 / 2^down) + zero, between lo and hi, in the rounding of TFLite (the
@@ -216,6 +229,26 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	}
 	_, _, _, _ = s.Mul[at+n-1], s.Up[at+n-1], s.Down[at+n-1], s.Bias[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
+	if many, size := f.requantise64, 64; many != nil && s.Right && n >= 32 {
+		if n < size {
+			many, size = f.requantise32, 32
+		}
+		blocks := n / size
+		var sign int32
+		if hi > math.MaxInt8 {
+			// Numbers without a sign go the way of those with one.
+			sign = -128
+		}
+		many(&dst[0], stepDst, &sums[0], 4*stepSums, rows, blocks, &s.Mul[at], &s.Down[at], &s.Bias[at], 2*(zero+sign)+1, lo+sign, hi+sign, sign)
+		done := blocks * size
+		if n == done {
+			return true
+		}
+		if n-done >= fewLanes {
+			return f.Requantise(dst[done:], stepDst, sums[done:], stepSums, rows, n-done, s, at+done, zero, lo, hi)
+		}
+		return f.Requantise(dst[n-fewLanes:], stepDst, sums[n-fewLanes:], stepSums, rows, fewLanes, s, at+n-fewLanes, zero, lo, hi)
+	}
 	whole := n / lanes * lanes
 	loop(&dst[0], stepDst, &sums[0], 4*stepSums, rows, whole, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
 	if n > whole {

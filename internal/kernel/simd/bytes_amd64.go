@@ -18,7 +18,7 @@ var ints = family[Ints]{
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantise32: requantise32AVX512, requantise64: requantise64AVX512, requantiseFew: requantiseAVX2,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
@@ -33,8 +33,9 @@ var ints = family[Ints]{
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
 		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
 		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
+		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
 		gatherQuads: gatherQuadsAVX512,
-		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseFew: requantiseAVX2,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantise32: requantise32AVX512, requantise64: requantise64AVX512, requantiseFew: requantiseAVX2,
 	},
 }
 
@@ -315,6 +316,42 @@ func turned11VNNI(t *IntTile)
 func turned12VNNI(t *IntTile)
 
 //go:noescape
+func half1VNNI(t *IntTile)
+
+//go:noescape
+func half2VNNI(t *IntTile)
+
+//go:noescape
+func half3VNNI(t *IntTile)
+
+//go:noescape
+func half4VNNI(t *IntTile)
+
+//go:noescape
+func half5VNNI(t *IntTile)
+
+//go:noescape
+func half6VNNI(t *IntTile)
+
+//go:noescape
+func half7VNNI(t *IntTile)
+
+//go:noescape
+func half8VNNI(t *IntTile)
+
+//go:noescape
+func half9VNNI(t *IntTile)
+
+//go:noescape
+func half10VNNI(t *IntTile)
+
+//go:noescape
+func half11VNNI(t *IntTile)
+
+//go:noescape
+func half12VNNI(t *IntTile)
+
+//go:noescape
 func gatherQuadsAVX512(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 
 //go:noescape
@@ -337,3 +374,9 @@ func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, 
 
 //go:noescape
 func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+
+//go:noescape
+func requantise32AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32)
+
+//go:noescape
+func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32)

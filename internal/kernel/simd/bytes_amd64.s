@@ -6592,6 +6592,55 @@ step:
 	VZEROUPPER
 	RET
 
+// func half1VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half1VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVUPS (CX), Z0
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ (AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 32(AX), SI
+	MOVQ 24(AX), BX
+	MOVQ 16(AX), DI
+	SHLQ $0x02, BX
+	SUBQ BX, DI
+
+segment:
+	MOVQ 24(AX), BX
+
+step:
+	VMOVDQU32    (DX), Z1
+	VPBROADCASTD (CX), Z3
+	VPDPBUSD     Z3, Z1, Z0
+	ADDQ         $0x00000004, CX
+	ADDQ         $0x00000080, DX
+	DECQ         BX
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         SI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	MOVQ         48(AX), CX
+	VMOVUPS      Z0, (CX)
+	VZEROUPPER
+	RET
+
 // func quads2VNNI(t *byte)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·quads2VNNI(SB), NOSPLIT, $0-8
@@ -6715,6 +6764,60 @@ step:
 	VMOVUPS      Z1, 64(DX)
 	VMOVUPS      Z2, (DX)(CX*1)
 	VMOVUPS      Z3, 64(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func half2VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half2VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (BX), Z2
+	VPBROADCASTD (DX), Z4
+	VPDPBUSD     Z4, Z2, Z0
+	VPBROADCASTD (DX)(CX*1), Z4
+	VPDPBUSD     Z4, Z2, Z1
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -6859,6 +6962,65 @@ step:
 	VMOVUPS      Z3, 64(DX)(CX*1)
 	VMOVUPS      Z4, (DX)(CX*2)
 	VMOVUPS      Z5, 64(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func half3VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half3VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+	VMOVUPS (DX)(CX*2), Z2
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (BX), Z3
+	VPBROADCASTD (DX), Z5
+	VPDPBUSD     Z5, Z3, Z0
+	VPBROADCASTD (DX)(CX*1), Z5
+	VPDPBUSD     Z5, Z3, Z1
+	VPBROADCASTD (DX)(CX*2), Z5
+	VPDPBUSD     Z5, Z3, Z2
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VMOVUPS      Z2, (DX)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -7021,6 +7183,70 @@ step:
 	VMOVUPS      Z5, 64(BX)(CX*2)
 	VMOVUPS      Z6, (BX)(DX*1)
 	VMOVUPS      Z7, 64(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func half4VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half4VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 32(AX), R8
+	MOVQ 24(AX), DI
+	MOVQ 16(AX), R9
+	SHLQ $0x02, DI
+	SUBQ DI, R9
+
+segment:
+	MOVQ 24(AX), DI
+
+step:
+	VMOVDQU32    (SI), Z4
+	VPBROADCASTD (BX), Z6
+	VPDPBUSD     Z6, Z4, Z0
+	VPBROADCASTD (BX)(CX*1), Z6
+	VPDPBUSD     Z6, Z4, Z1
+	VPBROADCASTD (BX)(CX*2), Z6
+	VPDPBUSD     Z6, Z4, Z2
+	VPBROADCASTD (BX)(DX*1), Z6
+	VPDPBUSD     Z6, Z4, Z3
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000080, SI
+	DECQ         DI
+	JNZ          step
+	ADDQ         R9, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -7211,6 +7437,80 @@ step:
 	VMOVUPS      Z7, 64(BX)(DX*1)
 	VMOVUPS      Z8, (SI)
 	VMOVUPS      Z9, 64(SI)
+	VZEROUPPER
+	RET
+
+// func half5VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half5VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z5
+	VPBROADCASTD (BX), Z7
+	VPDPBUSD     Z7, Z5, Z0
+	VPBROADCASTD (BX)(CX*1), Z7
+	VPDPBUSD     Z7, Z5, Z1
+	VPBROADCASTD (BX)(CX*2), Z7
+	VPDPBUSD     Z7, Z5, Z2
+	VPBROADCASTD (BX)(DX*1), Z7
+	VPDPBUSD     Z7, Z5, Z3
+	VPBROADCASTD (SI), Z7
+	VPDPBUSD     Z7, Z5, Z4
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
 	VZEROUPPER
 	RET
 
@@ -7419,6 +7719,85 @@ step:
 	VMOVUPS      Z9, 64(SI)
 	VMOVUPS      Z10, (SI)(CX*1)
 	VMOVUPS      Z11, 64(SI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func half6VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half6VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z6
+	VPBROADCASTD (BX), Z8
+	VPDPBUSD     Z8, Z6, Z0
+	VPBROADCASTD (BX)(CX*1), Z8
+	VPDPBUSD     Z8, Z6, Z1
+	VPBROADCASTD (BX)(CX*2), Z8
+	VPDPBUSD     Z8, Z6, Z2
+	VPBROADCASTD (BX)(DX*1), Z8
+	VPDPBUSD     Z8, Z6, Z3
+	VPBROADCASTD (SI), Z8
+	VPDPBUSD     Z8, Z6, Z4
+	VPBROADCASTD (SI)(CX*1), Z8
+	VPDPBUSD     Z8, Z6, Z5
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -7645,6 +8024,90 @@ step:
 	VMOVUPS      Z11, 64(SI)(CX*1)
 	VMOVUPS      Z12, (SI)(CX*2)
 	VMOVUPS      Z13, 64(SI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func half7VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half7VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z7
+	VPBROADCASTD (BX), Z9
+	VPDPBUSD     Z9, Z7, Z0
+	VPBROADCASTD (BX)(CX*1), Z9
+	VPDPBUSD     Z9, Z7, Z1
+	VPBROADCASTD (BX)(CX*2), Z9
+	VPDPBUSD     Z9, Z7, Z2
+	VPBROADCASTD (BX)(DX*1), Z9
+	VPDPBUSD     Z9, Z7, Z3
+	VPBROADCASTD (SI), Z9
+	VPDPBUSD     Z9, Z7, Z4
+	VPBROADCASTD (SI)(CX*1), Z9
+	VPDPBUSD     Z9, Z7, Z5
+	VPBROADCASTD (SI)(CX*2), Z9
+	VPDPBUSD     Z9, Z7, Z6
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -7889,6 +8352,95 @@ step:
 	VMOVUPS      Z13, 64(SI)(CX*2)
 	VMOVUPS      Z14, (SI)(DX*1)
 	VMOVUPS      Z15, 64(SI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func half8VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half8VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	VPBROADCASTD 28(CX), Z7
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z8
+	VPBROADCASTD (BX), Z10
+	VPDPBUSD     Z10, Z8, Z0
+	VPBROADCASTD (BX)(CX*1), Z10
+	VPDPBUSD     Z10, Z8, Z1
+	VPBROADCASTD (BX)(CX*2), Z10
+	VPDPBUSD     Z10, Z8, Z2
+	VPBROADCASTD (BX)(DX*1), Z10
+	VPDPBUSD     Z10, Z8, Z3
+	VPBROADCASTD (SI), Z10
+	VPDPBUSD     Z10, Z8, Z4
+	VPBROADCASTD (SI)(CX*1), Z10
+	VPDPBUSD     Z10, Z8, Z5
+	VPBROADCASTD (SI)(CX*2), Z10
+	VPDPBUSD     Z10, Z8, Z6
+	VPBROADCASTD (SI)(DX*1), Z10
+	VPDPBUSD     Z10, Z8, Z7
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -8161,6 +8713,105 @@ step:
 	VMOVUPS      Z15, 64(SI)(DX*1)
 	VMOVUPS      Z16, (DI)
 	VMOVUPS      Z17, 64(DI)
+	VZEROUPPER
+	RET
+
+// func half9VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half9VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	VPBROADCASTD 28(CX), Z7
+	VPBROADCASTD 32(CX), Z8
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z9
+	VPBROADCASTD (BX), Z11
+	VPDPBUSD     Z11, Z9, Z0
+	VPBROADCASTD (BX)(CX*1), Z11
+	VPDPBUSD     Z11, Z9, Z1
+	VPBROADCASTD (BX)(CX*2), Z11
+	VPDPBUSD     Z11, Z9, Z2
+	VPBROADCASTD (BX)(DX*1), Z11
+	VPDPBUSD     Z11, Z9, Z3
+	VPBROADCASTD (SI), Z11
+	VPDPBUSD     Z11, Z9, Z4
+	VPBROADCASTD (SI)(CX*1), Z11
+	VPDPBUSD     Z11, Z9, Z5
+	VPBROADCASTD (SI)(CX*2), Z11
+	VPDPBUSD     Z11, Z9, Z6
+	VPBROADCASTD (SI)(DX*1), Z11
+	VPDPBUSD     Z11, Z9, Z7
+	VPBROADCASTD (DI), Z11
+	VPDPBUSD     Z11, Z9, Z8
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
 	VZEROUPPER
 	RET
 
@@ -8451,6 +9102,110 @@ step:
 	VMOVUPS      Z17, 64(DI)
 	VMOVUPS      Z18, (DI)(CX*1)
 	VMOVUPS      Z19, 64(DI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func half10VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half10VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	VPBROADCASTD 28(CX), Z7
+	VPBROADCASTD 32(CX), Z8
+	VPBROADCASTD 36(CX), Z9
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z10
+	VPBROADCASTD (BX), Z12
+	VPDPBUSD     Z12, Z10, Z0
+	VPBROADCASTD (BX)(CX*1), Z12
+	VPDPBUSD     Z12, Z10, Z1
+	VPBROADCASTD (BX)(CX*2), Z12
+	VPDPBUSD     Z12, Z10, Z2
+	VPBROADCASTD (BX)(DX*1), Z12
+	VPDPBUSD     Z12, Z10, Z3
+	VPBROADCASTD (SI), Z12
+	VPDPBUSD     Z12, Z10, Z4
+	VPBROADCASTD (SI)(CX*1), Z12
+	VPDPBUSD     Z12, Z10, Z5
+	VPBROADCASTD (SI)(CX*2), Z12
+	VPDPBUSD     Z12, Z10, Z6
+	VPBROADCASTD (SI)(DX*1), Z12
+	VPDPBUSD     Z12, Z10, Z7
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z12, Z10, Z8
+	VPBROADCASTD (DI)(CX*1), Z12
+	VPDPBUSD     Z12, Z10, Z9
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -8759,6 +9514,115 @@ step:
 	VMOVUPS      Z19, 64(DI)(CX*1)
 	VMOVUPS      Z20, (DI)(CX*2)
 	VMOVUPS      Z21, 64(DI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func half11VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half11VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	VPBROADCASTD 28(CX), Z7
+	VPBROADCASTD 32(CX), Z8
+	VPBROADCASTD 36(CX), Z9
+	VPBROADCASTD 40(CX), Z10
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z11
+	VPBROADCASTD (BX), Z13
+	VPDPBUSD     Z13, Z11, Z0
+	VPBROADCASTD (BX)(CX*1), Z13
+	VPDPBUSD     Z13, Z11, Z1
+	VPBROADCASTD (BX)(CX*2), Z13
+	VPDPBUSD     Z13, Z11, Z2
+	VPBROADCASTD (BX)(DX*1), Z13
+	VPDPBUSD     Z13, Z11, Z3
+	VPBROADCASTD (SI), Z13
+	VPDPBUSD     Z13, Z11, Z4
+	VPBROADCASTD (SI)(CX*1), Z13
+	VPDPBUSD     Z13, Z11, Z5
+	VPBROADCASTD (SI)(CX*2), Z13
+	VPDPBUSD     Z13, Z11, Z6
+	VPBROADCASTD (SI)(DX*1), Z13
+	VPDPBUSD     Z13, Z11, Z7
+	VPBROADCASTD (DI), Z13
+	VPDPBUSD     Z13, Z11, Z8
+	VPBROADCASTD (DI)(CX*1), Z13
+	VPDPBUSD     Z13, Z11, Z9
+	VPBROADCASTD (DI)(CX*2), Z13
+	VPDPBUSD     Z13, Z11, Z10
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -9085,6 +9949,120 @@ step:
 	VMOVUPS      Z21, 64(DI)(CX*2)
 	VMOVUPS      Z22, (DI)(DX*1)
 	VMOVUPS      Z23, 64(DI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func half12VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·half12VNNI(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	MOVQ         64(AX), CX
+	TESTQ        CX, CX
+	JNZ          continue
+	MOVQ         72(AX), CX
+	VPBROADCASTD (CX), Z0
+	VPBROADCASTD 4(CX), Z1
+	VPBROADCASTD 8(CX), Z2
+	VPBROADCASTD 12(CX), Z3
+	VPBROADCASTD 16(CX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPBROADCASTD 24(CX), Z6
+	VPBROADCASTD 28(CX), Z7
+	VPBROADCASTD 32(CX), Z8
+	VPBROADCASTD 36(CX), Z9
+	VPBROADCASTD 40(CX), Z10
+	VPBROADCASTD 44(CX), Z11
+	JMP          begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+	VMOVUPS (DI)(DX*1), Z11
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z12
+	VPBROADCASTD (BX), Z14
+	VPDPBUSD     Z14, Z12, Z0
+	VPBROADCASTD (BX)(CX*1), Z14
+	VPDPBUSD     Z14, Z12, Z1
+	VPBROADCASTD (BX)(CX*2), Z14
+	VPDPBUSD     Z14, Z12, Z2
+	VPBROADCASTD (BX)(DX*1), Z14
+	VPDPBUSD     Z14, Z12, Z3
+	VPBROADCASTD (SI), Z14
+	VPDPBUSD     Z14, Z12, Z4
+	VPBROADCASTD (SI)(CX*1), Z14
+	VPDPBUSD     Z14, Z12, Z5
+	VPBROADCASTD (SI)(CX*2), Z14
+	VPDPBUSD     Z14, Z12, Z6
+	VPBROADCASTD (SI)(DX*1), Z14
+	VPDPBUSD     Z14, Z12, Z7
+	VPBROADCASTD (DI), Z14
+	VPDPBUSD     Z14, Z12, Z8
+	VPBROADCASTD (DI)(CX*1), Z14
+	VPDPBUSD     Z14, Z12, Z9
+	VPBROADCASTD (DI)(CX*2), Z14
+	VPDPBUSD     Z14, Z12, Z10
+	VPBROADCASTD (DI)(DX*1), Z14
+	VPDPBUSD     Z14, Z12, Z11
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
+	VMOVUPS      Z11, (DI)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -9763,5 +10741,262 @@ row:
 	ADDQ      $0x00000010, AX
 	SUBQ      $0x00000010, DI
 	JNZ       step
+	VZEROUPPER
+	RET
+
+DATA turnOrder<>+0(SB)/1, $0x00
+DATA turnOrder<>+1(SB)/1, $0x04
+DATA turnOrder<>+2(SB)/1, $0x08
+DATA turnOrder<>+3(SB)/1, $0x0c
+DATA turnOrder<>+4(SB)/1, $0x01
+DATA turnOrder<>+5(SB)/1, $0x05
+DATA turnOrder<>+6(SB)/1, $0x09
+DATA turnOrder<>+7(SB)/1, $0x0d
+DATA turnOrder<>+8(SB)/1, $0x02
+DATA turnOrder<>+9(SB)/1, $0x06
+DATA turnOrder<>+10(SB)/1, $0x0a
+DATA turnOrder<>+11(SB)/1, $0x0e
+DATA turnOrder<>+12(SB)/1, $0x03
+DATA turnOrder<>+13(SB)/1, $0x07
+DATA turnOrder<>+14(SB)/1, $0x0b
+DATA turnOrder<>+15(SB)/1, $0x0f
+GLOBL turnOrder<>(SB), RODATA|NOPTR, $16
+
+// func requantise32AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, blocks int, mul *int32, down *int32, bias *int32, add int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, SSE2
+TEXT ·requantise32AVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	MOVL         add+72(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+76(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+80(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+84(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000040000000, R8
+	MOVQ         R8, X5
+	VPBROADCASTQ X5, Z4
+	MOVQ         $0x0000000000000001, R8
+	MOVQ         R8, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x0000aaaa, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z6
+	MOVQ         mul+48(FP), R8
+	MOVQ         down+56(FP), R9
+	MOVQ         bias+64(FP), R10
+
+block:
+	VMOVDQU64 (R8), Z7
+	VPSRLQ    $0x20, Z7, Z8
+	VMOVDQU64 (R9), Z9
+	VPSUBD    Z5, Z9, Z9
+	VMOVDQU64 (R10), Z10
+	VMOVDQU64 64(R8), Z11
+	VPSRLQ    $0x20, Z11, Z12
+	VMOVDQU64 64(R9), Z13
+	VPSUBD    Z5, Z13, Z13
+	VMOVDQU64 64(R10), Z14
+	MOVQ      DX, R11
+	MOVQ      AX, R12
+	MOVQ      SI, R13
+
+row:
+	VPADDD    (R11), Z10, Z15
+	VPMULDQ   Z7, Z15, Z16
+	VPSRLQ    $0x20, Z15, Z15
+	VPMULDQ   Z8, Z15, Z15
+	VPADDQ    Z4, Z16, Z16
+	VPADDQ    Z4, Z15, Z15
+	VPSRLQ    $0x1f, Z16, Z16
+	VPSLLQ    $0x01, Z15, Z15
+	VMOVDQA32 Z15, K1, Z16
+	VPSRAD    $0x1f, Z16, Z15
+	VPADDD    Z15, Z16, Z16
+	VPSRAVD   Z9, Z16, Z16
+	VPADDD    Z0, Z16, Z16
+	VPSRAD    $0x01, Z16, Z16
+	VPADDD    64(R11), Z14, Z15
+	VPMULDQ   Z11, Z15, Z17
+	VPSRLQ    $0x20, Z15, Z15
+	VPMULDQ   Z12, Z15, Z15
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z15, Z15
+	VPSRLQ    $0x1f, Z17, Z17
+	VPSLLQ    $0x01, Z15, Z15
+	VMOVDQA32 Z15, K1, Z17
+	VPSRAD    $0x1f, Z17, Z15
+	VPADDD    Z15, Z17, Z17
+	VPSRAVD   Z13, Z17, Z17
+	VPADDD    Z0, Z17, Z17
+	VPSRAD    $0x01, Z17, Z17
+	VPACKSSDW Z17, Z16, Z16
+	VPACKSSWB Z16, Z16, Z16
+	VPMAXSB   Z1, Z16, Z16
+	VPMINSB   Z2, Z16, Z16
+	VPXORD    Z3, Z16, Z16
+	VPERMD    Z16, Z6, Z16
+	VMOVDQU64 Y16, (R12)
+	ADDQ      CX, R12
+	ADDQ      BX, R11
+	DECQ      R13
+	JNZ       row
+	ADDQ      $0x00000080, R8
+	ADDQ      $0x00000080, R9
+	ADDQ      $0x00000080, R10
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000020, AX
+	DECQ      DI
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, blocks int, mul *int32, down *int32, bias *int32, add int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·requantise64AVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	MOVL         add+72(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+76(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+80(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+84(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000040000000, R8
+	MOVQ         R8, X5
+	VPBROADCASTQ X5, Z4
+	MOVQ         $0x0000000000000001, R8
+	MOVQ         R8, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x0000aaaa, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z6
+	MOVQ         mul+48(FP), R8
+	MOVQ         down+56(FP), R9
+	MOVQ         bias+64(FP), R10
+
+block:
+	VMOVDQU64 (R8), Z7
+	VPSRLQ    $0x20, Z7, Z8
+	VMOVDQU64 (R9), Z9
+	VPSUBD    Z5, Z9, Z9
+	VMOVDQU64 (R10), Z10
+	VMOVDQU64 64(R8), Z11
+	VPSRLQ    $0x20, Z11, Z12
+	VMOVDQU64 64(R9), Z13
+	VPSUBD    Z5, Z13, Z13
+	VMOVDQU64 64(R10), Z14
+	VMOVDQU64 128(R8), Z15
+	VPSRLQ    $0x20, Z15, Z16
+	VMOVDQU64 128(R9), Z17
+	VPSUBD    Z5, Z17, Z17
+	VMOVDQU64 128(R10), Z18
+	VMOVDQU64 192(R8), Z19
+	VPSRLQ    $0x20, Z19, Z20
+	VMOVDQU64 192(R9), Z21
+	VPSUBD    Z5, Z21, Z21
+	VMOVDQU64 192(R10), Z22
+	MOVQ      DX, R11
+	MOVQ      AX, R12
+	MOVQ      SI, R13
+
+row:
+	VPADDD    (R11), Z10, Z23
+	VPMULDQ   Z7, Z23, Z24
+	VPSRLQ    $0x20, Z23, Z23
+	VPMULDQ   Z8, Z23, Z23
+	VPADDQ    Z4, Z24, Z24
+	VPADDQ    Z4, Z23, Z23
+	VPSRLQ    $0x1f, Z24, Z24
+	VPSLLQ    $0x01, Z23, Z23
+	VMOVDQA32 Z23, K1, Z24
+	VPSRAD    $0x1f, Z24, Z23
+	VPADDD    Z23, Z24, Z24
+	VPSRAVD   Z9, Z24, Z24
+	VPADDD    Z0, Z24, Z24
+	VPSRAD    $0x01, Z24, Z24
+	VPADDD    64(R11), Z14, Z23
+	VPMULDQ   Z11, Z23, Z25
+	VPSRLQ    $0x20, Z23, Z23
+	VPMULDQ   Z12, Z23, Z23
+	VPADDQ    Z4, Z25, Z25
+	VPADDQ    Z4, Z23, Z23
+	VPSRLQ    $0x1f, Z25, Z25
+	VPSLLQ    $0x01, Z23, Z23
+	VMOVDQA32 Z23, K1, Z25
+	VPSRAD    $0x1f, Z25, Z23
+	VPADDD    Z23, Z25, Z25
+	VPSRAVD   Z13, Z25, Z25
+	VPADDD    Z0, Z25, Z25
+	VPSRAD    $0x01, Z25, Z25
+	VPADDD    128(R11), Z18, Z23
+	VPMULDQ   Z15, Z23, Z26
+	VPSRLQ    $0x20, Z23, Z23
+	VPMULDQ   Z16, Z23, Z23
+	VPADDQ    Z4, Z26, Z26
+	VPADDQ    Z4, Z23, Z23
+	VPSRLQ    $0x1f, Z26, Z26
+	VPSLLQ    $0x01, Z23, Z23
+	VMOVDQA32 Z23, K1, Z26
+	VPSRAD    $0x1f, Z26, Z23
+	VPADDD    Z23, Z26, Z26
+	VPSRAVD   Z17, Z26, Z26
+	VPADDD    Z0, Z26, Z26
+	VPSRAD    $0x01, Z26, Z26
+	VPADDD    192(R11), Z22, Z23
+	VPMULDQ   Z19, Z23, Z27
+	VPSRLQ    $0x20, Z23, Z23
+	VPMULDQ   Z20, Z23, Z23
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z23, Z23
+	VPSRLQ    $0x1f, Z27, Z27
+	VPSLLQ    $0x01, Z23, Z23
+	VMOVDQA32 Z23, K1, Z27
+	VPSRAD    $0x1f, Z27, Z23
+	VPADDD    Z23, Z27, Z27
+	VPSRAVD   Z21, Z27, Z27
+	VPADDD    Z0, Z27, Z27
+	VPSRAD    $0x01, Z27, Z27
+	VPACKSSDW Z25, Z24, Z24
+	VPACKSSDW Z27, Z26, Z26
+	VPACKSSWB Z26, Z24, Z24
+	VPMAXSB   Z1, Z24, Z24
+	VPMINSB   Z2, Z24, Z24
+	VPXORD    Z3, Z24, Z24
+	VPERMD    Z24, Z6, Z24
+	VMOVDQU64 Z24, (R12)
+	ADDQ      CX, R12
+	ADDQ      BX, R11
+	DECQ      R13
+	JNZ       row
+	ADDQ      $0x00000100, R8
+	ADDQ      $0x00000100, R9
+	ADDQ      $0x00000100, R10
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x00000040, AX
+	DECQ      DI
+	JNZ       block
 	VZEROUPPER
 	RET

@@ -158,13 +158,19 @@ func TestRequantise(t *testing.T) {
 		edges := []int32{0, 1, -1, math.MaxInt32, math.MinInt32, 1 << 30, -1 << 30, 1<<30 - 1}
 		for n := range 2000 {
 			rows, ch, at := 1+r.IntN(4), ik.Lanes*(1+r.IntN(3)), ik.Lanes*r.IntN(2)
-			s := Scales{make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch)}
+			right := r.IntN(2) == 0
+			if right {
+				ch = 8 + r.IntN(200)
+			}
+			s := Scales{make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch), right}
 			for i := range s.Mul {
 				s.Mul[i] = 1<<30 + r.Int32N(1<<30)
 				if r.IntN(20) == 0 {
 					s.Mul[i] = []int32{0, 1 << 30, math.MaxInt32}[r.IntN(3)]
 				}
-				if s.Bias[i] = r.Int32() >> 8; r.IntN(2) == 0 {
+				if s.Bias[i] = r.Int32() >> 8; right {
+					s.Down[i] = 2 + r.Int32N(30)
+				} else if r.IntN(2) == 0 {
 					s.Down[i] = r.Int32N(32)
 				} else {
 					s.Up[i] = r.Int32N(32)
@@ -233,8 +239,12 @@ func TestIntQuads(t *testing.T) {
 				c[i] = r.Int32() - r.Int32()
 			}
 			want := append([]int32(nil), c...)
+			cols, done := 1+r.IntN(ik.Cols), ik.Cols
+			if turned && 2*cols <= ik.Cols {
+				done = ik.Cols / 2
+			}
 			for x := range rows {
-				for j := range ik.Cols {
+				for j := range done {
 					s := start[j]
 					if turned {
 						s = start[x]
@@ -258,7 +268,7 @@ func TestIntQuads(t *testing.T) {
 			tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[1], RowC: 4 * ldc, Start: &start[0]}
 			tile.SetContinue(more)
 			if turned {
-				ik.RunTurned(tile, rows)
+				ik.RunTurned(tile, rows, cols)
 			} else {
 				ik.RunQuads(tile, rows)
 			}

@@ -10,7 +10,8 @@ import (
 // through their arithmetic, operation by operation, and give their bits.
 type Curves struct {
 	Set             Set
-	wide            int // how many values libmExp takes at a time
+	wide            int  // how many values libmExp takes at a time
+	every           bool // sigmoid and erf take any number of values
 	exp, silu, tanh func(dst, src *float32, n int, t *ExpTable)
 	sigmoid, erf    func(dst, src *float32, n int, t *SingleTable)
 	expSum          func(dst, src *float32, n int, shift float32, t *ExpTable) float64
@@ -100,8 +101,11 @@ var singles = func() (t SingleTable) {
 
 // single computes all of dst: what is left of the last register takes the same way, so that
 // equal numbers have equal results.
-func single(dst, src []float32, loop func(dst, src *float32, n int, t *SingleTable)) {
+func (c *Curves) single(dst, src []float32, loop func(dst, src *float32, n int, t *SingleTable)) {
 	n := whole(len(dst))
+	if c.every {
+		n = len(dst)
+	}
 	if n > 0 {
 		_ = src[n-1]
 		loop(&dst[0], &src[0], n, &singles)
@@ -118,10 +122,10 @@ func single(dst, src []float32, loop func(dst, src *float32, n int, t *SingleTab
 var singleRooms = sync.Pool{New: func() any { return new([8]float32) }}
 
 // Sigmoid writes 1/(1+e^-src), all of it, to within 2.5 units in the last place.
-func (c *Curves) Sigmoid(dst, src []float32) { single(dst, src, c.sigmoid) }
+func (c *Curves) Sigmoid(dst, src []float32) { c.single(dst, src, c.sigmoid) }
 
 // Erf writes the error function, all of it, to within 2.5 units in the last place.
-func (c *Curves) Erf(dst, src []float32) { single(dst, src, c.erf) }
+func (c *Curves) Erf(dst, src []float32) { c.single(dst, src, c.erf) }
 
 // Silu writes src/(1+e^-src).
 func (c *Curves) Silu(dst, src []float32, t *ExpTable) int { return curve(dst, src, t, c.silu) }

@@ -6,7 +6,7 @@ var curves = family[Curves]{
 		libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 8, exp: expAVX2, sigmoid: sigmoidAVX2, erf: erfAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
+		Set: AVX512, wide: 8, every: true, exp: expAVX2, sigmoid: sigmoidAVX512, erf: erfAVX512, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
 		libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2,
 	},
 }
@@ -19,6 +19,12 @@ func sigmoidAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func erfAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func sigmoidAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func erfAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func siluAVX2(dst, src *float32, n int, t *ExpTable)

@@ -471,3 +471,193 @@ step:
 	JNZ          step
 	VZEROUPPER
 	RET
+
+// func sigmoidAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+24(FP), DX
+	VBROADCASTSS 32(DX), Z0
+	VBROADCASTSS 192(DX), Z1
+	VBROADCASTSS 416(DX), Z2
+	MOVQ         n+16(FP), BX
+
+many:
+	SUBQ              $0x10, BX
+	JLT               few
+	VMOVUPS           (CX), Z2
+	VPORD.BCST        (DX), Z2, Z3
+	VMAXPS            Z3, Z0, Z3
+	VMULPS.BCST       64(DX), Z3, Z4
+	VRNDSCALEPS       $0x08, Z4, Z4
+	VMOVAPS           Z3, Z3
+	VFNMADD231PS.BCST 96(DX), Z4, Z3
+	VFNMADD231PS.BCST 128(DX), Z4, Z3
+	VBROADCASTSS      224(DX), Z6
+	VFMADD213PS.BCST  256(DX), Z3, Z6
+	VFMADD213PS.BCST  288(DX), Z3, Z6
+	VFMADD213PS.BCST  320(DX), Z3, Z6
+	VFMADD213PS.BCST  352(DX), Z3, Z6
+	VFMADD213PS.BCST  384(DX), Z3, Z6
+	VMULPS            Z3, Z3, Z5
+	VFMADD213PS       Z3, Z5, Z6
+	VADDPS            Z1, Z6, Z6
+	VSCALEFPS         Z4, Z6, Z6
+	VPMOVD2M          Z2, K2
+	VMOVAPS           Z1, Z2
+	VMOVAPS           Z6, K2, Z2
+	VADDPS            Z1, Z6, Z6
+	VDIVPS            Z6, Z2, Z2
+	VMOVUPS           Z2, (AX)
+	ADDQ              $0x40, CX
+	ADDQ              $0x40, AX
+	JMP               many
+
+few:
+	ADDQ              $0x10, BX
+	JZ                end
+	MOVQ              $-1, SI
+	BZHIQ             BX, SI, SI
+	KMOVW             SI, K1
+	VMOVUPS.Z         (CX), K1, Z2
+	VPORD.BCST        (DX), Z2, Z3
+	VMAXPS            Z3, Z0, Z3
+	VMULPS.BCST       64(DX), Z3, Z0
+	VRNDSCALEPS       $0x08, Z0, Z0
+	VMOVAPS           Z3, Z3
+	VFNMADD231PS.BCST 96(DX), Z0, Z3
+	VFNMADD231PS.BCST 128(DX), Z0, Z3
+	VBROADCASTSS      224(DX), Z5
+	VFMADD213PS.BCST  256(DX), Z3, Z5
+	VFMADD213PS.BCST  288(DX), Z3, Z5
+	VFMADD213PS.BCST  320(DX), Z3, Z5
+	VFMADD213PS.BCST  352(DX), Z3, Z5
+	VFMADD213PS.BCST  384(DX), Z3, Z5
+	VMULPS            Z3, Z3, Z4
+	VFMADD213PS       Z3, Z4, Z5
+	VADDPS            Z1, Z5, Z5
+	VSCALEFPS         Z0, Z5, Z5
+	VPMOVD2M          Z2, K2
+	VMOVAPS           Z1, Z0
+	VMOVAPS           Z5, K2, Z0
+	VADDPS            Z1, Z5, Z5
+	VDIVPS            Z5, Z0, Z0
+	VMOVUPS           Z0, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func erfAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·erfAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+24(FP), DX
+	VBROADCASTSS 32(DX), Z0
+	VBROADCASTSS 192(DX), Z1
+	VBROADCASTSS 416(DX), Z2
+	MOVQ         n+16(FP), BX
+
+many:
+	SUBQ              $0x10, BX
+	JLT               few
+	VMOVUPS           (CX), Z3
+	VPANDD.BCST       (DX), Z3, Z4
+	VPXORD            Z4, Z3, Z3
+	VMULPS            Z3, Z3, Z5
+	VBROADCASTSS      480(DX), Z6
+	VFMADD213PS.BCST  512(DX), Z5, Z6
+	VFMADD213PS.BCST  544(DX), Z5, Z6
+	VFMADD213PS.BCST  576(DX), Z5, Z6
+	VFMADD213PS.BCST  608(DX), Z5, Z6
+	VFMADD213PS.BCST  640(DX), Z5, Z6
+	VFMADD213PS.BCST  672(DX), Z5, Z6
+	VFMADD213PS       Z3, Z3, Z6
+	VCMPPS.BCST       $0x1d, 448(DX), Z3, K2
+	VMINPS            Z3, Z2, Z3
+	VBROADCASTSS      704(DX), Z5
+	VFMADD213PS.BCST  736(DX), Z3, Z5
+	VFMADD213PS.BCST  768(DX), Z3, Z5
+	VFMADD213PS.BCST  800(DX), Z3, Z5
+	VFMADD213PS.BCST  832(DX), Z3, Z5
+	VFMADD213PS.BCST  864(DX), Z3, Z5
+	VMULPS            Z3, Z5, Z5
+	VSUBPS            Z3, Z5, Z5
+	VMAXPS            Z5, Z0, Z5
+	VMULPS.BCST       64(DX), Z5, Z3
+	VRNDSCALEPS       $0x08, Z3, Z3
+	VMOVAPS           Z5, Z5
+	VFNMADD231PS.BCST 96(DX), Z3, Z5
+	VFNMADD231PS.BCST 128(DX), Z3, Z5
+	VBROADCASTSS      224(DX), Z8
+	VFMADD213PS.BCST  256(DX), Z5, Z8
+	VFMADD213PS.BCST  288(DX), Z5, Z8
+	VFMADD213PS.BCST  320(DX), Z5, Z8
+	VFMADD213PS.BCST  352(DX), Z5, Z8
+	VFMADD213PS.BCST  384(DX), Z5, Z8
+	VMULPS            Z5, Z5, Z7
+	VFMADD213PS       Z5, Z7, Z8
+	VADDPS            Z1, Z8, Z8
+	VSCALEFPS         Z3, Z8, Z8
+	VSUBPS            Z8, Z1, Z8
+	VMOVAPS           Z8, K2, Z6
+	VPORD             Z4, Z6, Z6
+	VMOVUPS           Z6, (AX)
+	ADDQ              $0x40, CX
+	ADDQ              $0x40, AX
+	JMP               many
+
+few:
+	ADDQ              $0x10, BX
+	JZ                end
+	MOVQ              $-1, SI
+	BZHIQ             BX, SI, SI
+	KMOVW             SI, K1
+	VMOVUPS.Z         (CX), K1, Z3
+	VPANDD.BCST       (DX), Z3, Z4
+	VPXORD            Z4, Z3, Z3
+	VMULPS            Z3, Z3, Z5
+	VBROADCASTSS      480(DX), Z6
+	VFMADD213PS.BCST  512(DX), Z5, Z6
+	VFMADD213PS.BCST  544(DX), Z5, Z6
+	VFMADD213PS.BCST  576(DX), Z5, Z6
+	VFMADD213PS.BCST  608(DX), Z5, Z6
+	VFMADD213PS.BCST  640(DX), Z5, Z6
+	VFMADD213PS.BCST  672(DX), Z5, Z6
+	VFMADD213PS       Z3, Z3, Z6
+	VCMPPS.BCST       $0x1d, 448(DX), Z3, K2
+	VMINPS            Z3, Z2, Z3
+	VBROADCASTSS      704(DX), Z2
+	VFMADD213PS.BCST  736(DX), Z3, Z2
+	VFMADD213PS.BCST  768(DX), Z3, Z2
+	VFMADD213PS.BCST  800(DX), Z3, Z2
+	VFMADD213PS.BCST  832(DX), Z3, Z2
+	VFMADD213PS.BCST  864(DX), Z3, Z2
+	VMULPS            Z3, Z2, Z2
+	VSUBPS            Z3, Z2, Z2
+	VMAXPS            Z2, Z0, Z2
+	VMULPS.BCST       64(DX), Z2, Z0
+	VRNDSCALEPS       $0x08, Z0, Z0
+	VMOVAPS           Z2, Z2
+	VFNMADD231PS.BCST 96(DX), Z0, Z2
+	VFNMADD231PS.BCST 128(DX), Z0, Z2
+	VBROADCASTSS      224(DX), Z5
+	VFMADD213PS.BCST  256(DX), Z2, Z5
+	VFMADD213PS.BCST  288(DX), Z2, Z5
+	VFMADD213PS.BCST  320(DX), Z2, Z5
+	VFMADD213PS.BCST  352(DX), Z2, Z5
+	VFMADD213PS.BCST  384(DX), Z2, Z5
+	VMULPS            Z2, Z2, Z3
+	VFMADD213PS       Z2, Z3, Z5
+	VADDPS            Z1, Z5, Z5
+	VSCALEFPS         Z0, Z5, Z5
+	VSUBPS            Z5, Z1, Z5
+	VMOVAPS           Z5, K2, Z6
+	VPORD             Z4, Z6, Z6
+	VMOVUPS           Z6, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET

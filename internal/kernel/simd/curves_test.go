@@ -123,3 +123,35 @@ func TestSingles(t *testing.T) {
 		})
 	}
 }
+
+// TestSinglesOfSets: what stays in float32 has the same bits in every set with loops in vectors.
+func TestSinglesOfSets(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	src := make([]float32, 1<<16+5)
+	for i := range src {
+		if src[i] = float32(r.NormFloat64() * []float64{1e-3, 1, 3, 40}[r.IntN(4)]); r.IntN(20) == 0 {
+			src[i] = math.Float32frombits(r.Uint32())
+		}
+	}
+	for name, to := range map[string]func(dst, src []float32){"sigmoid": vecmath.SigmoidTo, "erf": vecmath.ErfTo} {
+		var first []float32
+		for _, s := range simd.Available()[1:] {
+			func() {
+				defer simd.Use(s)()
+				if simd.CurveKernels() == nil {
+					return
+				}
+				got := make([]float32, len(src))
+				to(got, src)
+				if first == nil {
+					first = got
+				}
+				for i, v := range got {
+					if math.Float32bits(v) != math.Float32bits(first[i]) && v == v {
+						t.Fatalf("%s(%v) is %v with %v, elsewhere %v", name, src[i], v, s, first[i])
+					}
+				}
+			}()
+		}
+	}
+}

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // Elements are loops over float32 that give the bits of the same loop in Go.
@@ -24,10 +25,12 @@ type Elements struct {
 	toFloats                   func(dst *float32, src *int32, n int)
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
+	rescaleRows                func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32) // nil: rescale
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
+	every                      bool // quantise, rescaleRows, sum and product take any number of elements
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -35,6 +38,14 @@ func ElementKernels() *Elements { return elements.pick() }
 
 // whole is the number of elements that loops take: registers of 8.
 func whole(n int) int { return n / 8 * 8 }
+
+// codes is whole for loops over codes.
+func (e *Elements) codes(n int) int {
+	if e.every {
+		return n
+	}
+	return whole(n)
+}
 
 func both(dst, a, b []float32, loop func(dst, a, b *float32, n int)) int {
 	n := whole(len(dst))
@@ -179,7 +190,7 @@ func (e *Elements) Scale(dst, src []float32, s, t float32) {
 // nearest, ties to even, plus zero. lo and hi are whole; what is no number becomes lo. It
 // returns for how many it did so: the caller does the rest.
 func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
-	n := whole(len(dst))
+	n := e.codes(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.quantise(&dst[0], &src[0], n, scale, lo, hi, zero)
@@ -361,6 +372,25 @@ func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero
 	return n
 }
 
+// RescaleRows is Rescale for rows of n sums, each with its scale and bias; rows are stepDst and stepSrc elements
+// apart. It returns for how many of each row it did so.
+func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, lo, hi float32, zero int32) int {
+	if rows <= 0 {
+		return n
+	}
+	if e.rescaleRows == nil {
+		for r := range rows {
+			e.Rescale(dst[r*stepDst:][:n], src[r*stepSrc:], scales[r], lo, hi, zero, bias[r])
+		}
+		return whole(n)
+	}
+	if n > 0 {
+		_, _, _, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1], scales[rows-1], bias[rows-1]
+		e.rescaleRows(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], lo, hi, zero)
+	}
+	return n
+}
+
 // Codes says what 8-bit codes of two operands and of a result mean, as the assembly reads it.
 type Codes struct {
 	zeroA, scaleA, zeroB, scaleB, scale, lo, hi float32
@@ -383,7 +413,7 @@ func sign(signed bool) int {
 // Combine writes the codes of the sums, or products, of what codes of 8 bits mean, rounded as
 // [Elements.Quantise] does. It returns for how many it did so.
 func (e *Elements) Combine(dst, a, b []uint8, q *Codes, signed, product bool) int {
-	n := whole(len(dst))
+	n := e.codes(len(dst))
 	if n > 0 {
 		_, _ = a[n-1], b[n-1]
 		loop := &e.sum
@@ -428,4 +458,13 @@ func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, 
 		e.turn(&dst[i*stepDst], 4*stepDst, &src[i], 4*stepSrc, doneCols/8)
 	}
 	return doneRows, doneCols
+}
+
+// TurnFloats is Turn for numbers.
+func (e *Elements) TurnFloats(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) (doneRows, doneCols int) {
+	return e.Turn(words(dst), stepDst, words(src), stepSrc, rows, cols)
+}
+
+func words(v []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }

@@ -1,20 +1,48 @@
 package simd
 
-var elements = family[Elements]{
-	AVX2: {
-		Set:   AVX2,
-		addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
-		mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
-		clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
-		nibbles: nibblesAVX2, dot: dotAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
-		fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
-		limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
-		maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
-		turn:       turnAVX2,
-		sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
-		product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
-	},
+var elements = family[Elements]{AVX2: &elementsAVX2, AVX512: elementsAVX512()}
+
+// elementsAVX512 has loops of its own over codes.
+func elementsAVX512() *Elements {
+	e := elementsAVX2
+	e.Set, e.every = AVX512, true
+	e.quantise, e.rescaleRows = quantiseAVX512, rescaleRowsAVX512
+	e.sum = [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX512, sumS8AVX512}
+	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
+	return &e
 }
+
+var elementsAVX2 = Elements{
+	Set:   AVX2,
+	addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
+	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
+	clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
+	nibbles: nibblesAVX2, dot: dotAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
+	fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
+	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
+	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
+	turn:       turnAVX2,
+	sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
+	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
+}
+
+//go:noescape
+func quantiseAVX512(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+
+//go:noescape
+func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32)
+
+//go:noescape
+func sumU8AVX512(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func sumS8AVX512(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func productU8AVX512(dst, a, b *byte, n int, q *Codes)
+
+//go:noescape
+func productS8AVX512(dst, a, b *byte, n int, q *Codes)
 
 //go:noescape
 func addVVAVX2(dst, a, b *float32, n int)

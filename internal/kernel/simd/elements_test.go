@@ -253,6 +253,47 @@ func TestElementCodes(t *testing.T) {
 	})
 }
 
+// TestRescaleRows draws rows that lie further apart than they are long, in both matrices.
+func TestRescaleRows(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, _, _ []float32, n int) {
+		rows := r.IntN(14)
+		stepDst, stepSrc := n+r.IntN(5), n+r.IntN(20)
+		lo, hi, zero := float32(-128), float32(127), int32(r.IntN(256)-128)
+		if r.IntN(2) == 0 {
+			lo, hi, zero = 0, 255, zero+128
+		}
+		lo, hi = lo-float32(zero), hi-float32(zero)
+		out, sums := make([]uint8, rows*stepDst+1), make([]int32, rows*stepSrc+1)
+		for i := range out {
+			out[i] = 7
+		}
+		for i := range sums {
+			if sums[i] = r.Int32N(200000) - 100000; r.IntN(8) == 0 {
+				sums[i] = []int32{math.MaxInt32, math.MinInt32, 0, 1 << 24, 1<<24 + 1}[r.IntN(5)]
+			}
+		}
+		scales, bias := make([]float32, rows), make([]int32, rows)
+		for i := range rows {
+			scales[i], bias[i] = float32(r.ExpFloat64())/500, r.Int32N(2000)-1000
+		}
+		done := e.RescaleRows(out, stepDst, sums, stepSrc, rows, n, scales, bias, lo, hi, zero)
+		if done < n-7 {
+			t.Fatalf("%d of %d done", done, n)
+		}
+		for i, got := range out {
+			row, x := i/max(stepDst, 1), i%max(stepDst, 1)
+			want := uint8(7)
+			if row < rows && x < done {
+				v := math.RoundToEven(float64(float32(sums[row*stepSrc+x]+bias[row]) * scales[row]))
+				want = uint8(int32(min(max(v, float64(lo)), float64(hi))) + zero)
+			}
+			if got != want {
+				t.Fatalf("%d of %d rows of %d: %d, want %d", row, rows, n, got, want)
+			}
+		}
+	})
+}
+
 // Inner products with codes of 4 bits against float64: rows that end within a block.
 func TestDotNibbles(t *testing.T) {
 	everySet(t, func(t *testing.T) {

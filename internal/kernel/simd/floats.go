@@ -1,6 +1,9 @@
 package simd
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+)
 
 // Floats multiplies matrices of float32. Sums take their products in order; those of
 // the exact kind round each product and each sum apart, which gives the bits of a
@@ -15,6 +18,9 @@ type Floats struct {
 	fused, exact tiles
 	spread       func(dst *float32, panel int, src *float32, line, n, panels int)
 	gather       func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
+	// bounce says that tiles have all columns of a panel, or of half of one: those that
+	// lack some go through a room that has them.
+	bounce bool
 }
 
 // tiles are the functions of one kind.
@@ -101,6 +107,10 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 		of = &f.exact
 	}
 	t.flags &^= flagMasked
+	if f.bounce && width != f.Cols && width != f.Half {
+		f.bounced(t, of, rows, width)
+		return
+	}
 	if width > f.Half {
 		if width < f.Cols {
 			t.setMask(width)
@@ -112,6 +122,38 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 		t.setMask(width)
 	}
 	of.half[rows-1](t)
+}
+
+// bounceRoom holds the results of a tile of the set that needs it, and a bias.
+type bounceRoom struct{ c, bias [6 * 16]float32 }
+
+var bounceRooms = sync.Pool{New: func() any { return new(bounceRoom) }}
+
+// bounced is Run of a tile that lacks columns.
+func (f *Floats) bounced(t *Tile, of *tiles, rows, width int) {
+	r := bounceRooms.Get().(*bounceRoom)
+	c, rowC, bias := t.C, t.RowC, t.BiasN
+	line := func(i int) []float32 { return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(c), i*rowC)), width) }
+	if t.flags&(flagContinue|flagAccumulate) != 0 {
+		for i := range rows {
+			copy(r.c[i*f.Cols:], line(i))
+		}
+	}
+	if bias != nil {
+		copy(r.bias[:width], unsafe.Slice(bias, width))
+		t.BiasN = &r.bias[0]
+	}
+	t.C, t.RowC = &r.c[0], 4*f.Cols
+	if width > f.Half {
+		of.whole[rows-1](t)
+	} else {
+		of.half[rows-1](t)
+	}
+	for i := range rows {
+		copy(line(i), r.c[i*f.Cols:])
+	}
+	t.C, t.RowC, t.BiasN = c, rowC, bias
+	bounceRooms.Put(r)
 }
 
 func (t *Tile) setMask(width int) {

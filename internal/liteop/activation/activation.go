@@ -25,10 +25,7 @@ func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
 	case tensor.Int8, tensor.Uint8:
 		return lookup(tabulate8(t, f)), nil
 	case tensor.Int16:
-		return func(c *op.Call) error {
-			layer.MapTo(c, func(v int16) int16 { return int16(min(max(f(int32(v)), math.MinInt16), math.MaxInt16)) })
-			return nil
-		}, nil
+		return layer.Map(func(v int16) int16 { return int16(min(max(f(int32(v)), math.MinInt16), math.MaxInt16)) }), nil
 	default:
 		return nil, op.Unsupported("%v input", t)
 	}
@@ -115,10 +112,7 @@ func saturating16(c *op.Call, tanh bool, f func(int16, int32, int) int16) (op.Ru
 	}
 	m, shift := fixed.Activation16(s, maxPow)
 	c.Recipe = recipe.Curve16{Tanh: tanh, Mul: m, Shift: shift}
-	return func(c *op.Call) error {
-		layer.MapTo(c, func(v int16) int16 { return f(v, m, shift) })
-		return nil
-	}, nil
+	return layer.Map(func(v int16) int16 { return f(v, m, shift) }), nil
 }
 
 // saturating8 is the logistic function (shift 23) or tanh (24) on int8: inputs
@@ -274,18 +268,22 @@ func prepareHardSwish(c *op.Call) (op.Run, error) {
 
 var swishRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
 
+var swish = struct {
+	add, div func(dst, a []float32, b float32)
+	mul      func(dst, a, b []float32)
+}{element.Add[float32]().VectorScalar, element.Div[float32]().VectorScalar, element.Mul[float32]().Vec}
+
 // hardSwish writes x·min(max(x+3, 0), 6)/6, rounded after each step; dst may be src.
 func hardSwish(dst, src []float32) {
-	add, mul, div := element.Add[float32]().VectorScalar, element.Mul[float32]().Vec, element.Div[float32]().VectorScalar
 	room := swishRooms.Get().(*[element.Block]float32)
 	defer swishRooms.Put(room)
 	for len(dst) > 0 {
 		n := min(len(dst), len(room))
 		x, y := src[:n], room[:n]
-		add(y, x, 3)
+		swish.add(y, x, 3)
 		element.Bound(y, 0, 6)
-		mul(dst[:n], x, y)
-		div(dst[:n], dst[:n], 6)
+		swish.mul(dst[:n], x, y)
+		swish.div(dst[:n], dst[:n], 6)
 		dst, src = dst[n:], src[n:]
 	}
 }

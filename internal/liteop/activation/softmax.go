@@ -20,14 +20,16 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	switch {
 	case x == tensor.Float32 && y == tensor.Float32:
 		div := element.Div[float32]().VectorScalar
+		var x, y []float32 // of the run, whose loop is made once
+		work := func(lo, hi int) {
+			for ; lo < hi; lo += 4 {
+				n := min(4, hi-lo)
+				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], depth, beta, div)
+			}
+		}
 		return func(c *op.Call) error {
-			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
-				for ; lo < hi; lo += 4 {
-					n := min(4, hi-lo)
-					softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], depth, beta, div)
-				}
-			})
+			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.For(rows, 1+4096/max(depth, 1), work)
 			return nil
 		}, nil
 	case x == tensor.Int8 && y == tensor.Int8:
@@ -90,33 +92,36 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 		}
 	}
 	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0])
-		c.Pool.For(rows, 1+2048/max(depth, 1), func(r0, r1 int) {
-			for r := r0; r < r1; r++ {
-				in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
-				top := in[0]
-				for _, v := range in {
-					top = max(top, v)
-				}
-				var sum int32
-				for _, v := range in {
-					if d := int32(v) - int32(top); d >= dmin {
-						sum += fixed.RoundShift(exps[-d], 12)
-					}
-				}
-				recip, e := fixed.Reciprocal(sum, 12)
-				for i, v := range in {
-					d := int32(v) - int32(top)
-					if d < dmin {
-						out[i] = O(lo)
-						continue
-					}
-					q := fixed.RoundShift(fixed.DoublingHighMul(recip, exps[-d]), e+31-width)
-					out[i] = O(max(lo, min(q+lo, hi)))
+	var x []T // of the run, whose loop is made once
+	var y []O
+	work := func(r0, r1 int) {
+		for r := r0; r < r1; r++ {
+			in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
+			top := in[0]
+			for _, v := range in {
+				top = max(top, v)
+			}
+			var sum int32
+			for _, v := range in {
+				if d := int32(v) - int32(top); d >= dmin {
+					sum += fixed.RoundShift(exps[-d], 12)
 				}
 			}
-		})
+			recip, e := fixed.Reciprocal(sum, 12)
+			for i, v := range in {
+				d := int32(v) - int32(top)
+				if d < dmin {
+					out[i] = O(lo)
+					continue
+				}
+				q := fixed.RoundShift(fixed.DoublingHighMul(recip, exps[-d]), e+31-width)
+				out[i] = O(max(lo, min(q+lo, hi)))
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[T](c.In[0]), tensor.Of[O](c.Out[0])
+		c.Pool.For(rows, 1+2048/max(depth, 1), work)
 		return nil
 	}, nil
 }

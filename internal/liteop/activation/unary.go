@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // unary is an element-wise function: over whole rows of floats, and of one real
@@ -126,7 +127,7 @@ func (u unary) prepare(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("%v input with %v output", x, y)
 	}
 	if x == tensor.Float32 {
-		return u.float, nil
+		return u.floats(), nil
 	}
 	if layer.Quantised(c.In[0]) {
 		return u.table(c)
@@ -141,16 +142,18 @@ func (u unary) prepare(c *op.Call) (op.Run, error) {
 }
 
 func plainUnary[T int8 | int16 | int32 | int64](f func(int64) int64) op.Run {
-	return func(c *op.Call) error {
-		layer.MapTo(c, func(v T) T { return T(f(int64(v))) })
-		return nil
-	}
+	return layer.Map(func(v T) T { return T(f(int64(v))) })
 }
 
-func (u unary) float(c *op.Call) error {
-	x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-	c.Pool.For(len(y), layer.Grain/4, func(lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) })
-	return nil
+func (u unary) floats() op.Run {
+	// Made once: a run must not allocate.
+	var x, y []float32
+	work := func(lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) }
+	return func(c *op.Call) error {
+		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		c.Pool.For(len(y), layer.Grain/4, work)
+		return nil
+	}
 }
 
 // table computes quantised types through a table over all inputs.
@@ -164,17 +167,20 @@ func (u unary) table(c *op.Call) (op.Run, error) {
 		return lookup(fixed.NewTable8(c.In[0].Type == tensor.Int8, si, int(zi), so, int(zo), u.one)), nil
 	case tensor.Int16:
 		t := fixed.NewTable16(si, int(zi), so, int(zo), u.one)
-		return func(c *op.Call) error { layer.MapTo(c, t.At); return nil }, nil
+		return layer.Map(t.At), nil
 	}
 	return nil, op.Unsupported("quantised %v input", c.In[0].Type)
 }
 
 // lookup replaces each byte by its entry.
 func lookup(t *[256]uint8) op.Run {
+	type args struct {
+		y, x []uint8
+		t    *[256]uint8
+	}
 	return func(c *op.Call) error {
-		x, y := c.In[0].Data, c.Out[0].Data
-		c.Pool.For(len(y), layer.Grain, func(lo, hi int) {
-			element.Lookup(y[lo:hi], x[lo:hi], t)
+		workers.Do(c.Pool, len(c.Out[0].Data), layer.Grain, args{c.Out[0].Data, c.In[0].Data, t}, func(a args, lo, hi int) {
+			element.Lookup(a.y[lo:hi], a.x[lo:hi], a.t)
 		})
 		return nil
 	}
@@ -208,10 +214,7 @@ func quantAbs(c *op.Call) (op.Run, error) {
 	case tensor.Int8, tensor.Uint8:
 		return lookup(tabulate8(c.In[0].Type, one)), nil
 	case tensor.Int16:
-		return func(c *op.Call) error {
-			layer.MapTo(c, func(v int16) int16 { return int16(one(int32(v))) })
-			return nil
-		}, nil
+		return layer.Map(func(v int16) int16 { return int16(one(int32(v))) }), nil
 	}
 	return nil, op.Unsupported("%v input", c.In[0].Type)
 }

@@ -3,6 +3,7 @@ package elementwise
 import (
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func castDefs() []op.Def {
@@ -66,5 +67,7 @@ func Cast(from, to tensor.Type) (op.Run, error) {
 }
 
 func castAll(c *op.Call, y, x *tensor.Tensor) {
-	c.Pool.For(x.Len(), 16384, func(lo, hi int) { tensor.Cast(y, x, lo, hi, tensor.Conversion{Clamp: true}) })
+	workers.Do(c.Pool, x.Len(), 16384, [2]*tensor.Tensor{y, x}, func(a [2]*tensor.Tensor, lo, hi int) {
+		tensor.Cast(a[0], a[1], lo, hi, tensor.Conversion{Clamp: true})
+	})
 }

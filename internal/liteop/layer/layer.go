@@ -57,15 +57,21 @@ func InOut(c *op.Call) (si, so float32, zi, zo int32, err error) {
 	return
 }
 
-// MapTo applies f to every element.
-func MapTo[X, Y tensor.Number](c *op.Call, f func(X) Y) {
-	x, y := tensor.Of[X](c.In[0]), tensor.Of[Y](c.Out[0])
-	c.Pool.For(len(y), Grain, func(lo, hi int) {
-		in := x[lo:hi]
-		for i, v := range in {
+// Map applies f to every element.
+func Map[X, Y tensor.Number](f func(X) Y) op.Run {
+	// Made once: a run must not allocate.
+	var x []X
+	var y []Y
+	work := func(lo, hi int) {
+		for i, v := range x[lo:hi] {
 			y[lo+i] = f(v)
 		}
-	})
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[X](c.In[0]), tensor.Of[Y](c.Out[0])
+		c.Pool.For(len(y), Grain, work)
+		return nil
+	}
 }
 
 // Weights reads the filter as differences to its zero points.

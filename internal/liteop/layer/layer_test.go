@@ -512,7 +512,7 @@ func TestInferSame(t *testing.T) {
 	}
 }
 
-func TestMapTo(t *testing.T) {
+func TestMap(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)
 	defer pool.Close()
@@ -522,7 +522,9 @@ func TestMapTo(t *testing.T) {
 	for i := range n {
 		tensor.Of[int16](k.In[0])[i] = int16(i)
 	}
-	MapTo(k, func(v int16) float32 { return float32(v) + 0.5 })
+	if err := Map(func(v int16) float32 { return float32(v) + 0.5 })(k); err != nil {
+		t.Fatal(err)
+	}
 	for i, v := range tensor.Of[float32](k.Out[0]) {
 		if v != float32(int16(i))+0.5 {
 			t.Fatalf("element %d is %v", i, v)

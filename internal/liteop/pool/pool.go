@@ -46,10 +46,10 @@ func inferPool(c *op.Call) error {
 	return nil
 }
 
-// each calls f for every output position with the offset of its window's first
+// each makes a function that calls f for every output position with the offset of its window's first
 // element, the window's size inside the image, and the offset of the result.
-func (p pool) each(w *workers.Pool, f func(in, rows, cols, out int)) {
-	w.For(p.n*p.oh, 1+(1<<13)/max(1, p.ow*p.c*p.kh*p.kw), func(lo, hi int) {
+func (p pool) each(f func(in, rows, cols, out int)) func(w *workers.Pool) {
+	work := func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			n, oy := r/p.oh, r%p.oh
 			y0 := oy*p.sh - p.padT
@@ -62,7 +62,8 @@ func (p pool) each(w *workers.Pool, f func(in, rows, cols, out int)) {
 				f(((n*p.h+y0)*p.w+x0)*p.c, max(y1-y0, 0), max(x1-x0, 0), (r*p.ow+ox)*p.c)
 			}
 		}
-	})
+	}
+	return func(w *workers.Pool) { w.For(p.n*p.oh, 1+(1<<13)/max(1, p.ow*p.c*p.kh*p.kw), work) }
 }
 
 // sizes lists the number of values of each window of an image.
@@ -146,55 +147,57 @@ func (p pool) float(c *op.Call, kind kindOfPool) (op.Run, error) {
 			return nil
 		}, nil
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		p.each(c.Pool, func(in, rows, cols, out int) {
-			acc := y[out : out+p.c]
-			start := float32(0)
-			if kind == maxPool {
-				start = float32(math.Inf(-1))
-			}
-			for i := range acc {
-				acc[i] = start
-			}
-			for r := range rows {
-				for q := range cols {
-					src := x[in+(r*p.w+q)*p.c:][:len(acc)]
-					switch kind {
-					case maxPool:
-						for i, v := range src {
-							if v > acc[i] {
-								acc[i] = v
-							}
+	var x, y []float32 // of the run, whose loop is made once
+	run := p.each(func(in, rows, cols, out int) {
+		acc := y[out : out+p.c]
+		start := float32(0)
+		if kind == maxPool {
+			start = float32(math.Inf(-1))
+		}
+		for i := range acc {
+			acc[i] = start
+		}
+		for r := range rows {
+			for q := range cols {
+				src := x[in+(r*p.w+q)*p.c:][:len(acc)]
+				switch kind {
+				case maxPool:
+					for i, v := range src {
+						if v > acc[i] {
+							acc[i] = v
 						}
-					case l2Pool:
-						for i, v := range src {
-							acc[i] += v * v
-						}
-					default:
-						for i, v := range src {
-							acc[i] += v
-						}
+					}
+				case l2Pool:
+					for i, v := range src {
+						acc[i] += v * v
+					}
+				default:
+					for i, v := range src {
+						acc[i] += v
 					}
 				}
 			}
-			n := float32(max(rows*cols, 1))
-			switch kind {
-			case averagePool:
-				for i := range acc {
-					acc[i] /= n
-				}
-			case l2Pool:
-				for i, v := range acc {
-					acc[i] = float32(math.Sqrt(float64(v / n)))
-				}
+		}
+		n := float32(max(rows*cols, 1))
+		switch kind {
+		case averagePool:
+			for i := range acc {
+				acc[i] /= n
 			}
-			if act.On {
-				for i, v := range acc {
-					acc[i] = min(max(v, act.Min), act.Max)
-				}
+		case l2Pool:
+			for i, v := range acc {
+				acc[i] = float32(math.Sqrt(float64(v / n)))
 			}
-		})
+		}
+		if act.On {
+			for i, v := range acc {
+				acc[i] = min(max(v, act.Min), act.Max)
+			}
+		}
+	})
+	return func(c *op.Call) error {
+		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		run(c.Pool)
 		return nil
 	}, nil
 }
@@ -208,38 +211,40 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 		N: p.n, H: p.h, W: p.w, C: p.c, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
 		PadT: p.padT, PadL: p.padL, Max: kind == maxPool, Lo: lo, Hi: hi,
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		p.each(c.Pool, func(in, rows, cols, out int) {
-			dst := y[out : out+p.c]
-			n := int32(max(rows*cols, 1))
-			for i := range dst {
-				s := int32(0)
-				if kind == maxPool {
-					s = math.MinInt32
-				}
-				for r := range rows {
-					at := in + r*p.w*p.c + i
-					for range cols {
-						v := int32(x[at])
-						if kind == maxPool {
-							s = max(s, v)
-						} else {
-							s += v
-						}
-						at += p.c
-					}
-				}
-				if kind == averagePool {
-					if s > 0 {
-						s = (s + n/2) / n
-					} else {
-						s = (s - n/2) / n
-					}
-				}
-				dst[i] = T(min(max(s, lo), hi))
+	var x, y []T // of the run, whose loop is made once
+	run := p.each(func(in, rows, cols, out int) {
+		dst := y[out : out+p.c]
+		n := int32(max(rows*cols, 1))
+		for i := range dst {
+			s := int32(0)
+			if kind == maxPool {
+				s = math.MinInt32
 			}
-		})
+			for r := range rows {
+				at := in + r*p.w*p.c + i
+				for range cols {
+					v := int32(x[at])
+					if kind == maxPool {
+						s = max(s, v)
+					} else {
+						s += v
+					}
+					at += p.c
+				}
+			}
+			if kind == averagePool {
+				if s > 0 {
+					s = (s + n/2) / n
+				} else {
+					s = (s - n/2) / n
+				}
+			}
+			dst[i] = T(min(max(s, lo), hi))
+		}
+	})
+	return func(c *op.Call) error {
+		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		run(c.Pool)
 		return nil
 	}, nil
 }

@@ -79,17 +79,19 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 	}
 	ys, xs := r.nearest(r.h, r.oh), r.nearest(r.w, r.ow)
 	size := r.c * bits / 8 // bytes of a pixel
-	return func(c *op.Call) error {
-		src, dst := c.In[0].Data, c.Out[0].Data
-		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, r.ow*size)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				row := src[(i/r.oh*r.h+ys[i%r.oh])*r.w*size:]
-				out := dst[i*r.ow*size:]
-				for j, x := range xs {
-					copy(out[j*size:(j+1)*size], row[x*size:])
-				}
+	var src, dst []byte    // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := src[(i/r.oh*r.h+ys[i%r.oh])*r.w*size:]
+			out := dst[i*r.ow*size:]
+			for j, x := range xs {
+				copy(out[j*size:(j+1)*size], row[x*size:])
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		src, dst = c.In[0].Data, c.Out[0].Data
+		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, r.ow*size)), work)
 		return nil
 	}, nil
 }
@@ -142,25 +144,27 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 // bilinear interpolates in float32; half is what rounds to whole numbers.
 func bilinear[T float32 | uint8](r resize, half float32) op.Run {
 	ys, xs := r.taps(r.h, r.oh), r.taps(r.w, r.ow)
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 4*r.ow*r.c)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				v := ys[i%r.oh]
-				base := i / r.oh * r.h
-				top, bottom := x[(base+v.lo)*r.w*r.c:][:r.w*r.c], x[(base+v.hi)*r.w*r.c:][:r.w*r.c]
-				for j, u := range xs {
-					out := y[(i*r.ow+j)*r.c:][:r.c]
-					a, b := top[u.lo*r.c:][:r.c], top[u.hi*r.c:][:r.c]
-					d, e := bottom[u.lo*r.c:][:r.c], bottom[u.hi*r.c:][:r.c]
-					// Products and sums in the order of the reference kernel.
-					top, bottom, left, right := 1-v.f, v.f, 1-u.f, u.f
-					for k := range out {
-						out[k] = T(float32(a[k])*top*left + float32(d[k])*bottom*left + float32(b[k])*top*right + float32(e[k])*bottom*right + half)
-					}
+	var x, y []T // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			v := ys[i%r.oh]
+			base := i / r.oh * r.h
+			top, bottom := x[(base+v.lo)*r.w*r.c:][:r.w*r.c], x[(base+v.hi)*r.w*r.c:][:r.w*r.c]
+			for j, u := range xs {
+				out := y[(i*r.ow+j)*r.c:][:r.c]
+				a, b := top[u.lo*r.c:][:r.c], top[u.hi*r.c:][:r.c]
+				d, e := bottom[u.lo*r.c:][:r.c], bottom[u.hi*r.c:][:r.c]
+				// Products and sums in the order of the reference kernel.
+				top, bottom, left, right := 1-v.f, v.f, 1-u.f, u.f
+				for k := range out {
+					out[k] = T(float32(a[k])*top*left + float32(d[k])*bottom*left + float32(b[k])*top*right + float32(e[k])*bottom*right + half)
 				}
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 4*r.ow*r.c)), work)
 		return nil
 	}
 }
@@ -197,29 +201,31 @@ func recipeTaps(taps []fixedTap) []recipe.Tap {
 func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
 	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: recipeTaps(ys), Cols: recipeTaps(xs)}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				v := ys[i%r.oh]
-				base := i / r.oh * r.h
-				top, bottom := x[(base+int(v.lo))*r.w*r.c:][:r.w*r.c], x[(base+int(v.hi))*r.w*r.c:][:r.w*r.c]
-				for j, u := range xs {
-					out := y[(i*r.ow+j)*r.c:][:r.c]
-					p, q := int(u.lo)*r.c, int(u.hi)*r.c
-					for k := range out {
-						s := (1024-v.f)*((1024-u.f)*int64(top[p+k])+u.f*int64(top[q+k])) +
-							v.f*((1024-u.f)*int64(bottom[p+k])+u.f*int64(bottom[q+k]))
-						if s > 0 {
-							s += 1 << 19
-						} else {
-							s -= 1 << 19
-						}
-						out[k] = T(s / (1 << 20))
+	var x, y []T // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			v := ys[i%r.oh]
+			base := i / r.oh * r.h
+			top, bottom := x[(base+int(v.lo))*r.w*r.c:][:r.w*r.c], x[(base+int(v.hi))*r.w*r.c:][:r.w*r.c]
+			for j, u := range xs {
+				out := y[(i*r.ow+j)*r.c:][:r.c]
+				p, q := int(u.lo)*r.c, int(u.hi)*r.c
+				for k := range out {
+					s := (1024-v.f)*((1024-u.f)*int64(top[p+k])+u.f*int64(top[q+k])) +
+						v.f*((1024-u.f)*int64(bottom[p+k])+u.f*int64(bottom[q+k]))
+					if s > 0 {
+						s += 1 << 19
+					} else {
+						s -= 1 << 19
 					}
+					out[k] = T(s / (1 << 20))
 				}
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), work)
 		return nil
 	}
 }

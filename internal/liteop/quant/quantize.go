@@ -60,18 +60,21 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}
 	c.Recipe = recipe.Quantise{Scale: s, Zero: z, Min: lo, Max: hi}
 	e := simd.ElementKernels()
+	var all []float32 // of the run, whose loop is made once
+	var out []Y
+	work := func(from, to int) {
+		x, y := all[from:to], out[from:to]
+		if e != nil && unsafe.Sizeof(Y(0)) == 1 && len(y) > 0 {
+			n := e.QuantiseAway(unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y)), x, s, float32(lo-z), float32(hi-z), z)
+			x, y = x[n:], y[n:]
+		}
+		for i, v := range x {
+			y[i] = store(v, s, z)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[Y](c.Out[0])
-		c.Pool.For(len(y), 1<<14, func(from, to int) {
-			x, y := x[from:to], y[from:to]
-			if e != nil && unsafe.Sizeof(Y(0)) == 1 && len(y) > 0 {
-				n := e.QuantiseAway(unsafe.Slice((*uint8)(unsafe.Pointer(&y[0])), len(y)), x, s, float32(lo-z), float32(hi-z), z)
-				x, y = x[n:], y[n:]
-			}
-			for i, v := range x {
-				y[i] = store(v, s, z)
-			}
-		})
+		all, out = tensor.Of[float32](c.In[0]), tensor.Of[Y](c.Out[0])
+		c.Pool.For(len(out), 1<<14, work)
 		return nil
 	}, nil
 }
@@ -104,19 +107,13 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}
 	if c.In[0].Type.Bits() > 8 {
 		c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: lo, Max: hi}
-		return func(c *op.Call) error {
-			layer.MapTo(c, func(v X) Y { return one(int32(v)) })
-			return nil
-		}, nil
+		return layer.Map(func(v X) Y { return one(int32(v)) }), nil
 	}
 	var t [256]Y
 	for i := range t {
 		t[i] = one(int32(X(i)))
 	}
-	return func(c *op.Call) error {
-		layer.MapTo(c, func(v X) Y { return t[uint8(v)] })
-		return nil
-	}, nil
+	return layer.Map(func(v X) Y { return t[uint8(v)] }), nil
 }
 
 func inferDequantize(c *op.Call) error {
@@ -165,10 +162,7 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	if c.In[0].Type.Bits() > 8 {
 		c.Recipe = recipe.Dequantise{Scale: s, Zero: z}
 	}
-	return func(c *op.Call) error {
-		layer.MapTo(c, func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) })
-		return nil
-	}, nil
+	return layer.Map(func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) }), nil
 }
 
 // prepareFakeQuant rounds floats to the grid of an imagined integer type.
@@ -191,11 +185,8 @@ func prepareFakeQuant(c *op.Call) (op.Run, error) {
 	nudged := fixed.RoundHalfAway(min(max(zero, qmin), qmax))
 	from, to := (qmin-nudged)*scale, (qmax-nudged)*scale
 	inv := 1 / scale
-	return func(c *op.Call) error {
-		layer.MapTo(c, func(v float32) float32 {
-			v = min(max(v, from), to) - from
-			return float32(math.Floor(float64(v*inv+0.5)))*scale + from
-		})
-		return nil
-	}, nil
+	return layer.Map(func(v float32) float32 {
+		v = min(max(v, from), to) - from
+		return float32(math.Floor(float64(v*inv+0.5)))*scale + from
+	}), nil
 }

@@ -232,6 +232,13 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	// The new output must not be seen by gates of the same step.
 	fresh := make([]T, n)
 	outputs, memory := newState[T](c, sequenceLSTM.hidden), newState[int16](c, sequenceLSTM.cell)
+	var in, h []T // of a step, whose loop is made once
+	var state []int16
+	work := func(k0, k1 int) {
+		for k := k0; k < k1; k++ {
+			fresh[k] = T(min(max(cellStep(l, in, h, state, k), lo), hi))
+		}
+	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		hidden, cell := outputs.begin(c), memory.begin(c)
@@ -241,16 +248,12 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 				if !s.timeMajor {
 					r = b*s.steps + t
 				}
-				in, h, state := x[r*s.in:][:s.in], hidden[b*n:][:n], cell[b*n:][:n]
+				in, h, state = x[r*s.in:][:s.in], hidden[b*n:][:n], cell[b*n:][:n]
 				for g := range 4 {
 					begin(c.Pool, l.in[g], in)
 					begin(c.Pool, l.rec[g], h)
 				}
-				c.Pool.For(n, max(1, layer.Grain/max(1, 4*(s.in+n))), func(k0, k1 int) {
-					for k := k0; k < k1; k++ {
-						fresh[k] = T(min(max(cellStep(l, in, h, state, k), lo), hi))
-					}
-				})
+				c.Pool.For(n, max(1, layer.Grain/max(1, 4*(s.in+n))), work)
 				copy(h, fresh)
 				copy(y[r*n:], fresh)
 			}

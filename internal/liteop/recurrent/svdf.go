@@ -134,25 +134,28 @@ func svdfQuant[S int8 | int16](c *op.Call, s svdf) (op.Run, error) {
 		Batch: s.batch, In: s.in, Filters: s.filters, Memory: s.memory, Units: s.units, Rank: s.rank,
 		ZeroIn: z[0], ZeroState: z[3], Zero: z[4], Feature: m1, Time: m2, StateMin: lo, StateMax: hi,
 	}
+	var x, w []int8 // of the run, whose loop is made once
+	var state []S
+	features := func(f0, f1 int) {
+		for i := f0; i < f1; i++ {
+			b, f := i/s.filters, i%s.filters
+			var acc int32
+			row := w[f*s.in:][:s.in]
+			for k, v := range x[b*s.in:][:len(row)] {
+				acc += int32(row[k]) * (int32(v) - z[0])
+			}
+			state[(i+1)*s.memory-1] = S(min(max(m1.Apply(acc)+z[3], lo), hi))
+		}
+	}
 	return func(c *op.Call) error {
-		x, w, state := tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), memory.begin(c)
+		x, w, state = tensor.Of[int8](c.In[0]), tensor.Of[int8](c.In[1]), memory.begin(c)
 		time, y := tensor.Of[S](c.In[2]), tensor.Of[int8](c.Out[0])
 		var bias []int32
 		if c.Has(3) {
 			bias = tensor.Of[int32](c.In[3])
 		}
 		copy(state, state[1:])
-		c.Pool.For(s.batch*s.filters, max(1, layer.Grain/max(1, s.in)), func(f0, f1 int) {
-			for i := f0; i < f1; i++ {
-				b, f := i/s.filters, i%s.filters
-				var acc int32
-				row := w[f*s.in:][:s.in]
-				for k, v := range x[b*s.in:][:len(row)] {
-					acc += int32(row[k]) * (int32(v) - z[0])
-				}
-				state[(i+1)*s.memory-1] = S(min(max(m1.Apply(acc)+z[3], lo), hi))
-			}
-		})
+		c.Pool.For(s.batch*s.filters, max(1, layer.Grain/max(1, s.in)), features)
 		for i := range y {
 			b, u := i/s.units, i%s.units
 			var acc int32

@@ -60,24 +60,28 @@ func prepareSkipNorm[T tensor.Real](c *op.Call) (op.Run, error) {
 	if !c.Wants(3) {
 		sums = op.ScratchOf[T](c, rows*cols)
 	}
+	// What a run has, whose loop is made once.
+	var of *op.Call
+	var in, skip, gamma, beta, bias, y []T
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			src, sum, dst := in[i*cols:][:cols], sums[i*cols:][:cols], y[i*cols:][:cols]
+			for j, v := range skip[i*cols%skipLen:][:cols] {
+				sum[j] = src[j] + v
+			}
+			for j, v := range bias {
+				sum[j] += v
+			}
+			normalizeRow(of, i, dst, sum, gamma, beta, eps, simple)
+		}
+	}
 	return func(c *op.Call) error {
-		x, skip, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		beta, bias, y := elem.Elements[T](c, betaAt), elem.Elements[T](c, biasAt), tensor.Of[T](c.Out[0])
+		of, in, skip, gamma = c, tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		beta, bias, y = elem.Elements[T](c, betaAt), elem.Elements[T](c, biasAt), tensor.Of[T](c.Out[0])
 		if c.Wants(3) {
 			sums = tensor.Of[T](c.Out[3])
 		}
-		c.Pool.For(rows, max(1, 1<<12/max(cols, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				src, sum, dst := x[i*cols:][:cols], sums[i*cols:][:cols], y[i*cols:][:cols]
-				for j, v := range skip[i*cols%skipLen:][:cols] {
-					sum[j] = src[j] + v
-				}
-				for j, v := range bias {
-					sum[j] += v
-				}
-				normalizeRow(c, i, dst, sum, gamma, beta, eps, simple)
-			}
-		})
+		c.Pool.For(rows, max(1, 1<<12/max(cols, 1)), work)
 		return nil
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -115,41 +116,71 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 	if last {
 		ch = x.Shape[x.Rank()-1]
 	}
-	return func(c *op.Call) error {
-		xs, xz := quant.ScalarScale(c, 1)
-		ys, yz := quant.ScalarScale(c, 3)
-		quant.Lift(lifted, c.In[0], xz)
-		c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), func(lo, hi int) {
-			at := make([]int, len(out))
-			for i := lo; i < hi; i++ {
-				b, k := i/ch, i%ch
-				clear(at)
-				for o := range area {
-					var sum float32
-					if all && !last {
-						for _, v := range lifted[(b*ch+k)*inArea:][:inArea] {
-							sum += float32(v) * xs
-						}
-						quant.QuantizeReal(c.Out[0], b*ch+k, []float32{sum / float32(max(inArea, 1))}, ys, yz)
-						continue
-					}
-					count := taps(at, func(pos int) {
-						p := (b*ch+k)*inArea + pos
-						if last {
-							p = (b*inArea+pos)*ch + k
-						}
-						sum += float32(lifted[p]) * xs
-					})
-					v := sum / float32(max(count, 1))
-					p := (b*ch+k)*area + o
-					if last {
-						p = (b*area+o)*ch + k
-					}
-					quant.QuantizeReal(c.Out[0], p, []float32{v}, ys, yz)
-					tensor.Next(at, out)
-				}
+	// What a run has, whose loop is made once.
+	var xs, ys float32
+	var yz int32
+	var y *tensor.Tensor
+	planes := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			var sum float32
+			at, step := i*inArea, 1
+			if last {
+				at, step = i/ch*inArea*ch+i%ch, ch
 			}
-		})
+			for range inArea {
+				sum += float32(lifted[at]) * xs
+				at += step
+			}
+			quant.QuantizeOne(y, i, sum/float32(max(inArea, 1)), ys, yz)
+		}
+	}
+	// Several threads run the loop: each takes a room for where it is and what it adds up.
+	type room struct {
+		at   []int
+		base int
+		sum  float32
+		add  func(pos int)
+	}
+	rooms := sync.Pool{New: func() any {
+		r := &room{at: make([]int, len(out))}
+		r.add = func(pos int) {
+			p := r.base + pos
+			if last {
+				p = r.base + pos*ch
+			}
+			r.sum += float32(lifted[p]) * xs
+		}
+		return r
+	}}
+	windows := func(lo, hi int) {
+		r := rooms.Get().(*room)
+		for i := lo; i < hi; i++ {
+			b, k := i/ch, i%ch
+			clear(r.at)
+			for o := range area {
+				p := i*area + o
+				if r.base = i * inArea; last {
+					r.base, p = b*inArea*ch+k, (b*area+o)*ch+k
+				}
+				r.sum = 0
+				count := taps(r.at, r.add)
+				quant.QuantizeOne(y, p, r.sum/float32(max(count, 1)), ys, yz)
+				tensor.Next(r.at, out)
+			}
+		}
+		rooms.Put(r)
+	}
+	return func(c *op.Call) error {
+		var xz int32
+		xs, xz = quant.ScalarScale(c, 1)
+		ys, yz = quant.ScalarScale(c, 3)
+		y = c.Out[0]
+		quant.Lift(lifted, c.In[0], xz)
+		if all && area == 1 {
+			c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), planes)
+			return nil
+		}
+		c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), windows)
 		return nil
 	}, nil
 }
@@ -298,7 +329,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 			}
 			return nil
 		}
-		ys, zero := float32(tensor.At(c.In[7], 0)), quant.First(quant.Zeros(c.Input(8)))
+		ys, zero := float32(tensor.At(c.In[7], 0)), quant.Zero(c.Input(8))
 		if len(scales) == 1 {
 			quant.Requantize(c.Out[0], 0, sums, 0, as*scales[0]/ys, zero)
 			return nil
@@ -328,14 +359,14 @@ func qgemmProduct(c *op.Call, v *matmul.GemmShape, lifted func(*op.Call, []int32
 		w.Fill(b, vec, elem)
 		tables := make([]kernel.ByteTable, 1)
 		return func(c *op.Call, sums []int32) {
-			tables[0].Fill(c.In[0].Type == tensor.Int8, quant.First(quant.Zeros(c.In[2])))
+			tables[0].Fill(c.In[0].Type == tensor.Int8, quant.Zero(c.In[2]))
 			kernel.GemmQ(c.Pool, v.M, c.In[0].Data, tables, w, sums)
 		}
 	}
 	c.Kernel = "unpacked"
 	a := op.ScratchOf[int32](c, v.M*v.K)
 	return func(c *op.Call, sums []int32) {
-		quant.Lift(a, c.In[0], quant.First(quant.Zeros(c.In[2])))
+		quant.Lift(a, c.In[0], quant.Zero(c.In[2]))
 		lifted(c, b)
 		matmul.PlainGemm(c.Pool, matmul.Matrices{M: v.M, N: v.N, K: v.K, TransA: v.TransA, TransB: v.TransB}, a, b, sums)
 	}
@@ -356,7 +387,7 @@ func thinProduct(c *op.Call, v *matmul.GemmShape, b []int32) func(c *op.Call, su
 	}
 	a := op.ScratchOf[int32](c, v.M*v.K)
 	return func(c *op.Call, sums []int32) {
-		quant.Lift(a, c.In[0], quant.First(quant.Zeros(c.In[2])))
+		quant.Lift(a, c.In[0], quant.Zero(c.In[2]))
 		c.Pool.For(v.N, max(1, 1<<14/v.K), func(lo, hi int) {
 			for j := lo; j < hi; j++ {
 				col := w[j*v.K:][:v.K]

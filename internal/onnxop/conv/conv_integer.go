@@ -39,7 +39,6 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	}
 	k := v.c / v.groups * tensor.Elements(v.Kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
-	q.w = op.ScratchOf[int32](c, v.m*k)
 	if len(v.In) <= 2 && k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0 {
 		q.planar = kernel.NewConvSums(v.planar2D())
 		c.Kernel = q.planar.Name()
@@ -49,9 +48,16 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 		q.block = max(1, min(tensor.Elements(v.Out), colBytes/(4*max(k, 1))))
 		q.col = op.ScratchOf[int32](c, k*q.block)
 	}
-	if c.Const(wi) && (!c.Has(wz) || c.Const(wz)) {
-		q.liftWeights(c)
-		q.ready = true
+	if !c.Const(wi) || c.Has(wz) && !c.Const(wz) {
+		q.w = op.ScratchOf[int32](c, v.m*k)
+		return q, nil
+	}
+	if err := c.Afford(4 * v.m * k); err != nil {
+		return nil, err
+	}
+	q.w, q.ready = make([]int32, v.m*k), true
+	if q.liftWeights(c); q.planar != nil {
+		q.w = nil // it has packed them
 	}
 	return q, nil
 }
@@ -74,7 +80,7 @@ func (q *intConv) lift(c *op.Call, xi int) (zero int32) {
 	if !q.ready {
 		q.liftWeights(c)
 	}
-	zero = quant.First(quant.Zeros(c.Input(q.xz)))
+	zero = quant.Zero(c.Input(q.xz))
 	if q.planar != nil {
 		q.planar.SetZero(c.In[xi].Type == tensor.Int8, zero)
 	}
@@ -160,20 +166,27 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
-	scales := make([]float32, q.m)
+	scales, none := make([]float32, q.m), []int32(nil)
+	if !c.Has(8) {
+		none = make([]int32, q.m)
+	}
+	lo, hi := quant.Limits(c.In[7].Type, c.Activation)
+	// What a run has, whose functions are made once.
+	var zero int32
+	var bias []int32
+	var y *tensor.Tensor
+	put := func(plane, rows, at, n int, sums []int32, line int) {
+		m := plane % q.m
+		quant.RequantizeRows(y, plane*area+at, area, sums, line, rows, n, scales[m:], bias[m:], zero, lo, hi)
+	}
 	return func(c *op.Call) error {
 		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
-		zero := quant.First(quant.Zeros(c.In[7]))
+		if y, bias = c.Out[0], none; c.Has(8) {
+			bias = tensor.Of[int32](c.In[8])
+		}
+		zero = quant.Zero(c.In[7])
 		for m := range scales {
 			scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
-		}
-		put := func(plane, at int, sums []int32) {
-			m := plane % q.m
-			var bias int32
-			if c.Has(8) {
-				bias = tensor.Of[int32](c.In[8])[m]
-			}
-			quant.Requantize(c.Out[0], plane*area+at, sums, bias, scales[m], zero)
 		}
 		if !whole {
 			q.lift(c, 0)
@@ -183,7 +196,7 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		q.sums(c, 0, sums)
 		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				put(i, 0, sums[i*area:][:area])
+				put(i, 1, 0, area, sums[i*area:], area)
 			}
 		})
 		return nil

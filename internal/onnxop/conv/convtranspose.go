@@ -9,7 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // newTransposed checks a ConvTranspose: x [N,C,...], w [C,M/groups,...]. The
@@ -119,6 +118,8 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	rows := mg * taps
 	col := op.ScratchOf[T](c, rows*inArea)
 	act := c.Activation
+	f := &folding[T]{v: v.Window, col: col}
+	fold := f.channels // made once: a run must not allocate
 	return func(c *op.Call) error {
 		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
 		for n := range v.n {
@@ -127,7 +128,8 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 				ys := y[(n*v.m+g*mg)*area:][:mg*area]
 				fillBias(c, ys, g*mg, area)
 				matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: inArea, K: cg, TransA: true}, w[g*cg*rows:][:cg*rows], xs, col)
-				fold(c.Pool, v.Window, ys, col, mg)
+				f.y = ys
+				c.Pool.For(mg, 1, fold)
 			}
 		}
 		elem.Clamp(act, y)
@@ -135,45 +137,50 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// fold adds the rows of col (channels × taps, one element an output position of
+// folding adds the rows of col (channels × taps, one element an output position of
 // the window) to the input positions that each tap sees: the reverse of unfold.
-func fold[T tensor.Real](p *workers.Pool, v *window.Window, y, col []T, channels int) {
+type folding[T tensor.Real] struct {
+	v      *window.Window
+	y, col []T
+}
+
+// channels adds up channels lo to hi.
+func (f *folding[T]) channels(lo, hi int) {
+	v, y, col := f.v, f.y, f.col
 	taps, area, positions, rank := tensor.Elements(v.Kernel), tensor.Elements(v.In), tensor.Elements(v.Out), len(v.In)
 	if positions == 0 {
 		return
 	}
 	last := rank - 1
-	p.For(channels, 1, func(lo, hi int) {
-		var ks, os [window.MaxSpatial]int
-		tap, at := ks[:rank], os[:rank]
-		for ch := lo; ch < hi; ch++ {
-			plane := y[ch*area:][:area]
-			for t := range taps {
-				tensor.Unravel(t, v.Kernel, tap)
-				src := col[(ch*taps+t)*positions:][:positions]
-				clear(at)
-				for i := 0; i < positions; i += v.Out[last] {
-					pos, inside := 0, true
-					for d := range last {
-						q := at[d]*v.Stride[d] - v.Begin[d] + tap[d]*v.Dilation[d]
-						inside = inside && uint(q) < uint(v.In[d])
-						pos = pos*v.In[d] + q
-					}
-					if inside {
-						line := plane[pos*v.In[last]:][:v.In[last]]
-						q := tap[last]*v.Dilation[last] - v.Begin[last]
-						for _, s := range src[i : i+v.Out[last]] {
-							if uint(q) < uint(len(line)) {
-								line[q] += s
-							}
-							q += v.Stride[last]
+	var ks, os [window.MaxSpatial]int
+	tap, at := ks[:rank], os[:rank]
+	for ch := lo; ch < hi; ch++ {
+		plane := y[ch*area:][:area]
+		for t := range taps {
+			tensor.Unravel(t, v.Kernel, tap)
+			src := col[(ch*taps+t)*positions:][:positions]
+			clear(at)
+			for i := 0; i < positions; i += v.Out[last] {
+				pos, inside := 0, true
+				for d := range last {
+					q := at[d]*v.Stride[d] - v.Begin[d] + tap[d]*v.Dilation[d]
+					inside = inside && uint(q) < uint(v.In[d])
+					pos = pos*v.In[d] + q
+				}
+				if inside {
+					line := plane[pos*v.In[last]:][:v.In[last]]
+					q := tap[last]*v.Dilation[last] - v.Begin[last]
+					for _, s := range src[i : i+v.Out[last]] {
+						if uint(q) < uint(len(line)) {
+							line[q] += s
 						}
+						q += v.Stride[last]
 					}
-					if last > 0 {
-						tensor.Next(at[:last], v.Out[:last])
-					}
+				}
+				if last > 0 {
+					tensor.Next(at[:last], v.Out[:last])
 				}
 			}
 		}
-	})
+	}
 }

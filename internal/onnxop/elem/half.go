@@ -73,9 +73,13 @@ func widen(c *op.Call, prepare Prepare) (op.Run, error) {
 		return nil, op.Unsupported("%s of half-precision floats", c.Node.Op)
 	}
 	in, out := c.In, c.Out
-	w := &widened{in: twins(c, in), out: twins(c, out), ready: make([]bool, len(in))}
+	w := &widened{ready: make([]bool, len(in))}
+	for i, x := range in {
+		w.ready[i] = x != nil && c.Const(i) && x.Known()
+	}
+	w.in, w.out = twins(c, in, w.ready), twins(c, out, nil)
 	for i, x := range w.in {
-		if w.ready[i] = x != nil && c.Const(i) && in[i].Known(); w.ready[i] {
+		if x != nil && w.ready[i] {
 			WidenTo(c.Pool, tensor.Of[float32](x), in[i])
 		}
 	}
@@ -87,16 +91,31 @@ func widen(c *op.Call, prepare Prepare) (op.Run, error) {
 	run, err := prepare(c)
 	c.In, c.Out = in, out
 	w.run = run
+	for i, x := range w.in {
+		if x != nil && w.ready[i] && c.IsPacked(i) {
+			x.Data = nil
+		}
+	}
 	return w.exec, err
 }
 
-// twins makes a float32 tensor for each half.
-func twins(c *op.Call, own []*tensor.Tensor) []*tensor.Tensor {
+// twins makes a float32 tensor for each half: with elements of its own where it is constant, in the node's
+// working memory otherwise.
+func twins(c *op.Call, own []*tensor.Tensor, constant []bool) []*tensor.Tensor {
 	out := make([]*tensor.Tensor, len(own))
 	for i, x := range own {
-		if x != nil && x.Type.IsHalf() {
-			out[i] = &tensor.Tensor{Type: tensor.Float32, Shape: x.Shape, Data: c.Scratch(x.Len() * 4)}
+		if x == nil || !x.Type.IsHalf() {
+			continue
 		}
+		f := &tensor.Tensor{Type: tensor.Float32, Shape: x.Shape}
+		if out[i] = f; constant == nil || !constant[i] {
+			f.Data = c.Scratch(x.Len() * 4)
+			continue
+		}
+		if err := c.AffordTensor(f.Type, f.Shape); err != nil {
+			panic(err)
+		}
+		f.Alloc()
 	}
 	return out
 }
@@ -131,9 +150,15 @@ func (w *widened) exec(c *op.Call) error {
 	return nil
 }
 
+// conversion is a tensor, and its elements in float32.
+type conversion struct {
+	x    *tensor.Tensor
+	wide []float32
+}
+
 // WidenTo converts the elements of any tensor of numbers to float32 in parallel.
 func WidenTo(p *workers.Pool, dst []float32, x *tensor.Tensor) {
-	p.For(len(dst), grain, func(lo, hi int) { ReadHalves(dst[lo:hi], x, lo) })
+	workers.Do(p, len(dst), grain, conversion{x, dst}, func(a conversion, lo, hi int) { ReadHalves(a.wide[lo:hi], a.x, lo) })
 }
 
 // ReadHalves widens elements of any tensor of numbers, fast for float16, from at on.
@@ -148,7 +173,7 @@ func ReadHalves(dst []float32, x *tensor.Tensor, at int) {
 // NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
 // parallel.
 func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
-	p.For(len(src), grain, func(lo, hi int) { WriteHalves(y, lo, src[lo:hi]) })
+	workers.Do(p, len(src), grain, conversion{y, src}, func(a conversion, lo, hi int) { WriteHalves(a.x, lo, a.wide[lo:hi]) })
 }
 
 // WriteHalves rounds elements to those of a floating-point tensor of whole bytes from at on.

@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // castTarget reads the attribute "to": a number of TensorProto.DataType, or its
@@ -93,12 +94,15 @@ func prepareCast(c *op.Call) (op.Run, error) {
 			tensor.Convert(dst[n:], src[n:])
 		}), nil
 	}
+	type args struct {
+		out, in *tensor.Tensor
+		cv      tensor.Conversion
+	}
 	return func(c *op.Call) error {
-		out, in := c.Out[0], c.In[0]
 		// Whole blocks keep packed elements of one byte on one thread.
-		n := out.Len()
-		c.Pool.For((n+element.Block-1)/element.Block, element.Grain/element.Block, func(lo, hi int) {
-			tensor.Cast(out, in, lo*element.Block, min(hi*element.Block, n), cv)
+		blocks := (c.Out[0].Len() + element.Block - 1) / element.Block
+		workers.Do(c.Pool, blocks, element.Grain/element.Block, args{c.Out[0], c.In[0], cv}, func(a args, lo, hi int) {
+			tensor.Cast(a.out, a.in, lo*element.Block, min(hi*element.Block, a.out.Len()), a.cv)
 		})
 		return nil
 	}, nil

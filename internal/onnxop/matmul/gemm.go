@@ -91,8 +91,9 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 		return PrepareGemm[float32](c)
 	}
 	b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, v.TransB)
-	c.Kernel = b.Name()
+	c.Packed(1)
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
+	c.Kernel = b.Name(g)
 	return func(c *op.Call) error {
 		p := g
 		if c.Has(2) {

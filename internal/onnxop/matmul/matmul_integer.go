@@ -170,7 +170,7 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 	sums := op.ScratchOf[int32](c, c.Out[0].Len())
 	return func(c *op.Call) error {
 		q.Sums(c, sums)
-		ys, zero := float32(tensor.At(c.In[6], 0)), quant.First(quant.Zeros(c.In[7]))
+		ys, zero := float32(tensor.At(c.In[6], 0)), quant.Zero(c.In[7])
 		if as == 1 && bs == 1 {
 			scale := float32(tensor.At(c.In[1], 0)) * float32(tensor.At(c.In[4], 0)) / ys
 			quant.Requantize(c.Out[0], 0, sums, 0, scale, zero)

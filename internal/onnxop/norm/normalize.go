@@ -87,25 +87,27 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	buf := op.ScratchOf[float64](c, 4*ch)
 	gamma, beta, mean, vari := buf[:ch], buf[ch:2*ch], buf[2*ch:3*ch], buf[3*ch:]
 	act := c.Activation
+	var in, y []T // of the run, whose loop is made once
+	work := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			k := i % ch
+			scale := gamma[k] / math.Sqrt(vari[k]+eps)
+			s, b := T(scale), T(beta[k]-mean[k]*scale)
+			src, dst := in[i*area:][:area], y[i*area:][:area]
+			elem.Scale(dst, src, s, b)
+			elem.Clamp(act, dst)
+		}
+	}
 	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		in, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		tensor.Read(gamma, c.In[1], 0)
 		tensor.Read(beta, c.In[2], 0)
 		tensor.Read(mean, c.In[3], 0)
 		tensor.Read(vari, c.In[4], 0)
 		if train {
-			batchStatistics(c, x, n, ch, area, momentum, mean, vari)
+			batchStatistics(c, in, n, ch, area, momentum, mean, vari)
 		}
-		c.Pool.For(n*ch, max(1, 1<<13/max(area, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				k := i % ch
-				scale := gamma[k] / math.Sqrt(vari[k]+eps)
-				s, b := T(scale), T(beta[k]-mean[k]*scale)
-				src, dst := x[i*area:][:area], y[i*area:][:area]
-				elem.Scale(dst, src, s, b)
-				elem.Clamp(act, dst)
-			}
-		})
+		c.Pool.For(n*ch, max(1, 1<<13/max(area, 1)), work)
 		return nil
 	}, nil
 }

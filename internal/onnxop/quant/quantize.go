@@ -123,7 +123,10 @@ func prepareQuantizeRows(c *op.Call, round func(float32) float32) (op.Run, error
 	if c.In[0].Type != tensor.Float32 {
 		wide = make([]float32, g.total)
 	}
+	var of *op.Call // of the run, whose loop is made once
+	rows := func(lo, hi int) { work(of, lo, hi) }
 	return func(c *op.Call) error {
+		of = c
 		tensor.Read(q.scale, c.In[1], 0)
 		if c.Has(2) {
 			tensor.Read(q.zero, c.In[2], 0)
@@ -133,7 +136,7 @@ func prepareQuantizeRows(c *op.Call, round func(float32) float32) (op.Run, error
 		} else {
 			tensor.Read(wide, c.In[0], 0)
 		}
-		c.Pool.For(g.rows, g.grain(), func(lo, hi int) { work(c, lo, hi) })
+		c.Pool.For(g.rows, g.grain(), rows)
 		if codes != nil {
 			tensor.Pack(c.Out[0], codes)
 		}
@@ -263,13 +266,16 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 		}
 		work = func(c *op.Call, lo, hi int) { d.small(c.In[0], lo, hi) }
 	}
+	var of *op.Call // of the run, whose loop is made once
+	rows := func(lo, hi int) { work(of, lo, hi) }
 	return func(c *op.Call) error {
+		of = c
 		tensor.Read(d.scale, c.In[1], 0)
 		if c.Has(2) {
 			tensor.Read(d.zero, c.In[2], 0)
 		}
 		d.out = tensor.Of[float32](c.Out[0])
-		c.Pool.For(g.rows, g.grain(), func(lo, hi int) { work(c, lo, hi) })
+		c.Pool.For(g.rows, g.grain(), rows)
 		return nil
 	}, nil
 }

@@ -2,8 +2,10 @@ package quant
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -32,29 +34,69 @@ func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32
 	}
 }
 
+// RequantizeRows is [Requantize] for rows of n sums, line apart, whose results are step apart; each row has its
+// scale and bias. Results lie between lo and hi.
+func RequantizeRows(y *tensor.Tensor, at, step int, sums []int32, line, rows, n int, scales []float32, bias []int32, zero int32, lo, hi float32) {
+	z := float32(zero)
+	done := 0
+	// Scales that are no numbers have no order of limits.
+	if e := simd.ElementKernels(); e != nil && !slices.ContainsFunc(scales[:rows], func(s float32) bool { return s-s != 0 }) {
+		done = e.RescaleRows(y.Data[at:], step, sums, line, rows, n, scales, bias, lo-z, hi-z, zero)
+	}
+	for r := 0; done < n && r < rows; r++ {
+		out, in := y.Data[at+r*step:][:n], sums[r*line:][:n]
+		for i := done; i < n; i++ {
+			v := math.RoundToEven(float64(float32(in[i]+bias[r])*scales[r])) + float64(zero)
+			out[i] = uint8(int32(min(max(v, float64(lo)), float64(hi))))
+		}
+	}
+}
+
+// Limits are the codes of y's type, as far as they lie within a clamp of codes.
+func Limits(y tensor.Type, act activation.Clamp) (lo, hi float32) {
+	lo, hi = 0, 255
+	if y == tensor.Int8 {
+		lo, hi = -128, 127
+	}
+	if act.On {
+		lo, hi = max(lo, act.Min), min(hi, act.Max)
+	}
+	return lo, hi
+}
+
 // QuantizeReal rounds real values to the type of y with scale and zero point.
 func QuantizeReal(y *tensor.Tensor, at int, v []float32, scale float32, zero int32) {
+	for i, f := range v {
+		QuantizeOne(y, at+i, f, scale, zero)
+	}
+}
+
+// QuantizeOne is QuantizeReal of one value.
+func QuantizeOne(y *tensor.Tensor, at int, v, scale float32, zero int32) {
+	q := math.RoundToEven(float64(v/scale)) + float64(zero)
 	if y.Type == tensor.Int8 {
-		o := tensor.Of[int8](y)[at:]
-		for i, f := range v {
-			o[i] = int8(int32(min(max(math.RoundToEven(float64(f/scale))+float64(zero), -128), 127)))
-		}
+		y.Data[at] = uint8(int32(min(max(q, -128), 127)))
 		return
 	}
-	o := tensor.Of[uint8](y)[at:]
-	for i, f := range v {
-		o[i] = uint8(int32(min(max(math.RoundToEven(float64(f/scale))+float64(zero), 0), 255)))
-	}
+	y.Data[at] = uint8(int32(min(max(q, 0), 255)))
 }
 
 // ScalarScale reads a scalar scale and zero point.
 func ScalarScale(c *op.Call, i int) (float32, int32) {
-	return float32(tensor.At(c.In[i], 0)), First(Zeros(c.Input(i + 1)))
+	return float32(tensor.At(c.In[i], 0)), Zero(c.Input(i + 1))
 }
 
 // IsByte reports whether a tensor holds 8-bit codes.
 func IsByte(x *tensor.Tensor) bool {
 	return x != nil && (x.Type == tensor.Uint8 || x.Type == tensor.Int8)
+}
+
+// Zero is the zero point of a tensor that has one, 0 for nil or none.
+func Zero(x *tensor.Tensor) int32 {
+	if x == nil || x.Len() == 0 {
+		return 0
+	}
+	return int32(tensor.At(x, 0))
 }
 
 // Zeros reads a zero-point tensor: nil when absent, one value or one a channel.

@@ -132,6 +132,10 @@ type recurrent[T tensor.Real] struct {
 	tmp  []T // batch × hidden
 	live []int
 	pack []*kernel.PackedB // constant R by direction, float32 only
+	// inner multiplies state by rows of r, from gate first on, for few rows of state.
+	inner    func(lo, hi int)
+	state, r []T
+	first    int
 }
 
 func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
@@ -247,14 +251,19 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 		kernel.GemmPacked(c.Pool, kernel.GemmParams{M: q.batch, N: g, K: h}, any(state).([]float32), q.pack[dir], any(q.rec).([]float32))
 	case q.batch <= 2:
 		// Too few rows to be worth packing: inner products with the rows of R.
-		c.Pool.For((g1-g0)*h, max(1, 1<<15/h), func(lo, hi int) {
-			for b := range q.batch {
-				s, out := state[b*h:][:h], q.rec[b*g:][:g]
-				for j := lo + g0*h; j < hi+g0*h; j++ {
-					out[j] = matmul.Inner(s, r[j*h:][:h])
+		if q.inner == nil { // made once: a step must not allocate
+			q.inner = func(lo, hi int) {
+				h, g := q.hidden, q.gates*q.hidden
+				for b := range q.batch {
+					s, out := q.state[b*h:][:h], q.rec[b*g:][:g]
+					for j := lo + q.first*h; j < hi+q.first*h; j++ {
+						out[j] = matmul.Inner(s, q.r[j*h:][:h])
+					}
 				}
 			}
-		})
+		}
+		q.state, q.r, q.first = state, r, g0
+		c.Pool.For((g1-g0)*h, max(1, 1<<15/h), q.inner)
 	default:
 		matmul.Gemm(c.Pool, matmul.Matrices{M: q.batch, N: (g1 - g0) * h, K: h, TransB: true, Ldc: g}, state, r[g0*h*h:][:(g1-g0)*h*h], q.rec[g0*h:])
 	}

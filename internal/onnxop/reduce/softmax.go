@@ -82,33 +82,34 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 
 // normalise runs over the lines. row, if there is one, does a contiguous line.
 func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) op.Run {
+	var dst, src []T // of the run, whose loop is made once
 	if l.inner == 1 && row != nil {
-		return func(c *op.Call) error {
-			dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-			if l.n == 0 {
-				return nil
+		rows := func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
 			}
-			c.Pool.For(l.outer, max(1, element.Grain/8/l.n), func(lo, hi int) {
-				for i := lo; i < hi; i++ {
-					row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
-				}
-			})
+		}
+		return func(c *op.Call) error {
+			if l.n > 0 {
+				dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
+				c.Pool.For(l.outer, max(1, element.Grain/8/l.n), rows)
+			}
 			return nil
 		}
 	}
 	tiles := (l.inner + element.Block - 1) / element.Block
-	return func(c *op.Call) error {
-		dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-		if l.n == 0 {
-			return nil
+	work := func(lo, hi int) {
+		for u := lo; u < hi; u++ {
+			col := u % tiles * element.Block
+			at := u/tiles*l.n*l.inner + col
+			tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
 		}
-		c.Pool.For(l.outer*tiles, max(1, element.Grain/8/(l.n*min(element.Block, max(1, l.inner)))), func(lo, hi int) {
-			for u := lo; u < hi; u++ {
-				col := u % tiles * element.Block
-				at := u/tiles*l.n*l.inner + col
-				tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
-			}
-		})
+	}
+	return func(c *op.Call) error {
+		if l.n > 0 {
+			dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
+			c.Pool.For(l.outer*tiles, max(1, element.Grain/8/(l.n*min(element.Block, max(1, l.inner)))), work)
+		}
 		return nil
 	}
 }

@@ -52,13 +52,14 @@ func Gather(x, idx []int, axis, batch int, wrap bool) (Geometry, error) {
 	n, inner, picks := x[axis], Inner(x, axis), tensor.Elements(idx[batch:])
 	return Geometry{out, func(*op.Call) (op.Run, error) {
 		var at []int
+		g := move.Blocks{Rows: rows, SrcRow: n * inner, Len: inner}
 		return func(c *op.Call) (err error) {
 			if at, err = Positions(at, c.In[1], n, wrap); err != nil {
 				return err
 			}
 			dst, src := Of(c.Out[0]), Of(c.In[0])
 			for b := range batches {
-				g := move.Blocks{Rows: rows, SrcRow: n * inner, At: at[b*picks : (b+1)*picks], Len: inner}
+				g.At = at[b*picks : (b+1)*picks]
 				g.Gather(c.Pool, dst.From(b*rows*picks*inner), src.From(b*rows*n*inner))
 			}
 			return nil
@@ -73,12 +74,11 @@ func GatherND(x, idx []int, batch int, wrap bool) (Geometry, error) {
 		return Geometry{}, err
 	}
 	return Geometry{slices.Concat(idx[:len(idx)-1], x[batch+g.K:]), func(*op.Call) (op.Run, error) {
-		return func(c *op.Call) error {
-			at, err := g.Offsets(c.In[1])
-			if err != nil {
+		b := move.Blocks{Rows: 1, Len: g.Block}
+		return func(c *op.Call) (err error) {
+			if b.At, err = g.Offsets(c.In[1]); err != nil {
 				return err
 			}
-			b := move.Blocks{Rows: 1, At: at, Len: g.Block}
 			b.Gather(c.Pool, Of(c.Out[0]), Of(c.In[0]))
 			return nil
 		}, nil
@@ -93,6 +93,7 @@ type Tuples struct {
 	dims     []int // the K indexed dimensions
 	wrap     bool
 	at       []int
+	wide     []int64 // indices of fewer bits
 }
 
 // NewTuples checks the shapes of data and indices, whose first batch axes are
@@ -118,9 +119,16 @@ func NewTuples(data, idx []int, batch int, wrap bool) (*Tuples, error) {
 func (g *Tuples) Offsets(idx *tensor.Tensor) ([]int, error) {
 	n := tensor.Elements(idx.Shape[:idx.Rank()-1])
 	var v []int64
-	if idx.Type == tensor.Int64 {
+	switch idx.Type {
+	case tensor.Int64:
 		v = tensor.Of[int64](idx)
-	} else {
+	case tensor.Int32:
+		g.wide = g.wide[:0]
+		for _, i := range tensor.Of[int32](idx) {
+			g.wide = append(g.wide, int64(i))
+		}
+		v = g.wide
+	default:
 		w, err := op.Ints(idx)
 		if err != nil {
 			return nil, err

@@ -723,7 +723,7 @@ export interface Settings {
   engine_options?: Record<string, string>;
   /** Engine and its version. */
   engine_version?: string;
-  /** Exact says that quantise-dequantise patterns were computed in floating point, as the file says, and not in integers. */
+  /** Exact says that quantise-dequantise patterns were computed in floating point, as the file says, and not in integers, and that halves were rounded after each operator. */
   exact?: boolean;
   /** GarbageCollector is "off" when it was kept out of timed regions. */
   garbage_collector?: string;

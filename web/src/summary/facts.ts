@@ -156,7 +156,7 @@ function settings(p: Profile): Facts {
     ["Engine", [clean(s.engine), clean(s.engine_version)].filter(Boolean).join(" ")],
     ["opmeter", clean(s.version)],
     ["Kernels", clean(s.kernel_set)],
-    ["Quantised patterns", s.exact ? "computed in floating point, as the file says" : undefined],
+    ["Exact", s.exact ? "quantised patterns in floating point, halves rounded after each operator" : undefined],
     ["SHA-256 of the target", clean(s.target_sha256)],
     ["Threads", s.threads !== undefined ? String(s.threads) : undefined],
     ["Pinned to", s.pinned_cpus?.length ? `processors ${s.pinned_cpus.join(", ")}` : undefined],

@@ -1,0 +1,164 @@
+// Command conv measures convolutions in one thread against what limits them: products and
+// sums by themselves, or, for depthwise ones where that takes longer, copying as much as
+// they read and write. Both limits are measured beside them in the same turns.
+//
+//	go run ./bench/conv [-time 200ms]
+//	OPMETER_CPU=avx2 go run ./bench/conv
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/opmeter/opmeter/bench/rates"
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// layer is a convolution with an output of size by size.
+type layer struct {
+	kind                      string
+	in, out, size, kn, stride int
+}
+
+var layers = []layer{
+	{"1×1", 16, 96, 112, 1, 1},
+	{"1×1", 64, 256, 56, 1, 1},
+	{"1×1", 256, 64, 56, 1, 1},
+	{"1×1", 128, 512, 28, 1, 1},
+	{"1×1", 512, 512, 14, 1, 1},
+	{"1×1", 1024, 1024, 7, 1, 1},
+	{"1×1 stride 2", 256, 512, 28, 1, 2},
+	{"3×3", 64, 64, 56, 3, 1},
+	{"3×3", 128, 128, 28, 3, 1},
+	{"3×3", 256, 256, 14, 3, 1},
+	{"3×3", 512, 512, 7, 3, 1},
+	{"3×3 stride 2", 128, 128, 28, 3, 2},
+	{"3×3 first", 3, 32, 112, 3, 2},
+	{"7×7 first", 3, 64, 112, 7, 2},
+	{"depthwise 3×3", 32, 32, 112, 3, 1},
+	{"depthwise 3×3", 144, 144, 56, 3, 1},
+	{"depthwise 3×3", 512, 512, 14, 3, 1},
+	{"depthwise 3×3 stride 2", 96, 96, 56, 3, 2},
+	{"depthwise 5×5", 240, 240, 28, 5, 1},
+	{"depthwise 5×5", 672, 672, 14, 5, 1},
+}
+
+// kinds are the numbers and layouts; size is that of a number in bytes.
+var kinds = []struct {
+	name string
+	ints bool
+	size int
+	make func(l layer) func()
+}{
+	{"float32 NCHW", false, 4, layer.planes},
+	{"float32 NHWC", false, 4, layer.lines},
+	{"int8 NHWC", true, 1, layer.codes},
+}
+
+func main() {
+	each := flag.Duration("time", 200*time.Millisecond, "how long each is measured")
+	flag.Parse()
+	if err := simd.Refused(); err != nil {
+		fmt.Fprintln(os.Stderr, "conv:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("set %s, one thread\n", simd.Current())
+	t := rates.NewTable("kind\tchannels\toutput\tnumbers\tms\tGOP/s\tlimit ms\tby\tof it\tspread")
+	for _, k := range kinds {
+		peak, ops, ok := rates.Peak(k.ints)
+		for _, l := range layers {
+			s := l.shape()
+			in, out := make([]byte, k.size*s.C*s.H*s.W), make([]byte, k.size*s.OC*s.OH*s.OW)
+			work := []func(){k.make(l), func() { move(out, in) }}
+			if ok {
+				work = append(work, peak)
+			}
+			times := rates.Beside(*each, work...)
+			took := times[0].Median
+			n := 2 * float64(s.OC*s.OH*s.OW*s.KH*s.KW)
+			if !l.depthwise() {
+				n *= float64(l.in)
+			}
+			limit, by := times[1].Median, "copying"
+			if ok {
+				if p := n / (ops / times[2].Median); p > limit || !l.depthwise() {
+					limit, by = p, "products"
+				}
+			}
+			t.Line("%s\t%d → %d\t%d²\t%s\t%.3f\t%.1f\t%.3f\t%s\t%.0f %%\t%.1f %%", l.kind, l.in, l.out, l.size, k.name,
+				1e3*took, n/took/1e9, 1e3*limit, by, 100*limit/took, 100*times[0].Spread)
+		}
+	}
+	t.End()
+}
+
+func (l layer) depthwise() bool { return len(l.kind) > 9 && l.kind[:9] == "depthwise" }
+
+func (l layer) shape() kernel.ConvShape {
+	s := kernel.ConvShape{
+		N: 1, C: l.in, H: l.size * l.stride, W: l.size * l.stride, OC: l.out, OH: l.size, OW: l.size, KH: l.kn, KW: l.kn,
+		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2, Groups: 1,
+	}
+	if l.depthwise() {
+		s.Groups = l.in
+	}
+	return s
+}
+
+// move reads all of in and writes all of out.
+func move(out, in []byte) {
+	n := copy(out, in)
+	for from := n; from < len(in); from += copy(out, in[from:]) {
+		// The rest is read as well.
+	}
+	for at := n; at < len(out); at += copy(out[at:], in) {
+		// The rest is written as well.
+	}
+}
+
+func (l layer) planes() func() { return l.floats(kernel.NewConvNCHW) }
+
+func (l layer) lines() func() { return l.floats(kernel.NewConvNHWC) }
+
+func (l layer) floats(build func(s kernel.ConvShape, w, bias []float32, act activation.Clamp) *kernel.Conv) func() {
+	s := l.shape()
+	x, y := numbers(s.C*s.H*s.W), make([]float32, s.OC*s.OH*s.OW)
+	c := build(s, numbers(s.OC*s.C/s.Groups*s.KH*s.KW), numbers(s.OC), activation.Clamp{On: true, Min: 0, Max: 6})
+	return func() { c.Run(nil, x, y) }
+}
+
+// codes are 8-bit numbers as TFLite has them.
+func (l layer) codes() func() {
+	s := l.shape()
+	x, w, y := make([]int8, s.C*s.H*s.W), make([]int16, s.OC*s.C/s.Groups*s.KH*s.KW), make([]int8, s.OC*s.OH*s.OW)
+	for i := range x {
+		x[i] = int8(i * 31)
+	}
+	for i := range w {
+		w[i] = int16(int8(i*37%255 - 127))
+	}
+	q := kernel.Requant{Min: -128, Max: 127}
+	for range s.OC {
+		q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + 12345, Shift: -8})
+		q.Bias = append(q.Bias, 100)
+	}
+	if l.depthwise() {
+		c := kernel.NewDepthwiseQ[int8](s, w, -3, q)
+		return func() { c.Run(nil, x, y) }
+	}
+	c := kernel.NewConvQ[int8](s, w, -3, q)
+	return func() { c.Run(nil, x, y) }
+}
+
+func numbers(n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(i%7+1) / 8
+	}
+	return v
+}

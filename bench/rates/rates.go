@@ -1,0 +1,85 @@
+// Package rates times pieces of work beside each other, for the benchmarks of kernels.
+package rates
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/stats"
+)
+
+// turn is how long a piece of work goes on before it is the turn of the next one: short
+// against what changes on a machine, long against the clock.
+const turn = 2 * time.Millisecond
+
+// Time is what a piece of work took, in seconds: the median of its turns, and the
+// quartiles as a share of it.
+type Time struct{ Median, Spread float64 }
+
+// Beside times the pieces of work in turns, each for about d in all.
+func Beside(d time.Duration, works ...func()) []Time {
+	repeat := make([]int, len(works))
+	for i, f := range works {
+		f() // what is made in a first run
+		start, n := time.Now(), 0
+		for n == 0 || time.Since(start) < turn {
+			f()
+			n++
+		}
+		repeat[i] = n
+	}
+	all := make([][]float64, len(works))
+	for range max(5, int(d/turn)) {
+		for i, f := range works {
+			start := time.Now()
+			for range repeat[i] {
+				f()
+			}
+			all[i] = append(all[i], time.Since(start).Seconds()/float64(repeat[i]))
+		}
+	}
+	out := make([]Time, len(works))
+	for i, v := range all {
+		slices.Sort(v)
+		m := stats.Median(v)
+		out[i] = Time{m, (v[len(v)*3/4] - v[len(v)/4]) / m}
+	}
+	return out
+}
+
+// peakRounds are some hundred microseconds.
+const peakRounds = 2000
+
+// Peak returns what multiplies and adds without anything else in one thread, and how
+// many operations that is: of float32, or of integers as products of 8-bit numbers are
+// made. ok is false where the set of kernels has no such loop.
+func Peak(ints bool) (work func(), ops float64, ok bool) {
+	p := simd.PeakLoops()
+	switch {
+	case p == nil:
+		return nil, 0, false
+	case ints:
+		return func() { p.Ints(peakRounds) }, float64(peakRounds * p.IntOps), true
+	}
+	return func() { p.Floats(peakRounds) }, float64(peakRounds * p.FloatOps), true
+}
+
+// Table prints lines whose columns are parted by tabs.
+type Table struct{ w *tabwriter.Writer }
+
+// NewTable begins a table with its heading.
+func NewTable(heading string) *Table {
+	t := &Table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)}
+	t.Line("%s", heading)
+	return t
+}
+
+// Line adds a line.
+func (t *Table) Line(format string, args ...any) { fmt.Fprintf(t.w, format+"\t\n", args...) }
+
+// End writes what is still to be written.
+func (t *Table) End() { _ = t.w.Flush() }

@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/testing/material"
+)
+
+// TestModelsDoNotAllocate counts the allocations of models at work. Those that have some
+// cut sequences (Scan, Loop), look for trees, or compute shapes from inputs.
+func TestModelsDoNotAllocate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
+	}
+	var files []string
+	for _, dir := range []string{"real", "mcu"} {
+		found, err := filepath.Glob(filepath.Join(material.Path(t, "models", dir), "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	// Rooms that are lent out are not given back to the system meanwhile.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const runs = 10
+	// The loops in plain Go are closures: one or two allocations for each convolution and
+	// product, of which the models have up to 150.
+	plain, most := simd.FloatKernels() == nil, uint64(64)
+	if plain {
+		most = 300
+	}
+	tried, free := 0, 0
+	for _, f := range files {
+		n, ok := allocations(t, f, runs)
+		if !ok {
+			continue
+		}
+		tried++
+		switch {
+		case n == 0:
+			free++
+		case n > most:
+			t.Errorf("%s: %d allocations a run", filepath.Base(f), n)
+		default:
+			t.Logf("%s: %d allocations a run", filepath.Base(f), n)
+		}
+	}
+	t.Logf("%d of %d models allocate nothing", free, tried)
+	if !plain && free*10 < tried*7 {
+		t.Error("more than three in ten models allocate")
+	}
+}
+
+// allocations counts those of a run; ok is false for what does not run by itself, and for
+// large models.
+func allocations(t *testing.T, file string, runs int) (n uint64, ok bool) {
+	t.Helper()
+	m, err := modelfile.Open(file)
+	if err != nil {
+		return 0, false
+	}
+	if m.Close != nil {
+		defer func() { _ = m.Close() }()
+	}
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	if err != nil {
+		return 0, false
+	}
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, MaxBytes: 64 << 20})
+	if err != nil {
+		return 0, false
+	}
+	defer runtime.GC()
+	defer s.Close()
+	for range 3 {
+		if s.Run(t.Context()) != nil {
+			return 0, false
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range runs {
+		if err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return (after.Mallocs - before.Mallocs) / uint64(runs), true
+}

@@ -1,0 +1,187 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// byteStrips is what a depthwise convolution of 8-bit numbers needs to go down the lines
+// of a picture in strips (see [simd.ByteStrip]).
+type byteStrips struct {
+	f       *simd.ByteStrips
+	k, step int
+	nhwc    bool
+	weights []int8 // nil if they have more than 8 bits
+	size    int    // of the weights of a strip of channels, or of a plane
+	sums    []int32
+}
+
+// planByteStrips returns nil for what strips cannot do.
+func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
+	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != 1 || s.DilW != 1 || s.W < 1 || s.H < 1 {
+		return nil
+	}
+	f := simd.ByteStripKernels(s.KH, s.StrideH)
+	if f == nil {
+		return nil
+	}
+	return &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc}
+}
+
+// set takes weights: weight t of channel i of n lies at w[t*tap+i*channel].
+func (b *byteStrips) set(n int, w []int32, tap, channel int) {
+	taps := b.k * b.k
+	b.weights = nil
+	if !fits8(n, taps, w, channel, tap) {
+		return
+	}
+	b.sums = room(b.sums, n)
+	for i := range b.sums {
+		for t := range taps {
+			b.sums[i] += w[t*tap+i*channel]
+		}
+	}
+	if b.nhwc {
+		b.weights, b.size = b.f.PackLanes(b.k, n, func(t, i int) int8 { return int8(w[t*tap+i*channel]) })
+		return
+	}
+	b.size = b.f.SpreadSize(b.k)
+	b.weights = make([]int8, n*b.size)
+	for i := range n {
+		b.f.PackSpread(b.weights[i*b.size:][:b.size], b.k, w[i*channel:])
+	}
+}
+
+// ready tells whether strips compute with the weights and a zero point: beyond the
+// borders stands a number like all others.
+func (b *byteStrips) ready(signed bool, zero int32) bool {
+	lo, hi := int32(0), int32(255)
+	if signed {
+		lo, hi = -128, 127
+	}
+	return b != nil && b.weights != nil && lo <= zero && zero <= hi
+}
+
+var byteRooms = sync.Pool{New: func() any { return new(simd.ByteStrip) }}
+
+func giveBytes(t *simd.ByteStrip) {
+	*t = simd.ByteStrip{}
+	byteRooms.Put(t)
+}
+
+// stripSums is the number of sums that stay in the first-level cache until they are
+// quantised.
+const stripSums = 1 << 13
+
+// byteArgs is what a piece of the work needs.
+type byteArgs struct {
+	b      *byteStrips
+	s      *ConvShape
+	x      []uint8
+	signed bool
+	zero   int32
+	start  []int32
+	pieces int      // of an image of [N,H,W,C]
+	sink   tileSink // of lines
+	put    putPlanes
+}
+
+// lines convolves x over [N,H,W,C].
+func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
+	blocks := (s.C + simd.ByteLanes - 1) / simd.ByteLanes
+	step := blocks * simd.ByteLanes
+	most := min(s.OH, max(2*b.k, stripSums/step))
+	if t := p.Threads(); t > 1 {
+		most = max(1, min(most, s.N*s.OH/(2*t)))
+	}
+	pieces := (s.OH + most - 1) / most
+	sc, room := borrow(2 * step)
+	start := asInt32(room)[:step]
+	begin := asInt32(room)[step:][:s.C]
+	start8(begin, b.sums, zero8(signed, zero))
+	b.f.PackStart(start, begin)
+	grain := max(1, 1<<14/max(1, s.OH/pieces*s.OW*s.C*b.k*b.k))
+	workers.Do(p, s.N*pieces, grain, byteArgs{b, s, x, signed, zero, start, pieces, sink, nil}, func(a byteArgs, lo, hi int) {
+		b, s, pieces, step := a.b, a.s, a.pieces, len(a.start)
+		t := byteRooms.Get().(*simd.ByteStrip)
+		ss, sums := borrow((s.OH/pieces + 1) * step)
+		t.SetEdge(uint8(a.zero), a.signed)
+		t.LineDst, t.NextDst = 4*step, 4*simd.ByteLanes
+		t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, simd.ByteLanes, s.C
+		t.NextW, t.NextStart = b.size, 4*simd.ByteLanes
+		for i := lo; i < hi; i++ {
+			n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
+			line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
+			t.Src = &a.x[(n*s.H+line)*s.W*s.C]
+			for ox := range s.OW {
+				b.column(t, s, ox, a.start, asInt32(sums))
+				a.sink.put(asInt32(sums), step, to-from, ((n*s.OH+from)*s.OW+ox)*s.C, s.OW*s.C, 0, s.C)
+			}
+		}
+		scratch.Put(ss)
+		giveBytes(t)
+	})
+	scratch.Put(sc)
+}
+
+// column goes down column ox of a piece of a picture.
+func (b *byteStrips) column(t *simd.ByteStrip, s *ConvShape, ox int, start, sums []int32) {
+	column, see := ox*b.step-s.PadL, uint(0)
+	for tap := range b.k {
+		if uint(column+tap) < uint(s.W) {
+			see |= 1 << tap
+		}
+	}
+	// Whole blocks of channels, and what is left.
+	whole := s.C / simd.ByteLanes
+	t.Dst, t.At = &sums[0], column*s.C
+	t.W, t.Start, t.N = &b.weights[0], &start[0], whole
+	if whole > 0 {
+		t.SetSeen(b.k, simd.ByteLanes, see)
+		b.f.Lanes(t, b.k, b.step)
+	}
+	if rest := s.C % simd.ByteLanes; rest > 0 {
+		t.SetSeen(b.k, rest, see)
+		t.N = 1
+		t.At += whole * simd.ByteLanes
+		t.Dst = &sums[whole*simd.ByteLanes]
+		t.W, t.Start = &b.weights[whole*b.size], &start[whole*simd.ByteLanes]
+		b.f.Lanes(t, b.k, b.step)
+	}
+}
+
+// planes convolves x over [N,C,H,W]; put gets the sums of whole planes.
+func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
+	out := s.OH * s.OW
+	sc, room := borrow(s.C)
+	start := asInt32(room)
+	start8(start, b.sums, zero8(signed, zero))
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*b.k*b.k)), byteArgs{b, s, x, signed, zero, start, 0, tileSink{}, put}, func(a byteArgs, lo, hi int) {
+		b, s, x, start := a.b, a.s, a.x, a.start
+		area, out := s.H*s.W, s.OH*s.OW
+		t := byteRooms.Get().(*simd.ByteStrip)
+		near := max(1, stripSums/out)
+		ss, sums := borrow(min(near, hi-lo) * out)
+		t.SetEdge(uint8(a.zero), a.signed)
+		line := t.SetLines(b.k, b.step, -s.PadT, s.H, s.OH)
+		t.LineDst, t.NextDst, t.LineSrc, t.NextSrc = 4*s.OW, 4*out, s.W, area
+		t.NextW, t.NextStart, t.Tap = b.size, 4, 1
+		for lo < hi {
+			end := min(hi, lo+near, (lo/s.C+1)*s.C)
+			ch := lo % s.C
+			t.Src, t.W, t.Start, t.N = &x[lo*area+line*s.W], &b.weights[ch*b.size], &start[ch], end-lo
+			for x0 := 0; x0 < s.OW; x0 += simd.ByteColumns {
+				first := x0*b.step - s.PadL
+				t.Dst, t.At = &asInt32(sums)[x0], first
+				b.f.Spread(t, b.k, b.step, min(simd.ByteColumns, s.OW-x0), first, s.W)
+			}
+			a.put(lo, end-lo, 0, out, asInt32(sums), out)
+			lo = end
+		}
+		scratch.Put(ss)
+		giveBytes(t)
+	})
+	scratch.Put(sc)
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the fields of simd.Strip, in bytes; a test there compares them.
+const (
+	stripDst = 8 * iota
+	stripLineDst
+	stripNextDst
+	stripSrc
+	stripLineSrc
+	stripNextSrc
+	stripW
+	stripStepW
+	stripNextW
+	stripBias
+	stripNextBias
+	stripN
+	stripAt
+	stripTap
+	stripLead
+	stripLines
+	stripOdd
+	stripLast
+	stripMasks
+	stripMin // and Max
+	stripBits
+	stripMax   = stripMin + 4
+	stripFlags = stripBits + 16
+)
+
+// flagOdd is a bit of simd.Strip.Flags: the first line is one between.
+const flagOdd = 1 << 4
+
+func strips(a *asm) {
+	for _, w := range []width{ymm, zmm} {
+		for _, exact := range []bool{false, true} {
+			a.strip(w, 3, 1, 1, exact)
+			if w == zmm {
+				a.strip(w, 3, 2, 1, exact)
+				a.strip(w, 5, 1, 1, exact)
+				a.strip(w, 5, 1, 2, exact)
+			}
+			if w == zmm || exact {
+				a.strip(w, 3, 1, 2, exact)
+			}
+		}
+	}
+}
+
+// strip writes the walk of a k by k window down a strip of lines, of one or two registers
+// of values: a line is read once, and gives what it has to give to each of the k results
+// whose windows are on it. These stand in registers, the oldest first. With a step of
+// two, lines take turns: even ones are the first of a window and end one, odd ones lie
+// between; the strip of the exact kind has the columns that its values see where it is
+// told, that of the other kind takes every other value.
+func (a *asm) strip(w width, k, vecs, step int, exact bool) {
+	kind := "Spread"
+	if exact {
+		kind = "Lanes"
+	}
+	a.function(label("strip%s%dx%dby%d%s", kind, k, vecs, step, w.set), "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	next := 0
+	fresh := func() reg.VecPhysical {
+		next++
+		return w.reg(next - 1)
+	}
+	live := (k-1)/step + 1
+	sums := make([][]reg.VecPhysical, live) // by age, by register of the strip
+	for j := range sums {
+		for range vecs {
+			sums[j] = append(sums[j], fresh())
+		}
+	}
+	value, product := fresh(), reg.VecPhysical(nil)
+	if exact {
+		product = fresh()
+	}
+	// Weights stay in registers: one for all values (spread), or others for each (exact).
+	sets := 1
+	if exact {
+		sets = vecs
+	}
+	apart := step == 2 && !exact // every other value of registers
+	var pair [2]reg.VecPhysical
+	var even, odd reg.VecPhysical
+	if apart {
+		pair[0], pair[1], even, odd = fresh(), fresh(), fresh(), fresh()
+	}
+	weights := make([][]reg.VecPhysical, k*k)
+	for i := range weights {
+		for range sets {
+			if next < w.regs {
+				weights[i] = append(weights[i], fresh())
+			}
+		}
+	}
+	var mask reg.VecPhysical
+	if w == ymm {
+		mask = fresh()
+	}
+
+	// The limits stay in registers as well, if there are any left.
+	var least, most reg.VecPhysical
+	if next+2 <= w.regs {
+		least, most = fresh(), fresh()
+		a.VBROADCASTSS(at(t, stripMin), least)
+		a.VBROADCASTSS(at(t, stripMax), most)
+	}
+
+	field := func(off int) reg.GPVirtual {
+		r := a.GP64()
+		a.MOVQ(at(t, off), r)
+		return r
+	}
+	dst0, src0, pw, bias := field(stripDst), field(stripSrc), field(stripW), field(stripBias)
+	n, tap, masks := field(stripN), field(stripTap), a.GP64()
+	flags := a.GP64()
+	a.MOVL(at(t, stripFlags), flags.As32())
+	loads := k * vecs // of a line, each with its mask
+	if apart {
+		loads = k + 1
+		index := a.GP64()
+		a.MOVQ(at(t, stripMasks), index)
+		a.VMOVUPS(at(index, 0), even)
+		a.VMOVUPS(at(index, 64), odd)
+	}
+	src, dst, lines, left, tapW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	kmask := func(i int) reg.OpmaskPhysical {
+		return []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6, reg.K7}[i]
+	}
+	if w == zmm {
+		// A mask for each tap of a line and register: 16 bits.
+		for i := range loads {
+			a.KMOVW(at(t, stripBits+2*i), kmask(i))
+		}
+	} else {
+		a.MOVQ(at(t, stripMasks), masks)
+	}
+	// load reads a register of values of tap kx.
+	load := func(v, kx int) {
+		m := operand.Mem{Base: left, Disp: v * w.bytes()}
+		if w == zmm {
+			a.VMOVUPS_Z(m, kmask(kx*vecs+v), value)
+			return
+		}
+		a.VMOVUPS(at(masks, 32*kx), mask)
+		a.VMASKMOVPS(m, mask, value)
+	}
+	// line reads a line: with a step of two those of one parity.
+	line := func(parity int) {
+		a.MOVQ(src, left)
+		for kx := range k {
+			for v := range vecs {
+				if !apart {
+					load(v, kx)
+				} else {
+					if kx%2 == 0 {
+						for i := range pair {
+							a.VMOVUPS_Z(operand.Mem{Base: left, Disp: 64*i + 4*kx}, kmask(kx+i), pair[i])
+						}
+					}
+					a.VMOVAPS(pair[0], value)
+					a.VPERMT2PS(pair[1], []reg.VecPhysical{even, odd}[kx%2], value)
+				}
+				for j := range live { // result j is met by line ky of its window
+					ky := k - 1 - parity - j*step
+					if ky < 0 {
+						continue
+					}
+					i := ky*k + kx
+					switch {
+					case exact:
+						a.VMULPS(weights[i][v], value, product)
+						a.VADDPS(product, sums[j][v], sums[j][v])
+					case weights[i] == nil:
+						a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
+					default:
+						a.VFMADD231PS(weights[i][0], value, sums[j][v])
+					}
+				}
+			}
+			if kx < k-1 && !apart {
+				a.ADDQ(tap, left)
+			}
+		}
+		a.ADDQ(at(t, stripLineSrc), src)
+	}
+	begin := func(j int) {
+		for v := range vecs {
+			if exact {
+				a.zero(w, sums[j][v])
+			} else {
+				a.VBROADCASTSS(at(bias, 0), sums[j][v])
+			}
+		}
+	}
+	shift := func() {
+		for j := range live - 1 {
+			for v := range vecs {
+				a.VMOVAPS(sums[j+1][v], sums[j][v])
+			}
+		}
+	}
+	// read takes what stands beside the results; results makes its mask ready.
+	results := func() {
+		if w == ymm {
+			a.VMOVUPS(at(masks, 32*k), mask)
+		}
+	}
+	read := func(m operand.Mem, v int, to reg.VecPhysical) {
+		if w == zmm {
+			a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
+			a.VMOVUPS_Z(m, reg.K7, to)
+			return
+		}
+		a.VMASKMOVPS(m, mask, to)
+	}
+	// store writes the oldest result.
+	store := func(name string) {
+		results()
+		if exact {
+			a.TESTQ(bias, bias)
+			a.JZ(operand.LabelRef(name + "_nobias"))
+			for v := range vecs {
+				read(at(bias, v*w.bytes()), v, value)
+				a.VADDPS(value, sums[0][v], sums[0][v])
+			}
+			a.Label(name + "_nobias")
+		}
+		lo, hi := least, most
+		if least == nil {
+			lo, hi = value, value
+			a.TESTL(operand.U32(flagClamp), flags.As32())
+			a.JZ(operand.LabelRef(name + "_free"))
+			a.VBROADCASTSS(at(t, stripMin), lo)
+		}
+		// With the sum last, a sum that is no number stays.
+		for v := range vecs {
+			a.VMAXPS(sums[0][v], lo, sums[0][v])
+		}
+		if least == nil {
+			a.VBROADCASTSS(at(t, stripMax), hi)
+		}
+		for v := range vecs {
+			a.VMINPS(sums[0][v], hi, sums[0][v])
+		}
+		a.Label(name + "_free")
+		for v := range vecs {
+			m := at(dst, v*w.bytes())
+			if w == zmm {
+				a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
+				a.VMOVUPS(sums[0][v], reg.K7, m)
+			} else {
+				a.VMASKMOVPS(sums[0][v], mask, m)
+			}
+		}
+		a.ADDQ(at(t, stripLineDst), dst)
+	}
+
+	a.Label("strip")
+	if exact {
+		a.MOVQ(pw, tapW)
+		results()
+	}
+	for i := range weights {
+		if exact && i > 0 {
+			a.ADDQ(at(t, stripStepW), tapW)
+		}
+		for v, r := range weights[i] {
+			if exact {
+				read(at(tapW, v*w.bytes()), v, r)
+			} else {
+				a.VBROADCASTSS(at(pw, 4*i), r)
+			}
+		}
+	}
+	a.MOVQ(src0, src)
+	a.ADDQ(at(t, stripAt), src)
+	a.MOVQ(dst0, dst)
+	for j := range live {
+		begin(j)
+	}
+	// Lines after which no result is whole come first.
+	lead := a.GP64()
+	a.MOVQ(at(t, stripLead), lead)
+	a.MOVQ(at(t, stripLines), lines)
+	between := a.GP64()
+	if step == 2 {
+		a.MOVQ(at(t, stripOdd), between)
+		a.TESTL(operand.U32(flagOdd), flags.As32())
+		a.JNZ(operand.LabelRef("odd"))
+	}
+	a.Label("line")
+	line(0)
+	a.DECQ(lead)
+	a.JNS(operand.LabelRef("none"))
+	store("line")
+	a.Label("none")
+	shift()
+	begin(live - 1)
+	a.DECQ(lines)
+	if step == 2 {
+		a.TESTQ(between, between)
+		a.JZ(operand.LabelRef("all"))
+		a.Label("odd")
+		line(1)
+		a.DECQ(between)
+		a.TESTQ(lines, lines)
+	}
+	a.JNZ(operand.LabelRef("line"))
+	if step == 2 {
+		a.Label("all")
+	}
+	// Results whose windows end below the last line.
+	a.MOVQ(at(t, stripLast), lines)
+	a.TESTQ(lines, lines)
+	a.JZ(operand.LabelRef("done"))
+	a.Label("last")
+	store("last")
+	shift()
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("last"))
+	a.Label("done")
+	a.ADDQ(at(t, stripNextDst), dst0)
+	a.ADDQ(at(t, stripNextSrc), src0)
+	a.ADDQ(at(t, stripNextW), pw)
+	a.ADDQ(at(t, stripNextBias), bias)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("strip"))
+	a.VZEROUPPER()
+	a.RET()
+}

@@ -1,0 +1,69 @@
+package simd
+
+var byteStrips = family[ByteStrips]{
+	VNNI: {
+		Set: VNNI,
+		lanes: [3][MostStrip + 1]func(t *ByteStrip){
+			1: {3: byteLanes3x4by1VNNI, 5: byteLanes5x4by1VNNI},
+			2: {3: byteLanes3x4by2VNNI, 5: byteLanes5x4by2VNNI},
+		},
+		spread: [3][MostStrip + 1][3]func(t *ByteStrip){
+			1: {
+				3: {byteSpread3x1by1VNNI, byteSpread3x2by1VNNI, byteSpread3x4by1VNNI},
+				5: {byteSpread5x1by1VNNI, byteSpread5x2by1VNNI, byteSpread5x4by1VNNI},
+			},
+			2: {
+				3: {byteSpread3x1by2VNNI, byteSpread3x2by2VNNI, byteSpread3x4by2VNNI},
+				5: {byteSpread5x1by2VNNI, byteSpread5x2by2VNNI, byteSpread5x4by2VNNI},
+			},
+		},
+	},
+}
+
+//go:noescape
+func byteLanes3x4by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteLanes5x4by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteLanes3x4by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteLanes5x4by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread3x1by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread3x2by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread3x4by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread5x1by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread5x2by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread5x4by1VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread3x1by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread3x2by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread3x4by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread5x1by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread5x2by2VNNI(t *ByteStrip)
+
+//go:noescape
+func byteSpread5x4by2VNNI(t *ByteStrip)

@@ -1,0 +1,37 @@
+package simd
+
+// Sums that a loop keeps: all registers but four.
+const (
+	peakSums   = 12
+	peakSums32 = 28
+)
+
+var peaks = family[Peak]{
+	AVX2: {
+		Set: AVX2, Floats: peakFloatsAVX2, FloatOps: peakSums * 8 * 2,
+		Ints: peakPairsAVX2, IntOps: peakSums * 16 * 2,
+	},
+	AVX512: {
+		Set: AVX512, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
+		Ints: peakPairsAVX512, IntOps: peakSums32 * 32 * 2,
+	},
+	VNNI: {
+		Set: VNNI, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
+		Ints: peakQuadsVNNI, IntOps: peakSums32 * 64 * 2,
+	},
+}
+
+//go:noescape
+func peakFloatsAVX2(n int)
+
+//go:noescape
+func peakPairsAVX2(n int)
+
+//go:noescape
+func peakFloatsAVX512(n int)
+
+//go:noescape
+func peakPairsAVX512(n int)
+
+//go:noescape
+func peakQuadsVNNI(n int)

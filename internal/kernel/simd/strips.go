@@ -1,0 +1,178 @@
+package simd
+
+import "math"
+
+// Strips walk windows of depthwise convolutions with steps of one or two down the lines of a
+// picture, a strip of neighbouring values at a time: a line is read once for all results
+// whose windows it is in. They give the bits of [Windows.Lanes] and [Windows.Spread].
+type Strips struct {
+	Set Set
+	// Width is the number of values of a register.
+	Width int
+	few   *Strips
+	// For each step and size of windows, for strips of one register and of two.
+	lanes, spread [3][MostStrip + 1][2]func(t *Strip)
+}
+
+// MostStrip is the largest k that strips have.
+const MostStrip = 5
+
+// LaneStrips are the strips of the current set for [Strips.Lanes] with windows of k by k
+// that go by steps, and lines of n values; nil where there are none.
+func LaneStrips(k, step, n int) *Strips {
+	return pickStrips(k, step, n, func(f *Strips) *[2]func(t *Strip) { return &f.lanes[step][k] })
+}
+
+// SpreadStrips are those for [Strips.Spread].
+func SpreadStrips(k, step, n int) *Strips {
+	return pickStrips(k, step, n, func(f *Strips) *[2]func(t *Strip) { return &f.spread[step][k] })
+}
+
+func pickStrips(k, step, n int, loops func(f *Strips) *[2]func(t *Strip)) *Strips {
+	f := strips.pick()
+	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 {
+		return nil
+	}
+	if f.few != nil && n <= f.few.Width && loops(f.few)[0] != nil {
+		f = f.few
+	}
+	if loops(f)[0] == nil {
+		return nil
+	}
+	return f
+}
+
+// Most is the number of values that a strip of windows of k by k with a step has at most.
+func (f *Strips) Most(k, step int) int {
+	if f.lanes[step][k][1] != nil {
+		return 2 * f.Width
+	}
+	return f.Width
+}
+
+// Strip is a walk down N strips, each of at most [Strips.Most] values side by side; steps
+// and offsets are in bytes. Of strip s, line y of the results lies at Dst + s*NextDst +
+// y*LineDst, and what tap x of a window's line sees of line y at Src + s*NextSrc + At +
+// x*Tap + y*LineSrc.
+type Strip struct {
+	Dst              *float32
+	LineDst, NextDst int
+	Src              *float32
+	LineSrc, NextSrc int
+	// Weights of strip s lie at W + s*NextW: line by line of the window, one behind the
+	// other (Spread) or StepW apart (Lanes).
+	W            *float32
+	StepW, NextW int
+	Bias         *float32 // nil for none, with Lanes
+	NextBias     int
+	N            int
+	At, Tap      int
+	lead, lines  int // lines that end windows, those before the first whole result among them
+	odd          int // lines between, with steps of two
+	end          int // results whose windows end below the last line
+	masks        *int32
+	Min, Max     float32
+	bits         [8]uint16
+	flags        uint32
+	// Masks of lanes for sets without registers for them.
+	wide [4 * 8]int32
+}
+
+// SetClamp limits the results.
+func (t *Strip) SetClamp(on bool, lo, hi float32) {
+	t.flags, t.Min, t.Max = flagClamp, lo, hi
+	if !on {
+		t.flags, t.Min, t.Max = 0, float32(math.Inf(-1)), float32(math.Inf(1))
+	}
+}
+
+// flagOdd says that the first line does not begin a window.
+const flagOdd = 1 << 4
+
+// SetLines says how many lines are read and how many results there are of each strip, for
+// windows of k lines with a step, of which the first one begins pad lines above the first
+// line that is read. It returns false for what strips cannot do: no result whose window
+// ends on a line, or results whose windows see none. It comes after SetClamp.
+func (t *Strip) SetLines(k, step, pad, in, out int) bool {
+	if pad < 0 || pad >= k || in < 1 || out < 1 {
+		return false
+	}
+	// Lines are counted from the first one of the first window; a window ends on line
+	// k-1 and every step-th from there. k is odd where step is two.
+	last := min(pad+in-1, (out-1)*step+k-1)
+	every := func(below int) int { return (below + step - 1) / step } // lines of even numbers, of all
+	t.lines = every(last+1) - every(pad)
+	t.lead = every(k-1) - every(pad)
+	t.odd = last + 1 - pad - t.lines
+	t.end = out - (t.lines - t.lead)
+	t.flags &^= flagOdd
+	if step == 2 && pad%2 == 1 {
+		t.flags |= flagOdd
+	}
+	return t.lead >= 0 && t.lines > t.lead && t.end >= 0 && t.end <= (k-1)/step
+}
+
+// everyOther picks even, then odd values of two registers.
+var everyOther = func() (m [32]int32) {
+	for i := range 16 {
+		m[i], m[16+i] = int32(2*i), int32(2*i+1)
+	}
+	return m
+}()
+
+// SetColumns says where a strip of n results lies for Spread: the first tap of its first
+// result sees column first, and there are columns 0 to w.
+func (f *Strips) SetColumns(t *Strip, k, step, n, first, w int) {
+	within := func(from, n int) uint32 { // which of n columns from there are
+		lo, hi := max(0, -from), min(n, w-from)
+		if lo >= hi {
+			return 0
+		}
+		return uint32(1<<hi - 1<<lo)
+	}
+	if step == 2 {
+		for m := 0; m < k; m += 2 {
+			bits := within(first+m, 32)
+			t.bits[m], t.bits[m+1] = uint16(bits), uint16(bits>>16)
+		}
+		t.bits[k+1] = uint16(1<<n - 1)
+		t.masks = &everyOther[0]
+		return
+	}
+	for x := range k {
+		f.setMask(t, n, x, within(first+x, n))
+	}
+	f.setMask(t, n, k, uint32(1<<n-1))
+}
+
+// SetSeen says what strips of n values have for Lanes: bit x of see tells whether tap x
+// sees a column that is there.
+func (f *Strips) SetSeen(t *Strip, k, n int, see uint) {
+	all := uint32(1<<n - 1)
+	for x := range k {
+		f.setMask(t, n, x, all*uint32(see>>x&1))
+	}
+	f.setMask(t, n, k, all)
+}
+
+// setMask sets mask i of a strip of n values.
+func (f *Strips) setMask(t *Strip, n, i int, bits uint32) {
+	vecs := f.vecs(n)
+	for v := range vecs {
+		t.bits[i*vecs+v] = uint16(bits >> (v * f.Width))
+	}
+	if f.Width == 8 {
+		for lane := range f.Width {
+			t.wide[8*i+lane] = -int32(bits >> lane & 1)
+		}
+	}
+	t.masks = &t.wide[0]
+}
+
+func (f *Strips) vecs(n int) int { return (n + f.Width - 1) / f.Width }
+
+// Lanes multiplies by a weight for each value of a strip of n values; see [Windows.Lanes].
+func (f *Strips) Lanes(t *Strip, k, step, n int) { f.lanes[step][k][f.vecs(n)-1](t) }
+
+// Spread multiplies by one weight for all values; see [Windows.Spread].
+func (f *Strips) Spread(t *Strip, k, step, n int) { f.spread[step][k][f.vecs(n)-1](t) }

@@ -1,0 +1,61 @@
+package simd
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// The assembly knows the places of the fields by number. What they compute is compared
+// with plain Go by the tests of convolutions.
+func TestStripLayout(t *testing.T) {
+	t.Parallel()
+	var x Strip
+	for i, got := range []uintptr{
+		unsafe.Offsetof(x.Dst), unsafe.Offsetof(x.LineDst), unsafe.Offsetof(x.NextDst), unsafe.Offsetof(x.Src), unsafe.Offsetof(x.LineSrc),
+		unsafe.Offsetof(x.NextSrc), unsafe.Offsetof(x.W), unsafe.Offsetof(x.StepW), unsafe.Offsetof(x.NextW), unsafe.Offsetof(x.Bias),
+		unsafe.Offsetof(x.NextBias), unsafe.Offsetof(x.N), unsafe.Offsetof(x.At), unsafe.Offsetof(x.Tap), unsafe.Offsetof(x.lead),
+		unsafe.Offsetof(x.lines), unsafe.Offsetof(x.odd), unsafe.Offsetof(x.end), unsafe.Offsetof(x.masks), unsafe.Offsetof(x.Min),
+		unsafe.Offsetof(x.bits), 0, unsafe.Offsetof(x.flags),
+	} {
+		if i != 21 && unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
+			t.Errorf("field %d lies at %d", i, got)
+		}
+	}
+}
+
+// TestStripLines compares what SetLines says with windows counted one by one.
+func TestStripLines(t *testing.T) {
+	t.Parallel()
+	for _, k := range []int{3, 5} {
+		for step := 1; step <= 2; step++ {
+			for pad := range k {
+				for in := 1; in < 12; in++ {
+					for out := 1; out < 14; out++ {
+						var s Strip
+						if !s.SetLines(k, step, pad, in, out) {
+							continue
+						}
+						even, odd, lead := 0, 0, 0
+						for r := pad; r < pad+in && r <= (out-1)*step+k-1; r++ {
+							if r%step == 0 {
+								even++
+								if r < k-1 {
+									lead++
+								}
+							} else {
+								odd++
+							}
+						}
+						if s.lines != even || s.odd != odd || s.lead != lead || s.end != out-even+lead {
+							t.Fatalf("windows of %d with steps of %d, %d above %d lines, %d results: %+v", k, step, pad, in, out, s)
+						}
+						// The last result sees a line.
+						if first := (out-1)*step - pad; first >= in {
+							t.Fatalf("windows of %d with steps of %d, %d above %d lines: result %d sees none", k, step, pad, in, out)
+						}
+					}
+				}
+			}
+		}
+	}
+}

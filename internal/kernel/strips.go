@@ -1,0 +1,157 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Depthwise convolutions with small windows and steps of one or two go down the lines of a
+// picture in strips (see [simd.Strip]), without a copy that has the borders in place.
+
+// stripPlan is what such a convolution does in each run.
+type stripPlan struct {
+	f       *simd.Strips
+	k, step int // the window has k by k taps
+}
+
+// Numbers of values that walks keep near.
+const (
+	stripBlock = 1 << 13 // of planes
+	stripNear  = 1 << 16 // of columns, in the second-level cache
+)
+
+// planStrips returns nil for what strips cannot do.
+func (s *ConvShape) planStrips(og int, nhwc bool) *stripPlan {
+	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != 1 || s.DilW != 1 || s.PadL >= s.KW || s.W < 1 {
+		return nil
+	}
+	pick, n := simd.SpreadStrips, s.OW
+	if nhwc {
+		pick, n = simd.LaneStrips, s.C
+	}
+	f := pick(s.KH, s.StrideH, n)
+	if f == nil || !new(simd.Strip).SetLines(s.KH, s.StrideH, s.PadT, s.H, s.OH) {
+		return nil
+	}
+	return &stripPlan{f: f, k: s.KH, step: s.StrideH}
+}
+
+// stripArgs is what a piece of the work needs.
+type stripArgs struct {
+	c      *Conv
+	x, y   []float32
+	pieces int // of an image of [N,H,W,C]
+}
+
+var stripRooms = sync.Pool{New: func() any { return new(simd.Strip) }}
+
+func giveStrip(t *simd.Strip) {
+	*t = simd.Strip{}
+	stripRooms.Put(t)
+}
+
+// stripPlanes is a depthwise convolution over [N,C,H,W]: strips are neighbouring
+// positions of all lines of a plane, one plane after the other.
+func (c *Conv) stripPlanes(p *workers.Pool, x, y []float32) {
+	s := &c.s
+	out := s.OH * s.OW
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*c.k)), stripArgs{c, x, y, 0}, func(q stripArgs, lo, hi int) {
+		c, s := q.c, &q.c.s
+		area, out := s.H*s.W, s.OH*s.OW
+		t := stripRooms.Get().(*simd.Strip)
+		near := max(1, stripBlock/(area+out))
+		for lo < hi {
+			// As many planes as are near, of one image: weights begin again with the next.
+			end := min(hi, lo+near, (lo/s.C+1)*s.C)
+			c.stripsOfPlanes(t, q.x[lo*area:], q.y[lo*out:], lo%s.C, end-lo)
+			lo = end
+		}
+		giveStrip(t)
+	})
+}
+
+// stripsOfPlanes convolves n planes from channel ch on.
+func (c *Conv) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
+	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
+	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+	t.SetLines(k, step, s.PadT, s.H, s.OH)
+	t.LineDst, t.NextDst, t.LineSrc, t.NextSrc = 4*s.OW, 4*s.OH*s.OW, 4*s.W, 4*s.H*s.W
+	t.W, t.NextW, t.Tap, t.N = &c.weights[ch*c.k], 4*c.k, 4, n
+	t.Bias, t.NextBias = &zeroBias, 0
+	if c.bias != nil {
+		t.Bias, t.NextBias = &c.bias[ch], 4
+	}
+	t.Src = &x[0]
+	for x0 := 0; x0 < s.OW; {
+		width := min(f.Most(k, step), s.OW-x0)
+		t.Dst, t.At = &y[x0], 4*(x0*step-s.PadL)
+		f.SetColumns(t, k, step, width, x0*step-s.PadL, s.W)
+		f.Spread(t, k, step, width)
+		x0 += width
+	}
+}
+
+// stripLines is a depthwise convolution over [N,H,W,C]: strips are neighbouring channels
+// of one column of a picture, all channels of the column before the next one.
+func (c *Conv) stripLines(p *workers.Pool, x, y []float32) {
+	s := &c.s
+	// The columns that a window sees stay near; what is read twice, at both ends of a
+	// piece, is little against it.
+	most := max(2*c.strips.k, stripNear/(c.strips.k*s.C))
+	if t := p.Threads(); t > 1 {
+		most = max(2*c.strips.k, min(most, s.N*s.OH/(2*t)))
+	}
+	// All pieces have at least half as many, so that windows end in each of them.
+	pieces := (s.OH + most - 1) / most
+	grain := max(1, 1<<14/max(1, s.OH/pieces*s.OW*s.C*c.k))
+	workers.Do(p, s.N*pieces, grain, stripArgs{c, x, y, pieces}, func(q stripArgs, lo, hi int) {
+		c, s, pieces := q.c, &q.c.s, q.pieces
+		t := stripRooms.Get().(*simd.Strip)
+		for i := lo; i < hi; i++ {
+			n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
+			c.stripsOfLines(t, q.x[n*s.H*s.W*s.C:], q.y[n*s.OH*s.OW*s.C:], from, to-from)
+		}
+		giveStrip(t)
+	})
+}
+
+// stripsOfLines convolves n lines of results from oy on.
+func (c *Conv) stripsOfLines(t *simd.Strip, x, y []float32, oy, n int) {
+	s, f, k, step := &c.s, c.strips.f, c.strips.k, c.strips.step
+	first := oy*step - s.PadT
+	from := max(0, first) // the first line that is read
+	t.SetClamp(c.act.On, c.act.Min, c.act.Max)
+	if !t.SetLines(k, step, from-first, s.H-from, n) {
+		panic("kernel: a piece without whole windows")
+	}
+	t.LineDst, t.LineSrc, t.Tap, t.StepW = 4*s.OW*s.C, 4*s.W*s.C, 4*s.C, 4*s.C
+	// What the taps see of a column is the same for all but those at the sides.
+	seen, wide := uint(0), 0
+	for ox := range s.OW {
+		column, see := ox*step-s.PadL, uint(0)
+		for tap := range k {
+			if uint(column+tap) < uint(s.W) {
+				see |= 1 << tap
+			}
+		}
+		for c0 := 0; c0 < s.C; {
+			width := min(f.Most(k, step), s.C-c0)
+			t.N = (s.C - c0) / width
+			t.NextDst, t.NextSrc, t.NextW = 4*width, 4*width, 4*width
+			t.Src, t.At = &x[from*s.W*s.C+c0], 4*column*s.C
+			t.Dst, t.W = &y[(oy*s.OW+ox)*s.C+c0], &c.weights[c0]
+			t.Bias, t.NextBias = nil, 0
+			if c.bias != nil {
+				t.Bias, t.NextBias = &c.bias[c0], 4*width
+			}
+			if see != seen || width != wide {
+				f.SetSeen(t, k, width, see)
+				seen, wide = see, width
+			}
+			f.Lanes(t, k, step, width)
+			c0 += t.N * width
+		}
+	}
+}
