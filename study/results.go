@@ -1,0 +1,235 @@
+package study
+
+import (
+	"time"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Study is all that is known of a model.
+type Study struct {
+	// Created is when the study was begun.
+	Created time.Time `json:"created"`
+	// Model is what it is of.
+	Model profile.Model `json:"model"`
+	// Layers are the weights that the model has, in the order of its operators.
+	Layers  []Layer  `json:"layers"`
+	Speeds  []*Speed `json:"speeds,omitzero"`
+	Losses  []*Loss  `json:"losses,omitzero"`
+	Plans   []*Plan  `json:"plans,omitzero"`
+	Benches []*Bench `json:"benches,omitzero"`
+}
+
+// SpeedSettings say how times were taken.
+type SpeedSettings struct {
+	// Name tells it from others of the study.
+	Name string `json:"name"`
+	// Target is "host", or the id of a target whose times are estimates.
+	Target string `json:"target"`
+	// Batch is the size of the batch, 0 for that of the file.
+	Batch   int `json:"batch,omitzero"`
+	Threads int `json:"threads,omitzero"`
+	// KernelSet is the set of instructions of the engine.
+	KernelSet string `json:"kernel_set,omitzero"`
+	// Changes are those that were tried on all layers at once.
+	Changes []Change `json:"changes"`
+	// Counted says that nothing was measured: operations stand for times.
+	Counted bool `json:"counted,omitzero"`
+}
+
+// Speed tells what each layer's time would be with each change: a performance profile.
+type Speed struct {
+	SpeedSettings
+	Created time.Time `json:"created"`
+	// Latency is the time of an inference of the unchanged model.
+	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// Layers are the times of the unchanged model's layers, by position in [Study.Layers];
+	// what stands in no layer is left out.
+	Layers []LayerTime `json:"layers,omitzero"`
+	// Points are what was measured of the changed layers.
+	Points []SpeedPoint `json:"points,omitzero"`
+	// Done says that every change was measured.
+	Done bool `json:"done,omitzero"`
+}
+
+// LayerTime is the time of an unchanged layer.
+type LayerTime struct {
+	Layer   int             `json:"layer"`
+	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// MACs and Ops are set where operations stand for times.
+	Ops *int64 `json:"ops,omitzero"`
+	// Kernel names the loops that computed it, Fused the operators whose time it holds besides
+	// its own, by position.
+	Kernel string `json:"kernel,omitzero"`
+	Fused  []int  `json:"fused,omitzero"`
+	// Limit says what bounds it: "compute", "memory", "overhead", "" if that is not known.
+	Limit string `json:"limit,omitzero"`
+}
+
+// SpeedPoint is the time of a layer with a change.
+type SpeedPoint struct {
+	Layer  int    `json:"layer"`
+	Change Change `json:"change"`
+	// Latency is the time with the change, nil where it could not be found.
+	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// Ratio is that time by the unchanged one, both of the same turns, with its 95 %
+	// interval, or for estimates the band.
+	Ratio  *profile.Metric `json:"ratio,omitzero"`
+	Kernel string          `json:"kernel,omitzero"`
+	// Cause says why there is no gain or no figure.
+	Cause Cause `json:"cause,omitzero"`
+}
+
+// Method is how a loss was found.
+type Method string
+
+// Methods.
+const (
+	// Approximated follows from the sizes of inputs, outputs and weights, without looking at weights.
+	Approximated Method = "approximated"
+	// Magnitude is the mean magnitude of the slice of weights that a level takes beyond the level before.
+	Magnitude Method = "magnitude"
+	// OutputError is the relative squared error of the layer's own output on data.
+	OutputError Method = "output"
+	// EndToEnd compares outputs of the model on data, with one layer changed.
+	EndToEnd Method = "end_to_end"
+	// OneShot is the divergence of shifted and normalised outputs.
+	OneShot Method = "one_shot"
+)
+
+// LossSettings say how losses were found.
+type LossSettings struct {
+	Name   string `json:"name"`
+	Method Method `json:"method"`
+	// Metric names what a value is: "relative_error", "snr_db", "cosine", "kl", "top1",
+	// "accuracy", "command", "magnitude", "sensitivity".
+	Metric string `json:"metric"`
+	// Higher says that more is better, as of accuracy; a loss is then the value less.
+	Higher bool `json:"higher,omitzero"`
+	// Data says where samples came from, "" for none or made ones; Samples how many were used.
+	Data    string `json:"data,omitzero"`
+	Samples int    `json:"samples,omitzero"`
+	// Random says that inputs were made: ranks at best can be read off.
+	Random bool `json:"random,omitzero"`
+	// Choice is what decided which weights go: "magnitude" or "error".
+	Choice  string   `json:"choice,omitzero"`
+	Changes []Change `json:"changes"`
+}
+
+// Loss tells what each layer's change does to outputs: a loss profile.
+type Loss struct {
+	LossSettings
+	Created time.Time `json:"created"`
+	// Base is the metric of the unchanged model, nil where it has none.
+	Base *profile.Metric `json:"base,omitzero"`
+	// Points are by layer and change.
+	Points []LossPoint `json:"points,omitzero"`
+	Done   bool        `json:"done,omitzero"`
+}
+
+// LossPoint is the loss of one layer with one change.
+type LossPoint struct {
+	Layer  int    `json:"layer"`
+	Change Change `json:"change"`
+	// Value is the metric with the change and its 95 % interval over the samples, where
+	// there are some; nil where it could not be found.
+	Value *profile.Metric `json:"value,omitzero"`
+	// More holds further metrics of the same run by name.
+	More  map[string]float64 `json:"more,omitzero"`
+	Cause Cause              `json:"cause,omitzero"`
+}
+
+// Goal is what a plan is for: one of the fields but Excluded is set.
+type Goal struct {
+	// Speedup asks for a model so many times as fast, at the least loss.
+	Speedup *float64 `json:"speedup,omitzero"`
+	// MaxLoss bounds the loss, in the metric of the loss profile (of accuracy: how much is lost).
+	MaxLoss *float64 `json:"max_loss,omitzero"`
+	// Sparsity asks for a share of zero weights, at the least loss.
+	Sparsity *float64 `json:"sparsity,omitzero"`
+	// Size bounds the bytes of the weights.
+	Size *int64 `json:"size,omitzero"`
+	// Fit is a target whose memory the model has to fit into.
+	Fit string `json:"fit,omitzero"`
+	// Cost is what is made small: "time", "energy", "ram", "flash", "macs", "size".
+	Cost string `json:"cost,omitzero"`
+	// Exclude are layers, by position, that stay as they are.
+	Exclude []int `json:"exclude,omitzero"`
+}
+
+// Plan is a change for every layer.
+type Plan struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Goal    Goal      `json:"goal"`
+	// Speed and Loss name the profiles that it was made from.
+	Speed string `json:"speed"`
+	Loss  string `json:"loss"`
+	// Compat is "sparsify" for plans of its rules, else "".
+	Compat string `json:"compat,omitzero"`
+	// Choices are by layer.
+	Choices []Choice `json:"choices"`
+	// Predicted is what follows from the profiles, Measured what the changed model did; nil
+	// where it was not run.
+	Predicted Outcome  `json:"predicted"`
+	Measured  *Outcome `json:"measured,omitzero"`
+	// Bound is the least cost that any plan for the goal could have, by the profiles; Gap how far this one
+	// is above it, as a share.
+	Bound *float64 `json:"bound,omitzero"`
+	Gap   *float64 `json:"gap,omitzero"`
+	// Front are the plans for other goals: cost against loss, in order of cost.
+	Front []FrontPoint `json:"front,omitzero"`
+}
+
+// Choice is what a plan does to a layer.
+type Choice struct {
+	Layer  int    `json:"layer"`
+	Change Change `json:"change"`
+	// TimeS is the predicted time of the layer, LossValue its share of the predicted loss.
+	TimeS     *float64 `json:"time_s,omitzero"`
+	LossValue *float64 `json:"loss,omitzero"`
+	// Cause says why the layer stays as it is.
+	Cause Cause `json:"cause,omitzero"`
+}
+
+// Outcome is what a changed model is like.
+type Outcome struct {
+	LatencyS *profile.Metric `json:"latency_s,omitzero"`
+	Speedup  *profile.Metric `json:"speedup,omitzero"`
+	Loss     *profile.Metric `json:"loss,omitzero"`
+	Params   *int64          `json:"params,omitzero"`
+	Zeros    *int64          `json:"zeros,omitzero"`
+	Bytes    *int64          `json:"weight_bytes,omitzero"`
+	MACs     *int64          `json:"macs,omitzero"`
+}
+
+// FrontPoint is a plan of the Pareto front.
+type FrontPoint struct {
+	Cost    float64  `json:"cost"`
+	Loss    float64  `json:"loss"`
+	Changes []Change `json:"changes"` // by layer
+	// Chosen marks the point that the plan takes.
+	Chosen bool `json:"chosen,omitzero"`
+}
+
+// Bench compares models in turns.
+type Bench struct {
+	Name    string       `json:"name"`
+	Created time.Time    `json:"created"`
+	Points  []BenchPoint `json:"points,omitzero"`
+}
+
+// BenchPoint is one engine at one number of threads and size of batch.
+type BenchPoint struct {
+	Engine  string `json:"engine"`
+	Threads int    `json:"threads"`
+	Batch   int    `json:"batch,omitzero"`
+	// Before and After are times of an inference of the unchanged and of the changed model,
+	// Speedup the first by the second, of the same turns.
+	Before  *profile.Metric `json:"before_s,omitzero"`
+	After   *profile.Metric `json:"after_s,omitzero"`
+	Speedup *profile.Metric `json:"speedup,omitzero"`
+	// Cause says why there is no gain, Error why there is no figure.
+	Cause Cause  `json:"cause,omitzero"`
+	Error string `json:"error,omitzero"`
+}
