@@ -254,12 +254,15 @@ func TestIntQuads(t *testing.T) {
 					}
 					for g := range segs {
 						for i := range 4 * k {
-							p, q := a[x*rowA+g*segA+i], b[((g*k+i/4)*ik.Cols+j)*4+i%4]
+							p, q := a[x*rowA+g*segA+i], b[g*k*ik.Cols*4+ik.FourAt(k, i, j)]
+							weight, act := q, int32(p)
 							if turned {
-								s += int32(int8(p)) * int32(q)
-							} else {
-								s += int32(p) * int32(int8(q))
+								weight, act = p, int32(q)
 							}
+							if ik.Signed {
+								act = int32(int8(act))
+							}
+							s += int32(int8(weight)) * act
 						}
 					}
 					want[1+x*ldc+j] = s
@@ -289,7 +292,7 @@ func TestIntQuads(t *testing.T) {
 			}
 			split := int32(r.IntN(ik.Cols))
 			runs := []Run{{int32(r.IntN(20)), 0}, {int32(r.IntN(20)), split}}
-			dst := make([]uint8, (quads+1)*ik.Cols*4)
+			dst := make([]uint8, (quads+2)*ik.Cols*4)
 			ik.GatherQuads(dst, src, offs, runs)
 			for q := range quads {
 				for j := range ik.Cols {
@@ -298,7 +301,7 @@ func TestIntQuads(t *testing.T) {
 						from = int(runs[1].From) + j - int(split)
 					}
 					for i := range 4 {
-						if got, want := dst[(q*ik.Cols+j)*4+i], src[int(offs[4*q+i])+from]; got != want {
+						if got, want := dst[ik.FourAt(quads, 4*q+i, j)], src[int(offs[4*q+i])+from]; got != want {
 							t.Fatalf("four %d, column %d, tap %d is %d, want %d", q, j, i, got, want)
 						}
 					}
@@ -308,7 +311,7 @@ func TestIntQuads(t *testing.T) {
 	})
 }
 
-func TestUnsigned(t *testing.T) {
+func TestFours(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, _ *rand.Rand) {
 		src := make([]uint8, 141)
 		for i := range src {
@@ -316,13 +319,16 @@ func TestUnsigned(t *testing.T) {
 		}
 		for n := range src {
 			for _, signed := range []bool{false, true} {
+				if zero := ik.FoursZero(signed, 5); zero != 5 && (zero-5)*(zero-5) != 128*128 || (zero != 5) != (signed != ik.Signed) {
+					t.Fatalf("the zero point 5 comes to %d", zero)
+				}
 				dst := make([]uint8, len(src))
-				ik.Unsigned(dst, src[:n], signed)
+				ik.Fours(dst, src[:n], signed)
 				for i, v := range dst {
 					want := uint8(0)
 					if i < n {
-						if want = src[i]; signed {
-							want = uint8(int(int8(want)) + 128)
+						if want = src[i]; signed != ik.Signed {
+							want ^= 0x80
 						}
 					}
 					if v != want {
