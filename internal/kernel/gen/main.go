@@ -21,6 +21,8 @@ import (
 
 // families are the files to write, by name, with what fills them.
 var families = map[string]func(*asm){
+	"amx":        amx,
+	"avxvnni":    avxVNNI,
 	"bytes":      bytes,
 	"curves":     curves,
 	"elements":   elements,

@@ -26,6 +26,8 @@ type Ints struct {
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, turned, half []func(t *IntTile)
+	tiles               func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
+	fewest              int
 	gatherQuads         func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
 	lookup    func(dst, src *byte, n int, table *byte)
@@ -68,11 +70,24 @@ func (t *IntTile) SetContinue(on bool) {
 // Run computes rows rows of a whole panel; wide says that b has 16-bit numbers, and not
 // 8-bit ones.
 func (f *Ints) Run(t *IntTile, rows int, wide bool) {
+	loops := f.narrow
 	if wide {
-		f.wide[rows-1](t)
+		loops = f.wide
+	}
+	if rows <= len(loops) {
+		loops[rows-1](t)
 		return
 	}
-	f.narrow[rows-1](t)
+	// The set has larger tiles of fours.
+	a, c := t.A, t.C
+	for rows > 0 {
+		n := min(rows, len(loops))
+		loops[n-1](t)
+		if rows -= n; rows > 0 {
+			t.A, t.C = unsafe.Add(t.A, n*t.RowA), (*int32)(unsafe.Add(unsafe.Pointer(t.C), n*t.RowC))
+		}
+	}
+	t.A, t.C = a, c
 }
 
 // Quads tells whether there are products of fours of 8-bit numbers.
@@ -90,11 +105,21 @@ func (f *Ints) FourAt(n, i, j int) int {
 
 // RunQuads computes rows rows of a whole panel, fours of 8-bit numbers at a time: those of a are activations,
 // those of b weights, which have a sign. Start has a number for each column.
-func (f *Ints) RunQuads(t *IntTile, rows int) { f.quads[rows-1](t) }
+func (f *Ints) RunQuads(t *IntTile, rows int) {
+	if f.tiles != nil && rows >= f.fewest {
+		f.tiles(t, rows, f.Cols, false)
+		return
+	}
+	f.quads[rows-1](t)
+}
 
 // RunTurned is RunQuads with weights in a and activations in b; Start has a number for each row. Of the panel's columns, cols
 // at least are computed.
 func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
+	if f.tiles != nil && rows >= f.fewest {
+		f.tiles(t, rows, cols, true)
+		return
+	}
 	if 2*cols <= f.Cols {
 		f.half[rows-1](t)
 		return
