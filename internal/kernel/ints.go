@@ -12,7 +12,7 @@ import (
 // differences to their zero point, so that borders are zeros and no sum has to be
 // corrected; neighbours along the sum are multiplied in pairs. A piece of odd length
 // has a pair with a weight of zero. Where the set multiplies fours of 8 bits and weights have no more,
-// activations stay as they are, moved to numbers without a sign; borders are the zero point, and sums
+// activations stay as they are, moved to numbers without a sign, or with one where the set wants that; borders are the zero point, and sums
 // begin with what it is too much.
 
 var intTiles = sync.Pool{New: func() any { return new(simd.IntTile) }}
@@ -88,7 +88,7 @@ func start8(dst, sums []int32, zero int32) {
 	}
 }
 
-// zero8 is a zero point of numbers that [simd.Ints.Unsigned] moved.
+// zero8 is a zero point of numbers without a sign: those with one get 128 added.
 func zero8(signed bool, zero int32) int32 {
 	if signed {
 		return zero + 128
@@ -109,6 +109,17 @@ func room[T any](v []T, n int) []T {
 func packPairs[T int8 | int16](w *intPanels, dst []T, n int, v []int32, vec, elem int) {
 	cols, pairs, each := w.f.Cols, w.pairs(), w.each()
 	panel := w.segs * pairs * cols * each
+	if w.sums != nil && w.f.Eights {
+		for j := range n {
+			d := dst[j/cols*panel:]
+			for s := range w.segs {
+				for i := range w.seg {
+					d[s*pairs*cols*each+w.f.FourAt(pairs, i, j%cols)] = T(v[j*vec+(s*w.seg+i)*elem])
+				}
+			}
+		}
+		return
+	}
 	for j := range n {
 		d := dst[j/cols*panel+j%cols*each:]
 		for s := range w.segs {
@@ -213,22 +224,22 @@ func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(
 
 // gemmFours is gemmInts with fours of 8-bit numbers.
 func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
-	k, sums := w.k, w.panels.sums
+	f, k, sums := w.panels.f, w.k, w.panels.sums
 	line, signed := 4*w.panels.pairs(), tables[0].signed
 	scs, fs := borrow(len(sums))
 	start := asInt32(fs)
 	clear(start)
 	if len(tables) == 1 {
-		start8(start, sums, zero8(signed, tables[0].zero))
+		start8(start, sums, f.FoursZero(signed, tables[0].zero))
 	}
 	a := x
-	if signed || line != k {
+	if signed != f.Signed || line != k {
 		var sc *[]float32
 		sc, a = borrow8(m * line)
 		defer scratch.Put(sc)
-		workers.Do(p, m, max(1, 2*copyGrain/k), turnArgs{w.panels.f, a, x, k, line, signed}, func(q turnArgs, lo, hi int) {
+		workers.Do(p, m, max(1, 2*copyGrain/k), turnArgs{f, a, x, k, line, signed}, func(q turnArgs, lo, hi int) {
 			for r := lo; r < hi; r++ {
-				q.f.Unsigned(q.a[r*q.line:][:q.k], q.x[r*q.k:][:q.k], q.signed)
+				q.f.Fours(q.a[r*q.line:][:q.k], q.x[r*q.k:][:q.k], q.signed)
 				clear(q.a[r*q.line+q.k : (r+1)*q.line])
 			}
 		})
@@ -236,7 +247,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	w.product(p, m, a, line, start, y)
 	if len(tables) > 1 {
 		for r := range m {
-			z, row := zero8(signed, tables[r].zero), y[r*w.n:][:w.n]
+			z, row := f.FoursZero(signed, tables[r].zero), y[r*w.n:][:w.n]
 			for i := range row {
 				row[i] -= z * sums[i]
 			}
@@ -245,7 +256,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	scratch.Put(scs)
 }
 
-// turnArgs is what a piece of taking signs from rows needs.
+// turnArgs is what a piece of moving rows to fours needs.
 type turnArgs struct {
 	f       *simd.Ints
 	a, x    []uint8
@@ -418,9 +429,9 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	start := asInt32(fs)
 	q := intLineArgs{c: c, s: s, og: og, x: x, frame: frame, bytes: bytes, start: start, signed: signed, zero: zero, sink: sink}
 	if w.sums != nil {
-		q.edge = uint8(zero8(signed, zero))
+		q.edge = uint8(w.f.FoursZero(signed, zero))
 		for g := range c.panels {
-			start8(start[g*len(w.sums):], c.panels[g].sums, int32(q.edge))
+			start8(start[g*len(w.sums):], c.panels[g].sums, w.f.FoursZero(signed, zero))
 		}
 	}
 	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows)
@@ -447,7 +458,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 func (q *intLineArgs) put(dst, src []uint8) {
 	f := q.c.panels[0].f
 	if q.bytes == 1 {
-		f.Unsigned(dst, src, q.signed)
+		f.Fours(dst, src, q.signed)
 		return
 	}
 	f.Widen(int16sOf(dst), src, q.signed, int16(q.zero))
@@ -580,7 +591,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
 	scs, fs := borrow(len(c.sums))
 	start := asInt32(fs)
-	start8(start, c.sums, zero8(signed, zero))
+	start8(start, c.sums, f.FoursZero(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
 		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols), put}
@@ -619,7 +630,7 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 	q, bytes, area := c.plan, c.bytes(), s.H*s.W
 	if !q.frame {
 		if dst, src := frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area]; c.sums != nil {
-			c.f.Unsigned(dst, src, signed)
+			c.f.Fours(dst, src, signed)
 		} else {
 			c.f.Widen(int16sOf(dst), src, signed, int16(zero))
 		}
@@ -627,7 +638,7 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 	}
 	if c.sums != nil {
 		for ch := lo; ch < hi; ch++ {
-			frameBytes(s, q, c.f, frame[ch*q.size:][:q.size], in[ch*area:][:area], signed, uint8(zero8(signed, zero)))
+			frameBytes(s, q, c.f, frame[ch*q.size:][:q.size], in[ch*area:][:area], signed, uint8(c.f.FoursZero(signed, zero)))
 		}
 		return
 	}

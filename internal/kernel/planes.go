@@ -128,13 +128,13 @@ func copyPiece[T any](s *ConvShape, q *planePlan, frame, in []T, to, from, n, li
 func frameBytes(s *ConvShape, q *planePlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
 	s.frameBorders(q, func(at, n int) { fill(frame[at:at+n], edge) })
 	s.frameInside(q, func(to, from, n, lines int) {
-		if f.CopyBytes(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines, signed) {
+		if f.CopyBytes(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines, signed != f.Signed) {
 			return
 		}
 		copyPiece(s, q, frame, in, to, from, n, lines)
-		for l := 0; signed && l < lines; l++ {
+		for l := 0; signed != f.Signed && l < lines; l++ {
 			line := frame[to+l*q.w:][:n]
-			f.Unsigned(line, line, true)
+			f.Fours(line, line, signed)
 		}
 	})
 }
@@ -298,8 +298,8 @@ type planeRooms struct {
 }
 
 func (q *planeCut) rooms() planeRooms {
-	// The gathering writes over the end of a panel.
-	sc, buf := borrow((q.block*kBlock + 1) * q.cols)
+	// The gathering writes over the end of a panel, by two rows at most.
+	sc, buf := borrow((q.block*kBlock + 2) * q.cols)
 	return planeRooms{sc, buf, runRooms.Get().(*[]simd.Run)}
 }
 

@@ -80,7 +80,10 @@ const (
 // sums of pairs begin with zero.
 func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	set := w.set
-	if dot {
+	switch {
+	case dot && w == ymm:
+		set = "AVXVNNI"
+	case dot:
 		set = "VNNI"
 	}
 	a.function(label("%s%d%s", kind, rows, set), "func(t *byte)")
@@ -92,7 +95,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	}
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	b := [panel]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
-	spread, product := w.reg(rows*vecs+2), w.reg(rows*vecs+3)
+	spread := w.reg(rows*vecs + 2)
 	each := func(f func(r, v int)) {
 		for r := range rows {
 			for v := range vecs {
@@ -151,12 +154,13 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		for v := range vecs {
 			switch {
 			case kind == quads:
-				a.VPDPBUSD(b[v], spread, sum(r, v))
+				a.dotInts(w, dotQuads, b[v], spread, sum(r, v))
 			case kind == turned:
-				a.VPDPBUSD(spread, b[v], sum(r, v))
+				a.dotInts(w, dotQuads, spread, b[v], sum(r, v))
 			case dot:
-				a.VPDPWSSD(b[v], spread, sum(r, v))
+				a.dotInts(w, dotPairs, b[v], spread, sum(r, v))
 			default:
+				product := w.reg(rows*vecs + 3)
 				a.VPMADDWD(b[v], spread, product)
 				a.VPADDD(product, sum(r, v), sum(r, v))
 			}
@@ -207,7 +211,7 @@ func (a *asm) gatherQuads(w width) {
 			y := a.vec(w)
 			a.VPMOVZXBD(from, y)
 			a.VPSLLD(operand.U8(uint8(8*i)), y, y)
-			a.VPORD(y, x, x)
+			a.or(w, y, x)
 		}
 		a.VMOVUPS(x, operand.Mem{Base: dst, Index: to, Scale: 4, Disp: v * w.bytes()})
 	}
@@ -399,6 +403,15 @@ func (a *asm) widen(w width, signed bool) {
 	a.RET()
 }
 
+// or adds the bits of y to x.
+func (a *asm) or(w width, y, x reg.Register) {
+	if w == ymm {
+		a.VPOR(y, x, x)
+		return
+	}
+	a.VPORD(y, x, x)
+}
+
 // gatherPairs is gather for rows of pairs of 16-bit numbers: the values of two taps side
 // by side.
 func (a *asm) gatherPairs(w width) {
@@ -426,11 +439,7 @@ func (a *asm) gatherPairs(w width) {
 		a.VPMOVZXWD(operand.Mem{Base: first, Index: from, Scale: 2, Disp: v * w.bytes() / 2}, x)
 		a.VPMOVZXWD(operand.Mem{Base: second, Index: from, Scale: 2, Disp: v * w.bytes() / 2}, y)
 		a.VPSLLD(operand.U8(16), y, y)
-		if w == ymm {
-			a.VPOR(y, x, x)
-		} else {
-			a.VPORD(y, x, x)
-		}
+		a.or(w, y, x)
 		a.VMOVUPS(x, operand.Mem{Base: dst, Index: to, Scale: 4, Disp: v * w.bytes()})
 	}
 	a.ADDQ(operand.U32(8), run)

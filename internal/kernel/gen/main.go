@@ -21,6 +21,8 @@ import (
 
 // families are the files to write, by name, with what fills them.
 var families = map[string]func(*asm){
+	"amx":        amx,
+	"avxvnni":    avxVNNI,
 	"bytes":      bytes,
 	"curves":     curves,
 	"elements":   elements,
@@ -48,9 +50,11 @@ func main() {
 	flags := flag.NewFlagSet("gen", flag.ExitOnError)
 	out := flags.String("out", "", "folder to write to")
 	_ = flags.Parse(os.Args[1:])
-	if err := os.WriteFile(filepath.Join(*out, "floats_arm64.s"), []byte(neonFloats()), 0o644); err != nil {
-		fmt.Fprintf(os.Stderr, "gen: floats: %v\n", err)
-		os.Exit(1)
+	for name, text := range map[string]func() string{"bytes": neonBytes, "elements": neonElements, "floats": neonFloats} {
+		if err := os.WriteFile(filepath.Join(*out, name+"_arm64.s"), []byte(text()), 0o644); err != nil {
+			fmt.Fprintf(os.Stderr, "gen: %s: %v\n", name, err)
+			os.Exit(1)
+		}
 	}
 	for name, fill := range families {
 		if err := write(filepath.Join(*out, name+"_amd64.s"), fill); err != nil {

@@ -5,32 +5,34 @@ import "github.com/mmcloughlin/avo/operand"
 // peaks writes loops that do nothing but multiply and add, with as many sums at a time as
 // hide how long one takes: what no product of matrices can exceed.
 func peaks(a *asm) {
-	loop := func(name string, w width, step func(i int)) {
-		a.function(name, "func(n int)")
-		n := a.Load(a.Param("n"), a.GP64())
-		for i := range w.regs {
-			a.zero(w, w.reg(i))
-		}
-		a.Label("step")
-		for i := range w.regs - 4 {
-			step(i)
-		}
-		a.DECQ(n)
-		a.JNZ(operand.LabelRef("step"))
-		a.VZEROUPPER()
-		a.RET()
-	}
 	for _, w := range []width{ymm, zmm} {
 		x, y := w.reg(w.regs-1), w.reg(w.regs-2)
-		loop("peakFloats"+w.set, w, func(i int) { a.VFMADD231PS(x, y, w.reg(i)) })
+		a.peak("peakFloats"+w.set, w, func(i int) { a.VFMADD231PS(x, y, w.reg(i)) })
 		// Products of 16-bit numbers, two at a time, and their sums.
 		product := w.reg(w.regs - 3)
 		add := func(i int) {
 			a.VPMADDWD(x, y, product)
 			a.VPADDD(product, w.reg(i), w.reg(i))
 		}
-		loop("peakPairs"+w.set, w, add)
+		a.peak("peakPairs"+w.set, w, add)
 	}
 	w := zmm
-	loop("peakQuadsVNNI", w, func(i int) { a.VPDPBUSD(w.reg(30), w.reg(31), w.reg(i)) })
+	a.peak("peakQuadsVNNI", w, func(i int) { a.VPDPBUSD(w.reg(30), w.reg(31), w.reg(i)) })
+}
+
+// peak writes a loop that repeats step for each of its sums.
+func (a *asm) peak(name string, w width, step func(i int)) {
+	a.function(name, "func(n int)")
+	n := a.Load(a.Param("n"), a.GP64())
+	for i := range w.regs {
+		a.zero(w, w.reg(i))
+	}
+	a.Label("step")
+	for i := range w.regs - 4 {
+		step(i)
+	}
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("step"))
+	a.VZEROUPPER()
+	a.RET()
 }

@@ -9,9 +9,12 @@ import (
 // Ints multiplies matrices of 8-bit numbers with 32-bit sums, which are exact. The
 // left-hand numbers come widened to 16 bits, as differences to their zero point; two
 // neighbours along the sum are multiplied and added in one step. Some sets multiply and add four
-// neighbours of 8 bits, of which the one side has a sign and the other has none.
+// neighbours of 8 bits: weights have a sign, activations have none, or one as well.
 type Ints struct {
 	Set Set
+	// Signed says that activations in fours have a sign, Eights that panels of fours have two of
+	// them side by side; see [Ints.FourAt].
+	Signed, Eights bool
 	// Rows and Cols are the size of the largest tile; columns come in panels of Cols.
 	Rows, Cols int
 	// Lanes is the number of channels that Requantise takes at a time, Step that of the
@@ -23,6 +26,8 @@ type Ints struct {
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, turned, half []func(t *IntTile)
+	tiles               func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
+	fewest              int
 	gatherQuads         func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
 	lookup    func(dst, src *byte, n int, table *byte)
@@ -65,23 +70,56 @@ func (t *IntTile) SetContinue(on bool) {
 // Run computes rows rows of a whole panel; wide says that b has 16-bit numbers, and not
 // 8-bit ones.
 func (f *Ints) Run(t *IntTile, rows int, wide bool) {
+	loops := f.narrow
 	if wide {
-		f.wide[rows-1](t)
+		loops = f.wide
+	}
+	if rows <= len(loops) {
+		loops[rows-1](t)
 		return
 	}
-	f.narrow[rows-1](t)
+	// The set has larger tiles of fours.
+	a, c := t.A, t.C
+	for rows > 0 {
+		n := min(rows, len(loops))
+		loops[n-1](t)
+		if rows -= n; rows > 0 {
+			t.A, t.C = unsafe.Add(t.A, n*t.RowA), (*int32)(unsafe.Add(unsafe.Pointer(t.C), n*t.RowC))
+		}
+	}
+	t.A, t.C = a, c
 }
 
 // Quads tells whether there are products of fours of 8-bit numbers.
 func (f *Ints) Quads() bool { return f.quads != nil }
 
-// RunQuads computes rows rows of a whole panel, fours of 8-bit numbers at a time: those of a have no
-// sign, those of b have one. Start has a number for each column.
-func (f *Ints) RunQuads(t *IntTile, rows int) { f.quads[rows-1](t) }
+// FourAt is the place of step i of column j in a panel of n fours of steps. Fours of all columns follow each
+// other; with Eights two fours of a column do, and only the last one of an odd number is alone.
+func (f *Ints) FourAt(n, i, j int) int {
+	q := i / 4
+	if f.Eights && q|1 < n {
+		return 4*(q&^1)*f.Cols + 8*j + i%8
+	}
+	return 4*(q*f.Cols+j) + i%4
+}
 
-// RunTurned is RunQuads with signs in a and none in b; Start has a number for each row. Of the panel's columns, cols
+// RunQuads computes rows rows of a whole panel, fours of 8-bit numbers at a time: those of a are activations,
+// those of b weights, which have a sign. Start has a number for each column.
+func (f *Ints) RunQuads(t *IntTile, rows int) {
+	if f.tiles != nil && rows >= f.fewest {
+		f.tiles(t, rows, f.Cols, false)
+		return
+	}
+	f.quads[rows-1](t)
+}
+
+// RunTurned is RunQuads with weights in a and activations in b; Start has a number for each row. Of the panel's columns, cols
 // at least are computed.
 func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
+	if f.tiles != nil && rows >= f.fewest {
+		f.tiles(t, rows, cols, true)
+		return
+	}
 	if 2*cols <= f.Cols {
 		f.half[rows-1](t)
 		return
@@ -89,13 +127,17 @@ func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
 	f.turned[rows-1](t)
 }
 
-// GatherQuads is Gather for fours of 8-bit numbers, a row for each four of offs.
+// GatherQuads is Gather for fours of 8-bit numbers, a row for each four of offs, in places of [Ints.FourAt]. It
+// may write two rows over the end.
 func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 	if len(offs) == 0 || len(runs) == 0 {
 		return
 	}
-	last := runs[len(runs)-1]
-	_ = dst[((len(offs)/4-1)*f.Cols+int(last.To)+f.Cols)*4-1]
+	last := int(runs[len(runs)-1].To)
+	if f.Eights {
+		last *= 2
+	}
+	_ = dst[(len(offs)/4*f.Cols+last)*4-1]
 	f.gatherQuads(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs)/4, &runs[0].From, len(runs))
 }
 
@@ -110,9 +152,9 @@ func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	return n
 }
 
-// CopyBytes copies lines of n bytes, as [Ints.Unsigned] does; lines of dst are stepDst bytes apart, those of src
-// stepSrc, and neighbours of src each. It returns false where the set or the step is not for it.
-func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, signed bool) bool {
+// CopyBytes copies lines of n bytes, with the highest bit of each turned if turned is set; lines of dst are stepDst
+// bytes apart, those of src stepSrc, and neighbours of src each. It returns false where the set or the step is not for it.
+func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, turned bool) bool {
 	if f.copyBytes[0] == nil || each > 2 {
 		return false
 	}
@@ -121,7 +163,7 @@ func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n
 	}
 	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*each]
 	turn := int16(0)
-	if signed {
+	if turned {
 		turn = 0x80
 		if each == 1 {
 			turn = -0x7f80 // both bytes
@@ -153,10 +195,11 @@ func lastMasks(n, each, values int) (in, out uint64) {
 	return 1<<(rest*each-each+1) - 1, 1<<rest - 1
 }
 
-// Unsigned writes the bits of 8-bit numbers as numbers without a sign: those with one get 128 added.
-func (f *Ints) Unsigned(dst, src []uint8, signed bool) {
+// Fours writes the bits of 8-bit numbers, signed or not, as those of fours of activations: without a sign, those
+// with one get 128 added; where f.Signed, with one, the others get 128 taken away.
+func (f *Ints) Fours(dst, src []uint8, signed bool) {
 	dst = dst[:len(src)]
-	if !signed {
+	if signed == f.Signed {
 		copy(dst, src)
 		return
 	}
@@ -171,6 +214,17 @@ func (f *Ints) Unsigned(dst, src []uint8, signed bool) {
 	for i, v := range src {
 		dst[i] = v ^ 0x80
 	}
+}
+
+// FoursZero is a zero point of numbers that [Ints.Fours] moved.
+func (f *Ints) FoursZero(signed bool, zero int32) int32 {
+	switch {
+	case signed == f.Signed:
+		return zero
+	case signed:
+		return zero + 128
+	}
+	return zero - 128
 }
 
 // Widen writes the differences of the 8-bit values src, signed or not, to a zero point.

@@ -1,6 +1,6 @@
 package simd
 
-var ints = family[Ints]{
+var ints = withTiles(family[Ints]{
 	AVX2: {
 		Set: AVX2, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
 		narrow:    []func(t *IntTile){narrow1AVX2, narrow2AVX2, narrow3AVX2, narrow4AVX2, narrow5AVX2, narrow6AVX2},
@@ -8,6 +8,7 @@ var ints = family[Ints]{
 		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2,
 		gather: gatherPairsAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 	},
+	AVXVNNI: &avxVNNI,
 	AVX512: {
 		Set: AVX512, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
 		narrow:    []func(t *IntTile){narrow1AVX512, narrow2AVX512, narrow3AVX512, narrow4AVX512, narrow5AVX512, narrow6AVX512, narrow7AVX512, narrow8AVX512, narrow9AVX512, narrow10AVX512, narrow11AVX512, narrow12AVX512},
@@ -37,7 +38,7 @@ var ints = family[Ints]{
 		gatherQuads: gatherQuadsAVX512,
 		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantise32: requantise32AVX512, requantise64: requantise64AVX512, requantiseFew: requantiseAVX2,
 	},
-}
+}, &amxLoops)
 
 //go:noescape
 func narrow1AVX2(t *IntTile)

@@ -33,63 +33,67 @@ func everyInts(t *testing.T, f func(t *testing.T, ik *Ints, r *rand.Rand)) {
 }
 
 func TestIntTiles(t *testing.T) {
-	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
-		for n := range 2000 {
-			wide := r.IntN(2) == 0
-			rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
-			rowA, segA := r.IntN(30), r.IntN(30)
-			a := make([]int16, (rows-1)*rowA+(segs-1)*segA+2*k)
-			for i := range a {
-				a[i] = int16(r.IntN(511) - 255)
-				if n%5 == 0 {
-					a[i] = []int16{-255, 255}[r.IntN(2)]
-				}
-			}
-			b8, b16 := make([]int8, segs*k*ik.Cols*2), make([]int16, segs*k*ik.Cols*2)
-			for i := range b8 {
-				b16[i] = int16(r.IntN(511) - 255)
-				if n%5 == 0 {
-					b16[i] = []int16{-255, 255}[r.IntN(2)]
-				}
-				if !wide {
-					b8[i] = int8(b16[i])
-					b16[i] = int16(b8[i])
-				}
-			}
-			ldc := ik.Cols + r.IntN(3)
-			c := make([]int32, rows*ldc+2)
-			for i := range c {
-				c[i] = r.Int32() - r.Int32()
-			}
-			want := append([]int32(nil), c...)
-			more := r.IntN(2) == 0
-			for x := range rows {
-				for j := range ik.Cols {
-					var s int32
-					if more {
-						s = c[1+x*ldc+j]
-					}
-					for g := range segs {
-						for i := range 2 * k {
-							s += int32(a[x*rowA+g*segA+i]) * int32(b16[((g*k+i/2)*ik.Cols+j)*2+i%2])
-						}
-					}
-					want[1+x*ldc+j] = s
-				}
-			}
-			tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: 2 * rowA, SegA: 2 * segA, K: k, Segs: segs, B: unsafe.Pointer(&b8[0]), C: &c[1], RowC: 4 * ldc}
-			if wide {
-				tile.B = unsafe.Pointer(&b16[0])
-			}
-			tile.SetContinue(more)
-			ik.Run(tile, rows, wide)
-			for i := range c {
-				if c[i] != want[i] {
-					t.Fatalf("case %d: %d rows, %d segments of %d pairs, wide %t, more %t: value %d is %d, want %d", n, rows, segs, k, wide, more, i, c[i], want[i])
-				}
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) { intTiles(t, ik, r, 2000) })
+}
+
+// intTiles compares n products of pairs with their definition.
+func intTiles(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+	t.Helper()
+	for n := range n {
+		wide := r.IntN(2) == 0
+		rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
+		rowA, segA := r.IntN(30), r.IntN(30)
+		a := make([]int16, (rows-1)*rowA+(segs-1)*segA+2*k)
+		for i := range a {
+			a[i] = int16(r.IntN(511) - 255)
+			if n%5 == 0 {
+				a[i] = []int16{-255, 255}[r.IntN(2)]
 			}
 		}
-	})
+		b8, b16 := make([]int8, segs*k*ik.Cols*2), make([]int16, segs*k*ik.Cols*2)
+		for i := range b8 {
+			b16[i] = int16(r.IntN(511) - 255)
+			if n%5 == 0 {
+				b16[i] = []int16{-255, 255}[r.IntN(2)]
+			}
+			if !wide {
+				b8[i] = int8(b16[i])
+				b16[i] = int16(b8[i])
+			}
+		}
+		ldc := ik.Cols + r.IntN(3)
+		c := make([]int32, rows*ldc+2)
+		for i := range c {
+			c[i] = r.Int32() - r.Int32()
+		}
+		want := append([]int32(nil), c...)
+		more := r.IntN(2) == 0
+		for x := range rows {
+			for j := range ik.Cols {
+				var s int32
+				if more {
+					s = c[1+x*ldc+j]
+				}
+				for g := range segs {
+					for i := range 2 * k {
+						s += int32(a[x*rowA+g*segA+i]) * int32(b16[((g*k+i/2)*ik.Cols+j)*2+i%2])
+					}
+				}
+				want[1+x*ldc+j] = s
+			}
+		}
+		tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: 2 * rowA, SegA: 2 * segA, K: k, Segs: segs, B: unsafe.Pointer(&b8[0]), C: &c[1], RowC: 4 * ldc}
+		if wide {
+			tile.B = unsafe.Pointer(&b16[0])
+		}
+		tile.SetContinue(more)
+		ik.Run(tile, rows, wide)
+		for i := range c {
+			if c[i] != want[i] {
+				t.Fatalf("case %d: %d rows, %d segments of %d pairs, wide %t, more %t: value %d is %d, want %d", n, rows, segs, k, wide, more, i, c[i], want[i])
+			}
+		}
+	}
 }
 
 func TestWiden(t *testing.T) {
@@ -217,98 +221,116 @@ func TestIntQuads(t *testing.T) {
 		if !ik.Quads() {
 			t.Skip("no products of fours")
 		}
-		for n := range 2000 {
-			turned, more := r.IntN(2) == 0, r.IntN(2) == 0
-			rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
-			rowA, segA := r.IntN(50), r.IntN(50)
-			a, b := make([]uint8, (rows-1)*rowA+(segs-1)*segA+4*k), make([]uint8, segs*k*ik.Cols*4)
-			for _, v := range [][]uint8{a, b} {
-				for i := range v {
-					if v[i] = uint8(r.Uint32()); n%5 == 0 {
-						v[i] = []uint8{0, 127, 128, 255}[r.IntN(4)]
-					}
-				}
-			}
-			start := make([]int32, max(rows, ik.Cols))
-			for i := range start {
-				start[i] = r.Int32() - r.Int32()
-			}
-			ldc := ik.Cols + r.IntN(3)
-			c := make([]int32, rows*ldc+2)
-			for i := range c {
-				c[i] = r.Int32() - r.Int32()
-			}
-			want := append([]int32(nil), c...)
-			cols, done := 1+r.IntN(ik.Cols), ik.Cols
-			if turned && 2*cols <= ik.Cols {
-				done = ik.Cols / 2
-			}
-			for x := range rows {
-				for j := range done {
-					s := start[j]
-					if turned {
-						s = start[x]
-					}
-					if more {
-						s = c[1+x*ldc+j]
-					}
-					for g := range segs {
-						for i := range 4 * k {
-							p, q := a[x*rowA+g*segA+i], b[((g*k+i/4)*ik.Cols+j)*4+i%4]
-							if turned {
-								s += int32(int8(p)) * int32(q)
-							} else {
-								s += int32(p) * int32(int8(q))
-							}
-						}
-					}
-					want[1+x*ldc+j] = s
-				}
-			}
-			tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[1], RowC: 4 * ldc, Start: &start[0]}
-			tile.SetContinue(more)
-			if turned {
-				ik.RunTurned(tile, rows, cols)
-			} else {
-				ik.RunQuads(tile, rows)
-			}
-			for i := range c {
-				if c[i] != want[i] {
-					t.Fatalf("case %d: %d rows, %d segments of %d fours, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
-				}
-			}
-		}
-		for range 200 {
-			src, quads := make([]uint8, 400), 1+r.IntN(5)
-			for i := range src {
-				src[i] = uint8(r.Uint32())
-			}
-			offs := make([]int32, 4*quads)
-			for i := range offs {
-				offs[i] = int32(r.IntN(300))
-			}
-			split := int32(r.IntN(ik.Cols))
-			runs := []Run{{int32(r.IntN(20)), 0}, {int32(r.IntN(20)), split}}
-			dst := make([]uint8, (quads+1)*ik.Cols*4)
-			ik.GatherQuads(dst, src, offs, runs)
-			for q := range quads {
-				for j := range ik.Cols {
-					from := int(runs[0].From) + j
-					if j >= int(split) {
-						from = int(runs[1].From) + j - int(split)
-					}
-					for i := range 4 {
-						if got, want := dst[(q*ik.Cols+j)*4+i], src[int(offs[4*q+i])+from]; got != want {
-							t.Fatalf("four %d, column %d, tap %d is %d, want %d", q, j, i, got, want)
-						}
-					}
-				}
-			}
-		}
+		intQuads(t, ik, r, 2000)
+		gatherQuads(t, ik, r)
 	})
 }
 
-func TestUnsigned(t *testing.T) {
+// intQuads compares n products of fours with their definition.
+func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+	t.Helper()
+	for n := range n {
+		turned, more := r.IntN(2) == 0, r.IntN(2) == 0
+		rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
+		if n%4 == 0 {
+			k = 1 + r.IntN(50)
+		}
+		rowA, segA := r.IntN(50), r.IntN(50)
+		a, b := make([]uint8, (rows-1)*rowA+(segs-1)*segA+4*k), make([]uint8, segs*k*ik.Cols*4)
+		for _, v := range [][]uint8{a, b} {
+			for i := range v {
+				if v[i] = uint8(r.Uint32()); n%5 == 0 {
+					v[i] = []uint8{0, 127, 128, 255}[r.IntN(4)]
+				}
+			}
+		}
+		start := make([]int32, max(rows, ik.Cols))
+		for i := range start {
+			start[i] = r.Int32() - r.Int32()
+		}
+		ldc := ik.Cols + r.IntN(3)
+		c := make([]int32, rows*ldc+2)
+		for i := range c {
+			c[i] = r.Int32() - r.Int32()
+		}
+		want := append([]int32(nil), c...)
+		cols, done := 1+r.IntN(ik.Cols), ik.Cols
+		if turned && 2*cols <= ik.Cols {
+			done = ik.Cols / 2
+		}
+		for x := range rows {
+			for j := range done {
+				s := start[j]
+				if turned {
+					s = start[x]
+				}
+				if more {
+					s = c[1+x*ldc+j]
+				}
+				for g := range segs {
+					for i := range 4 * k {
+						p, q := a[x*rowA+g*segA+i], b[g*k*ik.Cols*4+ik.FourAt(k, i, j)]
+						weight, act := q, int32(p)
+						if turned {
+							weight, act = p, int32(q)
+						}
+						if ik.Signed {
+							act = int32(int8(act))
+						}
+						s += int32(int8(weight)) * act
+					}
+				}
+				want[1+x*ldc+j] = s
+			}
+		}
+		tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[1], RowC: 4 * ldc, Start: &start[0]}
+		tile.SetContinue(more)
+		if turned {
+			ik.RunTurned(tile, rows, cols)
+		} else {
+			ik.RunQuads(tile, rows)
+		}
+		for i := range c {
+			if c[i] != want[i] {
+				t.Fatalf("case %d: %d rows, %d segments of %d fours, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
+			}
+		}
+	}
+}
+
+// gatherQuads compares gathered panels with their definition.
+func gatherQuads(t *testing.T, ik *Ints, r *rand.Rand) {
+	t.Helper()
+	for range 200 {
+		src, quads := make([]uint8, 400), 1+r.IntN(5)
+		for i := range src {
+			src[i] = uint8(r.Uint32())
+		}
+		offs := make([]int32, 4*quads)
+		for i := range offs {
+			offs[i] = int32(r.IntN(300))
+		}
+		split := int32(r.IntN(ik.Cols))
+		runs := []Run{{int32(r.IntN(20)), 0}, {int32(r.IntN(20)), split}}
+		dst := make([]uint8, (quads+2)*ik.Cols*4)
+		ik.GatherQuads(dst, src, offs, runs)
+		for q := range quads {
+			for j := range ik.Cols {
+				from := int(runs[0].From) + j
+				if j >= int(split) {
+					from = int(runs[1].From) + j - int(split)
+				}
+				for i := range 4 {
+					if got, want := dst[ik.FourAt(quads, 4*q+i, j)], src[int(offs[4*q+i])+from]; got != want {
+						t.Fatalf("four %d, column %d, tap %d is %d, want %d", q, j, i, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestFours(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, _ *rand.Rand) {
 		src := make([]uint8, 141)
 		for i := range src {
@@ -316,13 +338,16 @@ func TestUnsigned(t *testing.T) {
 		}
 		for n := range src {
 			for _, signed := range []bool{false, true} {
+				if zero := ik.FoursZero(signed, 5); zero != 5 && (zero-5)*(zero-5) != 128*128 || (zero != 5) != (signed != ik.Signed) {
+					t.Fatalf("the zero point 5 comes to %d", zero)
+				}
 				dst := make([]uint8, len(src))
-				ik.Unsigned(dst, src[:n], signed)
+				ik.Fours(dst, src[:n], signed)
 				for i, v := range dst {
 					want := uint8(0)
 					if i < n {
-						if want = src[i]; signed {
-							want = uint8(int(int8(want)) + 128)
+						if want = src[i]; signed != ik.Signed {
+							want ^= 0x80
 						}
 					}
 					if v != want {

@@ -11,6 +11,10 @@ var peaks = family[Peak]{
 		Set: AVX2, Floats: peakFloatsAVX2, FloatOps: peakSums * 8 * 2,
 		Ints: peakPairsAVX2, IntOps: peakSums * 16 * 2,
 	},
+	AVXVNNI: {
+		Set: AVXVNNI, Floats: peakFloatsAVX2, FloatOps: peakSums * 8 * 2,
+		Ints: peakQuadsAVXVNNI, IntOps: peakSums * 32 * 2,
+	},
 	AVX512: {
 		Set: AVX512, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
 		Ints: peakPairsAVX512, IntOps: peakSums32 * 32 * 2,
@@ -18,6 +22,10 @@ var peaks = family[Peak]{
 	VNNI: {
 		Set: VNNI, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
 		Ints: peakQuadsVNNI, IntOps: peakSums32 * 64 * 2,
+	},
+	AMX: {
+		Set: AMX, Floats: peakFloatsAVX512, FloatOps: peakSums32 * 16 * 2,
+		Ints: amxLoops.peak, IntOps: tilesRows * tilesCols * tileBytes * 2,
 	},
 }
 

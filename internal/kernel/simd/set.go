@@ -20,7 +20,7 @@ const (
 	AVXVNNI            // amd64: AVX2 with the 8-bit dot product
 	AVX512             // amd64: AVX-512 F, BW, DQ and VL
 	VNNI               // amd64: AVX-512 with the 8-bit dot product
-	AMX                // amd64: VNNI with tiles of 8-bit integers and bfloat16
+	AMX                // amd64: VNNI with tiles of 8-bit integers
 
 	sets = iota
 )

@@ -15,6 +15,8 @@ func detected(s Set) bool {
 		return x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512CD
 	case VNNI:
 		return x.HasAVX512VNNI && x.HasAVX512VBMI
+	case AMX:
+		return x.HasAMXTile && x.HasAMXInt8 && tilesWork()
 	}
 	return false
 }

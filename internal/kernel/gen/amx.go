@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Places of the fields of simd.tileProgram, in bytes; a test there compares them.
+const (
+	progConfig = 8 * iota
+	progA
+	progRowA
+	progStepA
+	progEndA
+	progB
+	progStepB
+	progEndB
+	progSteps
+	progSegs
+	progC
+	progRowC
+	progStart
+	progRows
+)
+
+// Tiles of a program: sums, by row and by column; rows of a; columns of b.
+const (
+	tileSums = 0
+	tileRows = 4
+	tileCols = 6
+)
+
+// amx writes the products of fours of 8-bit numbers with tiles: registers of up to 16 rows of 64 bytes.
+func amx(a *asm) {
+	for _, k := range []intKind{quads, turned, half} {
+		for rows := 1; rows <= 2; rows++ {
+			a.tiles(rows, k)
+		}
+	}
+	a.cpuid()
+}
+
+// Instructions of tiles, in the encoding of Intel's Software Developer's Manual; a test disassembles them. Go's
+// assembler knows none.
+
+// tileMemory writes an instruction that moves rows of 64 bytes, or fewer, between tile t and memory at base + off + row·index.
+func (a *asm) tileMemory(name string, prefix vexPrefix, t int, base, index reg.GPPhysical, off int) {
+	b, x := int(base.PhysicalIndex()), int(index.PhysicalIndex())
+	code := append(vex38(prefix, false, t, x, b, 0), 0x4B, byte(0x44|t<<3), byte(x&7<<3|b&7), byte(off))
+	a.raw(fmt.Sprintf("%s tile %d, %d(%s)(%s*1)", name, t, off, base.Asm(), index.Asm()), code...)
+}
+
+func (a *asm) tileLoad(t int, base, index reg.GPPhysical, off int) {
+	a.tileMemory("TILELOADD", vexF2, t, base, index, off)
+}
+
+func (a *asm) tileStore(t int, base, index reg.GPPhysical, off int) {
+	a.tileMemory("TILESTORED", vexF3, t, base, index, off)
+}
+
+// tileProduct adds to tile sum the products of rows of tile x by columns of tile y. One of both has signs.
+func (a *asm) tileProduct(signed bool, y, x, sum int) {
+	name, prefix := "TDPBUSD", vex66
+	if signed {
+		name, prefix = "TDPBSUD", vexF3
+	}
+	a.raw(fmt.Sprintf("%s tile %d, tile %d, tile %d", name, y, x, sum), append(vex38(prefix, false, 0, 0, 0, y), 0x5E, byte(0xC0|sum<<3|x))...)
+}
+
+// tileConfig takes the sizes of tiles from memory at base, and clears them.
+func (a *asm) tileConfig(base reg.GPPhysical) {
+	b := int(base.PhysicalIndex())
+	a.raw(fmt.Sprintf("LDTILECFG (%s)", base.Asm()), append(vex38(vexNone, false, 0, 0, b, 0), 0x49, byte(b&7))...)
+}
+
+// tileRelease gives the tiles up: no thread keeps any beyond a call.
+func (a *asm) tileRelease() {
+	a.raw("TILERELEASE", append(vex38(vexNone, false, 0, 0, 0, 0), 0x49, 0xC0)...)
+}
+
+// tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half. Sums begin
+// with what start has: for each column, or turned for each row; without it with what c has.
+func (a *asm) tiles(rows int, kind intKind) {
+	name, cols := fmt.Sprintf("%s%dAMX", kind, 16*rows), 2
+	if kind == half {
+		kind, cols = turned, 1
+	}
+	a.function(name, "func(p *byte)")
+	p := reg.RDI
+	a.Load(a.Param("p"), p)
+	// Registers by number: what is written in bytes has them.
+	x, y, c := []reg.GPPhysical{reg.RSI, reg.R8}, reg.RBX, []reg.GPPhysical{reg.R9, reg.R10}
+	rowA, line, rowC, tmp := reg.RDX, reg.RCX, reg.R11, reg.RAX
+	steps, segs := reg.R12, reg.R13
+	each := func(f func(t, r, v int)) {
+		for r := range rows {
+			for v := range cols {
+				f(tileSums+2*r+v, r, v)
+			}
+		}
+	}
+	bases := func(first []reg.GPPhysical, field int, by reg.GPPhysical) {
+		a.MOVQ(at(p, field), first[0])
+		if rows == 2 {
+			a.MOVQ(by, first[1])
+			a.SHLQ(operand.U8(4), first[1])
+			a.ADDQ(first[0], first[1])
+		}
+	}
+	a.MOVQ(at(p, progConfig), tmp)
+	a.tileConfig(tmp)
+	a.MOVQ(at(p, progRowC), rowC)
+	bases(c, progC, rowC)
+	a.MOVQ(at(p, progStart), tmp)
+	a.TESTQ(tmp, tmp)
+	a.JZ(operand.LabelRef("continue"))
+	if kind == quads {
+		// All rows from one: the next one lies 0 bytes further.
+		a.XORQ(line, line)
+		each(func(t, _, v int) { a.tileLoad(t, tmp, line, 64*v) })
+		a.JMP(operand.LabelRef("begin"))
+	} else {
+		a.MOVQ(at(p, progRows), steps)
+		a.MOVQ(c[0], segs)
+		a.Label("row")
+		a.VPBROADCASTD(at(tmp, 0), reg.Z0)
+		for v := range cols {
+			a.VMOVUPS(reg.Z0, at(segs, 64*v))
+		}
+		a.ADDQ(operand.U8(4), tmp)
+		a.ADDQ(rowC, segs)
+		a.DECQ(steps)
+		a.JNZ(operand.LabelRef("row"))
+		a.VZEROUPPER()
+	}
+	a.Label("continue")
+	each(func(t, r, v int) { a.tileLoad(t, c[r], rowC, 64*v) })
+	a.Label("begin")
+	a.MOVQ(at(p, progRowA), rowA)
+	bases(x, progA, rowA)
+	a.MOVQ(at(p, progB), y)
+	a.MOVQ(operand.U32(128), line)
+	a.MOVQ(at(p, progSegs), segs)
+	a.Label("segment")
+	a.MOVQ(at(p, progSteps), steps)
+	a.Label("step")
+	a.tileLoad(tileCols, y, line, 0)
+	for r := range rows {
+		a.tileLoad(tileRows+r, x[r], rowA, 0)
+		a.tileProduct(kind == turned, tileCols, tileRows+r, tileSums+2*r)
+	}
+	if cols == 2 {
+		a.tileLoad(tileCols+1, y, line, 64)
+		for r := range rows {
+			a.tileProduct(kind == turned, tileCols+1, tileRows+r, tileSums+2*r+1)
+		}
+	}
+	further := func(fieldA, fieldB int) {
+		for r := range rows {
+			a.ADDQ(at(p, fieldA), x[r])
+		}
+		a.ADDQ(at(p, fieldB), y)
+	}
+	further(progStepA, progStepB)
+	a.DECQ(steps)
+	a.JNZ(operand.LabelRef("step"))
+	further(progEndA, progEndB)
+	a.DECQ(segs)
+	a.JNZ(operand.LabelRef("segment"))
+	each(func(t, r, v int) { a.tileStore(t, c[r], rowC, 64*v) })
+	a.tileRelease()
+	a.RET()
+}
+
+// cpuid asks the processor what it is.
+func (a *asm) cpuid() {
+	a.function("cpuid", "func(leaf, sub uint32) (ax, bx, cx, dx uint32)")
+	a.Load(a.Param("leaf"), reg.EAX)
+	a.Load(a.Param("sub"), reg.ECX)
+	a.CPUID()
+	for i, r := range []reg.Register{reg.EAX, reg.EBX, reg.ECX, reg.EDX} {
+		a.Store(r, a.ReturnIndex(i))
+	}
+	a.RET()
+}

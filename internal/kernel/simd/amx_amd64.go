@@ -1,0 +1,218 @@
+package simd
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// Products of fours of 8-bit numbers with the tiles of AMX: registers of up to 16 rows of 64 bytes. A tile of
+// activations or weights has 16 rows of 16 fours, one of a panel 16 fours of 16 columns, one of sums
+// 16 rows of 16. Panels are those of [VNNI]: a tile takes every other 64 bytes of one.
+
+const (
+	tileLines  = 16 // rows of a tile, and fours of one
+	tileBytes  = 64 // of a row
+	tilesCols  = 32 // of a panel, two tiles
+	tilesRows  = 32 // of two tiles
+	fewestRows = 8  // below half a tile most of a product would be nothing; an estimate, nobody has measured it
+)
+
+// tileProgram is what one call computes: all steps have as many fours. The assembly knows the places of its fields.
+type tileProgram struct {
+	config            *[64]byte // sizes of the tiles
+	a                 unsafe.Pointer
+	rowA, stepA, endA int // bytes to the next row, to the next step, and from the end of a segment to the next one
+	b                 unsafe.Pointer
+	stepB, endB       int
+	steps, segs       int
+	c                 *int32
+	rowC              int
+	start             *int32 // what sums begin with, of each column, or turned of each row; nil for what c has
+	rows              int
+
+	sizes [64]byte
+}
+
+// tileLoops are the programs for up to 16 rows and for up to 32.
+type tileLoops struct{ quads, turned, half [2]func(p *tileProgram) }
+
+var amxLoops = tileLoops{
+	quads:  [2]func(p *tileProgram){quads16AMX, quads32AMX},
+	turned: [2]func(p *tileProgram){turned16AMX, turned32AMX},
+	half:   [2]func(p *tileProgram){half16AMX, half32AMX},
+}
+
+var tilePrograms = sync.Pool{New: func() any { return new(tileProgram) }}
+
+// run computes what [Ints.RunQuads] does, or [Ints.RunTurned] if turned.
+func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
+	loops := &l.quads
+	switch {
+	case turned && cols <= tilesCols/2:
+		loops = &l.half
+	case turned:
+		loops = &l.turned
+	}
+	loop := loops[(rows-1)/tileLines]
+	p := tilePrograms.Get().(*tileProgram)
+	p.rows, p.rowA, p.segs, p.c, p.rowC = rows, t.RowA, t.Segs, t.C, t.RowC
+	if p.start = t.Start; t.more != 0 {
+		p.start = nil
+	}
+	// Equal steps, or else whole ones and then one of what is left of each segment: sums of integers have no order.
+	steps := (t.K + tileLines - 1) / tileLines
+	if t.K%steps == 0 {
+		p.part(t, 0, t.K/steps, steps)
+		loop(p)
+	} else {
+		whole := t.K / tileLines
+		p.part(t, 0, tileLines, whole)
+		loop(p)
+		p.start = nil
+		p.part(t, whole*tileLines, t.K-whole*tileLines, 1)
+		loop(p)
+	}
+	*p = tileProgram{}
+	tilePrograms.Put(p)
+}
+
+// peak multiplies the same four tiles n times, loading them each time.
+func (l *tileLoops) peak(n int) {
+	if n <= 0 {
+		return
+	}
+	const line = 4 * tilesCols
+	b, c := make([]uint8, tileLines*line), make([]int32, tilesRows*tilesCols)
+	p := &tileProgram{rows: tilesRows, rowA: tileBytes, segs: 1, c: &c[0], rowC: 4 * tilesCols}
+	p.part(&IntTile{A: unsafe.Pointer(&b[0]), B: unsafe.Pointer(&b[0]), K: tileLines}, 0, tileLines, 1)
+	p.steps, p.stepA, p.stepB = n, 0, 0
+	l.quads[1](p)
+}
+
+// part sets steps steps of fours fours, from four first of each segment on.
+func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
+	const line = 4 * tilesCols // of fours of a panel
+	p.a, p.stepA, p.endA = unsafe.Add(t.A, 4*first), 4*fours, t.SegA-4*fours*steps
+	p.b, p.stepB, p.endB = unsafe.Add(t.B, line*first), line*fours, line*(t.K-fours*steps)
+	p.steps = steps
+	p.sizes = [64]byte{0: 1} // the palette
+	size := func(tile, rows, bytes int) {
+		if rows > 0 {
+			p.sizes[16+2*tile], p.sizes[48+tile] = byte(bytes), byte(rows)
+		}
+	}
+	for i := range 2 {
+		rows := min(max(0, p.rows-i*tileLines), tileLines)
+		size(2*i, rows, tileBytes)
+		size(2*i+1, rows, tileBytes)
+		size(4+i, rows, 4*fours)
+		size(6+i, fours, tileBytes)
+	}
+	p.config = &p.sizes
+}
+
+// withTiles adds the set with tiles to a table: all but products of fours is that of VNNI.
+func withTiles(table family[Ints], l *tileLoops) family[Ints] {
+	f := *table[VNNI]
+	f.Set, f.Rows, f.tiles, f.fewest = AMX, tilesRows, l.run, fewestRows
+	table[AMX] = &f
+	return table
+}
+
+// tilesWork tells whether the processor has the tiles that the loops know, the system lets the process use them,
+// and they compute what plain Go does.
+var tilesWork = sync.OnceValue(func() bool {
+	// Leaf 0x1D: palettes; of the first one the bytes of all tiles, of one, of a row, the number of tiles, and of rows.
+	if most, _, _, _ := cpuid(0, 0); most < 0x1D {
+		return false
+	}
+	if palettes, _, _, _ := cpuid(0x1D, 0); palettes < 1 {
+		return false
+	}
+	ax, bx, cx, _ := cpuid(0x1D, 1)
+	if ax != 8<<10|1<<26 || bx != tileBytes|8<<16 || cx&0xFFFF != tileLines {
+		return false
+	}
+	return tilesAllowed() && amxLoops.check()
+})
+
+// check compares products with those of plain Go: with numbers of all sizes, for whole tiles and for others.
+func (l *tileLoops) check() bool {
+	const most, segs = 40, 2
+	a, b := make([]uint8, tilesRows*segs*4*most), make([]uint8, segs*4*most*tilesCols)
+	seed := uint32(1)
+	for _, v := range [][]uint8{a, b} {
+		for i := range v {
+			seed = seed*1664525 + 1013904223
+			v[i] = uint8(seed >> 24)
+		}
+	}
+	start, c := make([]int32, tilesRows), make([]int32, tilesRows*tilesCols)
+	for i := range start {
+		start[i] = int32(i * i * 1000003)
+	}
+	for _, s := range [][3]int{{32, 40, 32}, {32, 16, 16}, {19, 21, 32}, {16, 32, 32}, {9, 5, 9}, {1, 1, 1}} {
+		rows, k, cols := s[0], s[1], s[2]
+		for _, turned := range []bool{false, true} {
+			for _, more := range []bool{false, true} {
+				t := &IntTile{A: unsafe.Pointer(&a[0]), RowA: segs * 4 * k, SegA: 4 * k, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * tilesCols, Start: &start[0]}
+				t.SetContinue(more)
+				for i := range c {
+					c[i] = int32(i)
+				}
+				l.run(t, rows, cols, turned)
+				if !l.equal(c, a, b, start, rows, segs*k, cols, turned, more) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// equal compares the results of check, of k fours that lie one after the other.
+func (*tileLoops) equal(c []int32, a, b []uint8, start []int32, rows, k, cols int, turned, more bool) bool {
+	for r := range rows {
+		for j := range cols {
+			want := start[j]
+			switch {
+			case more:
+				want = int32(r*tilesCols + j)
+			case turned:
+				want = start[r]
+			}
+			for i := range 4 * k {
+				x, y := a[r*4*k+i], b[(i/4*tilesCols+j)*4+i%4]
+				if turned {
+					want += int32(int8(x)) * int32(y)
+				} else {
+					want += int32(x) * int32(int8(y))
+				}
+			}
+			if c[r*tilesCols+j] != want {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+//go:noescape
+func quads16AMX(p *tileProgram)
+
+//go:noescape
+func quads32AMX(p *tileProgram)
+
+//go:noescape
+func turned16AMX(p *tileProgram)
+
+//go:noescape
+func turned32AMX(p *tileProgram)
+
+//go:noescape
+func half16AMX(p *tileProgram)
+
+//go:noescape
+func half32AMX(p *tileProgram)
+
+func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)

@@ -1,0 +1,110 @@
+package simd
+
+// avxVNNI has the products of AVX2 with dot products.
+var avxVNNI = Ints{
+	Set: AVXVNNI, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
+	narrow:      []func(t *IntTile){narrow1AVXVNNI, narrow2AVXVNNI, narrow3AVXVNNI, narrow4AVXVNNI, narrow5AVXVNNI, narrow6AVXVNNI},
+	wide:        []func(t *IntTile){wide1AVXVNNI, wide2AVXVNNI, wide3AVXVNNI, wide4AVXVNNI, wide5AVXVNNI, wide6AVXVNNI},
+	quads:       []func(t *IntTile){quads1AVXVNNI, quads2AVXVNNI, quads3AVXVNNI, quads4AVXVNNI, quads5AVXVNNI, quads6AVXVNNI},
+	turned:      []func(t *IntTile){turned1AVXVNNI, turned2AVXVNNI, turned3AVXVNNI, turned4AVXVNNI, turned5AVXVNNI, turned6AVXVNNI},
+	half:        []func(t *IntTile){half1AVXVNNI, half2AVXVNNI, half3AVXVNNI, half4AVXVNNI, half5AVXVNNI, half6AVXVNNI},
+	gatherQuads: gatherQuadsAVX2,
+	widenInt8:   widenInt8AVX2, widenUint8: widenUint8AVX2,
+	gather: gatherPairsAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
+}
+
+//go:noescape
+func narrow1AVXVNNI(t *IntTile)
+
+//go:noescape
+func narrow2AVXVNNI(t *IntTile)
+
+//go:noescape
+func narrow3AVXVNNI(t *IntTile)
+
+//go:noescape
+func narrow4AVXVNNI(t *IntTile)
+
+//go:noescape
+func narrow5AVXVNNI(t *IntTile)
+
+//go:noescape
+func narrow6AVXVNNI(t *IntTile)
+
+//go:noescape
+func wide1AVXVNNI(t *IntTile)
+
+//go:noescape
+func wide2AVXVNNI(t *IntTile)
+
+//go:noescape
+func wide3AVXVNNI(t *IntTile)
+
+//go:noescape
+func wide4AVXVNNI(t *IntTile)
+
+//go:noescape
+func wide5AVXVNNI(t *IntTile)
+
+//go:noescape
+func wide6AVXVNNI(t *IntTile)
+
+//go:noescape
+func quads1AVXVNNI(t *IntTile)
+
+//go:noescape
+func quads2AVXVNNI(t *IntTile)
+
+//go:noescape
+func quads3AVXVNNI(t *IntTile)
+
+//go:noescape
+func quads4AVXVNNI(t *IntTile)
+
+//go:noescape
+func quads5AVXVNNI(t *IntTile)
+
+//go:noescape
+func quads6AVXVNNI(t *IntTile)
+
+//go:noescape
+func turned1AVXVNNI(t *IntTile)
+
+//go:noescape
+func turned2AVXVNNI(t *IntTile)
+
+//go:noescape
+func turned3AVXVNNI(t *IntTile)
+
+//go:noescape
+func turned4AVXVNNI(t *IntTile)
+
+//go:noescape
+func turned5AVXVNNI(t *IntTile)
+
+//go:noescape
+func turned6AVXVNNI(t *IntTile)
+
+//go:noescape
+func half1AVXVNNI(t *IntTile)
+
+//go:noescape
+func half2AVXVNNI(t *IntTile)
+
+//go:noescape
+func half3AVXVNNI(t *IntTile)
+
+//go:noescape
+func half4AVXVNNI(t *IntTile)
+
+//go:noescape
+func half5AVXVNNI(t *IntTile)
+
+//go:noescape
+func half6AVXVNNI(t *IntTile)
+
+//go:noescape
+func gatherQuadsAVX2(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func peakQuadsAVXVNNI(n int)

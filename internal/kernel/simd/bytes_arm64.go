@@ -1,0 +1,195 @@
+package simd
+
+var ints = family[Ints]{
+	NEON: {
+		Set: NEON, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
+		narrow:    []func(t *IntTile){narrow1NEON, narrow2NEON, narrow3NEON, narrow4NEON, narrow5NEON, narrow6NEON},
+		wide:      []func(t *IntTile){wide1NEON, wide2NEON, wide3NEON, wide4NEON, wide5NEON, wide6NEON},
+		widenInt8: widenInt8NEON, widenUint8: widenUint8NEON,
+		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON,
+	},
+	NEONDot: {
+		Set: NEONDot, Rows: 6, Cols: 16, Lanes: 8, Step: 16, Signed: true,
+		narrow:      []func(t *IntTile){narrow1NEON, narrow2NEON, narrow3NEON, narrow4NEON, narrow5NEON, narrow6NEON},
+		wide:        []func(t *IntTile){wide1NEON, wide2NEON, wide3NEON, wide4NEON, wide5NEON, wide6NEON},
+		quads:       []func(t *IntTile){quads1NEONDot, quads2NEONDot, quads3NEONDot, quads4NEONDot, quads5NEONDot, quads6NEONDot},
+		turned:      []func(t *IntTile){turned1NEONDot, turned2NEONDot, turned3NEONDot, turned4NEONDot, turned5NEONDot, turned6NEONDot},
+		half:        []func(t *IntTile){half1NEONDot, half2NEONDot, half3NEONDot, half4NEONDot, half5NEONDot, half6NEONDot},
+		gatherQuads: gatherQuadsNEONDot,
+		widenInt8:   widenInt8NEON, widenUint8: widenUint8NEON,
+		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON,
+	},
+	I8MM: {
+		Set: I8MM, Rows: 6, Cols: 16, Lanes: 8, Step: 16, Signed: true, Eights: true,
+		narrow:      []func(t *IntTile){narrow1NEON, narrow2NEON, narrow3NEON, narrow4NEON, narrow5NEON, narrow6NEON},
+		wide:        []func(t *IntTile){wide1NEON, wide2NEON, wide3NEON, wide4NEON, wide5NEON, wide6NEON},
+		quads:       []func(t *IntTile){quads1I8MM, quads2I8MM, quads3I8MM, quads4I8MM, quads5I8MM, quads6I8MM},
+		turned:      []func(t *IntTile){turned1I8MM, turned2I8MM, turned3I8MM, turned4I8MM, turned5I8MM, turned6I8MM},
+		half:        []func(t *IntTile){half1I8MM, half2I8MM, half3I8MM, half4I8MM, half5I8MM, half6I8MM},
+		gatherQuads: gatherQuadsI8MM,
+		widenInt8:   widenInt8NEON, widenUint8: widenUint8NEON,
+		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON,
+	},
+}
+
+//go:noescape
+func narrow1NEON(t *IntTile)
+
+//go:noescape
+func narrow2NEON(t *IntTile)
+
+//go:noescape
+func narrow3NEON(t *IntTile)
+
+//go:noescape
+func narrow4NEON(t *IntTile)
+
+//go:noescape
+func narrow5NEON(t *IntTile)
+
+//go:noescape
+func narrow6NEON(t *IntTile)
+
+//go:noescape
+func wide1NEON(t *IntTile)
+
+//go:noescape
+func wide2NEON(t *IntTile)
+
+//go:noescape
+func wide3NEON(t *IntTile)
+
+//go:noescape
+func wide4NEON(t *IntTile)
+
+//go:noescape
+func wide5NEON(t *IntTile)
+
+//go:noescape
+func wide6NEON(t *IntTile)
+
+//go:noescape
+func quads1NEONDot(t *IntTile)
+
+//go:noescape
+func quads2NEONDot(t *IntTile)
+
+//go:noescape
+func quads3NEONDot(t *IntTile)
+
+//go:noescape
+func quads4NEONDot(t *IntTile)
+
+//go:noescape
+func quads5NEONDot(t *IntTile)
+
+//go:noescape
+func quads6NEONDot(t *IntTile)
+
+//go:noescape
+func turned1NEONDot(t *IntTile)
+
+//go:noescape
+func turned2NEONDot(t *IntTile)
+
+//go:noescape
+func turned3NEONDot(t *IntTile)
+
+//go:noescape
+func turned4NEONDot(t *IntTile)
+
+//go:noescape
+func turned5NEONDot(t *IntTile)
+
+//go:noescape
+func turned6NEONDot(t *IntTile)
+
+//go:noescape
+func half1NEONDot(t *IntTile)
+
+//go:noescape
+func half2NEONDot(t *IntTile)
+
+//go:noescape
+func half3NEONDot(t *IntTile)
+
+//go:noescape
+func half4NEONDot(t *IntTile)
+
+//go:noescape
+func half5NEONDot(t *IntTile)
+
+//go:noescape
+func half6NEONDot(t *IntTile)
+
+//go:noescape
+func quads1I8MM(t *IntTile)
+
+//go:noescape
+func quads2I8MM(t *IntTile)
+
+//go:noescape
+func quads3I8MM(t *IntTile)
+
+//go:noescape
+func quads4I8MM(t *IntTile)
+
+//go:noescape
+func quads5I8MM(t *IntTile)
+
+//go:noescape
+func quads6I8MM(t *IntTile)
+
+//go:noescape
+func turned1I8MM(t *IntTile)
+
+//go:noescape
+func turned2I8MM(t *IntTile)
+
+//go:noescape
+func turned3I8MM(t *IntTile)
+
+//go:noescape
+func turned4I8MM(t *IntTile)
+
+//go:noescape
+func turned5I8MM(t *IntTile)
+
+//go:noescape
+func turned6I8MM(t *IntTile)
+
+//go:noescape
+func half1I8MM(t *IntTile)
+
+//go:noescape
+func half2I8MM(t *IntTile)
+
+//go:noescape
+func half3I8MM(t *IntTile)
+
+//go:noescape
+func half4I8MM(t *IntTile)
+
+//go:noescape
+func half5I8MM(t *IntTile)
+
+//go:noescape
+func half6I8MM(t *IntTile)
+
+//go:noescape
+func widenInt8NEON(dst *int16, src *byte, n int, zero int16)
+
+//go:noescape
+func widenUint8NEON(dst *int16, src *byte, n int, zero int16)
+
+//go:noescape
+func gatherPairsNEON(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func gatherQuadsNEONDot(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func gatherQuadsI8MM(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+
+//go:noescape
+func requantiseNEON(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)

@@ -1,0 +1,512 @@
+package simd
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// The loops of sets that the processor lacks are carried out here as the disassembler of binutils reads their bytes:
+// encodings that Go's assembler does not know are checked by another's eyes, and what they compute by the
+// tests that run on processors that have them. Memory is what the loop may read and write, and no more.
+
+// emulator carries out a few instructions of amd64.
+type emulator struct {
+	t       *testing.T
+	gp      map[string]uint64
+	zero    bool // the last result was
+	vectors [32][64]byte
+	tiles   [8]emulatedTile
+	held    bool // there are tiles
+	memory  []span
+}
+
+// span is memory from an address on.
+type span struct {
+	at    uint64
+	bytes []byte
+}
+
+// emulatedTile is a register of rows.
+type emulatedTile struct {
+	rows, size int
+	data       [16][64]byte
+}
+
+// instruction is a line of the disassembler, in Intel's order.
+type instruction struct {
+	name string
+	args []string
+	next uint64
+}
+
+// routine is a function, disassembled.
+type routine struct {
+	entry uint64
+	code  map[uint64]instruction
+}
+
+// disassemble reads a function of assembly. What Go calls is a wrapper, which calls the function.
+func disassemble(t *testing.T, f any) *routine {
+	t.Helper()
+	tool, err := exec.LookPath("objdump")
+	if err != nil {
+		if os.Getenv("OPMETER_REQUIRE") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("no objdump")
+	}
+	wrapper := reflect.ValueOf(f).UnsafePointer()
+	name := runtime.FuncForPC(uintptr(wrapper)).Name()
+	for i := range 200 {
+		if *(*byte)(unsafe.Add(wrapper, i)) != 0xE8 {
+			continue
+		}
+		entry := unsafe.Add(wrapper, i+5+int(*(*int32)(unsafe.Add(wrapper, i+1))))
+		at := func(n int) bool {
+			g := runtime.FuncForPC(uintptr(entry) + uintptr(n))
+			return g != nil && g.Name() == name && g.Entry() == uintptr(entry)
+		}
+		if !at(0) {
+			continue
+		}
+		size := 1
+		for at(size) {
+			size++
+		}
+		return lines(t, tool, uint64(uintptr(entry)), unsafe.Slice((*byte)(entry), size))
+	}
+	t.Fatalf("%s calls no function of its name", name)
+	return nil
+}
+
+// lines lets the disassembler read a function.
+func lines(t *testing.T, tool string, entry uint64, code []byte) *routine {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "code")
+	if err := os.WriteFile(file, code, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(tool, "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", "--no-show-raw-insn", fmt.Sprintf("--adjust-vma=%#x", entry), file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &routine{entry, map[uint64]instruction{}}
+	last := uint64(0)
+	for line := range strings.Lines(string(out)) {
+		address, text, ok := strings.Cut(strings.TrimSpace(line), ":\t")
+		at, err := strconv.ParseUint(address, 16, 64)
+		if !ok || err != nil {
+			continue
+		}
+		name, args, _ := strings.Cut(strings.TrimPrefix(text, "{vex} "), " ")
+		r.code[at] = instruction{name: name, args: strings.FieldsFunc(args, func(c rune) bool { return c == ',' || c == ' ' })}
+		if before, ok := r.code[last]; ok {
+			before.next = at
+			r.code[last] = before
+		}
+		last = at
+	}
+	return r
+}
+
+// number reads a number of the disassembler.
+func (m *emulator) number(s string) uint64 {
+	v, err := strconv.ParseInt(strings.TrimPrefix(s, "+"), 0, 64)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return uint64(v)
+}
+
+// place is the address that [base+index*scale+disp] names, and the index times its scale.
+func (m *emulator) place(s string) (at, step uint64) {
+	inner, ok := strings.CutPrefix(strings.TrimSuffix(s, "]"), "[")
+	if !ok {
+		m.t.Fatalf("no place: %q", s)
+	}
+	for term := range strings.SplitSeq(strings.ReplaceAll(inner, "-", "+-"), "+") {
+		name, scale, scaled := strings.Cut(term, "*")
+		v, isReg := m.gp[name]
+		switch {
+		case scaled:
+			step = v * m.number(scale)
+		case isReg:
+			at += v
+		default:
+			at += m.number(term)
+		}
+	}
+	return at, step
+}
+
+// bytes are n bytes at an address.
+func (m *emulator) bytes(at uint64, n int) []byte {
+	for _, s := range m.memory {
+		if at >= s.at && at+uint64(n) <= s.at+uint64(len(s.bytes)) {
+			return s.bytes[at-s.at:][:n]
+		}
+	}
+	m.t.Fatalf("%d bytes at %#x are none of the loop's", n, at)
+	return nil
+}
+
+// source is the value of a register, a number or memory of 64 bits.
+func (m *emulator) source(args []string) uint64 {
+	if last := args[len(args)-1]; strings.HasPrefix(last, "[") {
+		at, step := m.place(last)
+		return binary.LittleEndian.Uint64(m.bytes(at+step, 8))
+	} else if v, ok := m.gp[last]; ok {
+		return v
+	} else {
+		return m.number(last)
+	}
+}
+
+// register is the number of a register, and its size in bytes if it is one of vectors.
+func (m *emulator) register(s string) (i, size int) {
+	if len(s) < 4 {
+		m.t.Fatalf("no register: %q", s)
+	}
+	return int(m.number(s[3:])), map[byte]int{'x': 16, 'y': 32, 'z': 64}[s[0]]
+}
+
+// operand are the bytes of a register, or of memory.
+func (m *emulator) operand(args []string, size int) []byte {
+	last := args[len(args)-1]
+	if strings.HasPrefix(last, "[") {
+		at, step := m.place(last)
+		return m.bytes(at+step, size)
+	}
+	i, _ := m.register(last)
+	return m.vectors[i][:size]
+}
+
+// call carries a function out with one argument and says what memory it has.
+func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
+	stack := make([]byte, 16)
+	binary.LittleEndian.PutUint64(stack[8:], uint64(uintptr(arg)))
+	m.memory = append(memory, over(unsafe.Pointer(&stack[0]), len(stack)))
+	m.gp = map[string]uint64{"rsp": m.memory[len(memory)].at}
+	for _, name := range []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13"} {
+		m.gp[name] = 1 << 63 // nowhere
+	}
+	for at := r.entry; ; {
+		x, ok := r.code[at]
+		if !ok {
+			m.t.Fatalf("no instruction at %#x", at)
+		}
+		at = x.next
+		switch x.name {
+		case "ret":
+			if m.held {
+				m.t.Fatal("tiles outlive the call")
+			}
+			return
+		case "jmp":
+			at = m.number(x.args[0])
+		case "je", "jne":
+			if m.zero == (x.name == "je") {
+				at = m.number(x.args[0])
+			}
+		case "int3", "(bad)":
+			m.t.Fatalf("%s before %#x", x.name, at)
+		default:
+			if !m.scalar(x) && !m.vector(x) {
+				m.tile(x)
+			}
+		}
+	}
+}
+
+// scalar carries out an instruction of general registers.
+func (m *emulator) scalar(x instruction) bool {
+	var v uint64
+	switch x.name {
+	case "mov":
+		m.gp[x.args[0]] = m.source(x.args[1:])
+		return true
+	case "lea":
+		at, step := m.place(x.args[1])
+		m.gp[x.args[0]] = at + step
+		return true
+	case "test":
+		m.zero = m.gp[x.args[0]]&m.source(x.args[1:]) == 0
+		return true
+	case "add":
+		v = m.gp[x.args[0]] + m.source(x.args[1:])
+	case "sub":
+		v = m.gp[x.args[0]] - m.source(x.args[1:])
+	case "xor":
+		v = m.gp[x.args[0]] ^ m.source(x.args[1:])
+	case "shl":
+		v = m.gp[x.args[0]] << m.source(x.args[1:])
+	case "dec":
+		v = m.gp[x.args[0]] - 1
+	default:
+		return false
+	}
+	m.gp[x.args[0]], m.zero = v, v == 0
+	return true
+}
+
+// vector carries out an instruction of vectors.
+func (m *emulator) vector(x instruction) bool {
+	if x.name == "vzeroupper" {
+		return true
+	}
+	if x.name == "vmovups" && strings.HasSuffix(x.args[0], "WORD") {
+		i, size := m.register(x.args[len(x.args)-1])
+		copy(m.operand(x.args[:3], size), m.vectors[i][:size])
+		return true
+	}
+	if !strings.HasPrefix(x.name, "v") {
+		return false
+	}
+	i, size := m.register(x.args[0])
+	dst := m.vectors[i][:size]
+	switch x.name {
+	case "vmovups", "vmovdqu":
+		copy(dst, m.operand(x.args, size))
+	case "vpbroadcastd":
+		src := m.operand(x.args, 4)
+		for k := range size / 4 {
+			copy(dst[4*k:], src)
+		}
+	case "vpmovsxbw":
+		for k, v := range m.operand(x.args, size/2) {
+			binary.LittleEndian.PutUint16(dst[2*k:], uint16(int8(v)))
+		}
+	case "vxorps":
+		if x.args[0] != x.args[1] || x.args[1] != x.args[2] {
+			return false
+		}
+		clear(dst)
+	case "vpdpbusd", "vpdpwssd":
+		j, _ := m.register(x.args[1])
+		p, q := m.vectors[j][:size], m.operand(x.args, size)
+		for k := 0; k < size; k += 4 {
+			s := int32(binary.LittleEndian.Uint32(dst[k:]))
+			if x.name == "vpdpbusd" {
+				s += products(p[k:], q[k:], false, true)
+			} else {
+				for h := k; h < k+4; h += 2 {
+					s += int32(int16(binary.LittleEndian.Uint16(p[h:]))) * int32(int16(binary.LittleEndian.Uint16(q[h:])))
+				}
+			}
+			binary.LittleEndian.PutUint32(dst[k:], uint32(s))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// products is the sum of the products of four 8-bit numbers with or without a sign.
+func products(p, q []byte, signedP, signedQ bool) (sum int32) {
+	for i := range 4 {
+		x, y := int32(p[i]), int32(q[i])
+		if signedP {
+			x = int32(int8(p[i]))
+		}
+		if signedQ {
+			y = int32(int8(q[i]))
+		}
+		sum += x * y
+	}
+	return sum
+}
+
+// tile carries out an instruction of tiles.
+func (m *emulator) tile(x instruction) {
+	if x.name != "ldtilecfg" && !m.held {
+		m.t.Fatalf("%s %v without tiles", x.name, x.args)
+	}
+	switch x.name {
+	case "ldtilecfg":
+		m.configure(x.args[0])
+	case "tilerelease":
+		m.held = false
+	case "tileloadd", "tilestored":
+		place, name := x.args[1], x.args[0]
+		if x.name == "tilestored" {
+			place, name = name, place
+		}
+		i, _ := m.register(name)
+		tile := &m.tiles[i]
+		if tile.rows == 0 {
+			m.t.Fatalf("%s %v: the tile has no size", x.name, x.args)
+		}
+		at, step := m.place(place)
+		if x.name == "tileloadd" {
+			tile.data = [16][64]byte{}
+		}
+		for r := range tile.rows {
+			b := m.bytes(at+uint64(r)*step, tile.size)
+			if x.name == "tileloadd" {
+				copy(tile.data[r][:], b)
+			} else {
+				copy(b, tile.data[r][:])
+			}
+		}
+	case "tdpbusd", "tdpbsud":
+		var t [3]*emulatedTile
+		for k := range t {
+			i, _ := m.register(x.args[k])
+			t[k] = &m.tiles[i]
+		}
+		sum, a, b := t[0], t[1], t[2]
+		if sum.rows != a.rows || sum.size != b.size || a.size != 4*b.rows || a.rows == 0 || b.rows == 0 {
+			m.t.Fatalf("%s of tiles of %d by %d, %d by %d and %d by %d", x.name, sum.rows, sum.size, a.rows, a.size, b.rows, b.size)
+		}
+		for r := range sum.rows {
+			for n := 0; n < sum.size; n += 4 {
+				s := int32(binary.LittleEndian.Uint32(sum.data[r][n:]))
+				for k := range b.rows {
+					s += products(a.data[r][4*k:], b.data[k][n:], x.name == "tdpbsud", x.name == "tdpbusd")
+				}
+				binary.LittleEndian.PutUint32(sum.data[r][n:], uint32(s))
+			}
+		}
+	default:
+		m.t.Fatalf("%s %v is not known", x.name, x.args)
+	}
+}
+
+// configure takes the sizes of tiles.
+func (m *emulator) configure(place string) {
+	at, _ := m.place(place)
+	c := m.bytes(at, 64)
+	reserved := append(slices.Clone(c[1:16]), c[32:48]...)
+	if c[0] != 1 || slices.Max(append(reserved, c[56:]...)) != 0 {
+		m.t.Fatalf("sizes of tiles: % x", c)
+	}
+	m.tiles, m.held = [8]emulatedTile{}, true
+	for i := range m.tiles {
+		size, rows := int(binary.LittleEndian.Uint16(c[16+2*i:])), int(c[48+i])
+		if size > 64 || rows > 16 || (size == 0) != (rows == 0) {
+			m.t.Fatalf("tile %d of %d rows of %d bytes", i, rows, size)
+		}
+		m.tiles[i].size, m.tiles[i].rows = size, rows
+	}
+}
+
+// over is memory of n bytes.
+func over(p unsafe.Pointer, n int) span {
+	return span{uint64(uintptr(p)), unsafe.Slice((*byte)(p), n)}
+}
+
+// emulated is f with its products carried out by the emulator.
+func emulated(t *testing.T, f *Ints) *Ints {
+	t.Helper()
+	m, g := &emulator{t: t}, *f
+	replace := func(loops []func(x *IntTile), kind string) []func(x *IntTile) {
+		var all []func(x *IntTile)
+		for i, loop := range loops {
+			code, rows, bytes := disassemble(t, loop), i+1, 4
+			if kind == "narrow" {
+				bytes = 2
+			}
+			all = append(all, func(x *IntTile) {
+				memory := []span{
+					over(unsafe.Pointer(x), int(unsafe.Sizeof(*x))),
+					over(x.A, (rows-1)*x.RowA+(x.Segs-1)*x.SegA+4*x.K),
+					over(x.B, x.Segs*x.K*g.Cols*bytes),
+					over(unsafe.Pointer(x.C), (rows-1)*x.RowC+4*g.Cols),
+				}
+				switch kind {
+				case "quads":
+					memory = append(memory, over(unsafe.Pointer(x.Start), 4*g.Cols))
+				case "turned":
+					memory = append(memory, over(unsafe.Pointer(x.Start), 4*rows))
+				}
+				m.call(code, unsafe.Pointer(x), memory...)
+			})
+		}
+		return all
+	}
+	g.narrow, g.wide, g.quads = replace(f.narrow, "narrow"), replace(f.wide, "wide"), replace(f.quads, "quads")
+	g.turned, g.half = replace(f.turned, "turned"), replace(f.half, "turned")
+	return &g
+}
+
+// emulatedTiles are the loops of tiles carried out by the emulator.
+func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
+	t.Helper()
+	m := &emulator{t: t}
+	replace := func(loops [2]func(p *tileProgram), width int, turned bool) (all [2]func(p *tileProgram)) {
+		for i, loop := range loops {
+			code := disassemble(t, loop)
+			all[i] = func(p *tileProgram) {
+				memory := []span{
+					over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))),
+					over(p.a, (p.rows-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA),
+					over(p.b, (p.segs-1)*(p.steps*p.stepB+p.endB)+p.steps*p.stepB),
+					over(unsafe.Pointer(p.c), (p.rows-1)*p.rowC+4*width),
+				}
+				switch {
+				case p.start == nil:
+				case turned:
+					memory = append(memory, over(unsafe.Pointer(p.start), 4*p.rows))
+				default:
+					memory = append(memory, over(unsafe.Pointer(p.start), 4*width))
+				}
+				m.call(code, unsafe.Pointer(p), memory...)
+			}
+		}
+		return all
+	}
+	return &tileLoops{quads: replace(l.quads, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true)}
+}
+
+// Dot products of 256-bit registers, on any processor with AVX2, whose loops gather.
+func TestEmulatedAVXVNNI(t *testing.T) {
+	if !slices.Contains(Available(), AVX2) {
+		t.Skip("no AVX2")
+	}
+	f := emulated(t, &avxVNNI)
+	intTiles(t, f, rand.New(rand.NewPCG(1, 2)), 100)
+	intQuads(t, f, rand.New(rand.NewPCG(3, 4)), 200)
+	gatherQuads(t, f, rand.New(rand.NewPCG(5, 6)))
+}
+
+// Tiles, on any processor.
+func TestEmulatedAMX(t *testing.T) {
+	l := emulatedTiles(t, &amxLoops)
+	if !l.check() {
+		t.Error("the check at start fails")
+	}
+	f := *ints[AMX]
+	f.tiles, f.fewest = l.run, 1
+	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
+	wrong := *l
+	wrong.turned[1] = wrong.quads[1]
+	if wrong.check() {
+		t.Error("the check at start accepts other signs")
+	}
+}
+
+// The assembly knows the places of the fields by number.
+func TestTileProgramLayout(t *testing.T) {
+	t.Parallel()
+	var x tileProgram
+	for i, got := range []uintptr{
+		unsafe.Offsetof(x.config), unsafe.Offsetof(x.a), unsafe.Offsetof(x.rowA), unsafe.Offsetof(x.stepA), unsafe.Offsetof(x.endA),
+		unsafe.Offsetof(x.b), unsafe.Offsetof(x.stepB), unsafe.Offsetof(x.endB), unsafe.Offsetof(x.steps), unsafe.Offsetof(x.segs),
+		unsafe.Offsetof(x.c), unsafe.Offsetof(x.rowC), unsafe.Offsetof(x.start), unsafe.Offsetof(x.rows),
+	} {
+		if got != uintptr(8*i) {
+			t.Errorf("field %d lies at %d", i, got)
+		}
+	}
+}

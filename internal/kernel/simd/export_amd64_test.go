@@ -1,0 +1,20 @@
+package simd
+
+import "testing"
+
+// UseEmulated makes s, AVXVNNI or AMX, the current set until undo is called, with its products carried out by
+// the emulator.
+func UseEmulated(t *testing.T, s Set) (undo func()) {
+	t.Helper()
+	before := *ints[s]
+	if s == AMX {
+		ints[s].tiles = emulatedTiles(t, &amxLoops).run
+	} else {
+		ints[s] = emulated(t, ints[s])
+	}
+	put := Use(s)
+	return func() {
+		put()
+		ints[s] = &before
+	}
+}

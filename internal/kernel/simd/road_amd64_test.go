@@ -1,0 +1,105 @@
+package simd_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Sets that few processors have are driven here as on those: packing, borders and ends of products and
+// convolutions of 8-bit numbers, in the emulator and in plain Go.
+func TestEmulatedRoads(t *testing.T) {
+	for _, c := range []struct{ set, needs simd.Set }{{simd.AVXVNNI, simd.AVX2}, {simd.AMX, simd.VNNI}} {
+		t.Run(c.set.String(), func(t *testing.T) {
+			if !slices.Contains(simd.Available(), c.needs) {
+				t.Skipf("no %v", c.needs)
+			}
+			defer simd.UseEmulated(t, c.set)()
+			pool := workers.New(1, nil)
+			defer pool.Close()
+			r := rand.New(rand.NewPCG(1, 2))
+			for range 15 {
+				emulatedProduct(t, r, pool)
+				emulatedConv(t, r, pool)
+			}
+		})
+	}
+}
+
+func emulatedProduct(t *testing.T, r *rand.Rand, pool *workers.Pool) {
+	t.Helper()
+	m, n, k := 1+r.IntN(70), 1+r.IntN(70), 1+r.IntN(150)
+	x, w := make([]uint8, m*k), smallInts(r, n*k)
+	for i := range x {
+		x[i] = uint8(r.Uint32())
+	}
+	signed, zero := r.IntN(2) == 0, int32(r.IntN(256)-128)
+	run := func() []int32 {
+		p, table, y := kernel.NewPackedQ(n, k), make([]kernel.ByteTable, 1), make([]int32, m*n)
+		table[0].Fill(signed, zero)
+		p.Fill(w, k, 1)
+		kernel.GemmQ(pool, m, x, table, p, y)
+		return y
+	}
+	if got, want := run(), inGo(run); !slices.Equal(got, want) {
+		t.Fatalf("%d rows of %d by %d columns differ from plain Go", m, k, n)
+	}
+}
+
+func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
+	t.Helper()
+	s := kernel.ConvShape{N: 1, H: 3 + r.IntN(8), W: 3 + r.IntN(12), C: 2 + r.IntN(20), KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(2), StrideW: 1 + r.IntN(2), DilH: 1, DilW: 1, OC: 1 + r.IntN(50), Groups: 1}
+	s.PadT, s.PadL = r.IntN(s.KH), r.IntN(s.KW)
+	s.OH, s.OW = (s.H+2*s.PadT-s.KH)/s.StrideH+1, (s.W+2*s.PadL-s.KW)/s.StrideW+1
+	x, w := make([]int8, s.H*s.W*s.C), smallInts(r, s.OC*s.C*s.KH*s.KW)
+	for i := range x {
+		x[i] = int8(r.Uint32())
+	}
+	narrow := make([]int16, len(w))
+	for i, v := range w {
+		narrow[i] = int16(v)
+	}
+	zero := int32(r.IntN(256) - 128)
+	q := kernel.Requant{Mul: []fixed.Multiplier{{M: 1<<30 + r.Int32N(1<<30), Shift: -10}}, Zero: 3, Min: -128, Max: 127}
+	lines := func() []int8 {
+		y, q := make([]int8, s.OH*s.OW*s.OC), q
+		kernel.NewConvQ[int8](s, narrow, zero, q).Run(pool, x, y)
+		return y
+	}
+	if got, want := lines(), inGo(lines); !slices.Equal(got, want) {
+		t.Fatalf("%+v differs from plain Go", s)
+	}
+	planes := func() []int32 {
+		c, y := kernel.NewConvSums(s), make([]int32, s.OH*s.OW*s.OC)
+		c.SetWeights(w)
+		c.SetZero(true, zero)
+		c.Run(pool, kernel.Bits(x), y)
+		return y
+	}
+	if got, want := planes(), inGo(planes); !slices.Equal(got, want) {
+		t.Fatalf("%+v of planes differs from plain Go", s)
+	}
+}
+
+// inGo is what f gives without vectors.
+func inGo[T any](f func() []T) []T {
+	defer simd.Use(simd.Go)()
+	return f()
+}
+
+// smallInts are n weights, at times with more than 8 bits among them.
+func smallInts(r *rand.Rand, n int) []int32 {
+	w, most := make([]int32, n), 128
+	if r.IntN(4) == 0 {
+		most = 256
+	}
+	for i := range w {
+		w[i] = int32(r.IntN(2*most) - most)
+	}
+	return w
+}
