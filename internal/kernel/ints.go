@@ -105,14 +105,16 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 		for i := 0; i < w.seg; i += each {
 			d, at := dst[:cols*each], j0*src.vec+(s*w.seg+i)*step
 			dst = dst[cols*each:]
-			if each == 4 && i+4 <= w.seg {
-				sums := w.sums[j0:][:width]
-				for j := range sums {
-					q := d[4*j:][:4]
-					a, b, c, e := int32(src.v[at])-src.zero, int32(src.v[at+step])-src.zero, int32(src.v[at+2*step])-src.zero, int32(src.v[at+3*step])-src.zero
-					q[0], q[1], q[2], q[3] = T(a), T(b), T(c), T(e)
-					lost |= (a ^ int32(q[0])) | (b ^ int32(q[1])) | (c ^ int32(q[2])) | (e ^ int32(q[3]))
-					sums[j] += a + b + c + e
+			switch {
+			case i+each > w.seg: // the last steps, below
+			case each == 4:
+				lost |= packFours(d, src, at, w.sums[j0:][:width])
+				continue
+			default:
+				for j := range width {
+					a, b := int32(src.v[at])-src.zero, int32(src.v[at+step])-src.zero
+					d[2*j], d[2*j+1] = T(a), T(b)
+					lost |= (a ^ int32(T(a))) | (b ^ int32(T(b)))
 					at += src.vec
 				}
 				continue
@@ -130,6 +132,21 @@ func packPanel[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j
 		}
 	}
 	return lost == 0
+}
+
+// packFours packs four steps of the channels whose sums are given. The result is 0 where all weights have a place in T.
+func packFours[T int8 | int16, W Weight](d []T, src source[W], at int, sums []int32) (lost int32) {
+	step := src.elem
+	for j := range sums {
+		q := d[4*j:][:4]
+		v0, v1 := int32(src.v[at])-src.zero, int32(src.v[at+step])-src.zero
+		v2, v3 := int32(src.v[at+2*step])-src.zero, int32(src.v[at+3*step])-src.zero
+		q[0], q[1], q[2], q[3] = T(v0), T(v1), T(v2), T(v3)
+		lost |= (v0 ^ int32(q[0])) | (v1 ^ int32(q[1])) | (v2 ^ int32(q[2])) | (v3 ^ int32(q[3]))
+		sums[j] += v0 + v1 + v2 + v3
+		at += src.vec
+	}
+	return lost
 }
 
 // fits8 tells whether weights less their zero point have at most 8 bits.

@@ -36,7 +36,7 @@ type File struct {
 	unmap func() error
 	// copied says that Data is memory of the process: the file could not be mapped.
 	copied bool
-	once  sync.Once
+	once   sync.Once
 }
 
 // ChangedError tells that a file changed while it was mapped: what was read of it is
