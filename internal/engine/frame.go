@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -211,7 +212,21 @@ func (f *frame) prepareStep(st *step) error {
 	if err := f.choose(st); err != nil {
 		return err
 	}
+	f.release(st)
 	return f.p.Spend(st.Call.ScratchBytes())
+}
+
+// releaseBytes is the least size of a constant whose pages are given back.
+const releaseBytes = 1 << 18
+
+// release gives the pages of large constants back: most have been packed, and those that are read in runs come
+// back from the file.
+func (f *frame) release(st *step) {
+	for _, t := range st.Call.In {
+		if t != nil && len(t.Data) >= releaseBytes {
+			mapped.Release(t.Data)
+		}
+	}
 }
 
 // constants computes the folded values that step i and its nested graphs read. It

@@ -34,7 +34,7 @@ func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 func (b *byteStrips) set(n int, w []int32, tap, channel int) {
 	taps := b.k * b.k
 	b.weights = nil
-	if !fits8(n, taps, w, channel, tap) {
+	if !fits8(w[:n*taps], 0) {
 		return
 	}
 	b.sums = room(b.sums, n)

@@ -39,15 +39,15 @@ func newConvQ(s ConvShape, nhwc bool) convQ {
 	return c
 }
 
-func (c *convQ) setWeights(w []int32) {
+func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
 	switch {
 	case c.lines != nil:
-		c.lines.fill(c.og, w)
+		fillLines(p, c.lines, c.og, w, zero)
 	case c.planes != nil:
-		c.planes.fill(&c.s, c.k, w)
+		fillPlanes(c.planes, &c.s, c.k, w, zero)
 	}
-	for g, p := range c.weights {
-		p.Fill(w[g*c.og*c.k:], c.k, 1)
+	for g, q := range c.weights {
+		FillQ(p, q, w[g*c.og*c.k:], zero, c.k, 1)
 	}
 }
 
@@ -112,11 +112,7 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
 	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
-	wide := make([]int32, len(w))
-	for i, v := range w {
-		wide[i] = int32(v)
-	}
-	c.setWeights(wide)
+	setWeights(nil, &c.convQ, w, 0)
 	var z T
 	c.setZero(z-1 < z, zero)
 	return c
@@ -294,7 +290,7 @@ func (c *ConvSums) SetWeights(w []int32) {
 		copy(c.wd, w)
 		return
 	}
-	c.setWeights(w)
+	setWeights(nil, &c.convQ, w, 0)
 }
 
 // SetZero sets the zero point of int8 (signed) or uint8 input.

@@ -293,50 +293,59 @@ var inf = float32(math.Inf(1))
 // thin computes products with up to three rows, where packing b would cost more
 // than it saves. a is not transposed.
 func thin(p *workers.Pool, g GemmParams, a, b, c []float32) {
+	workers.Do(p, g.N, max(16, 1<<15/max(1, g.K)), thinArgs{g, a, b, c}, thinArgs.columns)
+}
+
+// thinArgs is what a piece of a thin product needs.
+type thinArgs struct {
+	g       GemmParams
+	a, b, c []float32
+}
+
+// columns computes columns lo to hi.
+func (q thinArgs) columns(lo, hi int) {
+	g, a, b, c := &q.g, q.a, q.b, q.c
 	lda, ldc := or(g.LDA, g.K), or(g.LDC, g.N)
-	grain := max(16, 1<<15/max(1, g.K))
-	p.For(g.N, grain, func(lo, hi int) {
-		for m := range g.M {
-			row := c[m*ldc+lo : m*ldc+hi]
-			if !g.Accumulate {
-				clear(row)
-			}
-			x := a[m*lda:][:g.K]
-			if g.TransB {
-				dots(row, x, b[lo*or(g.LDB, g.K):], or(g.LDB, g.K))
-			} else {
-				ldb := or(g.LDB, g.N)
-				k := 0
-				for ; k+4 <= g.K; k += 4 {
-					x0, x1, x2, x3 := x[k], x[k+1], x[k+2], x[k+3]
-					b0 := b[k*ldb+lo:][:len(row)]
-					b1 := b[(k+1)*ldb+lo:][:len(row)]
-					b2 := b[(k+2)*ldb+lo:][:len(row)]
-					b3 := b[(k+3)*ldb+lo:][:len(row)]
-					for j := range row {
-						row[j] = row[j] + float32(x0*b0[j]) + float32(x1*b1[j]) + float32(x2*b2[j]) + float32(x3*b3[j]) // in order
-					}
-				}
-				for ; k < g.K; k++ {
-					x0, b0 := x[k], b[k*ldb+lo:][:len(row)]
-					for j := range row {
-						row[j] += float32(x0 * b0[j])
-					}
+	for m := range g.M {
+		row := c[m*ldc+lo : m*ldc+hi]
+		if !g.Accumulate {
+			clear(row)
+		}
+		x := a[m*lda:][:g.K]
+		if g.TransB {
+			dots(row, x, b[lo*or(g.LDB, g.K):], or(g.LDB, g.K))
+		} else {
+			ldb := or(g.LDB, g.N)
+			k := 0
+			for ; k+4 <= g.K; k += 4 {
+				x0, x1, x2, x3 := x[k], x[k+1], x[k+2], x[k+3]
+				b0 := b[k*ldb+lo:][:len(row)]
+				b1 := b[(k+1)*ldb+lo:][:len(row)]
+				b2 := b[(k+2)*ldb+lo:][:len(row)]
+				b3 := b[(k+3)*ldb+lo:][:len(row)]
+				for j := range row {
+					row[j] = row[j] + float32(x0*b0[j]) + float32(x1*b1[j]) + float32(x2*b2[j]) + float32(x3*b3[j]) // in order
 				}
 			}
-			for j := range row {
-				if g.BiasN != nil {
-					row[j] += g.BiasN[lo+j]
+			for ; k < g.K; k++ {
+				x0, b0 := x[k], b[k*ldb+lo:][:len(row)]
+				for j := range row {
+					row[j] += float32(x0 * b0[j])
 				}
-				if g.BiasM != nil {
-					row[j] += g.BiasM[m]
-				}
-			}
-			if g.Act.On {
-				clamp(row, g.Act)
 			}
 		}
-	})
+		for j := range row {
+			if g.BiasN != nil {
+				row[j] += g.BiasN[lo+j]
+			}
+			if g.BiasM != nil {
+				row[j] += g.BiasM[m]
+			}
+		}
+		if g.Act.On {
+			clamp(row, g.Act)
+		}
+	}
 }
 
 // dots adds the inner products of x with the rows of b, ldb apart, to dst. Eight

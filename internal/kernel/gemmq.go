@@ -27,7 +27,7 @@ type PackedQ struct {
 	data   []float64
 }
 
-// NewPackedQ makes room for weights; see [PackedQ.Fill].
+// NewPackedQ makes room for weights; see [FillQ].
 func NewPackedQ(n, k int) *PackedQ {
 	if f := simd.IntKernels(); f != nil && k > 0 {
 		return &PackedQ{n: n, k: k, panels: &intPanels{f: f, segs: 1, seg: k, fours: true}}
@@ -44,11 +44,13 @@ func NewPacked16(n, k int) *PackedQ {
 	return p
 }
 
-// Fill packs weights, given as differences to their zero point: step i of channel
-// j is w[j*vec+i*elem].
-func (p *PackedQ) Fill(w []int32, vec, elem int) {
+// Fill packs weights that are differences to their zero point, see [FillQ].
+func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem) }
+
+// FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size.
+func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
 	if p.panels != nil {
-		p.panels.fill(p.n, w, vec, elem)
+		fillPanels(pool, p.panels, p.n, w, zero, vec, elem)
 		return
 	}
 	largest := int32(1)
@@ -61,7 +63,7 @@ func (p *PackedQ) Fill(w []int32, vec, elem int) {
 		d := p.data[j/4*2*p.k:][:2*p.k]
 		at := j * vec
 		for i := range p.k {
-			v := w[at+i*elem]
+			v := int32(w[at+i*elem]) - zero
 			largest = max(largest, v, -v)
 			d[2*i+j/2%2] += float64(v) * scale
 		}

@@ -39,37 +39,50 @@ func (p *PackedQ) Sums64(pool *workers.Pool, m int, x []int16, y []int64) {
 	// The rows of a piece stay in the first-level cache.
 	height := 4 * f.Rows
 	panels, blocks := (p.n+f.Cols-1)/f.Cols, (m+height-1)/height
-	pool.For(panels*blocks, max(1, jobWork/(p.k*f.Cols*height+1)), func(lo, hi int) {
-		t := intTiles.Get().(*simd.IntTile)
-		sc, room := borrow(f.Rows * f.Cols)
-		buf := asInt32(room)
-		t.Segs, t.RowA, t.C, t.RowC = 1, 2*line, &buf[0], 4*f.Cols
-		for i := lo; i < hi; i++ {
-			n, end := i/blocks, min(m, (i%blocks+1)*height)
-			width := min(f.Cols, p.n-n*f.Cols)
-			for r := i % blocks * height; r < end; {
-				rows := evenly(end-r, f.Rows)
-				for k0 := 0; k0 < line; k0 += most {
-					t.K = min(most, line-k0) / 2
-					t.A, t.B = unsafe.Pointer(&x[r*line+k0]), w.at(n, k0/2)
-					f.Run(t, rows, w.wide != nil)
-					for j := range rows {
-						sums, out := buf[j*f.Cols:][:width], y[(r+j)*p.n+n*f.Cols:][:width]
-						if k0 == 0 {
-							for c, v := range sums {
-								out[c] = int64(v)
-							}
-							continue
-						}
+	workers.Do(pool, panels*blocks, max(1, jobWork/(p.k*f.Cols*height+1)), wideArgs{p, x, y, m, line, most, height, blocks}, wideArgs.blocksOf)
+}
+
+// wideArgs is what a piece of a product with sums of 64 bits needs.
+type wideArgs struct {
+	p                             *PackedQ
+	x                             []int16
+	y                             []int64
+	m, line, most, height, blocks int
+}
+
+// blocksOf computes blocks lo to hi.
+func (q wideArgs) blocksOf(lo, hi int) {
+	p, x, y, m, line, most, height, blocks := q.p, q.x, q.y, q.m, q.line, q.most, q.height, q.blocks
+	w, f := p.panels, p.panels.f
+	t := intTiles.Get().(*simd.IntTile)
+	sc, room := borrow(f.Rows * f.Cols)
+	buf := asInt32(room)
+	t.Segs, t.RowA, t.C, t.RowC = 1, 2*line, &buf[0], 4*f.Cols
+	for i := lo; i < hi; i++ {
+		n, end := i/blocks, min(m, (i%blocks+1)*height)
+		width := min(f.Cols, p.n-n*f.Cols)
+		for r := i % blocks * height; r < end; {
+			rows := evenly(end-r, f.Rows)
+			for k0 := 0; k0 < line; k0 += most {
+				t.K = min(most, line-k0) / 2
+				t.A, t.B = unsafe.Pointer(&x[r*line+k0]), w.at(n, k0/2)
+				f.Run(t, rows, w.wide != nil)
+				for j := range rows {
+					sums, out := buf[j*f.Cols:][:width], y[(r+j)*p.n+n*f.Cols:][:width]
+					if k0 == 0 {
 						for c, v := range sums {
-							out[c] += int64(v)
+							out[c] = int64(v)
 						}
+						continue
+					}
+					for c, v := range sums {
+						out[c] += int64(v)
 					}
 				}
-				r += rows
 			}
+			r += rows
 		}
-		scratch.Put(sc)
-		giveIntTile(t)
-	})
+	}
+	scratch.Put(sc)
+	giveIntTile(t)
 }

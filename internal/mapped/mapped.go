@@ -34,7 +34,9 @@ type File struct {
 	size  int64
 	time  time.Time
 	unmap func() error
-	once  sync.Once
+	// copied says that Data is memory of the process: the file could not be mapped.
+	copied bool
+	once   sync.Once
 }
 
 // ChangedError tells that a file changed while it was mapped: what was read of it is
@@ -83,7 +85,7 @@ func Map(f *os.File, name string) (*File, error) {
 	if n > 0 {
 		if m.Data, m.unmap, err = mapFile(f, int(n)); err != nil {
 			// Some file systems cannot map.
-			m.Data, m.unmap = make([]byte, n), func() error { return nil }
+			m.Data, m.unmap, m.copied = make([]byte, n), func() error { return nil }, true
 			if _, err := io.ReadFull(io.NewSectionReader(f, 0, n), m.Data); err != nil {
 				return nil, wrong(err)
 			}
@@ -154,6 +156,17 @@ func Fault(e any) *ChangedError {
 // Holds reports whether bytes lie in a mapped file.
 func Holds(b []byte) bool {
 	return len(b) > 0 && find(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) != nil
+}
+
+// Release tells the system that bytes of mapped files will not be read soon: they leave the memory of the process, and
+// come back from the file where they are read nevertheless. Other bytes stay.
+func Release(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if m := find(uintptr(unsafe.Pointer(unsafe.SliceData(b)))); m != nil && !m.copied {
+		release(b)
+	}
 }
 
 // find is the file that is mapped at an address, nil for none.

@@ -54,18 +54,22 @@ func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 // NewRegistry makes a registry of the given lists. A later definition with the
 // same domain, name and Since replaces an earlier one.
 func NewRegistry(lists ...[]Def) *Registry {
-	r := &Registry{defs: map[[2]string][]*Def{}}
+	n := 0
+	for _, l := range lists {
+		n += len(l)
+	}
+	r := &Registry{defs: make(map[[2]string][]*Def, n)}
 	for _, l := range lists {
 		for i := range l {
 			d := &l[i]
 			k := [2]string{d.Domain, d.Name}
-			same := func(e *Def) bool { return e.Since == d.Since }
-			if j := slices.IndexFunc(r.defs[k], same); j >= 0 {
-				r.defs[k][j] = d
+			have := r.defs[k]
+			j, same := slices.BinarySearchFunc(have, d, func(e, d *Def) int { return cmp.Compare(d.Since, e.Since) })
+			if same {
+				have[j] = d
 				continue
 			}
-			r.defs[k] = append(r.defs[k], d)
-			slices.SortStableFunc(r.defs[k], func(a, b *Def) int { return cmp.Compare(b.Since, a.Since) })
+			r.defs[k] = slices.Insert(have, j, d)
 		}
 	}
 	return r

@@ -12,7 +12,7 @@ type Plan struct {
 	To, From       int // first element on either side; may be changed between runs
 	dims, dst, src []int
 	len            int
-	kept           any // a turning of the type that was moved last
+	kept           any // a turning or copying of the type that was moved last
 }
 
 // Set describes the copy: dims, the strides of both sides in elements (they may
@@ -123,18 +123,39 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 			line(dst, src, p.To, p.From, n, ds, ss)
 			return
 		}
-		pool.For(n, parallelFrom, func(lo, hi int) {
-			line(dst, src, p.To+lo*ds, p.From+lo*ss, hi-lo, ds, ss)
-		})
+		c := copyOf(p, dst, src)
+		pool.For(n, parallelFrom, c.along)
 		return
 	}
 	if outer*n < 2*parallelFrom {
 		p.lines(last, -1, 0, outer, func(do, so int) { line(dst, src, do, so, n, ds, ss) })
 		return
 	}
-	pool.For(outer, max(1, parallelFrom/n), func(lo, hi int) {
-		p.lines(last, -1, lo, hi, func(do, so int) { line(dst, src, do, so, n, ds, ss) })
-	})
+	c := copyOf(p, dst, src)
+	pool.For(outer, max(1, parallelFrom/n), c.lines)
+}
+
+// copying is a run over lines in the making. It is kept with its plan: runs must not allocate.
+type copying[T any] struct {
+	dst, src     []T
+	along, lines func(lo, hi int) // pieces of the only line, and of all lines
+}
+
+// copyOf is the plan's.
+func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
+	c, ok := p.kept.(*copying[T])
+	if !ok {
+		c = new(copying[T])
+		last := len(p.dims) - 1
+		n, ds, ss := p.dims[last], p.dst[last], p.src[last]
+		c.along = func(lo, hi int) { line(c.dst, c.src, p.To+lo*ds, p.From+lo*ss, hi-lo, ds, ss) }
+		c.lines = func(lo, hi int) {
+			p.lines(last, -1, lo, hi, func(do, so int) { line(c.dst, c.src, do, so, n, ds, ss) })
+		}
+		p.kept = c
+	}
+	c.dst, c.src = dst, src
+	return c
 }
 
 // lines walks positions lo to hi of the dimensions other than skip1 and skip2

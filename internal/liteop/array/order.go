@@ -89,22 +89,27 @@ func prepareArg(least bool) layout.Prepare {
 
 // runArg finds the first of the largest (or least) elements along an axis.
 func runArg[T tensor.Number](axis int, least bool) op.Run {
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), c.Out[0]
-		n, in := c.In[0].Shape[axis], layout.Inner(c.In[0].Shape, axis)
-		best := make([]int, y.Len())
-		c.Pool.For(y.Len(), max(1, 16384/n), func(lo, hi int) {
-			for o := lo; o < hi; o++ {
-				at := o/in*n*in + o%in
-				v := x[at]
-				for k := 1; k < n; k++ {
-					at += in
-					if w := x[at]; least && w < v || !least && w > v {
-						best[o], v = k, w
-					}
+	var x []T // made once, as the closure below: a run must not allocate
+	var best []int
+	var n, in int
+	work := func(lo, hi int) {
+		for o := lo; o < hi; o++ {
+			at := o/in*n*in + o%in
+			v := x[at]
+			best[o] = 0
+			for k := 1; k < n; k++ {
+				at += in
+				if w := x[at]; least && w < v || !least && w > v {
+					best[o], v = k, w
 				}
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		y := c.Out[0]
+		x, n, in = tensor.Of[T](c.In[0]), c.In[0].Shape[axis], layout.Inner(c.In[0].Shape, axis)
+		best = slices.Grow(best[:0], y.Len())[:y.Len()]
+		c.Pool.For(y.Len(), max(1, 16384/n), work)
 		return layout.PutInts(y, best)
 	}
 }

@@ -76,15 +76,27 @@ func Map[X, Y tensor.Number](f func(X) Y) op.Run {
 
 // Weights reads the filter as differences to its zero points.
 func Weights(t *tensor.Tensor) ([]int16, error) {
-	q, err := Integers(t)
-	if err != nil {
-		return nil, err
-	}
-	w := make([]int16, len(q))
-	scale := Scales(t)
-	for i, v := range q {
-		_, z := scale(i)
-		w[i] = int16(v - z)
+	w := make([]int16, t.Len())
+	switch t.Type {
+	case tensor.Int8:
+		differences(w, tensor.Of[int8](t), t)
+	case tensor.Uint8:
+		differences(w, tensor.Of[uint8](t), t)
+	default:
+		q, err := Integers(t)
+		if err != nil {
+			return nil, err
+		}
+		differences(w, q, t)
 	}
 	return w, nil
+}
+
+// differences are those of the integers q of t to their zero points.
+func differences[T int8 | uint8 | int32](w []int16, q []T, t *tensor.Tensor) {
+	eachRun(t, func(lo, hi int, _ float32, z int32) {
+		for i, v := range q[lo:hi] {
+			w[lo+i] = int16(int32(v) - z)
+		}
+	})
 }

@@ -215,12 +215,30 @@ func dequantize(t *tensor.Tensor, q []int32, out []float32) error {
 	if !Quantised(t) {
 		return op.Unsupported("a %v tensor without quantisation", t.Type)
 	}
-	scale := Scales(t)
-	for i, v := range q {
-		s, z := scale(i)
-		out[i] = s * float32(v-z)
-	}
+	eachRun(t, func(lo, hi int, s float32, z int32) {
+		for i, v := range q[lo:hi] {
+			out[lo+i] = s * float32(v-z)
+		}
+	})
 	return nil
+}
+
+// eachRun calls f for runs of elements, from lo to below hi, that have one scale and zero point, in order.
+func eachRun(t *tensor.Tensor, f func(lo, hi int, scale float32, zero int32)) {
+	q, all, run := t.Quant, t.Len(), 1
+	switch {
+	case len(q.Scale) == 1 || q.Axis < 0 || q.Axis >= len(t.Shape):
+		run = all
+	case tensor.Strides(t.Shape)[q.Axis] > 1 && q.Block == 0:
+		run = tensor.Strides(t.Shape)[q.Axis]
+	case q.Axis == len(t.Shape)-1 && q.Block > 0 && t.Shape[q.Axis]%q.Block == 0:
+		run = q.Block
+	}
+	at := Scales(t)
+	for lo := 0; lo < all; lo += run {
+		s, z := at(lo)
+		f(lo, lo+run, s, z)
+	}
 }
 
 // Scales returns a function from element to its scale and zero point.

@@ -145,21 +145,23 @@ func prepareWarp(c *op.Call) (op.Run, error) {
 	if c.Node.Version >= 2 {
 		half = 0.5
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		m := affineOf(tensor.Of[float32](c.In[1]))
-		ih, iw, ch := c.In[0].Shape[1], c.In[0].Shape[2], c.In[0].Shape[3]
-		ow := c.Out[0].Shape[2]
-		c.Pool.For(c.Out[0].Shape[1], 1, func(lo, hi int) {
-			for r := lo; r < hi; r++ {
-				for k := range ow {
-					u, v := m.at(float32(k)+half, float32(r)+half)
-					out := y[(r*ow+k)*ch:][:ch]
-					clear(out)
-					bilinear(out, x, u-half, v-half, ih, iw)
-				}
+	ih, iw, ch := c.In[0].Shape[1], c.In[0].Shape[2], c.In[0].Shape[3]
+	ow := c.Out[0].Shape[2]
+	var m affine // made once, as the closure below: a run must not allocate
+	var x, y []float32
+	work := func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			for k := range ow {
+				u, v := m.at(float32(k)+half, float32(r)+half)
+				out := y[(r*ow+k)*ch:][:ch]
+				clear(out)
+				bilinear(out, x, u-half, v-half, ih, iw)
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		x, y, m = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), affineOf(tensor.Of[float32](c.In[1]))
+		c.Pool.For(c.Out[0].Shape[1], 1, work)
 		return nil
 	}, nil
 }

@@ -444,7 +444,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	}
 	s := newScaling(c, q.N)
 	return func(c *op.Call) error {
-		q.Sums(c, s.sums)
+		q.Sums(c, s.room(c))
 		s.run(c, tensor.Single[float32](c.In[2]), tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
 		return nil
 	}, nil
@@ -455,7 +455,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 type scaling struct {
 	n          int // columns
 	factors    []float32
-	sums       []int32
+	sums       []int32 // where the results will be: no memory of their own
 	bias, y    []float32
 	part       func(worker, lo, hi int)
 	rowsAtOnce int
@@ -463,9 +463,15 @@ type scaling struct {
 
 // newScaling makes one for sums of n columns.
 func newScaling(c *op.Call, n int) *scaling {
-	s := &scaling{n: n, factors: op.ScratchOf[float32](c, n), sums: op.ScratchOf[int32](c, c.Out[0].Len()), rowsAtOnce: max(1, element.Grain/max(1, n))}
+	s := &scaling{n: n, factors: op.ScratchOf[float32](c, n), rowsAtOnce: max(1, element.Grain/max(1, n))}
 	s.part = s.rows
 	return s
+}
+
+// room is for the sums that run scales.
+func (s *scaling) room(c *op.Call) []int32 {
+	s.sums = tensor.Of[int32](&tensor.Tensor{Data: c.Out[0].Data})
+	return s.sums
 }
 
 func (s *scaling) run(c *op.Call, a float32, b, bias []float32) {
@@ -476,7 +482,7 @@ func (s *scaling) run(c *op.Call, a float32, b, bias []float32) {
 	if s.n > 0 {
 		c.Pool.ForWorker(len(s.sums)/s.n, s.rowsAtOnce, s.part)
 	}
-	s.y, s.bias = nil, nil
+	s.y, s.sums, s.bias = nil, nil, nil
 }
 
 func (s *scaling) rows(_, lo, hi int) {
@@ -543,7 +549,7 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 		x := tensor.Of[float32](c.In[0])
 		scale, zero := dynamicRange(x)
 		quant.QuantizeReal(quantized, 0, x, scale, zero)
-		q.Product(c, quantized, []int32{zero}, s.sums)
+		q.Product(c, quantized, []int32{zero}, s.room(c))
 		s.run(c, scale, tensor.Of[float32](c.In[2]), elem.Elements[float32](c, 4))
 		return nil
 	}, nil

@@ -2,6 +2,7 @@ package matmul
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/quant"
@@ -46,12 +47,8 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		q.flat.fold()
 	}
 	if c.Const(bi) && (!c.Has(bz) || c.Const(bz)) {
-		q.b = make([]int32, c.In[bi].Len())
-		q.liftB(c)
-		for at := 0; at < len(q.b); at += v.K * v.N {
-			q.packed = append(q.packed, q.pack(kernel.NewPackedQ(v.N, v.K), at))
-		}
-		q.b, q.ready = nil, true
+		q.packConst(c)
+		q.ready = true
 		if len(q.packed) > 0 {
 			c.Kernel = q.packed[0].Name()
 		}
@@ -61,6 +58,31 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	q.b = op.ScratchOf[int32](c, c.In[bi].Len())
 	q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
 	return q, nil
+}
+
+// packConst packs a constant b, as it lies in the file where it has one zero point.
+func (q *intMatMul) packConst(c *op.Call) {
+	z := quant.Zeros(c.Input(q.bz))
+	if len(z) > 1 && slices.Max(z) == slices.Min(z) {
+		z = z[:1]
+	}
+	if len(z) > 1 {
+		q.b = make([]int32, c.In[q.bi].Len())
+		q.liftB(c)
+	}
+	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
+		p := kernel.NewPackedQ(q.N, q.K)
+		switch zero := quant.First(z); {
+		case len(z) > 1:
+			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
+		case c.In[q.bi].Type == tensor.Int8:
+			kernel.FillQ(c.Pool, p, tensor.Of[int8](c.In[q.bi])[at:], zero, 1, q.N)
+		default:
+			kernel.FillQ(c.Pool, p, tensor.Of[uint8](c.In[q.bi])[at:], zero, 1, q.N)
+		}
+		q.packed = append(q.packed, p)
+	}
+	q.b = nil
 }
 
 func (q *intMatMul) pack(p *kernel.PackedQ, at int) *kernel.PackedQ {

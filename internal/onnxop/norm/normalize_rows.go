@@ -231,24 +231,27 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	alpha, beta, bias := float64(a.Float("alpha", 1e-4)), float64(a.Float("beta", 0.75)), float64(a.Float("bias", 1))
 	n, ch, area := x.Shape[0], x.Shape[1], tensor.Elements(x.Shape[2:])
 	before, after := (size-1)/2, size-1-(size-1)/2
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(n*ch, 1, func(lo, hi int) {
-			sum := make([]float64, area)
-			for i := lo; i < hi; i++ {
-				k := i % ch
-				clear(sum)
-				for j := max(k-before, 0); j <= min(k+after, ch-1); j++ {
-					for p, v := range x[(i-k+j)*area:][:area] {
-						sum[p] += float64(v) * float64(v)
-					}
-				}
-				dst := y[i*area:][:area]
-				for p, v := range x[i*area:][:area] {
-					dst[p] = T(float64(v) * falloff(bias+alpha/float64(size)*sum[p], beta))
+	room := op.ScratchOf[float64](c, c.Pool.Threads()*area)
+	var xs, ys []T // made once, as the closure below: a run must not allocate
+	work := func(worker, lo, hi int) {
+		sum := room[worker*area:][:area]
+		for i := lo; i < hi; i++ {
+			k := i % ch
+			clear(sum)
+			for j := max(k-before, 0); j <= min(k+after, ch-1); j++ {
+				for p, v := range xs[(i-k+j)*area:][:area] {
+					sum[p] += float64(v) * float64(v)
 				}
 			}
-		})
+			dst := ys[i*area:][:area]
+			for p, v := range xs[i*area:][:area] {
+				dst[p] = T(float64(v) * falloff(bias+alpha/float64(size)*sum[p], beta))
+			}
+		}
+	}
+	return func(c *op.Call) error {
+		xs, ys = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		c.Pool.ForWorker(n*ch, 1, work)
 		return nil
 	}, nil
 }

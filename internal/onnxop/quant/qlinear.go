@@ -215,18 +215,21 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *op.Call) error {
-		lo, hi := bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
-		x, scale, zero, dst := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(plan.Len, element.Grain, func(a, b int) {
-			for it := plan.Runs(a, b); it.Next(); {
-				for i := range it.N {
-					s, z := scale[it.Off[1]+i*plan.Step[1]], zero[it.Off[2]+i*plan.Step[2]]
-					v := round(max(lo, min(hi, float64(x[it.Off[0]+i*plan.Step[0]]/s+z))))
-					dst[it.Dst+i] = (float32(v) - z) * s
-				}
+	var lo, hi float64 // made once, as the closure below: a run must not allocate
+	var x, scale, zero, dst []float32
+	work := func(a, b int) {
+		for it := plan.Runs(a, b); it.Next(); {
+			for i := range it.N {
+				s, z := scale[it.Off[1]+i*plan.Step[1]], zero[it.Off[2]+i*plan.Step[2]]
+				v := round(max(lo, min(hi, float64(x[it.Off[0]+i*plan.Step[0]]/s+z))))
+				dst[it.Dst+i] = (float32(v) - z) * s
 			}
-		})
+		}
+	}
+	return func(c *op.Call) error {
+		lo, hi = bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
+		x, scale, zero, dst = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
+		c.Pool.For(plan.Len, element.Grain, work)
 		return nil
 	}, nil
 }

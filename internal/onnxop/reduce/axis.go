@@ -46,15 +46,18 @@ func prepareArg(c *op.Call, least bool) (op.Run, error) {
 
 func argRun[T tensor.Number](l line, least, last bool) op.Run {
 	tiles := (l.inner + element.Block - 1) / element.Block
+	var src []T // made once, as the closure below: a run must not allocate
+	var dst []int64
+	work := func(lo, hi int) {
+		for u := lo; u < hi; u++ {
+			row, col := u/tiles, u%tiles*element.Block
+			n := min(element.Block, l.inner-col)
+			argTile(dst[row*l.inner+col:][:n], src[row*l.n*l.inner+col:], l.n, l.inner, least, last)
+		}
+	}
 	return func(c *op.Call) error {
-		src, dst := tensor.Of[T](c.In[0]), tensor.Of[int64](c.Out[0])
-		c.Pool.For(l.outer*tiles, max(1, element.Grain/(l.n*min(element.Block, max(1, l.inner)))), func(lo, hi int) {
-			for u := lo; u < hi; u++ {
-				row, col := u/tiles, u%tiles*element.Block
-				n := min(element.Block, l.inner-col)
-				argTile(dst[row*l.inner+col:][:n], src[row*l.n*l.inner+col:], l.n, l.inner, least, last)
-			}
-		})
+		src, dst = tensor.Of[T](c.In[0]), tensor.Of[int64](c.Out[0])
+		c.Pool.For(l.outer*tiles, max(1, element.Grain/(l.n*min(element.Block, max(1, l.inner)))), work)
 		return nil
 	}
 }

@@ -52,7 +52,8 @@ func fixed[P any](c *op.Call, build func(c *op.Call) (P, error)) (func(c *op.Cal
 // nearestPlan is the input position of each output position, by axis.
 type nearestPlan struct {
 	*resize
-	at [][]int
+	at   [][]int
+	kept any // a nearestRun of the type that was moved last: runs must not allocate
 }
 
 func prepareNearest(c *op.Call) (op.Run, error) {
@@ -127,33 +128,52 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 		copy(y, x)
 		return
 	}
-	last := rank - 1
-	stride := tensor.Strides(p.in)
-	cols := p.at[last]
+	cols := p.at[rank-1]
 	if len(cols) == 0 {
 		return
 	}
-	pool.For(len(y)/len(cols), max(1, 1<<12/len(cols)), func(lo, hi int) {
-		at := make([]int, last)
-		tensor.Unravel(lo, p.out[:last], at)
-		for i := lo; i < hi; i++ {
-			base, inside := 0, true
-			for d, o := range at {
-				q := p.at[d][o]
-				inside = inside && q >= 0
-				base += q * stride[d]
-			}
-			row := y[i*len(cols):][:len(cols)]
-			for j, q := range cols {
-				if inside && q >= 0 {
-					row[j] = x[base+q]
-				} else {
-					row[j] = outside
-				}
-			}
-			tensor.Next(at, p.out[:last])
+	r, ok := p.kept.(*nearestRun[E])
+	if !ok {
+		r = &nearestRun[E]{nearestPlan: p, stride: tensor.Strides(p.in), place: make([]int, pool.Threads()*(rank-1))}
+		r.work = r.rows
+		p.kept = r
+	}
+	r.x, r.y, r.outside = x, y, outside
+	pool.ForWorker(len(y)/len(cols), max(1, 1<<12/len(cols)), r.work)
+}
+
+// nearestRun is a run in the making.
+type nearestRun[E any] struct {
+	*nearestPlan
+	x, y    []E
+	outside E
+	stride  []int
+	place   []int // of the row in work, one a worker
+	work    func(worker, lo, hi int)
+}
+
+// rows fills rows lo to hi.
+func (p *nearestRun[E]) rows(worker, lo, hi int) {
+	last := len(p.out) - 1
+	cols, at := p.nearestPlan.at[last], p.place[worker*last:][:last]
+	tensor.Unravel(lo, p.out[:last], at)
+	for i := lo; i < hi; i++ {
+		base, inside := 0, true
+		for d, o := range at {
+			q := p.nearestPlan.at[d][o]
+			inside = inside && q >= 0
+			base += q * p.stride[d]
 		}
-	})
+		row := p.y[i*len(cols):][:len(cols)]
+		for j, q := range cols {
+			if inside && q >= 0 {
+				row[j] = p.x[base+q]
+			} else {
+				row[j] = p.outside
+			}
+		}
+		tensor.Next(at, p.out[:last])
+	}
 }
 
 // interpolation is the list of axes that change, with their tables.

@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // Positions reads indices of elements below n into buf, which may be nil. With
@@ -175,9 +176,18 @@ func Hot(i, k, depth, inner int) int { return (i/inner*depth+k)*inner + i%inner 
 // input 2 elsewhere, along a walk over the three.
 func Pick(c *op.Call, w *broadcast.Walk, grain int) {
 	cond, y, a, b := tensor.Of[uint8](c.In[0]), Of(c.Out[0]), Of(c.In[1]), Of(c.In[2])
-	w.Each(c.Pool, grain, func(o int, at [3]int, n int) {
-		move.Pick(y.From(o).To(n), a.From(at[1]), b.From(at[2]), cond[at[0]:], w.Step)
+	workers.Do(c.Pool, w.Len, grain, picking{w, cond, y, a, b}, func(p picking, lo, hi int) {
+		for r := p.w.Runs(lo, hi); r.Next(); {
+			move.Pick(p.y.From(r.Dst).To(r.N), p.a.From(r.Off[1]), p.b.From(r.Off[2]), p.cond[r.Off[0]:], p.w.Step)
+		}
 	})
+}
+
+// picking is what a piece of Pick needs.
+type picking struct {
+	w       *broadcast.Walk
+	cond    []uint8
+	y, a, b move.Slice
 }
 
 // Truths calls f with the number of every element that is not zero.

@@ -45,7 +45,7 @@ func Copy(pool *workers.Pool, dst, src *tensor.Tensor) {
 		copy(dst.Data[:n], src.Data[:n])
 		return
 	}
-	pool.For(n, 1<<17, func(lo, hi int) { copy(dst.Data[lo:hi], src.Data[lo:hi]) })
+	workers.Do(pool, n, 1<<17, [2][]byte{dst.Data, src.Data}, func(v [2][]byte, lo, hi int) { copy(v[0][lo:hi], v[1][lo:hi]) })
 }
 
 // Planned makes the run function once, while preparing, when the inputs whose
