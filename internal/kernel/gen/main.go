@@ -23,6 +23,7 @@ import (
 var families = map[string]func(*asm){
 	"bytes":      bytes,
 	"curves":     curves,
+	"singles":    singles,
 	"elements":   elements,
 	"floats":     floats,
 	"peaks":      peaks,
