@@ -27,6 +27,7 @@ var families = map[string]func(*asm){
 	"elements":   elements,
 	"floats":     floats,
 	"peaks":      peaks,
+	"rows":       rows,
 	"sparse":     sparse,
 	"bytestrips": byteStrips,
 	"strips":     strips,

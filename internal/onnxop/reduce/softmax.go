@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -173,6 +174,10 @@ func expOf[T tensor.Real](x T) T {
 
 func softmaxRow(dst, src []float32) {
 	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
+	if e := simd.ElementKernels(); e != nil {
+		e.MulScalar(dst, dst, inv)
+		return
+	}
 	for i := range dst {
 		dst[i] *= inv
 	}
