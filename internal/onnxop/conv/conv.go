@@ -76,6 +76,9 @@ func (v *convolution) planar2D() kernel.ConvShape {
 
 // prepareConv makes a convolution of any real numbers.
 func prepareConv(c *op.Call) (op.Run, error) {
+	if len(c.In) == normalised {
+		return prepareNormalised(c)
+	}
 	if run, err := prepareHalves(c); run != nil || err != nil {
 		return run, err
 	}
