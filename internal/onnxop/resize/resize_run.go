@@ -2,6 +2,7 @@ package resize
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
@@ -52,7 +53,9 @@ func fixed[P any](c *op.Call, build func(c *op.Call) (P, error)) (func(c *op.Cal
 // nearestPlan is the input position of each output position, by axis.
 type nearestPlan struct {
 	*resize
-	at [][]int
+	at     [][]int
+	inside bool // no position of the last axis lies outside
+	each   int  // how often each element of the last axis follows in order; 0 for something else
 }
 
 func prepareNearest(c *op.Call) (op.Run, error) {
@@ -69,6 +72,7 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 			}
 			p.at = append(p.at, m)
 		}
+		p.look()
 		return p, r.check()
 	})
 	if err != nil {
@@ -99,6 +103,25 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// look finds out what the last axis is like.
+func (p *nearestPlan) look() {
+	if len(p.at) == 0 {
+		return
+	}
+	cols, n := p.at[len(p.at)-1], p.in[len(p.in)-1]
+	p.inside = !slices.ContainsFunc(cols, func(q int) bool { return q < 0 })
+	if n == 0 || len(cols)%n != 0 {
+		return
+	}
+	p.each = len(cols) / n
+	for j, q := range cols {
+		if q != j/p.each {
+			p.each = 0
+			return
+		}
+	}
 }
 
 // words views the elements as unsigned integers of their width.
@@ -136,6 +159,7 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 	pool.For(len(y)/len(cols), max(1, 1<<12/len(cols)), func(lo, hi int) {
 		at := make([]int, last)
 		tensor.Unravel(lo, p.out[:last], at)
+		before := -1 // where the row before came from
 		for i := lo; i < hi; i++ {
 			base, inside := 0, true
 			for d, o := range at {
@@ -144,12 +168,30 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 				base += q * stride[d]
 			}
 			row := y[i*len(cols):][:len(cols)]
-			for j, q := range cols {
-				if inside && q >= 0 {
-					row[j] = x[base+q]
-				} else {
-					row[j] = outside
+			switch {
+			case inside && base == before:
+				copy(row, y[(i-1)*len(cols):])
+			case inside && p.each == 2:
+				for j, v := range x[base:][:len(cols)/2] {
+					pair := row[2*j:][:2]
+					pair[0], pair[1] = v, v
 				}
+			case inside && p.inside:
+				from := x[base:]
+				for j, q := range cols {
+					row[j] = from[q]
+				}
+			default:
+				for j, q := range cols {
+					if inside && q >= 0 {
+						row[j] = x[base+q]
+					} else {
+						row[j] = outside
+					}
+				}
+			}
+			if before = -1; inside {
+				before = base
 			}
 			tensor.Next(at, p.out[:last])
 		}
