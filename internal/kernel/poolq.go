@@ -92,7 +92,14 @@ func (m *MaxBytes) down(dst, plane []uint8, oy, x int, least uint8) {
 // larger writes the larger of dst and b.
 func (m *MaxBytes) larger(dst, b []uint8) {
 	b = b[:len(dst)]
-	for i := m.f.MaxBytes(dst, dst, b, m.Signed); i < len(dst); i++ {
+	i := m.f.MaxBytes(dst, dst, b, m.Signed)
+	if i > 0 && i < len(dst) {
+		// The last of them with some of those before: what is done twice stays as it is.
+		end := len(dst) - 32
+		m.f.MaxBytes(dst[end:], dst[end:], b[end:], m.Signed)
+		return
+	}
+	for ; i < len(dst); i++ {
 		if m.Signed {
 			dst[i] = uint8(max(int8(dst[i]), int8(b[i])))
 		} else {

@@ -22,6 +22,8 @@ func Passes() []Pass {
 		{"fold", "Infer types and shapes; what reads constants only is computed once.", false, (*Graph).Settle},
 		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", true, qdq},
 		{"widen", "Keep halves in float32 between operators that compute in float32.", true, widen},
+		{"curves", "Compute a curve that the file writes as several operators, such as SiLU or GELU, in one pass over memory.", true, curves},
+		{"batchnorm", "Join a batch normalisation to the convolution before it, whose weights take its factors.", true, batchNorms},
 		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", false, activations},
 	}
 }

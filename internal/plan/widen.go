@@ -39,7 +39,7 @@ var computes = map[string]bool{
 	"Log": true, "LogSoftmax": true, "MatMul": true, "MaxPool": true, "Mish": true, "Mul": true, "PRelu": true, "Pow": true,
 	"RMSNormalization": true, "ReduceMean": true, "ReduceSum": true, "Resize": true, "Sigmoid": true, "SimplifiedLayerNormalization": true,
 	"SkipLayerNormalization": true, "SkipSimplifiedLayerNormalization": true, "Softmax": true, "Softplus": true, "Sqrt": true, "Sub": true,
-	"Sum": true, "Tanh": true,
+	"Sum": true, "Swish": true, "Tanh": true,
 }
 
 // widening is the pass at work on a graph.

@@ -66,14 +66,19 @@ func Gelu(x float32) float32 {
 	d := float64(x)
 	if d < -8 {
 		// The true value underflows towards -0; -Inf·0 must not become NaN.
-		return float32(d * 0.5 * math.Erfc(-math.Max(d, -60)/math.Sqrt2))
+		d = math.Max(d, -60)
+		return float32(d * 0.5 * math.Erfc(-d/math.Sqrt2))
 	}
 	return float32(0.5 * d * (1 + erf64(d/math.Sqrt2)))
 }
 
-// GeluTo sets dst[i] = Gelu(src[i]).
+// GeluTo sets dst[i] = Gelu(src[i]), with vectors to within 3 units in the last place above -1, and 1e-7 below.
 func GeluTo(dst, src []float32) {
 	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Gelu(dst, src)
+		return
+	}
 	for i, x := range src {
 		d := float64(x)
 		if s := math.Abs(d) * (1 / math.Sqrt2); s < erfMax-1 {
@@ -96,9 +101,13 @@ func GeluTanh(x float32) float32 {
 	return float32(d / (1 + exp64(clamp(-u))))
 }
 
-// GeluTanhTo sets dst[i] = GeluTanh(src[i]).
+// GeluTanhTo sets dst[i] = GeluTanh(src[i]), with vectors to within 3 units in the last place above -1, and 1e-7 below.
 func GeluTanhTo(dst, src []float32) {
 	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.GeluTanh(dst, src)
+		return
+	}
 	for i, x := range src {
 		d := float64(x)
 		u := 2 * 0.7978845608028654 * d * (1 + 0.044715*d*d)

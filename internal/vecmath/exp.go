@@ -33,16 +33,6 @@ var expTable = func() (t [expSize]uint64) {
 // vectors is what the kernels in vectors compute with.
 var vectors = simd.NewExpTable(expScale, expShift, expStep, expMax, expTable)
 
-// begin computes what a kernel in vectors does of dst, and returns what is left.
-func begin(dst, src []float32, f func(c *simd.Curves, dst, src []float32, t *simd.ExpTable) int) (restDst, restSrc []float32) {
-	dst = dst[:len(src)]
-	n := 0
-	if c := simd.CurveKernels(); c != nil {
-		n = f(c, dst, src, vectors)
-	}
-	return dst[n:], src[n:]
-}
-
 // exp64 is e^x to about 35 bits for |x| <= expMax.
 func exp64(x float64) float64 {
 	k := x*expScale + expShift
@@ -77,21 +67,23 @@ func Exp(x float32) float32 { return float32(exp64(clamp(float64(x)))) }
 
 // ExpTo sets dst[i] = e^src[i].
 func ExpTo(dst, src []float32) {
-	dst, src = begin(dst, src, (*simd.Curves).Exp)
+	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		n := c.Exp(dst, src, vectors)
+		dst, src = dst[n:], src[n:]
+	}
 	for i, x := range src {
 		dst[i] = float32(exp64(clamp(float64(x))))
 	}
 }
 
-// ExpSumTo sets dst[i] = e^(src[i]-shift) and returns the sum of the results:
-// the inner loop of softmax.
+// ExpSumTo sets dst[i] = e^(src[i]-shift) and returns the sum of the results, as exact as [SigmoidTo]:
+// the inner loop of softmax. shift is not below any of src.
 func ExpSumTo(dst, src []float32, shift float32) float32 {
 	dst = dst[:len(src)]
 	var sum float64
 	if c := simd.CurveKernels(); c != nil {
-		var n int
-		n, sum = c.ExpSum(dst, src, shift, vectors)
-		dst, src = dst[n:], src[n:]
+		return float32(c.ExpSum(dst, src, shift))
 	}
 	sh := float64(shift)
 	for i, x := range src {
@@ -135,9 +127,13 @@ func Silu(x float32) float32 {
 	return float32(d / (1 + exp64(clamp(-d))))
 }
 
-// SiluTo sets dst[i] = src[i]/(1+e^-src[i]).
+// SiluTo sets dst[i] = src[i]/(1+e^-src[i]), as exact as [SigmoidTo].
 func SiluTo(dst, src []float32) {
-	dst, src = begin(dst, src, (*simd.Curves).Silu)
+	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Silu(dst, src)
+		return
+	}
 	for i, x := range src {
 		if d := float64(x); d > -expMax && d < expMax {
 			dst[i] = float32(d / (1 + exp64(-d)))
@@ -169,9 +165,13 @@ func Tanh(x float32) float32 {
 	return float32(tanh64(float64(x)))
 }
 
-// TanhTo sets dst[i] = tanh(src[i]).
+// TanhTo sets dst[i] = tanh(src[i]), as exact as [SigmoidTo].
 func TanhTo(dst, src []float32) {
-	dst, src = begin(dst, src, (*simd.Curves).Tanh)
+	dst = dst[:len(src)]
+	if c := simd.CurveKernels(); c != nil {
+		c.Tanh(dst, src)
+		return
+	}
 	for i, x := range src {
 		if !(x < tanhMax && x > -tanhMax) || x == 0 {
 			dst[i] = Tanh(x)

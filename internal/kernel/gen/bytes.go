@@ -105,7 +105,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	}
 	flags := a.GP64()
 	a.MOVQ(at(t, intFlags), flags)
-	p := a.rows(rows)
+	p := a.rowPointers(rows)
 	a.TESTQ(flags, flags)
 	a.JNZ(operand.LabelRef("continue"))
 	start := a.GP64()

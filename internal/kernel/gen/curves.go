@@ -15,9 +15,6 @@ const (
 	expOne
 	expHalf
 	expSixth
-	exp24th
-	expTwo
-	expSign
 	expIndex
 	expTable
 )
@@ -47,41 +44,9 @@ func curves(a *asm) {
 		c.limit(d)
 		return c.exp(d)
 	})
-	a.curve("silu", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
-		x := c.YMM()
-		c.VXORPD(c.at(expSign), d, x)
-		c.limit(x)
-		e := c.exp(x)
-		c.VADDPD(c.at(expOne), e, e)
-		c.VDIVPD(e, d, e)
-		// Nothing is left below the limit, of infinity neither.
-		below := c.YMM()
-		c.VCMPPD(operand.U8(17), c.at(expLow), d, below)
-		c.VANDNPD(e, below, e)
-		return e
-	})
-	a.curve("tanh", func(c *curveLoop, d reg.VecVirtual) reg.VecVirtual {
-		zero, x, none := c.YMM(), c.YMM(), c.YMM()
-		c.VXORPD(none, none, none)
-		c.VCMPPD(operand.U8(0), none, d, zero)
-		c.VANDPD(d, zero, none) // a zero of its sign
-		c.VADDPD(d, d, x)
-		c.limit(x)
-		e, t := c.expm1(x), c.YMM()
-		c.VADDPD(c.at(expTwo), e, t)
-		c.VDIVPD(t, e, e)
-		c.VANDNPD(e, zero, e)
-		c.VORPD(none, e, e)
-		return e
-	})
-	a.expSum()
 	a.libmExp()
 	a.libmExpWide()
 	a.libmSigmoid()
-	a.single("sigmoid", (*singleLoop).sigmoid)
-	a.single("erf", (*singleLoop).erf)
-	a.singleWide("sigmoid", (*wideLoop).sigmoid)
-	a.singleWide("erf", (*wideLoop).erf)
 }
 
 // curveLoop is a loop over four values at a time.
@@ -146,23 +111,6 @@ func (c *curveLoop) exp(x reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// expm1 is expm164 of package vecmath.
-func (c *curveLoop) expm1(x reg.VecVirtual) reg.VecVirtual {
-	s, r := c.power(x)
-	p, q := c.YMM(), c.YMM()
-	c.VMULPD(c.at(exp24th), r, p)
-	c.VADDPD(c.at(expSixth), p, p)
-	c.VMULPD(p, r, p)
-	c.VADDPD(c.at(expHalf), p, p)
-	c.VMULPD(p, r, p)
-	c.VADDPD(c.at(expOne), p, p)
-	c.VMULPD(r, s, q)
-	c.VMULPD(p, q, q)
-	c.VSUBPD(c.at(expOne), s, s)
-	c.VADDPD(q, s, s)
-	return s
-}
-
 func (a *asm) vecmathLoop() *curveLoop {
 	c := &curveLoop{asm: a, place: expTable, bits: 52 - 6, index: expIndex}
 	c.dst = a.Load(a.Param("dst"), a.GP64())
@@ -184,35 +132,6 @@ func (a *asm) curve(name string, f func(c *curveLoop, d reg.VecVirtual) reg.VecV
 		a.VCVTPD2PSY(e, low)
 		a.VMOVUPS(low, at(c.dst, 0))
 	}, step{c.src, 16}, step{c.dst, 16})
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// expSum writes the exponential of values less shift, and their sums in each lane.
-func (a *asm) expSum() {
-	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte) float64")
-	c := a.vecmathLoop()
-	n := a.Load(a.Param("n"), a.GP64())
-	shift, sum := a.YMM(), a.YMM()
-	sx := a.XMM()
-	a.Load(a.Param("shift"), sx)
-	a.VCVTSS2SD(sx, sx, sx)
-	a.VBROADCASTSD(sx, shift)
-	a.VXORPD(sum, sum, sum)
-	a.loop(n, 4, func() {
-		d, low := a.YMM(), a.XMM()
-		a.VCVTPS2PD(at(c.src, 0), d)
-		a.VSUBPD(shift, d, d)
-		c.limit(d)
-		e := c.exp(d)
-		a.VADDPD(e, sum, sum)
-		a.VCVTPD2PSY(e, low)
-		a.VMOVUPS(low, at(c.dst, 0))
-	}, step{c.src, 16}, step{c.dst, 16})
-	a.VHADDPD(sum, sum, sum)
-	a.VEXTRACTF128(operand.U8(1), sum, sx)
-	a.VADDSD(sx, sum.AsX(), sx)
-	a.Store(sx, a.ReturnIndex(0))
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -357,222 +276,6 @@ func (a *asm) libmSigmoid() {
 		a.VBLENDVPS(low, one, y, y)
 		a.VMOVUPS(y, at(c.dst, 0))
 	}, step{c.src, 16}, step{c.dst, 16})
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// Places of the numbers of simd.SingleTable, of which each is there eight times.
-const (
-	singleSign = 32 * iota
-	singleLeast
-	singleScale
-	singleHigh
-	singleLow
-	singleBias
-	singleOne
-	singleFactors                    // of r² and up, the highest first
-	singleErfMost = 32 * (iota + 5)  // above it erf is 1
-	singleErfEdge = 32 * (iota + 5)  // between the polynomials
-	singleErfNear = 32 * (iota + 5)  // of x², the highest first
-	singleErfFar  = 32 * (iota + 11) // of |x|, the highest first
-)
-
-// singleLoop is a loop over eight values at a time in float32.
-type singleLoop struct {
-	*asm
-	table reg.Register
-}
-
-func (c *singleLoop) at(off int) operand.Mem { return at(c.table, off) }
-
-func (c *singleLoop) load(off int) reg.VecVirtual {
-	v := c.YMM()
-	c.VMOVUPS(c.at(off), v)
-	return v
-}
-
-// horner evaluates a polynomial with the n coefficients at a place, the highest first.
-func (c *singleLoop) horner(x reg.VecVirtual, place, n int) reg.VecVirtual {
-	p := c.load(place)
-	for i := 1; i < n; i++ {
-		c.VFMADD213PS(c.at(place+32*i), x, p)
-	}
-	return p
-}
-
-// exp is e^y of y <= 0; what is no number passes.
-func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
-	least, n, half := c.load(singleLeast), c.YMM(), c.YMM()
-	c.VMAXPS(y, least, y)
-	c.VMULPS(c.at(singleScale), y, n)
-	c.VROUNDPS(operand.U8(8), n, n)
-	r := c.YMM()
-	c.VMOVAPS(y, r)
-	c.VFNMADD231PS(c.at(singleHigh), n, r)
-	c.VFNMADD231PS(c.at(singleLow), n, r)
-	p, q := c.horner(r, singleFactors, 6), c.YMM()
-	// e^r = 1 + (r + r²·p)
-	c.VMULPS(r, r, q)
-	c.VFMADD213PS(r, q, p)
-	c.VADDPS(c.at(singleOne), p, p)
-	// In two steps, so that the result may be smaller than the least normal number.
-	c.VCVTPS2DQ(n, n)
-	c.VPSRAD(operand.U8(1), n, half)
-	c.VPSUBD(half, n, n)
-	for _, v := range []reg.VecVirtual{half, n} {
-		c.VPADDD(c.at(singleBias), v, v)
-		c.VPSLLD(operand.U8(23), v, v)
-		c.VMULPS(v, p, p)
-	}
-	return p
-}
-
-// sigmoid is 1/(1+e^-x), by the exponential of -|x|.
-func (c *singleLoop) sigmoid(x reg.VecVirtual) reg.VecVirtual {
-	y, top, one := c.YMM(), c.YMM(), c.load(singleOne)
-	c.VORPS(c.at(singleSign), x, y)
-	z := c.exp(y)
-	c.VBLENDVPS(x, z, one, top)
-	c.VADDPS(one, z, z)
-	c.VDIVPS(z, top, top)
-	return top
-}
-
-// erf is the error function: x·P(x²) near zero, 1 - e^(|x|·Q(|x|)) beyond.
-func (c *singleLoop) erf(x reg.VecVirtual) reg.VecVirtual {
-	a, s, sign, far := c.YMM(), c.YMM(), c.YMM(), c.YMM()
-	c.VANDPS(c.at(singleSign), x, sign)
-	c.VXORPS(sign, x, a)
-	c.VMULPS(a, a, s)
-	near := c.horner(s, singleErfNear, 7)
-	c.VFMADD213PS(a, a, near)
-	most := c.load(singleErfMost)
-	c.VCMPPS(operand.U8(29), c.at(singleErfEdge), a, far)
-	c.VMINPS(a, most, a)
-	y := c.horner(a, singleErfFar, 6)
-	c.VMULPS(a, y, y)
-	c.VSUBPS(a, y, y)
-	e, one := c.exp(y), c.load(singleOne)
-	c.VSUBPS(e, one, e)
-	c.VBLENDVPS(far, e, near, near)
-	c.VORPS(sign, near, near)
-	return near
-}
-
-// single writes f of n values, a multiple of 8, in float32.
-func (a *asm) single(name string, f func(c *singleLoop, x reg.VecVirtual) reg.VecVirtual) {
-	a.function(name+"AVX2", "func(dst, src *float32, n int, t *byte)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	c := &singleLoop{a, a.Load(a.Param("t"), a.GP64())}
-	n := a.Load(a.Param("n"), a.GP64())
-	a.loop(n, 8, func() {
-		x := a.YMM()
-		a.VMOVUPS(at(src, 0), x)
-		a.VMOVUPS(f(c, x), at(dst, 0))
-	}, step{src, 32}, step{dst, 32})
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// wideLoop is singleLoop for sixteen values at a time: the same operations, and the same bits.
-type wideLoop struct {
-	*asm
-	table            reg.Register
-	least, one, most reg.VecVirtual
-}
-
-func (c *wideLoop) at(off int) operand.Mem { return at(c.table, off) }
-
-func (c *wideLoop) load(off int) reg.VecVirtual {
-	v := c.ZMM()
-	c.VBROADCASTSS(c.at(off), v)
-	return v
-}
-
-func (c *wideLoop) horner(x reg.VecVirtual, place, n int) reg.VecVirtual {
-	p := c.load(place)
-	for i := 1; i < n; i++ {
-		c.VFMADD213PS_BCST(c.at(place+32*i), x, p)
-	}
-	return p
-}
-
-func (c *wideLoop) exp(y reg.VecVirtual) reg.VecVirtual {
-	n, r, q := c.ZMM(), c.ZMM(), c.ZMM()
-	c.VMAXPS(y, c.least, y)
-	c.VMULPS_BCST(c.at(singleScale), y, n)
-	c.VRNDSCALEPS(operand.U8(8), n, n)
-	c.VMOVAPS(y, r)
-	c.VFNMADD231PS_BCST(c.at(singleHigh), n, r)
-	c.VFNMADD231PS_BCST(c.at(singleLow), n, r)
-	p := c.horner(r, singleFactors, 6)
-	c.VMULPS(r, r, q)
-	c.VFMADD213PS(r, q, p)
-	c.VADDPS(c.one, p, p)
-	c.VSCALEFPS(n, p, p)
-	return p
-}
-
-func (c *wideLoop) sigmoid(x reg.VecVirtual) reg.VecVirtual {
-	y, top := c.ZMM(), c.ZMM()
-	c.VPORD_BCST(c.at(singleSign), x, y)
-	z := c.exp(y)
-	c.VPMOVD2M(x, reg.K2)
-	c.VMOVAPS(c.one, top)
-	c.VMOVAPS(z, reg.K2, top)
-	c.VADDPS(c.one, z, z)
-	c.VDIVPS(z, top, top)
-	return top
-}
-
-func (c *wideLoop) erf(x reg.VecVirtual) reg.VecVirtual {
-	a, s, sign := c.ZMM(), c.ZMM(), c.ZMM()
-	c.VPANDD_BCST(c.at(singleSign), x, sign)
-	c.VPXORD(sign, x, a)
-	c.VMULPS(a, a, s)
-	near := c.horner(s, singleErfNear, 7)
-	c.VFMADD213PS(a, a, near)
-	c.VCMPPS_BCST(operand.U8(29), c.at(singleErfEdge), a, reg.K2)
-	c.VMINPS(a, c.most, a)
-	y := c.horner(a, singleErfFar, 6)
-	c.VMULPS(a, y, y)
-	c.VSUBPS(a, y, y)
-	e := c.exp(y)
-	c.VSUBPS(e, c.one, e)
-	c.VMOVAPS(e, reg.K2, near)
-	c.VPORD(sign, near, near)
-	return near
-}
-
-// singleWide writes f of n values in float32.
-func (a *asm) singleWide(name string, f func(c *wideLoop, x reg.VecVirtual) reg.VecVirtual) {
-	a.function(name+"AVX512", "func(dst, src *float32, n int, t *byte)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	c := &wideLoop{asm: a, table: a.Load(a.Param("t"), a.GP64())}
-	c.least, c.one, c.most = c.load(singleLeast), c.load(singleOne), c.load(singleErfMost)
-	n := a.Load(a.Param("n"), a.GP64())
-	a.Label("many")
-	a.SUBQ(operand.U8(16), n)
-	a.JLT(operand.LabelRef("few"))
-	x := a.ZMM()
-	a.VMOVUPS(at(src, 0), x)
-	a.VMOVUPS(f(c, x), at(dst, 0))
-	a.ADDQ(operand.U8(64), src)
-	a.ADDQ(operand.U8(64), dst)
-	a.JMP(operand.LabelRef("many"))
-	a.Label("few")
-	a.ADDQ(operand.U8(16), n)
-	a.JZ(operand.LabelRef("end"))
-	bits := a.GP64()
-	a.MOVQ(operand.I32(-1), bits)
-	a.BZHIQ(n, bits, bits)
-	a.KMOVW(bits.As32(), reg.K1)
-	rest := a.ZMM()
-	a.VMOVUPS_Z(at(src, 0), reg.K1, rest)
-	a.VMOVUPS(f(c, rest), reg.K1, at(dst, 0))
-	a.Label("end")
 	a.VZEROUPPER()
 	a.RET()
 }

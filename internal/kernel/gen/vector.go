@@ -76,7 +76,7 @@ type rowPointers struct {
 	bases       []reg.GPVirtual
 }
 
-func (a *asm) rows(n int) *rowPointers {
+func (a *asm) rowPointers(n int) *rowPointers {
 	p := &rowPointers{a: a, step: a.GP64(), step3: a.GP64()}
 	for range (n + 3) / 4 {
 		p.bases = append(p.bases, a.GP64())

@@ -127,6 +127,25 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		pool.For(n, parallelFrom, c.along)
 		return
 	}
+	// Short lines go together with those beside them.
+	if m := p.dims[last-1]; n <= shortLine && m >= n {
+		dm, sm := p.dst[last-1], p.src[last-1]
+		switch rest := outer / m; {
+		case outer*n < 2*parallelFrom:
+			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
+		case rest >= 4*pool.Threads():
+			pool.For(rest, max(1, parallelFrom/(m*n)), func(lo, hi int) {
+				p.lines(last, last-1, lo, hi, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
+			})
+		default:
+			p.lines(last, last-1, 0, rest, func(do, so int) {
+				pool.For(m, parallelFrom/n, func(lo, hi int) {
+					shortLines(dst, src, do+lo*dm, so+lo*sm, hi-lo, dm, sm, n, ds, ss)
+				})
+			})
+		}
+		return
+	}
 	if outer*n < 2*parallelFrom {
 		p.lines(last, -1, 0, outer, func(do, so int) { line(dst, src, do, so, n, ds, ss) })
 		return
@@ -191,6 +210,50 @@ func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
 			do -= at[i] * p.dst[i]
 			so -= at[i] * p.src[i]
 			at[i] = 0
+		}
+	}
+}
+
+// shortLine is the length up to which a line costs less than finding it.
+const shortLine = 8
+
+// shortLines copies m lines of n elements, dm and sm apart.
+func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
+	if ds != 1 || ss != 1 {
+		for range m {
+			line(dst, src, do, so, n, ds, ss)
+			do, so = do+dm, so+sm
+		}
+		return
+	}
+	switch n {
+	case 1:
+		for range m {
+			dst[do] = src[so]
+			do, so = do+dm, so+sm
+		}
+	case 2:
+		for range m {
+			*(*[2]T)(dst[do:]) = *(*[2]T)(src[so:])
+			do, so = do+dm, so+sm
+		}
+	case 3:
+		for range m {
+			*(*[3]T)(dst[do:]) = *(*[3]T)(src[so:])
+			do, so = do+dm, so+sm
+		}
+	case 4:
+		for range m {
+			*(*[4]T)(dst[do:]) = *(*[4]T)(src[so:])
+			do, so = do+dm, so+sm
+		}
+	default:
+		for range m {
+			d, s := dst[do:][:n], src[so:][:n]
+			for i, v := range s {
+				d[i] = v
+			}
+			do, so = do+dm, so+sm
 		}
 	}
 }

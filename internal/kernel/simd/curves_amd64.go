@@ -2,38 +2,17 @@ package simd
 
 var curves = family[Curves]{
 	AVX2: {
-		Set: AVX2, wide: 4, exp: expAVX2, sigmoid: sigmoidAVX2, erf: erfAVX2, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
-		libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
+		Set: AVX2, wide: 4, exp: expAVX2, libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
+		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, expSum: expSumAVX2,
 	},
 	AVX512: {
-		Set: AVX512, wide: 8, every: true, exp: expAVX2, sigmoid: sigmoidAVX512, erf: erfAVX512, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
-		libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2,
+		Set: AVX512, wide: 8, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2,
+		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, expSum: expSumAVX512,
 	},
 }
 
 //go:noescape
 func expAVX2(dst, src *float32, n int, t *ExpTable)
-
-//go:noescape
-func sigmoidAVX2(dst, src *float32, n int, t *SingleTable)
-
-//go:noescape
-func erfAVX2(dst, src *float32, n int, t *SingleTable)
-
-//go:noescape
-func sigmoidAVX512(dst, src *float32, n int, t *SingleTable)
-
-//go:noescape
-func erfAVX512(dst, src *float32, n int, t *SingleTable)
-
-//go:noescape
-func siluAVX2(dst, src *float32, n int, t *ExpTable)
-
-//go:noescape
-func tanhAVX2(dst, src *float32, n int, t *ExpTable)
-
-//go:noescape
-func expSumAVX2(dst, src *float32, n int, shift float32, t *ExpTable) float64
 
 //go:noescape
 func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)
@@ -43,3 +22,45 @@ func libmSigmoidAVX2(dst, src *float32, n int, t *LibmTable)
 
 //go:noescape
 func libmExpAVX512(dst, src *float32, n int, top, beta float32, t *LibmTable)
+
+//go:noescape
+func sigmoidAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func erfAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func tanhAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func siluAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func geluAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func geluTanhAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func sigmoidAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func erfAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func tanhAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func siluAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func geluAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func geluTanhAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func expSumAVX2(dst, src *float32, n int, shift float32, t *SingleTable) float64
+
+//go:noescape
+func expSumAVX512(dst, src *float32, n int, shift float32, t *SingleTable) float64

@@ -98,12 +98,8 @@ func normalizeRow[T tensor.Real](c *op.Call, row int, dst, src, gamma, beta []T,
 		norm.Store(c, 1, row, mean)
 		norm.Store(c, 2, row, inv)
 	}
-	for j, v := range src {
-		dst[j] = T((float64(v)-mean)*inv) * gamma[j]
-	}
-	for j, v := range beta {
-		dst[j] += v
-	}
+	norm.Standardise(dst, src, mean, inv)
+	norm.Affine(dst, gamma, beta)
 }
 
 // EmbedLayerNormalization sums word, position and segment embeddings and

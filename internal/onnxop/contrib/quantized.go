@@ -82,7 +82,7 @@ func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	include := c.Node.Attrs.Bool("count_include_pad", false)
-	return prepareQuantizedMean(c, w.In, w.Out, false, func(at []int, f func(pos int)) int {
+	return prepareQuantizedMean(c, w.In, w.Out, w.Whole(), func(at []int, f func(pos int)) int {
 		n := 0
 		w.Taps(at, func(pos int) { f(pos); n++ })
 		if include {
@@ -122,16 +122,19 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 	var y *tensor.Tensor
 	planes := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			var sum float32
-			at, step := i*inArea, 1
+			var sum int64
 			if last {
-				at, step = i/ch*inArea*ch+i%ch, ch
+				at := i/ch*inArea*ch + i%ch
+				for range inArea {
+					sum += int64(lifted[at])
+					at += ch
+				}
+			} else {
+				for _, v := range lifted[i*inArea:][:inArea] {
+					sum += int64(v)
+				}
 			}
-			for range inArea {
-				sum += float32(lifted[at]) * xs
-				at += step
-			}
-			quant.QuantizeOne(y, i, sum/float32(max(inArea, 1)), ys, yz)
+			quant.QuantizeOne(y, i, float32(sum)*xs/float32(max(inArea, 1)), ys, yz)
 		}
 	}
 	// Several threads run the loop: each takes a room for where it is and what it adds up.

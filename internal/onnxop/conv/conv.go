@@ -58,7 +58,7 @@ func InferConv(c *op.Call) error {
 }
 
 // planar2D gives the float32 kernel's shape of a one- or two-dimensional
-// convolution; one dimension is a picture of height one.
+// convolution; one dimension, and a picture one column wide, is a picture of height one: kernels go along lines.
 func (v *convolution) planar2D() kernel.ConvShape {
 	s := kernel.ConvShape{
 		N: v.n, C: v.c, OC: v.m, Groups: v.groups,
@@ -66,7 +66,9 @@ func (v *convolution) planar2D() kernel.ConvShape {
 	}
 	i := len(v.In) - 1
 	s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[i], v.Out[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i]
-	if i == 1 {
+	if i == 1 && v.In[1] == 1 && v.Out[1] == 1 && v.Kernel[1] == 1 {
+		s.W, s.OW, s.KW, s.StrideW, s.DilW, s.PadL = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
+	} else if i == 1 {
 		s.H, s.OH, s.KH, s.StrideH, s.DilH, s.PadT = v.In[0], v.Out[0], v.Kernel[0], v.Stride[0], v.Dilation[0], v.Begin[0]
 	}
 	return s
@@ -74,6 +76,9 @@ func (v *convolution) planar2D() kernel.ConvShape {
 
 // prepareConv makes a convolution of any real numbers.
 func prepareConv(c *op.Call) (op.Run, error) {
+	if len(c.In) == normalised {
+		return prepareNormalised(c)
+	}
 	if run, err := prepareHalves(c); run != nil || err != nil {
 		return run, err
 	}

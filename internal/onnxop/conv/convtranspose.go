@@ -170,17 +170,30 @@ func (f *folding[T]) channels(lo, hi int) {
 				if inside {
 					line := plane[pos*v.In[last]:][:v.In[last]]
 					q := tap[last]*v.Dilation[last] - v.Begin[last]
-					for _, s := range src[i : i+v.Out[last]] {
-						if uint(q) < uint(len(line)) {
-							line[q] += s
-						}
-						q += v.Stride[last]
-					}
+					addApart(line, src[i:i+v.Out[last]], q, v.Stride[last])
 				}
 				if last > 0 {
 					tensor.Next(at[:last], v.Out[:last])
 				}
 			}
 		}
+	}
+}
+
+// addApart adds the elements of src to those of line from q on, which may lie before it, step apart.
+func addApart[T tensor.Real](line, src []T, q, step int) {
+	if q < 0 {
+		n := min((step-1-q)/step, len(src))
+		q, src = q+n*step, src[n:]
+	}
+	if q >= len(line) {
+		return
+	}
+	line = line[q:]
+	src = src[:min(len(src), (len(line)+step-1)/step)]
+	at := 0
+	for _, s := range src {
+		line[at] += s
+		at += step
 	}
 }

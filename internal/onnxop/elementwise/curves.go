@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/vecmath"
 )
@@ -111,6 +112,10 @@ func roundTo(dst, src []float32) {
 }
 
 func sqrtTo(dst, src []float32) {
+	if r := simd.RowKernels(); r != nil {
+		r.Roots(dst[:len(src)], src)
+		return
+	}
 	for i, x := range src {
 		dst[i] = float32(math.Sqrt(float64(x)))
 	}

@@ -39,7 +39,7 @@ func prepareDropout[T tensor.Real](c *op.Call) (op.Run, error) {
 		if !train || ratio == 0 {
 			copy(y, x)
 			// What versions before 12 mean by the mask outside training is open.
-			fillMask(c, func(int) bool { return c.Node.Version >= 12 })
+			fillMask(c, nil)
 			return nil
 		}
 		s := seed
@@ -62,14 +62,25 @@ func prepareDropout[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
+// fillMask writes which elements were kept; without keep all, since version 12, or none.
 func fillMask(c *op.Call, keep func(i int) bool) {
 	if !c.Wants(1) {
 		return
 	}
 	m := c.Out[1]
+	if keep == nil && (c.Node.Version < 12 || m.Type == tensor.Bool) {
+		v := byte(0)
+		if c.Node.Version >= 12 {
+			v = 1
+		}
+		for i := range m.Data {
+			m.Data[i] = v
+		}
+		return
+	}
 	for i := range m.Len() {
 		v := 0.0
-		if keep(i) {
+		if keep == nil || keep(i) {
 			v = 1
 		}
 		if m.Type == tensor.Bool {

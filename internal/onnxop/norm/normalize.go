@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -12,10 +13,16 @@ import (
 
 // Moments returns mean and the inverse standard deviation.
 func Moments[T tensor.Real](v []T, eps float64) (mean, inv float64) {
+	n := float64(max(len(v), 1))
+	if f, ok := any(v).([]float32); ok {
+		if r := simd.RowKernels(); r != nil {
+			mean = r.Sum(f) / n
+			return mean, 1 / math.Sqrt(r.Squares(f, mean)/n+eps)
+		}
+	}
 	for _, x := range v {
 		mean += float64(x)
 	}
-	n := float64(max(len(v), 1))
 	mean /= n
 	var q float64
 	for _, x := range v {
@@ -23,6 +30,38 @@ func Moments[T tensor.Real](v []T, eps float64) (mean, inv float64) {
 		q += d * d
 	}
 	return mean, 1 / math.Sqrt(q/n+eps)
+}
+
+// Standardise writes (src - mean)·inv.
+func Standardise[T tensor.Real](dst, src []T, mean, inv float64) {
+	if d, ok := any(dst).([]float32); ok {
+		if r := simd.RowKernels(); r != nil {
+			r.Normalise(d, any(src).([]float32), mean, inv)
+			return
+		}
+	}
+	for j, v := range src {
+		dst[j] = T((float64(v) - mean) * inv)
+	}
+}
+
+// Affine multiplies dst by g and adds b, unless that is nil.
+func Affine[T tensor.Real](dst, g, b []T) {
+	if d, ok := any(dst).([]float32); ok {
+		if e := simd.ElementKernels(); e != nil {
+			e.Mul(d, d, any(g).([]float32))
+			if b != nil {
+				e.Add(d, d, any(b).([]float32))
+			}
+			return
+		}
+	}
+	for j, v := range g[:len(dst)] {
+		dst[j] *= v
+	}
+	for j, v := range b {
+		dst[j] += v
+	}
 }
 
 // channels checks that input i holds one value a channel.
@@ -172,11 +211,8 @@ func prepareInstanceNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 			for i := lo; i < hi; i++ {
 				src, dst := x[i*area:][:area], y[i*area:][:area]
 				mean, inv := Moments(src, eps)
-				s := inv * float64(gamma[i%ch])
-				b := float64(beta[i%ch]) - mean*s
-				for j, v := range src {
-					dst[j] = T(float64(v)*s + b)
-				}
+				Standardise(dst, src, mean, inv*float64(gamma[i%ch]))
+				elem.Scale(dst, dst, 1, beta[i%ch])
 				elem.Clamp(act, dst)
 			}
 		})
@@ -225,12 +261,9 @@ func prepareGroupNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 					if perGroup {
 						k = i % g
 					}
-					s := inv * float64(gamma[k])
-					b := float64(beta[k]) - mean*s
 					d := dst[j*area:][:area]
-					for p, v := range src[j*area:][:area] {
-						d[p] = T(float64(v)*s + b)
-					}
+					Standardise(d, src[j*area:][:area], mean, inv*float64(gamma[k]))
+					elem.Scale(d, d, 1, beta[k])
 				}
 				elem.Clamp(act, dst)
 			}

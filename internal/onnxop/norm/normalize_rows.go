@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/onnxop/pool"
 	"github.com/opmeter/opmeter/internal/op"
@@ -130,16 +131,12 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 				Store(c, 1, i, mean)
 				Store(c, 2, i, inv)
 				g := spreadRow(v.scale, gamma, i, b)
-				if beta == nil {
-					for j, s := range src {
-						dst[j] = T((float64(s)-mean)*inv) * g[j]
-					}
-					continue
+				var o []T
+				if beta != nil {
+					o = spreadRow(v.bias, beta, i, b[v.cols:])
 				}
-				o := spreadRow(v.bias, beta, i, b[v.cols:])
-				for j, s := range src {
-					dst[j] = T((float64(s)-mean)*inv)*g[j] + o[j]
-				}
+				Standardise(dst, src, mean, inv)
+				Affine(dst, g, o)
 			}
 		})
 		return nil
@@ -161,10 +158,8 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 				src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
 				inv := InverseRMS(src, v.eps)
 				Store(c, 1, i, inv)
-				g := spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols])
-				for j, s := range src {
-					dst[j] = T(float64(s)*inv) * g[j]
-				}
+				Standardise(dst, src, 0, inv)
+				Affine(dst, spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols]), nil)
 			}
 		})
 		return nil
@@ -173,11 +168,17 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 
 // InverseRMS is one over the root mean square, with eps added to the mean.
 func InverseRMS[T tensor.Real](v []T, eps float64) float64 {
+	n := float64(max(len(v), 1))
+	if f, ok := any(v).([]float32); ok {
+		if r := simd.RowKernels(); r != nil {
+			return 1 / math.Sqrt(r.Squares(f, 0)/n+eps)
+		}
+	}
 	var q float64
 	for _, x := range v {
 		q += float64(x) * float64(x)
 	}
-	return 1 / math.Sqrt(q/float64(max(len(v), 1))+eps)
+	return 1 / math.Sqrt(q/n+eps)
 }
 
 // prepareLpNormalization divides by the norm along one axis; a zero norm gives zeros.
@@ -231,8 +232,28 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	alpha, beta, bias := float64(a.Float("alpha", 1e-4)), float64(a.Float("beta", 0.75)), float64(a.Float("bias", 1))
 	n, ch, area := x.Shape[0], x.Shape[1], tensor.Elements(x.Shape[2:])
 	before, after := (size-1)/2, size-1-(size-1)/2
+	if r := simd.RowKernels(); r != nil && x.Type == tensor.Float32 && beta == 0.75 {
+		room := op.ScratchOf[float32](c, c.Pool.Threads()*area)
+		var xs, ys []float32 // made once, as the closure below: a run must not allocate
+		work := func(worker, lo, hi int) {
+			sum := room[worker*area:][:area]
+			for i := lo; i < hi; i++ {
+				k := i % ch
+				clear(sum)
+				for j := max(k-before, 0); j <= min(k+after, ch-1); j++ {
+					r.AddSquares(sum, xs[(i-k+j)*area:][:area])
+				}
+				r.ThreeQuarters(ys[i*area:][:area], xs[i*area:], sum, float32(bias), float32(alpha/float64(size)))
+			}
+		}
+		return func(c *op.Call) error {
+			xs, ys = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+			c.Pool.ForWorker(n*ch, max(1, 1<<13/max(size*area, 1)), work)
+			return nil
+		}, nil
+	}
 	room := op.ScratchOf[float64](c, c.Pool.Threads()*area)
-	var xs, ys []T // made once, as the closure below: a run must not allocate
+	var xs, ys []T
 	work := func(worker, lo, hi int) {
 		sum := room[worker*area:][:area]
 		for i := lo; i < hi; i++ {

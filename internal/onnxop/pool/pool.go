@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/onnxop/window"
 	"github.com/opmeter/opmeter/internal/op"
@@ -66,6 +68,9 @@ func prepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	include := c.Node.Attrs.Bool("count_include_pad", false)
+	if w.Whole() {
+		return globalPool(globalAverage[T])(c)
+	}
 	act := c.Activation
 	c.Kernel = w.Way()
 	vec := vectors(c, w)
@@ -247,6 +252,11 @@ func globalPool[T tensor.Real](f func(c *op.Call) func(plane []T) T) elem.Prepar
 
 func globalAverage[T tensor.Real](*op.Call) func([]T) T {
 	return func(v []T) T {
+		if f, ok := any(v).([]float32); ok {
+			if r := simd.RowKernels(); r != nil {
+				return T(r.Sum(f) / float64(len(v)))
+			}
+		}
 		var s float64
 		for _, x := range v {
 			s += float64(x)
@@ -257,6 +267,9 @@ func globalAverage[T tensor.Real](*op.Call) func([]T) T {
 
 func globalMax[T tensor.Real](*op.Call) func([]T) T {
 	return func(v []T) T {
+		if f, ok := any(v).([]float32); ok {
+			return T(element.Top(f))
+		}
 		m := T(math.Inf(-1))
 		for _, x := range v {
 			m = max(m, x)

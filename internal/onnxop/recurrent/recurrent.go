@@ -3,6 +3,7 @@ package recurrent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
@@ -31,6 +32,7 @@ type recurrentShape struct {
 	reverse                []bool
 	acts                   [][]Activation // by direction
 	clip                   float64
+	usual                  bool // the default activations, and no clip
 	// What LSTM and GRU add.
 	inputForget, linearBeforeReset bool
 }
@@ -84,6 +86,10 @@ func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, e
 	}
 	var err error
 	v.acts, err = newActivations(a, d, defaults, x.Type == tensor.Float64)
+	v.usual = v.clip == 0
+	for i, n := range a.Strs("activations") {
+		v.usual = v.usual && strings.EqualFold(n, defaults[i%len(defaults)])
+	}
 	return v, err
 }
 
@@ -131,11 +137,56 @@ type recurrent[T tensor.Real] struct {
 	h, c []T // states: batch × hidden
 	tmp  []T // batch × hidden
 	live []int
-	pack []*kernel.PackedB // constant R by direction, float32 only
+	// Constant weights, float32 only, by direction: W, and R cut into the gates that a step multiplies at a time.
+	packW []*kernel.PackedB
+	packR [][]packedGates
 	// inner multiplies state by rows of r, from gate first on, for few rows of state.
 	inner    func(lo, hi int)
 	state, r []T
 	first    int
+}
+
+// packedGates are the rows of R from gate first up to end.
+type packedGates struct {
+	first, end int
+	b          *kernel.PackedB
+}
+
+// pack packs what is constant; cuts are the gates between which R is cut.
+func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
+	h, g := q.hidden, q.gates*q.hidden
+	if h == 0 || q.in == 0 {
+		return
+	}
+	if w, ok := any(elem.Elements[T](c, inW)).([]float32); ok && c.Const(inW) {
+		for d := range q.dirs {
+			q.packW = append(q.packW, kernel.PackB(q.in, g, w[d*g*q.in:][:g*q.in], 0, true))
+		}
+		c.Packed(inW)
+	}
+	if r, ok := any(elem.Elements[T](c, inR)).([]float32); ok && c.Const(inR) {
+		for d := range q.dirs {
+			var parts []packedGates
+			for k, first := range cuts[:len(cuts)-1] {
+				end := cuts[k+1]
+				parts = append(parts, packedGates{first, end, kernel.PackB(h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
+			}
+			q.packR = append(q.packR, parts)
+		}
+		c.Packed(inR)
+	}
+}
+
+// packed finds the gates from first up to end, nil where they are not packed.
+func (q *recurrent[T]) packed(dir, first, end int) *kernel.PackedB {
+	if q.packR != nil {
+		for _, p := range q.packR[dir] {
+			if p.first == first && p.end == end {
+				return p.b
+			}
+		}
+	}
+	return nil
 }
 
 func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) (op.Run, error) {
@@ -144,11 +195,11 @@ func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q 
 	q.xw = op.ScratchOf[T](c, v.seq*v.batch*g)
 	q.pre, q.rec = op.ScratchOf[T](c, v.batch*g), op.ScratchOf[T](c, v.batch*g)
 	q.h, q.c, q.tmp = op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden), op.ScratchOf[T](c, v.batch*v.hidden)
-	if r, ok := any(elem.Elements[T](c, inR)).([]float32); ok && c.Const(inR) && v.batch > 2 {
-		for d := range v.dirs {
-			q.pack = append(q.pack, kernel.PackB(v.hidden, g, r[d*g*v.hidden:][:g*v.hidden], 0, true))
-		}
+	cuts := []int{0, v.gates}
+	if c.Node.Op == "GRU" && !v.linearBeforeReset {
+		cuts = []int{0, 2, 3}
 	}
+	q.pack(c, cuts)
 	return q.run, nil
 }
 
@@ -160,7 +211,11 @@ func (q *recurrent[T]) run(c *op.Call) error {
 	}
 	for dir := range q.dirs {
 		rows := q.seq * q.batch
-		if rows > 0 && g > 0 {
+		switch {
+		case rows == 0 || g == 0:
+		case q.packW != nil:
+			kernel.GemmPacked(c.Pool, kernel.GemmParams{M: rows, N: g, K: q.in}, any(x).([]float32), q.packW[dir], any(q.xw).([]float32))
+		default:
 			matmul.Gemm(c.Pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, w[dir*g*q.in:][:g*q.in], q.xw)
 		}
 		if bias != nil {
@@ -244,11 +299,10 @@ func (q *recurrent[T]) time(dir, step, n int) int {
 // project computes rec = state·Rᵀ + Rb for the gates from g0 to g1.
 func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 	h, g := q.hidden, q.gates*q.hidden
-	r := elem.Elements[T](c, inR)[dir*g*h:][:g*h]
-	switch whole := g0 == 0 && g1 == q.gates; {
+	switch pack := q.packed(dir, g0, g1); {
 	case h == 0 || q.batch == 0:
-	case whole && q.pack != nil:
-		kernel.GemmPacked(c.Pool, kernel.GemmParams{M: q.batch, N: g, K: h}, any(state).([]float32), q.pack[dir], any(q.rec).([]float32))
+	case pack != nil:
+		kernel.GemmPacked(c.Pool, kernel.GemmParams{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
 	case q.batch <= 2:
 		// Too few rows to be worth packing: inner products with the rows of R.
 		if q.inner == nil { // made once: a step must not allocate
@@ -262,10 +316,10 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 				}
 			}
 		}
-		q.state, q.r, q.first = state, r, g0
+		q.state, q.r, q.first = state, elem.Elements[T](c, inR)[dir*g*h:][:g*h], g0
 		c.Pool.For((g1-g0)*h, max(1, 1<<15/h), q.inner)
 	default:
-		matmul.Gemm(c.Pool, matmul.Matrices{M: q.batch, N: (g1 - g0) * h, K: h, TransB: true, Ldc: g}, state, r[g0*h*h:][:(g1-g0)*h*h], q.rec[g0*h:])
+		matmul.Gemm(c.Pool, matmul.Matrices{M: q.batch, N: (g1 - g0) * h, K: h, TransB: true, Ldc: g}, state, elem.Elements[T](c, inR)[(dir*g+g0*h)*h:][:(g1-g0)*h*h], q.rec[g0*h:])
 	}
 	if bias := elem.Elements[T](c, inB); bias != nil {
 		rb := bias[dir*2*g+g:][:g]

@@ -103,6 +103,28 @@ func newActivations(a graph.Attrs, dirs int, defaults []string, double bool) ([]
 	return out, nil
 }
 
+// inVectors tells whether whole rows of gates go through the default functions in float32.
+func (q *recurrent[T]) inVectors() bool {
+	_, single := any(q.pre).([]float32)
+	return single && q.usual
+}
+
+func sumTo[T tensor.Real](dst, b []T) {
+	for j, v := range b[:len(dst)] {
+		dst[j] += v
+	}
+}
+
+func sigmoids[T tensor.Real](v []T) {
+	f := any(v).([]float32)
+	vecmath.SigmoidTo(f, f)
+}
+
+func tanhs[T tensor.Real](v []T) {
+	f := any(v).([]float32)
+	vecmath.TanhTo(f, f)
+}
+
 func inferCell(gates int, defaults ...string) func(*op.Call) error {
 	return func(c *op.Call) error {
 		v, err := newRecurrent(c, gates, defaults...)
@@ -152,8 +174,13 @@ func gruStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	}
 	for _, b := range live {
 		pre, rec := q.pre[b*3*n:][:3*n], q.rec[b*3*n:][:3*n]
-		for j := range 2 * n {
-			pre[j] = T(f(q.limit(float64(pre[j] + rec[j]))))
+		if q.inVectors() {
+			sumTo(pre[:2*n], rec)
+			sigmoids(pre[:2*n])
+		} else {
+			for j := range 2 * n {
+				pre[j] = T(f(q.limit(float64(pre[j] + rec[j]))))
+			}
 		}
 		for j := range n {
 			q.tmp[b*n+j] = pre[n+j] * q.h[b*n+j]
@@ -164,6 +191,20 @@ func gruStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	}
 	for _, b := range live {
 		pre, rec, h := q.pre[b*3*n:][:3*n], q.rec[b*3*n:][:3*n], q.h[b*n:][:n]
+		if q.inVectors() {
+			s := pre[2*n:]
+			for j, v := range rec[2*n:] {
+				if q.linearBeforeReset {
+					v *= pre[n+j]
+				}
+				s[j] += v
+			}
+			tanhs(s)
+			for j, z := range pre[:n] {
+				h[j] = (1-z)*s[j] + z*h[j]
+			}
+			continue
+		}
 		for j := range h {
 			r := rec[2*n+j]
 			if q.linearBeforeReset {
@@ -197,6 +238,20 @@ func lstmStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 	for _, b := range live {
 		pre, rec := q.pre[b*4*n:][:4*n], q.rec[b*4*n:][:4*n]
 		h, cell := q.h[b*n:][:n], q.c[b*n:][:n]
+		if q.inVectors() && peep == nil && !q.inputForget {
+			sumTo(pre, rec)
+			sigmoids(pre[:3*n])
+			tanhs(pre[3*n:])
+			for j, i := range pre[:n] {
+				cell[j] = pre[2*n+j]*cell[j] + i*pre[3*n+j]
+			}
+			copy(h, cell)
+			tanhs(h)
+			for j, o := range pre[n : 2*n] {
+				h[j] *= o
+			}
+			continue
+		}
 		for j := range h {
 			i, o := float64(pre[j]+rec[j]), float64(pre[n+j]+rec[n+j])
 			fg, cc := float64(pre[2*n+j]+rec[2*n+j]), float64(pre[3*n+j]+rec[3*n+j])

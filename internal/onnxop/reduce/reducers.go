@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -31,7 +32,20 @@ func reduceReal[T tensor.Real](c *op.Call, k Reduction) (op.Run, error) {
 	case redLogSum:
 		done = func(a float64, _ int) T { return T(math.Log(a)) }
 	}
-	return prepareReducer(c, sum(done))
+	r := sum(done)
+	if x := simd.RowKernels(); x != nil {
+		var row any
+		switch k {
+		case redSum, RedMean, redLogSum:
+			row = func(acc float64, src []float32) float64 { return acc + x.Sum(src) }
+		case redL2, redSumSquare:
+			row = func(acc float64, src []float32) float64 { return acc + x.Squares(src, 0) }
+		}
+		if row, ok := row.(func(float64, []T) float64); ok {
+			r.Row = row
+		}
+	}
+	return prepareReducer(c, r)
 }
 
 // reduceInt folds integers in 64 bits, exactly modulo the type's range.

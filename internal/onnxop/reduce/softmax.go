@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -85,6 +86,10 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 	var dst, src []T // of the run, whose loop is made once
 	if l.inner == 1 && row != nil {
 		rows := func(lo, hi int) {
+			if f, ok := any(dst).([]float32); ok && k == Softmax && l.n <= shortRow && simd.CurveKernels() != nil {
+				softmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
+				return
+			}
 			for i := lo; i < hi; i++ {
 				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
 			}
@@ -173,8 +178,45 @@ func expOf[T tensor.Real](x T) T {
 
 func softmaxRow(dst, src []float32) {
 	inv := 1 / vecmath.ExpSumTo(dst, src, element.Top(src))
+	if e := simd.ElementKernels(); e != nil {
+		e.MulScalar(dst, dst, inv)
+		return
+	}
 	for i := range dst {
 		dst[i] *= inv
+	}
+}
+
+// shortRow is the length up to which rows are normalised several at a time: a loop over each costs more than it does.
+const shortRow = 16
+
+// softmaxRows is softmaxRow of short rows of n.
+func softmaxRows(dst, src []float32, n int) {
+	const most = 512
+	for len(dst) > 0 {
+		d := dst[:min(len(dst), most/n*n)]
+		for at := 0; at < len(d); at += n {
+			row := src[at:][:n]
+			top := row[0]
+			for _, v := range row[1:] {
+				top = max(top, v)
+			}
+			for i, v := range row {
+				d[at+i] = v - top
+			}
+		}
+		vecmath.ExpSumTo(d, d, 0)
+		for at := 0; at < len(d); at += n {
+			row, sum := d[at:][:n], float32(0)
+			for _, v := range row {
+				sum += v
+			}
+			inv := 1 / sum
+			for i := range row {
+				row[i] *= inv
+			}
+		}
+		dst, src = dst[len(d):], src[len(d):]
 	}
 }
 

@@ -2,6 +2,7 @@ package resize
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/op"
@@ -52,8 +53,10 @@ func fixed[P any](c *op.Call, build func(c *op.Call) (P, error)) (func(c *op.Cal
 // nearestPlan is the input position of each output position, by axis.
 type nearestPlan struct {
 	*resize
-	at   [][]int
-	kept any // a nearestRun of the type that was moved last: runs must not allocate
+	at     [][]int
+	inside bool // no position of the last axis lies outside
+	each   int  // how often each element of the last axis follows in order; 0 for something else
+	kept   any  // a nearestRun of the type that was moved last: runs must not allocate
 }
 
 func prepareNearest(c *op.Call) (op.Run, error) {
@@ -70,6 +73,7 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 			}
 			p.at = append(p.at, m)
 		}
+		p.look()
 		return p, r.check()
 	})
 	if err != nil {
@@ -100,6 +104,25 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
+}
+
+// look finds out what the last axis is like.
+func (p *nearestPlan) look() {
+	if len(p.at) == 0 {
+		return
+	}
+	cols, n := p.at[len(p.at)-1], p.in[len(p.in)-1]
+	p.inside = !slices.ContainsFunc(cols, func(q int) bool { return q < 0 })
+	if n == 0 || len(cols)%n != 0 {
+		return
+	}
+	p.each = len(cols) / n
+	for j, q := range cols {
+		if q != j/p.each {
+			p.each = 0
+			return
+		}
+	}
 }
 
 // words views the elements as unsigned integers of their width.
@@ -157,6 +180,7 @@ func (p *nearestRun[E]) rows(worker, lo, hi int) {
 	last := len(p.out) - 1
 	cols, at := p.nearestPlan.at[last], p.place[worker*last:][:last]
 	tensor.Unravel(lo, p.out[:last], at)
+	before := -1 // where the row before came from
 	for i := lo; i < hi; i++ {
 		base, inside := 0, true
 		for d, o := range at {
@@ -165,12 +189,30 @@ func (p *nearestRun[E]) rows(worker, lo, hi int) {
 			base += q * p.stride[d]
 		}
 		row := p.y[i*len(cols):][:len(cols)]
-		for j, q := range cols {
-			if inside && q >= 0 {
-				row[j] = p.x[base+q]
-			} else {
-				row[j] = p.outside
+		switch {
+		case inside && base == before:
+			copy(row, p.y[(i-1)*len(cols):])
+		case inside && p.each == 2:
+			for j, v := range p.x[base:][:len(cols)/2] {
+				pair := row[2*j:][:2]
+				pair[0], pair[1] = v, v
 			}
+		case inside && p.inside:
+			from := p.x[base:]
+			for j, q := range cols {
+				row[j] = from[q]
+			}
+		default:
+			for j, q := range cols {
+				if inside && q >= 0 {
+					row[j] = p.x[base+q]
+				} else {
+					row[j] = p.outside
+				}
+			}
+		}
+		if before = -1; inside {
+			before = base
 		}
 		tensor.Next(at, p.out[:last])
 	}

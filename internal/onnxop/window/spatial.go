@@ -20,6 +20,16 @@ type Window struct {
 	In, Out, Kernel, Stride, Dilation, Begin, End []int
 }
 
+// Whole tells whether there is one window, which has every element of the input once and nothing else.
+func (w *Window) Whole() bool {
+	for i, n := range w.In {
+		if w.Out[i] != 1 || w.Kernel[i] != n || w.Begin[i] != 0 || w.Dilation[i] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
 // New reads strides, dilations, pads and auto_pad for the given input
 // and kernel sizes and computes the output sizes. ceil rounds them up as
 // pooling's ceil_mode does.

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// rows are loops over a row of float32 that add up in float64, and what normalisations do with the sums.
+func rows(a *asm) {
+	a.rowSum("rowSum", "func(src *float32, n int) float64", func(x, sum reg.VecVirtual) { a.VADDPD(x, sum, sum) })
+	a.rowSum("rowSquares", "func(src *float32, n int, mean float64) float64", nil)
+	a.normalise()
+	a.addSquares()
+	a.threeQuarters()
+	a.roots()
+}
+
+// rowSum adds up f of n values, a multiple of 8; without f the squares of what they are above the mean.
+func (a *asm) rowSum(name, sig string, f func(x, sum reg.VecVirtual)) {
+	a.function(name+"AVX2", sig)
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	if f == nil {
+		mean := a.spreadDouble("mean")
+		f = func(x, sum reg.VecVirtual) {
+			a.VSUBPD(mean, x, x)
+			a.VFMADD231PD(x, x, sum)
+		}
+	}
+	sums := [2]reg.VecVirtual{a.YMM(), a.YMM()}
+	for _, s := range sums {
+		a.VXORPD(s, s, s)
+	}
+	a.loop(n, 8, func() {
+		for i, s := range sums {
+			x := a.YMM()
+			a.VCVTPS2PD(at(src, 16*i), x)
+			f(x, s)
+		}
+	}, step{src, 32})
+	a.VADDPD(sums[1], sums[0], sums[0])
+	a.total(sums[0])
+}
+
+func (a *asm) spreadDouble(name string) reg.VecVirtual {
+	x, v := a.XMM(), a.YMM()
+	a.Load(a.Param(name), x)
+	a.VBROADCASTSD(x, v)
+	return v
+}
+
+// normalise writes (x - mean)·inv, computed in float64.
+func (a *asm) normalise() {
+	a.function("normaliseAVX2", "func(dst, src *float32, n int, mean, inv float64)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	mean, inv := a.spreadDouble("mean"), a.spreadDouble("inv")
+	a.loop(n, 8, func() {
+		for i := range 2 {
+			x, y := a.YMM(), a.XMM()
+			a.VCVTPS2PD(at(src, 16*i), x)
+			a.VSUBPD(mean, x, x)
+			a.VMULPD(inv, x, x)
+			a.VCVTPD2PSY(x, y)
+			a.VMOVUPS(y, at(dst, 16*i))
+		}
+	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// addSquares adds the squares of src to dst.
+func (a *asm) addSquares() {
+	a.function("addSquaresAVX2", "func(dst, src *float32, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	a.loop(n, 8, func() {
+		x, y := a.YMM(), a.YMM()
+		a.VMOVUPS(at(src, 0), x)
+		a.VMOVUPS(at(dst, 0), y)
+		a.VFMADD231PS(x, x, y)
+		a.VMOVUPS(y, at(dst, 0))
+	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// threeQuarters writes x / t^(3/4), t being bias + scale·sum.
+func (a *asm) threeQuarters() {
+	a.function("threeQuartersAVX2", "func(dst, x, sum *float32, n int, bias, scale float32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("x"), a.GP64())
+	sum := a.Load(a.Param("sum"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	bias, scale := a.spreadParam("bias"), a.spreadParam("scale")
+	a.loop(n, 8, func() {
+		t, r := a.YMM(), a.YMM()
+		a.VMOVUPS(at(sum, 0), t)
+		a.VFMADD213PS(bias, scale, t)
+		a.VSQRTPS(t, t)
+		a.VSQRTPS(t, r)
+		a.VMULPS(t, r, r)
+		a.VMOVUPS(at(src, 0), t)
+		a.VDIVPS(r, t, t)
+		a.VMOVUPS(t, at(dst, 0))
+	}, step{src, 32}, step{sum, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// roots writes square roots.
+func (a *asm) roots() {
+	a.function("rootsAVX2", "func(dst, src *float32, n int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	src := a.Load(a.Param("src"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	a.loop(n, 8, func() {
+		x := a.YMM()
+		a.VSQRTPS(at(src, 0), x)
+		a.VMOVUPS(x, at(dst, 0))
+	}, step{src, 32}, step{dst, 32})
+	a.VZEROUPPER()
+	a.RET()
+}

@@ -1,0 +1,91 @@
+package simd
+
+import "math"
+
+// Rows are loops over a row of float32 that add up in float64, and what normalisations do with the sums.
+type Rows struct {
+	Set        Set
+	sum        func(src *float32, n int) float64
+	squares    func(src *float32, n int, mean float64) float64
+	normalise  func(dst, src *float32, n int, mean, inv float64)
+	addSquares func(dst, src *float32, n int)
+	quarters   func(dst, x, sum *float32, n int, bias, scale float32)
+	roots      func(dst, src *float32, n int)
+}
+
+// RowKernels of the current set; nil where plain Go is all there is.
+func RowKernels() *Rows { return rowLoops.pick() }
+
+// Sum adds up src.
+func (r *Rows) Sum(src []float32) (sum float64) {
+	n := whole(len(src))
+	if n > 0 {
+		sum = r.sum(&src[0], n)
+	}
+	for _, v := range src[n:] {
+		sum += float64(v)
+	}
+	return sum
+}
+
+// Squares adds up (src - mean)².
+func (r *Rows) Squares(src []float32, mean float64) (sum float64) {
+	n := whole(len(src))
+	if n > 0 {
+		sum = r.squares(&src[0], n, mean)
+	}
+	for _, v := range src[n:] {
+		d := float64(v) - mean
+		sum += d * d
+	}
+	return sum
+}
+
+// Normalise writes (src - mean)·inv, computed in float64 and rounded once; dst may be src.
+func (r *Rows) Normalise(dst, src []float32, mean, inv float64) {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		r.normalise(&dst[0], &src[0], n, mean, inv)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = float32((float64(src[i]) - mean) * inv)
+	}
+}
+
+// AddSquares adds src² to dst, rounded once or twice.
+func (r *Rows) AddSquares(dst, src []float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		r.addSquares(&dst[0], &src[0], n)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] += src[i] * src[i]
+	}
+}
+
+// ThreeQuarters writes x / (bias + scale·sum)^(3/4), to within 3 units in the last place.
+func (r *Rows) ThreeQuarters(dst, x, sum []float32, bias, scale float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		_, _ = x[n-1], sum[n-1]
+		r.quarters(&dst[0], &x[0], &sum[0], n, bias, scale)
+	}
+	for i := n; i < len(dst); i++ {
+		t := math.Sqrt(float64(bias) + float64(scale)*float64(sum[i]))
+		dst[i] = float32(float64(x[i]) / (t * math.Sqrt(t)))
+	}
+}
+
+// Roots writes square roots.
+func (r *Rows) Roots(dst, src []float32) {
+	n := whole(len(dst))
+	if n > 0 {
+		_ = src[n-1]
+		r.roots(&dst[0], &src[0], n)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = float32(math.Sqrt(float64(src[i])))
+	}
+}

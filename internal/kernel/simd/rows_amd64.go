@@ -1,0 +1,23 @@
+package simd
+
+var rowLoops = family[Rows]{
+	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2},
+}
+
+//go:noescape
+func rowSumAVX2(src *float32, n int) float64
+
+//go:noescape
+func rowSquaresAVX2(src *float32, n int, mean float64) float64
+
+//go:noescape
+func normaliseAVX2(dst, src *float32, n int, mean, inv float64)
+
+//go:noescape
+func addSquaresAVX2(dst, src *float32, n int)
+
+//go:noescape
+func threeQuartersAVX2(dst, x, sum *float32, n int, bias, scale float32)
+
+//go:noescape
+func rootsAVX2(dst, src *float32, n int)

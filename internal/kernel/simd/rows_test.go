@@ -1,0 +1,68 @@
+package simd_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// TestRows compares loops over rows of all lengths with their definitions.
+func TestRows(t *testing.T) {
+	for _, s := range simd.Available()[1:] {
+		t.Run(s.String(), func(t *testing.T) {
+			defer simd.Use(s)()
+			r := simd.RowKernels()
+			if r == nil {
+				t.Skip("no loops in vectors")
+			}
+			rnd := rand.New(rand.NewPCG(11, 12))
+			near := func(what string, n int, got, want, tolerance float64) {
+				t.Helper()
+				if d := math.Abs(got - want); !(d <= tolerance*math.Abs(want)+1.5e-45*2) && got != want && (got == got || want == want) {
+					t.Fatalf("%s of %d is %v, want %v", what, n, got, want)
+				}
+			}
+			for n := range 100 {
+				src, sums, dst := make([]float32, n), make([]float32, n), make([]float32, n+1)
+				dst[n] = 7
+				var sum, squares, magnitude float64
+				mean := rnd.NormFloat64()
+				for i := range src {
+					src[i], sums[i] = float32(rnd.NormFloat64()*100), float32(rnd.ExpFloat64()*50)
+					sum += float64(src[i])
+					magnitude += math.Abs(float64(src[i]))
+					squares += (float64(src[i]) - mean) * (float64(src[i]) - mean)
+				}
+				if d := math.Abs(r.Sum(src) - sum); d > 1e-14*magnitude {
+					t.Fatalf("the sum of %d is off by %v", n, d)
+				}
+				near("squares", n, r.Squares(src, mean), squares, 1e-13)
+				if n > 0 {
+					src[rnd.IntN(n)] = []float32{0, float32(math.Inf(1)), float32(math.NaN()), -1e-42, 3e38}[rnd.IntN(5)]
+				}
+				r.Normalise(dst[:n], src, mean, 0.37)
+				for i, x := range src {
+					near("a normalised one", n, float64(dst[i]), float64(float32((float64(x)-mean)*0.37)), 0)
+				}
+				copy(dst, sums)
+				r.AddSquares(dst[:n], src)
+				for i, x := range src {
+					near("a square added", n, float64(dst[i]), float64(float32(float64(sums[i])+float64(x)*float64(x))), 2e-7)
+				}
+				r.ThreeQuarters(dst[:n], src, sums, 1.5, 0.25)
+				for i, x := range src {
+					near("a quotient", n, float64(dst[i]), float64(x)/math.Pow(1.5+0.25*float64(sums[i]), 0.75), 3.6e-7)
+				}
+				r.Roots(dst[:n], src)
+				for i, x := range src {
+					near("a root", n, float64(dst[i]), float64(float32(math.Sqrt(float64(x)))), 0)
+				}
+				if dst[n] != 7 {
+					t.Fatal("something was written behind the end")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package simd_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/vecmath"
+)
+
+// TestSingles holds what stays in float32 against float64, and each place of a slice against the first.
+func TestSingles(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	odd := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-42, -1e-45, 3e38, -3e38, 103.97, -103.97, 104, -104, 105, -105, 87.4, -87.4, 0.921875, -0.921875, 0.9218749, 4, 3.9999, -4, 3.83}
+	for _, s := range simd.Available()[1:] {
+		t.Run(s.String(), func(t *testing.T) {
+			defer simd.Use(s)()
+			for _, f := range []struct {
+				name string
+				to   func(dst, src []float32)
+				one  func(float64) float64
+				most float64 // units in the last place
+				near float64 // or this far
+			}{
+				{"sigmoid", vecmath.SigmoidTo, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.5, 0},
+				{"erf", vecmath.ErfTo, math.Erf, 2.5, 0},
+				{"tanh", vecmath.TanhTo, math.Tanh, 2.5, 0},
+				// Below the normal numbers the sigmoid has few digits.
+				{"silu", vecmath.SiluTo, func(x float64) float64 { return math.Max(x, -200) / (1 + math.Exp(-x)) }, 3, 1e-38},
+				// Far below zero the exponent's rounding counts, and in the end nothing is left.
+				{"gelu", vecmath.GeluTo, func(x float64) float64 { return 0.5 * math.Max(x, -200) * math.Erfc(-x/math.Sqrt2) }, 3, 1e-7},
+				{"gelu by tanh", vecmath.GeluTanhTo, func(x float64) float64 {
+					return math.Max(x, -200) / (1 + math.Exp(-2*0.7978845608028654*x*(1+0.044715*x*x)))
+				}, 3, 1e-7},
+			} {
+				worst := 0.0
+				for range 5000 {
+					src := make([]float32, r.IntN(70))
+					for i := range src {
+						if src[i] = float32(r.NormFloat64() * []float64{1e-3, 1, 3, 30}[r.IntN(4)]); r.IntN(8) == 0 {
+							src[i] = odd[r.IntN(len(odd))]
+						}
+					}
+					dst := make([]float32, len(src)+1)
+					dst[len(src)] = 7
+					f.to(dst[:len(src)], src)
+					for i, x := range src {
+						want := f.one(float64(x))
+						if want != want {
+							if dst[i] == dst[i] {
+								t.Fatalf("%s(%v) = %v", f.name, x, dst[i])
+							}
+							continue
+						}
+						w := math.Abs(float64(float32(want)))
+						unit := float64(math.Nextafter32(float32(w), 10)) - w
+						d := math.Abs(float64(dst[i])-want) / unit
+						if float64(dst[i]) == want || math.Abs(float64(dst[i])-want) <= f.near {
+							d = 0
+						}
+						if worst = max(worst, d); d > f.most {
+							t.Fatalf("%s(%v) = %v, want %v, %v units in the last place", f.name, x, dst[i], want, d)
+						}
+						if math.Signbit(float64(dst[i])) != math.Signbit(want) && math.Abs(want) > f.near {
+							t.Fatalf("%s(%v) = %v", f.name, x, dst[i])
+						}
+						one := make([]float32, 1)
+						if f.to(one, src[i:i+1]); one[0] != dst[i] {
+							t.Fatalf("%s(%v) = %v at %d, %v alone", f.name, x, dst[i], i, one[0])
+						}
+					}
+					if dst[len(src)] != 7 {
+						t.Fatalf("%s wrote behind the end", f.name)
+					}
+				}
+				t.Logf("%s: %.2f units", f.name, worst)
+			}
+		})
+	}
+}
+
+// TestSinglesOfSets: what stays in float32 has the same bits in every set with loops in vectors.
+func TestSinglesOfSets(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	src := make([]float32, 1<<16+5)
+	for i := range src {
+		if src[i] = float32(r.NormFloat64() * []float64{1e-3, 1, 3, 40}[r.IntN(4)]); r.IntN(20) == 0 {
+			src[i] = math.Float32frombits(r.Uint32())
+		}
+	}
+	for name, to := range map[string]func(dst, src []float32){
+		"sigmoid": vecmath.SigmoidTo, "erf": vecmath.ErfTo, "tanh": vecmath.TanhTo, "silu": vecmath.SiluTo, "gelu": vecmath.GeluTo, "gelu by tanh": vecmath.GeluTanhTo,
+	} {
+		var first []float32
+		for _, s := range simd.Available()[1:] {
+			func() {
+				defer simd.Use(s)()
+				if simd.CurveKernels() == nil {
+					return
+				}
+				got := make([]float32, len(src))
+				to(got, src)
+				if first == nil {
+					first = got
+				}
+				for i, v := range got {
+					if math.Float32bits(v) != math.Float32bits(first[i]) && v == v {
+						t.Fatalf("%s(%v) is %v with %v, elsewhere %v", name, src[i], v, s, first[i])
+					}
+				}
+			}()
+		}
+	}
+}
+
+// TestExpSum compares the exponentials of rows less their largest value, and their sums, with float64.
+func TestExpSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, s := range simd.Available() {
+		t.Run(s.String(), func(t *testing.T) {
+			defer simd.Use(s)()
+			for n := range 150 {
+				src, top := make([]float32, n), float32(math.Inf(-1))
+				for i := range src {
+					src[i] = float32(r.NormFloat64() * 20)
+					if r.IntN(10) == 0 {
+						src[i] = float32(math.Inf(-1))
+					}
+					top = max(top, src[i])
+				}
+				if math.IsInf(float64(top), -1) {
+					continue
+				}
+				dst := make([]float32, n+1)
+				dst[n] = 7
+				got, want := vecmath.ExpSumTo(dst[:n], src, top), 0.0
+				for i, x := range src {
+					y := float64(x) - float64(top)
+					e := math.Exp(y)
+					want += e
+					// The rounding of y counts as much as y is large.
+					if d := math.Abs(float64(dst[i]) - e); d > (2.5-y/2)*1.2e-7*e && d > 1e-44 {
+						t.Fatalf("e^%v is %v, want %v", y, dst[i], e)
+					}
+				}
+				if math.Abs(float64(got)-want) > 5e-7*want || dst[n] != 7 {
+					t.Fatalf("the sum of %d is %v, want %v, behind the end is %v", n, got, want, dst[n])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// curves finds functions of one number that files write as several operators, and lets the last of these
+// compute them in one pass over memory: x·sigmoid(x), x·hardsigmoid(x), and GELU by erf or by tanh.
+func curves(g *Graph) {
+	if g.model.Format != "onnx" {
+		return
+	}
+	m := &matcher{g: g, uses: g.readers()}
+	for i := range g.Tasks {
+		if !m.is(i, "Mul", 2) {
+			continue
+		}
+		m.begin(i)
+		n, attrs := m.curve(i)
+		if n == nil {
+			continue
+		}
+		g.replace(i, &graph.Node{
+			Index: g.Tasks[i].Node.Index, Name: g.Tasks[i].Node.Name, Function: g.Tasks[i].Node.Function,
+			Op: n.name, Version: n.since, Inputs: []int{m.x}, Outputs: g.Tasks[i].Node.Outputs, Attrs: attrs,
+		}, m.taken...)
+		g.Tasks[i].Lowered = true
+	}
+	g.Settle()
+}
+
+// function is an operator of ONNX and the version that has brought it.
+type function struct {
+	name  string
+	since int
+}
+
+// matcher compares the tasks behind a value with patterns.
+type matcher struct {
+	g     *Graph
+	uses  []int
+	wide  bool
+	taken []int // tasks that the match computes, too
+	x     int   // the value that goes in
+}
+
+func (m *matcher) begin(i int) { m.wide, m.taken, m.x = m.g.Tasks[i].wide, nil, -1 }
+
+// is tells whether task i runs an operator of ONNX with n inputs and one output.
+func (m *matcher) is(i int, name string, n int) bool {
+	t := &m.g.Tasks[i]
+	return t.State == Runs && !t.asIs && !t.act.On && (!t.Lowered || t.wide) && t.Node.Domain == graph.ONNX && t.Node.Op == name &&
+		len(t.Node.Inputs) == n && len(t.Node.Outputs) == 1 && !slices.Contains(t.Node.Inputs, -1)
+}
+
+// made is the node that makes a value for nobody but the match, if it is one of the name; its task is taken.
+func (m *matcher) made(id int, name string, inputs int) *graph.Node {
+	i := m.g.maker[id] - 1
+	if i < 0 || m.uses[id] != 1 || !m.is(i, name, inputs) || m.g.Tasks[i].wide != m.wide {
+		return nil
+	}
+	m.taken = append(m.taken, i)
+	return m.g.Tasks[i].Node
+}
+
+// number is a constant of one element that gives results no further axes.
+func (m *matcher) number(id int) (float64, bool) {
+	g := m.g
+	if !g.Fixed[id] || g.compute(id, g.opts.FoldBytes, 0) != nil {
+		return 0, false
+	}
+	t := g.Values[id]
+	if t.Len() != 1 || t.Type != tensor.Float32 && t.Type != tensor.Float64 && !t.Type.IsHalf() {
+		return 0, false
+	}
+	if x := g.Values[m.x]; t.Rank() > 1 && (x == nil || x.Type == tensor.Invalid || x.Rank() < t.Rank()) {
+		return 0, false
+	}
+	return tensor.At(t, 0), true
+}
+
+// about compares a constant with what it should be; files have it in three digits or more.
+func (m *matcher) about(id int, want float64) bool {
+	v, ok := m.number(id)
+	return ok && math.Abs(v-want) <= 1e-3*want
+}
+
+// curve is the function that task i ends; m.x and m.taken tell of what.
+func (m *matcher) curve(i int) (*function, graph.Attrs) {
+	in := m.g.Tasks[i].Node.Inputs
+	for k := range 2 {
+		m.begin(i)
+		m.x = in[k]
+		if n := m.made(in[1-k], "Sigmoid", 1); n != nil && n.Inputs[0] == m.x {
+			return &function{"Swish", 24}, nil
+		}
+		if n := m.made(in[1-k], "HardSigmoid", 1); n != nil && n.Inputs[0] == m.x &&
+			math.Abs(float64(n.Attrs.Float("alpha", 0.2))-1./6) < 1e-6 && n.Attrs.Float("beta", 0.5) == 0.5 {
+			return &function{"HardSwish", 14}, nil
+		}
+	}
+	return m.gelu(i)
+}
+
+// gelu matches the product of x, a half, and one more than erf or tanh of x.
+func (m *matcher) gelu(i int) (*function, graph.Attrs) {
+	in := m.g.Tasks[i].Node.Inputs
+	for k := range 2 {
+		m.begin(i)
+		n := m.made(in[k], "Mul", 2)
+		if n == nil {
+			continue
+		}
+		inner := m.taken
+		factors := []int{in[1-k], n.Inputs[0], n.Inputs[1]}
+		for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+			x, half, bell := factors[order[0]], factors[order[1]], factors[order[2]]
+			m.taken, m.x = slices.Clone(inner), x
+			if !m.about(half, 0.5) || m.g.Fixed[x] {
+				continue
+			}
+			kind := m.bell(bell)
+			if kind == "" {
+				continue
+			}
+			if kind == "tanh" {
+				return &function{"Gelu", 20}, graph.Attrs{"approximate": "tanh"}
+			}
+			return &function{"Gelu", 20}, nil
+		}
+	}
+	return nil, nil
+}
+
+// with is the operand of a node of two that is not the constant, about as large as want; -1 where there is none.
+func (m *matcher) with(n *graph.Node, want float64) int {
+	for k := range 2 {
+		if n != nil && m.about(n.Inputs[k], want) {
+			return n.Inputs[1-k]
+		}
+	}
+	return -1
+}
+
+// bell tells which function of x a value is one more than: "erf" of x/√2, "tanh" of √(2/π)(x + 0.044715x³), or none.
+func (m *matcher) bell(id int) string {
+	before := m.with(m.made(id, "Add", 2), 1)
+	if before < 0 {
+		return ""
+	}
+	if e := m.made(before, "Erf", 1); e != nil {
+		from := e.Inputs[0]
+		if n := m.made(from, "Div", 2); n != nil {
+			if n.Inputs[0] == m.x && m.about(n.Inputs[1], math.Sqrt2) {
+				return "erf"
+			}
+			return ""
+		}
+		if m.with(m.made(from, "Mul", 2), math.Sqrt2/2) == m.x {
+			return "erf"
+		}
+		return ""
+	}
+	t := m.made(before, "Tanh", 1)
+	if t == nil {
+		return ""
+	}
+	sum := m.with(m.made(t.Inputs[0], "Mul", 2), math.Sqrt(2/math.Pi))
+	if sum < 0 {
+		return ""
+	}
+	n := m.made(sum, "Add", 2)
+	for k := range 2 {
+		if n == nil || n.Inputs[k] != m.x {
+			continue
+		}
+		cube := m.with(m.made(n.Inputs[1-k], "Mul", 2), 0.044715)
+		if cube < 0 {
+			return ""
+		}
+		if p := m.made(cube, "Pow", 2); p != nil && p.Inputs[0] == m.x && m.about(p.Inputs[1], 3) {
+			return "tanh"
+		}
+		return ""
+	}
+	return ""
+}

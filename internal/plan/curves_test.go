@@ -1,0 +1,182 @@
+package plan_test
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// joined compares a graph with the same one computed operator by operator, and returns its steps.
+func joined(t *rapid.T, b *net) []plan.Step {
+	want, _ := run(t, b, true)
+	got, steps := run(t, b, false)
+	w, g := tensor.Of[float32](want), tensor.Of[float32](got)
+	for i := range w {
+		// Operators one by one round each result, joined ones the last.
+		if d := math.Abs(float64(g[i] - w[i])); !(d <= 1e-5*math.Abs(float64(w[i]))+2e-6) && (g[i] == g[i] || w[i] == w[i]) {
+			t.Fatalf("element %d is %v, want %v", i, g[i], w[i])
+		}
+	}
+	return steps
+}
+
+// runs compares what the last step runs, and that all others that it needs are computed by it.
+func runs(t *rapid.T, steps []plan.Step, name string, fused int) {
+	last := steps[len(steps)-1]
+	if last.State != plan.Runs || last.Runs.Op != name || len(last.Fused) != fused {
+		t.Fatalf("the last step runs %v with %v, want %s with %d", last.Runs, last.Fused, name, fused)
+	}
+	for _, i := range last.Fused {
+		if s := steps[i]; s.State != plan.Fused || s.Into != len(steps)-1 {
+			t.Fatalf("step %d is %v into %d", i, s.State, s.Into)
+		}
+	}
+}
+
+func numbers(t *rapid.T, name string, shape ...int) *tensor.Tensor {
+	x := tensor.New(tensor.Float32, shape...)
+	copy(tensor.Of[float32](x), rapid.SliceOfN(rapid.Float32Range(-8, 8), x.Len(), x.Len()).Draw(t, name))
+	return x
+}
+
+// TestCurves builds curves of operators in all orders of factors and terms.
+func TestCurves(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		x := b.input(numbers(t, "x", 2, rapid.IntRange(1, 40).Draw(t, "n")))
+		number := func(v float32) int {
+			if rapid.Bool().Draw(t, "one axis") {
+				return b.constant(tensor.From(tensor.Float32, []int{1}, []float32{v}))
+			}
+			return b.constant(scalar32(v))
+		}
+		two := func(name string, p, q int) int {
+			if rapid.Bool().Draw(t, "turned") {
+				p, q = q, p
+			}
+			return b.node(name, nil, p, q)
+		}
+		product := func(bell int) {
+			switch half := number(0.5); rapid.IntRange(0, 2).Draw(t, "order") {
+			case 0:
+				two("Mul", two("Mul", x, bell), half)
+			case 1:
+				two("Mul", two("Mul", x, half), bell)
+			default:
+				two("Mul", x, two("Mul", bell, half))
+			}
+		}
+		name, fused := "", 0
+		switch kind := rapid.SampledFrom([]string{"silu", "hardswish", "erf", "erf of a quotient", "tanh"}).Draw(t, "kind"); kind {
+		case "silu":
+			name, fused = "Swish", 1
+			two("Mul", x, b.node("Sigmoid", nil, x))
+		case "hardswish":
+			name, fused = "HardSwish", 1
+			two("Mul", x, b.node("HardSigmoid", graph.Attrs{"alpha": float32(1. / 6)}, x))
+		case "erf":
+			name, fused = "Gelu", 4
+			product(two("Add", b.node("Erf", nil, two("Mul", x, number(math.Sqrt2/2))), number(1)))
+		case "erf of a quotient":
+			name, fused = "Gelu", 4
+			product(two("Add", b.node("Erf", nil, b.node("Div", nil, x, number(math.Sqrt2))), number(1)))
+		case "tanh":
+			name, fused = "Gelu", 7
+			cube := two("Mul", b.node("Pow", nil, x, number(3)), number(0.044715))
+			product(two("Add", b.node("Tanh", nil, two("Mul", two("Add", x, cube), number(0.7978845608))), number(1)))
+		}
+		last := b.g.Nodes[len(b.g.Nodes)-1]
+		b.g.Outputs = []int{last.Outputs[0]}
+		runs(t, joined(t, b), name, fused)
+	})
+}
+
+// TestCurvesNot leaves alone what others read, too, and what is something else.
+func TestCurvesNot(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		build func(b *net, x int)
+	}{
+		{"sigmoid of another", func(b *net, x int) {
+			b.node("Mul", nil, x, b.node("Sigmoid", nil, b.node("Neg", nil, x)))
+		}},
+		{"sigmoid that is an output", func(b *net, x int) {
+			s := b.node("Sigmoid", nil, x)
+			b.g.Outputs = append(b.g.Outputs, s)
+			b.node("Mul", nil, x, s)
+		}},
+		{"steeper", func(b *net, x int) {
+			b.node("Mul", nil, x, b.node("HardSigmoid", nil, x))
+		}},
+		{"a third", func(b *net, x int) {
+			e := b.node("Erf", nil, b.node("Div", nil, x, b.constant(scalar32(math.Sqrt2))))
+			b.node("Mul", nil, b.node("Mul", nil, x, b.node("Add", nil, e, b.constant(scalar32(1)))), b.constant(scalar32(0.33)))
+		}},
+		{"more axes", func(b *net, x int) {
+			e := b.node("Erf", nil, b.node("Div", nil, x, b.constant(tensor.From(tensor.Float32, []int{1, 1, 1}, []float32{math.Sqrt2}))))
+			b.node("Mul", nil, b.node("Mul", nil, x, b.node("Add", nil, e, b.constant(scalar32(1)))), b.constant(scalar32(0.5)))
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newNet()
+			test.build(b, b.input(tensor.From(tensor.Float32, []int{2, 2}, []float32{-3, -0.5, 0, 2})))
+			b.g.Outputs = append(b.g.Outputs, b.g.Nodes[len(b.g.Nodes)-1].Outputs[0])
+			for i, s := range func() []plan.Step { _, s := run(t, b, false); return s }() {
+				if s.State != plan.Runs || s.Runs != s.Node {
+					t.Errorf("step %d, %s, is %v", i, s.Node.Op, s.State)
+				}
+			}
+		})
+	}
+}
+
+// TestBatchNorms joins normalisations to convolutions of all kinds.
+func TestBatchNorms(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		c, m := rapid.IntRange(1, 4).Draw(t, "channels"), rapid.IntRange(1, 5).Draw(t, "outputs")
+		attrs := graph.Attrs{}
+		cg := c
+		if rapid.Bool().Draw(t, "depthwise") {
+			attrs["group"], cg, m = int64(c), 1, c
+		}
+		shape, kernel := []int{1, c, 6, 7}, []int{m, cg, 3, 2}
+		if rapid.IntRange(0, 3).Draw(t, "axes") == 0 {
+			shape, kernel = []int{1, c, 3, 4, 5}, []int{m, cg, 2, 2, 2} // computed another way
+		}
+		in := []int{b.input(numbers(t, "x", shape...)), b.constant(numbers(t, "weights", kernel...))}
+		if rapid.Bool().Draw(t, "bias") {
+			in = append(in, b.constant(numbers(t, "biases", m)))
+		}
+		v := tensor.New(tensor.Float32, m)
+		copy(tensor.Of[float32](v), rapid.SliceOfN(rapid.Float32Range(0.5, 9), m, m).Draw(t, "variance"))
+		y := b.node("BatchNormalization", graph.Attrs{"epsilon": float32(0.01)}, b.node("Conv", attrs, in...),
+			b.constant(numbers(t, "scale", m)), b.constant(numbers(t, "shift", m)), b.constant(numbers(t, "mean", m)), b.constant(v))
+		fused := 1
+		if rapid.Bool().Draw(t, "relu") {
+			y, fused = b.node("Relu", nil, y), 2
+		}
+		b.g.Outputs = []int{y}
+		want, _ := run(t, b, true)
+		got, steps := run(t, b, false)
+		w, g := tensor.Of[float32](want), tensor.Of[float32](got)
+		for i := range w {
+			// Sums of up to 24 products of up to 64, times up to 11: 1e-6 of that is the rounding of its terms.
+			if d := math.Abs(float64(g[i] - w[i])); d > 1e-6*24*64*11 {
+				t.Fatalf("element %d is %v, want %v", i, g[i], w[i])
+			}
+		}
+		if s := steps[0]; s.State != plan.Runs || len(s.Fused) != fused {
+			t.Fatalf("the convolution computes %v", s.Fused)
+		}
+	})
+}
