@@ -26,6 +26,7 @@ var families = map[string]func(*asm){
 	"elements":   elements,
 	"floats":     floats,
 	"peaks":      peaks,
+	"pools":      pools,
 	"sparse":     sparse,
 	"bytestrips": byteStrips,
 	"strips":     strips,
