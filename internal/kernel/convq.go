@@ -112,6 +112,7 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
 	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
+	c.q.SetSteps(c.k, zero)
 	wide := make([]int32, len(w))
 	for i, v := range w {
 		wide[i] = int32(v)
@@ -136,6 +137,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	}
 	s.Groups = s.C
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
+	c.q.SetSteps(c.k, zero)
 	wd := make([]int32, len(w))
 	for i, v := range w {
 		wd[i] = int32(v)
