@@ -22,6 +22,7 @@ type convQ struct {
 
 func newConvQ(s ConvShape, nhwc bool) convQ {
 	s.Groups = max(s.Groups, 1)
+	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	if nhwc {
@@ -136,6 +137,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 		return NewConvQ[T](s, turned, zero, q)
 	}
 	s.Groups = s.C
+	s.lay()
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
 	c.q.SetSteps(c.k, zero)
 	wd := make([]int32, len(w))
@@ -191,7 +193,7 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 		return
 	}
 	if sums == nil {
-		c.q.prepare(s.OC)
+		c.q.prepare(c.windows.channels(s.OC))
 	}
 	switch {
 	case c.windows != nil:

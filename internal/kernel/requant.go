@@ -33,12 +33,7 @@ type requantStep struct {
 	up, down        uint8
 }
 
-func (q *Requant) mul(ch int) fixed.Multiplier {
-	if len(q.Mul) == 1 {
-		return q.Mul[0]
-	}
-	return q.Mul[ch]
-}
+func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[ch%len(q.Mul)] }
 
 // SetSteps sets Steps for a zero point of the activations.
 func (q *Requant) SetSteps(steps int, zero int32) {
@@ -56,7 +51,7 @@ func (q *Requant) One(acc int32, ch int) int32 {
 	return min(max(v, q.Min), q.Max)
 }
 
-// prepare makes the steps of n channels, unless they are there.
+// prepare makes the steps of n channels, which begin again after the last one, unless they are there.
 func (q *Requant) prepare(n int) {
 	if len(q.steps) == n {
 		return
@@ -65,7 +60,7 @@ func (q *Requant) prepare(n int) {
 	for i := range q.steps {
 		s, m := &q.steps[i], q.mul(i)
 		if q.Bias != nil {
-			s.bias = q.Bias[i]
+			s.bias = q.Bias[i%len(q.Bias)]
 		}
 		switch {
 		case m.Shift > 31 || m.Shift < -31:
