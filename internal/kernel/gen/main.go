@@ -25,6 +25,7 @@ var families = map[string]func(*asm){
 	"curves":     curves,
 	"elements":   elements,
 	"floats":     floats,
+	"pairs":      pairs,
 	"peaks":      peaks,
 	"pools":      pools,
 	"sparse":     sparse,

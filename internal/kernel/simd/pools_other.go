@@ -2,4 +2,4 @@
 
 package simd
 
-var pools family[Pools]
+var pools = family[Pools]{}
