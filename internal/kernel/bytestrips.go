@@ -13,6 +13,7 @@ type byteStrips struct {
 	f       *simd.ByteStrips
 	k, step int
 	nhwc    bool
+	cols    int    // neighbouring columns of [N,H,W,C] that go together, one behind the other
 	weights []int8 // nil if they have more than 8 bits
 	size    int    // of the weights of a strip of channels, or of a plane
 	sums    []int32
@@ -27,8 +28,15 @@ func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 	if f == nil {
 		return nil
 	}
-	return &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc}
+	b := &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc, cols: 1}
+	if nhwc && s.StrideW == 1 {
+		b.cols = min(s.OW, max(1, simd.ByteLanes/s.C))
+	}
+	return b
 }
+
+// channels is the number of channels, of all columns that go together.
+func (b *byteStrips) channels(n int) int { return n * b.cols }
 
 // set takes weights: weight t of channel i of n lies at w[t*tap+i*channel].
 func (b *byteStrips) set(n int, w []int32, tap, channel int) {
@@ -37,14 +45,14 @@ func (b *byteStrips) set(n int, w []int32, tap, channel int) {
 	if !fits8(w[:n*taps], 0) {
 		return
 	}
-	b.sums = room(b.sums, n)
+	b.sums = room(b.sums, b.channels(n))
 	for i := range b.sums {
 		for t := range taps {
-			b.sums[i] += w[t*tap+i*channel]
+			b.sums[i] += w[t*tap+i%n*channel]
 		}
 	}
 	if b.nhwc {
-		b.weights, b.size = b.f.PackLanes(b.k, n, func(t, i int) int8 { return int8(w[t*tap+i*channel]) })
+		b.weights, b.size = b.f.PackLanes(b.k, b.channels(n), func(t, i int) int8 { return int8(w[t*tap+i%n*channel]) })
 		return
 	}
 	b.size = b.f.SpreadSize(b.k)
@@ -90,7 +98,8 @@ type byteArgs struct {
 
 // lines convolves x over [N,H,W,C].
 func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
-	blocks := (s.C + simd.ByteLanes - 1) / simd.ByteLanes
+	all := b.channels(s.C)
+	blocks := (all + simd.ByteLanes - 1) / simd.ByteLanes
 	step := blocks * simd.ByteLanes
 	most := min(s.OH, max(2*b.k, stripSums/step))
 	if t := p.Threads(); t > 1 {
@@ -99,7 +108,7 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	pieces := (s.OH + most - 1) / most
 	sc, room := borrow(2 * step)
 	start := asInt32(room)[:step]
-	begin := asInt32(room)[step:][:s.C]
+	begin := asInt32(room)[step:][:all]
 	start8(begin, b.sums, zero8(signed, zero))
 	b.f.PackStart(start, begin)
 	grain := max(1, 1<<14/max(1, s.OH/pieces*s.OW*s.C*b.k*b.k))
@@ -115,9 +124,10 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 			n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
 			line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
 			t.Src = &a.x[(n*s.H+line)*s.W*s.C]
-			for ox := range s.OW {
-				b.column(t, s, ox, a.start, asInt32(sums))
-				a.sink.put(asInt32(sums), step, to-from, ((n*s.OH+from)*s.OW+ox)*s.C, s.OW*s.C, 0, s.C)
+			for ox := 0; ox < s.OW; ox += b.cols {
+				cols := min(b.cols, s.OW-ox)
+				b.column(t, s, ox, cols, a.start, asInt32(sums))
+				a.sink.put(asInt32(sums), step, to-from, ((n*s.OH+from)*s.OW+ox)*s.C, s.OW*s.C, 0, cols*s.C)
 			}
 		}
 		scratch.Put(ss)
@@ -126,9 +136,15 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	scratch.Put(sc)
 }
 
-// column goes down column ox of a piece of a picture.
-func (b *byteStrips) column(t *simd.ByteStrip, s *ConvShape, ox int, start, sums []int32) {
+// column goes down column ox of a piece of a picture, or cols of them together.
+func (b *byteStrips) column(t *simd.ByteStrip, s *ConvShape, ox, cols int, start, sums []int32) {
 	column, see := ox*b.step-s.PadL, uint(0)
+	if b.cols > 1 {
+		t.Dst, t.At, t.W, t.Start, t.N = &sums[0], column*s.C, &b.weights[0], &start[0], 1
+		t.SetColumns(b.k, s.C, cols, column, s.W)
+		b.f.Lanes(t, b.k, b.step)
+		return
+	}
 	for tap := range b.k {
 		if uint(column+tap) < uint(s.W) {
 			see |= 1 << tap

@@ -21,6 +21,15 @@ type ConvShape struct {
 // outputs is the number of results. There is no work to cut into parts without any.
 func (s *ConvShape) outputs() int { return s.N * s.OC * s.OH * s.OW }
 
+// lay makes a line of a picture of one column, which lies in memory in the same way: work is done line by line.
+func (s *ConvShape) lay() {
+	if s.W != 1 || s.OW != 1 || s.KW != 1 || s.PadL != 0 {
+		return
+	}
+	s.H, s.W, s.OH, s.OW, s.KH, s.KW = 1, s.H, 1, s.OH, 1, s.KH
+	s.PadT, s.PadL, s.StrideH, s.StrideW, s.DilH, s.DilW = 0, s.PadT, 1, s.StrideH, 1, s.DilH
+}
+
 // Conv is a prepared convolution. Run may be called from one goroutine at a time
 // for each output; it keeps no state.
 type Conv struct {
@@ -47,6 +56,7 @@ type Conv struct {
 
 func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *Conv {
 	s.Groups = max(s.Groups, 1)
+	s.lay()
 	c := &Conv{s: s, nhwc: nhwc, act: act, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	c.depthwise = c.cg == 1 && s.Groups > 1
@@ -84,6 +94,7 @@ func NewConvNCHW(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
 // [1,KH,KW,OC], OC a multiple of C. s.Groups is not looked at.
 func NewDepthwiseNHWC(s ConvShape, w, bias []float32, act activation.Clamp) *Conv {
 	s.Groups = s.C
+	s.lay()
 	c := &Conv{s: s, nhwc: true, act: act, cg: 1, og: s.OC / s.C, k: s.KH * s.KW, depthwise: true}
 	c.weights, c.bias = w, bias
 	if s.outputs() > 0 {

@@ -22,6 +22,7 @@ type convQ struct {
 
 func newConvQ(s ConvShape, nhwc bool) convQ {
 	s.Groups = max(s.Groups, 1)
+	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
 	if nhwc {
@@ -112,6 +113,7 @@ func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *Co
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
 	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
+	c.q.SetSteps(c.k, zero)
 	setWeights(nil, &c.convQ, w, 0)
 	var z T
 	c.setZero(z-1 < z, zero)
@@ -131,7 +133,9 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 		return NewConvQ[T](s, turned, zero, q)
 	}
 	s.Groups = s.C
+	s.lay()
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
+	c.q.SetSteps(c.k, zero)
 	wd := make([]int32, len(w))
 	for i, v := range w {
 		wd[i] = int32(v)
@@ -185,7 +189,7 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 		return
 	}
 	if sums == nil {
-		c.q.prepare(s.OC)
+		c.q.prepare(c.windows.channels(s.OC))
 	}
 	switch {
 	case c.windows != nil:

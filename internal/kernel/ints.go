@@ -209,10 +209,10 @@ func (w *intPanels) at(panel, row int) unsafe.Pointer {
 	return unsafe.Pointer(&w.wide[i])
 }
 
-// run computes rows rows of a tile.
-func (w *intPanels) run(t *simd.IntTile, rows int) {
+// run computes rows rows of a tile, of which cols columns at least are wanted.
+func (w *intPanels) run(t *simd.IntTile, rows, cols int) {
 	if w.sums != nil {
-		w.f.RunQuads(t, rows)
+		w.f.RunQuads(t, rows, cols)
 		return
 	}
 	w.f.Run(t, rows, w.wide != nil)
@@ -399,10 +399,10 @@ func (q *intArgs) part(lo, hi int) {
 				out := y[r*p.n+n*f.Cols:]
 				if width == f.Cols {
 					t.C, t.RowC = &out[0], 4*p.n
-					p.panels.run(t, h)
+					p.panels.run(t, h, width)
 				} else {
 					t.C, t.RowC = &buf[0], 4*f.Cols
-					p.panels.run(t, h)
+					p.panels.run(t, h, width)
 					for j := range h {
 						copy(out[j*p.n:][:width], buf[j*f.Cols:])
 					}
@@ -544,15 +544,30 @@ func (q intLineArgs) blocks(lo, hi int) {
 	}
 }
 
-// block computes a piece, whose results begin at place y.
+// block computes a piece, whose results begin at place y: all panels for as many positions as stay near.
 func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, sink *tileSink) {
+	t := intTiles.Get().(*simd.IntTile)
+	w := &c.panels[part.g]
+	t.K, t.RowA, t.RowC = w.pairs(), 4/w.each()*c.plan.stepA, 4*w.f.Cols
+	near := roundUp(rowBlock, w.f.Rows)
+	piece := min(near, part.p1-part.p0)
+	room, fs := borrow(piece * w.f.Cols)
+	lines := max(1, near/piece)
+	for l0 := part.l0; l0 < part.l1; l0 += lines {
+		for p0 := part.p0; p0 < part.p1; p0 += piece {
+			here := linePart{part.g, l0, min(part.l1, l0+lines), p0, min(part.p1, p0+piece), part.n0, part.n1}
+			c.tiles(t, s, og, x, start, y, here, asInt32(fs), sink)
+		}
+	}
+	scratch.Put(room)
+	giveIntTile(t)
+}
+
+// tiles computes a piece of which a line's sums have room in buf.
+func (c *intLines) tiles(t *simd.IntTile, s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, buf []int32, sink *tileSink) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := c.plan, &c.panels[g]
 	f, cg, bytes := w.f, s.C/s.Groups, 4/w.each()
-	t := intTiles.Get().(*simd.IntTile)
-	room, fs := borrow((p1 - p0) * f.Cols)
-	buf := asInt32(fs)
-	t.K, t.RowA, t.RowC = w.pairs(), bytes*l.stepA, 4*f.Cols
 	for n := part.n0; n < part.n1; n++ {
 		if w.sums != nil {
 			t.Start = &start[g*len(w.sums)+n*f.Cols]
@@ -567,7 +582,7 @@ func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y int, 
 					t.A = unsafe.Pointer(&x[bytes*(line*l.lineA+at*l.stepA+g*cg+q.a)])
 					t.B = w.at(n, i*q.segs*w.pairs())
 					t.SetContinue(i > 0)
-					w.run(t, rows)
+					w.run(t, rows, og-n*f.Cols)
 				}
 				at += rows
 			}
@@ -575,8 +590,6 @@ func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y int, 
 			sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, min(f.Cols, og-n*f.Cols))
 		}
 	}
-	scratch.Put(room)
-	giveIntTile(t)
 }
 
 // intPlanes is a convolution of 8-bit numbers over [N,C,H,W] in vectors.

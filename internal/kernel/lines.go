@@ -206,8 +206,16 @@ func (q *lineCut) at(i int) (n int, part linePart, ok bool) {
 	return n, linePart{g, b * q.together, min(l.n, (b+1)*q.together), p0, min(l.count, p0+q.piece), n0, min(l.panels, n0+q.step)}, true
 }
 
-// lineBlock computes a piece.
+// lineBlock computes a piece: all panels for as many positions of a line as stay near.
 func (c *Conv) lineBlock(t *simd.Tile, x, y []float32, part linePart) {
+	p1, near := part.p1, roundUp(rowBlock, c.f.Rows)
+	for ; part.p0 < p1; part.p0 = part.p1 {
+		part.p1 = min(p1, part.p0+near)
+		c.lineTiles(t, x, y, part)
+	}
+}
+
+func (c *Conv) lineTiles(t *simd.Tile, x, y []float32, part linePart) {
 	l, f, g := c.lines, c.f, part.g
 	per := l.panels * f.Cols * c.k
 	w := c.weights[g*per:][:per]

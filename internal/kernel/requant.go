@@ -14,6 +14,9 @@ type Requant struct {
 	Mul      []fixed.Multiplier // one a channel, or a single one for all
 	Zero     int32              // output zero point
 	Min, Max int32              // clamp, after the zero point
+	// Steps is the number of products that a sum has at most, of two 8-bit numbers less zero points that are
+	// 8-bit numbers as well; 0 if it is not known.
+	Steps int
 
 	steps  []requantStep
 	scales simd.Scales // the same for kernels in vectors, to a multiple of scaleLanes
@@ -30,11 +33,13 @@ type requantStep struct {
 	up, down        uint8
 }
 
-func (q *Requant) mul(ch int) fixed.Multiplier {
-	if len(q.Mul) == 1 {
-		return q.Mul[0]
+func (q *Requant) mul(ch int) fixed.Multiplier { return q.Mul[ch%len(q.Mul)] }
+
+// SetSteps sets Steps for a zero point of the activations.
+func (q *Requant) SetSteps(steps int, zero int32) {
+	if q.Steps = 0; -128 <= zero && zero <= 255 {
+		q.Steps = steps
 	}
-	return q.Mul[ch]
 }
 
 // One quantises the sum acc of channel ch.
@@ -46,7 +51,7 @@ func (q *Requant) One(acc int32, ch int) int32 {
 	return min(max(v, q.Min), q.Max)
 }
 
-// prepare makes the steps of n channels, unless they are there.
+// prepare makes the steps of n channels, which begin again after the last one, unless they are there.
 func (q *Requant) prepare(n int) {
 	if len(q.steps) == n {
 		return
@@ -55,7 +60,7 @@ func (q *Requant) prepare(n int) {
 	for i := range q.steps {
 		s, m := &q.steps[i], q.mul(i)
 		if q.Bias != nil {
-			s.bias = q.Bias[i]
+			s.bias = q.Bias[i%len(q.Bias)]
 		}
 		switch {
 		case m.Shift > 31 || m.Shift < -31:
@@ -71,12 +76,14 @@ func (q *Requant) prepare(n int) {
 		return
 	}
 	size := roundUp(n, scaleLanes)
-	all := make([]int32, 4*size)
-	q.scales = simd.Scales{Mul: all[:size], Up: all[size : 2*size], Down: all[2*size : 3*size], Bias: all[3*size:]}
-	q.scales.Right = true
+	all := make([]int32, 6*size)
+	part := func(i int) []int32 { return all[i*size:][:size] }
+	q.scales = simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
 	for i, s := range q.steps {
-		q.scales.Right = q.scales.Right && s.up == 0 && 2 <= s.down && s.down <= 31
+		most := int64(q.Steps)*383*383 + max(int64(s.bias), -int64(s.bias))
+		q.scales.Small = q.scales.Small && s.mul >= 1<<30 && s.up == 0 && 1 <= s.down && s.down <= 20 && most <= 1<<31-1<<20
 		q.scales.Mul[i], q.scales.Up[i], q.scales.Down[i], q.scales.Bias[i] = int32(s.mul), int32(s.up), int32(s.down), s.bias
+		q.scales.Twice[i], q.scales.Half[i] = int32(2*s.mul), int32(s.half)
 	}
 }
 

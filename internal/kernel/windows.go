@@ -316,6 +316,14 @@ func newIntWindows(s *ConvShape, og int, nhwc bool) *intWindows {
 	return c
 }
 
+// channels is for how many channels sums come together, of n.
+func (c *intWindows) channels(n int) int {
+	if c == nil || c.strips == nil {
+		return n
+	}
+	return c.strips.channels(n)
+}
+
 // setLanes takes weights [KH,KW,OC].
 func (c *intWindows) setLanes(s *ConvShape, w []int32) {
 	taps := s.KH * s.KW

@@ -39,6 +39,7 @@ func bytes(a *asm) {
 	}
 	for r := 1; r <= 12; r++ {
 		a.intTile(zmm, r, quads, true)
+		a.intTile(zmm, r, few, true)
 		a.intTile(zmm, r, turned, true)
 		a.intTile(zmm, r, half, true)
 	}
@@ -55,9 +56,7 @@ func bytes(a *asm) {
 		a.gatherPairs(w)
 		a.requantise(w)
 		if w == zmm {
-			order := a.turnOrder()
-			a.requantiseMany(2, order)
-			a.requantiseMany(4, order)
+			requantises(a)
 		}
 	}
 }
@@ -66,13 +65,14 @@ func bytes(a *asm) {
 type intKind string
 
 // Pairs of 16-bit numbers by pairs of 8-bit numbers, or of 16-bit ones; fours of 8-bit numbers without a
-// sign by fours with one, or the other way round, then by the first half of a panel, too.
+// sign by fours with one, or the other way round; either by the first half of a panel, too.
 const (
 	narrow intKind = "narrow"
 	wide   intKind = "wide"
 	quads  intKind = "quads"
 	turned intKind = "turned"
 	half   intKind = "half"
+	few    intKind = "few"
 )
 
 // intTile writes the product of rows by a panel, with 32-bit sums. dot multiplies and adds in one
@@ -90,8 +90,11 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	t := a.Load(a.Param("t"), a.GP64())
 	const panel = 2 // vectors of a panel
 	vecs := panel
-	if kind == half {
+	switch kind {
+	case half:
 		kind, vecs = turned, 1
+	case few:
+		kind, vecs = quads, 1
 	}
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	b := [panel]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
@@ -449,112 +452,6 @@ func (a *asm) gatherPairs(w width) {
 	a.ADDQ(operand.U32(uint32(2*w.bytes())), dst)
 	a.DECQ(n)
 	a.JNZ(operand.LabelRef("row"))
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// requantiseMany is requantise for blocks of 32 or 64 channels whose shifts go to the right by
-// 2 to 31: with one less than by which is asked, a half then is a bit that decides the
-// last step, and there is room for the zero point beside it.
-func (a *asm) requantiseMany(regs int, byColumn operand.Mem) {
-	a.function(label("requantise%dAVX512", 16*regs), "func(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	stepDst := a.Load(a.Param("stepDst"), a.GP64())
-	sums := a.Load(a.Param("sums"), a.GP64())
-	stepSums := a.Load(a.Param("stepSums"), a.GP64())
-	rows := a.Load(a.Param("rows"), a.GP64())
-	blocks := a.Load(a.Param("blocks"), a.GP64())
-	spread := func(name string, bytes bool) reg.VecVirtual {
-		v, x, g := a.ZMM(), a.XMM(), a.GP32()
-		a.Load(a.Param(name), g)
-		a.MOVD(g, x)
-		if bytes {
-			a.VPBROADCASTB(x, v)
-		} else {
-			a.VPBROADCASTD(x, v)
-		}
-		return v
-	}
-	add, lo, hi, sign := spread("add", false), spread("lo", true), spread("hi", true), spread("sign", true)
-	half, one, order := a.ZMM(), a.ZMM(), a.ZMM()
-	c, x := a.GP64(), a.XMM()
-	a.MOVQ(operand.U64(1<<30), c)
-	a.MOVQ(c, x)
-	a.VPBROADCASTQ(x, half)
-	a.MOVQ(operand.U64(1), c)
-	a.MOVQ(c, x)
-	a.VPBROADCASTD(x, one)
-	a.MOVL(operand.U32(0xaaaa), c.As32())
-	a.KMOVW(c.As32(), reg.K1)
-	// Words 4·lane + register come to 4·register + lane: 0, 4, 8, 12, 1, 5, ...
-	table := a.GP64()
-	a.LEAQ(byColumn, table)
-	a.VPMOVZXBD(operand.Mem{Base: table}, order)
-	var params [3]reg.Register
-	for i, name := range []string{"mul", "down", "bias"} {
-		params[i] = a.Load(a.Param(name), a.GP64())
-	}
-	from, to, left := a.GP64(), a.GP64(), a.GP64()
-	a.Label("block")
-	var m, odds, d, b [4]reg.VecVirtual
-	for i := range regs {
-		m[i], odds[i], d[i], b[i] = a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
-		a.VMOVDQU64(at(params[0], 64*i), m[i])
-		a.VPSRLQ(operand.U8(32), m[i], odds[i])
-		a.VMOVDQU64(at(params[1], 64*i), d[i])
-		a.VPSUBD(one, d[i], d[i])
-		a.VMOVDQU64(at(params[2], 64*i), b[i])
-	}
-	a.MOVQ(sums, from)
-	a.MOVQ(dst, to)
-	a.MOVQ(rows, left)
-	a.Label("row")
-	var r [4]reg.VecVirtual
-	for i := range regs {
-		v, even, odd := a.ZMM(), a.ZMM(), a.ZMM()
-		a.VPADDD(at(from, 64*i), b[i], v)
-		a.VPMULDQ(m[i], v, even)
-		a.VPSRLQ(operand.U8(32), v, odd)
-		a.VPMULDQ(odds[i], odd, odd)
-		a.VPADDQ(half, even, even)
-		a.VPADDQ(half, odd, odd)
-		a.VPSRLQ(operand.U8(31), even, even)
-		a.VPSLLQ(operand.U8(1), odd, odd)
-		a.VMOVDQA32(odd, reg.K1, even)
-		// One less for negative ones: their ties go away from zero.
-		a.VPSRAD(operand.U8(31), even, v)
-		a.VPADDD(v, even, even)
-		a.VPSRAVD(d[i], even, even)
-		a.VPADDD(add, even, even)
-		a.VPSRAD(operand.U8(1), even, even)
-		r[i] = even
-	}
-	a.VPACKSSDW(r[1], r[0], r[0])
-	if regs == 4 {
-		a.VPACKSSDW(r[3], r[2], r[2])
-		a.VPACKSSWB(r[2], r[0], r[0])
-	} else {
-		a.VPACKSSWB(r[0], r[0], r[0])
-	}
-	a.VPMAXSB(lo, r[0], r[0])
-	a.VPMINSB(hi, r[0], r[0])
-	a.VPXORD(sign, r[0], r[0])
-	a.VPERMD(r[0], order, r[0])
-	if regs == 4 {
-		a.VMOVDQU64(r[0], at(to, 0))
-	} else {
-		a.VMOVDQU64(r[0].AsY(), at(to, 0))
-	}
-	a.ADDQ(stepDst, to)
-	a.ADDQ(stepSums, from)
-	a.DECQ(left)
-	a.JNZ(operand.LabelRef("row"))
-	for _, p := range append(params[:], sums) {
-		a.ADDQ(operand.U32(uint32(64*regs)), p)
-	}
-	a.ADDQ(operand.U32(uint32(16*regs)), dst)
-	a.DECQ(blocks)
-	a.JNZ(operand.LabelRef("block"))
 	a.VZEROUPPER()
 	a.RET()
 }

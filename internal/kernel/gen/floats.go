@@ -245,6 +245,14 @@ func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
 			a.VMOVUPS(at(pb, v*w.bytes()), b[v])
 		}
 		for r := range rows {
+			if exact && w == zmm {
+				// Spreading in the product costs no turn of the units that add.
+				for v := range vecs {
+					a.VMULPS_BCST(row(r, 0), b[v], product)
+					a.VADDPS(product, sum(r, v), sum(r, v))
+				}
+				continue
+			}
 			a.VBROADCASTSS(row(r, 0), spread)
 			for v := range vecs {
 				multiply(b[v], spread, sum(r, v))

@@ -1,13 +1,16 @@
 package reduce
 
 import (
+	"unsafe"
+
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
 // Sum adds all elements in the type of the accumulator.
 func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: sumRow[T, A], Cols: sumCols[T, A], Merge: plus[A], Done: done}
+	return Reducer[T, A]{Row: sumRow[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Merge: plus[A], Done: done}
 }
 
 // OrderedSum is [Sum] in the order of the elements, which decides how
@@ -18,7 +21,30 @@ func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 			acc += A(x)
 		}
 		return acc
-	}, Cols: sumCols[T, A], Done: done}
+	}, Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
+}
+
+// addLines is nil where vectors have no loop for the types.
+func addLines[T, A tensor.Number]() func(acc []A, src []T, step, n int) {
+	f := simd.PoolKernels()
+	if f == nil {
+		return nil
+	}
+	var all any
+	switch any(T(0)).(type) {
+	case float32:
+		all = f.AddFloats
+	case uint8:
+		all = func(acc []int32, src []uint8, step, n int) { f.AddBytes(acc, src, step, n, false) }
+	case int8:
+		all = func(acc []int32, src []int8, step, n int) { f.AddBytes(acc, asBytes(src), step, n, true) }
+	}
+	lines, _ := all.(func(acc []A, src []T, step, n int))
+	return lines
+}
+
+func asBytes(v []int8) []uint8 {
+	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
 // Magnitudes adds the absolute values of all elements.
@@ -127,13 +153,13 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 // Max is the greatest element; NaN wins over numbers. lowest is the result for
 // nothing to reduce.
 func Max[T tensor.Number](lowest T) Reducer[T, T] {
-	return Reducer[T, T]{lowest, MaxRow[T], func(acc, src []T) { element.MaxTo(acc, acc, src) }, func(a, b T) T { return MaxRow(a, []T{b}) }, same[T]}
+	return Reducer[T, T]{lowest, MaxRow[T], func(acc, src []T) { element.MaxTo(acc, acc, src) }, nil, func(a, b T) T { return MaxRow(a, []T{b}) }, same[T]}
 }
 
 // Min is the smallest element; NaN wins over numbers. highest is the result for
 // nothing to reduce.
 func Min[T tensor.Number](highest T) Reducer[T, T] {
-	return Reducer[T, T]{highest, MinRow[T], func(acc, src []T) { element.MinTo(acc, acc, src) }, func(a, b T) T { return MinRow(a, []T{b}) }, same[T]}
+	return Reducer[T, T]{highest, MinRow[T], func(acc, src []T) { element.MinTo(acc, acc, src) }, nil, func(a, b T) T { return MinRow(a, []T{b}) }, same[T]}
 }
 
 func same[T any](a T, _ int) T { return a }

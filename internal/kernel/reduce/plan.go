@@ -77,10 +77,11 @@ func NewPlan(shape []int, mask []bool) Plan {
 // every result is folded in the order of its elements.
 type Reducer[T, A any] struct {
 	Start A
-	Row   func(acc A, src []T) A   // many elements into one accumulator
-	Cols  func(acc []A, src []T)   // each element into its own
-	Merge func(a, b A) A           // joins parts of a long row that threads share; may be nil
-	Done  func(acc A, count int) T // the result
+	Row   func(acc A, src []T) A              // many elements into one accumulator
+	Cols  func(acc []A, src []T)              // each element into its own
+	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
+	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
+	Done  func(acc A, count int) T            // the result
 }
 
 // colTile is the number of accumulators that column-wise reductions keep at a time.
@@ -162,11 +163,15 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 		row, col := u/r.tiles, u%r.tiles*colTile
 		n := min(colTile, p.inner-col)
 		acc := r.acc[worker*colTile : worker*colTile+n]
-		element.Fill(acc, r.Start)
 		base := p.kept.offset(row) + col
-		for k := range gone {
-			at := base + p.gone.offset(k)
-			r.Cols(acc, r.in[at:at+n])
+		if r.Lines != nil && gone > 0 && len(p.gone.n) == 1 {
+			r.Lines(acc, r.in[base:], p.gone.stride[0], gone)
+		} else {
+			element.Fill(acc, r.Start)
+			for k := range gone {
+				at := base + p.gone.offset(k)
+				r.Cols(acc, r.in[at:at+n])
+			}
 		}
 		dst := r.out[row*p.inner+col:]
 		for i, a := range acc {

@@ -25,7 +25,7 @@ type Ints struct {
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
-	quads, turned, half []func(t *IntTile)
+	quads, few, turned, half []func(t *IntTile)
 	tiles               func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
 	fewest              int
 	gatherQuads         func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
@@ -34,9 +34,10 @@ type Ints struct {
 	copyBytes [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
 	// Numbers without a sign, and with one.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
+	// For [Scales.Small], with and without signs; nil for none.
+	requantiseSmall [2]*smallRequantise
 	// Whole registers of channels; the second for as many as fewLanes.
-	requantise32, requantise64 func(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32) // nil for none
-	requantise, requantiseFew  func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
+	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
 // IntKernels of 8-bit products in the current set; nil where plain Go is all there is.
@@ -103,11 +104,15 @@ func (f *Ints) FourAt(n, i, j int) int {
 	return 4*(q*f.Cols+j) + i%4
 }
 
-// RunQuads computes rows rows of a whole panel, fours of 8-bit numbers at a time: those of a are activations,
-// those of b weights, which have a sign. Start has a number for each column.
-func (f *Ints) RunQuads(t *IntTile, rows int) {
+// RunQuads computes rows rows of a panel, fours of 8-bit numbers at a time: those of a are activations,
+// those of b weights, which have a sign. Start has a number for each column; of these, cols at least are computed.
+func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	if f.tiles != nil && rows >= f.fewest {
 		f.tiles(t, rows, f.Cols, false)
+		return
+	}
+	if 2*cols <= f.Cols && f.few != nil {
+		f.few[rows-1](t)
 		return
 	}
 	f.quads[rows-1](t)
@@ -261,8 +266,15 @@ func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 // of Lanes: the multiplier, its shifts to the left and to the right, and the bias.
 type Scales struct {
 	Mul, Up, Down, Bias []int32
-	// Right says that all shifts go to the right, by 2 to 31.
-	Right bool
+	// Small says that multipliers are 2^30 and more, that all shifts go to the right, by 1 to 20, and that no sum with
+	// its bias is larger than 2^31 - 2^20. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
+	Small       bool
+	Twice, Half []int32
+}
+
+// smallRequantise are the loops for [Scales.Small]: for blocks of 64 and of 32 channels, and for as many as 64, 32 and 16.
+type smallRequantise struct {
+	whole64, whole32, last64, last32, last16 func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
 }
 
 // Requantise turns rows of sums into 8-bit values: of channel i round((sum + bias) <<
@@ -271,6 +283,10 @@ type Scales struct {
 // channels are written for each row; the scales begin at channel at. It does nothing and
 // returns false for fewer channels than the smallest register takes.
 func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
+	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && smallZero(zero, lo, hi) {
+		f.small(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
+		return true
+	}
 	lanes, loop := f.Lanes, f.requantise
 	if n < lanes {
 		lanes, loop = fewLanes, f.requantiseFew
@@ -283,26 +299,6 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	}
 	_, _, _, _ = s.Mul[at+n-1], s.Up[at+n-1], s.Down[at+n-1], s.Bias[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
-	if many, size := f.requantise64, 64; many != nil && s.Right && n >= 32 {
-		if n < size {
-			many, size = f.requantise32, 32
-		}
-		blocks := n / size
-		var sign int32
-		if hi > math.MaxInt8 {
-			// Numbers without a sign go the way of those with one.
-			sign = -128
-		}
-		many(&dst[0], stepDst, &sums[0], 4*stepSums, rows, blocks, &s.Mul[at], &s.Down[at], &s.Bias[at], 2*(zero+sign)+1, lo+sign, hi+sign, sign)
-		done := blocks * size
-		if n == done {
-			return true
-		}
-		if n-done >= fewLanes {
-			return f.Requantise(dst[done:], stepDst, sums[done:], stepSums, rows, n-done, s, at+done, zero, lo, hi)
-		}
-		return f.Requantise(dst[n-fewLanes:], stepDst, sums[n-fewLanes:], stepSums, rows, fewLanes, s, at+n-fewLanes, zero, lo, hi)
-	}
 	whole := n / lanes * lanes
 	loop(&dst[0], stepDst, &sums[0], 4*stepSums, rows, whole, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
 	if n > whole {
@@ -311,6 +307,45 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, lanes, &s.Mul[at+i], &s.Up[at+i], &s.Down[at+i], &s.Bias[at+i], zero, lo, hi)
 	}
 	return true
+}
+
+// smallZero tells whether zero point and limits are numbers of 8 bits, with a sign or without.
+func smallZero(zero, lo, hi int32) bool {
+	least, most := int32(math.MinInt8), int32(math.MaxInt8)
+	if hi > math.MaxInt8 {
+		least, most = 0, math.MaxUint8
+	}
+	return least <= zero && zero <= most && least <= lo && lo <= most && least <= hi && hi <= most
+}
+
+// small is Requantise for [Scales.Small].
+func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
+	_, _, _, _ = s.Twice[at+n-1], s.Down[at+n-1], s.Bias[at+n-1], s.Half[at+n-1]
+	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
+	var sign int32
+	if hi > math.MaxInt8 {
+		// Numbers without a sign go the way of those with one.
+		sign = -128
+	}
+	loops := f.requantiseSmall[0]
+	if lo >= zero {
+		loops = f.requantiseSmall[1]
+	}
+	for i := 0; i < n; {
+		loop, take := loops.last16, n-i
+		switch {
+		case take >= 64:
+			loop, take = loops.whole64, take/64*64
+		case take > 32:
+			loop = loops.last64
+		case take == 32:
+			loop = loops.whole32
+		case take > 16:
+			loop = loops.last32
+		}
+		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i], &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
+		i += take
+	}
 }
 
 // fewLanes is the number of channels of the smallest register.

@@ -19,7 +19,7 @@ var ints = withTiles(family[Ints]{
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantise32: requantise32AVX512, requantise64: requantise64AVX512, requantiseFew: requantiseAVX2,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
@@ -33,12 +33,84 @@ var ints = withTiles(family[Ints]{
 		lookup:    lookupVNNI,
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512,
 		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
+		few:         []func(t *IntTile){few1VNNI, few2VNNI, few3VNNI, few4VNNI, few5VNNI, few6VNNI, few7VNNI, few8VNNI, few9VNNI, few10VNNI, few11VNNI, few12VNNI},
 		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
 		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
 		gatherQuads: gatherQuadsAVX512,
-		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantise32: requantise32AVX512, requantise64: requantise64AVX512, requantiseFew: requantiseAVX2,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2,
 	},
 }, &amxLoops)
+
+var smallAVX512 = [2]*smallRequantise{
+	{requantise64AVX512, requantise32AVX512, requantiseLast64AVX512, requantiseLast32AVX512, requantiseLast16AVX512},
+	{requantise64UpAVX512, requantise32UpAVX512, requantiseLast64UpAVX512, requantiseLast32UpAVX512, requantiseLast16UpAVX512},
+}
+
+//go:noescape
+func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantise32AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast64AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast32AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast16AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantise64UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantise32UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast64UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast32UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func requantiseLast16UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func few1VNNI(t *IntTile)
+
+//go:noescape
+func few2VNNI(t *IntTile)
+
+//go:noescape
+func few3VNNI(t *IntTile)
+
+//go:noescape
+func few4VNNI(t *IntTile)
+
+//go:noescape
+func few5VNNI(t *IntTile)
+
+//go:noescape
+func few6VNNI(t *IntTile)
+
+//go:noescape
+func few7VNNI(t *IntTile)
+
+//go:noescape
+func few8VNNI(t *IntTile)
+
+//go:noescape
+func few9VNNI(t *IntTile)
+
+//go:noescape
+func few10VNNI(t *IntTile)
+
+//go:noescape
+func few11VNNI(t *IntTile)
+
+//go:noescape
+func few12VNNI(t *IntTile)
 
 //go:noescape
 func narrow1AVX2(t *IntTile)
@@ -375,9 +447,3 @@ func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, 
 
 //go:noescape
 func copyBytes2AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
-
-//go:noescape
-func requantise32AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32)
-
-//go:noescape
-func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, blocks int, mul, down, bias *int32, add, lo, hi, sign int32)

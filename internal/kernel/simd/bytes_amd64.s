@@ -6538,6 +6538,55 @@ step:
 	VZEROUPPER
 	RET
 
+// func few1VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few1VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVUPS (CX), Z0
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ (AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 32(AX), SI
+	MOVQ 24(AX), BX
+	MOVQ 16(AX), DI
+	SHLQ $0x02, BX
+	SUBQ BX, DI
+
+segment:
+	MOVQ 24(AX), BX
+
+step:
+	VMOVDQU32    (DX), Z1
+	VPBROADCASTD (CX), Z3
+	VPDPBUSD     Z1, Z3, Z0
+	ADDQ         $0x00000004, CX
+	ADDQ         $0x00000080, DX
+	DECQ         BX
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         SI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	MOVQ         48(AX), CX
+	VMOVUPS      Z0, (CX)
+	VZEROUPPER
+	RET
+
 // func turned1VNNI(t *byte)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·turned1VNNI(SB), NOSPLIT, $0-8
@@ -6701,6 +6750,60 @@ step:
 	VMOVUPS      Z1, 64(DX)
 	VMOVUPS      Z2, (DX)(CX*1)
 	VMOVUPS      Z3, 64(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func few2VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few2VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (BX), Z2
+	VPBROADCASTD (DX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPBROADCASTD (DX)(CX*1), Z4
+	VPDPBUSD     Z2, Z4, Z1
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -6890,6 +6993,65 @@ step:
 	VMOVUPS      Z3, 64(DX)(CX*1)
 	VMOVUPS      Z4, (DX)(CX*2)
 	VMOVUPS      Z5, 64(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func few3VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few3VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS (DX), Z0
+	VMOVUPS (DX)(CX*1), Z1
+	VMOVUPS (DX)(CX*2), Z2
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 32(AX), DI
+	MOVQ 24(AX), SI
+	MOVQ 16(AX), R8
+	SHLQ $0x02, SI
+	SUBQ SI, R8
+
+segment:
+	MOVQ 24(AX), SI
+
+step:
+	VMOVDQU32    (BX), Z3
+	VPBROADCASTD (DX), Z5
+	VPDPBUSD     Z3, Z5, Z0
+	VPBROADCASTD (DX)(CX*1), Z5
+	VPDPBUSD     Z3, Z5, Z1
+	VPBROADCASTD (DX)(CX*2), Z5
+	VPDPBUSD     Z3, Z5, Z2
+	ADDQ         $0x00000004, DX
+	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          step
+	ADDQ         R8, DX
+	DECQ         DI
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(CX*1)
+	VMOVUPS      Z2, (DX)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -7102,6 +7264,70 @@ step:
 	VMOVUPS      Z5, 64(BX)(CX*2)
 	VMOVUPS      Z6, (BX)(DX*1)
 	VMOVUPS      Z7, 64(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func few4VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few4VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 32(AX), R8
+	MOVQ 24(AX), DI
+	MOVQ 16(AX), R9
+	SHLQ $0x02, DI
+	SUBQ DI, R9
+
+segment:
+	MOVQ 24(AX), DI
+
+step:
+	VMOVDQU32    (SI), Z4
+	VPBROADCASTD (BX), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPBROADCASTD (BX)(CX*1), Z6
+	VPDPBUSD     Z4, Z6, Z1
+	VPBROADCASTD (BX)(CX*2), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPBROADCASTD (BX)(DX*1), Z6
+	VPDPBUSD     Z4, Z6, Z3
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000080, SI
+	DECQ         DI
+	JNZ          step
+	ADDQ         R9, BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -7342,6 +7568,80 @@ step:
 	VMOVUPS      Z7, 64(BX)(DX*1)
 	VMOVUPS      Z8, (SI)
 	VMOVUPS      Z9, 64(SI)
+	VZEROUPPER
+	RET
+
+// func few5VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few5VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z5
+	VPBROADCASTD (BX), Z7
+	VPDPBUSD     Z5, Z7, Z0
+	VPBROADCASTD (BX)(CX*1), Z7
+	VPDPBUSD     Z5, Z7, Z1
+	VPBROADCASTD (BX)(CX*2), Z7
+	VPDPBUSD     Z5, Z7, Z2
+	VPBROADCASTD (BX)(DX*1), Z7
+	VPDPBUSD     Z5, Z7, Z3
+	VPBROADCASTD (SI), Z7
+	VPDPBUSD     Z5, Z7, Z4
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
 	VZEROUPPER
 	RET
 
@@ -7615,6 +7915,85 @@ step:
 	VMOVUPS      Z9, 64(SI)
 	VMOVUPS      Z10, (SI)(CX*1)
 	VMOVUPS      Z11, 64(SI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func few6VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few6VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z6
+	VPBROADCASTD (BX), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPBROADCASTD (BX)(CX*1), Z8
+	VPDPBUSD     Z6, Z8, Z1
+	VPBROADCASTD (BX)(CX*2), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPBROADCASTD (BX)(DX*1), Z8
+	VPDPBUSD     Z6, Z8, Z3
+	VPBROADCASTD (SI), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPBROADCASTD (SI)(CX*1), Z8
+	VPDPBUSD     Z6, Z8, Z5
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -7911,6 +8290,90 @@ step:
 	VMOVUPS      Z11, 64(SI)(CX*1)
 	VMOVUPS      Z12, (SI)(CX*2)
 	VMOVUPS      Z13, 64(SI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func few7VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few7VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z7
+	VPBROADCASTD (BX), Z9
+	VPDPBUSD     Z7, Z9, Z0
+	VPBROADCASTD (BX)(CX*1), Z9
+	VPDPBUSD     Z7, Z9, Z1
+	VPBROADCASTD (BX)(CX*2), Z9
+	VPDPBUSD     Z7, Z9, Z2
+	VPBROADCASTD (BX)(DX*1), Z9
+	VPDPBUSD     Z7, Z9, Z3
+	VPBROADCASTD (SI), Z9
+	VPDPBUSD     Z7, Z9, Z4
+	VPBROADCASTD (SI)(CX*1), Z9
+	VPDPBUSD     Z7, Z9, Z5
+	VPBROADCASTD (SI)(CX*2), Z9
+	VPDPBUSD     Z7, Z9, Z6
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -8230,6 +8693,95 @@ step:
 	VMOVUPS      Z13, 64(SI)(CX*2)
 	VMOVUPS      Z14, (SI)(DX*1)
 	VMOVUPS      Z15, 64(SI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func few8VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few8VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	MOVQ 40(AX), DI
+	MOVQ 32(AX), R9
+	MOVQ 24(AX), R8
+	MOVQ 16(AX), R10
+	SHLQ $0x02, R8
+	SUBQ R8, R10
+
+segment:
+	MOVQ 24(AX), R8
+
+step:
+	VMOVDQU32    (DI), Z8
+	VPBROADCASTD (BX), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPBROADCASTD (BX)(CX*1), Z10
+	VPDPBUSD     Z8, Z10, Z1
+	VPBROADCASTD (BX)(CX*2), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPBROADCASTD (BX)(DX*1), Z10
+	VPDPBUSD     Z8, Z10, Z3
+	VPBROADCASTD (SI), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPBROADCASTD (SI)(CX*1), Z10
+	VPDPBUSD     Z8, Z10, Z5
+	VPBROADCASTD (SI)(CX*2), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPBROADCASTD (SI)(DX*1), Z10
+	VPDPBUSD     Z8, Z10, Z7
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          step
+	ADDQ         R10, BX
+	ADDQ         R10, SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -8577,6 +9129,105 @@ step:
 	VMOVUPS      Z15, 64(SI)(DX*1)
 	VMOVUPS      Z16, (DI)
 	VMOVUPS      Z17, 64(DI)
+	VZEROUPPER
+	RET
+
+// func few9VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few9VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z9
+	VPBROADCASTD (BX), Z11
+	VPDPBUSD     Z9, Z11, Z0
+	VPBROADCASTD (BX)(CX*1), Z11
+	VPDPBUSD     Z9, Z11, Z1
+	VPBROADCASTD (BX)(CX*2), Z11
+	VPDPBUSD     Z9, Z11, Z2
+	VPBROADCASTD (BX)(DX*1), Z11
+	VPDPBUSD     Z9, Z11, Z3
+	VPBROADCASTD (SI), Z11
+	VPDPBUSD     Z9, Z11, Z4
+	VPBROADCASTD (SI)(CX*1), Z11
+	VPDPBUSD     Z9, Z11, Z5
+	VPBROADCASTD (SI)(CX*2), Z11
+	VPDPBUSD     Z9, Z11, Z6
+	VPBROADCASTD (SI)(DX*1), Z11
+	VPDPBUSD     Z9, Z11, Z7
+	VPBROADCASTD (DI), Z11
+	VPDPBUSD     Z9, Z11, Z8
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
 	VZEROUPPER
 	RET
 
@@ -8957,6 +9608,110 @@ step:
 	VMOVUPS      Z17, 64(DI)
 	VMOVUPS      Z18, (DI)(CX*1)
 	VMOVUPS      Z19, 64(DI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func few10VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few10VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z10
+	VPBROADCASTD (BX), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPBROADCASTD (BX)(CX*1), Z12
+	VPDPBUSD     Z10, Z12, Z1
+	VPBROADCASTD (BX)(CX*2), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPBROADCASTD (BX)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z3
+	VPBROADCASTD (SI), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPBROADCASTD (SI)(CX*1), Z12
+	VPDPBUSD     Z10, Z12, Z5
+	VPBROADCASTD (SI)(CX*2), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPBROADCASTD (SI)(DX*1), Z12
+	VPDPBUSD     Z10, Z12, Z7
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPBROADCASTD (DI)(CX*1), Z12
+	VPDPBUSD     Z10, Z12, Z9
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -9360,6 +10115,115 @@ step:
 	VMOVUPS      Z19, 64(DI)(CX*1)
 	VMOVUPS      Z20, (DI)(CX*2)
 	VMOVUPS      Z21, 64(DI)(CX*2)
+	VZEROUPPER
+	RET
+
+// func few11VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few11VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	VMOVUPS (CX), Z10
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z11
+	VPBROADCASTD (BX), Z13
+	VPDPBUSD     Z11, Z13, Z0
+	VPBROADCASTD (BX)(CX*1), Z13
+	VPDPBUSD     Z11, Z13, Z1
+	VPBROADCASTD (BX)(CX*2), Z13
+	VPDPBUSD     Z11, Z13, Z2
+	VPBROADCASTD (BX)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z3
+	VPBROADCASTD (SI), Z13
+	VPDPBUSD     Z11, Z13, Z4
+	VPBROADCASTD (SI)(CX*1), Z13
+	VPDPBUSD     Z11, Z13, Z5
+	VPBROADCASTD (SI)(CX*2), Z13
+	VPDPBUSD     Z11, Z13, Z6
+	VPBROADCASTD (SI)(DX*1), Z13
+	VPDPBUSD     Z11, Z13, Z7
+	VPBROADCASTD (DI), Z13
+	VPDPBUSD     Z11, Z13, Z8
+	VPBROADCASTD (DI)(CX*1), Z13
+	VPDPBUSD     Z11, Z13, Z9
+	VPBROADCASTD (DI)(CX*2), Z13
+	VPDPBUSD     Z11, Z13, Z10
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -9786,6 +10650,120 @@ step:
 	VMOVUPS      Z21, 64(DI)(CX*2)
 	VMOVUPS      Z22, (DI)(DX*1)
 	VMOVUPS      Z23, 64(DI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func few12VNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·few12VNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	TESTQ   CX, CX
+	JNZ     continue
+	MOVQ    72(AX), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX), Z5
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX), Z7
+	VMOVUPS (CX), Z8
+	VMOVUPS (CX), Z9
+	VMOVUPS (CX), Z10
+	VMOVUPS (CX), Z11
+	JMP     begin
+
+continue:
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	LEAQ    (SI)(CX*4), DI
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX)(CX*1), Z1
+	VMOVUPS (BX)(CX*2), Z2
+	VMOVUPS (BX)(DX*1), Z3
+	VMOVUPS (SI), Z4
+	VMOVUPS (SI)(CX*1), Z5
+	VMOVUPS (SI)(CX*2), Z6
+	VMOVUPS (SI)(DX*1), Z7
+	VMOVUPS (DI), Z8
+	VMOVUPS (DI)(CX*1), Z9
+	VMOVUPS (DI)(CX*2), Z10
+	VMOVUPS (DI)(DX*1), Z11
+
+begin:
+	MOVQ 8(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ (AX), BX
+	LEAQ (BX)(CX*4), SI
+	LEAQ (SI)(CX*4), DI
+	MOVQ 40(AX), R8
+	MOVQ 32(AX), R10
+	MOVQ 24(AX), R9
+	MOVQ 16(AX), R11
+	SHLQ $0x02, R9
+	SUBQ R9, R11
+
+segment:
+	MOVQ 24(AX), R9
+
+step:
+	VMOVDQU32    (R8), Z12
+	VPBROADCASTD (BX), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPBROADCASTD (BX)(CX*1), Z14
+	VPDPBUSD     Z12, Z14, Z1
+	VPBROADCASTD (BX)(CX*2), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPBROADCASTD (BX)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z3
+	VPBROADCASTD (SI), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPBROADCASTD (SI)(CX*1), Z14
+	VPDPBUSD     Z12, Z14, Z5
+	VPBROADCASTD (SI)(CX*2), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPBROADCASTD (SI)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z7
+	VPBROADCASTD (DI), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPBROADCASTD (DI)(CX*1), Z14
+	VPDPBUSD     Z12, Z14, Z9
+	VPBROADCASTD (DI)(CX*2), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPBROADCASTD (DI)(DX*1), Z14
+	VPDPBUSD     Z12, Z14, Z11
+	ADDQ         $0x00000004, BX
+	ADDQ         $0x00000004, SI
+	ADDQ         $0x00000004, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNZ          step
+	ADDQ         R11, BX
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	LEAQ         (BX)(CX*4), SI
+	LEAQ         (SI)(CX*4), DI
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, (BX)(CX*1)
+	VMOVUPS      Z2, (BX)(CX*2)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, (SI)(CX*1)
+	VMOVUPS      Z6, (SI)(CX*2)
+	VMOVUPS      Z7, (SI)(DX*1)
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, (DI)(CX*1)
+	VMOVUPS      Z10, (DI)(CX*2)
+	VMOVUPS      Z11, (DI)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -10762,241 +11740,1014 @@ DATA turnOrder<>+14(SB)/1, $0x0b
 DATA turnOrder<>+15(SB)/1, $0x0f
 GLOBL turnOrder<>(SB), RODATA|NOPTR, $16
 
-// func requantise32AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, blocks int, mul *int32, down *int32, bias *int32, add int32, lo int32, hi int32, sign int32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, SSE2
-TEXT ·requantise32AVX512(SB), NOSPLIT, $0-88
+// func requantiseLast16AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·requantiseLast16AVX512(SB), NOSPLIT, $0-96
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
 	MOVQ         sums+16(FP), DX
 	MOVQ         stepSums+24(FP), BX
 	MOVQ         rows+32(FP), SI
-	MOVQ         blocks+40(FP), DI
-	MOVL         add+72(FP), R8
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
 	MOVD         R8, X0
-	VPBROADCASTD X0, Z0
-	MOVL         lo+76(FP), R8
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
 	MOVD         R8, X1
 	VPBROADCASTB X1, Z1
-	MOVL         hi+80(FP), R8
+	MOVL         hi+88(FP), R8
 	MOVD         R8, X2
 	VPBROADCASTB X2, Z2
-	MOVL         sign+84(FP), R8
+	MOVL         sign+92(FP), R8
 	MOVD         R8, X3
 	VPBROADCASTB X3, Z3
-	MOVQ         $0x0000000040000000, R8
-	MOVQ         R8, X5
-	VPBROADCASTQ X5, Z4
-	MOVQ         $0x0000000000000001, R8
-	MOVQ         R8, X5
-	VPBROADCASTD X5, Z5
-	MOVL         $0x0000aaaa, R8
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
 	KMOVW        R8, K1
 	LEAQ         turnOrder<>+0(SB), R8
-	VPMOVZXBD    (R8), Z6
-	MOVQ         mul+48(FP), R8
-	MOVQ         down+56(FP), R9
-	MOVQ         bias+64(FP), R10
-
-block:
-	VMOVDQU64 (R8), Z7
-	VPSRLQ    $0x20, Z7, Z8
-	VMOVDQU64 (R9), Z9
-	VPSUBD    Z5, Z9, Z9
-	VMOVDQU64 (R10), Z10
-	VMOVDQU64 64(R8), Z11
-	VPSRLQ    $0x20, Z11, Z12
-	VMOVDQU64 64(R9), Z13
-	VPSUBD    Z5, Z13, Z13
-	VMOVDQU64 64(R10), Z14
-	MOVQ      DX, R11
-	MOVQ      AX, R12
-	MOVQ      SI, R13
+	VPMOVZXBD    (R8), Z5
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	MOVQ         twice+48(FP), DI
+	MOVQ         down+56(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         half+72(FP), R10
+	VMOVDQU32.Z  (DI), K2, Z6
+	VMOVDQU32.Z  (R8), K2, Z7
+	VMOVDQU32.Z  (R9), K2, Z8
+	VMOVDQU32.Z  (R10), K2, Z9
+	VPSRLQ       $0x20, Z6, Z10
+	MOVQ         AX, AX
 
 row:
-	VPADDD    (R11), Z10, Z15
-	VPMULDQ   Z7, Z15, Z16
-	VPSRLQ    $0x20, Z15, Z15
-	VPMULDQ   Z8, Z15, Z15
-	VPADDQ    Z4, Z16, Z16
-	VPADDQ    Z4, Z15, Z15
-	VPSRLQ    $0x1f, Z16, Z16
-	VPSLLQ    $0x01, Z15, Z15
-	VMOVDQA32 Z15, K1, Z16
-	VPSRAD    $0x1f, Z16, Z15
-	VPADDD    Z15, Z16, Z16
-	VPSRAVD   Z9, Z16, Z16
-	VPADDD    Z0, Z16, Z16
-	VPSRAD    $0x01, Z16, Z16
-	VPADDD    64(R11), Z14, Z15
-	VPMULDQ   Z11, Z15, Z17
-	VPSRLQ    $0x20, Z15, Z15
-	VPMULDQ   Z12, Z15, Z15
+	VPADDD.Z  (DX), Z8, K2, Z11
+	VPMULDQ   Z6, Z11, Z12
+	VMOVSHDUP Z11, Z13
+	VPMULDQ   Z10, Z13, Z13
+	VPADDQ    Z4, Z12, Z12
+	VPADDQ    Z4, Z13, Z13
+	VMOVSHDUP Z12, K1, Z13
+	VPADDD    Z11, Z13, Z13
+	VPADDD    Z9, Z13, Z13
+	VPSRAD    $0x1f, Z11, Z11
+	VPADDD    Z11, Z13, Z13
+	VPSRAVD   Z7, Z13, Z13
+	VPACKSSDW Z13, Z13, Z13
+	VPADDSW   Z0, Z13, Z13
+	VPACKSSWB Z13, Z13, Z13
+	VPMAXSB   Z1, Z13, Z13
+	VPMINSB   Z2, Z13, Z13
+	VPXORD    Z3, Z13, Z13
+	VPERMD    Z13, Z5, Z13
+	VMOVDQU8  Z13, K6, (AX)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func requantiseLast32AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·requantiseLast32AVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	SHRQ         $0x10, R8
+	KMOVW        R8, K3
+	MOVQ         twice+48(FP), DI
+	MOVQ         down+56(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         half+72(FP), R10
+	VMOVDQU32.Z  (DI), K2, Z6
+	VMOVDQU32.Z  (R8), K2, Z7
+	VMOVDQU32.Z  (R9), K2, Z8
+	VMOVDQU32.Z  (R10), K2, Z9
+	VPSRLQ       $0x20, Z6, Z10
+	VMOVDQU32.Z  64(DI), K3, Z11
+	VMOVDQU32.Z  64(R8), K3, Z12
+	VMOVDQU32.Z  64(R9), K3, Z13
+	VMOVDQU32.Z  64(R10), K3, Z14
+	VPSRLQ       $0x20, Z11, Z15
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z  (DX), Z8, K2, Z16
+	VPMULDQ   Z6, Z16, Z17
+	VMOVSHDUP Z16, Z18
+	VPMULDQ   Z10, Z18, Z18
 	VPADDQ    Z4, Z17, Z17
-	VPADDQ    Z4, Z15, Z15
-	VPSRLQ    $0x1f, Z17, Z17
-	VPSLLQ    $0x01, Z15, Z15
-	VMOVDQA32 Z15, K1, Z17
-	VPSRAD    $0x1f, Z17, Z15
-	VPADDD    Z15, Z17, Z17
-	VPSRAVD   Z13, Z17, Z17
-	VPADDD    Z0, Z17, Z17
-	VPSRAD    $0x01, Z17, Z17
-	VPACKSSDW Z17, Z16, Z16
-	VPACKSSWB Z16, Z16, Z16
-	VPMAXSB   Z1, Z16, Z16
-	VPMINSB   Z2, Z16, Z16
-	VPXORD    Z3, Z16, Z16
-	VPERMD    Z16, Z6, Z16
-	VMOVDQU64 Y16, (R12)
-	ADDQ      CX, R12
-	ADDQ      BX, R11
-	DECQ      R13
+	VPADDQ    Z4, Z18, Z18
+	VMOVSHDUP Z17, K1, Z18
+	VPADDD    Z16, Z18, Z18
+	VPADDD    Z9, Z18, Z18
+	VPSRAD    $0x1f, Z16, Z16
+	VPADDD    Z16, Z18, Z18
+	VPSRAVD   Z7, Z18, Z18
+	VPADDD.Z  64(DX), Z13, K3, Z16
+	VPMULDQ   Z11, Z16, Z17
+	VMOVSHDUP Z16, Z19
+	VPMULDQ   Z15, Z19, Z19
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z19, Z19
+	VMOVSHDUP Z17, K1, Z19
+	VPADDD    Z16, Z19, Z19
+	VPADDD    Z14, Z19, Z19
+	VPSRAD    $0x1f, Z16, Z16
+	VPADDD    Z16, Z19, Z19
+	VPSRAVD   Z12, Z19, Z19
+	VPACKSSDW Z19, Z18, Z18
+	VPADDSW   Z0, Z18, Z18
+	VPACKSSWB Z18, Z18, Z18
+	VPMAXSB   Z1, Z18, Z18
+	VPMINSB   Z2, Z18, Z18
+	VPXORD    Z3, Z18, Z18
+	VPERMD    Z18, Z5, Z18
+	VMOVDQU8  Z18, K6, (AX)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func requantise32AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, SSE2
+TEXT ·requantise32AVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         twice+48(FP), R8
+	MOVQ         down+56(FP), R9
+	MOVQ         bias+64(FP), R10
+	MOVQ         half+72(FP), R11
+
+block:
+	VMOVDQU32 (R8), Z6
+	VMOVDQU32 (R9), Z7
+	VMOVDQU32 (R10), Z8
+	VMOVDQU32 (R11), Z9
+	VPSRLQ    $0x20, Z6, Z10
+	VMOVDQU32 64(R8), Z11
+	VMOVDQU32 64(R9), Z12
+	VMOVDQU32 64(R10), Z13
+	VMOVDQU32 64(R11), Z14
+	VPSRLQ    $0x20, Z11, Z15
+	MOVQ      DX, R12
+	MOVQ      AX, R13
+	MOVQ      SI, R14
+
+row:
+	VPADDD    (R12), Z8, Z16
+	VPMULDQ   Z6, Z16, Z17
+	VMOVSHDUP Z16, Z18
+	VPMULDQ   Z10, Z18, Z18
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z18, Z18
+	VMOVSHDUP Z17, K1, Z18
+	VPADDD    Z16, Z18, Z18
+	VPADDD    Z9, Z18, Z18
+	VPSRAD    $0x1f, Z16, Z16
+	VPADDD    Z16, Z18, Z18
+	VPSRAVD   Z7, Z18, Z18
+	VPADDD    64(R12), Z13, Z16
+	VPMULDQ   Z11, Z16, Z17
+	VMOVSHDUP Z16, Z19
+	VPMULDQ   Z15, Z19, Z19
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z19, Z19
+	VMOVSHDUP Z17, K1, Z19
+	VPADDD    Z16, Z19, Z19
+	VPADDD    Z14, Z19, Z19
+	VPSRAD    $0x1f, Z16, Z16
+	VPADDD    Z16, Z19, Z19
+	VPSRAVD   Z12, Z19, Z19
+	VPACKSSDW Z19, Z18, Z18
+	VPADDSW   Z0, Z18, Z18
+	VPACKSSWB Z18, Z18, Z18
+	VPMAXSB   Z1, Z18, Z18
+	VPMINSB   Z2, Z18, Z18
+	VPXORD    Z3, Z18, Z18
+	VPERMD    Z18, Z5, Z18
+	VMOVDQU64 Y18, (R13)
+	ADDQ      CX, R13
+	ADDQ      BX, R12
+	DECQ      R14
 	JNZ       row
 	ADDQ      $0x00000080, R8
 	ADDQ      $0x00000080, R9
 	ADDQ      $0x00000080, R10
+	ADDQ      $0x00000080, R11
 	ADDQ      $0x00000080, DX
 	ADDQ      $0x00000020, AX
-	DECQ      DI
+	SUBQ      $0x00000020, DI
 	JNZ       block
 	VZEROUPPER
 	RET
 
-// func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, blocks int, mul *int32, down *int32, bias *int32, add int32, lo int32, hi int32, sign int32)
-// Requires: AVX, AVX512BW, AVX512F, SSE2
-TEXT ·requantise64AVX512(SB), NOSPLIT, $0-88
+// func requantiseLast64AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·requantiseLast64AVX512(SB), NOSPLIT, $0-96
 	MOVQ         dst+0(FP), AX
 	MOVQ         stepDst+8(FP), CX
 	MOVQ         sums+16(FP), DX
 	MOVQ         stepSums+24(FP), BX
 	MOVQ         rows+32(FP), SI
-	MOVQ         blocks+40(FP), DI
-	MOVL         add+72(FP), R8
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
 	MOVD         R8, X0
-	VPBROADCASTD X0, Z0
-	MOVL         lo+76(FP), R8
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
 	MOVD         R8, X1
 	VPBROADCASTB X1, Z1
-	MOVL         hi+80(FP), R8
+	MOVL         hi+88(FP), R8
 	MOVD         R8, X2
 	VPBROADCASTB X2, Z2
-	MOVL         sign+84(FP), R8
+	MOVL         sign+92(FP), R8
 	MOVD         R8, X3
 	VPBROADCASTB X3, Z3
-	MOVQ         $0x0000000040000000, R8
-	MOVQ         R8, X5
-	VPBROADCASTQ X5, Z4
-	MOVQ         $0x0000000000000001, R8
-	MOVQ         R8, X5
-	VPBROADCASTD X5, Z5
-	MOVL         $0x0000aaaa, R8
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
 	KMOVW        R8, K1
 	LEAQ         turnOrder<>+0(SB), R8
-	VPMOVZXBD    (R8), Z6
-	MOVQ         mul+48(FP), R8
-	MOVQ         down+56(FP), R9
-	MOVQ         bias+64(FP), R10
-
-block:
-	VMOVDQU64 (R8), Z7
-	VPSRLQ    $0x20, Z7, Z8
-	VMOVDQU64 (R9), Z9
-	VPSUBD    Z5, Z9, Z9
-	VMOVDQU64 (R10), Z10
-	VMOVDQU64 64(R8), Z11
-	VPSRLQ    $0x20, Z11, Z12
-	VMOVDQU64 64(R9), Z13
-	VPSUBD    Z5, Z13, Z13
-	VMOVDQU64 64(R10), Z14
-	VMOVDQU64 128(R8), Z15
-	VPSRLQ    $0x20, Z15, Z16
-	VMOVDQU64 128(R9), Z17
-	VPSUBD    Z5, Z17, Z17
-	VMOVDQU64 128(R10), Z18
-	VMOVDQU64 192(R8), Z19
-	VPSRLQ    $0x20, Z19, Z20
-	VMOVDQU64 192(R9), Z21
-	VPSUBD    Z5, Z21, Z21
-	VMOVDQU64 192(R10), Z22
-	MOVQ      DX, R11
-	MOVQ      AX, R12
-	MOVQ      SI, R13
+	VPMOVZXBD    (R8), Z5
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	SHRQ         $0x10, R8
+	KMOVW        R8, K3
+	SHRQ         $0x10, R8
+	KMOVW        R8, K4
+	SHRQ         $0x10, R8
+	KMOVW        R8, K5
+	MOVQ         twice+48(FP), DI
+	MOVQ         down+56(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         half+72(FP), R10
+	VMOVDQU32.Z  (DI), K2, Z6
+	VMOVDQU32.Z  (R8), K2, Z7
+	VMOVDQU32.Z  (R9), K2, Z8
+	VMOVDQU32.Z  (R10), K2, Z9
+	VPSRLQ       $0x20, Z6, Z10
+	VMOVDQU32.Z  64(DI), K3, Z11
+	VMOVDQU32.Z  64(R8), K3, Z12
+	VMOVDQU32.Z  64(R9), K3, Z13
+	VMOVDQU32.Z  64(R10), K3, Z14
+	VPSRLQ       $0x20, Z11, Z15
+	VMOVDQU32.Z  128(DI), K4, Z16
+	VMOVDQU32.Z  128(R8), K4, Z17
+	VMOVDQU32.Z  128(R9), K4, Z18
+	VMOVDQU32.Z  128(R10), K4, Z19
+	VPSRLQ       $0x20, Z16, Z20
+	VMOVDQU32.Z  192(DI), K5, Z21
+	VMOVDQU32.Z  192(R8), K5, Z22
+	VMOVDQU32.Z  192(R9), K5, Z23
+	VMOVDQU32.Z  192(R10), K5, Z24
+	VPSRLQ       $0x20, Z21, Z25
+	MOVQ         AX, AX
 
 row:
-	VPADDD    (R11), Z10, Z23
-	VPMULDQ   Z7, Z23, Z24
-	VPSRLQ    $0x20, Z23, Z23
-	VPMULDQ   Z8, Z23, Z23
-	VPADDQ    Z4, Z24, Z24
-	VPADDQ    Z4, Z23, Z23
-	VPSRLQ    $0x1f, Z24, Z24
-	VPSLLQ    $0x01, Z23, Z23
-	VMOVDQA32 Z23, K1, Z24
-	VPSRAD    $0x1f, Z24, Z23
-	VPADDD    Z23, Z24, Z24
-	VPSRAVD   Z9, Z24, Z24
-	VPADDD    Z0, Z24, Z24
-	VPSRAD    $0x01, Z24, Z24
-	VPADDD    64(R11), Z14, Z23
-	VPMULDQ   Z11, Z23, Z25
-	VPSRLQ    $0x20, Z23, Z23
-	VPMULDQ   Z12, Z23, Z23
-	VPADDQ    Z4, Z25, Z25
-	VPADDQ    Z4, Z23, Z23
-	VPSRLQ    $0x1f, Z25, Z25
-	VPSLLQ    $0x01, Z23, Z23
-	VMOVDQA32 Z23, K1, Z25
-	VPSRAD    $0x1f, Z25, Z23
-	VPADDD    Z23, Z25, Z25
-	VPSRAVD   Z13, Z25, Z25
-	VPADDD    Z0, Z25, Z25
-	VPSRAD    $0x01, Z25, Z25
-	VPADDD    128(R11), Z18, Z23
-	VPMULDQ   Z15, Z23, Z26
-	VPSRLQ    $0x20, Z23, Z23
-	VPMULDQ   Z16, Z23, Z23
-	VPADDQ    Z4, Z26, Z26
-	VPADDQ    Z4, Z23, Z23
-	VPSRLQ    $0x1f, Z26, Z26
-	VPSLLQ    $0x01, Z23, Z23
-	VMOVDQA32 Z23, K1, Z26
-	VPSRAD    $0x1f, Z26, Z23
-	VPADDD    Z23, Z26, Z26
-	VPSRAVD   Z17, Z26, Z26
-	VPADDD    Z0, Z26, Z26
-	VPSRAD    $0x01, Z26, Z26
-	VPADDD    192(R11), Z22, Z23
-	VPMULDQ   Z19, Z23, Z27
-	VPSRLQ    $0x20, Z23, Z23
-	VPMULDQ   Z20, Z23, Z23
+	VPADDD.Z  (DX), Z8, K2, Z26
+	VPMULDQ   Z6, Z26, Z27
+	VMOVSHDUP Z26, Z28
+	VPMULDQ   Z10, Z28, Z28
 	VPADDQ    Z4, Z27, Z27
-	VPADDQ    Z4, Z23, Z23
-	VPSRLQ    $0x1f, Z27, Z27
-	VPSLLQ    $0x01, Z23, Z23
-	VMOVDQA32 Z23, K1, Z27
-	VPSRAD    $0x1f, Z27, Z23
-	VPADDD    Z23, Z27, Z27
-	VPSRAVD   Z21, Z27, Z27
-	VPADDD    Z0, Z27, Z27
-	VPSRAD    $0x01, Z27, Z27
-	VPACKSSDW Z25, Z24, Z24
-	VPACKSSDW Z27, Z26, Z26
-	VPACKSSWB Z26, Z24, Z24
-	VPMAXSB   Z1, Z24, Z24
-	VPMINSB   Z2, Z24, Z24
-	VPXORD    Z3, Z24, Z24
-	VPERMD    Z24, Z6, Z24
-	VMOVDQU64 Z24, (R12)
-	ADDQ      CX, R12
-	ADDQ      BX, R11
-	DECQ      R13
+	VPADDQ    Z4, Z28, Z28
+	VMOVSHDUP Z27, K1, Z28
+	VPADDD    Z26, Z28, Z28
+	VPADDD    Z9, Z28, Z28
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z28, Z28
+	VPSRAVD   Z7, Z28, Z28
+	VPADDD.Z  64(DX), Z13, K3, Z26
+	VPMULDQ   Z11, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z15, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z14, Z29, Z29
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z29, Z29
+	VPSRAVD   Z12, Z29, Z29
+	VPACKSSDW Z29, Z28, Z28
+	VPADDSW   Z0, Z28, Z28
+	VPADDD.Z  128(DX), Z18, K4, Z26
+	VPMULDQ   Z16, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z20, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z19, Z29, Z29
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z29, Z29
+	VPSRAVD   Z17, Z29, Z29
+	VPADDD.Z  192(DX), Z23, K5, Z26
+	VPMULDQ   Z21, Z26, Z27
+	VMOVSHDUP Z26, Z30
+	VPMULDQ   Z25, Z30, Z30
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z30, Z30
+	VMOVSHDUP Z27, K1, Z30
+	VPADDD    Z26, Z30, Z30
+	VPADDD    Z24, Z30, Z30
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z30, Z30
+	VPSRAVD   Z22, Z30, Z30
+	VPACKSSDW Z30, Z29, Z29
+	VPADDSW   Z0, Z29, Z29
+	VPACKSSWB Z29, Z28, Z28
+	VPMAXSB   Z1, Z28, Z28
+	VPMINSB   Z2, Z28, Z28
+	VPXORD    Z3, Z28, Z28
+	VPERMD    Z28, Z5, Z28
+	VMOVDQU8  Z28, K6, (AX)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func requantise64AVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·requantise64AVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         twice+48(FP), R8
+	MOVQ         down+56(FP), R9
+	MOVQ         bias+64(FP), R10
+	MOVQ         half+72(FP), R11
+
+block:
+	VMOVDQU32 (R8), Z6
+	VMOVDQU32 (R9), Z7
+	VMOVDQU32 (R10), Z8
+	VMOVDQU32 (R11), Z9
+	VPSRLQ    $0x20, Z6, Z10
+	VMOVDQU32 64(R8), Z11
+	VMOVDQU32 64(R9), Z12
+	VMOVDQU32 64(R10), Z13
+	VMOVDQU32 64(R11), Z14
+	VPSRLQ    $0x20, Z11, Z15
+	VMOVDQU32 128(R8), Z16
+	VMOVDQU32 128(R9), Z17
+	VMOVDQU32 128(R10), Z18
+	VMOVDQU32 128(R11), Z19
+	VPSRLQ    $0x20, Z16, Z20
+	VMOVDQU32 192(R8), Z21
+	VMOVDQU32 192(R9), Z22
+	VMOVDQU32 192(R10), Z23
+	VMOVDQU32 192(R11), Z24
+	VPSRLQ    $0x20, Z21, Z25
+	MOVQ      DX, R12
+	MOVQ      AX, R13
+	MOVQ      SI, R14
+
+row:
+	VPADDD    (R12), Z8, Z26
+	VPMULDQ   Z6, Z26, Z27
+	VMOVSHDUP Z26, Z28
+	VPMULDQ   Z10, Z28, Z28
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z28, Z28
+	VMOVSHDUP Z27, K1, Z28
+	VPADDD    Z26, Z28, Z28
+	VPADDD    Z9, Z28, Z28
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z28, Z28
+	VPSRAVD   Z7, Z28, Z28
+	VPADDD    64(R12), Z13, Z26
+	VPMULDQ   Z11, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z15, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z14, Z29, Z29
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z29, Z29
+	VPSRAVD   Z12, Z29, Z29
+	VPACKSSDW Z29, Z28, Z28
+	VPADDSW   Z0, Z28, Z28
+	VPADDD    128(R12), Z18, Z26
+	VPMULDQ   Z16, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z20, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z19, Z29, Z29
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z29, Z29
+	VPSRAVD   Z17, Z29, Z29
+	VPADDD    192(R12), Z23, Z26
+	VPMULDQ   Z21, Z26, Z27
+	VMOVSHDUP Z26, Z30
+	VPMULDQ   Z25, Z30, Z30
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z30, Z30
+	VMOVSHDUP Z27, K1, Z30
+	VPADDD    Z26, Z30, Z30
+	VPADDD    Z24, Z30, Z30
+	VPSRAD    $0x1f, Z26, Z26
+	VPADDD    Z26, Z30, Z30
+	VPSRAVD   Z22, Z30, Z30
+	VPACKSSDW Z30, Z29, Z29
+	VPADDSW   Z0, Z29, Z29
+	VPACKSSWB Z29, Z28, Z28
+	VPMAXSB   Z1, Z28, Z28
+	VPMINSB   Z2, Z28, Z28
+	VPXORD    Z3, Z28, Z28
+	VPERMD    Z28, Z5, Z28
+	VMOVDQU64 Z28, (R13)
+	ADDQ      CX, R13
+	ADDQ      BX, R12
+	DECQ      R14
 	JNZ       row
 	ADDQ      $0x00000100, R8
 	ADDQ      $0x00000100, R9
 	ADDQ      $0x00000100, R10
+	ADDQ      $0x00000100, R11
 	ADDQ      $0x00000100, DX
 	ADDQ      $0x00000040, AX
-	DECQ      DI
+	SUBQ      $0x00000040, DI
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func requantiseLast16UpAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·requantiseLast16UpAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	MOVQ         twice+48(FP), DI
+	MOVQ         down+56(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         half+72(FP), R10
+	VMOVDQU32.Z  (DI), K2, Z6
+	VMOVDQU32.Z  (R8), K2, Z7
+	VMOVDQU32.Z  (R9), K2, Z8
+	VMOVDQU32.Z  (R10), K2, Z9
+	VPSRLQ       $0x20, Z6, Z10
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z  (DX), Z8, K2, Z11
+	VPMULDQ   Z6, Z11, Z12
+	VMOVSHDUP Z11, Z13
+	VPMULDQ   Z10, Z13, Z13
+	VPADDQ    Z4, Z12, Z12
+	VPADDQ    Z4, Z13, Z13
+	VMOVSHDUP Z12, K1, Z13
+	VPADDD    Z11, Z13, Z13
+	VPADDD    Z9, Z13, Z13
+	VPSRAVD   Z7, Z13, Z13
+	VPACKSSDW Z13, Z13, Z13
+	VPADDSW   Z0, Z13, Z13
+	VPACKSSWB Z13, Z13, Z13
+	VPMAXSB   Z1, Z13, Z13
+	VPMINSB   Z2, Z13, Z13
+	VPXORD    Z3, Z13, Z13
+	VPERMD    Z13, Z5, Z13
+	VMOVDQU8  Z13, K6, (AX)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func requantiseLast32UpAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·requantiseLast32UpAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	SHRQ         $0x10, R8
+	KMOVW        R8, K3
+	MOVQ         twice+48(FP), DI
+	MOVQ         down+56(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         half+72(FP), R10
+	VMOVDQU32.Z  (DI), K2, Z6
+	VMOVDQU32.Z  (R8), K2, Z7
+	VMOVDQU32.Z  (R9), K2, Z8
+	VMOVDQU32.Z  (R10), K2, Z9
+	VPSRLQ       $0x20, Z6, Z10
+	VMOVDQU32.Z  64(DI), K3, Z11
+	VMOVDQU32.Z  64(R8), K3, Z12
+	VMOVDQU32.Z  64(R9), K3, Z13
+	VMOVDQU32.Z  64(R10), K3, Z14
+	VPSRLQ       $0x20, Z11, Z15
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z  (DX), Z8, K2, Z16
+	VPMULDQ   Z6, Z16, Z17
+	VMOVSHDUP Z16, Z18
+	VPMULDQ   Z10, Z18, Z18
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z18, Z18
+	VMOVSHDUP Z17, K1, Z18
+	VPADDD    Z16, Z18, Z18
+	VPADDD    Z9, Z18, Z18
+	VPSRAVD   Z7, Z18, Z18
+	VPADDD.Z  64(DX), Z13, K3, Z16
+	VPMULDQ   Z11, Z16, Z17
+	VMOVSHDUP Z16, Z19
+	VPMULDQ   Z15, Z19, Z19
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z19, Z19
+	VMOVSHDUP Z17, K1, Z19
+	VPADDD    Z16, Z19, Z19
+	VPADDD    Z14, Z19, Z19
+	VPSRAVD   Z12, Z19, Z19
+	VPACKSSDW Z19, Z18, Z18
+	VPADDSW   Z0, Z18, Z18
+	VPACKSSWB Z18, Z18, Z18
+	VPMAXSB   Z1, Z18, Z18
+	VPMINSB   Z2, Z18, Z18
+	VPXORD    Z3, Z18, Z18
+	VPERMD    Z18, Z5, Z18
+	VMOVDQU8  Z18, K6, (AX)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func requantise32UpAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, SSE2
+TEXT ·requantise32UpAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         twice+48(FP), R8
+	MOVQ         down+56(FP), R9
+	MOVQ         bias+64(FP), R10
+	MOVQ         half+72(FP), R11
+
+block:
+	VMOVDQU32 (R8), Z6
+	VMOVDQU32 (R9), Z7
+	VMOVDQU32 (R10), Z8
+	VMOVDQU32 (R11), Z9
+	VPSRLQ    $0x20, Z6, Z10
+	VMOVDQU32 64(R8), Z11
+	VMOVDQU32 64(R9), Z12
+	VMOVDQU32 64(R10), Z13
+	VMOVDQU32 64(R11), Z14
+	VPSRLQ    $0x20, Z11, Z15
+	MOVQ      DX, R12
+	MOVQ      AX, R13
+	MOVQ      SI, R14
+
+row:
+	VPADDD    (R12), Z8, Z16
+	VPMULDQ   Z6, Z16, Z17
+	VMOVSHDUP Z16, Z18
+	VPMULDQ   Z10, Z18, Z18
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z18, Z18
+	VMOVSHDUP Z17, K1, Z18
+	VPADDD    Z16, Z18, Z18
+	VPADDD    Z9, Z18, Z18
+	VPSRAVD   Z7, Z18, Z18
+	VPADDD    64(R12), Z13, Z16
+	VPMULDQ   Z11, Z16, Z17
+	VMOVSHDUP Z16, Z19
+	VPMULDQ   Z15, Z19, Z19
+	VPADDQ    Z4, Z17, Z17
+	VPADDQ    Z4, Z19, Z19
+	VMOVSHDUP Z17, K1, Z19
+	VPADDD    Z16, Z19, Z19
+	VPADDD    Z14, Z19, Z19
+	VPSRAVD   Z12, Z19, Z19
+	VPACKSSDW Z19, Z18, Z18
+	VPADDSW   Z0, Z18, Z18
+	VPACKSSWB Z18, Z18, Z18
+	VPMAXSB   Z1, Z18, Z18
+	VPMINSB   Z2, Z18, Z18
+	VPXORD    Z3, Z18, Z18
+	VPERMD    Z18, Z5, Z18
+	VMOVDQU64 Y18, (R13)
+	ADDQ      CX, R13
+	ADDQ      BX, R12
+	DECQ      R14
+	JNZ       row
+	ADDQ      $0x00000080, R8
+	ADDQ      $0x00000080, R9
+	ADDQ      $0x00000080, R10
+	ADDQ      $0x00000080, R11
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000020, AX
+	SUBQ      $0x00000020, DI
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func requantiseLast64UpAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·requantiseLast64UpAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         $-1, R8
+	BZHIQ        DI, R8, R8
+	KMOVQ        R8, K6
+	KMOVW        R8, K2
+	SHRQ         $0x10, R8
+	KMOVW        R8, K3
+	SHRQ         $0x10, R8
+	KMOVW        R8, K4
+	SHRQ         $0x10, R8
+	KMOVW        R8, K5
+	MOVQ         twice+48(FP), DI
+	MOVQ         down+56(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         half+72(FP), R10
+	VMOVDQU32.Z  (DI), K2, Z6
+	VMOVDQU32.Z  (R8), K2, Z7
+	VMOVDQU32.Z  (R9), K2, Z8
+	VMOVDQU32.Z  (R10), K2, Z9
+	VPSRLQ       $0x20, Z6, Z10
+	VMOVDQU32.Z  64(DI), K3, Z11
+	VMOVDQU32.Z  64(R8), K3, Z12
+	VMOVDQU32.Z  64(R9), K3, Z13
+	VMOVDQU32.Z  64(R10), K3, Z14
+	VPSRLQ       $0x20, Z11, Z15
+	VMOVDQU32.Z  128(DI), K4, Z16
+	VMOVDQU32.Z  128(R8), K4, Z17
+	VMOVDQU32.Z  128(R9), K4, Z18
+	VMOVDQU32.Z  128(R10), K4, Z19
+	VPSRLQ       $0x20, Z16, Z20
+	VMOVDQU32.Z  192(DI), K5, Z21
+	VMOVDQU32.Z  192(R8), K5, Z22
+	VMOVDQU32.Z  192(R9), K5, Z23
+	VMOVDQU32.Z  192(R10), K5, Z24
+	VPSRLQ       $0x20, Z21, Z25
+	MOVQ         AX, AX
+
+row:
+	VPADDD.Z  (DX), Z8, K2, Z26
+	VPMULDQ   Z6, Z26, Z27
+	VMOVSHDUP Z26, Z28
+	VPMULDQ   Z10, Z28, Z28
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z28, Z28
+	VMOVSHDUP Z27, K1, Z28
+	VPADDD    Z26, Z28, Z28
+	VPADDD    Z9, Z28, Z28
+	VPSRAVD   Z7, Z28, Z28
+	VPADDD.Z  64(DX), Z13, K3, Z26
+	VPMULDQ   Z11, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z15, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z14, Z29, Z29
+	VPSRAVD   Z12, Z29, Z29
+	VPACKSSDW Z29, Z28, Z28
+	VPADDSW   Z0, Z28, Z28
+	VPADDD.Z  128(DX), Z18, K4, Z26
+	VPMULDQ   Z16, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z20, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z19, Z29, Z29
+	VPSRAVD   Z17, Z29, Z29
+	VPADDD.Z  192(DX), Z23, K5, Z26
+	VPMULDQ   Z21, Z26, Z27
+	VMOVSHDUP Z26, Z30
+	VPMULDQ   Z25, Z30, Z30
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z30, Z30
+	VMOVSHDUP Z27, K1, Z30
+	VPADDD    Z26, Z30, Z30
+	VPADDD    Z24, Z30, Z30
+	VPSRAVD   Z22, Z30, Z30
+	VPACKSSDW Z30, Z29, Z29
+	VPADDSW   Z0, Z29, Z29
+	VPACKSSWB Z29, Z28, Z28
+	VPMAXSB   Z1, Z28, Z28
+	VPMINSB   Z2, Z28, Z28
+	VPXORD    Z3, Z28, Z28
+	VPERMD    Z28, Z5, Z28
+	VMOVDQU8  Z28, K6, (AX)
+	ADDQ      CX, AX
+	ADDQ      BX, DX
+	DECQ      SI
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func requantise64UpAVX512(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX512BW, AVX512F, SSE2
+TEXT ·requantise64UpAVX512(SB), NOSPLIT, $0-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVL         zero+80(FP), R8
+	MOVD         R8, X0
+	VPBROADCASTW X0, Z0
+	MOVL         lo+84(FP), R8
+	MOVD         R8, X1
+	VPBROADCASTB X1, Z1
+	MOVL         hi+88(FP), R8
+	MOVD         R8, X2
+	VPBROADCASTB X2, Z2
+	MOVL         sign+92(FP), R8
+	MOVD         R8, X3
+	VPBROADCASTB X3, Z3
+	MOVQ         $0x0000000080000000, R8
+	MOVQ         R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K1
+	LEAQ         turnOrder<>+0(SB), R8
+	VPMOVZXBD    (R8), Z5
+	MOVQ         twice+48(FP), R8
+	MOVQ         down+56(FP), R9
+	MOVQ         bias+64(FP), R10
+	MOVQ         half+72(FP), R11
+
+block:
+	VMOVDQU32 (R8), Z6
+	VMOVDQU32 (R9), Z7
+	VMOVDQU32 (R10), Z8
+	VMOVDQU32 (R11), Z9
+	VPSRLQ    $0x20, Z6, Z10
+	VMOVDQU32 64(R8), Z11
+	VMOVDQU32 64(R9), Z12
+	VMOVDQU32 64(R10), Z13
+	VMOVDQU32 64(R11), Z14
+	VPSRLQ    $0x20, Z11, Z15
+	VMOVDQU32 128(R8), Z16
+	VMOVDQU32 128(R9), Z17
+	VMOVDQU32 128(R10), Z18
+	VMOVDQU32 128(R11), Z19
+	VPSRLQ    $0x20, Z16, Z20
+	VMOVDQU32 192(R8), Z21
+	VMOVDQU32 192(R9), Z22
+	VMOVDQU32 192(R10), Z23
+	VMOVDQU32 192(R11), Z24
+	VPSRLQ    $0x20, Z21, Z25
+	MOVQ      DX, R12
+	MOVQ      AX, R13
+	MOVQ      SI, R14
+
+row:
+	VPADDD    (R12), Z8, Z26
+	VPMULDQ   Z6, Z26, Z27
+	VMOVSHDUP Z26, Z28
+	VPMULDQ   Z10, Z28, Z28
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z28, Z28
+	VMOVSHDUP Z27, K1, Z28
+	VPADDD    Z26, Z28, Z28
+	VPADDD    Z9, Z28, Z28
+	VPSRAVD   Z7, Z28, Z28
+	VPADDD    64(R12), Z13, Z26
+	VPMULDQ   Z11, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z15, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z14, Z29, Z29
+	VPSRAVD   Z12, Z29, Z29
+	VPACKSSDW Z29, Z28, Z28
+	VPADDSW   Z0, Z28, Z28
+	VPADDD    128(R12), Z18, Z26
+	VPMULDQ   Z16, Z26, Z27
+	VMOVSHDUP Z26, Z29
+	VPMULDQ   Z20, Z29, Z29
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z29, Z29
+	VMOVSHDUP Z27, K1, Z29
+	VPADDD    Z26, Z29, Z29
+	VPADDD    Z19, Z29, Z29
+	VPSRAVD   Z17, Z29, Z29
+	VPADDD    192(R12), Z23, Z26
+	VPMULDQ   Z21, Z26, Z27
+	VMOVSHDUP Z26, Z30
+	VPMULDQ   Z25, Z30, Z30
+	VPADDQ    Z4, Z27, Z27
+	VPADDQ    Z4, Z30, Z30
+	VMOVSHDUP Z27, K1, Z30
+	VPADDD    Z26, Z30, Z30
+	VPADDD    Z24, Z30, Z30
+	VPSRAVD   Z22, Z30, Z30
+	VPACKSSDW Z30, Z29, Z29
+	VPADDSW   Z0, Z29, Z29
+	VPACKSSWB Z29, Z28, Z28
+	VPMAXSB   Z1, Z28, Z28
+	VPMINSB   Z2, Z28, Z28
+	VPXORD    Z3, Z28, Z28
+	VPERMD    Z28, Z5, Z28
+	VMOVDQU64 Z28, (R13)
+	ADDQ      CX, R13
+	ADDQ      BX, R12
+	DECQ      R14
+	JNZ       row
+	ADDQ      $0x00000100, R8
+	ADDQ      $0x00000100, R9
+	ADDQ      $0x00000100, R10
+	ADDQ      $0x00000100, R11
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x00000040, AX
+	SUBQ      $0x00000040, DI
 	JNZ       block
 	VZEROUPPER
 	RET

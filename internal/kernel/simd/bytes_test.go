@@ -162,18 +162,27 @@ func TestRequantise(t *testing.T) {
 		edges := []int32{0, 1, -1, math.MaxInt32, math.MinInt32, 1 << 30, -1 << 30, 1<<30 - 1}
 		for n := range 2000 {
 			rows, ch, at := 1+r.IntN(4), ik.Lanes*(1+r.IntN(3)), ik.Lanes*r.IntN(2)
-			right := r.IntN(2) == 0
-			if right {
-				ch = 8 + r.IntN(200)
+			// Half of the time what the loops for small sums take.
+			small := r.IntN(2) == 0
+			if small && ik.requantiseSmall[0] != nil {
+				ch = 1 + r.IntN(200)
 			}
-			s := Scales{make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch), make([]int32, at+ch), right}
+			var all [6][]int32
+			for i := range all {
+				all[i] = make([]int32, at+ch)
+			}
+			s := Scales{Mul: all[0], Up: all[1], Down: all[2], Bias: all[3], Twice: all[4], Half: all[5], Small: small}
 			for i := range s.Mul {
 				s.Mul[i] = 1<<30 + r.Int32N(1<<30)
 				if r.IntN(20) == 0 {
-					s.Mul[i] = []int32{0, 1 << 30, math.MaxInt32}[r.IntN(3)]
+					s.Mul[i] = []int32{1 << 30, math.MaxInt32}[r.IntN(2)]
 				}
-				if s.Bias[i] = r.Int32() >> 8; right {
-					s.Down[i] = 2 + r.Int32N(30)
+				if !small && r.IntN(30) == 0 {
+					s.Mul[i] = 0
+				}
+				if s.Bias[i] = r.Int32() >> 8; small {
+					s.Down[i] = 1 + r.Int32N(20)
+					s.Twice[i], s.Half[i] = int32(int64(s.Mul[i])*2), 1<<(s.Down[i]-1)
 				} else if r.IntN(2) == 0 {
 					s.Down[i] = r.Int32N(32)
 				} else {
@@ -186,10 +195,16 @@ func TestRequantise(t *testing.T) {
 				if sums[i] = (r.Int32() - r.Int32()) >> r.IntN(31); r.IntN(10) == 0 {
 					sums[i] = edges[r.IntN(len(edges))]
 				}
+				if most := int32(math.MaxInt32 - 1<<20 - 1<<23); small {
+					sums[i] = min(max(sums[i], -most), most) // with the bias
+				}
 			}
 			zero, lo, hi := int32(r.IntN(256)-128), int32(-128), int32(127)
 			if n%2 == 0 {
 				zero, lo, hi = int32(r.IntN(256)), int32(r.IntN(10)), int32(200+r.IntN(56))
+			}
+			if r.IntN(3) == 0 {
+				lo = min(zero, hi) // of a rectifier
 			}
 			ik.Requantise(dst, ldd, sums, lds, rows, ch, &s, at, zero, lo, hi)
 			for x := range rows {
@@ -255,7 +270,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		want := append([]int32(nil), c...)
 		cols, done := 1+r.IntN(ik.Cols), ik.Cols
-		if turned && 2*cols <= ik.Cols {
+		if (turned || ik.few != nil) && 2*cols <= ik.Cols {
 			done = ik.Cols / 2
 		}
 		for x := range rows {
@@ -288,7 +303,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		if turned {
 			ik.RunTurned(tile, rows, cols)
 		} else {
-			ik.RunQuads(tile, rows)
+			ik.RunQuads(tile, rows, cols)
 		}
 		for i := range c {
 			if c[i] != want[i] {

@@ -117,6 +117,18 @@ func (t *ByteStrip) SetSeen(k, n int, see uint) {
 	}
 }
 
+// SetColumns is SetSeen for cols neighbouring columns of n channels together, the first tap of the first of which
+// sees column first of w.
+func (t *ByteStrip) SetColumns(k, n, cols, first, w int) {
+	for x := range k {
+		lo, hi := max(0, -first-x), min(cols, w-first-x)
+		t.masks[x] = 0
+		if lo < hi {
+			t.masks[x] = ^uint64(0) >> (64 - hi*n) &^ (1<<(lo*n) - 1)
+		}
+	}
+}
+
 // Lanes computes the sums of ByteLanes channels, with a weight for each; see PackLanes.
 func (f *ByteStrips) Lanes(t *ByteStrip, k, step int) { f.lanes[step][k](t) }
 

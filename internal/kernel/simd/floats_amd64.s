@@ -11677,29 +11677,28 @@ segment:
 	MOVQ 32(AX), R10
 
 step:
-	VMOVUPS      (CX), Z2
-	VMOVUPS      64(CX), Z3
-	VBROADCASTSS (BX), Z4
-	VMULPS       Z2, Z4, Z5
-	VADDPS       Z5, Z0, Z0
-	VMULPS       Z3, Z4, Z5
-	VADDPS       Z5, Z1, Z1
-	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
-	DECQ         R9
-	JNZ          segment
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), BX
-	TESTL        $0x00000002, DX
-	JZ           no_accumulate
-	TESTL        $0x00000008, DX
-	JNZ          accumulate_masked
-	VADDPS       (BX), Z0, Z0
-	VADDPS       64(BX), Z1, Z1
-	JMP          accumulate_end
+	VMOVUPS     (CX), Z2
+	VMOVUPS     64(CX), Z3
+	VMULPS.BCST (BX), Z2, Z5
+	VADDPS      Z5, Z0, Z0
+	VMULPS.BCST (BX), Z3, Z5
+	VADDPS      Z5, Z1, Z1
+	ADDQ        SI, BX
+	ADDQ        DI, CX
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, BX
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (BX), Z0, Z0
+	VADDPS      64(BX), Z1, Z1
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), CX
@@ -11824,36 +11823,34 @@ segment:
 	MOVQ 32(AX), R11
 
 step:
-	VMOVUPS      (BX), Z4
-	VMOVUPS      64(BX), Z5
-	VBROADCASTSS (SI), Z6
-	VMULPS       Z4, Z6, Z7
-	VADDPS       Z7, Z0, Z0
-	VMULPS       Z5, Z6, Z7
-	VADDPS       Z7, Z1, Z1
-	VBROADCASTSS (SI)(CX*1), Z6
-	VMULPS       Z4, Z6, Z7
-	VADDPS       Z7, Z2, Z2
-	VMULPS       Z5, Z6, Z7
-	VADDPS       Z7, Z3, Z3
-	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
-	DECQ         R10
-	JNZ          segment
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	TESTL        $0x00000002, DX
-	JZ           no_accumulate
-	TESTL        $0x00000008, DX
-	JNZ          accumulate_masked
-	VADDPS       (SI), Z0, Z0
-	VADDPS       64(SI), Z1, Z1
-	VADDPS       (SI)(CX*1), Z2, Z2
-	VADDPS       64(SI)(CX*1), Z3, Z3
-	JMP          accumulate_end
+	VMOVUPS     (BX), Z4
+	VMOVUPS     64(BX), Z5
+	VMULPS.BCST (SI), Z4, Z7
+	VADDPS      Z7, Z0, Z0
+	VMULPS.BCST (SI), Z5, Z7
+	VADDPS      Z7, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z4, Z7
+	VADDPS      Z7, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z5, Z7
+	VADDPS      Z7, Z3, Z3
+	ADDQ        DI, SI
+	ADDQ        R8, BX
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), BX
@@ -12003,43 +12000,40 @@ segment:
 	MOVQ 32(AX), R11
 
 step:
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	VBROADCASTSS (SI), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z0, Z0
-	VMULPS       Z7, Z8, Z9
-	VADDPS       Z9, Z1, Z1
-	VBROADCASTSS (SI)(CX*1), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z2, Z2
-	VMULPS       Z7, Z8, Z9
-	VADDPS       Z9, Z3, Z3
-	VBROADCASTSS (SI)(CX*2), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z4, Z4
-	VMULPS       Z7, Z8, Z9
-	VADDPS       Z9, Z5, Z5
-	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
-	DECQ         R10
-	JNZ          segment
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	TESTL        $0x00000002, DX
-	JZ           no_accumulate
-	TESTL        $0x00000008, DX
-	JNZ          accumulate_masked
-	VADDPS       (SI), Z0, Z0
-	VADDPS       64(SI), Z1, Z1
-	VADDPS       (SI)(CX*1), Z2, Z2
-	VADDPS       64(SI)(CX*1), Z3, Z3
-	VADDPS       (SI)(CX*2), Z4, Z4
-	VADDPS       64(SI)(CX*2), Z5, Z5
-	JMP          accumulate_end
+	VMOVUPS     (BX), Z6
+	VMOVUPS     64(BX), Z7
+	VMULPS.BCST (SI), Z6, Z9
+	VADDPS      Z9, Z0, Z0
+	VMULPS.BCST (SI), Z7, Z9
+	VADDPS      Z9, Z1, Z1
+	VMULPS.BCST (SI)(CX*1), Z6, Z9
+	VADDPS      Z9, Z2, Z2
+	VMULPS.BCST (SI)(CX*1), Z7, Z9
+	VADDPS      Z9, Z3, Z3
+	VMULPS.BCST (SI)(CX*2), Z6, Z9
+	VADDPS      Z9, Z4, Z4
+	VMULPS.BCST (SI)(CX*2), Z7, Z9
+	VADDPS      Z9, Z5, Z5
+	ADDQ        DI, SI
+	ADDQ        R8, BX
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      64(SI), Z1, Z1
+	VADDPS      (SI)(CX*1), Z2, Z2
+	VADDPS      64(SI)(CX*1), Z3, Z3
+	VADDPS      (SI)(CX*2), Z4, Z4
+	VADDPS      64(SI)(CX*2), Z5, Z5
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), BX
@@ -12216,51 +12210,47 @@ segment:
 	MOVQ 32(AX), R12
 
 step:
-	VMOVUPS      (SI), Z8
-	VMOVUPS      64(SI), Z9
-	VBROADCASTSS (DI), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z0, Z0
-	VMULPS       Z9, Z10, Z11
-	VADDPS       Z11, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z2, Z2
-	VMULPS       Z9, Z10, Z11
-	VADDPS       Z11, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z4, Z4
-	VMULPS       Z9, Z10, Z11
-	VADDPS       Z11, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z6, Z6
-	VMULPS       Z9, Z10, Z11
-	VADDPS       Z11, Z7, Z7
-	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
-	DECQ         R11
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z8
+	VMOVUPS     64(SI), Z9
+	VMULPS.BCST (DI), Z8, Z11
+	VADDPS      Z11, Z0, Z0
+	VMULPS.BCST (DI), Z9, Z11
+	VADDPS      Z11, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z8, Z11
+	VADDPS      Z11, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z9, Z11
+	VADDPS      Z11, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z8, Z11
+	VADDPS      Z11, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z9, Z11
+	VADDPS      Z11, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z8, Z11
+	VADDPS      Z11, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z9, Z11
+	VADDPS      Z11, Z7, Z7
+	ADDQ        R8, DI
+	ADDQ        R9, SI
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -12464,61 +12454,56 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z10
-	VMOVUPS      64(SI), Z11
-	VBROADCASTSS (DI), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z0, Z0
-	VMULPS       Z11, Z12, Z13
-	VADDPS       Z13, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z2, Z2
-	VMULPS       Z11, Z12, Z13
-	VADDPS       Z13, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z4, Z4
-	VMULPS       Z11, Z12, Z13
-	VADDPS       Z13, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z6, Z6
-	VMULPS       Z11, Z12, Z13
-	VADDPS       Z13, Z7, Z7
-	VBROADCASTSS (R8), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z8, Z8
-	VMULPS       Z11, Z12, Z13
-	VADDPS       Z13, Z9, Z9
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z10
+	VMOVUPS     64(SI), Z11
+	VMULPS.BCST (DI), Z10, Z13
+	VADDPS      Z13, Z0, Z0
+	VMULPS.BCST (DI), Z11, Z13
+	VADDPS      Z13, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z10, Z13
+	VADDPS      Z13, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z11, Z13
+	VADDPS      Z13, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z10, Z13
+	VADDPS      Z13, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z11, Z13
+	VADDPS      Z13, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z10, Z13
+	VADDPS      Z13, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z11, Z13
+	VADDPS      Z13, Z7, Z7
+	VMULPS.BCST (R8), Z10, Z13
+	VADDPS      Z13, Z8, Z8
+	VMULPS.BCST (R8), Z11, Z13
+	VADDPS      Z13, Z9, Z9
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -12747,68 +12732,62 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z12
-	VMOVUPS      64(SI), Z13
-	VBROADCASTSS (DI), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z0, Z0
-	VMULPS       Z13, Z14, Z15
-	VADDPS       Z15, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z2, Z2
-	VMULPS       Z13, Z14, Z15
-	VADDPS       Z15, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z4, Z4
-	VMULPS       Z13, Z14, Z15
-	VADDPS       Z15, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z6, Z6
-	VMULPS       Z13, Z14, Z15
-	VADDPS       Z15, Z7, Z7
-	VBROADCASTSS (R8), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z8, Z8
-	VMULPS       Z13, Z14, Z15
-	VADDPS       Z15, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z10, Z10
-	VMULPS       Z13, Z14, Z15
-	VADDPS       Z15, Z11, Z11
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z12
+	VMOVUPS     64(SI), Z13
+	VMULPS.BCST (DI), Z12, Z15
+	VADDPS      Z15, Z0, Z0
+	VMULPS.BCST (DI), Z13, Z15
+	VADDPS      Z15, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z12, Z15
+	VADDPS      Z15, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z13, Z15
+	VADDPS      Z15, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z12, Z15
+	VADDPS      Z15, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z13, Z15
+	VADDPS      Z15, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z12, Z15
+	VADDPS      Z15, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z13, Z15
+	VADDPS      Z15, Z7, Z7
+	VMULPS.BCST (R8), Z12, Z15
+	VADDPS      Z15, Z8, Z8
+	VMULPS.BCST (R8), Z13, Z15
+	VADDPS      Z15, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z12, Z15
+	VADDPS      Z15, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z13, Z15
+	VADDPS      Z15, Z11, Z11
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -13062,75 +13041,68 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z14
-	VMOVUPS      64(SI), Z15
-	VBROADCASTSS (DI), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z0, Z0
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z2, Z2
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z4, Z4
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z6, Z6
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z7, Z7
-	VBROADCASTSS (R8), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z8, Z8
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z10, Z10
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z11, Z11
-	VBROADCASTSS (R8)(CX*2), Z16
-	VMULPS       Z14, Z16, Z17
-	VADDPS       Z17, Z12, Z12
-	VMULPS       Z15, Z16, Z17
-	VADDPS       Z17, Z13, Z13
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	VADDPS       (R8)(CX*2), Z12, Z12
-	VADDPS       64(R8)(CX*2), Z13, Z13
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z14
+	VMOVUPS     64(SI), Z15
+	VMULPS.BCST (DI), Z14, Z17
+	VADDPS      Z17, Z0, Z0
+	VMULPS.BCST (DI), Z15, Z17
+	VADDPS      Z17, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z14, Z17
+	VADDPS      Z17, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z15, Z17
+	VADDPS      Z17, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z14, Z17
+	VADDPS      Z17, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z15, Z17
+	VADDPS      Z17, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z14, Z17
+	VADDPS      Z17, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z15, Z17
+	VADDPS      Z17, Z7, Z7
+	VMULPS.BCST (R8), Z14, Z17
+	VADDPS      Z17, Z8, Z8
+	VMULPS.BCST (R8), Z15, Z17
+	VADDPS      Z17, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z14, Z17
+	VADDPS      Z17, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z15, Z17
+	VADDPS      Z17, Z11, Z11
+	VMULPS.BCST (R8)(CX*2), Z14, Z17
+	VADDPS      Z17, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Z15, Z17
+	VADDPS      Z17, Z13, Z13
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Z13, Z13
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -13409,82 +13381,74 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z16
-	VMOVUPS      64(SI), Z17
-	VBROADCASTSS (DI), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z0, Z0
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z2, Z2
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z4, Z4
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z6, Z6
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z7, Z7
-	VBROADCASTSS (R8), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z8, Z8
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z10, Z10
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z11, Z11
-	VBROADCASTSS (R8)(CX*2), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z12, Z12
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z13, Z13
-	VBROADCASTSS (R8)(DX*1), Z18
-	VMULPS       Z16, Z18, Z19
-	VADDPS       Z19, Z14, Z14
-	VMULPS       Z17, Z18, Z19
-	VADDPS       Z19, Z15, Z15
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	VADDPS       (R8)(CX*2), Z12, Z12
-	VADDPS       64(R8)(CX*2), Z13, Z13
-	VADDPS       (R8)(DX*1), Z14, Z14
-	VADDPS       64(R8)(DX*1), Z15, Z15
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z16
+	VMOVUPS     64(SI), Z17
+	VMULPS.BCST (DI), Z16, Z19
+	VADDPS      Z19, Z0, Z0
+	VMULPS.BCST (DI), Z17, Z19
+	VADDPS      Z19, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z16, Z19
+	VADDPS      Z19, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z17, Z19
+	VADDPS      Z19, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z16, Z19
+	VADDPS      Z19, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z17, Z19
+	VADDPS      Z19, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z16, Z19
+	VADDPS      Z19, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z17, Z19
+	VADDPS      Z19, Z7, Z7
+	VMULPS.BCST (R8), Z16, Z19
+	VADDPS      Z19, Z8, Z8
+	VMULPS.BCST (R8), Z17, Z19
+	VADDPS      Z19, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z16, Z19
+	VADDPS      Z19, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z17, Z19
+	VADDPS      Z19, Z11, Z11
+	VMULPS.BCST (R8)(CX*2), Z16, Z19
+	VADDPS      Z19, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Z17, Z19
+	VADDPS      Z19, Z13, Z13
+	VMULPS.BCST (R8)(DX*1), Z16, Z19
+	VADDPS      Z19, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Z17, Z19
+	VADDPS      Z19, Z15, Z15
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Z13, Z13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Z15, Z15
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -13790,92 +13754,83 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z18
-	VMOVUPS      64(SI), Z19
-	VBROADCASTSS (DI), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z0, Z0
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z2, Z2
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z4, Z4
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z6, Z6
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z7, Z7
-	VBROADCASTSS (R8), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z8, Z8
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z10, Z10
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z11, Z11
-	VBROADCASTSS (R8)(CX*2), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z12, Z12
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z13, Z13
-	VBROADCASTSS (R8)(DX*1), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z14, Z14
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z15, Z15
-	VBROADCASTSS (R9), Z20
-	VMULPS       Z18, Z20, Z21
-	VADDPS       Z21, Z16, Z16
-	VMULPS       Z19, Z20, Z21
-	VADDPS       Z21, Z17, Z17
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	VADDPS       (R8)(CX*2), Z12, Z12
-	VADDPS       64(R8)(CX*2), Z13, Z13
-	VADDPS       (R8)(DX*1), Z14, Z14
-	VADDPS       64(R8)(DX*1), Z15, Z15
-	VADDPS       (R9), Z16, Z16
-	VADDPS       64(R9), Z17, Z17
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z18
+	VMOVUPS     64(SI), Z19
+	VMULPS.BCST (DI), Z18, Z21
+	VADDPS      Z21, Z0, Z0
+	VMULPS.BCST (DI), Z19, Z21
+	VADDPS      Z21, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z18, Z21
+	VADDPS      Z21, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z19, Z21
+	VADDPS      Z21, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z18, Z21
+	VADDPS      Z21, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z19, Z21
+	VADDPS      Z21, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z18, Z21
+	VADDPS      Z21, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z19, Z21
+	VADDPS      Z21, Z7, Z7
+	VMULPS.BCST (R8), Z18, Z21
+	VADDPS      Z21, Z8, Z8
+	VMULPS.BCST (R8), Z19, Z21
+	VADDPS      Z21, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z18, Z21
+	VADDPS      Z21, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z19, Z21
+	VADDPS      Z21, Z11, Z11
+	VMULPS.BCST (R8)(CX*2), Z18, Z21
+	VADDPS      Z21, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Z19, Z21
+	VADDPS      Z21, Z13, Z13
+	VMULPS.BCST (R8)(DX*1), Z18, Z21
+	VADDPS      Z21, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Z19, Z21
+	VADDPS      Z21, Z15, Z15
+	VMULPS.BCST (R9), Z18, Z21
+	VADDPS      Z21, Z16, Z16
+	VMULPS.BCST (R9), Z19, Z21
+	VADDPS      Z21, Z17, Z17
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Z13, Z13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Z15, Z15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Z17, Z17
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -14206,99 +14161,89 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z20
-	VMOVUPS      64(SI), Z21
-	VBROADCASTSS (DI), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z0, Z0
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z2, Z2
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z4, Z4
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z6, Z6
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z7, Z7
-	VBROADCASTSS (R8), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z8, Z8
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z10, Z10
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z11, Z11
-	VBROADCASTSS (R8)(CX*2), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z12, Z12
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z13, Z13
-	VBROADCASTSS (R8)(DX*1), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z14, Z14
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z15, Z15
-	VBROADCASTSS (R9), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z16, Z16
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z17, Z17
-	VBROADCASTSS (R9)(CX*1), Z22
-	VMULPS       Z20, Z22, Z23
-	VADDPS       Z23, Z18, Z18
-	VMULPS       Z21, Z22, Z23
-	VADDPS       Z23, Z19, Z19
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	VADDPS       (R8)(CX*2), Z12, Z12
-	VADDPS       64(R8)(CX*2), Z13, Z13
-	VADDPS       (R8)(DX*1), Z14, Z14
-	VADDPS       64(R8)(DX*1), Z15, Z15
-	VADDPS       (R9), Z16, Z16
-	VADDPS       64(R9), Z17, Z17
-	VADDPS       (R9)(CX*1), Z18, Z18
-	VADDPS       64(R9)(CX*1), Z19, Z19
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z20
+	VMOVUPS     64(SI), Z21
+	VMULPS.BCST (DI), Z20, Z23
+	VADDPS      Z23, Z0, Z0
+	VMULPS.BCST (DI), Z21, Z23
+	VADDPS      Z23, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z20, Z23
+	VADDPS      Z23, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z21, Z23
+	VADDPS      Z23, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z20, Z23
+	VADDPS      Z23, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z21, Z23
+	VADDPS      Z23, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z20, Z23
+	VADDPS      Z23, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z21, Z23
+	VADDPS      Z23, Z7, Z7
+	VMULPS.BCST (R8), Z20, Z23
+	VADDPS      Z23, Z8, Z8
+	VMULPS.BCST (R8), Z21, Z23
+	VADDPS      Z23, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z20, Z23
+	VADDPS      Z23, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z21, Z23
+	VADDPS      Z23, Z11, Z11
+	VMULPS.BCST (R8)(CX*2), Z20, Z23
+	VADDPS      Z23, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Z21, Z23
+	VADDPS      Z23, Z13, Z13
+	VMULPS.BCST (R8)(DX*1), Z20, Z23
+	VADDPS      Z23, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Z21, Z23
+	VADDPS      Z23, Z15, Z15
+	VMULPS.BCST (R9), Z20, Z23
+	VADDPS      Z23, Z16, Z16
+	VMULPS.BCST (R9), Z21, Z23
+	VADDPS      Z23, Z17, Z17
+	VMULPS.BCST (R9)(CX*1), Z20, Z23
+	VADDPS      Z23, Z18, Z18
+	VMULPS.BCST (R9)(CX*1), Z21, Z23
+	VADDPS      Z23, Z19, Z19
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Z13, Z13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Z15, Z15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Z17, Z17
+	VADDPS      (R9)(CX*1), Z18, Z18
+	VADDPS      64(R9)(CX*1), Z19, Z19
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -14654,106 +14599,95 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z22
-	VMOVUPS      64(SI), Z23
-	VBROADCASTSS (DI), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z0, Z0
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z2, Z2
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z4, Z4
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z6, Z6
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z7, Z7
-	VBROADCASTSS (R8), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z8, Z8
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z10, Z10
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z11, Z11
-	VBROADCASTSS (R8)(CX*2), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z12, Z12
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z13, Z13
-	VBROADCASTSS (R8)(DX*1), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z14, Z14
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z15, Z15
-	VBROADCASTSS (R9), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z16, Z16
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z17, Z17
-	VBROADCASTSS (R9)(CX*1), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z18, Z18
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z19, Z19
-	VBROADCASTSS (R9)(CX*2), Z24
-	VMULPS       Z22, Z24, Z25
-	VADDPS       Z25, Z20, Z20
-	VMULPS       Z23, Z24, Z25
-	VADDPS       Z25, Z21, Z21
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	VADDPS       (R8)(CX*2), Z12, Z12
-	VADDPS       64(R8)(CX*2), Z13, Z13
-	VADDPS       (R8)(DX*1), Z14, Z14
-	VADDPS       64(R8)(DX*1), Z15, Z15
-	VADDPS       (R9), Z16, Z16
-	VADDPS       64(R9), Z17, Z17
-	VADDPS       (R9)(CX*1), Z18, Z18
-	VADDPS       64(R9)(CX*1), Z19, Z19
-	VADDPS       (R9)(CX*2), Z20, Z20
-	VADDPS       64(R9)(CX*2), Z21, Z21
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z22
+	VMOVUPS     64(SI), Z23
+	VMULPS.BCST (DI), Z22, Z25
+	VADDPS      Z25, Z0, Z0
+	VMULPS.BCST (DI), Z23, Z25
+	VADDPS      Z25, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z22, Z25
+	VADDPS      Z25, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z23, Z25
+	VADDPS      Z25, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z22, Z25
+	VADDPS      Z25, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z23, Z25
+	VADDPS      Z25, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z22, Z25
+	VADDPS      Z25, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z23, Z25
+	VADDPS      Z25, Z7, Z7
+	VMULPS.BCST (R8), Z22, Z25
+	VADDPS      Z25, Z8, Z8
+	VMULPS.BCST (R8), Z23, Z25
+	VADDPS      Z25, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z22, Z25
+	VADDPS      Z25, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z23, Z25
+	VADDPS      Z25, Z11, Z11
+	VMULPS.BCST (R8)(CX*2), Z22, Z25
+	VADDPS      Z25, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Z23, Z25
+	VADDPS      Z25, Z13, Z13
+	VMULPS.BCST (R8)(DX*1), Z22, Z25
+	VADDPS      Z25, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Z23, Z25
+	VADDPS      Z25, Z15, Z15
+	VMULPS.BCST (R9), Z22, Z25
+	VADDPS      Z25, Z16, Z16
+	VMULPS.BCST (R9), Z23, Z25
+	VADDPS      Z25, Z17, Z17
+	VMULPS.BCST (R9)(CX*1), Z22, Z25
+	VADDPS      Z25, Z18, Z18
+	VMULPS.BCST (R9)(CX*1), Z23, Z25
+	VADDPS      Z25, Z19, Z19
+	VMULPS.BCST (R9)(CX*2), Z22, Z25
+	VADDPS      Z25, Z20, Z20
+	VMULPS.BCST (R9)(CX*2), Z23, Z25
+	VADDPS      Z25, Z21, Z21
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Z13, Z13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Z15, Z15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Z17, Z17
+	VADDPS      (R9)(CX*1), Z18, Z18
+	VADDPS      64(R9)(CX*1), Z19, Z19
+	VADDPS      (R9)(CX*2), Z20, Z20
+	VADDPS      64(R9)(CX*2), Z21, Z21
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -15134,113 +15068,101 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z24
-	VMOVUPS      64(SI), Z25
-	VBROADCASTSS (DI), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z0, Z0
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z1, Z1
-	VBROADCASTSS (DI)(CX*1), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z2, Z2
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z3, Z3
-	VBROADCASTSS (DI)(CX*2), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z4, Z4
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z5, Z5
-	VBROADCASTSS (DI)(DX*1), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z6, Z6
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z7, Z7
-	VBROADCASTSS (R8), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z8, Z8
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z9, Z9
-	VBROADCASTSS (R8)(CX*1), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z10, Z10
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z11, Z11
-	VBROADCASTSS (R8)(CX*2), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z12, Z12
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z13, Z13
-	VBROADCASTSS (R8)(DX*1), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z14, Z14
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z15, Z15
-	VBROADCASTSS (R9), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z16, Z16
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z17, Z17
-	VBROADCASTSS (R9)(CX*1), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z18, Z18
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z19, Z19
-	VBROADCASTSS (R9)(CX*2), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z20, Z20
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z21, Z21
-	VBROADCASTSS (R9)(DX*1), Z26
-	VMULPS       Z24, Z26, Z27
-	VADDPS       Z27, Z22, Z22
-	VMULPS       Z25, Z26, Z27
-	VADDPS       Z27, Z23, Z23
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       64(DI), Z1, Z1
-	VADDPS       (DI)(CX*1), Z2, Z2
-	VADDPS       64(DI)(CX*1), Z3, Z3
-	VADDPS       (DI)(CX*2), Z4, Z4
-	VADDPS       64(DI)(CX*2), Z5, Z5
-	VADDPS       (DI)(DX*1), Z6, Z6
-	VADDPS       64(DI)(DX*1), Z7, Z7
-	VADDPS       (R8), Z8, Z8
-	VADDPS       64(R8), Z9, Z9
-	VADDPS       (R8)(CX*1), Z10, Z10
-	VADDPS       64(R8)(CX*1), Z11, Z11
-	VADDPS       (R8)(CX*2), Z12, Z12
-	VADDPS       64(R8)(CX*2), Z13, Z13
-	VADDPS       (R8)(DX*1), Z14, Z14
-	VADDPS       64(R8)(DX*1), Z15, Z15
-	VADDPS       (R9), Z16, Z16
-	VADDPS       64(R9), Z17, Z17
-	VADDPS       (R9)(CX*1), Z18, Z18
-	VADDPS       64(R9)(CX*1), Z19, Z19
-	VADDPS       (R9)(CX*2), Z20, Z20
-	VADDPS       64(R9)(CX*2), Z21, Z21
-	VADDPS       (R9)(DX*1), Z22, Z22
-	VADDPS       64(R9)(DX*1), Z23, Z23
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z24
+	VMOVUPS     64(SI), Z25
+	VMULPS.BCST (DI), Z24, Z27
+	VADDPS      Z27, Z0, Z0
+	VMULPS.BCST (DI), Z25, Z27
+	VADDPS      Z27, Z1, Z1
+	VMULPS.BCST (DI)(CX*1), Z24, Z27
+	VADDPS      Z27, Z2, Z2
+	VMULPS.BCST (DI)(CX*1), Z25, Z27
+	VADDPS      Z27, Z3, Z3
+	VMULPS.BCST (DI)(CX*2), Z24, Z27
+	VADDPS      Z27, Z4, Z4
+	VMULPS.BCST (DI)(CX*2), Z25, Z27
+	VADDPS      Z27, Z5, Z5
+	VMULPS.BCST (DI)(DX*1), Z24, Z27
+	VADDPS      Z27, Z6, Z6
+	VMULPS.BCST (DI)(DX*1), Z25, Z27
+	VADDPS      Z27, Z7, Z7
+	VMULPS.BCST (R8), Z24, Z27
+	VADDPS      Z27, Z8, Z8
+	VMULPS.BCST (R8), Z25, Z27
+	VADDPS      Z27, Z9, Z9
+	VMULPS.BCST (R8)(CX*1), Z24, Z27
+	VADDPS      Z27, Z10, Z10
+	VMULPS.BCST (R8)(CX*1), Z25, Z27
+	VADDPS      Z27, Z11, Z11
+	VMULPS.BCST (R8)(CX*2), Z24, Z27
+	VADDPS      Z27, Z12, Z12
+	VMULPS.BCST (R8)(CX*2), Z25, Z27
+	VADDPS      Z27, Z13, Z13
+	VMULPS.BCST (R8)(DX*1), Z24, Z27
+	VADDPS      Z27, Z14, Z14
+	VMULPS.BCST (R8)(DX*1), Z25, Z27
+	VADDPS      Z27, Z15, Z15
+	VMULPS.BCST (R9), Z24, Z27
+	VADDPS      Z27, Z16, Z16
+	VMULPS.BCST (R9), Z25, Z27
+	VADDPS      Z27, Z17, Z17
+	VMULPS.BCST (R9)(CX*1), Z24, Z27
+	VADDPS      Z27, Z18, Z18
+	VMULPS.BCST (R9)(CX*1), Z25, Z27
+	VADDPS      Z27, Z19, Z19
+	VMULPS.BCST (R9)(CX*2), Z24, Z27
+	VADDPS      Z27, Z20, Z20
+	VMULPS.BCST (R9)(CX*2), Z25, Z27
+	VADDPS      Z27, Z21, Z21
+	VMULPS.BCST (R9)(DX*1), Z24, Z27
+	VADDPS      Z27, Z22, Z22
+	VMULPS.BCST (R9)(DX*1), Z25, Z27
+	VADDPS      Z27, Z23, Z23
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      64(DI), Z1, Z1
+	VADDPS      (DI)(CX*1), Z2, Z2
+	VADDPS      64(DI)(CX*1), Z3, Z3
+	VADDPS      (DI)(CX*2), Z4, Z4
+	VADDPS      64(DI)(CX*2), Z5, Z5
+	VADDPS      (DI)(DX*1), Z6, Z6
+	VADDPS      64(DI)(DX*1), Z7, Z7
+	VADDPS      (R8), Z8, Z8
+	VADDPS      64(R8), Z9, Z9
+	VADDPS      (R8)(CX*1), Z10, Z10
+	VADDPS      64(R8)(CX*1), Z11, Z11
+	VADDPS      (R8)(CX*2), Z12, Z12
+	VADDPS      64(R8)(CX*2), Z13, Z13
+	VADDPS      (R8)(DX*1), Z14, Z14
+	VADDPS      64(R8)(DX*1), Z15, Z15
+	VADDPS      (R9), Z16, Z16
+	VADDPS      64(R9), Z17, Z17
+	VADDPS      (R9)(CX*1), Z18, Z18
+	VADDPS      64(R9)(CX*1), Z19, Z19
+	VADDPS      (R9)(CX*2), Z20, Z20
+	VADDPS      64(R9)(CX*2), Z21, Z21
+	VADDPS      (R9)(DX*1), Z22, Z22
+	VADDPS      64(R9)(DX*1), Z23, Z23
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -15565,25 +15487,24 @@ segment:
 	MOVQ 32(AX), R10
 
 step:
-	VMOVUPS      (CX), Z1
-	VBROADCASTSS (BX), Z3
-	VMULPS       Z1, Z3, Z4
-	VADDPS       Z4, Z0, Z0
-	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
-	DECQ         R9
-	JNZ          segment
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), BX
-	TESTL        $0x00000002, DX
-	JZ           no_accumulate
-	TESTL        $0x00000008, DX
-	JNZ          accumulate_masked
-	VADDPS       (BX), Z0, Z0
-	JMP          accumulate_end
+	VMOVUPS     (CX), Z1
+	VMULPS.BCST (BX), Z1, Z4
+	VADDPS      Z4, Z0, Z0
+	ADDQ        SI, BX
+	ADDQ        DI, CX
+	DECQ        R10
+	JNZ         step
+	ADDQ        R8, BX
+	DECQ        R9
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), BX
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (BX), Z0, Z0
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), CX
@@ -15691,29 +15612,27 @@ segment:
 	MOVQ 32(AX), R11
 
 step:
-	VMOVUPS      (BX), Z2
-	VBROADCASTSS (SI), Z4
-	VMULPS       Z2, Z4, Z5
-	VADDPS       Z5, Z0, Z0
-	VBROADCASTSS (SI)(CX*1), Z4
-	VMULPS       Z2, Z4, Z5
-	VADDPS       Z5, Z1, Z1
-	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
-	DECQ         R10
-	JNZ          segment
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	TESTL        $0x00000002, DX
-	JZ           no_accumulate
-	TESTL        $0x00000008, DX
-	JNZ          accumulate_masked
-	VADDPS       (SI), Z0, Z0
-	VADDPS       (SI)(CX*1), Z1, Z1
-	JMP          accumulate_end
+	VMOVUPS     (BX), Z2
+	VMULPS.BCST (SI), Z2, Z5
+	VADDPS      Z5, Z0, Z0
+	VMULPS.BCST (SI)(CX*1), Z2, Z5
+	VADDPS      Z5, Z1, Z1
+	ADDQ        DI, SI
+	ADDQ        R8, BX
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      (SI)(CX*1), Z1, Z1
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), BX
@@ -15834,33 +15753,30 @@ segment:
 	MOVQ 32(AX), R11
 
 step:
-	VMOVUPS      (BX), Z3
-	VBROADCASTSS (SI), Z5
-	VMULPS       Z3, Z5, Z6
-	VADDPS       Z6, Z0, Z0
-	VBROADCASTSS (SI)(CX*1), Z5
-	VMULPS       Z3, Z5, Z6
-	VADDPS       Z6, Z1, Z1
-	VBROADCASTSS (SI)(CX*2), Z5
-	VMULPS       Z3, Z5, Z6
-	VADDPS       Z6, Z2, Z2
-	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
-	DECQ         R10
-	JNZ          segment
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	TESTL        $0x00000002, DX
-	JZ           no_accumulate
-	TESTL        $0x00000008, DX
-	JNZ          accumulate_masked
-	VADDPS       (SI), Z0, Z0
-	VADDPS       (SI)(CX*1), Z1, Z1
-	VADDPS       (SI)(CX*2), Z2, Z2
-	JMP          accumulate_end
+	VMOVUPS     (BX), Z3
+	VMULPS.BCST (SI), Z3, Z6
+	VADDPS      Z6, Z0, Z0
+	VMULPS.BCST (SI)(CX*1), Z3, Z6
+	VADDPS      Z6, Z1, Z1
+	VMULPS.BCST (SI)(CX*2), Z3, Z6
+	VADDPS      Z6, Z2, Z2
+	ADDQ        DI, SI
+	ADDQ        R8, BX
+	DECQ        R11
+	JNZ         step
+	ADDQ        R9, SI
+	DECQ        R10
+	JNZ         segment
+	MOVQ        72(AX), CX
+	MOVQ        64(AX), SI
+	TESTL       $0x00000002, DX
+	JZ          no_accumulate
+	TESTL       $0x00000008, DX
+	JNZ         accumulate_masked
+	VADDPS      (SI), Z0, Z0
+	VADDPS      (SI)(CX*1), Z1, Z1
+	VADDPS      (SI)(CX*2), Z2, Z2
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), BX
@@ -15996,38 +15912,34 @@ segment:
 	MOVQ 32(AX), R12
 
 step:
-	VMOVUPS      (SI), Z4
-	VBROADCASTSS (DI), Z6
-	VMULPS       Z4, Z6, Z7
-	VADDPS       Z7, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z6
-	VMULPS       Z4, Z6, Z7
-	VADDPS       Z7, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z6
-	VMULPS       Z4, Z6, Z7
-	VADDPS       Z7, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z6
-	VMULPS       Z4, Z6, Z7
-	VADDPS       Z7, Z3, Z3
-	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
-	DECQ         R11
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z4
+	VMULPS.BCST (DI), Z4, Z7
+	VADDPS      Z7, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z4, Z7
+	VADDPS      Z7, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z4, Z7
+	VADDPS      Z7, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z4, Z7
+	VADDPS      Z7, Z3, Z3
+	ADDQ        R8, DI
+	ADDQ        R9, SI
+	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	DECQ        R11
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -16178,45 +16090,40 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z5
-	VBROADCASTSS (DI), Z7
-	VMULPS       Z5, Z7, Z8
-	VADDPS       Z8, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z7
-	VMULPS       Z5, Z7, Z8
-	VADDPS       Z8, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z7
-	VMULPS       Z5, Z7, Z8
-	VADDPS       Z8, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z7
-	VMULPS       Z5, Z7, Z8
-	VADDPS       Z8, Z3, Z3
-	VBROADCASTSS (R8), Z7
-	VMULPS       Z5, Z7, Z8
-	VADDPS       Z8, Z4, Z4
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z5
+	VMULPS.BCST (DI), Z5, Z8
+	VADDPS      Z8, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z5, Z8
+	VADDPS      Z8, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z5, Z8
+	VADDPS      Z8, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z5, Z8
+	VADDPS      Z8, Z3, Z3
+	VMULPS.BCST (R8), Z5, Z8
+	VADDPS      Z8, Z4, Z4
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -16380,49 +16287,43 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z6
-	VBROADCASTSS (DI), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z3, Z3
-	VBROADCASTSS (R8), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z8
-	VMULPS       Z6, Z8, Z9
-	VADDPS       Z9, Z5, Z5
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z6
+	VMULPS.BCST (DI), Z6, Z9
+	VADDPS      Z9, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z6, Z9
+	VADDPS      Z9, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z6, Z9
+	VADDPS      Z9, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z6, Z9
+	VADDPS      Z9, Z3, Z3
+	VMULPS.BCST (R8), Z6, Z9
+	VADDPS      Z9, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z6, Z9
+	VADDPS      Z9, Z5, Z5
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -16599,53 +16500,46 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z7
-	VBROADCASTSS (DI), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z3, Z3
-	VBROADCASTSS (R8), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z5, Z5
-	VBROADCASTSS (R8)(CX*2), Z9
-	VMULPS       Z7, Z9, Z10
-	VADDPS       Z10, Z6, Z6
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	VADDPS       (R8)(CX*2), Z6, Z6
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z7
+	VMULPS.BCST (DI), Z7, Z10
+	VADDPS      Z10, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z7, Z10
+	VADDPS      Z10, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z7, Z10
+	VADDPS      Z10, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z7, Z10
+	VADDPS      Z10, Z3, Z3
+	VMULPS.BCST (R8), Z7, Z10
+	VADDPS      Z10, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z7, Z10
+	VADDPS      Z10, Z5, Z5
+	VMULPS.BCST (R8)(CX*2), Z7, Z10
+	VADDPS      Z10, Z6, Z6
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	VADDPS      (R8)(CX*2), Z6, Z6
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -16835,57 +16729,49 @@ segment:
 	MOVQ 32(AX), R13
 
 step:
-	VMOVUPS      (SI), Z8
-	VBROADCASTSS (DI), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z3, Z3
-	VBROADCASTSS (R8), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z5, Z5
-	VBROADCASTSS (R8)(CX*2), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z6, Z6
-	VBROADCASTSS (R8)(DX*1), Z10
-	VMULPS       Z8, Z10, Z11
-	VADDPS       Z11, Z7, Z7
-	ADDQ         R9, DI
-	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
-	DECQ         R12
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	VADDPS       (R8)(CX*2), Z6, Z6
-	VADDPS       (R8)(DX*1), Z7, Z7
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z8
+	VMULPS.BCST (DI), Z8, Z11
+	VADDPS      Z11, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z8, Z11
+	VADDPS      Z11, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z8, Z11
+	VADDPS      Z11, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z8, Z11
+	VADDPS      Z11, Z3, Z3
+	VMULPS.BCST (R8), Z8, Z11
+	VADDPS      Z11, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z8, Z11
+	VADDPS      Z11, Z5, Z5
+	VMULPS.BCST (R8)(CX*2), Z8, Z11
+	VADDPS      Z11, Z6, Z6
+	VMULPS.BCST (R8)(DX*1), Z8, Z11
+	VADDPS      Z11, Z7, Z7
+	ADDQ        R9, DI
+	ADDQ        R9, R8
+	ADDQ        R10, SI
+	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	DECQ        R12
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	VADDPS      (R8)(CX*2), Z6, Z6
+	VADDPS      (R8)(DX*1), Z7, Z7
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -17090,64 +16976,55 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z9
-	VBROADCASTSS (DI), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z3, Z3
-	VBROADCASTSS (R8), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z5, Z5
-	VBROADCASTSS (R8)(CX*2), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z6, Z6
-	VBROADCASTSS (R8)(DX*1), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z7, Z7
-	VBROADCASTSS (R9), Z11
-	VMULPS       Z9, Z11, Z12
-	VADDPS       Z12, Z8, Z8
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	VADDPS       (R8)(CX*2), Z6, Z6
-	VADDPS       (R8)(DX*1), Z7, Z7
-	VADDPS       (R9), Z8, Z8
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z9
+	VMULPS.BCST (DI), Z9, Z12
+	VADDPS      Z12, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z9, Z12
+	VADDPS      Z12, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z9, Z12
+	VADDPS      Z12, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z9, Z12
+	VADDPS      Z12, Z3, Z3
+	VMULPS.BCST (R8), Z9, Z12
+	VADDPS      Z12, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z9, Z12
+	VADDPS      Z12, Z5, Z5
+	VMULPS.BCST (R8)(CX*2), Z9, Z12
+	VADDPS      Z12, Z6, Z6
+	VMULPS.BCST (R8)(DX*1), Z9, Z12
+	VADDPS      Z12, Z7, Z7
+	VMULPS.BCST (R9), Z9, Z12
+	VADDPS      Z12, Z8, Z8
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	VADDPS      (R8)(CX*2), Z6, Z6
+	VADDPS      (R8)(DX*1), Z7, Z7
+	VADDPS      (R9), Z8, Z8
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -17365,68 +17242,58 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z10
-	VBROADCASTSS (DI), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z3, Z3
-	VBROADCASTSS (R8), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z5, Z5
-	VBROADCASTSS (R8)(CX*2), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z6, Z6
-	VBROADCASTSS (R8)(DX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z7, Z7
-	VBROADCASTSS (R9), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z8, Z8
-	VBROADCASTSS (R9)(CX*1), Z12
-	VMULPS       Z10, Z12, Z13
-	VADDPS       Z13, Z9, Z9
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	VADDPS       (R8)(CX*2), Z6, Z6
-	VADDPS       (R8)(DX*1), Z7, Z7
-	VADDPS       (R9), Z8, Z8
-	VADDPS       (R9)(CX*1), Z9, Z9
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z10
+	VMULPS.BCST (DI), Z10, Z13
+	VADDPS      Z13, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z10, Z13
+	VADDPS      Z13, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z10, Z13
+	VADDPS      Z13, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z10, Z13
+	VADDPS      Z13, Z3, Z3
+	VMULPS.BCST (R8), Z10, Z13
+	VADDPS      Z13, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z10, Z13
+	VADDPS      Z13, Z5, Z5
+	VMULPS.BCST (R8)(CX*2), Z10, Z13
+	VADDPS      Z13, Z6, Z6
+	VMULPS.BCST (R8)(DX*1), Z10, Z13
+	VADDPS      Z13, Z7, Z7
+	VMULPS.BCST (R9), Z10, Z13
+	VADDPS      Z13, Z8, Z8
+	VMULPS.BCST (R9)(CX*1), Z10, Z13
+	VADDPS      Z13, Z9, Z9
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	VADDPS      (R8)(CX*2), Z6, Z6
+	VADDPS      (R8)(DX*1), Z7, Z7
+	VADDPS      (R9), Z8, Z8
+	VADDPS      (R9)(CX*1), Z9, Z9
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -17657,72 +17524,61 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z11
-	VBROADCASTSS (DI), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z3, Z3
-	VBROADCASTSS (R8), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z5, Z5
-	VBROADCASTSS (R8)(CX*2), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z6, Z6
-	VBROADCASTSS (R8)(DX*1), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z7, Z7
-	VBROADCASTSS (R9), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z8, Z8
-	VBROADCASTSS (R9)(CX*1), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z9, Z9
-	VBROADCASTSS (R9)(CX*2), Z13
-	VMULPS       Z11, Z13, Z14
-	VADDPS       Z14, Z10, Z10
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	VADDPS       (R8)(CX*2), Z6, Z6
-	VADDPS       (R8)(DX*1), Z7, Z7
-	VADDPS       (R9), Z8, Z8
-	VADDPS       (R9)(CX*1), Z9, Z9
-	VADDPS       (R9)(CX*2), Z10, Z10
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z11
+	VMULPS.BCST (DI), Z11, Z14
+	VADDPS      Z14, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z11, Z14
+	VADDPS      Z14, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z11, Z14
+	VADDPS      Z14, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z11, Z14
+	VADDPS      Z14, Z3, Z3
+	VMULPS.BCST (R8), Z11, Z14
+	VADDPS      Z14, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z11, Z14
+	VADDPS      Z14, Z5, Z5
+	VMULPS.BCST (R8)(CX*2), Z11, Z14
+	VADDPS      Z14, Z6, Z6
+	VMULPS.BCST (R8)(DX*1), Z11, Z14
+	VADDPS      Z14, Z7, Z7
+	VMULPS.BCST (R9), Z11, Z14
+	VADDPS      Z14, Z8, Z8
+	VMULPS.BCST (R9)(CX*1), Z11, Z14
+	VADDPS      Z14, Z9, Z9
+	VMULPS.BCST (R9)(CX*2), Z11, Z14
+	VADDPS      Z14, Z10, Z10
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	VADDPS      (R8)(CX*2), Z6, Z6
+	VADDPS      (R8)(DX*1), Z7, Z7
+	VADDPS      (R9), Z8, Z8
+	VADDPS      (R9)(CX*1), Z9, Z9
+	VADDPS      (R9)(CX*2), Z10, Z10
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI
@@ -17966,76 +17822,64 @@ segment:
 	MOVQ 32(AX), R14
 
 step:
-	VMOVUPS      (SI), Z12
-	VBROADCASTSS (DI), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z0, Z0
-	VBROADCASTSS (DI)(CX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z1, Z1
-	VBROADCASTSS (DI)(CX*2), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z2, Z2
-	VBROADCASTSS (DI)(DX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z3, Z3
-	VBROADCASTSS (R8), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z4, Z4
-	VBROADCASTSS (R8)(CX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z5, Z5
-	VBROADCASTSS (R8)(CX*2), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z6, Z6
-	VBROADCASTSS (R8)(DX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z7, Z7
-	VBROADCASTSS (R9), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z8, Z8
-	VBROADCASTSS (R9)(CX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z9, Z9
-	VBROADCASTSS (R9)(CX*2), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z10, Z10
-	VBROADCASTSS (R9)(DX*1), Z14
-	VMULPS       Z12, Z14, Z15
-	VADDPS       Z15, Z11, Z11
-	ADDQ         R10, DI
-	ADDQ         R10, R8
-	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
-	DECQ         R13
-	JNZ          segment
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         64(AX), DI
-	LEAQ         (DI)(CX*4), R8
-	LEAQ         (R8)(CX*4), R9
-	TESTL        $0x00000002, BX
-	JZ           no_accumulate
-	TESTL        $0x00000008, BX
-	JNZ          accumulate_masked
-	VADDPS       (DI), Z0, Z0
-	VADDPS       (DI)(CX*1), Z1, Z1
-	VADDPS       (DI)(CX*2), Z2, Z2
-	VADDPS       (DI)(DX*1), Z3, Z3
-	VADDPS       (R8), Z4, Z4
-	VADDPS       (R8)(CX*1), Z5, Z5
-	VADDPS       (R8)(CX*2), Z6, Z6
-	VADDPS       (R8)(DX*1), Z7, Z7
-	VADDPS       (R9), Z8, Z8
-	VADDPS       (R9)(CX*1), Z9, Z9
-	VADDPS       (R9)(CX*2), Z10, Z10
-	VADDPS       (R9)(DX*1), Z11, Z11
-	JMP          accumulate_end
+	VMOVUPS     (SI), Z12
+	VMULPS.BCST (DI), Z12, Z15
+	VADDPS      Z15, Z0, Z0
+	VMULPS.BCST (DI)(CX*1), Z12, Z15
+	VADDPS      Z15, Z1, Z1
+	VMULPS.BCST (DI)(CX*2), Z12, Z15
+	VADDPS      Z15, Z2, Z2
+	VMULPS.BCST (DI)(DX*1), Z12, Z15
+	VADDPS      Z15, Z3, Z3
+	VMULPS.BCST (R8), Z12, Z15
+	VADDPS      Z15, Z4, Z4
+	VMULPS.BCST (R8)(CX*1), Z12, Z15
+	VADDPS      Z15, Z5, Z5
+	VMULPS.BCST (R8)(CX*2), Z12, Z15
+	VADDPS      Z15, Z6, Z6
+	VMULPS.BCST (R8)(DX*1), Z12, Z15
+	VADDPS      Z15, Z7, Z7
+	VMULPS.BCST (R9), Z12, Z15
+	VADDPS      Z15, Z8, Z8
+	VMULPS.BCST (R9)(CX*1), Z12, Z15
+	VADDPS      Z15, Z9, Z9
+	VMULPS.BCST (R9)(CX*2), Z12, Z15
+	VADDPS      Z15, Z10, Z10
+	VMULPS.BCST (R9)(DX*1), Z12, Z15
+	VADDPS      Z15, Z11, Z11
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	ADDQ        R10, R9
+	ADDQ        R11, SI
+	DECQ        R14
+	JNZ         step
+	ADDQ        R12, DI
+	ADDQ        R12, R8
+	ADDQ        R12, R9
+	DECQ        R13
+	JNZ         segment
+	MOVQ        72(AX), CX
+	LEAQ        (CX)(CX*2), DX
+	MOVQ        64(AX), DI
+	LEAQ        (DI)(CX*4), R8
+	LEAQ        (R8)(CX*4), R9
+	TESTL       $0x00000002, BX
+	JZ          no_accumulate
+	TESTL       $0x00000008, BX
+	JNZ         accumulate_masked
+	VADDPS      (DI), Z0, Z0
+	VADDPS      (DI)(CX*1), Z1, Z1
+	VADDPS      (DI)(CX*2), Z2, Z2
+	VADDPS      (DI)(DX*1), Z3, Z3
+	VADDPS      (R8), Z4, Z4
+	VADDPS      (R8)(CX*1), Z5, Z5
+	VADDPS      (R8)(CX*2), Z6, Z6
+	VADDPS      (R8)(DX*1), Z7, Z7
+	VADDPS      (R9), Z8, Z8
+	VADDPS      (R9)(CX*1), Z9, Z9
+	VADDPS      (R9)(CX*2), Z10, Z10
+	VADDPS      (R9)(DX*1), Z11, Z11
+	JMP         accumulate_end
 
 accumulate_masked:
 	MOVL      120(AX), SI

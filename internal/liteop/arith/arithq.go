@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -12,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // binaryQuant holds the scales of two inputs and an output. Products and quotients of
@@ -63,7 +65,11 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
 		u, z1, z2 := kernel.NewUniform(m, q.zo, q.lo, q.hi), q.Z1, q.Z2
-		return sums(c, w, u, func(dst []int32, a, b []T) {
+		pair, ok := kernel.NewProductQ(c.In[0].Type == tensor.Int8, z1, z2, m, q.zo, q.lo, q.hi)
+		if !ok || wide {
+			pair = nil
+		}
+		return sums(c, w, u, pair, func(dst []int32, a, b []T) {
 			a, b = a[:len(dst)], b[:len(dst)]
 			for i := range dst {
 				dst[i] = (int32(a[i]) - z1) * (int32(b[i]) - z2)
@@ -120,7 +126,11 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	for i := range 256 {
 		t1[i], t2[i] = first(int32(T(i))), second(int32(T(i)))
 	}
-	return sums(c, w, kernel.NewUniform(mo, q.zo, q.lo, q.hi), func(dst []int32, a, b []T) {
+	pair, ok := kernel.NewSumQ(c.In[0].Type == tensor.Int8, k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+	if !ok || k == sqdiffOp {
+		pair = nil
+	}
+	return sums(c, w, kernel.NewUniform(mo, q.zo, q.lo, q.hi), pair, func(dst []int32, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
 		switch k {
 		case addOp:
@@ -140,8 +150,19 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	}), nil
 }
 
-// sums runs f, which combines two inputs, and quantises what it gives, block by block.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, f func(dst []int32, a, b []T)) op.Run {
+// sums runs f, which combines two inputs, and quantises what it gives, block by block; pair does both in vectors, if
+// it is not nil. A table has the results where 8-bit numbers meet a single constant.
+func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, pair *kernel.PairQ, f func(dst []int32, a, b []T)) op.Run {
+	for i := range 2 {
+		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
+			return lookup(1-i, tabulate(u, tensor.Of[T](x)[0], i == 0, f))
+		}
+	}
+	if pair != nil {
+		return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
+			pair.Run(bitsOf(dst), bitsOf(a[:len(dst)]), bitsOf(b[:len(dst)]))
+		}})
+	}
 	// Several workers run the loops: each takes a room.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
@@ -154,6 +175,42 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, f
 		}
 		free.Put(room)
 	}})
+}
+
+// tabulate is what becomes of all codes beside a number, which comes first or second.
+func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func(dst []int32, a, b []T)) *[256]uint8 {
+	var table [256]uint8
+	var sum [1]int32
+	var out [1]T
+	for i := range table {
+		a, b := T(i), v
+		if first {
+			a, b = b, a
+		}
+		f(sum[:], []T{a}, []T{b})
+		kernel.UniformRow(u, out[:], sum[:])
+		table[i] = uint8(out[0])
+	}
+	return &table
+}
+
+// lookup replaces each byte of an input by its entry.
+func lookup(in int, table *[256]uint8) op.Run {
+	type args struct {
+		y, x []uint8
+		t    *[256]uint8
+	}
+	return func(c *op.Call) error {
+		workers.Do(c.Pool, len(c.Out[0].Data), layer.Grain, args{c.Out[0].Data, c.In[in].Data, table}, func(a args, lo, hi int) {
+			element.Lookup(a.y[lo:hi], a.x[lo:hi], a.t)
+		})
+		return nil
+	}
+}
+
+// bitsOf reads 8-bit numbers as their bits.
+func bitsOf[T int8 | uint8 | int16](v []T) []uint8 {
+	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
 func divQuant[T int8 | uint8 | int16](w *Broadcast, q binaryQuant) (op.Run, error) {

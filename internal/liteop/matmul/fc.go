@@ -159,6 +159,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+	q.SetSteps(s.in, zx)
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if c.In[2].Type != tensor.Int32 || !c.Const(2) {
 			return nil, op.Unsupported("%v biases that are not constant int32", c.In[2].Type)

@@ -114,18 +114,19 @@ func preparePool(kind kindOfPool) func(c *op.Call) (op.Run, error) {
 	}
 }
 
+func (p pool) window() kernel.ConvShape {
+	return kernel.ConvShape{
+		N: p.n, C: p.c, H: p.h, W: p.w, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
+		DilH: 1, DilW: 1, PadT: p.padT, PadL: p.padL,
+	}
+}
+
 func (p pool) float(c *op.Call, kind kindOfPool) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
 	}
-	vec := &kernel.Pool{
-		NHWC: true, Max: kind == maxPool, Clamp: act,
-		Shape: kernel.ConvShape{
-			N: p.n, C: p.c, H: p.h, W: p.w, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
-			DilH: 1, DilW: 1, PadT: p.padT, PadL: p.padL,
-		},
-	}
+	vec := &kernel.Pool{NHWC: true, Max: kind == maxPool, Clamp: act, Shape: p.window()}
 	if kind != l2Pool && vec.Prepare() {
 		c.Kernel = vec.Name()
 		if kind == maxPool {
@@ -210,6 +211,14 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 	c.Recipe = recipe.Pool{
 		N: p.n, H: p.h, W: p.w, C: p.c, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
 		PadT: p.padT, PadL: p.padL, Max: kind == maxPool, Lo: lo, Hi: hi,
+	}
+	bytes := &kernel.BytePool{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
+	if c.In[0].Type != tensor.Int16 && bytes.Prepare() {
+		c.Kernel = bytes.Name()
+		return func(c *op.Call) error {
+			bytes.Run(c.Pool, c.In[0].Data, c.Out[0].Data)
+			return nil
+		}, nil
 	}
 	var x, y []T // of the run, whose loop is made once
 	run := p.each(func(in, rows, cols, out int) {

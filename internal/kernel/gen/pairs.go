@@ -1,0 +1,126 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// pairs writes loops over two operands of 8-bit codes in the fixed-point arithmetic of TFLite; see simd.Pair for
+// the numbers that they take.
+func pairs(a *asm) {
+	for _, signed := range []bool{false, true} {
+		for _, kind := range []string{"sum", "difference", "reverse", "product"} {
+			a.pair(kind, signed)
+		}
+	}
+}
+
+// Places of the fields of simd.Pair, in 32-bit words.
+const (
+	pairZeroA = iota
+	pairZeroB
+	pairShift
+	pairTwiceB // and what goes with it
+	pairTwice  = pairTwiceB + 4
+	pairZero   = pairTwice + 4
+	pairLo     = pairZero + 1
+	pairHi     = pairLo + 1
+)
+
+// scaler multiplies 32-bit numbers as requantiseRows does; the sign counts where it is asked for, which it is not
+// for a shift by nothing.
+type scaler struct {
+	a                               *asm
+	twice, odds, down, half, negate reg.VecVirtual
+	round                           reg.VecVirtual
+	evens                           reg.OpmaskPhysical
+}
+
+func (a *asm) scaler(field func(i int) reg.VecVirtual, first int, round reg.VecVirtual) *scaler {
+	s := &scaler{a: a, twice: field(first), odds: a.ZMM(), down: field(first + 1), half: field(first + 2), negate: field(first + 3), round: round, evens: reg.K2}
+	a.VPSRLQ(operand.U8(32), s.twice, s.odds)
+	return s
+}
+
+func (s *scaler) apply(v reg.VecVirtual) reg.VecVirtual {
+	a := s.a
+	even, odd := a.ZMM(), a.ZMM()
+	a.VPMULDQ(s.twice, v, even)
+	a.VMOVSHDUP(v, odd)
+	a.VPMULDQ(s.odds, odd, odd)
+	a.VPADDQ(s.round, even, even)
+	a.VPADDQ(s.round, odd, odd)
+	a.VMOVSHDUP(even, s.evens, odd)
+	a.VPADDD(v, odd, odd)
+	a.VPADDD(s.half, odd, odd)
+	a.VPSRAD(operand.U8(31), v, v)
+	a.VPANDD(s.negate, v, v)
+	a.VPADDD(v, odd, odd)
+	a.VPSRAVD(s.down, odd, odd)
+	return odd
+}
+
+func (a *asm) pair(kind string, signed bool) {
+	a.function("pair"+kind+signName(signed)+"AVX512", "func(dst, a, b *byte, n int, q *byte)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	pa := a.Load(a.Param("a"), a.GP64())
+	pb := a.Load(a.Param("b"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	q := a.Load(a.Param("q"), a.GP64())
+	field := func(i int) reg.VecVirtual {
+		v := a.ZMM()
+		a.VPBROADCASTD(at(q, 4*i), v)
+		return v
+	}
+	round := a.ZMM()
+	c, x := a.GP64(), a.XMM()
+	a.MOVQ(operand.U64(1<<31), c)
+	a.MOVQ(c, x)
+	a.VPBROADCASTQ(x, round)
+	a.MOVL(operand.U32(0x5555), c.As32())
+	a.KMOVW(c.As32(), reg.K2)
+	zeroA, zeroB := field(pairZeroA), field(pairZeroB)
+	zero, lo, hi := field(pairZero), field(pairLo), field(pairHi)
+	last := a.scaler(field, pairTwice, round)
+	var second *scaler
+	var shift, one reg.VecVirtual
+	if kind != "product" {
+		second = a.scaler(field, pairTwiceB, round)
+		shift, one = field(pairShift), a.ZMM()
+		a.VPTERNLOGD(operand.U8(0xff), one, one, one)
+		a.VPADDD(one, shift, one) // one less
+	}
+	a.masked("codes", n, 16, func(mask reg.Register) {
+		u, v := a.ZMM(), a.ZMM()
+		a.widenBytes(at(pa, 0), mask, signed, u)
+		a.widenBytes(at(pb, 0), mask, signed, v)
+		a.VPSUBD(zeroA, u, u)
+		a.VPSUBD(zeroB, v, v)
+		if kind == "product" {
+			a.VPMULLD(v, u, u)
+		} else {
+			a.VPSLLVD(one, u, u)
+			a.VPSLLVD(shift, v, v)
+			w := second.apply(v)
+			switch kind {
+			case "sum":
+				a.VPADDD(w, u, u)
+			case "difference":
+				a.VPSUBD(w, u, u)
+			default:
+				a.VPSUBD(u, w, u)
+			}
+		}
+		r := last.apply(u)
+		a.VPADDD(zero, r, r)
+		a.VPMAXSD(lo, r, r)
+		a.VPMINSD(hi, r, r)
+		if mask != nil {
+			a.VPMOVDB(r, mask, at(dst, 0))
+		} else {
+			a.VPMOVDB(r, at(dst, 0))
+		}
+	}, step{pa, 16}, step{pb, 16}, step{dst, 16})
+	a.VZEROUPPER()
+	a.RET()
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go to the right by
+// 1 to 20, and sums that stay clear of the ends of 32 bits: see requantiseRows.
+func requantises(a *asm) {
+	order := a.turnOrder()
+	for _, up := range []bool{false, true} {
+		for _, regs := range []int{1, 2, 4} {
+			a.requantiseRows(regs, up, true, order)
+			if regs > 1 {
+				a.requantiseRows(regs, up, false, order)
+			}
+		}
+	}
+}
+
+// requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some. The product with twice
+// the multiplier, less 2^32, has what is wanted of it in its upper half, to which the sum is added for what is
+// missing. The half of the last shift is added before it; a negative sum has one less, so that its ties go away from zero.
+// That is left out (up) where limits let no result below the zero point through.
+func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
+	name := label("requantise%d", 16*regs)
+	if last {
+		name = label("requantiseLast%d", 16*regs)
+	}
+	if up {
+		name += "Up"
+	}
+	a.function(name+"AVX512", "func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	sums := a.Load(a.Param("sums"), a.GP64())
+	stepSums := a.Load(a.Param("stepSums"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	spread := func(name string, bits int) reg.VecVirtual {
+		v, x, g := a.ZMM(), a.XMM(), a.GP32()
+		a.Load(a.Param(name), g)
+		a.MOVD(g, x)
+		if bits == 16 {
+			a.VPBROADCASTW(x, v)
+		} else {
+			a.VPBROADCASTB(x, v)
+		}
+		return v
+	}
+	zero, lo, hi, sign := spread("zero", 16), spread("lo", 8), spread("hi", 8), spread("sign", 8)
+	round, order := a.ZMM(), a.ZMM()
+	c, x := a.GP64(), a.XMM()
+	a.MOVQ(operand.U64(1<<31), c)
+	a.MOVQ(c, x)
+	a.VPBROADCASTQ(x, round)
+	a.MOVL(operand.U32(0x5555), c.As32())
+	evens := reg.K1
+	a.KMOVW(c.As32(), evens)
+	table := a.GP64()
+	a.LEAQ(byColumn, table)
+	a.VPMOVZXBD(operand.Mem{Base: table}, order)
+	there := []reg.OpmaskPhysical{reg.K2, reg.K3, reg.K4, reg.K5}
+	if last {
+		// Bits of the channels that there are, of all and of each register.
+		a.MOVQ(operand.I32(-1), c)
+		a.BZHIQ(n, c, c)
+		a.KMOVQ(c, reg.K6)
+		for i := range regs {
+			a.KMOVW(c.As32(), there[i])
+			if i < regs-1 {
+				a.SHRQ(operand.U8(16), c)
+			}
+		}
+	}
+	var params [4]reg.Register
+	for i, name := range []string{"twice", "down", "bias", "half"} {
+		params[i] = a.Load(a.Param(name), a.GP64())
+	}
+	load := func(m operand.Mem, i int) reg.VecVirtual {
+		v := a.ZMM()
+		if last {
+			a.VMOVDQU32_Z(m, there[i], v)
+		} else {
+			a.VMOVDQU32(m, v)
+		}
+		return v
+	}
+	from, to, left := a.GP64(), a.GP64(), a.GP64()
+	a.Label("block")
+	var m, odds, d, b, h [4]reg.VecVirtual
+	for i := range regs {
+		m[i], d[i], b[i], h[i] = load(at(params[0], 64*i), i), load(at(params[1], 64*i), i), load(at(params[2], 64*i), i), load(at(params[3], 64*i), i)
+		odds[i] = a.ZMM()
+		a.VPSRLQ(operand.U8(32), m[i], odds[i])
+	}
+	a.MOVQ(sums, from)
+	a.MOVQ(dst, to)
+	a.MOVQ(rows, left)
+	a.Label("row")
+	var r [4]reg.VecVirtual
+	for i := range regs {
+		v, even, odd := a.ZMM(), a.ZMM(), a.ZMM()
+		if last {
+			a.VPADDD_Z(at(from, 64*i), b[i], there[i], v)
+		} else {
+			a.VPADDD(at(from, 64*i), b[i], v)
+		}
+		a.VPMULDQ(m[i], v, even)
+		a.VMOVSHDUP(v, odd)
+		a.VPMULDQ(odds[i], odd, odd)
+		a.VPADDQ(round, even, even)
+		a.VPADDQ(round, odd, odd)
+		a.VMOVSHDUP(even, evens, odd)
+		a.VPADDD(v, odd, odd)
+		a.VPADDD(h[i], odd, odd)
+		if !up {
+			a.VPSRAD(operand.U8(31), v, v)
+			a.VPADDD(v, odd, odd)
+		}
+		a.VPSRAVD(d[i], odd, odd)
+		r[i] = odd
+		if i%2 == 1 {
+			a.VPACKSSDW(r[i], r[i-1], r[i-1])
+			a.VPADDSW(zero, r[i-1], r[i-1])
+		}
+	}
+	switch regs {
+	case 1:
+		a.VPACKSSDW(r[0], r[0], r[0])
+		a.VPADDSW(zero, r[0], r[0])
+		a.VPACKSSWB(r[0], r[0], r[0])
+	case 2:
+		a.VPACKSSWB(r[0], r[0], r[0])
+	default:
+		a.VPACKSSWB(r[2], r[0], r[0])
+	}
+	a.VPMAXSB(lo, r[0], r[0])
+	a.VPMINSB(hi, r[0], r[0])
+	a.VPXORD(sign, r[0], r[0])
+	a.VPERMD(r[0], order, r[0])
+	switch {
+	case last:
+		a.VMOVDQU8(r[0], reg.K6, at(to, 0))
+	case regs == 2:
+		a.VMOVDQU64(r[0].AsY(), at(to, 0))
+	default:
+		a.VMOVDQU64(r[0], at(to, 0))
+	}
+	a.ADDQ(stepDst, to)
+	a.ADDQ(stepSums, from)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("row"))
+	if !last {
+		for _, p := range append(params[:], sums) {
+			a.ADDQ(operand.U32(uint32(64*regs)), p)
+		}
+		a.ADDQ(operand.U32(uint32(16*regs)), dst)
+		a.SUBQ(operand.U32(uint32(16*regs)), n)
+		a.JNZ(operand.LabelRef("block"))
+	}
+	a.VZEROUPPER()
+	a.RET()
+}

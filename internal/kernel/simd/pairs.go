@@ -1,0 +1,57 @@
+package simd
+
+// Pairs are loops over two operands of 8-bit codes in the fixed-point arithmetic of TFLite. They take any number of
+// elements.
+type Pairs struct {
+	Set   Set
+	loops [pairKinds][2]func(dst, a, b *byte, n int, q *Pair)
+}
+
+// PairKernels of the current set; nil where plain Go is all there is.
+func PairKernels() *Pairs { return pairs.pick() }
+
+// PairKind is what becomes of two operands.
+type PairKind uint8
+
+// Sum and differences bring operands to a finer scale first: (a - ZeroA) << (Shift - 1) and the scaled (b - ZeroB) <<
+// Shift. Difference is that of a and b, Reverse that of b and a. Product is of the differences to the zero points.
+const (
+	PairSum PairKind = iota
+	PairDifference
+	PairReverse
+	PairProduct
+
+	pairKinds = iota
+)
+
+// Scaling is a multiplication by a fixed-point number of 2^30 to 2^31 - 1 and a shift to the right by 0 to 30, in
+// the rounding of [Ints.Requantise], as the assembly reads it.
+type Scaling struct{ twice, down, half, negate int32 }
+
+// NewScaling returns false for what it cannot be.
+func NewScaling(mul int32, down int) (Scaling, bool) {
+	if mul < 1<<30 || down < 0 || down > 30 {
+		return Scaling{}, false
+	}
+	s := Scaling{twice: int32(2 * int64(mul)), down: int32(down)}
+	if down > 0 {
+		s.half, s.negate = 1<<(down-1), -1
+	}
+	return s, true
+}
+
+// Pair is what a loop needs to know. Sums, differences and products must be less than 2^30 in size.
+type Pair struct {
+	ZeroA, ZeroB int32
+	Shift        int32
+	B, Result    Scaling
+	Zero, Lo, Hi int32 // of the result
+}
+
+// Combine writes results of the codes a and b, signed or not.
+func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, q *Pair, signed bool) {
+	if n := len(dst); n > 0 {
+		_, _ = a[n-1], b[n-1]
+		f.loops[kind][sign(signed)](&dst[0], &a[0], &b[0], n, q)
+	}
+}

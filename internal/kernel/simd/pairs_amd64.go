@@ -1,0 +1,35 @@
+package simd
+
+var pairs = family[Pairs]{AVX512: {
+	Set: AVX512,
+	loops: [pairKinds][2]func(dst, a, b *byte, n int, q *Pair){
+		{pairsumU8AVX512, pairsumS8AVX512},
+		{pairdifferenceU8AVX512, pairdifferenceS8AVX512},
+		{pairreverseU8AVX512, pairreverseS8AVX512},
+		{pairproductU8AVX512, pairproductS8AVX512},
+	},
+}}
+
+//go:noescape
+func pairsumU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairsumS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairdifferenceU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairdifferenceS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairreverseU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairreverseS8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairproductU8AVX512(dst, a, b *byte, n int, q *Pair)
+
+//go:noescape
+func pairproductS8AVX512(dst, a, b *byte, n int, q *Pair)
