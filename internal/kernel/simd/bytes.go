@@ -26,9 +26,9 @@ type Ints struct {
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, few, turned, half []func(t *IntTile)
-	tiles               func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
-	fewest              int
-	gatherQuads         func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+	tiles                    func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
+	fewest                   int
+	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// Nil where the set has none.
 	lookup    func(dst, src *byte, n int, table *byte)
 	copyBytes [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
