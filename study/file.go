@@ -180,7 +180,9 @@ func (s *state) check(path string, of *Study) error {
 	if !SameModel(&s.Model, &of.Model) {
 		return e
 	}
-	same := func(a, b Layer) bool { return a.Node == b.Node && a.Input == b.Input && a.Rows == b.Rows && a.Cols == b.Cols }
+	same := func(a, b Layer) bool {
+		return a.Node == b.Node && a.Input == b.Input && a.Rows == b.Rows && a.Cols == b.Cols
+	}
 	if !slices.EqualFunc(s.Layers, of.Layers, same) {
 		e.Layers = true
 		return e

@@ -23,7 +23,6 @@ type Record struct {
 	BenchPoints *BenchPoints `json:"bench_points,omitzero"`
 	// Removed takes one away.
 	Removed *Removed `json:"removed,omitzero"`
-
 }
 
 // SpeedPoints is what was found of a performance profile since. A point of the same layer and change takes the place
