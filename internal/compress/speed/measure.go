@@ -26,16 +26,15 @@ type Options struct {
 	Engine engine.Options
 	// Inputs are those of the model, of the batch that is meant.
 	Inputs []*tensor.Tensor
-	// Changes are made to all layers at once, one after the other; those that Have reports are left out.
+	// Changes are made to all layers at once, one after the other; those that Have reports are left out. It
+	// is asked for the zero change, too: whether the unchanged model was measured.
 	Changes []study.Change
 	Have    func(study.Change) bool
-	// Have is asked for the zero change, too: whether the unchanged model was measured.
-
 	// Time is how long a changed model and the unchanged one take turns; 0 means 400 ms. It is more where six
 	// pairs of groups take longer.
 	Time time.Duration
-	// Limits says what bounds layers of the unchanged model, by their times in seconds: nil where nobody can tell.
-	Limits func(ctx context.Context, seconds map[int]float64) []string
+	// NoLimits leaves out what bounds layers, for which the peaks of this computer are measured.
+	NoLimits bool
 	// Progress is told what is being done and how far it is, from 0 to 1. May be nil.
 	Progress func(phase string, fraction float64)
 }
@@ -58,7 +57,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		return err
 	}
 	defer release()
-	defer measure.Quiet(int(machine.HeapRoom()))()
+	defer measure.Quiet(machine.HeapRoom())()
 	r := &run{m: m, layers: layers, o: &o, ctx: ctx, yield: yield}
 	if r.o.Time == 0 {
 		r.o.Time = usualTime
@@ -273,19 +272,14 @@ func (r *run) unchanged() error {
 		kernel := r.dense.kernel(p, i)
 		for k, l := range p.layers {
 			m := metric(column(got, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
-			seconds[p.step] = stats.Median(column(got, func(t *times) float64 { return t.parts[i] }))
+			seconds[l] = stats.Median(column(got, func(t *times) float64 { return t.parts[i] }))
 			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: fused})
 		}
 	}
-	if r.o.Limits != nil {
-		limits := r.o.Limits(r.ctx, seconds)
-		for i := range r.parts {
-			for _, l := range r.parts[i].layers {
-				at := slices.IndexFunc(out.Layers, func(t study.LayerTime) bool { return t.Layer == l })
-				if s := r.parts[i].step; s < len(limits) {
-					out.Layers[at].Limit = limits[s]
-				}
-			}
+	if !r.o.NoLimits {
+		limits := r.limits(seconds)
+		for i := range out.Layers {
+			out.Layers[i].Limit = limits[out.Layers[i].Layer]
 		}
 	}
 	slices.SortFunc(out.Layers, func(a, b study.LayerTime) int { return a.Layer - b.Layer })
