@@ -1,0 +1,137 @@
+package rewrite
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Change is what happens to a layer.
+type Change struct {
+	Layer *weights.Layer
+	study.Change
+	// Matrix are the new weights as [weights.Layer.Read] has them; nil prunes those of the file by
+	// magnitude. Those that are zero stay zero in every format.
+	Matrix []float32
+}
+
+// Range is from where to where a value reaches.
+type Range struct{ Lo, Hi float32 }
+
+// Options say how changes are made.
+type Options struct {
+	// Ranges are those of values, by name, for [study.Int8]. For values that are not there, made
+	// data tells.
+	Ranges map[string]Range
+	// Remove takes pruned channels and filters out of the model, with all that computes or
+	// reads them. Without it they are zero.
+	Remove bool
+}
+
+// Effect is what became of a change.
+type Effect struct {
+	// Nodes are the names of the operators that now compute with the changed weights.
+	Nodes []string
+	// Zeros are the weights that are zero, of Weights; with [Options.Remove] of those that are left.
+	Zeros, Weights int64
+	// Removed are the outputs (of [study.Filter]) or inputs (of [study.Channel]) that were taken out.
+	Removed int
+	// Cause says why the layer, or a part of the change, stayed as it was, "" if all was done.
+	Cause study.Cause
+}
+
+// Apply makes a model with changes. Effects are by change. A change that cannot be made leaves its layer as
+// it is and says why; an error is of changes that make no sense.
+func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect, error) {
+	effects := make([]Effect, len(changes))
+	consts := map[int]*tensor.Tensor{}
+	seen := map[int]bool{}
+	for i := range changes {
+		c, e := &changes[i], &effects[i]
+		if err := c.check(m); err != nil {
+			return nil, nil, err
+		}
+		if seen[c.Layer.Value] {
+			return nil, nil, fmt.Errorf("two changes of %q", c.Layer.Weight)
+		}
+		seen[c.Layer.Value] = true
+		for _, n := range c.Layer.Nodes {
+			e.Nodes = append(e.Nodes, m.Main().Nodes[n].Name)
+		}
+		var mat []float32
+		if mat, e.Cause = c.weights(); mat == nil {
+			continue
+		}
+		e.Zeros, e.Weights = zeros(mat), int64(len(mat))
+		if c.Format != study.Same {
+			e.Cause = study.NoFormat
+		}
+		consts[c.Layer.Value] = c.Layer.Write(mat)
+	}
+	return weights.With(m, maps.Clone(consts)), effects, nil
+}
+
+func zeros(mat []float32) (n int64) {
+	for _, x := range mat {
+		if x == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Change) check(m *graph.Model) error {
+	l := c.Layer
+	switch {
+	case l == nil:
+		return fmt.Errorf("a change of no layer")
+	case l.Value >= len(m.Main().Values) || m.Main().Values[l.Value].Const != l.Const:
+		return fmt.Errorf("layer %q is of another model", l.Name)
+	case !(c.Level >= 0 && c.Level <= 1):
+		return fmt.Errorf("layer %q: level %v, want 0 to 1", l.Name, c.Level)
+	case c.Matrix != nil && len(c.Matrix) != l.Rows*l.Cols:
+		return fmt.Errorf("layer %q: %d weights, want %d", l.Name, len(c.Matrix), l.Rows*l.Cols)
+	case c.Structure != study.Dense && !slices.Contains(study.Structures(), c.Structure):
+		return fmt.Errorf("layer %q: no structure %q", l.Name, c.Structure)
+	case c.Format != study.Same && !slices.Contains(study.Formats(), c.Format):
+		return fmt.Errorf("layer %q: no format %q", l.Name, c.Format)
+	}
+	for i, x := range c.Matrix {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return fmt.Errorf("layer %q: weight %d is %v", l.Name, i, x)
+		}
+	}
+	return nil
+}
+
+// weights are the new weights, nil with a cause where they cannot be changed.
+func (c *Change) weights() ([]float32, study.Cause) {
+	l := c.Layer
+	if l.Fixed != "" && (l.Fixed != study.AllZero || c.Format == study.Same) {
+		return nil, l.Fixed
+	}
+	if c.Matrix != nil {
+		return slices.Clone(c.Matrix), ""
+	}
+	mat := l.Read(nil)
+	if c.Structure == study.Dense {
+		return mat, ""
+	}
+	scores := make([]float32, len(mat))
+	for i, x := range mat {
+		scores[i] = float32(math.Abs(float64(x)))
+	}
+	order, cause := mask.New(l, scores, c.Structure)
+	if cause != "" {
+		return nil, cause
+	}
+	order.Zero(mat, c.Level)
+	return mat, ""
+}
