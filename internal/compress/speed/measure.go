@@ -121,6 +121,7 @@ type run struct {
 	parts  []part
 	rest   []int
 	each   time.Duration // of an inference of the unchanged model
+	took   []float64     // room for the times of a group
 }
 
 func (r *run) progress(phase string, f float64) {
@@ -197,7 +198,8 @@ func moves(n *graph.Node) bool {
 	return false
 }
 
-// times are means over a group of runs, in seconds: of an inference, and of each part.
+// times are medians over a group of runs, in seconds: of an inference, and of each part. A run that another program
+// disturbed moves them little.
 type times struct {
 	whole float64
 	parts []float64
@@ -209,22 +211,28 @@ func (r *run) runs(x *model, n int) (times, error) {
 	if err := x.s.Run(r.ctx); err != nil {
 		return t, err
 	}
-	for range n {
+	rows := 1 + len(x.steps)
+	if cap(r.took) < rows*n {
+		r.took = make([]float64, rows*n)
+	}
+	took := r.took[:rows*n] // by part, the whole first
+	for k := range n {
 		if err := x.s.RunTimed(r.ctx, x.t); err != nil {
 			return t, err
 		}
 		b := x.t.Bounds
-		t.whole += float64(b[len(b)-1] - b[0])
+		took[k] = float64(b[len(b)-1]-b[0]) * 1e-9
 		for i, steps := range x.steps {
+			sum := int64(0)
 			for _, s := range steps {
-				t.parts[i] += float64(b[s+1] - b[s])
+				sum += b[s+1] - b[s]
 			}
+			took[(i+1)*n+k] = float64(sum) * 1e-9
 		}
 	}
-	scale := 1e-9 / float64(n)
-	t.whole *= scale
+	t.whole = stats.Median(took[:n])
 	for i := range t.parts {
-		t.parts[i] *= scale
+		t.parts[i] = stats.Median(took[(i+1)*n : (i+2)*n])
 	}
 	return t, nil
 }
