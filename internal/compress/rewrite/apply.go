@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -51,10 +50,9 @@ type Effect struct {
 // it is and says why; an error is of changes that make no sense.
 func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect, error) {
 	effects := make([]Effect, len(changes))
-	consts := map[int]*tensor.Tensor{}
 	seen := map[int]bool{}
 	for i := range changes {
-		c, e := &changes[i], &effects[i]
+		c := &changes[i]
 		if err := c.check(m); err != nil {
 			return nil, nil, err
 		}
@@ -62,20 +60,72 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 			return nil, nil, fmt.Errorf("two changes of %q", c.Layer.Weight)
 		}
 		seen[c.Layer.Value] = true
+	}
+	e := newEdit(raised(m, changes))
+	for i := range changes {
+		c, f := &changes[i], &effects[i]
 		for _, n := range c.Layer.Nodes {
-			e.Nodes = append(e.Nodes, m.Main().Nodes[n].Name)
+			f.Nodes = append(f.Nodes, e.g.Nodes[n].Name)
 		}
 		var mat []float32
-		if mat, e.Cause = c.weights(); mat == nil {
+		if mat, f.Cause = c.weights(); mat == nil {
 			continue
 		}
-		e.Zeros, e.Weights = zeros(mat), int64(len(mat))
+		f.Zeros, f.Weights = zeros(mat), int64(len(mat))
 		if c.Format != study.Same {
-			e.Cause = study.NoFormat
+			if f.Cause = e.store(c.Layer, mat, c.Format, &ranges{m: m, given: o.Ranges}); f.Cause == "" {
+				continue
+			}
 		}
-		consts[c.Layer.Value] = c.Layer.Write(mat)
+		if c.Structure != study.Dense || c.Matrix != nil {
+			e.set(c.Layer.Value, c.Layer.Write(mat))
+		}
 	}
-	return weights.With(m, maps.Clone(consts)), effects, nil
+	return e.finish(), effects, nil
+}
+
+// raised is the model with the operator set that the formats need, where it can have that.
+func raised(m *graph.Model, changes []Change) *graph.Model {
+	if m.Format != "onnx" {
+		return m
+	}
+	for _, c := range changes {
+		to := 0
+		switch c.Format {
+		case study.Int8, study.Weight8:
+			to = 13 // scales for channels
+		case study.Weight4:
+			if n := m.Main().Nodes[c.Layer.Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
+				to = 21 // integers of four bits
+			}
+		}
+		if next := raise(m, to); next != nil {
+			m = next
+		}
+	}
+	return m
+}
+
+// store stores a layer's weights in another format.
+func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
+	if l.Quant != nil { // of integers there is one format
+		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8) || b == 4 && to == study.Weight4 {
+			e.set(l.Value, l.Write(mat))
+			return ""
+		}
+		return study.NoFormat
+	}
+	if to == study.Half && l.Const.Type == tensor.Float16 {
+		e.set(l.Value, l.Write(mat))
+		return ""
+	}
+	if e.coded == nil {
+		e.coded, e.ranges = map[int]coded{}, r
+	}
+	if e.m.Format == "tflite" {
+		return (&liteFormats{e}).store(l, mat, to)
+	}
+	return (&onnxFormats{e}).store(l, mat, to)
 }
 
 func zeros(mat []float32) (n int64) {

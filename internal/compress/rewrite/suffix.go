@@ -141,7 +141,17 @@ func (x *suffix) follow() {
 				if at := x.made[id]; at >= 0 {
 					x.in[at] = true
 				}
+				x.initialise()
 			}
+		}
+	}
+}
+
+// initialise adds what gives variables their first values.
+func (x *suffix) initialise() {
+	for i, n := range x.g.Nodes {
+		if n.Op == "CALL_ONCE" {
+			x.in[i] = true
 		}
 	}
 }
