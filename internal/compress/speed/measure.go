@@ -331,22 +331,9 @@ func (r *run) changed(c study.Change) error {
 		runtime.GC() // between measurements, since it is off within them
 	}()
 	x.assign(r.parts)
-	var before, after []times
-	n := r.size()
-	turn := func(x *model, to *[]times) error {
-		t, err := r.runs(x, n)
-		*to = append(*to, t)
+	before, after, err := r.turns(x)
+	if err != nil {
 		return err
-	}
-	for begin := time.Now(); len(before) < 2*least || time.Since(begin) < r.o.Time && len(before) < 2*most; {
-		for _, next := range []struct {
-			x  *model
-			to *[]times
-		}{{r.dense, &before}, {x, &after}, {x, &after}, {r.dense, &before}} {
-			if err := turn(next.x, next.to); err != nil {
-				return err
-			}
-		}
 	}
 	out := &study.SpeedPoints{}
 	for i := range r.parts {
