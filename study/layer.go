@@ -68,6 +68,12 @@ const (
 	Head Cause = "head"
 	// Unrun: the layer did not run, so that nothing could be measured.
 	Unrun Cause = "unrun"
+	// NoData: there is no figure of a change of the layer.
+	NoData Cause = "no_data"
+	// NoGain: no change of the layer costs less than the layer as it is.
+	NoGain Cause = "no_gain"
+	// Spent: what the layer would gain is worth less than what others gain for the same loss.
+	Spent Cause = "spent"
 )
 
 // Structure says which weights become zero together.
