@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/weights"
@@ -89,8 +90,12 @@ func raised(m *graph.Model, changes []Change) *graph.Model {
 	if m.Format != "onnx" {
 		return m
 	}
+	var shapes func(id int) []int
 	for _, c := range changes {
 		to := 0
+		if c.Layer.Quant != nil || c.Layer.Fixed != "" {
+			continue
+		}
 		switch c.Format {
 		case study.Int8, study.Weight8:
 			to = 13 // scales for channels
@@ -99,7 +104,13 @@ func raised(m *graph.Model, changes []Change) *graph.Model {
 				to = 21 // integers of four bits
 			}
 		}
-		if next := raise(m, to); next != nil {
+		if m.Opsets[graph.ONNX] >= to {
+			continue
+		}
+		if shapes == nil {
+			shapes = planned(m)
+		}
+		if next := raise(m, to, shapes); next != nil {
 			m = next
 		}
 	}
@@ -109,7 +120,7 @@ func raised(m *graph.Model, changes []Change) *graph.Model {
 // store stores a layer's weights in another format.
 func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
 	if l.Quant != nil { // of integers there is one format
-		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8) || b == 4 && to == study.Weight4 {
+		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.whole(l)) || b == 4 && to == study.Weight4 {
 			e.set(l.Value, l.Write(mat))
 			return ""
 		}
@@ -126,6 +137,18 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges
 		return (&liteFormats{e}).store(l, mat, to)
 	}
 	return (&onnxFormats{e}).store(l, mat, to)
+}
+
+// whole reports whether what a layer multiplies with integer weights is integers too.
+func (e *edit) whole(l *weights.Layer) bool {
+	if l.Data < 0 {
+		return false
+	}
+	if n := e.g.Nodes[l.Node]; strings.HasPrefix(n.Op, "QLinear") || strings.Contains(n.Op, "Integer") || n.Op == "QGemm" {
+		return true
+	}
+	maker := e.made[l.Data]
+	return e.g.Values[l.Data].Type.IsInteger() || maker != nil && maker.Op == "DequantizeLinear"
 }
 
 func zeros(mat []float32) (n int64) {

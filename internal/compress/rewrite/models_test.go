@@ -50,6 +50,18 @@ func each(t *testing.T, folders []string, skip []string, do func(t *testing.T, f
 	}
 }
 
+func open(t *testing.T, file string) *graph.Model {
+	t.Helper()
+	m, err := modelfile.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Close != nil {
+		t.Cleanup(func() { _ = m.Close() })
+	}
+	return m
+}
+
 // run runs a model once and returns the session, nil where it cannot run by itself.
 func run(t *testing.T, m *graph.Model, in []*tensor.Tensor, o engine.Options) *engine.Session {
 	t.Helper()

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
@@ -75,4 +76,48 @@ func reach(x []float32) (lo, hi float32) {
 		}
 	}
 	return lo, hi
+}
+
+// planned gives the shapes of a main graph's values for made inputs, or those that the file declares; nil
+// where neither tells.
+func planned(m *graph.Model) func(id int) []int {
+	g := m.Main()
+	shapes := make([][]int, len(g.Values))
+	for id, v := range g.Values {
+		switch {
+		case v.Const != nil:
+			shapes[id] = v.Const.Shape
+		case v.HasShape && !slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }):
+			shapes[id] = v.Shape
+		}
+	}
+	of := func(id int) []int {
+		if id < 0 || id >= len(shapes) {
+			return nil
+		}
+		return shapes[id]
+	}
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	if err != nil {
+		return of
+	}
+	for i, x := range in {
+		shapes[g.Inputs[i]] = x.Shape
+	}
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true})
+	if err != nil {
+		return of
+	}
+	defer s.Close()
+	for _, st := range s.Steps() {
+		if st.Node == nil || st.Graph != 0 {
+			continue
+		}
+		for i, id := range st.Node.Outputs {
+			if id >= 0 && id < len(shapes) && i < len(st.Out) && st.Out[i] != nil {
+				shapes[id] = st.Out[i].Shape
+			}
+		}
+	}
+	return of
 }
