@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -140,4 +141,10 @@ func stopped(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return err
+}
+
+// inputs are those of a batch.
+func (j *Job) inputs(batch int) ([]*tensor.Tensor, error) {
+	ins, _, err := feed.Inputs(j.m, j.feed(batch))
+	return ins, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/study"
 )
@@ -63,15 +62,10 @@ func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
 	} else if err := fits(p, &s); err != nil {
 		return nil, err
 	}
-	union := slices.Clone(p.Changes)
-	for _, c := range s.Changes {
-		if !slices.Contains(union, c) {
-			union = append(union, c)
-		}
-	}
-	if j.Study().Speed(s.Name) == nil || len(union) > len(p.Changes) {
+	all := union(p.Changes, s.Changes)
+	if j.Study().Speed(s.Name) == nil || len(all) > len(p.Changes) {
 		grown := *p
-		grown.Changes, grown.Done = union, false
+		grown.Changes, grown.Done = all, false
 		if err := j.File.Append(study.Record{Speed: &grown}); err != nil {
 			return nil, err
 		}
@@ -119,7 +113,7 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 			Target: o.Target, Options: o.Runs, Feed: j.feed(o.Batch), Changes: changes, Have: has, Progress: j.o.Progress,
 		}, yield)
 	}
-	ins, _, err := feed.Inputs(j.m, j.feed(o.Batch))
+	ins, err := j.inputs(o.Batch)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compa
 	defer measure.Quiet(machine.HeapRoom())()
 	r := &run{m: before, o: &o, ctx: ctx}
 	if o.Time == 0 {
-		o.Time = usualTime
+		o.Time = UsualTime
 	}
 	if r.dense, err = r.session(before, nil); err != nil {
 		return nil, err

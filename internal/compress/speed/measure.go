@@ -44,8 +44,10 @@ const (
 	group     = 10 * time.Millisecond // of runs between two changes of the model
 	least     = 3                     // turns of ABBA: six pairs, from which on there is an interval
 	most      = 40
-	usualTime = 400 * time.Millisecond
 )
+
+// UsualTime is how long a changed model and the unchanged one take turns where nobody says.
+const UsualTime = 400 * time.Millisecond
 
 // ErrNothing tells that no layer of a model runs that has weights.
 var ErrNothing = errors.New("no layer with weights runs")
@@ -60,7 +62,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	defer measure.Quiet(machine.HeapRoom())()
 	r := &run{m: m, layers: layers, o: &o, ctx: ctx, yield: yield}
 	if r.o.Time == 0 {
-		r.o.Time = usualTime
+		r.o.Time = UsualTime
 	}
 	if r.dense, err = r.session(m, nil); err != nil {
 		return err
@@ -249,7 +251,7 @@ func (r *run) warm() error {
 		since := time.Since(begin)
 		late := took[len(took)/2:]
 		j := stats.Judge(late)
-		if len(took) >= 3 && since > 3*usualTime || len(took) >= 20 && since > usualTime && j.Steady != nil && *j.Steady {
+		if len(took) >= 3 && since > 3*UsualTime || len(took) >= 20 && since > UsualTime && j.Steady != nil && *j.Steady {
 			r.each = time.Duration(stats.Median(late) * 1e9)
 			return nil
 		}
