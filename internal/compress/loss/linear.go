@@ -25,35 +25,35 @@ const (
 // operand is a place of weights at which an operator is linear in them: the inputs with the weights, the data, its
 // scale and zero point, and the bias. Places below 1, but of weights and data, are absent.
 type operand struct {
-	kind                kind
-	weights, data       int
-	scale, zero, bias   int
-	alpha               bool // the product is scaled by alpha, the bias by beta
-	transposed          string // the attribute that transposes the data
+	kind              kind
+	weights, data     int
+	scale, zero, bias int
+	alpha             bool   // the product is scaled by alpha, the bias by beta
+	transposed        string // the attribute that transposes the data
 }
 
 var linear = map[string][]operand{
-	"Conv":                         {{kind: conv, weights: 1, bias: 2}},
-	"FusedConv":                    {{kind: conv, weights: 1, bias: 2}},
-	"NhwcConv":                     {{kind: convLast, weights: 1, bias: 2}},
-	"QLinearConv":                  {{kind: conv, weights: 3, scale: 1, zero: 2, bias: 8}},
-	"ConvInteger":                  {{kind: conv, weights: 1, zero: 2}},
-	"ConvTranspose":                {{kind: deconv, weights: 1, bias: 2}},
-	"Gemm":                         {{kind: rows, weights: 1, bias: 2, alpha: true, transposed: "transA"}, {kind: columns, data: 1, bias: -1, alpha: true, transposed: "transB"}},
-	"MatMul":                       {{kind: rows, weights: 1}, {kind: columns, data: 1}},
-	"QLinearMatMul":                {{kind: rows, weights: 3, scale: 1, zero: 2}, {kind: columns, data: 3, scale: 4, zero: 5}},
-	"MatMulInteger":                {{kind: rows, weights: 1, zero: 2}, {kind: columns, data: 1, zero: 3}},
-	"MatMulIntegerToFloat":         {{kind: rows, weights: 1, scale: 2, zero: 4, bias: 6}},
-	"MatMulNBits":                  {{kind: rows, weights: 1, bias: 5}},
-	"Gather":                       {{kind: table, data: 1}},
-	"CONV_2D":                      {{kind: convLast, weights: 1, bias: 2}},
-	"DEPTHWISE_CONV_2D":            {{kind: convLast, weights: 1, bias: 2}},
-	"CONV_3D":                      {{kind: convLast, weights: 1, bias: 2}},
-	"TRANSPOSE_CONV":               {{kind: deconvLast, weights: 1, data: 2, bias: 3}},
-	"FULLY_CONNECTED":              {{kind: flat, weights: 1, bias: 2}},
-	"BATCH_MATMUL":                 {{kind: rows, weights: 1, transposed: "adj_x"}, {kind: columns, data: 1, transposed: "adj_y"}},
-	"GATHER":                       {{kind: table, data: 1}},
-	"EMBEDDING_LOOKUP":             {{kind: table, weights: 1}},
+	"Conv":                 {{kind: conv, weights: 1, bias: 2}},
+	"FusedConv":            {{kind: conv, weights: 1, bias: 2}},
+	"NhwcConv":             {{kind: convLast, weights: 1, bias: 2}},
+	"QLinearConv":          {{kind: conv, weights: 3, scale: 1, zero: 2, bias: 8}},
+	"ConvInteger":          {{kind: conv, weights: 1, zero: 2}},
+	"ConvTranspose":        {{kind: deconv, weights: 1, bias: 2}},
+	"Gemm":                 {{kind: rows, weights: 1, bias: 2, alpha: true, transposed: "transA"}, {kind: columns, data: 1, bias: -1, alpha: true, transposed: "transB"}},
+	"MatMul":               {{kind: rows, weights: 1}, {kind: columns, data: 1}},
+	"QLinearMatMul":        {{kind: rows, weights: 3, scale: 1, zero: 2}, {kind: columns, data: 3, scale: 4, zero: 5}},
+	"MatMulInteger":        {{kind: rows, weights: 1, zero: 2}, {kind: columns, data: 1, zero: 3}},
+	"MatMulIntegerToFloat": {{kind: rows, weights: 1, scale: 2, zero: 4, bias: 6}},
+	"MatMulNBits":          {{kind: rows, weights: 1, bias: 5}},
+	"Gather":               {{kind: table, data: 1}},
+	"CONV_2D":              {{kind: convLast, weights: 1, bias: 2}},
+	"DEPTHWISE_CONV_2D":    {{kind: convLast, weights: 1, bias: 2}},
+	"CONV_3D":              {{kind: convLast, weights: 1, bias: 2}},
+	"TRANSPOSE_CONV":       {{kind: deconvLast, weights: 1, data: 2, bias: 3}},
+	"FULLY_CONNECTED":      {{kind: flat, weights: 1, bias: 2}},
+	"BATCH_MATMUL":         {{kind: rows, weights: 1, transposed: "adj_x"}, {kind: columns, data: 1, transposed: "adj_y"}},
+	"GATHER":               {{kind: table, data: 1}},
+	"EMBEDDING_LOOKUP":     {{kind: table, weights: 1}},
 }
 
 // product is how a node multiplies with the weights of a layer.
