@@ -90,6 +90,9 @@ func (c *Compression) failed(err error, file string) error {
 	if _, ok := errors.AsType[*study.OtherError](err); ok || errors.Is(err, study.ErrNotStudy) {
 		return &StudyError{File: file, Err: err}
 	}
+	if e := dataError(err); e != nil {
+		return e
+	}
 	return failed(c.m.g.Path, err)
 }
 

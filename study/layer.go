@@ -1,5 +1,7 @@
 package study
 
+import "strconv"
+
 // Layer is a constant of a model that an operator multiplies with: what can be pruned and
 // quantised. An operator with several, such as an LSTM, is several layers; a constant that
 // several operators read is one.
@@ -136,3 +138,9 @@ type Change struct {
 
 // IsZero reports whether nothing changes.
 func (c Change) IsZero() bool { return c.Structure == Dense && c.Format == Same }
+
+// Called reports whether a name means the layer, which stands at a position of the list: its own, that of its operator, of its
+// weights or of its output, or the position.
+func (l *Layer) Called(name string, at int) bool {
+	return name == l.Name || name == l.Op || name == l.Weight || name == l.ID || name == strconv.Itoa(at)
+}

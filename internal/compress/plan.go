@@ -11,7 +11,6 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
 	"github.com/opmeter/opmeter/internal/compress/speed"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -200,10 +199,9 @@ func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *st
 
 // weigh counts what is zero in a changed model.
 func (j *Job) weigh(c *changedModel, p *study.Plan, out *study.Outcome) {
-	zeros, all := int64(0), int64(0)
+	zeros := int64(0)
 	for i := range j.Layers {
 		zeros += j.Layers[i].Zeros
-		all += j.Layers[i].Weights()
 	}
 	for i, e := range c.effects {
 		if e.Cause != "" {
@@ -305,22 +303,4 @@ func (j *Job) dims(id int) []int {
 		return t.Shape
 	}
 	return nil
-}
-
-// Bench compares a changed model, of a plan or of a file, with the unchanged one.
-func (j *Job) bench(name string, points ...study.BenchPoint) error {
-	if j.Study().Bench(name) == nil {
-		if err := j.File.Append(study.Record{Bench: &study.Bench{Name: name, Created: now()}}); err != nil {
-			return err
-		}
-	}
-	return j.File.Append(study.Record{BenchPoints: &study.BenchPoints{Name: name, Points: points}})
-}
-
-// gains says why a comparison shows no gain, "" where it does or nobody can tell.
-func gains(p *study.Plan, speedup *profile.Metric) study.Cause {
-	if speedup == nil || speedup.CI95 == nil || speedup.CI95[0] > 1 || p == nil {
-		return ""
-	}
-	return study.NoKernel
 }
