@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -14,13 +13,49 @@ import (
 )
 
 func newCompress(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
 	c := &cobra.Command{
 		Use:   "compress MODEL",
 		Short: "Find what would make a model faster or smaller, and at what loss",
-		Args:  cobra.ExactArgs(1),
+		Long: `Compress measures what each layer gains from pruned or narrower weights and what its change
+loses, chooses a change for every layer, applies that, runs it, and shows both what was
+predicted and what came out. All results are kept in NAME.study: Ctrl-C, or a crash, loses
+nothing, and the same command goes on. Without --data inputs are random: what is lost is then
+known by ranks at best.
+
+The commands below do one step each.`,
+		Example: `  opmeter compress model.onnx --data images/ --mean 0.5 --std 0.5
+  opmeter compress model.tflite --data x.npy --labels y.npy --max-drop 1%
+  opmeter compress model.onnx --data x.npz --speedup 2 -o study.xlsx
+  opmeter compress apply model.onnx -o small.onnx`,
+		Args: needOneModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				if err := x.whole(c.Context(), j); err != nil {
+					return err
+				}
+				return x.deliver(j.Study(), report.StudyOptions{})
+			})
+		},
 	}
-	c.AddCommand(newCompressPerf(a), newCompressShow(a))
+	x.addStudy(c)
+	x.addSpeed(c)
+	x.loss.add(c)
+	x.plan.add(c)
+	x.addOut(c)
+	c.AddCommand(newCompressPerf(a), newCompressLoss(a), newCompressPlan(a), newCompressApply(a), newCompressBench(a), newCompressRecipe(a), newCompressImport(a), newCompressExport(a), newCompressShow(a))
 	return c
+}
+
+// needOneModel asks for a model.
+func needOneModel(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return useError("name one model file: .tflite or .onnx")
+	}
+	return nil
 }
 
 func newCompressPerf(a *app) *cobra.Command {
@@ -34,13 +69,17 @@ Each gain has an interval. Ctrl-C keeps what was measured, and the same command 
 		Example: `  opmeter compress perf model.onnx
   opmeter compress perf model.onnx --threads 2 --batch 8 --name throughput
   opmeter compress perf model.tflite --on efr32xg24-mvp --precision int8`,
-		Args: cobra.ExactArgs(1),
+		Args: needOneModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := x.check(); err != nil {
 				return err
 			}
 			return x.with(args[0], func(j *opmeter.Compression) error {
-				p, err := x.speed(c.Context(), j)
+				o, err := x.speedOptions()
+				if err != nil {
+					return err
+				}
+				p, err := j.Speed(c.Context(), o)
 				if err != nil {
 					return err
 				}
@@ -55,25 +94,25 @@ Each gain has an interval. Ctrl-C keeps what was measured, and the same command 
 	return c
 }
 
-// speed makes the performance profile that the flags ask for.
-func (x *compressCommand) speed(ctx context.Context, j *opmeter.Compression) (*study.Speed, error) {
-	o := opmeter.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
+// speedOptions gathers the flags of a performance profile.
+func (x *compressCommand) speedOptions() (o opmeter.SpeedOptions, err error) {
+	o = opmeter.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
 	if len(x.target.on) > 1 {
-		return nil, useError("--on: one target for a profile; give each a command")
+		return o, useError("--on: one target for a profile; give each a command")
 	}
 	if id := x.target.on[0]; id != "host" {
 		set, faults, err := x.target.load()
 		if err != nil {
-			return nil, err
+			return o, err
 		}
 		x.a.leftOut(faults)
 		t, err := set.Find(id)
 		if err != nil {
-			return nil, told(err)
+			return o, told(err)
 		}
 		o.On = &t
 	}
-	return j.Speed(ctx, o)
+	return o, nil
 }
 
 func newCompressShow(a *app) *cobra.Command {

@@ -123,20 +123,25 @@ type compressCommand struct {
 	numbers []study.Format
 	flops   bool
 	time    time.Duration
+	loss    lossFlags
+	plan    planFlags
 
 	format string
 	files  []string
 	top    int
-	open   bool
 }
 
 // addStudy adds what says which study is meant.
 func (x *compressCommand) addStudy(c *cobra.Command) {
+	x.addStudyOnly(c)
+	wholeVar(c, &x.m.batch, "batch", 0, 1, most, "first dimension of every input (default: that of the file)", "")
+}
+
+// addStudyOnly is addStudy for verbs that take several batches.
+func (x *compressCommand) addStudyOnly(c *cobra.Command) {
 	c.Flags().StringVar(&x.study, "study", "", "`FILE` with all results (default: NAME.study here)")
-	x.m.add(c)
-	if f := c.Flags().Lookup("batch"); f != nil {
-		f.Usage = "first dimension of every input (default: that of the file)"
-	}
+	c.Flags().StringArrayVar(&x.m.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
+	c.Flags().StringArrayVar(&x.m.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
 	c.Flags().Var(&natural{&x.m.seed}, "seed", "seed of random inputs and choices")
 	c.Flags().StringVar(&x.m.maxMemory, "max-memory", "", "`SIZE`: most memory for the model's values, such as 4GiB")
 }
@@ -191,16 +196,21 @@ func (x *compressCommand) check() error {
 // work.
 func studyName(model string) string { return baseName(model) + study.Extension }
 
+// file is the study of a model.
+func (x *compressCommand) file(model string) string {
+	if x.study != "" {
+		return x.study
+	}
+	return studyName(model)
+}
+
 // with opens model and study for work.
 func (x *compressCommand) with(model string, do func(c *opmeter.Compression) error) error {
 	path, err := findModel(model)
 	if err != nil {
 		return err
 	}
-	name := x.study
-	if name == "" {
-		name = studyName(path)
-	}
+	name := x.file(path)
 	if err := ready(x.files, path, name); err != nil {
 		return err
 	}

@@ -74,6 +74,14 @@ var flags = map[string]struct{ flag, hint string }{
 	"Structures":     {"--structure", ""},
 	"Formats":        {"--precision", ""},
 	"Name":           {"--name", ""},
+	"Method":         {"--method", ""},
+	"Metric":         {"--metric", ""},
+	"Loss":           {"--loss", ""},
+	"Plan":           {"--plan", ""},
+	"Goal":           {"goal", ""},
+	"Exclude":        {"--exclude", ""},
+	"Fit":            {"--fit", ""},
+	"Kind":           {"--kind", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit
@@ -102,6 +110,9 @@ func told(err error) error {
 			return useError("--engine-option: %w; opmeter engines %s lists them", err, e.Engine)
 		}
 		return withStatus(statusSource, err)
+	}
+	if _, ok := errors.AsType[*opmeter.DataError](err); ok {
+		return withStatus(statusInput, err)
 	}
 	if e, ok := errors.AsType[*opmeter.StudyError](err); ok {
 		if e.Busy {
