@@ -438,6 +438,9 @@ func (v *view) why(i int) study.Cause {
 	return best
 }
 
+// widest is the longest text of a cell that may be cut.
+const widest = 40
+
 // grid writes rows of columns, those that fit.
 func (v *view) grid(b *strings.Builder, cols []studyColumn, rows []int) {
 	ds := make([]drawn, 0, len(cols))
@@ -446,6 +449,9 @@ func (v *view) grid(b *strings.Builder, cols []studyColumn, rows []int) {
 		empty := true
 		for _, i := range rows {
 			s := c.cell(i)
+			if c.flex > 0 {
+				s = d.shorten(s, widest)
+			}
 			empty = empty && s == ""
 			d.cells = append(d.cells, s)
 			d.width = max(d.width, lipgloss.Width(s))

@@ -344,6 +344,9 @@ func (r *run) changed(c study.Change) error {
 		was, now := r.dense.kernel(p, i), x.kernel(p, i)
 		for k, l := range p.layers {
 			pt := study.SpeedPoint{Layer: l, Change: c, Kernel: now, Cause: effects[l].Cause}
+			if pt.Cause == "" && len(x.steps[i]) == 0 {
+				pt.Cause = study.Unrun
+			}
 			if pt.Cause == "" {
 				pt.Ratio = ratio
 				pt.Latency = metric(column(after, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())

@@ -2,6 +2,7 @@ package speed
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/engine"
@@ -105,7 +106,8 @@ func (p *part) share(layers []*weights.Layer) {
 }
 
 // trace says for each node of a changed model which node of the unchanged one it stands for: that with an
-// output of the same name, and for nodes that were put in the first such one that reads what they make; -1 for none.
+// output of the same name, or of the beginning of its name where it computes; and for nodes that were put in the first
+// such one that reads what they make. -1 for none.
 func trace(from, to *graph.Graph) []int {
 	made := map[string]int{}
 	for i, n := range from.Nodes {
@@ -119,15 +121,8 @@ func trace(from, to *graph.Graph) []int {
 	reader := map[int]int{} // of a value: what its reader stands for
 	for i := len(to.Nodes) - 1; i >= 0; i-- {
 		n := to.Nodes[i]
-		out[i] = -1
+		out[i] = stands(made, to, n)
 		for _, id := range n.Outputs {
-			if id < 0 {
-				continue
-			}
-			if k, ok := made[to.Values[id].Name]; ok {
-				out[i] = k
-				break
-			}
 			if k, ok := reader[id]; ok && out[i] < 0 {
 				out[i] = k
 			}
@@ -139,6 +134,29 @@ func trace(from, to *graph.Graph) []int {
 		}
 	}
 	return out
+}
+
+// stands is the node that a changed one stands for by the names of its outputs, -1 for none.
+func stands(made map[string]int, g *graph.Graph, n *graph.Node) int {
+	for _, id := range n.Outputs {
+		if id < 0 {
+			continue
+		}
+		name := g.Values[id].Name
+		if k, ok := made[name]; ok {
+			return k
+		}
+		if moves(n) {
+			continue
+		}
+		// What changed models call a value of other numbers is its name with something behind it.
+		for k := strings.LastIndexByte(name, '_'); k > 0; k = strings.LastIndexByte(name[:k], '_') {
+			if at, ok := made[name[:k]]; ok {
+				return at
+			}
+		}
+	}
+	return -1
 }
 
 // steps lists for each part the steps of a changed model that do its work.
