@@ -7,6 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// Raw is the text of a value that is kept as it is.
+type Raw = jsontext.Value
+
 // Member is one name and its value.
 type Member[V any] struct {
 	Name  string

@@ -34,9 +34,10 @@ func Plan(o Options) (*study.Plan, error) {
 		return nil, err
 	}
 	byLoss := p.items(true)
-	items, bound := byLoss, 0.0
+	var items [][]option
+	var bound float64
 	if o.Goal.MaxLoss != nil {
-		bound = p.metric.Bound(*o.Goal.MaxLoss)
+		items, bound = byLoss, p.metric.Bound(*o.Goal.MaxLoss)
 	} else {
 		items = p.items(false)
 		// The difference of large sums: a model that is just within must not fall out.

@@ -37,13 +37,14 @@ type Node struct {
 	PrunableParams       int64 `json:"prunable_params"`
 	PrunableParamsZeroed int64 `json:"prunable_params_zeroed"`
 	// PrunableEquationSensitivity is [Sensitivity] of the node.
-	PrunableEquationSensitivity *float64       `json:"prunable_equation_sensitivity"`
-	Flops                       *float64       `json:"flops"`
-	WeightName                  *string        `json:"weight_name"`
-	WeightShape                 Dims           `json:"weight_shape"`
-	BiasName                    *string        `json:"bias_name"`
-	BiasShape                   Dims           `json:"bias_shape"`
-	Attributes                  map[string]any `json:"attributes"`
+	PrunableEquationSensitivity *float64 `json:"prunable_equation_sensitivity"`
+	Flops                       *float64 `json:"flops"`
+	WeightName                  *string  `json:"weight_name"`
+	WeightShape                 Dims     `json:"weight_shape"`
+	BiasName                    *string  `json:"bias_name"`
+	BiasShape                   Dims     `json:"bias_shape"`
+	// Attributes are JSON: numbers keep all their digits.
+	Attributes map[string]jsonx.Raw `json:"attributes"`
 }
 
 // Dims is a shape of which nil stands for null and a nil dimension for one that is not known.
@@ -58,6 +59,14 @@ func (d Dims) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return jsonx.Marshal([]*int64(d))
+}
+
+// MarshalYAML writes null where nothing is known.
+func (d Dims) MarshalYAML() (any, error) {
+	if d == nil {
+		return nil, nil
+	}
+	return []*int64(d), nil
 }
 
 // MarshalJSON writes null where nothing is known.
@@ -121,8 +130,13 @@ func Analyse(m *graph.Model, shapes func(id int) []int, layers []study.Layer, co
 	for i := range layers {
 		of[layers[i].Node] = append(of[layers[i].Node], &layers[i])
 	}
+	taken := map[string]bool{}
 	for _, n := range g.Nodes {
 		x := b.node(n)
+		if x.ID == "" || taken[x.ID] { // outputs without a name or with one of several, in TFLite
+			x.ID = fmt.Sprintf("%s#%d", x.ID, n.Index)
+		}
+		taken[x.ID] = true
 		if compat {
 			b.weights(n, x)
 			x.Flops = Flops(x)
@@ -147,7 +161,7 @@ type analyser struct {
 
 // node fills in what does not depend on weights.
 func (b *analyser) node(n *graph.Node) *Node {
-	x := &Node{OpType: n.Op, InputNames: []string{}, OutputNames: []string{}, PrunableParams: -1, Attributes: map[string]any{}}
+	x := &Node{OpType: n.Op, InputNames: []string{}, OutputNames: []string{}, PrunableParams: -1, Attributes: map[string]jsonx.Raw{}}
 	for k, v := range n.Attrs {
 		x.Attributes[k] = attribute(v)
 	}
@@ -178,23 +192,28 @@ func (b *analyser) node(n *graph.Node) *Node {
 	return x
 }
 
-// attribute returns what JSON can hold, nil for tensors and graphs.
-func attribute(v any) any {
-	switch v := v.(type) {
+// attribute returns what JSON can hold, null for tensors and graphs.
+func attribute(v any) jsonx.Raw {
+	switch x := v.(type) {
 	case int64, string, bool, []int64, []string:
-		return v
 	case float32:
-		return finite(v)
+		v = finite(x)
 	case []float32:
-		out := make([]any, len(v))
-		for i, f := range v {
+		out := make([]any, len(x))
+		for i, f := range x {
 			out[i] = finite(f)
 		}
-		return out
+		v = out
 	case []byte:
-		return string(v)
+		v = string(x)
+	default:
+		v = nil
 	}
-	return nil
+	b, err := jsonx.Marshal(v)
+	if err != nil {
+		return jsonx.Raw("null")
+	}
+	return b
 }
 
 func finite(f float32) any {

@@ -69,7 +69,7 @@ func (x *Exclusions) Match(layers []study.Layer) (out []int, unmatched []string)
 // ignored_scope (names, patterns, types), and Neural Compressor's op_name_dict and op_type_dict
 // (what stays fp32) and lists of excluded operators. Errors are [FileError] with the line.
 func ParseExclusions(data []byte, file string) (*Exclusions, error) {
-	d, top, err := parse(data, file)
+	d, top, err := parse(data, file, maxBytes)
 	if err != nil {
 		return nil, err
 	}

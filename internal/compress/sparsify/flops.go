@@ -1,5 +1,11 @@
 package sparsify
 
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/jsonx"
+)
+
 // Flops is Sparsify's count of operations, nil where it has none. Its defects are part of it:
 //   - convolutions count a multiply-accumulate once, products twice;
 //   - convolutions in groups are divided by the groups a second time;
@@ -85,25 +91,14 @@ func product(s []int64) float64 {
 	return p
 }
 
-// integers reads an attribute as it is in memory or came from JSON.
-func integers(v any) ([]int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return []int64{v}, true
-	case float64:
-		return []int64{int64(v)}, true
-	case []int64:
-		return v, len(v) > 0
-	case []any:
-		var out []int64
-		for _, e := range v {
-			f, ok := e.(float64)
-			if !ok {
-				return nil, false
-			}
-			out = append(out, int64(f))
-		}
-		return out, len(out) > 0
+// integers reads an attribute that is a whole number or a list of such.
+func integers(v jsonx.Raw) (out []int64, ok bool) {
+	if string(v) == "null" {
+		return nil, false
 	}
-	return nil, false
+	if len(v) > 0 && v[0] != '[' {
+		v = slices.Concat(jsonx.Raw("["), v, jsonx.Raw("]"))
+	}
+	err := jsonx.Unmarshal(v, &out)
+	return out, err == nil && len(out) > 0
 }

@@ -195,7 +195,7 @@ func (r *Recipe) JSON() ([]byte, error) { return jsonx.MarshalIndent(r) }
 // [Recipe.JSON] writes. Variables, aliases and eval(…) with sums and products are followed.
 // Modifiers of other kinds are listed in Ignored. Errors are [FileError] with the line.
 func ParseRecipe(data []byte, file string) (*Recipe, error) {
-	d, top, err := parse(frontMatter(data), file)
+	d, top, err := parse(frontMatter(data), file, maxBytes)
 	if err != nil {
 		return nil, err
 	}

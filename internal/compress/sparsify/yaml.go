@@ -30,8 +30,10 @@ func (e *FileError) Error() string {
 const (
 	maxBytes = 4 << 20
 	maxDepth = 32
-	maxNodes = 1 << 18 // visited, those behind an alias each time again
 )
+
+// maxNodes are values that may be visited, those behind an alias each time again.
+func maxNodes(bytes int) int { return 1<<16 + bytes }
 
 // document is a YAML text that is being read.
 type document struct {
@@ -40,11 +42,11 @@ type document struct {
 	vars map[string]*yaml.Node
 }
 
-// parse reads one YAML document and holds it against the limits.
-func parse(data []byte, file string) (*document, *yaml.Node, error) {
-	d := &document{file: file, left: maxNodes, vars: map[string]*yaml.Node{}}
-	if len(data) > maxBytes {
-		return nil, nil, &FileError{File: file, Text: fmt.Sprintf("is %d bytes long, at most %d were expected", len(data), maxBytes)}
+// parse reads one YAML document of so many bytes at most and holds it against the limits.
+func parse(data []byte, file string, most int) (*document, *yaml.Node, error) {
+	d := &document{file: file, left: maxNodes(len(data)), vars: map[string]*yaml.Node{}}
+	if len(data) > most {
+		return nil, nil, &FileError{File: file, Text: fmt.Sprintf("is %d bytes long, at most %d were expected", len(data), most)}
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -62,7 +64,7 @@ func parse(data []byte, file string) (*document, *yaml.Node, error) {
 // sound visits all nodes as a reader would, so that none needs to count.
 func (d *document) sound(n *yaml.Node, depth int) error {
 	if d.left--; d.left < 0 {
-		return d.bad(n, "aliases multiply the text beyond %d values", maxNodes)
+		return d.bad(n, "aliases multiply the text beyond what its length allows")
 	}
 	if depth > maxDepth {
 		return d.bad(n, "values nest deeper than %d", maxDepth)
