@@ -214,7 +214,7 @@ func (t Target) Estimate(m *Model, o EstimateOptions) (*profile.Profile, error) 
 	if err != nil {
 		return nil, failed(m.g.Path, err)
 	}
-	s := reader{&estimate.Source{Model: ready, Target: t.t, Options: chip.Options{Runtime: o.Runtime, Build: o.Build, Clock: chip.Hertz(o.ClockHz), Name: o.Name}}, m}
+	s := reader{&estimate.Source{Model: ready, Target: t.t, Options: o.chip()}, m}
 	p, err := source.Collect(context.Background(), s, source.Options{Version: buildinfo.Version()})
 	return p, failed(m.g.Path, err)
 }
@@ -235,6 +235,11 @@ func (m *Model) estimable(in Inputs) (*estimate.Model, error) {
 	var e *estimate.Model
 	err = m.reading(func() (err error) { e, err = estimate.Prepare(m.g, f, m.identity); return err })
 	return e, err
+}
+
+// chip translates the options that are the target's.
+func (o *EstimateOptions) chip() chip.Options {
+	return chip.Options{Runtime: o.Runtime, Build: o.Build, Clock: chip.Hertz(o.ClockHz), Name: o.Name}
 }
 
 // Estimate estimates a model on the program's target with an id; see

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"os"
 
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/lines"
 )
 
 // JournalV1 names the format of journals: lines of JSON, the first one saying so,
@@ -85,7 +85,7 @@ func Events(r io.Reader, yield func(Event) bool) error { return events(r, maxLin
 func events(r io.Reader, most int, yield func(Event) bool) error {
 	br := bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
-		line, err := readLine(br, most)
+		line, err := lines.Read(br, most)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -105,24 +105,6 @@ func events(r io.Reader, most int, yield func(Event) bool) error {
 		}
 		if !yield(e) {
 			return nil
-		}
-	}
-}
-
-// readLine returns a line of at most so many bytes without its end; io.EOF where none
-// is whole.
-func readLine(r *bufio.Reader, most int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimSuffix(line, []byte("\n")), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		case len(line) > most:
-			return nil, fmt.Errorf("longer than %d bytes", most)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package study
 
+import "strconv"
+
 // Layer is a constant of a model that an operator multiplies with: what can be pruned and
 // quantised. An operator with several, such as an LSTM, is several layers; a constant that
 // several operators read is one.
@@ -68,6 +70,12 @@ const (
 	Head Cause = "head"
 	// Unrun: the layer did not run, so that nothing could be measured.
 	Unrun Cause = "unrun"
+	// NoData: there is no figure of a change of the layer.
+	NoData Cause = "no_data"
+	// NoGain: no change of the layer costs less than the layer as it is.
+	NoGain Cause = "no_gain"
+	// Spent: what the layer would gain is worth less than what others gain for the same loss.
+	Spent Cause = "spent"
 )
 
 // Structure says which weights become zero together.
@@ -130,3 +138,9 @@ type Change struct {
 
 // IsZero reports whether nothing changes.
 func (c Change) IsZero() bool { return c.Structure == Dense && c.Format == Same }
+
+// Called reports whether a name means the layer, which stands at a position of the list: its own, that of its operator, of its
+// weights or of its output, or the position.
+func (l *Layer) Called(name string, at int) bool {
+	return name == l.Name || name == l.Op || name == l.Weight || name == l.ID || name == strconv.Itoa(at)
+}

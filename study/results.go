@@ -179,6 +179,10 @@ type Plan struct {
 	Gap   *float64 `json:"gap,omitzero"`
 	// Front are the plans for other goals: cost against loss, in order of cost.
 	Front []FrontPoint `json:"front,omitzero"`
+	// Adds says how losses of layers add up to that of the plan: a word of package choose.
+	Adds string `json:"adds,omitzero"`
+	// Moves are the next steps of layers, the one that gains most for its loss first.
+	Moves []Move `json:"moves,omitzero"`
 }
 
 // Choice is what a plan does to a layer.
@@ -205,7 +209,10 @@ type Outcome struct {
 
 // FrontPoint is a plan of the Pareto front.
 type FrontPoint struct {
-	Cost    float64  `json:"cost"`
+	// Cost is of the whole model, in the unit of the goal.
+	Cost float64 `json:"cost"`
+	// Loss is what adds up over layers: how much accuracy is lost, the error, the noise's power
+	// by the signal's where the metric is a ratio in decibels.
 	Loss    float64  `json:"loss"`
 	Changes []Change `json:"changes"` // by layer
 	// Chosen marks the point that the plan takes.

@@ -122,7 +122,7 @@ operator, and how sure that is: here, with an engine of its own, or on a chip.`,
 		Version:       buildinfo.Version(),
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}

@@ -70,6 +70,18 @@ var flags = map[string]struct{ flag, hint string }{
 	"Until":          {"--until", ""},
 	"Timeout":        {"--timeout", ""},
 	"Reconnect":      {"--reconnect", ""},
+	"Levels":         {"--levels", ""},
+	"Structures":     {"--structure", ""},
+	"Formats":        {"--precision", ""},
+	"Name":           {"--name", ""},
+	"Method":         {"--method", ""},
+	"Metric":         {"--metric", ""},
+	"Loss":           {"--loss", ""},
+	"Plan":           {"--plan", ""},
+	"Goal":           {"goal", ""},
+	"Exclude":        {"--exclude", ""},
+	"Fit":            {"--fit", ""},
+	"Kind":           {"--kind", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit
@@ -98,6 +110,15 @@ func told(err error) error {
 			return useError("--engine-option: %w; opmeter engines %s lists them", err, e.Engine)
 		}
 		return withStatus(statusSource, err)
+	}
+	if _, ok := errors.AsType[*opmeter.DataError](err); ok {
+		return withStatus(statusInput, err)
+	}
+	if e, ok := errors.AsType[*opmeter.StudyError](err); ok {
+		if e.Busy {
+			return withStatus(statusSource, err)
+		}
+		return withStatus(statusInput, err)
 	}
 	if _, ok := errors.AsType[*opmeter.NodeError](err); ok {
 		return withStatus(statusSource, err)

@@ -39,6 +39,7 @@ type pending struct {
 	mu sync.Mutex
 	// journals hold what was measured and is in no file yet, by the first file that it is for.
 	journals map[string]string
+	study    string        // file that has all that is known, "" for none
 	keeps    time.Duration // how long a measurement that goes on may take to end, 0 for none
 }
 
@@ -72,10 +73,10 @@ func (p *pending) journalOf(files []string) string {
 }
 
 // state is what a stop finds.
-func (p *pending) state() (journals []string, keeps time.Duration) {
+func (p *pending) state() (journals []string, study string, keeps time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(maps.Values(p.journals)), p.keeps
+	return slices.Sorted(maps.Values(p.journals)), p.study, p.keeps
 }
 
 // Main runs the program with its arguments (without the program's name) and returns
@@ -107,7 +108,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // finish waits for work that was told to end, but not for long.
 func (a *app) finish(done <-chan int, stopped int) int {
 	wait := patience
-	if _, keeps := a.state(); keeps > 0 {
+	if _, _, keeps := a.state(); keeps > 0 {
 		wait = keeps
 	}
 	late := time.NewTimer(wait)
@@ -121,7 +122,7 @@ func (a *app) finish(done <-chan int, stopped int) int {
 	case <-late.C:
 	}
 	atomicfile.Abandon()
-	journals, _ := a.state()
+	journals, study, _ := a.state()
 	if a.tty {
 		fmt.Fprint(a.err, "\r\x1b[K")
 	}
@@ -129,7 +130,9 @@ func (a *app) finish(done <-chan int, stopped int) int {
 	for _, j := range journals {
 		fmt.Fprintf(a.err, "opmeter: stopped; what was known is in %s: opmeter report opens it\n", text.Clean(j))
 	}
-	if len(journals) == 0 {
+	if study != "" {
+		fmt.Fprintf(a.err, "opmeter: %v\n", oneLine(a.stoppedStudy(errStopped, study).Error()))
+	} else if len(journals) == 0 {
 		fmt.Fprintf(a.err, "opmeter: %v\n", errStopped)
 	}
 	return stopped

@@ -1,5 +1,5 @@
-// Package deepsparse reads what the tools of DeepSparse export: results of
-// deepsparse.benchmark as JSON, and layers of deepsparse.analyze as JSON or CSV.
+// Package deepsparse reads and writes what the tools of DeepSparse export: results of
+// deepsparse.benchmark as JSON, and layers of deepsparse.analyze as JSON, CSV or a table.
 //
 // Source of the formats: benchmark_model.py, analyze.py and debug_analysis.py of the
 // DeepSparse project.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/filelock"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -55,8 +56,12 @@ func Write(dir string, ps []*profile.Profile, o FolderOptions) (stem string, fil
 			return "", nil, err
 		}
 	}
-	unlock := lock(root)
-	defer unlock()
+	if f, err := os.Open(root); err == nil {
+		// Where it cannot be had, as on some network file systems, work goes on without: files are made only
+		// where there are none, and at worst two instances of different seconds have one number.
+		_ = filelock.Wait(f)
+		defer f.Close()
+	}
 	stamp, n := o.place(root, len(ps))
 	for _, p := range ps {
 		var made []string

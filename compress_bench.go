@@ -1,0 +1,134 @@
+package opmeter
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// BenchOptions say what is compared with the unchanged model, and where.
+type BenchOptions struct {
+	// Plan is applied, "" for the last one; or Model is compared, nil for none.
+	Plan  string
+	Model *Model
+	// Name of the comparison, "" for that of plan or model.
+	Name string
+	// Engines run the models, each with each number of threads and size of batch; nil stands for opmeter's own, which an empty list has, as
+	// empty lists of the others stand for 1 thread and the batch of the file.
+	Engines          []*Engine
+	Threads, Batches []int
+	// Time of each comparison, 0 for 1.6 s, or for engines of others 2 s each.
+	Time time.Duration
+}
+
+// Bench compares a compressed model with the unchanged one, in turns: every engine, number of threads and batch. What fails is kept with the
+// reason and keeps nothing else from being measured. Points that are there from an earlier call stay.
+func (c *Compression) Bench(ctx context.Context, o BenchOptions) (*study.Bench, error) {
+	changed, name := o.Model, o.Name
+	if changed == nil {
+		data, _, err := c.Apply(o.Plan)
+		if err != nil {
+			return nil, err
+		}
+		if changed, err = OpenBytes(base(c.m.g.Path)+"."+c.m.g.Format, data); err != nil {
+			return nil, err
+		}
+		defer changed.Close()
+		if name == "" {
+			if name, err = c.j.PlanName(o.Plan); err != nil {
+				return nil, c.failed(err, "")
+			}
+		}
+	} else if name == "" {
+		name = base(changed.g.Path)
+	}
+	engines, threads, batches := o.Engines, o.Threads, o.Batches
+	if len(engines) == 0 {
+		engines = []*Engine{nil}
+	}
+	if len(threads) == 0 {
+		threads = []int{1}
+	}
+	if len(batches) == 0 {
+		batches = []int{0}
+	}
+	for _, e := range engines {
+		for _, t := range threads {
+			for _, b := range batches {
+				if err := c.benchPoint(ctx, changed, name, e, t, b, o.Time); err != nil {
+					return c.Study().Bench(name), err
+				}
+			}
+		}
+	}
+	return c.Study().Bench(name), nil
+}
+
+// benchPoint measures one point, unless it is there.
+func (c *Compression) benchPoint(ctx context.Context, changed *Model, name string, e *Engine, threads, batch int, t time.Duration) error {
+	p := study.BenchPoint{Engine: "opmeter", Threads: threads, Batch: batch}
+	if e != nil {
+		p.Engine = e.Name
+		if e.Version != "" {
+			p.Engine += " " + e.Version
+		}
+	}
+	if c.j.Has(name, p.Engine, threads, batch) {
+		return nil
+	}
+	var err error
+	if e == nil {
+		err = c.do(func() error {
+			return changed.reading(func() (err error) {
+				p.Before, p.After, p.Speedup, err = c.j.BenchHere(ctx, changed.g, threads, batch, t)
+				return err
+			})
+		})
+	} else {
+		p.Before, p.After, err = c.visits(ctx, changed, e, threads, batch, t)
+		p.Speedup = quotient(p.Before, p.After)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.Canceled):
+		return err
+	case err != nil:
+		p.Error = err.Error()
+	}
+	return c.failed(c.j.Bench(name, p), c.j.File.Path())
+}
+
+// visits measures both models with an engine of others, in turns.
+func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, threads, batch int, t time.Duration) (before, after *profile.Metric, err error) {
+	var turns Turns
+	var ps [2]*profile.Profile
+	var errs [2]error
+	var wait sync.WaitGroup
+	for i, m := range []*Model{c.m, changed} {
+		o := Options{Engine: e, Threads: threads, Inputs: Inputs{Batch: batch}, Time: t, Turns: &turns, bare: true}
+		wait.Go(func() { ps[i], errs[i] = Profile(ctx, m, o) })
+	}
+	wait.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, nil, err
+	}
+	return ps[0].Totals.Latency, ps[1].Totals.Latency, nil
+}
+
+// quotient is how many times as fast the second is, with the widest interval that those of both allow.
+func quotient(before, after *profile.Metric) *profile.Metric {
+	if before == nil || after == nil || before.Median == nil || after.Median == nil || !(*after.Median > 0) {
+		return nil
+	}
+	out := profile.Value(profile.Measured, *before.Median / *after.Median, "medians of runs in turns")
+	if a, b := before.CI95, after.CI95; a != nil && b != nil && b[0] > 0 && b[1] > 0 {
+		out.Band = &[2]float64{a[0] / b[1], a[1] / b[0]}
+		out.Method += "; band by the ends of both intervals"
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/study"
+)
+
+func newCompress(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	c := &cobra.Command{
+		Use:   "compress MODEL",
+		Short: "Find what would make a model faster or smaller, and at what loss",
+		Long: `Compress measures what each layer gains from pruned or narrower weights and what its change
+loses, chooses a change for every layer, applies that, runs it, and shows both what was
+predicted and what came out. All results are kept in NAME.study: Ctrl-C, or a crash, loses
+nothing, and the same command goes on. Without --data inputs are random: what is lost is then
+known by ranks at best.
+
+The commands below do one step each.`,
+		Example: `  opmeter compress model.onnx --data images/ --mean 0.5 --std 0.5
+  opmeter compress model.tflite --data x.npy --labels y.npy --max-drop 1%
+  opmeter compress model.onnx --data x.npz --speedup 2 -o study.xlsx
+  opmeter compress apply model.onnx -o small.onnx`,
+		Args: needOneModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				if err := x.whole(c.Context(), j); err != nil {
+					return err
+				}
+				return x.deliver(j.Study(), report.StudyOptions{})
+			})
+		},
+	}
+	x.addStudy(c)
+	x.addSpeed(c)
+	x.loss.add(c)
+	x.plan.add(c)
+	x.addOut(c)
+	c.AddCommand(newCompressPerf(a), newCompressLoss(a), newCompressPlan(a), newCompressApply(a), newCompressBench(a), newCompressRecipe(a), newCompressImport(a), newCompressExport(a), newCompressShow(a))
+	return c
+}
+
+// needOneModel asks for a model.
+func needOneModel(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return useError("name one model file: .tflite or .onnx")
+	}
+	return nil
+}
+
+func newCompressPerf(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	c := &cobra.Command{
+		Use:   "perf MODEL",
+		Short: "Measure what each layer gains from fewer or narrower weights",
+		Long: `Perf measures how long each layer takes, as it is and with pruned or narrower weights: models
+with the same change in all layers run in turns with the unchanged one, with the same kernels.
+Each gain has an interval. Ctrl-C keeps what was measured, and the same command goes on.`,
+		Example: `  opmeter compress perf model.onnx
+  opmeter compress perf model.onnx --threads 2 --batch 8 --name throughput
+  opmeter compress perf model.tflite --on efr32xg24-mvp --precision int8`,
+		Args: needOneModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				o, err := x.speedOptions()
+				if err != nil {
+					return err
+				}
+				p, err := j.Speed(c.Context(), o)
+				if err != nil {
+					return err
+				}
+				return x.deliver(j.Study(), report.StudyOptions{Speed: p.Name})
+			})
+		},
+	}
+	x.addStudy(c)
+	c.Flags().StringVar(&x.name, "name", "", "`NAME` of the profile (default: host, and what it is of)")
+	x.addSpeed(c)
+	x.addOut(c)
+	return c
+}
+
+// speedOptions gathers the flags of a performance profile.
+func (x *compressCommand) speedOptions() (o opmeter.SpeedOptions, err error) {
+	o = opmeter.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
+	if len(x.target.on) > 1 {
+		return o, useError("--on: one target for a profile; give each a command")
+	}
+	if id := x.target.on[0]; id != "host" {
+		set, faults, err := x.target.load()
+		if err != nil {
+			return o, err
+		}
+		x.a.leftOut(faults)
+		t, err := set.Find(id)
+		if err != nil {
+			return o, told(err)
+		}
+		o.On = &t
+	}
+	return o, nil
+}
+
+func newCompressShow(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	var o report.StudyOptions
+	c := &cobra.Command{
+		Use:   "show STUDY",
+		Short: "Show a study, or write it in other formats",
+		Long: `Show reads a study, also while another process works on it, and shows layers with times, gains and
+losses, the plan and the benches. Files hold everything that is known.`,
+		Example: `  opmeter compress show model.study
+  opmeter compress show model.study --speed host-t2 --top 10
+  opmeter compress show model.study -o study.xlsx -o study.csv`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			path := args[0]
+			if !isStudy(path) && isModel(path) {
+				path = studyName(path)
+			}
+			if err := ready(x.files, path); err != nil {
+				return err
+			}
+			s, damage, err := study.Read(path)
+			if err != nil {
+				return withStatus(statusInput, plainPath(err))
+			}
+			for _, d := range damage {
+				fmt.Fprintf(a.err, "opmeter: %s: %s\n", text.Clean(path), d)
+			}
+			return x.deliver(s, o)
+		},
+	}
+	c.Flags().StringVar(&o.Speed, "speed", "", "`NAME` of the performance profile to show (default: the last)")
+	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile to show (default: the last)")
+	c.Flags().StringVar(&o.Plan, "plan", "", "`NAME` of the plan to show (default: the last)")
+	x.addOut(c)
+	return c
+}
+
+// keepsStudy notes that what is known lies in a study, until the returned function is called.
+func (a *app) keepsStudy(name string) func() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.study = name
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.study = ""
+	}
+}
+
+// stoppedStudy is the end of work that Ctrl-C stopped: what was found is safe.
+func (a *app) stoppedStudy(err error, name string) error {
+	if errors.Is(err, errStopped) {
+		return withStatus(statusStopped, fmt.Errorf("stopped; what was found is in %s, and the same command goes on", name))
+	}
+	return err
+}

@@ -1,0 +1,374 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/infile"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/study"
+)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func newCompressLoss(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	c := &cobra.Command{
+		Use:   "loss MODEL",
+		Short: "Find what outputs lose when a layer is pruned or narrowed",
+		Long: `Loss changes one layer at a time. The method output takes the relative error of the layer's own
+output on the data, all levels from one pass over it; end-to-end runs the model from the layer on
+and compares its outputs, or its accuracy where there are labels. magnitude, approximated and
+one-shot are Sparsify's. Each figure has an interval by resampling the samples.`,
+		Example: `  opmeter compress loss model.onnx --data x.npy
+  opmeter compress loss model.onnx --data x.npy --labels y.npy --method end-to-end
+  opmeter compress loss model.tflite --method magnitude`,
+		Args: needOneModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			o, err := x.lossOptions()
+			if err != nil {
+				return err
+			}
+			o.Name = x.name
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				p, err := j.Loss(c.Context(), o)
+				if err != nil {
+					return err
+				}
+				return x.deliver(j.Study(), report.StudyOptions{Loss: p.Name})
+			})
+		},
+	}
+	x.addStudy(c)
+	c.Flags().StringVar(&x.name, "name", "", "`NAME` of the profile (default: that of method or metric)")
+	wholeVar(c, &x.threads, "threads", 1, 1, 1024, "threads that compute", "")
+	x.loss.add(c)
+	x.addChanges(c)
+	x.addOut(c)
+	return c
+}
+
+func newCompressPlan(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	var o opmeter.PlanOptions
+	c := &cobra.Command{
+		Use:   "plan MODEL",
+		Short: "Choose a change for every layer, and try it",
+		Long: `Plan takes a performance and a loss profile of the study and chooses a change for every layer, so that
+the model is quickest within a loss, or loses least for a speed or size. The plan is applied and
+run, in turns with the unchanged model, and chosen once more by the difference. With --data what is
+lost is measured on samples that profiles did not use.`,
+		Example: `  opmeter compress plan model.onnx --speedup 2
+  opmeter compress plan model.onnx --max-drop 1% --data x.npy --labels y.npy
+  opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,
+		Args: needOneModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			l, err := x.lossOptions()
+			if err != nil {
+				return err
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				p, err := x.planOptions(j)
+				if err != nil {
+					return err
+				}
+				p.Name, p.Speed, p.Loss, p.Unrun = x.name, o.Speed, o.Loss, o.Unrun
+				if len(x.loss.data) > 0 {
+					p.Data = &l
+				}
+				made, err := j.Plan(c.Context(), p)
+				if err != nil {
+					return err
+				}
+				return x.deliver(j.Study(), report.StudyOptions{Plan: made.Name})
+			})
+		},
+	}
+	x.addStudy(c)
+	c.Flags().StringVar(&x.name, "name", "", "`NAME` of the plan (default: its goal)")
+	c.Flags().StringVar(&o.Speed, "speed", "", "`NAME` of the performance profile (default: the last)")
+	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile (default: the last)")
+	c.Flags().BoolVar(&o.Unrun, "untried", false, "do not apply and run the plan")
+	x.plan.add(c)
+	x.loss.add(c)
+	x.target.addDir(c)
+	x.addOut(c)
+	return c
+}
+
+func newCompressApply(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	var plan, out string
+	c := &cobra.Command{
+		Use:   "apply MODEL -o FILE",
+		Short: "Write the compressed model of a plan",
+		Long: `Apply writes the model of a plan: pruned weights are exact zeros, channels and filters are taken out
+with what reads them, narrow numbers are stored as the format has them. Layers that cannot follow
+the plan stay as they are, and are named.`,
+		Example: `  opmeter compress apply model.onnx -o small.onnx
+  opmeter compress apply model.tflite --plan speedup-2 -o small.tflite`,
+		Args: needOneModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if out == "" {
+				return useError("name the file to write with -o")
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				if end := "." + j.Study().Model.Format; !strings.EqualFold(filepath.Ext(out), end) {
+					return useError("%s: the compressed model is of the format of the model: name it with %s", out, end)
+				}
+				if err := writable(out, args[0], j.Study().Model.Path); err != nil {
+					return err
+				}
+				data, refused, err := j.Apply(plan)
+				if err != nil {
+					return err
+				}
+				if err := atomicfile.Write(out, data); err != nil {
+					return withStatus(statusUse, plainPath(err))
+				}
+				for i := range j.Study().Layers {
+					if why, ok := refused[i]; ok {
+						fmt.Fprintf(a.err, "opmeter: %s stays as it is: %s\n", text.Clean(j.Study().Layers[i].Name), words.StudyCause(why))
+					}
+				}
+				a.sayWrote([]string{out}, true)
+				return nil
+			})
+		},
+	}
+	x.addStudy(c)
+	c.Flags().StringVar(&plan, "plan", "", "`NAME` of the plan (default: the last)")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write")
+	return c
+}
+
+func newCompressBench(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	var o opmeter.BenchOptions
+	var e engineFlags
+	c := &cobra.Command{
+		Use:   "bench MODEL [COMPRESSED]",
+		Short: "Run the compressed model in turns with the unchanged one",
+		Long: `Bench measures the unchanged and the compressed model in turns: the model of a plan, or of a file,
+with every engine, number of threads and size of batch. A gain has an interval; one that
+is missing has its reason.`,
+		Example: `  opmeter compress bench model.onnx
+  opmeter compress bench model.onnx small.onnx --engine opmeter,onnxruntime --threads 1,2 --batch 1,8`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return useError("name a model, and if you like the compressed one")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(); err != nil {
+				return err
+			}
+			list, err := e.find()
+			if err != nil {
+				return err
+			}
+			for _, f := range list {
+				o.Engines = append(o.Engines, f.engine)
+				if f.engine != nil {
+					a.measures(guestPatience)
+				}
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				if len(args) > 1 {
+					m, err := opmeter.Open(args[1])
+					if err != nil {
+						return err
+					}
+					defer m.Close()
+					o.Model = m
+				}
+				b, err := j.Bench(c.Context(), o)
+				if err != nil {
+					return err
+				}
+				if err := x.deliver(j.Study(), report.StudyOptions{}); err != nil {
+					return err
+				}
+				failed := func(p study.BenchPoint) bool { return p.Error != "" }
+				if n := len(b.Points) - len(slices.DeleteFunc(slices.Clone(b.Points), failed)); n > 0 {
+					return withStatus(statusSource, fmt.Errorf("%d of %s could not be measured", n, plural(len(b.Points), "point")))
+				}
+				return nil
+			})
+		},
+	}
+	x.addStudyOnly(c)
+	c.Flags().StringVar(&o.Plan, "plan", "", "`NAME` of the plan that is applied (default: the last)")
+	c.Flags().StringVar(&o.Name, "name", "", "`NAME` of the comparison (default: that of plan or file)")
+	c.Flags().Var(&wholes{&o.Threads, 1, 1024}, "threads", "`N,…`: threads that compute")
+	c.Flags().Var(&wholes{&o.Batches, 1, 1 << 20}, "batch", "`N,…`: first dimensions of every input")
+	spanVar(c, &o.Time, "time", 0, 0, "time of each comparison (default: 1.6s, 2s for engines of others)", "a time of zero or more, such as 2s")
+	e.addEngines(c)
+	x.addOut(c)
+	return c
+}
+
+// exported adds the flags of what is written for other tools.
+func (x *compressCommand) exported(c *cobra.Command, o *opmeter.ExportOptions) {
+	x.addStudy(c)
+	c.Flags().StringVar(&o.Plan, "plan", "", "`NAME` of the plan (default: the last)")
+	wholeVar(c, &o.Epochs, "epochs", 0, 1, 1_000_000, "epochs of the training (default: 100)", "")
+}
+
+func newCompressRecipe(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	o := opmeter.ExportOptions{Kind: "recipe"}
+	var out string
+	var asJSON bool
+	var first, last float64
+	c := &cobra.Command{
+		Use:   "recipe MODEL",
+		Short: "Write the recipe that SparseML trains a plan with",
+		Long: `Recipe writes a plan as the YAML that SparseML prunes with while it trains: a modifier for each
+level, with its schedule, and learning rates where they are given. What a recipe cannot say is named.`,
+		Example: `  opmeter compress recipe model.onnx --epochs 60 -o recipe.yaml
+  opmeter compress recipe model.onnx --lr 0.01 --final-lr 0.0001`,
+		Args: needOneModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			if asJSON {
+				o.Kind = "recipe-json"
+			}
+			if c.Flags().Changed("lr") {
+				o.InitialRate = &first
+			}
+			if c.Flags().Changed("final-lr") {
+				o.FinalRate = &last
+			}
+			return x.export(args[0], o, out)
+		},
+	}
+	x.exported(c, &o)
+	c.Flags().Float64Var(&first, "lr", 0, "`X`: learning rate of the training")
+	c.Flags().Float64Var(&last, "final-lr", 0, "`X`: learning rate at its end")
+	c.Flags().BoolVar(&asJSON, "json", false, "plain JSON in place of YAML")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
+	return c
+}
+
+func newCompressExport(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	o := opmeter.ExportOptions{Kind: "sparsify-perf"}
+	var out string
+	var structures []study.Structure
+	c := &cobra.Command{
+		Use:   "export MODEL",
+		Short: "Write profiles and plans for other tools",
+		Long: `Export writes a part of the study as other tools have it: Sparsify's analysis, performance or loss
+profile, a recipe of SparseML, or the layers that a plan leaves alone as NNCF and Neural Compressor
+exclude them.`,
+		Example: `  opmeter compress export model.onnx --kind sparsify-analysis -o analysis.json
+  opmeter compress export model.onnx --kind nncf`,
+		Args: needOneModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !slices.Contains(opmeter.Exports(), o.Kind) {
+				return useError("--kind %q: use one of %s", o.Kind, strings.Join(opmeter.Exports(), ", "))
+			}
+			if len(structures) > 0 {
+				o.Structure = structures[0]
+			}
+			return x.export(args[0], o, out)
+		},
+	}
+	x.exported(c, &o)
+	c.Flags().StringVar(&o.Kind, "kind", o.Kind, "`NAME`: "+strings.Join(opmeter.Exports(), ", "))
+	c.Flags().StringVar(&o.Speed, "speed", "", "`NAME` of the performance profile (default: the last)")
+	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile (default: the last)")
+	c.Flags().Var(&listed[study.Structure]{&structures, study.Structures()}, "structure", "`NAME` of the structure that profiles are of")
+	c.Flags().BoolVar(&o.Compat, "compat", false, "count operations as Sparsify does, defects included")
+	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
+	return c
+}
+
+// export writes a part of a study for another tool.
+func (x *compressCommand) export(model string, o opmeter.ExportOptions, out string) error {
+	return x.with(model, func(j *opmeter.Compression) error {
+		if out != "" {
+			if err := writable(out, model, j.Study().Model.Path); err != nil {
+				return err
+			}
+		}
+		data, lost, err := j.Export(o)
+		if err != nil {
+			return err
+		}
+		for _, l := range lost {
+			fmt.Fprintf(x.a.err, "opmeter: not in it: %s\n", text.Clean(l))
+		}
+		if out == "" {
+			_, err := x.a.out.Write(data)
+			return err
+		}
+		if err := atomicfile.Write(out, data); err != nil {
+			return withStatus(statusUse, plainPath(err))
+		}
+		x.a.sayWrote([]string{out}, true)
+		return nil
+	})
+}
+
+// mostImported bounds the files of other tools, in bytes.
+const mostImported = 256 << 20
+
+func newCompressImport(a *app) *cobra.Command {
+	x := &compressCommand{a: a}
+	c := &cobra.Command{
+		Use:   "import MODEL FILE",
+		Short: "Read a profile of Sparsify or a recipe of SparseML",
+		Long: `Import reads a performance or loss profile of Sparsify, or a recipe of SparseML, which becomes a plan, into the
+study of a model. Of lists of layers that NNCF or Neural Compressor leave out it says which these
+are, for --exclude.`,
+		Example: `  opmeter compress import model.onnx perf.json --name sparsify
+  opmeter compress import model.onnx recipe.yaml`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			data, err := infile.Read(args[1], mostImported)
+			if err != nil {
+				return withStatus(statusInput, plainPath(err))
+			}
+			return x.with(args[0], func(j *opmeter.Compression) error {
+				i, err := j.Import(data, args[1], x.name)
+				if err != nil {
+					return err
+				}
+				for _, u := range i.Unmatched {
+					fmt.Fprintf(a.err, "opmeter: not in the model: %s\n", text.Clean(u))
+				}
+				if i.Kind == "excluded" {
+					for _, l := range i.Excluded {
+						fmt.Fprintf(a.out, "--exclude %s\n", text.Clean(j.Study().Layers[l].Name))
+					}
+					return nil
+				}
+				fmt.Fprintf(a.out, "%s %q is in %s\n", map[string]string{"speed": "performance profile", "loss": "loss profile", "plan": "plan"}[i.Kind], i.Name, text.Clean(x.file(args[0])))
+				return nil
+			})
+		},
+	}
+	x.addStudy(c)
+	c.Flags().StringVar(&x.name, "name", "", "`NAME` that it gets in the study")
+	return c
+}

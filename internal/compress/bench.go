@@ -1,0 +1,88 @@
+package compress
+
+import (
+	"context"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// BenchHere compares a changed model with the unchanged one with opmeter's own engine. Models that were changed run on inputs of the
+// same shapes.
+func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batch int, t time.Duration) (before, after, speedup *profile.Metric, err error) {
+	ins, err := j.inputs(batch)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if t == 0 {
+		t = 4 * speed.UsualTime
+	}
+	r, err := speed.Compare(ctx, j.m, changed, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: t, Progress: j.o.Progress})
+	if err != nil {
+		return nil, nil, nil, stopped(ctx, err)
+	}
+	return r.Before, r.After, r.Speedup, nil
+}
+
+// Bench adds a point to the comparison of a name. One that shows no gain says why, as far as that is known.
+func (j *Job) Bench(name string, p study.BenchPoint) error {
+	if p.Cause == "" && p.Speedup != nil {
+		if high, ok := upper(p.Speedup); ok && high <= 1 {
+			p.Cause = study.NoGain
+		} else if low, ok := lower(p.Speedup); ok && low <= 1 {
+			p.Cause = study.NoKernel
+		}
+	}
+	if j.Study().Bench(name) == nil {
+		if err := j.File.Append(study.Record{Bench: &study.Bench{Name: name, Created: now()}}); err != nil {
+			return err
+		}
+	}
+	return j.File.Append(study.Record{BenchPoints: &study.BenchPoints{Name: name, Points: []study.BenchPoint{p}}})
+}
+
+func upper(m *profile.Metric) (float64, bool) {
+	switch {
+	case m.CI95 != nil:
+		return m.CI95[1], true
+	case m.Band != nil:
+		return m.Band[1], true
+	}
+	return 0, false
+}
+
+func lower(m *profile.Metric) (float64, bool) {
+	switch {
+	case m.CI95 != nil:
+		return m.CI95[0], true
+	case m.Band != nil:
+		return m.Band[0], true
+	}
+	return 0, false
+}
+
+// PlanName is that of a plan, the last one's for "".
+func (j *Job) PlanName(name string) (string, error) {
+	p, err := j.plan(name)
+	if err != nil {
+		return "", err
+	}
+	return p.Name, nil
+}
+
+// Has reports whether the bench of a name has a point.
+func (j *Job) Has(name, engine string, threads, batch int) bool {
+	b := j.Study().Bench(name)
+	if b == nil {
+		return false
+	}
+	for _, p := range b.Points {
+		if p.Engine == engine && p.Threads == threads && p.Batch == batch && p.Error == "" {
+			return true
+		}
+	}
+	return false
+}

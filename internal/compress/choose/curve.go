@@ -1,0 +1,373 @@
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/opmeter/opmeter/study"
+)
+
+// Options say what a plan is made of.
+type Options struct {
+	Layers []study.Layer
+	// Speed may be nil where the cost does not come from it.
+	Speed *study.Speed
+	Loss  *study.Loss
+	Goal  study.Goal
+	// Limit is the number of bytes that [study.Goal].Fit stands for; Goal.Cost says of what.
+	Limit float64
+	// Keep are layers, by position, that stay as they are, with the reason ([Ends] finds the first
+	// layer and heads). Those of the goal's Exclude need not be in it.
+	Keep map[int]study.Cause
+	// WithoutStructures and WithoutFormats leave changes out.
+	WithoutStructures []study.Structure
+	WithoutFormats    []study.Format
+	// Upper has bounds on the loss hold for the upper ends of intervals: those of layers are
+	// added up, since they come from the same samples and may all lie on one side.
+	Upper bool
+	// Costs gives time, energy, RAM or flash of a layer with a change where they come neither from
+	// Speed nor from counting; false where it is not known.
+	Costs func(layer int, c study.Change) (float64, bool)
+	// Correct scales curves by what earlier plans did.
+	Correct Correction
+}
+
+// Point is one way to treat a layer.
+type Point struct {
+	Change study.Change
+	// Cost and Loss are of the layer; losses are additive ones ([Metric]).
+	Cost, Loss float64
+	cost, loss interval
+}
+
+// Curve are the ways to treat a layer, the unchanged one first.
+type Curve struct {
+	Layer  int
+	Points []Point
+	// Cause says why there is none but the first.
+	Cause study.Cause
+}
+
+// problem is what a plan is chosen from.
+type problem struct {
+	Options
+	metric Metric
+	kind   string
+	// fixed is the cost of the model outside of its layers.
+	fixed  float64
+	curves []Curve
+}
+
+// Curves returns the curves that plans are chosen from, by layer, corrected and with losses as
+// they add up.
+func Curves(o Options) ([]Curve, error) {
+	p, err := newProblem(o)
+	if err != nil {
+		return nil, err
+	}
+	return p.curves, nil
+}
+
+func newProblem(o Options) (*problem, error) {
+	p := &problem{Options: o}
+	if o.Loss == nil {
+		return nil, fmt.Errorf("a plan needs a loss profile")
+	}
+	var err error
+	if p.metric, err = MetricOf(o.Loss); err != nil {
+		return nil, err
+	}
+	if p.kind, err = kindOf(&o); err != nil {
+		return nil, err
+	}
+	if p.timed() && o.Speed == nil {
+		return nil, fmt.Errorf("a plan for %s needs a performance profile", p.kind)
+	}
+	p.curves = make([]Curve, len(o.Layers))
+	for i := range o.Layers {
+		p.curves[i] = p.curve(i)
+	}
+	if p.timed() {
+		p.fixed = p.rest()
+	}
+	return p, nil
+}
+
+// kindOf is the cost that the goal speaks of.
+func kindOf(o *Options) (string, error) {
+	g := o.Goal
+	set := 0
+	for _, is := range []bool{g.Speedup != nil, g.MaxLoss != nil, g.Sparsity != nil, g.Size != nil, g.Fit != ""} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return "", fmt.Errorf("a plan has one goal: a speed-up, a loss, a sparsity, a size or a target; %d are given", set)
+	}
+	switch {
+	case g.Speedup != nil && !(*g.Speedup > 0):
+		return "", fmt.Errorf("a speed-up is above 0, not %v", *g.Speedup)
+	case g.Sparsity != nil && !(*g.Sparsity >= 0 && *g.Sparsity <= 1):
+		return "", fmt.Errorf("a sparsity is from 0 to 1, not %v", *g.Sparsity)
+	case g.Speedup != nil:
+		return Time, nil
+	case g.Sparsity != nil:
+		return nonzero, nil
+	case g.Size != nil:
+		return Size, nil
+	}
+	kind := cmp.Or(g.Cost, Time)
+	if g.Fit != "" {
+		kind = cmp.Or(g.Cost, Flash)
+	}
+	if !slices.Contains([]string{Time, MACs, Size, Flash, Energy, RAM}, kind) {
+		return "", fmt.Errorf("a cost is time, energy, ram, flash, macs or size, not %q", kind)
+	}
+	if (kind == Energy || kind == RAM) && o.Costs == nil {
+		return "", fmt.Errorf("%s of changed layers is not known", kind)
+	}
+	return kind, nil
+}
+
+// timed says whether costs come from the performance profile.
+func (p *problem) timed() bool { return p.kind == Time && p.Costs == nil }
+
+// base is the cost of an unchanged layer in the performance profile.
+func (p *problem) base(layer int) (float64, bool) {
+	for _, t := range p.Speed.Layers {
+		if t.Layer != layer {
+			continue
+		}
+		if p.Speed.Counted {
+			if t.Ops == nil {
+				return 0, false
+			}
+			return float64(*t.Ops), true
+		}
+		return t.Latency.Best()
+	}
+	return 0, false
+}
+
+// cost is that of a layer where it is no measured one with a change.
+func (p *problem) cost(layer int, c study.Change) (float64, bool) {
+	switch {
+	case p.timed():
+		return p.base(layer)
+	case p.Costs != nil && (p.kind == Time || p.kind == Energy || p.kind == RAM || p.kind == Flash):
+		return p.Costs(layer, c)
+	}
+	return counted(p.kind, &p.Layers[layer], c)
+}
+
+// rest is what the model takes beyond its layers.
+func (p *problem) rest() float64 {
+	whole, ok := p.Speed.Latency.Best()
+	if !ok || p.Speed.Counted {
+		return 0
+	}
+	for i := range p.Layers {
+		v, _ := p.base(i)
+		whole -= v
+	}
+	return whole
+}
+
+// group is what points of a curve share.
+type group struct {
+	structure study.Structure
+	format    study.Format
+}
+
+// known are values by level, rising.
+type known []entry
+
+type entry struct {
+	level float64
+	interval
+}
+
+// at is the value at a level between known ones.
+func (k known) at(level float64) (interval, bool) {
+	for i, v := range k {
+		switch {
+		case v.level == level:
+			return v.interval, true
+		case v.level > level && i == 0:
+			return interval{}, false
+		case v.level > level:
+			return k[i-1].mix(v.interval, (level-k[i-1].level)/(v.level-k[i-1].level)), true
+		}
+	}
+	return interval{}, false
+}
+
+func (k *known) add(level float64, v interval) {
+	i, found := slices.BinarySearchFunc(*k, level, func(e entry, l float64) int { return cmp.Compare(e.level, l) })
+	if !found {
+		*k = slices.Insert(*k, i, entry{level, v})
+	}
+}
+
+// curve gathers the points of a layer.
+func (p *problem) curve(i int) Curve {
+	l := &p.Layers[i]
+	c := Curve{Layer: i}
+	base, ok := p.cost(i, study.Change{})
+	c.Points = []Point{{Cost: base, cost: interval{base, base, base}}}
+	switch {
+	case p.Keep[i] != "":
+		c.Cause = p.Keep[i]
+	case slices.Contains(p.Goal.Exclude, i):
+		c.Cause = study.Excluded
+	case l.Fixed != "":
+		c.Cause = l.Fixed
+	case !ok:
+		c.Cause = study.NoData
+	}
+	if c.Cause != "" {
+		return c
+	}
+	losses := p.losses(i)
+	if p.timed() {
+		p.timedPoints(&c, base, losses)
+	} else {
+		p.countedPoints(&c, losses)
+	}
+	if len(c.Points) == 1 {
+		c.Cause = p.why(i)
+	}
+	return c
+}
+
+// allowed says whether changes of a group may be chosen.
+func (p *problem) allowed(g group) bool {
+	return g != group{} && !slices.Contains(p.WithoutStructures, g.structure) && !slices.Contains(p.WithoutFormats, g.format)
+}
+
+// losses are the additive losses of a layer by group and level. A structure and numbers that were
+// not tried together have the sum of both.
+func (p *problem) losses(i int) map[group]known {
+	out := map[group]known{}
+	for _, x := range p.Loss.Points {
+		if x.Layer != i || x.Change.IsZero() {
+			continue
+		}
+		if v, ok := p.metric.loss(x.Value); ok {
+			g := group{x.Change.Structure, x.Change.Format}
+			k := out[g]
+			k.add(x.Change.Level, p.Correct.loss(v))
+			out[g] = k
+		}
+	}
+	for g, k := range out {
+		if g.format == study.Same && g.structure != study.TwoOfFour {
+			k.add(0, interval{})
+			out[g] = k
+		}
+	}
+	for s, k := range maps.Clone(out) {
+		for f, v := range maps.Clone(out) {
+			both := group{s.structure, f.format}
+			if s.format != study.Same || f.structure != study.Dense || s.structure == study.Dense || len(out[both]) > 0 {
+				continue
+			}
+			var sum known
+			for _, e := range k {
+				sum.add(e.level, e.plus(v[0].interval))
+			}
+			out[both] = sum
+		}
+	}
+	return out
+}
+
+// timedPoints are those of which both time and loss are known, at the levels of either between
+// the first and the last of both.
+func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
+	ratios := map[group]known{}
+	for _, x := range p.Speed.Points {
+		g := group{x.Change.Structure, x.Change.Format}
+		if x.Layer != c.Layer || !p.allowed(g) {
+			continue
+		}
+		r, ok := spread(x.Ratio)
+		if v, is := spread(x.Latency); !ok && is && base > 0 && !p.Speed.Counted {
+			r, ok = v.times(1/base), true
+		}
+		if ok {
+			k := ratios[g]
+			k.add(x.Change.Level, p.Correct.ratio(r))
+			ratios[g] = k
+		}
+	}
+	for _, g := range groups(ratios) {
+		var levels []float64
+		for _, k := range []known{ratios[g], losses[g]} {
+			for _, e := range k {
+				levels = append(levels, e.level)
+			}
+		}
+		slices.Sort(levels)
+		for _, level := range slices.Compact(levels) {
+			r, ok := ratios[g].at(level)
+			loss, is := losses[g].at(level)
+			if ok && is && (level > 0 || g.format != study.Same) {
+				c.add(g, level, r.times(base), loss)
+			}
+		}
+	}
+}
+
+// countedPoints are those of which the loss is known.
+func (p *problem) countedPoints(c *Curve, losses map[group]known) {
+	for _, g := range groups(losses) {
+		if !p.allowed(g) {
+			continue
+		}
+		for _, e := range losses[g] {
+			change := study.Change{Structure: g.structure, Level: e.level, Format: g.format}
+			v, ok := p.cost(c.Layer, change)
+			if ok && (e.level > 0 || g.format != study.Same) {
+				c.add(g, e.level, interval{v, v, v}, e.interval)
+			}
+		}
+	}
+}
+
+func (c *Curve) add(g group, level float64, cost, loss interval) {
+	c.Points = append(c.Points, Point{study.Change{Structure: g.structure, Level: level, Format: g.format}, cost.mid, loss.mid, cost, loss})
+}
+
+// groups are the keys in a fixed order: finest structure first, widest numbers first.
+func groups(m map[group]known) []group {
+	at := func(g group) (int, int) {
+		return slices.Index(study.Structures(), g.structure), slices.Index(study.Formats(), g.format)
+	}
+	return slices.SortedFunc(maps.Keys(m), func(a, b group) int {
+		as, af := at(a)
+		bs, bf := at(b)
+		return cmp.Or(cmp.Compare(as, bs), cmp.Compare(af, bf), cmp.Compare(a.structure, b.structure), cmp.Compare(a.format, b.format))
+	})
+}
+
+// why says why a layer has no points: what its profile says of all changes, or nothing known.
+func (p *problem) why(i int) study.Cause {
+	cause := study.Cause("")
+	if !p.timed() {
+		return study.NoData
+	}
+	for _, x := range p.Speed.Points {
+		if x.Layer != i || x.Cause == "" {
+			continue
+		}
+		if cause != "" && x.Cause != cause {
+			return study.NoData
+		}
+		cause = x.Cause
+	}
+	return cmp.Or(cause, study.NoData)
+}

@@ -1,0 +1,351 @@
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// UnreachableError says that no choice keeps to a bound.
+type UnreachableError struct {
+	// Goal names what is bounded: "speedup", "loss", "sparsity", or a cost.
+	Goal string
+	// Asked is the bound, Best the nearest to it that can be had.
+	Asked, Best float64
+}
+
+// Error says what was asked for and what can be had.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("%s of %.4g cannot be reached: the best of these curves is %.4g", e.Goal, e.Asked, e.Best)
+}
+
+// Plan chooses. Name and time of creation are left to the caller. It fails with
+// [UnreachableError] where no choice keeps to the bound.
+//
+// Cost, Bound and Gap are in the unit of what is made small: of costs for a bound on the loss, of
+// additive losses otherwise.
+func Plan(o Options) (*study.Plan, error) {
+	p, err := newProblem(o)
+	if err != nil {
+		return nil, err
+	}
+	byLoss := p.items(true)
+	var items [][]option
+	var bound float64
+	if o.Goal.MaxLoss != nil {
+		items, bound = byLoss, p.metric.Bound(*o.Goal.MaxLoss)
+	} else {
+		items = p.items(false)
+		// The difference of large sums: a model that is just within must not fall out.
+		bound = p.budget() - p.fixed + rounding*math.Abs(p.fixed)
+	}
+	s, ok := solve(items, bound)
+	if !ok {
+		return nil, p.unreachable(items)
+	}
+	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds}
+	if o.Speed != nil {
+		out.Speed = o.Speed.Name
+	}
+	value, lower := s.value, s.lower
+	if o.Goal.MaxLoss != nil {
+		value, lower = value+p.fixed, lower+p.fixed
+	}
+	out.Bound = &lower
+	switch {
+	case s.exact:
+		out.Gap = new(0.0)
+	case lower > 0:
+		out.Gap = new(max(0, value/lower-1))
+	}
+	// From here on picks are points of curves.
+	pick := make([]int, len(items))
+	for i, k := range s.pick {
+		pick[i] = items[i][k].index
+	}
+	p.choose(out, pick)
+	p.predict(out, pick)
+	p.front(out, byLoss, pick)
+	p.moves(out, byLoss, pick)
+	return out, nil
+}
+
+// items are the curves as options: costs within a bound on losses, or losses within one on costs.
+func (p *problem) items(lossBound bool) [][]option {
+	items := make([][]option, len(p.curves))
+	for i, c := range p.curves {
+		for k, x := range c.Points {
+			o := option{value: x.Cost, weight: p.lossOf(&x), index: k}
+			if !lossBound {
+				o.value, o.weight = o.weight, o.value
+			}
+			items[i] = append(items[i], o)
+		}
+		items[i] = frontier(items[i])
+	}
+	return items
+}
+
+// lossOf is the loss that counts: with Upper the end of its interval.
+func (p *problem) lossOf(x *Point) float64 {
+	if p.Upper {
+		return x.loss.hi
+	}
+	return x.Loss
+}
+
+// unchanged is the cost of the model as it is.
+func (p *problem) unchanged() float64 {
+	v := p.fixed
+	for _, c := range p.curves {
+		v += c.Points[0].Cost
+	}
+	return v
+}
+
+// budget is the bound on the cost of the whole model.
+func (p *problem) budget() float64 {
+	g := p.Goal
+	switch {
+	case g.Speedup != nil:
+		return p.unchanged() / *g.Speedup
+	case g.Sparsity != nil:
+		return (1 - *g.Sparsity) * p.weights()
+	case g.Size != nil:
+		return float64(*g.Size)
+	}
+	return p.Limit
+}
+
+func (p *problem) weights() float64 {
+	n := 0.0
+	for i := range p.Layers {
+		n += float64(p.Layers[i].Weights())
+	}
+	return n
+}
+
+// unreachable says how near the bound can be come.
+func (p *problem) unreachable(items [][]option) error {
+	least := 0.0
+	for _, os := range items {
+		least += os[0].weight
+	}
+	g := p.Goal
+	switch {
+	case g.MaxLoss != nil:
+		shown, _ := p.metric.Shown(least)
+		return &UnreachableError{"loss", *g.MaxLoss, shown}
+	case g.Speedup != nil:
+		return &UnreachableError{"speedup", *g.Speedup, p.unchanged() / (least + p.fixed)}
+	case g.Sparsity != nil:
+		return &UnreachableError{"sparsity", *g.Sparsity, 1 - least/max(1, p.weights())}
+	case g.Size != nil:
+		return &UnreachableError{Size, float64(*g.Size), least}
+	}
+	return &UnreachableError{p.kind, p.Limit, least + p.fixed}
+}
+
+// choose writes the choices.
+func (p *problem) choose(out *study.Plan, pick []int) {
+	for i, c := range p.curves {
+		x := &c.Points[pick[i]]
+		ch := study.Choice{Layer: i, Change: x.Change, Cause: c.Cause}
+		if p.timed() && !p.Speed.Counted && (c.Cause != study.NoData || x.Cost > 0) {
+			ch.TimeS = &x.Cost
+		}
+		if len(c.Points) > 1 {
+			ch.LossValue = &x.Loss
+		}
+		if len(c.Points) > 1 && x.Change.IsZero() {
+			ch.Cause = p.stays(i)
+		}
+		out.Choices = append(out.Choices, ch)
+	}
+}
+
+// stays says why a layer that could change does not.
+func (p *problem) stays(i int) study.Cause {
+	c := p.curves[i]
+	cheaper := slices.ContainsFunc(c.Points, func(x Point) bool { return x.Cost < c.Points[0].Cost })
+	if cheaper {
+		return study.Spent
+	}
+	if p.timed() && p.why(i) == study.NoKernel {
+		return study.NoKernel
+	}
+	return study.NoGain
+}
+
+// predict adds up what the choices are like.
+func (p *problem) predict(out *study.Plan, pick []int) {
+	var cost, loss interval
+	var params, zeros, bytes, ops int64
+	opsKnown := true
+	for i, c := range p.curves {
+		l := &p.Layers[i]
+		x := &c.Points[pick[i]]
+		cost, loss = cost.plus(x.cost), loss.plus(x.loss)
+		zeros += Zeros(l, x.Change)
+		params += l.Params
+		bytes += Bytes(l, x.Change)
+		if n := macs(l, x.Change); n != nil {
+			ops += *n
+		} else {
+			opsKnown = false
+		}
+	}
+	o := &out.Predicted
+	o.Params, o.Zeros, o.Bytes = &params, &zeros, &bytes
+	if opsKnown {
+		o.MACs = &ops
+	}
+	o.Loss = p.shownLoss(loss)
+	if !p.timed() {
+		p.time(o, pick)
+		return
+	}
+	cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
+	p.times(o, cost)
+}
+
+// ends are where intervals of predictions come from, for people.
+const ends = "ends of the layers' intervals added up"
+
+func (p *problem) shownLoss(loss interval) *profile.Metric {
+	mid, ok := p.metric.Shown(loss.mid)
+	if !ok {
+		return nil
+	}
+	m := profile.Value(profile.Estimated, mid, "losses of layers added up: "+p.metric.Adds)
+	a, is := p.metric.Shown(loss.lo)
+	b, ok := p.metric.Shown(loss.hi)
+	if is && ok && loss.lo < loss.hi {
+		m.Band = &[2]float64{min(a, b), max(a, b)}
+		m.Method += "; " + ends
+	}
+	return m
+}
+
+// times writes the time of the model and how many times as fast it is.
+func (p *problem) times(o *study.Outcome, cost interval) {
+	whole := p.unchanged()
+	band := func(lo, hi float64) *[2]float64 {
+		if !(lo < hi) || math.IsInf(hi, 0) {
+			return nil
+		}
+		return &[2]float64{lo, hi}
+	}
+	if !p.Speed.Counted {
+		o.LatencyS = profile.Value(profile.Estimated, cost.mid, ends)
+		o.LatencyS.Band = band(max(0, cost.lo), cost.hi)
+	}
+	if cost.mid > 0 {
+		o.Speedup = profile.Value(profile.Estimated, whole/cost.mid, ends)
+		if cost.lo > 0 {
+			o.Speedup.Band = band(whole/cost.hi, whole/cost.lo)
+		}
+	}
+}
+
+// time predicts times of a plan that was made for another cost, where there is a performance profile.
+func (p *problem) time(o *study.Outcome, pick []int) {
+	if p.Speed == nil {
+		return
+	}
+	t := &problem{Options: p.Options, metric: p.metric, kind: Time}
+	t.Costs, t.WithoutStructures, t.WithoutFormats = nil, nil, nil
+	t.curves = make([]Curve, len(p.Layers))
+	var cost interval
+	for i := range p.Layers {
+		t.curves[i] = t.curve(i)
+		at := slices.IndexFunc(t.curves[i].Points, func(x Point) bool { return x.Change == p.curves[i].Points[pick[i]].Change })
+		if at < 0 {
+			return // a change whose time is not known
+		}
+		cost = cost.plus(t.curves[i].Points[at].cost)
+	}
+	t.fixed = t.rest()
+	t.times(o, cost.plus(interval{t.fixed, t.fixed, t.fixed}))
+}
+
+// front writes the plans for other bounds, with the chosen one among them.
+func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
+	chosen := spot{cost: p.fixed}
+	for i, c := range p.curves {
+		x := &c.Points[pick[i]]
+		chosen.cost += x.Cost
+		chosen.loss += p.lossOf(x)
+	}
+	placed := false
+	place := func() {
+		f := study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Chosen: true}
+		for _, c := range out.Choices {
+			f.Changes = append(f.Changes, c.Change)
+		}
+		out.Front = append(out.Front, f)
+		placed = true
+	}
+	for _, s := range front(items) {
+		f := study.FrontPoint{Cost: s.cost + p.fixed, Loss: s.loss}
+		for i, k := range s.pick {
+			f.Changes = append(f.Changes, p.curves[i].Points[items[i][k].index].Change)
+		}
+		if !placed && chosen.cost <= f.Cost*(1+rounding) {
+			place()
+		}
+		// What the chosen point equals or beats would stand there twice.
+		same := math.Abs(f.Cost-chosen.cost) <= rounding*math.Abs(chosen.cost)
+		if !same && (f.Cost < chosen.cost || f.Loss < chosen.loss) {
+			out.Front = append(out.Front, f)
+		}
+	}
+	if !placed {
+		place()
+	}
+}
+
+// moves writes what each layer would gain next: of its points that cost less the one that saves
+// most for what it adds to the loss.
+func (p *problem) moves(out *study.Plan, items [][]option, pick []int) {
+	for i, c := range p.curves {
+		now := &c.Points[pick[i]]
+		var best *study.Move
+		rate := func(m *study.Move) float64 {
+			if m.Rate == nil {
+				return math.Inf(1)
+			}
+			return *m.Rate
+		}
+		for _, o := range items[i] {
+			m := study.Move{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
+			if m.Gain <= 0 {
+				continue
+			}
+			if m.Loss > 0 {
+				m.Rate = new(m.Gain / m.Loss)
+			}
+			if best == nil || rate(&m) > rate(best) {
+				best = &m
+			}
+		}
+		if best != nil {
+			out.Moves = append(out.Moves, *best)
+		}
+	}
+	slices.SortStableFunc(out.Moves, func(a, b study.Move) int {
+		switch {
+		case a.Rate == nil && b.Rate == nil:
+			return 0
+		case a.Rate == nil:
+			return -1
+		case b.Rate == nil:
+			return 1
+		}
+		return cmp.Compare(*b.Rate, *a.Rate)
+	})
+}

@@ -1,0 +1,249 @@
+package compress
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/compress/loss"
+	"github.com/opmeter/opmeter/study"
+)
+
+// LossOptions say what a loss profile is of.
+type LossOptions struct {
+	// Name tells it from others, "" for that of method and metric.
+	Name string
+	// Method, "" for accuracy end to end where there are labels, else [study.OutputError]; Metric "" for the usual one
+	// of the method; Choice of weights "" for their magnitude.
+	Method study.Method
+	Metric string
+	Choice string
+	// Data are the samples.
+	Data *Data
+	// Changes are those to try: see [Grid].
+	Changes []study.Change
+	Threads int
+	Ranges  loss.RangeRule
+	// Command gives the metric "command".
+	Command     []string
+	CommandTime time.Duration
+	Seed        uint64
+}
+
+// needsData reports whether a method runs the model.
+func needsData(m study.Method) bool { return m != study.Approximated && m != study.Magnitude }
+
+// settings are those that the profile keeps.
+func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
+	s := study.LossSettings{Name: o.Name, Method: o.Method, Metric: o.Metric, Choice: o.Choice, Changes: o.Changes}
+	if s.Method == "" && len(o.Command) > 0 {
+		s.Method = study.EndToEnd
+	}
+	if s.Method == "" || needsData(s.Method) {
+		if err := o.Data.open(j); err != nil {
+			return s, err
+		}
+		o.Data.settings(&s)
+	}
+	labels := o.Data.used != nil && o.Data.used.Labels != nil
+	if s.Method == "" {
+		s.Method = study.OutputError
+		if labels {
+			s.Method = study.EndToEnd
+		}
+	}
+	if s.Metric == "" {
+		switch {
+		case s.Method == study.EndToEnd && len(o.Command) > 0:
+			s.Metric = loss.Command
+		case s.Method == study.EndToEnd && labels:
+			s.Metric = loss.Accuracy
+		default:
+			s.Metric = loss.Metrics(s.Method)[0]
+		}
+	}
+	switch all := loss.Metrics(s.Method); {
+	case all == nil:
+		return s, wrong("Method", "no method %q: use one of %s, %s, %s, %s, %s", s.Method, study.Approximated, study.Magnitude, study.OutputError, study.EndToEnd, study.OneShot)
+	case !slices.Contains(all, s.Metric):
+		return s, wrong("Metric", "the method %s has no metric %q: use one of %v", s.Method, s.Metric, all)
+	case s.Metric == loss.Accuracy && !labels:
+		return s, wrong("Metric", "accuracy needs labels")
+	case s.Metric == loss.Command && len(o.Command) == 0:
+		return s, wrong("Metric", "give the command that computes it")
+	case s.Random && s.Metric == loss.Command:
+		return s, wrong("Metric", "a metric of your own needs data of your own")
+	}
+	s.Higher = loss.Higher(s.Metric)
+	if !needsData(s.Method) {
+		s.Data, s.Samples, s.Random, s.Choice = "", 0, false, ""
+	}
+	if s.Name == "" {
+		s.Name = string(s.Method)
+		if s.Method == study.EndToEnd {
+			s.Name = s.Metric
+		}
+		if s.Random {
+			s.Name += "-random"
+		}
+	}
+	return s, nil
+}
+
+// Loss makes a loss profile, or goes on with the one of its name.
+func (j *Job) Loss(ctx context.Context, o LossOptions) (*study.Loss, error) {
+	if o.Data == nil {
+		o.Data = &Data{}
+	}
+	s, err := j.lossSettings(&o)
+	if err != nil {
+		return nil, err
+	}
+	p := j.Study().Loss(s.Name)
+	if p != nil {
+		if err := fitsLoss(p, &s); err != nil {
+			return nil, err
+		}
+		s.Changes = union(p.Changes, s.Changes)
+	}
+	if p == nil || len(s.Changes) > len(p.Changes) {
+		grown := study.Loss{Created: now()}
+		if p != nil {
+			grown = *p
+		}
+		grown.LossSettings, grown.Done = s, false
+		if err := j.File.Append(study.Record{Loss: &grown}); err != nil {
+			return nil, err
+		}
+	}
+	p = j.Study().Loss(s.Name)
+	if p.Done {
+		return p, nil
+	}
+	return p, stopped(ctx, j.loss(ctx, &o, p))
+}
+
+// union lists what is in either list.
+func union(a, b []study.Change) []study.Change {
+	out := slices.Clone(a)
+	for _, c := range b {
+		if !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// fitsLoss refuses to go on with a profile that was made with other settings.
+func fitsLoss(p *study.Loss, s *study.LossSettings) error {
+	for _, x := range []struct {
+		what      string
+		have, now any
+	}{
+		{"method", p.Method, s.Method}, {"metric", p.Metric, s.Metric}, {"data", p.Data, s.Data}, {"samples", p.Samples, s.Samples}, {"choice", p.Choice, s.Choice},
+	} {
+		if x.have != x.now {
+			return wrong("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
+		}
+	}
+	return nil
+}
+
+// batch is how many points are written to the study together; a pause writes what there is.
+const (
+	batch = 64
+	pause = 500 * time.Millisecond
+)
+
+// loss finds what is missing of a profile.
+func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
+	type place struct {
+		layer  int
+		change study.Change
+	}
+	have := map[place]bool{}
+	for _, x := range p.Points {
+		have[place{x.Layer, x.Change}] = true
+	}
+	add := &study.LossPoints{Name: p.Name}
+	last := time.Now()
+	flush := func() error {
+		if len(add.Points) == 0 {
+			return nil
+		}
+		err := j.File.Append(study.Record{LossPoints: add})
+		add, last = &study.LossPoints{Name: p.Name}, time.Now()
+		return err
+	}
+	job := loss.Job{
+		Model: j.m, Layers: j.Layers, Data: o.Data.used, Settings: p.LossSettings, Threads: o.Threads, Seed: o.Seed, Ranges: o.Ranges,
+		Command: o.Command, CommandTime: o.CommandTime, Shapes: j.shape,
+		Skip: func(layer int, c study.Change) bool { return have[place{layer, c}] },
+		Point: func(x study.LossPoint) error {
+			finite(&x)
+			add.Points = append(add.Points, x)
+			if len(add.Points) >= batch || time.Since(last) > pause {
+				return flush()
+			}
+			return nil
+		},
+		Progress: func(share float64, doing string) { j.progress("loss: "+doing, share) },
+	}
+	base, err := job.Run(ctx)
+	if ferr := flush(); err == nil {
+		err = ferr
+	}
+	if err != nil {
+		return err
+	}
+	return j.File.Append(study.Record{LossPoints: &study.LossPoints{Name: p.Name, Base: base, Done: true}})
+}
+
+// finite leaves figures out that are no numbers: JSON has none.
+func finite(x *study.LossPoint) {
+	for k, v := range x.More {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			delete(x.More, k)
+		}
+	}
+}
+
+// shape is that of a value, where it is known.
+func (j *Job) shape(id int) []int {
+	if t := j.p.Main.Known(id); t != nil && t.Known() {
+		return t.Shape
+	}
+	return nil
+}
+
+// tried measures what a changed model loses on samples that profiles did not use, in the metric of a profile; nil where it cannot
+// be measured so.
+func (j *Job) tried(ctx context.Context, o *LossOptions, p *study.Loss, changed changedModel) (*study.LossPoint, error) {
+	if o == nil || o.Data == nil || !needsData(p.Method) {
+		return nil, nil
+	}
+	if err := o.Data.open(j); err != nil {
+		return nil, err
+	}
+	s := p.LossSettings
+	if s.Method == study.OutputError {
+		s.Method, s.Metric = study.EndToEnd, loss.RelativeError
+	}
+	job := loss.Job{
+		Model: j.m, Layers: j.Layers, Data: o.Data.held, Settings: s, Threads: o.Threads, Seed: o.Seed,
+		Command: o.Command, CommandTime: o.CommandTime,
+		Progress: func(share float64, doing string) { j.progress("trying the plan: "+doing, share) },
+	}
+	base, value, more, err := job.Whole(ctx, changed.m)
+	if err != nil {
+		return nil, fmt.Errorf("trying the plan: %w", err)
+	}
+	if s.Higher && s.Metric != loss.SNR && value != nil {
+		value = less(base, value)
+	}
+	x := &study.LossPoint{Value: value, More: more}
+	finite(x)
+	return x, nil
+}

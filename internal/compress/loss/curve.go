@@ -1,0 +1,284 @@
+package loss
+
+import (
+	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/kernel"
+)
+
+// matrix is the weights of a layer with the moments of its inputs.
+type matrix struct {
+	*moments
+	w    []float32 // rows by cols
+	rows int
+	// whole has for each row the sum of squares of its outputs, without bias.
+	whole []float64
+}
+
+// newMatrix computes the outputs' squares.
+func newMatrix(m *moments, w []float32, rows int) *matrix {
+	x := &matrix{moments: m, w: w, rows: rows}
+	x.whole = x.each(w)
+	return x
+}
+
+// each is for each row d of a matrix the squares of its products with the inputs: d·G·dᵀ.
+func (x *matrix) each(d []float32) []float64 {
+	out := make([]float64, x.rows)
+	outs := x.rows / x.groups
+	var sq, v []float32
+	diag := []float64(nil)
+	if x.counts {
+		diag = x.diagonal()
+	}
+	for g := range x.groups {
+		part := d[g*outs*x.cols:][:outs*x.cols]
+		switch {
+		case x.counts:
+			for r := range outs {
+				out[g*outs+r] = weighted(part[r*x.cols:][:x.cols], diag)
+			}
+		case x.kept:
+			in, n := x.inputs(g)
+			v = grown(&v, outs*n)
+			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: n, K: x.cols}, part, in, v)
+			for r := range outs {
+				out[g*outs+r] = dot64(v[r*n:][:n], v[r*n:][:n])
+			}
+		default:
+			sq = x.square(g, sq)
+			v = grown(&v, outs*x.cols)
+			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: x.cols, K: x.cols}, part, sq, v)
+			for r := range outs {
+				out[g*outs+r] = max(0, dot64(v[r*x.cols:][:x.cols], part[r*x.cols:]))
+			}
+		}
+	}
+	return out
+}
+
+func dot64(a, b []float32) float64 {
+	s := 0.0
+	for i, v := range a {
+		s += float64(v) * float64(b[i])
+	}
+	return s
+}
+
+// weighted is the sum of squares with weights.
+func weighted(v []float32, by []float64) float64 {
+	s := 0.0
+	for i, x := range v {
+		if x != 0 && by[i] != 0 {
+			s += float64(x) * float64(x) * by[i]
+		}
+	}
+	return s
+}
+
+func sum(v []float64) float64 {
+	s := 0.0
+	for _, x := range v {
+		s += x
+	}
+	return s
+}
+
+// falls says for each weight at which of ascending levels it becomes zero, len(levels) for none.
+func falls(o *mask.Order, n int, levels []float64) []uint16 {
+	fall := make([]uint16, n)
+	for i := range fall {
+		fall[i] = uint16(len(levels))
+	}
+	var unit []int
+	i := 0
+	for k, s := range levels {
+		for ; i < o.Count(s); i++ {
+			unit = o.Unit(i, unit[:0])
+			for _, e := range unit {
+				fall[e] = uint16(k)
+			}
+		}
+	}
+	return fall
+}
+
+// errors is the squared error of the layer's output at each level.
+func (x *matrix) errors(fall []uint16, levels int) []float64 {
+	per := make([]float64, x.rows*levels)
+	outs := x.rows / x.groups
+	var diag []float64
+	if x.counts {
+		diag = x.diagonal()
+	}
+	var sq []float32
+	out := make([]float64, levels)
+	for g := range x.groups {
+		lo := g * outs
+		if !x.kept && !x.counts {
+			sq = x.square(g, sq)
+			if outs >= 4 && x.byColumn(fall, lo, outs) {
+				x.channels(out, sq, fall[lo*x.cols:][:x.cols], lo, outs)
+				continue
+			}
+		}
+		var in []float32
+		n := 0
+		if x.kept {
+			in, n = x.inputs(g)
+		}
+		x.pool.For(outs, 1, func(from, to int) {
+			r := &row{levels: levels, delta: make([]float32, x.cols), order: make([]uint32, x.cols), at: make([]uint32, levels+2)}
+			for i := lo + from; i < lo+to; i++ {
+				w, f, q := x.w[i*x.cols:][:x.cols], fall[i*x.cols:][:x.cols], per[i*levels:][:levels]
+				switch {
+				case single(f):
+					for k := int(f[0]); k < levels; k++ {
+						q[k] = x.whole[i]
+					}
+				case x.counts:
+					r.counted(q, w, f, diag)
+				case x.kept:
+					r.sort(f)
+					r.kept(q, w, in, n)
+				default:
+					r.sort(f)
+					r.squared(q, w, sq)
+				}
+			}
+		})
+	}
+	for r := range x.rows {
+		for k, v := range per[r*levels:][:levels] {
+			out[k] += v
+		}
+	}
+	return out
+}
+
+// single reports whether all weights fall at once.
+func single(f []uint16) bool {
+	for _, k := range f {
+		if k != f[0] {
+			return false
+		}
+	}
+	return len(f) > 0
+}
+
+// byColumn reports whether the rows of a group fall alike.
+func (x *matrix) byColumn(fall []uint16, lo, outs int) bool {
+	first := fall[lo*x.cols:][:x.cols]
+	for r := lo + 1; r < lo+outs; r++ {
+		for c, k := range fall[r*x.cols:][:x.cols] {
+			if k != first[c] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// channels adds the errors of rows that fall alike: every pair of columns counts from the level on at which both
+// have fallen.
+func (x *matrix) channels(out []float64, sq []float32, f []uint16, lo, outs int) {
+	d := x.cols
+	w := x.w[lo*d:][:outs*d]
+	h := make([]float32, d*d)
+	kernel.Gemm(x.pool, kernel.GemmParams{M: d, N: d, K: outs, TransA: true}, w, w, h)
+	step := make([]float64, len(out)+1)
+	for i := range d {
+		fi := f[i]
+		if int(fi) == len(out) {
+			continue
+		}
+		a, b := h[i*d:][:i+1], sq[i*d:][:i+1]
+		for j, v := range a {
+			twice := 2.0
+			if i == j {
+				twice = 1
+			}
+			step[max(fi, f[j])] += twice * float64(v) * float64(b[j])
+		}
+	}
+	s := 0.0
+	for k := range out {
+		s += step[k]
+		out[k] += max(s, 0)
+	}
+}
+
+// row computes the errors of one row.
+type row struct {
+	levels int
+	delta  []float32
+	order  []uint32 // columns in the order in which they fall
+	at     []uint32 // where each level begins
+}
+
+func (r *row) sort(f []uint16) {
+	clear(r.at)
+	for _, k := range f {
+		r.at[k+1]++
+	}
+	for k := range r.levels + 1 {
+		r.at[k+1] += r.at[k]
+	}
+	next := append([]uint32(nil), r.at...)
+	for c, k := range f {
+		r.order[next[k]] = uint32(c)
+		next[k]++
+	}
+}
+
+// squared goes from level to level by the matrix of second moments.
+func (r *row) squared(out []float64, w, sq []float32) {
+	clear(r.delta)
+	d := len(w)
+	q := 0.0
+	for k := range r.levels {
+		for _, c := range r.order[r.at[k]:r.at[k+1]] {
+			v := w[c]
+			if v == 0 {
+				continue
+			}
+			g := sq[int(c)*d:][:d]
+			q += float64(v) * (2*float64(kernel.Dot(g, r.delta)) + float64(v)*float64(g[c]))
+			r.delta[c] = v
+		}
+		out[k] = max(q, 0)
+	}
+}
+
+// kept does the same with the inputs: columns by n.
+func (r *row) kept(out []float64, w, in []float32, n int) {
+	y := make([]float32, n)
+	q := 0.0
+	for k := range r.levels {
+		cs := r.order[r.at[k]:r.at[k+1]]
+		for _, c := range cs {
+			v := w[c]
+			if v == 0 {
+				continue
+			}
+			for i, x := range in[int(c)*n:][:n] {
+				y[i] += v * x
+			}
+		}
+		if len(cs) > 0 {
+			q = dot64(y, y)
+		}
+		out[k] = q
+	}
+}
+
+// counted does it where inputs are indices.
+func (r *row) counted(out []float64, w []float32, f []uint16, diag []float64) {
+	for c, k := range f {
+		if int(k) < r.levels {
+			out[k] += float64(w[c]) * float64(w[c]) * diag[c]
+		}
+	}
+	for k := 1; k < r.levels; k++ {
+		out[k] += out[k-1]
+	}
+}

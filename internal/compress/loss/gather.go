@@ -1,0 +1,219 @@
+package loss
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// sink takes the inputs of a product, group by group.
+type sink interface {
+	// planes takes n inputs, a column a row of x, rows takes them an input a row; rows are stride apart.
+	planes(group int, x []float32, stride, n int)
+	rows(group int, x []float32, stride, n int)
+}
+
+// values gives values of a run by id, nil for what was not computed.
+type values func(id int) *tensor.Tensor
+
+// scratch is memory that gathering uses again.
+type scratch struct{ real, turned, open []float32 }
+
+func grown(s *[]float32, n int) []float32 {
+	if cap(*s) < n {
+		*s = make([]float32, n)
+	}
+	return (*s)[:n]
+}
+
+// openAt bounds the elements of inputs that are unfolded at once.
+const openAt = 1 << 19
+
+// gather hands the inputs that the product has in a run to a sink. change, where it is not nil, alters the data
+// before.
+func (p *product) gather(v values, to sink, s *scratch, change func([]float32)) error {
+	data := v(p.data)
+	if data == nil {
+		return fmt.Errorf("%s did not run", p.node.Key())
+	}
+	if p.kind == table {
+		return p.indices(data, to)
+	}
+	x, err := p.real(data, v, s)
+	if err != nil {
+		return err
+	}
+	if change != nil {
+		c := append([]float32(nil), x...)
+		change(c)
+		x = c
+	}
+	l := p.layer
+	switch p.kind {
+	case conv, convLast, deconv, deconvLast:
+		return p.convolved(x, data.Shape, v, to, s)
+	case flat:
+		if data.Len()%l.Cols != 0 {
+			return p.mismatch(data)
+		}
+		to.rows(0, x, l.Cols, data.Len()/l.Cols)
+		return nil
+	}
+	return p.multiplied(x, data, to)
+}
+
+func (p *product) mismatch(data *tensor.Tensor) error {
+	return fmt.Errorf("%s has data of %s for weights of %d by %d", p.node.Key(), tensor.FormatShape(data.Shape), p.layer.Rows, p.layer.Cols)
+}
+
+// real is the data as real numbers.
+func (p *product) real(data *tensor.Tensor, v values, s *scratch) ([]float32, error) {
+	if data.Type == tensor.Float32 {
+		return tensor.Of[float32](data), nil
+	}
+	if !data.Type.IsNumber() {
+		return nil, p.mismatch(data)
+	}
+	x := grown(&s.real, data.Len())
+	tensor.Read(x, data, 0)
+	scale, zero := float32(1), float32(0)
+	q := data.Quant
+	if p.scale < 0 && p.zero < 0 && q != nil && len(q.Scale) == 1 {
+		scale, zero = q.Scale[0], float32(q.Zero[0])
+	}
+	for _, c := range []struct {
+		id  int
+		dst *float32
+	}{{p.scale, &scale}, {p.zero, &zero}} {
+		if c.id < 0 {
+			continue
+		}
+		t := v(c.id)
+		if t == nil || t.Len() != 1 {
+			return nil, fmt.Errorf("%s has several scales or zero points of its data", p.node.Key())
+		}
+		*c.dst = float32(tensor.At(t, 0))
+	}
+	if scale != 1 || zero != 0 {
+		for i, e := range x {
+			x[i] = scale * (e - zero)
+		}
+	}
+	return x, nil
+}
+
+// convolved unfolds the data of a convolution.
+func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scratch) error {
+	var target []int
+	if p.kind == deconvLast {
+		if t := v(p.node.Inputs[0]); t != nil {
+			sizes := make([]int64, t.Len())
+			tensor.Read(sizes, t, 0)
+			for _, d := range sizes {
+				target = append(target, int(d))
+			}
+		}
+	}
+	g, ok := p.geometry(shape, target)
+	l := p.layer
+	channels := l.Channels * l.Groups
+	if !ok || len(x) != shape[0]*channels*g.plane {
+		return fmt.Errorf("%s has data of %s for weights of %d channels", p.node.Key(), tensor.FormatShape(shape), channels)
+	}
+	last := p.kind == convLast || p.kind == deconvLast
+	for n := range shape[0] {
+		one := x[n*channels*g.plane:][:channels*g.plane]
+		if last && g.same && l.Groups == 1 {
+			to.rows(0, one, channels, g.plane)
+			continue
+		}
+		if last {
+			t := grown(&s.turned, len(one))
+			transposeInto(t, g.plane, one, channels, g.plane, channels)
+			one = t
+		}
+		if g.same {
+			for k := range l.Groups {
+				to.planes(k, one[k*l.Channels*g.plane:], g.plane, g.plane)
+			}
+			continue
+		}
+		lines := max(1, openAt/max(1, l.Cols*g.width()))
+		for k := range l.Groups {
+			for lo := 0; lo < g.lines(); lo += lines {
+				hi := min(lo+lines, g.lines())
+				w := (hi - lo) * g.width()
+				open := grown(&s.open, l.Cols*w)
+				for c := range l.Channels {
+					g.unfold(open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, hi)
+				}
+				to.planes(k, open, w, w)
+			}
+		}
+	}
+	return nil
+}
+
+// multiplied hands on the data of a product of matrices. Weights with several matrices are groups, which
+// the data's leading dimensions fit or are repeated for.
+func (p *product) multiplied(x []float32, data *tensor.Tensor, to sink) error {
+	l, shape := p.layer, data.Shape
+	if len(shape) == 1 {
+		shape = []int{1, shape[0]}
+		if p.kind == columns {
+			shape = []int{data.Shape[0], 1}
+		}
+	}
+	k := len(shape) - 2
+	if k < 0 {
+		return p.mismatch(data)
+	}
+	a, b := shape[k], shape[k+1]
+	turned := p.transposed != "" && p.node.Attrs.Bool(p.transposed, false)
+	byRow := p.kind == rows != turned
+	in, n := a, b
+	if byRow {
+		in, n = b, a
+	}
+	batch := tensor.Elements(shape[:k])
+	if in != l.Cols || len(x) != batch*a*b || l.Groups > 1 && batch%l.Groups != 0 && batch != 1 {
+		return p.mismatch(data)
+	}
+	hand := func(group int, one []float32, times int) {
+		if byRow {
+			to.rows(group, one, b, n*times)
+		} else {
+			to.planes(group, one, b, n)
+		}
+	}
+	if byRow && l.Groups == 1 {
+		hand(0, x, batch)
+		return nil
+	}
+	for i := range max(batch, l.Groups) {
+		hand(i%l.Groups, x[i%batch*a*b:], 1)
+	}
+	return nil
+}
+
+// indices counts the rows that a lookup fetches.
+func (p *product) indices(data *tensor.Tensor, to sink) error {
+	m, ok := to.(*moments)
+	if !ok || !data.Type.IsInteger() {
+		return p.mismatch(data)
+	}
+	ids := make([]int64, data.Len())
+	tensor.Read(ids, data, 0)
+	for _, i := range ids {
+		if i < 0 {
+			i += int64(m.cols)
+		}
+		if i < 0 || i >= int64(m.cols) {
+			return fmt.Errorf("%s fetches row %d of %d", p.node.Key(), i, m.cols)
+		}
+		m.slot[i]++
+		m.total[i]++
+	}
+	m.n += len(ids)
+	return nil
+}

@@ -1,0 +1,221 @@
+package loss
+
+import "github.com/opmeter/opmeter/internal/tensor"
+
+// axis is one of a window: output o sees at tap t the input o*stride + t*dil - pad, or of a transposed
+// convolution (o + pad - t*dil)/stride where that is whole.
+type axis struct {
+	in, out, window  int
+	stride, dil, pad int
+	transposed       bool
+}
+
+// at is the input of an output at a tap, -1 for padding.
+func (a *axis) at(o, t int) int {
+	i := o*a.stride + t*a.dil - a.pad
+	if a.transposed {
+		i = o + a.pad - t*a.dil
+		if i < 0 || i%a.stride != 0 {
+			return -1
+		}
+		i /= a.stride
+	}
+	if i < 0 || i >= a.in {
+		return -1
+	}
+	return i
+}
+
+// seen is the range of outputs that see the input at a tap, of a convolution that is not transposed.
+func (a *axis) seen(t int) (lo, hi int) {
+	first := a.pad - t*a.dil
+	if first > 0 {
+		lo = (first + a.stride - 1) / a.stride
+	}
+	if last := a.in - 1 + first; last >= 0 {
+		hi = last/a.stride + 1
+	}
+	lo = min(lo, a.out)
+	return lo, max(min(hi, a.out), lo)
+}
+
+// geometry is a convolution for inputs of a shape.
+type geometry struct {
+	axes    []axis // three, the first ones of size 1 where there are fewer
+	plane   int    // elements of an input's channel
+	outputs int    // positions
+	// same says that position and input are the same: a window of one, without stride and padding.
+	same bool
+	// stepTap are the taps of the axes.
+	taps int
+}
+
+// geometry finds the axes for data of a shape; false for what makes no sense.
+func (p *product) geometry(shape []int, target []int) (*geometry, bool) {
+	n := len(p.window)
+	if len(shape) != n+2 || n > 3 {
+		return nil, false
+	}
+	in := shape[2:]
+	if p.kind == convLast || p.kind == deconvLast {
+		in = shape[1 : len(shape)-1]
+	}
+	g := &geometry{plane: tensor.Elements(in), same: true, taps: p.layer.Taps, outputs: 1}
+	for range 3 - n {
+		g.axes = append(g.axes, axis{in: 1, out: 1, window: 1, stride: 1, dil: 1})
+	}
+	lite := p.node.Domain == "tflite"
+	for i := range n {
+		a := axis{in: in[i], window: p.window[i]}
+		if lite {
+			a.lite(p, i, n, target)
+		} else {
+			a.onnx(p, i, n)
+		}
+		if a.out < 1 || a.stride < 1 || a.dil < 1 {
+			return nil, false
+		}
+		g.same = g.same && a.window == 1 && a.stride == 1 && a.pad == 0 && a.in == a.out
+		g.outputs *= a.out
+		g.axes = append(g.axes, a)
+	}
+	return g, true
+}
+
+func entry(list []int, i, none int) int {
+	if i < len(list) {
+		return list[i]
+	}
+	return none
+}
+
+// onnx takes stride, dilation and padding of axis i of n from the attributes.
+func (a *axis) onnx(p *product, i, n int) {
+	at := p.node.Attrs
+	a.stride, a.dil = entry(at.Ints("strides"), i, 1), entry(at.Ints("dilations"), i, 1)
+	if a.stride < 1 || a.dil < 1 {
+		return
+	}
+	begin, end := entry(at.Ints("pads"), i, 0), entry(at.Ints("pads"), n+i, 0)
+	reach := a.dil*(a.window-1) + 1
+	auto := at.Str("auto_pad", "NOTSET")
+	same := auto == "SAME_UPPER" || auto == "SAME_LOWER"
+	split := func(total int) (int, int) {
+		total = max(total, 0)
+		if auto == "SAME_LOWER" {
+			return total - total/2, total / 2
+		}
+		return total / 2, total - total/2
+	}
+	if auto == "VALID" {
+		begin, end = 0, 0
+	}
+	if p.kind == deconv || p.kind == deconvLast {
+		a.transposed = true
+		full := a.stride*(a.in-1) + entry(at.Ints("output_padding"), i, 0) + reach
+		size := at.Ints("output_shape")
+		switch {
+		case size != nil:
+			a.out = entry(size, len(size)-n+i, 0)
+			begin, end = split(full - a.out)
+			if auto == "NOTSET" || auto == "VALID" { // the longer half in front
+				begin, end = end, begin
+			}
+		case same:
+			a.out = a.in * a.stride
+			begin, end = split(full - a.out)
+		}
+		a.pad = begin
+		a.out = full - begin - end
+		return
+	}
+	if same {
+		a.out = (a.in + a.stride - 1) / a.stride
+		begin, _ = split((a.out-1)*a.stride + reach - a.in)
+		a.pad = begin
+		return
+	}
+	a.pad = begin
+	if room := a.in + begin + end - reach; room >= 0 {
+		a.out = room/a.stride + 1
+	}
+}
+
+// lite is onnx for TFLite; target is the shape of the result of a transposed convolution.
+func (a *axis) lite(p *product, i, n int, target []int) {
+	name := []string{"d", "h", "w"}[3-n+i]
+	at := p.node.Attrs
+	a.stride, a.dil = max(at.Int("stride_"+name, 1), 1), max(at.Int("dilation_"+name+"_factor", 1), 1)
+	reach := a.dil*(a.window-1) + 1
+	same := at.Str("padding", "SAME") == "SAME"
+	if p.kind == deconvLast {
+		a.transposed = true
+		a.out = entry(target, 1+i, 0)
+		if same {
+			a.pad = max((a.in-1)*a.stride+reach-a.out, 0) / 2
+		}
+		return
+	}
+	if same {
+		a.out = (a.in + a.stride - 1) / a.stride
+		a.pad = max((a.out-1)*a.stride+reach-a.in, 0) / 2
+		return
+	}
+	if a.in >= reach {
+		a.out = (a.in-reach)/a.stride + 1
+	}
+}
+
+// lines is the number of positions of the first two axes, width that of the last one.
+func (g *geometry) lines() int { return g.axes[0].out * g.axes[1].out }
+
+func (g *geometry) width() int { return g.axes[2].out }
+
+// unfold writes what the positions of lines lo to hi see of a channel at each tap: a tap a row of dst, rows stride
+// apart.
+func (g *geometry) unfold(dst []float32, stride int, plane []float32, lo, hi int) {
+	d, h, w := &g.axes[0], &g.axes[1], &g.axes[2]
+	t := 0
+	for td := range d.window {
+		for th := range h.window {
+			for tw := range w.window {
+				row := dst[t*stride:]
+				t++
+				for line := lo; line < hi; line++ {
+					out := row[(line-lo)*w.out:][:w.out]
+					id, ih := d.at(line/h.out, td), h.at(line%h.out, th)
+					if id < 0 || ih < 0 {
+						clear(out)
+						continue
+					}
+					w.line(out, plane[(id*h.in+ih)*w.in:][:w.in], tw)
+				}
+			}
+		}
+	}
+}
+
+// line writes what the outputs of a line see at a tap.
+func (a *axis) line(out, in []float32, t int) {
+	if a.transposed {
+		for o := range out {
+			out[o] = 0
+			if i := a.at(o, t); i >= 0 {
+				out[o] = in[i]
+			}
+		}
+		return
+	}
+	lo, hi := a.seen(t)
+	clear(out[:lo])
+	clear(out[hi:])
+	from := lo*a.stride + t*a.dil - a.pad
+	if a.stride == 1 {
+		copy(out[lo:hi], in[min(from, len(in)):])
+		return
+	}
+	for o := lo; o < hi; o++ {
+		out[o] = in[from]
+		from += a.stride
+	}
+}

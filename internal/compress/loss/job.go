@@ -1,0 +1,294 @@
+package loss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/samples"
+	"github.com/opmeter/opmeter/internal/compress/sparsify"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/mapped"
+	"github.com/opmeter/opmeter/internal/workers"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Job is a loss profile that is to be made.
+type Job struct {
+	Model *graph.Model
+	// Layers are those of the model: positions in points count in them.
+	Layers []*weights.Layer
+	// Data are the samples, not needed by [study.Approximated] and [study.Magnitude].
+	Data *samples.Set
+	// Settings say method, metric, choice and changes. Fields about the data are the caller's.
+	Settings study.LossSettings
+	// Shapes gives the shape of a value where it is known, for [study.Approximated].
+	Shapes func(id int) []int
+	// Threads is the number of workers, 0 for one. Results do not depend on it.
+	Threads int
+	// MaxBytes bounds what is kept of a pass over the data, 0 for 1 GiB: what needs more is done in several passes.
+	MaxBytes int
+	// Seed is that of the samples drawn for intervals.
+	Seed uint64
+	// Ranges says how ranges of activations follow from the data, for [study.Int8].
+	Ranges RangeRule
+	// PerTensor gives quantised weights of the output's error one scale for all rows. Without it they have
+	// those of the changed model.
+	PerTensor bool
+	// Command is a program with arguments that gives the metric "command", which runs at most CommandTime, 0 for
+	// a minute. Its last argument is a folder with out_0.npy and so on, and labels.npy where there are labels.
+	Command     []string
+	CommandTime time.Duration
+	// Skip leaves out points that are there already; nil for none.
+	Skip func(layer int, c study.Change) bool
+	// Point gets each point when it is found. An error ends the job.
+	Point func(p study.LossPoint) error
+	// Progress is told how far the job is, of 1; may be nil.
+	Progress func(share float64, doing string)
+
+	pool  *workers.Pool
+	found map[string]rewrite.Range // of activations, where formats need them
+}
+
+// Metrics of the values of points.
+const (
+	RelativeError = "relative_error"
+	SNR           = "snr_db"
+	Cosine        = "cosine"
+	KL            = "kl"
+	Top1          = "top1"
+	Accuracy      = "accuracy"
+	Command       = "command"
+	MagnitudeMean = "magnitude"
+	Sensitivity   = "sensitivity"
+)
+
+// Metrics lists those of a method, the usual one first.
+func Metrics(m study.Method) []string {
+	switch m {
+	case study.Approximated:
+		return []string{Sensitivity}
+	case study.Magnitude:
+		return []string{MagnitudeMean}
+	case study.OutputError:
+		return []string{RelativeError}
+	case study.OneShot:
+		return []string{KL}
+	case study.EndToEnd:
+		return []string{RelativeError, SNR, Cosine, KL, Top1, Accuracy, Command}
+	}
+	return nil
+}
+
+// Higher reports whether more of a metric is better.
+func Higher(metric string) bool {
+	return metric == SNR || metric == Cosine || metric == Top1 || metric == Accuracy
+}
+
+// Choices of the weights that become zero.
+const (
+	ByMagnitude = "magnitude"
+	ByError     = "error"
+)
+
+// Run finds the points that are not to be skipped, layer by layer. base is the metric of the unchanged model, nil
+// where it has none. The job ends between two steps when ctx does.
+func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	j.pool = workers.New(max(j.Threads, 1), nil)
+	defer j.pool.Close()
+	err = mapped.Guard(func() error {
+		switch j.Settings.Method {
+		case study.Approximated:
+			return j.approximated(ctx)
+		case study.Magnitude:
+			return j.magnitude(ctx)
+		case study.OutputError:
+			return j.output(ctx)
+		}
+		base, err = j.endToEnd(ctx)
+		return err
+	})
+	return base, err
+}
+
+func (j *Job) check() error {
+	s := &j.Settings
+	if s.Metric == "" && len(Metrics(s.Method)) > 0 {
+		s.Metric = Metrics(s.Method)[0]
+	}
+	switch {
+	case !slices.Contains(Metrics(s.Method), s.Metric):
+		return fmt.Errorf("method %q has no metric %q", s.Method, s.Metric)
+	case len(j.Layers) == 0:
+		return errors.New("the model has no weights that could be changed")
+	case j.Data == nil && s.Method != study.Approximated && s.Method != study.Magnitude:
+		return fmt.Errorf("method %q needs data", s.Method)
+	case s.Choice != "" && s.Choice != ByMagnitude && s.Choice != ByError:
+		return fmt.Errorf("weights are chosen by %q or %q, not by %q", ByMagnitude, ByError, s.Choice)
+	case s.Metric == Accuracy && j.Data.Labels == nil:
+		return errors.New("accuracy needs labels")
+	case s.Metric == Command && len(j.Command) == 0:
+		return errors.New("a metric of a command needs one")
+	}
+	for _, c := range s.Changes {
+		if !(c.Level >= 0 && c.Level <= 1) {
+			return fmt.Errorf("level %v, want 0 to 1", c.Level)
+		}
+	}
+	return nil
+}
+
+func (j *Job) limit() int {
+	if j.MaxBytes > 0 {
+		return j.MaxBytes
+	}
+	return 1 << 30
+}
+
+func (j *Job) skips(layer int, c study.Change) bool { return j.Skip != nil && j.Skip(layer, c) }
+
+func (j *Job) tell(share float64, format string, args ...any) {
+	if j.Progress != nil {
+		j.Progress(min(max(share, 0), 1), fmt.Sprintf(format, args...))
+	}
+}
+
+// wanted are the changes of a layer that are not there yet.
+func (j *Job) wanted(layer int) []study.Change {
+	var out []study.Change
+	for _, c := range j.Settings.Changes {
+		if !j.skips(layer, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// causes tells of a layer that none of its changes can be made.
+func (j *Job) causes(layer int, cs []study.Change, why study.Cause) error {
+	for _, c := range cs {
+		if err := j.Point(study.LossPoint{Layer: layer, Change: c, Cause: why}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value is a point's figure; CI is the interval, absent where NaN.
+func value(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
+	m := profile.Value(kind, v, method)
+	if n > 0 {
+		c := int64(n)
+		m.N = &c
+	}
+	if !math.IsNaN(lo) && !math.IsNaN(hi) {
+		m.CI95 = &[2]float64{min(lo, v), max(hi, v)}
+	}
+	return m
+}
+
+// approximated gives what follows from sizes alone: a line from 0 to the sensitivity at a level of 1.
+func (j *Job) approximated(ctx context.Context) error {
+	g := j.Model.Main()
+	shapes := func(ids []int) (s sparsify.Shapes) {
+		for _, id := range ids {
+			if id < 0 || g.Values[id].Const != nil {
+				continue
+			}
+			var shape []int
+			if j.Shapes != nil {
+				shape = j.Shapes(id)
+			}
+			if shape == nil && g.Values[id].HasShape {
+				shape = g.Values[id].Shape
+			}
+			s = append(s, dims(shape))
+		}
+		return s
+	}
+	for i, l := range j.Layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := g.Nodes[l.Node]
+		v := sparsify.Sensitivity(shapes(n.Inputs), shapes(n.Outputs[:min(1, len(n.Outputs))]), l.Params)
+		for _, c := range j.wanted(i) {
+			p := study.LossPoint{Layer: i, Change: c}
+			if c.Format != study.Same {
+				p.Cause = study.NoFormat
+			} else {
+				p.Value = value(profile.Counted, c.Level*v, 0, math.NaN(), math.NaN(), "sizes of inputs, outputs and weights")
+			}
+			if err := j.Point(p); err != nil {
+				return err
+			}
+		}
+		j.tell(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
+	}
+	return nil
+}
+
+// dims is a shape as the formula takes it.
+func dims(shape []int) sparsify.Dims {
+	if shape == nil {
+		return nil
+	}
+	out := make(sparsify.Dims, len(shape))
+	for i, d := range shape {
+		if n := int64(d); d >= 0 {
+			out[i] = &n
+		}
+	}
+	return out
+}
+
+// magnitude gives the mean magnitudes of the slices of weights, which levels take one after the other.
+func (j *Job) magnitude(ctx context.Context) error {
+	for i, l := range j.Layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		cs := j.wanted(i)
+		if len(cs) == 0 {
+			continue
+		}
+		if l.Fixed == study.NoZero {
+			if err := j.causes(i, cs, l.Fixed); err != nil {
+				return err
+			}
+			continue
+		}
+		// Slices depend on all levels, also on those whose points are there.
+		var levels []float64
+		for _, c := range j.Settings.Changes {
+			if c.Format == study.Same {
+				levels = append(levels, c.Level)
+			}
+		}
+		slices.Sort(levels)
+		levels = slices.Compact(levels)
+		values := sparsify.Magnitude(l.Read(nil), levels)
+		for _, c := range cs {
+			p := study.LossPoint{Layer: i, Change: c}
+			if c.Format != study.Same {
+				p.Cause = study.NoFormat
+			} else if k, ok := slices.BinarySearch(levels, c.Level); ok {
+				p.Value = value(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "magnitudes of the weights of the level alone")
+			}
+			if err := j.Point(p); err != nil {
+				return err
+			}
+		}
+		j.tell(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package loss
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// moments are sums over the inputs of a layer, group by group: of products of two columns, of columns, and for each
+// run of squares.
+type moments struct {
+	groups, cols int
+	pool         *workers.Pool
+	// kept says that the inputs themselves are kept, since there are fewer than columns; counts that they are
+	// indices, of which only squares are known.
+	kept, counts bool
+	// squares says that only energy is asked for.
+	squares bool
+
+	// sum has the products of columns i >= j of a group at i*(i+1)/2+j.
+	sum [][]float64
+	// part is what is not added to sum yet, rows of which the lower triangle counts, and of how many inputs.
+	part    []float32
+	pending int
+	// few gathers inputs of runs that have few, row by row.
+	few   []float32
+	fewIn int // group
+	// chunks are the inputs, a column a row.
+	chunks []chunk
+
+	// total are the sums of columns, energy those of their squares by slot of runs, of all groups.
+	total  []float64
+	energy [][]float32
+	slot   []float32 // the current one
+	n      int       // inputs of a group
+}
+
+// chunk is inputs of a group: columns by n.
+type chunk struct {
+	group, n int
+	x        []float32
+}
+
+// flushAt bounds the inputs that are summed in single precision.
+const flushAt = 2048
+
+// block is the number of columns whose products with all before them are computed at once.
+const block = 96
+
+func newMoments(groups, cols int, pool *workers.Pool) *moments {
+	return &moments{groups: groups, cols: cols, pool: pool, total: make([]float64, groups*cols)}
+}
+
+// begin starts a run, whose squares are added to those of a slot.
+func (m *moments) begin(slot int) {
+	for slot >= len(m.energy) {
+		m.energy = append(m.energy, make([]float32, m.groups*m.cols))
+	}
+	m.slot = m.energy[slot]
+}
+
+// ready makes room for sums.
+func (m *moments) ready() {
+	if m.sum != nil || m.squares || m.kept {
+		return
+	}
+	m.sum = make([][]float64, m.groups)
+	for g := range m.sum {
+		m.sum[g] = make([]float64, m.cols*(m.cols+1)/2)
+	}
+}
+
+// planes adds n inputs of a group, a column a row of x. Rows are stride apart.
+func (m *moments) planes(group int, x []float32, stride, n int) {
+	m.ready()
+	m.linear(group, x, stride, n)
+	switch {
+	case m.squares:
+	case m.kept:
+		m.keep(group, x, stride, n)
+	case m.cols <= smallCols:
+		m.dots(group, x, stride, n)
+	case n < 32:
+		m.settle(group)
+		for i := range n {
+			for c := range m.cols {
+				m.few = append(m.few, x[c*stride+i])
+			}
+		}
+		m.gathered()
+	default:
+		m.settle(group)
+		m.triangle(x, stride, n, false)
+		m.count(group, n)
+	}
+}
+
+// rows adds n inputs of a group, an input a row of x. Rows are stride apart.
+func (m *moments) rows(group int, x []float32, stride, n int) {
+	m.ready()
+	e := m.slot[group*m.cols:][:m.cols]
+	total := m.total[group*m.cols:][:m.cols]
+	for i := range n {
+		row := x[i*stride:][:m.cols]
+		for c, v := range row {
+			e[c] += v * v
+			total[c] += float64(v)
+		}
+	}
+	if group == 0 {
+		m.n += n
+	}
+	switch {
+	case m.squares:
+	case m.kept:
+		t := make([]float32, n*m.cols)
+		transposeInto(t, n, x, stride, n, m.cols)
+		m.chunks = append(m.chunks, chunk{group, n, t})
+	case n < 32 && m.cols > smallCols:
+		m.settle(group)
+		for i := range n {
+			m.few = append(m.few, x[i*stride:][:m.cols]...)
+		}
+		m.gathered()
+	case m.cols <= smallCols:
+		t := make([]float32, n*m.cols)
+		transposeInto(t, n, x, stride, n, m.cols)
+		m.dots(group, t, n, n)
+	default:
+		m.settle(group)
+		m.triangle(x, stride, n, true)
+		m.count(group, n)
+	}
+}
+
+// smallCols is the number of columns up to which products are computed one by one.
+const smallCols = 28
+
+// linear adds to the sums of columns and squares.
+func (m *moments) linear(group int, x []float32, stride, n int) {
+	e := m.slot[group*m.cols:][:m.cols]
+	total := m.total[group*m.cols:][:m.cols]
+	for c := range m.cols {
+		row := x[c*stride:][:n]
+		e[c] += kernel.Dot(row, row)
+		total[c] += float64(kernel.Dot(row, ones(n)))
+	}
+	if group == 0 {
+		m.n += n
+	}
+}
+
+var allOnes = slices.Repeat([]float32{1}, 1<<16)
+
+func ones(n int) []float32 {
+	if n <= len(allOnes) {
+		return allOnes[:n]
+	}
+	return slices.Repeat([]float32{1}, n)
+}
+
+// keep copies inputs.
+func (m *moments) keep(group int, x []float32, stride, n int) {
+	t := make([]float32, n*m.cols)
+	for c := range m.cols {
+		copy(t[c*n:(c+1)*n], x[c*stride:])
+	}
+	m.chunks = append(m.chunks, chunk{group, n, t})
+}
+
+// dots adds the products of few columns.
+func (m *moments) dots(group int, x []float32, stride, n int) {
+	sum := m.sum[group]
+	at := 0
+	for i := range m.cols {
+		row := x[i*stride:][:n]
+		for j := range i + 1 {
+			sum[at] += float64(kernel.Dot(row, x[j*stride:][:n]))
+			at++
+		}
+	}
+}
+
+// settle adds what belongs to another group.
+func (m *moments) settle(group int) {
+	if group != m.fewIn {
+		m.flush()
+		m.fewIn = group
+	}
+}
+
+// gathered computes with the gathered inputs where they are enough.
+func (m *moments) gathered() {
+	if len(m.few) >= 256*m.cols {
+		m.flush()
+	}
+}
+
+func (m *moments) count(group, n int) {
+	m.pending += n
+	if m.pending >= flushAt || m.groups > 1 {
+		m.flush()
+	}
+}
+
+// flush adds what is pending to the sums.
+func (m *moments) flush() {
+	if n := len(m.few) / max(m.cols, 1); n > 0 {
+		m.triangle(m.few, m.cols, n, true)
+		m.few = m.few[:0]
+		m.pending += n
+	}
+	if m.pending == 0 {
+		return
+	}
+	sum := m.sum[m.fewIn]
+	m.pool.For(m.cols, 16, func(lo, hi int) {
+		at := lo * (lo + 1) / 2
+		for i := lo; i < hi; i++ {
+			row := m.part[i*m.cols:][:i+1]
+			for j, v := range row {
+				sum[at+j] += float64(v)
+			}
+			clear(row)
+			at += i + 1
+		}
+	})
+	m.pending = 0
+}
+
+// triangle adds products of columns to part: of n inputs, which are the columns of x, or where byRow its rows.
+func (m *moments) triangle(x []float32, stride, n int, byRow bool) {
+	if m.part == nil {
+		m.part = make([]float32, m.cols*m.cols)
+	}
+	for lo := 0; lo < m.cols; lo += block {
+		hi := min(lo+block, m.cols)
+		p := kernel.GemmParams{M: hi - lo, N: hi, K: n, LDA: stride, LDB: stride, LDC: m.cols, Accumulate: true, TransA: byRow, TransB: !byRow}
+		from := lo
+		if !byRow {
+			from = lo * stride
+		}
+		kernel.Gemm(m.pool, p, x[from:], x, m.part[lo*m.cols:])
+	}
+}
+
+// done ends the sums.
+func (m *moments) done() {
+	if m.sum != nil && (m.pending > 0 || len(m.few) > 0) {
+		m.flush()
+	}
+	m.part, m.few = nil, nil
+}
+
+// square is the matrix of a group in single precision, in full.
+func (m *moments) square(group int, dst []float32) []float32 {
+	d := m.cols
+	if cap(dst) < d*d {
+		dst = make([]float32, d*d)
+	}
+	dst = dst[:d*d]
+	sum := m.sum[group]
+	at := 0
+	for i := range d {
+		for j := range i + 1 {
+			v := float32(sum[at])
+			dst[i*d+j], dst[j*d+i] = v, v
+			at++
+		}
+	}
+	return dst
+}
+
+// diagonal is the sum over runs of the squares of columns, of all groups.
+func (m *moments) diagonal() []float64 {
+	out := make([]float64, m.groups*m.cols)
+	for _, e := range m.energy {
+		for i, v := range e {
+			out[i] += float64(v)
+		}
+	}
+	return out
+}
+
+// inputs joins the kept inputs of a group: columns by n.
+func (m *moments) inputs(group int) (x []float32, n int) {
+	for _, c := range m.chunks {
+		if c.group == group {
+			n += c.n
+		}
+	}
+	x = make([]float32, m.cols*n)
+	at := 0
+	for _, c := range m.chunks {
+		if c.group != group {
+			continue
+		}
+		for i := range m.cols {
+			copy(x[i*n+at:], c.x[i*c.n:][:c.n])
+		}
+		at += c.n
+	}
+	return x, n
+}
+
+// momentBytes is the memory that sums of so many columns take.
+func momentBytes(groups, cols int) int { return groups*cols*(cols+1)/2*8 + cols*cols*8 }
+
+// transposeInto writes the transpose of rows×cols (stride apart) to dst, whose rows are step apart.
+func transposeInto(dst []float32, step int, src []float32, stride, rows, cols int) {
+	const tile = 16
+	for r := 0; r < rows; r += tile {
+		for c := 0; c < cols; c += tile {
+			for i := r; i < min(r+tile, rows); i++ {
+				row := src[i*stride:]
+				for k := c; k < min(c+tile, cols); k++ {
+					dst[k*step+i] = row[k]
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,432 @@
+package loss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// unit is layers that read the same inputs in the same way, whose moments are found together.
+type unit struct {
+	products []*product // of the first layer
+	layers   []*member
+	m        *moments
+	failed   error
+	// totals and counts are those of single products where there are several.
+	totals [][]float64
+	counts []int
+}
+
+// member is a layer of a unit.
+type member struct {
+	index    int
+	layer    *weights.Layer
+	products []*product
+	// bias are those of the products, as real numbers; nil for none.
+	bias [][]float64
+	// waiting are changes that need ranges first.
+	waiting []waiting
+}
+
+// slots bounds the number of groups of runs for intervals.
+const slots = 256
+
+// slotOf is the slot of a run of n.
+func slotOf(run, n int) int {
+	if n <= slots {
+		return run
+	}
+	return run * slots / n
+}
+
+// output finds the errors of layers' own outputs.
+func (j *Job) output(ctx context.Context) error {
+	blocks, alone, err := j.units()
+	if err != nil {
+		return err
+	}
+	for i, b := range blocks {
+		if err := j.sums(ctx, b, false, float64(i)/float64(len(blocks)), 1/float64(len(blocks))); err != nil {
+			return err
+		}
+		for _, u := range b {
+			for _, l := range u.layers {
+				if u.failed != nil {
+					alone = append(alone, l.index)
+					continue
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := j.curves(ctx, u, l); err != nil {
+					return err
+				}
+			}
+			u.m = nil
+		}
+		if err := j.integers(ctx, b); err != nil {
+			return err
+		}
+	}
+	slices.Sort(alone)
+	for i, k := range alone {
+		j.tell(float64(i)/float64(len(alone)), "%s alone", j.Layers[k].Name)
+		if err := j.alone(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// units joins layers that share moments, in blocks that fit the memory. alone are the layers that are not linear in
+// their weights.
+func (j *Job) units() (blocks [][]*unit, alone []int, err error) {
+	by := map[string]*unit{}
+	var all []*unit
+	for i, l := range j.Layers {
+		cs := j.wanted(i)
+		if len(cs) == 0 {
+			continue
+		}
+		if why := fixed(l, cs); why != "" {
+			if err := j.causes(i, cs, why); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		ps, ok := productsOf(j.Model, l)
+		if !ok {
+			alone = append(alone, i)
+			continue
+		}
+		key := ""
+		for _, p := range ps {
+			key += p.key()
+		}
+		u := by[key]
+		if u == nil {
+			u = &unit{products: ps}
+			by[key], all = u, append(all, u)
+		}
+		u.layers = append(u.layers, &member{index: i, layer: l, products: ps})
+	}
+	left := 0
+	for _, u := range all {
+		l := u.layers[0].layer
+		n := momentBytes(l.Groups, l.Cols)
+		if len(blocks) == 0 || n > left {
+			blocks, left = append(blocks, nil), j.limit()
+		}
+		left -= n
+		blocks[len(blocks)-1] = append(blocks[len(blocks)-1], u)
+	}
+	return blocks, alone, nil
+}
+
+// fixed says why none of the changes can be made, "" where some can.
+func fixed(l *weights.Layer, cs []study.Change) study.Cause {
+	if l.Fixed == study.AllZero && slices.ContainsFunc(cs, func(c study.Change) bool { return c.Format != study.Same }) {
+		return ""
+	}
+	return l.Fixed
+}
+
+// key tells inputs of products apart.
+func (p *product) key() string {
+	at := p.node.Attrs
+	s := fmt.Sprint(p.kind, p.operand.transposed, p.data, p.scale, p.zero, p.layer.Groups, p.layer.Channels, p.layer.Taps, p.window, p.node.Domain)
+	for _, n := range []string{"strides", "pads", "dilations", "output_padding", "output_shape"} {
+		s += fmt.Sprint(at.Ints(n))
+	}
+	for _, n := range []string{"stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor"} {
+		s += fmt.Sprint(at.Int(n, 1), ",")
+	}
+	s += at.Str("auto_pad", "") + at.Str("padding", "")
+	if p.transposed != "" {
+		s += fmt.Sprint(at.Bool(p.transposed, false))
+	}
+	if p.kind == deconvLast {
+		s += fmt.Sprint(p.node.Inputs[0])
+	}
+	return s + ";"
+}
+
+// sums finds the moments of units in one pass over the data.
+func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part float64) error {
+	var ids []int
+	for _, u := range us {
+		l := u.layers[0].layer
+		u.m = newMoments(l.Groups, l.Cols, j.pool)
+		u.m.counts, u.m.squares = u.products[0].kind == table, squares
+		if u.m.counts {
+			u.m.squares = true
+		}
+		for _, m := range u.layers {
+			for _, p := range m.products {
+				ids = append(ids, p.taps()...)
+				if p.kind == deconvLast {
+					ids = append(ids, p.node.Inputs[0])
+				}
+			}
+		}
+		if len(u.products) > 1 {
+			u.totals, u.counts = make([][]float64, len(u.products)), make([]int, len(u.products))
+			for i := range u.totals {
+				u.totals[i] = make([]float64, l.Groups*l.Cols)
+			}
+		}
+	}
+	var s scratch
+	runs := j.Data.Runs()
+	err := pass(ctx, j.Model, j.Data, ids, j.Threads, func(run int, v values) error {
+		for _, u := range us {
+			if u.failed != nil {
+				continue
+			}
+			if run == 0 {
+				u.first(v, runs, j.limit())
+			}
+			u.m.begin(u.slot(run, runs))
+			if err := u.gather(v, &s); err != nil {
+				u.failed = err
+			}
+		}
+		j.tell(from+part*0.7*float64(run+1)/float64(runs), "sample %d of %d", (run+1)*j.Data.Batch, j.Data.Len())
+		return nil
+	})
+	for _, u := range us {
+		u.m.done()
+	}
+	return err
+}
+
+// slot is that of a run: one for all where there are very many columns.
+func (u *unit) slot(run, runs int) int {
+	if u.m.groups*u.m.cols*min(runs, slots) > 1<<26 {
+		return 0
+	}
+	return slotOf(run, runs)
+}
+
+// first looks at the first run: how many inputs there will be, and which biases.
+func (u *unit) first(v values, runs, limit int) {
+	n := 0
+	for _, p := range u.products {
+		if t := v(p.data); t != nil {
+			n += t.Len() / max(1, p.layer.Channels*p.layer.Groups) * runs
+		}
+	}
+	few := n*4 < u.m.cols || momentBytes(u.m.groups, u.m.cols) > limit
+	u.m.kept = few && !u.m.counts && !u.m.squares && u.products[0].kind != table
+	if u.m.kept && 4*n*u.m.cols*u.m.groups > limit {
+		u.failed = errors.New("needs more memory than the limit")
+	}
+	for _, l := range u.layers {
+		l.bias = make([][]float64, len(l.products))
+		for i, p := range l.products {
+			b, ok := p.realBias(v)
+			if !ok {
+				u.failed = fmt.Errorf("%s has a bias that is not one for each output", p.node.Key())
+			}
+			l.bias[i] = b
+		}
+	}
+}
+
+// realBias is what a product adds to its outputs, nil for nothing; false where it is more than a number for each.
+func (p *product) realBias(v values) ([]float64, bool) {
+	if p.bias < 0 {
+		return nil, true
+	}
+	t := v(p.bias)
+	if t == nil {
+		return nil, false
+	}
+	rows := p.layer.Rows
+	b := reals(t)
+	if len(b) != rows && len(b) != 1 || len(b) > 1 && t.Shape[len(t.Shape)-1] != rows {
+		return nil, false
+	}
+	out := make([]float64, rows)
+	beta := 1.0
+	if p.alpha {
+		alpha := float64(p.node.Attrs.Float("alpha", 1))
+		if alpha == 0 {
+			return nil, false
+		}
+		beta = float64(p.node.Attrs.Float("beta", 1)) / alpha
+	}
+	coded := t.Type.IsInteger() && (t.Quant == nil || len(t.Quant.Scale) != 1)
+	x := 1.0
+	if coded && p.scale >= 0 {
+		if s := v(p.scale); s != nil && s.Len() == 1 {
+			x = tensor.At(s, 0)
+		}
+	} else if coded {
+		if d := v(p.data); d != nil && d.Quant != nil && len(d.Quant.Scale) == 1 {
+			x = float64(d.Quant.Scale[0])
+		}
+	}
+	for r := range out {
+		out[r] = b[min(r, len(b)-1)] * beta
+		if coded {
+			w, _ := p.layer.Scale(r, 0)
+			out[r] *= x * float64(w)
+		}
+	}
+	return out, true
+}
+
+// gather adds the inputs of a run.
+func (u *unit) gather(v values, s *scratch) error {
+	for i, p := range u.products {
+		var before []float64
+		n := u.m.n
+		if u.totals != nil {
+			before = slices.Clone(u.m.total)
+		}
+		if err := p.gather(v, u.m, s, nil); err != nil {
+			return err
+		}
+		if u.totals != nil {
+			for k, x := range u.m.total {
+				u.totals[i][k] += x - before[k]
+			}
+			u.counts[i] += u.m.n - n
+		}
+	}
+	return nil
+}
+
+// energyOf is the sum of squares of the unchanged outputs, with biases.
+func (u *unit) energyOf(x *matrix, l *member) float64 {
+	e := sum(x.whole)
+	outs := x.rows / x.groups
+	for i, b := range l.bias {
+		total, n := u.m.total, u.m.n
+		if u.totals != nil {
+			total, n = u.totals[i], u.counts[i]
+		}
+		for r, v := range b {
+			if v == 0 {
+				continue
+			}
+			s := 0.0
+			for c, w := range x.w[r*x.cols:][:x.cols] {
+				s += float64(w) * total[r/outs*x.cols+c]
+			}
+			e += 2*v*s + float64(n)*v*v
+		}
+	}
+	return e
+}
+
+// scores are by which weights go.
+func (j *Job) scores(w []float32, rows int, m *moments) []float32 {
+	return scoresOf(w, rows, m, j.Settings.Choice == ByError)
+}
+
+func scoresOf(w []float32, rows int, m *moments, byError bool) []float32 {
+	out := make([]float32, len(w))
+	if !byError || m == nil {
+		for i, v := range w {
+			out[i] = float32(math.Abs(float64(v)))
+		}
+		return out
+	}
+	diag := m.diagonal()
+	outs := rows / m.groups
+	for i, v := range w {
+		r, c := i/m.cols, i%m.cols
+		out[i] = float32(float64(v) * float64(v) * diag[r/outs*m.cols+c] / float64(max(m.n, 1)))
+	}
+	return out
+}
+
+// curves finds all points of a layer.
+func (j *Job) curves(ctx context.Context, u *unit, l *member) error {
+	w := l.layer.Read(nil)
+	x := newMatrix(u.m, w, l.layer.Rows)
+	base := u.energyOf(x, l)
+	cs := j.wanted(l.index)
+	method := fmt.Sprintf("closed form from second moments of %d inputs; interval by resampling samples", u.m.n)
+	put := func(c study.Change, e, lo, hi float64, cause study.Cause, method string) error {
+		p := study.LossPoint{Layer: l.index, Change: c, Cause: cause}
+		if cause == "" && base > 0 {
+			p.Value = value(profile.Measured, e/base, j.Data.Len(), e/base*lo, e/base*hi, method)
+		} else if cause == "" {
+			p.Cause = study.Unrun
+		}
+		return j.Point(p)
+	}
+	scores := j.scores(w, l.layer.Rows, u.m)
+	for _, s := range structures(cs) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		order, why := (*mask.Order)(nil), study.Cause("")
+		if s != study.Dense {
+			order, why = mask.New(l.layer, scores, s)
+		}
+		levels := levelsOf(cs, s)
+		var fall []uint16
+		var errs, lo, hi []float64
+		if order != nil && len(levels) > 0 {
+			fall = falls(order, len(w), levels)
+			errs = x.errors(fall, len(levels))
+			lo, hi = x.spread(fall, len(levels), j.Seed)
+		}
+		for _, c := range cs {
+			if c.Structure != s {
+				continue
+			}
+			var err error
+			switch {
+			case why != "":
+				err = put(c, 0, 0, 0, why, "")
+			case c.Format != study.Same:
+				err = j.stored(u, l, x, order, c, base)
+			case s == study.Dense:
+				err = put(c, 0, 1, 1, "", method)
+			default:
+				k, _ := slices.BinarySearch(levels, c.Level)
+				err = put(c, errs[k], lo[k], hi[k], "", method)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// structures are those of changes, in their order.
+func structures(cs []study.Change) []study.Structure {
+	var out []study.Structure
+	for _, c := range cs {
+		if !slices.Contains(out, c.Structure) {
+			out = append(out, c.Structure)
+		}
+	}
+	return out
+}
+
+// levelsOf are the levels of a structure in the file's numbers, ascending.
+func levelsOf(cs []study.Change, s study.Structure) []float64 {
+	var out []float64
+	for _, c := range cs {
+		if c.Structure == s && c.Format == study.Same {
+			out = append(out, c.Level)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,124 @@
+package loss
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/samples"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// tapped is a model with other values as outputs than its own.
+func tapped(m *graph.Model, ids []int) *graph.Model {
+	out := *m
+	out.Content, out.Close, out.Signatures = nil, nil, nil
+	g := *m.Main()
+	g.Outputs = ids
+	out.Graphs = slices.Clone(m.Graphs)
+	out.Graphs[0] = &g
+	for i, b := range out.Graphs {
+		if i > 0 && b.Parent == m.Main() {
+			body := *b
+			body.Parent = &g
+			out.Graphs[i] = &body
+		}
+	}
+	return &out
+}
+
+// pass runs a model over samples and hands the values of ids to f after each run, which it keeps only if it
+// copies them.
+func pass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, threads int, f func(run int, v values) error) error {
+	g := m.Main()
+	var outs []int
+	place := map[int]int{}
+	for _, id := range ids {
+		if _, ok := place[id]; ok || g.Values[id].Const != nil || slices.Contains(g.Inputs, id) {
+			continue
+		}
+		place[id] = len(outs)
+		outs = append(outs, id)
+	}
+	if data.Runs() == 0 {
+		return nil
+	}
+	if len(outs) == 0 && len(g.Outputs) > 0 {
+		outs = g.Outputs[:1]
+	}
+	s, err := engine.New(tapped(m, outs), data.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: threads})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for run := range data.Runs() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ins := data.Inputs(run)
+		if err := start(s, ins, run); err != nil {
+			return err
+		}
+		if err := s.Run(ctx); err != nil {
+			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
+		}
+		err := f(run, func(id int) *tensor.Tensor {
+			if id < 0 {
+				return nil
+			}
+			if c := g.Values[id].Const; c != nil {
+				return c
+			}
+			if k := slices.Index(g.Inputs, id); k >= 0 {
+				return ins[k]
+			}
+			k, ok := place[id]
+			if !ok {
+				return nil
+			}
+			return quantified(s.Output(k), g.Values[id])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start gives a session the inputs of a run, and no memory of the one before.
+func start(s *engine.Session, ins []*tensor.Tensor, run int) error {
+	if run > 0 {
+		if err := s.Reset(); err != nil {
+			return err
+		}
+	}
+	for k, t := range ins {
+		s.SetInput(k, t)
+	}
+	return nil
+}
+
+// quantified is a value with the scales that the file gives it.
+func quantified(t *tensor.Tensor, v *graph.Value) *tensor.Tensor {
+	if t == nil || !t.Known() || t.Quant != nil || v.Quant == nil {
+		return t
+	}
+	c := *t
+	c.Quant = v.Quant
+	return &c
+}
+
+// reals are the elements of a value as real numbers.
+func reals(t *tensor.Tensor) []float64 {
+	out := make([]float64, t.Len())
+	tensor.Read(out, t, 0)
+	if q := t.Quant; q != nil && len(q.Scale) == 1 && t.Type.IsInteger() {
+		for i, v := range out {
+			out[i] = float64(q.Scale[0]) * (v - float64(q.Zero[0]))
+		}
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package loss
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/stats"
+)
+
+// draws is the number of times that samples are drawn again for an interval. Its ends are then about a fifth of
+// its length uncertain, which is less than what an interval of a few samples is itself.
+const draws = 200
+
+// drawn says for each draw how often each of n slots is taken: draws by n.
+func drawn(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, 0xb007))
+	out := make([]float32, draws*n)
+	for b := range draws {
+		for range n {
+			out[b*n+r.IntN(n)]++
+		}
+	}
+	return out
+}
+
+// between are the ends of a 95 % interval of drawn values, NaN where there are too few.
+func between(v []float64) (lo, hi float64) {
+	v = slices.DeleteFunc(v, math.IsNaN)
+	if len(v) < draws/2 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(v)
+	return stats.Quantile(v, 0.025), stats.Quantile(v, 0.975)
+}
+
+// spread gives intervals for errors by levels: factors by which they are multiplied, lo and hi a level. The
+// share of a slot of samples in an error is taken from the energy of the inputs whose weights have fallen, without what
+// products of two inputs add, which has either sign; it moves the width of an interval and not its middle.
+func (x *matrix) spread(fall []uint16, levels int, seed uint64) (lo, hi []float64) {
+	slots, d := len(x.energy), x.groups*x.cols
+	lo, hi = slices.Repeat([]float64{math.NaN()}, levels), slices.Repeat([]float64{math.NaN()}, levels)
+	if slots < 2 {
+		return lo, hi
+	}
+	// gone has the squares of the fallen weights by level and column, and after all levels those of all weights.
+	gone := make([]float32, (levels+1)*d)
+	outs := x.rows / x.groups
+	for r := range x.rows {
+		at := r / outs * x.cols
+		for c := range x.cols {
+			v := x.w[r*x.cols+c]
+			gone[levels*d+at+c] += v * v
+			if k := int(fall[r*x.cols+c]); k < levels {
+				gone[k*d+at+c] += v * v
+			}
+		}
+	}
+	for k := 1; k < levels; k++ {
+		for i, v := range gone[(k-1)*d:][:d] {
+			gone[k*d+i] += v
+		}
+	}
+	energy := make([]float32, slots*d)
+	for i, e := range x.energy {
+		copy(energy[i*d:], e)
+	}
+	share := make([]float32, slots*(levels+1))
+	kernel.Gemm(x.pool, kernel.GemmParams{M: slots, N: levels + 1, K: d, TransB: true}, energy, gone, share)
+	return factors(x, share, slots, levels, seed)
+}
+
+func factors(x *matrix, share []float32, slots, levels int, seed uint64) (lo, hi []float64) {
+	lo, hi = make([]float64, levels), make([]float64, levels)
+	sums := make([]float32, draws*(levels+1))
+	kernel.Gemm(x.pool, kernel.GemmParams{M: draws, N: levels + 1, K: slots}, drawn(slots, seed), share, sums)
+	whole := make([]float64, levels+1)
+	for i := range slots {
+		for k, v := range share[i*(levels+1):][:levels+1] {
+			whole[k] += float64(v)
+		}
+	}
+	for k := range levels {
+		lo[k], hi[k] = math.NaN(), math.NaN()
+		if whole[k] <= 0 || whole[levels] <= 0 {
+			continue
+		}
+		ratios := make([]float64, draws)
+		for b := range ratios {
+			row := sums[b*(levels+1):]
+			ratios[b] = float64(row[k]) / whole[k] / (float64(row[levels]) / whole[levels])
+		}
+		lo[k], hi[k] = between(ratios)
+	}
+	return lo, hi
+}
+
+// resampled is a 95 % interval of a figure of samples: f gets how often each is taken.
+func resampled(n int, seed uint64, f func(times []float32) float64) (lo, hi float64) {
+	if n < 2 {
+		return math.NaN(), math.NaN()
+	}
+	times := drawn(n, seed)
+	v := make([]float64, draws)
+	for b := range v {
+		v[b] = f(times[b*n:][:n])
+	}
+	return between(v)
+}

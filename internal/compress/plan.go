@@ -1,0 +1,306 @@
+package compress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/opmeter/opmeter/internal/compress/choose"
+	"github.com/opmeter/opmeter/internal/compress/loss"
+	"github.com/opmeter/opmeter/internal/compress/sparsify"
+	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/study"
+)
+
+// PlanOptions say what a plan is for.
+type PlanOptions struct {
+	// Name of the plan, "" for one made of the goal. A plan of the name is replaced.
+	Name string
+	// Speed and Loss name the profiles, "" for the last ones.
+	Speed, Loss string
+	// Goal is what is asked for; one without any is a usual one: see [usualGoal].
+	Goal study.Goal
+	// Limit is the number of bytes that Goal.Fit stands for.
+	Limit float64
+	// Ends lets the first layer and those that make outputs change, too.
+	Ends bool
+	// WithoutStructures and WithoutFormats leave changes out.
+	WithoutStructures []study.Structure
+	WithoutFormats    []study.Format
+	// Costs gives energy and the like: see [choose.Options].
+	Costs func(layer int, c study.Change) (float64, bool)
+	// Sparsify plans by the rules of that tool, with its settings; nil for opmeter's.
+	Sparsify *sparsify.Settings
+	// Try has the data that the plan's model is run on, nil to measure its time only. Unrun measures nothing.
+	Try     *LossOptions
+	Unrun   bool
+	Threads int
+}
+
+// usualGoal is what a plan is for where nobody says: to lose little where that has a meaning, else to be half as fast
+// again.
+func usualGoal(p *study.Loss) study.Goal {
+	most := map[string]float64{loss.Accuracy: .01, loss.Top1: .02, loss.Cosine: .01, loss.KL: .02, loss.RelativeError: .05, loss.SNR: 20}
+	if v, ok := most[p.Metric]; ok && !p.Random && p.Method != study.OneShot {
+		return study.Goal{MaxLoss: &v}
+	}
+	return study.Goal{Speedup: new(1.5)}
+}
+
+// asked reports whether a goal says anything.
+func asked(g *study.Goal) bool {
+	return g.Speedup != nil || g.MaxLoss != nil || g.Sparsity != nil || g.Size != nil || g.Fit != ""
+}
+
+// goalName is a name for a plan.
+func goalName(g *study.Goal, compat string) string {
+	switch {
+	case compat != "":
+		return compat
+	case g.Speedup != nil:
+		return fmt.Sprintf("speedup-%g", *g.Speedup)
+	case g.MaxLoss != nil:
+		return fmt.Sprintf("loss-%g", *g.MaxLoss)
+	case g.Sparsity != nil:
+		return fmt.Sprintf("sparsity-%g", *g.Sparsity)
+	case g.Size != nil:
+		return fmt.Sprintf("size-%d", *g.Size)
+	}
+	return "fit-" + g.Fit
+}
+
+// Plan chooses a change for each layer, applies and runs the result, corrects the choice once by what was found, and keeps it.
+func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
+	s := j.Study()
+	sp, lo, err := j.profiles(o.Speed, o.Loss)
+	if err != nil {
+		return nil, err
+	}
+	if o.Sparsify != nil {
+		return j.compat(ctx, &o, sp, lo)
+	}
+	if lo == nil {
+		return nil, wrong("Loss", "a plan needs a loss profile: make one first")
+	}
+	usual := !asked(&o.Goal)
+	if usual {
+		g := usualGoal(lo)
+		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
+		o.Goal = g
+	}
+	c := choose.Options{
+		Layers: s.Layers, Speed: sp, Loss: lo, Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
+		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
+	}
+	if !o.Ends {
+		c.Keep = choose.Ends(j.m, s.Layers)
+	}
+	p, err := j.choose(&c, usual)
+	if err != nil {
+		return nil, err
+	}
+	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
+	if err := j.tryPlan(ctx, &o, p, lo, sp); err != nil {
+		return nil, err
+	}
+	if again, ok := j.corrected(&c, p, lo); ok {
+		again.Name, again.Created = p.Name, p.Created
+		if err := j.tryPlan(ctx, &o, again, lo, sp); err != nil {
+			return nil, err
+		}
+		if better(again, p) {
+			p = again
+		}
+	}
+	return p, j.File.Append(study.Record{Plan: p})
+}
+
+// profiles finds profiles by name, the last ones for "".
+func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err error) {
+	s := j.Study()
+	if n := len(s.Speeds); n > 0 {
+		sp = s.Speeds[n-1]
+	}
+	if speed != "" {
+		if sp = s.Speed(speed); sp == nil {
+			return nil, nil, wrong("Speed", "the study has no performance profile %q", speed)
+		}
+	}
+	if n := len(s.Losses); n > 0 {
+		lo = s.Losses[n-1]
+	}
+	if loss != "" {
+		if lo = s.Loss(loss); lo == nil {
+			return nil, nil, wrong("Loss", "the study has no loss profile %q", loss)
+		}
+	}
+	return sp, lo, nil
+}
+
+// choose makes a plan; one of the usual goal takes what can be had.
+func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
+	p, err := choose.Plan(*c)
+	if e, ok := errors.AsType[*choose.UnreachableError](err); ok {
+		if usual && c.Goal.Speedup != nil && e.Best > 1 {
+			c.Goal.Speedup = new(math.Floor(e.Best*98) / 100)
+			p, err = choose.Plan(*c)
+		} else {
+			return nil, wrong("Goal", "%s", e.Error())
+		}
+	}
+	if err != nil {
+		return nil, wrong("Goal", "%s", err.Error())
+	}
+	return p, nil
+}
+
+// tryPlan applies a plan and measures what comes out.
+func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *study.Loss, sp *study.Speed) error {
+	if o.Unrun {
+		return nil
+	}
+	j.progress("applying the plan", 0)
+	c, err := j.applied(p, nil)
+	if err != nil {
+		return err
+	}
+	out := study.Outcome{Params: p.Predicted.Params}
+	j.weigh(&c, p, &out)
+	if sp != nil && sp.Target == "host" && !sp.Counted {
+		r, err := j.compare(ctx, c, sp.Batch, max(sp.Threads, 1))
+		if err != nil {
+			return stopped(ctx, err)
+		}
+		out.LatencyS, out.Speedup = r.After, r.Speedup
+	}
+	if lo != nil {
+		x, err := j.tried(ctx, o.Try, lo, c)
+		if err != nil {
+			return stopped(ctx, err)
+		}
+		if x != nil {
+			out.Loss = x.Value
+		}
+	}
+	p.Measured = &out
+	for i, e := range c.effects {
+		if e.Cause != "" {
+			for k := range p.Choices {
+				if p.Choices[k].Layer == c.layers[i] {
+					p.Choices[k].Cause = e.Cause
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// weigh counts what is zero in a changed model.
+func (j *Job) weigh(c *changedModel, p *study.Plan, out *study.Outcome) {
+	zeros := int64(0)
+	for i := range j.Layers {
+		zeros += j.Layers[i].Zeros
+	}
+	for i, e := range c.effects {
+		if e.Cause != "" {
+			continue
+		}
+		l := j.Layers[c.layers[i]]
+		zeros += e.Zeros - l.Zeros + l.Weights() - e.Weights // what was taken out counts as zero
+	}
+	out.Zeros, out.Bytes = &zeros, p.Predicted.Bytes
+}
+
+// compare runs a changed model in turns with the unchanged one.
+func (j *Job) compare(ctx context.Context, c changedModel, batch, threads int) (*speed.Compared, error) {
+	ins, err := j.inputs(batch)
+	if err != nil {
+		return nil, err
+	}
+	const long = 4 // times the usual time: one comparison for all
+	return speed.Compare(ctx, j.m, c.m, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: long * speed.UsualTime, Progress: j.o.Progress})
+}
+
+// corrected chooses again by what a plan did, where it did other than it promised.
+func (j *Job) corrected(c *choose.Options, p *study.Plan, lo *study.Loss) (*study.Plan, bool) {
+	if p.Measured == nil || lo == nil {
+		return nil, false
+	}
+	m, err := choose.MetricOf(lo)
+	if err != nil {
+		return nil, false
+	}
+	c.Correct = choose.Correct(p, m, choose.Correction{})
+	if c.Correct == (choose.Correction{Gain: 1, Loss: 1}) {
+		return nil, false
+	}
+	again, err := choose.Plan(*c)
+	return again, err == nil
+}
+
+// better reports whether a second plan keeps to the goal where the first one does not, or is cheaper and keeps to it, too.
+func better(again, first *study.Plan) bool {
+	a, b := keeps(again), keeps(first)
+	if a != b {
+		return a
+	}
+	x, ok := again.Measured.Speedup.Best()
+	y, ok2 := first.Measured.Speedup.Best()
+	lost, known := again.Measured.Loss.Best()
+	was, known2 := first.Measured.Loss.Best()
+	switch {
+	case again.Goal.Speedup != nil && known && known2:
+		return lost < was
+	case ok && ok2:
+		return x > y
+	}
+	return false
+}
+
+// keeps reports whether a plan does what its goal asks for, as far as that was measured.
+func keeps(p *study.Plan) bool {
+	g := &p.Goal
+	if v, ok := p.Measured.Speedup.Best(); ok && g.Speedup != nil {
+		return v >= *g.Speedup
+	}
+	if v, ok := p.Measured.Loss.Best(); ok && g.MaxLoss != nil {
+		return p.Adds == choose.Noise && v >= *g.MaxLoss || p.Adds != choose.Noise && v <= *g.MaxLoss
+	}
+	return true
+}
+
+// compat plans by Sparsify's rules.
+func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *study.Loss) (*study.Plan, error) {
+	s := j.Study()
+	structure := study.Unstructured
+	var perf, losses *sparsify.Profile
+	if sp != nil && sp.Target == "host" && !sp.Counted {
+		perf = sparsify.FromSpeed(sp, s.Layers, structure)
+	}
+	if lo != nil {
+		losses = sparsify.FromLoss(lo, s.Layers, structure)
+	}
+	a := sparsify.Analyse(j.m, j.dims, s.Layers, true)
+	p, _ := sparsify.Plan(a, s.Layers, perf, losses, *o.Sparsify)
+	p.Name, p.Created = cmp.Or(o.Name, "sparsify"), now()
+	if sp != nil && perf != nil {
+		p.Speed = sp.Name
+	}
+	if lo != nil {
+		p.Loss = lo.Name
+	}
+	if err := j.tryPlan(ctx, o, p, lo, sp); err != nil {
+		return nil, err
+	}
+	return p, j.File.Append(study.Record{Plan: p})
+}
+
+// dims are those of a value, -1 for what is not known.
+func (j *Job) dims(id int) []int {
+	if t := j.p.Main.Known(id); t != nil {
+		return t.Shape
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Change is what happens to a layer.
+type Change struct {
+	Layer *weights.Layer
+	study.Change
+	// Matrix are the new weights as [weights.Layer.Read] has them; nil prunes those of the file by
+	// magnitude. Those that are zero stay zero in every format.
+	Matrix []float32
+}
+
+// Range is from where to where a value reaches.
+type Range struct{ Lo, Hi float32 }
+
+// Options say how changes are made.
+type Options struct {
+	// Ranges are those of values, by name, for [study.Int8]. For values that are not there, made
+	// data tells.
+	Ranges map[string]Range
+	// Remove takes pruned channels and filters out of the model, with all that computes or
+	// reads them. Without it they are zero.
+	Remove bool
+}
+
+// Effect is what became of a change.
+type Effect struct {
+	// Nodes are the names of the operators that now compute with the changed weights.
+	Nodes []string
+	// Zeros are the weights that are zero, of Weights; with [Options.Remove] of those that are left.
+	Zeros, Weights int64
+	// Removed are the outputs (of [study.Filter]) or inputs (of [study.Channel]) that were taken out.
+	Removed int
+	// Cause says why the layer, or a part of the change, stayed as it was, "" if all was done.
+	Cause study.Cause
+}
+
+// Apply makes a model with changes. Effects are by change. A change that cannot be made leaves its layer as
+// it is and says why; an error is of changes that make no sense.
+func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect, error) {
+	effects := make([]Effect, len(changes))
+	seen := map[int]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if err := c.check(m); err != nil {
+			return nil, nil, err
+		}
+		if seen[c.Layer.Value] {
+			return nil, nil, fmt.Errorf("two changes of %q", c.Layer.Weight)
+		}
+		seen[c.Layer.Value] = true
+	}
+	mats := make([][]float32, len(changes))
+	for i := range changes {
+		c, f := &changes[i], &effects[i]
+		for _, n := range c.Layer.Nodes {
+			f.Nodes = append(f.Nodes, m.Main().Nodes[n].Name)
+		}
+		mats[i], f.Cause = c.weights()
+	}
+	layers := make([]*weights.Layer, len(changes))
+	for i := range changes {
+		layers[i] = changes[i].Layer
+	}
+	if slices.ContainsFunc(changes, func(c Change) bool { return structured(&c) }) {
+		m = whole(m, changes, effects, mats, layers, o.Remove)
+	}
+	e := newEdit(raised(m, changes, layers))
+	for i := range changes {
+		c, f, l, mat := &changes[i], &effects[i], layers[i], mats[i]
+		if mat == nil {
+			continue
+		}
+		f.Zeros, f.Weights = zeros(mat), int64(len(mat))
+		if c.Format != study.Same {
+			cause := e.store(l, mat, c.Format, &ranges{m: m, given: o.Ranges})
+			if cause == "" {
+				continue
+			}
+			f.Cause = cause
+		}
+		if c.Structure != study.Dense || c.Matrix != nil {
+			e.set(l.Value, l.Write(mat))
+		}
+	}
+	return e.finish(), effects, nil
+}
+
+// whole makes channels and filters of changes zero, with all that goes with them, and takes them out where that is
+// asked for. mats become the weights and layers the layers of the model that it returns.
+func whole(m *graph.Model, changes []Change, effects []Effect, mats [][]float32, layers []*weights.Layer, remove bool) *graph.Model {
+	p := prune(m, changes, effects, mats)
+	consts := map[int]*tensor.Tensor{}
+	for v, mat := range p.mats {
+		consts[v] = p.by[v].Write(mat)
+	}
+	next := weights.With(m, consts)
+	if remove && len(p.removed) > 0 {
+		if out, ok := p.takeOut(next); ok {
+			next = out
+		} else {
+			for i := range changes {
+				p.stuck[i], p.gone[i] = p.stuck[i] || p.gone[i] > 0, 0
+			}
+		}
+	}
+	by := map[int]*weights.Layer{}
+	for _, l := range weights.Find(next, nil) {
+		by[l.Value] = l
+	}
+	for i := range changes {
+		l := by[changes[i].Layer.Value]
+		if mats[i] == nil || l == nil {
+			continue
+		}
+		layers[i], mats[i] = l, l.Read(nil)
+		if remove && structured(&changes[i]) {
+			effects[i].Removed = p.gone[i]
+			if p.stuck[i] {
+				effects[i].Cause = study.Coupled
+			}
+		}
+	}
+	return next
+}
+
+// raised is the model with the operator set that the formats need, where it can have that.
+func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Model {
+	if m.Format != "onnx" {
+		return m
+	}
+	var shapes func(id int) []int
+	for i, c := range changes {
+		to := 0
+		if c.Layer.Quant != nil || c.Layer.Fixed != "" {
+			continue
+		}
+		switch c.Format {
+		case study.Int8, study.Weight8:
+			to = 13 // scales for channels
+		case study.Weight4:
+			if n := m.Main().Nodes[layers[i].Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
+				to = 21 // integers of four bits
+			}
+		}
+		if m.Opsets[graph.ONNX] >= to {
+			continue
+		}
+		if shapes == nil {
+			shapes = planned(m)
+		}
+		if next := raise(m, to, shapes); next != nil {
+			m = next
+		}
+	}
+	return m
+}
+
+// store stores a layer's weights in another format.
+func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
+	if l.Quant != nil { // of integers there is one format
+		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
+			e.set(l.Value, l.Write(mat))
+			return ""
+		}
+		return study.NoFormat
+	}
+	if to == study.Half && l.Const.Type == tensor.Float16 {
+		e.set(l.Value, l.Write(mat))
+		return ""
+	}
+	if e.coded == nil {
+		e.coded, e.ranges = map[int]coded{}, r
+	}
+	if e.m.Format == "tflite" {
+		return (&liteFormats{e}).store(l, mat, to)
+	}
+	return (&onnxFormats{e}).store(l, mat, to)
+}
+
+// integral reports whether what a layer multiplies with integer weights is integers too.
+func (e *edit) integral(l *weights.Layer) bool {
+	if l.Data < 0 {
+		return false
+	}
+	if n := e.g.Nodes[l.Node]; strings.HasPrefix(n.Op, "QLinear") || strings.Contains(n.Op, "Integer") || n.Op == "QGemm" {
+		return true
+	}
+	maker := e.made[l.Data]
+	return e.g.Values[l.Data].Type.IsInteger() || maker != nil && maker.Op == "DequantizeLinear"
+}
+
+func zeros(mat []float32) (n int64) {
+	for _, x := range mat {
+		if x == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Change) check(m *graph.Model) error {
+	l := c.Layer
+	switch {
+	case l == nil:
+		return fmt.Errorf("a change of no layer")
+	case l.Value >= len(m.Main().Values) || m.Main().Values[l.Value].Const != l.Const:
+		return fmt.Errorf("layer %q is of another model", l.Name)
+	case !(c.Level >= 0 && c.Level <= 1):
+		return fmt.Errorf("layer %q: level %v, want 0 to 1", l.Name, c.Level)
+	case c.Matrix != nil && len(c.Matrix) != l.Rows*l.Cols:
+		return fmt.Errorf("layer %q: %d weights, want %d", l.Name, len(c.Matrix), l.Rows*l.Cols)
+	case c.Structure != study.Dense && !slices.Contains(study.Structures(), c.Structure):
+		return fmt.Errorf("layer %q: no structure %q", l.Name, c.Structure)
+	case c.Format != study.Same && !slices.Contains(study.Formats(), c.Format):
+		return fmt.Errorf("layer %q: no format %q", l.Name, c.Format)
+	}
+	for i, x := range c.Matrix {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return fmt.Errorf("layer %q: weight %d is %v", l.Name, i, x)
+		}
+	}
+	return nil
+}
+
+// weights are the new weights, nil with a cause where they cannot be changed.
+func (c *Change) weights() ([]float32, study.Cause) {
+	l := c.Layer
+	if l.Fixed != "" && (l.Fixed != study.AllZero || c.Format == study.Same) {
+		return nil, l.Fixed
+	}
+	if c.Matrix != nil {
+		return slices.Clone(c.Matrix), ""
+	}
+	mat := l.Read(nil)
+	if c.Structure == study.Dense || structured(c) {
+		return mat, ""
+	}
+	scores := make([]float32, len(mat))
+	for i, x := range mat {
+		scores[i] = float32(math.Abs(float64(x)))
+	}
+	order, cause := mask.New(l, scores, c.Structure)
+	if cause != "" {
+		return nil, cause
+	}
+	order.Zero(mat, c.Level)
+	return mat, ""
+}

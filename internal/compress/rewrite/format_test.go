@@ -1,0 +1,75 @@
+package rewrite_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/study"
+)
+
+// TestFormats stores all weights of the reference models in every format: what cannot is told, the rest is
+// written, read again, and runs to the outputs of the model in memory.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	each(t, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
+		layers := weights.Find(m, nil)
+		in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+		if err != nil || len(layers) == 0 {
+			t.Skip("nothing to change")
+		}
+		s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1})
+		if err != nil || s.Run(t.Context()) != nil {
+			t.Skip("does not run by itself")
+		}
+		defer s.Close()
+		for _, f := range append(study.Formats(), study.Same) {
+			changes := make([]rewrite.Change, len(layers))
+			for i, l := range layers {
+				changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: study.Unstructured, Level: 0.3, Format: f}}
+			}
+			changed, effects, err := rewrite.Apply(m, changes, rewrite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			causes := map[study.Cause]int{}
+			for _, e := range effects {
+				causes[e.Cause]++
+			}
+			if err := changed.Validate(); err != nil {
+				t.Errorf("%s: %v", f, err)
+				continue
+			}
+			want := run(t, changed, in, engine.Options{})
+			got := run(t, parse(t, changed), in, engine.Options{})
+			worst := math.Inf(1)
+			for i := range m.Main().Outputs {
+				if f == study.Same || f == study.Int8 || f == study.Weight8 {
+					equal(t, string(f), got.Output(i), want.Output(i))
+				}
+				worst = min(worst, snr(want.Output(i), s.Output(i)))
+			}
+			t.Logf("%q: %v, least signal to noise %.1f dB", f, causes, worst)
+		}
+	})
+}
+
+// snr is the ratio of a signal to its noise in dB; NaN for what are no floats.
+func snr(got, want *tensor.Tensor) float64 {
+	if got == nil || want == nil || got.Type != tensor.Float32 || want.Type != tensor.Float32 || got.Len() != want.Len() {
+		return math.NaN()
+	}
+	var signal, noise float64
+	a, b := tensor.Of[float32](got), tensor.Of[float32](want)
+	for i := range b {
+		signal += float64(b[i]) * float64(b[i])
+		noise += float64(a[i]-b[i]) * float64(a[i]-b[i])
+	}
+	return 10 * math.Log10(signal/noise)
+}

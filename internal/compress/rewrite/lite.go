@@ -1,0 +1,276 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/study"
+)
+
+// liteFormats stores weights of TFLite models as other numbers.
+type liteFormats struct{ *edit }
+
+// versions of operators by what they take, as TFLite's converter numbers them.
+var versions = map[string]struct{ hybrid, whole, four int }{
+	"CONV_2D":           {5, 3, 7},
+	"DEPTHWISE_CONV_2D": {6, 3, 0},
+	"FULLY_CONNECTED":   {12, 12, 10},
+	"TRANSPOSE_CONV":    {0, 3, 0},
+}
+
+// store gives a layer's weights another format.
+func (f *liteFormats) store(l *weights.Layer, mat []float32, to study.Format) study.Cause {
+	if l.Const.Type != tensor.Float32 && l.Const.Type != tensor.Float16 {
+		return study.NoFormat
+	}
+	switch to {
+	case study.Half:
+		c := half(l, mat)
+		if c == nil {
+			return study.NoFormat
+		}
+		f.behind(l, c, 3)
+		return ""
+	case study.Weight8:
+		q := symmetric(l, mat, tensor.Int8, true, nil)
+		q.c.Quant = q.quant()
+		if !f.hybrid(l, q.c) {
+			f.behind(l, q.c, 5)
+		}
+		return ""
+	case study.Weight4:
+		q := symmetric(l, mat, tensor.Int4, true, nil)
+		q.c.Quant = q.quant()
+		if !f.hybrid(l, q.c) {
+			return study.NoFormat
+		}
+		return ""
+	case study.Int8:
+		return f.int8(l, mat)
+	}
+	return study.NoFormat
+}
+
+// behind stores a constant and makes floats of it by DEQUANTIZE, where it has none yet.
+func (f *liteFormats) behind(l *weights.Layer, c *tensor.Tensor, version int) {
+	if l.Const.Type == tensor.Float16 { // a DEQUANTIZE stands there already
+		f.set(l.Value, c)
+		for _, s := range l.Sources {
+			for _, n := range s.Chain {
+				if n.Op == "DEQUANTIZE" {
+					f.node(n.Index).Version = version
+				}
+			}
+		}
+		return
+	}
+	id := f.constant(f.name(f.g.Values[l.Value].Name, "_quantized"), c)
+	v := f.value(l.Value)
+	v.Const, v.Sparse, v.Quant, v.Offset = nil, nil, nil, -1
+	f.place(&graph.Node{Domain: graph.TFLite, Op: "DEQUANTIZE", Version: version, Inputs: []int{id}, Outputs: []int{l.Value}}, id)
+}
+
+// inputOf is the input at which the k-th operator of a layer reads its weights.
+func (f *edit) inputOf(l *weights.Layer, k int) int {
+	n := f.g.Nodes[l.Nodes[k]]
+	if n.Index == l.Node {
+		return l.Input
+	}
+	want := l.Value
+	if c := l.Sources[k].Chain; len(c) > 0 {
+		want = c[len(c)-1].Outputs[0]
+	}
+	return slices.Index(n.Inputs, want)
+}
+
+// straight reports whether an operator reads the layer's constant as it lies.
+func straight(l *weights.Layer) bool {
+	for _, s := range l.Sources {
+		if slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op != "DEQUANTIZE" && n.Op != "DENSIFY" }) {
+			return false
+		}
+	}
+	return !l.Mixed
+}
+
+// hybrid gives operators integer weights beside floats: they quantise what they read themselves. False
+// where one cannot.
+func (f *liteFormats) hybrid(l *weights.Layer, c *tensor.Tensor) bool {
+	for _, at := range l.Nodes {
+		n := f.g.Nodes[at]
+		if n.Domain != graph.TFLite || versions[n.Op].hybrid == 0 || !straight(l) || f.g.Values[n.Inputs[0]].Type != tensor.Float32 ||
+			n.Attrs.Str("weights_format", "DEFAULT") != "DEFAULT" {
+			return false
+		}
+		if n.Op == "CONV_2D" && l.Groups > 1 || n.Op == "DEPTHWISE_CONV_2D" && c.Type == tensor.Int4 { // no kernel unpacks the latter
+			return false
+		}
+	}
+	id := f.constant(f.name(f.g.Values[l.Value].Name, "_quantized"), c)
+	for k, at := range l.Nodes {
+		in := f.inputOf(l, k)
+		n := f.node(at)
+		n.Inputs[in] = id
+		if n.Version = versions[n.Op].hybrid; c.Type == tensor.Int4 {
+			n.Version = versions[n.Op].four
+		}
+		f.floatBias(n)
+	}
+	return true
+}
+
+// floatBias makes float32 of a constant bias that lies behind DEQUANTIZE.
+func (f *liteFormats) floatBias(n *graph.Node) {
+	if len(n.Inputs) < 3 || n.Inputs[2] < 0 || f.g.Values[n.Inputs[2]].Const != nil {
+		return
+	}
+	s := weights.Behind(f.g, f.made, n.Inputs[2])
+	if s == nil || len(s.Chain) == 0 {
+		return
+	}
+	c := f.g.Values[s.Value].Const
+	if c.Type != tensor.Float16 {
+		return
+	}
+	b := tensor.New(tensor.Float32, c.Shape...)
+	tensor.Read(tensor.Of[float32](b), c, 0)
+	n.Inputs[2] = f.constant(f.name(f.g.Values[s.Value].Name, "_float"), b)
+}
+
+// bounded are the activation functions that integer operators have.
+var bounded = []string{"NONE", "RELU", "RELU6", "RELU_N1_TO_1"}
+
+// int8 makes operators compute with integers: what they read is quantised, what they make dequantised,
+// unless the next one reads it.
+func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
+	if !straight(l) {
+		return study.NoFormat
+	}
+	type place struct {
+		data, bias int
+		b          []float32
+	}
+	places := make([]place, len(l.Nodes))
+	for i, at := range l.Nodes {
+		n := f.g.Nodes[at]
+		p := place{data: 0, bias: 2}
+		if n.Op == "TRANSPOSE_CONV" {
+			p = place{data: 2, bias: 3}
+		}
+		if n.Domain != graph.TFLite || versions[n.Op].whole == 0 || n.Op == "CONV_2D" && l.Groups > 1 || f.inputOf(l, i) != 1 ||
+			!slices.Contains(bounded, n.Attrs.Str("fused_activation_function", "NONE")) || n.Attrs.Str("weights_format", "DEFAULT") != "DEFAULT" ||
+			f.g.Values[n.Inputs[p.data]].Type != tensor.Float32 || len(n.Outputs) != 1 {
+			return study.NoFormat
+		}
+		if len(n.Inputs) > p.bias && n.Inputs[p.bias] >= 0 {
+			s := weights.Behind(f.g, f.made, n.Inputs[p.bias])
+			if s == nil || !f.g.Values[s.Value].Const.Type.IsFloat() || f.g.Values[s.Value].Const.Len() != l.Rows {
+				return study.NoFormat
+			}
+			p.b = make([]float32, l.Rows)
+			tensor.Read(p.b, f.g.Values[s.Value].Const, 0)
+		}
+		for _, id := range []int{n.Inputs[p.data], n.Outputs[0]} {
+			if _, ok := f.coded[id]; ok {
+				continue
+			}
+			if _, ok := f.ranges.of(id); !ok {
+				return study.Unrun
+			}
+		}
+		places[i] = p
+	}
+	least := make([]float32, l.Rows)
+	for i, at := range l.Nodes {
+		leastScales(least, places[i].b, f.scale(f.g.Nodes[at].Inputs[places[i].data]))
+	}
+	q := symmetric(l, mat, tensor.Int8, true, least)
+	q.c.Quant = q.quant()
+	var biases []*tensor.Tensor
+	for i, at := range l.Nodes {
+		var b *tensor.Tensor
+		if places[i].b != nil {
+			if b = f.bias(places[i].b, q, f.input(f.g.Nodes[at].Inputs[places[i].data])); b == nil {
+				return study.NoFormat
+			}
+		}
+		biases = append(biases, b)
+	}
+	id := f.constant(f.name(f.g.Values[l.Value].Name, "_quantized"), q.c)
+	for i, at := range l.Nodes {
+		n := f.node(at)
+		p := places[i]
+		n.Inputs[1] = id
+		n.Inputs[p.data] = f.input(n.Inputs[p.data]).id
+		if biases[i] != nil {
+			n.Inputs[p.bias] = f.constant(f.name(f.g.Values[n.Inputs[p.bias]].Name, "_quantized"), biases[i])
+		}
+		n.Version = versions[n.Op].whole
+		f.output(n)
+	}
+	return ""
+}
+
+// bias are numbers as codes with the scales of products.
+func (f *liteFormats) bias(b []float32, q *codes, in coded) *tensor.Tensor {
+	scales := make([]float32, len(q.scale))
+	for i, s := range q.scale {
+		scales[i] = s * in.scale
+	}
+	c := biasCodes(b, func(i int) float64 { return float64(scales[min(i, len(scales)-1)]) })
+	if c != nil {
+		c.Quant = &tensor.Quant{Scale: scales, Zero: make([]int64, len(scales))}
+	}
+	return c
+}
+
+// scale is that of the codes that a value has or will have.
+func (e *edit) scale(id int) float32 {
+	if c, ok := e.coded[id]; ok {
+		return c.scale
+	}
+	r, _ := e.ranges.of(id)
+	s, _ := affine(r)
+	return s
+}
+
+// input is a value as codes, made by QUANTIZE unless it is there.
+func (f *liteFormats) input(id int) coded {
+	if c, ok := f.coded[id]; ok {
+		return c
+	}
+	c, v := f.codes(id)
+	f.place(&graph.Node{Domain: graph.TFLite, Op: "QUANTIZE", Version: 1, Inputs: []int{id}, Outputs: []int{v.ID}}, id)
+	return c
+}
+
+// codes adds the value that holds another one's codes.
+func (f *liteFormats) codes(id int) (coded, *graph.Value) {
+	r, _ := f.ranges.of(id)
+	var c coded
+	c.scale, c.zero = affine(r)
+	from := f.g.Values[id]
+	v := f.add(f.name(from.Name, "_quantized"), tensor.Int8, from.Shape)
+	v.HasShape, v.Placeholder, v.DimNames = from.HasShape, from.Placeholder, from.DimNames
+	v.Quant = &tensor.Quant{Scale: []float32{c.scale}, Zero: []int64{c.zero}}
+	c.id = v.ID
+	f.coded[id] = c
+	return c, v
+}
+
+// output makes an operator's output one of codes, which DEQUANTIZE makes floats of.
+func (f *liteFormats) output(n *graph.Node) {
+	id := n.Outputs[0]
+	c, ok := f.coded[id]
+	if ok { // QUANTIZE made the codes of what the operator made of floats
+		q := f.made[c.id]
+		f.gone[q] = true
+	} else {
+		c, _ = f.codes(id)
+	}
+	n.Outputs[0] = c.id
+	f.made[c.id] = n
+	f.place(&graph.Node{Domain: graph.TFLite, Op: "DEQUANTIZE", Version: 2, Inputs: []int{c.id}, Outputs: []int{id}}, c.id)
+}

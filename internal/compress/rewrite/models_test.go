@@ -1,0 +1,198 @@
+package rewrite_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/read/onnx"
+	"github.com/opmeter/opmeter/internal/read/tflite"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
+)
+
+// huge are models whose weights, made of nothing, take seconds to run.
+var huge = []string{"vgg19", "resnet50", "alexnet", "zfnet", "inception", "light_", "qwen35", "conformer", "lyragan", "deeplab"}
+
+// each opens the reference models of folders.
+func each(t *testing.T, folders []string, skip []string, do func(t *testing.T, file string, m *graph.Model)) {
+	for _, folder := range folders {
+		for _, end := range []string{"*.onnx", "*.tflite"} {
+			files, err := filepath.Glob(filepath.Join(material.Path(t, "models", folder), end))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				if slices.ContainsFunc(skip, func(s string) bool { return strings.Contains(file, s) }) {
+					continue
+				}
+				t.Run(folder+"/"+filepath.Base(file), func(t *testing.T) {
+					m, err := modelfile.Open(file)
+					if err != nil {
+						t.Skip(err)
+					}
+					if m.Close != nil {
+						defer func() { _ = m.Close() }()
+					}
+					do(t, file, m)
+				})
+			}
+		}
+	}
+}
+
+func open(t *testing.T, file string) *graph.Model {
+	t.Helper()
+	m, err := modelfile.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Close != nil {
+		t.Cleanup(func() { _ = m.Close() })
+	}
+	return m
+}
+
+// run runs a model once and returns the session, nil where it cannot run by itself.
+func run(t *testing.T, m *graph.Model, in []*tensor.Tensor, o engine.Options) *engine.Session {
+	t.Helper()
+	o.Registry, o.Threads = operators.Registry(), 1
+	s, err := engine.New(m, in, o)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(s.Close)
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatalf("run: %v", err)
+	}
+	return s
+}
+
+// runs reports whether a model runs on made inputs, with all its outputs.
+func runs(t *testing.T, m *graph.Model, in []*tensor.Tensor) bool {
+	t.Helper()
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1})
+	if err != nil {
+		return false
+	}
+	defer s.Close()
+	if s.Run(t.Context()) != nil {
+		return false
+	}
+	for i := range m.Main().Outputs {
+		if s.Output(i) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func inputs(t *testing.T, m *graph.Model) []*tensor.Tensor {
+	t.Helper()
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	if err != nil {
+		t.Skip(err)
+	}
+	return in
+}
+
+// parse reads a written model again.
+func parse(t *testing.T, m *graph.Model) *graph.Model {
+	t.Helper()
+	b, err := rewrite.Encode(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back *graph.Model
+	if m.Format == "tflite" {
+		back, err = tflite.Parse(b, "written.tflite")
+	} else {
+		back, err = onnx.Parse(b, "written.onnx", "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+func equal(t *testing.T, what string, got, want *tensor.Tensor) {
+	t.Helper()
+	if (got == nil) != (want == nil) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+		return
+	}
+	if got == nil {
+		return
+	}
+	if got.Type != want.Type || !slices.Equal(got.Shape, want.Shape) || !slices.Equal(got.Strings, want.Strings) {
+		t.Errorf("%s: %v %v, want %v %v", what, got.Type, got.Shape, want.Type, want.Shape)
+		return
+	}
+	if n := got.Type.Bytes(got.Len()); !got.Type.IsContainer() && !bytes.Equal(got.Data[:n], want.Data[:n]) {
+		t.Errorf("%s differs", what)
+	}
+}
+
+// TestRoundTrip writes all reference models and reads them again: what runs is the same.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	each(t, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
+		back := parse(t, m)
+		in := inputs(t, m)
+		if !runs(t, m, in) {
+			t.Skip("does not run by itself")
+		}
+		want, got := run(t, m, in, engine.Options{}), run(t, back, in, engine.Options{})
+		for i := range m.Main().Outputs {
+			equal(t, "output", got.Output(i), want.Output(i))
+		}
+	})
+}
+
+// TestSuffix runs what depends on some operators on values that a run of the whole kept.
+func TestSuffix(t *testing.T) {
+	t.Parallel()
+	each(t, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
+		in := inputs(t, m)
+		if !runs(t, m, in) {
+			t.Skip("does not run by itself")
+		}
+		layers := weights.Find(m, nil)
+		var whole *engine.Session
+		for _, k := range slices.Compact([]int{0, len(layers) / 2, len(layers) - 1}) {
+			if k < 0 || k >= len(layers) {
+				continue
+			}
+			if whole == nil {
+				whole = run(t, m, in, engine.Options{KeepAll: true, Exact: true})
+			}
+			s, ids, err := rewrite.Suffix(m, layers[k].Nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			kept := make([]*tensor.Tensor, len(ids))
+			for i, id := range ids {
+				if kept[i] = whole.Value(id); kept[i] == nil {
+					t.Fatalf("value %d %q was not kept", id, m.Main().Values[id].Name)
+				}
+			}
+			t.Logf("%d of %d nodes, %d inputs", len(s.Main().Nodes), len(m.Main().Nodes), len(ids))
+			part := run(t, s, kept, engine.Options{KeepAll: true, Exact: true})
+			for i := range m.Main().Outputs {
+				equal(t, layers[k].Name+": output", part.Output(i), whole.Output(i))
+			}
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package rewrite
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// ranges finds from where to where values reach: as given, else on made inputs.
+type ranges struct {
+	m     *graph.Model
+	given map[string]Range
+	made  map[int]Range // on made inputs, nil before they were run
+}
+
+// madeRuns is how many made inputs ranges come from.
+const madeRuns = 4
+
+// of is the range of a value of the model's main graph; false where the value could not be computed.
+func (r *ranges) of(id int) (Range, bool) {
+	if x, ok := r.given[r.m.Main().Values[id].Name]; ok {
+		return x, x.Lo <= x.Hi && !math.IsInf(float64(x.Hi-x.Lo), 0)
+	}
+	if r.made == nil {
+		r.made = map[int]Range{}
+		for seed := range uint64(madeRuns) {
+			r.run(seed + 1)
+		}
+	}
+	x, ok := r.made[id]
+	return x, ok
+}
+
+// run widens the ranges by those of one inference. What does not run leaves none.
+func (r *ranges) run(seed uint64) {
+	in, _, err := feed.Inputs(r.m, feed.Options{Seed: seed})
+	if err != nil {
+		return
+	}
+	s, err := engine.New(r.m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true})
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	if err := s.Run(context.Background()); err != nil {
+		return
+	}
+	for id, v := range r.m.Main().Values {
+		x := s.Value(id)
+		if v.Const != nil || !x.Known() || x.Type != tensor.Float32 || x.Len() == 0 {
+			continue
+		}
+		lo, hi := reach(tensor.Of[float32](x))
+		if lo > hi {
+			continue
+		}
+		if have, ok := r.made[id]; ok {
+			lo, hi = min(lo, have.Lo), max(hi, have.Hi)
+		}
+		r.made[id] = Range{lo, hi}
+	}
+}
+
+// reach is the least and the largest finite number.
+func reach(x []float32) (lo, hi float32) {
+	lo, hi = math.MaxFloat32, -math.MaxFloat32
+	for _, v := range x {
+		if v-v == 0 {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	return lo, hi
+}
+
+// planned gives the shapes of a main graph's values for made inputs, or those that the file declares; nil
+// where neither tells.
+func planned(m *graph.Model) func(id int) []int {
+	g := m.Main()
+	shapes := make([][]int, len(g.Values))
+	for id, v := range g.Values {
+		switch {
+		case v.Const != nil:
+			shapes[id] = v.Const.Shape
+		case v.HasShape && !slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }):
+			shapes[id] = v.Shape
+		}
+	}
+	of := func(id int) []int {
+		if id < 0 || id >= len(shapes) {
+			return nil
+		}
+		return shapes[id]
+	}
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	if err != nil {
+		return of
+	}
+	for i, x := range in {
+		shapes[g.Inputs[i]] = x.Shape
+	}
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true})
+	if err != nil {
+		return of
+	}
+	defer s.Close()
+	for _, st := range s.Steps() {
+		if st.Node == nil || st.Graph != 0 {
+			continue
+		}
+		for i, id := range st.Node.Outputs {
+			if id >= 0 && id < len(shapes) && i < len(st.Out) && st.Out[i] != nil {
+				shapes[id] = st.Out[i].Shape
+			}
+		}
+	}
+	return of
+}

@@ -1,0 +1,247 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Suffix is the part of a model that depends on nodes of its main graph, the nodes included. It has
+// all outputs of the model, in order, and as inputs what it reads from outside: ids of m, in the
+// order of the inputs of s. An output that does not depend on the nodes is an input that is
+// handed on. Values keep their ids.
+//
+// What only computes shapes, and DequantizeLinear in front of what depends on the nodes, belongs
+// to it, so that the engine plans it as it plans the whole. Operators that share a variable with
+// it belong to it too. With the engine's options Exact and KeepAll a run on values that such a run
+// of the whole has kept equals it bit for bit.
+func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err error) {
+	g := m.Main()
+	x := &suffix{m: m, g: g, in: make([]bool, len(g.Nodes)), made: make([]int, len(g.Values)), reads: make([][]int, len(g.Nodes))}
+	for i := range x.made {
+		x.made[i] = -1
+	}
+	for i, n := range g.Nodes {
+		x.reads[i] = x.readsOf(n)
+		for _, id := range n.Outputs {
+			if id >= 0 {
+				x.made[id] = i
+			}
+		}
+	}
+	for _, i := range nodes {
+		if i < 0 || i >= len(g.Nodes) {
+			return nil, nil, fmt.Errorf("node %d of %d", i, len(g.Nodes))
+		}
+		x.in[i] = true
+	}
+	x.follow()
+	x.before()
+	inputs = x.inputs()
+	part := *g
+	part.Inputs = inputs
+	part.Nodes = nil
+	for i, n := range g.Nodes {
+		if x.in[i] {
+			c := *n
+			c.Index = len(part.Nodes)
+			part.Nodes = append(part.Nodes, &c)
+		}
+	}
+	out := *m
+	out.Content, out.Close, out.Signatures = nil, nil, nil
+	out.Graphs = slices.Clone(m.Graphs)
+	out.Graphs[0] = &part
+	adopt(out.Graphs, g, &part)
+	return &out, slices.Clone(inputs), nil
+}
+
+// adopt gives the bodies of a graph another one around them.
+func adopt(graphs []*graph.Graph, from, to *graph.Graph) {
+	for i, b := range graphs {
+		if i > 0 && b.Parent == from {
+			body := *b
+			body.Parent = to
+			graphs[i] = &body
+			adopt(graphs, b, &body)
+		}
+	}
+}
+
+type suffix struct {
+	m     *graph.Model
+	g     *graph.Graph
+	in    []bool  // nodes of the suffix
+	made  []int   // node that makes a value, -1 for others
+	reads [][]int // values that a node reads, those of its bodies included
+}
+
+// readsOf lists what a node reads, and what its bodies capture.
+func (x *suffix) readsOf(n *graph.Node) []int {
+	var out []int
+	for _, id := range n.Inputs {
+		if id >= 0 {
+			out = append(out, id)
+		}
+	}
+	body := func(r graph.GraphRef) {
+		b := x.m.Graphs[r]
+		if b.Parent != x.g {
+			return
+		}
+		for _, c := range b.Captures {
+			out = append(out, c.Outer)
+		}
+	}
+	for _, a := range n.Attrs {
+		switch a := a.(type) {
+		case graph.GraphRef:
+			body(a)
+		case []graph.GraphRef:
+			for _, r := range a {
+				body(r)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// state reports whether a value is memory that outlives a run.
+func (x *suffix) state(id int) bool {
+	v := x.g.Values[id]
+	return v.Variable || v.Type == tensor.Resource
+}
+
+// follow adds what depends on the nodes, until nothing more does. A variable makes all that use it
+// depend on each other.
+func (x *suffix) follow() {
+	hot := make([]bool, len(x.g.Values))
+	for changed := true; changed; {
+		changed = false
+		for i, n := range x.g.Nodes {
+			if !x.in[i] && !slices.ContainsFunc(x.reads[i], func(id int) bool { return hot[id] }) {
+				continue
+			}
+			if !x.in[i] {
+				x.in[i], changed = true, true
+			}
+			for _, id := range n.Outputs {
+				if id >= 0 && !hot[id] {
+					hot[id], changed = true, true
+				}
+			}
+			for _, id := range x.reads[i] {
+				if !x.state(id) || hot[id] {
+					continue
+				}
+				hot[id], changed = true, true
+				if at := x.made[id]; at >= 0 {
+					x.in[at] = true
+				}
+				x.initialise()
+			}
+		}
+	}
+}
+
+// initialise adds what gives variables their first values.
+func (x *suffix) initialise() {
+	for i, n := range x.g.Nodes {
+		if n.Op == "CALL_ONCE" {
+			x.in[i] = true
+		}
+	}
+}
+
+// before adds what stands in front and belongs to the suffix by its kind.
+func (x *suffix) before() {
+	known := map[int]bool{} // nodes that compute with shapes alone
+	var shapes func(id int) bool
+	shapes = func(id int) bool {
+		at := x.made[id]
+		if at < 0 {
+			return x.g.Values[id].Const != nil
+		}
+		if ok, seen := known[at]; seen {
+			return ok
+		}
+		n := x.g.Nodes[at]
+		ok := ofShapes[n.Op] && !x.in[at]
+		if ok && !looks[n.Op] {
+			ok = !slices.ContainsFunc(x.reads[at], func(id int) bool { return !shapes(id) })
+		}
+		known[at] = ok
+		return ok
+	}
+	var add func(id int)
+	add = func(id int) {
+		at := x.made[id]
+		if at < 0 || x.in[at] {
+			return
+		}
+		n := x.g.Nodes[at]
+		switch {
+		case n.Op == "DequantizeLinear":
+			x.in[at] = true
+			for _, id := range n.Inputs[1:] {
+				if id >= 0 {
+					add(id)
+				}
+			}
+		case shapes(id):
+			x.in[at] = true
+			if !looks[n.Op] {
+				for _, id := range x.reads[at] {
+					add(id)
+				}
+			}
+		}
+	}
+	for i := len(x.g.Nodes) - 1; i >= 0; i-- {
+		if x.in[i] {
+			for _, id := range x.reads[i] {
+				add(id)
+			}
+		}
+	}
+}
+
+// looks are operators that see the shape of their input only.
+var looks = map[string]bool{"Shape": true, "Size": true, "SHAPE": true, "RANK": true}
+
+// ofShapes are operators with which models compute shapes.
+var ofShapes = map[string]bool{
+	"Shape": true, "Size": true, "Gather": true, "Slice": true, "Concat": true, "Unsqueeze": true, "Squeeze": true, "Cast": true, "Identity": true,
+	"Add": true, "Sub": true, "Mul": true, "Div": true, "Mod": true, "Floor": true, "Ceil": true, "Neg": true, "Min": true, "Max": true, "ReduceProd": true, "ReduceMax": true,
+	"ConstantOfShape": true, "Range": true, "Equal": true, "Less": true, "Greater": true, "Where": true, "Expand": true, "Reshape": true, "Transpose": true, "Tile": true, "Constant": true, "Split": true,
+	"SHAPE": true, "RANK": true, "GATHER": true, "SLICE": true, "STRIDED_SLICE": true, "CONCATENATION": true, "PACK": true, "UNPACK": true, "CAST": true,
+	"ADD": true, "SUB": true, "MUL": true, "DIV": true, "FLOOR_DIV": true, "REDUCE_PROD": true, "FILL": true, "RANGE": true, "RESHAPE": true, "EXPAND_DIMS": true, "SQUEEZE": true, "TILE": true,
+}
+
+// inputs are the values that the suffix reads and does not make, the model's own inputs first.
+func (x *suffix) inputs() []int {
+	need := make([]bool, len(x.g.Values))
+	for i := range x.g.Nodes {
+		if x.in[i] {
+			for _, id := range x.reads[i] {
+				need[id] = true
+			}
+		}
+	}
+	for _, id := range x.g.Outputs {
+		if id >= 0 {
+			need[id] = true
+		}
+	}
+	var out []int
+	for id, v := range x.g.Values {
+		made := x.made[id] >= 0 && x.in[x.made[id]]
+		if need[id] && !made && v.Const == nil && !v.Variable && !v.Scratch {
+			out = append(out, id)
+		}
+	}
+	return out
+}

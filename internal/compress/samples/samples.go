@@ -1,0 +1,286 @@
+// Package samples reads the data that a model is tried on, and its labels: arrays of NumPy, tables,
+// images, folders of them, one for each input of a model or one for its only input.
+//
+// Data of another shape than the model's, numbers that are none, labels of another number: each is a
+// [DataError] that names the file, the place and what was expected. Whatever is held is held from
+// [Open] on, so that a later pass over the data cannot fail.
+package samples
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// Options say where samples come from and how many are taken. The zero value makes inputs.
+type Options struct {
+	// Path is a .npy, .npz or .csv file, an image, or a folder of .npy files or images, whose
+	// folders are classes where it has any; "" makes inputs where Inputs are absent too. A folder or
+	// .npz may hold data of several inputs under their names.
+	Path string
+	// Inputs are such paths by the name of an input.
+	Inputs map[string]string
+	// Labels is a .npy, .csv or .txt file with a label for each sample, "" for those of Column or of
+	// the folders' classes.
+	Labels string
+	// Column is the column of the table, by its title or from 1, or the array of the .npz that
+	// holds labels.
+	Column string
+	// Mean and Std make numbers of images: (pixel/255 - Mean)/Std, one for all channels or one each;
+	// nil for 0 and 1.
+	Mean, Std []float32
+	// Limit is the most samples that are taken, drawn by Seed where there are more; 0 for all.
+	Limit int
+	Seed  uint64
+	// MaxBytes bounds the memory of the data, 0 for no limit.
+	MaxBytes int
+	// Feed says what shapes and elements made inputs have; Made is how many are made, 0 for 16.
+	Feed feed.Options
+	Made int
+}
+
+// DataError tells what is wrong with the data.
+type DataError struct {
+	// File is where it is, Place what of it: "row 3, column 2", "sample 7"; "" for the whole.
+	File, Place string
+	// Text says what is there and what was expected.
+	Text string
+}
+
+// Error gives file, place and text.
+func (e *DataError) Error() string {
+	s := e.File
+	if e.Place != "" {
+		if s != "" {
+			s += ": "
+		}
+		s += e.Place
+	}
+	if s == "" {
+		return e.Text
+	}
+	return s + ": " + e.Text
+}
+
+func fault(file, place, format string, args ...any) error {
+	return &DataError{file, place, fmt.Sprintf(format, args...)}
+}
+
+// Set is samples that are ready for a model. It is not changed after it was made, and may be read by
+// several goroutines.
+type Set struct {
+	// Path is where the samples come from, "" for made ones, which Random marks.
+	Path   string
+	Random bool
+	// Labels has a label for each sample, nil where there are none: numbers as they are, or the
+	// positions of names among Classes, which are sorted.
+	Labels  []float64
+	Classes []string
+	// Batch is the number of samples of a run of the model: 1, but for models of a larger fixed batch.
+	Batch int
+
+	inputs [][]*tensor.Tensor // by run, in the order of the model's inputs
+}
+
+// Len is the number of samples.
+func (s *Set) Len() int { return len(s.inputs) * s.Batch }
+
+// Runs is the number of runs of the model that take all samples.
+func (s *Set) Runs() int { return len(s.inputs) }
+
+// Inputs are those of a run, in the order of the model's inputs; they must not be changed. Samples
+// run*Batch to (run+1)*Batch are in it.
+func (s *Set) Inputs(run int) []*tensor.Tensor { return s.inputs[run] }
+
+// Bytes is the memory of the inputs.
+func (s *Set) Bytes() int {
+	n := 0
+	for _, in := range s.inputs {
+		for _, t := range in {
+			n += len(t.Data)
+		}
+	}
+	return n
+}
+
+// Split divides the runs into those used and a share that is held out, drawn by seed. Neither is empty
+// where there are two runs and share lies between 0 and 1; both keep the order.
+func (s *Set) Split(share float64, seed uint64) (used, held *Set) {
+	n := len(s.inputs)
+	out := int(share*float64(n) + 0.5)
+	if share > 0 && share < 1 && n > 1 {
+		out = min(max(out, 1), n-1)
+	}
+	out = min(max(out, 0), n)
+	gone := make([]bool, n)
+	for _, i := range rand.New(rand.NewPCG(seed, 0x5eed)).Perm(n)[:out] {
+		gone[i] = true
+	}
+	var in, left []int
+	for i, g := range gone {
+		if g {
+			left = append(left, i)
+		} else {
+			in = append(in, i)
+		}
+	}
+	return s.Pick(in), s.Pick(left)
+}
+
+// Pick makes a set of some of the runs.
+func (s *Set) Pick(runs []int) *Set {
+	p := &Set{Path: s.Path, Random: s.Random, Classes: s.Classes, Batch: s.Batch}
+	for _, r := range runs {
+		p.inputs = append(p.inputs, s.inputs[r])
+		if s.Labels != nil {
+			p.Labels = append(p.Labels, s.Labels[r*s.Batch:(r+1)*s.Batch]...)
+		}
+	}
+	return p
+}
+
+// Open reads samples for a model. Errors are a [DataError], those of the file system, and those of
+// [feed.Inputs] for made inputs.
+func Open(m *graph.Model, o Options) (*Set, error) {
+	if o.Path == "" && len(o.Inputs) == 0 {
+		if o.Labels != "" {
+			return nil, fault(o.Labels, "", "has labels of samples, but there is no data")
+		}
+		return made(m, o)
+	}
+	r := &reader{model: m, o: o, left: o.MaxBytes}
+	if err := r.places(); err != nil {
+		return nil, err
+	}
+	if err := r.columns(); err != nil {
+		return nil, err
+	}
+	return r.set()
+}
+
+// made makes random samples.
+func made(m *graph.Model, o Options) (*Set, error) {
+	s := &Set{Random: true, Batch: 1}
+	n := o.Made
+	if n == 0 {
+		n = 16
+	}
+	if o.Limit > 0 {
+		n = min(n, o.Limit)
+	}
+	f := o.Feed
+	f.MaxBytes = o.MaxBytes
+	if o.MaxBytes > 0 {
+		f.MaxBytes = max(1, o.MaxBytes/n)
+	}
+	for i := range n {
+		f.Seed = o.Seed + uint64(i)*0x9e3779b97f4a7c15
+		ins, _, err := feed.Inputs(m, f)
+		if err != nil {
+			return nil, err
+		}
+		s.inputs = append(s.inputs, ins)
+	}
+	return s, nil
+}
+
+// reader gathers the data of the inputs.
+type reader struct {
+	model *graph.Model
+	o     Options
+	left  int // bytes that may still be taken, where o.MaxBytes is not 0
+
+	columnsOf []column // by input
+	labels    labels
+}
+
+// column is the data of an input: samples of any kind, from which those that are wanted are taken.
+type column struct {
+	file string
+	// place is what of a file, "" where it is all.
+	place string
+	n     int
+	// whole is an array whose first axis counts samples; nil where each sample is a file.
+	whole *tensor.Tensor
+	files []string
+	// table says that the elements of a sample are a row of numbers.
+	table bool
+	// spec says how the elements become those of the input.
+	spec *spec
+}
+
+// afford takes bytes of memory.
+func (r *reader) afford(file string, n int) error {
+	if r.o.MaxBytes == 0 {
+		return nil
+	}
+	if n < 0 || n > r.left {
+		return fault(file, "", "the data takes more than %d MiB of memory, the limit; fewer samples can be asked for", r.o.MaxBytes>>20)
+	}
+	r.left -= n
+	return nil
+}
+
+// choose draws which of n samples are taken.
+func (r *reader) choose(n int) []int {
+	if r.o.Limit <= 0 || n <= r.o.Limit {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	some := rand.New(rand.NewPCG(r.o.Seed, 0x1abe1)).Perm(n)[:r.o.Limit]
+	slices.Sort(some)
+	return some
+}
+
+// set makes the inputs of all runs.
+func (r *reader) set() (*Set, error) {
+	s := &Set{Path: r.o.Path, Batch: 1}
+	first := r.columnsOf[0]
+	for _, c := range r.columnsOf {
+		if c.n != first.n {
+			return nil, fault(c.file, c.place, "has %d samples, and %s has %d", c.n, first.file, first.n)
+		}
+		if c.spec.batch > s.Batch {
+			s.Batch = c.spec.batch
+		}
+	}
+	if first.n == 0 {
+		return nil, fault(first.file, first.place, "has no samples")
+	}
+	if err := r.labels.read(r, first.n); err != nil {
+		return nil, err
+	}
+	chosen := r.choose(first.n)
+	if s.Path == "" {
+		s.Path = first.file
+	}
+	chosen = chosen[:len(chosen)/s.Batch*s.Batch]
+	if len(chosen) == 0 {
+		return nil, fault(first.file, first.place, "has %d samples, and the model takes %d at a time", first.n, s.Batch)
+	}
+	s.Classes = r.labels.classes
+	if r.labels.values != nil {
+		for _, i := range chosen {
+			s.Labels = append(s.Labels, r.labels.values[i])
+		}
+	}
+	for lo := 0; lo < len(chosen); lo += s.Batch {
+		ins := make([]*tensor.Tensor, len(r.columnsOf))
+		for k := range r.columnsOf {
+			t, err := r.columnsOf[k].input(r, chosen[lo:lo+s.Batch])
+			if err != nil {
+				return nil, err
+			}
+			ins[k] = t
+		}
+		s.inputs = append(s.inputs, ins)
+	}
+	return s, nil
+}

@@ -1,0 +1,171 @@
+package sparsify
+
+import (
+	"math"
+	"slices"
+)
+
+// point is a value of a layer at a sparsity.
+type point struct{ sparsity, value float64 }
+
+// series is a layer's values over sparsity.
+type series struct {
+	points []point // raw, in order of sparsity
+	saved  []point // made monotone; of a falling series what is saved from its highest value
+	base   *float64
+	rising bool
+}
+
+// newSeries takes values in the order in which they are stored: they are made monotone by a
+// running extreme in that order, then sorted by the weights that a sparsity makes zero, which is
+// the order of sparsities unless weights are few.
+func newSeries(ms Measurements, baseKey string, params int64, rising bool) *series {
+	s := &series{rising: rising}
+	if len(ms) == 0 {
+		return s
+	}
+	last, most := math.NaN(), math.Inf(-1)
+	var smooth []point
+	for _, m := range ms {
+		if m.Name == baseKey {
+			s.base = new(m.Value)
+		}
+		at, ok := level(m.Name)
+		if !ok {
+			continue
+		}
+		if math.IsNaN(last) || rising && m.Value >= last || !rising && m.Value <= last {
+			last = m.Value
+		}
+		most = max(most, last)
+		s.points = append(s.points, point{at, m.Value})
+		smooth = append(smooth, point{at, last})
+	}
+	byWeights := func(a, b point) int {
+		return int(math.Trunc(a.sparsity*float64(params))) - int(math.Trunc(b.sparsity*float64(params)))
+	}
+	slices.SortStableFunc(s.points, byWeights)
+	slices.SortStableFunc(smooth, byWeights)
+	for _, p := range smooth {
+		if !rising {
+			p.value = most - p.value
+		}
+		s.saved = append(s.saved, p)
+	}
+	return s
+}
+
+// interpolate is linear between points and beyond the last one; points are sorted by sparsity
+// first, as SparseML does.
+func interpolate(ps []point, at float64) float64 {
+	ps = slices.Clone(ps)
+	slices.SortStableFunc(ps, func(a, b point) int {
+		switch {
+		case a.sparsity < b.sparsity:
+			return -1
+		case a.sparsity > b.sparsity:
+			return 1
+		}
+		return 0
+	})
+	if len(ps) == 1 {
+		return ps[0].value
+	}
+	i := 0
+	for i < len(ps)-2 && ps[i+1].sparsity < at {
+		i++
+	}
+	a, b := ps[i], ps[i+1]
+	if b.sparsity == a.sparsity {
+		return b.value
+	}
+	return (at-a.sparsity)/(b.sparsity-a.sparsity)*(b.value-a.value) + a.value
+}
+
+// value is the estimate at a sparsity, that of the baseline for nil and 0.
+func (s *series) value(at *float64) *float64 {
+	switch {
+	case len(s.points) == 0:
+		return nil
+	case at == nil || *at == 0:
+		return s.base
+	}
+	return new(interpolate(s.points, *at))
+}
+
+// gain is the baseline by the estimate; 0 where one of them is nothing.
+func (s *series) gain(at *float64) *float64 {
+	switch {
+	case len(s.points) == 0:
+		return nil
+	case at == nil || *at == 0:
+		return new(1.0)
+	}
+	v := s.value(at)
+	if *v == 0 || s.base == nil || *s.base == 0 {
+		return new(0.0)
+	}
+	return new(*s.base / *v)
+}
+
+// sensitivity is how far the estimate is from the baseline: above it for a rising series, below
+// it for a falling one.
+func (s *series) sensitivity(at *float64) *float64 {
+	if len(s.points) == 0 || at == nil || *at == 0 || s.base == nil {
+		return nil
+	}
+	v := *s.value(at) - *s.base
+	if !s.rising {
+		v = -v
+	}
+	return &v
+}
+
+// scale maps the values of all layers to 0..1.
+type scale struct{ lo, hi *float64 }
+
+func (c *scale) add(s *series) {
+	for _, p := range s.saved {
+		if c.lo == nil || p.value < *c.lo {
+			c.lo = new(p.value)
+		}
+		if c.hi == nil || p.value > *c.hi {
+			c.hi = new(p.value)
+		}
+	}
+}
+
+func (c *scale) of(v float64) float64 {
+	if c.lo == nil {
+		return v
+	}
+	v -= *c.lo
+	if r := *c.hi - *c.lo; r != 0 {
+		v /= r
+	}
+	return v
+}
+
+// costs are those of the levels 0 to 99 %, nothing for a layer without data. With most, each
+// level has the cost of the dearest one.
+func (s *series) costs(c *scale, most bool) [100]float64 {
+	var out [100]float64
+	if len(s.saved) == 0 {
+		return out
+	}
+	ps := slices.Clone(s.saved)
+	top := math.Inf(-1)
+	for _, p := range ps {
+		top = max(top, p.value)
+	}
+	for i := range ps {
+		if most {
+			ps[i].value = top
+		}
+		ps[i].value = c.of(ps[i].value)
+	}
+	for i := range out {
+		out[i] = interpolate(ps, float64(i)/100)
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package compress
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/study"
+)
+
+// SpeedOptions say what a performance profile is of.
+type SpeedOptions struct {
+	// Name tells it from others, "" for one made of the settings.
+	Name string
+	// Target is hardware that is not there, nil for this computer; Runs says how it is used.
+	Target *chip.Target
+	Runs   chip.Options
+	// Counted has operations stand for times.
+	Counted bool
+	// Batch is the first dimension of inputs, 0 for that of the file; Threads compute, 0 for 1.
+	Batch, Threads int
+	// Changes are those to try: see [Grid].
+	Changes []study.Change
+	// Time of each comparison, 0 for the usual one.
+	Time time.Duration
+}
+
+// settings are those that the profile keeps.
+func (o *SpeedOptions) settings() study.SpeedSettings {
+	s := study.SpeedSettings{Name: o.Name, Target: "host", Batch: o.Batch, Counted: o.Counted, Changes: o.Changes}
+	name := "host"
+	switch {
+	case o.Counted:
+		name = "flops"
+	case o.Target != nil:
+		s.Target, name = o.Target.ID, o.Target.ID
+	default:
+		s.Threads, s.KernelSet = max(o.Threads, 1), simd.Current().String()
+		if s.Threads > 1 {
+			name += fmt.Sprintf("-t%d", s.Threads)
+		}
+	}
+	if o.Batch > 0 {
+		name += fmt.Sprintf("-b%d", o.Batch)
+	}
+	if s.Name == "" {
+		s.Name = name
+	}
+	return s
+}
+
+// Speed makes a performance profile, or goes on with the one of its name.
+func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
+	s := o.settings()
+	p := j.Study().Speed(s.Name)
+	if p == nil {
+		p = &study.Speed{SpeedSettings: s, Created: now()}
+	} else if err := fits(p, &s); err != nil {
+		return nil, err
+	}
+	all := union(p.Changes, s.Changes)
+	if j.Study().Speed(s.Name) == nil || len(all) > len(p.Changes) {
+		grown := *p
+		grown.Changes, grown.Done = all, false
+		if err := j.File.Append(study.Record{Speed: &grown}); err != nil {
+			return nil, err
+		}
+	}
+	p = j.Study().Speed(s.Name)
+	if p.Done {
+		return p, nil
+	}
+	err := j.speed(ctx, &o, p)
+	return p, stopped(ctx, err)
+}
+
+// fits refuses to go on with a profile that was made with other settings.
+func fits(p *study.Speed, s *study.SpeedSettings) error {
+	for _, x := range []struct {
+		what      string
+		have, now any
+	}{
+		{"target", p.Target, s.Target}, {"batch", p.Batch, s.Batch}, {"threads", p.Threads, s.Threads}, {"kernel set", p.KernelSet, s.KernelSet}, {"counting", p.Counted, s.Counted},
+	} {
+		if x.have != x.now {
+			return wrong("Name", "the performance profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
+		}
+	}
+	return nil
+}
+
+// speed finds what is missing of a profile.
+func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error {
+	have := map[study.Change]bool{{}: len(p.Layers) > 0}
+	for _, x := range p.Points {
+		have[x.Change] = true
+	}
+	has := func(c study.Change) bool { return have[c] }
+	yield := func(s *study.SpeedPoints) error {
+		s.Name = p.Name
+		return j.File.Append(study.Record{SpeedPoints: s})
+	}
+	changes := slices.Clone(p.Changes)
+	switch {
+	case o.Counted:
+		return speed.Count(j.m, j.Layers, changes, has, yield)
+	case o.Target != nil:
+		return speed.Estimate(ctx, j.m, j.Layers, speed.TargetOptions{
+			Target: o.Target, Options: o.Runs, Feed: j.feed(o.Batch), Changes: changes, Have: has, Progress: j.o.Progress,
+		}, yield)
+	}
+	ins, err := j.inputs(o.Batch)
+	if err != nil {
+		return err
+	}
+	return speed.Measure(ctx, j.m, j.Layers, speed.Options{
+		Engine: j.engineOptions(o.Threads), Inputs: ins, Changes: changes, Have: has, Time: o.Time, Progress: j.o.Progress,
+	}, yield)
+}

@@ -1,0 +1,240 @@
+package speed
+
+import (
+	"context"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/estimate"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/source"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// TargetOptions say what to estimate, like [Options].
+type TargetOptions struct {
+	Target   *chip.Target
+	Options  chip.Options
+	Feed     feed.Options
+	Changes  []study.Change
+	Have     func(study.Change) bool
+	Progress func(phase string, fraction float64)
+}
+
+// gains says which changes the cycle models of targets can answer for: they have no loops that leave single
+// zeros out.
+func gains(c study.Change) bool {
+	switch c.Structure {
+	case study.Dense, study.Channel, study.Filter:
+		return true
+	}
+	return false
+}
+
+// Estimate finds what layers would take on a target that is not there, like [Measure]: ratios are of
+// estimates, with the band of the changed one.
+func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o TargetOptions, yield func(*study.SpeedPoints) error) error {
+	dense, err := o.profile(ctx, m)
+	if err != nil {
+		return err
+	}
+	if o.Have == nil || !o.Have(study.Change{}) {
+		out := &study.SpeedPoints{Latency: dense.Totals.Latency}
+		for i, l := range layers {
+			t := study.LayerTime{Layer: i, Latency: latency(dense, readers(l))}
+			if main := mainLayers(dense); l.Node < len(main) && main[l.Node].Roof != nil {
+				t.Limit = limit(main[l.Node].Roof)
+			}
+			out.Layers = append(out.Layers, t)
+		}
+		if err := yield(out); err != nil {
+			return err
+		}
+	}
+	for i, c := range o.Changes {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if c.IsZero() || o.Have != nil && o.Have(c) {
+			continue
+		}
+		if o.Progress != nil {
+			o.Progress("estimating "+Words(c), float64(i)/float64(len(o.Changes)))
+		}
+		out := &study.SpeedPoints{}
+		if !gains(c) {
+			for k := range layers {
+				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
+			}
+		} else if out.Points, err = o.changed(ctx, m, layers, dense, c); err != nil {
+			return err
+		}
+		if err := yield(out); err != nil {
+			return err
+		}
+	}
+	return yield(&study.SpeedPoints{Done: true})
+}
+
+// profile estimates a model.
+func (o *TargetOptions) profile(ctx context.Context, m *graph.Model) (*profile.Profile, error) {
+	ready, err := estimate.Prepare(m, o.Feed, nil)
+	if err != nil {
+		return nil, err
+	}
+	return source.Collect(ctx, &estimate.Source{Model: ready, Target: o.Target, Options: o.Options}, source.Options{})
+}
+
+// mainLayers are those of the main graph, by node.
+func mainLayers(p *profile.Profile) []*profile.Layer {
+	var out []*profile.Layer
+	for i := range p.Layers {
+		if p.Layers[i].Parent == nil {
+			out = append(out, &p.Layers[i])
+		}
+	}
+	return out
+}
+
+// latency sums what nodes take; nil where that is not known of one.
+func latency(p *profile.Profile, nodes []int) *profile.Metric {
+	main := mainLayers(p)
+	sum, band, known := 0.0, [2]float64{}, false
+	for _, n := range nodes {
+		if n >= len(main) {
+			return nil
+		}
+		l := main[n]
+		v, ok := l.Latency.Best()
+		if !ok && (l.State == profile.Fused || l.Constant) {
+			continue
+		}
+		if !ok {
+			return nil
+		}
+		known = true
+		sum += v
+		if b := l.Latency.Band; b != nil {
+			band[0], band[1] = band[0]+b[0], band[1]+b[1]
+		} else {
+			band[0], band[1] = band[0]+v, band[1]+v
+		}
+	}
+	if !known {
+		return nil
+	}
+	out := profile.Value(profile.Estimated, sum, "sum over the layer's operators")
+	out.Band = &band
+	return out
+}
+
+func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
+	changed, effects, err := Changed(m, layers, c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.profile(ctx, changed)
+	if err != nil {
+		return nil, err
+	}
+	stands := trace(m.Main(), changed.Main())
+	out := make([]study.SpeedPoint, len(layers))
+	for i, l := range layers {
+		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
+		if effects[i].Cause == "" {
+			compare(&out[i], latency(dense, readers(l)), latency(p, standing(stands, readers(l))))
+		}
+	}
+	return out, nil
+}
+
+// compare completes a point. Errors of both estimates are those of one model, so that most of them cancel: the band of the
+// ratio is that of the changed one, which is on the safe side.
+func compare(p *study.SpeedPoint, before, after *profile.Metric) {
+	b, ok := before.Best()
+	a, ok2 := after.Best()
+	if !ok || !ok2 || b <= 0 {
+		p.Cause = study.Unrun
+		return
+	}
+	p.Latency = after
+	p.Ratio = profile.Value(profile.Estimated, a/b, "estimates of both")
+	if after.Band != nil {
+		p.Ratio.Band = &[2]float64{after.Band[0] / b, after.Band[1] / b}
+	}
+	if a >= b {
+		p.Cause = study.NoKernel
+	}
+}
+
+// standing are the nodes of a changed model that stand for some of the unchanged one.
+func standing(stands, nodes []int) []int {
+	var out []int
+	for i, n := range stands {
+		if slices.Contains(nodes, n) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// limit is a bound in the words of a study.
+func limit(r *profile.Roof) string {
+	switch r.Bound {
+	case profile.BoundCompute, profile.BoundMemory:
+		return string(r.Bound)
+	case profile.BoundNeither:
+		return "overhead"
+	}
+	return ""
+}
+
+// Count has operations in place of times: what layers would gain if all that is left out saved its share of the
+// work. Formats change no operations.
+func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have func(study.Change) bool, yield func(*study.SpeedPoints) error) error {
+	first := &study.SpeedPoints{}
+	for i, l := range layers {
+		t := study.LayerTime{Layer: i}
+		if l.MACs != nil {
+			t.Ops = new(2 * *l.MACs)
+		}
+		first.Layers = append(first.Layers, t)
+	}
+	if err := yield(first); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.IsZero() || have != nil && have(c) {
+			continue
+		}
+		_, effects, err := rewriteAll(m, layers, c)
+		if err != nil {
+			return err
+		}
+		out := &study.SpeedPoints{}
+		for i, l := range layers {
+			p := study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
+			if n := l.Weights() - l.Zeros; p.Cause == "" && n > 0 {
+				p.Ratio = profile.Value(profile.Counted, float64(effects[i].Weights-effects[i].Zeros)/float64(n), "weights that are not zero")
+			}
+			out.Points = append(out.Points, p)
+		}
+		if err := yield(out); err != nil {
+			return err
+		}
+	}
+	return yield(&study.SpeedPoints{Done: true})
+}
+
+// rewriteAll is [Changed] with nothing taken out, so that zeros can be counted.
+func rewriteAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
+	changes := make([]rewrite.Change, len(layers))
+	for i, l := range layers {
+		changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: c.Structure, Level: c.Level}}
+	}
+	return rewrite.Apply(m, changes, rewrite.Options{})
+}

@@ -1,0 +1,49 @@
+package speed
+
+import (
+	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/machine"
+	"github.com/opmeter/opmeter/internal/machine/peaks"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/roof"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// limits says what bounds layers, by the times of the steps that compute them in seconds: nothing for layers of which that
+// cannot be told.
+func (r *run) limits(seconds map[int]float64) map[int]string {
+	out := map[int]string{}
+	p, err := plan.Make(r.m, r.o.Inputs, plan.Options{Registry: r.o.Engine.Registry, MaxBytes: r.o.Engine.MaxBytes})
+	if err != nil {
+		return out
+	}
+	d, err := describe.Model(p, p.Slots(), nil)
+	if err != nil {
+		return out
+	}
+	watch := machine.NewWatch()
+	watch.Begin()
+	host := watch.End()
+	pool := r.dense.s.Pool()
+	rates, earlier, err := peaks.Of(r.ctx, peaks.Options{Pool: pool, L1: host.CacheL1DBytes, L2: host.CacheL2Bytes, L3: host.CacheL3Bytes, Leased: true})
+	if err != nil {
+		return out
+	}
+	var t profile.Target
+	roof.Put(&t, &rates, &roof.Way{Threads: pool.Threads(), Earlier: earlier}, host)
+	main := mainLayers(d)
+	for i := range r.parts {
+		p := &r.parts[i]
+		if p.step >= len(main) {
+			continue
+		}
+		for _, l := range p.layers {
+			x := *main[p.step]
+			x.Latency = profile.Value(profile.Measured, seconds[l], "")
+			if place := t.RoofOf(&x); place != nil {
+				out[l] = limit(place)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package speed
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/graph"
+)
+
+// part is what the engine computes together: the layers in it share a time.
+type part struct {
+	step  int   // that runs, by position in the unchanged model
+	nodes []int // computed by it, step itself among them
+	// layers are positions in the list of layers, shares their parts of the time.
+	layers []int
+	shares []float64
+}
+
+// parts groups layers by the steps that compute them. rest are layers that do not run.
+func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int) {
+	at := map[int]int{}
+	for i, l := range layers {
+		own := -1
+		var nodes []int
+		for _, n := range readers(l) {
+			if n < 0 || n >= len(steps) {
+				continue
+			}
+			s := runs(steps, n)
+			if s < 0 {
+				continue
+			}
+			if own < 0 {
+				own = s
+			}
+			nodes = append(append(nodes, s), steps[s].Fused...)
+		}
+		if own < 0 {
+			rest = append(rest, i)
+			continue
+		}
+		k, ok := at[own]
+		if !ok {
+			k = len(out)
+			at[own] = k
+			out = append(out, part{step: own})
+		}
+		p := &out[k]
+		p.nodes = append(p.nodes, nodes...)
+		p.layers = append(p.layers, i)
+	}
+	for i := range out {
+		slices.Sort(out[i].nodes)
+		out[i].nodes = slices.Compact(out[i].nodes)
+		out[i].share(layers)
+	}
+	return out, rest
+}
+
+// readers are the operators of a layer.
+func readers(l *weights.Layer) []int {
+	if len(l.Nodes) == 0 {
+		return []int{l.Node}
+	}
+	return l.Nodes
+}
+
+// runs is the step that computes a node, -1 where none does in a run.
+func runs(steps []engine.Step, n int) int {
+	for range steps { // no chain is longer
+		switch steps[n].State {
+		case engine.Runs:
+			return n
+		case engine.Fused:
+			n = steps[n].Into
+		default:
+			return -1
+		}
+		if n < 0 || n >= len(steps) {
+			return -1
+		}
+	}
+	return -1
+}
+
+// share divides the time of a part among its layers, by multiply-accumulates where all are known, else by weights.
+func (p *part) share(layers []*weights.Layer) {
+	known := !slices.ContainsFunc(p.layers, func(i int) bool { return layers[i].MACs == nil || *layers[i].MACs <= 0 })
+	sum := 0.0
+	p.shares = make([]float64, len(p.layers))
+	for k, i := range p.layers {
+		if p.shares[k] = float64(layers[i].Weights()); known {
+			p.shares[k] = float64(*layers[i].MACs)
+		}
+		sum += p.shares[k]
+	}
+	for k := range p.shares {
+		if sum > 0 {
+			p.shares[k] /= sum
+		} else {
+			p.shares[k] = 1 / float64(len(p.shares))
+		}
+	}
+}
+
+// trace says for each node of a changed model which node of the unchanged one it stands for: that with an
+// output of the same name, or of the beginning of its name where it computes; and for nodes that were put in the first
+// such one that reads what they make. -1 for none.
+func trace(from, to *graph.Graph) []int {
+	made := map[string]int{}
+	for i, n := range from.Nodes {
+		for _, id := range n.Outputs {
+			if id >= 0 && from.Values[id].Name != "" {
+				made[from.Values[id].Name] = i
+			}
+		}
+	}
+	out := make([]int, len(to.Nodes))
+	reader := map[int]int{} // of a value: what its reader stands for
+	for i := len(to.Nodes) - 1; i >= 0; i-- {
+		n := to.Nodes[i]
+		out[i] = stands(made, to, n)
+		for _, id := range n.Outputs {
+			if k, ok := reader[id]; ok && out[i] < 0 {
+				out[i] = k
+			}
+		}
+		for _, id := range n.Inputs {
+			if id >= 0 && out[i] >= 0 {
+				reader[id] = out[i]
+			}
+		}
+	}
+	return out
+}
+
+// stands is the node that a changed one stands for by the names of its outputs, -1 for none.
+func stands(made map[string]int, g *graph.Graph, n *graph.Node) int {
+	for _, id := range n.Outputs {
+		if id < 0 {
+			continue
+		}
+		name := g.Values[id].Name
+		if k, ok := made[name]; ok {
+			return k
+		}
+		if moves(n) {
+			continue
+		}
+		// What changed models call a value of other numbers is its name with something behind it.
+		for k := strings.LastIndexByte(name, '_'); k > 0; k = strings.LastIndexByte(name[:k], '_') {
+			if at, ok := made[name[:k]]; ok {
+				return at
+			}
+		}
+	}
+	return -1
+}
+
+// steps lists for each part the steps of a changed model that do its work.
+func (p *part) steps(stands []int) []int {
+	var out []int
+	for i, n := range stands {
+		if _, ok := slices.BinarySearch(p.nodes, n); ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}

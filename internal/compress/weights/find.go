@@ -1,0 +1,400 @@
+package weights
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Find lists the weights of a model's main graph in the order of their first operators. shapes gives
+// the shape of a value where it is known, else nil; it may be nil itself. A constant that several operators read is one layer.
+func Find(m *graph.Model, shapes func(id int) []int) []*Layer {
+	g := m.Main()
+	f := &finder{m: m, g: g, made: Makers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
+	for _, n := range g.Nodes {
+		if f.bothConst(n) {
+			continue
+		}
+		for _, p := range placesOf(n) {
+			if has(n, p.input) && f.use(n, p) && either[n.Op] {
+				break
+			}
+		}
+	}
+	f.settle()
+	return f.list
+}
+
+// either are products of which one operand holds the weights.
+var either = map[string]bool{
+	"Gemm": true, "FusedGemm": true, "MatMul": true, "FusedMatMul": true, "FusedMatMulActivation": true,
+	"QLinearMatMul": true, "MatMulInteger": true, "BATCH_MATMUL": true,
+}
+
+type finder struct {
+	m      *graph.Model
+	g      *graph.Graph
+	made   []*graph.Node
+	shapes func(id int) []int
+	list   []*Layer
+	by     map[int]*Layer  // by constant
+	uses   map[[2]int]bool // node and input at which weights are read
+}
+
+func (f *finder) shape(id int) []int {
+	if id < 0 || id >= len(f.g.Values) {
+		return nil
+	}
+	if f.shapes != nil {
+		if s := f.shapes(id); s != nil {
+			return s
+		}
+	}
+	v := f.g.Values[id]
+	if !v.HasShape || slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }) {
+		return nil
+	}
+	return v.Shape
+}
+
+// bothConst reports whether a product is one of constants, which is no layer.
+func (f *finder) bothConst(n *graph.Node) bool {
+	if !either[n.Op] {
+		return false
+	}
+	for _, p := range placesOf(n) {
+		if !has(n, p.input) || Behind(f.g, f.made, n.Inputs[p.input]) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func operandAt(n *graph.Node, i int) int {
+	if i < 0 || i >= len(n.Inputs) {
+		return -1
+	}
+	return n.Inputs[i]
+}
+
+// use adds an operator's weights. False where it has none at this place.
+func (f *finder) use(n *graph.Node, p operand) bool {
+	s := Behind(f.g, f.made, n.Inputs[p.input])
+	if s == nil {
+		return false
+	}
+	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n, p.data), Sources: []*Source{s}}
+	l.codes = l.Const
+	at, ok := look(f.g, s)
+	if !ok {
+		return false
+	}
+	if !f.quantise(l, n, p, &at) || l.codes.Len() == 0 || len(l.codes.Data) < l.codes.Type.Bytes(l.codes.Len()) {
+		return false
+	}
+	to, ok := p.lay(n, at.v, f.shape(l.Data))
+	if !ok {
+		return false
+	}
+	taps := max(to.taps.count(), 1)
+	l.Row = to.rows.offsets()
+	l.Col = append(append(view{}, to.channels...), to.taps...).offsets()
+	l.Channels = to.channels.count()
+	v := f.g.Values[s.Value]
+	name := ""
+	if len(n.Outputs) > 0 && n.Outputs[0] >= 0 {
+		name = f.g.Values[n.Outputs[0]].Name
+	}
+	l.Layer = study.Layer{
+		Node: n.Index, Nodes: []int{n.Index}, Input: p.input, ID: name, Name: n.Name, Op: n.Key(),
+		Weight: v.Name, Shape: l.Const.Shape, Type: l.Const.Type.String(),
+		Rows: len(l.Row), Cols: len(l.Col), Taps: taps, Groups: to.groups,
+	}
+	if l.Name == "" {
+		l.Name = name
+	}
+	if n.Op == "MatMulNBits" { // the last block may be longer than the inputs
+		l.Cols = min(l.Cols, max(n.Attrs.Int("K", l.Cols), 1))
+		l.Col, l.Channels = l.Col[:l.Cols], l.Cols
+	}
+	l.Params = l.Weights() + f.bias(n, p, l.Rows)
+	l.MACs = f.macs(n, p, l)
+	if at.blind || !l.q.fits() {
+		l.Fixed = study.NoZero
+	}
+	f.uses[[2]int{n.Index, p.input}] = true
+	f.add(l, n)
+	return true
+}
+
+// add joins a layer with one of the same constant.
+func (f *finder) add(l *Layer, n *graph.Node) {
+	have := f.by[l.Value]
+	if have == nil {
+		f.by[l.Value] = l
+		f.list = append(f.list, l)
+		return
+	}
+	same := have.Rows == l.Rows && have.Cols == l.Cols && have.Taps == l.Taps && have.Groups == l.Groups &&
+		slices.Equal(have.Row, l.Row) && slices.Equal(have.Col, l.Col)
+	if have.Rows*have.Cols != l.Rows*l.Cols || (have.Quant == nil) != (l.Quant == nil) {
+		have.Fixed = study.Shared
+	}
+	nodes, sources := append(have.Nodes, l.Nodes...), append(have.Sources, l.Sources...)
+	macs := have.MACs
+	switch {
+	case macs == nil || l.MACs == nil:
+		macs = nil
+	default:
+		macs = new(*macs + *l.MACs)
+	}
+	mixed := have.Mixed || !same
+	// A table that is a dense layer's matrix too is seen as that layer sees it.
+	if !same && lookups[f.g.Nodes[have.Node].Op] && !lookups[n.Op] && have.Fixed == "" {
+		*have = *l
+	}
+	have.Nodes, have.Sources, have.MACs, have.Mixed = nodes, sources, macs, mixed
+	if i := slices.Index(have.Nodes, have.Node); i > 0 {
+		have.Nodes[0], have.Nodes[i] = have.Nodes[i], have.Nodes[0]
+		have.Sources[0], have.Sources[i] = have.Sources[i], have.Sources[0]
+	}
+}
+
+var lookups = map[string]bool{"Gather": true, "EmbedLayerNormalization": true, "GATHER": true, "EMBEDDING_LOOKUP": true, "EMBEDDING_LOOKUP_SPARSE": true}
+
+// quantise finds what codes stand for. False for integers that are no numbers to multiply with.
+func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
+	if n.Op == "MatMulNBits" {
+		return f.packed(l, n, at)
+	}
+	rank := len(at.v)
+	axis := p.axis
+	if axis < 0 {
+		axis += rank
+	}
+	switch {
+	case p.scale > 0 && at.q == nil:
+		q, ok := quantOf(constOperand(f.g, n, p.scale), constOperand(f.g, n, p.zero), has(n, p.zero), axis, 0)
+		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
+	case p.zero > 0 && at.q == nil:
+		zero := constOperand(f.g, n, p.zero)
+		one := tensor.From(tensor.Float32, nil, []float32{1})
+		if zero != nil && zero.Len() > 1 {
+			one = tensor.New(tensor.Float32, zero.Len())
+			tensor.Fill(one, func(int) float64 { return 1 })
+		}
+		q, ok := quantOf(one, zero, has(n, p.zero), axis, 0)
+		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
+	}
+	if !l.Const.Type.IsFloat() && (!l.Const.Type.IsInteger() || at.q == nil && !at.blind) {
+		return false
+	}
+	l.setQuant(at)
+	return true
+}
+
+// setQuant counts the axis of a quantisation in the constant's own shape.
+func (l *Layer) setQuant(at *seen) {
+	if at.q == nil {
+		return
+	}
+	l.q = scaler{at.q, at.qv}
+	q := *at.q
+	if len(q.Scale) > 1 && q.Axis >= 0 && q.Axis < len(at.qv) {
+		d := at.qv[q.Axis]
+		q.Axis = slices.Index(whole(l.Const.Shape), d)
+	}
+	l.Quant = &q
+}
+
+// packed makes the codes of MatMulNBits.
+func (f *finder) packed(l *Layer, n *graph.Node, at *seen) bool {
+	bits, block := n.Attrs.Int("bits", 4), n.Attrs.Int("block_size", 0)
+	rows, cols := n.Attrs.Int("N", 0), n.Attrs.Int("K", 0)
+	types := map[int]tensor.Type{2: tensor.Uint2, 4: tensor.Uint4, 8: tensor.Uint8}
+	if types[bits] == tensor.Invalid || block < 1 || rows < 1 || cols < 1 {
+		return false
+	}
+	per := (cols + block - 1) / block
+	if l.Const.Len() != rows*per*block*bits/8 || l.Const.Type.Bits() != 8 {
+		return false
+	}
+	l.codes = &tensor.Tensor{Type: types[bits], Shape: []int{rows, per * block}, Data: l.Const.Data}
+	at.v = whole(l.codes.Shape)
+	scale := constOperand(f.g, n, 2)
+	at.blind = scale == nil || scale.Len() != rows*per || has(n, 4)
+	if at.blind {
+		return true
+	}
+	q := &tensor.Quant{Scale: make([]float32, rows*per), Zero: make([]int64, rows*per), Axis: 1, Block: block}
+	tensor.Read(q.Scale, scale, 0)
+	for i := range q.Zero {
+		q.Zero[i] = 1 << (bits - 1)
+	}
+	if has(n, 3) {
+		zero := constOperand(f.g, n, 3)
+		line := (per*bits + 7) / 8
+		if zero == nil || zero.Type != tensor.Uint8 || zero.Len() != rows*line {
+			at.blind = true
+			return true
+		}
+		codes := make([]uint8, line*8/bits)
+		for r := range rows {
+			tensor.Unpack(codes, &tensor.Tensor{Type: types[bits], Shape: []int{len(codes)}, Data: zero.Data[r*line:][:line]}, 0)
+			for k := range per {
+				q.Zero[r*per+k] = int64(codes[k])
+			}
+		}
+	}
+	at.q, at.qv = q, at.v
+	l.q, l.Quant = scaler{q, at.v}, q
+	return true
+}
+
+// bias counts the elements of a constant bias: the operator's own, or what the only reader of
+// a product adds.
+func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
+	if p.bias > 0 {
+		if id := operandAt(n, p.bias); id >= 0 {
+			if s := Behind(f.g, f.made, id); s != nil {
+				return int64(f.g.Values[s.Value].Const.Len())
+			}
+		}
+		return 0
+	}
+	if n.Op != "MatMul" || len(n.Outputs) == 0 {
+		return 0
+	}
+	var reader *graph.Node
+	for _, r := range f.g.Nodes {
+		if slices.Contains(r.Inputs, n.Outputs[0]) {
+			if reader != nil {
+				return 0
+			}
+			reader = r
+		}
+	}
+	if reader == nil || reader.Op != "Add" || len(reader.Inputs) != 2 {
+		return 0
+	}
+	for _, id := range reader.Inputs {
+		if id >= 0 && id != n.Outputs[0] {
+			if s := Behind(f.g, f.made, id); s != nil && f.g.Values[s.Value].Const.Len() == rows {
+				return int64(rows)
+			}
+		}
+	}
+	return 0
+}
+
+// macs are the multiply-accumulates of an operator with its weights, padding included; nil where
+// shapes are not known.
+func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
+	var times int
+	switch data := f.shape(operandAt(n, max(p.data, 0))); p.times {
+	case never:
+		return new(int64(0))
+	case perOutput:
+		if len(n.Outputs) == 0 {
+			return nil
+		}
+		out := f.shape(n.Outputs[0])
+		if out == nil || l.Rows == 0 {
+			return nil
+		}
+		times = tensor.Elements(out) / l.Rows
+	case perInput:
+		if data == nil {
+			return nil
+		}
+		times = tensor.Elements(data) / max(l.Channels*l.Groups, 1)
+	case perStep:
+		if len(data) == 0 {
+			return nil
+		}
+		times = tensor.Elements(data[:len(data)-1])
+	}
+	return new(int64(times) * l.Weights())
+}
+
+// settle counts zeros, and marks what cannot be changed since others read it.
+func (f *finder) settle() {
+	readers := make([][]*graph.Node, len(f.g.Values))
+	for _, n := range f.g.Nodes {
+		for _, id := range n.Inputs {
+			if id >= 0 {
+				readers[id] = append(readers[id], n)
+			}
+		}
+	}
+	inside := map[*tensor.Tensor]bool{}
+	captured := map[int]bool{}
+	for _, b := range f.m.Graphs[1:] {
+		for _, v := range b.Values {
+			if v.Const != nil {
+				inside[v.Const] = true
+			}
+		}
+		if b.Parent == f.g {
+			for _, c := range b.Captures {
+				captured[c.Outer] = true
+			}
+		}
+	}
+	var others func(id int) bool
+	others = func(id int) bool {
+		if captured[id] || slices.Contains(f.g.Outputs, id) {
+			return true
+		}
+		for _, n := range readers[id] {
+			for k, in := range n.Inputs {
+				switch {
+				case in != id || f.uses[[2]int{n.Index, k}] || looks[n.Op]:
+				case k == 0 && Passes(n):
+					if others(n.Outputs[0]) {
+						return true
+					}
+				default:
+					return true
+				}
+			}
+		}
+		return false
+	}
+	var mat []float32
+	for _, l := range f.list {
+		if inside[l.Const] || others(l.Value) {
+			l.Fixed = study.Shared
+		}
+		if l.Fixed == study.NoZero {
+			continue
+		}
+		mat = l.Read(mat)
+		l.Zeros = 0
+		for _, x := range mat {
+			if x == 0 {
+				l.Zeros++
+			}
+		}
+		if l.Fixed == "" && !l.zeroFits() {
+			l.Fixed = study.NoZero
+		}
+		if l.Fixed == "" && l.Zeros == l.Weights() {
+			l.Fixed = study.AllZero
+		}
+	}
+}
+
+// looks are operators that see the shape of a constant only.
+var looks = map[string]bool{"Shape": true, "Size": true, "SHAPE": true, "RANK": true}
+
+// zeroFits reports whether every zero point is a code.
+func (l *Layer) zeroFits() bool {
+	if l.q.q == nil || !l.codes.Type.IsInteger() {
+		return true
+	}
+	lo, hi := bounds(l.codes.Type)
+	return !slices.ContainsFunc(l.q.q.Zero, func(z int64) bool { return float64(z) < lo || float64(z) > hi })
+}

@@ -1,0 +1,244 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// facts writes what the table's rows are of.
+func (v *view) facts(b *strings.Builder) {
+	var facts []fact
+	add := func(label, format string, args ...any) {
+		facts = append(facts, fact{label: label, value: text.Clean(fmt.Sprintf(format, args...))})
+	}
+	var weights, zeros int64
+	for i := range v.s.Layers {
+		weights += v.s.Layers[i].Weights()
+		zeros += v.s.Layers[i].Zeros
+	}
+	m := &v.s.Model
+	add("Model", "%s (%s), %s with %s weights, %s of them zero", m.Name, m.Format, counted(len(v.s.Layers), "layer"), Count(weights), Percent(float64(zeros)/float64(max(weights, 1))))
+	if v.speed != nil {
+		add("Speed", "%s", v.speedFacts())
+		if s := v.optimisable(); s != "" {
+			add("", "%s", s)
+		}
+	}
+	if v.loss != nil {
+		add("Loss", "%s", v.lossFacts())
+	}
+	label := 0
+	for _, f := range facts {
+		label = max(label, lipgloss.Width(f.label))
+	}
+	for _, f := range facts {
+		for i, l := range wrap(f.value, v.o.Width-label-2) {
+			if i > 0 {
+				f.label = ""
+			}
+			b.WriteString(pad(f.label, label, true) + gap + l + "\n")
+		}
+	}
+	if v.loss != nil && v.loss.Random {
+		for _, l := range wrap("! The inputs were random: they tell at best which layers bear more than others, and nothing of what accuracy remains. --data takes real ones.", v.o.Width) {
+			b.WriteString(l + "\n")
+		}
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func (v *view) speedFacts() string {
+	p := v.speed
+	parts := []string{fmt.Sprintf("%q", p.Name)}
+	switch {
+	case p.Counted:
+		parts = append(parts, "operations counted, nothing was measured")
+	case p.Target != "host":
+		parts = append(parts, "estimates for "+p.Target)
+	default:
+		parts = append(parts, "measured here", counted(p.Threads, "thread"), p.KernelSet)
+	}
+	if p.Batch > 0 {
+		parts = append(parts, fmt.Sprintf("batch %d", p.Batch))
+	}
+	if t, ok := middle(p.Latency); ok {
+		s := Duration(t) + " an inference"
+		if low, high, ok := interval(p.Latency); ok {
+			s += fmt.Sprintf(" (%s to %s)", Duration(low), Duration(high))
+		}
+		parts = append(parts, s)
+	}
+	if !p.Done {
+		parts = append(parts, "not all was measured yet")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// optimisable says how much of the time can gain at all.
+func (v *view) optimisable() string {
+	if v.total <= 0 {
+		return ""
+	}
+	var can, cannot float64
+	for i := range v.s.Layers {
+		if v.best(i) != nil {
+			can += v.cost(i)
+		} else {
+			cannot += v.cost(i)
+		}
+	}
+	what := "time"
+	if v.speed.Counted {
+		what = "work"
+	}
+	return fmt.Sprintf("of the %s %s can gain, %s is in layers where no kernel does, %s in operators without weights", what, Percent(can/v.total), Percent(cannot/v.total), Percent(max(0, 1-(can+cannot)/v.total)))
+}
+
+func (v *view) lossFacts() string {
+	p := v.loss
+	parts := []string{fmt.Sprintf("%q", p.Name), words.Method(p.Method), strings.ReplaceAll(p.Metric, "_", " ")}
+	if p.Samples > 0 {
+		s := counted(p.Samples, "sample")
+		if p.Data != "" {
+			s += " of " + p.Data
+		}
+		parts = append(parts, s)
+	}
+	if base, ok := middle(p.Base); ok && !p.Random {
+		parts = append(parts, fmt.Sprintf("%s unchanged", lossDigits(base)))
+	}
+	if !p.Done {
+		parts = append(parts, "not all was measured yet")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// planned writes what a plan promises and what became of that.
+func (v *view) planned(b *strings.Builder) {
+	p := v.plan
+	fmt.Fprintf(b, "Plan %q%s: %s\n", text.Clean(p.Name), compatWords(p.Compat), goalWords(&p.Goal))
+	random := v.s.Loss(p.Loss) != nil && v.s.Loss(p.Loss).Random
+	outcome := func(what string, o *study.Outcome) {
+		var parts []string
+		if s := spanned(o.LatencyS, Duration); s != "" {
+			parts = append(parts, s)
+		}
+		if s := spanned(o.Speedup, func(x float64) string { return ratioDigits(x) + " ×" }); s != "" {
+			parts = append(parts, s+" as fast")
+		}
+		if s := spanned(o.Loss, lossDigits); s != "" && !random {
+			parts = append(parts, "loss "+s)
+		}
+		if o.Params != nil && o.Zeros != nil && *o.Params > 0 {
+			parts = append(parts, Percent(float64(*o.Zeros)/float64(*o.Params))+" of the weights zero")
+		}
+		if o.Bytes != nil {
+			parts = append(parts, Bytes(*o.Bytes)+" of weights")
+		}
+		for i, l := range wrap(strings.Join(parts, ", "), v.o.Width-11) {
+			if i > 0 {
+				what = ""
+			}
+			b.WriteString(pad(what, 9, true) + gap + l + "\n")
+		}
+	}
+	outcome("Predicted", &p.Predicted)
+	if p.Measured != nil {
+		outcome("Measured", p.Measured)
+	}
+	if p.Gap != nil {
+		fmt.Fprintf(b, "%s above the least that any plan could have, by these profiles\n", Percent(*p.Gap))
+	}
+}
+
+// spanned is a figure with its interval.
+func spanned(m *profile.Metric, show func(float64) string) string {
+	x, ok := middle(m)
+	if !ok {
+		return ""
+	}
+	if low, high, ok := interval(m); ok {
+		return fmt.Sprintf("%s (%s to %s)", show(x), show(low), show(high))
+	}
+	return show(x)
+}
+
+func compatWords(c string) string {
+	if c == "" {
+		return ""
+	}
+	return " by the rules of " + c
+}
+
+func goalWords(g *study.Goal) string {
+	switch {
+	case g.Speedup != nil:
+		return fmt.Sprintf("%g times as fast, at the least loss", *g.Speedup)
+	case g.MaxLoss != nil:
+		return fmt.Sprintf("a loss of at most %g", *g.MaxLoss)
+	case g.Sparsity != nil:
+		return Percent(*g.Sparsity) + " of the weights zero, at the least loss"
+	case g.Size != nil:
+		return Bytes(*g.Size) + " of weights at most"
+	case g.Fit != "":
+		return "to fit " + g.Fit
+	}
+	return "the best for time and loss"
+}
+
+// bench writes a comparison.
+func (v *view) bench(b *strings.Builder, x *study.Bench) {
+	fmt.Fprintf(b, "Bench %q\n", text.Clean(x.Name))
+	rows := make([]int, len(x.Points))
+	for i := range rows {
+		rows[i] = i
+	}
+	at := func(f func(p *study.BenchPoint) string) func(int) string {
+		return func(i int) string { return f(&x.Points[i]) }
+	}
+	v.grid(b, []studyColumn{
+		{"engine", 100, true, 0, at(func(p *study.BenchPoint) string { return text.Clean(p.Engine) })},
+		{"threads", 99, false, 0, at(func(p *study.BenchPoint) string { return strconv.Itoa(p.Threads) })},
+		{"batch", 98, false, 0, at(func(p *study.BenchPoint) string {
+			if p.Batch == 0 {
+				return "file's"
+			}
+			return strconv.Itoa(p.Batch)
+		})},
+		{"unchanged", 96, false, 0, at(func(p *study.BenchPoint) string { return shortSpan(p.Before) })},
+		{"compressed", 97, false, 0, at(func(p *study.BenchPoint) string { return shortSpan(p.After) })},
+		{"speed-up", 95, false, 0, at(func(p *study.BenchPoint) string {
+			return spanned(p.Speedup, func(x float64) string { return ratioDigits(x) + " ×" })
+		})},
+		{"note", 90, true, 16, at(func(p *study.BenchPoint) string {
+			if p.Error != "" {
+				return text.Clean(p.Error)
+			}
+			if p.Cause != "" {
+				return words.StudyCause(p.Cause)
+			}
+			return ""
+		})},
+	}, rows)
+}
+
+func shortSpan(m *profile.Metric) string {
+	if x, ok := middle(m); ok {
+		return Duration(x)
+	}
+	return ""
+}

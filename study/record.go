@@ -1,0 +1,377 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Record is what is appended to a study's file: one of its parts is set.
+type Record struct {
+	// Speed, Loss, Plan and Bench begin one, or take the place of that of the name, with all that it holds.
+	Speed *Speed `json:"speed,omitzero"`
+	Loss  *Loss  `json:"loss,omitzero"`
+	Plan  *Plan  `json:"plan,omitzero"`
+	Bench *Bench `json:"bench,omitzero"`
+	// SpeedPoints, LossPoints and BenchPoints add to the one of the name.
+	SpeedPoints *SpeedPoints `json:"speed_points,omitzero"`
+	LossPoints  *LossPoints  `json:"loss_points,omitzero"`
+	BenchPoints *BenchPoints `json:"bench_points,omitzero"`
+	// Removed takes one away.
+	Removed *Removed `json:"removed,omitzero"`
+}
+
+// SpeedPoints is what was found of a performance profile since. A point of the same layer and change takes the place
+// of the one before.
+type SpeedPoints struct {
+	Name    string          `json:"name"`
+	Latency *profile.Metric `json:"latency_s,omitzero"`
+	Layers  []LayerTime     `json:"layers,omitzero"`
+	Points  []SpeedPoint    `json:"points,omitzero"`
+	Done    bool            `json:"done,omitzero"`
+}
+
+// LossPoints is what was found of a loss profile since, like [SpeedPoints].
+type LossPoints struct {
+	Name   string          `json:"name"`
+	Base   *profile.Metric `json:"base,omitzero"`
+	Points []LossPoint     `json:"points,omitzero"`
+	Done   bool            `json:"done,omitzero"`
+}
+
+// BenchPoints is what was found of a comparison since. A point of the same engine, threads and batch takes the place
+// of the one before.
+type BenchPoints struct {
+	Name   string       `json:"name"`
+	Points []BenchPoint `json:"points,omitzero"`
+}
+
+// Removed names what is no longer part of a study.
+type Removed struct {
+	// Kind is "speed", "loss", "plan" or "bench".
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// begin is the first record of a file.
+type begin struct {
+	Study   string        `json:"study"`
+	Created time.Time     `json:"created"`
+	Model   profile.Model `json:"model"`
+	Layers  []Layer       `json:"layers"`
+}
+
+// opened notes who works on the study, for those who are refused.
+type opened struct {
+	PID int       `json:"pid"`
+	At  time.Time `json:"at"`
+}
+
+// stored is a record as the file has it.
+type stored struct {
+	Begin  *begin  `json:"begin,omitzero"`
+	Opened *opened `json:"opened,omitzero"`
+	Record
+}
+
+// key tells points of a profile apart.
+type key struct {
+	layer  int
+	change Change
+}
+
+// state is a study with what finds its points again.
+type state struct {
+	Study
+	speeds, losses map[string]map[key]int
+	owner          int // process that opened it last
+}
+
+// apply takes a record. An error is of one that does not fit, and changes nothing.
+func (s *state) apply(r *stored) error {
+	switch {
+	case r.Opened != nil:
+		s.owner = r.Opened.PID
+	case r.Speed != nil:
+		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), figures(r.Speed.Latency)); err != nil {
+			return err
+		}
+		p := *r.Speed
+		p.Points, p.Layers = nil, slices.Clone(p.Layers)
+		s.speeds[p.Name] = map[key]int{}
+		s.Speeds = put(s.Speeds, &p, func(x *Speed) string { return x.Name })
+		s.addSpeed(&p, r.Speed.Points)
+	case r.Loss != nil:
+		if err := errors.Join(named(r.Loss.Name), s.checkLoss(r.Loss.Points), figures(r.Loss.Base)); err != nil {
+			return err
+		}
+		p := *r.Loss
+		p.Points = nil
+		s.losses[p.Name] = map[key]int{}
+		s.Losses = put(s.Losses, &p, func(x *Loss) string { return x.Name })
+		s.addLoss(&p, r.Loss.Points)
+	case r.Plan != nil:
+		if err := errors.Join(named(r.Plan.Name), s.checkPlan(r.Plan)); err != nil {
+			return err
+		}
+		s.Plans = put(s.Plans, r.Plan, func(x *Plan) string { return x.Name })
+	case r.Bench != nil:
+		if err := errors.Join(named(r.Bench.Name), checkBench(r.Bench.Points)); err != nil {
+			return err
+		}
+		b := *r.Bench
+		b.Points = slices.Clone(b.Points)
+		s.Benches = put(s.Benches, &b, func(x *Bench) string { return x.Name })
+	default:
+		return s.add(r)
+	}
+	return nil
+}
+
+// add takes a record that adds to what is there, or takes it away.
+func (s *state) add(r *stored) error {
+	switch {
+	case r.SpeedPoints != nil:
+		a := r.SpeedPoints
+		p := s.Speed(a.Name)
+		if p == nil {
+			return fmt.Errorf("points of a performance profile %q that was not begun", a.Name)
+		}
+		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), figures(a.Latency)); err != nil {
+			return err
+		}
+		if a.Latency != nil {
+			p.Latency = a.Latency
+		}
+		if a.Layers != nil {
+			p.Layers = slices.Clone(a.Layers)
+		}
+		s.addSpeed(p, a.Points)
+		p.Done = p.Done || a.Done
+	case r.LossPoints != nil:
+		a := r.LossPoints
+		p := s.Loss(a.Name)
+		if p == nil {
+			return fmt.Errorf("points of a loss profile %q that was not begun", a.Name)
+		}
+		if err := errors.Join(s.checkLoss(a.Points), figures(a.Base)); err != nil {
+			return err
+		}
+		if a.Base != nil {
+			p.Base = a.Base
+		}
+		s.addLoss(p, a.Points)
+		p.Done = p.Done || a.Done
+	case r.BenchPoints != nil:
+		b := s.Bench(r.BenchPoints.Name)
+		if b == nil {
+			return fmt.Errorf("points of a bench %q that was not begun", r.BenchPoints.Name)
+		}
+		if err := checkBench(r.BenchPoints.Points); err != nil {
+			return err
+		}
+		for _, x := range r.BenchPoints.Points {
+			same := func(y BenchPoint) bool { return y.Engine == x.Engine && y.Threads == x.Threads && y.Batch == x.Batch }
+			if i := slices.IndexFunc(b.Points, same); i >= 0 {
+				b.Points[i] = x
+			} else {
+				b.Points = append(b.Points, x)
+			}
+		}
+	case r.Removed != nil:
+		s.remove(r.Removed)
+	}
+	return nil // what is not known is of a later version
+}
+
+func (s *state) remove(r *Removed) {
+	switch r.Kind {
+	case "speed":
+		s.Speeds = slices.DeleteFunc(s.Speeds, func(p *Speed) bool { return p.Name == r.Name })
+		delete(s.speeds, r.Name)
+	case "loss":
+		s.Losses = slices.DeleteFunc(s.Losses, func(p *Loss) bool { return p.Name == r.Name })
+		delete(s.losses, r.Name)
+	case "plan":
+		s.Plans = slices.DeleteFunc(s.Plans, func(p *Plan) bool { return p.Name == r.Name })
+	case "bench":
+		s.Benches = slices.DeleteFunc(s.Benches, func(p *Bench) bool { return p.Name == r.Name })
+	}
+}
+
+func (s *state) addSpeed(p *Speed, points []SpeedPoint) {
+	at := s.speeds[p.Name]
+	for _, x := range points {
+		k := key{x.Layer, x.Change}
+		if i, ok := at[k]; ok {
+			p.Points[i] = x
+			continue
+		}
+		at[k] = len(p.Points)
+		p.Points = append(p.Points, x)
+	}
+}
+
+func (s *state) addLoss(p *Loss, points []LossPoint) {
+	at := s.losses[p.Name]
+	for _, x := range points {
+		k := key{x.Layer, x.Change}
+		if i, ok := at[k]; ok {
+			p.Points[i] = x
+			continue
+		}
+		at[k] = len(p.Points)
+		p.Points = append(p.Points, x)
+	}
+}
+
+// put takes the place of what has the name, or comes last.
+func put[T any](all []*T, x *T, name func(*T) string) []*T {
+	if i := slices.IndexFunc(all, func(y *T) bool { return name(y) == name(x) }); i >= 0 {
+		all[i] = x
+		return all
+	}
+	return append(all, x)
+}
+
+// longestName bounds the names of profiles, plans and benches, in bytes.
+const longestName = 200
+
+func named(name string) error {
+	if name == "" || len(name) > longestName {
+		return fmt.Errorf("a name of 1 to %d bytes is expected, not of %d", longestName, len(name))
+	}
+	return nil
+}
+
+// figures checks metrics; nil ones are not known.
+func figures(ms ...*profile.Metric) error {
+	for _, m := range ms {
+		if m == nil {
+			continue
+		}
+		if err := m.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) layer(i int) error {
+	if i < 0 || i >= len(s.Layers) {
+		return fmt.Errorf("layer %d of %d", i, len(s.Layers))
+	}
+	return nil
+}
+
+// Validate reports a level that is none.
+func (c Change) Validate() error {
+	if math.IsNaN(c.Level) || c.Level < 0 || c.Level > 1 {
+		return fmt.Errorf("level %v: use 0 to 1", c.Level)
+	}
+	return nil
+}
+
+func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
+	for _, l := range layers {
+		if err := errors.Join(s.layer(l.Layer), figures(l.Latency)); err != nil {
+			return err
+		}
+	}
+	for _, p := range points {
+		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) checkLoss(points []LossPoint) error {
+	for _, p := range points {
+		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) checkPlan(p *Plan) error {
+	for _, c := range p.Choices {
+		if err := errors.Join(s.layer(c.Layer), c.Change.Validate()); err != nil {
+			return err
+		}
+	}
+	for _, i := range p.Goal.Exclude {
+		if err := s.layer(i); err != nil {
+			return err
+		}
+	}
+	for _, f := range p.Front {
+		if len(f.Changes) > len(s.Layers) {
+			return fmt.Errorf("a plan of the front changes %d layers of %d", len(f.Changes), len(s.Layers))
+		}
+	}
+	out := []*Outcome{&p.Predicted}
+	if p.Measured != nil {
+		out = append(out, p.Measured)
+	}
+	for _, o := range out {
+		if err := figures(o.LatencyS, o.Speedup, o.Loss); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkBench(points []BenchPoint) error {
+	for _, p := range points {
+		if err := figures(p.Before, p.After, p.Speedup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Speed is the performance profile of a name, nil if there is none.
+func (s *Study) Speed(name string) *Speed {
+	for _, p := range s.Speeds {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Loss is the loss profile of a name, nil if there is none.
+func (s *Study) Loss(name string) *Loss {
+	for _, p := range s.Losses {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Plan is the plan of a name, nil if there is none.
+func (s *Study) Plan(name string) *Plan {
+	for _, p := range s.Plans {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Bench is the comparison of a name, nil if there is none.
+func (s *Study) Bench(name string) *Bench {
+	for _, p := range s.Benches {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
