@@ -54,7 +54,7 @@ func main() {
 	flags := flag.NewFlagSet("gen", flag.ExitOnError)
 	out := flags.String("out", "", "folder to write to")
 	_ = flags.Parse(os.Args[1:])
-	for name, text := range map[string]func() string{"bytes": neonBytes, "elements": neonElements, "floats": neonFloats} {
+	for name, text := range map[string]func() string{"bytes": neonBytes, "elements": neonElements, "floats": neonFloats, "windows": neonWindows} {
 		if err := os.WriteFile(filepath.Join(*out, name+"_arm64.s"), []byte(text()), 0o644); err != nil {
 			fmt.Fprintf(os.Stderr, "gen: %s: %v\n", name, err)
 			os.Exit(1)

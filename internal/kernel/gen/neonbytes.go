@@ -70,6 +70,7 @@ func neonBytes() string {
 	a.gatherQuads(4)
 	a.gatherQuads(8)
 	a.requantise()
+	a.lookup()
 	return a.text.String()
 }
 

@@ -561,3 +561,27 @@ func (a *arm) turn() {
 	})
 	a.line("RET")
 }
+
+// lookup replaces n bytes, a multiple of 64, by their entries in a table of 256: four tables of 64, each of which
+// knows only what lies within it.
+func (a *arm) lookup() {
+	p := a.element("lookup", "func(dst, src *byte, n int, table *byte)")
+	a.pointers(p, "dst", "src", "n", "table")
+	for i := range 4 {
+		a.line("VLD1.P 64(R3), %s", listOf(16+4*i, 4, "B16"))
+	}
+	a.line("VMOVI $64, V15.B16")
+	a.loop(2, 16, func() {
+		a.line("VLD1.P 16(R1), [V0.B16]")
+		for i := range 4 {
+			if i == 0 {
+				a.line("VTBL V0.B16, %s, V1.B16", listOf(16, 4, "B16"))
+				continue
+			}
+			a.line("VSUB V15.B16, V0.B16, V0.B16")
+			a.line("VTBX V0.B16, %s, V1.B16", listOf(16+4*i, 4, "B16"))
+		}
+		a.line("VST1.P [V1.B16], 16(R0)")
+	})
+	a.line("RET")
+}

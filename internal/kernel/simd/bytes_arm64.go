@@ -6,7 +6,7 @@ var ints = family[Ints]{
 		narrow:    []func(t *IntTile){narrow1NEON, narrow2NEON, narrow3NEON, narrow4NEON, narrow5NEON, narrow6NEON},
 		wide:      []func(t *IntTile){wide1NEON, wide2NEON, wide3NEON, wide4NEON, wide5NEON, wide6NEON},
 		widenInt8: widenInt8NEON, widenUint8: widenUint8NEON,
-		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON,
+		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON, lookup: lookupNEON,
 	},
 	NEONDot: {
 		Set: NEONDot, Rows: 6, Cols: 16, Lanes: 8, Step: 16, Signed: true,
@@ -17,7 +17,7 @@ var ints = family[Ints]{
 		half:        []func(t *IntTile){half1NEONDot, half2NEONDot, half3NEONDot, half4NEONDot, half5NEONDot, half6NEONDot},
 		gatherQuads: gatherQuadsNEONDot,
 		widenInt8:   widenInt8NEON, widenUint8: widenUint8NEON,
-		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON,
+		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON, lookup: lookupNEON,
 	},
 	I8MM: {
 		Set: I8MM, Rows: 6, Cols: 16, Lanes: 8, Step: 16, Signed: true, Eights: true,
@@ -28,7 +28,7 @@ var ints = family[Ints]{
 		half:        []func(t *IntTile){half1I8MM, half2I8MM, half3I8MM, half4I8MM, half5I8MM, half6I8MM},
 		gatherQuads: gatherQuadsI8MM,
 		widenInt8:   widenInt8NEON, widenUint8: widenUint8NEON,
-		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON,
+		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON, lookup: lookupNEON,
 	},
 }
 
@@ -193,3 +193,6 @@ func gatherQuadsI8MM(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 
 //go:noescape
 func requantiseNEON(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
+
+//go:noescape
+func lookupNEON(dst, src *byte, n int, table *byte)

@@ -9,7 +9,7 @@
 // function keeps the entry that it packed for, so that a change of the set in a test
 // never mixes two layouts.
 //
-// Assembly for amd64 is written by internal/kernel/gen (go generate) and committed.
+// Assembly is written by internal/kernel/gen (go generate) and committed.
 // Every function has a twin in Go that is the definition of its result: tests compare
 // the two over random lengths, tails, strides and special values. Those of which the
 // comment says "exact" give the same bits, the others stay within the bound named there.

@@ -156,6 +156,7 @@ func TestTheory(t *testing.T) {
 		{"float32", []string{"avx512f", "fma3"}, "avx512f", 64},
 		{"int8", []string{"avx2", "avx512vnni"}, "avx512vnni", 256},
 		{"int8", []string{"asimd", "asimddp"}, "asimddp", 64},
+		{"int8", []string{"asimd", "asimddp", "i8mm"}, "i8mm", 128},
 	} {
 		got, ok := TheoryOf(tt.dtype, tt.features)
 		if !ok || got.Set != tt.set || got.OpsPerCycle != tt.ops {

@@ -35,6 +35,7 @@ var sets = map[string][]Theory{
 		{"avxvnni", 32 * 2 * 2},
 		// Three instructions on two ports for 32 products: multiply, widen, add.
 		{"avx2", 32 * 2 * 2 / 3.0},
+		{"i8mm", 32 * 2 * 2},
 		{"asimddp", 16 * 2 * 2},
 	},
 }

@@ -1,0 +1,113 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// emulated is f with its products carried out by the emulator.
+func emulated(t *testing.T, f *Ints) *Ints {
+	t.Helper()
+	m, g := &emulator{t: t}, *f
+	replace := func(loops []func(x *IntTile), kind string) []func(x *IntTile) {
+		var all []func(x *IntTile)
+		for i, loop := range loops {
+			code, rows, bytes := disassemble(t, loop), i+1, 4
+			if kind == "narrow" {
+				bytes = 2
+			}
+			all = append(all, func(x *IntTile) {
+				memory := []span{
+					over(unsafe.Pointer(x), int(unsafe.Sizeof(*x))),
+					over(x.A, (rows-1)*x.RowA+(x.Segs-1)*x.SegA+4*x.K),
+					over(x.B, x.Segs*x.K*g.Cols*bytes),
+					over(unsafe.Pointer(x.C), (rows-1)*x.RowC+4*g.Cols),
+				}
+				switch kind {
+				case "quads":
+					memory = append(memory, over(unsafe.Pointer(x.Start), 4*g.Cols))
+				case "turned":
+					memory = append(memory, over(unsafe.Pointer(x.Start), 4*rows))
+				}
+				m.call(code, unsafe.Pointer(x), memory...)
+			})
+		}
+		return all
+	}
+	g.narrow, g.wide, g.quads = replace(f.narrow, "narrow"), replace(f.wide, "wide"), replace(f.quads, "quads")
+	g.turned, g.half = replace(f.turned, "turned"), replace(f.half, "turned")
+	return &g
+}
+
+// emulatedTiles are the loops of tiles carried out by the emulator.
+func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
+	t.Helper()
+	m := &emulator{t: t}
+	replace := func(loops [2]func(p *tileProgram), width int, turned bool) (all [2]func(p *tileProgram)) {
+		for i, loop := range loops {
+			code := disassemble(t, loop)
+			all[i] = func(p *tileProgram) {
+				memory := []span{
+					over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))),
+					over(p.a, (p.rows-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA),
+					over(p.b, (p.segs-1)*(p.steps*p.stepB+p.endB)+p.steps*p.stepB),
+					over(unsafe.Pointer(p.c), (p.rows-1)*p.rowC+4*width),
+				}
+				switch {
+				case p.start == nil:
+				case turned:
+					memory = append(memory, over(unsafe.Pointer(p.start), 4*p.rows))
+				default:
+					memory = append(memory, over(unsafe.Pointer(p.start), 4*width))
+				}
+				m.call(code, unsafe.Pointer(p), memory...)
+			}
+		}
+		return all
+	}
+	return &tileLoops{quads: replace(l.quads, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true)}
+}
+
+// Dot products of 256-bit registers, on any processor with AVX2, whose loops gather.
+func TestEmulatedAVXVNNI(t *testing.T) {
+	if !slices.Contains(Available(), AVX2) {
+		t.Skip("no AVX2")
+	}
+	f := emulated(t, &avxVNNI)
+	intTiles(t, f, rand.New(rand.NewPCG(1, 2)), 100)
+	intQuads(t, f, rand.New(rand.NewPCG(3, 4)), 200)
+	gatherQuads(t, f, rand.New(rand.NewPCG(5, 6)))
+}
+
+// Tiles, on any processor.
+func TestEmulatedAMX(t *testing.T) {
+	l := emulatedTiles(t, &amxLoops)
+	if !l.check() {
+		t.Error("the check at start fails")
+	}
+	f := *ints[AMX]
+	f.tiles, f.fewest = l.run, 1
+	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
+	wrong := *l
+	wrong.turned[1] = wrong.quads[1]
+	if wrong.check() {
+		t.Error("the check at start accepts other signs")
+	}
+}
+
+// The assembly knows the places of the fields by number.
+func TestTileProgramLayout(t *testing.T) {
+	t.Parallel()
+	var x tileProgram
+	for i, got := range []uintptr{
+		unsafe.Offsetof(x.config), unsafe.Offsetof(x.a), unsafe.Offsetof(x.rowA), unsafe.Offsetof(x.stepA), unsafe.Offsetof(x.endA),
+		unsafe.Offsetof(x.b), unsafe.Offsetof(x.stepB), unsafe.Offsetof(x.endB), unsafe.Offsetof(x.steps), unsafe.Offsetof(x.segs),
+		unsafe.Offsetof(x.c), unsafe.Offsetof(x.rowC), unsafe.Offsetof(x.start), unsafe.Offsetof(x.rows),
+	} {
+		if got != uintptr(8*i) {
+			t.Errorf("field %d lies at %d", i, got)
+		}
+	}
+}
