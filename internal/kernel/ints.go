@@ -253,19 +253,8 @@ type turnArgs struct {
 	signed  bool
 }
 
-// Product16 computes y[n] = w·x for one row of 16-bit numbers of at most 9 bits, whose
-// length is even: [PackedQ.Pairs] pairs. It is for kernels in vectors only; see
-// [PackedQ.Vectors]. The weights are those of [NewPacked16].
-func (p *PackedQ) Product16(pool *workers.Pool, x []int16, y []int32) {
-	p.product(pool, 1, bytesOf16(x), 2*len(x), nil, y)
-}
-
 // Vectors tells whether kernels in vectors compute the product.
 func (p *PackedQ) Vectors() bool { return p.panels != nil }
-
-// Pairs is the number of pairs of steps, the last one with a step that is not there if
-// their number is odd.
-func (p *PackedQ) Pairs() int { return (p.k + 1) / 2 }
 
 // product multiplies m rows, line bytes apart, by all panels: of 16-bit numbers, or of 8-bit ones
 // with what their sums begin with.

@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func prepareQuantize(c *op.Call) (op.Run, error) {
@@ -113,6 +114,13 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	for i := range t {
 		t[i] = one(int32(X(i)))
 	}
+	if c.Out[0].Type.Bits() == 8 {
+		var bits [256]uint8
+		for i := range bits {
+			bits[i] = uint8(t[i])
+		}
+		return layer.Lookup(0, &bits), nil
+	}
 	return layer.Map(func(v X) Y { return t[uint8(v)] }), nil
 }
 
@@ -159,10 +167,28 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	scale := float64(s)
+	one := func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) }
 	if c.In[0].Type.Bits() > 8 {
 		c.Recipe = recipe.Dequantise{Scale: s, Zero: z}
+		return layer.Map(one), nil
 	}
-	return layer.Map(func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) }), nil
+	e, signed := simd.ElementKernels(), c.In[0].Type == tensor.Int8
+	if e == nil || z < -255 || z > 255 { // differences that float32 holds
+		return layer.Map(one), nil
+	}
+	type args struct {
+		c *op.Call
+		e *simd.Elements
+	}
+	return func(c *op.Call) error {
+		workers.Do(c.Pool, c.Out[0].Len(), layer.Grain, args{c, e}, func(a args, lo, hi int) {
+			x, y := tensor.Of[X](a.c.In[0])[lo:hi], tensor.Of[float32](a.c.Out[0])[lo:hi]
+			for i := a.e.Dequantise(y, a.c.In[0].Data[lo:hi], z, s, signed); i < len(y); i++ {
+				y[i] = one(x[i])
+			}
+		})
+		return nil
+	}, nil
 }
 
 // prepareFakeQuant rounds floats to the grid of an imagined integer type.
