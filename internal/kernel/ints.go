@@ -295,6 +295,9 @@ func (q *intArgs) part(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		m0, n0 := i/parts*rows, i%parts*step
 		m1, n1 := min(m0+rows, m), min(n0+step, panels)
+		if m == 1 && start != nil {
+			n0 = q.row(t, n0, n1)
+		}
 		for n := n0; n < n1; n++ {
 			width := min(f.Cols, p.n-n*f.Cols)
 			t.B = p.panels.at(n, 0)
@@ -321,6 +324,17 @@ func (q *intArgs) part(lo, hi int) {
 	}
 	scratch.Put(room)
 	giveIntTile(t)
+}
+
+// row computes a single row, several whole panels at a time; it returns the first panel that is left.
+func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
+	p := q.p
+	t.A, t.PanelB = unsafe.Pointer(&q.a[0]), 4*p.panels.pairs()*p.panels.f.Cols
+	for ; n0+simd.WidePanels <= n1 && (n0+simd.WidePanels)*p.panels.f.Cols <= p.n; n0 += simd.WidePanels {
+		t.B, t.C, t.Start = p.panels.at(n0, 0), &q.y[n0*p.panels.f.Cols], &q.start[n0*p.panels.f.Cols]
+		p.panels.f.WideQuads(t)
+	}
+	return n0
 }
 
 // intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors.

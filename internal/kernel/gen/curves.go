@@ -82,6 +82,7 @@ func curves(a *asm) {
 	a.single("erf", (*singleLoop).erf)
 	a.singleWide("sigmoid", (*wideLoop).sigmoid)
 	a.singleWide("erf", (*wideLoop).erf)
+	a.libmTanh()
 }
 
 // curveLoop is a loop over four values at a time.

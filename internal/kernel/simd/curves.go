@@ -17,6 +17,7 @@ type Curves struct {
 	expSum          func(dst, src *float32, n int, shift float32, t *ExpTable) float64
 	libmExp         func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid     func(dst, src *float32, n int, t *LibmTable)
+	libmTanh        func(dst, src *float32, n int) // nil for none
 }
 
 // CurveKernels of the current set; nil where plain Go is all there is.
@@ -165,3 +166,14 @@ func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 
 // The assembly knows the places of the tables by number.
 var _ = [1]struct{}{}[unsafe.Offsetof(ExpTable{}.table)-12*32+unsafe.Offsetof(LibmTable{}.table)-14*32]
+
+// LibmTanh writes Tanh of package libm; it returns for how many values it did so.
+func (c *Curves) LibmTanh(dst, src []float32) int {
+	n := len(dst)
+	if n == 0 || c.libmTanh == nil {
+		return 0
+	}
+	_ = src[n-1]
+	c.libmTanh(&dst[0], &src[0], n)
+	return n
+}

@@ -7,7 +7,7 @@ var curves = family[Curves]{
 	},
 	AVX512: {
 		Set: AVX512, wide: 8, every: true, exp: expAVX2, sigmoid: sigmoidAVX512, erf: erfAVX512, silu: siluAVX2, tanh: tanhAVX2, expSum: expSumAVX2,
-		libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2,
+		libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2, libmTanh: libmTanhAVX512,
 	},
 }
 
@@ -43,3 +43,6 @@ func libmSigmoidAVX2(dst, src *float32, n int, t *LibmTable)
 
 //go:noescape
 func libmExpAVX512(dst, src *float32, n int, top, beta float32, t *LibmTable)
+
+//go:noescape
+func libmTanhAVX512(dst, src *float32, n int)
