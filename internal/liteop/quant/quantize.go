@@ -177,14 +177,23 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		return layer.Map(one), nil
 	}
 	type args struct {
-		c *op.Call
-		e *simd.Elements
+		e      *simd.Elements
+		y      []float32
+		x      []uint8
+		s      float32
+		z      int32
+		signed bool
 	}
 	return func(c *op.Call) error {
-		workers.Do(c.Pool, c.Out[0].Len(), layer.Grain, args{c, e}, func(a args, lo, hi int) {
-			x, y := tensor.Of[X](a.c.In[0])[lo:hi], tensor.Of[float32](a.c.Out[0])[lo:hi]
-			for i := a.e.Dequantise(y, a.c.In[0].Data[lo:hi], z, s, signed); i < len(y); i++ {
-				y[i] = one(x[i])
+		a := args{e, tensor.Of[float32](c.Out[0]), c.In[0].Data, s, z, signed}
+		workers.Do(c.Pool, len(a.y), layer.Grain, a, func(a args, lo, hi int) {
+			x, y := a.x[lo:hi], a.y[lo:hi]
+			for i := a.e.Dequantise(y, x, a.z, a.s, a.signed); i < len(y); i++ {
+				v := int32(x[i])
+				if a.signed {
+					v = int32(int8(x[i]))
+				}
+				y[i] = float32(v-a.z) * a.s
 			}
 		})
 		return nil
