@@ -176,6 +176,11 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	if e == nil || z < -255 || z > 255 { // differences that float32 holds
 		return layer.Map(one), nil
 	}
+	return dequantiseBytes(e, s, z, signed), nil
+}
+
+// dequantiseBytes is dequantizeInt in vectors; it is no generic function, whose loops would be made in each run.
+func dequantiseBytes(e *simd.Elements, s float32, z int32, signed bool) op.Run {
 	type args struct {
 		e      *simd.Elements
 		y      []float32
@@ -197,7 +202,7 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 			}
 		})
 		return nil
-	}, nil
+	}
 }
 
 // prepareFakeQuant rounds floats to the grid of an imagined integer type.
