@@ -170,12 +170,8 @@ func (c *Conv) setSparse(w []float32) {
 	if c.planes == nil && c.lines == nil {
 		return
 	}
-	cost := sparseCost
-	if c.nhwc {
-		cost = sparseCostExact
-	}
 	for g := range c.s.Groups {
-		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1, cost)
+		s := newSparse(c.og, c.k, w[g*c.og*c.k:], c.k, 1)
 		if s == nil {
 			c.sparse = nil
 			return

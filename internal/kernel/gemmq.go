@@ -35,7 +35,7 @@ func NewPackedQ(n, k int) *PackedQ {
 	return &PackedQ{n: n, k: k, data: make([]float64, roundUp(n, 4)/2*k)}
 }
 
-// NewPacked16 makes room for weights of [PackedQ.Product16]; without vectors it is NewPackedQ.
+// NewPacked16 makes room for weights of [PackedQ.Sums64]; without vectors it is NewPackedQ.
 func NewPacked16(n, k int) *PackedQ {
 	p := NewPackedQ(n, k)
 	if p.panels != nil {

@@ -334,19 +334,8 @@ type turnArgs struct {
 	signed  bool
 }
 
-// Product16 computes y[n] = w·x for one row of 16-bit numbers of at most 9 bits, whose
-// length is even: [PackedQ.Pairs] pairs. It is for kernels in vectors only; see
-// [PackedQ.Vectors]. The weights are those of [NewPacked16].
-func (p *PackedQ) Product16(pool *workers.Pool, x []int16, y []int32) {
-	p.product(pool, 1, bytesOf16(x), 2*len(x), nil, y)
-}
-
 // Vectors tells whether kernels in vectors compute the product.
 func (p *PackedQ) Vectors() bool { return p.panels != nil }
-
-// Pairs is the number of pairs of steps, the last one with a step that is not there if
-// their number is odd.
-func (p *PackedQ) Pairs() int { return (p.k + 1) / 2 }
 
 // product multiplies m rows, line bytes apart, by all panels: of 16-bit numbers, or of 8-bit ones
 // with what their sums begin with.
@@ -387,6 +376,9 @@ func (q *intArgs) part(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		m0, n0 := i/parts*rows, i%parts*step
 		m1, n1 := min(m0+rows, m), min(n0+step, panels)
+		if m == 1 && start != nil {
+			n0 = q.row(t, n0, n1)
+		}
 		for n := n0; n < n1; n++ {
 			width := min(f.Cols, p.n-n*f.Cols)
 			t.B = p.panels.at(n, 0)
@@ -413,6 +405,17 @@ func (q *intArgs) part(lo, hi int) {
 	}
 	scratch.Put(room)
 	giveIntTile(t)
+}
+
+// row computes a single row, several whole panels at a time; it returns the first panel that is left.
+func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
+	p := q.p
+	t.A, t.PanelB = unsafe.Pointer(&q.a[0]), 4*p.panels.pairs()*p.panels.f.Cols
+	for ; p.panels.f.HasWideQuads() && n0+simd.WidePanels <= n1 && (n0+simd.WidePanels)*p.panels.f.Cols <= p.n; n0 += simd.WidePanels {
+		t.B, t.C, t.Start = p.panels.at(n0, 0), &q.y[n0*p.panels.f.Cols], &q.start[n0*p.panels.f.Cols]
+		p.panels.f.WideQuads(t)
+	}
+	return n0
 }
 
 // intLines is a convolution of 8-bit numbers over [N,H,W,C] in vectors.

@@ -17,14 +17,11 @@ import (
 // A zero that is left out has no product: an activation that is infinite or no number
 // does not spoil the results of weights that are zero.
 
-// sparseCosts tell what a listed value costs against one of a dense matrix, as measured
-// by bench/sparse: by itself, where dense products are rounded once and where they are
-// exact and take twice as long; and for each of four rows that share their steps. From
-// them follows the share of zeros from which leaving them out pays.
+// Costs tell what a listed value costs against one of a dense matrix, as measured by bench/sparse: by itself, and for
+// each of four rows that share their steps. From them follows the share of zeros from which leaving them out pays.
 const (
-	sparseCost      = 2.6
-	sparseCostExact = 2.1
-	sparseCostRows  = 1.25
+	sparseCost     = 2.6
+	sparseCostRows = 1.25
 )
 
 // sparse is a matrix of weights, of rows by k.
@@ -44,9 +41,8 @@ type sparse struct {
 type sparseStart struct{ off, val int }
 
 // newSparse lists the values of a matrix whose element k of row r lies at
-// w[r*row+k*step]; nil if leaving out its zeros gains nothing. cost is what a value by
-// itself costs.
-func newSparse(rows, k int, w []float32, row, step int, cost float64) *sparse {
+// w[r*row+k*step]; nil if leaving out its zeros gains nothing.
+func newSparse(rows, k int, w []float32, row, step int) *sparse {
 	f := simd.SparseKernels()
 	if f == nil || rows == 0 || k == 0 {
 		return nil
@@ -71,7 +67,7 @@ func newSparse(rows, k int, w []float32, row, step int, cost float64) *sparse {
 			}
 		}
 	}
-	dense, one, four := float64(rows*k), cost*float64(single), sparseCostRows*float64(shared)
+	dense, one, four := float64(rows*k), sparseCost*float64(single), sparseCostRows*float64(shared)
 	if rows > whole {
 		four = one // all of them as they are rather than two lists compared
 		if whole > 0 {

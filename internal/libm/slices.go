@@ -34,7 +34,14 @@ func SigmoidTo(dst, src []float32) {
 }
 
 // TanhTo sets dst[i] = tanh(src[i]).
-func TanhTo(dst, src []float32) { each(dst, src, Tanh) }
+func TanhTo(dst, src []float32) {
+	dst = dst[:len(src)]
+	n := 0
+	if c := simd.CurveKernels(); c != nil {
+		n = c.LibmTanh(dst, src)
+	}
+	each(dst[n:], src[n:], Tanh)
+}
 
 func each(dst, src []float32, f func(float32) float32) {
 	dst = dst[:len(src)]

@@ -18,6 +18,7 @@ const (
 	intRowC
 	intFlags
 	intStart
+	intPanelB
 )
 
 func bytes(a *asm) {
@@ -43,6 +44,7 @@ func bytes(a *asm) {
 		a.intTile(zmm, r, turned, true)
 		a.intTile(zmm, r, half, true)
 	}
+	a.quadsWide(zmm)
 	a.gatherQuads(zmm)
 	a.lookup()
 	for _, step := range []int{1, 2} {
@@ -178,6 +180,47 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	a.JNZ(operand.LabelRef("segment"))
 	p.set(at(t, intC), at(t, intRowC))
 	each(func(r, v int) { a.VMOVUPS(sum(r, v), p.at(r, v*w.bytes())) })
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// quadsWide writes the product of fours of one row by four panels.
+func (a *asm) quadsWide(w width) {
+	a.function("quadsWideVNNI", "func(t *byte)")
+	t := a.Load(a.Param("t"), a.GP64())
+	field := func(off int) reg.GPVirtual {
+		r := a.GP64()
+		a.MOVQ(at(t, off), r)
+		return r
+	}
+	row, k, pb, panel, c, start, panel3 := field(intA), field(intK), field(intB), field(intPanelB), field(intC), field(intStart), a.GP64()
+	a.LEAQ(operand.Mem{Base: panel, Index: panel, Scale: 2}, panel3)
+	const vecs = 8
+	for v := range vecs {
+		a.VMOVUPS(at(start, v*w.bytes()), w.reg(v))
+	}
+	spread := w.reg(vecs)
+	a.Label("step")
+	a.VPBROADCASTD(at(row, 0), spread)
+	for v := range vecs {
+		m := operand.Mem{Base: pb, Disp: v % 2 * w.bytes()}
+		switch v / 2 {
+		case 1:
+			m.Index, m.Scale = panel, 1
+		case 2:
+			m.Index, m.Scale = panel, 2
+		case 3:
+			m.Index, m.Scale = panel3, 1
+		}
+		a.VPDPBUSD(m, spread, w.reg(v))
+	}
+	a.ADDQ(operand.U8(4), row)
+	a.ADDQ(operand.U32(uint32(2*w.bytes())), pb)
+	a.DECQ(k)
+	a.JNZ(operand.LabelRef("step"))
+	for v := range vecs {
+		a.VMOVUPS(w.reg(v), at(c, v*w.bytes()))
+	}
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -47,6 +47,7 @@ func curves(a *asm) {
 	a.libmExp()
 	a.libmExpWide()
 	a.libmSigmoid()
+	a.libmTanh()
 }
 
 // curveLoop is a loop over four values at a time.

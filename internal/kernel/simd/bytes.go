@@ -26,6 +26,7 @@ type Ints struct {
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Fours of 8-bit numbers; nil where the set has no such products.
 	quads, few, turned, half []func(t *IntTile)
+	quadsWide                func(t *IntTile) // nil where the set has none
 	tiles                    func(t *IntTile, rows, cols int, turned bool) // in place of quads and turned from fewest rows on; nil where there is none
 	fewest                   int
 	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
@@ -58,6 +59,7 @@ type IntTile struct {
 	RowC       int
 	more       int    // sums go on from what c holds
 	Start      *int32 // what sums of fours begin with: of each column, or of each row
+	PanelB     int    // from one panel to the next, for several
 }
 
 // SetContinue says whether sums go on from what c holds.
@@ -117,6 +119,12 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	}
 	f.quads[rows-1](t)
 }
+
+// HasWideQuads tells whether there is [Ints.WideQuads].
+func (f *Ints) HasWideQuads() bool { return f.quadsWide != nil }
+
+// WideQuads computes one row of one segment of [WidePanels] whole panels, whose results lie side by side, as RunQuads does.
+func (f *Ints) WideQuads(t *IntTile) { f.quadsWide(t) }
 
 // RunTurned is RunQuads with weights in a and activations in b; Start has a number for each row. Of the panel's columns, cols
 // at least are computed.

@@ -36,6 +36,7 @@ var ints = withTiles(family[Ints]{
 		few:         []func(t *IntTile){few1VNNI, few2VNNI, few3VNNI, few4VNNI, few5VNNI, few6VNNI, few7VNNI, few8VNNI, few9VNNI, few10VNNI, few11VNNI, few12VNNI},
 		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
 		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
+		quadsWide:   quadsWideVNNI,
 		gatherQuads: gatherQuadsAVX512,
 		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2,
 	},
@@ -75,6 +76,9 @@ func requantiseLast32UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, row
 
 //go:noescape
 func requantiseLast16UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
+func quadsWideVNNI(t *IntTile)
 
 //go:noescape
 func few1VNNI(t *IntTile)

@@ -11044,6 +11044,51 @@ step:
 	VZEROUPPER
 	RET
 
+// func quadsWideVNNI(t *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·quadsWideVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    24(AX), DX
+	MOVQ    40(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    72(AX), AX
+	LEAQ    (SI)(SI*2), R8
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS 128(AX), Z2
+	VMOVUPS 192(AX), Z3
+	VMOVUPS 256(AX), Z4
+	VMOVUPS 320(AX), Z5
+	VMOVUPS 384(AX), Z6
+	VMOVUPS 448(AX), Z7
+
+step:
+	VPBROADCASTD (CX), Z8
+	VPDPBUSD     (BX), Z8, Z0
+	VPDPBUSD     64(BX), Z8, Z1
+	VPDPBUSD     (BX)(SI*1), Z8, Z2
+	VPDPBUSD     64(BX)(SI*1), Z8, Z3
+	VPDPBUSD     (BX)(SI*2), Z8, Z4
+	VPDPBUSD     64(BX)(SI*2), Z8, Z5
+	VPDPBUSD     (BX)(R8*1), Z8, Z6
+	VPDPBUSD     64(BX)(R8*1), Z8, Z7
+	ADDQ         $0x04, CX
+	ADDQ         $0x00000080, BX
+	DECQ         DX
+	JNZ          step
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z4, 256(DI)
+	VMOVUPS      Z5, 320(DI)
+	VMOVUPS      Z6, 384(DI)
+	VMOVUPS      Z7, 448(DI)
+	VZEROUPPER
+	RET
+
 // func gatherQuadsAVX512(dst *byte, src *byte, offs *int32, n int, runs *int32, nruns int)
 // Requires: AVX, AVX512F
 TEXT ·gatherQuadsAVX512(SB), NOSPLIT, $0-48

@@ -13,7 +13,7 @@ func TestIntTileLayout(t *testing.T) {
 	var x IntTile
 	for i, got := range []uintptr{
 		unsafe.Offsetof(x.A), unsafe.Offsetof(x.RowA), unsafe.Offsetof(x.SegA), unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs),
-		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more), unsafe.Offsetof(x.Start),
+		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more), unsafe.Offsetof(x.Start), unsafe.Offsetof(x.PanelB),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)
@@ -237,6 +237,7 @@ func TestIntQuads(t *testing.T) {
 			t.Skip("no products of fours")
 		}
 		intQuads(t, ik, r, 2000)
+		wideQuads(t, ik, r)
 		gatherQuads(t, ik, r)
 	})
 }
@@ -308,6 +309,40 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		for i := range c {
 			if c[i] != want[i] {
 				t.Fatalf("case %d: %d rows, %d segments of %d fours, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
+			}
+		}
+	}
+}
+
+// wideQuads compares rows of several panels with their definition.
+func wideQuads(t *testing.T, ik *Ints, r *rand.Rand) {
+	t.Helper()
+	if !ik.HasWideQuads() {
+		return
+	}
+	for range 200 {
+		k, cols := 1+r.IntN(20), WidePanels*ik.Cols
+		a, b := make([]uint8, 4*k), make([]uint8, k*cols*4)
+		for _, v := range [][]uint8{a, b} {
+			for i := range v {
+				v[i] = uint8(r.Uint32())
+			}
+		}
+		start, c := make([]int32, cols), make([]int32, cols+1)
+		for i := range start {
+			start[i] = r.Int32() - r.Int32()
+		}
+		ik.WideQuads(&IntTile{A: unsafe.Pointer(&a[0]), K: k, B: unsafe.Pointer(&b[0]), C: &c[0], Start: &start[0], PanelB: 4 * k * ik.Cols})
+		for j, got := range c {
+			want := int32(0)
+			if j < cols {
+				want = start[j]
+				for i, v := range a {
+					want += int32(v) * int32(int8(b[((j/ik.Cols*k+i/4)*ik.Cols+j%ik.Cols)*4+i%4]))
+				}
+			}
+			if got != want {
+				t.Fatalf("%d fours by several panels: value %d is %d, want %d", k, j, got, want)
 			}
 		}
 	}

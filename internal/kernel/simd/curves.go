@@ -13,6 +13,7 @@ type Curves struct {
 	exp         func(dst, src *float32, n int, t *ExpTable)
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
+	libmTanh    func(dst, src *float32, n int) // nil for none
 
 	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
 	every                                    bool
@@ -101,3 +102,14 @@ func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 
 // The assembly knows the places of the tables by number.
 var _ = [1]struct{}{}[unsafe.Offsetof(ExpTable{}.table)-9*32+unsafe.Offsetof(LibmTable{}.table)-14*32]
+
+// LibmTanh writes Tanh of package libm; it returns for how many values it did so.
+func (c *Curves) LibmTanh(dst, src []float32) int {
+	n := len(dst)
+	if n == 0 || c.libmTanh == nil {
+		return 0
+	}
+	_ = src[n-1]
+	c.libmTanh(&dst[0], &src[0], n)
+	return n
+}

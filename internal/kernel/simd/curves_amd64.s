@@ -208,3 +208,233 @@ step:
 	JNZ        step
 	VZEROUPPER
 	RET
+
+DATA libmTanh<>+0(SB)/4, $0x80000000
+DATA libmTanh<>+4(SB)/4, $0x41b00000
+DATA libmTanh<>+8(SB)/4, $0x3f800000
+DATA libmTanh<>+12(SB)/4, $0x3f000000
+DATA libmTanh<>+16(SB)/4, $0x3fb8aa3b
+DATA libmTanh<>+20(SB)/4, $0x3f317180
+DATA libmTanh<>+24(SB)/4, $0x3717f7d1
+DATA libmTanh<>+28(SB)/4, $0xb457edbb
+DATA libmTanh<>+32(SB)/4, $0x36867e54
+DATA libmTanh<>+36(SB)/4, $0xb8a670cd
+DATA libmTanh<>+40(SB)/4, $0x3ad00d01
+DATA libmTanh<>+44(SB)/4, $0xbd088889
+DATA libmTanh<>+48(SB)/4, $0x40400000
+DATA libmTanh<>+52(SB)/4, $0x40c00000
+DATA libmTanh<>+56(SB)/4, $0x40000000
+DATA libmTanh<>+60(SB)/4, $0x3eb17218
+DATA libmTanh<>+64(SB)/4, $0x3f851592
+DATA libmTanh<>+68(SB)/4, $0xffffffff
+DATA libmTanh<>+72(SB)/4, $0x3f800000
+DATA libmTanh<>+76(SB)/4, $0x01000000
+DATA libmTanh<>+80(SB)/4, $0x0000007f
+DATA libmTanh<>+84(SB)/4, $0x00000017
+GLOBL libmTanh<>(SB), RODATA|NOPTR, $88
+
+// func libmTanhAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·libmTanhAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	LEAQ libmTanh<>+0(SB), BX
+
+numbers_many:
+	SUBQ         $0x10, DX
+	JLT          numbers_few
+	VMOVUPS      (CX), Z0
+	VCMPPS       $0x03, Z0, Z0, K6
+	VPANDD.BCST  (BX), Z0, Z3
+	VPXORD       Z3, Z0, Z1
+	VMINPS.BCST  4(BX), Z1, Z1
+	VCMPPS.BCST  $0x1d, 8(BX), Z1, K4
+	VADDPS       Z1, Z1, Z1
+	VPXORD.BCST  (BX), Z1, Z2
+	VMOVAPS      Z1, K4, Z2
+	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
+	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
+	VPANDD.BCST  (BX), Z2, Z1
+	VPORD.BCST   12(BX), Z1, Z1
+	VMULPS.BCST  16(BX), Z2, Z4
+	VADDPS       Z1, Z4, Z4
+	VCVTTPS2DQ   Z4, Z1
+	VPBROADCASTD 68(BX), K3, Z1
+	VPXORD       Z1, Z1, K2, Z1
+	VCVTDQ2PS    Z1, Z4
+	VMULPS.BCST  20(BX), Z4, Z5
+	VSUBPS       Z5, Z2, Z5
+	VMULPS.BCST  24(BX), Z4, Z4
+	VSUBPS       Z4, Z5, Z2
+	VSUBPS       Z2, Z5, Z5
+	VSUBPS       Z4, Z5, Z5
+	VMULPS.BCST  12(BX), Z2, Z4
+	VMULPS       Z4, Z2, Z6
+	VMULPS.BCST  28(BX), Z6, Z7
+	VADDPS.BCST  32(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  36(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  40(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  44(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  8(BX), Z7, Z7
+	VBROADCASTSS 48(BX), Z8
+	VMULPS       Z4, Z7, Z4
+	VSUBPS       Z4, Z8, Z4
+	VMULPS       Z4, Z2, Z8
+	VBROADCASTSS 52(BX), Z9
+	VSUBPS       Z8, Z9, Z8
+	VSUBPS       Z4, Z7, Z4
+	VDIVPS       Z8, Z4, Z4
+	VMULPS       Z6, Z4, Z4
+	VMULPS       Z4, Z2, Z7
+	VSUBPS       Z6, Z7, Z7
+	VSUBPS       Z7, Z2, Z7
+	VSUBPS       Z5, Z4, Z4
+	VMULPS       Z2, Z4, Z4
+	VSUBPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VBROADCASTSS 8(BX), Z5
+	VPSLLD       $0x17, Z1, Z8
+	VSUBPS       Z4, Z2, Z9
+	VMULPS.BCST  12(BX), Z9, Z9
+	VSUBPS.BCST  12(BX), Z9, Z9
+	VSUBPS       Z2, Z4, Z10
+	VSUBPS       Z10, Z5, Z6
+	VPADDD       Z8, Z6, Z6
+	VSUBPS       Z5, Z6, Z6
+	VMOVAPS      Z9, K3, Z6
+	VMOVAPS      Z7, K2, Z6
+	VPBROADCASTD 76(BX), Z7
+	VPSRLVD      Z1, Z7, Z7
+	VPBROADCASTD 72(BX), Z9
+	VPSUBD       Z7, Z9, Z7
+	VSUBPS       Z10, Z7, Z7
+	VPADDD       Z8, Z7, Z7
+	VMOVAPS      Z7, K4, Z6
+	VPCMPD.BCST  $0x05, 84(BX), Z1, K5
+	VPBROADCASTD 80(BX), Z7
+	VPSUBD       Z1, Z7, Z7
+	VPSLLD       $0x17, Z7, Z7
+	VADDPS       Z7, Z4, Z7
+	VSUBPS       Z7, Z2, Z7
+	VADDPS       Z5, Z7, Z7
+	VPADDD       Z8, Z7, Z7
+	VMOVAPS      Z7, K5, Z6
+	VBROADCASTSS 56(BX), Z1
+	VADDPS       Z1, Z6, Z8
+	VPXORD.BCST  (BX), Z6, Z6
+	VMOVAPS      Z1, K4, Z6
+	VDIVPS       Z8, Z6, Z6
+	VSUBPS       Z6, Z5, Z1
+	VMOVAPS      Z1, K4, Z6
+	VPORD        Z3, Z6, Z6
+	VMOVAPS      Z0, K6, Z6
+	VMOVUPS      Z6, (AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	JMP          numbers_many
+
+numbers_few:
+	ADDQ         $0x10, DX
+	JZ           numbers_end
+	MOVQ         $-1, SI
+	BZHIQ        DX, SI, SI
+	KMOVQ        SI, K1
+	VMOVUPS.Z    (CX), K1, Z0
+	VCMPPS       $0x03, Z0, Z0, K6
+	VPANDD.BCST  (BX), Z0, Z3
+	VPXORD       Z3, Z0, Z1
+	VMINPS.BCST  4(BX), Z1, Z1
+	VCMPPS.BCST  $0x1d, 8(BX), Z1, K4
+	VADDPS       Z1, Z1, Z1
+	VPXORD.BCST  (BX), Z1, Z2
+	VMOVAPS      Z1, K4, Z2
+	VCMPPS.BCST  $0x12, 60(BX), Z1, K2
+	VCMPPS.BCST  $0x11, 64(BX), Z1, K3
+	VPANDD.BCST  (BX), Z2, Z1
+	VPORD.BCST   12(BX), Z1, Z1
+	VMULPS.BCST  16(BX), Z2, Z4
+	VADDPS       Z1, Z4, Z4
+	VCVTTPS2DQ   Z4, Z1
+	VPBROADCASTD 68(BX), K3, Z1
+	VPXORD       Z1, Z1, K2, Z1
+	VCVTDQ2PS    Z1, Z4
+	VMULPS.BCST  20(BX), Z4, Z5
+	VSUBPS       Z5, Z2, Z5
+	VMULPS.BCST  24(BX), Z4, Z4
+	VSUBPS       Z4, Z5, Z2
+	VSUBPS       Z2, Z5, Z5
+	VSUBPS       Z4, Z5, Z5
+	VMULPS.BCST  12(BX), Z2, Z4
+	VMULPS       Z4, Z2, Z6
+	VMULPS.BCST  28(BX), Z6, Z7
+	VADDPS.BCST  32(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  36(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  40(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  44(BX), Z7, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS.BCST  8(BX), Z7, Z7
+	VBROADCASTSS 48(BX), Z8
+	VMULPS       Z4, Z7, Z4
+	VSUBPS       Z4, Z8, Z4
+	VMULPS       Z4, Z2, Z8
+	VBROADCASTSS 52(BX), Z9
+	VSUBPS       Z8, Z9, Z8
+	VSUBPS       Z4, Z7, Z4
+	VDIVPS       Z8, Z4, Z4
+	VMULPS       Z6, Z4, Z4
+	VMULPS       Z4, Z2, Z7
+	VSUBPS       Z6, Z7, Z7
+	VSUBPS       Z7, Z2, Z7
+	VSUBPS       Z5, Z4, Z4
+	VMULPS       Z2, Z4, Z4
+	VSUBPS       Z5, Z4, Z4
+	VSUBPS       Z6, Z4, Z4
+	VBROADCASTSS 8(BX), Z5
+	VPSLLD       $0x17, Z1, Z8
+	VSUBPS       Z4, Z2, Z9
+	VMULPS.BCST  12(BX), Z9, Z9
+	VSUBPS.BCST  12(BX), Z9, Z9
+	VSUBPS       Z2, Z4, Z10
+	VSUBPS       Z10, Z5, Z6
+	VPADDD       Z8, Z6, Z6
+	VSUBPS       Z5, Z6, Z6
+	VMOVAPS      Z9, K3, Z6
+	VMOVAPS      Z7, K2, Z6
+	VPBROADCASTD 76(BX), Z7
+	VPSRLVD      Z1, Z7, Z7
+	VPBROADCASTD 72(BX), Z9
+	VPSUBD       Z7, Z9, Z7
+	VSUBPS       Z10, Z7, Z7
+	VPADDD       Z8, Z7, Z7
+	VMOVAPS      Z7, K4, Z6
+	VPCMPD.BCST  $0x05, 84(BX), Z1, K5
+	VPBROADCASTD 80(BX), Z7
+	VPSUBD       Z1, Z7, Z7
+	VPSLLD       $0x17, Z7, Z7
+	VADDPS       Z7, Z4, Z7
+	VSUBPS       Z7, Z2, Z7
+	VADDPS       Z5, Z7, Z7
+	VPADDD       Z8, Z7, Z7
+	VMOVAPS      Z7, K5, Z6
+	VBROADCASTSS 56(BX), Z1
+	VADDPS       Z1, Z6, Z8
+	VPXORD.BCST  (BX), Z6, Z6
+	VMOVAPS      Z1, K4, Z6
+	VDIVPS       Z8, Z6, Z6
+	VSUBPS       Z6, Z5, Z1
+	VMOVAPS      Z1, K4, Z6
+	VPORD        Z3, Z6, Z6
+	VMOVAPS      Z0, K6, Z6
+	VMOVUPS      Z6, K1, (AX)
+
+numbers_end:
+	VZEROUPPER
+	RET

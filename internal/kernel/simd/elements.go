@@ -30,7 +30,9 @@ type Elements struct {
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
-	every                      bool // quantise, rescaleRows, sum and product take any number of elements
+	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
+	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
+	every                      bool                                                                                   // quantise, rescaleRows, sum and product take any number of elements
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -389,6 +391,42 @@ func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, r
 		e.rescaleRows(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], lo, hi, zero)
 	}
 	return n
+}
+
+// Dequantise writes (src - zero)·scale of codes, signed or not. It returns for how many it did so.
+func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale float32, signed bool) int {
+	n := len(dst)
+	if n == 0 || e.dequantise[0] == nil {
+		return 0
+	}
+	_ = src[n-1]
+	e.dequantise[sign(signed)](&dst[0], &src[0], n, zero, scale)
+	return n
+}
+
+// ScaleRows writes rows of as many sums as there are weights: sum·weight·scale, rounded in this order, or (together)
+// sum·(weight·scale), plus the bias of the column if bias is not nil. It returns false where the set has no loop.
+func (e *Elements) ScaleRows(dst []float32, sums []int32, weights, bias []float32, scale float32, together bool) bool {
+	if e.scaleRows[0] == nil {
+		return false
+	}
+	n := len(weights)
+	if n == 0 || len(dst) < n {
+		return true
+	}
+	rows := len(dst) / n
+	var b *float32
+	if bias != nil {
+		_ = bias[n-1]
+		b = &bias[0]
+	}
+	_ = sums[rows*n-1]
+	loop := e.scaleRows[0]
+	if together {
+		loop = e.scaleRows[1]
+	}
+	loop(&dst[0], &sums[0], rows, n, &weights[0], b, scale)
+	return true
 }
 
 // Codes says what 8-bit codes of two operands and of a result mean, as the assembly reads it.

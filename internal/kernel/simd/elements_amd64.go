@@ -9,6 +9,8 @@ func elementsAVX512() *Elements {
 	e.quantise, e.rescaleRows = quantiseAVX512, rescaleRowsAVX512
 	e.sum = [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX512, sumS8AVX512}
 	e.product = [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX512, productS8AVX512}
+	e.dequantise = [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX512, dequantiseS8AVX512}
+	e.scaleRows = [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32){scaleRowsAVX512, scaleRowsTogetherAVX512}
 	return &e
 }
 
@@ -139,3 +141,15 @@ func turnAVX2(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 
 //go:noescape
 func dotNibblesAVX2(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
+
+//go:noescape
+func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
+
+//go:noescape
+func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
+
+//go:noescape
+func scaleRowsAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)
+
+//go:noescape
+func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32)

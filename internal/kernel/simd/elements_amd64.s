@@ -2019,6 +2019,222 @@ end:
 	VZEROUPPER
 	RET
 
+// func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·dequantiseU8AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+
+codes_many:
+	SUBQ      $0x10, DX
+	JLT       codes_few
+	VPMOVZXBD (CX), Z2
+	VPSUBD    Z0, Z2, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z1, Z2, Z2
+	VMOVUPS   Z2, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       codes_many
+
+codes_few:
+	ADDQ        $0x10, DX
+	JZ          codes_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXBD.Z (CX), K1, Z2
+	VPSUBD      Z0, Z2, Z2
+	VCVTDQ2PS   Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VMOVUPS     Z2, K1, (AX)
+
+codes_end:
+	VZEROUPPER
+	RET
+
+// func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·dequantiseS8AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+28(FP), BX
+	MOVD         BX, X1
+	VPBROADCASTD X1, Z1
+
+codes_many:
+	SUBQ      $0x10, DX
+	JLT       codes_few
+	VPMOVSXBD (CX), Z2
+	VPSUBD    Z0, Z2, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z1, Z2, Z2
+	VMOVUPS   Z2, (AX)
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000040, AX
+	JMP       codes_many
+
+codes_few:
+	ADDQ        $0x10, DX
+	JZ          codes_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVSXBD.Z (CX), K1, Z2
+	VPSUBD      Z0, Z2, Z2
+	VCVTDQ2PS   Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VMOVUPS     Z2, K1, (AX)
+
+codes_end:
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), AX
+	MOVQ         sums+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVL         scale+48(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+
+row:
+	MOVQ n+24(FP), DI
+	MOVQ weights+32(FP), BX
+	MOVQ bias+40(FP), SI
+	MOVQ DI, R8
+	ANDQ $0x0f, R8
+
+sums_many:
+	SUBQ      $0x10, DI
+	JLT       sums_few
+	VMOVUPS   (CX), Z1
+	VMOVUPS   (BX), Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z2, Z1, Z1
+	VMULPS    Z0, Z1, Z1
+	TESTQ     SI, SI
+	JZ        nobias0
+	VMOVUPS   (SI), Z2
+	VADDPS    Z2, Z1, Z1
+	ADDQ      $0x40, SI
+
+nobias0:
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000040, AX
+	JMP     sums_many
+
+sums_few:
+	ADDQ      $0x10, DI
+	JZ        sums_end
+	MOVQ      $-1, R9
+	BZHIQ     DI, R9, R9
+	KMOVQ     R9, K1
+	VMOVUPS.Z (CX), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z2, Z1, Z1
+	VMULPS    Z0, Z1, Z1
+	TESTQ     SI, SI
+	JZ        nobias1
+	VMOVUPS.Z (SI), K1, Z2
+	VADDPS    Z2, Z1, Z1
+	ADDQ      $0x40, SI
+
+nobias1:
+	VMOVUPS Z1, K1, (AX)
+
+sums_end:
+	SHLQ $0x02, R8
+	ADDQ R8, CX
+	ADDQ R8, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func scaleRowsTogetherAVX512(dst *float32, sums *int32, rows int, n int, weights *float32, bias *float32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE2
+TEXT ·scaleRowsTogetherAVX512(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), AX
+	MOVQ         sums+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVL         scale+48(FP), BX
+	MOVD         BX, X0
+	VPBROADCASTD X0, Z0
+
+row:
+	MOVQ n+24(FP), DI
+	MOVQ weights+32(FP), BX
+	MOVQ bias+40(FP), SI
+	MOVQ DI, R8
+	ANDQ $0x0f, R8
+
+sums_many:
+	SUBQ      $0x10, DI
+	JLT       sums_few
+	VMOVUPS   (CX), Z1
+	VMOVUPS   (BX), Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z0, Z2, Z2
+	VMULPS    Z2, Z1, Z1
+	TESTQ     SI, SI
+	JZ        nobias0
+	VMOVUPS   (SI), Z2
+	VADDPS    Z2, Z1, Z1
+	ADDQ      $0x40, SI
+
+nobias0:
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000040, AX
+	JMP     sums_many
+
+sums_few:
+	ADDQ      $0x10, DI
+	JZ        sums_end
+	MOVQ      $-1, R9
+	BZHIQ     DI, R9, R9
+	KMOVQ     R9, K1
+	VMOVUPS.Z (CX), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VCVTDQ2PS Z1, Z1
+	VMULPS    Z0, Z2, Z2
+	VMULPS    Z2, Z1, Z1
+	TESTQ     SI, SI
+	JZ        nobias1
+	VMOVUPS.Z (SI), K1, Z2
+	VADDPS    Z2, Z1, Z1
+	ADDQ      $0x40, SI
+
+nobias1:
+	VMOVUPS Z1, K1, (AX)
+
+sums_end:
+	SHLQ $0x02, R8
+	ADDQ R8, CX
+	ADDQ R8, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func fromHalfAVX2(dst *float32, src *uint16, n int)
 // Requires: AVX, F16C
 TEXT ·fromHalfAVX2(SB), NOSPLIT, $0-24

@@ -160,6 +160,64 @@ func TestElements(t *testing.T) {
 	})
 }
 
+// Codes to real numbers, and sums of columns with their weights, against their definitions.
+func TestElementScales(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, b []float32, n int) {
+		out := make([]float32, n+1)
+		out[n] = 7
+		codes, zero, scale, signed := make([]uint8, n), int32(r.IntN(384)-128), a[n], r.IntN(2) == 0
+		for i := range codes {
+			codes[i] = uint8(r.Uint32())
+		}
+		done := e.Dequantise(out[:n], codes, zero, scale, signed)
+		for i := done; i < n; i++ {
+			out[i] = 0
+		}
+		sameFloats(t, "dequantised", out, n, func(i int) float32 {
+			switch v := int32(codes[i]); {
+			case i >= done:
+				return 0
+			case signed:
+				return float32(int32(int8(v))-zero) * scale
+			default:
+				return float32(v-zero) * scale
+			}
+		})
+		cols := 1 + r.IntN(40)
+		rows := n / cols
+		sums, weights, bias, together := make([]int32, rows*cols), make([]float32, cols), []float32(nil), r.IntN(2) == 0
+		for i := range sums {
+			sums[i] = (r.Int32() - r.Int32()) >> r.IntN(31)
+		}
+		for i := range weights {
+			weights[i] = a[r.IntN(n+1)]
+		}
+		if r.IntN(2) == 0 {
+			for range cols {
+				bias = append(bias, b[r.IntN(n+1)])
+			}
+		}
+		end := rows * cols
+		scaled := make([]float32, end+1)
+		scaled[end] = 7
+		if !e.ScaleRows(scaled[:end], sums, weights, bias, scale, together) {
+			return
+		}
+		sameFloats(t, "scaled", scaled, end, func(i int) float32 {
+			v, w := float32(sums[i]), weights[i%cols]
+			if together {
+				v *= float32(w * scale)
+			} else {
+				v = float32(v*w) * scale
+			}
+			if bias != nil {
+				v = float32(v) + bias[i%cols]
+			}
+			return v
+		})
+	})
+}
+
 func TestElementCodes(t *testing.T) {
 	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, _ []float32, n int) {
 		lo, hi, zero := float32(-128), float32(127), int32(r.IntN(256)-128)

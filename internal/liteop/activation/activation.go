@@ -23,7 +23,7 @@ func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
 	}
 	switch t := c.In[0].Type; t {
 	case tensor.Int8, tensor.Uint8:
-		return lookup(tabulate8(t, f)), nil
+		return layer.Lookup(0, tabulate8(t, f)), nil
 	case tensor.Int16:
 		return layer.Map(func(v int16) int16 { return int16(min(max(f(int32(v)), math.MinInt16), math.MaxInt16)) }), nil
 	default:

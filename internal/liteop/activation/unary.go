@@ -4,12 +4,10 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/fixed"
-	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // unary is an element-wise function: over whole rows of floats, and of one real
@@ -164,26 +162,12 @@ func (u unary) table(c *op.Call) (op.Run, error) {
 	}
 	switch c.In[0].Type {
 	case tensor.Int8, tensor.Uint8:
-		return lookup(fixed.NewTable8(c.In[0].Type == tensor.Int8, si, int(zi), so, int(zo), u.one)), nil
+		return layer.Lookup(0, fixed.NewTable8(c.In[0].Type == tensor.Int8, si, int(zi), so, int(zo), u.one)), nil
 	case tensor.Int16:
 		t := fixed.NewTable16(si, int(zi), so, int(zo), u.one)
 		return layer.Map(t.At), nil
 	}
 	return nil, op.Unsupported("quantised %v input", c.In[0].Type)
-}
-
-// lookup replaces each byte by its entry.
-func lookup(t *[256]uint8) op.Run {
-	type args struct {
-		y, x []uint8
-		t    *[256]uint8
-	}
-	return func(c *op.Call) error {
-		workers.Do(c.Pool, len(c.Out[0].Data), layer.Grain, args{c.Out[0].Data, c.In[0].Data, t}, func(a args, lo, hi int) {
-			element.Lookup(a.y[lo:hi], a.x[lo:hi], a.t)
-		})
-		return nil
-	}
 }
 
 // tabulate8 fills a table of f on stored values of an 8-bit type.
@@ -212,7 +196,7 @@ func quantAbs(c *op.Call) (op.Run, error) {
 	}
 	switch c.In[0].Type {
 	case tensor.Int8, tensor.Uint8:
-		return lookup(tabulate8(c.In[0].Type, one)), nil
+		return layer.Lookup(0, tabulate8(c.In[0].Type, one)), nil
 	case tensor.Int16:
 		return layer.Map(func(v int16) int16 { return int16(one(int32(v))) }), nil
 	}
@@ -239,5 +223,5 @@ func quantRsqrt(c *op.Call) (op.Run, error) {
 		last.Shift -= shift
 		return last.Apply(data) + zo
 	})
-	return lookup(t), nil
+	return layer.Lookup(0, t), nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // binaryQuant holds the scales of two inputs and an output. Products and quotients of
@@ -155,7 +154,7 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, u *kernel.Uniform, pair *kernel.PairQ, f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
-			return lookup(1-i, tabulate(u, tensor.Of[T](x)[0], i == 0, f))
+			return layer.Lookup(1-i, tabulate(u, tensor.Of[T](x)[0], i == 0, f))
 		}
 	}
 	if pair != nil {
@@ -192,20 +191,6 @@ func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func
 		table[i] = uint8(out[0])
 	}
 	return &table
-}
-
-// lookup replaces each byte of an input by its entry.
-func lookup(in int, table *[256]uint8) op.Run {
-	type args struct {
-		y, x []uint8
-		t    *[256]uint8
-	}
-	return func(c *op.Call) error {
-		workers.Do(c.Pool, len(c.Out[0].Data), layer.Grain, args{c.Out[0].Data, c.In[in].Data, table}, func(a args, lo, hi int) {
-			element.Lookup(a.y[lo:hi], a.x[lo:hi], a.t)
-		})
-		return nil
-	}
 }
 
 // bitsOf reads 8-bit numbers as their bits.

@@ -1,9 +1,12 @@
 package conv
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -32,27 +35,26 @@ func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) 
 		}
 	}
 	asym := depthwise || len(sw) > 1
-	sums, err := hybridSums(c, s, depthwise)
+	c.Kernel = "hybrid"
+	n := s.H * s.W * s.C
+	q := op.ScratchOf[float32](c, n)
+	scales := channelScales{sw, bias, act, element.Mul[float32](), element.Add[float32]()}
+	if !depthwise {
+		return hybridDense(c, s, q, asym, &scales)
+	}
+	sums, err := hybridDepthwise(c, s)
 	if err != nil {
 		return nil, err
 	}
-	c.Kernel = "hybrid"
-	scales := channelScales{sw, bias, act, element.Mul[float32](), element.Add[float32]()}
-	n := s.H * s.W * s.C
-	q := op.ScratchOf[float32](c, n)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		size := s.OH * s.OW * s.OC
 		for b := range s.N {
-			scale, zero := layer.QuantizeRow(q, x[b*n:][:n], asym)
+			scale, _ := layer.QuantizeRow(q, x[b*n:][:n], asym)
 			out := y[b*size:][:size]
-			sums(c, q, out, zero)
+			sums.Run(c.Pool, q, out)
 			for at := 0; at < len(out); at += s.OC {
-				if asym && !depthwise {
-					scales.row(out[at:][:s.OC], scale)
-				} else {
-					layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
-				}
+				layer.ScaleBack(out[at:][:s.OC], scale, sw, bias, act)
 			}
 		}
 		return nil
@@ -78,23 +80,29 @@ func (s *channelScales) row(y []float32, scale float32) {
 	}
 }
 
-// hybridSums convolves one batch of whole numbers q, which are those less their zero
-// point, into sums that are whole numbers as well.
-func hybridSums(c *op.Call, s kernel.ConvShape, depthwise bool) (func(c *op.Call, q, y []float32, zero int32), error) {
+// hybridDepthwise convolves one batch of whole numbers, which are those less their zero
+// point, into sums that are whole numbers as well: a few taps, whose sums float32 holds exactly.
+func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
 	wq, err := layer.HybridWeights(c.In[1])
 	if err != nil {
 		return nil, err
 	}
 	s.N = 1
-	if depthwise {
-		// A few taps: float32 holds their sums exactly.
-		w := make([]float32, len(wq))
-		for i, v := range wq {
-			w[i] = float32(v)
-		}
-		conv := kernel.NewDepthwiseNHWC(s, w, nil, activation.Clamp{})
-		return func(c *op.Call, q, y []float32, _ int32) { conv.Run(c.Pool, q, y) }, nil
+	w := make([]float32, len(wq))
+	for i, v := range wq {
+		w[i] = float32(v)
 	}
+	return kernel.NewDepthwiseNHWC(s, w, nil, activation.Clamp{}), nil
+}
+
+// hybridDense is a convolution that is none of single channels; q has room for a batch of whole numbers.
+func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, scales *channelScales) (op.Run, error) {
+	wq, err := layer.HybridWeights(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	batches := s.N
+	s.N = 1
 	w := make([]int16, len(wq))
 	for i, v := range wq {
 		w[i] = int16(v)
@@ -102,11 +110,32 @@ func hybridSums(c *op.Call, s kernel.ConvShape, depthwise bool) (func(c *op.Call
 	conv := kernel.NewConvQ[int8](s, w, 0, kernel.Requant{})
 	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
 	sums := op.ScratchOf[int32](c, s.OH*s.OW*s.OC)
-	return func(c *op.Call, q, y []float32, zero int32) {
-		for i, v := range q {
-			stored[i] = int8(int32(v) + zero)
+	each := scales.weights
+	if len(each) == 1 {
+		each = slices.Repeat(each, s.OC)
+	}
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
+		for b := range batches {
+			scale, zero := layer.QuantizeRow(q, x[b*len(q):][:len(q)], asym)
+			layer.StoreRow(kernel.Bits(stored), q, zero)
+			conv.Sums(c.Pool, stored, zero, sums)
+			out := y[b*len(sums):][:len(sums)]
+			if e := simd.ElementKernels(); e != nil && e.ScaleRows(out, sums, each, scales.bias, scale, !asym) {
+				if scales.act.On {
+					element.Bound(out, scales.act.Min, scales.act.Max)
+				}
+				continue
+			}
+			element.Floats(out, sums)
+			for at := 0; at < len(out); at += s.OC {
+				if asym {
+					scales.row(out[at:][:s.OC], scale)
+				} else {
+					layer.ScaleBack(out[at:][:s.OC], scale, scales.weights, scales.bias, scales.act)
+				}
+			}
 		}
-		conv.Sums(c.Pool, stored, zero, sums)
-		element.Floats(y, sums)
+		return nil
 	}, nil
 }

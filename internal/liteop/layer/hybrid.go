@@ -3,10 +3,10 @@ package layer
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/kernel/simd"
-
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
@@ -25,9 +25,10 @@ type Hybrid struct {
 	chunk  int // products whose sum float32 holds exactly
 	q, sum []float32
 	whole  []int32
-	// In vectors, in place of w and chunk.
+	// In vectors, in place of w and chunk: the row's 8-bit numbers, and their zero point.
 	packed *kernel.PackedQ
-	pairs  []int16
+	stored []uint8
+	table  [1]kernel.ByteTable
 }
 
 // IsHybrid reports whether the type is one of weights beside which floats are quantised.
@@ -61,9 +62,9 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 		return nil, err
 	}
 	h := &Hybrid{n: n, k: k, asym: asym, scales: t.Quant.Scale, q: make([]float32, k), sum: make([]float32, n)}
-	if packed := kernel.NewPacked16(n, k); packed.Vectors() {
+	if packed := kernel.NewPackedQ(n, k); packed.Vectors() {
 		packed.Fill(wq, k, 1)
-		h.packed, h.pairs, h.whole = packed, make([]int16, 2*packed.Pairs()), make([]int32, n)
+		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
 		return h, nil
 	}
 	h.w = make([]float32, len(wq))
@@ -84,17 +85,12 @@ func NewHybrid(t *tensor.Tensor, n, k int, asym bool) (*Hybrid, error) {
 // the scale of x. The sums are whole numbers, exact up to their rounding to float32;
 // they are valid until the next call.
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
-	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
 	if h.packed != nil {
-		for i, v := range h.q {
-			h.pairs[i] = int16(v)
-		}
-		h.packed.Product16(p, h.pairs, h.whole)
-		for i, v := range h.whole {
-			h.sum[i] = float32(v)
-		}
+		scale = h.wholeRow(p, x)
+		element.Floats(h.sum, h.whole)
 		return h.sum, scale
 	}
+	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
 	if h.whole == nil {
 		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
 		return h.sum, scale
@@ -113,6 +109,42 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 	return h.sum, scale
 }
 
+// wholeRow is Row in vectors, whose sums are in h.whole.
+func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
+	scale, zero := QuantizeRow(h.q, x[:h.k], h.asym)
+	StoreRow(h.stored, h.q, zero)
+	h.table[0].Fill(true, zero)
+	kernel.GemmQ(p, 1, h.stored, h.table[:], h.packed, h.whole)
+	return scale
+}
+
+// Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is one, clamped.
+func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp) {
+	if e := simd.ElementKernels(); h.packed != nil && e != nil && len(h.scales) == h.n {
+		scale := h.wholeRow(p, x)
+		if e.ScaleRows(y[:h.n], h.whole, h.scales, bias, scale, true) {
+			if act.On {
+				element.Bound(y[:h.n], act.Min, act.Max)
+			}
+			return
+		}
+	}
+	sums, scale := h.Row(p, x)
+	copy(y[:h.n], sums)
+	ScaleBack(y[:h.n], scale, h.scales, bias, act)
+}
+
+// StoreRow writes whole numbers that [QuantizeRow] made as the bits of int8 numbers with their zero point.
+func StoreRow(dst []uint8, q []float32, zero int32) {
+	n := 0
+	if e := simd.ElementKernels(); e != nil {
+		n = e.Quantise(dst, q, 1, float32(-128-zero), float32(127-zero), zero)
+	}
+	for i := n; i < len(dst); i++ {
+		dst[i] = uint8(int32(q[i]) + zero)
+	}
+}
+
 // Scales are those of the weights: one, or one a row.
 func (h *Hybrid) Scales() []float32 { return h.scales }
 
@@ -120,6 +152,16 @@ func (h *Hybrid) Scales() []float32 { return h.scales }
 // to real numbers in place: times the row's scale and that of the weights (one, or one
 // a channel), plus the bias where there is one, clamped.
 func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
+	if e := simd.ElementKernels(); e != nil && len(weights) == 1 {
+		e.MulScalar(y, y, scale*weights[0])
+		if bias != nil {
+			e.Add(y, y, bias)
+		}
+		if act.On {
+			element.Bound(y, act.Min, act.Max)
+		}
+		return
+	}
 	for o, v := range y {
 		f := weights[0]
 		if len(weights) > 1 {

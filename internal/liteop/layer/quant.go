@@ -6,9 +6,11 @@ import (
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // ScaleOf returns the scale and zero point of a tensor quantised as a whole.
@@ -267,5 +269,19 @@ func Scales(t *tensor.Tensor) func(i int) (float32, int32) {
 	return func(i int) (float32, int32) {
 		k := min(i/st%n, len(q.Scale)-1)
 		return q.Scale[k], zero(k)
+	}
+}
+
+// Lookup replaces each byte of an input by its entry in a table.
+func Lookup(in int, table *[256]uint8) op.Run {
+	type args struct {
+		y, x  []uint8
+		table *[256]uint8
+	}
+	return func(c *op.Call) error {
+		workers.Do(c.Pool, len(c.Out[0].Data), Grain, args{c.Out[0].Data, c.In[in].Data, table}, func(a args, lo, hi int) {
+			element.Lookup(a.y[lo:hi], a.x[lo:hi], a.table)
+		})
+		return nil
 	}
 }

@@ -341,10 +341,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for r := range s.rows {
-			sums, scale := h.Row(c.Pool, x[r*s.in:])
-			out := y[r*s.out:][:s.out]
-			copy(out, sums)
-			layer.ScaleBack(out, scale, h.Scales(), bias, act)
+			h.Run(c.Pool, y[r*s.out:], x[r*s.in:], bias, act)
 		}
 		return nil
 	}, nil

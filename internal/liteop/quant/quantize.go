@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 func prepareQuantize(c *op.Call) (op.Run, error) {
@@ -113,6 +114,13 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	for i := range t {
 		t[i] = one(int32(X(i)))
 	}
+	if c.Out[0].Type.Bits() == 8 {
+		var bits [256]uint8
+		for i := range bits {
+			bits[i] = uint8(t[i])
+		}
+		return layer.Lookup(0, &bits), nil
+	}
 	return layer.Map(func(v X) Y { return t[uint8(v)] }), nil
 }
 
@@ -159,10 +167,42 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	scale := float64(s)
+	one := func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) }
 	if c.In[0].Type.Bits() > 8 {
 		c.Recipe = recipe.Dequantise{Scale: s, Zero: z}
+		return layer.Map(one), nil
 	}
-	return layer.Map(func(v X) float32 { return float32(scale * float64(int64(v)-int64(z))) }), nil
+	e, signed := simd.ElementKernels(), c.In[0].Type == tensor.Int8
+	if e == nil || z < -255 || z > 255 { // differences that float32 holds
+		return layer.Map(one), nil
+	}
+	return dequantiseBytes(e, s, z, signed), nil
+}
+
+// dequantiseBytes is dequantizeInt in vectors; it is no generic function, whose loops would be made in each run.
+func dequantiseBytes(e *simd.Elements, s float32, z int32, signed bool) op.Run {
+	type args struct {
+		e      *simd.Elements
+		y      []float32
+		x      []uint8
+		s      float32
+		z      int32
+		signed bool
+	}
+	return func(c *op.Call) error {
+		a := args{e, tensor.Of[float32](c.Out[0]), c.In[0].Data, s, z, signed}
+		workers.Do(c.Pool, len(a.y), layer.Grain, a, func(a args, lo, hi int) {
+			x, y := a.x[lo:hi], a.y[lo:hi]
+			for i := a.e.Dequantise(y, x, a.z, a.s, a.signed); i < len(y); i++ {
+				v := int32(x[i])
+				if a.signed {
+					v = int32(int8(x[i]))
+				}
+				y[i] = float32(v-a.z) * a.s
+			}
+		})
+		return nil
+	}
 }
 
 // prepareFakeQuant rounds floats to the grid of an imagined integer type.
