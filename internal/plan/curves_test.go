@@ -73,13 +73,26 @@ func TestCurves(t *testing.T) {
 			}
 		}
 		name, fused := "", 0
-		switch kind := rapid.SampledFrom([]string{"silu", "hardswish", "erf", "erf of a quotient", "tanh"}).Draw(t, "kind"); kind {
+		switch kind := rapid.SampledFrom([]string{"silu", "hardswish", "hardswish by clip", "erf", "erf of a quotient", "tanh"}).Draw(t, "kind"); kind {
 		case "silu":
 			name, fused = "Swish", 1
 			two("Mul", x, b.node("Sigmoid", nil, x))
 		case "hardswish":
 			name, fused = "HardSwish", 1
 			two("Mul", x, b.node("HardSigmoid", graph.Attrs{"alpha": float32(1. / 6)}, x))
+		case "hardswish by clip":
+			name, fused = "HardSwish", 3
+			ramp := b.node("Clip", nil, two("Add", x, number(3)), b.constant(scalar32(0)), b.constant(scalar32(6)))
+			switch rapid.IntRange(0, 3).Draw(t, "order") {
+			case 0:
+				b.node("Div", nil, two("Mul", x, ramp), number(6))
+			case 1:
+				two("Mul", two("Mul", x, ramp), number(1./6))
+			case 2:
+				two("Mul", x, b.node("Div", nil, ramp, number(6)))
+			default:
+				two("Mul", x, two("Mul", ramp, number(1./6)))
+			}
 		case "erf":
 			name, fused = "Gelu", 4
 			product(two("Add", b.node("Erf", nil, two("Mul", x, number(math.Sqrt2/2))), number(1)))
