@@ -151,6 +151,37 @@ func TestCurvesNot(t *testing.T) {
 	}
 }
 
+// TestBiases joins constants to convolutions and products, as they are and with a normalisation or a clamp behind them.
+func TestBiases(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		m := rapid.IntRange(1, 5).Draw(t, "outputs")
+		var y, bias int
+		ones := rapid.IntRange(0, 1).Draw(t, "more axes")
+		if rapid.Bool().Draw(t, "product") {
+			y = b.node("MatMul", nil, b.input(numbers(t, "x", 2, 3, 4)), b.constant(numbers(t, "weights", 4, m)))
+			bias = b.constant(numbers(t, "term", []int{1, m}[1-ones:]...))
+		} else {
+			y = b.node("Conv", nil, b.input(numbers(t, "x", 2, 3, 4, 5)), b.constant(numbers(t, "weights", m, 3, 2, 2)))
+			bias = b.constant(numbers(t, "term", []int{1, m, 1, 1}[1-ones:]...))
+		}
+		if rapid.Bool().Draw(t, "turned") {
+			y = b.node("Add", nil, bias, y)
+		} else {
+			y = b.node("Add", nil, y, bias)
+		}
+		fused := 1
+		if rapid.Bool().Draw(t, "relu") {
+			y, fused = b.node("Relu", nil, y), 2
+		}
+		b.g.Outputs = []int{y}
+		if s := joined(t, b)[0]; s.State != plan.Runs || len(s.Fused) != fused {
+			t.Fatalf("the first step computes %v", s.Fused)
+		}
+	})
+}
+
 // TestBatchNorms joins normalisations to convolutions of all kinds.
 func TestBatchNorms(t *testing.T) {
 	t.Parallel()
