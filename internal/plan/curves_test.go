@@ -168,7 +168,7 @@ func TestNorms(t *testing.T) {
 		mean := func(v int) int { return b.node("ReduceMean", graph.Attrs{"axes": []int64{axis}}, v) }
 		// The term is large, so that small differences of rounding stay small.
 		root := func(v int) int {
-			square := 0
+			var square int
 			if rapid.Bool().Draw(t, "power") {
 				square = b.node("Pow", nil, v, b.constant(scalar32(2)))
 			} else {
