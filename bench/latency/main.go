@@ -3,7 +3,7 @@
 // same machine.
 //
 //	bench/guests/install DIR
-//	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-csv FILE] [FILE or FOLDER ...]
+//	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-processor] [-csv FILE] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
 // Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of the reference
@@ -11,7 +11,8 @@
 // those. Open dimensions are 1, but where the reference material says otherwise of its models.
 //
 // It prints a line a model with the median times of a run, the ratio of ours to the fastest of the others (below 1 is faster), and
-// the geometric means.
+// the geometric means. With -processor these are times of the processor, which other programs disturb less; they say
+// something of one thread only.
 package main
 
 import (
@@ -54,14 +55,15 @@ func main() {
 	only := flag.String("only", "", "only models whose name contains this")
 	into := flag.String("networks", "", "make full-size networks in this folder and take those")
 	table := flag.String("csv", "", "write the figures to this file, too")
+	processor := flag.Bool("processor", false, "compare times of the processor")
 	flag.Parse()
-	if err := bench(*threads, *each, *only, *into, *table, flag.Args()); err != nil {
+	if err := bench(*threads, *each, *only, *into, *table, *processor, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(threads string, each time.Duration, only, into, table string, paths []string) error {
+func bench(threads string, each time.Duration, only, into, table string, processor bool, paths []string) error {
 	engines, err := others()
 	if err != nil {
 		return err
@@ -98,7 +100,7 @@ func bench(threads string, each time.Duration, only, into, table string, paths [
 		fmt.Printf("\n%d threads, milliseconds\n%-46s %9s %12s %9s %9s %7s\n", n, "model", "ours", "ONNX Runtime", "OpenVINO", "LiteRT", "ratio")
 		var all, long tally
 		for _, f := range files {
-			r, err := compare(engines, f, n, each)
+			r, err := compare(engines, f, n, each, processor)
 			if err != nil {
 				fmt.Printf("%-46s not compared: %.100v\n", short(f), err)
 				continue
@@ -240,7 +242,7 @@ func (t *times) fastest() (best float64) {
 }
 
 // compare measures a model with all engines, which take turns.
-func compare(engines []*opmeter.Engine, path string, threads int, each time.Duration) (*times, error) {
+func compare(engines []*opmeter.Engine, path string, threads int, each time.Duration, processor bool) (*times, error) {
 	defer debug.FreeOSMemory()
 	m, err := opmeter.Open(path)
 	if err != nil {
@@ -263,7 +265,11 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 				*fault = err
 				return
 			}
-			if l := p.Totals.Latency; l != nil && l.Median != nil {
+			l := p.Totals.Latency
+			if processor {
+				l = p.Totals.Figures["processor_s"]
+			}
+			if l != nil && l.Median != nil {
 				*into = *l.Median
 			}
 		})

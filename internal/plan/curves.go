@@ -16,10 +16,9 @@ func curves(g *Graph) {
 	}
 	m := &matcher{g: g, uses: g.readers()}
 	for i := range g.Tasks {
-		if !m.is(i, "Mul", 2) {
+		if !m.is(i, "Mul", 2) && !m.is(i, "Div", 2) {
 			continue
 		}
-		m.begin(i)
 		n, attrs := m.curve(i)
 		if n == nil {
 			continue
@@ -91,6 +90,12 @@ func (m *matcher) about(id int, want float64) bool {
 
 // curve is the function that task i ends; m.x and m.taken tell of what.
 func (m *matcher) curve(i int) (*function, graph.Attrs) {
+	if m.hardSwish(i) {
+		return &function{"HardSwish", 14}, nil
+	}
+	if m.g.Tasks[i].Node.Op != "Mul" {
+		return nil, nil
+	}
 	in := m.g.Tasks[i].Node.Inputs
 	for k := range 2 {
 		m.begin(i)
@@ -104,6 +109,62 @@ func (m *matcher) curve(i int) (*function, graph.Attrs) {
 		}
 	}
 	return m.gelu(i)
+}
+
+// hardSwish matches x·clip(x+3, 0, 6)/6, divided or multiplied anywhere.
+func (m *matcher) hardSwish(i int) bool {
+	n := m.g.Tasks[i].Node
+	in := n.Inputs
+	product := func(id int) bool {
+		taken := m.taken
+		p := m.made(id, "Mul", 2)
+		for k := range 2 {
+			if p == nil {
+				return false
+			}
+			m.taken = append(slices.Clone(taken), m.g.maker[id]-1)
+			if m.x = p.Inputs[k]; m.ramp(p.Inputs[1-k]) {
+				return true
+			}
+		}
+		return false
+	}
+	if n.Op == "Div" {
+		m.begin(i)
+		return product(in[0]) && m.about(in[1], 6)
+	}
+	for k := range 2 {
+		if m.begin(i); product(in[k]) && m.about(in[1-k], 1./6) {
+			return true
+		}
+		m.begin(i)
+		m.x = in[k]
+		if d := m.made(in[1-k], "Div", 2); d != nil {
+			if m.about(d.Inputs[1], 6) && m.ramp(d.Inputs[0]) {
+				return true
+			}
+			continue
+		}
+		m.begin(i)
+		m.x = in[k]
+		if c := m.with(m.made(in[1-k], "Mul", 2), 1./6); c >= 0 && m.ramp(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// ramp tells whether a value is clip(x+3, 0, 6).
+func (m *matcher) ramp(id int) bool {
+	n := m.made(id, "Clip", 3)
+	if n == nil {
+		n = m.made(id, "Clip", 1)
+	}
+	if n == nil {
+		return false
+	}
+	c, ok := m.g.activation(n)
+	return ok && c.Min == 0 && c.Max == 6 && m.with(m.made(n.Inputs[0], "Add", 2), 3) == m.x
 }
 
 // gelu matches the product of x, a half, and one more than erf or tanh of x.

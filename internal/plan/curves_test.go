@@ -18,7 +18,7 @@ func joined(t *rapid.T, b *net) []plan.Step {
 	w, g := tensor.Of[float32](want), tensor.Of[float32](got)
 	for i := range w {
 		// Operators one by one round each result, joined ones the last.
-		if d := math.Abs(float64(g[i] - w[i])); !(d <= 1e-5*math.Abs(float64(w[i]))+2e-6) && (g[i] == g[i] || w[i] == w[i]) {
+		if d := math.Abs(float64(g[i] - w[i])); !(d <= 1e-5*math.Abs(float64(w[i]))+1e-5) && (g[i] == g[i] || w[i] == w[i]) {
 			t.Fatalf("element %d is %v, want %v", i, g[i], w[i])
 		}
 	}
@@ -73,13 +73,26 @@ func TestCurves(t *testing.T) {
 			}
 		}
 		name, fused := "", 0
-		switch kind := rapid.SampledFrom([]string{"silu", "hardswish", "erf", "erf of a quotient", "tanh"}).Draw(t, "kind"); kind {
+		switch kind := rapid.SampledFrom([]string{"silu", "hardswish", "hardswish by clip", "erf", "erf of a quotient", "tanh"}).Draw(t, "kind"); kind {
 		case "silu":
 			name, fused = "Swish", 1
 			two("Mul", x, b.node("Sigmoid", nil, x))
 		case "hardswish":
 			name, fused = "HardSwish", 1
 			two("Mul", x, b.node("HardSigmoid", graph.Attrs{"alpha": float32(1. / 6)}, x))
+		case "hardswish by clip":
+			name, fused = "HardSwish", 3
+			ramp := b.node("Clip", nil, two("Add", x, number(3)), b.constant(scalar32(0)), b.constant(scalar32(6)))
+			switch rapid.IntRange(0, 3).Draw(t, "order") {
+			case 0:
+				b.node("Div", nil, two("Mul", x, ramp), number(6))
+			case 1:
+				two("Mul", two("Mul", x, ramp), number(1./6))
+			case 2:
+				two("Mul", x, b.node("Div", nil, ramp, number(6)))
+			default:
+				two("Mul", x, two("Mul", ramp, number(1./6)))
+			}
 		case "erf":
 			name, fused = "Gelu", 4
 			product(two("Add", b.node("Erf", nil, two("Mul", x, number(math.Sqrt2/2))), number(1)))
@@ -136,6 +149,83 @@ func TestCurvesNot(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNorms builds normalisations of operators in all orders of factors and terms.
+func TestNorms(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		n := rapid.IntRange(1, 20).Draw(t, "n")
+		x := b.input(numbers(t, "x", 2, 3, n))
+		two := func(name string, p, q int) int {
+			if rapid.Bool().Draw(t, "turned") {
+				p, q = q, p
+			}
+			return b.node(name, nil, p, q)
+		}
+		axis := rapid.SampledFrom([]int64{-1, 2}).Draw(t, "axis")
+		mean := func(v int) int { return b.node("ReduceMean", graph.Attrs{"axes": []int64{axis}}, v) }
+		// The term is large, so that small differences of rounding stay small.
+		root := func(v int) int {
+			var square int
+			if rapid.Bool().Draw(t, "power") {
+				square = b.node("Pow", nil, v, b.constant(scalar32(2)))
+			} else {
+				square = b.node("Mul", nil, v, v)
+			}
+			return b.node("Sqrt", nil, two("Add", mean(square), b.constant(scalar32(0.5))))
+		}
+		scale, shift := b.constant(numbers(t, "scale", n)), b.constant(numbers(t, "shift", n))
+		name, fused := "LayerNormalization", 8
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			d := b.node("Sub", nil, x, mean(x))
+			two("Add", two("Mul", b.node("Div", nil, d, root(d)), scale), shift)
+		case 1:
+			name, fused = "RMSNormalization", 5
+			two("Mul", b.node("Div", nil, x, root(x)), scale)
+		case 2:
+			name, fused = "RMSNormalization", 6
+			two("Mul", two("Mul", x, b.node("Reciprocal", nil, root(x))), scale)
+		default:
+			name, fused = "RMSNormalization", 6
+			two("Mul", two("Mul", x, b.node("Div", nil, b.constant(scalar32(1)), root(x))), scale)
+		}
+		b.g.Outputs = []int{b.g.Nodes[len(b.g.Nodes)-1].Outputs[0]}
+		runs(t, joined(t, b), name, fused)
+	})
+}
+
+// TestBiases joins constants to convolutions and products, as they are and with a normalisation or a clamp behind them.
+func TestBiases(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newNet()
+		m := rapid.IntRange(1, 5).Draw(t, "outputs")
+		var y, bias int
+		ones := rapid.IntRange(0, 1).Draw(t, "more axes")
+		if rapid.Bool().Draw(t, "product") {
+			y = b.node("MatMul", nil, b.input(numbers(t, "x", 2, 3, 4)), b.constant(numbers(t, "weights", 4, m)))
+			bias = b.constant(numbers(t, "term", []int{1, m}[1-ones:]...))
+		} else {
+			y = b.node("Conv", nil, b.input(numbers(t, "x", 2, 3, 4, 5)), b.constant(numbers(t, "weights", m, 3, 2, 2)))
+			bias = b.constant(numbers(t, "term", []int{1, m, 1, 1}[1-ones:]...))
+		}
+		if rapid.Bool().Draw(t, "turned") {
+			y = b.node("Add", nil, bias, y)
+		} else {
+			y = b.node("Add", nil, y, bias)
+		}
+		fused := 1
+		if rapid.Bool().Draw(t, "relu") {
+			y, fused = b.node("Relu", nil, y), 2
+		}
+		b.g.Outputs = []int{y}
+		if s := joined(t, b)[0]; s.State != plan.Runs || len(s.Fused) != fused {
+			t.Fatalf("the first step computes %v", s.Fused)
+		}
+	})
 }
 
 // TestBatchNorms joins normalisations to convolutions of all kinds.

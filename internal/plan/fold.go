@@ -11,7 +11,7 @@ import (
 
 // foldLimit bounds the memory that one folded node may make, in bytes: larger
 // results are cheaper to compute again than to keep.
-const foldLimit = 256 << 20
+const foldLimit = 384 << 20
 
 // foldWork bounds the operations that are folded of a graph, by the rules of package
 // count: what is beyond runs in every inference. It is a second or a few.

@@ -37,8 +37,8 @@ func TestFoldLimits(t *testing.T) {
 		lines  []string
 		states string
 	}{
-		{"256 MiB", map[string]*tensor.Tensor{"s": i64(1 << 26)}, []string{"Fill y s"}, "folded"},
-		{"an element more", map[string]*tensor.Tensor{"s": i64(1<<26 + 1)}, []string{"Fill y s"}, "runs"},
+		{"384 MiB", map[string]*tensor.Tensor{"s": i64(3 << 25)}, []string{"Fill y s"}, "folded"},
+		{"an element more", map[string]*tensor.Tensor{"s": i64(3<<25 + 1)}, []string{"Fill y s"}, "runs"},
 		{"4 thousand million operations", map[string]*tensor.Tensor{"a": i64(1000, 2000), "b": i64(2000, 1000)}, []string{"Fill l a", "Fill r b", "MatMul y l r"}, "folded folded folded"},
 		{"a row more", map[string]*tensor.Tensor{"a": i64(1000, 2001), "b": i64(2001, 1000)}, []string{"Fill l a", "Fill r b", "MatMul y l r"}, "folded folded runs"},
 		{"100 thousand million operations", map[string]*tensor.Tensor{"a": i64(1000, 50_000), "b": i64(50_000, 1000)}, []string{"Fill l a", "Fill r b", "MatMul y l r"}, "folded folded runs"},

@@ -24,7 +24,8 @@ type Options struct {
 	// but not its elements.
 	FoldBytes int
 	// Exact leaves operators between DequantizeLinear and QuantizeLinear in floating
-	// point, as the file says, rounds halves after each operator, and limits them then.
+	// point, as the file says, rounds halves after each operator, and limits them then; it joins no operators whose
+	// results would differ in the last digits.
 	Exact bool
 	// KeepAll makes every value of the file: no node is computed by another.
 	KeepAll bool

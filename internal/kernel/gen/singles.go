@@ -25,6 +25,7 @@ const (
 	singleCube     = 32 * (iota + 21) // of x³ in the approximation of GELU by tanh
 	singleLine     = 32 * (iota + 21) // of x there
 	singleHalf     = singleFactors + 5*32
+	singleSixth    = singleFactors + 4*32
 )
 
 func singles(a *asm) {
@@ -34,6 +35,7 @@ func singles(a *asm) {
 	a.single("silu", (*singleLoop).silu)
 	a.single("gelu", (*singleLoop).gelu)
 	a.single("geluTanh", (*singleLoop).geluTanh)
+	a.single("hardSwish", (*singleLoop).hardSwish)
 	a.expSum()
 	a.singleWide("sigmoid", (*wideLoop).sigmoid)
 	a.singleWide("erf", (*wideLoop).erf)
@@ -41,6 +43,7 @@ func singles(a *asm) {
 	a.singleWide("silu", (*wideLoop).silu)
 	a.singleWide("gelu", (*wideLoop).gelu)
 	a.singleWide("geluTanh", (*wideLoop).geluTanh)
+	a.singleWide("hardSwish", (*wideLoop).hardSwish)
 	a.expSumWide()
 }
 
@@ -114,6 +117,17 @@ func (c *singleLoop) weighed(x, u reg.VecVirtual) reg.VecVirtual {
 	c.VMAXPS(x, least, y)
 	c.VMULPS(y, s, s)
 	return s
+}
+
+// hardSwish is x·min(max(x/6 + 1/2, 0), 1).
+func (c *singleLoop) hardSwish(x reg.VecVirtual) reg.VecVirtual {
+	y, zero, one := c.load(singleSixth), c.YMM(), c.load(singleOne)
+	c.VXORPS(zero, zero, zero)
+	c.VFMADD213PS(c.at(singleHalf), x, y)
+	c.VMAXPS(y, zero, y)
+	c.VMINPS(y, one, y)
+	c.VMULPS(x, y, y)
+	return y
 }
 
 // geluTanh is the approximation x/2·(1+tanh(√(2/π)(x+0.044715x³))), by the sigmoid.
@@ -271,6 +285,16 @@ func (c *wideLoop) weighed(x, u reg.VecVirtual) reg.VecVirtual {
 	c.VMAXPS(x, c.least, y)
 	c.VMULPS(y, s, s)
 	return s
+}
+
+func (c *wideLoop) hardSwish(x reg.VecVirtual) reg.VecVirtual {
+	y, zero := c.load(singleSixth), c.ZMM()
+	c.VPXORD(zero, zero, zero)
+	c.VFMADD213PS_BCST(c.at(singleHalf), x, y)
+	c.VMAXPS(y, zero, y)
+	c.VMINPS(y, c.one, y)
+	c.VMULPS(x, y, y)
+	return y
 }
 
 func (c *wideLoop) geluTanh(x reg.VecVirtual) reg.VecVirtual {

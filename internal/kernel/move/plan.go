@@ -215,7 +215,7 @@ func (p *Plan) lines(skip1, skip2, lo, hi int, f func(dstOff, srcOff int)) {
 }
 
 // shortLine is the length up to which a line costs less than finding it.
-const shortLine = 8
+const shortLine = 4
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
@@ -245,14 +245,6 @@ func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
 	case 4:
 		for range m {
 			*(*[4]T)(dst[do:]) = *(*[4]T)(src[so:])
-			do, so = do+dm, so+sm
-		}
-	default:
-		for range m {
-			d, s := dst[do:][:n], src[so:][:n]
-			for i, v := range s {
-				d[i] = v
-			}
 			do, so = do+dm, so+sm
 		}
 	}

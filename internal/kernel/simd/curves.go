@@ -17,6 +17,7 @@ type Curves struct {
 
 	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
 	every                                    bool
+	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 }

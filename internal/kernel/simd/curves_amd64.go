@@ -3,11 +3,11 @@ package simd
 var curves = family[Curves]{
 	AVX2: {
 		Set: AVX2, wide: 4, exp: expAVX2, libmExp: libmExpAVX2, libmSigmoid: libmSigmoidAVX2,
-		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, expSum: expSumAVX2,
+		sigmoid: sigmoidAVX2, erf: erfAVX2, tanh: tanhAVX2, silu: siluAVX2, gelu: geluAVX2, geluTanh: geluTanhAVX2, hardSwish: hardSwishAVX2, expSum: expSumAVX2,
 	},
 	AVX512: {
 		Set: AVX512, wide: 8, exp: expAVX2, libmExp: libmExpAVX512, libmSigmoid: libmSigmoidAVX2, libmTanh: libmTanhAVX512,
-		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, expSum: expSumAVX512,
+		every: true, sigmoid: sigmoidAVX512, erf: erfAVX512, tanh: tanhAVX512, silu: siluAVX512, gelu: geluAVX512, geluTanh: geluTanhAVX512, hardSwish: hardSwishAVX512, expSum: expSumAVX512,
 	},
 }
 
@@ -60,7 +60,13 @@ func geluAVX512(dst, src *float32, n int, t *SingleTable)
 func geluTanhAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
+func hardSwishAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
 func expSumAVX2(dst, src *float32, n int, shift float32, t *SingleTable) float64
+
+//go:noescape
+func hardSwishAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func expSumAVX512(dst, src *float32, n int, shift float32, t *SingleTable) float64

@@ -366,6 +366,31 @@ step:
 	VZEROUPPER
 	RET
 
+// func hardSwishAVX2(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, FMA3
+TEXT ·hardSwishAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+24(FP), DX
+	MOVQ n+16(FP), BX
+
+step:
+	VMOVUPS     (CX), Y0
+	VMOVUPS     352(DX), Y1
+	VMOVUPS     192(DX), Y3
+	VXORPS      Y2, Y2, Y2
+	VFMADD213PS 384(DX), Y0, Y1
+	VMAXPS      Y1, Y2, Y1
+	VMINPS      Y1, Y3, Y1
+	VMULPS      Y0, Y1, Y1
+	VMOVUPS     Y1, (AX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, AX
+	SUBQ        $0x08, BX
+	JNZ         step
+	VZEROUPPER
+	RET
+
 // func expSumAVX2(dst *float32, src *float32, n int, shift float32, t *byte) float64
 // Requires: AVX, AVX2, FMA3, SSE2
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-48
@@ -1014,6 +1039,51 @@ few:
 	VMAXPS            Z2, Z0, Z0
 	VMULPS            Z0, Z3, Z3
 	VMOVUPS           Z3, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func hardSwishAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·hardSwishAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+24(FP), DX
+	VBROADCASTSS 32(DX), Z0
+	VBROADCASTSS 192(DX), Z0
+	VBROADCASTSS 416(DX), Z3
+	MOVQ         n+16(FP), BX
+
+many:
+	SUBQ             $0x10, BX
+	JLT              few
+	VMOVUPS          (CX), Z3
+	VBROADCASTSS     352(DX), Z4
+	VPXORD           Z1, Z1, Z1
+	VFMADD213PS.BCST 384(DX), Z3, Z4
+	VMAXPS           Z4, Z1, Z4
+	VMINPS           Z4, Z0, Z4
+	VMULPS           Z3, Z4, Z4
+	VMOVUPS          Z4, (AX)
+	ADDQ             $0x40, CX
+	ADDQ             $0x40, AX
+	JMP              many
+
+few:
+	ADDQ             $0x10, BX
+	JZ               end
+	MOVQ             $-1, SI
+	BZHIQ            BX, SI, SI
+	KMOVW            SI, K1
+	VMOVUPS.Z        (CX), K1, Z1
+	VBROADCASTSS     352(DX), Z3
+	VPXORD           Z2, Z2, Z2
+	VFMADD213PS.BCST 384(DX), Z1, Z3
+	VMAXPS           Z3, Z2, Z3
+	VMINPS           Z3, Z0, Z3
+	VMULPS           Z1, Z3, Z3
+	VMOVUPS          Z3, K1, (AX)
 
 end:
 	VZEROUPPER

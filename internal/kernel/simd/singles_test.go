@@ -29,6 +29,9 @@ func TestSingles(t *testing.T) {
 				// Below the normal numbers the sigmoid has few digits.
 				{"silu", vecmath.SiluTo, func(x float64) float64 { return math.Max(x, -200) / (1 + math.Exp(-x)) }, 3, 1e-38},
 				// Far below zero the exponent's rounding counts, and in the end nothing is left.
+				{"hardswish", func(dst, src []float32) { simd.CurveKernels().HardSwish(dst, src) }, func(x float64) float64 {
+					return x * math.Min(math.Max(float64(float32(1)/6)*x+0.5, 0), 1)
+				}, 2.5, 1e-6},
 				{"gelu", vecmath.GeluTo, func(x float64) float64 { return 0.5 * math.Max(x, -200) * math.Erfc(-x/math.Sqrt2) }, 3, 1e-7},
 				{"gelu by tanh", vecmath.GeluTanhTo, func(x float64) float64 {
 					return math.Max(x, -200) / (1 + math.Exp(-2*0.7978845608028654*x*(1+0.044715*x*x)))

@@ -275,6 +275,9 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.small(c) {
+		return v.packed(c), nil
+	}
 	height, line := 1, v.blocks*v.block
 	if v.m >= nBitsMatrix {
 		height = min(nBitsRows, v.n)
@@ -327,6 +330,40 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 		})
 		return nil
 	}, nil
+}
+
+// nBitsKept bounds weights that are widened once and for all: larger ones are worth the memory that they save.
+const nBitsKept = 1 << 17
+
+// small tells whether the weights are constant and few.
+func (v *nBits) small(c *op.Call) bool {
+	if v.n*v.k > nBitsKept || v.n*v.k == 0 {
+		return false
+	}
+	for i := 1; i <= 3; i++ {
+		if c.Has(i) && (!c.Const(i) || !c.In[i].Known()) {
+			return false
+		}
+	}
+	return true
+}
+
+// packed widens the weights once.
+func (v *nBits) packed(c *op.Call) op.Run {
+	scales, w, line := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1]), v.blocks*v.block
+	zero, wide := v.zeroReader(c.Input(3)), make([]float32, v.n*v.blocks*v.block)
+	for n := range v.n {
+		for b := range v.blocks {
+			v.widen(wide[n*line+b*v.block:][:v.block], w[(n*v.blocks+b)*v.bytes:][:v.bytes], scales[n*v.blocks+b], zero(n, b))
+		}
+	}
+	g, b := kernel.GemmParams{M: v.m, N: v.n, K: v.k}, kernel.PackB(v.k, v.n, wide, line, true)
+	c.Kernel = b.Name(g)
+	return func(c *op.Call) error {
+		g.BiasN = elem.Elements[float32](c, 5)
+		kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+		return nil
+	}
 }
 
 // nibbles multiplies few rows by weights of 4 bits as they are.

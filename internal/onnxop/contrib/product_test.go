@@ -167,9 +167,12 @@ func TestMatMulNBits(t *testing.T) {
 		scale := random(r, tensor.Float32, n*blocks)
 		per := (blocks*bits + 7) / 8
 		zero := random(r, tensor.Uint8, n*per)
-		y := run(t, optest.Node{Domain: graph.Microsoft, Op: "MatMulNBits", Version: 1, Attrs: graph.Attrs{
+		node := optest.Node{Domain: graph.Microsoft, Op: "MatMulNBits", Version: 1, Attrs: graph.Attrs{
 			"K": int64(k), "N": int64(n), "bits": int64(bits), "block_size": int64(block),
-		}}, a, w, scale, zero)[0]
+		}}
+		y := run(t, node, a, w, scale, zero)[0]
+		node.Const = []bool{false, true, true, true}
+		kept := run(t, node, a, w, scale, zero)[0]
 		field := func(b []byte, i int) float64 { return float64(int(b[i*bits/8]) >> (i * bits % 8) & (1<<bits - 1)) }
 		var want []float64
 		for i := range m {
@@ -183,6 +186,7 @@ func TestMatMulNBits(t *testing.T) {
 			}
 		}
 		near(t, "product", y, want, 1e-4)
+		near(t, "product with weights that are kept", kept, want, 1e-4)
 	}
 }
 

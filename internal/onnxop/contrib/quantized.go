@@ -109,31 +109,41 @@ func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 // prepareQuantizedMean averages the taps of every output position, or all of a plane, and rescales.
 func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []int, f func(pos int)) int) (op.Run, error) {
 	x := c.In[0]
-	lifted := op.ScratchOf[int32](c, x.Len())
 	inArea, area := tensor.Elements(in), tensor.Elements(out)
 	n := x.Shape[0]
 	ch, last := x.Shape[1], channelsLast(c)
 	if last {
 		ch = x.Shape[x.Rank()-1]
 	}
+	all = all && area == 1
+	var lifted []int32
+	if !all {
+		lifted = op.ScratchOf[int32](c, x.Len())
+	}
 	// What a run has, whose loop is made once.
 	var xs, ys float32
-	var yz int32
+	var xz, yz int32
 	var y *tensor.Tensor
+	var data []byte
+	flip := byte(0)
+	if x.Type == tensor.Int8 {
+		flip = 0x80 // then there are 128 too many in each
+	}
 	planes := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			var sum int64
 			if last {
 				at := i/ch*inArea*ch + i%ch
 				for range inArea {
-					sum += int64(lifted[at])
+					sum += int64(data[at] ^ flip)
 					at += ch
 				}
 			} else {
-				for _, v := range lifted[i*inArea:][:inArea] {
-					sum += int64(v)
+				for _, v := range data[i*inArea:][:inArea] {
+					sum += int64(v ^ flip)
 				}
 			}
+			sum -= int64(inArea) * (int64(xz) + int64(flip))
 			quant.QuantizeOne(y, i, float32(sum)*xs/float32(max(inArea, 1)), ys, yz)
 		}
 	}
@@ -174,15 +184,15 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 		rooms.Put(r)
 	}
 	return func(c *op.Call) error {
-		var xz int32
 		xs, xz = quant.ScalarScale(c, 1)
 		ys, yz = quant.ScalarScale(c, 3)
 		y = c.Out[0]
-		quant.Lift(lifted, c.In[0], xz)
-		if all && area == 1 {
+		if all {
+			data = c.In[0].Data
 			c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), planes)
 			return nil
 		}
+		quant.Lift(lifted, c.In[0], xz)
 		c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), windows)
 		return nil
 	}, nil

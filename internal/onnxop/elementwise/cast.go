@@ -94,6 +94,13 @@ func prepareCast(c *op.Call) (op.Run, error) {
 			tensor.Convert(dst[n:], src[n:])
 		}), nil
 	}
+	if from == tensor.Bool && to == tensor.Float32 {
+		return RunUnary(func(dst []float32, src []uint8) {
+			for i, v := range src[:len(dst)] {
+				dst[i] = truths[v]
+			}
+		}), nil
+	}
 	type args struct {
 		out, in *tensor.Tensor
 		cv      tensor.Conversion
@@ -107,6 +114,14 @@ func prepareCast(c *op.Call) (op.Run, error) {
 		return nil
 	}, nil
 }
+
+// truths are the numbers of booleans: anything but zero holds.
+var truths = func() (t [256]float32) {
+	for i := range t[1:] {
+		t[i+1] = 1
+	}
+	return t
+}()
 
 func castDefs() []op.Def {
 	all := slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String}, elem.Float8s, []tensor.Type{tensor.Float8E8M0}, elem.Packed)

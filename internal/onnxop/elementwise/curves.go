@@ -161,6 +161,10 @@ func shrinkCurve(c *op.Call) curve {
 func leakyCurve(c *op.Call) curve {
 	a := c.Node.Attrs.Float("alpha", 0.01)
 	return curve{func(dst, src []float32) {
+		if r := simd.RowKernels(); r != nil {
+			r.Leaky(dst[:len(src)], src, a)
+			return
+		}
 		for i, x := range src {
 			if x < 0 {
 				x *= a
@@ -211,6 +215,11 @@ func seluCurve(c *op.Call) curve {
 func hardSigmoidCurve(c *op.Call) curve {
 	a, b := c.Node.Attrs.Float("alpha", 0.2), c.Node.Attrs.Float("beta", 0.5)
 	return curve{func(dst, src []float32) {
+		if e := simd.ElementKernels(); e != nil {
+			e.Scale(dst[:len(src)], src, a, b)
+			e.Limit(dst[:len(src)], dst, 0, 1)
+			return
+		}
 		for i, x := range src {
 			y := a*x + b
 			if y < 0 {
@@ -226,6 +235,10 @@ func hardSigmoidCurve(c *op.Call) curve {
 
 func hardSwishCurve(*op.Call) curve {
 	return curve{func(dst, src []float32) {
+		if k := simd.CurveKernels(); k != nil {
+			k.HardSwish(dst[:len(src)], src)
+			return
+		}
 		for i, x := range src {
 			y := x*(1.0/6) + 0.5
 			if y < 0 {

@@ -183,6 +183,12 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 	}
 	v.fold()
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, Act: c.Activation}
+	if c.Has(2) { // a plan has joined an addition
+		if b := c.In[2]; !c.Const(2) || b.Type != tensor.Float32 || b.Len() != v.N || !b.Known() {
+			return nil, op.Unsupported("a term %v for %d columns", b.Type, v.N)
+		}
+		g.BiasN = tensor.Of[float32](c.In[2])
+	}
 	if c.Const(1) && v.batch == nil && tensor.Elements(v.Out) > 0 {
 		b := kernel.PackB(v.K, v.N, tensor.Of[float32](c.In[1]), 0, false)
 		c.Packed(1)
