@@ -338,10 +338,7 @@ func (p *PackedQ) Pairs() int { return (p.k + 1) / 2 }
 func (p *PackedQ) product(pool *workers.Pool, m int, a []uint8, line int, start, y []int32) {
 	f, k := p.panels.f, p.k
 	panels := (p.n + f.Cols - 1) / f.Cols
-	jobs := 1
-	if pool.Threads() > 1 {
-		jobs = max(1, min(4*pool.Threads(), m*p.n*k/jobWork))
-	}
+	jobs := jobsOf(pool, m*p.n*k, f.Rate())
 	// The rows of a job and a panel stay in the second-level cache.
 	rows := min(m, max(f.Rows, 2*packBlock/line/f.Rows*f.Rows))
 	if jobs > 1 {
@@ -489,7 +486,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 			start8(start[g*len(w.sums):], c.panels[g].sums, int32(q.edge))
 		}
 	}
-	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows)
+	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows, w.f.Rate())
 	if !l.frame {
 		workers.Do(p, (size+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
 			lo, hi = lo*copyGrain, min(hi*copyGrain, len(q.x))
@@ -653,7 +650,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	start8(start, c.sums, zero8(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols), put}
+		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), put}
 		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
 			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})
