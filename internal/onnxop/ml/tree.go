@@ -257,11 +257,12 @@ func eachRow(c *op.Call, targets int, f func(c *op.Call, i int, x, s []float64, 
 			f(call, i, x[i*features:][:features], s, seen)
 		}
 	}
-	return func(c *op.Call) (err error) {
-		n := 0
-		if n, features, err = rows(c.In[0]); err != nil {
+	return func(c *op.Call) error {
+		n, width, err := rows(c.In[0])
+		if err != nil {
 			return err
 		}
+		features = width
 		if x, err = numbers(x, c.In[0]); err != nil {
 			return err
 		}
