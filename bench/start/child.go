@@ -120,7 +120,7 @@ func guests(name, library, path string, threads int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if err := s.Run(); err != nil {
 		return 0, err
 	}

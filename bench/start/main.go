@@ -2,7 +2,7 @@
 // they have then: opmeter's own, ONNX Runtime, OpenVINO and LiteRT, each in a fresh process, in turns.
 //
 //	bench/guests/install DIR
-//	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] [FILE or FOLDER ...]
+//	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] [-against onnxruntime,litert] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start -networks FOLDER
 //
 // Without models it takes models/real of the reference material. With -networks it makes full-size networks with
@@ -10,8 +10,8 @@
 //
 // The time is that of opening the file, making the model ready and the first run, in a process that has opened the engine's library
 // and made the inputs; the memory is the largest resident size of that process, which is a Go program whatever the
-// engine: what a process has before is in both. It prints medians, the medians of the ratios of ours to the others', each
-// within a round (below 1 is less), and the geometric means of these over the models.
+// engine: what a process has before is in both. It prints the least of the rounds, which other programs disturbed least, the
+// ratios of ours to the others' (below 1 is less), and the geometric means of these over the models.
 package main
 
 import (
@@ -56,6 +56,7 @@ func main() {
 	threads := flag.Int("threads", 1, "number of threads")
 	only := flag.String("only", "", "only models whose name contains this")
 	into := flag.String("networks", "", "make full-size networks in this folder and take those")
+	against := flag.String("against", "onnxruntime,openvino,litert", "the engines to compare with")
 	one := flag.String("one", "", "what the command asks of itself: an engine to start")
 	library := flag.String("library", "", "with -one: its library")
 	flag.Parse()
@@ -63,7 +64,7 @@ func main() {
 	if *one != "" {
 		err = start(*one, *library, flag.Arg(0), *threads)
 	} else {
-		err = bench(*rounds, *threads, *only, *into, flag.Args())
+		err = bench(strings.Split(*against, ","), *rounds, *threads, *only, *into, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start:", err)
@@ -71,8 +72,8 @@ func main() {
 	}
 }
 
-func bench(rounds, threads int, only, into string, paths []string) error {
-	list, err := found()
+func bench(against []string, rounds, threads int, only, into string, paths []string) error {
+	list, err := found(against)
 	if err != nil {
 		return err
 	}
@@ -93,13 +94,13 @@ func bench(rounds, threads int, only, into string, paths []string) error {
 			fmt.Printf("%-46s not compared: %.100v\n", filepath.Base(f), err)
 			continue
 		}
-		fmt.Printf("%-46s %9.1f %7.1f", filepath.Base(f), 1e3*middle(seen[0].seconds), middle(seen[0].bytes)/(1<<20))
+		fmt.Printf("%-46s %9.1f %7.1f", filepath.Base(f), 1e3*slices.Min(seen[0].seconds), slices.Min(seen[0].bytes)/(1<<20))
 		for i := 1; i < len(list); i++ {
 			if len(seen[i].seconds) == 0 {
 				fmt.Printf(" %22s", "-")
 				continue
 			}
-			t, m := middle(ratios(seen[0].seconds, seen[i].seconds)), middle(ratios(seen[0].bytes, seen[i].bytes))
+			t, m := slices.Min(seen[0].seconds)/slices.Min(seen[i].seconds), slices.Min(seen[0].bytes)/slices.Min(seen[i].bytes)
 			means[i][0].add(t)
 			means[i][1].add(m)
 			fmt.Printf(" %10.2f %11.2f", t, m)
@@ -114,13 +115,13 @@ func bench(rounds, threads int, only, into string, paths []string) error {
 	return nil
 }
 
-// found lists the engines with their libraries, opmeter's own first.
-func found() ([]rival, error) {
+// found lists the engines of these names with their libraries, opmeter's own first.
+func found(names []string) ([]rival, error) {
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	if dir == "" {
 		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/guests/install made")
 	}
-	list := rivals()
+	list := slices.DeleteFunc(rivals(), func(e rival) bool { return e.name != ours && !slices.Contains(names, e.name) })
 	here := find.Here()
 	for i := range list {
 		if list[i].name == ours {
@@ -224,17 +225,3 @@ func (m *mean) add(v float64) {
 }
 
 func (m *mean) value() float64 { return math.Exp(m.logs / float64(m.n)) }
-
-func ratios(a, b []float64) []float64 {
-	out := make([]float64, min(len(a), len(b)))
-	for i := range out {
-		out[i] = a[i] / b[i]
-	}
-	return out
-}
-
-// middle is the median.
-func middle(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}

@@ -14,8 +14,17 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// TestModelsDoNotAllocate counts the allocations of models at work. Those that have some
-// cut sequences (Scan, Loop), look for trees, or compute shapes from inputs.
+// allocate are the models that allocate in a run, and how often at most: bodies of control flow hand copies out, maps
+// are made anew, and attention over a cache whose length is an input plans itself.
+var allocate = map[string]uint64{
+	"aeq_sdpa_composite.tflite":    4,
+	"genai_tiny_gpt2_past.onnx":    17,
+	"genai_tiny_qwen35_fp16.onnx":  15,
+	"sklearn_randomforest.onnx":    11,
+	"tract_qlstm_3-2-3_T3_S1.onnx": 57,
+}
+
+// TestModelsDoNotAllocate counts the allocations of models at work.
 func TestModelsDoNotAllocate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
@@ -28,15 +37,13 @@ func TestModelsDoNotAllocate(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	// Rooms that are lent out are not given back to the system meanwhile.
+	// Rooms that are lent out are not given back to the system meanwhile, and lie where the next one looks for them.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const runs = 10
 	// The loops in plain Go are closures: one or two allocations for each convolution and
 	// product, of which the models have up to 150.
-	plain, most := simd.FloatKernels() == nil, uint64(64)
-	if plain {
-		most = 300
-	}
+	plain := simd.FloatKernels() == nil
 	tried, free := 0, 0
 	for _, f := range files {
 		n, ok := allocations(t, f, runs)
@@ -44,6 +51,10 @@ func TestModelsDoNotAllocate(t *testing.T) {
 			continue
 		}
 		tried++
+		most := allocate[filepath.Base(f)]
+		if plain {
+			most = 300
+		}
 		switch {
 		case n == 0:
 			free++
@@ -54,9 +65,6 @@ func TestModelsDoNotAllocate(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d models allocate nothing", free, tried)
-	if !plain && free*10 < tried*7 {
-		t.Error("more than three in ten models allocate")
-	}
 }
 
 // allocations counts those of a run; ok is false for what does not run by itself, and for

@@ -210,32 +210,44 @@ func plainPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []flo
 
 // rowPacked is GemmPacked for a single row.
 func rowPacked(p *workers.Pool, g GemmParams, a []float32, b *PackedB, c []float32) {
-	panels, k := (g.N+colsPanel-1)/colsPanel, g.K
-	p.For((panels+1)/2, max(1, 1<<12/max(1, k)), func(lo, hi int) {
-		var acc [8]float32
-		for i := lo; i < hi; i++ {
-			n := 2 * i * colsPanel
-			second := min(2*i+1, panels-1) * colsPanel
-			microRow(k, a, b.data[n*k:][:colsPanel*k], b.data[second*k:][:colsPanel*k], &acc)
-			row := c[n:min(n+2*colsPanel, g.N)]
-			for j := range row {
-				v := acc[j]
-				if g.BiasM != nil {
-					v += g.BiasM[0]
-				}
-				if g.BiasN != nil {
-					v += g.BiasN[n+j]
-				}
-				if g.Accumulate {
-					v += row[j]
-				}
-				row[j] = v
+	panels := (g.N + colsPanel - 1) / colsPanel
+	workers.Do(p, (panels+1)/2, max(1, 1<<12/max(1, g.K)), rowArgs{g, a, b, c}, rowArgs.pairs)
+}
+
+// rowArgs is what a piece of a product of one row needs.
+type rowArgs struct {
+	g GemmParams
+	a []float32
+	b *PackedB
+	c []float32
+}
+
+// pairs computes pairs of panels lo to hi.
+func (q rowArgs) pairs(lo, hi int) {
+	g, k, panels := &q.g, q.g.K, (q.g.N+colsPanel-1)/colsPanel
+	var acc [8]float32
+	for i := lo; i < hi; i++ {
+		n := 2 * i * colsPanel
+		second := min(2*i+1, panels-1) * colsPanel
+		microRow(k, q.a, q.b.data[n*k:][:colsPanel*k], q.b.data[second*k:][:colsPanel*k], &acc)
+		row := q.c[n:min(n+2*colsPanel, g.N)]
+		for j := range row {
+			v := acc[j]
+			if g.BiasM != nil {
+				v += g.BiasM[0]
 			}
-			if g.Act.On {
-				clamp(row, g.Act)
+			if g.BiasN != nil {
+				v += g.BiasN[n+j]
 			}
+			if g.Accumulate {
+				v += row[j]
+			}
+			row[j] = v
 		}
-	})
+		if g.Act.On {
+			clamp(row, g.Act)
+		}
+	}
 }
 
 // tile multiplies m packed rows from row r on by columns n0 to n1.

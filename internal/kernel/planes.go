@@ -205,7 +205,7 @@ func strided[T any](dst, src []T, step int) {
 
 // planeImage convolves one image, given in frames or as it is.
 func (c *Conv) planeImage(p *workers.Pool, x, y []float32) {
-	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols)
+	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, c.f.Rate())
 	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, cut}, func(q planeArgs, lo, hi int) {
 		r, t := q.cut.rooms(), tiles.Get().(*simd.Tile)
 		for i := lo; i < hi; i++ {
@@ -266,13 +266,10 @@ type planeCut struct {
 }
 
 // cutPlanes cuts the work; k is the length of a patch, rows the height of a tile.
-func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int) planeCut {
+func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int, rate float64) planeCut {
 	area := s.OH * s.OW
 	q := planeCut{groups: s.Groups, all: (area + cols - 1) / cols, og: og, cols: cols}
-	jobs := 1
-	if p.Threads() > 1 {
-		jobs = max(1, min(4*p.Threads(), s.OC*k*area/jobWork))
-	}
+	jobs := jobsOf(p, s.OC*k*area, rate)
 	q.block = min(tileBlock, q.all)
 	if jobs > s.Groups {
 		q.block = max(1, min(q.block, q.all*s.Groups/jobs))

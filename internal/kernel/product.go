@@ -19,9 +19,6 @@ const (
 	// rowBlock bounds the rows of a pass: rowBlock·kBlock values of a stay in the
 	// second-level cache while the panels go by.
 	rowBlock = 160
-	// jobWork is the least number of multiplications that are worth a piece of work of
-	// their own: some 20 µs.
-	jobWork = 1 << 20
 )
 
 var tiles = sync.Pool{New: func() any { return new(simd.Tile) }}
@@ -47,6 +44,14 @@ func (b *panels) panel(i, cols, n int) (data []float32, step int) {
 	return b.data[i*b.next:], b.step
 }
 
+// jobsOf is the number of pieces into which to cut so many products, of which a thread computes rate in a nanosecond.
+func jobsOf(p *workers.Pool, products int, rate float64) int {
+	if p.Threads() == 1 {
+		return 1
+	}
+	return max(1, min(4*p.Threads(), products/workers.Grain(rate)))
+}
+
 // product is a matrix product in vectors; see [GemmParams].
 func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b panels, c []float32) {
 	ldc := or(g.LDC, g.N)
@@ -55,10 +60,7 @@ func product(p *workers.Pool, f *simd.Floats, g *GemmParams, a []float32, b pane
 		vec, elem = 1, or(g.LDA, g.M)
 	}
 	all := (g.N + f.Cols - 1) / f.Cols
-	jobs := max(1, min(4*p.Threads(), g.M*g.N*g.K/jobWork))
-	if p.Threads() == 1 {
-		jobs = 1
-	}
+	jobs := jobsOf(p, g.M*g.N*g.K, f.Rate())
 	// Work is cut by rows, if there are enough for whole tiles, else by panels.
 	tilesM := (g.M + f.Rows - 1) / f.Rows
 	byRows := min(jobs, tilesM)

@@ -43,3 +43,31 @@ func TestThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestJobs checks that work is cut by what it takes, and not at all where that is little.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	two := workers.New(2, nil)
+	t.Cleanup(two.Close)
+	const rate = 10
+	piece := workers.Grain(rate)
+	for _, c := range []struct {
+		name     string
+		pool     *workers.Pool
+		products int
+		want     int
+	}{
+		{"nothing", two, 0, 1},
+		{"less than two pieces", two, 2*piece - 1, 1},
+		{"two pieces", two, 2 * piece, 2},
+		{"much", two, 1000 * piece, 8},
+		{"one thread", nil, 1000 * piece, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := jobsOf(c.pool, c.products, rate); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}

@@ -39,7 +39,7 @@ func (p *PackedQ) Sums64(pool *workers.Pool, m int, x []int16, y []int64) {
 	// The rows of a piece stay in the first-level cache.
 	height := 4 * f.Rows
 	panels, blocks := (p.n+f.Cols-1)/f.Cols, (m+height-1)/height
-	workers.Do(pool, panels*blocks, max(1, jobWork/(p.k*f.Cols*height+1)), wideArgs{p, x, y, m, line, most, height, blocks}, wideArgs.blocksOf)
+	workers.Do(pool, panels*blocks, max(1, workers.Grain(f.Rate()/4)/(p.k*f.Cols*height+1)), wideArgs{p, x, y, m, line, most, height, blocks}, wideArgs.blocksOf)
 }
 
 // wideArgs is what a piece of a product with sums of 64 bits needs.

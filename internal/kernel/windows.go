@@ -76,8 +76,8 @@ func (g *ring[F]) line(s *ConvShape, oy int, offs []int, edge F, put func(dst []
 }
 
 // lineGrain is the number of lines of the output of [N,H,W,C] that are worth a piece of
-// work; line is the number of multiplications of one.
-func lineGrain(line int) int { return max(1, 1<<16/max(1, line)) }
+// work; line is the number of multiplications of one, of which a thread does some 20 in a nanosecond.
+func lineGrain(line int) int { return max(1, workers.Grain(20)/max(1, line)) }
 
 // images calls f with the lines of each image of lines lo to hi of all.
 func (s *ConvShape) images(lo, hi int, f func(n, lo, hi int)) {

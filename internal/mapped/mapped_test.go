@@ -21,7 +21,7 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	defer func() { _ = m.Close() }()
 	for _, c := range []struct {
 		name   string
 		lo, hi int

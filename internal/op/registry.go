@@ -3,6 +3,7 @@ package op
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -10,7 +11,7 @@ import (
 
 // Registry finds definitions.
 type Registry struct {
-	defs map[[2]string][]*Def // by domain and name, highest Since first
+	parts []*part
 	// Schemas are what the operators of the formats take, see [Registry.Check].
 	Schemas []*Schemas
 	// Widen makes the second stage of an operator on float32 convert what it is given, and asked for, in halves.
@@ -51,35 +52,66 @@ func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 	return nil
 }
 
+// part is some definitions of a registry.
+type part struct {
+	holds func(domain string) bool // whether it has definitions of a domain, nil for any
+	lists func() [][]Def           // asked once
+	once  sync.Once                // makes defs
+	defs  map[[2]string][]*Def     // by domain and name, highest Since first
+}
+
 // NewRegistry makes a registry of the given lists. A later definition with the
 // same domain, name and Since replaces an earlier one.
 func NewRegistry(lists ...[]Def) *Registry {
-	n := 0
-	for _, l := range lists {
-		n += len(l)
-	}
-	r := &Registry{defs: make(map[[2]string][]*Def, n)}
-	for _, l := range lists {
-		for i := range l {
-			d := &l[i]
-			k := [2]string{d.Domain, d.Name}
-			have := r.defs[k]
-			j, same := slices.BinarySearchFunc(have, d, func(e, d *Def) int { return cmp.Compare(d.Since, e.Since) })
-			if same {
-				have[j] = d
-				continue
-			}
-			r.defs[k] = slices.Insert(have, j, d)
-		}
-	}
+	r := &Registry{}
+	r.Later(nil, func() [][]Def { return lists })
 	return r
+}
+
+// Later adds definitions of domains that the registry has none of. They are made when one of these is first looked for:
+// there are many, and most models are of one format. holds tells which domains these are, nil stands for all.
+func (r *Registry) Later(holds func(domain string) bool, lists func() [][]Def) {
+	r.parts = append(r.parts, &part{holds: holds, lists: lists})
+}
+
+// all is the definitions of the part.
+func (p *part) all() map[[2]string][]*Def {
+	p.once.Do(func() {
+		lists, n := p.lists(), 0
+		for _, l := range lists {
+			n += len(l)
+		}
+		p.defs = make(map[[2]string][]*Def, n)
+		for _, l := range lists {
+			for i := range l {
+				p.add(&l[i])
+			}
+		}
+	})
+	return p.defs
+}
+
+func (p *part) add(d *Def) {
+	k := [2]string{d.Domain, d.Name}
+	have := p.defs[k]
+	j, same := slices.BinarySearchFunc(have, d, func(e, d *Def) int { return cmp.Compare(d.Since, e.Since) })
+	if same {
+		have[j] = d
+		return
+	}
+	p.defs[k] = slices.Insert(have, j, d)
 }
 
 // Find returns the definition for an operator at a version, nil if there is none.
 func (r *Registry) Find(domain, name string, version int) *Def {
-	for _, d := range r.defs[[2]string{domain, name}] {
-		if version >= d.Since && (d.Until == 0 || version <= d.Until) {
-			return d
+	for _, p := range r.parts {
+		if p.holds != nil && !p.holds(domain) {
+			continue
+		}
+		for _, d := range p.all()[[2]string{domain, name}] {
+			if version >= d.Since && (d.Until == 0 || version <= d.Until) {
+				return d
+			}
 		}
 	}
 	return nil
@@ -88,8 +120,10 @@ func (r *Registry) Find(domain, name string, version int) *Def {
 // All lists every definition by domain, name and version.
 func (r *Registry) All() []*Def {
 	var out []*Def
-	for _, l := range r.defs {
-		out = append(out, l...)
+	for _, p := range r.parts {
+		for _, l := range p.all() {
+			out = append(out, l...)
+		}
 	}
 	slices.SortFunc(out, func(a, b *Def) int {
 		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Since, b.Since))

@@ -43,6 +43,11 @@ type Schemas struct {
 
 	mu     sync.Mutex
 	parsed map[schemaKey]*schema
+
+	// Of a table that is read late.
+	holds func(domain string) bool
+	text  string
+	once  sync.Once
 }
 
 type schemaLine struct {
@@ -123,7 +128,45 @@ func (s typeSet) String() string {
 // are required. Lines of the same operator and version are forms of which any one
 // must fit.
 func ParseSchemas(text string, refuse func(format string, args ...any) error) (*Schemas, error) {
-	s := &Schemas{refuse: refuse, sets: map[string]typeSet{}, lines: map[[2]string][]schemaLine{}, parsed: map[schemaKey]*schema{}}
+	s := &Schemas{refuse: refuse}
+	if err := s.read(text); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// LateSchemas is ParseSchemas for a table of the program, which is read when an operator of one of its domains is first
+// asked for; holds tells which these are. A table that has a fault panics then.
+func LateSchemas(text string, holds func(domain string) bool, refuse func(format string, args ...any) error) *Schemas {
+	return &Schemas{refuse: refuse, text: text, holds: holds}
+}
+
+// ready reads a late table if it has a domain, and tells whether it has.
+func (s *Schemas) ready(domain string) bool {
+	if s.holds == nil {
+		return true
+	}
+	if !s.holds(domain) {
+		return false
+	}
+	s.late()
+	return true
+}
+
+// late reads a late table.
+func (s *Schemas) late() {
+	s.once.Do(func() {
+		if s.holds == nil {
+			return
+		}
+		if err := s.read(s.text); err != nil {
+			panic("op: " + err.Error())
+		}
+	})
+}
+
+func (s *Schemas) read(text string) error {
+	s.sets, s.lines, s.parsed = map[string]typeSet{}, map[[2]string][]schemaLine{}, map[schemaKey]*schema{}
 	domain, at := "", 0
 	for line := range strings.Lines(text) {
 		at++
@@ -136,7 +179,7 @@ func ParseSchemas(text string, refuse func(format string, args ...any) error) (*
 			name, types, _ := strings.Cut(line[1:], "=")
 			set, err := s.set(strings.TrimSpace(types))
 			if err != nil {
-				return nil, fmt.Errorf("line %d: %w", at, err)
+				return fmt.Errorf("line %d: %w", at, err)
 			}
 			s.sets[strings.TrimSpace(name)] = set
 		default:
@@ -144,13 +187,13 @@ func ParseSchemas(text string, refuse func(format string, args ...any) error) (*
 			name, since, _ := strings.Cut(head, " ")
 			v, err := strconv.Atoi(since)
 			if err != nil {
-				return nil, fmt.Errorf("line %d: %q is no version", at, since)
+				return fmt.Errorf("line %d: %q is no version", at, since)
 			}
 			k := [2]string{domain, name}
 			s.lines[k] = append(s.lines[k], schemaLine{v, body})
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // set reads types joined by bars.
@@ -172,7 +215,11 @@ func (s *Schemas) set(text string) (typeSet, error) {
 
 // Validate parses every line.
 func (s *Schemas) Validate() error {
+	s.late()
 	for k, lines := range s.lines {
+		if s.holds != nil && !s.holds(k[0]) {
+			return fmt.Errorf("%s %s: nobody asks for the domain here", k[0], k[1])
+		}
 		for _, l := range lines {
 			if _, err := s.parse(lines, l.since); err != nil {
 				return fmt.Errorf("%s %s %d: %w", k[0], k[1], l.since, err)
@@ -190,6 +237,9 @@ func (s *Schemas) Has(domain, name string, version int) bool {
 // find returns the schema that holds for an operator at a version, nil for none. Some
 // files use an operator in older versions than its first: they mean that one.
 func (s *Schemas) find(domain, name string, version int) *schema {
+	if !s.ready(domain) {
+		return nil
+	}
 	lines := s.lines[[2]string{domain, name}]
 	if len(lines) == 0 {
 		return nil

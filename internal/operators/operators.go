@@ -5,6 +5,7 @@ import (
 	_ "embed" // the tables
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/graph"
 	liteactivation "github.com/opmeter/opmeter/internal/liteop/activation"
 	litearith "github.com/opmeter/opmeter/internal/liteop/arith"
 	litearray "github.com/opmeter/opmeter/internal/liteop/array"
@@ -54,27 +55,32 @@ var tfliteSchema string
 //go:embed foreign.schema
 var foreignSchema string
 
-// schemas are the tables of what operators take, parsed once for all registries.
+// schemas are the tables of what operators take, read once for all registries.
 var schemas = sync.OnceValue(func() []*op.Schemas {
-	parse := func(name, text string, refuse func(string, ...any) error) *op.Schemas {
-		s, err := op.ParseSchemas(text, refuse)
-		if err != nil {
-			panic("operators: " + name + ": " + err.Error())
-		}
-		return s
-	}
-	o := parse("onnx.schema", onnxSchema, op.Malformed)
+	o := op.LateSchemas(onnxSchema, others, op.Malformed)
 	o.Elem = onnx.ElemType
-	return []*op.Schemas{o, parse("tflite.schema", tfliteSchema, op.Unsupported), parse("foreign.schema", foreignSchema, op.Unsupported)}
+	return []*op.Schemas{o, op.LateSchemas(tfliteSchema, lite, op.Unsupported), op.LateSchemas(foreignSchema, others, op.Unsupported)}
 })
+
+// lite tells the domains of TFLite from all others.
+func lite(domain string) bool { return domain == graph.TFLite || domain == graph.TFLiteCustom }
+
+func others(domain string) bool { return !lite(domain) }
 
 // Registry returns all operators of all formats, with the tables of what they take.
 func Registry() *op.Registry {
-	r := op.NewRegistry(
-		litearray.Defs(), litecontrol.Defs(), liteactivation.Defs(), litearith.Defs(), liteconv.Defs(), litematmul.Defs(), litepool.Defs(), litequant.Defs(), litereduce.Defs(), literecurrent.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
-		onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxmatmul.Defs(), onnxconv.Defs(), onnxpool.Defs(), onnxnorm.Defs(), onnxloss.Defs(), onnxattention.Defs(), onnxrecurrent.Defs(), onnxresize.Defs(), onnxcontrib.Defs(),
-		onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
-	)
+	r := op.NewRegistry()
+	r.Later(lite, func() [][]op.Def {
+		return [][]op.Def{
+			litearray.Defs(), litecontrol.Defs(), liteactivation.Defs(), litearith.Defs(), liteconv.Defs(), litematmul.Defs(), litepool.Defs(), litequant.Defs(), litereduce.Defs(), literecurrent.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs(), litewise.Defs(),
+		}
+	})
+	r.Later(others, func() [][]op.Def {
+		return [][]op.Def{
+			onnxarray.Defs(), onnxcontrol.Defs(), onnximage.Defs(), onnxindex.Defs(), onnxwise.Defs(), onnxquant.Defs(), onnxreduce.Defs(), onnxml.Defs(), onnxmatmul.Defs(), onnxconv.Defs(), onnxpool.Defs(), onnxnorm.Defs(), onnxloss.Defs(), onnxattention.Defs(), onnxrecurrent.Defs(), onnxresize.Defs(), onnxcontrib.Defs(),
+			onnxrandom.Defs(), onnxsignal.Defs(), onnxtext.Defs(), onnxtraining.Defs(),
+		}
+	})
 	r.Schemas = schemas()
 	r.Widen = elem.Widen
 	return r

@@ -58,3 +58,18 @@ func TestWrongTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestFound checks that each definition is found in the part of the registry that its domain leads to.
+func TestFound(t *testing.T) {
+	t.Parallel()
+	r := Registry()
+	all := r.All()
+	if len(all) < 600 {
+		t.Errorf("%d definitions", len(all))
+	}
+	for _, d := range all {
+		if r.Find(d.Domain, d.Name, d.Since) != d {
+			t.Errorf("%q %s %d is not found", d.Domain, d.Name, d.Since)
+		}
+	}
+}

@@ -55,6 +55,13 @@ type job struct {
 // wake it.
 const watchTime = 30 * time.Microsecond
 
+// Piece is the least work that is worth a piece of its own, in nanoseconds: a worker that watches begins within a
+// tenth of it.
+const Piece = 5000
+
+// Grain is how many items make a piece of work, when a thread does so many of them in a nanosecond.
+func Grain(rate float64) int { return max(1, int(Piece*rate)) }
+
 // New starts threads-1 workers. start, if not nil, runs first on each
 // worker's thread (to pin it); worker numbers begin at 1.
 func New(threads int, start func(worker int)) *Pool {

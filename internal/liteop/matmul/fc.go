@@ -202,11 +202,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 
 // packedFC multiplies with the weights packed.
 func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, w []int16, zero int32, q *kernel.Requant) op.Run {
-	wide := make([]int32, len(w))
-	for i, v := range w {
-		wide[i] = int32(v)
-	}
-	packed.Fill(wide, s.in, 1)
+	kernel.FillQ(c.Pool, packed, w, 0, s.in, 1)
 	c.Kernel = packed.Name()
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)

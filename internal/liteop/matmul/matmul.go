@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // matmul is a batch of products of m×k by k×n matrices.
@@ -307,12 +308,19 @@ func (w *wide) run(c *op.Call, put func(i int, acc int64)) {
 			w.at = at
 		}
 		w.packed.Sums64(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], w.sums)
-		c.Pool.For(size, layer.Grain/8, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				put(b*size+i, w.sums[i])
+		workers.Do(c.Pool, size, layer.Grain/8, wideSums{put, w.sums, b * size}, func(q wideSums, lo, hi int) {
+			for i, v := range q.sums[lo:hi] {
+				q.put(q.at+lo+i, v)
 			}
 		})
 	}
+}
+
+// wideSums is what a piece of handing over sums needs, which are those from number at on.
+type wideSums struct {
+	put  func(i int, acc int64)
+	sums []int64
+	at   int
 }
 
 // offsetDot is the sum of (x-zx)·(y-zy).

@@ -20,6 +20,12 @@ type detection struct {
 	regular                                bool
 	least, limit                           float32
 	scale                                  [4]float32 // y, x, h, w
+
+	// Rooms of a run, kept: it must not allocate.
+	best                    []float32
+	order, kept, classOrder []int
+	gone                    []bool
+	list                    []found
 }
 
 func detectionOf(c *op.Call) (d detection, err error) {
@@ -121,15 +127,16 @@ func (d *detection) decode(boxes []box, code, anchors []float32, width int) {
 // keep suppresses boxes of one list of scores and returns at most `most`, best
 // first.
 func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int {
-	var order []int
+	order := d.order[:0]
 	for i := range boxes {
 		if score(i) >= d.least {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
-	gone := make([]bool, len(order))
-	var kept []int
+	d.order, d.gone = order, slices.Grow(d.gone[:0], len(order))
+	gone, kept := d.gone[:len(order)], d.kept[:0]
+	clear(gone)
 	for i, k := range order {
 		if len(kept) >= most {
 			break
@@ -144,6 +151,7 @@ func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int
 			}
 		}
 	}
+	d.kept = kept
 	return kept
 }
 
@@ -151,14 +159,16 @@ func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int
 func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 	first := columns - d.classes // a background class may come before the others
 	per := min(d.classesPerBox, d.classes)
-	best := make([]float32, len(boxes))
+	d.best = slices.Grow(d.best[:0], len(boxes))[:len(boxes)]
+	best := d.best
 	for i := range best {
 		best[i] = slices.Max(scores[i*columns+first:][:d.classes])
 	}
-	var list []found
+	list := d.list[:0]
+	d.classOrder = slices.Grow(d.classOrder[:0], d.classes)
 	for _, b := range d.keep(boxes, func(i int) float32 { return best[i] }, d.most) {
 		row := scores[b*columns+first:][:d.classes]
-		order := make([]int, d.classes)
+		order := d.classOrder[:d.classes]
 		for k := range order {
 			order[k] = k
 		}
@@ -167,13 +177,14 @@ func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 			list = append(list, found{b, k, row[k]})
 		}
 	}
+	d.list = list
 	return list
 }
 
 // byClass suppresses within each class and takes the best of all.
 func (d *detection) byClass(boxes []box, scores []float32, columns int) []found {
 	first := columns - d.classes
-	var list []found
+	list := d.list[:0]
 	for k := range d.classes {
 		score := func(i int) float32 { return scores[i*columns+first+k] }
 		for _, b := range d.keep(boxes, score, d.perClass) {
@@ -182,6 +193,7 @@ func (d *detection) byClass(boxes []box, scores []float32, columns int) []found 
 		slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.score, a.score) })
 		list = list[:min(len(list), d.most)]
 	}
+	d.list = list
 	return list
 }
 

@@ -53,24 +53,24 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	version := c.Node.Version
+	var numbers []float64 // kept: a run must not allocate
+	var at []int
 	return func(c *op.Call) error {
-		at, err := hot(c.In[0], c.Out[0].Shape[a], layout.Inner(c.Out[0].Shape, a), version)
-		if err != nil {
+		if !c.In[0].Type.IsNumber() {
+			_, err := tensor.All[float64](c.In[0])
 			return err
 		}
+		numbers = slices.Grow(numbers[:0], c.In[0].Len())[:c.In[0].Len()]
+		tensor.Read(numbers, c.In[0], 0)
+		at = hot(at[:0], numbers, c.Out[0].Shape[a], layout.Inner(c.Out[0].Shape, a), version)
 		v := layout.Of(c.In[2]) // off, on
 		return layout.OneHot(c, v.From(1), v, at)
 	}, nil
 }
 
-// hot returns the output offsets that get the "on" value. Indices outside the
+// hot appends the output offsets that get the "on" value. Indices outside the
 // depth have none; before version 11 neither have negative ones.
-func hot(x *tensor.Tensor, depth, inner, version int) ([]int, error) {
-	v, err := tensor.All[float64](x)
-	if err != nil {
-		return nil, err
-	}
-	at := make([]int, 0, len(v))
+func hot(at []int, v []float64, depth, inner, version int) []int {
 	for i, f := range v {
 		if !(f > -1-float64(depth) && f < float64(depth)) {
 			continue
@@ -83,7 +83,7 @@ func hot(x *tensor.Tensor, depth, inner, version int) ([]int, error) {
 			at = append(at, layout.Hot(i, k, depth, inner))
 		}
 	}
-	return at, nil
+	return at
 }
 
 func inferNonZero(c *op.Call) error {

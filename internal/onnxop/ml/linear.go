@@ -64,15 +64,13 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *op.Call) error {
-		return eachRow(c, l.targets, func(i int, x, s []float64, _ []bool) {
-			l.scores(x, s)
-			post.apply(s)
-			for j, v := range s {
-				tensor.Put(c.Out[0], i*l.targets+j, v)
-			}
-		})
-	}, nil
+	return eachRow(c, l.targets, func(c *op.Call, i int, x, s []float64, _ []bool) {
+		l.scores(x, s)
+		post.apply(s)
+		for j, v := range s {
+			tensor.Put(c.Out[0], i*l.targets+j, v)
+		}
+	}), nil
 }
 
 // classes is the width of a linear classifier's scores: with one row of
@@ -106,34 +104,32 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	names := classLabels(c)
-	return func(c *op.Call) error {
-		return eachRow(c, targets, func(i int, x, s []float64, _ []bool) {
-			l.scores(x, s)
-			k := 0
+	return eachRow(c, targets, func(c *op.Call, i int, x, s []float64, _ []bool) {
+		l.scores(x, s)
+		k := 0
+		for j, v := range s {
+			if v > s[k] {
+				k = j
+			}
+		}
+		if width != targets {
+			k = 0
+			if s[0] > 0 {
+				k = 1
+			}
+			// One score decides between two classes.
+			if post == logistic {
+				s[0] = sigmoid(s[0])
+			}
+			s = []float64{1 - s[0], s[0]}
+		} else {
+			post.apply(s)
+		}
+		names.write(c.Out[0], i, k)
+		if c.Wants(1) {
 			for j, v := range s {
-				if v > s[k] {
-					k = j
-				}
+				tensor.Put(c.Out[1], i*width+j, v)
 			}
-			if width != targets {
-				k = 0
-				if s[0] > 0 {
-					k = 1
-				}
-				// One score decides between two classes.
-				if post == logistic {
-					s[0] = sigmoid(s[0])
-				}
-				s = []float64{1 - s[0], s[0]}
-			} else {
-				post.apply(s)
-			}
-			names.write(c.Out[0], i, k)
-			if c.Wants(1) {
-				for j, v := range s {
-					tensor.Put(c.Out[1], i*width+j, v)
-				}
-			}
-		})
-	}, nil
+		}
+	}), nil
 }

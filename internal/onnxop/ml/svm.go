@@ -93,24 +93,22 @@ func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 	if len(m.vectors) != m.count*m.features || len(m.coefficients) != m.count || len(m.rho) < 1 {
 		return nil, fmt.Errorf("%d coefficients, %d support values, %d rho for %d features", len(m.coefficients), len(m.vectors), len(m.rho), m.features)
 	}
-	return func(c *op.Call) error {
-		return eachRow(c, 1, func(i int, x, s []float64, _ []bool) {
-			v := m.rho[0]
-			for k, w := range m.coefficients {
-				v += w * m.similarity(m.vector(k), x)
+	return eachRow(c, 1, func(c *op.Call, i int, x, s []float64, _ []bool) {
+		v := m.rho[0]
+		for k, w := range m.coefficients {
+			v += w * m.similarity(m.vector(k), x)
+		}
+		s[0] = v
+		if oneClass {
+			s[0] = 1
+			if v <= 0 {
+				s[0] = -1
 			}
-			s[0] = v
-			if oneClass {
-				s[0] = 1
-				if v <= 0 {
-					s[0] = -1
-				}
-			} else {
-				m.post.apply(s)
-			}
-			tensor.Put(c.Out[0], i, s[0])
-		})
-	}, nil
+		} else {
+			m.post.apply(s)
+		}
+		tensor.Put(c.Out[0], i, s[0])
+	}), nil
 }
 
 // svmClassifier votes between pairs of classes, or scores classes directly when
@@ -192,17 +190,15 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	width := s.width()
-	return func(c *op.Call) error {
-		return eachRow(c, width, func(i int, x, _ []float64, _ []bool) {
-			k, out := s.classify(x)
-			s.write(c.Out[0], i, k)
-			if c.Wants(1) {
-				for j := range width {
-					tensor.Put(c.Out[1], i*width+j, out[j])
-				}
+	return eachRow(c, width, func(c *op.Call, i int, x, _ []float64, _ []bool) {
+		k, out := s.classify(x)
+		s.write(c.Out[0], i, k)
+		if c.Wants(1) {
+			for j := range width {
+				tensor.Put(c.Out[1], i*width+j, out[j])
 			}
-		})
-	}, nil
+		}
+	}), nil
 }
 
 func (s *svmClassifier) classify(x []float64) (int, []float64) {

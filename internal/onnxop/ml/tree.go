@@ -243,23 +243,37 @@ func (f *forest) readVotes(c *op.Call, prefix string, at map[[2]int]int) error {
 	return nil
 }
 
-// eachRow runs f over the rows of input 0 in parallel, with scratch scores.
-func eachRow(c *op.Call, targets int, f func(i int, x, s []float64, seen []bool)) error {
-	n, features, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
-	x, err := numbers(nil, c.In[0])
-	if err != nil {
-		return err
-	}
-	c.Pool.For(n, 16, func(lo, hi int) {
-		s, seen := make([]float64, targets, targets+1), make([]bool, targets)
+// eachRow makes the run that calls f for the rows of input 0 in parallel, with scratch scores.
+func eachRow(c *op.Call, targets int, f func(c *op.Call, i int, x, s []float64, seen []bool)) op.Run {
+	// Made once, as the closure below: a run must not allocate.
+	var call *op.Call
+	var x []float64
+	var features int
+	var scores []float64
+	var voted []bool
+	work := func(worker, lo, hi int) {
+		s, seen := scores[worker*(targets+1):][:targets:targets+1], voted[worker*targets:][:targets]
 		for i := lo; i < hi; i++ {
-			f(i, x[i*features:][:features], s, seen)
+			f(call, i, x[i*features:][:features], s, seen)
 		}
-	})
-	return nil
+	}
+	return func(c *op.Call) error {
+		n, width, err := rows(c.In[0])
+		if err != nil {
+			return err
+		}
+		features = width
+		if x, err = numbers(x, c.In[0]); err != nil {
+			return err
+		}
+		if n > 0 && scores == nil {
+			threads := c.Pool.Threads()
+			scores, voted = make([]float64, threads*(targets+1)), make([]bool, threads*targets)
+		}
+		call = c
+		c.Pool.ForWorker(n, 16, work)
+		return nil
+	}
 }
 
 func checkFeatures(c *op.Call, need int) error {

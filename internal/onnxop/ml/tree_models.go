@@ -46,36 +46,34 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 		t.positive = t.positive && v.weight >= 0
 	}
 	t.binary = f.targets == 2 && len(ids) == 1
-	return func(c *op.Call) error {
-		return eachRow(c, f.targets, func(i int, x, s []float64, seen []bool) {
-			f.scores(x, s, seen)
-			var k int
-			if f.targets > 2 {
-				for j, b := range f.base {
-					if j < len(s) {
-						s[j] += b
-						seen[j] = true
-					}
-				}
-				k = best(s, seen)
-				f.post.apply(s)
-			} else {
-				k, s = t.two(s, seen)
-			}
-			if l.len() == 1 && l.kind() == tensor.Int64 {
-				tensor.Of[int64](c.Out[0])[i] = int64(k) // a single label is not used
-			} else {
-				l.write(c.Out[0], i, k)
-			}
-			if c.Wants(1) {
-				for j := range f.targets {
-					if j < len(s) {
-						tensor.Put(c.Out[1], i*f.targets+j, s[j])
-					}
+	return eachRow(c, f.targets, func(c *op.Call, i int, x, s []float64, seen []bool) {
+		f.scores(x, s, seen)
+		var k int
+		if f.targets > 2 {
+			for j, b := range f.base {
+				if j < len(s) {
+					s[j] += b
+					seen[j] = true
 				}
 			}
-		})
-	}, nil
+			k = best(s, seen)
+			f.post.apply(s)
+		} else {
+			k, s = t.two(s, seen)
+		}
+		if l.len() == 1 && l.kind() == tensor.Int64 {
+			tensor.Of[int64](c.Out[0])[i] = int64(k) // a single label is not used
+		} else {
+			l.write(c.Out[0], i, k)
+		}
+		if c.Wants(1) {
+			for j := range f.targets {
+				if j < len(s) {
+					tensor.Put(c.Out[1], i*f.targets+j, s[j])
+				}
+			}
+		}
+	}), nil
 }
 
 // best is the class with the highest score among those that had votes.
@@ -183,18 +181,16 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 	default:
 		return nil, fmt.Errorf("aggregate_function %q", f.aggregate)
 	}
-	return func(c *op.Call) error {
-		return eachRow(c, f.targets, func(i int, x, s []float64, seen []bool) {
-			f.scores(x, s, seen)
-			for j, b := range f.base {
-				s[j] += b
-			}
-			f.post.apply(s)
-			for j, v := range s {
-				tensor.Put(c.Out[0], i*f.targets+j, v)
-			}
-		})
-	}, nil
+	return eachRow(c, f.targets, func(c *op.Call, i int, x, s []float64, seen []bool) {
+		f.scores(x, s, seen)
+		for j, b := range f.base {
+			s[j] += b
+		}
+		f.post.apply(s)
+		for j, v := range s {
+			tensor.Put(c.Out[0], i*f.targets+j, v)
+		}
+	}), nil
 }
 
 // prepareTreeEnsemble reads version 5's layout: branches and leaves are listed

@@ -1,0 +1,59 @@
+package kernel
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/workers"
+	"pgregory.net/rapid"
+)
+
+// TestFillQ checks that weights are packed alike from every type, from rows and from columns, by any number of threads.
+func TestFillQ(t *testing.T) {
+	t.Parallel()
+	pool := workers.New(3, nil)
+	t.Cleanup(pool.Close)
+	rapid.Check(t, func(t *rapid.T) {
+		n, k, m := rapid.IntRange(1, 150).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "k"), rapid.IntRange(1, 5).Draw(t, "m")
+		zero := rapid.Int32Range(-3, 130).Draw(t, "zero")
+		narrow := rapid.SliceOfN(rapid.Int8Range(-120, 120), n*k, n*k).Draw(t, "w")
+		x := rapid.SliceOfN(rapid.Uint8(), m*k, m*k).Draw(t, "x")
+		vec, elem := k, 1
+		if rapid.Bool().Draw(t, "columns") {
+			vec, elem = 1, n
+		}
+		lifted, short, bytes := make([]int32, n*k), make([]int16, n*k), make([]uint8, n*k)
+		for i, v := range narrow {
+			lifted[i], short[i], bytes[i] = int32(v)-zero, int16(v), uint8(int(v)+128)
+		}
+		tables := make([]ByteTable, 1)
+		tables[0].Fill(false, 7)
+		product := func(fill func(p *PackedQ)) []int32 {
+			p, y := NewPackedQ(n, k), make([]int32, m*n)
+			fill(p)
+			GemmQ(nil, m, x, tables, p, y)
+			return y
+		}
+		want := make([]int32, m*n)
+		for i := range m {
+			for j := range n {
+				for s := range k {
+					want[i*n+j] += (int32(x[i*k+s]) - 7) * lifted[j*vec+s*elem]
+				}
+			}
+		}
+		for _, c := range []struct {
+			name string
+			fill func(p *PackedQ)
+		}{
+			{"int32", func(p *PackedQ) { p.Fill(lifted, vec, elem) }},
+			{"int16", func(p *PackedQ) { FillQ(nil, p, short, zero, vec, elem) }},
+			{"int8", func(p *PackedQ) { FillQ(pool, p, narrow, zero, vec, elem) }},
+			{"uint8", func(p *PackedQ) { FillQ(pool, p, bytes, zero+128, vec, elem) }},
+		} {
+			if got := product(c.fill); !slices.Equal(got, want) {
+				t.Fatalf("%s: got %v, want %v", c.name, got, want)
+			}
+		}
+	})
+}
