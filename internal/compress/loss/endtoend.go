@@ -112,11 +112,12 @@ func runAll(ctx context.Context, m *graph.Model, data *samples.Set, threads int,
 		return err
 	}
 	defer s.Close()
+	keeps := stateful(m)
 	for run := range data.Runs() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := start(s, data.Inputs(run), run); err != nil {
+		if err := start(s, data.Inputs(run), keeps && run > 0); err != nil {
 			return err
 		}
 		if err := s.Run(ctx); err != nil {
@@ -381,12 +382,13 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 		return fmt.Errorf("layer %q: %w", l.Name, err)
 	}
 	defer s.Close()
+	keeps := stateful(a.model)
 	for run := range hi - lo {
 		if !take(run) {
 			a.cause = study.Unrun
 			return nil
 		}
-		if err := start(s, ins, run); err != nil {
+		if err := start(s, ins, keeps && run > 0); err != nil {
 			return err
 		}
 		if err := s.Run(ctx); err != nil {

@@ -138,7 +138,7 @@ func outputsBy(t testing.TB, m *graph.Model, s *samples.Set) []float64 {
 	defer e.Close()
 	var out []float64
 	for run := range s.Runs() {
-		if err := start(e, s.Inputs(run), run); err != nil {
+		if err := start(e, s.Inputs(run), run > 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Run(context.Background()); err != nil {

@@ -26,6 +26,8 @@ type moments struct {
 	// few gathers inputs of runs that have few, row by row.
 	few   []float32
 	fewIn int // group
+	// lag has the channels of a depthwise convolution.
+	lag *lags
 	// chunks are the inputs, a column a row.
 	chunks []chunk
 
@@ -44,9 +46,6 @@ type chunk struct {
 
 // flushAt bounds the inputs that are summed in single precision.
 const flushAt = 2048
-
-// block is the number of columns whose products with all before them are computed at once.
-const block = 96
 
 func newMoments(groups, cols int, pool *workers.Pool) *moments {
 	return &moments{groups: groups, cols: cols, pool: pool, total: make([]float64, groups*cols)}
@@ -218,8 +217,8 @@ func (m *moments) flush() {
 	m.pool.For(m.cols, 16, func(lo, hi int) {
 		at := lo * (lo + 1) / 2
 		for i := lo; i < hi; i++ {
-			row := m.part[i*m.cols:][:i+1]
-			for j, v := range row {
+			row := m.part[i*m.pitch():][:m.pitch()]
+			for j, v := range row[:i+1] {
 				sum[at+j] += float64(v)
 			}
 			clear(row)
@@ -232,17 +231,14 @@ func (m *moments) flush() {
 // triangle adds products of columns to part: of n inputs, which are the columns of x, or where byRow its rows.
 func (m *moments) triangle(x []float32, stride, n int, byRow bool) {
 	if m.part == nil {
-		m.part = make([]float32, m.cols*m.cols)
+		m.part = make([]float32, m.cols*m.pitch())
 	}
-	for lo := 0; lo < m.cols; lo += block {
-		hi := min(lo+block, m.cols)
-		p := kernel.GemmParams{M: hi - lo, N: hi, K: n, LDA: stride, LDB: stride, LDC: m.cols, Accumulate: true, TransA: byRow, TransB: !byRow}
-		from := lo
-		if !byRow {
-			from = lo * stride
-		}
-		kernel.Gemm(m.pool, p, x[from:], x, m.part[lo*m.cols:])
-	}
+	kernel.Symmetric(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
+}
+
+// pitch is the length of a row of part.
+func (m *moments) pitch() int {
+	return (m.cols + kernel.SymmetricStep - 1) / kernel.SymmetricStep * kernel.SymmetricStep
 }
 
 // done ends the sums.
@@ -250,7 +246,10 @@ func (m *moments) done() {
 	if m.sum != nil && (m.pending > 0 || len(m.few) > 0) {
 		m.flush()
 	}
-	m.part, m.few = nil, nil
+	if m.lag != nil {
+		m.lag.flush(m)
+	}
+	m.part, m.few, m.lag = nil, nil, nil
 }
 
 // square is the matrix of a group in single precision, in full.
@@ -275,6 +274,14 @@ func (m *moments) square(group int, dst []float32) []float32 {
 // diagonal is the sum over runs of the squares of columns, of all groups.
 func (m *moments) diagonal() []float64 {
 	out := make([]float64, m.groups*m.cols)
+	if m.sum != nil {
+		for g, sum := range m.sum {
+			for c := range m.cols {
+				out[g*m.cols+c] = sum[c*(c+1)/2+c]
+			}
+		}
+		return out
+	}
 	for _, e := range m.energy {
 		for i, v := range e {
 			out[i] += float64(v)
