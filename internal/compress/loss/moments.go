@@ -259,6 +259,11 @@ func (m *moments) square(group int, dst []float32) []float32 {
 		dst = make([]float32, d*d)
 	}
 	dst = dst[:d*d]
+	if m.kept {
+		x, n := m.inputs(group)
+		kernel.Gemm(m.pool, kernel.GemmParams{M: d, N: d, K: n, TransB: true}, x, x, dst)
+		return dst
+	}
 	sum := m.sum[group]
 	at := 0
 	for i := range d {

@@ -224,7 +224,7 @@ func (u *unit) first(v values, runs, limit int) {
 			n += t.Len() / max(1, p.layer.Channels*p.layer.Groups) * runs
 		}
 	}
-	few := n*4 < u.m.cols || momentBytes(u.m.groups, u.m.cols) > limit
+	few := n*16 < u.m.cols || momentBytes(u.m.groups, u.m.cols) > limit
 	u.m.kept = few && !u.m.counts && !u.m.squares && u.products[0].kind != table
 	if u.m.kept && 4*n*u.m.cols*u.m.groups > limit {
 		u.failed = errors.New("needs more memory than the limit")
