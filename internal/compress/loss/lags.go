@@ -216,6 +216,14 @@ func (s *lags) sums(g int, whole, edge []float64) {
 		off := k.dy*s.pitch + k.dx
 		t := float32(0)
 		for at := 0; at < n; at += s.size {
+			if b != nil && r.x1-r.x0 == 1 { // a column
+				i := at + r.y0*s.pitch + r.x0
+				for range r.y1 - r.y0 {
+					t += a[i] * b[i+off]
+					i += s.pitch
+				}
+				continue
+			}
 			for y := r.y0; y < r.y1; y++ {
 				line := at + y*s.pitch
 				if b == nil {
@@ -224,7 +232,7 @@ func (s *lags) sums(g int, whole, edge []float64) {
 					}
 					continue
 				}
-				x := b[line+off+r.x0:]
+				x := b[line+off+r.x0:][:r.x1-r.x0]
 				for c, v := range a[line+r.x0 : line+r.x1] {
 					t += v * x[c]
 				}

@@ -37,7 +37,7 @@ type member struct {
 }
 
 // slots bounds the number of groups of runs for intervals.
-const slots = 256
+const slots = 64
 
 // slotOf is the slot of a run of n.
 func slotOf(run, n int) int {
@@ -165,6 +165,7 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 	for _, u := range us {
 		l := u.layers[0].layer
 		u.m = newMoments(l.Groups, l.Cols, j.pool)
+		u.m.runs = j.Data.Runs()
 		u.m.counts, u.m.squares = u.products[0].kind == table, squares
 		if u.m.counts {
 			u.m.squares = true
@@ -224,7 +225,7 @@ func (u *unit) first(v values, runs, limit int) {
 			n += t.Len() / max(1, p.layer.Channels*p.layer.Groups) * runs
 		}
 	}
-	few := n*16 < u.m.cols || momentBytes(u.m.groups, u.m.cols) > limit
+	few := n*4 < u.m.cols || momentBytes(u.m.groups, u.m.cols) > limit
 	u.m.kept = few && !u.m.counts && !u.m.squares && u.products[0].kind != table
 	if u.m.kept && 4*n*u.m.cols*u.m.groups > limit {
 		u.failed = errors.New("needs more memory than the limit")

@@ -89,12 +89,11 @@ func (x *matrix) spread(fall []uint16, levels int, seed uint64) (lo, hi []float6
 			gone[k*d+i] += v
 		}
 	}
-	energy := make([]float32, slots*d)
-	for i, e := range x.energy {
-		copy(energy[i*d:], e)
+	if x.flat == nil {
+		x.flat = slices.Concat(x.energy...)
 	}
 	share := make([]float32, slots*(levels+1))
-	kernel.Gemm(x.pool, kernel.GemmParams{M: slots, N: levels + 1, K: d, TransB: true}, energy, gone, share)
+	kernel.Gemm(x.pool, kernel.GemmParams{M: slots, N: levels + 1, K: d, TransB: true}, x.flat, gone, share)
 	return factors(x, share, slots, levels, seed)
 }
 
