@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/weights"
@@ -61,45 +62,106 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 		}
 		seen[c.Layer.Value] = true
 	}
-	e := newEdit(raised(m, changes))
+	mats := make([][]float32, len(changes))
 	for i := range changes {
 		c, f := &changes[i], &effects[i]
 		for _, n := range c.Layer.Nodes {
-			f.Nodes = append(f.Nodes, e.g.Nodes[n].Name)
+			f.Nodes = append(f.Nodes, m.Main().Nodes[n].Name)
 		}
-		var mat []float32
-		if mat, f.Cause = c.weights(); mat == nil {
+		mats[i], f.Cause = c.weights()
+	}
+	layers := make([]*weights.Layer, len(changes))
+	for i := range changes {
+		layers[i] = changes[i].Layer
+	}
+	if slices.ContainsFunc(changes, func(c Change) bool { return structured(&c) }) {
+		m = whole(m, changes, effects, mats, layers, o.Remove)
+	}
+	e := newEdit(raised(m, changes, layers))
+	for i := range changes {
+		c, f, l, mat := &changes[i], &effects[i], layers[i], mats[i]
+		if mat == nil {
 			continue
 		}
 		f.Zeros, f.Weights = zeros(mat), int64(len(mat))
 		if c.Format != study.Same {
-			if f.Cause = e.store(c.Layer, mat, c.Format, &ranges{m: m, given: o.Ranges}); f.Cause == "" {
+			cause := e.store(l, mat, c.Format, &ranges{m: m, given: o.Ranges})
+			if cause == "" {
 				continue
 			}
+			f.Cause = cause
 		}
 		if c.Structure != study.Dense || c.Matrix != nil {
-			e.set(c.Layer.Value, c.Layer.Write(mat))
+			e.set(l.Value, l.Write(mat))
 		}
 	}
 	return e.finish(), effects, nil
 }
 
+// whole makes channels and filters of changes zero, with all that goes with them, and takes them out where that is
+// asked for. mats become the weights and layers the layers of the model that it returns.
+func whole(m *graph.Model, changes []Change, effects []Effect, mats [][]float32, layers []*weights.Layer, remove bool) *graph.Model {
+	p := prune(m, changes, effects, mats)
+	consts := map[int]*tensor.Tensor{}
+	for v, mat := range p.mats {
+		consts[v] = p.by[v].Write(mat)
+	}
+	next := weights.With(m, consts)
+	if remove && len(p.removed) > 0 {
+		if out, ok := p.takeOut(next); ok {
+			next = out
+		} else {
+			for i := range changes {
+				p.stuck[i], p.gone[i] = p.stuck[i] || p.gone[i] > 0, 0
+			}
+		}
+	}
+	by := map[int]*weights.Layer{}
+	for _, l := range weights.Find(next, nil) {
+		by[l.Value] = l
+	}
+	for i := range changes {
+		l := by[changes[i].Layer.Value]
+		if mats[i] == nil || l == nil {
+			continue
+		}
+		layers[i], mats[i] = l, l.Read(nil)
+		if remove && structured(&changes[i]) {
+			effects[i].Removed = p.gone[i]
+			if p.stuck[i] {
+				effects[i].Cause = study.Coupled
+			}
+		}
+	}
+	return next
+}
+
 // raised is the model with the operator set that the formats need, where it can have that.
-func raised(m *graph.Model, changes []Change) *graph.Model {
+func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Model {
 	if m.Format != "onnx" {
 		return m
 	}
-	for _, c := range changes {
+	var shapes func(id int) []int
+	for i, c := range changes {
 		to := 0
+		if c.Layer.Quant != nil || c.Layer.Fixed != "" {
+			continue
+		}
 		switch c.Format {
 		case study.Int8, study.Weight8:
 			to = 13 // scales for channels
 		case study.Weight4:
-			if n := m.Main().Nodes[c.Layer.Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
+			if n := m.Main().Nodes[layers[i].Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
 				to = 21 // integers of four bits
 			}
 		}
-		if next := raise(m, to); next != nil {
+		if m.Opsets[graph.ONNX] >= to {
+			continue
+		}
+		if shapes == nil {
+			shapes = planned(m)
+		}
+		if next := raise(m, to, shapes); next != nil {
 			m = next
 		}
 	}
@@ -109,7 +171,7 @@ func raised(m *graph.Model, changes []Change) *graph.Model {
 // store stores a layer's weights in another format.
 func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges) study.Cause {
 	if l.Quant != nil { // of integers there is one format
-		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8) || b == 4 && to == study.Weight4 {
+		if b := l.Const.Type.Bits(); b == 8 && (to == study.Weight8 || to == study.Int8 && e.integral(l)) || b == 4 && to == study.Weight4 {
 			e.set(l.Value, l.Write(mat))
 			return ""
 		}
@@ -126,6 +188,18 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *ranges
 		return (&liteFormats{e}).store(l, mat, to)
 	}
 	return (&onnxFormats{e}).store(l, mat, to)
+}
+
+// integral reports whether what a layer multiplies with integer weights is integers too.
+func (e *edit) integral(l *weights.Layer) bool {
+	if l.Data < 0 {
+		return false
+	}
+	if n := e.g.Nodes[l.Node]; strings.HasPrefix(n.Op, "QLinear") || strings.Contains(n.Op, "Integer") || n.Op == "QGemm" {
+		return true
+	}
+	maker := e.made[l.Data]
+	return e.g.Values[l.Data].Type.IsInteger() || maker != nil && maker.Op == "DequantizeLinear"
 }
 
 func zeros(mat []float32) (n int64) {
@@ -171,7 +245,7 @@ func (c *Change) weights() ([]float32, study.Cause) {
 		return slices.Clone(c.Matrix), ""
 	}
 	mat := l.Read(nil)
-	if c.Structure == study.Dense {
+	if c.Structure == study.Dense || structured(c) {
 		return mat, ""
 	}
 	scores := make([]float32, len(mat))

@@ -58,8 +58,8 @@ func (q *codes) of(r int) float32 {
 }
 
 // symmetric makes codes of weights: a scale for each output where perChannel, so that the largest magnitude
-// is the largest code. Halves are rounded to even.
-func symmetric(l *weights.Layer, mat []float32, t tensor.Type, perChannel bool) *codes {
+// is the largest code, and at least as large as least has it for the row, nil for none. Halves are rounded to even.
+func symmetric(l *weights.Layer, mat []float32, t tensor.Type, perChannel bool, least []float32) *codes {
 	q := &codes{scale: []float32{0}}
 	if q.axis, q.at = axisOf(l); q.at != nil && perChannel {
 		q.scale = make([]float32, l.Const.Shape[q.axis])
@@ -74,6 +74,9 @@ func symmetric(l *weights.Layer, mat []float32, t tensor.Type, perChannel bool) 
 		}
 		for _, x := range mat[r*l.Cols:][:l.Cols] {
 			q.scale[k] = max(q.scale[k], float32(math.Abs(float64(x))))
+		}
+		if least != nil {
+			q.scale[k] = max(q.scale[k], float32(limit)*least[r])
 		}
 	}
 	for i, s := range q.scale {
@@ -142,12 +145,20 @@ func affine(r Range) (scale float32, zero int64) {
 	return scale, int64(min(max(math.RoundToEven(-128-lo/float64(scale)), -128), 127))
 }
 
+// leastScales raises the least scales of weights with which the codes of a bias fit into 30 bits beside data
+// of a scale. A row that needs it has weights so small that they count for nothing beside the bias.
+func leastScales(least, bias []float32, scale float32) {
+	for i, x := range bias {
+		least[i] = max(least[i], float32(math.Abs(float64(x))/float64(scale)/(1<<30)))
+	}
+}
+
 // biasCodes are numbers as 32-bit codes with the scales of products, nil where one does not fit.
 func biasCodes(b []float32, scale func(i int) float64) *tensor.Tensor {
 	out := tensor.New(tensor.Int32, len(b))
 	for i, x := range b {
 		code := math.RoundToEven(float64(x) / scale(i))
-		if !(math.Abs(code) <= math.MaxInt32/2) {
+		if !(math.Abs(code) <= math.MaxInt32) {
 			return nil
 		}
 		tensor.Of[int32](out)[i] = int32(code)

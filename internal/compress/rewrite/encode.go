@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/read/onnx"
@@ -9,13 +10,39 @@ import (
 )
 
 // Encode writes a model as a file of its format, with all constants inside. A model that has more than
-// the 2 GiB of such a file is an error that says so.
+// the 2 GiB of such a file is an error that says so. Sparse constants are written dense, without the DENSIFY that
+// would unpack them.
 func Encode(m *graph.Model) ([]byte, error) {
 	switch m.Format {
 	case "tflite":
-		return tflite.Encode(m)
+		return tflite.Encode(dense(m))
 	case "onnx":
 		return onnx.Encode(m)
 	}
 	return nil, fmt.Errorf("a model of format %q cannot be written", m.Format)
+}
+
+// dense is a TFLite model without DENSIFY of constants, which are dense in memory.
+func dense(m *graph.Model) *graph.Model {
+	unpacks := func(g *graph.Graph, n *graph.Node) bool {
+		return n.Domain == graph.TFLite && n.Op == "DENSIFY" && len(n.Inputs) == 1 && n.Inputs[0] >= 0 && g.Values[n.Inputs[0]].Const != nil
+	}
+	if !slices.ContainsFunc(m.Main().Nodes, func(n *graph.Node) bool { return unpacks(m.Main(), n) }) {
+		return m
+	}
+	e := newEdit(m)
+	for _, n := range m.Main().Nodes {
+		if !unpacks(e.g, n) || e.outside(n.Outputs[0]) {
+			continue
+		}
+		for _, at := range e.readers(n.Outputs[0]) {
+			r := e.node(at)
+			for k, id := range r.Inputs {
+				if id == n.Outputs[0] {
+					r.Inputs[k] = n.Inputs[0]
+				}
+			}
+		}
+	}
+	return e.finish() // leaves out what nobody reads any more
 }

@@ -15,7 +15,7 @@ type liteFormats struct{ *edit }
 // versions of operators by what they take, as TFLite's converter numbers them.
 var versions = map[string]struct{ hybrid, whole, four int }{
 	"CONV_2D":           {5, 3, 7},
-	"DEPTHWISE_CONV_2D": {6, 3, 7},
+	"DEPTHWISE_CONV_2D": {6, 3, 0},
 	"FULLY_CONNECTED":   {12, 12, 10},
 	"TRANSPOSE_CONV":    {0, 3, 0},
 }
@@ -34,14 +34,14 @@ func (f *liteFormats) store(l *weights.Layer, mat []float32, to study.Format) st
 		f.behind(l, c, 3)
 		return ""
 	case study.Weight8:
-		q := symmetric(l, mat, tensor.Int8, true)
+		q := symmetric(l, mat, tensor.Int8, true, nil)
 		q.c.Quant = q.quant()
 		if !f.hybrid(l, q.c) {
 			f.behind(l, q.c, 5)
 		}
 		return ""
 	case study.Weight4:
-		q := symmetric(l, mat, tensor.Int4, true)
+		q := symmetric(l, mat, tensor.Int4, true, nil)
 		q.c.Quant = q.quant()
 		if !f.hybrid(l, q.c) {
 			return study.NoFormat
@@ -104,7 +104,7 @@ func (f *liteFormats) hybrid(l *weights.Layer, c *tensor.Tensor) bool {
 			n.Attrs.Str("weights_format", "DEFAULT") != "DEFAULT" {
 			return false
 		}
-		if n.Op == "CONV_2D" && l.Groups > 1 {
+		if n.Op == "CONV_2D" && l.Groups > 1 || n.Op == "DEPTHWISE_CONV_2D" && c.Type == tensor.Int4 { // no kernel unpacks the latter
 			return false
 		}
 	}
@@ -182,7 +182,11 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		}
 		places[i] = p
 	}
-	q := symmetric(l, mat, tensor.Int8, true)
+	least := make([]float32, l.Rows)
+	for i, at := range l.Nodes {
+		leastScales(least, places[i].b, f.scale(f.g.Nodes[at].Inputs[places[i].data]))
+	}
+	q := symmetric(l, mat, tensor.Int8, true, least)
 	q.c.Quant = q.quant()
 	var biases []*tensor.Tensor
 	for i, at := range l.Nodes {
@@ -220,6 +224,16 @@ func (f *liteFormats) bias(b []float32, q *codes, in coded) *tensor.Tensor {
 		c.Quant = &tensor.Quant{Scale: scales, Zero: make([]int64, len(scales))}
 	}
 	return c
+}
+
+// scale is that of the codes that a value has or will have.
+func (e *edit) scale(id int) float32 {
+	if c, ok := e.coded[id]; ok {
+		return c.scale
+	}
+	r, _ := e.ranges.of(id)
+	s, _ := affine(r)
+	return s
 }
 
 // input is a value as codes, made by QUANTIZE unless it is there.

@@ -75,7 +75,7 @@ func (f *onnxFormats) dequantized(l *weights.Layer, mat []float32, t tensor.Type
 	if f.opset() < 10 {
 		return study.NoFormat
 	}
-	q := symmetric(l, mat, t, f.opset() >= 13)
+	q := symmetric(l, mat, t, f.opset() >= 13, nil)
 	f.codes(l, q)
 	return ""
 }
@@ -189,7 +189,13 @@ func (f *onnxFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 			}
 		}
 	}
-	q := symmetric(l, mat, tensor.Int8, f.opset() >= 13 && f.g.Nodes[l.Node].Op != "ConvTranspose")
+	least := make([]float32, l.Rows)
+	for _, at := range l.Nodes {
+		if b := f.floatBias(at, l); b != nil {
+			leastScales(least, b, f.scale(f.data(at, l)))
+		}
+	}
+	q := symmetric(l, mat, tensor.Int8, f.opset() >= 13 && f.g.Nodes[l.Node].Op != "ConvTranspose", least)
 	f.codes(l, q)
 	for _, at := range l.Nodes {
 		in := f.activation(f.data(at, l), at)
@@ -261,18 +267,16 @@ func (f *onnxFormats) activation(id, reader int) coded {
 // does not fit stays as it is.
 func (f *onnxFormats) bias(at int, l *weights.Layer, q *codes, in coded) {
 	n := f.g.Nodes[at]
-	if n.Op == "MatMul" || len(n.Inputs) < 3 || n.Inputs[2] < 0 {
+	values := f.floatBias(at, l)
+	if values == nil {
 		return
 	}
 	c := f.g.Values[n.Inputs[2]].Const
-	if c == nil || c.Type != tensor.Float32 || c.Len() != l.Rows || len(c.Shape) != 1 || l.Input != 1 || l.Groups > 1 && n.Op == "ConvTranspose" {
-		return
-	}
 	scales := make([]float32, len(q.scale))
 	for i, s := range q.scale {
 		scales[i] = s * in.scale
 	}
-	b := biasCodes(tensor.Of[float32](c), func(i int) float64 {
+	b := biasCodes(values, func(i int) float64 {
 		if len(scales) == 1 {
 			return float64(scales[0])
 		}
@@ -291,6 +295,19 @@ func (f *onnxFormats) bias(at int, l *weights.Layer, q *codes, in coded) {
 	out := f.add(f.name(name, "_dequantized"), tensor.Float32, c.Shape)
 	f.place(f.make("DequantizeLinear", attrs, []int{id, scale}, out.ID), -1)
 	f.node(at).Inputs[2] = out.ID
+}
+
+// floatBias is a constant bias with an element for each output, nil where there is none.
+func (f *onnxFormats) floatBias(at int, l *weights.Layer) []float32 {
+	n := f.g.Nodes[at]
+	if n.Op == "MatMul" || len(n.Inputs) < 3 || n.Inputs[2] < 0 || l.Input != 1 || l.Groups > 1 && n.Op == "ConvTranspose" {
+		return nil
+	}
+	c := f.g.Values[n.Inputs[2]].Const
+	if c == nil || c.Type != tensor.Float32 || c.Len() != l.Rows || len(c.Shape) != 1 {
+		return nil
+	}
+	return tensor.Of[float32](c)
 }
 
 func abs(x float32) float64 { return float64(max(x, -x)) }

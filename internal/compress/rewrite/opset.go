@@ -45,10 +45,11 @@ var fixed = map[string]int{
 }
 
 // raise is the model with a higher operator set of ONNX's own domain; the same model where it has that
-// already. nil where an operator means something else there that cannot be said.
+// already. nil where an operator means something else there that cannot be said. shape gives the shapes of
+// values of the main graph, nil where they are not known.
 //
 // Source: the change log of ONNX's operators.
-func raise(m *graph.Model, to int) *graph.Model {
+func raise(m *graph.Model, to int, shape func(id int) []int) *graph.Model {
 	from := m.Opsets[graph.ONNX]
 	if from >= to {
 		return m
@@ -63,8 +64,19 @@ func raise(m *graph.Model, to int) *graph.Model {
 	// The least format of files that knows the operator set.
 	out.IRVersion = max(m.IRVersion, irVersion(to))
 	out.Graphs = slices.Clone(m.Graphs)
+	single := onlySingle(m)
 	for i, g := range m.Graphs {
+		r := &raiser{from: from, to: to, single: single, shape: shape}
 		next := *g
+		r.g = &next
+		if i > 0 {
+			r.shape = func(id int) []int {
+				if v := next.Values[id]; v.HasShape {
+					return v.Shape
+				}
+				return nil
+			}
+		}
 		next.Values, next.Nodes = slices.Clone(g.Values), slices.Clone(g.Nodes)
 		for k, n := range g.Nodes {
 			if n.Domain != graph.ONNX {
@@ -72,7 +84,7 @@ func raise(m *graph.Model, to int) *graph.Model {
 			}
 			c := *n
 			c.Version, c.Inputs, c.Attrs = to, slices.Clone(n.Inputs), maps.Clone(n.Attrs)
-			if !raiseNode(&next, &c, from, to) {
+			if !r.node(&c) {
 				return nil
 			}
 			next.Nodes[k] = &c
@@ -101,7 +113,35 @@ func irVersion(opset int) int {
 	return 4
 }
 
-func raiseNode(g *graph.Graph, n *graph.Node, from, to int) bool {
+// raiser raises the nodes of a graph.
+type raiser struct {
+	g        *graph.Graph
+	from, to int
+	single   bool // all floats are float32
+	shape    func(id int) []int
+}
+
+// onlySingle reports whether a model has no floats but those of 32 bits.
+func onlySingle(m *graph.Model) bool {
+	other := func(t tensor.Type) bool { return t.IsFloat() && t != tensor.Float32 }
+	for _, g := range m.Graphs {
+		for _, v := range g.Values {
+			if other(v.Type) || v.Const != nil && other(v.Const.Type) {
+				return false
+			}
+		}
+		for _, n := range g.Nodes {
+			if to := int64(n.Attrs.Int("to", 1)); n.Op == "Cast" && (to == dataTypes[tensor.Float16] || to == dataTypes[tensor.Float64] || to == dataTypes[tensor.BFloat16]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// node changes a node that may be written to; false where that is not possible.
+func (r *raiser) node(n *graph.Node) bool {
+	g, from, to := r.g, r.from, r.to
 	passes := func(v int) bool { return from < v && to >= v }
 	if v, ok := fixed[n.Op]; ok && passes(v) {
 		return false
@@ -112,12 +152,12 @@ func raiseNode(g *graph.Graph, n *graph.Node, from, to int) bool {
 			break
 		}
 		// Was over all dimensions from the axis on.
-		v := g.Values[n.Inputs[0]]
+		shape := r.shape(n.Inputs[0])
 		axis := n.Attrs.Int("axis", 1)
 		if axis < 0 {
-			axis += len(v.Shape)
+			axis += len(shape)
 		}
-		if !v.HasShape || axis < 0 || axis >= len(v.Shape) || slices.ContainsFunc(v.Shape[axis+1:], func(d int) bool { return d != 1 }) {
+		if axis < 0 || axis >= len(shape) || slices.ContainsFunc(shape[axis+1:], func(d int) bool { return d != 1 }) {
 			return false
 		}
 		put(n, "axis", int64(axis))
@@ -134,6 +174,10 @@ func raiseNode(g *graph.Graph, n *graph.Node, from, to int) bool {
 		if len(n.Outputs) > 1 && passes(12) {
 			return false
 		}
+	case "Split": // equal parts are to be counted
+		if passes(18) && len(n.Inputs) < 2 && !n.Attrs.Has("split") {
+			put(n, "num_outputs", int64(len(n.Outputs)))
+		}
 	case "RoiAlign":
 		if passes(16) && !n.Attrs.Has("coordinate_transformation_mode") {
 			put(n, "coordinate_transformation_mode", "output_half_pixel")
@@ -143,7 +187,7 @@ func raiseNode(g *graph.Graph, n *graph.Node, from, to int) bool {
 			put(n, "mode", strings.TrimPrefix(s, "bi"))
 		}
 	}
-	if n.Op == "Clip" && passes(11) && g.Values[n.Inputs[0]].Type != tensor.Float32 {
+	if n.Op == "Clip" && passes(11) && !r.single && g.Values[n.Inputs[0]].Type != tensor.Float32 {
 		return false
 	}
 	for _, a := range moved {

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
@@ -42,7 +43,7 @@ func (r *ranges) run(seed uint64) {
 	if err != nil {
 		return
 	}
-	s, err := engine.New(r.m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true})
+	s, err := engine.New(r.m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true})
 	if err != nil {
 		return
 	}
@@ -76,3 +77,50 @@ func reach(x []float32) (lo, hi float32) {
 	}
 	return lo, hi
 }
+
+// planned gives the shapes of a main graph's values for made inputs, or those that the file declares; nil
+// where neither tells.
+func planned(m *graph.Model) func(id int) []int {
+	g := m.Main()
+	shapes := make([][]int, len(g.Values))
+	for id, v := range g.Values {
+		switch {
+		case v.Const != nil:
+			shapes[id] = shapeOf(v.Const.Shape)
+		case v.HasShape && !slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }):
+			shapes[id] = shapeOf(v.Shape)
+		}
+	}
+	of := func(id int) []int {
+		if id < 0 || id >= len(shapes) {
+			return nil
+		}
+		return shapes[id]
+	}
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	if err != nil {
+		return of
+	}
+	for i, x := range in {
+		shapes[g.Inputs[i]] = shapeOf(x.Shape)
+	}
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true})
+	if err != nil {
+		return of
+	}
+	defer s.Close()
+	for _, st := range s.Steps() {
+		if st.Node == nil || st.Graph != 0 {
+			continue
+		}
+		for i, id := range st.Node.Outputs {
+			if id >= 0 && id < len(shapes) && i < len(st.Out) && st.Out[i] != nil {
+				shapes[id] = shapeOf(st.Out[i].Shape)
+			}
+		}
+	}
+	return of
+}
+
+// shapeOf is a shape that is not nil, which stands for an unknown one.
+func shapeOf(s []int) []int { return append([]int{}, s...) }

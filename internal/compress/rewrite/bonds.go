@@ -1,0 +1,487 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
+
+// elementwise are operators each element of whose output depends on the elements of the inputs at its place,
+// which may be spread to it.
+var elementwise = setOf(
+	"Relu", "LeakyRelu", "PRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Elu", "Selu", "Celu", "Softplus", "Softsign", "Gelu", "FastGelu", "QuickGelu", "Mish", "Erf", "Exp", "Log", "Sqrt",
+	"Reciprocal", "Abs", "Neg", "Floor", "Ceil", "Round", "Sin", "Cos", "Identity", "Dropout", "Cast", "Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Mean", "Where", "Equal", "Less", "Greater", "Not", "And", "Or", "BiasGelu",
+	"ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "PRELU", "LOGISTIC", "TANH", "ELU", "HARD_SWISH", "GELU", "EXP", "LOG", "SQRT", "RSQRT",
+	"SQUARE", "ABS", "NEG", "FLOOR", "CEIL", "ROUND", "CAST", "POW", "QUANTIZE", "DEQUANTIZE", "DENSIFY",
+)
+
+func setOf(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// find lists the bonds of a node. An axis that none touches must keep its lanes.
+func (b *bonds) find() {
+	n, x, y := b.n, b.in(0), b.out(0)
+	switch {
+	case elementwise[n.Op]:
+		for _, y := range n.Outputs { // Dropout has a mask
+			if y >= 0 {
+				b.spread(y, n.Inputs...)
+			}
+		}
+	case n.Domain == graph.TFLite:
+		b.lite(x, y)
+	default:
+		b.onnx(x, y)
+	}
+}
+
+func (b *bonds) onnx(x, y int) {
+	n := b.n
+	groups := n.Attrs.Int("group", 1)
+	switch n.Op {
+	case "Conv", "FusedConv":
+		b.convolution(x, b.in(1), y, 1, 0, 1, groups, b.in(2))
+		b.spread(y, b.in(3))
+	case "ConvInteger":
+		b.convolution(x, b.in(1), y, 1, 0, 1, groups, b.in(3))
+	case "QLinearConv":
+		b.convolution(x, b.in(3), y, 1, 0, 1, groups, b.in(4), b.in(5), b.in(8))
+	case "ConvTranspose":
+		b.transposed(x, b.in(1), y, groups, b.in(2))
+	case "MatMul", "FusedMatMul":
+		b.product(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
+	case "Gemm", "FusedGemm":
+		b.product(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
+		b.spread(y, b.in(2))
+	case "MatMulInteger":
+		b.product(x, b.in(1), y, false, false)
+		b.vector(b.in(3), b.in(1), b.rank(b.in(1))-1)
+	case "QLinearMatMul":
+		b.product(x, b.in(3), y, false, false)
+		b.vector(b.in(4), b.in(3), b.rank(b.in(3))-1)
+		b.vector(b.in(5), b.in(3), b.rank(b.in(3))-1)
+	case "QGemm":
+		b.product(x, b.in(3), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
+		b.spread(y, b.in(6))
+		b.vector(b.in(4), y, 1)
+		b.vector(b.in(5), y, 1)
+	case "BatchNormalization":
+		if len(n.Outputs) == 1 {
+			b.along(x, y)
+			for i := 1; i < 5; i++ {
+				b.vector(b.in(i), y, 1)
+			}
+		}
+	case "QuantizeLinear", "DequantizeLinear":
+		b.along(x, y)
+		a := b.axis("axis", 1, b.rank(x))
+		b.vector(b.in(1), y, a)
+		b.vector(b.in(2), y, a)
+	case "DynamicQuantizeLinear":
+		b.along(x, y)
+	case "QLinearAdd", "QLinearMul":
+		b.spread(y, x, b.in(3))
+	case "QLinearLeakyRelu", "QLinearSigmoid":
+		b.along(x, y)
+	case "QLinearConcat":
+		var ids []int
+		for i := 2; i < len(n.Inputs); i += 3 {
+			ids = append(ids, n.Inputs[i])
+		}
+		b.concat(y, b.axis("axis", 1, b.rank(y)), ids...)
+	case "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "QLinearGlobalAveragePool", "QLinearAveragePool":
+		if len(n.Outputs) == 1 && !n.Attrs.Bool("channels_last", false) {
+			b.same(x, 0, y, 0)
+			b.same(x, 1, y, 1)
+		}
+	case "InstanceNormalization":
+		b.same(x, 0, y, 0)
+		b.same(x, 1, y, 1)
+		b.vector(b.in(1), y, 1)
+		b.vector(b.in(2), y, 1)
+	case "Resize", "Upsample":
+		b.resized(x, y)
+	case "Concat":
+		b.concat(y, b.axis("axis", 1, b.rank(y)), n.Inputs...)
+	case "Split":
+		a := b.axis("axis", 0, b.rank(x))
+		b.concat(x, a, n.Outputs...)
+	case "Transpose":
+		perm := n.Attrs.Ints("perm")
+		for i := range b.rank(y) {
+			from := b.rank(y) - 1 - i
+			if perm != nil {
+				from = perm[i]
+			}
+			b.same(x, from, y, i)
+		}
+	case "Flatten", "Reshape", "Squeeze", "Unsqueeze":
+		b.reshape(x, y)
+	case "Softmax", "LogSoftmax":
+		if n.Version >= 13 {
+			b.along(x, y, b.axis("axis", -1, b.rank(x)))
+		} else {
+			for a := range b.axis("axis", 1, b.rank(x)) {
+				b.same(x, a, y, a)
+			}
+		}
+	case "LayerNormalization", "SimplifiedLayerNormalization":
+		for a := range b.axis("axis", -1, b.rank(x)) {
+			b.same(x, a, y, a)
+		}
+	case "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceProd":
+		axes := n.Attrs.Ints("axes")
+		if axes == nil {
+			axes = b.ints(1)
+		}
+		if axes != nil {
+			b.reduce(x, y, axes, n.Attrs.Bool("keepdims", true))
+		}
+	case "Pad":
+		pads := n.Attrs.Ints("pads")
+		if pads == nil {
+			pads = b.ints(1)
+		}
+		if r := b.rank(x); len(pads) == 2*r {
+			for a := range r {
+				b.padded(x, y, a, pads[a], pads[r+a], n.Attrs.Str("mode", "constant") == "constant")
+			}
+		}
+	case "Slice":
+		b.sliced(x, y, b.in(4), b.ints(3))
+	case "Gather":
+		b.gathered(x, y)
+	case "LSTM", "GRU", "RNN":
+		b.same(x, 2, b.in(1), 2)
+	}
+}
+
+// padded ties an axis to the one that has more before and after. What is added as a constant may be less.
+func (b *bonds) padded(x, y, axis, before, after int, constant bool) {
+	n := b.dim(x, axis)
+	if before < 0 || after < 0 || !constant && before+after > 0 || b.dim(y, axis) != before+n+after {
+		return
+	}
+	b.join(x, axis, y, axis, before, n, 1, n)
+	for t := range before {
+		b.free[lane{y, axis, t}] = true
+	}
+	for t := range after {
+		b.free[lane{y, axis, before + n + t}] = true
+	}
+}
+
+// transposed ties what a transposed convolution of ONNX takes and makes.
+func (b *bonds) transposed(x, w, y, groups, bias int) {
+	b.same(x, 0, y, 0)
+	b.same(x, 1, w, 0)
+	switch outs := b.dim(w, 1); {
+	case groups <= 1:
+		b.same(w, 1, y, 1)
+	case b.dim(w, 0) == groups: // a channel each
+		b.join(w, 0, y, 1, 0, groups*outs, outs, groups)
+	default:
+		return
+	}
+	b.vector(bias, y, 1)
+}
+
+// resized ties the axes that keep their size.
+func (b *bonds) resized(x, y int) {
+	for a, d := range b.shape(x) {
+		if b.dim(y, a) == d && a < 2 {
+			b.same(x, a, y, a)
+		}
+	}
+}
+
+// sliced ties the axes of which everything is taken, in order. The strides stand in a constant operand, for the axes
+// of a list or for all.
+func (b *bonds) sliced(x, y, strides int, axes []int) {
+	steps := make([]int, b.rank(x))
+	for i := range steps {
+		steps[i] = 1
+	}
+	if strides >= 0 {
+		c := b.g.Values[strides].Const
+		if !c.Known() || !c.Type.IsInteger() {
+			return
+		}
+		list, err := tensor.All[int64](c)
+		if err != nil {
+			return
+		}
+		for i, s := range list {
+			a := i
+			if i < len(axes) {
+				a = (axes[i] + len(steps)) % max(len(steps), 1)
+			}
+			if a < len(steps) {
+				steps[a] = int(s)
+			}
+		}
+	}
+	if b.rank(x) != b.rank(y) {
+		return
+	}
+	for a, s := range steps {
+		if s == 1 && b.dim(x, a) == b.dim(y, a) {
+			b.same(x, a, y, a)
+		}
+	}
+}
+
+// gathered ties the axes along which nothing is fetched.
+func (b *bonds) gathered(x, y int) {
+	a, more := b.axis("axis", 0, b.rank(x)), b.rank(b.in(1))
+	for k := range b.rank(x) {
+		switch {
+		case k < a:
+			b.same(x, k, y, k)
+		case k > a:
+			b.same(x, k, y, k-1+more)
+		}
+	}
+}
+
+func (b *bonds) lite(x, y int) {
+	n := b.n
+	switch n.Op {
+	case "CONV_2D":
+		w := b.in(1)
+		if in := b.dim(w, 3); in > 0 {
+			b.convolution(x, w, y, 3, 0, 3, b.dim(x, 3)/in, b.in(2))
+		}
+	case "DEPTHWISE_CONV_2D":
+		w, outs := b.in(1), b.dim(y, 3)
+		b.same(x, 0, y, 0)
+		b.same(w, 3, y, 3)
+		b.vector(b.in(2), y, 3)
+		if in := b.dim(x, 3); in > 0 && outs%in == 0 {
+			b.join(x, 3, w, 3, 0, outs, outs/in, in)
+		}
+	case "TRANSPOSE_CONV":
+		x, w := b.in(2), b.in(1)
+		b.same(x, 0, y, 0)
+		b.same(x, 3, w, 3)
+		b.same(w, 0, y, 3)
+		b.vector(b.in(3), y, 3)
+	case "FULLY_CONNECTED":
+		b.dense(x, y)
+	case "BATCH_MATMUL":
+		b.product(x, b.in(1), y, n.Attrs.Bool("adj_x", false), n.Attrs.Bool("adj_y", false))
+	case "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR":
+		b.same(x, 0, y, 0)
+		b.same(x, 3, y, 3)
+	case "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN":
+		if axes := b.ints(1); axes != nil {
+			b.reduce(x, y, axes, n.Attrs.Bool("keep_dims", false))
+		}
+	case "CONCATENATION":
+		b.concat(y, b.axis("axis", 0, b.rank(y)), n.Inputs...)
+	case "SPLIT":
+		if a := b.ints(0); len(a) == 1 {
+			from := b.in(1)
+			b.concat(from, (a[0]+b.rank(from))%max(b.rank(from), 1), n.Outputs...)
+		}
+	case "TRANSPOSE":
+		for i, from := range b.ints(1) {
+			b.same(x, from, y, i)
+		}
+	case "RESHAPE", "SQUEEZE", "EXPAND_DIMS":
+		b.reshape(x, y)
+	case "STRIDED_SLICE":
+		b.sliced(x, y, b.in(3), nil)
+	case "SLICE":
+		b.sliced(x, y, -1, nil)
+	case "SOFTMAX", "LOG_SOFTMAX":
+		b.along(x, y, b.rank(x)-1)
+	case "PAD", "PADV2", "MIRROR_PAD":
+		pads := b.ints(1)
+		for a := range b.rank(x) {
+			if 2*a+1 < len(pads) {
+				b.padded(x, y, a, pads[2*a], pads[2*a+1], n.Op != "MIRROR_PAD")
+			}
+		}
+	}
+}
+
+// dense ties what a dense layer of TFLite takes and makes: its input may have more dimensions than two.
+func (b *bonds) dense(x, y int) {
+	w := b.in(1)
+	in := b.dim(w, 1)
+	last := b.rank(x) - 1
+	b.same(w, 0, y, b.rank(y)-1)
+	b.vector(b.in(2), w, 0)
+	switch {
+	case in == 0 || last < 0:
+	case b.dim(x, last) == in:
+		b.same(x, last, w, 1)
+		if b.rank(y) == b.rank(x) {
+			b.along(x, y, last)
+		}
+	case b.dim(x, 0)*in == product(b.shape(x)): // flattened, channels last
+		b.join(x, last, w, 1, 0, in, 1, b.dim(x, last))
+		b.same(x, 0, y, 0)
+	}
+}
+
+func product(s []int) int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}
+
+// counted are constant operands that hold sizes, by operator: which input, and of which output's axes its elements
+// are sizes.
+var counted = map[string]int{"Reshape": 1, "RESHAPE": 1, "TRANSPOSE_CONV": 0, "SLICE": 2, "STRIDED_SLICE": 2}
+
+// resize gives a node the sizes that its values have after lanes were taken out: by shape, from before.
+func (e *edit) resize(at int, before, after func(id int) []int) {
+	n := e.g.Nodes[at]
+	changed := func(id int) bool { return id >= 0 && !slices.Equal(before(id), after(id)) }
+	if !slices.ContainsFunc(n.Inputs, changed) && !slices.ContainsFunc(n.Outputs, changed) {
+		return
+	}
+	n = e.node(at)
+	if k, ok := counted[n.Op]; ok {
+		e.resizeOperand(n, k, before, after)
+	}
+	switch n.Op {
+	case "Conv", "FusedConv", "ConvTranspose", "QLinearConv", "ConvInteger":
+		w := 1
+		if n.Op == "QLinearConv" {
+			w = 3
+		}
+		x, in := n.Inputs[0], after(n.Inputs[w])[1]
+		if n.Op == "ConvTranspose" {
+			if n.Attrs.Int("group", 1) > 1 {
+				put(n, "group", int64(after(x)[1]))
+			}
+		} else if n.Attrs.Int("group", 1) > 1 && in > 0 {
+			put(n, "group", int64(after(x)[1]/in))
+		}
+	case "RESHAPE":
+		if s := n.Attrs.Ints("new_shape"); s != nil {
+			put(n, "new_shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))
+		}
+	case "Reshape":
+		if s := n.Attrs.Ints("shape"); s != nil {
+			put(n, "shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))
+		}
+	case "Split":
+		e.resizeSplit(n, after)
+	case "Resize":
+		e.resizeOperand(n, 3, before, after)
+	}
+}
+
+// resized64 is a list of sizes in which those that were sizes of a value are its new ones.
+func resized64(s, before, after []int) []int64 {
+	out := make([]int64, len(s))
+	for i, d := range s {
+		if out[i] = int64(d); i < len(before) && i < len(after) && before[i] != after[i] && d == before[i] {
+			out[i] = int64(after[i])
+		}
+	}
+	return out
+}
+
+// resizeOperand gives a node a constant operand with new sizes of its first output.
+func (e *edit) resizeOperand(n *graph.Node, k int, before, after func(id int) []int) {
+	id := operandAt(n.Inputs, k)
+	if id < 0 || !e.g.Values[id].Const.Known() {
+		return
+	}
+	c := e.g.Values[id].Const
+	list, err := tensor.All[int64](c)
+	if err != nil {
+		return
+	}
+	s := make([]int, len(list))
+	for i, v := range list {
+		s[i] = int(v)
+	}
+	next := resized64(s, before(n.Outputs[0]), after(n.Outputs[0]))
+	if slices.Equal(next, list) {
+		return
+	}
+	out := c.Clone()
+	tensor.WriteInt64(out, 0, next)
+	n.Inputs[k] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
+}
+
+// repad makes a node add less where lanes of what it adds were taken out.
+func (e *edit) repad(at int, removed map[[2]int][]bool) {
+	n := e.g.Nodes[at]
+	lite := n.Op == "PAD" || n.Op == "PADV2"
+	if !lite && n.Op != "Pad" {
+		return
+	}
+	pads, id := n.Attrs.Ints("pads"), operandAt(n.Inputs, 1)
+	if pads == nil && id >= 0 && e.g.Values[id].Const.Known() {
+		if list, err := tensor.All[int64](e.g.Values[id].Const); err == nil {
+			for _, p := range list {
+				pads = append(pads, int(p))
+			}
+		}
+	}
+	next := make([]int64, len(pads))
+	for i, p := range pads {
+		axis, end := i%max(len(pads)/2, 1), i >= len(pads)/2
+		if lite {
+			axis, end = i/2, i%2 == 1
+		}
+		next[i] = int64(p)
+		r := removed[[2]int{n.Outputs[0], axis}]
+		if r == nil || p <= 0 {
+			continue
+		}
+		part := r[:p]
+		if end {
+			part = r[len(r)-p:]
+		}
+		for _, gone := range part {
+			if gone {
+				next[i]--
+			}
+		}
+	}
+	if !slices.ContainsFunc(next, func(p int64) bool { return p < 0 }) && !slices.Equal(resized64(pads, nil, nil), next) {
+		n = e.node(at)
+		if n.Attrs.Has("pads") {
+			put(n, "pads", next)
+			return
+		}
+		out := e.g.Values[id].Const.Clone()
+		tensor.WriteInt64(out, 0, next)
+		n.Inputs[1] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
+	}
+}
+
+// resizeSplit gives a node that splits the sizes of its parts.
+func (e *edit) resizeSplit(n *graph.Node, after func(id int) []int) {
+	axis := n.Attrs.Int("axis", 0)
+	if axis < 0 {
+		axis += len(after(n.Inputs[0]))
+	}
+	sizes := make([]int64, len(n.Outputs))
+	for i, id := range n.Outputs {
+		sizes[i] = int64(after(id)[axis])
+	}
+	if n.Version < 13 {
+		put(n, "split", sizes)
+		return
+	}
+	delete(n.Attrs, "num_outputs")
+	id := e.constant(e.name(e.g.Values[n.Outputs[0]].Name, "_sizes"), tensor.From(tensor.Int64, []int{len(sizes)}, sizes))
+	n.Inputs = append(n.Inputs[:1], id)
+}

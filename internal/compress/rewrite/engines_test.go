@@ -1,0 +1,172 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/guest"
+	"github.com/opmeter/opmeter/internal/guest/litert"
+	"github.com/opmeter/opmeter/internal/guest/onnxruntime"
+	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/study"
+)
+
+// foreign opens the newest library of an engine among those for tests.
+func foreign(t *testing.T, pattern string, open func(string) (guest.Library, error)) guest.Library {
+	t.Helper()
+	dir := os.Getenv("OPMETER_TEST_ENGINES")
+	found, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
+	if dir == "" || len(found) == 0 {
+		material.Skip(t, pattern+" is absent: set OPMETER_TEST_ENGINES to a folder of unpacked packages")
+	}
+	lib, err := open(found[len(found)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// ask runs a model in an engine of others.
+func ask(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor) ([]guest.Tensor, error) {
+	t.Helper()
+	b, err := rewrite.Encode(m)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(t.TempDir(), "m."+m.Format)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	task := &guest.Task{Model: path, Format: m.Format, Threads: 1, Folder: t.TempDir()}
+	if m.Format == "tflite" { // plain loops, which are what opmeter's integers are equal to
+		task.Options = []guest.Option{{Key: "kernel", Value: "reference"}}
+	}
+	for i, x := range in {
+		task.Inputs = append(task.Inputs, guest.Tensor{Name: m.Main().Values[m.Main().Inputs[i]].Name, DType: x.Type.String(), Shape: x.Shape, Data: x.Data})
+	}
+	s, err := lib.Load(task)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Run(); err != nil {
+		return nil, err
+	}
+	return s.Outputs()
+}
+
+// changed are the changes that are tried.
+var changed = []study.Change{
+	{Structure: study.Unstructured, Level: 0.5},
+	{Structure: study.Unstructured, Level: 0.3, Format: study.Half},
+	{Structure: study.Unstructured, Level: 0.3, Format: study.Weight8},
+	{Structure: study.Unstructured, Level: 0.3, Format: study.Weight4},
+	{Structure: study.Unstructured, Level: 0.3, Format: study.Int8},
+}
+
+func TestEngines(t *testing.T) {
+	for _, tt := range []struct {
+		name, library string
+		open          func(string) (guest.Library, error)
+		models        []string
+	}{
+		{"onnxruntime", "onnxruntime-1.32.*/onnxruntime/capi/libonnxruntime.so.1.*", onnxruntime.Open, []string{
+			"basicpitch_nmp", "dtln_model_2", "genai_tiny_gpt2_past", "gtcrn_simple", "keijiro_blazeface_front", "mltr13_kws_ref_model", "mltr13_resnet",
+			"pytorch_super_resolution", "ultraface_rfb320", "winml_mnist", "mltr13_vww_96_float", "winml_SqueezeNet_fp16", "shark_quantizedmlp",
+		}},
+		{"litert", "ai_edge_litert-2.*/ai_edge_litert/libLiteRt.so", litert.Open, []string{
+			"coral_mnv1_025_128_uint8", "dtln_model_2", "mlperf_tiny_ad01_fp32", "mlperf_tiny_kws_fp32", "mlperf_tiny_kws_int8", "mlperf_tiny_resnet8_fp32", "mlperf_tiny_resnet8_int8",
+			"mlperf_tiny_vww96_fp32", "mp_face_detection_short_range", "mp_face_detection_full_range_sparse", "tfsup_mobilenet_v1_025_224_fp32", "tfsup_movie_review", "tfsup_dilated_conv", "coral_mnv2_224_uint8", "mp_hand_landmark_lite", "lyra_quantizer",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			lib := foreign(t, tt.library, tt.open)
+			end := map[string]string{"onnxruntime": "onnx", "litert": "tflite"}[tt.name]
+			for _, name := range tt.models {
+				for _, c := range changed {
+					t.Run(fmt.Sprintf("%s/%s", name, c.Format), func(t *testing.T) { agree(t, lib, material.Path(t, "models", "real", name+"."+end), c) })
+				}
+			}
+		})
+	}
+}
+
+func agree(t *testing.T, lib guest.Library, file string, c study.Change) {
+	m := open(t, file)
+	in := inputs(t, m)
+	layers := weights.Find(m, nil)
+	changes := make([]rewrite.Change, len(layers))
+	for i, l := range layers {
+		changes[i] = rewrite.Change{Layer: l, Change: c}
+	}
+	next, _, err := rewrite.Apply(m, changes, rewrite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := ask(t, lib, next, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := run(t, next, in, engine.Options{Exact: true})
+	// The same weights as floats: how far rounding takes the outputs.
+	exact := ours
+	if c.Format != study.Same && c.Format != study.Half {
+		for i := range changes {
+			changes[i].Format = study.Same
+		}
+		floats, _, err := rewrite.Apply(m, changes, rewrite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact = run(t, floats, in, engine.Options{Exact: true})
+	}
+	for i := range m.Main().Outputs {
+		want := ours.Output(i)
+		if theirs[i].DType != want.Type.String() {
+			t.Errorf("output %d is %s, want %v", i, theirs[i].DType, want.Type)
+			continue
+		}
+		got := &tensor.Tensor{Type: want.Type, Shape: want.Shape, Data: theirs[i].Data}
+		if len(got.Data) < want.Type.Bytes(want.Len()) {
+			t.Errorf("output %d has shape %v, want %v", i, theirs[i].Shape, want.Shape)
+			continue
+		}
+		if want.Type != tensor.Float32 {
+			if before := unchanged(t, lib, m, in)[i]; string(got.Data) != string(want.Data[:want.Type.Bytes(want.Len())]) && before {
+				t.Errorf("output %d differs, and does not in the unchanged model", i)
+			}
+			continue
+		}
+		// Floats are added up in other orders: 90 dB is 15 of the 24 bits of a sum. Where that moves a code of 8 bits, and
+		// through it the codes of later layers, it does no more than rounding to codes does: the engines are no further
+		// apart than twice what rounding does to the outputs.
+		least := min(90, snr(want, exact.Output(i))-6)
+		if s := snr(got, want); !(s >= least) {
+			t.Errorf("output %d is %.1f dB from opmeter's, want %.1f", i, s, least)
+		}
+	}
+}
+
+// unchanged tells of which outputs of a model the engine has the same bits as opmeter: its kernels for integers are not
+// in all versions those that the reference values come from.
+func unchanged(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor) []bool {
+	t.Helper()
+	theirs, err := ask(t, lib, m, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := run(t, m, in, engine.Options{Exact: true})
+	out := make([]bool, len(theirs))
+	for i := range out {
+		want := ours.Output(i)
+		out[i] = string(theirs[i].Data) == string(want.Data[:want.Type.Bytes(want.Len())])
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
+)
+
+// lanes knows which lanes of a model go together.
+type lanes struct {
+	m       *graph.Model
+	g       *graph.Graph
+	shape   func(id int) []int
+	readers [][]int // nodes by value, its maker among them
+	bonds   [][]bond
+	blind   []map[[2]int]bool
+	free    []map[lane]bool
+	ties    map[int][]int // nodes of what is no tensor
+	frozen  []bool        // values whose lanes others see
+}
+
+func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
+	g := m.Main()
+	l := &lanes{m: m, g: g, shape: shape, readers: make([][]int, len(g.Values)), ties: map[int][]int{}, frozen: make([]bool, len(g.Values))}
+	tie := -1
+	for i, n := range g.Nodes {
+		b := &bonds{g: g, shape: shape, n: n, tie: &tie, blind: map[[2]int]bool{}, free: map[lane]bool{}}
+		first := tie
+		if known(n, shape) {
+			b.find()
+		}
+		for t := first - 1; t >= tie; t-- {
+			l.ties[t] = []int{i}
+		}
+		l.bonds, l.blind, l.free = append(l.bonds, b.list), append(l.blind, b.blind), append(l.free, b.free)
+		for _, id := range slices.Concat(n.Inputs, n.Outputs) {
+			if id >= 0 && !slices.Contains(l.readers[id], i) {
+				l.readers[id] = append(l.readers[id], i)
+			}
+		}
+	}
+	for _, id := range slices.Concat(g.Inputs, g.Outputs) {
+		if id >= 0 {
+			l.frozen[id] = true
+		}
+	}
+	for _, b := range m.Graphs[1:] {
+		if b.Parent == g {
+			for _, c := range b.Captures {
+				l.frozen[c.Outer] = true
+			}
+		}
+	}
+	for id, v := range g.Values {
+		l.frozen[id] = l.frozen[id] || v.Variable || v.Scratch
+	}
+	return l
+}
+
+// known reports whether the shapes of all operands are.
+func known(n *graph.Node, shape func(id int) []int) bool {
+	return !slices.ContainsFunc(slices.Concat(n.Inputs, n.Outputs), func(id int) bool { return id >= 0 && shape(id) == nil })
+}
+
+// class lists all lanes that go with one; false where something keeps one of them.
+func (l *lanes) class(first lane) (all []lane, ok bool) {
+	seen := map[lane]bool{first: true}
+	all = []lane{first}
+	for i := 0; i < len(all); i++ {
+		at := all[i]
+		nodes := l.ties[at.value]
+		if at.value >= 0 {
+			if l.frozen[at.value] {
+				return nil, false
+			}
+			nodes = l.readers[at.value]
+		}
+		for _, k := range nodes {
+			n := l.g.Nodes[k]
+			if looks[n.Op] && at.value >= 0 && slices.Contains(n.Inputs, at.value) {
+				continue
+			}
+			held := l.blind[k][[2]int{at.value, at.axis}] || l.free[k][at]
+			for j := range l.bonds[k] {
+				next, touches := l.bonds[k][j].from(at)
+				held = held || touches
+				for _, x := range next {
+					if !seen[x] {
+						seen[x] = true
+						all = append(all, x)
+					}
+				}
+			}
+			if !held {
+				return nil, false
+			}
+		}
+	}
+	return all, true
+}
+
+// spots say where the rows and columns of a layer lie in its constant: an axis for each and the place there,
+// -1 where no axis tells them apart.
+type spots struct {
+	rowAxis, colAxis int
+	row, col         []int // place of each row along rowAxis, of each input channel along colAxis
+}
+
+func spotsOf(l *weights.Layer) spots {
+	s := spots{rowAxis: -1, colAxis: -1}
+	s.rowAxis, s.row = along(l, l.Row, l.Col)
+	channels := make([]int, l.Channels)
+	for c := range channels {
+		channels[c] = l.Col[c*l.Taps]
+	}
+	rest := slices.Clone(l.Row)
+	for _, t := range l.Col[:l.Taps] {
+		rest = append(rest, t-l.Col[0])
+	}
+	s.colAxis, s.col = along(l, channels, rest)
+	return s
+}
+
+// along is the axis along which offsets differ, each at a place of its own, and others do not; -1 where there is
+// none.
+func along(l *weights.Layer, offsets, others []int) (axis int, at []int) {
+	stride := 1
+	for a := len(l.Const.Shape) - 1; a >= 0; a-- {
+		d := l.Const.Shape[a]
+		place := func(e int) int { return e / stride % d }
+		if d == len(offsets) && (d > 1 || len(offsets) == 1) && !slices.ContainsFunc(others, func(e int) bool { return place(e) != 0 }) {
+			at = make([]int, d)
+			seen := make([]bool, d)
+			for i, e := range offsets {
+				at[i] = place(e)
+				seen[at[i]] = true
+			}
+			if !slices.Contains(seen, false) {
+				return a, at
+			}
+		}
+		stride *= d
+	}
+	return -1, nil
+}
