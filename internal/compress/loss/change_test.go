@@ -49,7 +49,7 @@ func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 	b := network(1)
 	s := b.data(t, 7)
 	ls := weights.Find(b.m, nil)
-	cs := append(changes([]study.Structure{study.Unstructured, study.Filter}, 0, 0.5, 0.9), study.Change{Format: study.Weight8}, study.Change{Format: study.Weight4}, study.Change{Format: study.Half}, study.Change{Format: study.Int8})
+	cs := append(changes([]study.Structure{study.Unstructured, study.Filter, study.Channel}, 0, 0.5, 0.9), study.Change{Format: study.Weight8}, study.Change{Format: study.Weight4}, study.Change{Format: study.Half}, study.Change{Format: study.Int8})
 	run := func(limit, threads int) (out []study.LossPoint) {
 		j := &Job{Model: b.m, Layers: ls, Data: s, MaxBytes: limit, Threads: threads, Settings: study.LossSettings{Method: study.EndToEnd, Changes: cs}}
 		j.Point = func(p study.LossPoint) error { out = append(out, p); return nil }
