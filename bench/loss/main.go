@@ -66,7 +66,7 @@ func run(n, rounds, threads, from int) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer func() { _ = m.Close() }()
 	data, err := samples.Open(m, samples.Options{Made: n})
 	if err != nil {
 		return err

@@ -36,7 +36,9 @@ func suffixOf(old, m *graph.Model, l []int) (*graph.Model, []int, error) {
 	}
 	var nodes []int
 	for i, n := range g.Nodes {
-		other := func(id int) bool { return id >= 0 && id < len(was.Values) && g.Values[id].Const != was.Values[id].Const }
+		other := func(id int) bool {
+			return id >= 0 && id < len(was.Values) && g.Values[id].Const != was.Values[id].Const
+		}
 		if slices.ContainsFunc(n.Outputs, func(id int) bool { return id >= len(was.Values) || ours[id] }) || slices.ContainsFunc(n.Inputs, other) {
 			nodes = append(nodes, i)
 		}
