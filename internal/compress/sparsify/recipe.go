@@ -2,6 +2,7 @@ package sparsify
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -252,7 +253,14 @@ func (d *document) stage(r *Recipe, n *yaml.Node, depth int) (found bool, err er
 		case strings.HasSuffix(k.Value, "modifiers") && v.Kind == yaml.SequenceNode:
 			found = true
 			err = d.modifiers(r, v)
-		case strings.HasSuffix(k.Value, "modifiers") && v.Kind != yaml.ScalarNode:
+		case strings.HasSuffix(k.Value, "modifiers") && v.Kind == yaml.MappingNode:
+			found = true
+			for name, m := range members(v) { // as later versions have it: by name, without tags
+				if err = d.one(r, m, name.Value); err != nil {
+					break
+				}
+			}
+		case strings.HasSuffix(k.Value, "modifiers") && v.Value != "":
 			err = d.bad(v, "%s: a list of modifiers was expected, not %s", k.Value, kind(v))
 		case v.Kind == yaml.MappingNode && depth == 0:
 			var inner bool
@@ -269,7 +277,7 @@ func (d *document) stage(r *Recipe, n *yaml.Node, depth int) (found bool, err er
 // kinds are modifiers by their names, older and newer ones.
 var kinds = map[string]Kind{
 	"EpochRangeModifier": EpochRange, "GMPruningModifier": Pruning, "MagnitudePruningModifier": Pruning, "LegacyGMPruningModifier": Pruning,
-	"ConstantPruningModifier": "", "SetLearningRateModifier": SetRate, "LearningRateModifier": LearningRate, "TrainableParamsModifier": Trainable,
+	"SetLearningRateModifier": SetRate, "LearningRateModifier": LearningRate, "TrainableParamsModifier": Trainable,
 }
 
 func (d *document) modifiers(r *Recipe, list *yaml.Node) error {
@@ -290,22 +298,33 @@ func (d *document) modifiers(r *Recipe, list *yaml.Node) error {
 				}
 			}
 		}
-		k := kinds[name]
-		if k == "" {
-			if strings.HasPrefix(name, "!") {
-				return d.bad(n, "a modifier was expected: a mapping with a tag such as !GMPruningModifier")
-			}
-			r.Ignored = append(r.Ignored, fmt.Sprintf("line %d: %s", n.Line, name))
-			continue
+		if strings.HasPrefix(name, "!") {
+			return d.bad(n, "a modifier was expected: a mapping with a tag such as !GMPruningModifier")
 		}
-		m := Modifier{Kind: k, Start: -1, End: -1}
-		if err := d.modifier(r, &m, n, name); err != nil {
+		if err := d.one(r, n, name); err != nil {
 			return err
 		}
-		r.Modifiers = append(r.Modifiers, m)
 	}
 	return nil
 }
+
+// one reads a modifier by its name.
+func (d *document) one(r *Recipe, n *yaml.Node, name string) error {
+	k := kinds[name]
+	if k == "" || n.Kind != yaml.MappingNode {
+		r.Ignored = append(r.Ignored, fmt.Sprintf("line %d: %s", n.Line, name))
+		return nil
+	}
+	m := Modifier{Kind: k, Start: -1, End: -1}
+	if err := d.modifier(r, &m, n, name); err != nil {
+		return err
+	}
+	r.Modifiers = append(r.Modifiers, m)
+	return nil
+}
+
+// renamed are fields of later versions by their older names.
+var renamed = map[string]string{"start": "start_epoch", "end": "end_epoch", "targets": "params", "mask_structure": "mask_type"}
 
 func (d *document) modifier(r *Recipe, m *Modifier, n *yaml.Node, name string) (err error) {
 	if m.Kind == Pruning {
@@ -313,7 +332,7 @@ func (d *document) modifier(r *Recipe, m *Modifier, n *yaml.Node, name string) (
 	}
 	have := map[string]bool{}
 	for k, v := range members(n) {
-		key := k.Value
+		key := cmp.Or(renamed[k.Value], k.Value)
 		if have[key] {
 			return d.bad(k, "%s: %s stands twice", name, key)
 		}
