@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"

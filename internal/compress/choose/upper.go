@@ -132,7 +132,7 @@ func (p *problem) root(pick []int) float64 {
 func (p *problem) attempt(well bool) (c choice, items [][]option, ok bool) {
 	lossBound := p.Goal.MaxLoss != nil
 	items = p.items(lossBound)
-	bound := 0.0
+	var bound float64
 	if lossBound {
 		bound = p.metric.Bound(*p.Goal.MaxLoss) - p.constant()
 	} else {
