@@ -126,7 +126,7 @@ func (c *Compression) Speed(ctx context.Context, o SpeedOptions) (p *study.Speed
 	if err := validThreads(o.Threads); err != nil {
 		return nil, err
 	}
-	changes, err := compress.Grid(o.Levels, o.Structures, o.Formats)
+	changes, err := compress.Grid(o.On == nil, o.Levels, o.Structures, o.Formats)
 	if err != nil {
 		return nil, c.failed(err, "")
 	}

@@ -64,7 +64,9 @@ type LossOptions struct {
 	Levels     []float64
 	Structures []study.Structure
 	Formats    []study.Format
-	Threads    int
+	// Away takes the usual ones of performance profiles of hardware that is not there.
+	Away    bool
+	Threads int
 	// Command is a program with arguments that computes a metric: it gets a folder with out_0.npy and so on, and
 	// labels.npy, and prints a number. Its time is CommandTime at most, 0 for a minute.
 	Command     []string
@@ -84,7 +86,7 @@ func (c *Compression) Loss(ctx context.Context, o LossOptions) (p *study.Loss, e
 	if err := validThreads(o.Threads); err != nil {
 		return nil, err
 	}
-	changes, err := compress.Grid(o.Levels, o.Structures, o.Formats)
+	changes, err := compress.Grid(!o.Away, o.Levels, o.Structures, o.Formats)
 	if err != nil {
 		return nil, c.failed(err, "")
 	}
@@ -196,6 +198,7 @@ func (c *Compression) Compress(ctx context.Context, s SpeedOptions, l LossOption
 	if err != nil {
 		return nil, err
 	}
+	l.Away = s.On != nil
 	loss, err := c.Loss(ctx, l)
 	if err != nil {
 		return nil, err

@@ -173,8 +173,8 @@ type Plan struct {
 	// where it was not run.
 	Predicted Outcome  `json:"predicted"`
 	Measured  *Outcome `json:"measured,omitzero"`
-	// Bound is the least cost that any plan for the goal could have, by the profiles; Gap how far this one
-	// is above it, as a share.
+	// Bound is the least cost that any plan for the goal could have, by the profiles, or for a goal that
+	// bounds the cost the least loss; Gap how far this one is above it, as a share.
 	Bound *float64 `json:"bound,omitzero"`
 	Gap   *float64 `json:"gap,omitzero"`
 	// Front are the plans for other goals: cost against loss, in order of cost.

@@ -46,18 +46,33 @@ func Write(dir string) (files []string, err error) {
 	}
 	for _, w := range networks {
 		for _, p := range precisions {
-			path := filepath.Join(dir, fmt.Sprintf("%s_%s.onnx", w.name, p))
+			path, err := One(dir, w.name, p)
+			if err != nil {
+				return nil, err
+			}
 			files = append(files, path)
-			if _, err := os.Stat(path); err == nil {
-				continue
-			}
-			n := newNet(w.name, p)
-			if err := n.write(path, w.build(n)...); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
 		}
 	}
 	return files, nil
+}
+
+// One puts a single network into a folder, if it is not there, and returns its file.
+func One(dir, name string, p Precision) (string, error) {
+	for _, w := range networks {
+		if w.name != name {
+			continue
+		}
+		path := filepath.Join(dir, fmt.Sprintf("%s_%s.onnx", name, p))
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		n := newNet(name, p)
+		if err := n.write(path, w.build(n)...); err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+		return path, nil
+	}
+	return "", fmt.Errorf("there is no network %q", name)
 }
 
 // resnet50 is the one of He et al., 2015, with the stride in the 3×3 convolution and batch normalisation folded.

@@ -112,10 +112,9 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "opmeter",
 		Short: "Profile neural-network models",
-		Long: `Opmeter says for any .tflite or .onnx file where time and memory go, operator by
-operator, and how sure that is: here, with an engine of its own, or on a chip.`,
-		Example: `  opmeter profile model.tflite
-  opmeter profile model.onnx -o page.html
+		Long: `Opmeter says of any .tflite or .onnx file where time and memory go, by operator, and how
+sure that is: here, or on a chip.`,
+		Example: `  opmeter profile model.onnx -o page.html
   opmeter profile model.tflite --on stm32l4r5`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -17,18 +17,11 @@ func newCompress(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compress MODEL",
 		Short: "Find what would make a model faster or smaller, and at what loss",
-		Long: `Compress measures what each layer gains from pruned or narrower weights and what its change
-loses, chooses a change for every layer, applies that, runs it, and shows both what was
-predicted and what came out. All results are kept in NAME.study: Ctrl-C, or a crash, loses
-nothing, and the same command goes on. Without --data inputs are random: what is lost is then
-known by ranks at best.
-
-The commands below do one step each.`,
-		Example: `  opmeter compress model.onnx --data images/ --mean 0.5 --std 0.5
-  opmeter compress model.tflite --data x.npy --labels y.npy --max-drop 1%
-  opmeter compress model.onnx --data x.npz --speedup 2 -o study.xlsx
-  opmeter compress apply model.onnx -o small.onnx`,
-		Args: needOneModel,
+		Long: `Compress measures what layers gain from pruned or narrower weights and what that
+loses, chooses for every layer, and runs what comes out. NAME.study keeps what was found:
+the same command goes on. Without --data losses are ranks at best.`,
+		Example: `  opmeter compress model.tflite --data x.npy --labels y.npy --max-drop 1%`,
+		Args:    needOneModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := x.check(); err != nil {
 				return err
@@ -151,6 +144,7 @@ losses, the plan and the benches. Files hold everything that is known.`,
 	c.Flags().StringVar(&o.Speed, "speed", "", "`NAME` of the performance profile to show (default: the last)")
 	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile to show (default: the last)")
 	c.Flags().StringVar(&o.Plan, "plan", "", "`NAME` of the plan to show (default: the last)")
+	wholeVar(c, &x.top, "top", 0, 0, most, "the N slowest layers", "")
 	x.addOut(c)
 	return c
 }

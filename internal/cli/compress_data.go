@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,12 +23,11 @@ type lossFlags struct {
 	choice  string
 	samples int
 	command string
-	limit   time.Duration
 }
 
 // add adds what says which data; method the rest.
 func (f *lossFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.data, "data", nil, "`PATH`: .npy, .npz, .csv, image or folder; NAME=PATH for an input")
+	c.Flags().StringArrayVar(&f.data, "data", nil, "`PATH`: .npy, .npz, .csv, image, folder; NAME=PATH")
 	c.Flags().StringVar(&f.labels, "labels", "", "`FILE` with a label for each sample: .npy, .csv, .txt")
 	c.Flags().StringVar(&f.column, "label-column", "", "`NAME` or number of the labels' column, or array of a .npz")
 	c.Flags().Var(&reals{&f.mean}, "mean", "`X,…`: of images: (pixel/255 - mean)/std, by channel")
@@ -37,7 +35,6 @@ func (f *lossFlags) add(c *cobra.Command) {
 	wholeVar(c, &f.samples, "samples", 256, 1, most, "most samples that are taken", "")
 	c.Flags().StringVar(&f.metric, "metric", "", "`NAME`: relative_error, snr_db, cosine, kl, top1, accuracy, command")
 	c.Flags().StringVar(&f.command, "metric-command", "", "`COMMAND` that prints the metric of a folder of outputs")
-	spanVar(c, &f.limit, "metric-timeout", time.Minute, 1, "most time of that command", "a time above zero, such as 1m")
 	c.Flags().StringVar(&f.method, "method", "", "`NAME`: output, end-to-end, magnitude, approximated, one-shot")
 	c.Flags().StringVar(&f.choice, "choice", "", "`NAME`: weights go by magnitude (default) or by error on the data")
 }
@@ -50,7 +47,7 @@ var methods = map[string]study.Method{
 func (x *compressCommand) lossOptions() (o opmeter.LossOptions, err error) {
 	f := &x.loss
 	o = opmeter.LossOptions{
-		Metric: f.metric, Choice: f.choice, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Threads: x.threads, CommandTime: f.limit,
+		Metric: f.metric, Choice: f.choice, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Threads: x.threads,
 		Data: opmeter.DataOptions{Labels: f.labels, Column: f.column, Mean: f.mean, Std: f.std, Samples: f.samples, Seed: x.m.seed},
 	}
 	if f.method != "" {
@@ -97,7 +94,7 @@ type planFlags struct {
 
 func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().Float64Var(&f.speedup, "speedup", 0, "`X` times as fast, at the least loss")
-	c.Flags().StringVar(&f.drop, "max-drop", "", "`X`: most that may be lost, such as 1% or 0.01, in the loss's metric")
+	c.Flags().StringVar(&f.drop, "max-drop", "", "`X`: most that may be lost, such as 1% or 0.01")
 	c.Flags().Float64Var(&f.sparsity, "sparsity", 0, "`X`: share of zero weights, at the least loss")
 	c.Flags().StringVar(&f.size, "size", "", "`BYTES` of weights at most, such as 500KiB")
 	c.Flags().StringVar(&f.fit, "fit", "", "`TARGET` whose flash the weights have to fit into")

@@ -150,7 +150,6 @@ func (x *compressCommand) addStudyOnly(c *cobra.Command) {
 func (x *compressCommand) addOut(c *cobra.Command) {
 	c.Flags().StringVar(&x.format, "format", "", "`NAME`: format on standard output: "+strings.Join(report.StudyFormats, ", "))
 	c.Flags().StringArrayVarP(&x.files, "output", "o", nil, "`FILE`: write it: .txt, .csv, .json, .xlsx")
-	wholeVar(c, &x.top, "top", 0, 0, most, "the N slowest layers", "")
 }
 
 // addSpeed adds what a performance profile is of.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -24,6 +25,19 @@ type topic struct {
 	example     string
 	flags       []string // all that belong to it
 	rare        []string // those of them that the help of a verb only names
+}
+
+// only are the verbs of topics that are for one.
+var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress"}
+
+// of reports whether a topic explains a flag of a verb: what a verb has a topic of its own for, others leave alone.
+func (t *topic) of(verb, flag string) bool {
+	its := only[t.name]
+	if !slices.Contains(t.flags, flag) || its != "" && its != verb {
+		return false
+	}
+	own := func(u topic) bool { return only[u.name] == verb && slices.Contains(u.flags, flag) }
+	return its != "" || !slices.ContainsFunc(topics, own)
 }
 
 var topics = []topic{
@@ -120,6 +134,46 @@ docs/devices.md has the protocols.`
 		[]string{"discard", "until", "speed", "protocol", "record", "timeout", "reconnect"},
 	},
 	{
+		"changes", "which changes of weights compress tries", func() string {
+			return `Structures say which weights become zero together, levels which share of them: single ones
+(unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or
+inputs and outputs that are taken out (channel, filter). Precisions store weights as float16
+or with 8 or 4 bits (w8, w4), or compute in 8 bits (int8). Where nobody says otherwise:
+unstructured and 4x1, float16, int8 and w4; for targets filter, int8 and w4. --flops counts
+operations in place of measuring.`
+		},
+		`  opmeter compress perf model.onnx --structure 4x1 --levels 0.5,0.7,0.9
+  opmeter compress perf model.onnx --structure none --precision int8,w4`,
+		[]string{"levels", "structure", "precision", "flops", "time", "batch", "shape", "dim", "seed", "max-memory", "targets"},
+		[]string{"levels", "structure", "precision", "flops", "time", "batch", "shape", "dim", "seed", "max-memory", "targets"},
+	},
+	{
+		"losses", "data and metrics of compress", func() string {
+			return `Data are a .npy or .npz file, a .csv, an image, or a folder of images whose folders are
+classes. Some 30 % of the samples are held out: plans are tried on these. With labels the
+loss is that of accuracy, each layer changed alone; without, the error of each layer's own
+output. A command of yours may compute the metric: it is given a folder with the outputs,
+out_0.npy and so on, and prints a number.`
+		},
+		`  opmeter compress loss model.onnx --data x.npy --labels y.npy
+  opmeter compress loss model.onnx --data images/ --mean 0.5 --std 0.25
+  opmeter compress loss model.onnx --data x.npy --metric-command ./score`,
+		[]string{"data", "labels", "label-column", "mean", "std", "samples", "method", "metric", "metric-command", "choice"},
+		[]string{"label-column", "mean", "std", "samples", "method", "metric", "metric-command", "choice"},
+	},
+	{
+		"plans", "what compress chooses for", func() string {
+			return `A plan has one goal: a speed-up, a loss, a sparsity, a size, or a target that the weights
+have to fit into. Without one it may lose 1 % of accuracy, or what is alike in other metrics;
+where nothing is known of the loss but ranks it is to be half as fast again. The first layer
+and those that make outputs stay as they are unless --ends is given.`
+		},
+		`  opmeter compress plan model.onnx --speedup 2 --exclude head --exclude int8
+  opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,
+		[]string{"speedup", "max-drop", "sparsity", "size", "fit", "cost", "exclude", "ends", "compat", "balance"},
+		[]string{"sparsity", "size", "fit", "cost", "exclude", "ends", "compat", "balance"},
+	},
+	{
 		"mltk", "for scripts of the Silicon Labs MLTK profiler", func() string {
 			return `The formats mltk, mltk-json and mltk-csv are that profiler's layouts, and -o DIR/ writes
 its pair of report files. The name of a model finds NAME.tflite or NAME.mltk.zip here and
@@ -176,7 +230,7 @@ func (t *topic) set(root *cobra.Command) *pflag.FlagSet {
 	set := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
 	set.SortFlags = false
 	verbs := slices.Clone(root.Commands())
-	if i := slices.IndexFunc(verbs, func(c *cobra.Command) bool { return c.Name() == "profile" }); i > 0 {
+	if i := slices.IndexFunc(verbs, func(c *cobra.Command) bool { return c.Name() == cmp.Or(only[t.name], "profile") }); i > 0 {
 		verbs[0], verbs[i] = verbs[i], verbs[0]
 	}
 	for _, name := range t.flags {
@@ -225,7 +279,9 @@ func help(w io.Writer, c *cobra.Command) {
 	default:
 		fmt.Fprint(w, "\nTopics:\n")
 		for _, t := range topics {
-			fmt.Fprintf(w, "  %-11s %s\n", t.name, t.short)
+			if only[t.name] == "" {
+				fmt.Fprintf(w, "  %-11s %s\n", t.name, t.short)
+			}
 		}
 		fmt.Fprint(w, "\nopmeter help NAME explains a command or topic.\n")
 	}
@@ -248,7 +304,7 @@ func shown(c *cobra.Command) (set *pflag.FlagSet, more []string) {
 		var rare []string
 		for _, name := range t.flags {
 			f := c.Flags().Lookup(name)
-			if f == nil {
+			if f == nil || !t.of(verbOf(c), name) {
 				continue
 			}
 			if slices.Contains(t.rare, name) && (f.Hidden || n > few) {
@@ -267,11 +323,19 @@ func shown(c *cobra.Command) (set *pflag.FlagSet, more []string) {
 		}
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && set.Lookup(f.Name) == nil && !slices.ContainsFunc(topics, func(t topic) bool { return slices.Contains(t.flags, f.Name) }) {
+		if !f.Hidden && set.Lookup(f.Name) == nil && !slices.ContainsFunc(topics, func(t topic) bool { return t.of(verbOf(c), f.Name) }) {
 			set.AddFlag(f)
 		}
 	})
 	return set, more
+}
+
+// verbOf is the verb that a command belongs to.
+func verbOf(c *cobra.Command) string {
+	for c.HasParent() && c.Parent().HasParent() {
+		c = c.Parent()
+	}
+	return c.Name()
 }
 
 // flow fills the paragraphs of a text up to the width of help.

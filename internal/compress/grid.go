@@ -9,26 +9,34 @@ import (
 // Levels are the levels of sparsity of a performance profile where nobody says otherwise; 0 is the unchanged model.
 func Levels() []float64 { return []float64{0, .4, .6, .7, .8, .85, .9, .95, .975, .99} }
 
-// Structures are those that are tried where nobody says otherwise: single weights, blocks that kernels gain most from, and
-// what makes a layer smaller.
-func Structures() []study.Structure {
-	return []study.Structure{study.Unstructured, study.Block4x1, study.Filter}
+// Structures are those that are tried where nobody says otherwise: single weights and blocks that kernels gain most from; on
+// targets without such kernels what makes a layer smaller.
+func Structures(here bool) []study.Structure {
+	if here {
+		return []study.Structure{study.Unstructured, study.Block4x1}
+	}
+	return []study.Structure{study.Filter}
 }
 
 // Formats are those that are tried where nobody says otherwise.
-func Formats() []study.Format { return []study.Format{study.Half, study.Int8, study.Weight4} }
+func Formats(here bool) []study.Format {
+	if here {
+		return []study.Format{study.Half, study.Int8, study.Weight4}
+	}
+	return []study.Format{study.Int8, study.Weight4}
+}
 
 // Grid lists the changes of all structures at all levels, then those of formats. Nil lists are the usual ones, empty ones none.
-// A level outside 0 to 1 is an [OptionError].
-func Grid(levels []float64, structures []study.Structure, formats []study.Format) ([]study.Change, error) {
+// here says whether they are for this computer. A level outside 0 to 1 is an [OptionError].
+func Grid(here bool, levels []float64, structures []study.Structure, formats []study.Format) ([]study.Change, error) {
 	if levels == nil {
 		levels = Levels()
 	}
 	if structures == nil {
-		structures = Structures()
+		structures = Structures(here)
 	}
 	if formats == nil {
-		formats = Formats()
+		formats = Formats(here)
 	}
 	var out []study.Change
 	for _, s := range structures {

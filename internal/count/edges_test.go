@@ -32,8 +32,8 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestWhichWeights looks at the constant operand, the usual one first, through at most
-// two operators that unpack or widen it.
+// TestWhichWeights looks at the constant operand, the usual one first, through operators
+// that unpack, widen or move it.
 func TestWhichWeights(t *testing.T) {
 	t.Parallel()
 	half := func(zeros int) *graph.Value { // of sixteen
@@ -73,8 +73,9 @@ func TestWhichWeights(t *testing.T) {
 		{"beyond it", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{empty(), half(8)}, 15, -1},
 		{"widened", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), half(8)}, 16, 0.5},
 		{"unpacked and widened", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DENSIFY", 3, 2), unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), empty(), half(8)}, 16, 0.5},
-		{"through three", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DENSIFY", 4, 3), unpack("DENSIFY", 3, 2), unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), empty(), empty(), half(8)}, 16, -1},
-		{"of another format", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), half(8)}, 16, -1},
+		{"through three", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DENSIFY", 4, 3), unpack("DENSIFY", 3, 2), unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty(), empty(), empty(), half(8)}, 16, 0.5},
+		{"of an operator that changes them", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, []*graph.Node{{Op: "Neg", Inputs: []int{2}, Outputs: []int{1}}}, []*graph.Value{empty(), empty(), half(8)}, 16, -1},
+		{"transposed", graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, []*graph.Node{{Op: "Transpose", Inputs: []int{2}, Outputs: []int{1}}}, []*graph.Value{empty(), empty(), half(8)}, 16, 0.5},
 		{"of nothing", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{{Op: "DEQUANTIZE", Outputs: []int{1}}, {Op: "DEQUANTIZE", Inputs: []int{2}}}, []*graph.Value{empty(), empty(), half(8)}, 16, -1},
 		{"of an absent one", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", -1, 1)}, []*graph.Value{empty(), empty()}, 16, -1},
 		{"of one that is not there", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty()}, 16, -1},

@@ -5,17 +5,11 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
-
-// weightInputs are the places of weights among an operator's inputs, the usual
-// one first.
-var weightInputs = map[string][]int{
-	"MatMul": {1, 0}, "Gemm": {1, 0}, "Conv": {1}, "ConvTranspose": {1},
-	"FULLY_CONNECTED": {1}, "CONV_2D": {1}, "DEPTHWISE_CONV_2D": {1}, "TRANSPOSE_CONV": {1}, "CONV_3D": {1}, "BATCH_MATMUL": {1, 0},
-}
 
 // ZerosBudget is the number of weights of a model that are looked at for zeros, in
 // all: half a second's work.
@@ -27,54 +21,37 @@ const ZerosBudget = 1 << 27
 // stands for zero, and when they have more than *budget elements, from which it
 // takes those that it reads: weights of many gigabytes are not worth the wait.
 func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity {
-	for _, i := range weightInputs[n.Op] {
+	for _, i := range weights.Inputs(n) {
 		if i >= len(n.Inputs) || n.Inputs[i] < 0 || n.Inputs[i] >= len(g.Values) {
 			continue
 		}
-		v := constant(g, n, n.Inputs[i])
-		if v == nil {
+		var made []*graph.Node
+		if g.Values[n.Inputs[i]].Const == nil {
+			made = weights.Makers(g)
+		}
+		from := weights.Behind(g, made, n.Inputs[i])
+		if from == nil {
 			continue
 		}
+		v := g.Values[from.Value]
 		// Of lists of shapes, such as the first input of TRANSPOSE_CONV, nothing.
 		mark := marker(v)
 		count := v.Const.Len()
 		if mark == nil || count == 0 || int64(count) > *budget || len(v.Const.Data) < v.Const.Type.Bytes(count) {
 			return nil
 		}
+		shape := v.Const.Shape
+		if !from.Straight() { // blocks would be others
+			shape = nil
+		}
 		*budget -= int64(count)
-		z := zeros(v.Const.Shape, count, mark)
+		z := zeros(shape, count, mark)
 		if v.Sparse != nil {
 			z.Encoded, z.StoredBytes = true, new(int64(v.Sparse.StoredBytes))
 		}
 		return z
 	}
 	return nil
-}
-
-// constant returns the constant behind an input of n: itself, or what TFLite
-// unpacks or widens in front of n, which moves no zero. nil when there is none.
-func constant(g *graph.Graph, n *graph.Node, id int) *graph.Value {
-	v := g.Values[id]
-	// Sparse half-precision weights go through both.
-	for range 2 {
-		if v.Const != nil || n.Domain != graph.TFLite {
-			break
-		}
-		at := slices.IndexFunc(g.Nodes, func(m *graph.Node) bool {
-			return (m.Op == "DENSIFY" || m.Op == "DEQUANTIZE") && len(m.Inputs) > 0 && len(m.Outputs) > 0 && m.Outputs[0] == id
-		})
-		if at < 0 {
-			return nil
-		}
-		if id = g.Nodes[at].Inputs[0]; id < 0 || id >= len(g.Values) {
-			return nil
-		}
-		v = g.Values[id]
-	}
-	if v.Const == nil || v.Variable || !v.Const.Known() {
-		return nil
-	}
-	return v
 }
 
 // marker returns what sets row[i] to 1 where element from+i is not zero and to 0

@@ -13,7 +13,7 @@ import (
 )
 
 // weights makes a fully connected operator over a constant.
-func weights(c *tensor.Tensor, q *tensor.Quant) (*graph.Graph, *graph.Node) {
+func weighing(c *tensor.Tensor, q *tensor.Quant) (*graph.Graph, *graph.Node) {
 	return &graph.Graph{Values: []*graph.Value{{}, {Const: c, Type: c.Type, Quant: q}}},
 		&graph.Node{Op: "FULLY_CONNECTED", Domain: graph.TFLite, Inputs: []int{0, 1}}
 }
@@ -90,7 +90,7 @@ func TestWeightZeros(t *testing.T) {
 		if kind.IsInteger() {
 			q = &tensor.Quant{Scale: []float32{1, 1}, Zero: []int64{int64(zero), int64(zero)}}
 		}
-		g, n := weights(c, q)
+		g, n := weighing(c, q)
 		budget := int64(rows * cols)
 		got := WeightZeros(g, n, &budget)
 		want := plain(rows, cols, func(r, c int) bool { return v[r*cols+c] == zero })
@@ -119,14 +119,14 @@ func TestWeightZerosUnknown(t *testing.T) {
 		{"over the budget", tensor.New(tensor.Float32, 4, 4), nil, "FULLY_CONNECTED", 15},
 		{"empty", tensor.New(tensor.Float32, 0, 4), nil, "FULLY_CONNECTED", 100},
 	} {
-		g, n := weights(tt.c, tt.q)
+		g, n := weighing(tt.c, tt.q)
 		n.Op = tt.op
 		if z := WeightZeros(g, n, &tt.budget); z != nil {
 			t.Errorf("%s: %+v, want nothing", tt.name, z)
 		}
 	}
 	// Convolutions have no blocks.
-	g, n := weights(tensor.New(tensor.Float32, 2, 3, 3, 2), nil)
+	g, n := weighing(tensor.New(tensor.Float32, 2, 3, 3, 2), nil)
 	n.Op = "CONV_2D"
 	budget := int64(100)
 	if z := WeightZeros(g, n, &budget); z == nil || *z.Weights != 1 || z.Blocks != nil {
@@ -134,7 +134,7 @@ func TestWeightZerosUnknown(t *testing.T) {
 	}
 	four := tensor.New(tensor.Int4, 2, 2)
 	four.Data[0], four.Data[1] = 0xf0, 0x0f
-	g, n = weights(four, &tensor.Quant{Scale: []float32{1}, Zero: []int64{-1}})
+	g, n = weighing(four, &tensor.Quant{Scale: []float32{1}, Zero: []int64{-1}})
 	if z := WeightZeros(g, n, &budget); z == nil || *z.Weights != 0.5 {
 		t.Errorf("4-bit: %+v, want half", z)
 	}
@@ -144,7 +144,7 @@ func TestWeightZerosUnknown(t *testing.T) {
 func TestWeightZerosBehind(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"DENSIFY", "DEQUANTIZE", "ADD"} {
-		g, n := weights(tensor.New(tensor.Float16, 4, 4), nil)
+		g, n := weighing(tensor.New(tensor.Float16, 4, 4), nil)
 		g.Values[1].Sparse = &graph.Sparse{StoredBytes: 6}
 		g.Values = append(g.Values, &graph.Value{})
 		g.Values = append(g.Values, &graph.Value{})
@@ -171,7 +171,7 @@ func BenchmarkWeightZeros(b *testing.B) {
 			for i := range c.Data {
 				c.Data[i] = byte(i % 7)
 			}
-			g, n := weights(c, &tensor.Quant{Scale: []float32{1}, Zero: []int64{0}})
+			g, n := weighing(c, &tensor.Quant{Scale: []float32{1}, Zero: []int64{0}})
 			b.SetBytes(int64(len(c.Data)))
 			for b.Loop() {
 				budget := int64(1 << 30)

@@ -424,3 +424,15 @@ func Dot(a, b []float32) float32 {
 	}
 	return s0 + s1 + (s2 + s3)
 }
+
+// AddScaled adds s times the elements of x to y. spare is room for as many.
+func AddScaled(y, x []float32, s float32, spare []float32) {
+	if e := simd.ElementKernels(); e != nil {
+		e.MulScalar(spare, x, s)
+		e.Add(y, y, spare)
+		return
+	}
+	for i, v := range x {
+		y[i] += s * v
+	}
+}

@@ -24,8 +24,9 @@ type Options struct {
 	// WithoutStructures and WithoutFormats leave changes out.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
-	// Upper has bounds on the loss hold for the upper ends of intervals: those of layers are
-	// added up, since they come from the same samples and may all lie on one side.
+	// Upper has bounds on the loss hold for the upper end of the interval of the plan's loss.
+	// Drops of layers are taken as independent for that; ends of other losses are added up, since
+	// they come from the same samples and may all lie on one side.
 	Upper bool
 	// Costs gives time, energy, RAM or flash of a layer with a change where they come neither from
 	// Speed nor from counting; false where it is not known.
@@ -58,6 +59,10 @@ type problem struct {
 	// fixed is the cost of the model outside of its layers.
 	fixed  float64
 	curves []Curve
+	// width is the one that upper ends of drops are made additive with.
+	width float64
+	// few is how many plans are looked through one by one.
+	few int
 }
 
 // Curves returns the curves that plans are chosen from, by layer, corrected and with losses as
@@ -71,7 +76,7 @@ func Curves(o Options) ([]Curve, error) {
 }
 
 func newProblem(o Options) (*problem, error) {
-	p := &problem{Options: o}
+	p := &problem{Options: o, few: maxChoices}
 	if o.Loss == nil {
 		return nil, fmt.Errorf("a plan needs a loss profile")
 	}

@@ -33,44 +33,26 @@ func Plan(o Options) (*study.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	byLoss := p.items(true)
-	var items [][]option
-	var bound float64
-	if o.Goal.MaxLoss != nil {
-		items, bound = byLoss, p.metric.Bound(*o.Goal.MaxLoss)
-	} else {
-		items = p.items(false)
-		// The difference of large sums: a model that is just within must not fall out.
-		bound = p.budget() - p.fixed + rounding*math.Abs(p.fixed)
-	}
-	s, ok := solve(items, bound)
-	if !ok {
-		return nil, p.unreachable(items)
+	c, err := p.solve()
+	if err != nil {
+		return nil, err
 	}
 	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds}
 	if o.Speed != nil {
 		out.Speed = o.Speed.Name
 	}
-	value, lower := s.value, s.lower
-	if o.Goal.MaxLoss != nil {
-		value, lower = value+p.fixed, lower+p.fixed
-	}
-	out.Bound = &lower
+	out.Bound = &c.lower
 	switch {
-	case s.exact:
+	case c.exact:
 		out.Gap = new(0.0)
-	case lower > 0:
-		out.Gap = new(max(0, value/lower-1))
+	case c.lower > 0:
+		out.Gap = new(max(0, c.value/c.lower-1))
 	}
-	// From here on picks are points of curves.
-	pick := make([]int, len(items))
-	for i, k := range s.pick {
-		pick[i] = items[i][k].index
-	}
-	p.choose(out, pick)
-	p.predict(out, pick)
-	p.front(out, byLoss, pick)
-	p.moves(out, byLoss, pick)
+	p.choose(out, c.pick)
+	p.predict(out, c.pick)
+	byLoss := p.items(true)
+	p.front(out, byLoss, c.pick)
+	p.moves(out, byLoss, c.pick)
 	return out, nil
 }
 
@@ -88,14 +70,6 @@ func (p *problem) items(lossBound bool) [][]option {
 		items[i] = frontier(items[i])
 	}
 	return items
-}
-
-// lossOf is the loss that counts: with Upper the end of its interval.
-func (p *problem) lossOf(x *Point) float64 {
-	if p.Upper {
-		return x.loss.hi
-	}
-	return x.Loss
 }
 
 // unchanged is the cost of the model as it is.
@@ -183,13 +157,14 @@ func (p *problem) stays(i int) study.Cause {
 
 // predict adds up what the choices are like.
 func (p *problem) predict(out *study.Plan, pick []int) {
-	var cost, loss interval
+	var cost interval
+	var losses []interval
 	var params, zeros, bytes, ops int64
 	opsKnown := true
 	for i, c := range p.curves {
 		l := &p.Layers[i]
 		x := &c.Points[pick[i]]
-		cost, loss = cost.plus(x.cost), loss.plus(x.loss)
+		cost, losses = cost.plus(x.cost), append(losses, x.loss)
 		zeros += Zeros(l, x.Change)
 		params += l.Params
 		bytes += Bytes(l, x.Change)
@@ -204,7 +179,7 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 	if opsKnown {
 		o.MACs = &ops
 	}
-	o.Loss = p.shownLoss(loss)
+	o.Loss = p.shownLoss(p.metric.total(losses))
 	if !p.timed() {
 		p.time(o, pick)
 		return
@@ -226,7 +201,11 @@ func (p *problem) shownLoss(loss interval) *profile.Metric {
 	b, ok := p.metric.Shown(loss.hi)
 	if is && ok && loss.lo < loss.hi {
 		m.Band = &[2]float64{min(a, b), max(a, b)}
-		m.Method += "; " + ends
+		if p.metric.Adds == Drops {
+			m.Method += "; intervals as independent ones"
+		} else {
+			m.Method += "; " + ends
+		}
 	}
 	return m
 }
@@ -275,7 +254,7 @@ func (p *problem) time(o *study.Outcome, pick []int) {
 
 // front writes the plans for other bounds, with the chosen one among them.
 func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
-	chosen := spot{cost: p.fixed}
+	chosen := spot{cost: p.fixed, loss: p.constant()}
 	for i, c := range p.curves {
 		x := &c.Points[pick[i]]
 		chosen.cost += x.Cost
@@ -283,18 +262,15 @@ func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
 	}
 	placed := false
 	place := func() {
-		f := study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Chosen: true}
-		for _, c := range out.Choices {
-			f.Changes = append(f.Changes, c.Change)
-		}
-		out.Front = append(out.Front, f)
+		out.Front = append(out.Front, study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Changes: p.changes(pick), Chosen: true})
 		placed = true
 	}
 	for _, s := range front(items) {
-		f := study.FrontPoint{Cost: s.cost + p.fixed, Loss: s.loss}
+		points := make([]int, len(s.pick))
 		for i, k := range s.pick {
-			f.Changes = append(f.Changes, p.curves[i].Points[items[i][k].index].Change)
+			points[i] = items[i][k].index
 		}
+		f := study.FrontPoint{Cost: s.cost + p.fixed, Loss: s.loss + p.constant(), Changes: p.changes(points)}
 		if !placed && chosen.cost <= f.Cost*(1+rounding) {
 			place()
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/profile"
@@ -132,7 +131,8 @@ func TestPredictions(t *testing.T) {
 	if *out.Zeros != 1800 || *out.Params != 3030 || *out.MACs != 1200 || *out.Bytes != 12120 || !near(best(out.Speedup), 4/2.2) {
 		t.Errorf("%+v", out)
 	}
-	if b := out.Loss.Band; !near(b[0], 0) || !near(b[1], 0.02268) {
+	half := math.Hypot(0.0081, 0.00324)
+	if b := out.Loss.Band; !near(b[0], 0.01134-half) || !near(b[1], 0.01134+half) {
 		t.Errorf("loss %v", *b)
 	}
 	if b := out.LatencyS.Band; !near(b[0], 0.002) || !near(b[1], 0.0024) {
@@ -398,59 +398,4 @@ func TestEnds(t *testing.T) {
 	if got := Ends(m, []study.Layer{{Node: 0}}); len(got) != 0 {
 		t.Errorf("one layer: %v", got)
 	}
-}
-
-// TestPlanIsBest compares plans of drawn profiles with all choices there are.
-func TestPlanIsBest(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		o := Options{
-			Speed: &study.Speed{Latency: value(0.1)},
-			Loss:  &study.Loss{LossSettings: study.LossSettings{Metric: "relative_error"}},
-		}
-		levels := []float64{0.5, 0.8, 0.95}
-		structures := []study.Structure{study.Unstructured, study.Filter}
-		for i := range rapid.IntRange(1, 4).Draw(t, "layers") {
-			o.Layers = append(o.Layers, study.Layer{Node: i, Rows: 8, Cols: 8, Params: 64})
-			o.Speed.Layers = append(o.Speed.Layers, study.LayerTime{Layer: i, Latency: value(rapid.Float64Range(0.001, 0.02).Draw(t, "time"))})
-			for _, s := range structures {
-				for _, level := range levels {
-					c := study.Change{Structure: s, Level: level}
-					o.Speed.Points = append(o.Speed.Points, study.SpeedPoint{Layer: i, Change: c, Ratio: value(rapid.Float64Range(0.05, 1.2).Draw(t, "ratio"))})
-					o.Loss.Points = append(o.Loss.Points, study.LossPoint{Layer: i, Change: c, Value: value(rapid.Float64Range(0, 1).Draw(t, "loss"))})
-				}
-			}
-		}
-		bound := rapid.Float64Range(0, 3).Draw(t, "bound")
-		o.Goal.MaxLoss = &bound
-		p, err := Plan(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		curves, err := Curves(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rest, least := 0.1, math.Inf(1)
-		for _, c := range curves {
-			rest -= c.Points[0].Cost
-		}
-		var try func(i int, time, loss float64)
-		try = func(i int, time, loss float64) {
-			if loss > bound {
-				return
-			}
-			if i == len(curves) {
-				least = min(least, time)
-				return
-			}
-			for _, x := range curves[i].Points {
-				try(i+1, time+x.Cost, loss+x.Loss)
-			}
-		}
-		try(0, rest, 0)
-		if got := best(p.Predicted.LatencyS); got > least*(1+1e-9) || best(p.Predicted.Loss) > bound*(1+1e-9) || *p.Bound > least*(1+1e-9) {
-			t.Fatalf("time %v, least %v, bound %v; loss %v of %v", got, least, *p.Bound, best(p.Predicted.Loss), bound)
-		}
-	})
 }

@@ -89,14 +89,27 @@ func steps(items [][]option) []step {
 // solve picks an option for each item so that values add up to the least within a bound on the
 // weights; items are frontiers and not empty. ok is false where the least weights are too much.
 func solve(items [][]option, bound float64) (s solution, ok bool) {
+	s, r, ok := greedy(items, bound)
+	if !ok || s.exact {
+		return s, ok
+	}
+	r.search(s.pick)
+	s.value = total(items, s.pick)
+	r.exact(&s)
+	s.lower = min(s.lower, s.value)
+	return s, true
+}
+
+// greedy walks up the hulls as far as the bound allows. Where it takes all steps the solution is
+// exact, else r is the problem with the step that did not fit as the price of the bound.
+func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 	s.pick = make([]int, len(items))
 	weight := 0.0
 	for _, os := range items {
 		weight += os[0].weight
-		s.value += os[0].value
 	}
 	if !within(weight, bound) {
-		return s, false
+		return s, nil, false
 	}
 	multiplier, whole := 0.0, true
 	for _, st := range steps(items) {
@@ -109,19 +122,15 @@ func solve(items [][]option, bound float64) (s solution, ok bool) {
 			multiplier, whole = -st.slope, false
 		}
 	}
+	s.value = total(items, s.pick)
 	if whole {
 		// Every item has its least value.
-		s.value = total(items, s.pick)
 		s.lower, s.exact = s.value, true
-		return s, true
+		return s, nil, true
 	}
-	relaxed := newRelaxed(items, multiplier, bound)
-	relaxed.search(s.pick)
-	s.value = total(items, s.pick)
-	s.lower = relaxed.bound
-	relaxed.exact(&s)
-	s.lower = min(s.lower, s.value)
-	return s, true
+	r = newRelaxed(items, multiplier, bound)
+	s.lower = min(s.value, r.bound)
+	return s, r, true
 }
 
 // previous is the position on the hull before one that is on it.

@@ -233,9 +233,10 @@ func (j *Job) outputsOf(ctx context.Context, m *graph.Model, kept [][]*tensor.Te
 		return nil, err
 	}
 	defer s.Close()
+	keeps := stateful(m)
 	out := make([][]float64, len(kept))
 	for run, ins := range kept {
-		if err := start(s, ins, run); err != nil {
+		if err := start(s, ins, keeps && run > 0); err != nil {
 			return nil, err
 		}
 		if err := s.Run(ctx); err != nil {

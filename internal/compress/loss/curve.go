@@ -12,6 +12,8 @@ type matrix struct {
 	rows int
 	// whole has for each row the sum of squares of its outputs, without bias.
 	whole []float64
+	// flat has the energy of all slots.
+	flat []float32
 }
 
 // newMatrix computes the outputs' squares.
@@ -251,7 +253,7 @@ func (r *row) squared(out []float64, w, sq []float32) {
 
 // kept does the same with the inputs: columns by n.
 func (r *row) kept(out []float64, w, in []float32, n int) {
-	y := make([]float32, n)
+	y, t := make([]float32, n), make([]float32, n)
 	q := 0.0
 	for k := range r.levels {
 		cs := r.order[r.at[k]:r.at[k+1]]
@@ -260,9 +262,7 @@ func (r *row) kept(out []float64, w, in []float32, n int) {
 			if v == 0 {
 				continue
 			}
-			for i, x := range in[int(c)*n:][:n] {
-				y[i] += v * x
-			}
+			kernel.AddScaled(y, in[int(c)*n:][:n], v, t)
 		}
 		if len(cs) > 0 {
 			q = dot64(y, y)

@@ -36,7 +36,10 @@ func suffixOf(old, m *graph.Model, l []int) (*graph.Model, []int, error) {
 	}
 	var nodes []int
 	for i, n := range g.Nodes {
-		if slices.ContainsFunc(n.Outputs, func(id int) bool { return id >= len(was.Values) || ours[id] }) {
+		other := func(id int) bool {
+			return id >= 0 && id < len(was.Values) && g.Values[id].Const != was.Values[id].Const
+		}
+		if slices.ContainsFunc(n.Outputs, func(id int) bool { return id >= len(was.Values) || ours[id] }) || slices.ContainsFunc(n.Inputs, other) {
 			nodes = append(nodes, i)
 		}
 	}
@@ -112,11 +115,12 @@ func runAll(ctx context.Context, m *graph.Model, data *samples.Set, threads int,
 		return err
 	}
 	defer s.Close()
+	keeps := stateful(m)
 	for run := range data.Runs() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := start(s, data.Inputs(run), run); err != nil {
+		if err := start(s, data.Inputs(run), keeps && run > 0); err != nil {
 			return err
 		}
 		if err := s.Run(ctx); err != nil {
@@ -158,8 +162,8 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, f := range formats(cs) {
-			more, err := j.reads(l, f)
+		for _, c := range farthest(cs) {
+			more, err := j.reads(l, c)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -177,23 +181,29 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 	return out, total, nil
 }
 
-// formats are those of changes.
-func formats(cs []study.Change) []study.Format {
-	var out []study.Format
+// farthest are changes that may reach beyond the layer's own weights: of each format, and of channels and filters the
+// highest level.
+func farthest(cs []study.Change) []study.Change {
+	var out []study.Change
 	for _, c := range cs {
-		if !slices.Contains(out, c.Format) {
-			out = append(out, c.Format)
+		if c.Structure != study.Channel && c.Structure != study.Filter {
+			c.Structure, c.Level = study.Dense, 0
+		}
+		k := slices.IndexFunc(out, func(o study.Change) bool { return o.Structure == c.Structure && o.Format == c.Format })
+		switch {
+		case c.IsZero():
+		case k < 0:
+			out = append(out, c)
+		default:
+			out[k].Level = max(out[k].Level, c.Level)
 		}
 	}
 	return out
 }
 
-// reads are the values that the model reads from the layer on where it is in another format.
-func (j *Job) reads(l *weights.Layer, f study.Format) ([]int, error) {
-	if f == study.Same {
-		return nil, nil
-	}
-	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: study.Change{Format: f}}}, rewrite.Options{Ranges: j.found})
+// reads are the values that the model reads from what a change changes on.
+func (j *Job) reads(l *weights.Layer, c study.Change) ([]int, error) {
+	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: c}}, rewrite.Options{Ranges: j.found})
 	if err != nil || effects[0].Cause != "" {
 		return nil, err
 	}
@@ -264,8 +274,9 @@ type attempt struct {
 	change study.Change
 	cause  study.Cause
 	result *result
-	model  *graph.Model
-	inputs []int
+	// model is what depends on the change and inputs what it reads, whole the whole changed model.
+	model, whole *graph.Model
+	inputs       []int
 }
 
 // some does some trials, by groups of runs whose values are kept.
@@ -372,21 +383,26 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 		}
 		return true
 	}
-	if !take(0) {
-		a.cause = study.Unrun
-		return nil
+	if !take(0) { // the change reaches further back than what is kept
+		a.model, a.inputs = a.whole, a.whole.Main().Inputs
+		ins = make([]*tensor.Tensor, len(a.inputs))
+		if !take(0) {
+			a.cause = study.Unrun
+			return nil
+		}
 	}
 	s, err := engine.New(a.model, ins, whole(j.Threads))
 	if err != nil {
 		return fmt.Errorf("layer %q: %w", l.Name, err)
 	}
 	defer s.Close()
+	keeps := stateful(a.model)
 	for run := range hi - lo {
 		if !take(run) {
 			a.cause = study.Unrun
 			return nil
 		}
-		if err := start(s, ins, run); err != nil {
+		if err := start(s, ins, keeps && run > 0); err != nil {
 			return err
 		}
 		if err := s.Run(ctx); err != nil {
@@ -397,7 +413,7 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 		}
 	}
 	if hi == j.Data.Runs() {
-		a.model = nil
+		a.model, a.whole = nil, nil
 	}
 	return nil
 }
@@ -418,14 +434,14 @@ func (j *Job) make(a *attempt, energy *moments) error {
 			order.Zero(mat, a.change.Level)
 		}
 	}
-	// The weights are there already: what is left of the change is the format.
-	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: study.Change{Format: a.change.Format}, Matrix: mat}}, rewrite.Options{Ranges: j.found})
+	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: a.change, Matrix: mat}}, rewrite.Options{Ranges: j.found})
 	if err != nil {
 		return err
 	}
 	if a.cause = effects[0].Cause; a.cause != "" {
 		return nil
 	}
+	a.whole = m
 	a.model, a.inputs, err = suffixOf(j.Model, m, l.Nodes)
 	return err
 }

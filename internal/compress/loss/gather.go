@@ -121,10 +121,21 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 		return fmt.Errorf("%s has data of %s for weights of %d channels", p.node.Key(), tensor.FormatShape(shape), channels)
 	}
 	last := p.kind == convLast || p.kind == deconvLast
+	m, sums := to.(*moments)
+	first, step := 0, 1
+	if sums {
+		first, step = m.lines(g, shape[0])
+	}
 	for n := range shape[0] {
 		one := x[n*channels*g.plane:][:channels*g.plane]
 		if last && g.same && l.Groups == 1 {
-			to.rows(0, one, channels, g.plane)
+			width := g.width() * step
+			if step == 1 {
+				width = g.plane
+			}
+			for at := first * g.width(); at < g.plane; at += width {
+				to.rows(0, one[at*channels:], channels, min(width/step, g.plane-at))
+			}
 			continue
 		}
 		if last {
@@ -132,26 +143,34 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 			transposeInto(t, g.plane, one, channels, g.plane, channels)
 			one = t
 		}
-		if g.same {
+		switch {
+		case g.same && step == 1:
 			for k := range l.Groups {
 				to.planes(k, one[k*l.Channels*g.plane:], g.plane, g.plane)
 			}
-			continue
-		}
-		lines := max(1, openAt/max(1, l.Cols*g.width()))
-		for k := range l.Groups {
-			for lo := 0; lo < g.lines(); lo += lines {
-				hi := min(lo+lines, g.lines())
-				w := (hi - lo) * g.width()
-				open := grown(&s.open, l.Cols*w)
-				for c := range l.Channels {
-					g.unfold(open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, hi)
-				}
-				to.planes(k, open, w, w)
-			}
+		case sums && step == 1 && l.Channels == 1 && m.depthwise(g, one):
+		default:
+			p.unfolded(g, one, to, s, first, step)
 		}
 	}
 	return nil
+}
+
+// unfolded hands on every step-th line of positions, from first on, some lines at a time.
+func (p *product) unfolded(g *geometry, one []float32, to sink, s *scratch, first, step int) {
+	l := p.layer
+	most := max(1, openAt/max(1, l.Cols*g.width()))
+	for k := range l.Groups {
+		for lo := first; lo < g.lines(); lo += most * step {
+			n := min(most, (g.lines()-lo+step-1)/step)
+			w := n * g.width()
+			open := grown(&s.open, l.Cols*w)
+			for c := range l.Channels {
+				g.unfold(open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, n, step)
+			}
+			to.planes(k, open, w, w)
+		}
+	}
 }
 
 // multiplied hands on the data of a product of matrices. Weights with several matrices are groups, which

@@ -46,7 +46,6 @@ type geometry struct {
 	outputs int    // positions
 	// same says that position and input are the same: a window of one, without stride and padding.
 	same bool
-	// stepTap are the taps of the axes.
 	taps int
 }
 
@@ -171,9 +170,9 @@ func (g *geometry) lines() int { return g.axes[0].out * g.axes[1].out }
 
 func (g *geometry) width() int { return g.axes[2].out }
 
-// unfold writes what the positions of lines lo to hi see of a channel at each tap: a tap a row of dst, rows stride
-// apart.
-func (g *geometry) unfold(dst []float32, stride int, plane []float32, lo, hi int) {
+// unfold writes what the positions of n lines, every step-th from lo on, see of a channel at each tap: a tap a row of
+// dst, rows stride apart.
+func (g *geometry) unfold(dst []float32, stride int, plane []float32, lo, n, step int) {
 	d, h, w := &g.axes[0], &g.axes[1], &g.axes[2]
 	t := 0
 	for td := range d.window {
@@ -181,8 +180,8 @@ func (g *geometry) unfold(dst []float32, stride int, plane []float32, lo, hi int
 			for tw := range w.window {
 				row := dst[t*stride:]
 				t++
-				for line := lo; line < hi; line++ {
-					out := row[(line-lo)*w.out:][:w.out]
+				for i := range n {
+					line, out := lo+i*step, row[i*w.out:][:w.out]
 					id, ih := d.at(line/h.out, td), h.at(line%h.out, th)
 					if id < 0 || ih < 0 {
 						clear(out)

@@ -106,7 +106,7 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 	j.pool = workers.New(max(j.Threads, 1), nil)
 	defer j.pool.Close()
 	err = mapped.Guard(func() error {
-		switch j.Settings.Method {
+		switch m := j.Settings.Method; m {
 		case study.Approximated:
 			return j.approximated(ctx)
 		case study.Magnitude:

@@ -52,10 +52,6 @@ func (b *builder) constant(t *tensor.Tensor) int {
 	return id
 }
 
-func (b *builder) ints(v ...int64) int {
-	return b.constant(tensor.From(tensor.Int64, []int{len(v)}, v))
-}
-
 // random is a constant of normal numbers around mean.
 func (b *builder) random(mean float64, shape ...int) int {
 	return b.constant(b.normal(mean, shape...))
@@ -138,7 +134,7 @@ func outputsBy(t testing.TB, m *graph.Model, s *samples.Set) []float64 {
 	defer e.Close()
 	var out []float64
 	for run := range s.Runs() {
-		if err := start(e, s.Inputs(run), run); err != nil {
+		if err := start(e, s.Inputs(run), run > 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Run(context.Background()); err != nil {
@@ -249,7 +245,7 @@ var layers = []struct {
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}}, tensor.Float32, b.input(tensor.Float32, 1, 8, 6, 6), w, bias)
 	}, false},
 	{"matmul of integers", "onnx", func(b *builder) int {
-		return b.node("MatMulInteger", nil, tensor.Int32, b.constantInput(tensor.Uint8, 4, 16), b.constant(b.codes(tensor.Int8, 16, 8)), b.constant(tensor.From(tensor.Uint8, []int{}, []uint8{3})))
+		return b.node("MatMulInteger", nil, tensor.Int32, b.input(tensor.Uint8, 4, 16), b.constant(b.codes(tensor.Int8, 16, 8)), b.constant(tensor.From(tensor.Uint8, []int{}, []uint8{3})))
 	}, false},
 	{"lstm", "onnx", func(b *builder) int {
 		return b.node("LSTM", graph.Attrs{"hidden_size": int64(6)}, tensor.Float32, b.input(tensor.Float32, 5, 1, 4), b.random(0, 1, 24, 4), b.random(0, 1, 24, 6), b.random(0, 1, 48))
@@ -273,9 +269,6 @@ var layers = []struct {
 		return b.node("BATCH_MATMUL", graph.Attrs{"adj_y": true}, tensor.Float32, b.input(tensor.Float32, 1, 9, 16), b.random(0, 1, 12, 16))
 	}, false},
 }
-
-// constantInput is an input of codes.
-func (b *builder) constantInput(t tensor.Type, shape ...int) int { return b.input(t, shape...) }
 
 var pruned = []study.Structure{study.Unstructured, study.TwoOfFour, study.Block4, study.Block1x4, study.Block4x1, study.Channel, study.Filter}
 
@@ -340,4 +333,66 @@ func scoresFor(t *testing.T, m *graph.Model, l *weights.Layer, s *samples.Set, b
 		t.Fatal(err, u.failed)
 	}
 	return scoresOf(w, l.Rows, u.m, true)
+}
+
+// Layers of integers, whose outputs are rounded to codes, come close to the closed form of the numbers that the codes
+// stand for.
+func TestOutputOfCodes(t *testing.T) {
+	t.Parallel()
+	for i, tt := range []struct {
+		name, format string
+		build        func(b *builder) int
+	}{
+		{"QLinearConv", "onnx", func(b *builder) int {
+			zero := func(z uint8) int { return b.constant(tensor.From(tensor.Uint8, []int{}, []uint8{z})) }
+			return b.quantised(b.node("QLinearConv", graph.Attrs{"kernel_shape": []int64{3, 3}, "pads": []int64{1, 1, 1, 1}}, tensor.Uint8,
+				b.input(tensor.Uint8, 1, 8, 6, 6), b.scalar(0.1), zero(4), b.constant(b.codes(tensor.Int8, 12, 8, 3, 3)), b.scalar(0.02), b.constant(tensor.New(tensor.Int8)), b.scalar(0.3), zero(128), b.constant(tensor.From(tensor.Int32, []int{12}, slices.Repeat([]int32{900, -400, 30}, 4)))), 0.3, 128)
+		}},
+		{"lite conv", "tflite", func(b *builder) int { return liteCodes(b, "CONV_2D", 12, 3, 3, 8) }},
+		{"lite depthwise", "tflite", func(b *builder) int { return liteCodes(b, "DEPTHWISE_CONV_2D", 1, 3, 3, 8) }},
+		{"lite dense", "tflite", func(b *builder) int { return liteCodes(b, "FULLY_CONNECTED", 12, 40) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBuilder(tt.format, uint64(i))
+			b.g.Outputs = []int{tt.build(b)}
+			s := b.data(t, 6)
+			l := weights.Find(b.m, nil)[0]
+			if _, ok := productsOf(b.m, l); !ok {
+				t.Fatal("not in closed form")
+			}
+			cs := changes([]study.Structure{study.Unstructured, study.Filter}, 0.5, 0.8)
+			got := points(t, &Job{Model: b.m, Layers: []*weights.Layer{l}, Data: s, Settings: study.LossSettings{Method: study.OutputError, Changes: cs}})
+			base := outputsBy(t, b.m, s)
+			for _, c := range cs {
+				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
+				mat := l.Read(nil)
+				order.Zero(mat, c.Level)
+				num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+				// Outputs are rounded to codes: 255 of them over some six deviations make a thousandth of the energy each way.
+				if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.02*want {
+					t.Errorf("%+v: %v, want %v", c, v, want)
+				}
+			}
+		})
+	}
+}
+
+// liteCodes is an operator of TFLite on codes of 8 bits.
+func liteCodes(b *builder, op string, shape ...int) int {
+	last := shape[len(shape)-1]
+	in, outs, axis, step := []int{1, 6, 6, last}, shape[0], 0, float32(0.2)
+	switch op {
+	case "FULLY_CONNECTED":
+		in = []int{2, last}
+	case "DEPTHWISE_CONV_2D":
+		outs, axis, step = last, 3, 0.05 // small sums
+	}
+	w := b.codes(tensor.Int8, shape...)
+	w.Quant = &tensor.Quant{Scale: slices.Repeat([]float32{0.01}, outs), Zero: make([]int64, outs), Axis: axis}
+	bias := tensor.New(tensor.Int32, outs)
+	tensor.Fill(bias, func(int) float64 { return float64(b.r.IntN(2000) - 1000) })
+	bias.Quant = &tensor.Quant{Scale: slices.Repeat([]float32{0.001}, outs), Zero: make([]int64, outs)}
+	attrs := graph.Attrs{"stride_h": int64(1), "stride_w": int64(1), "padding": "SAME", "depth_multiplier": int64(1)}
+	return b.quantised(b.node(op, attrs, tensor.Int8, b.quantised(b.input(tensor.Int8, in...), 0.1, -3), b.constant(w), b.constant(bias)), step, 5)
 }

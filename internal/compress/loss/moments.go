@@ -26,6 +26,8 @@ type moments struct {
 	// few gathers inputs of runs that have few, row by row.
 	few   []float32
 	fewIn int // group
+	// lag has the channels of a depthwise convolution.
+	lag *lags
 	// chunks are the inputs, a column a row.
 	chunks []chunk
 
@@ -33,7 +35,9 @@ type moments struct {
 	total  []float64
 	energy [][]float32
 	slot   []float32 // the current one
-	n      int       // inputs of a group
+	run    int       // the current one, of runs
+	runs   int
+	n      int // inputs of a group
 }
 
 // chunk is inputs of a group: columns by n.
@@ -45,9 +49,6 @@ type chunk struct {
 // flushAt bounds the inputs that are summed in single precision.
 const flushAt = 2048
 
-// block is the number of columns whose products with all before them are computed at once.
-const block = 96
-
 func newMoments(groups, cols int, pool *workers.Pool) *moments {
 	return &moments{groups: groups, cols: cols, pool: pool, total: make([]float64, groups*cols)}
 }
@@ -58,6 +59,19 @@ func (m *moments) begin(slot int) {
 		m.energy = append(m.energy, make([]float32, m.groups*m.cols))
 	}
 	m.slot = m.energy[slot]
+	m.run++
+}
+
+// enough is the number of positions above which not every line of them is taken, but lines that are spread over
+// the samples. Squared errors of positions differ by a few times their mean; the mean over so many is within about 1 % of that
+// of all for one output if each is on its own, and closer for outputs together and for neighbours, which are alike.
+const enough = 1 << 16
+
+// lines says which lines of positions are taken in the current run: every step-th from first on.
+func (m *moments) lines(g *geometry, batch int) (first, step int) {
+	step = min(max(1, g.outputs*batch*m.runs/enough), g.lines())
+	// Neighbouring runs take lines far from each other.
+	return m.run * (step/2 + 1) % step, step
 }
 
 // ready makes room for sums.
@@ -218,8 +232,8 @@ func (m *moments) flush() {
 	m.pool.For(m.cols, 16, func(lo, hi int) {
 		at := lo * (lo + 1) / 2
 		for i := lo; i < hi; i++ {
-			row := m.part[i*m.cols:][:i+1]
-			for j, v := range row {
+			row := m.part[i*m.pitch():][:m.pitch()]
+			for j, v := range row[:i+1] {
 				sum[at+j] += float64(v)
 			}
 			clear(row)
@@ -232,17 +246,14 @@ func (m *moments) flush() {
 // triangle adds products of columns to part: of n inputs, which are the columns of x, or where byRow its rows.
 func (m *moments) triangle(x []float32, stride, n int, byRow bool) {
 	if m.part == nil {
-		m.part = make([]float32, m.cols*m.cols)
+		m.part = make([]float32, m.cols*m.pitch())
 	}
-	for lo := 0; lo < m.cols; lo += block {
-		hi := min(lo+block, m.cols)
-		p := kernel.GemmParams{M: hi - lo, N: hi, K: n, LDA: stride, LDB: stride, LDC: m.cols, Accumulate: true, TransA: byRow, TransB: !byRow}
-		from := lo
-		if !byRow {
-			from = lo * stride
-		}
-		kernel.Gemm(m.pool, p, x[from:], x, m.part[lo*m.cols:])
-	}
+	kernel.Symmetric(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
+}
+
+// pitch is the length of a row of part.
+func (m *moments) pitch() int {
+	return (m.cols + kernel.SymmetricStep - 1) / kernel.SymmetricStep * kernel.SymmetricStep
 }
 
 // done ends the sums.
@@ -250,7 +261,10 @@ func (m *moments) done() {
 	if m.sum != nil && (m.pending > 0 || len(m.few) > 0) {
 		m.flush()
 	}
-	m.part, m.few = nil, nil
+	if m.lag != nil {
+		m.lag.flush(m)
+	}
+	m.part, m.few, m.lag = nil, nil, nil
 }
 
 // square is the matrix of a group in single precision, in full.
@@ -260,6 +274,11 @@ func (m *moments) square(group int, dst []float32) []float32 {
 		dst = make([]float32, d*d)
 	}
 	dst = dst[:d*d]
+	if m.kept {
+		x, n := m.inputs(group)
+		kernel.Gemm(m.pool, kernel.GemmParams{M: d, N: d, K: n, TransB: true}, x, x, dst)
+		return dst
+	}
 	sum := m.sum[group]
 	at := 0
 	for i := range d {
@@ -275,6 +294,14 @@ func (m *moments) square(group int, dst []float32) []float32 {
 // diagonal is the sum over runs of the squares of columns, of all groups.
 func (m *moments) diagonal() []float64 {
 	out := make([]float64, m.groups*m.cols)
+	if m.sum != nil {
+		for g, sum := range m.sum {
+			for c := range m.cols {
+				out[g*m.cols+c] = sum[c*(c+1)/2+c]
+			}
+		}
+		return out
+	}
 	for _, e := range m.energy {
 		for i, v := range e {
 			out[i] += float64(v)

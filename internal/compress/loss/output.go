@@ -37,7 +37,7 @@ type member struct {
 }
 
 // slots bounds the number of groups of runs for intervals.
-const slots = 256
+const slots = 64
 
 // slotOf is the slot of a run of n.
 func slotOf(run, n int) int {
@@ -165,6 +165,7 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 	for _, u := range us {
 		l := u.layers[0].layer
 		u.m = newMoments(l.Groups, l.Cols, j.pool)
+		u.m.runs = j.Data.Runs()
 		u.m.counts, u.m.squares = u.products[0].kind == table, squares
 		if u.m.counts {
 			u.m.squares = true

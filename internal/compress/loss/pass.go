@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/engine"
@@ -54,12 +55,13 @@ func pass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, thr
 		return err
 	}
 	defer s.Close()
+	keeps := stateful(m)
 	for run := range data.Runs() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		ins := data.Inputs(run)
-		if err := start(s, ins, run); err != nil {
+		if err := start(s, ins, keeps && run > 0); err != nil {
 			return err
 		}
 		if err := s.Run(ctx); err != nil {
@@ -88,9 +90,28 @@ func pass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, thr
 	return nil
 }
 
-// start gives a session the inputs of a run, and no memory of the one before.
-func start(s *engine.Session, ins []*tensor.Tensor, run int) error {
-	if run > 0 {
+// stateful reports whether a run may depend on the one before: on variables, resources or random numbers.
+func stateful(m *graph.Model) bool {
+	for _, g := range m.Graphs {
+		for _, v := range g.Values {
+			if v.Variable || v.Type == tensor.Resource {
+				return true
+			}
+		}
+		for _, n := range g.Nodes {
+			for _, word := range []string{"Random", "RANDOM", "Bernoulli", "Multinomial", "MULTINOMIAL", "Dropout", "VAR_HANDLE", "SVDF"} {
+				if strings.Contains(n.Op, word) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// start gives a session the inputs of a run; reset says that it is to forget the one before.
+func start(s *engine.Session, ins []*tensor.Tensor, reset bool) error {
+	if reset {
 		if err := s.Reset(); err != nil {
 			return err
 		}

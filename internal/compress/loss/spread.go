@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/internal/stats"
 )
 
 // draws is the number of times that samples are drawn again for an interval. Its ends are then about a fifth of
@@ -27,12 +26,40 @@ func drawn(n int, seed uint64) []float32 {
 
 // between are the ends of a 95 % interval of drawn values, NaN where there are too few.
 func between(v []float64) (lo, hi float64) {
-	v = slices.DeleteFunc(v, math.IsNaN)
-	if len(v) < draws/2 {
+	// Only a few of the least and of the largest are needed in order.
+	var least, most [draws/40 + 2]float64
+	n := 0
+	for _, x := range v {
+		if x != x {
+			continue
+		}
+		insert(least[:], n, x)
+		insert(most[:], n, -x)
+		n++
+	}
+	if n < draws/2 {
 		return math.NaN(), math.NaN()
 	}
-	slices.Sort(v)
-	return stats.Quantile(v, 0.025), stats.Quantile(v, 0.975)
+	at := 0.025 * float64(n-1) // as stats.Quantile has it
+	k := int(at)
+	t := at - float64(k)
+	return least[k] + t*(least[k+1]-least[k]), -(most[k] + t*(most[k+1]-most[k]))
+}
+
+// insert keeps the least of n numbers and x in ascending order.
+func insert(least []float64, n int, x float64) {
+	n = min(n, len(least))
+	if n == len(least) {
+		if x >= least[n-1] {
+			return
+		}
+		n--
+	}
+	for n > 0 && least[n-1] > x {
+		least[n] = least[n-1]
+		n--
+	}
+	least[n] = x
 }
 
 // spread gives intervals for errors by levels: factors by which they are multiplied, lo and hi a level. The
@@ -62,12 +89,11 @@ func (x *matrix) spread(fall []uint16, levels int, seed uint64) (lo, hi []float6
 			gone[k*d+i] += v
 		}
 	}
-	energy := make([]float32, slots*d)
-	for i, e := range x.energy {
-		copy(energy[i*d:], e)
+	if x.flat == nil {
+		x.flat = slices.Concat(x.energy...)
 	}
 	share := make([]float32, slots*(levels+1))
-	kernel.Gemm(x.pool, kernel.GemmParams{M: slots, N: levels + 1, K: d, TransB: true}, energy, gone, share)
+	kernel.Gemm(x.pool, kernel.GemmParams{M: slots, N: levels + 1, K: d, TransB: true}, x.flat, gone, share)
 	return factors(x, share, slots, levels, seed)
 }
 

@@ -63,12 +63,47 @@ func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.C
 		}
 		keys[i] = key(sum)<<32 | uint64(i)
 	}
-	slices.Sort(keys)
+	sortKeys(keys)
 	o.order = make([]uint32, o.n)
 	for i, k := range keys {
 		o.order[i] = uint32(k)
 	}
 	return o, ""
+}
+
+// sortKeys sorts keys whose lower halves ascend: by bytes of the upper halves, each time in order.
+func sortKeys(keys []uint64) {
+	if len(keys) < 256 {
+		slices.Sort(keys)
+		return
+	}
+	var count [4][256]int
+	for _, k := range keys {
+		for b := range 4 {
+			count[b][byte(k>>(32+8*b))]++
+		}
+	}
+	from, to := keys, make([]uint64, len(keys))
+	for b := range 4 {
+		c := &count[b]
+		if c[byte(keys[0]>>(32+8*b))] == len(keys) {
+			continue // all the same
+		}
+		at := 0
+		for i, n := range c {
+			c[i] = at
+			at += n
+		}
+		for _, k := range from {
+			d := byte(k >> (32 + 8*b))
+			to[c[d]] = k
+			c[d]++
+		}
+		from, to = to, from
+	}
+	if &from[0] != &keys[0] {
+		copy(keys, from)
+	}
 }
 
 // key orders scores as unsigned integers.

@@ -45,6 +45,8 @@ type bonds struct {
 	tie *int
 	// blind are axes that may lose lanes without any other's losing some.
 	blind map[[2]int]bool
+	// free are lanes that go by themselves.
+	free map[lane]bool
 }
 
 // in and out are operands: -1 where there is none.

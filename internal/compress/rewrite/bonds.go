@@ -29,7 +29,11 @@ func (b *bonds) find() {
 	n, x, y := b.n, b.in(0), b.out(0)
 	switch {
 	case elementwise[n.Op]:
-		b.spread(y, n.Inputs...)
+		for _, y := range n.Outputs { // Dropout has a mask
+			if y >= 0 {
+				b.spread(y, n.Inputs...)
+			}
+		}
 	case n.Domain == graph.TFLite:
 		b.lite(x, y)
 	default:
@@ -144,23 +148,32 @@ func (b *bonds) onnx(x, y int) {
 		if pads == nil {
 			pads = b.ints(1)
 		}
-		if r := b.rank(x); len(pads) == 2*r && n.Attrs.Str("mode", "constant") == "constant" {
+		if r := b.rank(x); len(pads) == 2*r {
 			for a := range r {
-				if pads[a] >= 0 && pads[r+a] >= 0 {
-					b.join(x, a, y, a, pads[a], b.dim(x, a), 1, b.dim(x, a))
-				}
-			}
-		} else if len(pads) == 2*r {
-			for a := range r {
-				if pads[a] == 0 && pads[r+a] == 0 {
-					b.same(x, a, y, a)
-				}
+				b.padded(x, y, a, pads[a], pads[r+a], n.Attrs.Str("mode", "constant") == "constant")
 			}
 		}
+	case "Slice":
+		b.sliced(x, y, b.in(4), b.ints(3))
 	case "Gather":
 		b.gathered(x, y)
 	case "LSTM", "GRU", "RNN":
 		b.same(x, 2, b.in(1), 2)
+	}
+}
+
+// padded ties an axis to the one that has more before and after. What is added as a constant may be less.
+func (b *bonds) padded(x, y, axis, before, after int, constant bool) {
+	n := b.dim(x, axis)
+	if before < 0 || after < 0 || !constant && before+after > 0 || b.dim(y, axis) != before+n+after {
+		return
+	}
+	b.join(x, axis, y, axis, before, n, 1, n)
+	for t := range before {
+		b.free[lane{y, axis, t}] = true
+	}
+	for t := range after {
+		b.free[lane{y, axis, before + n + t}] = true
 	}
 }
 
@@ -183,6 +196,42 @@ func (b *bonds) transposed(x, w, y, groups, bias int) {
 func (b *bonds) resized(x, y int) {
 	for a, d := range b.shape(x) {
 		if b.dim(y, a) == d && a < 2 {
+			b.same(x, a, y, a)
+		}
+	}
+}
+
+// sliced ties the axes of which everything is taken, in order. The strides stand in a constant operand, for the axes
+// of a list or for all.
+func (b *bonds) sliced(x, y, strides int, axes []int) {
+	steps := make([]int, b.rank(x))
+	for i := range steps {
+		steps[i] = 1
+	}
+	if strides >= 0 {
+		c := b.g.Values[strides].Const
+		if !c.Known() || !c.Type.IsInteger() {
+			return
+		}
+		list, err := tensor.All[int64](c)
+		if err != nil {
+			return
+		}
+		for i, s := range list {
+			a := i
+			if i < len(axes) {
+				a = (axes[i] + len(steps)) % max(len(steps), 1)
+			}
+			if a < len(steps) {
+				steps[a] = int(s)
+			}
+		}
+	}
+	if b.rank(x) != b.rank(y) {
+		return
+	}
+	for a, s := range steps {
+		if s == 1 && b.dim(x, a) == b.dim(y, a) {
 			b.same(x, a, y, a)
 		}
 	}
@@ -247,13 +296,17 @@ func (b *bonds) lite(x, y int) {
 		}
 	case "RESHAPE", "SQUEEZE", "EXPAND_DIMS":
 		b.reshape(x, y)
+	case "STRIDED_SLICE":
+		b.sliced(x, y, b.in(3), nil)
+	case "SLICE":
+		b.sliced(x, y, -1, nil)
 	case "SOFTMAX", "LOG_SOFTMAX":
 		b.along(x, y, b.rank(x)-1)
 	case "PAD", "PADV2", "MIRROR_PAD":
 		pads := b.ints(1)
 		for a := range b.rank(x) {
-			if 2*a+1 < len(pads) && (n.Op != "MIRROR_PAD" || pads[2*a] == 0 && pads[2*a+1] == 0) {
-				b.join(x, a, y, a, pads[2*a], b.dim(x, a), 1, b.dim(x, a))
+			if 2*a+1 < len(pads) {
+				b.padded(x, y, a, pads[2*a], pads[2*a+1], n.Op != "MIRROR_PAD")
 			}
 		}
 	}
@@ -289,7 +342,7 @@ func product(s []int) int {
 
 // counted are constant operands that hold sizes, by operator: which input, and of which output's axes its elements
 // are sizes.
-var counted = map[string]int{"Reshape": 1, "RESHAPE": 1, "TRANSPOSE_CONV": 0}
+var counted = map[string]int{"Reshape": 1, "RESHAPE": 1, "TRANSPOSE_CONV": 0, "SLICE": 2, "STRIDED_SLICE": 2}
 
 // resize gives a node the sizes that its values have after lanes were taken out: by shape, from before.
 func (e *edit) resize(at int, before, after func(id int) []int) {
@@ -364,6 +417,54 @@ func (e *edit) resizeOperand(n *graph.Node, k int, before, after func(id int) []
 	out := c.Clone()
 	tensor.WriteInt64(out, 0, next)
 	n.Inputs[k] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
+}
+
+// repad makes a node add less where lanes of what it adds were taken out.
+func (e *edit) repad(at int, removed map[[2]int][]bool) {
+	n := e.g.Nodes[at]
+	lite := n.Op == "PAD" || n.Op == "PADV2"
+	if !lite && n.Op != "Pad" {
+		return
+	}
+	pads, id := n.Attrs.Ints("pads"), operandAt(n.Inputs, 1)
+	if pads == nil && id >= 0 && e.g.Values[id].Const.Known() {
+		if list, err := tensor.All[int64](e.g.Values[id].Const); err == nil {
+			for _, p := range list {
+				pads = append(pads, int(p))
+			}
+		}
+	}
+	next := make([]int64, len(pads))
+	for i, p := range pads {
+		axis, end := i%max(len(pads)/2, 1), i >= len(pads)/2
+		if lite {
+			axis, end = i/2, i%2 == 1
+		}
+		next[i] = int64(p)
+		r := removed[[2]int{n.Outputs[0], axis}]
+		if r == nil || p <= 0 {
+			continue
+		}
+		part := r[:p]
+		if end {
+			part = r[len(r)-p:]
+		}
+		for _, gone := range part {
+			if gone {
+				next[i]--
+			}
+		}
+	}
+	if !slices.ContainsFunc(next, func(p int64) bool { return p < 0 }) && !slices.Equal(resized64(pads, nil, nil), next) {
+		n = e.node(at)
+		if n.Attrs.Has("pads") {
+			put(n, "pads", next)
+			return
+		}
+		out := e.g.Values[id].Const.Clone()
+		tensor.WriteInt64(out, 0, next)
+		n.Inputs[1] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
+	}
 }
 
 // resizeSplit gives a node that splits the sizes of its parts.

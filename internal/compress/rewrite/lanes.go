@@ -15,6 +15,7 @@ type lanes struct {
 	readers [][]int // nodes by value, its maker among them
 	bonds   [][]bond
 	blind   []map[[2]int]bool
+	free    []map[lane]bool
 	ties    map[int][]int // nodes of what is no tensor
 	frozen  []bool        // values whose lanes others see
 }
@@ -24,7 +25,7 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 	l := &lanes{m: m, g: g, shape: shape, readers: make([][]int, len(g.Values)), ties: map[int][]int{}, frozen: make([]bool, len(g.Values))}
 	tie := -1
 	for i, n := range g.Nodes {
-		b := &bonds{g: g, shape: shape, n: n, tie: &tie, blind: map[[2]int]bool{}}
+		b := &bonds{g: g, shape: shape, n: n, tie: &tie, blind: map[[2]int]bool{}, free: map[lane]bool{}}
 		first := tie
 		if known(n, shape) {
 			b.find()
@@ -32,7 +33,7 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 		for t := first - 1; t >= tie; t-- {
 			l.ties[t] = []int{i}
 		}
-		l.bonds, l.blind = append(l.bonds, b.list), append(l.blind, b.blind)
+		l.bonds, l.blind, l.free = append(l.bonds, b.list), append(l.blind, b.blind), append(l.free, b.free)
 		for _, id := range slices.Concat(n.Inputs, n.Outputs) {
 			if id >= 0 && !slices.Contains(l.readers[id], i) {
 				l.readers[id] = append(l.readers[id], i)
@@ -80,7 +81,7 @@ func (l *lanes) class(first lane) (all []lane, ok bool) {
 			if looks[n.Op] && at.value >= 0 && slices.Contains(n.Inputs, at.value) {
 				continue
 			}
-			held := l.blind[k][[2]int{at.value, at.axis}]
+			held := l.blind[k][[2]int{at.value, at.axis}] || l.free[k][at]
 			for j := range l.bonds[k] {
 				next, touches := l.bonds[k][j].from(at)
 				held = held || touches

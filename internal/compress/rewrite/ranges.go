@@ -43,7 +43,7 @@ func (r *ranges) run(seed uint64) {
 	if err != nil {
 		return
 	}
-	s, err := engine.New(r.m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true})
+	s, err := engine.New(r.m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true})
 	if err != nil {
 		return
 	}
@@ -86,9 +86,9 @@ func planned(m *graph.Model) func(id int) []int {
 	for id, v := range g.Values {
 		switch {
 		case v.Const != nil:
-			shapes[id] = v.Const.Shape
+			shapes[id] = shapeOf(v.Const.Shape)
 		case v.HasShape && !slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }):
-			shapes[id] = v.Shape
+			shapes[id] = shapeOf(v.Shape)
 		}
 	}
 	of := func(id int) []int {
@@ -102,9 +102,9 @@ func planned(m *graph.Model) func(id int) []int {
 		return of
 	}
 	for i, x := range in {
-		shapes[g.Inputs[i]] = x.Shape
+		shapes[g.Inputs[i]] = shapeOf(x.Shape)
 	}
-	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true})
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true})
 	if err != nil {
 		return of
 	}
@@ -115,9 +115,12 @@ func planned(m *graph.Model) func(id int) []int {
 		}
 		for i, id := range st.Node.Outputs {
 			if id >= 0 && id < len(shapes) && i < len(st.Out) && st.Out[i] != nil {
-				shapes[id] = st.Out[i].Shape
+				shapes[id] = shapeOf(st.Out[i].Shape)
 			}
 		}
 	}
 	return of
 }
+
+// shapeOf is a shape that is not nil, which stands for an unknown one.
+func shapeOf(s []int) []int { return append([]int{}, s...) }

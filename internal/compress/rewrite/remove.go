@@ -388,6 +388,7 @@ func (p *pruner) takeOut(m *graph.Model) (*graph.Model, bool) {
 	for i := range e.g.Nodes {
 		if known(e.g.Nodes[i], before) {
 			e.resize(i, before, after)
+			e.repad(i, p.removed)
 		}
 	}
 	out := e.finish()

@@ -3,6 +3,7 @@ package samples
 import (
 	"archive/zip"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ type npz struct {
 	file    string
 	members map[string]*zip.File
 	names   []string
-	close   func() error
+	f       *os.File
 }
 
 // openArchive reads the list of arrays.
@@ -30,7 +31,7 @@ func openArchive(path string) (*npz, error) {
 		f.Close()
 		return nil, fault(path, "", "is no .npz file: %v", err)
 	}
-	a := &npz{file: path, members: map[string]*zip.File{}, close: f.Close}
+	a := &npz{file: path, members: map[string]*zip.File{}, f: f}
 	for _, m := range z.File {
 		name, ok := strings.CutSuffix(m.Name, ".npy")
 		if !ok {
@@ -81,7 +82,7 @@ func (r *reader) archive(path string) error {
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer a.f.Close()
 	names := r.names()
 	if err := r.arrayLabels(a); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (r *reader) member(s *spec, path string) (column, error) {
 	if err != nil {
 		return column{}, err
 	}
-	defer a.close()
+	defer a.f.Close()
 	if err := r.arrayLabels(a); err != nil {
 		return column{}, err
 	}

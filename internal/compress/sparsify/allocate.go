@@ -79,7 +79,7 @@ type evaluated struct {
 func Allocate(a *Analysis, perf, loss *Profile, s Settings) *Allocation {
 	e := newEvaluator(a, perf, loss)
 	for i, v := range e.optimised(baselineGoal, 1) {
-		e.nodes[i].layer.BaselineSparsity = v
+		e.nodes[i].layer.BaselineSparsity = clipped(v)
 	}
 	for i, v := range e.optimised(s.Sparsity, s.Balance) {
 		e.nodes[i].layer.Sparsity = e.kept(i, v, s)
@@ -91,7 +91,7 @@ func Allocate(a *Analysis, perf, loss *Profile, s Settings) *Allocation {
 func Evaluate(a *Analysis, perf, loss *Profile, sparsity map[string]float64) *Allocation {
 	e := newEvaluator(a, perf, loss)
 	for i, v := range e.optimised(baselineGoal, 1) {
-		e.nodes[i].layer.BaselineSparsity = v
+		e.nodes[i].layer.BaselineSparsity = clipped(v)
 		if at, ok := sparsity[e.nodes[i].node.ID]; ok {
 			e.nodes[i].layer.Sparsity = &at
 		}
@@ -186,16 +186,20 @@ func (e *evaluator) optimised(sparsity, balance float64) []*float64 {
 		}
 		out[p.node] = new(p.level)
 	}
-	for i, v := range out {
-		if v != nil && *v > maxSparsity {
-			out[i] = new(maxSparsity)
-		}
-	}
 	return out
 }
 
+// clipped is a sparsity within the limit of a layer.
+func clipped(at *float64) *float64 {
+	if at == nil {
+		return nil
+	}
+	return new(min(*at, maxSparsity))
+}
+
 // kept applies what drops layers: the first one, convolutions in groups, the three filters. What
-// they would have taken goes to no other.
+// they would have taken goes to no other. Gain and recovery are those of the sparsity before it is
+// clipped.
 func (e *evaluator) kept(i int, at *float64, s Settings) *float64 {
 	if at == nil {
 		return nil
@@ -206,12 +210,12 @@ func (e *evaluator) kept(i int, at *float64, s Settings) *float64 {
 	}
 	gain, recovery := v.perf.gain(at), v.recovery(at)
 	switch {
-	case s.MinSparsity != 0 && *at < s.MinSparsity,
+	case s.MinSparsity != 0 && *clipped(at) < s.MinSparsity,
 		s.MinGain != 0 && gain != nil && *gain < s.MinGain,
 		s.MinRecovery != 0 && recovery < s.MinRecovery:
 		return nil
 	}
-	return at
+	return clipped(at)
 }
 
 // recovery is how the loss at a sparsity compares with that at the baseline sparsity: 1 for the

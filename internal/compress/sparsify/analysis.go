@@ -246,7 +246,7 @@ func (b *analyser) weights(n *graph.Node, x *Node) {
 	x.WeightName, x.WeightShape = &w.Name, dims(w.Const.Shape)
 	x.Prunable, x.PrunableParams, x.PrunableParamsZeroed = true, int64(w.Const.Len()), zeros(w.Const)
 	x.Params = x.PrunableParams
-	if n.Op != "MatMul" {
+	if !strings.EqualFold(n.Op, "MatMul") {
 		b.bias(n, 2, x)
 	}
 }

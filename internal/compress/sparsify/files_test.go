@@ -209,6 +209,32 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
+// TestLaterRecipe reads modifiers by name, in stages.
+func TestLaterRecipe(t *testing.T) {
+	t.Parallel()
+	r, err := ParseRecipe([]byte("train:\n  run: 1\n  pruning_modifiers:\n    MagnitudePruningModifier:\n      final_sparsity: 0.5\n      start: 1\n      targets: [a.w]\n      mask_structure: '2:4'\n    SparseGPTModifier: {sparsity: 0.5}\n"), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Modifier{{Kind: Pruning, Start: 1, End: -1, Params: []string{"a.w"}, FinalSparsity: 0.5, Mask: study.TwoOfFour}}
+	if d := cmp.Diff(want, r.Modifiers); d != "" || len(r.Ignored) != 1 {
+		t.Errorf("%s, ignored %q", d, r.Ignored)
+	}
+}
+
+// TestSparsitiesByWeight has one modifier that stands for several.
+func TestSparsitiesByWeight(t *testing.T) {
+	t.Parallel()
+	r, err := ParseRecipe([]byte("modifiers:\n  - !GMPruningModifier\n    params: []\n    init_sparsity: __FROM_PARAM__\n    final_sparsity: {0.8: [a.w, c.w], 0.9: b.w}\n"), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, unmatched, err := r.Plan(layers())
+	if err != nil || len(unmatched) != 0 || len(r.Modifiers) != 2 || p.Choices[0].Change.Level != 0.8 || p.Choices[1].Change.Level != 0.9 || p.Choices[2].Change.Level != 0.8 {
+		t.Errorf("%+v, unmatched %v, %v", p, unmatched, err)
+	}
+}
+
 // TestRecipeOfPlan has one modifier for each distinct structure and level.
 func TestRecipeOfPlan(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,8 @@ import (
 
 // Flops is Sparsify's count of operations, nil where it has none. Its defects are part of it:
 //   - convolutions count a multiply-accumulate once, products twice;
-//   - convolutions in groups are divided by the groups a second time;
+//   - convolutions in groups are divided by the groups a second time, and the bias of those of
+//     one or three dimensions counts the last two dimensions of the output;
 //   - products with weights count one row, whatever the batch or the sequence;
 //   - a convolution or pooling without the attribute kernel_shape has no count.
 //
@@ -52,27 +53,29 @@ func Flops(n *Node) *float64 {
 func conv(n *Node, kernel, out []int64) float64 {
 	f := product(kernel) * float64(n.WeightShape.ints()[1]) * product(out)
 	if g, ok := integers(n.Attributes["group"]); ok && len(g) == 1 && g[0] > 1 {
-		f = float64(int64(f) / g[0])
+		f /= float64(g[0])
 	}
-	if len(out) > 2 {
-		f += bias(n) * product(out[2:])
+	if len(out) > 1 {
+		f += bias(n) * product(out[len(out)-2:])
 	}
 	return f
 }
 
+// matmul takes two values as a product of matrices, also where one comes from weights that were
+// transposed, and one value as a row that meets weights.
 func matmul(n *Node, out []int64) *float64 {
-	if n.WeightShape != nil {
-		return new(2 * product(n.WeightShape.ints()))
+	if len(n.InputShapes) > 1 {
+		a, b := n.InputShapes[0].ints(), n.InputShapes[1].ints()
+		if len(out) < 2 || len(a) < 2 || len(b) < 2 || a[len(a)-1] != b[len(b)-2] {
+			return nil
+		}
+		k := a[len(a)-1]
+		return new(product(out[:len(out)-2]) * float64(a[len(a)-2]) * float64(b[len(b)-1]) * float64(2*k-1))
 	}
-	if len(n.InputShapes) < 2 || len(out) < 2 {
+	if len(n.InputShapes) == 0 || n.WeightShape == nil {
 		return nil
 	}
-	a, b := n.InputShapes[0].ints(), n.InputShapes[1].ints()
-	if len(a) < 2 || len(b) < 2 || a[len(a)-1] != b[len(b)-2] {
-		return nil
-	}
-	k := a[len(a)-1]
-	return new(product(out[:len(out)-2]) * float64(a[len(a)-2]) * float64(b[len(b)-1]) * float64(2*k-1))
+	return new(2 * product(n.WeightShape.ints()))
 }
 
 // bias is the number of elements of the bias, 0 for none.

@@ -79,7 +79,8 @@ func interpolate(ps []point, at float64) float64 {
 	if b.sparsity == a.sparsity {
 		return b.value
 	}
-	return (at-a.sparsity)/(b.sparsity-a.sparsity)*(b.value-a.value) + a.value
+	// In this order: costs that round alike are taken in the order of layers.
+	return a.value + (at-a.sparsity)*((b.value-a.value)/(b.sparsity-a.sparsity))
 }
 
 // value is the estimate at a sparsity, that of the baseline for nil and 0.

@@ -109,6 +109,38 @@ func TestZoo(t *testing.T) {
 	}
 }
 
+func TestZooTable(t *testing.T) {
+	t.Parallel()
+	m := quantised()
+	shapes := func(id int) []int { return m.Main().Values[id].Shape }
+	rows := AnalyseZoo(m, shapes, weights.Find(m, shapes)).Rows()
+	want := `Layers  total  bits  sparsity  quantised
+conv    110    34    96.36     98.18
+
+Parameters   total  bits  sparsity  quantised
+QLinearConv  110    34    96.36     98.18
+Total        110    34    96.36     98.18
+
+Operations   total  bits  sparsity  quantised
+QLinearConv  4106   1012  97.03     98.78
+Total        4106   1012  97.03     98.78
+
+Overall  total  bits  sparsity  quantised
+Total    4216   1045  97.01     98.77
+`
+	if got := string(ZooTable(rows)); got != want {
+		t.Errorf("%s", cmp.Diff(want, got))
+	}
+	for _, r := range ZooDifference(rows, rows) {
+		if r.Total != 0 || r.Bits != 0 || r.Sparsity != 0 {
+			t.Errorf("difference from itself: %+v", r)
+		}
+	}
+	if d := ZooDifference(nil, rows); len(d) != len(rows) || d[0].Total != -110 {
+		t.Errorf("difference from nothing: %+v", d)
+	}
+}
+
 // opened reads a reference model with the shapes of its values.
 func opened(t *testing.T, file string) (*graph.Model, func(id int) []int) {
 	m, err := modelfile.Open(file)

@@ -41,9 +41,9 @@ type Options struct {
 
 // Bounds of a comparison.
 const (
-	group     = 10 * time.Millisecond // of runs between two changes of the model
-	least     = 3                     // turns of ABBA: six pairs, from which on there is an interval
-	most      = 40
+	group = 10 * time.Millisecond // of runs between two changes of the model
+	least = 3                     // turns of ABBA: six pairs, from which on there is an interval
+	most  = 40
 )
 
 // UsualTime is how long a changed model and the unchanged one take turns where nobody says.
@@ -239,7 +239,10 @@ func (r *run) runs(x *model, n int) (times, error) {
 	return t, nil
 }
 
-// warm runs the unchanged model until its time is steady, for at most a second and a half, and at least three times.
+// settle is how long a model warms up at least.
+func (r *run) settle() time.Duration { return min(r.o.Time, UsualTime) }
+
+// warm runs the unchanged model until its time is steady, for at most three times as long as it warms up, and at least three times.
 func (r *run) warm() error {
 	var took []float64
 	for begin := time.Now(); ; {
@@ -251,7 +254,7 @@ func (r *run) warm() error {
 		since := time.Since(begin)
 		late := took[len(took)/2:]
 		j := stats.Judge(late)
-		if len(took) >= 3 && since > 3*UsualTime || len(took) >= 20 && since > UsualTime && j.Steady != nil && *j.Steady {
+		if len(took) >= 3 && since > 3*r.settle() || len(took) >= 20 && since > r.settle() && j.Steady != nil && *j.Steady {
 			r.each = time.Duration(stats.Median(late) * 1e9)
 			return nil
 		}

@@ -16,11 +16,11 @@ type Source struct {
 }
 
 // passes are operators that hand on all elements of their first input, moved or
-// converted one by one. true marks those that move no element.
+// converted one by one. true marks those that leave the shape as it is.
 var passes = map[string]bool{
 	"Identity": true, "Cast": true, "CastLike": true, "DequantizeLinear": true, "QuantizeLinear": true,
-	"Reshape": true, "Squeeze": true, "Unsqueeze": true, "Flatten": true, "Transpose": false,
-	"DENSIFY": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": true, "SQUEEZE": true, "EXPAND_DIMS": true, "TRANSPOSE": false,
+	"Reshape": false, "Squeeze": false, "Unsqueeze": false, "Flatten": false, "Transpose": false,
+	"DENSIFY": true, "DEQUANTIZE": true, "CAST": true, "RESHAPE": false, "SQUEEZE": false, "EXPAND_DIMS": false, "TRANSPOSE": false,
 }
 
 // Passes reports whether a node hands on all elements of its first input.
@@ -28,6 +28,11 @@ func Passes(n *graph.Node) bool {
 	_, ok := passes[n.Op]
 	return ok && (n.Domain == graph.ONNX || n.Domain == graph.TFLite || n.Domain == graph.Microsoft) &&
 		len(n.Inputs) > 0 && n.Inputs[0] >= 0 && len(n.Outputs) > 0 && n.Outputs[0] >= 0
+}
+
+// Straight reports whether an operator reads the constant in the shape that it has.
+func (s *Source) Straight() bool {
+	return !slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return !passes[n.Op] })
 }
 
 // Makers finds for each value the node that makes it, nil for others.
@@ -44,7 +49,7 @@ func Makers(g *graph.Graph) []*graph.Node {
 }
 
 // Behind finds the constant whose elements a value has, itself or behind nodes that hand
-// them on; nil where there is none. made is what [Makers] gives.
+// them on; nil where there is none. made is what [Makers] gives; nil looks at constants themselves only.
 func Behind(g *graph.Graph, made []*graph.Node, id int) *Source {
 	s := &Source{Value: id}
 	for {
@@ -58,6 +63,9 @@ func Behind(g *graph.Graph, made []*graph.Node, id int) *Source {
 			}
 			slices.Reverse(s.Chain)
 			return s
+		}
+		if s.Value >= len(made) {
+			return nil
 		}
 		n := made[s.Value]
 		// Nodes are in order, so that the way ends.

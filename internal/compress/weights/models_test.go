@@ -48,17 +48,21 @@ func TestModels(t *testing.T) {
 			if l.Rows != len(l.Row) || l.Cols != len(l.Col) || l.Channels*l.Taps != l.Cols {
 				t.Fatalf("%s: %d rows, %d columns of %d channels and %d taps", l.Name, len(l.Row), len(l.Col), l.Channels, l.Taps)
 			}
-			seen := map[int]bool{}
+			if l.Weights() > 1<<21 {
+				continue // the same again
+			}
+			seen, n := make([]bool, 8*len(l.Const.Data)), 0
 			for _, r := range l.Row {
 				for _, c := range l.Col {
 					if seen[r+c] {
 						t.Fatalf("%s: element %d twice", l.Name, r+c)
 					}
 					seen[r+c] = true
+					n++
 				}
 			}
-			if l.Op != "com.microsoft:MatMulNBits" && len(seen) != l.Const.Len() {
-				t.Errorf("%s: %d of %d elements", l.Name, len(seen), l.Const.Len())
+			if l.Op != "com.microsoft:MatMulNBits" && n != l.Const.Len() {
+				t.Errorf("%s: %d of %d elements", l.Name, n, l.Const.Len())
 			}
 			if l.Fixed != "" {
 				continue

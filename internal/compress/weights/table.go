@@ -115,12 +115,18 @@ func placesOf(n *graph.Node) []operand {
 	return nil
 }
 
-// Inputs lists the inputs at which an operator takes weights, the usual one first; nil for
-// operators without weights.
+// Inputs lists the inputs at which a product of matrices or a convolution takes weights, the usual one first: one
+// of them holds them. nil for other operators.
 func Inputs(n *graph.Node) []int {
+	list := placesOf(n)
+	if len(list) > 1 && !either[n.Op] {
+		return nil
+	}
 	var out []int
-	for _, p := range placesOf(n) {
-		out = append(out, p.input)
+	for _, p := range list {
+		if p.times != never {
+			out = append(out, p.input)
+		}
 	}
 	return out
 }

@@ -27,6 +27,9 @@ var changeCauses = map[study.Cause]string{
 	study.First:    "the first layer",
 	study.Head:     "makes an output of the model",
 	study.Unrun:    "did not run",
+	study.NoData:   "nothing was measured of it",
+	study.NoGain:   "no change costs less",
+	study.Spent:    "others gain more for the loss",
 }
 
 // Change names a change: "4x1 80 %, int8".

@@ -1,0 +1,120 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Symmetric adds to c the products of n vectors with each other, of length k: c[i*ldc+j] for j up to i, and
+// for some beyond it, to the end of a panel, where ldc allows. Vectors are rows of a, lda apart, or where columns is set its
+// columns. ldc is a multiple of [SymmetricStep].
+func Symmetric(p *workers.Pool, n, k int, a []float32, lda int, columns bool, c []float32, ldc int) {
+	if n <= 0 || k <= 0 {
+		return
+	}
+	f := simd.FloatKernels()
+	if f == nil {
+		const rows = 32
+		for lo := 0; lo < n; lo += rows {
+			hi, from := min(lo+rows, n), lo*lda
+			if columns {
+				from = lo
+			}
+			Gemm(p, GemmParams{M: hi - lo, N: hi, K: k, LDA: lda, LDB: lda, LDC: ldc, TransA: columns, TransB: !columns, Accumulate: true}, a[from:], a, c[lo*ldc:])
+		}
+		return
+	}
+	s := symmetric{f: f, n: n, a: a, lda: lda, columns: columns, c: c, ldc: ldc}
+	panels := (n + f.Cols - 1) / f.Cols
+	// Vectors are cut so that all of them, packed, stay in the second-level cache.
+	step := max(32, min(kBlock, packBlock*3/(panels*f.Cols)))
+	buf, data := borrow(panels * f.Cols * min(step, k))
+	s.packed = data
+	tilesM := (n + f.Rows - 1) / f.Rows
+	for s.k0 = 0; s.k0 < k; s.k0 += step {
+		s.k1 = min(s.k0+step, k)
+		workers.Do(p, panels, max(1, 1<<14/(f.Cols*(s.k1-s.k0))), &s, func(s *symmetric, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				s.pack(i)
+			}
+		})
+		// Rows from below have more to do: workers take few at a time.
+		workers.Do(p, tilesM, max(1, 1<<18/(f.Rows*n*(s.k1-s.k0)+1)), &s, func(s *symmetric, lo, hi int) {
+			t := tiles.Get().(*simd.Tile)
+			s.rows(t, lo*s.f.Rows, min(hi*s.f.Rows, s.n))
+			giveTile(t)
+		})
+	}
+	scratch.Put(buf)
+}
+
+// SymmetricStep divides the row stride of what [Symmetric] writes.
+const SymmetricStep = 32
+
+// symmetric is what a piece of the work needs.
+type symmetric struct {
+	f       *simd.Floats
+	n       int
+	a       []float32
+	lda     int
+	columns bool
+	c       []float32
+	ldc     int
+	packed  []float32
+	k0, k1  int
+}
+
+// pack makes a panel of vectors, a row for each of their places k0 to k1.
+func (s *symmetric) pack(panel int) {
+	w, k := s.f.Cols, s.k1-s.k0
+	dst := s.packed[panel*w*k:][:w*k]
+	j0 := panel * w
+	if s.columns {
+		pack(dst, s.a[s.k0*s.lda+j0:], min(w, s.n-j0), k, w, 1, s.lda)
+		return
+	}
+	src := s.a[j0*s.lda+s.k0:]
+	e := simd.ElementKernels()
+	if e == nil || s.n-j0 < w {
+		pack(dst, src, min(w, s.n-j0), k, w, s.lda, 1)
+		return
+	}
+	rows, cols := e.TurnFloats(dst, w, src, s.lda, k, w)
+	for j := range w {
+		from := rows
+		if j >= cols {
+			from = 0
+		}
+		for i := from; i < k; i++ {
+			dst[i*w+j] = src[j*s.lda+i]
+		}
+	}
+}
+
+// rows computes rows r0 to r1 up to the panel that has the diagonal.
+func (s *symmetric) rows(t *simd.Tile, r0, r1 int) {
+	f, k := s.f, s.k1-s.k0
+	vec, elem := s.lda, 1
+	if s.columns {
+		vec, elem = 1, s.lda
+	}
+	t.Segs, t.StepA, t.RowA, t.RowC, t.K = 1, 4*elem, 4*vec, 4*s.ldc, k
+	t.BiasN, t.BiasM, t.StepB = nil, nil, 4*f.Cols
+	t.SetStart(simd.Accumulate)
+	t.SetClamp(false, 0, 0)
+	for q0 := r0; q0 < r1; q0 += 4 * f.Rows { // a few tiles of rows, which stay in the first-level cache
+		q1 := min(q0+4*f.Rows, r1)
+		for p := 0; p*f.Cols < q1; p++ {
+			t.B = &s.packed[p*f.Cols*k]
+			for r := q0; r < q1; r += f.Rows {
+				m := min(f.Rows, q1-r)
+				if p*f.Cols >= r+m {
+					continue // beyond the diagonal
+				}
+				t.A = &s.a[r*vec+s.k0*elem]
+				t.C = &s.c[r*s.ldc+p*f.Cols]
+				f.Run(t, m, min(f.Cols, s.ldc-p*f.Cols), false)
+			}
+		}
+	}
+}
