@@ -13,7 +13,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -109,9 +108,8 @@ func (v *view) best(layer int) *study.SpeedPoint {
 		if _, high, ok := interval(p.Ratio); ok && high >= 1 && v.speed.Target == "host" {
 			continue // it may as well be none
 		}
-		if b := (*profile.Metric)(nil); best != nil {
-			b = best.Ratio
-			if x, _ := middle(b); x <= r {
+		if best != nil {
+			if x, _ := middle(best.Ratio); x <= r {
 				continue
 			}
 		}
