@@ -290,6 +290,10 @@ func (b *bonds) lite(x, y int) {
 			from := b.in(1)
 			b.concat(from, (a[0]+b.rank(from))%max(b.rank(from), 1), n.Outputs...)
 		}
+	case "SPLIT_V":
+		if a := b.ints(2); len(a) == 1 {
+			b.concat(x, (a[0]+b.rank(x))%max(b.rank(x), 1), n.Outputs...)
+		}
 	case "TRANSPOSE":
 		for i, from := range b.ints(1) {
 			b.same(x, from, y, i)
@@ -379,6 +383,8 @@ func (e *edit) resize(at int, before, after func(id int) []int) {
 		}
 	case "Split":
 		e.resizeSplit(n, after)
+	case "SPLIT", "SPLIT_V":
+		e.resizeSplitLite(n, after)
 	case "Resize":
 		e.resizeOperand(n, 3, before, after)
 	}
@@ -484,4 +490,31 @@ func (e *edit) resizeSplit(n *graph.Node, after func(id int) []int) {
 	delete(n.Attrs, "num_outputs")
 	id := e.constant(e.name(e.g.Values[n.Outputs[0]].Name, "_sizes"), tensor.From(tensor.Int64, []int{len(sizes)}, sizes))
 	n.Inputs = append(n.Inputs[:1], id)
+}
+
+// resizeSplitLite gives a node of TFLite that splits the sizes of its parts: where they were equal and are no more, it
+// becomes one that is told them.
+func (e *edit) resizeSplitLite(n *graph.Node, after func(id int) []int) {
+	x, axis := 0, 2
+	if n.Op == "SPLIT" {
+		x, axis = 1, 0
+	}
+	list, err := tensor.All[int64](e.g.Values[n.Inputs[axis]].Const)
+	if err != nil || len(list) != 1 {
+		return
+	}
+	rank := len(after(n.Inputs[x]))
+	a := (int(list[0]) + rank) % max(rank, 1)
+	sizes := make([]int32, len(n.Outputs))
+	for i, id := range n.Outputs {
+		sizes[i] = int32(after(id)[a])
+	}
+	if n.Op == "SPLIT" && !slices.ContainsFunc(sizes, func(s int32) bool { return s != sizes[0] }) {
+		return
+	}
+	id := e.constant(e.name(e.g.Values[n.Outputs[0]].Name, "_sizes"), tensor.From(tensor.Int32, []int{len(sizes)}, sizes))
+	n.Inputs = []int{n.Inputs[x], id, n.Inputs[axis]}
+	if n.Op == "SPLIT" {
+		n.Op, n.Version = "SPLIT_V", max(n.Version, 2)
+	}
 }
