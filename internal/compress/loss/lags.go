@@ -256,15 +256,17 @@ func (m *moments) depthwise(g *geometry, planes []float32) bool {
 		m.lag = newLags(g, m.groups)
 	}
 	s := m.lag
-	for c := range m.groups {
-		plane := planes[c*g.plane:][:g.plane]
-		s.take(c, plane)
-		// What a tap sees of the energy hardly differs between taps; only shares of samples are taken from it.
-		e := kernel.Dot(plane, plane)
-		for t := range m.cols {
-			m.slot[c*m.cols+t] += e
+	workers.Do(m.pool, m.groups, max(1, 1<<14/g.plane), m, func(m *moments, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			plane := planes[c*g.plane:][:g.plane]
+			m.lag.take(c, plane)
+			// What a tap sees of the energy hardly differs between taps; only shares of samples are taken from it.
+			e := kernel.Dot(plane, plane)
+			for t := range m.cols {
+				m.slot[c*m.cols+t] += e
+			}
 		}
-	}
+	})
 	m.n += g.outputs
 	if s.chunk++; s.chunk == s.full {
 		s.flush(m)

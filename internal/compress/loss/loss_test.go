@@ -396,3 +396,32 @@ func liteCodes(b *builder, op string, shape ...int) int {
 	attrs := graph.Attrs{"stride_h": int64(1), "stride_w": int64(1), "padding": "SAME", "depth_multiplier": int64(1)}
 	return b.quantised(b.node(op, attrs, tensor.Int8, b.quantised(b.input(tensor.Int8, in...), 0.1, -3), b.constant(w), b.constant(bias)), step, 5)
 }
+
+// Where positions are very many, some lines of them stand for all.
+func TestManyPositions(t *testing.T) {
+	t.Parallel()
+	for _, groups := range []int{1, 8} {
+		b := newBuilder("onnx", 9)
+		b.g.Outputs = []int{b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}, "pads": []int64{1, 1, 1, 1}, "group": int64(groups)}, tensor.Float32, b.input(tensor.Float32, 1, 8, 48, 48), b.random(0, 8, 8/groups, 3, 3), b.random(0, 8))}
+		s := b.data(t, 90)
+		l := weights.Find(b.m, nil)[0]
+		m := &moments{runs: s.Runs()}
+		ps, _ := productsOf(b.m, l)
+		g, _ := ps[0].geometry([]int{1, 8, 48, 48}, nil)
+		if _, step := m.lines(g, 1); step < 3 {
+			t.Fatalf("every %d. line", step)
+		}
+		cs := changes([]study.Structure{study.Unstructured}, 0.2, 0.6, 0.9)
+		got := points(t, &Job{Model: b.m, Layers: []*weights.Layer{l}, Data: s, Settings: study.LossSettings{Method: study.OutputError, Changes: cs}})
+		base := outputsBy(t, b.m, s)
+		for _, c := range cs {
+			order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
+			mat := l.Read(nil)
+			order.Zero(mat, c.Level)
+			num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+			if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want { // what is promised of the closed form
+				t.Errorf("%d groups, %+v: %v, want %v", groups, c, v, want)
+			}
+		}
+	}
+}

@@ -155,11 +155,14 @@ const smallCols = 28
 func (m *moments) linear(group int, x []float32, stride, n int) {
 	e := m.slot[group*m.cols:][:m.cols]
 	total := m.total[group*m.cols:][:m.cols]
-	for c := range m.cols {
-		row := x[c*stride:][:n]
-		e[c] += kernel.Dot(row, row)
-		total[c] += float64(kernel.Dot(row, ones(n)))
-	}
+	one := ones(n)
+	m.pool.For(m.cols, max(1, 1<<14/n), func(lo, hi int) {
+		for c := lo; c < hi; c++ {
+			row := x[c*stride:][:n]
+			e[c] += kernel.Dot(row, row)
+			total[c] += float64(kernel.Dot(row, one))
+		}
+	})
 	if group == 0 {
 		m.n += n
 	}

@@ -185,7 +185,7 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 			}
 		}
 	}
-	var s scratch
+	s := scratch{pool: j.pool}
 	runs := j.Data.Runs()
 	err := pass(ctx, j.Model, j.Data, ids, j.Threads, func(run int, v values) error {
 		for _, u := range us {

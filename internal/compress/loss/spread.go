@@ -74,16 +74,19 @@ func (x *matrix) spread(fall []uint16, levels int, seed uint64) (lo, hi []float6
 	// gone has the squares of the fallen weights by level and column, and after all levels those of all weights.
 	gone := make([]float32, (levels+1)*d)
 	outs := x.rows / x.groups
-	for r := range x.rows {
-		at := r / outs * x.cols
-		for c := range x.cols {
-			v := x.w[r*x.cols+c]
-			gone[levels*d+at+c] += v * v
-			if k := int(fall[r*x.cols+c]); k < levels {
-				gone[k*d+at+c] += v * v
+	x.pool.For(x.groups, max(1, 1<<14/(outs*x.cols)), func(lo, hi int) {
+		for r := lo * outs; r < hi*outs; r++ {
+			at := r / outs * x.cols
+			all := gone[levels*d+at:][:x.cols]
+			for c, v := range x.w[r*x.cols:][:x.cols] {
+				v *= v
+				all[c] += v
+				if k := int(fall[r*x.cols+c]); k < levels {
+					gone[k*d+at+c] += v
+				}
 			}
 		}
-	}
+	})
 	for k := 1; k < levels; k++ {
 		for i, v := range gone[(k-1)*d:][:d] {
 			gone[k*d+i] += v

@@ -147,7 +147,7 @@ func (j *Job) integers(ctx context.Context, us []*unit) error {
 	if err != nil {
 		return err
 	}
-	var s scratch
+	s := scratch{pool: j.pool}
 	errs := make([][][]float64, len(some)) // by layer, change and slot
 	for i, l := range some {
 		errs[i] = make([][]float64, len(l.waiting))
