@@ -82,7 +82,7 @@ func Study(layers int, hostile bool) *study.Study {
 		}
 		for _, c := range changes {
 			if l.Fixed == "" {
-				v := math.Pow(c.Level, 3) * (.1 + r.Float64()/20) / (1 + float64(i))
+				v := c.Level * c.Level * c.Level * (.1 + r.Float64()/20) / (1 + float64(i))
 				loss.Points = append(loss.Points, study.LossPoint{Layer: i, Change: c, Value: metric(v, .1)})
 			}
 		}
