@@ -197,6 +197,9 @@ var layers = []struct {
 	{"conv with stride and dilation", "onnx", func(b *builder) int {
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 2}, "pads": []int64{2, 0, 1, 1}, "strides": []int64{2, 3}, "dilations": []int64{2, 1}}, tensor.Float32, b.input(tensor.Float32, 1, 4, 11, 10), b.random(0, 8, 4, 3, 2), b.random(1, 8))
 	}, false},
+	{"conv that sees padding alone", "onnx", func(b *builder) int {
+		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 9}, "pads": []int64{1, 4, 1, 4}, "strides": []int64{3, 3}}, tensor.Float32, b.input(tensor.Float32, 1, 4, 1, 2), b.random(0, 8, 4, 3, 9))
+	}, false},
 	{"conv of groups", "onnx", func(b *builder) int {
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}, "group": int64(2)}, tensor.Float32, b.input(tensor.Float32, 1, 16, 6, 6), b.random(0, 8, 8, 3, 3), b.random(0, 8))
 	}, false},
@@ -243,6 +246,11 @@ var layers = []struct {
 		w := b.node("DequantizeLinear", graph.Attrs{"axis": int64(0)}, tensor.Float32, b.constant(b.codes(tensor.Int8, 12, 8, 3, 3)), b.constant(tensor.From(tensor.Float32, []int{12}, slices.Repeat([]float32{.01, .02, .03}, 4))), b.constant(tensor.New(tensor.Int8, 12)))
 		bias := b.node("DequantizeLinear", nil, tensor.Float32, b.constant(tensor.From(tensor.Int32, []int{12}, slices.Repeat([]int32{100, -50, 3}, 4))), b.scalar(0.01))
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}}, tensor.Float32, b.input(tensor.Float32, 1, 8, 6, 6), w, bias)
+	}, false},
+	{"embedding of codes", "tflite", func(b *builder) int {
+		w := b.codes(tensor.Int8, 10, 8)
+		w.Quant = &tensor.Quant{Scale: []float32{0.1}, Zero: []int64{3}}
+		return b.quantised(b.node("GATHER", nil, tensor.Int8, b.constant(w), b.input(tensor.Int32, 1, 6)), 0.1, 3)
 	}, false},
 	{"matmul of integers", "onnx", func(b *builder) int {
 		return b.node("MatMulInteger", nil, tensor.Int32, b.input(tensor.Uint8, 4, 16), b.constant(b.codes(tensor.Int8, 16, 8)), b.constant(tensor.From(tensor.Uint8, []int{}, []uint8{3})))

@@ -91,7 +91,7 @@ func (j *Job) stored(u *unit, l *member, x *matrix, order *mask.Order, c study.C
 	if err != nil {
 		return err
 	}
-	if c.Format == study.Int8 && why == "" {
+	if c.Format == study.Int8 && why == "" && l.products[0].kind != table {
 		l.waiting = append(l.waiting, waiting{c, x.w, q, base})
 		return nil
 	}
