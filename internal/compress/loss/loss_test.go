@@ -433,3 +433,42 @@ func TestManyPositions(t *testing.T) {
 		}
 	}
 }
+
+// Intervals from the energy of the inputs are about as long as those from the errors of each sample.
+func TestIntervals(t *testing.T) {
+	t.Parallel()
+	for i, tt := range layers {
+		if tt.alone || tt.name == "embedding" || tt.name == "embedding of codes" {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBuilder(tt.format, uint64(i))
+			b.g.Outputs = []int{tt.build(b)}
+			s := b.data(t, 40)
+			l := weights.Find(b.m, nil)[0]
+			cs := changes([]study.Structure{study.Unstructured}, 0.3, 0.6, 0.9)
+			got := points(t, &Job{Model: b.m, Layers: []*weights.Layer{l}, Data: s, Settings: study.LossSettings{Method: study.OutputError, Changes: cs}})
+			base := outputsBy(t, b.m, s)
+			short, long := 0.0, 0.0
+			for _, c := range cs {
+				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
+				mat := l.Read(nil)
+				order.Zero(mat, c.Level)
+				out := outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s)
+				n := len(out) / s.Runs()
+				num, den := make([]float64, s.Runs()), make([]float64, s.Runs())
+				for r := range num {
+					num[r], den[r] = distance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
+				}
+				lo, hi := resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
+				ci := got[c].Value.CI95
+				short, long = short+ci[1]-ci[0], long+hi-lo
+			}
+			t.Logf("%.3g, each sample %.3g", short, long)
+			if short < long/3 || short > 3*long {
+				t.Errorf("%v long, by the errors of each sample %v", short, long)
+			}
+		})
+	}
+}
