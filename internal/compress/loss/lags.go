@@ -267,6 +267,15 @@ func (m *moments) depthwise(g *geometry, planes []float32) bool {
 			}
 		}
 	})
+	if len(m.sketches) > 0 {
+		open := make([]float32, m.cols*g.outputs)
+		for c := range min(m.groups, mostGroups) {
+			g.unfold(open, g.outputs, planes[c*g.plane:][:g.plane], 0, g.lines(), 1)
+			for _, s := range m.sketches {
+				s.planes(c, open, g.outputs, g.outputs)
+			}
+		}
+	}
 	m.n += g.outputs
 	if s.chunk++; s.chunk == s.full {
 		s.flush(m)
