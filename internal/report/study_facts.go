@@ -163,6 +163,12 @@ func (v *view) planned(b *strings.Builder) {
 	if p.Gap != nil {
 		fmt.Fprintf(b, "%s above the least that any plan could have, by these profiles\n", Percent(*p.Gap))
 	}
+	if random || p.Measured == nil || p.Goal.MaxLoss == nil || p.Adds == "noise" {
+		return
+	}
+	if lost, ok := middle(p.Measured.Loss); ok && lost > *p.Goal.MaxLoss {
+		b.WriteString("! On samples that the profiles did not use more is lost than was asked for.\n")
+	}
 }
 
 // spanned is a figure with its interval.
