@@ -436,7 +436,7 @@ func (v *view) why(i int) study.Cause {
 	return best
 }
 
-// widest is the longest text of a cell that may be cut.
+// widest is the longest name that is shown.
 const widest = 40
 
 // grid writes rows of columns, those that fit.
@@ -447,7 +447,7 @@ func (v *view) grid(b *strings.Builder, cols []studyColumn, rows []int) {
 		empty := true
 		for _, i := range rows {
 			s := c.cell(i)
-			if c.flex > 0 {
+			if d.tail {
 				s = d.shorten(s, widest)
 			}
 			empty = empty && s == ""
