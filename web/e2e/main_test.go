@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,9 +12,11 @@ import (
 
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/page"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
 	"github.com/opmeter/opmeter/web/e2e/browser"
 )
 
@@ -56,6 +59,8 @@ var pages = map[string]func() (string, error){
 	"hostile": sync.OnceValues(func() (string, error) {
 		return write("hostile", sample.New(sample.Options{Samples: true, Hostile: true}))
 	}),
+	"study":         sync.OnceValues(func() (string, error) { return writeStudy("study", sample.Study(24, false)) }),
+	"hostile study": sync.OnceValues(func() (string, error) { return writeStudy("hostile-study", sample.Study(12, true)) }),
 }
 
 // run lets the program profile a model and write the page.
@@ -72,6 +77,16 @@ func run(name string, options ...string) (string, error) {
 func write(name string, p *profile.Profile) (string, error) {
 	file := filepath.Join(folder, name+".html")
 	return file, report.File(file, p, report.Options{})
+}
+
+// writeStudy writes the page of a study.
+func writeStudy(name string, st *study.Study) (string, error) {
+	file := filepath.Join(folder, name+".html")
+	f, err := os.Create(file)
+	if err != nil {
+		return "", err
+	}
+	return file, errors.Join(page.WriteStudy(f, st, "test"), f.Close())
 }
 
 // session is a tab whose steps fail the test.

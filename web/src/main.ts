@@ -3,6 +3,7 @@ import App from "./App.svelte";
 import "./app.css";
 import { load } from "./data/load";
 import { setDocument } from "./page/state.svelte";
+import StudyApp from "./study/StudyApp.svelte";
 
 const target = document.getElementById("app")!;
 
@@ -26,6 +27,11 @@ function refuse(why: string, err: unknown) {
 load().then(
   (doc) => {
     try {
+      if ("study" in doc) {
+        target.replaceChildren();
+        mount(StudyApp, { target, props: { study: doc.study, version: doc.version ?? "" } });
+        return;
+      }
       setDocument(doc);
       target.replaceChildren();
       mount(App, { target });

@@ -18,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/columnar"
 	"github.com/opmeter/opmeter/internal/jsonx"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
 )
 
 //go:embed dist/page.js
@@ -50,16 +51,34 @@ func Write(w io.Writer, p *profile.Profile, version string) error {
 	}
 	d := &document{Version: version, Quantities: p.AllQuantities()}
 	c := split(d, p, maxSamples)
+	return write(w, p.Model.Name, d, func(w io.Writer) error { _, err := c.WriteTo(w); return err })
+}
+
+// studied is the JSON part of a page about a study.
+type studied struct {
+	Study   *study.Study   `json:"study"`
+	Columns []columnar.Ref `json:"columns"` // none
+	Version string         `json:"version,omitzero"`
+}
+
+// WriteStudy writes a page about what compressing a model would gain and lose. version is that
+// of the program.
+func WriteStudy(w io.Writer, s *study.Study, version string) error {
+	return write(w, s.Model.Name, &studied{s, []columnar.Ref{}, version}, func(io.Writer) error { return nil })
+}
+
+// write writes a page with a document and what columns writes beside it.
+func write(w io.Writer, name string, d any, columns func(io.Writer) error) error {
 	text, err := jsonx.Marshal(d)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	fmt.Fprintf(out, head, hash(starter), hash(script), html.EscapeString(title(p.Model.Name)), style)
+	fmt.Fprintf(out, head, hash(starter), hash(script), html.EscapeString(title(name)), style)
 	if err := part(out, "document", gzip.BestSpeed, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return err
 	}
-	if err := part(out, "columns", gzip.BestSpeed, func(w io.Writer) error { _, err := c.WriteTo(w); return err }); err != nil {
+	if err := part(out, "columns", gzip.BestSpeed, columns); err != nil {
 		return err
 	}
 	packed, err := pack()

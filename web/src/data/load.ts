@@ -1,6 +1,7 @@
 // Reads what the program put into the page: a JSON document, and beside it the
 // long columns of figures as little-endian binary, both gzipped and in base64,
 // each in as many elements as it takes.
+import type { Study } from "../study/types";
 import type { Column, Profile, Quantity } from "./profile";
 
 /** How a column stands in the binary part; internal/columnar has the
@@ -50,6 +51,13 @@ export interface Distribution {
   maxs_s: Column;
 }
 
+/** A page shows a profile, or a study of a model's compression. */
+export interface StudyDocument {
+  study: Study;
+  columns: ColumnRef[];
+  version?: string;
+}
+
 export interface Document {
   profile: Profile;
   /** Describes all figures of the profile, those of opmeter first. */
@@ -92,7 +100,7 @@ function decode(base64: string): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-async function readDocument(): Promise<Document> {
+async function readDocument(): Promise<Document | StudyDocument> {
   const from = unpack("document");
   const text = new TextDecoder();
   const parts: string[] = [];
@@ -102,7 +110,7 @@ async function readDocument(): Promise<Document> {
     parts.push(text.decode(value, { stream: true }));
   }
   parts.push(text.decode());
-  return JSON.parse(parts.join("")) as Document;
+  return JSON.parse(parts.join("")) as Document | StudyDocument;
 }
 
 function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
@@ -134,7 +142,7 @@ function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
 }
 
 /** load returns the document with its columns in place. */
-export async function load(): Promise<Document> {
+export async function load(): Promise<Document | StudyDocument> {
   const doc = await readDocument();
   const from = unpack("columns");
   let rest: Uint8Array<ArrayBuffer> = new Uint8Array(0);

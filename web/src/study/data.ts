@@ -1,0 +1,167 @@
+// What the views of a study look up and compute.
+import { best } from "../figures/quantities";
+import { cause, change as changeText, limit } from "./words";
+import type { Change, Layer, Loss, LossPoint, Plan, Speed, SpeedPoint, Study } from "./types";
+
+/** key tells changes apart. */
+export function key(c: Change): string {
+  return `${c.structure ?? ""} ${c.level ?? 0} ${c.format ?? ""}`;
+}
+
+/** Curve is one kind of change at rising levels. */
+export interface Curve<P> {
+  structure: string;
+  format: string;
+  points: P[];
+}
+
+/** curves gathers points of one layer by structure and format, levels rising. */
+export function curves<P extends { layer: number; change: Change }>(points: P[] | undefined, layer: number): Curve<P>[] {
+  const by = new Map<string, Curve<P>>();
+  for (const p of points ?? []) {
+    if (p.layer !== layer) continue;
+    const structure = p.change.structure ?? "";
+    const format = p.change.format ?? "";
+    const k = `${structure}|${format}`;
+    let c = by.get(k);
+    if (!c) by.set(k, (c = { structure, format, points: [] }));
+    c.points.push(p);
+  }
+  for (const c of by.values()) c.points.sort((a, b) => (a.change.level ?? 0) - (b.change.level ?? 0));
+  return [...by.values()];
+}
+
+/** Row is what is known of a layer with one speed, loss and plan. */
+export interface Row {
+  index: number;
+  layer: Layer;
+  dense?: number;
+  share?: number;
+  /** The point that gains most. */
+  fastest?: SpeedPoint;
+  fastestRatio?: number;
+  chosen?: Change;
+  after?: number;
+  loss: LossPoint[];
+  verdict: string;
+}
+
+/** ratio is the time with a change by the time without. */
+export function ratio(p: SpeedPoint, dense: number | undefined): number | undefined {
+  const r = best(p.ratio);
+  if (r !== undefined) return r;
+  const t = best(p.latency_s);
+  return t !== undefined && dense ? t / dense : undefined;
+}
+
+/** denseTime is what stands for the time of an unchanged layer: seconds, or operations where
+ * nothing was measured. */
+export function denseTime(s: Speed | undefined, layer: number): number | undefined {
+  const t = s?.layers?.find((l) => l.layer === layer);
+  return t && (best(t.latency_s) ?? t.ops);
+}
+
+// A gain below this is none: times of a layer differ by as much from turn to turn.
+const worth = 0.95;
+
+/** byLayer gathers points. */
+function byLayer<P extends { layer: number }>(points: P[] | undefined): Map<number, P[]> {
+  const by = new Map<number, P[]>();
+  for (const p of points ?? []) {
+    const list = by.get(p.layer);
+    if (list) list.push(p);
+    else by.set(p.layer, [p]);
+  }
+  return by;
+}
+
+/** rows is a row a layer. */
+export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefined, plan: Plan | undefined): Row[] {
+  const total = speed?.layers?.reduce((sum, l) => sum + (best(l.latency_s) ?? l.ops ?? 0), 0) ?? 0;
+  const whole = best(speed?.latency_s) ?? total;
+  const speeds = byLayer(speed?.points);
+  const losses = byLayer(loss?.points);
+  return study.layers.map((layer, index) => {
+    const dense = denseTime(speed, index);
+    let fastest: SpeedPoint | undefined;
+    let fastestRatio: number | undefined;
+    for (const p of speeds.get(index) ?? []) {
+      const r = ratio(p, dense);
+      if (r !== undefined && (fastestRatio === undefined || r < fastestRatio)) [fastest, fastestRatio] = [p, r];
+    }
+    const choice = plan?.choices.find((c) => c.layer === index);
+    const row: Row = {
+      index,
+      layer,
+      dense,
+      share: dense !== undefined && whole > 0 ? dense / whole : undefined,
+      fastest,
+      fastestRatio,
+      chosen: choice?.change,
+      after: choice?.time_s ?? (choice && !choice.change.structure && !choice.change.format ? dense : undefined),
+      loss: (losses.get(index) ?? []).toSorted((a, b) => (a.change.level ?? 0) - (b.change.level ?? 0)),
+      verdict: "",
+    };
+    row.verdict = verdict(row, speed, choice?.cause, speeds.get(index));
+    return row;
+  });
+}
+
+/** verdict says in words what a layer's row means. */
+function verdict(r: Row, speed: Speed | undefined, why: string | undefined, points: SpeedPoint[] | undefined): string {
+  if (r.layer.fixed) return `Stays: ${cause(r.layer.fixed)}.`;
+  if (r.chosen && (r.chosen.structure || r.chosen.format)) {
+    const gain = r.dense && r.after ? `, ${(r.dense / r.after).toFixed(1)} times as fast` : "";
+    return `${changeText(r.chosen)}${gain}.`.replace(/^./, (c) => c.toUpperCase());
+  }
+  if (why) return `Stays: ${cause(why)}.`;
+  if (r.fastestRatio !== undefined && r.fastestRatio > worth) {
+    const t = speed?.layers?.find((l) => l.layer === r.index);
+    const l = limit(t?.limit);
+    return `No kernel gains from changes here${l ? `; ${l}` : ""}.`;
+  }
+  if (r.fastestRatio !== undefined) return `Up to ${(1 / r.fastestRatio).toFixed(1)} times as fast.`;
+  const causes = [...new Set((points ?? []).map((p) => p.cause).filter(Boolean))];
+  return causes.length > 0 ? `${cause(causes[0])}.`.replace(/^./, (c) => c.toUpperCase()) : "";
+}
+
+/** Optimisable says how much of the time can be made less. */
+export interface Optimisable {
+  /** Seconds or operations of layers whose weights gain, whose weights do not, and of what has no weights. */
+  gains: number;
+  none: number;
+  others: number;
+  whole: number;
+}
+
+/** optimisable splits the time of an inference; undefined where it is not known. */
+export function optimisable(list: Row[], speed: Speed | undefined): Optimisable | undefined {
+  if (!speed) return undefined;
+  let gains = 0;
+  let none = 0;
+  for (const r of list) {
+    if (r.dense === undefined) continue;
+    if (!r.layer.fixed && r.fastestRatio !== undefined && r.fastestRatio <= worth) gains += r.dense;
+    else none += r.dense;
+  }
+  const whole = best(speed.latency_s) ?? gains + none;
+  return whole > 0 ? { gains, none, others: Math.max(0, whole - gains - none), whole } : undefined;
+}
+
+/** Series is a figure of each layer, or of each type of operator. */
+export interface Bar {
+  name: string;
+  value: number;
+  /** Position in the study, -1 for a type of operator. */
+  layer: number;
+}
+
+/** grouped adds bars up by operator. */
+export function grouped(bars: Bar[], study: Study): Bar[] {
+  const sums = new Map<string, number>();
+  for (const b of bars) {
+    const op = study.layers[b.layer].op;
+    sums.set(op, (sums.get(op) ?? 0) + b.value);
+  }
+  return [...sums].map(([name, value]) => ({ name, value, layer: -1 })).sort((a, b) => b.value - a.value);
+}

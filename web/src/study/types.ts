@@ -1,0 +1,163 @@
+// A study as the program has it: package study says what everything means. A test in
+// internal/report/page compares the keys of both.
+import type { Metric, Model } from "../data/profile";
+
+export interface Layer {
+  node: number;
+  nodes?: number[];
+  input: number;
+  id: string;
+  name: string;
+  op: string;
+  weight: string;
+  shape: number[];
+  type: string;
+  rows: number;
+  cols: number;
+  taps: number;
+  groups: number;
+  params: number;
+  zeros: number;
+  macs?: number;
+  fixed?: string;
+}
+
+export interface Change {
+  structure?: string;
+  level?: number;
+  format?: string;
+}
+
+export interface LayerTime {
+  layer: number;
+  latency_s?: Metric;
+  ops?: number;
+  kernel?: string;
+  fused?: number[];
+  limit?: string;
+}
+
+export interface SpeedPoint {
+  layer: number;
+  change: Change;
+  latency_s?: Metric;
+  ratio?: Metric;
+  kernel?: string;
+  cause?: string;
+}
+
+export interface Speed {
+  name: string;
+  target: string;
+  batch?: number;
+  threads?: number;
+  kernel_set?: string;
+  changes: Change[];
+  counted?: boolean;
+  created: string;
+  latency_s?: Metric;
+  layers?: LayerTime[];
+  points?: SpeedPoint[];
+  done?: boolean;
+}
+
+export interface LossPoint {
+  layer: number;
+  change: Change;
+  value?: Metric;
+  more?: Record<string, number>;
+  cause?: string;
+}
+
+export interface Loss {
+  name: string;
+  method: string;
+  metric: string;
+  higher?: boolean;
+  data?: string;
+  samples?: number;
+  random?: boolean;
+  choice?: string;
+  changes: Change[];
+  created: string;
+  base?: Metric;
+  points?: LossPoint[];
+  done?: boolean;
+}
+
+export interface Choice {
+  layer: number;
+  change: Change;
+  time_s?: number;
+  loss?: number;
+  cause?: string;
+}
+
+export interface Outcome {
+  latency_s?: Metric;
+  speedup?: Metric;
+  loss?: Metric;
+  params?: number;
+  zeros?: number;
+  weight_bytes?: number;
+  macs?: number;
+}
+
+export interface FrontPoint {
+  cost: number;
+  loss: number;
+  changes: Change[];
+  chosen?: boolean;
+}
+
+export interface Goal {
+  speedup?: number;
+  max_loss?: number;
+  sparsity?: number;
+  size?: number;
+  fit?: string;
+  cost?: string;
+  exclude?: number[];
+}
+
+export interface Plan {
+  name: string;
+  created: string;
+  goal: Goal;
+  speed: string;
+  loss: string;
+  compat?: string;
+  choices: Choice[];
+  predicted: Outcome;
+  measured?: Outcome;
+  bound?: number;
+  gap?: number;
+  front?: FrontPoint[];
+}
+
+export interface BenchPoint {
+  engine: string;
+  threads: number;
+  batch?: number;
+  before_s?: Metric;
+  after_s?: Metric;
+  speedup?: Metric;
+  cause?: string;
+  error?: string;
+}
+
+export interface Bench {
+  name: string;
+  created: string;
+  points?: BenchPoint[];
+}
+
+export interface Study {
+  created: string;
+  model: Model;
+  layers: Layer[];
+  speeds?: Speed[];
+  losses?: Loss[];
+  plans?: Plan[];
+  benches?: Bench[];
+}
