@@ -6,7 +6,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -18,10 +17,16 @@ type changedModel struct {
 	layers  []int
 }
 
-// Applied makes the model of a plan. ranges are those of activations of 8 bits, nil for made data.
+// applied makes the model of a plan. ranges are those of activations of 8 bits, nil for the plan's own, else for made data.
 func (j *Job) applied(p *study.Plan, ranges map[string]rewrite.Range) (c changedModel, err error) {
 	var changes []rewrite.Change
 	remove := false
+	if ranges == nil && p.Ranges != nil {
+		ranges = map[string]rewrite.Range{}
+		for name, r := range p.Ranges {
+			ranges[name] = rewrite.Range{Lo: r[0], Hi: r[1]}
+		}
+	}
 	for _, x := range p.Choices {
 		if x.Change.IsZero() {
 			continue
@@ -88,21 +93,3 @@ func (j *Job) Apply(name string, ranges map[string]rewrite.Range) (*Applied, err
 
 // errNothing tells that no change of a plan could be made.
 var errNothing = errors.New("no layer can be changed as it says")
-
-// less is what is lost from one figure to another; of angles and agreement the unchanged model has 1.
-func less(base, value *profile.Metric) *profile.Metric {
-	b, ok := base.Best()
-	if !ok {
-		b = 1
-	}
-	v, ok := value.Best()
-	if !ok {
-		return nil
-	}
-	out := profile.Value(profile.Measured, b-v, "of the unchanged model's, on the same samples")
-	if value.CI95 != nil {
-		out.Band = &[2]float64{b - value.CI95[1], b - value.CI95[0]}
-		out.Method += "; band of the changed model's figure by resampling samples"
-	}
-	return out
-}

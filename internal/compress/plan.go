@@ -90,24 +90,34 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
 		o.Goal = g
 	}
+	e, err := j.tries(ctx, &o, lo)
+	if err != nil {
+		return nil, err
+	}
 	c := choose.Options{
-		Layers: s.Layers, Speed: sp, Loss: lo, Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
+		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
 		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
 	}
 	if !o.Ends {
 		c.Keep = choose.Ends(j.m, s.Layers)
 	}
-	p, err := j.choose(&c, usual)
+	var p *study.Plan
+	searched := e != nil && o.Goal.MaxLoss != nil && lo.Method != study.OneShot
+	if searched {
+		p, err = j.search(ctx, c, e)
+	} else {
+		p, err = j.choose(&c, usual)
+	}
 	if err != nil {
 		return nil, err
 	}
 	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
-	if err := j.tryPlan(ctx, &o, p, lo, sp); err != nil {
+	if err := j.tryPlan(ctx, &o, p, e, sp); err != nil {
 		return nil, err
 	}
-	if again, ok := j.corrected(&c, p, lo); ok {
+	if again, ok := j.corrected(&c, p, lo); ok && !searched {
 		again.Name, again.Created = p.Name, p.Created
-		if err := j.tryPlan(ctx, &o, again, lo, sp); err != nil {
+		if err := j.tryPlan(ctx, &o, again, e, sp); err != nil {
 			return nil, err
 		}
 		if better(again, p) {
@@ -156,12 +166,21 @@ func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
 	return p, nil
 }
 
+// tries is what losses of plans are found with, nil where they are not.
+func (j *Job) tries(ctx context.Context, o *PlanOptions, lo *study.Loss) (*judge, error) {
+	if o.Unrun {
+		return nil, nil
+	}
+	return j.judge(ctx, o.Try, lo)
+}
+
 // tryPlan applies a plan and measures what comes out.
-func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *study.Loss, sp *study.Speed) error {
+func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, e *judge, sp *study.Speed) error {
 	if o.Unrun {
 		return nil
 	}
 	j.progress("applying the plan", 0)
+	e.notes(p)
 	c, err := j.applied(p, nil)
 	if err != nil {
 		return err
@@ -175,13 +194,9 @@ func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *st
 		}
 		out.LatencyS, out.Speedup = r.After, r.Speedup
 	}
-	if lo != nil {
-		x, err := j.tried(ctx, o.Try, lo, c)
-		if err != nil {
-			return stopped(ctx, err)
-		}
-		if x != nil {
-			out.Loss = x.Value
+	if e != nil {
+		if out.Loss, err = e.lost(ctx, e.held, c); err != nil {
+			return err
 		}
 	}
 	p.Measured = &out
@@ -291,7 +306,11 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 	if lo != nil {
 		p.Loss = lo.Name
 	}
-	if err := j.tryPlan(ctx, o, p, lo, sp); err != nil {
+	e, err := j.tries(ctx, o, lo)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.tryPlan(ctx, o, p, e, sp); err != nil {
 		return nil, err
 	}
 	return p, j.File.Append(study.Record{Plan: p})
