@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/internal/compress/choose"
@@ -128,7 +129,7 @@ func (n *network) contest(ctx context.Context) (out []timed, err error) {
 			if err != nil {
 				return out, err
 			}
-			if err := c.measure(ctx, r); err != nil {
+			if err := c.measure(ctx, r, 0); err != nil {
 				return out, err
 			}
 			out = append(out, timed{n.name, p, r.speed})
@@ -224,10 +225,11 @@ func (c *contest) planned(ctx context.Context, name string, p *study.Plan) (*riv
 	return r, err
 }
 
-func (c *contest) measure(ctx context.Context, r *rival) (err error) {
-	if r.speed == nil {
-		_, _, r.speed, err = c.n.job.BenchHere(ctx, r.m, 1, 0, 0)
-	}
+// quick is how long models are measured for to find the fastest of a kind.
+const quick = 150 * time.Millisecond
+
+func (c *contest) measure(ctx context.Context, r *rival, long time.Duration) (err error) {
+	_, _, r.speed, err = c.n.job.BenchHere(ctx, r.m, 1, 0, long)
 	return err
 }
 
@@ -237,14 +239,19 @@ func (c *contest) fastest(ctx context.Context, of []*rival, drop float64) (best 
 		if !r.tried || r.used > drop+1e-9 {
 			continue
 		}
-		if err := c.measure(ctx, r); err != nil {
-			return nil, err
+		if r.speed == nil {
+			if err := c.measure(ctx, r, quick); err != nil {
+				return nil, err
+			}
 		}
 		if best == nil || *r.speed.Median > *best.speed.Median {
 			best = r
 		}
 	}
-	return best, nil
+	if best != nil {
+		err = c.measure(ctx, best, 0)
+	}
+	return best, err
 }
 
 // print prints a line: a model, and how much faster those of opmeter are.

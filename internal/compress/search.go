@@ -17,6 +17,8 @@ import (
 type judge struct {
 	metric     string
 	used, held *loss.Trial
+	// share is that of the used ones among all samples.
+	share float64
 	// ranges are where values reach on the samples that profiles use, nil where no change asks for them.
 	ranges map[string][2]float32
 }
@@ -49,8 +51,9 @@ func (j *Job) judge(ctx context.Context, o *LossOptions, p *study.Loss) (*judge,
 	if e.used, err = trial(o.Data.used); err != nil {
 		return nil, err
 	}
-	e.held = e.used
+	e.held, e.share = e.used, 1
 	if o.Data.held != o.Data.used {
+		e.share = float64(o.Data.used.Len()) / float64(o.Data.used.Len()+o.Data.held.Len())
 		if e.held, err = trial(o.Data.held); err != nil {
 			return nil, err
 		}
@@ -105,21 +108,24 @@ func (e *judge) keeps(m *profile.Metric, bound float64) bool {
 	return ok && v <= bound+1e-9
 }
 
-// within reports whether a plan keeps to a bound on the samples of both kinds, and notes what it loses on those of profiles.
+// within reports whether a plan keeps to a bound on the samples of both kinds together, and notes what it loses on those of profiles.
+// Together they are more, so that a bound of a percent is not a question of one sample.
 func (j *Job) within(ctx context.Context, e *judge, p *study.Plan, bound float64) (bool, error) {
 	e.notes(p)
 	c, err := j.applied(p, nil)
 	if err != nil {
 		return false, err
 	}
-	if p.Predicted.Loss, err = e.lost(ctx, e.used, c); err != nil || !e.keeps(p.Predicted.Loss, bound) {
-		return false, err
-	}
-	if e.held == e.used {
-		return true, nil
+	if p.Predicted.Loss, err = e.lost(ctx, e.used, c); err != nil || e.held == e.used {
+		return e.keeps(p.Predicted.Loss, bound), err
 	}
 	held, err := e.lost(ctx, e.held, c)
-	return err == nil && e.keeps(held, bound), err
+	a, ok := p.Predicted.Loss.Best()
+	b, is := held.Best()
+	if err != nil || !ok || !is {
+		return false, err
+	}
+	return e.keeps(profile.Value(profile.Measured, e.share*a+(1-e.share)*b, ""), bound), nil
 }
 
 // search finds the cheapest plan of the front whose loss keeps to the bound when its model is run: losses of single layers
