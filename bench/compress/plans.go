@@ -210,7 +210,7 @@ func (c *contest) rivals(ctx context.Context) (uniform, theirs []*rival, err err
 
 // planned is the model of a plan.
 func (c *contest) planned(ctx context.Context, name string, p *study.Plan) (*rival, error) {
-	a, err := c.n.job.Apply(p.Name, nil)
+	a, err := c.n.job.Apply(ctx, p.Name, nil, false)
 	if err != nil && strings.Contains(err.Error(), "changes nothing") || err == nil && a.Graph == nil {
 		return &rival{name: name, m: c.n.m, plan: p, tried: true}, nil
 	}

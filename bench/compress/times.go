@@ -29,7 +29,7 @@ func times(ctx context.Context, nets []*network, found []timed) error {
 				fmt.Printf("%s, %g times as fast: %v\n", n.name, goal, err)
 				continue
 			}
-			a, err := n.job.Apply(p.Name, nil)
+			a, err := n.job.Apply(ctx, p.Name, nil, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", n.name, err)
 			}

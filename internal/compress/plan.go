@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
@@ -101,13 +102,7 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	if !o.Ends {
 		c.Keep = choose.Ends(j.m, s.Layers)
 	}
-	var p *study.Plan
-	searched := e != nil && o.Goal.MaxLoss != nil && lo.Method != study.OneShot
-	if searched {
-		p, err = j.search(ctx, c, e)
-	} else {
-		p, err = j.choose(&c, usual)
-	}
+	p, err := j.find(ctx, &c, e, usual)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +110,15 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	if err := j.tryPlan(ctx, &o, p, e, sp); err != nil {
 		return nil, err
 	}
-	if again, ok := j.corrected(&c, p, lo); ok && !searched {
-		again.Name, again.Created = p.Name, p.Created
+	for _, d := range j.others(c, p, e) {
+		again, err := j.find(ctx, &d, e, false)
+		if _, ok := errors.AsType[*OptionError](err); ok {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		again.Name, again.Created, again.Goal = p.Name, p.Created, p.Goal
 		if err := j.tryPlan(ctx, &o, again, e, sp); err != nil {
 			return nil, err
 		}
@@ -149,12 +151,21 @@ func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err
 	return sp, lo, nil
 }
 
+// find makes a plan: by running what comes into question for a bound on the loss, where there are data for that.
+func (j *Job) find(ctx context.Context, c *choose.Options, e *judge, usual bool) (*study.Plan, error) {
+	if searches(c, e) {
+		return j.search(ctx, *c, e)
+	}
+	return j.choose(c, usual)
+}
+
 // choose makes a plan; one of the usual goal takes what can be had.
 func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
 	p, err := choose.Plan(*c)
 	if e, ok := errors.AsType[*choose.UnreachableError](err); ok {
-		if usual && c.Goal.Speedup != nil && e.Best > 1 {
-			c.Goal.Speedup = new(math.Floor(e.Best*98) / 100)
+		if usual && c.Goal.Speedup != nil {
+			// What can be had; where nothing gains anything the plan says so, layer by layer.
+			c.Goal.Speedup = new(max(1, math.Floor(e.Best*98)/100))
 			p, err = choose.Plan(*c)
 		} else {
 			return nil, wrong("Goal", "%s", e.Error())
@@ -181,7 +192,7 @@ func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, e *jud
 	}
 	j.progress("applying the plan", 0)
 	e.notes(p)
-	c, err := j.applied(p, nil)
+	c, err := j.applied(ctx, p, o.Try, false)
 	if err != nil {
 		return err
 	}
@@ -238,21 +249,34 @@ func (j *Job) compare(ctx context.Context, c changedModel, batch, threads int) (
 	return speed.Compare(ctx, j.m, c.m, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: long * speed.UsualTime, Progress: j.o.Progress})
 }
 
-// corrected chooses again by what a plan did, where it did other than it promised.
-func (j *Job) corrected(c *choose.Options, p *study.Plan, lo *study.Loss) (*study.Plan, bool) {
-	if p.Measured == nil || lo == nil {
-		return nil, false
+// off is by how much a speed-up may be less than it was promised.
+const off = .97
+
+// others are options to choose by again where a plan did other than it promised: by the difference, and where layers of integers among
+// others cost what their conversions take, without integers.
+func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Options) {
+	if p.Measured == nil {
+		return nil
 	}
-	m, err := choose.MetricOf(lo)
-	if err != nil {
-		return nil, false
+	// What was searched for keeps to its bound already, and all times by one factor have the same order.
+	if m, err := choose.MetricOf(c.Loss); err == nil && !searches(&c, e) {
+		d := c
+		if d.Correct = choose.Correct(p, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
+			out = append(out, d)
+		}
 	}
-	c.Correct = choose.Correct(p, m, choose.Correction{})
-	if c.Correct == (choose.Correction{Gain: 1, Loss: 1}) {
-		return nil, false
+	said, ok := p.Predicted.Speedup.Best()
+	did, ok2 := p.Measured.Speedup.Best()
+	mixed := slices.ContainsFunc(p.Choices, func(x study.Choice) bool { return x.Change.Format == study.Int8 })
+	if ok && ok2 && mixed && did < off*said {
+		c.WithoutFormats = append(slices.Clone(c.WithoutFormats), study.Int8)
+		_, err := choose.Plan(c)
+		if e, ok := errors.AsType[*choose.UnreachableError](err); ok && c.Goal.Speedup != nil && e.Best > 1 {
+			c.Goal.Speedup = new(math.Floor(e.Best*98) / 100)
+		}
+		out = append(out, c)
 	}
-	again, err := choose.Plan(*c)
-	return again, err == nil
+	return out
 }
 
 // better reports whether a second plan keeps to the goal where the first one does not, or is cheaper and keeps to it, too.
@@ -266,7 +290,7 @@ func better(again, first *study.Plan) bool {
 	lost, known := again.Measured.Loss.Best()
 	was, known2 := first.Measured.Loss.Best()
 	switch {
-	case again.Goal.Speedup != nil && known && known2:
+	case again.Goal.Speedup != nil && a && known && known2:
 		return lost < was
 	case ok && ok2:
 		return x > y
@@ -318,6 +342,9 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 
 // dims are those of a value, -1 for what is not known.
 func (j *Job) dims(id int) []int {
+	if id >= len(j.m.Main().Values) {
+		return nil
+	}
 	if t := j.p.Main.Known(id); t != nil {
 		return t.Shape
 	}

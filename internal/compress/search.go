@@ -16,6 +16,7 @@ import (
 // judge runs the models of plans on the samples that profiles use, and on those held out.
 type judge struct {
 	metric     string
+	data       *LossOptions
 	used, held *loss.Trial
 	// share is that of the used ones among all samples.
 	share float64
@@ -46,7 +47,7 @@ func (j *Job) judge(ctx context.Context, o *LossOptions, p *study.Loss) (*judge,
 		}
 		return t, err
 	}
-	e := &judge{metric: s.Metric}
+	e := &judge{metric: s.Metric, data: o}
 	var err error
 	if e.used, err = trial(o.Data.used); err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (e *judge) keeps(m *profile.Metric, bound float64) bool {
 // Together they are more, so that a bound of a percent is not a question of one sample.
 func (j *Job) within(ctx context.Context, e *judge, p *study.Plan, bound float64) (bool, error) {
 	e.notes(p)
-	c, err := j.applied(p, nil)
+	c, err := j.applied(ctx, p, e.data, false)
 	if err != nil {
 		return false, err
 	}
@@ -126,6 +127,11 @@ func (j *Job) within(ctx context.Context, e *judge, p *study.Plan, bound float64
 		return false, err
 	}
 	return e.keeps(profile.Value(profile.Measured, e.share*a+(1-e.share)*b, ""), bound), nil
+}
+
+// searches reports whether a plan is searched for by running models.
+func searches(c *choose.Options, e *judge) bool {
+	return e != nil && c.Goal.MaxLoss != nil && c.Loss.Method != study.OneShot
 }
 
 // search finds the cheapest plan of the front whose loss keeps to the bound when its model is run: losses of single layers
