@@ -40,7 +40,7 @@ func (n *network) profile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := n.job.Speed(ctx, compress.SpeedOptions{Changes: changes}); err != nil {
+	if _, err := n.job.Speed(ctx, compress.SpeedOptions{Changes: changes, Batch: n.batch}); err != nil {
 		return err
 	}
 	magnitude := compress.LossOptions{Method: study.Magnitude, Changes: changes}
@@ -129,7 +129,7 @@ func (n *network) contest(ctx context.Context) (out []timed, err error) {
 			if err != nil {
 				return out, err
 			}
-			if err := c.measure(ctx, r, 0); err != nil {
+			if err := c.measure(ctx, r, long); err != nil {
 				return out, err
 			}
 			out = append(out, timed{n.name, p, r.speed})
@@ -225,11 +225,14 @@ func (c *contest) planned(ctx context.Context, name string, p *study.Plan) (*riv
 	return r, err
 }
 
-// quick is how long models are measured for to find the fastest of a kind.
-const quick = 150 * time.Millisecond
+// Times of comparisons: to find the fastest of a kind, and for the table.
+const (
+	quick = 150 * time.Millisecond
+	long  = 600 * time.Millisecond
+)
 
-func (c *contest) measure(ctx context.Context, r *rival, long time.Duration) (err error) {
-	_, _, r.speed, err = c.n.job.BenchHere(ctx, r.m, 1, 0, long)
+func (c *contest) measure(ctx context.Context, r *rival, each time.Duration) (err error) {
+	_, _, r.speed, err = c.n.job.BenchHere(ctx, r.m, 1, c.n.batch, each)
 	return err
 }
 
@@ -249,7 +252,7 @@ func (c *contest) fastest(ctx context.Context, of []*rival, drop float64) (best 
 		}
 	}
 	if best != nil {
-		err = c.measure(ctx, best, 0)
+		err = c.measure(ctx, best, long)
 	}
 	return best, err
 }
@@ -262,11 +265,11 @@ func (c *contest) print(ctx context.Context, drop float64, kind string, r *rival
 	}
 	fmt.Printf("%s\t%g %%\t%s\t%s\t%s\t%.2f %%\t%s", c.n.name, 100*drop, kind, r.name, spread(r.speed, 1, "%.2f"), 100*r.used, spread(held.Lost, 100, "%.2f"))
 	for _, o := range ours {
-		ins, _, err := feed.Inputs(c.n.m, feed.Options{})
+		ins, _, err := feed.Inputs(c.n.m, feed.Options{Batch: c.n.batch})
 		if err != nil {
 			return err
 		}
-		x, err := speed.Compare(ctx, r.m, o.m, speed.Options{Engine: engine.Options{Registry: operators.Registry(), Threads: 1}, Inputs: ins, Time: 4 * speed.UsualTime})
+		x, err := speed.Compare(ctx, r.m, o.m, speed.Options{Engine: engine.Options{Registry: operators.Registry(), Threads: 1}, Inputs: ins, Time: long})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func times(ctx context.Context, nets []*network, found []timed) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", n.name, err)
 			}
-			_, _, s, err := n.job.BenchHere(ctx, a.Graph, 1, 0, 0)
+			_, _, s, err := n.job.BenchHere(ctx, a.Graph, 1, n.batch, long)
 			if err != nil {
 				return fmt.Errorf("%s: %w", n.name, err)
 			}
