@@ -74,9 +74,18 @@ type rival struct {
 	name  string
 	m     *graph.Model
 	plan  *study.Plan // nil for uniform sparsity
-	used  float64     // what it loses on the samples of profiles, and on those held out of these
+	used  float64     // what it loses on the use data
+	upper float64     // the same, a standard error up, which opmeter bounds
 	tried bool
 	speed *profile.Metric
+}
+
+func (r *rival) tell(lost *profile.Metric) {
+	r.used, r.tried = lost.Best()
+	r.upper = r.used
+	if lost.CI95 != nil {
+		r.upper += (lost.CI95[1] - r.used) / 1.96
+	}
 }
 
 // contest is what models of a network are compared with.
@@ -87,7 +96,7 @@ type contest struct {
 
 // plans compares plans at equal accuracy.
 func plans(ctx context.Context, nets []*network) ([]timed, error) {
-	fmt.Println("\nPlans at equal accuracy: the fastest of each kind that keeps the drop on the use data; drop on held-out samples; how many times as fast opmeter's is, in turns")
+	fmt.Println("\nPlans at equal accuracy: the fastest of each kind that keeps the drop on the use data, a standard error to spare; drop on held-out samples; how many times as fast opmeter's is, in turns")
 	fmt.Println("network\tdrop\tkind\tmodel\tspeed-up\tdrop on use data\tdrop on held-out\topmeter's against it")
 	var out []timed
 	for _, n := range nets {
@@ -203,7 +212,7 @@ func (c *contest) rivals(ctx context.Context) (uniform, theirs []*rival, err err
 		if err != nil {
 			return nil, nil, err
 		}
-		r.used, r.tried = x.Lost.Best()
+		r.tell(x.Lost)
 	}
 	return uniform, theirs, nil
 }
@@ -220,7 +229,7 @@ func (c *contest) planned(ctx context.Context, name string, p *study.Plan) (*riv
 	r := &rival{name: name, m: a.Graph, plan: p}
 	x, err := c.used.Try(ctx, a.Graph)
 	if err == nil {
-		r.used, r.tried = x.Lost.Best()
+		r.tell(x.Lost)
 	}
 	return r, err
 }
@@ -239,7 +248,7 @@ func (c *contest) measure(ctx context.Context, r *rival, each time.Duration) (er
 // fastest is that of those which keep the drop.
 func (c *contest) fastest(ctx context.Context, of []*rival, drop float64) (best *rival, err error) {
 	for _, r := range of {
-		if !r.tried || r.used > drop+1e-9 {
+		if !r.tried || r.upper > drop+1e-9 {
 			continue
 		}
 		if r.speed == nil {

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -99,11 +100,15 @@ func (e *judge) lost(ctx context.Context, t *loss.Trial, c changedModel) (*profi
 	return x.Value, nil
 }
 
-// keeps reports whether a loss keeps to a bound.
+// keeps reports whether a loss keeps to a bound, drops with a standard error to spare: of many plans the one that is taken is one that
+// these samples favour.
 func (e *judge) keeps(m *profile.Metric, bound float64) bool {
 	v, ok := m.Best()
 	if e.metric == loss.SNR {
 		return ok && v >= bound
+	}
+	if ok && loss.Higher(e.metric) {
+		v += standard(m)
 	}
 	// Shares of samples such as 1 of 100 are not below .01 to the bit.
 	return ok && v <= bound+1e-9
@@ -121,12 +126,33 @@ func (j *Job) within(ctx context.Context, e *judge, p *study.Plan, bound float64
 		return e.keeps(p.Predicted.Loss, bound), err
 	}
 	held, err := e.lost(ctx, e.held, c)
-	a, ok := p.Predicted.Loss.Best()
-	b, is := held.Best()
-	if err != nil || !ok || !is {
+	if err != nil {
 		return false, err
 	}
-	return e.keeps(profile.Value(profile.Measured, e.share*a+(1-e.share)*b, ""), bound), nil
+	return e.keeps(both(p.Predicted.Loss, held, e.share), bound), nil
+}
+
+// both is the loss on samples of two kinds, of which the first are a share; nil where one is not known.
+func both(a, b *profile.Metric, share float64) *profile.Metric {
+	x, ok := a.Best()
+	y, is := b.Best()
+	if !ok || !is {
+		return nil
+	}
+	m := profile.Value(profile.Measured, share*x+(1-share)*y, "")
+	if a.CI95 != nil && b.CI95 != nil {
+		wide := 1.96 * math.Hypot(share*standard(a), (1-share)*standard(b))
+		m.CI95 = &[2]float64{*m.Median - wide, *m.Median + wide}
+	}
+	return m
+}
+
+// standard is the standard error of a loss to its upper end, 0 where there is none.
+func standard(m *profile.Metric) float64 {
+	if m.CI95 == nil {
+		return 0
+	}
+	return (m.CI95[1] - *m.Median) / 1.96
 }
 
 // searches reports whether a plan is searched for by running models.
@@ -134,26 +160,20 @@ func searches(c *choose.Options, e *judge) bool {
 	return e != nil && c.Goal.MaxLoss != nil && c.Loss.Method != study.OneShot
 }
 
-// search finds the cheapest plan of the front whose loss keeps to the bound when its model is run: losses of single layers
-// only tell in which order plans come. Losses rise along the front, though not strictly, so that halving finds it with few runs.
+// search finds the cheapest plan whose loss keeps to the bound when its model is run: losses of single layers only tell in which
+// order plans come. Those of the front come into question, and those with one change for all layers that it makes faster.
 func (j *Job) search(ctx context.Context, c choose.Options, e *judge) (*study.Plan, error) {
 	goal := c.Goal
-	curves, err := choose.Curves(c)
-	if err != nil {
-		return nil, wrong("Goal", "%s", err.Error())
-	}
-	most := 0.0
-	for _, x := range curves {
-		for _, p := range x.Points {
-			most = max(most, p.Loss)
-		}
-	}
 	m, err := choose.MetricOf(c.Loss)
 	if err != nil {
 		return nil, wrong("Goal", "%s", err.Error())
 	}
-	at := func(lossOf float64) (*study.Plan, error) {
-		shown, _ := m.Shown(max(lossOf*(1+1e-9), math.SmallestNonzeroFloat64))
+	most, err := mostLoss(c)
+	if err != nil {
+		return nil, wrong("Goal", "%s", err.Error())
+	}
+	at := func(c choose.Options, lost float64) (*study.Plan, error) {
+		shown, _ := m.Shown(max(lost*(1+1e-9), math.SmallestNonzeroFloat64))
 		c.Goal.MaxLoss = &shown
 		p, err := j.choose(&c, false)
 		if err == nil {
@@ -161,37 +181,130 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *judge) (*study.Pl
 		}
 		return p, err
 	}
-	p, err := at(most*float64(len(curves)) + 1)
+	all, err := at(c, most)
 	if err != nil {
 		return nil, err
 	}
 	// Points rise in cost; the last is the one that loses least.
-	front := slices.Clone(p.Front)
-	keeps := false
-	lo, hi := 0, len(front)-1
-	for lo < hi {
-		k := (lo + hi) / 2
-		j.progress("trying plans", 1-float64(hi-lo)/float64(len(front)))
-		if p, err = at(front[k].Loss); err != nil {
-			return nil, err
+	n := len(all.Front)
+	p, tried, err := highest(n, func(k int) (*study.Plan, bool, error) {
+		j.progress("trying plans", 0)
+		p, err := at(c, all.Front[n-1-k].Loss)
+		if err != nil {
+			return nil, false, err
 		}
-		if keeps, err = j.within(ctx, e, p, *goal.MaxLoss); err != nil {
-			return nil, err
-		}
-		if keeps {
-			hi = k
-		} else {
-			lo = k + 1
-		}
-	}
-	if p, err = at(front[hi].Loss); err != nil {
+		keeps, err := j.within(ctx, e, p, *goal.MaxLoss)
+		return p, keeps, err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if keeps, err = j.within(ctx, e, p, *goal.MaxLoss); err == nil && !keeps && len(front) > 1 && hi == len(front)-1 {
-		least, _ := p.Predicted.Loss.Best()
+	if p == nil {
+		least, _ := tried.Predicted.Loss.Best()
 		return nil, wrong("Goal", "no plan keeps to a loss of %.4g: the one that loses least loses %.4g", *goal.MaxLoss, least)
 	}
-	return p, err
+	for _, group := range alike(&c) {
+		u, _, err := highest(len(group), func(k int) (*study.Plan, bool, error) {
+			j.progress("trying plans", 1)
+			d := c
+			d.Speed = only(c.Speed, group[k])
+			u, err := at(d, most)
+			if err != nil || !faster(u, p) {
+				return u, k < len(group)-1 && err == nil, err // a higher level may be
+			}
+			keeps, err := j.within(ctx, e, u, *goal.MaxLoss)
+			return u, keeps, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if u != nil && u.Predicted.Loss.Kind == profile.Measured && faster(u, p) {
+			u.Front, u.Moves, u.Bound, u.Gap = p.Front, nil, nil, nil
+			p = u
+		}
+	}
+	return p, nil
+}
+
+// mostLoss is more than any plan loses by the profiles.
+func mostLoss(c choose.Options) (float64, error) {
+	curves, err := choose.Curves(c)
+	sum := 1.0
+	for _, x := range curves {
+		most := 0.0
+		for _, p := range x.Points {
+			most = max(most, p.Loss)
+		}
+		sum += most
+	}
+	return sum, err
+}
+
+// highest finds the last of n plans, which lose more and more, that keeps a bound, nil for none, and the one tried last. Losses rise
+// though not strictly: beyond where halving ends some further ones are looked at.
+func highest(n int, try func(k int) (*study.Plan, bool, error)) (best, last *study.Plan, err error) {
+	keeps := false
+	lo, hi := -1, n // lo keeps, hi does not
+	for hi-lo > 1 {
+		k := lo + (hi-lo)/2
+		if last, keeps, err = try(k); err != nil {
+			return nil, nil, err
+		}
+		if keeps {
+			lo, best = k, last
+		} else {
+			hi = k
+		}
+	}
+	from := lo
+	for step := 2; from+step < n && step <= 16; step *= 2 {
+		if last, keeps, err = try(from + step); err != nil {
+			return nil, nil, err
+		}
+		if keeps {
+			best = last
+		}
+	}
+	return best, last, nil
+}
+
+// faster reports whether a plan is the faster one by the profiles, beyond rounding.
+func faster(a, b *study.Plan) bool {
+	x, ok := a.Predicted.Speedup.Best()
+	y, is := b.Predicted.Speedup.Best()
+	return ok && is && x > y*1.002
+}
+
+// alike are the changes that were measured, by structure and format with levels rising, where plans are to be fast.
+func alike(c *choose.Options) (groups [][]study.Change) {
+	if c.Speed == nil || c.Speed.Counted || c.Goal.Cost != "" && c.Goal.Cost != choose.Time {
+		return nil
+	}
+	by := map[study.Change]int{}
+	for _, x := range c.Speed.Changes {
+		key := x
+		key.Level = 0
+		if x.IsZero() || slices.Contains(c.WithoutStructures, x.Structure) || slices.Contains(c.WithoutFormats, x.Format) {
+			continue
+		}
+		k, ok := by[key]
+		if !ok {
+			k = len(groups)
+			by[key], groups = k, append(groups, nil)
+		}
+		groups[k] = append(groups[k], x)
+	}
+	for _, g := range groups {
+		slices.SortFunc(g, func(a, b study.Change) int { return cmp.Compare(a.Level, b.Level) })
+	}
+	return groups
+}
+
+// only is a performance profile of one change.
+func only(p *study.Speed, c study.Change) *study.Speed {
+	out := *p
+	out.Points = slices.DeleteFunc(slices.Clone(p.Points), func(x study.SpeedPoint) bool { return x.Change != c })
+	return &out
 }
 
 // smooth are losses to choose by: of accuracy and agreement, of which one sample in a few hundred is a large step, the divergence

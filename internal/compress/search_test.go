@@ -11,6 +11,12 @@ import (
 
 func measured(v float64) *profile.Metric { return profile.Value(profile.Measured, v, "") }
 
+func between(v, high float64) *profile.Metric {
+	m := measured(v)
+	m.CI95 = &[2]float64{0, high}
+	return m
+}
+
 // lossesOf are losses of one layer: accuracies with the divergences of the same runs.
 func lossesOf(metric string, base *profile.Metric, points ...[2]float64) *study.Loss {
 	p := &study.Loss{LossSettings: study.LossSettings{Method: study.EndToEnd, Metric: metric, Higher: true}, Base: base}
@@ -72,6 +78,8 @@ func TestKeeps(t *testing.T) {
 	}{
 		{"one of a hundred", loss.Accuracy, measured(1 - 99.0/100), .01, true},
 		{"two of a hundred", loss.Accuracy, measured(.02), .01, false},
+		{"one of a hundred, as far as is known", loss.Accuracy, between(.01, .03), .01, false},
+		{"a standard error to spare", loss.Accuracy, between(.01, .0296), .02, true},
 		{"gain", loss.Accuracy, measured(-.01), 0, true},
 		{"decibels", loss.SNR, measured(20), 20, true},
 		{"fewer decibels", loss.SNR, measured(19), 20, false},
@@ -83,5 +91,51 @@ func TestKeeps(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 		})
+	}
+}
+
+// Plans lose more and more but for one: what keeps the bound beyond the place where halving ends is found.
+func TestHighest(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		keeps string
+		want  int
+	}{
+		{"none", "----------", -1},
+		{"all", "++++++++++", 9},
+		{"first", "+---------", 0},
+		{"middle", "+++++-----", 4},
+		{"not strictly", "+++++-+---", 6},
+		{"nothing to look at", "", -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			plans := make([]*study.Plan, len(tt.keeps))
+			for i := range plans {
+				plans[i] = &study.Plan{}
+			}
+			best, _, err := highest(len(plans), func(k int) (*study.Plan, bool, error) { return plans[k], tt.keeps[k] == '+', nil })
+			got := -1
+			for i, p := range plans {
+				if p == best {
+					got = i
+				}
+			}
+			if err != nil || got != tt.want {
+				t.Errorf("%d, %v, want %d", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestBoth(t *testing.T) {
+	t.Parallel()
+	got := both(between(.02, .02+1.96*.004), between(.05, .05+1.96*.012), .75)
+	if se := standard(got); math.Abs(*got.Median-.0275) > 1e-12 || math.Abs(se-math.Hypot(.003, .003)) > 1e-12 {
+		t.Errorf("%v with %v", *got.Median, se)
+	}
+	if both(nil, measured(1), .5) != nil {
+		t.Error("a loss of samples that were not run")
 	}
 }
