@@ -243,7 +243,7 @@ func mostLoss(c choose.Options) (float64, error) {
 // highest finds the last of n plans, which lose more and more, that keeps a bound, nil for none, and the one tried last. Losses rise
 // though not strictly: beyond where halving ends some further ones are looked at.
 func highest(n int, try func(k int) (*study.Plan, bool, error)) (best, last *study.Plan, err error) {
-	keeps := false
+	var keeps bool
 	lo, hi := -1, n // lo keeps, hi does not
 	for hi-lo > 1 {
 		k := lo + (hi-lo)/2
