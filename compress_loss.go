@@ -126,7 +126,7 @@ type SparsifyOptions struct {
 }
 
 // Plan chooses a change for each layer, by the profiles of the study, runs the model that comes out, and chooses once more by the
-// difference. Plans are kept in the study.
+// difference. A bound on the loss is kept on the data by running models of several plans. Plans are kept in the study.
 func (c *Compression) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
 		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, Unrun: o.Unrun,

@@ -181,6 +181,8 @@ type Plan struct {
 	Front []FrontPoint `json:"front,omitzero"`
 	// Adds says how losses of layers add up to that of the plan: a word of package choose.
 	Adds string `json:"adds,omitzero"`
+	// Ranges are where values reach from and to on the data, by name, where layers get activations of 8 bits.
+	Ranges map[string][2]float32 `json:"ranges,omitzero"`
 	// Moves are the next steps of layers, the one that gains most for its loss first.
 	Moves []Move `json:"moves,omitzero"`
 }

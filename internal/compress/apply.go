@@ -10,7 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/graph"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -23,7 +22,8 @@ type changedModel struct {
 	gains   map[int][2]float64 // of corrections: see [Job.correct]
 }
 
-// applied makes the model of a plan. With data, 8-bit activations have the ranges that they reach on it, else those of made data.
+// applied makes the model of a plan. 8-bit activations have the ranges that the plan has, else those that they reach on the data, else
+// those of made data.
 // With correct, weights that are left make up for those that are gone.
 func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correct bool) (c changedModel, err error) {
 	var changes []rewrite.Change
@@ -40,11 +40,17 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 		}
 	}
 	var ranges map[string]rewrite.Range
+	for name, r := range p.Ranges {
+		if ranges == nil {
+			ranges = map[string]rewrite.Range{}
+		}
+		ranges[name] = rewrite.Range{Lo: r[0], Hi: r[1]}
+	}
 	if o != nil && o.Data != nil && len(integers)+len(changes) > 0 {
 		if err := o.Data.open(j); err != nil {
 			return c, err
 		}
-		if len(integers) > 0 {
+		if len(integers) > 0 && ranges == nil {
 			if ranges, err = loss.Ranges(ctx, j.m, integers, o.Data.used, o.Ranges, o.Threads); err != nil {
 				return c, stopped(ctx, err)
 			}
@@ -152,21 +158,3 @@ func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bo
 
 // errNothing tells that no change of a plan could be made.
 var errNothing = errors.New("no layer can be changed as it says")
-
-// less is what is lost from one figure to another; of angles and agreement the unchanged model has 1.
-func less(base, value *profile.Metric) *profile.Metric {
-	b, ok := base.Best()
-	if !ok {
-		b = 1
-	}
-	v, ok := value.Best()
-	if !ok {
-		return nil
-	}
-	out := profile.Value(profile.Measured, b-v, "of the unchanged model's, on the same samples")
-	if value.CI95 != nil {
-		out.Band = &[2]float64{b - value.CI95[1], b - value.CI95[0]}
-		out.Method += "; band of the changed model's figure by resampling samples"
-	}
-	return out
-}

@@ -2,7 +2,6 @@ package compress
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -219,34 +218,4 @@ func (j *Job) shape(id int) []int {
 		return t.Shape
 	}
 	return nil
-}
-
-// tried measures what a changed model loses on samples that profiles did not use, in the metric of a profile; nil where it cannot
-// be measured so.
-func (j *Job) tried(ctx context.Context, o *LossOptions, p *study.Loss, changed changedModel) (*study.LossPoint, error) {
-	if o == nil || o.Data == nil || !needsData(p.Method) {
-		return nil, nil
-	}
-	if err := o.Data.open(j); err != nil {
-		return nil, err
-	}
-	s := p.LossSettings
-	if s.Method == study.OutputError {
-		s.Method, s.Metric = study.EndToEnd, loss.RelativeError
-	}
-	job := loss.Job{
-		Model: j.m, Layers: j.Layers, Data: o.Data.held, Settings: s, Threads: o.Threads, Seed: o.Seed,
-		Command: o.Command, CommandTime: o.CommandTime,
-		Progress: func(share float64, doing string) { j.progress("trying the plan: "+doing, share) },
-	}
-	base, value, more, err := job.Whole(ctx, changed.m)
-	if err != nil {
-		return nil, fmt.Errorf("trying the plan: %w", err)
-	}
-	if s.Higher && s.Metric != loss.SNR && value != nil {
-		value = less(base, value)
-	}
-	x := &study.LossPoint{Value: value, More: more}
-	finite(x)
-	return x, nil
 }

@@ -91,24 +91,35 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
 		o.Goal = g
 	}
+	e, err := j.tries(ctx, &o, lo)
+	if err != nil {
+		return nil, err
+	}
 	c := choose.Options{
-		Layers: s.Layers, Speed: sp, Loss: lo, Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
+		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
 		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
 	}
 	if !o.Ends {
 		c.Keep = choose.Ends(j.m, s.Layers)
 	}
-	p, err := j.choose(&c, usual)
+	p, err := j.find(ctx, &c, e, usual)
 	if err != nil {
 		return nil, err
 	}
 	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
-	if err := j.tryPlan(ctx, &o, p, lo, sp); err != nil {
+	if err := j.tryPlan(ctx, &o, p, e, sp); err != nil {
 		return nil, err
 	}
-	for _, again := range j.others(c, p, lo) {
+	for _, d := range j.others(c, p, e) {
+		again, err := j.find(ctx, &d, e, false)
+		if _, ok := errors.AsType[*OptionError](err); ok {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
 		again.Name, again.Created, again.Goal = p.Name, p.Created, p.Goal
-		if err := j.tryPlan(ctx, &o, again, lo, sp); err != nil {
+		if err := j.tryPlan(ctx, &o, again, e, sp); err != nil {
 			return nil, err
 		}
 		if better(again, p) {
@@ -140,6 +151,14 @@ func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err
 	return sp, lo, nil
 }
 
+// find makes a plan: by running what comes into question for a bound on the loss, where there are data for that.
+func (j *Job) find(ctx context.Context, c *choose.Options, e *judge, usual bool) (*study.Plan, error) {
+	if searches(c, e) {
+		return j.search(ctx, *c, e)
+	}
+	return j.choose(c, usual)
+}
+
 // choose makes a plan; one of the usual goal takes what can be had.
 func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
 	p, err := choose.Plan(*c)
@@ -158,12 +177,21 @@ func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
 	return p, nil
 }
 
+// tries is what losses of plans are found with, nil where they are not.
+func (j *Job) tries(ctx context.Context, o *PlanOptions, lo *study.Loss) (*judge, error) {
+	if o.Unrun {
+		return nil, nil
+	}
+	return j.judge(ctx, o.Try, lo)
+}
+
 // tryPlan applies a plan and measures what comes out.
-func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *study.Loss, sp *study.Speed) error {
+func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, e *judge, sp *study.Speed) error {
 	if o.Unrun {
 		return nil
 	}
 	j.progress("applying the plan", 0)
+	e.notes(p)
 	c, err := j.applied(ctx, p, o.Try, false)
 	if err != nil {
 		return err
@@ -177,13 +205,9 @@ func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *st
 		}
 		out.LatencyS, out.Speedup = r.After, r.Speedup
 	}
-	if lo != nil {
-		x, err := j.tried(ctx, o.Try, lo, c)
-		if err != nil {
-			return stopped(ctx, err)
-		}
-		if x != nil {
-			out.Loss = x.Value
+	if e != nil {
+		if out.Loss, err = e.lost(ctx, e.held, c); err != nil {
+			return err
 		}
 	}
 	p.Measured = &out
@@ -228,18 +252,17 @@ func (j *Job) compare(ctx context.Context, c changedModel, batch, threads int) (
 // off is by how much a speed-up may be less than it was promised.
 const off = .97
 
-// others chooses again where a plan did other than it promised: by the difference, and where layers of integers among others cost
-// what their conversions take, without integers.
-func (j *Job) others(c choose.Options, p *study.Plan, lo *study.Loss) (out []*study.Plan) {
-	if p.Measured == nil || lo == nil {
+// others are options to choose by again where a plan did other than it promised: by the difference, and where layers of integers among
+// others cost what their conversions take, without integers.
+func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Options) {
+	if p.Measured == nil {
 		return nil
 	}
-	if m, err := choose.MetricOf(lo); err == nil {
+	// What was searched for keeps to its bound already, and all times by one factor have the same order.
+	if m, err := choose.MetricOf(c.Loss); err == nil && !searches(&c, e) {
 		d := c
 		if d.Correct = choose.Correct(p, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
-			if again, err := choose.Plan(d); err == nil {
-				out = append(out, again)
-			}
+			out = append(out, d)
 		}
 	}
 	said, ok := p.Predicted.Speedup.Best()
@@ -247,14 +270,11 @@ func (j *Job) others(c choose.Options, p *study.Plan, lo *study.Loss) (out []*st
 	mixed := slices.ContainsFunc(p.Choices, func(x study.Choice) bool { return x.Change.Format == study.Int8 })
 	if ok && ok2 && mixed && did < off*said {
 		c.WithoutFormats = append(slices.Clone(c.WithoutFormats), study.Int8)
-		again, err := choose.Plan(c)
+		_, err := choose.Plan(c)
 		if e, ok := errors.AsType[*choose.UnreachableError](err); ok && c.Goal.Speedup != nil && e.Best > 1 {
 			c.Goal.Speedup = new(math.Floor(e.Best*98) / 100)
-			again, err = choose.Plan(c)
 		}
-		if err == nil {
-			out = append(out, again)
-		}
+		out = append(out, c)
 	}
 	return out
 }
@@ -310,7 +330,11 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 	if lo != nil {
 		p.Loss = lo.Name
 	}
-	if err := j.tryPlan(ctx, o, p, lo, sp); err != nil {
+	e, err := j.tries(ctx, o, lo)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.tryPlan(ctx, o, p, e, sp); err != nil {
 		return nil, err
 	}
 	return p, j.File.Append(study.Record{Plan: p})

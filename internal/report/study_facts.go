@@ -168,7 +168,11 @@ func (v *view) planned(b *strings.Builder) {
 		return
 	}
 	if lost, ok := middle(p.Measured.Loss); ok && lost > *p.Goal.MaxLoss {
-		say("! On samples that the profiles did not use more is lost than was asked for.")
+		more := "."
+		if ci := p.Measured.Loss.CI95; ci != nil && ci[0] <= *p.Goal.MaxLoss {
+			more = ", within the interval: more samples would tell."
+		}
+		say("! On samples that the profiles did not use more is lost than was asked for" + more)
 	}
 }
 

@@ -25,6 +25,7 @@ type comparison struct {
 	outs   [][]*tensor.Tensor
 	shares bool // the first output's rows are probabilities
 	half   float64
+	right  []float64 // labels that the unchanged model meets, by sample
 }
 
 // keep adds the outputs of a run.
@@ -50,6 +51,7 @@ func (c *comparison) base(ctx context.Context) (*profile.Metric, error) {
 			return nil, err
 		}
 	}
+	c.right = r.right
 	m, _, err := r.metric(ctx)
 	return m, err
 }

@@ -29,7 +29,7 @@ var changeCauses = map[study.Cause]string{
 	study.Unrun:    "did not run",
 	study.NoData:   "nothing was measured of it",
 	study.NoGain:   "no change costs less",
-	study.Spent:    "others gain more for the loss",
+	study.Spent:    "no loss left for it",
 }
 
 // Change names a change: "4x1 80 %, int8".
