@@ -230,7 +230,7 @@ func (x *compressCommand) with(model string, do func(c *opmeter.Compression) err
 		if err != nil {
 			return told(err)
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		stop2 := x.a.keepsStudy(name)
 		defer stop2()
 		for _, d := range c.Damage() {

@@ -156,12 +156,19 @@ func (v *view) planned(b *strings.Builder) {
 			b.WriteString(pad(what, 9, true) + gap + l + "\n")
 		}
 	}
+	say := func(text string) { b.WriteString(strings.Join(wrap(text, v.o.Width), "\n") + "\n") }
 	outcome("Predicted", &p.Predicted)
 	if p.Measured != nil {
 		outcome("Measured", p.Measured)
 	}
 	if p.Gap != nil {
-		fmt.Fprintf(b, "%s above the least that any plan could have, by these profiles\n", Percent(*p.Gap))
+		say(Percent(*p.Gap) + " above the least that any plan could have, by these profiles")
+	}
+	if random || p.Measured == nil || p.Goal.MaxLoss == nil || p.Adds == "noise" {
+		return
+	}
+	if lost, ok := middle(p.Measured.Loss); ok && lost > *p.Goal.MaxLoss {
+		say("! On samples that the profiles did not use more is lost than was asked for.")
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -109,9 +108,8 @@ func (v *view) best(layer int) *study.SpeedPoint {
 		if _, high, ok := interval(p.Ratio); ok && high >= 1 && v.speed.Target == "host" {
 			continue // it may as well be none
 		}
-		if b := (*profile.Metric)(nil); best != nil {
-			b = best.Ratio
-			if x, _ := middle(b); x <= r {
+		if best != nil {
+			if x, _ := middle(best.Ratio); x <= r {
 				continue
 			}
 		}
@@ -438,7 +436,7 @@ func (v *view) why(i int) study.Cause {
 	return best
 }
 
-// widest is the longest text of a cell that may be cut.
+// widest is the longest name that is shown.
 const widest = 40
 
 // grid writes rows of columns, those that fit.
@@ -449,7 +447,7 @@ func (v *view) grid(b *strings.Builder, cols []studyColumn, rows []int) {
 		empty := true
 		for _, i := range rows {
 			s := c.cell(i)
-			if c.flex > 0 {
+			if d.tail {
 				s = d.shorten(s, widest)
 			}
 			empty = empty && s == ""
