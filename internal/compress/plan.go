@@ -143,8 +143,8 @@ func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err
 func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
 	p, err := choose.Plan(*c)
 	if e, ok := errors.AsType[*choose.UnreachableError](err); ok {
-		if usual && c.Goal.Speedup != nil && e.Best > 1 {
-			c.Goal.Speedup = new(math.Floor(e.Best*98) / 100)
+		if usual && c.Goal.Speedup != nil {
+			c.Goal.Speedup = new(max(1, math.Floor(e.Best*98)/100)) // 1 is the unchanged model
 			p, err = choose.Plan(*c)
 		} else {
 			return nil, wrong("Goal", "%s", e.Error())
