@@ -11,7 +11,8 @@ type matrix struct {
 	w    []float32 // rows by cols
 	rows int
 	// whole has for each row the sum of squares of its outputs, without bias.
-	whole []float64
+	whole  []float64
+	sketch *sketch // nil for none
 	// flat has the energy of all slots.
 	flat []float32
 }

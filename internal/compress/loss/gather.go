@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // sink takes the inputs of a product, group by group.
@@ -17,7 +18,10 @@ type sink interface {
 type values func(id int) *tensor.Tensor
 
 // scratch is memory that gathering uses again.
-type scratch struct{ real, turned, open []float32 }
+type scratch struct {
+	pool               *workers.Pool
+	real, turned, open []float32
+}
 
 func grown(s *[]float32, n int) []float32 {
 	if cap(*s) < n {
@@ -165,9 +169,11 @@ func (p *product) unfolded(g *geometry, one []float32, to sink, s *scratch, firs
 			n := min(most, (g.lines()-lo+step-1)/step)
 			w := n * g.width()
 			open := grown(&s.open, l.Cols*w)
-			for c := range l.Channels {
-				g.unfold(open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, n, step)
-			}
+			s.pool.For(l.Channels, max(1, 1<<14/(g.taps*w)), func(from, end int) {
+				for c := from; c < end; c++ {
+					g.unfold(open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, n, step)
+				}
+			})
 			to.planes(k, open, w, w)
 		}
 	}

@@ -206,11 +206,15 @@ func (a *axis) line(out, in []float32, t int) {
 		return
 	}
 	lo, hi := a.seen(t)
+	if lo == hi { // only padding
+		clear(out)
+		return
+	}
 	clear(out[:lo])
 	clear(out[hi:])
 	from := lo*a.stride + t*a.dil - a.pad
 	if a.stride == 1 {
-		copy(out[lo:hi], in[min(from, len(in)):])
+		copy(out[lo:hi], in[from:])
 		return
 	}
 	for o := lo; o < hi; o++ {

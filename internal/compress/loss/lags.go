@@ -256,13 +256,24 @@ func (m *moments) depthwise(g *geometry, planes []float32) bool {
 		m.lag = newLags(g, m.groups)
 	}
 	s := m.lag
-	for c := range m.groups {
-		plane := planes[c*g.plane:][:g.plane]
-		s.take(c, plane)
-		// What a tap sees of the energy hardly differs between taps; only shares of samples are taken from it.
-		e := kernel.Dot(plane, plane)
-		for t := range m.cols {
-			m.slot[c*m.cols+t] += e
+	workers.Do(m.pool, m.groups, max(1, 1<<14/g.plane), m, func(m *moments, lo, hi int) {
+		for c := lo; c < hi; c++ {
+			plane := planes[c*g.plane:][:g.plane]
+			m.lag.take(c, plane)
+			// What a tap sees of the energy hardly differs between taps; only shares of samples are taken from it.
+			e := kernel.Dot(plane, plane)
+			for t := range m.cols {
+				m.slot[c*m.cols+t] += e
+			}
+		}
+	})
+	if len(m.sketches) > 0 {
+		open := make([]float32, m.cols*g.outputs)
+		for c := range min(m.groups, mostGroups) {
+			g.unfold(open, g.outputs, planes[c*g.plane:][:g.plane], 0, g.lines(), 1)
+			for _, s := range m.sketches {
+				s.planes(c, open, g.outputs, g.outputs)
+			}
 		}
 	}
 	m.n += g.outputs

@@ -197,6 +197,9 @@ var layers = []struct {
 	{"conv with stride and dilation", "onnx", func(b *builder) int {
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 2}, "pads": []int64{2, 0, 1, 1}, "strides": []int64{2, 3}, "dilations": []int64{2, 1}}, tensor.Float32, b.input(tensor.Float32, 1, 4, 11, 10), b.random(0, 8, 4, 3, 2), b.random(1, 8))
 	}, false},
+	{"conv that sees padding alone", "onnx", func(b *builder) int {
+		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 9}, "pads": []int64{1, 4, 1, 4}, "strides": []int64{3, 3}}, tensor.Float32, b.input(tensor.Float32, 1, 4, 1, 2), b.random(0, 8, 4, 3, 9))
+	}, false},
 	{"conv of groups", "onnx", func(b *builder) int {
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}, "group": int64(2)}, tensor.Float32, b.input(tensor.Float32, 1, 16, 6, 6), b.random(0, 8, 8, 3, 3), b.random(0, 8))
 	}, false},
@@ -243,6 +246,11 @@ var layers = []struct {
 		w := b.node("DequantizeLinear", graph.Attrs{"axis": int64(0)}, tensor.Float32, b.constant(b.codes(tensor.Int8, 12, 8, 3, 3)), b.constant(tensor.From(tensor.Float32, []int{12}, slices.Repeat([]float32{.01, .02, .03}, 4))), b.constant(tensor.New(tensor.Int8, 12)))
 		bias := b.node("DequantizeLinear", nil, tensor.Float32, b.constant(tensor.From(tensor.Int32, []int{12}, slices.Repeat([]int32{100, -50, 3}, 4))), b.scalar(0.01))
 		return b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}}, tensor.Float32, b.input(tensor.Float32, 1, 8, 6, 6), w, bias)
+	}, false},
+	{"embedding of codes", "tflite", func(b *builder) int {
+		w := b.codes(tensor.Int8, 10, 8)
+		w.Quant = &tensor.Quant{Scale: []float32{0.1}, Zero: []int64{3}}
+		return b.quantised(b.node("GATHER", nil, tensor.Int8, b.constant(w), b.input(tensor.Int32, 1, 6)), 0.1, 3)
 	}, false},
 	{"matmul of integers", "onnx", func(b *builder) int {
 		return b.node("MatMulInteger", nil, tensor.Int32, b.input(tensor.Uint8, 4, 16), b.constant(b.codes(tensor.Int8, 16, 8)), b.constant(tensor.From(tensor.Uint8, []int{}, []uint8{3})))
@@ -395,4 +403,72 @@ func liteCodes(b *builder, op string, shape ...int) int {
 	bias.Quant = &tensor.Quant{Scale: slices.Repeat([]float32{0.001}, outs), Zero: make([]int64, outs)}
 	attrs := graph.Attrs{"stride_h": int64(1), "stride_w": int64(1), "padding": "SAME", "depth_multiplier": int64(1)}
 	return b.quantised(b.node(op, attrs, tensor.Int8, b.quantised(b.input(tensor.Int8, in...), 0.1, -3), b.constant(w), b.constant(bias)), step, 5)
+}
+
+// Where positions are very many, some lines of them stand for all.
+func TestManyPositions(t *testing.T) {
+	t.Parallel()
+	for _, groups := range []int{1, 8} {
+		b := newBuilder("onnx", 9)
+		b.g.Outputs = []int{b.node("Conv", graph.Attrs{"kernel_shape": []int64{3, 3}, "pads": []int64{1, 1, 1, 1}, "group": int64(groups)}, tensor.Float32, b.input(tensor.Float32, 1, 8, 48, 48), b.random(0, 8, 8/groups, 3, 3), b.random(0, 8))}
+		s := b.data(t, 90)
+		l := weights.Find(b.m, nil)[0]
+		m := &moments{runs: s.Runs()}
+		ps, _ := productsOf(b.m, l)
+		g, _ := ps[0].geometry([]int{1, 8, 48, 48}, nil)
+		if _, step := m.lines(g, 1); step < 3 {
+			t.Fatalf("every %d. line", step)
+		}
+		cs := changes([]study.Structure{study.Unstructured}, 0.2, 0.6, 0.9)
+		got := points(t, &Job{Model: b.m, Layers: []*weights.Layer{l}, Data: s, Settings: study.LossSettings{Method: study.OutputError, Changes: cs}})
+		base := outputsBy(t, b.m, s)
+		for _, c := range cs {
+			order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
+			mat := l.Read(nil)
+			order.Zero(mat, c.Level)
+			num, den := distance(outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
+			if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want { // what is promised of the closed form
+				t.Errorf("%d groups, %+v: %v, want %v", groups, c, v, want)
+			}
+		}
+	}
+}
+
+// Intervals from the energy of the inputs are about as long as those from the errors of each sample.
+func TestIntervals(t *testing.T) {
+	t.Parallel()
+	for i, tt := range layers {
+		if tt.alone || tt.name == "embedding" || tt.name == "embedding of codes" {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBuilder(tt.format, uint64(i))
+			b.g.Outputs = []int{tt.build(b)}
+			s := b.data(t, 40)
+			l := weights.Find(b.m, nil)[0]
+			cs := changes([]study.Structure{study.Unstructured}, 0.3, 0.6, 0.9)
+			got := points(t, &Job{Model: b.m, Layers: []*weights.Layer{l}, Data: s, Settings: study.LossSettings{Method: study.OutputError, Changes: cs}})
+			base := outputsBy(t, b.m, s)
+			short, long := 0.0, 0.0
+			for _, c := range cs {
+				order, _ := mask.New(l, scoresFor(t, b.m, l, s, false), c.Structure)
+				mat := l.Read(nil)
+				order.Zero(mat, c.Level)
+				out := outputsBy(t, weights.With(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s)
+				n := len(out) / s.Runs()
+				num, den := make([]float64, s.Runs()), make([]float64, s.Runs())
+				for r := range num {
+					num[r], den[r] = distance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
+				}
+				lo, hi := resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
+				ci := got[c].Value.CI95
+				short, long = short+ci[1]-ci[0], long+hi-lo
+			}
+			t.Logf("%.3g, each sample %.3g", short, long)
+			if short < long/3 || short > 3*long {
+				t.Errorf("%v long, by the errors of each sample %v", short, long)
+			}
+		})
+	}
 }

@@ -28,6 +28,8 @@ type moments struct {
 	fewIn int // group
 	// lag has the channels of a depthwise convolution.
 	lag *lags
+	// sketches follow how the errors of each layer differ between samples; nil where that is not asked for.
+	sketches []*sketch
 	// chunks are the inputs, a column a row.
 	chunks []chunk
 
@@ -88,6 +90,9 @@ func (m *moments) ready() {
 // planes adds n inputs of a group, a column a row of x. Rows are stride apart.
 func (m *moments) planes(group int, x []float32, stride, n int) {
 	m.ready()
+	for _, s := range m.sketches {
+		s.planes(group, x, stride, n)
+	}
 	m.linear(group, x, stride, n)
 	switch {
 	case m.squares:
@@ -113,6 +118,9 @@ func (m *moments) planes(group int, x []float32, stride, n int) {
 // rows adds n inputs of a group, an input a row of x. Rows are stride apart.
 func (m *moments) rows(group int, x []float32, stride, n int) {
 	m.ready()
+	for _, s := range m.sketches {
+		s.rows(group, x, stride, n)
+	}
 	e := m.slot[group*m.cols:][:m.cols]
 	total := m.total[group*m.cols:][:m.cols]
 	for i := range n {
@@ -155,11 +163,14 @@ const smallCols = 28
 func (m *moments) linear(group int, x []float32, stride, n int) {
 	e := m.slot[group*m.cols:][:m.cols]
 	total := m.total[group*m.cols:][:m.cols]
-	for c := range m.cols {
-		row := x[c*stride:][:n]
-		e[c] += kernel.Dot(row, row)
-		total[c] += float64(kernel.Dot(row, ones(n)))
-	}
+	one := ones(n)
+	m.pool.For(m.cols, max(1, 1<<14/n), func(lo, hi int) {
+		for c := lo; c < hi; c++ {
+			row := x[c*stride:][:n]
+			e[c] += kernel.Dot(row, row)
+			total[c] += float64(kernel.Dot(row, one))
+		}
+	})
 	if group == 0 {
 		m.n += n
 	}

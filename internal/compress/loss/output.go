@@ -31,7 +31,8 @@ type member struct {
 	layer    *weights.Layer
 	products []*product
 	// bias are those of the products, as real numbers; nil for none.
-	bias [][]float64
+	bias   [][]float64
+	sketch *sketch // nil where none is needed, or none can be
 	// waiting are changes that need ranges first.
 	waiting []waiting
 }
@@ -185,7 +186,7 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 			}
 		}
 	}
-	var s scratch
+	s := scratch{pool: j.pool}
 	runs := j.Data.Runs()
 	err := pass(ctx, j.Model, j.Data, ids, j.Threads, func(run int, v values) error {
 		for _, u := range us {
@@ -193,9 +194,12 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 				continue
 			}
 			if run == 0 {
-				u.first(v, runs, j.limit())
+				u.first(v, runs, j.limit(), j.Seed)
 			}
 			u.m.begin(u.slot(run, runs))
+			for _, s := range u.m.sketches {
+				s.begin(slotOf(run, runs))
+			}
 			if err := u.gather(v, &s); err != nil {
 				u.failed = err
 			}
@@ -209,16 +213,16 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 	return err
 }
 
-// slot is that of a run: one for all where there are very many columns.
+// slot is that of a run for energies: one for all but where they are all that there is.
 func (u *unit) slot(run, runs int) int {
-	if u.m.groups*u.m.cols*min(runs, slots) > 1<<26 {
+	if !u.m.counts || u.m.cols*min(runs, slots) > 1<<26 {
 		return 0
 	}
 	return slotOf(run, runs)
 }
 
 // first looks at the first run: how many inputs there will be, and which biases.
-func (u *unit) first(v values, runs, limit int) {
+func (u *unit) first(v values, runs, limit int, seed uint64) {
 	n := 0
 	for _, p := range u.products {
 		if t := v(p.data); t != nil {
@@ -238,6 +242,13 @@ func (u *unit) first(v values, runs, limit int) {
 				u.failed = fmt.Errorf("%s has a bias that is not one for each output", p.node.Key())
 			}
 			l.bias[i] = b
+		}
+	}
+	if runs > 1 && !u.m.squares && u.failed == nil {
+		for _, l := range u.layers {
+			if l.sketch = newSketch(l.layer, l.bias[0], seed); l.sketch != nil {
+				u.m.sketches = append(u.m.sketches, l.sketch)
+			}
 		}
 	}
 }
@@ -356,6 +367,7 @@ func scoresOf(w []float32, rows int, m *moments, byError bool) []float32 {
 func (j *Job) curves(ctx context.Context, u *unit, l *member) error {
 	w := l.layer.Read(nil)
 	x := newMatrix(u.m, w, l.layer.Rows)
+	x.sketch = l.sketch
 	base := u.energyOf(x, l)
 	cs := j.wanted(l.index)
 	method := fmt.Sprintf("closed form from second moments of %d inputs; interval by resampling samples", u.m.n)
@@ -383,7 +395,7 @@ func (j *Job) curves(ctx context.Context, u *unit, l *member) error {
 		if order != nil && len(levels) > 0 {
 			fall = falls(order, len(w), levels)
 			errs = x.errors(fall, len(levels))
-			lo, hi = x.spread(fall, len(levels), j.Seed)
+			lo, hi = x.spread(fall, levels, j.Seed)
 		}
 		for _, c := range cs {
 			if c.Structure != s {

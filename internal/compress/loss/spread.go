@@ -62,10 +62,16 @@ func insert(least []float64, n int, x float64) {
 	least[n] = x
 }
 
-// spread gives intervals for errors by levels: factors by which they are multiplied, lo and hi a level. The
-// share of a slot of samples in an error is taken from the energy of the inputs whose weights have fallen, without what
-// products of two inputs add, which has either sign; it moves the width of an interval and not its middle.
-func (x *matrix) spread(fall []uint16, levels int, seed uint64) (lo, hi []float64) {
+// spread gives intervals for errors by levels: factors by which they are multiplied, lo and hi a level. Where inputs are
+// indices they follow from how often each occurs in each slot of samples, else from a sketch.
+func (x *matrix) spread(fall []uint16, at []float64, seed uint64) (lo, hi []float64) {
+	levels := len(at)
+	if x.sketch != nil {
+		return x.sketch.factors(at, seed)
+	}
+	if !x.counts { // the weights have no order
+		return slices.Repeat([]float64{math.NaN()}, levels), slices.Repeat([]float64{math.NaN()}, levels)
+	}
 	slots, d := len(x.energy), x.groups*x.cols
 	lo, hi = slices.Repeat([]float64{math.NaN()}, levels), slices.Repeat([]float64{math.NaN()}, levels)
 	if slots < 2 {
@@ -74,16 +80,19 @@ func (x *matrix) spread(fall []uint16, levels int, seed uint64) (lo, hi []float6
 	// gone has the squares of the fallen weights by level and column, and after all levels those of all weights.
 	gone := make([]float32, (levels+1)*d)
 	outs := x.rows / x.groups
-	for r := range x.rows {
-		at := r / outs * x.cols
-		for c := range x.cols {
-			v := x.w[r*x.cols+c]
-			gone[levels*d+at+c] += v * v
-			if k := int(fall[r*x.cols+c]); k < levels {
-				gone[k*d+at+c] += v * v
+	x.pool.For(x.groups, max(1, 1<<14/(outs*x.cols)), func(lo, hi int) {
+		for r := lo * outs; r < hi*outs; r++ {
+			at := r / outs * x.cols
+			all := gone[levels*d+at:][:x.cols]
+			for c, v := range x.w[r*x.cols:][:x.cols] {
+				v *= v
+				all[c] += v
+				if k := int(fall[r*x.cols+c]); k < levels {
+					gone[k*d+at+c] += v
+				}
 			}
 		}
-	}
+	})
 	for k := 1; k < levels; k++ {
 		for i, v := range gone[(k-1)*d:][:d] {
 			gone[k*d+i] += v

@@ -91,7 +91,7 @@ func (j *Job) stored(u *unit, l *member, x *matrix, order *mask.Order, c study.C
 	if err != nil {
 		return err
 	}
-	if c.Format == study.Int8 && why == "" {
+	if c.Format == study.Int8 && why == "" && l.products[0].kind != table {
 		l.waiting = append(l.waiting, waiting{c, x.w, q, base})
 		return nil
 	}
@@ -105,9 +105,9 @@ func (j *Job) stored(u *unit, l *member, x *matrix, order *mask.Order, c study.C
 		for i, v := range x.w {
 			d[i] -= v
 		}
-		y := &matrix{moments: u.m, w: d, rows: x.rows}
+		y := &matrix{moments: u.m, w: d, rows: x.rows, sketch: l.sketch}
 		e := sum(y.each(d)) / base
-		lo, hi := y.spread(make([]uint16, len(d)), 1, j.Seed)
+		lo, hi := y.spread(make([]uint16, len(d)), anchors[:1], j.Seed) // as errors of few weights differ
 		p.Value = value(profile.Measured, e, j.Data.Len(), e*lo[0], e*hi[0], fmt.Sprintf("closed form from second moments of %d inputs; interval by resampling samples", u.m.n))
 	}
 	return j.Point(p)
@@ -147,7 +147,7 @@ func (j *Job) integers(ctx context.Context, us []*unit) error {
 	if err != nil {
 		return err
 	}
-	var s scratch
+	s := scratch{pool: j.pool}
 	errs := make([][][]float64, len(some)) // by layer, change and slot
 	for i, l := range some {
 		errs[i] = make([][]float64, len(l.waiting))

@@ -1,8 +1,6 @@
 package rewrite
 
 import (
-	"slices"
-
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -41,17 +39,22 @@ func (b *bonds) find() {
 	}
 }
 
+// onnx lists the bonds of ONNX's operators.
 func (b *bonds) onnx(x, y int) {
+	b.onnxWeights(x, y)
+	b.onnxQuantised(x, y)
+	b.onnxMoves(x, y)
+	b.onnxReductions(x, y)
+}
+
+// onnxWeights are operators with weights.
+func (b *bonds) onnxWeights(x, y int) {
 	n := b.n
 	groups := n.Attrs.Int("group", 1)
 	switch n.Op {
 	case "Conv", "FusedConv":
 		b.convolution(x, b.in(1), y, 1, 0, 1, groups, b.in(2))
 		b.spread(y, b.in(3))
-	case "ConvInteger":
-		b.convolution(x, b.in(1), y, 1, 0, 1, groups, b.in(3))
-	case "QLinearConv":
-		b.convolution(x, b.in(3), y, 1, 0, 1, groups, b.in(4), b.in(5), b.in(8))
 	case "ConvTranspose":
 		b.transposed(x, b.in(1), y, groups, b.in(2))
 	case "MatMul", "FusedMatMul":
@@ -59,6 +62,31 @@ func (b *bonds) onnx(x, y int) {
 	case "Gemm", "FusedGemm":
 		b.product(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
 		b.spread(y, b.in(2))
+	case "BatchNormalization":
+		if len(n.Outputs) == 1 {
+			b.along(x, y)
+			for i := 1; i < 5; i++ {
+				b.vector(b.in(i), y, 1)
+			}
+		}
+	case "InstanceNormalization":
+		b.same(x, 0, y, 0)
+		b.same(x, 1, y, 1)
+		b.vector(b.in(1), y, 1)
+		b.vector(b.in(2), y, 1)
+	case "LSTM", "GRU", "RNN":
+		b.same(x, 2, b.in(1), 2)
+	}
+}
+
+// onnxQuantised are operators on quantised numbers.
+func (b *bonds) onnxQuantised(x, y int) {
+	n := b.n
+	switch n.Op {
+	case "ConvInteger":
+		b.convolution(x, b.in(1), y, 1, 0, 1, n.Attrs.Int("group", 1), b.in(3))
+	case "QLinearConv":
+		b.convolution(x, b.in(3), y, 1, 0, 1, n.Attrs.Int("group", 1), b.in(4), b.in(5), b.in(8))
 	case "MatMulInteger":
 		b.product(x, b.in(1), y, false, false)
 		b.vector(b.in(3), b.in(1), b.rank(b.in(1))-1)
@@ -71,13 +99,6 @@ func (b *bonds) onnx(x, y int) {
 		b.spread(y, b.in(6))
 		b.vector(b.in(4), y, 1)
 		b.vector(b.in(5), y, 1)
-	case "BatchNormalization":
-		if len(n.Outputs) == 1 {
-			b.along(x, y)
-			for i := 1; i < 5; i++ {
-				b.vector(b.in(i), y, 1)
-			}
-		}
 	case "QuantizeLinear", "DequantizeLinear":
 		b.along(x, y)
 		a := b.axis("axis", 1, b.rank(x))
@@ -95,16 +116,13 @@ func (b *bonds) onnx(x, y int) {
 			ids = append(ids, n.Inputs[i])
 		}
 		b.concat(y, b.axis("axis", 1, b.rank(y)), ids...)
-	case "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "QLinearGlobalAveragePool", "QLinearAveragePool":
-		if len(n.Outputs) == 1 && !n.Attrs.Bool("channels_last", false) {
-			b.same(x, 0, y, 0)
-			b.same(x, 1, y, 1)
-		}
-	case "InstanceNormalization":
-		b.same(x, 0, y, 0)
-		b.same(x, 1, y, 1)
-		b.vector(b.in(1), y, 1)
-		b.vector(b.in(2), y, 1)
+	}
+}
+
+// onnxMoves are operators that move elements.
+func (b *bonds) onnxMoves(x, y int) {
+	n := b.n
+	switch n.Op {
 	case "Resize", "Upsample":
 		b.resized(x, y)
 	case "Concat":
@@ -116,13 +134,39 @@ func (b *bonds) onnx(x, y int) {
 		perm := n.Attrs.Ints("perm")
 		for i := range b.rank(y) {
 			from := b.rank(y) - 1 - i
-			if perm != nil {
+			if i < len(perm) {
 				from = perm[i]
 			}
 			b.same(x, from, y, i)
 		}
 	case "Flatten", "Reshape", "Squeeze", "Unsqueeze":
 		b.reshape(x, y)
+	case "Pad":
+		pads := n.Attrs.Ints("pads")
+		if pads == nil {
+			pads = b.ints(1)
+		}
+		if r := b.rank(x); len(pads) == 2*r {
+			for a := range r {
+				b.padded(x, y, a, pads[a], pads[r+a], n.Attrs.Str("mode", "constant") == "constant")
+			}
+		}
+	case "Slice":
+		b.sliced(x, y, b.in(4), b.ints(3))
+	case "Gather":
+		b.gathered(x, y)
+	}
+}
+
+// onnxReductions are operators that make one number of many.
+func (b *bonds) onnxReductions(x, y int) {
+	n := b.n
+	switch n.Op {
+	case "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "QLinearGlobalAveragePool", "QLinearAveragePool":
+		if len(n.Outputs) == 1 && !n.Attrs.Bool("channels_last", false) {
+			b.same(x, 0, y, 0)
+			b.same(x, 1, y, 1)
+		}
 	case "Softmax", "LogSoftmax":
 		if n.Version >= 13 {
 			b.along(x, y, b.axis("axis", -1, b.rank(x)))
@@ -143,22 +187,6 @@ func (b *bonds) onnx(x, y int) {
 		if axes != nil {
 			b.reduce(x, y, axes, n.Attrs.Bool("keepdims", true))
 		}
-	case "Pad":
-		pads := n.Attrs.Ints("pads")
-		if pads == nil {
-			pads = b.ints(1)
-		}
-		if r := b.rank(x); len(pads) == 2*r {
-			for a := range r {
-				b.padded(x, y, a, pads[a], pads[r+a], n.Attrs.Str("mode", "constant") == "constant")
-			}
-		}
-	case "Slice":
-		b.sliced(x, y, b.in(4), b.ints(3))
-	case "Gather":
-		b.gathered(x, y)
-	case "LSTM", "GRU", "RNN":
-		b.same(x, 2, b.in(1), 2)
 	}
 }
 
@@ -290,6 +318,10 @@ func (b *bonds) lite(x, y int) {
 			from := b.in(1)
 			b.concat(from, (a[0]+b.rank(from))%max(b.rank(from), 1), n.Outputs...)
 		}
+	case "SPLIT_V":
+		if a := b.ints(2); len(a) == 1 {
+			b.concat(x, (a[0]+b.rank(x))%max(b.rank(x), 1), n.Outputs...)
+		}
 	case "TRANSPOSE":
 		for i, from := range b.ints(1) {
 			b.same(x, from, y, i)
@@ -338,150 +370,4 @@ func product(s []int) int {
 		n *= d
 	}
 	return n
-}
-
-// counted are constant operands that hold sizes, by operator: which input, and of which output's axes its elements
-// are sizes.
-var counted = map[string]int{"Reshape": 1, "RESHAPE": 1, "TRANSPOSE_CONV": 0, "SLICE": 2, "STRIDED_SLICE": 2}
-
-// resize gives a node the sizes that its values have after lanes were taken out: by shape, from before.
-func (e *edit) resize(at int, before, after func(id int) []int) {
-	n := e.g.Nodes[at]
-	changed := func(id int) bool { return id >= 0 && !slices.Equal(before(id), after(id)) }
-	if !slices.ContainsFunc(n.Inputs, changed) && !slices.ContainsFunc(n.Outputs, changed) {
-		return
-	}
-	n = e.node(at)
-	if k, ok := counted[n.Op]; ok {
-		e.resizeOperand(n, k, before, after)
-	}
-	switch n.Op {
-	case "Conv", "FusedConv", "ConvTranspose", "QLinearConv", "ConvInteger":
-		w := 1
-		if n.Op == "QLinearConv" {
-			w = 3
-		}
-		x, in := n.Inputs[0], after(n.Inputs[w])[1]
-		if n.Op == "ConvTranspose" {
-			if n.Attrs.Int("group", 1) > 1 {
-				put(n, "group", int64(after(x)[1]))
-			}
-		} else if n.Attrs.Int("group", 1) > 1 && in > 0 {
-			put(n, "group", int64(after(x)[1]/in))
-		}
-	case "RESHAPE":
-		if s := n.Attrs.Ints("new_shape"); s != nil {
-			put(n, "new_shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))
-		}
-	case "Reshape":
-		if s := n.Attrs.Ints("shape"); s != nil {
-			put(n, "shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))
-		}
-	case "Split":
-		e.resizeSplit(n, after)
-	case "Resize":
-		e.resizeOperand(n, 3, before, after)
-	}
-}
-
-// resized64 is a list of sizes in which those that were sizes of a value are its new ones.
-func resized64(s, before, after []int) []int64 {
-	out := make([]int64, len(s))
-	for i, d := range s {
-		if out[i] = int64(d); i < len(before) && i < len(after) && before[i] != after[i] && d == before[i] {
-			out[i] = int64(after[i])
-		}
-	}
-	return out
-}
-
-// resizeOperand gives a node a constant operand with new sizes of its first output.
-func (e *edit) resizeOperand(n *graph.Node, k int, before, after func(id int) []int) {
-	id := operandAt(n.Inputs, k)
-	if id < 0 || !e.g.Values[id].Const.Known() {
-		return
-	}
-	c := e.g.Values[id].Const
-	list, err := tensor.All[int64](c)
-	if err != nil {
-		return
-	}
-	s := make([]int, len(list))
-	for i, v := range list {
-		s[i] = int(v)
-	}
-	next := resized64(s, before(n.Outputs[0]), after(n.Outputs[0]))
-	if slices.Equal(next, list) {
-		return
-	}
-	out := c.Clone()
-	tensor.WriteInt64(out, 0, next)
-	n.Inputs[k] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
-}
-
-// repad makes a node add less where lanes of what it adds were taken out.
-func (e *edit) repad(at int, removed map[[2]int][]bool) {
-	n := e.g.Nodes[at]
-	lite := n.Op == "PAD" || n.Op == "PADV2"
-	if !lite && n.Op != "Pad" {
-		return
-	}
-	pads, id := n.Attrs.Ints("pads"), operandAt(n.Inputs, 1)
-	if pads == nil && id >= 0 && e.g.Values[id].Const.Known() {
-		if list, err := tensor.All[int64](e.g.Values[id].Const); err == nil {
-			for _, p := range list {
-				pads = append(pads, int(p))
-			}
-		}
-	}
-	next := make([]int64, len(pads))
-	for i, p := range pads {
-		axis, end := i%max(len(pads)/2, 1), i >= len(pads)/2
-		if lite {
-			axis, end = i/2, i%2 == 1
-		}
-		next[i] = int64(p)
-		r := removed[[2]int{n.Outputs[0], axis}]
-		if r == nil || p <= 0 {
-			continue
-		}
-		part := r[:p]
-		if end {
-			part = r[len(r)-p:]
-		}
-		for _, gone := range part {
-			if gone {
-				next[i]--
-			}
-		}
-	}
-	if !slices.ContainsFunc(next, func(p int64) bool { return p < 0 }) && !slices.Equal(resized64(pads, nil, nil), next) {
-		n = e.node(at)
-		if n.Attrs.Has("pads") {
-			put(n, "pads", next)
-			return
-		}
-		out := e.g.Values[id].Const.Clone()
-		tensor.WriteInt64(out, 0, next)
-		n.Inputs[1] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
-	}
-}
-
-// resizeSplit gives a node that splits the sizes of its parts.
-func (e *edit) resizeSplit(n *graph.Node, after func(id int) []int) {
-	axis := n.Attrs.Int("axis", 0)
-	if axis < 0 {
-		axis += len(after(n.Inputs[0]))
-	}
-	sizes := make([]int64, len(n.Outputs))
-	for i, id := range n.Outputs {
-		sizes[i] = int64(after(id)[axis])
-	}
-	if n.Version < 13 {
-		put(n, "split", sizes)
-		return
-	}
-	delete(n.Attrs, "num_outputs")
-	id := e.constant(e.name(e.g.Values[n.Outputs[0]].Name, "_sizes"), tensor.From(tensor.Int64, []int{len(sizes)}, sizes))
-	n.Inputs = append(n.Inputs[:1], id)
 }

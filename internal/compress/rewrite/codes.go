@@ -123,18 +123,6 @@ func half(l *weights.Layer, mat []float32) *tensor.Tensor {
 	return out
 }
 
-// plain are weights as float32, in the shape of the constant.
-func plain(l *weights.Layer, mat []float32) *tensor.Tensor {
-	out := tensor.New(tensor.Float32, l.Const.Shape...)
-	to := tensor.Of[float32](out)
-	for r := range l.Rows {
-		for c, x := range mat[r*l.Cols:][:l.Cols] {
-			to[l.Row[r]+l.Col[c]] = x
-		}
-	}
-	return out
-}
-
 // affine is the scale and zero point of 8-bit codes that reach over a range, zero included: zero is a code.
 func affine(r Range) (scale float32, zero int64) {
 	lo, hi := min(float64(r.Lo), 0), max(float64(r.Hi), 0)

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/graph"
@@ -9,10 +10,19 @@ import (
 	"github.com/opmeter/opmeter/internal/read/tflite"
 )
 
-// Encode writes a model as a file of its format, with all constants inside. A model that has more than
-// the 2 GiB of such a file is an error that says so. Sparse constants are written dense, without the DENSIFY that
+// Encode writes a model as a file of its format, with all constants inside: names, metadata, signatures and operator
+// sets as the model has them. A model that has more than the 2 GiB of such a file is an error that says what would help. Sparse constants are written dense, without the DENSIFY that
 // would unpack them.
 func Encode(m *graph.Model) ([]byte, error) {
+	total := int64(0)
+	for _, g := range m.Graphs {
+		for _, v := range g.Values {
+			total += int64(v.Const.Held())
+		}
+	}
+	if total > math.MaxInt32 {
+		return nil, fmt.Errorf("%s: %d bytes of constants, and a file with all of them inside holds 2 GiB: store more layers in fewer bits, or take out channels", m.ShortName(), total)
+	}
 	switch m.Format {
 	case "tflite":
 		return tflite.Encode(dense(m))

@@ -69,8 +69,11 @@ var changed = []study.Change{
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Weight8},
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Weight4},
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Int8},
+	{Structure: study.Filter, Level: 0.5},
+	{Structure: study.Channel, Level: 0.5, Format: study.Int8},
 }
 
+// TestEngines has other engines load and run models with all weights changed, channels and filters taken out.
 func TestEngines(t *testing.T) {
 	for _, tt := range []struct {
 		name, library string
@@ -91,7 +94,7 @@ func TestEngines(t *testing.T) {
 			end := map[string]string{"onnxruntime": "onnx", "litert": "tflite"}[tt.name]
 			for _, name := range tt.models {
 				for _, c := range changed {
-					t.Run(fmt.Sprintf("%s/%s", name, c.Format), func(t *testing.T) { agree(t, lib, material.Path(t, "models", "real", name+"."+end), c) })
+					t.Run(fmt.Sprintf("%s/%s%s", name, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, material.Path(t, "models", "real", name+"."+end), c) })
 				}
 			}
 		})
@@ -106,7 +109,7 @@ func agree(t *testing.T, lib guest.Library, file string, c study.Change) {
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}
 	}
-	next, _, err := rewrite.Apply(m, changes, rewrite.Options{})
+	next, _, err := rewrite.Apply(m, changes, rewrite.Options{Remove: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +124,7 @@ func agree(t *testing.T, lib guest.Library, file string, c study.Change) {
 		for i := range changes {
 			changes[i].Format = study.Same
 		}
-		floats, _, err := rewrite.Apply(m, changes, rewrite.Options{})
+		floats, _, err := rewrite.Apply(m, changes, rewrite.Options{Remove: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 // written, read again, and runs to the outputs of the model in memory.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	each(t, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
+	each(t, 600<<10, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
 		layers := weights.Find(m, nil)
 		in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
 		if err != nil || len(layers) == 0 {

@@ -78,7 +78,7 @@ func (l *lanes) class(first lane) (all []lane, ok bool) {
 		}
 		for _, k := range nodes {
 			n := l.g.Nodes[k]
-			if looks[n.Op] && at.value >= 0 && slices.Contains(n.Inputs, at.value) {
+			if weights.SeesShape(n) && at.value >= 0 && slices.Contains(n.Inputs, at.value) {
 				continue
 			}
 			held := l.blind[k][[2]int{at.value, at.axis}] || l.free[k][at]

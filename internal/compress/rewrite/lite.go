@@ -73,8 +73,8 @@ func (f *liteFormats) behind(l *weights.Layer, c *tensor.Tensor, version int) {
 }
 
 // inputOf is the input at which the k-th operator of a layer reads its weights.
-func (f *edit) inputOf(l *weights.Layer, k int) int {
-	n := f.g.Nodes[l.Nodes[k]]
+func (e *edit) inputOf(l *weights.Layer, k int) int {
+	n := e.g.Nodes[l.Nodes[k]]
 	if n.Index == l.Node {
 		return l.Input
 	}

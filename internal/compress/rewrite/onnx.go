@@ -235,10 +235,9 @@ func (f *onnxFormats) activation(id, reader int) coded {
 	next := f.add(f.name(v.Name, "_dequantized"), tensor.Float32, v.Shape)
 	next.HasShape, next.DimNames = v.HasShape, v.DimNames
 	c.id = q.ID
-	from := id
 	if n := f.made[id]; n != nil {
 		// The maker gets another output, so that the name stays with what is read.
-		from = next.ID
+		from := next.ID
 		if i := slices.Index(f.g.Nodes, n); i >= 0 {
 			n = f.node(i)
 		}

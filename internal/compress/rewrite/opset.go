@@ -142,6 +142,9 @@ func onlySingle(m *graph.Model) bool {
 // node changes a node that may be written to; false where that is not possible.
 func (r *raiser) node(n *graph.Node) bool {
 	g, from, to := r.g, r.from, r.to
+	if operandAt(n.Inputs, 0) < 0 || operandAt(n.Outputs, 0) < 0 {
+		return true
+	}
 	passes := func(v int) bool { return from < v && to >= v }
 	if v, ok := fixed[n.Op]; ok && passes(v) {
 		return false

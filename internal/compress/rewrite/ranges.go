@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/feed"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/plan"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -104,12 +105,11 @@ func planned(m *graph.Model) func(id int) []int {
 	for i, x := range in {
 		shapes[g.Inputs[i]] = shapeOf(x.Shape)
 	}
-	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true})
+	p, err := plan.Make(m, in, plan.Options{Registry: operators.Registry(), KeepAll: true, Exact: true})
 	if err != nil {
 		return of
 	}
-	defer s.Close()
-	for _, st := range s.Steps() {
+	for _, st := range p.Main.Steps() {
 		if st.Node == nil || st.Graph != 0 {
 			continue
 		}

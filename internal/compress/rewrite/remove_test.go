@@ -53,7 +53,7 @@ func alike(t *testing.T, what string, got, want *tensor.Tensor, hybrid bool) {
 // computes.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
-	each(t, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
+	each(t, 1<<20, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
 		layers := weights.Find(m, nil)
 		if len(layers) == 0 {
 			t.Skip("no weights")

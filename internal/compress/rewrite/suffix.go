@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -170,7 +171,7 @@ func (x *suffix) before() {
 		}
 		n := x.g.Nodes[at]
 		ok := ofShapes[n.Op] && !x.in[at]
-		if ok && !looks[n.Op] {
+		if ok && !weights.SeesShape(n) {
 			ok = !slices.ContainsFunc(x.reads[at], func(id int) bool { return !shapes(id) })
 		}
 		known[at] = ok
@@ -184,7 +185,7 @@ func (x *suffix) before() {
 		}
 		n := x.g.Nodes[at]
 		switch {
-		case n.Op == "DequantizeLinear":
+		case n.Op == "DequantizeLinear" && len(n.Inputs) > 0:
 			x.in[at] = true
 			for _, id := range n.Inputs[1:] {
 				if id >= 0 {
@@ -193,7 +194,7 @@ func (x *suffix) before() {
 			}
 		case shapes(id):
 			x.in[at] = true
-			if !looks[n.Op] {
+			if !weights.SeesShape(n) {
 				for _, id := range x.reads[at] {
 					add(id)
 				}
@@ -208,9 +209,6 @@ func (x *suffix) before() {
 		}
 	}
 }
-
-// looks are operators that see the shape of their input only.
-var looks = map[string]bool{"Shape": true, "Size": true, "SHAPE": true, "RANK": true}
 
 // ofShapes are operators with which models compute shapes.
 var ofShapes = map[string]bool{

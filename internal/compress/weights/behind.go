@@ -30,6 +30,15 @@ func Passes(n *graph.Node) bool {
 		len(n.Inputs) > 0 && n.Inputs[0] >= 0 && len(n.Outputs) > 0 && n.Outputs[0] >= 0
 }
 
+// SeesShape reports whether a node sees of its input the shape only.
+func SeesShape(n *graph.Node) bool {
+	switch n.Op {
+	case "Shape", "Size", "SHAPE", "RANK":
+		return true
+	}
+	return false
+}
+
 // Straight reports whether an operator reads the constant in the shape that it has.
 func (s *Source) Straight() bool {
 	return !slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return !passes[n.Op] })

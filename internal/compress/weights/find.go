@@ -351,7 +351,7 @@ func (f *finder) settle() {
 		for _, n := range readers[id] {
 			for k, in := range n.Inputs {
 				switch {
-				case in != id || f.uses[[2]int{n.Index, k}] || looks[n.Op]:
+				case in != id || f.uses[[2]int{n.Index, k}] || SeesShape(n):
 				case k == 0 && Passes(n):
 					if others(n.Outputs[0]) {
 						return true
@@ -386,9 +386,6 @@ func (f *finder) settle() {
 		}
 	}
 }
-
-// looks are operators that see the shape of a constant only.
-var looks = map[string]bool{"Shape": true, "Size": true, "SHAPE": true, "RANK": true}
 
 // zeroFits reports whether every zero point is a code.
 func (l *Layer) zeroFits() bool {

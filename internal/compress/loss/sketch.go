@@ -1,0 +1,130 @@
+package loss
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/study"
+)
+
+// sketch finds how errors differ between samples without computing all outputs of each: outputs are added with random
+// signs, so that the square of a sum is in the mean the sum of the squares (Hutchinson 1990). It gives the
+// length of intervals and not their middle.
+type sketch struct {
+	z      [][]float32 // by group: sums of rows, copies for each anchor, then for the whole weights
+	bias   []float32   // that goes with the copies of the whole weights, of all groups
+	cols   int
+	groups int // of which sums are taken: the first ones
+	slot   int
+	slots  [][]float64 // squares by slot of runs and anchor
+	y      []float32
+}
+
+// anchors are the levels at which errors are followed, copies the sums with different signs for each.
+var anchors = []float64{0.2, 0.5, 0.8, 0.95}
+
+const copies = 4
+
+// mostGroups bounds the groups that a sketch follows.
+const mostGroups = 16
+
+// newSketch follows a layer's weights as they are pruned by magnitude, one by one.
+func newSketch(l *weights.Layer, bias []float64, seed uint64) *sketch {
+	w := l.Read(nil)
+	order, why := mask.New(l, scoresOf(w, l.Rows, nil, false), study.Unstructured)
+	if why != "" {
+		return nil
+	}
+	fall := falls(order, len(w), anchors)
+	outs, n := l.Rows/l.Groups, (len(anchors)+1)*copies
+	s := &sketch{cols: l.Cols, groups: min(l.Groups, mostGroups), bias: make([]float32, copies)}
+	r := rand.New(rand.NewPCG(seed, 0x516e))
+	for g := range s.groups {
+		z := make([]float32, n*l.Cols)
+		for row := g * outs; row < (g+1)*outs; row++ {
+			for k := range copies {
+				sign := float32(1 - 2*int(r.Uint64()&1))
+				if bias != nil && outs > 1 {
+					s.bias[k] += sign * float32(bias[row]) / float32(s.groups)
+				}
+				for c := range l.Cols {
+					v := sign * w[row*l.Cols+c]
+					// The last copies have all weights, also those that never fall.
+					for a := int(fall[row*l.Cols+c]); a <= len(anchors); a++ {
+						z[(a*copies+k)*l.Cols+c] += v
+					}
+				}
+			}
+		}
+		s.z = append(s.z, z)
+	}
+	return s
+}
+
+func (s *sketch) begin(slot int) {
+	for slot >= len(s.slots) {
+		s.slots = append(s.slots, make([]float64, len(anchors)+1))
+	}
+	s.slot = slot
+}
+
+// planes and rows take inputs as moments do.
+func (s *sketch) planes(group int, x []float32, stride, n int) {
+	if group >= s.groups {
+		return
+	}
+	all := (len(anchors) + 1) * copies
+	y := grown(&s.y, all*n)
+	s.y = y
+	kernel.Gemm(nil, kernel.GemmParams{M: all, N: n, K: s.cols, LDB: stride}, s.z[group], x, y)
+	for i := range all {
+		row := y[i*n:][:n]
+		e := float64(kernel.Dot(row, row))
+		if k := i - len(anchors)*copies; k >= 0 && s.bias[k] != 0 {
+			b := float64(s.bias[k])
+			e += 2*b*float64(kernel.Dot(row, ones(n))) + float64(n)*b*b
+		}
+		s.slots[s.slot][i/copies] += e
+	}
+}
+
+func (s *sketch) rows(group int, x []float32, stride, n int) {
+	if group >= s.groups {
+		return
+	}
+	t := make([]float32, n*s.cols)
+	transposeInto(t, n, x, stride, n, s.cols)
+	s.planes(group, t, n, n)
+}
+
+// factors are those by which errors at levels are multiplied for the ends of their intervals, NaN where there are too
+// few samples. Between anchors they are on a line.
+func (s *sketch) factors(levels []float64, seed uint64) (lo, hi []float64) {
+	lo, hi = slices.Repeat([]float64{math.NaN()}, len(levels)), slices.Repeat([]float64{math.NaN()}, len(levels))
+	n := len(s.slots)
+	if n < 2 {
+		return lo, hi
+	}
+	los, his := make([]float64, len(anchors)), make([]float64, len(anchors))
+	for a := range anchors {
+		num, den := make([]float64, n), make([]float64, n)
+		for i, v := range s.slots {
+			num[i], den[i] = v[a], v[len(anchors)]
+		}
+		whole := ratio(num, den, nil)
+		los[a], his[a] = resampled(n, seed, func(times []float32) float64 { return ratio(num, den, times) / whole })
+	}
+	for i, level := range levels {
+		k := 0
+		for k < len(anchors)-2 && level > anchors[k+1] {
+			k++
+		}
+		t := min(max((level-anchors[k])/(anchors[k+1]-anchors[k]), 0), 1)
+		lo[i], hi[i] = los[k]+t*(los[k+1]-los[k]), his[k]+t*(his[k+1]-his[k])
+	}
+	return lo, hi
+}
