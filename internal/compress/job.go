@@ -84,12 +84,7 @@ func (j *Job) describe() (*study.Study, error) {
 	if j.p, err = plan.Make(j.m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: j.o.Feed.MaxBytes}); err != nil {
 		return nil, err
 	}
-	j.Layers = weights.Find(j.m, func(id int) []int {
-		if t := j.p.Main.Known(id); t != nil && t.Known() {
-			return t.Shape
-		}
-		return nil
-	})
+	j.Layers = weights.Find(j.m, j.shape)
 	if len(j.Layers) == 0 {
 		return nil, ErrNoWeights
 	}

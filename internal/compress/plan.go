@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
@@ -105,8 +106,8 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	if err := j.tryPlan(ctx, &o, p, lo, sp); err != nil {
 		return nil, err
 	}
-	if again, ok := j.corrected(&c, p, lo); ok {
-		again.Name, again.Created = p.Name, p.Created
+	for _, again := range j.others(c, p, lo) {
+		again.Name, again.Created, again.Goal = p.Name, p.Created, p.Goal
 		if err := j.tryPlan(ctx, &o, again, lo, sp); err != nil {
 			return nil, err
 		}
@@ -144,7 +145,8 @@ func (j *Job) choose(c *choose.Options, usual bool) (*study.Plan, error) {
 	p, err := choose.Plan(*c)
 	if e, ok := errors.AsType[*choose.UnreachableError](err); ok {
 		if usual && c.Goal.Speedup != nil {
-			c.Goal.Speedup = new(max(1, math.Floor(e.Best*98)/100)) // 1 is the unchanged model
+			// What can be had; where nothing gains anything the plan says so, layer by layer.
+			c.Goal.Speedup = new(max(1, math.Floor(e.Best*98)/100))
 			p, err = choose.Plan(*c)
 		} else {
 			return nil, wrong("Goal", "%s", e.Error())
@@ -223,21 +225,38 @@ func (j *Job) compare(ctx context.Context, c changedModel, batch, threads int) (
 	return speed.Compare(ctx, j.m, c.m, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: long * speed.UsualTime, Progress: j.o.Progress})
 }
 
-// corrected chooses again by what a plan did, where it did other than it promised.
-func (j *Job) corrected(c *choose.Options, p *study.Plan, lo *study.Loss) (*study.Plan, bool) {
+// off is by how much a speed-up may be less than it was promised.
+const off = .97
+
+// others chooses again where a plan did other than it promised: by the difference, and where layers of integers among others cost
+// what their conversions take, without integers.
+func (j *Job) others(c choose.Options, p *study.Plan, lo *study.Loss) (out []*study.Plan) {
 	if p.Measured == nil || lo == nil {
-		return nil, false
+		return nil
 	}
-	m, err := choose.MetricOf(lo)
-	if err != nil {
-		return nil, false
+	if m, err := choose.MetricOf(lo); err == nil {
+		d := c
+		if d.Correct = choose.Correct(p, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
+			if again, err := choose.Plan(d); err == nil {
+				out = append(out, again)
+			}
+		}
 	}
-	c.Correct = choose.Correct(p, m, choose.Correction{})
-	if c.Correct == (choose.Correction{Gain: 1, Loss: 1}) {
-		return nil, false
+	said, ok := p.Predicted.Speedup.Best()
+	did, ok2 := p.Measured.Speedup.Best()
+	mixed := slices.ContainsFunc(p.Choices, func(x study.Choice) bool { return x.Change.Format == study.Int8 })
+	if ok && ok2 && mixed && did < off*said {
+		c.WithoutFormats = append(slices.Clone(c.WithoutFormats), study.Int8)
+		again, err := choose.Plan(c)
+		if e, ok := errors.AsType[*choose.UnreachableError](err); ok && c.Goal.Speedup != nil && e.Best > 1 {
+			c.Goal.Speedup = new(math.Floor(e.Best*98) / 100)
+			again, err = choose.Plan(c)
+		}
+		if err == nil {
+			out = append(out, again)
+		}
 	}
-	again, err := choose.Plan(*c)
-	return again, err == nil
+	return out
 }
 
 // better reports whether a second plan keeps to the goal where the first one does not, or is cheaper and keeps to it, too.
@@ -251,7 +270,7 @@ func better(again, first *study.Plan) bool {
 	lost, known := again.Measured.Loss.Best()
 	was, known2 := first.Measured.Loss.Best()
 	switch {
-	case again.Goal.Speedup != nil && known && known2:
+	case again.Goal.Speedup != nil && a && known && known2:
 		return lost < was
 	case ok && ok2:
 		return x > y
@@ -299,6 +318,9 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 
 // dims are those of a value, -1 for what is not known.
 func (j *Job) dims(id int) []int {
+	if id >= len(j.m.Main().Values) {
+		return nil
+	}
 	if t := j.p.Main.Known(id); t != nil {
 		return t.Shape
 	}

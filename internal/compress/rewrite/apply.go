@@ -37,7 +37,8 @@ type Options struct {
 
 // Effect is what became of a change.
 type Effect struct {
-	// Nodes are the names of the operators that now compute with the changed weights.
+	// Nodes are the names of the operators that now compute with the changed weights, those of their first
+	// outputs where they have none.
 	Nodes []string
 	// Zeros are the weights that are zero, of Weights; with [Options.Remove] of those that are left.
 	Zeros, Weights int64
@@ -49,6 +50,20 @@ type Effect struct {
 
 // Apply makes a model with changes. Effects are by change. A change that cannot be made leaves its layer as
 // it is and says why; an error is of changes that make no sense.
+//
+// Levels of channels and filters are exact where nothing is coupled. What an addition, a depthwise convolution or
+// another order of channels ties together goes together, by the mean of its shares of the layers' scores: filters if all layers that
+// make them are among the changes, channels if all that read them are. It is zero in all of them, with all weights that
+// read it, so that the model with zeros and the one from which it was taken out have the same outputs but for the order of
+// sums. (TFLite's operators with integer weights beside floats quantise what they read by its range, in which what was
+// taken out counted.) What cannot go for want of that becomes zero in its own layer only, and is [study.Coupled] where it
+// was to be taken out.
+//
+// Numbers: float16 stands before Cast or DEQUANTIZE; 8 bits have a scale for each output (one for all below ONNX's
+// operator set 13, to which models are raised where that is possible) and stand behind DequantizeLinear or, in TFLite, in
+// operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products in
+// ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
+// operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE.
 func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect, error) {
 	effects := make([]Effect, len(changes))
 	seen := map[int]bool{}
@@ -66,7 +81,7 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 	for i := range changes {
 		c, f := &changes[i], &effects[i]
 		for _, n := range c.Layer.Nodes {
-			f.Nodes = append(f.Nodes, m.Main().Nodes[n].Name)
+			f.Nodes = append(f.Nodes, nodeName(m.Main(), m.Main().Nodes[n]))
 		}
 		mats[i], f.Cause = c.weights()
 	}
@@ -96,6 +111,14 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 		}
 	}
 	return e.finish(), effects, nil
+}
+
+// nodeName is a node's name, or that of its first output where it has none.
+func nodeName(g *graph.Graph, n *graph.Node) string {
+	if out := operandAt(n.Outputs, 0); n.Name == "" && out >= 0 {
+		return g.Values[out].Name
+	}
+	return n.Name
 }
 
 // whole makes channels and filters of changes zero, with all that goes with them, and takes them out where that is

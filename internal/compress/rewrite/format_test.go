@@ -46,8 +46,20 @@ func TestFormats(t *testing.T) {
 				t.Errorf("%s: %v", f, err)
 				continue
 			}
+			back := parse(t, changed)
 			want := run(t, changed, in, engine.Options{})
-			got := run(t, parse(t, changed), in, engine.Options{})
+			got := run(t, back, in, engine.Options{})
+			// Zeros stay zero in every format, and are found in it.
+			asked, there := int64(0), int64(0)
+			for _, e := range effects {
+				asked += e.Zeros
+			}
+			for _, l := range weights.Find(back, nil) {
+				there += l.Zeros
+			}
+			if there < asked {
+				t.Errorf("%q: %d zeros, want %d", f, there, asked)
+			}
 			worst := math.Inf(1)
 			for i := range m.Main().Outputs {
 				if f == study.Same || f == study.Int8 || f == study.Weight8 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
@@ -54,5 +55,68 @@ func TestMeasure(t *testing.T) {
 		if p.Cause == "" && (p.Ratio == nil || p.Ratio.CI95 == nil) {
 			t.Errorf("layer %d with %v: %+v", p.Layer, p.Change, p)
 		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	m, layers, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
+	o.Changes = []study.Change{{Structure: study.Unstructured, Level: .5}, {Structure: study.TwoOfFour, Level: .5}}
+	points, done := 0, false
+	err := Count(m, layers, o.Changes, nil, func(p *study.SpeedPoints) error {
+		points, done = points+len(p.Points), p.Done
+		for _, x := range p.Points {
+			if x.Cause == "" && (x.Ratio == nil || *x.Ratio.Median < .45 || *x.Ratio.Median > .55) {
+				t.Errorf("layer %d with %v: %+v", x.Layer, x.Change, x)
+			}
+		}
+		return nil
+	})
+	if err != nil || !done || points != 2*len(layers) {
+		t.Errorf("%v: %d points of %d layers", err, points, len(layers))
+	}
+}
+
+// TestEstimate asks a chip: filters gain, single zeros do not.
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	m, layers, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
+	set, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := set.Find("stm32l4r5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Changes = []study.Change{{Structure: study.Unstructured, Level: .5}, {Structure: study.Filter, Level: .5}}
+	gained := 0
+	err = Estimate(t.Context(), m, layers, TargetOptions{Target: target, Changes: o.Changes}, func(p *study.SpeedPoints) error {
+		for _, x := range p.Points {
+			switch {
+			case x.Change.Structure == study.Unstructured && x.Cause != study.NoKernel && x.Cause != study.NoRoom:
+				t.Errorf("layer %d: single zeros gain: %+v", x.Layer, x)
+			case x.Change.Structure == study.Filter && x.Cause == "" && *x.Ratio.Median < .8 && x.Ratio.Band != nil:
+				gained++
+			}
+		}
+		for _, l := range p.Layers {
+			if l.Latency == nil || l.Latency.Band == nil {
+				t.Errorf("layer %d has no estimate", l.Layer)
+			}
+		}
+		return nil
+	})
+	if err != nil || gained == 0 {
+		t.Errorf("%v: %d layers gain", err, gained)
+	}
+}
+
+// TestCompare runs a model in turns with itself.
+func TestCompare(t *testing.T) {
+	m, _, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
+	r, err := Compare(t.Context(), m, m, o)
+	if err != nil || r.Before == nil || r.After == nil || r.Speedup.CI95 == nil || *r.Speedup.N < 2*least {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

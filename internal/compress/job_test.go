@@ -1,0 +1,138 @@
+package compress
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/study"
+)
+
+// opened is a study of an example.
+func opened(t *testing.T, name, path string) *Job {
+	t.Helper()
+	m, err := modelfile.Open(filepath.Join(material.Root(), "examples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := Open(m, path, Options{Identity: func() (*describe.Identity, error) { return describe.Identify(m, m.Content) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+func TestGrid(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		levels     []float64
+		structures []study.Structure
+		formats    []study.Format
+		want       int
+		err        string
+	}{
+		{"usual", nil, nil, nil, 2*9 + 3, ""},
+		{"two of four has one level", []float64{.3, .6}, []study.Structure{study.TwoOfFour}, []study.Format{}, 1, ""},
+		{"level 0 is the unchanged model", []float64{0, .5}, []study.Structure{study.Filter}, []study.Format{study.Half}, 2, ""},
+		{"nothing", []float64{0}, nil, []study.Format{}, 0, "nothing to try"},
+		{"level", []float64{1.5}, nil, nil, 0, "levels from 0 to 1"},
+		{"structure", nil, []study.Structure{"x"}, nil, 0, `no structure "x"`},
+		{"format", nil, nil, []study.Format{"x"}, 0, `no format "x"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Grid(true, tt.levels, tt.structures, tt.formats)
+			if len(got) != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%v, %v, want %d and %q", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+// TestResume stops a performance profile after the first change and goes on: nothing is measured twice, and other settings are
+// refused.
+func TestResume(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.study")
+	j := opened(t, "ds_cnn.yaml", path)
+	changes, err := Grid(true, []float64{.5, .9}, []study.Structure{study.Unstructured}, []study.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	j.o.Progress = func(phase string, _ float64) {
+		if strings.Contains(phase, "90 %") {
+			cancel()
+		}
+	}
+	o := SpeedOptions{Changes: changes, Time: time.Millisecond}
+	p, err := j.Speed(ctx, o)
+	if !errors.Is(err, context.Canceled) || p.Done || len(p.Points) != len(j.Layers) {
+		t.Fatalf("%v: %d points, done %v", err, len(p.Points), p.Done)
+	}
+	first := p.Points[0].Ratio
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = opened(t, "ds_cnn.yaml", path)
+	if p, err = j.Speed(t.Context(), o); err != nil || !p.Done || len(p.Points) != 2*len(j.Layers) || *p.Points[0].Ratio.Median != *first.Median {
+		t.Errorf("%v: %d points, done %v", err, len(p.Points), p.Done)
+	}
+	o.Name, o.Threads = "host", 2
+	if _, err := j.Speed(t.Context(), o); err == nil || !strings.Contains(err.Error(), "was made with threads 1, not 2") {
+		t.Errorf("other settings: %v", err)
+	}
+	o.Name, o.Counted = "", true
+	if p, err = j.Speed(t.Context(), o); err != nil || p.Name != "flops" || !p.Done {
+		t.Errorf("%v: %+v", err, p)
+	}
+}
+
+// TestWhole goes all the way with made data.
+func TestWhole(t *testing.T) {
+	j := opened(t, "autoencoder.yaml", filepath.Join(t.TempDir(), "m.study"))
+	changes, err := Grid(true, []float64{.5, .9}, []study.Structure{study.Unstructured}, []study.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Speed(t.Context(), SpeedOptions{Changes: changes, Time: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	l := LossOptions{Changes: changes, Data: &Data{}}
+	lo, err := j.Loss(t.Context(), l)
+	if err != nil || !lo.Done || !lo.Random || lo.Method != study.OutputError {
+		t.Fatalf("%v: %+v", err, lo)
+	}
+	p, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.3)}, Try: &l})
+	if err != nil || p.Measured == nil || p.Measured.Speedup == nil || p.Name != "sparsity-0.3" {
+		t.Fatalf("%v: %+v", err, p)
+	}
+	a, err := j.Apply("", nil)
+	if err != nil || len(a.Data) == 0 {
+		t.Fatal(err)
+	}
+	if m, err := modelfile.Parse("x.tflite", a.Data); err != nil || len(m.Main().Nodes) != len(j.m.Main().Nodes) {
+		t.Errorf("the compressed model: %v", err)
+	}
+	for _, kind := range Exports() {
+		data, _, err := j.Export(ExportOptions{Kind: kind})
+		if err != nil || len(data) == 0 {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if kind == "sparsify-perf" || kind == "sparsify-loss" {
+			if i, err := j.Import(data, "x.json", kind+"-again"); err != nil || len(i.Unmatched) > 0 {
+				t.Errorf("%s again: %+v, %v", kind, i, err)
+			}
+		}
+	}
+	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Speedup: new(1000.)}}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("a thousand times as fast: %v", err)
+	}
+}
