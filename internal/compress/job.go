@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/compress/weights"
@@ -142,4 +144,30 @@ func stopped(ctx context.Context, err error) error {
 func (j *Job) inputs(batch int) ([]*tensor.Tensor, error) {
 	ins, _, err := feed.Inputs(j.m, j.feed(batch))
 	return ins, err
+}
+
+// shapes are those of inputs of a batch, in words; "" where they cannot be had.
+func (j *Job) shapes(batch int) string {
+	ins, _, err := feed.Shapes(j.m, j.feed(batch))
+	if err != nil {
+		return ""
+	}
+	g := j.m.Main()
+	list := make([]string, len(ins))
+	for i, x := range ins {
+		list[i] = g.Values[g.Inputs[i]].Name + " " + tensor.FormatShape(x.Shape)
+	}
+	return strings.Join(list, ", ")
+}
+
+// asked ends the name of a profile that is of other shapes than those of the file: "-1x80", "-batch=2".
+func (j *Job) asked() string {
+	var s strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(j.o.Feed.Shapes)) {
+		s.WriteString("-" + tensor.FormatShape(j.o.Feed.Shapes[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.o.Feed.Dims)) {
+		fmt.Fprintf(&s, "-%s=%d", name, j.o.Feed.Dims[name])
+	}
+	return s.String()
 }

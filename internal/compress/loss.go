@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -77,8 +78,10 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		return s, wrong("Metric", "a metric of your own needs data of your own")
 	}
 	s.Higher = loss.Higher(s.Metric)
-	if !needsData(s.Method) {
-		s.Data, s.Samples, s.Random, s.Choice = "", 0, false, ""
+	if needsData(s.Method) {
+		s.Seed, s.Shapes = o.Seed, j.shapes(0)
+	} else {
+		s = study.LossSettings{Name: s.Name, Method: s.Method, Metric: s.Metric, Higher: s.Higher, Changes: s.Changes}
 	}
 	if s.Name == "" {
 		s.Name = string(s.Method)
@@ -87,6 +90,12 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		}
 		if s.Random {
 			s.Name += "-random"
+		}
+		if s.Shapes != "" {
+			s.Name += j.asked()
+		}
+		if s.Seed != 0 {
+			s.Name += fmt.Sprintf("-seed%d", s.Seed)
 		}
 	}
 	return s, nil
@@ -143,6 +152,8 @@ func fitsLoss(p *study.Loss, s *study.LossSettings) error {
 		have, now any
 	}{
 		{"method", p.Method, s.Method}, {"metric", p.Metric, s.Metric}, {"data", p.Data, s.Data}, {"samples", p.Samples, s.Samples}, {"choice", p.Choice, s.Choice},
+		{"labels", p.Labels, s.Labels}, {"mean", fmt.Sprint(p.Mean), fmt.Sprint(s.Mean)}, {"standard deviation", fmt.Sprint(p.Std), fmt.Sprint(s.Std)},
+		{"seed", p.Seed, s.Seed}, {"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {
 			return wrong("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
