@@ -30,11 +30,11 @@ type BenchOptions struct {
 func (c *Compression) Bench(ctx context.Context, o BenchOptions) (*study.Bench, error) {
 	changed, name := o.Model, o.Name
 	if changed == nil {
-		data, _, err := c.Apply(o.Plan)
+		a, err := c.Apply(ctx, ApplyOptions{Plan: o.Plan})
 		if err != nil {
 			return nil, err
 		}
-		if changed, err = OpenBytes(base(c.m.g.Path)+"."+c.m.g.Format, data); err != nil {
+		if changed, err = OpenBytes(base(c.m.g.Path)+"."+c.m.g.Format, a.Data); err != nil {
 			return nil, err
 		}
 		defer changed.Close()

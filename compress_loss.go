@@ -156,17 +156,40 @@ func (c *Compression) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, e
 	return p, err
 }
 
-// Apply makes the model of a plan, "" for the last one, as a file of the model's format. refused are layers that stayed as they are though
-// the plan changes them.
-func (c *Compression) Apply(plan string) (data []byte, refused map[int]study.Cause, err error) {
-	err = c.do(func() error {
-		a, err := c.j.Apply(plan, nil)
+// ApplyOptions say which plan becomes a model, and how.
+type ApplyOptions struct {
+	// Plan is its name, "" for the last one.
+	Plan string
+	// Data tells from where to where activations of 8 bits reach; nil makes some.
+	Data *DataOptions
+	// Correct changes pruned layers' weights that are left so that the layers' outputs on Data are nearest to those of the unchanged model.
+	Correct bool
+}
+
+// AppliedPlan is the model of a plan, as a file of the model's format.
+type AppliedPlan struct {
+	Data []byte
+	// Refused are layers that stayed as they are though the plan changes them.
+	Refused map[int]study.Cause
+	// Corrected are relative squared errors of layers' own outputs on the data, without and with [ApplyOptions].Correct.
+	Corrected map[int][2]float64
+}
+
+// Apply makes the model of a plan.
+func (c *Compression) Apply(ctx context.Context, o ApplyOptions) (*AppliedPlan, error) {
+	var l *compress.LossOptions
+	if o.Data != nil {
+		l = &compress.LossOptions{Data: o.Data.data()}
+	}
+	var out *AppliedPlan
+	err := c.do(func() error {
+		a, err := c.j.Apply(ctx, o.Plan, l, o.Correct)
 		if err == nil {
-			data, refused = a.Data, a.Refused
+			out = &AppliedPlan{a.Data, a.Refused, a.Corrected}
 		}
 		return err
 	})
-	return data, refused, err
+	return out, err
 }
 
 // ExportOptions say what of a study is written for another tool.

@@ -25,18 +25,23 @@ type lossFlags struct {
 	command string
 }
 
-// add adds what says which data; method the rest.
+// add adds how losses are found.
 func (f *lossFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.data, "data", nil, "`PATH`: .npy, .npz, .csv, image, folder; NAME=PATH")
+	f.addData(c)
 	c.Flags().StringVar(&f.labels, "labels", "", "`FILE` with a label for each sample: .npy, .csv, .txt")
 	c.Flags().StringVar(&f.column, "label-column", "", "`NAME` or number of the labels' column, or array of a .npz")
-	c.Flags().Var(&reals{&f.mean}, "mean", "`X,…`: of images: (pixel/255 - mean)/std, by channel")
-	c.Flags().Var(&reals{&f.std}, "std", "`X,…`: see --mean")
-	wholeVar(c, &f.samples, "samples", 256, 1, most, "most samples that are taken", "")
 	c.Flags().StringVar(&f.metric, "metric", "", "`NAME`: relative_error, snr_db, cosine, kl, top1, accuracy, command")
 	c.Flags().StringVar(&f.command, "metric-command", "", "`COMMAND` that prints the metric of a folder of outputs")
 	c.Flags().StringVar(&f.method, "method", "", "`NAME`: output, end-to-end, magnitude, approximated, one-shot")
 	c.Flags().StringVar(&f.choice, "choice", "", "`NAME`: weights go by magnitude (default) or by error on the data")
+}
+
+// addData adds what says which data.
+func (f *lossFlags) addData(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.data, "data", nil, "`PATH`: .npy, .npz, .csv, image, folder; NAME=PATH")
+	c.Flags().Var(&reals{&f.mean}, "mean", "`X,…`: of images: (pixel/255 - mean)/std, by channel")
+	c.Flags().Var(&reals{&f.std}, "std", "`X,…`: see --mean")
+	wholeVar(c, &f.samples, "samples", 256, 1, most, "most samples that are taken", "")
 }
 
 // methods are the names of methods for people.

@@ -116,19 +116,29 @@ lost is measured on samples that profiles did not use.`,
 
 func newCompressApply(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
-	var plan, out string
+	var o opmeter.ApplyOptions
+	var out string
 	c := &cobra.Command{
 		Use:   "apply MODEL -o FILE",
 		Short: "Write the compressed model of a plan",
 		Long: `Apply writes the model of a plan: pruned weights are exact zeros, channels and filters are taken out
 with what reads them, narrow numbers are stored as the format has them. Layers that cannot follow
-the plan stay as they are, and are named.`,
+the plan stay as they are, and are named. --correct changes the weights that are left, so that each
+layer's output on the data is nearest to the old one.`,
 		Example: `  opmeter compress apply model.onnx -o small.onnx
+  opmeter compress apply model.onnx --data x.npy --correct -o small.onnx
   opmeter compress apply model.tflite --plan speedup-2 -o small.tflite`,
 		Args: needOneModel,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if out == "" {
 				return useError("name the file to write with -o")
+			}
+			l, err := x.lossOptions()
+			if err != nil {
+				return err
+			}
+			if len(x.loss.data) > 0 {
+				o.Data = &l.Data
 			}
 			return x.with(args[0], func(j *opmeter.Compression) error {
 				if end := "." + j.Study().Model.Format; !strings.EqualFold(filepath.Ext(out), end) {
@@ -137,16 +147,20 @@ the plan stay as they are, and are named.`,
 				if err := writable(out, args[0], j.Study().Model.Path); err != nil {
 					return err
 				}
-				data, refused, err := j.Apply(plan)
+				made, err := j.Apply(c.Context(), o)
 				if err != nil {
 					return err
 				}
-				if err := atomicfile.Write(out, data); err != nil {
+				if err := atomicfile.Write(out, made.Data); err != nil {
 					return withStatus(statusUse, plainPath(err))
 				}
 				for i := range j.Study().Layers {
-					if why, ok := refused[i]; ok {
-						fmt.Fprintf(a.err, "opmeter: %s stays as it is: %s\n", text.Clean(j.Study().Layers[i].Name), words.StudyCause(why))
+					name := text.Clean(j.Study().Layers[i].Name)
+					if why, ok := made.Refused[i]; ok {
+						fmt.Fprintf(a.err, "opmeter: %s stays as it is: %s\n", name, words.StudyCause(why))
+					}
+					if e, ok := made.Corrected[i]; ok {
+						fmt.Fprintf(a.out, "%s: error of its output %.3g, corrected %.3g\n", name, e[0], e[1])
 					}
 				}
 				a.sayWrote([]string{out}, true)
@@ -155,7 +169,9 @@ the plan stay as they are, and are named.`,
 		},
 	}
 	x.addStudy(c)
-	c.Flags().StringVar(&plan, "plan", "", "`NAME` of the plan (default: the last)")
+	c.Flags().StringVar(&o.Plan, "plan", "", "`NAME` of the plan (default: the last)")
+	c.Flags().BoolVar(&o.Correct, "correct", false, "change the weights that are left to make up for pruned ones, on --data")
+	x.loss.addData(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write")
 	return c
 }

@@ -82,6 +82,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Exclude":        {"--exclude", ""},
 	"Fit":            {"--fit", ""},
 	"Kind":           {"--kind", ""},
+	"Correct":        {"--correct", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit

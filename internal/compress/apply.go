@@ -1,10 +1,14 @@
 package compress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/compress/loss"
+	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
@@ -16,12 +20,14 @@ type changedModel struct {
 	// effects are by choice of the plan that changes something, of the layers at the same places.
 	effects []rewrite.Effect
 	layers  []int
+	gains   map[int][2]float64 // of corrections: see [Job.correct]
 }
 
-// Applied makes the model of a plan. ranges are those of activations of 8 bits, nil for made data.
-func (j *Job) applied(p *study.Plan, ranges map[string]rewrite.Range) (c changedModel, err error) {
+// applied makes the model of a plan. With data, 8-bit activations have the ranges that they reach on it, else those of made data.
+// With correct, weights that are left make up for those that are gone.
+func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correct bool) (c changedModel, err error) {
 	var changes []rewrite.Change
-	remove := false
+	remove, integers := false, []*weights.Layer(nil)
 	for _, x := range p.Choices {
 		if x.Change.IsZero() {
 			continue
@@ -29,9 +35,61 @@ func (j *Job) applied(p *study.Plan, ranges map[string]rewrite.Range) (c changed
 		changes = append(changes, rewrite.Change{Layer: j.Layers[x.Layer], Change: x.Change})
 		c.layers = append(c.layers, x.Layer)
 		remove = remove || x.Change.Structure == study.Channel || x.Change.Structure == study.Filter
+		if x.Change.Format == study.Int8 {
+			integers = append(integers, j.Layers[x.Layer])
+		}
+	}
+	var ranges map[string]rewrite.Range
+	if o != nil && o.Data != nil && len(integers)+len(changes) > 0 {
+		if err := o.Data.open(j); err != nil {
+			return c, err
+		}
+		if len(integers) > 0 {
+			if ranges, err = loss.Ranges(ctx, j.m, integers, o.Data.used, o.Ranges, o.Threads); err != nil {
+				return c, stopped(ctx, err)
+			}
+		}
+		if correct {
+			if c.gains, err = j.correct(ctx, changes, c.layers, o); err != nil {
+				return c, stopped(ctx, err)
+			}
+		}
 	}
 	c.m, c.effects, err = rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove, Ranges: ranges})
 	return c, err
+}
+
+// correct finds weights that make up for pruned ones, of layers that are pruned and nothing else. gains are the errors of these layers' outputs
+// before and after, by layer.
+func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o *LossOptions) (gains map[int][2]float64, err error) {
+	mats := make([][]float32, len(j.Layers))
+	for i := range changes {
+		x := &changes[i]
+		if x.Structure == study.Dense || x.Structure == study.Channel || x.Structure == study.Filter || x.Format != study.Same {
+			continue
+		}
+		mat := x.Layer.Read(nil)
+		scores := make([]float32, len(mat))
+		for k, v := range mat {
+			scores[k] = max(v, -v)
+		}
+		if order, cause := mask.New(x.Layer, scores, x.Structure); cause == "" {
+			order.Zero(mat, x.Level)
+			mats[at[i]] = mat
+		}
+	}
+	found, err := loss.Correct(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, j.o.Feed.MaxBytes, func(share float64, doing string) { j.progress("correcting: "+doing, share) })
+	if err != nil {
+		return nil, err
+	}
+	gains = map[int][2]float64{}
+	for i := range changes {
+		if c := found[at[i]]; c != nil && mats[at[i]] != nil && c.After < c.Before {
+			changes[i].Matrix = c.Matrix
+			gains[at[i]] = [2]float64{c.Before, c.After}
+		}
+	}
+	return gains, nil
 }
 
 // Plan finds a plan by name, "" for the last one.
@@ -61,19 +119,25 @@ type Applied struct {
 	Graph *graph.Model
 	// Refused are layers that stayed as they are though the plan changes them, with the reasons.
 	Refused map[int]study.Cause
+	// Corrected are relative squared errors of layers' outputs on the data, without and with the correction of what is left.
+	Corrected map[int][2]float64
 }
 
-// Apply writes the model of a plan; "" is the last one.
-func (j *Job) Apply(name string, ranges map[string]rewrite.Range) (*Applied, error) {
+// Apply writes the model of a plan; "" is the last one. o has the data for ranges of activations, and for the correction of what is left;
+// nil for none.
+func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bool) (*Applied, error) {
+	if correct && (o == nil || o.Data == nil) {
+		return nil, wrong("Correct", "weights are corrected on data: give some")
+	}
 	p, err := j.plan(name)
 	if err != nil {
 		return nil, err
 	}
-	c, err := j.applied(p, ranges)
+	c, err := j.applied(ctx, p, o, correct)
 	if err != nil {
 		return nil, err
 	}
-	out := &Applied{Graph: c.m, Refused: map[int]study.Cause{}}
+	out := &Applied{Graph: c.m, Refused: map[int]study.Cause{}, Corrected: c.gains}
 	for i, e := range c.effects {
 		if e.Cause != "" {
 			out.Refused[c.layers[i]] = e.Cause

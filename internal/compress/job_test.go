@@ -114,7 +114,7 @@ func TestWhole(t *testing.T) {
 	if err != nil || p.Measured == nil || p.Measured.Speedup == nil || p.Name != "sparsity-0.3" {
 		t.Fatalf("%v: %+v", err, p)
 	}
-	a, err := j.Apply("", nil)
+	a, err := j.Apply(t.Context(), "", &l, true)
 	if err != nil || len(a.Data) == 0 {
 		t.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, lo *st
 		return nil
 	}
 	j.progress("applying the plan", 0)
-	c, err := j.applied(p, nil)
+	c, err := j.applied(ctx, p, o.Try, false)
 	if err != nil {
 		return err
 	}

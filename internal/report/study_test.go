@@ -37,16 +37,20 @@ func studied() *study.Study {
 		Latency:       value(100e-6, 99e-6, 101e-6), Done: true,
 		Layers: []study.LayerTime{{Layer: 0, Latency: value(30e-6, 29e-6, 31e-6), Kernel: "direct", Limit: "compute", Fused: []int{1}}, {Layer: 1, Latency: value(60e-6, 59e-6, 61e-6)}, {Layer: 2, Latency: value(1e-6, 1e-6, 1e-6)}},
 		Points: []study.SpeedPoint{
-			{Layer: 0, Change: half, Ratio: value(1, .99, 1.01), Cause: study.NoKernel}, {Layer: 0, Change: most, Ratio: value(1, .98, 1.02), Cause: study.NoKernel},
-			{Layer: 1, Change: half, Ratio: value(.8, .79, .81), Latency: value(48e-6, 47e-6, 49e-6)}, {Layer: 1, Change: most, Ratio: value(.4, .39, .41)},
+			{Layer: 0, Change: half, Ratio: value(1, .99, 1.01), Cause: study.NoKernel},
+			{Layer: 0, Change: most, Ratio: value(1, .98, 1.02), Cause: study.NoKernel},
+			{Layer: 1, Change: half, Ratio: value(.8, .79, .81), Latency: value(48e-6, 47e-6, 49e-6)},
+			{Layer: 1, Change: most, Ratio: value(.4, .39, .41)},
 		},
 	}}
 	s.Losses = []*study.Loss{{
 		LossSettings: study.LossSettings{Name: "accuracy", Method: study.EndToEnd, Metric: "accuracy", Higher: true, Data: "x.npy", Samples: 100, Changes: []study.Change{half, most}},
 		Base:         value(.9, .85, .95), Done: true,
 		Points: []study.LossPoint{
-			{Layer: 0, Change: half, Value: value(.9, .85, .95)}, {Layer: 0, Change: most, Value: value(.5, .4, .6)},
-			{Layer: 1, Change: half, Value: value(.88, .83, .93)}, {Layer: 1, Change: most, Value: value(.75, .7, .8)},
+			{Layer: 0, Change: half, Value: value(.9, .85, .95)},
+			{Layer: 0, Change: most, Value: value(.5, .4, .6)},
+			{Layer: 1, Change: half, Value: value(.88, .83, .93)},
+			{Layer: 1, Change: most, Value: value(.75, .7, .8)},
 			{Layer: 2, Change: half, Cause: study.NoZero},
 		},
 	}}
