@@ -24,6 +24,8 @@ import (
 var (
 	// ErrNoWeights tells that no operator has constant weights.
 	ErrNoWeights = errors.New("the model has no weights: no operator with constant weights is in its main graph")
+	// ErrInBodies tells that only operators inside others have some.
+	ErrInBodies = errors.New("all weights of the model are in bodies of If, Loop, Scan or WHILE, where they cannot be changed")
 	// ErrAllZero tells that nothing is left to be pruned.
 	ErrAllZero = errors.New("all weights of the model are zero already")
 )
@@ -79,7 +81,7 @@ func Open(m *graph.Model, path string, o Options) (*Job, error) {
 
 // describe finds the layers and what a study begins with.
 func (j *Job) describe() (*study.Study, error) {
-	ins, _, err := feed.Shapes(j.m, j.o.Feed)
+	ins, src, err := feed.Shapes(j.m, j.o.Feed)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +90,9 @@ func (j *Job) describe() (*study.Study, error) {
 	}
 	j.Layers = weights.Find(j.m, j.shape)
 	if len(j.Layers) == 0 {
+		if inBodies(j.m) {
+			return nil, ErrInBodies
+		}
 		return nil, ErrNoWeights
 	}
 	if !slices.ContainsFunc(j.Layers, func(l *weights.Layer) bool { return l.Fixed != study.AllZero }) {
@@ -97,11 +102,25 @@ func (j *Job) describe() (*study.Study, error) {
 	if err != nil {
 		return nil, err
 	}
+	describe.Fed(d, src)
 	of := &study.Study{Created: now(), Model: d.Model}
 	for _, l := range j.Layers {
 		of.Layers = append(of.Layers, l.Layer)
 	}
 	return of, nil
+}
+
+// inBodies reports whether an operator of a graph other than the main one has weights.
+func inBodies(m *graph.Model) bool {
+	for i := 1; i < len(m.Graphs); i++ {
+		body := *m
+		body.Graphs = slices.Clone(m.Graphs)
+		body.Graphs[0] = m.Graphs[i]
+		if len(weights.Find(&body, nil)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Close closes the study.

@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,9 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	defer r.dense.s.Close()
 	r.parts, r.rest = parts(layers, r.dense.s.Steps())
 	if len(r.parts) == 0 {
+		if r.dense.failed != nil {
+			return fmt.Errorf("%w with inputs of these shapes: %s", ErrNothing, r.dense.failed)
+		}
 		return ErrNothing
 	}
 	r.dense.assign(r.parts)
@@ -141,6 +145,7 @@ type model struct {
 	t      *engine.Timing
 	stands []int   // see trace
 	steps  [][]int // by part
+	failed error   // of the first node that was taken out
 }
 
 // session makes a model ready. stands is nil for the unchanged one.
@@ -164,6 +169,7 @@ func (r *run) session(m *graph.Model, stands []int) (*model, error) {
 			s.Close()
 			return nil, err
 		}
+		x.failed = cmp.Or(x.failed, err)
 	}
 	x.t = s.NewTiming()
 	return x, nil
