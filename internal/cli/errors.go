@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/study"
 )
 
 // Exit statuses.
@@ -118,6 +119,9 @@ func told(err error) error {
 	if e, ok := errors.AsType[*opmeter.StudyError](err); ok {
 		if e.Busy {
 			return withStatus(statusSource, err)
+		}
+		if _, ok := errors.AsType[*study.OtherError](err); ok {
+			err = fmt.Errorf("%w: --study names another file", err)
 		}
 		return withStatus(statusInput, err)
 	}

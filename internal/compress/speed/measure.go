@@ -1,7 +1,6 @@
 package speed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +70,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	defer r.dense.s.Close()
 	r.parts, r.rest = parts(layers, r.dense.s.Steps())
 	if len(r.parts) == 0 {
-		if r.dense.failed != nil {
-			return fmt.Errorf("%w with inputs of these shapes: %s", ErrNothing, r.dense.failed)
-		}
-		return ErrNothing
+		return r.nothing()
 	}
 	r.dense.assign(r.parts)
 	r.progress("warming up", 0)
@@ -96,6 +92,19 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		}
 	}
 	return yield(&study.SpeedPoints{Done: true})
+}
+
+// nothing says why no layer runs, by the first that fails.
+func (r *run) nothing() error {
+	all := r.dense.s.Steps()
+	for _, l := range r.layers {
+		for _, n := range readers(l) {
+			if n >= 0 && n < len(all) && all[n].Err != nil {
+				return fmt.Errorf("%w with inputs of these shapes: %s: %v", ErrNothing, l.Name, all[n].Err)
+			}
+		}
+	}
+	return ErrNothing
 }
 
 // Words names a change for people.
@@ -145,7 +154,6 @@ type model struct {
 	t      *engine.Timing
 	stands []int   // see trace
 	steps  [][]int // by part
-	failed error   // of the first node that was taken out
 }
 
 // session makes a model ready. stands is nil for the unchanged one.
@@ -169,7 +177,6 @@ func (r *run) session(m *graph.Model, stands []int) (*model, error) {
 			s.Close()
 			return nil, err
 		}
-		x.failed = cmp.Or(x.failed, err)
 	}
 	x.t = s.NewTiming()
 	return x, nil
