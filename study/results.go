@@ -230,9 +230,11 @@ type FrontPoint struct {
 
 // Bench compares models in turns.
 type Bench struct {
-	Name    string       `json:"name"`
-	Created time.Time    `json:"created"`
-	Points  []BenchPoint `json:"points,omitzero"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	// SHA256 is the hash of the compressed model's file. Points of another file do not belong to it.
+	SHA256 string       `json:"sha256,omitzero"`
+	Points []BenchPoint `json:"points,omitzero"`
 }
 
 // BenchPoint is one engine at one number of threads and size of batch.

@@ -77,6 +77,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Name":           {"--name", ""},
 	"Method":         {"--method", ""},
 	"Metric":         {"--metric", ""},
+	"Choice":         {"--choice", ""},
 	"Loss":           {"--loss", ""},
 	"Plan":           {"--plan", ""},
 	"Goal":           {"goal", ""},

@@ -66,6 +66,8 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		}
 	}
 	switch all := loss.Metrics(s.Method); {
+	case s.Choice != "" && s.Choice != loss.ByMagnitude && s.Choice != loss.ByError:
+		return s, wrong("Choice", "use %s or %s, not %q", loss.ByMagnitude, loss.ByError, s.Choice)
 	case all == nil:
 		return s, wrong("Method", "no method %q: use one of %s, %s, %s, %s, %s", s.Method, study.Approximated, study.Magnitude, study.OutputError, study.EndToEnd, study.OneShot)
 	case !slices.Contains(all, s.Metric):
