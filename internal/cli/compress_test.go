@@ -314,23 +314,31 @@ func TestCompressOther(t *testing.T) {
 // next kill, with the same figures, and in the end the same command makes it whole.
 func TestCompressKilled(t *testing.T) {
 	t.Parallel()
-	for part := range 4 { // with a study each, since a process that is killed and started costs time
-		t.Run(fmt.Sprint(part), func(t *testing.T) {
+	for i, tt := range []struct {
+		kills int
+		most  time.Duration // before a kill
+		more  []string
+	}{
+		{40, 400 * time.Millisecond, []string{"--flops"}}, // through the whole command, several times
+		{40, 400 * time.Millisecond, []string{"--flops", "--method", "end-to-end"}},
+		{20, time.Second, nil},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			killed(t, 25)
+			killed(t, tt.kills, tt.most, tt.more)
 		})
 	}
 }
 
 // killed kills the command n times.
-func killed(t *testing.T, n int) {
+func killed(t *testing.T, n int, most time.Duration, more []string) {
 	at := studyFolder(t)
-	args := []string{"compress", at("model.onnx"), "--study", at("m.study"), "--time", "1ms", "--levels", "0.3,0.5,0.7,0.9", "--data", at("x.npy")}
+	args := append([]string{"compress", at("model.onnx"), "--study", at("m.study"), "--time", "1ms", "--levels", "0.3,0.5,0.7,0.9", "--data", at("x.npy")}, more...)
 	held, whole := map[string]string{}, 0
 	for i := range n {
 		c := child(args...)
 		start(t, c)
-		kill := time.AfterFunc(time.Duration(rand.IntN(300))*time.Millisecond, func() { _ = c.Process.Kill() })
+		kill := time.AfterFunc(rand.N(most), func() { _ = c.Process.Kill() })
 		err := c.Wait()
 		kill.Stop()
 		s, _, rerr := study.Read(at("m.study"))
@@ -357,7 +365,7 @@ func killed(t *testing.T, n int) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("done %d times before a kill", whole)
+	t.Logf("done %d times before a kill, %d points held", whole, len(held))
 	status, out, errs := here(t, args...)
 	if status != 0 || !strings.Contains(out, "\nPlan ") {
 		t.Errorf("status %d: %s%s", status, out, errs)
