@@ -149,7 +149,7 @@ func (x *compressCommand) addStudyOnly(c *cobra.Command) {
 // addOut adds what is shown and written.
 func (x *compressCommand) addOut(c *cobra.Command) {
 	c.Flags().StringVar(&x.format, "format", "", "`NAME`: format on standard output: "+strings.Join(report.StudyFormats, ", "))
-	c.Flags().StringArrayVarP(&x.files, "output", "o", nil, "`FILE`: write it: .txt, .csv, .json, .xlsx")
+	c.Flags().StringArrayVarP(&x.files, "output", "o", nil, "`FILE`: write it: .txt, .csv, .json, .xlsx, .html")
 }
 
 // addSpeed adds what a performance profile is of.
@@ -261,6 +261,7 @@ func (x *compressCommand) deliver(s *study.Study, o report.StudyOptions) error {
 		}
 	}
 	x.a.sayWrote(x.files, format == "table")
+	x.a.open(x.files)
 	return nil
 }
 

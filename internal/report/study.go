@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/atomicfile"
+	"github.com/opmeter/opmeter/internal/buildinfo"
 	"github.com/opmeter/opmeter/internal/jsonx"
+	"github.com/opmeter/opmeter/internal/report/page"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/xlsx"
 	"github.com/opmeter/opmeter/profile"
@@ -26,16 +28,16 @@ type StudyOptions struct {
 }
 
 // StudyFormats are the formats of studies.
-var StudyFormats = []string{"table", "csv", "json", "xlsx"}
+var StudyFormats = []string{"table", "csv", "json", "xlsx", "html"}
 
-var studyEndings = map[string]string{".txt": "table", ".csv": "csv", ".json": "json", ".xlsx": "xlsx"}
+var studyEndings = map[string]string{".txt": "table", ".csv": "csv", ".json": "json", ".xlsx": "xlsx", ".html": "html"}
 
 // StudyFormat is the format of a study by the ending of a file.
 func StudyFormat(path string) (string, error) {
 	if f := studyEndings[strings.ToLower(filepath.Ext(path))]; f != "" {
 		return f, nil
 	}
-	return "", fmt.Errorf("%s: the ending does not name a format of studies: use one of .txt .csv .json .xlsx", path)
+	return "", fmt.Errorf("%s: the ending does not name a format of studies: use one of .txt .csv .json .xlsx .html", path)
 }
 
 // WriteStudy writes a study in a format of [StudyFormats].
@@ -49,6 +51,8 @@ func WriteStudy(w io.Writer, s *study.Study, format string, o StudyOptions) erro
 		return jsonx.MarshalWrite(w, s)
 	case "xlsx":
 		return xlsx.WriteTables(w, "Study of "+s.Model.Name, studySheets(s))
+	case "html":
+		return page.WriteStudy(w, s, buildinfo.Version())
 	}
 	return fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(StudyFormats, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
@@ -23,6 +24,13 @@ type ranges struct {
 // madeRuns is how many made inputs ranges come from.
 const madeRuns = 4
 
+// What runs and plans on made inputs may take: of memory, and in loops without a known end. A model beyond that tells
+// its ranges and shapes itself or not at all.
+const (
+	madeBytes = 2 << 30
+	madeLoop  = 10 * time.Second
+)
+
 // of is the range of a value of the model's main graph; false where the value could not be computed.
 func (r *ranges) of(id int) (Range, bool) {
 	if x, ok := r.given[r.m.Main().Values[id].Name]; ok {
@@ -40,7 +48,7 @@ func (r *ranges) of(id int) (Range, bool) {
 
 // run widens the ranges by those of one inference. What does not run leaves none.
 func (r *ranges) run(seed uint64) {
-	in, _, err := feed.Inputs(r.m, feed.Options{Seed: seed})
+	in, _, err := feed.Inputs(r.m, feed.Options{Seed: seed, MaxBytes: madeBytes})
 	if err != nil {
 		return
 	}
@@ -98,14 +106,14 @@ func planned(m *graph.Model) func(id int) []int {
 		}
 		return shapes[id]
 	}
-	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1, MaxBytes: madeBytes})
 	if err != nil {
 		return of
 	}
 	for i, x := range in {
 		shapes[g.Inputs[i]] = shapeOf(x.Shape)
 	}
-	p, err := plan.Make(m, in, plan.Options{Registry: operators.Registry(), KeepAll: true, Exact: true})
+	p, err := plan.Make(m, in, plan.Options{Registry: operators.Registry(), KeepAll: true, Exact: true, MaxBytes: madeBytes})
 	if err != nil {
 		return of
 	}

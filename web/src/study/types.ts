@@ -110,6 +110,14 @@ export interface FrontPoint {
   chosen?: boolean;
 }
 
+export interface Move {
+  layer: number;
+  change: Change;
+  gain: number;
+  loss: number;
+  rate?: number;
+}
+
 export interface Goal {
   speedup?: number;
   max_loss?: number;
@@ -133,6 +141,8 @@ export interface Plan {
   bound?: number;
   gap?: number;
   front?: FrontPoint[];
+  adds?: string;
+  moves?: Move[];
 }
 
 export interface BenchPoint {
