@@ -161,6 +161,14 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 		}
 		o.Fit = &t
 	}
+	switch f.cost {
+	case "", "time", "macs", "size", "flash":
+	default:
+		return o, useError("--cost %q: use time, macs, size or flash", f.cost)
+	}
+	if f.cost != "" && len(goals) > 0 && goals[0] != "--max-drop" {
+		return o, useError("--cost is what --max-drop makes small; with %s that is the loss", goals[0])
+	}
 	g.Cost = f.cost
 	var names []string
 	for _, n := range f.exclude {

@@ -153,9 +153,16 @@ func fitsLoss(p *study.Loss, s *study.LossSettings) error {
 		what      string
 		have, now any
 	}{
-		{"method", p.Method, s.Method}, {"metric", p.Metric, s.Metric}, {"data", p.Data, s.Data}, {"samples", p.Samples, s.Samples}, {"choice", p.Choice, s.Choice},
-		{"labels", p.Labels, s.Labels}, {"mean", fmt.Sprint(p.Mean), fmt.Sprint(s.Mean)}, {"standard deviation", fmt.Sprint(p.Std), fmt.Sprint(s.Std)},
-		{"seed", p.Seed, s.Seed}, {"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
+		{"method", p.Method, s.Method},
+		{"metric", p.Metric, s.Metric},
+		{"data", p.Data, s.Data},
+		{"samples", p.Samples, s.Samples},
+		{"choice", p.Choice, s.Choice},
+		{"labels", p.Labels, s.Labels},
+		{"mean", fmt.Sprint(p.Mean), fmt.Sprint(s.Mean)},
+		{"standard deviation", fmt.Sprint(p.Std), fmt.Sprint(s.Std)},
+		{"seed", p.Seed, s.Seed},
+		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {
 			return wrong("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)

@@ -85,7 +85,11 @@ func fits(p *study.Speed, s *study.SpeedSettings) error {
 		what      string
 		have, now any
 	}{
-		{"target", p.Target, s.Target}, {"batch", p.Batch, s.Batch}, {"threads", p.Threads, s.Threads}, {"kernel set", p.KernelSet, s.KernelSet}, {"counting", p.Counted, s.Counted},
+		{"target", p.Target, s.Target},
+		{"batch", p.Batch, s.Batch},
+		{"threads", p.Threads, s.Threads},
+		{"kernel set", p.KernelSet, s.KernelSet},
+		{"counting", p.Counted, s.Counted},
 		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {

@@ -100,7 +100,7 @@ func (r *run) nothing() error {
 	for _, l := range r.layers {
 		for _, n := range readers(l) {
 			if n >= 0 && n < len(all) && all[n].Err != nil {
-				return fmt.Errorf("%w with inputs of these shapes: %s: %v", ErrNothing, l.Name, all[n].Err)
+				return fmt.Errorf("%w with inputs of these shapes: %s: %w", ErrNothing, l.Name, all[n].Err)
 			}
 		}
 	}
