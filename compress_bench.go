@@ -77,10 +77,13 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 			p.Engine += " " + e.Version
 		}
 	}
-	if c.j.Has(name, p.Engine, threads, batch) {
+	id, err := changed.identity()
+	if err != nil {
+		return c.failed(err, "")
+	}
+	if c.j.Has(name, id.File, p.Engine, threads, batch) {
 		return nil
 	}
-	var err error
 	if e == nil {
 		err = c.do(func() error {
 			return changed.reading(func() (err error) {
@@ -100,7 +103,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 	case err != nil:
 		p.Error = err.Error()
 	}
-	return c.failed(c.j.Bench(name, p), c.j.File.Path())
+	return c.failed(c.j.Bench(name, id.File, p), c.j.File.Path())
 }
 
 // visits measures both models with an engine of others, in turns.

@@ -29,6 +29,8 @@ type SpeedSettings struct {
 	// Batch is the size of the batch, 0 for that of the file.
 	Batch   int `json:"batch,omitzero"`
 	Threads int `json:"threads,omitzero"`
+	// Shapes are those of the inputs, such as "x 1x3x224x224, mask 1x5"; "" where they are not known.
+	Shapes string `json:"shapes,omitzero"`
 	// KernelSet is the set of instructions of the engine.
 	KernelSet string `json:"kernel_set,omitzero"`
 	// Changes are those that were tried on all layers at once.
@@ -111,6 +113,13 @@ type LossSettings struct {
 	Samples int    `json:"samples,omitzero"`
 	// Random says that inputs were made: ranks at best can be read off.
 	Random bool `json:"random,omitzero"`
+	// Labels is the file of labels, with the column where one was named; Mean and Std make numbers of images.
+	Labels string    `json:"labels,omitzero"`
+	Mean   []float32 `json:"mean,omitzero"`
+	Std    []float32 `json:"std,omitzero"`
+	// Seed is that of random inputs, of which samples were drawn, and of intervals; Shapes are those of inputs: see [SpeedSettings].
+	Seed   uint64 `json:"seed,omitzero"`
+	Shapes string `json:"shapes,omitzero"`
 	// Choice is what decided which weights go: "magnitude" or "error".
 	Choice  string   `json:"choice,omitzero"`
 	Changes []Change `json:"changes"`
@@ -223,9 +232,11 @@ type FrontPoint struct {
 
 // Bench compares models in turns.
 type Bench struct {
-	Name    string       `json:"name"`
-	Created time.Time    `json:"created"`
-	Points  []BenchPoint `json:"points,omitzero"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	// SHA256 is the hash of the compressed model's file. Points of another file do not belong to it.
+	SHA256 string       `json:"sha256,omitzero"`
+	Points []BenchPoint `json:"points,omitzero"`
 }
 
 // BenchPoint is one engine at one number of threads and size of batch.

@@ -119,7 +119,12 @@ losses, the plan and the benches. Files hold everything that is known.`,
 		Example: `  opmeter compress show model.study
   opmeter compress show model.study --speed host-t2 --top 10
   opmeter compress show model.study -o study.xlsx -o study.csv`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return useError("name one study, or the model that it is of")
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := x.check(); err != nil {
 				return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,9 +96,12 @@ type planFlags struct {
 	ends     bool
 	compat   string
 	balance  float64
+
+	given func(flag string) bool
 }
 
 func (f *planFlags) add(c *cobra.Command) {
+	f.given = c.Flags().Changed
 	c.Flags().Float64Var(&f.speedup, "speedup", 0, "`X` times as fast, at the least loss")
 	c.Flags().StringVar(&f.drop, "max-drop", "", "`X`: most that may be lost, such as 1% or 0.01")
 	c.Flags().Float64Var(&f.sparsity, "sparsity", 0, "`X`: share of zero weights, at the least loss")
@@ -115,33 +119,37 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 	f := &x.plan
 	o.Ends = f.ends
 	g := &o.Goal
-	if f.speedup != 0 {
+	goals := slices.DeleteFunc([]string{"--speedup", "--max-drop", "--sparsity", "--size", "--fit"}, func(s string) bool { return !f.given(s[2:]) })
+	if len(goals) > 1 {
+		return o, useError("%s: a plan has one goal: give one of them", strings.Join(goals, ", "))
+	}
+	if f.given("speedup") {
 		if !(f.speedup > 0) {
 			return o, useError("--speedup: use a number above 0, not %v", f.speedup)
 		}
 		g.Speedup = &f.speedup
 	}
-	if f.drop != "" {
+	if f.given("max-drop") {
 		v, err := share(f.drop)
 		if err != nil {
 			return o, useError("--max-drop: write a share such as 1%% or 0.01, not %q", f.drop)
 		}
 		g.MaxLoss = &v
 	}
-	if f.sparsity != 0 {
+	if f.given("sparsity") {
 		if !(f.sparsity > 0 && f.sparsity <= 1) {
 			return o, useError("--sparsity: use a share above 0 and up to 1, not %v", f.sparsity)
 		}
 		g.Sparsity = &f.sparsity
 	}
-	if f.size != "" {
+	if f.given("size") {
 		n, err := quantity("size", f.size, "a size such as 500KiB", sizes)
 		if err != nil {
 			return o, err
 		}
 		g.Size = new(int64(n))
 	}
-	if f.fit != "" {
+	if f.given("fit") {
 		set, faults, err := x.target.load()
 		if err != nil {
 			return o, err
@@ -152,6 +160,14 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 			return o, told(err)
 		}
 		o.Fit = &t
+	}
+	switch f.cost {
+	case "", "time", "macs", "size", "flash":
+	default:
+		return o, useError("--cost %q: use time, macs, size or flash", f.cost)
+	}
+	if f.cost != "" && len(goals) > 0 && goals[0] != "--max-drop" {
+		return o, useError("--cost is what --max-drop makes small; with %s that is the loss", goals[0])
 	}
 	g.Cost = f.cost
 	var names []string
@@ -170,7 +186,13 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 	}
 	switch f.compat {
 	case "":
+		if f.given("balance") {
+			return o, useError("--balance is of --compat sparsify")
+		}
 	case "sparsify":
+		if len(goals) > 0 && goals[0] != "--sparsity" {
+			return o, useError("%s: the rules of sparsify have one goal, --sparsity", goals[0])
+		}
 		if !(f.balance >= 0 && f.balance <= 1) {
 			return o, useError("--balance: use 0 to 1, not %v", f.balance)
 		}

@@ -210,6 +210,9 @@ func (x *compressCommand) with(model string, do func(c *opmeter.Compression) err
 		return err
 	}
 	name := x.file(path)
+	if err := inFolder(name); err != nil {
+		return err
+	}
 	if err := ready(x.files, path, name); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/read/onnx"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -309,48 +310,99 @@ func TestCompressOther(t *testing.T) {
 	}
 }
 
-// TestCompressKilled kills the command at random moments, again and again. What the study held before is there after, and in the
-// end the command is done.
+// TestCompressKilled kills the whole command a hundred times, at random moments. Every point that a study held is in it after the
+// next kill, with the same figures, and in the end the same command makes it whole.
 func TestCompressKilled(t *testing.T) {
 	t.Parallel()
+	for i, tt := range []struct {
+		kills int
+		most  time.Duration // before a kill
+		more  []string
+	}{
+		{40, 400 * time.Millisecond, []string{"--flops"}}, // through the whole command, several times
+		{40, 400 * time.Millisecond, []string{"--flops", "--method", "end-to-end"}},
+		{20, time.Second, nil},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			killed(t, tt.kills, tt.most, tt.more)
+		})
+	}
+}
+
+// killed kills the command n times.
+func killed(t *testing.T, n int, most time.Duration, more []string) {
 	at := studyFolder(t)
-	args := []string{"compress", at("model.onnx"), "--study", at("m.study"), "--time", "1ms", "--levels", "0.3,0.5,0.7,0.9", "--data", at("x.npy")}
-	held := 0
-	for i := range 30 {
+	args := append([]string{"compress", at("model.onnx"), "--study", at("m.study"), "--time", "1ms", "--levels", "0.3,0.5,0.7,0.9", "--data", at("x.npy")}, more...)
+	held, whole := map[string]string{}, 0
+	for i := range n {
 		c := child(args...)
 		start(t, c)
-		kill := time.AfterFunc(time.Duration(rand.IntN(400))*time.Millisecond, func() { _ = c.Process.Kill() })
+		kill := time.AfterFunc(rand.N(most), func() { _ = c.Process.Kill() })
 		err := c.Wait()
 		kill.Stop()
 		s, _, rerr := study.Read(at("m.study"))
 		switch {
-		case rerr != nil && held == 0:
+		case rerr != nil && len(held) == 0:
 			continue // it had not begun
 		case rerr != nil:
 			t.Fatalf("kill %d: %v", i, rerr)
 		}
-		n := 0
-		for _, p := range s.Speeds {
-			n += len(p.Points)
+		now := pointsOf(s)
+		for k, v := range held {
+			if now[k] != v {
+				t.Fatalf("kill %d: %s was %s, is %q", i, k, v, now[k])
+			}
 		}
-		for _, p := range s.Losses {
-			n += len(p.Points)
-		}
-		if n < held {
-			t.Fatalf("kill %d: %d points, %d before", i, n, held)
-		}
-		held = n
-		if err == nil {
-			break
-		}
-		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		held = now
+		if err == nil { // it was done before it was killed: from the beginning again
+			whole++
+			held = map[string]string{}
+			if err := os.Remove(at("m.study")); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 			t.Fatal(err)
 		}
 	}
+	t.Logf("done %d times before a kill, %d points held", whole, len(held))
 	status, out, errs := here(t, args...)
 	if status != 0 || !strings.Contains(out, "\nPlan ") {
 		t.Errorf("status %d: %s%s", status, out, errs)
 	}
+	s, damage, err := study.Read(at("m.study"))
+	if err != nil || len(s.Speeds) != 1 || len(s.Losses) != 1 || len(s.Plans) != 1 || !s.Speeds[0].Done || !s.Losses[0].Done {
+		t.Fatalf("%v, %v: %+v", err, damage, s)
+	}
+	// Three layers, with four levels of two structures and three formats.
+	if n, want := len(s.Losses[0].Points), len(s.Layers)*len(s.Losses[0].Changes); n != want || want != 3*(4*2+3) {
+		t.Errorf("%d points of losses, want %d", n, want)
+	}
+	for k, v := range held {
+		if now := pointsOf(s)[k]; now != v {
+			t.Errorf("%s was %s, is %q", k, v, now)
+		}
+	}
+}
+
+// pointsOf are the points of all profiles, by what they are of.
+func pointsOf(s *study.Study) map[string]string {
+	out := map[string]string{}
+	figure := func(m *profile.Metric) string {
+		v, _ := m.Best()
+		return fmt.Sprint(v)
+	}
+	for _, p := range s.Speeds {
+		for _, x := range p.Points {
+			out[fmt.Sprint(p.Name, x.Layer, x.Change)] = figure(x.Ratio)
+		}
+	}
+	for _, p := range s.Losses {
+		for _, x := range p.Points {
+			out[fmt.Sprint(p.Name, x.Layer, x.Change)] = figure(x.Value)
+		}
+	}
+	return out
 }
 
 // TestCompressStopped ends the command as Ctrl-C does: what was found is in the study, and a line says so.

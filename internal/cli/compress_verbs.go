@@ -359,7 +359,12 @@ study of a model. Of lists of layers that NNCF or Neural Compressor leave out it
 are, for --exclude.`,
 		Example: `  opmeter compress import model.onnx perf.json --name sparsify
   opmeter compress import model.onnx recipe.yaml`,
-		Args: cobra.ExactArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return useError("name a model, and the file to import")
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			data, err := infile.Read(args[1], mostImported)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/study"
 )
 
 // Exit statuses.
@@ -76,6 +77,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Name":           {"--name", ""},
 	"Method":         {"--method", ""},
 	"Metric":         {"--metric", ""},
+	"Choice":         {"--choice", ""},
 	"Loss":           {"--loss", ""},
 	"Plan":           {"--plan", ""},
 	"Goal":           {"goal", ""},
@@ -118,6 +120,9 @@ func told(err error) error {
 	if e, ok := errors.AsType[*opmeter.StudyError](err); ok {
 		if e.Busy {
 			return withStatus(statusSource, err)
+		}
+		if _, ok := errors.AsType[*study.OtherError](err); ok {
+			err = fmt.Errorf("%w: --study names another file", err)
 		}
 		return withStatus(statusInput, err)
 	}

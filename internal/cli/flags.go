@@ -179,7 +179,18 @@ func ready(files []string, inputs ...string) error {
 
 // writable is [ready] for a file that cannot be a folder.
 func writable(file string, inputs ...string) error {
+	if err := inFolder(file); err != nil {
+		return err
+	}
 	return withStatus(statusUse, plainPath(atomicfile.Check(file, inputs...)))
+}
+
+// inFolder refuses a file whose folder is not there.
+func inFolder(file string) error {
+	if dir := filepath.Dir(file); !isFolder(dir + "/.") {
+		return useError("%s: there is no folder %s", file, dir)
+	}
+	return nil
 }
 
 // check refuses bad values before any work is done.
@@ -224,8 +235,8 @@ func (f *outputFlags) check() error {
 			return withStatus(statusUse, err)
 		}
 		// A measurement may take minutes: what cannot be written is to be known before.
-		if dir := filepath.Dir(p); !isFolder(dir + "/.") {
-			return useError("%s: there is no folder %s", p, dir)
+		if err := inFolder(p); err != nil {
+			return err
 		}
 		formats = append(formats, name)
 	}

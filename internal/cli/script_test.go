@@ -201,6 +201,15 @@ func makeModel(ts *testscript.TestScript, kind string) *graph.Model {
 		g.Values[2].Const = tensor.From(tensor.Float32, []int{8, 3}, make([]float32, 24))
 		node("MatMul", []int{0, 2}, []int{1}, nil)
 		g.Inputs, g.Outputs = []int{0}, []int{1}
+	case "prunable": // matmul of an open dimension, with weights that are not zero
+		g.Values = []*graph.Value{f32("x", -1, 8), f32("y", -1, 3), f32("w", 8, 3)}
+		w := make([]float32, 24)
+		for i := range w {
+			w[i] = float32(i) - 9.5
+		}
+		g.Values[2].Const = tensor.From(tensor.Float32, []int{8, 3}, w)
+		node("MatMul", []int{0, 2}, []int{1}, nil)
+		g.Inputs, g.Outputs = []int{0}, []int{1}
 	case "tokens": // rows of a table for tokens, and a mask of the same named dimensions
 		g.Values = []*graph.Value{f32("ids", -1, -1), f32("mask", -1, -1, 3), f32("t", 7, 3), f32("a"), f32("y")}
 		g.Values[0].Type, g.Values[0].DimNames, g.Values[1].DimNames = tensor.Int64, []string{"batch", "seq len"}, []string{"batch", "seq len", ""}

@@ -27,8 +27,9 @@ func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batc
 	return r.Before, r.After, r.Speedup, nil
 }
 
-// Bench adds a point to the comparison of a name. One that shows no gain says why, as far as that is known.
-func (j *Job) Bench(name string, p study.BenchPoint) error {
+// Bench adds a point to the comparison of a name with the file of a hash, which begins anew with another file. One that shows no gain
+// says why, as far as that is known.
+func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 	if p.Cause == "" && p.Speedup != nil {
 		if high, ok := upper(p.Speedup); ok && high <= 1 {
 			p.Cause = study.NoGain
@@ -36,8 +37,8 @@ func (j *Job) Bench(name string, p study.BenchPoint) error {
 			p.Cause = study.NoKernel
 		}
 	}
-	if j.Study().Bench(name) == nil {
-		if err := j.File.Append(study.Record{Bench: &study.Bench{Name: name, Created: now()}}); err != nil {
+	if b := j.Study().Bench(name); b == nil || b.SHA256 != sha256 {
+		if err := j.File.Append(study.Record{Bench: &study.Bench{Name: name, Created: now(), SHA256: sha256}}); err != nil {
 			return err
 		}
 	}
@@ -73,10 +74,10 @@ func (j *Job) PlanName(name string) (string, error) {
 	return p.Name, nil
 }
 
-// Has reports whether the bench of a name has a point.
-func (j *Job) Has(name, engine string, threads, batch int) bool {
+// Has reports whether the bench of a name with the file of a hash has a point.
+func (j *Job) Has(name, sha256, engine string, threads, batch int) bool {
 	b := j.Study().Bench(name)
-	if b == nil {
+	if b == nil || b.SHA256 != sha256 {
 		return false
 	}
 	for _, p := range b.Points {

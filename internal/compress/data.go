@@ -1,6 +1,8 @@
 package compress
 
 import (
+	"strings"
+
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/study"
 )
@@ -40,4 +42,8 @@ func (d *Data) open(j *Job) error {
 // settings notes where samples came from.
 func (d *Data) settings(s *study.LossSettings) {
 	s.Data, s.Samples, s.Random = d.used.Path, d.used.Len(), d.used.Random
+	s.Labels, s.Mean, s.Std = d.Options.Labels, d.Options.Mean, d.Options.Std
+	if c := d.Options.Column; c != "" {
+		s.Labels = strings.TrimSpace(s.Labels + " column " + c)
+	}
 }

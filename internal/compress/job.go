@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/compress/weights"
@@ -22,6 +24,8 @@ import (
 var (
 	// ErrNoWeights tells that no operator has constant weights.
 	ErrNoWeights = errors.New("the model has no weights: no operator with constant weights is in its main graph")
+	// ErrInBodies tells that only operators inside others have some.
+	ErrInBodies = errors.New("all weights of the model are in bodies of If, Loop, Scan or WHILE, where they cannot be changed")
 	// ErrAllZero tells that nothing is left to be pruned.
 	ErrAllZero = errors.New("all weights of the model are zero already")
 )
@@ -77,7 +81,7 @@ func Open(m *graph.Model, path string, o Options) (*Job, error) {
 
 // describe finds the layers and what a study begins with.
 func (j *Job) describe() (*study.Study, error) {
-	ins, _, err := feed.Shapes(j.m, j.o.Feed)
+	ins, src, err := feed.Shapes(j.m, j.o.Feed)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +90,9 @@ func (j *Job) describe() (*study.Study, error) {
 	}
 	j.Layers = weights.Find(j.m, j.shape)
 	if len(j.Layers) == 0 {
+		if inBodies(j.m) {
+			return nil, ErrInBodies
+		}
 		return nil, ErrNoWeights
 	}
 	if !slices.ContainsFunc(j.Layers, func(l *weights.Layer) bool { return l.Fixed != study.AllZero }) {
@@ -95,11 +102,25 @@ func (j *Job) describe() (*study.Study, error) {
 	if err != nil {
 		return nil, err
 	}
+	describe.Fed(d, src)
 	of := &study.Study{Created: now(), Model: d.Model}
 	for _, l := range j.Layers {
 		of.Layers = append(of.Layers, l.Layer)
 	}
 	return of, nil
+}
+
+// inBodies reports whether an operator of a graph other than the main one has weights.
+func inBodies(m *graph.Model) bool {
+	for i := 1; i < len(m.Graphs); i++ {
+		body := *m
+		body.Graphs = slices.Clone(m.Graphs)
+		body.Graphs[0] = m.Graphs[i]
+		if len(weights.Find(&body, nil)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Close closes the study.
@@ -142,4 +163,30 @@ func stopped(ctx context.Context, err error) error {
 func (j *Job) inputs(batch int) ([]*tensor.Tensor, error) {
 	ins, _, err := feed.Inputs(j.m, j.feed(batch))
 	return ins, err
+}
+
+// shapes are those of inputs of a batch, in words; "" where they cannot be had.
+func (j *Job) shapes(batch int) string {
+	ins, _, err := feed.Shapes(j.m, j.feed(batch))
+	if err != nil {
+		return ""
+	}
+	g := j.m.Main()
+	list := make([]string, len(ins))
+	for i, x := range ins {
+		list[i] = g.Values[g.Inputs[i]].Name + " " + tensor.FormatShape(x.Shape)
+	}
+	return strings.Join(list, ", ")
+}
+
+// asked ends the name of a profile that is of other shapes than those of the file: "-1x80", "-batch=2".
+func (j *Job) asked() string {
+	var s strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(j.o.Feed.Shapes)) {
+		s.WriteString("-" + tensor.FormatShape(j.o.Feed.Shapes[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.o.Feed.Dims)) {
+		fmt.Fprintf(&s, "-%s=%d", name, j.o.Feed.Dims[name])
+	}
+	return s.String()
 }

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -64,6 +65,8 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		}
 	}
 	switch all := loss.Metrics(s.Method); {
+	case s.Choice != "" && s.Choice != loss.ByMagnitude && s.Choice != loss.ByError:
+		return s, wrong("Choice", "use %s or %s, not %q", loss.ByMagnitude, loss.ByError, s.Choice)
 	case all == nil:
 		return s, wrong("Method", "no method %q: use one of %s, %s, %s, %s, %s", s.Method, study.Approximated, study.Magnitude, study.OutputError, study.EndToEnd, study.OneShot)
 	case !slices.Contains(all, s.Metric):
@@ -76,8 +79,10 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		return s, wrong("Metric", "a metric of your own needs data of your own")
 	}
 	s.Higher = loss.Higher(s.Metric)
-	if !needsData(s.Method) {
-		s.Data, s.Samples, s.Random, s.Choice = "", 0, false, ""
+	if needsData(s.Method) {
+		s.Seed, s.Shapes = o.Seed, j.shapes(0)
+	} else {
+		s = study.LossSettings{Name: s.Name, Method: s.Method, Metric: s.Metric, Higher: s.Higher, Changes: s.Changes}
 	}
 	if s.Name == "" {
 		s.Name = string(s.Method)
@@ -86,6 +91,12 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		}
 		if s.Random {
 			s.Name += "-random"
+		}
+		if s.Shapes != "" {
+			s.Name += j.asked()
+		}
+		if s.Seed != 0 {
+			s.Name += fmt.Sprintf("-seed%d", s.Seed)
 		}
 	}
 	return s, nil
@@ -141,7 +152,16 @@ func fitsLoss(p *study.Loss, s *study.LossSettings) error {
 		what      string
 		have, now any
 	}{
-		{"method", p.Method, s.Method}, {"metric", p.Metric, s.Metric}, {"data", p.Data, s.Data}, {"samples", p.Samples, s.Samples}, {"choice", p.Choice, s.Choice},
+		{"method", p.Method, s.Method},
+		{"metric", p.Metric, s.Metric},
+		{"data", p.Data, s.Data},
+		{"samples", p.Samples, s.Samples},
+		{"choice", p.Choice, s.Choice},
+		{"labels", p.Labels, s.Labels},
+		{"mean", fmt.Sprint(p.Mean), fmt.Sprint(s.Mean)},
+		{"standard deviation", fmt.Sprint(p.Std), fmt.Sprint(s.Std)},
+		{"seed", p.Seed, s.Seed},
+		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {
 			return wrong("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,8 +31,8 @@ type SpeedOptions struct {
 }
 
 // settings are those that the profile keeps.
-func (o *SpeedOptions) settings() study.SpeedSettings {
-	s := study.SpeedSettings{Name: o.Name, Target: "host", Batch: o.Batch, Counted: o.Counted, Changes: o.Changes}
+func (j *Job) speedSettings(o *SpeedOptions) study.SpeedSettings {
+	s := study.SpeedSettings{Name: o.Name, Target: "host", Batch: o.Batch, Counted: o.Counted, Changes: o.Changes, Shapes: j.shapes(o.Batch)}
 	name := "host"
 	switch {
 	case o.Counted:
@@ -48,14 +49,14 @@ func (o *SpeedOptions) settings() study.SpeedSettings {
 		name += fmt.Sprintf("-b%d", o.Batch)
 	}
 	if s.Name == "" {
-		s.Name = name
+		s.Name = name + j.asked()
 	}
 	return s
 }
 
 // Speed makes a performance profile, or goes on with the one of its name.
 func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
-	s := o.settings()
+	s := j.speedSettings(&o)
 	p := j.Study().Speed(s.Name)
 	if p == nil {
 		p = &study.Speed{SpeedSettings: s, Created: now()}
@@ -84,7 +85,12 @@ func fits(p *study.Speed, s *study.SpeedSettings) error {
 		what      string
 		have, now any
 	}{
-		{"target", p.Target, s.Target}, {"batch", p.Batch, s.Batch}, {"threads", p.Threads, s.Threads}, {"kernel set", p.KernelSet, s.KernelSet}, {"counting", p.Counted, s.Counted},
+		{"target", p.Target, s.Target},
+		{"batch", p.Batch, s.Batch},
+		{"threads", p.Threads, s.Threads},
+		{"kernel set", p.KernelSet, s.KernelSet},
+		{"counting", p.Counted, s.Counted},
+		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
 	} {
 		if x.have != x.now {
 			return wrong("Name", "the performance profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)

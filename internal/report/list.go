@@ -280,7 +280,7 @@ func (r *ListRow) listNote() string {
 	if len(r.Profile.Incomplete) > 0 {
 		notes = append(notes, words.Incomplete(r.Profile))
 	}
-	if s := words.Assumed(r.Profile); s != "" {
+	if s := words.Assumed(&r.Profile.Model); s != "" {
 		notes = append(notes, "open dimensions taken as 1: "+s)
 	}
 	return strings.Join(notes, ", ")

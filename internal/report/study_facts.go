@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,11 +48,33 @@ func (v *view) facts(b *strings.Builder) {
 			b.WriteString(pad(f.label, label, true) + gap + l + "\n")
 		}
 	}
-	if v.loss != nil && v.loss.Random {
-		for _, l := range wrap("! The inputs were random: they tell at best which layers bear more than others, and nothing of what accuracy remains. --data takes real ones.", v.o.Width) {
+	warn := func(s string) {
+		for _, l := range wrap("! "+text.Clean(s), v.o.Width) {
 			b.WriteString(l + "\n")
 		}
 	}
+	if v.loss != nil && v.loss.Random {
+		warn("The inputs were random: they tell at best which layers bear more than others, and nothing of what accuracy remains. --data takes real ones.")
+	}
+	if s := v.assumed(); s != "" {
+		warn("Open dimensions were taken as 1: " + s + ". Times and work are those of that size. --shape NAME=DIMS takes another.")
+	}
+}
+
+// assumed tells which inputs of the shown profiles had open dimensions that nobody gave.
+func (v *view) assumed() string {
+	shapes := ""
+	switch {
+	case v.speed != nil:
+		shapes = v.speed.Shapes
+	case v.loss != nil:
+		shapes = v.loss.Shapes
+	}
+	m := v.s.Model
+	m.Inputs = slices.DeleteFunc(slices.Clone(m.Inputs), func(t profile.Tensor) bool {
+		return !strings.Contains(", "+shapes+",", ", "+t.Name+" "+words.Shape(t.Shape)+",")
+	})
+	return words.Assumed(&m)
 }
 
 func counted(n int, what string) string {

@@ -20,7 +20,11 @@ type UnreachableError struct {
 
 // Error says what was asked for and what can be had.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("%s of %.4g cannot be reached: the best of these curves is %.4g", e.Goal, e.Asked, e.Best)
+	form := "%s of %.4g cannot be reached: the best of these curves is %.4g"
+	if e.Goal == Size || e.Goal == Flash {
+		form = "%s of %.0f bytes cannot be reached: the best of these curves is %.0f"
+	}
+	return fmt.Sprintf(form, e.Goal, e.Asked, e.Best)
 }
 
 // Plan chooses. Name and time of creation are left to the caller. It fails with

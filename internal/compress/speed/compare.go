@@ -1,9 +1,12 @@
 package speed
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/machine"
 	"github.com/opmeter/opmeter/internal/measure"
@@ -34,6 +37,9 @@ func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compa
 		return nil, err
 	}
 	defer x.s.Close()
+	if err := failsMore(x.s.Steps(), r.dense.s.Steps()); err != nil {
+		return nil, err
+	}
 	r.progress("warming up", 0)
 	if err := r.warm(); err != nil {
 		return nil, err
@@ -49,6 +55,29 @@ func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compa
 		gain[i] = was[i].whole / now[i].whole
 	}
 	return &Compared{metric(column(was, whole), "groups of runs"), metric(column(now, whole), "groups of runs"), metric(gain, "pairs of groups in turns")}, nil
+}
+
+// failsMore tells what does not run of a changed model where more does not than of the unchanged one: what is left is no
+// such model, and no time of it one to compare.
+func failsMore(changed, unchanged []engine.Step) error {
+	var first error
+	n := 0
+	for i := range changed {
+		if s := &changed[i]; s.Err != nil {
+			if n++; first == nil {
+				first = fmt.Errorf("the compressed model does not run on these inputs: %s: %w", cmp.Or(s.Node.Name, s.Node.Key()), s.Err)
+			}
+		}
+	}
+	for i := range unchanged {
+		if unchanged[i].Err != nil {
+			n--
+		}
+	}
+	if n > 0 {
+		return first
+	}
+	return nil
 }
 
 // turns runs a model and the unchanged one in the order ABBA until the time is over.

@@ -70,7 +70,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	defer r.dense.s.Close()
 	r.parts, r.rest = parts(layers, r.dense.s.Steps())
 	if len(r.parts) == 0 {
-		return ErrNothing
+		return r.nothing()
 	}
 	r.dense.assign(r.parts)
 	r.progress("warming up", 0)
@@ -92,6 +92,19 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		}
 	}
 	return yield(&study.SpeedPoints{Done: true})
+}
+
+// nothing says why no layer runs, by the first that fails.
+func (r *run) nothing() error {
+	all := r.dense.s.Steps()
+	for _, l := range r.layers {
+		for _, n := range readers(l) {
+			if n >= 0 && n < len(all) && all[n].Err != nil {
+				return fmt.Errorf("%w with inputs of these shapes: %s: %w", ErrNothing, l.Name, all[n].Err)
+			}
+		}
+	}
+	return ErrNothing
 }
 
 // Words names a change for people.

@@ -134,9 +134,8 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 		case outer*n < 2*parallelFrom:
 			p.lines(last, last-1, 0, rest, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
 		case rest >= 4*pool.Threads():
-			pool.For(rest, max(1, parallelFrom/(m*n)), func(lo, hi int) {
-				p.lines(last, last-1, lo, hi, func(do, so int) { shortLines(dst, src, do, so, m, dm, sm, n, ds, ss) })
-			})
+			c := copyOf(p, dst, src)
+			pool.For(rest, max(1, parallelFrom/(m*n)), c.short)
 		default:
 			p.lines(last, last-1, 0, rest, func(do, so int) {
 				pool.For(m, parallelFrom/n, func(lo, hi int) {
@@ -156,8 +155,9 @@ func run[T any](p *Plan, pool *workers.Pool, dst, src []T) {
 
 // copying is a run over lines in the making. It is kept with its plan: runs must not allocate.
 type copying[T any] struct {
-	dst, src     []T
-	along, lines func(lo, hi int) // pieces of the only line, and of all lines
+	dst, src []T
+	// Pieces of the only line, of all lines, and of all rows of short lines.
+	along, lines, short func(lo, hi int)
 }
 
 // copyOf is the plan's.
@@ -170,6 +170,12 @@ func copyOf[T any](p *Plan, dst, src []T) *copying[T] {
 		c.along = func(lo, hi int) { line(c.dst, c.src, p.To+lo*ds, p.From+lo*ss, hi-lo, ds, ss) }
 		c.lines = func(lo, hi int) {
 			p.lines(last, -1, lo, hi, func(do, so int) { line(c.dst, c.src, do, so, n, ds, ss) })
+		}
+		if last > 0 {
+			m, dm, sm := p.dims[last-1], p.dst[last-1], p.src[last-1]
+			c.short = func(lo, hi int) {
+				p.lines(last, last-1, lo, hi, func(do, so int) { shortLines(c.dst, c.src, do, so, m, dm, sm, n, ds, ss) })
+			}
 		}
 		p.kept = c
 	}

@@ -126,7 +126,7 @@ func TestTensors(t *testing.T) {
 		{"onnx", []profile.Tensor{open("a", 0), open("b", 0), open("c", 0)}, "a ?x? as 1x1, b ?x? as 1x1, 1 more input"},
 		{"onnx", []profile.Tensor{open("a", 0), open("b", 0), open("c", 0), open("d", 1)}, "a ?x? as 1x1, b ?x? as 1x1, 2 more inputs"},
 	} {
-		if got := Assumed(&profile.Profile{Model: profile.Model{Format: c.format, Inputs: c.in}}); got != c.want {
+		if got := Assumed(&profile.Model{Format: c.format, Inputs: c.in}); got != c.want {
 			t.Errorf("%s %+v: %q, want %q", c.format, c.in, got, c.want)
 		}
 	}

@@ -289,12 +289,12 @@ func Made(t *profile.Tensor) string {
 
 // Assumed says that dimensions of inputs were taken as 1 because nobody gave them:
 // "x ?x3x?x? as 1x3x1x1", "" where none was. A batch of 1 alone is not worth words.
-func Assumed(p *profile.Profile) string {
+func Assumed(m *profile.Model) string {
 	var parts []string
 	more := 0
-	for i := range p.Model.Inputs {
-		t := &p.Model.Inputs[i]
-		if len(t.Assumed) == 0 || p.Model.Format == "tflite" && len(t.Assumed) == 1 && t.Assumed[0] == 0 {
+	for i := range m.Inputs {
+		t := &m.Inputs[i]
+		if len(t.Assumed) == 0 || m.Format == "tflite" && len(t.Assumed) == 1 && t.Assumed[0] == 0 {
 			continue
 		}
 		if len(parts) == 2 {
