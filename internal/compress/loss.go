@@ -3,6 +3,7 @@ package compress
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
