@@ -277,6 +277,7 @@ func (s *ConvShape) cutPlanes(p *workers.Pool, og, k, rows, cols int, rate float
 	q.blocks = (q.all + q.block - 1) / q.block
 	q.parts = max(1, min(jobs/(s.Groups*q.blocks), (og+rows-1)/rows))
 	q.step = roundUp((og+q.parts-1)/q.parts, rows)
+	q.parts = (og + q.step - 1) / q.step // rounding up may leave nothing for the last ones
 	q.jobs = s.Groups * q.blocks * q.parts
 	return q
 }

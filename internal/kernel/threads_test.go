@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -70,4 +72,36 @@ func TestJobs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlaneCuts looks at how convolutions over planes are cut: every piece has work, and all pieces
+// together have all of it once.
+func TestPlaneCuts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pool := workers.New(rapid.IntRange(1, 5).Draw(t, "threads"), nil)
+		defer pool.Close()
+		groups, og := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 100).Draw(t, "channels")
+		side := rapid.IntRange(1, 30).Draw(t, "side")
+		s := &ConvShape{Groups: groups, OC: groups * og, OH: side, OW: side}
+		cols := rapid.SampledFrom([]int{4, 8, 16, 32}).Draw(t, "columns")
+		q := s.cutPlanes(pool, og, rapid.IntRange(1, 3000).Draw(t, "patch"), rapid.IntRange(1, 16).Draw(t, "rows"), cols, 50)
+		seen := make([]int, groups*og*q.all)
+		for i := range q.jobs {
+			g, n0, n1, o0, o1 := q.at(i)
+			if n0 >= n1 || o0 >= o1 {
+				t.Fatalf("piece %d of %d has panels %d to %d, channels %d to %d", i, q.jobs, n0, n1, o0, o1)
+			}
+			for o := o0; o < o1; o++ {
+				for n := n0; n < n1; n++ {
+					seen[(g*og+o)*q.all+n]++
+				}
+			}
+		}
+		for i, n := range seen {
+			if n != 1 {
+				t.Fatalf("channel %d, panel %d is computed %d times", i/q.all, i%q.all, n)
+			}
+		}
+	})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/ansi"
+	"charm.land/lipgloss/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
 
@@ -109,7 +109,7 @@ func TestStudyNarrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
-			if n := ansi.StringWidth(strings.TrimRight(line, "\n")); n > width {
+			if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
 				t.Errorf("%d columns of %d: %q", n, width, line)
 			}
 		}
