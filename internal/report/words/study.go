@@ -27,6 +27,7 @@ var changeCauses = map[study.Cause]string{
 	study.First:    "the first layer",
 	study.Head:     "makes an output of the model",
 	study.Unrun:    "did not run",
+	study.NoMemory: "what it reads takes more memory than the limit: take fewer samples",
 	study.NoData:   "nothing was measured of it",
 	study.NoGain:   "no change costs less",
 	study.Spent:    "others gain more for the loss",
