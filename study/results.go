@@ -97,6 +97,9 @@ const (
 	OneShot Method = "one_shot"
 )
 
+// Methods lists all of them, cheapest first.
+func Methods() []Method { return []Method{Approximated, Magnitude, OutputError, EndToEnd, OneShot} }
+
 // LossSettings say how losses were found.
 type LossSettings struct {
 	Name   string `json:"name"`
