@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -89,8 +90,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 			})
 		})
 	} else {
-		p.Before, p.After, err = c.visits(ctx, changed, e, threads, batch, t)
-		p.Speedup = quotient(p.Before, p.After)
+		p.Before, p.After, p.Speedup, err = c.visits(ctx, changed, e, threads, batch, t)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -104,7 +104,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 }
 
 // visits measures both models with an engine of others, in turns.
-func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, threads, batch int, t time.Duration) (before, after *profile.Metric, err error) {
+func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, threads, batch int, t time.Duration) (before, after, speedup *profile.Metric, err error) {
 	var turns Turns
 	var ps [2]*profile.Profile
 	var errs [2]error
@@ -115,20 +115,8 @@ func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, thr
 	}
 	wait.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return ps[0].Totals.Latency, ps[1].Totals.Latency, nil
-}
-
-// quotient is how many times as fast the second is, with the widest interval that those of both allow.
-func quotient(before, after *profile.Metric) *profile.Metric {
-	if before == nil || after == nil || before.Median == nil || after.Median == nil || !(*after.Median > 0) {
-		return nil
-	}
-	out := profile.Value(profile.Measured, *before.Median / *after.Median, "medians of runs in turns")
-	if a, b := before.CI95, after.CI95; a != nil && b != nil && b[0] > 0 && b[1] > 0 {
-		out.Band = &[2]float64{a[0] / b[1], a[1] / b[0]}
-		out.Method += "; band by the ends of both intervals"
-	}
-	return out
+	a, b := &ps[0].Totals, &ps[1].Totals
+	return a.Latency, b.Latency, compress.Quotient(a.LatencySamples, b.LatencySamples), nil
 }

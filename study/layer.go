@@ -72,6 +72,8 @@ const (
 	Unrun Cause = "unrun"
 	// NoMemory: what the layer reads takes more memory than the limit.
 	NoMemory Cause = "no_memory"
+	// Unsettled: measurements hold both a gain and none.
+	Unsettled Cause = "unsettled"
 	// NoData: there is no figure of a change of the layer.
 	NoData Cause = "no_data"
 	// NoGain: no change of the layer costs less than the layer as it is.
@@ -82,7 +84,7 @@ const (
 
 // Causes lists all of them.
 func Causes() []Cause {
-	return []Cause{NoZero, Shared, AllZero, NoKernel, NoRoom, Coupled, NoFormat, Excluded, First, Head, Unrun, NoMemory, NoData, NoGain, Spent}
+	return []Cause{NoZero, Shared, AllZero, NoKernel, NoRoom, Coupled, NoFormat, Excluded, First, Head, Unrun, NoMemory, Unsettled, NoData, NoGain, Spent}
 }
 
 // Structure says which weights become zero together.
