@@ -3,6 +3,8 @@ package opmeter
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +37,8 @@ func (c *Compression) Bench(ctx context.Context, o BenchOptions) (*study.Bench, 
 		if err != nil {
 			return nil, err
 		}
-		if changed, err = OpenBytes(base(c.m.g.Path)+"."+c.m.g.Format, a.Data); err != nil {
+		file := base(c.m.g.Path)
+		if changed, err = OpenBytes(strings.TrimSuffix(file, filepath.Ext(file))+"-compressed."+c.m.g.Format, a.Data); err != nil {
 			return nil, err
 		}
 		defer changed.Close()
@@ -114,8 +117,10 @@ func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, thr
 		wait.Go(func() { ps[i], errs[i] = Profile(ctx, m, o) })
 	}
 	wait.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, nil, nil, err
+	for _, err := range errs { // the first says enough where an engine takes neither
+		if err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	a, b := &ps[0].Totals, &ps[1].Totals
 	return a.Latency, b.Latency, compress.Quotient(a.LatencySamples, b.LatencySamples), nil
