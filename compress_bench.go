@@ -3,9 +3,12 @@ package opmeter
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -34,7 +37,8 @@ func (c *Compression) Bench(ctx context.Context, o BenchOptions) (*study.Bench, 
 		if err != nil {
 			return nil, err
 		}
-		if changed, err = OpenBytes(base(c.m.g.Path)+"."+c.m.g.Format, a.Data); err != nil {
+		file := base(c.m.g.Path)
+		if changed, err = OpenBytes(strings.TrimSuffix(file, filepath.Ext(file))+"-compressed."+c.m.g.Format, a.Data); err != nil {
 			return nil, err
 		}
 		defer changed.Close()
@@ -92,8 +96,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 			})
 		})
 	} else {
-		p.Before, p.After, err = c.visits(ctx, changed, e, threads, batch, t)
-		p.Speedup = quotient(p.Before, p.After)
+		p.Before, p.After, p.Speedup, err = c.visits(ctx, changed, e, threads, batch, t)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -107,7 +110,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 }
 
 // visits measures both models with an engine of others, in turns.
-func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, threads, batch int, t time.Duration) (before, after *profile.Metric, err error) {
+func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, threads, batch int, t time.Duration) (before, after, speedup *profile.Metric, err error) {
 	var turns Turns
 	var ps [2]*profile.Profile
 	var errs [2]error
@@ -117,21 +120,11 @@ func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, thr
 		wait.Go(func() { ps[i], errs[i] = Profile(ctx, m, o) })
 	}
 	wait.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, nil, err
+	for _, err := range errs { // the first says enough where an engine takes neither
+		if err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	return ps[0].Totals.Latency, ps[1].Totals.Latency, nil
-}
-
-// quotient is how many times as fast the second is, with the widest interval that those of both allow.
-func quotient(before, after *profile.Metric) *profile.Metric {
-	if before == nil || after == nil || before.Median == nil || after.Median == nil || !(*after.Median > 0) {
-		return nil
-	}
-	out := profile.Value(profile.Measured, *before.Median / *after.Median, "medians of runs in turns")
-	if a, b := before.CI95, after.CI95; a != nil && b != nil && b[0] > 0 && b[1] > 0 {
-		out.Band = &[2]float64{a[0] / b[1], a[1] / b[0]}
-		out.Method += "; band by the ends of both intervals"
-	}
-	return out
+	a, b := &ps[0].Totals, &ps[1].Totals
+	return a.Latency, b.Latency, compress.Quotient(a.LatencySamples, b.LatencySamples), nil
 }

@@ -70,6 +70,10 @@ const (
 	Head Cause = "head"
 	// Unrun: the layer did not run, so that nothing could be measured.
 	Unrun Cause = "unrun"
+	// NoMemory: what the layer reads takes more memory than the limit.
+	NoMemory Cause = "no_memory"
+	// Unsettled: measurements hold both a gain and none.
+	Unsettled Cause = "unsettled"
 	// NoData: there is no figure of a change of the layer.
 	NoData Cause = "no_data"
 	// NoGain: no change of the layer costs less than the layer as it is.
@@ -77,6 +81,11 @@ const (
 	// Spent: what the layer would gain is worth less than what others gain for the same loss.
 	Spent Cause = "spent"
 )
+
+// Causes lists all of them.
+func Causes() []Cause {
+	return []Cause{NoZero, Shared, AllZero, NoKernel, NoRoom, Coupled, NoFormat, Excluded, First, Head, Unrun, NoMemory, Unsettled, NoData, NoGain, Spent}
+}
 
 // Structure says which weights become zero together.
 type Structure string

@@ -37,10 +37,11 @@ type SpeedPoints struct {
 
 // LossPoints is what was found of a loss profile since, like [SpeedPoints].
 type LossPoints struct {
-	Name   string          `json:"name"`
-	Base   *profile.Metric `json:"base,omitzero"`
-	Points []LossPoint     `json:"points,omitzero"`
-	Done   bool            `json:"done,omitzero"`
+	Name     string          `json:"name"`
+	Base     *profile.Metric `json:"base,omitzero"`
+	Energies []Energy        `json:"energies,omitzero"`
+	Points   []LossPoint     `json:"points,omitzero"`
+	Done     bool            `json:"done,omitzero"`
 }
 
 // BenchPoints is what was found of a comparison since. A point of the same engine, threads and batch takes the place
@@ -106,11 +107,11 @@ func (s *state) apply(r *stored) error {
 		s.Speeds = put(s.Speeds, &p, func(x *Speed) string { return x.Name })
 		s.addSpeed(&p, r.Speed.Points)
 	case r.Loss != nil:
-		if err := errors.Join(named(r.Loss.Name), s.checkLoss(r.Loss.Points), figures(r.Loss.Base)); err != nil {
+		if err := errors.Join(named(r.Loss.Name), s.checkLoss(r.Loss.Points), s.checkEnergies(r.Loss.Energies), figures(r.Loss.Base)); err != nil {
 			return err
 		}
 		p := *r.Loss
-		p.Points = nil
+		p.Points, p.Energies = nil, slices.Clone(p.Energies)
 		s.losses[p.Name] = map[key]int{}
 		s.Losses = put(s.Losses, &p, func(x *Loss) string { return x.Name })
 		s.addLoss(&p, r.Loss.Points)
@@ -158,11 +159,18 @@ func (s *state) add(r *stored) error {
 		if p == nil {
 			return fmt.Errorf("points of a loss profile %q that was not begun", a.Name)
 		}
-		if err := errors.Join(s.checkLoss(a.Points), figures(a.Base)); err != nil {
+		if err := errors.Join(s.checkLoss(a.Points), s.checkEnergies(a.Energies), figures(a.Base)); err != nil {
 			return err
 		}
 		if a.Base != nil {
 			p.Base = a.Base
+		}
+		for _, e := range a.Energies {
+			if i := slices.IndexFunc(p.Energies, func(x Energy) bool { return x.Layer == e.Layer }); i >= 0 {
+				p.Energies[i] = e
+			} else {
+				p.Energies = append(p.Energies, e)
+			}
 		}
 		s.addLoss(p, a.Points)
 		p.Done = p.Done || a.Done
@@ -294,6 +302,25 @@ func (s *state) checkLoss(points []LossPoint) error {
 	for _, p := range points {
 		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Value)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkEnergies wants a mean for each column of each group, as scores need them.
+func (s *state) checkEnergies(all []Energy) error {
+	for _, e := range all {
+		if err := s.layer(e.Layer); err != nil {
+			return err
+		}
+		l := &s.Layers[e.Layer]
+		if want := l.Cols * max(l.Groups, 1); len(e.Means) != want || want == 0 {
+			return fmt.Errorf("layer %d: %d energies, %d are expected", e.Layer, len(e.Means), want)
+		}
+		for _, x := range e.Means {
+			if !(x >= 0) {
+				return fmt.Errorf("layer %d: an energy of %v", e.Layer, x)
+			}
 		}
 	}
 	return nil

@@ -99,6 +99,9 @@ const (
 	OneShot Method = "one_shot"
 )
 
+// Methods lists all of them, cheapest first.
+func Methods() []Method { return []Method{Approximated, Magnitude, OutputError, EndToEnd, OneShot} }
+
 // LossSettings say how losses were found.
 type LossSettings struct {
 	Name   string `json:"name"`
@@ -133,7 +136,27 @@ type Loss struct {
 	Base *profile.Metric `json:"base,omitzero"`
 	// Points are by layer and change.
 	Points []LossPoint `json:"points,omitzero"`
-	Done   bool        `json:"done,omitzero"`
+	// Energies are by what weights go where they are chosen by error on the data. Layers that have none, and all of other choices,
+	// have theirs chosen by magnitude.
+	Energies []Energy `json:"energies,omitzero"`
+	Done     bool     `json:"done,omitzero"`
+}
+
+// Energy is that of what a layer reads: the mean of the squares of each column of each group, group by group. The least squares of
+// weights times these go first.
+type Energy struct {
+	Layer int       `json:"layer"`
+	Means []float32 `json:"means"`
+}
+
+// Energy finds that of a layer, nil where there is none.
+func (l *Loss) Energy(layer int) []float32 {
+	for i := range l.Energies {
+		if l.Energies[i].Layer == layer {
+			return l.Energies[i].Means
+		}
+	}
+	return nil
 }
 
 // LossPoint is the loss of one layer with one change.

@@ -39,6 +39,7 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 			integers = append(integers, j.Layers[x.Layer])
 		}
 	}
+	j.chosen(p, changes, c.layers)
 	var ranges map[string]rewrite.Range
 	for name, r := range p.Ranges {
 		if ranges == nil {
@@ -65,6 +66,26 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 	return c, err
 }
 
+// chosen makes the weights of layers whose profile of loss chose them by error on the data, as it did: of others the magnitude counts.
+func (j *Job) chosen(p *study.Plan, changes []rewrite.Change, at []int) {
+	lo := j.Study().Loss(p.Loss)
+	if lo == nil {
+		return
+	}
+	for i := range changes {
+		x := &changes[i]
+		means := lo.Energy(at[i])
+		if x.Structure == study.Dense || means == nil || lo.Method == study.OneShot && x.Structure == study.Unstructured { // whose rule is its own
+			continue
+		}
+		mat := x.Layer.Read(nil)
+		if order, cause := mask.New(x.Layer, loss.Scores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
+			order.Zero(mat, x.Level)
+			x.Matrix = mat
+		}
+	}
+}
+
 // correct finds weights that make up for pruned ones, of layers that are pruned and nothing else. gains are the errors of these layers' outputs
 // before and after, by layer.
 func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o *LossOptions) (gains map[int][2]float64, err error) {
@@ -72,6 +93,10 @@ func (j *Job) correct(ctx context.Context, changes []rewrite.Change, at []int, o
 	for i := range changes {
 		x := &changes[i]
 		if x.Structure == study.Dense || x.Structure == study.Channel || x.Structure == study.Filter || x.Format != study.Same {
+			continue
+		}
+		if x.Matrix != nil {
+			mats[at[i]] = x.Matrix
 			continue
 		}
 		mat := x.Layer.Read(nil)

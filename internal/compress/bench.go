@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/speed"
 	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -34,7 +35,7 @@ func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 		if high, ok := upper(p.Speedup); ok && high <= 1 {
 			p.Cause = study.NoGain
 		} else if low, ok := lower(p.Speedup); ok && low <= 1 {
-			p.Cause = study.NoKernel
+			p.Cause = study.Unsettled
 		}
 	}
 	if b := j.Study().Bench(name); b == nil || b.SHA256 != sha256 {
@@ -86,4 +87,27 @@ func (j *Job) Has(name, sha256, engine string, threads, batch int) bool {
 		}
 	}
 	return false
+}
+
+// pairs of parts of runs in turns: as many as an interval of their median needs to be narrow, and few enough that each has
+// several turns of both.
+const pairs = 16
+
+// Quotient is how many times as fast the second is, of times of runs that took turns, in order: parts that were measured at the same
+// time are compared, so that what slows the machine down meets both. It is nil where there are too few runs for that.
+func Quotient(before, after []float64) *profile.Metric {
+	n := min(pairs, len(before), len(after))
+	if n < pairs/2 {
+		return nil
+	}
+	ratios := make([]float64, n)
+	for i := range ratios {
+		part := func(s []float64) float64 { return stats.Median(s[i*len(s)/n : (i+1)*len(s)/n]) }
+		b := part(after)
+		if !(b > 0) {
+			return nil
+		}
+		ratios[i] = part(before) / b
+	}
+	return profile.Summarize(profile.Measured, ratios, "pairs of parts of runs in turns")
 }

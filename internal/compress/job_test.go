@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/compress/loss"
+	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/testing/material"
@@ -134,5 +138,63 @@ func TestWhole(t *testing.T) {
 	}
 	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Speedup: new(1000.)}}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("a thousand times as fast: %v", err)
+	}
+}
+
+// TestChosenByError looks whether a plan's model has the weights that the loss is of, where error on the data chose them, also of a study
+// that was opened again.
+func TestChosenByError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.study")
+	j := opened(t, "autoencoder.yaml", path)
+	l := LossOptions{Choice: loss.ByError, Changes: []study.Change{{Structure: study.Unstructured, Level: .5}}, Data: &Data{}}
+	lo, err := j.Loss(t.Context(), l)
+	if err != nil || len(lo.Energies) != len(j.Layers) {
+		t.Fatalf("%v: %d energies of %d layers", err, len(lo.Energies), len(j.Layers))
+	}
+	if _, err := j.Plan(t.Context(), PlanOptions{Goal: study.Goal{Sparsity: new(.1)}, Unrun: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = opened(t, "autoencoder.yaml", path)
+	p, err := j.plan("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := j.Apply(t.Context(), "", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]*weights.Layer{}
+	for _, x := range weights.Find(a.Graph, j.shape) {
+		by[x.ID] = x
+	}
+	changed, other := 0, 0
+	for _, c := range p.Choices {
+		if c.Change.IsZero() {
+			continue
+		}
+		x := j.Layers[c.Layer]
+		want, large := x.Read(nil), make([]float32, x.Rows*x.Cols)
+		order, _ := mask.New(x, loss.Scores(want, x.Rows, x.Cols, j.Study().Loss(p.Loss).Energy(c.Layer)), c.Change.Structure)
+		for i, v := range want {
+			large[i] = max(v, -v)
+		}
+		plain, _ := mask.New(x, large, c.Change.Structure)
+		large = slices.Clone(want)
+		order.Zero(want, c.Change.Level)
+		plain.Zero(large, c.Change.Level)
+		got := by[x.ID].Read(nil)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: other weights than those of the profile", x.Name)
+		}
+		if !slices.Equal(got, large) {
+			other++
+		}
+		changed++
+	}
+	if changed == 0 || other == 0 {
+		t.Errorf("%d layers changed, %d of them otherwise than by magnitude", changed, other)
 	}
 }

@@ -190,7 +190,7 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 	add := &study.LossPoints{Name: p.Name}
 	last := time.Now()
 	flush := func() error {
-		if len(add.Points) == 0 {
+		if len(add.Points)+len(add.Energies) == 0 {
 			return nil
 		}
 		err := j.File.Append(study.Record{LossPoints: add})
@@ -201,6 +201,10 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		Model: j.m, Layers: j.Layers, Data: o.Data.used, Settings: p.LossSettings, Threads: o.Threads, Seed: o.Seed, Ranges: o.Ranges,
 		Command: o.Command, CommandTime: o.CommandTime, Shapes: j.shape,
 		Skip: func(layer int, c study.Change) bool { return have[place{layer, c}] },
+		Energy: func(layer int, means []float32) error {
+			add.Energies = append(add.Energies, study.Energy{Layer: layer, Means: means})
+			return nil
+		},
 		Point: func(x study.LossPoint) error {
 			finite(&x)
 			add.Points = append(add.Points, x)

@@ -2,6 +2,7 @@ package loss
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -111,6 +112,9 @@ func captures(n *graph.Node) bool {
 	return false
 }
 
+// errMemory ends a pass that keeps more than the limit.
+var errMemory = errors.New("more is kept than the limit of memory")
+
 // alone finds the points of a layer by running its operators alone with each change.
 func (j *Job) alone(ctx context.Context, layer int) error {
 	l, cs := j.Layers[layer], j.wanted(layer)
@@ -129,19 +133,24 @@ func (j *Job) alone(ctx context.Context, layer int) error {
 			bytes += len(t.Data)
 		}
 		if bytes > j.limit() {
-			return fmt.Errorf("%s: its inputs take more than %d MiB, the limit of memory; fewer samples can be asked for", l.Name, j.limit()>>20)
+			return errMemory
 		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errMemory):
+		return j.causes(layer, cs, study.NoMemory)
+	case err != nil:
 		return err
-	}
-	if unrun {
+	case unrun:
 		return j.causes(layer, cs, study.Unrun)
 	}
 	base, err := j.outputsOf(ctx, only, kept)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
-		return err
+		return j.causes(layer, cs, study.Unrun)
 	}
 	w := l.Read(nil)
 	scores := scoresOf(w, l.Rows, nil, false) // its inputs' energy is not known
@@ -152,8 +161,12 @@ func (j *Job) alone(ctx context.Context, layer int) error {
 			orders[c.Structure], p.Cause = mask.New(l, scores, c.Structure)
 		}
 		if p.Cause == "" {
-			if err := j.aloneWith(ctx, &p, only, kept, base, w, orders[c.Structure]); err != nil {
-				return err
+			err := j.aloneWith(ctx, &p, only, kept, base, w, orders[c.Structure])
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				p.Cause = study.Unrun
 			}
 		}
 		if err := j.Point(p); err != nil {

@@ -159,6 +159,52 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A layer or a change that cannot be handled has a cause, and keeps nothing else from being found.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	other := func(l *weights.Layer) { l.Const = l.Const.Clone() }
+	for _, tt := range []struct {
+		name   string
+		method study.Method
+		limit  int
+		spoil  func(l *weights.Layer)
+		cs     []study.Change
+		want   study.Cause
+	}{
+		{"weights of another model", study.OutputError, 0, other, []study.Change{{Format: study.Weight8}}, study.Unrun},
+		{"end to end", study.EndToEnd, 0, other, nil, study.Unrun},
+		{"inputs above the limit", study.OutputError, 1000, func(l *weights.Layer) { l.Mixed = true }, nil, study.NoMemory},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := network(6)
+			s := b.data(t, 4)
+			ls := weights.Find(b.m, nil)
+			bad := *ls[1]
+			tt.spoil(&bad)
+			ls[1] = &bad
+			cs := tt.cs
+			if cs == nil {
+				cs = changes([]study.Structure{study.Unstructured}, 0.5)
+			}
+			j := &Job{Model: b.m, Layers: ls, Data: s, MaxBytes: tt.limit, Settings: study.LossSettings{Method: tt.method, Changes: cs}}
+			found := 0
+			j.Point = func(p study.LossPoint) error {
+				switch {
+				case p.Layer == 1 && p.Cause != tt.want:
+					t.Errorf("%+v, want the cause %q", p, tt.want)
+				case p.Value != nil:
+					found++
+				}
+				return nil
+			}
+			if _, err := j.Run(context.Background()); err != nil || found == 0 {
+				t.Errorf("%d figures of other layers, %v", found, err)
+			}
+		})
+	}
+}
+
 // Methods that look at weights or sizes give the values of the rules that they name.
 func TestNamedMethods(t *testing.T) {
 	t.Parallel()

@@ -160,14 +160,15 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 		bytes := 0
 		_, ids, err := rewrite.Suffix(j.Model, l.Nodes)
 		if err != nil {
-			return nil, 0, err
-		}
-		for _, c := range farthest(cs) {
-			more, err := j.reads(l, c)
-			if err != nil {
+			if err := j.causes(i, cs, study.Unrun); err != nil {
 				return nil, 0, err
 			}
-			ids = append(ids, more...)
+			continue
+		}
+		for _, c := range farthest(cs) {
+			if more, err := j.reads(l, c); err == nil { // else it fails when it is tried, and has its cause then
+				ids = append(ids, more...)
+			}
 		}
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
@@ -242,8 +243,13 @@ func (j *Job) energies(ctx context.Context, trials []*trial) (map[int]*moments, 
 		return nil, err
 	}
 	for _, u := range us {
-		if u.failed == nil {
-			out[u.layers[0].index] = u.m
+		if u.failed != nil {
+			continue
+		}
+		at := u.layers[0].index
+		out[at] = u.m
+		if err := j.energy(at, u.m); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -305,8 +311,12 @@ func (j *Job) some(ctx context.Context, trials []*trial, runs int, c *comparison
 					a = waiting[at]
 				}
 				at++
-				if err := j.try(ctx, a, kept, lo, hi, energy[t.layer]); err != nil {
-					return err
+				err := j.try(ctx, a, kept, lo, hi, energy[t.layer])
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if err != nil { // of this change: the others go on
+					a.cause, a.model, a.whole = study.Unrun, nil, nil
 				}
 				if p < parts-1 {
 					continue
@@ -367,7 +377,6 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 	if a.cause != "" {
 		return nil
 	}
-	l := j.Layers[a.trial.layer]
 	if a.model == nil {
 		if err := j.make(a, energy); err != nil || a.cause != "" {
 			return err
@@ -393,7 +402,7 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 	}
 	s, err := engine.New(a.model, ins, whole(j.Threads))
 	if err != nil {
-		return fmt.Errorf("layer %q: %w", l.Name, err)
+		return err
 	}
 	defer s.Close()
 	keeps := stateful(a.model)
@@ -406,7 +415,7 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 			return err
 		}
 		if err := s.Run(ctx); err != nil {
-			return fmt.Errorf("layer %q, sample %d: %w", l.Name, (lo+run)*j.Data.Batch+1, err)
+			return err
 		}
 		if err := a.result.add(lo+run, copied(s, a.model.Main())); err != nil {
 			return err
@@ -452,7 +461,7 @@ func (j *Job) finish(ctx context.Context, a *attempt) error {
 	if a.cause == "" {
 		var err error
 		if p.Value, p.More, err = a.result.metric(ctx); err != nil {
-			return err
+			return fmt.Errorf("layer %q: %w", j.Layers[p.Layer].Name, err)
 		}
 		if p.Value == nil {
 			p.Cause = study.Unrun

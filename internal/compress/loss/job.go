@@ -47,6 +47,9 @@ type Job struct {
 	CommandTime time.Duration
 	// Skip leaves out points that are there already; nil for none.
 	Skip func(layer int, c study.Change) bool
+	// Energy gets by what the weights of a layer go where they are chosen by error, before the layer's points: see [Scores]. A layer of
+	// which it gets nothing has its weights chosen by magnitude. May be nil.
+	Energy func(layer int, means []float32) error
 	// Point gets each point when it is found. An error ends the job.
 	Point func(p study.LossPoint) error
 	// Progress is told how far the job is, of 1; may be nil.

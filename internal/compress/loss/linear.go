@@ -101,7 +101,7 @@ func productsOf(m *graph.Model, l *weights.Layer) ([]*product, bool) {
 			return id(i)
 		}
 		p := &product{operand: o, node: n, layer: l, data: id(o.data), scale: optional(o.scale), zero: optional(o.zero), bias: optional(o.bias)}
-		if p.data < 0 || !p.fits(g) {
+		if p.data < 0 || !p.fits(g) || len(out) > 0 && (p.kind == table) != (out[0].kind == table) {
 			return nil, false
 		}
 		out = append(out, p)

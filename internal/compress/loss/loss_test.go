@@ -295,6 +295,8 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 					t.Fatal("no layers")
 				}
 				j := &Job{Model: b.m, Layers: ls, Data: s, Settings: study.LossSettings{Method: study.OutputError, Choice: choice, Changes: changes(pruned, 0, 0.05, 0.3, 0.5, 0.8, 0.99, 1)}, Threads: 2}
+				energy := map[int][]float32{}
+				j.Energy = func(layer int, means []float32) error { energy[layer] = means; return nil }
 				got := points(t, j)
 				base := outputsBy(t, b.m, s)
 				l := ls[0]
@@ -302,6 +304,16 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 					t.Fatalf("in closed form: %t, want %t", ok, !tt.alone)
 				}
 				scores := scoresFor(t, b.m, l, s, choice == ByError && !tt.alone)
+				if means := energy[0]; (means != nil) != (choice == ByError && !tt.alone) {
+					t.Errorf("energies: %v", means)
+				} else if means != nil {
+					for k, v := range Scores(l.Read(nil), l.Rows, l.Cols, means) {
+						if math.Abs(float64(v-scores[k])) > 1e-4*float64(scores[k]) { // sums in another order, of single numbers
+							t.Errorf("score %d: %v, want %v", k, v, scores[k])
+							break
+						}
+					}
+				}
 				for c, p := range got {
 					order, why := mask.New(l, scores, c.Structure)
 					if why != p.Cause {

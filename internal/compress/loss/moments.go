@@ -1,6 +1,7 @@
 package loss
 
 import (
+	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel"
@@ -316,6 +317,19 @@ func (m *moments) diagonal() []float64 {
 	for _, e := range m.energy {
 		for i, v := range e {
 			out[i] += float64(v)
+		}
+	}
+	return out
+}
+
+// means are those of the squares of columns, of all groups; nil where one is no number.
+func (m *moments) means() []float32 {
+	diag := m.diagonal()
+	out := make([]float32, len(diag))
+	for i, v := range diag {
+		out[i] = float32(v / float64(max(m.n, 1)))
+		if x := float64(out[i]); math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil
 		}
 	}
 	return out

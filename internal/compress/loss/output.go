@@ -354,13 +354,34 @@ func scoresOf(w []float32, rows int, m *moments, byError bool) []float32 {
 		}
 		return out
 	}
-	diag := m.diagonal()
-	outs := rows / m.groups
+	means := m.means()
+	if means == nil {
+		return scoresOf(w, rows, nil, false)
+	}
+	return Scores(w, rows, m.cols, means)
+}
+
+// Scores are by which weights of a matrix go where they are chosen by error on the data: squares times means of squares of the inputs, which
+// [Job].Energy gives.
+func Scores(w []float32, rows, cols int, means []float32) []float32 {
+	out := make([]float32, len(w))
+	outs := rows / (len(means) / cols)
 	for i, v := range w {
-		r, c := i/m.cols, i%m.cols
-		out[i] = float32(float64(v) * float64(v) * diag[r/outs*m.cols+c] / float64(max(m.n, 1)))
+		r, c := i/cols, i%cols
+		out[i] = float32(float64(v) * float64(v) * float64(means[r/outs*cols+c]))
 	}
 	return out
+}
+
+// energy tells by what the weights of a layer are chosen, where that is error on the data.
+func (j *Job) energy(layer int, m *moments) error {
+	if j.Energy == nil || j.Settings.Choice != ByError || m == nil {
+		return nil
+	}
+	if means := m.means(); means != nil {
+		return j.Energy(layer, means)
+	}
+	return nil
 }
 
 // curves finds all points of a layer.
@@ -379,6 +400,9 @@ func (j *Job) curves(ctx context.Context, u *unit, l *member) error {
 			p.Cause = study.Unrun
 		}
 		return j.Point(p)
+	}
+	if err := j.energy(l.index, u.m); err != nil {
+		return err
 	}
 	scores := j.scores(w, l.layer.Rows, u.m)
 	for _, s := range structures(cs) {

@@ -89,7 +89,7 @@ func (j *Job) stored(u *unit, l *member, x *matrix, order *mask.Order, c study.C
 	}
 	q, why, err := j.changed(l.layer, mat, c.Format)
 	if err != nil {
-		return err
+		why = study.Unrun
 	}
 	if c.Format == study.Int8 && why == "" && l.products[0].kind != table {
 		l.waiting = append(l.waiting, waiting{c, x.w, q, base})
@@ -155,12 +155,14 @@ func (j *Job) integers(ctx context.Context, us []*unit) error {
 			errs[i][k] = make([]float64, min(n, slots))
 		}
 	}
+	failed := make([]bool, len(some))
 	err = pass(ctx, j.Model, j.Data, taps, j.Threads, func(run int, v values) error {
 		for i, l := range some {
 			for k, w := range l.waiting {
 				e, err := j.coded(l, &w, hs, v, &s)
 				if err != nil {
-					return err
+					failed[i] = true
+					break
 				}
 				errs[i][k][slotOf(run, n)] += e
 			}
@@ -174,7 +176,7 @@ func (j *Job) integers(ctx context.Context, us []*unit) error {
 	for i, l := range some {
 		for k, w := range l.waiting {
 			p := study.LossPoint{Layer: l.index, Change: w.change}
-			if w.squares > 0 {
+			if w.squares > 0 && !failed[i] {
 				e := errs[i][k]
 				v := sum(e) / w.squares
 				lo, hi := resampled(len(e), j.Seed, func(times []float32) float64 {

@@ -57,6 +57,47 @@ func TestStudyTypes(t *testing.T) {
 	}
 }
 
+// TestStudyWords looks for words for all codes of a study.
+func TestStudyWords(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../web/src/study/words.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		codes []string
+	}{
+		{"causes", texts(study.Causes())},
+		{"structures", texts(study.Structures())},
+		{"formats", texts(study.Formats())},
+		{"methods", texts(study.Methods())},
+	} {
+		body := regexp.MustCompile(`(?s)const ` + tt.name + `: Record<string, string> = \{(.*?)\};`).FindSubmatch(text)
+		if body == nil {
+			t.Errorf("no list of %s", tt.name)
+			continue
+		}
+		var got []string
+		for _, m := range regexp.MustCompile(`(?:^|[\s,])"?([\w:]+)"?: "`).FindAllSubmatch(body[1], -1) {
+			got = append(got, string(m[1]))
+		}
+		slices.Sort(got)
+		slices.Sort(tt.codes)
+		if !slices.Equal(got, tt.codes) {
+			t.Errorf("%s: the page has words for %v, codes are %v", tt.name, got, tt.codes)
+		}
+	}
+}
+
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
+}
+
 // TestWriteStudy looks for what a page needs, and for text of a model that would end a script.
 func TestWriteStudy(t *testing.T) {
 	t.Parallel()

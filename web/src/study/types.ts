@@ -82,7 +82,13 @@ export interface Loss {
   created: string;
   base?: Metric;
   points?: LossPoint[];
+  energies?: Energy[];
   done?: boolean;
+}
+
+export interface Energy {
+  layer: number;
+  means: number[];
 }
 
 export interface Choice {

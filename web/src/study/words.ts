@@ -14,6 +14,11 @@ const causes: Record<string, string> = {
   first: "the first layer stays as it is",
   head: "it makes an output of the model",
   unrun: "it did not run",
+  no_memory: "what it reads takes more memory than the limit: take fewer samples",
+  unsettled: "as fast as before, within the interval",
+  no_data: "nothing was measured of it",
+  no_gain: "no change of it costs less",
+  spent: "no loss is left for it: others gain more",
 };
 
 /** cause says why something is not so. */
