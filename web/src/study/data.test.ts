@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Metric } from "../data/profile";
-import { curves, grouped, key, optimisable, ratio, rows } from "./data";
+import { curves, grouped, key, optimisable, ratio, refusals, rows } from "./data";
 import type { Layer, Loss, Plan, Speed, Study } from "./types";
 
 const of = (v: number): Metric => ({ kind: "measured", median: v });
@@ -52,6 +52,11 @@ describe("a study", () => {
     expect(c[0].points.map((p) => p.change.level)).toEqual([0.5, 0.9]);
     expect(ratio({ layer: 0, change: {} }, 3)).toBeUndefined();
     expect(key({ level: 0.5, structure: "2:4" })).not.toBe(key({ level: 0.5, structure: "4x1" }));
+  });
+  test("what gains nothing says at which levels", () => {
+    expect(refusals(speed.points, 2)).toEqual(["single weights at 90 %: no kernel gains from this here"]);
+    expect(refusals(speed.points, 0)).toEqual([]);
+    expect(refusals([{ layer: 0, change: { format: "float16" }, cause: "no_kernel" }], 0)).toEqual(["float16 weights: no kernel gains from this here"]);
   });
   test("operators add up", () => {
     expect(grouped([{ name: "a", value: 1, layer: 0 }, { name: "b", value: 2, layer: 2 }, { name: "c", value: 4, layer: 1 }], study)).toEqual([

@@ -1,6 +1,6 @@
 // What the views of a study look up and compute.
 import { best } from "../figures/quantities";
-import { cause, change as changeText, limit } from "./words";
+import { cause, change as changeText, format, level, limit, structure } from "./words";
 import type { Change, Layer, Loss, LossPoint, Plan, Speed, SpeedPoint, Study } from "./types";
 
 /** key tells changes apart. */
@@ -111,7 +111,7 @@ export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefi
 function verdict(r: Row, speed: Speed | undefined, why: string | undefined, points: SpeedPoint[] | undefined): string {
   if (r.layer.fixed) return `Stays: ${cause(r.layer.fixed)}.`;
   if (r.chosen && (r.chosen.structure || r.chosen.format)) {
-    const gain = r.dense && r.after ? `, ${(r.dense / r.after).toFixed(1)} times as fast` : "";
+    const gain = r.dense && r.after && r.after < worth * r.dense ? `, ${(r.dense / r.after).toFixed(1)} times as fast` : "";
     return `${changeText(r.chosen)}${gain}.`.replace(/^./, (c) => c.toUpperCase());
   }
   if (why) return `Stays: ${cause(why)}.`;
@@ -123,6 +123,21 @@ function verdict(r: Row, speed: Speed | undefined, why: string | undefined, poin
   if (r.fastestRatio !== undefined) return `Up to ${(1 / r.fastestRatio).toFixed(1)} times as fast.`;
   const causes = [...new Set((points ?? []).map((p) => p.cause).filter(Boolean))];
   return causes.length > 0 ? `${cause(causes[0])}.`.replace(/^./, (c) => c.toUpperCase()) : "";
+}
+
+/** refusals says why a layer's changes gain nothing, and at which levels. */
+export function refusals(points: SpeedPoint[] | undefined, layer: number): string[] {
+  const levels = new Map<string, number[]>();
+  for (const p of points ?? []) {
+    if (p.layer !== layer || !p.cause) continue;
+    const what = [p.change.structure ? structure(p.change.structure) : "", format(p.change.format)].filter(Boolean).join(", ");
+    const k = `${what}|${cause(p.cause)}`;
+    levels.set(k, [...(levels.get(k) ?? []), ...(p.change.structure ? [p.change.level ?? 0] : [])]);
+  }
+  return [...levels].map(([k, list]) => {
+    const [what, why] = k.split("|");
+    return `${what}${list.length > 0 ? ` at ${list.toSorted((a, b) => a - b).map(level).join(", ")}` : ""}: ${why}`;
+  });
 }
 
 /** Optimisable says how much of the time can be made less. */

@@ -52,6 +52,7 @@ export interface Speed {
   batch?: number;
   threads?: number;
   kernel_set?: string;
+  shapes?: string;
   changes: Change[];
   counted?: boolean;
   created: string;
@@ -74,6 +75,11 @@ export interface Loss {
   method: string;
   metric: string;
   higher?: boolean;
+  labels?: string;
+  mean?: number[];
+  std?: number[];
+  seed?: number;
+  shapes?: string;
   data?: string;
   samples?: number;
   random?: boolean;
@@ -141,6 +147,7 @@ export interface Plan {
   speed: string;
   loss: string;
   compat?: string;
+  ranges?: Record<string, [number, number]>;
   choices: Choice[];
   predicted: Outcome;
   measured?: Outcome;
@@ -164,6 +171,7 @@ export interface BenchPoint {
 
 export interface Bench {
   name: string;
+  sha256?: string;
   created: string;
   points?: BenchPoint[];
 }
