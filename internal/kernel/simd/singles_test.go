@@ -37,6 +37,9 @@ func TestSingles(t *testing.T) {
 					return math.Max(x, -200) / (1 + math.Exp(-2*0.7978845608028654*x*(1+0.044715*x*x)))
 				}, 3, 1e-7},
 			} {
+				if f.name == "hardswish" && simd.CurveKernels() == nil {
+					continue // has no function that takes plain Go in their place
+				}
 				worst := 0.0
 				for range 5000 {
 					src := make([]float32, r.IntN(70))
