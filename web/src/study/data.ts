@@ -8,6 +8,11 @@ export function key(c: Change): string {
   return `${c.structure ?? ""} ${c.level ?? 0} ${c.format ?? ""}`;
 }
 
+/** distinct lists the changes of points, each once. */
+export function distinct(points: { change: Change }[] | undefined): Change[] {
+  return [...new Map((points ?? []).map((p) => [key(p.change), p.change])).values()];
+}
+
 /** Curve is one kind of change at rising levels. */
 export interface Curve<P> {
   structure: string;

@@ -99,3 +99,10 @@ const limits: Record<string, string> = { compute: "limited by computing", memory
 export function limit(code: string | undefined): string {
   return code ? (limits[code] ?? code) : "";
 }
+
+const costs: Record<string, string> = { time: "time", energy: "energy", ram: "RAM", flash: "flash", macs: "MACs", size: "size" };
+
+/** cost names what a plan makes small. */
+export function cost(code: string | undefined): string {
+  return costs[code ?? "time"] ?? code ?? "";
+}
