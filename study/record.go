@@ -32,6 +32,7 @@ type SpeedPoints struct {
 	Latency *profile.Metric `json:"latency_s,omitzero"`
 	Layers  []LayerTime     `json:"layers,omitzero"`
 	Points  []SpeedPoint    `json:"points,omitzero"`
+	Mixed   []Mixed         `json:"mixed,omitzero"` // come last
 	Done    bool            `json:"done,omitzero"`
 }
 
@@ -98,11 +99,11 @@ func (s *state) apply(r *stored) error {
 	case r.Opened != nil:
 		s.owner = r.Opened.PID
 	case r.Speed != nil:
-		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), figures(r.Speed.Latency)); err != nil {
+		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), s.checkMixed(r.Speed.Mixed), figures(r.Speed.Latency)); err != nil {
 			return err
 		}
 		p := *r.Speed
-		p.Points, p.Layers = nil, slices.Clone(p.Layers)
+		p.Points, p.Layers, p.Mixed = nil, slices.Clone(p.Layers), slices.Clone(p.Mixed)
 		s.speeds[p.Name] = map[key]int{}
 		s.Speeds = put(s.Speeds, &p, func(x *Speed) string { return x.Name })
 		s.addSpeed(&p, r.Speed.Points)
@@ -142,7 +143,7 @@ func (s *state) add(r *stored) error {
 		if p == nil {
 			return fmt.Errorf("points of a performance profile %q that was not begun", a.Name)
 		}
-		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), figures(a.Latency)); err != nil {
+		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), s.checkMixed(a.Mixed), figures(a.Latency)); err != nil {
 			return err
 		}
 		if a.Latency != nil {
@@ -152,6 +153,7 @@ func (s *state) add(r *stored) error {
 			p.Layers = slices.Clone(a.Layers)
 		}
 		s.addSpeed(p, a.Points)
+		p.Mixed = append(p.Mixed, a.Mixed...)
 		p.Done = p.Done || a.Done
 	case r.LossPoints != nil:
 		a := r.LossPoints
@@ -292,6 +294,23 @@ func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 	}
 	for _, p := range points {
 		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) checkMixed(all []Mixed) error {
+	for _, m := range all {
+		if len(m.Changes) > len(s.Layers) {
+			return fmt.Errorf("a mixed model changes %d layers of %d", len(m.Changes), len(s.Layers))
+		}
+		for _, c := range m.Changes {
+			if err := c.Validate(); err != nil {
+				return err
+			}
+		}
+		if err := figures(m.Ratio); err != nil {
 			return err
 		}
 	}

@@ -50,8 +50,18 @@ type Speed struct {
 	Layers []LayerTime `json:"layers,omitzero"`
 	// Points are what was measured of the changed layers.
 	Points []SpeedPoint `json:"points,omitzero"`
+	// Mixed are models whose layers have different changes: they tell how well the times of layers add up to that of a model.
+	Mixed []Mixed `json:"mixed,omitzero"`
 	// Done says that every change was measured.
 	Done bool `json:"done,omitzero"`
+}
+
+// Mixed is a model whose layers have different changes.
+type Mixed struct {
+	// Changes are by layer.
+	Changes []Change `json:"changes"`
+	// Ratio is the time of the whole model by that of the unchanged one, both of the same turns; nil where it does not run.
+	Ratio *profile.Metric `json:"ratio,omitzero"`
 }
 
 // LayerTime is the time of an unchanged layer.

@@ -24,6 +24,8 @@ type Options struct {
 	// WithoutStructures and WithoutFormats leave changes out.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
+	// Only are the changes of a performance profile that may be chosen, nil for all and the levels between them.
+	Only []study.Change
 	// Upper has bounds on the loss hold for the upper end of the interval of the plan's loss.
 	// Drops of layers are taken as independent for that; ends of other losses are added up, since
 	// they come from the same samples and may all lie on one side.
@@ -59,6 +61,8 @@ type problem struct {
 	// fixed is the cost of the model outside of its layers.
 	fixed  float64
 	curves []Curve
+	// sums says how times of layers add up.
+	sums model
 	// width is the one that upper ends of drops are made additive with.
 	width float64
 	// few is how many plans are looked through one by one.
@@ -89,6 +93,10 @@ func newProblem(o Options) (*problem, error) {
 	}
 	if p.timed() && o.Speed == nil {
 		return nil, fmt.Errorf("a plan for %s needs a performance profile", p.kind)
+	}
+	p.sums = model{gain: 1}
+	if p.here() {
+		p.sums = p.model()
 	}
 	p.curves = make([]Curve, len(o.Layers))
 	for i := range o.Layers {
@@ -136,6 +144,9 @@ func kindOf(o *Options) (string, error) {
 	}
 	return kind, nil
 }
+
+// here says whether there is a performance profile of times that were measured.
+func (p *problem) here() bool { return p.Speed != nil && p.Speed.Target == "host" && !p.Speed.Counted }
 
 // timed says whether costs come from the performance profile.
 func (p *problem) timed() bool { return p.kind == Time && p.Costs == nil }
@@ -290,13 +301,11 @@ func (p *problem) losses(i int) map[group]known {
 	return out
 }
 
-// timedPoints are those of which both time and loss are known, at the levels of either between
-// the first and the last of both.
-func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
-	ratios := map[group]known{}
+// ratios are the times of a changed layer by the unchanged one, by group and level.
+func (p *problem) ratios(layer int, base float64) map[group]known {
+	out := map[group]known{}
 	for _, x := range p.Speed.Points {
-		g := group{x.Change.Structure, x.Change.Format}
-		if x.Layer != c.Layer || !p.allowed(g) {
+		if x.Layer != layer || p.Only != nil && !slices.Contains(p.Only, x.Change) {
 			continue
 		}
 		r, ok := spread(x.Ratio)
@@ -304,12 +313,30 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
 			r, ok = v.times(1/base), true
 		}
 		if ok {
-			k := ratios[g]
-			k.add(x.Change.Level, p.Correct.ratio(r))
-			ratios[g] = k
+			g := group{x.Change.Structure, x.Change.Format}
+			k := out[g]
+			k.add(x.Change.Level, p.corrected(r))
+			out[g] = k
 		}
 	}
+	return out
+}
+
+// corrected is the time of a layer by the unchanged one as it is among others, and by what earlier plans did.
+func (p *problem) corrected(r interval) interval {
+	c := p.Correct
+	c.Gain = or1(c.Gain) * p.sums.gain
+	return c.ratio(r)
+}
+
+// timedPoints are those of which both time and loss are known, at the levels of either between
+// the first and the last of both.
+func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
+	ratios := p.ratios(c.Layer, base)
 	for _, g := range groups(ratios) {
+		if !p.allowed(g) {
+			continue
+		}
 		var levels []float64
 		for _, k := range []known{ratios[g], losses[g]} {
 			for _, e := range k {

@@ -184,12 +184,11 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 		o.MACs = &ops
 	}
 	o.Loss = p.shownLoss(p.metric.total(losses))
-	if !p.timed() {
-		p.time(o, pick)
+	if p.timed() && !p.here() {
+		p.times(o, cost.plus(interval{p.fixed, p.fixed, p.fixed}), ends)
 		return
 	}
-	cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
-	p.times(o, cost)
+	p.time(o, p.changes(pick))
 }
 
 // ends are where intervals of predictions come from, for people.
@@ -214,53 +213,49 @@ func (p *problem) shownLoss(loss interval) *profile.Metric {
 	return m
 }
 
-// mixed is the share by which models of plans took other times than predicted, nine of ten at most (docs/performance.md): layers
-// were measured among others with the same change, and run among others with other ones.
-const mixed = 0.07
+// among is how times of measured layers become that of a model, for people.
+const among = "times of layers added up; interval by models of mixed changes"
 
 // times writes the time of the model and how many times as fast it is.
-func (p *problem) times(o *study.Outcome, cost interval) {
-	whole := p.unchanged()
+func (p *problem) times(o *study.Outcome, cost interval, method string) {
+	whole := p.fixed
+	for i := range p.Layers {
+		v, _ := p.base(i)
+		whole += v
+	}
 	band := func(lo, hi float64) *[2]float64 {
 		if !(lo < hi) || math.IsInf(hi, 0) {
 			return nil
 		}
 		return &[2]float64{lo, hi}
 	}
-	if !p.Speed.Counted && p.Speed.Target == "host" && cost.mid != whole {
-		cost.lo, cost.hi = cost.lo*(1-mixed), cost.hi*(1+mixed)
-	}
 	if !p.Speed.Counted {
-		o.LatencyS = profile.Value(profile.Estimated, cost.mid, ends+", and what layers do to each other")
+		o.LatencyS = profile.Value(profile.Estimated, cost.mid, method)
 		o.LatencyS.Band = band(max(0, cost.lo), cost.hi)
 	}
 	if cost.mid > 0 {
-		o.Speedup = profile.Value(profile.Estimated, whole/cost.mid, ends+", and what layers do to each other")
+		o.Speedup = profile.Value(profile.Estimated, whole/cost.mid, method)
 		if cost.lo > 0 {
 			o.Speedup.Band = band(whole/cost.hi, whole/cost.lo)
 		}
 	}
 }
 
-// time predicts times of a plan that was made for another cost, where there is a performance profile.
-func (p *problem) time(o *study.Outcome, pick []int) {
+// time predicts the time of a model with a change for each layer by the performance profile, where there is one that knows it.
+func (p *problem) time(o *study.Outcome, changes []study.Change) {
 	if p.Speed == nil {
 		return
 	}
-	t := &problem{Options: p.Options, metric: p.metric, kind: Time}
-	t.Costs, t.WithoutStructures, t.WithoutFormats = nil, nil, nil
-	t.curves = make([]Curve, len(p.Layers))
-	var cost interval
-	for i := range p.Layers {
-		t.curves[i] = t.curve(i)
-		at := slices.IndexFunc(t.curves[i].Points, func(x Point) bool { return x.Change == p.curves[i].Points[pick[i]].Change })
-		if at < 0 {
-			return // a change whose time is not known
-		}
-		cost = cost.plus(t.curves[i].Points[at].cost)
-	}
+	t := &problem{Options: p.Options, kind: Time, sums: p.sums}
+	t.Only = nil
 	t.fixed = t.rest()
-	t.times(o, cost.plus(interval{t.fixed, t.fixed, t.fixed}))
+	if cost, ok := t.forecast(changes); ok {
+		method := among
+		if !p.here() {
+			method = ends
+		}
+		t.times(o, cost, method)
+	}
 }
 
 // front writes the plans for other bounds, with the chosen one among them.
