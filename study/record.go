@@ -30,6 +30,7 @@ type Record struct {
 type SpeedPoints struct {
 	Name    string          `json:"name"`
 	Latency *profile.Metric `json:"latency_s,omitzero"`
+	Energy  *profile.Metric `json:"energy_j,omitzero"`
 	Layers  []LayerTime     `json:"layers,omitzero"`
 	Points  []SpeedPoint    `json:"points,omitzero"`
 	Mixed   []Mixed         `json:"mixed,omitzero"` // come last
@@ -99,7 +100,7 @@ func (s *state) apply(r *stored) error {
 	case r.Opened != nil:
 		s.owner = r.Opened.PID
 	case r.Speed != nil:
-		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), s.checkMixed(r.Speed.Mixed), figures(r.Speed.Latency)); err != nil {
+		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), s.checkMixed(r.Speed.Mixed), figures(r.Speed.Latency, r.Speed.Energy)); err != nil {
 			return err
 		}
 		p := *r.Speed
@@ -143,11 +144,14 @@ func (s *state) add(r *stored) error {
 		if p == nil {
 			return fmt.Errorf("points of a performance profile %q that was not begun", a.Name)
 		}
-		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), s.checkMixed(a.Mixed), figures(a.Latency)); err != nil {
+		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), s.checkMixed(a.Mixed), figures(a.Latency, a.Energy)); err != nil {
 			return err
 		}
 		if a.Latency != nil {
 			p.Latency = a.Latency
+		}
+		if a.Energy != nil {
+			p.Energy = a.Energy
 		}
 		if a.Layers != nil {
 			p.Layers = slices.Clone(a.Layers)
@@ -288,12 +292,12 @@ func (c Change) Validate() error {
 
 func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 	for _, l := range layers {
-		if err := errors.Join(s.layer(l.Layer), figures(l.Latency)); err != nil {
+		if err := errors.Join(s.layer(l.Layer), figures(l.Latency, l.Energy)); err != nil {
 			return err
 		}
 	}
 	for _, p := range points {
-		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio)); err != nil {
+		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.Energy)); err != nil {
 			return err
 		}
 	}
@@ -366,7 +370,7 @@ func (s *state) checkPlan(p *Plan) error {
 		out = append(out, p.Measured)
 	}
 	for _, o := range out {
-		if err := figures(o.LatencyS, o.Speedup, o.Loss); err != nil {
+		if err := figures(o.LatencyS, o.Speedup, o.Loss, o.Energy); err != nil {
 			return err
 		}
 	}

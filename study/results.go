@@ -45,6 +45,8 @@ type Speed struct {
 	Created time.Time `json:"created"`
 	// Latency is the time of an inference of the unchanged model.
 	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// Energy is that of an inference of the unchanged model in joules, of targets that tell it.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 	// Layers are the times of the unchanged model's layers, by position in [Study.Layers];
 	// what stands in no layer is left out.
 	Layers []LayerTime `json:"layers,omitzero"`
@@ -68,6 +70,8 @@ type Mixed struct {
 type LayerTime struct {
 	Layer   int             `json:"layer"`
 	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// Energy is in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 	// MACs and Ops are set where operations stand for times.
 	Ops *int64 `json:"ops,omitzero"`
 	// Kernel names the loops that computed it, Fused the operators whose time it holds besides
@@ -86,7 +90,9 @@ type SpeedPoint struct {
 	Latency *profile.Metric `json:"latency_s,omitzero"`
 	// Ratio is that time by the unchanged one, both of the same turns, with its 95 %
 	// interval, or for estimates the band.
-	Ratio  *profile.Metric `json:"ratio,omitzero"`
+	Ratio *profile.Metric `json:"ratio,omitzero"`
+	// Energy is that with the change in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 	Kernel string          `json:"kernel,omitzero"`
 	// Cause says why there is no gain or no figure.
 	Cause Cause `json:"cause,omitzero"`
@@ -249,6 +255,20 @@ type Outcome struct {
 	Zeros    *int64          `json:"zeros,omitzero"`
 	Bytes    *int64          `json:"weight_bytes,omitzero"`
 	MACs     *int64          `json:"macs,omitzero"`
+	// Energy is that of an inference in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
+	// RAM and Flash are what the model takes of a target's memory, and of this computer's: what is alive at one time.
+	RAM   *Room `json:"ram,omitzero"`
+	Flash *Room `json:"flash,omitzero"`
+}
+
+// Room is what is taken of a memory.
+type Room struct {
+	Bytes int64 `json:"bytes"`
+	// Limit is what there is, nil where that is not known.
+	Limit *int64 `json:"limit,omitzero"`
+	// Least says that a runtime takes more besides, nobody knows how much.
+	Least bool `json:"least,omitzero"`
 }
 
 // FrontPoint is a plan of the Pareto front.

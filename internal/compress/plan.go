@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
@@ -23,15 +24,13 @@ type PlanOptions struct {
 	Speed, Loss string
 	// Goal is what is asked for; one without any is a usual one: see [usualGoal].
 	Goal study.Goal
-	// Limit is the number of bytes that Goal.Fit stands for.
-	Limit float64
+	// Target is that of Goal.Fit, whose memories the model has to fit into, or whose working memory is to be least; nil for this computer.
+	Target *chip.Target
 	// Ends lets the first layer and those that make outputs change, too.
 	Ends bool
 	// WithoutStructures and WithoutFormats leave changes out.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
-	// Costs gives energy and the like: see [choose.Options].
-	Costs func(layer int, c study.Change) (float64, bool)
 	// Sparsify plans by the rules of that tool, with its settings; nil for opmeter's.
 	Sparsify *sparsify.Settings
 	// Try has the data that the plan's model is run on, nil to measure its time only. Unrun measures nothing.
@@ -93,16 +92,22 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
 		o.Goal = g
 	}
+	if o.Goal.Cost == choose.Energy && (sp == nil || sp.Energy == nil) {
+		return nil, tellsEnergy(sp)
+	}
 	e, err := j.tries(ctx, &o, lo)
 	if err != nil {
 		return nil, err
 	}
 	c := choose.Options{
-		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
+		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal,
 		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
 	}
 	if !o.Ends {
 		c.Keep = choose.Ends(j.m, s.Layers)
+	}
+	if o.Goal.Fit != "" || o.Goal.Cost == choose.RAM {
+		return j.roomy(ctx, &o, c, e, sp)
 	}
 	plans, err := j.find(ctx, &c, e, usual)
 	if err != nil {
@@ -128,6 +133,33 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		if p, err = j.race(ctx, &o, []*study.Plan{p, again[0]}, e, sp, better); err != nil {
 			return nil, err
 		}
+	}
+	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
+	return p, j.File.Append(study.Record{Plan: p})
+}
+
+// roomy makes, tries and keeps a plan for little memory.
+func (j *Job) roomy(ctx context.Context, o *PlanOptions, c choose.Options, e *judge, sp *study.Speed) (p *study.Plan, err error) {
+	switch {
+	case o.Goal.Fit != "":
+		p, err = j.fit(ctx, o, c)
+	default:
+		if o.Target == nil && sp != nil && sp.Target != "host" {
+			set, err := chip.Load("")
+			if err == nil {
+				o.Target, err = set.Find(sp.Target)
+			}
+			if err != nil {
+				return nil, wrong("Cost", "the memory of %s: %s", sp.Target, err.Error())
+			}
+		}
+		p, err = j.least(ctx, o, c, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := j.tryPlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
+		return nil, err
 	}
 	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
 	return p, j.File.Append(study.Record{Plan: p})
@@ -229,11 +261,7 @@ func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Op
 	if p.Measured == nil {
 		return nil
 	}
-	changes := make([]study.Change, len(p.Choices))
-	for i, x := range p.Choices {
-		changes[i] = x.Change
-	}
-	added, _ := choose.Added(c, changes)
+	added, _ := choose.Added(c, changesOf(p))
 	// What was searched for keeps to its bound already, and all times by one factor have the same order.
 	if m, err := choose.MetricOf(c.Loss); err == nil && !searches(&c, e) {
 		d := c

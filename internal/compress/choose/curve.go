@@ -63,6 +63,8 @@ type problem struct {
 	curves []Curve
 	// sums says how times of layers add up.
 	sums model
+	// clock is the performance profile where Speed has energies.
+	clock *study.Speed
 	// width is the one that upper ends of drops are made additive with.
 	width float64
 	// few is how many plans are looked through one by one.
@@ -80,7 +82,7 @@ func Curves(o Options) ([]Curve, error) {
 }
 
 func newProblem(o Options) (*problem, error) {
-	p := &problem{Options: o, few: maxChoices}
+	p := &problem{Options: o, few: maxChoices, clock: o.Speed}
 	if o.Loss == nil {
 		return nil, fmt.Errorf("a plan needs a loss profile")
 	}
@@ -91,8 +93,13 @@ func newProblem(o Options) (*problem, error) {
 	if p.kind, err = kindOf(&o); err != nil {
 		return nil, err
 	}
-	if p.timed() && o.Speed == nil {
+	if p.profiled() && o.Speed == nil {
 		return nil, fmt.Errorf("a plan for %s needs a performance profile", p.kind)
+	}
+	if p.profiled() && p.kind == Energy {
+		if p.Speed = energies(o.Speed); p.Speed == nil {
+			return nil, fmt.Errorf("the performance profile %q tells no energy", o.Speed.Name)
+		}
 	}
 	p.sums = model{gain: 1}
 	if p.here() {
@@ -102,7 +109,7 @@ func newProblem(o Options) (*problem, error) {
 	for i := range o.Layers {
 		p.curves[i] = p.curve(i)
 	}
-	if p.timed() {
+	if p.profiled() {
 		p.fixed = p.rest()
 	}
 	return p, nil
@@ -139,8 +146,8 @@ func kindOf(o *Options) (string, error) {
 	if !slices.Contains([]string{Time, MACs, Size, Flash, Energy, RAM}, kind) {
 		return "", fmt.Errorf("a cost is time, energy, ram, flash, macs or size, not %q", kind)
 	}
-	if (kind == Energy || kind == RAM) && o.Costs == nil {
-		return "", fmt.Errorf("%s of changed layers is not known", kind)
+	if kind == RAM && o.Costs == nil {
+		return "", fmt.Errorf("ram does not add up over layers: it is planned")
 	}
 	return kind, nil
 }
@@ -148,8 +155,30 @@ func kindOf(o *Options) (string, error) {
 // here says whether there is a performance profile of times that were measured.
 func (p *problem) here() bool { return p.Speed != nil && p.Speed.Target == "host" && !p.Speed.Counted }
 
-// timed says whether costs come from the performance profile.
-func (p *problem) timed() bool { return p.kind == Time && p.Costs == nil }
+// profiled says whether costs come from the performance profile, timed whether they are times.
+func (p *problem) profiled() bool { return (p.kind == Time || p.kind == Energy) && p.Costs == nil }
+
+func (p *problem) timed() bool { return p.profiled() && p.kind == Time }
+
+// energies has energy in the place of time; nil where a profile does not tell any.
+func energies(s *study.Speed) *study.Speed {
+	if s.Energy == nil {
+		return nil
+	}
+	out := *s
+	out.Latency, out.Layers, out.Points = s.Energy, slices.Clone(s.Layers), slices.Clone(s.Points)
+	for i := range out.Layers {
+		out.Layers[i].Latency = out.Layers[i].Energy
+	}
+	for i := range out.Points {
+		x := &out.Points[i]
+		x.Latency, x.Ratio = x.Energy, nil
+		if x.Cause == study.NoKernel && x.Energy != nil {
+			x.Cause = "" // of time
+		}
+	}
+	return &out
+}
 
 // base is the cost of an unchanged layer in the performance profile.
 func (p *problem) base(layer int) (float64, bool) {
@@ -171,7 +200,7 @@ func (p *problem) base(layer int) (float64, bool) {
 // cost is that of a layer where it is no measured one with a change.
 func (p *problem) cost(layer int, c study.Change) (float64, bool) {
 	switch {
-	case p.timed():
+	case p.profiled():
 		return p.base(layer)
 	case p.Costs != nil && (p.kind == Time || p.kind == Energy || p.kind == RAM || p.kind == Flash):
 		return p.Costs(layer, c)
@@ -248,7 +277,7 @@ func (p *problem) curve(i int) Curve {
 		return c
 	}
 	losses := p.losses(i)
-	if p.timed() {
+	if p.profiled() {
 		p.timedPoints(&c, base, losses)
 	} else {
 		p.countedPoints(&c, losses)
@@ -389,7 +418,7 @@ func groups(m map[group]known) []group {
 // why says why a layer has no points: what its profile says of all changes, or nothing known.
 func (p *problem) why(i int) study.Cause {
 	cause := study.Cause("")
-	if !p.timed() {
+	if !p.profiled() {
 		return study.NoData
 	}
 	for _, x := range p.Speed.Points {

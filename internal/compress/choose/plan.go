@@ -60,6 +60,28 @@ func Plan(o Options) (*study.Plan, error) {
 	return out, nil
 }
 
+// Given makes the plan of given changes, one for each layer. It fails where a layer has no such change.
+func Given(o Options, changes []study.Change) (*study.Plan, error) {
+	p, err := newProblem(o)
+	if err != nil {
+		return nil, err
+	}
+	pick := make([]int, len(p.curves))
+	for i, c := range p.curves {
+		pick[i] = slices.IndexFunc(c.Points, func(x Point) bool { return x.Change == changes[i] })
+		if pick[i] < 0 {
+			return nil, fmt.Errorf("layer %d cannot have the change", i)
+		}
+	}
+	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds}
+	if o.Speed != nil {
+		out.Speed = o.Speed.Name
+	}
+	p.choose(out, pick)
+	p.predict(out, pick)
+	return out, nil
+}
+
 // items are the curves as options: costs within a bound on losses, or losses within one on costs.
 func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
@@ -188,6 +210,13 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 		p.times(o, cost.plus(interval{p.fixed, p.fixed, p.fixed}), ends)
 		return
 	}
+	if p.profiled() && p.kind == Energy {
+		cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
+		o.Energy = profile.Value(profile.Estimated, cost.mid, ends)
+		if cost.lo < cost.hi {
+			o.Energy.Band = &[2]float64{max(0, cost.lo), cost.hi}
+		}
+	}
 	p.time(o, p.changes(pick))
 }
 
@@ -247,7 +276,10 @@ func (p *problem) time(o *study.Outcome, changes []study.Change) {
 		return
 	}
 	t := &problem{Options: p.Options, kind: Time, sums: p.sums}
-	t.Only = nil
+	t.Costs, t.Only = nil, nil
+	if p.profiled() && p.kind == Energy {
+		t.Speed = p.clock
+	}
 	t.fixed = t.rest()
 	if cost, ok := t.forecast(changes); ok {
 		method := among

@@ -98,8 +98,9 @@ func converted(layers []study.Layer, changes []study.Change) float64 {
 
 // Errors grow with what is saved; besides, a part of the whole time is off whatever is changed.
 const (
-	apart  = 0.1   // of the whole time counts as if it were saved
-	repeat = 0.0075 // of a model's time: by so much medians of other turns differ
+	apart  = 0.1    // of the whole time counts as if it were saved
+	repeat = 0.01   // of a model's time: by so much medians of other turns differ
+	moment = 100e-9 // seconds: what it takes to call an inference and read the clock moves with where a model lies in memory
 )
 
 // sample is a mixed model: how much longer it took than added up, what was saved, and what is converted, as shares of the unchanged model's
@@ -165,7 +166,7 @@ func (p *problem) forecast(changes []study.Change) (t interval, ok bool) {
 	whole, _ := p.Speed.Latency.Best()
 	const normal = 1.645 // standard errors to either side hold nine of ten
 	t.mid += p.sums.convert * f.converted * whole
-	wide := math.Hypot(math.Hypot(p.sums.width*(f.saved+apart*whole), normal*f.noise), repeat*t.mid)
+	wide := math.Hypot(math.Hypot(p.sums.width*(f.saved+apart*whole), normal*f.noise), repeat*t.mid+moment)
 	t.lo, t.hi = max(0, t.mid-wide), t.mid+wide
 	return t, true
 }

@@ -38,14 +38,14 @@ func gains(c study.Change) bool {
 // Estimate finds what layers would take on a target that is not there, like [Measure]: ratios are of
 // estimates, with the band of the changed one.
 func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o TargetOptions, yield func(*study.SpeedPoints) error) error {
-	dense, err := o.profile(ctx, m)
+	dense, err := o.Profile(ctx, m)
 	if err != nil {
 		return err
 	}
 	if o.Have == nil || !o.Have(study.Change{}) {
-		out := &study.SpeedPoints{Latency: dense.Totals.Latency}
+		out := &study.SpeedPoints{Latency: dense.Totals.Latency, Energy: dense.Totals.Energy}
 		for i, l := range layers {
-			t := study.LayerTime{Layer: i, Latency: latency(dense, readers(l))}
+			t := study.LayerTime{Layer: i, Latency: latency(dense, readers(l)), Energy: energy(dense, readers(l))}
 			if main := mainLayers(dense); l.Node < len(main) && main[l.Node].Roof != nil {
 				t.Limit = limit(main[l.Node].Roof)
 			}
@@ -80,8 +80,8 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 	return yield(&study.SpeedPoints{Done: true})
 }
 
-// profile estimates a model.
-func (o *TargetOptions) profile(ctx context.Context, m *graph.Model) (*profile.Profile, error) {
+// Profile estimates a model.
+func (o *TargetOptions) Profile(ctx context.Context, m *graph.Model) (*profile.Profile, error) {
 	ready, err := estimate.Prepare(m, o.Feed, nil)
 	if err != nil {
 		return nil, err
@@ -100,8 +100,16 @@ func mainLayers(p *profile.Profile) []*profile.Layer {
 	return out
 }
 
-// latency sums what nodes take; nil where that is not known of one.
+// latency sums the times of nodes, energy what they use; nil where that is not known of one.
 func latency(p *profile.Profile, nodes []int) *profile.Metric {
+	return sum(p, nodes, func(l *profile.Layer) *profile.Metric { return l.Latency })
+}
+
+func energy(p *profile.Profile, nodes []int) *profile.Metric {
+	return sum(p, nodes, func(l *profile.Layer) *profile.Metric { return l.Energy })
+}
+
+func sum(p *profile.Profile, nodes []int, of func(*profile.Layer) *profile.Metric) *profile.Metric {
 	main := mainLayers(p)
 	sum, band, known := 0.0, [2]float64{}, false
 	for _, n := range nodes {
@@ -109,7 +117,8 @@ func latency(p *profile.Profile, nodes []int) *profile.Metric {
 			return nil
 		}
 		l := main[n]
-		v, ok := l.Latency.Best()
+		m := of(l)
+		v, ok := m.Best()
 		if !ok && (l.State == profile.Fused || l.Constant) {
 			continue
 		}
@@ -118,7 +127,7 @@ func latency(p *profile.Profile, nodes []int) *profile.Metric {
 		}
 		known = true
 		sum += v
-		if b := l.Latency.Band; b != nil {
+		if b := m.Band; b != nil {
 			band[0], band[1] = band[0]+b[0], band[1]+b[1]
 		} else {
 			band[0], band[1] = band[0]+v, band[1]+v
@@ -137,7 +146,7 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.profile(ctx, changed)
+	p, err := o.Profile(ctx, changed)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +155,9 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	for i, l := range layers {
 		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
 		if effects[i].Cause == "" {
-			compare(&out[i], latency(dense, readers(l)), latency(p, standing(stands, readers(l))))
+			nodes := standing(stands, readers(l))
+			compare(&out[i], latency(dense, readers(l)), latency(p, nodes))
+			out[i].Energy = energy(p, nodes)
 		}
 	}
 	return out, nil
