@@ -236,8 +236,8 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	}
 	s.timing, s.done = t, ctx.Done()
 	s.turns, s.collected, s.began = 0, 0, time.Now()
-	s.pool.Until(s.done)
-	defer s.pool.Until(nil) // work of others between runs does not end with this one
+	s.pool.Begin(s.done)
+	defer s.pool.End() // work of others between runs does not end with this one
 	s.main.bind(s.in)
 	var err error
 	if t == nil {
