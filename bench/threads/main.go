@@ -3,7 +3,8 @@
 //
 //	go run ./bench/threads [-threads 2] [-time 1s] [-operators 0] FILE or FOLDER ...
 //
-// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread divided by that by several.
+// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread divided by that by several. "Hand over"
+// is what a loop of two empty pieces costs beside the runs: it tells how far apart the processors lie that the system gave them.
 package main
 
 import (
@@ -54,7 +55,7 @@ func bench(threads int, each time.Duration, list int, paths []string) error {
 			return err
 		}
 	}
-	fmt.Printf("%-46s %10s %10s %6s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "middle half of the runs by several, ms")
+	fmt.Printf("%-46s %10s %10s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "hand over, ns", "middle half of the runs by several, ms")
 	sum, n, lost := 0.0, 0, 0
 	for _, f := range files {
 		one, more, err := compare(f, threads, each)
@@ -63,7 +64,7 @@ func bench(threads int, each time.Duration, list int, paths []string) error {
 			continue
 		}
 		gain := one.wall() / more.wall()
-		fmt.Printf("%-46.46s %10.4g %10.4g %6.2f   %.4g to %.4g\n", filepath.Base(f), one.wall(), more.wall(), gain, quantile(more.runs, 0.25)/1e6, quantile(more.runs, 0.75)/1e6)
+		fmt.Printf("%-46.46s %10.4g %10.4g %6.2f %13.0f   %.4g to %.4g\n", filepath.Base(f), one.wall(), more.wall(), gain, quantile(more.over, 0.5), quantile(more.runs, 0.25)/1e6, quantile(more.runs, 0.75)/1e6)
 		sum += math.Log(gain)
 		n++
 		if gain < 0.98 {
@@ -82,6 +83,7 @@ type side struct {
 	s      *engine.Session
 	timing *engine.Timing
 	runs   []float64   // nanoseconds
+	over   []float64   // nanoseconds of loops of empty pieces
 	steps  [][]float64 // of each step, by run
 }
 
@@ -141,6 +143,11 @@ func (s *side) turn() error {
 		for k := range s.steps {
 			s.steps[k] = append(s.steps[k], float64(s.timing.Bounds[k+1]-s.timing.Bounds[k]))
 		}
+	}
+	for range 20 {
+		began := engine.Now()
+		s.s.Pool().For(2, 1, func(int, int) {})
+		s.over = append(s.over, float64(engine.Now()-began))
 	}
 	return nil
 }
