@@ -126,8 +126,12 @@ func until(d time.Duration, ready func() bool) bool {
 				return true
 			}
 		}
-		if t := time.Since(start); t > d || t > shortly && busy.Load() > processors {
+		t := time.Since(start)
+		if t > d || t > shortly && busy.Load() > processors {
 			return false
+		}
+		if t > shortly {
+			yield()
 		}
 	}
 }
