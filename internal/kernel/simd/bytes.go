@@ -275,7 +275,7 @@ func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 type Scales struct {
 	Mul, Up, Down, Bias []int32
 	// Small says that multipliers are 2^30 and more, that all shifts go to the right, by 1 to 20, and that no sum with
-	// its bias is larger than 2^31 - 2^20. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
+	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
 }
@@ -330,10 +330,10 @@ func smallZero(zero, lo, hi int32) bool {
 func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
 	_, _, _, _ = s.Twice[at+n-1], s.Down[at+n-1], s.Bias[at+n-1], s.Half[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
-	var sign int32
+	var sign, turn int32
 	if hi > math.MaxInt8 {
 		// Numbers without a sign go the way of those with one.
-		sign = -128
+		sign, turn = -128, -0x7f7f7f80
 	}
 	loops := f.requantiseSmall[0]
 	if lo >= zero {
@@ -351,7 +351,7 @@ func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n i
 		case take > 16:
 			loop = loops.last32
 		}
-		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i], &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
+		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i], &s.Half[at+i], zero+sign, lo+sign, hi+sign, turn)
 		i += take
 	}
 }
