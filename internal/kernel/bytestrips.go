@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -17,6 +18,7 @@ type byteStrips struct {
 	weights []int8 // nil if they have more than 8 bits
 	size    int    // of the weights of a strip of channels, or of a plane
 	sums    []int32
+	scales  []int32 // for quantised results of lines; nil until they are wanted
 }
 
 // planByteStrips returns nil for what strips cannot do.
@@ -41,7 +43,7 @@ func (b *byteStrips) channels(n int) int { return n * b.cols }
 // set takes weights: weight t of channel i of n lies at w[t*tap+i*channel].
 func (b *byteStrips) set(n int, w []int32, tap, channel int) {
 	taps := b.k * b.k
-	b.weights = nil
+	b.weights, b.scales = nil, nil
 	if !fits8(w[:n*taps], 0) {
 		return
 	}
@@ -91,80 +93,118 @@ type byteArgs struct {
 	signed bool
 	zero   int32
 	start  []int32
+	codes  bool     // lines are quantised at once, with start from byteStrips.scales
 	pieces int      // of an image of [N,H,W,C]
 	sink   tileSink // of lines
 	put    putPlanes
 }
 
+// scaled tells whether results are quantised while they are computed, and makes the numbers for it in the first run.
+func (b *byteStrips) scaled(sink *tileSink, signed bool, zero int32) bool {
+	q := sink.q
+	if sink.sums != nil || !q.scales.Small || !simd.EightBits(q.Zero, q.Min, q.Max) {
+		return false
+	}
+	if b.scales == nil {
+		begin := make([]int32, len(b.sums))
+		start8(begin, b.sums, zero8(signed, zero))
+		b.scales = make([]int32, b.f.ScalesSize(len(begin)))
+		z := q.Zero
+		if q.Max > math.MaxInt8 {
+			z -= 128
+		}
+		b.f.PackScales(b.scales, begin, &q.scales, z, q.Min >= q.Zero)
+	}
+	return true
+}
+
 // lines convolves x over [N,H,W,C].
 func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
 	all := b.channels(s.C)
-	blocks := (all + simd.ByteLanes - 1) / simd.ByteLanes
-	step := blocks * simd.ByteLanes
+	_, step := simd.LaneBlocks(all)
 	most := min(s.OH, max(2*b.k, stripSums/step))
 	if t := p.Threads(); t > 1 {
 		most = max(1, min(most, s.N*s.OH/(2*t)))
 	}
 	pieces := (s.OH + most - 1) / most
-	sc, room := borrow(2 * step)
-	start := asInt32(room)[:step]
-	begin := asInt32(room)[step:][:all]
-	start8(begin, b.sums, zero8(signed, zero))
-	b.f.PackStart(start, begin)
+	args := byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, pieces: pieces, sink: sink}
+	var room *[]float32
+	if args.codes = b.scaled(&sink, signed, zero); args.codes {
+		args.start = b.scales
+	} else {
+		var fs []float32
+		room, fs = borrow(step + all)
+		args.start = asInt32(fs)[:step]
+		begin := asInt32(fs)[step:]
+		start8(begin, b.sums, zero8(signed, zero))
+		b.f.PackStart(args.start, begin)
+	}
 	grain := max(1, 1<<14/max(1, s.OH/pieces*s.OW*s.C*b.k*b.k))
-	workers.Do(p, s.N*pieces, grain, byteArgs{b, s, x, signed, zero, start, pieces, sink, nil}, func(a byteArgs, lo, hi int) {
-		b, s, pieces, step := a.b, a.s, a.pieces, len(a.start)
-		t := byteRooms.Get().(*simd.ByteStrip)
-		ss, sums := borrow((s.OH/pieces + 1) * step)
-		t.SetEdge(uint8(a.zero), a.signed)
-		t.LineDst, t.NextDst = 4*step, 4*simd.ByteLanes
-		t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, simd.ByteLanes, s.C
-		t.NextW, t.NextStart = b.size, 4*simd.ByteLanes
-		for i := lo; i < hi; i++ {
-			n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
-			line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
-			t.Src = &a.x[(n*s.H+line)*s.W*s.C]
-			for ox := 0; ox < s.OW; ox += b.cols {
-				cols := min(b.cols, s.OW-ox)
-				b.column(t, s, ox, cols, a.start, asInt32(sums))
-				a.sink.put(asInt32(sums), step, to-from, ((n*s.OH+from)*s.OW+ox)*s.C, s.OW*s.C, 0, cols*s.C)
-			}
-		}
-		scratch.Put(ss)
-		giveBytes(t)
-	})
-	scratch.Put(sc)
+	workers.Do(p, s.N*pieces, grain, args, byteArgs.lines)
+	if room != nil {
+		scratch.Put(room)
+	}
 }
 
-// column goes down column ox of a piece of a picture, or cols of them together.
-func (b *byteStrips) column(t *simd.ByteStrip, s *ConvShape, ox, cols int, start, sums []int32) {
-	column, see := ox*b.step-s.PadL, uint(0)
-	if b.cols > 1 {
-		t.Dst, t.At, t.W, t.Start, t.N = &sums[0], column*s.C, &b.weights[0], &start[0], 1
-		t.SetColumns(b.k, s.C, cols, column, s.W)
-		b.f.Lanes(t, b.k, b.step)
-		return
+// lines convolves pieces lo to hi of images.
+func (a byteArgs) lines(lo, hi int) {
+	b, s, pieces := a.b, a.s, a.pieces
+	_, step := simd.LaneBlocks(b.channels(s.C))
+	t := byteRooms.Get().(*simd.ByteStrip)
+	ss, fs := borrow((s.OH/pieces + 1) * step)
+	sums := asInt32(fs)
+	t.SetEdge(uint8(a.zero), a.signed)
+	t.LineDst, t.NextDst, t.NextStart = 4*step, 4*simd.ByteLanes, 4*simd.ByteLanes
+	if a.codes {
+		t.SetLimits(a.sink.q.Zero, a.sink.q.Min, a.sink.q.Max)
+		t.LineDst, t.NextDst, t.NextStart = s.OW*s.C, simd.ByteLanes, 4*b.f.ScalesSize(simd.ByteLanes)
 	}
+	t.LineSrc, t.NextSrc, t.Tap, t.NextW = s.W*s.C, simd.ByteLanes, s.C, b.size
+	for i := lo; i < hi; i++ {
+		n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
+		line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
+		t.Src = &a.x[(n*s.H+line)*s.W*s.C]
+		for ox := 0; ox < s.OW; ox += b.cols {
+			cols := min(b.cols, s.OW-ox)
+			place := ((n*s.OH+from)*s.OW + ox) * s.C
+			if a.codes {
+				a.column(t, ox, cols, nil, a.sink.y[place:])
+				continue
+			}
+			a.column(t, ox, cols, sums, nil)
+			a.sink.put(sums, step, to-from, place, s.OW*s.C, 0, cols*s.C)
+		}
+	}
+	scratch.Put(ss)
+	giveBytes(t)
+}
+
+// column goes down column ox of a piece of a picture, or cols of them together, to sums or to quantised values.
+func (a *byteArgs) column(t *simd.ByteStrip, ox, cols int, sums []int32, codes []uint8) {
+	b, s := a.b, a.s
+	column, see, all := ox*b.step-s.PadL, uint(0), b.channels(s.C)
 	for tap := range b.k {
 		if uint(column+tap) < uint(s.W) {
 			see |= 1 << tap
 		}
 	}
-	// Whole blocks of channels, and what is left.
-	whole := s.C / simd.ByteLanes
-	t.Dst, t.At = &sums[0], column*s.C
-	t.W, t.Start, t.N = &b.weights[0], &start[0], whole
-	if whole > 0 {
-		t.SetSeen(b.k, simd.ByteLanes, see)
-		b.f.Lanes(t, b.k, b.step)
-	}
-	if rest := s.C % simd.ByteLanes; rest > 0 {
-		t.SetSeen(b.k, rest, see)
-		t.N = 1
-		t.At += whole * simd.ByteLanes
-		t.Dst = &sums[whole*simd.ByteLanes]
-		t.W, t.Start = &b.weights[whole*b.size], &start[whole*simd.ByteLanes]
-		b.f.Lanes(t, b.k, b.step)
+	blocks, _ := simd.LaneBlocks(all)
+	for i := 0; i < blocks; i += t.N {
+		block := simd.LaneBlockAt(all, i)
+		// Whole blocks go together.
+		t.N = max(1, all/simd.ByteLanes-i)
+		if b.cols > 1 {
+			t.SetColumns(b.k, s.C, cols, column, s.W)
+		} else {
+			t.SetSeen(b.k, block.Lanes, see)
+		}
+		t.At, t.W, t.Start = column*s.C+block.First, &b.weights[i*b.size], &a.start[i*t.NextStart/4]
+		if a.codes {
+			t.Out = &codes[block.First]
+		} else {
+			t.Dst = &sums[block.First]
+		}
+		b.f.Lanes(t, b.k, b.step, block, a.codes)
 	}
 }
 
@@ -174,7 +214,7 @@ func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed boo
 	sc, room := borrow(s.C)
 	start := asInt32(room)
 	start8(start, b.sums, zero8(signed, zero))
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*b.k*b.k)), byteArgs{b, s, x, signed, zero, start, 0, tileSink{}, put}, func(a byteArgs, lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*b.k*b.k)), byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, start: start, put: put}, func(a byteArgs, lo, hi int) {
 		b, s, x, start := a.b, a.s, a.x, a.start
 		area, out := s.H*s.W, s.OH*s.OW
 		t := byteRooms.Get().(*simd.ByteStrip)

@@ -48,11 +48,7 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 		}
 		return v
 	}
-	lo, hi := spread("lo", 8), spread("hi", 8)
-	sign, err := a.Param("sign").Resolve()
-	if err != nil {
-		panic(err) // the signature above has it
-	}
+	lo, hi, sign := spread("lo", 8), spread("hi", 8), spread("sign", 8)
 	order := a.ZMM()
 	c := a.GP64()
 	a.MOVL(operand.U32(0x5555), c.As32())
@@ -149,7 +145,7 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	}
 	a.VPMAXSB(lo, r[0], r[0])
 	a.VPMINSB(hi, r[0], r[0])
-	a.VPXORD_BCST(sign.Addr, r[0], r[0])
+	a.VPXORD(sign, r[0], r[0])
 	a.VPERMD(r[0], order, r[0])
 	switch {
 	case last:

@@ -291,7 +291,7 @@ type smallRequantise struct {
 // channels are written for each row; the scales begin at channel at. It does nothing and
 // returns false for fewer channels than the smallest register takes.
 func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
-	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && smallZero(zero, lo, hi) {
+	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
 		f.small(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
 		return true
 	}
@@ -317,8 +317,8 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	return true
 }
 
-// smallZero tells whether zero point and limits are numbers of 8 bits, with a sign or without.
-func smallZero(zero, lo, hi int32) bool {
+// EightBits tells whether zero point and limits are numbers of 8 bits, with a sign or without.
+func EightBits(zero, lo, hi int32) bool {
 	least, most := int32(math.MinInt8), int32(math.MaxInt8)
 	if hi > math.MaxInt8 {
 		least, most = 0, math.MaxUint8
@@ -330,10 +330,10 @@ func smallZero(zero, lo, hi int32) bool {
 func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
 	_, _, _, _ = s.Twice[at+n-1], s.Down[at+n-1], s.Bias[at+n-1], s.Half[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
-	var sign, turn int32
+	var sign int32
 	if hi > math.MaxInt8 {
 		// Numbers without a sign go the way of those with one.
-		sign, turn = -128, -0x7f7f7f80
+		sign = -128
 	}
 	loops := f.requantiseSmall[0]
 	if lo >= zero {
@@ -351,7 +351,7 @@ func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n i
 		case take > 16:
 			loop = loops.last32
 		}
-		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i], &s.Half[at+i], zero+sign, lo+sign, hi+sign, turn)
+		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i], &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
 		i += take
 	}
 }
