@@ -43,7 +43,12 @@ func byteStrips(a *asm) {
 		for step := 1; step <= 2; step++ {
 			for _, w := range []width{zmm, ymm} {
 				newByteWalk(a, k, step, 4, w).lanes(false)
-				newByteWalk(a, k, step, 4, w).lanes(true)
+				if k == 3 {
+					newByteWalk(a, k, step, 4, w).lanes(true)
+				}
+			}
+			if k == 5 {
+				newByteWalk(a, k, step, 1, zmm).codes()
 			}
 			for _, vecs := range []int{1, 2, 4} {
 				newByteWalk(a, k, step, vecs, zmm).spread()
@@ -273,11 +278,7 @@ func (b *byteWalk) lanes(quantised bool) {
 			b.VPDPBUSD(at(b.pw, b.bytes*((ky*b.groups+g)*b.vecs+v)), quads, b.sums[j][v])
 		})
 	}
-	b.walk(func() {
-		for i, w := range b.weights {
-			b.VMOVDQU64(at(b.pw, b.bytes*i), w)
-		}
-	}, func(j int) {
+	b.walk(b.takeWeights, func(j int) {
 		for v := range b.vecs {
 			b.VMOVDQU64(at(b.start, b.bytes*v), b.sums[j][v])
 		}
@@ -301,6 +302,13 @@ func (b *byteWalk) lanes(quantised bool) {
 			}
 		}
 	}, store)
+}
+
+// takeWeights loads the weights of a strip.
+func (b *byteWalk) takeWeights() {
+	for i, w := range b.weights {
+		b.VMOVDQU64(at(b.pw, b.bytes*i), w)
+	}
 }
 
 // interleave puts the first numbers of temp side by side, four of each channel.
@@ -381,4 +389,74 @@ func (b *byteWalk) storeCodes() {
 	b.VPMINSB(at(b.t, byteHi), s[0], s[0])
 	b.VPXORD_BCST(at(b.t, byteTurn), s[0], s[0])
 	b.VMOVDQU8(s[0], reg.K7, at(b.dst, 0))
+}
+
+// codes computes 16 channels and quantises them, for windows whose weights would not fit into registers with lanes:
+// four taps of all come into a register with a load each, a fifth one into another, and all that does not change stays
+// in registers. Behind what the sums begin with lie the numbers of quantiseSums.
+func (b *byteWalk) codes() {
+	b.open(label("byteCodes%dx16by%dVNNI", b.k, b.step), b.k, byteOut)
+	for range b.k * b.groups {
+		b.weights = append(b.weights, b.fresh())
+	}
+	index, start, lo, hi := b.fresh(), b.fresh(), b.fresh(), b.fresh()
+	var scale [5]reg.VecPhysical
+	for i := range scale {
+		scale[i] = b.fresh()
+	}
+	p := b.GP64()
+	b.MOVQ(at(b.t, byteIndex), p)
+	b.VMOVDQU64(at(p, 0), index)
+	b.VMOVDQU64(at(b.t, byteLo), lo.AsX())
+	b.VMOVDQU64(at(b.t, byteHi), hi.AsX())
+	evens := b.GP32()
+	b.MOVL(operand.U32(0x5555), evens)
+	b.KMOVW(evens, reg.K6)
+	add := func(parity, g int, quads reg.VecPhysical) {
+		b.seen(parity, func(ky, j int) { b.VPDPBUSD(b.weights[ky*b.groups+g], quads, b.sums[j][0]) })
+	}
+	b.walk(func() {
+		b.takeWeights()
+		b.VMOVDQU64(at(b.start, 0), start)
+		for i, s := range scale {
+			b.VMOVDQU64(at(b.start, 64+64*i), s)
+		}
+	}, func(j int) { b.VMOVDQA64(start, b.sums[j][0]) }, func(parity int) {
+		from, x, last := b.GP64(), b.temp[0], b.temp[1]
+		b.MOVQ(b.src, from)
+		b.VMOVDQA64(b.edge, x)
+		for i := range min(4, b.k) {
+			b.VBROADCASTI32X4(at(from, 0), byteMask(i), x)
+			b.ADDQ(b.tap, from)
+		}
+		b.VPXORD(b.sign, x, x)
+		b.VPERMB(x, index, x)
+		add(parity, 0, x)
+		if b.k > 4 {
+			b.VMOVDQA64(b.edge, last)
+			b.VPMOVZXBD(at(from, 0), byteMask(4), last)
+			b.VPXORD(b.sign, last, last)
+			add(parity, 1, last)
+		}
+	}, func(parity int) {
+		for g := range b.groups {
+			add(parity, g, b.temp[0])
+		}
+	}, func() {
+		x, even, odd := b.sums[0][0], b.temp[2], b.temp[3]
+		quantise := func(up bool) { b.quantiseSums(x, even, odd, reg.K6, scale[0], scale[1], scale[2], scale[3], up) }
+		b.CMPL(at(b.t, byteUp), operand.U8(0))
+		b.JNE(operand.LabelRef("up"))
+		quantise(false)
+		b.JMP(operand.LabelRef("quantised"))
+		b.Label("up")
+		quantise(true)
+		b.Label("quantised")
+		b.VPSRAVD(scale[4], odd, odd)
+		b.VPMOVSDB(odd, x.AsX())
+		b.VPMAXSB(lo.AsX(), x.AsX(), x.AsX())
+		b.VPMINSB(hi.AsX(), x.AsX(), x.AsX())
+		b.VPXORD_BCST(at(b.t, byteTurn), x.AsX(), x.AsX())
+		b.VMOVDQU64(x.AsX(), at(b.dst, 0))
+	})
 }

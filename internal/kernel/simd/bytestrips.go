@@ -6,9 +6,9 @@ import "math"
 // picture, as [Strips] do: four taps of a line are multiplied and added in one step.
 type ByteStrips struct {
 	Set Set
-	// For each step and size of windows: channels side by side, 64 or 32 of them, to sums or to 8-bit numbers, and
+	// For each step and size of windows: 64, 32 and 16 channels side by side, to sums and to quantised values, and
 	// positions in one, two and four registers.
-	lanes  [3][MostStrip + 1][2][2]func(t *ByteStrip)
+	lanes  [3][MostStrip + 1][2][3]func(t *ByteStrip)
 	spread [3][MostStrip + 1][3]func(t *ByteStrip)
 }
 
@@ -115,12 +115,20 @@ func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
 	f.spread[step][k][size](t)
 }
 
-// SetSeen says what strips of n channels have for Lanes: bit x of see tells whether tap x
-// sees a column that is there.
-func (t *ByteStrip) SetSeen(k, n int, see uint) {
-	t.write = ^uint64(0) >> (64 - n)
+// SetSeen says what strips of a block have for Lanes: tap x sees column first + x of w, if there is one.
+func (t *ByteStrip) SetSeen(k int, b *LaneBlock, first, w int) {
+	t.write = ^uint64(0) >> (64 - b.Lanes)
 	for x := range k {
-		t.masks[x] = ^uint64(0) >> (64 - n) * uint64(see>>x&1)
+		switch {
+		case uint(first+x) >= uint(w):
+			t.masks[x] = 0
+		case b.Size != fewLanesOfStrip:
+			t.masks[x] = t.write
+		case x < 4: // words of the register for four taps
+			t.masks[x] = 0xf << (4 * x)
+		default:
+			t.masks[x] = 0xffff
+		}
 	}
 }
 
@@ -149,39 +157,68 @@ func (t *ByteStrip) SetLimits(zero, lo, hi int32) {
 	}
 }
 
-// Lanes computes the sums of as many channels as a block has, with a weight for each; see PackLanes. Where
-// codes is set it quantises them, and Start has what [ByteStrips.PackScales] writes.
-func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b LaneBlock, codes bool) {
-	f.lanes[step][k][sign(b.Size() < ByteLanes)][sign(codes)](t)
+// LaneBlock is a block of channels that are computed together: Lanes of them from First on, with room for Size. Its
+// weights and what its sums begin with lie at W and Start of those of all.
+type LaneBlock struct{ First, Lanes, Size, W, Start int }
+
+// fewLanesOfStrip is the least number of channels for windows of five lines that are quantised.
+const fewLanesOfStrip = 16
+
+// LaneBlocks cuts n channels of cols columns into blocks for windows of k lines, of sums or of quantised values
+// (codes), and returns how many columns go together. There are no blocks of quantised values for few channels. Blocks
+// may overlap.
+func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, together int) {
+	size, words := ByteLanes, 1
+	if codes {
+		words = scaleKinds
+		if f.lanes[1][k][1][0] == nil {
+			size, cols = fewLanesOfStrip, 1
+		}
+	}
+	if n *= cols; size == fewLanesOfStrip && n < size {
+		return nil, cols
+	}
+	w, start := 0, 0
+	for first := 0; first < n; first += size {
+		b := LaneBlock{first, min(n-first, size), size, w, start}
+		switch {
+		case size == fewLanesOfStrip:
+			b.First, b.Lanes = min(first, n-size), size
+		case b.Lanes <= ByteLanes/2:
+			b.Size = ByteLanes / 2
+		}
+		w, start = w+4*k*byteGroups(k)*b.Size, start+words*b.Size
+		all = append(all, b)
+	}
+	return all, cols
 }
 
-// LaneBlock is a block of channels that are computed together: Lanes of them from First on.
-type LaneBlock struct{ First, Lanes int }
-
-// Size is the number of channels that are computed: 64 or 32.
-func (b LaneBlock) Size() int {
-	if b.Lanes <= ByteLanes/2 {
-		return ByteLanes / 2
-	}
-	return ByteLanes
+// Lanes computes the channels of a block, with a weight for each, see PackLanes: their sums, or (codes) quantised
+// values, for which Start has what [ByteStrips.PackScales] writes.
+func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
+	t.index = &codeIndex[0]
+	f.lanes[step][k][sign(codes)][ByteLanes/b.Size/2](t)
 }
 
-// LaneBlockAt is block i of n channels. All before the last one have ByteLanes.
-func LaneBlockAt(n, i int) LaneBlock { return LaneBlock{i * ByteLanes, min(n-i*ByteLanes, ByteLanes)} }
-
-// LaneBlocks is the number of blocks of n channels, and that of the channels that are computed.
-func LaneBlocks(n int) (blocks, size int) {
-	blocks = (n + ByteLanes - 1) / ByteLanes
-	if blocks == 0 {
-		return 0, 0
+// codeIndex puts four taps of each of 16 channels side by side.
+var codeIndex = func() (m [64]uint8) {
+	for i := range m {
+		m[i] = uint8(i%4*16 + i/4)
 	}
-	last := LaneBlockAt(n, blocks-1)
-	return blocks, last.First + last.Size()
+	return m
+}()
+
+// registers is the number of those for a block.
+func (b *LaneBlock) registers() int {
+	if b.Size == fewLanesOfStrip {
+		return 1
+	}
+	return 4
 }
 
 // channel is the channel of word i of all registers of a block, -1 for none.
-func (b LaneBlock) channel(i int) int {
-	words := b.Size() / 4
+func (b *LaneBlock) channel(i int) int {
+	words := b.Size / 4
 	v, at := i/words, i%words
 	if ch := 16*(at/4) + 4*v + at%4; ch < b.Lanes {
 		return b.First + ch
@@ -189,37 +226,35 @@ func (b LaneBlock) channel(i int) int {
 	return -1
 }
 
-// PackLanes arranges weights for [ByteStrips.Lanes] of n channels: weight i of tap t is
-// w(t, i), of 8 bits. The weights of a whole block are size values.
-func (f *ByteStrips) PackLanes(k, n int, w func(tap, i int) int8) (dst []int8, size int) {
+// PackLanes arranges weights for [ByteStrips.Lanes] of blocks of channels: weight i of tap t is
+// w(t, i), of 8 bits.
+func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w func(tap, i int) int8) []int8 {
 	groups := byteGroups(k)
-	blocks, lanes := LaneBlocks(n)
-	dst = make([]int8, 0, lanes*4*k*groups)
-	for i := range blocks {
-		b := LaneBlockAt(n, i)
-		for at := range k * groups {
-			for word := range b.Size() {
-				for x := range 4 {
-					v, ch, kx := int8(0), b.channel(word), at%groups*4+x
-					if kx < k && ch >= 0 {
-						v = w(at/groups*k+kx, ch)
-					}
-					dst = append(dst, v)
-				}
+	last := blocks[len(blocks)-1]
+	dst := make([]int8, last.W+4*k*groups*last.Size)
+	for j := range blocks {
+		b := &blocks[j]
+		for word := range b.Size {
+			ch := b.channel(word)
+			if ch < 0 {
+				continue
+			}
+			d := dst[b.W+4*word:]
+			for t := range k * k {
+				d[(t/k*groups+t%k/4)*4*b.Size+t%k%4] = w(t, ch)
 			}
 		}
 	}
-	return dst, 4 * k * groups * ByteLanes
+	return dst
 }
 
 // PackStart arranges what the sums of channels begin with for [ByteStrips.Lanes].
-func (f *ByteStrips) PackStart(dst, src []int32) {
-	blocks, _ := LaneBlocks(len(src))
-	for i := range blocks {
-		b := LaneBlockAt(len(src), i)
-		for word := range b.Size() {
-			if dst[b.First+word] = 0; b.channel(word) >= 0 {
-				dst[b.First+word] = src[b.channel(word)]
+func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
+	for j := range blocks {
+		b := &blocks[j]
+		for word := range b.Size {
+			if dst[b.Start+word] = 0; b.channel(word) >= 0 {
+				dst[b.Start+word] = src[b.channel(word)]
 			}
 		}
 	}
@@ -228,22 +263,22 @@ func (f *ByteStrips) PackStart(dst, src []int32) {
 // scaleKinds are the numbers that a channel has for quantised results.
 const scaleKinds = 6
 
-// PackScales is PackStart for [Scales.Small], in scaleKinds times the room: what sums begin with, and behind it for
-// each register of a block twice the multipliers, those of every other channel again, what is added to the products
-// of these and those, and shifts. up says that no result is below the zero point, of 8 bits with a sign.
-func (f *ByteStrips) PackScales(dst, start []int32, s *Scales, zero int32, up bool) {
-	blocks, _ := LaneBlocks(len(start))
-	for i := range blocks {
-		b := LaneBlockAt(len(start), i)
-		size, words := b.Size(), b.Size()/4
-		for word := range size {
+// PackScales is PackStart for [Scales.Small]: what sums begin with, and behind it for each register of a block twice
+// the multipliers, those of every other channel again, what is added to the products of these and those, and shifts. up
+// says that no result is below the zero point, of 8 bits with a sign.
+func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
+	last := blocks[len(blocks)-1]
+	all := make([]int32, last.Start+scaleKinds*last.Size)
+	for j := range blocks {
+		b := &blocks[j]
+		dst, words := all[b.Start:], b.Size/b.registers()
+		for word := range b.Size {
 			ch := b.channel(word)
 			if ch < 0 {
 				continue
 			}
 			dst[word] = start[ch] + s.Bias[ch] + math.MinInt32
-			at := dst[size+word/words*5*words:][:5*words]
-			x := word % words
+			at, x := dst[b.Size+word/words*5*words:][:5*words], word%words
 			half := s.Half[ch] + zero<<s.Down[ch] - int32(uint32(s.Twice[ch])>>1)
 			if !up {
 				half--
@@ -256,14 +291,8 @@ func (f *ByteStrips) PackScales(dst, start []int32, s *Scales, zero int32, up bo
 			at[words+x-1] = s.Twice[ch]
 			at[3*words+x-1], at[3*words+x] = math.MinInt32, half
 		}
-		dst = dst[scaleKinds*size:]
 	}
-}
-
-// ScalesSize is the number of values that PackScales writes for n channels.
-func (f *ByteStrips) ScalesSize(n int) int {
-	_, size := LaneBlocks(n)
-	return scaleKinds * size
+	return all
 }
 
 // PackSpread arranges the weights of a plane, line by line, for [ByteStrips.Spread]; dst
