@@ -212,9 +212,8 @@ func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, pl
 	case len(blocks) > 1:
 		most = max(1, byteNear/(2*simd.ByteLanes*lines*b.step))
 	}
-	cols, n := a.l.cols, 0
-	for ox := 0; ox < s.OW; ox += n * cols {
-		cols, n = min(cols, s.OW-ox), 1
+	for ox := 0; ox < s.OW; {
+		n, cols := 1, min(a.l.cols, s.OW-ox)
 		column := ox*b.step - s.PadL
 		if inside := (s.W-b.k+s.PadL)/b.step + 1 - ox; column >= 0 && inside > cols {
 			// Columns whose taps are all there.
@@ -229,6 +228,7 @@ func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, pl
 			}
 			a.strips(t, block, n, cols, column, lines, place+ox*s.C, sums)
 		}
+		ox += n * cols
 	}
 }
 
