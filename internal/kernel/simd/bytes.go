@@ -275,7 +275,7 @@ func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 type Scales struct {
 	Mul, Up, Down, Bias []int32
 	// Small says that multipliers are 2^30 and more, that all shifts go to the right, by 1 to 20, and that no sum with
-	// its bias is larger than 2^31 - 2^20. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
+	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
 }
@@ -291,7 +291,7 @@ type smallRequantise struct {
 // channels are written for each row; the scales begin at channel at. It does nothing and
 // returns false for fewer channels than the smallest register takes.
 func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
-	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && smallZero(zero, lo, hi) {
+	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
 		f.small(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
 		return true
 	}
@@ -317,8 +317,8 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	return true
 }
 
-// smallZero tells whether zero point and limits are numbers of 8 bits, with a sign or without.
-func smallZero(zero, lo, hi int32) bool {
+// EightBits tells whether zero point and limits are numbers of 8 bits, with a sign or without.
+func EightBits(zero, lo, hi int32) bool {
 	least, most := int32(math.MinInt8), int32(math.MaxInt8)
 	if hi > math.MaxInt8 {
 		least, most = 0, math.MaxUint8
