@@ -42,7 +42,7 @@ func newEdit(m *graph.Model) *edit {
 	g := *m.Main()
 	g.Values, g.Nodes, g.Inputs, g.Outputs = slices.Clone(g.Values), slices.Clone(g.Nodes), slices.Clone(g.Inputs), slices.Clone(g.Outputs)
 	out.Graphs[0] = &g
-	adopt(out.Graphs, m.Main(), &g)
+	weights.Adopt(out.Graphs, m.Main(), &g)
 	e := &edit{m: &out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, own: map[*graph.Node]bool{}, gone: map[*graph.Node]bool{}}
 	e.made = weights.Makers(&g)
 	for _, v := range g.Values {

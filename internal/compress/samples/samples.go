@@ -143,6 +143,11 @@ func (s *Set) Pick(runs []int) *Set {
 	return p
 }
 
+// Of makes a set of other inputs, without labels: what a part of the model reads on these samples, a run each.
+func (s *Set) Of(inputs [][]*tensor.Tensor) *Set {
+	return &Set{Path: s.Path, Random: s.Random, Batch: 1, inputs: inputs}
+}
+
 // Open reads samples for a model. Errors are a [DataError], those of the file system, and those of
 // [feed.Inputs] for made inputs.
 func Open(m *graph.Model, o Options) (*Set, error) {

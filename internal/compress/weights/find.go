@@ -11,20 +11,31 @@ import (
 // Find lists the weights of a model's main graph in the order of their first operators. shapes gives
 // the shape of a value where it is known, else nil; it may be nil itself. A constant that several operators read is one layer.
 func Find(m *graph.Model, shapes func(id int) []int) []*Layer {
-	g := m.Main()
-	f := &finder{m: m, g: g, made: Makers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
-	for _, n := range g.Nodes {
-		if f.bothConst(n) {
-			continue
-		}
-		for _, p := range placesOf(n) {
-			if has(n, p.input) && f.use(n, p) && either[n.Op] {
-				break
-			}
+	f := newFinder(m.Main(), shapes)
+	for _, n := range f.g.Nodes {
+		f.node(n)
+	}
+	for _, l := range f.list {
+		l.Main, l.Steps = l.Nodes, l.Nodes
+	}
+	settle(m, map[int]*finder{0: f}, f.list)
+	return f.list
+}
+
+func newFinder(g *graph.Graph, shapes func(id int) []int) *finder {
+	return &finder{g: g, made: Makers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
+}
+
+// node adds the weights of a node.
+func (f *finder) node(n *graph.Node) {
+	if f.bothConst(n) {
+		return
+	}
+	for _, p := range placesOf(n) {
+		if has(n, p.input) && f.use(n, p) && either[n.Op] {
+			break
 		}
 	}
-	f.settle()
-	return f.list
 }
 
 // either are products of which one operand holds the weights.
@@ -33,8 +44,8 @@ var either = map[string]bool{
 	"QLinearMatMul": true, "MatMulInteger": true, "BATCH_MATMUL": true,
 }
 
+// finder finds the weights of one graph.
 type finder struct {
-	m      *graph.Model
 	g      *graph.Graph
 	made   []*graph.Node
 	shapes func(id int) []int
@@ -319,41 +330,45 @@ func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
 	return new(int64(times) * l.Weights())
 }
 
-// settle counts zeros, and marks what cannot be changed since others read it.
-func (f *finder) settle() {
-	readers := make([][]*graph.Node, len(f.g.Values))
-	for _, n := range f.g.Nodes {
-		for _, id := range n.Inputs {
-			if id >= 0 {
-				readers[id] = append(readers[id], n)
+// settle counts zeros, and marks what cannot be changed since others read it. by are the finders of graphs, by their
+// index.
+func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
+	of := map[*tensor.Tensor][][2]int{} // where constants stand: graph and value
+	readers := make([][][]*graph.Node, len(m.Graphs))
+	captured := make([][]bool, len(m.Graphs))
+	for i, g := range m.Graphs {
+		readers[i], captured[i] = make([][]*graph.Node, len(g.Values)), make([]bool, len(g.Values))
+		for _, n := range g.Nodes {
+			for _, id := range n.Inputs {
+				if id >= 0 {
+					readers[i][id] = append(readers[i][id], n)
+				}
 			}
 		}
-	}
-	inside := map[*tensor.Tensor]bool{}
-	captured := map[int]bool{}
-	for _, b := range f.m.Graphs[1:] {
-		for _, v := range b.Values {
+		for id, v := range g.Values {
 			if v.Const != nil {
-				inside[v.Const] = true
-			}
-		}
-		if b.Parent == f.g {
-			for _, c := range b.Captures {
-				captured[c.Outer] = true
+				of[v.Const] = append(of[v.Const], [2]int{i, id})
 			}
 		}
 	}
-	var others func(id int) bool
-	others = func(id int) bool {
-		if captured[id] || slices.Contains(f.g.Outputs, id) {
+	for _, b := range m.Graphs {
+		if at := slices.Index(m.Graphs, b.Parent); at >= 0 && b.Parent != nil {
+			for _, c := range b.Captures {
+				captured[at][c.Outer] = true
+			}
+		}
+	}
+	var others func(i, id int) bool
+	others = func(i, id int) bool {
+		if captured[i][id] || slices.Contains(m.Graphs[i].Outputs, id) {
 			return true
 		}
-		for _, n := range readers[id] {
+		for _, n := range readers[i][id] {
 			for k, in := range n.Inputs {
 				switch {
-				case in != id || f.uses[[2]int{n.Index, k}] || SeesShape(n):
+				case in != id || by[i] != nil && by[i].uses[[2]int{n.Index, k}] || SeesShape(n):
 				case k == 0 && Passes(n):
-					if others(n.Outputs[0]) {
+					if others(i, n.Outputs[0]) {
 						return true
 					}
 				default:
@@ -364,9 +379,11 @@ func (f *finder) settle() {
 		return false
 	}
 	var mat []float32
-	for _, l := range f.list {
-		if inside[l.Const] || others(l.Value) {
-			l.Fixed = study.Shared
+	for _, l := range list {
+		for _, at := range of[l.Const] {
+			if others(at[0], at[1]) {
+				l.Fixed = study.Shared
+			}
 		}
 		if l.Fixed == study.NoZero {
 			continue
