@@ -94,17 +94,25 @@ func TestEngines(t *testing.T) {
 			end := map[string]string{"onnxruntime": "onnx", "litert": "tflite"}[tt.name]
 			for _, name := range tt.models {
 				for _, c := range changed {
-					t.Run(fmt.Sprintf("%s/%s%s", name, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, material.Path(t, "models", "real", name+"."+end), c) })
+					t.Run(fmt.Sprintf("%s/%s%s", name, c.Structure, c.Format), func(t *testing.T) {
+						m := open(t, material.Path(t, "models", "real", name+"."+end))
+						agree(t, lib, m, inputs(t, m), c)
+					})
+				}
+			}
+			bodies := map[string]func() *graph.Model{"onnx": branches, "tflite": liteBranches}[end]()
+			for _, c := range changed {
+				for _, way := range []bool{true, false} {
+					t.Run(fmt.Sprintf("bodies/%v/%s%s", way, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, bodies, ways(bodies, way), c) })
 				}
 			}
 		})
 	}
 }
 
-func agree(t *testing.T, lib guest.Library, file string, c study.Change) {
-	m := open(t, file)
-	in := inputs(t, m)
-	layers := weights.Find(m, nil)
+func agree(t *testing.T, lib guest.Library, m *graph.Model, in []*tensor.Tensor, c study.Change) {
+	t.Helper()
+	layers := weights.All(m, nil)
 	changes := make([]rewrite.Change, len(layers))
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}

@@ -172,7 +172,7 @@ func TestKept(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu"}, huge, func(t *testing.T, _ string, m *graph.Model) {
 		var changes []rewrite.Change
-		for _, l := range weights.Find(m, nil) {
+		for _, l := range weights.All(m, nil) {
 			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Format: study.Half}})
 		}
 		next, _, err := rewrite.Apply(m, changes, rewrite.Options{})

@@ -243,6 +243,7 @@ func (f *onnxFormats) activation(id, reader int) coded {
 		}
 		n.Outputs[slices.Index(n.Outputs, id)] = from
 		f.made[from], f.made[id] = n, nil
+		f.coded[from] = c // what is asked for by the maker's output now
 		f.place(f.make("QuantizeLinear", nil, []int{from, scale, zero}, q.ID), from)
 		f.place(f.make("DequantizeLinear", nil, []int{q.ID, scale, zero}, id), q.ID)
 	} else {
