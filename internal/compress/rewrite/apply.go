@@ -64,7 +64,9 @@ type Effect struct {
 // operator set 13, to which models are raised where that is possible) and stand behind DequantizeLinear or, in TFLite, in
 // operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products in
 // ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
-// operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE.
+// operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE; what is fetched from a table is
+// fetched as codes. TFLite's SVDF and LSTMs take 8-bit weights beside floats where all their weights are changed so, and floats made of them
+// where some are.
 //
 // Layers in bodies of control flow change there; what their graph reads and makes stays, and so do values that only it knows
 // the channels of.
@@ -244,6 +246,9 @@ func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Op
 			a.written[c.Layer.Const] = next
 			e.set(l.Value, next)
 		}
+	}
+	if m.Format == "tflite" {
+		(&liteFormats{e}).join()
 	}
 	return e.finish()
 }

@@ -1,9 +1,11 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
@@ -11,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -141,6 +144,97 @@ func liteBranches() *graph.Model {
 		}
 	}
 	return m
+}
+
+// tables is a model that fetches from a table and multiplies what it got by a matrix: in ONNX by MatMul, in TFLite by BATCH_MATMUL.
+func tables(format string) *graph.Model {
+	f := tensor.Float32
+	b := newMaker(0, "main", nil)
+	b.value("at", tensor.Int32, 5)
+	b.constant("table", numbers(1, 40, 32))
+	b.constant("matrix", numbers(2, 32, 16))
+	b.value("rows", f, 5, 32)
+	b.value("y", f, 5, 16)
+	if b.g.Inputs = []int{0}; format == "onnx" {
+		b.node("", "Gather", nil, "rows", "table", "at")
+		b.node("", "MatMul", nil, "y", "rows", "matrix")
+	} else {
+		b.node(graph.TFLite, "GATHER", graph.Attrs{"axis": int64(0), "batch_dims": int64(0)}, "rows", "table", "at")
+		b.node(graph.TFLite, "BATCH_MATMUL", graph.Attrs{"adj_x": false, "adj_y": false}, "y", "rows", "matrix")
+		b.g.Nodes[0].Version, b.g.Nodes[1].Version = 1, 1
+	}
+	b.g.Outputs = []int{b.ids["y"]}
+	return &graph.Model{Format: format, IRVersion: map[string]int{"onnx": 8, "tflite": 3}[format], Opsets: map[string]int{"": 13}, Graphs: []*graph.Graph{b.g}}
+}
+
+// places are rows to fetch.
+func places() []*tensor.Tensor {
+	return []*tensor.Tensor{tensor.From(tensor.Int32, []int{5}, []int32{3, 39, 0, 17, 3})}
+}
+
+// TestTables has operators fetch and multiply codes of 8 bits.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]string{"onnx": "Gather DequantizeLinear", "tflite": "GATHER BATCH_MATMUL DEQUANTIZE"} {
+		m := tables(format)
+		var changes []rewrite.Change
+		for _, l := range weights.All(m, nil) {
+			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Format: study.Int8}})
+		}
+		o := rewrite.Options{Ranges: map[string]rewrite.Range{"y": {Lo: -1.2, Hi: 1.2}}}
+		next, effects, err := rewrite.Apply(m, changes, o)
+		if err != nil || len(effects) != 2 || effects[0].Cause != "" || effects[1].Cause != "" {
+			t.Fatalf("%s: %+v, %v", format, effects, err)
+		}
+		var ops []string
+		for _, n := range next.Main().Nodes {
+			ops = append(ops, n.Op)
+		}
+		if got := strings.Join(ops, " "); !strings.Contains(got, want) {
+			t.Errorf("%s: operators %s", format, got)
+		}
+		exact, got := run(t, m, places(), engine.Options{Exact: true}).Output(0), run(t, parse(t, next), places(), engine.Options{Exact: true}).Output(0)
+		// Three roundings to 8 bits of sines: 40 dB each, and the range of the sums is wider than they are.
+		if s := snr(got, exact); !(s > 30) {
+			t.Errorf("%s: %.1f dB from the floats", format, s)
+		}
+	}
+}
+
+// recurrent are TFLite models of one recurrent operator with weights of floats.
+var recurrent = []string{"litert_unidirectional_sequence_lstm", "litert_svdf_calibrated"}
+
+// TestTogether gives recurrent operators of TFLite codes of 8 bits for all weights at once: they read those themselves, and not floats made of
+// them.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	for _, name := range recurrent {
+		m := open(t, material.Path(t, "models", "tflite_ops", name+".tflite"))
+		var changes []rewrite.Change
+		for _, l := range weights.All(m, nil) {
+			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Format: study.Weight8}})
+		}
+		next, _, err := rewrite.Apply(m, changes, rewrite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range next.Main().Nodes {
+			if n.Op == "DEQUANTIZE" || n.Op == m.Main().Nodes[0].Op && n.Version != 2 {
+				t.Errorf("%s: %s of version %d", name, n.Op, n.Version)
+			}
+		}
+		if len(changes) > 1 {
+			part, _, err := rewrite.Apply(m, changes[:1], rewrite.Options{})
+			if err != nil || part.Main().Nodes[0].Op != "DEQUANTIZE" {
+				t.Errorf("%s with one of its weights: %v", name, err)
+			}
+		}
+		in := inputs(t, m)
+		exact, got := run(t, m, in, engine.Options{}).Output(0), run(t, parse(t, next), in, engine.Options{}).Output(0)
+		if s := snr(got, exact); !(s > 25) && !bytes.Equal(got.Data, exact.Data) {
+			t.Errorf("%s: %.1f dB from the floats", name, s)
+		}
+	}
 }
 
 // ways are inputs that lead through one branch.
