@@ -193,6 +193,9 @@ func TestTables(t *testing.T) {
 		if got := strings.Join(ops, " "); !strings.Contains(got, want) {
 			t.Errorf("%s: operators %s", format, got)
 		}
+		if ls := weights.All(next, nil); len(ls) != 2 || ls[0].Quant == nil || ls[1].Quant == nil {
+			t.Errorf("%s: %d layers are found again", format, len(ls))
+		}
 		exact, got := run(t, m, places(), engine.Options{Exact: true}).Output(0), run(t, parse(t, next), places(), engine.Options{Exact: true}).Output(0)
 		// Three roundings to 8 bits of sines: 40 dB each, and the range of the sums is wider than they are.
 		if s := snr(got, exact); !(s > 30) {

@@ -83,11 +83,11 @@ func (f *finder) bothConst(n *graph.Node) bool {
 	return true
 }
 
-func operandAt(n *graph.Node, i int) int {
-	if i < 0 || i >= len(n.Inputs) {
+func operandAt(ids []int, i int) int {
+	if i < 0 || i >= len(ids) {
 		return -1
 	}
-	return n.Inputs[i]
+	return ids[i]
 }
 
 // use adds an operator's weights. False where it has none at this place.
@@ -96,7 +96,7 @@ func (f *finder) use(n *graph.Node, p operand) bool {
 	if s == nil {
 		return false
 	}
-	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n, p.data), Sources: []*Source{s}}
+	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n.Inputs, p.data), Sources: []*Source{s}}
 	l.codes = l.Const
 	at, ok := look(f.g, s)
 	if !ok {
@@ -198,12 +198,29 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
 		}
 		q, ok := quantOf(one, zero, has(n, p.zero), axis, 0)
 		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
+	case n.Op == "Gather" && at.q == nil && l.Const.Type.IsInteger():
+		if q := f.after(n); q != nil {
+			at.q, at.qv = q, at.v
+		}
 	}
 	if !l.Const.Type.IsFloat() && (!l.Const.Type.IsInteger() || at.q == nil && !at.blind) {
 		return false
 	}
 	l.setQuant(at)
 	return true
+}
+
+// after is the quantisation with one scale that stands behind an operator which fetches codes, nil where none does.
+func (f *finder) after(n *graph.Node) *tensor.Quant {
+	out := operandAt(n.Outputs, 0)
+	for _, r := range f.g.Nodes {
+		if out >= 0 && r.Op == "DequantizeLinear" && len(r.Inputs) > 1 && r.Inputs[0] == out {
+			if q, ok := dequantizer(f.g, r, 0); ok && len(q.Scale) == 1 {
+				return q
+			}
+		}
+	}
+	return nil
 }
 
 // setQuant counts the axis of a quantisation in the constant's own shape.
@@ -268,7 +285,7 @@ func (f *finder) packed(l *Layer, n *graph.Node, at *seen) bool {
 // a product adds.
 func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 	if p.bias > 0 {
-		if id := operandAt(n, p.bias); id >= 0 {
+		if id := operandAt(n.Inputs, p.bias); id >= 0 {
 			if s := Behind(f.g, f.made, id); s != nil {
 				return int64(f.g.Values[s.Value].Const.Len())
 			}
@@ -304,7 +321,7 @@ func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 // shapes are not known.
 func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
 	var times int
-	switch data := f.shape(operandAt(n, max(p.data, 0))); p.times {
+	switch data := f.shape(operandAt(n.Inputs, max(p.data, 0))); p.times {
 	case never:
 		return new(int64(0))
 	case perOutput:
