@@ -114,6 +114,9 @@ type LossSettings struct {
 	// Data says where samples came from, "" for none or made ones; Samples how many were used.
 	Data    string `json:"data,omitzero"`
 	Samples int    `json:"samples,omitzero"`
+	// DataSHA256 is the hash of the samples and labels as the model takes them, those held out included; "" for made ones and in
+	// studies of older versions.
+	DataSHA256 string `json:"data_sha256,omitzero"`
 	// Random says that inputs were made: ranks at best can be read off.
 	Random bool `json:"random,omitzero"`
 	// Labels is the file of labels, with the column where one was named; Mean and Std make numbers of images.

@@ -92,6 +92,9 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.opts.Body != nil {
+		s.opts.Body(b.g.Index, func(id int) *tensor.Tensor { return f.vals[id] })
+	}
 	out := make([]*tensor.Tensor, len(b.g.Outputs))
 	copies := 0
 	for i, id := range b.g.Outputs {

@@ -39,6 +39,9 @@ type Options struct {
 	// others in an inference of very many turns; 0 means no limit. A loop beyond it
 	// fails with an [op.LoopError].
 	MaxLoop time.Duration
+	// Body is told of each run of a nested graph, with what gives its values by id: all that it has with
+	// KeepAll, else what stands at its end. They must not be changed, and are valid within the call. May be nil.
+	Body func(graph int, value func(id int) *tensor.Tensor)
 }
 
 // Carry joins an output of the main graph to an input, by position.

@@ -50,6 +50,14 @@ func slotOf(run, n int) int {
 
 // output finds the errors of layers' own outputs.
 func (j *Job) output(ctx context.Context) error {
+	if err := j.here(ctx); err != nil {
+		return err
+	}
+	return j.inBodies(ctx)
+}
+
+// here finds those of the main graph's layers.
+func (j *Job) here(ctx context.Context) error {
 	blocks, alone, err := j.units()
 	if err != nil {
 		return err
@@ -94,7 +102,7 @@ func (j *Job) units() (blocks [][]*unit, alone []int, err error) {
 	var all []*unit
 	for i, l := range j.Layers {
 		cs := j.wanted(i)
-		if len(cs) == 0 {
+		if len(cs) == 0 || l.Graph > 0 {
 			continue
 		}
 		if why := fixed(l, cs); why != "" {

@@ -44,10 +44,11 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 	}
 	if o.Have == nil || !o.Have(study.Change{}) {
 		out := &study.SpeedPoints{Latency: dense.Totals.Latency}
+		all := allLayers(dense, m)
 		for i, l := range layers {
-			t := study.LayerTime{Layer: i, Latency: latency(dense, readers(l))}
-			if main := mainLayers(dense); l.Node < len(main) && main[l.Node].Roof != nil {
-				t.Limit = limit(main[l.Node].Roof)
+			t := study.LayerTime{Layer: i, Latency: latency(all, readers(l))}
+			if n := readers(l)[0]; n < len(all) && all[n] != nil && all[n].Roof != nil {
+				t.Limit = limit(all[n].Roof)
 			}
 			out.Layers = append(out.Layers, t)
 		}
@@ -89,26 +90,44 @@ func (o *TargetOptions) profile(ctx context.Context, m *graph.Model) (*profile.P
 	return source.Collect(ctx, &estimate.Source{Model: ready, Target: o.Target, Options: o.Options}, source.Options{})
 }
 
-// mainLayers are those of the main graph, by node.
-func mainLayers(p *profile.Profile) []*profile.Layer {
+// allLayers are those of all graphs, by node, the main one's first: nil for nodes of bodies that the profile has not.
+func allLayers(p *profile.Profile, m *graph.Model) []*profile.Layer {
 	var out []*profile.Layer
 	for i := range p.Layers {
 		if p.Layers[i].Parent == nil {
 			out = append(out, &p.Layers[i])
 		}
 	}
+	if len(out) != len(m.Main().Nodes) {
+		return out
+	}
+	first := make([]int, len(m.Graphs))
+	for i, g := range m.Graphs[1:] {
+		first[i+1] = len(out)
+		out = append(out, make([]*profile.Layer, len(g.Nodes))...)
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.Parent == nil || l.Provenance == nil {
+			continue
+		}
+		for _, s := range l.Provenance.SourceNodes {
+			if s.Graph > 0 && s.Graph < int64(len(first)) && s.Node >= 0 && s.Node < int64(len(m.Graphs[s.Graph].Nodes)) {
+				out[first[s.Graph]+int(s.Node)] = l
+			}
+		}
+	}
 	return out
 }
 
 // latency sums what nodes take; nil where that is not known of one.
-func latency(p *profile.Profile, nodes []int) *profile.Metric {
-	main := mainLayers(p)
+func latency(all []*profile.Layer, nodes []int) *profile.Metric {
 	sum, band, known := 0.0, [2]float64{}, false
 	for _, n := range nodes {
-		if n >= len(main) {
+		if n >= len(all) || all[n] == nil {
 			return nil
 		}
-		l := main[n]
+		l := all[n]
 		v, ok := l.Latency.Best()
 		if !ok && (l.State == profile.Fused || l.Constant) {
 			continue
@@ -141,12 +160,12 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	if err != nil {
 		return nil, err
 	}
-	stands := trace(m.Main(), changed.Main())
+	stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
 	out := make([]study.SpeedPoint, len(layers))
 	for i, l := range layers {
 		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
 		if effects[i].Cause == "" {
-			compare(&out[i], latency(dense, readers(l)), latency(p, standing(stands, readers(l))))
+			compare(&out[i], latency(before, readers(l)), latency(after, standing(stands, readers(l))))
 		}
 	}
 	return out, nil

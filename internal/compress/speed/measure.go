@@ -68,7 +68,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		return err
 	}
 	defer r.dense.s.Close()
-	r.parts, r.rest = parts(layers, r.dense.s.Steps())
+	r.parts, r.rest = parts(layers, allSteps(r.dense.s))
 	if len(r.parts) == 0 {
 		return r.nothing()
 	}
@@ -96,7 +96,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 
 // nothing says why no layer runs, by the first that fails.
 func (r *run) nothing() error {
-	all := r.dense.s.Steps()
+	all := allSteps(r.dense.s)
 	for _, l := range r.layers {
 		for _, n := range readers(l) {
 			if n >= 0 && n < len(all) && all[n].Err != nil {
@@ -164,9 +164,7 @@ func (r *run) session(m *graph.Model, stands []int) (*model, error) {
 	}
 	x := &model{m: m, s: s, stands: stands}
 	if stands == nil {
-		for i := range m.Main().Nodes {
-			x.stands = append(x.stands, i)
-		}
+		x.stands = traces(m, m)
 	}
 	for { // a node that fails is taken out, so that the rest can be measured
 		err := s.Run(r.ctx)
@@ -190,7 +188,7 @@ func (x *model) assign(ps []part) {
 
 // kernel names what computes a part: that of the first of its steps which is of the layer itself.
 func (x *model) kernel(p *part, i int) string {
-	all := x.s.Steps()
+	all := allSteps(x.s)
 	for _, s := range x.steps[i] {
 		if x.stands[s] == p.step && all[s].Kernel != "" && all[s].State == engine.Runs && !moves(all[s].Node) {
 			return all[s].Kernel
@@ -240,7 +238,7 @@ func (r *run) runs(x *model, n int) (times, error) {
 		for i, steps := range x.steps {
 			sum := int64(0)
 			for _, s := range steps {
-				sum += b[s+1] - b[s]
+				sum += x.spent(s)
 			}
 			took[(i+1)*n+k] = float64(sum) * 1e-9
 		}
@@ -299,7 +297,7 @@ func (r *run) unchanged() error {
 		for k, l := range p.layers {
 			m := metric(column(got, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
 			seconds[l] = stats.Median(column(got, func(t *times) float64 { return t.parts[i] }))
-			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: fused})
+			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: within(r.layers[l], fused)})
 		}
 	}
 	if !r.o.NoLimits {
@@ -310,6 +308,21 @@ func (r *run) unchanged() error {
 	}
 	slices.SortFunc(out.Layers, func(a, b study.LayerTime) int { return a.Layer - b.Layer })
 	return r.yield(out)
+}
+
+// within are positions of nodes in the graph of a layer, of those among the nodes of all graphs.
+func within(l *weights.Layer, nodes []int) []int {
+	first := readers(l)[0] - l.Nodes[0]
+	if first == 0 {
+		return nodes
+	}
+	out := make([]int, 0, len(nodes))
+	for _, n := range nodes {
+		if n >= first {
+			out = append(out, n-first)
+		}
+	}
+	return out
 }
 
 // method says how the time of a layer came about.
@@ -339,7 +352,7 @@ func (r *run) changed(c study.Change) error {
 	if err != nil {
 		return err
 	}
-	stands := trace(r.m.Main(), m.Main())
+	stands := traces(r.m, m)
 	x, err := r.session(m, stands)
 	if err != nil {
 		return fmt.Errorf("with %s: %w", Words(c), err)

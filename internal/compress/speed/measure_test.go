@@ -120,3 +120,43 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestMeasureBodies finds the times of layers in the branch of an If that runs.
+func TestMeasureBodies(t *testing.T) {
+	m, err := modelfile.Open(material.Path(t, "models", "real", "silero_vad.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	ins, _, err := feed.Inputs(m, feed.Options{Shapes: map[string][]int{"input": {1, 512}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := weights.All(m, nil)
+	o := Options{Engine: engine.Options{Registry: operators.Registry(), Threads: 1}, Inputs: ins, Time: time.Millisecond, NoLimits: true}
+	o.Changes = []study.Change{{Structure: study.Unstructured, Level: .95}}
+	ran := 0
+	err = Measure(t.Context(), m, layers, o, func(p *study.SpeedPoints) error {
+		for _, l := range p.Layers {
+			if layers[l.Layer].Graph == 0 || *l.Latency.Median <= 0 || *l.Latency.Median >= *p.Latency.Median {
+				t.Errorf("layer %d: %v of %v", l.Layer, *l.Latency.Median, *p.Latency.Median)
+			}
+			for _, n := range l.Fused {
+				if n >= len(m.Graphs[layers[l.Layer].Graph].Nodes) {
+					t.Errorf("layer %d holds node %d", l.Layer, n)
+				}
+			}
+		}
+		for _, x := range p.Points {
+			if x.Cause == "" || x.Cause == study.NoKernel {
+				ran++
+			} else if x.Cause != study.Unrun {
+				t.Errorf("layer %d: %s", x.Layer, x.Cause)
+			}
+		}
+		return nil
+	})
+	if err != nil || ran != len(layers)/2 {
+		t.Errorf("%v: %d of %d layers ran", err, ran, len(layers))
+	}
+}
