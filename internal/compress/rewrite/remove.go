@@ -42,16 +42,19 @@ type unit struct{ change, number int }
 // structured reports whether a change takes channels or filters.
 func structured(c *Change) bool { return c.Structure == study.Channel || c.Structure == study.Filter }
 
-// prune chooses for all changes of channels and filters. mats are the new weights of all changes, nil for those that
-// are not made, whose effects say why.
-func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32) *pruner {
-	p := &pruner{changes: changes, spots: map[int]spots{}, by: map[int]*weights.Layer{}, change: map[int]int{}, mats: map[int][]float32{}, removed: map[[2]int][]bool{}, left: map[[2]int]int{}, stuck: make([]bool, len(changes)), gone: make([]int, len(changes))}
+func newPruner(m *graph.Model, changes []Change) *pruner {
 	shape := planned(m)
-	p.l = newLanes(m, shape)
-	p.layers = weights.Find(m, shape)
+	p := &pruner{l: newLanes(m, shape), layers: weights.Find(m, shape), changes: changes, spots: map[int]spots{}, by: map[int]*weights.Layer{}, change: map[int]int{}, mats: map[int][]float32{}, removed: map[[2]int][]bool{}, left: map[[2]int]int{}, stuck: make([]bool, len(changes)), gone: make([]int, len(changes))}
 	for _, l := range p.layers {
 		p.by[l.Value], p.spots[l.Value] = l, spotsOf(l)
 	}
+	return p
+}
+
+// prune chooses for all changes of channels and filters. mats are the new weights of all changes, nil for those that
+// are not made, whose effects say why.
+func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32) *pruner {
+	p := newPruner(m, changes)
 	orders := make([]*mask.Order, len(changes))
 	target := make([]int, len(changes))
 	for i := range changes {
