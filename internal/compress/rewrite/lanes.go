@@ -24,8 +24,12 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 	g := m.Main()
 	l := &lanes{m: m, g: g, shape: shape, readers: make([][]int, len(g.Values)), ties: map[int][]int{}, frozen: make([]bool, len(g.Values))}
 	tie := -1
+	heads := heads(g, shape)
 	for i, n := range g.Nodes {
-		b := &bonds{g: g, shape: shape, n: n, tie: &tie, blind: map[[2]int]bool{}, free: map[lane]bool{}}
+		b := &bonds{g: g, shape: shape, n: n, heads: -1, tie: &tie, blind: map[[2]int]bool{}, free: map[lane]bool{}}
+		if a, ok := heads[n]; ok {
+			b.heads = a
+		}
 		first := tie
 		if known(n, shape) {
 			b.find()
@@ -53,7 +57,9 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 		}
 	}
 	for id, v := range g.Values {
-		l.frozen[id] = l.frozen[id] || v.Variable || v.Scratch
+		// A state that one operator alone has may become smaller with it.
+		own := v.Variable && len(l.readers[id]) == 1 && g.Nodes[l.readers[id][0]].Op == "UNIDIRECTIONAL_SEQUENCE_LSTM"
+		l.frozen[id] = l.frozen[id] || v.Variable && !own || v.Scratch
 	}
 	return l
 }

@@ -78,13 +78,21 @@ func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32)
 		}
 	}
 	items := p.items(orders)
+	size := map[unit]int{} // units of its layer that a unit goes with
 	for _, it := range items {
+		count := it.count()
+		for _, u := range it.units {
+			size[u] = count[u.change]
+		}
 		p.take(it, target)
 	}
-	// What is left of a target goes without being taken out, one by one.
+	// What is left of a target goes without being taken out, one by one, but for what is less than half of what goes together.
 	for i, o := range orders {
+		left := target[i]
 		for k := 0; o != nil && k < o.Len() && target[i] > 0; k++ {
-			p.single(i, o.Number(k), target)
+			if n := o.Number(k); size[unit{i, n}] <= 2*left {
+				p.single(i, n, target)
+			}
 		}
 	}
 	return p
@@ -241,14 +249,21 @@ func (p *pruner) units(all []lane, orders []*mask.Order) ([]unit, bool) {
 	return units, anyReader && len(units) > 0 && (makers || readers)
 }
 
-// take takes an item if all its changes want as many units, and no axis loses all lanes.
-func (p *pruner) take(it item, target []int) {
+// count is how many units of each change an item has.
+func (it *item) count() map[int]int {
 	count := map[int]int{}
 	for _, u := range it.units {
 		count[u.change]++
 	}
+	return count
+}
+
+// take takes an item if all its changes want half as many units or more, which rounds levels to what goes together, and no axis loses all
+// lanes.
+func (p *pruner) take(it item, target []int) {
+	count := it.count()
 	for i, n := range count {
-		if n > target[i] {
+		if n > 2*target[i] {
 			return
 		}
 	}

@@ -36,6 +36,10 @@ func (e *edit) resize(at int, before, after func(id int) []int) {
 		} else if n.Attrs.Int("group", 1) > 1 && in > 0 {
 			put(n, "group", int64(after(x)[1]/in))
 		}
+	case "LSTM", "GRU", "RNN":
+		if n.Attrs.Has("hidden_size") {
+			put(n, "hidden_size", int64(after(n.Inputs[2])[2]))
+		}
 	case "RESHAPE":
 		if s := n.Attrs.Ints("new_shape"); s != nil {
 			put(n, "new_shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))
