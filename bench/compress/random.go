@@ -42,7 +42,13 @@ func (n *network) random(ctx context.Context) (out []timed, err error) {
 	}
 	r := rand.New(rand.NewPCG(1, uint64(len(sp.Points))))
 	for k := range drawn {
-		changes := draw(r, sp, len(n.job.Layers), k%2 == 0)
+		var changes []study.Change
+		for range 100 { // until something changes
+			changes = draw(r, sp, len(n.job.Layers), k%2 == 0)
+			if slices.ContainsFunc(changes, func(c study.Change) bool { return !c.IsZero() }) {
+				break
+			}
+		}
 		said, ok := choose.Predict(n.job.Study().Layers, sp, changes)
 		if !ok {
 			continue
