@@ -16,17 +16,15 @@ import (
 // changes.
 const drawn = 12
 
-// randoms compares predicted with measured times of models with random changes.
+// randoms compares predicted with measured times of models with random changes, network by network.
 func randoms(ctx context.Context, nets []*network) error {
-	var found []timed
 	for _, n := range nets {
-		got, err := n.random(ctx)
+		found, err := n.random(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.name, err)
 		}
-		found = append(found, got...)
+		table(found)
 	}
-	table(found)
 	return nil
 }
 
