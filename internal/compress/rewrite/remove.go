@@ -220,15 +220,18 @@ func (p *pruner) units(all []lane, orders []*mask.Order) ([]unit, bool) {
 			if !asked {
 				break
 			}
-			row := slices.Index(s.row, x.at)
-			if p.changes[i].Structure == study.Filter {
-				units = append(units, unit{i, row})
-			} else if per := l.Rows / l.Groups; row%per == 0 {
-				units = append(units, unit{i, row / per})
+			for _, row := range s.rows(x.at) {
+				if p.changes[i].Structure == study.Filter {
+					units = append(units, unit{i, row})
+				} else if per := l.Rows / l.Groups; row%per == 0 {
+					units = append(units, unit{i, row / per})
+				}
 			}
 		case x.axis == s.rowAxis:
 			if asked && p.changes[i].Structure == study.Filter {
-				units = append(units, unit{i, slices.Index(s.row, x.at)})
+				for _, row := range s.rows(x.at) {
+					units = append(units, unit{i, row})
+				}
 			} else {
 				makers = false
 			}
@@ -325,8 +328,9 @@ func (p *pruner) mat(l *weights.Layer) []float32 {
 func (p *pruner) clear(l *weights.Layer, x lane) {
 	s, m := p.spots[l.Value], p.mat(l)
 	if x.axis == s.rowAxis {
-		r := slices.Index(s.row, x.at)
-		clear(m[r*l.Cols:][:l.Cols])
+		for _, r := range s.rows(x.at) {
+			clear(m[r*l.Cols:][:l.Cols])
+		}
 		return
 	}
 	c := slices.Index(s.col, x.at)
