@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/engine"
@@ -94,15 +96,22 @@ func TestEngines(t *testing.T) {
 			end := map[string]string{"onnxruntime": "onnx", "litert": "tflite"}[tt.name]
 			for _, name := range tt.models {
 				for _, c := range changed {
-					t.Run(fmt.Sprintf("%s/%s%s", name, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, material.Path(t, "models", "real", name+"."+end), c) })
+					t.Run(fmt.Sprintf("%s/%s%s", name, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, open(t, material.Path(t, "models", "real", name+"."+end)), c) })
 				}
+			}
+			for i := range 12 { // hidden units and heads
+				m := rapid.Custom([]func(*rapid.T) *graph.Model{recurrent, attention}[i%2]).Example(i)
+				// States of operators of TFLite are nothing that this interface of LiteRT takes.
+				if m.Format != end || m.Format == "tflite" && i%2 == 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) { agree(t, lib, m, study.Change{Structure: study.Filter, Level: 0.5}) })
 			}
 		})
 	}
 }
 
-func agree(t *testing.T, lib guest.Library, file string, c study.Change) {
-	m := open(t, file)
+func agree(t *testing.T, lib guest.Library, m *graph.Model, c study.Change) {
 	in := inputs(t, m)
 	layers := weights.Find(m, nil)
 	changes := make([]rewrite.Change, len(layers))
