@@ -14,7 +14,7 @@ func heads(g *graph.Graph, shape func(id int) []int) map[*graph.Node]int {
 	h := &headFinder{g: g, shape: shape, made: weights.Makers(g), readers: map[int][]*graph.Node{}, at: map[*graph.Node]int{}}
 	for _, n := range g.Nodes {
 		for _, id := range n.Inputs {
-			if id >= 0 {
+			if id >= 0 && !weights.SeesShape(n) {
 				h.readers[id] = append(h.readers[id], n)
 			}
 		}

@@ -100,6 +100,7 @@ func attention(t *rapid.T) *graph.Model {
 	if n.lite {
 		transpose, reshape, product, softmax = "TRANSPOSE", "RESHAPE", "BATCH_MATMUL", "SOFTMAX"
 	}
+	joined := !n.lite && n.draw("joined", 0, 1) == 1
 	perm := func(y, x int, p ...int64) int {
 		if n.lite {
 			return n.node(transpose, nil, y, x, n.ints(p...))
@@ -122,7 +123,20 @@ func attention(t *rapid.T) *graph.Model {
 		if n.lite {
 			return n.node(reshape, graph.Attrs{"new_shape": s}, n.value(shape...), x, n.ints(s...))
 		}
-		return n.node(reshape, nil, n.value(shape...), x, n.ints(s...))
+		if !joined {
+			return n.node(reshape, nil, n.value(shape...), x, n.ints(s...))
+		}
+		// The length is computed, and sizes are joined.
+		sizes := n.value(len(n.g.Values[x].Shape))
+		n.node("Shape", nil, sizes, x)
+		length := n.value(1)
+		n.node("Slice", nil, length, sizes, n.ints(1), n.ints(2))
+		all := n.value(len(s))
+		n.node("Concat", graph.Attrs{"axis": int64(0)}, all, n.ints(1), length, n.ints(s[2:]...))
+		for _, id := range []int{sizes, length, all} {
+			n.g.Values[id].Type = tensor.Int64
+		}
+		return n.node(reshape, nil, n.value(shape...), x, all)
 	}
 	split := func(p ...int64) int {
 		h := shaped(dense(x, in, heads*dim), 1, steps, heads, dim)
@@ -217,8 +231,10 @@ func split(m *graph.Model) (shapes [][]int64) {
 		if n.Op != "Reshape" && n.Op != "RESHAPE" {
 			continue
 		}
-		if s, err := tensor.All[int64](m.Main().Values[n.Inputs[1]].Const); err == nil && len(s) == 4 {
-			shapes = append(shapes, s)
+		if c := m.Main().Values[n.Inputs[1]].Const; c != nil {
+			if s, err := tensor.All[int64](c); err == nil && len(s) == 4 {
+				shapes = append(shapes, s)
+			}
 		}
 	}
 	return shapes
