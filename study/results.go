@@ -33,7 +33,7 @@ type SpeedSettings struct {
 	Shapes string `json:"shapes,omitzero"`
 	// KernelSet is the set of instructions of the engine.
 	KernelSet string `json:"kernel_set,omitzero"`
-	// Changes are those that were tried on all layers at once.
+	// Changes are those that were tried on all layers.
 	Changes []Change `json:"changes"`
 	// Counted says that nothing was measured: operations stand for times.
 	Counted bool `json:"counted,omitzero"`
@@ -76,10 +76,24 @@ type SpeedPoint struct {
 	Latency *profile.Metric `json:"latency_s,omitzero"`
 	// Ratio is that time by the unchanged one, both of the same turns, with its 95 %
 	// interval, or for estimates the band.
-	Ratio  *profile.Metric `json:"ratio,omitzero"`
-	Kernel string          `json:"kernel,omitzero"`
+	Ratio *profile.Metric `json:"ratio,omitzero"`
+	// Others are the layers that become smaller with this one, such as those that read what a filter makes: a plan multiplies
+	// their times by the ratios. RestS is what operators without weights take more (less where below 0), in seconds.
+	Others []OtherTime     `json:"others,omitzero"`
+	RestS  *profile.Metric `json:"rest_s,omitzero"`
+	// With are layers that must have the same change for this one to be made: channels that are added up go together. Others and
+	// RestS stand with the first of them.
+	With   []int  `json:"with,omitzero"`
+	Kernel string `json:"kernel,omitzero"`
 	// Cause says why there is no gain or no figure.
 	Cause Cause `json:"cause,omitzero"`
+}
+
+// OtherTime is what the change of one layer makes of the time of another one.
+type OtherTime struct {
+	Layer int `json:"layer"`
+	// Ratio is the time with the change by that without.
+	Ratio *profile.Metric `json:"ratio"`
 }
 
 // Method is how a loss was found.

@@ -3,12 +3,12 @@
 //
 //	python3 -m venv VENV && VENV/bin/pip install -r bench/compress/requirements.txt
 //	VENV/bin/python bench/compress/train.py FOLDER
-//	go run ./bench/compress [-losses] [-plans] [-times] FOLDER [MODEL ...]
+//	go run ./bench/compress [-losses] [-plans] [-times] [-random] FOLDER [MODEL ...]
 //
 // Losses: the rank correlation, over layers, of what is predicted of a network with the drop of accuracy that the change of
 // one layer makes on the held-out samples. Plans: their speed, in turns with the unchanged model, and their drop on the held-out samples,
 // beside uniform sparsity and Sparsify's allocator. Times: those predicted of plans against those measured, also of further
-// models with random inputs. Without a flag, all three.
+// models with random inputs. Random: the same of models whose layers have changes drawn at random. Without a flag, all four.
 package main
 
 import (
@@ -31,9 +31,10 @@ func main() {
 	flag.BoolVar(&o.losses, "losses", false, "losses of layers against true drops")
 	flag.BoolVar(&o.plans, "plans", false, "plans against uniform sparsity and Sparsify's")
 	flag.BoolVar(&o.times, "times", false, "predicted against measured times")
+	flag.BoolVar(&o.random, "random", false, "predicted against measured times of random changes")
 	flag.Parse()
-	if !o.losses && !o.plans && !o.times {
-		o.losses, o.plans, o.times = true, true, true
+	if o == (options{}) {
+		o = options{true, true, true, true}
 	}
 	if flag.NArg() == 0 {
 		flag.Usage()
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-type options struct{ losses, plans, times bool }
+type options struct{ losses, plans, times, random bool }
 
 func (o *options) run(ctx context.Context, folder string, models []string) error {
 	dir, err := os.MkdirTemp("", "compress")
@@ -82,7 +83,7 @@ func (o *options) run(ctx context.Context, folder string, models []string) error
 			return err
 		}
 	}
-	if !o.times {
+	if !o.times && !o.random {
 		return nil
 	}
 	for i, f := range models {
@@ -93,6 +94,14 @@ func (o *options) run(ctx context.Context, folder string, models []string) error
 		}
 		defer n.close()
 		nets = append(nets, n)
+	}
+	if o.random {
+		if err := randoms(ctx, nets); err != nil {
+			return err
+		}
+	}
+	if !o.times {
+		return nil
 	}
 	return times(ctx, nets, found)
 }

@@ -40,6 +40,12 @@ func times(ctx context.Context, nets []*network, found []timed) error {
 			found = append(found, timed{n.name, p, s})
 		}
 	}
+	table(found)
+	return nil
+}
+
+// table prints predicted times against those measured.
+func table(found []timed) {
 	fmt.Println("\nPredicted against measured time of compressed models")
 	fmt.Println("network\tplan\tpredicted speed-up\tmeasured\terror of the time\twithin the interval")
 	var off []float64
@@ -62,5 +68,4 @@ func times(ctx context.Context, nets []*network, found []timed) error {
 	if len(off) > 0 {
 		fmt.Printf("median error %.1f %% over %d plans; %d of %d within the interval\n", 100*stats.Median(off), len(off), within, len(off))
 	}
-	return nil
 }

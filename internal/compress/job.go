@@ -66,7 +66,7 @@ type Job struct {
 
 // Open finds the layers of a model and opens its study, which is begun where there is none.
 func Open(m *graph.Model, path string, o Options) (*Job, error) {
-	j := &Job{m: m, o: o}
+	j := &Job{m: weights.Filled(m, o.Feed.MaxBytes), o: o}
 	of, err := j.describe()
 	if err != nil {
 		return nil, err

@@ -41,6 +41,9 @@ type Point struct {
 	// Cost and Loss are of the layer; losses are additive ones ([Metric]).
 	Cost, Loss float64
 	cost, loss interval
+	// side is what it does beyond the layer, tied the layers that must have the same change.
+	side side
+	tied []int
 }
 
 // Curve are the ways to treat a layer, the unchanged one first.
@@ -59,10 +62,17 @@ type problem struct {
 	// fixed is the cost of the model outside of its layers.
 	fixed  float64
 	curves []Curve
+	// bases are the times of unchanged layers, 0 where they are not known; sides says that points do something beyond their layers.
+	bases []float64
+	sides bool
 	// width is the one that upper ends of drops are made additive with.
 	width float64
 	// few is how many plans are looked through one by one.
 	few int
+	// held are layers that keep one of their points while others are chosen, such as those that are tied.
+	held map[int]int
+	// quick has plans made without what only closes small gaps.
+	quick bool
 }
 
 // Curves returns the curves that plans are chosen from, by layer, corrected and with losses as
@@ -91,11 +101,11 @@ func newProblem(o Options) (*problem, error) {
 		return nil, fmt.Errorf("a plan for %s needs a performance profile", p.kind)
 	}
 	p.curves = make([]Curve, len(o.Layers))
-	for i := range o.Layers {
-		p.curves[i] = p.curve(i)
-	}
 	if p.timed() {
 		p.fixed = p.rest()
+	}
+	for i := range o.Layers {
+		p.curves[i] = p.curve(i)
 	}
 	return p, nil
 }
@@ -171,12 +181,13 @@ func (p *problem) cost(layer int, c study.Change) (float64, bool) {
 // rest is what the model takes beyond its layers.
 func (p *problem) rest() float64 {
 	whole, ok := p.Speed.Latency.Best()
+	p.bases = make([]float64, len(p.Layers))
+	for i := range p.Layers {
+		p.bases[i], _ = p.base(i)
+		whole -= p.bases[i]
+	}
 	if !ok || p.Speed.Counted {
 		return 0
-	}
-	for i := range p.Layers {
-		v, _ := p.base(i)
-		whole -= v
 	}
 	return whole
 }
@@ -222,7 +233,7 @@ func (p *problem) curve(i int) Curve {
 	l := &p.Layers[i]
 	c := Curve{Layer: i}
 	base, ok := p.cost(i, study.Change{})
-	c.Points = []Point{{Cost: base, cost: interval{base, base, base}}}
+	c.Points = []Point{{Cost: base, cost: interval{base, base, base}, side: side{own: one}}}
 	switch {
 	case p.Keep[i] != "":
 		c.Cause = p.Keep[i]
@@ -293,8 +304,9 @@ func (p *problem) losses(i int) map[group]known {
 // timedPoints are those of which both time and loss are known, at the levels of either between
 // the first and the last of both.
 func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
-	ratios := map[group]known{}
-	for _, x := range p.Speed.Points {
+	ratios, sides := map[group]known{}, map[group]*sideCurves{}
+	for k := range p.Speed.Points {
+		x := &p.Speed.Points[k]
 		g := group{x.Change.Structure, x.Change.Format}
 		if x.Layer != c.Layer || !p.allowed(g) {
 			continue
@@ -307,6 +319,10 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
 			k := ratios[g]
 			k.add(x.Change.Level, p.Correct.ratio(r))
 			ratios[g] = k
+			if sides[g] == nil {
+				sides[g] = &sideCurves{others: map[int]known{}}
+			}
+			sides[g].add(x, p.Correct)
 		}
 	}
 	for _, g := range groups(ratios) {
@@ -321,7 +337,13 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
 			r, ok := ratios[g].at(level)
 			loss, is := losses[g].at(level)
 			if ok && is && (level > 0 || g.format != study.Same) {
-				c.add(g, level, r.times(base), loss)
+				s := sides[g].at(level)
+				s.own = r
+				cost := r.times(base).plus(s.adds(p.bases))
+				c.add(g, level, cost, loss)
+				x := &c.Points[len(c.Points)-1]
+				x.side, x.tied = s, sides[g].tied
+				p.sides = p.sides || s.reaches() || x.tied != nil
 			}
 		}
 	}
@@ -344,7 +366,7 @@ func (p *problem) countedPoints(c *Curve, losses map[group]known) {
 }
 
 func (c *Curve) add(g group, level float64, cost, loss interval) {
-	c.Points = append(c.Points, Point{study.Change{Structure: g.structure, Level: level, Format: g.format}, cost.mid, loss.mid, cost, loss})
+	c.Points = append(c.Points, Point{Change: study.Change{Structure: g.structure, Level: level, Format: g.format}, Cost: cost.mid, Loss: loss.mid, cost: cost, loss: loss, side: side{own: one}})
 }
 
 // groups are the keys in a fixed order: finest structure first, widest numbers first.

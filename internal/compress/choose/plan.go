@@ -38,6 +38,9 @@ func Plan(o Options) (*study.Plan, error) {
 		return nil, err
 	}
 	c, err := p.solve()
+	if p.sides {
+		c, err = p.joint(c, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +55,13 @@ func Plan(o Options) (*study.Plan, error) {
 	case c.lower > 0:
 		out.Gap = new(max(0, c.value/c.lower-1))
 	}
+	p.front(out, p.items(true), c.pick)
+	if p.sides { // from here on costs are what a change of one layer makes of this plan
+		p.around(c.pick)
+	}
 	p.choose(out, c.pick)
 	p.predict(out, c.pick)
-	byLoss := p.items(true)
-	p.front(out, byLoss, c.pick)
-	p.moves(out, byLoss, c.pick)
+	p.moves(out, p.items(true), c.pick)
 	return out, nil
 }
 
@@ -65,6 +70,12 @@ func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
 	for i, c := range p.curves {
 		for k, x := range c.Points {
+			if x.tied != nil && p.held[i] != k {
+				continue
+			}
+			if at, ok := p.held[i]; ok && at != k {
+				continue
+			}
 			o := option{value: x.Cost, weight: p.lossOf(&x), index: k}
 			if !lossBound {
 				o.value, o.weight = o.weight, o.value
@@ -78,6 +89,9 @@ func (p *problem) items(lossBound bool) [][]option {
 
 // unchanged is the cost of the model as it is.
 func (p *problem) unchanged() float64 {
+	if p.sides {
+		return p.whole(make([]int, len(p.curves))).mid
+	}
 	v := p.fixed
 	for _, c := range p.curves {
 		v += c.Points[0].Cost
@@ -189,6 +203,9 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 		return
 	}
 	cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
+	if p.sides {
+		cost = p.whole(pick)
+	}
 	p.times(o, cost)
 }
 
@@ -250,17 +267,21 @@ func (p *problem) time(o *study.Outcome, pick []int) {
 	t := &problem{Options: p.Options, metric: p.metric, kind: Time}
 	t.Costs, t.WithoutStructures, t.WithoutFormats = nil, nil, nil
 	t.curves = make([]Curve, len(p.Layers))
-	var cost interval
+	t.fixed = t.rest()
+	at, cost := make([]int, len(p.Layers)), interval{}
 	for i := range p.Layers {
 		t.curves[i] = t.curve(i)
-		at := slices.IndexFunc(t.curves[i].Points, func(x Point) bool { return x.Change == p.curves[i].Points[pick[i]].Change })
-		if at < 0 {
+		at[i] = slices.IndexFunc(t.curves[i].Points, func(x Point) bool { return x.Change == p.curves[i].Points[pick[i]].Change })
+		if at[i] < 0 {
 			return // a change whose time is not known
 		}
-		cost = cost.plus(t.curves[i].Points[at].cost)
+		cost = cost.plus(t.curves[i].Points[at[i]].cost)
 	}
-	t.fixed = t.rest()
-	t.times(o, cost.plus(interval{t.fixed, t.fixed, t.fixed}))
+	cost = cost.plus(interval{t.fixed, t.fixed, t.fixed})
+	if t.sides {
+		cost = t.whole(at)
+	}
+	t.times(o, cost)
 }
 
 // front writes the plans for other bounds, with the chosen one among them.
@@ -271,17 +292,20 @@ func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
 		chosen.cost += x.Cost
 		chosen.loss += p.lossOf(x)
 	}
+	if p.sides {
+		chosen.cost = p.whole(pick).mid
+	}
 	placed := false
 	place := func() {
 		out.Front = append(out.Front, study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Changes: p.changes(pick), Chosen: true})
 		placed = true
 	}
-	for _, s := range front(items) {
+	for _, s := range p.spots(items) {
 		points := make([]int, len(s.pick))
 		for i, k := range s.pick {
 			points[i] = items[i][k].index
 		}
-		f := study.FrontPoint{Cost: s.cost + p.fixed, Loss: s.loss + p.constant(), Changes: p.changes(points)}
+		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.constant(), Changes: p.changes(points)}
 		if !placed && chosen.cost <= f.Cost*(1+rounding) {
 			place()
 		}
@@ -294,6 +318,26 @@ func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
 	if !placed {
 		place()
 	}
+}
+
+// spots are the plans of the front, with costs of whole models.
+func (p *problem) spots(items [][]option) []spot {
+	out := front(items)
+	for i := range out {
+		s := &out[i]
+		if s.cost += p.fixed; !p.sides {
+			continue
+		}
+		points := make([]int, len(s.pick))
+		for k, at := range s.pick {
+			points[k] = items[k][at].index
+		}
+		s.cost = p.whole(points).mid
+	}
+	if p.sides {
+		out = rise(out)
+	}
+	return out
 }
 
 // moves writes what each layer would gain next: of its points that cost less the one that saves

@@ -204,14 +204,14 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// recurrent are TFLite models of one recurrent operator with weights of floats.
-var recurrent = []string{"litert_unidirectional_sequence_lstm", "litert_svdf_calibrated"}
+// liteRecurrent are TFLite models of one recurrent operator with weights of floats.
+var liteRecurrent = []string{"litert_unidirectional_sequence_lstm", "litert_svdf_calibrated"}
 
 // TestTogether gives recurrent operators of TFLite codes of 8 bits for all weights at once: they read those themselves, and not floats made of
 // them.
 func TestTogether(t *testing.T) {
 	t.Parallel()
-	for _, name := range recurrent {
+	for _, name := range liteRecurrent {
 		m := open(t, material.Path(t, "models", "tflite_ops", name+".tflite"))
 		var changes []rewrite.Change
 		for _, l := range weights.All(m, nil) {

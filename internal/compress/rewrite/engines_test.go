@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/engine"
@@ -114,6 +116,14 @@ func TestEngines(t *testing.T) {
 					t.Run(fmt.Sprintf("bodies/%v/%s%s", way, c.Structure, c.Format), func(t *testing.T) { agree(t, lib, bodies, ways(bodies, way), c) })
 				}
 			}
+			for i := range 12 { // hidden units and heads
+				m := rapid.Custom([]func(*rapid.T) *graph.Model{recurrent, attention}[i%2]).Example(i)
+				// States of operators of TFLite are nothing that this interface of LiteRT takes.
+				if m.Format != end || m.Format == "tflite" && i%2 == 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("drawn %d", i), func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Structure: study.Filter, Level: 0.5}) })
+			}
 		})
 	}
 }
@@ -121,7 +131,7 @@ func TestEngines(t *testing.T) {
 // TestEnginesTogether has TensorFlow Lite, which takes variable tensors, run recurrent operators that read codes beside floats.
 func TestEnginesTogether(t *testing.T) {
 	lib := foreign(t, "tfjs_tflite_node-*/package/cc_deps/"+runtime.GOOS+"_"+runtime.GOARCH+"/libtensorflowlite_c.*", tflite.Open)
-	for _, name := range recurrent[:1] { // the other is not well formed: its state is too small for its filters
+	for _, name := range liteRecurrent[:1] { // the other is not well formed: its state is too small for its filters
 		m := open(t, material.Path(t, "models", "tflite_ops", name+".tflite"))
 		t.Run(name, func(t *testing.T) { agree(t, lib, m, inputs(t, m), study.Change{Format: study.Weight8}) })
 	}

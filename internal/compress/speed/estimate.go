@@ -71,7 +71,12 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
-		} else if out.Points, err = o.changed(ctx, m, layers, dense, c); err != nil {
+		} else if removes(c) {
+			out.Points, err = o.grouped(ctx, m, layers, dense, c)
+		} else {
+			out.Points, err = o.changed(ctx, m, layers, dense, c)
+		}
+		if err != nil {
 			return err
 		}
 		if err := yield(out); err != nil {
@@ -169,6 +174,60 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 		}
 	}
 	return out, nil
+}
+
+// grouped estimates a change that makes layers smaller, group by group like [Measure].
+func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
+	points := unchangeable(layers, c)
+	own := map[int]bool{}
+	for _, l := range layers {
+		for _, n := range readers(l) {
+			own[n] = true
+		}
+	}
+	for _, gs := range coloured(rewrite.Groups(m, layers, c.Structure), layers) {
+		changed, effects, err := groupChanged(m, layers, c, gs)
+		if err != nil {
+			return nil, err
+		}
+		p, err := o.profile(ctx, changed)
+		if err != nil {
+			return nil, err
+		}
+		stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
+		for _, g := range gs {
+			lead := &points[g.Layers[0]]
+			var others []study.OtherTime
+			for i, l := range layers {
+				x := study.SpeedPoint{Layer: i, Change: c}
+				member := slices.Contains(g.Layers, i)
+				if !member && !slices.ContainsFunc(readers(l), func(n int) bool { return slices.Contains(g.Nodes, n) }) {
+					continue
+				}
+				if x.Cause = effects[i].Cause; x.Cause == "" {
+					compare(&x, latency(before, readers(l)), latency(after, standing(stands, readers(l))))
+				}
+				switch {
+				case member:
+					x.With = with(g.Layers, i)
+					points[i] = x
+				case x.Ratio != nil:
+					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio})
+				}
+			}
+			if lead.Ratio == nil {
+				continue
+			}
+			lead.Others = others
+			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
+			was, ok := latency(before, rest).Best()
+			is, ok2 := latency(after, standing(stands, rest)).Best()
+			if ok && ok2 {
+				lead.RestS = profile.Value(profile.Estimated, is-was, "estimates of both")
+			}
+		}
+	}
+	return points, nil
 }
 
 // compare completes a point. Errors of both estimates are those of one model, so that most of them cancel: the band of the

@@ -34,7 +34,7 @@ func (r *run) limits(seconds map[int]float64) map[int]string {
 	all := allLayers(d, r.m)
 	for i := range r.parts {
 		p := &r.parts[i]
-		if p.step >= len(all) || all[p.step] == nil {
+		if p.step < 0 || p.step >= len(all) || all[p.step] == nil { // parts of steps without weights have no step
 			continue
 		}
 		for _, l := range p.layers {

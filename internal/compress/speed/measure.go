@@ -26,8 +26,8 @@ type Options struct {
 	Engine engine.Options
 	// Inputs are those of the model, of the batch that is meant.
 	Inputs []*tensor.Tensor
-	// Changes are made to all layers at once, one after the other; those that Have reports are left out. It
-	// is asked for the zero change, too: whether the unchanged model was measured.
+	// Changes are made to all layers at once, one after the other, those that make layers smaller group by group; those that Have
+	// reports are left out. It is asked for the zero change, too: whether the unchanged model was measured.
 	Changes []study.Change
 	Have    func(study.Change) bool
 	// Time is how long a changed model and the unchanged one take turns; 0 means 400 ms. It is more where six
@@ -41,7 +41,7 @@ type Options struct {
 
 // Bounds of a comparison.
 const (
-	group = 10 * time.Millisecond // of runs between two changes of the model
+	turn  = 10 * time.Millisecond // of runs between two changes of the model
 	least = 3                     // turns of ABBA: six pairs, from which on there is an interval
 	most  = 40
 )
@@ -72,6 +72,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	if len(r.parts) == 0 {
 		return r.nothing()
 	}
+	r.group()
 	r.dense.assign(r.parts)
 	r.progress("warming up", 0)
 	if err := r.warm(); err != nil {
@@ -87,7 +88,11 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		if c.IsZero() || r.have(c) {
 			continue
 		}
-		if err := r.changed(c); err != nil {
+		change := r.changed
+		if removes(c) {
+			change = r.grouped
+		}
+		if err := change(c); err != nil {
 			return err
 		}
 	}
@@ -135,8 +140,9 @@ type run struct {
 	dense  *model
 	parts  []part
 	rest   []int
-	each   time.Duration // of an inference of the unchanged model
-	took   []float64     // room for the times of a group
+	groups map[study.Structure][][]group // by model
+	each   time.Duration                 // of an inference of the unchanged model
+	took   []float64                     // room for the times of a group
 }
 
 func (r *run) progress(phase string, f float64) {
@@ -273,7 +279,7 @@ func (r *run) warm() error {
 }
 
 // size is how many runs of a model make a group.
-func (r *run) size() int { return max(1, int(group/max(r.each, 1))) }
+func (r *run) size() int { return max(1, int(turn/max(r.each, 1))) }
 
 // unchanged measures the model as it is.
 func (r *run) unchanged() error {
@@ -369,6 +375,9 @@ func (r *run) changed(c study.Change) error {
 	out := &study.SpeedPoints{}
 	for i := range r.parts {
 		p := &r.parts[i]
+		if len(p.layers) == 0 {
+			continue
+		}
 		ratio := metric(ratios(before, after, i), "pairs of groups in turns")
 		was, now := r.dense.kernel(p, i), x.kernel(p, i)
 		for k, l := range p.layers {
@@ -379,7 +388,7 @@ func (r *run) changed(c study.Change) error {
 			if pt.Cause == "" {
 				pt.Ratio = ratio
 				pt.Latency = metric(column(after, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
-				if now == was && effects[l].Removed == 0 {
+				if now == was {
 					pt.Cause = study.NoKernel
 				}
 			}
@@ -410,5 +419,5 @@ func Changed(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Mo
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}
 	}
-	return rewrite.Apply(m, changes, rewrite.Options{Remove: c.Structure == study.Channel || c.Structure == study.Filter})
+	return rewrite.Apply(m, changes, rewrite.Options{Remove: removes(c)})
 }
