@@ -126,8 +126,12 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	total := m.total[group*m.cols:][:m.cols]
 	for i := range n {
 		row := x[i*stride:][:m.cols]
+		if m.sum == nil {
+			for c, v := range row {
+				e[c] += v * v
+			}
+		}
 		for c, v := range row {
-			e[c] += v * v
 			total[c] += float64(v)
 		}
 	}
@@ -168,7 +172,9 @@ func (m *moments) linear(group int, x []float32, stride, n int) {
 	m.pool.For(m.cols, max(1, 1<<14/n), func(lo, hi int) {
 		for c := lo; c < hi; c++ {
 			row := x[c*stride:][:n]
-			e[c] += kernel.Dot(row, row)
+			if m.sum == nil {
+				e[c] += kernel.Dot(row, row)
+			}
 			total[c] += float64(kernel.Dot(row, one))
 		}
 	})
@@ -199,10 +205,13 @@ func (m *moments) keep(group int, x []float32, stride, n int) {
 func (m *moments) dots(group int, x []float32, stride, n int) {
 	sum := m.sum[group]
 	at := 0
+	var some [smallCols]float32
+	var from [smallCols]int
 	for i := range m.cols {
-		row := x[i*stride:][:n]
-		for j := range i + 1 {
-			sum[at] += float64(kernel.Dot(row, x[j*stride:][:n]))
+		from[i] = i * stride
+		kernel.Dots(some[:i+1], x[i*stride:][:n], x, from[:i+1])
+		for _, v := range some[:i+1] {
+			sum[at] += float64(v)
 			at++
 		}
 	}
@@ -274,7 +283,7 @@ func (m *moments) done() {
 		m.flush()
 	}
 	if m.lag != nil {
-		m.lag.flush(m)
+		m.lag.done(m)
 	}
 	m.part, m.few, m.lag = nil, nil, nil
 }

@@ -51,14 +51,14 @@ func newSketch(l *weights.Layer, bias []float64, seed uint64) *sketch {
 				if bias != nil && outs > 1 {
 					s.bias[k] += sign * float32(bias[row]) / float32(s.groups)
 				}
-				for c := range l.Cols {
-					v := sign * w[row*l.Cols+c]
-					// The last copies have all weights, also those that never fall.
-					for a := int(fall[row*l.Cols+c]); a <= len(anchors); a++ {
-						z[(a*copies+k)*l.Cols+c] += v
-					}
+				for c, v := range w[row*l.Cols:][:l.Cols] {
+					z[(int(fall[row*l.Cols+c])*copies+k)*l.Cols+c] += sign * v
 				}
 			}
+		}
+		// What has fallen stays so; the last copies have all weights, also those that never fall.
+		for i := copies * l.Cols; i < len(z); i++ {
+			z[i] += z[i-copies*l.Cols]
 		}
 		s.z = append(s.z, z)
 	}
