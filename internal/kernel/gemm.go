@@ -447,15 +447,3 @@ func Dots(sums, a, b []float32, from []int) {
 		}
 	}
 }
-
-// AddScaled adds s times the elements of x to y. spare is room for as many.
-func AddScaled(y, x []float32, s float32, spare []float32) {
-	if e := simd.ElementKernels(); e != nil {
-		e.MulScalar(spare, x, s)
-		e.Add(y, y, spare)
-		return
-	}
-	for i, v := range x {
-		y[i] += s * v
-	}
-}

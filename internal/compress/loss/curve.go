@@ -216,6 +216,7 @@ type row struct {
 	delta  []float32
 	order  []uint32 // columns in the order in which they fall
 	at     []uint32 // where each level begins
+	sum    kernel.WeightedSum
 }
 
 func (r *row) sort(f []uint16) {
@@ -233,21 +234,42 @@ func (r *row) sort(f []uint16) {
 	}
 }
 
-// squared goes from level to level by the matrix of second moments.
+// squared goes from level to level by the matrix of second moments, eight columns at a time.
 func (r *row) squared(out []float64, w, sq []float32) {
 	clear(r.delta)
 	d := len(w)
 	q := 0.0
-	for k := range r.levels {
-		for _, c := range r.order[r.at[k]:r.at[k+1]] {
-			v := w[c]
+	k := 0
+	last := int(r.at[r.levels])
+	var sums [8]float32
+	var from [8]int
+	for i := 0; i < last; i += 8 {
+		cs := r.order[i:min(i+8, last)]
+		for x, c := range cs {
+			from[x] = int(c) * d
+		}
+		kernel.Dots(sums[:len(cs)], r.delta, sq, from[:len(cs)])
+		for x, c := range cs {
+			for i+x >= int(r.at[k+1]) {
+				out[k] = max(q, 0)
+				k++
+			}
+			v := float64(w[c])
 			if v == 0 {
 				continue
 			}
-			g := sq[int(c)*d:][:d]
-			q += float64(v) * (2*float64(kernel.Dot(g, r.delta)) + float64(v)*float64(g[c]))
-			r.delta[c] = v
+			// With those that fell before these eight, and with those among them.
+			s := float64(sums[x])
+			for _, e := range cs[:x] {
+				s += float64(w[e]) * float64(sq[from[x]+int(e)])
+			}
+			q += v * (2*s + v*float64(sq[from[x]+int(c)]))
 		}
+		for _, c := range cs {
+			r.delta[c] = w[c]
+		}
+	}
+	for ; k < r.levels; k++ {
 		out[k] = max(q, 0)
 	}
 }
@@ -255,17 +277,20 @@ func (r *row) squared(out []float64, w, sq []float32) {
 // kept does the same with the inputs: columns by n.
 func (r *row) kept(out []float64, w, in []float32, n int) {
 	y, t := make([]float32, n), make([]float32, n)
+	from, by := make([]int, 0, len(w)), make([]float32, 0, len(w))
 	q := 0.0
 	for k := range r.levels {
-		cs := r.order[r.at[k]:r.at[k+1]]
-		for _, c := range cs {
-			v := w[c]
-			if v == 0 {
-				continue
+		from, by = from[:0], by[:0]
+		for _, c := range r.order[r.at[k]:r.at[k+1]] {
+			if w[c] != 0 {
+				from, by = append(from, int(c)*n), append(by, w[c])
 			}
-			kernel.AddScaled(y, in[int(c)*n:][:n], v, t)
 		}
-		if len(cs) > 0 {
+		if len(from) > 0 {
+			r.sum.Of(t, in, from, by)
+			for i, v := range t {
+				y[i] += v
+			}
 			q = dot64(y, y)
 		}
 		out[k] = q

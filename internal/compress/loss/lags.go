@@ -345,11 +345,14 @@ func (m *moments) depthwise(g *geometry, planes []float32) bool {
 		s.chunk = 0
 	}
 	if len(m.sketches) > 0 {
-		open := make([]float32, m.cols*g.outputs)
+		// Lines that are spread over the channel stand for all.
+		n := min(g.lines(), max(1, places/g.width()))
+		w := n * g.width()
+		open := make([]float32, m.cols*w)
 		for c := range min(m.groups, mostGroups) {
-			g.unfold(open, g.outputs, planes[c*g.plane:][:g.plane], 0, g.lines(), 1)
+			g.unfold(open, w, planes[c*g.plane:][:g.plane], 0, n, g.lines()/n)
 			for _, s := range m.sketches {
-				s.planes(c, open, g.outputs, g.outputs)
+				s.planes(c, open, w, w)
 			}
 		}
 	}

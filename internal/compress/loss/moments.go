@@ -27,6 +27,9 @@ type moments struct {
 	// few gathers inputs of runs that have few, row by row.
 	few   []float32
 	fewIn int // group
+	// columns gathers the same of inputs that come by columns, waits of them.
+	columns []float32
+	waits   int
 	// lag has the channels of a depthwise convolution.
 	lag *lags
 	// sketches follow how the errors of each layer differ between samples; nil where that is not asked for.
@@ -101,14 +104,9 @@ func (m *moments) planes(group int, x []float32, stride, n int) {
 		m.keep(group, x, stride, n)
 	case m.cols <= smallCols:
 		m.dots(group, x, stride, n)
-	case n < 32:
+	case n < 32 || n <= waitAt/4 && n < m.cols/4:
 		m.settle(group)
-		for i := range n {
-			for c := range m.cols {
-				m.few = append(m.few, x[c*stride+i])
-			}
-		}
-		m.gathered()
+		m.wait(x, stride, n)
 	default:
 		m.settle(group)
 		m.triangle(x, stride, n, false)
@@ -192,6 +190,32 @@ func ones(n int) []float32 {
 	return slices.Repeat([]float32{1}, n)
 }
 
+// waitAt is the number of inputs at which gathered columns are multiplied: products of many columns with few inputs would take their
+// time for loading and storing sums.
+const waitAt = 256
+
+// wait gathers n inputs, columns, of which there are few.
+func (m *moments) wait(x []float32, stride, n int) {
+	if m.waits+n > waitAt {
+		m.waited()
+	}
+	if m.columns == nil {
+		m.columns = make([]float32, m.cols*waitAt)
+	}
+	for c := range m.cols {
+		copy(m.columns[c*waitAt+m.waits:][:n], x[c*stride:])
+	}
+	m.waits += n
+}
+
+// waited multiplies the gathered columns.
+func (m *moments) waited() {
+	n := m.waits
+	m.waits = 0
+	m.triangle(m.columns, waitAt, n, false)
+	m.count(m.fewIn, n)
+}
+
 // keep copies inputs.
 func (m *moments) keep(group int, x []float32, stride, n int) {
 	t := make([]float32, n*m.cols)
@@ -246,6 +270,11 @@ func (m *moments) flush() {
 		m.few = m.few[:0]
 		m.pending += n
 	}
+	if n := m.waits; n > 0 {
+		m.waits = 0
+		m.triangle(m.columns, waitAt, n, false)
+		m.pending += n
+	}
 	if m.pending == 0 {
 		return
 	}
@@ -279,13 +308,13 @@ func (m *moments) pitch() int {
 
 // done ends the sums.
 func (m *moments) done() {
-	if m.sum != nil && (m.pending > 0 || len(m.few) > 0) {
+	if m.sum != nil && (m.pending > 0 || len(m.few) > 0 || m.waits > 0) {
 		m.flush()
 	}
 	if m.lag != nil {
 		m.lag.done(m)
 	}
-	m.part, m.few, m.lag = nil, nil, nil
+	m.part, m.few, m.columns, m.lag = nil, nil, nil, nil
 }
 
 // square is the matrix of a group in single precision, in full.
