@@ -15,6 +15,17 @@ type matrix struct {
 	sketch *sketch // nil for none
 	// flat has the energy of all slots.
 	flat []float32
+	// sq is the square of a group, one more than its number.
+	sq   []float32
+	have int
+}
+
+// squareOf is the matrix of a group.
+func (x *matrix) squareOf(group int) []float32 {
+	if x.have != group+1 {
+		x.sq, x.have = x.square(group, x.sq), group+1
+	}
+	return x.sq
 }
 
 // newMatrix computes the outputs' squares.
@@ -28,7 +39,7 @@ func newMatrix(m *moments, w []float32, rows int) *matrix {
 func (x *matrix) each(d []float32) []float64 {
 	out := make([]float64, x.rows)
 	outs := x.rows / x.groups
-	var sq, v []float32
+	var v []float32
 	diag := []float64(nil)
 	if x.counts {
 		diag = x.diagonal()
@@ -48,7 +59,7 @@ func (x *matrix) each(d []float32) []float64 {
 				out[g*outs+r] = dot64(v[r*n:][:n], v[r*n:][:n])
 			}
 		default:
-			sq = x.square(g, sq)
+			sq := x.squareOf(g)
 			v = grown(&v, outs*x.cols)
 			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: x.cols, K: x.cols}, part, sq, v)
 			for r := range outs {
@@ -95,7 +106,7 @@ func falls(o *mask.Order, n int, levels []float64) []uint16 {
 	var unit []int
 	i := 0
 	for k, s := range levels {
-		for ; i < o.Count(s); i++ {
+		for n := o.Count(s); i < n; i++ {
 			unit = o.Unit(i, unit[:0])
 			for _, e := range unit {
 				fall[e] = uint16(k)
@@ -118,7 +129,7 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 	for g := range x.groups {
 		lo := g * outs
 		if !x.kept && !x.counts {
-			sq = x.square(g, sq)
+			sq = x.squareOf(g)
 			if outs >= 4 && x.byColumn(fall, lo, outs) {
 				x.channels(out, sq, fall[lo*x.cols:][:x.cols], lo, outs)
 				continue
@@ -291,7 +302,7 @@ func (r *row) kept(out []float64, w, in []float32, n int) {
 			for i, v := range t {
 				y[i] += v
 			}
-			q = dot64(y, y)
+			q = float64(kernel.Dot(y, y))
 		}
 		out[k] = q
 	}

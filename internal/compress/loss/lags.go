@@ -107,8 +107,10 @@ func newLags(g *geometry, groups, workers int) *lags {
 	s.buf = make([]float32, s.front+(groups*len(s.lines)+1)*s.full*s.run)
 	s.sums = make([]float64, groups*s.figures())
 	for i := range s.workers {
-		s.workers[i].buf = make([]float32, 2*s.front+len(s.phases)*s.size)
-		s.workers[i].room = make([]float32, s.figures()+8)
+		w := &s.workers[i]
+		w.buf = make([]float32, 2*s.front+(len(s.phases)+1)*s.size)
+		copy(w.buf[len(w.buf)-s.size:], ones(s.size))
+		w.room = make([]float32, s.figures()+8)
 	}
 	return s
 }
@@ -197,7 +199,7 @@ func (s *lags) bundles() {
 		b.from, b.to = append(b.from, from), append(b.to, to)
 	}
 	for i, k := range s.keys {
-		from := -1
+		from := s.at(len(s.phases), 0, 0) + s.front // ones
 		if k.q >= 0 {
 			from = s.at(k.q, k.dy, k.dx)
 		}
@@ -350,9 +352,9 @@ func (m *moments) depthwise(g *geometry, planes []float32) bool {
 		w := n * g.width()
 		open := make([]float32, m.cols*w)
 		for c := range min(m.groups, mostGroups) {
-			g.unfold(open, w, planes[c*g.plane:][:g.plane], 0, n, g.lines()/n)
-			for _, s := range m.sketches {
-				s.planes(c, open, w, w)
+			g.unfold(&s.workers[0].lines, open, w, planes[c*g.plane:][:g.plane], 0, n, g.lines()/n)
+			for _, k := range m.sketches {
+				k.planes(c, open, w, w)
 			}
 		}
 	}

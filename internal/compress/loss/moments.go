@@ -330,12 +330,20 @@ func (m *moments) square(group int, dst []float32) []float32 {
 		return dst
 	}
 	sum := m.sum[group]
-	at := 0
 	for i := range d {
-		for j := range i + 1 {
-			v := float32(sum[at])
-			dst[i*d+j], dst[j*d+i] = v, v
-			at++
+		row := dst[i*d:][:i+1]
+		for j, v := range sum[i*(i+1)/2:][:i+1] {
+			row[j] = float32(v)
+		}
+	}
+	const tile = 16
+	for r := 0; r < d; r += tile {
+		for c := 0; c <= r; c += tile {
+			for i := r; i < min(r+tile, d); i++ {
+				for j, v := range dst[i*d+c:][:min(tile, i-c)] {
+					dst[(c+j)*d+i] = v
+				}
+			}
 		}
 	}
 	return dst

@@ -142,13 +142,27 @@ func (s *sketch) ends(seed uint64) {
 		return
 	}
 	n := len(s.slots)
+	times := drawn(n, seed)
+	whole := make([]float64, len(anchors)+1)
+	for _, v := range s.slots {
+		for a, x := range v {
+			whole[a] += x
+		}
+	}
+	ratios := make([]float64, len(anchors)*draws)
+	for b := range draws {
+		sums := make([]float64, len(anchors)+1)
+		for i, k := range times[b*n:][:n] {
+			for a, x := range s.slots[i] {
+				sums[a] += float64(k) * x
+			}
+		}
+		for a := range anchors {
+			ratios[a*draws+b] = sums[a] / sums[len(anchors)] / (whole[a] / whole[len(anchors)])
+		}
+	}
 	s.los, s.his = make([]float64, len(anchors)), make([]float64, len(anchors))
 	for a := range anchors {
-		num, den := make([]float64, n), make([]float64, n)
-		for i, v := range s.slots {
-			num[i], den[i] = v[a], v[len(anchors)]
-		}
-		whole := ratio(num, den, nil)
-		s.los[a], s.his[a] = resampled(n, seed, func(times []float32) float64 { return ratio(num, den, times) / whole })
+		s.los[a], s.his[a] = between(ratios[a*draws:][:draws])
 	}
 }
