@@ -107,6 +107,10 @@ func falls(o *mask.Order, n int, levels []float64) []uint16 {
 	i := 0
 	for k, s := range levels {
 		for n := o.Count(s); i < n; i++ {
+			if o.Len() == len(fall) { // units are weights
+				fall[o.Number(i)] = uint16(k)
+				continue
+			}
 			unit = o.Unit(i, unit[:0])
 			for _, e := range unit {
 				fall[e] = uint16(k)

@@ -20,7 +20,8 @@ type sketch struct {
 	groups int // of which sums are taken: the first ones
 	slot   int
 	slots  [][]float64 // squares by slot of runs and anchor
-	y      []float32
+	y, few []float32
+	lines  kernel.LineCopier
 	los    []float64 // factors at the anchors; nil before they are found
 	his    []float64
 }
@@ -42,13 +43,19 @@ func newSketch(l *weights.Layer, w []float32, order *mask.Order, bias []float64,
 	for g := range s.groups {
 		z := make([]float32, n*l.Cols)
 		for row := g * outs; row < (g+1)*outs; row++ {
-			for k := range copies {
-				sign := float32(1 - 2*int(r.Uint64()&1))
+			var signs [copies]float32
+			for k := range signs {
+				signs[k] = float32(1 - 2*int(r.Uint64()&1))
 				if bias != nil && outs > 1 {
-					s.bias[k] += sign * float32(bias[row]) / float32(s.groups)
+					s.bias[k] += signs[k] * float32(bias[row]) / float32(s.groups)
 				}
-				for c, v := range w[row*l.Cols:][:l.Cols] {
-					z[(int(fall[row*l.Cols+c])*copies+k)*l.Cols+c] += sign * v
+			}
+			f := fall[row*l.Cols:][:l.Cols]
+			for c, v := range w[row*l.Cols:][:l.Cols] {
+				at := int(f[c])*copies*l.Cols + c
+				for _, sign := range signs {
+					z[at] += sign * v
+					at += l.Cols
 				}
 			}
 		}
@@ -82,9 +89,12 @@ func (s *sketch) planes(group int, x []float32, stride, n int) {
 		return
 	}
 	each := places / pieces
+	few := grown(&s.few, s.cols*places)
+	s.few = few
 	for i := range pieces {
-		s.add(group, x[i*(n-each)/(pieces-1):], stride, each, float64(n)/places)
+		s.lines.Copy(few[i*each:], places, x[i*(n-each)/(pieces-1):], stride, 1, each, s.cols)
 	}
+	s.add(group, few, places, places, float64(n)/places)
 }
 
 // add takes n inputs that stand for share as many.
