@@ -198,15 +198,15 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 			return nil
 		}
 		if run == 0 {
-			u.first(v, runs, j.limit(), j.Seed)
+			if u.first(v, runs, j.limit(), j.Seed); u.failed != nil {
+				return nil
+			}
 		}
 		u.m.begin(u.slot(run, runs))
 		for _, s := range u.m.sketches {
 			s.begin(slotOf(run, runs))
 		}
-		if err := u.gather(v, &s); err != nil {
-			u.failed = err
-		}
+		u.failed = u.gather(v, &s)
 		return nil
 	})
 	for _, u := range us {
