@@ -94,7 +94,8 @@ func newLags(g *geometry, groups, workers int) *lags {
 	}
 	s.size = (s.pitch*rows + 7) / 8 * 8
 	s.front = most[0]*s.pitch + most[1]
-	s.run = (max(s.pitch, rows) + 7) / 8 * 8
+	// Rows and columns lie one after the other, with zeros for the shifts of both.
+	s.run = (max(s.pitch-most[1], rows-most[0]) + max(most[0], most[1]) + 7) / 8 * 8
 	s.full = max(1, 128/s.run)
 	for i, a := range taps {
 		for _, b := range taps[:i+1] {
