@@ -193,26 +193,28 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 		if set == 0 {
 			j.tell(from+part*0.7*float64(run+1)/float64(runs), "sample %d of %d", (run+1)*j.Data.Batch, j.Data.Len())
 		}
-		u := us[set]
-		if u.failed != nil {
-			return nil
-		}
-		if run == 0 {
-			if u.first(v, runs, j.limit(), j.Seed); u.failed != nil {
-				return nil
-			}
-		}
-		u.m.begin(u.slot(run, runs))
-		for _, s := range u.m.sketches {
-			s.begin(slotOf(run, runs))
-		}
-		u.failed = u.gather(v, &s)
+		us[set].take(run, runs, v, &s, j.limit(), j.Seed)
 		return nil
 	})
 	for _, u := range us {
 		u.m.done()
 	}
 	return err
+}
+
+// take adds a run, but where one before could not be.
+func (u *unit) take(run, runs int, v values, s *scratch, limit int, seed uint64) {
+	if run == 0 {
+		u.first(v, runs, limit, seed)
+	}
+	if u.failed != nil {
+		return
+	}
+	u.m.begin(u.slot(run, runs))
+	for _, s := range u.m.sketches {
+		s.begin(slotOf(run, runs))
+	}
+	u.failed = u.gather(v, s)
 }
 
 // slot is that of a run for energies: one for all but where they are all that there is.
