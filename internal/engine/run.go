@@ -199,8 +199,11 @@ func (f *frame) run() error {
 		if err := f.exec(st); err != nil {
 			return err
 		}
+		if err := f.show(i); err != nil {
+			return err
+		}
 	}
-	return nil
+	return f.show(len(f.steps))
 }
 
 // runTimed is run with the clock read once at each boundary.

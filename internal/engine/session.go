@@ -35,6 +35,10 @@ type Options struct {
 	// the working memory of its operators; 0 means no limit. A model beyond it is
 	// refused with an [op.LimitError] before the memory is taken.
 	MaxBytes int
+	// Watch lists sets of outputs of the main graph that are wanted during runs: Seen is called with the position of a set
+	// when the last of its values is there. Their memory is used again after that.
+	Watch [][]int
+	Seen  func(set int) error
 	// MaxLoop bounds the time of a loop whose number of turns nothing bounds, and of
 	// others in an inference of very many turns; 0 means no limit. A loop beyond it
 	// fails with an [op.LoopError].

@@ -190,14 +190,15 @@ func (j *Job) causes(layer int, cs []study.Change, why study.Cause) error {
 	return nil
 }
 
-// value is a point's figure; CI is the interval, absent where NaN.
+// value is a point's figure; CI is the interval, absent where NaN, and where none of the samples has an
+// error: that they all agree says nothing of rare ones.
 func value(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
 	m := profile.Value(kind, v, method)
 	if n > 0 {
 		c := int64(n)
 		m.N = &c
 	}
-	if !math.IsNaN(lo) && !math.IsNaN(hi) {
+	if !math.IsNaN(lo) && !math.IsNaN(hi) && (lo != 0 || hi != 0) {
 		m.CI95 = &[2]float64{min(lo, v), max(hi, v)}
 	}
 	return m
