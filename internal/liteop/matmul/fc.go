@@ -289,7 +289,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &conv.Wide{Mul: ms, Lo: lo, Hi: hi}
+	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if q.Bias, q.Narrow, err = conv.WideBias(c.In[2]); err != nil {
 			return nil, err
@@ -299,7 +299,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: q.Sums()}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: conv.WideSums(q)}
 	if p := kernel.NewPacked16(s.out, s.in); s.in > 0 && p.Vectors() {
 		return packedWideFC(c, s, p, w, q), nil
 	}
@@ -321,18 +321,12 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 }
 
 // packedWideFC multiplies with the weights packed.
-func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *conv.Wide) op.Run {
+func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
 	p.Fill(w, s.in, 1)
 	c.Kernel = p.Name()
-	sums := op.ScratchOf[int64](c, s.rows*s.out)
+	product := kernel.NewWide(p, q)
 	return func(c *op.Call) error {
-		p.Sums64(c.Pool, s.rows, tensor.Of[int16](c.In[0]), sums)
-		y := tensor.Of[int16](c.Out[0])
-		c.Pool.For(len(sums), layer.Grain/8, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				y[i] = q.One(sums[i], i%s.out)
-			}
-		})
+		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
 		return nil
 	}
 }
