@@ -228,6 +228,7 @@ func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zer
 	c.Kernel = packed.Name()
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
+	packed.Expect(&table[0])
 	sums := op.ScratchOf[int32](c, s.rows*s.out)
 	return func(c *op.Call) error {
 		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
