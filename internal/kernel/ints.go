@@ -48,8 +48,9 @@ func (w *intPanels) pairs() int { return (w.seg + w.each() - 1) / w.each() }
 // start8 is what sums of fours begin with: the zero point of activations without a sign times the sums
 // of weights.
 func start8(dst, sums []int32, zero int32) {
+	dst, by := dst[:len(sums)], -zero
 	for i, v := range sums {
-		dst[i] = -zero * v
+		dst[i] = by * v
 	}
 }
 
