@@ -22,15 +22,16 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	case x == tensor.Float32 && y == tensor.Float32:
 		div := element.Div[float32]().VectorScalar
 		var x, y []float32 // of the run, whose loop is made once
-		work := func(lo, hi int) {
+		sums := op.ScratchOf[float32](c, softmaxTile*c.Pool.Threads())
+		work := func(worker, lo, hi int) {
 			for ; lo < hi; lo += softmaxTile {
 				n := min(softmaxTile, hi-lo)
-				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], depth, beta, div)
+				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta, div)
 			}
 		}
 		return func(c *op.Call) error {
 			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, 1+4096/max(depth, 1), work)
+			c.Pool.ForWorker(rows, 1+4096/max(depth, 1), work)
 			return nil
 		}, nil
 	case x == tensor.Int8 && y == tensor.Int8:
@@ -48,8 +49,8 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 // softmaxTile is how many rows are done together.
 const softmaxTile = 8
 
-// softmaxOf does at most softmaxTile rows together.
-func softmaxOf(y, x []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
+// softmaxOf does at most softmaxTile rows together; sums is room for a number of each.
+func softmaxOf(y, x, sums []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
 	if depth == 0 {
 		return
 	}
@@ -57,8 +58,6 @@ func softmaxOf(y, x []float32, depth int, beta float32, div func(dst, a []float3
 		libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
 	}
 	// In float32 and in order, as the reference kernels do.
-	var room [softmaxTile]float32
-	sums := room[:len(y)/depth]
 	reduce.OrderedSums(sums, y, depth)
 	for i, sum := range sums {
 		row := y[i*depth:][:depth]
