@@ -156,7 +156,7 @@ func (l layer) codes() func() {
 		c := kernel.NewDepthwiseQ[int8](s, w, -3, q)
 		return func() { c.Run(nil, x, y) }
 	}
-	c := kernel.NewConvQ[int8](s, w, -3, q)
+	c := kernel.NewConvQ[int8](s, w, 0, -3, q)
 	return func() { c.Run(nil, x, y) }
 }
 

@@ -8,6 +8,7 @@ import (
 // requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go to the right by
 // 1 to 20, and sums of at most 2^30: see requantiseRows.
 func requantises(a *asm) {
+	a.requantise16()
 	order := a.turnOrder()
 	for _, up := range []bool{false, true} {
 		for _, regs := range []int{1, 2, 4} {
@@ -17,6 +18,65 @@ func requantises(a *asm) {
 			}
 		}
 	}
+}
+
+// requantise16 writes rows of n channels, 32 at most, of (sum + bias)·mul/2^down, rounded with half, plus zero, between lo and
+// hi, in 64 bits of which 32 count from the shift on. Sums are read to a multiple of 16.
+func (a *asm) requantise16() {
+	a.function("requantise16AVX512", "func(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	sums := a.Load(a.Param("sums"), a.GP64())
+	stepSums := a.Load(a.Param("stepSums"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	var params [4]reg.Register
+	for i, name := range []string{"bias", "mul", "half", "down"} {
+		params[i] = a.Load(a.Param(name), a.GP64())
+	}
+	var limits [3]reg.VecVirtual
+	for i, name := range []string{"zero", "lo", "hi"} {
+		x, g := a.XMM(), a.GP32()
+		limits[i] = a.ZMM()
+		a.Load(a.Param(name), g)
+		a.MOVD(g, x)
+		a.VPBROADCASTD(x, limits[i])
+	}
+	i, left, bits := a.GP64(), a.GP64(), a.GP64()
+	a.Label("row")
+	a.XORQ(i, i)
+	a.Label("sixteen")
+	var quarters [2]reg.VecVirtual
+	for h := range quarters {
+		v := a.ZMM()
+		quarters[h] = a.YMM()
+		a.VPMOVSXDQ(operand.Mem{Base: sums, Index: i, Scale: 4, Disp: 32 * h}, v)
+		for k, f := range []func(...operand.Op){a.VPADDQ, a.VPMULLQ, a.VPADDQ, a.VPSRAVQ} {
+			f(operand.Mem{Base: params[k], Index: i, Scale: 8, Disp: 64 * h}, v, v)
+		}
+		a.VPMOVQD(v, quarters[h])
+	}
+	all, words := a.ZMM(), a.YMM()
+	a.VINSERTI64X4(operand.U8(1), quarters[1], quarters[0].AsZ(), all)
+	a.VPADDD(limits[0], all, all)
+	a.VPMAXSD(limits[1], all, all)
+	a.VPMINSD(limits[2], all, all)
+	a.VPMOVDW(all, words)
+	a.MOVQ(n, left)
+	a.SUBQ(i, left)
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(left, bits, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	a.VMOVDQU16(words, reg.K1, operand.Mem{Base: dst, Index: i, Scale: 2})
+	a.ADDQ(operand.U8(16), i)
+	a.CMPQ(i, n)
+	a.JLT(operand.LabelRef("sixteen"))
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSums, sums)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some. Sums get 2^31 added, so

@@ -38,6 +38,7 @@ type Ints struct {
 	// For [Scales.Small], with and without signs; nil for none.
 	requantiseSmall [2]*smallRequantise
 	// Whole registers of channels; the second for as many as fewLanes.
+	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32) // nil for none
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
@@ -278,6 +279,27 @@ type Scales struct {
 	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
+}
+
+// Scales16 are the numbers of channels for Requantise16, in arrays that go on to a multiple of 16: the multiplier, half of
+// what the shift divides by, the shift to the right, 1 to 63, and the bias.
+type Scales16 struct{ Mul, Half, Down, Bias []int64 }
+
+// Requantise16 turns rows of sums into 16-bit values: of channel i ((sum + bias)·mul + half) / 2^down, the lower 32 bits of it,
+// plus zero, between lo and hi. n channels, 32 at most, are written for each row, those of a multiple of 16 read; the scales begin at channel at.
+// It does nothing and returns false where the set has no loop for it.
+func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n int, s *Scales16, at int, zero, lo, hi int32) bool {
+	if f.requantise16 == nil || n > 32 {
+		return false
+	}
+	if rows <= 0 || n <= 0 {
+		return true
+	}
+	last := (n+15)/16*16 - 1
+	_, _, _, _ = s.Mul[at+last], s.Half[at+last], s.Down[at+last], s.Bias[at+last]
+	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+last]
+	f.requantise16(&dst[0], 2*stepDst, &sums[0], 4*stepSums, rows, n, &s.Mul[at], &s.Half[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
+	return true
 }
 
 // smallRequantise are the loops for [Scales.Small]: for blocks of 64 and of 32 channels, and for as many as 64, 32 and 16.

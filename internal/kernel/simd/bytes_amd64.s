@@ -11767,6 +11767,66 @@ row:
 	VZEROUPPER
 	RET
 
+// func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, mul *int64, half *int64, down *int64, bias *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, SSE2
+TEXT ·requantise16AVX512(SB), NOSPLIT, $0-92
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         bias+72(FP), R8
+	MOVQ         mul+48(FP), R9
+	MOVQ         half+56(FP), R10
+	MOVQ         down+64(FP), R11
+	MOVL         zero+80(FP), R12
+	MOVD         R12, X0
+	VPBROADCASTD X0, Z0
+	MOVL         lo+84(FP), R12
+	MOVD         R12, X1
+	VPBROADCASTD X1, Z1
+	MOVL         hi+88(FP), R12
+	MOVD         R12, X2
+	VPBROADCASTD X2, Z2
+
+row:
+	XORQ R12, R12
+
+sixteen:
+	VPMOVSXDQ    (DX)(R12*4), Z3
+	VPADDQ       (R8)(R12*8), Z3, Z3
+	VPMULLQ      (R9)(R12*8), Z3, Z3
+	VPADDQ       (R10)(R12*8), Z3, Z3
+	VPSRAVQ      (R11)(R12*8), Z3, Z3
+	VPMOVQD      Z3, Y4
+	VPMOVSXDQ    32(DX)(R12*4), Z3
+	VPADDQ       64(R8)(R12*8), Z3, Z3
+	VPMULLQ      64(R9)(R12*8), Z3, Z3
+	VPADDQ       64(R10)(R12*8), Z3, Z3
+	VPSRAVQ      64(R11)(R12*8), Z3, Z3
+	VPMOVQD      Z3, Y3
+	VINSERTI64X4 $0x01, Y3, Z4, Z3
+	VPADDD       Z0, Z3, Z3
+	VPMAXSD      Z1, Z3, Z3
+	VPMINSD      Z2, Z3, Z3
+	VPMOVDW      Z3, Y3
+	MOVQ         DI, R13
+	SUBQ         R12, R13
+	MOVQ         $-1, R14
+	BZHIQ        R13, R14, R14
+	KMOVW        R14, K1
+	VMOVDQU16    Y3, K1, (AX)(R12*2)
+	ADDQ         $0x10, R12
+	CMPQ         R12, DI
+	JLT          sixteen
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNZ          row
+	VZEROUPPER
+	RET
+
 DATA turnOrder<>+0(SB)/1, $0x00
 DATA turnOrder<>+1(SB)/1, $0x04
 DATA turnOrder<>+2(SB)/1, $0x08
