@@ -3,6 +3,7 @@ package opmeter
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -37,8 +38,17 @@ func (c *Compression) Bench(ctx context.Context, o BenchOptions) (*study.Bench, 
 		if err != nil {
 			return nil, err
 		}
+		dir, err := os.MkdirTemp("", "opmeter-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
 		file := base(c.m.g.Path)
-		if changed, err = OpenBytes(strings.TrimSuffix(file, filepath.Ext(file))+"-compressed."+c.m.g.Format, a.Data); err != nil {
+		file = filepath.Join(dir, strings.TrimSuffix(file, filepath.Ext(file))+"-compressed."+c.m.g.Format)
+		if err := a.Write(file); err != nil {
+			return nil, err
+		}
+		if changed, err = Open(file); err != nil {
 			return nil, err
 		}
 		defer changed.Close()

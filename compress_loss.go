@@ -176,9 +176,10 @@ type ApplyOptions struct {
 	Correct bool
 }
 
-// AppliedPlan is the model of a plan, as a file of the model's format.
+// AppliedPlan is the model of a plan.
 type AppliedPlan struct {
-	Data []byte
+	c *Compression
+	a *compress.Applied
 	// Refused are layers that stayed as they are though the plan changes them.
 	Refused map[int]study.Cause
 	// Corrected are relative squared errors of layers' own outputs on the data, without and with [ApplyOptions].Correct.
@@ -195,11 +196,17 @@ func (c *Compression) Apply(ctx context.Context, o ApplyOptions) (*AppliedPlan, 
 	err := c.do(func() error {
 		a, err := c.j.Apply(ctx, o.Plan, l, o.Correct)
 		if err == nil {
-			out = &AppliedPlan{a.Data, a.Refused, a.Corrected}
+			out = &AppliedPlan{c, a, a.Refused, a.Corrected}
 		}
 		return err
 	})
 	return out, err
+}
+
+// Write writes the model as a file of the format of the study's model, whole or not at all, while the [Compression] is open. An ONNX
+// model that has constants in a file beside it, or more than the 2 GiB of one file, gets a second file: the name and ".data".
+func (p *AppliedPlan) Write(path string) error {
+	return p.c.do(func() error { return p.a.Write(path) })
 }
 
 // ExportOptions say what of a study is written for another tool.

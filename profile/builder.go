@@ -182,6 +182,9 @@ func (b *Builder) refined(r *Refined) error {
 		if r.Kernel != "" {
 			l.Kernel = r.Kernel
 		}
+		if r.Computes != "" {
+			l.Computes = r.Computes
+		}
 		if r.Inputs != nil {
 			l.Inputs = r.Inputs
 		}

@@ -43,6 +43,8 @@ type Refined struct {
 	Placement *Placement `json:"placement,omitzero"`
 	// Kernel names the implementation.
 	Kernel string `json:"kernel,omitzero"`
+	// Computes is [Layer.Computes].
+	Computes string `json:"computes,omitzero"`
 	// Inputs and Outputs replace the layer's where shapes became known.
 	Inputs  []Tensor `json:"inputs,omitzero"`
 	Outputs []Tensor `json:"outputs,omitzero"`

@@ -39,6 +39,9 @@ type Layer struct {
 	Placement *Placement `json:"placement,omitzero"`
 	// Kernel names the implementation that ran, such as "conv2d/im2col".
 	Kernel string `json:"kernel,omitzero"`
+	// Computes is the element type of the operands that the implementation multiplied, where it is not that of the
+	// inputs: int8 of a float32 convolution between DequantizeLinear and QuantizeLinear that ran as one of 8-bit numbers.
+	Computes string `json:"computes,omitzero"`
 	// Constant marks a layer whose results follow from constants and shapes alone.
 	// An engine may compute it once; it is no work of an inference, and totals leave
 	// it out whatever the engine does.

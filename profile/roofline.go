@@ -71,8 +71,11 @@ func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
 	if len(t.Peaks) == 0 {
 		return "", positive(t.PeakOpsPerSecond)
 	}
-	want := ""
+	want := l.Computes
 	for i := range l.Inputs {
+		if l.Computes != "" {
+			break
+		}
 		if in := &l.Inputs[i]; !in.Absent && (want == "" || !in.Constant) {
 			want = in.DType
 			if !in.Constant {

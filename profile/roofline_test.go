@@ -17,26 +17,27 @@ func TestRoof(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name                    string
-		dtype                   string
+		dtype, computes         string
 		ops, read, written      int64
 		calls, seconds          float64
 		wantBound               Bound
 		wantLevel               string
 		wantOps, wantBytes, use float64
 	}{
-		{"arithmetic", "float32", 1000, 50, 50, 1, 20, BoundCompute, "L1", 100, 50, 0.5},
-		{"another type has another peak", "int8", 1000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.125},
-		{"all 8-bit types are one", "uint8", 4000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.5},
-		{"half precision is computed in float32", "float16", 1000, 50, 50, 1, 20, BoundCompute, "L1", 100, 50, 0.5},
-		{"what just fits a level", "float32", 10, 600, 400, 1, 40, BoundMemory, "L1", 100, 50, 0.5},
-		{"a byte more", "float32", 10, 601, 400, 1, 100, BoundMemory, "L2", 100, 20, 1001.0 / 20 / 100},
-		{"memory", "float32", 10, 10_000, 10_000, 1, 8000, BoundMemory, "memory", 100, 5, 0.5},
-		{"each call touches its part", "float32", 10, 1000, 1000, 4, 80, BoundMemory, "L1", 100, 50, 0.5},
-		{"far below both", "float32", 10, 10, 10, 1, 100, BoundNeither, "L1", 100, 50, 0.4 / 100},
-		{"faster than the roof", "float32", 1000, 10, 10, 1, 5, BoundCompute, "L1", 100, 50, 2},
+		{"arithmetic", "float32", "", 1000, 50, 50, 1, 20, BoundCompute, "L1", 100, 50, 0.5},
+		{"another type has another peak", "int8", "", 1000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.125},
+		{"all 8-bit types are one", "uint8", "", 4000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.5},
+		{"half precision is computed in float32", "float16", "", 1000, 50, 50, 1, 20, BoundCompute, "L1", 100, 50, 0.5},
+		{"what just fits a level", "float32", "", 10, 600, 400, 1, 40, BoundMemory, "L1", 100, 50, 0.5},
+		{"a byte more", "float32", "", 10, 601, 400, 1, 100, BoundMemory, "L2", 100, 20, 1001.0 / 20 / 100},
+		{"memory", "float32", "", 10, 10_000, 10_000, 1, 8000, BoundMemory, "memory", 100, 5, 0.5},
+		{"each call touches its part", "float32", "", 10, 1000, 1000, 4, 80, BoundMemory, "L1", 100, 50, 0.5},
+		{"far below both", "float32", "", 10, 10, 10, 1, 100, BoundNeither, "L1", 100, 50, 0.4 / 100},
+		{"faster than the roof", "float32", "", 1000, 10, 10, 1, 5, BoundCompute, "L1", 100, 50, 2},
+		{"computed in another type", "float32", "uint8", 4000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.5},
 	} {
 		l := &Layer{
-			State: Ran, Inputs: []Tensor{{DType: tt.dtype, Constant: false}, {DType: "int32", Constant: true}}, Calls: &tt.calls,
+			State: Ran, Computes: tt.computes, Inputs: []Tensor{{DType: tt.dtype, Constant: false}, {DType: "int32", Constant: true}}, Calls: &tt.calls,
 			Ops: &tt.ops, BytesRead: &tt.read, BytesWritten: &tt.written, Latency: Value(Measured, tt.seconds, ""),
 		}
 		r := rooms().RoofOf(l)

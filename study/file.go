@@ -181,7 +181,7 @@ func (s *state) check(path string, of *Study) error {
 		return e
 	}
 	same := func(a, b Layer) bool {
-		return a.Node == b.Node && a.Input == b.Input && a.Rows == b.Rows && a.Cols == b.Cols
+		return a.Graph == b.Graph && a.Node == b.Node && a.Input == b.Input && a.Rows == b.Rows && a.Cols == b.Cols
 	}
 	if !slices.EqualFunc(s.Layers, of.Layers, same) {
 		e.Layers = true

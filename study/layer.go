@@ -6,7 +6,10 @@ import "strconv"
 // quantised. An operator with several, such as an LSTM, is several layers; a constant that
 // several operators read is one.
 type Layer struct {
-	// Node is the position of the first operator that reads the weights in the main graph.
+	// Graph is the graph that positions of operators count in: 0 is the main one, others are bodies of If, Loop, Scan or
+	// WHILE, by their position in the model. The names of operators in bodies lead with those of the operators around them.
+	Graph int `json:"graph,omitzero"`
+	// Node is the position of the first operator that reads the weights.
 	Node int `json:"node"`
 	// Nodes are the positions of all operators that read them, Node first.
 	Nodes []int `json:"nodes,omitzero"`

@@ -297,8 +297,18 @@ func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 		}
 	}
 	for _, p := range points {
-		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.Energy)); err != nil {
+		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.Energy, p.RestS)); err != nil {
 			return err
+		}
+		for _, o := range p.Others {
+			if err := errors.Join(s.layer(o.Layer), figures(o.Ratio)); err != nil {
+				return err
+			}
+		}
+		for _, l := range p.With {
+			if err := s.layer(l); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

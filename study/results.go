@@ -33,7 +33,7 @@ type SpeedSettings struct {
 	Shapes string `json:"shapes,omitzero"`
 	// KernelSet is the set of instructions of the engine.
 	KernelSet string `json:"kernel_set,omitzero"`
-	// Changes are those that were tried on all layers at once.
+	// Changes are those that were tried on all layers.
 	Changes []Change `json:"changes"`
 	// Counted says that nothing was measured: operations stand for times.
 	Counted bool `json:"counted,omitzero"`
@@ -93,9 +93,23 @@ type SpeedPoint struct {
 	Ratio *profile.Metric `json:"ratio,omitzero"`
 	// Energy is that with the change in joules.
 	Energy *profile.Metric `json:"energy_j,omitzero"`
-	Kernel string          `json:"kernel,omitzero"`
+	// Others are the layers that become smaller with this one, such as those that read what a filter makes: a plan multiplies
+	// their times by the ratios. RestS is what operators without weights take more (less where below 0), in seconds.
+	Others []OtherTime     `json:"others,omitzero"`
+	RestS  *profile.Metric `json:"rest_s,omitzero"`
+	// With are layers that must have the same change for this one to be made: channels that are added up go together. Others and
+	// RestS stand with the first of them.
+	With   []int  `json:"with,omitzero"`
+	Kernel string `json:"kernel,omitzero"`
 	// Cause says why there is no gain or no figure.
 	Cause Cause `json:"cause,omitzero"`
+}
+
+// OtherTime is what the change of one layer makes of the time of another one.
+type OtherTime struct {
+	Layer int `json:"layer"`
+	// Ratio is the time with the change by that without.
+	Ratio *profile.Metric `json:"ratio"`
 }
 
 // Method is how a loss was found.
@@ -130,6 +144,9 @@ type LossSettings struct {
 	// Data says where samples came from, "" for none or made ones; Samples how many were used.
 	Data    string `json:"data,omitzero"`
 	Samples int    `json:"samples,omitzero"`
+	// DataSHA256 is the hash of the samples and labels as the model takes them, those held out included; "" for made ones and in
+	// studies of older versions.
+	DataSHA256 string `json:"data_sha256,omitzero"`
 	// Random says that inputs were made: ranks at best can be read off.
 	Random bool `json:"random,omitzero"`
 	// Labels is the file of labels, with the column where one was named; Mean and Std make numbers of images.

@@ -1,6 +1,8 @@
 // Command conv measures convolutions in one thread against what limits them: products and
 // sums by themselves, or, for depthwise ones where that takes longer, copying as much as
-// they read and write. Both limits are measured beside them in the same turns.
+// they read and write. Both limits are measured beside them in the same turns. Results of 8 bits
+// are quantised besides, each sum with a product of 32 bits, which for a depthwise convolution is as much work as its
+// own products or more: how long that takes by itself stands in a column of its own.
 //
 //	go run ./bench/conv [-time 200ms]
 //	OPMETER_CPU=avx2 go run ./bench/conv
@@ -68,7 +70,7 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Printf("set %s, one thread\n", simd.Current())
-	t := rates.NewTable("kind\tchannels\toutput\tnumbers\tms\tGOP/s\tlimit ms\tby\tof it\tspread")
+	t := rates.NewTable("kind\tchannels\toutput\tnumbers\tms\tGOP/s\tlimit ms\tby\tof it\tquantising ms\tspread")
 	for _, k := range kinds {
 		peak, ops, ok := rates.Peak(k.ints)
 		for _, l := range layers {
@@ -77,6 +79,9 @@ func main() {
 			work := []func(){k.make(l), func() { move(out, in) }}
 			if ok {
 				work = append(work, peak)
+			}
+			if k.ints {
+				work = append(work, quantising(s.OC*s.OH*s.OW))
 			}
 			times := rates.Beside(*each, work...)
 			took := times[0].Median
@@ -90,8 +95,12 @@ func main() {
 					limit, by = p, "products"
 				}
 			}
-			t.Line("%s\t%d → %d\t%d²\t%s\t%.3f\t%.1f\t%.3f\t%s\t%.0f %%\t%.1f %%", l.kind, l.in, l.out, l.size, k.name,
-				1e3*took, n/took/1e9, 1e3*limit, by, 100*limit/took, 100*times[0].Spread)
+			quantised := ""
+			if k.ints {
+				quantised = fmt.Sprintf("%.3f", 1e3*times[len(times)-1].Median)
+			}
+			t.Line("%s\t%d → %d\t%d²\t%s\t%.3f\t%.1f\t%.3f\t%s\t%.0f %%\t%s\t%.1f %%", l.kind, l.in, l.out, l.size, k.name,
+				1e3*took, n/took/1e9, 1e3*limit, by, 100*limit/took, quantised, 100*times[0].Spread)
 		}
 	}
 	t.End()
@@ -142,17 +151,36 @@ func (l layer) codes() func() {
 	for i := range w {
 		w[i] = int16(int8(i*37%255 - 127))
 	}
-	q := kernel.Requant{Min: -128, Max: 127}
-	for range s.OC {
-		q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + 12345, Shift: -8})
-		q.Bias = append(q.Bias, 100)
-	}
+	q := scales(s.OC)
 	if l.depthwise() {
 		c := kernel.NewDepthwiseQ[int8](s, w, -3, q)
 		return func() { c.Run(nil, x, y) }
 	}
-	c := kernel.NewConvQ[int8](s, w, -3, q)
+	c := kernel.NewConvQ[int8](s, w, 0, -3, q)
 	return func() { c.Run(nil, x, y) }
+}
+
+// scales are of channels with a ReLU6, as TFLite has it: the zero point is the least number.
+func scales(n int) kernel.Requant {
+	q := kernel.Requant{Zero: -128, Min: -128, Max: 127}
+	for range n {
+		q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + 12345, Shift: -8})
+		q.Bias = append(q.Bias, 100)
+	}
+	return q
+}
+
+// quantising quantises n sums, from the first-level cache and to it.
+func quantising(n int) func() {
+	const channels, near = 64, 1 << 12
+	q := scales(channels)
+	q.SetSteps(9, 0)
+	sums, y := make([]int32, near), make([]int8, near)
+	return func() {
+		for left := n; left > 0; left -= near {
+			kernel.RequantRows(nil, y[:min(left, near)], sums, channels, &q)
+		}
+	}
 }
 
 func numbers(n int) []float32 {

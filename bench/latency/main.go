@@ -10,8 +10,9 @@
 // material. With -networks it makes full-size networks with random weights in a folder (see bench/networks) and takes
 // those. Open dimensions are 1, but where the reference material says otherwise of its models.
 //
-// It prints a line a model with the median times of a run, the ratio of ours to the fastest of the others (below 1 is faster), and
-// the geometric means. With -processor these are times of the processor, which other programs disturb less; they say
+// It prints a line a model with the median times of a run, the ratio of ours to the fastest of the others (below 1 is faster),
+// how near to the roofline ours is (the least time that the measured peaks of arithmetic and memory allow its layers, as a part of the time
+// taken), and the geometric means. With -processor these are times of the processor, which other programs disturb less; they say
 // something of one thread only.
 package main
 
@@ -89,7 +90,7 @@ func bench(threads string, each time.Duration, only, into, table string, process
 		}
 		defer f.Close()
 		out = csv.NewWriter(f)
-		_ = out.Write([]string{"model", "threads", "ours_s", "onnxruntime_s", "openvino_s", "litert_s", "ratio"})
+		_ = out.Write([]string{"model", "threads", "ours_s", "onnxruntime_s", "openvino_s", "litert_s", "ratio", "roof"})
 		defer out.Flush()
 	}
 	for _, t := range strings.Split(threads, ",") {
@@ -97,7 +98,7 @@ func bench(threads string, each time.Duration, only, into, table string, process
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\n%d threads, milliseconds\n%-46s %9s %12s %9s %9s %7s\n", n, "model", "ours", "ONNX Runtime", "OpenVINO", "LiteRT", "ratio")
+		fmt.Printf("\n%d threads, milliseconds\n%-46s %9s %12s %9s %9s %7s %7s\n", n, "model", "ours", "ONNX Runtime", "OpenVINO", "LiteRT", "ratio", "roof")
 		var all, long tally
 		for _, f := range files {
 			r, err := compare(engines, f, n, each, processor)
@@ -107,19 +108,23 @@ func bench(threads string, each time.Duration, only, into, table string, process
 			}
 			best := r.fastest()
 			line := fmt.Sprintf("%-46s %9s %12s %9s %9s", short(f), milli(r.ours), milli(r.others[0]), milli(r.others[1]), milli(r.others[2]))
-			ratio := math.NaN()
+			ratio, shown := math.NaN(), "      -"
 			if best > 0 {
 				ratio = r.ours / best
 				all.add(ratio, f)
 				if best >= 1e-3 {
 					long.add(ratio, f)
 				}
-				line += fmt.Sprintf(" %7.2f", ratio)
+				shown = fmt.Sprintf("%7.2f", ratio)
+			}
+			line += " " + shown
+			if r.roof > 0 {
+				line += fmt.Sprintf(" %5.0f %%", 100*r.roof)
 			}
 			fmt.Println(line)
 			if table != "" {
 				row := []string{filepath.Base(f), t}
-				for _, v := range []float64{r.ours, r.others[0], r.others[1], r.others[2], ratio} {
+				for _, v := range []float64{r.ours, r.others[0], r.others[1], r.others[2], ratio, r.roof} {
 					cell := ""
 					if v > 0 {
 						cell = strconv.FormatFloat(v, 'g', 5, 64)
@@ -229,6 +234,7 @@ func within(paths []string) (files []string, err error) {
 type times struct {
 	ours   float64
 	others [3]float64
+	roof   float64 // what the roofline allows as a part of ours, 0 where that is not known
 }
 
 // fastest is the least time of others, 0 if there is none.
@@ -272,6 +278,9 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 			if l != nil && l.Median != nil {
 				*into = *l.Median
 			}
+			if e == nil {
+				t.roof = roof(p)
+			}
 		})
 	}
 	measure(nil, &t.ours, &mine)
@@ -286,6 +295,26 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 		mine = errors.New("no time")
 	}
 	return &t, mine
+}
+
+// roof is the least time that the roofline allows the layers of a profile, as a part of the time that these took.
+func roof(p *profile.Profile) float64 {
+	var least, all float64
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		s, ok := l.Latency.Best()
+		if !ok {
+			continue
+		}
+		all += s
+		if l.Roof != nil && l.Roof.Use != nil {
+			least += s * *l.Roof.Use
+		}
+	}
+	if !(all > 0) {
+		return 0
+	}
+	return least / all
 }
 
 // inputs says what all engines are given: of the reference material what it says of its models.

@@ -152,7 +152,7 @@ layer's output on the data is nearest to the old one.`,
 				if err != nil {
 					return err
 				}
-				if err := atomicfile.Write(out, made.Data); err != nil {
+				if err := made.Write(out); err != nil {
 					return withStatus(statusUse, plainPath(err))
 				}
 				for i := range j.Study().Layers {

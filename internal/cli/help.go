@@ -139,8 +139,8 @@ docs/devices.md has the protocols.`
 (unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or
 inputs and outputs that are taken out (channel, filter). Precisions store weights as float16
 or with 8 or 4 bits (w8, w4), or compute in 8 bits (int8). Where nobody says otherwise:
-unstructured and 4x1, float16, int8 and w4; for targets filter, int8 and w4. --flops counts
-operations in place of measuring.`
+unstructured, 4x1 and filter, float16, int8 and w4; for targets filter, int8 and w4. --flops
+counts operations in place of measuring.`
 		},
 		`  opmeter compress perf model.onnx --structure 4x1 --levels 0.5,0.7,0.9
   opmeter compress perf model.onnx --structure none --precision int8,w4`,

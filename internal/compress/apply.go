@@ -144,9 +144,7 @@ func (j *Job) plan(name string) (*study.Plan, error) {
 
 // Applied is a compressed model.
 type Applied struct {
-	// Data is its file.
-	Data []byte
-	// Graph is the model.
+	// Graph is the model, valid as long as the job's.
 	Graph *graph.Model
 	// Refused are layers that stayed as they are though the plan changes them, with the reasons.
 	Refused map[int]study.Cause
@@ -154,7 +152,7 @@ type Applied struct {
 	Corrected map[int][2]float64
 }
 
-// Apply writes the model of a plan; "" is the last one. o has the data for ranges of activations, and for the correction of what is left;
+// Apply makes the model of a plan; "" is the last one. o has the data for ranges of activations, and for the correction of what is left;
 // nil for none.
 func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bool) (*Applied, error) {
 	if correct && (o == nil || o.Data == nil) {
@@ -177,9 +175,11 @@ func (j *Job) Apply(ctx context.Context, name string, o *LossOptions, correct bo
 	if len(c.effects) > 0 && len(out.Refused) == len(c.effects) {
 		return nil, fmt.Errorf("the plan %q changes nothing: %w", p.Name, errNothing)
 	}
-	out.Data, err = rewrite.Encode(c.m)
-	return out, err
+	return out, nil
 }
+
+// Write writes it as a file of its format, with a second one for constants where they do not lie in it: see [rewrite.Write].
+func (a *Applied) Write(path string) error { return rewrite.Write(a.Graph, path) }
 
 // errNothing tells that no change of a plan could be made.
 var errNothing = errors.New("no layer can be changed as it says")

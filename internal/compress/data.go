@@ -18,6 +18,7 @@ type Data struct {
 	Options samples.Options
 
 	used, held *samples.Set
+	sum        string // of all samples, "" for made ones
 }
 
 // open reads the samples of a model, and divides them.
@@ -33,6 +34,9 @@ func (d *Data) open(j *Job) error {
 		return err
 	}
 	d.used, d.held = all, all
+	if !all.Random {
+		d.sum = all.Sum()
+	}
 	if !all.Random && all.Len() >= few {
 		d.used, d.held = all.Split(HeldOut, o.Seed)
 	}
@@ -42,6 +46,7 @@ func (d *Data) open(j *Job) error {
 // settings notes where samples came from.
 func (d *Data) settings(s *study.LossSettings) {
 	s.Data, s.Samples, s.Random = d.used.Path, d.used.Len(), d.used.Random
+	s.DataSHA256 = d.sum
 	s.Labels, s.Mean, s.Std = d.Options.Labels, d.Options.Mean, d.Options.Std
 	if c := d.Options.Column; c != "" {
 		s.Labels = strings.TrimSpace(s.Labels + " column " + c)

@@ -9,11 +9,11 @@ import (
 // Levels are the levels of sparsity of a performance profile where nobody says otherwise; 0 is the unchanged model.
 func Levels() []float64 { return []float64{0, .4, .6, .7, .8, .85, .9, .95, .975, .99} }
 
-// Structures are those that are tried where nobody says otherwise: single weights and blocks that kernels gain most from; on
-// targets without such kernels what makes a layer smaller.
+// Structures are those that are tried where nobody says otherwise: single weights, blocks that kernels gain most from, and what makes
+// layers smaller; on targets without such kernels only that.
 func Structures(here bool) []study.Structure {
 	if here {
-		return []study.Structure{study.Unstructured, study.Block4x1}
+		return []study.Structure{study.Unstructured, study.Block4x1, study.Filter}
 	}
 	return []study.Structure{study.Filter}
 }

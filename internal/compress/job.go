@@ -23,9 +23,7 @@ import (
 // Errors of models that nothing can be done with.
 var (
 	// ErrNoWeights tells that no operator has constant weights.
-	ErrNoWeights = errors.New("the model has no weights: no operator with constant weights is in its main graph")
-	// ErrInBodies tells that only operators inside others have some.
-	ErrInBodies = errors.New("all weights of the model are in bodies of If, Loop, Scan or WHILE, where they cannot be changed")
+	ErrNoWeights = errors.New("the model has no weights: no operator with constant weights is in it")
 	// ErrAllZero tells that nothing is left to be pruned.
 	ErrAllZero = errors.New("all weights of the model are zero already")
 )
@@ -68,7 +66,7 @@ type Job struct {
 
 // Open finds the layers of a model and opens its study, which is begun where there is none.
 func Open(m *graph.Model, path string, o Options) (*Job, error) {
-	j := &Job{m: m, o: o}
+	j := &Job{m: weights.Filled(m, o.Feed.MaxBytes), o: o}
 	of, err := j.describe()
 	if err != nil {
 		return nil, err
@@ -88,11 +86,8 @@ func (j *Job) describe() (*study.Study, error) {
 	if j.p, err = plan.Make(j.m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: j.o.Feed.MaxBytes}); err != nil {
 		return nil, err
 	}
-	j.Layers = weights.Find(j.m, j.shape)
+	j.Layers = weights.All(j.p.Shaped(), j.shape)
 	if len(j.Layers) == 0 {
-		if inBodies(j.m) {
-			return nil, ErrInBodies
-		}
 		return nil, ErrNoWeights
 	}
 	if !slices.ContainsFunc(j.Layers, func(l *weights.Layer) bool { return l.Fixed != study.AllZero }) {
@@ -108,19 +103,6 @@ func (j *Job) describe() (*study.Study, error) {
 		of.Layers = append(of.Layers, l.Layer)
 	}
 	return of, nil
-}
-
-// inBodies reports whether an operator of a graph other than the main one has weights.
-func inBodies(m *graph.Model) bool {
-	for i := 1; i < len(m.Graphs); i++ {
-		body := *m
-		body.Graphs = slices.Clone(m.Graphs)
-		body.Graphs[0] = m.Graphs[i]
-		if len(weights.Find(&body, nil)) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // Close closes the study.

@@ -1,8 +1,10 @@
 package compress
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,8 +13,10 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/mask"
+	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/npy"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/study"
@@ -43,7 +47,7 @@ func TestGrid(t *testing.T) {
 		want       int
 		err        string
 	}{
-		{"usual", nil, nil, nil, 2*9 + 3, ""},
+		{"usual", nil, nil, nil, 3*9 + 3, ""},
 		{"two of four has one level", []float64{.3, .6}, []study.Structure{study.TwoOfFour}, []study.Format{}, 1, ""},
 		{"level 0 is the unchanged model", []float64{0, .5}, []study.Structure{study.Filter}, []study.Format{study.Half}, 2, ""},
 		{"nothing", []float64{0}, nil, []study.Format{}, 0, "nothing to try"},
@@ -119,10 +123,14 @@ func TestWhole(t *testing.T) {
 		t.Fatalf("%v: %+v", err, p)
 	}
 	a, err := j.Apply(t.Context(), "", &l, true)
-	if err != nil || len(a.Data) == 0 {
+	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := modelfile.Parse("x.tflite", a.Data); err != nil || len(m.Main().Nodes) != len(j.m.Main().Nodes) {
+	file := filepath.Join(t.TempDir(), "x.tflite")
+	if err := a.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := modelfile.Open(file); err != nil || len(m.Main().Nodes) != len(j.m.Main().Nodes) {
 		t.Errorf("the compressed model: %v", err)
 	}
 	for _, kind := range Exports() {
@@ -196,5 +204,40 @@ func TestChosenByError(t *testing.T) {
 	}
 	if changed == 0 || other == 0 {
 		t.Errorf("%d layers changed, %d of them otherwise than by magnitude", changed, other)
+	}
+}
+
+// TestOtherData goes on with a loss profile after the file of its data has changed: that is refused, and the same numbers under
+// another time are not.
+func TestOtherData(t *testing.T) {
+	dir := t.TempDir()
+	j := opened(t, "autoencoder.yaml", filepath.Join(dir, "m.study"))
+	ins, err := j.inputs(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := ins[0].Clone()
+	put := func() string {
+		var b bytes.Buffer
+		if err := npy.Write(&b, x); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "x.npy")
+		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	run := func(level float64) error {
+		o := LossOptions{Changes: []study.Change{{Structure: study.Unstructured, Level: level}}, Data: &Data{Options: samples.Options{Path: put()}}}
+		_, err := j.Loss(t.Context(), o)
+		return err
+	}
+	if err := errors.Join(run(.5), run(.6)); err != nil {
+		t.Fatal(err)
+	}
+	x.Data[0] ^= 1
+	if err := run(.7); err == nil || !strings.Contains(err.Error(), "other content") {
+		t.Errorf("with other data: %v", err)
 	}
 }

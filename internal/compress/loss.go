@@ -168,6 +168,9 @@ func fitsLoss(p *study.Loss, s *study.LossSettings) error {
 			return wrong("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
 		}
 	}
+	if p.DataSHA256 != "" && p.DataSHA256 != s.DataSHA256 {
+		return wrong("Name", "the loss profile %q was made with other content of %s: give this one another name", p.Name, p.Data)
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -19,7 +20,7 @@ const (
 )
 
 // Mixes draws changes for all layers, as plans choose them: from one to three kinds of changes, and of them for each layer one that gains,
-// or none for one layer in four. Every other one has layers of 8-bit activations where these gain: what it takes to convert them is to
+// or none for one layer in four. Layers that must have the same change have that of the first of them. Every other one has layers of 8-bit activations where these gain: what it takes to convert them is to
 // be found. It has fewer than n where nothing gains.
 func Mixes(p *study.Speed, layers, n int, seed uint64) [][]study.Change {
 	type kind struct {
@@ -27,16 +28,16 @@ func Mixes(p *study.Speed, layers, n int, seed uint64) [][]study.Change {
 		format    study.Format
 	}
 	var kinds []kind
-	of := map[kind][][]study.Change{} // by layer
+	of := map[kind][][]study.SpeedPoint{} // by layer
 	for _, x := range p.Points {
 		if v, ok := x.Ratio.Best(); !ok || v >= 1 || x.Cause != "" || x.Layer >= layers {
 			continue
 		}
 		k := kind{x.Change.Structure, x.Change.Format}
 		if of[k] == nil {
-			kinds, of[k] = append(kinds, k), make([][]study.Change, layers)
+			kinds, of[k] = append(kinds, k), make([][]study.SpeedPoint, layers)
 		}
-		of[k][x.Layer] = append(of[k][x.Layer], x.Change)
+		of[k][x.Layer] = append(of[k][x.Layer], x)
 	}
 	if len(kinds) == 0 {
 		return nil
@@ -51,12 +52,12 @@ func Mixes(p *study.Speed, layers, n int, seed uint64) [][]study.Change {
 		taken := kinds[:min(1+rng.IntN(3), len(kinds))]
 		mix := make([]study.Change, layers)
 		for i := range mix {
-			var may []study.Change
+			var may []study.SpeedPoint
 			for _, k := range taken {
 				may = append(may, of[k][i]...)
 			}
 			if len(may) > 0 && rng.IntN(4) > 0 {
-				mix[i] = may[rng.IntN(len(may))]
+				take(mix, may[rng.IntN(len(may))])
 			}
 		}
 		if slices.ContainsFunc(mix, func(c study.Change) bool { return !c.IsZero() }) {
@@ -66,6 +67,22 @@ func Mixes(p *study.Speed, layers, n int, seed uint64) [][]study.Change {
 		}
 	}
 	return out
+}
+
+// take gives a layer a change, and with it those that must have the same: nothing where one has a change already or an earlier one decides.
+func take(mix []study.Change, x study.SpeedPoint) {
+	if !mix[x.Layer].IsZero() {
+		return
+	}
+	for _, l := range x.With {
+		if l < x.Layer || l >= len(mix) || !mix[l].IsZero() {
+			return
+		}
+	}
+	mix[x.Layer] = x.Change
+	for _, l := range x.With {
+		mix[l] = x.Change
+	}
 }
 
 // mixedModel is a model with a change for each layer.
@@ -79,7 +96,12 @@ func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 		changes = append(changes, rewrite.Change{Layer: j.Layers[i], Change: c})
 		remove = remove || c.Structure == study.Channel || c.Structure == study.Filter
 	}
-	m, _, err := rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove})
+	m, effects, err := rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove})
+	for i, e := range effects {
+		if err == nil && e.Cause != "" {
+			err = fmt.Errorf("%s cannot have the change: %s", changes[i].Layer.Name, e.Cause)
+		}
+	}
 	return m, err
 }
 

@@ -140,15 +140,18 @@ func both(a, b *profile.Metric, share float64) *profile.Metric {
 		return nil
 	}
 	m := profile.Value(profile.Measured, share*x+(1-share)*y, "")
-	if a.CI95 != nil && b.CI95 != nil {
-		wide := 1.96 * math.Hypot(share*standard(a), (1-share)*standard(b))
+	if wide := 1.96 * math.Hypot(share*standard(a), (1-share)*standard(b)); wide > 0 {
 		m.CI95 = &[2]float64{*m.Median - wide, *m.Median + wide}
 	}
 	return m
 }
 
-// standard is the standard error of a loss to its upper end, 0 where there is none.
+// standard is the standard error of a loss: by the deviation of samples where that is known, else from the upper end of its interval, 0 where
+// there is none.
 func standard(m *profile.Metric) float64 {
+	if m.StdDev != nil && m.N != nil && *m.N > 0 {
+		return *m.StdDev / math.Sqrt(float64(*m.N))
+	}
 	if m.CI95 == nil {
 		return 0
 	}

@@ -25,6 +25,8 @@ type frame struct {
 
 	apart map[int]bool // values that have memory of their own because they are carried
 
+	watched [][]int // by step: sets of watched values that are there after it; nil where none are
+
 	arenaBytes, valueBytes int
 	spent                  int // bytes that the plan takes, as the session counts them
 	placed                 []Placed
@@ -68,6 +70,7 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 		f.steps[i].Task = &p.Tasks[i]
 	}
 	f.prepareAll()
+	f.watch()
 	if err := f.place(); err != nil {
 		return nil, err
 	}

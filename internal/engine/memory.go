@@ -86,7 +86,7 @@ func tooLarge(err error) error {
 }
 
 // lastUses returns for every value the last step that reads it; outputs of the
-// graph are read at the very end. A step of nested graphs reads what they capture.
+// graph are read at the very end, but for watched ones. A step of nested graphs reads what they capture.
 func (f *frame) lastUses() []int {
 	last := make([]int, len(f.g.Values))
 	for i := range f.steps {
@@ -104,9 +104,57 @@ func (f *frame) lastUses() []int {
 		}
 	}
 	for _, id := range f.g.Outputs {
-		if id >= 0 {
+		if id >= 0 && f.watched == nil {
 			last[id] = len(f.steps)
 		}
 	}
+	for i, sets := range f.watched {
+		for _, k := range sets {
+			for _, id := range f.s.opts.Watch[k] {
+				last[id] = max(last[id], i+1) // the step itself must not write over them
+			}
+		}
+	}
 	return last
+}
+
+// watch finds after which steps sets of watched values are there: after the first of all for those that no step makes.
+func (f *frame) watch() {
+	if len(f.s.opts.Watch) == 0 || f.p.File != f.s.Model.Main() {
+		return
+	}
+	made := map[int]int{}
+	for i := range f.steps {
+		if st := &f.steps[i]; st.State == plan.Runs {
+			for _, id := range st.Call.Node.Outputs {
+				made[id] = i
+			}
+		}
+	}
+	f.watched = make([][]int, len(f.steps)+1)
+	for k, ids := range f.s.opts.Watch {
+		at := -1
+		for _, id := range ids {
+			if i, ok := made[id]; ok {
+				at = max(at, i)
+			}
+		}
+		if at < 0 {
+			at = len(f.steps) // inputs and constants stay
+		}
+		f.watched[at] = append(f.watched[at], k)
+	}
+}
+
+// show calls Seen for the sets that are there after a step.
+func (f *frame) show(step int) error {
+	if f.watched == nil {
+		return nil
+	}
+	for _, k := range f.watched[step] {
+		if err := f.s.opts.Seen(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -92,6 +92,9 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.opts.Body != nil {
+		s.opts.Body(b.g.Index, func(id int) *tensor.Tensor { return f.vals[id] })
+	}
 	out := make([]*tensor.Tensor, len(b.g.Outputs))
 	copies := 0
 	for i, id := range b.g.Outputs {
@@ -196,8 +199,11 @@ func (f *frame) run() error {
 		if err := f.exec(st); err != nil {
 			return err
 		}
+		if err := f.show(i); err != nil {
+			return err
+		}
 	}
-	return nil
+	return f.show(len(f.steps))
 }
 
 // runTimed is run with the clock read once at each boundary.

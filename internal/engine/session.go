@@ -35,10 +35,17 @@ type Options struct {
 	// the working memory of its operators; 0 means no limit. A model beyond it is
 	// refused with an [op.LimitError] before the memory is taken.
 	MaxBytes int
+	// Watch lists sets of outputs of the main graph that are wanted during runs: Seen is called with the position of a set
+	// when the last of its values is there. Their memory is used again after that.
+	Watch [][]int
+	Seen  func(set int) error
 	// MaxLoop bounds the time of a loop whose number of turns nothing bounds, and of
 	// others in an inference of very many turns; 0 means no limit. A loop beyond it
 	// fails with an [op.LoopError].
 	MaxLoop time.Duration
+	// Body is told of each run of a nested graph, with what gives its values by id: all that it has with
+	// KeepAll, else what stands at its end. They must not be changed, and are valid within the call. May be nil.
+	Body func(graph int, value func(id int) *tensor.Tensor)
 }
 
 // Carry joins an output of the main graph to an input, by position.
@@ -236,8 +243,8 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	}
 	s.timing, s.done = t, ctx.Done()
 	s.turns, s.collected, s.began = 0, 0, time.Now()
-	s.pool.Until(s.done)
-	defer s.pool.Until(nil) // work of others between runs does not end with this one
+	s.pool.Begin(s.done)
+	defer s.pool.End() // work of others between runs does not end with this one
 	s.main.bind(s.in)
 	var err error
 	if t == nil {

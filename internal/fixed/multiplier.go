@@ -45,16 +45,21 @@ func (m Multiplier) Apply(x int32) int32 {
 // Apply64 scales a 64-bit accumulator, as the kernels with 16-bit activations
 // do: the multiplier is cut to 16 bits and one rounding is made.
 func (m Multiplier) Apply64(x int64) int32 {
-	r := int64(0x7FFF)
+	r, down := m.Parts64()
+	x *= r
+	if down <= 0 {
+		return int32(x << uint(-down))
+	}
+	return int32((x + 1<<uint(down-1)) >> uint(down))
+}
+
+// Parts64 are what [Multiplier.Apply64] multiplies by and how far it shifts to the right.
+func (m Multiplier) Parts64() (factor int64, down int) {
+	factor = 0x7FFF
 	if m.M < 0x7FFF0000 {
-		r = (int64(m.M) + 1<<15) >> 16
+		factor = (int64(m.M) + 1<<15) >> 16
 	}
-	total := 15 - m.Shift
-	x = x * r
-	if total <= 0 {
-		return int32(x << uint(-total))
-	}
-	return int32((x + 1<<uint(total-1)) >> uint(total))
+	return factor, 15 - m.Shift
 }
 
 // Mean folds a division by count into the multiplier. It keeps as many bits of

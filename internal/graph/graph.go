@@ -38,6 +38,8 @@ type Model struct {
 	// Content is the model as a file of its format has it where Path is none: of an
 	// archive, a description, memory. nil where Path has it.
 	Content []byte
+	// Beside are the files that hold constants of an ONNX model which the model file only points to, nil for none.
+	Beside []string
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
 	// Check fails when a file that the model was read from has changed since. May be

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/describe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -32,6 +33,10 @@ func (r *runner) refine() error {
 		if k := s.Kernel; k != l.Kernel {
 			l.Kernel, e.Kernel = k, k
 		}
+		if s.Computes != tensor.Invalid && l.Computes == "" {
+			l.Computes = s.Computes.String()
+			e.Computes = l.Computes
+		}
 		in, out := describe.Ports(r.m.Graphs[s.Graph], s)
 		if !slices.EqualFunc(in, l.Inputs, sameShape) {
 			l.Inputs, e.Inputs = in, in
@@ -39,7 +44,7 @@ func (r *runner) refine() error {
 		if !slices.EqualFunc(out, l.Outputs, sameShape) {
 			l.Outputs, e.Outputs = out, out
 		}
-		if e.State == "" && e.Kernel == "" && e.Inputs == nil && e.Outputs == nil {
+		if e.State == "" && e.Kernel == "" && e.Computes == "" && e.Inputs == nil && e.Outputs == nil {
 			continue
 		}
 		if err := r.send(profile.Event{Refined: &e}); err != nil {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -13,10 +14,21 @@ type byteStrips struct {
 	f       *simd.ByteStrips
 	k, step int
 	nhwc    bool
-	cols    int    // neighbouring columns of [N,H,W,C] that go together, one behind the other
-	weights []int8 // nil if they have more than 8 bits
-	size    int    // of the weights of a strip of channels, or of a plane
-	sums    []int32
+	cols    int     // neighbouring columns of [N,H,W,C] that go together, one behind the other
+	fit     bool    // weights have 8 bits
+	weights []int8  // of planes
+	size    int     // of the weights of a plane
+	sums    []int32 // of weights
+	wide    []int32 // weights of [N,H,W,C] before they are packed
+	lanes   [2]byteLanes
+}
+
+// byteLanes are the weights of [N,H,W,C] for sums, or for results that are quantised while they are computed.
+type byteLanes struct {
+	blocks  []simd.LaneBlock
+	cols    int
+	weights []int8  // nil until they are wanted
+	start   []int32 // what sums begin with, if that stays the same, and scales
 }
 
 // planByteStrips returns nil for what strips cannot do.
@@ -38,11 +50,11 @@ func (s *ConvShape) planByteStrips(og int, nhwc bool) *byteStrips {
 // channels is the number of channels, of all columns that go together.
 func (b *byteStrips) channels(n int) int { return n * b.cols }
 
-// set takes weights: weight t of channel i of n lies at w[t*tap+i*channel].
+// set takes weights: weight t of channel i of n lies at w[t*tap+i*channel]. Those of [N,H,W,C] have to stay.
 func (b *byteStrips) set(n int, w []int32, tap, channel int) {
 	taps := b.k * b.k
-	b.weights = nil
-	if !fits8(w[:n*taps], 0) {
+	b.weights, b.wide, b.lanes = nil, nil, [2]byteLanes{}
+	if b.fit = fits8(w[:n*taps], 0); !b.fit {
 		return
 	}
 	b.sums = room(b.sums, b.channels(n))
@@ -52,7 +64,7 @@ func (b *byteStrips) set(n int, w []int32, tap, channel int) {
 		}
 	}
 	if b.nhwc {
-		b.weights, b.size = b.f.PackLanes(b.k, b.channels(n), func(t, i int) int8 { return int8(w[t*tap+i%n*channel]) })
+		b.wide = w
 		return
 	}
 	b.size = b.f.SpreadSize(b.k)
@@ -69,7 +81,7 @@ func (b *byteStrips) ready(signed bool, zero int32) bool {
 	if signed {
 		lo, hi = -128, 127
 	}
-	return b != nil && b.weights != nil && lo <= zero && zero <= hi
+	return b != nil && b.fit && lo <= zero && zero <= hi
 }
 
 var byteRooms = sync.Pool{New: func() any { return new(simd.ByteStrip) }}
@@ -91,80 +103,149 @@ type byteArgs struct {
 	signed bool
 	zero   int32
 	start  []int32
-	pieces int      // of an image of [N,H,W,C]
-	sink   tileSink // of lines
+	l      *byteLanes // of lines
+	codes  bool       // they are quantised while they are computed
+	pieces int        // of an image of [N,H,W,C]
+	sink   tileSink   // of lines
 	put    putPlanes
+}
+
+// pack makes what lines of c channels need in the first run. It returns nil for quantised results (codes) where strips
+// have none.
+func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32) *byteLanes {
+	l := &b.lanes[0]
+	if codes {
+		if l = &b.lanes[1]; !q.scales.Small || !simd.EightBits(q.Zero, q.Min, q.Max) {
+			return nil
+		}
+	}
+	if l.weights != nil {
+		return l
+	}
+	if l.blocks, l.cols = b.f.LaneBlocks(b.k, c, b.cols, codes); l.blocks == nil {
+		return nil
+	}
+	l.weights = b.f.PackLanes(b.k, l.blocks, func(t, i int) int8 { return int8(b.wide[t*c+i%c]) })
+	if codes {
+		begin, z := make([]int32, c*l.cols), q.Zero
+		start8(begin, b.sums[:len(begin)], zero8(signed, zero))
+		if q.Max > math.MaxInt8 {
+			z -= 128
+		}
+		l.start = b.f.PackScales(begin, l.blocks, &q.scales, z, q.Min >= q.Zero)
+	}
+	return l
 }
 
 // lines convolves x over [N,H,W,C].
 func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, sink tileSink) {
-	all := b.channels(s.C)
-	blocks := (all + simd.ByteLanes - 1) / simd.ByteLanes
-	step := blocks * simd.ByteLanes
-	most := min(s.OH, max(2*b.k, stripSums/step))
+	args := byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, sink: sink}
+	if sink.sums == nil {
+		args.l = b.pack(s.C, true, sink.q, signed, zero)
+	}
+	var room *[]float32
+	if args.codes = args.l != nil; args.codes {
+		args.start = args.l.start
+	} else {
+		args.l = b.pack(s.C, false, nil, signed, zero)
+		all, last := b.channels(s.C), args.l.blocks[len(args.l.blocks)-1]
+		var fs []float32
+		room, fs = borrow(last.Start + last.Size + all)
+		begin := asInt32(fs)[last.Start+last.Size:]
+		args.start = asInt32(fs)[:last.Start+last.Size]
+		start8(begin, b.sums, zero8(signed, zero))
+		b.f.PackStart(args.start, begin, args.l.blocks)
+	}
+	most := min(s.OH, byteRows)
 	if t := p.Threads(); t > 1 {
 		most = max(1, min(most, s.N*s.OH/(2*t)))
 	}
-	pieces := (s.OH + most - 1) / most
-	sc, room := borrow(2 * step)
-	start := asInt32(room)[:step]
-	begin := asInt32(room)[step:][:all]
-	start8(begin, b.sums, zero8(signed, zero))
-	b.f.PackStart(start, begin)
-	grain := max(1, 1<<14/max(1, s.OH/pieces*s.OW*s.C*b.k*b.k))
-	workers.Do(p, s.N*pieces, grain, byteArgs{b, s, x, signed, zero, start, pieces, sink, nil}, func(a byteArgs, lo, hi int) {
-		b, s, pieces, step := a.b, a.s, a.pieces, len(a.start)
-		t := byteRooms.Get().(*simd.ByteStrip)
-		ss, sums := borrow((s.OH/pieces + 1) * step)
-		t.SetEdge(uint8(a.zero), a.signed)
-		t.LineDst, t.NextDst = 4*step, 4*simd.ByteLanes
-		t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, simd.ByteLanes, s.C
-		t.NextW, t.NextStart = b.size, 4*simd.ByteLanes
-		for i := lo; i < hi; i++ {
-			n, from, to := i/pieces, i%pieces*s.OH/pieces, (i%pieces+1)*s.OH/pieces
-			line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
-			t.Src = &a.x[(n*s.H+line)*s.W*s.C]
-			for ox := 0; ox < s.OW; ox += b.cols {
-				cols := min(b.cols, s.OW-ox)
-				b.column(t, s, ox, cols, a.start, asInt32(sums))
-				a.sink.put(asInt32(sums), step, to-from, ((n*s.OH+from)*s.OW+ox)*s.C, s.OW*s.C, 0, cols*s.C)
-			}
-		}
-		scratch.Put(ss)
-		giveBytes(t)
-	})
-	scratch.Put(sc)
+	args.pieces = (s.OH + most - 1) / most
+	grain := max(1, 1<<14/max(1, s.OH/args.pieces*s.OW*s.C*b.k*b.k))
+	workers.Do(p, s.N*args.pieces, grain, args, byteArgs.lines)
+	if room != nil {
+		scratch.Put(room)
+	}
 }
 
-// column goes down column ox of a piece of a picture, or cols of them together.
-func (b *byteStrips) column(t *simd.ByteStrip, s *ConvShape, ox, cols int, start, sums []int32) {
-	column, see := ox*b.step-s.PadL, uint(0)
-	if b.cols > 1 {
-		t.Dst, t.At, t.W, t.Start, t.N = &sums[0], column*s.C, &b.weights[0], &start[0], 1
-		t.SetColumns(b.k, s.C, cols, column, s.W)
-		b.f.Lanes(t, b.k, b.step)
-		return
+// byteRows is the most results of a strip: those of a block of channels take half of stripSums.
+const byteRows = 64
+
+// lines convolves pieces lo to hi of images, block by block of channels: their weights stay near.
+func (a byteArgs) lines(lo, hi int) {
+	b, s, l := a.b, a.s, a.l
+	t := byteRooms.Get().(*simd.ByteStrip)
+	ss, fs := borrow(stripSums)
+	t.SetEdge(uint8(a.zero), a.signed)
+	t.LineSrc, t.NextSrc, t.Tap = s.W*s.C, l.cols*b.step*s.C, s.C
+	if a.codes {
+		t.SetLimits(a.sink.q.Zero, a.sink.q.Min, a.sink.q.Max)
+		t.LineDst, t.NextDst = s.OW*s.C, l.cols*s.C
 	}
-	for tap := range b.k {
-		if uint(column+tap) < uint(s.W) {
-			see |= 1 << tap
+	for i := lo; i < hi; i++ {
+		n, from, to := i/a.pieces, i%a.pieces*s.OH/a.pieces, (i%a.pieces+1)*s.OH/a.pieces
+		line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
+		t.Src = &a.x[(n*s.H+line)*s.W*s.C]
+		for j, end := 0, 0; j < len(l.blocks); j = end {
+			// Blocks that share lines of the cache go together.
+			for end < len(l.blocks) && l.blocks[end].First/simd.ByteLanes == l.blocks[j].First/simd.ByteLanes {
+				end++
+			}
+			a.columns(t, l.blocks[j:end], to-from, (n*s.OH+from)*s.OW*s.C, asInt32(fs))
 		}
 	}
-	// Whole blocks of channels, and what is left.
-	whole := s.C / simd.ByteLanes
-	t.Dst, t.At = &sums[0], column*s.C
-	t.W, t.Start, t.N = &b.weights[0], &start[0], whole
-	if whole > 0 {
-		t.SetSeen(b.k, simd.ByteLanes, see)
-		b.f.Lanes(t, b.k, b.step)
+	scratch.Put(ss)
+	giveBytes(t)
+}
+
+// byteNear is the number of bytes of input and results that stay in the first-level cache for all blocks that share them.
+const byteNear = 1 << 14
+
+// columns goes down all columns of a piece of a picture for blocks of channels. Results of the piece have lines lines
+// and begin at place.
+func (a *byteArgs) columns(t *simd.ByteStrip, blocks []simd.LaneBlock, lines, place int, sums []int32) {
+	b, s := a.b, a.s
+	most := s.OW
+	switch {
+	case !a.codes:
+		most = len(sums) / (lines * simd.ByteLanes)
+	case len(blocks) > 1:
+		most = max(1, byteNear/(2*simd.ByteLanes*lines*b.step))
 	}
-	if rest := s.C % simd.ByteLanes; rest > 0 {
-		t.SetSeen(b.k, rest, see)
-		t.N = 1
-		t.At += whole * simd.ByteLanes
-		t.Dst = &sums[whole*simd.ByteLanes]
-		t.W, t.Start = &b.weights[whole*b.size], &start[whole*simd.ByteLanes]
-		b.f.Lanes(t, b.k, b.step)
+	for ox := 0; ox < s.OW; {
+		n, cols := 1, min(a.l.cols, s.OW-ox)
+		column := ox*b.step - s.PadL
+		if inside := (s.W-b.k+s.PadL)/b.step + 1 - ox; column >= 0 && inside > cols {
+			// Columns whose taps are all there.
+			n = min(most, min(inside, s.OW-ox)/cols)
+		}
+		for i := range blocks {
+			block := &blocks[i]
+			if a.l.cols > 1 {
+				t.SetColumns(b.k, s.C, cols, column, s.W)
+			} else {
+				t.SetSeen(b.k, block, column, s.W)
+			}
+			a.strips(t, block, n, cols, column, lines, place+ox*s.C, sums)
+		}
+		ox += n * cols
+	}
+}
+
+// strips computes n strips of cols columns each, from column on, for a block.
+func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, column, lines, place int, sums []int32) {
+	b, s := a.b, a.s
+	t.N, t.At, t.W, t.Start = n, column*s.C+block.First, &a.l.weights[block.W], &a.start[block.Start]
+	if a.codes {
+		t.Out = &a.sink.y[place+block.First]
+		b.f.Lanes(t, b.k, b.step, block, true)
+		return
+	}
+	size := lines * block.Size
+	t.Dst, t.LineDst, t.NextDst = &sums[0], 4*block.Size, 4*size
+	b.f.Lanes(t, b.k, b.step, block, false)
+	for c := range n {
+		a.sink.put(sums[c*size:], block.Size, lines, place+c*cols*s.C+block.First, s.OW*s.C, block.First, min(cols*s.C, block.Lanes))
 	}
 }
 
@@ -174,7 +255,7 @@ func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed boo
 	sc, room := borrow(s.C)
 	start := asInt32(room)
 	start8(start, b.sums, zero8(signed, zero))
-	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*b.k*b.k)), byteArgs{b, s, x, signed, zero, start, 0, tileSink{}, put}, func(a byteArgs, lo, hi int) {
+	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, out*b.k*b.k)), byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, start: start, put: put}, func(a byteArgs, lo, hi int) {
 		b, s, x, start := a.b, a.s, a.x, a.start
 		area, out := s.H*s.W, s.OH*s.OW
 		t := byteRooms.Get().(*simd.ByteStrip)

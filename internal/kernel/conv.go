@@ -45,6 +45,7 @@ type Conv struct {
 	f         *simd.Floats  // of products in vectors; nil for the plain micro-kernel
 	lines     *linePlan     // with f and [N,H,W,C]
 	planes    *planePlan    // with f or windows and [N,C,H,W]
+	direct    *directPlan   // instead of planes, where weights have no zeros to leave out
 	windows   *simd.Windows // of a depthwise convolution in vectors
 	strips    *stripPlan    // of one that can go down the lines
 	few       *PackedB      // the weights where positions are rows of a product
@@ -71,6 +72,8 @@ func newConv(s ConvShape, nhwc bool, w, bias []float32, act activation.Clamp) *C
 	} else if c.f != nil {
 		if c.planes = s.planPlanes(c.cg); c.planes == nil {
 			c.f = nil
+		} else {
+			c.direct = c.planDirect()
 		}
 	}
 	c.minimal = c.f == nil && !nhwc && !c.depthwise && s.winograd(c.cg, c.og)

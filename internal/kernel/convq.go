@@ -100,21 +100,20 @@ type ConvQ[T int8 | uint8] struct {
 	depthwise bool
 }
 
-// NewConvQ prepares a convolution with weights [OC,KH,KW,C/Groups], given as
-// differences to their zero point.
-func NewConvQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
+// NewConvQ prepares a convolution with weights [OC,KH,KW,C/Groups] whose zero point is zeroW.
+func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q Requant) *ConvQ[T] {
 	s.Groups = max(s.Groups, 1)
 	if s.Groups > 1 && s.Groups == s.C {
 		taps := s.KH * s.KW
 		wd := make([]int16, len(w))
 		for i, v := range w {
-			wd[i%taps*s.OC+i/taps] = v
+			wd[i%taps*s.OC+i/taps] = int16(int32(v) - zeroW)
 		}
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
 	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
 	c.q.SetSteps(c.k, zero)
-	setWeights(nil, &c.convQ, w, 0)
+	setWeights(nil, &c.convQ, w, zeroW)
 	var z T
 	c.setZero(z-1 < z, zero)
 	return c
@@ -130,7 +129,7 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 		for i, v := range w {
 			turned[i%s.OC*taps+i/s.OC] = v
 		}
-		return NewConvQ[T](s, turned, zero, q)
+		return NewConvQ[T](s, turned, 0, zero, q)
 	}
 	s.Groups = s.C
 	s.lay()

@@ -63,7 +63,7 @@ func empty(t *testing.T, name string, pool *workers.Pool, s ConvShape) {
 	}
 	q := Requant{Mul: []fixed.Multiplier{fixed.FromReal(0.5)}, Min: -128, Max: 127}
 	xq, yq, sums := make([]int8, len(x)), make([]int8, len(y)), make([]int32, len(y))
-	conv := NewConvQ[int8](s, make([]int16, len(w)), 3, q)
+	conv := NewConvQ[int8](s, make([]int16, len(w)), 0, 3, q)
 	conv.Run(pool, xq, yq)
 	conv.Sums(pool, xq, 3, sums)
 	c := NewConvSums(s)

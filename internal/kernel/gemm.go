@@ -425,14 +425,25 @@ func Dot(a, b []float32) float32 {
 	return s0 + s1 + (s2 + s3)
 }
 
-// AddScaled adds s times the elements of x to y. spare is room for as many.
-func AddScaled(y, x []float32, s float32, spare []float32) {
-	if e := simd.ElementKernels(); e != nil {
-		e.MulScalar(spare, x, s)
-		e.Add(y, y, spare)
+// Dots writes to sums the inner products of a with as many values of b from each of some places on. Eight places and more are
+// computed together.
+func Dots(sums, a, b []float32, from []int) {
+	e, n, many := simd.ElementKernels(), len(a), len(from)
+	vec := n / 8 * 8
+	sums = sums[:many]
+	if many < 8 || e == nil || !e.Dots(sums, a[:vec], b, from) {
+		for i, f := range from {
+			sums[i] = Dot(a, b[f:][:n])
+		}
 		return
 	}
-	for i, v := range x {
-		y[i] += s * v
+	for i := 8; i < many; i += 8 {
+		at := min(i, many-8) // the last ones may be computed twice
+		e.Dots(sums[at:], a[:vec], b, from[at:])
+	}
+	for x := vec; x < n; x++ {
+		for i, f := range from {
+			sums[i] += a[x] * b[f+x]
+		}
 	}
 }

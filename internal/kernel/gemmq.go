@@ -25,6 +25,17 @@ type PackedQ struct {
 	panels *intPanels // in vectors; nil for the float64 micro-kernel
 	chunk  int        // steps that cannot overflow a lane
 	data   []float64
+	start  []int32 // what sums of fours begin with for zero; nil before [PackedQ.Expect]
+	zero   int32   // of fours
+}
+
+// Expect makes products with activations of table t, which may come many times, begin sooner. The weights must be there.
+func (p *PackedQ) Expect(t *ByteTable) {
+	if p.panels == nil || p.panels.sums == nil {
+		return
+	}
+	p.zero, p.start = p.panels.f.FoursZero(t.signed, t.zero), make([]int32, len(p.panels.sums))
+	start8(p.start, p.panels.sums, p.zero)
 }
 
 // NewPackedQ makes room for weights; see [FillQ].
@@ -49,6 +60,7 @@ func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem
 
 // FillQ packs weights less their zero point: step i of channel j is w[j*vec+i*elem] - zero, of at most 510 in size.
 func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
+	p.start = nil
 	if p.panels != nil {
 		fillPanels(pool, p.panels, p.n, w, zero, vec, elem)
 		return

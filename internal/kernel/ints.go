@@ -48,8 +48,9 @@ func (w *intPanels) pairs() int { return (w.seg + w.each() - 1) / w.each() }
 // start8 is what sums of fours begin with: the zero point of activations without a sign times the sums
 // of weights.
 func start8(dst, sums []int32, zero int32) {
+	dst, by := dst[:len(sums)], -zero
 	for i, v := range sums {
-		dst[i] = -zero * v
+		dst[i] = by * v
 	}
 }
 
@@ -157,11 +158,14 @@ func bytesOf16(v []int16) []uint8 { return unsafe.Slice((*uint8)(unsafe.Pointer(
 func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ, y []int32) {
 	f, k, sums := w.panels.f, w.k, w.panels.sums
 	line, signed := 4*w.panels.pairs(), tables[0].signed
-	scs, fs := borrow(len(sums))
-	start := asInt32(fs)
-	clear(start)
-	if len(tables) == 1 {
-		start8(start, sums, f.FoursZero(signed, tables[0].zero))
+	start := w.start
+	if zero := f.FoursZero(signed, tables[0].zero); start == nil || len(tables) > 1 || zero != w.zero {
+		sc, room := borrow(len(sums))
+		defer scratch.Put(sc)
+		if start = asInt32(room); len(tables) > 1 {
+			zero = 0 // that of each row comes below
+		}
+		start8(start, sums, zero)
 	}
 	a := x
 	if signed != f.Signed || line != k {
@@ -184,7 +188,6 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 			}
 		}
 	}
-	scratch.Put(scs)
 }
 
 // turnArgs is what a piece of moving rows to fours needs.

@@ -2,7 +2,9 @@ package kernel
 
 import (
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
@@ -43,7 +45,7 @@ func packPanels[T int8 | int16, W Weight](p *workers.Pool, w *intPanels, dst []T
 	var lost atomic.Int32
 	p.For(panels, max(1, packGrain/max(1, w.panel())), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			if lost.Load() != 0 || !packPanel(w, dst[i*w.panel():][:w.panel()], src, i*w.f.Cols) {
+			if lost.Load() != 0 || !packAny(w, dst[i*w.panel():][:w.panel()], src, i*w.f.Cols) {
 				lost.Store(1)
 				return
 			}
@@ -54,6 +56,76 @@ func packPanels[T int8 | int16, W Weight](p *workers.Pool, w *intPanels, dst []T
 
 // packGrain is the least number of weights that are worth a piece of packing: some 20 µs.
 const packGrain = 1 << 15
+
+// packAny packs the channels from j0 on.
+func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) bool {
+	if bytes, ok := any(dst).([]int8); ok && w.sums != nil && !w.f.Eights && src.elem == 1 {
+		return packLines(w, bytes, src, j0)
+	}
+	return packPanel(w, dst, src, j0)
+}
+
+// packLines packs fours of channels whose steps lie side by side: a matrix of words with rows and columns exchanged. Their
+// sums are products with ones.
+func packLines[W Weight](w *intPanels, dst []int8, src source[W], j0 int) bool {
+	f, cols, piece := w.f, w.f.Cols, 4*w.pairs()
+	line := w.segs * piece
+	sc, room := borrow(cols*line/4 + piece/4 + cols)
+	defer scratch.Put(sc)
+	clear(room)
+	turned := asUint32(room[:cols*line/4])
+	rows, ones, start := asInts8(turned), asInts8(asUint32(room[cols*line/4:][:piece/4])), asInt32(room[cols*line/4+piece/4:])
+	lost := int32(0)
+	for j := range min(cols, src.n-j0) {
+		for s := range w.segs {
+			lost |= lessZero(rows[j*line+s*piece:][:w.seg], src.v[(j0+j)*src.vec+s*w.seg:], src.zero)
+		}
+	}
+	if lost != 0 {
+		return false
+	}
+	words, n := unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), len(dst)/4), line/4
+	done := 0
+	if e := simd.ElementKernels(); e != nil && cols%8 == 0 {
+		done, _ = e.Turn(words, cols, turned, n, n, cols)
+	}
+	for i := done; i < n; i++ {
+		for j := range cols {
+			words[i*cols+j] = turned[j*n+i]
+		}
+	}
+	for i := range ones {
+		ones[i] = 1
+	}
+	t := intTiles.Get().(*simd.IntTile)
+	t.A, t.K, t.Segs, t.B, t.C, t.Start = unsafe.Pointer(&ones[0]), w.pairs(), w.segs, unsafe.Pointer(&dst[0]), &w.sums[j0], &start[0]
+	f.RunQuads(t, 1, cols)
+	giveIntTile(t)
+	return true
+}
+
+// lessZero writes weights less their zero point. The result is 0 where all have 8 bits.
+func lessZero[W Weight](dst []int8, w []W, zero int32) (lost int32) {
+	w = w[:len(dst)]
+	if bytes, ok := any(w).([]int8); ok && zero == 0 {
+		copy(dst, bytes)
+		return 0
+	}
+	for i, v := range w {
+		d := int32(v) - zero
+		dst[i] = int8(d)
+		lost |= d ^ int32(int8(d))
+	}
+	return lost
+}
+
+func asUint32(f []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
+}
+
+func asInts8(v []uint32) []int8 {
+	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
 
 // packPanel packs the channels from j0 on: a few steps of all of them at a time, so that lines of the cache are
 // used whole whether steps or channels lie side by side.

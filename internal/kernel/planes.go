@@ -76,6 +76,10 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 func (c *Conv) runPlanes(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.planes
 	in, out := s.C*s.H*s.W, s.OC*s.OH*s.OW
+	if c.direct != nil && c.sparse == nil {
+		c.runDirect(p, x, y)
+		return
+	}
 	if !q.frame {
 		for n := range s.N {
 			c.planeImage(p, x[n*in:][:in], y[n*out:][:out])

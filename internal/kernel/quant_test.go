@@ -166,12 +166,12 @@ func testQuantisedConv(t *testing.T, r *rand.Rand, pool *workers.Pool, s ConvSha
 			quantised[i] = q.One(v, i%s.OC)
 		}
 		xs, y := narrow[int8](xn), make([]int8, len(sums))
-		NewConvQ[int8](s, wn, zero, q).Run(pool, xs, y)
+		NewConvQ[int8](s, wn, 0, zero, q).Run(pool, xs, y)
 		check("int8", widen(y))
 		return
 	}
 	y := make([]uint8, len(sums))
-	NewConvQ[uint8](s, wn, zero, q).Run(pool, xn, y)
+	NewConvQ[uint8](s, wn, 0, zero, q).Run(pool, xn, y)
 	check("uint8", widen(y))
 }
 
@@ -236,7 +236,7 @@ func BenchmarkQuantised(b *testing.B) {
 	x, y, w := make([]int8, 64*28*28), make([]int8, 64*28*28), make([]int16, 64*64*9)
 	q := Requant{Mul: []fixed.Multiplier{{M: 1 << 30, Shift: -8}}, Min: -128, Max: 127}
 	b.Run("nhwc", func(b *testing.B) {
-		c := NewConvQ[int8](s, w, 3, q)
+		c := NewConvQ[int8](s, w, 0, 3, q)
 		quickest(b, "GOP/s", 2*64*64*9*28*28, func() { c.Run(nil, x, y) })
 	})
 	b.Run("nchw", func(b *testing.B) {
@@ -247,7 +247,7 @@ func BenchmarkQuantised(b *testing.B) {
 	b.Run("depthwise", func(b *testing.B) {
 		d := s
 		d.Groups = 64
-		c := NewConvQ[int8](d, w[:64*9], 3, q)
+		c := NewConvQ[int8](d, w[:64*9], 0, 3, q)
 		quickest(b, "GOP/s", 2*64*9*28*28, func() { c.Run(nil, x, y) })
 	})
 	b.Run("product", func(b *testing.B) {

@@ -81,7 +81,7 @@ func (q *Requant) prepare(n int) {
 	q.scales = simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
 	for i, s := range q.steps {
 		most := int64(q.Steps)*383*383 + max(int64(s.bias), -int64(s.bias))
-		q.scales.Small = q.scales.Small && s.mul >= 1<<30 && s.up == 0 && 1 <= s.down && s.down <= 20 && most <= 1<<31-1<<20
+		q.scales.Small = q.scales.Small && s.mul >= 1<<30 && s.up == 0 && 1 <= s.down && s.down <= 20 && most <= 1<<30
 		q.scales.Mul[i], q.scales.Up[i], q.scales.Down[i], q.scales.Bias[i] = int32(s.mul), int32(s.up), int32(s.down), s.bias
 		q.scales.Twice[i], q.scales.Half[i] = int32(2*s.mul), int32(s.half)
 	}

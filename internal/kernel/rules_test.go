@@ -362,7 +362,7 @@ func TestLong(t *testing.T) {
 	for i := range w16 {
 		w16[i] = int16(wq[i%k*n+i/k])
 	}
-	NewConvQ[uint8](s, w16, 3, Requant{}).Sums(pool, xq, 3, yq)
+	NewConvQ[uint8](s, w16, 0, 3, Requant{}).Sums(pool, xq, 3, yq)
 	if !slices.Equal(yq, wantQ) {
 		t.Errorf("convolution of whole numbers %v, want %v", yq, wantQ)
 	}
@@ -372,7 +372,7 @@ func TestLong(t *testing.T) {
 			wantQ[i] -= 4 * wq[j*n+i%n]
 		}
 	}
-	c := NewConvQ[uint8](s, w16, 3, Requant{})
+	c := NewConvQ[uint8](s, w16, 0, 3, Requant{})
 	c.Sums(pool, xq, 7, yq)
 	if !slices.Equal(yq, wantQ) {
 		t.Errorf("with another zero point %v, want %v", yq, wantQ)
@@ -498,7 +498,7 @@ func TestConvNames(t *testing.T) {
 		if got := NewConvNHWC(c.s, w, nil, activation.Clamp{}).Name(); got != c.nhwc {
 			t.Errorf("%+v: %s, want %s", c.s, got, c.nhwc)
 		}
-		if got := NewConvQ[int8](c.s, make([]int16, n), 0, Requant{}).Name(); got != c.q {
+		if got := NewConvQ[int8](c.s, make([]int16, n), 0, 0, Requant{}).Name(); got != c.q {
 			t.Errorf("%+v of whole numbers: %s, want %s", c.s, got, c.q)
 		}
 		if c.s.Groups > 0 {

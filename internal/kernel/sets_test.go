@@ -343,7 +343,7 @@ func TestIntConvSets(t *testing.T) {
 				}
 				run := func() (lines []int8, sums, planes []int32) {
 					lines, sums, planes = make([]int8, s.outputs()), make([]int32, s.outputs()), make([]int32, s.outputs())
-					c := NewConvQ[int8](s, w16, zero, q)
+					c := NewConvQ[int8](s, w16, 0, zero, q)
 					c.Run(pool, asInt8(x), lines)
 					c.Run(pool, asInt8(x), lines)
 					c.Sums(pool, asInt8(x), zero+1, sums)

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// Sums of 16-bit numbers against their definition: the largest of all signs, rows of odd length, several pieces
-// of a sum.
-func TestSums64(t *testing.T) {
+// Products of 16-bit numbers against their definition: the largest of all signs, rows of odd length, several pieces
+// of a sum, multipliers of all sizes.
+func TestWide(t *testing.T) {
 	pool := workers.New(3, nil)
 	defer pool.Close()
 	for _, set := range simd.Available()[1:] {
@@ -38,14 +39,28 @@ func TestSums64(t *testing.T) {
 			}
 			p := NewPacked16(n, k)
 			p.Fill(w, k, 1)
-			got, want := make([]int64, m*n), make([]int64, m*n)
-			for i := range want {
-				got[i] = 77
-				for j, v := range x[i/n*k:][:k] {
-					want[i] += int64(v) * int64(w[i%n*k+j])
+			q := &Requant16{Zero: int32(r.IntN(3) - 1), Min: -32768 + int32(r.IntN(3)), Max: 32767 - int32(r.IntN(3)), Narrow: r.IntN(5) == 0}
+			for range []int{1, n}[r.IntN(2)] {
+				q.Mul = append(q.Mul, fixed.FromReal(math.Ldexp(r.Float64(), r.IntN(60)-45)))
+			}
+			if r.IntN(2) == 0 {
+				q.Bias = make([]int64, n)
+				for i := range q.Bias {
+					if q.Bias[i] = int64(r.Uint64()) >> 24; q.Narrow {
+						q.Bias[i] >>= 10
+					}
 				}
 			}
-			if p.Sums64(pool, m, x, got); !slices.Equal(got, want) {
+			got, want := make([]int16, m*n+1), make([]int16, m*n+1)
+			got[m*n], want[m*n] = 77, 77
+			for i := range m * n {
+				var sum int64
+				for j, v := range x[i/n*k:][:k] {
+					sum += int64(v) * int64(w[i%n*k+j])
+				}
+				want[i] = q.One(sum, i%n)
+			}
+			if NewWide(p, q).Run(pool, m, x, got); !slices.Equal(got, want) {
 				t.Fatalf("%v: %d by %d by %d: %v, want %v", set, m, k, n, got, want)
 			}
 		}

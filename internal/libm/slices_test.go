@@ -18,9 +18,14 @@ func TestSlices(t *testing.T) {
 		for _, set := range simd.Available() {
 			undo := simd.Use(set)
 			src, dst := make([]float32, 0, 1021), make([]float32, 1022)
+			for _, limit := range []float32{expAbove, expBelow, sigmoidTop, sigmoidBottom, 89, -104, 0} {
+				for i := range 9 {
+					src = append(src, math.Float32frombits(math.Float32bits(limit)+uint32(i)-4))
+				}
+			}
 			for bits := uint64(0); bits < 1<<32; bits += 20011 {
 				src = append(src, math.Float32frombits(uint32(bits)))
-				if n := len(src); n == 1+int(bits%1021) || bits+20011 >= 1<<32 || n == cap(src) {
+				if n := len(src); n >= 1+int(bits%1021) || bits+20011 >= 1<<32 || n == cap(src) {
 					dst[n] = 7
 					c.to(dst[:n], src)
 					for i, x := range src {

@@ -194,8 +194,8 @@ type measurer struct {
 	allocated uint64
 	// rounds is the number of rounds of the reference loop between two groups.
 	rounds int
-	// settle is the number of samples that do not count after a change of the copy or a turn of others,
-	// due those of them that are still to come.
+	// settle is the number of samples that do not count after a change of the copy or a turn of others, with several threads in each
+	// group; due those of them that are still to come.
 	settle, due int
 }
 
@@ -282,10 +282,13 @@ func (m *measurer) warmup() error {
 }
 
 const (
-	groupTime  = 0.005   // seconds of a group of short samples
-	apartTime  = 0.01    // the same where there are two copies: a change costs up to a millisecond
-	settlePart = 0.1     // part of a group, one sample at least, that comes before it and does not count
-	maxSamples = 200_000 // in a measurement that is bounded by time only
+	groupTime = 0.005 // seconds of a group of short samples
+	apartTime = 0.01  // the same where there are two copies: a change costs up to a millisecond
+	// The same of several threads: what lies between groups one thread does, others fall asleep meanwhile, and on virtual
+	// processors milliseconds can pass until they are awake.
+	parallelTime = 0.03
+	settlePart   = 0.1     // part of a group, one sample at least, that comes before it and does not count
+	maxSamples   = 200_000 // in a measurement that is bounded by time only
 )
 
 // measure takes the samples.
@@ -304,10 +307,13 @@ func (m *measurer) measure() error {
 	if m.o.Apart {
 		most = apartTime
 	}
+	if m.o.Parallel {
+		most = parallelTime
+	}
 	if sample < most {
 		group = max(1, min(int(most/sample), m.o.Runs/8))
 	}
-	if m.o.Apart || m.o.Turn != nil {
+	if m.o.Apart || m.o.Turn != nil || m.o.Parallel && group > 1 {
 		m.settle = int(math.Ceil(settlePart * float64(group)))
 	}
 	end := int64(math.MaxInt64)
@@ -339,7 +345,8 @@ func (m *measurer) measure() error {
 			}
 		}
 		instrumented := order[turn%len(order)]
-		if n := len(m.res.Groups); m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) {
+		n := len(m.res.Groups)
+		if m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) || m.o.Parallel && group > 1 {
 			m.due = m.settle
 		}
 		if err := m.group(instrumented, group); err != nil {

@@ -48,6 +48,8 @@ type Step struct {
 	// in bytes. Only a plan that was prepared to run has them.
 	Kernel  string
 	Scratch int
+	// Computes is the element type of the first operand of Runs where it is another one than that of Node, Invalid otherwise.
+	Computes tensor.Type
 }
 
 // Steps describes the graph, one entry a node of the file, in order.
@@ -64,6 +66,11 @@ func (g *Graph) Steps() []Step {
 			s.Into = t.Into
 		}
 		s.In, s.Out = g.seen(n.Inputs), g.seen(n.Outputs)
+		if t.State == Runs && t.Node != n && len(t.Node.Inputs) > 0 && len(s.In) > 0 && s.In[0] != nil {
+			if x := g.seen(t.Node.Inputs[:1])[0]; x != nil && x.Type != s.In[0].Type {
+				s.Computes = x.Type
+			}
+		}
 		out[i] = s
 	}
 	return out

@@ -179,10 +179,19 @@ func timeSheet(s *study.Study) xlsx.Table {
 }
 
 func speedSheet(s *study.Study) xlsx.Table {
-	t := xlsx.Table{Name: "Speed", Heads: slices.Concat([]string{"speed", "layer", "name"}, changeHeads, metricHeads("latency_s"), metricHeads("ratio"), []string{"kernel", "cause"})}
+	t := xlsx.Table{Name: "Speed", Heads: slices.Concat([]string{"speed", "layer", "name"}, changeHeads, metricHeads("latency_s"), metricHeads("ratio"), metricHeads("rest_s"), []string{"others", "with", "kernel", "cause"})}
 	for _, p := range s.Speeds {
 		for _, x := range p.Points {
-			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Latency), metricCells(x.Ratio), []any{filled(x.Kernel), filled(string(x.Cause))}))
+			others, with := make([]string, len(x.Others)), make([]string, len(x.With))
+			for i, o := range x.Others {
+				r, _ := middle(o.Ratio)
+				others[i] = fmt.Sprintf("%d:%.4g", o.Layer, r)
+			}
+			for i, l := range x.With {
+				with[i] = strconv.Itoa(l)
+			}
+			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Latency), metricCells(x.Ratio), metricCells(x.RestS),
+				[]any{filled(strings.Join(others, " ")), filled(strings.Join(with, " ")), filled(x.Kernel), filled(string(x.Cause))}))
 		}
 	}
 	return t

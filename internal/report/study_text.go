@@ -96,20 +96,35 @@ func (v *view) cost(layer int) float64 {
 	return s
 }
 
+// ratio is the time with a change by that without: of the layer, together with those that become smaller with it.
+func (v *view) ratio(p *study.SpeedPoint) (r float64, ok bool) {
+	if r, ok = middle(p.Ratio); !ok || len(p.Others) == 0 || v.cost(p.Layer) == 0 {
+		return r, ok
+	}
+	before := v.cost(p.Layer)
+	after := before * r
+	for _, o := range p.Others {
+		if x, ok := middle(o.Ratio); ok {
+			before, after = before+v.cost(o.Layer), after+x*v.cost(o.Layer)
+		}
+	}
+	return after / before, true
+}
+
 // best is the change that makes a layer quickest, nil where none does.
 func (v *view) best(layer int) *study.SpeedPoint {
 	var best *study.SpeedPoint
 	for i := range v.gains[layer] {
 		p := &v.gains[layer][i]
-		r, ok := middle(p.Ratio)
+		r, ok := v.ratio(p)
 		if !ok || p.Cause != "" || r >= 1 {
 			continue
 		}
-		if _, high, ok := interval(p.Ratio); ok && high >= 1 && v.speed.Target == "host" {
+		if _, high, ok := interval(p.Ratio); ok && len(p.Others) == 0 && high >= 1 && v.speed.Target == "host" {
 			continue // it may as well be none
 		}
 		if best != nil {
-			if x, _ := middle(best.Ratio); x <= r {
+			if x, _ := v.ratio(best); x <= r {
 				continue
 			}
 		}
@@ -328,7 +343,7 @@ func (v *view) speedColumns() []studyColumn {
 		}},
 		{"gain", 92, false, 0, func(i int) string {
 			if p := v.best(i); p != nil {
-				r, _ := middle(p.Ratio)
+				r, _ := v.ratio(p)
 				return ratioDigits(1/r) + " ×"
 			}
 			return ""

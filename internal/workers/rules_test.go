@@ -70,7 +70,8 @@ func TestThreads(t *testing.T) {
 	if none.Threads() != 1 {
 		t.Errorf("no pool has %d threads", none.Threads())
 	}
-	none.Until(nil)
+	none.Begin(nil)
+	none.End()
 	if got := pieces(none, 100, 1); !slices.Equal(got, []span{{0, 0, 100}}) {
 		t.Errorf("no pool: %v", got)
 	}
@@ -181,7 +182,7 @@ func TestOver(t *testing.T) {
 	defer p.Close()
 	done := make(chan struct{})
 	close(done)
-	p.Until(done)
+	p.Begin(done)
 	ran := int64(0)
 	got := func() (e any) {
 		defer func() { e = recover() }()
@@ -194,5 +195,41 @@ func TestOver(t *testing.T) {
 	p.For(100, 100, func(lo, hi int) { ran += int64(hi - lo) })
 	if ran != 100 {
 		t.Errorf("%d of 100", ran)
+	}
+}
+
+// Each worker begins with its own part, which is the same in the next loop, and all pieces are done once.
+func TestOwnPart(t *testing.T) {
+	t.Parallel()
+	const n = 600
+	for _, threads := range []int{2, 3} {
+		p := New(threads, nil)
+		defer p.Close()
+		for range 3 {
+			var begun sync.WaitGroup
+			begun.Add(threads)
+			first := make([]atomic.Int64, threads)
+			var done [n]atomic.Int64
+			p.ForWorker(n, 1, func(worker, lo, hi int) {
+				if first[worker].CompareAndSwap(0, int64(lo)+1) {
+					begun.Done()
+					begun.Wait()
+				}
+				for i := lo; i < hi; i++ {
+					done[i].Add(1)
+				}
+			})
+			for i := range first {
+				// Parts are of whole pieces, 4 a worker.
+				if got, want := first[i].Load()-1, int64(i*n/threads); got != want {
+					t.Errorf("%d threads: worker %d begins at %d, want %d", threads, i, got, want)
+				}
+			}
+			for i := range done {
+				if c := done[i].Load(); c != 1 {
+					t.Fatalf("%d threads: element %d is done %d times", threads, i, c)
+				}
+			}
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // Pool of one thread run everything on the caller.
 //
 // Operators follow each other within microseconds, and waking a thread takes
-// longer than many of them. Workers therefore watch for work a short time before
+// longer than many of them. Workers therefore watch for work a while before
 // they sleep, and the caller takes work back from a worker that has not begun.
 type Pool struct {
 	n     int
@@ -29,6 +29,10 @@ type Pool struct {
 	close sync.Once
 	tasks map[any]any // what Do gave out before, by type
 }
+
+// busy counts the threads of all pools that work or watch: callers between [Pool.Begin] and [Pool.End], and workers
+// that do not sleep. While there are more of them than processors nobody watches for long.
+var busy atomic.Int64
 
 // worker is the mailbox of one thread.
 type worker struct {
@@ -41,9 +45,8 @@ type worker struct {
 type job struct {
 	f       func(worker, lo, hi int)
 	each    func(lo, hi int) // instead of f
-	n       int
+	parts   []part           // of each worker that may take part
 	grain   int
-	next    atomic.Int64
 	pending atomic.Int64 // workers that have the job, begun or not
 	waiting atomic.Bool  // the caller sleeps until pending is 0
 	done    chan struct{}
@@ -51,9 +54,21 @@ type job struct {
 	panic   atomic.Pointer[any]
 }
 
-// watchTime is how long a thread watches before it sleeps: about what it costs to
-// wake it.
-const watchTime = 30 * time.Microsecond
+// part is what a worker begins with: neighbouring elements, so that a layer finds in a core's cache what the same core
+// made of them in the layer before. Who is done with its own part goes on with those of others.
+type part struct {
+	next atomic.Int64
+	end  int
+	_    [48]byte // each in a cache line of its own
+}
+
+// How long a thread watches before it sleeps. Waking it takes some 5 µs of the waker's time, and on virtual processors 50 to
+// several hundred µs pass until it runs, many times what most layers take (docs/performance.md "Two threads"): it watches longer
+// than nearly all stretches of a model that one thread computes, unless others wait for the processor.
+const (
+	watchTime = time.Millisecond
+	shortly   = 30 * time.Microsecond
+)
 
 // Piece is the least work that is worth a piece of its own, in nanoseconds: a worker that watches begins within a
 // tenth of it.
@@ -67,6 +82,7 @@ func Grain(rate float64) int { return max(1, int(Piece*rate)) }
 func New(threads int, start func(worker int)) *Pool {
 	p := &Pool{n: max(threads, 1)}
 	p.jobs.done = make(chan struct{}, 1)
+	p.jobs.parts = make([]part, p.n)
 	if p.n <= runtime.GOMAXPROCS(0) {
 		p.watch = watchTime // otherwise threads would watch in each other's way
 	}
@@ -80,6 +96,8 @@ func New(threads int, start func(worker int)) *Pool {
 			if start != nil {
 				start(i)
 			}
+			busy.Add(1)
+			defer busy.Add(-1)
 			for {
 				j := w.take(p.watch)
 				if j == nil {
@@ -101,14 +119,19 @@ func until(d time.Duration, ready func() bool) bool {
 	if d == 0 {
 		return false
 	}
+	processors := int64(runtime.GOMAXPROCS(0))
 	for start := time.Now(); ; {
 		for range 50 {
 			if ready() {
 				return true
 			}
 		}
-		if time.Since(start) > d {
+		t := time.Since(start)
+		if t > d || t > shortly && busy.Load() > processors {
 			return false
+		}
+		if t > shortly {
+			yield()
 		}
 	}
 }
@@ -118,12 +141,14 @@ func (w *worker) take(watch time.Duration) *job {
 	ready := func() bool { return w.next.Load() != nil || w.stop.Load() }
 	for {
 		if !until(watch, ready) {
+			busy.Add(-1)
 			w.asleep.Store(true)
 			// What came before the line above did not see it. Whoever takes asleep back
 			// decides who wakes: when it is not this worker, a signal is on its way.
 			if !ready() || !w.asleep.CompareAndSwap(true, false) {
 				<-w.wake
 			}
+			busy.Add(1)
 		}
 		// The caller may have taken the job back.
 		if j := w.next.Swap(nil); j != nil {
@@ -176,12 +201,22 @@ func (p *Pool) Close() {
 // ErrStopped is what For panics with when its work was ended early.
 var ErrStopped = errors.New("stopped")
 
-// Until lets work end early when done is closed, which is asked between the pieces of
-// loops that several threads share: For then panics with [ErrStopped], and what it was to compute is not there. Nil
-// takes that back. It must not be called while For runs.
-func (p *Pool) Until(done <-chan struct{}) {
+// Begin tells that the caller works from now on, until [Pool.End], as one more thread that needs a processor. Work ends early when
+// done, which may be nil, is closed, which is asked between the pieces of
+// loops that several threads share: For then panics with [ErrStopped], and what it was to compute is not there.
+// It must not be called while For runs.
+func (p *Pool) Begin(done <-chan struct{}) {
+	busy.Add(1)
 	if p != nil {
 		p.done = done
+	}
+}
+
+// End takes back what [Pool.Begin] told.
+func (p *Pool) End() {
+	busy.Add(-1)
+	if p != nil {
+		p.done = nil
 	}
 }
 
@@ -264,10 +299,14 @@ func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi 
 		grain = g
 	}
 	j := &p.jobs
-	j.f, j.each, j.n, j.grain, j.until = f, each, n, grain, p.done
-	j.next.Store(0)
+	pieces := (n + grain - 1) / grain
+	helpers := min(len(p.work), pieces-1)
+	j.f, j.each, j.grain, j.until, j.parts = f, each, grain, p.done, j.parts[:helpers+1]
+	for i := range j.parts {
+		j.parts[i].next.Store(int64(i * pieces / len(j.parts) * grain))
+		j.parts[i].end = min(n, (i+1)*pieces/len(j.parts)*grain)
+	}
 	j.panic.Store(nil)
-	helpers := min(len(p.work), (n+grain-1)/grain-1)
 	j.pending.Store(int64(helpers))
 	for _, w := range p.work[:helpers] {
 		w.next.Store(j)
@@ -302,18 +341,21 @@ func (j *job) run(worker int) {
 			j.panic.CompareAndSwap(nil, &e)
 		}
 	}()
-	for {
-		lo := int(j.next.Add(int64(j.grain))) - j.grain
-		if lo >= j.n {
-			return
-		}
-		if over(j.until) {
-			panic(ErrStopped)
-		}
-		if hi := min(lo+j.grain, j.n); j.each != nil {
-			j.each(lo, hi)
-		} else {
-			j.f(worker, lo, hi)
+	for i := range j.parts {
+		own := &j.parts[(worker+i)%len(j.parts)]
+		for {
+			lo := int(own.next.Add(int64(j.grain))) - j.grain
+			if lo >= own.end {
+				break
+			}
+			if over(j.until) {
+				panic(ErrStopped)
+			}
+			if hi := min(lo+j.grain, own.end); j.each != nil {
+				j.each(lo, hi)
+			} else {
+				j.f(worker, lo, hi)
+			}
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestUntil(t *testing.T) {
 		p := New(threads, nil)
 		defer p.Close()
 		done := make(chan struct{})
-		p.Until(done)
+		p.Begin(done)
 		const all = 25600
 		var n atomic.Int64
 		ended := func() (e any) {
@@ -96,7 +96,7 @@ func TestUntil(t *testing.T) {
 		if e, ok := ended.(error); !ok || !errors.Is(e, ErrStopped) || n.Load() >= all {
 			t.Errorf("%d threads: ended with %v after %d", threads, ended, n.Load())
 		}
-		p.Until(nil)
+		p.End()
 		n.Store(0)
 		p.For(all, 1, func(lo, hi int) { n.Add(int64(hi - lo)) })
 		if n.Load() != all {

@@ -43,6 +43,9 @@ type Point struct {
 	// Cost and Loss are of the layer; losses are additive ones ([Metric]).
 	Cost, Loss float64
 	cost, loss interval
+	// side is what it does beyond the layer, tied the layers that must have the same change.
+	side side
+	tied []int
 }
 
 // Curve are the ways to treat a layer, the unchanged one first.
@@ -61,7 +64,10 @@ type problem struct {
 	// fixed is the cost of the model outside of its layers.
 	fixed  float64
 	curves []Curve
-	// sums says how times of layers add up.
+	// bases are the times of unchanged layers, 0 where they are not known; sides says that points do something beyond their layers.
+	bases []float64
+	sides bool
+	// sums says how far what changes save adds up.
 	sums model
 	// clock is the performance profile where Speed has energies.
 	clock *study.Speed
@@ -69,6 +75,10 @@ type problem struct {
 	width float64
 	// few is how many plans are looked through one by one.
 	few int
+	// held are layers that keep one of their points while others are chosen, such as those that are tied.
+	held map[int]int
+	// quick has plans made without what only closes small gaps.
+	quick bool
 }
 
 // Curves returns the curves that plans are chosen from, by layer, corrected and with losses as
@@ -106,11 +116,11 @@ func newProblem(o Options) (*problem, error) {
 		p.sums = p.model()
 	}
 	p.curves = make([]Curve, len(o.Layers))
-	for i := range o.Layers {
-		p.curves[i] = p.curve(i)
-	}
 	if p.profiled() {
 		p.fixed = p.rest()
+	}
+	for i := range o.Layers {
+		p.curves[i] = p.curve(i)
 	}
 	return p, nil
 }
@@ -160,7 +170,8 @@ func (p *problem) profiled() bool { return (p.kind == Time || p.kind == Energy) 
 
 func (p *problem) timed() bool { return p.profiled() && p.kind == Time }
 
-// energies has energy in the place of time; nil where a profile does not tell any.
+// energies has energy in the place of time; nil where a profile does not tell any. Layers that become smaller with another have no
+// energies of their own: what takes channels or filters out is no choice then, for want of a figure.
 func energies(s *study.Speed) *study.Speed {
 	if s.Energy == nil {
 		return nil
@@ -172,6 +183,10 @@ func energies(s *study.Speed) *study.Speed {
 	}
 	for i := range out.Points {
 		x := &out.Points[i]
+		if x.Change.Structure == study.Channel || x.Change.Structure == study.Filter {
+			*x = study.SpeedPoint{Layer: x.Layer, Change: x.Change, Cause: cmp.Or(x.Cause, study.NoData)}
+			continue
+		}
 		x.Latency, x.Ratio = x.Energy, nil
 		if x.Cause == study.NoKernel && x.Energy != nil {
 			x.Cause = "" // of time
@@ -208,17 +223,13 @@ func (p *problem) cost(layer int, c study.Change) (float64, bool) {
 	return counted(p.kind, &p.Layers[layer], c)
 }
 
-// rest is what the model takes beyond its layers.
+// rest is what the model takes beyond its layers, whose times it finds.
 func (p *problem) rest() float64 {
-	whole, ok := p.Speed.Latency.Best()
-	if !ok || p.Speed.Counted {
-		return 0
-	}
+	p.bases = make([]float64, len(p.Layers))
 	for i := range p.Layers {
-		v, _ := p.base(i)
-		whole -= v
+		p.bases[i], _ = p.base(i)
 	}
-	return whole
+	return p.outside()
 }
 
 // group is what points of a curve share.
@@ -262,7 +273,7 @@ func (p *problem) curve(i int) Curve {
 	l := &p.Layers[i]
 	c := Curve{Layer: i}
 	base, ok := p.cost(i, study.Change{})
-	c.Points = []Point{{Cost: base, cost: interval{base, base, base}}}
+	c.Points = []Point{{Cost: base, cost: interval{base, base, base}, side: side{own: one}}}
 	switch {
 	case p.Keep[i] != "":
 		c.Cause = p.Keep[i]
@@ -330,10 +341,12 @@ func (p *problem) losses(i int) map[group]known {
 	return out
 }
 
-// ratios are the times of a changed layer by the unchanged one, by group and level.
-func (p *problem) ratios(layer int, base float64) map[group]known {
-	out := map[group]known{}
-	for _, x := range p.Speed.Points {
+// gains are what changes of a layer do to times, by group and level: of the layer by the unchanged one, and of what else they reach.
+func (p *problem) gains(layer int) map[group]*sideCurves {
+	out := map[group]*sideCurves{}
+	base, _ := p.base(layer)
+	for k := range p.Speed.Points {
+		x := &p.Speed.Points[k]
 		if x.Layer != layer || p.Only != nil && !slices.Contains(p.Only, x.Change) {
 			continue
 		}
@@ -343,41 +356,45 @@ func (p *problem) ratios(layer int, base float64) map[group]known {
 		}
 		if ok {
 			g := group{x.Change.Structure, x.Change.Format}
-			k := out[g]
-			k.add(x.Change.Level, p.corrected(r))
-			out[g] = k
+			if out[g] == nil {
+				out[g] = &sideCurves{others: map[int]known{}}
+			}
+			out[g].add(x, r, p.correction())
 		}
 	}
 	return out
 }
 
-// corrected is the time of a layer by the unchanged one as it is among others, and by what earlier plans did.
-func (p *problem) corrected(r interval) interval {
+// correction is what makes times of layers with a change those that they have among others ([model]), and by what earlier plans did.
+func (p *problem) correction() Correction {
 	c := p.Correct
 	c.Gain = or1(c.Gain) * p.sums.gain
-	return c.ratio(r)
+	return c
 }
 
 // timedPoints are those of which both time and loss are known, at the levels of either between
 // the first and the last of both.
 func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
-	ratios := p.ratios(c.Layer, base)
-	for _, g := range groups(ratios) {
+	gains := p.gains(c.Layer)
+	for _, g := range groups(gains) {
 		if !p.allowed(g) {
 			continue
 		}
 		var levels []float64
-		for _, k := range []known{ratios[g], losses[g]} {
+		for _, k := range []known{gains[g].own, losses[g]} {
 			for _, e := range k {
 				levels = append(levels, e.level)
 			}
 		}
 		slices.Sort(levels)
 		for _, level := range slices.Compact(levels) {
-			r, ok := ratios[g].at(level)
+			s, ok := gains[g].at(level)
 			loss, is := losses[g].at(level)
 			if ok && is && (level > 0 || g.format != study.Same) {
-				c.add(g, level, r.times(base), loss)
+				c.add(g, level, s.own.times(base).plus(s.adds(p.bases)), loss)
+				x := &c.Points[len(c.Points)-1]
+				x.side, x.tied = s, gains[g].tied
+				p.sides = p.sides || s.reaches() || x.tied != nil
 			}
 		}
 	}
@@ -400,11 +417,11 @@ func (p *problem) countedPoints(c *Curve, losses map[group]known) {
 }
 
 func (c *Curve) add(g group, level float64, cost, loss interval) {
-	c.Points = append(c.Points, Point{study.Change{Structure: g.structure, Level: level, Format: g.format}, cost.mid, loss.mid, cost, loss})
+	c.Points = append(c.Points, Point{Change: study.Change{Structure: g.structure, Level: level, Format: g.format}, Cost: cost.mid, Loss: loss.mid, cost: cost, loss: loss, side: side{own: one}})
 }
 
 // groups are the keys in a fixed order: finest structure first, widest numbers first.
-func groups(m map[group]known) []group {
+func groups[T any](m map[group]T) []group {
 	at := func(g group) (int, int) {
 		return slices.Index(study.Structures(), g.structure), slices.Index(study.Formats(), g.format)
 	}

@@ -38,6 +38,9 @@ func Plan(o Options) (*study.Plan, error) {
 		return nil, err
 	}
 	c, err := p.solve()
+	if p.sides {
+		c, err = p.joint(c, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +55,13 @@ func Plan(o Options) (*study.Plan, error) {
 	case c.lower > 0:
 		out.Gap = new(max(0, c.value/c.lower-1))
 	}
+	p.front(out, p.items(true), c.pick)
+	if p.sides { // from here on costs are what a change of one layer makes of this plan
+		p.around(c.pick)
+	}
 	p.choose(out, c.pick)
 	p.predict(out, c.pick)
-	byLoss := p.items(true)
-	p.front(out, byLoss, c.pick)
-	p.moves(out, byLoss, c.pick)
+	p.moves(out, p.items(true), c.pick)
 	return out, nil
 }
 
@@ -87,6 +92,12 @@ func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
 	for i, c := range p.curves {
 		for k, x := range c.Points {
+			if x.tied != nil && p.held[i] != k {
+				continue
+			}
+			if at, ok := p.held[i]; ok && at != k {
+				continue
+			}
 			o := option{value: x.Cost, weight: p.lossOf(&x), index: k}
 			if !lossBound {
 				o.value, o.weight = o.weight, o.value
@@ -100,6 +111,9 @@ func (p *problem) items(lossBound bool) [][]option {
 
 // unchanged is the cost of the model as it is.
 func (p *problem) unchanged() float64 {
+	if p.sides {
+		return p.whole(make([]int, len(p.curves))).mid
+	}
 	v := p.fixed
 	for _, c := range p.curves {
 		v += c.Points[0].Cost
@@ -206,10 +220,6 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 		o.MACs = &ops
 	}
 	o.Loss = p.shownLoss(p.metric.total(losses))
-	if p.timed() && !p.here() {
-		p.times(o, cost.plus(interval{p.fixed, p.fixed, p.fixed}), ends)
-		return
-	}
 	if p.profiled() && p.kind == Energy {
 		cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
 		o.Energy = profile.Value(profile.Estimated, cost.mid, ends)
@@ -283,7 +293,7 @@ func (p *problem) time(o *study.Outcome, changes []study.Change) {
 	t.fixed = t.rest()
 	if cost, ok := t.forecast(changes); ok {
 		method := among
-		if !p.here() {
+		if !t.here() {
 			method = ends
 		}
 		t.times(o, cost, method)
@@ -298,17 +308,20 @@ func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
 		chosen.cost += x.Cost
 		chosen.loss += p.lossOf(x)
 	}
+	if p.sides {
+		chosen.cost = p.whole(pick).mid
+	}
 	placed := false
 	place := func() {
 		out.Front = append(out.Front, study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Changes: p.changes(pick), Chosen: true})
 		placed = true
 	}
-	for _, s := range front(items) {
+	for _, s := range p.spots(items) {
 		points := make([]int, len(s.pick))
 		for i, k := range s.pick {
 			points[i] = items[i][k].index
 		}
-		f := study.FrontPoint{Cost: s.cost + p.fixed, Loss: s.loss + p.constant(), Changes: p.changes(points)}
+		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.constant(), Changes: p.changes(points)}
 		if !placed && chosen.cost <= f.Cost*(1+rounding) {
 			place()
 		}
@@ -321,6 +334,26 @@ func (p *problem) front(out *study.Plan, items [][]option, pick []int) {
 	if !placed {
 		place()
 	}
+}
+
+// spots are the plans of the front, with costs of whole models.
+func (p *problem) spots(items [][]option) []spot {
+	out := front(items)
+	for i := range out {
+		s := &out[i]
+		if s.cost += p.fixed; !p.sides {
+			continue
+		}
+		points := make([]int, len(s.pick))
+		for k, at := range s.pick {
+			points[k] = items[k][at].index
+		}
+		s.cost = p.whole(points).mid
+	}
+	if p.sides {
+		out = rise(out)
+	}
+	return out
 }
 
 // moves writes what each layer would gain next: of its points that cost less the one that saves

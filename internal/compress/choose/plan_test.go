@@ -399,3 +399,34 @@ func TestEnds(t *testing.T) {
 		t.Errorf("one layer: %v", got)
 	}
 }
+
+// TestEndsOfBranches looks through an If: each branch has ends of its own, and one that only hands on what it captured leads on to what
+// made that.
+func TestEndsOfBranches(t *testing.T) {
+	t.Parallel()
+	values := func(n int) (out []*graph.Value) {
+		for i := range n {
+			out = append(out, &graph.Value{ID: i})
+		}
+		return out
+	}
+	node := func(i, in, out int) *graph.Node { return &graph.Node{Index: i, Inputs: []int{in}, Outputs: []int{out}} }
+	choice := &graph.Node{Index: 2, Op: "If", Inputs: []int{0}, Outputs: []int{3}, Attrs: graph.Attrs{"then_branch": graph.GraphRef(1), "else_branch": graph.GraphRef(2)}}
+	main := &graph.Graph{Inputs: []int{0}, Outputs: []int{3}, Values: values(4), Nodes: []*graph.Node{node(0, 0, 1), node(1, 1, 2), choice}}
+	yes := &graph.Graph{Index: 1, Parent: main, Values: values(3), Outputs: []int{2}, Nodes: []*graph.Node{node(0, 0, 1), node(1, 1, 2)}, Captures: []graph.Capture{{Inner: 0, Outer: 2}}}
+	no := &graph.Graph{Index: 2, Parent: main, Values: values(2), Outputs: []int{1}, Nodes: []*graph.Node{node(0, 0, 1)}, Captures: []graph.Capture{{Inner: 0, Outer: 2}}}
+	m := &graph.Model{Graphs: []*graph.Graph{main, yes, no}}
+	for _, tt := range []struct {
+		name   string
+		layers []study.Layer
+		want   map[int]study.Cause
+	}{
+		{"all", []study.Layer{{Node: 0}, {Node: 1}, {Graph: 1, Node: 0}, {Graph: 1, Node: 1}, {Graph: 2, Node: 0}}, map[int]study.Cause{0: study.First, 3: study.Head, 4: study.Head}},
+		{"one branch", []study.Layer{{Node: 0}, {Node: 1}, {Graph: 1, Node: 0}}, map[int]study.Cause{0: study.First, 1: study.Head, 2: study.Head}},
+		{"branches alone", []study.Layer{{Graph: 1, Node: 0}, {Graph: 1, Node: 1}, {Graph: 2, Node: 0}}, map[int]study.Cause{0: study.First, 1: study.Head, 2: study.First}},
+	} {
+		if got := Ends(m, tt.layers); !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

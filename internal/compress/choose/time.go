@@ -35,37 +35,46 @@ type forecast struct {
 	ends                          interval
 }
 
-// add adds up the times of layers; false where one is not known. Layers with the same change were measured in the same turns: what disturbed
-// one disturbed all, so that their errors add up. Those of other turns are independent.
+// add finds what layers take by all changes that reach them, and adds that up; false where a change's time is not known, or where layers that must
+// have the same change do not. Layers with the same change were measured in the same turns: what disturbed one disturbed all, so that their
+// errors add up. Those of other turns are independent.
 func (p *problem) add(changes []study.Change) (f forecast, ok bool) {
-	f.time = p.rest()
-	f.ends = interval{f.time, f.time, f.time}
+	sides := make([]side, len(p.Layers))
 	turns := map[study.Change]float64{}
-	for i, c := range changes {
-		base, known := p.base(i)
-		if c.IsZero() {
-			f.time += base
-			f.ends = f.ends.plus(interval{base, base, base})
+	for i := range sides {
+		if sides[i].own = one; i >= len(changes) || changes[i].IsZero() {
 			continue
 		}
+		c := changes[i]
+		gain := p.gains(i)[group{c.Structure, c.Format}]
+		if _, known := p.base(i); !known || gain == nil || slices.ContainsFunc(gain.tied, func(l int) bool { return l >= len(changes) || changes[l] != c }) {
+			return f, false
+		}
+		s, known := gain.at(c.Level)
 		if !known {
 			return f, false
 		}
-		r, known := p.ratios(i, base)[group{c.Structure, c.Format}].at(c.Level)
-		if !known {
-			return f, false
+		sides[i] = s
+		turns[c] += p.bases[i]*s.own.wide() + s.rest.wide()
+		for _, o := range s.others {
+			turns[c] += p.bases[o.layer] * o.ratio.wide()
 		}
-		f.time += base * r.mid
-		f.ends = f.ends.plus(r.times(base))
-		f.saved += base * math.Abs(1-r.mid)
-		turns[c] += base * (r.hi - r.lo) / (2 * 1.96)
+	}
+	of, rest := left(sides)
+	f.ends = p.total(of, rest)
+	f.time = f.ends.mid
+	f.saved = math.Abs(p.beyond(rest.mid) - p.beyond(0))
+	for i, r := range of {
+		f.saved += p.bases[i] * math.Abs(1-r.mid)
 	}
 	for _, e := range turns {
-		f.noise = math.Hypot(f.noise, e)
+		f.noise = math.Hypot(f.noise, e/(2*1.96))
 	}
 	f.converted = converted(p.Layers, changes)
 	return f, true
 }
+
+func (v interval) wide() float64 { return v.hi - v.lo }
 
 // converted is the share of what layers put out that is between layers of activations of 8 bits and others, taken as if each
 // layer read the one before.
@@ -107,31 +116,44 @@ const (
 // time, by what the error grows with.
 type sample struct{ error, saved, converted float64 }
 
-// model finds how times add up.
+// model finds how times add up. Errors that are left are of forecasts by the other models.
 func (p *problem) model() model {
-	plain := &problem{Options: Options{Layers: p.Layers, Speed: p.Speed}, kind: Time, sums: model{gain: 1}}
 	whole, ok := p.Speed.Latency.Best()
 	if !ok || whole <= 0 {
 		return unmixed
 	}
 	var all []sample
+	var of []study.Mixed
 	for _, m := range p.Speed.Mixed {
-		v, is := m.Ratio.Best()
-		if f, ok := plain.add(m.Changes); ok && is {
-			scale := whole / (f.saved + apart*whole)
-			all = append(all, sample{(v - f.time/whole) * scale, f.saved / whole * scale, f.converted * scale})
+		if s, ok := p.sample(&m, model{gain: 1}); ok {
+			all, of = append(all, s), append(of, m)
 		}
 	}
 	if len(all) < fewest {
 		return unmixed
 	}
 	a, b := fit(all)
-	var left []float64
-	for k, s := range all {
+	var errors []float64
+	for k := range all {
 		a, b := fit(slices.Delete(slices.Clone(all), k, k+1))
-		left = append(left, math.Abs(s.error-a*s.saved-b*s.converted))
+		s, _ := p.sample(&of[k], model{gain: 1 - a})
+		errors = append(errors, math.Abs(s.error-b*s.converted))
 	}
-	return model{gain: 1 - a, convert: b, width: stats.Conformal(left, 0.9)}
+	return model{gain: 1 - a, convert: b, width: stats.Conformal(errors, 0.9)}
+}
+
+// sample compares a mixed model with its forecast by the product of all factors, but for conversions; false where that is not known.
+func (p *problem) sample(m *study.Mixed, by model) (s sample, ok bool) {
+	q := &problem{Options: Options{Layers: p.Layers, Speed: p.Speed}, kind: Time, sums: by}
+	q.rest()
+	v, ok := m.Ratio.Best()
+	f, is := q.add(m.Changes)
+	if !ok || !is {
+		return s, false
+	}
+	whole, _ := p.Speed.Latency.Best()
+	scale := whole / (f.saved + apart*whole)
+	return sample{(v - f.time/whole) * scale, f.saved / whole * scale, f.converted * scale}, true
 }
 
 // fit finds error = a saved + b converted by least squares; conversions make nothing faster.
@@ -194,11 +216,11 @@ func Added(o Options, changes []study.Change) (speedup float64, ok bool) {
 	if p.here() {
 		p.sums = p.model()
 	}
+	whole := p.rest()
 	f, ok := p.add(changes)
 	if !ok || f.time <= 0 {
 		return 0, false
 	}
-	whole := p.rest()
 	for i := range p.Layers {
 		v, _ := p.base(i)
 		whole += v

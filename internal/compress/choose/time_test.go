@@ -8,9 +8,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// chain is a profile of layers that take 1 s each of 10, with changes that halve it. Its mixed models save less by a share and take
+// mixture is a profile of layers that take 1 s each of 10, with changes that halve it. Its mixed models save less by a share and take
 // longer for what they convert; one is off by a little.
-func chain(layers int, gain, convert, off float64) (*study.Speed, []study.Layer) {
+func mixture(layers int, gain, convert, off float64) (*study.Speed, []study.Layer) {
 	seconds := func(v float64) *profile.Metric { return profile.Value(profile.Measured, v, "") }
 	s := &study.Speed{SpeedSettings: study.SpeedSettings{Name: "s", Target: "host"}, Latency: seconds(10)}
 	half, whole := study.Change{Structure: study.Unstructured, Level: .5}, study.Change{Format: study.Int8}
@@ -63,7 +63,7 @@ func TestForecast(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s, ls := chain(6, tt.gain, .06, tt.off)
+			s, ls := mixture(6, tt.gain, .06, tt.off)
 			s.Mixed = s.Mixed[:tt.mixed]
 			o := Forecast(s, ls, tt.changes)
 			got, ok := o.LatencyS.Best()
@@ -75,7 +75,7 @@ func TestForecast(t *testing.T) {
 			}
 		})
 	}
-	s, ls := chain(6, 1, 0, 0)
+	s, ls := mixture(6, 1, 0, 0)
 	if o := Forecast(s, ls, []study.Change{{Format: study.Weight4}, {}, {}, {}, {}, {}}); o.LatencyS != nil {
 		t.Error("a change that was not measured has a time")
 	}

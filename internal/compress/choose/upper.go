@@ -140,7 +140,7 @@ func (p *problem) attempt(well bool) (c choice, items [][]option, ok bool) {
 		bound = p.budget() - p.fixed + rounding*math.Abs(p.fixed)
 	}
 	var s solution
-	if well {
+	if well && !p.quick {
 		s, ok = solve(items, bound)
 	} else {
 		s, _, ok = greedy(items, bound)
@@ -195,6 +195,9 @@ const maxChoices = 1 << 17
 // everything looks through all plans where they are few.
 func (p *problem) everything() (best choice, ok bool) {
 	n := 1
+	if p.sides { // costs do not add up
+		return best, false
+	}
 	for _, c := range p.curves {
 		if n *= len(c.Points); n > p.few {
 			return best, false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
 	"github.com/opmeter/opmeter/internal/graph"
@@ -285,8 +286,30 @@ func (r *result) metric(ctx context.Context) (*profile.Metric, map[string]float6
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil, more, nil
 	}
+	how := "interval by resampling samples"
 	lo, hi := resampled(n, j.Seed, f)
-	return value(profile.Measured, v, n, lo, hi, "model run from the layer on; interval by resampling samples"), more, nil
+	switch {
+	case r.oneShot != nil:
+	case lo == hi && name != Accuracy && name != Top1:
+		lo, hi = math.NaN(), math.NaN() // nothing is known of rare errors
+	case name == Accuracy:
+		how = scored
+		lo, hi = rate(sum(r.right), float64(n))
+	case name == Top1:
+		if r.single() || lo == hi {
+			how = scored
+			lo, hi = rate(v*float64(n), float64(n))
+		}
+	}
+	return value(profile.Measured, v, n, lo, hi, "model run from the layer on; "+how), more, nil
+}
+
+// scored says which intervals shares of samples have.
+const scored = "interval of the score test"
+
+// single reports whether samples have one row of scores each.
+func (r *result) single() bool {
+	return !slices.ContainsFunc(r.of, func(n float64) bool { return n != 1 })
 }
 
 // ratio is the sum of a by that of b, or the mean of a, of samples that are taken so many times; nil for once.

@@ -15,6 +15,17 @@ type matrix struct {
 	sketch *sketch // nil for none
 	// flat has the energy of all slots.
 	flat []float32
+	// sq is the square of a group, one more than its number.
+	sq   []float32
+	have int
+}
+
+// squareOf is the matrix of a group.
+func (x *matrix) squareOf(group int) []float32 {
+	if x.have != group+1 {
+		x.sq, x.have = x.square(group, x.sq), group+1
+	}
+	return x.sq
 }
 
 // newMatrix computes the outputs' squares.
@@ -28,7 +39,7 @@ func newMatrix(m *moments, w []float32, rows int) *matrix {
 func (x *matrix) each(d []float32) []float64 {
 	out := make([]float64, x.rows)
 	outs := x.rows / x.groups
-	var sq, v []float32
+	var v []float32
 	diag := []float64(nil)
 	if x.counts {
 		diag = x.diagonal()
@@ -48,7 +59,7 @@ func (x *matrix) each(d []float32) []float64 {
 				out[g*outs+r] = dot64(v[r*n:][:n], v[r*n:][:n])
 			}
 		default:
-			sq = x.square(g, sq)
+			sq := x.squareOf(g)
 			v = grown(&v, outs*x.cols)
 			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: x.cols, K: x.cols}, part, sq, v)
 			for r := range outs {
@@ -95,7 +106,11 @@ func falls(o *mask.Order, n int, levels []float64) []uint16 {
 	var unit []int
 	i := 0
 	for k, s := range levels {
-		for ; i < o.Count(s); i++ {
+		for n := o.Count(s); i < n; i++ {
+			if o.Len() == len(fall) { // units are weights
+				fall[o.Number(i)] = uint16(k)
+				continue
+			}
 			unit = o.Unit(i, unit[:0])
 			for _, e := range unit {
 				fall[e] = uint16(k)
@@ -118,7 +133,7 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 	for g := range x.groups {
 		lo := g * outs
 		if !x.kept && !x.counts {
-			sq = x.square(g, sq)
+			sq = x.squareOf(g)
 			if outs >= 4 && x.byColumn(fall, lo, outs) {
 				x.channels(out, sq, fall[lo*x.cols:][:x.cols], lo, outs)
 				continue
@@ -216,6 +231,7 @@ type row struct {
 	delta  []float32
 	order  []uint32 // columns in the order in which they fall
 	at     []uint32 // where each level begins
+	sum    kernel.WeightedSum
 }
 
 func (r *row) sort(f []uint16) {
@@ -233,21 +249,42 @@ func (r *row) sort(f []uint16) {
 	}
 }
 
-// squared goes from level to level by the matrix of second moments.
+// squared goes from level to level by the matrix of second moments, eight columns at a time.
 func (r *row) squared(out []float64, w, sq []float32) {
 	clear(r.delta)
 	d := len(w)
 	q := 0.0
-	for k := range r.levels {
-		for _, c := range r.order[r.at[k]:r.at[k+1]] {
-			v := w[c]
+	k := 0
+	last := int(r.at[r.levels])
+	var sums [8]float32
+	var from [8]int
+	for i := 0; i < last; i += 8 {
+		cs := r.order[i:min(i+8, last)]
+		for x, c := range cs {
+			from[x] = int(c) * d
+		}
+		kernel.Dots(sums[:len(cs)], r.delta, sq, from[:len(cs)])
+		for x, c := range cs {
+			for i+x >= int(r.at[k+1]) {
+				out[k] = max(q, 0)
+				k++
+			}
+			v := float64(w[c])
 			if v == 0 {
 				continue
 			}
-			g := sq[int(c)*d:][:d]
-			q += float64(v) * (2*float64(kernel.Dot(g, r.delta)) + float64(v)*float64(g[c]))
-			r.delta[c] = v
+			// With those that fell before these eight, and with those among them.
+			s := float64(sums[x])
+			for _, e := range cs[:x] {
+				s += float64(w[e]) * float64(sq[from[x]+int(e)])
+			}
+			q += v * (2*s + v*float64(sq[from[x]+int(c)]))
 		}
+		for _, c := range cs {
+			r.delta[c] = w[c]
+		}
+	}
+	for ; k < r.levels; k++ {
 		out[k] = max(q, 0)
 	}
 }
@@ -255,18 +292,21 @@ func (r *row) squared(out []float64, w, sq []float32) {
 // kept does the same with the inputs: columns by n.
 func (r *row) kept(out []float64, w, in []float32, n int) {
 	y, t := make([]float32, n), make([]float32, n)
+	from, by := make([]int, 0, len(w)), make([]float32, 0, len(w))
 	q := 0.0
 	for k := range r.levels {
-		cs := r.order[r.at[k]:r.at[k+1]]
-		for _, c := range cs {
-			v := w[c]
-			if v == 0 {
-				continue
+		from, by = from[:0], by[:0]
+		for _, c := range r.order[r.at[k]:r.at[k+1]] {
+			if w[c] != 0 {
+				from, by = append(from, int(c)*n), append(by, w[c])
 			}
-			kernel.AddScaled(y, in[int(c)*n:][:n], v, t)
 		}
-		if len(cs) > 0 {
-			q = dot64(y, y)
+		if len(from) > 0 {
+			r.sum.Of(t, in, from, by)
+			for i, v := range t {
+				y[i] += v
+			}
+			q = float64(kernel.Dot(y, y))
 		}
 		out[k] = q
 	}

@@ -94,7 +94,10 @@ func (j *Job) unchanged(ctx context.Context) (*comparison, []int, error) {
 	g := j.Model.Main()
 	sizes := make([]int, len(g.Values))
 	c := &comparison{job: j, g: g}
-	err := runAll(ctx, j.Model, j.Data, j.Threads, func(run int, s *engine.Session) error {
+	j.ran = map[int]bool{0: true}
+	o := whole(j.Threads)
+	o.Body = func(body int, _ func(id int) *tensor.Tensor) { j.ran[body] = true }
+	err := runWith(ctx, j.Model, j.Data, o, func(run int, s *engine.Session) error {
 		if run == 0 {
 			for id := range g.Values {
 				if t := s.Value(id); t != nil {
@@ -110,7 +113,11 @@ func (j *Job) unchanged(ctx context.Context) (*comparison, []int, error) {
 
 // runAll runs a whole model over samples.
 func runAll(ctx context.Context, m *graph.Model, data *samples.Set, threads int, f func(run int, s *engine.Session) error) error {
-	s, err := engine.New(m, data.Inputs(0), whole(threads))
+	return runWith(ctx, m, data, whole(threads), f)
+}
+
+func runWith(ctx context.Context, m *graph.Model, data *samples.Set, o engine.Options, f func(run int, s *engine.Session) error) error {
+	s, err := engine.New(m, data.Inputs(0), o)
 	if err != nil {
 		return err
 	}
@@ -144,6 +151,11 @@ func copied(s *engine.Session, g *graph.Graph) []*tensor.Tensor {
 	return out
 }
 
+// runs reports whether a graph that has a layer ran on the data.
+func (j *Job) runs(l *weights.Layer) bool {
+	return j.ran[l.Graph] || slices.ContainsFunc(l.Twins, func(t *weights.Layer) bool { return j.ran[t.Graph] })
+}
+
 // trials lists what is to be done, with what it needs.
 func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 	for i, l := range j.Layers {
@@ -157,8 +169,14 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 			}
 			continue
 		}
+		if !j.runs(l) { // outputs on these data say nothing of it
+			if err := j.causes(i, cs, study.Unrun); err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
 		bytes := 0
-		_, ids, err := rewrite.Suffix(j.Model, l.Nodes)
+		_, ids, err := rewrite.Suffix(j.Model, l.Main)
 		if err != nil {
 			if err := j.causes(i, cs, study.Unrun); err != nil {
 				return nil, 0, err
@@ -208,7 +226,7 @@ func (j *Job) reads(l *weights.Layer, c study.Change) ([]int, error) {
 	if err != nil || effects[0].Cause != "" {
 		return nil, err
 	}
-	_, ids, err := suffixOf(j.Model, m, l.Nodes)
+	_, ids, err := suffixOf(j.Model, m, l.Main)
 	return ids, err
 }
 
@@ -451,7 +469,7 @@ func (j *Job) make(a *attempt, energy *moments) error {
 		return nil
 	}
 	a.whole = m
-	a.model, a.inputs, err = suffixOf(j.Model, m, l.Nodes)
+	a.model, a.inputs, err = suffixOf(j.Model, m, l.Main)
 	return err
 }
 

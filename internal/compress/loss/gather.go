@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/tensor"
 	"github.com/opmeter/opmeter/internal/workers"
 )
@@ -170,8 +171,9 @@ func (p *product) unfolded(g *geometry, one []float32, to sink, s *scratch, firs
 			w := n * g.width()
 			open := grown(&s.open, l.Cols*w)
 			s.pool.For(l.Channels, max(1, 1<<14/(g.taps*w)), func(from, end int) {
+				var lines kernel.LineCopier
 				for c := from; c < end; c++ {
-					g.unfold(open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, n, step)
+					g.unfold(&lines, open[c*g.taps*w:], w, one[(k*l.Channels+c)*g.plane:][:g.plane], lo, n, step)
 				}
 			})
 			to.planes(k, open, w, w)

@@ -1,6 +1,9 @@
 package loss
 
-import "github.com/opmeter/opmeter/internal/tensor"
+import (
+	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/tensor"
+)
 
 // axis is one of a window: output o sees at tap t the input o*stride + t*dil - pad, or of a transposed
 // convolution (o + pad - t*dil)/stride where that is whole.
@@ -172,14 +175,19 @@ func (g *geometry) width() int { return g.axes[2].out }
 
 // unfold writes what the positions of n lines, every step-th from lo on, see of a channel at each tap: a tap a row of
 // dst, rows stride apart.
-func (g *geometry) unfold(dst []float32, stride int, plane []float32, lo, n, step int) {
+func (g *geometry) unfold(lines *kernel.LineCopier, dst []float32, stride int, plane []float32, lo, n, step int) {
 	d, h, w := &g.axes[0], &g.axes[1], &g.axes[2]
+	even := d.out == 1 && d.window == 1 && d.in == 1 && !h.transposed && !w.transposed
 	t := 0
 	for td := range d.window {
 		for th := range h.window {
 			for tw := range w.window {
 				row := dst[t*stride:]
 				t++
+				if even {
+					g.evenly(lines, row, plane, th, tw, lo, n, step)
+					continue
+				}
 				for i := range n {
 					line, out := lo+i*step, row[i*w.out:][:w.out]
 					id, ih := d.at(line/h.out, td), h.at(line%h.out, th)
@@ -192,6 +200,32 @@ func (g *geometry) unfold(dst []float32, stride int, plane []float32, lo, n, ste
 			}
 		}
 	}
+}
+
+// evenly is unfold for a tap of two axes: lines that it reads are equally far apart.
+func (g *geometry) evenly(lines *kernel.LineCopier, row, plane []float32, th, tw, lo, n, step int) {
+	h, w := &g.axes[1], &g.axes[2]
+	y, by := lo*h.stride+th*h.dil-h.pad, step*h.stride
+	first, end := 0, n // lines that lie in the plane
+	for first < n && y+first*by < 0 {
+		first++
+	}
+	for end > first && y+(end-1)*by >= h.in {
+		end--
+	}
+	from, to := w.seen(tw)
+	if first == end || from == to {
+		clear(row[:n*w.out])
+		return
+	}
+	clear(row[:first*w.out])
+	clear(row[end*w.out : n*w.out])
+	for i := first; i < end && to-from < w.out; i++ {
+		clear(row[i*w.out:][:from])
+		clear(row[i*w.out+to : (i+1)*w.out])
+	}
+	at := (y+first*by)*w.in + from*w.stride + tw*w.dil - w.pad
+	lines.Copy(row[first*w.out+from:], w.out, plane[at:], by*w.in, w.stride, to-from, end-first)
 }
 
 // line writes what the outputs of a line see at a tap.

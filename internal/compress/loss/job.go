@@ -57,6 +57,7 @@ type Job struct {
 
 	pool  *workers.Pool
 	found map[string]rewrite.Range // of activations, where formats need them
+	ran   map[int]bool             // graphs that ran on the data
 }
 
 // Metrics of the values of points.
@@ -150,11 +151,14 @@ func (j *Job) check() error {
 	return nil
 }
 
+// keptBytes bounds what is kept of a pass where nobody says.
+const keptBytes = 1 << 30
+
 func (j *Job) limit() int {
 	if j.MaxBytes > 0 {
 		return j.MaxBytes
 	}
-	return 1 << 30
+	return keptBytes
 }
 
 func (j *Job) skips(layer int, c study.Change) bool { return j.Skip != nil && j.Skip(layer, c) }
@@ -186,14 +190,15 @@ func (j *Job) causes(layer int, cs []study.Change, why study.Cause) error {
 	return nil
 }
 
-// value is a point's figure; CI is the interval, absent where NaN.
+// value is a point's figure; CI is the interval, absent where NaN, and where none of the samples has an
+// error: that they all agree says nothing of rare ones.
 func value(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
 	m := profile.Value(kind, v, method)
 	if n > 0 {
 		c := int64(n)
 		m.N = &c
 	}
-	if !math.IsNaN(lo) && !math.IsNaN(hi) {
+	if !math.IsNaN(lo) && !math.IsNaN(hi) && (lo != 0 || hi != 0) {
 		m.CI95 = &[2]float64{min(lo, v), max(hi, v)}
 	}
 	return m
@@ -201,14 +206,14 @@ func value(kind profile.Kind, v float64, n int, lo, hi float64, method string) *
 
 // approximated gives what follows from sizes alone: a line from 0 to the sensitivity at a level of 1.
 func (j *Job) approximated(ctx context.Context) error {
-	g := j.Model.Main()
-	shapes := func(ids []int) (s sparsify.Shapes) {
+	shapes := func(at int, ids []int) (s sparsify.Shapes) {
+		g := j.Model.Graphs[at]
 		for _, id := range ids {
 			if id < 0 || g.Values[id].Const != nil {
 				continue
 			}
 			var shape []int
-			if j.Shapes != nil {
+			if j.Shapes != nil && at == 0 {
 				shape = j.Shapes(id)
 			}
 			if shape == nil && g.Values[id].HasShape {
@@ -222,8 +227,8 @@ func (j *Job) approximated(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := g.Nodes[l.Node]
-		v := sparsify.Sensitivity(shapes(n.Inputs), shapes(n.Outputs[:min(1, len(n.Outputs))]), l.Params)
+		n := j.Model.Graphs[l.Graph].Nodes[l.Node]
+		v := sparsify.Sensitivity(shapes(l.Graph, n.Inputs), shapes(l.Graph, n.Outputs[:min(1, len(n.Outputs))]), l.Params)
 		for _, c := range j.wanted(i) {
 			p := study.LossPoint{Layer: i, Change: c}
 			if c.Format != study.Same {

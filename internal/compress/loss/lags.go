@@ -1,27 +1,35 @@
 package loss
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // lags finds products of taps of depthwise convolutions without unfolding their data: two taps see the same channel,
 // one a few places from the other, so that all pairs of taps as far apart share one sum over the channel, but for
-// places at its edge. With steps above 1 the same holds for the channel's every second row and column (phases).
+// lines of places at its edges. With steps above 1 the same holds for the channel's every second row and column (phases).
 //
-// Channels lie in a buffer with zeros after each line and each channel, so that a sum is one inner product of
-// the buffer with itself from some place on. Small channels wait until there are several.
+// A channel is copied to where zeros follow each line and each phase, so that a sum is one inner product of it
+// with itself from some place on. Lines at the edges are gathered until there are several.
 type lags struct {
 	g           *geometry
 	groups      int
-	pitch, size int // of a line and of a phase of a channel in the buffer
+	pitch, size int // of a line and of a phase of a channel, with zeros
+	front       int // zeros before a channel and before lines
 	phases      []phase
 	keys        []lagKey
-	rects       []rect
+	lines       []line
+	edges       []edge
+	points      [][2]int  // places of the channel, the second -1 for none
 	pairs       []lagPair // tap i >= j, in the order of a triangle
 	taps        []lagPair // sums of taps
-	chunk, full int       // samples in the buffer and how many fit
-	buf         []float32 // group, phase, sample
+	whole, part []bundle  // of keys and of edges
+	run         int       // length of a line with zeros
+	chunk, full int       // samples of lines and how many fit
+	buf         []float32 // by group and line
+	sums        []float64 // by group: of keys, edges and points
+	workers     []lagWorker
 }
 
 // phase is every step-th place of a channel from y, x on: h by w places.
@@ -31,18 +39,38 @@ type phase struct{ y, x, h, w int }
 // of the places themselves.
 type lagKey struct{ p, q, dy, dx int }
 
-// rect are places of phase p of a key, which a pair of taps does not see.
-type rect struct{ key, y0, y1, x0, x1 int }
+// line is row or column at of a phase.
+type line struct {
+	phase, at int
+	column    bool
+}
 
-// lagPair is a sum less those over rects.
+// edge is the sum of products of a line with another one, shift further; b is -1 for the sum of the line itself.
+type edge struct{ a, b, shift int }
+
+// lagPair is the sum of a key less those of edges, in which points are twice.
 type lagPair struct {
-	key   int
-	rects []int
+	key           int
+	edges, points []int
+}
+
+// bundle is sums of products with the same first operand: from is where the second ones begin, to the places of the sums. plain is
+// that of the operand's own sum, -1 for none.
+type bundle struct {
+	operand, plain int
+	from, to       []int
+}
+
+// lagWorker is what a worker copies channels to.
+type lagWorker struct {
+	lines kernel.LineCopier
+	buf   []float32
+	room  []float32
 }
 
 // newLags prepares for a geometry of two axes.
-func newLags(g *geometry, groups int) *lags {
-	s := &lags{g: g, groups: groups}
+func newLags(g *geometry, groups, workers int) *lags {
+	s := &lags{g: g, groups: groups, workers: make([]lagWorker, workers)}
 	y, x := &g.axes[1], &g.axes[2]
 	type place struct{ phase, y, x int }
 	var taps []place
@@ -51,7 +79,7 @@ func newLags(g *geometry, groups int) *lags {
 			py, sy := y.phase(ty)
 			px, sx := x.phase(tx)
 			p := phase{py, px, count(y.in, py, y.stride), count(x.in, px, x.stride)}
-			taps = append(taps, place{s.phaseOf(p), sy, sx})
+			taps = append(taps, place{found(&s.phases, p), sy, sx})
 		}
 	}
 	most := [2]int{}
@@ -64,7 +92,11 @@ func newLags(g *geometry, groups int) *lags {
 	for _, p := range s.phases {
 		s.pitch, rows = max(s.pitch, p.w+most[1]), max(rows, p.h+most[0])
 	}
-	s.size = s.pitch * rows
+	s.size = (s.pitch*rows + 7) / 8 * 8
+	s.front = most[0]*s.pitch + most[1]
+	// Rows and columns lie one after the other, with zeros for the shifts of both.
+	s.run = (max(s.pitch-most[1], rows-most[0]) + max(most[0], most[1]) + 7) / 8 * 8
+	s.full = max(1, 128/s.run)
 	for i, a := range taps {
 		for _, b := range taps[:i+1] {
 			k := lagKey{a.phase, b.phase, b.y - a.y, b.x - a.x}
@@ -72,10 +104,20 @@ func newLags(g *geometry, groups int) *lags {
 		}
 		s.taps = append(s.taps, s.pair(lagKey{a.phase, -1, 0, 0}, a.y, a.x))
 	}
-	s.full = max(1, 1024/s.size)
-	s.buf = make([]float32, groups*len(s.phases)*s.full*s.size)
+	s.bundles()
+	s.buf = make([]float32, s.front+(groups*len(s.lines)+1)*s.full*s.run)
+	s.sums = make([]float64, groups*s.figures())
+	for i := range s.workers {
+		w := &s.workers[i]
+		w.buf = make([]float32, 2*s.front+(len(s.phases)+1)*s.size)
+		copy(w.buf[len(w.buf)-s.size:], ones(s.size))
+		w.room = make([]float32, s.figures()+8)
+	}
 	return s
 }
+
+// figures is the number of sums of a group.
+func (s *lags) figures() int { return len(s.keys) + len(s.edges) + len(s.points) }
 
 // phase is where the inputs of a tap begin within a step, and at which of them the first output is.
 func (a *axis) phase(t int) (phase, shift int) {
@@ -86,27 +128,21 @@ func (a *axis) phase(t int) (phase, shift int) {
 
 func count(n, from, step int) int { return max(0, (n-from+step-1)/step) }
 
-func (s *lags) phaseOf(p phase) int {
-	for i, q := range s.phases {
-		if p == q {
-			return i
-		}
+// found is the place of a value in a list, to which it is added where it is not there.
+func found[T comparable](list *[]T, v T) int {
+	i := slices.Index(*list, v)
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, v)
 	}
-	s.phases = append(s.phases, p)
-	return len(s.phases) - 1
+	return i
 }
 
-// pair finds the places of the whole sum of a key that the outputs, whose tap is y, x further, do not see.
+// at is the place of a phase in a channel's copy.
+func (s *lags) at(phase, y, x int) int { return s.front + phase*s.size + y*s.pitch + x }
+
+// pair finds the rows and columns of the whole sum of a key that the outputs, whose tap is y, x further, do not see.
 func (s *lags) pair(k lagKey, y, x int) lagPair {
-	at := -1
-	for i, have := range s.keys {
-		if have == k {
-			at = i
-		}
-	}
-	if at < 0 {
-		at, s.keys = len(s.keys), append(s.keys, k)
-	}
 	p := s.phases[k.p]
 	q := p
 	if k.q >= 0 {
@@ -114,132 +150,172 @@ func (s *lags) pair(k lagKey, y, x int) lagPair {
 	}
 	y0, y1 := max(0, -k.dy), min(p.h, q.h-k.dy)
 	x0, x1 := max(0, -k.dx), min(p.w, q.w-k.dx)
-	by0, by1 := max(y, y0), min(y+s.g.axes[1].out, y1)
-	bx0, bx1 := max(x, x0), min(x+s.g.axes[2].out, x1)
-	by0, bx0 = min(by0, max(y1, y0)), min(bx0, max(x1, x0))
-	by1, bx1 = max(by1, by0), max(bx1, bx0)
-	out := lagPair{key: at}
-	for _, r := range []rect{{at, y0, by0, x0, x1}, {at, by1, y1, x0, x1}, {at, by0, by1, x0, bx0}, {at, by0, by1, bx1, x1}} {
-		if r.y0 >= r.y1 || r.x0 >= r.x1 {
-			continue
+	unseen := func(lo, hi, from, n int) (out []int) {
+		for i := lo; i < hi; i++ {
+			if i < from || i >= from+n {
+				out = append(out, i)
+			}
 		}
-		i := 0
-		for i < len(s.rects) && s.rects[i] != r {
-			i++
+		return out
+	}
+	out := lagPair{key: found(&s.keys, k)}
+	rows, cols := unseen(y0, y1, y, s.g.axes[1].out), unseen(x0, x1, x, s.g.axes[2].out)
+	for _, r := range rows {
+		e := edge{found(&s.lines, line{k.p, r, false}), -1, 0}
+		if k.q >= 0 {
+			e.b, e.shift = found(&s.lines, line{k.q, r + k.dy, false}), k.dx
 		}
-		if i == len(s.rects) {
-			s.rects = append(s.rects, r)
+		out.edges = append(out.edges, found(&s.edges, e))
+	}
+	for _, c := range cols {
+		e := edge{found(&s.lines, line{k.p, c, true}), -1, 0}
+		if k.q >= 0 {
+			e.b, e.shift = found(&s.lines, line{k.q, c + k.dx, true}), k.dy
 		}
-		out.rects = append(out.rects, i)
+		out.edges = append(out.edges, found(&s.edges, e))
+		for _, r := range rows {
+			at := [2]int{s.at(k.p, r, c), -1}
+			if k.q >= 0 {
+				at[1] = s.at(k.q, r+k.dy, c+k.dx)
+			}
+			out.points = append(out.points, found(&s.points, at))
+		}
 	}
 	return out
 }
 
-// part is the buffer of a phase of a group.
-func (s *lags) part(group, phase int) []float32 {
-	n := s.full * s.size
-	return s.buf[(group*len(s.phases)+phase)*n:][:n]
+// bundles puts sums with the same first operand together.
+func (s *lags) bundles() {
+	add := func(list *[]bundle, operand, to, from int) {
+		i := slices.IndexFunc(*list, func(b bundle) bool { return b.operand == operand })
+		if i < 0 {
+			i = len(*list)
+			*list = append(*list, bundle{operand: operand, plain: -1})
+		}
+		b := &(*list)[i]
+		if from < 0 {
+			b.plain = to
+			return
+		}
+		b.from, b.to = append(b.from, from), append(b.to, to)
+	}
+	for i, k := range s.keys {
+		from := s.at(len(s.phases), 0, 0) + s.front // ones
+		if k.q >= 0 {
+			from = s.at(k.q, k.dy, k.dx)
+		}
+		add(&s.whole, s.at(k.p, 0, 0), i, from)
+	}
+	for i, e := range s.edges {
+		from := -1
+		if e.b >= 0 {
+			from = s.front + e.b*s.full*s.run + e.shift
+		}
+		add(&s.part, s.front+e.a*s.full*s.run, len(s.keys)+i, from)
+	}
+	// Some are computed eight at a time, also where there are fewer.
+	for _, list := range [][]bundle{s.whole, s.part} {
+		for i := range list {
+			for b := &list[i]; len(b.from) > 2 && len(b.from) < 8; {
+				b.from = append(b.from, b.from[0])
+			}
+		}
+	}
 }
 
-// take copies a channel into the buffer.
-func (s *lags) take(group int, plane []float32) {
+// add adds the sums of a bundle whose operands are n long and lie in x.
+func (b *bundle) add(sums []float64, x []float32, n int, room []float32) {
+	a := x[b.operand:][:n]
+	kernel.Dots(room, a, x, b.from)
+	for i, to := range b.to {
+		sums[to] += float64(room[i])
+	}
+	if b.plain >= 0 {
+		sums[b.plain] += float64(kernel.Dot(a, ones(n)))
+	}
+}
+
+// of are the sums of a group.
+func (s *lags) of(group int) []float64 { return s.sums[group*s.figures():][:s.figures()] }
+
+// take adds a channel.
+func (s *lags) take(w *lagWorker, group int, plane []float32) {
 	y, x := &s.g.axes[1], &s.g.axes[2]
 	for i, p := range s.phases {
-		to := s.part(group, i)[s.chunk*s.size:][:s.size]
-		for r := range p.h {
-			from := plane[(p.y+r*y.stride)*x.in:][:x.in]
-			line := to[r*s.pitch:][:p.w]
-			if x.stride == 1 {
-				copy(line, from)
-				continue
-			}
-			at := p.x
-			for c := range line {
-				line[c] = from[at]
-				at += x.stride
-			}
+		if p.h > 0 && p.w > 0 {
+			w.lines.Copy(w.buf[s.at(i, 0, 0):], s.pitch, plane[p.y*x.in+p.x:], y.stride*x.in, x.stride, p.w, p.h)
 		}
 	}
-}
-
-// flush adds the sums of the buffer to those of m.
-func (s *lags) flush(m *moments) {
-	if s.chunk == 0 {
-		return
+	sums := s.of(group)
+	for i := range s.whole {
+		s.whole[i].add(sums, w.buf, s.size, w.room)
 	}
-	workers.Do(m.pool, s.groups, 8, s, func(s *lags, lo, hi int) {
-		whole, edge := make([]float64, len(s.keys)), make([]float64, len(s.rects))
-		for g := lo; g < hi; g++ {
-			s.sums(g, whole, edge)
-			of := func(p *lagPair) float64 {
-				v := whole[p.key]
-				for _, r := range p.rects {
-					v -= edge[r]
-				}
-				return v
-			}
-			sum := m.sum[g]
-			for i := range s.pairs {
-				sum[i] += of(&s.pairs[i])
-			}
-			for i := range s.taps {
-				m.total[g*m.cols+i] += of(&s.taps[i])
-			}
+	for i, at := range s.points {
+		v := w.buf[at[0]]
+		if at[1] >= 0 {
+			v *= w.buf[at[1]]
 		}
-	})
-	s.chunk = 0
-}
-
-// sums finds all sums of a group's buffer.
-func (s *lags) sums(g int, whole, edge []float64) {
-	n := s.chunk * s.size
-	for i, k := range s.keys {
-		a := s.part(g, k.p)[:n]
-		if k.q < 0 {
-			whole[i] = float64(kernel.Dot(a, ones(n)))
+		sums[len(s.keys)+len(s.edges)+i] += float64(v)
+	}
+	for i, l := range s.lines {
+		to := s.line(group, i)
+		p := s.phases[l.phase]
+		if !l.column {
+			copy(to[:p.w], w.buf[s.at(l.phase, l.at, 0):])
 			continue
 		}
-		b := s.part(g, k.q)[:n]
-		if off := k.dy*s.pitch + k.dx; off >= 0 {
-			whole[i] = float64(kernel.Dot(a[:max(n-off, 0)], b[min(off, n):]))
-		} else {
-			whole[i] = float64(kernel.Dot(a[min(-off, n):], b[:max(n+off, 0)]))
+		from := s.at(l.phase, 0, l.at)
+		for r := range to[:p.h] {
+			to[r] = w.buf[from]
+			from += s.pitch
 		}
 	}
-	for i := range s.rects {
-		r := &s.rects[i]
-		k := s.keys[r.key]
-		a, b := s.part(g, k.p), []float32(nil)
-		if k.q >= 0 {
-			b = s.part(g, k.q)
-		}
-		off := k.dy*s.pitch + k.dx
-		t := float32(0)
-		for at := 0; at < n; at += s.size {
-			if b != nil && r.x1-r.x0 == 1 { // a column
-				i := at + r.y0*s.pitch + r.x0
-				for range r.y1 - r.y0 {
-					t += a[i] * b[i+off]
-					i += s.pitch
-				}
-				continue
-			}
-			for y := r.y0; y < r.y1; y++ {
-				line := at + y*s.pitch
-				if b == nil {
-					for _, v := range a[line+r.x0 : line+r.x1] {
-						t += v
-					}
-					continue
-				}
-				x := b[line+off+r.x0:][:r.x1-r.x0]
-				for c, v := range a[line+r.x0 : line+r.x1] {
-					t += v * x[c]
-				}
-			}
-		}
-		edge[i] = float64(t)
+}
+
+// line is where a line of the current sample is gathered.
+func (s *lags) line(group, i int) []float32 {
+	return s.buf[s.front+((group*len(s.lines)+i)*s.full+s.chunk)*s.run:][:s.run]
+}
+
+// flush adds the sums of the lines of a group.
+func (s *lags) flush(w *lagWorker, group int) {
+	x := s.buf[group*len(s.lines)*s.full*s.run:]
+	for i := range s.part {
+		s.part[i].add(s.of(group), x, s.chunk*s.run, w.room)
 	}
+}
+
+// done adds what was found to the sums of m.
+func (s *lags) done(m *moments) {
+	if s.chunk > 0 {
+		m.pool.ForWorker(s.groups, 8, func(worker, lo, hi int) {
+			w := &s.workers[worker]
+			for g := lo; g < hi; g++ {
+				s.flush(w, g)
+			}
+		})
+		s.chunk = 0
+	}
+	for g := range s.groups {
+		sums := s.of(g)
+		of := func(p *lagPair) float64 {
+			v := sums[p.key]
+			for _, e := range p.edges {
+				v -= sums[len(s.keys)+e]
+			}
+			for _, i := range p.points {
+				v += sums[len(s.keys)+len(s.edges)+i]
+			}
+			return v
+		}
+		for i := range s.pairs {
+			m.sum[g][i] += of(&s.pairs[i])
+		}
+		for i := range s.taps {
+			m.total[g*m.cols+i] += of(&s.taps[i])
+		}
+	}
+	clear(s.sums)
 }
 
 // depthwise adds the channels of a depthwise convolution, one for each group; false where they have to be
@@ -249,45 +325,40 @@ func (m *moments) depthwise(g *geometry, planes []float32) bool {
 		return false
 	}
 	m.ready()
-	if m.lag == nil || !m.lag.g.equal(g) {
+	if m.lag == nil || !slices.Equal(m.lag.g.axes, g.axes) {
 		if m.lag != nil {
-			m.lag.flush(m)
+			m.lag.done(m)
 		}
-		m.lag = newLags(g, m.groups)
+		m.lag = newLags(g, m.groups, m.pool.Threads())
 	}
 	s := m.lag
-	workers.Do(m.pool, m.groups, max(1, 1<<14/g.plane), m, func(m *moments, lo, hi int) {
+	m.pool.ForWorker(m.groups, max(1, 1<<14/g.plane), func(worker, lo, hi int) {
+		w := &s.workers[worker]
 		for c := lo; c < hi; c++ {
-			plane := planes[c*g.plane:][:g.plane]
-			m.lag.take(c, plane)
-			// What a tap sees of the energy hardly differs between taps; only shares of samples are taken from it.
-			e := kernel.Dot(plane, plane)
-			for t := range m.cols {
-				m.slot[c*m.cols+t] += e
-			}
+			s.take(w, c, planes[c*g.plane:][:g.plane])
 		}
 	})
+	if s.chunk++; s.chunk == s.full {
+		m.pool.ForWorker(m.groups, max(1, 1<<14/(s.run*s.full)), func(worker, lo, hi int) {
+			w := &s.workers[worker]
+			for c := lo; c < hi; c++ {
+				s.flush(w, c)
+			}
+		})
+		s.chunk = 0
+	}
 	if len(m.sketches) > 0 {
-		open := make([]float32, m.cols*g.outputs)
+		// Lines that are spread over the channel stand for all.
+		n := min(g.lines(), max(1, places/g.width()))
+		w := n * g.width()
+		open := make([]float32, m.cols*w)
 		for c := range min(m.groups, mostGroups) {
-			g.unfold(open, g.outputs, planes[c*g.plane:][:g.plane], 0, g.lines(), 1)
-			for _, s := range m.sketches {
-				s.planes(c, open, g.outputs, g.outputs)
+			g.unfold(&s.workers[0].lines, open, w, planes[c*g.plane:][:g.plane], 0, n, g.lines()/n)
+			for _, k := range m.sketches {
+				k.planes(c, open, w, w)
 			}
 		}
 	}
 	m.n += g.outputs
-	if s.chunk++; s.chunk == s.full {
-		s.flush(m)
-	}
-	return true
-}
-
-func (g *geometry) equal(o *geometry) bool {
-	for i := range g.axes {
-		if g.axes[i] != o.axes[i] {
-			return false
-		}
-	}
 	return true
 }

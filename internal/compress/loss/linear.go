@@ -72,7 +72,7 @@ type product struct {
 // productsOf says how each of a layer's nodes multiplies with its weights; false where one of them is not
 // linear in them, or in a way that is not known here.
 func productsOf(m *graph.Model, l *weights.Layer) ([]*product, bool) {
-	if l.Mixed {
+	if l.Mixed || l.Graph > 0 {
 		return nil, false
 	}
 	g := m.Main()

@@ -27,6 +27,9 @@ type moments struct {
 	// few gathers inputs of runs that have few, row by row.
 	few   []float32
 	fewIn int // group
+	// columns gathers the same of inputs that come by columns, waits of them.
+	columns []float32
+	waits   int
 	// lag has the channels of a depthwise convolution.
 	lag *lags
 	// sketches follow how the errors of each layer differ between samples; nil where that is not asked for.
@@ -101,14 +104,9 @@ func (m *moments) planes(group int, x []float32, stride, n int) {
 		m.keep(group, x, stride, n)
 	case m.cols <= smallCols:
 		m.dots(group, x, stride, n)
-	case n < 32:
+	case n < 32 || n <= waitAt/4 && n < m.cols/4:
 		m.settle(group)
-		for i := range n {
-			for c := range m.cols {
-				m.few = append(m.few, x[c*stride+i])
-			}
-		}
-		m.gathered()
+		m.wait(x, stride, n)
 	default:
 		m.settle(group)
 		m.triangle(x, stride, n, false)
@@ -126,8 +124,12 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	total := m.total[group*m.cols:][:m.cols]
 	for i := range n {
 		row := x[i*stride:][:m.cols]
+		if m.sum == nil {
+			for c, v := range row {
+				e[c] += v * v
+			}
+		}
 		for c, v := range row {
-			e[c] += v * v
 			total[c] += float64(v)
 		}
 	}
@@ -168,7 +170,9 @@ func (m *moments) linear(group int, x []float32, stride, n int) {
 	m.pool.For(m.cols, max(1, 1<<14/n), func(lo, hi int) {
 		for c := lo; c < hi; c++ {
 			row := x[c*stride:][:n]
-			e[c] += kernel.Dot(row, row)
+			if m.sum == nil {
+				e[c] += kernel.Dot(row, row)
+			}
 			total[c] += float64(kernel.Dot(row, one))
 		}
 	})
@@ -186,6 +190,32 @@ func ones(n int) []float32 {
 	return slices.Repeat([]float32{1}, n)
 }
 
+// waitAt is the number of inputs at which gathered columns are multiplied: products of many columns with few inputs would take their
+// time for loading and storing sums.
+const waitAt = 256
+
+// wait gathers n inputs, columns, of which there are few.
+func (m *moments) wait(x []float32, stride, n int) {
+	if m.waits+n > waitAt {
+		m.waited()
+	}
+	if m.columns == nil {
+		m.columns = make([]float32, m.cols*waitAt)
+	}
+	for c := range m.cols {
+		copy(m.columns[c*waitAt+m.waits:][:n], x[c*stride:])
+	}
+	m.waits += n
+}
+
+// waited multiplies the gathered columns.
+func (m *moments) waited() {
+	n := m.waits
+	m.waits = 0
+	m.triangle(m.columns, waitAt, n, false)
+	m.count(m.fewIn, n)
+}
+
 // keep copies inputs.
 func (m *moments) keep(group int, x []float32, stride, n int) {
 	t := make([]float32, n*m.cols)
@@ -199,10 +229,13 @@ func (m *moments) keep(group int, x []float32, stride, n int) {
 func (m *moments) dots(group int, x []float32, stride, n int) {
 	sum := m.sum[group]
 	at := 0
+	var some [smallCols]float32
+	var from [smallCols]int
 	for i := range m.cols {
-		row := x[i*stride:][:n]
-		for j := range i + 1 {
-			sum[at] += float64(kernel.Dot(row, x[j*stride:][:n]))
+		from[i] = i * stride
+		kernel.Dots(some[:i+1], x[i*stride:][:n], x, from[:i+1])
+		for _, v := range some[:i+1] {
+			sum[at] += float64(v)
 			at++
 		}
 	}
@@ -235,6 +268,11 @@ func (m *moments) flush() {
 	if n := len(m.few) / max(m.cols, 1); n > 0 {
 		m.triangle(m.few, m.cols, n, true)
 		m.few = m.few[:0]
+		m.pending += n
+	}
+	if n := m.waits; n > 0 {
+		m.waits = 0
+		m.triangle(m.columns, waitAt, n, false)
 		m.pending += n
 	}
 	if m.pending == 0 {
@@ -270,13 +308,13 @@ func (m *moments) pitch() int {
 
 // done ends the sums.
 func (m *moments) done() {
-	if m.sum != nil && (m.pending > 0 || len(m.few) > 0) {
+	if m.sum != nil && (m.pending > 0 || len(m.few) > 0 || m.waits > 0) {
 		m.flush()
 	}
 	if m.lag != nil {
-		m.lag.flush(m)
+		m.lag.done(m)
 	}
-	m.part, m.few, m.lag = nil, nil, nil
+	m.part, m.few, m.columns, m.lag = nil, nil, nil, nil
 }
 
 // square is the matrix of a group in single precision, in full.
@@ -292,12 +330,20 @@ func (m *moments) square(group int, dst []float32) []float32 {
 		return dst
 	}
 	sum := m.sum[group]
-	at := 0
 	for i := range d {
-		for j := range i + 1 {
-			v := float32(sum[at])
-			dst[i*d+j], dst[j*d+i] = v, v
-			at++
+		row := dst[i*d:][:i+1]
+		for j, v := range sum[i*(i+1)/2:][:i+1] {
+			row[j] = float32(v)
+		}
+	}
+	const tile = 16
+	for r := 0; r < d; r += tile {
+		for c := 0; c <= r; c += tile {
+			for i := r; i < min(r+tile, d); i++ {
+				for j, v := range dst[i*d+c:][:min(tile, i-c)] {
+					dst[(c+j)*d+i] = v
+				}
+			}
 		}
 	}
 	return dst

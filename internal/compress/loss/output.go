@@ -32,7 +32,8 @@ type member struct {
 	products []*product
 	// bias are those of the products, as real numbers; nil for none.
 	bias   [][]float64
-	sketch *sketch // nil where none is needed, or none can be
+	sketch *sketch     // nil where none is needed, or none can be
+	order  *mask.Order // of single weights by magnitude; nil where it was not needed
 	// waiting are changes that need ranges first.
 	waiting []waiting
 }
@@ -50,6 +51,14 @@ func slotOf(run, n int) int {
 
 // output finds the errors of layers' own outputs.
 func (j *Job) output(ctx context.Context) error {
+	if err := j.here(ctx); err != nil {
+		return err
+	}
+	return j.inBodies(ctx)
+}
+
+// here finds those of the main graph's layers.
+func (j *Job) here(ctx context.Context) error {
 	blocks, alone, err := j.units()
 	if err != nil {
 		return err
@@ -94,7 +103,7 @@ func (j *Job) units() (blocks [][]*unit, alone []int, err error) {
 	var all []*unit
 	for i, l := range j.Layers {
 		cs := j.wanted(i)
-		if len(cs) == 0 {
+		if len(cs) == 0 || l.Graph > 0 {
 			continue
 		}
 		if why := fixed(l, cs); why != "" {
@@ -162,8 +171,8 @@ func (p *product) key() string {
 
 // sums finds the moments of units in one pass over the data.
 func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part float64) error {
-	var ids []int
-	for _, u := range us {
+	sets := make([][]int, len(us))
+	for i, u := range us {
 		l := u.layers[0].layer
 		u.m = newMoments(l.Groups, l.Cols, j.pool)
 		u.m.runs = j.Data.Runs()
@@ -173,9 +182,9 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 		}
 		for _, m := range u.layers {
 			for _, p := range m.products {
-				ids = append(ids, p.taps()...)
+				sets[i] = append(sets[i], p.taps()...)
 				if p.kind == deconvLast {
-					ids = append(ids, p.node.Inputs[0])
+					sets[i] = append(sets[i], p.node.Inputs[0])
 				}
 			}
 		}
@@ -188,29 +197,32 @@ func (j *Job) sums(ctx context.Context, us []*unit, squares bool, from, part flo
 	}
 	s := scratch{pool: j.pool}
 	runs := j.Data.Runs()
-	err := pass(ctx, j.Model, j.Data, ids, j.Threads, func(run int, v values) error {
-		for _, u := range us {
-			if u.failed != nil {
-				continue
-			}
-			if run == 0 {
-				u.first(v, runs, j.limit(), j.Seed)
-			}
-			u.m.begin(u.slot(run, runs))
-			for _, s := range u.m.sketches {
-				s.begin(slotOf(run, runs))
-			}
-			if err := u.gather(v, &s); err != nil {
-				u.failed = err
-			}
+	err := passBy(ctx, j.Model, j.Data, sets, j.Threads, func(run, set int, v values) error {
+		if set == 0 {
+			j.tell(from+part*0.7*float64(run+1)/float64(runs), "sample %d of %d", (run+1)*j.Data.Batch, j.Data.Len())
 		}
-		j.tell(from+part*0.7*float64(run+1)/float64(runs), "sample %d of %d", (run+1)*j.Data.Batch, j.Data.Len())
+		us[set].take(run, runs, v, &s, j.limit(), j.Seed)
 		return nil
 	})
 	for _, u := range us {
 		u.m.done()
 	}
 	return err
+}
+
+// take adds a run, but where one before could not be.
+func (u *unit) take(run, runs int, v values, s *scratch, limit int, seed uint64) {
+	if run == 0 {
+		u.first(v, runs, limit, seed)
+	}
+	if u.failed != nil {
+		return
+	}
+	u.m.begin(u.slot(run, runs))
+	for _, s := range u.m.sketches {
+		s.begin(slotOf(run, runs))
+	}
+	u.failed = u.gather(v, s)
 }
 
 // slot is that of a run for energies: one for all but where they are all that there is.
@@ -246,7 +258,9 @@ func (u *unit) first(v values, runs, limit int, seed uint64) {
 	}
 	if runs > 1 && !u.m.squares && u.failed == nil {
 		for _, l := range u.layers {
-			if l.sketch = newSketch(l.layer, l.bias[0], seed); l.sketch != nil {
+			w := l.layer.Read(nil)
+			if l.order, _ = mask.New(l.layer, scoresOf(w, l.layer.Rows, nil, false), study.Unstructured); l.order != nil {
+				l.sketch = newSketch(l.layer, w, l.order, l.bias[0], seed)
 				u.m.sketches = append(u.m.sketches, l.sketch)
 			}
 		}
@@ -410,7 +424,10 @@ func (j *Job) curves(ctx context.Context, u *unit, l *member) error {
 			return err
 		}
 		order, why := (*mask.Order)(nil), study.Cause("")
-		if s != study.Dense {
+		switch {
+		case s == study.Unstructured && l.order != nil && j.Settings.Choice != ByError:
+			order = l.order
+		case s != study.Dense:
 			order, why = mask.New(l.layer, scores, s)
 		}
 		levels := levelsOf(cs, s)

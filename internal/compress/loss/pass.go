@@ -34,15 +34,25 @@ func tapped(m *graph.Model, ids []int) *graph.Model {
 // pass runs a model over samples and hands the values of ids to f after each run, which it keeps only if it
 // copies them.
 func pass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, threads int, f func(run int, v values) error) error {
+	return passBy(ctx, m, data, [][]int{ids}, threads, func(run, _ int, v values) error { return f(run, v) })
+}
+
+// passBy hands each of several sets of values to f as soon as it is there: fewer of them lie in memory at once.
+func passBy(ctx context.Context, m *graph.Model, data *samples.Set, sets [][]int, threads int, f func(run, set int, v values) error) error {
 	g := m.Main()
 	var outs []int
-	place := map[int]int{}
-	for _, id := range ids {
-		if _, ok := place[id]; ok || g.Values[id].Const != nil || slices.Contains(g.Inputs, id) {
-			continue
+	watch := make([][]int, len(sets))
+	made := map[int]bool{}
+	for i, ids := range sets {
+		for _, id := range ids {
+			if g.Values[id].Const != nil || slices.Contains(g.Inputs, id) {
+				continue
+			}
+			watch[i] = append(watch[i], id)
+			if !made[id] {
+				made[id], outs = true, append(outs, id)
+			}
 		}
-		place[id] = len(outs)
-		outs = append(outs, id)
 	}
 	if data.Runs() == 0 {
 		return nil
@@ -50,24 +60,12 @@ func pass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, thr
 	if len(outs) == 0 && len(g.Outputs) > 0 {
 		outs = g.Outputs[:1]
 	}
-	s, err := engine.New(tapped(m, outs), data.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: threads})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	keeps := stateful(m)
-	for run := range data.Runs() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		ins := data.Inputs(run)
-		if err := start(s, ins, keeps && run > 0); err != nil {
-			return err
-		}
-		if err := s.Run(ctx); err != nil {
-			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
-		}
-		err := f(run, func(id int) *tensor.Tensor {
+	var s *engine.Session
+	run := 0
+	var ins []*tensor.Tensor
+	var failed error
+	seen := func(set int) error {
+		failed = f(run, set, func(id int) *tensor.Tensor {
 			if id < 0 {
 				return nil
 			}
@@ -77,14 +75,31 @@ func pass(ctx context.Context, m *graph.Model, data *samples.Set, ids []int, thr
 			if k := slices.Index(g.Inputs, id); k >= 0 {
 				return ins[k]
 			}
-			k, ok := place[id]
-			if !ok {
+			if !made[id] {
 				return nil
 			}
-			return quantified(s.Output(k), g.Values[id])
+			return quantified(s.Value(id), g.Values[id])
 		})
-		if err != nil {
+		return failed
+	}
+	s, err := engine.New(tapped(m, outs), data.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: threads, Watch: watch, Seen: seen})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	keeps := stateful(m)
+	for run = range data.Runs() {
+		if err := ctx.Err(); err != nil {
 			return err
+		}
+		ins = data.Inputs(run)
+		if err := start(s, ins, keeps && run > 0); err != nil {
+			return err
+		}
+		if err := s.Run(ctx); failed != nil {
+			return failed
+		} else if err != nil {
+			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
 		}
 	}
 	return nil

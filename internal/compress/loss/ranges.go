@@ -175,8 +175,15 @@ func (c code) real(x float32) float32 {
 // Ranges finds from where to where the values that layers read and make reach on data, by name.
 func Ranges(ctx context.Context, m *graph.Model, layers []*weights.Layer, data *samples.Set, rule RangeRule, threads int) (map[string]rewrite.Range, error) {
 	g := m.Main()
+	out := map[string]rewrite.Range{}
+	if err := bodyRanges(ctx, m, layers, data, rule, threads, out); err != nil {
+		return nil, err
+	}
 	var ids []int
 	for _, l := range layers {
+		if l.Graph > 0 {
+			continue
+		}
 		if l.Data >= 0 {
 			ids = append(ids, l.Data)
 		}
@@ -184,11 +191,13 @@ func Ranges(ctx context.Context, m *graph.Model, layers []*weights.Layer, data *
 			ids = append(ids, ends(g, n)...)
 		}
 	}
+	if len(ids) == 0 {
+		return out, nil
+	}
 	hs, err := histograms(ctx, m, data, ids, threads, nil)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]rewrite.Range{}
 	for id, h := range hs {
 		if r, ok := h.rangeOf(rule); ok {
 			out[g.Values[id].Name] = r

@@ -8,7 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/kernel"
-	"github.com/opmeter/opmeter/study"
 )
 
 // sketch finds how errors differ between samples without computing all outputs of each: outputs are added with random
@@ -21,7 +20,10 @@ type sketch struct {
 	groups int // of which sums are taken: the first ones
 	slot   int
 	slots  [][]float64 // squares by slot of runs and anchor
-	y      []float32
+	y, few []float32
+	lines  kernel.LineCopier
+	los    []float64 // factors at the anchors; nil before they are found
+	his    []float64
 }
 
 // anchors are the levels at which errors are followed, copies the sums with different signs for each.
@@ -32,13 +34,8 @@ const copies = 4
 // mostGroups bounds the groups that a sketch follows.
 const mostGroups = 16
 
-// newSketch follows a layer's weights as they are pruned by magnitude, one by one.
-func newSketch(l *weights.Layer, bias []float64, seed uint64) *sketch {
-	w := l.Read(nil)
-	order, why := mask.New(l, scoresOf(w, l.Rows, nil, false), study.Unstructured)
-	if why != "" {
-		return nil
-	}
+// newSketch follows a layer's weights as they are pruned one by one, in an order.
+func newSketch(l *weights.Layer, w []float32, order *mask.Order, bias []float64, seed uint64) *sketch {
 	fall := falls(order, len(w), anchors)
 	outs, n := l.Rows/l.Groups, (len(anchors)+1)*copies
 	s := &sketch{cols: l.Cols, groups: min(l.Groups, mostGroups), bias: make([]float32, copies)}
@@ -46,19 +43,25 @@ func newSketch(l *weights.Layer, bias []float64, seed uint64) *sketch {
 	for g := range s.groups {
 		z := make([]float32, n*l.Cols)
 		for row := g * outs; row < (g+1)*outs; row++ {
-			for k := range copies {
-				sign := float32(1 - 2*int(r.Uint64()&1))
+			var signs [copies]float32
+			for k := range signs {
+				signs[k] = float32(1 - 2*int(r.Uint64()&1))
 				if bias != nil && outs > 1 {
-					s.bias[k] += sign * float32(bias[row]) / float32(s.groups)
-				}
-				for c := range l.Cols {
-					v := sign * w[row*l.Cols+c]
-					// The last copies have all weights, also those that never fall.
-					for a := int(fall[row*l.Cols+c]); a <= len(anchors); a++ {
-						z[(a*copies+k)*l.Cols+c] += v
-					}
+					s.bias[k] += signs[k] * float32(bias[row]) / float32(s.groups)
 				}
 			}
+			f := fall[row*l.Cols:][:l.Cols]
+			for c, v := range w[row*l.Cols:][:l.Cols] {
+				at := int(f[c])*copies*l.Cols + c
+				for _, sign := range signs {
+					z[at] += sign * v
+					at += l.Cols
+				}
+			}
+		}
+		// What has fallen stays so; the last copies have all weights, also those that never fall.
+		for i := copies * l.Cols; i < len(z); i++ {
+			z[i] += z[i-copies*l.Cols]
 		}
 		s.z = append(s.z, z)
 	}
@@ -72,11 +75,30 @@ func (s *sketch) begin(slot int) {
 	s.slot = slot
 }
 
+// places bounds the inputs of a run that a sketch looks at, in pieces that are spread over them: the error of a sample is known well
+// enough from so many to see how samples differ.
+const places, pieces = 64, 4
+
 // planes and rows take inputs as moments do.
 func (s *sketch) planes(group int, x []float32, stride, n int) {
 	if group >= s.groups {
 		return
 	}
+	if n <= places {
+		s.add(group, x, stride, n, 1)
+		return
+	}
+	each := places / pieces
+	few := grown(&s.few, s.cols*places)
+	s.few = few
+	for i := range pieces {
+		s.lines.Copy(few[i*each:], places, x[i*(n-each)/(pieces-1):], stride, 1, each, s.cols)
+	}
+	s.add(group, few, places, places, float64(n)/places)
+}
+
+// add takes n inputs that stand for share as many.
+func (s *sketch) add(group int, x []float32, stride, n int, share float64) {
 	all := (len(anchors) + 1) * copies
 	y := grown(&s.y, all*n)
 	s.y = y
@@ -88,7 +110,7 @@ func (s *sketch) planes(group int, x []float32, stride, n int) {
 			b := float64(s.bias[k])
 			e += 2*b*float64(kernel.Dot(row, ones(n))) + float64(n)*b*b
 		}
-		s.slots[s.slot][i/copies] += e
+		s.slots[s.slot][i/copies] += e * share
 	}
 }
 
@@ -96,9 +118,11 @@ func (s *sketch) rows(group int, x []float32, stride, n int) {
 	if group >= s.groups {
 		return
 	}
-	t := make([]float32, n*s.cols)
-	transposeInto(t, n, x, stride, n, s.cols)
-	s.planes(group, t, n, n)
+	step := max(1, n/places)
+	some := n / step
+	t := make([]float32, some*s.cols)
+	transposeInto(t, some, x, stride*step, some, s.cols)
+	s.add(group, t, some, some, float64(n)/float64(some))
 }
 
 // factors are those by which errors at levels are multiplied for the ends of their intervals, NaN where there are too
@@ -109,15 +133,8 @@ func (s *sketch) factors(levels []float64, seed uint64) (lo, hi []float64) {
 	if n < 2 {
 		return lo, hi
 	}
-	los, his := make([]float64, len(anchors)), make([]float64, len(anchors))
-	for a := range anchors {
-		num, den := make([]float64, n), make([]float64, n)
-		for i, v := range s.slots {
-			num[i], den[i] = v[a], v[len(anchors)]
-		}
-		whole := ratio(num, den, nil)
-		los[a], his[a] = resampled(n, seed, func(times []float32) float64 { return ratio(num, den, times) / whole })
-	}
+	s.ends(seed)
+	los, his := s.los, s.his
 	for i, level := range levels {
 		k := 0
 		for k < len(anchors)-2 && level > anchors[k+1] {
@@ -127,4 +144,35 @@ func (s *sketch) factors(levels []float64, seed uint64) (lo, hi []float64) {
 		lo[i], hi[i] = los[k]+t*(los[k+1]-los[k]), his[k]+t*(his[k+1]-his[k])
 	}
 	return lo, hi
+}
+
+// ends finds the factors at the anchors.
+func (s *sketch) ends(seed uint64) {
+	if s.los != nil {
+		return
+	}
+	n := len(s.slots)
+	times := drawn(n, seed)
+	whole := make([]float64, len(anchors)+1)
+	for _, v := range s.slots {
+		for a, x := range v {
+			whole[a] += x
+		}
+	}
+	ratios := make([]float64, len(anchors)*draws)
+	for b := range draws {
+		sums := make([]float64, len(anchors)+1)
+		for i, k := range times[b*n:][:n] {
+			for a, x := range s.slots[i] {
+				sums[a] += float64(k) * x
+			}
+		}
+		for a := range anchors {
+			ratios[a*draws+b] = sums[a] / sums[len(anchors)] / (whole[a] / whole[len(anchors)])
+		}
+	}
+	s.los, s.his = make([]float64, len(anchors)), make([]float64, len(anchors))
+	for a := range anchors {
+		s.los[a], s.his[a] = between(ratios[a*draws:][:draws])
+	}
 }

@@ -2,7 +2,6 @@ package loss
 
 import (
 	"context"
-	"math"
 
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/graph"
@@ -59,23 +58,38 @@ func (t *Trial) Try(ctx context.Context, changed *graph.Model) (*Tried, error) {
 	return out, nil
 }
 
-// lost is what the unchanged model has more of, of metrics that are shares with 1 for the best.
+// lost is what the unchanged model has more of, of metrics that are shares with 1 for the best. Of samples that are right or wrong it has the
+// deviation, too.
 func (r *result) lost() *profile.Metric {
-	var f func(times []float32) float64
+	n := len(r.num)
+	share := func(v, lo, hi, deviation float64) *profile.Metric {
+		m := value(profile.Measured, v, n, lo, hi, "both models on the same samples; "+scored)
+		m.StdDev = &deviation
+		return m
+	}
 	switch r.c.job.Settings.Metric {
 	case Accuracy:
-		f = func(t []float32) float64 { return ratio(r.c.right, nil, t) - ratio(r.right, nil, t) }
+		lost, won := 0.0, 0.0
+		for i, v := range r.right {
+			lost, won = lost+max(r.c.right[i]-v, 0), won+max(v-r.c.right[i], 0)
+		}
+		lo, hi := difference(lost, won, float64(n))
+		return share((lost-won)/float64(n), lo, hi, paired(lost, won, float64(n)))
 	case Top1:
-		f = func(t []float32) float64 { return 1 - ratio(r.agree, r.of, t) }
+		f := func(times []float32) float64 { return 1 - ratio(r.agree, r.of, times) }
+		v := f(nil)
+		lo, hi := resampled(n, r.c.job.Seed, f)
+		if r.single() || lo == hi {
+			lo, hi = rate(v*float64(n), float64(n))
+			return share(v, lo, hi, paired(v*float64(n), 0, float64(n)))
+		}
+		return value(profile.Measured, v, n, lo, hi, bothModels)
 	case Cosine:
-		f = func(t []float32) float64 { return 1 - ratio(r.cos, nil, t) }
-	default:
-		return nil
+		f := func(times []float32) float64 { return 1 - ratio(r.cos, nil, times) }
+		lo, hi := resampled(n, r.c.job.Seed, f)
+		return value(profile.Measured, f(nil), n, lo, hi, bothModels)
 	}
-	v := f(nil)
-	if math.IsNaN(v) {
-		return nil
-	}
-	lo, hi := resampled(len(r.num), r.c.job.Seed, f)
-	return value(profile.Measured, v, len(r.num), lo, hi, "both models on the same samples; interval by resampling samples")
+	return nil
 }
+
+const bothModels = "both models on the same samples; interval by resampling samples"

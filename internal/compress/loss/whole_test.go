@@ -58,8 +58,17 @@ func TestTrial(t *testing.T) {
 			if !ok {
 				base = 1
 			}
-			if v := *same.Lost.Median; math.Abs(v) > 1e-12 || same.Lost.CI95[1] > 1e-12 {
+			if v := *same.Lost.Median; math.Abs(v) > 1e-12 {
 				t.Errorf("the same model loses %+v", same.Lost)
+			}
+			// Samples that all agree leave room for rare errors, as far as anything is known of them.
+			switch ci := same.Lost.CI95; {
+			case metric == Cosine:
+				if ci != nil {
+					t.Errorf("interval %v of samples without a difference", ci)
+				}
+			case ci == nil || math.Abs(ci[1]-3.8415/(float64(s.Len())+3.8415)) > 1e-4:
+				t.Errorf("interval %v of %d samples", ci, s.Len())
 			}
 			lost, ci := *got.Lost.Median, *got.Lost.CI95
 			if want := base - *got.Value.Median; math.Abs(lost-want) > 1e-12 || lost < ci[0] || lost > ci[1] {

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -63,36 +64,167 @@ type Effect struct {
 // operator set 13, to which models are raised where that is possible) and stand behind DequantizeLinear or, in TFLite, in
 // operators that quantise activations themselves, before DEQUANTIZE for the rest; 4 bits are MatMulNBits for products in
 // ONNX, DequantizeLinear of operator set 21 else, and in TFLite dense layers and convolutions. Int8 puts codes around
-// operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE.
+// operators: QuantizeLinear and DequantizeLinear, or integer operators between QUANTIZE and DEQUANTIZE; what is fetched from a table is
+// fetched as codes. TFLite's SVDF and LSTMs take 8-bit weights beside floats where all their weights are changed so, and floats made of them
+// where some are.
+//
+// Layers in bodies of control flow change there; what their graph reads and makes stays, and so do values that only it knows
+// the channels of.
 func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect, error) {
 	effects := make([]Effect, len(changes))
-	seen := map[int]bool{}
+	seen := map[*tensor.Tensor]bool{}
 	for i := range changes {
 		c := &changes[i]
 		if err := c.check(m); err != nil {
 			return nil, nil, err
 		}
-		if seen[c.Layer.Value] {
+		if seen[c.Layer.Const] {
 			return nil, nil, fmt.Errorf("two changes of %q", c.Layer.Weight)
 		}
-		seen[c.Layer.Value] = true
+		seen[c.Layer.Const] = true
 	}
+	by, graphs := byGraph(changes)
+	if len(graphs) > 0 && graphs[len(graphs)-1] > 0 { // all graphs have the same operator set
+		layers := make([]*weights.Layer, len(changes))
+		for i := range changes {
+			layers[i] = changes[i].Layer
+		}
+		m = raised(m, changes, layers)
+	}
+	a := &applier{written: map[*tensor.Tensor]*tensor.Tensor{}}
+	for _, g := range graphs {
+		list := by[g]
+		local := make([]Change, len(list))
+		part := m
+		if g > 0 {
+			part = weights.Body(m, g)
+		}
+		some := make([]Effect, len(list))
+		for k, x := range list {
+			local[k] = changes[x.change]
+			local[k].Layer = x.layer.Local()
+		}
+		part = a.apply(part, local, some, o, &ranges{m: m, graph: g, given: o.Ranges})
+		if g > 0 {
+			part = weights.WithBody(m, g, part)
+		}
+		m = part
+		for k, x := range list {
+			effects[x.change].add(some[k])
+		}
+	}
+	return a.sweep(m, changes), effects, nil
+}
+
+// placed is a layer of a change, or its twin.
+type placed struct {
+	change int
+	layer  *weights.Layer
+}
+
+// byGraph sorts changes by the graphs that have their layers.
+func byGraph(changes []Change) (by map[int][]placed, graphs []int) {
+	by = map[int][]placed{}
+	for i := range changes {
+		l := changes[i].Layer
+		by[l.Graph] = append(by[l.Graph], placed{i, l})
+		for _, t := range l.Twins {
+			by[t.Graph] = append(by[t.Graph], placed{i, t})
+		}
+	}
+	return by, slices.Sorted(maps.Keys(by))
+}
+
+// add joins what became of a change in another graph.
+func (f *Effect) add(x Effect) {
+	f.Nodes = append(f.Nodes, x.Nodes...)
+	f.Zeros, f.Weights, f.Removed = max(f.Zeros, x.Zeros), max(f.Weights, x.Weights), max(f.Removed, x.Removed)
+	if f.Cause == "" {
+		f.Cause = x.Cause
+	}
+}
+
+// applier makes the changes of all graphs. written are new constants by those whose place they take.
+type applier struct {
+	written map[*tensor.Tensor]*tensor.Tensor
+}
+
+// sweep puts new constants in the place of old ones in graphs that hand them to others, and leaves out what nobody reads any
+// more.
+func (a *applier) sweep(m *graph.Model, changes []Change) *graph.Model {
+	old := map[*tensor.Tensor]bool{}
+	for i := range changes {
+		if l := changes[i].Layer; l.Graph > 0 || len(l.Twins) > 0 {
+			old[l.Const] = true
+		}
+	}
+	if len(old) == 0 {
+		return m
+	}
+	for at := range m.Graphs {
+		consts, gone := map[int]*tensor.Tensor{}, map[int]bool{}
+		for id, v := range m.Graphs[at].Values {
+			switch {
+			case !old[v.Const] || v.Const == nil:
+			case a.written[v.Const] != nil:
+				consts[id] = a.written[v.Const]
+			case !reads(m, at, id):
+				gone[id] = true
+			}
+		}
+		if len(consts)+len(gone) == 0 {
+			continue
+		}
+		part := m
+		if at > 0 {
+			part = weights.Body(m, at)
+		}
+		part = weights.With(part, consts)
+		g := part.Main()
+		for id := range gone {
+			v := *g.Values[id]
+			v.Const, v.Sparse, v.Quant, v.Offset = nil, nil, nil, -1
+			g.Values[id] = &v
+		}
+		if at > 0 {
+			part = weights.WithBody(m, at, part)
+		}
+		m = part
+	}
+	return m
+}
+
+// reads reports whether a graph reads a value, or hands it to others.
+func reads(m *graph.Model, at, id int) bool {
+	g := m.Graphs[at]
+	if slices.Contains(g.Outputs, id) || slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return slices.Contains(n.Inputs, id) }) {
+		return true
+	}
+	return slices.ContainsFunc(m.Graphs, func(b *graph.Graph) bool {
+		return b.Parent == g && slices.ContainsFunc(b.Captures, func(c graph.Capture) bool { return c.Outer == id })
+	})
+}
+
+// apply changes layers of a model's main graph.
+func (a *applier) apply(m *graph.Model, changes []Change, effects []Effect, o Options, r *ranges) *graph.Model {
 	mats := make([][]float32, len(changes))
+	layers := make([]*weights.Layer, len(changes))
 	for i := range changes {
 		c, f := &changes[i], &effects[i]
 		for _, n := range c.Layer.Nodes {
 			f.Nodes = append(f.Nodes, nodeName(m.Main(), m.Main().Nodes[n]))
 		}
 		mats[i], f.Cause = c.weights()
-	}
-	layers := make([]*weights.Layer, len(changes))
-	for i := range changes {
-		layers[i] = changes[i].Layer
+		layers[i] = c.Layer
 	}
 	if slices.ContainsFunc(changes, func(c Change) bool { return structured(&c) }) {
 		m = whole(m, changes, effects, mats, layers, o.Remove)
 	}
-	e := newEdit(raised(m, changes, layers))
+	if r.graph == 0 {
+		m = raised(m, changes, layers)
+		r.m = m
+	}
+	e := newEdit(m)
 	for i := range changes {
 		c, f, l, mat := &changes[i], &effects[i], layers[i], mats[i]
 		if mat == nil {
@@ -100,17 +232,25 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 		}
 		f.Zeros, f.Weights = zeros(mat), int64(len(mat))
 		if c.Format != study.Same {
-			cause := e.store(l, mat, c.Format, &ranges{m: m, given: o.Ranges})
+			cause := e.store(l, mat, c.Format, r)
 			if cause == "" {
 				continue
 			}
 			f.Cause = cause
 		}
 		if c.Structure != study.Dense || c.Matrix != nil {
-			e.set(l.Value, l.Write(mat))
+			next := a.written[c.Layer.Const]
+			if next == nil || structured(c) {
+				next = l.Write(mat)
+			}
+			a.written[c.Layer.Const] = next
+			e.set(l.Value, next)
 		}
 	}
-	return e.finish(), effects, nil
+	if m.Format == "tflite" {
+		(&liteFormats{e}).join()
+	}
+	return e.finish()
 }
 
 // nodeName is a node's name, or that of its first output where it has none.
@@ -174,7 +314,7 @@ func raised(m *graph.Model, changes []Change, layers []*weights.Layer) *graph.Mo
 		case study.Int8, study.Weight8:
 			to = 13 // scales for channels
 		case study.Weight4:
-			if n := m.Main().Nodes[layers[i].Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
+			if n := m.Graphs[layers[i].Graph].Nodes[layers[i].Node]; c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm" {
 				to = 21 // integers of four bits
 			}
 		}
@@ -234,12 +374,17 @@ func zeros(mat []float32) (n int64) {
 	return n
 }
 
+// of reports whether a layer is one of a model.
+func of(m *graph.Model, l *weights.Layer) bool {
+	return l.Graph >= 0 && l.Graph < len(m.Graphs) && l.Value < len(m.Graphs[l.Graph].Values) && m.Graphs[l.Graph].Values[l.Value].Const == l.Const
+}
+
 func (c *Change) check(m *graph.Model) error {
 	l := c.Layer
 	switch {
 	case l == nil:
 		return fmt.Errorf("a change of no layer")
-	case l.Value >= len(m.Main().Values) || m.Main().Values[l.Value].Const != l.Const:
+	case !of(m, l) || slices.ContainsFunc(l.Twins, func(t *weights.Layer) bool { return !of(m, t) }):
 		return fmt.Errorf("layer %q is of another model", l.Name)
 	case !(c.Level >= 0 && c.Level <= 1):
 		return fmt.Errorf("layer %q: level %v, want 0 to 1", l.Name, c.Level)

@@ -41,6 +41,8 @@ type bonds struct {
 	shape func(id int) []int
 	n     *graph.Node
 	list  []bond
+	// heads is the axis of attention's heads where the node splits or joins them: see [heads]; -1 for none.
+	heads int
 	// tie is the last number of values that are no tensors.
 	tie *int
 	// blind are axes that may lose lanes without any other's losing some.
@@ -225,13 +227,22 @@ func (b *bonds) regroup(x, fi, i, y, fj, j int) {
 	}
 	xa, xstride, xo := wide(x, fi, i)
 	ya, ystride, yo := wide(y, fj, j)
+	headed := false
+	switch a := b.heads; {
+	case xo == 0 && yo > 0 && a >= fj && a < j:
+		ya, ystride = a, product(b.shape(y)[a+1:j])
+	case yo == 0 && xo > 0 && a >= fi && a < i:
+		xa, xstride, headed = a, product(b.shape(x)[a+1:i]), true
+	}
 	switch {
 	case xo == 0 && yo == 0:
 		b.same(x, xa, y, ya)
 	case xo == 0: // one axis becomes several
 		b.join(y, ya, x, xa, 0, b.dim(x, xa), ystride, b.dim(y, ya))
 	case yo == 0:
-		xa, xstride = b.carrier(x, fi, i, xa, xstride)
+		if !headed {
+			xa, xstride = b.carrier(x, fi, i, xa, xstride)
+		}
 		b.join(x, xa, y, ya, 0, b.dim(y, ya), xstride, b.dim(x, xa))
 	}
 }

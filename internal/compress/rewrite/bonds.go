@@ -75,7 +75,7 @@ func (b *bonds) onnxWeights(x, y int) {
 		b.vector(b.in(1), y, 1)
 		b.vector(b.in(2), y, 1)
 	case "LSTM", "GRU", "RNN":
-		b.same(x, 2, b.in(1), 2)
+		b.recurrent(x)
 	}
 }
 
@@ -302,6 +302,8 @@ func (b *bonds) lite(x, y int) {
 		b.vector(b.in(3), y, 3)
 	case "FULLY_CONNECTED":
 		b.dense(x, y)
+	case "UNIDIRECTIONAL_SEQUENCE_LSTM":
+		b.recurrentLite(x, y)
 	case "BATCH_MATMUL":
 		b.product(x, b.in(1), y, n.Attrs.Bool("adj_x", false), n.Attrs.Bool("adj_y", false))
 	case "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR":

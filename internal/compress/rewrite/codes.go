@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
@@ -106,6 +107,24 @@ func symmetric(l *weights.Layer, mat []float32, t tensor.Type, perChannel bool, 
 // quant is the quantisation of codes.
 func (q *codes) quant() *tensor.Quant {
 	return &tensor.Quant{Scale: q.scale, Zero: make([]int64, len(q.scale)), Axis: q.axis}
+}
+
+// lookedUp reports whether all operators of a layer fetch from it, as it lies.
+func lookedUp(e *edit, l *weights.Layer, op string) bool {
+	for _, at := range l.Nodes {
+		if n := e.g.Nodes[at]; n.Op != op || n.Inputs[0] != l.Value {
+			return false
+		}
+	}
+	return l.Const.Type == tensor.Float32
+}
+
+// fetched adds the value of 8-bit codes from which a fetched one comes.
+func fetched(e *edit, out int) *graph.Value {
+	from := e.g.Values[out]
+	v := e.add(e.name(from.Name, "_quantized"), tensor.Int8, from.Shape)
+	v.HasShape, v.Placeholder, v.DimNames = from.HasShape, from.Placeholder, from.DimNames
+	return v
 }
 
 // half are weights as float16, nil where one is too large.

@@ -42,7 +42,7 @@ func newEdit(m *graph.Model) *edit {
 	g := *m.Main()
 	g.Values, g.Nodes, g.Inputs, g.Outputs = slices.Clone(g.Values), slices.Clone(g.Nodes), slices.Clone(g.Inputs), slices.Clone(g.Outputs)
 	out.Graphs[0] = &g
-	adopt(out.Graphs, m.Main(), &g)
+	weights.Adopt(out.Graphs, m.Main(), &g)
 	e := &edit{m: &out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, own: map[*graph.Node]bool{}, gone: map[*graph.Node]bool{}}
 	e.made = weights.Makers(&g)
 	for _, v := range g.Values {
@@ -179,10 +179,10 @@ func (e *edit) finish() *graph.Model {
 		put(n)
 	}
 	nodes = slices.DeleteFunc(nodes, func(n *graph.Node) bool { return e.gone[n] })
-	had := map[int]bool{}
-	for _, n := range nodes {
-		for _, id := range n.Inputs {
-			had[id] = true
+	inside := map[*tensor.Tensor]bool{} // constants that bodies have of this graph
+	for _, b := range e.m.Graphs[1:] {
+		for _, v := range b.Values {
+			inside[v.Const] = true
 		}
 	}
 	for {
@@ -198,7 +198,7 @@ func (e *edit) finish() *graph.Model {
 		})
 		if len(nodes) == before {
 			for id := range e.g.Values {
-				if v := e.g.Values[id]; v.Const != nil && !read[id] && !e.outside(id) {
+				if v := e.g.Values[id]; v.Const != nil && !inside[v.Const] && !read[id] && !e.outside(id) {
 					v = e.value(id)
 					v.Const, v.Sparse = nil, nil
 				}

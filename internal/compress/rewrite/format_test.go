@@ -19,7 +19,7 @@ import (
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	each(t, 600<<10, []string{"real", "mcu", "synthetic"}, huge, func(t *testing.T, _ string, m *graph.Model) {
-		layers := weights.Find(m, nil)
+		layers := weights.All(m, nil)
 		in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
 		if err != nil || len(layers) == 0 {
 			t.Skip("nothing to change")
@@ -54,7 +54,7 @@ func TestFormats(t *testing.T) {
 			for _, e := range effects {
 				asked += e.Zeros
 			}
-			for _, l := range weights.Find(back, nil) {
+			for _, l := range weights.All(back, nil) {
 				there += l.Zeros
 			}
 			if there < asked {

@@ -24,8 +24,12 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 	g := m.Main()
 	l := &lanes{m: m, g: g, shape: shape, readers: make([][]int, len(g.Values)), ties: map[int][]int{}, frozen: make([]bool, len(g.Values))}
 	tie := -1
+	heads := heads(g, shape)
 	for i, n := range g.Nodes {
-		b := &bonds{g: g, shape: shape, n: n, tie: &tie, blind: map[[2]int]bool{}, free: map[lane]bool{}}
+		b := &bonds{g: g, shape: shape, n: n, heads: -1, tie: &tie, blind: map[[2]int]bool{}, free: map[lane]bool{}}
+		if a, ok := heads[n]; ok {
+			b.heads = a
+		}
 		first := tie
 		if known(n, shape) {
 			b.find()
@@ -53,7 +57,9 @@ func newLanes(m *graph.Model, shape func(id int) []int) *lanes {
 		}
 	}
 	for id, v := range g.Values {
-		l.frozen[id] = l.frozen[id] || v.Variable || v.Scratch
+		// A state that one operator alone has may become smaller with it.
+		own := v.Variable && len(l.readers[id]) == 1 && g.Nodes[l.readers[id][0]].Op == "UNIDIRECTIONAL_SEQUENCE_LSTM"
+		l.frozen[id] = l.frozen[id] || v.Variable && !own || v.Scratch
 	}
 	return l
 }
@@ -107,9 +113,19 @@ type spots struct {
 	row, col         []int // place of each row along rowAxis, of each input channel along colAxis
 }
 
+// rows are those at a place: several where a matrix for each direction or batch lies along another axis.
+func (s *spots) rows(at int) (out []int) {
+	for r, p := range s.row {
+		if p == at {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 func spotsOf(l *weights.Layer) spots {
 	s := spots{rowAxis: -1, colAxis: -1}
-	s.rowAxis, s.row = along(l, l.Row, l.Col)
+	s.rowAxis, s.row = along(l, l.Row, l.Col, true)
 	channels := make([]int, l.Channels)
 	for c := range channels {
 		channels[c] = l.Col[c*l.Taps]
@@ -118,25 +134,26 @@ func spotsOf(l *weights.Layer) spots {
 	for _, t := range l.Col[:l.Taps] {
 		rest = append(rest, t-l.Col[0])
 	}
-	s.colAxis, s.col = along(l, channels, rest)
+	s.colAxis, s.col = along(l, channels, rest, false)
 	return s
 }
 
-// along is the axis along which offsets differ, each at a place of its own, and others do not; -1 where there is
-// none.
-func along(l *weights.Layer, offsets, others []int) (axis int, at []int) {
+// along is the axis along which offsets differ, each at a place of its own, or with several as many at each place, and others do not; -1
+// where there is none.
+func along(l *weights.Layer, offsets, others []int, several bool) (axis int, at []int) {
 	stride := 1
 	for a := len(l.Const.Shape) - 1; a >= 0; a-- {
 		d := l.Const.Shape[a]
 		place := func(e int) int { return e / stride % d }
-		if d == len(offsets) && (d > 1 || len(offsets) == 1) && !slices.ContainsFunc(others, func(e int) bool { return place(e) != 0 }) {
-			at = make([]int, d)
-			seen := make([]bool, d)
+		n := len(offsets) / max(d, 1)
+		if (n == 1 || n > 1 && several && d > 1) && n*d == len(offsets) && !slices.ContainsFunc(others, func(e int) bool { return place(e) != 0 }) {
+			at = make([]int, len(offsets))
+			seen := make([]int, d)
 			for i, e := range offsets {
 				at[i] = place(e)
-				seen[at[i]] = true
+				seen[at[i]]++
 			}
-			if !slices.Contains(seen, false) {
+			if !slices.ContainsFunc(seen, func(k int) bool { return k != n }) {
 				return a, at
 			}
 		}

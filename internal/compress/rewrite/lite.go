@@ -18,6 +18,7 @@ var versions = map[string]struct{ hybrid, whole, four int }{
 	"DEPTHWISE_CONV_2D": {6, 3, 0},
 	"FULLY_CONNECTED":   {12, 12, 10},
 	"TRANSPOSE_CONV":    {0, 3, 0},
+	"BATCH_MATMUL":      {0, 2, 0},
 }
 
 // store gives a layer's weights another format.
@@ -34,7 +35,8 @@ func (f *liteFormats) store(l *weights.Layer, mat []float32, to study.Format) st
 		f.behind(l, c, 3)
 		return ""
 	case study.Weight8:
-		q := symmetric(l, mat, tensor.Int8, true, nil)
+		_, several := together[f.g.Nodes[l.Node].Op]
+		q := symmetric(l, mat, tensor.Int8, !several, nil)
 		q.c.Quant = q.quant()
 		if !f.hybrid(l, q.c) {
 			f.behind(l, q.c, 5)
@@ -121,6 +123,49 @@ func (f *liteFormats) hybrid(l *weights.Layer, c *tensor.Tensor) bool {
 	return true
 }
 
+// together are operators that take integer weights beside floats if all their weights are such, with one scale each: the inputs with weights,
+// those that have to be absent, and the version.
+var together = map[string]struct {
+	weights, absent []int
+	version         int
+}{
+	"SVDF":                         {[]int{1, 2}, nil, 2},
+	"UNIDIRECTIONAL_SEQUENCE_LSTM": {[]int{1, 2, 3, 4, 5, 6, 7, 8, 16}, []int{9, 10, 11}, 2},
+}
+
+// join gives such operators their codes where all have become some.
+func (f *liteFormats) join() {
+	for at, n := range f.g.Nodes {
+		t, ok := together[n.Op]
+		if !ok || n.Domain != graph.TFLite || slices.ContainsFunc(t.absent, func(k int) bool { return operandAt(n.Inputs, k) >= 0 }) {
+			continue
+		}
+		codes := map[int]int{}
+		for _, k := range t.weights {
+			id := operandAt(n.Inputs, k)
+			if id < 0 {
+				continue
+			}
+			if d := f.made[id]; d != nil && d.Op == "DEQUANTIZE" {
+				if c := f.g.Values[d.Inputs[0]].Const; c != nil && c.Type == tensor.Int8 && c.Quant != nil && len(c.Quant.Scale) == 1 && c.Quant.Zero[0] == 0 {
+					codes[k] = d.Inputs[0]
+					continue
+				}
+			}
+			codes = nil
+			break
+		}
+		if len(codes) == 0 {
+			continue
+		}
+		c := f.node(at)
+		for k, id := range codes {
+			c.Inputs[k] = id
+		}
+		c.Version = t.version
+	}
+}
+
 // floatBias makes float32 of a constant bias that lies behind DEQUANTIZE.
 func (f *liteFormats) floatBias(n *graph.Node) {
 	if len(n.Inputs) < 3 || n.Inputs[2] < 0 || f.g.Values[n.Inputs[2]].Const != nil {
@@ -147,6 +192,10 @@ var bounded = []string{"NONE", "RELU", "RELU6", "RELU_N1_TO_1"}
 func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	if !straight(l) {
 		return study.NoFormat
+	}
+	if lookedUp(f.edit, l, "GATHER") {
+		f.gather(l, mat)
+		return ""
 	}
 	type place struct {
 		data, bias int
@@ -186,7 +235,9 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	for i, at := range l.Nodes {
 		leastScales(least, places[i].b, f.scale(f.g.Nodes[at].Inputs[places[i].data]))
 	}
-	q := symmetric(l, mat, tensor.Int8, true, least)
+	// Products of matrices take one scale for all weights.
+	one := slices.ContainsFunc(l.Nodes, func(at int) bool { return f.g.Nodes[at].Op == "BATCH_MATMUL" })
+	q := symmetric(l, mat, tensor.Int8, !one, least)
 	q.c.Quant = q.quant()
 	var biases []*tensor.Tensor
 	for i, at := range l.Nodes {
@@ -211,6 +262,25 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		f.output(n)
 	}
 	return ""
+}
+
+// gather has operators fetch codes, of which DEQUANTIZE makes floats.
+func (f *liteFormats) gather(l *weights.Layer, mat []float32) {
+	q := symmetric(l, mat, tensor.Int8, false, nil)
+	q.c.Quant = q.quant()
+	id := f.constant(f.name(f.g.Values[l.Value].Name, "_quantized"), q.c)
+	for _, at := range l.Nodes {
+		n := f.node(at)
+		n.Inputs[0], n.Version = id, max(n.Version, 2)
+		out := n.Outputs[0]
+		v := fetched(f.edit, out)
+		v.Quant = q.c.Quant
+		n.Outputs[0], f.made[v.ID] = v.ID, n
+		f.place(&graph.Node{Domain: graph.TFLite, Op: "DEQUANTIZE", Version: 2, Inputs: []int{v.ID}, Outputs: []int{out}}, v.ID)
+		if _, ok := f.coded[out]; !ok {
+			f.coded[out] = coded{v.ID, q.scale[0], 0}
+		}
+	}
 }
 
 // bias are numbers as codes with the scales of products.

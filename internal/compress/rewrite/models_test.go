@@ -172,7 +172,7 @@ func TestKept(t *testing.T) {
 	t.Parallel()
 	each(t, 4<<20, []string{"real", "mcu"}, huge, func(t *testing.T, _ string, m *graph.Model) {
 		var changes []rewrite.Change
-		for _, l := range weights.Find(m, nil) {
+		for _, l := range weights.All(m, nil) {
 			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Format: study.Half}})
 		}
 		next, _, err := rewrite.Apply(m, changes, rewrite.Options{})
@@ -210,6 +210,51 @@ func TestTooLarge(t *testing.T) {
 	}
 	if _, err := rewrite.Encode(&graph.Model{Format: "onnx", Name: "net", Graphs: []*graph.Graph{g}}); err == nil || !strings.Contains(err.Error(), "2 GiB") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestBeside writes a model whose constants lie in a file beside it: they do so again, at whole pages, and the model is the same. Its own
+// source is not written over, and nothing appears where the second file cannot be written.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	m := open(t, material.Path(t, "models", "synthetic", "synth_mlp_external_data.onnx"))
+	if len(m.Beside) != 1 {
+		t.Fatalf("files beside the model: %q", m.Beside)
+	}
+	var changes []rewrite.Change
+	for _, l := range weights.All(m, nil) {
+		changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Structure: study.Unstructured, Level: 0.5}})
+	}
+	next, _, err := rewrite.Apply(m, changes, rewrite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "small.onnx")
+	if err := rewrite.Write(next, path); err != nil {
+		t.Fatal(err)
+	}
+	back := open(t, path)
+	if len(back.Beside) != 1 || filepath.Base(back.Beside[0]) != "small.onnx.data" || back.FileBytes > 1<<14 {
+		t.Errorf("%d bytes, and beside %q", back.FileBytes, back.Beside)
+	}
+	in := inputs(t, m)
+	want, got := run(t, next, in, engine.Options{}), run(t, back, in, engine.Options{})
+	for i := range m.Main().Outputs {
+		equal(t, "output", got.Output(i), want.Output(i))
+	}
+	if err := rewrite.Write(back, path); err == nil || !strings.Contains(err.Error(), "would replace it") {
+		t.Errorf("writing over its own constants: %v", err)
+	}
+	other := filepath.Join(dir, "other.onnx")
+	if err := os.Mkdir(other+".data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := rewrite.Write(next, other); err == nil {
+		t.Error("a folder stands where the constants are to be")
+	}
+	if _, err := os.Stat(other); err == nil {
+		t.Error("a model without its constants")
 	}
 }
 

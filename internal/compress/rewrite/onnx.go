@@ -172,6 +172,10 @@ func (f *onnxFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	if f.opset() < 10 || l.Mixed || l.Const.Type != tensor.Float32 {
 		return study.NoFormat
 	}
+	if lookedUp(f.edit, l, "Gather") {
+		f.gather(l, mat)
+		return ""
+	}
 	for _, at := range l.Nodes {
 		switch n := f.g.Nodes[at]; {
 		case n.Domain != graph.ONNX || !slices.Contains([]string{"Conv", "ConvTranspose", "Gemm", "MatMul"}, n.Op):
@@ -203,6 +207,25 @@ func (f *onnxFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		f.activation(f.end(at), -1)
 	}
 	return ""
+}
+
+// gather has operators fetch codes, of which DequantizeLinear makes floats.
+func (f *onnxFormats) gather(l *weights.Layer, mat []float32) {
+	q := symmetric(l, mat, tensor.Int8, false, nil)
+	name := f.g.Values[l.Value].Name
+	id := f.constant(f.name(name, "_quantized"), q.c)
+	scale := f.constant(f.name(name, "_scale"), tensor.From(tensor.Float32, []int{}, q.scale))
+	zero := f.constant(f.name(name, "_zero"), tensor.New(tensor.Int8))
+	for _, at := range l.Nodes {
+		n := f.node(at)
+		out := n.Outputs[0]
+		v := fetched(f.edit, out)
+		n.Inputs[0], n.Outputs[0], f.made[v.ID] = id, v.ID, n
+		f.place(f.make("DequantizeLinear", nil, []int{v.ID, scale, zero}, out), v.ID)
+		if _, ok := f.coded[out]; !ok {
+			f.coded[out] = coded{v.ID, q.scale[0], 0}
+		}
+	}
 }
 
 // data is what an operator multiplies with the weights.
@@ -243,6 +266,7 @@ func (f *onnxFormats) activation(id, reader int) coded {
 		}
 		n.Outputs[slices.Index(n.Outputs, id)] = from
 		f.made[from], f.made[id] = n, nil
+		f.coded[from] = c // what is asked for by the maker's output now
 		f.place(f.make("QuantizeLinear", nil, []int{from, scale, zero}, q.ID), from)
 		f.place(f.make("DequantizeLinear", nil, []int{q.ID, scale, zero}, id), q.ID)
 	} else {

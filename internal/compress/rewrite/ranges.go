@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -16,9 +17,18 @@ import (
 
 // ranges finds from where to where values reach: as given, else on made inputs.
 type ranges struct {
-	m     *graph.Model
+	m     *graph.Model // the whole
+	graph int          // of the values
 	given map[string]Range
 	made  map[int]Range // on made inputs, nil before they were run
+}
+
+// RangeName is what a value's range is called in [Options]: its name, in bodies with the position of the graph.
+func RangeName(name string, graph int) string {
+	if graph == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s@%d", name, graph)
 }
 
 // madeRuns is how many made inputs ranges come from.
@@ -31,9 +41,13 @@ const (
 	madeLoop  = 10 * time.Second
 )
 
-// of is the range of a value of the model's main graph; false where the value could not be computed.
+// of is the range of a value of the graph; false where the value could not be computed.
 func (r *ranges) of(id int) (Range, bool) {
-	if x, ok := r.given[r.m.Main().Values[id].Name]; ok {
+	g := r.m.Graphs[r.graph]
+	if id >= len(g.Values) {
+		return Range{}, false
+	}
+	if x, ok := r.given[RangeName(g.Values[id].Name, r.graph)]; ok {
 		return x, x.Lo <= x.Hi && !math.IsInf(float64(x.Hi-x.Lo), 0)
 	}
 	if r.made == nil {
@@ -52,16 +66,28 @@ func (r *ranges) run(seed uint64) {
 	if err != nil {
 		return
 	}
-	s, err := engine.New(r.m, in, engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true})
+	o := engine.Options{Registry: operators.Registry(), Threads: 1, KeepAll: true, Exact: true}
+	if r.graph > 0 {
+		o.Body = func(g int, value func(id int) *tensor.Tensor) {
+			if g == r.graph {
+				r.widen(value)
+			}
+		}
+	}
+	s, err := engine.New(r.m, in, o)
 	if err != nil {
 		return
 	}
 	defer s.Close()
-	if err := s.Run(context.Background()); err != nil {
-		return
+	if err := s.Run(context.Background()); err == nil && r.graph == 0 {
+		r.widen(s.Value)
 	}
-	for id, v := range r.m.Main().Values {
-		x := s.Value(id)
+}
+
+// widen widens the ranges by the values of a run.
+func (r *ranges) widen(value func(id int) *tensor.Tensor) {
+	for id, v := range r.m.Graphs[r.graph].Values {
+		x := value(id)
 		if v.Const != nil || !x.Known() || x.Type != tensor.Float32 || x.Len() == 0 {
 			continue
 		}

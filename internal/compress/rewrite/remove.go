@@ -42,16 +42,19 @@ type unit struct{ change, number int }
 // structured reports whether a change takes channels or filters.
 func structured(c *Change) bool { return c.Structure == study.Channel || c.Structure == study.Filter }
 
-// prune chooses for all changes of channels and filters. mats are the new weights of all changes, nil for those that
-// are not made, whose effects say why.
-func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32) *pruner {
-	p := &pruner{changes: changes, spots: map[int]spots{}, by: map[int]*weights.Layer{}, change: map[int]int{}, mats: map[int][]float32{}, removed: map[[2]int][]bool{}, left: map[[2]int]int{}, stuck: make([]bool, len(changes)), gone: make([]int, len(changes))}
+func newPruner(m *graph.Model, changes []Change) *pruner {
 	shape := planned(m)
-	p.l = newLanes(m, shape)
-	p.layers = weights.Find(m, shape)
+	p := &pruner{l: newLanes(m, shape), layers: weights.Find(m, shape), changes: changes, spots: map[int]spots{}, by: map[int]*weights.Layer{}, change: map[int]int{}, mats: map[int][]float32{}, removed: map[[2]int][]bool{}, left: map[[2]int]int{}, stuck: make([]bool, len(changes)), gone: make([]int, len(changes))}
 	for _, l := range p.layers {
 		p.by[l.Value], p.spots[l.Value] = l, spotsOf(l)
 	}
+	return p
+}
+
+// prune chooses for all changes of channels and filters. mats are the new weights of all changes, nil for those that
+// are not made, whose effects say why.
+func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32) *pruner {
+	p := newPruner(m, changes)
 	orders := make([]*mask.Order, len(changes))
 	target := make([]int, len(changes))
 	for i := range changes {
@@ -75,13 +78,21 @@ func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32)
 		}
 	}
 	items := p.items(orders)
+	size := map[unit]int{} // units of its layer that a unit goes with
 	for _, it := range items {
+		count := it.count()
+		for _, u := range it.units {
+			size[u] = count[u.change]
+		}
 		p.take(it, target)
 	}
-	// What is left of a target goes without being taken out, one by one.
+	// What is left of a target goes without being taken out, one by one, but for what is less than half of what goes together.
 	for i, o := range orders {
+		left := target[i]
 		for k := 0; o != nil && k < o.Len() && target[i] > 0; k++ {
-			p.single(i, o.Number(k), target)
+			if n := o.Number(k); size[unit{i, n}] <= 2*left {
+				p.single(i, n, target)
+			}
 		}
 	}
 	return p
@@ -209,15 +220,18 @@ func (p *pruner) units(all []lane, orders []*mask.Order) ([]unit, bool) {
 			if !asked {
 				break
 			}
-			row := slices.Index(s.row, x.at)
-			if p.changes[i].Structure == study.Filter {
-				units = append(units, unit{i, row})
-			} else if per := l.Rows / l.Groups; row%per == 0 {
-				units = append(units, unit{i, row / per})
+			for _, row := range s.rows(x.at) {
+				if p.changes[i].Structure == study.Filter {
+					units = append(units, unit{i, row})
+				} else if per := l.Rows / l.Groups; row%per == 0 {
+					units = append(units, unit{i, row / per})
+				}
 			}
 		case x.axis == s.rowAxis:
 			if asked && p.changes[i].Structure == study.Filter {
-				units = append(units, unit{i, slices.Index(s.row, x.at)})
+				for _, row := range s.rows(x.at) {
+					units = append(units, unit{i, row})
+				}
 			} else {
 				makers = false
 			}
@@ -238,14 +252,21 @@ func (p *pruner) units(all []lane, orders []*mask.Order) ([]unit, bool) {
 	return units, anyReader && len(units) > 0 && (makers || readers)
 }
 
-// take takes an item if all its changes want as many units, and no axis loses all lanes.
-func (p *pruner) take(it item, target []int) {
+// count is how many units of each change an item has.
+func (it *item) count() map[int]int {
 	count := map[int]int{}
 	for _, u := range it.units {
 		count[u.change]++
 	}
+	return count
+}
+
+// take takes an item if all its changes want half as many units or more, which rounds levels to what goes together, and no axis loses all
+// lanes.
+func (p *pruner) take(it item, target []int) {
+	count := it.count()
 	for i, n := range count {
-		if n > target[i] {
+		if n > 2*target[i] {
 			return
 		}
 	}
@@ -307,8 +328,9 @@ func (p *pruner) mat(l *weights.Layer) []float32 {
 func (p *pruner) clear(l *weights.Layer, x lane) {
 	s, m := p.spots[l.Value], p.mat(l)
 	if x.axis == s.rowAxis {
-		r := slices.Index(s.row, x.at)
-		clear(m[r*l.Cols:][:l.Cols])
+		for _, r := range s.rows(x.at) {
+			clear(m[r*l.Cols:][:l.Cols])
+		}
 		return
 	}
 	c := slices.Index(s.col, x.at)

@@ -1,8 +1,10 @@
 package rewrite
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/graph"
 	"github.com/opmeter/opmeter/internal/tensor"
 )
@@ -36,6 +38,10 @@ func (e *edit) resize(at int, before, after func(id int) []int) {
 		} else if n.Attrs.Int("group", 1) > 1 && in > 0 {
 			put(n, "group", int64(after(x)[1]/in))
 		}
+	case "LSTM", "GRU", "RNN":
+		if n.Attrs.Has("hidden_size") {
+			put(n, "hidden_size", int64(after(n.Inputs[2])[2]))
+		}
 	case "RESHAPE":
 		if s := n.Attrs.Ints("new_shape"); s != nil {
 			put(n, "new_shape", resized64(s, before(n.Outputs[0]), after(n.Outputs[0])))
@@ -67,6 +73,10 @@ func resized64(s, before, after []int) []int64 {
 // resizeOperand gives a node a constant operand with new sizes of its first output.
 func (e *edit) resizeOperand(n *graph.Node, k int, before, after func(id int) []int) {
 	id := operandAt(n.Inputs, k)
+	if id >= 0 && e.g.Values[id].Const == nil {
+		e.resizeJoined(n, k, before, after)
+		return
+	}
 	if id < 0 || !e.g.Values[id].Const.Known() {
 		return
 	}
@@ -86,6 +96,47 @@ func (e *edit) resizeOperand(n *graph.Node, k int, before, after func(id int) []
 	out := c.Clone()
 	tensor.WriteInt64(out, 0, next)
 	n.Inputs[k] = e.constant(e.name(e.g.Values[id].Name, "_resized"), out)
+}
+
+// resizeJoined gives a node new sizes where they are joined of some that are computed, such as those of a batch, and others that are constants.
+func (e *edit) resizeJoined(n *graph.Node, k int, before, after func(id int) []int) {
+	join := e.made[n.Inputs[k]]
+	if join == nil || join.Op != "Concat" {
+		return
+	}
+	was, now := before(n.Outputs[0]), after(n.Outputs[0])
+	ins, at := slices.Clone(join.Inputs), 0
+	for i, id := range ins {
+		s := before(id)
+		if len(s) != 1 || at+s[0] > len(was) {
+			return
+		}
+		part := weights.Behind(e.g, e.made, id)
+		if part != nil && e.g.Values[part.Value].Const.Type == tensor.Int64 && e.g.Values[part.Value].Const.Len() == s[0] {
+			list, err := tensor.All[int64](e.g.Values[part.Value].Const)
+			if err != nil {
+				return
+			}
+			sizes := make([]int, len(list))
+			for j, v := range list {
+				sizes[j] = int(v)
+			}
+			if next := resized64(sizes, was[at:at+s[0]], now[at:at+s[0]]); !slices.Equal(next, list) {
+				ins[i] = e.constant(e.name(e.g.Values[id].Name, "_resized"), tensor.From(tensor.Int64, []int{len(next)}, next))
+			}
+		}
+		at += s[0]
+	}
+	if slices.Equal(ins, join.Inputs) {
+		return
+	}
+	c := *join
+	v := e.g.Values[n.Inputs[k]]
+	c.Inputs, c.Attrs = ins, maps.Clone(join.Attrs)
+	c.Name = ""
+	c.Outputs = []int{e.add(e.name(v.Name, "_resized"), v.Type, v.Shape).ID}
+	e.place(&c, n.Inputs[k])
+	n.Inputs[k] = c.Outputs[0]
 }
 
 // repad makes a node add less where lanes of what it adds were taken out.

@@ -55,20 +55,8 @@ func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err erro
 	out.Content, out.Close, out.Signatures = nil, nil, nil
 	out.Graphs = slices.Clone(m.Graphs)
 	out.Graphs[0] = &part
-	adopt(out.Graphs, g, &part)
+	weights.Adopt(out.Graphs, g, &part)
 	return &out, slices.Clone(inputs), nil
-}
-
-// adopt gives the bodies of a graph another one around them.
-func adopt(graphs []*graph.Graph, from, to *graph.Graph) {
-	for i, b := range graphs {
-		if i > 0 && b.Parent == from {
-			body := *b
-			body.Parent = to
-			graphs[i] = &body
-			adopt(graphs, b, &body)
-		}
-	}
 }
 
 type suffix struct {

@@ -7,6 +7,8 @@
 package samples
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -141,6 +143,28 @@ func (s *Set) Pick(runs []int) *Set {
 		}
 	}
 	return p
+}
+
+// Sum is the SHA-256 of the samples and labels as the model takes them, in hexadecimal digits: data of the same numbers have the same,
+// wherever they lie.
+func (s *Set) Sum() string {
+	h := sha256.New()
+	for _, in := range s.inputs {
+		for _, t := range in {
+			fmt.Fprintln(h, t.Type, t.Shape, len(t.Strings), len(t.Data))
+			for _, x := range t.Strings {
+				fmt.Fprintf(h, "%q\n", x)
+			}
+			h.Write(t.Data)
+		}
+	}
+	fmt.Fprintln(h, s.Labels, s.Classes)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Of makes a set of other inputs, without labels: what a part of the model reads on these samples, a run each.
+func (s *Set) Of(inputs [][]*tensor.Tensor) *Set {
+	return &Set{Path: s.Path, Random: s.Random, Batch: 1, inputs: inputs}
 }
 
 // Open reads samples for a model. Errors are a [DataError], those of the file system, and those of

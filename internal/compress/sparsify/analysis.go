@@ -128,6 +128,9 @@ func Analyse(m *graph.Model, shapes func(id int) []int, layers []study.Layer, co
 	}
 	of := map[int][]*study.Layer{}
 	for i := range layers {
+		if layers[i].Graph > 0 {
+			continue
+		}
 		of[layers[i].Node] = append(of[layers[i].Node], &layers[i])
 	}
 	taken := map[string]bool{}

@@ -17,6 +17,9 @@ func AnalyseZoo(m *graph.Model, shapes func(id int) []int, layers []*weights.Lay
 	z := &Zoo{ModelName: m.Path, NodeCounts: map[string]int{}, Nodes: []ZooNode{}, Parameters: newParams(), Operations: ZooOps{newCount(), newCount()}}
 	b := &zoo{g: m.Main(), shapes: shapes, of: map[int][]*weights.Layer{}}
 	for _, l := range layers {
+		if l.Graph > 0 {
+			continue
+		}
 		for _, n := range append([]int{l.Node}, l.Nodes...) {
 			if !slices.Contains(b.of[n], l) {
 				b.of[n] = append(b.of[n], l)

@@ -49,7 +49,7 @@ func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o O
 	var ready []*model
 	var at []int
 	for i, m := range after {
-		x, err := r.session(m, make([]int, len(m.Main().Nodes)))
+		x, err := r.session(m, []int{})
 		if err == nil {
 			defer x.s.Close()
 			err = failsMore(x.s.Steps(), r.dense.s.Steps())

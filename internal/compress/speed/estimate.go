@@ -44,10 +44,11 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 	}
 	if o.Have == nil || !o.Have(study.Change{}) {
 		out := &study.SpeedPoints{Latency: dense.Totals.Latency, Energy: dense.Totals.Energy}
+		all := allLayers(dense, m)
 		for i, l := range layers {
-			t := study.LayerTime{Layer: i, Latency: latency(dense, readers(l)), Energy: energy(dense, readers(l))}
-			if main := mainLayers(dense); l.Node < len(main) && main[l.Node].Roof != nil {
-				t.Limit = limit(main[l.Node].Roof)
+			t := study.LayerTime{Layer: i, Latency: latency(all, readers(l)), Energy: energy(all, readers(l))}
+			if n := readers(l)[0]; n < len(all) && all[n] != nil && all[n].Roof != nil {
+				t.Limit = limit(all[n].Roof)
 			}
 			out.Layers = append(out.Layers, t)
 		}
@@ -70,7 +71,12 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
-		} else if out.Points, err = o.changed(ctx, m, layers, dense, c); err != nil {
+		} else if removes(c) {
+			out.Points, err = o.grouped(ctx, m, layers, dense, c)
+		} else {
+			out.Points, err = o.changed(ctx, m, layers, dense, c)
+		}
+		if err != nil {
 			return err
 		}
 		if err := yield(out); err != nil {
@@ -89,34 +95,52 @@ func (o *TargetOptions) Profile(ctx context.Context, m *graph.Model) (*profile.P
 	return source.Collect(ctx, &estimate.Source{Model: ready, Target: o.Target, Options: o.Options}, source.Options{})
 }
 
-// mainLayers are those of the main graph, by node.
-func mainLayers(p *profile.Profile) []*profile.Layer {
+// allLayers are those of all graphs, by node, the main one's first: nil for nodes of bodies that the profile has not.
+func allLayers(p *profile.Profile, m *graph.Model) []*profile.Layer {
 	var out []*profile.Layer
 	for i := range p.Layers {
 		if p.Layers[i].Parent == nil {
 			out = append(out, &p.Layers[i])
 		}
 	}
+	if len(out) != len(m.Main().Nodes) {
+		return out
+	}
+	first := make([]int, len(m.Graphs))
+	for i, g := range m.Graphs[1:] {
+		first[i+1] = len(out)
+		out = append(out, make([]*profile.Layer, len(g.Nodes))...)
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.Parent == nil || l.Provenance == nil {
+			continue
+		}
+		for _, s := range l.Provenance.SourceNodes {
+			if s.Graph > 0 && s.Graph < int64(len(first)) && s.Node >= 0 && s.Node < int64(len(m.Graphs[s.Graph].Nodes)) {
+				out[first[s.Graph]+int(s.Node)] = l
+			}
+		}
+	}
 	return out
 }
 
 // latency sums the times of nodes, energy what they use; nil where that is not known of one.
-func latency(p *profile.Profile, nodes []int) *profile.Metric {
-	return sum(p, nodes, func(l *profile.Layer) *profile.Metric { return l.Latency })
+func latency(all []*profile.Layer, nodes []int) *profile.Metric {
+	return sum(all, nodes, func(l *profile.Layer) *profile.Metric { return l.Latency })
 }
 
-func energy(p *profile.Profile, nodes []int) *profile.Metric {
-	return sum(p, nodes, func(l *profile.Layer) *profile.Metric { return l.Energy })
+func energy(all []*profile.Layer, nodes []int) *profile.Metric {
+	return sum(all, nodes, func(l *profile.Layer) *profile.Metric { return l.Energy })
 }
 
-func sum(p *profile.Profile, nodes []int, of func(*profile.Layer) *profile.Metric) *profile.Metric {
-	main := mainLayers(p)
+func sum(all []*profile.Layer, nodes []int, of func(*profile.Layer) *profile.Metric) *profile.Metric {
 	sum, band, known := 0.0, [2]float64{}, false
 	for _, n := range nodes {
-		if n >= len(main) {
+		if n >= len(all) || all[n] == nil {
 			return nil
 		}
-		l := main[n]
+		l := all[n]
 		m := of(l)
 		v, ok := m.Best()
 		if !ok && (l.State == profile.Fused || l.Constant) {
@@ -150,17 +174,71 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	if err != nil {
 		return nil, err
 	}
-	stands := trace(m.Main(), changed.Main())
+	stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
 	out := make([]study.SpeedPoint, len(layers))
 	for i, l := range layers {
 		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
 		if effects[i].Cause == "" {
 			nodes := standing(stands, readers(l))
-			compare(&out[i], latency(dense, readers(l)), latency(p, nodes))
-			out[i].Energy = energy(p, nodes)
+			compare(&out[i], latency(before, readers(l)), latency(after, nodes))
+			out[i].Energy = energy(after, nodes)
 		}
 	}
 	return out, nil
+}
+
+// grouped estimates a change that makes layers smaller, group by group like [Measure].
+func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
+	points := unchangeable(layers, c)
+	own := map[int]bool{}
+	for _, l := range layers {
+		for _, n := range readers(l) {
+			own[n] = true
+		}
+	}
+	for _, gs := range coloured(rewrite.Groups(m, layers, c.Structure), layers) {
+		changed, effects, err := groupChanged(m, layers, c, gs)
+		if err != nil {
+			return nil, err
+		}
+		p, err := o.Profile(ctx, changed)
+		if err != nil {
+			return nil, err
+		}
+		stands, before, after := traces(m, changed), allLayers(dense, m), allLayers(p, changed)
+		for _, g := range gs {
+			lead := &points[g.Layers[0]]
+			var others []study.OtherTime
+			for i, l := range layers {
+				x := study.SpeedPoint{Layer: i, Change: c}
+				member := slices.Contains(g.Layers, i)
+				if !member && !slices.ContainsFunc(readers(l), func(n int) bool { return slices.Contains(g.Nodes, n) }) {
+					continue
+				}
+				if x.Cause = effects[i].Cause; x.Cause == "" {
+					compare(&x, latency(before, readers(l)), latency(after, standing(stands, readers(l))))
+				}
+				switch {
+				case member:
+					x.With = with(g.Layers, i)
+					points[i] = x
+				case x.Ratio != nil:
+					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio})
+				}
+			}
+			if lead.Ratio == nil {
+				continue
+			}
+			lead.Others = others
+			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
+			was, ok := latency(before, rest).Best()
+			is, ok2 := latency(after, standing(stands, rest)).Best()
+			if ok && ok2 {
+				lead.RestS = profile.Value(profile.Estimated, is-was, "estimates of both")
+			}
+		}
+	}
+	return points, nil
 }
 
 // compare completes a point. Errors of both estimates are those of one model, so that most of them cancel: the band of the

@@ -31,14 +31,14 @@ func (r *run) limits(seconds map[int]float64) map[int]string {
 	}
 	var t profile.Target
 	roof.Put(&t, &rates, &roof.Way{Threads: pool.Threads(), Earlier: earlier}, host)
-	main := mainLayers(d)
+	all := allLayers(d, r.m)
 	for i := range r.parts {
 		p := &r.parts[i]
-		if p.step >= len(main) {
+		if p.step < 0 || p.step >= len(all) || all[p.step] == nil { // parts of steps without weights have no step
 			continue
 		}
 		for _, l := range p.layers {
-			x := *main[p.step]
+			x := *all[p.step]
 			x.Latency = profile.Value(profile.Measured, seconds[l], "")
 			if place := t.RoofOf(&x); place != nil {
 				out[l] = limit(place)

@@ -26,8 +26,8 @@ type Options struct {
 	Engine engine.Options
 	// Inputs are those of the model, of the batch that is meant.
 	Inputs []*tensor.Tensor
-	// Changes are made to all layers at once, one after the other; those that Have reports are left out. It
-	// is asked for the zero change, too: whether the unchanged model was measured.
+	// Changes are made to all layers at once, one after the other, those that make layers smaller group by group; those that Have
+	// reports are left out. It is asked for the zero change, too: whether the unchanged model was measured.
 	Changes []study.Change
 	Have    func(study.Change) bool
 	// Time is how long a changed model and the unchanged one take turns; 0 means 400 ms. It is more where six
@@ -41,7 +41,7 @@ type Options struct {
 
 // Bounds of a comparison.
 const (
-	group = 10 * time.Millisecond // of runs between two changes of the model
+	turn  = 10 * time.Millisecond // of runs between two changes of the model
 	least = 3                     // turns of ABBA: six pairs, from which on there is an interval
 	most  = 40
 )
@@ -68,10 +68,11 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		return err
 	}
 	defer r.dense.s.Close()
-	r.parts, r.rest = parts(layers, r.dense.s.Steps())
+	r.parts, r.rest = parts(layers, allSteps(r.dense.s))
 	if len(r.parts) == 0 {
 		return r.nothing()
 	}
+	r.group()
 	r.dense.assign(r.parts)
 	r.progress("warming up", 0)
 	if err := r.warm(); err != nil {
@@ -87,7 +88,11 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		if c.IsZero() || r.have(c) {
 			continue
 		}
-		if err := r.changed(c); err != nil {
+		change := r.changed
+		if removes(c) {
+			change = r.grouped
+		}
+		if err := change(c); err != nil {
 			return err
 		}
 	}
@@ -96,7 +101,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 
 // nothing says why no layer runs, by the first that fails.
 func (r *run) nothing() error {
-	all := r.dense.s.Steps()
+	all := allSteps(r.dense.s)
 	for _, l := range r.layers {
 		for _, n := range readers(l) {
 			if n >= 0 && n < len(all) && all[n].Err != nil {
@@ -135,8 +140,9 @@ type run struct {
 	dense  *model
 	parts  []part
 	rest   []int
-	each   time.Duration // of an inference of the unchanged model
-	took   []float64     // room for the times of a group
+	groups map[study.Structure][][]group // by model
+	each   time.Duration                 // of an inference of the unchanged model
+	took   []float64                     // room for the times of a group
 }
 
 func (r *run) progress(phase string, f float64) {
@@ -164,9 +170,7 @@ func (r *run) session(m *graph.Model, stands []int) (*model, error) {
 	}
 	x := &model{m: m, s: s, stands: stands}
 	if stands == nil {
-		for i := range m.Main().Nodes {
-			x.stands = append(x.stands, i)
-		}
+		x.stands = traces(m, m)
 	}
 	for { // a node that fails is taken out, so that the rest can be measured
 		err := s.Run(r.ctx)
@@ -190,7 +194,7 @@ func (x *model) assign(ps []part) {
 
 // kernel names what computes a part: that of the first of its steps which is of the layer itself.
 func (x *model) kernel(p *part, i int) string {
-	all := x.s.Steps()
+	all := allSteps(x.s)
 	for _, s := range x.steps[i] {
 		if x.stands[s] == p.step && all[s].Kernel != "" && all[s].State == engine.Runs && !moves(all[s].Node) {
 			return all[s].Kernel
@@ -240,7 +244,7 @@ func (r *run) runs(x *model, n int) (times, error) {
 		for i, steps := range x.steps {
 			sum := int64(0)
 			for _, s := range steps {
-				sum += b[s+1] - b[s]
+				sum += x.spent(s)
 			}
 			took[(i+1)*n+k] = float64(sum) * 1e-9
 		}
@@ -275,7 +279,7 @@ func (r *run) warm() error {
 }
 
 // size is how many runs of a model make a group.
-func (r *run) size() int { return max(1, int(group/max(r.each, 1))) }
+func (r *run) size() int { return max(1, int(turn/max(r.each, 1))) }
 
 // unchanged measures the model as it is.
 func (r *run) unchanged() error {
@@ -299,7 +303,7 @@ func (r *run) unchanged() error {
 		for k, l := range p.layers {
 			m := metric(column(got, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
 			seconds[l] = stats.Median(column(got, func(t *times) float64 { return t.parts[i] }))
-			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: fused})
+			out.Layers = append(out.Layers, study.LayerTime{Layer: l, Latency: m, Kernel: kernel, Fused: within(r.layers[l], fused)})
 		}
 	}
 	if !r.o.NoLimits {
@@ -310,6 +314,21 @@ func (r *run) unchanged() error {
 	}
 	slices.SortFunc(out.Layers, func(a, b study.LayerTime) int { return a.Layer - b.Layer })
 	return r.yield(out)
+}
+
+// within are positions of nodes in the graph of a layer, of those among the nodes of all graphs.
+func within(l *weights.Layer, nodes []int) []int {
+	first := readers(l)[0] - l.Nodes[0]
+	if first == 0 {
+		return nodes
+	}
+	out := make([]int, 0, len(nodes))
+	for _, n := range nodes {
+		if n >= first {
+			out = append(out, n-first)
+		}
+	}
+	return out
 }
 
 // method says how the time of a layer came about.
@@ -339,7 +358,7 @@ func (r *run) changed(c study.Change) error {
 	if err != nil {
 		return err
 	}
-	stands := trace(r.m.Main(), m.Main())
+	stands := traces(r.m, m)
 	x, err := r.session(m, stands)
 	if err != nil {
 		return fmt.Errorf("with %s: %w", Words(c), err)
@@ -357,6 +376,9 @@ func (r *run) changed(c study.Change) error {
 	out := &study.SpeedPoints{}
 	for i := range r.parts {
 		p := &r.parts[i]
+		if len(p.layers) == 0 {
+			continue
+		}
 		ratio := metric(ratios(before, after, i), "pairs of groups in turns")
 		was, now := r.dense.kernel(p, i), x.kernel(p, i)
 		for k, l := range p.layers {
@@ -367,7 +389,7 @@ func (r *run) changed(c study.Change) error {
 			if pt.Cause == "" {
 				pt.Ratio = ratio
 				pt.Latency = metric(column(after, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
-				if now == was && effects[l].Removed == 0 {
+				if now == was {
 					pt.Cause = study.NoKernel
 				}
 			}
@@ -398,5 +420,5 @@ func Changed(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Mo
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}
 	}
-	return rewrite.Apply(m, changes, rewrite.Options{Remove: c.Structure == study.Channel || c.Structure == study.Filter})
+	return rewrite.Apply(m, changes, rewrite.Options{Remove: removes(c)})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/weights"
 	"github.com/opmeter/opmeter/internal/engine"
 	"github.com/opmeter/opmeter/internal/feed"
@@ -55,6 +56,63 @@ func TestMeasure(t *testing.T) {
 		if p.Cause == "" && (p.Ratio == nil || p.Ratio.CI95 == nil) {
 			t.Errorf("layer %d with %v: %+v", p.Layer, p.Change, p)
 		}
+	}
+}
+
+// TestGroups gives what a change makes of other layers to the layer that has it: filters of a convolution within a block reach the next
+// one, those that are added up go together, and those of the last layer stay.
+func TestGroups(t *testing.T) {
+	m, layers, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
+	o.Changes, o.NoLimits = []study.Change{{Structure: study.Filter, Level: .5}}, true
+	models := coloured(rewrite.Groups(m, layers, study.Filter), layers)
+	if len(models) < 2 || len(models) > 4 {
+		t.Errorf("%d models", len(models))
+	}
+	seen := map[int]bool{}
+	for _, gs := range models {
+		nodes := map[int]bool{}
+		for _, g := range gs {
+			for _, l := range g.Layers {
+				if seen[l] {
+					t.Errorf("layer %d is in two groups", l)
+				}
+				seen[l] = true
+			}
+			for _, n := range g.Nodes {
+				if nodes[n] {
+					t.Errorf("two groups of a model touch node %d", n)
+				}
+				nodes[n] = true
+			}
+		}
+	}
+	var points []study.SpeedPoint
+	err := Measure(context.Background(), m, layers, o, func(p *study.SpeedPoints) error {
+		points = append(points, p.Points...)
+		return nil
+	})
+	if err != nil || len(points) != len(layers) {
+		t.Fatalf("%v: %d points", err, len(points))
+	}
+	alone, tied := 0, 0
+	for i, p := range points {
+		switch {
+		case i == len(layers)-1:
+			if p.Cause != study.Coupled {
+				t.Errorf("the last layer: %+v", p)
+			}
+		case p.Ratio == nil || p.Layer != i:
+			t.Errorf("layer %d: %+v", i, p)
+		case len(p.With) > 0:
+			tied++
+		case len(p.Others) != 1 || p.Others[0].Layer != i+1:
+			t.Errorf("layer %d reaches %+v", i, p.Others)
+		default:
+			alone++
+		}
+	}
+	if alone != 3 || tied != len(layers)-4 {
+		t.Errorf("%d layers go alone, %d with others", alone, tied)
 	}
 }
 
@@ -118,5 +176,45 @@ func TestCompare(t *testing.T) {
 	r, err := Compare(t.Context(), m, m, o)
 	if err != nil || r.Before == nil || r.After == nil || r.Speedup.CI95 == nil || *r.Speedup.N < 2*least {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestMeasureBodies finds the times of layers in the branch of an If that runs.
+func TestMeasureBodies(t *testing.T) {
+	m, err := modelfile.Open(material.Path(t, "models", "real", "silero_vad.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	ins, _, err := feed.Inputs(m, feed.Options{Shapes: map[string][]int{"input": {1, 512}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := weights.All(m, nil)
+	o := Options{Engine: engine.Options{Registry: operators.Registry(), Threads: 1}, Inputs: ins, Time: time.Millisecond, NoLimits: true}
+	o.Changes = []study.Change{{Structure: study.Unstructured, Level: .95}}
+	ran := 0
+	err = Measure(t.Context(), m, layers, o, func(p *study.SpeedPoints) error {
+		for _, l := range p.Layers {
+			if layers[l.Layer].Graph == 0 || *l.Latency.Median <= 0 || *l.Latency.Median >= *p.Latency.Median {
+				t.Errorf("layer %d: %v of %v", l.Layer, *l.Latency.Median, *p.Latency.Median)
+			}
+			for _, n := range l.Fused {
+				if n >= len(m.Graphs[layers[l.Layer].Graph].Nodes) {
+					t.Errorf("layer %d holds node %d", l.Layer, n)
+				}
+			}
+		}
+		for _, x := range p.Points {
+			if x.Cause == "" || x.Cause == study.NoKernel {
+				ran++
+			} else if x.Cause != study.Unrun {
+				t.Errorf("layer %d: %s", x.Layer, x.Cause)
+			}
+		}
+		return nil
+	})
+	if err != nil || ran != len(layers)/2 {
+		t.Errorf("%v: %d of %d layers ran", err, ran, len(layers))
 	}
 }

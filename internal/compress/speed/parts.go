@@ -59,8 +59,11 @@ func parts(layers []*weights.Layer, steps []engine.Step) (out []part, rest []int
 	return out, rest
 }
 
-// readers are the operators of a layer.
+// readers are the operators of a layer, by their positions among those of all graphs.
 func readers(l *weights.Layer) []int {
+	if len(l.Steps) > 0 {
+		return l.Steps
+	}
 	if len(l.Nodes) == 0 {
 		return []int{l.Node}
 	}
@@ -157,6 +160,60 @@ func stands(made map[string]int, g *graph.Graph, n *graph.Node) int {
 		}
 	}
 	return -1
+}
+
+// traces says of the nodes of all graphs what [trace] says of those of one.
+func traces(from, to *graph.Model) []int {
+	var out []int
+	first := 0
+	for i, g := range from.Graphs {
+		for _, n := range trace(g, to.Graphs[i]) {
+			if n >= 0 {
+				n += first
+			}
+			out = append(out, n)
+		}
+		first += len(g.Nodes)
+	}
+	return out
+}
+
+// allSteps are the steps of all graphs, the main one's first. Those of bodies that never ran do not run.
+func allSteps(s *engine.Session) []engine.Step {
+	var out []engine.Step
+	for i, g := range s.Model.Graphs {
+		first, list := len(out), s.GraphSteps(i)
+		if list == nil {
+			for _, n := range g.Nodes {
+				out = append(out, engine.Step{Node: n, State: engine.Skipped})
+			}
+			continue
+		}
+		for _, st := range list {
+			st.Into += first
+			st.Fused = slices.Clone(st.Fused)
+			for k := range st.Fused {
+				st.Fused[k] += first
+			}
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// spent is the time of a step of any graph in a run, in nanoseconds.
+func (x *model) spent(step int) int64 {
+	if b := x.t.Bounds; step+1 < len(b) {
+		return b[step+1] - b[step]
+	}
+	step -= len(x.t.Bounds) - 1
+	for _, g := range x.t.Bodies[1:] {
+		if step < len(g) {
+			return g[step].Nanoseconds
+		}
+		step -= len(g)
+	}
+	return 0
 }
 
 // steps lists for each part the steps of a changed model that do its work.

@@ -11,20 +11,31 @@ import (
 // Find lists the weights of a model's main graph in the order of their first operators. shapes gives
 // the shape of a value where it is known, else nil; it may be nil itself. A constant that several operators read is one layer.
 func Find(m *graph.Model, shapes func(id int) []int) []*Layer {
-	g := m.Main()
-	f := &finder{m: m, g: g, made: Makers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
-	for _, n := range g.Nodes {
-		if f.bothConst(n) {
-			continue
-		}
-		for _, p := range placesOf(n) {
-			if has(n, p.input) && f.use(n, p) && either[n.Op] {
-				break
-			}
+	f := newFinder(m.Main(), shapes)
+	for _, n := range f.g.Nodes {
+		f.node(n)
+	}
+	for _, l := range f.list {
+		l.Main, l.Steps = l.Nodes, l.Nodes
+	}
+	settle(m, map[int]*finder{0: f}, f.list)
+	return f.list
+}
+
+func newFinder(g *graph.Graph, shapes func(id int) []int) *finder {
+	return &finder{g: g, made: Makers(g), shapes: shapes, by: map[int]*Layer{}, uses: map[[2]int]bool{}}
+}
+
+// node adds the weights of a node.
+func (f *finder) node(n *graph.Node) {
+	if f.bothConst(n) {
+		return
+	}
+	for _, p := range placesOf(n) {
+		if has(n, p.input) && f.use(n, p) && either[n.Op] {
+			break
 		}
 	}
-	f.settle()
-	return f.list
 }
 
 // either are products of which one operand holds the weights.
@@ -33,8 +44,8 @@ var either = map[string]bool{
 	"QLinearMatMul": true, "MatMulInteger": true, "BATCH_MATMUL": true,
 }
 
+// finder finds the weights of one graph.
 type finder struct {
-	m      *graph.Model
 	g      *graph.Graph
 	made   []*graph.Node
 	shapes func(id int) []int
@@ -72,11 +83,11 @@ func (f *finder) bothConst(n *graph.Node) bool {
 	return true
 }
 
-func operandAt(n *graph.Node, i int) int {
-	if i < 0 || i >= len(n.Inputs) {
+func operandAt(ids []int, i int) int {
+	if i < 0 || i >= len(ids) {
 		return -1
 	}
-	return n.Inputs[i]
+	return ids[i]
 }
 
 // use adds an operator's weights. False where it has none at this place.
@@ -85,7 +96,7 @@ func (f *finder) use(n *graph.Node, p operand) bool {
 	if s == nil {
 		return false
 	}
-	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n, p.data), Sources: []*Source{s}}
+	l := &Layer{Value: s.Value, Const: f.g.Values[s.Value].Const, Data: operandAt(n.Inputs, p.data), Sources: []*Source{s}}
 	l.codes = l.Const
 	at, ok := look(f.g, s)
 	if !ok {
@@ -187,12 +198,29 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *seen) bool {
 		}
 		q, ok := quantOf(one, zero, has(n, p.zero), axis, 0)
 		at.q, at.qv, at.blind = q, at.v, at.blind || !ok
+	case n.Op == "Gather" && at.q == nil && l.Const.Type.IsInteger():
+		if q := f.after(n); q != nil {
+			at.q, at.qv = q, at.v
+		}
 	}
 	if !l.Const.Type.IsFloat() && (!l.Const.Type.IsInteger() || at.q == nil && !at.blind) {
 		return false
 	}
 	l.setQuant(at)
 	return true
+}
+
+// after is the quantisation with one scale that stands behind an operator which fetches codes, nil where none does.
+func (f *finder) after(n *graph.Node) *tensor.Quant {
+	out := operandAt(n.Outputs, 0)
+	for _, r := range f.g.Nodes {
+		if out >= 0 && r.Op == "DequantizeLinear" && len(r.Inputs) > 1 && r.Inputs[0] == out {
+			if q, ok := dequantizer(f.g, r, 0); ok && len(q.Scale) == 1 {
+				return q
+			}
+		}
+	}
+	return nil
 }
 
 // setQuant counts the axis of a quantisation in the constant's own shape.
@@ -257,7 +285,7 @@ func (f *finder) packed(l *Layer, n *graph.Node, at *seen) bool {
 // a product adds.
 func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 	if p.bias > 0 {
-		if id := operandAt(n, p.bias); id >= 0 {
+		if id := operandAt(n.Inputs, p.bias); id >= 0 {
 			if s := Behind(f.g, f.made, id); s != nil {
 				return int64(f.g.Values[s.Value].Const.Len())
 			}
@@ -293,7 +321,7 @@ func (f *finder) bias(n *graph.Node, p operand, rows int) int64 {
 // shapes are not known.
 func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
 	var times int
-	switch data := f.shape(operandAt(n, max(p.data, 0))); p.times {
+	switch data := f.shape(operandAt(n.Inputs, max(p.data, 0))); p.times {
 	case never:
 		return new(int64(0))
 	case perOutput:
@@ -319,41 +347,45 @@ func (f *finder) macs(n *graph.Node, p operand, l *Layer) *int64 {
 	return new(int64(times) * l.Weights())
 }
 
-// settle counts zeros, and marks what cannot be changed since others read it.
-func (f *finder) settle() {
-	readers := make([][]*graph.Node, len(f.g.Values))
-	for _, n := range f.g.Nodes {
-		for _, id := range n.Inputs {
-			if id >= 0 {
-				readers[id] = append(readers[id], n)
+// settle counts zeros, and marks what cannot be changed since others read it. by are the finders of graphs, by their
+// index.
+func settle(m *graph.Model, by map[int]*finder, list []*Layer) {
+	of := map[*tensor.Tensor][][2]int{} // where constants stand: graph and value
+	readers := make([][][]*graph.Node, len(m.Graphs))
+	captured := make([][]bool, len(m.Graphs))
+	for i, g := range m.Graphs {
+		readers[i], captured[i] = make([][]*graph.Node, len(g.Values)), make([]bool, len(g.Values))
+		for _, n := range g.Nodes {
+			for _, id := range n.Inputs {
+				if id >= 0 {
+					readers[i][id] = append(readers[i][id], n)
+				}
 			}
 		}
-	}
-	inside := map[*tensor.Tensor]bool{}
-	captured := map[int]bool{}
-	for _, b := range f.m.Graphs[1:] {
-		for _, v := range b.Values {
+		for id, v := range g.Values {
 			if v.Const != nil {
-				inside[v.Const] = true
-			}
-		}
-		if b.Parent == f.g {
-			for _, c := range b.Captures {
-				captured[c.Outer] = true
+				of[v.Const] = append(of[v.Const], [2]int{i, id})
 			}
 		}
 	}
-	var others func(id int) bool
-	others = func(id int) bool {
-		if captured[id] || slices.Contains(f.g.Outputs, id) {
+	for _, b := range m.Graphs {
+		if at := slices.Index(m.Graphs, b.Parent); at >= 0 && b.Parent != nil {
+			for _, c := range b.Captures {
+				captured[at][c.Outer] = true
+			}
+		}
+	}
+	var others func(i, id int) bool
+	others = func(i, id int) bool {
+		if captured[i][id] || slices.Contains(m.Graphs[i].Outputs, id) {
 			return true
 		}
-		for _, n := range readers[id] {
+		for _, n := range readers[i][id] {
 			for k, in := range n.Inputs {
 				switch {
-				case in != id || f.uses[[2]int{n.Index, k}] || SeesShape(n):
+				case in != id || by[i] != nil && by[i].uses[[2]int{n.Index, k}] || SeesShape(n):
 				case k == 0 && Passes(n):
-					if others(n.Outputs[0]) {
+					if others(i, n.Outputs[0]) {
 						return true
 					}
 				default:
@@ -364,9 +396,11 @@ func (f *finder) settle() {
 		return false
 	}
 	var mat []float32
-	for _, l := range f.list {
-		if inside[l.Const] || others(l.Value) {
-			l.Fixed = study.Shared
+	for _, l := range list {
+		for _, at := range of[l.Const] {
+			if others(at[0], at[1]) {
+				l.Fixed = study.Shared
+			}
 		}
 		if l.Fixed == study.NoZero {
 			continue

@@ -11,7 +11,7 @@ import (
 // Layer is a constant with how its operators read it.
 type Layer struct {
 	study.Layer
-	// Value is the id of the constant in the main graph, Const the constant as the file has
+	// Value is the id of the constant in the layer's graph, Const the constant as the file has
 	// it.
 	Value int
 	Const *tensor.Tensor
@@ -32,6 +32,11 @@ type Layer struct {
 	// Mixed says that the operators read the weights as different matrices, of which this is
 	// the first one's: only single weights mean the same to all.
 	Mixed bool
+	// Main are the operators of the main graph that run the layer: its own ones, or those around the bodies that they
+	// are in. Steps are its own ones by their positions among those of all graphs, the main one's first.
+	Main, Steps []int
+	// Twins are the same constant as other graphs read it, a layer of each.
+	Twins []*Layer
 
 	// codes are the elements that Row and Col count: Const, or a view of its packed codes.
 	codes *tensor.Tensor

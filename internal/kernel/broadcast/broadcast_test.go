@@ -119,6 +119,62 @@ func TestRunsOfRanges(t *testing.T) {
 	})
 }
 
+// TestPieces visits every element once, of every operand, whatever the lengths of runs and the range.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		out := rapid.SliceOfN(rapid.IntRange(0, 7), 0, 5).Draw(t, "out")
+		var strides [3][]int
+		var shapes [3][]int
+		for k := range shapes {
+			shapes[k] = slices.Clone(out[rapid.IntRange(0, len(out)).Draw(t, "missing axes"):])
+			for i := range shapes[k] {
+				if rapid.Bool().Draw(t, "repeat") {
+					shapes[k][i] = 1
+				}
+			}
+			var err error
+			if strides[k], err = Strides(shapes[k], out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := New(out, shapes[:]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := rapid.IntRange(1, 40).Draw(t, "most")
+		s := w.Spans(most)
+		lo := rapid.IntRange(0, w.Len).Draw(t, "lo")
+		hi := rapid.IntRange(lo, w.Len).Draw(t, "hi")
+		next := lo
+		for p := s.Pieces(lo, hi); p.Next(); {
+			if p.N < 1 || p.N > most || p.Dst != next {
+				t.Fatalf("%d elements at %d, up to %d at %d were expected", p.N, p.Dst, most, next)
+			}
+			for i := range p.N {
+				for k := range shapes {
+					want := 0
+					for d, rest := len(out)-1, next; d >= 0; d-- {
+						want += rest % out[d] * strides[k][d]
+						rest /= out[d]
+					}
+					got := p.Off[k] + i
+					if table := s.Table[k]; table != nil {
+						got = p.Off[k] + table[p.Place+i]
+					}
+					if got != want {
+						t.Fatalf("element %d is element %d of operand %d, want %d", next, got, k, want)
+					}
+				}
+				next++
+			}
+		}
+		if next != hi {
+			t.Fatalf("elements %d to %d, want up to %d", lo, next, hi)
+		}
+	})
+}
+
 func TestStridesRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ shape, to []int }{{[]int{2}, []int{3}}, {[]int{1, 2}, []int{2}}, {[]int{2, 1}, []int{3, 1}}} {

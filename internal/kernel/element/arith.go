@@ -59,7 +59,31 @@ func Max[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: MaxTo[T]} }
 func Min[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: MinTo[T]} }
 
 // SquaredDifference is (a-b)².
-func SquaredDifference[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: differenceVec[T]} }
+func SquaredDifference[T tensor.Number]() Loops[T, T] {
+	return inVectors(Loops[T, T]{Vec: differenceVec[T]}, func(e *simd.Elements) floatLoops {
+		// A block at a time, so that differences are squared where they are near. The sign of a difference does not show.
+		each := func(n int, difference func(lo, hi int), dst []float32) {
+			for lo := 0; lo < n; lo += squareBlock {
+				hi := min(lo+squareBlock, n)
+				difference(lo, hi)
+				e.Mul(dst[lo:hi], dst[lo:hi], dst[lo:hi])
+			}
+		}
+		scalar := func(dst, a []float32, b float32) {
+			each(len(dst), func(lo, hi int) { e.AddScalar(dst[lo:hi], a[lo:hi], -b) }, dst)
+		}
+		return floatLoops{
+			func(dst, a, b []float32) {
+				each(len(dst), func(lo, hi int) { e.Sub(dst[lo:hi], a[lo:hi], b[lo:hi]) }, dst)
+			},
+			scalar,
+			func(dst []float32, a float32, b []float32) { scalar(dst, b, a) },
+		}
+	})
+}
+
+// squareBlock is the number of differences that stay in the first-level cache.
+const squareBlock = 2048
 
 // PRelu is a, times b where a is negative.
 func PRelu[T tensor.Number]() Loops[T, T] { return Loops[T, T]{Vec: preluVec[T]} }

@@ -24,6 +24,7 @@ const Grain = 16 << 10
 type Binary[T, R any] struct {
 	Loops[T, R]
 	walk *broadcast.Walk
+	span *broadcast.Spans // for short runs
 	a, b []T
 	out  []R
 	fill []T // two blocks a worker, to spread standing operands that Vec needs as slices
@@ -33,7 +34,9 @@ type Binary[T, R any] struct {
 // NewBinary prepares loops for the threads of a pool.
 func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *Binary[T, R] {
 	r := &Binary[T, R]{Loops: l, walk: walk, fill: make([]T, 2*Block*p.Threads())}
-	r.body = r.work
+	if r.body = r.work; walk.Inner < short && walk.Inner < walk.Len {
+		r.span, r.body = walk.Spans(Block), r.short
+	}
 	return r
 }
 
@@ -44,14 +47,10 @@ func (r *Binary[T, R]) Run(p *workers.Pool, out []R, a, b []T) {
 	r.out, r.a, r.b = nil, nil, nil
 }
 
-// short is the length below which runs are collected: a call of a loop costs as much as some of its elements.
+// short is the length below which runs are done together: a call of a loop costs as much as some of its elements.
 const short = 32
 
 func (r *Binary[T, R]) work(worker, lo, hi int) {
-	if r.walk.Inner < short {
-		r.collect(lo, hi, r.fill[worker*2*Block:(worker+1)*2*Block])
-		return
-	}
 	sa, sb := r.walk.Step[0], r.walk.Step[1]
 	for it := r.walk.Runs(lo, hi); it.Next(); {
 		dst := r.out[it.Dst : it.Dst+it.N]
@@ -68,34 +67,26 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 	}
 }
 
-// collect runs Vec on blocks of short runs, whose results lie side by side.
-func (r *Binary[T, R]) collect(lo, hi int, fill []T) {
-	fa, fb, n := fill[:Block], fill[Block:2*Block], 0
-	flush := func() {
-		r.Vec(r.out[lo:lo+n], fa[:n], fb[:n])
-		lo, n = lo+n, 0
-	}
-	for it := r.walk.Runs(lo, hi); it.Next(); n += it.N {
-		if n+it.N > Block {
-			flush()
-		}
-		take(fa[n:n+it.N], r.a[it.Off[0]:], r.walk.Step[0])
-		take(fb[n:n+it.N], r.b[it.Off[1]:], r.walk.Step[1])
-	}
-	if n > 0 {
-		flush()
+// short runs Vec on blocks of short runs, whose results lie side by side.
+func (r *Binary[T, R]) short(worker, lo, hi int) {
+	fa, fb := r.fill[worker*2*Block:][:Block], r.fill[worker*2*Block+Block:][:Block]
+	for it := r.span.Pieces(lo, hi); it.Next(); {
+		a := gather(fa, r.a[it.Off[0]:], r.span.Table[0], it.Place, it.N)
+		b := gather(fb, r.b[it.Off[1]:], r.span.Table[1], it.Place, it.N)
+		r.Vec(r.out[it.Dst:it.Dst+it.N], a, b)
 	}
 }
 
-// take copies a run of an operand that advances, or repeats one that stands.
-func take[T any](dst, src []T, step int) {
-	if step == 0 {
-		Fill(dst, src[0])
-		return
+// gather returns n elements of src from where a table says, or as they lie where there is none.
+func gather[T any](room, src []T, table []int, place, n int) []T {
+	if table == nil {
+		return src[:n]
 	}
-	for i, v := range src[:len(dst)] {
-		dst[i] = v
+	room = room[:n]
+	for i, at := range table[place:][:n] {
+		room[i] = src[at]
 	}
+	return room
 }
 
 // spread runs Vec with standing operands copied into blocks.

@@ -36,7 +36,10 @@ const (
 	libmOnes
 	libmTop
 	libmBottom
+	libmMost
+	libmLeast
 	libmTable
+	libmHalves = libmTable + 32*8 // of the powers of two: the lower ones, then the upper
 )
 
 func curves(a *asm) {
@@ -47,6 +50,7 @@ func curves(a *asm) {
 	a.libmExp()
 	a.libmExpWide()
 	a.libmSigmoid()
+	a.libmSigmoidWide()
 	a.libmTanh()
 }
 
@@ -193,68 +197,141 @@ func (a *asm) libmExp() {
 	a.RET()
 }
 
-// libmExpWide is libmExp for n values, a multiple of 8, with the powers of two in registers.
-func (a *asm) libmExpWide() {
-	a.function("libmExpAVX512", "func(dst, src *float32, n int, top, beta float32, t *byte)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	top, beta := a.spreadParam("top"), a.spreadParam("beta")
-	t := a.Load(a.Param("t"), a.GP64())
+// libmWide is what exponentials of package libm need for sixteen values at a time: numbers and powers of two in registers.
+type libmWide struct {
+	*asm
+	dst, src, n                     reg.Register
+	scale, shift, c0, c1, c2, one   reg.VecVirtual
+	most, least                     reg.VecVirtual
+	low0, low1, high0, high1, table reg.Register
+}
+
+// libmWide loads the arguments that all have in common.
+func (a *asm) libmWide() *libmWide {
+	c := &libmWide{asm: a}
+	c.dst = a.Load(a.Param("dst"), a.GP64())
+	c.src = a.Load(a.Param("src"), a.GP64())
+	c.n = a.Load(a.Param("n"), a.GP64())
+	c.table = a.Load(a.Param("t"), a.GP64())
 	number := func(place int) reg.VecVirtual {
 		v := a.ZMM()
-		a.VBROADCASTSD(at(t, place), v)
+		a.VBROADCASTSD(at(c.table, place), v)
 		return v
 	}
-	scale, shift, c0, c1, c2, one, index := number(libmScale), number(libmShift), number(libmC0), number(libmC1), number(libmC2), number(libmOne), number(libmIndex)
-	above, below, inf := a.YMM(), a.YMM(), a.YMM()
-	a.VMOVUPS(at(t, libmAbove), above)
-	a.VMOVUPS(at(t, libmBelow), below)
-	a.VMOVUPS(at(t, libmInf), inf)
-	var powers [4]reg.VecVirtual
-	for i := range powers {
-		powers[i] = a.ZMM()
-		a.VMOVDQU64(at(t, libmTable+64*i), powers[i])
+	c.scale, c.shift, c.one = number(libmScale), number(libmShift), number(libmOne)
+	c.c0, c.c1, c.c2 = number(libmC0), number(libmC1), number(libmC2)
+	c.most, c.least = c.single(libmMost), c.single(libmLeast)
+	for i, v := range []*reg.Register{&c.low0, &c.low1, &c.high0, &c.high1} {
+		z := a.ZMM()
+		a.VMOVDQU32(at(c.table, libmHalves+64*i), z)
+		*v = z
 	}
-	sixteen := a.ZMM()
-	a.VPSLLQ(operand.U8(63), index, sixteen)
-	a.VPSRLQ(operand.U8(59), sixteen, sixteen)
-	a.loop(n, 8, func() {
-		x, e := a.YMM(), a.YMM()
-		d, k, kd, r, p, q, i, s := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
-		a.VMOVUPS(at(src, 0), x)
+	return c
+}
+
+// single is a float32 of the table in all lanes.
+func (c *libmWide) single(place int) reg.VecVirtual {
+	v := c.ZMM()
+	c.VBROADCASTSS(at(c.table, place), v)
+	return v
+}
+
+// exp is Exp of package libm. Beyond the limits, which change no result, it is as at them.
+func (c *libmWide) exp(x reg.VecVirtual) reg.VecVirtual {
+	y, far := c.ZMM(), c.YMM()
+	c.VMINPS(x, c.most, y) // what is no number passes
+	c.VMAXPS(y, c.least, y)
+	c.VEXTRACTF64X4(operand.U8(1), y, far)
+	var r, k [2]reg.VecVirtual
+	for i, half := range []reg.Register{y.AsY(), far} {
+		d, kd := c.ZMM(), c.ZMM()
+		k[i], r[i] = c.ZMM(), c.ZMM()
+		c.VCVTPS2PD(half, d)
+		c.VMULPD(c.scale, d, d)
+		c.VADDPD(c.shift, d, k[i])
+		c.VSUBPD(c.shift, k[i], kd)
+		c.VSUBPD(kd, d, r[i])
+	}
+	// Of the shifted numbers the lower halves: for every two of the first those of two of the second. The
+	// powers come in halves, too, which go together again in the same order.
+	high, low, up := c.ZMM(), c.ZMM(), c.ZMM()
+	c.VSHUFPS(operand.U8(0x88), k[1], k[0], high)
+	c.VPSLLD(operand.U8(52-5-32), high, up)
+	c.VMOVDQA64(high, low)
+	c.VPERMI2D(c.high1, c.high0, high)
+	c.VPERMI2D(c.low1, c.low0, low)
+	c.VPADDD(up, high, high)
+	s := [2]reg.VecVirtual{c.ZMM(), c.ZMM()}
+	c.VPUNPCKLDQ(high, low, s[0])
+	c.VPUNPCKHDQ(high, low, s[1])
+	var e [2]reg.VecVirtual
+	for i := range e {
+		p, q := c.ZMM(), c.ZMM()
+		e[i] = c.YMM()
+		c.VMULPD(c.c0, r[i], p)
+		c.VADDPD(c.c1, p, p)
+		c.VMULPD(r[i], r[i], q)
+		c.VMULPD(q, p, p)
+		c.VMULPD(c.c2, r[i], q)
+		c.VADDPD(c.one, q, q)
+		c.VADDPD(q, p, p)
+		c.VMULPD(s[i], p, p)
+		c.VCVTPD2PS(p, e[i])
+	}
+	all := c.ZMM()
+	c.VINSERTF64X4(operand.U8(1), e[1], e[0].AsZ(), all)
+	return all
+}
+
+// each writes f of all values.
+func (c *libmWide) each(f func(x reg.VecVirtual) reg.VecVirtual) {
+	c.masked("values", c.n, 16, func(mask reg.Register) {
+		x := c.ZMM()
+		if mask != nil {
+			c.VMOVUPS_Z(at(c.src, 0), mask, x)
+		} else {
+			c.VMOVUPS(at(c.src, 0), x)
+		}
+		c.storeFloats(f(x), mask, at(c.dst, 0))
+	}, step{c.src, 64}, step{c.dst, 64})
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// libmExpWide is libmExp for any number of values.
+func (a *asm) libmExpWide() {
+	a.function("libmExpAVX512", "func(dst, src *float32, n int, top, beta float32, t *byte)")
+	c, top, beta := a.libmWide(), a.ZMM(), a.ZMM()
+	for i, v := range []reg.VecVirtual{top, beta} {
+		x := a.XMM()
+		a.Load(a.Param([]string{"top", "beta"}[i]), x)
+		a.VBROADCASTSS(x, v)
+	}
+	c.each(func(x reg.VecVirtual) reg.VecVirtual {
 		a.VSUBPS(top, x, x)
 		a.VMULPS(beta, x, x)
-		a.VCVTPS2PD(x, d)
-		a.VMULPD(scale, d, d)
-		a.VADDPD(shift, d, k)
-		a.VSUBPD(shift, k, kd)
-		a.VSUBPD(kd, d, r)
-		a.VPANDQ(index, k, i)
-		a.VMOVDQA64(i, s)
-		a.VPTESTMQ(sixteen, i, reg.K1)
-		a.VPERMI2Q(powers[1], powers[0], s)
-		a.VPERMI2Q(powers[3], powers[2], i)
-		a.VMOVDQA64(i, reg.K1, s)
-		a.VPSLLQ(operand.U8(52-5), k, k)
-		a.VPADDQ(k, s, s)
-		a.VMULPD(c0, r, p)
-		a.VADDPD(c1, p, p)
-		a.VMULPD(r, r, q)
-		a.VMULPD(q, p, p)
-		a.VMULPD(c2, r, q)
-		a.VADDPD(one, q, q)
-		a.VADDPD(q, p, p)
-		a.VMULPD(s, p, p)
-		a.VCVTPD2PS(p, e)
-		a.VCMPPS(operand.U8(30), above, x, reg.K2)
-		a.VMOVAPS(inf, reg.K2, e)
-		a.VCMPPS(operand.U8(21), below, x, reg.K2) // not below: what is no number neither
-		a.VMOVAPS_Z(e, reg.K2, e)
-		a.VMOVUPS(e, at(dst, 0))
-	}, step{src, 32}, step{dst, 32})
-	a.VZEROUPPER()
-	a.RET()
+		return c.exp(x)
+	})
+}
+
+// libmSigmoidWide is libmSigmoid for any number of values.
+func (a *asm) libmSigmoidWide() {
+	a.function("libmSigmoidAVX512", "func(dst, src *float32, n int, t *byte)")
+	c := a.libmWide()
+	sign, ones, top, bottom := c.single(libmSign), c.single(libmOnes), c.single(libmTop), c.single(libmBottom)
+	c.each(func(x reg.VecVirtual) reg.VecVirtual {
+		turned, y := a.ZMM(), a.ZMM()
+		a.VCMPPS(operand.U8(17), bottom, x, reg.K2)
+		a.VCMPPS(operand.U8(30), top, x, reg.K3)
+		a.VPXORD(sign, x, turned)
+		a.VMOVAPS(x, reg.K2, turned)
+		e := c.exp(turned)
+		a.VADDPS(ones, e, y)
+		a.VDIVPS(y, ones, y)
+		a.VMOVAPS(e, reg.K2, y)
+		a.VMOVAPS(ones, reg.K3, y)
+		return y
+	})
 }
 
 // libmSigmoid writes Sigmoid of package libm.

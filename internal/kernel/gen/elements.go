@@ -68,6 +68,7 @@ func elements(a *asm) {
 	a.extent()
 	a.nibbles()
 	a.dot()
+	a.dots()
 	a.dotNibbles()
 	a.rectifyHalf()
 	for _, signed := range []bool{false, true} {
@@ -241,6 +242,48 @@ func (a *asm) dot() {
 		a.VADDPS(high, low, low)
 	}
 	a.Store(low, a.ReturnIndex(0))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// dots writes eight sums of the products of n values of a, a multiple of 8, with those of b from eight places on.
+func (a *asm) dots() {
+	a.function("dotsAVX2", "func(sums, a, b *float32, offs *int, n int)")
+	pa := a.Load(a.Param("a"), a.GP64())
+	b := a.Load(a.Param("b"), a.GP64())
+	offs := a.Load(a.Param("offs"), a.GP64())
+	var sum [8]reg.VecVirtual
+	var from [8]reg.GPVirtual
+	for i := range sum {
+		sum[i], from[i] = a.YMM(), a.GP64()
+		a.VXORPS(sum[i], sum[i], sum[i])
+		a.MOVQ(at(offs, 8*i), from[i])
+		a.LEAQ(operand.Mem{Base: b, Index: from[i], Scale: 4}, from[i])
+	}
+	n := a.Load(a.Param("n"), a.GP64())
+	i, x := a.GP64(), a.YMM()
+	a.XORQ(i, i)
+	a.Label("step")
+	a.VMOVUPS(operand.Mem{Base: pa, Index: i, Scale: 4}, x)
+	for k, s := range sum {
+		a.VFMADD231PS(operand.Mem{Base: from[k], Index: i, Scale: 4}, x, s)
+	}
+	a.ADDQ(operand.U8(8), i)
+	a.CMPQ(i, n)
+	a.JLT(operand.LabelRef("step"))
+	// Pairs of lanes are added across registers, so that four registers give four sums in a half each.
+	for k := 0; k < 8; k += 4 {
+		a.VHADDPS(sum[k+1], sum[k], sum[k])
+		a.VHADDPS(sum[k+3], sum[k+2], sum[k+2])
+		a.VHADDPS(sum[k+2], sum[k], sum[k])
+	}
+	sums := a.Load(a.Param("sums"), a.GP64())
+	for k := 0; k < 8; k += 4 {
+		high := a.XMM()
+		a.VEXTRACTF128(operand.U8(1), sum[k], high)
+		a.VADDPS(sum[k].AsX(), high, high)
+		a.VMOVUPS(high, at(sums, 4*k))
+	}
 	a.VZEROUPPER()
 	a.RET()
 }

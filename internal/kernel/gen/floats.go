@@ -23,6 +23,7 @@ const (
 	tilePanelB //
 	tileMin    // and Max
 	tileBits   // and Flags
+	tileOffs   // of rows of b
 	tileMax    = tileMin + 4
 	tileFlags  = tileBits + 4
 )
@@ -41,25 +42,32 @@ func floats(a *asm) {
 		if w == zmm {
 			rows = 12
 		}
-		for _, exact := range []bool{false, true} {
+		for _, kind := range []tileKind{fusedTile, exactTile, placedTile} {
 			for r := 1; r <= rows; r++ {
-				a.tile(w, r, 2, exact, false)
+				a.tile(w, r, 2, kind, false)
 			}
 			for r := 1; r <= rows; r++ {
-				a.tile(w, r, 1, exact, false)
+				a.tile(w, r, 1, kind, false)
 			}
-			a.tile(w, 1, 8, exact, true)
+			if kind != placedTile {
+				a.tile(w, 1, 8, kind, true)
+			}
 		}
 		a.gather(w)
 		a.spread(w)
 	}
 }
 
-func tileName(w width, rows, vecs int, exact, wide bool) string {
-	kind := "fused"
-	if exact {
-		kind = "exact"
-	}
+// tileKind says how a tile adds up and where it finds b.
+type tileKind string
+
+const (
+	fusedTile  tileKind = "fused"
+	exactTile  tileKind = "exact"  // products and sums are rounded apart
+	placedTile tileKind = "placed" // fused; each row of b lies at an offset of its own
+)
+
+func tileName(w width, rows, vecs int, kind tileKind, wide bool) string {
 	if wide {
 		return label("%sWide%s", kind, w.set)
 	}
@@ -68,8 +76,9 @@ func tileName(w width, rows, vecs int, exact, wide bool) string {
 
 // tile writes the product of up to 12 rows by one panel, or of one row by several
 // panels (wide). Sums stay in registers; b is read once, a is spread from memory.
-func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
-	name := tileName(w, rows, vecs, exact, wide)
+func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
+	name := tileName(w, rows, vecs, kind, wide)
+	exact, placed := kind == exactTile, kind == placedTile
 	a.function(name, "func(t *byte)")
 	t := a.Load(a.Param("t"), a.GP64())
 
@@ -197,7 +206,12 @@ func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
 	a.MOVQ(at(t, tileB), pb)
 	stepA, stepB, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, tileStepA), stepA)
-	a.MOVQ(at(t, tileStepB), stepB)
+	offs, place := a.GP64(), a.GP64()
+	if placed {
+		a.MOVQ(at(t, tileOffs), offs)
+	} else {
+		a.MOVQ(at(t, tileStepB), stepB)
+	}
 	a.MOVQ(at(t, tileSegs), segs)
 	panel, panel3 := a.GP64(), a.GP64()
 	if wide {
@@ -241,8 +255,15 @@ func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
 			}
 		}
 	} else {
+		if placed {
+			a.MOVLQSX(at(offs, 0), place)
+		}
 		for v := range vecs {
-			a.VMOVUPS(at(pb, v*w.bytes()), b[v])
+			m := at(pb, v*w.bytes())
+			if placed {
+				m.Index, m.Scale = place, 4
+			}
+			a.VMOVUPS(m, b[v])
 		}
 		for r := range rows {
 			if exact && w == zmm {
@@ -262,7 +283,11 @@ func (a *asm) tile(w width, rows, vecs int, exact, wide bool) {
 	for _, base := range bases {
 		a.ADDQ(stepA, base)
 	}
-	a.ADDQ(stepB, pb)
+	if placed {
+		a.ADDQ(operand.U32(4), offs)
+	} else {
+		a.ADDQ(stepB, pb)
+	}
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))
 	for _, base := range bases {

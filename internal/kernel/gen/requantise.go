@@ -6,8 +6,9 @@ import (
 )
 
 // requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go to the right by
-// 1 to 20, and sums that stay clear of the ends of 32 bits: see requantiseRows.
+// 1 to 20, and sums of at most 2^30: see requantiseRows.
 func requantises(a *asm) {
+	a.requantise16()
 	order := a.turnOrder()
 	for _, up := range []bool{false, true} {
 		for _, regs := range []int{1, 2, 4} {
@@ -19,10 +20,69 @@ func requantises(a *asm) {
 	}
 }
 
-// requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some. The product with twice
-// the multiplier, less 2^32, has what is wanted of it in its upper half, to which the sum is added for what is
-// missing. The half of the last shift is added before it; a negative sum has one less, so that its ties go away from zero.
-// That is left out (up) where limits let no result below the zero point through.
+// requantise16 writes rows of n channels, 32 at most, of (sum + bias)·mul/2^down, rounded with half, plus zero, between lo and
+// hi, in 64 bits of which 32 count from the shift on. Sums are read to a multiple of 16.
+func (a *asm) requantise16() {
+	a.function("requantise16AVX512", "func(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	stepDst := a.Load(a.Param("stepDst"), a.GP64())
+	sums := a.Load(a.Param("sums"), a.GP64())
+	stepSums := a.Load(a.Param("stepSums"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	var params [4]reg.Register
+	for i, name := range []string{"bias", "mul", "half", "down"} {
+		params[i] = a.Load(a.Param(name), a.GP64())
+	}
+	var limits [3]reg.VecVirtual
+	for i, name := range []string{"zero", "lo", "hi"} {
+		x, g := a.XMM(), a.GP32()
+		limits[i] = a.ZMM()
+		a.Load(a.Param(name), g)
+		a.MOVD(g, x)
+		a.VPBROADCASTD(x, limits[i])
+	}
+	i, left, bits := a.GP64(), a.GP64(), a.GP64()
+	a.Label("row")
+	a.XORQ(i, i)
+	a.Label("sixteen")
+	var quarters [2]reg.VecVirtual
+	for h := range quarters {
+		v := a.ZMM()
+		quarters[h] = a.YMM()
+		a.VPMOVSXDQ(operand.Mem{Base: sums, Index: i, Scale: 4, Disp: 32 * h}, v)
+		for k, f := range []func(...operand.Op){a.VPADDQ, a.VPMULLQ, a.VPADDQ, a.VPSRAVQ} {
+			f(operand.Mem{Base: params[k], Index: i, Scale: 8, Disp: 64 * h}, v, v)
+		}
+		a.VPMOVQD(v, quarters[h])
+	}
+	all, words := a.ZMM(), a.YMM()
+	a.VINSERTI64X4(operand.U8(1), quarters[1], quarters[0].AsZ(), all)
+	a.VPADDD(limits[0], all, all)
+	a.VPMAXSD(limits[1], all, all)
+	a.VPMINSD(limits[2], all, all)
+	a.VPMOVDW(all, words)
+	a.MOVQ(n, left)
+	a.SUBQ(i, left)
+	a.MOVQ(operand.I32(-1), bits)
+	a.BZHIQ(left, bits, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	a.VMOVDQU16(words, reg.K1, operand.Mem{Base: dst, Index: i, Scale: 2})
+	a.ADDQ(operand.U8(16), i)
+	a.CMPQ(i, n)
+	a.JLT(operand.LabelRef("sixteen"))
+	a.ADDQ(stepDst, dst)
+	a.ADDQ(stepSums, sums)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some. Sums get 2^31 added, so
+// that they have no sign and can be multiplied by twice the multiplier, which has 32 bits. Of the product the
+// upper half is wanted. Before it is cut off, a number is added that rounds it to the nearest, takes the 2^31 away,
+// and has half of the last shift and the zero point in it: see quantiseSums.
 func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	name := label("requantise%d", 16*regs)
 	if last {
@@ -39,22 +99,18 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	rows := a.Load(a.Param("rows"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	spread := func(name string, bits int) reg.VecVirtual {
-		v, x, g := a.ZMM(), a.XMM(), a.GP32()
+		v, g := a.ZMM(), a.GP32()
 		a.Load(a.Param(name), g)
-		a.MOVD(g, x)
-		if bits == 16 {
-			a.VPBROADCASTW(x, v)
+		if bits == 32 {
+			a.VPBROADCASTD(g, v)
 		} else {
-			a.VPBROADCASTB(x, v)
+			a.VPBROADCASTB(g, v)
 		}
 		return v
 	}
-	zero, lo, hi, sign := spread("zero", 16), spread("lo", 8), spread("hi", 8), spread("sign", 8)
-	round, order := a.ZMM(), a.ZMM()
-	c, x := a.GP64(), a.XMM()
-	a.MOVQ(operand.U64(1<<31), c)
-	a.MOVQ(c, x)
-	a.VPBROADCASTQ(x, round)
+	lo, hi, sign := spread("lo", 8), spread("hi", 8), spread("sign", 8)
+	order := a.ZMM()
+	c := a.GP64()
 	a.MOVL(operand.U32(0x5555), c.As32())
 	evens := reg.K1
 	a.KMOVW(c.As32(), evens)
@@ -89,11 +145,31 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	}
 	from, to, left := a.GP64(), a.GP64(), a.GP64()
 	a.Label("block")
-	var m, odds, d, b, h [4]reg.VecVirtual
+	var c4 [4]channels
+	zero, round, turn := spread("zero", 32), a.ZMM(), a.ZMM()
+	a.MOVQ(operand.U64(1<<31), c)
+	a.VPBROADCASTQ(c, round)
+	a.VPBROADCASTD(c.As32(), turn)
 	for i := range regs {
-		m[i], d[i], b[i], h[i] = load(at(params[0], 64*i), i), load(at(params[1], 64*i), i), load(at(params[2], 64*i), i), load(at(params[3], 64*i), i)
-		odds[i] = a.ZMM()
-		a.VPSRLQ(operand.U8(32), m[i], odds[i])
+		q := &c4[i]
+		q.twice, q.bias, q.even = load(at(params[0], 64*i), i), load(at(params[2], 64*i), i), load(at(params[3], 64*i), i)
+		q.twiceOdd, q.odd = a.ZMM(), a.ZMM()
+		part := a.ZMM()
+		a.VPSLLVD(load(at(params[1], 64*i), i), zero, part)
+		a.VPADDD(part, q.even, q.even)
+		a.VPSRLD(operand.U8(1), q.twice, part)
+		a.VPSUBD(part, q.even, q.even)
+		if !up {
+			// Taken from negative sums only: see quantiseSums.
+			a.VPTERNLOGD(operand.U8(0xff), part, part, part)
+			a.VPADDD(part, q.even, q.even)
+		}
+		a.VMOVDQA64(q.even, q.odd)
+		a.VMOVDQA32(round, evens, q.odd)
+		a.VPSLLQ(operand.U8(32), q.even, q.even)
+		a.VPORQ(round, q.even, q.even)
+		a.VPSRLQ(operand.U8(32), q.twice, q.twiceOdd)
+		a.VPADDD(turn, q.bias, q.bias)
 	}
 	a.MOVQ(sums, from)
 	a.MOVQ(dst, to)
@@ -101,35 +177,26 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	a.Label("row")
 	var r [4]reg.VecVirtual
 	for i := range regs {
-		v, even, odd := a.ZMM(), a.ZMM(), a.ZMM()
+		q, v, even, odd := &c4[i], a.ZMM(), a.ZMM(), a.ZMM()
 		if last {
-			a.VPADDD_Z(at(from, 64*i), b[i], there[i], v)
+			a.VPADDD_Z(at(from, 64*i), q.bias, there[i], v)
 		} else {
-			a.VPADDD(at(from, 64*i), b[i], v)
+			a.VPADDD(at(from, 64*i), q.bias, v)
 		}
-		a.VPMULDQ(m[i], v, even)
-		a.VMOVSHDUP(v, odd)
-		a.VPMULDQ(odds[i], odd, odd)
-		a.VPADDQ(round, even, even)
-		a.VPADDQ(round, odd, odd)
-		a.VMOVSHDUP(even, evens, odd)
-		a.VPADDD(v, odd, odd)
-		a.VPADDD(h[i], odd, odd)
-		if !up {
-			a.VPSRAD(operand.U8(31), v, v)
-			a.VPADDD(v, odd, odd)
+		a.quantiseSums(v, even, odd, evens, q.twice, q.twiceOdd, q.even, q.odd, up)
+		if last {
+			a.VPSRAVD_Z(at(params[1], 64*i), odd, there[i], odd)
+		} else {
+			a.VPSRAVD(at(params[1], 64*i), odd, odd)
 		}
-		a.VPSRAVD(d[i], odd, odd)
 		r[i] = odd
 		if i%2 == 1 {
 			a.VPACKSSDW(r[i], r[i-1], r[i-1])
-			a.VPADDSW(zero, r[i-1], r[i-1])
 		}
 	}
 	switch regs {
 	case 1:
 		a.VPACKSSDW(r[0], r[0], r[0])
-		a.VPADDSW(zero, r[0], r[0])
 		a.VPACKSSWB(r[0], r[0], r[0])
 	case 2:
 		a.VPACKSSWB(r[0], r[0], r[0])
@@ -162,4 +229,25 @@ func (a *asm) requantiseRows(regs int, up, last bool, byColumn operand.Mem) {
 	}
 	a.VZEROUPPER()
 	a.RET()
+}
+
+// channels are the numbers of the channels in a register: see quantiseSums.
+type channels struct{ twice, twiceOdd, even, odd, bias reg.VecVirtual }
+
+// quantiseSums multiplies sums v, which have 2^31 added; odd is then to be shifted to the right by 1 to 20. twice is
+// twice the multipliers, twiceOdd those of every other channel, half and halfOdd are added to the products before their
+// lower 32 bits are cut off. evens chooses every other channel. Ties go away from zero: a negative sum has one less,
+// which half and halfOdd take from all, and which others get back; not so where limits let no result below the zero
+// point through (up). twice, twiceOdd, half and halfOdd may be memory.
+func (a *asm) quantiseSums(v, even, odd reg.Register, evens reg.OpmaskPhysical, twice, twiceOdd, half, halfOdd operand.Op, up bool) {
+	a.VPMULUDQ(twice, v, even)
+	a.VPSRLQ(operand.U8(32), v, odd)
+	a.VPMULUDQ(twiceOdd, odd, odd)
+	a.VPADDQ(half, even, even)
+	a.VPADDQ(halfOdd, odd, odd)
+	a.VMOVSHDUP(even, evens, odd)
+	if !up {
+		a.VPSRAD(operand.U8(31), v, v)
+		a.VPSUBD(v, odd, odd)
+	}
 }

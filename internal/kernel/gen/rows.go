@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
@@ -13,6 +14,52 @@ func rows(a *asm) {
 	a.threeQuarters()
 	a.roots()
 	a.leaky()
+	a.orderedSums()
+}
+
+// orderedSums writes the sums of eight rows of n values, a multiple of 4, step bytes apart, each in the order of its
+// values: four columns at a time, turned round so that a column is a register.
+func (a *asm) orderedSums() {
+	a.function("orderedSumsAVX2", "func(sums, src *float32, step, n int)")
+	sums := a.Load(a.Param("sums"), a.GP64())
+	src, err := a.Param("src").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	step, err := a.Param("step").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	rows := a.rowPointers(8)
+	rows.set(src.Addr, step.Addr)
+	n := a.Load(a.Param("n"), a.GP64())
+	sum := a.YMM()
+	a.VXORPS(sum, sum, sum)
+	a.loop(n, 4, func() {
+		var x, pairs [4]reg.VecVirtual
+		for i := range x {
+			x[i] = a.YMM()
+			a.VMOVUPS(rows.at(i, 0), x[i].AsX())
+			a.VINSERTF128(operand.U8(1), rows.at(i+4, 0), x[i], x[i])
+		}
+		for i := range pairs {
+			pairs[i] = a.YMM()
+			unpack := a.VUNPCKLPS
+			if i%2 == 1 {
+				unpack = a.VUNPCKHPS
+			}
+			unpack(x[i/2*2+1], x[i/2*2], pairs[i])
+		}
+		for i := range 4 {
+			column := a.YMM()
+			a.VSHUFPS(operand.U8([]uint8{0x44, 0xee}[i%2]), pairs[i/2+2], pairs[i/2], column)
+			a.VADDPS(column, sum, sum)
+		}
+		rows.add(operand.U8(16))
+	})
+	a.VMOVUPS(sum, at(sums, 0))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // rowSum adds up f of n values, a multiple of 8; without f the squares of what they are above the mean.

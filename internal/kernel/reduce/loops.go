@@ -16,12 +16,28 @@ func Sum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 // OrderedSum is [Sum] in the order of the elements, which decides how
 // floating-point accumulators round.
 func OrderedSum[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return Reducer[T, A]{Row: func(acc A, src []T) A {
-		for _, x := range src {
-			acc += A(x)
-		}
-		return acc
-	}, Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
+	r := Reducer[T, A]{Row: orderedRow[T, A], Cols: sumCols[T, A], Lines: addLines[T, A](), Done: done}
+	r.Rows, _ = any(OrderedSums).(func(acc []A, src []T, n int))
+	return r
+}
+
+func orderedRow[T, A tensor.Number](acc A, src []T) A {
+	for _, x := range src {
+		acc += A(x)
+	}
+	return acc
+}
+
+// OrderedSums writes the sums of the rows that src begins with, n elements each, every one in the order of its
+// elements.
+func OrderedSums(sums, src []float32, n int) {
+	if r := simd.RowKernels(); r != nil {
+		r.OrderedSums(sums, src, n)
+		return
+	}
+	for i := range sums {
+		sums[i] = orderedRow(float32(0), src[i*n:][:n])
+	}
 }
 
 // addLines is nil where vectors have no loop for the types.
@@ -153,13 +169,13 @@ func Product[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
 // Max is the greatest element; NaN wins over numbers. lowest is the result for
 // nothing to reduce.
 func Max[T tensor.Number](lowest T) Reducer[T, T] {
-	return Reducer[T, T]{lowest, MaxRow[T], func(acc, src []T) { element.MaxTo(acc, acc, src) }, nil, func(a, b T) T { return MaxRow(a, []T{b}) }, same[T]}
+	return Reducer[T, T]{Start: lowest, Row: MaxRow[T], Cols: func(acc, src []T) { element.MaxTo(acc, acc, src) }, Merge: func(a, b T) T { return MaxRow(a, []T{b}) }, Done: same[T]}
 }
 
 // Min is the smallest element; NaN wins over numbers. highest is the result for
 // nothing to reduce.
 func Min[T tensor.Number](highest T) Reducer[T, T] {
-	return Reducer[T, T]{highest, MinRow[T], func(acc, src []T) { element.MinTo(acc, acc, src) }, nil, func(a, b T) T { return MinRow(a, []T{b}) }, same[T]}
+	return Reducer[T, T]{Start: highest, Row: MinRow[T], Cols: func(acc, src []T) { element.MinTo(acc, acc, src) }, Merge: func(a, b T) T { return MinRow(a, []T{b}) }, Done: same[T]}
 }
 
 func same[T any](a T, _ int) T { return a }

@@ -78,6 +78,7 @@ func NewPlan(shape []int, mask []bool) Plan {
 type Reducer[T, A any] struct {
 	Start A
 	Row   func(acc A, src []T) A              // many elements into one accumulator
+	Rows  func(acc []A, src []T, n int)       // what Row gives from Start for rows of n elements side by side; may be nil
 	Cols  func(acc []A, src []T)              // each element into its own
 	Lines func(acc []A, src []T, step, n int) // what Cols gives from Start for n lines of src, step apart; may be nil
 	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
@@ -86,6 +87,9 @@ type Reducer[T, A any] struct {
 
 // colTile is the number of accumulators that column-wise reductions keep at a time.
 const colTile = 1024
+
+// rowTile is the number of rows that are reduced together.
+const rowTile = 32
 
 // rowPart is the size of the parts of a whole-tensor reduction. It is fixed, so
 // that the result does not depend on the number of threads.
@@ -96,7 +100,7 @@ type Run[T, A any] struct {
 	Reducer[T, A]
 	p       Plan
 	in, out []T
-	acc     []A // colTile for each worker
+	acc     []A // colTile, or rowTile, for each worker
 	parts   []A
 	tiles   int
 	body    func(worker, lo, hi int)
@@ -114,6 +118,7 @@ func NewRun[T, A any](pool *workers.Pool, p Plan, r Reducer[T, A]) *Run[T, A] {
 			}
 		}
 	case p.rows:
+		run.acc = make([]A, rowTile*pool.Threads())
 		run.body = run.rowWork
 	default:
 		run.acc = make([]A, colTile*pool.Threads())
@@ -143,9 +148,21 @@ func (r *Run[T, A]) Do(pool *workers.Pool, out, in []T) {
 	r.out, r.in = nil, nil
 }
 
-func (r *Run[T, A]) rowWork(_, lo, hi int) {
+func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 	p := &r.p
 	gone := p.gone.len()
+	if r.Rows != nil && len(p.gone.n) == 0 {
+		// What stays lies side by side, or it would have been merged with what goes.
+		acc := r.acc[worker*rowTile:][:rowTile]
+		for ; lo < hi; lo += rowTile {
+			some := acc[:min(rowTile, hi-lo)]
+			r.Rows(some, r.in[lo*p.inner:], p.inner)
+			for i, a := range some {
+				r.out[lo+i] = r.Done(a, p.count)
+			}
+		}
+		return
+	}
 	for i := lo; i < hi; i++ {
 		base, acc := p.kept.offset(i), r.Start
 		for k := range gone {

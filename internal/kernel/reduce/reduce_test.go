@@ -94,6 +94,21 @@ func TestOrder(t *testing.T) {
 	if out[0] != want {
 		t.Errorf("sum is %v, want %v", out[0], want)
 	}
+	// Rows side by side, of which some are summed together.
+	for _, n := range []int{1, 7, 100} {
+		rows := 203
+		sums := make([]float32, rows)
+		NewRun(pool, NewPlan([]int{rows, n}, []bool{false, true}), OrderedSum(func(a float32, _ int) float32 { return a })).Do(pool, sums, in)
+		for r, got := range sums {
+			var want float32
+			for _, v := range in[r*n:][:n] {
+				want += v
+			}
+			if got != want {
+				t.Errorf("row %d of %d: sum is %v, want %v", r, n, got, want)
+			}
+		}
+	}
 }
 
 func TestCumulative(t *testing.T) {

@@ -38,6 +38,7 @@ type Ints struct {
 	// For [Scales.Small], with and without signs; nil for none.
 	requantiseSmall [2]*smallRequantise
 	// Whole registers of channels; the second for as many as fewLanes.
+	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n int, mul, half, down, bias *int64, zero, lo, hi int32) // nil for none
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
@@ -275,9 +276,30 @@ func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 type Scales struct {
 	Mul, Up, Down, Bias []int32
 	// Small says that multipliers are 2^30 and more, that all shifts go to the right, by 1 to 20, and that no sum with
-	// its bias is larger than 2^31 - 2^20. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
+	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
+}
+
+// Scales16 are the numbers of channels for Requantise16, in arrays that go on to a multiple of 16: the multiplier, half of
+// what the shift divides by, the shift to the right, 1 to 63, and the bias.
+type Scales16 struct{ Mul, Half, Down, Bias []int64 }
+
+// Requantise16 turns rows of sums into 16-bit values: of channel i ((sum + bias)·mul + half) / 2^down, the lower 32 bits of it,
+// plus zero, between lo and hi. n channels, 32 at most, are written for each row, those of a multiple of 16 read; the scales begin at channel at.
+// It does nothing and returns false where the set has no loop for it.
+func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n int, s *Scales16, at int, zero, lo, hi int32) bool {
+	if f.requantise16 == nil || n > 32 {
+		return false
+	}
+	if rows <= 0 || n <= 0 {
+		return true
+	}
+	last := (n+15)/16*16 - 1
+	_, _, _, _ = s.Mul[at+last], s.Half[at+last], s.Down[at+last], s.Bias[at+last]
+	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+last]
+	f.requantise16(&dst[0], 2*stepDst, &sums[0], 4*stepSums, rows, n, &s.Mul[at], &s.Half[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
+	return true
 }
 
 // smallRequantise are the loops for [Scales.Small]: for blocks of 64 and of 32 channels, and for as many as 64, 32 and 16.
@@ -291,7 +313,7 @@ type smallRequantise struct {
 // channels are written for each row; the scales begin at channel at. It does nothing and
 // returns false for fewer channels than the smallest register takes.
 func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
-	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && smallZero(zero, lo, hi) {
+	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
 		f.small(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
 		return true
 	}
@@ -317,8 +339,8 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	return true
 }
 
-// smallZero tells whether zero point and limits are numbers of 8 bits, with a sign or without.
-func smallZero(zero, lo, hi int32) bool {
+// EightBits tells whether zero point and limits are numbers of 8 bits, with a sign or without.
+func EightBits(zero, lo, hi int32) bool {
 	least, most := int32(math.MinInt8), int32(math.MaxInt8)
 	if hi > math.MaxInt8 {
 		least, most = 0, math.MaxUint8

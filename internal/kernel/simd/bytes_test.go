@@ -195,7 +195,7 @@ func TestRequantise(t *testing.T) {
 				if sums[i] = (r.Int32() - r.Int32()) >> r.IntN(31); r.IntN(10) == 0 {
 					sums[i] = edges[r.IntN(len(edges))]
 				}
-				if most := int32(math.MaxInt32 - 1<<20 - 1<<23); small {
+				if most := int32(1<<30 - 1<<23); small {
 					sums[i] = min(max(sums[i], -most), most) // with the bias
 				}
 			}

@@ -1,12 +1,14 @@
 package simd
 
+import "math"
+
 // ByteStrips walk windows of depthwise convolutions over 8-bit numbers down the lines of a
 // picture, as [Strips] do: four taps of a line are multiplied and added in one step.
 type ByteStrips struct {
 	Set Set
-	// For each step and size of windows: channels side by side, and positions in one, two
-	// and four registers.
-	lanes  [3][MostStrip + 1]func(t *ByteStrip)
+	// For each step and size of windows: 64, 32 and 16 channels side by side, to sums and to quantised values, and
+	// positions in one, two and four registers.
+	lanes  [3][MostStrip + 1][2][3]func(t *ByteStrip)
 	spread [3][MostStrip + 1][3]func(t *ByteStrip)
 }
 
@@ -20,7 +22,7 @@ const (
 // there are none.
 func ByteStripKernels(k, step int) *ByteStrips {
 	f := byteStrips.pick()
-	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.lanes[step][k] == nil {
+	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
 		return nil
 	}
 	return f
@@ -32,10 +34,11 @@ func byteGroups(k int) int { return (k + 3) / 4 }
 // ByteStrip is a walk down N strips; steps and offsets are in bytes. Of strip s, line y of
 // the sums lies at Dst + s*NextDst + y*LineDst, and what tap x of a window's line sees of
 // line y at Src + s*NextSrc + At + x*Tap + y*LineSrc. Sums begin with Start, one for all
-// values of a strip (Spread), or others for each, packed (Lanes).
+// values of a strip (Spread), or others for each, packed (Lanes). Quantised values go to Out in place of Dst.
 type ByteStrip struct {
 	Dst              *int32
 	LineDst, NextDst int
+	Out              *uint8
 	Src              *uint8
 	LineSrc, NextSrc int
 	W                *int8
@@ -50,6 +53,9 @@ type ByteStrip struct {
 	masks            [MostStrip]uint64
 	stores           [4]uint16
 	edge, sign       uint32
+	turn, up         uint32 // of quantised numbers: added to their bits, and whether none is below the zero point
+	write            uint64 // the channels of them that are there
+	lo, hi           [ByteLanes]int8
 }
 
 // SetLines says how many results there are of each strip, for windows of k lines with a
@@ -109,17 +115,27 @@ func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
 	f.spread[step][k][size](t)
 }
 
-// SetSeen says what strips of n channels have for Lanes: bit x of see tells whether tap x
-// sees a column that is there.
-func (t *ByteStrip) SetSeen(k, n int, see uint) {
+// SetSeen says what strips of a block have for Lanes: tap x sees column first + x of w, if there is one.
+func (t *ByteStrip) SetSeen(k int, b *LaneBlock, first, w int) {
+	t.write = ^uint64(0) >> (64 - b.Lanes)
 	for x := range k {
-		t.masks[x] = ^uint64(0) >> (64 - n) * uint64(see>>x&1)
+		switch {
+		case uint(first+x) >= uint(w):
+			t.masks[x] = 0
+		case b.Size != fewLanesOfStrip:
+			t.masks[x] = t.write
+		case x < 4: // words of the register for four taps
+			t.masks[x] = 0xf << (4 * x)
+		default:
+			t.masks[x] = 0xffff
+		}
 	}
 }
 
 // SetColumns is SetSeen for cols neighbouring columns of n channels together, the first tap of the first of which
 // sees column first of w.
 func (t *ByteStrip) SetColumns(k, n, cols, first, w int) {
+	t.write = ^uint64(0) >> (64 - cols*n)
 	for x := range k {
 		lo, hi := max(0, -first-x), min(cols, w-first-x)
 		t.masks[x] = 0
@@ -129,37 +145,154 @@ func (t *ByteStrip) SetColumns(k, n, cols, first, w int) {
 	}
 }
 
-// Lanes computes the sums of ByteLanes channels, with a weight for each; see PackLanes.
-func (f *ByteStrips) Lanes(t *ByteStrip, k, step int) { f.lanes[step][k](t) }
-
-// PackLanes arranges weights for [ByteStrips.Lanes] of n channels: weight i of tap t is
-// w(t, i), of 8 bits. The weights of a strip are size values.
-func (f *ByteStrips) PackLanes(k, n int, w func(tap, i int) int8) (dst []int8, size int) {
-	groups := byteGroups(k)
-	size = k * groups * 4 * 64
-	dst = make([]int8, (n+ByteLanes-1)/ByteLanes*size)
-	for i := range dst {
-		block, at := i/size, i%size
-		ky, g, v, b := at/(groups*256), at/256%groups, at/64%4, at%64
-		ch, kx := block*ByteLanes+laneOf(v, b/4), 4*g+b%4
-		if kx < k && ch < n {
-			dst[i] = w(ky*k+kx, ch)
-		}
+// SetLimits says between which quantised values results lie, and their zero point; see [EightBits].
+func (t *ByteStrip) SetLimits(zero, lo, hi int32) {
+	turn := int32(0)
+	if t.turn = 0; hi > math.MaxInt8 {
+		turn, t.turn = -128, 0x80808080
 	}
-	return dst, size
+	t.up = uint32(sign(lo >= zero))
+	for i := range t.lo {
+		t.lo[i], t.hi[i] = int8(lo+turn), int8(hi+turn)
+	}
 }
 
-// laneOf is the channel of word i of register v.
-func laneOf(v, i int) int { return 16*(i/4) + 4*v + i%4 }
+// LaneBlock is a block of channels that are computed together: Lanes of them from First on, with room for Size. Its
+// weights and what its sums begin with lie at W and Start of those of all.
+type LaneBlock struct{ First, Lanes, Size, W, Start int }
 
-// PackStart arranges what the sums of channels begin with for [ByteStrips.Lanes].
-func (f *ByteStrips) PackStart(dst, src []int32) {
-	for i := range dst {
-		ch := i/ByteLanes*ByteLanes + laneOf(i/16%4, i%16)
-		if dst[i] = 0; ch < len(src) {
-			dst[i] = src[ch]
+// fewLanesOfStrip is the least number of channels for windows of five lines that are quantised.
+const fewLanesOfStrip = 16
+
+// LaneBlocks cuts n channels of cols columns into blocks for windows of k lines, of sums or of quantised values
+// (codes), and returns how many columns go together. There are no blocks of quantised values for few channels. Blocks
+// may overlap.
+func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, together int) {
+	size, words := ByteLanes, 1
+	if codes {
+		words = scaleKinds
+		if f.lanes[1][k][1][0] == nil {
+			size, cols = fewLanesOfStrip, 1
 		}
 	}
+	if n *= cols; size == fewLanesOfStrip && n < size {
+		return nil, cols
+	}
+	w, start := 0, 0
+	for first := 0; first < n; first += size {
+		b := LaneBlock{first, min(n-first, size), size, w, start}
+		switch {
+		case size == fewLanesOfStrip:
+			b.First, b.Lanes = min(first, n-size), size
+		case b.Lanes <= ByteLanes/2:
+			b.Size = ByteLanes / 2
+		}
+		w, start = w+4*k*byteGroups(k)*b.Size, start+words*b.Size
+		all = append(all, b)
+	}
+	return all, cols
+}
+
+// Lanes computes the channels of a block, with a weight for each, see PackLanes: their sums, or (codes) quantised
+// values, for which Start has what [ByteStrips.PackScales] writes.
+func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
+	t.index = &codeIndex[0]
+	f.lanes[step][k][sign(codes)][ByteLanes/b.Size/2](t)
+}
+
+// codeIndex puts four taps of each of 16 channels side by side.
+var codeIndex = func() (m [64]uint8) {
+	for i := range m {
+		m[i] = uint8(i%4*16 + i/4)
+	}
+	return m
+}()
+
+// registers is the number of those for a block.
+func (b *LaneBlock) registers() int {
+	if b.Size == fewLanesOfStrip {
+		return 1
+	}
+	return 4
+}
+
+// channel is the channel of word i of all registers of a block, -1 for none.
+func (b *LaneBlock) channel(i int) int {
+	words := b.Size / 4
+	v, at := i/words, i%words
+	if ch := 16*(at/4) + 4*v + at%4; ch < b.Lanes {
+		return b.First + ch
+	}
+	return -1
+}
+
+// PackLanes arranges weights for [ByteStrips.Lanes] of blocks of channels: weight i of tap t is
+// w(t, i), of 8 bits.
+func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w func(tap, i int) int8) []int8 {
+	groups := byteGroups(k)
+	last := blocks[len(blocks)-1]
+	dst := make([]int8, last.W+4*k*groups*last.Size)
+	for j := range blocks {
+		b := &blocks[j]
+		for word := range b.Size {
+			ch := b.channel(word)
+			if ch < 0 {
+				continue
+			}
+			d := dst[b.W+4*word:]
+			for t := range k * k {
+				d[(t/k*groups+t%k/4)*4*b.Size+t%k%4] = w(t, ch)
+			}
+		}
+	}
+	return dst
+}
+
+// PackStart arranges what the sums of channels begin with for [ByteStrips.Lanes].
+func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
+	for j := range blocks {
+		b := &blocks[j]
+		for word := range b.Size {
+			if dst[b.Start+word] = 0; b.channel(word) >= 0 {
+				dst[b.Start+word] = src[b.channel(word)]
+			}
+		}
+	}
+}
+
+// scaleKinds are the numbers that a channel has for quantised results.
+const scaleKinds = 6
+
+// PackScales is PackStart for [Scales.Small]: what sums begin with, and behind it for each register of a block twice
+// the multipliers, those of every other channel again, what is added to the products of these and those, and shifts. up
+// says that no result is below the zero point, of 8 bits with a sign.
+func (f *ByteStrips) PackScales(start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
+	last := blocks[len(blocks)-1]
+	all := make([]int32, last.Start+scaleKinds*last.Size)
+	for j := range blocks {
+		b := &blocks[j]
+		dst, words := all[b.Start:], b.Size/b.registers()
+		for word := range b.Size {
+			ch := b.channel(word)
+			if ch < 0 {
+				continue
+			}
+			dst[word] = start[ch] + s.Bias[ch] + math.MinInt32
+			at, x := dst[b.Size+word/words*5*words:][:5*words], word%words
+			half := s.Half[ch] + zero<<s.Down[ch] - int32(uint32(s.Twice[ch])>>1)
+			if !up {
+				half--
+			}
+			at[x], at[4*words+x] = s.Twice[ch], s.Down[ch]
+			if x%2 == 0 {
+				at[2*words+x], at[2*words+x+1] = math.MinInt32, half
+				continue
+			}
+			at[words+x-1] = s.Twice[ch]
+			at[3*words+x-1], at[3*words+x] = math.MinInt32, half
+		}
+	}
+	return all
 }
 
 // PackSpread arranges the weights of a plane, line by line, for [ByteStrips.Spread]; dst

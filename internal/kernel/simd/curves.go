@@ -9,7 +9,7 @@ import (
 // through their arithmetic, operation by operation, and give their bits.
 type Curves struct {
 	Set         Set
-	wide        int // how many values libmExp takes at a time
+	wide        int // the number of values that libmExp and libmSigmoid take is a multiple of this
 	exp         func(dst, src *float32, n int, t *ExpTable)
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
@@ -48,8 +48,9 @@ func NewExpTable(scale, shift, step, limit float64, table [64]uint64) *ExpTable 
 // LibmTable is what the exponential of package libm computes with.
 type LibmTable struct {
 	numbers [7][4]float64
-	singles [7][8]float32
+	singles [9][8]float32
 	table   [32]uint64
+	halves  [2][32]uint32 // of the table: the lower ones, then the upper
 }
 
 // NewLibmTable takes scale and shift as NewExpTable does, the coefficients of the
@@ -60,10 +61,14 @@ func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom 
 	for i, v := range []float64{scale, shift, c[0], c[1], c[2], 1, math.Float64frombits(31)} {
 		t.numbers[i] = [4]float64{v, v, v, v}
 	}
-	for i, v := range []float32{above, below, float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1, top, bottom} {
+	// The exponentials of the last two are infinite and zero: limiting x to between them changes no result.
+	for i, v := range []float32{above, below, float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1, top, bottom, 89, -104} {
 		for k := range t.singles[i] {
 			t.singles[i][k] = v
 		}
+	}
+	for i, v := range table {
+		t.halves[0][i], t.halves[1][i] = uint32(v), uint32(v>>32)
 	}
 	return t
 }
@@ -93,7 +98,7 @@ func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) in
 
 // LibmSigmoid writes 1/(1+e^-src) with the bits of package libm.
 func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
-	n := len(dst) / curveLanes * curveLanes
+	n := len(dst) / c.wide * c.wide
 	if n > 0 {
 		_ = src[n-1]
 		c.libmSigmoid(&dst[0], &src[0], n, t)
@@ -102,7 +107,7 @@ func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 }
 
 // The assembly knows the places of the tables by number.
-var _ = [1]struct{}{}[unsafe.Offsetof(ExpTable{}.table)-9*32+unsafe.Offsetof(LibmTable{}.table)-14*32]
+var _ = [1]struct{}{}[unsafe.Offsetof(ExpTable{}.table)-9*32+unsafe.Offsetof(LibmTable{}.table)-16*32+unsafe.Offsetof(LibmTable{}.halves)-24*32]
 
 // LibmTanh writes Tanh of package libm; it returns for how many values it did so.
 func (c *Curves) LibmTanh(dst, src []float32) int {

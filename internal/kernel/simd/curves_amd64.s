@@ -65,7 +65,7 @@ step:
 	VSUBPD     Y4, Y3, Y3
 	VPAND      192(DX), Y5, Y4
 	VPCMPEQD   Y7, Y7, Y7
-	VPGATHERQQ Y7, 448(DX)(Y4*8), Y6
+	VPGATHERQQ Y7, 512(DX)(Y4*8), Y6
 	VPSLLQ     $0x2f, Y5, Y5
 	VPADDQ     Y5, Y6, Y6
 	VMULPD     64(DX), Y3, Y4
@@ -91,70 +91,132 @@ step:
 	RET
 
 // func libmExpAVX512(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, SSE2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, SSE
 TEXT ·libmExpAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
-	MOVL         top+24(FP), BX
-	MOVD         BX, X0
-	VPBROADCASTD X0, Y0
-	MOVL         beta+28(FP), BX
-	MOVD         BX, X1
-	VPBROADCASTD X1, Y1
 	MOVQ         t+32(FP), BX
-	VBROADCASTSD (BX), Z2
-	VBROADCASTSD 32(BX), Z3
-	VBROADCASTSD 64(BX), Z4
-	VBROADCASTSD 96(BX), Z5
-	VBROADCASTSD 128(BX), Z6
-	VBROADCASTSD 160(BX), Z7
-	VBROADCASTSD 192(BX), Z8
-	VMOVUPS      224(BX), Y9
-	VMOVUPS      256(BX), Y10
-	VMOVUPS      288(BX), Y11
-	VMOVDQU64    448(BX), Z12
-	VMOVDQU64    512(BX), Z13
-	VMOVDQU64    576(BX), Z14
-	VMOVDQU64    640(BX), Z15
-	VPSLLQ       $0x3f, Z8, Z16
-	VPSRLQ       $0x3b, Z16, Z16
+	VBROADCASTSD (BX), Z0
+	VBROADCASTSD 32(BX), Z1
+	VBROADCASTSD 160(BX), Z2
+	VBROADCASTSD 64(BX), Z3
+	VBROADCASTSD 96(BX), Z4
+	VBROADCASTSD 128(BX), Z5
+	VBROADCASTSS 448(BX), Z6
+	VBROADCASTSS 480(BX), Z7
+	VMOVDQU32    768(BX), Z8
+	VMOVDQU32    832(BX), Z9
+	VMOVDQU32    896(BX), Z10
+	VMOVDQU32    960(BX), Z11
+	MOVSS        top+24(FP), X12
+	VBROADCASTSS X12, Z12
+	MOVSS        beta+28(FP), X13
+	VBROADCASTSS X13, Z13
 
-step:
-	VMOVUPS   (CX), Y17
-	VSUBPS    Y0, Y17, Y17
-	VMULPS    Y1, Y17, Y17
-	VCVTPS2PD Y17, Z18
-	VMULPD    Z2, Z18, Z18
-	VADDPD    Z3, Z18, Z19
-	VSUBPD    Z3, Z19, Z20
-	VSUBPD    Z20, Z18, Z18
-	VPANDQ    Z8, Z19, Z20
-	VMOVDQA64 Z20, Z21
-	VPTESTMQ  Z16, Z20, K1
-	VPERMI2Q  Z13, Z12, Z21
-	VPERMI2Q  Z15, Z14, Z20
-	VMOVDQA64 Z20, K1, Z21
-	VPSLLQ    $0x2f, Z19, Z19
-	VPADDQ    Z19, Z21, Z21
-	VMULPD    Z4, Z18, Z19
-	VADDPD    Z5, Z19, Z19
-	VMULPD    Z18, Z18, Z20
-	VMULPD    Z20, Z19, Z19
-	VMULPD    Z6, Z18, Z20
-	VADDPD    Z7, Z20, Z20
-	VADDPD    Z20, Z19, Z19
-	VMULPD    Z21, Z19, Z19
-	VCVTPD2PS Z19, Y18
-	VCMPPS    $0x1e, Y9, Y17, K2
-	VMOVAPS   Y11, K2, Y18
-	VCMPPS    $0x15, Y10, Y17, K2
-	VMOVAPS.Z Y18, K2, Y18
-	VMOVUPS   Y18, (AX)
-	ADDQ      $0x20, CX
-	ADDQ      $0x20, AX
-	SUBQ      $0x08, DX
-	JNZ       step
+values_many:
+	SUBQ          $0x10, DX
+	JLT           values_few
+	VMOVUPS       (CX), Z14
+	VSUBPS        Z12, Z14, Z14
+	VMULPS        Z13, Z14, Z14
+	VMINPS        Z14, Z6, Z14
+	VMAXPS        Z14, Z7, Z14
+	VEXTRACTF64X4 $0x01, Z14, Y15
+	VCVTPS2PD     Y14, Z14
+	VMULPD        Z0, Z14, Z14
+	VADDPD        Z1, Z14, Z17
+	VSUBPD        Z1, Z17, Z16
+	VSUBPD        Z16, Z14, Z14
+	VCVTPS2PD     Y15, Z16
+	VMULPD        Z0, Z16, Z16
+	VADDPD        Z1, Z16, Z19
+	VSUBPD        Z1, Z19, Z18
+	VSUBPD        Z18, Z16, Z16
+	VSHUFPS       $0x88, Z19, Z17, Z17
+	VPSLLD        $0x0f, Z17, Z19
+	VMOVDQA64     Z17, Z18
+	VPERMI2D      Z11, Z10, Z17
+	VPERMI2D      Z9, Z8, Z18
+	VPADDD        Z19, Z17, Z17
+	VPUNPCKLDQ    Z17, Z18, Z19
+	VPUNPCKHDQ    Z17, Z18, Z17
+	VMULPD        Z3, Z14, Z18
+	VADDPD        Z4, Z18, Z18
+	VMULPD        Z14, Z14, Z20
+	VMULPD        Z20, Z18, Z18
+	VMULPD        Z5, Z14, Z20
+	VADDPD        Z2, Z20, Z20
+	VADDPD        Z20, Z18, Z18
+	VMULPD        Z19, Z18, Z18
+	VCVTPD2PS     Z18, Y15
+	VMULPD        Z3, Z16, Z14
+	VADDPD        Z4, Z14, Z14
+	VMULPD        Z16, Z16, Z18
+	VMULPD        Z18, Z14, Z14
+	VMULPD        Z5, Z16, Z18
+	VADDPD        Z2, Z18, Z18
+	VADDPD        Z18, Z14, Z14
+	VMULPD        Z17, Z14, Z14
+	VCVTPD2PS     Z14, Y14
+	VINSERTF64X4  $0x01, Y14, Z15, Z14
+	VMOVUPS       Z14, (AX)
+	ADDQ          $0x00000040, CX
+	ADDQ          $0x00000040, AX
+	JMP           values_many
+
+values_few:
+	ADDQ          $0x10, DX
+	JZ            values_end
+	MOVQ          $-1, BX
+	BZHIQ         DX, BX, BX
+	KMOVQ         BX, K1
+	VMOVUPS.Z     (CX), K1, Z14
+	VSUBPS        Z12, Z14, Z14
+	VMULPS        Z13, Z14, Z14
+	VMINPS        Z14, Z6, Z6
+	VMAXPS        Z6, Z7, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VMULPD        Z0, Z6, Z6
+	VADDPD        Z1, Z6, Z13
+	VSUBPD        Z1, Z13, Z12
+	VSUBPD        Z12, Z6, Z6
+	VCVTPS2PD     Y7, Z7
+	VMULPD        Z0, Z7, Z7
+	VADDPD        Z1, Z7, Z0
+	VSUBPD        Z1, Z0, Z1
+	VSUBPD        Z1, Z7, Z1
+	VSHUFPS       $0x88, Z0, Z13, Z0
+	VPSLLD        $0x0f, Z0, Z12
+	VMOVDQA64     Z0, Z7
+	VPERMI2D      Z11, Z10, Z0
+	VPERMI2D      Z9, Z8, Z7
+	VPADDD        Z12, Z0, Z0
+	VPUNPCKLDQ    Z0, Z7, Z8
+	VPUNPCKHDQ    Z0, Z7, Z0
+	VMULPD        Z3, Z6, Z7
+	VADDPD        Z4, Z7, Z7
+	VMULPD        Z6, Z6, Z9
+	VMULPD        Z9, Z7, Z7
+	VMULPD        Z5, Z6, Z9
+	VADDPD        Z2, Z9, Z9
+	VADDPD        Z9, Z7, Z7
+	VMULPD        Z8, Z7, Z7
+	VCVTPD2PS     Z7, Y15
+	VMULPD        Z3, Z1, Z3
+	VADDPD        Z4, Z3, Z3
+	VMULPD        Z1, Z1, Z4
+	VMULPD        Z4, Z3, Z3
+	VMULPD        Z5, Z1, Z4
+	VADDPD        Z2, Z4, Z4
+	VADDPD        Z4, Z3, Z3
+	VMULPD        Z0, Z3, Z3
+	VCVTPD2PS     Z3, Y0
+	VINSERTF64X4  $0x01, Y0, Z15, Z0
+	VMOVUPS       Z0, K1, (AX)
+
+values_end:
 	VZEROUPPER
 	RET
 
@@ -178,7 +240,7 @@ step:
 	VSUBPD     Y4, Y3, Y3
 	VPAND      192(DX), Y5, Y4
 	VPCMPEQD   Y7, Y7, Y7
-	VPGATHERQQ Y7, 448(DX)(Y4*8), Y6
+	VPGATHERQQ Y7, 512(DX)(Y4*8), Y6
 	VPSLLQ     $0x2f, Y5, Y5
 	VPADDQ     Y5, Y6, Y6
 	VMULPD     64(DX), Y3, Y4
@@ -206,6 +268,148 @@ step:
 	ADDQ       $0x10, AX
 	SUBQ       $0x04, BX
 	JNZ        step
+	VZEROUPPER
+	RET
+
+// func libmSigmoidAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·libmSigmoidAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         t+24(FP), BX
+	VBROADCASTSD (BX), Z0
+	VBROADCASTSD 32(BX), Z1
+	VBROADCASTSD 160(BX), Z2
+	VBROADCASTSD 64(BX), Z3
+	VBROADCASTSD 96(BX), Z4
+	VBROADCASTSD 128(BX), Z5
+	VBROADCASTSS 448(BX), Z6
+	VBROADCASTSS 480(BX), Z7
+	VMOVDQU32    768(BX), Z8
+	VMOVDQU32    832(BX), Z9
+	VMOVDQU32    896(BX), Z10
+	VMOVDQU32    960(BX), Z11
+	VBROADCASTSS 320(BX), Z12
+	VBROADCASTSS 352(BX), Z13
+	VBROADCASTSS 384(BX), Z14
+	VBROADCASTSS 416(BX), Z15
+
+values_many:
+	SUBQ          $0x10, DX
+	JLT           values_few
+	VMOVUPS       (CX), Z16
+	VCMPPS        $0x11, Z15, Z16, K2
+	VCMPPS        $0x1e, Z14, Z16, K3
+	VPXORD        Z12, Z16, Z17
+	VMOVAPS       Z16, K2, Z17
+	VMINPS        Z17, Z6, Z16
+	VMAXPS        Z16, Z7, Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VMULPD        Z0, Z16, Z16
+	VADDPD        Z1, Z16, Z20
+	VSUBPD        Z1, Z20, Z19
+	VSUBPD        Z19, Z16, Z16
+	VCVTPS2PD     Y17, Z17
+	VMULPD        Z0, Z17, Z17
+	VADDPD        Z1, Z17, Z21
+	VSUBPD        Z1, Z21, Z19
+	VSUBPD        Z19, Z17, Z17
+	VSHUFPS       $0x88, Z21, Z20, Z19
+	VPSLLD        $0x0f, Z19, Z21
+	VMOVDQA64     Z19, Z20
+	VPERMI2D      Z11, Z10, Z19
+	VPERMI2D      Z9, Z8, Z20
+	VPADDD        Z21, Z19, Z19
+	VPUNPCKLDQ    Z19, Z20, Z21
+	VPUNPCKHDQ    Z19, Z20, Z19
+	VMULPD        Z3, Z16, Z20
+	VADDPD        Z4, Z20, Z20
+	VMULPD        Z16, Z16, Z22
+	VMULPD        Z22, Z20, Z20
+	VMULPD        Z5, Z16, Z22
+	VADDPD        Z2, Z22, Z22
+	VADDPD        Z22, Z20, Z20
+	VMULPD        Z21, Z20, Z20
+	VCVTPD2PS     Z20, Y18
+	VMULPD        Z3, Z17, Z16
+	VADDPD        Z4, Z16, Z16
+	VMULPD        Z17, Z17, Z20
+	VMULPD        Z20, Z16, Z16
+	VMULPD        Z5, Z17, Z20
+	VADDPD        Z2, Z20, Z20
+	VADDPD        Z20, Z16, Z16
+	VMULPD        Z19, Z16, Z16
+	VCVTPD2PS     Z16, Y16
+	VINSERTF64X4  $0x01, Y16, Z18, Z17
+	VADDPS        Z13, Z17, Z16
+	VDIVPS        Z16, Z13, Z16
+	VMOVAPS       Z17, K2, Z16
+	VMOVAPS       Z13, K3, Z16
+	VMOVUPS       Z16, (AX)
+	ADDQ          $0x00000040, CX
+	ADDQ          $0x00000040, AX
+	JMP           values_many
+
+values_few:
+	ADDQ          $0x10, DX
+	JZ            values_end
+	MOVQ          $-1, BX
+	BZHIQ         DX, BX, BX
+	KMOVQ         BX, K1
+	VMOVUPS.Z     (CX), K1, Z16
+	VCMPPS        $0x11, Z15, Z16, K2
+	VCMPPS        $0x1e, Z14, Z16, K3
+	VPXORD        Z12, Z16, Z12
+	VMOVAPS       Z16, K2, Z12
+	VMINPS        Z12, Z6, Z6
+	VMAXPS        Z6, Z7, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VMULPD        Z0, Z6, Z6
+	VADDPD        Z1, Z6, Z14
+	VSUBPD        Z1, Z14, Z12
+	VSUBPD        Z12, Z6, Z6
+	VCVTPS2PD     Y7, Z7
+	VMULPD        Z0, Z7, Z7
+	VADDPD        Z1, Z7, Z0
+	VSUBPD        Z1, Z0, Z1
+	VSUBPD        Z1, Z7, Z1
+	VSHUFPS       $0x88, Z0, Z14, Z0
+	VPSLLD        $0x0f, Z0, Z12
+	VMOVDQA64     Z0, Z7
+	VPERMI2D      Z11, Z10, Z0
+	VPERMI2D      Z9, Z8, Z7
+	VPADDD        Z12, Z0, Z0
+	VPUNPCKLDQ    Z0, Z7, Z8
+	VPUNPCKHDQ    Z0, Z7, Z0
+	VMULPD        Z3, Z6, Z7
+	VADDPD        Z4, Z7, Z7
+	VMULPD        Z6, Z6, Z9
+	VMULPD        Z9, Z7, Z7
+	VMULPD        Z5, Z6, Z9
+	VADDPD        Z2, Z9, Z9
+	VADDPD        Z9, Z7, Z7
+	VMULPD        Z8, Z7, Z7
+	VCVTPD2PS     Z7, Y18
+	VMULPD        Z3, Z1, Z3
+	VADDPD        Z4, Z3, Z3
+	VMULPD        Z1, Z1, Z4
+	VMULPD        Z4, Z3, Z3
+	VMULPD        Z5, Z1, Z4
+	VADDPD        Z2, Z4, Z4
+	VADDPD        Z4, Z3, Z3
+	VMULPD        Z0, Z3, Z3
+	VCVTPD2PS     Z3, Y0
+	VINSERTF64X4  $0x01, Y0, Z18, Z1
+	VADDPS        Z13, Z1, Z0
+	VDIVPS        Z0, Z13, Z0
+	VMOVAPS       Z1, K2, Z0
+	VMOVAPS       Z13, K3, Z0
+	VMOVUPS       Z0, K1, (AX)
+
+values_end:
 	VZEROUPPER
 	RET
 

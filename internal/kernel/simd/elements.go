@@ -18,6 +18,7 @@ type Elements struct {
 	extent                     func(src *float32, n int) (least, most float32)
 	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
 	dot                        func(a, b *float32, n int) float32
+	dots                       func(sums, a, b *float32, offs *int, n int) // nil for none
 	dotNibbles                 func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
 	rectifyHalf                func(dst, src *uint16, n int, inf uint16)
 	fromHalf                   func(dst *float32, src *uint16, n int)
@@ -261,6 +262,21 @@ func (e *Elements) Dot(a, b []float32) float32 {
 		s += a[i] * b[i]
 	}
 	return s
+}
+
+// Dots writes the inner products of a, a multiple of 8 long, with as many values of b from each of the first eight places on. It
+// returns false where there is no such loop.
+func (e *Elements) Dots(sums, a, b []float32, from []int) bool {
+	n := len(a)
+	if e.dots == nil || n == 0 || n%8 != 0 {
+		return false
+	}
+	for _, f := range from[:8] {
+		_ = b[f:][:n]
+	}
+	_ = sums[7]
+	e.dots(&sums[0], &a[0], &b[0], &from[0], n)
+	return true
 }
 
 // SpreadNibbles arranges a row x for [Elements.DotNibbles], with zeros behind it: of 16 values those with even

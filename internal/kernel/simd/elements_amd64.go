@@ -19,7 +19,7 @@ var elementsAVX2 = Elements{
 	addVV: addVVAVX2, addVS: addVSAVX2, subVV: subVVAVX2, subSV: subSVAVX2,
 	mulVV: mulVVAVX2, mulVS: mulVSAVX2, divVV: divVVAVX2, divVS: divVSAVX2, divSV: divSVAVX2,
 	clamp: clampAVX2, scale: scaleAVX2, quantise: quantiseAVX2, quantiseAway: quantiseAwayAVX2,
-	nibbles: nibblesAVX2, dot: dotAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
+	nibbles: nibblesAVX2, dot: dotAVX2, dots: dotsAVX2, dotNibbles: dotNibblesAVX2, rectifyHalf: rectifyHalfAVX2, roundAway: roundAwayAVX2, extent: extentAVX2,
 	fromHalf: fromHalfAVX2, toHalf: toHalfAVX2, toFloats: toFloatsAVX2, rescale: rescaleAVX2,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8AVX2, limitS8AVX2},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
@@ -105,6 +105,9 @@ func nibblesAVX2(dst *float32, src *byte, n int, zero, scale float32)
 
 //go:noescape
 func dotAVX2(a, b *float32, n int) float32
+
+//go:noescape
+func dotsAVX2(sums, a, b *float32, offs *int, n int)
 
 //go:noescape
 func rectifyHalfAVX2(dst, src *uint16, n int, inf uint16)

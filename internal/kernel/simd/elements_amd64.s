@@ -732,6 +732,68 @@ step:
 	VZEROUPPER
 	RET
 
+// func dotsAVX2(sums *float32, a *float32, b *float32, offs *int, n int)
+// Requires: AVX, FMA3
+TEXT ·dotsAVX2(SB), NOSPLIT, $0-40
+	MOVQ   a+8(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   offs+24(FP), DX
+	VXORPS Y0, Y0, Y0
+	MOVQ   (DX), BX
+	LEAQ   (CX)(BX*4), BX
+	VXORPS Y1, Y1, Y1
+	MOVQ   8(DX), SI
+	LEAQ   (CX)(SI*4), SI
+	VXORPS Y2, Y2, Y2
+	MOVQ   16(DX), DI
+	LEAQ   (CX)(DI*4), DI
+	VXORPS Y3, Y3, Y3
+	MOVQ   24(DX), R8
+	LEAQ   (CX)(R8*4), R8
+	VXORPS Y4, Y4, Y4
+	MOVQ   32(DX), R9
+	LEAQ   (CX)(R9*4), R9
+	VXORPS Y5, Y5, Y5
+	MOVQ   40(DX), R10
+	LEAQ   (CX)(R10*4), R10
+	VXORPS Y6, Y6, Y6
+	MOVQ   48(DX), R11
+	LEAQ   (CX)(R11*4), R11
+	VXORPS Y7, Y7, Y7
+	MOVQ   56(DX), DX
+	LEAQ   (CX)(DX*4), DX
+	MOVQ   n+32(FP), CX
+	XORQ   R12, R12
+
+step:
+	VMOVUPS      (AX)(R12*4), Y8
+	VFMADD231PS  (BX)(R12*4), Y8, Y0
+	VFMADD231PS  (SI)(R12*4), Y8, Y1
+	VFMADD231PS  (DI)(R12*4), Y8, Y2
+	VFMADD231PS  (R8)(R12*4), Y8, Y3
+	VFMADD231PS  (R9)(R12*4), Y8, Y4
+	VFMADD231PS  (R10)(R12*4), Y8, Y5
+	VFMADD231PS  (R11)(R12*4), Y8, Y6
+	VFMADD231PS  (DX)(R12*4), Y8, Y7
+	ADDQ         $0x08, R12
+	CMPQ         R12, CX
+	JLT          step
+	VHADDPS      Y1, Y0, Y0
+	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y2, Y0, Y0
+	VHADDPS      Y5, Y4, Y4
+	VHADDPS      Y7, Y6, Y6
+	VHADDPS      Y6, Y4, Y4
+	MOVQ         sums+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMOVUPS      X1, (AX)
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPS       X4, X0, X0
+	VMOVUPS      X0, 16(AX)
+	VZEROUPPER
+	RET
+
 // func dotNibblesAVX2(x *float32, w *byte, groups int, blocks int, scales *float32, zeros *float32, sums *float32) float32
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·dotNibblesAVX2(SB), NOSPLIT, $0-60

@@ -16,6 +16,7 @@ type Floats struct {
 	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
 	// and up to Half columns.
 	fused, exact tiles
+	placed       tiles // of Placed, empty in sets without
 	spread       func(dst *float32, panel int, src *float32, line, n, panels int)
 	gather       func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 	// bounce says that tiles have all columns of a panel, or of half of one: those that
@@ -65,6 +66,7 @@ type Tile struct {
 	PanelB            int // from one panel to the next, for several
 	Min, Max          float32
 	bits, flags       uint32
+	Offs              *int32 // of [Floats.Placed]: where the row of each step lies from B on, in values; StepB is not used
 }
 
 // masks begin with as many ones as there are columns, from the place 16 - columns on.
@@ -122,6 +124,22 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 		t.setMask(width)
 	}
 	of.half[rows-1](t)
+}
+
+// HasPlaced tells whether the set has [Floats.Placed].
+func (f *Floats) HasPlaced() bool { return f != nil && f.placed.whole != nil }
+
+// Placed is Run, with fused sums, of a b whose rows lie where Offs says.
+func (f *Floats) Placed(t *Tile, rows, width int) {
+	t.flags &^= flagMasked
+	if width != f.Cols && width != f.Half {
+		t.setMask(width)
+	}
+	if width > f.Half {
+		f.placed.whole[rows-1](t)
+		return
+	}
+	f.placed.half[rows-1](t)
 }
 
 // bounceRoom holds the results of a tile of the set that needs it, and a bias.

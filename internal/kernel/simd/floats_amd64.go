@@ -13,6 +13,10 @@ var floats = family[Floats]{
 			half:  []func(t *Tile){exact1x1AVX2, exact2x1AVX2, exact3x1AVX2, exact4x1AVX2, exact5x1AVX2, exact6x1AVX2},
 			wide:  exactWideAVX2,
 		},
+		placed: tiles{
+			whole: []func(t *Tile){placed1x2AVX2, placed2x2AVX2, placed3x2AVX2, placed4x2AVX2, placed5x2AVX2, placed6x2AVX2},
+			half:  []func(t *Tile){placed1x1AVX2, placed2x1AVX2, placed3x1AVX2, placed4x1AVX2, placed5x1AVX2, placed6x1AVX2},
+		},
 		gather: gatherAVX2, spread: spreadAVX2,
 	},
 	AVX512: {
@@ -26,6 +30,10 @@ var floats = family[Floats]{
 			whole: []func(t *Tile){exact1x2AVX512, exact2x2AVX512, exact3x2AVX512, exact4x2AVX512, exact5x2AVX512, exact6x2AVX512, exact7x2AVX512, exact8x2AVX512, exact9x2AVX512, exact10x2AVX512, exact11x2AVX512, exact12x2AVX512},
 			half:  []func(t *Tile){exact1x1AVX512, exact2x1AVX512, exact3x1AVX512, exact4x1AVX512, exact5x1AVX512, exact6x1AVX512, exact7x1AVX512, exact8x1AVX512, exact9x1AVX512, exact10x1AVX512, exact11x1AVX512, exact12x1AVX512},
 			wide:  exactWideAVX512,
+		},
+		placed: tiles{
+			whole: []func(t *Tile){placed1x2AVX512, placed2x2AVX512, placed3x2AVX512, placed4x2AVX512, placed5x2AVX512, placed6x2AVX512, placed7x2AVX512, placed8x2AVX512, placed9x2AVX512, placed10x2AVX512, placed11x2AVX512, placed12x2AVX512},
+			half:  []func(t *Tile){placed1x1AVX512, placed2x1AVX512, placed3x1AVX512, placed4x1AVX512, placed5x1AVX512, placed6x1AVX512, placed7x1AVX512, placed8x1AVX512, placed9x1AVX512, placed10x1AVX512, placed11x1AVX512, placed12x1AVX512},
 		},
 		gather: gatherAVX512, spread: spreadAVX512,
 	},
@@ -270,3 +278,111 @@ func spreadAVX2(dst *float32, panel int, src *float32, line, n, panels int)
 
 //go:noescape
 func spreadAVX512(dst *float32, panel int, src *float32, line, n, panels int)
+
+//go:noescape
+func placed1x2AVX2(t *Tile)
+
+//go:noescape
+func placed2x2AVX2(t *Tile)
+
+//go:noescape
+func placed3x2AVX2(t *Tile)
+
+//go:noescape
+func placed4x2AVX2(t *Tile)
+
+//go:noescape
+func placed5x2AVX2(t *Tile)
+
+//go:noescape
+func placed6x2AVX2(t *Tile)
+
+//go:noescape
+func placed1x1AVX2(t *Tile)
+
+//go:noescape
+func placed2x1AVX2(t *Tile)
+
+//go:noescape
+func placed3x1AVX2(t *Tile)
+
+//go:noescape
+func placed4x1AVX2(t *Tile)
+
+//go:noescape
+func placed5x1AVX2(t *Tile)
+
+//go:noescape
+func placed6x1AVX2(t *Tile)
+
+//go:noescape
+func placed1x2AVX512(t *Tile)
+
+//go:noescape
+func placed2x2AVX512(t *Tile)
+
+//go:noescape
+func placed3x2AVX512(t *Tile)
+
+//go:noescape
+func placed4x2AVX512(t *Tile)
+
+//go:noescape
+func placed5x2AVX512(t *Tile)
+
+//go:noescape
+func placed6x2AVX512(t *Tile)
+
+//go:noescape
+func placed7x2AVX512(t *Tile)
+
+//go:noescape
+func placed8x2AVX512(t *Tile)
+
+//go:noescape
+func placed9x2AVX512(t *Tile)
+
+//go:noescape
+func placed10x2AVX512(t *Tile)
+
+//go:noescape
+func placed11x2AVX512(t *Tile)
+
+//go:noescape
+func placed12x2AVX512(t *Tile)
+
+//go:noescape
+func placed1x1AVX512(t *Tile)
+
+//go:noescape
+func placed2x1AVX512(t *Tile)
+
+//go:noescape
+func placed3x1AVX512(t *Tile)
+
+//go:noescape
+func placed4x1AVX512(t *Tile)
+
+//go:noescape
+func placed5x1AVX512(t *Tile)
+
+//go:noescape
+func placed6x1AVX512(t *Tile)
+
+//go:noescape
+func placed7x1AVX512(t *Tile)
+
+//go:noescape
+func placed8x1AVX512(t *Tile)
+
+//go:noescape
+func placed9x1AVX512(t *Tile)
+
+//go:noescape
+func placed10x1AVX512(t *Tile)
+
+//go:noescape
+func placed11x1AVX512(t *Tile)
+
+//go:noescape
+func placed12x1AVX512(t *Tile)

@@ -16,6 +16,7 @@ func TestTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs), unsafe.Offsetof(x.B), unsafe.Offsetof(x.StepB),
 		unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.BiasN), unsafe.Offsetof(x.BiasM),
 		unsafe.Offsetof(x.mask), unsafe.Offsetof(x.PanelB), unsafe.Offsetof(x.Min), unsafe.Offsetof(x.bits),
+		unsafe.Offsetof(x.Offs),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)
@@ -231,6 +232,45 @@ func TestSpread(t *testing.T) {
 				}
 				if dst[len(dst)-1] != 0 {
 					t.Fatal("written behind the end")
+				}
+			}
+		}
+	})
+}
+
+// Rows of b that lie anywhere give what the same rows side by side give.
+func TestPlaced(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		fk := FloatKernels()
+		if !fk.HasPlaced() {
+			t.Skip("none in this set")
+		}
+		r := rand.New(rand.NewPCG(7, 8))
+		for n := range 2000 {
+			rows, width, k, segs := 1+r.IntN(fk.Rows), 1+r.IntN(fk.Cols), 1+r.IntN(9), 1+r.IntN(3)
+			from := make([]float32, 200+fk.Cols)
+			a, c, bias := make([]float32, rows*segs*k), make([]float32, rows*width+2), make([]float32, rows)
+			for _, v := range [][]float32{from, a, c, bias} {
+				fill(r, v, n%4 == 0)
+			}
+			offs, b := make([]int32, segs*k), make([]float32, segs*k*fk.Cols)
+			for i := range offs {
+				offs[i] = int32(r.IntN(200))
+				copy(b[i*fk.Cols:][:fk.Cols], from[offs[i]:])
+			}
+			want := append([]float32(nil), c...)
+			tile := &Tile{
+				A: &a[0], RowA: 4 * segs * k, StepA: 4, SegA: 4 * k, K: k, Segs: segs, B: &b[0], StepB: 4 * fk.Cols, C: &want[1], RowC: 4 * width,
+				BiasM: &bias[0],
+			}
+			tile.SetStart(Start(r.IntN(3)))
+			tile.SetClamp(r.IntN(2) == 0, -0.5, 1)
+			fk.Run(tile, rows, width, false)
+			tile.B, tile.Offs, tile.C = &from[0], &offs[0], &c[1]
+			fk.Placed(tile, rows, width)
+			for i := range c {
+				if !same(c[i], want[i]) {
+					t.Fatalf("case %d: %d rows, %d columns, k %d×%d: value %d is %v, want %v", n, rows, width, segs, k, i, c[i], want[i])
 				}
 			}
 		}

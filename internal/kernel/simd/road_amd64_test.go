@@ -68,7 +68,7 @@ func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 	q := kernel.Requant{Mul: []fixed.Multiplier{{M: 1<<30 + r.Int32N(1<<30), Shift: -10}}, Zero: 3, Min: -128, Max: 127}
 	lines := func() []int8 {
 		y, q := make([]int8, s.OH*s.OW*s.OC), q
-		kernel.NewConvQ[int8](s, narrow, zero, q).Run(pool, x, y)
+		kernel.NewConvQ[int8](s, narrow, 0, zero, q).Run(pool, x, y)
 		return y
 	}
 	if got, want := lines(), inGo(lines); !slices.Equal(got, want) {

@@ -12,6 +12,7 @@ type Rows struct {
 	quarters   func(dst, x, sum *float32, n int, bias, scale float32)
 	roots      func(dst, src *float32, n int)
 	leaky      func(dst, src *float32, n int, by float32)
+	ordered    func(sums, src *float32, step, n int)
 }
 
 // RowKernels of the current set; nil where plain Go is all there is.
@@ -27,6 +28,27 @@ func (r *Rows) Sum(src []float32) (sum float64) {
 		sum += float64(v)
 	}
 	return sum
+}
+
+// OrderedSums writes the sums, in float32 and in the order of the elements, of as many rows as there are sums, n
+// elements each, side by side. Exact.
+func (r *Rows) OrderedSums(sums, src []float32, n int) {
+	src = src[:len(sums)*n]
+	fours := n / 4 * 4
+	for ; len(sums) >= 8 && fours > 0; sums, src = sums[8:], src[8*n:] {
+		r.ordered(&sums[0], &src[0], 4*n, fours)
+		for i := range 8 {
+			for _, v := range src[i*n:][fours:n] {
+				sums[i] += v
+			}
+		}
+	}
+	for i := range sums {
+		sums[i] = 0
+		for _, v := range src[i*n:][:n] {
+			sums[i] += v
+		}
+	}
 }
 
 // Squares adds up (src - mean)².

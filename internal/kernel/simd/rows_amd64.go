@@ -1,7 +1,7 @@
 package simd
 
 var rowLoops = family[Rows]{
-	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, leaky: leakyAVX2},
+	AVX2: {Set: AVX2, sum: rowSumAVX2, squares: rowSquaresAVX2, normalise: normaliseAVX2, addSquares: addSquaresAVX2, quarters: threeQuartersAVX2, roots: rootsAVX2, leaky: leakyAVX2, ordered: orderedSumsAVX2},
 }
 
 //go:noescape
@@ -24,3 +24,6 @@ func leakyAVX2(dst, src *float32, n int, by float32)
 
 //go:noescape
 func rootsAVX2(dst, src *float32, n int)
+
+//go:noescape
+func orderedSumsAVX2(sums, src *float32, step, n int)

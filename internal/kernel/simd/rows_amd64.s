@@ -171,3 +171,43 @@ step:
 	JNZ       step
 	VZEROUPPER
 	RET
+
+// func orderedSumsAVX2(sums *float32, src *float32, step int, n int)
+// Requires: AVX
+TEXT ·orderedSumsAVX2(SB), NOSPLIT, $0-32
+	MOVQ   sums+0(FP), AX
+	MOVQ   step+16(FP), CX
+	LEAQ   (CX)(CX*2), DX
+	MOVQ   src+8(FP), BX
+	LEAQ   (BX)(CX*4), SI
+	MOVQ   n+24(FP), DI
+	VXORPS Y0, Y0, Y0
+
+step:
+	VMOVUPS     (BX), X1
+	VINSERTF128 $0x01, (SI), Y1, Y1
+	VMOVUPS     (BX)(CX*1), X2
+	VINSERTF128 $0x01, (SI)(CX*1), Y2, Y2
+	VMOVUPS     (BX)(CX*2), X3
+	VINSERTF128 $0x01, (SI)(CX*2), Y3, Y3
+	VMOVUPS     (BX)(DX*1), X4
+	VINSERTF128 $0x01, (SI)(DX*1), Y4, Y4
+	VUNPCKLPS   Y2, Y1, Y5
+	VUNPCKHPS   Y2, Y1, Y6
+	VUNPCKLPS   Y4, Y3, Y7
+	VUNPCKHPS   Y4, Y3, Y8
+	VSHUFPS     $0x44, Y7, Y5, Y9
+	VADDPS      Y9, Y0, Y0
+	VSHUFPS     $0xee, Y7, Y5, Y5
+	VADDPS      Y5, Y0, Y0
+	VSHUFPS     $0x44, Y8, Y6, Y5
+	VADDPS      Y5, Y0, Y0
+	VSHUFPS     $0xee, Y8, Y6, Y5
+	VADDPS      Y5, Y0, Y0
+	ADDQ        $0x10, BX
+	ADDQ        $0x10, SI
+	SUBQ        $0x04, DI
+	JNZ         step
+	VMOVUPS     Y0, (AX)
+	VZEROUPPER
+	RET

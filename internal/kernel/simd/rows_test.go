@@ -74,3 +74,37 @@ func TestRows(t *testing.T) {
 		})
 	}
 }
+
+// TestOrderedSums wants the bits of sums in order.
+func TestOrderedSums(t *testing.T) {
+	for _, set := range simd.Available() {
+		undo := simd.Use(set)
+		k := simd.RowKernels()
+		if k == nil {
+			undo()
+			continue
+		}
+		r := rand.New(rand.NewPCG(uint64(set), 8))
+		for range 300 {
+			rows, n := r.IntN(30), r.IntN(50)
+			src, sums := make([]float32, rows*n), make([]float32, rows)
+			for i := range src {
+				src[i] = r.Float32()*2 - 1
+				if r.IntN(40) == 0 {
+					src[i] *= 1e8
+				}
+			}
+			k.OrderedSums(sums, src, n)
+			for i, got := range sums {
+				want := float32(0)
+				for _, v := range src[i*n:][:n] {
+					want += v
+				}
+				if got != want {
+					t.Fatalf("%v: row %d of %d, %d elements each, is %v, want %v", set, i, rows, n, got, want)
+				}
+			}
+		}
+		undo()
+	}
+}

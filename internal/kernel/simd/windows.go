@@ -57,7 +57,7 @@ func (f *Windows) prepare(t *Window, places, n int) *Windows {
 	if places <= 0 || n <= 0 {
 		return &noWindows
 	}
-	rest := n % f.floats
+	rest := n & (f.floats - 1) // a power of two
 	t.places, t.n, t.bits, t.mask = places, n, 1<<rest-1, &masks[16-rest]
 	return f
 }

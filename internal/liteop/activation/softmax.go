@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/libm"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -21,15 +22,16 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	case x == tensor.Float32 && y == tensor.Float32:
 		div := element.Div[float32]().VectorScalar
 		var x, y []float32 // of the run, whose loop is made once
-		work := func(lo, hi int) {
-			for ; lo < hi; lo += 4 {
-				n := min(4, hi-lo)
-				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], depth, beta, div)
+		sums := op.ScratchOf[float32](c, softmaxTile*c.Pool.Threads())
+		work := func(worker, lo, hi int) {
+			for ; lo < hi; lo += softmaxTile {
+				n := min(softmaxTile, hi-lo)
+				softmaxOf(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*softmaxTile:][:n], depth, beta, div)
 			}
 		}
 		return func(c *op.Call) error {
 			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, 1+4096/max(depth, 1), work)
+			c.Pool.ForWorker(rows, 1+4096/max(depth, 1), work)
 			return nil
 		}, nil
 	case x == tensor.Int8 && y == tensor.Int8:
@@ -44,31 +46,22 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v input with %v output", x, y)
 }
 
-// softmaxOf does at most four rows together.
-func softmaxOf(y, x []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
+// softmaxTile is how many rows are done together.
+const softmaxTile = 8
+
+// softmaxOf does at most softmaxTile rows together; sums is room for a number of each.
+func softmaxOf(y, x, sums []float32, depth int, beta float32, div func(dst, a []float32, b float32)) {
 	if depth == 0 {
 		return
 	}
 	for at := 0; at < len(x); at += depth {
 		libm.ExpOf(y[at:at+depth], x[at:at+depth], element.Top(x[at:at+depth]), beta)
 	}
-	// In float32 and in order, as the reference kernels do; sums of several rows do not wait for each other.
-	var sums [4]float32
-	if len(y) == 4*depth {
-		a, b, c, d := y[:depth], y[depth:][:depth], y[2*depth:][:depth], y[3*depth:][:depth]
-		for i := range a {
-			sums[0], sums[1], sums[2], sums[3] = sums[0]+a[i], sums[1]+b[i], sums[2]+c[i], sums[3]+d[i]
-		}
-	} else {
-		for i := range len(y) / depth {
-			for _, v := range y[i*depth:][:depth] {
-				sums[i] += v
-			}
-		}
-	}
-	for i := range len(y) / depth {
+	// In float32 and in order, as the reference kernels do.
+	reduce.OrderedSums(sums, y, depth)
+	for i, sum := range sums {
 		row := y[i*depth:][:depth]
-		div(row, row, sums[i])
+		div(row, row, sum)
 	}
 }
 

@@ -167,23 +167,38 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 	if err != nil {
 		return nil, err
 	}
-	w, err := layer.Weights(c.In[1])
-	if err != nil {
-		return nil, err
-	}
 	_, zero, err := layer.ScaleOf(c.In[0])
 	if err != nil {
 		return nil, err
 	}
 	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Zero: zero, Sums: layer.SumsOf(q)}
-	prepare := kernel.NewConvQ[T]
-	if depthwise {
-		prepare = kernel.NewDepthwiseQ[T]
+	conv, err := packConv[T](c.In[1], s, depthwise, zero, q)
+	if err != nil {
+		return nil, err
 	}
-	conv := prepare(s, w, zero, q)
 	c.Kernel = conv.Name()
 	return func(c *op.Call) error {
 		conv.Run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]))
 		return nil
 	}, nil
+}
+
+// packConv packs a filter of 8-bit numbers from where it lies, others as differences to their zero points.
+func packConv[T int8 | uint8](filter *tensor.Tensor, s kernel.ConvShape, depthwise bool, zero int32, q kernel.Requant) (*kernel.ConvQ[T], error) {
+	zeroW, one := layer.WeightZero(filter)
+	switch {
+	case depthwise || !one:
+	case filter.Type == tensor.Int8:
+		return kernel.NewConvQ[T](s, tensor.Of[int8](filter), zeroW, zero, q), nil
+	case filter.Type == tensor.Uint8:
+		return kernel.NewConvQ[T](s, tensor.Of[uint8](filter), zeroW, zero, q), nil
+	}
+	w, err := layer.Weights(filter)
+	if err != nil {
+		return nil, err
+	}
+	if depthwise {
+		return kernel.NewDepthwiseQ[T](s, w, zero, q), nil
+	}
+	return kernel.NewConvQ[T](s, w, 0, zero, q), nil
 }

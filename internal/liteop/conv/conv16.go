@@ -3,7 +3,6 @@ package conv
 import (
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/layer"
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
@@ -11,38 +10,12 @@ import (
 	"github.com/opmeter/opmeter/internal/tensor"
 )
 
-// Wide is what turns the 64-bit sums of int16 kernels into int16.
-type Wide struct {
-	Bias   []int64
-	Mul    []fixed.Multiplier
-	Lo, Hi int32
-	Narrow bool // 32-bit biases and sums, scaled with two roundings
+// WideSums is q as part of a recipe.
+func WideSums(q *kernel.Requant16) recipe.Sums {
+	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
 }
 
-// One scales one sum and adds its bias.
-func (w *Wide) One(acc int64, ch int) int16 {
-	if w.Bias != nil {
-		acc += w.Bias[ch]
-	}
-	m := w.Mul[0]
-	if len(w.Mul) > 1 {
-		m = w.Mul[ch]
-	}
-	var v int32
-	if w.Narrow {
-		v = m.Apply(int32(acc))
-	} else {
-		v = m.Apply64(acc)
-	}
-	return int16(min(max(v, w.Lo), w.Hi))
-}
-
-// Sums is q as part of a recipe.
-func (w *Wide) Sums() recipe.Sums {
-	return recipe.Sums{Bias: w.Bias, Mul: w.Mul, Min: w.Lo, Max: w.Hi, Wide: !w.Narrow}
-}
-
-func newWide(c *op.Call, channels int) (*Wide, error) {
+func newWide(c *op.Call, channels int) (*kernel.Requant16, error) {
 	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
 	if err != nil {
 		return nil, err
@@ -51,7 +24,7 @@ func newWide(c *op.Call, channels int) (*Wide, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Wide{Mul: ms, Lo: lo, Hi: hi}
+	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if q.Bias, q.Narrow, err = WideBias(c.In[2]); err != nil {
 			return nil, err
@@ -87,7 +60,7 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: q.Sums()}
+	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: WideSums(q)}
 	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
 		if p := kernel.NewPacked16(s.OC, k); p.Vectors() {
 			p.Fill(wv, k, 1)
@@ -136,25 +109,21 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 const widePatches = 48
 
 // packedWide multiplies patches by packed weights.
-func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *Wide) op.Run {
+func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
 	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(), "packed/")
 	k, threads := s.KH*s.KW*s.C, c.Pool.Threads()
-	patches, sums := op.ScratchOf[int16](c, threads*widePatches*k), op.ScratchOf[int64](c, threads*widePatches*s.OC)
+	patches, product := op.ScratchOf[int16](c, threads*widePatches*k), kernel.NewWide(p, q)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		all := s.N * s.OH * s.OW
 		c.Pool.ForWorker((all+widePatches-1)/widePatches, 1, func(worker, lo, hi int) {
-			room, acc := patches[worker*widePatches*k:], sums[worker*widePatches*s.OC:]
+			room := patches[worker*widePatches*k:]
 			for at := lo * widePatches; at < min(all, hi*widePatches); at += widePatches {
 				n := min(widePatches, all-at)
 				for i := range n {
 					widePatch(room[i*k:][:k], x, &s, at+i)
 				}
-				p.Sums64(nil, n, room, acc)
-				out := y[at*s.OC:][:n*s.OC]
-				for i := range out {
-					out[i] = q.One(acc[i], i%s.OC)
-				}
+				product.Run(nil, n, room, y[at*s.OC:][:n*s.OC])
 			}
 		})
 		return nil

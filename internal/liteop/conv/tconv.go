@@ -324,7 +324,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Wide{Mul: ms, Lo: lo, Hi: hi}
+	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
 	if b := c.Input(t.bi); b != nil && b.Len() > 0 {
 		if !c.Const(t.bi) {
 			return nil, op.Unsupported("biases that are not constant")
@@ -338,7 +338,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	acc := op.ScratchOf[int64](c, c.Out[0].Len())
-	c.Recipe = t.recipe(0, q.Sums())
+	c.Recipe = t.recipe(0, WideSums(q))
 	return func(c *op.Call) error {
 		y := tensor.Of[int16](c.Out[0])
 		scatter(c, t, tensor.Of[int16](c.In[t.data]), w, 0, acc)

@@ -74,6 +74,20 @@ func Map[X, Y tensor.Number](f func(X) Y) op.Run {
 	}
 }
 
+// WeightZero is the zero point that all weights of a filter of 8-bit numbers have in common; ok is false where they
+// differ.
+func WeightZero(t *tensor.Tensor) (zero int32, ok bool) {
+	if t.Quant == nil || len(t.Quant.Zero) == 0 {
+		return 0, true
+	}
+	for _, z := range t.Quant.Zero {
+		if z != t.Quant.Zero[0] {
+			return 0, false
+		}
+	}
+	return int32(t.Quant.Zero[0]), true
+}
+
 // Weights reads the filter as differences to its zero points.
 func Weights(t *tensor.Tensor) ([]int16, error) {
 	w := make([]int16, t.Len())

@@ -167,16 +167,19 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		q.Bias = tensor.Of[int32](c.In[2])
 	}
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Zero: zx, Sums: layer.SumsOf(q)}
+	if c.Const(1) && s.rows > 0 && s.out > 0 && s.in > 0 {
+		// Without vectors packing pays from a few rows on.
+		if packed := kernel.NewPackedQ(s.out, s.in); packed.Vectors() || s.rows >= 4 {
+			if err := packFC(c, s, packed); err != nil {
+				return nil, err
+			}
+			return packedFC[T](c, s, packed, zx, &q), nil
+		}
+	}
 	var w []int16
 	if c.Const(1) {
 		if w, err = layer.Weights(c.In[1]); err != nil {
 			return nil, err
-		}
-	}
-	if w != nil && s.rows > 0 && s.out > 0 && s.in > 0 {
-		// Without vectors packing pays from a few rows on.
-		if packed := kernel.NewPackedQ(s.out, s.in); packed.Vectors() || s.rows >= 4 {
-			return packedFC[T](c, s, packed, w, zx, &q), nil
 		}
 	}
 	c.Kernel = "rows"
@@ -200,12 +203,32 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// packedFC multiplies with the weights packed.
-func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, w []int16, zero int32, q *kernel.Requant) op.Run {
+// packFC packs weights of 8-bit numbers from where they lie, others as differences to their zero points.
+func packFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
+	zero, one := layer.WeightZero(c.In[1])
+	switch {
+	case !one:
+	case c.In[1].Type == tensor.Int8:
+		kernel.FillQ(c.Pool, packed, tensor.Of[int8](c.In[1]), zero, s.in, 1)
+		return nil
+	case c.In[1].Type == tensor.Uint8:
+		kernel.FillQ(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
+		return nil
+	}
+	w, err := layer.Weights(c.In[1])
+	if err != nil {
+		return err
+	}
 	kernel.FillQ(c.Pool, packed, w, 0, s.in, 1)
+	return nil
+}
+
+// packedFC multiplies with the weights packed.
+func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zero int32, q *kernel.Requant) op.Run {
 	c.Kernel = packed.Name()
 	table := make([]kernel.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
+	packed.Expect(&table[0])
 	sums := op.ScratchOf[int32](c, s.rows*s.out)
 	return func(c *op.Call) error {
 		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
@@ -267,7 +290,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &conv.Wide{Mul: ms, Lo: lo, Hi: hi}
+	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if q.Bias, q.Narrow, err = conv.WideBias(c.In[2]); err != nil {
 			return nil, err
@@ -277,7 +300,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: q.Sums()}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: conv.WideSums(q)}
 	if p := kernel.NewPacked16(s.out, s.in); s.in > 0 && p.Vectors() {
 		return packedWideFC(c, s, p, w, q), nil
 	}
@@ -299,18 +322,12 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 }
 
 // packedWideFC multiplies with the weights packed.
-func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *conv.Wide) op.Run {
+func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
 	p.Fill(w, s.in, 1)
 	c.Kernel = p.Name()
-	sums := op.ScratchOf[int64](c, s.rows*s.out)
+	product := kernel.NewWide(p, q)
 	return func(c *op.Call) error {
-		p.Sums64(c.Pool, s.rows, tensor.Of[int16](c.In[0]), sums)
-		y := tensor.Of[int16](c.Out[0])
-		c.Pool.For(len(sums), layer.Grain/8, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				y[i] = q.One(sums[i], i%s.out)
-			}
-		})
+		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
 		return nil
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/liteop/recipe"
 	"github.com/opmeter/opmeter/internal/op"
 	"github.com/opmeter/opmeter/internal/tensor"
-	"github.com/opmeter/opmeter/internal/workers"
 )
 
 // matmul is a batch of products of m×k by k×n matrices.
@@ -255,8 +254,8 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		out[i] = X(min(max(v+zo, lo), hi))
 	}
 	sums := func(c *op.Call) { matmulSums[X, Y](c, t, zx, zy, put) }
-	if w := t.wide(c, zx, zy); w != nil {
-		sums = func(c *op.Call) { w.run(c, put) }
+	if w := t.wide(c, zx, zy, &kernel.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+		return w.run, nil
 	}
 	return func(c *op.Call) error {
 		out = tensor.Of[X](c.Out[0])
@@ -274,11 +273,11 @@ type wide struct {
 	at     int // of what is packed; negative for nothing
 	always bool
 	lifted []int32
-	sums   []int64
+	times  *kernel.Wide
 }
 
 // wide is nil where the loops are no others, or packing costs as much as they take.
-func (t *matmul) wide(c *op.Call, zx, zy int32) *wide {
+func (t *matmul) wide(c *op.Call, zx, zy int32, q *kernel.Requant16) *wide {
 	if c.In[0].Type != tensor.Int16 || c.In[1].Type != tensor.Int8 || zx != 0 || t.adjX || t.k == 0 || t.n == 0 || !c.Const(1) && t.m < 8 {
 		return nil
 	}
@@ -286,14 +285,14 @@ func (t *matmul) wide(c *op.Call, zx, zy int32) *wide {
 	if !w.packed.Vectors() {
 		return nil
 	}
-	w.lifted, w.sums = op.ScratchOf[int32](c, t.k*t.n), op.ScratchOf[int64](c, t.m*t.n)
+	w.lifted, w.times = op.ScratchOf[int32](c, t.k*t.n), kernel.NewWide(w.packed, q)
 	c.Kernel = w.packed.Name()
 	return w
 }
 
-// run gives all sums to put.
-func (w *wide) run(c *op.Call, put func(i int, acc int64)) {
-	x, y := tensor.Of[int16](c.In[0]), tensor.Of[int8](c.In[1])
+// run computes all products.
+func (w *wide) run(c *op.Call) error {
+	x, y, out := tensor.Of[int16](c.In[0]), tensor.Of[int8](c.In[1]), tensor.Of[int16](c.Out[0])
 	size := w.m * w.n
 	for b := range w.x {
 		if at := w.y[b]; at != w.at || !w.always && b == 0 {
@@ -307,20 +306,9 @@ func (w *wide) run(c *op.Call, put func(i int, acc int64)) {
 			}
 			w.at = at
 		}
-		w.packed.Sums64(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], w.sums)
-		workers.Do(c.Pool, size, layer.Grain/8, wideSums{put, w.sums, b * size}, func(q wideSums, lo, hi int) {
-			for i, v := range q.sums[lo:hi] {
-				q.put(q.at+lo+i, v)
-			}
-		})
+		w.times.Run(c.Pool, w.m, x[w.matmul.x[b]:][:w.m*w.k], out[b*size:][:size])
 	}
-}
-
-// wideSums is what a piece of handing over sums needs, which are those from number at on.
-type wideSums struct {
-	put  func(i int, acc int64)
-	sums []int64
-	at   int
+	return nil
 }
 
 // offsetDot is the sum of (x-zx)·(y-zy).

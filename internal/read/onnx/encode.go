@@ -17,11 +17,13 @@ import (
 // for models that tests and tools build: one message is built in memory, so the
 // file must stay below 2 GiB. Quantisation attached to values, which ONNX does
 // not have, is an error.
-func Encode(m *graph.Model) ([]byte, error) {
+func Encode(m *graph.Model) ([]byte, error) { return encode(m, nil) }
+
+func encode(m *graph.Model, beside *Beside) ([]byte, error) {
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("model has no graph")
 	}
-	e := &encoder{m: m, names: map[*graph.Graph][]string{}, open: map[*graph.Graph]bool{}}
+	e := &encoder{m: m, beside: beside, names: map[*graph.Graph][]string{}, open: map[*graph.Graph]bool{}}
 	g, err := e.graph(m.Main())
 	if err != nil {
 		return nil, err
@@ -79,9 +81,10 @@ func (b *message) float(field protowire.Number, v float32) {
 }
 
 type encoder struct {
-	m     *graph.Model
-	names map[*graph.Graph][]string // name of each value
-	open  map[*graph.Graph]bool     // graphs that are being written
+	m      *graph.Model
+	beside *Beside                   // takes large constants; nil leaves all inside
+	names  map[*graph.Graph][]string // name of each value
+	open   map[*graph.Graph]bool     // graphs that are being written
 }
 
 // nameValues gives every value of a graph a name that is unique there and, for
@@ -164,7 +167,7 @@ func (e *encoder) graph(g *graph.Graph) (message, error) {
 			return nil, fmt.Errorf("value %q: ONNX has no quantised values", v.Name)
 		}
 		if v.Const != nil {
-			t, err := encodeTensor(names[i], v.Const)
+			t, err := encodeTensor(names[i], v.Const, e.beside)
 			if err != nil {
 				return nil, fmt.Errorf("value %q: %w", v.Name, err)
 			}
@@ -338,13 +341,13 @@ func (e *encoder) attribute(name string, v any) (message, error) {
 	case *tensor.Tensor:
 		kind = kindTensor
 		var t message
-		if t, err = encodeTensor("", v); err == nil {
+		if t, err = encodeTensor("", v, nil); err == nil {
 			b.bytes(attrT, t)
 		}
 	case []*tensor.Tensor:
 		kind = kindTensors
 		for _, x := range v {
-			t, err := encodeTensor("", x)
+			t, err := encodeTensor("", x, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -367,7 +370,7 @@ func (e *encoder) attribute(name string, v any) (message, error) {
 	return b, err
 }
 
-func encodeTensor(name string, t *tensor.Tensor) (message, error) {
+func encodeTensor(name string, t *tensor.Tensor, beside *Beside) (message, error) {
 	n, err := tensor.CheckShape(t.Type, t.Shape)
 	if err != nil {
 		return nil, err
@@ -394,6 +397,11 @@ func encodeTensor(name string, t *tensor.Tensor) (message, error) {
 	if len(t.Data) < t.Type.Bytes(n) {
 		return nil, fmt.Errorf("%d bytes for %s of %v", len(t.Data), tensor.FormatShape(t.Shape), t.Type)
 	}
-	b.bytes(tensorRawData, t.Data[:t.Type.Bytes(n)])
+	data := t.Data[:t.Type.Bytes(n)]
+	if beside != nil && len(data) >= page {
+		beside.add(&b, data)
+		return b, nil
+	}
+	b.bytes(tensorRawData, data)
 	return b, nil
 }

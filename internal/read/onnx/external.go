@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,6 +118,16 @@ func cause(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// paths are the data files that were mapped, sorted.
+func (x *external) paths() []string {
+	var out []string
+	for name := range x.files {
+		out = append(out, filepath.Join(x.dir, name))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // check tells whether a data file has changed since it was mapped.

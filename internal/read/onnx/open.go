@@ -77,6 +77,7 @@ func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
+	m.Beside = x.paths()
 	return m, m.Validate()
 }
 

@@ -1,0 +1,183 @@
+// Command threads shows what more threads gain: every model by one thread and by several, in turns within one
+// process, with the time of the operators that gain least.
+//
+//	go run ./bench/threads [-threads 2] [-time 1s] [-operators 0] FILE or FOLDER ...
+//
+// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread divided by that by several. "Hand over"
+// is what a loop of two empty pieces costs beside the runs: it tells how far apart the processors lie that the system gave them.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/engine"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/mapped"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+)
+
+func main() {
+	threads := flag.Int("threads", 2, "number of threads to compare with one")
+	each := flag.Duration("time", time.Second, "time of a model")
+	list := flag.Int("operators", 0, "how many operators to list that lose most against an even split")
+	flag.Parse()
+	if err := bench(*threads, *each, *list, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "threads:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(threads int, each time.Duration, list int, paths []string) error {
+	if len(paths) == 0 {
+		return errors.New("no models are named")
+	}
+	var files []string
+	for _, p := range paths {
+		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
+				files = append(files, p)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%-46s %10s %10s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "hand over, ns", "middle half of the runs by several, ms")
+	sum, n, lost := 0.0, 0, 0
+	for _, f := range files {
+		one, more, err := compare(f, threads, each)
+		if err != nil {
+			fmt.Printf("%-46s not run: %.100v\n", filepath.Base(f), err)
+			continue
+		}
+		gain := one.wall() / more.wall()
+		fmt.Printf("%-46.46s %10.4g %10.4g %6.2f %13.0f   %.4g to %.4g\n", filepath.Base(f), one.wall(), more.wall(), gain, quantile(more.over, 0.5), quantile(more.runs, 0.25)/1e6, quantile(more.runs, 0.75)/1e6)
+		sum += math.Log(gain)
+		n++
+		if gain < 0.98 {
+			lost++
+		}
+		losses(one, more, threads, list)
+	}
+	if n > 0 {
+		fmt.Printf("%d models, geometric mean of the gains %.2f, %d slower by several threads than by one\n", n, math.Exp(sum/float64(n)), lost)
+	}
+	return nil
+}
+
+// side is a model by a number of threads.
+type side struct {
+	s      *engine.Session
+	timing *engine.Timing
+	runs   []float64   // nanoseconds
+	over   []float64   // nanoseconds of loops of empty pieces
+	steps  [][]float64 // of each step, by run
+}
+
+func (s *side) wall() float64 { return quantile(s.runs, 0.5) / 1e6 }
+
+func quantile(x []float64, q float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[int(q*float64(len(x)-1))]
+}
+
+// compare runs a model by one thread and by several, in turns.
+func compare(path string, threads int, each time.Duration) (one, more *side, err error) {
+	m, err := modelfile.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, _, err := feed.Inputs(m, feed.Options{Seed: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	sides := [2]*side{}
+	err = mapped.Guard(func() error {
+		for i, n := range []int{1, threads} {
+			s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: n})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			sides[i] = &side{s: s, timing: s.NewTiming(), steps: make([][]float64, len(s.Steps()))}
+			if err := s.Run(context.Background()); err != nil {
+				return err
+			}
+		}
+		for start := time.Now(); time.Since(start) < each || len(sides[1].runs) < 5; {
+			for _, s := range sides {
+				if err := s.turn(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return sides[0], sides[1], err
+}
+
+// turn runs for 10 ms, the first run not counted.
+func (s *side) turn() error {
+	for start, i := time.Now(), 0; i < 2 || time.Since(start) < 10*time.Millisecond; i++ {
+		began := engine.Now()
+		if err := s.s.RunTimed(context.Background(), s.timing); err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		s.runs = append(s.runs, float64(engine.Now()-began))
+		for k := range s.steps {
+			s.steps[k] = append(s.steps[k], float64(s.timing.Bounds[k+1]-s.timing.Bounds[k]))
+		}
+	}
+	for range 20 {
+		began := engine.Now()
+		s.s.Pool().For(2, 1, func(int, int) {})
+		s.over = append(s.over, float64(engine.Now()-began))
+	}
+	return nil
+}
+
+// losses lists those that lose most against an even split.
+func losses(one, more *side, threads, list int) {
+	type row struct {
+		name      string
+		n         int
+		one, more float64
+	}
+	by := map[string]*row{}
+	for k, st := range one.s.Steps() {
+		name := st.Node.Op + " " + st.Kernel
+		r := by[name]
+		if r == nil {
+			r = &row{name: name}
+			by[name] = r
+		}
+		r.n++
+		r.one += quantile(one.steps[k], 0.5) / 1e3
+		r.more += quantile(more.steps[k], 0.5) / 1e3
+	}
+	var rows []*row
+	for _, r := range by {
+		rows = append(rows, r)
+	}
+	lost := func(r *row) float64 { return r.more - r.one/float64(threads) }
+	slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(lost(b), lost(a)) })
+	for _, r := range rows[:min(list, len(rows))] {
+		fmt.Printf("  %-60.60s %4d  %9.1f µs %9.1f µs  %.2f\n", r.name, r.n, r.one, r.more, r.one/r.more)
+	}
+}

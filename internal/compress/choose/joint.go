@@ -1,0 +1,435 @@
+package choose
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/study"
+)
+
+// A layer that loses filters makes those smaller that read them, and layers that are added up lose them together. The time of a model is
+// then no sum of what layers take by themselves: each takes its unchanged time by the ratios of all changes that reach it. Plans are chosen
+// with what each change makes of the whole, once beside the unchanged model, then beside the plan that was found, until none is
+// better. Sums of the former are below the products (1 - a)(1 - b), so that what they can be at least bounds the plan.
+
+// side is what a point does to times: of its own layer, of others, and of operators without weights, which takes seconds.
+type side struct {
+	own    interval
+	others []other
+	rest   interval
+}
+
+type other struct {
+	layer int
+	ratio interval
+}
+
+var one = interval{1, 1, 1}
+
+// reaches reports whether a point does something beyond its layer.
+func (s *side) reaches() bool { return len(s.others) > 0 || s.rest != interval{} }
+
+// adds is what comes to the sum of the layers' times.
+func (s *side) adds(bases []float64) interval {
+	sum := s.rest
+	for _, o := range s.others {
+		sum = sum.plus(o.ratio.plus(interval{-1, -1, -1}).times(bases[o.layer]))
+	}
+	return sum
+}
+
+// sideCurves are the sides of a layer's points of a group, by level.
+type sideCurves struct {
+	own    known
+	others map[int]known
+	rest   known
+	tied   []int
+}
+
+// add has a point whose own time is a ratio of the unchanged one.
+func (c *sideCurves) add(x *study.SpeedPoint, own interval, by Correction) {
+	c.own.add(x.Change.Level, by.ratio(own))
+	c.tied = x.With
+	for _, o := range x.Others {
+		if r, ok := spread(o.Ratio); ok {
+			k := c.others[o.Layer]
+			k.add(x.Change.Level, by.ratio(r))
+			c.others[o.Layer] = k
+		}
+	}
+	if r, ok := spread(x.RestS); ok {
+		c.rest.add(x.Change.Level, r.times(or1(by.Gain)))
+	}
+}
+
+// at is the side at a level between those that are known; false where that of the layer itself is not.
+func (c *sideCurves) at(level float64) (s side, ok bool) {
+	if s.own, ok = c.own.at(level); !ok {
+		return s, false
+	}
+	for _, l := range slices.Sorted(maps.Keys(c.others)) {
+		if r, ok := c.others[l].at(level); ok {
+			s.others = append(s.others, other{l, r})
+		}
+	}
+	s.rest, _ = c.rest.at(level)
+	return s, true
+}
+
+// sidesOf are those of a plan's points, by layer.
+func (p *problem) sidesOf(pick []int) []side {
+	out := make([]side, len(pick))
+	for i, k := range pick {
+		out[i] = p.curves[i].Points[k].side
+	}
+	return out
+}
+
+// left is what is left of the layers' times by the sides of all layers, and rest what the operators without weights take more.
+func left(sides []side) (of []interval, rest interval) {
+	of = make([]interval, len(sides))
+	for i := range of {
+		of[i] = one
+	}
+	for i := range sides {
+		s := &sides[i]
+		of[i] = of[i].by(s.own)
+		for _, o := range s.others {
+			of[o.layer] = of[o.layer].by(o.ratio)
+		}
+		rest = rest.plus(s.rest)
+	}
+	return of, rest
+}
+
+func (v interval) by(w interval) interval { return interval{v.lo * w.lo, v.mid * w.mid, v.hi * w.hi} }
+
+// whole is the time of the model under a plan.
+func (p *problem) whole(pick []int) interval { return p.total(left(p.sidesOf(pick))) }
+
+// total is the time of the model of what is left of its layers.
+func (p *problem) total(of []interval, rest interval) interval {
+	sum := interval{p.beyond(rest.lo), p.beyond(rest.mid), p.beyond(rest.hi)}
+	for i, r := range of {
+		sum = sum.plus(r.times(p.bases[i]))
+	}
+	return sum
+}
+
+// beyond is the time that no layer has where operators without weights take more: they take no less than nothing.
+func (p *problem) beyond(more float64) float64 {
+	outside := p.outside()
+	return max(min(0, outside), outside+more)
+}
+
+// outside is the time that no layer has.
+func (p *problem) outside() float64 {
+	whole, ok := p.Speed.Latency.Best()
+	if !ok || p.Speed.Counted {
+		return 0
+	}
+	for _, b := range p.bases {
+		whole -= b
+	}
+	return whole
+}
+
+// around gives points the cost that they make of a plan, those of the plan the layer's own time in it.
+func (p *problem) around(pick []int) {
+	of, rest := left(p.sidesOf(pick))
+	now := p.total(of, rest).mid
+	share := make([]float64, len(of))
+	for i, r := range of {
+		share[i] = p.bases[i] * r.mid
+	}
+	p.fixed = now
+	for i := range p.curves {
+		c := &p.curves[i]
+		mine := &c.Points[pick[i]].side
+		// Without the layer's own change: the times of what it reaches.
+		kept := map[int]float64{i: p.without(i, i, pick)}
+		for k := range c.Points {
+			s := &c.Points[k].side
+			add := p.beyond(rest.mid-mine.rest.mid+s.rest.mid) - p.beyond(rest.mid)
+			touched := map[int]float64{i: s.own.mid}
+			for _, o := range mine.others {
+				touched[o.layer] = 1
+			}
+			for _, o := range s.others {
+				touched[o.layer] = o.ratio.mid
+			}
+			for _, l := range slices.Sorted(maps.Keys(touched)) {
+				if _, ok := kept[l]; !ok {
+					kept[l] = p.without(l, i, pick)
+				}
+				add += kept[l]*touched[l] - share[l]
+			}
+			c.Points[k].Cost = share[i] + add
+		}
+		p.fixed -= share[i]
+	}
+}
+
+// without is the time of a layer under a plan but for what the change of another one does to it.
+func (p *problem) without(layer, but int, pick []int) float64 {
+	t := p.bases[layer]
+	for i, k := range pick {
+		s := &p.curves[i].Points[k].side
+		if i == but {
+			continue
+		}
+		if i == layer {
+			t *= s.own.mid
+		}
+		for _, o := range s.others {
+			if o.layer == layer {
+				t *= o.ratio.mid
+			}
+		}
+	}
+	return t
+}
+
+// lossBy is the additive loss of a plan.
+func (p *problem) lossBy(pick []int) float64 {
+	loss, squares := 0.0, 0.0
+	for i, k := range pick {
+		x := &p.curves[i].Points[k]
+		switch {
+		case p.squares():
+			loss, squares = loss+x.Loss, squares+x.above()*x.above()
+		case p.Upper:
+			loss += x.loss.hi
+		default:
+			loss += x.Loss
+		}
+	}
+	return loss + math.Sqrt(squares)
+}
+
+// rounds is how often a plan is chosen again beside the one before.
+const rounds = 6
+
+// joint makes a choice one of whole models. c is the one by sums without what is tied, err says that their bound cannot be kept.
+func (p *problem) joint(c choice, err error) (choice, error) {
+	sums := p.costs()
+	lower := p.lower(c, err)
+	var best choice
+	ok := false
+	if err == nil {
+		best, ok = p.refine(c.pick)
+	}
+	p.restore(sums)
+	least := p.fastest()
+	if !ok {
+		best, ok = p.refine(least)
+	}
+	p.quick = true
+	for _, g := range p.ties() {
+		held := p.held
+		for _, points := range g {
+			p.held = map[int]int{}
+			maps.Copy(p.held, held)
+			maps.Copy(p.held, points)
+			p.restore(sums)
+			start := p.fastest()
+			if p.whole(start).mid < p.whole(least).mid {
+				least = start
+			}
+			if x, err := p.solve(); err == nil {
+				start = x.pick
+			}
+			b, is := p.refine(start)
+			if !is {
+				b, is = p.refine(p.fastest())
+			}
+			if is && (!ok || b.value < best.value) {
+				best, ok, held = b, true, p.held
+			}
+		}
+		p.held = held
+	}
+	p.restore(sums)
+	p.held, p.quick = nil, false
+	switch t := p.whole(least).mid; {
+	case !ok && p.Goal.MaxLoss != nil:
+		return c, err
+	case !ok && p.Goal.Speedup != nil:
+		return c, &UnreachableError{"speedup", *p.Goal.Speedup, p.unchanged() / t}
+	case !ok:
+		return c, &UnreachableError{p.kind, p.Limit, t}
+	}
+	best.lower = min(best.value, lower)
+	return best, nil
+}
+
+// costs are those of all points, and restore gives them back.
+func (p *problem) costs() (all [][]float64) {
+	for _, c := range p.curves {
+		var of []float64
+		for _, x := range c.Points {
+			of = append(of, x.Cost)
+		}
+		all = append(all, of)
+	}
+	return append(all, []float64{p.fixed})
+}
+
+func (p *problem) restore(all [][]float64) {
+	for i := range p.curves {
+		for k := range p.curves[i].Points {
+			p.curves[i].Points[k].Cost = all[i][k]
+		}
+	}
+	p.fixed = all[len(p.curves)][0]
+}
+
+// lower is a bound that no plan is below: sums with what is tied let loose. c is the choice without that, if there is one.
+func (p *problem) lower(c choice, err error) float64 {
+	loose := *p
+	loose.curves = nil
+	for _, c := range p.curves {
+		c.Points = slices.Clone(c.Points)
+		for k := range c.Points {
+			c.Points[k].tied = nil
+		}
+		loose.curves = append(loose.curves, c)
+	}
+	x, failed := loose.solve()
+	switch {
+	case failed != nil && err != nil:
+		return 0
+	case failed != nil:
+		return c.lower
+	case err != nil:
+		return x.lower
+	}
+	return min(c.lower, x.lower)
+}
+
+// judge is a plan as a choice; false where it does not keep to the bound.
+func (p *problem) judge(pick []int) (choice, bool) {
+	loss := p.lossBy(pick)
+	if p.Goal.MaxLoss != nil && !within(loss, p.metric.Bound(*p.Goal.MaxLoss)) {
+		return choice{}, false
+	}
+	cost := p.whole(pick).mid
+	if p.Goal.MaxLoss != nil {
+		return choice{pick: pick, value: cost}, true
+	}
+	return choice{pick: pick, value: loss}, within(cost, p.budget())
+}
+
+// refine chooses beside a plan, and beside what comes of that, and takes the best of them; false where none keeps to the bound.
+func (p *problem) refine(pick []int) (best choice, ok bool) {
+	for range rounds {
+		if c, is := p.judge(pick); is && (!ok || c.value < best.value) {
+			best, ok = c, true
+			best.pick = slices.Clone(pick)
+		}
+		p.around(pick)
+		c, err := p.solve()
+		if err != nil || slices.Equal(c.pick, pick) {
+			break
+		}
+		pick = c.pick
+	}
+	if ok {
+		best = p.polish(best)
+	}
+	return best, ok
+}
+
+// polish moves one layer after the other as long as that makes the plan better.
+func (p *problem) polish(best choice) choice {
+	for range 4 * len(p.curves) {
+		p.around(best.pick) // what one layer's change makes of the plan is exact
+		now, i, k := best.value, -1, -1
+		for l := range p.curves {
+			c := &p.curves[l]
+			at := best.pick[l]
+			if _, is := p.held[l]; is || c.Points[at].tied != nil {
+				continue
+			}
+			for x := range c.Points {
+				if x == at || c.Points[x].tied != nil || p.Goal.MaxLoss != nil && c.Points[x].Cost >= c.Points[at].Cost || p.Goal.MaxLoss == nil && c.Points[x].Loss >= c.Points[at].Loss {
+					continue
+				}
+				best.pick[l] = x
+				if y, ok := p.judge(best.pick); ok && y.value < now-rounding*math.Abs(now) {
+					now, i, k = y.value, l, x
+				}
+			}
+			best.pick[l] = at
+		}
+		if i < 0 {
+			break
+		}
+		best.pick[i], best.value = k, now
+	}
+	return best
+}
+
+// fastest is the plan of the least time that choosing layer by layer comes to.
+func (p *problem) fastest() []int {
+	pick := make([]int, len(p.curves))
+	for i, k := range p.held {
+		pick[i] = k
+	}
+	for range rounds {
+		before := slices.Clone(pick)
+		for i := range p.curves {
+			if _, is := p.held[i]; is {
+				continue
+			}
+			p.aroundOne(i, pick)
+		}
+		if slices.Equal(before, pick) {
+			break
+		}
+	}
+	return pick
+}
+
+// aroundOne gives a layer the point with which the plan takes least.
+func (p *problem) aroundOne(i int, pick []int) {
+	least, at := math.Inf(1), pick[i]
+	for k, x := range p.curves[i].Points {
+		if x.tied != nil {
+			continue
+		}
+		pick[i] = k
+		if t := p.whole(pick).mid; t < least {
+			least, at = t, k
+		}
+	}
+	pick[i] = at
+}
+
+// ties are the points that tied layers can only have together, by group and level.
+func (p *problem) ties() (out [][]map[int]int) {
+	for i, c := range p.curves {
+		var of []map[int]int
+		for k, x := range c.Points {
+			if x.tied == nil || slices.Min(x.tied) < i {
+				continue
+			}
+			points := map[int]int{i: k}
+			for _, l := range x.tied {
+				if at := slices.IndexFunc(p.curves[l].Points, func(y Point) bool { return y.Change == x.Change }); at >= 0 {
+					points[l] = at
+				}
+			}
+			if len(points) == len(x.tied)+1 {
+				of = append(of, points)
+			}
+		}
+		if of != nil {
+			out = append(out, of)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b []map[int]int) int { return cmp.Compare(len(b[0]), len(a[0])) })
+	return out
+}

@@ -1,0 +1,61 @@
+package rewrite
+
+// recurrent ties what a recurrent operator of ONNX has for each hidden unit: its rows of all gates, its column of the state's weights, its
+// biases and peepholes, and its place in states and outputs. Both directions lose a unit together.
+func (b *bonds) recurrent(x int) {
+	r := b.in(2)
+	units := b.dim(r, 2)
+	b.same(x, 2, b.in(1), 2)
+	for _, t := range []struct{ id, axis int }{
+		{b.in(1), 1},
+		{r, 1},
+		{b.in(3), 1},
+		{b.in(5), 2},
+		{b.in(6), 2},
+		{b.in(7), 1},
+		{b.out(0), 3},
+		{b.out(1), 2},
+		{b.out(2), 2},
+	} {
+		if n := b.dim(t.id, t.axis); t.id >= 0 && units > 0 && n%units == 0 {
+			b.join(r, 2, t.id, t.axis, 0, n, 1, units)
+		}
+	}
+}
+
+// recurrentLite ties the same of an LSTM of TFLite, whose gates are operands of their own. With a projection the outputs have units of
+// their own. What is normalised over all units keeps them.
+func (b *bonds) recurrentLite(x, y int) {
+	last := func(id int) int { return b.rank(id) - 1 }
+	for i := 20; i < 24; i++ {
+		if b.in(i) >= 0 {
+			return
+		}
+	}
+	of := b.in(2) // the forget gate is always there
+	units := of
+	for i := 1; i <= 4; i++ {
+		if w := b.in(i); w >= 0 {
+			b.same(x, last(x), w, 1)
+			b.same(units, 0, w, 0)
+		}
+	}
+	outs, axis := units, 0
+	if p := b.in(16); p >= 0 {
+		b.same(units, 0, p, 1)
+		b.vector(b.in(17), p, 0)
+		outs = p
+	}
+	for i := 5; i <= 8; i++ {
+		if r := b.in(i); r >= 0 {
+			b.same(units, 0, r, 0)
+			b.same(outs, axis, r, 1)
+		}
+	}
+	for i := 9; i <= 15; i++ {
+		b.vector(b.in(i), units, 0)
+	}
+	b.same(outs, axis, y, last(y))
+	b.same(outs, axis, b.in(18), last(b.in(18)))
+	b.same(units, 0, b.in(19), last(b.in(19)))
+}

@@ -1,0 +1,226 @@
+package speed
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/weights"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/study"
+)
+
+// A layer that loses filters makes those smaller that read them: to give each gain to the change that it comes from, layers are changed
+// group by group, of what goes together (see [rewrite.Groups]). Groups that touch no common step share a model, so that two to four models
+// do for most networks.
+
+// group is one of layers with the steps whose times it changes.
+type group struct {
+	rewrite.Group
+	parts []int // by position in the run's list, rising
+	rest  int   // the part of steps without weights, -1 for none
+}
+
+// mostModels bounds how many models one change takes: networks in which everything is joined with everything would take one for each layer.
+// What has the most work comes first; the rest has no figures.
+const mostModels = 8
+
+// removes reports whether a change makes layers smaller.
+func removes(c study.Change) bool { return c.Structure == study.Channel || c.Structure == study.Filter }
+
+// coloured are groups by the model that they are measured in.
+func coloured(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Group {
+	work := func(g rewrite.Group) (n int64) {
+		for _, i := range g.Layers {
+			if layers[i].MACs != nil {
+				n += *layers[i].MACs
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b rewrite.Group) int { return cmp.Compare(work(b), work(a)) })
+	var out [][]rewrite.Group
+	var touched []map[int]bool
+	for _, g := range all {
+		k := 0
+		for k < len(out) && slices.ContainsFunc(g.Nodes, func(n int) bool { return touched[k][n] }) {
+			k++
+		}
+		if k == mostModels {
+			continue
+		}
+		if k == len(out) {
+			out, touched = append(out, nil), append(touched, map[int]bool{})
+		}
+		out[k] = append(out[k], g)
+		for _, n := range g.Nodes {
+			touched[k][n] = true
+		}
+	}
+	return out
+}
+
+// group finds what the groups of all structures among the changes touch, before any model is timed: what no layer has is a part of its own.
+func (r *run) group() {
+	r.groups = map[study.Structure][][]group{}
+	own := map[int]int{} // parts by node
+	for i := range r.parts {
+		for _, n := range r.parts[i].nodes {
+			own[n] = i
+		}
+	}
+	steps := r.dense.s.Steps()
+	for _, c := range r.o.Changes {
+		if _, ok := r.groups[c.Structure]; ok || !removes(c) {
+			continue
+		}
+		all := rewrite.Groups(r.m, r.layers, c.Structure)
+		for k := range all { // apart if the steps are that compute their nodes
+			g := &all[k]
+			for _, n := range g.Nodes {
+				if s := runs(steps, n); s >= 0 && s != n {
+					g.Nodes = append(g.Nodes, s)
+				}
+			}
+			slices.Sort(g.Nodes)
+			g.Nodes = slices.Compact(g.Nodes)
+		}
+		models := coloured(all, r.layers)
+		out := make([][]group, len(models))
+		for k, gs := range models {
+			for _, g := range gs {
+				x := group{Group: g, rest: -1}
+				parts := map[int]bool{}
+				var rest []int
+				for _, n := range g.Nodes {
+					if i, ok := own[n]; ok {
+						parts[i] = true
+					} else {
+						rest = append(rest, n)
+					}
+				}
+				x.parts = slices.Sorted(maps.Keys(parts))
+				if len(rest) > 0 {
+					x.rest = len(r.parts)
+					r.parts = append(r.parts, part{step: -1, nodes: rest})
+				}
+				out[k] = append(out[k], x)
+			}
+		}
+		r.groups[c.Structure] = out
+	}
+}
+
+// grouped measures a change that makes layers smaller, group by group.
+func (r *run) grouped(c study.Change) error {
+	points := unchangeable(r.layers, c)
+	for _, i := range r.rest {
+		points[i].Cause = study.Unrun
+	}
+	for _, gs := range r.groups[c.Structure] {
+		if err := r.together(c, gs, points); err != nil {
+			return err
+		}
+	}
+	return r.yield(&study.SpeedPoints{Points: points})
+}
+
+// unchangeable are points of a change that no layer can have.
+func unchangeable(layers []*weights.Layer, c study.Change) []study.SpeedPoint {
+	points := make([]study.SpeedPoint, len(layers))
+	for i, l := range layers {
+		points[i] = study.SpeedPoint{Layer: i, Change: c, Cause: cmp.Or(l.Fixed, study.Coupled)}
+	}
+	return points
+}
+
+// with are the layers that have to have the change with one of them, nil for none.
+func with(layers []int, l int) []int {
+	if len(layers) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(layers), func(k int) bool { return k == l })
+}
+
+// together measures one model with the change of some groups.
+func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) error {
+	plain := make([]rewrite.Group, len(gs))
+	for i, g := range gs {
+		plain[i] = g.Group
+	}
+	m, effects, err := groupChanged(r.m, r.layers, c, plain)
+	if err != nil {
+		return err
+	}
+	x, err := r.session(m, traces(r.m, m))
+	if err != nil {
+		return fmt.Errorf("with %s: %w", Words(c), err)
+	}
+	defer func() {
+		x.s.Close()
+		runtime.GC() // between measurements, since it is off within them
+	}()
+	x.assign(r.parts)
+	before, all, err := r.turns(x)
+	if err != nil {
+		return err
+	}
+	after := all[0]
+	for _, g := range gs {
+		lead := g.Layers[0]
+		var others []study.OtherTime
+		for _, i := range g.parts {
+			p := &r.parts[i]
+			ratio := metric(ratios(before, after, i), "pairs of groups in turns")
+			for k, l := range p.layers {
+				if !slices.Contains(g.Layers, l) {
+					others = append(others, study.OtherTime{Layer: l, Ratio: ratio})
+					continue
+				}
+				pt := &points[l]
+				if pt.Cause = effects[l].Cause; pt.Cause == "" && len(x.steps[i]) == 0 {
+					pt.Cause = study.Unrun
+				}
+				if pt.Kernel = x.kernel(p, i); pt.Cause == "" {
+					pt.Ratio = ratio
+					pt.Latency = metric(column(after, func(t *times) float64 { return t.parts[i] * p.shares[k] }), p.method())
+				}
+			}
+		}
+		for _, l := range g.Layers {
+			points[l].With = with(g.Layers, l)
+		}
+		if points[lead].Cause != "" {
+			continue
+		}
+		points[lead].Others = others
+		if i := g.rest; i >= 0 {
+			more := make([]float64, len(before))
+			for k := range before {
+				more[k] = after[k].parts[i] - before[k].parts[i]
+			}
+			points[lead].RestS = metric(more, "pairs of groups in turns")
+		}
+	}
+	return nil
+}
+
+// groupChanged makes the model with a change of all layers of some groups. Effects are by layer.
+func groupChanged(m *graph.Model, layers []*weights.Layer, c study.Change, gs []rewrite.Group) (*graph.Model, map[int]rewrite.Effect, error) {
+	var changes []rewrite.Change
+	var at []int
+	for _, g := range gs {
+		for _, l := range g.Layers {
+			changes, at = append(changes, rewrite.Change{Layer: layers[l], Change: c}), append(at, l)
+		}
+	}
+	out, effects, err := rewrite.Apply(m, changes, rewrite.Options{Remove: true})
+	by := map[int]rewrite.Effect{}
+	for i, e := range effects {
+		by[at[i]] = e
+	}
+	return out, by, err
+}

@@ -1,0 +1,102 @@
+package broadcast
+
+// Spans walks short runs together: pieces of the result of up to as many elements as are asked for, however short
+// the runs are. Operands that are dense over a piece are read as they lie, of others a table has the places.
+type Spans struct {
+	// Table has, for each operand, the places of the elements of a piece behind its Off, from Place on; nil
+	// where they lie side by side.
+	Table [3][]int
+
+	outer Walk // over the dimensions outside, with all of a span as its run
+	unit  int  // elements of the dimensions inside
+	step  [3]int
+	most  int
+}
+
+// Spans plans pieces of at most most elements.
+func (b *Walk) Spans(most int) *Spans {
+	s := &Spans{outer: Walk{Len: b.Len, Inner: b.Inner}, unit: 1, step: b.Step, most: most}
+	d := len(b.dims) // the dimensions from here on make the span, the first one in parts
+	for ; d > 0 && s.outer.Inner < most; d-- {
+		s.unit = s.outer.Inner
+		s.outer.Inner *= b.dims[d-1]
+		for k := range s.step {
+			s.step[k] = b.step[k][d-1]
+		}
+	}
+	s.outer.dims = b.dims[:d]
+	for k := range s.outer.step {
+		if d < len(b.dims) {
+			s.outer.step[k] = b.step[k][:d]
+		} else {
+			s.outer.step[k] = b.step[k]
+		}
+		if !b.dense(k, d) {
+			s.Table[k] = b.places(k, d, min(s.outer.Inner, most+s.unit))
+		}
+	}
+	return s
+}
+
+// dense tells whether operand k lies side by side over the dimensions from d on.
+func (b *Walk) dense(k, d int) bool {
+	n := b.Inner
+	if b.Step[k] != 1 {
+		return false
+	}
+	for i := len(b.dims) - 1; i >= d; i-- {
+		if b.step[k][i] != n {
+			return false
+		}
+		n *= b.dims[i]
+	}
+	return true
+}
+
+// places lists where the first n elements of operand k are over the dimensions from d on.
+func (b *Walk) places(k, d, n int) []int {
+	t := make([]int, n)
+	for i := range t {
+		at, rest := i%b.Inner*b.Step[k], i/b.Inner
+		for j := len(b.dims) - 1; j >= d; j-- {
+			at += rest % b.dims[j] * b.step[k][j]
+			rest /= b.dims[j]
+		}
+		t[i] = at
+	}
+	return t
+}
+
+// Pieces walks the pieces of a range of the result.
+type Pieces struct {
+	Dst, N int    // place and length of the current piece in the result
+	Off    [3]int // where it starts in each operand: its first element, or what tables begin at
+	Place  int    // of its first element in tables
+	s      *Spans
+	runs   Runs
+	left   int // of the run
+}
+
+// Pieces starts a walk over elements lo to hi of the result. It is used as [Walk.Runs] is.
+func (s *Spans) Pieces(lo, hi int) Pieces { return Pieces{s: s, runs: s.outer.Runs(lo, hi)} }
+
+// Next advances to the next piece and reports whether there is one.
+func (p *Pieces) Next() bool {
+	s := p.s
+	if p.left -= p.N; p.left == 0 {
+		if !p.runs.Next() {
+			return false
+		}
+		p.left = p.runs.N
+	}
+	p.Dst, p.N = p.runs.Dst+p.runs.N-p.left, min(p.left, s.most)
+	col := p.runs.col + p.runs.N - p.left
+	i := col / s.unit
+	p.Place = col - i*s.unit
+	for k := range p.Off {
+		if p.Off[k] = p.runs.at[k] + col; s.Table[k] != nil {
+			p.Off[k] = p.runs.at[k] + i*s.step[k]
+		}
+	}
+	return true
+}

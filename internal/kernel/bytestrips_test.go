@@ -1,0 +1,78 @@
+package kernel
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/fixed"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// TestByteStripCodes compares depthwise convolutions that quantise what they sum at once with plain Go, for all counts
+// of channels in a block and beyond, borders, steps, zero points and limits.
+func TestByteStripCodes(t *testing.T) {
+	t.Parallel()
+	t.Run("int8", func(t *testing.T) { t.Parallel(); byteStripCodes[int8](t, -128, 127) })
+	t.Run("uint8", func(t *testing.T) { t.Parallel(); byteStripCodes[uint8](t, 0, 255) })
+}
+
+func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
+	r := rand.New(rand.NewPCG(11, uint64(most)))
+	pool := workers.New(2, nil)
+	defer pool.Close()
+	code := func() int32 { return least + r.Int32N(256) }
+	for n := range 600 {
+		k, step := 3+2*r.IntN(2), 1+r.IntN(2)
+		s := ConvShape{N: 1 + r.IntN(2), C: 1 + n/3, H: 1 + r.IntN(12), W: 1 + r.IntN(12), KH: k, KW: k, StrideH: step, StrideW: step, DilH: 1, DilW: 1, PadT: r.IntN(k), PadL: r.IntN(k)}
+		s.OC, s.OH, s.OW = s.C, 1+(s.H+s.PadT-1)/step, 1+(s.W+s.PadL-1)/step
+		if n%50 == 0 {
+			s.H, s.OH = 150, 150/step
+		}
+		w := make([]int16, k*k*s.C)
+		for i := range w {
+			w[i] = int16(r.IntN(255) - 127)
+		}
+		x := make([]T, s.N*s.H*s.W*s.C)
+		for i := range x {
+			if x[i] = T(code()); r.IntN(4) == 0 {
+				x[i] = T([]int32{least, most}[r.IntN(2)])
+			}
+		}
+		q := Requant{Zero: code(), Min: least, Max: most}
+		switch r.IntN(3) {
+		case 0:
+			q.Min = q.Zero
+		case 1:
+			q.Min, q.Max = least+r.Int32N(20), most-r.Int32N(20)
+		}
+		up := r.IntN(8) / 7 * 2 // what quantised lines are not for
+		for range s.OC {
+			q.Mul = append(q.Mul, fixed.Multiplier{M: []int32{1 << 30, 1<<31 - 1, 1<<30 + r.Int32N(1<<30)}[r.IntN(3)], Shift: up - 1 - r.IntN(12)})
+			q.Bias = append(q.Bias, r.Int32N(20000)-10000)
+		}
+		zero := code()
+		c := NewDepthwiseQ[T](s, w, zero, q)
+		got := make([]T, s.N*s.OH*s.OW*s.OC)
+		var p *workers.Pool
+		if n%2 == 0 {
+			p = pool
+		}
+		c.Run(p, x, got)
+		want, wide := make([]T, len(got)), make([]int32, len(w))
+		for i, v := range w {
+			wide[i] = int32(v)
+		}
+		s.Groups = s.C
+		s.lay()
+		q.prepare(s.OC)
+		depthwiseQ(nil, s, 1, x, want, nil, wide, zero, &q)
+		if !slices.Equal(got, want) {
+			i := 0
+			for got[i] == want[i] {
+				i++
+			}
+			t.Fatalf("case %d, %s: %+v, zero point %d, %d between %d and %d: value %d is %d, want %d", n, c.Name(), s, zero, q.Zero, q.Min, q.Max, i, got[i], want[i])
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package kernel
+
+import (
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/workers"
+)
+
+// Convolutions over [N,C,H,W] that go one position at a time need no panels: what a tap sees of neighbouring positions of a line lies
+// side by side in a frame that has the borders in place, and tiles read it there. A thread makes the frame of some lines of
+// all channels, which the second-level cache holds, and computes these lines.
+
+// directPlan is what such a convolution does in each run.
+type directPlan struct {
+	w     int     // of the lines of a frame
+	lines int     // of results that go together
+	h     int     // lines of their frame
+	size  int     // of a channel of it
+	offs  []int32 // for each step of a patch, where its values begin in the frame of a group
+}
+
+// directFrame bounds the frame of a group, in values: half of a usual second-level cache.
+const directFrame = 1 << 17
+
+// planDirect returns nil for what gains nothing from it: where lines end within panels so that more is lost there than gathering
+// costs, which is the less the more channels make use of a panel.
+func (c *Conv) planDirect() *directPlan {
+	s := &c.s
+	if !c.f.HasPlaced() || s.StrideH != 1 || s.StrideW != 1 || s.KH*s.KW == 1 {
+		return nil
+	}
+	whole, rest := s.OW/c.f.Cols, s.OW%c.f.Cols
+	cost := float64(whole * c.f.Cols)
+	switch {
+	case rest > c.f.Half:
+		cost += float64(c.f.Cols)
+	case rest > 0:
+		cost += 1.2 * float64(c.f.Half)
+	}
+	if cost > (1.04+4/float64(c.og))*float64(s.OW) {
+		return nil
+	}
+	q := &directPlan{w: s.OW + (s.KW-1)*s.DilW}
+	more := (s.KH - 1) * s.DilH
+	q.lines = min(s.OH, max(2*more, 4, directFrame/(c.cg*q.w)-more))
+	q.h = q.lines + more
+	// Lines of channels that lie a multiple of a page apart would have the same places in the first-level cache.
+	q.size = q.h * q.w
+	if q.size%1024 < 16 || q.size%1024 > 1024-16 {
+		q.size += 32
+	}
+	if c.cg*q.size > 1<<30 {
+		return nil
+	}
+	q.offs = make([]int32, 0, c.k)
+	for ch := range c.cg {
+		for ky := range s.KH {
+			for kx := range s.KW {
+				q.offs = append(q.offs, int32(ch*q.size+ky*s.DilH*q.w+kx*s.DilW))
+			}
+		}
+	}
+	return q
+}
+
+// directArgs is what a piece of the work needs.
+type directArgs struct {
+	c                   *Conv
+	x, y                []float32
+	lines, bands, parts int // lines of a band, bands of an image, parts of the channels of a group
+	step                int // channels of a part
+}
+
+// runDirect convolves x into y.
+func (c *Conv) runDirect(p *workers.Pool, x, y []float32) {
+	s, q := &c.s, c.direct
+	a := directArgs{c: c, x: x, y: y, lines: q.lines, parts: 1}
+	jobs := jobsOf(p, s.N*s.OC*c.k*s.OH*s.OW, c.f.Rate())
+	if all := s.N * s.Groups; jobs > all {
+		// What bands have twice at their ends stays a small part.
+		a.lines = min(a.lines, max((s.OH*all+jobs-1)/jobs, 2*(q.h-q.lines), 1))
+	}
+	a.bands = (s.OH + a.lines - 1) / a.lines
+	a.lines = (s.OH + a.bands - 1) / a.bands
+	a.bands = (s.OH + a.lines - 1) / a.lines
+	if whole := s.N * s.Groups * a.bands; whole < jobs {
+		a.parts = max(1, min((jobs+whole-1)/whole, c.og/partRows))
+	}
+	a.step = roundUp((c.og+a.parts-1)/a.parts, c.f.Rows)
+	a.parts = (c.og + a.step - 1) / a.step
+	workers.Do(p, s.N*s.Groups*a.bands*a.parts, 1, a, directArgs.pieces)
+}
+
+// partRows is the least number of output channels for whose sake a frame is made once more.
+const partRows = 64
+
+func (a directArgs) pieces(lo, hi int) {
+	c := a.c
+	s, q := &c.s, c.direct
+	// Rows of panels at the end of a frame are read whole.
+	sc, frame := borrow(c.cg*q.size + c.f.Cols)
+	t := tiles.Get().(*simd.Tile)
+	made := -1
+	for i := lo; i < hi; i++ {
+		part, band := i%a.parts, i/a.parts
+		g, n := band/a.bands%s.Groups, band/a.bands/s.Groups
+		y0 := band % a.bands * a.lines
+		y1 := min(s.OH, y0+a.lines)
+		if band != made {
+			made = band
+			c.directFrame(frame, a.x[(n*s.C+g*c.cg)*s.H*s.W:], y0, y1)
+		}
+		c.directLines(t, frame, a.y[(n*s.OC+g*c.og)*s.OH*s.OW:], g, y0, y1, part*a.step, min(c.og, (part+1)*a.step))
+	}
+	giveTile(t)
+	scratch.Put(sc)
+}
+
+// directFrame writes what the windows of lines y0 to y1 see of the channels of a group.
+func (c *Conv) directFrame(frame, x []float32, y0, y1 int) {
+	s, q := &c.s, c.direct
+	left := min(s.PadL, q.w)
+	right := max(left, min(q.w, s.PadL+s.W))
+	for ch := range c.cg {
+		to, from := frame[ch*q.size:], x[ch*s.H*s.W:]
+		for l := range y1 - y0 + q.h - q.lines {
+			line := to[l*q.w:][:q.w]
+			iy := y0 + l - s.PadT
+			if uint(iy) >= uint(s.H) {
+				clear(line)
+				continue
+			}
+			clear(line[:left])
+			copy(line[left:right], from[iy*s.W:][:right-left])
+			clear(line[right:])
+		}
+	}
+}
+
+// directLines computes output channels o0 to o1 of group g in lines y0 to y1, whose frame it is given.
+func (c *Conv) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, o0, o1 int) {
+	s, q, f := &c.s, c.direct, c.f
+	w, area := c.weights[g*c.og*c.k:][:c.og*c.k], s.OH*s.OW
+	t.StepA, t.RowA, t.Segs, t.RowC = 4, 4*c.k, 1, 4*area
+	for line := y0; line < y1; line++ {
+		for k0 := 0; k0 < c.k; k0 += kBlock {
+			t.K = min(kBlock, c.k-k0)
+			last := k0+kBlock >= c.k
+			setStart(t, false, false, k0 == 0)
+			setClamp(t, c.act, last)
+			t.BiasM, t.Offs = nil, &q.offs[k0]
+			for o := o0; o < o1; {
+				rows := evenly(o1-o, f.Rows)
+				t.A = &w[o*c.k+k0]
+				if last && c.bias != nil {
+					t.BiasM = &c.bias[g*c.og+o]
+				}
+				for p := 0; p < s.OW; p += f.Cols {
+					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*area+line*s.OW+p]
+					f.Placed(t, rows, min(f.Cols, s.OW-p))
+				}
+				o += rows
+			}
+		}
+	}
+}
