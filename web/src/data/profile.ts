@@ -303,6 +303,8 @@ export interface Layer {
   cause?: Cause;
   /** Check says what came of measuring the layer's time in a second way, absent where nobody did. */
   check?: Check;
+  /** Computes is the element type of the operands that the implementation multiplied, where it is not that of the inputs: int8 of a float32 convolution between DequantizeLinear and QuantizeLinear that ran as one of 8-bit numbers. */
+  computes?: string;
   /** Constant marks a layer whose results follow from constants and shapes alone. An engine may compute it once; it is no work of an inference, and totals leave it out whatever the engine does. */
   constant?: boolean;
   /** CPUCycles is processor cycles. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Metric } from "../data/profile";
-import { curves, grouped, key, optimisable, ratio, refusals, rows } from "./data";
+import { curves, denseTime, gained, grouped, key, optimisable, ratio, refusals, rows } from "./data";
 import type { Layer, Loss, Plan, Speed, Study } from "./types";
 
 const of = (v: number): Metric => ({ kind: "measured", median: v });
@@ -52,6 +52,13 @@ describe("a study", () => {
     expect(c[0].points.map((p) => p.change.level)).toEqual([0.5, 0.9]);
     expect(ratio({ layer: 0, change: {} }, 3)).toBeUndefined();
     expect(key({ level: 0.5, structure: "2:4" })).not.toBe(key({ level: 0.5, structure: "4x1" }));
+  });
+  test("what becomes smaller with a layer counts as its gain", () => {
+    const p = { layer: 0, change: { structure: "filter", level: 0.5 }, ratio: of(0.5), others: [{ layer: 2, ratio: of(0.25) }] };
+    const [own, other] = [denseTime(speed, 0) ?? 0, denseTime(speed, 2) ?? 0];
+    expect(own).toBeGreaterThan(0);
+    expect(gained(speed, p)).toBeCloseTo((0.5 * own + 0.25 * other) / (own + other), 12);
+    expect(gained(speed, { ...p, others: [] })).toBe(0.5);
   });
   test("what gains nothing says at which levels", () => {
     expect(refusals(speed.points, 2)).toEqual(["single weights at 90 %: no kernel gains from this here"]);

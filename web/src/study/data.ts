@@ -66,6 +66,23 @@ export function denseTime(s: Speed | undefined, layer: number): number | undefin
   return t && (best(t.latency_s) ?? t.ops);
 }
 
+/** gained is the time with a change by the time without, of the layer and all that become smaller with it. */
+export function gained(s: Speed | undefined, p: SpeedPoint): number | undefined {
+  const dense = denseTime(s, p.layer);
+  const own = ratio(p, dense);
+  if (own === undefined || dense === undefined || !p.others?.length) return own;
+  let before = dense;
+  let after = own * dense;
+  for (const o of p.others) {
+    const t = denseTime(s, o.layer);
+    const r = best(o.ratio);
+    if (t === undefined || r === undefined) continue;
+    before += t;
+    after += r * t;
+  }
+  return before > 0 ? after / before : own;
+}
+
 // A gain below this is none: times of a layer differ by as much from turn to turn.
 const worth = 0.95;
 
@@ -91,7 +108,7 @@ export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefi
     let fastest: SpeedPoint | undefined;
     let fastestRatio: number | undefined;
     for (const p of speeds.get(index) ?? []) {
-      const r = ratio(p, dense);
+      const r = gained(speed, p);
       if (r !== undefined && (fastestRatio === undefined || r < fastestRatio)) [fastest, fastestRatio] = [p, r];
     }
     const choice = plan?.choices.find((c) => c.layer === index);

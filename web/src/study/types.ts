@@ -3,6 +3,7 @@
 import type { Metric, Model } from "../data/profile";
 
 export interface Layer {
+  graph?: number;
   node: number;
   nodes?: number[];
   input: number;
@@ -42,8 +43,16 @@ export interface SpeedPoint {
   change: Change;
   latency_s?: Metric;
   ratio?: Metric;
+  others?: OtherTime[];
+  rest_s?: Metric;
+  with?: number[];
   kernel?: string;
   cause?: string;
+}
+
+export interface OtherTime {
+  layer: number;
+  ratio?: Metric;
 }
 
 export interface Speed {
@@ -81,6 +90,7 @@ export interface Loss {
   seed?: number;
   shapes?: string;
   data?: string;
+  data_sha256?: string;
   samples?: number;
   random?: boolean;
   choice?: string;
