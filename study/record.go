@@ -297,11 +297,11 @@ func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 		}
 	}
 	for _, p := range points {
-		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.Energy, p.RestS)); err != nil {
+		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.Energy, p.RestS, p.RestJ)); err != nil {
 			return err
 		}
 		for _, o := range p.Others {
-			if err := errors.Join(s.layer(o.Layer), figures(o.Ratio)); err != nil {
+			if err := errors.Join(s.layer(o.Layer), figures(o.Ratio, o.Energy)); err != nil {
 				return err
 			}
 		}

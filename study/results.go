@@ -97,6 +97,8 @@ type SpeedPoint struct {
 	// their times by the ratios. RestS is what operators without weights take more (less where below 0), in seconds.
 	Others []OtherTime     `json:"others,omitzero"`
 	RestS  *profile.Metric `json:"rest_s,omitzero"`
+	// RestJ is the same in joules.
+	RestJ *profile.Metric `json:"rest_j,omitzero"`
 	// With are layers that must have the same change for this one to be made: channels that are added up go together. Others and
 	// RestS stand with the first of them.
 	With   []int  `json:"with,omitzero"`
@@ -110,6 +112,8 @@ type OtherTime struct {
 	Layer int `json:"layer"`
 	// Ratio is the time with the change by that without.
 	Ratio *profile.Metric `json:"ratio"`
+	// Energy is that with the change in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 }
 
 // Method is how a loss was found.

@@ -45,6 +45,22 @@ func TestMixes(t *testing.T) {
 	if ints < 3 {
 		t.Errorf("%d mixes of 8 have 8-bit activations", ints)
 	}
+	filters := study.Change{Structure: study.Filter, Level: .5}
+	for i, with := range [][]int{0: {2}, 1: nil, 2: {0}, 3: nil} {
+		p.Points = append(p.Points, study.SpeedPoint{Layer: i, Change: filters, Ratio: measured(.3), With: with})
+	}
+	together := 0
+	for _, mix := range Mixes(p, 4, 40, 0) {
+		if (mix[0] == filters) != (mix[2] == filters) {
+			t.Errorf("%v has half of what is tied", mix)
+		}
+		if mix[0] == filters {
+			together++
+		}
+	}
+	if together == 0 {
+		t.Error("what is tied never changes")
+	}
 	if got := Mixes(&study.Speed{}, 4, 8, 0); got != nil {
 		t.Errorf("nothing gains: %v", got)
 	}

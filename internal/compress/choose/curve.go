@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -42,7 +43,7 @@ type Point struct {
 	Change study.Change
 	// Cost and Loss are of the layer; losses are additive ones ([Metric]).
 	Cost, Loss float64
-	cost, loss interval
+	loss       interval
 	// side is what it does beyond the layer, tied the layers that must have the same change.
 	side side
 	tied []int
@@ -170,29 +171,49 @@ func (p *problem) profiled() bool { return (p.kind == Time || p.kind == Energy) 
 
 func (p *problem) timed() bool { return p.profiled() && p.kind == Time }
 
-// energies has energy in the place of time; nil where a profile does not tell any. Layers that become smaller with another have no
-// energies of their own: what takes channels or filters out is no choice then, for want of a figure.
+// energies has energy in the place of time; nil where a profile does not tell any.
 func energies(s *study.Speed) *study.Speed {
 	if s.Energy == nil {
 		return nil
 	}
 	out := *s
 	out.Latency, out.Layers, out.Points = s.Energy, slices.Clone(s.Layers), slices.Clone(s.Points)
+	bases := map[int]float64{}
 	for i := range out.Layers {
-		out.Layers[i].Latency = out.Layers[i].Energy
+		l := &out.Layers[i]
+		l.Latency = l.Energy
+		bases[l.Layer], _ = l.Energy.Best()
 	}
 	for i := range out.Points {
-		x := &out.Points[i]
-		if x.Change.Structure == study.Channel || x.Change.Structure == study.Filter {
-			*x = study.SpeedPoint{Layer: x.Layer, Change: x.Change, Cause: cmp.Or(x.Cause, study.NoData)}
-			continue
-		}
-		x.Latency, x.Ratio = x.Energy, nil
-		if x.Cause == study.NoKernel && x.Energy != nil {
-			x.Cause = "" // of time
-		}
+		useEnergy(&out.Points[i], bases)
 	}
 	return &out
+}
+
+// useEnergy has a point tell energies by those of unchanged layers. Where one is not known of what becomes smaller with the layer the change is no
+// choice, for want of a figure.
+func useEnergy(x *study.SpeedPoint, bases map[int]float64) {
+	none := study.SpeedPoint{Layer: x.Layer, Change: x.Change, Cause: cmp.Or(x.Cause, study.NoData)}
+	if x.Cause == study.NoKernel && x.Energy != nil {
+		x.Cause = "" // of time
+	}
+	if x.RestS != nil && x.RestJ == nil {
+		*x = none
+		return
+	}
+	x.Latency, x.Ratio, x.RestS, x.Others = x.Energy, nil, x.RestJ, slices.Clone(x.Others)
+	for i := range x.Others {
+		o := &x.Others[i]
+		v, ok := o.Energy.Best()
+		if !ok || bases[o.Layer] <= 0 {
+			*x = none
+			return
+		}
+		o.Ratio = profile.Value(profile.Estimated, v/bases[o.Layer], "estimates of both")
+		if b := o.Energy.Band; b != nil {
+			o.Ratio.Band = &[2]float64{b[0] / bases[o.Layer], b[1] / bases[o.Layer]}
+		}
+	}
 }
 
 // base is the cost of an unchanged layer in the performance profile.
@@ -273,7 +294,7 @@ func (p *problem) curve(i int) Curve {
 	l := &p.Layers[i]
 	c := Curve{Layer: i}
 	base, ok := p.cost(i, study.Change{})
-	c.Points = []Point{{Cost: base, cost: interval{base, base, base}, side: side{own: one}}}
+	c.Points = []Point{{Cost: base, side: side{own: one}}}
 	switch {
 	case p.Keep[i] != "":
 		c.Cause = p.Keep[i]
@@ -391,7 +412,7 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
 			s, ok := gains[g].at(level)
 			loss, is := losses[g].at(level)
 			if ok && is && (level > 0 || g.format != study.Same) {
-				c.add(g, level, s.own.times(base).plus(s.adds(p.bases)), loss)
+				c.add(g, level, s.own.mid*base+s.adds(p.bases), loss)
 				x := &c.Points[len(c.Points)-1]
 				x.side, x.tied = s, gains[g].tied
 				p.sides = p.sides || s.reaches() || x.tied != nil
@@ -410,14 +431,14 @@ func (p *problem) countedPoints(c *Curve, losses map[group]known) {
 			change := study.Change{Structure: g.structure, Level: e.level, Format: g.format}
 			v, ok := p.cost(c.Layer, change)
 			if ok && (e.level > 0 || g.format != study.Same) {
-				c.add(g, e.level, interval{v, v, v}, e.interval)
+				c.add(g, e.level, v, e.interval)
 			}
 		}
 	}
 }
 
-func (c *Curve) add(g group, level float64, cost, loss interval) {
-	c.Points = append(c.Points, Point{Change: study.Change{Structure: g.structure, Level: level, Format: g.format}, Cost: cost.mid, Loss: loss.mid, cost: cost, loss: loss, side: side{own: one}})
+func (c *Curve) add(g group, level, cost float64, loss interval) {
+	c.Points = append(c.Points, Point{Change: study.Change{Structure: g.structure, Level: level, Format: g.format}, Cost: cost, Loss: loss.mid, loss: loss, side: side{own: one}})
 }
 
 // groups are the keys in a fixed order: finest structure first, widest numbers first.

@@ -32,10 +32,10 @@ var one = interval{1, 1, 1}
 func (s *side) reaches() bool { return len(s.others) > 0 || s.rest != interval{} }
 
 // adds is what comes to the sum of the layers' times.
-func (s *side) adds(bases []float64) interval {
-	sum := s.rest
+func (s *side) adds(bases []float64) float64 {
+	sum := s.rest.mid
 	for _, o := range s.others {
-		sum = sum.plus(o.ratio.plus(interval{-1, -1, -1}).times(bases[o.layer]))
+		sum += (o.ratio.mid - 1) * bases[o.layer]
 	}
 	return sum
 }

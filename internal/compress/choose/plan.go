@@ -197,14 +197,13 @@ func (p *problem) stays(i int) study.Cause {
 
 // predict adds up what the choices are like.
 func (p *problem) predict(out *study.Plan, pick []int) {
-	var cost interval
 	var losses []interval
 	var params, zeros, bytes, ops int64
 	opsKnown := true
 	for i, c := range p.curves {
 		l := &p.Layers[i]
 		x := &c.Points[pick[i]]
-		cost, losses = cost.plus(x.cost), append(losses, x.loss)
+		losses = append(losses, x.loss)
 		zeros += Zeros(l, x.Change)
 		params += l.Params
 		bytes += Bytes(l, x.Change)
@@ -221,7 +220,7 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 	}
 	o.Loss = p.shownLoss(p.metric.total(losses))
 	if p.profiled() && p.kind == Energy {
-		cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
+		cost := p.whole(pick)
 		o.Energy = profile.Value(profile.Estimated, cost.mid, ends)
 		if cost.lo < cost.hi {
 			o.Energy.Band = &[2]float64{max(0, cost.lo), cost.hi}

@@ -80,3 +80,73 @@ func TestForecast(t *testing.T) {
 		t.Error("a change that was not measured has a time")
 	}
 }
+
+// TestForecastJoint has plans and mixed models forecast by the same product: each layer halves itself and the next one, and mixed models save
+// a share of that.
+func TestForecastJoint(t *testing.T) {
+	t.Parallel()
+	seconds := func(v float64) *profile.Metric { return profile.Value(profile.Measured, v, "") }
+	filters := study.Change{Structure: study.Filter, Level: .5}
+	s := &study.Speed{SpeedSettings: study.SpeedSettings{Name: "s", Target: "host"}, Latency: seconds(5)}
+	ls := make([]study.Layer, 4)
+	lost := &study.Loss{LossSettings: study.LossSettings{Metric: "relative_error"}}
+	for i := range ls {
+		ls[i] = study.Layer{Rows: 4, Cols: 4}
+		s.Layers = append(s.Layers, study.LayerTime{Layer: i, Latency: seconds(1)})
+		x := study.SpeedPoint{Layer: i, Change: filters, Ratio: seconds(.5)}
+		if i < 3 {
+			x.Others = []study.OtherTime{{Layer: i + 1, Ratio: seconds(.5)}}
+		}
+		switch i {
+		case 0:
+			x.With, x.RestS = []int{2}, seconds(-.1)
+		case 2:
+			x.With = []int{0}
+		}
+		s.Points = append(s.Points, x)
+		lost.Points = append(lost.Points, study.LossPoint{Layer: i, Change: filters, Value: seconds(.1)})
+	}
+	mix := func(at ...int) []study.Change {
+		out := make([]study.Change, len(ls))
+		for _, i := range at {
+			out[i] = filters
+		}
+		return out
+	}
+	const gain = .8
+	to := func(factors ...float64) float64 {
+		v := 1.0
+		for _, f := range factors {
+			v *= 1 - gain*(1-f)
+		}
+		return v
+	}
+	want := []struct {
+		changes []study.Change
+		time    float64
+	}{
+		{mix(1), 1 + 1 + to(.5) + to(.5) + 1},
+		{mix(3), 1 + 1 + 1 + 1 + to(.5)},
+		{mix(0, 2), 1 - .1*gain + 4*to(.5)},
+		{mix(1, 3), 1 + 1 + to(.5) + to(.5) + to(.5)},
+	}
+	for _, w := range want {
+		s.Mixed = append(s.Mixed, study.Mixed{Changes: w.changes, Ratio: seconds(w.time / 5)})
+	}
+	for _, w := range want {
+		o := Forecast(s, ls, w.changes)
+		if v, ok := o.LatencyS.Best(); !ok || math.Abs(v-w.time) > 1e-9 {
+			t.Errorf("%v: %v s, want %v", w.changes, v, w.time)
+		}
+		p, err := Given(Options{Layers: ls, Speed: s, Loss: lost, Goal: study.Goal{MaxLoss: new(1.)}}, w.changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, ok := p.Predicted.LatencyS.Best(); !ok || math.Abs(v-w.time) > 1e-9 {
+			t.Errorf("the plan of %v: %v s, want %v", w.changes, v, w.time)
+		}
+	}
+	if o := Forecast(s, ls, mix(0)); o.LatencyS != nil {
+		t.Error("half of what is tied has a time")
+	}
+}

@@ -216,14 +216,16 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 					continue
 				}
 				if x.Cause = effects[i].Cause; x.Cause == "" {
-					compare(&x, latency(before, readers(l)), latency(after, standing(stands, readers(l))))
+					nodes := standing(stands, readers(l))
+					compare(&x, latency(before, readers(l)), latency(after, nodes))
+					x.Energy = energy(after, nodes)
 				}
 				switch {
 				case member:
 					x.With = with(g.Layers, i)
 					points[i] = x
 				case x.Ratio != nil:
-					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio})
+					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
 				}
 			}
 			if lead.Ratio == nil {
@@ -231,11 +233,9 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 			}
 			lead.Others = others
 			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
-			was, ok := latency(before, rest).Best()
-			is, ok2 := latency(after, standing(stands, rest)).Best()
-			if ok && ok2 {
-				lead.RestS = profile.Value(profile.Estimated, is-was, "estimates of both")
-			}
+			nodes := standing(stands, rest)
+			lead.RestS = more(latency(before, rest), latency(after, nodes))
+			lead.RestJ = more(energy(before, rest), energy(after, nodes))
 		}
 	}
 	return points, nil
@@ -258,6 +258,16 @@ func compare(p *study.SpeedPoint, before, after *profile.Metric) {
 	if a >= b {
 		p.Cause = study.NoKernel
 	}
+}
+
+// more is the difference of two estimates, nil where one is not known.
+func more(before, after *profile.Metric) *profile.Metric {
+	was, ok := before.Best()
+	is, ok2 := after.Best()
+	if !ok || !ok2 {
+		return nil
+	}
+	return profile.Value(profile.Estimated, is-was, "estimates of both")
 }
 
 // standing are the nodes of a changed model that stand for some of the unchanged one.

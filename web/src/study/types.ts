@@ -32,6 +32,7 @@ export interface Change {
 export interface LayerTime {
   layer: number;
   latency_s?: Metric;
+  energy_j?: Metric;
   ops?: number;
   kernel?: string;
   fused?: number[];
@@ -43,8 +44,10 @@ export interface SpeedPoint {
   change: Change;
   latency_s?: Metric;
   ratio?: Metric;
+  energy_j?: Metric;
   others?: OtherTime[];
   rest_s?: Metric;
+  rest_j?: Metric;
   with?: number[];
   kernel?: string;
   cause?: string;
@@ -52,6 +55,12 @@ export interface SpeedPoint {
 
 export interface OtherTime {
   layer: number;
+  ratio?: Metric;
+  energy_j?: Metric;
+}
+
+export interface Mixed {
+  changes: Change[];
   ratio?: Metric;
 }
 
@@ -66,8 +75,10 @@ export interface Speed {
   counted?: boolean;
   created: string;
   latency_s?: Metric;
+  energy_j?: Metric;
   layers?: LayerTime[];
   points?: SpeedPoint[];
+  mixed?: Mixed[];
   done?: boolean;
 }
 
@@ -123,6 +134,15 @@ export interface Outcome {
   zeros?: number;
   weight_bytes?: number;
   macs?: number;
+  energy_j?: Metric;
+  ram?: Room;
+  flash?: Room;
+}
+
+export interface Room {
+  bytes: number;
+  limit?: number;
+  least?: boolean;
 }
 
 export interface FrontPoint {
