@@ -1,6 +1,7 @@
 package opmeter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -103,8 +104,10 @@ type PlanOptions struct {
 	// Goal is what is asked for; without one a plan loses little where the loss has a meaning, and is half as fast again
 	// where it has none.
 	Goal study.Goal
-	// Fit is the target of Goal.Fit, whose flash the weights have to fit into.
+	// Fit is the target of Goal.Fit, whose flash and RAM the model has to fit into.
 	Fit *Target
+	// On is the target whose working memory is to be small where Goal.Cost is "ram", nil for this computer.
+	On *Target
 	// Ends lets the first layer and those that make outputs change, too.
 	Ends bool
 	// Without are structures and formats that are left out.
@@ -116,6 +119,8 @@ type PlanOptions struct {
 	Data *LossOptions
 	// Unrun tries nothing.
 	Unrun bool
+	// Time is how long each plan that is measured takes turns with the unchanged model, 0 for 1.6 s.
+	Time time.Duration
 }
 
 // SparsifyOptions are the settings of Sparsify's rules. Its slider between loss and performance is inverted, and so it is here.
@@ -129,14 +134,19 @@ type SparsifyOptions struct {
 // difference. A bound on the loss is kept on the data by running models of several plans. Plans are kept in the study.
 func (c *Compression) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
-		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, Unrun: o.Unrun,
+		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, Unrun: o.Unrun, Time: o.Time,
 	}
 	if o.Fit != nil {
 		x.Goal.Fit = o.Fit.ID
-		if o.Fit.FlashBytes == nil {
-			return nil, wrong("Fit", "nothing is known of the flash of %s", o.Fit.ID)
+		if o.Fit.t == nil {
+			return nil, noTarget()
 		}
-		x.Limit = float64(*o.Fit.FlashBytes)
+		if o.Fit.FlashBytes == nil && o.Fit.ExternalFlashBytes == nil && o.Fit.RAMBytes == nil {
+			return nil, wrong("Fit", "nothing is known of the memories of %s", o.Fit.ID)
+		}
+		x.Target = o.Fit.t
+	} else if o.On != nil {
+		x.Target = o.On.t
 	}
 	if o.Data != nil {
 		l := o.Data.compress(nil)
@@ -233,7 +243,7 @@ func (c *Compression) Compress(ctx context.Context, s SpeedOptions, l LossOption
 	if err != nil {
 		return nil, err
 	}
-	p.Speed, p.Loss = speed.Name, loss.Name
+	p.Speed, p.Loss, p.On, p.Time = speed.Name, loss.Name, cmp.Or(p.On, s.On), cmp.Or(p.Time, s.Time)
 	if p.Data == nil {
 		p.Data = &l
 	}

@@ -52,7 +52,7 @@ func add(t *testing.T, f *File, rs ...Record) {
 func all() []Record {
 	return []Record{
 		{Speed: &Speed{SpeedSettings: SpeedSettings{Name: "s", Target: "host"}, Points: []SpeedPoint{point(0, .5, .9)}}},
-		{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(0, .5, .8), point(1, .5, .7)}, Layers: []LayerTime{{Layer: 0}}, Done: true}},
+		{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(0, .5, .8), point(1, .5, .7)}, Layers: []LayerTime{{Layer: 0}}, Mixed: []Mixed{{Changes: []Change{{}, {Format: Int8}}, Ratio: profile.Value(profile.Measured, .8, "")}}, Done: true}},
 		{Loss: &Loss{LossSettings: LossSettings{Name: "l", Method: Magnitude}}},
 		{LossPoints: &LossPoints{Name: "l", Points: []LossPoint{{Layer: 1, Change: Change{Structure: Unstructured, Level: .5}, Value: profile.Value(profile.Counted, 3, "")}}}},
 		{Plan: &Plan{Name: "p", Speed: "s", Loss: "l", Choices: []Choice{{Layer: 1, Change: Change{Format: Int8}}}}},
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 	f := begun(t, path)
 	add(t, f, all()...)
 	want := *f.Study()
-	if len(want.Speeds[0].Points) != 2 || *want.Speeds[0].Points[0].Ratio.Median != .8 || !want.Speeds[0].Done || len(want.Benches[0].Points) != 2 || want.Benches[0].Points[0].Cause != NoKernel {
+	if len(want.Speeds[0].Points) != 2 || len(want.Speeds[0].Mixed) != 1 || *want.Speeds[0].Points[0].Ratio.Median != .8 || !want.Speeds[0].Done || len(want.Benches[0].Points) != 2 || want.Benches[0].Points[0].Cause != NoKernel {
 		t.Errorf("holds %+v", want)
 	}
 	got, damage, err := Read(path) // while it is open
@@ -108,6 +108,7 @@ func TestRefused(t *testing.T) {
 		{"no such bench", "was not begun", Record{BenchPoints: &BenchPoints{Name: "x"}}},
 		{"no such layer", "layer 2 of 2", Record{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(2, .5, 1)}}}},
 		{"below zero", "layer -1 of 2", Record{Plan: &Plan{Name: "q", Choices: []Choice{{Layer: -1}}}}},
+		{"mixed model", "changes 3 layers of 2", Record{SpeedPoints: &SpeedPoints{Name: "s", Mixed: []Mixed{{Changes: make([]Change, 3)}}}}},
 		{"level", "level 1.5", Record{SpeedPoints: &SpeedPoints{Name: "s", Points: []SpeedPoint{point(1, 1.5, 1)}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

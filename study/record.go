@@ -30,8 +30,10 @@ type Record struct {
 type SpeedPoints struct {
 	Name    string          `json:"name"`
 	Latency *profile.Metric `json:"latency_s,omitzero"`
+	Energy  *profile.Metric `json:"energy_j,omitzero"`
 	Layers  []LayerTime     `json:"layers,omitzero"`
 	Points  []SpeedPoint    `json:"points,omitzero"`
+	Mixed   []Mixed         `json:"mixed,omitzero"` // come last
 	Done    bool            `json:"done,omitzero"`
 }
 
@@ -98,11 +100,11 @@ func (s *state) apply(r *stored) error {
 	case r.Opened != nil:
 		s.owner = r.Opened.PID
 	case r.Speed != nil:
-		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), figures(r.Speed.Latency)); err != nil {
+		if err := errors.Join(named(r.Speed.Name), s.checkSpeed(r.Speed.Layers, r.Speed.Points), s.checkMixed(r.Speed.Mixed), figures(r.Speed.Latency, r.Speed.Energy)); err != nil {
 			return err
 		}
 		p := *r.Speed
-		p.Points, p.Layers = nil, slices.Clone(p.Layers)
+		p.Points, p.Layers, p.Mixed = nil, slices.Clone(p.Layers), slices.Clone(p.Mixed)
 		s.speeds[p.Name] = map[key]int{}
 		s.Speeds = put(s.Speeds, &p, func(x *Speed) string { return x.Name })
 		s.addSpeed(&p, r.Speed.Points)
@@ -142,16 +144,20 @@ func (s *state) add(r *stored) error {
 		if p == nil {
 			return fmt.Errorf("points of a performance profile %q that was not begun", a.Name)
 		}
-		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), figures(a.Latency)); err != nil {
+		if err := errors.Join(s.checkSpeed(a.Layers, a.Points), s.checkMixed(a.Mixed), figures(a.Latency, a.Energy)); err != nil {
 			return err
 		}
 		if a.Latency != nil {
 			p.Latency = a.Latency
 		}
+		if a.Energy != nil {
+			p.Energy = a.Energy
+		}
 		if a.Layers != nil {
 			p.Layers = slices.Clone(a.Layers)
 		}
 		s.addSpeed(p, a.Points)
+		p.Mixed = append(p.Mixed, a.Mixed...)
 		p.Done = p.Done || a.Done
 	case r.LossPoints != nil:
 		a := r.LossPoints
@@ -286,16 +292,16 @@ func (c Change) Validate() error {
 
 func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 	for _, l := range layers {
-		if err := errors.Join(s.layer(l.Layer), figures(l.Latency)); err != nil {
+		if err := errors.Join(s.layer(l.Layer), figures(l.Latency, l.Energy)); err != nil {
 			return err
 		}
 	}
 	for _, p := range points {
-		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.RestS)); err != nil {
+		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Latency, p.Ratio, p.RestS, p.Energy)); err != nil {
 			return err
 		}
 		for _, o := range p.Others {
-			if err := errors.Join(s.layer(o.Layer), figures(o.Ratio)); err != nil {
+			if err := errors.Join(s.layer(o.Layer), figures(o.Ratio, o.Energy)); err != nil {
 				return err
 			}
 		}
@@ -303,6 +309,23 @@ func (s *state) checkSpeed(layers []LayerTime, points []SpeedPoint) error {
 			if err := s.layer(l); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+func (s *state) checkMixed(all []Mixed) error {
+	for _, m := range all {
+		if len(m.Changes) > len(s.Layers) {
+			return fmt.Errorf("a mixed model changes %d layers of %d", len(m.Changes), len(s.Layers))
+		}
+		for _, c := range m.Changes {
+			if err := c.Validate(); err != nil {
+				return err
+			}
+		}
+		if err := figures(m.Ratio); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -357,7 +380,7 @@ func (s *state) checkPlan(p *Plan) error {
 		out = append(out, p.Measured)
 	}
 	for _, o := range out {
-		if err := figures(o.LatencyS, o.Speedup, o.Loss); err != nil {
+		if err := figures(o.LatencyS, o.Speedup, o.Loss, o.Energy); err != nil {
 			return err
 		}
 	}

@@ -45,19 +45,33 @@ type Speed struct {
 	Created time.Time `json:"created"`
 	// Latency is the time of an inference of the unchanged model.
 	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// Energy is that of an inference of the unchanged model in joules, of targets that tell it.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 	// Layers are the times of the unchanged model's layers, by position in [Study.Layers];
 	// what stands in no layer is left out.
 	Layers []LayerTime `json:"layers,omitzero"`
 	// Points are what was measured of the changed layers.
 	Points []SpeedPoint `json:"points,omitzero"`
+	// Mixed are models whose layers have different changes: they tell how well the times of layers add up to that of a model.
+	Mixed []Mixed `json:"mixed,omitzero"`
 	// Done says that every change was measured.
 	Done bool `json:"done,omitzero"`
+}
+
+// Mixed is a model whose layers have different changes.
+type Mixed struct {
+	// Changes are by layer.
+	Changes []Change `json:"changes"`
+	// Ratio is the time of the whole model by that of the unchanged one, both of the same turns; nil where it does not run.
+	Ratio *profile.Metric `json:"ratio,omitzero"`
 }
 
 // LayerTime is the time of an unchanged layer.
 type LayerTime struct {
 	Layer   int             `json:"layer"`
 	Latency *profile.Metric `json:"latency_s,omitzero"`
+	// Energy is in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 	// MACs and Ops are set where operations stand for times.
 	Ops *int64 `json:"ops,omitzero"`
 	// Kernel names the loops that computed it, Fused the operators whose time it holds besides
@@ -83,8 +97,10 @@ type SpeedPoint struct {
 	RestS  *profile.Metric `json:"rest_s,omitzero"`
 	// With are layers that must have the same change for this one to be made: channels that are added up go together. Others and
 	// RestS stand with the first of them.
-	With   []int  `json:"with,omitzero"`
-	Kernel string `json:"kernel,omitzero"`
+	With []int `json:"with,omitzero"`
+	// Energy is that with the change in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
+	Kernel string          `json:"kernel,omitzero"`
 	// Cause says why there is no gain or no figure.
 	Cause Cause `json:"cause,omitzero"`
 }
@@ -94,6 +110,8 @@ type OtherTime struct {
 	Layer int `json:"layer"`
 	// Ratio is the time with the change by that without.
 	Ratio *profile.Metric `json:"ratio"`
+	// Energy is that with the change in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
 }
 
 // Method is how a loss was found.
@@ -256,6 +274,20 @@ type Outcome struct {
 	Zeros    *int64          `json:"zeros,omitzero"`
 	Bytes    *int64          `json:"weight_bytes,omitzero"`
 	MACs     *int64          `json:"macs,omitzero"`
+	// Energy is that of an inference in joules.
+	Energy *profile.Metric `json:"energy_j,omitzero"`
+	// RAM and Flash are what the model takes of a target's memory, and of this computer's: what is alive at one time.
+	RAM   *Room `json:"ram,omitzero"`
+	Flash *Room `json:"flash,omitzero"`
+}
+
+// Room is what is taken of a memory.
+type Room struct {
+	Bytes int64 `json:"bytes"`
+	// Limit is what there is, nil where that is not known.
+	Limit *int64 `json:"limit,omitzero"`
+	// Least says that a runtime takes more besides, nobody knows how much.
+	Least bool `json:"least,omitzero"`
 }
 
 // FrontPoint is a plan of the Pareto front.

@@ -3,12 +3,12 @@
 //
 //	python3 -m venv VENV && VENV/bin/pip install -r bench/compress/requirements.txt
 //	VENV/bin/python bench/compress/train.py FOLDER
-//	go run ./bench/compress [-losses] [-plans] [-times] [-random] FOLDER [MODEL ...]
+//	go run ./bench/compress [-losses] [-plans] [-times] [-keep STUDIES] [-for TIME] FOLDER [MODEL ...]
 //
 // Losses: the rank correlation, over layers, of what is predicted of a network with the drop of accuracy that the change of
 // one layer makes on the held-out samples. Plans: their speed, in turns with the unchanged model, and their drop on the held-out samples,
-// beside uniform sparsity and Sparsify's allocator. Times: those predicted of plans against those measured, also of further
-// models with random inputs. Random: the same of models whose layers have changes drawn at random. Without a flag, all four.
+// beside uniform sparsity and Sparsify's allocator. Times: those predicted of these plans, and of random ones of networks and further
+// models, against those measured. Without a flag, all three.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/internal/compress/samples"
@@ -31,10 +32,11 @@ func main() {
 	flag.BoolVar(&o.losses, "losses", false, "losses of layers against true drops")
 	flag.BoolVar(&o.plans, "plans", false, "plans against uniform sparsity and Sparsify's")
 	flag.BoolVar(&o.times, "times", false, "predicted against measured times")
-	flag.BoolVar(&o.random, "random", false, "predicted against measured times of random changes")
+	flag.StringVar(&o.keep, "keep", "", "`FOLDER` of studies, with which the same command goes on")
+	flag.DurationVar(&o.limit, "for", 0, "`TIME` after which to stop")
 	flag.Parse()
-	if o == (options{}) {
-		o = options{true, true, true, true}
+	if !o.losses && !o.plans && !o.times {
+		o.losses, o.plans, o.times = true, true, true
 	}
 	if flag.NArg() == 0 {
 		flag.Usage()
@@ -46,21 +48,33 @@ func main() {
 	}
 }
 
-type options struct{ losses, plans, times, random bool }
+type options struct {
+	losses, plans, times bool
+	keep                 string
+	limit                time.Duration
+}
 
 func (o *options) run(ctx context.Context, folder string, models []string) error {
-	dir, err := os.MkdirTemp("", "compress")
-	if err != nil {
-		return err
+	dir := o.keep
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "compress"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
 	}
-	defer os.RemoveAll(dir)
+	if o.limit > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, o.limit)
+		defer cancel()
+	}
 	files, err := filepath.Glob(filepath.Join(folder, "*", "model.onnx"))
 	if err != nil || len(files) == 0 {
 		return errors.Join(err, fmt.Errorf("%s has no NAME/model.onnx", folder))
 	}
 	var nets []*network
 	for _, f := range files {
-		n, err := open(f, filepath.Join(dir, fmt.Sprintf("%d.study", len(nets))))
+		n, err := open(f, filepath.Join(dir, filepath.Base(filepath.Dir(f))+".study"))
 		if err != nil {
 			return err
 		}
@@ -73,21 +87,19 @@ func (o *options) run(ctx context.Context, folder string, models []string) error
 		}
 	}
 	var found []timed
-	if o.plans || o.times {
+	if o.plans {
 		if err := profiles(ctx, nets); err != nil {
 			return err
 		}
-	}
-	if o.plans {
 		if found, err = plans(ctx, nets); err != nil {
 			return err
 		}
 	}
-	if !o.times && !o.random {
+	if !o.times {
 		return nil
 	}
-	for i, f := range models {
-		n, err := open(f, filepath.Join(dir, fmt.Sprintf("more%d.study", i)))
+	for _, f := range models {
+		n, err := open(f, filepath.Join(dir, filepath.Base(f)+".study"))
 		if err != nil {
 			fmt.Println(err)
 			continue
@@ -95,20 +107,13 @@ func (o *options) run(ctx context.Context, folder string, models []string) error
 		defer n.close()
 		nets = append(nets, n)
 	}
-	if o.random {
-		if err := randoms(ctx, nets); err != nil {
-			return err
-		}
-	}
-	if !o.times {
-		return nil
-	}
-	return times(ctx, nets, found)
+	return times(ctx, nets, found, dir)
 }
 
 // network is a model with its samples, where it has any.
 type network struct {
 	name string
+	path string
 	m    *graph.Model
 	job  *compress.Job
 	// use is the folder's use_x.npy and use_y.npy, test the others.
@@ -127,7 +132,7 @@ func open(path, study string) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &network{name: filepath.Base(path), m: m}
+	n := &network{name: filepath.Base(path), path: path, m: m}
 	o := compress.Options{Identity: func() (*describe.Identity, error) { return describe.Identify(m, nil) }}
 	if n.job, err = compress.Open(n.m, study, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

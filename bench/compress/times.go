@@ -4,68 +4,114 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress"
+	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
-// times compares predicted with measured times, of plans that were made and of further ones for speed-ups.
-func times(ctx context.Context, nets []*network, found []timed) error {
-	for _, n := range nets {
-		if !n.data {
-			if err := n.profile(ctx); err != nil {
-				fmt.Printf("%s: %v\n", n.name, err)
-				continue
-			}
-		}
-		for _, goal := range []float64{1.3, 1.6} {
-			o := compress.PlanOptions{Goal: study.Goal{Speedup: &goal}, Name: fmt.Sprintf("as fast %g", goal)}
-			if n.data {
-				o.Try = n.lossOptions()
-			}
-			p, err := n.job.Plan(ctx, o)
-			if err != nil {
-				fmt.Printf("%s, %g times as fast: %v\n", n.name, goal, err)
-				continue
-			}
-			a, err := n.job.Apply(ctx, p.Name, nil, false)
-			if err != nil {
-				return fmt.Errorf("%s: %w", n.name, err)
-			}
-			_, _, s, err := n.job.BenchHere(ctx, a.Graph, 1, n.batch, long)
-			if err != nil {
-				return fmt.Errorf("%s: %w", n.name, err)
-			}
-			found = append(found, timed{n.name, p, s})
+// Random plans of a network, and how many run in the same turns. They are drawn with another seed than those that the profile has.
+const (
+	randomPlans = 8
+	randomTurns = 4
+	randomSeed  = 1
+)
+
+// random measures random plans, as far as the study held does not have them yet.
+func (n *network) random(ctx context.Context, held *network) (p, s *study.Speed, err error) {
+	changes, err := compress.Grid(true, nil, nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := compress.SpeedOptions{Changes: changes, Batch: n.batch}
+	if p, err = n.job.Speed(ctx, o); err != nil {
+		return nil, nil, err
+	}
+	if held.job.Study().Speed(p.Name) == nil {
+		if err := held.job.File.Append(study.Record{Speed: &study.Speed{SpeedSettings: p.SpeedSettings}}); err != nil {
+			return nil, nil, err
 		}
 	}
-	table(found)
-	return nil
+	s = held.job.Study().Speed(p.Name)
+	all := compress.Mixes(p, len(n.job.Layers), randomPlans, randomSeed)
+	for len(s.Mixed) < len(all) {
+		found, err := n.job.RunMixes(ctx, all[len(s.Mixed):min(len(s.Mixed)+randomTurns, len(all))], &o)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := held.job.File.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: found}}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, s, nil
 }
 
-// table prints predicted times against those measured.
-func table(found []timed) {
+// coverage counts how well times are predicted.
+type coverage struct {
+	off    []float64
+	within int
+}
+
+func (c *coverage) print(net, plan string, said, did *profile.Metric) {
+	x, ok := said.Best()
+	y, is := did.Best()
+	if !ok || !is {
+		return
+	}
+	e := x/y - 1
+	c.off = append(c.off, math.Abs(e))
+	in := said.Band != nil && y >= said.Band[0] && y <= said.Band[1]
+	if in {
+		c.within++
+	}
+	fmt.Printf("%s\t%s\t%s\t%s\t%+.1f %%\t%v\n", net, plan, spread(said, 1, "%.3f"), spread(did, 1, "%.3f"), 100*e, in)
+}
+
+// times compares predicted with measured times, of plans that were made and of random ones.
+func times(ctx context.Context, nets []*network, found []timed, dir string) error {
 	fmt.Println("\nPredicted against measured time of compressed models")
 	fmt.Println("network\tplan\tpredicted speed-up\tmeasured\terror of the time\twithin the interval")
-	var off []float64
-	within := 0
+	var c coverage
 	for _, f := range found {
-		said, ok := f.plan.Predicted.Speedup.Best()
-		did, is := f.measured.Best()
-		if !ok || !is {
+		c.print(f.net, f.plan.Name, f.plan.Predicted.Speedup, f.measured)
+	}
+	for _, n := range nets {
+		held, err := open(n.path, filepath.Join(dir, n.name+".held.study"))
+		if err != nil {
+			return err
+		}
+		defer held.close()
+		p, s, err := n.random(ctx, held)
+		if ctx.Err() != nil {
+			fmt.Printf("%s: stopped: with -keep the same command goes on\n", n.name)
+			break
+		}
+		if err != nil {
+			fmt.Printf("%s: %v\n", n.name, err)
 			continue
 		}
-		e := did/said - 1
-		off = append(off, math.Abs(e))
-		b := f.plan.Predicted.Speedup.Band
-		in := b != nil && did >= b[0] && did <= b[1]
-		if in {
-			within++
+		for k, m := range s.Mixed {
+			v, ok := m.Ratio.Best()
+			if !ok {
+				continue
+			}
+			did := profile.Value(profile.Measured, 1/v, "")
+			if ends := m.Ratio.CI95; ends != nil {
+				did.CI95 = &[2]float64{1 / ends[1], 1 / ends[0]}
+			}
+			name := fmt.Sprintf("random %d", k)
+			if slices.ContainsFunc(m.Changes, func(c study.Change) bool { return c.Format == study.Int8 }) {
+				name += ", int8"
+			}
+			c.print(n.name, name, choose.Forecast(p, n.job.Study().Layers, m.Changes).Speedup, did)
 		}
-		fmt.Printf("%s\t%s\t%s\t%s\t%+.1f %%\t%v\n", f.net, f.plan.Name, spread(f.plan.Predicted.Speedup, 1, "%.3f"), spread(f.measured, 1, "%.3f"), 100*e, in)
 	}
-	if len(off) > 0 {
-		fmt.Printf("median error %.1f %% over %d plans; %d of %d within the interval\n", 100*stats.Median(off), len(off), within, len(off))
+	if len(c.off) > 0 {
+		fmt.Printf("median error %.1f %% over %d plans; %d of %d within the interval\n", 100*stats.Median(c.off), len(c.off), c.within, len(c.off))
 	}
+	return nil
 }

@@ -106,8 +106,8 @@ func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.drop, "max-drop", "", "`X`: most that may be lost, such as 1% or 0.01")
 	c.Flags().Float64Var(&f.sparsity, "sparsity", 0, "`X`: share of zero weights, at the least loss")
 	c.Flags().StringVar(&f.size, "size", "", "`BYTES` of weights at most, such as 500KiB")
-	c.Flags().StringVar(&f.fit, "fit", "", "`TARGET` whose flash the weights have to fit into")
-	c.Flags().StringVar(&f.cost, "cost", "", "`NAME` of what is made small: time (default), macs, size, flash")
+	c.Flags().StringVar(&f.fit, "fit", "", "`TARGET` whose flash and RAM the model has to fit into")
+	c.Flags().StringVar(&f.cost, "cost", "", "`NAME` of what is made small: time (default), energy, ram, flash, macs, size")
 	c.Flags().StringArrayVar(&f.exclude, "exclude", nil, "`LAYER`, operator, weight, structure or precision that is left out")
 	c.Flags().BoolVar(&f.ends, "ends", false, "let the first layer and those that make outputs change, too")
 	c.Flags().StringVar(&f.compat, "compat", "", "`NAME`: by the rules of sparsify")
@@ -162,9 +162,9 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 		o.Fit = &t
 	}
 	switch f.cost {
-	case "", "time", "macs", "size", "flash":
+	case "", "time", "energy", "ram", "flash", "macs", "size":
 	default:
-		return o, useError("--cost %q: use time, macs, size or flash", f.cost)
+		return o, useError("--cost %q: use time, energy, ram, flash, macs or size", f.cost)
 	}
 	if f.cost != "" && len(goals) > 0 && goals[0] != "--max-drop" {
 		return o, useError("--cost is what --max-drop makes small; with %s that is the loss", goals[0])

@@ -90,7 +90,7 @@ lost is measured on samples that profiles did not use.`,
 				if err != nil {
 					return err
 				}
-				p.Name, p.Speed, p.Loss, p.Unrun = x.name, o.Speed, o.Loss, o.Unrun
+				p.Name, p.Speed, p.Loss, p.Unrun, p.Time = x.name, o.Speed, o.Loss, o.Unrun, x.time
 				if len(x.loss.data) > 0 {
 					p.Data = &l
 				}
@@ -106,6 +106,7 @@ lost is measured on samples that profiles did not use.`,
 	c.Flags().StringVar(&x.name, "name", "", "`NAME` of the plan (default: its goal)")
 	c.Flags().StringVar(&o.Speed, "speed", "", "`NAME` of the performance profile (default: the last)")
 	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile (default: the last)")
+	spanVar(c, &x.time, "time", 0, 0, "time of each comparison with the unchanged model (default: 1.6s)", "a time of zero or more, such as 2s")
 	c.Flags().BoolVar(&o.Unrun, "untried", false, "do not apply and run the plan")
 	x.plan.add(c)
 	x.loss.add(c)

@@ -237,13 +237,10 @@ func finite(x *study.LossPoint) {
 	}
 }
 
-// shape is that of a value, where it is known. Changed models have values besides, of which nothing is.
+// shape is that of a value, where all of it is known. Changed models have values besides, of which nothing is.
 func (j *Job) shape(id int) []int {
-	if id >= len(j.m.Main().Values) {
-		return nil
-	}
-	if t := j.p.Main.Known(id); t != nil && t.Known() {
-		return t.Shape
+	if s := j.dims(id); !slices.ContainsFunc(s, func(d int) bool { return d < 0 }) {
+		return s
 	}
 	return nil
 }

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
+	"github.com/opmeter/opmeter/internal/chip"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
-	"github.com/opmeter/opmeter/internal/compress/speed"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -23,21 +24,21 @@ type PlanOptions struct {
 	Speed, Loss string
 	// Goal is what is asked for; one without any is a usual one: see [usualGoal].
 	Goal study.Goal
-	// Limit is the number of bytes that Goal.Fit stands for.
-	Limit float64
+	// Target is that of Goal.Fit, whose memories the model has to fit into, or whose working memory is to be least; nil for this computer.
+	Target *chip.Target
 	// Ends lets the first layer and those that make outputs change, too.
 	Ends bool
 	// WithoutStructures and WithoutFormats leave changes out.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
-	// Costs gives energy and the like: see [choose.Options].
-	Costs func(layer int, c study.Change) (float64, bool)
 	// Sparsify plans by the rules of that tool, with its settings; nil for opmeter's.
 	Sparsify *sparsify.Settings
 	// Try has the data that the plan's model is run on, nil to measure its time only. Unrun measures nothing.
 	Try     *LossOptions
 	Unrun   bool
 	Threads int
+	// Time is how long each plan that is measured takes turns with the unchanged model, 0 for four times the usual time.
+	Time time.Duration
 }
 
 // usualGoal is what a plan is for where nobody says: to lose little where that has a meaning, else to be half as fast
@@ -91,23 +92,33 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
 		o.Goal = g
 	}
+	if o.Goal.Cost == choose.Energy && (sp == nil || sp.Energy == nil) {
+		return nil, tellsEnergy(sp)
+	}
 	e, err := j.tries(ctx, &o, lo)
 	if err != nil {
 		return nil, err
 	}
 	c := choose.Options{
-		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal, Limit: o.Limit, Costs: o.Costs,
+		Layers: s.Layers, Speed: sp, Loss: smooth(lo), Goal: o.Goal,
 		WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats,
 	}
 	if !o.Ends {
 		c.Keep = choose.Ends(j.m, s.Layers)
 	}
-	p, err := j.find(ctx, &c, e, usual)
+	if o.Goal.Fit != "" || o.Goal.Cost == choose.RAM {
+		return j.roomy(ctx, &o, c, e, sp)
+	}
+	plans, err := j.find(ctx, &c, e, usual)
 	if err != nil {
 		return nil, err
 	}
-	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
-	if err := j.tryPlan(ctx, &o, p, e, sp); err != nil {
+	wins := better
+	if searches(&c, e) {
+		wins = quicker // all keep to the bound
+	}
+	p, err := j.race(ctx, &o, plans, e, sp, wins)
+	if err != nil {
 		return nil, err
 	}
 	for _, d := range j.others(c, p, e) {
@@ -118,14 +129,39 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		again.Name, again.Created, again.Goal = p.Name, p.Created, p.Goal
-		if err := j.tryPlan(ctx, &o, again, e, sp); err != nil {
+		again[0].Goal = p.Goal
+		if p, err = j.race(ctx, &o, []*study.Plan{p, again[0]}, e, sp, better); err != nil {
 			return nil, err
 		}
-		if better(again, p) {
-			p = again
-		}
 	}
+	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
+	return p, j.File.Append(study.Record{Plan: p})
+}
+
+// roomy makes, tries and keeps a plan for little memory.
+func (j *Job) roomy(ctx context.Context, o *PlanOptions, c choose.Options, e *judge, sp *study.Speed) (p *study.Plan, err error) {
+	switch {
+	case o.Goal.Fit != "":
+		p, err = j.fit(ctx, o, c)
+	default:
+		if o.Target == nil && sp != nil && sp.Target != "host" {
+			set, err := chip.Load("")
+			if err == nil {
+				o.Target, err = set.Find(sp.Target)
+			}
+			if err != nil {
+				return nil, wrong("Cost", "the memory of %s: %s", sp.Target, err.Error())
+			}
+		}
+		p, err = j.least(ctx, o, c, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := j.tryPlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
+		return nil, err
+	}
+	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
 	return p, j.File.Append(study.Record{Plan: p})
 }
 
@@ -151,12 +187,27 @@ func (j *Job) profiles(speed, loss string) (sp *study.Speed, lo *study.Loss, err
 	return sp, lo, nil
 }
 
-// find makes a plan: by running what comes into question for a bound on the loss, where there are data for that.
-func (j *Job) find(ctx context.Context, c *choose.Options, e *judge, usual bool) (*study.Plan, error) {
+// find makes plans that may be the best, the one that is by the profiles first: by running what comes into question for a bound on the loss,
+// where there are data for that.
+func (j *Job) find(ctx context.Context, c *choose.Options, e *judge, usual bool) (all []*study.Plan, err error) {
 	if searches(c, e) {
-		return j.search(ctx, *c, e)
+		all, err = j.search(ctx, *c, e)
+	} else {
+		var p *study.Plan
+		if p, err = j.choose(c, usual); err == nil {
+			all = append([]*study.Plan{p}, j.alternatives(c, p)...)
+		}
 	}
-	return j.choose(c, usual)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all[1:], func(a, b *study.Plan) int {
+		x, _ := a.Predicted.Speedup.Best()
+		y, _ := b.Predicted.Speedup.Best()
+		return cmp.Compare(y, x)
+	})
+	before, err := j.earlier(ctx, c, all[0], e)
+	return slices.Insert(all, 1, before...), err
 }
 
 // choose makes a plan; one of the usual goal takes what can be had.
@@ -185,44 +236,6 @@ func (j *Job) tries(ctx context.Context, o *PlanOptions, lo *study.Loss) (*judge
 	return j.judge(ctx, o.Try, lo)
 }
 
-// tryPlan applies a plan and measures what comes out.
-func (j *Job) tryPlan(ctx context.Context, o *PlanOptions, p *study.Plan, e *judge, sp *study.Speed) error {
-	if o.Unrun {
-		return nil
-	}
-	j.progress("applying the plan", 0)
-	e.notes(p)
-	c, err := j.applied(ctx, p, o.Try, false)
-	if err != nil {
-		return err
-	}
-	out := study.Outcome{Params: p.Predicted.Params}
-	j.weigh(&c, p, &out)
-	if sp != nil && sp.Target == "host" && !sp.Counted {
-		r, err := j.compare(ctx, c, sp.Batch, max(sp.Threads, 1))
-		if err != nil {
-			return stopped(ctx, err)
-		}
-		out.LatencyS, out.Speedup = r.After, r.Speedup
-	}
-	if e != nil {
-		if out.Loss, err = e.lost(ctx, e.held, c); err != nil {
-			return err
-		}
-	}
-	p.Measured = &out
-	for i, e := range c.effects {
-		if e.Cause != "" {
-			for k := range p.Choices {
-				if p.Choices[k].Layer == c.layers[i] {
-					p.Choices[k].Cause = e.Cause
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // weigh counts what is zero in a changed model.
 func (j *Job) weigh(c *changedModel, p *study.Plan, out *study.Outcome) {
 	zeros := int64(0)
@@ -239,17 +252,7 @@ func (j *Job) weigh(c *changedModel, p *study.Plan, out *study.Outcome) {
 	out.Zeros, out.Bytes = &zeros, p.Predicted.Bytes
 }
 
-// compare runs a changed model in turns with the unchanged one.
-func (j *Job) compare(ctx context.Context, c changedModel, batch, threads int) (*speed.Compared, error) {
-	ins, err := j.inputs(batch)
-	if err != nil {
-		return nil, err
-	}
-	const long = 4 // times the usual time: one comparison for all
-	return speed.Compare(ctx, j.m, c.m, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: long * speed.UsualTime, Progress: j.o.Progress})
-}
-
-// off is by how much a speed-up may be less than it was promised.
+// off is by how much a speed-up may be less than it was chosen for.
 const off = .97
 
 // others are options to choose by again where a plan did other than it promised: by the difference, and where layers of integers among
@@ -258,17 +261,17 @@ func (j *Job) others(c choose.Options, p *study.Plan, e *judge) (out []choose.Op
 	if p.Measured == nil {
 		return nil
 	}
+	added, _ := choose.Added(c, changesOf(p))
 	// What was searched for keeps to its bound already, and all times by one factor have the same order.
 	if m, err := choose.MetricOf(c.Loss); err == nil && !searches(&c, e) {
 		d := c
-		if d.Correct = choose.Correct(p, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
+		if d.Correct = choose.Correct(p, added, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
 			out = append(out, d)
 		}
 	}
-	said, ok := p.Predicted.Speedup.Best()
-	did, ok2 := p.Measured.Speedup.Best()
+	did, ok := p.Measured.Speedup.Best()
 	mixed := slices.ContainsFunc(p.Choices, func(x study.Choice) bool { return x.Change.Format == study.Int8 })
-	if ok && ok2 && mixed && did < off*said {
+	if ok && mixed && did < off*added {
 		c.WithoutFormats = append(slices.Clone(c.WithoutFormats), study.Int8)
 		_, err := choose.Plan(c)
 		if e, ok := errors.AsType[*choose.UnreachableError](err); ok && c.Goal.Speedup != nil && e.Best > 1 {
@@ -334,7 +337,7 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 	if err != nil {
 		return nil, err
 	}
-	if err := j.tryPlan(ctx, o, p, e, sp); err != nil {
+	if err := j.tryPlans(ctx, o, []*study.Plan{p}, e, sp); err != nil {
 		return nil, err
 	}
 	return p, j.File.Append(study.Record{Plan: p})

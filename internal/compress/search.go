@@ -163,9 +163,9 @@ func searches(c *choose.Options, e *judge) bool {
 	return e != nil && c.Goal.MaxLoss != nil && c.Loss.Method != study.OneShot
 }
 
-// search finds the cheapest plan whose loss keeps to the bound when its model is run: losses of single layers only tell in which
-// order plans come. Those of the front come into question, and those with one change for all layers that it makes faster.
-func (j *Job) search(ctx context.Context, c choose.Options, e *judge) (*study.Plan, error) {
+// search finds plans whose losses keep to the bound when their models are run, the cheapest by the profiles first: losses of single layers
+// only tell in which order plans come. Those of the front come into question, and those with one change for all layers that may be faster.
+func (j *Job) search(ctx context.Context, c choose.Options, e *judge) ([]*study.Plan, error) {
 	goal := c.Goal
 	m, err := choose.MetricOf(c.Loss)
 	if err != nil {
@@ -206,13 +206,14 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *judge) (*study.Pl
 		least, _ := tried.Predicted.Loss.Best()
 		return nil, wrong("Goal", "no plan keeps to a loss of %.4g: the one that loses least loses %.4g", *goal.MaxLoss, least)
 	}
+	out := []*study.Plan{p}
 	for _, group := range alike(&c) {
 		u, _, err := highest(len(group), func(k int) (*study.Plan, bool, error) {
 			j.progress("trying plans", 1)
 			d := c
-			d.Speed = only(c.Speed, group[k])
+			d.Only = group[k : k+1]
 			u, err := at(d, most)
-			if err != nil || !faster(u, p) {
+			if err != nil || !rivals(u, p) {
 				return u, k < len(group)-1 && err == nil, err // a higher level may be
 			}
 			keeps, err := j.within(ctx, e, u, *goal.MaxLoss)
@@ -221,12 +222,11 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *judge) (*study.Pl
 		if err != nil {
 			return nil, err
 		}
-		if u != nil && u.Predicted.Loss.Kind == profile.Measured && faster(u, p) {
-			u.Front, u.Moves, u.Bound, u.Gap = p.Front, nil, nil, nil
-			p = u
+		if u != nil && u.Predicted.Loss.Kind == profile.Measured && rivals(u, p) {
+			out = append(out, inPlaceOf(u, p))
 		}
 	}
-	return p, nil
+	return out, nil
 }
 
 // mostLoss is more than any plan loses by the profiles.
@@ -271,13 +271,6 @@ func highest(n int, try func(k int) (*study.Plan, bool, error)) (best, last *stu
 	return best, last, nil
 }
 
-// faster reports whether a plan is the faster one by the profiles, beyond rounding.
-func faster(a, b *study.Plan) bool {
-	x, ok := a.Predicted.Speedup.Best()
-	y, is := b.Predicted.Speedup.Best()
-	return ok && is && x > y*1.002
-}
-
 // alike are the changes that were measured, by structure and format with levels rising, where plans are to be fast.
 func alike(c *choose.Options) (groups [][]study.Change) {
 	if c.Speed == nil || c.Speed.Counted || c.Goal.Cost != "" && c.Goal.Cost != choose.Time {
@@ -301,13 +294,6 @@ func alike(c *choose.Options) (groups [][]study.Change) {
 		slices.SortFunc(g, func(a, b study.Change) int { return cmp.Compare(a.Level, b.Level) })
 	}
 	return groups
-}
-
-// only is a performance profile of one change.
-func only(p *study.Speed, c study.Change) *study.Speed {
-	out := *p
-	out.Points = slices.DeleteFunc(slices.Clone(p.Points), func(x study.SpeedPoint) bool { return x.Change != c })
-	return &out
 }
 
 // smooth are losses to choose by: of accuracy and agreement, of which one sample in a few hundred is a large step, the divergence

@@ -123,7 +123,17 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 	if err != nil {
 		return err
 	}
-	return speed.Measure(ctx, j.m, j.Layers, speed.Options{
+	err = speed.Measure(ctx, j.m, j.Layers, speed.Options{
 		Engine: j.engineOptions(o.Threads), Inputs: ins, Changes: changes, Have: has, Time: o.Time, Progress: j.o.Progress,
-	}, yield)
+	}, func(s *study.SpeedPoints) error {
+		s.Done = false // mixed models come after it
+		return yield(s)
+	})
+	if err != nil {
+		return err
+	}
+	if err := j.mixed(ctx, o, p); err != nil {
+		return err
+	}
+	return yield(&study.SpeedPoints{Done: true})
 }

@@ -172,6 +172,17 @@ func (v *view) planned(b *strings.Builder) {
 		if o.Bytes != nil {
 			parts = append(parts, Bytes(*o.Bytes)+" of weights")
 		}
+		if s := spanned(o.Energy, func(x float64) string { return Quantity(x, "J") }); s != "" {
+			parts = append(parts, s)
+		}
+		for _, m := range []struct {
+			what string
+			r    *study.Room
+		}{{"RAM", o.RAM}, {"flash", o.Flash}} {
+			if m.r != nil {
+				parts = append(parts, roomWords(m.r)+" of "+m.what)
+			}
+		}
 		for i, l := range wrap(strings.Join(parts, ", "), v.o.Width-11) {
 			if i > 0 {
 				what = ""
@@ -197,6 +208,18 @@ func (v *view) planned(b *strings.Builder) {
 		}
 		say("! On samples that the profiles did not use more is lost than was asked for" + more)
 	}
+}
+
+// roomWords says what is taken of a memory.
+func roomWords(r *study.Room) string {
+	s := Bytes(r.Bytes)
+	if r.Least {
+		s = "at least " + s
+	}
+	if r.Limit != nil {
+		s += " of " + Bytes(*r.Limit)
+	}
+	return s
 }
 
 // spanned is a figure with its interval.

@@ -17,19 +17,18 @@ const (
 )
 
 // Correct compares what a plan promised with what it did and returns the correction for the next
-// one, on top of the one that the plan was made with. Speed-ups are compared rather than times:
-// both of a speed-up are of the same turns. Without a measured outcome it returns the old one.
-func Correct(p *study.Plan, m Metric, old Correction) Correction {
+// one, on top of the one that the plan was made with; added is the speed-up that it was chosen by ([Added]), 0 where there is none.
+// Speed-ups are compared rather than times: both of a speed-up are of the same turns. Without a measured outcome it returns the old one.
+func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction {
 	if p.Measured == nil {
 		return old
 	}
 	out := Correction{Gain: or1(old.Gain), Loss: or1(old.Loss), Extra: old.Extra}
-	said, ok := p.Predicted.Speedup.Best()
 	did, is := p.Measured.Speedup.Best()
-	if ok && is && said > 0 && did > 0 && said != 1 {
-		out.Gain = clamp(out.Gain*(1-1/did)/(1-1/said), minFactor, maxFactor)
+	if is && added > 0 && did > 0 && added != 1 {
+		out.Gain = clamp(out.Gain*(1-1/did)/(1-1/added), minFactor, maxFactor)
 	}
-	said, ok = p.Predicted.Loss.Best()
+	said, ok := p.Predicted.Loss.Best()
 	did, is = p.Measured.Loss.Best()
 	if !is {
 		return out

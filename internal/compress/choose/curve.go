@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	// WithoutStructures and WithoutFormats leave changes out.
 	WithoutStructures []study.Structure
 	WithoutFormats    []study.Format
+	// Only are the changes of a performance profile that may be chosen, nil for all and the levels between them.
+	Only []study.Change
 	// Upper has bounds on the loss hold for the upper end of the interval of the plan's loss.
 	// Drops of layers are taken as independent for that; ends of other losses are added up, since
 	// they come from the same samples and may all lie on one side.
@@ -65,6 +68,10 @@ type problem struct {
 	// bases are the times of unchanged layers, 0 where they are not known; sides says that points do something beyond their layers.
 	bases []float64
 	sides bool
+	// sums says how times of layers add up.
+	sums model
+	// clock is the performance profile where Speed has energies.
+	clock *study.Speed
 	// width is the one that upper ends of drops are made additive with.
 	width float64
 	// few is how many plans are looked through one by one.
@@ -86,7 +93,7 @@ func Curves(o Options) ([]Curve, error) {
 }
 
 func newProblem(o Options) (*problem, error) {
-	p := &problem{Options: o, few: maxChoices}
+	p := &problem{Options: o, few: maxChoices, clock: o.Speed}
 	if o.Loss == nil {
 		return nil, fmt.Errorf("a plan needs a loss profile")
 	}
@@ -97,11 +104,20 @@ func newProblem(o Options) (*problem, error) {
 	if p.kind, err = kindOf(&o); err != nil {
 		return nil, err
 	}
-	if p.timed() && o.Speed == nil {
+	if p.profiled() && o.Speed == nil {
 		return nil, fmt.Errorf("a plan for %s needs a performance profile", p.kind)
 	}
+	if p.profiled() && p.kind == Energy {
+		if p.Speed = energies(o.Speed); p.Speed == nil {
+			return nil, fmt.Errorf("the performance profile %q tells no energy", o.Speed.Name)
+		}
+	}
+	p.sums = model{gain: 1}
+	if p.here() {
+		p.sums = p.model()
+	}
 	p.curves = make([]Curve, len(o.Layers))
-	if p.timed() {
+	if p.profiled() {
 		p.fixed = p.rest()
 	}
 	for i := range o.Layers {
@@ -141,14 +157,64 @@ func kindOf(o *Options) (string, error) {
 	if !slices.Contains([]string{Time, MACs, Size, Flash, Energy, RAM}, kind) {
 		return "", fmt.Errorf("a cost is time, energy, ram, flash, macs or size, not %q", kind)
 	}
-	if (kind == Energy || kind == RAM) && o.Costs == nil {
-		return "", fmt.Errorf("%s of changed layers is not known", kind)
+	if kind == RAM && o.Costs == nil {
+		return "", fmt.Errorf("ram does not add up over layers: it is planned")
 	}
 	return kind, nil
 }
 
-// timed says whether costs come from the performance profile.
-func (p *problem) timed() bool { return p.kind == Time && p.Costs == nil }
+// here says whether there is a performance profile of times that were measured.
+func (p *problem) here() bool { return p.Speed != nil && p.Speed.Target == "host" && !p.Speed.Counted }
+
+// profiled says whether costs come from the performance profile, timed whether they are times.
+func (p *problem) profiled() bool { return (p.kind == Time || p.kind == Energy) && p.Costs == nil }
+
+func (p *problem) timed() bool { return p.profiled() && p.kind == Time }
+
+// energies has energy in the place of time; nil where a profile does not tell any.
+func energies(s *study.Speed) *study.Speed {
+	if s.Energy == nil {
+		return nil
+	}
+	out := *s
+	out.Latency, out.Layers, out.Points = s.Energy, slices.Clone(s.Layers), slices.Clone(s.Points)
+	for i := range out.Layers {
+		out.Layers[i].Latency = out.Layers[i].Energy
+	}
+	for i := range out.Points {
+		x := &out.Points[i]
+		x.Latency, x.Ratio = x.Energy, nil
+		// Of operators without weights it is not known what they save.
+		x.RestS, x.Others = nil, slices.Clone(x.Others)
+		for k := range x.Others {
+			x.Others[k].Ratio = quotient(x.Others[k].Energy, energyOf(s, x.Others[k].Layer))
+		}
+		if x.Cause == study.NoKernel && x.Energy != nil {
+			x.Cause = "" // of time
+		}
+	}
+	return &out
+}
+
+// energyOf is the energy of an unchanged layer, nil where it is not known.
+func energyOf(s *study.Speed, layer int) *profile.Metric {
+	for i := range s.Layers {
+		if s.Layers[i].Layer == layer {
+			return s.Layers[i].Energy
+		}
+	}
+	return nil
+}
+
+// quotient is a by b, nil where one is not known.
+func quotient(a, b *profile.Metric) *profile.Metric {
+	x, ok := a.Best()
+	y, is := b.Best()
+	if !ok || !is || y <= 0 {
+		return nil
+	}
+	return profile.Value(profile.Estimated, x/y, "")
+}
 
 // base is the cost of an unchanged layer in the performance profile.
 func (p *problem) base(layer int) (float64, bool) {
@@ -170,7 +236,7 @@ func (p *problem) base(layer int) (float64, bool) {
 // cost is that of a layer where it is no measured one with a change.
 func (p *problem) cost(layer int, c study.Change) (float64, bool) {
 	switch {
-	case p.timed():
+	case p.profiled():
 		return p.base(layer)
 	case p.Costs != nil && (p.kind == Time || p.kind == Energy || p.kind == RAM || p.kind == Flash):
 		return p.Costs(layer, c)
@@ -248,7 +314,7 @@ func (p *problem) curve(i int) Curve {
 		return c
 	}
 	losses := p.losses(i)
-	if p.timed() {
+	if p.profiled() {
 		p.timedPoints(&c, base, losses)
 	} else {
 		p.countedPoints(&c, losses)
@@ -301,14 +367,12 @@ func (p *problem) losses(i int) map[group]known {
 	return out
 }
 
-// timedPoints are those of which both time and loss are known, at the levels of either between
-// the first and the last of both.
-func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
-	ratios, sides := map[group]known{}, map[group]*sideCurves{}
+// measured are the times of a changed layer by the unchanged one, by group and level, and what changes do beyond the layer.
+func (p *problem) measured(layer int, base float64) (ratios map[group]known, sides map[group]*sideCurves) {
+	ratios, sides = map[group]known{}, map[group]*sideCurves{}
 	for k := range p.Speed.Points {
 		x := &p.Speed.Points[k]
-		g := group{x.Change.Structure, x.Change.Format}
-		if x.Layer != c.Layer || !p.allowed(g) {
+		if x.Layer != layer || p.Only != nil && !slices.Contains(p.Only, x.Change) {
 			continue
 		}
 		r, ok := spread(x.Ratio)
@@ -316,16 +380,34 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
 			r, ok = v.times(1/base), true
 		}
 		if ok {
+			g := group{x.Change.Structure, x.Change.Format}
 			k := ratios[g]
-			k.add(x.Change.Level, p.Correct.ratio(r))
+			k.add(x.Change.Level, p.correction().ratio(r))
 			ratios[g] = k
 			if sides[g] == nil {
 				sides[g] = &sideCurves{others: map[int]known{}}
 			}
-			sides[g].add(x, p.Correct)
+			sides[g].add(x, p.correction())
 		}
 	}
+	return ratios, sides
+}
+
+// correction is what makes times of changed layers those that they have among others, and by what earlier plans did.
+func (p *problem) correction() Correction {
+	c := p.Correct
+	c.Gain = or1(c.Gain) * p.sums.gain
+	return c
+}
+
+// timedPoints are those of which both time and loss are known, at the levels of either between
+// the first and the last of both.
+func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
+	ratios, sides := p.measured(c.Layer, base)
 	for _, g := range groups(ratios) {
+		if !p.allowed(g) {
+			continue
+		}
 		var levels []float64
 		for _, k := range []known{ratios[g], losses[g]} {
 			for _, e := range k {
@@ -384,7 +466,7 @@ func groups(m map[group]known) []group {
 // why says why a layer has no points: what its profile says of all changes, or nothing known.
 func (p *problem) why(i int) study.Cause {
 	cause := study.Cause("")
-	if !p.timed() {
+	if !p.profiled() {
 		return study.NoData
 	}
 	for _, x := range p.Speed.Points {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -93,9 +92,13 @@ func (v interval) by(w interval) interval { return interval{v.lo * w.lo, v.mid *
 
 // whole is the time of the model under a plan.
 func (p *problem) whole(pick []int) interval {
-	of, sum := p.ratios(pick)
-	rest := p.outside()
-	sum = interval{max(0, rest+sum.lo), max(0, rest+sum.mid), max(0, rest+sum.hi)}
+	return p.product(p.ratios(pick))
+}
+
+// product is the time of the model where of is left of the layers' times, and the operators without weights take rest more.
+func (p *problem) product(of []interval, rest interval) interval {
+	out := p.outside()
+	sum := interval{max(0, out+rest.lo), max(0, out+rest.mid), max(0, out+rest.hi)}
 	for i, r := range of {
 		sum = sum.plus(r.times(p.bases[i]))
 	}
@@ -411,25 +414,4 @@ func (p *problem) ties() (out [][]map[int]int) {
 	}
 	slices.SortStableFunc(out, func(a, b []map[int]int) int { return cmp.Compare(len(b[0]), len(a[0])) })
 	return out
-}
-
-// Predict is the time of a model with changes, by layer, as far as the performance profile tells it; false where it does not know one of them.
-func Predict(layers []study.Layer, sp *study.Speed, changes []study.Change) (*study.Outcome, bool) {
-	lost := &study.Loss{LossSettings: study.LossSettings{Metric: "relative_error"}}
-	for i, c := range changes {
-		lost.Points = append(lost.Points, study.LossPoint{Layer: i, Change: c, Value: profile.Value(profile.Measured, 0, "")})
-	}
-	p, err := newProblem(Options{Layers: layers, Speed: sp, Loss: lost, Goal: study.Goal{MaxLoss: new(0.0)}})
-	if err != nil {
-		return nil, false
-	}
-	pick := make([]int, len(changes))
-	for i, c := range changes {
-		if pick[i] = slices.IndexFunc(p.curves[i].Points, func(x Point) bool { return x.Change == c }); pick[i] < 0 {
-			return nil, false
-		}
-	}
-	out := &study.Outcome{}
-	p.times(out, p.whole(pick))
-	return out, true
 }

@@ -65,6 +65,28 @@ func Plan(o Options) (*study.Plan, error) {
 	return out, nil
 }
 
+// Given makes the plan of given changes, one for each layer. It fails where a layer has no such change.
+func Given(o Options, changes []study.Change) (*study.Plan, error) {
+	p, err := newProblem(o)
+	if err != nil {
+		return nil, err
+	}
+	pick := make([]int, len(p.curves))
+	for i, c := range p.curves {
+		pick[i] = slices.IndexFunc(c.Points, func(x Point) bool { return x.Change == changes[i] })
+		if pick[i] < 0 {
+			return nil, fmt.Errorf("layer %d cannot have the change", i)
+		}
+	}
+	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds}
+	if o.Speed != nil {
+		out.Speed = o.Speed.Name
+	}
+	p.choose(out, pick)
+	p.predict(out, pick)
+	return out, nil
+}
+
 // items are the curves as options: costs within a bound on losses, or losses within one on costs.
 func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
@@ -198,15 +220,14 @@ func (p *problem) predict(out *study.Plan, pick []int) {
 		o.MACs = &ops
 	}
 	o.Loss = p.shownLoss(p.metric.total(losses))
-	if !p.timed() {
-		p.time(o, pick)
-		return
+	if p.profiled() && p.kind == Energy {
+		cost := p.whole(pick)
+		o.Energy = profile.Value(profile.Estimated, cost.mid, ends)
+		if cost.lo < cost.hi {
+			o.Energy.Band = &[2]float64{max(0, cost.lo), cost.hi}
+		}
 	}
-	cost = cost.plus(interval{p.fixed, p.fixed, p.fixed})
-	if p.sides {
-		cost = p.whole(pick)
-	}
-	p.times(o, cost)
+	p.time(o, p.changes(pick))
 }
 
 // ends are where intervals of predictions come from, for people.
@@ -231,57 +252,52 @@ func (p *problem) shownLoss(loss interval) *profile.Metric {
 	return m
 }
 
-// mixed is the share by which models of plans took other times than predicted, nine of ten at most (docs/performance.md): layers
-// were measured among others with the same change, and run among others with other ones.
-const mixed = 0.07
+// among is how times of measured layers become that of a model, for people.
+const among = "times of layers added up; interval by models of mixed changes"
 
 // times writes the time of the model and how many times as fast it is.
-func (p *problem) times(o *study.Outcome, cost interval) {
-	whole := p.unchanged()
+func (p *problem) times(o *study.Outcome, cost interval, method string) {
+	whole := p.fixed
+	for i := range p.Layers {
+		v, _ := p.base(i)
+		whole += v
+	}
 	band := func(lo, hi float64) *[2]float64 {
 		if !(lo < hi) || math.IsInf(hi, 0) {
 			return nil
 		}
 		return &[2]float64{lo, hi}
 	}
-	if !p.Speed.Counted && p.Speed.Target == "host" && cost.mid != whole {
-		cost.lo, cost.hi = cost.lo*(1-mixed), cost.hi*(1+mixed)
-	}
 	if !p.Speed.Counted {
-		o.LatencyS = profile.Value(profile.Estimated, cost.mid, ends+", and what layers do to each other")
+		o.LatencyS = profile.Value(profile.Estimated, cost.mid, method)
 		o.LatencyS.Band = band(max(0, cost.lo), cost.hi)
 	}
 	if cost.mid > 0 {
-		o.Speedup = profile.Value(profile.Estimated, whole/cost.mid, ends+", and what layers do to each other")
+		o.Speedup = profile.Value(profile.Estimated, whole/cost.mid, method)
 		if cost.lo > 0 {
 			o.Speedup.Band = band(whole/cost.hi, whole/cost.lo)
 		}
 	}
 }
 
-// time predicts times of a plan that was made for another cost, where there is a performance profile.
-func (p *problem) time(o *study.Outcome, pick []int) {
+// time predicts the time of a model with a change for each layer by the performance profile, where there is one that knows it.
+func (p *problem) time(o *study.Outcome, changes []study.Change) {
 	if p.Speed == nil {
 		return
 	}
-	t := &problem{Options: p.Options, metric: p.metric, kind: Time}
-	t.Costs, t.WithoutStructures, t.WithoutFormats = nil, nil, nil
-	t.curves = make([]Curve, len(p.Layers))
+	t := &problem{Options: p.Options, kind: Time, sums: p.sums}
+	t.Costs, t.Only = nil, nil
+	if p.profiled() && p.kind == Energy {
+		t.Speed = p.clock
+	}
 	t.fixed = t.rest()
-	at, cost := make([]int, len(p.Layers)), interval{}
-	for i := range p.Layers {
-		t.curves[i] = t.curve(i)
-		at[i] = slices.IndexFunc(t.curves[i].Points, func(x Point) bool { return x.Change == p.curves[i].Points[pick[i]].Change })
-		if at[i] < 0 {
-			return // a change whose time is not known
+	if cost, ok := t.forecast(changes); ok {
+		method := among
+		if !p.here() {
+			method = ends
 		}
-		cost = cost.plus(t.curves[i].Points[at[i]].cost)
+		t.times(o, cost, method)
 	}
-	cost = cost.plus(interval{t.fixed, t.fixed, t.fixed})
-	if t.sides {
-		cost = t.whole(at)
-	}
-	t.times(o, cost)
 }
 
 // front writes the plans for other bounds, with the chosen one among them.

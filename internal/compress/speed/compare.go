@@ -13,11 +13,24 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Compared is what turns of two models tell: times of an inference in seconds, and how many times as fast the second is.
-type Compared struct{ Before, After, Speedup *profile.Metric }
+// Compared is what turns of two models tell: times of an inference in seconds, and how many times as fast the second is; or why it does not run.
+type Compared struct {
+	Before, After, Speedup *profile.Metric
+	Err                    error
+}
 
 // Compare runs two models in turns: the unchanged one and one that takes the same inputs.
 func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compared, error) {
+	all, err := Several(ctx, before, []*graph.Model{after}, o)
+	if err != nil {
+		return nil, err
+	}
+	return &all[0], all[0].Err
+}
+
+// Several runs changed models and the unchanged one in turns, all in each turn, so that what disturbs one disturbs all. Time is for
+// each of them. What a model lacks to run is told of it alone.
+func Several(ctx context.Context, before *graph.Model, after []*graph.Model, o Options) ([]Compared, error) {
 	release, err := measure.Lease(ctx)
 	if err != nil {
 		return nil, err
@@ -32,29 +45,43 @@ func Compare(ctx context.Context, before, after *graph.Model, o Options) (*Compa
 		return nil, err
 	}
 	defer r.dense.s.Close()
-	x, err := r.session(after, []int{})
-	if err != nil {
-		return nil, err
+	out := make([]Compared, len(after))
+	var ready []*model
+	var at []int
+	for i, m := range after {
+		x, err := r.session(m, []int{})
+		if err == nil {
+			defer x.s.Close()
+			err = failsMore(x.s.Steps(), r.dense.s.Steps())
+		}
+		if out[i].Err = err; err == nil {
+			ready, at = append(ready, x), append(at, i)
+		} else if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
-	defer x.s.Close()
-	if err := failsMore(x.s.Steps(), r.dense.s.Steps()); err != nil {
-		return nil, err
+	if len(ready) == 0 {
+		return out, nil
 	}
 	r.progress("warming up", 0)
 	if err := r.warm(); err != nil {
 		return nil, err
 	}
 	r.progress("measuring in turns", 0)
-	was, now, err := r.turns(x)
+	was, now, err := r.turns(ready...)
 	if err != nil {
 		return nil, err
 	}
 	whole := func(t *times) float64 { return t.whole }
-	gain := make([]float64, len(was))
-	for i := range was {
-		gain[i] = was[i].whole / now[i].whole
+	for k, i := range at {
+		gain := make([]float64, len(was))
+		for g := range was {
+			gain[g] = was[g].whole / now[k][g].whole
+		}
+		out[i].Before, out[i].After = metric(column(was, whole), "groups of runs"), metric(column(now[k], whole), "groups of runs")
+		out[i].Speedup = metric(gain, "pairs of groups in turns")
 	}
-	return &Compared{metric(column(was, whole), "groups of runs"), metric(column(now, whole), "groups of runs"), metric(gain, "pairs of groups in turns")}, nil
+	return out, nil
 }
 
 // failsMore tells what does not run of a changed model where more does not than of the unchanged one: what is left is no
@@ -80,19 +107,23 @@ func failsMore(changed, unchanged []engine.Step) error {
 	return nil
 }
 
-// turns runs a model and the unchanged one in the order ABBA until the time is over.
-func (r *run) turns(x *model) (before, after []times, err error) {
+// turns runs models and the unchanged one in the order ABBA until the time is over; of several, A B C C B A.
+func (r *run) turns(xs ...*model) (before []times, after [][]times, err error) {
 	n := r.size()
-	for begin := time.Now(); len(before) < 2*least || time.Since(begin) < r.o.Time && len(before) < 2*most; {
-		for _, next := range []struct {
-			x  *model
-			to *[]times
-		}{{r.dense, &before}, {x, &after}, {x, &after}, {r.dense, &before}} {
-			t, err := r.runs(next.x, n)
+	after = make([][]times, len(xs))
+	limit := r.o.Time * time.Duration(1+len(xs)) / 2
+	for begin := time.Now(); len(before) < 2*least || time.Since(begin) < limit && len(before) < 2*most; {
+		for k := range 2 * (1 + len(xs)) {
+			k = min(k, 2*len(xs)+1-k) // there and back
+			x, to := r.dense, &before
+			if k > 0 {
+				x, to = xs[k-1], &after[k-1]
+			}
+			t, err := r.runs(x, n)
 			if err != nil {
 				return nil, nil, err
 			}
-			*next.to = append(*next.to, t)
+			*to = append(*to, t)
 		}
 	}
 	return before, after, nil

@@ -38,15 +38,15 @@ func gains(c study.Change) bool {
 // Estimate finds what layers would take on a target that is not there, like [Measure]: ratios are of
 // estimates, with the band of the changed one.
 func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o TargetOptions, yield func(*study.SpeedPoints) error) error {
-	dense, err := o.profile(ctx, m)
+	dense, err := o.Profile(ctx, m)
 	if err != nil {
 		return err
 	}
 	if o.Have == nil || !o.Have(study.Change{}) {
-		out := &study.SpeedPoints{Latency: dense.Totals.Latency}
+		out := &study.SpeedPoints{Latency: dense.Totals.Latency, Energy: dense.Totals.Energy}
 		all := allLayers(dense, m)
 		for i, l := range layers {
-			t := study.LayerTime{Layer: i, Latency: latency(all, readers(l))}
+			t := study.LayerTime{Layer: i, Latency: latency(all, readers(l)), Energy: energy(all, readers(l))}
 			if n := readers(l)[0]; n < len(all) && all[n] != nil && all[n].Roof != nil {
 				t.Limit = limit(all[n].Roof)
 			}
@@ -86,8 +86,8 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 	return yield(&study.SpeedPoints{Done: true})
 }
 
-// profile estimates a model.
-func (o *TargetOptions) profile(ctx context.Context, m *graph.Model) (*profile.Profile, error) {
+// Profile estimates a model.
+func (o *TargetOptions) Profile(ctx context.Context, m *graph.Model) (*profile.Profile, error) {
 	ready, err := estimate.Prepare(m, o.Feed, nil)
 	if err != nil {
 		return nil, err
@@ -125,15 +125,24 @@ func allLayers(p *profile.Profile, m *graph.Model) []*profile.Layer {
 	return out
 }
 
-// latency sums what nodes take; nil where that is not known of one.
+// latency sums the times of nodes, energy what they use; nil where that is not known of one.
 func latency(all []*profile.Layer, nodes []int) *profile.Metric {
+	return sum(all, nodes, func(l *profile.Layer) *profile.Metric { return l.Latency })
+}
+
+func energy(all []*profile.Layer, nodes []int) *profile.Metric {
+	return sum(all, nodes, func(l *profile.Layer) *profile.Metric { return l.Energy })
+}
+
+func sum(all []*profile.Layer, nodes []int, of func(*profile.Layer) *profile.Metric) *profile.Metric {
 	sum, band, known := 0.0, [2]float64{}, false
 	for _, n := range nodes {
 		if n >= len(all) || all[n] == nil {
 			return nil
 		}
 		l := all[n]
-		v, ok := l.Latency.Best()
+		m := of(l)
+		v, ok := m.Best()
 		if !ok && (l.State == profile.Fused || l.Constant) {
 			continue
 		}
@@ -142,7 +151,7 @@ func latency(all []*profile.Layer, nodes []int) *profile.Metric {
 		}
 		known = true
 		sum += v
-		if b := l.Latency.Band; b != nil {
+		if b := m.Band; b != nil {
 			band[0], band[1] = band[0]+b[0], band[1]+b[1]
 		} else {
 			band[0], band[1] = band[0]+v, band[1]+v
@@ -161,7 +170,7 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.profile(ctx, changed)
+	p, err := o.Profile(ctx, changed)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +179,9 @@ func (o *TargetOptions) changed(ctx context.Context, m *graph.Model, layers []*w
 	for i, l := range layers {
 		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
 		if effects[i].Cause == "" {
-			compare(&out[i], latency(before, readers(l)), latency(after, standing(stands, readers(l))))
+			nodes := standing(stands, readers(l))
+			compare(&out[i], latency(before, readers(l)), latency(after, nodes))
+			out[i].Energy = energy(after, nodes)
 		}
 	}
 	return out, nil
@@ -190,7 +201,7 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 		if err != nil {
 			return nil, err
 		}
-		p, err := o.profile(ctx, changed)
+		p, err := o.Profile(ctx, changed)
 		if err != nil {
 			return nil, err
 		}
@@ -205,14 +216,16 @@ func (o *TargetOptions) grouped(ctx context.Context, m *graph.Model, layers []*w
 					continue
 				}
 				if x.Cause = effects[i].Cause; x.Cause == "" {
-					compare(&x, latency(before, readers(l)), latency(after, standing(stands, readers(l))))
+					nodes := standing(stands, readers(l))
+					compare(&x, latency(before, readers(l)), latency(after, nodes))
+					x.Energy = energy(after, nodes)
 				}
 				switch {
 				case member:
 					x.With = with(g.Layers, i)
 					points[i] = x
 				case x.Ratio != nil:
-					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio})
+					others = append(others, study.OtherTime{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
 				}
 			}
 			if lead.Ratio == nil {

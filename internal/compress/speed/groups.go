@@ -164,10 +164,11 @@ func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) er
 		runtime.GC() // between measurements, since it is off within them
 	}()
 	x.assign(r.parts)
-	before, after, err := r.turns(x)
+	before, all, err := r.turns(x)
 	if err != nil {
 		return err
 	}
+	after := all[0]
 	for _, g := range gs {
 		lead := g.Layers[0]
 		var others []study.OtherTime

@@ -368,10 +368,11 @@ func (r *run) changed(c study.Change) error {
 		runtime.GC() // between measurements, since it is off within them
 	}()
 	x.assign(r.parts)
-	before, after, err := r.turns(x)
+	before, all, err := r.turns(x)
 	if err != nil {
 		return err
 	}
+	after := all[0]
 	out := &study.SpeedPoints{}
 	for i := range r.parts {
 		p := &r.parts[i]

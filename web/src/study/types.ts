@@ -32,6 +32,7 @@ export interface Change {
 export interface LayerTime {
   layer: number;
   latency_s?: Metric;
+  energy_j?: Metric;
   ops?: number;
   kernel?: string;
   fused?: number[];
@@ -46,12 +47,19 @@ export interface SpeedPoint {
   others?: OtherTime[];
   rest_s?: Metric;
   with?: number[];
+  energy_j?: Metric;
   kernel?: string;
   cause?: string;
 }
 
 export interface OtherTime {
   layer: number;
+  ratio?: Metric;
+  energy_j?: Metric;
+}
+
+export interface Mixed {
+  changes: Change[];
   ratio?: Metric;
 }
 
@@ -66,8 +74,10 @@ export interface Speed {
   counted?: boolean;
   created: string;
   latency_s?: Metric;
+  energy_j?: Metric;
   layers?: LayerTime[];
   points?: SpeedPoint[];
+  mixed?: Mixed[];
   done?: boolean;
 }
 
@@ -123,6 +133,15 @@ export interface Outcome {
   zeros?: number;
   weight_bytes?: number;
   macs?: number;
+  energy_j?: Metric;
+  ram?: Room;
+  flash?: Room;
+}
+
+export interface Room {
+  bytes: number;
+  limit?: number;
+  least?: boolean;
 }
 
 export interface FrontPoint {

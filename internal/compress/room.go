@@ -1,0 +1,286 @@
+package compress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/chip"
+	"github.com/opmeter/opmeter/internal/compress/choose"
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/internal/describe"
+	"github.com/opmeter/opmeter/internal/feed"
+	"github.com/opmeter/opmeter/internal/graph"
+	"github.com/opmeter/opmeter/internal/operators"
+	"github.com/opmeter/opmeter/internal/plan"
+	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Working memory is the most that is alive at one time: it does not add up over layers. Plans come from costs that do and lead there, and
+// the memory of what each makes is planned.
+
+// mostRooms is how many plans of a front have their memory planned.
+const mostRooms = 24
+
+// room is a plan with what its model takes.
+type room struct {
+	plan       *study.Plan
+	loss       float64 // as it adds up
+	ram, flash *study.Room
+}
+
+// over is the larger share that is taken of a memory, of those with a limit.
+func (r *room) over() float64 {
+	most := 0.0
+	for _, m := range []*study.Room{r.ram, r.flash} {
+		if m != nil && m.Limit != nil && *m.Limit > 0 {
+			most = max(most, float64(m.Bytes)/float64(*m.Limit))
+		}
+	}
+	return most
+}
+
+// memory plans what a model takes: on a target as opmeter fit has it, of the file that would be written; here what is alive at one time.
+func (j *Job) memory(ctx context.Context, m *graph.Model, t *chip.Target) (ram, flash *study.Room, err error) {
+	if t == nil {
+		ins, _, err := feed.Shapes(m, j.feed(0))
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: j.o.Feed.MaxBytes})
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := describe.Model(p, p.Slots(), nil)
+		if err != nil || d.Memory.PeakBytes == nil {
+			return nil, nil, err
+		}
+		return &study.Room{Bytes: *d.Memory.PeakBytes}, nil, nil
+	}
+	data, err := rewrite.Encode(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := modelfile.Parse("model."+m.Format, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := speed.TargetOptions{Target: t, Feed: j.feed(0)}
+	p, err := o.Profile(ctx, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := func(n chip.Bytes, ok bool) *int64 {
+		if !ok {
+			return nil
+		}
+		return new(int64(n))
+	}
+	switch {
+	case p.Totals.RAMBytes != nil:
+		ram = &study.Room{Bytes: *p.Totals.RAMBytes, Limit: size(t.RAM())}
+	case p.Memory != nil && p.Memory.PeakBytes != nil:
+		ram = &study.Room{Bytes: *p.Memory.PeakBytes, Limit: size(t.RAM()), Least: true}
+	}
+	if n := p.Totals.FlashBytes; n != nil {
+		flash = &study.Room{Bytes: *n, Limit: size(t.Flash())}
+		if flash.Limit == nil {
+			flash.Limit = size(t.ExternalFlash())
+		} else if rt := t.Runtime(""); rt.Code != nil {
+			flash.Bytes += int64(rt.Code[0]) // the least that a program has
+		}
+	}
+	return ram, flash, nil
+}
+
+// leads are costs that add up over layers and lead to less memory: what layers put out, to a power so that large ones count more, since the
+// largest are those that are alive together, and bytes of weights by a share.
+func leads(layers []study.Layer, power, weights float64) func(int, study.Change) (float64, bool) {
+	put := func(l *study.Layer, c study.Change) float64 {
+		if l.MACs == nil || l.Cols == 0 {
+			return 0
+		}
+		n := float64(*l.MACs) / float64(l.Cols)
+		if c.Structure == study.Filter || c.Structure == study.Channel {
+			n *= 1 - c.Level
+		}
+		if c.Format == study.Int8 {
+			n /= 4
+		}
+		return math.Pow(n, power)
+	}
+	acts, bytes := 0.0, 0.0
+	for i := range layers {
+		acts += put(&layers[i], study.Change{})
+		bytes += float64(choose.Bytes(&layers[i], study.Change{}))
+	}
+	return func(i int, c study.Change) (float64, bool) {
+		v := weights * float64(choose.Bytes(&layers[i], c)) / max(bytes, 1)
+		if acts > 0 {
+			v += (1 - weights) * put(&layers[i], c) / acts
+		}
+		return v, true
+	}
+}
+
+// rooms are plans that lead from the unchanged model to little memory, with what each takes.
+func (j *Job) rooms(ctx context.Context, o *PlanOptions, c choose.Options, t *chip.Target) (out []room, err error) {
+	type lead struct{ power, weights float64 }
+	list := []lead{{1, 0}, {2, 0}, {4, 0}}
+	if t != nil && o.Goal.Fit != "" {
+		list = append(list, lead{1, 1}, lead{1, .5}, lead{4, .5}, lead{4, .8})
+	}
+	m, err := choose.MetricOf(c.Loss)
+	if err != nil {
+		return nil, wrong("Goal", "%s", err.Error())
+	}
+	d := c
+	d.Goal = study.Goal{MaxLoss: new(1.), Cost: choose.RAM, Exclude: c.Goal.Exclude}
+	d.Costs = leads(c.Layers, 1, 0)
+	most, err := mostLoss(d)
+	if err != nil {
+		return nil, wrong("Goal", "%s", err.Error())
+	}
+	*d.Goal.MaxLoss, _ = m.Shown(most)
+	seen := map[string]bool{}
+	for k, l := range list {
+		d.Costs = leads(c.Layers, l.power, l.weights)
+		all, err := choose.Plan(d)
+		if err != nil {
+			return nil, wrong("Goal", "%s", err.Error())
+		}
+		for i := range min(len(all.Front), mostRooms) {
+			f := &all.Front[i*max(len(all.Front)-1, 1)/max(min(len(all.Front), mostRooms)-1, 1)]
+			key := fmt.Sprint(f.Changes)
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			j.progress("planning memory", (float64(k)+float64(i)/mostRooms)/float64(len(list)))
+			p, err := choose.Given(d, f.Changes)
+			if err != nil {
+				return nil, wrong("Goal", "%s", err.Error())
+			}
+			p.Goal = c.Goal
+			model, err := j.applied(ctx, p, o.Try, false)
+			if err != nil {
+				return nil, err
+			}
+			r := room{plan: p, loss: f.Loss}
+			if r.ram, r.flash, err = j.memory(ctx, model.m, t); err != nil {
+				return nil, stopped(ctx, err)
+			}
+			p.Predicted.RAM, p.Predicted.Flash = r.ram, r.flash
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// fit finds the plan of least loss that a target holds.
+func (j *Job) fit(ctx context.Context, o *PlanOptions, c choose.Options) (*study.Plan, error) {
+	all, err := j.rooms(ctx, o, c, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(a, b room) int { return cmp.Compare(a.loss, b.loss) })
+	for i := range all {
+		if all[i].over() <= 1 {
+			return all[i].plan, nil
+		}
+	}
+	if len(all) == 0 {
+		return nil, wrong("Fit", "nothing is known of the memory of any plan")
+	}
+	near := slices.MinFunc(all, func(a, b room) int { return cmp.Compare(a.over(), b.over()) })
+	var takes []string
+	for _, x := range []struct {
+		what string
+		m    *study.Room
+	}{{"RAM", near.ram}, {"flash", near.flash}} {
+		if x.m != nil && x.m.Limit != nil {
+			takes = append(takes, fmt.Sprintf("%d of %d bytes of %s", x.m.Bytes, *x.m.Limit, x.what))
+		}
+	}
+	return nil, wrong("Fit", "no plan fits %s: the nearest takes %s", o.Goal.Fit, strings.Join(takes, " and "))
+}
+
+// least finds the plan that takes least working memory within a bound on the loss.
+func (j *Job) least(ctx context.Context, o *PlanOptions, c choose.Options, e *judge) (*study.Plan, error) {
+	if c.Goal.MaxLoss == nil {
+		return nil, wrong("Goal", "the least memory is to be had for a loss: give a bound on it")
+	}
+	m, err := choose.MetricOf(c.Loss)
+	if err != nil {
+		return nil, wrong("Goal", "%s", err.Error())
+	}
+	all, err := j.rooms(ctx, o, c, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(r room) bool { return r.ram == nil })
+	slices.SortStableFunc(all, func(a, b room) int {
+		return cmp.Or(cmp.Compare(a.loss, b.loss), cmp.Compare(a.ram.Bytes, b.ram.Bytes))
+	})
+	var front []room // less and less memory
+	for _, r := range all {
+		if len(front) == 0 || r.ram.Bytes < front[len(front)-1].ram.Bytes {
+			front = append(front, r)
+		}
+	}
+	if len(front) == 0 {
+		return nil, wrong("Goal", "the memory of this model cannot be planned: sizes depend on data")
+	}
+	p, tried, err := highest(len(front), func(k int) (*study.Plan, bool, error) {
+		r := &front[k]
+		if !searches(&c, e) {
+			return r.plan, r.loss <= m.Bound(*c.Goal.MaxLoss)*(1+1e-9), nil
+		}
+		keeps, err := j.within(ctx, e, r.plan, *c.Goal.MaxLoss)
+		return r.plan, keeps, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		lost, _ := tried.Predicted.Loss.Best()
+		return nil, wrong("Goal", "no plan keeps to a loss of %.4g: the one that loses least loses %.4g", *c.Goal.MaxLoss, lost)
+	}
+	for _, r := range slices.Backward(front) {
+		p.Front = append(p.Front, study.FrontPoint{Cost: float64(r.ram.Bytes), Loss: r.loss, Changes: changesOf(r.plan), Chosen: r.plan == p})
+	}
+	return p, nil
+}
+
+// changesOf lists the changes of a plan by layer.
+func changesOf(p *study.Plan) []study.Change {
+	out := make([]study.Change, len(p.Choices))
+	for i, x := range p.Choices {
+		out[i] = x.Change
+	}
+	return out
+}
+
+// tellsEnergy says which targets have energies, where a profile has none.
+func tellsEnergy(sp *study.Speed) error {
+	set, err := chip.Load("")
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, t := range set.List() {
+		if t.Energy != nil {
+			ids = append(ids, t.ID)
+		}
+	}
+	name := "none"
+	if sp != nil {
+		name = fmt.Sprintf("%q", sp.Name)
+	}
+	return wrong("Cost", "energy needs a performance profile of a target that tells it (%s), and the profile is %s", strings.Join(ids, ", "), name)
+}
