@@ -23,7 +23,7 @@ func TestParallelGroups(t *testing.T) {
 			var f fake
 			calls := 0
 			r, err := Measure(t.Context(), Options{
-				Clock: f.clock(), Runs: 240, WarmupRuns: 3, WarmupTime: -1, Parallel: tt.parallel, Leased: true,
+				Clock: f.clock(), Runs: 240, WarmupRuns: 3, WarmupTime: -1, Parallel: tt.parallel,
 			}, func() error {
 				calls++
 				f.t += tt.each
