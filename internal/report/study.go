@@ -164,14 +164,14 @@ func layerSheet(s *study.Study) xlsx.Table {
 }
 
 func timeSheet(s *study.Study) xlsx.Table {
-	t := xlsx.Table{Name: "Times", Heads: slices.Concat([]string{"speed", "target", "batch", "threads", "layer", "name"}, metricHeads("latency_s"), []string{"ops", "kernel", "limit", "fused"})}
+	t := xlsx.Table{Name: "Times", Heads: slices.Concat([]string{"speed", "target", "batch", "threads", "layer", "name"}, metricHeads("latency_s"), metricHeads("energy_j"), []string{"ops", "kernel", "limit", "fused"})}
 	for _, p := range s.Speeds {
 		for _, l := range p.Layers {
 			fused := make([]string, len(l.Fused))
 			for i, n := range l.Fused {
 				fused[i] = strconv.Itoa(n)
 			}
-			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, p.Target, int64(p.Batch), int64(p.Threads), int64(l.Layer), layerName(s, l.Layer)}, metricCells(l.Latency),
+			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, p.Target, int64(p.Batch), int64(p.Threads), int64(l.Layer), layerName(s, l.Layer)}, metricCells(l.Latency), metricCells(l.Energy),
 				[]any{optional(l.Ops), filled(l.Kernel), filled(l.Limit), filled(strings.Join(fused, " "))}))
 		}
 	}
@@ -179,7 +179,7 @@ func timeSheet(s *study.Study) xlsx.Table {
 }
 
 func speedSheet(s *study.Study) xlsx.Table {
-	t := xlsx.Table{Name: "Speed", Heads: slices.Concat([]string{"speed", "layer", "name"}, changeHeads, metricHeads("latency_s"), metricHeads("ratio"), metricHeads("rest_s"), []string{"others", "with", "kernel", "cause"})}
+	t := xlsx.Table{Name: "Speed", Heads: slices.Concat([]string{"speed", "layer", "name"}, changeHeads, metricHeads("latency_s"), metricHeads("ratio"), metricHeads("rest_s"), metricHeads("energy_j"), []string{"others", "with", "kernel", "cause"})}
 	for _, p := range s.Speeds {
 		for _, x := range p.Points {
 			others, with := make([]string, len(x.Others)), make([]string, len(x.With))
@@ -190,7 +190,7 @@ func speedSheet(s *study.Study) xlsx.Table {
 			for i, l := range x.With {
 				with[i] = strconv.Itoa(l)
 			}
-			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Latency), metricCells(x.Ratio), metricCells(x.RestS),
+			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Latency), metricCells(x.Ratio), metricCells(x.RestS), metricCells(x.Energy),
 				[]any{filled(strings.Join(others, " ")), filled(strings.Join(with, " ")), filled(x.Kernel), filled(string(x.Cause))}))
 		}
 	}
@@ -207,12 +207,20 @@ func lossSheet(s *study.Study) xlsx.Table {
 	return t
 }
 
+// roomCells are the bytes that are taken of a memory, and those that there are.
+func roomCells(r *study.Room) []any {
+	if r == nil {
+		return []any{nil, nil}
+	}
+	return []any{r.Bytes, optional(r.Limit)}
+}
+
 func planSheet(s *study.Study) xlsx.Table {
-	t := xlsx.Table{Name: "Plans", Heads: slices.Concat([]string{"plan", "speed", "loss", "compat", "outcome"}, metricHeads("latency_s"), metricHeads("speedup"), metricHeads("loss_value"), []string{"params", "zeros", "weight_bytes", "macs", "bound", "gap"})}
+	t := xlsx.Table{Name: "Plans", Heads: slices.Concat([]string{"plan", "speed", "loss", "compat", "outcome"}, metricHeads("latency_s"), metricHeads("speedup"), metricHeads("loss_value"), metricHeads("energy_j"), []string{"params", "zeros", "weight_bytes", "macs", "ram_bytes", "ram_limit", "flash_bytes", "flash_limit", "bound", "gap"})}
 	for _, p := range s.Plans {
 		row := func(what string, o *study.Outcome) {
-			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, p.Speed, p.Loss, filled(p.Compat), what}, metricCells(o.LatencyS), metricCells(o.Speedup), metricCells(o.Loss),
-				[]any{optional(o.Params), optional(o.Zeros), optional(o.Bytes), optional(o.MACs), optional(p.Bound), optional(p.Gap)}))
+			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, p.Speed, p.Loss, filled(p.Compat), what}, metricCells(o.LatencyS), metricCells(o.Speedup), metricCells(o.Loss), metricCells(o.Energy),
+				[]any{optional(o.Params), optional(o.Zeros), optional(o.Bytes), optional(o.MACs)}, roomCells(o.RAM), roomCells(o.Flash), []any{optional(p.Bound), optional(p.Gap)}))
 		}
 		row("predicted", &p.Predicted)
 		if p.Measured != nil {
