@@ -72,16 +72,8 @@ func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
 		return "", positive(t.PeakOpsPerSecond)
 	}
 	want := l.Computes
-	for i := range l.Inputs {
-		if l.Computes != "" {
-			break
-		}
-		if in := &l.Inputs[i]; !in.Absent && (want == "" || !in.Constant) {
-			want = in.DType
-			if !in.Constant {
-				break
-			}
-		}
+	if want == "" {
+		want = l.operands()
 	}
 	switch want {
 	case "uint8", "int4", "uint4":
@@ -95,6 +87,19 @@ func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
 		}
 	}
 	return "", nil
+}
+
+// operands is the element type of the first input that is no constant, of the first one where all are.
+func (l *Layer) operands() (dtype string) {
+	for i := range l.Inputs {
+		if in := &l.Inputs[i]; !in.Absent && (dtype == "" || !in.Constant) {
+			dtype = in.DType
+			if !in.Constant {
+				break
+			}
+		}
+	}
+	return dtype
 }
 
 // level returns the first level that holds a number of bytes.

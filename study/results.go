@@ -58,6 +58,9 @@ type Speed struct {
 	Done bool `json:"done,omitzero"`
 }
 
+// Timed reports whether times were measured on this computer, rather than estimated of a target or counted. s may be nil.
+func (s *Speed) Timed() bool { return s != nil && s.Target == "host" && !s.Counted }
+
 // Mixed is a model whose layers have different changes.
 type Mixed struct {
 	// Changes are by layer.

@@ -14,10 +14,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Random plans of a network, and how many run in the same turns. They are drawn with another seed than those that the profile has.
+// Random plans of a network. They are drawn with another seed than those that the profile has.
 const (
 	randomPlans = 8
-	randomTurns = 4
 	randomSeed  = 1
 )
 
@@ -37,17 +36,7 @@ func (n *network) random(ctx context.Context, held *network) (p, s *study.Speed,
 		}
 	}
 	s = held.job.Study().Speed(p.Name)
-	all := compress.Mixes(p, len(n.job.Layers), randomPlans, randomSeed)
-	for len(s.Mixed) < len(all) {
-		found, err := n.job.RunMixes(ctx, all[len(s.Mixed):min(len(s.Mixed)+randomTurns, len(all))], &o)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := held.job.File.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: found}}); err != nil {
-			return nil, nil, err
-		}
-	}
-	return p, s, nil
+	return p, s, n.job.RunMixes(ctx, compress.Mixes(p, len(n.job.Layers), randomPlans, randomSeed), &o, held.job.File, s)
 }
 
 // coverage counts how well times are predicted.
@@ -95,19 +84,11 @@ func times(ctx context.Context, nets []*network, found []timed, dir string) erro
 			continue
 		}
 		for k, m := range s.Mixed {
-			v, ok := m.Ratio.Best()
-			if !ok {
-				continue
-			}
-			did := profile.Value(profile.Measured, 1/v, "")
-			if ends := m.Ratio.CI95; ends != nil {
-				did.CI95 = &[2]float64{1 / ends[1], 1 / ends[0]}
-			}
 			name := fmt.Sprintf("random %d", k)
 			if slices.ContainsFunc(m.Changes, func(c study.Change) bool { return c.Format == study.Int8 }) {
 				name += ", int8"
 			}
-			c.print(n.name, name, choose.Forecast(p, n.job.Study().Layers, m.Changes).Speedup, did)
+			c.print(n.name, name, choose.Forecast(p, n.job.Study().Layers, m.Changes).Speedup, compress.Inverse(m.Ratio))
 		}
 	}
 	if len(c.off) > 0 {

@@ -15,12 +15,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,18 +115,7 @@ func models(paths []string) (files []string, err error) {
 		}
 		paths = []string{filepath.Join(dir, "models", "real"), filepath.Join(dir, "models", "synthetic")}
 	}
-	for _, p := range paths {
-		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
-				files = append(files, p)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
+	return material.Models(paths)
 }
 
 // result is one model's.

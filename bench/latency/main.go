@@ -22,7 +22,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -76,7 +75,7 @@ func bench(threads string, each time.Duration, only, into, table string, process
 	case len(paths) == 0:
 		files, err = known()
 	default:
-		files, err = within(paths)
+		files, err = material.Models(paths)
 	}
 	if err != nil {
 		return err
@@ -193,7 +192,7 @@ func known() (files []string, err error) {
 	if dir == "" {
 		return nil, errors.New("no reference material: set OPMETER_SHARED or name models")
 	}
-	if files, err = within([]string{filepath.Join(dir, "models", "real"), filepath.Join(dir, "models", "mcu")}); err != nil {
+	if files, err = material.Models([]string{filepath.Join(dir, "models", "real"), filepath.Join(dir, "models", "mcu")}); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(filepath.Join(dir, "golden", "latency.csv"))
@@ -209,22 +208,6 @@ func known() (files []string, err error) {
 		p := filepath.Join(dir, "models", "synthetic", r[0])
 		if _, err := os.Stat(p); err == nil && !slices.Contains(files, p) {
 			files = append(files, p)
-		}
-	}
-	return files, nil
-}
-
-// within lists the model files that paths lead to.
-func within(paths []string) (files []string, err error) {
-	for _, p := range paths {
-		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
-				files = append(files, p)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	return files, nil

@@ -12,11 +12,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter"
@@ -43,17 +41,9 @@ func bench(paths []string, d time.Duration, threads int, least float64) error {
 		}
 		paths = []string{filepath.Join(dir, "models", "real"), filepath.Join(dir, "models", "synthetic")}
 	}
-	var files []string
-	for _, p := range paths {
-		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
-				files = append(files, p)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	files, err := material.Models(paths)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("%-46s %9s %9s %9s %9s %11s %9s\n", "model", "plain", "op+gaps", "profiled", "of plain", "per op", "per run")
 	var worstSum, worstCost, worstOp, worstRun float64

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -148,18 +147,7 @@ func models(into string, paths []string) (files []string, err error) {
 		}
 		paths = []string{filepath.Join(dir, "models", "real")}
 	}
-	for _, p := range paths {
-		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
-				files = append(files, p)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
+	return material.Models(paths)
 }
 
 // figures are those of an engine, one a round.

@@ -13,12 +13,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/engine"
@@ -26,6 +24,8 @@ import (
 	"github.com/opmeter/opmeter/internal/mapped"
 	"github.com/opmeter/opmeter/internal/operators"
 	"github.com/opmeter/opmeter/internal/read/modelfile"
+	"github.com/opmeter/opmeter/internal/stats"
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
 func main() {
@@ -43,17 +43,9 @@ func bench(threads int, each time.Duration, list int, paths []string) error {
 	if len(paths) == 0 {
 		return errors.New("no models are named")
 	}
-	var files []string
-	for _, p := range paths {
-		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
-				files = append(files, p)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	files, err := material.Models(paths)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("%-46s %10s %10s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "hand over, ns", "middle half of the runs by several, ms")
 	sum, n, lost := 0.0, 0, 0
@@ -90,8 +82,7 @@ type side struct {
 func (s *side) wall() float64 { return quantile(s.runs, 0.5) / 1e6 }
 
 func quantile(x []float64, q float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return x[int(q*float64(len(x)-1))]
+	return stats.Quantile(slices.Sorted(slices.Values(x)), q)
 }
 
 // compare runs a model by one thread and by several, in turns.

@@ -107,22 +107,25 @@ func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 
 // mixed measures models whose layers have different changes, as far as the profile does not have them yet.
 func (j *Job) mixed(ctx context.Context, o *SpeedOptions, p *study.Speed) error {
-	all := Mixes(p, len(j.Layers), mixedModels, 0)
+	return j.RunMixes(ctx, Mixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
+}
+
+// RunMixes measures models of [Mixes], as far as a profile in a file does not have them yet, and appends them to it.
+func (j *Job) RunMixes(ctx context.Context, all [][]study.Change, o *SpeedOptions, file *study.File, p *study.Speed) error {
 	for len(p.Mixed) < len(all) {
-		next := all[len(p.Mixed):min(len(p.Mixed)+mixedTurns, len(all))]
-		found, err := j.RunMixes(ctx, next, o)
+		found, err := j.together(ctx, all[len(p.Mixed):min(len(p.Mixed)+mixedTurns, len(all))], o)
 		if err != nil {
 			return err
 		}
-		if err := j.File.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: found}}); err != nil {
+		if err := file.Append(study.Record{SpeedPoints: &study.SpeedPoints{Name: p.Name, Mixed: found}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// RunMixes measures models of [Mixes], all in the same turns.
-func (j *Job) RunMixes(ctx context.Context, mixes [][]study.Change, o *SpeedOptions) ([]study.Mixed, error) {
+// together measures models with these changes, all in the same turns.
+func (j *Job) together(ctx context.Context, mixes [][]study.Change, o *SpeedOptions) ([]study.Mixed, error) {
 	ins, err := j.inputs(o.Batch)
 	if err != nil {
 		return nil, err
@@ -145,14 +148,14 @@ func (j *Job) RunMixes(ctx context.Context, mixes [][]study.Change, o *SpeedOpti
 	}
 	for k, i := range at {
 		if s := got[k].Speedup; s != nil {
-			out[i].Ratio = inverse(s)
+			out[i].Ratio = Inverse(s)
 		}
 	}
 	return out, nil
 }
 
-// inverse is the reciprocal of a measured quotient, with its interval.
-func inverse(m *profile.Metric) *profile.Metric {
+// Inverse is the reciprocal of a measured quotient, with its interval.
+func Inverse(m *profile.Metric) *profile.Metric {
 	v, ok := m.Best()
 	if !ok || v <= 0 {
 		return nil

@@ -318,7 +318,7 @@ func (j *Job) compat(ctx context.Context, o *PlanOptions, sp *study.Speed, lo *s
 	s := j.Study()
 	structure := study.Unstructured
 	var perf, losses *sparsify.Profile
-	if sp != nil && sp.Target == "host" && !sp.Counted {
+	if sp.Timed() {
 		perf = sparsify.FromSpeed(sp, s.Layers, structure)
 	}
 	if lo != nil {

@@ -110,7 +110,7 @@ func (j *Job) race(ctx context.Context, o *PlanOptions, plans []*study.Plan, e *
 			run = append(run, p)
 		}
 	}
-	if o.Unrun || !timedHere(sp) {
+	if o.Unrun || !sp.Timed() {
 		run = run[:1] // nothing tells which is faster
 	}
 	if err := j.tryPlans(ctx, o, run, e, sp); err != nil {
@@ -124,9 +124,6 @@ func (j *Job) race(ctx context.Context, o *PlanOptions, plans []*study.Plan, e *
 	}
 	return best, nil
 }
-
-// timedHere reports whether a profile is of times that can be measured.
-func timedHere(sp *study.Speed) bool { return sp != nil && sp.Target == "host" && !sp.Counted }
 
 // tryPlans applies plans and measures what comes out. Where the model of one does not run the others go on without it; the error is that of
 // the first where none runs.
@@ -146,7 +143,7 @@ func (j *Job) tryPlans(ctx context.Context, o *PlanOptions, plans []*study.Plan,
 		models[i] = changed[i].m
 	}
 	found := make([]speed.Compared, len(plans))
-	if timedHere(sp) {
+	if sp.Timed() {
 		var err error
 		if found, err = j.compare(ctx, models, sp, o); err != nil {
 			return stopped(ctx, err)

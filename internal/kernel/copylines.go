@@ -10,14 +10,5 @@ func (c *LineCopier) Copy(dst []float32, stepDst int, src []float32, stepSrc, st
 	if f := simd.WindowKernels(); f != nil && f.CopyLines(&c.window, dst, stepDst, src, stepSrc, step, n, lines) {
 		return
 	}
-	for l := range lines {
-		to, from := dst[l*stepDst:][:n], src[l*stepSrc:]
-		if step == 1 {
-			copy(to, from)
-			continue
-		}
-		for i := range to {
-			to[i] = from[i*step]
-		}
-	}
+	copyLines(dst, stepDst, src, stepSrc, step, n, lines)
 }

@@ -118,21 +118,10 @@ func (a directArgs) pieces(lo, hi int) {
 // directFrame writes what the windows of lines y0 to y1 see of the channels of a group.
 func (c *Conv) directFrame(frame, x []float32, y0, y1 int) {
 	s, q := &c.s, c.direct
-	left := min(s.PadL, q.w)
-	right := max(left, min(q.w, s.PadL+s.W))
+	one := *s // a channel, whose first line is that of the frame
+	one.C, one.PadT = 1, s.PadT-y0
 	for ch := range c.cg {
-		to, from := frame[ch*q.size:], x[ch*s.H*s.W:]
-		for l := range y1 - y0 + q.h - q.lines {
-			line := to[l*q.w:][:q.w]
-			iy := y0 + l - s.PadT
-			if uint(iy) >= uint(s.H) {
-				clear(line)
-				continue
-			}
-			clear(line[:left])
-			copy(line[left:right], from[iy*s.W:][:right-left])
-			clear(line[right:])
-		}
+		frameLines(&one, frame[ch*q.size:], 1, x[ch*s.H*s.W:], q.w, 0, y1-y0+q.h-q.lines, 0, copyOf)
 	}
 }
 

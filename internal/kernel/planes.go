@@ -118,13 +118,18 @@ func framePlane(s *ConvShape, q *planePlan, frame, in []int16) {
 
 // copyPiece copies what [ConvShape.frameInside] gives.
 func copyPiece[T any](s *ConvShape, q *planePlan, frame, in []T, to, from, n, lines int) {
-	for range lines {
-		if s.StrideW == 1 {
-			copy(frame[to:to+n], in[from:])
+	copyLines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
+}
+
+// copyLines copies lines of n values: those of dst are stepDst apart, those of src stepSrc, and neighbours of src step.
+func copyLines[T any](dst []T, stepDst int, src []T, stepSrc, step, n, lines int) {
+	for l := range lines {
+		to, from := dst[l*stepDst:][:n], src[l*stepSrc:]
+		if step == 1 {
+			copy(to, from)
 		} else {
-			strided(frame[to:to+n], in[from:], s.StrideW)
+			strided(to, from, step)
 		}
-		to, from = to+q.w, from+s.StrideH*s.W
 	}
 }
 

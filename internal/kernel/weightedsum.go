@@ -29,10 +29,8 @@ func (s *WeightedSum) Of(dst, x []float32, from []int, weights []float32) {
 	}
 	_ = weights[len(from)-1]
 	t := &s.window
-	t.Dst, t.Src, t.W, t.Bias = &dst[0], &x[0], &weights[0], &noBias
+	t.Dst, t.Src, t.W, t.Bias = &dst[0], &x[0], &weights[0], &zeroBias
 	t.SetTaps(s.offs)
 	t.SetClamp(false, 0, 0)
 	f.Spread(t, 1, n)
 }
-
-var noBias float32

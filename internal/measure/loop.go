@@ -313,7 +313,8 @@ func (m *measurer) measure() error {
 	if sample < most {
 		group = max(1, min(int(most/sample), m.o.Runs/8))
 	}
-	if m.o.Apart || m.o.Turn != nil || m.o.Parallel && group > 1 {
+	asleep := m.o.Parallel && group > 1 // other threads are, when a group begins
+	if m.o.Apart || m.o.Turn != nil || asleep {
 		m.settle = int(math.Ceil(settlePart * float64(group)))
 	}
 	end := int64(math.MaxInt64)
@@ -346,7 +347,7 @@ func (m *measurer) measure() error {
 		}
 		instrumented := order[turn%len(order)]
 		n := len(m.res.Groups)
-		if m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) || m.o.Parallel && group > 1 {
+		if m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) || asleep {
 			m.due = m.settle
 		}
 		if err := m.group(instrumented, group); err != nil {

@@ -164,7 +164,7 @@ func kindOf(o *Options) (string, error) {
 }
 
 // here says whether there is a performance profile of times that were measured.
-func (p *problem) here() bool { return p.Speed != nil && p.Speed.Target == "host" && !p.Speed.Counted }
+func (p *problem) here() bool { return p.Speed.Timed() }
 
 // profiled says whether costs come from the performance profile, timed whether they are times.
 func (p *problem) profiled() bool { return (p.kind == Time || p.kind == Energy) && p.Costs == nil }

@@ -57,7 +57,7 @@ func calls(ctx context.Context, m *graph.Model, bodies []int, data *samples.Set,
 func graphsOf(layers []*weights.Layer) []int {
 	in := map[int]bool{}
 	for _, l := range layers {
-		for _, x := range append([]*weights.Layer{l}, l.Twins...) {
+		for _, x := range l.Readings() {
 			if x.Graph > 0 {
 				in[x.Graph] = true
 			}
@@ -91,7 +91,7 @@ func (j *Job) inBodies(ctx context.Context) error {
 		part.Layers = slices.Clone(j.Layers)
 		mine := make([]bool, len(j.Layers))
 		for i, l := range j.Layers {
-			for _, x := range append([]*weights.Layer{l}, l.Twins...) {
+			for _, x := range l.Readings() {
 				if l.Graph > 0 && x.Graph == g && !done[i] {
 					part.Layers[i], mine[i], done[i] = x.Local(), true, true
 				}
@@ -127,7 +127,7 @@ func bodyRanges(ctx context.Context, m *graph.Model, layers []*weights.Layer, da
 	for g, set := range of {
 		var local []*weights.Layer
 		for _, l := range layers {
-			for _, x := range append([]*weights.Layer{l}, l.Twins...) {
+			for _, x := range l.Readings() {
 				if x.Graph == g {
 					local = append(local, x.Local())
 				}

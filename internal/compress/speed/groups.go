@@ -2,9 +2,7 @@ package speed
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
@@ -155,20 +153,10 @@ func (r *run) together(c study.Change, gs []group, points []study.SpeedPoint) er
 	if err != nil {
 		return err
 	}
-	x, err := r.session(m, traces(r.m, m))
-	if err != nil {
-		return fmt.Errorf("with %s: %w", Words(c), err)
-	}
-	defer func() {
-		x.s.Close()
-		runtime.GC() // between measurements, since it is off within them
-	}()
-	x.assign(r.parts)
-	before, all, err := r.turns(x)
+	x, before, after, err := r.against(m, c)
 	if err != nil {
 		return err
 	}
-	after := all[0]
 	for _, g := range gs {
 		lead := g.Layers[0]
 		var others []study.OtherTime

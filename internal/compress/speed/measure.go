@@ -352,16 +352,10 @@ func metric(samples []float64, method string) *profile.Metric {
 	return profile.Summarize(profile.Measured, samples, method)
 }
 
-// changed measures the model with a change of all layers in turns with the unchanged one.
-func (r *run) changed(c study.Change) error {
-	m, effects, err := Changed(r.m, r.layers, c)
-	if err != nil {
-		return err
-	}
-	stands := traces(r.m, m)
-	x, err := r.session(m, stands)
-	if err != nil {
-		return fmt.Errorf("with %s: %w", Words(c), err)
+// against measures a changed model in turns with the unchanged one. Of the former there is what was found, and no session.
+func (r *run) against(m *graph.Model, c study.Change) (x *model, before, after []times, err error) {
+	if x, err = r.session(m, traces(r.m, m)); err != nil {
+		return nil, nil, nil, fmt.Errorf("with %s: %w", Words(c), err)
 	}
 	defer func() {
 		x.s.Close()
@@ -370,9 +364,21 @@ func (r *run) changed(c study.Change) error {
 	x.assign(r.parts)
 	before, all, err := r.turns(x)
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	return x, before, all[0], nil
+}
+
+// changed measures the model with a change of all layers in turns with the unchanged one.
+func (r *run) changed(c study.Change) error {
+	m, effects, err := Changed(r.m, r.layers, c)
+	if err != nil {
 		return err
 	}
-	after := all[0]
+	x, before, after, err := r.against(m, c)
+	if err != nil {
+		return err
+	}
 	out := &study.SpeedPoints{}
 	for i := range r.parts {
 		p := &r.parts[i]

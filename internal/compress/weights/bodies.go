@@ -22,7 +22,7 @@ func All(m *graph.Model, shapes func(id int) []int) []*Layer {
 		first[i] = first[i-1] + len(m.Graphs[i-1].Nodes)
 	}
 	for _, l := range a.list {
-		for _, x := range append([]*Layer{l}, l.Twins...) {
+		for _, x := range l.Readings() {
 			if x.Main = hosts[x.Graph]; x.Graph == 0 {
 				x.Main = x.Nodes
 			}

@@ -43,6 +43,9 @@ type Layer struct {
 	q     scaler
 }
 
+// Readings are the layer and its twins: the constant as each graph reads it.
+func (l *Layer) Readings() []*Layer { return append([]*Layer{l}, l.Twins...) }
+
 // scaler finds the scale of an element.
 type scaler struct {
 	q *tensor.Quant

@@ -8,9 +8,11 @@ package material
 
 import (
 	"encoding/csv"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +32,22 @@ func Dir() string {
 		return ""
 	}
 	return dir
+}
+
+// Models lists the model files that paths lead to: files, and folders with what lies below them.
+func Models(paths []string) (files []string, err error) {
+	for _, p := range paths {
+		err := filepath.WalkDir(p, func(p string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && (strings.HasSuffix(p, ".onnx") || strings.HasSuffix(p, ".tflite")) {
+				files = append(files, p)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // Required reports whether missing material or tools must fail a test.
