@@ -353,8 +353,9 @@ func metric(samples []float64, method string) *profile.Metric {
 }
 
 // against measures a changed model in turns with the unchanged one. Of the former there is what was found, and no session.
-func (r *run) against(m *graph.Model, c study.Change) (x *model, before, after []times, err error) {
-	if x, err = r.session(m, traces(r.m, m)); err != nil {
+func (r *run) against(m *graph.Model, c study.Change) (changed *model, before, after []times, err error) {
+	x, err := r.session(m, traces(r.m, m))
+	if err != nil {
 		return nil, nil, nil, fmt.Errorf("with %s: %w", Words(c), err)
 	}
 	defer func() {
