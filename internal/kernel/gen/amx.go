@@ -23,6 +23,13 @@ const (
 	progRowC
 	progStart
 	progRows
+	progBlocks
+	progMoveA
+	progMoveC
+	progMoveStart
+	progDoneA
+	progDoneC
+	progDoneStart
 )
 
 // Tiles of a program: sums, by row and by column; rows of a; columns of b.
@@ -80,8 +87,10 @@ func (a *asm) tileRelease() {
 	a.raw("TILERELEASE", append(vex38(vexNone, false, 0, 0, 0, 0), 0x49, 0xC0)...)
 }
 
-// tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half. Sums begin
-// with what start has: for each column, or turned for each row; without it with what c has.
+// tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half, for blocks of as many
+// rows, which share what it costs to set the tiles up. Sums begin with what start has: for each column, or turned for
+// each row; without it with what c has. How far blocks have come is counted in bytes and not kept in the program's
+// pointers, which the garbage collector sees.
 func (a *asm) tiles(rows int, kind intKind) {
 	name, cols := fmt.Sprintf("%s%dAMX", kind, 16*rows), 2
 	if kind == half {
@@ -101,8 +110,9 @@ func (a *asm) tiles(rows int, kind intKind) {
 			}
 		}
 	}
-	bases := func(first []reg.GPPhysical, field int, by reg.GPPhysical) {
+	bases := func(first []reg.GPPhysical, field, done int, by reg.GPPhysical) {
 		a.MOVQ(at(p, field), first[0])
+		a.ADDQ(at(p, done), first[0])
 		if rows == 2 {
 			a.MOVQ(by, first[1])
 			a.SHLQ(operand.U8(4), first[1])
@@ -111,8 +121,9 @@ func (a *asm) tiles(rows int, kind intKind) {
 	}
 	a.MOVQ(at(p, progConfig), tmp)
 	a.tileConfig(tmp)
+	a.Label("block")
 	a.MOVQ(at(p, progRowC), rowC)
-	bases(c, progC, rowC)
+	bases(c, progC, progDoneC, rowC)
 	a.MOVQ(at(p, progStart), tmp)
 	a.TESTQ(tmp, tmp)
 	a.JZ(operand.LabelRef("continue"))
@@ -122,6 +133,7 @@ func (a *asm) tiles(rows int, kind intKind) {
 		each(func(t, _, v int) { a.tileLoad(t, tmp, line, 64*v) })
 		a.JMP(operand.LabelRef("begin"))
 	} else {
+		a.ADDQ(at(p, progDoneStart), tmp)
 		a.MOVQ(at(p, progRows), steps)
 		a.MOVQ(c[0], segs)
 		a.Label("row")
@@ -139,24 +151,20 @@ func (a *asm) tiles(rows int, kind intKind) {
 	each(func(t, r, v int) { a.tileLoad(t, c[r], rowC, 64*v) })
 	a.Label("begin")
 	a.MOVQ(at(p, progRowA), rowA)
-	bases(x, progA, rowA)
+	bases(x, progA, progDoneA, rowA)
 	a.MOVQ(at(p, progB), y)
 	a.MOVQ(operand.U32(128), line)
 	a.MOVQ(at(p, progSegs), segs)
 	a.Label("segment")
 	a.MOVQ(at(p, progSteps), steps)
 	a.Label("step")
-	a.tileLoad(tileCols, y, line, 0)
 	for r := range rows {
 		a.tileLoad(tileRows+r, x[r], rowA, 0)
-		a.tileProduct(kind == turned, tileCols, tileRows+r, tileSums+2*r)
 	}
-	if cols == 2 {
-		a.tileLoad(tileCols+1, y, line, 64)
-		for r := range rows {
-			a.tileProduct(kind == turned, tileCols+1, tileRows+r, tileSums+2*r+1)
-		}
+	for v := range cols {
+		a.tileLoad(tileCols+v, y, line, 64*v)
 	}
+	each(func(t, r, v int) { a.tileProduct(kind == turned, tileCols+v, tileRows+r, t) })
 	further := func(fieldA, fieldB int) {
 		for r := range rows {
 			a.ADDQ(at(p, fieldA), x[r])
@@ -170,6 +178,12 @@ func (a *asm) tiles(rows int, kind intKind) {
 	a.DECQ(segs)
 	a.JNZ(operand.LabelRef("segment"))
 	each(func(t, r, v int) { a.tileStore(t, c[r], rowC, 64*v) })
+	for _, f := range [][2]int{{progMoveA, progDoneA}, {progMoveC, progDoneC}, {progMoveStart, progDoneStart}} {
+		a.MOVQ(at(p, f[0]), tmp)
+		a.ADDQ(tmp, at(p, f[1]))
+	}
+	a.DECQ(at(p, progBlocks))
+	a.JNZ(operand.LabelRef("block"))
 	a.tileRelease()
 	a.RET()
 }

@@ -10,11 +10,12 @@ import (
 // 16 rows of 16. Panels are those of [VNNI]: a tile takes every other 64 bytes of one.
 
 const (
-	tileLines  = 16 // rows of a tile, and fours of one
-	tileBytes  = 64 // of a row
-	tilesCols  = 32 // of a panel, two tiles
-	tilesRows  = 32 // of two tiles
-	fewestRows = 8  // below half a tile most of a product would be nothing; an estimate, nobody has measured it
+	tileLines  = 16  // rows of a tile, and fours of one
+	tileBytes  = 64  // of a row
+	tilesCols  = 32  // of a panel, two tiles
+	tilesRows  = 32  // of two tiles
+	mostRows   = 128 // of a call: setting tiles up takes as long as some five steps
+	fewestRows = 8   // below half a tile most of a product would be nothing; an estimate, nobody has measured it
 )
 
 // tileProgram is what one call computes: all steps have as many fours. The assembly knows the places of its fields.
@@ -28,12 +29,16 @@ type tileProgram struct {
 	c                 *int32
 	rowC              int
 	start             *int32 // what sums begin with, of each column, or turned of each row; nil for what c has
-	rows              int
+	rows              int    // of a block
+	n                 int    // blocks left; of several all have as many rows
+	// Bytes from block to block, and those that the blocks before have taken.
+	moveA, moveC, moveStart int
+	doneA, doneC, doneStart int
 
 	sizes [64]byte
 }
 
-// tileLoops are the programs for up to 16 rows and for up to 32.
+// tileLoops are the programs for blocks of up to 16 rows and of up to 32.
 type tileLoops struct{ quads, turned, half [2]func(p *tileProgram) }
 
 var amxLoops = tileLoops{
@@ -53,27 +58,44 @@ func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
 	case turned:
 		loops = &l.turned
 	}
-	loop := loops[(rows-1)/tileLines]
 	p := tilePrograms.Get().(*tileProgram)
-	p.rows, p.rowA, p.segs, p.c, p.rowC = rows, t.RowA, t.Segs, t.C, t.RowC
+	p.rowA, p.segs, p.c, p.rowC = t.RowA, t.Segs, t.C, t.RowC
+	whole := rows / tilesRows
+	p.blocks(t, loops, 0, tilesRows, whole, turned)
+	p.blocks(t, loops, whole*tilesRows, rows%tilesRows, 1, turned)
+	*p = tileProgram{}
+	tilePrograms.Put(p)
+}
+
+// blocks computes n blocks of rows rows from row first on.
+func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, n int, turned bool) {
+	if rows == 0 || n == 0 {
+		return
+	}
+	loop := loops[(rows-1)/tileLines]
+	p.rows, p.moveA, p.moveC = rows, rows*t.RowA, rows*t.RowC
+	p.moveStart = 0
 	if p.start = t.Start; t.more != 0 {
 		p.start = nil
+	}
+	run := func(four, fours, steps int) {
+		p.part(t, four, fours, steps)
+		p.doneA, p.doneC, p.doneStart, p.n = first*t.RowA, first*t.RowC, 0, n
+		if turned {
+			p.moveStart, p.doneStart = 4*rows, 4*first
+		}
+		loop(p)
 	}
 	// Equal steps, or else whole ones and then one of what is left of each segment: sums of integers have no order.
 	steps := (t.K + tileLines - 1) / tileLines
 	if t.K%steps == 0 {
-		p.part(t, 0, t.K/steps, steps)
-		loop(p)
-	} else {
-		whole := t.K / tileLines
-		p.part(t, 0, tileLines, whole)
-		loop(p)
-		p.start = nil
-		p.part(t, whole*tileLines, t.K-whole*tileLines, 1)
-		loop(p)
+		run(0, t.K/steps, steps)
+		return
 	}
-	*p = tileProgram{}
-	tilePrograms.Put(p)
+	whole := t.K / tileLines
+	run(0, tileLines, whole)
+	p.start = nil
+	run(whole*tileLines, t.K-whole*tileLines, 1)
 }
 
 // peak multiplies the same four tiles n times, loading them each time.
@@ -83,7 +105,7 @@ func (l *tileLoops) peak(n int) {
 	}
 	const line = 4 * tilesCols
 	b, c := make([]uint8, tileLines*line), make([]int32, tilesRows*tilesCols)
-	p := &tileProgram{rows: tilesRows, rowA: tileBytes, segs: 1, c: &c[0], rowC: 4 * tilesCols}
+	p := &tileProgram{rows: tilesRows, n: 1, rowA: tileBytes, segs: 1, c: &c[0], rowC: 4 * tilesCols}
 	p.part(&IntTile{A: unsafe.Pointer(&b[0]), B: unsafe.Pointer(&b[0]), K: tileLines}, 0, tileLines, 1)
 	p.steps, p.stepA, p.stepB = n, 0, 0
 	l.quads[1](p)
@@ -114,7 +136,7 @@ func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
 // withTiles adds the set with tiles to a table: all but products of fours is that of VNNI.
 func withTiles(table family[Ints], l *tileLoops) family[Ints] {
 	f := *table[VNNI]
-	f.Set, f.Rows, f.tiles, f.fewest = AMX, tilesRows, l.run, fewestRows
+	f.Set, f.Rows, f.tiles, f.fewest = AMX, mostRows, l.run, fewestRows
 	table[AMX] = &f
 	return table
 }
@@ -139,7 +161,7 @@ var tilesWork = sync.OnceValue(func() bool {
 // check compares products with those of plain Go: with numbers of all sizes, for whole tiles and for others.
 func (l *tileLoops) check() bool {
 	const most, segs = 40, 2
-	a, b := make([]uint8, tilesRows*segs*4*most), make([]uint8, segs*4*most*tilesCols)
+	a, b := make([]uint8, mostRows*segs*4*most), make([]uint8, segs*4*most*tilesCols)
 	seed := uint32(1)
 	for _, v := range [][]uint8{a, b} {
 		for i := range v {
@@ -147,11 +169,11 @@ func (l *tileLoops) check() bool {
 			v[i] = uint8(seed >> 24)
 		}
 	}
-	start, c := make([]int32, tilesRows), make([]int32, tilesRows*tilesCols)
+	start, c := make([]int32, mostRows), make([]int32, mostRows*tilesCols)
 	for i := range start {
 		start[i] = int32(i * i * 1000003)
 	}
-	for _, s := range [][3]int{{32, 40, 32}, {32, 16, 16}, {19, 21, 32}, {16, 32, 32}, {9, 5, 9}, {1, 1, 1}} {
+	for _, s := range [][3]int{{32, 40, 32}, {128, 16, 16}, {83, 17, 32}, {19, 21, 32}, {16, 32, 32}, {9, 5, 9}, {1, 1, 1}} {
 		rows, k, cols := s[0], s[1], s[2]
 		for _, turned := range []bool{false, true} {
 			for _, more := range []bool{false, true} {

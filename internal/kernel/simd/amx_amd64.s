@@ -8,10 +8,13 @@ TEXT ·quads16AMX(SB), NOSPLIT, $0-8
 	MOVQ (DI), AX
 
 	// LDTILECFG (AX)
-	LONG  $0x4978e2c4
-	BYTE  $0x00
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
 	MOVQ  88(DI), R11
 	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
 	MOVQ  96(DI), AX
 	TESTQ AX, AX
 	JZ    continue
@@ -46,6 +49,7 @@ continue:
 begin:
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
 	MOVQ 40(DI), BX
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
@@ -54,27 +58,27 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
-	// TILELOADD tile 6, 0(BX)(CX*1)
-	LONG $0x4b7be2c4
-	BYTE $0x74
-	BYTE $0x0b
-	BYTE $0x00
-
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
 	BYTE $0x16
 	BYTE $0x00
 
-	// TDPBUSD tile 6, tile 4, tile 0
-	LONG $0x5e49e2c4
-	BYTE $0xc4
+	// TILELOADD tile 6, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x74
+	BYTE $0x0b
+	BYTE $0x00
 
 	// TILELOADD tile 7, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x7c
 	BYTE $0x0b
 	BYTE $0x40
+
+	// TDPBUSD tile 6, tile 4, tile 0
+	LONG $0x5e49e2c4
+	BYTE $0xc4
 
 	// TDPBUSD tile 7, tile 4, tile 1
 	LONG $0x5e41e2c4
@@ -99,6 +103,14 @@ step:
 	BYTE $0x4c
 	BYTE $0x19
 	BYTE $0x40
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
 
 	// TILERELEASE
 	LONG $0x4978e2c4
@@ -111,10 +123,13 @@ TEXT ·quads32AMX(SB), NOSPLIT, $0-8
 	MOVQ (DI), AX
 
 	// LDTILECFG (AX)
-	LONG  $0x4978e2c4
-	BYTE  $0x00
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
 	MOVQ  88(DI), R11
 	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
 	MOVQ  R11, R10
 	SHLQ  $0x04, R10
 	ADDQ  R9, R10
@@ -176,6 +191,7 @@ continue:
 begin:
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
 	MOVQ DX, R8
 	SHLQ $0x04, R8
 	ADDQ SI, R8
@@ -187,21 +203,11 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
-	// TILELOADD tile 6, 0(BX)(CX*1)
-	LONG $0x4b7be2c4
-	BYTE $0x74
-	BYTE $0x0b
-	BYTE $0x00
-
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
 	BYTE $0x16
 	BYTE $0x00
-
-	// TDPBUSD tile 6, tile 4, tile 0
-	LONG $0x5e49e2c4
-	BYTE $0xc4
 
 	// TILELOADD tile 5, 0(R8)(DX*1)
 	LONG $0x4b7bc2c4
@@ -209,9 +215,11 @@ step:
 	BYTE $0x10
 	BYTE $0x00
 
-	// TDPBUSD tile 6, tile 5, tile 2
-	LONG $0x5e49e2c4
-	BYTE $0xd5
+	// TILELOADD tile 6, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x74
+	BYTE $0x0b
+	BYTE $0x00
 
 	// TILELOADD tile 7, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
@@ -219,9 +227,17 @@ step:
 	BYTE $0x0b
 	BYTE $0x40
 
+	// TDPBUSD tile 6, tile 4, tile 0
+	LONG $0x5e49e2c4
+	BYTE $0xc4
+
 	// TDPBUSD tile 7, tile 4, tile 1
 	LONG $0x5e41e2c4
 	BYTE $0xcc
+
+	// TDPBUSD tile 6, tile 5, tile 2
+	LONG $0x5e49e2c4
+	BYTE $0xd5
 
 	// TDPBUSD tile 7, tile 5, tile 3
 	LONG $0x5e41e2c4
@@ -260,6 +276,14 @@ step:
 	BYTE $0x5c
 	BYTE $0x1a
 	BYTE $0x40
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
 
 	// TILERELEASE
 	LONG $0x4978e2c4
@@ -273,13 +297,17 @@ TEXT ·turned16AMX(SB), NOSPLIT, $0-8
 	MOVQ (DI), AX
 
 	// LDTILECFG (AX)
-	LONG  $0x4978e2c4
-	BYTE  $0x00
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
 	MOVQ  88(DI), R11
 	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
 	MOVQ  96(DI), AX
 	TESTQ AX, AX
 	JZ    continue
+	ADDQ  160(DI), AX
 	MOVQ  104(DI), R12
 	MOVQ  R9, R13
 
@@ -307,6 +335,7 @@ continue:
 	BYTE $0x40
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
 	MOVQ 40(DI), BX
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
@@ -315,27 +344,27 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
-	// TILELOADD tile 6, 0(BX)(CX*1)
-	LONG $0x4b7be2c4
-	BYTE $0x74
-	BYTE $0x0b
-	BYTE $0x00
-
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
 	BYTE $0x16
 	BYTE $0x00
 
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
-	BYTE $0xc4
+	// TILELOADD tile 6, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x74
+	BYTE $0x0b
+	BYTE $0x00
 
 	// TILELOADD tile 7, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x7c
 	BYTE $0x0b
 	BYTE $0x40
+
+	// TDPBSUD tile 6, tile 4, tile 0
+	LONG $0x5e4ae2c4
+	BYTE $0xc4
 
 	// TDPBSUD tile 7, tile 4, tile 1
 	LONG $0x5e42e2c4
@@ -360,6 +389,14 @@ step:
 	BYTE $0x4c
 	BYTE $0x19
 	BYTE $0x40
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
 
 	// TILERELEASE
 	LONG $0x4978e2c4
@@ -373,16 +410,20 @@ TEXT ·turned32AMX(SB), NOSPLIT, $0-8
 	MOVQ (DI), AX
 
 	// LDTILECFG (AX)
-	LONG  $0x4978e2c4
-	BYTE  $0x00
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
 	MOVQ  88(DI), R11
 	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
 	MOVQ  R11, R10
 	SHLQ  $0x04, R10
 	ADDQ  R9, R10
 	MOVQ  96(DI), AX
 	TESTQ AX, AX
 	JZ    continue
+	ADDQ  160(DI), AX
 	MOVQ  104(DI), R12
 	MOVQ  R9, R13
 
@@ -422,6 +463,7 @@ continue:
 	BYTE $0x40
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
 	MOVQ DX, R8
 	SHLQ $0x04, R8
 	ADDQ SI, R8
@@ -433,21 +475,11 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
-	// TILELOADD tile 6, 0(BX)(CX*1)
-	LONG $0x4b7be2c4
-	BYTE $0x74
-	BYTE $0x0b
-	BYTE $0x00
-
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
 	BYTE $0x16
 	BYTE $0x00
-
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
-	BYTE $0xc4
 
 	// TILELOADD tile 5, 0(R8)(DX*1)
 	LONG $0x4b7bc2c4
@@ -455,9 +487,11 @@ step:
 	BYTE $0x10
 	BYTE $0x00
 
-	// TDPBSUD tile 6, tile 5, tile 2
-	LONG $0x5e4ae2c4
-	BYTE $0xd5
+	// TILELOADD tile 6, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x74
+	BYTE $0x0b
+	BYTE $0x00
 
 	// TILELOADD tile 7, 64(BX)(CX*1)
 	LONG $0x4b7be2c4
@@ -465,9 +499,17 @@ step:
 	BYTE $0x0b
 	BYTE $0x40
 
+	// TDPBSUD tile 6, tile 4, tile 0
+	LONG $0x5e4ae2c4
+	BYTE $0xc4
+
 	// TDPBSUD tile 7, tile 4, tile 1
 	LONG $0x5e42e2c4
 	BYTE $0xcc
+
+	// TDPBSUD tile 6, tile 5, tile 2
+	LONG $0x5e4ae2c4
+	BYTE $0xd5
 
 	// TDPBSUD tile 7, tile 5, tile 3
 	LONG $0x5e42e2c4
@@ -506,6 +548,14 @@ step:
 	BYTE $0x5c
 	BYTE $0x1a
 	BYTE $0x40
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
 
 	// TILERELEASE
 	LONG $0x4978e2c4
@@ -519,13 +569,17 @@ TEXT ·half16AMX(SB), NOSPLIT, $0-8
 	MOVQ (DI), AX
 
 	// LDTILECFG (AX)
-	LONG  $0x4978e2c4
-	BYTE  $0x00
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
 	MOVQ  88(DI), R11
 	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
 	MOVQ  96(DI), AX
 	TESTQ AX, AX
 	JZ    continue
+	ADDQ  160(DI), AX
 	MOVQ  104(DI), R12
 	MOVQ  R9, R13
 
@@ -546,6 +600,7 @@ continue:
 	BYTE $0x00
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
 	MOVQ 40(DI), BX
 	MOVQ $0x00000080, CX
 	MOVQ 72(DI), R13
@@ -554,16 +609,16 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
-	// TILELOADD tile 6, 0(BX)(CX*1)
-	LONG $0x4b7be2c4
-	BYTE $0x74
-	BYTE $0x0b
-	BYTE $0x00
-
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
 	BYTE $0x16
+	BYTE $0x00
+
+	// TILELOADD tile 6, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x74
+	BYTE $0x0b
 	BYTE $0x00
 
 	// TDPBSUD tile 6, tile 4, tile 0
@@ -583,6 +638,14 @@ step:
 	BYTE $0x44
 	BYTE $0x19
 	BYTE $0x00
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
 
 	// TILERELEASE
 	LONG $0x4978e2c4
@@ -596,16 +659,20 @@ TEXT ·half32AMX(SB), NOSPLIT, $0-8
 	MOVQ (DI), AX
 
 	// LDTILECFG (AX)
-	LONG  $0x4978e2c4
-	BYTE  $0x00
+	LONG $0x4978e2c4
+	BYTE $0x00
+
+block:
 	MOVQ  88(DI), R11
 	MOVQ  80(DI), R9
+	ADDQ  152(DI), R9
 	MOVQ  R11, R10
 	SHLQ  $0x04, R10
 	ADDQ  R9, R10
 	MOVQ  96(DI), AX
 	TESTQ AX, AX
 	JZ    continue
+	ADDQ  160(DI), AX
 	MOVQ  104(DI), R12
 	MOVQ  R9, R13
 
@@ -632,6 +699,7 @@ continue:
 	BYTE $0x00
 	MOVQ 16(DI), DX
 	MOVQ 8(DI), SI
+	ADDQ 144(DI), SI
 	MOVQ DX, R8
 	SHLQ $0x04, R8
 	ADDQ SI, R8
@@ -643,27 +711,27 @@ segment:
 	MOVQ 64(DI), R12
 
 step:
-	// TILELOADD tile 6, 0(BX)(CX*1)
-	LONG $0x4b7be2c4
-	BYTE $0x74
-	BYTE $0x0b
-	BYTE $0x00
-
 	// TILELOADD tile 4, 0(SI)(DX*1)
 	LONG $0x4b7be2c4
 	BYTE $0x64
 	BYTE $0x16
 	BYTE $0x00
 
-	// TDPBSUD tile 6, tile 4, tile 0
-	LONG $0x5e4ae2c4
-	BYTE $0xc4
-
 	// TILELOADD tile 5, 0(R8)(DX*1)
 	LONG $0x4b7bc2c4
 	BYTE $0x6c
 	BYTE $0x10
 	BYTE $0x00
+
+	// TILELOADD tile 6, 0(BX)(CX*1)
+	LONG $0x4b7be2c4
+	BYTE $0x74
+	BYTE $0x0b
+	BYTE $0x00
+
+	// TDPBSUD tile 6, tile 4, tile 0
+	LONG $0x5e4ae2c4
+	BYTE $0xc4
 
 	// TDPBSUD tile 6, tile 5, tile 2
 	LONG $0x5e4ae2c4
@@ -690,6 +758,14 @@ step:
 	BYTE $0x54
 	BYTE $0x1a
 	BYTE $0x00
+	MOVQ 120(DI), AX
+	ADDQ AX, 144(DI)
+	MOVQ 128(DI), AX
+	ADDQ AX, 152(DI)
+	MOVQ 136(DI), AX
+	ADDQ AX, 160(DI)
+	DECQ 112(DI)
+	JNZ  block
 
 	// TILERELEASE
 	LONG $0x4978e2c4

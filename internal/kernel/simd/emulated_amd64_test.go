@@ -49,16 +49,18 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 		for i, loop := range loops {
 			code := disassemble(t, loop)
 			all[i] = func(p *tileProgram) {
+				all := p.rows * p.n
+				a, c := unsafe.Add(p.a, p.doneA), unsafe.Add(unsafe.Pointer(p.c), p.doneC)
 				memory := []span{
 					over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))),
-					over(p.a, (p.rows-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA),
+					over(a, (all-1)*p.rowA+(p.segs-1)*(p.steps*p.stepA+p.endA)+p.steps*p.stepA),
 					over(p.b, (p.segs-1)*(p.steps*p.stepB+p.endB)+p.steps*p.stepB),
-					over(unsafe.Pointer(p.c), (p.rows-1)*p.rowC+4*width),
+					over(c, (all-1)*p.rowC+4*width),
 				}
 				switch {
 				case p.start == nil:
 				case turned:
-					memory = append(memory, over(unsafe.Pointer(p.start), 4*p.rows))
+					memory = append(memory, over(unsafe.Add(unsafe.Pointer(p.start), p.doneStart), 4*all))
 				default:
 					memory = append(memory, over(unsafe.Pointer(p.start), 4*width))
 				}
@@ -104,7 +106,8 @@ func TestTileProgramLayout(t *testing.T) {
 	for i, got := range []uintptr{
 		unsafe.Offsetof(x.config), unsafe.Offsetof(x.a), unsafe.Offsetof(x.rowA), unsafe.Offsetof(x.stepA), unsafe.Offsetof(x.endA),
 		unsafe.Offsetof(x.b), unsafe.Offsetof(x.stepB), unsafe.Offsetof(x.endB), unsafe.Offsetof(x.steps), unsafe.Offsetof(x.segs),
-		unsafe.Offsetof(x.c), unsafe.Offsetof(x.rowC), unsafe.Offsetof(x.start), unsafe.Offsetof(x.rows),
+		unsafe.Offsetof(x.c), unsafe.Offsetof(x.rowC), unsafe.Offsetof(x.start), unsafe.Offsetof(x.rows), unsafe.Offsetof(x.n),
+		unsafe.Offsetof(x.moveA), unsafe.Offsetof(x.moveC), unsafe.Offsetof(x.moveStart), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneC), unsafe.Offsetof(x.doneStart),
 	} {
 		if got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)

@@ -33,7 +33,7 @@ func TestEmulatedRoads(t *testing.T) {
 
 func emulatedProduct(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 	t.Helper()
-	m, n, k := 1+r.IntN(70), 1+r.IntN(70), 1+r.IntN(150)
+	m, n, k := 1+r.IntN(200), 1+r.IntN(70), 1+r.IntN(150)
 	x, w := make([]uint8, m*k), smallInts(r, n*k)
 	for i := range x {
 		x[i] = uint8(r.Uint32())
