@@ -418,7 +418,12 @@ func (a *asm) sixteens(n reg.Register, whole, rest func()) {
 	a.Label("end")
 }
 
-// expSum writes the exponential of values less shift, the largest, and returns the sum of the results.
+// notLess is the comparison that what is no number passes.
+const notLess = 21
+
+// expSum writes the exponential of values less shift, the largest, and returns the sum of the results. Values
+// of which nothing is left, as of masked scores, are not computed: some processors take a hundred times as long for
+// numbers that are too small.
 func (a *asm) expSum() {
 	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte) float64")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -432,7 +437,11 @@ func (a *asm) expSum() {
 		y, d, half := a.YMM(), a.YMM(), a.XMM()
 		a.VMOVUPS(at(src, 0), y)
 		a.VSUBPS(shift, y, y)
+		some := a.YMM()
+		a.VCMPPS(operand.U8(notLess), c.at(singleLeast), y, some)
+		a.VANDPS(some, y, y)
 		e := c.exp(y)
+		a.VANDPS(some, e, e)
 		a.VMOVUPS(e, at(dst, 0))
 		a.VCVTPS2PD(e.AsX(), d)
 		a.VADDPD(d, low, low)
@@ -461,6 +470,13 @@ func (a *asm) expSumWide() {
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	c := a.wide()
+	exp := func(y reg.VecVirtual) reg.VecVirtual {
+		a.VCMPPS(operand.U8(notLess), c.least, y, reg.K2)
+		a.VMOVAPS_Z(y, reg.K2, y)
+		e := c.exp(y)
+		a.VMOVAPS_Z(e, reg.K2, e)
+		return e
+	}
 	n := a.Load(a.Param("n"), a.GP64())
 	narrow, shift, low, high := a.XMM(), a.ZMM(), a.ZMM(), a.ZMM()
 	a.Load(a.Param("shift"), narrow)
@@ -479,7 +495,7 @@ func (a *asm) expSumWide() {
 		y := a.ZMM()
 		a.VMOVUPS(at(src, 0), y)
 		a.VSUBPS(shift, y, y)
-		e := c.exp(y)
+		e := exp(y)
 		a.VMOVUPS(e, at(dst, 0))
 		add(e)
 		a.ADDQ(operand.U8(64), src)
@@ -488,7 +504,7 @@ func (a *asm) expSumWide() {
 		y := a.ZMM()
 		a.VMOVUPS_Z(at(src, 0), reg.K1, y)
 		a.VSUBPS(shift, y, y)
-		e := c.exp(y)
+		e := exp(y)
 		a.VMOVUPS(e, reg.K1, at(dst, 0))
 		a.VMOVAPS_Z(e, reg.K1, e)
 		add(e)

@@ -407,35 +407,38 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-48
 step:
 	VMOVUPS      (CX), Y3
 	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      32(DX), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMULPS       64(DX), Y3, Y4
-	VROUNDPS     $0x08, Y4, Y4
+	VCMPPS       $0x15, 32(DX), Y3, Y4
+	VANDPS       Y4, Y3, Y3
+	VMOVUPS      32(DX), Y5
+	VMAXPS       Y3, Y5, Y3
+	VMULPS       64(DX), Y3, Y5
+	VROUNDPS     $0x08, Y5, Y5
 	VMOVAPS      Y3, Y3
-	VFNMADD231PS 96(DX), Y4, Y3
-	VFNMADD231PS 128(DX), Y4, Y3
-	VMOVUPS      224(DX), Y5
-	VFMADD213PS  256(DX), Y3, Y5
-	VFMADD213PS  288(DX), Y3, Y5
-	VFMADD213PS  320(DX), Y3, Y5
-	VFMADD213PS  352(DX), Y3, Y5
-	VFMADD213PS  384(DX), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       192(DX), Y5, Y5
-	VCVTPS2DQ    Y4, Y4
-	VPSRAD       $0x01, Y4, Y3
-	VPSUBD       Y3, Y4, Y4
+	VFNMADD231PS 96(DX), Y5, Y3
+	VFNMADD231PS 128(DX), Y5, Y3
+	VMOVUPS      224(DX), Y6
+	VFMADD213PS  256(DX), Y3, Y6
+	VFMADD213PS  288(DX), Y3, Y6
+	VFMADD213PS  320(DX), Y3, Y6
+	VFMADD213PS  352(DX), Y3, Y6
+	VFMADD213PS  384(DX), Y3, Y6
+	VMULPS       Y3, Y3, Y7
+	VFMADD213PS  Y3, Y7, Y6
+	VADDPS       192(DX), Y6, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y3
+	VPSUBD       Y3, Y5, Y5
 	VPADDD       160(DX), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VPADDD       160(DX), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VMOVUPS      Y5, (AX)
-	VCVTPS2PD    X5, Y3
+	VMULPS       Y3, Y6, Y6
+	VPADDD       160(DX), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VANDPS       Y4, Y6, Y6
+	VMOVUPS      Y6, (AX)
+	VCVTPS2PD    X6, Y3
 	VADDPD       Y3, Y1, Y1
-	VEXTRACTF128 $0x01, Y5, X3
+	VEXTRACTF128 $0x01, Y6, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	ADDQ         $0x20, CX
@@ -1109,6 +1112,8 @@ many:
 	JLT               few
 	VMOVUPS           (CX), Z5
 	VSUBPS            Z2, Z5, Z5
+	VCMPPS            $0x15, Z0, Z5, K2
+	VMOVAPS.Z         Z5, K2, Z5
 	VMAXPS            Z5, Z0, Z5
 	VMULPS.BCST       64(DX), Z5, Z6
 	VRNDSCALEPS       $0x08, Z6, Z6
@@ -1125,6 +1130,7 @@ many:
 	VFMADD213PS       Z5, Z7, Z8
 	VADDPS            Z1, Z8, Z8
 	VSCALEFPS         Z6, Z8, Z8
+	VMOVAPS.Z         Z8, K2, Z8
 	VMOVUPS           Z8, (AX)
 	VCVTPS2PD         Y8, Z5
 	VADDPD            Z5, Z3, Z3
@@ -1143,6 +1149,8 @@ few:
 	KMOVW             SI, K1
 	VMOVUPS.Z         (CX), K1, Z5
 	VSUBPS            Z2, Z5, Z5
+	VCMPPS            $0x15, Z0, Z5, K2
+	VMOVAPS.Z         Z5, K2, Z5
 	VMAXPS            Z5, Z0, Z5
 	VMULPS.BCST       64(DX), Z5, Z0
 	VRNDSCALEPS       $0x08, Z0, Z0
@@ -1159,6 +1167,7 @@ few:
 	VFMADD213PS       Z2, Z5, Z6
 	VADDPS            Z1, Z6, Z6
 	VSCALEFPS         Z0, Z6, Z6
+	VMOVAPS.Z         Z6, K2, Z6
 	VMOVUPS           Z6, K1, (AX)
 	VMOVAPS.Z         Z6, K1, Z6
 	VCVTPS2PD         Y6, Z0
