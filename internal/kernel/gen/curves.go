@@ -147,11 +147,15 @@ func (a *asm) libmLoop() *curveLoop {
 	return c
 }
 
-// expOf is Exp of package libm for four float32.
+// expOf is Exp of package libm for four float32. Values of which nothing is left are not computed: some processors take a
+// hundred times as long for numbers that are too small.
 func (c *curveLoop) expOf(x reg.VecVirtual) reg.VecVirtual {
 	d, kd, r, p, q := c.YMM(), c.YMM(), c.YMM(), c.YMM(), c.YMM()
 	k := c.YMM()
-	c.VCVTPS2PD(x, d)
+	none, some := c.XMM(), c.XMM()
+	c.VCMPPS(operand.U8(17), c.at(libmBelow), x, none)
+	c.VANDNPS(x, none, some)
+	c.VCVTPS2PD(some, d)
 	c.VMULPD(c.at(libmScale), d, d)
 	c.VADDPD(c.at(libmShift), d, k)
 	c.VSUBPD(c.at(libmShift), k, kd)
@@ -171,8 +175,7 @@ func (c *curveLoop) expOf(x reg.VecVirtual) reg.VecVirtual {
 	c.VMOVUPS(c.at(libmInf), inf)
 	c.VCMPPS(operand.U8(30), c.at(libmAbove), x, far)
 	c.VBLENDVPS(far, inf, e, e)
-	c.VCMPPS(operand.U8(17), c.at(libmBelow), x, far)
-	c.VANDNPS(e, far, e)
+	c.VANDNPS(e, none, e)
 	return e
 }
 
@@ -236,11 +239,13 @@ func (c *libmWide) single(place int) reg.VecVirtual {
 	return v
 }
 
-// exp is Exp of package libm. Beyond the limits, which change no result, it is as at them.
+// exp is Exp of package libm. Above the limit, which changes no result, it is as there; below the other one nothing is left, see
+// [curveLoop.expOf].
 func (c *libmWide) exp(x reg.VecVirtual) reg.VecVirtual {
-	y, far := c.ZMM(), c.YMM()
+	y, far, some := c.ZMM(), c.YMM(), reg.K4
 	c.VMINPS(x, c.most, y) // what is no number passes
-	c.VMAXPS(y, c.least, y)
+	c.VCMPPS(operand.U8(notLess), c.least, y, some)
+	c.VMOVAPS_Z(y, some, y)
 	c.VEXTRACTF64X4(operand.U8(1), y, far)
 	var r, k [2]reg.VecVirtual
 	for i, half := range []reg.Register{y.AsY(), far} {
@@ -280,6 +285,7 @@ func (c *libmWide) exp(x reg.VecVirtual) reg.VecVirtual {
 	}
 	all := c.ZMM()
 	c.VINSERTF64X4(operand.U8(1), e[1], e[0].AsZ(), all)
+	c.VMOVAPS_Z(all, some, all)
 	return all
 }
 
