@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -11,7 +13,7 @@ func (a *asm) codes512() {
 	a.function("quantiseAVX512", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)")
 	w := a.codeWriter(order)
 	src, n := a.Load(a.Param("src"), a.GP64()), a.Load(a.Param("n"), a.GP64())
-	scale := a.spread512("scale")
+	w.divide(a.spread512("scale"))
 	w.write(n, func(off int, mask reg.Register) reg.VecVirtual {
 		x := a.ZMM()
 		if mask != nil {
@@ -19,7 +21,6 @@ func (a *asm) codes512() {
 		} else {
 			a.VMOVUPS(at(src, off), x)
 		}
-		a.VDIVPS(scale, x, x)
 		return x
 	}, step{src, 4})
 	a.VZEROUPPER()
@@ -91,6 +92,7 @@ func (a *asm) combine512(order operand.Mem, signed, product bool) {
 		a.VBROADCASTSS(at(q, 4*i), v[i])
 	}
 	w := a.codeWriterOf(order, v[5], v[6], v[7])
+	w.divide(v[4])
 	real := func(p reg.Register, off int, mask reg.Register, zero, scale reg.VecVirtual) reg.VecVirtual {
 		x := a.ZMM()
 		switch {
@@ -115,7 +117,6 @@ func (a *asm) combine512(order operand.Mem, signed, product bool) {
 		} else {
 			a.VADDPS(y, x, x)
 		}
-		a.VDIVPS(v[4], x, x)
 		return x
 	}, step{pa, 1}, step{pb, 1})
 	a.VZEROUPPER()
@@ -128,6 +129,7 @@ type codeWriter struct {
 	dst reg.GPVirtual
 	// low keeps the lower byte of each 16 bits, order undoes that of packing.
 	lo, hi, zero, order, low reg.VecVirtual
+	by, inverse, doubt       reg.VecVirtual // see divide; nil where nothing divides
 }
 
 // codeWriter takes the limits and the zero point from the function's parameters.
@@ -136,15 +138,12 @@ func (a *asm) codeWriter(order operand.Mem) *codeWriter {
 }
 
 func (a *asm) codeWriterOf(order operand.Mem, lo, hi, zero reg.VecVirtual) *codeWriter {
-	w := &codeWriter{a: a, dst: a.GP64(), lo: lo, hi: hi, zero: zero, order: a.ZMM(), low: a.ZMM()}
+	w := &codeWriter{a: a, dst: a.GP64(), lo: lo, hi: hi, zero: zero, order: a.ZMM()}
 	a.Load(a.Param("dst"), w.dst)
 	table := a.GP64()
 	a.LEAQ(order, table)
 	a.VPMOVZXBD(operand.Mem{Base: table}, w.order)
-	g, x := a.GP32(), a.XMM()
-	a.MOVL(operand.U32(0x00ff00ff), g)
-	a.MOVD(g, x)
-	a.VPBROADCASTD(x, w.low)
+	w.low = a.number512(0x00ff00ff)
 	return w
 }
 
@@ -161,17 +160,55 @@ func (a *asm) spread512(name string) reg.VecVirtual {
 	return v
 }
 
+// divide lets the numbers be divided. A division takes the processor as long as all else, so numbers are multiplied by the
+// inverse, and divided only where that could be rounded to another code: the product is off by 1.5·2^-23 of itself at most, which
+// for codes of 8 bits, 383 from their zero point at most, is less than 2^-13; so it is in doubt where it lies so near to the
+// middle of two codes. That holds for divisors whose inverse is a normal number; with others all is in doubt.
+func (w *codeWriter) divide(by reg.VecVirtual) {
+	a := w.a
+	w.by, w.inverse, w.doubt = by, a.ZMM(), a.ZMM()
+	one := a.number512(math.Float32bits(1))
+	a.VDIVPS(by, one, w.inverse)
+	size := a.ZMM()
+	a.VPANDD(a.number512(1<<31-1), by, size)
+	// Biased exponents of 2 to 252 as whole numbers: the inverse's are then of 1 to 252.
+	a.VPSUBD(a.number512(2<<23), size, size)
+	a.VPCMPUD(operand.U8(1), a.number512(251<<23), size, reg.K2)
+	a.VMOVAPS_Z(a.number512(math.Float32bits(0.5-1.0/(1<<13))), reg.K2, w.doubt)
+}
+
+// largestSize is VRANGEPS's choice of the larger of two sizes, without its sign.
+const largestSize = 0b1011
+
+// number512 puts bits into all lanes.
+func (a *asm) number512(bits uint32) reg.VecVirtual {
+	v, x, g := a.ZMM(), a.XMM(), a.GP32()
+	a.MOVL(operand.U32(bits), g)
+	a.MOVD(g, x)
+	a.VPBROADCASTD(x, v)
+	return v
+}
+
 // write stores the codes of n numbers, 64 at a time, then up to 16; value gives 16 of them, off bytes of 32-bit
 // elements on, those of a mask alone where there is one. What is no number becomes the lower limit.
 func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register) reg.VecVirtual, steps ...step) {
 	a := w.a
-	code := func(off int, mask reg.Register) reg.VecVirtual {
-		x := value(off, mask)
+	limit := func(x reg.VecVirtual) {
 		a.VMAXPS(w.lo, x, x)
 		a.VMINPS(w.hi, x, x)
+	}
+	round := func(x reg.VecVirtual) {
 		a.VCVTPS2DQ(x, x)
 		a.VPADDD(w.zero, x, x)
-		return x
+	}
+	// exact puts numbers, divided and limited, into x.
+	exact := func(off int, mask reg.Register, x reg.VecVirtual) {
+		y := value(off, mask)
+		if w.by != nil {
+			a.VDIVPS(w.by, y, y)
+		}
+		a.VMAXPS(w.lo, y, y)
+		a.VMINPS(w.hi, y, x)
 	}
 	next := func(elements int) {
 		for _, s := range append(steps, step{w.dst, 1}) {
@@ -181,9 +218,34 @@ func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register
 	a.Label("many")
 	a.SUBQ(operand.U8(64), n)
 	a.JLT(operand.LabelRef("few"))
-	var r [4]reg.VecVirtual
-	for i := range r {
-		r[i] = code(64*i, nil)
+	r := [4]reg.VecVirtual{a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()}
+	if w.by == nil {
+		for i, x := range r {
+			exact(64*i, nil, x)
+		}
+	} else {
+		// The largest distance from a whole number.
+		far := a.ZMM()
+		for i, x := range r {
+			y := far
+			if i > 0 {
+				y = a.ZMM()
+			}
+			a.VMULPS(w.inverse, value(64*i, nil), x)
+			limit(x)
+			a.VREDUCEPS(operand.U8(0), x, y)
+			if i > 0 {
+				a.VRANGEPS(operand.U8(largestSize), y, far, far)
+			}
+		}
+		a.VRANGEPS(operand.U8(largestSize), far, far, far)
+		a.VCMPPS(operand.U8(notLess), w.doubt, far, reg.K2)
+		a.KORTESTW(reg.K2, reg.K2)
+		a.JNZ(operand.LabelRef("doubt"))
+		a.Label("sure")
+	}
+	for _, x := range r {
+		round(x)
 	}
 	for i := 0; i < 4; i += 2 {
 		a.VPACKSSDW(r[i+1], r[i], r[i])
@@ -194,6 +256,13 @@ func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register
 	a.VMOVDQU64(r[0], at(w.dst, 0))
 	next(64)
 	a.JMP(operand.LabelRef("many"))
+	if w.by != nil {
+		a.Label("doubt")
+		for i, x := range r {
+			exact(64*i, nil, x)
+		}
+		a.JMP(operand.LabelRef("sure"))
+	}
 	a.Label("few")
 	a.ADDQ(operand.U8(64), n)
 	a.JZ(operand.LabelRef("end"))
@@ -202,7 +271,9 @@ func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register
 	a.Label("sixteen")
 	a.BZHIQ(n, ones, bits)
 	a.KMOVW(bits.As32(), reg.K1)
-	x := code(0, reg.K1)
+	x := a.ZMM()
+	exact(0, reg.K1, x)
+	round(x)
 	a.VPMOVDB(x, reg.K1, at(w.dst, 0))
 	next(16)
 	a.SUBQ(operand.U8(16), n)

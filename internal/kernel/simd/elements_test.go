@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/tensor"
@@ -228,14 +229,25 @@ func TestElementCodes(t *testing.T) {
 		scale := float32(r.ExpFloat64()) + 0.01
 		out := make([]uint8, n+1)
 		out[n] = 7
-		done := e.Quantise(out[:n], a, scale, lo, hi, zero)
+		// Divisors of all sizes, one in four, and numbers at the middle of two codes and some units beside it.
+		if r.IntN(4) == 0 {
+			scale = math.Float32frombits(r.Uint32N(255 << 23))
+		}
+		x := slices.Clone(a)
+		for i := range x {
+			if r.IntN(2) == 0 {
+				middle := (float32(r.IntN(520)-260) + 0.5) * scale
+				x[i] = math.Float32frombits(math.Float32bits(middle) + uint32(r.IntN(7)) - 3)
+			}
+		}
+		done := e.Quantise(out[:n], x, scale, lo, hi, zero)
 		for i := range done {
-			v := a[i] / scale
+			v := x[i] / scale
 			if !(v > lo) {
 				v = lo
 			}
 			if want := uint8(int32(math.RoundToEven(float64(min(v, hi)))) + zero); out[i] != want {
-				t.Fatalf("quantised %v by %v: %d, want %d", a[i], scale, out[i], want)
+				t.Fatalf("quantised %v by %v: %d, want %d", x[i], scale, out[i], want)
 			}
 		}
 		for i := range n {
