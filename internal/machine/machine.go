@@ -90,7 +90,7 @@ func processor(h *profile.Host) {
 	}
 	for _, f := range []cpuid.FeatureID{
 		cpuid.SSE42, cpuid.AVX, cpuid.F16C, cpuid.FMA3, cpuid.AVX2, cpuid.AVXVNNI, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512VL,
-		cpuid.AVX512VNNI, cpuid.AVX512BF16, cpuid.AVX512FP16, cpuid.AMXINT8, cpuid.AMXBF16,
+		cpuid.AVX512VNNI, cpuid.AVX512BF16, cpuid.AVX512FP16, cpuid.AVX512VP2INTERSECT, cpuid.AMXINT8, cpuid.AMXBF16,
 		cpuid.ASIMD, cpuid.FPHP, cpuid.ASIMDHP, cpuid.ASIMDDP, cpuid.SVE,
 	} {
 		if c.Supports(f) {

@@ -37,7 +37,7 @@ func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 		}
 		// Two operations to a multiply-accumulate, as everywhere: docs/counting.md.
 		k := profile.Peak{DType: x.dtype, Kernel: w.Kernel, OpsPerSecond: 2 * x.rate.Best, Spread: new(x.rate.Spread())}
-		if th, ok := peaks.TheoryOf(x.dtype, host.Features); ok && !(w.Half && x.dtype == "float32") {
+		if th, ok := peaks.TheoryOf(x.dtype, host.CPUVendor, host.Features); ok && !(w.Half && x.dtype == "float32") {
 			hz := r.Clock
 			if hz == 0 && host.MaxHz != nil {
 				hz = *host.MaxHz

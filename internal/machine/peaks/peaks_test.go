@@ -148,25 +148,28 @@ func TestTheory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		dtype    string
+		vendor   string
 		features []string
 		set      string
 		ops      float64
 	}{
-		{"float32", []string{"sse4.2", "avx", "fma3", "avx2"}, "fma3", 32},
-		{"float32", []string{"avx512f", "fma3"}, "avx512f", 64},
-		{"int8", []string{"avx2", "avx512vnni"}, "avx512vnni", 256},
-		{"int8", []string{"asimd", "asimddp"}, "asimddp", 64},
-		{"int8", []string{"asimd", "asimddp", "i8mm"}, "i8mm", 128},
+		{"float32", "AuthenticAMD", []string{"sse4.2", "avx", "fma3", "avx2"}, "fma3", 32},
+		{"float32", "GenuineIntel", []string{"avx512f", "fma3"}, "avx512f", 64},
+		{"float32", "AuthenticAMD", []string{"avx512f", "fma3"}, "avx512f", 32},
+		{"int8", "AuthenticAMD", []string{"avx512vnni", "avx512vp2intersect"}, "avx512vnni", 256},
+		{"int8", "GenuineIntel", []string{"avx2", "avx512vnni"}, "avx512vnni", 256},
+		{"int8", "", []string{"asimd", "asimddp"}, "asimddp", 64},
+		{"int8", "", []string{"asimd", "asimddp", "i8mm"}, "i8mm", 128},
 	} {
-		got, ok := TheoryOf(tt.dtype, tt.features)
+		got, ok := TheoryOf(tt.dtype, tt.vendor, tt.features)
 		if !ok || got.Set != tt.set || got.OpsPerCycle != tt.ops {
-			t.Errorf("%s with %v: %+v, %v", tt.dtype, tt.features, got, ok)
+			t.Errorf("%s by %s with %v: %+v, %v", tt.dtype, tt.vendor, tt.features, got, ok)
 		}
 	}
-	if _, ok := TheoryOf("float64", []string{"avx2"}); ok {
+	if _, ok := TheoryOf("float64", "", []string{"avx2"}); ok {
 		t.Error("a type that is not in the list has a bound")
 	}
-	if _, ok := TheoryOf("float32", nil); ok {
+	if _, ok := TheoryOf("float32", "", nil); ok {
 		t.Error("a processor of unknown features has a bound")
 	}
 }

@@ -3,6 +3,7 @@ package peaks
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -40,13 +41,20 @@ var sets = map[string][]Theory{
 	},
 }
 
-// TheoryOf returns what a processor with these features could do with an element type;
+// TheoryOf returns what a processor of a vendor, as its CPUID names it, with these features could do with an element type;
 // ok is false where that is not known.
-func TheoryOf(dtype string, features []string) (t Theory, ok bool) {
+//
+// AMD's Zen 4 carries out instructions of 512 bits in two halves (AMD, Software Optimization Guide for the Zen4
+// Microarchitecture); it lacks VP2INTERSECT, which AMD's later ones have.
+func TheoryOf(dtype, vendor string, features []string) (t Theory, ok bool) {
 	for _, t := range sets[dtype] {
-		if slices.Contains(features, t.Set) {
-			return t, true
+		if !slices.Contains(features, t.Set) {
+			continue
 		}
+		if strings.HasPrefix(t.Set, "avx512") && vendor == "AuthenticAMD" && !slices.Contains(features, "avx512vp2intersect") {
+			t.OpsPerCycle /= 2
+		}
+		return t, true
 	}
 	return Theory{}, false
 }
