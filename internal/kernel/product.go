@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"sync"
+	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -19,6 +20,12 @@ const (
 	// rowBlock bounds the rows of a pass: rowBlock·kBlock values of a stay in the
 	// second-level cache while the panels go by.
 	rowBlock = 160
+	// Rows that lie a multiple of sameLines bytes apart fall into one set of a first-level cache of 64, which holds 8 to 12
+	// lines: where apartPanels panels or more read them they are copied, apart values further from each other than
+	// they are long.
+	sameLines   = 4096
+	apart       = 16
+	apartPanels = 4
 )
 
 var tiles = sync.Pool{New: func() any { return new(simd.Tile) }}
@@ -42,6 +49,31 @@ func (b *panels) panel(i, cols, n int) (data []float32, step int) {
 		return b.tail, cols
 	}
 	return b.data[i*b.next:], b.step
+}
+
+// ahead is a part of b that comes next. While the tiles of the part before it are computed, each brings as much of it near: weights are
+// read once or a few times, and memory would else be waited for where arithmetic is not.
+type ahead struct {
+	data []float32
+	step int // bytes for each step of a tile
+}
+
+// ahead is what fetches rows k0 to k1 of a panel in so many tiles; nothing where rows lie apart.
+func (b *panels) ahead(panel, cols, n, k0, k1, tiles int) ahead {
+	data, step := b.panel(panel, cols, n)
+	if step != cols {
+		return ahead{}
+	}
+	return ahead{data[k0*step : k1*step], min(64, (4*cols+tiles-1)/tiles)}
+}
+
+// fetch sets a tile, whose steps are set, to fetch the next piece.
+func (h *ahead) fetch(t *simd.Tile) {
+	t.Next, t.Fetch = nil, 0
+	if len(h.data) > 0 {
+		t.Next, t.Fetch = unsafe.Pointer(&h.data[0]), h.step
+		h.data = h.data[min(h.step*t.K*t.Segs/4, len(h.data)):]
+	}
 }
 
 // jobsOf is the number of pieces into which to cut so many products, of which a thread computes rate in a nanosecond.
@@ -106,12 +138,24 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 		// results, whether productRow computes them or what is left of it.
 		block = g.K
 	}
+	var room *[]float32
+	var rows []float32
+	if elem == 1 && 4*vec%sameLines == 0 && n1-n0 >= apartPanels && m1-m0 > f.Rows/2 {
+		room, rows = borrow(roundUp(min(rowBlock, m1-m0), f.Rows) * (block + apart))
+		defer scratch.Put(room)
+	}
 	for r0 := m0; r0 < m1; {
 		r1 := r0 + roundUp(evenly(m1-r0, rowBlock), f.Rows)
 		r1 = min(r1, m1)
 		for k0 := 0; k0 < g.K; k0 += block {
 			last := k0+block >= g.K
 			t.K = min(block, g.K-k0)
+			if rows != nil {
+				t.RowA = 4 * (block + apart)
+				for r := r0; r < r1; r++ {
+					copy(rows[(r-r0)*(block+apart):][:t.K], a[r*vec+k0:])
+				}
+			}
 			setStart(t, g.Exact, g.Accumulate, k0 == 0)
 			setClamp(t, g.Act, last)
 			for n := n0; n < n1; n++ {
@@ -122,15 +166,27 @@ func productPart(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b pan
 				if last && g.BiasN != nil {
 					t.BiasN = &g.BiasN[n*f.Cols]
 				}
+				var next ahead
+				switch tiles := (r1 - r0 + f.Rows - 1) / f.Rows; {
+				case n+1 < n1:
+					next = b.ahead(n+1, f.Cols, g.N, k0, k0+t.K, tiles)
+				case !last:
+					next = b.ahead(n0, f.Cols, g.N, k0+block, min(k0+2*block, g.K), tiles)
+				}
 				for r := r0; r < r1; {
-					rows := evenly(r1-r, f.Rows)
-					t.A = &a[r*vec+k0*elem]
+					height := evenly(r1-r, f.Rows)
+					next.fetch(t)
+					if rows != nil {
+						t.A = &rows[(r-r0)*(block+apart)]
+					} else {
+						t.A = &a[r*vec+k0*elem]
+					}
 					t.C = &c[r*ldc+n*f.Cols]
 					if last && g.BiasM != nil {
 						t.BiasM = &g.BiasM[r]
 					}
-					f.Run(t, rows, width, g.Exact)
-					r += rows
+					f.Run(t, height, width, g.Exact)
+					r += height
 				}
 			}
 		}

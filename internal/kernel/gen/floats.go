@@ -24,6 +24,8 @@ const (
 	tileMin    // and Max
 	tileBits   // and Flags
 	tileOffs   // of rows of b
+	tileNext   // what to fetch ahead
+	tileFetch  // bytes of it a step
 	tileMax    = tileMin + 4
 	tileFlags  = tileBits + 4
 )
@@ -83,14 +85,14 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
 	t := a.Load(a.Param("t"), a.GP64())
 
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
-	next := rows * vecs
+	free := rows * vecs
 	var b [2]reg.VecPhysical
 	for v := range b {
-		b[v] = w.reg(next)
-		next++
+		b[v] = w.reg(free)
+		free++
 	}
-	spread := w.reg(next)
-	product := w.reg(min(next+1, w.regs-1))
+	spread := w.reg(free)
+	product := w.reg(min(free+1, w.regs-1))
 	k1, k2 := reg.K1, reg.K2
 
 	// Where row r lies: four rows from each base, by one register with the step and
@@ -204,13 +206,18 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
 	setBases(tileA, tileRowA)
 	pb := a.Load(a.Param("t"), a.GP64())
 	a.MOVQ(at(t, tileB), pb)
-	stepA, stepB, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	stepA, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, tileStepA), stepA)
-	offs, place := a.GP64(), a.GP64()
+	offs, place, ahead := a.GP64(), a.GP64(), a.GP64()
+	fetch := !wide && !placed
 	if placed {
 		a.MOVQ(at(t, tileOffs), offs)
-	} else {
-		a.MOVQ(at(t, tileStepB), stepB)
+	}
+	if fetch {
+		// Where there is nothing to fetch it is what is there already: an address of none is looked up each time.
+		a.MOVQ(at(t, tileNext), ahead)
+		a.TESTQ(ahead, ahead)
+		a.CMOVQEQ(pb, ahead)
 	}
 	a.MOVQ(at(t, tileSegs), segs)
 	panel, panel3 := a.GP64(), a.GP64()
@@ -286,7 +293,11 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, wide bool) {
 	if placed {
 		a.ADDQ(operand.U32(4), offs)
 	} else {
-		a.ADDQ(stepB, pb)
+		a.ADDQ(at(t, tileStepB), pb)
+	}
+	if fetch {
+		a.PREFETCHT1(at(ahead, 0))
+		a.ADDQ(at(t, tileFetch), ahead)
 	}
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("step"))

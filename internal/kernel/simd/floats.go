@@ -67,6 +67,10 @@ type Tile struct {
 	Min, Max          float32
 	bits, flags       uint32
 	Offs              *int32 // of [Floats.Placed]: where the row of each step lies from B on, in values; StepB is not used
+	// Next is memory that later tiles read: one line of it, Fetch bytes further each step, is brought near. Nil for none;
+	// of [Floats.Wide] and Placed it is not looked at.
+	Next  unsafe.Pointer
+	Fetch int
 }
 
 // masks begin with as many ones as there are columns, from the place 16 - columns on.

@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func fused1x2AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused1x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -31,20 +31,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS      (CX), Y2
@@ -53,11 +55,13 @@ step:
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), BX
@@ -138,7 +142,7 @@ write_end:
 	RET
 
 // func fused2x2AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused2x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -174,20 +178,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y4
@@ -199,11 +205,13 @@ step:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -309,7 +317,7 @@ write_end:
 	RET
 
 // func fused3x2AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused3x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -353,20 +361,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y6
@@ -381,11 +391,13 @@ step:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -516,7 +528,7 @@ write_end:
 	RET
 
 // func fused4x2AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused4x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -569,21 +581,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS      (SI), Y8
@@ -601,11 +615,13 @@ step:
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
 	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -762,7 +778,7 @@ write_end:
 	RET
 
 // func fused5x2AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused5x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -824,22 +840,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y10
@@ -861,12 +879,14 @@ step:
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -1049,7 +1069,7 @@ write_end:
 	RET
 
 // func fused6x2AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused6x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -1119,22 +1139,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y12
@@ -1159,12 +1181,14 @@ step:
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -1372,7 +1396,7 @@ write_end:
 	RET
 
 // func fused1x1AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused1x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -1396,31 +1420,35 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS      (CX), Y1
 	VBROADCASTSS (BX), Y3
 	VFMADD231PS  Y1, Y3, Y0
 	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), BX
@@ -1486,7 +1514,7 @@ write_end:
 	RET
 
 // func fused2x1AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused2x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -1514,20 +1542,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y2
@@ -1536,11 +1566,13 @@ step:
 	VBROADCASTSS (SI)(CX*1), Y4
 	VFMADD231PS  Y2, Y4, Y1
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -1619,7 +1651,7 @@ write_end:
 	RET
 
 // func fused3x1AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused3x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -1651,20 +1683,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y3
@@ -1675,11 +1709,13 @@ step:
 	VBROADCASTSS (SI)(CX*2), Y5
 	VFMADD231PS  Y3, Y5, Y2
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -1771,7 +1807,7 @@ write_end:
 	RET
 
 // func fused4x1AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused4x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -1808,21 +1844,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS      (SI), Y4
@@ -1835,11 +1873,13 @@ step:
 	VBROADCASTSS (DI)(DX*1), Y6
 	VFMADD231PS  Y4, Y6, Y3
 	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
 	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -1945,7 +1985,7 @@ write_end:
 	RET
 
 // func fused5x1AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused5x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -1987,22 +2027,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y5
@@ -2018,12 +2060,14 @@ step:
 	VFMADD231PS  Y5, Y7, Y4
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -2143,7 +2187,7 @@ write_end:
 	RET
 
 // func fused6x1AVX2(t *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·fused6x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -2189,22 +2233,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y6
@@ -2222,12 +2268,14 @@ step:
 	VFMADD231PS  Y6, Y8, Y5
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -2394,34 +2442,33 @@ begin:
 	MOVQ  t+0(FP), BX
 	MOVQ  48(AX), BX
 	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  104(AX), R11
-	LEAQ  (R11)(R11*2), R12
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  (BX), Y10, Y0
 	VFMADD231PS  32(BX), Y10, Y1
-	VFMADD231PS  (BX)(R11*1), Y10, Y2
-	VFMADD231PS  32(BX)(R11*1), Y10, Y3
-	VFMADD231PS  (BX)(R11*2), Y10, Y4
-	VFMADD231PS  32(BX)(R11*2), Y10, Y5
-	VFMADD231PS  (BX)(R12*1), Y10, Y6
-	VFMADD231PS  32(BX)(R12*1), Y10, Y7
+	VFMADD231PS  (BX)(R10*1), Y10, Y2
+	VFMADD231PS  32(BX)(R10*1), Y10, Y3
+	VFMADD231PS  (BX)(R10*2), Y10, Y4
+	VFMADD231PS  32(BX)(R10*2), Y10, Y5
+	VFMADD231PS  (BX)(R11*1), Y10, Y6
+	VFMADD231PS  32(BX)(R11*1), Y10, Y7
 	ADDQ         SI, CX
-	ADDQ         DI, BX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, CX
+	ADDQ         56(AX), BX
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), CX
@@ -2506,7 +2553,7 @@ no_clamp:
 	RET
 
 // func exact1x2AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact1x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -2534,20 +2581,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS      (CX), Y2
@@ -2558,11 +2607,13 @@ step:
 	VMULPS       Y3, Y4, Y5
 	VADDPS       Y5, Y1, Y1
 	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), BX
@@ -2643,7 +2694,7 @@ write_end:
 	RET
 
 // func exact2x2AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact2x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -2679,20 +2730,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y4
@@ -2708,11 +2761,13 @@ step:
 	VMULPS       Y5, Y6, Y7
 	VADDPS       Y7, Y3, Y3
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -2818,7 +2873,7 @@ write_end:
 	RET
 
 // func exact3x2AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact3x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -2862,20 +2917,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y6
@@ -2896,11 +2953,13 @@ step:
 	VMULPS       Y7, Y8, Y9
 	VADDPS       Y9, Y5, Y5
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -3031,7 +3090,7 @@ write_end:
 	RET
 
 // func exact4x2AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact4x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -3084,21 +3143,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS      (SI), Y8
@@ -3124,11 +3185,13 @@ step:
 	VMULPS       Y9, Y10, Y11
 	VADDPS       Y11, Y7, Y7
 	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
 	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -3285,7 +3348,7 @@ write_end:
 	RET
 
 // func exact5x2AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact5x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -3347,22 +3410,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y10
@@ -3394,12 +3459,14 @@ step:
 	VADDPS       Y13, Y9, Y9
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -3582,7 +3649,7 @@ write_end:
 	RET
 
 // func exact6x2AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact6x2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -3652,22 +3719,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y12
@@ -3704,12 +3773,14 @@ step:
 	VADDPS       Y15, Y11, Y11
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -3917,7 +3988,7 @@ write_end:
 	RET
 
 // func exact1x1AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact1x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -3941,20 +4012,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS      (CX), Y1
@@ -3962,11 +4035,13 @@ step:
 	VMULPS       Y1, Y3, Y4
 	VADDPS       Y4, Y0, Y0
 	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), BX
@@ -4032,7 +4107,7 @@ write_end:
 	RET
 
 // func exact2x1AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact2x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -4060,20 +4135,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y2
@@ -4084,11 +4161,13 @@ step:
 	VMULPS       Y2, Y4, Y5
 	VADDPS       Y5, Y1, Y1
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -4167,7 +4246,7 @@ write_end:
 	RET
 
 // func exact3x1AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact3x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -4199,20 +4278,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Y3
@@ -4226,11 +4307,13 @@ step:
 	VMULPS       Y3, Y5, Y6
 	VADDPS       Y6, Y2, Y2
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -4322,7 +4405,7 @@ write_end:
 	RET
 
 // func exact4x1AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact4x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -4359,21 +4442,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS      (SI), Y4
@@ -4390,11 +4475,13 @@ step:
 	VMULPS       Y4, Y6, Y7
 	VADDPS       Y7, Y3, Y3
 	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
 	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -4500,7 +4587,7 @@ write_end:
 	RET
 
 // func exact5x1AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact5x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -4542,22 +4629,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y5
@@ -4578,12 +4667,14 @@ step:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -4703,7 +4794,7 @@ write_end:
 	RET
 
 // func exact6x1AVX2(t *byte)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·exact6x1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -4749,22 +4840,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Y6
@@ -4788,12 +4881,14 @@ step:
 	VADDPS       Y9, Y5, Y5
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -4960,17 +5055,16 @@ begin:
 	MOVQ  t+0(FP), BX
 	MOVQ  48(AX), BX
 	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  104(AX), R11
-	LEAQ  (R11)(R11*2), R12
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VBROADCASTSS (CX), Y10
@@ -4978,24 +5072,24 @@ step:
 	VADDPS       Y11, Y0, Y0
 	VMULPS       32(BX), Y10, Y11
 	VADDPS       Y11, Y1, Y1
-	VMULPS       (BX)(R11*1), Y10, Y11
+	VMULPS       (BX)(R10*1), Y10, Y11
 	VADDPS       Y11, Y2, Y2
-	VMULPS       32(BX)(R11*1), Y10, Y11
+	VMULPS       32(BX)(R10*1), Y10, Y11
 	VADDPS       Y11, Y3, Y3
-	VMULPS       (BX)(R11*2), Y10, Y11
+	VMULPS       (BX)(R10*2), Y10, Y11
 	VADDPS       Y11, Y4, Y4
-	VMULPS       32(BX)(R11*2), Y10, Y11
+	VMULPS       32(BX)(R10*2), Y10, Y11
 	VADDPS       Y11, Y5, Y5
-	VMULPS       (BX)(R12*1), Y10, Y11
+	VMULPS       (BX)(R11*1), Y10, Y11
 	VADDPS       Y11, Y6, Y6
-	VMULPS       32(BX)(R12*1), Y10, Y11
+	VMULPS       32(BX)(R11*1), Y10, Y11
 	VADDPS       Y11, Y7, Y7
 	ADDQ         SI, CX
-	ADDQ         DI, BX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, CX
+	ADDQ         56(AX), BX
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), CX
@@ -7513,7 +7607,7 @@ panel:
 	RET
 
 // func fused1x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused1x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -7542,20 +7636,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS      (CX), Z2
@@ -7564,11 +7660,13 @@ step:
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), BX
@@ -7652,7 +7750,7 @@ write_end:
 	RET
 
 // func fused2x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused2x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -7687,20 +7785,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Z4
@@ -7712,11 +7812,13 @@ step:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -7821,7 +7923,7 @@ write_end:
 	RET
 
 // func fused3x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused3x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -7862,20 +7964,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Z6
@@ -7890,11 +7994,13 @@ step:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -8020,7 +8126,7 @@ write_end:
 	RET
 
 // func fused4x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused4x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -8068,21 +8174,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS      (SI), Z8
@@ -8100,11 +8208,13 @@ step:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
 	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -8252,7 +8362,7 @@ write_end:
 	RET
 
 // func fused5x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused5x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -8307,22 +8417,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z10
@@ -8344,12 +8456,14 @@ step:
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -8519,7 +8633,7 @@ write_end:
 	RET
 
 // func fused6x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused6x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -8580,22 +8694,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z12
@@ -8620,12 +8736,14 @@ step:
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -8816,7 +8934,7 @@ write_end:
 	RET
 
 // func fused7x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused7x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -8883,22 +9001,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z14
@@ -8926,12 +9046,14 @@ step:
 	VFMADD231PS  Z15, Z16, Z13
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -9143,7 +9265,7 @@ write_end:
 	RET
 
 // func fused8x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused8x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -9216,22 +9338,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z16
@@ -9262,12 +9386,14 @@ step:
 	VFMADD231PS  Z17, Z18, Z15
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -9500,7 +9626,7 @@ write_end:
 	RET
 
 // func fused9x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused9x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -9580,23 +9706,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z18
@@ -9631,13 +9759,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -9892,7 +10022,7 @@ write_end:
 	RET
 
 // func fused10x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused10x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -9978,23 +10108,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z20
@@ -10032,13 +10164,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -10314,7 +10448,7 @@ write_end:
 	RET
 
 // func fused11x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused11x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -10406,23 +10540,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z22
@@ -10463,13 +10599,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -10766,7 +10904,7 @@ write_end:
 	RET
 
 // func fused12x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused12x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -10864,23 +11002,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z24
@@ -10924,13 +11064,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -11248,7 +11390,7 @@ write_end:
 	RET
 
 // func fused1x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused1x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -11274,31 +11416,35 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS      (CX), Z1
 	VBROADCASTSS (BX), Z3
 	VFMADD231PS  Z1, Z3, Z0
 	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, BX
+	ADDQ         56(AX), CX
+	PREFETCHT1   (R10)
+	ADDQ         144(AX), R10
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, BX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), BX
@@ -11370,7 +11516,7 @@ write_end:
 	RET
 
 // func fused2x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused2x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -11399,20 +11545,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Z2
@@ -11421,11 +11569,13 @@ step:
 	VBROADCASTSS (SI)(CX*1), Z4
 	VFMADD231PS  Z2, Z4, Z1
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -11508,7 +11658,7 @@ write_end:
 	RET
 
 // func fused3x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused3x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -11540,20 +11690,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS      (BX), Z3
@@ -11564,11 +11716,13 @@ step:
 	VBROADCASTSS (SI)(CX*2), Z5
 	VFMADD231PS  Z3, Z5, Z2
 	ADDQ         DI, SI
-	ADDQ         R8, BX
-	DECQ         R11
-	JNZ          step
-	ADDQ         R9, SI
+	ADDQ         56(AX), BX
+	PREFETCHT1   (R11)
+	ADDQ         144(AX), R11
 	DECQ         R10
+	JNZ          step
+	ADDQ         R8, SI
+	DECQ         R9
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), SI
@@ -11662,7 +11816,7 @@ write_end:
 	RET
 
 // func fused4x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused4x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -11698,21 +11852,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS      (SI), Z4
@@ -11725,11 +11881,13 @@ step:
 	VBROADCASTSS (DI)(DX*1), Z6
 	VFMADD231PS  Z4, Z6, Z3
 	ADDQ         R8, DI
-	ADDQ         R9, SI
-	DECQ         R12
-	JNZ          step
-	ADDQ         R10, DI
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R12)
+	ADDQ         144(AX), R12
 	DECQ         R11
+	JNZ          step
+	ADDQ         R9, DI
+	DECQ         R10
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -11835,7 +11993,7 @@ write_end:
 	RET
 
 // func fused5x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused5x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -11875,22 +12033,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z5
@@ -11906,12 +12066,14 @@ step:
 	VFMADD231PS  Z5, Z7, Z4
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -12029,7 +12191,7 @@ write_end:
 	RET
 
 // func fused6x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused6x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -12072,22 +12234,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z6
@@ -12105,12 +12269,14 @@ step:
 	VFMADD231PS  Z6, Z8, Z5
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -12239,7 +12405,7 @@ write_end:
 	RET
 
 // func fused7x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused7x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -12285,22 +12451,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z7
@@ -12320,12 +12488,14 @@ step:
 	VFMADD231PS  Z7, Z9, Z6
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -12465,7 +12635,7 @@ write_end:
 	RET
 
 // func fused8x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused8x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -12514,22 +12684,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS      (SI), Z8
@@ -12551,12 +12723,14 @@ step:
 	VFMADD231PS  Z8, Z10, Z7
 	ADDQ         R9, DI
 	ADDQ         R9, R8
-	ADDQ         R10, SI
-	DECQ         R13
-	JNZ          step
-	ADDQ         R11, DI
-	ADDQ         R11, R8
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R13)
+	ADDQ         144(AX), R13
 	DECQ         R12
+	JNZ          step
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	DECQ         R11
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -12707,7 +12881,7 @@ write_end:
 	RET
 
 // func fused9x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused9x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -12760,23 +12934,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z9
@@ -12801,13 +12977,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -12970,7 +13148,7 @@ write_end:
 	RET
 
 // func fused10x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused10x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -13026,23 +13204,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z10
@@ -13069,13 +13249,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -13249,7 +13431,7 @@ write_end:
 	RET
 
 // func fused11x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused11x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -13308,23 +13490,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z11
@@ -13353,13 +13537,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -13544,7 +13730,7 @@ write_end:
 	RET
 
 // func fused12x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·fused12x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -13606,23 +13792,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS      (SI), Z12
@@ -13653,13 +13841,15 @@ step:
 	ADDQ         R10, DI
 	ADDQ         R10, R8
 	ADDQ         R10, R9
-	ADDQ         R11, SI
-	DECQ         R14
-	JNZ          step
-	ADDQ         R12, DI
-	ADDQ         R12, R8
-	ADDQ         R12, R9
+	ADDQ         56(AX), SI
+	PREFETCHT1   (R14)
+	ADDQ         144(AX), R14
 	DECQ         R13
+	JNZ          step
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	DECQ         R12
 	JNZ          segment
 	MOVQ         72(AX), CX
 	LEAQ         (CX)(CX*2), DX
@@ -13889,34 +14079,33 @@ begin:
 	MOVQ  t+0(FP), BX
 	MOVQ  48(AX), BX
 	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  104(AX), R11
-	LEAQ  (R11)(R11*2), R12
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  (BX), Z10, Z0
 	VFMADD231PS  64(BX), Z10, Z1
-	VFMADD231PS  (BX)(R11*1), Z10, Z2
-	VFMADD231PS  64(BX)(R11*1), Z10, Z3
-	VFMADD231PS  (BX)(R11*2), Z10, Z4
-	VFMADD231PS  64(BX)(R11*2), Z10, Z5
-	VFMADD231PS  (BX)(R12*1), Z10, Z6
-	VFMADD231PS  64(BX)(R12*1), Z10, Z7
+	VFMADD231PS  (BX)(R10*1), Z10, Z2
+	VFMADD231PS  64(BX)(R10*1), Z10, Z3
+	VFMADD231PS  (BX)(R10*2), Z10, Z4
+	VFMADD231PS  64(BX)(R10*2), Z10, Z5
+	VFMADD231PS  (BX)(R11*1), Z10, Z6
+	VFMADD231PS  64(BX)(R11*1), Z10, Z7
 	ADDQ         SI, CX
-	ADDQ         DI, BX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, CX
+	ADDQ         56(AX), BX
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), CX
@@ -14001,7 +14190,7 @@ no_clamp:
 	RET
 
 // func exact1x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact1x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -14030,20 +14219,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS     (CX), Z2
@@ -14053,11 +14244,13 @@ step:
 	VMULPS.BCST (BX), Z3, Z5
 	VADDPS      Z5, Z1, Z1
 	ADDQ        SI, BX
-	ADDQ        DI, CX
-	DECQ        R10
-	JNZ         step
-	ADDQ        R8, BX
+	ADDQ        56(AX), CX
+	PREFETCHT1  (R10)
+	ADDQ        144(AX), R10
 	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
 	JNZ         segment
 	MOVQ        72(AX), CX
 	MOVQ        64(AX), BX
@@ -14141,7 +14334,7 @@ write_end:
 	RET
 
 // func exact2x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact2x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -14176,20 +14369,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS     (BX), Z4
@@ -14203,11 +14398,13 @@ step:
 	VMULPS.BCST (SI)(CX*1), Z5, Z7
 	VADDPS      Z7, Z3, Z3
 	ADDQ        DI, SI
-	ADDQ        R8, BX
-	DECQ        R11
-	JNZ         step
-	ADDQ        R9, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
 	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
 	JNZ         segment
 	MOVQ        72(AX), CX
 	MOVQ        64(AX), SI
@@ -14312,7 +14509,7 @@ write_end:
 	RET
 
 // func exact3x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact3x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -14353,20 +14550,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS     (BX), Z6
@@ -14384,11 +14583,13 @@ step:
 	VMULPS.BCST (SI)(CX*2), Z7, Z9
 	VADDPS      Z9, Z5, Z5
 	ADDQ        DI, SI
-	ADDQ        R8, BX
-	DECQ        R11
-	JNZ         step
-	ADDQ        R9, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
 	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
 	JNZ         segment
 	MOVQ        72(AX), CX
 	MOVQ        64(AX), SI
@@ -14514,7 +14715,7 @@ write_end:
 	RET
 
 // func exact4x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact4x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -14562,21 +14763,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS     (SI), Z8
@@ -14598,11 +14801,13 @@ step:
 	VMULPS.BCST (DI)(DX*1), Z9, Z11
 	VADDPS      Z11, Z7, Z7
 	ADDQ        R8, DI
-	ADDQ        R9, SI
-	DECQ        R12
-	JNZ         step
-	ADDQ        R10, DI
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R12)
+	ADDQ        144(AX), R12
 	DECQ        R11
+	JNZ         step
+	ADDQ        R9, DI
+	DECQ        R10
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -14750,7 +14955,7 @@ write_end:
 	RET
 
 // func exact5x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact5x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -14805,22 +15010,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z10
@@ -14847,12 +15054,14 @@ step:
 	VADDPS      Z13, Z9, Z9
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -15022,7 +15231,7 @@ write_end:
 	RET
 
 // func exact6x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact6x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -15083,22 +15292,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z12
@@ -15129,12 +15340,14 @@ step:
 	VADDPS      Z15, Z11, Z11
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -15325,7 +15538,7 @@ write_end:
 	RET
 
 // func exact7x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact7x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -15392,22 +15605,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z14
@@ -15442,12 +15657,14 @@ step:
 	VADDPS      Z17, Z13, Z13
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -15659,7 +15876,7 @@ write_end:
 	RET
 
 // func exact8x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact8x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -15732,22 +15949,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z16
@@ -15786,12 +16005,14 @@ step:
 	VADDPS      Z19, Z15, Z15
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -16024,7 +16245,7 @@ write_end:
 	RET
 
 // func exact9x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact9x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -16104,23 +16325,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z18
@@ -16164,13 +16387,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -16425,7 +16650,7 @@ write_end:
 	RET
 
 // func exact10x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact10x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -16511,23 +16736,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z20
@@ -16575,13 +16802,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -16857,7 +17086,7 @@ write_end:
 	RET
 
 // func exact11x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact11x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -16949,23 +17178,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z22
@@ -17017,13 +17248,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -17320,7 +17553,7 @@ write_end:
 	RET
 
 // func exact12x2AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact12x2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -17418,23 +17651,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z24
@@ -17490,13 +17725,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -17814,7 +18051,7 @@ write_end:
 	RET
 
 // func exact1x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact1x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -17840,31 +18077,35 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), BX
-	MOVQ  t+0(FP), CX
-	MOVQ  48(AX), CX
-	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ    8(AX), CX
+	MOVQ    (AX), BX
+	MOVQ    t+0(FP), CX
+	MOVQ    48(AX), CX
+	MOVQ    16(AX), SI
+	MOVQ    136(AX), R10
+	TESTQ   R10, R10
+	CMOVQEQ CX, R10
+	MOVQ    40(AX), R8
+	MOVQ    32(AX), DI
+	IMULQ   SI, DI
+	NEGQ    DI
+	ADDQ    24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VMOVUPS     (CX), Z1
 	VMULPS.BCST (BX), Z1, Z4
 	VADDPS      Z4, Z0, Z0
 	ADDQ        SI, BX
-	ADDQ        DI, CX
-	DECQ        R10
-	JNZ         step
-	ADDQ        R8, BX
+	ADDQ        56(AX), CX
+	PREFETCHT1  (R10)
+	ADDQ        144(AX), R10
 	DECQ        R9
+	JNZ         step
+	ADDQ        DI, BX
+	DECQ        R8
 	JNZ         segment
 	MOVQ        72(AX), CX
 	MOVQ        64(AX), BX
@@ -17936,7 +18177,7 @@ write_end:
 	RET
 
 // func exact2x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact2x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -17965,20 +18206,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS     (BX), Z2
@@ -17987,11 +18230,13 @@ step:
 	VMULPS.BCST (SI)(CX*1), Z2, Z5
 	VADDPS      Z5, Z1, Z1
 	ADDQ        DI, SI
-	ADDQ        R8, BX
-	DECQ        R11
-	JNZ         step
-	ADDQ        R9, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
 	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
 	JNZ         segment
 	MOVQ        72(AX), CX
 	MOVQ        64(AX), SI
@@ -18074,7 +18319,7 @@ write_end:
 	RET
 
 // func exact3x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact3x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), DX
@@ -18106,20 +18351,22 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	MOVQ  (AX), SI
-	MOVQ  t+0(FP), BX
-	MOVQ  48(AX), BX
-	MOVQ  16(AX), DI
-	MOVQ  56(AX), R8
-	MOVQ  40(AX), R10
-	MOVQ  32(AX), R9
-	IMULQ DI, R9
-	NEGQ  R9
-	ADDQ  24(AX), R9
+	MOVQ    8(AX), CX
+	MOVQ    (AX), SI
+	MOVQ    t+0(FP), BX
+	MOVQ    48(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    136(AX), R11
+	TESTQ   R11, R11
+	CMOVQEQ BX, R11
+	MOVQ    40(AX), R9
+	MOVQ    32(AX), R8
+	IMULQ   DI, R8
+	NEGQ    R8
+	ADDQ    24(AX), R8
 
 segment:
-	MOVQ 32(AX), R11
+	MOVQ 32(AX), R10
 
 step:
 	VMOVUPS     (BX), Z3
@@ -18130,11 +18377,13 @@ step:
 	VMULPS.BCST (SI)(CX*2), Z3, Z6
 	VADDPS      Z6, Z2, Z2
 	ADDQ        DI, SI
-	ADDQ        R8, BX
-	DECQ        R11
-	JNZ         step
-	ADDQ        R9, SI
+	ADDQ        56(AX), BX
+	PREFETCHT1  (R11)
+	ADDQ        144(AX), R11
 	DECQ        R10
+	JNZ         step
+	ADDQ        R8, SI
+	DECQ        R9
 	JNZ         segment
 	MOVQ        72(AX), CX
 	MOVQ        64(AX), SI
@@ -18228,7 +18477,7 @@ write_end:
 	RET
 
 // func exact4x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact4x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -18264,21 +18513,23 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R8
-	MOVQ  56(AX), R9
-	MOVQ  40(AX), R11
-	MOVQ  32(AX), R10
-	IMULQ R8, R10
-	NEGQ  R10
-	ADDQ  24(AX), R10
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R8
+	MOVQ    136(AX), R12
+	TESTQ   R12, R12
+	CMOVQEQ SI, R12
+	MOVQ    40(AX), R10
+	MOVQ    32(AX), R9
+	IMULQ   R8, R9
+	NEGQ    R9
+	ADDQ    24(AX), R9
 
 segment:
-	MOVQ 32(AX), R12
+	MOVQ 32(AX), R11
 
 step:
 	VMOVUPS     (SI), Z4
@@ -18291,11 +18542,13 @@ step:
 	VMULPS.BCST (DI)(DX*1), Z4, Z7
 	VADDPS      Z7, Z3, Z3
 	ADDQ        R8, DI
-	ADDQ        R9, SI
-	DECQ        R12
-	JNZ         step
-	ADDQ        R10, DI
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R12)
+	ADDQ        144(AX), R12
 	DECQ        R11
+	JNZ         step
+	ADDQ        R9, DI
+	DECQ        R10
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -18401,7 +18654,7 @@ write_end:
 	RET
 
 // func exact5x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact5x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -18441,22 +18694,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z5
@@ -18472,12 +18727,14 @@ step:
 	VADDPS      Z8, Z4, Z4
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -18595,7 +18852,7 @@ write_end:
 	RET
 
 // func exact6x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact6x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -18638,22 +18895,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z6
@@ -18671,12 +18930,14 @@ step:
 	VADDPS      Z9, Z5, Z5
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -18805,7 +19066,7 @@ write_end:
 	RET
 
 // func exact7x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact7x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -18851,22 +19112,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z7
@@ -18886,12 +19149,14 @@ step:
 	VADDPS      Z10, Z6, Z6
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -19031,7 +19296,7 @@ write_end:
 	RET
 
 // func exact8x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact8x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -19080,22 +19345,24 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R9
-	MOVQ  56(AX), R10
-	MOVQ  40(AX), R12
-	MOVQ  32(AX), R11
-	IMULQ R9, R11
-	NEGQ  R11
-	ADDQ  24(AX), R11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R9
+	MOVQ    136(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ SI, R13
+	MOVQ    40(AX), R11
+	MOVQ    32(AX), R10
+	IMULQ   R9, R10
+	NEGQ    R10
+	ADDQ    24(AX), R10
 
 segment:
-	MOVQ 32(AX), R13
+	MOVQ 32(AX), R12
 
 step:
 	VMOVUPS     (SI), Z8
@@ -19117,12 +19384,14 @@ step:
 	VADDPS      Z11, Z7, Z7
 	ADDQ        R9, DI
 	ADDQ        R9, R8
-	ADDQ        R10, SI
-	DECQ        R13
-	JNZ         step
-	ADDQ        R11, DI
-	ADDQ        R11, R8
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R13)
+	ADDQ        144(AX), R13
 	DECQ        R12
+	JNZ         step
+	ADDQ        R10, DI
+	ADDQ        R10, R8
+	DECQ        R11
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -19273,7 +19542,7 @@ write_end:
 	RET
 
 // func exact9x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact9x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -19326,23 +19595,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z9
@@ -19367,13 +19638,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -19536,7 +19809,7 @@ write_end:
 	RET
 
 // func exact10x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact10x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -19592,23 +19865,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z10
@@ -19635,13 +19910,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -19815,7 +20092,7 @@ write_end:
 	RET
 
 // func exact11x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact11x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -19874,23 +20151,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z11
@@ -19919,13 +20198,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -20110,7 +20391,7 @@ write_end:
 	RET
 
 // func exact12x1AVX512(t *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·exact12x1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVL   124(AX), BX
@@ -20172,23 +20453,25 @@ first_masked:
 
 first_end:
 begin:
-	MOVQ  8(AX), CX
-	LEAQ  (CX)(CX*2), DX
-	MOVQ  (AX), DI
-	LEAQ  (DI)(CX*4), R8
-	LEAQ  (R8)(CX*4), R9
-	MOVQ  t+0(FP), SI
-	MOVQ  48(AX), SI
-	MOVQ  16(AX), R10
-	MOVQ  56(AX), R11
-	MOVQ  40(AX), R13
-	MOVQ  32(AX), R12
-	IMULQ R10, R12
-	NEGQ  R12
-	ADDQ  24(AX), R12
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DI
+	LEAQ    (DI)(CX*4), R8
+	LEAQ    (R8)(CX*4), R9
+	MOVQ    t+0(FP), SI
+	MOVQ    48(AX), SI
+	MOVQ    16(AX), R10
+	MOVQ    136(AX), R14
+	TESTQ   R14, R14
+	CMOVQEQ SI, R14
+	MOVQ    40(AX), R12
+	MOVQ    32(AX), R11
+	IMULQ   R10, R11
+	NEGQ    R11
+	ADDQ    24(AX), R11
 
 segment:
-	MOVQ 32(AX), R14
+	MOVQ 32(AX), R13
 
 step:
 	VMOVUPS     (SI), Z12
@@ -20219,13 +20502,15 @@ step:
 	ADDQ        R10, DI
 	ADDQ        R10, R8
 	ADDQ        R10, R9
-	ADDQ        R11, SI
-	DECQ        R14
-	JNZ         step
-	ADDQ        R12, DI
-	ADDQ        R12, R8
-	ADDQ        R12, R9
+	ADDQ        56(AX), SI
+	PREFETCHT1  (R14)
+	ADDQ        144(AX), R14
 	DECQ        R13
+	JNZ         step
+	ADDQ        R11, DI
+	ADDQ        R11, R8
+	ADDQ        R11, R9
+	DECQ        R12
 	JNZ         segment
 	MOVQ        72(AX), CX
 	LEAQ        (CX)(CX*2), DX
@@ -20455,17 +20740,16 @@ begin:
 	MOVQ  t+0(FP), BX
 	MOVQ  48(AX), BX
 	MOVQ  16(AX), SI
-	MOVQ  56(AX), DI
-	MOVQ  40(AX), R9
-	MOVQ  104(AX), R11
-	LEAQ  (R11)(R11*2), R12
-	MOVQ  32(AX), R8
-	IMULQ SI, R8
-	NEGQ  R8
-	ADDQ  24(AX), R8
+	MOVQ  40(AX), R8
+	MOVQ  104(AX), R10
+	LEAQ  (R10)(R10*2), R11
+	MOVQ  32(AX), DI
+	IMULQ SI, DI
+	NEGQ  DI
+	ADDQ  24(AX), DI
 
 segment:
-	MOVQ 32(AX), R10
+	MOVQ 32(AX), R9
 
 step:
 	VBROADCASTSS (CX), Z10
@@ -20473,24 +20757,24 @@ step:
 	VADDPS       Z11, Z0, Z0
 	VMULPS       64(BX), Z10, Z11
 	VADDPS       Z11, Z1, Z1
-	VMULPS       (BX)(R11*1), Z10, Z11
+	VMULPS       (BX)(R10*1), Z10, Z11
 	VADDPS       Z11, Z2, Z2
-	VMULPS       64(BX)(R11*1), Z10, Z11
+	VMULPS       64(BX)(R10*1), Z10, Z11
 	VADDPS       Z11, Z3, Z3
-	VMULPS       (BX)(R11*2), Z10, Z11
+	VMULPS       (BX)(R10*2), Z10, Z11
 	VADDPS       Z11, Z4, Z4
-	VMULPS       64(BX)(R11*2), Z10, Z11
+	VMULPS       64(BX)(R10*2), Z10, Z11
 	VADDPS       Z11, Z5, Z5
-	VMULPS       (BX)(R12*1), Z10, Z11
+	VMULPS       (BX)(R11*1), Z10, Z11
 	VADDPS       Z11, Z6, Z6
-	VMULPS       64(BX)(R12*1), Z10, Z11
+	VMULPS       64(BX)(R11*1), Z10, Z11
 	VADDPS       Z11, Z7, Z7
 	ADDQ         SI, CX
-	ADDQ         DI, BX
-	DECQ         R10
-	JNZ          step
-	ADDQ         R8, CX
+	ADDQ         56(AX), BX
 	DECQ         R9
+	JNZ          step
+	ADDQ         DI, CX
+	DECQ         R8
 	JNZ          segment
 	MOVQ         72(AX), CX
 	MOVQ         64(AX), CX

@@ -16,7 +16,7 @@ func TestTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs), unsafe.Offsetof(x.B), unsafe.Offsetof(x.StepB),
 		unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.BiasN), unsafe.Offsetof(x.BiasM),
 		unsafe.Offsetof(x.mask), unsafe.Offsetof(x.PanelB), unsafe.Offsetof(x.Min), unsafe.Offsetof(x.bits),
-		unsafe.Offsetof(x.Offs),
+		unsafe.Offsetof(x.Offs), unsafe.Offsetof(x.Next), unsafe.Offsetof(x.Fetch),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, got)
