@@ -77,7 +77,7 @@ func ExpTo(dst, src []float32) {
 	}
 }
 
-// ExpSumTo sets dst[i] = e^(src[i]-shift) and returns the sum of the results, as exact as [SigmoidTo]:
+// ExpSumTo sets dst[i] = e^(src[i]-shift) and returns the sum of the results, as exact as [SigmoidTo], but that with vectors what is less than e^-87.33 is zero:
 // the inner loop of softmax. shift is not below any of src.
 func ExpSumTo(dst, src []float32, shift float32) float32 {
 	dst = dst[:len(src)]

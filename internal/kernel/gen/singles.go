@@ -24,6 +24,7 @@ const (
 	singleRoot     = 32 * (iota + 21) // of a half
 	singleCube     = 32 * (iota + 21) // of x³ in the approximation of GELU by tanh
 	singleLine     = 32 * (iota + 21) // of x there
+	singleNormal   = 32 * (iota + 21) // below it exponentials are less than the least normal number
 	singleHalf     = singleFactors + 5*32
 	singleSixth    = singleFactors + 4*32
 )
@@ -421,9 +422,9 @@ func (a *asm) sixteens(n reg.Register, whole, rest func()) {
 // notLess is the comparison that what is no number passes.
 const notLess = 21
 
-// expSum writes the exponential of values less shift, the largest, and returns the sum of the results. Values
-// of which nothing is left, as of masked scores, are not computed: some processors take a hundred times as long for
-// numbers that are too small.
+// expSum writes the exponential of values less shift, the largest, and returns the sum of the results. What is less
+// than the least normal number becomes zero, as it is of masked scores: some processors take a hundred times as long for
+// such numbers, here and in what reads them.
 func (a *asm) expSum() {
 	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *byte) float64")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -438,7 +439,7 @@ func (a *asm) expSum() {
 		a.VMOVUPS(at(src, 0), y)
 		a.VSUBPS(shift, y, y)
 		some := a.YMM()
-		a.VCMPPS(operand.U8(notLess), c.at(singleLeast), y, some)
+		a.VCMPPS(operand.U8(notLess), c.at(singleNormal), y, some)
 		a.VANDPS(some, y, y)
 		e := c.exp(y)
 		a.VANDPS(some, e, e)
@@ -470,8 +471,9 @@ func (a *asm) expSumWide() {
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	c := a.wide()
+	least := c.load(singleNormal)
 	exp := func(y reg.VecVirtual) reg.VecVirtual {
-		a.VCMPPS(operand.U8(notLess), c.least, y, reg.K2)
+		a.VCMPPS(operand.U8(notLess), least, y, reg.K2)
 		a.VMOVAPS_Z(y, reg.K2, y)
 		e := c.exp(y)
 		a.VMOVAPS_Z(e, reg.K2, e)

@@ -7,7 +7,7 @@ import (
 
 // SingleTable is what functions compute with that stay in float32, in the order in which the
 // assembly knows it.
-type SingleTable [38][8]float32
+type SingleTable [39][8]float32
 
 // Coefficients fitted to erf(x)/x - 1 in x² up to 0.93, to ln(1-erf(x))/x + 1 in x from 0.9 to 4 and to
 // (tanh(x)/x - 1)/x² in x² up to 0.4, at Chebyshev's nodes: relative errors of erf 6e-10 and 4e-9, of tanh 7e-10,
@@ -23,6 +23,7 @@ var singles = func() (t SingleTable) {
 		0.002273355153273761, -0.0083266628284295, 0.021763587800757257, -0.053958597893757614, 0.1333330073439775, -0.33333333153340294,
 		math.Sqrt2 / 2,
 		2 * 0.7978845608028654 * 0.044715, 2 * 0.7978845608028654,
+		leastExp,
 	} {
 		for k := range t[i] {
 			t[i][k] = v
@@ -30,6 +31,9 @@ var singles = func() (t SingleTable) {
 	}
 	return t
 }()
+
+// leastExp is the least number whose exponential ExpSum writes.
+const leastExp = -87.33
 
 // single computes all of dst: what is left of the last register takes the same way, so that
 // equal numbers have equal results.
@@ -76,7 +80,8 @@ func (c *Curves) GeluTanh(dst, src []float32) { c.single(dst, src, c.geluTanh) }
 // 1e-6 below.
 func (c *Curves) HardSwish(dst, src []float32) { c.single(dst, src, c.hardSwish) }
 
-// ExpSum writes e^(src-shift), all of it, and returns the sum of the results; shift is not below any of src.
+// ExpSum writes e^(src-shift), all of it, and returns the sum of the results; shift is not below any of src. What is less
+// than e^-87.33, a little above the least normal number, is zero.
 func (c *Curves) ExpSum(dst, src []float32, shift float32) (sum float64) {
 	n := whole(len(dst))
 	if c.every {

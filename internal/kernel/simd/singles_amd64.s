@@ -407,7 +407,7 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-48
 step:
 	VMOVUPS      (CX), Y3
 	VSUBPS       Y0, Y3, Y3
-	VCMPPS       $0x15, 32(DX), Y3, Y4
+	VCMPPS       $0x15, 1216(DX), Y3, Y4
 	VANDPS       Y4, Y3, Y3
 	VMOVUPS      32(DX), Y5
 	VMAXPS       Y3, Y5, Y3
@@ -1101,42 +1101,43 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS 32(DX), Z0
 	VBROADCASTSS 192(DX), Z1
 	VBROADCASTSS 416(DX), Z2
+	VBROADCASTSS 1216(DX), Z2
 	MOVQ         n+16(FP), BX
-	MOVSS        shift+24(FP), X2
-	VBROADCASTSS X2, Z2
+	MOVSS        shift+24(FP), X5
+	VBROADCASTSS X5, Z5
 	VPXORQ       Z3, Z3, Z3
 	VPXORQ       Z4, Z4, Z4
 
 many:
 	SUBQ              $0x10, BX
 	JLT               few
-	VMOVUPS           (CX), Z5
-	VSUBPS            Z2, Z5, Z5
-	VCMPPS            $0x15, Z0, Z5, K2
-	VMOVAPS.Z         Z5, K2, Z5
-	VMAXPS            Z5, Z0, Z5
-	VMULPS.BCST       64(DX), Z5, Z6
-	VRNDSCALEPS       $0x08, Z6, Z6
-	VMOVAPS           Z5, Z5
-	VFNMADD231PS.BCST 96(DX), Z6, Z5
-	VFNMADD231PS.BCST 128(DX), Z6, Z5
-	VBROADCASTSS      224(DX), Z8
-	VFMADD213PS.BCST  256(DX), Z5, Z8
-	VFMADD213PS.BCST  288(DX), Z5, Z8
-	VFMADD213PS.BCST  320(DX), Z5, Z8
-	VFMADD213PS.BCST  352(DX), Z5, Z8
-	VFMADD213PS.BCST  384(DX), Z5, Z8
-	VMULPS            Z5, Z5, Z7
-	VFMADD213PS       Z5, Z7, Z8
-	VADDPS            Z1, Z8, Z8
-	VSCALEFPS         Z6, Z8, Z8
-	VMOVAPS.Z         Z8, K2, Z8
-	VMOVUPS           Z8, (AX)
-	VCVTPS2PD         Y8, Z5
-	VADDPD            Z5, Z3, Z3
-	VEXTRACTF64X4     $0x01, Z8, Y5
-	VCVTPS2PD         Y5, Z5
-	VADDPD            Z5, Z4, Z4
+	VMOVUPS           (CX), Z6
+	VSUBPS            Z5, Z6, Z6
+	VCMPPS            $0x15, Z2, Z6, K2
+	VMOVAPS.Z         Z6, K2, Z6
+	VMAXPS            Z6, Z0, Z6
+	VMULPS.BCST       64(DX), Z6, Z7
+	VRNDSCALEPS       $0x08, Z7, Z7
+	VMOVAPS           Z6, Z6
+	VFNMADD231PS.BCST 96(DX), Z7, Z6
+	VFNMADD231PS.BCST 128(DX), Z7, Z6
+	VBROADCASTSS      224(DX), Z9
+	VFMADD213PS.BCST  256(DX), Z6, Z9
+	VFMADD213PS.BCST  288(DX), Z6, Z9
+	VFMADD213PS.BCST  320(DX), Z6, Z9
+	VFMADD213PS.BCST  352(DX), Z6, Z9
+	VFMADD213PS.BCST  384(DX), Z6, Z9
+	VMULPS            Z6, Z6, Z8
+	VFMADD213PS       Z6, Z8, Z9
+	VADDPS            Z1, Z9, Z9
+	VSCALEFPS         Z7, Z9, Z9
+	VMOVAPS.Z         Z9, K2, Z9
+	VMOVUPS           Z9, (AX)
+	VCVTPS2PD         Y9, Z6
+	VADDPD            Z6, Z3, Z3
+	VEXTRACTF64X4     $0x01, Z9, Y6
+	VCVTPS2PD         Y6, Z6
+	VADDPD            Z6, Z4, Z4
 	ADDQ              $0x40, CX
 	ADDQ              $0x40, AX
 	JMP               many
@@ -1147,14 +1148,14 @@ few:
 	MOVQ              $-1, SI
 	BZHIQ             BX, SI, SI
 	KMOVW             SI, K1
-	VMOVUPS.Z         (CX), K1, Z5
-	VSUBPS            Z2, Z5, Z5
-	VCMPPS            $0x15, Z0, Z5, K2
-	VMOVAPS.Z         Z5, K2, Z5
-	VMAXPS            Z5, Z0, Z5
-	VMULPS.BCST       64(DX), Z5, Z0
+	VMOVUPS.Z         (CX), K1, Z6
+	VSUBPS            Z5, Z6, Z6
+	VCMPPS            $0x15, Z2, Z6, K2
+	VMOVAPS.Z         Z6, K2, Z6
+	VMAXPS            Z6, Z0, Z6
+	VMULPS.BCST       64(DX), Z6, Z0
 	VRNDSCALEPS       $0x08, Z0, Z0
-	VMOVAPS           Z5, Z2
+	VMOVAPS           Z6, Z2
 	VFNMADD231PS.BCST 96(DX), Z0, Z2
 	VFNMADD231PS.BCST 128(DX), Z0, Z2
 	VBROADCASTSS      224(DX), Z6

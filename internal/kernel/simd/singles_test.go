@@ -145,6 +145,10 @@ func TestExpSum(t *testing.T) {
 					y := float64(x) - float64(top)
 					e := math.Exp(y)
 					want += e
+					// Below a little more than the least normal number nothing is written, with vectors.
+					if dst[i] == 0 && y < -87.32 {
+						continue
+					}
 					// The rounding of y counts as much as y is large.
 					if d := math.Abs(float64(dst[i]) - e); d > (2.5-y/2)*1.2e-7*e && d > 1e-44 {
 						t.Fatalf("e^%v is %v, want %v", y, dst[i], e)
