@@ -336,6 +336,11 @@ func (s *state) checkLoss(points []LossPoint) error {
 		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Value)); err != nil {
 			return err
 		}
+		for _, l := range p.With {
+			if err := s.layer(l); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

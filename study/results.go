@@ -207,8 +207,11 @@ type LossPoint struct {
 	// there are some; nil where it could not be found.
 	Value *profile.Metric `json:"value,omitzero"`
 	// More holds further metrics of the same run by name.
-	More  map[string]float64 `json:"more,omitzero"`
-	Cause Cause              `json:"cause,omitzero"`
+	More map[string]float64 `json:"more,omitzero"`
+	// With are layers that only lose channels or filters together with this one, and have the change, too: the loss is that of all, and each
+	// of their points has it.
+	With  []int `json:"with,omitzero"`
+	Cause Cause `json:"cause,omitzero"`
 }
 
 // Goal is what a plan is for: one of the fields but Excluded is set.
