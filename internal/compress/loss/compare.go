@@ -287,7 +287,7 @@ func (r *result) metric(ctx context.Context) (*profile.Metric, map[string]float6
 		return nil, more, nil
 	}
 	how := "interval by resampling samples"
-	lo, hi := resampled(n, j.Seed, f)
+	lo, hi := Resampled(n, j.Seed, f)
 	switch {
 	case r.oneShot != nil:
 	case lo == hi && name != Accuracy && name != Top1:

@@ -62,6 +62,8 @@ func Method(m study.Method) string {
 		return "magnitudes of weights; no data was run"
 	case study.OutputError:
 		return "relative error of each layer's own output on data"
+	case study.Calibrated:
+		return "relative error of each layer's own output on data, taken to what the model's outputs lose by some changes of the layer that were run"
 	case study.EndToEnd:
 		return "outputs of the model with one layer changed, on data"
 	case study.OneShot:
