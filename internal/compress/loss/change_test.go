@@ -142,7 +142,7 @@ func TestResume(t *testing.T) {
 	b := network(2)
 	s := b.data(t, 3)
 	ls := weights.Find(b.m, nil)
-	for _, method := range []study.Method{study.OutputError, study.EndToEnd, study.Magnitude, study.Approximated, study.OneShot} {
+	for _, method := range []study.Method{study.OutputError, study.Calibrated, study.EndToEnd, study.Magnitude, study.Approximated, study.OneShot} {
 		type key struct {
 			layer int
 			c     study.Change
