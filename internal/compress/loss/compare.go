@@ -43,6 +43,8 @@ func (c *comparison) base(ctx context.Context) (*profile.Metric, error) {
 	c.look()
 	switch c.job.Settings.Metric {
 	case Accuracy, Command:
+	case Top1, Cosine:
+		return profile.Value(profile.Counted, 1, "a model agrees with itself"), nil
 	default:
 		return nil, nil
 	}
