@@ -140,7 +140,9 @@ const (
 )
 
 // Methods lists all of them, cheapest first.
-func Methods() []Method { return []Method{Approximated, Magnitude, OutputError, Calibrated, EndToEnd, OneShot} }
+func Methods() []Method {
+	return []Method{Approximated, Magnitude, OutputError, Calibrated, EndToEnd, OneShot}
+}
 
 // LossSettings say how losses were found.
 type LossSettings struct {
