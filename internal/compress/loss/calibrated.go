@@ -14,7 +14,8 @@ import (
 // The error of a layer's own output says which level of a layer loses more, and nothing of how much the model's outputs suffer from it. A few changes
 // of each layer, the anchors, are therefore run end to end on a few samples, and errors of the layer's own output become losses of the model by the
 // curve through them: straight on logarithmic scales between two anchors, as a power of the error, and in proportion below the first and above the
-// last, since of small errors outputs move with the layer's, so that squares go with squares.
+// last, since of small errors outputs move with the layer's, so that squares go with squares. Formats have no levels, and errors of another kind than
+// weights that are gone: each is its own anchor.
 
 // OwnError is the name of the error of the layer's own output among further metrics of a point.
 const OwnError = "output_error"
@@ -39,20 +40,26 @@ type place struct {
 	change study.Change
 }
 
-// family is what changes share whose errors have the same effect: those that take channels or filters, which leave whole outputs away, each
-// their own, and all others.
-func family(c study.Change) study.Structure {
-	if removes(c) {
-		return c.Structure
+// family is what changes share that have the same anchors: those of channels, of filters, which leave whole outputs away, of a format, and all
+// others.
+func family(c study.Change) study.Change {
+	switch {
+	case removes(c):
+		return study.Change{Structure: c.Structure}
+	case c.Structure == study.Dense:
+		return study.Change{Format: c.Format}
 	}
-	return study.Dense
+	return study.Change{}
 }
 
-// anchorsOf are those of a family.
-func anchorsOf(f study.Structure) (out []study.Change) {
-	levels, s := removeLevels, f
-	if f == study.Dense {
-		levels, s = anchorLevels, study.Unstructured
+// anchorsOf are those of a change.
+func anchorsOf(c study.Change) (out []study.Change) {
+	levels, s := anchorLevels, study.Unstructured
+	switch f := family(c); {
+	case f.Format != study.Same:
+		return []study.Change{f}
+	case f.Structure != study.Dense:
+		levels, s = removeLevels, f.Structure
 	}
 	for _, v := range levels {
 		out = append(out, study.Change{Structure: s, Level: v})
@@ -74,7 +81,7 @@ func (j *Job) calibrated(ctx context.Context) error {
 	c := &calibration{j: j, anchors: map[place]study.LossPoint{}, own: map[place]study.LossPoint{}, done: map[place]bool{}}
 	var extra []study.Change
 	for _, x := range j.Settings.Changes {
-		for _, a := range anchorsOf(family(x)) {
+		for _, a := range anchorsOf(x) {
 			if !slices.Contains(extra, a) {
 				extra = append(extra, a)
 			}
@@ -83,6 +90,9 @@ func (j *Job) calibrated(ctx context.Context) error {
 	c.t = j.together(j.Settings.Changes)
 	for _, p := range j.Anchors {
 		c.anchors[place{p.Layer, p.Change}] = p
+	}
+	if err := j.ranges(ctx); err != nil { // on all of the data
+		return err
 	}
 	if err := c.run(ctx, extra); err != nil {
 		return err
@@ -95,7 +105,7 @@ func (j *Job) calibrated(ctx context.Context) error {
 			own.Settings.Changes = append(own.Settings.Changes, a)
 		}
 	}
-	own.Skip = func(layer int, x study.Change) bool { return !c.needs(layer, family(x)) }
+	own.Skip = func(layer int, x study.Change) bool { return !c.needs(layer, x) }
 	own.Point = c.add
 	own.Progress = nil
 	if j.Progress != nil {
@@ -107,10 +117,10 @@ func (j *Job) calibrated(ctx context.Context) error {
 // anchorShare is that of the anchors in the work, for people.
 const anchorShare = .7
 
-// needs reports whether a change of a family is missing of a layer, or of one that goes with it.
-func (c *calibration) needs(layer int, f study.Structure) bool {
+// needs reports whether a change is missing of a layer, or of one that goes with it, or another one that has the same anchors.
+func (c *calibration) needs(layer int, like study.Change) bool {
 	return slices.ContainsFunc(c.j.Settings.Changes, func(x study.Change) bool {
-		return family(x) == f && slices.ContainsFunc(c.t.members(layer, x), func(l int) bool { return !c.j.skips(l, x) })
+		return family(x) == family(like) && slices.ContainsFunc(c.t.members(layer, x), func(l int) bool { return !c.j.skips(l, x) })
 	})
 }
 
@@ -120,7 +130,7 @@ func (c *calibration) run(ctx context.Context, changes []study.Change) error {
 	a.Settings.Method, a.Settings.Changes = study.EndToEnd, changes
 	a.Skip = func(layer int, x study.Change) bool {
 		_, have := c.anchors[place{layer, x}]
-		return have || !c.needs(layer, family(x))
+		return have || !c.needs(layer, x)
 	}
 	a.Point = func(p study.LossPoint) error {
 		c.anchors[place{p.Layer, p.Change}] = p
@@ -176,12 +186,11 @@ func some(data *samples.Set, n int, spread bool) *samples.Set {
 // add takes the error of a layer's own output, and gives the points that follow.
 func (c *calibration) add(p study.LossPoint) error {
 	c.own[place{p.Layer, p.Change}] = p
-	f := family(p.Change)
-	if !slices.Contains(anchorsOf(f), p.Change) {
+	if !slices.Contains(anchorsOf(p.Change), p.Change) {
 		return c.point(p.Layer, p.Change)
 	}
 	for _, x := range c.j.Settings.Changes {
-		if family(x) == f {
+		if family(x) == family(p.Change) {
 			if err := c.point(p.Layer, x); err != nil {
 				return err
 			}
@@ -196,7 +205,7 @@ func (c *calibration) point(layer int, x study.Change) error {
 	if c.done[place{all[0], x}] || !slices.Contains(c.j.Settings.Changes, x) || !slices.ContainsFunc(all, func(l int) bool { return !c.j.skips(l, x) }) {
 		return nil
 	}
-	for _, y := range append(anchorsOf(family(x)), x) {
+	for _, y := range append(anchorsOf(x), x) {
 		if _, known, _ := c.error(all, y); !known {
 			return nil
 		}
@@ -245,8 +254,11 @@ func (c *calibration) error(layers []int, x study.Change) (sum bounds, known boo
 	return sum, true, ""
 }
 
-// loss is that of the model with a change of some layers.
+// loss is that of the model with a change of some layers; of an anchor, what was measured.
 func (c *calibration) loss(layers []int, x study.Change) (*profile.Metric, study.Cause) {
+	if p, ok := c.anchors[place{layers[0], x}]; ok {
+		return p.Value, p.Cause
+	}
 	own, _, why := c.error(layers, x)
 	if why != "" {
 		return nil, why
@@ -254,7 +266,7 @@ func (c *calibration) loss(layers []int, x study.Change) (*profile.Metric, study
 	var errs []float64
 	var lo, mid, hi []float64
 	var n *int64
-	for _, a := range anchorsOf(family(x)) {
+	for _, a := range anchorsOf(x) {
 		p := c.anchors[place{layers[0], a}]
 		e, _, failed := c.error(layers, a)
 		v, ok := boundsOf(p.Value)

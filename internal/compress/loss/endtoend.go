@@ -143,8 +143,11 @@ func copied(s *engine.Session, g *graph.Graph) []*tensor.Tensor {
 	return out
 }
 
-// ranges finds those of activations where a change needs them.
+// ranges finds those of activations where a change needs them, unless they are known.
 func (j *Job) ranges(ctx context.Context) (err error) {
+	if j.found != nil {
+		return nil
+	}
 	var some []*weights.Layer
 	for i, l := range j.Layers {
 		if slices.ContainsFunc(j.wanted(i), func(c study.Change) bool { return c.Format == study.Int8 }) {

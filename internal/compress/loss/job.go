@@ -112,7 +112,7 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	j.pool = workers.New(max(j.Threads, 1), nil)
+	j.pool, j.found = workers.New(max(j.Threads, 1), nil), nil
 	defer j.pool.Close()
 	err = mapped.Guard(func() error {
 		switch m := j.Settings.Method; m {

@@ -63,7 +63,7 @@ func Method(m study.Method) string {
 	case study.OutputError:
 		return "relative error of each layer's own output on data"
 	case study.Calibrated:
-		return "relative error of each layer's own output on data, taken to what the model's outputs lose by some changes of the layer that were run"
+		return "errors of layers' own outputs on data, as losses of the model by runs of a few changes"
 	case study.EndToEnd:
 		return "outputs of the model with one layer changed, on data"
 	case study.OneShot:
