@@ -10,7 +10,7 @@ import (
 )
 
 // looked is how many samples outputs are looked at of.
-const looked = 64
+const looked = 32
 
 // Classes reports whether a model's output is scores of classes, as far as its outputs on data tell: a single row of at least two for each sample,
 // which are probabilities, or whose softmax has more than one half for one of them, which is not always the same. Rows of other
