@@ -56,7 +56,8 @@ func (e *DataError) Unwrap() error { return e.Err }
 type LossOptions struct {
 	// Name tells it from others of the study, "" for that of method or metric.
 	Name string
-	// Method, "" for accuracy end to end where there are labels, else [study.OutputError]; Metric "" for the usual one of the method;
+	// Method, "" for [study.EndToEnd], for [study.Calibrated] where that takes long and there are no labels, and for [study.OutputError] on
+	// random inputs; Metric "" for accuracy where there are labels, else the usual one of the method and the model's outputs;
 	// Choice of the weights that become zero: "magnitude" or "error", "" for the first.
 	Method         study.Method
 	Metric, Choice string

@@ -42,6 +42,7 @@ type LossPoints struct {
 	Name     string          `json:"name"`
 	Base     *profile.Metric `json:"base,omitzero"`
 	Energies []Energy        `json:"energies,omitzero"`
+	Anchors  []LossPoint     `json:"anchors,omitzero"`
 	Points   []LossPoint     `json:"points,omitzero"`
 	Done     bool            `json:"done,omitzero"`
 }
@@ -109,11 +110,11 @@ func (s *state) apply(r *stored) error {
 		s.Speeds = put(s.Speeds, &p, func(x *Speed) string { return x.Name })
 		s.addSpeed(&p, r.Speed.Points)
 	case r.Loss != nil:
-		if err := errors.Join(named(r.Loss.Name), s.checkLoss(r.Loss.Points), s.checkEnergies(r.Loss.Energies), figures(r.Loss.Base)); err != nil {
+		if err := errors.Join(named(r.Loss.Name), s.checkLoss(r.Loss.Points), s.checkLoss(r.Loss.Anchors), s.checkEnergies(r.Loss.Energies), figures(r.Loss.Base)); err != nil {
 			return err
 		}
 		p := *r.Loss
-		p.Points, p.Energies = nil, slices.Clone(p.Energies)
+		p.Points, p.Energies, p.Anchors = nil, slices.Clone(p.Energies), slices.Clone(p.Anchors)
 		s.losses[p.Name] = map[key]int{}
 		s.Losses = put(s.Losses, &p, func(x *Loss) string { return x.Name })
 		s.addLoss(&p, r.Loss.Points)
@@ -165,7 +166,7 @@ func (s *state) add(r *stored) error {
 		if p == nil {
 			return fmt.Errorf("points of a loss profile %q that was not begun", a.Name)
 		}
-		if err := errors.Join(s.checkLoss(a.Points), s.checkEnergies(a.Energies), figures(a.Base)); err != nil {
+		if err := errors.Join(s.checkLoss(a.Points), s.checkLoss(a.Anchors), s.checkEnergies(a.Energies), figures(a.Base)); err != nil {
 			return err
 		}
 		if a.Base != nil {
@@ -178,6 +179,7 @@ func (s *state) add(r *stored) error {
 				p.Energies = append(p.Energies, e)
 			}
 		}
+		p.Anchors = append(p.Anchors, a.Anchors...)
 		s.addLoss(p, a.Points)
 		p.Done = p.Done || a.Done
 	case r.BenchPoints != nil:
@@ -335,6 +337,11 @@ func (s *state) checkLoss(points []LossPoint) error {
 	for _, p := range points {
 		if err := errors.Join(s.layer(p.Layer), p.Change.Validate(), figures(p.Value)); err != nil {
 			return err
+		}
+		for _, l := range p.With {
+			if err := s.layer(l); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

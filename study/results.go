@@ -130,6 +130,9 @@ const (
 	Magnitude Method = "magnitude"
 	// OutputError is the relative squared error of the layer's own output on data.
 	OutputError Method = "output"
+	// Calibrated is what the model's outputs lose by the error of the layer's own output, as a few changes of the layer say that were run end to end on
+	// a few samples.
+	Calibrated Method = "calibrated"
 	// EndToEnd compares outputs of the model on data, with one layer changed.
 	EndToEnd Method = "end_to_end"
 	// OneShot is the divergence of shifted and normalised outputs.
@@ -137,7 +140,9 @@ const (
 )
 
 // Methods lists all of them, cheapest first.
-func Methods() []Method { return []Method{Approximated, Magnitude, OutputError, EndToEnd, OneShot} }
+func Methods() []Method {
+	return []Method{Approximated, Magnitude, OutputError, Calibrated, EndToEnd, OneShot}
+}
 
 // LossSettings say how losses were found.
 type LossSettings struct {
@@ -179,7 +184,9 @@ type Loss struct {
 	// Energies are by what weights go where they are chosen by error on the data. Layers that have none, and all of other choices,
 	// have theirs chosen by magnitude.
 	Energies []Energy `json:"energies,omitzero"`
-	Done     bool     `json:"done,omitzero"`
+	// Anchors are the changes that were run end to end for [Calibrated], by layer.
+	Anchors []LossPoint `json:"anchors,omitzero"`
+	Done    bool        `json:"done,omitzero"`
 }
 
 // Energy is that of what a layer reads: the mean of the squares of each column of each group, group by group. The least squares of
@@ -207,8 +214,11 @@ type LossPoint struct {
 	// there are some; nil where it could not be found.
 	Value *profile.Metric `json:"value,omitzero"`
 	// More holds further metrics of the same run by name.
-	More  map[string]float64 `json:"more,omitzero"`
-	Cause Cause              `json:"cause,omitzero"`
+	More map[string]float64 `json:"more,omitzero"`
+	// With are layers that only lose channels or filters together with this one, and have the change, too: the loss is that of all, and each
+	// of their points has it.
+	With  []int `json:"with,omitzero"`
+	Cause Cause `json:"cause,omitzero"`
 }
 
 // Goal is what a plan is for: one of the fields but Excluded is set.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/samples"
-	"github.com/opmeter/opmeter/internal/stats"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -18,9 +16,6 @@ var levels = []float64{.6, .7, .8, .9, .95}
 
 // parts is how many parts the held-out samples are divided into, which are drawn again for intervals.
 const parts = 20
-
-// draws is the number of these draws.
-const draws = 1000
 
 // surface is a figure by layer and level, NaN where there is none.
 type surface [][]float64
@@ -95,8 +90,11 @@ func (n *network) truth(ctx context.Context) error {
 		}
 		drops, sizes = append(drops, d), append(sizes, float64(len(runs)))
 	}
-	whole := slices.Repeat([]int{1}, parts)
 	accuracy, kl, err := n.losses(ctx, use, study.EndToEnd, loss.Accuracy)
+	if err != nil {
+		return err
+	}
+	calibrated, _, err := n.losses(ctx, use, study.Calibrated, loss.KL)
 	if err != nil {
 		return err
 	}
@@ -111,40 +109,36 @@ func (n *network) truth(ctx context.Context) error {
 	for _, x := range []struct {
 		name string
 		s    surface
-	}{{"divergence, end to end", kl}, {"accuracy, end to end", accuracy}, {"output's error", output}, {"magnitude", magnitude}} {
-		rank := func(times []int, level int) float64 {
+	}{{"divergence, end to end", kl}, {"accuracy, end to end", accuracy}, {"calibrated, divergence", calibrated}, {"output's error", output}, {"magnitude", magnitude}} {
+		rank := func(times []float32, level int) float64 {
 			return spearman(column(mean(drops, sizes, times), level), column(x.s, level))
 		}
-		r := rand.New(rand.NewPCG(1, 2))
-		var drawn []float64
-		for range draws {
-			times := make([]int, parts)
-			for range parts {
-				times[r.IntN(parts)]++
-			}
-			if v := rank(times, -1); !math.IsNaN(v) {
-				drawn = append(drawn, v)
-			}
+		all := func(times []float32) float64 { return rank(times, -1) }
+		fmt.Printf("%s\t%d\t%s\t%.2f", n.name, len(n.job.Layers), x.name, all(nil))
+		if lo, hi := loss.Resampled(parts, 1, all); lo < hi { // draws that all rank alike tell of no other ones
+			fmt.Printf(" (%.2f to %.2f)", lo, hi)
 		}
-		slices.Sort(drawn)
-		fmt.Printf("%s\t%d\t%s\t%.2f (%.2f to %.2f)\t", n.name, len(n.job.Layers), x.name, rank(whole, -1), stats.Quantile(drawn, .025), stats.Quantile(drawn, .975))
+		fmt.Print("\t")
 		for k := range levels {
-			fmt.Printf("%.2f ", rank(whole, k))
+			fmt.Printf("%.2f ", rank(nil, k))
 		}
 		fmt.Println()
 	}
 	return nil
 }
 
-// mean weighs the figures of parts, each taken so many times.
-func mean(of []surface, sizes []float64, times []int) surface {
+// mean weighs the figures of parts, each taken so many times, nil for once.
+func mean(of []surface, sizes []float64, times []float32) surface {
 	out := make(surface, len(of[0]))
 	for i := range out {
 		out[i] = make([]float64, len(levels))
 		for k := range out[i] {
 			sum, n := 0.0, 0.0
 			for p, s := range of {
-				w := sizes[p] * float64(times[p])
+				w := sizes[p]
+				if times != nil {
+					w *= float64(times[p])
+				}
 				sum, n = sum+w*s[i][k], n+w
 			}
 			out[i][k] = sum / n

@@ -75,14 +75,14 @@ type rival struct {
 	m     *graph.Model
 	plan  *study.Plan // nil for uniform sparsity
 	used  float64     // what it loses on the use data
-	upper float64     // the same, a standard error up, which opmeter bounds
+	upper float64     // the same, gains as no loss, and a standard error up, which opmeter bounds
 	tried bool
 	speed *profile.Metric
 }
 
 func (r *rival) tell(lost *profile.Metric) {
 	r.used, r.tried = lost.Best()
-	r.upper = r.used
+	r.upper = max(r.used, 0)
 	if lost.CI95 != nil {
 		r.upper += (lost.CI95[1] - r.used) / 1.96
 	}

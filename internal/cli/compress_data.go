@@ -33,7 +33,7 @@ func (f *lossFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.column, "label-column", "", "`NAME` or number of the labels' column, or array of a .npz")
 	c.Flags().StringVar(&f.metric, "metric", "", "`NAME`: relative_error, snr_db, cosine, kl, top1, accuracy, command")
 	c.Flags().StringVar(&f.command, "metric-command", "", "`COMMAND` that prints the metric of a folder of outputs")
-	c.Flags().StringVar(&f.method, "method", "", "`NAME`: output, end-to-end, magnitude, approximated, one-shot")
+	c.Flags().StringVar(&f.method, "method", "", "`NAME`: output, calibrated, end-to-end, magnitude, approximated, one-shot")
 	c.Flags().StringVar(&f.choice, "choice", "", "`NAME`: weights go by magnitude (default) or by error on the data")
 }
 
@@ -47,7 +47,7 @@ func (f *lossFlags) addData(c *cobra.Command) {
 
 // methods are the names of methods for people.
 var methods = map[string]study.Method{
-	"output": study.OutputError, "end-to-end": study.EndToEnd, "magnitude": study.Magnitude, "approximated": study.Approximated, "one-shot": study.OneShot,
+	"output": study.OutputError, "calibrated": study.Calibrated, "end-to-end": study.EndToEnd, "magnitude": study.Magnitude, "approximated": study.Approximated, "one-shot": study.OneShot,
 }
 
 func (x *compressCommand) lossOptions() (o opmeter.LossOptions, err error) {
@@ -59,7 +59,7 @@ func (x *compressCommand) lossOptions() (o opmeter.LossOptions, err error) {
 	if f.method != "" {
 		m, ok := methods[strings.ReplaceAll(f.method, "_", "-")]
 		if !ok {
-			return o, useError("--method %q: use output, end-to-end, magnitude, approximated or one-shot", f.method)
+			return o, useError("--method %q: use output, calibrated, end-to-end, magnitude, approximated or one-shot", f.method)
 		}
 		o.Method = m
 	}

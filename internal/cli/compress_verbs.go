@@ -28,10 +28,12 @@ func newCompressLoss(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "loss MODEL",
 		Short: "Find what outputs lose when a layer is pruned or narrowed",
-		Long: `Loss changes one layer at a time. The method output takes the relative error of the layer's own
-output on the data, all levels from one pass over it; end-to-end runs the model from the layer on
-and compares its outputs, or its accuracy where there are labels. magnitude, approximated and
-one-shot are Sparsify's. Each figure has an interval by resampling the samples.`,
+		Long: `Loss changes one layer at a time, or those that only lose filters together. The method end-to-end
+runs the model from the layer on and compares its outputs, or its accuracy where there are labels;
+output takes the relative error of the layer's own output on the data, all levels from one pass over
+it, and calibrated takes these errors to what the model's outputs lose, by a few runs of each layer.
+Large models without labels have calibrated, others end-to-end, where nobody says. magnitude,
+approximated and one-shot are Sparsify's. Each figure has an interval by resampling the samples.`,
 		Example: `  opmeter compress loss model.onnx --data x.npy
   opmeter compress loss model.onnx --data x.npy --labels y.npy --method end-to-end
   opmeter compress loss model.tflite --method magnitude`,

@@ -16,8 +16,7 @@ import (
 type LossOptions struct {
 	// Name tells it from others, "" for that of method and metric.
 	Name string
-	// Method, "" for accuracy end to end where there are labels, else [study.OutputError]; Metric "" for the usual one
-	// of the method; Choice of weights "" for their magnitude.
+	// Method and Metric, "" for the usual ones: see [Job.usualLoss] for the method; Choice of weights "" for their magnitude.
 	Method study.Method
 	Metric string
 	Choice string
@@ -37,7 +36,7 @@ type LossOptions struct {
 func needsData(m study.Method) bool { return m != study.Approximated && m != study.Magnitude }
 
 // settings are those that the profile keeps.
-func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
+func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSettings, error) {
 	s := study.LossSettings{Name: o.Name, Method: o.Method, Metric: o.Metric, Choice: o.Choice, Changes: o.Changes}
 	if s.Method == "" && len(o.Command) > 0 {
 		s.Method = study.EndToEnd
@@ -49,27 +48,14 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 		o.Data.settings(&s)
 	}
 	labels := o.Data.used != nil && o.Data.used.Labels != nil
-	if s.Method == "" {
-		s.Method = study.OutputError
-		if labels {
-			s.Method = study.EndToEnd
-		}
-	}
-	if s.Metric == "" {
-		switch {
-		case s.Method == study.EndToEnd && len(o.Command) > 0:
-			s.Metric = loss.Command
-		case s.Method == study.EndToEnd && labels:
-			s.Metric = loss.Accuracy
-		default:
-			s.Metric = loss.Metrics(s.Method)[0]
-		}
+	if err := j.usualLoss(ctx, &s, o); err != nil {
+		return s, err
 	}
 	switch all := loss.Metrics(s.Method); {
 	case s.Choice != "" && s.Choice != loss.ByMagnitude && s.Choice != loss.ByError:
 		return s, wrong("Choice", "use %s or %s, not %q", loss.ByMagnitude, loss.ByError, s.Choice)
 	case all == nil:
-		return s, wrong("Method", "no method %q: use one of %s, %s, %s, %s, %s", s.Method, study.Approximated, study.Magnitude, study.OutputError, study.EndToEnd, study.OneShot)
+		return s, wrong("Method", "no method %q: use one of %v", s.Method, study.Methods())
 	case !slices.Contains(all, s.Metric):
 		return s, wrong("Metric", "the method %s has no metric %q: use one of %v", s.Method, s.Metric, all)
 	case s.Metric == loss.Accuracy && !labels:
@@ -103,12 +89,74 @@ func (j *Job) lossSettings(o *LossOptions) (study.LossSettings, error) {
 	return s, nil
 }
 
+// most is how many multiply-accumulates running all changes of all layers takes at most where nobody asks for it: a minute or two.
+const most = 1e12
+
+// usualLoss fills in what nobody said: with labels accuracy, without them whether the answers of a model of classes stay the same and the error of
+// others' outputs, end to end. Where that takes long for want of labels, errors of layers' own outputs are taken to the model's; of random inputs,
+// which only say which layers bear more, they are left as they are.
+func (j *Job) usualLoss(ctx context.Context, s *study.LossSettings, o *LossOptions) error {
+	d := o.Data.used
+	labels, unsaid := d != nil && d.Labels != nil, s.Method == ""
+	if unsaid {
+		switch {
+		case labels:
+			s.Method = study.EndToEnd
+		case d.Random:
+			s.Method = study.OutputError
+		case j.work(len(s.Changes)*d.Len()) > most:
+			s.Method = study.Calibrated
+		default:
+			s.Method = study.EndToEnd
+		}
+	}
+	switch {
+	case s.Metric != "":
+	case s.Method == study.EndToEnd && len(o.Command) > 0:
+		s.Metric = loss.Command
+	case s.Method == study.EndToEnd && labels:
+		s.Metric = loss.Accuracy
+	case s.Method == study.Calibrated || unsaid && s.Method == study.EndToEnd:
+		classes, err := loss.Classes(ctx, j.m, d, o.Threads)
+		if err != nil {
+			return stopped(ctx, err)
+		}
+		switch {
+		case classes && s.Method == study.Calibrated:
+			s.Metric = loss.KL
+		case classes:
+			s.Metric = loss.Top1
+		default:
+			s.Metric = loss.RelativeError
+		}
+	default:
+		if all := loss.Metrics(s.Method); len(all) > 0 {
+			s.Metric = all[0]
+		}
+	}
+	return nil
+}
+
+// work is how many multiply-accumulates it takes to run the model so many times from each layer on; without end where that is not known.
+func (j *Job) work(times int) float64 {
+	sum := 0.0
+	for _, l := range j.Layers {
+		if l.MACs != nil {
+			sum += float64(*l.MACs)
+		}
+	}
+	if sum == 0 {
+		return math.Inf(1)
+	}
+	return sum / 2 * float64(len(j.Layers)*times)
+}
+
 // Loss makes a loss profile, or goes on with the one of its name.
 func (j *Job) Loss(ctx context.Context, o LossOptions) (*study.Loss, error) {
 	if o.Data == nil {
 		o.Data = &Data{}
 	}
-	s, err := j.lossSettings(&o)
+	s, err := j.lossSettings(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -193,12 +241,20 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 	add := &study.LossPoints{Name: p.Name}
 	last := time.Now()
 	flush := func() error {
-		if len(add.Points)+len(add.Energies) == 0 {
+		if len(add.Points)+len(add.Anchors)+len(add.Energies) == 0 {
 			return nil
 		}
 		err := j.File.Append(study.Record{LossPoints: add})
 		add, last = &study.LossPoints{Name: p.Name}, time.Now()
 		return err
+	}
+	keep := func(list *[]study.LossPoint, x study.LossPoint) error {
+		finite(&x)
+		*list = append(*list, x)
+		if len(*list) >= batch || time.Since(last) > pause {
+			return flush()
+		}
+		return nil
 	}
 	job := loss.Job{
 		Model: j.m, Layers: j.Layers, Data: o.Data.used, Settings: p.LossSettings, Threads: o.Threads, Seed: o.Seed, Ranges: o.Ranges,
@@ -208,14 +264,9 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 			add.Energies = append(add.Energies, study.Energy{Layer: layer, Means: means})
 			return nil
 		},
-		Point: func(x study.LossPoint) error {
-			finite(&x)
-			add.Points = append(add.Points, x)
-			if len(add.Points) >= batch || time.Since(last) > pause {
-				return flush()
-			}
-			return nil
-		},
+		Anchors:  p.Anchors,
+		Anchor:   func(x study.LossPoint) error { return keep(&add.Anchors, x) },
+		Point:    func(x study.LossPoint) error { return keep(&add.Points, x) },
 		Progress: func(share float64, doing string) { j.progress("loss: "+doing, share) },
 	}
 	base, err := job.Run(ctx)

@@ -100,15 +100,15 @@ func (e *judge) lost(ctx context.Context, t *loss.Trial, c changedModel) (*profi
 	return x.Value, nil
 }
 
-// keeps reports whether a loss keeps to a bound, drops with a standard error to spare: of many plans the one that is taken is one that
-// these samples favour.
+// keeps reports whether a loss keeps to a bound, drops with a standard error to spare, and gains as no drop: of many plans the one that is
+// taken is one that these samples favour.
 func (e *judge) keeps(m *profile.Metric, bound float64) bool {
 	v, ok := m.Best()
 	if e.metric == loss.SNR {
 		return ok && v >= bound
 	}
 	if ok && loss.Higher(e.metric) {
-		v += standard(m)
+		v = max(v, 0) + standard(m)
 	}
 	// Shares of samples such as 1 of 100 are not below .01 to the bit.
 	return ok && v <= bound+1e-9
@@ -294,44 +294,4 @@ func alike(c *choose.Options) (groups [][]study.Change) {
 		slices.SortFunc(g, func(a, b study.Change) int { return cmp.Compare(a.Level, b.Level) })
 	}
 	return groups
-}
-
-// smooth are losses to choose by: of accuracy and agreement, of which one sample in a few hundred is a large step, the divergence
-// of the same runs, in the unit of the metric. Divergences rise as the squares of errors do, and so do small drops;
-// one factor takes all to drops, fitted to those up to a tenth.
-func smooth(p *study.Loss) *study.Loss {
-	base, based := p.Base.Best()
-	if p.Metric == loss.Top1 {
-		base, based = 1, true
-	}
-	if p.Method != study.EndToEnd || !based || p.Metric != loss.Accuracy && p.Metric != loss.Top1 {
-		return p
-	}
-	const small = 0.1
-	drops, kls := 0.0, 0.0
-	for _, x := range p.Points {
-		v, ok := x.Value.Best()
-		if !ok {
-			continue
-		}
-		kl, has := x.More[loss.KL]
-		if !has {
-			return p
-		}
-		if base-v <= small {
-			drops, kls = drops+base-v, kls+kl
-		}
-	}
-	factor := 1.0
-	if drops > 0 && kls > 0 {
-		factor = drops / kls
-	}
-	out := *p
-	out.Points = slices.Clone(p.Points)
-	for i, x := range out.Points {
-		if _, ok := x.Value.Best(); ok {
-			out.Points[i].Value = profile.Value(profile.Estimated, base-factor*x.More[loss.KL], "divergence of outputs, as a drop")
-		}
-	}
-	return &out
 }

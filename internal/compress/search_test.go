@@ -17,57 +17,6 @@ func between(v, high float64) *profile.Metric {
 	return m
 }
 
-// lossesOf are losses of one layer: accuracies with the divergences of the same runs.
-func lossesOf(metric string, base *profile.Metric, points ...[2]float64) *study.Loss {
-	p := &study.Loss{LossSettings: study.LossSettings{Method: study.EndToEnd, Metric: metric, Higher: true}, Base: base}
-	for i, x := range points {
-		p.Points = append(p.Points, study.LossPoint{Layer: i, Value: measured(x[0]), More: map[string]float64{loss.KL: x[1]}})
-	}
-	return p
-}
-
-func TestSmooth(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		p    *study.Loss
-		want []float64 // drops
-	}{
-		// Drops of .01, -.01 and .06 over divergences of .1, .2 and .3: a tenth of them.
-		{"accuracy", lossesOf(loss.Accuracy, measured(.9), [2]float64{.89, .1}, [2]float64{.91, .2}, [2]float64{.84, .3}), []float64{.01, .02, .03}},
-		{"large drops do not fit", lossesOf(loss.Accuracy, measured(.9), [2]float64{.8, 1}, [2]float64{.2, 5}), []float64{.1, .5}},
-		{"agreement is of 1", lossesOf(loss.Top1, nil, [2]float64{.98, .01}, [2]float64{.96, .05}), []float64{.01, .05}},
-		{"nothing lost", lossesOf(loss.Accuracy, measured(.9), [2]float64{.9, .1}, [2]float64{.9, .2}), []float64{.1, .2}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			base, ok := tt.p.Base.Best()
-			if !ok {
-				base = 1
-			}
-			was, _ := tt.p.Points[0].Value.Best()
-			got := smooth(tt.p)
-			for i, want := range tt.want {
-				if v, _ := got.Points[i].Value.Best(); math.Abs(base-v-want) > 1e-12 {
-					t.Errorf("point %d: a drop of %v, want %v", i, base-v, want)
-				}
-			}
-			if now, _ := tt.p.Points[0].Value.Best(); now != was {
-				t.Error("the profile was changed")
-			}
-		})
-	}
-	for _, p := range []*study.Loss{
-		lossesOf(loss.KL, nil, [2]float64{1, 1}),
-		lossesOf(loss.Accuracy, nil, [2]float64{1, 1}),
-		{LossSettings: study.LossSettings{Method: study.EndToEnd, Metric: loss.Accuracy}, Base: measured(1), Points: []study.LossPoint{{Value: measured(.5)}}},
-	} {
-		if smooth(p) != p {
-			t.Errorf("%+v was changed", p)
-		}
-	}
-}
-
 func TestKeeps(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -81,6 +30,7 @@ func TestKeeps(t *testing.T) {
 		{"one of a hundred, as far as is known", loss.Accuracy, between(.01, .03), .01, false},
 		{"a standard error to spare", loss.Accuracy, between(.01, .0296), .02, true},
 		{"gain", loss.Accuracy, measured(-.01), 0, true},
+		{"a gain makes no room", loss.Accuracy, between(-.02, -.02+1.96*.015), .01, false},
 		{"decibels", loss.SNR, measured(20), 20, true},
 		{"fewer decibels", loss.SNR, measured(19), 20, false},
 		{"unknown", loss.KL, nil, 1, false},

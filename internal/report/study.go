@@ -167,12 +167,8 @@ func timeSheet(s *study.Study) xlsx.Table {
 	t := xlsx.Table{Name: "Times", Heads: slices.Concat([]string{"speed", "target", "batch", "threads", "layer", "name"}, metricHeads("latency_s"), metricHeads("energy_j"), []string{"ops", "kernel", "limit", "fused"})}
 	for _, p := range s.Speeds {
 		for _, l := range p.Layers {
-			fused := make([]string, len(l.Fused))
-			for i, n := range l.Fused {
-				fused[i] = strconv.Itoa(n)
-			}
 			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, p.Target, int64(p.Batch), int64(p.Threads), int64(l.Layer), layerName(s, l.Layer)}, metricCells(l.Latency), metricCells(l.Energy),
-				[]any{optional(l.Ops), filled(l.Kernel), filled(l.Limit), filled(strings.Join(fused, " "))}))
+				[]any{optional(l.Ops), filled(l.Kernel), filled(l.Limit), filled(positions(l.Fused))}))
 		}
 	}
 	return t
@@ -182,29 +178,35 @@ func speedSheet(s *study.Study) xlsx.Table {
 	t := xlsx.Table{Name: "Speed", Heads: slices.Concat([]string{"speed", "layer", "name"}, changeHeads, metricHeads("latency_s"), metricHeads("ratio"), metricHeads("rest_s"), metricHeads("energy_j"), []string{"others", "with", "kernel", "cause"})}
 	for _, p := range s.Speeds {
 		for _, x := range p.Points {
-			others, with := make([]string, len(x.Others)), make([]string, len(x.With))
+			others := make([]string, len(x.Others))
 			for i, o := range x.Others {
 				r, _ := middle(o.Ratio)
 				others[i] = fmt.Sprintf("%d:%.4g", o.Layer, r)
 			}
-			for i, l := range x.With {
-				with[i] = strconv.Itoa(l)
-			}
 			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Latency), metricCells(x.Ratio), metricCells(x.RestS), metricCells(x.Energy),
-				[]any{filled(strings.Join(others, " ")), filled(strings.Join(with, " ")), filled(x.Kernel), filled(string(x.Cause))}))
+				[]any{filled(strings.Join(others, " ")), filled(positions(x.With)), filled(x.Kernel), filled(string(x.Cause))}))
 		}
 	}
 	return t
 }
 
 func lossSheet(s *study.Study) xlsx.Table {
-	t := xlsx.Table{Name: "Loss", Heads: slices.Concat([]string{"loss", "method", "metric", "layer", "name"}, changeHeads, metricHeads("value"), []string{"cause"})}
+	t := xlsx.Table{Name: "Loss", Heads: slices.Concat([]string{"loss", "method", "metric", "layer", "name"}, changeHeads, metricHeads("value"), []string{"with", "cause"})}
 	for _, p := range s.Losses {
 		for _, x := range p.Points {
-			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, string(p.Method), p.Metric, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Value), []any{filled(string(x.Cause))}))
+			t.Rows = append(t.Rows, slices.Concat([]any{p.Name, string(p.Method), p.Metric, int64(x.Layer), layerName(s, x.Layer)}, changeCells(x.Change), metricCells(x.Value), []any{filled(positions(x.With)), filled(string(x.Cause))}))
 		}
 	}
 	return t
+}
+
+// positions lists those of layers or operators: "3 5".
+func positions(layers []int) string {
+	out := make([]string, len(layers))
+	for i, l := range layers {
+		out[i] = strconv.Itoa(l)
+	}
+	return strings.Join(out, " ")
 }
 
 // roomCells are the bytes that are taken of a memory, and those that there are.

@@ -314,6 +314,10 @@ func (p *problem) curve(i int) Curve {
 	} else {
 		p.countedPoints(&c, losses)
 	}
+	for k := range c.Points {
+		x := &c.Points[k]
+		p.sides = p.sides || x.side.reaches() || x.tied != nil
+	}
 	if len(c.Points) == 1 {
 		c.Cause = p.why(i)
 	}
@@ -325,10 +329,15 @@ func (p *problem) allowed(g group) bool {
 	return g != group{} && !slices.Contains(p.WithoutStructures, g.structure) && !slices.Contains(p.WithoutFormats, g.format)
 }
 
-// losses are the additive losses of a layer by group and level. A structure and numbers that were
-// not tried together have the sum of both.
-func (p *problem) losses(i int) map[group]known {
-	out := map[group]known{}
+// lost are the additive losses of a layer by level, and the layers that must have the same change: the first of them has the loss of all.
+type lost struct {
+	known
+	with []int
+}
+
+// losses are those of a layer by group. A structure and numbers that were not tried together have the sum of both.
+func (p *problem) losses(i int) map[group]lost {
+	out := map[group]lost{}
 	for _, x := range p.Loss.Points {
 		if x.Layer != i || x.Change.IsZero() {
 			continue
@@ -336,6 +345,9 @@ func (p *problem) losses(i int) map[group]known {
 		if v, ok := p.metric.loss(x.Value); ok {
 			g := group{x.Change.Structure, x.Change.Format}
 			k := out[g]
+			if k.with = x.With; len(k.with) > 0 && slices.Min(k.with) < i {
+				v = interval{}
+			}
 			k.add(x.Change.Level, p.Correct.loss(v))
 			out[g] = k
 		}
@@ -349,12 +361,12 @@ func (p *problem) losses(i int) map[group]known {
 	for s, k := range maps.Clone(out) {
 		for f, v := range maps.Clone(out) {
 			both := group{s.structure, f.format}
-			if s.format != study.Same || f.structure != study.Dense || s.structure == study.Dense || len(out[both]) > 0 {
+			if s.format != study.Same || f.structure != study.Dense || s.structure == study.Dense || len(out[both].known) > 0 {
 				continue
 			}
-			var sum known
-			for _, e := range k {
-				sum.add(e.level, e.plus(v[0].interval))
+			sum := lost{with: k.with}
+			for _, e := range k.known {
+				sum.add(e.level, e.plus(v.known[0].interval))
 			}
 			out[both] = sum
 		}
@@ -395,14 +407,14 @@ func (p *problem) correction() Correction {
 
 // timedPoints are those of which both time and loss are known, at the levels of either between
 // the first and the last of both.
-func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
+func (p *problem) timedPoints(c *Curve, base float64, losses map[group]lost) {
 	gains := p.gains(c.Layer)
 	for _, g := range groups(gains) {
 		if !p.allowed(g) {
 			continue
 		}
 		var levels []float64
-		for _, k := range []known{gains[g].own, losses[g]} {
+		for _, k := range []known{gains[g].own, losses[g].known} {
 			for _, e := range k {
 				levels = append(levels, e.level)
 			}
@@ -414,24 +426,26 @@ func (p *problem) timedPoints(c *Curve, base float64, losses map[group]known) {
 			if ok && is && (level > 0 || g.format != study.Same) {
 				c.add(g, level, s.own.mid*base+s.adds(p.bases), loss)
 				x := &c.Points[len(c.Points)-1]
-				x.side, x.tied = s, gains[g].tied
-				p.sides = p.sides || s.reaches() || x.tied != nil
+				if x.side, x.tied = s, gains[g].tied; x.tied == nil {
+					x.tied = losses[g].with
+				}
 			}
 		}
 	}
 }
 
 // countedPoints are those of which the loss is known.
-func (p *problem) countedPoints(c *Curve, losses map[group]known) {
+func (p *problem) countedPoints(c *Curve, losses map[group]lost) {
 	for _, g := range groups(losses) {
 		if !p.allowed(g) {
 			continue
 		}
-		for _, e := range losses[g] {
+		for _, e := range losses[g].known {
 			change := study.Change{Structure: g.structure, Level: e.level, Format: g.format}
 			v, ok := p.cost(c.Layer, change)
 			if ok && (e.level > 0 || g.format != study.Same) {
 				c.add(g, e.level, v, e.interval)
+				c.Points[len(c.Points)-1].tied = losses[g].with
 			}
 		}
 	}

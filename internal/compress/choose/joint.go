@@ -106,8 +106,17 @@ func left(sides []side) (of []interval, rest interval) {
 
 func (v interval) by(w interval) interval { return interval{v.lo * w.lo, v.mid * w.mid, v.hi * w.hi} }
 
-// whole is the time of the model under a plan.
-func (p *problem) whole(pick []int) interval { return p.total(left(p.sidesOf(pick))) }
+// whole is the time of the model under a plan; other costs add up.
+func (p *problem) whole(pick []int) interval {
+	if p.profiled() {
+		return p.total(left(p.sidesOf(pick)))
+	}
+	sum := p.fixed
+	for i, k := range pick {
+		sum += p.curves[i].Points[k].Cost
+	}
+	return interval{sum, sum, sum}
+}
 
 // total is the time of the model of what is left of its layers.
 func (p *problem) total(of []interval, rest interval) interval {
@@ -138,6 +147,9 @@ func (p *problem) outside() float64 {
 
 // around gives points the cost that they make of a plan, those of the plan the layer's own time in it.
 func (p *problem) around(pick []int) {
+	if !p.profiled() { // is what it is beside any plan
+		return
+	}
 	of, rest := left(p.sidesOf(pick))
 	now := p.total(of, rest).mid
 	share := make([]float64, len(of))
@@ -258,8 +270,10 @@ func (p *problem) joint(c choice, err error) (choice, error) {
 		return c, err
 	case !ok && p.Goal.Speedup != nil:
 		return c, &UnreachableError{"speedup", *p.Goal.Speedup, p.unchanged() / t}
+	case !ok && p.Goal.Sparsity != nil:
+		return c, &UnreachableError{"sparsity", *p.Goal.Sparsity, 1 - t/max(1, p.weights())}
 	case !ok:
-		return c, &UnreachableError{p.kind, p.Limit, t}
+		return c, &UnreachableError{p.kind, p.budget(), t}
 	}
 	best.lower = min(best.value, lower)
 	return best, nil

@@ -3,6 +3,7 @@ package choose
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,8 +11,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// chain draws profiles of layers each of which reads what the one before makes; the first and third are added up where tied.
-func chain(t *rapid.T, tied bool) Options {
+// chain draws profiles of layers each of which reads what the one before makes; the first and third are added up where tied, and the loss is
+// known of both together where grouped.
+func chain(t *rapid.T, tied, grouped bool) Options {
 	n := 4
 	o := Options{Layers: make([]study.Layer, n), Speed: &study.Speed{}, Loss: &study.Loss{LossSettings: study.LossSettings{Metric: "relative_error"}}}
 	o.Speed.Target = "host"
@@ -40,7 +42,14 @@ func chain(t *rapid.T, tied bool) Options {
 				}
 				o.Speed.Points = append(o.Speed.Points, x)
 				loss += rapid.Float64Range(.01, .1).Draw(t, "loss")
-				o.Loss.Points = append(o.Loss.Points, study.LossPoint{Layer: i, Change: x.Change, Value: value(loss)})
+				y := study.LossPoint{Layer: i, Change: x.Change, Value: value(loss)}
+				if grouped && x.With != nil {
+					if y.With = x.With; i == 2 {
+						first := slices.IndexFunc(o.Loss.Points, func(p study.LossPoint) bool { return p.Layer == 0 && p.Change == x.Change })
+						y.Value = o.Loss.Points[first].Value
+					}
+				}
+				o.Loss.Points = append(o.Loss.Points, y)
 			}
 		}
 	}
@@ -78,10 +87,14 @@ func TestJoint(t *testing.T) {
 	t.Parallel()
 	off, n := 0.0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		o := chain(t, rapid.Bool().Draw(t, "tied"))
-		o.Goal = study.Goal{MaxLoss: new(rapid.Float64Range(.05, 1).Draw(t, "bound"))}
-		if rapid.Bool().Draw(t, "faster") {
+		o := chain(t, rapid.Bool().Draw(t, "tied"), rapid.Bool().Draw(t, "grouped"))
+		switch rapid.SampledFrom([]string{"loss", "speedup", "sparsity"}).Draw(t, "goal") {
+		case "loss":
+			o.Goal = study.Goal{MaxLoss: new(rapid.Float64Range(.05, 1).Draw(t, "bound"))}
+		case "speedup":
 			o.Goal = study.Goal{Speedup: new(rapid.Float64Range(1.1, 2).Draw(t, "speedup"))}
+		case "sparsity":
+			o.Goal = study.Goal{Sparsity: new(rapid.Float64Range(.1, .9).Draw(t, "sparsity"))}
 		}
 		p, err := newProblem(o)
 		if err != nil {
@@ -100,9 +113,11 @@ func TestJoint(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v where %v can be had", err, best)
 		}
-		v := *got.Predicted.LatencyS.Median
-		if o.Goal.Speedup != nil {
-			v = *got.Predicted.Loss.Median
+		v := *got.Predicted.Loss.Median
+		switch {
+		case o.Goal.MaxLoss != nil:
+			v = *got.Predicted.LatencyS.Median
+		case o.Goal.Speedup != nil:
 			if *got.Predicted.Speedup.Median < *o.Goal.Speedup*(1-1e-9) {
 				t.Fatalf("%v times as fast, not %v", *got.Predicted.Speedup.Median, *o.Goal.Speedup)
 			}
@@ -118,6 +133,17 @@ func TestJoint(t *testing.T) {
 					t.Fatal("tied layers have different changes")
 				}
 			}
+		}
+		lost := 0.0
+		for i, c := range got.Choices {
+			for _, x := range o.Loss.Points {
+				if x.Layer == i && x.Change == c.Change && (x.With == nil || x.With[0] > i) { // that of a group once
+					lost += *x.Value.Median
+				}
+			}
+		}
+		if !near(*got.Predicted.Loss.Median, lost) {
+			t.Fatalf("a loss of %v is predicted, not %v", *got.Predicted.Loss.Median, lost)
 		}
 		for k := 1; k < len(got.Front); k++ {
 			if got.Front[k].Cost < got.Front[k-1].Cost {

@@ -217,7 +217,7 @@ func (j *Job) aloneWith(ctx context.Context, p *study.LossPoint, only *graph.Mod
 		p.Cause = study.Unrun
 		return nil
 	}
-	lo, hi := resampled(n, j.Seed, func(times []float32) float64 {
+	lo, hi := Resampled(n, j.Seed, func(times []float32) float64 {
 		a, b := 0.0, 0.0
 		for i, t := range times {
 			a, b = a+float64(t)*num[i], b+float64(t)*den[i]

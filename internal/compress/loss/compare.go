@@ -43,6 +43,8 @@ func (c *comparison) base(ctx context.Context) (*profile.Metric, error) {
 	c.look()
 	switch c.job.Settings.Metric {
 	case Accuracy, Command:
+	case Top1, Cosine:
+		return profile.Value(profile.Counted, 1, "a model agrees with itself"), nil
 	default:
 		return nil, nil
 	}
@@ -287,7 +289,7 @@ func (r *result) metric(ctx context.Context) (*profile.Metric, map[string]float6
 		return nil, more, nil
 	}
 	how := "interval by resampling samples"
-	lo, hi := resampled(n, j.Seed, f)
+	lo, hi := Resampled(n, j.Seed, f)
 	switch {
 	case r.oneShot != nil:
 	case lo == hi && name != Accuracy && name != Top1:

@@ -10,5 +10,7 @@
 // End to end, the model is run from the changed layer on, from activations that are kept in groups, and its
 // outputs are compared with those of the unchanged model, with labels, or by a program of the user's.
 //
+// By some changes of each layer that are run so on a few samples, errors of layers' own outputs become losses of the model (calibration).
+//
 // Intervals come from samples drawn again and again (bootstrap) with a fixed seed.
 package loss

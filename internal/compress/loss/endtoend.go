@@ -46,14 +46,6 @@ func suffixOf(old, m *graph.Model, l []int) (*graph.Model, []int, error) {
 	return rewrite.Suffix(m, nodes)
 }
 
-// trial is a layer's changes from values that are kept.
-type trial struct {
-	layer   int
-	changes []study.Change
-	inputs  []int // that the suffixes read
-	bytes   int   // a run
-}
-
 // endToEnd runs the model from each changed layer on.
 func (j *Job) endToEnd(ctx context.Context) (*profile.Metric, error) {
 	cmp, sizes, err := j.unchanged(ctx)
@@ -151,87 +143,11 @@ func copied(s *engine.Session, g *graph.Graph) []*tensor.Tensor {
 	return out
 }
 
-// runs reports whether a graph that has a layer ran on the data.
-func (j *Job) runs(l *weights.Layer) bool {
-	return j.ran[l.Graph] || slices.ContainsFunc(l.Twins, func(t *weights.Layer) bool { return j.ran[t.Graph] })
-}
-
-// trials lists what is to be done, with what it needs.
-func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
-	for i, l := range j.Layers {
-		cs := j.wanted(i)
-		if len(cs) == 0 {
-			continue
-		}
-		if why := fixed(l, cs); why != "" {
-			if err := j.causes(i, cs, why); err != nil {
-				return nil, 0, err
-			}
-			continue
-		}
-		if !j.runs(l) { // outputs on these data say nothing of it
-			if err := j.causes(i, cs, study.Unrun); err != nil {
-				return nil, 0, err
-			}
-			continue
-		}
-		bytes := 0
-		_, ids, err := rewrite.Suffix(j.Model, l.Main)
-		if err != nil {
-			if err := j.causes(i, cs, study.Unrun); err != nil {
-				return nil, 0, err
-			}
-			continue
-		}
-		for _, c := range farthest(cs) {
-			if more, err := j.reads(l, c); err == nil { // else it fails when it is tried, and has its cause then
-				ids = append(ids, more...)
-			}
-		}
-		slices.Sort(ids)
-		ids = slices.Compact(ids)
-		for _, id := range ids {
-			bytes += sizes[id]
-		}
-		t := &trial{layer: i, changes: cs, inputs: ids, bytes: bytes}
-		out = append(out, t)
-		total += len(cs)
-	}
-	return out, total, nil
-}
-
-// farthest are changes that may reach beyond the layer's own weights: of each format, and of channels and filters the
-// highest level.
-func farthest(cs []study.Change) []study.Change {
-	var out []study.Change
-	for _, c := range cs {
-		if c.Structure != study.Channel && c.Structure != study.Filter {
-			c.Structure, c.Level = study.Dense, 0
-		}
-		k := slices.IndexFunc(out, func(o study.Change) bool { return o.Structure == c.Structure && o.Format == c.Format })
-		switch {
-		case c.IsZero():
-		case k < 0:
-			out = append(out, c)
-		default:
-			out[k].Level = max(out[k].Level, c.Level)
-		}
-	}
-	return out
-}
-
-// reads are the values that the model reads from what a change changes on.
-func (j *Job) reads(l *weights.Layer, c study.Change) ([]int, error) {
-	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: c}}, rewrite.Options{Ranges: j.found})
-	if err != nil || effects[0].Cause != "" {
-		return nil, err
-	}
-	_, ids, err := suffixOf(j.Model, m, l.Main)
-	return ids, err
-}
-
-// ranges finds those of activations where a change needs them.
+// ranges finds those of activations where a change needs them, unless they are known.
 func (j *Job) ranges(ctx context.Context) (err error) {
+	if j.found != nil {
+		return nil
+	}
 	var some []*weights.Layer
 	for i, l := range j.Layers {
 		if slices.ContainsFunc(j.wanted(i), func(c study.Change) bool { return c.Format == study.Int8 }) {
@@ -251,10 +167,14 @@ func (j *Job) energies(ctx context.Context, trials []*trial) (map[int]*moments, 
 		return out, nil
 	}
 	var us []*unit
+	seen := map[int]bool{}
 	for _, t := range trials {
-		l := j.Layers[t.layer]
-		if ps, ok := productsOf(j.Model, l); ok {
-			us = append(us, &unit{products: ps, layers: []*member{{index: t.layer, layer: l, products: ps}}})
+		for _, i := range t.layers {
+			l := j.Layers[i]
+			if ps, ok := productsOf(j.Model, l); ok && !seen[i] {
+				us = append(us, &unit{products: ps, layers: []*member{{index: i, layer: l, products: ps}}})
+			}
+			seen[i] = true
 		}
 	}
 	if err := j.sums(ctx, us, true, 0, 0); err != nil {
@@ -271,25 +191,6 @@ func (j *Job) energies(ctx context.Context, trials []*trial) (map[int]*moments, 
 		}
 	}
 	return out, nil
-}
-
-// block says how many of the trials are done with the values of one pass, and with how many runs at a time.
-func (j *Job) block(trials []*trial) (n, runs int) {
-	all := j.Data.Runs()
-	seen := map[int]bool{}
-	bytes := 0
-	for n < len(trials) {
-		t := trials[n]
-		if n > 0 && bytes+t.bytes > j.limit()/all {
-			break
-		}
-		for _, id := range t.inputs {
-			seen[id] = true
-		}
-		bytes += t.bytes
-		n++
-	}
-	return n, max(1, min(all, j.limit()/max(bytes, 1)))
 }
 
 // attempt is a change that is being tried.
@@ -329,7 +230,7 @@ func (j *Job) some(ctx context.Context, trials []*trial, runs int, c *comparison
 					a = waiting[at]
 				}
 				at++
-				err := j.try(ctx, a, kept, lo, hi, energy[t.layer])
+				err := j.try(ctx, a, kept, lo, hi, energy)
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
@@ -342,7 +243,7 @@ func (j *Job) some(ctx context.Context, trials []*trial, runs int, c *comparison
 				if err := j.finish(ctx, a); err != nil {
 					return err
 				}
-				done(j.Layers[t.layer].Name)
+				done(j.Layers[t.layers[0]].Name)
 			}
 		}
 	}
@@ -391,7 +292,7 @@ func (j *Job) kept(ctx context.Context, trials []*trial, lo, hi int) ([]map[int]
 }
 
 // try runs the model from a changed layer on.
-func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor, lo, hi int, energy *moments) error {
+func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor, lo, hi int, energy map[int]*moments) error {
 	if a.cause != "" {
 		return nil
 	}
@@ -446,45 +347,56 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 }
 
 // make makes the changed model.
-func (j *Job) make(a *attempt, energy *moments) error {
-	l := j.Layers[a.trial.layer]
-	mat := l.Read(nil)
-	if s := a.change.Structure; s != study.Dense {
-		if j.Settings.Method == study.OneShot && s == study.Unstructured {
-			sparsify.Prune(mat, a.change.Level)
-		} else {
-			order, why := mask.New(l, scoresOf(mat, l.Rows, energy, j.Settings.Choice == ByError), s)
-			if why != "" {
-				a.cause = why
-				return nil
-			}
-			order.Zero(mat, a.change.Level)
+func (j *Job) make(a *attempt, energy map[int]*moments) (err error) {
+	changes := make([]rewrite.Change, len(a.trial.layers))
+	for k, i := range a.trial.layers {
+		x := rewrite.Change{Layer: j.Layers[i], Change: a.change}
+		if x.Matrix, a.cause = j.pruned(x.Layer, a.change, energy[i]); a.cause != "" {
+			return nil
 		}
+		changes[k] = x
 	}
-	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: a.change, Matrix: mat}}, rewrite.Options{Ranges: j.found})
-	if err != nil {
-		return err
-	}
-	if a.cause = effects[0].Cause; a.cause != "" {
-		return nil
-	}
-	a.whole = m
-	a.model, a.inputs, err = suffixOf(j.Model, m, l.Main)
+	a.whole, a.model, a.inputs, a.cause, err = j.rewritten(a.trial.layers, changes)
 	return err
 }
 
-// finish gives a point.
+// pruned are a layer's weights without those that go, nil where magnitudes say which.
+func (j *Job) pruned(l *weights.Layer, c study.Change, energy *moments) ([]float32, study.Cause) {
+	if j.Settings.Method == study.OneShot && c.Structure == study.Unstructured {
+		mat := l.Read(nil)
+		sparsify.Prune(mat, c.Level)
+		return mat, ""
+	}
+	if c.Structure == study.Dense || j.Settings.Choice != ByError || energy == nil {
+		return nil, ""
+	}
+	mat := l.Read(nil)
+	order, why := mask.New(l, scoresOf(mat, l.Rows, energy, true), c.Structure)
+	if why != "" {
+		return nil, why
+	}
+	order.Zero(mat, c.Level)
+	return mat, ""
+}
+
+// finish gives the points of an attempt's layers.
 func (j *Job) finish(ctx context.Context, a *attempt) error {
-	p := study.LossPoint{Layer: a.trial.layer, Change: a.change, Cause: a.cause}
+	p := study.LossPoint{Change: a.change, Cause: a.cause}
 	if a.cause == "" {
 		var err error
 		if p.Value, p.More, err = a.result.metric(ctx); err != nil {
-			return fmt.Errorf("layer %q: %w", j.Layers[p.Layer].Name, err)
+			return fmt.Errorf("layer %q: %w", j.Layers[a.trial.layers[0]].Name, err)
 		}
 		if p.Value == nil {
 			p.Cause = study.Unrun
 		}
 	}
 	a.result = nil
-	return j.Point(p)
+	for _, i := range a.trial.layers {
+		p.Layer, p.With = i, without(a.trial.layers, i)
+		if err := j.Point(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -50,6 +50,9 @@ type Job struct {
 	// Energy gets by what the weights of a layer go where they are chosen by error, before the layer's points: see [Scores]. A layer of
 	// which it gets nothing has its weights chosen by magnitude. May be nil.
 	Energy func(layer int, means []float32) error
+	// Anchors are what was found for [study.Calibrated] before, and Anchor gets each that is found; may be nil.
+	Anchors []study.LossPoint
+	Anchor  func(p study.LossPoint) error
 	// Point gets each point when it is found. An error ends the job.
 	Point func(p study.LossPoint) error
 	// Progress is told how far the job is, of 1; may be nil.
@@ -82,6 +85,8 @@ func Metrics(m study.Method) []string {
 		return []string{MagnitudeMean}
 	case study.OutputError:
 		return []string{RelativeError}
+	case study.Calibrated:
+		return []string{RelativeError, KL}
 	case study.OneShot:
 		return []string{KL}
 	case study.EndToEnd:
@@ -107,7 +112,7 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	j.pool = workers.New(max(j.Threads, 1), nil)
+	j.pool, j.found = workers.New(max(j.Threads, 1), nil), nil
 	defer j.pool.Close()
 	err = mapped.Guard(func() error {
 		switch m := j.Settings.Method; m {
@@ -117,6 +122,8 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 			return j.magnitude(ctx)
 		case study.OutputError:
 			return j.output(ctx)
+		case study.Calibrated:
+			return j.calibrated(ctx)
 		}
 		base, err = j.endToEnd(ctx)
 		return err

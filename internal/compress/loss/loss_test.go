@@ -473,7 +473,7 @@ func TestIntervals(t *testing.T) {
 				for r := range num {
 					num[r], den[r] = distance(out[r*n:(r+1)*n], base[r*n:(r+1)*n])
 				}
-				lo, hi := resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
+				lo, hi := Resampled(len(num), 0, func(times []float32) float64 { return ratio(num, den, times) })
 				ci := got[c].Value.CI95
 				short, long = short+ci[1]-ci[0], long+hi-lo
 			}

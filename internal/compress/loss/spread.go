@@ -131,8 +131,8 @@ func factors(x *matrix, share []float32, slots, levels int, seed uint64) (lo, hi
 	return lo, hi
 }
 
-// resampled is a 95 % interval of a figure of samples: f gets how often each is taken.
-func resampled(n int, seed uint64, f func(times []float32) float64) (lo, hi float64) {
+// Resampled is a 95 % interval of a figure of samples: f gets how often each is taken.
+func Resampled(n int, seed uint64, f func(times []float32) float64) (lo, hi float64) {
 	if n < 2 {
 		return math.NaN(), math.NaN()
 	}

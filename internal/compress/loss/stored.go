@@ -179,7 +179,7 @@ func (j *Job) integers(ctx context.Context, us []*unit) error {
 			if w.squares > 0 && !failed[i] {
 				e := errs[i][k]
 				v := sum(e) / w.squares
-				lo, hi := resampled(len(e), j.Seed, func(times []float32) float64 {
+				lo, hi := Resampled(len(e), j.Seed, func(times []float32) float64 {
 					t := 0.0
 					for i, x := range e {
 						t += x * float64(times[i])

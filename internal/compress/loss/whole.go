@@ -78,7 +78,7 @@ func (r *result) lost() *profile.Metric {
 	case Top1:
 		f := func(times []float32) float64 { return 1 - ratio(r.agree, r.of, times) }
 		v := f(nil)
-		lo, hi := resampled(n, r.c.job.Seed, f)
+		lo, hi := Resampled(n, r.c.job.Seed, f)
 		if r.single() || lo == hi {
 			lo, hi = rate(v*float64(n), float64(n))
 			return share(v, lo, hi, paired(v*float64(n), 0, float64(n)))
@@ -86,7 +86,7 @@ func (r *result) lost() *profile.Metric {
 		return value(profile.Measured, v, n, lo, hi, bothModels)
 	case Cosine:
 		f := func(times []float32) float64 { return 1 - ratio(r.cos, nil, times) }
-		lo, hi := resampled(n, r.c.job.Seed, f)
+		lo, hi := Resampled(n, r.c.job.Seed, f)
 		return value(profile.Measured, f(nil), n, lo, hi, bothModels)
 	}
 	return nil

@@ -62,6 +62,8 @@ func Method(m study.Method) string {
 		return "magnitudes of weights; no data was run"
 	case study.OutputError:
 		return "relative error of each layer's own output on data"
+	case study.Calibrated:
+		return "errors of layers' own outputs on data, as losses of the model by runs of a few changes"
 	case study.EndToEnd:
 		return "outputs of the model with one layer changed, on data"
 	case study.OneShot:

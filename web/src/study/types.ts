@@ -87,6 +87,7 @@ export interface LossPoint {
   change: Change;
   value?: Metric;
   more?: Record<string, number>;
+  with?: number[];
   cause?: string;
 }
 
@@ -110,6 +111,7 @@ export interface Loss {
   base?: Metric;
   points?: LossPoint[];
   energies?: Energy[];
+  anchors?: LossPoint[];
   done?: boolean;
 }
 

@@ -67,6 +67,7 @@ const methods: Record<string, string> = {
   approximated: "from sizes alone",
   magnitude: "magnitude of weights",
   output: "error of the layer's output on data",
+  calibrated: "error of the layer's output on data, as a loss of the whole model",
   end_to_end: "outputs of the whole model on data",
   one_shot: "divergence of outputs",
 };
