@@ -29,7 +29,7 @@ func TestLags(t *testing.T) {
 		if g.taps > smallCols {
 			t.Skip()
 		}
-		groups := rapid.IntRange(1, 5).Draw(t, "groups")
+		groups, last := rapid.IntRange(1, 40).Draw(t, "groups"), rapid.Bool().Draw(t, "last")
 		pool := workers.New(2, nil)
 		defer pool.Close()
 		fast, slow := newMoments(groups, g.taps, pool), newMoments(groups, g.taps, nil)
@@ -42,7 +42,12 @@ func TestLags(t *testing.T) {
 			for i := range x {
 				x[i] = float32(r.NormFloat64() + 0.5)
 			}
-			if !fast.depthwise(g, x) {
+			given := x
+			if last {
+				given = make([]float32, len(x))
+				kernel.Turn(given, groups, x, g.plane, g.plane, groups)
+			}
+			if !fast.depthwise(g, given, last) {
 				t.Fatalf("run %d is not taken", run)
 			}
 			for c := range groups {

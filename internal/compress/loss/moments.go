@@ -140,7 +140,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	case m.squares:
 	case m.kept:
 		t := make([]float32, n*m.cols)
-		transposeInto(t, n, x, stride, n, m.cols)
+		kernel.Turn(t, n, x, stride, m.cols, n)
 		m.chunks = append(m.chunks, chunk{group, n, t})
 	case n < 32 && m.cols > smallCols:
 		m.settle(group)
@@ -150,7 +150,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 		m.gathered()
 	case m.cols <= smallCols:
 		t := make([]float32, n*m.cols)
-		transposeInto(t, n, x, stride, n, m.cols)
+		kernel.Turn(t, n, x, stride, m.cols, n)
 		m.dots(group, t, n, n)
 	default:
 		m.settle(group)
@@ -404,18 +404,3 @@ func (m *moments) inputs(group int) (x []float32, n int) {
 
 // momentBytes is the memory that sums of so many columns take.
 func momentBytes(groups, cols int) int { return groups*cols*(cols+1)/2*8 + cols*cols*8 }
-
-// transposeInto writes the transpose of rows×cols (stride apart) to dst, whose rows are step apart.
-func transposeInto(dst []float32, step int, src []float32, stride, rows, cols int) {
-	const tile = 16
-	for r := 0; r < rows; r += tile {
-		for c := 0; c < cols; c += tile {
-			for i := r; i < min(r+tile, rows); i++ {
-				row := src[i*stride:]
-				for k := c; k < min(c+tile, cols); k++ {
-					dst[k*step+i] = row[k]
-				}
-			}
-		}
-	}
-}
