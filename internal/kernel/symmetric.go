@@ -103,7 +103,11 @@ func (s *symmetric) rows(t *simd.Tile, r0, r1 int) {
 				}
 				t.A = &s.a[r*vec+s.k0*elem]
 				t.C = &s.c[r*s.ldc+p*f.Cols]
-				f.Run(t, m, min(f.Cols, s.ldc-p*f.Cols), false)
+				width := min(f.Cols, s.ldc-p*f.Cols)
+				if r+m <= p*f.Cols+f.Half {
+					width = f.Half // the rest lies beyond the diagonal
+				}
+				f.Run(t, m, width, false)
 			}
 		}
 	}

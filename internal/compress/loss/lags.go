@@ -214,7 +214,12 @@ func (s *lags) take(w *lagWorker, block, n int, x []float32, by, step int) {
 			continue
 		}
 		for r := range p.h {
-			w.lines.Copy(w.buf[s.at(i, r, 0):], s.block, x[((p.y+r*y.stride)*c.in+p.x)*step:], c.stride*step, 1, n, p.w)
+			to, from := w.buf[s.at(i, r, 0):], x[((p.y+r*y.stride)*c.in+p.x)*step:]
+			if c.stride*step == s.block { // side by side
+				copy(to[:p.w*s.block], from)
+				continue
+			}
+			w.lines.Copy(to, s.block, from, c.stride*step, 1, n, p.w)
 		}
 	}
 	sums := s.sums[block*s.block*s.rows:][:s.block*s.rows]

@@ -233,7 +233,11 @@ func (m *moments) dots(group int, x []float32, stride, n int) {
 	var from [smallCols]int
 	for i := range m.cols {
 		from[i] = i * stride
-		kernel.Dots(some[:i+1], x[i*stride:][:n], x, from[:i+1])
+		many := i + 1
+		if many > 2 {
+			many = max(many, 8) // which are computed together
+		}
+		kernel.Dots(some[:many], x[i*stride:][:n], x, from[:many])
 		for _, v := range some[:i+1] {
 			sum[at] += float64(v)
 			at++
