@@ -143,7 +143,7 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 			}
 			continue
 		}
-		if sums && step == 1 && l.Channels == 1 && !g.same && m.depthwise(g, one, last) {
+		if sums && l.Channels == 1 && !(g.same && step == 1) && m.depthwise(g, one, last, first, step) {
 			continue
 		}
 		if last {

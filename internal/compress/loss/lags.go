@@ -30,19 +30,19 @@ type lags struct {
 // phase is every step-th place of a channel from y, x on: h by w places.
 type phase struct {
 	y, x, h, w int
-	keys       []lagKey
 	regions    []region
-	first      int // row of sums, the first one of the first region
+}
+
+// region is lines y0 to y1 and columns x0 to x1 of a phase, which every tap sees as a whole or not at all.
+type region struct {
+	y0, y1, x0, x1 int
+	keys           []lagKey
+	parts          []*kernel.Lags
+	row            int // of the first one of its sums, which is of the places themselves; then keys
 }
 
 // lagKey is a distance to places of phase q, dy and dx further.
 type lagKey struct{ q, dy, dx int }
-
-// region is lines y0 to y1 and columns x0 to x1 of a phase, which every tap sees as a whole or not at all, in some parts.
-type region struct {
-	y0, y1, x0, x1 int
-	parts          []*kernel.Lags
-}
 
 // lagTap is what a tap sees of a phase: a place for each output, from y, x on, some of which may lie beyond the edges.
 type lagTap struct{ phase, y, x int }
@@ -77,20 +77,14 @@ func newLags(g *geometry, groups, workers int) *lags {
 	}
 	s.size = s.pitch * rows
 	s.front = most[0]*s.pitch + most[1]
-	for i, a := range taps {
-		for _, b := range taps[:i+1] {
-			found(&s.phases[a.phase].keys, a.to(b))
-		}
-	}
 	for i := range s.phases {
 		s.cut(i, taps)
 	}
 	for i, a := range taps {
 		for _, b := range taps[:i+1] {
-			p := &s.phases[a.phase]
-			s.pairs = append(s.pairs, s.seen(a, 1+slices.Index(p.keys, a.to(b))))
+			s.pairs = append(s.pairs, s.seen(a, func(r *region) int { return 1 + slices.Index(r.keys, a.to(b)) }))
 		}
-		s.taps = append(s.taps, s.seen(a, 0))
+		s.taps = append(s.taps, s.seen(a, func(*region) int { return 0 }))
 	}
 	s.sums = make([]float32, (groups+s.block-1)/s.block*s.block*s.rows)
 	for i := range s.workers {
@@ -157,30 +151,42 @@ func (s *lags) cut(i int, taps []lagTap) {
 	}
 	slices.Sort(ys)
 	slices.Sort(xs)
-	distances := make([]int, len(p.keys))
-	for k, key := range p.keys {
-		distances[k] = s.at(key.q, key.dy, key.dx) - s.at(i, 0, 0)
-	}
-	p.first = s.rows
 	for a := range len(ys) - 1 {
 		for b := range len(xs) - 1 {
-			r := region{y0: ys[a], y1: ys[a+1], x0: xs[b], x1: xs[b+1]}
-			used := slices.ContainsFunc(taps, func(t lagTap) bool { return t.phase == i && s.sees(t, &r) })
-			if r.y0 == r.y1 || r.x0 == r.x1 || !used {
+			r := region{y0: ys[a], y1: ys[a+1], x0: xs[b], x1: xs[b+1], row: s.rows}
+			if r.y0 == r.y1 || r.x0 == r.x1 {
 				continue
 			}
-			var places []int
-			for y := r.y0; y < r.y1; y++ {
-				for x := r.x0; x < r.x1; x++ {
-					places = append(places, s.at(i, y, x))
+			for j, t := range taps {
+				if t.phase == i && s.sees(t, &r) {
+					for _, u := range taps[:j+1] {
+						found(&r.keys, t.to(u))
+					}
 				}
 			}
-			for part := range slices.Chunk(places, lagPlaces) {
-				r.parts = append(r.parts, kernel.NewLags(part, distances))
+			if r.keys != nil {
+				s.divide(&r, i)
+				p.regions = append(p.regions, r)
+				s.rows += 1 + len(r.keys)
 			}
-			p.regions = append(p.regions, r)
-			s.rows += 1 + len(distances)
 		}
+	}
+}
+
+// divide makes the sums of a region of phase i, in parts that stay in the nearest cache.
+func (s *lags) divide(r *region, i int) {
+	var places []int
+	for y := r.y0; y < r.y1; y++ {
+		for x := r.x0; x < r.x1; x++ {
+			places = append(places, s.at(i, y, x))
+		}
+	}
+	distances := make([]int, len(r.keys))
+	for k, key := range r.keys {
+		distances[k] = s.at(key.q, key.dy, key.dx) - s.at(i, 0, 0)
+	}
+	for part := range slices.Chunk(places, lagPlaces) {
+		r.parts = append(r.parts, kernel.NewLags(part, distances))
 	}
 }
 
@@ -190,47 +196,62 @@ func (s *lags) sees(t lagTap, r *region) bool {
 }
 
 // seen are the rows of sums of the regions that a tap sees, of each the one with a number.
-func (s *lags) seen(t lagTap, number int) (rows []int) {
+func (s *lags) seen(t lagTap, number func(r *region) int) (rows []int) {
 	p := &s.phases[t.phase]
 	for i := range p.regions {
-		if s.sees(t, &p.regions[i]) {
-			rows = append(rows, p.first+i*(1+len(p.keys))+number)
+		if r := &p.regions[i]; s.sees(t, r) {
+			rows = append(rows, r.row+number(r))
 		}
 	}
 	return rows
 }
 
-// take adds a block of channels, n of which there are. Channels of a place lie by values apart in x, places step.
-func (s *lags) take(w *lagWorker, block, n int, x []float32, by, step int) {
+// image is channels of which a place has the values step apart in x, neighbouring channels by; line y is the
+// first one that is looked at, above the first or below the last one there are zeros.
+type image struct {
+	x           []float32
+	by, step, y int
+	lines       int
+}
+
+// take adds a block of channels, n of which there are.
+func (s *lags) take(w *lagWorker, block, n int, from image) {
 	y, c := &s.g.axes[1], &s.g.axes[2]
-	if by > 1 { // channels are apart
+	first := min(max(from.y, 0), from.lines)
+	end := max(min(from.y+y.in, from.lines), first)
+	x, step := from.x, from.step
+	if first < end {
+		x = x[first*c.in*step:]
+	}
+	if from.by > 1 && first < end { // channels are apart
 		turned := grown(&w.turned, s.g.plane*s.block)
-		kernel.Turn(turned, s.block, x, by, s.g.plane, n)
+		kernel.Turn(turned, s.block, x, from.by, (end-first)*c.in, n)
 		x, step = turned, s.block
 	}
 	for i := range s.phases {
 		p := &s.phases[i]
-		if p.h == 0 || p.w == 0 {
+		if p.w == 0 {
 			continue
 		}
 		for r := range p.h {
-			to, from := w.buf[s.at(i, r, 0):], x[((p.y+r*y.stride)*c.in+p.x)*step:]
-			if c.stride*step == s.block { // side by side
-				copy(to[:p.w*s.block], from)
-				continue
+			to, line := w.buf[s.at(i, r, 0):][:p.w*s.block], from.y+p.y+r*y.stride-first
+			switch {
+			case line < 0 || line >= end-first:
+				clear(to)
+			case c.stride*step == s.block: // side by side
+				copy(to, x[(line*c.in+p.x)*step:])
+			default:
+				w.lines.Copy(to, s.block, x[(line*c.in+p.x)*step:], c.stride*step, 1, n, p.w)
 			}
-			w.lines.Copy(to, s.block, from, c.stride*step, 1, n, p.w)
 		}
 	}
 	sums := s.sums[block*s.block*s.rows:][:s.block*s.rows]
 	for i := range s.phases {
-		p := &s.phases[i]
-		at := p.first * s.block
-		for k := range p.regions {
-			for _, part := range p.regions[k].parts {
-				part.Add(sums[at:], w.buf, s.block)
+		for k := range s.phases[i].regions {
+			r := &s.phases[i].regions[k]
+			for _, part := range r.parts {
+				part.Add(sums[r.row*s.block:], w.buf, s.block)
 			}
-			at += (1 + len(p.keys)) * s.block
 		}
 	}
 }
@@ -273,36 +294,60 @@ func (s *lags) done(m *moments) {
 }
 
 // depthwise adds the channels of a depthwise convolution, one for each group, that lie one after the other, or with last
-// side by side; false where they have to be unfolded.
-func (m *moments) depthwise(g *geometry, x []float32, last bool) bool {
-	if m.squares || m.kept || m.cols > smallCols || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
+// side by side: every step-th line of positions from first on. It returns false where they have to be unfolded.
+func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int) bool {
+	if m.squares || m.kept || m.groups < fewGroups || m.cols > smallCols || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
 		return false
 	}
 	m.ready()
-	if m.lag == nil || !slices.Equal(m.lag.g.axes, g.axes) {
+	seen, n := g, 1
+	if step > 1 {
+		seen, n = g.line(), (g.lines()-first+step-1)/step
+	}
+	if m.lag == nil || !slices.Equal(m.lag.g.axes, seen.axes) {
 		if m.lag != nil {
 			m.lag.done(m)
 		}
-		m.lag = newLags(g, m.groups, m.pool.Threads())
+		m.lag = newLags(seen, m.groups, m.pool.Threads())
 	}
 	s := m.lag
-	apart, by, step := g.plane, g.plane, 1
+	from := image{by: g.plane, step: 1, lines: g.axes[1].in}
+	apart := g.plane
 	if last {
-		apart, by, step = 1, 1, m.groups
+		from.by, from.step, apart = 1, m.groups, 1
 	}
-	m.pool.ForWorker((m.groups+s.block-1)/s.block, max(1, 1<<14/(g.plane*s.block)), func(worker, lo, hi int) {
+	m.pool.ForWorker((m.groups+s.block-1)/s.block, max(1, 1<<14/(seen.plane*n*s.block)), func(worker, lo, hi int) {
 		for b := lo; b < hi; b++ {
-			c := b * s.block
-			s.take(&s.workers[worker], b, min(s.block, m.groups-c), x[c*apart:], by, step)
+			of := from
+			of.x = x[b*s.block*apart:]
+			for line := first; line < first+n*step; line += step {
+				if step > 1 {
+					of.y = line*g.axes[1].stride - g.axes[1].pad
+				}
+				s.take(&s.workers[worker], b, min(s.block, m.groups-b*s.block), of)
+			}
 		}
 	})
-	if s.pending += g.outputs; s.pending >= lagFlush {
+	if s.pending += seen.outputs * n; s.pending >= lagFlush {
 		s.done(m)
 	}
 	m.sketched(g, x, last)
-	m.n += g.outputs
+	m.n += seen.outputs * n
 	return true
 }
+
+// line is the geometry of a single line of positions, over the lines of the input that it sees.
+func (g *geometry) line() *geometry {
+	out := *g
+	out.axes = slices.Clone(g.axes)
+	a := &out.axes[1]
+	a.in, a.out, a.stride, a.pad = (a.window-1)*a.dil+1, 1, 1, 0
+	out.plane, out.outputs = a.in*out.axes[2].in, out.axes[2].out
+	return &out
+}
+
+// fewGroups fill too little of a register for sums side by side.
+const fewGroups = 4
 
 // lagFlush bounds the inputs whose sums are added in single precision, part by part.
 const lagFlush = 1 << 14
@@ -323,7 +368,7 @@ func (m *moments) sketched(g *geometry, x []float32, last bool) {
 	open := make([]float32, m.cols*w)
 	var lines kernel.LineCopier
 	for c := range few {
-		g.unfold(&lines, open, w, x[c*g.plane:][:g.plane], 0, n, g.lines()/n)
+		g.unfold(&lines, open, w, x[c*g.plane:][:g.plane], g.lines()/n/2, n, g.lines()/n)
 		for _, k := range m.sketches {
 			k.planes(c, open, w, w)
 		}

@@ -29,12 +29,16 @@ func TestLags(t *testing.T) {
 		if g.taps > smallCols {
 			t.Skip()
 		}
-		groups, last := rapid.IntRange(1, 40).Draw(t, "groups"), rapid.Bool().Draw(t, "last")
+		groups, last := rapid.IntRange(fewGroups, 40).Draw(t, "groups"), rapid.Bool().Draw(t, "last")
+		step := rapid.IntRange(1, 3).Draw(t, "step")
+		first := rapid.IntRange(0, min(step, g.lines())-1).Draw(t, "first")
+		lines := (g.lines() - first + step - 1) / step
+		n := lines * g.width()
 		pool := workers.New(2, nil)
 		defer pool.Close()
 		fast, slow := newMoments(groups, g.taps, pool), newMoments(groups, g.taps, nil)
-		open := make([]float32, g.taps*g.outputs)
-		var lines kernel.LineCopier
+		open := make([]float32, g.taps*n)
+		var copier kernel.LineCopier
 		for run := range rapid.IntRange(1, 20).Draw(t, "runs") {
 			fast.begin(0)
 			slow.begin(0)
@@ -47,12 +51,12 @@ func TestLags(t *testing.T) {
 				given = make([]float32, len(x))
 				kernel.Turn(given, groups, x, g.plane, g.plane, groups)
 			}
-			if !fast.depthwise(g, given, last) {
+			if !fast.depthwise(g, given, last, first, step) {
 				t.Fatalf("run %d is not taken", run)
 			}
 			for c := range groups {
-				g.unfold(&lines, open, g.outputs, x[c*g.plane:][:g.plane], 0, g.lines(), 1)
-				slow.planes(c, open, g.outputs, g.outputs)
+				g.unfold(&copier, open, n, x[c*g.plane:][:g.plane], first, lines, step)
+				slow.planes(c, open, n, n)
 			}
 		}
 		fast.done()

@@ -313,9 +313,11 @@ func (o *Order) Falls(levels []float64) []uint16 {
 	if o.structure == study.Unstructured {
 		return unit
 	}
-	falls := make([]uint16, 0, o.rows*o.cols)
+	falls := make([]uint16, o.rows*o.cols)
 	if o.structure == study.TwoOfFour {
-		falls = slices.Repeat([]uint16{none}, o.rows*o.cols)
+		for i := range falls {
+			falls[i] = none
+		}
 		for i, k := range unit {
 			for _, e := range o.pairs[o.from[i]:o.from[i+1]] {
 				falls[e] = k
@@ -325,9 +327,9 @@ func (o *Order) Falls(levels []float64) []uint16 {
 	}
 	columns := o.columns()
 	for r := range o.rows {
-		first := o.first(r)
-		for _, c := range columns {
-			falls = append(falls, unit[first+c])
+		row, of := falls[r*o.cols:][:len(columns)], unit[o.first(r):]
+		for c, at := range columns {
+			row[c] = of[at]
 		}
 	}
 	return falls
