@@ -296,7 +296,7 @@ func (s *lags) done(m *moments) {
 // depthwise adds the channels of a depthwise convolution, one for each group, that lie one after the other, or with last
 // side by side: every step-th line of positions from first on. It returns false where they have to be unfolded.
 func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int) bool {
-	if m.squares || m.kept || m.groups < fewGroups || m.cols > smallCols || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
+	if m.squares || m.kept || m.groups < fewGroups || m.cols > mostTaps || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
 		return false
 	}
 	m.ready()
@@ -345,6 +345,9 @@ func (g *geometry) line() *geometry {
 	out.plane, out.outputs = a.in*out.axes[2].in, out.axes[2].out
 	return &out
 }
+
+// mostTaps bounds the window, since there are up to as many regions with twice as many sums each.
+const mostTaps = 64
 
 // fewGroups fill too little of a register for sums side by side.
 const fewGroups = 4
