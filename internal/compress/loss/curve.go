@@ -108,17 +108,21 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 	out := make([]float64, levels)
 	for g := range x.groups {
 		lo := g * outs
-		if !x.kept && !x.counts {
-			sq = x.squareOf(g)
-			if outs >= 4 && x.byColumn(fall, lo, outs) {
-				x.channels(out, sq, fall[lo*x.cols:][:x.cols], lo, outs)
-				continue
-			}
-		}
 		var in []float32
 		n := 0
-		if x.kept {
+		switch {
+		case x.kept:
 			in, n = x.inputs(g)
+		case !x.counts:
+			sq = x.squareOf(g)
+		}
+		if outs >= 4 && !x.counts && x.byColumn(fall, lo, outs) {
+			if f := fall[lo*x.cols:][:x.cols]; x.kept {
+				x.keptChannels(out, in, n, f, lo, outs)
+			} else {
+				x.channels(out, sq, f, lo, outs)
+			}
+			continue
 		}
 		x.pool.For(outs, 1, func(from, to int) {
 			r := newRow(x.cols, levels)
@@ -198,6 +202,38 @@ func (x *matrix) channels(out []float64, sq []float32, f []uint16, lo, outs int)
 	for k := range out {
 		s += step[k]
 		out[k] += max(s, 0)
+	}
+}
+
+// keptChannels does the same with the inputs, columns by n: the columns of a level add to all outputs.
+func (x *matrix) keptChannels(out []float64, in []float32, n int, f []uint16, lo, outs int) {
+	r := newRow(x.cols, len(out))
+	r.sort(f)
+	y, each := make([]float32, outs*n), make([]float64, outs)
+	var w, some []float32
+	e := 0.0
+	for k := range out {
+		columns := r.order[r.at[k]:r.at[k+1]]
+		if m := len(columns); m > 0 {
+			w, some = grown(&w, outs*m), grown(&some, m*n)
+			for i, c := range columns {
+				copy(some[i*n:(i+1)*n], in[int(c)*n:])
+			}
+			for o := range outs {
+				from, to := x.w[(lo+o)*x.cols:][:x.cols], w[o*m:][:m]
+				for i, c := range columns {
+					to[i] = from[c]
+				}
+			}
+			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: n, K: m, Accumulate: true}, w, some, y)
+			x.pool.For(outs, max(1, 1<<14/n), func(from, to int) {
+				for o := from; o < to; o++ {
+					each[o] = float64(kernel.Dot(y[o*n:][:n], y[o*n:][:n]))
+				}
+			})
+			e = sum(each)
+		}
+		out[k] += e
 	}
 }
 
