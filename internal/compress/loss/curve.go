@@ -105,6 +105,10 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 		diag = x.diagonal()
 	}
 	var sq []float32
+	large, grain := x.cols*x.cols >= tiledAt, 1
+	if large {
+		grain = tileRows
+	}
 	out := make([]float64, levels)
 	for g := range x.groups {
 		lo := g * outs
@@ -124,8 +128,9 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 			}
 			continue
 		}
-		x.pool.For(outs, 1, func(from, to int) {
+		x.pool.For(outs, grain, func(from, to int) {
 			r := newRow(x.cols, levels)
+			var rest []int
 			for i := lo + from; i < lo+to; i++ {
 				w, f, q := x.w[i*x.cols:][:x.cols], fall[i*x.cols:][:x.cols], per[i*levels:][:levels]
 				switch {
@@ -138,11 +143,14 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 				case x.kept:
 					r.sort(f)
 					r.kept(q, w, in, n)
+				case large:
+					rest = append(rest, i)
 				default:
 					r.sort(f)
 					r.squared(q, w, sq)
 				}
 			}
+			x.tiled(per, sq, fall, rest, levels)
 		})
 	}
 	for r := range x.rows {
