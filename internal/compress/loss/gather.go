@@ -156,6 +156,7 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 			for k := range l.Groups {
 				to.planes(k, one[k*l.Channels*g.plane:], g.plane, g.plane)
 			}
+		case sums && step == 1 && m.shifted(g, one, l.Channels):
 		default:
 			p.unfolded(g, one, to, s, first, step)
 		}

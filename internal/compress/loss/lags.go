@@ -331,7 +331,13 @@ func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int
 	if s.pending += seen.outputs * n; s.pending >= lagFlush {
 		s.done(m)
 	}
-	m.sketched(g, x, last)
+	few := min(m.groups, mostGroups)
+	if last && len(m.sketches) > 0 {
+		planes := make([]float32, few*g.plane)
+		kernel.Turn(planes, g.plane, x, m.groups, few, g.plane)
+		x = planes
+	}
+	m.sketched(g, x, few, 1)
 	m.n += seen.outputs * n
 	return true
 }
@@ -355,25 +361,22 @@ const fewGroups = 4
 // lagFlush bounds the inputs whose sums are added in single precision, part by part.
 const lagFlush = 1 << 14
 
-// sketched hands the first channels of a depthwise convolution to the sketches: lines that are spread over the channel stand for all.
-func (m *moments) sketched(g *geometry, x []float32, last bool) {
+// sketched hands the windows of the first groups, of so many channels each, to the sketches: lines that are spread over the channels
+// stand for all.
+func (m *moments) sketched(g *geometry, x []float32, groups, channels int) {
 	if len(m.sketches) == 0 {
 		return
-	}
-	few := min(m.groups, mostGroups)
-	if last {
-		planes := make([]float32, few*g.plane)
-		kernel.Turn(planes, g.plane, x, m.groups, few, g.plane)
-		x = planes
 	}
 	n := min(g.lines(), max(1, places/g.width()))
 	w := n * g.width()
 	open := make([]float32, m.cols*w)
 	var lines kernel.LineCopier
-	for c := range few {
-		g.unfold(&lines, open, w, x[c*g.plane:][:g.plane], g.lines()/n/2, n, g.lines()/n)
-		for _, k := range m.sketches {
-			k.planes(c, open, w, w)
+	for k := range groups {
+		for c := range channels {
+			g.unfold(&lines, open[c*g.taps*w:], w, x[(k*channels+c)*g.plane:][:g.plane], g.lines()/n/2, n, g.lines()/n)
+		}
+		for _, s := range m.sketches {
+			s.planes(k, open, w, w)
 		}
 	}
 }

@@ -16,16 +16,7 @@ func TestLags(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		g := &geometry{axes: []axis{{in: 1, out: 1, window: 1, stride: 1, dil: 1}}, taps: 1, plane: 1, outputs: 1}
-		for _, name := range []string{"rows", "columns"} {
-			a := axis{in: rapid.IntRange(1, 20).Draw(t, name), window: rapid.IntRange(1, 7).Draw(t, "window"), stride: rapid.IntRange(1, 3).Draw(t, "stride"), dil: rapid.IntRange(1, 3).Draw(t, "dilation"), pad: rapid.IntRange(0, 4).Draw(t, "padding")}
-			room := a.in + a.pad + rapid.IntRange(0, 4).Draw(t, "behind") - a.dil*(a.window-1) - 1
-			if room < 0 {
-				t.Skip()
-			}
-			a.out = room/a.stride + 1
-			g.axes, g.taps, g.plane, g.outputs = append(g.axes, a), g.taps*a.window, g.plane*a.in, g.outputs*a.out
-		}
+		g := drawnWindow(t)
 		if g.taps > mostTaps {
 			t.Skip()
 		}
@@ -61,27 +52,83 @@ func TestLags(t *testing.T) {
 		}
 		fast.done()
 		slow.done()
-		if fast.n != slow.n {
-			t.Fatalf("%d inputs, want %d", fast.n, slow.n)
+		same(t, fast, slow, g)
+	})
+}
+
+// drawnWindow is any window over any two axes.
+func drawnWindow(t *rapid.T) *geometry {
+	g := &geometry{axes: []axis{{in: 1, out: 1, window: 1, stride: 1, dil: 1}}, taps: 1, plane: 1, outputs: 1}
+	for _, name := range []string{"rows", "columns"} {
+		a := axis{in: rapid.IntRange(1, 20).Draw(t, name), window: rapid.IntRange(1, 7).Draw(t, "window"), stride: rapid.IntRange(1, 3).Draw(t, "stride"), dil: rapid.IntRange(1, 3).Draw(t, "dilation"), pad: rapid.IntRange(0, 4).Draw(t, "padding")}
+		room := a.in + a.pad + rapid.IntRange(0, 4).Draw(t, "behind") - a.dil*(a.window-1) - 1
+		if room < 0 {
+			t.Skip()
 		}
-		most := 0.0
-		for _, sum := range slow.sum {
-			for _, v := range sum {
-				most = max(most, math.Abs(v))
+		a.out = room/a.stride + 1
+		g.axes, g.taps, g.plane, g.outputs = append(g.axes, a), g.taps*a.window, g.plane*a.in, g.outputs*a.out
+	}
+	return g
+}
+
+// same compares moments that were found in two ways.
+func same(t *rapid.T, fast, slow *moments, g *geometry) {
+	if fast.n != slow.n {
+		t.Fatalf("%d inputs, want %d", fast.n, slow.n)
+	}
+	most := 0.0
+	for _, sum := range slow.sum {
+		for _, v := range sum {
+			most = max(most, math.Abs(v))
+		}
+	}
+	// Sums of up to some thousand numbers around 1 in single precision.
+	for c := range slow.groups {
+		for i, v := range slow.sum[c] {
+			if got := fast.sum[c][i]; math.Abs(got-v) > 1e-5*most+1e-4 {
+				t.Fatalf("group %d, product %d: %v, want %v of %+v", c, i, got, v, g.axes)
 			}
 		}
-		// Sums of up to some thousand numbers around 1 in single precision, less others of them.
-		for c := range groups {
-			for i, v := range slow.sum[c] {
-				if got := fast.sum[c][i]; math.Abs(got-v) > 1e-5*most+1e-4 {
-					t.Fatalf("group %d, product %d: %v, want %v of %+v", c, i, got, v, g.axes)
-				}
-			}
-			for i, v := range slow.total[c*g.taps:][:g.taps] {
-				if got := fast.total[c*g.taps+i]; math.Abs(got-v) > 1e-5*most+1e-4 {
-					t.Fatalf("group %d, sum %d: %v, want %v of %+v", c, i, got, v, g.axes)
-				}
+		for i, v := range slow.total[c*slow.cols:][:slow.cols] {
+			if got := fast.total[c*slow.cols+i]; math.Abs(got-v) > 1e-5*most+1e-4 {
+				t.Fatalf("group %d, sum %d: %v, want %v of %+v", c, i, got, v, g.axes)
 			}
 		}
+	}
+}
+
+// Moments of convolutions by shifts of lines are those of unfolded windows.
+func TestShifts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		g := drawnWindow(t)
+		if g.axes[1].window < 2 {
+			t.Skip()
+		}
+		channels := smallCols/g.taps + rapid.IntRange(1, 5).Draw(t, "channels")
+		pool := workers.New(2, nil)
+		defer pool.Close()
+		fast, slow := newMoments(1, channels*g.taps, pool), newMoments(1, channels*g.taps, nil)
+		open := make([]float32, channels*g.taps*g.outputs)
+		var copier kernel.LineCopier
+		for run := range rapid.IntRange(1, 20).Draw(t, "runs") {
+			fast.begin(0)
+			slow.begin(0)
+			x := make([]float32, channels*g.plane)
+			for i := range x {
+				x[i] = float32(r.NormFloat64() + 0.5)
+			}
+			if !fast.shifted(g, x, channels) {
+				t.Fatalf("run %d is not taken", run)
+			}
+			for c := range channels {
+				g.unfold(&copier, open[c*g.taps*g.outputs:], g.outputs, x[c*g.plane:][:g.plane], 0, g.lines(), 1)
+			}
+			slow.planes(0, open, g.outputs, g.outputs)
+		}
+		fast.done()
+		slow.done()
+		same(t, fast, slow, g)
 	})
 }

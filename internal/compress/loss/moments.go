@@ -32,9 +32,11 @@ type moments struct {
 	waits   int
 	// lag has the channels of a depthwise convolution.
 	lag *lags
+	// shifts has the lines of a convolution.
+	shifts *shifts
 	// sketches follow how the errors of each layer differ between samples; nil where that is not asked for.
 	sketches []*sketch
-	// chunks are the inputs, a column a row.
+	// chunks are the inputs, a column a row, and in the end those of a group together.
 	chunks []chunk
 
 	// total are the sums of columns, energy those of their squares by slot of runs, of all groups.
@@ -318,7 +320,13 @@ func (m *moments) done() {
 	if m.lag != nil {
 		m.lag.done(m)
 	}
-	m.part, m.few, m.columns, m.lag = nil, nil, nil, nil
+	if m.shifts != nil {
+		m.shifts.done(m)
+	}
+	if m.kept {
+		m.join()
+	}
+	m.part, m.few, m.columns, m.lag, m.shifts = nil, nil, nil, nil, nil
 }
 
 // square is the matrix of a group in single precision, in full.
@@ -385,25 +393,30 @@ func (m *moments) means() []float32 {
 	return out
 }
 
-// inputs joins the kept inputs of a group: columns by n.
+// inputs are the kept inputs of a group, after done: columns by n.
 func (m *moments) inputs(group int) (x []float32, n int) {
+	c := m.chunks[group]
+	return c.x, c.n
+}
+
+// join puts the kept inputs of each group together.
+func (m *moments) join() {
+	joined := make([]chunk, m.groups)
 	for _, c := range m.chunks {
-		if c.group == group {
-			n += c.n
-		}
+		joined[c.group].n += c.n
 	}
-	x = make([]float32, m.cols*n)
-	at := 0
+	for g := range joined {
+		joined[g].x = make([]float32, m.cols*joined[g].n)
+	}
+	at := make([]int, m.groups)
 	for _, c := range m.chunks {
-		if c.group != group {
-			continue
-		}
+		to := &joined[c.group]
 		for i := range m.cols {
-			copy(x[i*n+at:], c.x[i*c.n:][:c.n])
+			copy(to.x[i*to.n+at[c.group]:], c.x[i*c.n:][:c.n])
 		}
-		at += c.n
+		at[c.group] += c.n
 	}
-	return x, n
+	m.chunks = joined
 }
 
 // momentBytes is the memory that sums of so many columns take.
