@@ -358,8 +358,8 @@ const mostTaps = 64
 // fewGroups fill too little of a register for sums side by side.
 const fewGroups = 4
 
-// lagFlush bounds the inputs whose sums are added in single precision, part by part.
-const lagFlush = 1 << 14
+// lagFlush bounds the inputs whose sums are added in single precision, part by part: some hundred parts.
+const lagFlush = 1 << 16
 
 // sketched hands the windows of the first groups, of so many channels each, to the sketches: lines that are spread over the channels
 // stand for all.

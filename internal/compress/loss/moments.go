@@ -27,6 +27,9 @@ type moments struct {
 	// few gathers inputs of runs that have few, row by row.
 	few   []float32
 	fewIn int // group
+	// adder and some add rows.
+	adder kernel.WeightedSum
+	some  []float32
 	// columns gathers the same of inputs that come by columns, waits of them.
 	columns []float32
 	waits   int
@@ -122,19 +125,15 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	for _, s := range m.sketches {
 		s.rows(group, x, stride, n)
 	}
-	e := m.slot[group*m.cols:][:m.cols]
-	total := m.total[group*m.cols:][:m.cols]
-	for i := range n {
-		row := x[i*stride:][:m.cols]
-		if m.sum == nil {
-			for c, v := range row {
+	if m.sum == nil {
+		e := m.slot[group*m.cols:][:m.cols]
+		for i := range n {
+			for c, v := range x[i*stride:][:m.cols] {
 				e[c] += v * v
 			}
 		}
-		for c, v := range row {
-			total[c] += float64(v)
-		}
 	}
+	m.add(m.total[group*m.cols:][:m.cols], x, stride, n)
 	if group == 0 {
 		m.n += n
 	}
@@ -158,6 +157,23 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 		m.settle(group)
 		m.triangle(x, stride, n, true)
 		m.count(group, n)
+	}
+}
+
+// add adds rows to sums of columns: as many as are summed in single precision at once.
+func (m *moments) add(total []float64, x []float32, stride, n int) {
+	const most = 256
+	some := grown(&m.some, m.cols)
+	var from [most]int
+	for i := range min(n, most) {
+		from[i] = i * stride
+	}
+	for lo := 0; lo < n; lo += most {
+		k := min(most, n-lo)
+		m.adder.Of(some, x[lo*stride:], from[:k], ones(k))
+		for c, v := range some {
+			total[c] += float64(v)
+		}
 	}
 }
 
