@@ -57,8 +57,8 @@ type chunk struct {
 	x        []float32
 }
 
-// flushAt bounds the inputs that are summed in single precision.
-const flushAt = 2048
+// flushAt bounds the inputs that are summed in single precision, in blocks of a few hundred.
+const flushAt = 1 << 13
 
 func newMoments(groups, cols int, pool *workers.Pool) *moments {
 	return &moments{groups: groups, cols: cols, pool: pool, total: make([]float64, groups*cols)}

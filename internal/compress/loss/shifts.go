@@ -147,13 +147,10 @@ func (s *shifts) multiply(m *moments) {
 	}
 	s.pending += s.chunk * s.g.outputs
 	s.chunk = 0
-	if s.pending >= shiftFlush {
+	if s.pending >= flushAt {
 		s.flush(m)
 	}
 }
-
-// shiftFlush bounds the inputs that are summed in single precision, in blocks.
-const shiftFlush = 4 * flushAt
 
 // flush adds the products to the sums of m.
 func (s *shifts) flush(m *moments) {
