@@ -116,8 +116,11 @@ func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32
 
 var noOffset = [1]int{0}
 
-// MostLags is how many [Windows.Lags] takes, LagLanes divides the number of lanes.
-const MostLags, LagLanes = 8, 16
+// MostLags is how many distances [Windows.Lags] takes.
+const MostLags = 8
+
+// LagLanes divides the number of lanes of [Windows.Lags].
+const LagLanes = 16
 
 // Lags adds for each lane i the sum of x[p+i]·x[p+d+i] over places p to sums[(k+1)*step+i], for each distance d, the k-th of
 // lags, and with plain the sum of x[p+i] to sums[i]. The caller answers for places that lie in x. It returns false where there are no such loops.
