@@ -301,7 +301,8 @@ func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int
 	}
 	m.ready()
 	seen, n := g, 1
-	if step > 1 {
+	byLine := step > 1 || g.plane > mostPlane
+	if byLine {
 		seen, n = g.line(), (g.lines()-first+step-1)/step
 	}
 	if m.lag == nil || !slices.Equal(m.lag.g.axes, seen.axes) {
@@ -321,7 +322,7 @@ func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int
 			of := from
 			of.x = x[b*s.block*apart:]
 			for line := first; line < first+n*step; line += step {
-				if step > 1 {
+				if byLine {
 					of.y = line*g.axes[1].stride - g.axes[1].pad
 				}
 				s.take(&s.workers[worker], b, min(s.block, m.groups-b*s.block), of)
@@ -354,6 +355,9 @@ func (g *geometry) line() *geometry {
 
 // mostTaps bounds the window, since there are up to as many regions with twice as many sums each.
 const mostTaps = 64
+
+// mostPlane bounds the places of a channel that are copied at once: lines one by one take up to three times as long.
+const mostPlane = 1 << 16
 
 // fewGroups fill too little of a register for sums side by side.
 const fewGroups = 4

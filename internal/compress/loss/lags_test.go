@@ -72,7 +72,7 @@ func drawnWindow(t *rapid.T) *geometry {
 }
 
 // same compares moments that were found in two ways.
-func same(t *rapid.T, fast, slow *moments, g *geometry) {
+func same(t rapid.TB, fast, slow *moments, g *geometry) {
 	if fast.n != slow.n {
 		t.Fatalf("%d inputs, want %d", fast.n, slow.n)
 	}
@@ -131,4 +131,35 @@ func TestShifts(t *testing.T) {
 		slow.done()
 		same(t, fast, slow, g)
 	})
+}
+
+// Channels that are too large to be copied at once go line by line.
+func TestLagsOfLargeChannels(t *testing.T) {
+	t.Parallel()
+	const side, groups = 260, 5
+	a := axis{in: side, out: side, window: 3, stride: 1, dil: 1, pad: 1}
+	g := &geometry{axes: []axis{{in: 1, out: 1, window: 1, stride: 1, dil: 1}, a, a}, taps: 9, plane: side * side, outputs: side * side}
+	if g.plane <= mostPlane {
+		t.Fatal("channels are not large")
+	}
+	r := rand.New(rand.NewPCG(9, 9))
+	x := make([]float32, groups*g.plane)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	fast, slow := newMoments(groups, g.taps, nil), newMoments(groups, g.taps, nil)
+	open := make([]float32, g.taps*g.outputs)
+	var copier kernel.LineCopier
+	fast.begin(0)
+	slow.begin(0)
+	if !fast.depthwise(g, x, false, 0, 1) {
+		t.Fatal("not taken")
+	}
+	for c := range groups {
+		g.unfold(&copier, open, g.outputs, x[c*g.plane:][:g.plane], 0, g.lines(), 1)
+		slow.planes(c, open, g.outputs, g.outputs)
+	}
+	fast.done()
+	slow.done()
+	same(t, fast, slow, g)
 }

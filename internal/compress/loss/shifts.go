@@ -211,8 +211,9 @@ func (s *shifts) done(m *moments) {
 }
 
 // shifted adds the channels of a convolution that lie one after the other; false where windows have to be unfolded as a whole.
-func (m *moments) shifted(g *geometry, x []float32, channels int) bool {
-	if m.squares || m.kept || m.groups > 1 || m.cols <= smallCols || g.axes[1].window < 2 || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
+func (m *moments) shifted(g *geometry, planes []float32, channels int) bool {
+	y, x := &g.axes[1], &g.axes[2]
+	if m.squares || m.kept || m.groups > 1 || m.cols <= smallCols || y.window < 2 || g.axes[0].out != 1 || g.axes[0].in != 1 || y.transposed || channels*x.window*y.in*x.out > mostShifted {
 		return false
 	}
 	m.ready()
@@ -222,8 +223,11 @@ func (m *moments) shifted(g *geometry, x []float32, channels int) bool {
 		}
 		m.shifts = newShifts(g, channels)
 	}
-	m.shifts.take(m, x)
-	m.sketched(g, x, 1, channels)
+	m.shifts.take(m, planes)
+	m.sketched(g, planes, 1, channels)
 	m.n += g.outputs
 	return true
 }
+
+// mostShifted bounds the elements of the lines of a sample that are unfolded at once.
+const mostShifted = 1 << 23
