@@ -371,7 +371,7 @@ func (m *moments) sketched(g *geometry, x []float32, groups, channels int) {
 	if len(m.sketches) == 0 {
 		return
 	}
-	n := min(g.lines(), max(1, places/g.width()))
+	n := min(g.lines(), max(pieces, places/g.width()))
 	w := n * g.width()
 	open := make([]float32, m.cols*w)
 	var lines kernel.LineCopier
