@@ -84,7 +84,7 @@ func (c *Conv) runFew(p *workers.Pool, x, y []float32) {
 			GemmPacked(p, g, img, c.few, rows)
 		}
 		workers.Do(p, s.OC, max(1, copyGrain/area), fewArgs{y[n*s.OC*area:][:s.OC*area], rows, area, s.OC}, func(a fewArgs, lo, hi int) {
-			turn(a.y[lo*a.area:], a.area, a.rows[lo:], a.channels, hi-lo, a.area)
+			Turn(a.y[lo*a.area:], a.area, a.rows[lo:], a.channels, hi-lo, a.area)
 		})
 	}
 	scratch.Put(sc)

@@ -222,7 +222,7 @@ func (s *sparse) run(p *workers.Pool, l sparseLines, a, c []float32) {
 				s.block(t, buf, steps, b, room, width, np, r0, r1, l.bias, l.act, l.exact)
 			}
 			l.each(p0, np, func(from, line, at, n int) {
-				turn(q.c[line*l.lineC+at*l.stepC+r0:], l.stepC, room[from:], width, n, r1-r0)
+				Turn(q.c[line*l.lineC+at*l.stepC+r0:], l.stepC, room[from:], width, n, r1-r0)
 			})
 		}
 		scratch.Put(rc)
@@ -252,7 +252,7 @@ func (l *sparseLines) panels(buf []float32, cols int, a []float32, p0, np, k0, s
 					first := q.b + seg*q.k
 					lo, hi := max(first, k0), min(first+q.k, k0+steps)
 					if lo < hi {
-						turn(panel[(lo-k0)*cols+from:], cols, src[q.a+seg*q.seg+lo-first:], l.stepA, hi-lo, n)
+						Turn(panel[(lo-k0)*cols+from:], cols, src[q.a+seg*q.seg+lo-first:], l.stepA, hi-lo, n)
 					}
 				}
 			}
@@ -268,23 +268,5 @@ func (l *sparseLines) each(p0, n int, f func(from, line, at, n int)) {
 		m := min(n-from, l.count-at)
 		f(from, line, at, m)
 		from += m
-	}
-}
-
-// turn writes rows rows of cols values, value j of row i from row j, value i of src.
-func turn(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) {
-	doneRows, doneCols := 0, 0
-	if e := simd.ElementKernels(); e != nil {
-		doneRows, doneCols = e.TurnFloats(dst, stepDst, src, stepSrc, rows, cols)
-	}
-	for i := range rows {
-		from := 0
-		if i < doneRows {
-			from = doneCols
-		}
-		row := dst[i*stepDst:]
-		for j := from; j < cols; j++ {
-			row[j] = src[j*stepSrc+i]
-		}
 	}
 }

@@ -76,3 +76,72 @@ func TestLineCopier(t *testing.T) {
 		}
 	}
 }
+
+// Sums of products with values further on are those of a plain loop, lane by lane, for every set.
+func TestLags(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	check := func(t *testing.T) {
+		for range rounds(200) {
+			lanes := LagLanes * (1 + r.IntN(3))
+			x := make([]float32, 400+lanes)
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+			}
+			places, distances := make([]int, r.IntN(60)), make([]int, r.IntN(20))
+			for i := range places {
+				places[i] = 100 + r.IntN(200)
+			}
+			for i := range distances {
+				distances[i] = r.IntN(200) - 100
+			}
+			l := NewLags(places, distances)
+			sums := make([]float32, l.Len()*lanes)
+			for i := range sums {
+				sums[i] = float32(i % 5)
+			}
+			l.Add(sums, x, lanes)
+			for i, got := range sums {
+				want, size := float64(i%5), float64(i%5)
+				for _, p := range places {
+					v := float64(x[p+i%lanes])
+					if k := i / lanes; k > 0 {
+						v *= float64(x[p+distances[k-1]+i%lanes])
+					}
+					want += v
+					size += math.Abs(v)
+				}
+				// Each sum and product is rounded to 24 bits.
+				if math.Abs(float64(got)-want) > size*float64(len(places)+1)*0x1p-24 {
+					t.Fatalf("%d places, %d distances, %d lanes: sum %d is %v, want %v", len(places), len(distances), lanes, i, got, want)
+				}
+			}
+		}
+	}
+	everySet(t, func(t *testing.T, plain func(func())) {
+		check(t)
+		plain(func() { check(t) })
+	})
+}
+
+// A matrix is turned as a plain loop does, and nothing beside it.
+func TestTurn(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	everySet(t, func(t *testing.T, _ func(func())) {
+		for range rounds(200) {
+			rows, cols := r.IntN(50), r.IntN(50)
+			to, from := cols+r.IntN(4), rows+r.IntN(4)
+			src := make([]float32, cols*from+1)
+			for i := range src {
+				src[i] = r.Float32()
+			}
+			dst, want := make([]float32, rows*to+1), make([]float32, rows*to+1)
+			for i := range rows {
+				for j := range cols {
+					want[i*to+j] = src[j*from+i]
+				}
+			}
+			Turn(dst, to, src, from, rows, cols)
+			agree(t, [2]int{rows, cols}, dst, want)
+		}
+	})
+}

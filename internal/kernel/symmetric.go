@@ -74,21 +74,11 @@ func (s *symmetric) pack(panel int) {
 		return
 	}
 	src := s.a[j0*s.lda+s.k0:]
-	e := simd.ElementKernels()
-	if e == nil || s.n-j0 < w {
-		pack(dst, src, min(w, s.n-j0), k, w, s.lda, 1)
+	if s.n-j0 < w {
+		pack(dst, src, s.n-j0, k, w, s.lda, 1)
 		return
 	}
-	rows, cols := e.TurnFloats(dst, w, src, s.lda, k, w)
-	for j := range w {
-		from := rows
-		if j >= cols {
-			from = 0
-		}
-		for i := from; i < k; i++ {
-			dst[i*w+j] = src[j*s.lda+i]
-		}
-	}
+	Turn(dst, w, src, s.lda, k, w)
 }
 
 // rows computes rows r0 to r1 up to the panel that has the diagonal.
@@ -113,7 +103,11 @@ func (s *symmetric) rows(t *simd.Tile, r0, r1 int) {
 				}
 				t.A = &s.a[r*vec+s.k0*elem]
 				t.C = &s.c[r*s.ldc+p*f.Cols]
-				f.Run(t, m, min(f.Cols, s.ldc-p*f.Cols), false)
+				width := min(f.Cols, s.ldc-p*f.Cols)
+				if r+m <= p*f.Cols+f.Half {
+					width = f.Half // the rest lies beyond the diagonal
+				}
+				f.Run(t, m, width, false)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package loss
 
 import (
-	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/kernel"
 )
 
@@ -97,29 +96,6 @@ func sum(v []float64) float64 {
 	return s
 }
 
-// falls says for each weight at which of ascending levels it becomes zero, len(levels) for none.
-func falls(o *mask.Order, n int, levels []float64) []uint16 {
-	fall := make([]uint16, n)
-	for i := range fall {
-		fall[i] = uint16(len(levels))
-	}
-	var unit []int
-	i := 0
-	for k, s := range levels {
-		for n := o.Count(s); i < n; i++ {
-			if o.Len() == len(fall) { // units are weights
-				fall[o.Number(i)] = uint16(k)
-				continue
-			}
-			unit = o.Unit(i, unit[:0])
-			for _, e := range unit {
-				fall[e] = uint16(k)
-			}
-		}
-	}
-	return fall
-}
-
 // errors is the squared error of the layer's output at each level.
 func (x *matrix) errors(fall []uint16, levels int) []float64 {
 	per := make([]float64, x.rows*levels)
@@ -129,23 +105,32 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 		diag = x.diagonal()
 	}
 	var sq []float32
+	large, grain := x.cols*x.cols >= tiledAt, 1
+	if large {
+		grain = tileRows
+	}
 	out := make([]float64, levels)
 	for g := range x.groups {
 		lo := g * outs
-		if !x.kept && !x.counts {
-			sq = x.squareOf(g)
-			if outs >= 4 && x.byColumn(fall, lo, outs) {
-				x.channels(out, sq, fall[lo*x.cols:][:x.cols], lo, outs)
-				continue
-			}
-		}
 		var in []float32
 		n := 0
-		if x.kept {
+		switch {
+		case x.kept:
 			in, n = x.inputs(g)
+		case !x.counts:
+			sq = x.squareOf(g)
 		}
-		x.pool.For(outs, 1, func(from, to int) {
-			r := &row{levels: levels, delta: make([]float32, x.cols), order: make([]uint32, x.cols), at: make([]uint32, levels+2)}
+		if outs >= 4 && !x.counts && x.byColumn(fall, lo, outs) {
+			if f := fall[lo*x.cols:][:x.cols]; x.kept {
+				x.keptChannels(out, in, n, f, lo, outs)
+			} else {
+				x.channels(out, sq, f, lo, outs)
+			}
+			continue
+		}
+		x.pool.For(outs, grain, func(from, to int) {
+			r := newRow(x.cols, levels)
+			var rest []int
 			for i := lo + from; i < lo+to; i++ {
 				w, f, q := x.w[i*x.cols:][:x.cols], fall[i*x.cols:][:x.cols], per[i*levels:][:levels]
 				switch {
@@ -158,11 +143,14 @@ func (x *matrix) errors(fall []uint16, levels int) []float64 {
 				case x.kept:
 					r.sort(f)
 					r.kept(q, w, in, n)
+				case large:
+					rest = append(rest, i)
 				default:
 					r.sort(f)
 					r.squared(q, w, sq)
 				}
 			}
+			x.tiled(per, sq, fall, rest, levels)
 		})
 	}
 	for r := range x.rows {
@@ -225,13 +213,54 @@ func (x *matrix) channels(out []float64, sq []float32, f []uint16, lo, outs int)
 	}
 }
 
+// keptChannels does the same with the inputs, columns by n: the columns of a level add to all outputs.
+func (x *matrix) keptChannels(out []float64, in []float32, n int, f []uint16, lo, outs int) {
+	r := newRow(x.cols, len(out))
+	r.sort(f)
+	y, each := make([]float32, outs*n), make([]float64, outs)
+	var w, some []float32
+	e := 0.0
+	for k := range out {
+		columns := r.order[r.at[k]:r.at[k+1]]
+		if m := len(columns); m > 0 {
+			w, some = grown(&w, outs*m), grown(&some, m*n)
+			for i, c := range columns {
+				copy(some[i*n:(i+1)*n], in[int(c)*n:])
+			}
+			for o := range outs {
+				from, to := x.w[(lo+o)*x.cols:][:x.cols], w[o*m:][:m]
+				for i, c := range columns {
+					to[i] = from[c]
+				}
+			}
+			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: n, K: m, Accumulate: true}, w, some, y)
+			x.pool.For(outs, max(1, 1<<14/n), func(from, to int) {
+				for o := from; o < to; o++ {
+					each[o] = float64(kernel.Dot(y[o*n:][:n], y[o*n:][:n]))
+				}
+			})
+			e = sum(each)
+		}
+		out[k] += e
+	}
+}
+
 // row computes the errors of one row.
 type row struct {
 	levels int
 	delta  []float32
 	order  []uint32 // columns in the order in which they fall
 	at     []uint32 // where each level begins
+	next   []uint32
 	sum    kernel.WeightedSum
+	// from and by are where the inputs of columns begin and their weights, in that order; now and step are outputs.
+	from      []int
+	by        []float32
+	now, step []float32
+}
+
+func newRow(cols, levels int) *row {
+	return &row{levels: levels, delta: make([]float32, cols), order: make([]uint32, cols), at: make([]uint32, levels+2)}
 }
 
 func (r *row) sort(f []uint16) {
@@ -242,10 +271,10 @@ func (r *row) sort(f []uint16) {
 	for k := range r.levels + 1 {
 		r.at[k+1] += r.at[k]
 	}
-	next := append([]uint32(nil), r.at...)
+	r.next = append(r.next[:0], r.at...)
 	for c, k := range f {
-		r.order[next[k]] = uint32(c)
-		next[k]++
+		r.order[r.next[k]] = uint32(c)
+		r.next[k]++
 	}
 }
 
@@ -256,29 +285,27 @@ func (r *row) squared(out []float64, w, sq []float32) {
 	q := 0.0
 	k := 0
 	last := int(r.at[r.levels])
-	var sums [8]float32
+	var sums, fell [8]float32
 	var from [8]int
 	for i := 0; i < last; i += 8 {
 		cs := r.order[i:min(i+8, last)]
 		for x, c := range cs {
 			from[x] = int(c) * d
 		}
-		kernel.Dots(sums[:len(cs)], r.delta, sq, from[:len(cs)])
+		kernel.Dots(sums[:], r.delta, sq, from[:]) // what is too much is of places before
 		for x, c := range cs {
 			for i+x >= int(r.at[k+1]) {
 				out[k] = max(q, 0)
 				k++
 			}
-			v := float64(w[c])
-			if v == 0 {
-				continue
-			}
 			// With those that fell before these eight, and with those among them.
-			s := float64(sums[x])
-			for _, e := range cs[:x] {
-				s += float64(w[e]) * float64(sq[from[x]+int(e)])
+			row, s := sq[from[x]:][:d], sums[x]
+			for y, e := range cs[:x] {
+				s += fell[y] * row[e]
 			}
-			q += v * (2*s + v*float64(sq[from[x]+int(c)]))
+			v := w[c]
+			fell[x] = v
+			q += float64(v) * (2*float64(s) + float64(v)*float64(row[c]))
 		}
 		for _, c := range cs {
 			r.delta[c] = w[c]
@@ -291,18 +318,16 @@ func (r *row) squared(out []float64, w, sq []float32) {
 
 // kept does the same with the inputs: columns by n.
 func (r *row) kept(out []float64, w, in []float32, n int) {
-	y, t := make([]float32, n), make([]float32, n)
-	from, by := make([]int, 0, len(w)), make([]float32, 0, len(w))
+	y, t := grown(&r.now, n), grown(&r.step, n)
+	clear(y)
+	r.from, r.by = r.from[:0], r.by[:0]
+	for _, c := range r.order[:r.at[r.levels]] {
+		r.from, r.by = append(r.from, int(c)*n), append(r.by, w[c])
+	}
 	q := 0.0
 	for k := range r.levels {
-		from, by = from[:0], by[:0]
-		for _, c := range r.order[r.at[k]:r.at[k+1]] {
-			if w[c] != 0 {
-				from, by = append(from, int(c)*n), append(by, w[c])
-			}
-		}
-		if len(from) > 0 {
-			r.sum.Of(t, in, from, by)
+		if lo, hi := r.at[k], r.at[k+1]; lo < hi {
+			r.sum.Of(t, in, r.from[lo:hi], r.by[lo:hi])
 			for i, v := range t {
 				y[i] += v
 			}

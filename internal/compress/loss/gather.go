@@ -143,9 +143,12 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 			}
 			continue
 		}
+		if sums && l.Channels == 1 && !(g.same && step == 1) && m.depthwise(g, one, last, first, step) {
+			continue
+		}
 		if last {
 			t := grown(&s.turned, len(one))
-			transposeInto(t, g.plane, one, channels, g.plane, channels)
+			kernel.Turn(t, g.plane, one, channels, channels, g.plane)
 			one = t
 		}
 		switch {
@@ -153,7 +156,7 @@ func (p *product) convolved(x []float32, shape []int, v values, to sink, s *scra
 			for k := range l.Groups {
 				to.planes(k, one[k*l.Channels*g.plane:], g.plane, g.plane)
 			}
-		case sums && step == 1 && l.Channels == 1 && m.depthwise(g, one):
+		case sums && step == 1 && m.shifted(g, one, l.Channels):
 		default:
 			p.unfolded(g, one, to, s, first, step)
 		}

@@ -225,6 +225,10 @@ func (g *geometry) evenly(lines *kernel.LineCopier, row, plane []float32, th, tw
 		clear(row[i*w.out+to : (i+1)*w.out])
 	}
 	at := (y+first*by)*w.in + from*w.stride + tw*w.dil - w.pad
+	if w.out == 1 { // lines are values
+		lines.Copy(row[first:], 0, plane[at:], 0, by*w.in, end-first, 1)
+		return
+	}
 	lines.Copy(row[first*w.out+from:], w.out, plane[at:], by*w.in, w.stride, to-from, end-first)
 }
 

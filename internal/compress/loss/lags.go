@@ -8,80 +8,62 @@ import (
 
 // lags finds products of taps of depthwise convolutions without unfolding their data: two taps see the same channel,
 // one a few places from the other, so that all pairs of taps as far apart share one sum over the channel, but for
-// lines of places at its edges. With steps above 1 the same holds for the channel's every second row and column (phases).
+// places at its edges. So sums are taken over regions of the channel, of which each pair sees some. With steps above 1 the
+// same holds for the channel's every second row and column (phases).
 //
-// A channel is copied to where zeros follow each line and each phase, so that a sum is one inner product of it
-// with itself from some place on. Lines at the edges are gathered until there are several.
+// Channels are copied to where they lie side by side, block by block, and where zeros follow each line and each phase.
 type lags struct {
 	g           *geometry
 	groups      int
-	pitch, size int // of a line and of a phase of a channel, with zeros
-	front       int // zeros before a channel and before lines
+	block       int // channels that are computed together
+	pitch, size int // places of a line and of a phase, with zeros
+	front       int // places of zeros before the first phase
 	phases      []phase
-	keys        []lagKey
-	lines       []line
-	edges       []edge
-	points      [][2]int  // places of the channel, the second -1 for none
-	pairs       []lagPair // tap i >= j, in the order of a triangle
-	taps        []lagPair // sums of taps
-	whole, part []bundle  // of keys and of edges
-	run         int       // length of a line with zeros
-	chunk, full int       // samples of lines and how many fit
-	buf         []float32 // by group and line
-	sums        []float64 // by group: of keys, edges and points
+	pairs       [][]int // rows of sums that make one of tap i and tap j <= i, in the order of a triangle
+	taps        [][]int // of the sums of taps
+	rows        int     // sums of a channel
+	sums        []float32
+	pending     int // inputs in sums
 	workers     []lagWorker
 }
 
 // phase is every step-th place of a channel from y, x on: h by w places.
-type phase struct{ y, x, h, w int }
-
-// lagKey is a sum of products of places of phase p with those of phase q, dy and dx further. q is -1 for the sum
-// of the places themselves.
-type lagKey struct{ p, q, dy, dx int }
-
-// line is row or column at of a phase.
-type line struct {
-	phase, at int
-	column    bool
+type phase struct {
+	y, x, h, w int
+	regions    []region
 }
 
-// edge is the sum of products of a line with another one, shift further; b is -1 for the sum of the line itself.
-type edge struct{ a, b, shift int }
-
-// lagPair is the sum of a key less those of edges, in which points are twice.
-type lagPair struct {
-	key           int
-	edges, points []int
+// region is lines y0 to y1 and columns x0 to x1 of a phase, which every tap sees as a whole or not at all.
+type region struct {
+	y0, y1, x0, x1 int
+	keys           []lagKey
+	parts          []*kernel.Lags
+	row            int // of the first one of its sums, which is of the places themselves; then keys
 }
 
-// bundle is sums of products with the same first operand: from is where the second ones begin, to the places of the sums. plain is
-// that of the operand's own sum, -1 for none.
-type bundle struct {
-	operand, plain int
-	from, to       []int
-}
+// lagKey is a distance to places of phase q, dy and dx further.
+type lagKey struct{ q, dy, dx int }
+
+// lagTap is what a tap sees of a phase: a place for each output, from y, x on, some of which may lie beyond the edges.
+type lagTap struct{ phase, y, x int }
 
 // lagWorker is what a worker copies channels to.
 type lagWorker struct {
-	lines kernel.LineCopier
-	buf   []float32
-	room  []float32
+	lines  kernel.LineCopier
+	buf    []float32
+	turned []float32
+	adding []float64
 }
+
+// lagBlock is a few registers of channels, so that lines of them stay in the nearest cache; lagPlaces bounds the places of a part for
+// the same reason.
+const lagBlock, lagPlaces = 32, 96
 
 // newLags prepares for a geometry of two axes.
 func newLags(g *geometry, groups, workers int) *lags {
 	s := &lags{g: g, groups: groups, workers: make([]lagWorker, workers)}
-	y, x := &g.axes[1], &g.axes[2]
-	type place struct{ phase, y, x int }
-	var taps []place
-	for ty := range y.window {
-		for tx := range x.window {
-			py, sy := y.phase(ty)
-			px, sx := x.phase(tx)
-			p := phase{py, px, count(y.in, py, y.stride), count(x.in, px, x.stride)}
-			taps = append(taps, place{found(&s.phases, p), sy, sx})
-		}
-	}
+	s.block = min(lagBlock, (groups+kernel.LagLanes-1)/kernel.LagLanes*kernel.LagLanes)
+	taps := s.findPhases()
 	most := [2]int{}
 	for _, a := range taps {
 		for _, b := range taps {
@@ -89,35 +71,48 @@ func newLags(g *geometry, groups, workers int) *lags {
 		}
 	}
 	rows := 0
-	for _, p := range s.phases {
+	for i := range s.phases {
+		p := &s.phases[i]
 		s.pitch, rows = max(s.pitch, p.w+most[1]), max(rows, p.h+most[0])
 	}
-	s.size = (s.pitch*rows + 7) / 8 * 8
+	s.size = s.pitch * rows
 	s.front = most[0]*s.pitch + most[1]
-	// Rows and columns lie one after the other, with zeros for the shifts of both.
-	s.run = (max(s.pitch-most[1], rows-most[0]) + max(most[0], most[1]) + 7) / 8 * 8
-	s.full = max(1, 128/s.run)
+	for i := range s.phases {
+		s.cut(i, taps)
+	}
 	for i, a := range taps {
 		for _, b := range taps[:i+1] {
-			k := lagKey{a.phase, b.phase, b.y - a.y, b.x - a.x}
-			s.pairs = append(s.pairs, s.pair(k, a.y, a.x))
+			s.pairs = append(s.pairs, s.seen(a, func(r *region) int { return 1 + slices.Index(r.keys, a.to(b)) }))
 		}
-		s.taps = append(s.taps, s.pair(lagKey{a.phase, -1, 0, 0}, a.y, a.x))
+		s.taps = append(s.taps, s.seen(a, func(*region) int { return 0 }))
 	}
-	s.bundles()
-	s.buf = make([]float32, s.front+(groups*len(s.lines)+1)*s.full*s.run)
-	s.sums = make([]float64, groups*s.figures())
+	s.sums = make([]float32, (groups+s.block-1)/s.block*s.block*s.rows)
 	for i := range s.workers {
 		w := &s.workers[i]
-		w.buf = make([]float32, 2*s.front+(len(s.phases)+1)*s.size)
-		copy(w.buf[len(w.buf)-s.size:], ones(s.size))
-		w.room = make([]float32, s.figures()+8)
+		w.buf = make([]float32, (2*s.front+len(s.phases)*s.size)*s.block)
+		w.adding = make([]float64, s.block)
 	}
 	return s
 }
 
-// figures is the number of sums of a group.
-func (s *lags) figures() int { return len(s.keys) + len(s.edges) + len(s.points) }
+// findPhases finds the phases and what each tap sees of one.
+func (s *lags) findPhases() []lagTap {
+	y, x := &s.g.axes[1], &s.g.axes[2]
+	var taps []lagTap
+	for ty := range y.window {
+		for tx := range x.window {
+			py, sy := y.phase(ty)
+			px, sx := x.phase(tx)
+			i := slices.IndexFunc(s.phases, func(p phase) bool { return p.y == py && p.x == px })
+			if i < 0 {
+				i = len(s.phases)
+				s.phases = append(s.phases, phase{y: py, x: px, h: count(y.in, py, y.stride), w: count(x.in, px, x.stride)})
+			}
+			taps = append(taps, lagTap{i, sy, sx})
+		}
+	}
+	return taps
+}
 
 // phase is where the inputs of a tap begin within a step, and at which of them the first output is.
 func (a *axis) phase(t int) (phase, shift int) {
@@ -138,227 +133,254 @@ func found[T comparable](list *[]T, v T) int {
 	return i
 }
 
-// at is the place of a phase in a channel's copy.
-func (s *lags) at(phase, y, x int) int { return s.front + phase*s.size + y*s.pitch + x }
+// to is the distance from what a tap sees to what another one sees.
+func (a lagTap) to(b lagTap) lagKey { return lagKey{b.phase, b.y - a.y, b.x - a.x} }
 
-// pair finds the rows and columns of the whole sum of a key that the outputs, whose tap is y, x further, do not see.
-func (s *lags) pair(k lagKey, y, x int) lagPair {
-	p := s.phases[k.p]
-	q := p
-	if k.q >= 0 {
-		q = s.phases[k.q]
-	}
-	y0, y1 := max(0, -k.dy), min(p.h, q.h-k.dy)
-	x0, x1 := max(0, -k.dx), min(p.w, q.w-k.dx)
-	unseen := func(lo, hi, from, n int) (out []int) {
-		for i := lo; i < hi; i++ {
-			if i < from || i >= from+n {
-				out = append(out, i)
-			}
-		}
-		return out
-	}
-	out := lagPair{key: found(&s.keys, k)}
-	rows, cols := unseen(y0, y1, y, s.g.axes[1].out), unseen(x0, x1, x, s.g.axes[2].out)
-	for _, r := range rows {
-		e := edge{found(&s.lines, line{k.p, r, false}), -1, 0}
-		if k.q >= 0 {
-			e.b, e.shift = found(&s.lines, line{k.q, r + k.dy, false}), k.dx
-		}
-		out.edges = append(out.edges, found(&s.edges, e))
-	}
-	for _, c := range cols {
-		e := edge{found(&s.lines, line{k.p, c, true}), -1, 0}
-		if k.q >= 0 {
-			e.b, e.shift = found(&s.lines, line{k.q, c + k.dx, true}), k.dy
-		}
-		out.edges = append(out.edges, found(&s.edges, e))
-		for _, r := range rows {
-			at := [2]int{s.at(k.p, r, c), -1}
-			if k.q >= 0 {
-				at[1] = s.at(k.q, r+k.dy, c+k.dx)
-			}
-			out.points = append(out.points, found(&s.points, at))
-		}
-	}
-	return out
-}
+// at is where a place of a phase lies in a block's copy.
+func (s *lags) at(phase, y, x int) int { return (s.front + phase*s.size + y*s.pitch + x) * s.block }
 
-// bundles puts sums with the same first operand together.
-func (s *lags) bundles() {
-	add := func(list *[]bundle, operand, to, from int) {
-		i := slices.IndexFunc(*list, func(b bundle) bool { return b.operand == operand })
-		if i < 0 {
-			i = len(*list)
-			*list = append(*list, bundle{operand: operand, plain: -1})
+// cut finds the regions of a phase: between all lines and columns at which a tap begins or ends to see something.
+func (s *lags) cut(i int, taps []lagTap) {
+	p := &s.phases[i]
+	ys, xs := []int{}, []int{}
+	for _, t := range taps {
+		if t.phase == i {
+			ys = append(ys, min(max(t.y, 0), p.h), min(max(t.y+s.g.axes[1].out, 0), p.h))
+			xs = append(xs, min(max(t.x, 0), p.w), min(max(t.x+s.g.axes[2].out, 0), p.w))
 		}
-		b := &(*list)[i]
-		if from < 0 {
-			b.plain = to
-			return
-		}
-		b.from, b.to = append(b.from, from), append(b.to, to)
 	}
-	for i, k := range s.keys {
-		from := s.at(len(s.phases), 0, 0) + s.front // ones
-		if k.q >= 0 {
-			from = s.at(k.q, k.dy, k.dx)
-		}
-		add(&s.whole, s.at(k.p, 0, 0), i, from)
-	}
-	for i, e := range s.edges {
-		from := -1
-		if e.b >= 0 {
-			from = s.front + e.b*s.full*s.run + e.shift
-		}
-		add(&s.part, s.front+e.a*s.full*s.run, len(s.keys)+i, from)
-	}
-	// Some are computed eight at a time, also where there are fewer.
-	for _, list := range [][]bundle{s.whole, s.part} {
-		for i := range list {
-			for b := &list[i]; len(b.from) > 2 && len(b.from) < 8; {
-				b.from = append(b.from, b.from[0])
+	slices.Sort(ys)
+	slices.Sort(xs)
+	for a := range len(ys) - 1 {
+		for b := range len(xs) - 1 {
+			r := region{y0: ys[a], y1: ys[a+1], x0: xs[b], x1: xs[b+1], row: s.rows}
+			if r.y0 == r.y1 || r.x0 == r.x1 {
+				continue
+			}
+			for j, t := range taps {
+				if t.phase == i && s.sees(t, &r) {
+					for _, u := range taps[:j+1] {
+						found(&r.keys, t.to(u))
+					}
+				}
+			}
+			if r.keys != nil {
+				s.divide(&r, i)
+				p.regions = append(p.regions, r)
+				s.rows += 1 + len(r.keys)
 			}
 		}
 	}
 }
 
-// add adds the sums of a bundle whose operands are n long and lie in x.
-func (b *bundle) add(sums []float64, x []float32, n int, room []float32) {
-	a := x[b.operand:][:n]
-	kernel.Dots(room, a, x, b.from)
-	for i, to := range b.to {
-		sums[to] += float64(room[i])
+// divide makes the sums of a region of phase i, in parts that stay in the nearest cache.
+func (s *lags) divide(r *region, i int) {
+	var places []int
+	for y := r.y0; y < r.y1; y++ {
+		for x := r.x0; x < r.x1; x++ {
+			places = append(places, s.at(i, y, x))
+		}
 	}
-	if b.plain >= 0 {
-		sums[b.plain] += float64(kernel.Dot(a, ones(n)))
+	distances := make([]int, len(r.keys))
+	for k, key := range r.keys {
+		distances[k] = s.at(key.q, key.dy, key.dx) - s.at(i, 0, 0)
+	}
+	for part := range slices.Chunk(places, lagPlaces) {
+		r.parts = append(r.parts, kernel.NewLags(part, distances))
 	}
 }
 
-// of are the sums of a group.
-func (s *lags) of(group int) []float64 { return s.sums[group*s.figures():][:s.figures()] }
+// sees reports whether a tap sees a region of its phase.
+func (s *lags) sees(t lagTap, r *region) bool {
+	return r.y0 >= t.y && r.y1 <= t.y+s.g.axes[1].out && r.x0 >= t.x && r.x1 <= t.x+s.g.axes[2].out
+}
 
-// take adds a channel.
-func (s *lags) take(w *lagWorker, group int, plane []float32) {
-	y, x := &s.g.axes[1], &s.g.axes[2]
-	for i, p := range s.phases {
-		if p.h > 0 && p.w > 0 {
-			w.lines.Copy(w.buf[s.at(i, 0, 0):], s.pitch, plane[p.y*x.in+p.x:], y.stride*x.in, x.stride, p.w, p.h)
+// seen are the rows of sums of the regions that a tap sees, of each the one with a number.
+func (s *lags) seen(t lagTap, number func(r *region) int) (rows []int) {
+	p := &s.phases[t.phase]
+	for i := range p.regions {
+		if r := &p.regions[i]; s.sees(t, r) {
+			rows = append(rows, r.row+number(r))
 		}
 	}
-	sums := s.of(group)
-	for i := range s.whole {
-		s.whole[i].add(sums, w.buf, s.size, w.room)
+	return rows
+}
+
+// image is channels of which a place has the values step apart in x, neighbouring channels by; line y is the
+// first one that is looked at, above the first or below the last one there are zeros.
+type image struct {
+	x           []float32
+	by, step, y int
+	lines       int
+}
+
+// take adds a block of channels, n of which there are.
+func (s *lags) take(w *lagWorker, block, n int, from image) {
+	y, c := &s.g.axes[1], &s.g.axes[2]
+	first := min(max(from.y, 0), from.lines)
+	end := max(min(from.y+y.in, from.lines), first)
+	x, step := from.x, from.step
+	if first < end {
+		x = x[first*c.in*step:]
 	}
-	for i, at := range s.points {
-		v := w.buf[at[0]]
-		if at[1] >= 0 {
-			v *= w.buf[at[1]]
-		}
-		sums[len(s.keys)+len(s.edges)+i] += float64(v)
+	if from.by > 1 && first < end { // channels are apart
+		turned := grown(&w.turned, s.g.plane*s.block)
+		kernel.Turn(turned, s.block, x, from.by, (end-first)*c.in, n)
+		x, step = turned, s.block
 	}
-	for i, l := range s.lines {
-		to := s.line(group, i)
-		p := s.phases[l.phase]
-		if !l.column {
-			copy(to[:p.w], w.buf[s.at(l.phase, l.at, 0):])
+	for i := range s.phases {
+		p := &s.phases[i]
+		if p.w == 0 {
 			continue
 		}
-		from := s.at(l.phase, 0, l.at)
-		for r := range to[:p.h] {
-			to[r] = w.buf[from]
-			from += s.pitch
+		for r := range p.h {
+			to, line := w.buf[s.at(i, r, 0):][:p.w*s.block], from.y+p.y+r*y.stride-first
+			switch {
+			case line < 0 || line >= end-first:
+				clear(to)
+			case c.stride*step == s.block: // side by side
+				copy(to, x[(line*c.in+p.x)*step:])
+			default:
+				w.lines.Copy(to, s.block, x[(line*c.in+p.x)*step:], c.stride*step, 1, n, p.w)
+			}
+		}
+	}
+	sums := s.sums[block*s.block*s.rows:][:s.block*s.rows]
+	for i := range s.phases {
+		for k := range s.phases[i].regions {
+			r := &s.phases[i].regions[k]
+			for _, part := range r.parts {
+				part.Add(sums[r.row*s.block:], w.buf, s.block)
+			}
 		}
 	}
 }
 
-// line is where a line of the current sample is gathered.
-func (s *lags) line(group, i int) []float32 {
-	return s.buf[s.front+((group*len(s.lines)+i)*s.full+s.chunk)*s.run:][:s.run]
-}
-
-// flush adds the sums of the lines of a group.
-func (s *lags) flush(w *lagWorker, group int) {
-	x := s.buf[group*len(s.lines)*s.full*s.run:]
-	for i := range s.part {
-		s.part[i].add(s.of(group), x, s.chunk*s.run, w.room)
+// flush adds the sums of a block to those of m.
+func (s *lags) flush(w *lagWorker, m *moments, block int) {
+	sums := s.sums[block*s.block*s.rows:][:s.block*s.rows]
+	c0 := block * s.block
+	each := func(rows []int, add func(c int, v float64)) {
+		clear(w.adding)
+		for _, r := range rows {
+			for i, v := range sums[r*s.block:][:s.block] {
+				w.adding[i] += float64(v)
+			}
+		}
+		for i, v := range w.adding[:min(s.block, s.groups-c0)] {
+			add(c0+i, v)
+		}
 	}
+	for i, rows := range s.pairs {
+		each(rows, func(c int, v float64) { m.sum[c][i] += v })
+	}
+	for i, rows := range s.taps {
+		each(rows, func(c int, v float64) { m.total[c*m.cols+i] += v })
+	}
+	clear(sums)
 }
 
 // done adds what was found to the sums of m.
 func (s *lags) done(m *moments) {
-	if s.chunk > 0 {
-		m.pool.ForWorker(s.groups, 8, func(worker, lo, hi int) {
-			w := &s.workers[worker]
-			for g := lo; g < hi; g++ {
-				s.flush(w, g)
-			}
-		})
-		s.chunk = 0
+	if s.pending == 0 {
+		return
 	}
-	for g := range s.groups {
-		sums := s.of(g)
-		of := func(p *lagPair) float64 {
-			v := sums[p.key]
-			for _, e := range p.edges {
-				v -= sums[len(s.keys)+e]
-			}
-			for _, i := range p.points {
-				v += sums[len(s.keys)+len(s.edges)+i]
-			}
-			return v
+	s.pending = 0
+	m.pool.ForWorker((s.groups+s.block-1)/s.block, 1, func(worker, lo, hi int) {
+		for b := lo; b < hi; b++ {
+			s.flush(&s.workers[worker], m, b)
 		}
-		for i := range s.pairs {
-			m.sum[g][i] += of(&s.pairs[i])
-		}
-		for i := range s.taps {
-			m.total[g*m.cols+i] += of(&s.taps[i])
-		}
-	}
-	clear(s.sums)
+	})
 }
 
-// depthwise adds the channels of a depthwise convolution, one for each group; false where they have to be
-// unfolded.
-func (m *moments) depthwise(g *geometry, planes []float32) bool {
-	if m.squares || m.kept || m.cols > smallCols || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
+// depthwise adds the channels of a depthwise convolution, one for each group, that lie one after the other, or with last
+// side by side: every step-th line of positions from first on. It returns false where they have to be unfolded.
+func (m *moments) depthwise(g *geometry, x []float32, last bool, first, step int) bool {
+	if m.squares || m.kept || m.groups < fewGroups || m.cols > mostTaps || g.axes[0].out != 1 || g.axes[0].in != 1 || g.axes[1].transposed {
 		return false
 	}
 	m.ready()
-	if m.lag == nil || !slices.Equal(m.lag.g.axes, g.axes) {
+	seen, n := g, 1
+	byLine := step > 1 || g.plane > mostPlane
+	if byLine {
+		seen, n = g.line(), (g.lines()-first+step-1)/step
+	}
+	if m.lag == nil || !slices.Equal(m.lag.g.axes, seen.axes) {
 		if m.lag != nil {
 			m.lag.done(m)
 		}
-		m.lag = newLags(g, m.groups, m.pool.Threads())
+		m.lag = newLags(seen, m.groups, m.pool.Threads())
 	}
 	s := m.lag
-	m.pool.ForWorker(m.groups, max(1, 1<<14/g.plane), func(worker, lo, hi int) {
-		w := &s.workers[worker]
-		for c := lo; c < hi; c++ {
-			s.take(w, c, planes[c*g.plane:][:g.plane])
+	from := image{by: g.plane, step: 1, lines: g.axes[1].in}
+	apart := g.plane
+	if last {
+		from.by, from.step, apart = 1, m.groups, 1
+	}
+	m.pool.ForWorker((m.groups+s.block-1)/s.block, max(1, 1<<14/(seen.plane*n*s.block)), func(worker, lo, hi int) {
+		for b := lo; b < hi; b++ {
+			of := from
+			of.x = x[b*s.block*apart:]
+			for line := first; line < first+n*step; line += step {
+				if byLine {
+					of.y = line*g.axes[1].stride - g.axes[1].pad
+				}
+				s.take(&s.workers[worker], b, min(s.block, m.groups-b*s.block), of)
+			}
 		}
 	})
-	if s.chunk++; s.chunk == s.full {
-		m.pool.ForWorker(m.groups, max(1, 1<<14/(s.run*s.full)), func(worker, lo, hi int) {
-			w := &s.workers[worker]
-			for c := lo; c < hi; c++ {
-				s.flush(w, c)
-			}
-		})
-		s.chunk = 0
+	if s.pending += seen.outputs * n; s.pending >= lagFlush {
+		s.done(m)
 	}
-	if len(m.sketches) > 0 {
-		// Lines that are spread over the channel stand for all.
-		n := min(g.lines(), max(1, places/g.width()))
-		w := n * g.width()
-		open := make([]float32, m.cols*w)
-		for c := range min(m.groups, mostGroups) {
-			g.unfold(&s.workers[0].lines, open, w, planes[c*g.plane:][:g.plane], 0, n, g.lines()/n)
-			for _, k := range m.sketches {
-				k.planes(c, open, w, w)
-			}
+	few := min(m.groups, mostGroups)
+	if last && len(m.sketches) > 0 {
+		planes := make([]float32, few*g.plane)
+		kernel.Turn(planes, g.plane, x, m.groups, few, g.plane)
+		x = planes
+	}
+	m.sketched(g, x, few, 1)
+	m.n += seen.outputs * n
+	return true
+}
+
+// line is the geometry of a single line of positions, over the lines of the input that it sees.
+func (g *geometry) line() *geometry {
+	out := *g
+	out.axes = slices.Clone(g.axes)
+	a := &out.axes[1]
+	a.in, a.out, a.stride, a.pad = (a.window-1)*a.dil+1, 1, 1, 0
+	out.plane, out.outputs = a.in*out.axes[2].in, out.axes[2].out
+	return &out
+}
+
+// mostTaps bounds the window, since there are up to as many regions with twice as many sums each.
+const mostTaps = 64
+
+// mostPlane bounds the places of a channel that are copied at once: lines one by one take up to three times as long.
+const mostPlane = 1 << 16
+
+// fewGroups fill too little of a register for sums side by side.
+const fewGroups = 4
+
+// lagFlush bounds the inputs whose sums are added in single precision, part by part: some hundred parts.
+const lagFlush = 1 << 16
+
+// sketched hands the windows of the first groups, of so many channels each, to the sketches: lines that are spread over the channels
+// stand for all.
+func (m *moments) sketched(g *geometry, x []float32, groups, channels int) {
+	if len(m.sketches) == 0 {
+		return
+	}
+	n := min(g.lines(), max(pieces, places/g.width()))
+	w := n * g.width()
+	open := make([]float32, m.cols*w)
+	var lines kernel.LineCopier
+	for k := range groups {
+		for c := range channels {
+			g.unfold(&lines, open[c*g.taps*w:], w, x[(k*channels+c)*g.plane:][:g.plane], g.lines()/n/2, n, g.lines()/n)
+		}
+		for _, s := range m.sketches {
+			s.planes(k, open, w, w)
 		}
 	}
-	m.n += g.outputs
-	return true
 }

@@ -27,14 +27,19 @@ type moments struct {
 	// few gathers inputs of runs that have few, row by row.
 	few   []float32
 	fewIn int // group
+	// adder and some add rows.
+	adder kernel.WeightedSum
+	some  []float32
 	// columns gathers the same of inputs that come by columns, waits of them.
 	columns []float32
 	waits   int
 	// lag has the channels of a depthwise convolution.
 	lag *lags
+	// shifts has the lines of a convolution.
+	shifts *shifts
 	// sketches follow how the errors of each layer differ between samples; nil where that is not asked for.
 	sketches []*sketch
-	// chunks are the inputs, a column a row.
+	// chunks are the inputs, a column a row, and in the end those of a group together.
 	chunks []chunk
 
 	// total are the sums of columns, energy those of their squares by slot of runs, of all groups.
@@ -52,8 +57,8 @@ type chunk struct {
 	x        []float32
 }
 
-// flushAt bounds the inputs that are summed in single precision.
-const flushAt = 2048
+// flushAt bounds the inputs that are summed in single precision, in blocks of a few hundred.
+const flushAt = 1 << 13
 
 func newMoments(groups, cols int, pool *workers.Pool) *moments {
 	return &moments{groups: groups, cols: cols, pool: pool, total: make([]float64, groups*cols)}
@@ -120,19 +125,15 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	for _, s := range m.sketches {
 		s.rows(group, x, stride, n)
 	}
-	e := m.slot[group*m.cols:][:m.cols]
-	total := m.total[group*m.cols:][:m.cols]
-	for i := range n {
-		row := x[i*stride:][:m.cols]
-		if m.sum == nil {
-			for c, v := range row {
+	if m.sum == nil {
+		e := m.slot[group*m.cols:][:m.cols]
+		for i := range n {
+			for c, v := range x[i*stride:][:m.cols] {
 				e[c] += v * v
 			}
 		}
-		for c, v := range row {
-			total[c] += float64(v)
-		}
 	}
+	m.add(m.total[group*m.cols:][:m.cols], x, stride, n)
 	if group == 0 {
 		m.n += n
 	}
@@ -140,7 +141,7 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	case m.squares:
 	case m.kept:
 		t := make([]float32, n*m.cols)
-		transposeInto(t, n, x, stride, n, m.cols)
+		kernel.Turn(t, n, x, stride, m.cols, n)
 		m.chunks = append(m.chunks, chunk{group, n, t})
 	case n < 32 && m.cols > smallCols:
 		m.settle(group)
@@ -150,12 +151,29 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 		m.gathered()
 	case m.cols <= smallCols:
 		t := make([]float32, n*m.cols)
-		transposeInto(t, n, x, stride, n, m.cols)
+		kernel.Turn(t, n, x, stride, m.cols, n)
 		m.dots(group, t, n, n)
 	default:
 		m.settle(group)
 		m.triangle(x, stride, n, true)
 		m.count(group, n)
+	}
+}
+
+// add adds rows to sums of columns: as many as are summed in single precision at once.
+func (m *moments) add(total []float64, x []float32, stride, n int) {
+	const most = 256
+	some := grown(&m.some, m.cols)
+	var from [most]int
+	for i := range min(n, most) {
+		from[i] = i * stride
+	}
+	for lo := 0; lo < n; lo += most {
+		k := min(most, n-lo)
+		m.adder.Of(some, x[lo*stride:], from[:k], ones(k))
+		for c, v := range some {
+			total[c] += float64(v)
+		}
 	}
 }
 
@@ -233,7 +251,11 @@ func (m *moments) dots(group int, x []float32, stride, n int) {
 	var from [smallCols]int
 	for i := range m.cols {
 		from[i] = i * stride
-		kernel.Dots(some[:i+1], x[i*stride:][:n], x, from[:i+1])
+		many := i + 1
+		if many > 2 {
+			many = max(many, 8) // which are computed together
+		}
+		kernel.Dots(some[:many], x[i*stride:][:n], x, from[:many])
 		for _, v := range some[:i+1] {
 			sum[at] += float64(v)
 			at++
@@ -314,7 +336,13 @@ func (m *moments) done() {
 	if m.lag != nil {
 		m.lag.done(m)
 	}
-	m.part, m.few, m.columns, m.lag = nil, nil, nil, nil
+	if m.shifts != nil {
+		m.shifts.done(m)
+	}
+	if m.kept {
+		m.join()
+	}
+	m.part, m.few, m.columns, m.lag, m.shifts = nil, nil, nil, nil, nil
 }
 
 // square is the matrix of a group in single precision, in full.
@@ -381,41 +409,31 @@ func (m *moments) means() []float32 {
 	return out
 }
 
-// inputs joins the kept inputs of a group: columns by n.
+// inputs are the kept inputs of a group, after done: columns by n.
 func (m *moments) inputs(group int) (x []float32, n int) {
+	c := m.chunks[group]
+	return c.x, c.n
+}
+
+// join puts the kept inputs of each group together.
+func (m *moments) join() {
+	joined := make([]chunk, m.groups)
 	for _, c := range m.chunks {
-		if c.group == group {
-			n += c.n
-		}
+		joined[c.group].n += c.n
 	}
-	x = make([]float32, m.cols*n)
-	at := 0
+	for g := range joined {
+		joined[g].x = make([]float32, m.cols*joined[g].n)
+	}
+	at := make([]int, m.groups)
 	for _, c := range m.chunks {
-		if c.group != group {
-			continue
-		}
+		to := &joined[c.group]
 		for i := range m.cols {
-			copy(x[i*n+at:], c.x[i*c.n:][:c.n])
+			copy(to.x[i*to.n+at[c.group]:], c.x[i*c.n:][:c.n])
 		}
-		at += c.n
+		at[c.group] += c.n
 	}
-	return x, n
+	m.chunks = joined
 }
 
 // momentBytes is the memory that sums of so many columns take.
 func momentBytes(groups, cols int) int { return groups*cols*(cols+1)/2*8 + cols*cols*8 }
-
-// transposeInto writes the transpose of rows×cols (stride apart) to dst, whose rows are step apart.
-func transposeInto(dst []float32, step int, src []float32, stride, rows, cols int) {
-	const tile = 16
-	for r := 0; r < rows; r += tile {
-		for c := 0; c < cols; c += tile {
-			for i := r; i < min(r+tile, rows); i++ {
-				row := src[i*stride:]
-				for k := c; k < min(c+tile, cols); k++ {
-					dst[k*step+i] = row[k]
-				}
-			}
-		}
-	}
-}

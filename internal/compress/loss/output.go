@@ -434,7 +434,7 @@ func (j *Job) curves(ctx context.Context, u *unit, l *member) error {
 		var fall []uint16
 		var errs, lo, hi []float64
 		if order != nil && len(levels) > 0 {
-			fall = falls(order, len(w), levels)
+			fall = order.Falls(levels)
 			errs = x.errors(fall, len(levels))
 			lo, hi = x.spread(fall, levels, j.Seed)
 		}

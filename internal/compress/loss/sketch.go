@@ -36,7 +36,7 @@ const mostGroups = 16
 
 // newSketch follows a layer's weights as they are pruned one by one, in an order.
 func newSketch(l *weights.Layer, w []float32, order *mask.Order, bias []float64, seed uint64) *sketch {
-	fall := falls(order, len(w), anchors)
+	fall := order.Falls(anchors)
 	outs, n := l.Rows/l.Groups, (len(anchors)+1)*copies
 	s := &sketch{cols: l.Cols, groups: min(l.Groups, mostGroups), bias: make([]float32, copies)}
 	r := rand.New(rand.NewPCG(seed, 0x516e))
@@ -121,7 +121,7 @@ func (s *sketch) rows(group int, x []float32, stride, n int) {
 	step := max(1, n/places)
 	some := n / step
 	t := make([]float32, some*s.cols)
-	transposeInto(t, some, x, stride*step, some, s.cols)
+	kernel.Turn(t, some, x, stride*step, s.cols, some)
 	s.add(group, t, some, some, float64(n)/float64(some))
 }
 

@@ -50,18 +50,14 @@ func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.C
 		return o, ""
 	}
 	keys := make([]uint64, o.n)
-	var unit []int
-	for i := range keys {
-		sum := 0.0
-		if s == study.Unstructured {
-			sum = float64(scores[i])
-		} else {
-			unit = o.elements(i, unit[:0])
-			for _, e := range unit {
-				sum += float64(scores[e])
-			}
+	if s == study.Unstructured {
+		for i := range keys {
+			keys[i] = key(float64(scores[i]))<<32 | uint64(i)
 		}
-		keys[i] = key(sum)<<32 | uint64(i)
+	} else {
+		for i, sum := range u.sums(scores) {
+			keys[i] = key(sum)<<32 | uint64(i)
+		}
 	}
 	sortKeys(keys)
 	o.order = make([]uint32, o.n)
@@ -154,6 +150,56 @@ func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
 		return u, study.NoRoom
 	}
 	return u, ""
+}
+
+// sums are those of the scores of each unit's elements.
+func (u *units) sums(scores []float32) []float64 {
+	sums := make([]float64, u.n)
+	columns := u.columns()
+	for r := range u.rows {
+		first := u.first(r)
+		for c, v := range scores[r*u.cols:][:u.cols] {
+			sums[first+columns[c]] += float64(v)
+		}
+	}
+	return sums
+}
+
+// columns and first number the units: element c of row r is of first(r) + columns[c].
+func (u *units) columns() []int {
+	columns := make([]int, u.cols)
+	for c := range columns {
+		switch u.structure {
+		case study.Unstructured, study.Block4x1, study.Block16:
+			columns[c] = c
+		case study.TwoOfFour, study.Block4:
+			columns[c] = c/u.taps/4*u.taps + c%u.taps
+		case study.Block1x4:
+			columns[c] = c / 4
+		case study.Channel:
+			columns[c] = c / u.taps
+		case study.Filter: // one
+		}
+	}
+	return columns
+}
+
+func (u *units) first(r int) int {
+	switch u.structure {
+	case study.TwoOfFour, study.Block4:
+		return r * u.taps * ((u.channels + 3) / 4)
+	case study.Block1x4:
+		return r * ((u.cols + 3) / 4)
+	case study.Block4x1:
+		return r / 4 * u.cols
+	case study.Block16:
+		return r / 16 * u.cols
+	case study.Channel:
+		return r / u.outs * u.channels
+	case study.Filter:
+		return r
+	}
+	return r * u.cols
 }
 
 // elements appends the elements of a unit by its number.
@@ -252,6 +298,41 @@ func (o *Order) Unit(i int, dst []int) []int {
 		return dst
 	}
 	return o.elements(at, dst)
+}
+
+// Falls says for each element of the matrix at which of ascending levels it becomes zero: len(levels) for none. There are fewer than 65536.
+func (o *Order) Falls(levels []float64) []uint16 {
+	none := uint16(len(levels))
+	unit := slices.Repeat([]uint16{none}, o.n)
+	i := 0
+	for k, level := range levels {
+		for n := o.Count(level); i < n; i++ {
+			unit[o.order[i]] = uint16(k)
+		}
+	}
+	if o.structure == study.Unstructured {
+		return unit
+	}
+	falls := make([]uint16, o.rows*o.cols)
+	if o.structure == study.TwoOfFour {
+		for i := range falls {
+			falls[i] = none
+		}
+		for i, k := range unit {
+			for _, e := range o.pairs[o.from[i]:o.from[i+1]] {
+				falls[e] = k
+			}
+		}
+		return falls
+	}
+	columns := o.columns()
+	for r := range o.rows {
+		row, of := falls[r*o.cols:][:len(columns)], unit[o.first(r):]
+		for c, at := range columns {
+			row[c] = of[at]
+		}
+	}
+	return falls
 }
 
 // Zero makes the units of a level zero in a matrix, row by row.

@@ -69,6 +69,19 @@ func TestOrders(t *testing.T) {
 			if !slices.Equal(got, tt.zeros) {
 				t.Errorf("zeros %v, want %v", got, tt.zeros)
 			}
+			for i, k := range o.Falls([]float64{tt.level / 2, tt.level}) {
+				half := slices.Repeat([]float32{1}, n)
+				o.Zero(half, tt.level/2)
+				want := uint16(2)
+				if half[i] == 0 {
+					want = 0
+				} else if mat[i] == 0 {
+					want = 1
+				}
+				if k != want {
+					t.Errorf("element %d falls at level %d, want %d", i, k, want)
+				}
+			}
 		})
 	}
 }

@@ -49,6 +49,11 @@ func windows(a *asm) {
 	}
 	a.intWindow(zmm, false, true)
 	a.intWindow(zmm, true, true)
+	for _, w := range []width{ymm, zmm} {
+		for n := 1; n <= 8; n++ {
+			a.lags(w, n)
+		}
+	}
 	a.every2()
 }
 
@@ -333,6 +338,62 @@ func (a *asm) intWindow(w width, spread, dot bool) {
 	a.ADDQ(at(t, windowStepSrc), src)
 	a.DECQ(places)
 	a.JNZ(operand.LabelRef("place"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// lags adds, for lanes that lie side by side, the products of values at some places with those n distances further on to
+// sums, whose rows are step bytes apart, and with plain the values themselves to the row before. Lanes fill registers.
+func (a *asm) lags(w width, n int) {
+	a.function(label("lags%d%s", n, w.set), "func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)")
+	sums := a.Load(a.Param("sums"), a.GP64())
+	x := a.Load(a.Param("x"), a.GP64())
+	left := a.Load(a.Param("lanes"), a.GP64())
+	at0 := a.Load(a.Param("lags"), a.GP64())
+	lag := make([]reg.GPVirtual, n)
+	for i := range lag {
+		lag[i] = a.GP64()
+		a.MOVQ(at(at0, 8*i), lag[i])
+	}
+	place, count, base := a.GP64(), a.GP64(), a.GP64()
+	own, whole := w.reg(n), w.reg(n+1)
+	a.Label("lanes")
+	for i := range n {
+		a.zero(w, w.reg(i))
+	}
+	a.zero(w, whole)
+	a.Load(a.Param("places"), place)
+	a.Load(a.Param("count"), count)
+	a.Label("place")
+	a.MOVQ(at(place, 0), base)
+	a.LEAQ(operand.Mem{Base: x, Index: base, Scale: 4}, base)
+	a.VMOVUPS(at(base, 0), own)
+	for i := range n {
+		a.VFMADD231PS(operand.Mem{Base: base, Index: lag[i], Scale: 4}, own, w.reg(i))
+	}
+	a.VADDPS(own, whole, whole)
+	a.ADDQ(operand.U8(8), place)
+	a.DECQ(count)
+	a.JNZ(operand.LabelRef("place"))
+	a.MOVQ(sums, base)
+	step := a.Load(a.Param("step"), count)
+	for i := range n {
+		a.VADDPS(at(base, 0), w.reg(i), w.reg(i))
+		a.VMOVUPS(w.reg(i), at(base, 0))
+		a.ADDQ(step, base)
+	}
+	a.Load(a.Param("plain"), place)
+	a.TESTQ(place, place)
+	a.JZ(operand.LabelRef("next"))
+	a.MOVQ(sums, base)
+	a.SUBQ(step, base)
+	a.VADDPS(at(base, 0), whole, whole)
+	a.VMOVUPS(whole, at(base, 0))
+	a.Label("next")
+	a.ADDQ(operand.U8(w.bytes()), sums)
+	a.ADDQ(operand.U8(w.bytes()), x)
+	a.SUBQ(operand.U8(w.floats), left)
+	a.JG(operand.LabelRef("lanes"))
 	a.VZEROUPPER()
 	a.RET()
 }

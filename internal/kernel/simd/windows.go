@@ -13,6 +13,8 @@ type Windows struct {
 	// Block is the number of values that IntWindow counts.
 	Block               int
 	intLanes, intSpread func(t *IntWindow)
+	// lags are by their number, less one; nil for none.
+	lags *[MostLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)
 }
 
 // WindowKernels of the current set; nil where plain Go is all there is: its loops stay
@@ -113,6 +115,27 @@ func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32
 }
 
 var noOffset = [1]int{0}
+
+// MostLags is how many distances [Windows.Lags] takes.
+const MostLags = 8
+
+// LagLanes divides the number of lanes of [Windows.Lags].
+const LagLanes = 16
+
+// Lags adds for each lane i the sum of x[p+i]·x[p+d+i] over places p to sums[(k+1)*step+i], for each distance d, the k-th of
+// lags, and with plain the sum of x[p+i] to sums[i]. The caller answers for places that lie in x. It returns false where there are no such loops.
+func (f *Windows) Lags(sums []float32, step int, x []float32, places, lags []int, lanes int, plain bool) bool {
+	if f.lags == nil || len(places) == 0 || len(lags) == 0 {
+		return false
+	}
+	_ = sums[len(lags)*step+lanes-1]
+	own := 0
+	if plain {
+		own = 1
+	}
+	f.lags[len(lags)-1](&sums[step], &x[0], &places[0], len(places), &lags[0], lanes, 4*step, own)
+	return true
+}
 
 // IntWindow is a walk over places, each with blocks of Block values; steps and offsets
 // are in bytes. Taps come in pairs: value i of tap t at place p, a number of at most 9

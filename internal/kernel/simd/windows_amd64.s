@@ -2308,6 +2308,1062 @@ pair:
 	VZEROUPPER
 	RET
 
+// func lags1AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags1AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y2, Y2, Y2
+	MOVQ   places+16(FP), SI
+	MOVQ   count+24(FP), DI
+
+place:
+	MOVQ        (SI), R8
+	LEAQ        (CX)(R8*4), R8
+	VMOVUPS     (R8), Y1
+	VFMADD231PS (R8)(BX*4), Y1, Y0
+	VADDPS      Y1, Y2, Y2
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         place
+	MOVQ        AX, R8
+	MOVQ        step+48(FP), DI
+	VADDPS      (R8), Y0, Y0
+	VMOVUPS     Y0, (R8)
+	ADDQ        DI, R8
+	MOVQ        plain+56(FP), SI
+	TESTQ       SI, SI
+	JZ          next
+	MOVQ        AX, R8
+	SUBQ        DI, R8
+	VADDPS      (R8), Y2, Y2
+	VMOVUPS     Y2, (R8)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags2AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags2AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y3, Y3, Y3
+	MOVQ   places+16(FP), DI
+	MOVQ   count+24(FP), R8
+
+place:
+	MOVQ        (DI), R9
+	LEAQ        (CX)(R9*4), R9
+	VMOVUPS     (R9), Y2
+	VFMADD231PS (R9)(SI*4), Y2, Y0
+	VFMADD231PS (R9)(BX*4), Y2, Y1
+	VADDPS      Y2, Y3, Y3
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         place
+	MOVQ        AX, R9
+	MOVQ        step+48(FP), R8
+	VADDPS      (R9), Y0, Y0
+	VMOVUPS     Y0, (R9)
+	ADDQ        R8, R9
+	VADDPS      (R9), Y1, Y1
+	VMOVUPS     Y1, (R9)
+	ADDQ        R8, R9
+	MOVQ        plain+56(FP), DI
+	TESTQ       DI, DI
+	JZ          next
+	MOVQ        AX, R9
+	SUBQ        R8, R9
+	VADDPS      (R9), Y3, Y3
+	VMOVUPS     Y3, (R9)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags3AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags3AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y4, Y4, Y4
+	MOVQ   places+16(FP), R8
+	MOVQ   count+24(FP), R9
+
+place:
+	MOVQ        (R8), R10
+	LEAQ        (CX)(R10*4), R10
+	VMOVUPS     (R10), Y3
+	VFMADD231PS (R10)(SI*4), Y3, Y0
+	VFMADD231PS (R10)(DI*4), Y3, Y1
+	VFMADD231PS (R10)(BX*4), Y3, Y2
+	VADDPS      Y3, Y4, Y4
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         place
+	MOVQ        AX, R10
+	MOVQ        step+48(FP), R9
+	VADDPS      (R10), Y0, Y0
+	VMOVUPS     Y0, (R10)
+	ADDQ        R9, R10
+	VADDPS      (R10), Y1, Y1
+	VMOVUPS     Y1, (R10)
+	ADDQ        R9, R10
+	VADDPS      (R10), Y2, Y2
+	VMOVUPS     Y2, (R10)
+	ADDQ        R9, R10
+	MOVQ        plain+56(FP), R8
+	TESTQ       R8, R8
+	JZ          next
+	MOVQ        AX, R10
+	SUBQ        R9, R10
+	VADDPS      (R10), Y4, Y4
+	VMOVUPS     Y4, (R10)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags4AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags4AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y5, Y5, Y5
+	MOVQ   places+16(FP), R9
+	MOVQ   count+24(FP), R10
+
+place:
+	MOVQ        (R9), R11
+	LEAQ        (CX)(R11*4), R11
+	VMOVUPS     (R11), Y4
+	VFMADD231PS (R11)(SI*4), Y4, Y0
+	VFMADD231PS (R11)(DI*4), Y4, Y1
+	VFMADD231PS (R11)(R8*4), Y4, Y2
+	VFMADD231PS (R11)(BX*4), Y4, Y3
+	VADDPS      Y4, Y5, Y5
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         place
+	MOVQ        AX, R11
+	MOVQ        step+48(FP), R10
+	VADDPS      (R11), Y0, Y0
+	VMOVUPS     Y0, (R11)
+	ADDQ        R10, R11
+	VADDPS      (R11), Y1, Y1
+	VMOVUPS     Y1, (R11)
+	ADDQ        R10, R11
+	VADDPS      (R11), Y2, Y2
+	VMOVUPS     Y2, (R11)
+	ADDQ        R10, R11
+	VADDPS      (R11), Y3, Y3
+	VMOVUPS     Y3, (R11)
+	ADDQ        R10, R11
+	MOVQ        plain+56(FP), R9
+	TESTQ       R9, R9
+	JZ          next
+	MOVQ        AX, R11
+	SUBQ        R10, R11
+	VADDPS      (R11), Y5, Y5
+	VMOVUPS     Y5, (R11)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags5AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags5AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y6, Y6, Y6
+	MOVQ   places+16(FP), R10
+	MOVQ   count+24(FP), R11
+
+place:
+	MOVQ        (R10), R12
+	LEAQ        (CX)(R12*4), R12
+	VMOVUPS     (R12), Y5
+	VFMADD231PS (R12)(SI*4), Y5, Y0
+	VFMADD231PS (R12)(DI*4), Y5, Y1
+	VFMADD231PS (R12)(R8*4), Y5, Y2
+	VFMADD231PS (R12)(R9*4), Y5, Y3
+	VFMADD231PS (R12)(BX*4), Y5, Y4
+	VADDPS      Y5, Y6, Y6
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         place
+	MOVQ        AX, R12
+	MOVQ        step+48(FP), R11
+	VADDPS      (R12), Y0, Y0
+	VMOVUPS     Y0, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Y1, Y1
+	VMOVUPS     Y1, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Y2, Y2
+	VMOVUPS     Y2, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Y3, Y3
+	VMOVUPS     Y3, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Y4, Y4
+	VMOVUPS     Y4, (R12)
+	ADDQ        R11, R12
+	MOVQ        plain+56(FP), R10
+	TESTQ       R10, R10
+	JZ          next
+	MOVQ        AX, R12
+	SUBQ        R11, R12
+	VADDPS      (R12), Y6, Y6
+	VMOVUPS     Y6, (R12)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags6AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags6AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), R10
+	MOVQ 40(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y7, Y7, Y7
+	MOVQ   places+16(FP), R11
+	MOVQ   count+24(FP), R12
+
+place:
+	MOVQ        (R11), R13
+	LEAQ        (CX)(R13*4), R13
+	VMOVUPS     (R13), Y6
+	VFMADD231PS (R13)(SI*4), Y6, Y0
+	VFMADD231PS (R13)(DI*4), Y6, Y1
+	VFMADD231PS (R13)(R8*4), Y6, Y2
+	VFMADD231PS (R13)(R9*4), Y6, Y3
+	VFMADD231PS (R13)(R10*4), Y6, Y4
+	VFMADD231PS (R13)(BX*4), Y6, Y5
+	VADDPS      Y6, Y7, Y7
+	ADDQ        $0x08, R11
+	DECQ        R12
+	JNZ         place
+	MOVQ        AX, R13
+	MOVQ        step+48(FP), R12
+	VADDPS      (R13), Y0, Y0
+	VMOVUPS     Y0, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Y1, Y1
+	VMOVUPS     Y1, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Y2, Y2
+	VMOVUPS     Y2, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Y3, Y3
+	VMOVUPS     Y3, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Y4, Y4
+	VMOVUPS     Y4, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Y5, Y5
+	VMOVUPS     Y5, (R13)
+	ADDQ        R12, R13
+	MOVQ        plain+56(FP), R11
+	TESTQ       R11, R11
+	JZ          next
+	MOVQ        AX, R13
+	SUBQ        R12, R13
+	VADDPS      (R13), Y7, Y7
+	VMOVUPS     Y7, (R13)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags7AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags7AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), R10
+	MOVQ 40(BX), R11
+	MOVQ 48(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y8, Y8, Y8
+	MOVQ   places+16(FP), R12
+	MOVQ   count+24(FP), R13
+
+place:
+	MOVQ        (R12), R14
+	LEAQ        (CX)(R14*4), R14
+	VMOVUPS     (R14), Y7
+	VFMADD231PS (R14)(SI*4), Y7, Y0
+	VFMADD231PS (R14)(DI*4), Y7, Y1
+	VFMADD231PS (R14)(R8*4), Y7, Y2
+	VFMADD231PS (R14)(R9*4), Y7, Y3
+	VFMADD231PS (R14)(R10*4), Y7, Y4
+	VFMADD231PS (R14)(R11*4), Y7, Y5
+	VFMADD231PS (R14)(BX*4), Y7, Y6
+	VADDPS      Y7, Y8, Y8
+	ADDQ        $0x08, R12
+	DECQ        R13
+	JNZ         place
+	MOVQ        AX, R14
+	MOVQ        step+48(FP), R13
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Y1, Y1
+	VMOVUPS     Y1, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Y2, Y2
+	VMOVUPS     Y2, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Y3, Y3
+	VMOVUPS     Y3, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Y4, Y4
+	VMOVUPS     Y4, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Y5, Y5
+	VMOVUPS     Y5, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Y6, Y6
+	VMOVUPS     Y6, (R14)
+	ADDQ        R13, R14
+	MOVQ        plain+56(FP), R12
+	TESTQ       R12, R12
+	JZ          next
+	MOVQ        AX, R14
+	SUBQ        R13, R14
+	VADDPS      (R14), Y8, Y8
+	VMOVUPS     Y8, (R14)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags8AVX2(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, FMA3
+TEXT ·lags8AVX2(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), R10
+	MOVQ 40(BX), R11
+	MOVQ 48(BX), R12
+	MOVQ 56(BX), BX
+
+lanes:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y9, Y9, Y9
+	MOVQ   places+16(FP), R13
+	MOVQ   count+24(FP), R14
+
+place:
+	MOVQ        (R13), R15
+	LEAQ        (CX)(R15*4), R15
+	VMOVUPS     (R15), Y8
+	VFMADD231PS (R15)(SI*4), Y8, Y0
+	VFMADD231PS (R15)(DI*4), Y8, Y1
+	VFMADD231PS (R15)(R8*4), Y8, Y2
+	VFMADD231PS (R15)(R9*4), Y8, Y3
+	VFMADD231PS (R15)(R10*4), Y8, Y4
+	VFMADD231PS (R15)(R11*4), Y8, Y5
+	VFMADD231PS (R15)(R12*4), Y8, Y6
+	VFMADD231PS (R15)(BX*4), Y8, Y7
+	VADDPS      Y8, Y9, Y9
+	ADDQ        $0x08, R13
+	DECQ        R14
+	JNZ         place
+	MOVQ        AX, R15
+	MOVQ        step+48(FP), R14
+	VADDPS      (R15), Y0, Y0
+	VMOVUPS     Y0, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y1, Y1
+	VMOVUPS     Y1, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y2, Y2
+	VMOVUPS     Y2, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y3, Y3
+	VMOVUPS     Y3, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y4, Y4
+	VMOVUPS     Y4, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y5, Y5
+	VMOVUPS     Y5, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y6, Y6
+	VMOVUPS     Y6, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Y7, Y7
+	VMOVUPS     Y7, (R15)
+	ADDQ        R14, R15
+	MOVQ        plain+56(FP), R13
+	TESTQ       R13, R13
+	JZ          next
+	MOVQ        AX, R15
+	SUBQ        R14, R15
+	VADDPS      (R15), Y9, Y9
+	VMOVUPS     Y9, (R15)
+
+next:
+	ADDQ $0x20, AX
+	ADDQ $0x20, CX
+	SUBQ $0x08, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags1AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags1AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z2, Z2, Z2
+	MOVQ   places+16(FP), SI
+	MOVQ   count+24(FP), DI
+
+place:
+	MOVQ        (SI), R8
+	LEAQ        (CX)(R8*4), R8
+	VMOVUPS     (R8), Z1
+	VFMADD231PS (R8)(BX*4), Z1, Z0
+	VADDPS      Z1, Z2, Z2
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         place
+	MOVQ        AX, R8
+	MOVQ        step+48(FP), DI
+	VADDPS      (R8), Z0, Z0
+	VMOVUPS     Z0, (R8)
+	ADDQ        DI, R8
+	MOVQ        plain+56(FP), SI
+	TESTQ       SI, SI
+	JZ          next
+	MOVQ        AX, R8
+	SUBQ        DI, R8
+	VADDPS      (R8), Z2, Z2
+	VMOVUPS     Z2, (R8)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags2AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags2AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z3, Z3, Z3
+	MOVQ   places+16(FP), DI
+	MOVQ   count+24(FP), R8
+
+place:
+	MOVQ        (DI), R9
+	LEAQ        (CX)(R9*4), R9
+	VMOVUPS     (R9), Z2
+	VFMADD231PS (R9)(SI*4), Z2, Z0
+	VFMADD231PS (R9)(BX*4), Z2, Z1
+	VADDPS      Z2, Z3, Z3
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         place
+	MOVQ        AX, R9
+	MOVQ        step+48(FP), R8
+	VADDPS      (R9), Z0, Z0
+	VMOVUPS     Z0, (R9)
+	ADDQ        R8, R9
+	VADDPS      (R9), Z1, Z1
+	VMOVUPS     Z1, (R9)
+	ADDQ        R8, R9
+	MOVQ        plain+56(FP), DI
+	TESTQ       DI, DI
+	JZ          next
+	MOVQ        AX, R9
+	SUBQ        R8, R9
+	VADDPS      (R9), Z3, Z3
+	VMOVUPS     Z3, (R9)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags3AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags3AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z4, Z4, Z4
+	MOVQ   places+16(FP), R8
+	MOVQ   count+24(FP), R9
+
+place:
+	MOVQ        (R8), R10
+	LEAQ        (CX)(R10*4), R10
+	VMOVUPS     (R10), Z3
+	VFMADD231PS (R10)(SI*4), Z3, Z0
+	VFMADD231PS (R10)(DI*4), Z3, Z1
+	VFMADD231PS (R10)(BX*4), Z3, Z2
+	VADDPS      Z3, Z4, Z4
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         place
+	MOVQ        AX, R10
+	MOVQ        step+48(FP), R9
+	VADDPS      (R10), Z0, Z0
+	VMOVUPS     Z0, (R10)
+	ADDQ        R9, R10
+	VADDPS      (R10), Z1, Z1
+	VMOVUPS     Z1, (R10)
+	ADDQ        R9, R10
+	VADDPS      (R10), Z2, Z2
+	VMOVUPS     Z2, (R10)
+	ADDQ        R9, R10
+	MOVQ        plain+56(FP), R8
+	TESTQ       R8, R8
+	JZ          next
+	MOVQ        AX, R10
+	SUBQ        R9, R10
+	VADDPS      (R10), Z4, Z4
+	VMOVUPS     Z4, (R10)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags4AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags4AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z5, Z5, Z5
+	MOVQ   places+16(FP), R9
+	MOVQ   count+24(FP), R10
+
+place:
+	MOVQ        (R9), R11
+	LEAQ        (CX)(R11*4), R11
+	VMOVUPS     (R11), Z4
+	VFMADD231PS (R11)(SI*4), Z4, Z0
+	VFMADD231PS (R11)(DI*4), Z4, Z1
+	VFMADD231PS (R11)(R8*4), Z4, Z2
+	VFMADD231PS (R11)(BX*4), Z4, Z3
+	VADDPS      Z4, Z5, Z5
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         place
+	MOVQ        AX, R11
+	MOVQ        step+48(FP), R10
+	VADDPS      (R11), Z0, Z0
+	VMOVUPS     Z0, (R11)
+	ADDQ        R10, R11
+	VADDPS      (R11), Z1, Z1
+	VMOVUPS     Z1, (R11)
+	ADDQ        R10, R11
+	VADDPS      (R11), Z2, Z2
+	VMOVUPS     Z2, (R11)
+	ADDQ        R10, R11
+	VADDPS      (R11), Z3, Z3
+	VMOVUPS     Z3, (R11)
+	ADDQ        R10, R11
+	MOVQ        plain+56(FP), R9
+	TESTQ       R9, R9
+	JZ          next
+	MOVQ        AX, R11
+	SUBQ        R10, R11
+	VADDPS      (R11), Z5, Z5
+	VMOVUPS     Z5, (R11)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags5AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags5AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z6, Z6, Z6
+	MOVQ   places+16(FP), R10
+	MOVQ   count+24(FP), R11
+
+place:
+	MOVQ        (R10), R12
+	LEAQ        (CX)(R12*4), R12
+	VMOVUPS     (R12), Z5
+	VFMADD231PS (R12)(SI*4), Z5, Z0
+	VFMADD231PS (R12)(DI*4), Z5, Z1
+	VFMADD231PS (R12)(R8*4), Z5, Z2
+	VFMADD231PS (R12)(R9*4), Z5, Z3
+	VFMADD231PS (R12)(BX*4), Z5, Z4
+	VADDPS      Z5, Z6, Z6
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         place
+	MOVQ        AX, R12
+	MOVQ        step+48(FP), R11
+	VADDPS      (R12), Z0, Z0
+	VMOVUPS     Z0, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Z1, Z1
+	VMOVUPS     Z1, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Z2, Z2
+	VMOVUPS     Z2, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Z3, Z3
+	VMOVUPS     Z3, (R12)
+	ADDQ        R11, R12
+	VADDPS      (R12), Z4, Z4
+	VMOVUPS     Z4, (R12)
+	ADDQ        R11, R12
+	MOVQ        plain+56(FP), R10
+	TESTQ       R10, R10
+	JZ          next
+	MOVQ        AX, R12
+	SUBQ        R11, R12
+	VADDPS      (R12), Z6, Z6
+	VMOVUPS     Z6, (R12)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags6AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags6AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), R10
+	MOVQ 40(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z7, Z7, Z7
+	MOVQ   places+16(FP), R11
+	MOVQ   count+24(FP), R12
+
+place:
+	MOVQ        (R11), R13
+	LEAQ        (CX)(R13*4), R13
+	VMOVUPS     (R13), Z6
+	VFMADD231PS (R13)(SI*4), Z6, Z0
+	VFMADD231PS (R13)(DI*4), Z6, Z1
+	VFMADD231PS (R13)(R8*4), Z6, Z2
+	VFMADD231PS (R13)(R9*4), Z6, Z3
+	VFMADD231PS (R13)(R10*4), Z6, Z4
+	VFMADD231PS (R13)(BX*4), Z6, Z5
+	VADDPS      Z6, Z7, Z7
+	ADDQ        $0x08, R11
+	DECQ        R12
+	JNZ         place
+	MOVQ        AX, R13
+	MOVQ        step+48(FP), R12
+	VADDPS      (R13), Z0, Z0
+	VMOVUPS     Z0, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Z1, Z1
+	VMOVUPS     Z1, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Z2, Z2
+	VMOVUPS     Z2, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Z3, Z3
+	VMOVUPS     Z3, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Z4, Z4
+	VMOVUPS     Z4, (R13)
+	ADDQ        R12, R13
+	VADDPS      (R13), Z5, Z5
+	VMOVUPS     Z5, (R13)
+	ADDQ        R12, R13
+	MOVQ        plain+56(FP), R11
+	TESTQ       R11, R11
+	JZ          next
+	MOVQ        AX, R13
+	SUBQ        R12, R13
+	VADDPS      (R13), Z7, Z7
+	VMOVUPS     Z7, (R13)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags7AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags7AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), R10
+	MOVQ 40(BX), R11
+	MOVQ 48(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z8, Z8, Z8
+	MOVQ   places+16(FP), R12
+	MOVQ   count+24(FP), R13
+
+place:
+	MOVQ        (R12), R14
+	LEAQ        (CX)(R14*4), R14
+	VMOVUPS     (R14), Z7
+	VFMADD231PS (R14)(SI*4), Z7, Z0
+	VFMADD231PS (R14)(DI*4), Z7, Z1
+	VFMADD231PS (R14)(R8*4), Z7, Z2
+	VFMADD231PS (R14)(R9*4), Z7, Z3
+	VFMADD231PS (R14)(R10*4), Z7, Z4
+	VFMADD231PS (R14)(R11*4), Z7, Z5
+	VFMADD231PS (R14)(BX*4), Z7, Z6
+	VADDPS      Z7, Z8, Z8
+	ADDQ        $0x08, R12
+	DECQ        R13
+	JNZ         place
+	MOVQ        AX, R14
+	MOVQ        step+48(FP), R13
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Z1, Z1
+	VMOVUPS     Z1, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Z2, Z2
+	VMOVUPS     Z2, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Z3, Z3
+	VMOVUPS     Z3, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Z4, Z4
+	VMOVUPS     Z4, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Z5, Z5
+	VMOVUPS     Z5, (R14)
+	ADDQ        R13, R14
+	VADDPS      (R14), Z6, Z6
+	VMOVUPS     Z6, (R14)
+	ADDQ        R13, R14
+	MOVQ        plain+56(FP), R12
+	TESTQ       R12, R12
+	JZ          next
+	MOVQ        AX, R14
+	SUBQ        R13, R14
+	VADDPS      (R14), Z8, Z8
+	VMOVUPS     Z8, (R14)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
+// func lags8AVX512(sums *float32, x *float32, places *int, count int, lags *int, lanes int, step int, plain int)
+// Requires: AVX, AVX512F
+TEXT ·lags8AVX512(SB), NOSPLIT, $0-64
+	MOVQ sums+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ lanes+40(FP), DX
+	MOVQ lags+32(FP), BX
+	MOVQ (BX), SI
+	MOVQ 8(BX), DI
+	MOVQ 16(BX), R8
+	MOVQ 24(BX), R9
+	MOVQ 32(BX), R10
+	MOVQ 40(BX), R11
+	MOVQ 48(BX), R12
+	MOVQ 56(BX), BX
+
+lanes:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z9, Z9, Z9
+	MOVQ   places+16(FP), R13
+	MOVQ   count+24(FP), R14
+
+place:
+	MOVQ        (R13), R15
+	LEAQ        (CX)(R15*4), R15
+	VMOVUPS     (R15), Z8
+	VFMADD231PS (R15)(SI*4), Z8, Z0
+	VFMADD231PS (R15)(DI*4), Z8, Z1
+	VFMADD231PS (R15)(R8*4), Z8, Z2
+	VFMADD231PS (R15)(R9*4), Z8, Z3
+	VFMADD231PS (R15)(R10*4), Z8, Z4
+	VFMADD231PS (R15)(R11*4), Z8, Z5
+	VFMADD231PS (R15)(R12*4), Z8, Z6
+	VFMADD231PS (R15)(BX*4), Z8, Z7
+	VADDPS      Z8, Z9, Z9
+	ADDQ        $0x08, R13
+	DECQ        R14
+	JNZ         place
+	MOVQ        AX, R15
+	MOVQ        step+48(FP), R14
+	VADDPS      (R15), Z0, Z0
+	VMOVUPS     Z0, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z1, Z1
+	VMOVUPS     Z1, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z2, Z2
+	VMOVUPS     Z2, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z3, Z3
+	VMOVUPS     Z3, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z4, Z4
+	VMOVUPS     Z4, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z5, Z5
+	VMOVUPS     Z5, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z6, Z6
+	VMOVUPS     Z6, (R15)
+	ADDQ        R14, R15
+	VADDPS      (R15), Z7, Z7
+	VMOVUPS     Z7, (R15)
+	ADDQ        R14, R15
+	MOVQ        plain+56(FP), R13
+	TESTQ       R13, R13
+	JZ          next
+	MOVQ        AX, R15
+	SUBQ        R14, R15
+	VADDPS      (R15), Z9, Z9
+	VMOVUPS     Z9, (R15)
+
+next:
+	ADDQ $0x40, AX
+	ADDQ $0x40, CX
+	SUBQ $0x10, DX
+	JG   lanes
+	VZEROUPPER
+	RET
+
 // func every2AVX2(dst *float32, stepDst int, src *float32, stepSrc int, n int, lines int, in *int32, out *int32)
 // Requires: AVX, AVX2
 TEXT ·every2AVX2(SB), NOSPLIT, $0-64

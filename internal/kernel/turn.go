@@ -1,0 +1,34 @@
+package kernel
+
+import "github.com/opmeter/opmeter/internal/kernel/simd"
+
+// Turn writes rows rows of cols values, value j of row i from row j, value i of src; rows of dst are stepDst values apart, those of
+// src stepSrc.
+func Turn(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) {
+	doneRows, doneCols := 0, 0
+	if e := simd.ElementKernels(); e != nil {
+		doneRows, doneCols = e.TurnFloats(dst, stepDst, src, stepSrc, rows, cols)
+	}
+	if doneRows < rows {
+		turnSquares(dst[doneRows*stepDst:], stepDst, src[doneRows:], stepSrc, rows-doneRows, doneCols)
+	}
+	if doneCols < cols {
+		turnSquares(dst[doneCols:], stepDst, src[doneCols*stepSrc:], stepSrc, rows, cols-doneCols)
+	}
+}
+
+// turnSquares is Turn in plain Go, in squares that stay in the nearest cache.
+func turnSquares(dst []float32, stepDst int, src []float32, stepSrc, rows, cols int) {
+	const side = 16
+	for j0 := 0; j0 < cols; j0 += side {
+		for i0 := 0; i0 < rows; i0 += side {
+			for j := j0; j < min(j0+side, cols); j++ {
+				at := i0*stepDst + j
+				for _, v := range src[j*stepSrc+i0:][:min(side, rows-i0)] {
+					dst[at] = v
+					at += stepDst
+				}
+			}
+		}
+	}
+}
