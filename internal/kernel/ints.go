@@ -328,6 +328,7 @@ type intLineArgs struct {
 	og       int
 	x, frame []uint8
 	bytes    int // of a value in the frame
+	source   lineSource
 	start    []int32
 	signed   bool
 	zero     int32
@@ -335,6 +336,27 @@ type intLineArgs struct {
 	first    int // place of the first result of an image
 	cut      lineCut
 	sink     tileSink
+}
+
+// lineSource is where a convolution over [N,H,W,C] reads its input.
+type lineSource uint8
+
+const (
+	fromFrame  lineSource = iota // a copy of all of it, with its borders
+	fromPieces                   // copies of the positions that are computed next
+	fromInput                    // where it lies
+)
+
+// source is how an input is read that has no borders. Positions that lie one behind the other and are read once need no copy of all.
+func (c *intLines) source(s *ConvShape, signed bool) lineSource {
+	w := &c.panels[0]
+	switch l := c.plan; {
+	case l.frame || l.n*l.images > 1 || s.Groups > 1 || s.KH*s.KW > 1 || l.stepA != s.C:
+		return fromFrame
+	case w.sums != nil && signed == w.f.Signed && w.seg%w.each() == 0:
+		return fromInput
+	}
+	return fromPieces
 }
 
 // run convolves x.
@@ -345,12 +367,15 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		images, size = l.images, s.N*l.imageA
 	}
 	// A value has 4/each bytes; the last piece has the bytes after it for neighbours, whose weight is zero.
-	bytes := 4 / w.each()
+	bytes, source := 4/w.each(), c.source(s, signed)
+	if source != fromFrame {
+		size = 0
+	}
 	sc, frame := borrow8(bytes*size + 4)
 	clear(frame[bytes*size:])
 	scs, fs := borrow(len(c.panels) * len(w.sums))
 	start := asInt32(fs)
-	q := intLineArgs{c: c, s: s, og: og, x: x, frame: frame, bytes: bytes, start: start, signed: signed, zero: zero, sink: sink}
+	q := intLineArgs{c: c, s: s, og: og, x: x, frame: frame, bytes: bytes, source: source, start: start, signed: signed, zero: zero, sink: sink}
 	if w.sums != nil {
 		q.edge = uint8(w.f.FoursZero(signed, zero))
 		for g := range c.panels {
@@ -359,10 +384,12 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 	}
 	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows, w.f.Rate())
 	if !l.frame {
-		workers.Do(p, (size+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
-			lo, hi = lo*copyGrain, min(hi*copyGrain, len(q.x))
-			q.put(q.frame[q.bytes*lo:q.bytes*hi], q.x[lo:hi])
-		})
+		if source == fromFrame {
+			workers.Do(p, (size+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
+				lo, hi = lo*copyGrain, min(hi*copyGrain, len(q.x))
+				q.put(q.frame[q.bytes*lo:q.bytes*hi], q.x[lo:hi])
+			})
+		}
 		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
 	} else {
 		for n := range s.N {
@@ -389,58 +416,75 @@ func (q *intLineArgs) put(dst, src []uint8) {
 
 // blocks computes pieces lo to hi.
 func (q intLineArgs) blocks(lo, hi int) {
-	l := q.c.plan
 	for i := lo; i < hi; i++ {
 		if n, part, ok := q.cut.at(i); ok {
-			q.c.block(q.s, q.og, q.frame[q.bytes*n*l.imageA:], q.start, q.first+n*l.imageC, part, &q.sink)
+			q.block(n, part)
 		}
 	}
 }
 
-// block computes a piece, whose results begin at place y: all panels for as many positions as stay near.
-func (c *intLines) block(s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, sink *tileSink) {
-	t := intTiles.Get().(*simd.IntTile)
+// block computes a piece of image n: all panels for as many positions as stay near.
+func (q *intLineArgs) block(n int, part linePart) {
+	c, l := q.c, q.c.plan
 	w := &c.panels[part.g]
-	t.K, t.RowA, t.RowC = w.pairs(), 4/w.each()*c.plan.stepA, 4*w.f.Cols
+	t := intTiles.Get().(*simd.IntTile)
+	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
 	near := roundUp(rowBlock, w.f.Rows)
 	piece := min(near, part.p1-part.p0)
 	room, fs := borrow(piece * w.f.Cols)
+	var copied *[]float32
+	x := q.x
+	switch q.source {
+	case fromFrame:
+		x = q.frame[q.bytes*n*l.imageA:]
+	case fromPieces:
+		copied, x = borrow8(q.bytes*piece*l.stepA + 4)
+		clear(x[q.bytes*piece*l.stepA:])
+	}
 	lines := max(1, near/piece)
 	for l0 := part.l0; l0 < part.l1; l0 += lines {
 		for p0 := part.p0; p0 < part.p1; p0 += piece {
 			here := linePart{part.g, l0, min(part.l1, l0+lines), p0, min(part.p1, p0+piece), part.n0, part.n1}
-			c.tiles(t, s, og, x, start, y, here, asInt32(fs), sink)
+			first := 0
+			if q.source == fromPieces {
+				first = p0
+				q.put(x[:q.bytes*(here.p1-p0)*l.stepA], q.x[p0*l.stepA:here.p1*l.stepA])
+			}
+			q.tiles(t, x, first, q.first+n*l.imageC, here, asInt32(fs))
 		}
+	}
+	if copied != nil {
+		scratch.Put(copied)
 	}
 	scratch.Put(room)
 	giveIntTile(t)
 }
 
-// tiles computes a piece of which a line's sums have room in buf.
-func (c *intLines) tiles(t *simd.IntTile, s *ConvShape, og int, x []uint8, start []int32, y int, part linePart, buf []int32, sink *tileSink) {
-	g, p0, p1 := part.g, part.p0, part.p1
+// tiles computes a piece of which a line's sums have room in buf, and whose results begin at place y; x begins with position first.
+func (q *intLineArgs) tiles(t *simd.IntTile, x []uint8, first, y int, part linePart, buf []int32) {
+	c, og, g, p0, p1 := q.c, q.og, part.g, part.p0, part.p1
 	l, w := c.plan, &c.panels[g]
-	f, cg, bytes := w.f, s.C/s.Groups, 4/w.each()
+	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
 	for n := part.n0; n < part.n1; n++ {
 		if w.sums != nil {
-			t.Start = &start[g*len(w.sums)+n*f.Cols]
+			t.Start = &q.start[g*len(w.sums)+n*f.Cols]
 		}
 		for line := part.l0; line < part.l1; line++ {
 			for at := p0; at < p1; {
 				rows := evenly(p1-at, f.Rows)
 				t.C = &buf[(at-p0)*f.Cols]
 				for i := range l.passes {
-					q := &l.passes[i]
-					t.Segs, t.SegA = q.segs, bytes*q.seg
-					t.A = unsafe.Pointer(&x[bytes*(line*l.lineA+at*l.stepA+g*cg+q.a)])
-					t.B = w.at(n, i*q.segs*w.pairs())
+					p := &l.passes[i]
+					t.Segs, t.SegA = p.segs, bytes*p.seg
+					t.A = unsafe.Pointer(&x[bytes*(line*l.lineA+(at-first)*l.stepA+g*cg+p.a)])
+					t.B = w.at(n, i*p.segs*w.pairs())
 					t.SetContinue(i > 0)
 					w.run(t, rows, og-n*f.Cols)
 				}
 				at += rows
 			}
 			ch := g*og + n*f.Cols
-			sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, min(f.Cols, og-n*f.Cols))
+			q.sink.put(buf, f.Cols, p1-p0, y+line*l.lineC+p0*l.stepC+ch, l.stepC, ch, min(f.Cols, og-n*f.Cols))
 		}
 	}
 }
