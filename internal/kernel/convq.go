@@ -120,7 +120,7 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 }
 
 // NewDepthwiseQ prepares a depthwise convolution with weights [KH,KW,OC], less their zero
-// point. s.Groups is not looked at.
+// point, which have to stay. s.Groups is not looked at.
 func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant) *ConvQ[T] {
 	if s.C == 1 && simd.IntKernels() != nil {
 		// All channels see the same: a convolution makes better use of it.
@@ -135,15 +135,14 @@ func NewDepthwiseQ[T int8 | uint8](s ConvShape, w []int16, zero int32, q Requant
 	s.lay()
 	c := &ConvQ[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
 	c.q.SetSteps(c.k, zero)
-	wd := make([]int32, len(w))
-	for i, v := range w {
-		wd[i] = int32(v)
-	}
 	if c.windows = newIntWindows(&c.s, c.og, true); c.windows != nil {
-		c.windows.setLanes(&c.s, wd)
+		c.windows.setLanes(&c.s, w)
 	} else {
 		// Sums in integers: there is no reuse for the micro-kernel to gain from.
-		c.wd = wd
+		c.wd = make([]int32, len(w))
+		for i, v := range w {
+			c.wd[i] = int32(v)
+		}
 	}
 	var z T
 	c.setZero(z-1 < z, zero)
