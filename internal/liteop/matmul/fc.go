@@ -214,6 +214,12 @@ func packFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 	case c.In[1].Type == tensor.Uint8:
 		kernel.FillQ(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
 		return nil
+	case c.In[1].Type == tensor.Int4 || c.In[1].Type == tensor.Int2:
+		w, err := tensor.All[int8](c.In[1])
+		if err == nil {
+			kernel.FillQ(c.Pool, packed, w, zero, s.in, 1)
+		}
+		return err
 	}
 	w, err := layer.Weights(c.In[1])
 	if err != nil {
