@@ -477,7 +477,7 @@ func TestTransposedSets(t *testing.T) {
 					}
 				}
 			}
-			f, q := NewTransposedConv(s, w), NewTransposedSums(s, w16, false, zero)
+			f, q := NewTransposedConv(s, w), NewTransposedSums(s, w16, 0, false, zero)
 			if f == nil || q == nil {
 				t.Skip("plain Go")
 			}

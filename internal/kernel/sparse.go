@@ -51,7 +51,7 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 		return nil
 	}
 	whole := rows / simd.SparseRows * simd.SparseRows
-	single, shared := 0, 0
+	single, shared, rest := 0, 0, 0 // rest: of single those of the rows beyond the whole fours
 	for r := 0; r < rows; r += simd.SparseRows {
 		n := min(simd.SparseRows, rows-r)
 		for i := range k {
@@ -66,7 +66,11 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 				shared += any * simd.SparseRows
 			}
 		}
+		if r < whole {
+			rest = single
+		}
 	}
+	rest = single - rest
 	dense, one, four := float64(rows*k), sparseCost*float64(single), sparseCostRows*float64(shared)
 	if rows > whole {
 		four = one // all of them as they are rather than two lists compared
@@ -79,6 +83,13 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 	}
 	s := &sparse{f: f, rows: rows, k: k, whole: [1]pass{{k: k, segs: 1}}, grouped: whole > 0 && four < one}
 	s.blocks = (k + kBlock - 1) / kBlock
+	offs, vals := single, single
+	if s.grouped {
+		offs, vals = shared/simd.SparseRows+rest, shared+rest
+	}
+	// Lists are never empty: their beginnings are pointed to.
+	s.offs, s.vals = make([]int32, 0, offs+1), make([]float32, 0, vals+simd.SparseRows)
+	s.starts = make([]sparseStart, 0, (s.unit(rows-1)+1)*s.blocks+1)
 	for r := 0; r < rows; r += s.high(r) {
 		high := s.high(r)
 		for k0 := 0; k0 < k; k0 += kBlock {
@@ -99,7 +110,6 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 		}
 	}
 	s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-	// Lists are never empty: their beginnings are pointed to.
 	s.offs, s.vals = append(s.offs, 0), append(s.vals, 0, 0, 0, 0)
 	return s
 }
