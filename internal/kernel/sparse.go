@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"math"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -54,23 +55,14 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 	single, shared, rest := 0, 0, 0 // rest: of single those of the rows beyond the whole fours
 	for r := 0; r < rows; r += simd.SparseRows {
 		n := min(simd.SparseRows, rows-r)
-		for i := range k {
-			any := 0
-			for j := range n {
-				if w[(r+j)*row+i*step] != 0 {
-					single++
-					any = 1
-				}
-			}
-			if r < whole {
-				shared += any * simd.SparseRows
-			}
-		}
+		all, together := countValues(w[r*row:], n, k, row, step)
+		single += all
 		if r < whole {
-			rest = single
+			shared += together * simd.SparseRows
+		} else {
+			rest += all
 		}
 	}
-	rest = single - rest
 	dense, one, four := float64(rows*k), sparseCost*float64(single), sparseCostRows*float64(shared)
 	if rows > whole {
 		four = one // all of them as they are rather than two lists compared
@@ -95,16 +87,16 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 		for k0 := 0; k0 < k; k0 += kBlock {
 			s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
 			for i := k0; i < min(k, k0+kBlock); i++ {
-				found := false
+				at, found := r*row+i*step, int32(0)
 				for j := range high {
-					found = found || w[(r+j)*row+i*step] != 0
+					found |= isValue(w[at+j*row])
 				}
-				if !found {
+				if found == 0 {
 					continue
 				}
 				s.offs = append(s.offs, int32(4*(i-k0)*f.Cols))
 				for j := range high {
-					s.vals = append(s.vals, w[(r+j)*row+i*step])
+					s.vals = append(s.vals, w[at+j*row])
 				}
 			}
 		}
@@ -112,6 +104,34 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 	s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
 	s.offs, s.vals = append(s.offs, 0), append(s.vals, 0, 0, 0, 0)
 	return s
+}
+
+// isValue is 0 for zeros of both signs, 1 for all else; not a comparison, which no processor could foretell.
+func isValue(v float32) int32 {
+	b := int32(math.Float32bits(v) << 1)
+	return int32(uint32(b|-b) >> 31)
+}
+
+// countValues counts the values in n rows of k steps, SparseRows at most, and the steps at which a row has one.
+func countValues(w []float32, n, k, row, step int) (all, together int) {
+	if n == simd.SparseRows && step == 1 {
+		a, b, c, d := w[:k], w[row:][:k], w[2*row:][:k], w[3*row:][:k]
+		for i, v := range a {
+			va, vb, vc, vd := isValue(v), isValue(b[i]), isValue(c[i]), isValue(d[i])
+			all += int(va + vb + vc + vd)
+			together += int(va | vb | vc | vd)
+		}
+		return all, together
+	}
+	for i := range k {
+		any := int32(0)
+		for j := range n {
+			v := isValue(w[j*row+i*step])
+			all, any = all+int(v), any|v
+		}
+		together += int(any)
+	}
+	return all, together
 }
 
 // mayBeSparse tells from a sample whether counting the zeros is worth the time: in most

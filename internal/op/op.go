@@ -127,6 +127,7 @@ type Call struct {
 	Limit   int
 	scratch [][]byte
 	packed  []int
+	copied  []int
 }
 
 // Env is what the engine offers to operators beyond their tensors.
@@ -225,6 +226,12 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 // Packed notes, in Prepare, that Run does not read the constant input i of its call: Prepare has kept what it
 // needs of it.
 func (c *Call) Packed(i int) { c.packed = append(c.packed, i) }
+
+// Copied is [Call.Packed] where Prepare has kept nothing of the input's memory either: something else may be written there.
+func (c *Call) Copied(i int) { c.Packed(i); c.copied = append(c.copied, i) }
+
+// IsCopied reports whether [Call.Copied] has noted input i.
+func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 
 // IsPacked reports whether [Call.Packed] has noted input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }

@@ -67,7 +67,8 @@ type Graph struct {
 	types []tensor.Type
 	// broken is the first node that breaks a rule of the format.
 	broken *MalformedError
-	worked int64 // operations that were folded
+	worked int64  // operations that were folded
+	spare  []byte // memory of a folded value that nobody reads any more
 }
 
 // Task is one node, or a node with others fused into it.

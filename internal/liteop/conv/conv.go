@@ -115,6 +115,9 @@ func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		}
 		conv = make(s, w, b, act)
 		c.Kernel = conv.Name()
+		if !depthwise {
+			c.Copied(1)
+		}
 	} else {
 		c.Kernel = "unpacked"
 	}

@@ -86,6 +86,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 		packed = kernel.PackB(s.in, s.out, w, 0, true)
+		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
 	return func(c *op.Call) (err error) {
