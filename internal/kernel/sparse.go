@@ -80,30 +80,54 @@ func newSparse(rows, k int, w []float32, row, step int) *sparse {
 		offs, vals = shared/simd.SparseRows+rest, shared+rest
 	}
 	// Lists are never empty: their beginnings are pointed to.
-	s.offs, s.vals = make([]int32, 0, offs+1), make([]float32, 0, vals+simd.SparseRows)
+	s.offs, s.vals = make([]int32, offs+1), make([]float32, vals+simd.SparseRows)
 	s.starts = make([]sparseStart, 0, (s.unit(rows-1)+1)*s.blocks+1)
+	at := sparseStart{}
 	for r := 0; r < rows; r += s.high(r) {
-		high := s.high(r)
 		for k0 := 0; k0 < k; k0 += kBlock {
-			s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-			for i := k0; i < min(k, k0+kBlock); i++ {
-				at, found := r*row+i*step, int32(0)
-				for j := range high {
-					found |= isValue(w[at+j*row])
-				}
-				if found == 0 {
-					continue
-				}
-				s.offs = append(s.offs, int32(4*(i-k0)*f.Cols))
-				for j := range high {
-					s.vals = append(s.vals, w[at+j*row])
-				}
-			}
+			s.starts = append(s.starts, at)
+			at = s.list(at, w[r*row+k0*step:], min(kBlock, k-k0), s.high(r), row, step)
 		}
 	}
-	s.starts = append(s.starts, sparseStart{len(s.offs), len(s.vals)})
-	s.offs, s.vals = append(s.offs, 0), append(s.vals, 0, 0, 0, 0)
+	s.starts = append(s.starts, at)
+	s.offs[at.off] = 0
+	clear(s.vals[at.val:])
 	return s
+}
+
+// list lists the values of some steps of high rows from a place on, and returns the place behind them. A value is written before it is
+// known to be none: there is room for one more.
+func (s *sparse) list(at sparseStart, w []float32, steps, high, row, step int) sparseStart {
+	offs, vals, width := s.offs, s.vals, int32(4*s.f.Cols)
+	switch {
+	case high == 1 && step == 1:
+		for i, v := range w[:steps] {
+			offs[at.off], vals[at.val] = int32(i)*width, v
+			found := int(isValue(v))
+			at.off, at.val = at.off+found, at.val+found
+		}
+	case high == simd.SparseRows && step == 1:
+		b, c, d := w[row:][:steps], w[2*row:][:steps], w[3*row:][:steps]
+		for i, v := range w[:steps] {
+			offs[at.off] = int32(i) * width
+			q := (*[simd.SparseRows]float32)(vals[at.val:])
+			q[0], q[1], q[2], q[3] = v, b[i], c[i], d[i]
+			found := int(isValue(v) | isValue(b[i]) | isValue(c[i]) | isValue(d[i]))
+			at.off, at.val = at.off+found, at.val+found*simd.SparseRows
+		}
+	default:
+		for i := range steps {
+			found := int32(0)
+			offs[at.off] = int32(i) * width
+			for j := range high {
+				v := w[i*step+j*row]
+				vals[at.val+j] = v
+				found |= isValue(v)
+			}
+			at.off, at.val = at.off+int(found), at.val+int(found)*high
+		}
+	}
+	return at
 }
 
 // isValue is 0 for zeros of both signs, 1 for all else; not a comparison, which no processor could foretell.
