@@ -1,6 +1,8 @@
 package matmul
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/fixed"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/liteop/conv"
@@ -77,6 +79,17 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
+	if m := fourBits(c, s); m != nil {
+		c.Copied(1)
+		c.Kernel = m.Name()
+		return func(c *op.Call) error {
+			bias, err := fcBias(c)
+			if err == nil {
+				m.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), bias, act)
+			}
+			return err
+		}, nil
+	}
 	var packed *kernel.PackedB
 	// Packed even for one row: columns side by side are then faster than rows of
 	// weights, with each sum in order.
@@ -106,6 +119,16 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		kernel.Gemm(c.Pool, g, x, w, y)
 		return nil
 	}, nil
+}
+
+// fourBits takes constant weights of 4 bits in blocks as they are for a single row; nil where others do.
+func fourBits(c *op.Call, s fcShape) *kernel.FourBits {
+	w := c.In[1]
+	q := w.Quant
+	if !c.Const(1) || s.rows != 1 || w.Type != tensor.Int4 || q == nil || q.Block <= 0 || q.Axis != 1 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != 0 }) {
+		return nil
+	}
+	return kernel.NewFourBits(s.in, s.out, q.Block, w.Data, q.Scale)
 }
 
 func fcBias(c *op.Call) ([]float32, error) {
