@@ -231,8 +231,13 @@ func (q *intArgs) part(lo, hi int) {
 	p, a, y, start, m, line, rows, parts, step := q.p, q.a, q.y, q.start, q.m, q.line, q.rows, q.parts, q.step
 	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
 	t := intTiles.Get().(*simd.IntTile)
-	room, fs := borrow(f.Rows * f.Cols)
-	buf := asInt32(fs)
+	var room *[]float32
+	var buf []int32 // of a last panel that is not whole
+	if p.n%f.Cols != 0 {
+		var fs []float32
+		room, fs = borrow(f.Rows * f.Cols)
+		buf = asInt32(fs)
+	}
 	t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
 	for i := lo; i < hi; i++ {
 		m0, n0 := i/parts*rows, i%parts*step
@@ -264,7 +269,9 @@ func (q *intArgs) part(lo, hi int) {
 			}
 		}
 	}
-	scratch.Put(room)
+	if room != nil {
+		scratch.Put(room)
+	}
 	giveIntTile(t)
 }
 
@@ -283,6 +290,8 @@ func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 type intLines struct {
 	plan   *linePlan
 	panels []intPanels // one a group
+	start  []int32     // what sums of fours begin with, for the zero point of the last run; nil before the first with these weights
+	zero   int32       // that zero point, as fours have it
 }
 
 // newIntLines plans a convolution; nil without vectors.
@@ -329,7 +338,6 @@ type intLineArgs struct {
 	x, frame []uint8
 	bytes    int // of a value in the frame
 	source   lineSource
-	start    []int32
 	signed   bool
 	zero     int32
 	edge     uint8
@@ -367,24 +375,20 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 		images, size = l.images, s.N*l.imageA
 	}
 	// A value has 4/each bytes; the last piece has the bytes after it for neighbours, whose weight is zero.
-	bytes, source := 4/w.each(), c.source(s, signed)
-	if source != fromFrame {
-		size = 0
+	q := intLineArgs{c: c, s: s, og: og, x: x, bytes: 4 / w.each(), source: c.source(s, signed), signed: signed, zero: zero, sink: sink}
+	var sc *[]float32
+	if q.source == fromFrame {
+		sc, q.frame = borrow8(q.bytes*size + 4)
+		clear(q.frame[q.bytes*size:])
 	}
-	sc, frame := borrow8(bytes*size + 4)
-	clear(frame[bytes*size:])
-	scs, fs := borrow(len(c.panels) * len(w.sums))
-	start := asInt32(fs)
-	q := intLineArgs{c: c, s: s, og: og, x: x, frame: frame, bytes: bytes, source: source, start: start, signed: signed, zero: zero, sink: sink}
 	if w.sums != nil {
-		q.edge = uint8(w.f.FoursZero(signed, zero))
-		for g := range c.panels {
-			start8(start[g*len(w.sums):], c.panels[g].sums, w.f.FoursZero(signed, zero))
-		}
+		z := w.f.FoursZero(signed, zero)
+		q.edge = uint8(z)
+		c.begin(z)
 	}
 	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows, w.f.Rate())
 	if !l.frame {
-		if source == fromFrame {
+		if q.source == fromFrame {
 			workers.Do(p, (size+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
 				lo, hi = lo*copyGrain, min(hi*copyGrain, len(q.x))
 				q.put(q.frame[q.bytes*lo:q.bytes*hi], q.x[lo:hi])
@@ -400,8 +404,21 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 			workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
 		}
 	}
-	scratch.Put(scs)
-	scratch.Put(sc)
+	if sc != nil {
+		scratch.Put(sc)
+	}
+}
+
+// begin makes what sums begin with for a zero point of fours.
+func (c *intLines) begin(zero int32) {
+	if c.start != nil && c.zero == zero {
+		return
+	}
+	n := len(c.panels[0].sums)
+	c.start, c.zero = room(c.start, len(c.panels)*n), zero
+	for g := range c.panels {
+		start8(c.start[g*n:][:n], c.panels[g].sums, zero)
+	}
 }
 
 // put moves values to where the convolution reads them.
@@ -467,7 +484,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, x []uint8, first, y int, part lineP
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
 	for n := part.n0; n < part.n1; n++ {
 		if w.sums != nil {
-			t.Start = &q.start[g*len(w.sums)+n*f.Cols]
+			t.Start = &c.start[g*len(w.sums)+n*f.Cols]
 		}
 		for line := part.l0; line < part.l1; line++ {
 			for at := p0; at < p1; {

@@ -13,7 +13,7 @@ type Plan struct {
 	dims, dst, src []int
 	len            int
 	together       bool // a single line on both sides
-	kept           any // a turning or copying of the type that was moved last
+	kept           any  // a turning or copying of the type that was moved last
 }
 
 // Set describes the copy: dims, the strides of both sides in elements (they may
