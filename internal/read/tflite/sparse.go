@@ -159,14 +159,13 @@ func (x *indexes) at(i int) int {
 
 // indexVector reads a union of vectors of three widths.
 func (p *parser) indexVector(d flat.Table, slot int, name string) indexes {
-	t, width := d.Table(slot+1, name), 0
+	t, width := d.Table(slot+1, name), 1
 	switch kind := d.Uint8(slot, name+"_type", 0); kind {
 	case 1:
 		width = 4
 	case 2:
 		width = 2
 	case 3:
-		width = 1
 	default:
 		d.Fail(name, "index vector of type %d", kind)
 		return indexes{}
