@@ -27,6 +27,8 @@ type Elements struct {
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 	rescaleRows                func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32) // nil: rescale
+	rescaleColumns             func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32) // nil for none
+	turnBytes                  func(dst *byte, stepDst int, src *byte, stepSrc, n int)                                                                              // nil for none
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
@@ -407,6 +409,51 @@ func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, r
 		e.rescaleRows(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], lo, hi, zero)
 	}
 	return n
+}
+
+// RescaleColumns is Rescale for rows of n sums whose columns have a scale and a bias each; lo and hi are codes, signed or not, as the results
+// are. It does nothing and returns false where the set has no such loop.
+func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, lo, hi, zero int32, signed bool) bool {
+	if e == nil || e.rescaleColumns == nil {
+		return false
+	}
+	if rows <= 0 || n <= 0 {
+		return true
+	}
+	_, _, _, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1], scales[n-1], bias[n-1]
+	turn := int32(0)
+	if !signed {
+		lo, hi, zero, turn = lo-128, hi-128, zero-128, 0x80
+	}
+	e.rescaleColumns(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, zero, lo, hi, turn)
+	return true
+}
+
+// Columns tells whether there are [Elements.RescaleColumns] and [Elements.TurnBytes].
+func (e *Elements) Columns() bool { return e != nil && e.rescaleColumns != nil && e.turnBytes != nil }
+
+// turnNear is the number of bytes that [Elements.TurnBytes] writes to before it goes on: they stay in the first-level cache.
+const turnNear = 1 << 14
+
+// TurnBytes is [Elements.Turn] for bytes and all rows and columns. It does nothing and returns false for fewer than
+// 16 columns, and where the set has no such loop.
+func (e *Elements) TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) bool {
+	if e == nil || e.turnBytes == nil || cols < 16 {
+		return false
+	}
+	if rows <= 0 {
+		return true
+	}
+	_, _ = dst[(rows-1)*stepDst+cols-1], src[(cols-1)*stepSrc+rows-1]
+	near := max(64, turnNear/cols/64*64)
+	for i := 0; i < rows; i += near {
+		for j := 0; j < cols; j += 16 {
+			// The last columns are turned once more where there are fewer than 16.
+			c := min(j, cols-16)
+			e.turnBytes(&dst[i*stepDst+c], stepDst, &src[c*stepSrc+i], stepSrc, min(near, rows-i))
+		}
+	}
+	return true
 }
 
 // Dequantise writes (src - zero)·scale of codes, signed or not. It returns for how many it did so.

@@ -352,6 +352,53 @@ func TestRescaleRows(t *testing.T) {
 	})
 }
 
+// TestRescaleColumns draws rows that lie further apart than they are long, in both matrices.
+func TestRescaleColumns(t *testing.T) {
+	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, _, _ []float32, n int) {
+		rows := r.IntN(14)
+		stepDst, stepSrc := n+r.IntN(5), n+r.IntN(20)
+		signed := r.IntN(2) == 0
+		least, most := int32(0), int32(255)
+		if signed {
+			least, most = -128, 127
+		}
+		zero := least + r.Int32N(256)
+		lo, hi := least, most
+		if r.IntN(2) == 0 {
+			lo, hi = zero, zero+r.Int32N(most-zero+1)
+		}
+		out, sums := make([]uint8, rows*stepDst+1), make([]int32, rows*stepSrc+1)
+		for i := range out {
+			out[i] = 7
+		}
+		for i := range sums {
+			if sums[i] = r.Int32N(200000) - 100000; r.IntN(8) == 0 {
+				sums[i] = []int32{math.MaxInt32, math.MinInt32, 0, 1 << 24, 1<<24 + 1}[r.IntN(5)]
+			}
+		}
+		scales, bias := make([]float32, n), make([]int32, n)
+		for i := range n {
+			if scales[i], bias[i] = float32(r.ExpFloat64())/500, r.Int32N(2000)-1000; r.IntN(16) == 0 {
+				scales[i] = []float32{0, 0.5, -0.5, 1e30, -1e30, 1e-40}[r.IntN(6)]
+			}
+		}
+		if !e.RescaleColumns(out, stepDst, sums, stepSrc, rows, n, scales, bias, lo, hi, zero, signed) {
+			t.Skip("no loop")
+		}
+		for i, got := range out {
+			row, x := i/max(stepDst, 1), i%max(stepDst, 1)
+			want := uint8(7)
+			if row < rows && x < n {
+				v := math.RoundToEven(float64(float32(sums[row*stepSrc+x]+bias[x])*scales[x])) + float64(zero)
+				want = uint8(int32(min(max(v, float64(lo)), float64(hi))))
+			}
+			if got != want {
+				t.Fatalf("row %d of %d, column %d of %d: %d, want %d", row, rows, x, n, got, want)
+			}
+		}
+	})
+}
+
 // Inner products with codes of 4 bits against float64: rows that end within a block.
 func TestDotNibbles(t *testing.T) {
 	everySet(t, func(t *testing.T) {
@@ -385,6 +432,42 @@ func TestDotNibbles(t *testing.T) {
 			// Each of the sums is rounded to 24 bits as often as it has terms, in 16 lanes.
 			if got := float64(e.DotNibbles(room, w, scales, zeros, sums)); math.Abs(got-want) > size*float64(n)*0x1p-24 {
 				t.Fatalf("%d values in blocks of %d: %v, want %v", n, block, got, want)
+			}
+		}
+	})
+}
+
+// Matrices of bytes with rows and columns exchanged, all of them or none.
+func TestTurnBytes(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		e := ElementKernels()
+		if !e.Columns() {
+			t.Skip("no loop")
+		}
+		r := rand.New(rand.NewPCG(1, 8))
+		for i := range 300 {
+			rows, cols := r.IntN(300), r.IntN(80)
+			if i == 0 {
+				rows, cols = 700, 500
+			}
+			stepDst, stepSrc := cols+r.IntN(5), rows+r.IntN(5)
+			src, dst := make([]uint8, cols*stepSrc+rows), make([]uint8, rows*stepDst+cols)
+			for i := range src {
+				src[i] = uint8(r.IntN(255) + 1)
+			}
+			if done := e.TurnBytes(dst, stepDst, src, stepSrc, rows, cols); done != (cols >= 16) {
+				t.Fatalf("%d by %d: done %v", rows, cols, done)
+			} else if !done {
+				cols = 0
+			}
+			for i, v := range dst {
+				want := uint8(0)
+				if stepDst > 0 && i/stepDst < rows && i%stepDst < cols {
+					want = src[i%stepDst*stepSrc+i/stepDst]
+				}
+				if v != want {
+					t.Fatalf("byte %d of %d by %d, %d apart: %d, want %d", i, rows, cols, stepDst, v, want)
+				}
 			}
 		}
 	})
