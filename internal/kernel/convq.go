@@ -25,9 +25,13 @@ func newConvQ(s ConvShape, nhwc bool) convQ {
 	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
-	if nhwc {
+	switch {
+	case nhwc:
 		c.lines = newIntLines(&c.s, c.cg, c.og)
-	} else {
+	case c.s.turns():
+		c.lines = newIntLines(&c.s, c.cg, c.og)
+		c.lines.planes = true
+	default:
 		c.planes = newIntPlanes(&c.s, c.cg)
 	}
 	if c.lines != nil || c.planes != nil {
@@ -38,6 +42,11 @@ func newConvQ(s ConvShape, nhwc bool) convQ {
 	}
 	c.zeros = make([]uint8, c.cg)
 	return c
+}
+
+// turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way.
+func (s *ConvShape) turns() bool {
+	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups == 1 && s.C >= 16
 }
 
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
@@ -59,9 +68,9 @@ func (c *convQ) setZero(signed bool, zero int32) {
 	fill(c.zeros, c.zero)
 }
 
-// each cuts the work into blocks of output positions and, where those are few, of
+// pieces cuts the work into blocks of output positions and, where those are few, of
 // channels. f gets room for the packed patches and for a line of input.
-func (c *convQ) each(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
+func (c *convQ) pieces(p *workers.Pool, f func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int)) {
 	s := &c.s
 	if s.outputs() == 0 {
 		return
@@ -203,7 +212,7 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 		return
 	}
 	in, area := Bits(x), s.OH*s.OW
-	c.each(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
+	c.pieces(p, func(buf []float64, _ []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNHWC(buf, in[n*s.H*s.W*s.C:][:s.H*s.W*s.C], g, p0, np)
 		var sum [16]int32
 		for o := o0; o < o1; o += 4 {
@@ -225,12 +234,12 @@ func (c *ConvQ[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 
 // runWindows is run of a depthwise convolution in vectors.
 func (c *ConvQ[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
-	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums, c.windows.ints, Bits(y), &c.q})
+	c.windows.lines(p, &c.s, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.windows.ints, y: Bits(y), q: &c.q})
 }
 
 // runLines is run in vectors.
 func (c *ConvQ[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
-	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums, c.lines.panels[0].f, Bits(y), &c.q})
+	c.lines.run(p, &c.s, c.og, Bits(x), c.signed, c.zeroPoint, tileSink{sums: sums, f: c.lines.panels[0].f, y: Bits(y), q: &c.q})
 }
 
 // patchesNHWC packs np patches from position p0 on into panels of four, in the
@@ -265,18 +274,24 @@ type ConvSums struct {
 	wd        []int32 // weights of a depthwise convolution in plain Go
 	depthwise bool
 	zeroPoint int32
+	to        tileSink  // of a run
+	put       putPlanes // gives it planes: made once, runs do not allocate
 }
 
 // NewConvSums prepares a convolution; see [ConvSums.SetWeights].
 func NewConvSums(s ConvShape) *ConvSums {
+	c := &ConvSums{}
 	if s.Groups > 1 && s.Groups == s.C {
-		c := &ConvSums{convQ: convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, depthwise: true}
+		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
 		if c.windows = newIntWindows(&c.s, c.og, false); c.windows == nil {
 			c.wd = make([]int32, s.OC*c.k)
 		}
-		return c
+	} else {
+		c.convQ = newConvQ(s, false)
 	}
-	return &ConvSums{convQ: newConvQ(s, false)}
+	c.to = tileSink{area: s.OH * s.OW, oc: s.OC}
+	c.put = func(plane, rows, at, n int, sums []int32, line int) { c.to.rows(plane, rows, at, n, sums, line) }
+	return c
 }
 
 // Name tells the way of computing; see [ConvQ.Name].
@@ -293,7 +308,18 @@ func (c *ConvSums) SetWeights(w []int32) {
 		copy(c.wd, w)
 		return
 	}
-	setWeights(nil, &c.convQ, w, 0)
+	taps := c.s.KH * c.s.KW
+	if c.lines == nil || taps == 1 {
+		setWeights(nil, &c.convQ, w, 0)
+		return
+	}
+	sc, fs := borrow(c.s.OC * c.k)
+	last := asInt32(fs)
+	for o := range c.s.OC {
+		turnSums(last[o*c.k:], c.cg, w[o*c.k:], taps, taps, c.cg)
+	}
+	setWeights(nil, &c.convQ, last, 0)
+	scratch.Put(sc)
 }
 
 // SetZero sets the zero point of int8 (signed) or uint8 input.
@@ -303,21 +329,28 @@ func (c *ConvSums) SetZero(signed bool, zero int32) {
 }
 
 // Vectors tells whether kernels in vectors compute the sums.
-func (c *ConvSums) Vectors() bool { return c.windows != nil || c.planes != nil }
+func (c *ConvSums) Vectors() bool { return c.windows != nil || c.planes != nil || c.lines != nil }
 
-// putPlanes takes sums, see [ConvSums.Each].
+// putPlanes takes sums piece by piece, from several threads, while they are in the cache: those of rows planes of one image, n each
+// from position at on, and line apart. There is a plane for each output channel of each image.
 type putPlanes = func(plane, rows, at, n int, sums []int32, line int)
 
-// Each convolves the bits x of 8-bit values, for [ConvSums.Vectors] only. put gets the sums piece by piece,
-// from several threads, while they are in the cache: those of rows planes of one image, n each from position at
-// on, and line apart. There is a plane for each output channel of each image.
-func (c *ConvSums) Each(p *workers.Pool, x []uint8, put func(plane, rows, at, n int, sums []int32, line int)) {
-	s := &c.s
-	if c.windows != nil {
-		c.windows.run(p, s, x, c.signed, c.zeroPoint, put)
-		return
+// Codes convolves the bits x of 8-bit values into the codes y, for [ConvSums.Vectors] only.
+func (c *ConvSums) Codes(p *workers.Pool, x, y []uint8, q *Rescale) {
+	c.to.y, c.to.sums, c.to.r = y, nil, q
+	c.vectors(p, x)
+}
+
+// vectors convolves x in vectors.
+func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
+	switch {
+	case c.lines != nil:
+		c.lines.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to)
+	case c.windows != nil:
+		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
+	default:
+		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.put)
 	}
-	c.planes.run(p, s, c.og, x, c.signed, c.zeroPoint, put)
 }
 
 // Run convolves the bits x of 8-bit values into y.
@@ -325,11 +358,8 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 	s := &c.s
 	area := s.OH * s.OW
 	if c.Vectors() {
-		c.Each(p, x, func(plane, rows, at, n int, sums []int32, line int) {
-			for r := range rows {
-				copy(y[(plane+r)*area+at:][:n], sums[r*line:])
-			}
-		})
+		c.to.y, c.to.sums, c.to.r = nil, y, nil
+		c.vectors(p, x)
 		return
 	}
 	if c.depthwise {
@@ -341,7 +371,7 @@ func (c *ConvSums) Run(p *workers.Pool, x []uint8, y []int32) {
 		})
 		return
 	}
-	c.each(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
+	c.pieces(p, func(buf []float64, line []uint8, n, g, p0, np, o0, o1 int) {
 		c.patchesNCHW(buf, line, x[(n*s.C+g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], p0, np)
 		out := y[(n*s.OC+g*c.og)*area+p0:]
 		var sum [16]int32

@@ -26,7 +26,7 @@ type Elements struct {
 	toFloats                   func(dst *float32, src *int32, n int)
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
-	rescaleRows                func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32) // nil: rescale
+	rescaleRows                func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32)             // nil: rescale
 	rescaleColumns             func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32) // nil for none
 	turnBytes                  func(dst *byte, stepDst int, src *byte, stepSrc, n int)                                                                              // nil for none
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)

@@ -166,37 +166,31 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		sums = op.ScratchOf[int32](c, c.Out[0].Len())
 	}
 	area := tensor.Elements(q.Out)
-	scales, none := make([]float32, q.m), []int32(nil)
+	r := &kernel.Rescale{Scales: make([]float32, q.m), Signed: c.In[7].Type == tensor.Int8}
+	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
+	none := []int32(nil)
 	if !c.Has(8) {
 		none = make([]int32, q.m)
 	}
-	lo, hi := quant.Limits(c.In[7].Type, c.Activation)
-	// What a run has, whose functions are made once.
-	var zero int32
-	var bias []int32
-	var y *tensor.Tensor
-	put := func(plane, rows, at, n int, sums []int32, line int) {
-		m := plane % q.m
-		quant.RequantizeRows(y, plane*area+at, area, sums, line, rows, n, scales[m:], bias[m:], zero, lo, hi)
-	}
 	return func(c *op.Call) error {
 		xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
-		if y, bias = c.Out[0], none; c.Has(8) {
-			bias = tensor.Of[int32](c.In[8])
+		if r.Bias = none; c.Has(8) {
+			r.Bias = tensor.Of[int32](c.In[8])
 		}
-		zero = quant.Zero(c.In[7])
-		for m := range scales {
-			scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
+		r.Zero = quant.Zero(c.In[7])
+		for m := range r.Scales {
+			r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
 		}
+		y := c.Out[0].Data
 		if !whole {
 			q.lift(c, 0)
-			q.planar.Each(c.Pool, c.In[0].Data, put)
+			q.planar.Codes(c.Pool, c.In[0].Data, y, r)
 			return nil
 		}
 		q.sums(c, 0, sums)
 		c.Pool.For(q.n*q.m, max(1, 4096/max(area, 1)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				put(i, 1, 0, area, sums[i*area:], area)
+				r.Rows(y, i*area, area, sums[i*area:], area, 1, area, i%q.m)
 			}
 		})
 		return nil

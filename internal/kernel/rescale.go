@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/opmeter/opmeter/internal/kernel/simd"
+)
+
+// Rescale turns 32-bit sums of channels into 8-bit codes as ONNX has it: the sum with its bias, as float32, times the scale of
+// the channel, rounded to the nearest whole number, ties to even, plus the zero point, between Lo and Hi.
+type Rescale struct {
+	Scales []float32 // one a channel
+	Bias   []int32   // one a channel
+	Zero   int32
+	Lo, Hi float32 // limits of codes
+	Signed bool    // codes are int8 and not uint8
+}
+
+// one is the code of a sum of channel ch.
+func (q *Rescale) one(sum int32, ch int) uint8 {
+	v := math.RoundToEven(float64(float32(sum+q.Bias[ch])*q.Scales[ch])) + float64(q.Zero)
+	return uint8(int32(min(max(v, float64(q.Lo)), float64(q.Hi))))
+}
+
+// Rows writes the codes of rows of n sums from y[at] on, rows are channels from ch on; they lie step apart, those of the sums line.
+func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch int) {
+	z := float32(q.Zero)
+	done := 0
+	if e := simd.ElementKernels(); e != nil && numbers(q.Scales[ch:][:rows]) {
+		done = e.RescaleRows(y[at:], step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.Lo-z, q.Hi-z, q.Zero)
+	}
+	for r := 0; done < n && r < rows; r++ {
+		out, in := y[at+r*step:][:n], sums[r*line:][:n]
+		for i := done; i < n; i++ {
+			out[i] = q.one(in[i], ch+r)
+		}
+	}
+}
+
+// columns is [Rescale.Rows] for rows whose columns are n channels from ch on.
+func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
+	if lo, hi, ok := q.limits(); ok && numbers(q.Scales[ch:][:n]) &&
+		simd.ElementKernels().RescaleColumns(y, step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], lo, hi, q.Zero, q.Signed) {
+		return
+	}
+	for r := range rows {
+		out, in := y[r*step:][:n], sums[r*line:][:n]
+		for i, v := range in {
+			out[i] = q.one(v, ch+i)
+		}
+	}
+}
+
+// limits are Lo and Hi where they and the zero point are codes.
+func (q *Rescale) limits() (lo, hi int32, ok bool) {
+	least, most := int32(0), int32(math.MaxUint8)
+	if q.Signed {
+		least, most = math.MinInt8, math.MaxInt8
+	}
+	lo, hi = int32(q.Lo), int32(q.Hi)
+	ok = float32(lo) == q.Lo && float32(hi) == q.Hi && least <= lo && lo <= hi && hi <= most && least <= q.Zero && q.Zero <= most
+	return lo, hi, ok
+}
+
+// numbers tells whether scales are finite: others have no order of limits.
+func numbers(scales []float32) bool {
+	return !slices.ContainsFunc(scales, func(s float32) bool { return s-s != 0 })
+}
+
+// turnBytes exchanges rows and columns of bytes: byte j of row i of dst is byte i of row j of src, rows rows of cols bytes of dst.
+func turnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
+	if simd.ElementKernels().TurnBytes(dst, stepDst, src, stepSrc, rows, cols) {
+		return
+	}
+	for i := range rows {
+		row := dst[i*stepDst:][:cols]
+		for j := range row {
+			row[j] = src[j*stepSrc+i]
+		}
+	}
+}
+
+// turnSums is turnBytes for sums.
+func turnSums(dst []int32, stepDst int, src []int32, stepSrc, rows, cols int) {
+	m, n := 0, 0
+	if e := simd.ElementKernels(); e != nil {
+		m, n = e.Turn(bitsOf(dst), stepDst, bitsOf(src), stepSrc, rows, cols)
+	}
+	for i := range rows {
+		row := dst[i*stepDst:][:cols]
+		from := n
+		if i >= m {
+			from = 0
+		}
+		for j := from; j < cols; j++ {
+			row[j] = src[j*stepSrc+i]
+		}
+	}
+}
+
+// bitsOf are sums as words.
+func bitsOf(v []int32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
