@@ -44,9 +44,13 @@ func newConvQ(s ConvShape, nhwc bool) convQ {
 	return c
 }
 
-// turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way.
+// turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
+// where a result has many products beside the time that its turning takes.
 func (s *ConvShape) turns() bool {
-	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups == 1 && s.C >= 16
+	if simd.IntKernels() == nil || !simd.ElementKernels().Columns() || s.outputs() == 0 || s.Groups > 1 || s.C < 16 {
+		return false
+	}
+	return s.KH*s.KW > 1 || s.C >= 256 || s.OH*s.OW <= 64
 }
 
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
