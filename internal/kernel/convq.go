@@ -20,18 +20,16 @@ type convQ struct {
 	windows   *intWindows // of a depthwise convolution in vectors
 }
 
-func newConvQ(s ConvShape, nhwc bool) convQ {
+func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	s.Groups = max(s.Groups, 1)
 	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
-	switch {
-	case nhwc:
-		c.lines = newIntLines(&c.s, c.cg, c.og)
-	case c.s.turns():
-		c.lines = newIntLines(&c.s, c.cg, c.og)
-		c.lines.planes = true
-	default:
+	if lastIn || lastOut || c.s.Turns() {
+		if c.lines = newIntLines(&c.s, c.cg, c.og); c.lines != nil {
+			c.lines.planes = !lastIn
+		}
+	} else {
 		c.planes = newIntPlanes(&c.s, c.cg)
 	}
 	if c.lines != nil || c.planes != nil {
@@ -44,13 +42,15 @@ func newConvQ(s ConvShape, nhwc bool) convQ {
 	return c
 }
 
-// turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
+// Lasts tells whether a convolution of bytes over [N,C,H,W] has a way with the channels last, of its input, its results, or both.
+func (s *ConvShape) Lasts() bool {
+	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups <= 1 && s.C >= 16 && s.OC >= 16
+}
+
+// Turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
 // where a result has many products beside the time that its turning takes.
-func (s *ConvShape) turns() bool {
-	if simd.IntKernels() == nil || !simd.ElementKernels().Columns() || s.outputs() == 0 || s.Groups > 1 || s.C < 16 {
-		return false
-	}
-	return s.KH*s.KW > 1 || s.C >= 256 || s.OH*s.OW <= 64
+func (s *ConvShape) Turns() bool {
+	return s.Lasts() && (s.KH*s.KW > 1 || s.C >= 256 || s.OH*s.OW <= 64)
 }
 
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
@@ -124,7 +124,7 @@ func NewConvQ[T int8 | uint8, W Weight](s ConvShape, w []W, zeroW, zero int32, q
 		}
 		return NewDepthwiseQ[T](s, wd, zero, q)
 	}
-	c := &ConvQ[T]{convQ: newConvQ(s, true), zeroPoint: zero, q: q}
+	c := &ConvQ[T]{convQ: newConvQ(s, true, true), zeroPoint: zero, q: q}
 	c.q.SetSteps(c.k, zero)
 	setWeights(nil, &c.convQ, w, zeroW)
 	var z T
@@ -282,8 +282,9 @@ type ConvSums struct {
 	put       putPlanes // gives it planes: made once, runs do not allocate
 }
 
-// NewConvSums prepares a convolution; see [ConvSums.SetWeights].
-func NewConvSums(s ConvShape) *ConvSums {
+// NewConvSums prepares a convolution; see [ConvSums.SetWeights]. Its input has the channels last where lastIn says so, its
+// results where lastOut does, for what [ConvShape.Lasts] alone.
+func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	c := &ConvSums{}
 	if s.Groups > 1 && s.Groups == s.C {
 		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
@@ -291,9 +292,11 @@ func NewConvSums(s ConvShape) *ConvSums {
 			c.wd = make([]int32, s.OC*c.k)
 		}
 	} else {
-		c.convQ = newConvQ(s, false)
+		c.convQ = newConvQ(s, lastIn, lastOut)
 	}
-	c.to = tileSink{area: s.OH * s.OW, oc: s.OC}
+	if c.to.oc = s.OC; !lastOut {
+		c.to.area = s.OH * s.OW
+	}
 	c.put = func(plane, rows, at, n int, sums []int32, line int) { c.to.rows(plane, rows, at, n, sums, line) }
 	return c
 }

@@ -19,6 +19,8 @@ func Defs() []op.Def {
 	quantized := func(name string, infer func(*op.Call) error, p elem.Prepare) op.Def {
 		return op.Def{Name: name, Since: 1, Types: elem.Bytes, Infer: infer, Prepare: p}
 	}
+	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
+	globalPool.Last = lastGlobalPool
 	return elem.InDomain(graph.Microsoft,
 		elem.RealDef("SkipLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
@@ -36,7 +38,7 @@ func Defs() []op.Def {
 		elem.RealDef("CausalConvWithState", attention.InferCausalConv, attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", attention.InferLinearAttention, attention.PrepareLinearAttention, nil),
 		quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool),
-		quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool),
+		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
 		quantized("QLinearConv", conv.InferQLinearConv, conv.PrepareQLinearConv),
 		quantized("QGemm", inferQGemm, prepareQGemm),

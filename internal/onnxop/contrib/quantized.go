@@ -92,6 +92,14 @@ func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
 	})
 }
 
+// lastGlobalPool: a result of one position has its channels last in any order.
+func lastGlobalPool(c *op.Call) op.Last {
+	if channelsLast(c) || c.In[0].Rank() != 4 {
+		return op.NeverLast
+	}
+	return op.AnyLast
+}
+
 func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 	s := channelsFirst(c).In[0].Shape[2:]
 	area, one := tensor.Elements(s), make([]int, len(s))
@@ -115,6 +123,7 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 	if last {
 		ch = x.Shape[x.Rank()-1]
 	}
+	last = last || c.LastIn
 	all = all && area == 1
 	var lifted []int32
 	if !all {
@@ -183,12 +192,27 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 		}
 		rooms.Put(r)
 	}
+	var sums []int32
+	vec := simd.PoolKernels()
+	if all && last && vec != nil && inArea > 0 && inArea < 1<<23 {
+		sums = op.ScratchOf[int32](c, ch)
+	}
 	return func(c *op.Call) error {
 		xs, xz = quant.ScalarScale(c, 1)
 		ys, yz = quant.ScalarScale(c, 3)
 		y = c.Out[0]
+		data = c.In[0].Data
+		if sums != nil {
+			for i := range n {
+				vec.AddBytes(sums, data[i*inArea*ch:], ch, inArea, flip != 0)
+				for k, sum := range sums {
+					sum -= int32(inArea) * xz
+					quant.QuantizeOne(y, i*ch+k, float32(sum)*xs/float32(inArea), ys, yz)
+				}
+			}
+			return nil
+		}
 		if all {
-			data = c.In[0].Data
 			c.Pool.For(n*ch, max(1, 1<<12/max(inArea, 1)), planes)
 			return nil
 		}

@@ -40,7 +40,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor) (*intConv, 
 	k := v.c / v.groups * tensor.Elements(v.Kernel)
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
 	if len(v.In) <= 2 && k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0 {
-		q.planar = kernel.NewConvSums(v.planar2D())
+		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
 		c.Kernel = q.planar.Name()
 	} else {
 		c.Kernel = "im2col"
@@ -142,6 +142,21 @@ func InferQLinearConv(c *op.Call) error {
 	}
 	c.SetOut(0, c.In[7].Type, v.shape())
 	return nil
+}
+
+// lastQLinearConv says how a convolution of codes takes channels that are last.
+func lastQLinearConv(c *op.Call) op.Last {
+	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
+	if err != nil || len(v.In) != 2 || !c.Const(3) || c.Has(5) && !c.Const(5) || !quant.IsByte(c.In[0]) {
+		return op.NeverLast
+	}
+	switch s := v.planar2D(); {
+	case !s.Lasts():
+		return op.NeverLast
+	case s.Turns():
+		return op.AnyLast
+	}
+	return op.BothLast
 }
 
 // PrepareQLinearConv makes a convolution of codes that gives codes.

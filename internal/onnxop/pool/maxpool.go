@@ -13,7 +13,46 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
+// lastMaxPool: pictures of bytes have a kernel for channels that are last.
+func lastMaxPool(c *op.Call) op.Last {
+	if b, err := lastBytes(c); err != nil || b == nil {
+		return op.NeverLast
+	}
+	return op.AllLast
+}
+
+// lastBytes is a pool over pictures of bytes with their channels last; nil where there is none.
+func lastBytes(c *op.Call) (*kernel.BytePool, error) {
+	w, err := NewPool(c)
+	if err != nil {
+		return nil, err
+	}
+	t := c.In[0].Type
+	if c.Wants(1) || len(w.Out) != 2 || w.Dilation[0] != 1 || w.Dilation[1] != 1 || t != tensor.Int8 && t != tensor.Uint8 {
+		return nil, nil
+	}
+	b := &kernel.BytePool{Shape: shape(c.In[0], w), Max: true, Signed: t == tensor.Int8, Hi: math.MaxUint8}
+	if b.Signed {
+		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
+	}
+	if !b.Prepare() {
+		return nil, nil
+	}
+	return b, nil
+}
+
 func prepareMaxPool(c *op.Call) (op.Run, error) {
+	if c.LastIn {
+		b, err := lastBytes(c)
+		if err != nil {
+			return nil, err
+		}
+		c.Kernel = b.Name()
+		return func(c *op.Call) error {
+			b.Run(c.Pool, c.In[0].Data, c.Out[0].Data)
+			return nil
+		}, nil
+	}
 	switch c.In[0].Type {
 	case tensor.Int8:
 		return prepareMaxPoolOf[int8](-128)(c)
