@@ -89,8 +89,8 @@ type Task struct {
 
 	act     activation.Clamp
 	last    [2]bool // pictures of codes that it reads, and makes, have their channels last
-	pair    int  // one plus the task that was lowered with this one
-	wide    bool // halves among its inputs and outputs are converted, it computes in float32
+	pair    int     // one plus the task that was lowered with this one
+	wide    bool    // halves among its inputs and outputs are converted, it computes in float32
 	settled bool
 	asIs    bool // no pass may change it again
 	unfold  bool // computed in every run although constant: it takes too much memory
