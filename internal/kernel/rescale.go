@@ -3,7 +3,6 @@ package kernel
 import (
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
@@ -67,40 +66,4 @@ func (q *Rescale) limits() (lo, hi int32, ok bool) {
 // numbers tells whether scales are finite: others have no order of limits.
 func numbers(scales []float32) bool {
 	return !slices.ContainsFunc(scales, func(s float32) bool { return s-s != 0 })
-}
-
-// turnBytes exchanges rows and columns of bytes: byte j of row i of dst is byte i of row j of src, rows rows of cols bytes of dst.
-func turnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
-	if simd.ElementKernels().TurnBytes(dst, stepDst, src, stepSrc, rows, cols) {
-		return
-	}
-	for i := range rows {
-		row := dst[i*stepDst:][:cols]
-		for j := range row {
-			row[j] = src[j*stepSrc+i]
-		}
-	}
-}
-
-// turnSums is turnBytes for sums.
-func turnSums(dst []int32, stepDst int, src []int32, stepSrc, rows, cols int) {
-	m, n := 0, 0
-	if e := simd.ElementKernels(); e != nil {
-		m, n = e.Turn(bitsOf(dst), stepDst, bitsOf(src), stepSrc, rows, cols)
-	}
-	for i := range rows {
-		row := dst[i*stepDst:][:cols]
-		from := n
-		if i >= m {
-			from = 0
-		}
-		for j := from; j < cols; j++ {
-			row[j] = src[j*stepSrc+i]
-		}
-	}
-}
-
-// bitsOf are sums as words.
-func bitsOf(v []int32) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/opmeter/opmeter/internal/workers"
 )
 
-// lastMaxPool: pictures of bytes have a kernel for channels that are last.
+// lastMaxPool: pictures of bytes have a kernel for channels that are last, and turn fast.
 func lastMaxPool(c *op.Call) op.Last {
 	if b, err := lastBytes(c); err != nil || b == nil {
 		return op.NeverLast
 	}
-	return op.AllLast
+	return op.AnyLast
 }
 
 // lastBytes is a pool over pictures of bytes with their channels last; nil where there is none.
@@ -35,23 +35,46 @@ func lastBytes(c *op.Call) (*kernel.BytePool, error) {
 	if b.Signed {
 		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
 	}
-	if !b.Prepare() {
+	if !(kernel.Turner{C: b.Shape.C}).Fast() || !b.Prepare() {
 		return nil, nil
 	}
 	return b, nil
 }
 
-func prepareMaxPool(c *op.Call) (op.Run, error) {
-	if c.LastIn {
-		b, err := lastBytes(c)
-		if err != nil {
-			return nil, err
+// prepareLast makes a pool that computes with channels last, and turns what comes or goes otherwise.
+func prepareLast(c *op.Call, b *kernel.BytePool) op.Run {
+	c.Kernel = b.Name()
+	s := &b.Shape
+	from, to := kernel.Turner{N: s.N, C: s.C, Area: s.H * s.W}, kernel.Turner{N: s.N, C: s.C, Area: s.OH * s.OW}
+	lastIn, lastOut := c.LastIn, c.LastOut
+	var in, out []uint8
+	if !lastIn {
+		in = c.Scratch(c.In[0].Len())
+	}
+	if !lastOut {
+		out = c.Scratch(c.Out[0].Len())
+	}
+	return func(c *op.Call) error {
+		x, y := c.In[0].Data, c.Out[0].Data
+		if !lastIn {
+			from.Last(c.Pool, in, x)
+			x = in
 		}
-		c.Kernel = b.Name()
-		return func(c *op.Call) error {
-			b.Run(c.Pool, c.In[0].Data, c.Out[0].Data)
+		if lastOut {
+			b.Run(c.Pool, x, y)
 			return nil
-		}, nil
+		}
+		b.Run(c.Pool, x, out)
+		to.First(c.Pool, y, out)
+		return nil
+	}
+}
+
+func prepareMaxPool(c *op.Call) (op.Run, error) {
+	if b, err := lastBytes(c); err != nil {
+		return nil, err
+	} else if b != nil {
+		return prepareLast(c, b), nil
 	}
 	switch c.In[0].Type {
 	case tensor.Int8:
