@@ -25,7 +25,7 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 	s.lay()
 	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
 	c.k = c.cg * s.KH * s.KW
-	if lastIn || lastOut || c.s.Turns() {
+	if lastIn || lastOut && c.s.Lasts() || c.s.Turns() {
 		if c.lines = newIntLines(&c.s, c.cg, c.og); c.lines != nil {
 			c.lines.planes = !lastIn
 		}
@@ -44,7 +44,12 @@ func newConvQ(s ConvShape, lastIn, lastOut bool) convQ {
 
 // Lasts tells whether a convolution of bytes over [N,C,H,W] has a way with the channels last, of its input, its results, or both.
 func (s *ConvShape) Lasts() bool {
-	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups <= 1 && s.C >= 16 && s.OC >= 16
+	return s.C >= 16 && s.MakesLast()
+}
+
+// MakesLast tells whether it can give results with their channels last at least.
+func (s *ConvShape) MakesLast() bool {
+	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.outputs() > 0 && s.Groups <= 1 && s.OC >= 16
 }
 
 // Turns tells whether a convolution over [N,C,H,W] is faster with channels last on the way: where positions are few for panels of them, or
@@ -283,7 +288,7 @@ type ConvSums struct {
 }
 
 // NewConvSums prepares a convolution; see [ConvSums.SetWeights]. Its input has the channels last where lastIn says so, its
-// results where lastOut does, for what [ConvShape.Lasts] alone.
+// results where lastOut does, for what [ConvShape.Lasts] or [ConvShape.MakesLast] alone.
 func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	c := &ConvSums{}
 	if s.Groups > 1 && s.Groups == s.C {
@@ -294,8 +299,9 @@ func NewConvSums(s ConvShape, lastIn, lastOut bool) *ConvSums {
 	} else {
 		c.convQ = newConvQ(s, lastIn, lastOut)
 	}
-	if c.to.oc = s.OC; !lastOut {
-		c.to.area = s.OH * s.OW
+	c.to.oc, c.to.out = s.OC, s.OH*s.OW
+	if !lastOut {
+		c.to.area = c.to.out
 	}
 	c.put = func(plane, rows, at, n int, sums []int32, line int) { c.to.rows(plane, rows, at, n, sums, line) }
 	return c
@@ -356,7 +362,7 @@ func (c *ConvSums) vectors(p *workers.Pool, x []uint8) {
 	case c.windows != nil:
 		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
 	default:
-		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.put)
+		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to.area == 0, c.put)
 	}
 }
 

@@ -335,8 +335,8 @@ func (c *intPlanes) gather(dst, src []uint8, offs []int32, runs []simd.Run) {
 	c.f.Gather(int16sOf(dst), int16sOf(src), offs, runs)
 }
 
-// run convolves x; put gets sums as [ConvSums.Each] says.
-func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, put putPlanes) {
+// run convolves x; put gets the sums, those of all channels of a piece at once where together is set.
+func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, together bool, put putPlanes) {
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.H * s.W
 	sc, frame := borrow8(bytes * (s.C*q.size + f.Cols))
@@ -345,7 +345,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 	start8(start, c.sums, f.FoursZero(signed, zero))
 	for n := range s.N {
 		in := x[n*s.C*area:][:s.C*area]
-		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), put}
+		args := intPlaneArgs{c, s, og, frame, in, start, signed, zero, n * s.OC, s.cutPlanes(p, og, c.line, f.Rows, f.Cols, f.Rate()), together, put}
 		workers.Do(p, s.C, max(1, copyGrain/q.size), args, func(q intPlaneArgs, lo, hi int) {
 			q.c.frames(q.s, q.frame, q.in, lo, hi, q.signed, q.zero)
 		})
@@ -353,7 +353,7 @@ func (c *intPlanes) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed
 			r := q.cut.rooms()
 			for i := lo; i < hi; i++ {
 				g, n0, n1, o0, o1 := q.cut.at(i)
-				*r.runs = q.c.block(q.s, q.og, asBytes(r.buf), *r.runs, q.frame, q.start, q.first, g, n0, n1, o0, o1, q.put)
+				*r.runs = q.block(asBytes(r.buf), *r.runs, g, n0, n1, o0, o1)
 			}
 			r.give()
 		})
@@ -373,6 +373,7 @@ type intPlaneArgs struct {
 	zero      int32
 	first     int // the first plane of the results
 	cut       planeCut
+	together  bool
 	put       putPlanes
 }
 
@@ -401,8 +402,9 @@ func (c *intPlanes) frames(s *ConvShape, frame, in []uint8, lo, hi int, signed b
 	scratch.Put(room)
 }
 
-// block computes output channels o0 to o1 of group g in panels n0 to n1; first is the first plane of the image.
-func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x []uint8, start []int32, first, g, n0, n1, o0, o1 int, put putPlanes) []simd.Run {
+// block computes output channels o0 to o1 of group g in panels n0 to n1.
+func (a *intPlaneArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int) []simd.Run {
+	c, s, og, x := a.c, a.s, a.og, a.frame
 	q, f, bytes := c.plan, c.f, c.bytes()
 	area := s.OH * s.OW
 	in := x[bytes*g*s.C/s.Groups*q.size:]
@@ -411,7 +413,7 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 	most := kBlock * 4 / bytes
 	width := (n1 - n0) * f.Cols
 	height := f.Rows // of the sums that are kept
-	if c.line > most {
+	if c.line > most || a.together {
 		height = o1 - o0
 	}
 	room, fs := borrow(height * width)
@@ -434,7 +436,7 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 			rows := evenly(o1-o, f.Rows)
 			t.A = c.at((g*og+o)*c.line + k0)
 			if c.sums != nil {
-				t.Start = &start[g*og+o]
+				t.Start = &a.start[g*og+o]
 			}
 			here := sums
 			if height > f.Rows {
@@ -448,11 +450,14 @@ func (c *intPlanes) block(s *ConvShape, og int, buf []uint8, runs []simd.Run, x 
 					f.Run(t, rows, true)
 				}
 			}
-			if k0+steps == c.line {
-				put(first+g*og+o, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
+			if k0+steps == c.line && !a.together {
+				a.put(a.first+g*og+o, rows, n0*f.Cols, min(width, area-n0*f.Cols), here, width)
 			}
 			o += rows
 		}
+	}
+	if a.together {
+		a.put(a.first+g*og+o0, o1-o0, n0*f.Cols, min(width, area-n0*f.Cols), sums, width)
 	}
 	scratch.Put(room)
 	giveIntTile(t)

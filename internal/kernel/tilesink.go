@@ -12,6 +12,7 @@ type tileSink struct {
 	r    *Rescale
 	area int // of a plane of [N,C,H,W] to write, 0 for [N,H,W,C]
 	oc   int // planes of an image
+	out  int // positions of an image
 }
 
 // put takes n channels from channel ch on of rows rows of sums, which lie line apart. They
@@ -55,6 +56,15 @@ func (k *tileSink) planes(sums []int32, line, rows, at, step, ch, n int) {
 
 // rows is put for rows of sums of channels of [N,C,H,W], see putPlanes.
 func (k *tileSink) rows(plane, rows, at, n int, sums []int32, line int) {
+	if k.area == 0 {
+		// A piece of one image, whose position at is the place of n results.
+		sc, codes := borrow8(rows * n)
+		ch := plane % k.oc
+		k.r.Rows(codes, 0, n, sums, line, rows, n, ch)
+		turnBytes(k.y[(plane/k.oc*k.out+at)*k.oc+ch:], k.oc, codes, n, n, rows)
+		scratch.Put(sc)
+		return
+	}
 	to := plane*k.area + at
 	if k.r != nil {
 		k.r.Rows(k.y, to, k.area, sums, line, rows, n, plane%k.oc)

@@ -93,6 +93,8 @@ const (
 	AllLast
 	// AnyLast operators have the pictures that they read in one order, and what they make in any other.
 	AnyLast
+	// OutLast operators make pictures in any order, and read none that has channels last.
+	OutLast
 	// BothLast is AnyLast for what is slower unless both are last.
 	BothLast
 )

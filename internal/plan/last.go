@@ -111,6 +111,8 @@ func (l *lasting) refuse(i int) bool {
 	switch l.ways[i] {
 	case op.AnyLast:
 		in, out = in && !wholeIn, out && !wholeOut
+	case op.OutLast:
+		out = out && !wholeOut
 	case op.AllLast, op.BothLast:
 		if wholeIn && wholeOut {
 			return false

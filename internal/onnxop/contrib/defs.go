@@ -20,7 +20,8 @@ func Defs() []op.Def {
 		return op.Def{Name: name, Since: 1, Types: elem.Bytes, Infer: infer, Prepare: p}
 	}
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
-	globalPool.Last = lastGlobalPool
+	averagePool := quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool)
+	globalPool.Last, averagePool.Last = lastGlobalPool, lastAveragePool
 	return elem.InDomain(graph.Microsoft,
 		elem.RealDef("SkipLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
@@ -37,7 +38,7 @@ func Defs() []op.Def {
 		elem.Fusing(elem.RealDef("FusedMatMul", inferFusedMatMul, prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
 		elem.RealDef("CausalConvWithState", attention.InferCausalConv, attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", attention.InferLinearAttention, attention.PrepareLinearAttention, nil),
-		quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool),
+		averagePool,
 		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
 		quantized("QLinearConv", conv.InferQLinearConv, conv.PrepareQLinearConv),

@@ -76,6 +76,14 @@ func inferQLinearGlobalPool(c *op.Call) error {
 	return nil
 }
 
+// lastAveragePool is lastGlobalPool for windows that see all of a picture.
+func lastAveragePool(c *op.Call) op.Last {
+	if w, err := pool.NewPool(channelsFirst(c)); err != nil || !w.Whole() || tensor.Elements(w.Out) != 1 {
+		return op.NeverLast
+	}
+	return lastGlobalPool(c)
+}
+
 func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
 	w, err := pool.NewPool(channelsFirst(c))
 	if err != nil {

@@ -152,6 +152,9 @@ func lastQLinearConv(c *op.Call) op.Last {
 	}
 	switch s := v.planar2D(); {
 	case !s.Lasts():
+		if s.MakesLast() {
+			return op.OutLast
+		}
 		return op.NeverLast
 	case s.Turns():
 		return op.AnyLast
