@@ -32,27 +32,23 @@ func newIntLines(s *ConvShape, cg, og int) *intLines {
 
 // intLineArgs is what a piece of the work of intLines needs.
 type intLineArgs struct {
-	c        *intLines
-	s        *ConvShape
-	og       int
-	x, frame []uint8
-	bytes    int // of a value in the frame
-	start    []int32
-	signed   bool
-	zero     int32
-	edge     uint8
-	first    int // place of the first result of an image
-	cut      lineCut
-	sink     tileSink
+	c       *intLines
+	s       *ConvShape
+	og      int
+	x       []uint8
+	bytes   int // of a value where tiles read it
+	inPlace bool
+	start   []int32
+	signed  bool
+	zero    int32
+	edge    uint8
+	cut     intCut
+	sink    tileSink
 }
 
 // run convolves x.
 func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed bool, zero int32, sink tileSink) {
 	l, w := c.plan, &c.panels[0]
-	images := 1
-	if !l.frame {
-		images = l.images
-	}
 	scs, fs := borrow(len(c.panels) * len(w.sums))
 	start := asInt32(fs)
 	// A value has 4/each bytes.
@@ -63,62 +59,61 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 			start8(start[g*len(w.sums):], c.panels[g].sums, w.f.FoursZero(signed, zero))
 		}
 	}
-	q.cut = l.cut(p, s, images, w.segs*w.seg, w.f.Rows, w.f.Rate())
-	switch {
-	case q.inPlace():
-		q.frame = x
-		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
-	case c.near(s) && q.cut.parts == 1:
-		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
-	default:
-		q.framed(p)
-	}
+	// Tiles read the input where it is if it needs no other borders, order or sign, and no neighbours after its end.
+	q.inPlace = !l.frame && !c.planes && q.bytes == 1 && signed == w.f.Signed && w.seg%4 == 0
+	q.cut = c.cut(p, s)
+	workers.Do(p, q.cut.jobs, 1, q, func(q intLineArgs, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			q.block(q.cut.at(i))
+		}
+	})
 	scratch.Put(scs)
 }
 
-// inPlace tells whether tiles read the input where it is: it needs no other borders, order or sign, and no neighbours after its end.
-func (q *intLineArgs) inPlace() bool {
-	return !q.c.plan.frame && !q.c.planes && q.bytes == 1 && q.signed == q.c.panels[0].f.Signed && q.c.panels[0].seg%4 == 0
+// intCut says how the work is cut: by lines, by positions where there is one line, or by panels where all positions stay near together:
+// each thread then needs a part of the weights.
+type intCut struct {
+	jobs                          int
+	l                             *linePlan
+	groups, blocks, pieces, parts int // of lines, positions and panels
 }
 
-// near tells whether blocks copy what they read themselves, so that it is in the cache: positions do not share it.
-func (c *intLines) near(s *ConvShape) bool {
-	return !c.plan.frame && s.KH == 1 && s.KW == 1 && c.plan.stepC == s.OC
+// cut cuts the work into parts of the same size.
+func (c *intLines) cut(p *workers.Pool, s *ConvShape) intCut {
+	l, w := c.plan, &c.panels[0]
+	q := intCut{l: l, groups: s.Groups, blocks: 1, pieces: 1, parts: 1}
+	jobs := jobsOf(p, l.images*l.n*l.count*s.OC*w.segs*w.seg, w.f.Rate()) / (l.images * s.Groups)
+	switch {
+	case jobs <= 1:
+	case l.n*l.count <= intNear && l.panels >= p.Threads():
+		// Each part copies what it reads.
+		q.parts = min(jobs, 2*p.Threads(), l.panels)
+	case l.n >= p.Threads():
+		q.blocks = min(jobs, l.n)
+	default:
+		q.pieces = max(1, min(jobs, l.count/(4*w.f.Rows)))
+		q.parts = min(max(1, jobs/q.pieces/l.n), l.panels)
+	}
+	q.jobs = l.images * q.groups * q.blocks * q.pieces * q.parts
+	return q
 }
 
-// framed convolves a copy of the input.
-func (q intLineArgs) framed(p *workers.Pool) {
-	l, s, x := q.c.plan, q.s, q.x
-	images := 1
-	if !l.frame {
-		images = s.N
-	}
-	sc, frame := borrow8(q.room(images * l.imageA))
-	defer scratch.Put(sc)
-	q.frame = frame
-	if !l.frame {
-		workers.Do(p, (s.N*s.H*s.W*s.C+copyGrain-1)/copyGrain, 1, q, func(q intLineArgs, lo, hi int) {
-			each, all := (copyGrain+q.s.C-1)/q.s.C, q.s.N*q.s.H*q.s.W
-			lo, hi = min(lo*each, all), min(hi*each, all)
-			q.copy(q.frame[q.bytes*lo*q.s.C:q.bytes*hi*q.s.C], lo, hi-lo)
-		})
-		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
-		return
-	}
-	for n := range s.N {
-		q.x, q.first = x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], n*l.imageC
-		workers.Do(p, l.h, max(1, copyGrain/(l.w*s.C)), q, func(q intLineArgs, lo, hi int) {
-			frameLines(q.s, q.frame, q.bytes, q.c.plan.w, lo, hi, q.edge, q.copy)
-		})
-		workers.Do(p, q.cut.jobs, 1, q, intLineArgs.blocks)
-	}
+// at is piece i, of image n.
+func (q *intCut) at(i int) (n int, part linePart) {
+	share := func(i, of, all int) (int, int) { return i * all / of, (i + 1) * all / of }
+	l := q.l
+	part.n0, part.n1 = share(i%q.parts, q.parts, l.panels)
+	i /= q.parts
+	part.p0, part.p1 = share(i%q.pieces, q.pieces, l.count)
+	i /= q.pieces
+	part.l0, part.l1 = share(i%q.blocks, q.blocks, l.n)
+	i /= q.blocks
+	part.g = i % q.groups
+	return i / q.groups, part
 }
 
-// room is the size of memory for n values. The last piece has the bytes after it for neighbours, whose weight is zero.
-func (q *intLineArgs) room(n int) int { return q.bytes*n + 4 }
-
-// copy writes n positions from position at of all images on to where the convolution reads them.
-func (q *intLineArgs) copy(dst []uint8, at, n int) {
+// pixels writes n positions from position at of all images on to where the convolution reads them.
+func (q *intLineArgs) pixels(dst []uint8, at, n int) {
 	c, area := q.s.C, q.s.H*q.s.W
 	if !q.c.planes {
 		q.put(dst, q.x[at*c:][:n*c])
@@ -155,63 +150,108 @@ func (q *intLineArgs) put(dst, src []uint8) {
 	f.Widen(int16sOf(dst), src, q.signed, int16(q.zero))
 }
 
-// blocks computes pieces lo to hi.
-func (q intLineArgs) blocks(lo, hi int) {
-	for i := lo; i < hi; i++ {
-		if n, part, ok := q.cut.at(i); ok {
-			q.block(n, part)
+// seen is what lines l0 to l1 see of an image with its borders at positions p0 to p1: rows y0 to y1, columns x0 to x1.
+func (q *intLineArgs) seen(l0, l1, p0, p1 int) (y0, y1, x0, x1 int) {
+	s := q.s
+	if q.c.plan.turned {
+		l0, l1, p0, p1 = p0, p1, l0, l1
+	}
+	return l0 * s.StrideH, (l1-1)*s.StrideH + (s.KH-1)*s.DilH + 1, p0 * s.StrideW, (p1-1)*s.StrideW + (s.KW-1)*s.DilW + 1
+}
+
+// frame writes rows y0 to y1 of columns x0 to x1 of image n with its borders, rows of l.w positions apart.
+func (q *intLineArgs) frame(dst []uint8, n, y0, y1, x0, x1 int) {
+	l, s := q.c.plan, q.s
+	step := q.bytes * s.C
+	left, right := x0, x1
+	if l.frame {
+		left = min(max(x0, s.PadL), x1)
+		right = max(min(x1, s.PadL+s.W), left)
+	}
+	for y := y0; y < y1; y++ {
+		line := dst[(y-y0)*l.w*step:][:(x1-x0)*step]
+		iy := y - s.PadT
+		if uint(iy) >= uint(s.H) || left == right {
+			fill(line, q.edge)
+			continue
 		}
+		fill(line[:(left-x0)*step], q.edge)
+		q.pixels(line[(left-x0)*step:(right-x0)*step], (n*s.H+iy)*s.W+left-s.PadL, right-left)
+		fill(line[(right-x0)*step:], q.edge)
 	}
 }
 
-// lineView is what tiles read: values of which line l0 begins with position p0, and lines are line apart.
+// lineView is what tiles read: values of an image from place base on.
 type lineView struct {
-	x            []uint8
-	l0, p0, line int
+	x    []uint8
+	base int
 }
+
+// intNear is the number of positions whose sums for a panel stay in the first-level cache; intHeld is the number of bytes of copies that
+// stay in the second-level cache beside the weights.
+const (
+	intNear = 168
+	intHeld = 96 << 10
+)
 
 // block computes a piece of image n: all panels for as many positions as stay near.
 func (q *intLineArgs) block(n int, part linePart) {
-	c, l := q.c, q.c.plan
+	c, l, s := q.c, q.c.plan, q.s
 	t := intTiles.Get().(*simd.IntTile)
 	w := &c.panels[part.g]
-	t.K, t.RowA, t.RowC = w.pairs(), 4/w.each()*l.stepA, 4*w.f.Cols
-	near := roundUp(rowBlock, w.f.Rows)
-	piece := min(near, part.p1-part.p0)
-	lines := max(1, near/piece)
+	t.K, t.RowA, t.RowC = w.pairs(), q.bytes*l.stepA, 4*w.f.Cols
+	count := part.p1 - part.p0
+	piece := min(intNear, count)
+	lines := max(1, intNear/piece)
 	room, fs := borrow(lines * piece * w.f.Cols)
-	var view lineView
-	var copies *[]float32
-	seen := (piece-1)*l.stepA + q.s.C // of a line
-	if q.frame != nil {
-		view = lineView{x: q.frame[q.bytes*n*l.imageA:], line: l.lineA}
+	// Lines of which copies are held, and positions where they have none in common.
+	held, width := lines, count
+	if flat := l.n == 1 && s.KH == 1 && !l.turned; flat {
+		width = piece
 	} else {
-		copies, view.x = borrow8(q.room(lines * seen))
-		view.line = seen
+		held = max(held, intHeld/(q.bytes*s.StrideH*l.w*s.C))
 	}
-	for l0 := part.l0; l0 < part.l1; l0 += lines {
-		for p0 := part.p0; p0 < part.p1; p0 += piece {
-			here := linePart{part.g, l0, min(part.l1, l0+lines), p0, min(part.p1, p0+piece), part.n0, part.n1}
-			if copies != nil {
-				view.l0, view.p0 = l0, p0
-				for line := here.l0; line < here.l1; line++ {
-					at := (n*l.imageA + line*l.lineA + p0*l.stepA) / q.s.C
-					values := (here.p1-p0-1)*l.stepA + q.s.C
-					q.copy(view.x[q.bytes*(line-l0)*seen:][:q.bytes*values], at, values/q.s.C)
+	for l0 := part.l0; l0 < part.l1; l0 += held {
+		for p0 := part.p0; p0 < part.p1; p0 += width {
+			l1, p1 := min(part.l1, l0+held), min(part.p1, p0+width)
+			view, copies := q.view(n, l0, l1, p0, p1)
+			for at := l0; at < l1; at += lines {
+				for p := p0; p < p1; p += piece {
+					here := linePart{part.g, at, min(l1, at+lines), p, min(p1, p+piece), part.n0, part.n1}
+					q.tiles(t, view, n*l.imageC, here, asInt32(fs))
 				}
 			}
-			q.tiles(t, &view, q.first+n*l.imageC, here, asInt32(fs))
+			if copies != nil {
+				scratch.Put(copies)
+			}
 		}
-	}
-	if copies != nil {
-		scratch.Put(copies)
 	}
 	scratch.Put(room)
 	giveIntTile(t)
 }
 
+// view is what lines l0 to l1 of image n read at positions p0 to p1: the input itself, or a copy with its room.
+func (q *intLineArgs) view(n, l0, l1, p0, p1 int) (lineView, *[]float32) {
+	l, c := q.c.plan, q.s.C
+	if q.inPlace {
+		return lineView{x: q.x, base: -n * l.imageA}, nil
+	}
+	// The last values have the bytes after them for neighbours, whose weight is zero.
+	const more = 4
+	if l.images == 1 && l.n == 1 && l.stepA == c && q.s.KW == 1 && q.s.KH == 1 && !l.frame {
+		// Positions of all images follow one another.
+		sc, x := borrow8(q.bytes*(p1-p0)*c + more)
+		q.pixels(x[:q.bytes*(p1-p0)*c], p0, p1-p0)
+		return lineView{x, p0 * c}, sc
+	}
+	y0, y1, x0, x1 := q.seen(l0, l1, p0, p1)
+	sc, x := borrow8(q.bytes*((y1-y0-1)*l.w+x1-x0)*c + more)
+	q.frame(x, n, y0, y1, x0, x1)
+	return lineView{x, (y0*l.w + x0) * c}, sc
+}
+
 // tiles computes a piece of which the sums of a panel have room in buf; the results of the image begin at place y.
-func (q *intLineArgs) tiles(t *simd.IntTile, v *lineView, y int, part linePart, buf []int32) {
+func (q *intLineArgs) tiles(t *simd.IntTile, v lineView, y int, part linePart, buf []int32) {
 	g, p0, p1 := part.g, part.p0, part.p1
 	l, w := q.c.plan, &q.c.panels[g]
 	f, cg, bytes := w.f, q.s.C/q.s.Groups, q.bytes
@@ -231,7 +271,7 @@ func (q *intLineArgs) tiles(t *simd.IntTile, v *lineView, y int, part linePart, 
 				for i := range l.passes {
 					q := &l.passes[i]
 					t.Segs, t.SegA = q.segs, bytes*q.seg
-					t.A = unsafe.Pointer(&v.x[bytes*((line-v.l0)*v.line+(at-v.p0)*l.stepA+g*cg+q.a)])
+					t.A = unsafe.Pointer(&v.x[bytes*(line*l.lineA+at*l.stepA+g*cg+q.a-v.base)])
 					t.B = w.at(n, i*q.segs*w.pairs())
 					t.SetContinue(i > 0)
 					w.run(t, rows, cols)

@@ -26,6 +26,7 @@ type linePlan struct {
 	lineA, lineC   int
 	imageA, imageC int // from image to image; all images are lines of one if images is 1
 	images, panels int
+	turned         bool // lines are columns
 }
 
 // planLines plans for panels of cols columns; passes have at most block steps. cg and og
@@ -43,7 +44,7 @@ func (s *ConvShape) planLines(cg, og, cols, block int) *linePlan {
 		l.images, l.n, l.count = 1, 1, s.N*s.OH*s.OW
 	case s.OW < 4 && s.OH > s.OW:
 		// Columns make longer lines.
-		l.n, l.count = l.count, l.n
+		l.turned, l.n, l.count = true, l.count, l.n
 		l.stepA, l.lineA, l.stepC, l.lineC = l.lineA, l.stepA, l.lineC, l.stepC
 	}
 	l.panels = (og + cols - 1) / cols
