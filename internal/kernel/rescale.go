@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"math"
-	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
@@ -15,6 +14,27 @@ type Rescale struct {
 	Zero   int32
 	Lo, Hi float32 // limits of codes
 	Signed bool    // codes are int8 and not uint8
+
+	plain bool // loops in vectors do not do it
+	q     simd.Rescaling
+}
+
+// Prepare looks at all scales and limits, before the first codes of a run.
+func (q *Rescale) Prepare() {
+	least, most := int32(0), int32(math.MaxUint8)
+	if q.Signed {
+		least, most = math.MinInt8, math.MaxInt8
+	}
+	lo, hi := int32(q.Lo), int32(q.Hi)
+	codes := float32(lo) == q.Lo && float32(hi) == q.Hi && least <= lo && lo <= hi && hi <= most && least <= q.Zero && q.Zero <= most
+	small, finite := true, true
+	for _, s := range q.Scales {
+		small = small && -0.5 < s && s < 0.5
+		finite = finite && s-s == 0
+	}
+	// Scales that are no numbers have no order of limits.
+	q.plain = !codes || !finite || simd.ElementKernels() == nil
+	q.q = simd.Rescaling{Lo: lo, Hi: hi, Zero: q.Zero, Signed: q.Signed, Small: small}
 }
 
 // one is the code of a sum of channel ch.
@@ -25,10 +45,9 @@ func (q *Rescale) one(sum int32, ch int) uint8 {
 
 // Rows writes the codes of rows of n sums from y[at] on, rows are channels from ch on; they lie step apart, those of the sums line.
 func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch int) {
-	z := float32(q.Zero)
 	done := 0
-	if e := simd.ElementKernels(); e != nil && numbers(q.Scales[ch:][:rows]) {
-		done = e.RescaleRows(y[at:], step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.Lo-z, q.Hi-z, q.Zero)
+	if !q.plain {
+		done = simd.ElementKernels().RescaleRows(y[at:], step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.q)
 	}
 	for r := 0; done < n && r < rows; r++ {
 		out, in := y[at+r*step:][:n], sums[r*line:][:n]
@@ -40,8 +59,7 @@ func (q *Rescale) Rows(y []uint8, at, step int, sums []int32, line, rows, n, ch 
 
 // columns is [Rescale.Rows] for rows whose columns are n channels from ch on.
 func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch int) {
-	if lo, hi, ok := q.limits(); ok && numbers(q.Scales[ch:][:n]) &&
-		simd.ElementKernels().RescaleColumns(y, step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], lo, hi, q.Zero, q.Signed) {
+	if !q.plain && simd.ElementKernels().RescaleColumns(y, step, sums, line, rows, n, q.Scales[ch:], q.Bias[ch:], q.q) {
 		return
 	}
 	for r := range rows {
@@ -50,20 +68,4 @@ func (q *Rescale) columns(y []uint8, step int, sums []int32, line, rows, n, ch i
 			out[i] = q.one(v, ch+i)
 		}
 	}
-}
-
-// limits are Lo and Hi where they and the zero point are codes.
-func (q *Rescale) limits() (lo, hi int32, ok bool) {
-	least, most := int32(0), int32(math.MaxUint8)
-	if q.Signed {
-		least, most = math.MinInt8, math.MaxInt8
-	}
-	lo, hi = int32(q.Lo), int32(q.Hi)
-	ok = float32(lo) == q.Lo && float32(hi) == q.Hi && least <= lo && lo <= hi && hi <= most && least <= q.Zero && q.Zero <= most
-	return lo, hi, ok
-}
-
-// numbers tells whether scales are finite: others have no order of limits.
-func numbers(scales []float32) bool {
-	return !slices.ContainsFunc(scales, func(s float32) bool { return s-s != 0 })
 }

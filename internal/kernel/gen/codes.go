@@ -24,8 +24,10 @@ func (a *asm) codes512() {
 	}, step{src, 4})
 	a.VZEROUPPER()
 	a.RET()
-	a.rescaleRows(order)
-	a.rescaleColumns(order)
+	for _, small := range []bool{false, true} {
+		a.rescaleRows(order, small)
+		a.rescaleColumns(order, small)
+	}
 	a.turnBytes()
 	for _, signed := range []bool{false, true} {
 		for _, product := range []bool{false, true} {
@@ -34,9 +36,78 @@ func (a *asm) codes512() {
 	}
 }
 
+// codePacker narrows rounded numbers to codes of 8 bits with saturation: registers of 16, up to four, to one. Codes without a sign are
+// computed less 128, which sign turns back.
+type codePacker struct {
+	a                                 *asm
+	most, zero, lo, hi, sign, byGroup reg.VecVirtual
+	small                             bool
+}
+
+// rescaleParams are the parameters of loops that rescale: small says that no scale is as large as a half, so that no product leaves 32 bits;
+// others are limited to most before they are rounded. What is below becomes the least number.
+const rescaleParams = "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)"
+
+func (a *asm) codePacker(order operand.Mem, small bool) *codePacker {
+	p := &codePacker{a: a, byGroup: a.ZMM(), small: small}
+	if !small {
+		p.most = a.spread512("most")
+	}
+	spread := func(name string, f func(...operand.Op)) reg.VecVirtual {
+		v, g := a.ZMM(), a.GP32()
+		a.Load(a.Param(name), g)
+		f(g, v)
+		return v
+	}
+	p.zero = spread("zero", a.VPBROADCASTW)
+	p.lo, p.hi, p.sign = spread("lo", a.VPBROADCASTB), spread("hi", a.VPBROADCASTB), spread("sign", a.VPBROADCASTB)
+	table := a.GP64()
+	a.LEAQ(order, table)
+	a.VPMOVZXBD(operand.Mem{Base: table}, p.byGroup)
+	return p
+}
+
+// round makes whole numbers of sums with their bias.
+func (p *codePacker) round(x, scale reg.Register) {
+	a := p.a
+	a.VCVTDQ2PS(x, x)
+	a.VMULPS(scale, x, x)
+	if !p.small {
+		a.VMINPS(p.most, x, x)
+	}
+	a.VCVTPS2DQ(x, x)
+}
+
+// pack returns the codes of 1, 2 or 4 registers.
+func (p *codePacker) pack(x []reg.VecVirtual) reg.VecVirtual {
+	a := p.a
+	for i := 0; i < len(x); i += 2 {
+		a.VPACKSSDW(x[min(i+1, len(x)-1)], x[i], x[i])
+		a.VPADDSW(p.zero, x[i], x[i])
+	}
+	v := x[0]
+	if len(x) == 4 {
+		a.VPACKSSWB(x[2], v, v)
+	} else {
+		a.VPACKSSWB(v, v, v)
+	}
+	a.VPMAXSB(p.lo, v, v)
+	a.VPMINSB(p.hi, v, v)
+	a.VPXORD(p.sign, v, v)
+	a.VPERMD(v, p.byGroup, v)
+	return v
+}
+
+func rescaleName(name string, small bool) string {
+	if small {
+		name += "Small"
+	}
+	return name + "AVX512"
+}
+
 // rescaleRows writes the codes of (src + bias)·scale for rows, each of which has a bias and a scale.
-func (a *asm) rescaleRows(order operand.Mem) {
-	a.function("rescaleRowsAVX512", "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32)")
+func (a *asm) rescaleRows(order operand.Mem, small bool) {
+	a.function(rescaleName("rescaleRows", small), rescaleParams)
 	to := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	from := a.Load(a.Param("src"), a.GP64())
@@ -45,27 +116,52 @@ func (a *asm) rescaleRows(order operand.Mem) {
 	n := a.Load(a.Param("n"), a.GP64())
 	scales := a.Load(a.Param("scales"), a.GP64())
 	biases := a.Load(a.Param("bias"), a.GP64())
-	w := a.codeWriter(order)
-	src, left := a.GP64(), a.GP64()
+	p := a.codePacker(order, small)
+	src, dst, left := a.GP64(), a.GP64(), a.GP64()
+	ones, bits := a.GP64(), a.GP64()
 	scale, bias := a.ZMM(), a.ZMM()
+	a.MOVQ(operand.I32(-1), ones)
 	a.Label("row")
 	a.MOVQ(from, src)
-	a.MOVQ(to, w.dst)
+	a.MOVQ(to, dst)
 	a.MOVQ(n, left)
 	a.VBROADCASTSS(at(scales, 0), scale)
 	a.VPBROADCASTD(at(biases, 0), bias)
-	w.write(left, func(off int, mask reg.Register) reg.VecVirtual {
-		x := a.ZMM()
-		if mask != nil {
-			a.VMOVDQU32_Z(at(src, off), mask, x)
-			a.VPADDD(bias, x, x)
-		} else {
-			a.VPADDD(at(src, off), bias, x)
-		}
-		a.VCVTDQ2PS(x, x)
-		a.VMULPS(scale, x, x)
-		return x
-	}, step{src, 4})
+	a.Label("many")
+	a.SUBQ(operand.U8(64), left)
+	a.JLT(operand.LabelRef("few"))
+	var x [4]reg.VecVirtual
+	for i := range x {
+		x[i] = a.ZMM()
+		a.VPADDD(at(src, 64*i), bias, x[i])
+		p.round(x[i], scale)
+	}
+	a.VMOVDQU64(p.pack(x[:]), at(dst, 0))
+	a.ADDQ(operand.U32(256), src)
+	a.ADDQ(operand.U8(64), dst)
+	a.JMP(operand.LabelRef("many"))
+	a.Label("few")
+	a.ADDQ(operand.U8(64), left)
+	a.JZ(operand.LabelRef("end"))
+	a.Label("sixteen")
+	a.BZHIQ(left, ones, bits)
+	a.KMOVW(bits.As32(), reg.K1)
+	v := a.ZMM()
+	a.VPADDD_Z(at(src, 0), bias, reg.K1, v)
+	p.round(v, scale)
+	v = p.pack([]reg.VecVirtual{v})
+	a.KMOVQ(bits, reg.K2)
+	a.CMPQ(left, operand.U8(16))
+	a.JLT(operand.LabelRef("part"))
+	a.VMOVDQU64(v.AsX(), at(dst, 0))
+	a.ADDQ(operand.U8(64), src)
+	a.ADDQ(operand.U8(16), dst)
+	a.SUBQ(operand.U8(16), left)
+	a.JNZ(operand.LabelRef("sixteen"))
+	a.JMP(operand.LabelRef("end"))
+	a.Label("part")
+	a.VMOVDQU8(v, reg.K2, at(dst, 0))
+	a.Label("end")
 	a.ADDQ(operand.U8(4), scales)
 	a.ADDQ(operand.U8(4), biases)
 	a.ADDQ(stepDst, to)
@@ -76,11 +172,9 @@ func (a *asm) rescaleRows(order operand.Mem) {
 	a.RET()
 }
 
-// rescaleColumns writes the codes of (src + bias)·scale for rows of n columns, each of which has a bias and a scale: 32 columns at a time,
-// or as many as there are. Rounded numbers are narrowed with saturation, so that only those too large for 32 bits have to be limited
-// before: others, and what is below, give the least number. Codes without a sign are computed less 128, which sign turns back.
-func (a *asm) rescaleColumns(order operand.Mem) {
-	a.function("rescaleColumnsAVX512", "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)")
+// rescaleColumns is rescaleRows for rows of n columns, each of which has a bias and a scale: 32 columns at a time, or as many as there are.
+func (a *asm) rescaleColumns(order operand.Mem, small bool) {
+	a.function(rescaleName("rescaleColumns", small), rescaleParams)
 	dst := a.Load(a.Param("dst"), a.GP64())
 	stepDst := a.Load(a.Param("stepDst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
@@ -89,18 +183,7 @@ func (a *asm) rescaleColumns(order operand.Mem) {
 	n := a.Load(a.Param("n"), a.GP64())
 	scales := a.Load(a.Param("scales"), a.GP64())
 	biases := a.Load(a.Param("bias"), a.GP64())
-	most := a.spread512("most")
-	spread := func(name string, f func(...operand.Op)) reg.VecVirtual {
-		v, g := a.ZMM(), a.GP32()
-		a.Load(a.Param(name), g)
-		f(g, v)
-		return v
-	}
-	zero := spread("zero", a.VPBROADCASTW)
-	lo, hi, sign := spread("lo", a.VPBROADCASTB), spread("hi", a.VPBROADCASTB), spread("sign", a.VPBROADCASTB)
-	byColumn, table := a.ZMM(), a.GP64()
-	a.LEAQ(order, table)
-	a.VPMOVZXBD(operand.Mem{Base: table}, byColumn)
+	p := a.codePacker(order, small)
 	bits, from, to, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.Label("block")
 	// Bits of the columns that there are, of all and of each register.
@@ -133,20 +216,9 @@ func (a *asm) rescaleColumns(order operand.Mem) {
 			} else {
 				a.VPADDD_Z(at(from, 64*i), bias[i], there[i], x[i])
 			}
-			a.VCVTDQ2PS(x[i], x[i])
-			a.VMULPS(scale[i], x[i], x[i])
-			a.VMINPS(most, x[i], x[i])
-			a.VCVTPS2DQ(x[i], x[i])
+			p.round(x[i], scale[i])
 		}
-		v := x[0]
-		a.VPACKSSDW(x[1], v, v)
-		a.VPADDSW(zero, v, v)
-		a.VPACKSSWB(v, v, v)
-		a.VPMAXSB(lo, v, v)
-		a.VPMINSB(hi, v, v)
-		a.VPXORD(sign, v, v)
-		a.VPERMD(v, byColumn, v)
-		if whole {
+		if v := p.pack(x[:]); whole {
 			a.VMOVDQU64(v.AsY(), at(to, 0))
 		} else {
 			a.VMOVDQU8(v, reg.K3, at(to, 0))

@@ -26,16 +26,16 @@ type Elements struct {
 	toFloats                   func(dst *float32, src *int32, n int)
 	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
-	rescaleRows                func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, lo, hi float32, zero int32)             // nil: rescale
-	rescaleColumns             func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32) // nil for none
-	turnBytes                  func(dst *byte, stepDst int, src *byte, stepSrc, n int)                                                                              // nil for none
+	rescaleRows                [2]rescaleLoop                                          // nil: rescale; the second for scales below a half
+	rescaleColumns             [2]rescaleLoop                                          // nil for none
+	turnBytes                  func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil for none
 	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes                   [2]func(dst, a, b *byte, n int)
 	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                     // nil for none
 	scaleRows                  [2]func(dst *float32, sums *int32, rows, n int, weights, bias *float32, scale float32) // nil for none
-	every                      bool                                                                                   // quantise, rescaleRows, sum and product take any number of elements
+	every                      bool                                                                                   // quantise, sum and product take any number of elements
 }
 
 // ElementKernels of the current set; nil where plain Go is all there is.
@@ -392,45 +392,61 @@ func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero
 	return n
 }
 
+// rescaleLoop is a loop of [Elements.RescaleRows] or [Elements.RescaleColumns]: limits and zero point are those of codes with a sign, which
+// sign takes away.
+type rescaleLoop func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+// Rescaling says what rescaled sums become: codes between lo and hi, signed or not, with a zero point. Small says that
+// all scales lie between -1/2 and 1/2.
+type Rescaling struct {
+	Lo, Hi, Zero  int32
+	Signed, Small bool
+}
+
+// run calls the loop for such scales.
+func (q *Rescaling) run(loops *[2]rescaleLoop, dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32) {
+	_, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1]
+	loop, less, turn := loops[sign(q.Small)], int32(0), int32(0)
+	if !q.Signed {
+		less, turn = 128, 0x80
+	}
+	loop(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, q.Zero-less, q.Lo-less, q.Hi-less, turn)
+}
+
 // RescaleRows is Rescale for rows of n sums, each with its scale and bias; rows are stepDst and stepSrc elements
 // apart. It returns for how many of each row it did so.
-func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, lo, hi float32, zero int32) int {
-	if rows <= 0 {
+func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, q Rescaling) int {
+	if rows <= 0 || n <= 0 {
 		return n
 	}
-	if e.rescaleRows == nil {
+	_, _ = scales[rows-1], bias[rows-1]
+	if e.rescaleRows[0] == nil {
 		for r := range rows {
-			e.Rescale(dst[r*stepDst:][:n], src[r*stepSrc:], scales[r], lo, hi, zero, bias[r])
+			e.Rescale(dst[r*stepDst:][:n], src[r*stepSrc:], scales[r], float32(q.Lo-q.Zero), float32(q.Hi-q.Zero), q.Zero, bias[r])
 		}
 		return whole(n)
 	}
-	if n > 0 {
-		_, _, _, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1], scales[rows-1], bias[rows-1]
-		e.rescaleRows(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], lo, hi, zero)
-	}
+	q.run(&e.rescaleRows, dst, stepDst, src, stepSrc, rows, n, scales, bias)
 	return n
 }
 
-// RescaleColumns is Rescale for rows of n sums whose columns have a scale and a bias each; lo and hi are codes, signed or not, as the results
-// are. It does nothing and returns false where the set has no such loop.
-func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, lo, hi, zero int32, signed bool) bool {
-	if e == nil || e.rescaleColumns == nil {
+// RescaleColumns is RescaleRows for rows whose columns have a scale and a bias each. It does nothing and returns false where the set has no such loop.
+func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, q Rescaling) bool {
+	if e == nil || e.rescaleColumns[0] == nil {
 		return false
 	}
 	if rows <= 0 || n <= 0 {
 		return true
 	}
-	_, _, _, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1], scales[n-1], bias[n-1]
-	turn := int32(0)
-	if !signed {
-		lo, hi, zero, turn = lo-128, hi-128, zero-128, 0x80
-	}
-	e.rescaleColumns(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, zero, lo, hi, turn)
+	_, _ = scales[n-1], bias[n-1]
+	q.run(&e.rescaleColumns, dst, stepDst, src, stepSrc, rows, n, scales, bias)
 	return true
 }
 
 // Columns tells whether there are [Elements.RescaleColumns] and [Elements.TurnBytes].
-func (e *Elements) Columns() bool { return e != nil && e.rescaleColumns != nil && e.turnBytes != nil }
+func (e *Elements) Columns() bool {
+	return e != nil && e.rescaleColumns[0] != nil && e.turnBytes != nil
+}
 
 // turnNear is the number of bytes that [Elements.TurnBytes] writes to before it goes on: they stay in the first-level cache.
 const turnNear = 1 << 14

@@ -199,6 +199,7 @@ func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 		for m := range r.Scales {
 			r.Scales[m] = xs * float32(tensor.At(c.In[4], min(m, c.In[4].Len()-1))) / ys
 		}
+		r.Prepare()
 		y := c.Out[0].Data
 		if !whole {
 			q.lift(c, 0)
