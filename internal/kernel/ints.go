@@ -290,7 +290,7 @@ func (q *intArgs) row(t *simd.IntTile, n0, n1 int) int {
 type intLines struct {
 	plan   *linePlan
 	panels []intPanels // one a group
-	start  []int32     // what sums of fours begin with, for the zero point of the last run; nil before the first with these weights
+	start  []int32     // what sums of fours begin with, for the zero point of the last run; empty before the first with these weights
 	zero   int32       // that zero point, as fours have it
 }
 
@@ -411,7 +411,7 @@ func (c *intLines) run(p *workers.Pool, s *ConvShape, og int, x []uint8, signed 
 
 // begin makes what sums begin with for a zero point of fours.
 func (c *intLines) begin(zero int32) {
-	if c.start != nil && c.zero == zero {
+	if len(c.start) > 0 && c.zero == zero {
 		return
 	}
 	n := len(c.panels[0].sums)

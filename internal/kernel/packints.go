@@ -278,7 +278,7 @@ func room[T any](v []T, n int) []T {
 
 // fillLines packs the weights of all groups.
 func fillLines[W Weight](p *workers.Pool, c *intLines, og int, w []W, zero int32) {
-	c.start = nil
+	c.start = c.start[:0]
 	k := c.panels[0].segs * c.panels[0].seg
 	// All groups read one frame.
 	fours := len(c.panels) == 1 || fits8(w[:len(c.panels)*og*k], zero)
